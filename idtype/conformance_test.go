@@ -1,0 +1,551 @@
+package idtype
+
+import (
+	"bytes"
+	"cmp"
+	"database/sql"
+	"database/sql/driver"
+	"encoding"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// value is what every ID type can do, and pointer what every pointer to one can.
+type value[T any] interface {
+	comparable
+	fmt.Stringer
+	encoding.TextAppender
+	encoding.TextMarshaler
+	encoding.BinaryAppender
+	encoding.BinaryMarshaler
+	json.Marshaler
+	driver.Valuer
+	slog.LogValuer
+	IsZero() bool
+	Compare(T) int
+	GormDataType() string
+}
+
+type pointer[T any] interface {
+	*T
+	encoding.TextUnmarshaler
+	encoding.BinaryUnmarshaler
+	json.Unmarshaler
+	sql.Scanner
+}
+
+// A format is what the conformance suite has to know of an ID type.
+type format[T value[T], P pointer[T]] struct {
+	name   string
+	column string // GormDataType
+	parse  func(string) (T, error)
+	must   func(string) T
+	// parts checks Compose and Parts, or how they refuse, against a vector.
+	parts func(t *testing.T, v vector, id T)
+	// random makes an ID of any time and any parts.
+	random func(*rand.Rand) T
+	// orderKey is what the column orders by, as bytes.
+	orderKey   func(T) []byte
+	textOrders bool // the text orders as the column does
+	byteOrders bool // the bytes order as the column does
+
+	badText  []bad
+	badJSON  []bad // besides the quoted badText
+	goodJSON map[string]string
+	badScan  []badSource
+	goodScan []goodSource
+	badBytes []string // hex, of the right length
+}
+
+type bad struct {
+	in  string
+	err error
+	pos int
+}
+
+type badSource struct {
+	src any
+	err error
+}
+
+type goodSource struct {
+	src  any
+	text string // of the ID that it gives; "0" for an integer without text
+}
+
+// A vector is an ID in every form; see testdata/vectors.json.
+type vector struct {
+	Note   string
+	Layout struct {
+		Epoch, BaseClock                         time.Time
+		DatacenterBits, WorkerBits, SequenceBits int
+		MachineBits, IndexBits                   int
+	}
+	Parts struct {
+		Datacenter, Worker, Machine, Index, Random, Generator, Cluster, Sequence int
+		TickTock                                                                 bool
+		Meta                                                                     byte
+		Partition                                                                uint16
+	}
+	Time                            time.Time
+	Text, Padded, Binary, SQL, JSON string
+}
+
+func vectors(t testing.TB, name string) (list []vector) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]json.RawMessage
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(file[name], &list); err != nil || len(list) == 0 {
+		t.Fatalf("%d vectors of %s: %v", len(list), name, err)
+	}
+	return list
+}
+
+// badDecimals are refused by the parsers of decimal numbers.
+var badDecimals = []bad{
+	{"", ErrSyntax, -1},
+	{"00", ErrSyntax, 0},
+	{"01", ErrSyntax, 0},
+	{"-1", ErrSyntax, 0},
+	{"+1", ErrSyntax, 0},
+	{" 1", ErrSyntax, 0},
+	{"1 ", ErrSyntax, 1},
+	{"1\n", ErrSyntax, 1},
+	{"1_0", ErrSyntax, 1},
+	{"1.0", ErrSyntax, 1},
+	{"1e3", ErrSyntax, 1},
+	{"0x1", ErrSyntax, 1},
+	{"١", ErrSyntax, 0},
+	{"9223372036854775808", ErrRange, -1},
+	{"18446744073709551617", ErrRange, -1},
+	{strings.Repeat("9", 100), ErrRange, -1},
+}
+
+// badNumbers are JSON that the types with decimal text refuse.
+var badNumbers = []bad{
+	{"1.0", ErrSyntax, 1}, {"1e3", ErrSyntax, 1}, {"-1", ErrSyntax, 0}, {"true", ErrSyntax, 0}, {"{}", ErrSyntax, 0},
+	{"[1]", ErrSyntax, 0}, {`"`, ErrSyntax, 0}, {"", ErrSyntax, -1}, {`"\u0031"`, ErrSyntax, 0}, {"9223372036854775808", ErrRange, -1},
+}
+
+// badStrings are JSON that the types with quoted text refuse.
+var badStrings = []bad{
+	{"1", ErrSyntax, -1}, {"1.5", ErrSyntax, -1}, {"true", ErrSyntax, -1}, {"{}", ErrSyntax, -1}, {`"`, ErrSyntax, -1}, {"", ErrSyntax, -1},
+	{"NULL", ErrSyntax, -1},
+}
+
+// badSources are column values that no ID type takes.
+var badSources = []badSource{
+	{nil, ErrNull}, {[]byte(nil), ErrNull}, {1.0, ErrSyntax}, {true, ErrSyntax}, {time.Unix(0, 0), ErrSyntax}, {"", ErrSyntax},
+	{[]byte{}, ErrSyntax}, {"x y", ErrSyntax}, {uint64(1), ErrSyntax},
+}
+
+func integerKey[T ~int64](id T) []byte {
+	return uint64Bytes(uint64(id) ^ 1<<63) // the sign bit flipped: unsigned order is then the signed one
+}
+
+func uint64Bytes(v uint64) []byte {
+	b, _ := Snowflake(v).AppendBinary(nil)
+	return b
+}
+
+var snowflakeFormat = format[Snowflake, *Snowflake]{
+	name: "Snowflake", column: "bigint", parse: ParseSnowflake, must: MustParseSnowflake,
+	parts: func(t *testing.T, v vector, id Snowflake) {
+		l := SnowflakeLayout{v.Layout.Epoch, v.Layout.DatacenterBits, v.Layout.WorkerBits, v.Layout.SequenceBits}
+		checkParts(t, l.Compose, l.Parts, l.Time, id, v.Time, SnowflakeParts{v.Time, v.Parts.Datacenter, v.Parts.Worker, v.Parts.Sequence})
+	},
+	random:   func(r *rand.Rand) Snowflake { return Snowflake(r.Int64()) },
+	orderKey: integerKey[Snowflake], byteOrders: true,
+	badText:  badDecimals,
+	badJSON:  badNumbers,
+	goodJSON: map[string]string{"7": "7", `"7"`: "7", "0": "0", "9223372036854775807": "9223372036854775807"},
+	badScan:  append([]badSource{{int64(-1), ErrRange}, {int64(math.MinInt64), ErrRange}, {"-1", ErrSyntax}, {[]byte("-1"), ErrSyntax}}, badSources...),
+	goodScan: []goodSource{{int64(0), "0"}, {int64(132271570944274432), "132271570944274432"}, {"132271570944274432", "132271570944274432"},
+		{[]byte("132271570944274432"), "132271570944274432"}},
+	badBytes: []string{"8000000000000000", "ffffffffffffffff"},
+}
+
+var snowflakeSIFormat = format[SnowflakeSI, *SnowflakeSI]{
+	name: "SnowflakeSI", column: "bigint", parse: ParseSnowflakeSI, must: MustParseSnowflakeSI,
+	parts: func(t *testing.T, v vector, id SnowflakeSI) {
+		l := SnowflakeSILayout{v.Layout.BaseClock, v.Layout.MachineBits, v.Layout.IndexBits}
+		checkParts(t, l.Compose, l.Parts, l.Time, id, v.Time, SnowflakeSIParts{v.Time, v.Parts.Machine, v.Parts.Index})
+	},
+	random:   func(r *rand.Rand) SnowflakeSI { return SnowflakeSI(r.Int64N(1 << 53)) },
+	orderKey: integerKey[SnowflakeSI], byteOrders: true,
+	badText:  append([]bad{{"9007199254740992", ErrRange, -1}}, badDecimals...),
+	badJSON:  append([]bad{{"9007199254740992", ErrRange, -1}, {"9007199254740993.0", ErrSyntax, 16}}, badNumbers...),
+	goodJSON: map[string]string{"7": "7", `"7"`: "7", "9007199254740991": "9007199254740991"},
+	badScan:  append([]badSource{{int64(-1), ErrRange}, {int64(1) << 53, ErrRange}, {"9007199254740992", ErrRange}}, badSources...),
+	goodScan: []goodSource{{int64(0), "0"}, {int64(1)<<53 - 1, "9007199254740991"}, {"17", "17"}, {[]byte("17"), "17"}},
+	badBytes: []string{"8000000000000000", "0020000000000000"},
+}
+
+var uid60Format = format[UID60, *UID60]{
+	name: "UID60", column: "bigint", parse: ParseUID60, must: MustParseUID60,
+	parts: func(t *testing.T, v vector, id UID60) {
+		var l UID60Layout
+		checkParts(t, l.Compose, l.Parts, l.Time, id, v.Time, UID60Parts{v.Time, v.Parts.Sequence, v.Parts.Random})
+		padded, err := ParseUID60(v.Padded)
+		if err != nil || padded != id {
+			t.Errorf("padded %q: %v, %v", v.Padded, padded, err)
+		}
+	},
+	random:   func(r *rand.Rand) UID60 { return UID60(r.Int64N(1 << 60)) },
+	orderKey: integerKey[UID60], byteOrders: true,
+	badText: []bad{
+		{"", ErrSyntax, -1}, {"AAA", ErrSyntax, -1}, {"AAAAAAAAAAA", ErrSyntax, -1},
+		{"AAAAA", ErrSyntax, 2}, {"xiAaS8QBh", ErrSyntax, 2}, // the form of 10 digits alone is padded
+		{"naS8QBhx+", ErrSyntax, 8}, {"naS8QBhx/", ErrSyntax, 8}, {"AABA=", ErrSyntax, 4}, {"AA A", ErrSyntax, 2}, {"AAB\x80", ErrSyntax, 3},
+	},
+	badJSON: badStrings,
+	badScan: append([]badSource{{int64(-1), ErrRange}, {int64(1) << 60, ErrRange}, {"1152921504606846976", ErrRange}, {"xinaS8QBh", ErrSyntax}}, badSources...),
+	goodScan: []goodSource{{int64(0), "AAAA"}, {int64(11093174944930914), "xinaS8QBh"}, {"11093174944930914", "xinaS8QBh"},
+		{[]byte("262144"), "AABA"}, {"1234567890", UID60(1234567890).String()}},
+	badBytes: []string{"8000000000000000", "1000000000000000"},
+}
+
+var spread64Format = format[Spread64, *Spread64]{
+	name: "Spread64", column: "bigint", parse: ParseSpread64, must: MustParseSpread64,
+	parts: func(t *testing.T, v vector, id Spread64) {
+		var l Spread64Layout
+		checkParts(t, l.Compose, l.Parts, l.Time, id, v.Time, Spread64Parts{v.Time, v.Parts.Sequence, v.Parts.Generator, v.Parts.Cluster})
+	},
+	random:   func(r *rand.Rand) Spread64 { return Spread64(r.Uint64() &^ spread64Reserved) },
+	orderKey: integerKey[Spread64],
+	badText: []bad{
+		{"", ErrSyntax, -1}, {"cb54ecf2840a001", ErrSyntax, -1}, {"cb54ecf2840a00150", ErrSyntax, -1}, {"CB54ecf2840a0015", ErrSyntax, 0},
+		{"cb54ecf2840a001g", ErrSyntax, 15}, {"0xcb54ecf2840a00", ErrSyntax, 1}, {" b54ecf2840a0015", ErrSyntax, 0},
+		{"0000000000000400", ErrRange, -1}, {"ffffffffffffffff", ErrRange, -1}, {"0000000000008000", ErrRange, -1},
+	},
+	badJSON: badStrings,
+	badScan: append([]badSource{{"-", ErrSyntax}, {"-0", ErrSyntax}, {"-01", ErrSyntax}, {"9223372036854775808", ErrRange}, {"-9223372036854775809", ErrRange},
+		{"--1", ErrSyntax}, {"+1", ErrSyntax}, {"cb54ecf2840a0015", ErrSyntax}}, badSources...),
+	goodScan: []goodSource{{int64(0), "0000000000000000"}, {int64(math.MinInt64), "8000000000000000"}, {"-9223372036854775808", "8000000000000000"},
+		{[]byte("-1"), "ffffffffffffffff"}, {int64(-1), "ffffffffffffffff"}, {"1024", "0000000000000400"}, {"1000000000000000", "00038d7ea4c68000"}},
+	badBytes: []string{"0000000000000400", "ffffffffffffffff"},
+}
+
+var snoFormat = format[Sno, *Sno]{
+	name: "Sno", column: "uuid", parse: ParseSno, must: MustParseSno,
+	parts: func(t *testing.T, v vector, id Sno) {
+		var l SnoLayout
+		p := SnoParts{v.Time, v.Parts.TickTock, v.Parts.Meta, SnoPartitionFrom(v.Parts.Partition), uint16(v.Parts.Sequence)}
+		checkParts(t, l.Compose, l.Parts, l.Time, id, v.Time, p)
+		if u := id.UUID(); u.String() != v.SQL || string(u[:]) != v.Text {
+			t.Errorf("UUID %v, want %s", u, v.SQL)
+		}
+		if back, err := SnoFromUUID(uuid.MustParse(v.SQL)); err != nil || back != id {
+			t.Errorf("SnoFromUUID: %v, %v", back, err)
+		}
+		if m, err := SnoMetaFromText(v.Text); err != nil || m != v.Parts.Meta {
+			t.Errorf("SnoMetaFromText: %d, %v, want %d", m, err, v.Parts.Meta)
+		}
+	},
+	random: func(r *rand.Rand) (id Sno) {
+		copy(id[:], append(uint64Bytes(r.Uint64()), byte(r.Uint32()), byte(r.Uint32())))
+		return id
+	},
+	orderKey: func(id Sno) []byte { u := id.UUID(); return u[:] }, textOrders: true, byteOrders: true,
+	badText: []bad{
+		{"", ErrSyntax, -1}, {"brpk4q72xwf2m63", ErrSyntax, -1}, {"brpk4q72xwf2m63l2", ErrSyntax, -1}, {"Brpk4q72xwf2m63l", ErrSyntax, 0},
+		{"brpk4q72xwf2m63y", ErrSyntax, 15}, {"brpk4q72xwf2m631", ErrSyntax, 15}, {"0rpk4q72xwf2m63l", ErrSyntax, 0}, {"!!!!!!!!!!!!!!!!", ErrSyntax, 0},
+		{"brpk4q72 wf2m63l", ErrSyntax, 8}, {"6272706b-3471-3732-7877-66326d36336c", ErrSyntax, -1},
+	},
+	badJSON: append([]bad{{`"6272706b-3471-3732-7877-66326d36336c"`, ErrSyntax, -1}}, badStrings...),
+	badScan: append([]badSource{
+		{"f47ac10b-58cc-4372-a567-0e02b2c3d479", ErrNotSno}, {uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), ErrNotSno},
+		{[16]byte{}, ErrNotSno}, {make([]byte, 16), ErrNotSno}, {[]byte("Brpk4q72xwf2m63l"), ErrNotSno}, {"Brpk4q72xwf2m63l", ErrSyntax},
+		{"6272706bx3471-3732-7877-66326d36336c", ErrSyntax}, {"{272706b-3471-3732-7877-66326d36336}", ErrSyntax},
+		{"6272706b347137327877663 26d36336c", ErrSyntax}, {"6272706b34713732787766326d36336c", ErrSyntax}, {make([]byte, 9), ErrSyntax}, {int64(7), ErrSyntax},
+		{"urn:uuid:6272706b-3471-3732-7877-66326d36336c", ErrSyntax}, {"brpk4q72xw", ErrSyntax},
+	}, badSources...),
+	goodScan: []goodSource{
+		{"6272706b-3471-3732-7877-66326d36336c", "brpk4q72xwf2m63l"}, {[]byte("6272706b-3471-3732-7877-66326d36336c"), "brpk4q72xwf2m63l"},
+		{"6272706B-3471-3732-7877-66326D36336C", "brpk4q72xwf2m63l"},
+		{"brpk4q72xwf2m63l", "brpk4q72xwf2m63l"}, {[]byte("brpk4q72xwf2m63l"), "brpk4q72xwf2m63l"},
+		{uuid.MustParse("6272706b-3471-3732-7877-66326d36336c"), "brpk4q72xwf2m63l"},
+		{[16]byte([]byte("brpk4q72xwf2m63l")), "brpk4q72xwf2m63l"}, {make([]byte, 10), "2222222222222222"},
+		{"32323232-3232-3232-3232-323232323232", "2222222222222222"},
+	},
+}
+
+// checkParts takes an ID apart and puts it together.
+func checkParts[T, P comparable](t *testing.T, compose func(P) (T, error), parts func(T) (P, error), timeOf func(T) time.Time, id T, at time.Time, want P) {
+	t.Helper()
+	got, err := compose(want)
+	if err != nil || any(got) != any(id) {
+		t.Errorf("Compose(%+v) = %v, %v; want %v", want, got, err, id)
+	}
+	p, err := parts(id)
+	if err != nil || p != want {
+		t.Errorf("Parts = %+v, %v; want %+v", p, err, want)
+	}
+	if ts := timeOf(id); !ts.Equal(at) || ts.Location() != time.UTC {
+		t.Errorf("Time = %v, want %v", ts, at)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Run("Snowflake", snowflakeFormat.test)
+	t.Run("SnowflakeSI", snowflakeSIFormat.test)
+	t.Run("UID60", uid60Format.test)
+	t.Run("Spread64", spread64Format.test)
+	t.Run("Sno", snoFormat.test)
+}
+
+func (f format[T, P]) test(t *testing.T) {
+	t.Run("vectors", f.testVectors)
+	t.Run("order", f.testOrder)
+	t.Run("round trips", f.testRoundTrips)
+	t.Run("refusals", f.testRefusals)
+	t.Run("scan", f.testScan)
+	t.Run("zero", f.testZero)
+	t.Run("allocations", f.testAllocations)
+}
+
+func (f format[T, P]) testVectors(t *testing.T) {
+	for _, v := range vectors(t, f.name) {
+		t.Run(v.Note, func(t *testing.T) {
+			id, err := f.parse(v.Text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.must(v.Text) != id {
+				t.Error("MustParse differs")
+			}
+			f.parts(t, v, id)
+			if s := id.String(); s != v.Text {
+				t.Errorf("String = %q, want %q", s, v.Text)
+			}
+			if b, _ := id.AppendBinary(nil); hex.EncodeToString(b) != v.Binary {
+				t.Errorf("AppendBinary = %x, want %s", b, v.Binary)
+			}
+			if b, _ := json.Marshal(id); string(b) != v.JSON {
+				t.Errorf("JSON = %s, want %s", b, v.JSON)
+			}
+			if sv, _ := id.Value(); fmt.Sprint(sv) != v.SQL {
+				t.Errorf("Value = %v, want %s", sv, v.SQL)
+			}
+			b, _ := hex.DecodeString(v.Binary)
+			f.reads(t, id, "UnmarshalBinary", func(p P) error { return p.UnmarshalBinary(b) })
+			f.reads(t, id, "UnmarshalJSON", func(p P) error { return json.Unmarshal([]byte(v.JSON), p) })
+			f.reads(t, id, "Scan", func(p P) error { return p.Scan(v.SQL) })
+		})
+	}
+}
+
+// reads checks that read sets a receiver to id.
+func (f format[T, P]) reads(t *testing.T, id T, what string, read func(P) error) {
+	t.Helper()
+	var got T
+	if id.IsZero() {
+		got = f.other()
+	}
+	if err := read(P(&got)); err != nil || got != id {
+		t.Errorf("%s = %v, %v; want %v", what, got, err, id)
+	}
+}
+
+// other is some ID that isn't zero.
+func (f format[T, P]) other() T { return f.random(rand.New(rand.NewPCG(1, 2))) }
+
+// refuses checks that read gives an error and leaves its receiver alone.
+// It gives the position and the input that the error names.
+func (f format[T, P]) refuses(t *testing.T, what string, want error, read func(P) error) (pos int, input string) {
+	t.Helper()
+	was := f.other()
+	got := was
+	err := read(P(&got))
+	if !errors.Is(err, want) {
+		t.Errorf("%s: error %v, want %v", what, err, want)
+	}
+	if got != was {
+		t.Errorf("%s: changed the receiver to %v", what, got)
+	}
+	var pe *ParseError
+	if !errors.As(err, &pe) {
+		t.Errorf("%s: %T is not a *ParseError", what, err)
+		return 0, ""
+	}
+	if pe.Type != f.name || len(pe.Input) > 64 || !strings.HasPrefix(err.Error(), "idtype: expected "+f.name) {
+		t.Errorf("%s: error %q of type %q with %d bytes of input", what, err, pe.Type, len(pe.Input))
+	}
+	return pe.Pos, pe.Input
+}
+
+func (f format[T, P]) testRefusals(t *testing.T) {
+	for _, b := range f.badText {
+		pos, input := f.refuses(t, fmt.Sprintf("Parse(%q)", b.in), b.err, func(p P) error {
+			id, err := f.parse(b.in)
+			if !id.IsZero() {
+				t.Errorf("Parse(%q) gives %v with its error", b.in, id)
+			}
+			return err
+		})
+		if pos != b.pos || !strings.HasPrefix(b.in, input) {
+			t.Errorf("Parse(%q): position %d of %q, want %d", b.in, pos, input, b.pos)
+		}
+		f.refuses(t, fmt.Sprintf("UnmarshalText(%q)", b.in), b.err, func(p P) error { return p.UnmarshalText([]byte(b.in)) })
+		f.refuses(t, fmt.Sprintf("UnmarshalJSON(%q)", b.in), b.err, func(p P) error { return p.UnmarshalJSON([]byte(`"` + b.in + `"`)) })
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("MustParse(%q) didn't panic", b.in)
+				}
+			}()
+			f.must(b.in)
+		}()
+	}
+	for _, b := range f.badJSON {
+		f.refuses(t, fmt.Sprintf("UnmarshalJSON(%s)", b.in), b.err, func(p P) error { return p.UnmarshalJSON([]byte(b.in)) })
+	}
+	id := f.other()
+	size, _ := id.AppendBinary(nil)
+	for n := range 20 {
+		if n != len(size) {
+			f.refuses(t, fmt.Sprintf("UnmarshalBinary of %d bytes", n), ErrSyntax, func(p P) error { return p.UnmarshalBinary(make([]byte, n)) })
+		}
+	}
+	for _, h := range f.badBytes {
+		b, _ := hex.DecodeString(h)
+		f.refuses(t, "UnmarshalBinary of "+h, ErrRange, func(p P) error { return p.UnmarshalBinary(b) })
+	}
+}
+
+func (f format[T, P]) testScan(t *testing.T) {
+	for _, b := range f.badScan {
+		f.refuses(t, fmt.Sprintf("Scan(%T(%v))", b.src, b.src), b.err, func(p P) error { return p.Scan(b.src) })
+	}
+	for _, g := range f.goodScan {
+		var got T
+		if err := P(&got).Scan(g.src); err != nil || got.String() != g.text {
+			t.Errorf("Scan(%T(%v)) = %v, %v; want %s", g.src, g.src, got, err, g.text)
+		}
+	}
+	for in, text := range f.goodJSON {
+		var got T
+		if err := json.Unmarshal([]byte(in), &got); err != nil || got.String() != text {
+			t.Errorf("Unmarshal(%s) = %v, %v; want %s", in, got, err, text)
+		}
+	}
+}
+
+func (f format[T, P]) testRoundTrips(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		id := f.random(r)
+		text, _ := id.MarshalText()
+		if string(text) != id.String() || id.LogValue().String() != id.String() {
+			t.Fatalf("text %q, String %q, LogValue %v", text, id.String(), id.LogValue())
+		}
+		bin, _ := id.MarshalBinary()
+		js, _ := json.Marshal(id)
+		val, _ := id.Value()
+		f.reads(t, id, "UnmarshalText", func(p P) error { return p.UnmarshalText(text) })
+		f.reads(t, id, "UnmarshalBinary", func(p P) error { return p.UnmarshalBinary(bin) })
+		f.reads(t, id, "UnmarshalJSON", func(p P) error { return json.Unmarshal(js, p) })
+		f.reads(t, id, "Scan", func(p P) error { return p.Scan(val) })
+		keyed, err := json.Marshal(map[T]int{id: 1})
+		if err != nil || !strings.Contains(string(keyed), id.String()) {
+			t.Fatalf("as a JSON key: %s, %v", keyed, err)
+		}
+		if t.Failed() {
+			t.Fatalf("ID %x", bin)
+		}
+	}
+}
+
+func (f format[T, P]) testOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 20000 {
+		a, b := f.random(r), f.random(r)
+		if r.IntN(10) == 0 {
+			b = a
+		}
+		want := bytes.Compare(f.orderKey(a), f.orderKey(b))
+		if got := a.Compare(b); got != want {
+			t.Fatalf("%v.Compare(%v) = %d, want %d", a, b, got, want)
+		}
+		ab, _ := a.AppendBinary(nil)
+		bb, _ := b.AppendBinary(nil)
+		if f.byteOrders && bytes.Compare(ab, bb) != want {
+			t.Fatalf("the bytes of %v and %v don't order as they do", a, b)
+		}
+		if f.textOrders && cmp.Compare(a.String(), b.String()) != want {
+			t.Fatalf("the texts of %v and %v don't order as they do", a, b)
+		}
+	}
+}
+
+func (f format[T, P]) testZero(t *testing.T) {
+	var zero T
+	if !zero.IsZero() || f.other().IsZero() {
+		t.Error("IsZero is wrong")
+	}
+	if b, err := json.Marshal(zero); err != nil || string(b) != "null" {
+		t.Errorf("JSON of zero: %s, %v", b, err)
+	}
+	f.reads(t, zero, "UnmarshalJSON(null)", func(p P) error { return json.Unmarshal([]byte("null"), p) })
+	if zero.GormDataType() != f.column || reflect.New(reflect.TypeFor[T]()).Interface().(interface{ GormDataType() string }).GormDataType() != f.column {
+		t.Errorf("GormDataType = %s, want %s", zero.GormDataType(), f.column)
+	}
+	var null sql.Null[T]
+	if err := null.Scan(nil); err != nil || null.Valid {
+		t.Errorf("sql.Null of NULL: %v, %v", null, err)
+	}
+}
+
+func (f format[T, P]) testAllocations(t *testing.T) {
+	id := f.other()
+	text := id.String()
+	raw := []byte(text)
+	val, _ := id.Value()
+	var integer any = int64(17)
+	bin, _ := id.AppendBinary(nil)
+	buf := make([]byte, 0, 64)
+	dst := new(T)
+	checks := map[string]func() error{
+		"Parse":           func() error { _, err := f.parse(text); return err },
+		"AppendText":      func() error { _, err := id.AppendText(buf); return err },
+		"AppendBinary":    func() error { _, err := id.AppendBinary(buf); return err },
+		"UnmarshalText":   func() error { return P(dst).UnmarshalText(raw) },
+		"UnmarshalBinary": func() error { return P(dst).UnmarshalBinary(bin) },
+		"Scan":            func() error { return P(dst).Scan(val) },
+		"Compare":         func() error { id.Compare(id); return nil },
+	}
+	if f.column == "bigint" {
+		checks["Scan int64"] = func() error { return P(dst).Scan(integer) }
+		var decimal any = "17"
+		checks["Scan string"] = func() error { return P(dst).Scan(decimal) }
+	}
+	for name, do := range checks {
+		if err := do(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := testing.AllocsPerRun(100, func() { _ = do() }); n != 0 {
+			t.Errorf("%s: %v allocations, want 0", name, n)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = id.String() }); n != 1 {
+		t.Errorf("String: %v allocations, want 1", n)
+	}
+}

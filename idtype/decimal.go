@@ -1,0 +1,58 @@
+package idtype
+
+import "strconv"
+
+// input is what parsers read: they take either without copying it.
+type input interface{ ~string | ~[]byte }
+
+// parseDecimal reads a decimal integer from lo to hi: digits alone, without a
+// leading zero; a minus sign before them only if lo is negative.
+func parseDecimal[S input](s S, lo, hi int64) (v int64, ok bool) {
+	negative := lo < 0 && len(s) > 0 && s[0] == '-'
+	if negative {
+		s = s[1:]
+	}
+	// 19 digits can't overflow a uint64, and no int64 has more.
+	if len(s) == 0 || len(s) > 19 || s[0] == '0' && (len(s) > 1 || negative) {
+		return 0, false
+	}
+	var n uint64
+	for i := 0; i < len(s); i++ {
+		d := s[i] - '0'
+		if d > 9 {
+			return 0, false
+		}
+		n = n*10 + uint64(d)
+	}
+	if negative {
+		return -int64(n), n <= uint64(-lo)
+	}
+	return int64(n), n <= uint64(hi)
+}
+
+// decimalFlaw says why parseDecimal refused s.
+func decimalFlaw(s string, lo, hi int64) flaw {
+	first := 0
+	if lo < 0 && s != "" && s[0] == '-' {
+		first = 1
+	}
+	if len(s) == first {
+		return flaw{-1, "it has no digits", ErrSyntax}
+	}
+	for i := first; i < len(s); i++ {
+		if s[i]-'0' > 9 {
+			return badCharacter(i, s[i])
+		}
+	}
+	if s[first] == '0' && len(s) > 1 {
+		return flaw{first, "leading zero", ErrSyntax}
+	}
+	return outOfRange(first == 1, lo, hi)
+}
+
+func outOfRange(low bool, lo, hi int64) flaw {
+	if low {
+		return flaw{-1, "the smallest is " + strconv.FormatInt(lo, 10), ErrRange}
+	}
+	return flaw{-1, "the largest is " + strconv.FormatInt(hi, 10), ErrRange}
+}

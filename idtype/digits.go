@@ -1,0 +1,27 @@
+package idtype
+
+// The alphabets of the text forms, and for each the value of every byte.
+const (
+	hexDigits    = "0123456789abcdef"
+	base32Digits = "23456789abcdefghijklmnopqrstuvwx"                                 // Sno's: in the order of ASCII, so that text orders as bytes do
+	base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" // base64url's, RFC 4648 section 5
+)
+
+var (
+	hexValue    = digitValues(hexDigits)
+	base32Value = digitValues(base32Digits)
+	base64Value = digitValues(base64Digits)
+)
+
+// noDigit is the value of a byte that isn't in the alphabet.
+const noDigit = 0xff
+
+func digitValues(alphabet string) (t [256]byte) {
+	for i := range t {
+		t[i] = noDigit
+	}
+	for v := range len(alphabet) {
+		t[alphabet[v]] = byte(v)
+	}
+	return t
+}

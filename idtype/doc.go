@@ -1,0 +1,61 @@
+// Package idtype has five time-sortable primary keys for Postgres, each a
+// small Go value with a generator that never mints it twice.
+//
+//	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3})
+//	id, err := gen.Next()
+//
+// # Which one
+//
+//   - [Snowflake]: 63 bits in a bigint. The usual choice: dense, fast, 1024
+//     node numbers, 4096 IDs a millisecond each.
+//   - [SnowflakeSI]: 53 bits in a bigint. For IDs that JavaScript handles as
+//     numbers; 32 node numbers, 256 IDs a millisecond each.
+//   - [UID60]: 60 bits in a bigint, 10 characters in a URL. Needs no node
+//     number, and pays for that with a chance of collision between processes.
+//   - [Spread64]: 64 bits in a bigint, without time order. For stores in which
+//     keys that follow one another make a hot spot.
+//   - [Sno]: 80 bits in a uuid column. A byte of its own for a type tag, a
+//     version or a status, 65,536 partitions, 16 million IDs a second each.
+//
+// # What each form takes and gives
+//
+// Value is what database/sql stores; Scan also takes what an older table or
+// another driver may give. Parse and UnmarshalText take what String and
+// MarshalText give. What isn't listed is refused with a [*ParseError].
+//
+//	            | Value         | Scan                      | String, Parse      | JSON, of zero: null
+//	------------+---------------+---------------------------+--------------------+--------------------
+//	Snowflake   | int64         | int64 or decimal,         | decimal            | "decimal";
+//	            |               | 0 to 2^63-1               |                    | reads it bare too
+//	SnowflakeSI | int64         | int64 or decimal,         | decimal            | decimal;
+//	            |               | 0 to 2^53-1               |                    | reads it quoted too
+//	UID60       | int64         | int64 or decimal,         | 4 to 10 digits     | "text"
+//	            |               | 0 to 2^60-1               | of base64url       |
+//	Spread64    | int64         | int64 or decimal, any     | 16 hex digits,     | "text"
+//	            |               | (reserved bits are kept)  | reserved bits zero |
+//	Sno         | string of the | 16 bytes or 36 characters | 16 digits [2-9a-x] | "text"
+//	            | UUID that it  | of that UUID, 16 digits,  |                    |
+//	            | is stored as  | 10 raw bytes              |                    |
+//
+// Decimals have no sign, space or leading zero; only a Spread64's, in a column,
+// can be negative. Text is case-sensitive. The binary form is 8 bytes, 10 for
+// Sno, big-endian, and as strict as Parse.
+//
+// # Zero and NULL
+//
+// The zero ID is never minted. It is the smallest value of its column, so that
+// keyset pagination can begin with WHERE id > $1 and a zero cursor; Spread64,
+// half of whose column values are negative, is the exception. NULL is not an
+// ID: a nullable column is scanned into a pointer, [database/sql.Null], or
+// sqltypes.Optional.
+//
+// # Generators
+//
+// A generator may be shared by goroutines. It never repeats an ID, whatever the
+// clock does: if the clock steps back, or a unit of time has no numbers left,
+// it waits, for [Options.MaxWait] at the longest, and then fails with
+// [ErrClockBackwards] or [ErrSequenceExhausted]. (A Sno generator goes on
+// without waiting at the first step back, in the other half of its IDs.) Two
+// generators with the same node number do repeat each other's IDs: node
+// numbers are the caller's to keep apart.
+package idtype

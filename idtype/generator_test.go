@@ -1,0 +1,664 @@
+package idtype
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// A scripted clock moves only when a test or a wait moves it.
+type scripted struct {
+	mu     sync.Mutex
+	wall   time.Time
+	ticks  time.Duration // the monotonic clock
+	frozen bool          // waits don't move the wall
+	slept  int
+}
+
+func (c *scripted) clock() *clock {
+	return &clock{
+		now:   func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.wall },
+		ticks: func() time.Duration { c.mu.Lock(); defer c.mu.Unlock(); return c.ticks },
+		sleep: func(ctx context.Context, d time.Duration) error {
+			if d <= 0 {
+				panic(fmt.Sprint("slept for ", d))
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.slept++
+			c.ticks += d
+			if !c.frozen {
+				c.wall = c.wall.Add(d)
+			}
+			return ctx.Err()
+		},
+	}
+}
+
+func (c *scripted) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wall = c.wall.Add(d)
+}
+
+// A minter is a format's generator as the suite below needs it.
+type minter[T comparable] struct {
+	make func(Options) (Generator[T], error)
+	// key orders IDs as they are minted.
+	key  func(T) (time.Time, int)
+	tick func(T) bool
+	cap  int // IDs of a unit; for UID60 the first unit has fewer
+	unit time.Duration
+	// from is the first instant of the format, end the last unit's.
+	from, end time.Time
+	freeStart bool // a unit may begin above 0
+}
+
+var (
+	snowflakeMinter = minter[Snowflake]{
+		make: func(o Options) (Generator[Snowflake], error) {
+			return NewSnowflakeGenerator(SnowflakeConfig{Options: o})
+		},
+		key: func(id Snowflake) (time.Time, int) {
+			p, err := SnowflakeLayout{}.Parts(id)
+			return must(p.Time, err), p.Sequence
+		},
+		cap: 4096, unit: time.Millisecond, from: utc("2021-01-01T00:00:00Z"), end: utc("2090-09-07T15:47:35.551Z"),
+	}
+	siMinter = minter[SnowflakeSI]{
+		make: func(o Options) (Generator[SnowflakeSI], error) {
+			return NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Options: o})
+		},
+		key: func(id SnowflakeSI) (time.Time, int) {
+			p, err := siLayout.Parts(id)
+			return must(p.Time, err), p.Index
+		},
+		cap: 256, unit: time.Millisecond, from: siLayout.BaseClock, end: siLayout.BaseClock.Add((1<<40 - 1) * time.Millisecond),
+	}
+	uid60Minter = minter[UID60]{
+		make: func(o Options) (Generator[UID60], error) { return NewUID60Generator(UID60Config{Options: o}) },
+		key: func(id UID60) (time.Time, int) {
+			p, err := UID60Layout{}.Parts(id)
+			return must(p.Time, err), p.Sequence
+		},
+		cap: 512, unit: time.Millisecond, from: utc("2018-03-01T00:00:00Z"), end: utc("2157-07-13T07:35:11.103Z"), freeStart: true,
+	}
+	spreadMinter = minter[Spread64]{
+		make: func(o Options) (Generator[Spread64], error) {
+			return NewSpread64Generator(Spread64Config{Options: o})
+		},
+		key: func(id Spread64) (time.Time, int) {
+			p, err := Spread64Layout{}.Parts(id)
+			return must(p.Time, err), p.Sequence
+		},
+		cap: 64, unit: time.Millisecond, from: time.UnixMilli(0), end: utc("2109-05-15T07:35:11.103Z"),
+	}
+	snoMinter = minter[Sno]{
+		make: func(o Options) (Generator[Sno], error) {
+			return NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: o})
+		},
+		key:  func(id Sno) (time.Time, int) { return id.Time(), int(id.Sequence()) },
+		tick: Sno.TickTock,
+		cap:  65536, unit: 4 * time.Millisecond, from: utc("2010-01-01T00:00:00Z"), end: utc("2079-09-07T15:47:35.548Z"),
+	}
+)
+
+func TestGenerators(t *testing.T) {
+	t.Run("Snowflake", snowflakeMinter.test)
+	t.Run("SnowflakeSI", siMinter.test)
+	t.Run("UID60", uid60Minter.test)
+	t.Run("Spread64", spreadMinter.test)
+	t.Run("Sno", snoMinter.test)
+}
+
+func (m minter[T]) test(t *testing.T) {
+	t.Run("parts", m.testParts)
+	t.Run("full unit", m.testFullUnit)
+	t.Run("frozen clock", m.testFrozen)
+	t.Run("clock steps back", m.testBack)
+	t.Run("start mark", m.testNotBefore)
+	t.Run("ends of the format", m.testEnds)
+	t.Run("never zero", m.testNeverZero)
+	t.Run("fill", m.testFill)
+	t.Run("fill is cancelled", m.testFillCancelled)
+	t.Run("random scripts", m.testScripts)
+	t.Run("concurrent", m.testConcurrent)
+	t.Run("allocations", m.testAllocations)
+}
+
+func (m minter[T]) new(t testing.TB, o Options) Generator[T] {
+	t.Helper()
+	g, err := m.make(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// scripted makes a generator on a scripted clock.
+func (m minter[T]) scripted(t testing.TB, maxWait time.Duration) (Generator[T], *scripted) {
+	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	return m.new(t, Options{MaxWait: maxWait, clock: c.clock()}), c
+}
+
+// increases reports whether b was minted after a, by its bits.
+func (m minter[T]) increases(a, b T) bool {
+	if m.tick != nil && m.tick(a) != m.tick(b) {
+		return true
+	}
+	at, as := m.key(a)
+	bt, bs := m.key(b)
+	return at.Before(bt) || at.Equal(bt) && as < bs
+}
+
+func (m minter[T]) testParts(t *testing.T) {
+	g, c := m.scripted(t, 0)
+	at, seq := m.key(must(g.Next()))
+	if !at.Equal(c.wall) || seq != 0 && !m.freeStart || seq >= 256 {
+		t.Errorf("the first ID is of %v, %d", at, seq)
+	}
+	at2, seq2 := m.key(must(g.Next()))
+	if !at2.Equal(at) || seq2 != seq+1 {
+		t.Errorf("the second ID is of %v, %d, after %d", at2, seq2, seq)
+	}
+	c.step(m.unit)
+	at3, seq3 := m.key(must(g.Next()))
+	if !at3.Equal(at.Add(m.unit)) || seq3 != 0 && !m.freeStart || seq3 >= 256 {
+		t.Errorf("the third ID is of %v, %d", at3, seq3)
+	}
+}
+
+// fillUnit mints until the unit has no numbers left, and gives the last ID.
+func (m minter[T]) fillUnit(t testing.TB, g Generator[T]) (last T) {
+	t.Helper()
+	for {
+		last = must(g.Next())
+		if _, seq := m.key(last); seq == m.cap-1 {
+			return last
+		}
+	}
+}
+
+func (m minter[T]) testFullUnit(t *testing.T) {
+	g, c := m.scripted(t, 0)
+	last := m.fillUnit(t, g)
+	if c.slept != 0 {
+		t.Errorf("waited %d times within a unit", c.slept)
+	}
+	next := must(g.Next())
+	at, seq := m.key(next)
+	if c.slept == 0 || seq != 0 || !m.increases(last, next) {
+		t.Errorf("after a full unit: %d waits, then number %d", c.slept, seq)
+	}
+	// It was the unit after that, though the wait went on for longer.
+	was, _ := m.key(last)
+	if !at.Equal(was.Add(m.unit)) {
+		t.Errorf("after the full unit %v came %v", was, at)
+	}
+}
+
+func (m minter[T]) testFrozen(t *testing.T) {
+	g, c := m.scripted(t, 50*time.Millisecond)
+	c.frozen = true
+	m.fillUnit(t, g)
+	_, err := g.Next()
+	if !errors.Is(err, ErrSequenceExhausted) {
+		t.Errorf("on a frozen clock: %v", err)
+	}
+	if c.ticks != 50*time.Millisecond {
+		t.Errorf("waited %v, want 50 ms", c.ticks)
+	}
+	n, err := g.Fill(t.Context(), make([]T, 3))
+	if n != 0 || !errors.Is(err, ErrSequenceExhausted) {
+		t.Errorf("Fill on a frozen clock: %d, %v", n, err)
+	}
+	c.step(m.unit)
+	if _, err := g.Next(); err != nil {
+		t.Errorf("when the clock runs again: %v", err)
+	}
+
+	impatient, c := m.scripted(t, -1)
+	c.frozen = true
+	m.fillUnit(t, impatient)
+	if _, err := impatient.Next(); !errors.Is(err, ErrSequenceExhausted) || c.slept != 0 {
+		t.Errorf("without waiting: %v after %d waits", err, c.slept)
+	}
+}
+
+func (m minter[T]) testBack(t *testing.T) {
+	g, c := m.scripted(t, 100*time.Millisecond)
+	first := must(g.Next())
+	c.step(-3 * m.unit)
+	second := must(g.Next())
+	if !m.increases(first, second) || second == first {
+		t.Errorf("after a step back: %v after %v", second, first)
+	}
+	if m.tick != nil {
+		// A toggle instead of a wait; the next step back has to wait.
+		if at, _ := m.key(second); c.slept != 0 || m.tick(first) == m.tick(second) || !at.Equal(c.wall) {
+			t.Errorf("after a step back: %d waits, tick-tock %v, %v", c.slept, m.tick(second), at)
+		}
+		c.step(-m.unit)
+		third := must(g.Next())
+		if c.slept == 0 || m.tick(third) != m.tick(second) || !m.increases(second, third) {
+			t.Errorf("after another step back: %d waits, then %v", c.slept, third)
+		}
+	} else if c.slept == 0 {
+		t.Error("didn't wait for the clock")
+	}
+
+	c.step(-time.Hour)
+	c.ticks = 0
+	want := ErrClockBackwards
+	if _, err := g.Next(); !errors.Is(err, want) || !strings.Contains(err.Error(), "within 100ms") {
+		t.Errorf("an hour back: %v", err)
+	}
+	if c.ticks != 100*time.Millisecond {
+		t.Errorf("waited %v, want 100 ms", c.ticks)
+	}
+
+	impatient, c := m.scripted(t, -1)
+	must(impatient.Next())
+	c.step(-time.Hour)
+	_, err := impatient.Next()
+	if m.tick != nil {
+		if err != nil {
+			t.Errorf("the first step back: %v", err)
+		}
+		c.step(-time.Hour)
+		_, err = impatient.Next()
+	}
+	if !errors.Is(err, ErrClockBackwards) || c.slept != 0 {
+		t.Errorf("without waiting: %v after %d waits", err, c.slept)
+	}
+}
+
+func (m minter[T]) testNotBefore(t *testing.T) {
+	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	mark := c.wall.Add(5 * m.unit).Add(m.unit - 1)
+	g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
+	at, _ := m.key(must(g.Next()))
+	if !at.Equal(c.wall.Truncate(m.unit)) && !at.After(mark) || !at.After(mark) {
+		t.Errorf("minted at %v, mark %v", at, mark)
+	}
+	// Within the unit of the mark, and before it, nothing is minted: not even
+	// by a toggle.
+	for _, wall := range []time.Time{mark, mark.Add(1 - m.unit), mark.Add(-time.Hour)} {
+		c := &scripted{wall: wall, frozen: true}
+		g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
+		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
+			t.Errorf("minted %v at %v, mark %v: %v", id, wall, mark, err)
+		}
+	}
+	// A mark before the epoch is none; one past the end leaves nothing.
+	g = m.new(t, Options{NotBefore: m.from.Add(-time.Hour), clock: (&scripted{wall: m.from.Add(time.Hour), frozen: true}).clock()})
+	if _, err := g.Next(); err != nil {
+		t.Errorf("with a mark before the epoch: %v", err)
+	}
+	if _, err := m.make(Options{NotBefore: m.end.Add(m.unit)}); !errors.Is(err, ErrTimeExhausted) {
+		t.Errorf("with a mark past the end: %v", err)
+	}
+}
+
+func (m minter[T]) testEnds(t *testing.T) {
+	c := &scripted{wall: m.from.Add(-1)}
+	g := m.new(t, Options{clock: c.clock()})
+	if _, err := g.Next(); !errors.Is(err, ErrBeforeEpoch) || c.slept != 0 {
+		t.Errorf("before the epoch: %v after %d waits", err, c.slept)
+	}
+	c.step(m.end.Sub(m.from) / 2)
+	c.step(m.end.Sub(c.wall))
+	last := m.fillUnit(t, g)
+	if at, _ := m.key(last); !at.Equal(m.end) {
+		t.Errorf("the last unit is %v, want %v", at, m.end)
+	}
+	if _, err := g.Next(); !errors.Is(err, ErrTimeExhausted) {
+		t.Errorf("past the end: %v", err)
+	}
+}
+
+func (m minter[T]) testNeverZero(t *testing.T) {
+	var zero T
+	for range 20 { // UID60 begins at random
+		c := &scripted{wall: m.from}
+		g := m.new(t, Options{clock: c.clock()})
+		id := must(g.Next())
+		if at, seq := m.key(id); id == zero || !at.Equal(m.from) || seq == 0 {
+			t.Fatalf("the format's first ID is %v", id)
+		}
+	}
+}
+
+func (m minter[T]) testFill(t *testing.T) {
+	g, c := m.scripted(t, 0)
+	if n, err := g.Fill(t.Context(), nil); n != 0 || err != nil {
+		t.Errorf("Fill of nothing: %d, %v", n, err)
+	}
+	dst := make([]T, 3*m.cap+m.cap/2)
+	last := must(g.Next())
+	n, err := g.Fill(t.Context(), dst)
+	if n != len(dst) || err != nil {
+		t.Fatalf("Fill = %d, %v", n, err)
+	}
+	seen := map[T]bool{last: true}
+	for i, id := range dst {
+		if seen[id] || !m.increases(last, id) {
+			t.Fatalf("ID %d, %v, comes after %v", i, id, last)
+		}
+		seen[id], last = true, id
+	}
+	// What passed during a wait is used: no more units than it takes.
+	began, _ := m.key(dst[0])
+	ended, _ := m.key(last)
+	if units := int(ended.Sub(began)/m.unit) + 1; units > 5 {
+		t.Errorf("%d IDs took %d units of %d", len(dst)+1, units, m.cap)
+	}
+	if c.slept == 0 {
+		t.Error("no waits at all")
+	}
+}
+
+func (m minter[T]) testFillCancelled(t *testing.T) {
+	g, c := m.scripted(t, time.Hour)
+	c.frozen = true
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dst := make([]T, 10)
+	if n, err := g.Fill(ctx, dst); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("Fill after the end = %d, %v", n, err)
+	}
+	// On the real clock, so that there is a wait to be cut short.
+	wall := time.Now()
+	g = m.new(t, Options{MaxWait: time.Hour, Clock: func() time.Time { return wall }})
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	dst = make([]T, 2*m.cap)
+	n, err := g.Fill(ctx, dst)
+	if n == 0 || n > m.cap || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Fill until the deadline = %d of %d in a unit, %v", n, m.cap, err)
+	}
+	var zero T
+	if slices.Contains(dst[:n], zero) || dst[n] != zero {
+		t.Error("n isn't the number of IDs that were minted")
+	}
+}
+
+// testScripts runs random clocks: forward, standing, a step back, an hour back.
+func (m minter[T]) testScripts(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		wait := []time.Duration{-1, 3 * time.Millisecond, 0}[r.IntN(3)]
+		g, c := m.scripted(t, wait)
+		seen := map[T]bool{}
+		var last T
+		started := false
+		for step := range 60 {
+			c.frozen = r.IntN(4) == 0
+			switch r.IntN(8) {
+			case 0:
+				c.step(-m.unit)
+			case 1:
+				c.step(-time.Duration(r.IntN(20)) * m.unit)
+			case 2:
+				c.step(-time.Hour)
+			case 3, 4:
+				c.step(time.Duration(r.IntN(30)) * m.unit)
+			case 5:
+				c.step(time.Hour)
+			}
+			dst := make([]T, 1+r.IntN(m.cap*3/min(m.cap/32, 64)))
+			c.ticks = 0
+			n, err := g.Fill(t.Context(), dst)
+			if err != nil && !errors.Is(err, ErrClockBackwards) && !errors.Is(err, ErrSequenceExhausted) {
+				t.Fatalf("seed %d, step %d: %v", seed, step, err)
+			}
+			if limit := max(wait, 0); wait != 0 && n == 0 && c.ticks > limit {
+				t.Fatalf("seed %d, step %d: waited %v, at most %v allowed", seed, step, c.ticks, limit)
+			}
+			for _, id := range dst[:n] {
+				if seen[id] || started && !m.increases(last, id) {
+					t.Fatalf("seed %d, step %d: %v after %v, repeated: %v", seed, step, id, last, seen[id])
+				}
+				if at, _ := m.key(id); at.After(c.wall) {
+					t.Fatalf("seed %d, step %d: minted for %v at %v", seed, step, at, c.wall)
+				}
+				seen[id], last, started = true, id, true
+			}
+		}
+	}
+}
+
+func (m minter[T]) testConcurrent(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	g := m.new(t, Options{})
+	const workers = 8
+	each := min(m.cap*30, 50_000)
+	minted := make([][]T, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			ids := make([]T, 0, each)
+			for len(ids) < each {
+				if w%2 == 0 {
+					id, err := g.Next()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					ids = append(ids, id)
+					continue
+				}
+				block := make([]T, min(100, each-len(ids)))
+				if _, err := g.Fill(t.Context(), block); err != nil {
+					t.Error(err)
+					return
+				}
+				ids = append(ids, block...)
+			}
+			minted[w] = ids
+		})
+	}
+	wg.Wait()
+	seen := make(map[T]bool, workers*each)
+	for _, ids := range minted {
+		for i, id := range ids {
+			if seen[id] {
+				t.Fatalf("%v was minted twice", id)
+			}
+			seen[id] = true
+			if i > 0 && !m.increases(ids[i-1], id) {
+				t.Fatalf("a goroutine got %v after %v", id, ids[i-1])
+			}
+		}
+	}
+	if len(seen) != workers*each && !t.Failed() {
+		t.Errorf("%d IDs, want %d", len(seen), workers*each)
+	}
+}
+
+func (m minter[T]) testAllocations(t *testing.T) {
+	// A clock that runs on with every reading, so that no call waits.
+	wall := utc("2026-11-21T10:11:12.344Z")
+	g := m.new(t, Options{Clock: func() time.Time { wall = wall.Add(100 * time.Microsecond); return wall }})
+	if n := testing.AllocsPerRun(500, func() {
+		if _, err := g.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("Next: %v allocations, want 0", n)
+	}
+	dst := make([]T, 10)
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(500, func() {
+		if _, err := g.Fill(ctx, dst); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("Fill: %v allocations, want 0", n)
+	}
+}
+
+func TestGeneratorNodes(t *testing.T) {
+	s, err := NewSnowflakeGenerator(SnowflakeConfig{Datacenter: 2, Worker: 3})
+	p, _ := SnowflakeLayout{}.Parts(must(must(s, err).Next()))
+	if p.Datacenter != 2 || p.Worker != 3 {
+		t.Errorf("%+v, want datacenter 2, worker 3", p)
+	}
+	twitter := SnowflakeLayout{Epoch: time.UnixMilli(1288834974657), DatacenterBits: 2, WorkerBits: 6, SequenceBits: 14}
+	s, err = NewSnowflakeGenerator(SnowflakeConfig{Layout: twitter, Datacenter: 3, Worker: 63})
+	id := must(must(s, err).Next())
+	p, _ = twitter.Parts(id)
+	if p.Datacenter != 3 || p.Worker != 63 || time.Since(p.Time).Abs() > time.Minute {
+		t.Errorf("%+v in another layout", p)
+	}
+	si, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 31})
+	q, _ := siLayout.Parts(must(must(si, err).Next()))
+	if q.Machine != 31 || time.Since(q.Time).Abs() > time.Minute {
+		t.Errorf("%+v, want machine 31", q)
+	}
+	sp, err := NewSpread64Generator(Spread64Config{Generator: 63, Cluster: 15})
+	r, _ := Spread64Layout{}.Parts(must(must(sp, err).Next()))
+	if r.Generator != 63 || r.Cluster != 15 || time.Since(r.Time).Abs() > time.Minute {
+		t.Errorf("%+v, want generator 63, cluster 15", r)
+	}
+
+	_, err1 := NewSnowflakeGenerator(SnowflakeConfig{Datacenter: 32})
+	_, err2 := NewSnowflakeGenerator(SnowflakeConfig{Worker: -1})
+	_, err3 := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 32})
+	_, err4 := NewSpread64Generator(Spread64Config{Generator: 64})
+	_, err5 := NewSpread64Generator(Spread64Config{Cluster: 16})
+	_, err6 := LocalSpread64Generator(-1, 0)
+	for i, err := range []error{err1, err2, err3, err4, err5, err6} {
+		if !errors.Is(err, ErrNode) {
+			t.Errorf("constructor %d: %v, want ErrNode", i+1, err)
+		}
+	}
+}
+
+func TestLocalSpread64(t *testing.T) {
+	a, b := must(LocalSpread64Generator(7, 3)), must(LocalSpread64Generator(7, 3))
+	c := must(LocalSpread64Generator(3, 7))
+	if a != b || a == c {
+		t.Error("a pair doesn't have one generator of its own")
+	}
+	p, _ := Spread64Layout{}.Parts(must(a.Next()))
+	if p.Generator != 7 || p.Cluster != 3 {
+		t.Errorf("%+v, want generator 7, cluster 3", p)
+	}
+}
+
+func TestUID60Random(t *testing.T) {
+	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	g, err := NewUID60Generator(UID60Config{Random: strings.NewReader(strings.Repeat("\x01\x02", 256)), Options: Options{clock: c.clock()}})
+	// The first two bytes are the start, the next two the random bits.
+	p, _ := UID60Layout{}.Parts(must(must(g, err).Next()))
+	if p.Sequence != 0x02 || p.Random != 0x102 {
+		t.Errorf("%+v of the bytes 01 02", p)
+	}
+	starts := map[int]bool{}
+	g = must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	for range 300 {
+		starts[must(g.Next()).Sequence()] = true
+		c.step(time.Millisecond)
+	}
+	if len(starts) < 100 || slices.Max(slices.Collect(mapKeys(starts))) > 255 {
+		t.Errorf("300 milliseconds began with %d numbers, the largest %d", len(starts), slices.Max(slices.Collect(mapKeys(starts))))
+	}
+
+	broken := must(NewUID60Generator(UID60Config{Random: iotest.ErrReader(io.ErrClosedPipe)}))
+	if id, err := broken.Next(); !errors.Is(err, io.ErrClosedPipe) || id != 0 {
+		t.Errorf("without randomness: %v, %v", id, err)
+	}
+	short := must(NewUID60Generator(UID60Config{Random: strings.NewReader("abc")}))
+	if n, err := short.Fill(t.Context(), make([]UID60, 5)); !errors.Is(err, io.ErrUnexpectedEOF) || n != 0 {
+		t.Errorf("with too little randomness: %d, %v", n, err)
+	}
+}
+
+func mapKeys[K comparable, V any](m map[K]V) func(yield func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func TestSnoGenerator(t *testing.T) {
+	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	part := SnoPartition{'A', 10}
+	g := must(NewSnoGenerator(SnoConfig{Meta: 5, Partition: &part, SequenceMin: 100, SequenceMax: 103, Options: Options{clock: c.clock()}}))
+	view := g.WithMeta(7)
+	dst := make([]Sno, 1)
+	if n, err := view.Fill(t.Context(), dst); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	ids := []Sno{must(g.Next()), must(g.NextMeta(6)), must(view.Next()), dst[0]}
+	for i, want := range []struct {
+		meta byte
+		seq  uint16
+	}{{5, 101}, {6, 102}, {7, 103}, {7, 100}} {
+		if id := ids[i]; id.Meta() != want.meta || id.Sequence() != want.seq || id.Partition() != part {
+			t.Errorf("ID %d: meta %d, sequence %d, partition %v; want %v", i, id.Meta(), id.Sequence(), id.Partition(), want)
+		}
+	}
+	if next := must(g.Next()); next.Sequence() != 100 || !next.Time().Equal(ids[3].Time().Add(4*time.Millisecond)) {
+		t.Errorf("after the range is full: %+v", next)
+	}
+
+	for _, r := range []struct {
+		min, max uint16
+		lo, hi   uint16 // 0, 0: refused
+	}{
+		{0, 0, 0, 65535}, {10, 0, 10, 65535}, {65535, 0, 0, 65535}, {20, 10, 10, 20}, {0, 3, 0, 3}, {0, 2, 0, 0}, {7, 7, 0, 0}, {65535, 65532, 65532, 65535},
+		{65533, 0, 0, 0}, {65532, 0, 65532, 65535},
+	} {
+		g, err := NewSnoGenerator(SnoConfig{Partition: &part, SequenceMin: r.min, SequenceMax: r.max})
+		if r.hi == 0 {
+			if !errors.Is(err, ErrRange) {
+				t.Errorf("range %d to %d: %v", r.min, r.max, err)
+			}
+			continue
+		}
+		if err != nil || g.seq.min != uint32(r.lo) || g.seq.max != uint32(r.hi) {
+			t.Errorf("range %d to %d: %v", r.min, r.max, err)
+		}
+	}
+}
+
+func TestSnoPartitions(t *testing.T) {
+	given := partitionsGiven.Load()
+	defer partitionsGiven.Store(given)
+	seen := map[SnoPartition]bool{}
+	for range 1000 {
+		p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
+		if seen[p] {
+			t.Fatalf("partition %v was given twice", p)
+		}
+		seen[p] = true
+	}
+	partitionsGiven.Store(65535)
+	if _, err := NewSnoGenerator(SnoConfig{}); err != nil {
+		t.Errorf("the last partition: %v", err)
+	}
+	if _, err := NewSnoGenerator(SnoConfig{}); !errors.Is(err, ErrPartitionsExhausted) {
+		t.Errorf("one partition too many: %v", err)
+	}
+}
+
+func TestNewSno(t *testing.T) {
+	a, b := must(NewSno(1)), must(NewSno(2))
+	if a.Meta() != 1 || b.Meta() != 2 || a.Partition() != b.Partition() || a.WithMeta(2).Compare(b) >= 0 {
+		t.Errorf("%v, then %v", a, b)
+	}
+}

@@ -1,0 +1,321 @@
+package idtype
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func utc(s string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		panic(err)
+	}
+	return t.UTC()
+}
+
+var siLayout = SnowflakeSILayout{BaseClock: utc("2020-01-01T00:00:00Z")}
+
+func TestLayoutDefaults(t *testing.T) {
+	zero, def := SnowflakeLayout{}, DefaultSnowflakeLayout()
+	p := SnowflakeParts{utc("2026-11-21T10:11:12.345Z"), 3, 4, 5}
+	a, err := zero.Compose(p)
+	b, _ := def.Compose(p)
+	if err != nil || a != b {
+		t.Errorf("the zero layout makes %v, %v, the default one %v", a, err, b)
+	}
+	// An epoch alone keeps the default widths, and widths alone the epoch.
+	c, _ := SnowflakeLayout{DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12}.Compose(p)
+	d, _ := SnowflakeLayout{Epoch: def.Epoch}.Compose(p)
+	if c != a || d != a {
+		t.Errorf("partly default layouts make %v and %v, want %v", c, d, a)
+	}
+}
+
+func TestLayoutValidate(t *testing.T) {
+	base := siLayout.BaseClock
+	for name, c := range map[string]struct {
+		layout interface{ Validate() error }
+		ok     bool
+		says   string
+	}{
+		"zero snowflake":        {SnowflakeLayout{}, true, ""},
+		"no node":               {SnowflakeLayout{SequenceBits: 12}, true, ""},
+		"widest":                {SnowflakeLayout{SequenceBits: 31}, true, ""},
+		"no sequence":           {SnowflakeLayout{WorkerBits: 10}, false, "sequence 0"},
+		"negative width":        {SnowflakeLayout{DatacenterBits: -1, WorkerBits: 5, SequenceBits: 12}, false, "datacenter -1"},
+		"32 bits":               {SnowflakeLayout{DatacenterBits: 10, WorkerBits: 10, SequenceBits: 12}, false, "at most 31"},
+		"overflowing sum":       {SnowflakeLayout{DatacenterBits: math.MaxInt, WorkerBits: math.MaxInt, SequenceBits: 2}, false, "at most 31"},
+		"epoch between ms":      {SnowflakeLayout{Epoch: utc("2021-01-01T00:00:00.0005Z")}, false, "whole milliseconds"},
+		"epoch in year 10000":   {SnowflakeLayout{Epoch: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}, false, "9999"},
+		"epoch before year 1":   {SnowflakeLayout{Epoch: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)}, false, "years 1"},
+		"no base clock":         {SnowflakeSILayout{}, false, "BaseClock"},
+		"widths, no base clock": {SnowflakeSILayout{MachineBits: 5, IndexBits: 8}, false, "BaseClock"},
+		"base clock":            {siLayout, true, ""},
+		"base clock is 1970":    {SnowflakeSILayout{BaseClock: time.Unix(0, 0)}, true, ""},
+		"no machine":            {SnowflakeSILayout{base, 0, 13}, true, ""},
+		"no index":              {SnowflakeSILayout{base, 13, 0}, true, ""},
+		"12 bits":               {SnowflakeSILayout{base, 5, 7}, false, "13 together"},
+		"negative machine":      {SnowflakeSILayout{base, -1, 14}, false, "machine -1"},
+		"base clock between ms": {SnowflakeSILayout{BaseClock: base.Add(time.Microsecond)}, false, "whole milliseconds"},
+		"uid60":                 {UID60Layout{}, true, ""},
+		"spread64":              {Spread64Layout{}, true, ""},
+		"sno":                   {SnoLayout{}, true, ""},
+	} {
+		err := c.layout.Validate()
+		if (err == nil) != c.ok || err != nil && (!errors.Is(err, ErrRange) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An invalid layout makes nothing, anywhere.
+func TestLayoutInvalid(t *testing.T) {
+	l, si := SnowflakeLayout{WorkerBits: 40, SequenceBits: 40}, SnowflakeSILayout{}
+	now := utc("2026-11-21T00:00:00Z")
+	_, err1 := l.Compose(SnowflakeParts{Time: now})
+	_, err2 := l.Parts(1)
+	_, err3 := l.Floor(now)
+	_, _, err4 := l.Range(now, now)
+	_, err5 := si.Compose(SnowflakeSIParts{Time: now})
+	_, err6 := si.Parts(1)
+	_, err7 := si.Floor(now)
+	_, _, err8 := si.Range(now, now)
+	_, err9 := NewSnowflakeGenerator(SnowflakeConfig{Layout: l})
+	_, err10 := NewSnowflakeSIGenerator(SnowflakeSIConfig{})
+	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10} {
+		if !errors.Is(err, ErrRange) {
+			t.Errorf("call %d: %v, want ErrRange", i+1, err)
+		}
+	}
+	if !l.Time(1).IsZero() || !si.Time(1).IsZero() {
+		t.Error("Time of an invalid layout isn't the zero Time")
+	}
+}
+
+func TestComposeLimits(t *testing.T) {
+	at := utc("2026-11-21T10:11:12.345Z")
+	snowflake := func(p SnowflakeParts) error { _, err := SnowflakeLayout{}.Compose(p); return err }
+	si := func(p SnowflakeSIParts) error { _, err := siLayout.Compose(p); return err }
+	uid := func(p UID60Parts) error { _, err := UID60Layout{}.Compose(p); return err }
+	spread := func(p Spread64Parts) error { _, err := Spread64Layout{}.Compose(p); return err }
+	sno := func(p SnoParts) error { _, err := SnoLayout{}.Compose(p); return err }
+	for name, c := range map[string]struct {
+		err  error
+		want error
+		says string
+	}{
+		"datacenter":            {snowflake(SnowflakeParts{at, 32, 0, 0}), ErrNode, "0 to 31, got 32"},
+		"negative datacenter":   {snowflake(SnowflakeParts{at, -1, 0, 0}), ErrNode, "got -1"},
+		"worker":                {snowflake(SnowflakeParts{at, 0, 32, 0}), ErrNode, "worker"},
+		"sequence":              {snowflake(SnowflakeParts{at, 0, 0, 4096}), ErrRange, "0 to 4095"},
+		"snowflake before":      {snowflake(SnowflakeParts{Time: utc("2020-12-31T23:59:59.9995Z")}), ErrBeforeEpoch, "2021-01-01T00:00:00.000Z"},
+		"snowflake past":        {snowflake(SnowflakeParts{Time: utc("2090-09-07T15:47:35.552Z")}), ErrTimeExhausted, "2090-09-07T15:47:35.551Z"},
+		"machine":               {si(SnowflakeSIParts{at, 32, 0}), ErrNode, "0 to 31"},
+		"index":                 {si(SnowflakeSIParts{at, 0, 256}), ErrRange, "0 to 255"},
+		"si before":             {si(SnowflakeSIParts{Time: utc("2019-12-31T23:59:59.999Z")}), ErrBeforeEpoch, "2020-01-01"},
+		"si past":               {si(SnowflakeSIParts{Time: siLayout.BaseClock.Add(1 << 40 * time.Millisecond)}), ErrTimeExhausted, "2054-11-03T19:53:47.775Z"},
+		"uid60 sequence":        {uid(UID60Parts{at, 512, 0}), ErrRange, "0 to 511"},
+		"uid60 random":          {uid(UID60Parts{at, 0, -1}), ErrRange, "random"},
+		"uid60 past":            {uid(UID60Parts{Time: utc("2157-07-13T07:35:11.104Z")}), ErrTimeExhausted, "2157-07-13T07:35:11.103Z"},
+		"uid60 before":          {uid(UID60Parts{Time: utc("2018-02-28T23:59:59.999Z")}), ErrBeforeEpoch, "2018-03-01"},
+		"spread64 sequence":     {spread(Spread64Parts{at, 64, 0, 0}), ErrRange, "0 to 63"},
+		"spread64 generator":    {spread(Spread64Parts{at, 0, 64, 0}), ErrNode, "generator"},
+		"spread64 cluster":      {spread(Spread64Parts{at, 0, 0, 16}), ErrNode, "0 to 15"},
+		"spread64 past":         {spread(Spread64Parts{Time: utc("2109-05-15T07:35:11.104Z")}), ErrTimeExhausted, "2109-05-15T07:35:11.103Z"},
+		"spread64 before":       {spread(Spread64Parts{Time: time.Unix(0, -1)}), ErrBeforeEpoch, "1970-01-01"},
+		"sno before":            {sno(SnoParts{Time: utc("2009-12-31T23:59:59.999Z")}), ErrBeforeEpoch, "2010-01-01"},
+		"sno past":              {sno(SnoParts{Time: utc("2079-09-07T15:47:35.552Z")}), ErrTimeExhausted, "2079-09-07T15:47:35.551Z"},
+		"no time":               {sno(SnoParts{}), ErrBeforeEpoch, "0001-01-01"},
+		"as far as Go can say":  {sno(SnoParts{Time: time.Unix(math.MaxInt64, 0)}), ErrTimeExhausted, "2079"},
+		"as early as Go can":    {spread(Spread64Parts{Time: time.Unix(math.MinInt64/2, 0)}), ErrBeforeEpoch, "1970"},
+		"far past the int64 ms": {uid(UID60Parts{Time: time.Unix(math.MaxInt64/900, 0)}), ErrTimeExhausted, "2157"},
+	} {
+		if !errors.Is(c.err, c.want) || !errors.Is(c.err, ErrRange) || !strings.Contains(c.err.Error(), c.says) {
+			t.Errorf("%s: %v; want %v and %q", name, c.err, c.want, c.says)
+		}
+	}
+}
+
+func TestComposeRoundsDown(t *testing.T) {
+	late := utc("2026-11-21T10:11:12.345999Z")
+	a, _ := SnowflakeLayout{}.Compose(SnowflakeParts{Time: late})
+	b, _ := SnoLayout{}.Compose(SnoParts{Time: utc("2026-11-21T10:11:12.347999Z")})
+	if at := (SnowflakeLayout{}).Time(a); !at.Equal(utc("2026-11-21T10:11:12.345Z")) {
+		t.Errorf("Snowflake: %v", at)
+	}
+	if at := b.Time(); !at.Equal(utc("2026-11-21T10:11:12.344Z")) {
+		t.Errorf("Sno: %v", at)
+	}
+}
+
+func TestPartsRefuse(t *testing.T) {
+	_, err1 := SnowflakeLayout{}.Parts(-1)
+	_, err2 := siLayout.Parts(1 << 53)
+	_, err3 := UID60Layout{}.Parts(1 << 60)
+	_, err4 := Spread64Layout{}.Parts(1 << 10)
+	for i, err := range []error{err1, err2, err3, err4} {
+		if !errors.Is(err, ErrRange) {
+			t.Errorf("type %d: %v, want ErrRange", i, err)
+		}
+	}
+	if !(SnowflakeLayout{}).Time(-1).IsZero() || !siLayout.Time(-1).IsZero() || !UID60(-1).Time().IsZero() {
+		t.Error("Time of what is no ID isn't the zero Time")
+	}
+	// Reserved bits don't hide the time.
+	if at := Spread64(1<<10 | math.MinInt64).Time(); !at.Equal(time.UnixMilli(1)) {
+		t.Errorf("Spread64 with a reserved bit: %v", at)
+	}
+	if s := UID60(-1).String(); s != "invalid UID60(-1)" {
+		t.Errorf("String of what is no UID60: %q", s)
+	}
+	if _, err := UID60(-1).MarshalText(); !errors.Is(err, ErrRange) {
+		t.Errorf("MarshalText of what is no UID60: %v", err)
+	}
+	if _, err := UID60(-1).MarshalJSON(); !errors.Is(err, ErrRange) {
+		t.Errorf("MarshalJSON of what is no UID60: %v", err)
+	}
+}
+
+// A ranged is a format with bounds by time.
+type ranged[T value[T]] struct {
+	floor func(time.Time) (T, error)
+	rng   func(from, to time.Time) (lo, hi T, err error)
+	// edges are the lowest and the highest ID that can be minted at a time.
+	edges       func(time.Time) (lo, hi T)
+	first, last time.Time // the first and the last unit
+	unit        time.Duration
+	largest     T
+}
+
+func TestRange(t *testing.T) {
+	t.Run("Snowflake", func(t *testing.T) {
+		var l SnowflakeLayout
+		ranged[Snowflake]{l.Floor, l.Range, func(at time.Time) (Snowflake, Snowflake) {
+			return must(l.Compose(SnowflakeParts{Time: at})), must(l.Compose(SnowflakeParts{at, 31, 31, 4095}))
+		}, utc("2021-01-01T00:00:00Z"), utc("2090-09-07T15:47:35.551Z"), time.Millisecond, math.MaxInt64}.test(t)
+	})
+	t.Run("SnowflakeSI", func(t *testing.T) {
+		ranged[SnowflakeSI]{siLayout.Floor, siLayout.Range, func(at time.Time) (SnowflakeSI, SnowflakeSI) {
+			return must(siLayout.Compose(SnowflakeSIParts{Time: at})), must(siLayout.Compose(SnowflakeSIParts{at, 31, 255}))
+		}, siLayout.BaseClock, siLayout.BaseClock.Add((1<<40 - 1) * time.Millisecond), time.Millisecond, 1<<53 - 1}.test(t)
+	})
+	t.Run("UID60", func(t *testing.T) {
+		var l UID60Layout
+		ranged[UID60]{l.Floor, l.Range, func(at time.Time) (UID60, UID60) {
+			return must(l.Compose(UID60Parts{Time: at})), must(l.Compose(UID60Parts{at, 511, 511}))
+		}, utc("2018-03-01T00:00:00Z"), utc("2157-07-13T07:35:11.103Z"), time.Millisecond, 1<<60 - 1}.test(t)
+	})
+	t.Run("Sno", func(t *testing.T) {
+		var l SnoLayout
+		ranged[Sno]{l.Floor, l.Range, func(at time.Time) (Sno, Sno) {
+			return must(l.Compose(SnoParts{Time: at})), must(l.Compose(SnoParts{at, true, 255, SnoPartition{255, 255}, 65535}))
+		}, utc("2010-01-01T00:00:00Z"), utc("2079-09-07T15:47:35.548Z"), 4 * time.Millisecond, snoMax}.test(t)
+	})
+}
+
+func (f ranged[T]) test(t *testing.T) {
+	at := utc("2026-11-21T10:11:12.344Z") // a multiple of 4 ms
+	in := func(lo, id, hi T) bool { return lo.Compare(id) <= 0 && id.Compare(hi) < 0 }
+	window := func(from, to time.Time) (lo, hi T) {
+		t.Helper()
+		lo, hi, err := f.rng(from, to)
+		if err != nil {
+			t.Fatalf("Range(%v, %v): %v", from, to, err)
+		}
+		return lo, hi
+	}
+
+	// Just the IDs of the units from at to before to, however the edges lie
+	// within their units.
+	for _, within := range []time.Duration{0, 1, f.unit / 2, f.unit - 1} {
+		to := at.Add(5 * f.unit)
+		lo, hi := window(at.Add(within), to.Add(within))
+		for i := -2; i < 8; i++ {
+			low, high := f.edges(at.Add(time.Duration(i) * f.unit))
+			if want := i >= 0 && i < 5; in(lo, low, hi) != want || in(lo, high, hi) != want {
+				t.Errorf("unit %d with edges %v into theirs: lowest ID in the window %v, highest %v; want %v", i, within, in(lo, low, hi), in(lo, high, hi), want)
+			}
+		}
+		// Windows that meet tile.
+		lo2, hi2 := window(to.Add(within), to.Add(time.Hour))
+		if lo2 != hi || hi2.Compare(lo2) <= 0 {
+			t.Errorf("the next window is [%v, %v), after one to %v", lo2, hi2, hi)
+		}
+		floor, err := f.floor(at.Add(within))
+		if low, _ := f.edges(at); err != nil || floor != low || floor != lo {
+			t.Errorf("Floor = %v, %v; want %v", floor, err, low)
+		}
+	}
+
+	var zero T
+	lowest, _ := f.edges(f.first)
+	if lowest != zero {
+		t.Errorf("the lowest ID is %v", lowest)
+	}
+	before, past := f.first.Add(-time.Nanosecond), f.last.Add(f.unit)
+	noon := at.Add(time.Hour)
+	floorOf := func(at time.Time) T { lo, _ := f.edges(at); return lo }
+	for name, c := range map[string]struct {
+		from, to time.Time
+		lo, hi   T
+	}{
+		"open":               {time.Time{}, time.Time{}, zero, f.largest},
+		"open from":          {time.Time{}, at, zero, floorOf(at)},
+		"open to":            {at, time.Time{}, floorOf(at), f.largest},
+		"from the epoch":     {f.first, at, zero, floorOf(at)},
+		"from before":        {before, at, zero, floorOf(at)},
+		"from long before":   {time.Unix(math.MinInt64/2, 0), at, zero, floorOf(at)},
+		"all before":         {before.Add(-time.Hour), before, zero, zero},
+		"to the last":        {at, f.last, floorOf(at), floorOf(f.last)},
+		"to past":            {at, past, floorOf(at), f.largest},
+		"to long past":       {at, time.Unix(math.MaxInt64/900, 0), floorOf(at), f.largest},
+		"all past":           {past, past.Add(time.Hour), f.largest, f.largest},
+		"nothing":            {noon, noon, floorOf(noon), floorOf(noon)},
+		"in another zone":    {at.In(time.FixedZone("", 3600)), noon, floorOf(at), floorOf(noon)},
+		"before to past":     {before, past, zero, f.largest},
+		"within a unit":      {at, at.Add(f.unit - 1), floorOf(at), floorOf(at)},
+		"from open, to past": {time.Time{}, past, zero, f.largest},
+	} {
+		if lo, hi := window(c.from, c.to); lo != c.lo || hi != c.hi {
+			t.Errorf("%s: [%v, %v), want [%v, %v)", name, lo, hi, c.lo, c.hi)
+		}
+	}
+
+	if _, _, err := f.rng(noon, at); !errors.Is(err, ErrRange) {
+		t.Errorf("a window from noon to before it: %v", err)
+	}
+	if _, err := f.floor(before); !errors.Is(err, ErrBeforeEpoch) {
+		t.Errorf("Floor before the epoch: %v", err)
+	}
+	if _, err := f.floor(past); !errors.Is(err, ErrTimeExhausted) {
+		t.Errorf("Floor past the end: %v", err)
+	}
+	if _, err := f.floor(past.Add(-time.Nanosecond)); err != nil {
+		t.Errorf("Floor of the last instant: %v", err)
+	}
+}
+
+func TestSnoDerived(t *testing.T) {
+	id := MustParseSno("brpk4q72xwf2m63l")
+	v := id.WithMeta(id.Meta() + 1).WithPartition(SnoPartition{'A', 10})
+	if v.Meta() != id.Meta()+1 || v.Partition().Uint16() != 0x410a || v.Sequence() != id.Sequence() || !v.Time().Equal(id.Time()) || v.TickTock() != id.TickTock() {
+		t.Errorf("%+v derived of %+v", v, id)
+	}
+	for m := range 256 {
+		w := id.WithMeta(byte(m))
+		if got, err := SnoMetaFromText(w.String()); err != nil || got != byte(m) || w.WithMeta(id.Meta()) != id {
+			t.Fatalf("metabyte %d of %v: %d, %v", m, w, got, err)
+		}
+	}
+	for _, s := range []string{"", "brpk4q72xwf2m63", "brpk4q72Xwf2m63l", "brpk4q72x!f2m63l", "6272706b-3471-3732-7877-66326d36336c"} {
+		if m, err := SnoMetaFromText(s); !errors.Is(err, ErrSyntax) || m != 0 {
+			t.Errorf("SnoMetaFromText(%q) = %d, %v", s, m, err)
+		}
+	}
+	if SnoPartitionFrom(0x410a) != (SnoPartition{'A', 10}) {
+		t.Errorf("partition 0x410a is %v", SnoPartitionFrom(0x410a))
+	}
+}

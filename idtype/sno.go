@@ -1,0 +1,344 @@
+package idtype
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"encoding/binary"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A Sno is an 80-bit ID that orders by time in every form it takes, with a
+// byte for the caller's own use:
+//
+//	 byte 0      1      2      3      4        5        6     7        8     9
+//	+-----------------------------------+-+----------+-------------+-------------+
+//	| 4 ms units since 2010-01-01 : 39  |t| metabyte | partition   | sequence    |
+//	|                                   | | : 8      | : 16        | : 16        |
+//	+-----------------------------------+-+----------+-------------+-------------+
+//
+// t is the tick-tock bit: a generator toggles it when the clock steps back.
+//
+// A Sno is written as 16 digits of the alphabet 23456789abcdefghijklmnopqrstuvwx.
+// Those 16 ASCII characters are the 16 bytes of the uuid column that it is
+// stored in, so that a psql session shows, in hex, the very text that a log does.
+type Sno [10]byte
+
+const (
+	snoName  = "Sno"
+	snoText  = "16 digits [2-9a-x]"
+	snoUUID  = "a UUID whose 16 bytes are the Sno's 16 digits [2-9a-x]"
+	snoBytes = "10 bytes"
+	snoScan  = "a uuid whose 16 bytes are the digits [2-9a-x] of its text, that text, or 10 raw bytes"
+
+	snoDigits    = 16
+	uuidTextSize = 36
+)
+
+// snoLine counts from 2010-01-01T00:00:00Z.
+var snoLine = timeline{snoName, 1262304000000, 4, 1<<39 - 1}
+
+// snoMax is the largest of all.
+var snoMax = Sno{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// A SnoPartition keeps generators apart that could mint at the same time, in
+// one process or in many. Its two bytes can be written as {'A', 10}.
+type SnoPartition [2]byte
+
+// SnoPartitionFrom is the partition of a number: the high byte comes first.
+func SnoPartitionFrom(n uint16) SnoPartition { return SnoPartition{byte(n >> 8), byte(n)} }
+
+// Uint16 is the partition as a number.
+func (p SnoPartition) Uint16() uint16 { return uint16(p[0])<<8 | uint16(p[1]) }
+
+// A SnoLayout makes [Sno]s from parts and bounds from times. It has no choices.
+type SnoLayout struct{}
+
+// Validate always gives nil.
+func (SnoLayout) Validate() error { return nil }
+
+// SnoParts are the fields of a [Sno].
+type SnoParts struct {
+	Time      time.Time // UTC, in multiples of 4 ms; [SnoLayout.Compose] rounds down
+	TickTock  bool      // whether the bit is set that a step back of the clock toggles
+	Meta      byte
+	Partition SnoPartition
+	Sequence  uint16
+}
+
+// Compose makes the ID that has these parts. A time out of range is an error
+// that names the limit: [ErrBeforeEpoch] or [ErrTimeExhausted].
+func (SnoLayout) Compose(p SnoParts) (Sno, error) {
+	unit, err := snoLine.unit(p.Time)
+	if err != nil {
+		return Sno{}, err
+	}
+	return sno(unit, p.TickTock, p.Meta, p.Partition.Uint16(), p.Sequence), nil
+}
+
+func sno(unit int64, tick bool, meta byte, partition, sequence uint16) (id Sno) {
+	u := uint64(unit) << 1
+	if tick {
+		u |= 1
+	}
+	// Ten bytes are eight and the last two.
+	binary.BigEndian.PutUint64(id[:8], u<<24|uint64(meta)<<16|uint64(partition))
+	binary.BigEndian.PutUint16(id[8:], sequence)
+	return id
+}
+
+// snoFloor is the lowest ID of a unit, of all metabytes and partitions.
+func snoFloor(unit int64) Sno { return sno(unit, false, 0, 0, 0) }
+
+// Parts takes an ID apart. The error is always nil.
+func (SnoLayout) Parts(id Sno) (SnoParts, error) {
+	return SnoParts{id.Time(), id.TickTock(), id.Meta(), id.Partition(), id.Sequence()}, nil
+}
+
+// Time is [Sno.Time].
+func (SnoLayout) Time(id Sno) time.Time { return id.Time() }
+
+// Floor is the lowest ID of the 4 ms unit in which t lies: [ErrBeforeEpoch]
+// before 2010, [ErrTimeExhausted] after 2079-09-07T15:47:35.551Z.
+func (SnoLayout) Floor(t time.Time) (Sno, error) {
+	unit, err := snoLine.unit(t)
+	if err != nil {
+		return Sno{}, err
+	}
+	return snoFloor(unit), nil
+}
+
+// Range gives the bounds lo <= id < hi of the IDs minted from one instant to
+// before another, whatever their metabytes and partitions, in steps of 4 ms,
+// so that windows that meet in time meet in IDs. A zero from or to leaves that
+// side open. Times outside the format's give its smallest and its largest
+// value. A window that ends before it begins is an [ErrRange].
+func (SnoLayout) Range(from, to time.Time) (lo, hi Sno, err error) {
+	return timeRange(snoLine, from, to, snoFloor, snoMax)
+}
+
+// Time is the beginning of the 4 ms unit in which the ID was minted, in UTC.
+func (id Sno) Time() time.Time { return snoLine.time(int64(id.head() >> 1)) }
+
+// head is the time and the tick-tock bit.
+func (id Sno) head() uint64 { return binary.BigEndian.Uint64(id[:8]) >> 24 }
+
+// TickTock reports whether the tick-tock bit is set.
+func (id Sno) TickTock() bool { return id[4]&1 == 1 }
+
+// Meta is the metabyte.
+func (id Sno) Meta() byte { return id[5] }
+
+// Partition is the partition of the generator.
+func (id Sno) Partition() SnoPartition { return SnoPartition(id[6:8]) }
+
+// Sequence tells apart the IDs of a partition's unit.
+func (id Sno) Sequence() uint16 { return binary.BigEndian.Uint16(id[8:]) }
+
+// WithMeta is the ID with another metabyte: such as the next version of a
+// record, if the metabyte counts versions.
+func (id Sno) WithMeta(meta byte) Sno {
+	id[5] = meta
+	return id
+}
+
+// WithPartition is the ID with another partition.
+func (id Sno) WithPartition(p SnoPartition) Sno {
+	copy(id[6:8], p[:])
+	return id
+}
+
+// SnoMetaFromText reads the metabyte off a Sno's text, where it stands in the
+// digits 8 and 9, without reading the rest: enough to tell what a JSON
+// document is before unmarshalling it.
+func SnoMetaFromText(s string) (byte, error) {
+	if len(s) != snoDigits {
+		return 0, badLength(len(s)).in(snoName, snoText, s)
+	}
+	hi, lo := base32Value[s[8]], base32Value[s[9]]
+	for i, d := range []byte{hi, lo} {
+		if d == noDigit {
+			return 0, badCharacter(8+i, s[8+i]).in(snoName, snoText, s)
+		}
+	}
+	return hi<<3 | lo>>2, nil
+}
+
+// ParseSno reads 16 digits [2-9a-x], lower case alone. The error is a
+// [*ParseError].
+func ParseSno(s string) (Sno, error) { return parseSno(s) }
+
+func parseSno[S input](s S) (id Sno, err error) {
+	if len(s) != snoDigits {
+		return Sno{}, badLength(len(s)).in(snoName, snoText, string(s))
+	}
+	// Eight digits are five bytes.
+	var half [2]uint64
+	for i := range snoDigits {
+		d := base32Value[s[i]]
+		if d == noDigit {
+			return Sno{}, badCharacter(i, s[i]).in(snoName, snoText, string(s))
+		}
+		half[i/8] = half[i/8]<<5 | uint64(d)
+	}
+	binary.BigEndian.PutUint64(id[:8], half[0]<<24|half[1]>>16)
+	binary.BigEndian.PutUint16(id[8:], uint16(half[1]))
+	return id, nil
+}
+
+// MustParseSno is [ParseSno] for constants: it panics on an error.
+func MustParseSno(s string) Sno { return must(ParseSno(s)) }
+
+// UUID is the ID as its column holds it: the 16 bytes of its text.
+func (id Sno) UUID() (u uuid.UUID) {
+	id.putDigits((*[snoDigits]byte)(&u))
+	return u
+}
+
+// SnoFromUUID reads the 16 bytes of a UUID as the text of a Sno. A UUID of
+// another origin is an [ErrNotSno].
+func SnoFromUUID(u uuid.UUID) (Sno, error) {
+	id, err := parseSno(u[:])
+	if err != nil {
+		return Sno{}, notSno(u)
+	}
+	return id, nil
+}
+
+func notSno(u uuid.UUID) error {
+	return flaw{-1, "its bytes are not a Sno's digits; the column holds UUIDs of another origin", ErrNotSno}.in(snoName, snoUUID, u.String())
+}
+
+// IsZero reports whether id is the zero ID, which is never minted.
+func (id Sno) IsZero() bool { return id == Sno{} }
+
+// Compare orders IDs as their column does, which is by time; text and bytes
+// have the same order.
+func (id Sno) Compare(other Sno) int { return bytes.Compare(id[:], other[:]) }
+
+// AppendText appends 16 digits. The error is always nil.
+func (id Sno) AppendText(b []byte) ([]byte, error) {
+	var t [snoDigits]byte
+	id.putDigits(&t)
+	return append(b, t[:]...), nil
+}
+
+func (id *Sno) putDigits(t *[snoDigits]byte) {
+	hi := binary.BigEndian.Uint64(id[:8])
+	lo := hi<<16 | uint64(binary.BigEndian.Uint16(id[8:]))
+	for i := range 8 {
+		t[i] = base32Digits[hi>>(59-5*i)&31]
+		t[8+i] = base32Digits[lo>>(35-5*i)&31]
+	}
+}
+
+// String is 16 digits.
+func (id Sno) String() string {
+	var t [snoDigits]byte
+	id.putDigits(&t)
+	return string(t[:])
+}
+
+// MarshalText is 16 digits. The error is always nil.
+func (id Sno) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// UnmarshalText reads what [ParseSno] does.
+func (id *Sno) UnmarshalText(b []byte) error {
+	v, err := parseSno(b)
+	return set(id, v, err)
+}
+
+// AppendBinary appends the 10 bytes. The error is always nil.
+func (id Sno) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:]...), nil }
+
+// MarshalBinary gives the 10 bytes. The error is always nil.
+func (id Sno) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
+
+// UnmarshalBinary reads 10 bytes.
+func (id *Sno) UnmarshalBinary(b []byte) error {
+	if len(b) != len(id) {
+		return badLength(len(b)).in(snoName, snoBytes, string(b))
+	}
+	copy(id[:], b)
+	return nil
+}
+
+// MarshalJSON gives the 16 digits in quotes, and null for the zero ID.
+func (id Sno) MarshalJSON() ([]byte, error) {
+	if id.IsZero() {
+		return []byte(jsonNull), nil
+	}
+	return quote(id.AppendText, snoDigits)
+}
+
+// UnmarshalJSON reads 16 digits in quotes, and null as the zero ID.
+func (id *Sno) UnmarshalJSON(b []byte) error {
+	if string(b) == jsonNull {
+		*id = Sno{}
+		return nil
+	}
+	s, err := unquoteText(b, snoName, snoText)
+	if err != nil {
+		return err
+	}
+	return id.UnmarshalText(s)
+}
+
+// Value gives the 36 characters of [Sno.UUID]: a string, because drivers
+// store 16 raw bytes as whatever they like, and GORM expands them in an IN.
+func (id Sno) Value() (driver.Value, error) { return id.UUID().String(), nil }
+
+// Scan takes what a uuid column gives, its 16 bytes or its 36 characters, and
+// from other columns the 16 digits or 10 raw bytes. A UUID of another origin is
+// an [ErrNotSno], and NULL an [ErrNull].
+func (id *Sno) Scan(src any) error {
+	var v Sno
+	var err error
+	switch src := src.(type) {
+	case string:
+		v, err = scanSno(src)
+	case []byte:
+		switch {
+		case src == nil:
+			err = nullError(snoName, snoScan)
+		case len(src) == len(v):
+			copy(v[:], src)
+		case len(src) == len(uuid.UUID{}):
+			v, err = SnoFromUUID(uuid.UUID(src))
+		default:
+			v, err = scanSno(src)
+		}
+	case [16]byte:
+		v, err = SnoFromUUID(src)
+	case uuid.UUID:
+		v, err = SnoFromUUID(src)
+	case nil:
+		err = nullError(snoName, snoScan)
+	default:
+		err = badType(snoName, snoScan, src)
+	}
+	return set(id, v, err)
+}
+
+// scanSno reads a Sno's text, or the text of a UUID that holds it.
+func scanSno[S input](s S) (Sno, error) {
+	switch len(s) {
+	case snoDigits:
+		return parseSno(s)
+	case uuidTextSize:
+		u, err := uuid.Parse(string(s))
+		if err != nil {
+			return Sno{}, flaw{-1, err.Error(), ErrSyntax}.in(snoName, snoScan, string(s))
+		}
+		return SnoFromUUID(u)
+	}
+	return Sno{}, badLength(len(s)).in(snoName, snoScan, string(s))
+}
+
+// GormDataType is the column's type for GORM: uuid.
+func (Sno) GormDataType() string { return "uuid" }
+
+// LogValue is the ID's text.
+func (id Sno) LogValue() slog.Value { return slog.StringValue(id.String()) }

@@ -1,0 +1,114 @@
+package idtype
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// An integerKind is what the integer types differ in as numbers, so that one
+// piece of code can read them all.
+type integerKind struct {
+	name   string // the type's name
+	want   string // its number, for errors
+	lo, hi int64  // the values that a column may hold
+}
+
+// bigintType is the column type of the integer types.
+const bigintType = "bigint"
+
+// check refuses numbers that can't be IDs.
+func (k *integerKind) check(v int64) error {
+	if v >= k.lo && v <= k.hi {
+		return nil
+	}
+	return outOfRange(v < k.lo, k.lo, k.hi).in(k.name, k.want, strconv.FormatInt(v, 10))
+}
+
+// parseInteger reads the decimal form.
+func parseInteger[T ~int64, S input](k *integerKind, s S) (T, error) {
+	v, ok := parseDecimal(s, k.lo, k.hi)
+	if !ok {
+		return 0, decimalFlaw(string(s), k.lo, k.hi).in(k.name, k.want, string(s))
+	}
+	return T(v), nil
+}
+
+// scanInteger sets dst from what database/sql gives for a bigint column.
+func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
+	var v T
+	var err error
+	switch src := src.(type) {
+	case int64:
+		v, err = T(src), k.check(src)
+	case string:
+		v, err = parseInteger[T](k, src)
+	case []byte:
+		if src == nil {
+			return nullError(k.name, k.want)
+		}
+		v, err = parseInteger[T](k, src)
+	case nil:
+		return nullError(k.name, k.want)
+	default:
+		return badType(k.name, k.want, src)
+	}
+	return set(dst, v, err)
+}
+
+// unmarshalInteger sets dst from 8 bytes, big-endian.
+func unmarshalInteger[T ~int64](dst *T, k *integerKind, b []byte) error {
+	if len(b) != 8 {
+		return badLength(len(b)).in(k.name, "8 bytes", string(b))
+	}
+	v := int64(binary.BigEndian.Uint64(b))
+	return set(dst, T(v), k.check(v))
+}
+
+// appendInteger appends 8 bytes, big-endian.
+func appendInteger[T ~int64](b []byte, v T) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(v))
+}
+
+// set sets *dst to v unless there is an error: nothing that fails leaves a
+// trace in its receiver.
+func set[T any](dst *T, v T, err error) error {
+	if err == nil {
+		*dst = v
+	}
+	return err
+}
+
+// must is behind the MustParse functions.
+func must[T any](id T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// The JSON of the zero ID.
+const jsonNull = "null"
+
+// quote puts an ID's text between the quotes of a JSON string.
+func quote(appendText func([]byte) ([]byte, error), size int) ([]byte, error) {
+	b, err := appendText(append(make([]byte, 0, size+2), '"'))
+	return append(b, '"'), err
+}
+
+// unquote takes the text out of a JSON string. No format's text needs an
+// escape, so a backslash stays, for the parser to refuse.
+func unquote(b []byte) (s []byte, quoted bool) {
+	if len(b) >= 2 && b[0] == '"' && b[len(b)-1] == '"' {
+		return b[1 : len(b)-1], true
+	}
+	return b, false
+}
+
+// unquoteText is unquote for the types whose JSON is always a string.
+func unquoteText(b []byte, name, want string) ([]byte, error) {
+	s, quoted := unquote(b)
+	if !quoted {
+		return nil, flaw{-1, "it is not a JSON string", ErrSyntax}.in(name, want, string(b))
+	}
+	return s, nil
+}
