@@ -174,18 +174,35 @@ func parseSno[S input](s S) (id Sno, err error) {
 	if len(s) != snoDigits {
 		return Sno{}, badLength(len(s)).in(snoName, snoText, string(s))
 	}
-	// Eight digits are five bytes.
-	var half [2]uint64
-	for i := range snoDigits {
-		d := base32Value[s[i]]
-		if d == noDigit {
-			return Sno{}, badCharacter(i, s[i]).in(snoName, snoText, string(s))
-		}
-		half[i/8] = half[i/8]<<5 | uint64(d)
+	var t [snoDigits]byte
+	copy(t[:], s)
+	if !id.setDigits(&t) {
+		return Sno{}, snoFlaw(string(s))
 	}
-	binary.BigEndian.PutUint64(id[:8], half[0]<<24|half[1]>>16)
-	binary.BigEndian.PutUint16(id[8:], uint16(half[1]))
 	return id, nil
+}
+
+// setDigits reads 16 digits, and says no if one of them is none; then *id is
+// as it was.
+func (id *Sno) setDigits(t *[snoDigits]byte) bool {
+	// Eight digits are five bytes.
+	hi, bad1 := octet(binary.BigEndian.Uint64(t[:8]))
+	lo, bad2 := octet(binary.BigEndian.Uint64(t[8:]))
+	if (bad1|bad2)&octetHighs != 0 {
+		return false
+	}
+	binary.BigEndian.PutUint64(id[:8], hi<<24|lo>>16)
+	binary.BigEndian.PutUint16(id[8:], uint16(lo))
+	return true
+}
+
+func snoFlaw(s string) error {
+	for i := range snoDigits {
+		if base32Value[s[i]] == noDigit {
+			return badCharacter(i, s[i]).in(snoName, snoText, s)
+		}
+	}
+	panic("idtype: no flaw in " + s)
 }
 
 // MustParseSno is [ParseSno] for constants: it panics on an error.
@@ -246,6 +263,9 @@ func (id Sno) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText reads what [ParseSno] does.
 func (id *Sno) UnmarshalText(b []byte) error {
+	if len(b) == snoDigits && id.setDigits((*[snoDigits]byte)(b)) {
+		return nil
+	}
 	v, err := parseSno(b)
 	return set(id, v, err)
 }
