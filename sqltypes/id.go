@@ -1,0 +1,86 @@
+package sqltypes
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding"
+	"encoding/json"
+	"fmt"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// An ID is what [Text] and [Optional] can hold: the types of package idtype,
+// and structs that embed one of them. Its pointer must be an [sql.Scanner], an
+// [encoding.TextUnmarshaler] and a [json.Unmarshaler] as well.
+type ID interface {
+	comparable
+	IsZero() bool
+	fmt.Stringer
+	encoding.TextAppender
+	encoding.TextMarshaler
+	json.Marshaler
+	driver.Valuer
+	GormDataType() string
+}
+
+// The three functions below put back what *dst was if they fail, since
+// nobody has to believe that a type outside idtype does.
+
+func unmarshalText[T ID](dst *T, b []byte) error {
+	u, ok := any(dst).(encoding.TextUnmarshaler)
+	if !ok {
+		return lacks[T]("UnmarshalText")
+	}
+	old := *dst
+	err := u.UnmarshalText(b)
+	if err != nil {
+		*dst = old
+	}
+	return err
+}
+
+func unmarshalJSON[T ID](dst *T, b []byte) error {
+	u, ok := any(dst).(json.Unmarshaler)
+	if !ok {
+		return lacks[T]("UnmarshalJSON")
+	}
+	old := *dst
+	err := u.UnmarshalJSON(b)
+	if err != nil {
+		*dst = old
+	}
+	return err
+}
+
+func scan[T ID](dst *T, src any) error {
+	s, ok := any(dst).(sql.Scanner)
+	if !ok {
+		return lacks[T]("Scan")
+	}
+	old := *dst
+	err := s.Scan(src)
+	if err != nil {
+		*dst = old
+	}
+	return err
+}
+
+func lacks[T ID](method string) error {
+	return fmt.Errorf("sqltypes: expected an ID type with a method %[1]s, got %[2]T: declare %[1]s on *%[2]T", method, *new(T))
+}
+
+// isNull reports whether a driver's value is NULL: some give a nil slice.
+func isNull(src any) bool {
+	b, isBytes := src.([]byte)
+	return src == nil || isBytes && b == nil
+}
+
+func nullError(want string, dst any) error {
+	return fmt.Errorf("sqltypes: expected %s, got NULL: scan a nullable column into *%[2]T, sql.Null[%[2]T] or sqltypes.Optional[%[2]T]: %[3]w",
+		want, dst, idtype.ErrNull)
+}
+
+func typeError(want string, src any) error {
+	return fmt.Errorf("sqltypes: expected %s, got a column value of type %T: choose the Go type that fits the column: %w", want, src, idtype.ErrSyntax)
+}

@@ -1,0 +1,81 @@
+package sqltypes
+
+import "database/sql/driver"
+
+// An Optional is an ID whose column may be NULL: the zero ID, which is never
+// minted, stands for NULL. It suits optional foreign keys, without pointers.
+type Optional[T ID] struct {
+	// ID is a field with a name because a type parameter can't be embedded.
+	ID T
+}
+
+// OptionalOf is id for a nullable column: NULL if id is the zero ID.
+func OptionalOf[T ID](id T) Optional[T] { return Optional[T]{id} }
+
+// IsZero reports whether there is no ID.
+func (v Optional[T]) IsZero() bool { return v.ID.IsZero() }
+
+// String is the ID's text, and empty if there is no ID.
+func (v Optional[T]) String() string {
+	if v.IsZero() {
+		return ""
+	}
+	return v.ID.String()
+}
+
+// AppendText appends the ID's text, and nothing if there is no ID.
+func (v Optional[T]) AppendText(b []byte) ([]byte, error) {
+	if v.IsZero() {
+		return b, nil
+	}
+	return v.ID.AppendText(b)
+}
+
+// MarshalText is the ID's text, and empty if there is no ID.
+func (v Optional[T]) MarshalText() ([]byte, error) { return v.AppendText([]byte{}) }
+
+// UnmarshalText reads the ID's text; an empty one is no ID.
+func (v *Optional[T]) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*v = Optional[T]{}
+		return nil
+	}
+	return unmarshalText(&v.ID, b)
+}
+
+// MarshalJSON is the ID's JSON, and null if there is no ID.
+func (v Optional[T]) MarshalJSON() ([]byte, error) {
+	if v.IsZero() {
+		return []byte("null"), nil
+	}
+	return v.ID.MarshalJSON()
+}
+
+// UnmarshalJSON reads the ID's JSON; null is no ID.
+func (v *Optional[T]) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*v = Optional[T]{}
+		return nil
+	}
+	return unmarshalJSON(&v.ID, b)
+}
+
+// Value is what T gives for its column, and NULL if there is no ID.
+func (v Optional[T]) Value() (driver.Value, error) {
+	if v.IsZero() {
+		return nil, nil
+	}
+	return v.ID.Value()
+}
+
+// Scan takes what T does; NULL is no ID.
+func (v *Optional[T]) Scan(src any) error {
+	if isNull(src) {
+		*v = Optional[T]{}
+		return nil
+	}
+	return scan(&v.ID, src)
+}
+
+// GormDataType is the type of T's column.
+func (v Optional[T]) GormDataType() string { return v.ID.GormDataType() }

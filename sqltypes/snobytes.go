@@ -1,0 +1,59 @@
+package sqltypes
+
+import (
+	"database/sql/driver"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// A SnoBytes is an [idtype.Sno] whose column is bytea and holds its 10 bytes,
+// which order by time. Its text and JSON are the Sno's. The zero ID is 10 zero
+// bytes; for NULL see [Optional].
+type SnoBytes struct {
+	ID idtype.Sno
+}
+
+const snoBytesWant = "the 10 bytes of an idtype.Sno"
+
+// SnoBytesOf is id for a bytea column.
+func SnoBytesOf(id idtype.Sno) SnoBytes { return SnoBytes{id} }
+
+// IsZero reports whether the ID is the zero ID.
+func (v SnoBytes) IsZero() bool { return v.ID.IsZero() }
+
+// String is the ID's text: 16 digits.
+func (v SnoBytes) String() string { return v.ID.String() }
+
+// AppendText appends the ID's text. The error is always nil.
+func (v SnoBytes) AppendText(b []byte) ([]byte, error) { return v.ID.AppendText(b) }
+
+// MarshalText is the ID's text. The error is always nil.
+func (v SnoBytes) MarshalText() ([]byte, error) { return v.ID.MarshalText() }
+
+// UnmarshalText reads the ID's text.
+func (v *SnoBytes) UnmarshalText(b []byte) error { return v.ID.UnmarshalText(b) }
+
+// MarshalJSON is the ID's JSON.
+func (v SnoBytes) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
+
+// UnmarshalJSON reads the ID's JSON.
+func (v *SnoBytes) UnmarshalJSON(b []byte) error { return v.ID.UnmarshalJSON(b) }
+
+// Value gives the 10 bytes.
+func (v SnoBytes) Value() (driver.Value, error) { return v.ID.MarshalBinary() }
+
+// Scan takes 10 bytes, never a string, which no bytea column gives. NULL is an
+// [idtype.ErrNull].
+func (v *SnoBytes) Scan(src any) error {
+	if isNull(src) {
+		return nullError(snoBytesWant, *v)
+	}
+	b, ok := src.([]byte)
+	if !ok {
+		return typeError(snoBytesWant, src)
+	}
+	return v.ID.UnmarshalBinary(b)
+}
+
+// GormDataType is the column's type for GORM: bytea.
+func (SnoBytes) GormDataType() string { return "bytea" }

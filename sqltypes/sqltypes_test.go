@@ -1,0 +1,342 @@
+package sqltypes_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// An orderID is a caller's own ID type.
+type orderID struct{ idtype.Snowflake }
+
+var (
+	snowflake = idtype.Snowflake(132271570944274432)
+	order     = orderID{snowflake}
+	uid60     = idtype.MustParseUID60("xinaS8QBh")
+	spread64  = idtype.MustParseSpread64("cb54ecf2840a0015")
+	sno       = idtype.MustParseSno("brpk4q72xwf2m63l")
+	snoRaw, _ = sno.MarshalBinary()
+)
+
+// A value is what every type of this package is.
+type value interface {
+	comparable
+	sqltypes.ID
+}
+
+// A scan is a row of a type's table: what a driver gives, and what becomes of
+// it. want is the value expected, or the error.
+type scan struct{ src, want any }
+
+// testType checks a type with one of its values and all that can be scanned.
+func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver.Value, gorm string, scans []scan) {
+	t.Helper()
+	var zero V
+	if v.IsZero() || !zero.IsZero() {
+		t.Errorf("%T: IsZero is wrong", v)
+	}
+	if got, err := v.Value(); err != nil || !reflect.DeepEqual(got, sqlValue) {
+		t.Errorf("%T: Value = %#v, %v, want %#v", v, got, err, sqlValue)
+	}
+	if got := v.GormDataType(); got != gorm {
+		t.Errorf("%T: GormDataType = %q, want %q", v, got, gorm)
+	}
+	if got := v.String(); got != text {
+		t.Errorf("%T: String = %q, want %q", v, got, text)
+	}
+	if got, err := v.MarshalText(); err != nil || string(got) != text {
+		t.Errorf("%T: MarshalText = %q, %v, want %q", v, got, err, text)
+	}
+	if got, err := v.AppendText([]byte("x")); err != nil || string(got) != "x"+text {
+		t.Errorf("%T: AppendText = %q, %v, want %q", v, got, err, "x"+text)
+	}
+	if got, err := json.Marshal(v); err != nil || string(got) != jsonText {
+		t.Errorf("%T: JSON = %s, %v, want %s", v, got, err, jsonText)
+	}
+	if got, err := json.Marshal(zero); err != nil || string(got) != "null" {
+		t.Errorf("%T: JSON of zero = %s, %v, want null", v, got, err)
+	}
+	// As the key of a map, the value is its text.
+	if got, err := json.Marshal(map[V]int{v: 1}); err != nil || string(got) != `{"`+text+`":1}` {
+		t.Errorf("%T: JSON of a map = %s, %v", v, got, err)
+	}
+
+	back := zero
+	if err := json.Unmarshal([]byte(jsonText), &back); err != nil || back != v {
+		t.Errorf("%T: UnmarshalJSON(%s) = %v, %v", v, jsonText, back, err)
+	}
+	if err := json.Unmarshal([]byte("null"), &back); err != nil || back != zero {
+		t.Errorf("%T: UnmarshalJSON(null) = %v, %v", v, back, err)
+	}
+	back = v
+	for _, bad := range []string{`"!"`, `{}`, `1.5`, `"`, `true`, `[]`} {
+		if err := any(&back).(json.Unmarshaler).UnmarshalJSON([]byte(bad)); err == nil || back != v {
+			t.Errorf("%T: UnmarshalJSON(%s) = %v, %v, want an error and no change", v, bad, back, err)
+		}
+	}
+	back = zero
+	u := any(&back).(interface{ UnmarshalText([]byte) error })
+	if err := u.UnmarshalText([]byte(text)); err != nil || back != v {
+		t.Errorf("%T: UnmarshalText(%q) = %v, %v", v, text, back, err)
+	}
+	for _, bad := range []string{text + " ", " " + text, text + "\n", strings.Repeat("z", 40), "-"} {
+		if err := u.UnmarshalText([]byte(bad)); err == nil || back != v {
+			t.Errorf("%T: UnmarshalText(%q) = %v, %v, want an error and no change", v, bad, back, err)
+		}
+	}
+
+	scans = append(scans, scan{sqlValue, v}, scan{v, idtype.ErrSyntax}, scan{1.5, idtype.ErrSyntax}, scan{true, idtype.ErrSyntax})
+	for _, s := range scans {
+		// What was there must differ from what comes, or be left alone.
+		before := v
+		if s.want == any(v) {
+			before = zero
+		}
+		dst := before
+		err := any(&dst).(sql.Scanner).Scan(s.src)
+		switch want := s.want.(type) {
+		case error:
+			if !errors.Is(err, want) || dst != before {
+				t.Errorf("%T: Scan(%#v) = %v, %v, want no change and %v", v, s.src, dst, err, want)
+			}
+		default:
+			if err != nil || any(dst) != want {
+				t.Errorf("%T: Scan(%#v) = %v, %v, want %v", v, s.src, dst, err, want)
+			}
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	number := sqltypes.TextOf(snowflake)
+	testType(t, number, "132271570944274432", `"132271570944274432"`, "132271570944274432", "text", []scan{
+		{[]byte("132271570944274432"), number},
+		{"132271570944274432  ", number},
+		{"0", sqltypes.SnowflakeText{}},
+		{int64(132271570944274432), idtype.ErrSyntax},
+		{"-1", idtype.ErrSyntax},
+		{"9223372036854775808", idtype.ErrRange},
+		{"", idtype.ErrSyntax},
+		{"  ", idtype.ErrSyntax},
+		{nil, idtype.ErrNull},
+		{[]byte(nil), idtype.ErrNull},
+	})
+	testType(t, sqltypes.TextOf(idtype.SnowflakeSI(8193)), "8193", `8193`, "8193", "text", []scan{
+		{"9007199254740992", idtype.ErrRange},
+		{nil, idtype.ErrNull},
+	})
+	short := sqltypes.TextOf(uid60) // of 9 characters, which a char(10) pads
+	testType(t, short, "xinaS8QBh", `"xinaS8QBh"`, "xinaS8QBh", "text", []scan{
+		{"xinaS8QBh ", short},
+		{[]byte("xinaS8QBh "), short},
+		{"xiAnaS8QBh", short},
+		{" xinaS8QBh", idtype.ErrSyntax},
+		{"xinaS8QBh\t", idtype.ErrSyntax},
+		{[]byte("xinaS8QBh\t"), idtype.ErrSyntax},
+		{"xinaS8QBh\x00", idtype.ErrSyntax},
+		{"xinaS 8QBh", idtype.ErrSyntax},
+		{nil, idtype.ErrNull},
+	})
+	testType(t, sqltypes.TextOf(spread64), "cb54ecf2840a0015", `"cb54ecf2840a0015"`, "cb54ecf2840a0015", "text", []scan{
+		{"CB54ECF2840A0015", idtype.ErrSyntax},
+		{"cb54ecf2840afc15", idtype.ErrRange},
+		{"-1", idtype.ErrSyntax},
+		{nil, idtype.ErrNull},
+	})
+	text := sqltypes.TextOf(sno)
+	testType(t, text, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, "brpk4q72xwf2m63l", "text", []scan{
+		{[]byte("brpk4q72xwf2m63l"), text},
+		{"brpk4q72xwf2m63l    ", text},
+		{"2222222222222222", sqltypes.SnoText{}},
+		{"6272706b-3471-3732-7877-66326d36336c", idtype.ErrSyntax}, // a uuid isn't the text
+		{"BRPK4Q72XWF2M63L", idtype.ErrSyntax},
+		{snoRaw, idtype.ErrSyntax},
+		{nil, idtype.ErrNull},
+		{[]byte(nil), idtype.ErrNull},
+	})
+	own := sqltypes.TextOf(order)
+	testType(t, own, "132271570944274432", `"132271570944274432"`, "132271570944274432", "text", []scan{
+		{"132271570944274432 ", own},
+		{"x", idtype.ErrSyntax},
+		{nil, idtype.ErrNull},
+	})
+}
+
+// A number that has no text is an error, not a text that can't be read.
+func TestTextWithoutText(t *testing.T) {
+	if v, err := sqltypes.TextOf(idtype.UID60(-1)).Value(); !errors.Is(err, idtype.ErrRange) {
+		t.Errorf("Value = %v, %v, want ErrRange", v, err)
+	}
+}
+
+func TestSnoBytes(t *testing.T) {
+	v := sqltypes.SnoBytesOf(sno)
+	testType(t, v, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, snoRaw, "bytea", []scan{
+		{make([]byte, 10), sqltypes.SnoBytes{}},
+		{snoRaw[:9], idtype.ErrSyntax},
+		{append(snoRaw[:10:10], 0), idtype.ErrSyntax},
+		{[]byte{}, idtype.ErrSyntax},
+		{[]byte("brpk4q72xwf2m63l"), idtype.ErrSyntax}, // 16 bytes
+		{string(snoRaw), idtype.ErrSyntax},
+		{"brpk4q72xwf2m63l", idtype.ErrSyntax},
+		{nil, idtype.ErrNull},
+		{[]byte(nil), idtype.ErrNull},
+	})
+}
+
+func TestOptional(t *testing.T) {
+	number := sqltypes.OptionalOf(snowflake)
+	testType(t, number, "132271570944274432", `"132271570944274432"`, int64(132271570944274432), "bigint", []scan{
+		{"132271570944274432", number},
+		{int64(0), sqltypes.Optional[idtype.Snowflake]{}},
+		{nil, sqltypes.Optional[idtype.Snowflake]{}},
+		{[]byte(nil), sqltypes.Optional[idtype.Snowflake]{}},
+		{int64(-1), idtype.ErrRange},
+		{"", idtype.ErrSyntax},
+	})
+	uuid := sqltypes.OptionalOf(sno)
+	testType(t, uuid, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, "6272706b-3471-3732-7877-66326d36336c", "uuid", []scan{
+		{snoRaw, uuid},
+		{nil, sqltypes.Optional[idtype.Sno]{}},
+		{"c0ffee00-0000-4000-8000-000000000000", idtype.ErrNotSno},
+	})
+	text := sqltypes.OptionalOf(sqltypes.TextOf(sno))
+	testType(t, text, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, "brpk4q72xwf2m63l", "text", []scan{
+		{[]byte("brpk4q72xwf2m63l "), text},
+		{nil, sqltypes.Optional[sqltypes.SnoText]{}},
+	})
+	bytes := sqltypes.OptionalOf(sqltypes.SnoBytesOf(sno))
+	testType(t, bytes, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, snoRaw, "bytea", []scan{
+		{nil, sqltypes.Optional[sqltypes.SnoBytes]{}},
+	})
+	own := sqltypes.OptionalOf(order)
+	testType(t, own, "132271570944274432", `"132271570944274432"`, int64(132271570944274432), "bigint", []scan{
+		{nil, sqltypes.Optional[orderID]{}},
+		{int64(-1), idtype.ErrRange},
+	})
+}
+
+func TestOptionalZero(t *testing.T) {
+	var none sqltypes.Optional[idtype.Sno]
+	if v, err := none.Value(); v != nil || err != nil {
+		t.Errorf("Value = %v, %v, want NULL", v, err)
+	}
+	if s := none.String(); s != "" {
+		t.Errorf("String = %q, want none", s)
+	}
+	if b, err := none.MarshalText(); err != nil || b == nil || len(b) != 0 {
+		t.Errorf("MarshalText = %#v, %v, want empty", b, err)
+	}
+	id := sqltypes.OptionalOf(sno)
+	if err := id.UnmarshalText(nil); err != nil || id != none {
+		t.Errorf("UnmarshalText = %v, %v, want none", id, err)
+	}
+	// omitzero asks IsZero.
+	b, err := json.Marshal(struct {
+		Parent sqltypes.Optional[idtype.Sno] `json:"parent,omitzero"`
+	}{})
+	if err != nil || string(b) != "{}" {
+		t.Errorf("JSON = %s, %v", b, err)
+	}
+}
+
+// The error for NULL says what to do.
+func TestNullMessage(t *testing.T) {
+	var v sqltypes.SnoText
+	err := v.Scan(nil)
+	for _, part := range []string{"sqltypes: expected the text of an idtype.Sno, got NULL: ", "Optional[sqltypes.Text["} {
+		if !strings.Contains(fmt.Sprint(err), part) {
+			t.Errorf("error %q doesn't say %q", err, part)
+		}
+	}
+}
+
+// A halfID has the methods of an ID, but its pointer has one only, which
+// breaks what it fails on.
+type halfID struct{ n int }
+
+func (halfID) IsZero() bool                        { return false }
+func (halfID) String() string                      { return "" }
+func (halfID) AppendText(b []byte) ([]byte, error) { return b, nil }
+func (halfID) MarshalText() ([]byte, error)        { return nil, nil }
+func (halfID) MarshalJSON() ([]byte, error)        { return nil, nil }
+func (halfID) Value() (driver.Value, error)        { return nil, nil }
+func (halfID) GormDataType() string                { return "" }
+func (h *halfID) Scan(any) error                   { h.n++; return errors.New("no") }
+
+func TestForeignTypes(t *testing.T) {
+	text, optional := sqltypes.TextOf(halfID{1}), sqltypes.OptionalOf(halfID{1})
+	for name, err := range map[string]error{
+		"UnmarshalText": text.Scan("1"),
+		"UnmarshalJSON": optional.UnmarshalJSON([]byte("1")),
+		"no":            optional.Scan("1"),
+	} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v doesn't name %s", err, name)
+		}
+	}
+	if text.ID.n != 1 || optional.ID.n != 1 {
+		t.Errorf("a failure left a trace: %v, %v", text, optional)
+	}
+}
+
+// What a type takes from a column is what it gave, or a spelling of it that
+// its documentation names.
+func FuzzScan(f *testing.F) {
+	f.Add("xinaS8QBh ", false)             // padded by char(10)
+	f.Add("xiAnaS8QBh", true)              // padded by the format itself
+	f.Add("brpk4q72xwf2m63l", true)        //
+	f.Add("cb54ecf2840a0015", false)       //
+	f.Add("132271570944274432", true)      //
+	f.Add(string(snoRaw), true)            // 10 bytes
+	f.Add("9007199254740992", false)       // past SnowflakeSI
+	f.Add("brpk4q72xwf2m63l\u00a0", false) // a space that isn't one
+	f.Fuzz(func(t *testing.T, s string, asBytes bool) {
+		var src any = s
+		if asBytes {
+			src = []byte(s)
+		}
+		fuzzScan[sqltypes.SnowflakeText](t, src, s)
+		fuzzScan[sqltypes.SnowflakeSIText](t, src, s)
+		fuzzScan[sqltypes.UID60Text](t, src, s)
+		fuzzScan[sqltypes.Spread64Text](t, src, s)
+		fuzzScan[sqltypes.SnoText](t, src, s)
+		fuzzScan[sqltypes.Optional[sqltypes.SnoText]](t, src, s)
+		fuzzScan[sqltypes.SnoBytes](t, src, s)
+	})
+}
+
+func fuzzScan[V value](t *testing.T, src any, s string) {
+	t.Helper()
+	var dst, zero V
+	if err := any(&dst).(sql.Scanner).Scan(src); err != nil {
+		if dst != zero {
+			t.Fatalf("%T: Scan(%q) failed, but changed its receiver", dst, s)
+		}
+		return
+	}
+	got, err := dst.Value()
+	if err != nil {
+		t.Fatalf("%T: Value of what came from %q: %v", dst, s, err)
+	}
+	want := strings.TrimRight(s, " ")
+	switch any(dst).(type) {
+	case sqltypes.SnoBytes:
+		want, got = s, string(got.([]byte))
+	case sqltypes.UID60Text:
+		if len(want) == 10 && want[2] == 'A' { // the form padded to 10
+			return
+		}
+	}
+	if got != want {
+		t.Fatalf("%T: Scan(%q) gives %q", dst, s, got)
+	}
+}
