@@ -1,0 +1,220 @@
+package pgxcodec
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// An arrayCodec is the codec of an array whose elements an elementCodec
+// handles. It takes over slices of IDs, which pgx would go through by
+// reflection, and leaves the rest to the codec it embeds.
+type arrayCodec struct {
+	pgtype.Codec
+	column  *column
+	element uint32 // the elements' OID
+}
+
+func (c *arrayCodec) wrapped() pgtype.Codec { return c.Codec }
+func (c *arrayCodec) holder() *column       { return c.column }
+
+func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	// In text the elements need quotes (a UID60 can be written "NULL"): that
+	// pgx does well, and only the modes that aren't fast use it.
+	if format == pgtype.BinaryFormatCode {
+		if p := c.column.encodeSlice(c.element, value); p != nil {
+			return p
+		}
+		if _, ok := value.(string); ok {
+			return encodeLiteral{m, oid}
+		}
+	}
+	return c.Codec.PlanEncode(m, oid, format, value)
+}
+
+func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	if p := c.column.scanSlice(sliceScanner{c.Codec, m, oid, format}, target); p != nil {
+		return p
+	}
+	return c.Codec.PlanScan(m, oid, format, target)
+}
+
+// encodeLiteral makes an array of its text form, such as {{1,2},{3,4}}. pgx
+// does this itself in COPY, and keeps the dimensions, but only where it finds
+// its own *ArrayCodec.
+type encodeLiteral struct {
+	m   *pgtype.Map
+	oid uint32
+}
+
+func (p encodeLiteral) Encode(value any, buf []byte) ([]byte, error) {
+	var a pgtype.Array[any]
+	if err := p.m.Scan(p.oid, pgtype.TextFormatCode, []byte(value.(string)), &a); err != nil {
+		return nil, err
+	}
+	return p.m.Encode(p.oid, pgtype.BinaryFormatCode, a, buf)
+}
+
+func encodeSlicePlan[V any, B wire[V]](element uint32, value any) pgtype.EncodePlan {
+	// These plans have a field and so are allocated; pgx keeps them.
+	switch value.(type) {
+	case []V:
+		return encodeSlice[V, B]{element}
+	case *[]V:
+		return encodeSlicePointer[V, B]{element}
+	case []*V:
+		return encodePointerSlice[V, B]{element}
+	case *[]*V:
+		return encodePointerSlicePointer[V, B]{element}
+	}
+	return nil
+}
+
+// The binary format of an array with one dimension: the number of dimensions,
+// whether it has NULLs, the elements' OID, the length, the lower bound; then
+// of each element its size, -1 for NULL, and its bytes.
+const (
+	hasNullsOffset = 4
+	elementNull    = 0xffffffff
+)
+
+func appendHeader(buf []byte, element uint32, n int) []byte {
+	if n == 0 {
+		return append(appendUint32(buf, 0, 0), byte(element>>24), byte(element>>16), byte(element>>8), byte(element))
+	}
+	return appendUint32(buf, 1, 0, element, uint32(n), 1)
+}
+
+func appendUint32(buf []byte, values ...uint32) []byte {
+	for _, v := range values {
+		buf = binary.BigEndian.AppendUint32(buf, v)
+	}
+	return buf
+}
+
+func putSlice[V any, W wire[V]](buf []byte, element uint32, ids []V) ([]byte, error) {
+	if ids == nil {
+		return nil, nil
+	}
+	buf = appendHeader(buf, element, len(ids))
+	for i := range ids {
+		var err error
+		if buf, err = putElement[V, W](buf, &ids[i]); err != nil {
+			return nil, elementError(i, err)
+		}
+	}
+	return buf, nil
+}
+
+func putPointerSlice[V any, W wire[V]](buf []byte, element uint32, ids []*V) ([]byte, error) {
+	if ids == nil {
+		return nil, nil
+	}
+	start := len(buf)
+	buf = appendHeader(buf, element, len(ids))
+	for i, id := range ids {
+		if id == nil {
+			binary.BigEndian.PutUint32(buf[start+hasNullsOffset:], 1)
+			buf = binary.BigEndian.AppendUint32(buf, elementNull)
+			continue
+		}
+		var err error
+		if buf, err = putElement[V, W](buf, id); err != nil {
+			return nil, elementError(i, err)
+		}
+	}
+	return buf, nil
+}
+
+func putElement[V any, W wire[V]](buf []byte, id *V) ([]byte, error) {
+	start := len(buf) + 4
+	var w W
+	buf, err := w.put(append(buf, 0, 0, 0, 0), *id)
+	if err != nil {
+		return nil, err
+	}
+	binary.BigEndian.PutUint32(buf[start-4:], uint32(len(buf)-start))
+	return buf, nil
+}
+
+func elementError(i int, err error) error {
+	return fmt.Errorf("pgxcodec: array element %d: %w", i, err)
+}
+
+type encodeSlice[V any, W wire[V]] struct{ element uint32 }
+
+func (p encodeSlice[V, W]) Encode(value any, buf []byte) ([]byte, error) {
+	return putSlice[V, W](buf, p.element, value.([]V))
+}
+
+type encodeSlicePointer[V any, W wire[V]] struct{ element uint32 }
+
+func (p encodeSlicePointer[V, W]) Encode(value any, buf []byte) ([]byte, error) {
+	ids := value.(*[]V)
+	if ids == nil {
+		return nil, nil
+	}
+	return putSlice[V, W](buf, p.element, *ids)
+}
+
+type encodePointerSlice[V any, W wire[V]] struct{ element uint32 }
+
+func (p encodePointerSlice[V, W]) Encode(value any, buf []byte) ([]byte, error) {
+	return putPointerSlice[V, W](buf, p.element, value.([]*V))
+}
+
+type encodePointerSlicePointer[V any, W wire[V]] struct{ element uint32 }
+
+func (p encodePointerSlicePointer[V, W]) Encode(value any, buf []byte) ([]byte, error) {
+	ids := value.(*[]*V)
+	if ids == nil {
+		return nil, nil
+	}
+	return putPointerSlice[V, W](buf, p.element, *ids)
+}
+
+// A sliceScanner is what an array's codec needs to know to scan a value.
+type sliceScanner struct {
+	codec  pgtype.Codec
+	m      *pgtype.Map
+	oid    uint32
+	format int16
+}
+
+func scanSlicePlan[V any](s sliceScanner, target any) pgtype.ScanPlan {
+	switch target.(type) {
+	case *[]V:
+		return scanElements[V](s)
+	case *[]*V:
+		return scanElements[*V](s)
+	}
+	return nil
+}
+
+// scanElements is the plan for *[]E, nil if the codec can't do it.
+func scanElements[E any](s sliceScanner) pgtype.ScanPlan {
+	next := s.codec.PlanScan(s.m, s.oid, s.format, new(pgtype.FlatArray[E]))
+	if next == nil {
+		return nil
+	}
+	return scanSlice[E]{next}
+}
+
+type scanSlice[E any] struct {
+	next pgtype.ScanPlan // scans into a *pgtype.FlatArray[E]
+}
+
+func (p scanSlice[E]) Scan(src []byte, target any) error {
+	dst, ok := target.(*[]E)
+	if !ok {
+		return pgtype.ErrScanTargetTypeChanged
+	}
+	// pgx clears the slice before it reads the first element.
+	var elements pgtype.FlatArray[E]
+	if err := p.next.Scan(src, &elements); err != nil {
+		return err
+	}
+	*dst = elements
+	return nil
+}

@@ -1,0 +1,68 @@
+package pgxcodec
+
+import (
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// An elementCodec is the codec of a column that can hold IDs. It takes over
+// the types that its column holds, refuses the IDs that belong in another, and
+// leaves the rest to the codec it embeds.
+//
+// It plans the types it knows itself: pgx's hooks for scan targets are never
+// asked about types with a Scan method.
+type elementCodec struct {
+	pgtype.Codec
+	column *column
+}
+
+func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if p := c.column.encode(format, value); p != nil {
+		return p
+	}
+	if err := c.column.refuse(value); err != nil {
+		return refusal{err}
+	}
+	return c.Codec.PlanEncode(m, oid, format, value)
+}
+
+func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	if p := c.column.scan(format, target); p != nil {
+		return p
+	}
+	return c.Codec.PlanScan(m, oid, format, target)
+}
+
+func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }
+func (c *elementCodec) holder() *column       { return c.column }
+
+// refuse is the error of an ID that belongs in another column, nil for values
+// that aren't IDs.
+func (c *column) refuse(value any) error {
+	for _, home := range homes {
+		for _, v := range home.members {
+			if v.holds(value) {
+				return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: use %s",
+					home.name, value, c.name, v.elsewhere())
+			}
+		}
+	}
+	return nil
+}
+
+// A refusal is the plan for an ID in a column where nobody would find it.
+type refusal struct{ err error }
+
+func (r refusal) Encode(any, []byte) ([]byte, error) { return nil, r.err }
+
+// maxErrorInput is how much of a refused value an error shows, in bytes.
+const maxErrorInput = 64
+
+// badWire is the error of bytes that no server sends for such a column.
+func badWire(want string, src []byte) error {
+	return fmt.Errorf("pgxcodec: expected %s, got %d bytes %q: the column is not of the type that its OID says: %w",
+		want, len(src), src[:min(len(src), maxErrorInput)], idtype.ErrSyntax)
+}

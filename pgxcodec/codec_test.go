@@ -1,0 +1,604 @@
+package pgxcodec_test
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+const (
+	textFormat   = int16(pgtype.TextFormatCode)
+	binaryFormat = int16(pgtype.BinaryFormatCode)
+)
+
+// An orderID is a caller's own ID type, for which there is no plan: pgx goes
+// through its Value and Scan.
+type orderID struct{ idtype.Snowflake }
+
+func newMap() *pgtype.Map {
+	m := pgtype.NewMap()
+	pgxcodec.Register(m)
+	return m
+}
+
+func encode(t *testing.T, m *pgtype.Map, oid uint32, format int16, value any) []byte {
+	t.Helper()
+	b, err := m.Encode(oid, format, value, []byte{})
+	if err != nil {
+		t.Errorf("%T into OID %d, format %d: %v", value, oid, format, err)
+	}
+	return b
+}
+
+// viaCodec says that a plan is one of this package's, not pgx's way around it.
+func viaCodec(t *testing.T, what any, plan any) {
+	t.Helper()
+	if name := fmt.Sprintf("%T", plan); !strings.HasPrefix(name, "pgxcodec.") {
+		t.Errorf("%T: the plan is %s", what, name)
+	}
+}
+
+// A member is a Go type with its column and one of its values on the wire.
+type member interface {
+	test(t *testing.T, m *pgtype.Map)
+	allocations(t *testing.T, m *pgtype.Map)
+	unknown(t *testing.T, m *pgtype.Map)
+	fuzz(t *testing.T, m *pgtype.Map, src []byte)
+	column() (oid, array uint32)
+	values() []any
+}
+
+type of[V sqltypes.ID] struct {
+	oid, array   uint32
+	v            V
+	binary, text string
+}
+
+var (
+	members = []member{
+		of[idtype.Snowflake]{pgtype.Int8OID, pgtype.Int8ArrayOID, snowflake, "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
+		of[idtype.SnowflakeSI]{pgtype.Int8OID, pgtype.Int8ArrayOID, snowflakeSI, "\x00\x1f\xff\xff\xff\xff\xff\xff", "9007199254740991"},
+		of[idtype.UID60]{pgtype.Int8OID, pgtype.Int8ArrayOID, uid60, "\x00\x27\x69\x2f\x10\x06\x1c\x62", "11093174944930914"},
+		of[idtype.Spread64]{pgtype.Int8OID, pgtype.Int8ArrayOID, spread64, "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
+		of[idtype.Sno]{pgtype.UUIDOID, pgtype.UUIDArrayOID, sno, "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
+		of[sqltypes.SnoBytes]{pgtype.ByteaOID, pgtype.ByteaArrayOID, sqltypes.SnoBytesOf(sno), "\x4e\x6f\x21\x60\xa0\xff\x9a\x0a\x10\x33", `\x4e6f2160a0ff9a0a1033`},
+	}
+	texts = []struct{ oid, array uint32 }{
+		{pgtype.TextOID, pgtype.TextArrayOID},
+		{pgtype.VarcharOID, pgtype.VarcharArrayOID},
+		{pgtype.BPCharOID, pgtype.BPCharArrayOID},
+	}
+)
+
+func init() {
+	for _, c := range texts {
+		members = append(members,
+			textOf(c.oid, c.array, snowflake),
+			textOf(c.oid, c.array, snowflakeSI),
+			textOf(c.oid, c.array, uid60),
+			textOf(c.oid, c.array, spread64),
+			textOf(c.oid, c.array, sno))
+	}
+}
+
+func textOf[T sqltypes.ID](oid, array uint32, id T) member {
+	return of[sqltypes.Text[T]]{oid, array, sqltypes.TextOf(id), id.String(), id.String()}
+}
+
+func (o of[V]) column() (oid, array uint32) { return o.oid, o.array }
+
+// wire is the value in a format.
+func (o of[V]) wire(format int16) []byte {
+	if format == binaryFormat {
+		return []byte(o.binary)
+	}
+	return []byte(o.text)
+}
+
+func (o of[V]) values() []any {
+	p := &o.v
+	return []any{o.v, p, &p, sql.Null[V]{V: o.v, Valid: true}, &sql.Null[V]{V: o.v, Valid: true},
+		sqltypes.OptionalOf(o.v), &sqltypes.Optional[V]{ID: o.v}}
+}
+
+func TestMembers(t *testing.T) {
+	for _, c := range members {
+		c.test(t, newMap())
+	}
+}
+
+func (o of[V]) test(t *testing.T, m *pgtype.Map) {
+	var null *V
+	for _, format := range []int16{binaryFormat, textFormat} {
+		want := o.wire(format)
+		for _, value := range o.values() {
+			viaCodec(t, value, m.PlanEncode(o.oid, format, value))
+			if got := encode(t, m, o.oid, format, value); !bytes.Equal(got, want) {
+				t.Errorf("%T as %d, format %d: %q, want %q", value, o.oid, format, got, want)
+			}
+			// After what is in the buffer already.
+			if got, err := m.Encode(o.oid, format, value, []byte("x")); err != nil || string(got) != "x"+string(want) {
+				t.Errorf("%T as %d, format %d: appends %q, %v", value, o.oid, format, got, err)
+			}
+		}
+		for _, value := range []any{nil, null, &null, (**V)(nil), sql.Null[V]{V: o.v}, &sql.Null[V]{}, (*sql.Null[V])(nil),
+			sqltypes.Optional[V]{}, &sqltypes.Optional[V]{}, (*sqltypes.Optional[V])(nil)} {
+			if got := encode(t, m, o.oid, format, value); got != nil {
+				t.Errorf("%T as %d, format %d: %q, want NULL", value, o.oid, format, got)
+			}
+		}
+
+		scanned(t, m, o, format, want, *new(V), o.v)
+		scanned(t, m, o, format, want, null, &o.v)
+		scanned(t, m, o, format, want, sql.Null[V]{}, sql.Null[V]{V: o.v, Valid: true})
+		scanned(t, m, o, format, want, sqltypes.Optional[V]{}, sqltypes.OptionalOf(o.v))
+		scanned(t, m, o, format, nil, &o.v, null)
+		scanned(t, m, o, format, nil, sql.Null[V]{V: o.v, Valid: true}, sql.Null[V]{})
+		scanned(t, m, o, format, nil, sqltypes.OptionalOf(o.v), sqltypes.Optional[V]{})
+		for _, target := range []any{new(V), &null, new(sql.Null[V]), new(sqltypes.Optional[V])} {
+			viaCodec(t, target, m.PlanScan(o.oid, format, target))
+		}
+		// pgx goes to the codec for what other pointers point to.
+		p := &null
+		scanned(t, m, o, format, nil, p, nil)
+		var ppp **V
+		if err := m.Scan(o.oid, format, want, &ppp); err != nil || **ppp != o.v {
+			t.Errorf("%T: %v", ppp, err)
+		}
+		var optional *sqltypes.Optional[V]
+		if err := m.Scan(o.oid, format, want, &optional); err != nil || optional.ID != o.v {
+			t.Errorf("%T: %v", optional, err)
+		}
+
+		// Failures leave the destination as it was.
+		failed(t, m, o, format, nil, idtype.ErrNull, o.v)
+		for _, src := range [][]byte{{}, {0xff}, append([]byte("##"), want...), append(want[:len(want):len(want)], '#'), bytes.Repeat([]byte{0xfe}, len(want)+3), bytes.Repeat([]byte("z"), 500)} {
+			failed(t, m, o, format, src, nil, o.v)
+			failed(t, m, o, format, src, nil, &o.v)
+			failed(t, m, o, format, src, nil, sql.Null[V]{V: o.v, Valid: true})
+			failed(t, m, o, format, src, nil, sqltypes.OptionalOf(o.v))
+		}
+
+		o.testSlices(t, m, format)
+	}
+}
+
+// scanned checks a scan into a destination that holds before.
+func scanned[V sqltypes.ID, D any](t *testing.T, m *pgtype.Map, o of[V], format int16, src []byte, before, want D) {
+	t.Helper()
+	if err := m.Scan(o.oid, format, src, &before); err != nil || !reflect.DeepEqual(before, want) {
+		t.Errorf("%T from %q of OID %d, format %d: %v, %v, want %v", before, src, o.oid, format, before, err, want)
+	}
+}
+
+func failed[V sqltypes.ID, D any](t *testing.T, m *pgtype.Map, o of[V], format int16, src []byte, want error, before D) {
+	t.Helper()
+	after := before
+	err := m.Scan(o.oid, format, src, &after)
+	if err == nil || want != nil && !errors.Is(err, want) || !reflect.DeepEqual(after, before) {
+		t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", before, src, o.oid, format, after, err)
+	}
+}
+
+func (o of[V]) testSlices(t *testing.T, m *pgtype.Map, format int16) {
+	var zero V
+	ids, pointers := []V{o.v, zero, o.v}, []*V{&o.v, nil, &o.v}
+	var none []V
+	var nonePointers []*V
+	// pgtype's own array types take pgx's way, and must agree with ours.
+	for _, c := range []struct{ value, same any }{
+		{ids, pgtype.FlatArray[V](ids)},
+		{&ids, pgtype.Array[V]{Elements: ids, Dims: []pgtype.ArrayDimension{{Length: 3, LowerBound: 1}}, Valid: true}},
+		{pointers, pgtype.FlatArray[*V](pointers)},
+		{&pointers, pgtype.FlatArray[sql.Null[V]]{{V: o.v, Valid: true}, {}, {V: o.v, Valid: true}}},
+		{pointers, pgtype.FlatArray[sqltypes.Optional[V]]{{ID: o.v}, {}, {ID: o.v}}},
+		{pointers, []sqltypes.Optional[V]{{ID: o.v}, {}, {ID: o.v}}},
+		{none, nil}, {&none, nil}, {(*[]V)(nil), nil},
+		{nonePointers, nil}, {&nonePointers, nil}, {(*[]*V)(nil), nil},
+	} {
+		if c.same != nil && format == binaryFormat {
+			viaCodec(t, c.value, m.PlanEncode(o.array, format, c.value))
+		}
+		got, want := encode(t, m, o.array, format, c.value), encode(t, m, o.array, format, c.same)
+		if !bytes.Equal(got, want) || (got == nil) != (want == nil) {
+			t.Errorf("%T as %d, format %d: %q, want %q", c.value, o.array, format, got, want)
+		}
+	}
+	roundTrip(t, m, o, format, ids)
+	roundTrip(t, m, o, format, pointers)
+	roundTrip(t, m, o, format, []V{})
+	roundTrip(t, m, o, format, []*V{})
+	roundTrip(t, m, o, format, none)
+	roundTrip(t, m, o, format, nonePointers)
+	roundTrip(t, m, o, format, []sql.Null[V]{{V: o.v, Valid: true}, {}})
+	roundTrip(t, m, o, format, []sqltypes.Optional[V]{{ID: o.v}, {}})
+
+	// A NULL, or a broken element, in what []V can't hold.
+	before := []V{o.v}
+	for _, src := range [][]byte{
+		encode(t, m, o.array, format, pointers),
+		encode(t, m, o.array, format, ids)[:30],
+		[]byte("{!}"), {0, 0, 0, 1}, {0xff, 0xff, 0xff, 0xff}, {},
+	} {
+		if err := m.Scan(o.array, format, src, &before); err == nil || len(before) != 1 || before[0] != o.v {
+			t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", before, src, o.array, format, before, err)
+		}
+	}
+	err := m.Scan(o.array, format, encode(t, m, o.array, format, pointers), &before)
+	if !errors.Is(err, idtype.ErrNull) {
+		t.Errorf("%T from an array with NULL: %v", before, err)
+	}
+}
+
+func roundTrip[V sqltypes.ID, S any](t *testing.T, m *pgtype.Map, o of[V], format int16, ids S) {
+	t.Helper()
+	back := ids
+	reflect.ValueOf(&back).Elem().SetZero()
+	src := encode(t, m, o.array, format, ids)
+	if err := m.Scan(o.array, format, src, &back); err != nil || !reflect.DeepEqual(back, ids) {
+		t.Errorf("%T through %q of OID %d, format %d: %v, %v", ids, src, o.array, format, back, err)
+	}
+}
+
+// The header of an array in binary, byte by byte.
+func TestArrayWire(t *testing.T) {
+	m := newMap()
+	for _, c := range []struct {
+		value any
+		want  []uint32
+	}{
+		{[]idtype.Snowflake{1, 2}, []uint32{1, 0, pgtype.Int8OID, 2, 1, 8, 0, 1, 8, 0, 2}},
+		{[]*idtype.Snowflake{nil}, []uint32{1, 1, pgtype.Int8OID, 1, 1, 0xffffffff}},
+		{[]idtype.Snowflake{}, []uint32{0, 0, pgtype.Int8OID}},
+		{[]*idtype.Snowflake{}, []uint32{0, 0, pgtype.Int8OID}},
+	} {
+		want, _ := binary.Append([]byte("x"), binary.BigEndian, c.want)
+		got, err := m.Encode(pgtype.Int8ArrayOID, binaryFormat, c.value, []byte("x"))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%v: % x, %v, want % x", c.value, got, err, want)
+		}
+	}
+}
+
+// An ID whose text is the word NULL has quotes in an array.
+func TestTextNamedNull(t *testing.T) {
+	m := newMap()
+	ids := []sqltypes.UID60Text{sqltypes.TextOf(idtype.MustParseUID60("NULL"))}
+	if got := encode(t, m, pgtype.TextArrayOID, textFormat, ids); string(got) != `{"NULL"}` {
+		t.Errorf("the array is %s", got)
+	}
+	o := of[sqltypes.UID60Text]{array: pgtype.TextArrayOID}
+	roundTrip(t, m, o, textFormat, ids)
+	roundTrip(t, m, o, binaryFormat, ids)
+}
+
+// The edges of the numbers that a bigint column can hold of each type: the
+// codec and Scan agree on them.
+func TestIntegerEdges(t *testing.T) {
+	m := newMap()
+	for _, n := range []int64{-1 << 63, -1<<63 + 1, -1 << 53, -1, 0, 1, 1<<53 - 1, 1 << 53, 1<<60 - 1, 1 << 60, 1<<63 - 1} {
+		integerEdge[idtype.Snowflake](t, m, n)
+		integerEdge[idtype.SnowflakeSI](t, m, n)
+		integerEdge[idtype.UID60](t, m, n)
+		integerEdge[idtype.Spread64](t, m, n)
+	}
+}
+
+func integerEdge[T comparable](t *testing.T, m *pgtype.Map, n int64) {
+	t.Helper()
+	var want T
+	wantErr := any(&want).(sql.Scanner).Scan(n)
+	for _, format := range []int16{binaryFormat, textFormat} {
+		src := encode(t, m, pgtype.Int8OID, format, n)
+		var got, none T
+		var optional sql.Null[T]
+		err := m.Scan(pgtype.Int8OID, format, src, &got)
+		if got != want || (err == nil) != (wantErr == nil) {
+			t.Errorf("%T from %d, format %d: %v, %v, want %v, %v", got, n, format, got, err, want, wantErr)
+		}
+		if err != nil && !errors.Is(err, idtype.ErrRange) {
+			t.Errorf("%T from %d, format %d: %v, want ErrRange", got, n, format, err)
+		}
+		err = m.Scan(pgtype.Int8OID, format, src, &optional)
+		if optional.V != want || (err == nil) != (wantErr == nil) || err != nil && optional.V != none {
+			t.Errorf("%T from %d, format %d: %v, %v, want %v, %v", optional, n, format, optional, err, want, wantErr)
+		}
+	}
+	for _, s := range []string{"+1", "01", "-0", " 1", "1 ", "1_0", "0x1", "1e3", "1.0"} {
+		var id T
+		if err := m.Scan(pgtype.Int8OID, textFormat, []byte(s), &id); !errors.Is(err, idtype.ErrSyntax) {
+			t.Errorf("%T from %q: %v, want ErrSyntax", id, s, err)
+		}
+	}
+}
+
+func TestNotSno(t *testing.T) {
+	m := newMap()
+	for _, format := range []int16{binaryFormat, textFormat} {
+		src := encode(t, m, pgtype.UUIDOID, format, [16]byte{0xc0, 0xff, 0xee})
+		id, optional := sno, sqltypes.OptionalOf(sno)
+		null, p := sql.Null[idtype.Sno]{V: sno, Valid: true}, &sno
+		for _, target := range []any{&id, &optional, &null, &p} {
+			if err := m.Scan(pgtype.UUIDOID, format, src, target); !errors.Is(err, idtype.ErrNotSno) {
+				t.Errorf("%T, format %d: %v, want ErrNotSno", target, format, err)
+			}
+		}
+		ids := []idtype.Sno{sno}
+		src = encode(t, m, pgtype.UUIDArrayOID, format, [][16]byte{{}})
+		if err := m.Scan(pgtype.UUIDArrayOID, format, src, &ids); !errors.Is(err, idtype.ErrNotSno) {
+			t.Errorf("%T, format %d: %v, want ErrNotSno", ids, format, err)
+		}
+		if id != sno || optional.ID != sno || null.V != sno || !null.Valid || *p != sno || ids[0] != sno {
+			t.Errorf("format %d: a failed scan left a trace", format)
+		}
+	}
+}
+
+// Ten bytes are a Sno; fewer and more aren't, however they are written.
+func TestByteaLength(t *testing.T) {
+	m := newMap()
+	for _, src := range []string{`\x`, `\x4e`, `\x4e6f2160a0ff9a0a10`, `\x4e6f2160a0ff9a0a103300`, `4e6f2160a0ff9a0a1033`, `\x4e6f2160a0ff9a0a103x`, `\116o!\140`} {
+		id := sqltypes.SnoBytesOf(sno)
+		if err := m.Scan(pgtype.ByteaOID, textFormat, []byte(src), &id); !errors.Is(err, idtype.ErrSyntax) || id.ID != sno {
+			t.Errorf("from %s: %v, %v, want ErrSyntax", src, id, err)
+		}
+	}
+}
+
+// char(n) pads; text and varchar don't, so that spaces there are data.
+func TestPadding(t *testing.T) {
+	m := newMap()
+	for _, format := range []int16{binaryFormat, textFormat} {
+		for _, c := range texts {
+			var id sqltypes.UID60Text
+			err := m.Scan(c.oid, format, []byte("xinaS8QBh "), &id)
+			if c.oid == pgtype.BPCharOID {
+				if err != nil || id.ID != uid60 {
+					t.Errorf("char(10), format %d: %v, %v", format, id, err)
+				}
+			} else if !errors.Is(err, idtype.ErrSyntax) {
+				t.Errorf("OID %d, format %d: %v, want ErrSyntax", c.oid, format, err)
+			}
+		}
+	}
+}
+
+// An ID in a column where it would never be found again is refused, in both
+// formats, and the error says which type to use.
+func TestRefusals(t *testing.T) {
+	m := newMap()
+	columns := map[uint32]string{pgtype.Int8OID: "bigint", pgtype.UUIDOID: "uuid", pgtype.ByteaOID: "bytea",
+		pgtype.TextOID: "text", pgtype.VarcharOID: "text", pgtype.BPCharOID: "char(n)"}
+	isText := func(oid uint32) bool { return strings.Contains("text char(n)", columns[oid]) }
+	for _, c := range members {
+		home, _ := c.column()
+		for oid, name := range columns {
+			if oid == home || isText(oid) && isText(home) {
+				continue
+			}
+			for _, value := range c.values() {
+				for _, format := range []int16{binaryFormat, textFormat} {
+					b, err := m.Encode(oid, format, value, nil)
+					if err == nil || !strings.Contains(err.Error(), "got "+name+": use ") {
+						t.Errorf("%T as %s, format %d: %q, %v, want an error", value, name, format, b, err)
+					}
+				}
+			}
+		}
+	}
+	for _, value := range []any{sno, &sno, []idtype.Sno{sno}, &[]idtype.Sno{sno}, []*idtype.Sno{&sno}} {
+		oids := []uint32{pgtype.TextOID, pgtype.ByteaOID}
+		if strings.Contains(fmt.Sprintf("%T", value), "[]") {
+			oids = []uint32{pgtype.TextArrayOID, pgtype.ByteaArrayOID}
+		}
+		for _, oid := range oids {
+			for _, format := range []int16{binaryFormat, textFormat} {
+				_, err := m.Encode(oid, format, value, nil)
+				for _, name := range []string{"pgxcodec: expected a uuid parameter for", "sqltypes.SnoText", "sqltypes.SnoBytes"} {
+					if err == nil || !strings.Contains(err.Error(), name) {
+						t.Errorf("%T as OID %d, format %d: error %v doesn't say %q", value, oid, format, err, name)
+					}
+				}
+			}
+		}
+	}
+	// NULL fits everywhere.
+	if b := encode(t, m, pgtype.TextOID, textFormat, (*idtype.Sno)(nil)); b != nil {
+		t.Errorf("a nil *Sno as text: %q", b)
+	}
+}
+
+// A column of text or bytes that holds Snos can be read without saying so.
+func TestSnoFromElsewhere(t *testing.T) {
+	m := newMap()
+	for _, format := range []int16{binaryFormat, textFormat} {
+		for _, c := range []struct {
+			oid, array uint32
+			value      any
+		}{
+			{pgtype.TextOID, pgtype.TextArrayOID, sno.String()},
+			{pgtype.VarcharOID, pgtype.VarcharArrayOID, sno.UUID().String()},
+			{pgtype.ByteaOID, pgtype.ByteaArrayOID, sno[:]},
+		} {
+			var id idtype.Sno
+			if err := m.Scan(c.oid, format, encode(t, m, c.oid, format, c.value), &id); err != nil || id != sno {
+				t.Errorf("from OID %d, format %d: %v, %v", c.oid, format, id, err)
+			}
+			var ids []idtype.Sno
+			if err := m.Scan(c.array, format, encode(t, m, c.array, format, []any{c.value}), &ids); err != nil || len(ids) != 1 || ids[0] != sno {
+				t.Errorf("from OID %d, format %d: %v, %v", c.array, format, ids, err)
+			}
+		}
+	}
+}
+
+// Where no OID is known, or one that the map doesn't know, the Go type says
+// what an argument is.
+func TestUnknownOID(t *testing.T) {
+	for _, c := range members {
+		c.unknown(t, newMap())
+	}
+}
+
+func (o of[V]) unknown(t *testing.T, m *pgtype.Map) {
+	const domain = 123456
+	for _, oid := range []uint32{0, domain} {
+		for i, value := range o.values() {
+			if i != 2 { // pgx takes **V apart itself, with the same end
+				viaCodec(t, value, m.PlanEncode(oid, textFormat, value))
+			}
+			if got := encode(t, m, oid, textFormat, value); string(got) != o.text {
+				t.Errorf("%T as OID %d: %q, want %q", value, oid, got, o.text)
+			}
+		}
+		for _, value := range []any{[]V{o.v}, &[]V{o.v}, []*V{&o.v, nil}, &[]*V{&o.v, nil},
+			pgtype.FlatArray[V]{o.v}, pgtype.Array[V]{Elements: []V{o.v}, Dims: []pgtype.ArrayDimension{{Length: 1, LowerBound: 1}}, Valid: true}} {
+			got, want := encode(t, m, oid, textFormat, value), encode(t, m, o.array, textFormat, value)
+			if !bytes.Equal(got, want) {
+				t.Errorf("%T as OID %d: %q, want %q", value, oid, got, want)
+			}
+		}
+		var id V
+		var ids []V
+		var optional sqltypes.Optional[V]
+		for _, target := range []any{&id, &ids, &optional, new(*V), new(sql.Null[V]), new([]*V)} {
+			viaCodec(t, target, m.PlanScan(oid, textFormat, target))
+		}
+		err := errors.Join(
+			m.Scan(oid, textFormat, []byte(o.text), &id),
+			m.Scan(oid, textFormat, []byte(o.text), &optional),
+			m.Scan(oid, textFormat, encode(t, m, o.array, textFormat, []V{o.v}), &ids))
+		if err != nil || id != o.v || optional.ID != o.v || len(ids) != 1 || ids[0] != o.v {
+			t.Errorf("%T from OID %d: %v, %v, %v, %v", id, oid, id, optional, ids, err)
+		}
+	}
+}
+
+func TestRanges(t *testing.T) {
+	m := newMap()
+	testRange(t, m, snowflake, snowflake+1)
+	testRange(t, m, snowflakeSI-1, snowflakeSI)
+	testRange(t, m, uid60, uid60+1)
+	testRange(t, m, spread64, -spread64)
+}
+
+func testRange[T ~int64](t *testing.T, m *pgtype.Map, lo, hi T) {
+	t.Helper()
+	r := pgtype.Range[T]{Lower: lo, Upper: hi, LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
+	plain := pgtype.Range[int64]{Lower: int64(lo), Upper: int64(hi), LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
+	open := pgtype.Range[T]{Lower: lo, LowerType: pgtype.Inclusive, UpperType: pgtype.Unbounded, Valid: true}
+	for _, format := range []int16{binaryFormat, textFormat} {
+		src := encode(t, m, pgtype.Int8rangeOID, format, r)
+		if want := encode(t, m, pgtype.Int8rangeOID, format, plain); !bytes.Equal(src, want) {
+			t.Errorf("%T, format %d: %q, want %q", r, format, src, want)
+		}
+		for _, want := range []pgtype.Range[T]{r, open, {}} {
+			var back pgtype.Range[T]
+			if err := m.Scan(pgtype.Int8rangeOID, format, encode(t, m, pgtype.Int8rangeOID, format, want), &back); err != nil || back != want {
+				t.Errorf("%T, format %d: %v, %v, want %v", r, format, back, err, want)
+			}
+		}
+		multi := pgtype.Multirange[pgtype.Range[T]]{r, open}
+		var back pgtype.Multirange[pgtype.Range[T]]
+		if err := m.Scan(pgtype.Int8multirangeOID, format, encode(t, m, pgtype.Int8multirangeOID, format, multi), &back); err != nil || !reflect.DeepEqual(back, multi) {
+			t.Errorf("%T, format %d: %v, %v", multi, format, back, err)
+		}
+		if format == textFormat {
+			if got := encode(t, m, 0, format, r); !bytes.Equal(got, src) {
+				t.Errorf("%T without an OID: %q, want %q", r, got, src)
+			}
+			if got := encode(t, m, 0, format, multi); len(got) == 0 {
+				t.Errorf("%T without an OID: %q", multi, got)
+			}
+		}
+	}
+}
+
+func TestComposite(t *testing.T) {
+	m := newMap()
+	types := make([]pgtype.CompositeCodecField, 3)
+	for i, name := range []string{"int8", "uuid", "_text"} {
+		typ, ok := m.TypeForName(name)
+		if !ok {
+			t.Fatal(name)
+		}
+		types[i] = pgtype.CompositeCodecField{Name: name, Type: typ}
+	}
+	const oid = 123456
+	m.RegisterType(&pgtype.Type{Name: "composite", OID: oid, Codec: &pgtype.CompositeCodec{Fields: types}})
+	type row struct {
+		N idtype.Spread64
+		U *idtype.Sno
+		A []sqltypes.SnoText
+	}
+	for _, format := range []int16{binaryFormat, textFormat} {
+		for _, want := range []row{{spread64, &sno, []sqltypes.SnoText{{ID: sno}}}, {A: []sqltypes.SnoText{}}} {
+			var back row
+			if err := m.Scan(oid, format, encode(t, m, oid, format, want), &back); err != nil || !reflect.DeepEqual(back, want) {
+				t.Errorf("format %d: %+v, %v, want %+v", format, back, err, want)
+			}
+		}
+	}
+}
+
+// The caller's own types take pgx's way through Value and Scan.
+func TestOwnTypes(t *testing.T) {
+	m := newMap()
+	own := orderID{snowflake}
+	for _, format := range []int16{binaryFormat, textFormat} {
+		for _, c := range []struct {
+			oid         uint32
+			value, same any
+			back        any
+		}{
+			{pgtype.Int8OID, own, snowflake, new(orderID)},
+			{pgtype.Int8OID, &own, snowflake, new(orderID)},
+			{pgtype.Int8OID, sqltypes.OptionalOf(own), snowflake, new(sqltypes.Optional[orderID])},
+			{pgtype.TextOID, sqltypes.TextOf(own), sqltypes.TextOf(snowflake), new(sqltypes.Text[orderID])},
+			{pgtype.Int8ArrayOID, []orderID{own}, []idtype.Snowflake{snowflake}, new([]orderID)},
+		} {
+			got, want := encode(t, m, c.oid, format, c.value), encode(t, m, c.oid, format, c.same)
+			if !bytes.Equal(got, want) {
+				t.Errorf("%T as OID %d, format %d: %q, want %q", c.value, c.oid, format, got, want)
+			}
+			if err := m.Scan(c.oid, format, got, c.back); err != nil || !strings.Contains(fmt.Sprint(c.back), snowflake.String()) {
+				t.Errorf("%T from OID %d, format %d: %v, %v", c.back, c.oid, format, c.back, err)
+			}
+		}
+	}
+}
+
+// A plan that is kept for a column may meet another type.
+func TestTargetTypeChanged(t *testing.T) {
+	m := newMap()
+	for _, c := range members {
+		oid, array := c.column()
+		for _, v := range c.values()[:5] {
+			target := reflect.New(reflect.TypeOf(v)).Interface()
+			for _, format := range []int16{binaryFormat, textFormat} {
+				plan := m.PlanScan(oid, format, target)
+				if !strings.HasPrefix(fmt.Sprintf("%T", plan), "pgxcodec.") {
+					continue
+				}
+				if err := plan.Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
+					t.Errorf("%T: %v", target, err)
+				}
+			}
+		}
+		slice := reflect.New(reflect.SliceOf(reflect.TypeOf(c.values()[0]))).Interface()
+		if err := m.PlanScan(array, binaryFormat, slice).Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
+			t.Errorf("%T: %v", slice, err)
+		}
+	}
+}

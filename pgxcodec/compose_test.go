@@ -1,0 +1,222 @@
+package pgxcodec_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+type (
+	namedUUID   [16]byte
+	namedBigint int64
+	namedString string
+)
+
+// Values that aren't IDs go to and come from every column as they do without
+// this package: the same bytes, the same errors.
+func TestDelegation(t *testing.T) {
+	n, s := int64(-7), "6272706b-3471-3732-7877-66326d36336c"
+	values := []any{
+		int64(-7), &n, int(7), int32(7), uint64(7), uint64(1 << 63), namedBigint(-7), pgtype.Int8{Int64: -7, Valid: true}, pgtype.Int8{},
+		[16]byte{1, 2}, namedUUID{3}, uuid.UUID{4}, &uuid.UUID{4}, uuid.NullUUID{}, pgtype.UUID{Bytes: [16]byte{5}, Valid: true}, pgtype.UUID{},
+		s, &s, namedString(s), pgtype.Text{String: s, Valid: true}, []byte("raw"), []byte(nil), [10]byte{1},
+		1.5, true, time.Time{}, (*int64)(nil), struct{}{}, idtype.SnoPartition{'A', 10},
+		[]int64{1, 2}, []*int64{&n, nil}, []string{"NULL", `a"b`}, [][16]byte{{1}}, []uuid.UUID{{1}}, [][]byte{{0}, nil},
+		[][]int64{{1, 2}, {3, 4}}, []int64{}, []int64(nil), []any{"a", nil}, [2]int64{1, 2}, []namedBigint{1},
+	}
+	for _, c := range []struct{ oid, array uint32 }{
+		{pgtype.Int8OID, pgtype.Int8ArrayOID}, {pgtype.UUIDOID, pgtype.UUIDArrayOID}, {pgtype.ByteaOID, pgtype.ByteaArrayOID},
+		{pgtype.TextOID, pgtype.TextArrayOID}, {pgtype.VarcharOID, pgtype.VarcharArrayOID}, {pgtype.BPCharOID, pgtype.BPCharArrayOID},
+	} {
+		for _, oid := range []uint32{c.oid, c.array} {
+			for _, format := range []int16{binaryFormat, textFormat} {
+				for _, value := range values {
+					ours, plain := newMap(), pgtype.NewMap()
+					if _, ok := value.(string); ok && oid == c.array && format == binaryFormat {
+						continue // see TestArrayLiteral
+					}
+					got, err := ours.Encode(oid, format, value, []byte{})
+					want, wantErr := plain.Encode(oid, format, value, []byte{})
+					sameError := fmt.Sprint(err) == fmt.Sprint(wantErr)
+					if oid == c.array && format == binaryFormat { // the text of what is no literal fails in other words
+						sameError = (err == nil) == (wantErr == nil)
+					}
+					if !bytes.Equal(got, want) || (got == nil) != (want == nil) || !sameError {
+						t.Errorf("%T as OID %d, format %d: %q, %v, want %q, %v", value, oid, format, got, err, want, wantErr)
+						continue
+					}
+					if err != nil {
+						continue
+					}
+					src := want
+					for _, target := range append(values, new(any)) {
+						if target == nil {
+							continue
+						}
+						got, want := reflect.New(reflect.TypeOf(target)), reflect.New(reflect.TypeOf(target))
+						if _, ok := target.(*any); ok { // as Rows.Values
+							got, want = reflect.ValueOf(new(any)), reflect.ValueOf(new(any))
+						}
+						_, scanner := got.Interface().(sql.Scanner)
+						if src == nil && !scanner && got.Elem().Kind() != reflect.Interface {
+							continue // pgx tries NULL as one type or another, by chance
+						}
+						err := ours.Scan(oid, format, src, got.Interface())
+						wantErr := plain.Scan(oid, format, src, want.Interface())
+						if !reflect.DeepEqual(got.Elem().Interface(), want.Elem().Interface()) || (err == nil) != (wantErr == nil) {
+							t.Errorf("%T from OID %d, format %d: %v, %v, want %v, %v", target, oid, format, got.Elem(), err, want.Elem(), wantErr)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// COPY takes an array's text form, with its dimensions, as it does without
+// this package: pgx looks for its own codec there.
+func TestArrayLiteral(t *testing.T) {
+	m := newMap()
+	for _, literal := range []string{"{{1,2},{3,4}}", "{1,NULL}", "{}", "[2:3]={1,2}"} {
+		var a pgtype.Array[any]
+		plain := pgtype.NewMap()
+		if err := plain.Scan(pgtype.Int8ArrayOID, textFormat, []byte(literal), &a); err != nil {
+			t.Fatal(err)
+		}
+		want := encode(t, plain, pgtype.Int8ArrayOID, binaryFormat, a)
+		for _, value := range []any{literal, &literal, namedString(literal)} {
+			if got := encode(t, m, pgtype.Int8ArrayOID, binaryFormat, value); !bytes.Equal(got, want) {
+				t.Errorf("%T %s: %q, want %q", value, literal, got, want)
+			}
+		}
+	}
+	if _, err := m.Encode(pgtype.Int8ArrayOID, binaryFormat, "{x}", nil); err == nil {
+		t.Error("no error for an element that is no number")
+	}
+}
+
+// The codec of the packages for google/uuid, in short: it replaces uuid's, and
+// gives a uuid.UUID where nobody asks for a type.
+type googleCodec struct{ pgtype.UUIDCodec }
+
+func (googleCodec) DecodeValue(m *pgtype.Map, oid uint32, format int16, src []byte) (any, error) {
+	var u uuid.UUID
+	err := m.PlanScan(oid, format, &u).Scan(src, &u)
+	return u, err
+}
+
+type googleUUID uuid.UUID
+
+func (u googleUUID) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: u, Valid: true}, nil }
+
+func (u *googleUUID) ScanUUID(v pgtype.UUID) error {
+	if !v.Valid {
+		return errors.New("NULL")
+	}
+	*u = v.Bytes
+	return nil
+}
+
+type googleEncodePlan struct{ next pgtype.EncodePlan }
+
+func (p *googleEncodePlan) SetNext(next pgtype.EncodePlan) { p.next = next }
+func (p *googleEncodePlan) Encode(value any, buf []byte) ([]byte, error) {
+	return p.next.Encode(googleUUID(value.(uuid.UUID)), buf)
+}
+
+type googleScanPlan struct{ next pgtype.ScanPlan }
+
+func (p *googleScanPlan) SetNext(next pgtype.ScanPlan) { p.next = next }
+func (p *googleScanPlan) Scan(src []byte, dst any) error {
+	return p.next.Scan(src, (*googleUUID)(dst.(*uuid.UUID)))
+}
+
+func registerGoogle(m *pgtype.Map) {
+	m.TryWrapEncodePlanFuncs = append([]pgtype.TryWrapEncodePlanFunc{
+		func(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
+			u, ok := value.(uuid.UUID)
+			return &googleEncodePlan{}, googleUUID(u), ok
+		}}, m.TryWrapEncodePlanFuncs...)
+	m.TryWrapScanPlanFuncs = append([]pgtype.TryWrapScanPlanFunc{
+		func(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
+			u, ok := target.(*uuid.UUID)
+			return &googleScanPlan{}, (*googleUUID)(u), ok
+		}}, m.TryWrapScanPlanFuncs...)
+	m.RegisterType(&pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: googleCodec{}})
+}
+
+func TestWithAnotherCodec(t *testing.T) {
+	for name, register := range map[string][]func(*pgtype.Map){
+		"before":  {registerGoogle, pgxcodec.Register},
+		"after":   {pgxcodec.Register, registerGoogle},
+		"between": {pgxcodec.Register, registerGoogle, pgxcodec.Register},
+		"twice":   {registerGoogle, pgxcodec.Register, pgxcodec.Register},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := pgtype.NewMap()
+			for _, f := range register {
+				f(m)
+			}
+			u, own := uuid.UUID{0xc0, 0xff, 0xee}, sno.UUID()
+			for _, format := range []int16{binaryFormat, textFormat} {
+				for _, c := range []struct {
+					oid         uint32
+					value, same any
+				}{
+					{pgtype.UUIDOID, u, [16]byte(u)},
+					{pgtype.UUIDOID, sno, [16]byte(own)},
+					{pgtype.UUIDOID, &sno, [16]byte(own)},
+					{pgtype.UUIDOID, sqltypes.OptionalOf(sno), [16]byte(own)},
+					{pgtype.UUIDArrayOID, []uuid.UUID{u, own}, [][16]byte{u, own}},
+					{pgtype.UUIDArrayOID, []idtype.Sno{sno, sno}, [][16]byte{own, own}},
+					{pgtype.Int8OID, snowflake, int64(snowflake)},
+				} {
+					want := encode(t, pgtype.NewMap(), c.oid, format, c.same)
+					if got := encode(t, m, c.oid, format, c.value); !bytes.Equal(got, want) {
+						t.Errorf("%T, format %d: %q, want %q", c.value, format, got, want)
+					}
+					back := reflect.New(reflect.TypeOf(c.value))
+					if err := m.Scan(c.oid, format, want, back.Interface()); err != nil || !reflect.DeepEqual(back.Elem().Interface(), c.value) {
+						t.Errorf("%T, format %d: %v, %v", c.value, format, back.Elem(), err)
+					}
+				}
+				src := encode(t, m, pgtype.UUIDOID, format, u)
+				var v any
+				if err := m.Scan(pgtype.UUIDOID, format, src, &v); err != nil || v != any(u) {
+					t.Errorf("format %d: the value is %T %v, %v", format, v, v, err)
+				}
+				var id idtype.Sno
+				if err := m.Scan(pgtype.UUIDOID, format, src, &id); !errors.Is(err, idtype.ErrNotSno) {
+					t.Errorf("format %d: %v, want ErrNotSno", format, err)
+				}
+				if err := m.Scan(pgtype.UUIDOID, format, nil, &id); !errors.Is(err, idtype.ErrNull) {
+					t.Errorf("format %d: %v, want ErrNull", format, err)
+				}
+			}
+		})
+	}
+}
+
+// Registering again finds no codec of ours inside another.
+func TestRegisterTwice(t *testing.T) {
+	once, twice := newMap(), newMap()
+	pgxcodec.Register(twice)
+	for _, name := range []string{"int8", "uuid", "text", "varchar", "bpchar", "bytea", "_int8", "_uuid", "_text", "_varchar", "_bpchar", "_bytea"} {
+		a, _ := once.TypeForName(name)
+		b, _ := twice.TypeForName(name)
+		if a == nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: %+v, then %+v", name, a, b)
+		}
+	}
+}

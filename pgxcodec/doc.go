@@ -1,0 +1,42 @@
+// Package pgxcodec moves IDs between Go and Postgres through pgx without a
+// conversion. Give a pool, or a database/sql pool of pgx, the function that
+// prepares its connections:
+//
+//	config.AfterConnect = pgxcodec.AfterConnect                        // pgxpool
+//	stdlib.OpenDB(config, stdlib.OptionAfterConnect(pgxcodec.AfterConnect))
+//
+// [AfterConnect] is [Register] and one query for the domains of the schema
+// sortkey. A pool that opens many connections can keep a [Loader], which asks
+// once.
+//
+// Then T, *T, **T, [sql.Null] of T and [sqltypes.Optional] of T, pointers to
+// these, and []T and []*T can be arguments, and scanned into, where T is
+//
+//	idtype.Snowflake, SnowflakeSI, UID60, Spread64   bigint
+//	idtype.Sno                                       uuid
+//	sqltypes.Text of the five                        text, varchar, char(n)
+//	sqltypes.SnoBytes                                bytea
+//
+// or a domain over that column type. [pgtype.Range] and [pgtype.Multirange] of
+// the bigint types are int8range and int8multirange; composite types hold IDs
+// as they do other values. All query exec modes store the same value.
+//
+// # What is refused
+//
+// An ID whose parameter or column is known to be of another of these column
+// types is an error that names the Go type to use: a Sno as text would be
+// equal to nothing that a SnoText has stored. (The modes exec and
+// simple_protocol don't learn what a parameter is, and can't refuse.) A number that is out of the
+// format's range, a UUID that isn't a Sno ([idtype.ErrNotSno]) and NULL
+// ([idtype.ErrNull]) are errors of the scan, and leave its destination as it
+// was. A Sno can be scanned from text and bytea as well, by [idtype.Sno.Scan].
+//
+// # Other codecs
+//
+// The codecs that the map has already are wrapped, not replaced: values of
+// other types take the same way as before. A codec for uuid that is registered
+// later and replaces this one, as those for google/uuid do, takes the fast way
+// from Sno and no more: pgx then goes through Value and Scan. So register this
+// package last, but before [pgx.Conn.LoadType] and [pgx.Conn.LoadTypes], which
+// copy the codecs that they find.
+package pgxcodec

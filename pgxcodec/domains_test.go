@@ -1,0 +1,232 @@
+package pgxcodec_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// A server speaks as much of the protocol as a connection needs to ask for
+// domains, and counts the questions.
+type server struct {
+	t       *testing.T
+	rows    [][]string   // of pg_type; an error if nil
+	schema  atomic.Value // the schema last asked for
+	queries atomic.Int32
+	version string
+}
+
+func (s *server) connect(after func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
+	s.t.Helper()
+	config, err := pgx.ParseConfig("host=server user=u dbname=d sslmode=disable")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	config.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"192.0.2.1"}, nil }
+	config.DialFunc = func(context.Context, string, string) (net.Conn, error) {
+		client, backend := net.Pipe()
+		go s.serve(backend)
+		return client, nil
+	}
+	conn, err := pgx.ConnectConfig(s.t.Context(), config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn, after(s.t.Context(), conn)
+}
+
+func (s *server) serve(conn net.Conn) {
+	b := pgproto3.NewBackend(conn, conn)
+	if _, err := b.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	b.Send(&pgproto3.AuthenticationOk{})
+	b.Send(&pgproto3.ParameterStatus{Name: "server_version", Value: s.version})
+	b.Send(&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}})
+	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	for b.Flush() == nil {
+		msg, err := b.Receive()
+		if err != nil {
+			return
+		}
+		switch msg := msg.(type) {
+		case *pgproto3.Parse:
+			s.queries.Add(1)
+			b.Send(&pgproto3.ParseComplete{})
+		case *pgproto3.Bind:
+			s.schema.Store(string(msg.Parameters[0]))
+			b.Send(&pgproto3.BindComplete{})
+		case *pgproto3.Describe:
+			var fields []pgproto3.FieldDescription
+			for _, oid := range []uint32{pgtype.TextOID, pgtype.OIDOID, pgtype.OIDOID, pgtype.OIDOID} {
+				fields = append(fields, pgproto3.FieldDescription{Name: []byte("f"), DataTypeOID: oid, DataTypeSize: -1, TypeModifier: -1})
+			}
+			b.Send(&pgproto3.RowDescription{Fields: fields})
+		case *pgproto3.Execute:
+			if s.rows == nil {
+				b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "42501", Message: "no"})
+				continue
+			}
+			for _, row := range s.rows {
+				var values [][]byte
+				for _, v := range row {
+					values = append(values, []byte(v))
+				}
+				b.Send(&pgproto3.DataRow{Values: values})
+			}
+			b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT")})
+		case *pgproto3.Sync:
+			b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		}
+	}
+}
+
+var domainRows = [][]string{
+	{"snowflake", "16401", "16402", "20"},
+	{"sno", "16403", "16404", "2950"},
+	{"sno_text", "16405", "16406", "25"},
+	{"narrow", "16407", "16408", "16401"},  // over another domain
+	{"positive", "16409", "16410", "1700"}, // over numeric
+	{"stray", "16411", "0", "99999"},       // over a type that pgx doesn't know
+}
+
+func TestAfterConnect(t *testing.T) {
+	s := &server{t: t, rows: domainRows, version: "18.0"}
+	conn, err := s.connect(pgxcodec.AfterConnect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.queries.Load() != 1 || s.schema.Load() != "sortkey" {
+		t.Errorf("%d queries, the last for schema %q", s.queries.Load(), s.schema.Load())
+	}
+	m := conn.TypeMap()
+	for _, c := range []struct {
+		oid         uint32
+		value, same any
+		base        uint32
+	}{
+		{16401, snowflake, snowflake, pgtype.Int8OID},
+		{16403, &sno, sno, pgtype.UUIDOID},
+		{16405, sqltypes.TextOf(sno), sqltypes.TextOf(sno), pgtype.TextOID},
+		{16407, snowflake, snowflake, pgtype.Int8OID},
+	} {
+		viaCodec(t, c.value, m.PlanEncode(c.oid, binaryFormat, c.value))
+		got, want := encode(t, m, c.oid, binaryFormat, c.value), encode(t, m, c.base, binaryFormat, c.same)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%T as OID %d: %q, want %q", c.value, c.oid, got, want)
+		}
+	}
+	// An array says of what it is an array.
+	array := encode(t, m, 16402, binaryFormat, []idtype.Snowflake{snowflake})
+	if !bytes.Contains(array, []byte{0, 0, 16401 >> 8, 16401 & 0xff}) {
+		t.Errorf("the array %q doesn't have the domain's OID", array)
+	}
+	o := of[idtype.Snowflake]{array: 16402}
+	roundTrip(t, m, o, binaryFormat, []idtype.Snowflake{snowflake})
+	roundTrip(t, m, o, textFormat, []*idtype.Snowflake{&[]idtype.Snowflake{snowflake}[0], nil})
+	if _, err := m.Encode(16405, textFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
+		t.Errorf("a Sno as sno_text: %v", err)
+	}
+	for _, oid := range []uint32{16409, 16411} {
+		if typ, ok := m.TypeForOID(oid); ok {
+			t.Errorf("OID %d has the codec %T", oid, typ.Codec)
+		}
+	}
+	if _, ok := m.TypeForName("sno"); ok {
+		t.Error("a domain is registered under a name that others may have")
+	}
+}
+
+func TestAfterConnectWithoutSchema(t *testing.T) {
+	s := &server{t: t, rows: [][]string{}, version: "18.0"}
+	conn, err := s.connect(pgxcodec.AfterConnect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	viaCodec(t, sno, conn.TypeMap().PlanEncode(pgtype.UUIDOID, binaryFormat, sno))
+}
+
+func TestAfterConnectError(t *testing.T) {
+	s := &server{t: t, version: "18.0"}
+	if _, err := s.connect(pgxcodec.AfterConnect); err == nil || !strings.Contains(err.Error(), `pgxcodec: expected the domains of schema "sortkey"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLoader(t *testing.T) {
+	s := &server{t: t, rows: [][]string{}, version: "17.1"}
+	l := &pgxcodec.Loader{Schema: "keys"}
+	connect := func(want int32, loaded bool) {
+		t.Helper()
+		conn, err := s.connect(l.AfterConnect)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s.queries.Load(); n != want {
+			t.Errorf("%d queries, want %d", n, want)
+		}
+		if _, ok := conn.TypeMap().TypeForOID(16404); ok != loaded {
+			t.Errorf("domain arrays loaded: %v, want %v", ok, loaded)
+		}
+		if typ, ok := conn.TypeMap().TypeForName("keys.sno"); loaded && (!ok || typ.OID != 16403) {
+			t.Errorf("keys.sno is %v", typ)
+		}
+	}
+	connect(1, false)
+	connect(2, false) // the schema could have been made
+	s.rows = domainRows
+	connect(3, true)
+	connect(3, true)
+	connect(3, true)
+	s.version = "18.0" // another server has other OIDs
+	connect(4, true)
+	if s.schema.Load() != "keys" {
+		t.Errorf("asked for schema %q", s.schema.Load())
+	}
+}
+
+func TestLoaderConcurrently(t *testing.T) {
+	s := &server{t: t, rows: domainRows, version: "18.0"}
+	var l pgxcodec.Loader
+	errs := make(chan error)
+	for range 8 {
+		go func() {
+			_, err := s.connect(l.AfterConnect)
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func ExampleRegister() {
+	m := pgtype.NewMap() // of a connection: conn.TypeMap()
+	pgxcodec.Register(m)
+
+	id := idtype.MustParseSno("brpk4q72xwf2m63l")
+	b, _ := m.Encode(pgtype.UUIDOID, pgtype.BinaryFormatCode, id, nil)
+	fmt.Printf("%s\n", b)
+
+	_, err := m.Encode(pgtype.TextOID, pgtype.TextFormatCode, id, nil)
+	_, reason, _ := strings.Cut(err.Error(), "(OID 25): ")
+	fmt.Println(reason)
+	// Output:
+	// brpk4q72xwf2m63l
+	// pgxcodec: expected a uuid parameter for idtype.Sno, got text: use sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea
+}

@@ -1,0 +1,118 @@
+package pgxcodec_test
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// Whatever the server sends, each codec takes what the type's Scan takes from
+// the same column through a driver, and leaves the destination alone if not.
+func FuzzWire(f *testing.F) {
+	for _, c := range members {
+		for _, v := range c.values()[:1] {
+			m := newMap()
+			oid, array := c.column()
+			for _, format := range []int16{binaryFormat, textFormat} {
+				src, err := m.Encode(oid, format, v, nil)
+				if err != nil {
+					f.Fatal(err)
+				}
+				f.Add(src)
+				slice := reflect.Append(reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(v)), 0, 1), reflect.ValueOf(v)).Interface()
+				if src, err = m.Encode(array, format, slice, nil); err != nil {
+					f.Fatal(err)
+				}
+				f.Add(src)
+			}
+		}
+	}
+	f.Add([]byte("00"))                                            // a leading zero
+	f.Add([]byte("+1"))                                            // ParseInt takes a sign
+	f.Add([]byte("{NULL}"))                                        //
+	f.Add([]byte("{6272706b-3471-3732-7877-66326d36336c"))         // ParseBytes takes any character before and after
+	f.Add([]byte("urn:uuid:6272706b-3471-3732-7877-66326d36336c")) // and this
+	f.Add([]byte("6272706B-3471-3732-7877-66326D36336C"))          // upper case
+	f.Fuzz(func(t *testing.T, src []byte) {
+		m := newMap()
+		for _, c := range members {
+			c.fuzz(t, m, src)
+		}
+	})
+}
+
+func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
+	for _, format := range []int16{binaryFormat, textFormat} {
+		var got, want, zero V
+		err := m.Scan(o.oid, format, src, &got)
+		wantErr := driverScan(o.oid, format, src, &want)
+		if got != want || (err == nil) != (wantErr == nil) {
+			t.Fatalf("%T from %q of OID %d, format %d: %v, %v; through a driver %v, %v", got, src, o.oid, format, got, err, want, wantErr)
+		}
+		if err != nil && got != zero {
+			t.Fatalf("%T from %q: failed with %v, but changed its destination", got, src, err)
+		}
+		if err == nil {
+			// What was read is written the same, save for notations that no server uses.
+			back, err := m.Encode(o.oid, format, got, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var again V
+			if err := m.Scan(o.oid, format, back, &again); err != nil || again != got {
+				t.Fatalf("%T from %q, then %q: %v, %v", got, src, back, again, err)
+			}
+			if format == binaryFormat && o.oid == pgtype.Int8OID && !bytes.Equal(back, src) {
+				t.Fatalf("%T from %q is written %q", got, src, back)
+			}
+		}
+		var ids []V
+		if err := m.Scan(o.array, format, src, &ids); err != nil && ids != nil {
+			t.Fatalf("%T from %q: failed with %v, but changed its destination", ids, src, err)
+		}
+		var pointers []*V
+		if err := m.Scan(o.array, format, src, &pointers); err != nil && pointers != nil {
+			t.Fatalf("%T from %q: failed with %v, but changed its destination", pointers, src, err)
+		}
+	}
+}
+
+// driverScan is dst.Scan of what a driver makes of a column's bytes.
+func driverScan(oid uint32, format int16, src []byte, dst any) error {
+	scanner := dst.(sql.Scanner)
+	bad := errors.New("not of this column")
+	switch {
+	case oid == pgtype.Int8OID && format == binaryFormat:
+		if len(src) != 8 {
+			return bad
+		}
+		n, _ := strconv.ParseUint(hex.EncodeToString(src), 16, 64)
+		return scanner.Scan(int64(n))
+	case oid == pgtype.UUIDOID && format == binaryFormat:
+		if len(src) != 16 {
+			return bad
+		}
+		return scanner.Scan(uuid.UUID(src))
+	case oid == pgtype.ByteaOID && format == textFormat:
+		digits, ok := bytes.CutPrefix(src, []byte(`\x`))
+		b, err := hex.DecodeString(string(digits))
+		if !ok || err != nil {
+			return bad
+		}
+		return scanner.Scan(b)
+	case oid == pgtype.ByteaOID:
+		return scanner.Scan(bytes.Clone(src))
+	case oid == pgtype.TextOID || oid == pgtype.VarcharOID:
+		if bytes.HasSuffix(src, []byte(" ")) { // Scan can't know that this isn't padding
+			return bad
+		}
+	}
+	return scanner.Scan(string(src))
+}

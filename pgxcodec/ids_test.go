@@ -1,0 +1,13 @@
+package pgxcodec_test
+
+import "github.com/sortkey/sortkey/idtype"
+
+// One ID of each type, none of which has a zero byte in the middle or is small
+// enough for the runtime to keep boxed.
+var (
+	snowflake   = idtype.Snowflake(132271570944274432)
+	snowflakeSI = idtype.SnowflakeSI(9007199254740991)
+	uid60       = idtype.MustParseUID60("xinaS8QBh")
+	spread64    = idtype.MustParseSpread64("cb54ecf2840a0015") // a negative bigint
+	sno         = idtype.MustParseSno("brpk4q72xwf2m63l")
+)

@@ -1,0 +1,73 @@
+package pgxcodec
+
+import "github.com/jackc/pgx/v5/pgtype"
+
+// builtin has the types of every database that can hold IDs.
+var builtin = []struct {
+	column        *column
+	name          string
+	oid, arrayOID uint32
+}{
+	{bigintColumn, "int8", pgtype.Int8OID, pgtype.Int8ArrayOID},
+	{uuidColumn, "uuid", pgtype.UUIDOID, pgtype.UUIDArrayOID},
+	{textColumn, "text", pgtype.TextOID, pgtype.TextArrayOID},
+	{textColumn, "varchar", pgtype.VarcharOID, pgtype.VarcharArrayOID},
+	{charColumn, "bpchar", pgtype.BPCharOID, pgtype.BPCharArrayOID},
+	{byteaColumn, "bytea", pgtype.ByteaOID, pgtype.ByteaArrayOID},
+}
+
+// Register teaches a connection's type map the ID types. It wraps the codecs
+// that the map has for int8, uuid, text, varchar, bpchar, bytea and their
+// arrays, and can be called again after others were registered.
+func Register(m *pgtype.Map) {
+	for _, b := range builtin {
+		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: elementType(b.column, baseCodec(m, b.oid))}
+		m.RegisterType(element)
+		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, b.column, baseCodec(m, b.arrayOID)))
+	}
+	for _, c := range homes {
+		for _, v := range c.members {
+			v.registerDefaults(m, c.pgName)
+		}
+	}
+}
+
+// A wrapper is one of our codecs, around the one that was there before.
+type wrapper interface {
+	wrapped() pgtype.Codec
+	holder() *column
+}
+
+// baseCodec is the codec that a map has for a built-in type, without ours
+// around it: wrapped twice it would be asked twice.
+func baseCodec(m *pgtype.Map, oid uint32) pgtype.Codec {
+	t, ok := m.TypeForOID(oid)
+	if !ok {
+		panic("pgxcodec: a built-in type has no codec") // every Map has them all
+	}
+	if w, ok := t.Codec.(wrapper); ok {
+		return w.wrapped()
+	}
+	return t.Codec
+}
+
+func elementType(c *column, base pgtype.Codec) pgtype.Codec {
+	e := elementCodec{base, c}
+	switch c {
+	case bigintColumn:
+		return &bigintCodec{e}
+	case uuidColumn:
+		return &uuidCodec{e}
+	}
+	return &e
+}
+
+// arrayType is the array of a type that has one of our codecs. The array's
+// own codec reads its elements with the codec that it was made with, and so
+// has to be made again.
+func arrayType(name string, oid uint32, element *pgtype.Type, c *column, base pgtype.Codec) *pgtype.Type {
+	if a, ok := base.(*pgtype.ArrayCodec); ok {
+		base = &pgtype.ArrayCodec{ElementType: element, Delimiter: a.Delimiter}
+	}
+	return &pgtype.Type{Name: name, OID: oid, Codec: &arrayCodec{base, c, element.OID}}
+}
