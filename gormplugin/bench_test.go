@@ -1,0 +1,93 @@
+package gormplugin
+
+import (
+	"context"
+	"reflect"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// ticker mints as fast as anything can.
+type ticker struct{ n idtype.Snowflake }
+
+func (g *ticker) Next() (idtype.Snowflake, error) { g.n++; return g.n, nil }
+
+func (g *ticker) Fill(_ context.Context, dst []idtype.Snowflake) (int, error) {
+	for i := range dst {
+		g.n++
+		dst[i] = g.n
+	}
+	return len(dst), nil
+}
+
+// statement is what the callback sees of a Create of rows, a pointer.
+func statement(t testing.TB, rows any) (*Plugin, *gorm.DB) {
+	db := open(t, For(&ticker{}))
+	p := db.Plugins[pluginName].(*Plugin)
+	tx := db.Session(&gorm.Session{Initialized: true})
+	tx.Statement.Dest = rows
+	tx.Statement.ReflectValue = reflect.ValueOf(rows).Elem()
+	if err := tx.Statement.Parse(rows); err != nil {
+		t.Fatal(err)
+	}
+	return p, tx
+}
+
+type benchRow struct {
+	ID   idtype.Snowflake
+	Name string
+}
+
+func TestAllocations(t *testing.T) {
+	row := benchRow{}
+	p, tx := statement(t, &row)
+	if n := testing.AllocsPerRun(1000, func() { row.ID = 0; p.fill(tx) }); n != 0 || row.ID == 0 {
+		t.Errorf("a row allocates %v times, and its ID is %d", n, row.ID)
+	}
+	rows := make([]benchRow, 1000)
+	p, tx = statement(t, &rows)
+	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == 0 {
+		t.Errorf("1000 rows allocate %v times, and the last ID is %d", n, rows[999].ID)
+	}
+	ptrs := make([]*benchRow, 1000)
+	for i := range ptrs {
+		ptrs[i] = &rows[i]
+	}
+	p, tx = statement(t, &ptrs)
+	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == 0 {
+		t.Errorf("1000 pointers to rows allocate %v times, and the last ID is %d", n, rows[999].ID)
+	}
+}
+
+func BenchmarkFillRow(b *testing.B) {
+	row := benchRow{}
+	p, tx := statement(b, &row)
+	b.ReportAllocs()
+	for b.Loop() {
+		row.ID = 0
+		p.fill(tx)
+	}
+}
+
+func BenchmarkFillRows(b *testing.B) {
+	rows := make([]benchRow, 1000)
+	p, tx := statement(b, &rows)
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(rows)
+		p.fill(tx)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/row")
+}
+
+func BenchmarkFillPresetRow(b *testing.B) {
+	row := benchRow{ID: 1}
+	p, tx := statement(b, &row)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.fill(tx)
+	}
+}

@@ -1,0 +1,611 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+type order struct {
+	ID   idtype.Snowflake
+	Note string
+}
+
+// create runs a Create without a server and gives its SQL.
+func create(t *testing.T, db *gorm.DB, value any) string {
+	t.Helper()
+	tx := db.Create(value)
+	if tx.Error != nil {
+		t.Fatalf("Create: %v", tx.Error)
+	}
+	return sqlOf(tx)
+}
+
+func wantSQL(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("SQL\n got %s\nwant %s", got, want)
+	}
+}
+
+func TestShapes(t *testing.T) {
+	two := &order{}
+	for name, c := range map[string]struct {
+		value any
+		ids   func(any) []idtype.Snowflake
+		want  []idtype.Snowflake
+	}{
+		"*struct":      {&order{}, func(v any) []idtype.Snowflake { return []idtype.Snowflake{v.(*order).ID} }, ids(1)},
+		"*struct, set": {&order{ID: 7}, func(v any) []idtype.Snowflake { return []idtype.Snowflake{v.(*order).ID} }, ids(7)},
+		"**struct":     {&two, func(v any) []idtype.Snowflake { return []idtype.Snowflake{two.ID} }, ids(1)},
+		"[]struct":     {[]order{{}, {}, {}}, func(v any) []idtype.Snowflake { return idsOf(v.([]order)) }, ids(1, 2, 3)},
+		"*[]struct":    {&[]order{{}, {}, {}}, func(v any) []idtype.Snowflake { return idsOf(*v.(*[]order)) }, ids(1, 2, 3)},
+		"[]struct, mixed": {[]order{{}, {ID: 9}, {}, {ID: 8}, {}}, func(v any) []idtype.Snowflake { return idsOf(v.([]order)) },
+			ids(1, 9, 2, 8, 3)},
+		"*[2]struct":  {&[2]order{{}, {}}, func(v any) []idtype.Snowflake { return idsOf(v.(*[2]order)[:]) }, ids(1, 2)},
+		"[]*struct":   {[]*order{{}, {ID: 5}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(v.([]*order)) }, ids(1, 5, 2)},
+		"*[]*struct":  {&[]*order{{}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(*v.(*[]*order)) }, ids(1, 2)},
+		"[2]*struct":  {[2]*order{{}, {}}, func(v any) []idtype.Snowflake { a := v.([2]*order); return idsOfPtrs(a[:]) }, ids(1, 2)},
+		"*[2]*struct": {&[2]*order{{}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(v.(*[2]*order)[:]) }, ids(1, 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tx := open(t, For(snowflakes())).Create(c.value)
+			if tx.Error != nil {
+				t.Fatal(tx.Error)
+			}
+			got := c.ids(c.value)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("IDs = %v, want %v", got, c.want)
+			}
+			for i, id := range got {
+				if v := tx.Statement.Vars[2*i]; v != id {
+					t.Errorf("row %d is inserted with %v, and its struct has %v", i, v, id)
+				}
+			}
+		})
+	}
+}
+
+func ids(v ...idtype.Snowflake) []idtype.Snowflake { return v }
+
+func idsOf(rows []order) (ids []idtype.Snowflake) {
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+func idsOfPtrs(rows []*order) (ids []idtype.Snowflake) {
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// Batches longer than a block, with set keys in between, are in row order.
+func TestManyRows(t *testing.T) {
+	rows := make([]order, 3*blockSize+17)
+	want := idtype.Snowflake(0)
+	for i := range rows {
+		if i%7 == 3 {
+			rows[i].ID = idtype.Snowflake(1_000_000 + i)
+		}
+	}
+	create(t, open(t, For(snowflakes())), &rows)
+	for i := range rows {
+		if i%7 == 3 {
+			if rows[i].ID != idtype.Snowflake(1_000_000+i) {
+				t.Fatalf("row %d had an ID and got %d", i, rows[i].ID)
+			}
+			continue
+		}
+		if want++; rows[i].ID != want {
+			t.Fatalf("row %d has %d, want %d", i, rows[i].ID, want)
+		}
+	}
+}
+
+func TestCreateInBatches(t *testing.T) {
+	rows := make([]order, 25)
+	db := openServer(t, &server{affected: 10}, For(snowflakes()))
+	if err := db.CreateInBatches(&rows, 10).Error; err != nil {
+		t.Fatal(err)
+	}
+	other := make([]order, 25)
+	if err := db.Session(&gorm.Session{CreateBatchSize: 10}).Create(other).Error; err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		if rows[i].ID != idtype.Snowflake(i+1) || other[i].ID != idtype.Snowflake(i+26) {
+			t.Fatalf("row %d: %d and %d", i, rows[i].ID, other[i].ID)
+		}
+	}
+}
+
+func TestUnaddressable(t *testing.T) {
+	gen := snowflakes()
+	db := open(t, For(gen))
+	for _, value := range []any{order{}, [2]order{{ID: 1}, {}}} {
+		err := db.Create(value).Error
+		if !errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "gormplugin: expected a pointer to gormplugin.order") {
+			t.Errorf("%T: %v", value, err)
+		}
+	}
+	if err := db.Create(struct{ ID idtype.Snowflake }{}).Error; !errors.Is(err, gorm.ErrInvalidValue) {
+		t.Errorf("an unnamed struct: %v", err)
+	}
+	// What has its ID needs nothing written to it.
+	create(t, db, order{ID: 4})
+	create(t, db, [2]order{{ID: 4}, {ID: 5}})
+	if gen.n != 0 {
+		t.Errorf("%d IDs were minted", gen.n)
+	}
+}
+
+func TestNilElements(t *testing.T) {
+	rows := []*order{{}, nil, {}}
+	err := open(t, For(snowflakes())).Create(&rows).Error
+	if !errors.Is(err, gorm.ErrInvalidData) || !strings.Contains(err.Error(), "slice data #1 is invalid") {
+		t.Errorf("error = %v, want GORM's own", err)
+	}
+	var none *order
+	if err := open(t, For(snowflakes())).Create(none).Error; !errors.Is(err, gorm.ErrInvalidValue) {
+		t.Errorf("error = %v, want GORM's own", err)
+	}
+	if err := open(t, For(snowflakes())).Create(&[]order{}).Error; !errors.Is(err, gorm.ErrEmptySlice) {
+		t.Errorf("error = %v, want GORM's own", err)
+	}
+}
+
+func TestMaps(t *testing.T) {
+	db := open(t, For(snowflakes()))
+	m := map[string]any{"Note": "a"}
+	wantSQL(t, create(t, db.Model(&order{}), m), "INSERT INTO `orders` (`note`,`id`) VALUES (\"a\",1)")
+	if m["id"] != idtype.Snowflake(1) {
+		t.Errorf("map = %v", m)
+	}
+	wantSQL(t, create(t, db.Model(&order{}), &map[string]any{"note": "a"}), "INSERT INTO `orders` (`id`,`note`) VALUES (2,\"a\")")
+	wantSQL(t, create(t, db.Model(&order{}), []map[string]any{{"note": "a"}, {"note": "b"}, {"id": idtype.Snowflake(9), "note": "c"}}),
+		"INSERT INTO `orders` (`id`,`note`) VALUES (3,\"a\"),(4,\"b\"),(9,\"c\")")
+	wantSQL(t, create(t, db.Model(&order{}), &[]map[string]any{{"note": "a"}, nil}),
+		"INSERT INTO `orders` (`id`,`note`) VALUES (5,\"a\"),(6,NULL)")
+	var made map[string]any
+	wantSQL(t, create(t, db.Model(&order{}), &made), "INSERT INTO `orders` (`id`) VALUES (7)")
+	for _, name := range []string{"id", "ID", "Id"} {
+		wantSQL(t, create(t, db.Model(&order{}), map[string]any{name: idtype.Snowflake(99)}), "INSERT INTO `orders` (`id`) VALUES (99)")
+		wantSQL(t, create(t, db.Model(&order{}), map[string]any{name: "98"}), "INSERT INTO `orders` (`id`) VALUES (\"98\")")
+	}
+	// An empty key gets its ID under the name it was given by.
+	n := int64(8)
+	for _, empty := range []any{nil, idtype.Snowflake(0), (*idtype.Snowflake)(nil), sql.Null[idtype.Snowflake]{}} {
+		m := map[string]any{"ID": empty}
+		wantSQL(t, create(t, db.Model(&order{}), m), "INSERT INTO `orders` (`id`) VALUES ("+idtype.Snowflake(n).String()+")")
+		if len(m) != 1 || m["ID"] != idtype.Snowflake(n) {
+			t.Errorf("map = %v", m)
+		}
+		n++
+	}
+	if err := db.Model(&order{}).Create(map[string]any(nil)).Error; !errors.Is(err, gorm.ErrInvalidValue) {
+		t.Errorf("a nil map: %v", err)
+	}
+	// Nobody knows the key of a table without a model.
+	wantSQL(t, create(t, db.Table("orders"), map[string]any{"note": "a"}), "INSERT INTO `orders` (`note`) VALUES (\"a\")")
+	// Generics make a map of their assignments.
+	wantSQL(t, create(t, db.Model(order{}), map[string]any{"note": "g"}), "INSERT INTO `orders` (`id`,`note`) VALUES ("+idtype.Snowflake(n).String()+",\"g\")")
+}
+
+type hooked struct {
+	ID   idtype.Snowflake
+	Seen []idtype.Snowflake `gorm:"-"`
+}
+
+func (h *hooked) BeforeSave(*gorm.DB) error { h.Seen = append(h.Seen, h.ID); return nil }
+func (h *hooked) BeforeCreate(*gorm.DB) error {
+	h.Seen = append(h.Seen, h.ID)
+	if h.ID == 2 {
+		h.ID = 200
+	}
+	return nil
+}
+
+func TestHooks(t *testing.T) {
+	for _, config := range []gorm.Config{{DryRun: true}, {DryRun: true, SkipDefaultTransaction: true}} {
+		db := openWith(t, &config, For(snowflakes()))
+		rows := []hooked{{}, {}, {}}
+		wantSQL(t, create(t, db, &rows), "INSERT INTO `hookeds` (`id`) VALUES (1),(200),(3)")
+		for i, r := range rows {
+			if want := idtype.Snowflake(i + 1); !slices.Equal(r.Seen, ids(want, want)) {
+				t.Errorf("the hooks of row %d saw %v", i, r.Seen)
+			}
+		}
+		skipped := hooked{}
+		wantSQL(t, create(t, db.Session(&gorm.Session{SkipHooks: true}), &skipped), "INSERT INTO `hookeds` (`id`) VALUES (4)")
+		if skipped.Seen != nil {
+			t.Error("hooks ran")
+		}
+	}
+}
+
+// Whatever other plugins register, keys are there first.
+func TestCallbackOrder(t *testing.T) {
+	db := openWith(t, &gorm.Config{DryRun: true}, For(snowflakes()))
+	var seen []idtype.Snowflake
+	look := func(db *gorm.DB) { seen = append(seen, db.Statement.Dest.(*order).ID) }
+	create := db.Callback().Create()
+	for _, err := range []error{
+		create.Before("gorm:begin_transaction").Register("test:1", look),
+		create.Before("gorm:before_create").Register("test:2", look),
+		create.Register("test:3", look),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	db.Create(&order{})
+	if !slices.Equal(seen, ids(1, 1, 1)) {
+		t.Errorf("callbacks saw %v", seen)
+	}
+}
+
+type tagged struct {
+	Key  idtype.Snowflake `gorm:"primaryKey;idgen:special"`
+	Name string
+}
+
+type byModel struct {
+	ID idtype.Snowflake
+}
+
+func (byModel) IDGenerator() string { return "model" }
+
+type byModelAndTag struct {
+	ID idtype.Snowflake `gorm:"idgen:special"`
+}
+
+func (*byModelAndTag) IDGenerator() string { return "model" }
+
+type byTypeDespiteModel struct {
+	ID idtype.Snowflake `gorm:"idgen"`
+}
+
+func (byTypeDespiteModel) IDGenerator() string { return "model" }
+
+type optedOut struct {
+	ID   idtype.Snowflake `gorm:"idgen:-"`
+	Name string
+}
+
+type optedOutByModel struct {
+	ID idtype.Snowflake
+}
+
+func (optedOutByModel) IDGenerator() string { return "-" }
+
+func TestWhichGenerator(t *testing.T) {
+	db := open(t, For(from(100)), For(snos()), Named("special", from(200)), Named("model", from(300)))
+	for _, c := range []struct{ value, want any }{
+		{&order{}, &order{ID: 101}},
+		{&tagged{}, &tagged{Key: 201}},
+		{&byModel{}, &byModel{ID: 301}},
+		{&byModelAndTag{}, &byModelAndTag{ID: 202}},
+		{&byTypeDespiteModel{}, &byTypeDespiteModel{ID: 102}},
+		{&optedOut{}, &optedOut{}},
+		{&optedOutByModel{}, &optedOutByModel{}},
+	} {
+		create(t, db, c.value)
+		if !reflect.DeepEqual(c.value, c.want) {
+			t.Errorf("got %+v, want %+v", c.value, c.want)
+		}
+	}
+}
+
+// Public for the sake of GORM, which doesn't look into unexported structs.
+type Base struct {
+	ID idtype.Snowflake `gorm:"primaryKey"`
+}
+
+type embedsValue struct {
+	Base
+	Name string
+}
+
+type embedsPointer struct {
+	*Base
+	Name string
+}
+
+type embedsPrefixed struct {
+	B    Base `gorm:"embedded;embeddedPrefix:b_"`
+	Name string
+}
+
+type embedsPrefixedPointer struct {
+	B    *Base `gorm:"embedded;embeddedPrefix:b_"`
+	Name string
+}
+
+type embedsTagged struct {
+	B    Base `gorm:"embedded;idgen:special"`
+	Name string
+}
+
+type shadows struct {
+	Base
+	ID   idtype.Sno `gorm:"primaryKey"`
+	Name string
+}
+
+type Keyed struct {
+	ID idtype.Snowflake
+}
+
+func (Keyed) IDGenerator() string { return "special" }
+
+type embedsMethod struct {
+	*Keyed
+	Name string
+}
+
+func TestEmbedded(t *testing.T) {
+	db := open(t, For(snowflakes()), For(snos()), Named("special", from(100)))
+	a := embedsValue{}
+	wantSQL(t, create(t, db, &a), "INSERT INTO `embeds_values` (`id`,`name`) VALUES (1,\"\")")
+	b := embedsPointer{}
+	wantSQL(t, create(t, db, &b), "INSERT INTO `embeds_pointers` (`id`,`name`) VALUES (2,\"\")")
+	c := embedsPrefixed{}
+	wantSQL(t, create(t, db, &c), "INSERT INTO `embeds_prefixeds` (`b_id`,`name`) VALUES (3,\"\")")
+	d := []embedsPrefixedPointer{{}, {B: &Base{ID: 9}}, {B: &Base{}}}
+	wantSQL(t, create(t, db, &d), "INSERT INTO `embeds_prefixed_pointers` (`b_id`,`name`) VALUES (4,\"\"),(9,\"\"),(5,\"\")")
+	e := embedsTagged{}
+	wantSQL(t, create(t, db, &e), "INSERT INTO `embeds_taggeds` (`id`,`name`) VALUES (101,\"\")")
+	g := embedsMethod{}
+	wantSQL(t, create(t, db, &g), "INSERT INTO `embeds_methods` (`id`,`name`) VALUES (102,\"\")")
+	f := shadows{}
+	create(t, db, &f)
+	if a.ID != 1 || b.ID != 2 || c.B.ID != 3 || d[2].B.ID != 5 || e.B.ID != 101 {
+		t.Error("a struct's ID differs from its row's")
+	}
+	if f.ID != (idtype.Sno{9: 1}) || f.Base.ID != 0 {
+		t.Errorf("shadowed key: %+v", f)
+	}
+	if err := db.Create(embedsPointer{}).Error; !errors.Is(err, gorm.ErrInvalidValue) {
+		t.Errorf("unaddressable with a nil struct: %v", err)
+	}
+}
+
+// text is a column form like those of package sqltypes.
+type text[T fmt.Stringer] struct{ ID T }
+
+func (v text[T]) Value() (driver.Value, error) { return v.ID.String(), nil }
+func (text[T]) GormDataType() string           { return "text" }
+
+func TestColumnForms(t *testing.T) {
+	type pointer struct{ ID *idtype.Snowflake }
+	type null struct{ ID sql.Null[idtype.Snowflake] }
+	type asText struct{ ID text[idtype.Sno] }
+	db := open(t, For(snowflakes()), For(snos()))
+
+	zero, nine := idtype.Snowflake(0), idtype.Snowflake(9)
+	p := []pointer{{}, {&zero}, {&zero}, {&nine}}
+	create(t, db, &p)
+	if *p[0].ID != 1 || *p[1].ID != 2 || *p[2].ID != 3 || *p[3].ID != 9 || zero != 0 {
+		t.Errorf("*T: %d %d %d %d, and the caller's own became %d", *p[0].ID, *p[1].ID, *p[2].ID, *p[3].ID, zero)
+	}
+	n := []null{{}, {sql.Null[idtype.Snowflake]{V: 9, Valid: true}}, {sql.Null[idtype.Snowflake]{Valid: true}}}
+	create(t, db, &n)
+	if want := []null{{sql.Null[idtype.Snowflake]{V: 4, Valid: true}}, {sql.Null[idtype.Snowflake]{V: 9, Valid: true}},
+		{sql.Null[idtype.Snowflake]{V: 5, Valid: true}}}; !slices.Equal(n, want) {
+		t.Errorf("Null[T]: %v", n)
+	}
+	s := []asText{{}, {text[idtype.Sno]{idtype.Sno{9: 9}}}}
+	wantSQL(t, create(t, db, &s), "INSERT INTO `as_texts` (`id`) VALUES (\"2222222222222223\"),(\"222222222222222b\")")
+	wantSQL(t, create(t, db.Model(&asText{}), map[string]any{}), "INSERT INTO `as_texts` (`id`) VALUES (\"2222222222222224\")")
+	if s[0].ID.ID != (idtype.Sno{9: 1}) {
+		t.Errorf("another form: %v", s)
+	}
+	m := map[string]any{}
+	create(t, db.Model(&null{}), m)
+	if m["id"] != idtype.Snowflake(6) {
+		t.Errorf("a map for Null[T]: %v", m)
+	}
+}
+
+type line struct {
+	OrderID idtype.Snowflake `gorm:"primaryKey"`
+	ID      idtype.Snowflake `gorm:"primaryKey;idgen"`
+	Name    string
+}
+
+type two struct {
+	Left  idtype.Snowflake `gorm:"primaryKey"`
+	Right idtype.Snowflake `gorm:"primaryKey"`
+}
+
+type bothTagged struct {
+	Left  idtype.Snowflake `gorm:"primaryKey;idgen"`
+	Right idtype.Sno       `gorm:"primaryKey;idgen:snos"`
+}
+
+type twoWithMethod struct {
+	Left  idtype.Snowflake `gorm:"primaryKey"`
+	Right idtype.Snowflake `gorm:"primaryKey"`
+}
+
+func (twoWithMethod) IDGenerator() string { return "more" }
+
+type partitioned struct {
+	ID   idtype.Snowflake `gorm:"primaryKey"`
+	Year int              `gorm:"primaryKey;autoIncrement:false"`
+}
+
+type membership struct {
+	GroupID idtype.Snowflake `gorm:"primaryKey"`
+	UserID  idtype.Snowflake `gorm:"primaryKey"`
+	Group   *group
+}
+
+type group struct {
+	ID idtype.Snowflake
+}
+
+func TestCompositeKeys(t *testing.T) {
+	db := open(t, For(snowflakes()), Named("snos", snos()), Named("more", snowflakes()))
+	l := line{}
+	wantSQL(t, create(t, db, &l), "INSERT INTO `lines` (`order_id`,`id`,`name`) VALUES (0,1,\"\")")
+	wantSQL(t, create(t, db, &twoWithMethod{}), "INSERT INTO `two_with_methods` (`left`,`right`) VALUES (0,0)")
+	wantSQL(t, create(t, db, &two{}), "INSERT INTO `twos` (`left`,`right`) VALUES (0,0)")
+	b := bothTagged{}
+	create(t, db, &b)
+	if want := (bothTagged{2, idtype.Sno{9: 1}}); b != want {
+		t.Errorf("got %v, want %v", b, want)
+	}
+	wantSQL(t, create(t, db, &partitioned{ID: 5, Year: 2024}), "INSERT INTO `partitioneds` (`id`,`year`) VALUES (5,2024)")
+	err := db.Create(&partitioned{Year: 2024}).Error
+	if !errors.Is(err, ErrNoGenerator) || !strings.Contains(err.Error(), "partitioned.ID") || !strings.Contains(err.Error(), `gorm:"idgen"`) {
+		t.Errorf("the one ID of a composite key: %v", err)
+	}
+	m := membership{UserID: 7, Group: &group{}}
+	wantSQL(t, create(t, db, &m), "INSERT INTO `memberships` (`group_id`,`user_id`) VALUES (3,7)")
+	create(t, db, &membership{UserID: 7})
+}
+
+func TestSelectAndOmit(t *testing.T) {
+	type priced struct {
+		ID    idtype.Snowflake
+		Name  string
+		Price int
+	}
+	db := open(t, For(snowflakes()))
+	r := priced{Name: "a", Price: 2}
+	wantSQL(t, create(t, db.Select("Name"), &r), "INSERT INTO `priceds` (`id`,`name`) VALUES (1,\"a\")")
+	wantSQL(t, create(t, db.Select("Name"), &priced{ID: 9}), "INSERT INTO `priceds` (`id`,`name`) VALUES (9,\"\")")
+	wantSQL(t, create(t, db.Select("ID", "Price"), &priced{}), "INSERT INTO `priceds` (`id`,`price`) VALUES (2,0)")
+	wantSQL(t, create(t, db.Select("*"), &priced{}), "INSERT INTO `priceds` (`id`,`name`,`price`) VALUES (3,\"\",0)")
+	wantSQL(t, create(t, db.Model(&priced{}).Select("name"), map[string]any{"name": "m", "price": 3}), "INSERT INTO `priceds` (`id`,`name`) VALUES (4,\"m\")")
+	wantSQL(t, create(t, db.Omit("Price"), &[]priced{{}, {}}), "INSERT INTO `priceds` (`id`,`name`) VALUES (5,\"\"),(6,\"\")")
+	for _, tx := range []*gorm.DB{db.Omit("ID"), db.Omit("id"), db.Select("ID", "Name", "Price").Omit("ID"), db.Omit("priceds.id")} {
+		r := priced{}
+		wantSQL(t, create(t, tx, &r), "INSERT INTO `priceds` (`name`,`price`) VALUES (\"\",0)")
+		if r.ID != 0 {
+			t.Errorf("the omitted key became %d", r.ID)
+		}
+	}
+	// A session's list is not the statement's to change.
+	list := make([]string, 1, 4)
+	list[0] = "Name"
+	shared := db.Select(list).Session(&gorm.Session{})
+	create(t, shared, &priced{})
+	if got := list[:2][1]; got != "" {
+		t.Errorf("the list's next element is %q", got)
+	}
+	wantSQL(t, create(t, shared, &priced{}), "INSERT INTO `priceds` (`id`,`name`) VALUES (8,\"\")")
+
+	type readOnly struct {
+		ID   idtype.Snowflake `gorm:"->"`
+		Name string
+	}
+	ro := readOnly{}
+	wantSQL(t, create(t, db, &ro), "INSERT INTO `read_onlies` (`name`) VALUES (\"\")")
+	if ro.ID != 0 {
+		t.Errorf("a read-only key became %d", ro.ID)
+	}
+}
+
+// A model that the callback can't make sense of is for GORM to refuse.
+func TestForeignDestinations(t *testing.T) {
+	type view struct{ Note string }
+	db := open(t, For(snowflakes()))
+	p, tx := db.Plugins[pluginName].(*Plugin), db.Session(&gorm.Session{Initialized: true})
+	if err := tx.Statement.Parse(&order{}); err != nil {
+		t.Fatal(err)
+	}
+	type named map[string]any
+	for _, dest := range []any{&view{}, &[]view{{}}, &[]*view{nil}, named{}, new(int), &[]int{1}, &[]any{1}} {
+		tx.Statement.Dest, tx.Statement.ReflectValue = dest, reflect.Indirect(reflect.ValueOf(dest))
+		if p.fill(tx); tx.Error != nil {
+			t.Errorf("%T: %v", dest, tx.Error)
+		}
+	}
+}
+
+func TestContext(t *testing.T) {
+	type ctxKey struct{}
+	gen := snowflakes()
+	db := open(t, For(gen))
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), ctxKey{}, 1))
+	db = db.WithContext(ctx)
+	for _, value := range []any{&order{}, &[]order{{}, {}}} {
+		gen.ctx = nil
+		create(t, db, value)
+		if gen.ctx == nil || gen.ctx.Value(ctxKey{}) != 1 {
+			t.Errorf("%T: the generator didn't get the statement's context", value)
+		}
+	}
+	create(t, db.Model(&order{}), map[string]any{})
+	cancel()
+	for _, value := range []any{&order{}, &[]order{{}, {}}} {
+		if err := db.Create(value).Error; !errors.Is(err, context.Canceled) {
+			t.Errorf("%T: error = %v", value, err)
+		}
+	}
+	if err := db.Model(&order{}).Create(map[string]any{}).Error; !errors.Is(err, context.Canceled) {
+		t.Errorf("a map: error = %v", err)
+	}
+}
+
+func TestConcurrency(t *testing.T) {
+	db := open(t, For(snowflakes()))
+	var mu sync.Mutex
+	seen := map[idtype.Snowflake]bool{}
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 50 {
+				rows := make([]order, 20)
+				one, l := order{}, line{}
+				m := map[string]any{}
+				for _, tx := range []*gorm.DB{db.Create(&rows), db.Create(&one), db.Create(&l), db.Model(&order{}).Create(m)} {
+					if tx.Error != nil {
+						t.Error(tx.Error)
+						return
+					}
+				}
+				mu.Lock()
+				for _, id := range append(idsOf(rows), one.ID, l.ID, m["id"].(idtype.Snowflake)) {
+					if id == 0 || seen[id] {
+						t.Errorf("ID %d was seen before", id)
+					}
+					seen[id] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestManyDatabases(t *testing.T) {
+	p := New(For(snowflakes()))
+	for want := range 3 {
+		db := open(t)
+		if err := db.Use(p); err != nil {
+			t.Fatal(err)
+		}
+		o := order{}
+		create(t, db, &o)
+		if o.ID != idtype.Snowflake(want+1) {
+			t.Errorf("ID = %d", o.ID)
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// ErrNoGenerator is in the errors about keys that no generator fills: none is
+// bound, none has the name, or it mints another type.
+var ErrNoGenerator = errors.New("no generator for the key")
+
+// A plan is what a Create has to do for a model.
+type plan struct {
+	keys      []key
+	err       error // the model names a generator that can't be used
+	relations int   // how many relations the model had then, or unwatched
+}
+
+// unwatched is for the join tables that GORM makes: the association sets all
+// their keys, and their relations are written to without a lock.
+const unwatched = -1
+
+// A key is a primary key, or a part of one, that is to be filled.
+type key struct {
+	field   *schema.Field
+	index   int    // of the field in the model; -1 if it is in an embedded struct
+	wrapped bool   // the ID is the only field of the key's type
+	fills   filler // nil: it can't be filled, and err says why
+	err     error
+}
+
+// resolve finds out what to do for a model. The lock of s.Relationships is held.
+func (p *Plugin) resolve(s *schema.Schema) *plan {
+	plan := &plan{relations: len(s.Relationships.Relations)}
+	named, err := modelGenerator(s)
+	if err == nil {
+		err = checkTags(s)
+	}
+	if err != nil {
+		plan.err = err
+		return plan
+	}
+	composite := len(s.PrimaryFields) > 1
+	lone := loneID(s)
+	for _, f := range s.PrimaryFields {
+		tag, tagged := idgenTag(f)
+		if !tagged && !composite && named != "" {
+			tag = named
+		}
+		if tag == optOut || !f.Creatable || isForeign(s, f) {
+			continue
+		}
+		k := key{field: f, index: -1}
+		if index := f.StructField.Index; len(index) == 1 {
+			k.index = index[0]
+		}
+		switch {
+		case !tagged && !composite && isShared(s, f):
+			k.err = fmt.Errorf("gormplugin: expected %s to be set, which another model declares to be its foreign key, got no ID: create the row through that model, set the key, or tag it idgen or idgen:-: %w",
+				fieldName(f), gorm.ErrPrimaryKeyRequired)
+		case tag != "" && tag != byType:
+			plan.err = p.named(&k, tag)
+		case composite && !tagged:
+			if f != lone {
+				continue
+			}
+			k.err = fmt.Errorf("gormplugin: expected a tag that says how %s of a composite key is filled, got none: write gorm:\"idgen\" for the generator of its type, idgen:name, or idgen:- to leave it alone: %w",
+				fieldName(f), ErrNoGenerator)
+		case p.byType(&k):
+		case tagged:
+			plan.err = p.missing(f)
+		case isID(f.FieldType) && !f.HasDefaultValue:
+			k.err = p.missing(f)
+		default:
+			continue
+		}
+		if plan.err != nil {
+			return plan
+		}
+		plan.keys = append(plan.keys, k)
+	}
+	return plan
+}
+
+// named sets the filler to that of the generator of a name.
+func (p *Plugin) named(k *key, name string) error {
+	var names []string
+	for _, b := range p.bindings {
+		switch {
+		case !b.named:
+			continue
+		case b.name != name:
+			names = append(names, b.name)
+			continue
+		}
+		if k.use(b.gen) {
+			return nil
+		}
+		return fmt.Errorf("gormplugin: expected a generator for %s, which is of type %v, got %q, which mints %v: name another one, or change the field's type: %w",
+			fieldName(k.field), k.field.FieldType, name, b.gen.mints(), ErrNoGenerator)
+	}
+	slices.Sort(names)
+	return fmt.Errorf("gormplugin: expected %s to name a generator among %q, got %q: pass gormplugin.Named(%[3]q, gen) to New: %w",
+		fieldName(k.field), names, name, ErrNoGenerator)
+}
+
+// byType sets the filler to that of the generator of the field's type.
+func (p *Plugin) byType(k *key) bool {
+	for _, b := range p.bindings {
+		if !b.named && k.use(b.gen) {
+			return true
+		}
+	}
+	return false
+}
+
+// use makes g fill the key if it can.
+func (k *key) use(g source) bool {
+	if k.fills = g.filler(k.field.FieldType); k.fills != nil {
+		return true
+	}
+	if t, ok := wrappedType(k.field.FieldType); ok {
+		k.fills, k.wrapped = g.filler(t), true
+	}
+	return k.fills != nil
+}
+
+// missing is the error for a key whose type has no generator.
+func (p *Plugin) missing(f *schema.Field) error {
+	id := idOf(f.FieldType)
+	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.gen.mints() == id }) {
+		return fmt.Errorf("gormplugin: expected %s to be of type T, *T or sql.Null[T] with T = %v, got %v: change the field's type, or set the ID yourself: %w",
+			fieldName(f), id, f.FieldType, ErrNoGenerator)
+	}
+	return fmt.Errorf("gormplugin: expected a generator of %v for %s, got none: pass gormplugin.For(gen) to New, set the ID yourself, or tag the field gorm:\"idgen:-\": %w",
+		id, fieldName(f), ErrNoGenerator)
+}
+
+// fieldName is what errors call a field.
+func fieldName(f *schema.Field) string { return f.Schema.Name + "." + f.BindName() }
+
+// idgenTag is the field's tag. GORM has copied those of an embedded struct to
+// the fields in it.
+func idgenTag(f *schema.Field) (tag string, tagged bool) {
+	tag, tagged = f.TagSettings[tagKey]
+	if tag = strings.TrimSpace(tag); tagged && tag == "" {
+		tag = byType
+	}
+	return tag, tagged
+}
+
+// checkTags refuses a tag on a field that is no key: nothing would fill it.
+func checkTags(s *schema.Schema) error {
+	for _, f := range s.Fields {
+		// The field's own tag: TagSettings may have that of a struct around it.
+		_, own := schema.ParseTagSetting(f.Tag.Get("gorm"), ";")[tagKey]
+		if tag, _ := idgenTag(f); own && tag != optOut && !f.PrimaryKey {
+			return fmt.Errorf("gormplugin: expected the tag idgen on a primary key, got it on %s: remove it, or add primaryKey: %w",
+				fieldName(f), ErrNoGenerator)
+		}
+	}
+	return nil
+}
+
+// modelGenerator is the name that a model's method gives.
+func modelGenerator(s *schema.Schema) (string, error) {
+	model := reflect.New(s.ModelType)
+	for _, f := range s.Fields {
+		// The method may be that of an embedded struct, which it needs then.
+		f.ReflectValueOf(context.Background(), model)
+	}
+	if m, ok := model.Interface().(interface{ IDGenerator() string }); ok {
+		if name := m.IDGenerator(); name != "" {
+			return name, nil
+		}
+		return "", fmt.Errorf("gormplugin: expected the name of a generator from %s.IDGenerator, got an empty one: return a name, or %q to have the key left alone: %w",
+			s.Name, optOut, ErrNoGenerator)
+	}
+	if m := model.MethodByName("IDGenerator"); m.IsValid() {
+		return "", fmt.Errorf("gormplugin: expected %s.IDGenerator to be a func() string, got %v: change it, or rename it if it isn't meant for this: %w",
+			s.Name, m.Type(), ErrNoGenerator)
+	}
+	return "", nil
+}
+
+// isJoinTable reports whether t is a struct type that GORM made for a
+// many2many: it has no name, and its fields are keys and one ignored.
+func isJoinTable(t reflect.Type) bool {
+	last := t.NumField() - 1
+	if t.Name() != "" || last < 1 || t.Field(last).Tag != `gorm:"-"` {
+		return false
+	}
+	for i := range last {
+		if !strings.Contains(string(t.Field(i).Tag), "primaryKey") {
+			return false
+		}
+	}
+	return true
+}
+
+// isForeign reports whether GORM sets the key from a row that this one
+// belongs to. The lock of s.Relationships is held.
+func isForeign(s *schema.Schema, f *schema.Field) bool {
+	belongs := func(r *schema.Relationship) bool {
+		return r.Type == schema.BelongsTo && slices.ContainsFunc(r.References, func(ref *schema.Reference) bool {
+			return !ref.OwnPrimaryKey && ref.ForeignKey.DBName == f.DBName
+		})
+	}
+	for name, r := range s.Relationships.Relations {
+		// The others are still being written to when they appear here.
+		if !fromOutside(name) && belongs(r) {
+			return true
+		}
+	}
+	// Relations of the same name hide one another, such as in two embedded structs.
+	return slices.ContainsFunc(s.Relationships.BelongsTo, belongs)
+}
+
+// isShared reports whether another model that was parsed has this key for its
+// has-one or has-many. The lock of s.Relationships is held.
+func isShared(s *schema.Schema, f *schema.Field) bool {
+	for name, r := range s.Relationships.Relations {
+		if fromOutside(name) && slices.ContainsFunc(r.References, func(ref *schema.Reference) bool {
+			return ref.OwnPrimaryKey && ref.ForeignKey.DBName == f.DBName
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// fromOutside tells GORM's names for the relations of other models to this one
+// from those of its own, which are names of exported fields.
+func fromOutside(relation string) bool { return strings.HasPrefix(relation, "_") }
+
+// loneID is the one part of a composite key that is an ID and no foreign key,
+// if no part has a tag: an oversight, as in the key of a partitioned table.
+func loneID(s *schema.Schema) (lone *schema.Field) {
+	for _, f := range s.PrimaryFields {
+		if _, tagged := idgenTag(f); tagged {
+			return nil
+		}
+		if !isID(f.FieldType) || f.HasDefaultValue || isForeign(s, f) || isShared(s, f) {
+			continue
+		}
+		if lone != nil {
+			return nil
+		}
+		lone = f
+	}
+	return lone
+}
+
+var (
+	idPackage  = reflect.TypeFor[idtype.Snowflake]().PkgPath()
+	sqlPackage = reflect.TypeFor[sql.NullBool]().PkgPath()
+)
+
+// isID reports whether a key of type t holds one of package idtype's IDs.
+func isID(t reflect.Type) bool { return idOf(t).PkgPath() == idPackage }
+
+// idOf is the type of the ID in a key of type t.
+func idOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.Struct && t.PkgPath() == sqlPackage && t.NumField() == 2 && t.Field(0).Name == "V" {
+		t = t.Field(0).Type
+	}
+	if inner, ok := wrappedType(t); ok {
+		t = inner
+	}
+	return t
+}
+
+// wrappedType is the type of the only field of a struct type, as the column
+// forms in package sqltypes are made.
+func wrappedType(t reflect.Type) (reflect.Type, bool) {
+	if t.Kind() != reflect.Struct || t.NumField() != 1 || !t.Field(0).IsExported() {
+		return nil, false
+	}
+	return t.Field(0).Type, true
+}

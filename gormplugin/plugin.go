@@ -1,0 +1,103 @@
+package gormplugin
+
+import (
+	"sync"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+)
+
+// The names under which GORM knows the plugin and its callbacks.
+const (
+	pluginName        = "sortkey"
+	fillCallback      = "sortkey:fill_keys"
+	reconcileCallback = "sortkey:reconcile_keys"
+)
+
+// A Plugin fills in primary keys. One may serve several databases, and as many
+// goroutines as there are.
+type Plugin struct {
+	bindings []Binding
+	// What a model needs is found out once: *schema.Schema to *plan.
+	plans sync.Map
+}
+
+var _ gorm.Plugin = (*Plugin)(nil)
+
+// New makes a plugin for [gorm.DB.Use], which reports what is wrong with the
+// bindings: two for one type or name, a name that no tag can hold, a missing
+// generator.
+func New(bindings ...Binding) *Plugin { return &Plugin{bindings: bindings} }
+
+// Name is the plugin's name: a second one on the same database is a
+// [gorm.ErrRegistered].
+func (p *Plugin) Name() string { return pluginName }
+
+// Initialize registers the callbacks. [gorm.DB.Use] calls it.
+func (p *Plugin) Initialize(db *gorm.DB) error {
+	if err := checkBindings(p.bindings); err != nil {
+		return err
+	}
+	create := db.Callback().Create()
+	// Before everything: at a later place hooks wouldn't see the ID, and
+	// "before gorm:begin_transaction" comes too late where the default
+	// transaction is off.
+	if err := create.Before("*").Register(fillCallback, p.fill); err != nil {
+		return err
+	}
+	// Before the associations, which take the row's ID for their foreign keys.
+	return create.After("gorm:create").Before("gorm:save_after_associations").Register(reconcileCallback, reconcile)
+}
+
+// fill is the callback before a Create.
+func (p *Plugin) fill(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error != nil || stmt.Schema == nil {
+		return
+	}
+	plan := p.planFor(stmt.Schema)
+	if plan.err != nil {
+		_ = db.AddError(plan.err)
+		return
+	}
+	var filled []*key
+	_, upsert := stmt.Clauses[onConflict]
+	for i := range plan.keys {
+		k := &plan.keys[i]
+		if !k.wanted(stmt) {
+			continue
+		}
+		one, err := k.fill(stmt)
+		if err != nil {
+			_ = db.AddError(err)
+			return
+		}
+		if one && upsert {
+			filled = append(filled, k)
+		}
+	}
+	if upsert {
+		prepareUpsert(stmt, plan, filled)
+	}
+}
+
+// planFor gives the plan of a model.
+func (p *Plugin) planFor(s *schema.Schema) *plan {
+	v, _ := p.plans.Load(s)
+	known, _ := v.(*plan)
+	if known == nil && isJoinTable(s.ModelType) {
+		known = &plan{relations: unwatched}
+		p.plans.Store(s, known)
+	}
+	if known != nil && known.relations == unwatched {
+		return known
+	}
+	// Another model may have declared since that this one shares its key.
+	s.Relationships.Mux.RLock()
+	defer s.Relationships.Mux.RUnlock()
+	if known == nil || known.relations != len(s.Relationships.Relations) {
+		known = p.resolve(s)
+		p.plans.Store(s, known)
+	}
+	return known
+}

@@ -1,0 +1,177 @@
+package gormplugin
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+)
+
+// wanted reports whether the key is among the columns of the statement, to
+// which it is added if a Select left it out: GORM would insert a row without
+// the ID that the struct has.
+func (k *key) wanted(stmt *gorm.Statement) bool {
+	if len(stmt.Selects) == 0 && len(stmt.Omits) == 0 {
+		return true
+	}
+	columns, restricted := stmt.SelectAndOmitColumns(true, false)
+	if selected, ok := columns[k.field.DBName]; ok {
+		return selected
+	}
+	if restricted {
+		// Sessions share the slice.
+		stmt.Selects = append(slices.Clip(stmt.Selects), k.field.DBName)
+	}
+	return true
+}
+
+// fill fills the key in all rows of the statement that lack it. It reports
+// whether the statement has one row, a struct, that did.
+func (k *key) fill(stmt *gorm.Statement) (one bool, err error) {
+	ctx, rows := stmt.Context, stmt.ReflectValue
+	switch rows.Kind() {
+	case reflect.Struct:
+		if rows.Type() == stmt.Schema.ModelType {
+			return k.fillOne(ctx, rows)
+		}
+	case reflect.Slice, reflect.Array:
+		t := rows.Type().Elem()
+		for t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		if t == stmt.Schema.ModelType {
+			return false, k.fillAll(ctx, rows)
+		}
+	}
+	// Values of other types than the model's are GORM's to refuse.
+	switch rows := stmt.Dest.(type) {
+	case map[string]any:
+		return false, k.fillMap(ctx, rows)
+	case *map[string]any:
+		return false, k.fillNewMap(ctx, rows)
+	case []map[string]any:
+		return false, k.fillMaps(ctx, rows)
+	case *[]map[string]any:
+		return false, k.fillMaps(ctx, *rows)
+	}
+	return false, nil
+}
+
+func (k *key) fillOne(ctx context.Context, row reflect.Value) (bool, error) {
+	if k.fills == nil || !row.CanAddr() {
+		return false, k.refuse(ctx, row)
+	}
+	filled, err := k.fills.one(ctx, k.in(ctx, row))
+	return filled, k.failed(err)
+}
+
+func (k *key) fillAll(ctx context.Context, rows reflect.Value) error {
+	if k.fills != nil {
+		return k.fills.rows(ctx, k, rows)
+	}
+	for i := range rows.Len() {
+		if row := element(rows, i); row.IsValid() {
+			if err := k.refuse(ctx, row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// element is the struct of an element, which may be a pointer. It isn't valid
+// for nil, which is left to GORM: its error gives the index.
+func element(rows reflect.Value, i int) reflect.Value {
+	row := rows.Index(i)
+	for row.Kind() == reflect.Pointer {
+		row = row.Elem()
+	}
+	return row
+}
+
+// in is where a row, which can be addressed, has the key.
+func (k *key) in(ctx context.Context, row reflect.Value) reflect.Value {
+	var field reflect.Value
+	if k.index >= 0 {
+		field = row.Field(k.index)
+	} else {
+		// This allocates embedded pointers that are nil. The key is missing then.
+		field = k.field.ReflectValueOf(ctx, row)
+	}
+	if k.wrapped {
+		return field.Field(0)
+	}
+	return field
+}
+
+// refuse gives the error for a row that can't be filled, if it has no ID.
+func (k *key) refuse(ctx context.Context, row reflect.Value) error {
+	_, zero := k.field.ValueOf(ctx, row)
+	switch {
+	case !zero:
+		return nil
+	case k.err != nil:
+		return k.err
+	}
+	return fmt.Errorf("gormplugin: expected a pointer to %s, whose %s is to be filled, got a value that can't be written to: pass &row: %w",
+		row.Type(), k.field.Name, gorm.ErrInvalidValue)
+}
+
+// failed is the error of a generator.
+func (k *key) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("gormplugin: expected an ID for %s, got none from its generator: %w", fieldName(k.field), err)
+}
+
+func (k *key) fillMaps(ctx context.Context, rows []map[string]any) error {
+	for i := range rows {
+		if err := k.fillNewMap(ctx, &rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillNewMap is fillMap for a map that may still have to be made.
+func (k *key) fillNewMap(ctx context.Context, row *map[string]any) error {
+	if *row == nil {
+		*row = map[string]any{}
+	}
+	return k.fillMap(ctx, *row)
+}
+
+func (k *key) fillMap(ctx context.Context, row map[string]any) error {
+	column := k.field.DBName
+	for name, v := range row {
+		if k.field.Schema.LookUpField(name) != k.field {
+			continue
+		}
+		if v != nil && !reflect.ValueOf(v).IsZero() {
+			return nil
+		}
+		// Under the name it has, since GORM would list the column twice.
+		column = name
+	}
+	switch {
+	case k.fills == nil:
+		return k.err
+	case row == nil:
+		return fmt.Errorf("gormplugin: expected a map, in which %s is to be filled, got nil: pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidValue)
+	}
+	id, err := k.fills.next(ctx)
+	if err != nil {
+		return k.failed(err)
+	}
+	if k.wrapped {
+		// The ID itself would be stored in another form.
+		form := reflect.New(k.field.FieldType).Elem()
+		form.Field(0).Set(reflect.ValueOf(id))
+		id = form.Interface()
+	}
+	row[column] = id
+	return nil
+}

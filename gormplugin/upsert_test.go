@@ -1,0 +1,166 @@
+package gormplugin
+
+import (
+	"database/sql/driver"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+type contact struct {
+	ID    idtype.Snowflake
+	Email string `gorm:"unique"`
+	Name  string
+}
+
+var onEmail = []clause.Column{{Name: "email"}}
+
+func TestUpsertAsksForIDs(t *testing.T) {
+	type counted struct {
+		ID    idtype.Snowflake
+		Email string
+		Count int `gorm:"default:next_count()"`
+	}
+	where := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}
+	updates := clause.AssignmentColumns([]string{"name"})
+	db := open(t, For(snowflakes()))
+	for name, c := range map[string]struct {
+		tx    *gorm.DB
+		value any
+		want  string // what follows RETURNING
+	}{
+		"another key":             {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), &contact{}, "`id`"},
+		"another key, all":        {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &contact{}, "`id`"},
+		"another key, batch":      {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &[]contact{{}, {}}, "`id`"},
+		"a constraint":            {db.Clauses(clause.OnConflict{OnConstraint: "c", DoUpdates: updates}), &contact{}, "`id`"},
+		"a constraint, all":       {db.Clauses(clause.OnConflict{OnConstraint: "c", UpdateAll: true}), &contact{}, "`id`"},
+		"half the primary key":    {db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, UpdateAll: true}), &line{}, "`id`"},
+		"with a condition":        {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}), &contact{}, "`id`"},
+		"defaults":                {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &counted{}, "`count`,`id`"},
+		"the caller's":            {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}, clause.Returning{Columns: []clause.Column{{Name: "name"}}}), &contact{}, "`name`,`id`"},
+		"the caller's, all":       {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}, clause.Returning{}), &contact{}, "*"},
+		"the primary key":         {db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: updates}), &contact{}, ""},
+		"the primary key, all":    {db.Clauses(clause.OnConflict{UpdateAll: true}), &contact{}, ""},
+		"nothing":                 {db.Clauses(clause.OnConflict{Columns: onEmail, DoNothing: true}), &contact{}, ""},
+		"batch, with a condition": {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}), &[]contact{{}}, ""},
+		"a map":                   {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), map[string]any{}, ""},
+		"maps":                    {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), []map[string]any{{}}, ""},
+		"opted out":               {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), &optedOut{}, ""},
+	} {
+		if _, got, _ := strings.Cut(create(t, c.tx, c.value), " RETURNING "); got != c.want {
+			t.Errorf("%s: RETURNING %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestUpsertGivesRealIDs(t *testing.T) {
+	s := &server{columns: []string{"id"}}
+	db := openServer(t, s, For(snowflakes()))
+	upsert := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Session(&gorm.Session{})
+
+	s.rows = [][]driver.Value{{int64(500)}}
+	c := contact{Email: "a"}
+	if err := upsert.Create(&c).Error; err != nil || c.ID != 500 {
+		t.Errorf("contact = %+v, %v", c, err)
+	}
+	s.rows = [][]driver.Value{{int64(2)}, {int64(500)}, {int64(4)}}
+	batch := []*contact{{Email: "b"}, {Email: "a"}, {Email: "c"}}
+	if err := upsert.Create(&batch).Error; err != nil || batch[0].ID != 2 || batch[1].ID != 500 || batch[2].ID != 4 {
+		t.Errorf("batch = %v %v %v, %v", batch[0], batch[1], batch[2], err)
+	}
+	// The update's condition was false.
+	s.rows = nil
+	c = contact{Email: "a"}
+	if err := upsert.Create(&c).Error; err != nil || c.ID != 0 {
+		t.Errorf("contact = %+v, %v", c, err)
+	}
+}
+
+func TestDoNothing(t *testing.T) {
+	s := &server{affected: 0}
+	db := openServer(t, s, For(snowflakes()))
+	nothing := db.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
+
+	c := contact{}
+	if err := nothing.Create(&c).Error; err != nil || c.ID != 0 {
+		t.Errorf("a row that isn't there: %+v, %v", c, err)
+	}
+	c = contact{ID: 9}
+	if err := nothing.Create(&c).Error; err != nil || c.ID != 9 {
+		t.Errorf("an ID of the caller's: %+v, %v", c, err)
+	}
+	e := embedsPrefixedPointer{}
+	if err := nothing.Create(&e).Error; err != nil || e.B.ID != 0 {
+		t.Errorf("an embedded key: %+v, %v", e.B, err)
+	}
+	batch := []contact{{}, {}}
+	if err := nothing.Create(&batch).Error; err != nil || batch[0].ID == 0 {
+		t.Errorf("a batch: %v, %v", batch, err)
+	}
+	m := map[string]any{}
+	if err := nothing.Model(&contact{}).Create(m).Error; err != nil || m["id"] == nil {
+		t.Errorf("a map: %v, %v", m, err)
+	}
+	s.affected = 1
+	c = contact{}
+	if err := nothing.Create(&c).Error; err != nil || c.ID == 0 {
+		t.Errorf("a row that is there: %+v, %v", c, err)
+	}
+	// Without ON CONFLICT the count says nothing.
+	s.affected = 0
+	if err := db.Create(&c).Error; err != nil || c.ID == 0 {
+		t.Errorf("a plain Create: %+v, %v", c, err)
+	}
+	c = contact{}
+	if err := nothing.Session(&gorm.Session{DryRun: true}).Create(&c).Error; err != nil || c.ID == 0 {
+		t.Errorf("a dry run: %+v, %v", c, err)
+	}
+}
+
+// The parent's row is skipped and its association's isn't, or the reverse:
+// neither takes the other's ID back.
+func TestDoNothingWithAssociations(t *testing.T) {
+	type city struct {
+		ID   idtype.Snowflake
+		Name string
+	}
+	type inhabitant struct {
+		ID     idtype.Snowflake
+		CityID idtype.Snowflake
+		City   *city
+	}
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	skip := func(tx *gorm.DB) {
+		if tx.Statement.Schema.Name == "city" {
+			tx.RowsAffected = 0
+		}
+	}
+	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:skip", skip); err != nil {
+		t.Fatal(err)
+	}
+	v := inhabitant{City: &city{}}
+	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil {
+		t.Fatal(err)
+	}
+	if v.ID != 1 || v.City.ID != 0 || v.CityID != 0 {
+		t.Errorf("inhabitant = %+v, city = %+v", v, v.City)
+	}
+	v = inhabitant{City: &city{ID: 9}}
+	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.City.ID != 9 || v.CityID != 9 {
+		t.Errorf("inhabitant = %+v, city = %+v, %v", v, v.City, err)
+	}
+}
+
+// Children don't refer to a row that was not inserted.
+func TestDoNothingWithChildren(t *testing.T) {
+	db := openServer(t, &server{affected: 0}, For(snowflakes()), For(snos()), Named("labels", snos()))
+	v := parent{Children: []child{{}}}
+	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.ID != 0 || v.Children[0].ParentID != 0 {
+		t.Errorf("parent = %d, its child's parent = %d, %v", v.ID, v.Children[0].ParentID, err)
+	}
+}
