@@ -53,6 +53,8 @@ func (c *scripted) step(d time.Duration) {
 // A minter is a format's generator as the suite below needs it.
 type minter[T comparable] struct {
 	make func(Options) (Generator[T], error)
+	// small, if there is one, makes a generator whose units are soon full.
+	small func(Options) (Generator[T], error)
 	// key orders IDs as they are minted.
 	key  func(T) (time.Time, int)
 	tick func(T) bool
@@ -105,6 +107,9 @@ var (
 	snoMinter = minter[Sno]{
 		make: func(o Options) (Generator[Sno], error) {
 			return NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: o})
+		},
+		small: func(o Options) (Generator[Sno], error) {
+			return NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 99, Options: o})
 		},
 		key:  func(id Sno) (time.Time, int) { return id.Time(), int(id.Sequence()) },
 		tick: Sno.TickTock,
@@ -394,6 +399,9 @@ func (m minter[T]) testFillCancelled(t *testing.T) {
 
 // testScripts runs random clocks: forward, standing, a step back, an hour back.
 func (m minter[T]) testScripts(t *testing.T) {
+	if m.small != nil {
+		m.make, m.cap = m.small, 100
+	}
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		wait := []time.Duration{-1, 3 * time.Millisecond, 0}[r.IntN(3)]
@@ -415,7 +423,10 @@ func (m minter[T]) testScripts(t *testing.T) {
 			case 5:
 				c.step(time.Hour)
 			}
-			dst := make([]T, 1+r.IntN(m.cap*3/min(m.cap/32, 64)))
+			dst := make([]T, 1+r.IntN(100))
+			if r.IntN(20) == 0 {
+				dst = make([]T, m.cap+r.IntN(m.cap)) // more than a unit has
+			}
 			c.ticks = 0
 			n, err := g.Fill(t.Context(), dst)
 			if err != nil && !errors.Is(err, ErrClockBackwards) && !errors.Is(err, ErrSequenceExhausted) {
