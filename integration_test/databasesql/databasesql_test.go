@@ -1,0 +1,123 @@
+// Package databasesql tests the ID types with the drivers of database/sql.
+package databasesql
+
+import (
+	"database/sql"
+	"math"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/lib/pq"
+	_ "modernc.org/sqlite"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// The driver of pgx gives the same with the codec and without, in all modes.
+func TestPgx(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, idtest.CreateTable())
+		for name, opts := range map[string][]pgtest.Option{"plain": nil, "codec": {pgtest.Codec}} {
+			t.Run(name, func(t *testing.T) {
+				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+					check(t, db.SQL(t, append(opts, pgtest.Mode(mode))...), idtest.Postgres)
+				})
+			})
+		}
+	})
+}
+
+func TestPq(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, idtest.CreateTable())
+		check(t, open(t, "postgres", db.URL), idtest.Postgres)
+	})
+}
+
+func TestSQLite(t *testing.T) {
+	db := openSQLite(t)
+	if _, err := db.Exec(idtest.CreateTable()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, db, idtest.SQLite)
+}
+
+// SQLite turns what looks like a number into one in a column declared uuid, so
+// that Snos stored as their 16 digits would collide. In the form that Value
+// gives, they don't.
+func TestSQLiteNumericAffinity(t *testing.T) {
+	db := openSQLite(t)
+	if _, err := db.Exec("create table t (id uuid primary key)"); err != nil {
+		t.Fatal(err)
+	}
+	a, b := idtype.MustParseSno("22222222e2222222"), idtype.MustParseSno("33333333e3333333")
+
+	var number float64
+	if err := db.QueryRow("insert into t values ($1) returning id", a.String()).Scan(&number); err != nil || !math.IsInf(number, 1) {
+		t.Errorf("%s: stored %v, %v, want an infinite number", a, number, err)
+	}
+	if _, err := db.Exec("insert into t values ($1)", b.String()); err == nil {
+		t.Errorf("expected %s to collide with %s, it didn't", b, a)
+	}
+
+	if _, err := db.Exec("delete from t"); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []idtype.Sno{a, b} {
+		var got idtype.Sno
+		if err := db.QueryRow("insert into t values ($1) returning id", id).Scan(&got); err != nil || got != id {
+			t.Errorf("%s: got %v, %v", id, got, err)
+		}
+	}
+}
+
+// check runs statements in all ways that database/sql has.
+func check(t *testing.T, db *sql.DB, d idtest.Dialect) {
+	t.Run("direct", func(t *testing.T) {
+		idtest.Check(t, func(sql string, args ...any) idtest.Row { return db.QueryRowContext(t.Context(), sql, args...) }, d)
+	})
+	t.Run("prepared", func(t *testing.T) {
+		prepared := map[string]*sql.Stmt{}
+		idtest.Check(t, func(sql string, args ...any) idtest.Row {
+			stmt, ok := prepared[sql]
+			if !ok {
+				var err error
+				if stmt, err = db.PrepareContext(t.Context(), sql); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { stmt.Close() })
+				prepared[sql] = stmt
+			}
+			return stmt.QueryRowContext(t.Context(), args...)
+		}, d)
+	})
+	t.Run("in a transaction", func(t *testing.T) {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		idtest.Check(t, func(sql string, args ...any) idtest.Row { return tx.QueryRowContext(t.Context(), sql, args...) }, d)
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func open(t *testing.T, driver, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func openSQLite(t *testing.T) *sql.DB {
+	t.Helper()
+	return open(t, "sqlite", "file:"+t.TempDir()+"/test.db?_pragma=synchronous(off)")
+}

@@ -1,0 +1,102 @@
+// Package examples runs what a newcomer runs first: the quickstart, and the
+// code of README.md.
+package examples
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/examples/readme"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// The rows of the table that the quickstart prints.
+var (
+	quickstartRows = []string{
+		`customers +Sno +[2-9a-x]{16} +uuid +[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} +20.*meta 'c'`,
+		`orders +Snowflake +(\d+) +bigint +\d+ +20.*datacenter 0, worker 0`,
+		`order_lines +SnowflakeSI +(\d+) +bigint +\d+ +20.*machine 0`,
+		`visits +Spread64 +[0-9a-f]{16} +bigint +-?\d+ +20.*generator 0, cluster 0`,
+		`events +UID60 +[A-Za-z0-9_-]{10} +bigint +\d+ +20.*sequence`,
+		`Created Ada with 2 orders, 3 lines and 2 visits`,
+		`10000 events of 20`,
+		`the 417 of 03:00 to 04:00 UTC`,
+	}
+	postgresRows = []string{
+		`On Postgres \d+`, `Copied 10000`,
+		`Index (Only )?Scan using events_pkey on events \(actual .*rows=417`,
+		`Index Cond: \(\(id >= '\d+'::bigint\) AND \(id < '\d+'::bigint\)\)`,
+	}
+	sqliteRows = []string{`On SQLite`, `Inserted 10000`, `SEARCH events USING .*\(id>\? AND id<\?\)`, `What needs Postgres`}
+)
+
+func TestQuickstart(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "quickstart")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/sortkey/sortkey/examples/quickstart")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the quickstart: %v\n%s", err, out)
+	}
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		run(t, program, db.URL, append(quickstartRows, postgresRows...))
+		if out := run(t, program, db.URL, nil); strings.Contains(out, "SQLite") {
+			t.Errorf("a second run says:\n%s", out)
+		}
+		var schemas int
+		if err := db.Conn(t).QueryRow(t.Context(), "select count(*) from pg_namespace where nspname like 'sortkey%'").Scan(&schemas); err != nil || schemas != 0 {
+			t.Errorf("%d schemas stayed behind, %v", schemas, err)
+		}
+	})
+	t.Run("sqlite", func(t *testing.T) { run(t, program, "", append(quickstartRows, sqliteRows...)) })
+}
+
+func run(t *testing.T, program, url string, want []string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+url)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, w := range want {
+		if !regexp.MustCompile(w).Match(out) {
+			t.Errorf("expected a line like %q, got:\n%s", w, out)
+		}
+	}
+	return string(out)
+}
+
+// The code of README.md does what it says.
+func TestREADME(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		gormDB := db.GORM(t, nil)
+		if err := gormDB.AutoMigrate(&readme.Order{}); err != nil {
+			t.Fatal(err)
+		}
+		customer, err := idtype.NewSno(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		order, err := readme.CreateOrder(gormDB, customer)
+		if err != nil || order.ID.IsZero() {
+			t.Fatalf("created %+v, %v", order, err)
+		}
+		ids, err := readme.OrdersSince(context.Background(), db.URL, began.Add(-time.Minute))
+		if err != nil || len(ids) != 1 || ids[0] != order.ID {
+			t.Errorf("orders since the beginning: %v, %v; want %v", ids, err, order.ID)
+		}
+		ids, err = readme.OrdersSince(context.Background(), db.URL, time.Now().Add(time.Minute))
+		if err != nil || len(ids) != 0 {
+			t.Errorf("orders of the future: %v, %v", ids, err)
+		}
+	})
+}

@@ -1,0 +1,146 @@
+// Package gorm tests the ID types with GORM and the plugin.
+package gorm
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/glebarez/sqlite"
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// A suite has the tests that every ID type goes through. They get an empty
+// database, and GORM with the plugin and a generator of the type.
+type suite interface {
+	TypeName() string
+	use(t *testing.T, g *gorm.DB)
+
+	create(t *testing.T, g *gorm.DB)
+	createRefused(t *testing.T, g *gorm.DB)
+	graph(t *testing.T, g *gorm.DB)
+	sharedKey(t *testing.T, g *gorm.DB)
+	migrate(t *testing.T, g *gorm.DB)
+	query(t *testing.T, g *gorm.DB)
+	log(t *testing.T, g *gorm.DB)
+	window(t *testing.T, g *gorm.DB)
+}
+
+// N is the person of the type; see its definition.
+type of[T idtest.ID[T], N any] struct{ idtest.Kind[T] }
+
+var suites = []suite{
+	of[idtype.Snowflake, snowflakePerson]{idtest.Snowflake},
+	of[idtype.SnowflakeSI, snowflakeSIPerson]{idtest.SnowflakeSI},
+	of[idtype.UID60, uid60Person]{idtest.UID60},
+	of[idtype.Spread64, spread64Person]{idtest.Spread64},
+	of[idtype.Sno, snoPerson]{idtest.Sno},
+}
+
+// clients are the ways to Postgres whose SQL or whose arguments differ.
+var clients = map[string][]pgtest.Option{
+	"codec":                  {pgtest.Codec},
+	"codec, simple protocol": {pgtest.Codec, pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
+	"plain":                  {},
+	"plain, simple protocol": {pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
+}
+
+// opposites are two of the clients that have nothing in common.
+var opposites = []string{"codec", "plain, simple protocol"}
+
+// each runs a test of the suites for every ID type: on Postgres with some
+// clients, and on SQLite.
+func each(t *testing.T, names []string, f func(s suite, t *testing.T, g *gorm.DB)) {
+	for _, s := range suites {
+		t.Run(s.TypeName(), func(t *testing.T) {
+			for _, name := range names {
+				t.Run(name, func(t *testing.T) {
+					pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+						g := db.GORM(t, nil, clients[name]...)
+						s.use(t, g)
+						f(s, t, g)
+					})
+				})
+			}
+			t.Run("SQLite", func(t *testing.T) {
+				g := openSQLite(t)
+				s.use(t, g)
+				f(s, t, g)
+			})
+		})
+	}
+}
+
+func openSQLite(t *testing.T) *gorm.DB {
+	t.Helper()
+	dsn := "file:" + t.TempDir() + "/test.db?_pragma=foreign_keys(on)&_pragma=synchronous(off)"
+	g, err := gorm.Open(sqlite.Open(dsn), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := g.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return g
+}
+
+func isPostgres(g *gorm.DB) bool { return g.Name() == "postgres" }
+
+// use adds the plugin with a generator of the type.
+func (k of[T, N]) use(t *testing.T, g *gorm.DB) {
+	t.Helper()
+	gen, err := k.NewGenerator()
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, g.Use(gormplugin.New(gormplugin.For(gen))))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A recorder is a logger that keeps the statements.
+type recorder struct {
+	logger.Interface
+	mu         sync.Mutex
+	statements []string
+}
+
+func newRecorder() *recorder { return &recorder{Interface: logger.Discard} }
+
+func (r *recorder) LogMode(logger.LogLevel) logger.Interface { return r }
+
+func (r *recorder) Trace(_ context.Context, _ time.Time, f func() (sql string, rows int64), _ error) {
+	sql, _ := f()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.statements = append(r.statements, sql)
+}
+
+func (r *recorder) with(prefix string) (found []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.statements {
+		if strings.HasPrefix(strings.ToUpper(strings.TrimSpace(s)), prefix) {
+			found = append(found, s)
+		}
+	}
+	return found
+}

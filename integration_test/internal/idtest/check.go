@@ -1,0 +1,168 @@
+package idtest
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// A Type is a [Kind] of any Go type.
+type Type interface {
+	TypeName() string
+	Cases(n int) []Case
+	checkRefused(t *testing.T, q Query)
+	checkNull(t *testing.T, q Query)
+}
+
+// Types are all ID types.
+var Types = []Type{Snowflake, SnowflakeSI, UID60, Spread64, Sno}
+
+// TypeName is the name of the Go type.
+func (k Kind[T]) TypeName() string { return k.Name }
+
+// A Query runs a statement that gives one row, by some driver, in some way.
+type Query func(sql string, args ...any) Row
+
+// A Row is the answer: that of database/sql and that of pgx have this method.
+type Row interface{ Scan(dest ...any) error }
+
+// A Dialect is what the databases write differently.
+type Dialect struct {
+	// Shown is the expression for a column's value as text.
+	Shown func(column string) string
+}
+
+// Postgres is the dialect of Postgres.
+var Postgres = Dialect{func(column string) string { return `cast("` + column + `" as text)` }}
+
+// SQLite is the dialect of SQLite.
+var SQLite = Dialect{func(column string) string {
+	if column == "bytea" {
+		return `case when "bytea" is not null then '\x' || lower(hex("bytea")) end`
+	}
+	return Postgres.Shown(column)
+}}
+
+// CreateTable makes the table that Check uses: one column per type of column.
+func CreateTable() string {
+	var columns []string
+	for _, c := range Columns {
+		columns = append(columns, fmt.Sprintf("%q %s", c, c))
+	}
+	return "create table forms (" + strings.Join(columns, ", ") + ")"
+}
+
+// Check sends what every ID type has to go through with any driver: values are
+// stored as they should be and come back, and what is no ID is refused.
+func Check(t *testing.T, q Query, d Dialect) {
+	for _, typ := range Types {
+		t.Run(typ.TypeName(), func(t *testing.T) {
+			for _, c := range typ.Cases(3) {
+				c.check(t, q, d)
+			}
+			typ.checkRefused(t, q)
+			typ.checkNull(t, q)
+		})
+	}
+}
+
+// check stores a value, looks at what was stored, and finds it again by the
+// value.
+func (c Case) check(t *testing.T, q Query, d Dialect) {
+	t.Helper()
+	what := fmt.Sprintf("%T %v in %s", c.Value, text(c.Value), c.Column)
+
+	returned := reflect.New(reflect.TypeOf(c.Value))
+	var stored sql.Null[string]
+	err := q(fmt.Sprintf(`insert into forms (%[1]q) values ($1) returning %[1]q, %[2]s`, c.Column, d.Shown(c.Column)), c.Value).
+		Scan(returned.Interface(), &stored)
+	switch {
+	case err != nil:
+		t.Errorf("%s: insert: %v", what, err)
+		return
+	case stored != c.Stored:
+		t.Errorf("%s: stored %v, want %v", what, stored, c.Stored)
+	case !reflect.DeepEqual(returned.Elem().Interface(), c.Value):
+		t.Errorf("%s: insert returned %v", what, text(returned.Elem().Interface()))
+	}
+
+	found := reflect.New(reflect.TypeOf(c.Value))
+	err = q(fmt.Sprintf(`delete from forms where %[1]q is not distinct from $1 returning %[1]q`, c.Column), c.Value).
+		Scan(found.Interface())
+	if err != nil || !reflect.DeepEqual(found.Elem().Interface(), c.Value) {
+		t.Errorf("%s: delete found %v, %v", what, text(found.Elem().Interface()), err)
+	}
+}
+
+// text shows what a pointer points to.
+func text(v any) any {
+	for r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && !r.IsNil(); r = r.Elem() {
+		v = r.Elem().Interface()
+	}
+	return v
+}
+
+// put stores a literal, or null, and gives the row to scan it from.
+func put(q Query, column, literal string) Row {
+	return q(fmt.Sprintf(`insert into forms (%[1]q) values (%[2]s) returning %[1]q`, column, literal))
+}
+
+// checkRefused scans what is no ID. The error can be told by its sentinel,
+// whatever the driver has wrapped it in, and the destination stays as it was.
+func (k Kind[T]) checkRefused(t *testing.T, q Query) {
+	before := k.Edges[1]
+	for stored, want := range k.Refused {
+		literal := "'" + stored + "'"
+		id := before
+		if err := put(q, k.Column, literal).Scan(&id); !errors.Is(err, want) || id != before {
+			t.Errorf("%s into %T: got %v and %v, want %v and no change", stored, id, err, id, want)
+		}
+		opt := sqltypes.OptionalOf(before)
+		if err := put(q, k.Column, literal).Scan(&opt); !errors.Is(err, want) || opt.ID != before {
+			t.Errorf("%s into %T: got %v and %v, want %v and no change", stored, opt, err, opt, want)
+		}
+		var null sql.Null[T]
+		if err := put(q, k.Column, literal).Scan(&null); !errors.Is(err, want) {
+			t.Errorf("%s into %T: got %v, want %v", stored, null, err, want)
+		}
+		var pointer *T
+		if err := put(q, k.Column, literal).Scan(&pointer); !errors.Is(err, want) {
+			t.Errorf("%s into %T: got %v, want %v", stored, pointer, err, want)
+		}
+	}
+	for _, literal := range []string{"''", "'no ID'"} {
+		txt := sqltypes.TextOf(before)
+		if err := put(q, "text", literal).Scan(&txt); !errors.Is(err, idtype.ErrSyntax) || txt.ID != before {
+			t.Errorf("%s into %T: got %v and %v, want %v and no change", literal, txt, err, txt, idtype.ErrSyntax)
+		}
+	}
+}
+
+// checkNull scans NULL into types that have no place for it.
+func (k Kind[T]) checkNull(t *testing.T, q Query) {
+	before := k.Edges[1]
+	id := before
+	if err := put(q, k.Column, "null").Scan(&id); !errors.Is(err, idtype.ErrNull) || id != before {
+		t.Errorf("NULL into %T: got %v and %v, want %v and no change", id, err, id, idtype.ErrNull)
+	}
+	txt := sqltypes.TextOf(before)
+	if err := put(q, "text", "null").Scan(&txt); !errors.Is(err, idtype.ErrNull) || txt.ID != before {
+		t.Errorf("NULL into %T: got %v and %v, want %v and no change", txt, err, txt, idtype.ErrNull)
+	}
+	for _, c := range k.Cases(0) {
+		b, ok := c.Value.(sqltypes.SnoBytes)
+		if !ok || b.IsZero() {
+			continue
+		}
+		got := b
+		if err := put(q, "bytea", "null").Scan(&got); !errors.Is(err, idtype.ErrNull) || got != b {
+			t.Errorf("NULL into %T: got %v and %v, want %v and no change", got, err, got, idtype.ErrNull)
+		}
+	}
+}

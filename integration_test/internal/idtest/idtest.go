@@ -1,0 +1,247 @@
+// Package idtest has what tests against databases know of the ID types. A
+// further type is one more [Kind] here, and one more row in the tables of the
+// packages that test its Go type.
+package idtest
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// An ID is one of the ID types.
+type ID[T any] interface {
+	sqltypes.ID
+	Compare(T) int
+	MarshalBinary() ([]byte, error)
+}
+
+// A Kind is an ID type.
+type Kind[T ID[T]] struct {
+	Name   string // of the Go type
+	Column string // its type
+
+	// Stored is how the column shows an ID as text.
+	Stored func(T) string
+	// Edges are particular IDs, the smallest and the largest among them.
+	Edges []T
+	// Random is any of all IDs.
+	Random func(*rand.Rand) T
+
+	// Whether texts and bytes order as the column does.
+	TextOrders, BytesOrder bool
+
+	// Layout is nil if IDs don't order by time.
+	Layout gormplugin.Layout[T]
+	// First and Last are the first and the last unit of time.
+	First, Last time.Time
+	Unit        time.Duration
+	// At is an ID of a time. What its other fields are is up to pick, which is
+	// given the largest value of each.
+	At func(t time.Time, pick func(largest int) int) (T, error)
+
+	// NewGenerator is one that no other shares its node number with.
+	NewGenerator func() (idtype.Generator[T], error)
+
+	// Refused are values of the column, as text, that no ID has, each with the
+	// error of scanning it.
+	Refused map[string]error
+	// Wrapped gives further Go types that hold the ID.
+	Wrapped func(T) []Case
+}
+
+// A Case is a Go value and what is to be stored for it.
+type Case struct {
+	Column string // its type, one of Columns
+	Value  any
+	Stored sql.Null[string] // as text
+}
+
+// Columns are the types of the columns that IDs are stored in.
+var Columns = []string{"bigint", "uuid", "text", "varchar(40)", "char(20)", "bytea"}
+
+// Cases are the values of a type, in all Go types that hold it: the edges and
+// n random ones.
+func (k Kind[T]) Cases(n int) []Case {
+	r := Rand(k.Name)
+	ids := k.Edges
+	for range n {
+		ids = append(ids, k.Random(r))
+	}
+	null := sql.Null[string]{}
+	cases := []Case{
+		{k.Column, (*T)(nil), null},
+		{k.Column, sql.Null[T]{}, null},
+		{"text", (*sqltypes.Text[T])(nil), null},
+		{"text", sql.Null[sqltypes.Text[T]]{}, null},
+	}
+	for _, id := range ids {
+		stored, text := notNull(k.Stored(id)), notNull(id.String())
+		wrapped := sqltypes.TextOf(id)
+		cases = append(cases,
+			Case{k.Column, id, stored},
+			Case{k.Column, &id, stored},
+			Case{k.Column, sql.Null[T]{V: id, Valid: true}, stored},
+			Case{"text", wrapped, text},
+			Case{"text", &wrapped, text},
+			Case{"text", sql.Null[sqltypes.Text[T]]{V: wrapped, Valid: true}, text},
+			Case{"varchar(40)", wrapped, text},
+			Case{"char(20)", wrapped, text},
+			Case{k.Column, sqltypes.OptionalOf(id), unlessZero(id, stored)},
+			Case{"text", sqltypes.OptionalOf(wrapped), unlessZero(id, text)},
+		)
+		if k.Wrapped != nil {
+			cases = append(cases, k.Wrapped(id)...)
+		}
+	}
+	return cases
+}
+
+// unlessZero is what an Optional stores.
+func unlessZero[T ID[T]](id T, stored sql.Null[string]) sql.Null[string] {
+	stored.Valid = !id.IsZero()
+	if !stored.Valid {
+		stored.V = ""
+	}
+	return stored
+}
+
+func notNull(s string) sql.Null[string] { return sql.Null[string]{V: s, Valid: true} }
+
+// Rand gives random numbers, the same in each run.
+func Rand(name string) *rand.Rand {
+	var seed [32]byte
+	copy(seed[:], name)
+	return rand.New(rand.NewChaCha8(seed))
+}
+
+// The ID types.
+var (
+	Snowflake = Kind[idtype.Snowflake]{
+		Name: "Snowflake", Column: "bigint", BytesOrder: true,
+		Stored: decimal[idtype.Snowflake],
+		Edges:  []idtype.Snowflake{0, 1, 132271570944274432, 1<<53 + 1, math.MaxInt64},
+		Random: func(r *rand.Rand) idtype.Snowflake { return idtype.Snowflake(r.Int64()) },
+		Layout: idtype.DefaultSnowflakeLayout(),
+		First:  utc(2021, 1, 1), Last: utc(2090, 9, 7, 15, 47, 35, 551), Unit: time.Millisecond,
+		At: func(t time.Time, pick func(int) int) (idtype.Snowflake, error) {
+			return idtype.SnowflakeLayout{}.Compose(idtype.SnowflakeParts{
+				Time: t, Datacenter: pick(31), Worker: pick(31), Sequence: pick(4095)})
+		},
+		NewGenerator: func() (idtype.Generator[idtype.Snowflake], error) {
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: 3, Worker: 7})
+		},
+		Refused: map[string]error{"-1": idtype.ErrRange, "-9223372036854775808": idtype.ErrRange},
+	}
+
+	SnowflakeSI = Kind[idtype.SnowflakeSI]{
+		Name: "SnowflakeSI", Column: "bigint", BytesOrder: true,
+		Stored: decimal[idtype.SnowflakeSI],
+		Edges:  []idtype.SnowflakeSI{0, 1, 1<<53 - 1},
+		Random: func(r *rand.Rand) idtype.SnowflakeSI { return idtype.SnowflakeSI(r.Int64N(1 << 53)) },
+		Layout: snowflakeSILayout,
+		First:  snowflakeSILayout.BaseClock, Last: snowflakeSILayout.BaseClock.Add((1<<40 - 1) * time.Millisecond), Unit: time.Millisecond,
+		At: func(t time.Time, pick func(int) int) (idtype.SnowflakeSI, error) {
+			return snowflakeSILayout.Compose(idtype.SnowflakeSIParts{Time: t, Machine: pick(31), Index: pick(255)})
+		},
+		NewGenerator: func() (idtype.Generator[idtype.SnowflakeSI], error) {
+			return idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: snowflakeSILayout, Machine: 7})
+		},
+		Refused: map[string]error{"-1": idtype.ErrRange, "9007199254740992": idtype.ErrRange},
+	}
+
+	UID60 = Kind[idtype.UID60]{
+		Name: "UID60", Column: "bigint", BytesOrder: true,
+		Stored: decimal[idtype.UID60],
+		Edges:  []idtype.UID60{0, 1, 262144, 11093174944930914, 1<<60 - 1},
+		Random: func(r *rand.Rand) idtype.UID60 { return idtype.UID60(r.Int64N(1 << 60)) },
+		Layout: idtype.UID60Layout{},
+		First:  utc(2018, 3, 1), Last: utc(2157, 7, 13, 7, 35, 11, 103), Unit: time.Millisecond,
+		At: func(t time.Time, pick func(int) int) (idtype.UID60, error) {
+			return idtype.UID60Layout{}.Compose(idtype.UID60Parts{Time: t, Sequence: pick(511), Random: pick(511)})
+		},
+		NewGenerator: func() (idtype.Generator[idtype.UID60], error) {
+			return idtype.NewUID60Generator(idtype.UID60Config{})
+		},
+		Refused: map[string]error{"-1": idtype.ErrRange, "1152921504606846976": idtype.ErrRange},
+	}
+
+	// The column's order is that of signed numbers.
+	Spread64 = Kind[idtype.Spread64]{
+		Name: "Spread64", Column: "bigint",
+		Stored: decimal[idtype.Spread64],
+		Edges: []idtype.Spread64{math.MinInt64, -1 << 22, 0, 1, idtype.MustParseSpread64("cb54ecf2840a0015"),
+			idtype.MustParseSpread64("ffffffffffff03ff"), math.MaxInt64 &^ 0xfc00},
+		Random: func(r *rand.Rand) idtype.Spread64 { return idtype.Spread64(r.Uint64() &^ 0xfc00) },
+		First:  utc(1970, 1, 1), Last: utc(2109, 5, 15, 7, 35, 11, 103), Unit: time.Millisecond,
+		At: func(t time.Time, pick func(int) int) (idtype.Spread64, error) {
+			return idtype.Spread64Layout{}.Compose(idtype.Spread64Parts{
+				Time: t, Sequence: pick(63), Generator: pick(63), Cluster: pick(15)})
+		},
+		NewGenerator: func() (idtype.Generator[idtype.Spread64], error) {
+			return idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 3, Cluster: 7})
+		},
+		// A number with reserved bits is no ID, but it stays readable.
+		Wrapped: func(id idtype.Spread64) []Case {
+			id |= 0x0400
+			return []Case{{"bigint", id, notNull(decimal(id))}}
+		},
+	}
+
+	Sno = Kind[idtype.Sno]{
+		Name: "Sno", Column: "uuid", TextOrders: true, BytesOrder: true,
+		Stored: func(id idtype.Sno) string {
+			s := id.String()
+			return fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:])
+		},
+		Edges: []idtype.Sno{{}, {9: 1}, idtype.MustParseSno("brpk4q72xwf2m63l"),
+			idtype.MustParseSno("22222222e2222222"), idtype.MustParseSno("xxxxxxxxxxxxxxxx")},
+		Random: func(r *rand.Rand) (id idtype.Sno) {
+			for i := range id {
+				id[i] = byte(r.Uint32())
+			}
+			return id
+		},
+		Layout: idtype.SnoLayout{},
+		First:  utc(2010, 1, 1), Last: utc(2079, 9, 7, 15, 47, 35, 548), Unit: 4 * time.Millisecond,
+		At: func(t time.Time, pick func(int) int) (idtype.Sno, error) {
+			return idtype.SnoLayout{}.Compose(idtype.SnoParts{Time: t, TickTock: pick(1) == 1, Meta: byte(pick(255)),
+				Partition: idtype.SnoPartitionFrom(uint16(pick(65535))), Sequence: uint16(pick(65535))})
+		},
+		NewGenerator: func() (idtype.Generator[idtype.Sno], error) {
+			return idtype.NewSnoGenerator(idtype.SnoConfig{Meta: 7})
+		},
+		Refused: map[string]error{
+			"f47ac10b-58cc-4372-a567-0e02b2c3d479": idtype.ErrNotSno,
+			"00000000-0000-0000-0000-000000000000": idtype.ErrNotSno,
+			// One character, an upper case B, is wrong.
+			"4272706b-3471-3732-7877-66326d36336c": idtype.ErrNotSno,
+		},
+		Wrapped: func(id idtype.Sno) []Case {
+			b, raw := sqltypes.SnoBytesOf(id), notNull(fmt.Sprintf("\\x%x", id[:]))
+			return []Case{
+				{"bytea", b, raw},
+				{"bytea", &b, raw},
+				{"bytea", (*sqltypes.SnoBytes)(nil), sql.Null[string]{}},
+				{"bytea", sql.Null[sqltypes.SnoBytes]{V: b, Valid: true}, raw},
+				{"bytea", sqltypes.OptionalOf(b), unlessZero(id, raw)},
+			}
+		},
+	}
+)
+
+var snowflakeSILayout = idtype.SnowflakeSILayout{BaseClock: utc(2020, 1, 1)}
+
+func decimal[T ~int64](id T) string { return fmt.Sprint(int64(id)) }
+
+// utc is an instant; after the day come hour, minute, second and millisecond.
+func utc(year, month, day int, rest ...int) time.Time {
+	rest = append(rest, 0, 0, 0, 0)
+	return time.Date(year, time.Month(month), day, rest[0], rest[1], rest[2], rest[3]*int(time.Millisecond), time.UTC)
+}

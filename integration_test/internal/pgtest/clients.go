@@ -1,0 +1,149 @@
+package pgtest
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	pgdriver "gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/sortkey/sortkey/pgxcodec"
+)
+
+// An Option changes how a client of pgx connects.
+type Option func(*settings)
+
+type settings struct {
+	config       *pgx.ConnConfig
+	afterConnect func(context.Context, *pgx.Conn) error
+}
+
+// AfterConnect has f called with each new connection.
+func AfterConnect(f func(context.Context, *pgx.Conn) error) Option {
+	return func(s *settings) { s.afterConnect = f }
+}
+
+// Codec has pgx move IDs with package pgxcodec.
+var Codec = AfterConnect(pgxcodec.AfterConnect)
+
+// Mode sets how queries are executed.
+func Mode(m pgx.QueryExecMode) Option {
+	return func(s *settings) { s.config.DefaultQueryExecMode = m }
+}
+
+// Config changes anything else.
+func Config(f func(*pgx.ConnConfig)) Option {
+	return func(s *settings) { f(s.config) }
+}
+
+// Modes are all the ways in which pgx executes queries.
+var Modes = []pgx.QueryExecMode{
+	pgx.QueryExecModeCacheStatement,
+	pgx.QueryExecModeCacheDescribe,
+	pgx.QueryExecModeDescribeExec,
+	pgx.QueryExecModeExec,
+	pgx.QueryExecModeSimpleProtocol,
+}
+
+// EachMode runs f once per way in which pgx executes queries, as a subtest.
+func EachMode(t *testing.T, f func(t *testing.T, mode pgx.QueryExecMode)) {
+	t.Helper()
+	for _, m := range Modes {
+		t.Run(m.String(), func(t *testing.T) { f(t, m) })
+	}
+}
+
+func (db *DB) settings(t testing.TB, opts []Option) *settings {
+	t.Helper()
+	config, err := pgx.ParseConfig(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnectTimeout = 10 * time.Second
+	s := &settings{config: config, afterConnect: func(context.Context, *pgx.Conn) error { return nil }}
+	for _, o := range opts {
+		o(s)
+	}
+	return s
+}
+
+// Conn opens a connection of pgx.
+func (db *DB) Conn(t testing.TB, opts ...Option) *pgx.Conn {
+	t.Helper()
+	s := db.settings(t, opts)
+	conn, err := pgx.ConnectConfig(t.Context(), s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		conn.Close(ctx)
+	})
+	if err := s.afterConnect(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// Pool opens a pool of pgx.
+func (db *DB) Pool(t testing.TB, opts ...Option) *pgxpool.Pool {
+	t.Helper()
+	s := db.settings(t, opts)
+	config, err := pgxpool.ParseConfig(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnConfig = s.config
+	config.AfterConnect = s.afterConnect
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		closed := make(chan struct{})
+		go func() { pool.Close(); close(closed) }()
+		select {
+		case <-closed:
+		case <-time.After(10 * time.Second):
+			t.Error("expected the pool to close, but it waits for a connection that was never released")
+		}
+	})
+	return pool
+}
+
+// SQL opens a pool of database/sql, with the driver of pgx.
+func (db *DB) SQL(t testing.TB, opts ...Option) *sql.DB {
+	t.Helper()
+	s := db.settings(t, opts)
+	pool := stdlib.OpenDB(*s.config, stdlib.OptionAfterConnect(s.afterConnect))
+	t.Cleanup(func() { pool.Close() })
+	return pool
+}
+
+// GORM opens the database with GORM, through [DB.SQL]. What GORM logs shows
+// with the test's other output. A nil config is GORM's default.
+func (db *DB) GORM(t testing.TB, config *gorm.Config, opts ...Option) *gorm.DB {
+	t.Helper()
+	if config == nil {
+		config = &gorm.Config{}
+	}
+	if config.Logger == nil {
+		config.Logger = logger.New(testLog{t}, logger.Config{LogLevel: logger.Info})
+	}
+	g, err := gorm.Open(pgdriver.New(pgdriver.Config{Conn: db.SQL(t, opts...)}), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+type testLog struct{ testing.TB }
+
+func (l testLog) Printf(format string, args ...any) { l.Logf(format, args...) }

@@ -1,0 +1,200 @@
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+)
+
+// docker gives a client of the Docker daemon, or says why there is none.
+//
+// What it finds out about the daemon it leaves in the environment of the
+// process, for testcontainers-go, the scripts and the watchdog, which would
+// otherwise each look for a daemon by rules of their own. What the user has
+// set stays as it is.
+var docker = sync.OnceValues(func() (*client.Client, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+
+	setDefault("DOCKER_HOST", func() string { return dockerContextHost(ctx) })
+	c, err := client.New(client.FromEnv)
+	if err != nil {
+		return nil, fmt.Errorf("the settings of Docker make no sense: %w", err)
+	}
+	if _, err := c.Ping(ctx, client.PingOptions{}); err != nil {
+		return nil, fmt.Errorf("Docker doesn't answer at %s: %w", c.DaemonHost(), err)
+	}
+	setDefault("TESTCONTAINERS_RYUK_DISABLED", func() string { return ryukDisabled(ctx, c) })
+	setDefault("TESTCONTAINERS_HOST_OVERRIDE", func() string { return hostOverride(c.DaemonHost()) })
+	return c, nil
+})
+
+// setDefault sets an environment variable that isn't set, unless to "".
+func setDefault(name string, value func() string) {
+	if os.Getenv(name) != "" {
+		return
+	}
+	if v := value(); v != "" {
+		_ = os.Setenv(name, v)
+	}
+}
+
+// dockerContextHost is the daemon that the docker command talks to, or "".
+func dockerContextHost(ctx context.Context) string {
+	host, err := exec.CommandContext(ctx, "docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(host))
+}
+
+// ryukDisabled is "true" where testcontainers-go couldn't have the container
+// that it has remove the others: where there is neither its image nor a
+// registry to pull that from. The watchdog does the same work.
+func ryukDisabled(ctx context.Context, c *client.Client) string {
+	image := testcontainers.ReaperDefaultImage //nolint:staticcheck // deprecated, but the name has no other public place
+	if _, err := c.ImageInspect(ctx, image); err == nil {
+		return ""
+	}
+	pull, err := c.ImagePull(ctx, image, client.ImagePullOptions{})
+	if err == nil {
+		err = pull.Wait(ctx)
+	}
+	if err != nil {
+		return "true"
+	}
+	return ""
+}
+
+// hostOverride is the address of the containers' published ports where
+// testcontainers-go would get it wrong. It takes a machine with a /.dockerenv
+// for a container whose daemon is somewhere outside. But machines made from an
+// image have that file, too, and run a daemon of their own.
+func hostOverride(daemon string) string {
+	if !strings.HasPrefix(daemon, "unix://") {
+		return ""
+	}
+	if _, err := os.Stat("/.dockerenv"); err != nil {
+		return ""
+	}
+	if _, err := net.InterfaceByName("docker0"); err != nil {
+		return ""
+	}
+	return "127.0.0.1"
+}
+
+// Docker gives a client of the Docker daemon, for what testcontainers-go has
+// no methods for: pausing a container, cutting it from its network.
+func Docker(t testing.TB) *client.Client {
+	t.Helper()
+	NeedsContainers(t)
+	c, err := docker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Container starts a container of the test's own, which goes when the test
+// ends.
+func Container(t testing.TB, image string, opts ...testcontainers.ContainerCustomizer) testcontainers.Container {
+	t.Helper()
+	c := Docker(t)
+	label, err := containerLabel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), imageTimeout)
+	defer cancel()
+	ctr, err := testcontainers.Run(ctx, image, append(opts, label)...)
+	removeAtEnd(t, c, ctr)
+	if err != nil {
+		t.Fatalf("expected a container of %s: %v", image, err)
+	}
+	return ctr
+}
+
+// removeAtEnd removes a container when the test ends. It is there even if it
+// couldn't be started.
+func removeAtEnd(t testing.TB, c *client.Client, ctr testcontainers.Container) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if id := containerID(ctr); id != "" {
+			if err := removeContainer(ctx, c, id); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// containerID is "" if there is no container, which testcontainers-go may
+// express as nil in an interface.
+func containerID(ctr testcontainers.Container) string {
+	if c, ok := ctr.(*testcontainers.DockerContainer); ctr == nil || ok && c == nil {
+		return ""
+	}
+	return ctr.GetContainerID()
+}
+
+func removeContainer(ctx context.Context, c *client.Client, id string) error {
+	_, err := c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if err != nil && !isGone(err) {
+		return fmt.Errorf("container %.12s stays behind: %w", id, err)
+	}
+	return nil
+}
+
+// postgresImage is the name of an image of a Postgres server. It may take
+// minutes to get it, once on a machine.
+func postgresImage(ctx context.Context, version string) (string, error) {
+	if !onPath("bash") || !onPath("docker") {
+		return "postgres:" + version + "-alpine", nil // testcontainers-go pulls it
+	}
+	root, err := repositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	var trouble bytes.Buffer
+	cmd := exec.CommandContext(ctx, "bash", filepath.Join(root, "scripts", "postgres-image"), version)
+	cmd.Stderr = &trouble
+	cmd.WaitDelay = 5 * time.Second
+	image, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("expected an image from scripts/postgres-image %s, got %w: %s", version, err, lastLines(trouble.String(), 20))
+	}
+	return strings.TrimSpace(string(image)), nil
+}
+
+func onPath(command string) bool {
+	_, err := exec.LookPath(command)
+	return err == nil
+}
+
+// repositoryRoot is the folder with go.work, at or above the working directory.
+func repositoryRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("expected go.work, with scripts beside it, in a folder above " + start + ", found none")
+		}
+	}
+}

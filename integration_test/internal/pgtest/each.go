@@ -1,0 +1,206 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/testcontainers/testcontainers-go/modules/postgres"
+)
+
+// adminTimeout bounds what the harness itself does on a server.
+const adminTimeout = time.Minute
+
+// Each runs f once per version of Postgres, as a subtest named after it, with
+// an empty database of its own.
+func Each(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	servers, err := sharedServers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, servers, f)
+}
+
+// EachContainer is [Each] for tests that need a server which other containers
+// can reach: [DB.URLFromContainers] and [DB.Container] have a meaning there.
+func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	NeedsContainers(t)
+	servers, err := containerServers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, servers, f)
+}
+
+func each(t *testing.T, servers []*server, f func(t *testing.T, db *DB)) {
+	for _, s := range servers {
+		t.Run(s.name, func(t *testing.T) {
+			r, err := s.running()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, r.newDB(t))
+		})
+	}
+}
+
+// EachServer is [EachContainer] for tests that pause their server, cut it from
+// its network, stop it and start it again: it is theirs alone. Its data and
+// its port outlive a restart.
+func EachServer(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	NeedsContainers(t)
+	versions, err := containerVersions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range versions {
+		t.Run("pg"+v, func(t *testing.T) {
+			docker := Docker(t)
+			r, err := runContainer(v, stoppable)
+			if r != nil && r.container != nil {
+				removeAtEnd(t, docker, r.container)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { r.close() })
+			f(t, r.newDB(t))
+		})
+	}
+}
+
+// A DB is an empty database of a test's own. What its methods open is closed
+// when the test that they are given ends.
+type DB struct {
+	Name    string // of the database
+	URL     string // that drivers connect to
+	Version string // of the server: 17
+
+	server *running
+}
+
+// databasePrefix begins the names of our databases.
+const databasePrefix = "sortkey_test_"
+
+// databases numbers them. The random part of their names is for servers that
+// several processes test on.
+var (
+	databases     atomic.Int64
+	databaseOwner = strings.ToLower(rand.Text()[:8])
+)
+
+func (r *running) newDB(t *testing.T) *DB {
+	t.Helper()
+	db := &DB{
+		Name:    fmt.Sprintf("%s%s_%d", databasePrefix, databaseOwner, databases.Add(1)),
+		Version: r.version,
+		server:  r,
+	}
+	var err error
+	if db.URL, err = withDatabase(r.url, db.Name); err != nil {
+		t.Fatal(err)
+	}
+	// Template0 is the one that nobody can be connected to, which would be an error.
+	if err := r.exec(adminTimeout, "create database "+db.Name+" template template0"); err != nil {
+		t.Fatalf("expected to create a database, for which the user needs the right to: %v", err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			db.showLog(t)
+		}
+		if r.own {
+			return
+		}
+		if err := r.exec(adminTimeout, "drop database "+db.Name+" with (force)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// exec runs a statement beside the tests.
+func (r *running) exec(timeout time.Duration, sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	_, err := r.admin.Exec(ctx, sql)
+	return err
+}
+
+// withDatabase is the connection string of another database of the server.
+func withDatabase(connection, name string) (string, error) {
+	u, err := url.Parse(connection)
+	if err != nil || u.Scheme == "" {
+		return "", errors.Join(fmt.Errorf("expected %s in the form postgres://user@host:port/database", urlVar), err)
+	}
+	u.Path = "/" + name
+	return u.String(), nil
+}
+
+func (db *DB) showLog(t *testing.T) {
+	if db.server.log == nil {
+		return
+	}
+	// What the server writes gets to Docker's log a while later. Once a line of
+	// ours is there, so is all that came before.
+	end := "pgtest: end of the log of " + db.Name
+	_ = db.server.exec(2*time.Second, "do $$ begin raise log '"+end+"'; end $$") // in vain if the server is down
+	var log string
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var err error
+		if log, err = db.server.log(); err != nil {
+			t.Logf("the log of the server can't be had: %v", err)
+			return
+		}
+		if before, _, found := strings.Cut(log, end); found {
+			log = before[:strings.LastIndex(before, "\n")+1]
+			break
+		}
+	}
+	t.Logf("the server, of which this test used database %s, logged:\n%s", db.Name, lastLines(linesAbout(db.Name, log), logLines))
+}
+
+// Container is the container of the server. It is nil unless the test comes
+// from [EachContainer] or [EachServer].
+func (db *DB) Container() *postgres.PostgresContainer { return db.server.container }
+
+// URLFromContainers is the URL of the database as other containers see it.
+func (db *DB) URLFromContainers(t testing.TB) string {
+	t.Helper()
+	if db.server.container == nil {
+		t.Fatal("expected a test of EachContainer or EachServer, got one whose server may be anywhere")
+	}
+	ip, err := db.server.container.ContainerIP(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = ip + ":5432"
+	return u.String()
+}
+
+// Exec runs statements that make up the test's surroundings: several if there
+// are semicolons between them.
+func (db *DB) Exec(t testing.TB, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatalf("%v\nin: %s", err, sql)
+	}
+}

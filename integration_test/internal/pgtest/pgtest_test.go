@@ -1,0 +1,466 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/jackc/pgx/v5"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+func TestMain(m *testing.M) { Main(m) }
+
+func TestParseVersions(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                     "17",
+		" ":                    "17",
+		"15":                   "15",
+		"15 17 18":             "15 17 18",
+		"18,15":                "18 15",
+		" 15, 17 ,15 ":         "15 17",
+		"17.2":                 "",
+		"pg17":                 "",
+		"017":                  "",
+		"0":                    "",
+		"-17":                  "",
+		"15;17":                "",
+		"15 seventeen":         "",
+		"99999999999999999999": "",
+	} {
+		got, err := parseVersions(in)
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), `such as "15 17 18"`) || !strings.Contains(err.Error(), in) {
+				t.Errorf("%q: got %v, %v, want an error that names it and says what is expected", in, got, err)
+			}
+		} else if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: got %v, %v, want %s", in, got, err, want)
+		}
+	}
+}
+
+func TestLinesAbout(t *testing.T) {
+	const log = `creating subdirectories ... ok
+2026-11-21 11:13:03.152 UTC [40] LOG:  database system is ready to accept connections
+2026-11-21 11:13:03.218 UTC [51] sortkey_test_a_1 ERROR:  mine
+2026-11-21 11:13:03.218 UTC [51] sortkey_test_a_1 STATEMENT:  select
+	nonsense
+2026-11-21 11:13:03.218 UTC [52] sortkey_test_a_10 ERROR:  another's
+	nonsense
+2026-11-21 11:13:03.218 UTC [40] LOG:  server process (PID 52) was terminated by signal 9
+`
+	const want = `2026-11-21 11:13:03.152 UTC [40] LOG:  database system is ready to accept connections
+2026-11-21 11:13:03.218 UTC [51] sortkey_test_a_1 ERROR:  mine
+2026-11-21 11:13:03.218 UTC [51] sortkey_test_a_1 STATEMENT:  select
+	nonsense
+2026-11-21 11:13:03.218 UTC [40] LOG:  server process (PID 52) was terminated by signal 9
+`
+	if got := linesAbout("sortkey_test_a_1", log); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if got := lastLines("a\nb\nc\n", 2); got != "b\nc" {
+		t.Errorf("last two lines of three: got %q", got)
+	}
+}
+
+func TestHostOverride(t *testing.T) {
+	if got := hostOverride("tcp://192.0.2.1:2375"); got != "" {
+		t.Errorf("a daemon elsewhere: got %q, want none", got)
+	}
+}
+
+// Every call gets an empty database, which is gone afterwards.
+func TestEach(t *testing.T) {
+	var names []string
+	for range 2 {
+		Each(t, func(t *testing.T, db *DB) {
+			db.Exec(t, "create table t (n int); insert into t values (1)")
+			names = append(names, db.Name)
+			if want := "/pg" + db.Version; !strings.Contains(t.Name(), want) {
+				t.Errorf("got test %s, want %s in its name", t.Name(), want)
+			}
+		})
+	}
+	Each(t, func(t *testing.T, db *DB) {
+		var left []string
+		err := db.Conn(t).QueryRow(t.Context(), "select coalesce(array_agg(datname::text), '{}') from pg_database where datname = any($1)", names).Scan(&left)
+		if err != nil || len(left) > 0 {
+			t.Errorf("got %v, %v, want no database of the tests before", left, err)
+		}
+	})
+}
+
+func TestClients(t *testing.T) {
+	Each(t, func(t *testing.T, db *DB) {
+		EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			seen := 0
+			opts := []Option{
+				Mode(mode),
+				AfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+					seen++
+					_, err := c.Exec(ctx, "set application_name to 'seen'")
+					return err
+				}),
+				Config(func(c *pgx.ConnConfig) { c.RuntimeParams["work_mem"] = "77kB" }),
+			}
+			const settings = "select current_setting('application_name') || current_setting('work_mem') || current_database()"
+			check := func(name, got string, err error) {
+				t.Helper()
+				if want := "seen77kB" + db.Name; err != nil || got != want {
+					t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
+				}
+			}
+			var got string
+			conn := db.Conn(t, opts...)
+			err := conn.QueryRow(t.Context(), settings).Scan(&got)
+			check("Conn", got, err)
+			if m := conn.Config().DefaultQueryExecMode; m != mode {
+				t.Errorf("Conn: got mode %v, want %v", m, mode)
+			}
+			err = db.Pool(t, opts...).QueryRow(t.Context(), settings).Scan(&got)
+			check("Pool", got, err)
+			err = db.SQL(t, opts...).QueryRow(settings).Scan(&got)
+			check("SQL", got, err)
+			err = db.GORM(t, nil, opts...).Raw(settings).Scan(&got).Error
+			check("GORM", got, err)
+			if seen != 4 {
+				t.Errorf("AfterConnect was called %d times, want 4", seen)
+			}
+		})
+	})
+}
+
+// A server of the test's own can be paused, cut off, stopped and started, and
+// is found again where it was.
+func TestEachServer(t *testing.T) {
+	var ids []string
+	EachServer(t, func(t *testing.T, db *DB) {
+		docker, id := Docker(t), db.Container().GetContainerID()
+		ids = append(ids, id)
+		db.Exec(t, "create table t as select 1 as n")
+		conn := db.Conn(t)
+		answer := func(limit time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			conn, err := pgx.Connect(ctx, db.URL)
+			if err != nil {
+				return err
+			}
+			defer conn.Close(ctx)
+			_, err = conn.Exec(ctx, "select n from t")
+			return err
+		}
+
+		if _, err := docker.ContainerPause(t.Context(), id, client.ContainerPauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := answer(300 * time.Millisecond); err == nil {
+			t.Error("expected no answer of a paused server, got one")
+		}
+		if _, err := docker.ContainerUnpause(t.Context(), id, client.ContainerUnpauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Ping(t.Context()); err != nil {
+			t.Errorf("expected the connection to outlive the pause, got %v", err)
+		}
+
+		network := client.NetworkDisconnectOptions{Container: id}
+		if _, err := docker.NetworkDisconnect(t.Context(), "bridge", network); err != nil {
+			t.Fatal(err)
+		}
+		if err := answer(300 * time.Millisecond); err == nil {
+			t.Error("expected no answer of a server that is cut off, got one")
+		}
+		if _, err := docker.NetworkConnect(t.Context(), "bridge", client.NetworkConnectOptions{Container: id}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the server answers again", func() error { return answer(time.Second) })
+
+		if err := db.Container().Stop(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := answer(time.Second); err == nil {
+			t.Error("expected no answer of a stopped server, got one")
+		}
+		if err := db.Container().Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the server answers again", func() error { return answer(time.Second) })
+
+		// A paused container goes, too, when the test ends.
+		if _, err := docker.ContainerPause(t.Context(), id, client.ContainerPauseOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, id := range ids {
+		if exists(t, id) {
+			t.Errorf("container %.12s is still there after its test", id)
+		}
+	}
+}
+
+// A container of the test's own reaches the database.
+func TestContainer(t *testing.T) {
+	var ids []string
+	EachContainer(t, func(t *testing.T, db *DB) {
+		db.Exec(t, "create table t as select 'found' as s")
+		server, err := db.Container().Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctr := Container(t, server.Config.Image,
+			testcontainers.WithCmd("psql", db.URLFromContainers(t), "-c", "select s from t"),
+			testcontainers.WithWaitStrategy(wait.ForExit().WithExitTimeout(time.Minute)))
+		ids = append(ids, ctr.GetContainerID())
+		log, err := containerLog(ctr)
+		if err != nil || !strings.Contains(log, "found") {
+			t.Errorf("psql in a container: got %v, %q", err, log)
+		}
+	})
+	for _, id := range ids {
+		if exists(t, id) {
+			t.Errorf("container %.12s is still there after its test", id)
+		}
+	}
+}
+
+// Whatever way a test process ends, its containers go.
+func TestNoContainerStaysBehind(t *testing.T) {
+	NeedsContainers(t)
+	signal := func(s syscall.Signal) func(*child) {
+		return func(c *child) { _ = syscall.Kill(-c.Process.Pid, s) } // the whole group, as a terminal does
+	}
+	for _, c := range []struct {
+		name, test string
+		end        func(*child)
+	}{
+		{"panic", "TestPanic", func(c *child) { c.in.Close() }},
+		{"exit", "TestExit", func(c *child) { c.in.Close() }},
+		{"interrupt", "TestExit", signal(syscall.SIGINT)},
+		{"kill", "TestExit", signal(syscall.SIGKILL)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cmd := misbehave(t, c.test)
+			id := waitForLine(t, cmd, "container ")
+			if !exists(t, id) {
+				t.Fatal("expected a container while the process runs, found none")
+			}
+			c.end(cmd)
+			if err := cmd.Wait(); err == nil {
+				t.Error("expected the process to fail, it didn't")
+			}
+			eventually(t, "the container goes", func() error {
+				if exists(t, id) {
+					return fmt.Errorf("container %.12s is there", id)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+// A server from the programs on this machine ends with the test process, too.
+// Where there are no programs, that is said.
+func TestNoLocalServerStaysBehind(t *testing.T) {
+	cmd := misbehave(t, "TestDatabase", "DOCKER_HOST=unix:///nonexistent")
+	url := waitForLine(t, cmd, "url ")
+	if url == "" {
+		if cmd.Wait() == nil || !strings.Contains(cmd.seen, "apt-get install postgresql") {
+			t.Errorf("expected a server, or a failure that says what to install, got\n%s", cmd.seen)
+		}
+		return
+	}
+	answer := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		conn, err := pgx.Connect(ctx, url)
+		if err == nil {
+			conn.Close(ctx)
+		}
+		return err
+	}
+	if err := answer(); err != nil {
+		t.Fatal(err)
+	}
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	_ = cmd.Wait()
+	eventually(t, "the server ends", func() error {
+		if answer() == nil {
+			return fmt.Errorf("%s answers", url)
+		}
+		return nil
+	})
+}
+
+// A failed test shows what the server logged about it.
+func TestFailureShowsServerLog(t *testing.T) {
+	NeedsContainers(t)
+	output, err := misbehave(t, "TestFail").output()
+	if want := "STATEMENT:  select nonsense"; err == nil || !strings.Contains(output, want) {
+		t.Errorf("got %v, want a failure with %q in\n%s", err, want, output)
+	}
+}
+
+// Where there is no server at all, tests fail, and say what was looked for and
+// what to do.
+func TestNoServer(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  []string
+		want []string
+	}{
+		{"nothing", nil, []string{"expected a Postgres server", "POSTGRES_VERSIONS", "DATABASE_URL",
+			"Docker doesn't answer at unix:///nonexistent", "with-postgres", "apt-get install postgresql"}},
+		{"versions without Docker", []string{"POSTGRES_VERSIONS=15 18"}, []string{"expected Docker", "15, 18", "start Docker"}},
+		{"bad versions", []string{"POSTGRES_VERSIONS=next"}, []string{"expected POSTGRES_VERSIONS", `"next"`}},
+		{"nobody at the URL", []string{"DATABASE_URL=postgres://localhost:1/x"}, []string{"DATABASE_URL", "refused"}},
+		{"not a URL", []string{"DATABASE_URL=host=localhost port=1"}, []string{"DATABASE_URL"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := append([]string{"DOCKER_HOST=unix:///nonexistent", "PATH=/nonexistent"}, c.env...)
+			output, err := misbehave(t, "TestDatabase", env...).output()
+			if err == nil {
+				t.Error("expected the tests to fail, they didn't")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(output, want) {
+					t.Errorf("expected %q in\n%s", want, output)
+				}
+			}
+		})
+	}
+}
+
+// Tests that Docker was missing for are listed, which is a failure in CI.
+func TestNotRunIsListed(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "list")
+	for _, ci := range []string{"", "CI=true"} {
+		output, err := misbehave(t, "TestNeedsContainers",
+			"DOCKER_HOST=unix:///nonexistent", "TESTS_NOT_RUN="+list, ci).output()
+		if failed := err != nil; failed != (ci != "") {
+			t.Errorf("with %q: got %v", ci, err)
+		}
+		if !strings.Contains(output, "pgtest: not run:\nTestNeedsContainers: it needs containers, but Docker doesn't answer") {
+			t.Errorf("with %q: expected the test in a list, got\n%s", ci, output)
+		}
+	}
+	b, err := os.ReadFile(list)
+	if n := strings.Count(string(b), "TestNeedsContainers: "); err != nil || n != 2 {
+		t.Errorf("expected the test of both runs in the file, got %v, %q", err, b)
+	}
+}
+
+// A child is a run of the tests in testdata/misbehave.
+type child struct {
+	*exec.Cmd
+	in   io.Closer // many of the tests wait until it closes
+	out  *os.File
+	seen string // of its output, by waitForLine
+}
+
+// misbehaving builds those tests.
+var misbehaving = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "pgtest-*")
+	if err != nil {
+		return "", err
+	}
+	atEnd(func() error { return os.RemoveAll(dir) })
+	name := filepath.Join(dir, "misbehave.test")
+	out, err := exec.Command("go", "test", "-c", "-o", name, "./testdata/misbehave").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return name, nil
+})
+
+// misbehave starts one of them, in an environment without the settings of this
+// run but with those of env.
+func misbehave(t *testing.T, test string, env ...string) *child {
+	t.Helper()
+	binary, err := misbehaving()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.v", "-test.timeout=5m")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
+		name, _, _ := strings.Cut(s, "=")
+		return slices.Contains([]string{versionsVar, urlVar, "CI", "TESTS_NOT_RUN"}, name)
+	}), env...)
+	cmd.Stdout, cmd.Stderr = w, w
+	cmd.SysProcAttr = detached()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		r.Close()
+	})
+	return &child{Cmd: cmd, in: in, out: r}
+}
+
+// output waits for the child's end. It also sees that nobody else has the
+// child's stdout open, for which "go test" would wait.
+func (c *child) output() (string, error) {
+	c.in.Close()
+	b, _ := io.ReadAll(c.out)
+	return string(b), c.Wait()
+}
+
+// waitForLine gives the rest of the first line that has a prefix, "" if the
+// child ends without.
+func waitForLine(t *testing.T, c *child, prefix string) string {
+	t.Helper()
+	lines := bufio.NewScanner(c.out)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), prefix); ok {
+			return rest
+		}
+		c.seen += lines.Text() + "\n"
+	}
+	return ""
+}
+
+func exists(t *testing.T, id string) bool {
+	t.Helper()
+	_, err := Docker(t).ContainerInspect(context.Background(), id, client.ContainerInspectOptions{})
+	if err != nil && !errdefs.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// eventually waits until f has no complaints any more.
+func eventually(t *testing.T, what string, f func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	t.Errorf("expected that %s within 30 s: %v", what, err)
+}

@@ -1,0 +1,195 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/modules/postgres"
+)
+
+const (
+	// startTimeout bounds the start of a server. Two seconds are usual.
+	startTimeout = 2 * time.Minute
+	// imageTimeout bounds getting an image, which may be a build.
+	imageTimeout = 30 * time.Minute
+
+	// dataDirectory is the same in all images' containers.
+	dataDirectory = "/pgdata"
+)
+
+// A server is one that tests share. It starts when the first test needs it.
+type server struct {
+	name  string // of the subtests that it is used for: pg17
+	start func() (*running, error)
+
+	once sync.Once
+	r    *running
+	err  error
+}
+
+func (s *server) running() (*running, error) {
+	s.once.Do(func() { s.r, s.err = s.start() })
+	return s.r, s.err
+}
+
+// A running server is one that answers.
+type running struct {
+	url       string        // of some database on it
+	admin     *pgxpool.Pool // connected to that
+	version   string        // major
+	own       bool          // a test's own, which goes with it
+	container *postgres.PostgresContainer
+	log       func() (string, error) // nil if there is no telling where the log is
+}
+
+// connect waits until the server answers, unless doomed says that it never
+// will. A nil doomed means that it has to answer at once.
+func (r *running) connect(ctx context.Context, doomed func(context.Context) error) error {
+	config, err := pgxpool.ParseConfig(r.url)
+	if err != nil {
+		return err
+	}
+	config.MaxConns = 4
+	config.ConnConfig.ConnectTimeout = 5 * time.Second
+	if r.admin, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return err
+	}
+	for {
+		var number int
+		err := r.admin.QueryRow(ctx, "select current_setting('server_version_num')::int").Scan(&number)
+		if err == nil {
+			r.version = strconv.Itoa(number / 10000)
+			return nil
+		}
+		if doomed == nil {
+			return err
+		}
+		if reason := doomed(ctx); reason != nil {
+			return errors.Join(reason, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no answer: %w", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (r *running) close() error {
+	if r.admin != nil {
+		r.admin.Close()
+	}
+	return nil
+}
+
+// What a container's server is for decides where its data lies.
+const (
+	// shared: in memory. It is lost when the container stops.
+	shared = iota
+	// stoppable: where a restart finds it. The server's port stays the same.
+	stoppable
+)
+
+// runContainer starts a container with a server.
+func runContainer(version string, purpose int) (*running, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), imageTimeout)
+	defer cancel()
+	image, err := postgresImage(ctx, version)
+	if err != nil {
+		return nil, err
+	}
+	label, err := containerLabel()
+	if err != nil {
+		return nil, err
+	}
+	opts := []testcontainers.ContainerCustomizer{
+		label,
+		// Durability is not what is tested here. A server that is killed loses
+		// nothing by these settings, only a machine that loses power.
+		testcontainers.WithCmd("postgres",
+			"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
+			"-c", "max_connections=300", "-c", "jit=off", "-c", "log_checkpoints=off", "-c", "log_line_prefix="+logPrefix),
+		testcontainers.WithEnv(map[string]string{"POSTGRES_INITDB_ARGS": "--no-sync", "PGDATA": dataDirectory}),
+	}
+	switch purpose {
+	case shared:
+		opts = append(opts, testcontainers.WithTmpfs(map[string]string{dataDirectory: "rw"}))
+	case stoppable:
+		port, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, outliveRestart(port))
+	}
+
+	ctx, cancel = context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c, err := postgres.Run(ctx, image, opts...)
+	if err != nil {
+		return &running{container: c}, fmt.Errorf("expected a container of %s: %w", image, err)
+	}
+	r := &running{container: c, own: purpose == stoppable, log: func() (string, error) { return containerLog(c) }}
+	if r.url, err = c.ConnectionString(ctx, "sslmode=disable"); err != nil {
+		return r, err
+	}
+	err = r.connect(ctx, func(ctx context.Context) error {
+		state, err := c.State(ctx)
+		if err == nil && !state.Running {
+			err = fmt.Errorf("its container has ended with status %d", state.ExitCode)
+		}
+		return err
+	})
+	if err != nil {
+		log, _ := r.log()
+		return r, fmt.Errorf("expected a server in a container of %s: %w; its log:\n%s", image, err, lastLines(log, logLines))
+	}
+	if purpose == shared {
+		atEnd(r.close)
+	}
+	return r, nil
+}
+
+// outliveRestart has a container keep its data, in an anonymous volume, and the
+// port that its server's is published as.
+func outliveRestart(port string) testcontainers.CustomizeRequestOption {
+	return testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {
+		c.Mounts = append(c.Mounts, mount.Mount{Type: mount.TypeVolume, Target: dataDirectory})
+		c.PortBindings = network.PortMap{
+			network.MustParsePort("5432/tcp"): {{HostIP: netip.IPv4Unspecified(), HostPort: port}},
+		}
+	})
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+func containerLog(c testcontainers.Container) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	defer cancel()
+	r, err := c.Logs(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	return string(b), err
+}

@@ -1,0 +1,53 @@
+// Package misbehave has what the tests of pgtest have to see happen in a
+// process of its own. Tests that can be ended from outside wait until their
+// stdin closes.
+package misbehave
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func wait() { _, _ = io.Copy(io.Discard, os.Stdin) }
+
+func TestDatabase(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "select 1")
+		fmt.Println("url", db.URL)
+		wait()
+	})
+}
+
+func TestFail(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		if _, err := db.Conn(t).Exec(t.Context(), "select nonsense"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPanic(t *testing.T) {
+	pgtest.EachContainer(t, func(_ *testing.T, db *pgtest.DB) {
+		fmt.Println("container", db.Container().GetContainerID())
+		wait()
+		panic("on purpose")
+	})
+}
+
+func TestExit(t *testing.T) {
+	pgtest.EachServer(t, func(_ *testing.T, db *pgtest.DB) {
+		fmt.Println("container", db.Container().GetContainerID())
+		wait()
+		os.Exit(3)
+	})
+}
+
+func TestNeedsContainers(t *testing.T) {
+	pgtest.NeedsContainers(t)
+}

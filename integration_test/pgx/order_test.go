@@ -1,0 +1,187 @@
+package pgx
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+// Compare orders as the column does, and so do text and bytes of those formats
+// that promise it.
+func TestOrder(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.order) })
+}
+
+func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
+	ctx, r := t.Context(), idtest.Rand(t.Name())
+	ids := append([]T{}, k.Edges...)
+	for range 2000 {
+		ids = append(ids, k.Random(r))
+	}
+	// Neighbours in time: pairs that differ in few bits.
+	for range 1000 {
+		at := randomTime(r, k.First, k.Last.Add(-k.Unit))
+		for _, at := range []time.Time{at, at.Add(k.Unit)} {
+			ids = append(ids, k.at(t, at, func(largest int) int { return r.IntN(largest + 1) }))
+		}
+	}
+	r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+
+	if _, err := conn.Exec(ctx, `create temporary table `+k.Name+` (id `+k.Column+`, txt text collate "C", raw bytea)`); err != nil {
+		t.Fatal(err)
+	}
+	_, err := conn.CopyFrom(ctx, pgx.Identifier{tableName(k.Name)}, []string{"id", "txt", "raw"},
+		pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) {
+			raw, err := ids[i].MarshalBinary()
+			return []any{ids[i], ids[i].String(), raw}, err
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	orderBy := func(column string) []T {
+		rows, _ := conn.Query(ctx, "select id from "+k.Name+" order by "+column)
+		got, err := pgx.CollectRows(rows, pgx.RowTo[T])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+
+	want := slices.SortedFunc(slices.Values(ids), T.Compare)
+	if !slices.Equal(orderBy("id"), want) {
+		t.Error("the column and Compare order differently")
+	}
+	if same := slices.Equal(orderBy("raw"), want); same != k.BytesOrder {
+		t.Errorf("bytes order as the column does: got %v, want %v", same, k.BytesOrder)
+	}
+	if same := slices.Equal(orderBy("txt"), want); same != k.TextOrders {
+		t.Errorf("texts order as the column does: got %v, want %v", same, k.TextOrders)
+	}
+}
+
+// The bounds of a window of time find the rows minted in it, and no others.
+func TestRange(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.ranges) })
+}
+
+func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
+	if k.Layout == nil {
+		return // IDs that don't order by time have no ranges
+	}
+	ctx, r := t.Context(), idtest.Rand(t.Name())
+	if _, err := conn.Exec(ctx, "create temporary table "+k.Name+" (id "+k.Column+", at timestamptz)"); err != nil {
+		t.Fatal(err)
+	}
+
+	// In each unit around some instants, the lowest ID, the highest, and others.
+	// The very last ID of the format is left out: no bound lies above it.
+	start := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	instants := []time.Time{k.First.Add(2 * k.Unit), start, start.Add(time.Hour), k.Last.Add(-2 * k.Unit)}
+	var rows [][]any
+	for _, instant := range instants {
+		for n := -2; n <= 2; n++ {
+			at := instant.Add(time.Duration(n) * k.Unit)
+			picks := []func(int) int{
+				func(int) int { return 0 },
+				func(largest int) int { return largest },
+				func(largest int) int { return r.IntN(largest + 1) },
+			}
+			if at.Equal(k.Last) {
+				picks = picks[:1]
+			}
+			for _, pick := range picks {
+				rows = append(rows, []any{k.at(t, at, pick), at})
+			}
+		}
+	}
+	if _, err := conn.CopyFrom(ctx, pgx.Identifier{tableName(k.Name)}, []string{"id", "at"}, pgx.CopyFromRows(rows)); err != nil {
+		t.Fatal(err)
+	}
+
+	// Bounds at the edges of units, within them, and outside of the format.
+	bounds := []time.Time{{}, k.First.Add(-time.Hour), k.Last.Add(time.Hour)}
+	for _, instant := range instants {
+		for n := -3; n <= 3; n++ {
+			at := instant.Add(time.Duration(n) * k.Unit)
+			bounds = append(bounds, at, at.Add(k.Unit-1))
+		}
+	}
+	for _, from := range bounds {
+		for _, to := range bounds {
+			if !from.IsZero() && !to.IsZero() && to.Before(from) {
+				continue
+			}
+			lo, hi, err := k.Layout.Range(from, to)
+			if err != nil {
+				t.Errorf("%v to %v: %v", from, to, err)
+				continue
+			}
+			var got int
+			err = conn.QueryRow(ctx, "select count(*) from "+k.Name+" where id >= $1 and id < $2", lo, hi).Scan(&got)
+			want := 0
+			for _, row := range rows {
+				if at := row[1].(time.Time); k.within(at, from, to) {
+					want++
+				}
+			}
+			if err != nil || got != want {
+				t.Errorf("%v to %v: got %d rows, %v, want %d", from, to, got, err, want)
+			}
+		}
+	}
+
+	// Windows that meet have all rows between them, and none twice.
+	for range 20 {
+		var cuts []time.Time
+		for range 5 {
+			cuts = append(cuts, randomTime(r, k.First, k.Last), instants[r.IntN(len(instants))].Add(time.Duration(r.IntN(int(k.Unit)))))
+		}
+		slices.SortFunc(cuts, time.Time.Compare)
+		cuts = append(append([]time.Time{{}}, cuts...), time.Time{})
+		total := 0
+		for i := range cuts[1:] {
+			lo, hi, err := k.Layout.Range(cuts[i], cuts[i+1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got int
+			if err := conn.QueryRow(ctx, "select count(*) from "+k.Name+" where id >= $1 and id < $2", lo, hi).Scan(&got); err != nil {
+				t.Fatal(err)
+			}
+			total += got
+		}
+		if total != len(rows) {
+			t.Errorf("windows between %v have %d rows together, want %d", cuts, total, len(rows))
+		}
+	}
+}
+
+// within tells whether the unit at at lies in a window. It is the definition,
+// worked out on times alone.
+func (k of[T]) within(at, from, to time.Time) bool {
+	unit := func(t time.Time) int64 {
+		d := t.Sub(k.First)
+		return int64(d-(d%k.Unit+k.Unit)%k.Unit) / int64(k.Unit)
+	}
+	return (from.IsZero() || cmp.Compare(unit(at), unit(from)) >= 0) && (to.IsZero() || unit(at) < unit(to))
+}
+
+func (k of[T]) at(t *testing.T, at time.Time, pick func(int) int) T {
+	t.Helper()
+	id, err := k.At(at, pick)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func randomTime(r *rand.Rand, first, last time.Time) time.Time {
+	return first.Add(time.Duration(r.Int64N(int64(last.Sub(first)) + 1)))
+}
