@@ -1,0 +1,48 @@
+# The commands of README.md and CONTRIBUTING.md, over all modules of go.work.
+
+SHELL := /bin/bash
+LINTER := .bin/golangci-lint
+# Without the race detector's runtime (it needs cgo): make test RACE=
+RACE := -race
+FUZZTIME := 30s
+
+.PHONY: help demo test lint unit integration fuzz tidy clean
+
+help: ## list the commands
+	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server binaries or SQLite
+	scripts/with-postgres --or-none go run ./examples/quickstart
+
+test: lint unit integration ## everything: static analysis, unit tests, integration tests on real Postgres
+
+lint: $(LINTER) ## vet, static analysis and the import rules
+	@for module in . examples integration_test; do \
+		echo "lint $$module"; (cd $$module && $(CURDIR)/$(LINTER) run ./...) || exit 1; done
+
+$(LINTER): tools/go.mod tools/go.sum
+	cd tools && GOWORK=off go build -o ../$(LINTER) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+unit: ## unit tests with the race detector
+	go test $(RACE) ./... ./examples/...
+
+integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" chooses containers, DATABASE_URL a server
+	@# The tests get images themselves, but out of sight: here one sees them being pulled or built.
+	@if docker version >/dev/null 2>&1; then versions=$${POSTGRES_VERSIONS:-17}; \
+	for v in $${versions//,/ }; do scripts/postgres-image $$v >/dev/null || true; done; fi
+	@not_run=$$(mktemp); trap 'rm -f "$$not_run"' EXIT; \
+	(cd integration_test && TESTS_NOT_RUN=$$not_run go test $(RACE) -count=1 -timeout 20m ./...); status=$$?; \
+	if [[ -s $$not_run ]]; then echo "NOT RUN, since they need Docker:"; sort -u "$$not_run"; fi; \
+	exit $$status
+
+fuzz: ## fuzz every parser, scanner and codec for FUZZTIME each
+	@for package in ./idtype ./sqltypes ./pgxcodec; do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			echo "fuzz $$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; done; done
+
+tidy: ## go mod tidy in every module
+	@for module in . examples integration_test; do (cd $$module && GOWORK=off go mod tidy) || exit 1; done
+
+clean: ## remove what the commands above made in this folder
+	rm -rf .bin
