@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ type scripted struct {
 	wall   time.Time
 	ticks  time.Duration // the monotonic clock
 	frozen bool          // waits don't move the wall
+	over   time.Duration // how much longer a wait takes than asked for
 	slept  int
 }
 
@@ -35,6 +37,7 @@ func (c *scripted) clock() *clock {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.slept++
+			d += c.over
 			c.ticks += d
 			if !c.frozen {
 				c.wall = c.wall.Add(d)
@@ -137,6 +140,8 @@ func (m minter[T]) test(t *testing.T) {
 	t.Run("fill is cancelled", m.testFillCancelled)
 	t.Run("random scripts", m.testScripts)
 	t.Run("concurrent", m.testConcurrent)
+	t.Run("crowd", m.testCrowd)
+	t.Run("waits", m.testWaits)
 	t.Run("allocations", m.testAllocations)
 }
 
@@ -309,8 +314,12 @@ func (m minter[T]) testNotBefore(t *testing.T) {
 	if _, err := g.Next(); err != nil {
 		t.Errorf("with a mark before the epoch: %v", err)
 	}
-	if _, err := m.make(Options{NotBefore: m.end.Add(m.unit)}); !errors.Is(err, ErrTimeExhausted) {
-		t.Errorf("with a mark past the end: %v", err)
+	given := partitionsGiven.Load()
+	if g, err := m.make(Options{NotBefore: m.end.Add(m.unit)}); !errors.Is(err, ErrTimeExhausted) || !reflect.ValueOf(g).IsNil() {
+		t.Errorf("with a mark past the end: %v, %v", g, err)
+	}
+	if partitionsGiven.Load() != given {
+		t.Error("a generator that wasn't made took a partition")
 	}
 }
 
@@ -319,6 +328,13 @@ func (m minter[T]) testEnds(t *testing.T) {
 	g := m.new(t, Options{clock: c.clock()})
 	if _, err := g.Next(); !errors.Is(err, ErrBeforeEpoch) || c.slept != 0 {
 		t.Errorf("before the epoch: %v after %d waits", err, c.slept)
+	}
+	// Once it has minted, a clock before the epoch is one that went back.
+	c.step(time.Hour)
+	must(g.Next())
+	c.step(-2 * time.Hour)
+	if _, err := g.Next(); m.tick == nil && !errors.Is(err, ErrClockBackwards) || err == nil || c.slept == 0 {
+		t.Errorf("back to before the epoch: %v after %d waits", err, c.slept)
 	}
 	c.step(m.end.Sub(m.from) / 2)
 	c.step(m.end.Sub(c.wall))
@@ -493,6 +509,101 @@ func (m minter[T]) testConcurrent(t *testing.T) {
 	}
 	if len(seen) != workers*each && !t.Failed() {
 		t.Errorf("%d IDs, want %d", len(seen), workers*each)
+	}
+}
+
+// testCrowd has more goroutines at once than a unit has numbers. They queue:
+// nobody fails while the clock runs, and numbers that passed meanwhile are used.
+func (m minter[T]) testCrowd(t *testing.T) {
+	if m.small != nil {
+		m.make, m.cap = m.small, 100
+	}
+	g := m.new(t, Options{MaxWait: 5 * time.Second})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[T]bool{}
+	add := func(ids ...T) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, id := range ids {
+			if seen[id] {
+				t.Errorf("%v was minted twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	const callers, calls = 500, 8
+	block := max(m.cap/20, 1)
+	for w := range callers {
+		wg.Go(func() {
+			for range calls {
+				if w%2 == 0 {
+					id, err := g.Next()
+					if err != nil {
+						t.Errorf("Next: %v", err)
+						return
+					}
+					add(id)
+					continue
+				}
+				ids := make([]T, block)
+				if n, err := g.Fill(t.Context(), ids); err != nil {
+					t.Errorf("Fill: %v after %d", err, n)
+					return
+				}
+				add(ids...)
+			}
+		})
+	}
+	wg.Wait()
+	if want := callers / 2 * calls * (1 + block); len(seen) != want && !t.Failed() {
+		t.Errorf("%d IDs, want %d", len(seen), want)
+	}
+}
+
+// testWaits looks at what a wait is measured by, and what it may use.
+func (m minter[T]) testWaits(t *testing.T) {
+	// By what the sleep took, not by what was asked for.
+	g, c := m.scripted(t, 50*time.Millisecond)
+	c.frozen, c.over = true, 20*time.Millisecond
+	m.fillUnit(t, g)
+	if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) || c.ticks > 80*time.Millisecond {
+		t.Errorf("sleeps that take longer: %v after %v", err, c.ticks)
+	}
+
+	// A Fill may take longer than MaxWait, as long as the clock runs.
+	g, c = m.scripted(t, 5*time.Millisecond)
+	dst := make([]T, 10*m.cap)
+	if n, err := g.Fill(t.Context(), dst); n != len(dst) || err != nil || c.ticks < 10*time.Millisecond {
+		t.Errorf("Fill for %v: %d of %d, %v", c.ticks, n, len(dst), err)
+	}
+
+	// Units that passed before the call began stay unused.
+	g, c = m.scripted(t, 0)
+	m.fillUnit(t, g)
+	c.step(10 * m.unit)
+	began := c.wall
+	for range 2 {
+		for _, id := range dst[:must(g.Fill(t.Context(), dst[:m.cap+1]))] {
+			if at, _ := m.key(id); at.Before(began.Truncate(m.unit)) && at.Before(began.Add(-m.unit)) {
+				t.Fatalf("minted for %v in a call that began at %v", at, began)
+			}
+		}
+		c.step(10 * m.unit)
+		began = c.wall
+	}
+}
+
+// Nothing but the zero ID is left out: with a node number the first unit is
+// whole.
+func TestFirstUnit(t *testing.T) {
+	clock := func(from time.Time) Options { return Options{clock: (&scripted{wall: from}).clock()} }
+	sf := must(must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: clock(snowflakeMinter.from)})).Next())
+	si := must(must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 1, Options: clock(siMinter.from)})).Next())
+	sp := must(must(NewSpread64Generator(Spread64Config{Cluster: 1, Options: clock(spreadMinter.from)})).Next())
+	sn := must(must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{0, 1}, Options: clock(snoMinter.from)})).Next())
+	if sf != 1<<12 || si != 1<<8 || sp != 1 || sn != (Sno{7: 1}) {
+		t.Errorf("the first IDs are %d, %d, %d and %v", sf, si, sp, sn)
 	}
 }
 

@@ -2,8 +2,10 @@ package idtype
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,6 +36,12 @@ type sequencer struct {
 	ticks   bool
 	clock   *clock
 	maxWait time.Duration
+
+	// Calls that have to wait queue for the turn, and whoever has it waits for
+	// the clock. New calls queue too while there is a queue: else the patient
+	// would starve.
+	turn    chan struct{}
+	waiting atomic.Int32
 
 	// Unit, number and toggle change together, or they would repeat.
 	mu      sync.Mutex
@@ -77,78 +85,145 @@ func (s *sequencer) init(o Options) error {
 	}
 	s.safe = s.unit
 	s.next = s.max + 1
+	s.turn = make(chan struct{}, 1)
 	return nil
 }
 
-// A wait is how a call that can't have a slot at once passes the time.
-type wait struct {
-	begun  int64         // the unit in which the call began; -1 before it looked
-	waited bool          // it has slept since
-	left   time.Duration // how long it may yet, for the slot it wants now
+// A call is what has to be known of a Next or a Fill while it goes on.
+type call struct {
+	begun  int64 // the unit in which it began; -1 before it looked at the clock
+	waited bool  // it has waited since
+	// patient: MaxWait is for a clock that stands still, not for the others in
+	// the queue. A Fill takes as long as the format's rate demands.
+	patient bool
 }
 
-// reserve gives a slot of 1 to n numbers, and how many they are. It waits no
-// longer than maxWait.
-func (s *sequencer) reserve(ctx context.Context, w *wait, n int) (slot, int, error) {
-	w.left = s.maxWait
+// reserve gives a slot of 1 to n numbers, and how many they are.
+func (s *sequencer) reserve(ctx context.Context, c *call, n int) (slot, int, error) {
+	if err := ctx.Err(); err != nil {
+		return slot{}, 0, err
+	}
+	got, count, b, err := s.take(c, n, false)
+	switch {
+	case count > 0 || err != nil:
+		return got, count, err
+	case s.maxWait < 0:
+		return slot{}, 0, b.err(s)
+	}
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	return s.wait(ctx, c, n)
+}
+
+// wait is reserve for a call that has to wait.
+func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error) {
+	c.waited = true
+	began := s.clock.ticks()
+	if err := s.queue(ctx, c); err != nil {
+		return slot{}, 0, err
+	}
+	defer func() { <-s.turn }()
+	if c.patient {
+		began = s.clock.ticks()
+	}
 	for {
-		if err := ctx.Err(); err != nil {
-			return slot{}, 0, err
-		}
-		got, count, b, err := s.take(w, n)
+		got, count, b, err := s.take(c, n, true)
 		if count > 0 || err != nil {
 			return got, count, err
 		}
-		if w.left <= 0 {
+		left := s.maxWait - (s.clock.ticks() - began)
+		if left <= 0 {
 			return slot{}, 0, b.err(s)
 		}
-		before := s.clock.ticks()
-		if err := s.clock.sleep(ctx, min(b.pause, w.left)); err != nil {
+		if err := s.clock.sleep(ctx, min(b.pause, left)); err != nil {
 			return slot{}, 0, err
 		}
-		w.waited = true
-		w.left -= s.clock.ticks() - before
 	}
+}
+
+// queue waits for the turn.
+func (s *sequencer) queue(ctx context.Context, c *call) error {
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	// The others in the queue wait by the system's clock, whatever Clock is.
+	timeout := time.NewTimer(s.maxWait)
+	defer timeout.Stop()
+	for at := s.at(); ; at = s.at() {
+		select {
+		case s.turn <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timeout.C:
+		}
+		if !c.patient || at == s.at() {
+			return fmt.Errorf("idtype: expected a sequence number of %s within %v, got none behind the %d other calls that wait: mint with fewer goroutines, with Fill, or with more generators: %w",
+				s.line.format, s.maxWait, s.waiting.Load()-1, ErrSequenceExhausted)
+		}
+		timeout.Reset(s.maxWait)
+	}
+}
+
+// at is the unit last minted in.
+func (s *sequencer) at() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unit
 }
 
 // A block is why there was no slot.
 type block struct {
 	now, unit int64
 	full      bool // the clock is at the unit, whose numbers are used up
+	marked    bool // nothing was minted: the unit is that of the start mark
 	pause     time.Duration
 }
 
 func (b block) err(s *sequencer) error {
-	if b.full {
+	unit, now, within := stamp(s.line.time(b.unit)), stamp(s.line.time(b.now)), max(s.maxWait, 0)
+	switch {
+	case b.full:
 		return fmt.Errorf("idtype: expected the clock to pass %s within %v, whose %d sequence numbers of %s are used up, got %s: %w",
-			stamp(s.line.time(b.unit)), max(s.maxWait, 0), s.max-s.min+1, s.line.format, stamp(s.line.time(b.now)), ErrSequenceExhausted)
+			unit, within, s.max-s.min+1, s.line.format, now, ErrSequenceExhausted)
+	case b.marked:
+		return fmt.Errorf("idtype: expected the clock to pass %s, the NotBefore of %s, within %v, got %s: check the system's time: %w",
+			unit, s.line.format, within, now, ErrClockBackwards)
 	}
-	return fmt.Errorf("idtype: expected the clock to catch up within %v with %s, up to which %s may have minted, got %s: check the system's time: %w",
-		max(s.maxWait, 0), stamp(s.line.time(b.unit)), s.line.format, stamp(s.line.time(b.now)), ErrClockBackwards)
+	return fmt.Errorf("idtype: expected the clock to catch up with %s, up to which %s has minted, within %v, got %s: check the system's time: %w",
+		unit, s.line.format, within, now, ErrClockBackwards)
 }
 
-// take gives a slot if there is one now.
-func (s *sequencer) take(w *wait, n int) (got slot, count int, b block, err error) {
+// take gives a slot if there is one now, and the call is the first in the queue
+// or there is none.
+func (s *sequencer) take(c *call, n int, first bool) (got slot, count int, b block, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Read under the lock: a reading that waited for it would look like a
 	// clock that went back.
-	now, err := s.line.unit(s.clock.now())
+	now, err := s.now()
 	if err != nil {
 		return slot{}, 0, block{}, err
 	}
-	if w.begun < 0 {
-		w.begun = now
+	if c.begun < 0 {
+		c.begun = now
+	}
+	if !first && s.maxWait >= 0 && s.waiting.Load() > 0 {
+		return slot{}, 0, block{}, nil
 	}
 	switch {
 	case now > s.unit:
-		open := now
-		if w.waited {
-			// What passed during the call may be used: it lies after the last
-			// ID and within the call.
-			open = min(max(s.unit+1, w.begun), now)
+		// What passed during a call that waited may be used: it lies after the
+		// last ID and within the call.
+		switch passed := c.waited && s.unit >= c.begun; {
+		case passed && s.next <= s.max:
+		case passed:
+			err = s.open(s.unit + 1)
+		default:
+			err = s.open(now)
 		}
-		err = s.open(open)
 	case now == s.unit:
 	case s.ticks && now > s.safe:
 		behind := s.unit
@@ -165,13 +240,23 @@ func (s *sequencer) take(w *wait, n int) (got slot, count int, b block, err erro
 		if !s.started {
 			return slot{}, 0, s.behind(now), nil
 		}
-		return slot{}, 0, block{now, s.unit, true, fullPause}, nil
+		return slot{}, 0, block{now: now, unit: s.unit, full: true, pause: fullPause}, nil
 	}
 	count = min(n, int(s.max-s.next)+1)
 	got = slot{s.unit, s.next, s.tick}
 	s.next += uint32(count)
 	s.started = true
 	return got, count, block{}, nil
+}
+
+// now is the clock's unit. A clock that fell from the format's time to before
+// its epoch is one that went back.
+func (s *sequencer) now() (int64, error) {
+	now, err := s.line.unit(s.clock.now())
+	if s.unit >= 0 && errors.Is(err, ErrBeforeEpoch) {
+		return -1, nil
+	}
+	return now, err
 }
 
 // behind is the block of a clock that has to get past a unit first.
@@ -181,7 +266,7 @@ func (s *sequencer) behind(now int64) block {
 		until = min(s.unit, s.safe+1)
 	}
 	gap := time.Duration(min(max(until-now, 1)*s.line.step, behindPause.Milliseconds())) * time.Millisecond
-	return block{now, until, false, gap}
+	return block{now: now, unit: until, marked: !s.started, pause: gap}
 }
 
 // open begins a unit.
@@ -202,16 +287,16 @@ func (s *sequencer) open(unit int64) error {
 
 // one gives a slot of a single number.
 func (s *sequencer) one() (slot, error) {
-	w := wait{begun: -1}
-	got, _, err := s.reserve(context.Background(), &w, 1)
+	c := call{begun: -1}
+	got, _, err := s.reserve(context.Background(), &c, 1)
 	return got, err
 }
 
 // fill gives dst the IDs that compose makes of consecutive slots.
 func fill[T any](ctx context.Context, s *sequencer, dst []T, compose func(slot) (T, error)) (n int, err error) {
-	w := wait{begun: -1}
+	c := call{begun: -1, patient: true}
 	for n < len(dst) {
-		got, count, err := s.reserve(ctx, &w, len(dst)-n)
+		got, count, err := s.reserve(ctx, &c, len(dst)-n)
 		if err != nil {
 			return n, err
 		}

@@ -52,6 +52,11 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 		return nil, &limitError{fmt.Sprintf("idtype: expected a Sno sequence range of at least %d numbers, got %d to %d", snoMinSequences, lo, hi), ErrRange}
 	}
 	g := &SnoGenerator{meta: c.Meta}
+	g.seq.line, g.seq.min, g.seq.max, g.seq.ticks = snoLine, uint32(lo), uint32(hi), true
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	// Last, so that no failure spends one.
 	if c.Partition != nil {
 		g.partition = c.Partition.Uint16()
 	} else {
@@ -61,9 +66,8 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 		}
 		g.partition = p
 	}
-	g.seq.line, g.seq.min, g.seq.max, g.seq.ticks = snoLine, uint32(lo), uint32(hi), true
 	g.seq.skipZero = g.partition == 0
-	return g, g.seq.init(c.Options)
+	return g, nil
 }
 
 // Next mints one ID with the configured metabyte; see [Generator].

@@ -33,7 +33,10 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	}
 	g := &SnowflakeGenerator{shift: l.timeShift(), node: node}
 	g.seq.line, g.seq.max, g.seq.skipZero = l.line(), 1<<l.SequenceBits-1, node == 0
-	return g, g.seq.init(c.Options)
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // Next mints one ID; see [Generator].

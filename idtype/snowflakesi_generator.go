@@ -31,7 +31,10 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	}
 	g := &SnowflakeSIGenerator{node: node}
 	g.seq.line, g.seq.max, g.seq.skipZero = l.line(), 1<<l.IndexBits-1, node == 0
-	return g, g.seq.init(c.Options)
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // Next mints one ID; see [Generator].

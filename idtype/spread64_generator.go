@@ -30,7 +30,10 @@ func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 	}
 	g := &Spread64Generator{node: node}
 	g.seq.line, g.seq.max, g.seq.skipZero = spread64Line, 1<<spread64SequenceBits-1, node == 0
-	return g, g.seq.init(c.Options)
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // localSpread64 has the process's own generators by the bits of their numbers.

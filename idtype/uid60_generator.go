@@ -50,7 +50,10 @@ func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 		r, err := g.random.next()
 		return uint32(r % uid60Starts), err
 	}
-	return g, g.seq.init(c.Options)
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // Next mints one ID; see [Generator]. An error of Random is returned.
