@@ -114,28 +114,36 @@ func (p *Plugin) named(k *key, name string) error {
 		fieldName(k.field), names, name, ErrNoGenerator)
 }
 
-// byType sets the filler to that of the generator of the field's type.
+// byType sets the filler to that of the generator of the field's type; only
+// if there is none, to that of the type which is the field's only content.
 func (p *Plugin) byType(k *key) bool {
-	for _, b := range p.bindings {
-		if !b.named && k.use(b.gen) {
-			return true
+	for _, fits := range []func(source) bool{k.useExact, k.useWrapped} {
+		for _, b := range p.bindings {
+			if !b.named && fits(b.gen) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
 // use makes g fill the key if it can.
-func (k *key) use(g source) bool {
-	if k.fills = g.filler(k.field.FieldType); k.fills != nil {
-		return true
-	}
-	if t, ok := wrappedType(k.field.FieldType); ok {
-		k.fills, k.wrapped = g.filler(t), true
-	}
+func (k *key) use(g source) bool { return k.useExact(g) || k.useWrapped(g) }
+
+func (k *key) useExact(g source) bool {
+	k.fills, k.wrapped = g.filler(k.field.FieldType), false
 	return k.fills != nil
 }
 
-// missing is the error for a key whose type has no generator.
+func (k *key) useWrapped(g source) bool {
+	t, ok := wrappedType(k.field.FieldType)
+	if !ok {
+		return false
+	}
+	k.fills, k.wrapped = g.filler(t), true
+	return k.fills != nil
+}
+
 func (p *Plugin) missing(f *schema.Field) error {
 	id := idOf(f.FieldType)
 	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.gen.mints() == id }) {
