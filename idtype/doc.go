@@ -38,7 +38,8 @@
 //	            | is stored as  | 10 raw bytes              |                    |
 //
 // Decimals have no sign, space or leading zero; only a Spread64's, in a column,
-// can be negative. Text is case-sensitive. The binary form is 8 bytes, 10 for
+// can be negative. Text is case-sensitive; the hex of a UUID, which isn't the
+// Sno's own text, may have capitals, as some databases write it. The binary form is 8 bytes, 10 for
 // Sno, big-endian, and as strict as Parse.
 //
 // # Zero and NULL
@@ -54,7 +55,8 @@
 // A generator may be shared by goroutines. It never repeats an ID, whatever the
 // clock does: if the clock steps back, or a unit of time has no numbers left,
 // it waits, for [Options.MaxWait] at the longest, and then fails with
-// [ErrClockBackwards] or [ErrSequenceExhausted]. (A Sno generator goes on
+// [ErrClockBackwards] or [ErrSequenceExhausted]. (Fill takes as long as the
+// format's rate demands; there MaxWait is for a clock that stands still.) (A Sno generator goes on
 // without waiting at the first step back, in the other half of its IDs.) Two
 // generators with the same node number do repeat each other's IDs: node
 // numbers are the caller's to keep apart.

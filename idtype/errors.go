@@ -80,7 +80,7 @@ func (f flaw) in(typeName, want string, input string) *ParseError {
 
 // badCharacter is the flaw of the byte c at pos.
 func badCharacter(pos int, c byte) flaw {
-	return flaw{pos, strconv.QuoteRune(rune(c)) + " is not a digit of this form", ErrSyntax}
+	return flaw{pos, strconv.Quote(string([]byte{c})) + " is not a digit of this form", ErrSyntax}
 }
 
 // badLength is the flaw of an input of the wrong length.
@@ -90,14 +90,14 @@ func badLength(n int) flaw {
 
 // badType is the error of a Scan from a value that no column of this type gives.
 func badType(typeName, want string, src any) error {
-	return &ParseError{Type: typeName, Want: want, Input: fmt.Sprint(src)[:min(len(fmt.Sprint(src)), maxErrorInput)],
-		Pos: -1, Reason: fmt.Sprintf("a column value of type %T can't be an ID", src), Err: ErrSyntax}
+	return flaw{-1, fmt.Sprintf("a column value of type %T can't be an ID: scan it from the column type that the format has", src), ErrSyntax}.
+		in(typeName, want, fmt.Sprint(src))
 }
 
 // nullError is the error of scanning NULL into an ID.
 func nullError(typeName, want string) error {
 	return &ParseError{Type: typeName, Want: want, Pos: -1, Err: ErrNull,
-		Reason: fmt.Sprintf("NULL is not an ID; scan a nullable column into *%[1]s, sql.Null[%[1]s] or sqltypes.Optional[%[1]s]", typeName)}
+		Reason: fmt.Sprintf("NULL is not an ID; scan a nullable column into *idtype.%[1]s, sql.Null[idtype.%[1]s] or sqltypes.Optional[idtype.%[1]s]", typeName)}
 }
 
 // A limitError is a value past a limit of its format. It is an [ErrRange]
@@ -115,5 +115,5 @@ func checkField(typeName, field string, v, bits int, sentinel error) error {
 	if v >= 0 && v < 1<<bits {
 		return nil
 	}
-	return &limitError{fmt.Sprintf("idtype: expected a %s %s from 0 to %d, got %d", typeName, field, 1<<bits-1, v), sentinel}
+	return &limitError{fmt.Sprintf("idtype: expected a %s %s from 0 to %d, got %d: choose one in that range", typeName, field, 1<<bits-1, v), sentinel}
 }

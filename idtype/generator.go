@@ -23,8 +23,9 @@ type Options struct {
 	// Clock gives the time. Nil means [time.Now].
 	Clock func() time.Time
 	// MaxWait bounds how long a call waits while the sequence is full or the
-	// clock is behind the last ID. 0 means one second; a negative value means
-	// not to wait but to fail at once.
+	// clock is behind the last ID; a Fill, how long it waits for any progress.
+	// 0 means one second; a negative value means not to wait but to fail at
+	// once.
 	MaxWait time.Duration
 	// NotBefore is a time that may have been used already, by an earlier run
 	// of the program: only later ones are. Zero means that there is none.

@@ -1,6 +1,7 @@
 package idtype
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -174,8 +175,10 @@ func TestPartsRefuse(t *testing.T) {
 	if _, err := UID60(-1).MarshalText(); !errors.Is(err, ErrRange) {
 		t.Errorf("MarshalText of what is no UID60: %v", err)
 	}
-	if _, err := UID60(-1).MarshalJSON(); !errors.Is(err, ErrRange) {
-		t.Errorf("MarshalJSON of what is no UID60: %v", err)
+	for _, id := range []json.Marshaler{Snowflake(-1), SnowflakeSI(-1), SnowflakeSI(1 << 53), UID60(-1), UID60(1 << 60)} {
+		if b, err := id.MarshalJSON(); !errors.Is(err, ErrRange) {
+			t.Errorf("MarshalJSON of %T(%[1]d), which is no ID: %s, %v", id, b, err)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	}
 	lo, hi = min(lo, hi), max(lo, hi)
 	if hi-lo < snoMinSequences-1 {
-		return nil, &limitError{fmt.Sprintf("idtype: expected a Sno sequence range of at least %d numbers, got %d to %d", snoMinSequences, lo, hi), ErrRange}
+		return nil, &limitError{fmt.Sprintf("idtype: expected a Sno sequence range of at least %d numbers, got %d to %d: widen SequenceMin and SequenceMax", snoMinSequences, lo, hi), ErrRange}
 	}
 	g := &SnoGenerator{meta: c.Meta}
 	g.seq.line, g.seq.min, g.seq.max, g.seq.ticks = snoLine, uint32(lo), uint32(hi), true

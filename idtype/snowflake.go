@@ -228,10 +228,14 @@ func (id Snowflake) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil
 // UnmarshalBinary reads 8 bytes, big-endian. The first bit must be zero.
 func (id *Snowflake) UnmarshalBinary(b []byte) error { return unmarshalInteger(id, &snowflakeKind, b) }
 
-// MarshalJSON gives the decimal number in quotes, and null for the zero ID.
+// MarshalJSON gives the decimal number in quotes, and null for the zero ID. A
+// negative number is an [ErrRange].
 func (id Snowflake) MarshalJSON() ([]byte, error) {
 	if id == 0 {
 		return []byte(jsonNull), nil
+	}
+	if err := snowflakeKind.check(int64(id)); err != nil {
+		return nil, err
 	}
 	return quote(id.AppendText, 19)
 }

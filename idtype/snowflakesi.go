@@ -195,10 +195,15 @@ func (id *SnowflakeSI) UnmarshalBinary(b []byte) error {
 	return unmarshalInteger(id, &snowflakeSIKind, b)
 }
 
-// MarshalJSON gives the bare decimal number, and null for the zero ID.
+// MarshalJSON gives the bare decimal number, and null for the zero ID. A number
+// that is negative or past 2^53-1, which JavaScript would change, is an
+// [ErrRange].
 func (id SnowflakeSI) MarshalJSON() ([]byte, error) {
 	if id == 0 {
 		return []byte(jsonNull), nil
+	}
+	if err := snowflakeSIKind.check(int64(id)); err != nil {
+		return nil, err
 	}
 	return id.AppendText(nil)
 }

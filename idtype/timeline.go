@@ -50,7 +50,7 @@ func (l timeline) end() time.Time {
 }
 
 func (l timeline) outside(t time.Time, sentinel error) error {
-	return &limitError{fmt.Sprintf("idtype: expected a time for %s from %s to %s, got %s: %v", l.format,
+	return &limitError{fmt.Sprintf("idtype: expected a time for %s from %s to %s, got %s: check the clock, or choose a format or layout for that time: %v", l.format,
 		stamp(l.time(0)), stamp(l.end()), stamp(t), sentinel), sentinel}
 }
 

@@ -20,8 +20,14 @@ type UID60Config struct {
 //
 // A UID60 has no node number. Generators in different processes are kept apart
 // by chance: each millisecond begins at a random sequence number from 0 to
-// 255, and each ID has 9 random bits. Two processes that each mint one ID in
-// the same millisecond mint the same one with a chance of 1 in 131,072.
+// 255, and each ID has 9 random bits. The chance that two processes mint a same
+// ID in a millisecond in which both mint n:
+//
+//	n        1             10           100     256    the full rate, 512
+//	chance   1 in 131072   1 in 1335    6.2 %   28 %   63 %
+//
+// So UID60 suits processes that mint now and then, with a unique index to catch
+// the rest. Don't mint in bulk in several processes at once.
 type UID60Generator struct {
 	seq    sequencer
 	random randomBits

@@ -21,32 +21,34 @@ type Order struct {
 	Total      int64
 }
 
-// CreateOrder inserts a row whose key fills itself.
-func CreateOrder(db *gorm.DB, customer idtype.Sno) (*Order, error) {
-	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // once per process
+// FillKeys is called once, where the database is opened.
+func FillKeys(db *gorm.DB) error {
+	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // no two processes with the same number
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := db.Use(gormplugin.New(gormplugin.For(gen))); err != nil { // once per *gorm.DB
-		return nil, err
-	}
-	order := &Order{CustomerID: customer, Total: 995}
-	return order, db.Create(order).Error // order.ID is set, in the struct and in the row
+	return db.Use(gormplugin.New(gormplugin.For(gen)))
 }
 
-// OrdersSince finds rows by time, without a column for the time.
-func OrdersSince(ctx context.Context, url string, since time.Time) ([]idtype.Snowflake, error) {
+// CreateOrder inserts a row whose key fills itself, in the struct and in the row.
+func CreateOrder(db *gorm.DB, customer idtype.Sno, total int64) (*Order, error) {
+	order := &Order{CustomerID: customer, Total: total}
+	return order, db.Create(order).Error
+}
+
+// Connect makes a pool that knows the IDs, their pointers and slices, in every query mode and in COPY.
+func Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, err
 	}
-	config.AfterConnect = pgxcodec.AfterConnect // IDs, their pointers and slices, in every query mode and COPY
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	defer pool.Close()
-	lo, hi, err := idtype.DefaultSnowflakeLayout().Range(since, time.Time{}) // a range of keys: the primary key's index serves it
+	config.AfterConnect = pgxcodec.AfterConnect
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// OrdersSince finds rows by time, without a column for the time: by a range of keys, which the primary key's index serves.
+func OrdersSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) ([]idtype.Snowflake, error) {
+	lo, hi, err := idtype.DefaultSnowflakeLayout().Range(since, time.Time{})
 	if err != nil {
 		return nil, err
 	}

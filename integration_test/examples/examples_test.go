@@ -3,11 +3,11 @@
 package examples
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,16 +85,28 @@ func TestREADME(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := readme.FillKeys(gormDB); err != nil {
+			t.Fatal(err)
+		}
+		pool, err := readme.Connect(t.Context(), db.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
 		began := time.Now()
-		order, err := readme.CreateOrder(gormDB, customer)
-		if err != nil || order.ID.IsZero() {
-			t.Fatalf("created %+v, %v", order, err)
+		var want []idtype.Snowflake
+		for total := range int64(3) {
+			order, err := readme.CreateOrder(gormDB, customer, total)
+			if err != nil || order.ID.IsZero() {
+				t.Fatalf("created %+v, %v", order, err)
+			}
+			want = append(want, order.ID)
 		}
-		ids, err := readme.OrdersSince(context.Background(), db.URL, began.Add(-time.Minute))
-		if err != nil || len(ids) != 1 || ids[0] != order.ID {
-			t.Errorf("orders since the beginning: %v, %v; want %v", ids, err, order.ID)
+		ids, err := readme.OrdersSince(t.Context(), pool, began.Add(-time.Minute))
+		if err != nil || !slices.Equal(ids, want) {
+			t.Errorf("orders since the beginning: %v, %v; want %v", ids, err, want)
 		}
-		ids, err = readme.OrdersSince(context.Background(), db.URL, time.Now().Add(time.Minute))
+		ids, err = readme.OrdersSince(t.Context(), pool, time.Now().Add(time.Minute))
 		if err != nil || len(ids) != 0 {
 			t.Errorf("orders of the future: %v, %v", ids, err)
 		}

@@ -1,0 +1,65 @@
+package idtype
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// collisionOdds is the chance that two generators mint a same ID if each mints
+// n IDs in the same millisecond, both after an idle one; n is at most 256, so
+// that no start is too late for them. Two starts that are d apart share n-d
+// sequence numbers, and at each the random bits may be the same.
+func collisionOdds(n int) (p float64) {
+	for a := range uid60Starts {
+		for b := range uid60Starts {
+			shared := max(n-max(a-b, b-a), 0)
+			p += 1 - math.Pow(1-1.0/(1<<uid60RandomBits), float64(shared))
+		}
+	}
+	return p / (uid60Starts * uid60Starts)
+}
+
+// The odds that the documentation of UID60Generator gives, by the formula and
+// by trying.
+func TestUID60Odds(t *testing.T) {
+	for n, want := range map[int]float64{1: 1.0 / 131072, 10: 1.0 / 1335, 100: 0.0622, 256: 0.279} {
+		if got := collisionOdds(n); math.Abs(got/want-1) > 0.01 {
+			t.Errorf("%d IDs each: 1 in %.0f, or %.4f; want %.4f", n, 1/got, got, want)
+		}
+	}
+	if full := 1 - math.Pow(511.0/512, 512); math.Abs(full-0.63) > 0.005 {
+		t.Errorf("at the full rate: %.4f", full)
+	}
+
+	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	a := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	b := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	const trials = 8000
+	for _, n := range []int{100, 256} {
+		collided := 0
+		as, bs := make([]UID60, n), make([]UID60, n)
+		for range trials {
+			c.step(2 * time.Millisecond)
+			must(a.Fill(t.Context(), as))
+			must(b.Fill(t.Context(), bs))
+			// Both are in order: one walk finds what they share.
+			for i, j := 0, 0; i < n && j < n; {
+				if as[i] == bs[j] {
+					collided++
+					break
+				}
+				if as[i] < bs[j] {
+					i++
+				} else {
+					j++
+				}
+			}
+		}
+		p := collisionOdds(n)
+		// Six standard deviations: once in 500 million runs by chance.
+		if spread := 6 * math.Sqrt(p*(1-p)/trials); math.Abs(float64(collided)/trials-p) > spread {
+			t.Errorf("%d IDs each: %d of %d trials collided, want about %.0f", n, collided, trials, p*trials)
+		}
+	}
+}
