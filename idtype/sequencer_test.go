@@ -108,7 +108,7 @@ func TestPassedUnitsAreUsed(t *testing.T) {
 // For a Fill only a clock that stands still counts as waiting in vain.
 func TestFillIsPatient(t *testing.T) {
 	for _, patient := range []bool{true, false} {
-		s, c := four(t, 10*time.Millisecond)
+		s, c := four(t, 250*time.Millisecond) // longer than a busy machine keeps a goroutine waiting
 		for range 4 {
 			if _, err := s.one(); err != nil {
 				t.Fatal(err)
@@ -125,11 +125,11 @@ func TestFillIsPatient(t *testing.T) {
 		}
 		// The queue takes longer than MaxWait, but others mint. A Next gives up
 		// meanwhile.
-		for i := 0; i < 10 || !patient && len(got) == 0; i++ {
+		for i := 0; i < 150 || !patient && len(got) == 0; i++ {
 			if i == 1000 {
 				t.Fatal("a Next waits on behind the queue")
 			}
-			time.Sleep(3 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond)
 			c.step(time.Millisecond)
 			if _, count, _, err := s.take(&call{begun: -1}, 4, true); err != nil || count != 4 {
 				t.Fatal(count, err)
