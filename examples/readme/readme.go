@@ -52,6 +52,9 @@ func OrdersSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) ([]id
 	if err != nil {
 		return nil, err
 	}
-	rows, _ := pool.Query(ctx, "SELECT id FROM orders WHERE id >= $1 AND id < $2 ORDER BY id", lo, hi)
+	rows, err := pool.Query(ctx, "SELECT id FROM orders WHERE id >= $1 AND id < $2 ORDER BY id", lo, hi)
+	if err != nil {
+		return nil, err
+	}
 	return pgx.CollectRows(rows, pgx.RowTo[idtype.Snowflake])
 }
