@@ -16,6 +16,17 @@ var (
 // noDigit is the value of a byte that isn't in the alphabet.
 const noDigit = 0xff
 
+// digitFlaw is the flaw of a text that has a byte outside an alphabet: the
+// first of them.
+func digitFlaw(values *[256]byte, s string) flaw {
+	for i := range len(s) {
+		if values[s[i]] == noDigit {
+			return badCharacter(i, s[i])
+		}
+	}
+	panic("idtype: no flaw in " + s)
+}
+
 func digitValues(alphabet string) (t [256]byte) {
 	for i := range t {
 		t[i] = noDigit

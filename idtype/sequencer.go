@@ -2,7 +2,6 @@ package idtype
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -74,14 +73,14 @@ func (s *sequencer) init(o Options) error {
 		s.clock = systemClock(now)
 	}
 	// The unit before the first, or that of the mark, counts as used up, and
-	// no toggle leads back behind it.
+	// no toggle leads back behind it. A mark before the epoch, as the zero Time
+	// is, is none.
 	s.unit = -1
-	if !o.NotBefore.IsZero() && unixMilli(o.NotBefore) >= s.line.epoch {
-		mark, err := s.line.unit(o.NotBefore)
-		if err != nil {
-			return fmt.Errorf("NotBefore: %w", err)
-		}
+	switch mark, outside := s.line.place(o.NotBefore); outside {
+	case nil:
 		s.unit = mark
+	case ErrTimeExhausted:
+		return fmt.Errorf("NotBefore: %w", s.line.outside(o.NotBefore, outside))
 	}
 	s.safe = s.unit
 	s.next = s.max + 1
@@ -252,11 +251,15 @@ func (s *sequencer) take(c *call, n int, first bool) (got slot, count int, b blo
 // now is the clock's unit. A clock that fell from the format's time to before
 // its epoch is one that went back.
 func (s *sequencer) now() (int64, error) {
-	now, err := s.line.unit(s.clock.now())
-	if s.unit >= 0 && errors.Is(err, ErrBeforeEpoch) {
+	t := s.clock.now()
+	now, outside := s.line.place(t)
+	switch {
+	case outside == nil:
+		return now, nil
+	case outside == ErrBeforeEpoch && s.unit >= 0:
 		return -1, nil
 	}
-	return now, err
+	return 0, s.line.outside(t, outside)
 }
 
 // behind is the block of a clock that has to get past a unit first.

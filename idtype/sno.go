@@ -177,7 +177,7 @@ func parseSno[S input](s S) (id Sno, err error) {
 	var t [snoDigits]byte
 	copy(t[:], s)
 	if !id.setDigits(&t) {
-		return Sno{}, snoFlaw(string(s))
+		return Sno{}, digitFlaw(&base32Value, string(s)).in(snoName, snoText, string(s))
 	}
 	return id, nil
 }
@@ -196,15 +196,6 @@ func (id *Sno) setDigits(t *[snoDigits]byte) bool {
 	return true
 }
 
-func snoFlaw(s string) error {
-	for i := range snoDigits {
-		if base32Value[s[i]] == noDigit {
-			return badCharacter(i, s[i]).in(snoName, snoText, s)
-		}
-	}
-	panic("idtype: no flaw in " + s)
-}
-
 // MustParseSno is [ParseSno] for constants: it panics on an error.
 func MustParseSno(s string) Sno { return must(ParseSno(s)) }
 
@@ -216,16 +207,11 @@ func (id Sno) UUID() (u uuid.UUID) {
 
 // SnoFromUUID reads the 16 bytes of a UUID as the text of a Sno. A UUID of
 // another origin is an [ErrNotSno].
-func SnoFromUUID(u uuid.UUID) (Sno, error) {
-	id, err := parseSno(u[:])
-	if err != nil {
-		return Sno{}, notSno(u)
+func SnoFromUUID(u uuid.UUID) (id Sno, err error) {
+	if !id.setDigits((*[snoDigits]byte)(&u)) {
+		return Sno{}, flaw{-1, "its bytes are not a Sno's digits; the column holds UUIDs of another origin", ErrNotSno}.in(snoName, snoUUID, u.String())
 	}
 	return id, nil
-}
-
-func notSno(u uuid.UUID) error {
-	return flaw{-1, "its bytes are not a Sno's digits; the column holds UUIDs of another origin", ErrNotSno}.in(snoName, snoUUID, u.String())
 }
 
 // IsZero reports whether id is the zero ID, which is never minted.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"math/bits"
-	"strconv"
 	"time"
 )
 
@@ -141,7 +140,7 @@ func parseSpread64[S input](s S) (Spread64, error) {
 	for i := range spread64Digits {
 		d := hexValue[s[i]]
 		if d == noDigit {
-			return 0, badCharacter(i, s[i]).in(spread64Kind.name, spread64Text, string(s))
+			return 0, digitFlaw(&hexValue, string(s)).in(spread64Kind.name, spread64Text, string(s))
 		}
 		v = v<<4 | uint64(d)
 	}
@@ -238,8 +237,3 @@ func (Spread64) GormDataType() string { return bigintType }
 
 // LogValue is the ID's text.
 func (id Spread64) LogValue() slog.Value { return slog.StringValue(id.String()) }
-
-// invalid is how String shows a number that isn't an ID and has no text.
-func invalid(typeName string, v int64) string {
-	return "invalid " + typeName + "(" + strconv.FormatInt(v, 10) + ")"
-}

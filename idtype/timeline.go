@@ -27,16 +27,26 @@ func unixMilli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// place is the unit in which t lies, or the nearest with the sentinel of the
+// side on which t lies outside.
+func (l timeline) place(t time.Time) (unit int64, outside error) {
+	ms := unixMilli(t) - l.epoch
+	switch {
+	case ms < 0:
+		return 0, ErrBeforeEpoch
+	case ms/l.step > l.last:
+		return l.last, ErrTimeExhausted
+	}
+	return ms / l.step, nil
+}
+
 // unit is the unit in which t lies.
 func (l timeline) unit(t time.Time) (int64, error) {
-	ms := unixMilli(t) - l.epoch
-	if ms < 0 {
-		return 0, l.outside(t, ErrBeforeEpoch)
+	u, outside := l.place(t)
+	if outside != nil {
+		return 0, l.outside(t, outside)
 	}
-	if u := ms / l.step; u <= l.last {
-		return u, nil
-	}
-	return 0, l.outside(t, ErrTimeExhausted)
+	return u, nil
 }
 
 // time is the instant at which a unit begins.
@@ -65,14 +75,11 @@ func timeRange[T any](l timeline, from, to time.Time, floor func(unit int64) T, 
 			stamp(from), stamp(to)), ErrRange}
 	}
 	bound := func(t time.Time) T {
-		ms := unixMilli(t) - l.epoch
-		switch {
-		case ms < 0:
-			return floor(0)
-		case ms/l.step > l.last:
+		unit, outside := l.place(t)
+		if outside == ErrTimeExhausted {
 			return largest
 		}
-		return floor(ms / l.step)
+		return floor(unit)
 	}
 	lo, hi = bound(from), largest
 	if !to.IsZero() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"log/slog"
+	"strconv"
 	"time"
 )
 
@@ -131,7 +132,7 @@ func parseUID60[S input](s S) (UID60, error) {
 		}
 		d := base64Value[s[pos]]
 		if d == noDigit {
-			return 0, uid60Flaw(string(s))
+			return 0, digitFlaw(&base64Value, string(s)).in(uid60Kind.name, uid60Text, string(s))
 		}
 		v = v<<6 | UID60(d)
 	}
@@ -139,15 +140,6 @@ func parseUID60[S input](s S) (UID60, error) {
 		return 0, flaw{2, "leading A, which only the form of 10 digits has", ErrSyntax}.in(uid60Kind.name, uid60Text, string(s))
 	}
 	return v, nil
-}
-
-func uid60Flaw(s string) error {
-	for i := range len(s) {
-		if base64Value[s[i]] == noDigit {
-			return badCharacter(i, s[i]).in(uid60Kind.name, uid60Text, s)
-		}
-	}
-	panic("idtype: no flaw in " + s)
 }
 
 // uid60Digits is how many digits the text of id has.
@@ -190,7 +182,7 @@ func (id UID60) String() string {
 	var buf [uid60MaxDigits]byte
 	b, err := id.AppendText(buf[:0])
 	if err != nil {
-		return invalid(uid60Kind.name, int64(id))
+		return "invalid UID60(" + strconv.FormatInt(int64(id), 10) + ")"
 	}
 	return string(b)
 }

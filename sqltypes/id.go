@@ -33,11 +33,7 @@ func unmarshalText[T ID](dst *T, b []byte) error {
 		return lacks[T]("UnmarshalText")
 	}
 	old := *dst
-	err := u.UnmarshalText(b)
-	if err != nil {
-		*dst = old
-	}
-	return err
+	return restore(dst, old, u.UnmarshalText(b))
 }
 
 func unmarshalJSON[T ID](dst *T, b []byte) error {
@@ -46,11 +42,7 @@ func unmarshalJSON[T ID](dst *T, b []byte) error {
 		return lacks[T]("UnmarshalJSON")
 	}
 	old := *dst
-	err := u.UnmarshalJSON(b)
-	if err != nil {
-		*dst = old
-	}
-	return err
+	return restore(dst, old, u.UnmarshalJSON(b))
 }
 
 func scan[T ID](dst *T, src any) error {
@@ -59,7 +51,11 @@ func scan[T ID](dst *T, src any) error {
 		return lacks[T]("Scan")
 	}
 	old := *dst
-	err := s.Scan(src)
+	return restore(dst, old, s.Scan(src))
+}
+
+// restore sets *dst to what it was if there is an error.
+func restore[T ID](dst *T, old T, err error) error {
 	if err != nil {
 		*dst = old
 	}
