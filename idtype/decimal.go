@@ -2,12 +2,9 @@ package idtype
 
 import "strconv"
 
-// input is what parsers read: they take either without copying it.
-type input interface{ ~string | ~[]byte }
-
 // parseDecimal reads a decimal integer from lo to hi: digits alone, without a
 // leading zero; a minus sign before them only if lo is negative.
-func parseDecimal[S input](s S, lo, hi int64) (v int64, ok bool) {
+func parseDecimal(s []byte, lo, hi int64) (v int64, ok bool) {
 	negative := lo < 0 && len(s) > 0 && s[0] == '-'
 	if negative {
 		s = s[1:]
@@ -31,9 +28,9 @@ func parseDecimal[S input](s S, lo, hi int64) (v int64, ok bool) {
 }
 
 // decimalFlaw says why parseDecimal refused s.
-func decimalFlaw(s string, lo, hi int64) flaw {
+func decimalFlaw(s []byte, lo, hi int64) flaw {
 	first := 0
-	if lo < 0 && s != "" && s[0] == '-' {
+	if lo < 0 && len(s) > 0 && s[0] == '-' {
 		first = 1
 	}
 	if len(s) == first {

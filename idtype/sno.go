@@ -33,8 +33,7 @@ const (
 	snoBytes = "10 bytes"
 	snoScan  = "a uuid whose 16 bytes are the digits [2-9a-x] of its text, that text, or 10 raw bytes"
 
-	snoDigits    = 16
-	uuidTextSize = 36
+	snoDigits = 16
 )
 
 // snoLine counts from 2010-01-01T00:00:00Z.
@@ -168,32 +167,9 @@ func SnoMetaFromText(s string) (byte, error) {
 
 // ParseSno reads 16 digits [2-9a-x], lower case alone. The error is a
 // [*ParseError].
-func ParseSno(s string) (Sno, error) { return parseSno(s) }
-
-func parseSno[S input](s S) (id Sno, err error) {
-	if len(s) != snoDigits {
-		return Sno{}, badLength(len(s)).in(snoName, snoText, string(s))
-	}
-	var t [snoDigits]byte
-	copy(t[:], s)
-	if !id.setDigits(&t) {
-		return Sno{}, digitFlaw(&base32Value, string(s)).in(snoName, snoText, string(s))
-	}
-	return id, nil
-}
-
-// setDigits reads 16 digits, and says no if one of them is none; then *id is
-// as it was.
-func (id *Sno) setDigits(t *[snoDigits]byte) bool {
-	// Eight digits are five bytes.
-	hi, bad1 := octet(binary.BigEndian.Uint64(t[:8]))
-	lo, bad2 := octet(binary.BigEndian.Uint64(t[8:]))
-	if (bad1|bad2)&octetHighs != 0 {
-		return false
-	}
-	binary.BigEndian.PutUint64(id[:8], hi<<24|lo>>16)
-	binary.BigEndian.PutUint16(id[8:], uint16(lo))
-	return true
+func ParseSno(s string) (id Sno, err error) {
+	err = id.UnmarshalText([]byte(s))
+	return id, err
 }
 
 // MustParseSno is [ParseSno] for constants: it panics on an error.
@@ -201,17 +177,36 @@ func MustParseSno(s string) Sno { return must(ParseSno(s)) }
 
 // UUID is the ID as its column holds it: the 16 bytes of its text.
 func (id Sno) UUID() (u uuid.UUID) {
-	id.putDigits((*[snoDigits]byte)(&u))
+	hi, lo := id.digits()
+	binary.BigEndian.PutUint64(u[:8], hi)
+	binary.BigEndian.PutUint64(u[8:], lo)
 	return u
 }
 
 // SnoFromUUID reads the 16 bytes of a UUID as the text of a Sno. A UUID of
 // another origin is an [ErrNotSno].
 func SnoFromUUID(u uuid.UUID) (id Sno, err error) {
-	if !id.setDigits((*[snoDigits]byte)(&u)) {
-		return Sno{}, flaw{-1, "its bytes are not a Sno's digits; the column holds UUIDs of another origin", ErrNotSno}.in(snoName, snoUUID, u.String())
+	hi, lo := octets(u[:])
+	if !id.setDigits(hi, lo) {
+		return Sno{}, notSno(hi, lo)
 	}
 	return id, nil
+}
+
+// setUUID sets *id from the two halves of a UUID.
+func (id *Sno) setUUID(hi, lo uint64) error {
+	if !id.setDigits(hi, lo) {
+		return notSno(hi, lo)
+	}
+	return nil
+}
+
+// notSno is the error of a UUID, given in halves, that holds no Sno.
+func notSno(hi, lo uint64) error {
+	var u uuid.UUID
+	binary.BigEndian.PutUint64(u[:8], hi)
+	binary.BigEndian.PutUint64(u[8:], lo)
+	return flaw{-1, "its bytes are not a Sno's digits; the column holds UUIDs of another origin", ErrNotSno}.in(snoName, snoUUID, u.String())
 }
 
 // IsZero reports whether id is the zero ID, which is never minted.
@@ -223,37 +218,29 @@ func (id Sno) Compare(other Sno) int { return bytes.Compare(id[:], other[:]) }
 
 // AppendText appends 16 digits. The error is always nil.
 func (id Sno) AppendText(b []byte) ([]byte, error) {
-	var t [snoDigits]byte
-	id.putDigits(&t)
-	return append(b, t[:]...), nil
-}
-
-func (id *Sno) putDigits(t *[snoDigits]byte) {
-	hi := binary.BigEndian.Uint64(id[:8])
-	lo := hi<<16 | uint64(binary.BigEndian.Uint16(id[8:]))
-	for i := range 8 {
-		t[i] = base32Digits[hi>>(59-5*i)&31]
-		t[8+i] = base32Digits[lo>>(35-5*i)&31]
-	}
+	hi, lo := id.digits()
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, hi), lo), nil
 }
 
 // String is 16 digits.
 func (id Sno) String() string {
-	var t [snoDigits]byte
-	id.putDigits(&t)
-	return string(t[:])
+	var buf [snoDigits]byte
+	b, _ := id.AppendText(buf[:0]) // never an error
+	return string(b)
 }
 
 // MarshalText is 16 digits. The error is always nil.
-func (id Sno) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+func (id Sno) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, snoDigits)) }
 
 // UnmarshalText reads what [ParseSno] does.
 func (id *Sno) UnmarshalText(b []byte) error {
-	if len(b) == snoDigits && id.setDigits((*[snoDigits]byte)(b)) {
-		return nil
+	if len(b) != snoDigits {
+		return badLength(len(b)).in(snoName, snoText, string(b))
 	}
-	v, err := parseSno(b)
-	return set(id, v, err)
+	if !id.setDigits(octets(b)) {
+		return digitFlaw(&base32Value, b).in(snoName, snoText, string(b))
+	}
+	return nil
 }
 
 // AppendBinary appends the 10 bytes. The error is always nil.
@@ -294,53 +281,48 @@ func (id *Sno) UnmarshalJSON(b []byte) error {
 
 // Value gives the 36 characters of [Sno.UUID]: a string, because drivers
 // store 16 raw bytes as whatever they like, and GORM expands them in an IN.
-func (id Sno) Value() (driver.Value, error) { return id.UUID().String(), nil }
+func (id Sno) Value() (driver.Value, error) { return uuidString(id.digits()), nil }
 
 // Scan takes what a uuid column gives, its 16 bytes or its 36 characters, and
 // from other columns the 16 digits or 10 raw bytes. A UUID of another origin is
 // an [ErrNotSno], and NULL an [ErrNull].
 func (id *Sno) Scan(src any) error {
-	var v Sno
-	var err error
 	switch src := src.(type) {
 	case string:
-		v, err = scanSno(src)
+		return id.scanText([]byte(src))
 	case []byte:
 		switch {
 		case src == nil:
-			err = nullError(snoName, snoScan)
-		case len(src) == len(v):
-			copy(v[:], src)
+			return nullError(snoName, snoScan)
+		case len(src) == len(id):
+			return id.UnmarshalBinary(src)
 		case len(src) == len(uuid.UUID{}):
-			v, err = SnoFromUUID(uuid.UUID(src))
-		default:
-			v, err = scanSno(src)
+			return id.setUUID(octets(src))
 		}
+		return id.scanText(src)
 	case [16]byte:
-		v, err = SnoFromUUID(src)
+		return id.setUUID(octets(src[:]))
 	case uuid.UUID:
-		v, err = SnoFromUUID(src)
+		return id.setUUID(octets(src[:]))
 	case nil:
-		err = nullError(snoName, snoScan)
-	default:
-		err = badType(snoName, snoScan, src)
+		return nullError(snoName, snoScan)
 	}
-	return set(id, v, err)
+	return badType(snoName, snoScan, src)
 }
 
-// scanSno reads a Sno's text, or the text of a UUID that holds it.
-func scanSno[S input](s S) (Sno, error) {
-	switch len(s) {
+// scanText reads a Sno's text, or the text of a UUID that holds it.
+func (id *Sno) scanText(b []byte) error {
+	switch len(b) {
 	case snoDigits:
-		return parseSno(s)
+		return id.UnmarshalText(b)
 	case uuidTextSize:
-		u, err := uuid.Parse(string(s))
-		if err != nil {
-			return Sno{}, flaw{-1, err.Error(), ErrSyntax}.in(snoName, snoScan, string(s))
+		hi, lo, ok := readUUID((*[uuidTextSize]byte)(b))
+		if !ok {
+			return flaw{-1, "invalid UUID format", ErrSyntax}.in(snoName, snoScan, string(b))
 		}
-		return SnoFromUUID(u)
+		return id.setUUID(hi, lo)
 	}
-	return Sno{}, badLength(len(s)).in(snoName, snoScan, string(s))
+	return badLength(len(b)).in(snoName, snoScan, string(b))
 }
 
 // GormDataType is the column's type for GORM: uuid.

@@ -188,7 +188,9 @@ func (l SnowflakeLayout) Range(from, to time.Time) (lo, hi Snowflake, err error)
 
 // ParseSnowflake reads a decimal number from 0 to 9223372036854775807, without
 // sign, space or leading zero. The error is a [*ParseError].
-func ParseSnowflake(s string) (Snowflake, error) { return parseInteger[Snowflake](&snowflakeKind, s) }
+func ParseSnowflake(s string) (Snowflake, error) {
+	return parseInteger[Snowflake](&snowflakeKind, []byte(s))
+}
 
 // MustParseSnowflake is [ParseSnowflake] for constants: it panics on an error.
 func MustParseSnowflake(s string) Snowflake { return must(ParseSnowflake(s)) }

@@ -152,7 +152,7 @@ func (l SnowflakeSILayout) Range(from, to time.Time) (lo, hi SnowflakeSI, err er
 // ParseSnowflakeSI reads a decimal number from 0 to 9007199254740991, without
 // sign, space or leading zero. The error is a [*ParseError].
 func ParseSnowflakeSI(s string) (SnowflakeSI, error) {
-	return parseInteger[SnowflakeSI](&snowflakeSIKind, s)
+	return parseInteger[SnowflakeSI](&snowflakeSIKind, []byte(s))
 }
 
 // MustParseSnowflakeSI is [ParseSnowflakeSI] for constants: it panics on an error.

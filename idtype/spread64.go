@@ -3,6 +3,7 @@ package idtype
 import (
 	"cmp"
 	"database/sql/driver"
+	"encoding/binary"
 	"log/slog"
 	"math"
 	"math/bits"
@@ -130,24 +131,9 @@ func (id Spread64) Time() time.Time {
 
 // ParseSpread64 reads 16 digits [0-9a-f] whose reserved bits are zero. The
 // error is a [*ParseError].
-func ParseSpread64(s string) (Spread64, error) { return parseSpread64(s) }
-
-func parseSpread64[S input](s S) (Spread64, error) {
-	if len(s) != spread64Digits {
-		return 0, badLength(len(s)).in(spread64Kind.name, spread64Text, string(s))
-	}
-	var v uint64
-	for i := range spread64Digits {
-		d := hexValue[s[i]]
-		if d == noDigit {
-			return 0, digitFlaw(&hexValue, string(s)).in(spread64Kind.name, spread64Text, string(s))
-		}
-		v = v<<4 | uint64(d)
-	}
-	if err := Spread64(v).check(); err != nil {
-		return 0, err
-	}
-	return Spread64(v), nil
+func ParseSpread64(s string) (id Spread64, err error) {
+	err = id.UnmarshalText([]byte(s))
+	return id, err
 }
 
 // MustParseSpread64 is [ParseSpread64] for constants: it panics on an error.
@@ -165,10 +151,8 @@ func (id Spread64) Compare(other Spread64) int { return cmp.Compare(id, other) }
 
 // AppendText appends 16 hex digits. The error is always nil.
 func (id Spread64) AppendText(b []byte) ([]byte, error) {
-	for shift := 60; shift >= 0; shift -= 4 {
-		b = append(b, hexDigits[uint64(id)>>shift&15])
-	}
-	return b, nil
+	hi, lo := writeHex(uint64(id))
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, hi), lo), nil
 }
 
 // String is 16 hex digits.
@@ -179,12 +163,20 @@ func (id Spread64) String() string {
 }
 
 // MarshalText is 16 hex digits. The error is always nil.
-func (id Spread64) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+func (id Spread64) MarshalText() ([]byte, error) {
+	return id.AppendText(make([]byte, 0, spread64Digits))
+}
 
 // UnmarshalText reads what [ParseSpread64] does.
 func (id *Spread64) UnmarshalText(b []byte) error {
-	v, err := parseSpread64(b)
-	return set(id, v, err)
+	if len(b) != spread64Digits {
+		return badLength(len(b)).in(spread64Kind.name, spread64Text, string(b))
+	}
+	v, ok := readHex(octets(b))
+	if !ok {
+		return digitFlaw(&hexValue, b).in(spread64Kind.name, spread64Text, string(b))
+	}
+	return set(id, Spread64(v), Spread64(v).check())
 }
 
 // AppendBinary appends the 8 bytes, big-endian. The error is always nil.

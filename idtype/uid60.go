@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"database/sql/driver"
 	"log/slog"
+	"math/bits"
 	"strconv"
 	"time"
 )
@@ -116,39 +117,14 @@ func (id UID60) Random() int { return int(id & (1<<uid60RandomBits - 1)) }
 
 // ParseUID60 reads the text form as [UID60.String] writes it, or padded with A
 // to 10 digits. The error is a [*ParseError].
-func ParseUID60(s string) (UID60, error) { return parseUID60(s) }
-
-func parseUID60[S input](s S) (UID60, error) {
-	n := len(s)
-	if n < uid60MinDigits || n > uid60MaxDigits {
-		return 0, badLength(n).in(uid60Kind.name, uid60Text, string(s))
-	}
-	// The text is the number's digits with the last two moved to the front.
-	var v UID60
-	for i := range n {
-		pos := i + 2
-		if pos >= n {
-			pos -= n
-		}
-		d := base64Value[s[pos]]
-		if d == noDigit {
-			return 0, digitFlaw(&base64Value, string(s)).in(uid60Kind.name, uid60Text, string(s))
-		}
-		v = v<<6 | UID60(d)
-	}
-	if n != uid60MaxDigits && n != uid60Digits(v) {
-		return 0, flaw{2, "leading A, which only the form of 10 digits has", ErrSyntax}.in(uid60Kind.name, uid60Text, string(s))
-	}
-	return v, nil
+func ParseUID60(s string) (id UID60, err error) {
+	err = id.UnmarshalText([]byte(s))
+	return id, err
 }
 
 // uid60Digits is how many digits the text of id has.
 func uid60Digits(id UID60) int {
-	n := uid60MinDigits
-	for n < uid60MaxDigits && id>>(6*n) != 0 {
-		n++
-	}
-	return n
+	return max(uid60MinDigits, (bits.Len64(uint64(id))+5)/6)
 }
 
 // MustParseUID60 is [ParseUID60] for constants: it panics on an error.
@@ -170,8 +146,8 @@ func (id UID60) AppendText(b []byte) ([]byte, error) {
 		return b, err
 	}
 	b = append(b, base64Digits[id>>6&63], base64Digits[id&63])
-	for i := uid60Digits(id) - 1; i >= 2; i-- {
-		b = append(b, base64Digits[id>>(6*i)&63])
+	for shift := 6 * (uid60Digits(id) - 1); shift >= 12; shift -= 6 {
+		b = append(b, base64Digits[id>>shift&63])
 	}
 	return b, nil
 }
@@ -193,8 +169,31 @@ func (id UID60) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText reads what [ParseUID60] does.
 func (id *UID60) UnmarshalText(b []byte) error {
-	v, err := parseUID60(b)
-	return set(id, v, err)
+	n := len(b)
+	if n < uid60MinDigits || n > uid60MaxDigits {
+		return badLength(n).in(uid60Kind.name, uid60Text, string(b))
+	}
+	// The text is the number's digits with the last two moved to the front.
+	var v UID60
+	var bad byte
+	read := func(c byte) {
+		d := base64Value[c]
+		v = v<<6 | UID60(d)
+		bad |= d // all ones from the first noDigit on
+	}
+	for _, c := range b[2:] {
+		read(c)
+	}
+	read(b[0])
+	read(b[1])
+	if bad == noDigit {
+		return digitFlaw(&base64Value, b).in(uid60Kind.name, uid60Text, string(b))
+	}
+	if n != uid60MaxDigits && n != uid60Digits(v) {
+		return flaw{2, "leading A, which only the form of 10 digits has", ErrSyntax}.in(uid60Kind.name, uid60Text, string(b))
+	}
+	*id = v
+	return nil
 }
 
 // AppendBinary appends the 8 bytes, big-endian. The error is always nil.

@@ -24,11 +24,13 @@ func (k *integerKind) check(v int64) error {
 	return outOfRange(v < k.lo, k.lo, k.hi).in(k.name, k.want, strconv.FormatInt(v, 10))
 }
 
-// parseInteger reads the decimal form.
-func parseInteger[T ~int64, S input](k *integerKind, s S) (T, error) {
-	v, ok := parseDecimal(s, k.lo, k.hi)
+// parseInteger reads the decimal form. It takes bytes, as all parsers here do;
+// who has a string converts it, which copies nothing, because the compiler sees
+// that they neither keep the bytes nor change them.
+func parseInteger[T ~int64](k *integerKind, b []byte) (T, error) {
+	v, ok := parseDecimal(b, k.lo, k.hi)
 	if !ok {
-		return 0, decimalFlaw(string(s), k.lo, k.hi).in(k.name, k.want, string(s))
+		return 0, decimalFlaw(b, k.lo, k.hi).in(k.name, k.want, string(b))
 	}
 	return T(v), nil
 }
@@ -41,7 +43,7 @@ func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 	case int64:
 		v, err = T(src), k.check(src)
 	case string:
-		v, err = parseInteger[T](k, src)
+		v, err = parseInteger[T](k, []byte(src))
 	case []byte:
 		if src == nil {
 			return nullError(k.name, k.want)
