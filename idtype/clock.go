@@ -2,38 +2,71 @@ package idtype
 
 import (
 	"context"
+	"runtime"
 	"time"
 )
 
 // A clock tells the time and lets time pass.
 type clock struct {
-	now   func() time.Time // the wall clock, which may be stepped
-	ticks func() time.Duration
-	sleep func(context.Context, time.Duration) error
+	start time.Time // from which ticks counts
+	// wall is the clock that may be stepped. Nil: the system's.
+	wall func() time.Time
+	// anchored: within a unit, ticks alone is read. Only a wall that runs
+	// at the pace of ticks can be trusted with that; a caller's can't.
+	anchored bool
+
+	// Tests set these, so that waits are scripted too.
+	monotonic func() time.Duration
+	sleep     func(ctx context.Context, d time.Duration, wake <-chan struct{})
 }
 
-// systemClock reads the wall from now, and waits by the system's monotonic
-// clock: even a wall that stands still can't make a bounded wait endless.
-func systemClock(now func() time.Time) *clock {
-	start := time.Now()
-	return &clock{
-		now:   now,
-		ticks: func() time.Duration { return time.Since(start) },
-		sleep: sleep,
-	}
+// systemClock reads the wall from now, or from the system if it is nil. Ticks
+// and waits go by the system's monotonic clock: even a wall that stands still
+// can't make a bounded wait endless.
+func systemClock(now func() time.Time) clock {
+	return clock{start: time.Now(), wall: now, anchored: now == nil}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	if ctx.Done() == nil {
-		time.Sleep(d)
-		return nil
+// ticks is the monotonic clock.
+func (c *clock) ticks() time.Duration {
+	if c.monotonic != nil {
+		return c.monotonic()
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
+	return time.Since(c.start)
+}
+
+// read reads both clocks.
+func (c *clock) read() (wall time.Time, ticks time.Duration) {
+	if c.wall == nil {
+		// One reading is of both.
+		wall = time.Now()
+		return wall, wall.Sub(c.start)
+	}
+	return c.wall(), c.ticks()
+}
+
+// spinBelow is the longest pause that isn't slept. Go's sleeps are a
+// millisecond coarse: to sleep for the last stretch of a millisecond would be
+// to oversleep the one after it, whose numbers would be lost.
+const spinBelow = 200 * time.Microsecond
+
+// pause lets d pass; less if ctx ends or wake is signalled.
+func (c *clock) pause(ctx context.Context, d time.Duration, timer *time.Timer, wake <-chan struct{}) {
+	if c.sleep != nil {
+		c.sleep(ctx, d, wake)
+		return
+	}
+	if d <= spinBelow {
+		for end := c.ticks() + d; c.ticks() < end; {
+			runtime.Gosched()
+		}
+		return
+	}
+	timer.Reset(d)
+	defer timer.Stop()
 	select {
+	case <-timer.C:
+	case <-wake:
 	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

@@ -52,12 +52,21 @@
 //
 // # Generators
 //
-// A generator may be shared by goroutines. It never repeats an ID, whatever the
-// clock does: if the clock steps back, or a unit of time has no numbers left,
-// it waits, for [Options.MaxWait] at the longest, and then fails with
-// [ErrClockBackwards] or [ErrSequenceExhausted]. (Fill takes as long as the
-// format's rate demands; there MaxWait is for a clock that stands still.) (A Sno generator goes on
-// without waiting at the first step back, in the other half of its IDs.) Two
-// generators with the same node number do repeat each other's IDs: node
-// numbers are the caller's to keep apart.
+// A generator may be shared by goroutines, and never repeats an ID, whatever
+// the clock does. If a unit of time has no numbers left, or the clock stepped
+// back, Next waits, for [Options.MaxWait] at the longest, and then fails with
+// [ErrSequenceExhausted] or [ErrClockBackwards]; Fill goes on for as long as the
+// format's rate demands, and fails so only if the clock stands still. Calls that
+// wait sleep, and are served in the order in which they came. A Sno generator
+// goes on without waiting at the first step back, in the other half of its IDs.
+//
+// Two generators with the same node number do repeat each other's IDs. Node
+// numbers are the caller's to keep apart: by configuration, or by a [Lease] that
+// is claimed from a store. After a restart, a clock that was set back could lead
+// to times that the same node has used: [Options.NotBefore], the Snapshot of a
+// [SnoGenerator], or a Lease keep it from those.
+//
+// Stats tells what a generator has done, and Remaining how long its format
+// lasts. Watch SequenceOverflows (the node is at its rate's limit) and
+// ClockRegressions (the machine's clock is being set back).
 package idtype

@@ -31,6 +31,9 @@ var (
 	// ErrNode: a node number (datacenter, worker, machine, generator, cluster)
 	// doesn't fit its field.
 	ErrNode = errors.New("node number out of range")
+	// ErrLeaseLost: the lease of a node number was lost, or wasn't renewed up to
+	// the time that the clock shows.
+	ErrLeaseLost = errors.New("lease lost")
 	// ErrPartitionsExhausted: the process has handed out all 65,536 automatic
 	// Sno partitions.
 	ErrPartitionsExhausted = errors.New("Sno partitions exhausted")

@@ -20,16 +20,49 @@ type Generator[T any] interface {
 // Options are what all generators can be told. The zero value is what most
 // programs want.
 type Options struct {
-	// Clock gives the time. Nil means [time.Now].
+	// Clock gives the time. Nil means the system's, of which a generator
+	// reads the wall once a unit, and for the rest the monotonic clock. A Clock
+	// of the caller's is read for each ID, by one goroutine at a time.
 	Clock func() time.Time
-	// MaxWait bounds how long a call waits while the sequence is full or the
-	// clock is behind the last ID; a Fill, how long it waits for any progress.
-	// 0 means one second; a negative value means not to wait but to fail at
-	// once.
+	// MaxWait bounds how long a call waits while the sequence is full, the
+	// clock is behind the last ID, or a lease isn't renewed; for a Fill, how long
+	// it waits while nobody gets anything. 0 means one second; a negative value
+	// means not to wait but to fail at once.
 	MaxWait time.Duration
 	// NotBefore is a time that may have been used already, by an earlier run
-	// of the program: only later ones are. Zero means that there is none.
+	// of the program: the generator mints in later units only. Zero means that
+	// there is none.
 	NotBefore time.Time
+	// Lease is a node number that was claimed for a time. Nil means that the
+	// configured number is this generator's for ever.
+	Lease Lease
 
 	clock *clock // set by tests, instead of Clock: waits are scripted too
+}
+
+// GeneratorStats count what a generator has done since it was made.
+type GeneratorStats struct {
+	Minted            uint64 // IDs
+	Waits             uint64 // times that a call had to wait, for whatever reason
+	SequenceOverflows uint64 // units of time whose sequence numbers didn't suffice
+	ClockRegressions  uint64 // times that the clock was seen to step back, by a unit or more
+	TickTocks         uint64 // times that a Sno generator went on in the other half of its IDs, instead of waiting
+}
+
+// report adds what was minted in the present unit to the stats.
+func (s *sequencer) report() GeneratorStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stats := s.stats
+	used := s.used(s.word.Load())
+	stats.Minted += uint64(used.end - used.begin)
+	return stats
+}
+
+// remaining is how long the format's time still lasts.
+func (s *sequencer) remaining() time.Duration {
+	s.mu.Lock()
+	wall, _ := s.clock.read()
+	s.mu.Unlock()
+	return max(s.line.end().Add(time.Millisecond).Sub(wall), 0)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -18,19 +19,22 @@ import (
 
 // A scripted clock moves only when a test or a wait moves it.
 type scripted struct {
-	mu     sync.Mutex
-	wall   time.Time
-	ticks  time.Duration // the monotonic clock
-	frozen bool          // waits don't move the wall
-	over   time.Duration // how much longer a wait takes than asked for
-	slept  int
+	mu       sync.Mutex
+	anchored bool
+	wall     time.Time
+	ticks    time.Duration // the monotonic clock
+	frozen   bool          // waits don't move the wall
+	over     time.Duration // how much longer a wait takes than asked for
+	slept    int           // waits
+	asleep   time.Duration // how long they took
 }
 
 func (c *scripted) clock() *clock {
 	return &clock{
-		now:   func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.wall },
-		ticks: func() time.Duration { c.mu.Lock(); defer c.mu.Unlock(); return c.ticks },
-		sleep: func(ctx context.Context, d time.Duration) error {
+		anchored:  c.anchored,
+		wall:      func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.wall },
+		monotonic: func() time.Duration { c.mu.Lock(); defer c.mu.Unlock(); return c.ticks },
+		sleep: func(_ context.Context, d time.Duration, _ <-chan struct{}) {
 			if d <= 0 {
 				panic(fmt.Sprint("slept for ", d))
 			}
@@ -38,19 +42,25 @@ func (c *scripted) clock() *clock {
 			defer c.mu.Unlock()
 			c.slept++
 			d += c.over
+			c.asleep += d
 			c.ticks += d
 			if !c.frozen {
 				c.wall = c.wall.Add(d)
 			}
-			return ctx.Err()
 		},
 	}
 }
 
+// step moves the wall. A step back takes some time, or a generator that looks
+// at the wall once a unit wouldn't see it.
 func (c *scripted) step(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wall = c.wall.Add(d)
+	if d < 0 {
+		d = 4 * time.Millisecond
+	}
+	c.ticks += d
 }
 
 // A minter is a format's generator as the suite below needs it.
@@ -66,6 +76,7 @@ type minter[T comparable] struct {
 	// from is the first instant of the format, end the last unit's.
 	from, end time.Time
 	freeStart bool // a unit may begin above 0
+	anchored  bool // on a clock of which the wall is read once a unit
 }
 
 var (
@@ -121,11 +132,19 @@ var (
 )
 
 func TestGenerators(t *testing.T) {
-	t.Run("Snowflake", snowflakeMinter.test)
-	t.Run("SnowflakeSI", siMinter.test)
-	t.Run("UID60", uid60Minter.test)
-	t.Run("Spread64", spreadMinter.test)
-	t.Run("Sno", snoMinter.test)
+	t.Run("Snowflake", snowflakeMinter.testClocks)
+	t.Run("SnowflakeSI", siMinter.testClocks)
+	t.Run("UID60", uid60Minter.testClocks)
+	t.Run("Spread64", spreadMinter.testClocks)
+	t.Run("Sno", snoMinter.testClocks)
+}
+
+// testClocks is the suite on a clock of the caller's, and on one like the
+// system's.
+func (m minter[T]) testClocks(t *testing.T) {
+	t.Run("own clock", m.test)
+	m.anchored = true
+	t.Run("anchored clock", m.test)
 }
 
 func (m minter[T]) test(t *testing.T) {
@@ -156,8 +175,20 @@ func (m minter[T]) new(t testing.TB, o Options) Generator[T] {
 
 // scripted makes a generator on a scripted clock.
 func (m minter[T]) scripted(t testing.TB, maxWait time.Duration) (Generator[T], *scripted) {
-	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	return m.new(t, Options{MaxWait: maxWait, clock: c.clock()}), c
+}
+
+func (m minter[T]) clockAt(wall time.Time) *scripted {
+	return &scripted{wall: wall, anchored: m.anchored}
+}
+
+// options are those of a generator on the real clock.
+func (m minter[T]) options() Options {
+	if m.anchored {
+		return Options{}
+	}
+	return Options{Clock: time.Now}
 }
 
 // increases reports whether b was minted after a, by its bits.
@@ -224,8 +255,8 @@ func (m minter[T]) testFrozen(t *testing.T) {
 	if !errors.Is(err, ErrSequenceExhausted) {
 		t.Errorf("on a frozen clock: %v", err)
 	}
-	if c.ticks != 50*time.Millisecond {
-		t.Errorf("waited %v, want 50 ms", c.ticks)
+	if c.asleep != 50*time.Millisecond {
+		t.Errorf("waited %v, want 50 ms", c.asleep)
 	}
 	n, err := g.Fill(t.Context(), make([]T, 3))
 	if n != 0 || !errors.Is(err, ErrSequenceExhausted) {
@@ -267,13 +298,13 @@ func (m minter[T]) testBack(t *testing.T) {
 	}
 
 	c.step(-time.Hour)
-	c.ticks = 0
+	c.asleep = 0
 	want := ErrClockBackwards
 	if _, err := g.Next(); !errors.Is(err, want) || !strings.Contains(err.Error(), "within 100ms") {
 		t.Errorf("an hour back: %v", err)
 	}
-	if c.ticks != 100*time.Millisecond {
-		t.Errorf("waited %v, want 100 ms", c.ticks)
+	if c.asleep != 100*time.Millisecond {
+		t.Errorf("waited %v, want 100 ms", c.asleep)
 	}
 
 	impatient, c := m.scripted(t, -1)
@@ -293,7 +324,7 @@ func (m minter[T]) testBack(t *testing.T) {
 }
 
 func (m minter[T]) testNotBefore(t *testing.T) {
-	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	mark := c.wall.Add(5 * m.unit).Add(m.unit - 1)
 	g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
 	at, _ := m.key(must(g.Next()))
@@ -303,14 +334,15 @@ func (m minter[T]) testNotBefore(t *testing.T) {
 	// Within the unit of the mark, and before it, nothing is minted: not even
 	// by a toggle.
 	for _, wall := range []time.Time{mark, mark.Add(1 - m.unit), mark.Add(-time.Hour)} {
-		c := &scripted{wall: wall, frozen: true}
+		c := m.clockAt(wall)
+		c.frozen = true
 		g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
 		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
 			t.Errorf("minted %v at %v, mark %v: %v", id, wall, mark, err)
 		}
 	}
 	// A mark before the epoch is none; one past the end leaves nothing.
-	g = m.new(t, Options{NotBefore: m.from.Add(-time.Hour), clock: (&scripted{wall: m.from.Add(time.Hour), frozen: true}).clock()})
+	g = m.new(t, Options{NotBefore: m.from.Add(-time.Hour), clock: m.clockAt(m.from.Add(time.Hour)).clock()})
 	if _, err := g.Next(); err != nil {
 		t.Errorf("with a mark before the epoch: %v", err)
 	}
@@ -324,7 +356,7 @@ func (m minter[T]) testNotBefore(t *testing.T) {
 }
 
 func (m minter[T]) testEnds(t *testing.T) {
-	c := &scripted{wall: m.from.Add(-1)}
+	c := m.clockAt(m.from.Add(-1))
 	g := m.new(t, Options{clock: c.clock()})
 	if _, err := g.Next(); !errors.Is(err, ErrBeforeEpoch) || c.slept != 0 {
 		t.Errorf("before the epoch: %v after %d waits", err, c.slept)
@@ -350,7 +382,7 @@ func (m minter[T]) testEnds(t *testing.T) {
 func (m minter[T]) testNeverZero(t *testing.T) {
 	var zero T
 	for range 20 { // UID60 begins at random
-		c := &scripted{wall: m.from}
+		c := m.clockAt(m.from)
 		g := m.new(t, Options{clock: c.clock()})
 		id := must(g.Next())
 		if at, seq := m.key(id); id == zero || !at.Equal(m.from) || seq == 0 {
@@ -443,13 +475,13 @@ func (m minter[T]) testScripts(t *testing.T) {
 			if r.IntN(20) == 0 {
 				dst = make([]T, m.cap+r.IntN(m.cap)) // more than a unit has
 			}
-			c.ticks = 0
+			c.asleep = 0
 			n, err := g.Fill(t.Context(), dst)
 			if err != nil && !errors.Is(err, ErrClockBackwards) && !errors.Is(err, ErrSequenceExhausted) {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
-			if limit := max(wait, 0); wait != 0 && n == 0 && c.ticks > limit {
-				t.Fatalf("seed %d, step %d: waited %v, at most %v allowed", seed, step, c.ticks, limit)
+			if limit := max(wait, 0); wait != 0 && n == 0 && c.asleep > limit {
+				t.Fatalf("seed %d, step %d: waited %v, at most %v allowed", seed, step, c.asleep, limit)
 			}
 			for _, id := range dst[:n] {
 				if seen[id] || started && !m.increases(last, id) {
@@ -466,7 +498,7 @@ func (m minter[T]) testScripts(t *testing.T) {
 
 func (m minter[T]) testConcurrent(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	g := m.new(t, Options{})
+	g := m.new(t, m.options())
 	const workers = 8
 	each := min(m.cap*30, 50_000)
 	minted := make([][]T, workers)
@@ -518,7 +550,9 @@ func (m minter[T]) testCrowd(t *testing.T) {
 	if m.small != nil {
 		m.make, m.cap = m.small, 100
 	}
-	g := m.new(t, Options{MaxWait: 5 * time.Second})
+	o := m.options()
+	o.MaxWait = 5 * time.Second
+	g := m.new(t, o)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[T]bool{}
@@ -567,15 +601,15 @@ func (m minter[T]) testWaits(t *testing.T) {
 	g, c := m.scripted(t, 50*time.Millisecond)
 	c.frozen, c.over = true, 20*time.Millisecond
 	m.fillUnit(t, g)
-	if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) || c.ticks > 80*time.Millisecond {
-		t.Errorf("sleeps that take longer: %v after %v", err, c.ticks)
+	if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) || c.asleep > 80*time.Millisecond {
+		t.Errorf("sleeps that take longer: %v after %v", err, c.asleep)
 	}
 
 	// A Fill may take longer than MaxWait, as long as the clock runs.
 	g, c = m.scripted(t, 5*time.Millisecond)
 	dst := make([]T, 10*m.cap)
-	if n, err := g.Fill(t.Context(), dst); n != len(dst) || err != nil || c.ticks < 10*time.Millisecond {
-		t.Errorf("Fill for %v: %d of %d, %v", c.ticks, n, len(dst), err)
+	if n, err := g.Fill(t.Context(), dst); n != len(dst) || err != nil || c.asleep < 9*time.Millisecond {
+		t.Errorf("Fill for %v: %d of %d, %v", c.asleep, n, len(dst), err)
 	}
 
 	// Units that passed before the call began stay unused.
@@ -680,20 +714,39 @@ func TestLocalSpread64(t *testing.T) {
 
 func TestUID60Random(t *testing.T) {
 	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
-	g, err := NewUID60Generator(UID60Config{Random: strings.NewReader(strings.Repeat("\x01\x02", 256)), Options: Options{clock: c.clock()}})
-	// The first two bytes are the start, the next two the random bits.
+	bits := "\x07" + strings.Repeat("\xff", 600)
+	g, err := NewUID60Generator(UID60Config{Random: strings.NewReader(bits), Options: Options{clock: c.clock()}})
+	// The first byte is the start.
 	p, _ := UID60Layout{}.Parts(must(must(g, err).Next()))
-	if p.Sequence != 0x02 || p.Random != 0x102 {
-		t.Errorf("%+v of the bytes 01 02", p)
+	if p.Sequence != 7 || p.Random != 511 {
+		t.Errorf("%+v of the bytes 07 ff ff", p)
 	}
-	starts := map[int]bool{}
+
+	// Milliseconds begin anywhere in 0 to 255, and each ID has random bits of
+	// its own: another than its neighbour's, and than those of the same
+	// number before.
+	starts, randoms, same := map[int]bool{}, map[int]bool{}, 0
+	before := make([]int, 512)
 	g = must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
-	for range 300 {
-		starts[must(g.Next()).Sequence()] = true
+	const rounds = 1000
+	for range rounds {
+		a, b := must(g.Next()), must(g.Next())
+		if a.Random() == b.Random() {
+			same++
+		}
+		if before[a.Sequence()] == a.Random()+1 {
+			same++
+		}
+		before[a.Sequence()] = a.Random() + 1
+		starts[a.Sequence()], randoms[a.Random()] = true, true
 		c.step(time.Millisecond)
 	}
-	if len(starts) < 100 || slices.Max(slices.Collect(mapKeys(starts))) > 255 {
-		t.Errorf("300 milliseconds began with %d numbers, the largest %d", len(starts), slices.Max(slices.Collect(mapKeys(starts))))
+	if most := slices.Max(slices.Collect(maps.Keys(starts))); len(starts) < 200 || most > 255 {
+		t.Errorf("%d milliseconds began with %d numbers, the largest %d", rounds, len(starts), most)
+	}
+	// Some 430 of 512 are expected, and 4 that are the same by chance.
+	if len(randoms) < 350 || same > 25 {
+		t.Errorf("%d IDs had %d random numbers, %d times the same as a neighbour", rounds, len(randoms), same)
 	}
 
 	broken := must(NewUID60Generator(UID60Config{Random: iotest.ErrReader(io.ErrClosedPipe)}))
@@ -704,15 +757,8 @@ func TestUID60Random(t *testing.T) {
 	if n, err := short.Fill(t.Context(), make([]UID60, 5)); !errors.Is(err, io.ErrUnexpectedEOF) || n != 0 {
 		t.Errorf("with too little randomness: %d, %v", n, err)
 	}
-}
-
-func mapKeys[K comparable, V any](m map[K]V) func(yield func(K) bool) {
-	return func(yield func(K) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
+	if _, err := NewUID60Generator(UID60Config{Options: Options{Lease: &fakeLease{}}}); !errors.Is(err, ErrNode) {
+		t.Errorf("with a lease: %v", err)
 	}
 }
 

@@ -3,89 +3,206 @@ package idtype
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-const (
-	// defaultMaxWait is Options.MaxWait's.
-	defaultMaxWait = time.Second
-	// fullPause is how long a call sleeps when a unit's numbers are used up.
-	// Sleeps are a millisecond coarse, so shorter ones wouldn't wake earlier;
-	// the units that pass meanwhile are used all the same.
-	fullPause = 2 * time.Millisecond
-	// behindPause is how long a call sleeps at the most before it looks again
-	// whether a clock that is behind was set right.
-	behindPause = 10 * time.Millisecond
-)
-
 // A sequencer hands out (unit, sequence) pairs, each once: it is what all
 // generators have in common.
+//
+// What is next is one word, since unit, tick-tock bit and number have to change
+// together, or they would repeat:
+//
+//	 63                                  shift                               0
+//	+------------------------------------+------------------------------------+
+//	| unit, then the tick-tock bit       | the number that is next            |
+//	| if the format has one              |                                    |
+//	+------------------------------------+------------------------------------+
+//
+// While a unit lasts, a call adds 1 to the word, and what was there before is
+// its own, if the number isn't past the last. All else is done under a lock: a
+// new unit, a clock that stepped back, calls that have to wait. The number has
+// more bits than it needs, so that calls which come too late, and are bound to
+// find their number past the last, don't count up the unit; whoever finds the
+// unit full closes the fast path.
+//
+// How long a unit lasts is told by the monotonic clock, which takes half the
+// time to read. It is anchored to the wall clock in each unit anew. That is
+// safe: no pair can repeat, whatever the clocks say, since the word only
+// changes to what was never there. A step of the wall shows at the next unit,
+// and until then IDs are off by less than a unit.
 type sequencer struct {
 	line     timeline
 	min, max uint32 // the sequence numbers of a unit
-	// first gives the sequence number with which a unit begins, min to max.
-	// Nil: min. It is told whether the unit before was used up.
-	first func(full bool) (uint32, error)
+	// first gives the number with which a unit begins, min to max, given the
+	// range of the numbers that the one before used. Nil: min.
+	first func(used numbers) (uint32, error)
 	// skipZero: the very first pair would make the zero ID, so that
 	// unit 0 begins at 1.
 	skipZero bool
 	// ticks: a step back toggles a bit instead of waiting.
 	ticks   bool
-	clock   *clock
+	shift   int
+	mask    uint64
 	maxWait time.Duration
+	lease   Lease // nil: none
+	clock   clock
 
-	// Calls that have to wait queue for the turn, and whoever has it waits for
-	// the clock. New calls queue too while there is a queue: else the patient
-	// would starve.
-	turn    chan struct{}
-	waiting atomic.Int32
+	// The fast path is open as long as the monotonic clock is below open: the
+	// word has the unit that it shows, the unit has numbers, and nobody waits.
+	// The unit's time, in Unix milliseconds, is for the lease.
+	open  atomic.Int64
+	milli atomic.Int64
+	_     cacheLine
+	word  atomic.Uint64
+	_     cacheLine
 
-	// Unit, number and toggle change together, or they would repeat.
 	mu      sync.Mutex
-	started bool   // something was minted
-	unit    int64  // the unit last minted in; before that, the start mark
-	next    uint32 // the number that is next there; max+1 when it is used up
-	tick    bool   // the tick-tock bit
-	safe    int64  // the last unit in which the other tick-tock bit was used
+	origin  int64         // the unit first minted in; -1: nothing was minted yet
+	unit    int64         // the unit last minted in; before that, the start mark
+	begin   uint32        // the number with which that unit began
+	tick    bool          // the tick-tock bit
+	drifts  uint32        // how often it changed
+	safe    int64         // the last unit in which the other tick-tock bit was used
+	seen    int64         // the unit that the clock showed when it was last read
+	wall    time.Time     // and both clocks at that
+	reading time.Duration // time
+	full    bool          // the unit was found to be full
+	queue   queue
+	stall   stall
+	stats   GeneratorStats // but for what was minted in the present unit
 }
 
-// A slot is a unit with a run of sequence numbers that begins at seq.
+// A cacheLine keeps what all calls write from what they only read. Some
+// processors fetch two lines at a time.
+type cacheLine [128]byte
+
+// closed is when the fast path closed: before all time.
+const closed = 0
+
+// minRoom is how many calls may come too late for a unit at the same instant
+// before they would count it up. So many goroutines can't be preempted between
+// two instructions; layouts that leave less room don't use the fast path.
+const minRoom = 1 << 16
+
+// A slot is a run of numbers in a unit, which begins at seq. The head is the
+// unit with, in a format that has one, the tick-tock bit below it.
 type slot struct {
-	unit int64
+	head uint64
 	seq  uint32
-	tick bool
 }
 
-// init takes the options and the start mark over.
+// numbers is a range of sequence numbers, without its end. Full: none is left
+// after them.
+type numbers struct {
+	begin, end uint32
+	full       bool
+}
+
+const (
+	// defaultMaxWait is Options.MaxWait's.
+	defaultMaxWait = time.Second
+	// longPause is how long a call sleeps at the most before it looks again
+	// whether a clock that is behind was set right, or a lease renewed.
+	longPause = 10 * time.Millisecond
+)
+
+// init takes the options over, and counts what came up to their start marks as
+// used.
 func (s *sequencer) init(o Options) error {
 	s.maxWait = o.MaxWait
 	if s.maxWait == 0 {
 		s.maxWait = defaultMaxWait
 	}
-	s.clock = o.clock
-	if s.clock == nil {
-		now := o.Clock
-		if now == nil {
-			now = time.Now
-		}
-		s.clock = systemClock(now)
+	s.clock = systemClock(o.Clock)
+	if o.clock != nil {
+		s.clock = *o.clock
 	}
-	// The unit before the first, or that of the mark, counts as used up, and
-	// no toggle leads back behind it. A mark before the epoch, as the zero Time
-	// is, is none.
-	s.unit = -1
-	switch mark, outside := s.line.place(o.NotBefore); outside {
-	case nil:
-		s.unit = mark
-	case ErrTimeExhausted:
-		return fmt.Errorf("NotBefore: %w", s.line.outside(o.NotBefore, outside))
+	s.shift = bits.LeadingZeros64(uint64(s.line.last))
+	if s.ticks {
+		s.shift--
 	}
-	s.safe = s.unit
-	s.next = s.max + 1
-	s.turn = make(chan struct{}, 1)
+	s.mask = 1<<s.shift - 1
+	if s.mask-uint64(s.max) < minRoom {
+		s.clock.anchored = false
+	}
+	s.origin, s.safe, s.seen = -1, -1, -1
+	s.resume(-1, s.max+1)
+	s.queue.init()
+	if err := s.notBefore(o.NotBefore, "NotBefore"); err != nil {
+		return err
+	}
+	if s.lease = o.Lease; s.lease != nil {
+		return s.notBefore(time.UnixMilli(s.lease.After()), "a lease that begins")
+	}
 	return nil
+}
+
+// notBefore leaves only what is later than a start mark. A mark before the epoch, as the zero Time is, is none.
+func (s *sequencer) notBefore(mark time.Time, what string) error {
+	unit, outside := s.line.place(mark)
+	switch {
+	case outside == ErrTimeExhausted:
+		return &limitError{fmt.Sprintf("idtype: expected %s before the end of %s, %s, got %s: no ID is left: %v",
+			what, s.line.format, stamp(s.line.end()), stamp(mark), outside), outside}
+	case outside == nil:
+		s.useUp(unit)
+	}
+	return nil
+}
+
+// useUp counts the units up to this one as used up, and lets no toggle lead
+// back behind it.
+func (s *sequencer) useUp(unit int64) {
+	s.safe = max(s.safe, unit)
+	if unit > s.unit {
+		s.resume(unit, s.max+1)
+	}
+}
+
+// resume goes on in a unit, with this number.
+func (s *sequencer) resume(unit int64, next uint32) {
+	s.unit, s.begin = unit, next
+	s.word.Store(s.head()<<s.shift | uint64(next))
+}
+
+// head is the upper part of the word.
+func (s *sequencer) head() uint64 {
+	h := uint64(s.unit)
+	if s.ticks {
+		h <<= 1
+		if s.tick {
+			h |= 1
+		}
+	}
+	return h
+}
+
+// split takes a word apart.
+func (s *sequencer) split(word uint64) slot { return slot{word >> s.shift, uint32(word & s.mask)} }
+
+// one gives a slot of a single number.
+func (s *sequencer) one() (slot, error) {
+	if got, ok := s.quick(); ok {
+		return got, nil
+	}
+	c := call{begun: -1}
+	got, _, err := s.reserve(context.Background(), &c, 1)
+	return got, err
+}
+
+// quick is one for as long as a unit lasts.
+func (s *sequencer) quick() (slot, bool) {
+	open := s.open.Load()
+	if open == closed || int64(s.clock.ticks()) >= open || s.lease != nil && s.lease.Until() < s.milli.Load() {
+		return slot{}, false
+	}
+	// By now the word may be of a later unit. Then a call that came after this
+	// one has found that the clock and the lease allow it.
+	got := s.split(s.word.Add(1) - 1)
+	return got, got.seq <= s.max
 }
 
 // A call is what has to be known of a Next or a Fill while it goes on.
@@ -102,214 +219,173 @@ func (s *sequencer) reserve(ctx context.Context, c *call, n int) (slot, int, err
 	if err := ctx.Err(); err != nil {
 		return slot{}, 0, err
 	}
-	got, count, b, err := s.take(c, n, false)
-	switch {
-	case count > 0 || err != nil:
-		return got, count, err
-	case s.maxWait < 0:
-		return slot{}, 0, b.err(s)
-	}
-	s.waiting.Add(1)
-	defer s.waiting.Add(-1)
-	return s.wait(ctx, c, n)
-}
-
-// wait is reserve for a call that has to wait.
-func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error) {
-	c.waited = true
-	began := s.clock.ticks()
-	if err := s.queue(ctx, c); err != nil {
-		return slot{}, 0, err
-	}
-	defer func() { <-s.turn }()
-	if c.patient {
-		began = s.clock.ticks()
-	}
-	for {
-		got, count, b, err := s.take(c, n, true)
-		if count > 0 || err != nil {
-			return got, count, err
-		}
-		left := s.maxWait - (s.clock.ticks() - began)
-		if left <= 0 {
-			return slot{}, 0, b.err(s)
-		}
-		if err := s.clock.sleep(ctx, min(b.pause, left)); err != nil {
-			return slot{}, 0, err
-		}
-	}
-}
-
-// queue waits for the turn.
-func (s *sequencer) queue(ctx context.Context, c *call) error {
-	select {
-	case s.turn <- struct{}{}:
-		return nil
-	default:
-	}
-	// The others in the queue wait by the system's clock, whatever Clock is.
-	timeout := time.NewTimer(s.maxWait)
-	defer timeout.Stop()
-	for at := s.at(); ; at = s.at() {
-		select {
-		case s.turn <- struct{}{}:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timeout.C:
-		}
-		if !c.patient || at == s.at() {
-			return fmt.Errorf("idtype: expected a sequence number of %s within %v, got none behind the %d other calls that wait: mint with fewer goroutines, with Fill, or with more generators: %w",
-				s.line.format, s.maxWait, s.waiting.Load()-1, ErrSequenceExhausted)
-		}
-		timeout.Reset(s.maxWait)
-	}
-}
-
-// at is the unit last minted in.
-func (s *sequencer) at() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.unit
-}
-
-// A block is why there was no slot.
-type block struct {
-	now, unit int64
-	full      bool // the clock is at the unit, whose numbers are used up
-	marked    bool // nothing was minted: the unit is that of the start mark
-	pause     time.Duration
-}
-
-func (b block) err(s *sequencer) error {
-	unit, now, within := stamp(s.line.time(b.unit)), stamp(s.line.time(b.now)), max(s.maxWait, 0)
-	switch {
-	case b.full:
-		return fmt.Errorf("idtype: expected the clock to pass %s within %v, whose %d sequence numbers of %s are used up, got %s: %w",
-			unit, within, s.max-s.min+1, s.line.format, now, ErrSequenceExhausted)
-	case b.marked:
-		return fmt.Errorf("idtype: expected the clock to pass %s, the NotBefore of %s, within %v, got %s: check the system's time: %w",
-			unit, s.line.format, within, now, ErrClockBackwards)
-	}
-	return fmt.Errorf("idtype: expected the clock to catch up with %s, up to which %s has minted, within %v, got %s: check the system's time: %w",
-		unit, s.line.format, within, now, ErrClockBackwards)
-}
-
-// take gives a slot if there is one now, and the call is the first in the queue
-// or there is none.
-func (s *sequencer) take(c *call, n int, first bool) (got slot, count int, b block, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Read under the lock: a reading that waited for it would look like a
 	// clock that went back.
 	now, err := s.now()
 	if err != nil {
-		return slot{}, 0, block{}, err
+		return slot{}, 0, err
 	}
+	defer s.settle()
 	if c.begun < 0 {
 		c.begun = now
 	}
-	if !first && s.maxWait >= 0 && s.waiting.Load() > 0 {
-		return slot{}, 0, block{}, nil
-	}
-	switch {
-	case now > s.unit:
-		// What passed during a call that waited may be used: it lies after the
-		// last ID and within the call.
-		switch passed := c.waited && s.unit >= c.begun; {
-		case passed && s.next <= s.max:
-		case passed:
-			err = s.open(s.unit + 1)
-		default:
-			err = s.open(now)
+	// Those that wait already come first, or the patient would starve.
+	if s.serve(now); s.queue.head == nil {
+		got, count, b, err := s.take(c, n, n, now)
+		switch {
+		case count > 0 || err != nil:
+			return got, count, err
+		case s.maxWait < 0:
+			return slot{}, 0, s.failure(b)
 		}
-	case now == s.unit:
-	case s.ticks && now > s.safe:
-		behind := s.unit
-		if err = s.open(now); err == nil {
-			s.safe, s.tick = behind, !s.tick
-		}
-	default:
-		return slot{}, 0, s.behind(now), nil
+		s.queue.blocked = b
 	}
-	if err != nil {
-		return slot{}, 0, block{}, err
-	}
-	if s.next > s.max {
-		if !s.started {
-			return slot{}, 0, s.behind(now), nil
-		}
-		return slot{}, 0, block{now: now, unit: s.unit, full: true, pause: fullPause}, nil
-	}
-	count = min(n, int(s.max-s.next)+1)
-	got = slot{s.unit, s.next, s.tick}
-	s.next += uint32(count)
-	s.started = true
-	return got, count, block{}, nil
+	return s.wait(ctx, c, n)
 }
 
 // now is the clock's unit. A clock that fell from the format's time to before
 // its epoch is one that went back.
 func (s *sequencer) now() (int64, error) {
-	t := s.clock.now()
-	now, outside := s.line.place(t)
+	s.wall, s.reading = s.clock.read()
+	now, outside := s.line.place(s.wall)
 	switch {
 	case outside == nil:
-		return now, nil
 	case outside == ErrBeforeEpoch && s.unit >= 0:
-		return -1, nil
+		now = -1
+	default:
+		return 0, s.line.outside(s.wall, outside)
 	}
-	return 0, s.line.outside(t, outside)
+	if now < s.seen {
+		s.stats.ClockRegressions++
+	}
+	s.seen = now
+	return now, nil
 }
 
-// behind is the block of a clock that has to get past a unit first.
-func (s *sequencer) behind(now int64) block {
-	until := s.unit
-	if s.ticks {
-		until = min(s.unit, s.safe+1)
+// take gives a slot, if there is one now, for a call that wants n numbers of
+// all that are wanted; count is 0 if there is none.
+func (s *sequencer) take(c *call, n, wanted int, now int64) (got slot, count int, b block, err error) {
+	if s.lease != nil {
+		b, covered, err := s.leased(now)
+		if !covered {
+			return slot{}, 0, b, err
+		}
 	}
-	gap := time.Duration(min(max(until-now, 1)*s.line.step, behindPause.Milliseconds())) * time.Millisecond
-	return block{now: now, unit: until, marked: !s.started, pause: gap}
+	if now < s.unit {
+		if !s.ticks || now <= s.safe {
+			return slot{}, 0, s.behind(now), nil
+		}
+		from := s.unit
+		if err := s.toUnit(now, !s.tick); err != nil {
+			return slot{}, 0, block{}, err
+		}
+		s.safe = from
+		s.drifts++
+		s.stats.TickTocks++
+	}
+	unit := now
+	if c.waited {
+		// What passed during a call that waited may be used: it lies after the
+		// last ID and within the call. No more of it than it takes.
+		passed := int64(wanted-1) / int64(s.max-s.min+1)
+		unit = min(max(now-passed, c.begun, s.unit), now)
+	}
+	for ; unit <= now; unit = s.unit + 1 {
+		if unit > s.unit {
+			if err := s.toUnit(unit, s.tick); err != nil {
+				return slot{}, 0, block{}, err
+			}
+		}
+		if got, count = s.grab(n); count > 0 {
+			if s.origin < 0 {
+				s.origin = unit
+			}
+			return got, count, block{}, nil
+		}
+	}
+	if s.origin < 0 {
+		return slot{}, 0, s.behind(now), nil
+	}
+	if !s.full {
+		s.full = true
+		s.stats.SequenceOverflows++
+	}
+	return slot{}, 0, block{reason: full, now: now, unit: s.unit, pause: s.left()}, nil
 }
 
-// open begins a unit.
-func (s *sequencer) open(unit int64) error {
-	next := s.min
+// grab takes up to n numbers of the unit.
+func (s *sequencer) grab(n int) (slot, int) {
+	next := s.word.Load() & s.mask
+	if next > uint64(s.max) {
+		return slot{}, 0
+	}
+	n = int(min(uint64(n), uint64(s.max)-next+1))
+	// The fast path may have taken some since.
+	got := s.split(s.word.Add(uint64(n)) - uint64(n))
+	if got.seq > s.max {
+		return slot{}, 0
+	}
+	return got, int(min(uint64(n), uint64(s.max-got.seq)+1))
+}
+
+// used gives the numbers of the unit that were given away.
+func (s *sequencer) used(word uint64) numbers {
+	next := min(word&s.mask, uint64(s.max)+1)
+	return numbers{s.begin, uint32(next), s.origin >= 0 && next > uint64(s.max)}
+}
+
+// toUnit begins a unit.
+func (s *sequencer) toUnit(unit int64, tick bool) error {
+	first := s.min
 	if s.first != nil {
 		var err error
-		if next, err = s.first(s.started && s.next > s.max); err != nil {
+		if first, err = s.first(s.used(s.word.Load())); err != nil {
 			return err
 		}
 	}
 	if unit == 0 && s.skipZero {
-		next = max(next, 1)
+		first = max(first, 1)
 	}
-	s.unit, s.next = unit, next
+	s.unit, s.tick = unit, tick
+	used := s.used(s.word.Swap(s.head()<<s.shift | uint64(first)))
+	s.stats.Minted += uint64(used.end - used.begin)
+	s.begin, s.full = first, false
 	return nil
 }
 
-// one gives a slot of a single number.
-func (s *sequencer) one() (slot, error) {
-	c := call{begun: -1}
-	got, _, err := s.reserve(context.Background(), &c, 1)
-	return got, err
+// left is how long the clock's unit still lasts.
+func (s *sequencer) left() time.Duration {
+	end := s.line.milli(s.seen + 1)
+	return time.Duration(end-unixMilli(s.wall))*time.Millisecond - time.Duration(s.wall.Nanosecond())%time.Millisecond
 }
 
-// fill gives dst the IDs that compose makes of consecutive slots.
-func fill[T any](ctx context.Context, s *sequencer, dst []T, compose func(slot) (T, error)) (n int, err error) {
+// settle opens or closes the fast path, as it is to be for what comes next.
+func (s *sequencer) settle() {
+	s.queue.appoint()
+	s.notify()
+	if !s.clock.anchored {
+		return
+	}
+	if s.queue.head != nil || s.unit != s.seen || s.origin < 0 || s.word.Load()&s.mask > uint64(s.max) {
+		s.open.Store(closed)
+		return
+	}
+	s.milli.Store(s.line.milli(s.unit))
+	s.open.Store(int64(s.reading + s.left()))
+}
+
+// fill gives dst the IDs that compose makes of runs of numbers.
+func fill[T any](ctx context.Context, s *sequencer, dst []T, compose func([]T, slot)) (n int, err error) {
 	c := call{begun: -1, patient: true}
 	for n < len(dst) {
 		got, count, err := s.reserve(ctx, &c, len(dst)-n)
 		if err != nil {
 			return n, err
 		}
-		for range count {
-			if dst[n], err = compose(got); err != nil {
-				return n, err
-			}
-			got.seq++
-			n++
-		}
+		compose(dst[n:n+count], got)
+		n += count
 	}
 	return n, nil
 }

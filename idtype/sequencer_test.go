@@ -3,144 +3,394 @@ package idtype
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
 // four is a sequencer with four numbers in a millisecond.
-func four(t *testing.T, maxWait time.Duration) (*sequencer, *scripted) {
+func four(t *testing.T, c *scripted, maxWait time.Duration) *sequencer {
 	t.Helper()
-	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	if c.wall.IsZero() {
+		c.wall = utc("2026-11-21T10:11:12.344Z")
+	}
 	s := &sequencer{line: uid60Line, max: 3}
 	if err := s.init(Options{MaxWait: maxWait, clock: c.clock()}); err != nil {
 		t.Fatal(err)
 	}
-	return s, c
+	return s
 }
 
-// A new call doesn't go before those that wait, even if there are numbers.
-func TestQueueIsKept(t *testing.T) {
-	s, _ := four(t, time.Minute)
-	s.turn <- struct{}{} // somebody waits for the clock
-	s.waiting.Add(1)
-	minted := make(chan error, 1)
+// A gate is a clock whose waits end when a test says so.
+type gate struct {
+	scripted
+	naps chan struct{} // one is received when a wait begins, and ends it
+}
+
+func (g *gate) sequencer(t *testing.T, maxWait time.Duration) *sequencer {
+	s := four(t, &g.scripted, maxWait)
+	g.naps = make(chan struct{})
+	s.clock.sleep = func(ctx context.Context, _ time.Duration, wake <-chan struct{}) {
+		select {
+		case <-g.naps:
+		case <-wake:
+		case <-ctx.Done():
+		}
+	}
+	return s
+}
+
+// until ends waits until a call has ended.
+func (g *gate) until(got chan minted) minted {
+	for {
+		select {
+		case g.naps <- struct{}{}:
+		case m := <-got:
+			return m
+		}
+	}
+}
+
+// queued waits until so many calls wait.
+func (s *sequencer) queued(t *testing.T, calls int) {
+	t.Helper()
+	for range 5000 {
+		s.mu.Lock()
+		n := s.queue.calls
+		s.mu.Unlock()
+		if n == calls {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("no %d calls wait", calls)
+}
+
+// minted is what a call gave.
+type minted struct {
+	slot  slot
+	count int
+	err   error
+}
+
+// goes makes a call in the background.
+func (s *sequencer) goes(ctx context.Context, n int, patient bool) chan minted {
+	got := make(chan minted, 1)
 	go func() {
-		_, err := s.one()
-		minted <- err
+		slot, count, err := s.reserve(ctx, &call{begun: -1, patient: patient}, n)
+		got <- minted{slot, count, err}
 	}()
-	select {
-	case err := <-minted:
-		t.Errorf("a new call went first: %v", err)
-	case <-time.After(50 * time.Millisecond):
+	return got
+}
+
+// Calls that wait are served in the order in which they came, before new ones,
+// and by whoever looks at the clock first.
+func TestQueue(t *testing.T) {
+	for _, anchored := range []bool{false, true} {
+		c := &gate{scripted: scripted{anchored: anchored}}
+		s := c.sequencer(t, time.Hour)
+		unit := uint64(must(s.line.unit(c.wall)))
+		for range 4 {
+			must(s.one())
+		}
+		var calls []chan minted
+		for i := range 6 {
+			calls = append(calls, s.goes(t.Context(), 1, false))
+			s.queued(t, i+1)
+		}
+		// Nobody gets anything while the unit lasts.
+		c.step(time.Millisecond / 2)
+		late := s.goes(t.Context(), 1, false)
+		s.queued(t, 7)
+		for i, got := range append(calls, late) {
+			if len(got) != 0 {
+				t.Fatalf("call %d got %+v", i, <-got)
+			}
+		}
+		// In the next unit a new call comes, sees to the others, and is last.
+		c.step(time.Millisecond / 2)
+		newest := s.goes(t.Context(), 1, false)
+		s.queued(t, 4)
+		for i, got := range calls[:4] {
+			if m := <-got; m.err != nil || m.slot != (slot{unit + 1, uint32(i)}) {
+				t.Errorf("call %d got %+v", i, m)
+			}
+		}
+		// In the one after it, it is who leads.
+		c.step(time.Millisecond)
+		for i, got := range []chan minted{calls[4], calls[5], late, newest} {
+			if m := c.until(got); m.err != nil || m.slot != (slot{unit + 2, uint32(i)}) {
+				t.Errorf("call %d got %+v", i+4, m)
+			}
+		}
+		s.queued(t, 0)
 	}
-	if n := s.waiting.Load(); n != 2 {
-		t.Errorf("%d calls wait, want 2", n)
+}
+
+// While somebody waits, the fast path is closed, even if there are numbers.
+func TestQueueClosesFastPath(t *testing.T) {
+	c := &gate{scripted: scripted{anchored: true}}
+	s := c.sequencer(t, time.Hour)
+	must(s.one())
+	if _, ok := s.quick(); !ok {
+		t.Fatal("the fast path isn't open")
 	}
-	s.waiting.Add(-1)
-	<-s.turn
-	if err := <-minted; err != nil {
+	must(s.one())
+	must(s.one())
+	if _, ok := s.quick(); ok {
+		t.Error("the fast path gives a fifth number of four")
+	}
+	waits := s.goes(t.Context(), 1, false)
+	s.queued(t, 1)
+	c.step(time.Millisecond)
+	if _, ok := s.quick(); ok {
+		t.Error("the fast path is open to those who don't wait")
+	}
+	must(s.one())
+	if m := <-waits; m.slot.seq != 0 || m.err != nil {
+		t.Errorf("who waited got %+v", m)
+	}
+	if got, ok := s.quick(); !ok || got.seq != 2 {
+		t.Errorf("the fast path then gives %+v, %v", got, ok)
+	}
+}
+
+// A call that ends with its context leaves the queue, and the lead to another.
+func TestQueueIsLeft(t *testing.T) {
+	c := &gate{}
+	s := c.sequencer(t, time.Hour)
+	for range 4 {
+		must(s.one())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first, second := s.goes(ctx, 1, false), s.goes(t.Context(), 1, false)
+	s.queued(t, 2)
+	third := s.goes(ctx, 3, true)
+	s.queued(t, 3)
+	cancel()
+	for _, got := range []chan minted{first, third} {
+		if m := <-got; !errors.Is(m.err, context.Canceled) || m.count != 0 {
+			t.Errorf("cancelled: %+v", m)
+		}
+	}
+	s.queued(t, 1)
+	c.step(time.Millisecond)
+	if m := c.until(second); m.err != nil || m.slot.seq != 0 {
+		t.Errorf("who stayed got %+v", m)
+	}
+	if s.queue.wanted != 0 || s.queue.head != nil || s.queue.tail != nil {
+		t.Errorf("the queue isn't empty: %+v", &s.queue)
+	}
+}
+
+// MaxWait is for each call from when it began to wait; for a Fill, from when
+// anybody last got something.
+func TestQueuePatience(t *testing.T) {
+	c := &gate{}
+	s := c.sequencer(t, 3*time.Millisecond)
+	for range 4 {
+		must(s.one())
+	}
+	// The first five want more than the next units have.
+	var fills []chan minted
+	for i := range 5 {
+		fills = append(fills, s.goes(t.Context(), 4, true))
+		s.queued(t, i+1)
+	}
+	next := s.goes(t.Context(), 1, false)
+	s.queued(t, 6)
+	for i := range fills {
+		c.step(time.Millisecond)
+		if m := c.until(fills[i]); m.err != nil || m.count != 4 {
+			t.Fatalf("Fill %d after %d ms: %+v", i, i+1, m)
+		}
+		if i < 2 && len(next) != 0 {
+			t.Fatalf("Next gave up after %d ms: %+v", i+1, <-next)
+		}
+	}
+	if m := c.until(next); !errors.Is(m.err, ErrSequenceExhausted) || !strings.Contains(m.err.Error(), "other calls") {
+		t.Errorf("Next behind the others: %+v", m)
+	}
+	// If nobody gets anything, a Fill gives up as well.
+	alone := s.goes(t.Context(), 4, true)
+	s.queued(t, 1)
+	c.mu.Lock()
+	c.ticks += 3 * time.Millisecond
+	c.mu.Unlock()
+	if m := c.until(alone); !errors.Is(m.err, ErrSequenceExhausted) || strings.Contains(m.err.Error(), "other calls") {
+		t.Errorf("Fill on a clock that stands: %+v", m)
+	}
+	// All are told if the clock leaves the format's time.
+	a, b := s.goes(t.Context(), 1, false), s.goes(t.Context(), 1, true)
+	s.queued(t, 2)
+	c.step(200 * 365 * 24 * time.Hour)
+	for _, got := range []chan minted{a, b} {
+		if m := c.until(got); !errors.Is(m.err, ErrTimeExhausted) {
+			t.Errorf("past the end: %+v", m)
+		}
+	}
+}
+
+// Calls that waited may use the units that passed meanwhile, as many as it
+// takes, those that didn't only what the clock shows.
+func TestPassedUnits(t *testing.T) {
+	for _, test := range []struct {
+		n      int
+		waited bool
+		want   []int64 // units after the full one; each is used up
+	}{
+		{1, true, []int64{5}}, {4, true, []int64{5}}, {5, true, []int64{4, 5}}, {9, true, []int64{3, 4, 5}},
+		{20, true, []int64{1, 2, 3, 4, 5}}, {1000, true, []int64{1, 2, 3, 4, 5}}, {1000, false, []int64{5}},
+	} {
+		c := &scripted{}
+		s := four(t, c, 0)
+		began := must(s.line.unit(c.wall))
+		for range 4 {
+			must(s.one())
+		}
+		c.step(5 * time.Millisecond)
+		now := must(s.now())
+		cl := &call{begun: began, waited: test.waited}
+		left := test.n
+		for i, unit := range test.want {
+			got, count, _, err := s.take(cl, left, left, now)
+			if err != nil || count != min(left, 4) || got != (slot{uint64(began + unit), 0}) {
+				t.Errorf("%d numbers, block %d: %d of %+v, %v; want unit %d", test.n, i, count, got, err, unit)
+			}
+			left -= count
+		}
+		if left > 0 {
+			if got, count, b, err := s.take(cl, left, left, now); err != nil || count != 0 || b.reason != full {
+				t.Errorf("%d numbers, past the clock: %d of %+v, %+v, %v", test.n, count, got, b, err)
+			}
+		}
+	}
+
+	// The rest of a unit that passed, but nothing from before the call.
+	c := &scripted{}
+	s := four(t, c, 0)
+	unit := must(s.line.unit(c.wall))
+	must(s.one())
+	c.step(5 * time.Millisecond)
+	now := must(s.now())
+	if got, count, _, err := s.take(&call{begun: unit, waited: true}, 100, 100, now); err != nil || count != 3 || got != (slot{uint64(unit), 1}) {
+		t.Errorf("the rest of the unit: %d of %+v, %v", count, got, err)
+	}
+	if got, count, _, err := s.take(&call{begun: unit + 3, waited: true}, 100, 100, now); err != nil || count != 4 || got != (slot{uint64(unit + 3), 0}) {
+		t.Errorf("a call that began later: %d of %+v, %v", count, got, err)
+	}
+}
+
+// Within a unit only the monotonic clock is read; the wall's steps show in the
+// next one.
+func TestAnchor(t *testing.T) {
+	c := &scripted{anchored: true}
+	s := four(t, c, -1)
+	read := 0
+	wall := s.clock.wall
+	s.clock.wall = func() time.Time { read++; return wall() }
+	unit := uint64(must(s.line.unit(c.wall)))
+	c.wall = c.wall.Add(300 * time.Microsecond)
+	must(s.one())
+	c.wall = c.wall.Add(time.Hour)
+	c.ticks = 700*time.Microsecond - 1
+	if got := must(s.one()); got != (slot{unit, 1}) || read != 1 {
+		t.Errorf("before the unit's end: %+v, wall read %d times", got, read)
+	}
+	c.ticks++
+	if got := must(s.one()); got != (slot{unit + 3600_000, 0}) || read != 2 {
+		t.Errorf("at the unit's end: %+v, wall read %d times", got, read)
+	}
+	c.wall = c.wall.Add(-time.Hour)
+	if got := must(s.one()); got != (slot{unit + 3600_000, 1}) || read != 2 {
+		t.Errorf("a step back, within the unit: %+v, wall read %d times", got, read)
+	}
+	c.ticks += time.Millisecond
+	if got, err := s.one(); !errors.Is(err, ErrClockBackwards) || read != 3 {
+		t.Errorf("a step back, after the unit: %+v, %v, wall read %d times", got, err, read)
+	}
+
+	// A clock of the caller's is read every time.
+	c = &scripted{}
+	s = four(t, c, -1)
+	must(s.one())
+	c.wall = c.wall.Add(time.Hour)
+	if got := must(s.one()); got.seq != 0 {
+		t.Errorf("after a step: %+v", got)
+	}
+}
+
+// Where the time leaves the number too little room to be counted past the last,
+// each call takes the lock.
+func TestWideTime(t *testing.T) {
+	for _, test := range []struct {
+		layout   SnowflakeLayout
+		anchored bool
+	}{
+		{SnowflakeLayout{}, true},
+		{SnowflakeLayout{Epoch: siLayout.BaseClock, DatacenterBits: 2, WorkerBits: 2, SequenceBits: 12}, true},
+		{SnowflakeLayout{Epoch: siLayout.BaseClock, DatacenterBits: 1, WorkerBits: 1, SequenceBits: 12}, false},
+		{SnowflakeLayout{Epoch: time.Now().Truncate(time.Hour), SequenceBits: 31}, true},
+		{SnowflakeLayout{Epoch: siLayout.BaseClock, SequenceBits: 1}, false},
+	} {
+		g := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: test.layout}))
+		if g.seq.clock.anchored != test.anchored {
+			t.Errorf("%+v: anchored %v, want %v", test.layout, !test.anchored, test.anchored)
+		}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		seen := map[Snowflake]bool{}
+		for range 4 {
+			wg.Go(func() {
+				for range 10 {
+					id := must(g.Next())
+					p, err := test.layout.Parts(id)
+					mu.Lock()
+					if err != nil || seen[id] || time.Since(p.Time).Abs() > time.Minute {
+						t.Errorf("%+v: %v is of %v, %v", test.layout, id, p, err)
+					}
+					seen[id] = true
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+func TestStats(t *testing.T) {
+	c := &scripted{wall: utc("2090-09-07T15:47:35.544Z")}
+	layout := SnowflakeLayout{Epoch: DefaultSnowflakeLayout().Epoch, DatacenterBits: 5, WorkerBits: 15, SequenceBits: 2}
+	g := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: layout, Options: Options{clock: c.clock(), MaxWait: 20 * time.Millisecond}}))
+	if got := g.Stats(); got != (GeneratorStats{}) {
+		t.Errorf("at first: %+v", got)
+	}
+	if got := g.Remaining(); got != 8*time.Millisecond {
+		t.Errorf("remaining: %v, want 8 ms", got)
+	}
+	for range 5 {
+		must(g.Next()) // the fifth waits
+	}
+	if n := must(g.Fill(t.Context(), make([]Snowflake, 8))); n != 8 { // so do the last five
+		t.Fatal(n)
+	}
+	c.step(-time.Millisecond)
+	must(g.Next()) // waits
+	c.step(-time.Hour)
+	if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
 		t.Error(err)
 	}
-	if n := s.waiting.Load(); n != 0 || len(s.turn) != 0 {
-		t.Errorf("%d calls wait when all is done, turn taken: %d", n, len(s.turn))
+	if got, want := g.Stats(), (GeneratorStats{Minted: 14, Waits: 5, SequenceOverflows: 3, ClockRegressions: 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
-
-	// It gives up in time, and by its context.
-	s, _ = four(t, 20*time.Millisecond)
-	s.turn <- struct{}{}
-	s.waiting.Add(1)
-	if _, err := s.one(); !errors.Is(err, ErrSequenceExhausted) {
-		t.Errorf("behind a queue that doesn't move: %v", err)
+	c.step(2 * time.Hour)
+	if got := g.Remaining(); got != 0 {
+		t.Errorf("remaining past the end: %v", got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if _, _, err := s.reserve(ctx, &call{begun: -1, patient: true}, 1); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("with a deadline: %v", err)
-	}
-	if n := s.waiting.Load(); n != 1 {
-		t.Errorf("%d calls wait, want 1", n)
-	}
-	// Who isn't to wait doesn't queue.
-	s, _ = four(t, -1)
-	s.turn <- struct{}{}
-	s.waiting.Add(1)
-	if _, err := s.one(); err != nil {
-		t.Errorf("without waiting: %v", err)
-	}
-}
-
-// Calls that waited use all numbers of the units that passed meanwhile, those
-// that did not only what the clock shows.
-func TestPassedUnitsAreUsed(t *testing.T) {
-	s, c := four(t, 0)
-	began, _ := s.now()
-	for range 4 {
-		if _, err := s.one(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.step(5 * time.Millisecond)
-	for i := range int64(5) {
-		got, count, _, err := s.take(&call{begun: began, waited: true}, 9, true)
-		if err != nil || count != 4 || got.unit != began+1+i || got.seq != 0 {
-			t.Errorf("unit %d after the full one: %+v of %d, %v", i+1, got, count, err)
-		}
-	}
-	if got, count, b, err := s.take(&call{begun: began, waited: true}, 9, true); count != 0 || !b.full || err != nil {
-		t.Errorf("past the clock: %+v of %d, %v", got, count, err)
-	}
-
-	s, c = four(t, 0)
-	if _, err := s.one(); err != nil {
-		t.Fatal(err)
-	}
-	c.step(5 * time.Millisecond)
-	got, count, _, err := s.take(&call{begun: began, waited: true}, 9, true)
-	if err != nil || count != 3 || got.unit != began || got.seq != 1 {
-		t.Errorf("the rest of a unit that passed: %+v of %d, %v", got, count, err)
-	}
-	got, _, _, err = s.take(&call{begun: -1}, 1, true)
-	if err != nil || got.unit != began+5 {
-		t.Errorf("a new call: %+v, %v; want unit %d", got, err, began+5)
-	}
-}
-
-// For a Fill only a clock that stands still counts as waiting in vain.
-func TestFillIsPatient(t *testing.T) {
-	for _, patient := range []bool{true, false} {
-		s, c := four(t, 250*time.Millisecond) // longer than a busy machine keeps a goroutine waiting
-		for range 4 {
-			if _, err := s.one(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s.turn <- struct{}{}
-		got := make(chan error, 1)
-		go func() {
-			_, _, err := s.reserve(t.Context(), &call{begun: -1, patient: patient}, 1)
-			got <- err
-		}()
-		for s.waiting.Load() == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		// The queue takes longer than MaxWait, but others mint. A Next gives up
-		// meanwhile.
-		for i := 0; i < 150 || !patient && len(got) == 0; i++ {
-			if i == 1000 {
-				t.Fatal("a Next waits on behind the queue")
-			}
-			time.Sleep(5 * time.Millisecond)
-			c.step(time.Millisecond)
-			if _, count, _, err := s.take(&call{begun: -1}, 4, true); err != nil || count != 4 {
-				t.Fatal(count, err)
-			}
-		}
-		c.mu.Lock()
-		c.ticks += time.Hour
-		c.mu.Unlock()
-		<-s.turn
-		if err := <-got; patient != (err == nil) || err != nil && !errors.Is(err, ErrSequenceExhausted) {
-			t.Errorf("patient %v: %v", patient, err)
-		}
+	c.wall = layout.Epoch
+	wide := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: SnowflakeLayout{Epoch: layout.Epoch, SequenceBits: 1}}))
+	if got := wide.Remaining(); got < 290*365*24*time.Hour {
+		t.Errorf("more than a Duration holds: %v", got)
 	}
 }

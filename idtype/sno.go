@@ -77,13 +77,19 @@ func (SnoLayout) Compose(p SnoParts) (Sno, error) {
 	return sno(unit, p.TickTock, p.Meta, p.Partition.Uint16(), p.Sequence), nil
 }
 
-func sno(unit int64, tick bool, meta byte, partition, sequence uint16) (id Sno) {
-	u := uint64(unit) << 1
+func sno(unit int64, tick bool, meta byte, partition, sequence uint16) Sno {
+	head := uint64(unit) << 1
 	if tick {
-		u |= 1
+		head |= 1
 	}
+	return snoOf(head, meta, partition, sequence)
+}
+
+// snoOf is the ID with these upper 40 bits, which are the unit and the
+// tick-tock bit.
+func snoOf(head uint64, meta byte, partition, sequence uint16) (id Sno) {
 	// Ten bytes are eight and the last two.
-	binary.BigEndian.PutUint64(id[:8], u<<24|uint64(meta)<<16|uint64(partition))
+	binary.BigEndian.PutUint64(id[:8], head<<24|uint64(meta)<<16|uint64(partition))
 	binary.BigEndian.PutUint16(id[8:], sequence)
 	return id
 }

@@ -21,7 +21,27 @@ type SnoConfig struct {
 	// in either order. A SequenceMax of 0 means 65535, unless SequenceMin is
 	// 65535.
 	SequenceMin, SequenceMax uint16
+	// Snapshot is what another generator left behind: this one takes over its
+	// partition and bounds, which are left zero here, and goes on exactly where
+	// it stopped.
+	Snapshot *SnoSnapshot
+	// Overflow gets a message about every 4 ms while calls wait because the
+	// sequence numbers of a unit are used up, and one when none waits any more.
+	// A message that the channel has no room for is dropped: give it some.
+	Overflow chan<- SnoOverflow
+	// Ranges has generators share one partition by a Lease: the sequence
+	// numbers of Partition are divided into so many ranges, 1 to 16384, and the
+	// lease's number says which is this generator's. 0: the lease's number is
+	// the partition, which is left nil here.
+	Ranges int
 	Options
+}
+
+// A SnoOverflow tells that calls wait for sequence numbers.
+type SnoOverflow struct {
+	Now   time.Time // by the generator's clock
+	Count int       // calls that wait now; 0 in the last message of a stall
+	Ticks int       // milliseconds since the stall began
 }
 
 // A SnoGenerator mints [Sno]s, 65,536 in 4 ms with a partition of its own. They
@@ -32,6 +52,7 @@ type SnoGenerator struct {
 	seq       sequencer
 	partition uint16
 	meta      byte
+	at        backfill // under the sequencer's lock
 }
 
 var _ Generator[Sno] = (*SnoGenerator)(nil)
@@ -40,34 +61,91 @@ var _ Generator[Sno] = (*SnoGenerator)(nil)
 const snoMinSequences = 4
 
 // NewSnoGenerator makes a generator. It refuses sequence ranges shorter than 4
-// ([ErrRange]), and a process's 65,537th automatic partition
-// ([ErrPartitionsExhausted]).
+// ([ErrRange]), a process's 65,537th automatic partition
+// ([ErrPartitionsExhausted]), a Snapshot that no generator can have made
+// ([ErrRange]), and numbers from two sources, such as a Partition and a Lease
+// ([ErrNode]).
 func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
-	lo, hi := c.SequenceMin, c.SequenceMax
+	c, err := c.resolved()
+	if err != nil {
+		return nil, err
+	}
+	g := &SnoGenerator{meta: c.Meta}
+	g.seq.line, g.seq.min, g.seq.max, g.seq.ticks = snoLine, uint32(c.SequenceMin), uint32(c.SequenceMax), true
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	g.at = backfill{g.seq.unit + 1, g.seq.min}
+	if c.Snapshot != nil {
+		g.restore(c.Snapshot)
+	}
+	if c.Overflow != nil {
+		g.seq.stall.tell = func(now time.Time, calls int, since time.Duration) {
+			select {
+			case c.Overflow <- SnoOverflow{now, calls, int(since.Milliseconds())}:
+			default:
+			}
+		}
+	}
+	// Last, so that no failure spends one.
+	if c.Partition != nil {
+		g.partition = c.Partition.Uint16()
+	} else if g.partition, err = nextPartition(); err != nil {
+		return nil, err
+	}
+	g.seq.skipZero = g.partition == 0
+	return g, nil
+}
+
+// resolved puts what a lease or a snapshot has into the config, and the bounds
+// in order.
+func (c SnoConfig) resolved() (SnoConfig, error) {
+	bounds := c.SequenceMin != 0 || c.SequenceMax != 0
+	switch {
+	case c.Ranges < 0 || c.Ranges > 1<<16/snoMinSequences:
+		return c, &limitError{fmt.Sprintf("idtype: expected a Sno config with at most %d Ranges, got %d: each has at least %d sequence numbers", 1<<16/snoMinSequences, c.Ranges, snoMinSequences), ErrRange}
+	case c.Ranges > 0:
+		if c.Lease == nil || c.Partition == nil {
+			return c, &limitError{"idtype: expected a Sno config that has Ranges to have a Lease and a Partition: the lease's number says which of the partition's ranges it is", ErrNode}
+		}
+		n, err := leaseNumber(c.Lease, snoName, "SequenceMin and SequenceMax", bounds, c.Ranges)
+		if err != nil {
+			return c, err
+		}
+		width := 1 << 16 / c.Ranges
+		c.SequenceMin, c.SequenceMax = uint16(n*width), uint16((n+1)*width-1)
+	case c.Lease != nil:
+		n, err := leaseNumber(c.Lease, snoName, "Partition", c.Partition != nil, 1<<16)
+		if err != nil {
+			return c, err
+		}
+		p := SnoPartitionFrom(uint16(n))
+		c.Partition = &p
+	}
+	if s := c.Snapshot; s != nil {
+		if c.Partition != nil || bounds {
+			return c, &limitError{"idtype: expected a Sno config with a Snapshot or else with a Partition, bounds or a Lease, got both: leave those zero, the snapshot has them", ErrNode}
+		}
+		if err := s.check(); err != nil {
+			return c, err
+		}
+		c.Partition, c.SequenceMin, c.SequenceMax = &s.Partition, s.SequenceMin, s.SequenceMax
+	}
+	var err error
+	c.SequenceMin, c.SequenceMax, err = snoBounds(c.SequenceMin, c.SequenceMax)
+	return c, err
+}
+
+// snoBounds gives a range of sequence numbers in order.
+func snoBounds(lo, hi uint16) (uint16, uint16, error) {
 	if hi == 0 && lo != 65535 {
 		hi = 65535
 	}
 	lo, hi = min(lo, hi), max(lo, hi)
 	if hi-lo < snoMinSequences-1 {
-		return nil, &limitError{fmt.Sprintf("idtype: expected a Sno sequence range of at least %d numbers, got %d to %d: widen SequenceMin and SequenceMax", snoMinSequences, lo, hi), ErrRange}
+		return 0, 0, &limitError{fmt.Sprintf("idtype: expected a Sno sequence range of at least %d numbers, got %d to %d: widen SequenceMin and SequenceMax", snoMinSequences, lo, hi), ErrRange}
 	}
-	g := &SnoGenerator{meta: c.Meta}
-	g.seq.line, g.seq.min, g.seq.max, g.seq.ticks = snoLine, uint32(lo), uint32(hi), true
-	if err := g.seq.init(c.Options); err != nil {
-		return nil, err
-	}
-	// Last, so that no failure spends one.
-	if c.Partition != nil {
-		g.partition = c.Partition.Uint16()
-	} else {
-		p, err := nextPartition()
-		if err != nil {
-			return nil, err
-		}
-		g.partition = p
-	}
-	g.seq.skipZero = g.partition == 0
-	return g, nil
+	return lo, hi, nil
 }
 
 // Next mints one ID with the configured metabyte; see [Generator].
@@ -89,12 +167,23 @@ func (g *SnoGenerator) Fill(ctx context.Context, dst []Sno) (int, error) {
 }
 
 func (g *SnoGenerator) fillMeta(ctx context.Context, dst []Sno, meta byte) (int, error) {
-	return fill(ctx, &g.seq, dst, func(s slot) (Sno, error) { return g.compose(s, meta), nil })
+	return fill(ctx, &g.seq, dst, func(dst []Sno, s slot) {
+		for i := range dst {
+			dst[i] = g.compose(s, meta)
+			s.seq++
+		}
+	})
 }
 
 func (g *SnoGenerator) compose(s slot, meta byte) Sno {
-	return sno(s.unit, s.tick, meta, g.partition, uint16(s.seq))
+	return snoOf(s.head, meta, g.partition, uint16(s.seq))
 }
+
+// Stats tells what the generator has done so far; its views count as well.
+func (g *SnoGenerator) Stats() GeneratorStats { return g.seq.report() }
+
+// Remaining is how long the format's time still lasts.
+func (g *SnoGenerator) Remaining() time.Duration { return g.seq.remaining() }
 
 // WithMeta is a view of the generator that mints with another metabyte. All
 // views share the generator's sequence.

@@ -1,13 +1,16 @@
 package idtype
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A SnowflakeConfig says how a [SnowflakeGenerator] mints.
 type SnowflakeConfig struct {
 	Layout     SnowflakeLayout // zero: [DefaultSnowflakeLayout]
 	Datacenter int             // 0 to 31 in the default layout
 	Worker     int             // 0 to 31; no two generators may share both numbers
-	Options
+	Options                    // a Lease has the bits of both as one number, and leaves them zero here
 }
 
 // A SnowflakeGenerator mints strictly increasing [Snowflake]s: 4096 a
@@ -21,11 +24,19 @@ type SnowflakeGenerator struct {
 var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
 
 // NewSnowflakeGenerator makes a generator. It refuses an invalid layout and
-// node numbers that don't fit it ([ErrNode]).
+// node numbers that don't fit it ([ErrNode]). The number of a Lease is split
+// into datacenter, the upper bits, and worker.
 func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	l, err := c.Layout.checked()
 	if err != nil {
 		return nil, err
+	}
+	if c.Lease != nil {
+		n, err := leaseNumber(c.Lease, snowflakeKind.name, "Datacenter and Worker", c.Datacenter != 0 || c.Worker != 0, 1<<(l.DatacenterBits+l.WorkerBits))
+		if err != nil {
+			return nil, err
+		}
+		c.Datacenter, c.Worker = n>>l.WorkerBits, n&(1<<l.WorkerBits-1)
 	}
 	node, err := l.node(c.Datacenter, c.Worker)
 	if err != nil {
@@ -45,7 +56,7 @@ func (g *SnowflakeGenerator) Next() (Snowflake, error) {
 	if err != nil {
 		return 0, err
 	}
-	return g.compose(s)
+	return g.at(s), nil
 }
 
 // Fill mints len(dst) IDs in order; see [Generator].
@@ -53,6 +64,20 @@ func (g *SnowflakeGenerator) Fill(ctx context.Context, dst []Snowflake) (int, er
 	return fill(ctx, &g.seq, dst, g.compose)
 }
 
-func (g *SnowflakeGenerator) compose(s slot) (Snowflake, error) {
-	return Snowflake(s.unit<<g.shift) | g.node | Snowflake(s.seq), nil
+// at is the ID of a slot's first number.
+func (g *SnowflakeGenerator) at(s slot) Snowflake {
+	return Snowflake(s.head<<g.shift) | g.node | Snowflake(s.seq)
 }
+
+func (g *SnowflakeGenerator) compose(dst []Snowflake, s slot) {
+	id := g.at(s)
+	for i := range dst {
+		dst[i] = id + Snowflake(i)
+	}
+}
+
+// Stats tells what the generator has done so far.
+func (g *SnowflakeGenerator) Stats() GeneratorStats { return g.seq.report() }
+
+// Remaining is how long the layout's time still lasts.
+func (g *SnowflakeGenerator) Remaining() time.Duration { return g.seq.remaining() }

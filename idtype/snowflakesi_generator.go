@@ -1,12 +1,15 @@
 package idtype
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A SnowflakeSIConfig says how a [SnowflakeSIGenerator] mints.
 type SnowflakeSIConfig struct {
 	Layout  SnowflakeSILayout // its BaseClock is required
 	Machine int               // 0 to 31 in the default split; no two generators may share it
-	Options
+	Options                   // the number of a Lease is the machine's, which is left zero here
 }
 
 // A SnowflakeSIGenerator mints strictly increasing [SnowflakeSI]s: 256 a
@@ -24,6 +27,11 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	l, err := c.Layout.checked()
 	if err != nil {
 		return nil, err
+	}
+	if c.Lease != nil {
+		if c.Machine, err = leaseNumber(c.Lease, snowflakeSIKind.name, "Machine", c.Machine != 0, 1<<l.MachineBits); err != nil {
+			return nil, err
+		}
 	}
 	node, err := l.node(c.Machine)
 	if err != nil {
@@ -43,7 +51,7 @@ func (g *SnowflakeSIGenerator) Next() (SnowflakeSI, error) {
 	if err != nil {
 		return 0, err
 	}
-	return g.compose(s)
+	return g.at(s), nil
 }
 
 // Fill mints len(dst) IDs in order; see [Generator].
@@ -51,6 +59,20 @@ func (g *SnowflakeSIGenerator) Fill(ctx context.Context, dst []SnowflakeSI) (int
 	return fill(ctx, &g.seq, dst, g.compose)
 }
 
-func (g *SnowflakeSIGenerator) compose(s slot) (SnowflakeSI, error) {
-	return SnowflakeSI(s.unit<<snowflakeSILowBits) | g.node | SnowflakeSI(s.seq), nil
+// at is the ID of a slot's first number.
+func (g *SnowflakeSIGenerator) at(s slot) SnowflakeSI {
+	return SnowflakeSI(s.head<<snowflakeSILowBits) | g.node | SnowflakeSI(s.seq)
 }
+
+func (g *SnowflakeSIGenerator) compose(dst []SnowflakeSI, s slot) {
+	id := g.at(s)
+	for i := range dst {
+		dst[i] = id + SnowflakeSI(i)
+	}
+}
+
+// Stats tells what the generator has done so far.
+func (g *SnowflakeSIGenerator) Stats() GeneratorStats { return g.seq.report() }
+
+// Remaining is how long the layout's time still lasts.
+func (g *SnowflakeSIGenerator) Remaining() time.Duration { return g.seq.remaining() }

@@ -3,13 +3,14 @@ package idtype
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // A Spread64Config says how a [Spread64Generator] mints.
 type Spread64Config struct {
 	Generator int // 0 to 63
 	Cluster   int // 0 to 15; no two generators may share both numbers
-	Options
+	Options       // the number of a Lease is the generator's, which is left zero here
 }
 
 // A Spread64Generator mints [Spread64]s, 64 a millisecond, which increase in
@@ -24,6 +25,12 @@ var _ Generator[Spread64] = (*Spread64Generator)(nil)
 // NewSpread64Generator makes a generator. It refuses a generator or cluster
 // number out of range ([ErrNode]).
 func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
+	if c.Lease != nil {
+		var err error
+		if c.Generator, err = leaseNumber(c.Lease, spread64Kind.name, "Generator", c.Generator != 0, 1<<spread64GeneratorBits); err != nil {
+			return nil, err
+		}
+	}
 	node, err := spread64Node(c.Generator, c.Cluster)
 	if err != nil {
 		return nil, err
@@ -71,7 +78,7 @@ func (g *Spread64Generator) Next() (Spread64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return g.compose(s)
+	return g.at(s), nil
 }
 
 // Fill mints len(dst) IDs in order; see [Generator].
@@ -79,6 +86,20 @@ func (g *Spread64Generator) Fill(ctx context.Context, dst []Spread64) (int, erro
 	return fill(ctx, &g.seq, dst, g.compose)
 }
 
-func (g *Spread64Generator) compose(s slot) (Spread64, error) {
-	return spread64(s.unit, int(s.seq)) | g.node, nil
+// at is the ID of a slot's first number.
+func (g *Spread64Generator) at(s slot) Spread64 {
+	return spread64(int64(s.head), int(s.seq)) | g.node
 }
+
+func (g *Spread64Generator) compose(dst []Spread64, s slot) {
+	id := g.at(s)
+	for i := range dst {
+		dst[i] = id + Spread64(i)<<spread64SequenceShift
+	}
+}
+
+// Stats tells what the generator has done so far.
+func (g *Spread64Generator) Stats() GeneratorStats { return g.seq.report() }
+
+// Remaining is how long the format's time still lasts.
+func (g *Spread64Generator) Remaining() time.Duration { return g.seq.remaining() }

@@ -49,14 +49,15 @@ func (l timeline) unit(t time.Time) (int64, error) {
 	return u, nil
 }
 
+// milli is the instant at which a unit begins, in Unix milliseconds.
+func (l timeline) milli(unit int64) int64 { return l.epoch + unit*l.step }
+
 // time is the instant at which a unit begins.
-func (l timeline) time(unit int64) time.Time {
-	return time.UnixMilli(l.epoch + unit*l.step).UTC()
-}
+func (l timeline) time(unit int64) time.Time { return time.UnixMilli(l.milli(unit)).UTC() }
 
 // end is the last millisecond of the format.
 func (l timeline) end() time.Time {
-	return time.UnixMilli(l.epoch + (l.last+1)*l.step - 1).UTC()
+	return time.UnixMilli(l.milli(l.last+1) - 1).UTC()
 }
 
 func (l timeline) outside(t time.Time, sentinel error) error {

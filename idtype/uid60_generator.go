@@ -1,18 +1,22 @@
 package idtype
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"io"
-	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // A UID60Config says how a [UID60Generator] mints.
 type UID60Config struct {
-	// Random gives the random bits. Nil means [crypto/rand.Reader].
-	Random io.Reader
-	Options
+	// Random gives the random bits, in blocks that are read ahead. Nil means
+	// [crypto/rand.Reader]. It is read by one goroutine at a time.
+	Random  io.Reader
+	Options // without a Lease: there is no node number to claim
 }
 
 // A UID60Generator mints strictly increasing [UID60]s, 512 a millisecond. It is
@@ -39,23 +43,15 @@ var _ Generator[UID60] = (*UID60Generator)(nil)
 // of them, so that the other half can follow.
 const uid60Starts = 256
 
-// NewUID60Generator makes a generator. It refuses a NotBefore past the end of
-// the format.
+// NewUID60Generator makes a generator. It refuses a Lease ([ErrNode]), and a
+// NotBefore past the end of the format.
 func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
+	if c.Lease != nil {
+		return nil, &limitError{"idtype: expected a UID60 config without a Lease, got one: the format has no node number; choose another, or leave Lease nil", ErrNode}
+	}
 	g := &UID60Generator{}
-	g.random.source = c.Random
-	if g.random.source == nil {
-		g.random.source = rand.Reader
-	}
-	g.seq.line, g.seq.max, g.seq.skipZero = uid60Line, 1<<uid60SequenceBits-1, true
-	g.seq.first = func(full bool) (uint32, error) {
-		if full {
-			// Whoever needs the full rate gets all 512.
-			return 0, nil
-		}
-		r, err := g.random.next()
-		return uint32(r % uid60Starts), err
-	}
+	g.random.init(c.Random)
+	g.seq.line, g.seq.max, g.seq.skipZero, g.seq.first = uid60Line, 1<<uid60SequenceBits-1, true, g.random.first
 	if err := g.seq.init(c.Options); err != nil {
 		return nil, err
 	}
@@ -68,41 +64,78 @@ func (g *UID60Generator) Next() (UID60, error) {
 	if err != nil {
 		return 0, err
 	}
-	return g.compose(s)
+	return g.at(s), nil
 }
 
-// Fill mints len(dst) IDs in order; see [Generator].
+// Fill mints len(dst) IDs in order; see [Generator]. An error of Random is
+// returned.
 func (g *UID60Generator) Fill(ctx context.Context, dst []UID60) (int, error) {
 	return fill(ctx, &g.seq, dst, g.compose)
 }
 
-func (g *UID60Generator) compose(s slot) (UID60, error) {
-	r, err := g.random.next()
-	if err != nil {
-		return 0, err
-	}
-	return uid60Floor(s.unit) | UID60(s.seq)<<uid60RandomBits | UID60(r&(1<<uid60RandomBits-1)), nil
+// at is the ID of a slot's first number.
+func (g *UID60Generator) at(s slot) UID60 {
+	return uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits | g.random.of(s.seq)
 }
 
-// randomBits reads a source in blocks.
+func (g *UID60Generator) compose(dst []UID60, s slot) {
+	for i := range dst {
+		dst[i] = g.at(s)
+		s.seq++
+	}
+}
+
+// Stats tells what the generator has done so far.
+func (g *UID60Generator) Stats() GeneratorStats { return g.seq.report() }
+
+// Remaining is how long the format's time still lasts.
+func (g *UID60Generator) Remaining() time.Duration { return g.seq.remaining() }
+
+// randomBits has random bits for each sequence number of a millisecond. Those
+// that a millisecond used are renewed before the next begins, so that the fast
+// path only reads them. A slow call may find those of the next millisecond:
+// then two IDs of this process share them, which no other process can tell.
 type randomBits struct {
-	mu     sync.Mutex
-	source io.Reader
-	buf    [512]byte
-	unread int // at the end of buf
+	source *bufio.Reader
+	full   bool
+	words  [randomWords]atomic.Uint64
+	buf    [1 + 8*randomWords]byte
 }
 
-// next gives 16 random bits.
-func (r *randomBits) next() (uint16, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.unread == 0 {
-		if _, err := io.ReadFull(r.source, r.buf[:]); err != nil {
-			return 0, fmt.Errorf("idtype: expected %d random bytes for UID60: %w", len(r.buf), err)
-		}
-		r.unread = len(r.buf)
+const (
+	numbersPerWord = 64 / uid60RandomBits
+	randomWords    = (1<<uid60SequenceBits + numbersPerWord - 1) / numbersPerWord
+)
+
+func (r *randomBits) init(source io.Reader) {
+	if source == nil {
+		source = rand.Reader
 	}
-	b := r.buf[len(r.buf)-r.unread:]
-	r.unread -= 2
-	return uint16(b[0])<<8 | uint16(b[1]), nil
+	r.source = bufio.NewReader(source)
+}
+
+// of gives the random bits for a sequence number.
+func (r *randomBits) of(seq uint32) UID60 {
+	return UID60(r.words[seq/numbersPerWord].Load() >> (seq % numbersPerWord * uid60RandomBits) & (1<<uid60RandomBits - 1))
+}
+
+// first gives the number with which a millisecond begins.
+func (r *randomBits) first(used numbers) (uint32, error) {
+	if !r.full {
+		used.begin, used.end = 0, 1<<uid60SequenceBits
+	}
+	words := r.words[used.begin/numbersPerWord : (used.end+numbersPerWord-1)/numbersPerWord]
+	buf := r.buf[:len(words)*8+1]
+	if _, err := io.ReadFull(r.source, buf); err != nil {
+		return 0, fmt.Errorf("idtype: expected %d random bytes for UID60: %w", len(buf), err)
+	}
+	for i := range words {
+		words[i].Store(binary.NativeEndian.Uint64(buf[1+8*i:]))
+	}
+	r.full = true
+	if used.full {
+		// Whoever needs the full rate gets all 512.
+		return 0, nil
+	}
+	return uint32(buf[0]) % uid60Starts, nil
 }

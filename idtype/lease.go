@@ -1,0 +1,52 @@
+package idtype
+
+import (
+	"fmt"
+	"math"
+)
+
+// A Lease is a node number that was claimed for a time, and may be lost. Given
+// one, a generator takes its node number from it and mints only for the time
+// that the claim covers: what is after After, and not after Until. So the next
+// holder of the number, whose After is the last Until of this one, can't repeat
+// an ID, whatever the clocks of both do.
+//
+// Package nodelease claims numbers; a generator only asks.
+type Lease interface {
+	// Number is the node number, the same for the whole claim.
+	Number() int
+	// After is in Unix milliseconds: mint only in later units. It is the
+	// same for the whole claim.
+	After() int64
+	// Until is in Unix milliseconds: mint up to and including its unit. It
+	// moves on with each renewal, and is [math.MinInt64] once the claim is lost.
+	// It is called for every ID, so let it be an atomic load.
+	Until() int64
+}
+
+// leaseNumber is the number of a lease, for a generator that was given no
+// numbers of its own.
+func leaseNumber(l Lease, typeName, fields string, own bool, count int) (int, error) {
+	if own {
+		return 0, &limitError{fmt.Sprintf("idtype: expected a %s config with either a Lease or its own %s, got both: leave %[2]s zero, the lease has the number", typeName, fields), ErrNode}
+	}
+	n := l.Number()
+	if n < 0 || n >= count {
+		return 0, &limitError{fmt.Sprintf("idtype: expected a lease with a number for %s from 0 to %d, got %d: claim one from a pool of that size", typeName, count-1, n), ErrNode}
+	}
+	return n, nil
+}
+
+// leased says whether the lease covers a unit. A lost lease is an error, one
+// that wasn't renewed so far may yet be.
+func (s *sequencer) leased(now int64) (b block, covered bool, err error) {
+	until := s.lease.Until()
+	if s.line.milli(now) <= until {
+		return block{}, true, nil
+	}
+	b = block{reason: unleased, now: now, until: until, pause: longPause}
+	if until == math.MinInt64 {
+		return block{}, false, s.failure(b)
+	}
+	return b, false, nil
+}

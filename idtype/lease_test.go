@@ -1,0 +1,249 @@
+package idtype
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A fakeLease is a claim as a test wants it.
+type fakeLease struct {
+	number int
+	after  time.Time
+	until  atomic.Int64
+}
+
+func newLease(number int, after, until time.Time) *fakeLease {
+	l := &fakeLease{number: number, after: after}
+	l.until.Store(until.UnixMilli())
+	return l
+}
+
+func (l *fakeLease) Number() int  { return l.number }
+func (l *fakeLease) After() int64 { return l.after.UnixMilli() }
+func (l *fakeLease) Until() int64 { return l.until.Load() }
+func (l *fakeLease) lose()        { l.until.Store(math.MinInt64) }
+
+// A lease's number is the generator's, and it leaves no room for another.
+func TestLeaseNumber(t *testing.T) {
+	now := utc("2026-11-21T10:11:12.344Z")
+	long := func(n int) Options {
+		return Options{Lease: newLease(n, now.Add(-time.Hour), now.Add(time.Hour)), clock: (&scripted{wall: now}).clock()}
+	}
+	snowflake, err := NewSnowflakeGenerator(SnowflakeConfig{Options: long(2<<5 | 3)})
+	if p := must(SnowflakeLayout{}.Parts(must(must(snowflake, err).Next()))); p.Datacenter != 2 || p.Worker != 3 {
+		t.Errorf("Snowflake: %+v, want datacenter 2, worker 3", p)
+	}
+	si, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Options: long(31)})
+	if p := must(siLayout.Parts(must(must(si, err).Next()))); p.Machine != 31 {
+		t.Errorf("SnowflakeSI: %+v, want machine 31", p)
+	}
+	spread, err := NewSpread64Generator(Spread64Config{Cluster: 5, Options: long(63)})
+	if p := must(Spread64Layout{}.Parts(must(must(spread, err).Next()))); p.Generator != 63 || p.Cluster != 5 {
+		t.Errorf("Spread64: %+v, want generator 63, cluster 5", p)
+	}
+	sno, err := NewSnoGenerator(SnoConfig{Options: long(65535)})
+	if id := must(must(sno, err).Next()); id.Partition().Uint16() != 65535 {
+		t.Errorf("Sno: partition %v, want 65535", id.Partition())
+	}
+
+	wide := SnowflakeLayout{Epoch: now, DatacenterBits: 0, WorkerBits: 8, SequenceBits: 12}
+	_, err1 := NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: long(1)})
+	_, err2 := NewSnowflakeGenerator(SnowflakeConfig{Datacenter: 1, Options: long(1)})
+	_, err3 := NewSnowflakeGenerator(SnowflakeConfig{Options: long(1024)})
+	_, err4 := NewSnowflakeGenerator(SnowflakeConfig{Layout: wide, Options: long(256)})
+	_, err5 := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 1, Options: long(1)})
+	_, err6 := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Options: long(32)})
+	_, err7 := NewSpread64Generator(Spread64Config{Generator: 1, Options: long(1)})
+	_, err8 := NewSpread64Generator(Spread64Config{Options: long(64)})
+	_, err9 := NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: long(1)})
+	_, err10 := NewSnoGenerator(SnoConfig{Options: long(-1)})
+	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10} {
+		if !errors.Is(err, ErrNode) {
+			t.Errorf("constructor %d: %v, want ErrNode", i+1, err)
+		}
+	}
+}
+
+// The formats that can have a lease, with the number 0.
+var (
+	leasedSnowflake = snowflakeMinter
+	leasedSI        = siMinter
+	leasedSpread    = spreadMinter
+	leasedSno       = snoMinter
+)
+
+func init() {
+	leasedSno.make = func(o Options) (Generator[Sno], error) { return NewSnoGenerator(SnoConfig{Options: o}) }
+}
+
+func TestLease(t *testing.T) {
+	t.Run("Snowflake", leasedSnowflake.testLease)
+	t.Run("SnowflakeSI", leasedSI.testLease)
+	t.Run("Spread64", leasedSpread.testLease)
+	t.Run("Sno", leasedSno.testLease)
+}
+
+func (m minter[T]) testLease(t *testing.T) {
+	for _, m.anchored = range []bool{false, true} {
+		name := "own clock"
+		if m.anchored {
+			name = "anchored clock"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Run("bounds", m.testLeaseBounds)
+			t.Run("lost", m.testLeaseLost)
+			t.Run("renewed", m.testLeaseRenewed)
+			t.Run("passed units", m.testLeasePassed)
+		})
+	}
+}
+
+func (m minter[T]) leased(t *testing.T, after, until, maxWait time.Duration) (Generator[T], *scripted, *fakeLease) {
+	c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
+	l := newLease(0, c.wall.Add(after), c.wall.Add(until))
+	return m.new(t, Options{Lease: l, MaxWait: maxWait, clock: c.clock()}), c, l
+}
+
+// testLeaseBounds: later than the unit of After, up to and with that of Until.
+func (m minter[T]) testLeaseBounds(t *testing.T) {
+	g, c, l := m.leased(t, 2*m.unit, 5*m.unit, -1)
+	for i := range 10 {
+		id, err := g.Next()
+		switch at, _ := m.key(id); {
+		case i <= 2:
+			// Both times are there to be read.
+			if !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), stamp(c.wall)) || !strings.Contains(err.Error(), stamp(l.after)) {
+				t.Errorf("unit %d, not after the lease's begin: %v, %v", i, id, err)
+			}
+		case i <= 5:
+			if err != nil || !at.Equal(c.wall) {
+				t.Errorf("unit %d, within the lease: %v of %v, %v", i, id, at, err)
+			}
+		default:
+			if !errors.Is(err, ErrLeaseLost) || !strings.Contains(err.Error(), stamp(c.wall)) || !strings.Contains(err.Error(), stamp(time.UnixMilli(l.Until()))) {
+				t.Errorf("unit %d, past the lease's end: %v, %v", i, id, err)
+			}
+		}
+		c.step(m.unit)
+	}
+	// A tick-tock doesn't lead behind After either.
+	c.step(-8 * m.unit)
+	if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
+		t.Errorf("back in the unit of After: %v, %v", id, err)
+	}
+
+	// The later one of two start marks counts.
+	c = m.clockAt(utc("2026-11-21T10:11:12.344Z"))
+	for _, marks := range [][2]time.Duration{{3 * m.unit, 0}, {0, 3 * m.unit}} {
+		g := m.new(t, Options{Lease: newLease(0, c.wall.Add(marks[0]), c.wall.Add(time.Hour)), NotBefore: c.wall.Add(marks[1]), clock: c.clock()})
+		start := c.wall
+		if at, _ := m.key(must(g.Next())); !at.After(start.Add(3*m.unit)) || at.After(c.wall) {
+			t.Errorf("marks %v: minted for %v after %v", marks, at, start)
+		}
+	}
+	// It may begin before the format's time, and must not end with it.
+	g = m.new(t, Options{Lease: newLease(0, m.from.Add(-time.Hour), c.wall.Add(time.Hour)), clock: c.clock()})
+	must(g.Next())
+	if _, err := m.make(Options{Lease: newLease(0, m.end.Add(m.unit), m.end.Add(time.Hour))}); !errors.Is(err, ErrTimeExhausted) {
+		t.Errorf("a lease that begins past the end: %v", err)
+	}
+}
+
+// testLeaseLost: not one ID more, and no waiting.
+func (m minter[T]) testLeaseLost(t *testing.T) {
+	g, c, l := m.leased(t, -time.Hour, time.Hour, 0)
+	must(g.Next())
+	l.lose()
+	for range 2 {
+		if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) || !strings.Contains(err.Error(), "lost") {
+			t.Errorf("in the same unit: %v, %v", id, err)
+		}
+		if n, err := g.Fill(t.Context(), make([]T, 5)); n != 0 || !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("Fill: %d, %v", n, err)
+		}
+		c.step(m.unit)
+	}
+	if c.slept != 0 {
+		t.Error("waited for a lease that is lost")
+	}
+
+	// Calls that wait for numbers are told as well.
+	g, c, l = m.leased(t, -time.Hour, time.Hour, time.Minute)
+	c.frozen = true
+	m.fillUnit(t, g)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) {
+				t.Errorf("waiting: %v, %v", id, err)
+			}
+		})
+	}
+	l.lose()
+	wg.Wait()
+}
+
+// testLeaseRenewed: a claim that wasn't renewed so far may yet be.
+func (m minter[T]) testLeaseRenewed(t *testing.T) {
+	g, c, l := m.leased(t, -time.Hour, 0, 50*time.Millisecond)
+	must(g.Next())
+	c.step(time.Second)
+	if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) || c.asleep != 50*time.Millisecond {
+		t.Errorf("past the lease: %v, %v after %v; want 50 ms", id, err, c.asleep)
+	}
+	l.until.Store(c.wall.Add(m.unit - 1).UnixMilli())
+	at, _ := m.key(must(g.Next()))
+	if at.After(c.wall) || c.wall.Sub(at) >= m.unit {
+		t.Errorf("renewed: minted for %v at %v", at, c.wall)
+	}
+}
+
+// testLeasePassed: what passed while a call waited lies within the lease too.
+func (m minter[T]) testLeasePassed(t *testing.T) {
+	g, c, l := m.leased(t, 0, time.Hour, 0)
+	c.over = 5 * m.unit
+	l.until.Store(c.wall.Add(9 * m.unit).UnixMilli())
+	after := c.wall
+	dst := make([]T, 30*m.cap)
+	n, err := g.Fill(t.Context(), dst)
+	if !errors.Is(err, ErrLeaseLost) || n == 0 {
+		t.Fatalf("Fill past the lease: %d, %v", n, err)
+	}
+	for _, id := range dst[:n] {
+		if at, _ := m.key(id); !at.After(after.Truncate(m.unit)) || at.UnixMilli() > l.Until() {
+			t.Fatalf("minted for %v with a lease from %v to %v", at, after, time.UnixMilli(l.Until()))
+		}
+	}
+}
+
+// A lease that ends while others mint: nothing is minted past what it covers,
+// on the real clock and with several goroutines.
+func TestLeaseEnds(t *testing.T) {
+	start := time.Now()
+	l := newLease(7, start.Add(-time.Second), start.Add(30*time.Millisecond))
+	g := must(NewSnowflakeGenerator(SnowflakeConfig{Options: Options{Lease: l, MaxWait: 5 * time.Millisecond}}))
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				id, err := g.Next()
+				if errors.Is(err, ErrLeaseLost) {
+					return
+				}
+				if at := (SnowflakeLayout{}).Time(id).UnixMilli(); err != nil || at > l.Until() {
+					t.Errorf("minted for %d with a lease until %d: %v", at, l.Until(), err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if g.Stats().Minted == 0 {
+		t.Error("nothing was minted")
+	}
+}

@@ -1,0 +1,187 @@
+package idtype
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A queue has the calls that wait, in the order in which they came. The first
+// leads: it alone sleeps and looks at the clock, for all of them. Calls that
+// come while there is a queue look for them too, before they queue themselves.
+type queue struct {
+	head, tail *waiter
+	calls      int
+	wanted     int           // numbers
+	blocked    block         // why the first didn't get any
+	served     time.Duration // when one last did, by the monotonic clock
+	waiters    sync.Pool
+}
+
+// A waiter is a call that waits.
+type waiter struct {
+	call
+	n     int
+	since time.Duration // by the monotonic clock
+
+	// What it got, once it left the queue.
+	left  bool
+	got   slot
+	count int
+	err   error
+
+	leads      bool
+	wake       chan struct{} // there is news
+	timer      *time.Timer
+	prev, next *waiter
+}
+
+func (q *queue) init() {
+	q.waiters.New = func() any {
+		w := &waiter{wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+		w.timer.Stop()
+		return w
+	}
+}
+
+func (q *queue) push(w *waiter) {
+	if w.prev = q.tail; w.prev != nil {
+		w.prev.next = w
+	} else {
+		q.head, w.leads = w, true
+	}
+	q.tail = w
+	q.calls++
+	q.wanted += w.n
+}
+
+// remove gives a waiter what it got.
+func (q *queue) remove(w *waiter, got slot, count int, err error) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		q.head = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		q.tail = w.prev
+	}
+	q.calls--
+	q.wanted -= w.n
+	w.left, w.got, w.count, w.err = true, got, count, err
+	w.signal()
+}
+
+// appoint makes the first lead.
+func (q *queue) appoint() {
+	if w := q.head; w != nil && !w.leads {
+		w.leads = true
+		w.signal()
+	}
+}
+
+func (w *waiter) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wait queues a call until it has its slot. The lock is held, but for the
+// time that it sleeps.
+func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error) {
+	s.stats.Waits++
+	c.waited = true
+	w := s.queue.waiters.Get().(*waiter)
+	w.call, w.n, w.since = *c, n, s.reading
+	s.queue.push(w)
+	for s.settle(); !w.left; s.settle() {
+		s.sleep(ctx, w)
+		if w.left {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			s.queue.remove(w, slot{}, 0, err)
+		} else if w.leads {
+			s.look()
+		}
+	}
+	got, count, err := w.got, w.count, w.err
+	// Nobody else knows the waiter any more.
+	select {
+	case <-w.wake:
+	default:
+	}
+	*w = waiter{wake: w.wake, timer: w.timer}
+	s.queue.waiters.Put(w)
+	return got, count, err
+}
+
+// sleep waits, without the lock, for news: who leads, for the time when there
+// may be some.
+func (s *sequencer) sleep(ctx context.Context, w *waiter) {
+	leads, pause := w.leads, min(s.queue.blocked.pause, s.patience(w))
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	switch {
+	case leads:
+		s.clock.pause(ctx, pause, w.timer, w.wake)
+	case ctx.Done() == nil:
+		<-w.wake // cheaper than a select
+	default:
+		select {
+		case <-w.wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// look reads the clock for those that wait.
+func (s *sequencer) look() {
+	now, err := s.now()
+	if err != nil {
+		for s.queue.head != nil {
+			s.queue.remove(s.queue.head, slot{}, 0, err)
+		}
+		return
+	}
+	s.serve(now)
+}
+
+// serve gives those that wait what there is now, and an error to who waited
+// for too long.
+func (s *sequencer) serve(now int64) {
+	q := &s.queue
+	for w := q.head; w != nil; w = q.head {
+		got, count, b, err := s.take(&w.call, w.n, q.wanted, now)
+		if count == 0 && err == nil {
+			q.blocked = b
+			break
+		}
+		q.served = s.reading
+		q.remove(w, got, count, err)
+	}
+	// They are in the order of the time since when they wait.
+	for w := q.head; w != nil && s.reading-w.since >= s.maxWait; {
+		next := w.next
+		if s.patience(w) <= 0 {
+			b := q.blocked
+			if b.reason == full && q.served > w.since {
+				b.reason = overtaken
+			}
+			q.remove(w, slot{}, 0, s.failure(b))
+		}
+		w = next
+	}
+}
+
+// patience is for how long a call may still wait. For the patient, what others
+// get counts too: the clock isn't standing still.
+func (s *sequencer) patience(w *waiter) time.Duration {
+	since := w.since
+	if w.patient {
+		since = max(since, s.queue.served)
+	}
+	return s.maxWait - (s.reading - since)
+}
