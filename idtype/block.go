@@ -49,7 +49,7 @@ func (s *sequencer) failure(b block) error {
 	switch b.reason {
 	case full:
 		return fmt.Errorf("idtype: expected the clock to pass %s within %v, whose %d sequence numbers of %s are used up, got %s: %w",
-			unit, within, s.max-s.min+1, format, now, ErrSequenceExhausted)
+			unit, within, s.capacity(), format, now, ErrSequenceExhausted)
 	case overtaken:
 		return fmt.Errorf("idtype: expected a sequence number of %s within %v, got none behind the other calls that wait: mint with fewer goroutines, with Fill, or with more generators: %w",
 			format, within, ErrSequenceExhausted)

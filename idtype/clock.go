@@ -14,6 +14,7 @@ type clock struct {
 	// anchored: within a unit, ticks alone is read. Only a wall that runs
 	// at the pace of ticks can be trusted with that; a caller's can't.
 	anchored bool
+	spin     time.Duration // the longest pause that isn't slept
 
 	// Tests set these, so that waits are scripted too.
 	monotonic func() time.Duration
@@ -45,10 +46,22 @@ func (c *clock) read() (wall time.Time, ticks time.Duration) {
 	return c.wall(), c.ticks()
 }
 
-// spinBelow is the longest pause that isn't slept. Go's sleeps are a
-// millisecond coarse: to sleep for the last stretch of a millisecond would be
-// to oversleep the one after it, whose numbers would be lost.
-const spinBelow = 200 * time.Microsecond
+// Go's sleeps end when a millisecond is over, and a bit more. So a pause of
+// less than that, at the end of a unit of a millisecond, oversleeps into the
+// next one: if what is left of that doesn't suffice to mint all its numbers,
+// they are lost. Such short pauses are spent spinning, which is but a small part
+// of the time, since the next pause then is a long one.
+const (
+	oversleep = 150 * time.Microsecond
+	mintsIn   = 60 * time.Nanosecond   // a number
+	spinMost  = 300 * time.Microsecond // for all of them
+)
+
+// spinBelow is the longest pause that isn't slept, if a unit has so many
+// numbers.
+func spinBelow(numbers int64) time.Duration {
+	return oversleep + time.Duration(min(numbers*int64(mintsIn), int64(spinMost)))
+}
 
 // pause lets d pass; less if ctx ends or wake is signalled.
 func (c *clock) pause(ctx context.Context, d time.Duration, timer *time.Timer, wake <-chan struct{}) {
@@ -56,7 +69,7 @@ func (c *clock) pause(ctx context.Context, d time.Duration, timer *time.Timer, w
 		c.sleep(ctx, d, wake)
 		return
 	}
-	if d <= spinBelow {
+	if d <= c.spin {
 		for end := c.ticks() + d; c.ticks() < end; {
 			runtime.Gosched()
 		}

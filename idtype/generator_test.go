@@ -158,6 +158,7 @@ func (m minter[T]) test(t *testing.T) {
 	t.Run("fill", m.testFill)
 	t.Run("fill is cancelled", m.testFillCancelled)
 	t.Run("random scripts", m.testScripts)
+	t.Run("keeps time", m.testTime)
 	t.Run("concurrent", m.testConcurrent)
 	t.Run("crowd", m.testCrowd)
 	t.Run("waits", m.testWaits)
@@ -337,7 +338,7 @@ func (m minter[T]) testNotBefore(t *testing.T) {
 		c := m.clockAt(wall)
 		c.frozen = true
 		g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
-		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
+		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "NotBefore") {
 			t.Errorf("minted %v at %v, mark %v: %v", id, wall, mark, err)
 		}
 	}
@@ -542,6 +543,25 @@ func (m minter[T]) testConcurrent(t *testing.T) {
 	if len(seen) != workers*each && !t.Failed() {
 		t.Errorf("%d IDs, want %d", len(seen), workers*each)
 	}
+	if n := stats(g).Minted; n != workers*uint64(each) && !t.Failed() {
+		t.Errorf("the stats have %d IDs, want %d", n, workers*each)
+	}
+}
+
+// stats are the Stats of a generator of any type.
+func stats(g any) GeneratorStats { return g.(interface{ Stats() GeneratorStats }).Stats() }
+
+// testTime has the generator's IDs keep up with the real clock.
+func (m minter[T]) testTime(t *testing.T) {
+	g := m.new(t, m.options())
+	for range 20 {
+		time.Sleep(2 * time.Millisecond)
+		before := time.Now()
+		at, _ := m.key(must(g.Next()))
+		if after := time.Now(); at.Before(before.Add(-m.unit)) || at.After(after) {
+			t.Errorf("minted for %v between %v and %v", at, before, after)
+		}
+	}
 }
 
 // testCrowd has more goroutines at once than a unit has numbers. They queue:
@@ -612,11 +632,22 @@ func (m minter[T]) testWaits(t *testing.T) {
 		t.Errorf("Fill for %v: %d of %d, %v", c.asleep, n, len(dst), err)
 	}
 
+	// Sleeps that take longer lose nothing: the units that passed are used.
+	g, c = m.scripted(t, 0)
+	c.over = 5 * m.unit
+	began := c.wall
+	if n, err := g.Fill(t.Context(), dst); n != len(dst) || err != nil {
+		t.Errorf("Fill: %d of %d, %v", n, len(dst), err)
+	}
+	if units := int(c.wall.Sub(began) / m.unit); units > 16 {
+		t.Errorf("%d IDs took %d units of %d", len(dst), units, m.cap)
+	}
+
 	// Units that passed before the call began stay unused.
 	g, c = m.scripted(t, 0)
 	m.fillUnit(t, g)
 	c.step(10 * m.unit)
-	began := c.wall
+	began = c.wall
 	for range 2 {
 		for _, id := range dst[:must(g.Fill(t.Context(), dst[:m.cap+1]))] {
 			if at, _ := m.key(id); at.Before(began.Truncate(m.unit)) && at.Before(began.Add(-m.unit)) {

@@ -51,7 +51,11 @@ func TestLeaseNumber(t *testing.T) {
 		t.Errorf("Sno: partition %v, want 65535", id.Partition())
 	}
 
-	wide := SnowflakeLayout{Epoch: now, DatacenterBits: 0, WorkerBits: 8, SequenceBits: 12}
+	wide := SnowflakeLayout{Epoch: now, DatacenterBits: 2, WorkerBits: 6, SequenceBits: 12}
+	snowflake, err = NewSnowflakeGenerator(SnowflakeConfig{Layout: wide, Options: long(3<<6 | 63)})
+	if p := must(wide.Parts(must(must(snowflake, err).Next()))); p.Datacenter != 3 || p.Worker != 63 {
+		t.Errorf("Snowflake: %+v, want datacenter 3, worker 63", p)
+	}
 	_, err1 := NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: long(1)})
 	_, err2 := NewSnowflakeGenerator(SnowflakeConfig{Datacenter: 1, Options: long(1)})
 	_, err3 := NewSnowflakeGenerator(SnowflakeConfig{Options: long(1024)})

@@ -120,6 +120,7 @@ func (s *sequencer) init(o Options) error {
 	if o.clock != nil {
 		s.clock = *o.clock
 	}
+	s.clock.spin = spinBelow(s.capacity())
 	s.shift = bits.LeadingZeros64(uint64(s.line.last))
 	if s.ticks {
 		s.shift--
@@ -140,7 +141,8 @@ func (s *sequencer) init(o Options) error {
 	return nil
 }
 
-// notBefore leaves only what is later than a start mark. A mark before the epoch, as the zero Time is, is none.
+// notBefore leaves only the units after a start mark. A mark before the epoch,
+// as the zero Time is, is none.
 func (s *sequencer) notBefore(mark time.Time, what string) error {
 	unit, outside := s.line.place(mark)
 	switch {
@@ -167,6 +169,9 @@ func (s *sequencer) resume(unit int64, next uint32) {
 	s.unit, s.begin = unit, next
 	s.word.Store(s.head()<<s.shift | uint64(next))
 }
+
+// capacity is how many numbers a unit has.
+func (s *sequencer) capacity() int64 { return int64(s.max-s.min) + 1 }
 
 // head is the upper part of the word.
 func (s *sequencer) head() uint64 {
@@ -289,7 +294,7 @@ func (s *sequencer) take(c *call, n, wanted int, now int64) (got slot, count int
 	if c.waited {
 		// What passed during a call that waited may be used: it lies after the
 		// last ID and within the call. No more of it than it takes.
-		passed := int64(wanted-1) / int64(s.max-s.min+1)
+		passed := int64(wanted-1) / s.capacity()
 		unit = min(max(now-passed, c.begun, s.unit), now)
 	}
 	for ; unit <= now; unit = s.unit + 1 {

@@ -128,31 +128,79 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// While somebody waits, the fast path is closed, even if there are numbers.
-func TestQueueClosesFastPath(t *testing.T) {
+// If time passed before somebody looked, as many of its units are used as the
+// queue needs.
+func TestQueueUsesPassedUnits(t *testing.T) {
+	c := &gate{}
+	s := c.sequencer(t, time.Hour)
+	unit := uint64(must(s.line.unit(c.wall)))
+	for range 4 {
+		must(s.one())
+	}
+	var calls []chan minted
+	for i := range 6 {
+		calls = append(calls, s.goes(t.Context(), 1, false))
+		s.queued(t, i+1)
+	}
+	c.step(5 * time.Millisecond)
+	// Four are served of the present unit, so two have to be of the one before.
+	want := []slot{{unit + 4, 0}, {unit + 4, 1}, {unit + 5, 0}, {unit + 5, 1}, {unit + 5, 2}, {unit + 5, 3}}
+	for i, got := range calls {
+		if m := c.until(got); m.err != nil || m.slot != want[i] {
+			t.Errorf("call %d got %+v, want %+v", i, m, want[i])
+		}
+	}
+}
+
+// The fast path is for as long as the unit lasts, has numbers, and nobody waits.
+func TestFastPath(t *testing.T) {
 	c := &gate{scripted: scripted{anchored: true}}
 	s := c.sequencer(t, time.Hour)
 	must(s.one())
 	if _, ok := s.quick(); !ok {
-		t.Fatal("the fast path isn't open")
+		t.Fatal("it isn't open after the first number")
 	}
 	must(s.one())
 	must(s.one())
-	if _, ok := s.quick(); ok {
-		t.Error("the fast path gives a fifth number of four")
+	if got, ok := s.quick(); ok {
+		t.Errorf("it gives a fifth number of four, %+v", got)
 	}
 	waits := s.goes(t.Context(), 1, false)
 	s.queued(t, 1)
 	c.step(time.Millisecond)
 	if _, ok := s.quick(); ok {
-		t.Error("the fast path is open to those who don't wait")
+		t.Error("it is open although the unit is over")
 	}
 	must(s.one())
 	if m := <-waits; m.slot.seq != 0 || m.err != nil {
 		t.Errorf("who waited got %+v", m)
 	}
 	if got, ok := s.quick(); !ok || got.seq != 2 {
-		t.Errorf("the fast path then gives %+v, %v", got, ok)
+		t.Errorf("then it gives %+v, %v", got, ok)
+	}
+
+	// A lease that ends with the unit's numbers not used up, and is renewed:
+	// who waited for that comes first.
+	c = &gate{scripted: scripted{anchored: true}}
+	s = c.sequencer(t, time.Hour)
+	l := newLease(0, c.wall.Add(-time.Hour), c.wall)
+	s.lease = l
+	must(s.one())
+	l.until.Add(-1)
+	if got, ok := s.quick(); ok {
+		t.Errorf("it gives %+v, past the lease's end", got)
+	}
+	waits = s.goes(t.Context(), 1, false)
+	s.queued(t, 1)
+	l.until.Add(1)
+	if got, ok := s.quick(); ok {
+		t.Errorf("it passes over who waits: %+v", got)
+	}
+	if m := c.until(waits); m.slot.seq != 1 || m.err != nil {
+		t.Errorf("who waited got %+v", m)
+	}
+	if got, ok := s.quick(); !ok || got.seq != 2 {
+		t.Errorf("then it gives %+v, %v", got, ok)
 	}
 }
 
@@ -282,6 +330,16 @@ func TestPassedUnits(t *testing.T) {
 	}
 }
 
+// A call may have begun in a unit that the clock then stepped back from.
+func TestBegunLater(t *testing.T) {
+	c := &scripted{}
+	s := four(t, c, 0)
+	unit := must(s.line.unit(c.wall))
+	if got, count, _, err := s.take(&call{begun: unit + 9, waited: true}, 1, 1, unit); err != nil || count != 1 || got != (slot{uint64(unit), 0}) {
+		t.Errorf("%d of %+v, %v", count, got, err)
+	}
+}
+
 // Within a unit only the monotonic clock is read; the wall's steps show in the
 // next one.
 func TestAnchor(t *testing.T) {
@@ -382,6 +440,15 @@ func TestStats(t *testing.T) {
 		t.Error(err)
 	}
 	if got, want := g.Stats(), (GeneratorStats{Minted: 14, Waits: 5, SequenceOverflows: 3, ClockRegressions: 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	// A unit overflows once, however many calls find it so.
+	c.wall, c.frozen = utc("2090-09-07T15:47:35.500Z"), true
+	impatient := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: layout, Options: Options{clock: c.clock(), MaxWait: -1}}))
+	for range 10 {
+		_, _ = impatient.Next()
+	}
+	if got, want := impatient.Stats(), (GeneratorStats{Minted: 4, SequenceOverflows: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	c.step(2 * time.Hour)

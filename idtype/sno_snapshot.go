@@ -136,7 +136,7 @@ func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
 	}
 	if next > s.max {
 		return Sno{}, fmt.Errorf("idtype: expected at most %d rows for At in the 4 ms from %s, got one more: give it a time 4 ms later, or another generator: %w",
-			s.max-s.min+1, stamp(snoLine.time(unit)), ErrSequenceExhausted)
+			s.capacity(), stamp(snoLine.time(unit)), ErrSequenceExhausted)
 	}
 	g.at = backfill{unit, next + 1}
 	s.stats.Minted++

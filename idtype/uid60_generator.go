@@ -137,5 +137,5 @@ func (r *randomBits) first(used numbers) (uint32, error) {
 		// Whoever needs the full rate gets all 512.
 		return 0, nil
 	}
-	return uint32(buf[0]) % uid60Starts, nil
+	return uint32(buf[0]), nil // a byte has uid60Starts values
 }
