@@ -5,8 +5,11 @@ LINTER := .bin/golangci-lint
 # Without the race detector's runtime (it needs cgo): make test RACE=
 RACE := -race
 FUZZTIME := 30s
+BENCH := .
+COUNT := 1
+MODULES := . bench examples integration_test
 
-.PHONY: help demo test lint unit integration fuzz tidy clean
+.PHONY: help demo test lint unit integration fuzz soak bench tidy clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -17,7 +20,7 @@ demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server 
 test: lint unit integration ## everything: static analysis, unit tests, integration tests on real Postgres
 
 lint: $(LINTER) ## vet, static analysis and the import rules
-	@for module in . examples integration_test; do \
+	@for module in $(MODULES); do \
 		echo "lint $$module"; (cd $$module && $(CURDIR)/$(LINTER) run ./...) || exit 1; done
 
 $(LINTER): tools/go.mod tools/go.sum
@@ -25,6 +28,8 @@ $(LINTER): tools/go.mod tools/go.sum
 
 unit: ## unit tests with the race detector
 	go test $(RACE) ./... ./examples/...
+	@# Each benchmark once, to see that it runs.
+	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
 
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" chooses containers, DATABASE_URL a server
 	@# The tests get images themselves, but out of sight: here one sees them being pulled or built.
@@ -41,8 +46,14 @@ fuzz: ## fuzz every parser, scanner and codec for FUZZTIME each
 			echo "fuzz $$package $$target"; \
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; done; done
 
+soak: ## 100 million IDs of each format, without a repeat
+	SORTKEY_UNIQUE=100000000 go test -count=1 -timeout 60m -run '^TestUnique' -v ./idtype
+
+bench: ## minting and text next to other libraries; BENCH=Next chooses, COUNT=6 repeats for benchstat
+	go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -timeout 60m ./bench
+
 tidy: ## go mod tidy in every module
-	@for module in . examples integration_test; do (cd $$module && GOWORK=off go mod tidy) || exit 1; done
+	@for module in $(MODULES); do (cd $$module && GOWORK=off go mod tidy) || exit 1; done
 
 clean: ## remove what the commands above made in this folder
 	rm -rf .bin

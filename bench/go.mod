@@ -1,0 +1,16 @@
+module github.com/sortkey/sortkey/bench
+
+go 1.26.0
+
+require (
+	github.com/bwmarrin/snowflake v0.3.0
+	github.com/gofrs/uuid/v5 v5.5.1
+	github.com/google/uuid v1.6.0
+	github.com/oklog/ulid/v2 v2.1.2
+	github.com/rs/xid v1.6.0
+	github.com/segmentio/ksuid v1.0.4
+	github.com/sony/sonyflake/v2 v2.2.0
+	github.com/sortkey/sortkey v0.0.0
+)
+
+replace github.com/sortkey/sortkey => ../

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+var capTime = flag.Duration("captime", 5*time.Second, "how long a benchmark of BenchmarkAtCap runs")
+
+// BenchmarkAtCap mints as fast as it may for captime, and says which share of
+// the format's cap that was, and how many cores it took. A Sno's cap, 61 ns an
+// ID, may be more than the machine can do with Next.
+func BenchmarkAtCap(b *testing.B) {
+	for _, s := range slices.Concat(formats, cappedPeers) {
+		for _, goroutines := range []int{1, 8, 200} {
+			b.Run(fmt.Sprintf("%s/Next/goroutines=%d", s.name, goroutines), func(b *testing.B) {
+				m := s.new(b, idtype.Options{})
+				atCap(b, s, goroutines, func() (int, error) {
+					if err := m.next(1); err != nil {
+						return 0, err
+					}
+					return 1, nil
+				})
+			})
+		}
+	}
+	for _, s := range formats {
+		b.Run(s.name+"/Fill", func(b *testing.B) {
+			m := s.new(b, idtype.Options{})
+			atCap(b, s, 1, func() (int, error) { return m.fill(10_000) })
+		})
+	}
+}
+
+// atCap calls mint, which says how many IDs it minted, until captime is over.
+// One iteration is one such run; there is a second one only if -benchtime is
+// longer than captime.
+func atCap(b *testing.B, s subject, goroutines int, mint func() (int, error)) {
+	var minted, failed atomic.Int64
+	cpuBefore, hasCPU := cpuTime()
+	t := newTally()
+	for b.Loop() {
+		var stop atomic.Bool
+		var all sync.WaitGroup
+		start := time.Now()
+		time.AfterFunc(*capTime, func() { stop.Store(true) })
+		for range goroutines {
+			all.Go(func() {
+				var ids, errs int
+				for !stop.Load() {
+					n, err := mint()
+					ids += n
+					if err != nil {
+						errs++
+					}
+				}
+				minted.Add(int64(ids))
+				failed.Add(int64(errs))
+			})
+		}
+		all.Wait()
+		t.took += time.Since(start)
+	}
+	t.minted, t.timed = int(minted.Load()), int(minted.Load())
+	cpuAfter, _ := cpuTime()
+	t.report(b)
+	b.ReportMetric(100*float64(t.minted)/(float64(s.limit)*float64(t.took)/float64(s.unit)), "%cap")
+	b.ReportMetric(float64(failed.Load()), "errors")
+	if hasCPU {
+		b.ReportMetric(float64(cpuAfter-cpuBefore)/float64(t.took), "cores")
+	}
+}

@@ -1,0 +1,269 @@
+package bench
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	bwmarrin "github.com/bwmarrin/snowflake"
+	gofrs "github.com/gofrs/uuid/v5"
+	google "github.com/google/uuid"
+	"github.com/oklog/ulid/v2"
+	"github.com/rs/xid"
+	"github.com/segmentio/ksuid"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// The IDs, all of one time if their library lets one choose it, are as long as
+// today's. They are variables, and the loops stand here one by one: a loop that
+// calls a function value costs 2 ns more, which some of these take in all.
+var (
+	when = time.Date(2026, 7, 1, 12, 34, 56, 789e6, time.UTC)
+
+	snowflakeID = must(idtype.SnowflakeLayout{}.Compose(idtype.SnowflakeParts{Time: when, Datacenter: 3, Worker: 7, Sequence: 1234}))
+	siID        = must(siLayout.Compose(idtype.SnowflakeSIParts{Time: when, Machine: 7, Index: 123}))
+	uid60ID     = must(idtype.UID60Layout{}.Compose(idtype.UID60Parts{Time: when, Sequence: 123, Random: 345}))
+	spread64ID  = must(idtype.Spread64Layout{}.Compose(idtype.Spread64Parts{Time: when, Sequence: 12, Generator: 3, Cluster: 7}))
+	snoID       = must(idtype.SnoLayout{}.Compose(idtype.SnoParts{Time: when, Meta: 'A', Partition: idtype.SnoPartition{'A', 10}, Sequence: 1234}))
+	xidID       = xid.NewWithTime(when)
+	ulidID      = ulid.MustNewDefault(when)
+	googleID    = must(google.NewV7())
+	gofrsID     = must(gofrs.NewV7AtTime(when))
+	ksuidID     = must(ksuid.NewRandomWithTime(when))
+	bwmarrinID  = bwmarrin.ParseInt64(snowflakeID.Int64())
+
+	snowflakeText = snowflakeID.String()
+	siText        = siID.String()
+	uid60Text     = uid60ID.String()
+	spread64Text  = spread64ID.String()
+	snoText       = snoID.String()
+	xidText       = xidID.String()
+	ulidText      = ulidID.String()
+	googleText    = googleID.String()
+	gofrsText     = gofrsID.String()
+	ksuidText     = ksuidID.String()
+	bwmarrinText  = bwmarrinID.String()
+
+	// sink makes a String that was inlined allocate, as it does in a program
+	// that keeps it.
+	sink string
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// measure runs a benchmark that has the loop.
+func measure(b *testing.B, name string, loop func(b *testing.B)) {
+	b.Run(name, func(b *testing.B) {
+		b.ReportAllocs()
+		loop(b)
+	})
+}
+
+// BenchmarkAppendText writes into a buffer. strconv is the yardstick of numbers.
+func BenchmarkAppendText(b *testing.B) {
+	buf := make([]byte, 0, 64)
+	measure(b, "Snowflake", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = snowflakeID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "SnowflakeSI", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = siID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "UID60", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = uid60ID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "Spread64", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = spread64ID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "Sno", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = snoID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "rs/xid", func(b *testing.B) {
+		for b.Loop() {
+			_ = xidID.Encode(buf[:20])
+		}
+	})
+	measure(b, "oklog/ulid", func(b *testing.B) {
+		for b.Loop() {
+			_ = ulidID.MarshalTextTo(buf[:ulid.EncodedSize])
+		}
+	})
+	measure(b, "segmentio/ksuid", func(b *testing.B) {
+		for b.Loop() {
+			_ = ksuidID.Append(buf[:0])
+		}
+	})
+	measure(b, "strconv/Snowflake", func(b *testing.B) {
+		for b.Loop() {
+			_ = strconv.AppendInt(buf[:0], snowflakeID.Int64(), 10)
+		}
+	})
+	measure(b, "strconv/SnowflakeSI", func(b *testing.B) {
+		for b.Loop() {
+			_ = strconv.AppendInt(buf[:0], siID.Int64(), 10)
+		}
+	})
+	measure(b, "strconv/Spread64", func(b *testing.B) {
+		for b.Loop() {
+			_ = strconv.AppendUint(buf[:0], uint64(spread64ID), 16)
+		}
+	})
+}
+
+// BenchmarkString makes strings, with the one allocation that they are.
+func BenchmarkString(b *testing.B) {
+	measure(b, "Snowflake", func(b *testing.B) {
+		for b.Loop() {
+			sink = snowflakeID.String()
+		}
+	})
+	measure(b, "SnowflakeSI", func(b *testing.B) {
+		for b.Loop() {
+			sink = siID.String()
+		}
+	})
+	measure(b, "UID60", func(b *testing.B) {
+		for b.Loop() {
+			sink = uid60ID.String()
+		}
+	})
+	measure(b, "Spread64", func(b *testing.B) {
+		for b.Loop() {
+			sink = spread64ID.String()
+		}
+	})
+	measure(b, "Sno", func(b *testing.B) {
+		for b.Loop() {
+			sink = snoID.String()
+		}
+	})
+	measure(b, "rs/xid", func(b *testing.B) {
+		for b.Loop() {
+			sink = xidID.String()
+		}
+	})
+	measure(b, "oklog/ulid", func(b *testing.B) {
+		for b.Loop() {
+			sink = ulidID.String()
+		}
+	})
+	measure(b, "google/uuid", func(b *testing.B) {
+		for b.Loop() {
+			sink = googleID.String()
+		}
+	})
+	measure(b, "gofrs/uuid", func(b *testing.B) {
+		for b.Loop() {
+			sink = gofrsID.String()
+		}
+	})
+	measure(b, "segmentio/ksuid", func(b *testing.B) {
+		for b.Loop() {
+			sink = ksuidID.String()
+		}
+	})
+	measure(b, "bwmarrin/snowflake", func(b *testing.B) {
+		for b.Loop() {
+			sink = bwmarrinID.String()
+		}
+	})
+	measure(b, "strconv/Snowflake", func(b *testing.B) {
+		for b.Loop() {
+			sink = strconv.FormatInt(snowflakeID.Int64(), 10)
+		}
+	})
+	measure(b, "strconv/SnowflakeSI", func(b *testing.B) {
+		for b.Loop() {
+			sink = strconv.FormatInt(siID.Int64(), 10)
+		}
+	})
+}
+
+// BenchmarkParse reads what BenchmarkString writes, and checks all of it.
+func BenchmarkParse(b *testing.B) {
+	measure(b, "Snowflake", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.ParseSnowflake(snowflakeText)
+		}
+	})
+	measure(b, "SnowflakeSI", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.ParseSnowflakeSI(siText)
+		}
+	})
+	measure(b, "UID60", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.ParseUID60(uid60Text)
+		}
+	})
+	measure(b, "Spread64", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.ParseSpread64(spread64Text)
+		}
+	})
+	measure(b, "Sno", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.ParseSno(snoText)
+		}
+	})
+	measure(b, "rs/xid", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = xid.FromString(xidText)
+		}
+	})
+	measure(b, "oklog/ulid", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = ulid.ParseStrict(ulidText)
+		}
+	})
+	measure(b, "google/uuid", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = google.Parse(googleText)
+		}
+	})
+	measure(b, "gofrs/uuid", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = gofrs.FromString(gofrsText)
+		}
+	})
+	measure(b, "segmentio/ksuid", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = ksuid.Parse(ksuidText)
+		}
+	})
+	measure(b, "bwmarrin/snowflake", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = bwmarrin.ParseString(bwmarrinText)
+		}
+	})
+	measure(b, "strconv/Snowflake", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = strconv.ParseInt(snowflakeText, 10, 64)
+		}
+	})
+	measure(b, "strconv/SnowflakeSI", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = strconv.ParseInt(siText, 10, 64)
+		}
+	})
+	measure(b, "strconv/Spread64", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = strconv.ParseUint(spread64Text, 16, 64)
+		}
+	})
+}
