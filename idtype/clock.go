@@ -14,7 +14,6 @@ type clock struct {
 	// anchored: within a unit, ticks alone is read. Only a wall that runs
 	// at the pace of ticks can be trusted with that; a caller's can't.
 	anchored bool
-	spin     time.Duration // the longest pause that isn't slept
 
 	// Tests set these, so that waits are scripted too.
 	monotonic func() time.Duration
@@ -63,13 +62,14 @@ func spinBelow(numbers int64) time.Duration {
 	return oversleep + time.Duration(min(numbers*int64(mintsIn), int64(spinMost)))
 }
 
-// pause lets d pass; less if ctx ends or wake is signalled.
-func (c *clock) pause(ctx context.Context, d time.Duration, timer *time.Timer, wake <-chan struct{}) {
+// pause lets d pass, spinning or asleep; less if ctx ends or wake is signalled
+// while it sleeps.
+func (c *clock) pause(ctx context.Context, d time.Duration, spin bool, timer *time.Timer, wake <-chan struct{}) {
 	if c.sleep != nil {
 		c.sleep(ctx, d, wake)
 		return
 	}
-	if d <= c.spin {
+	if spin {
 		for end := c.ticks() + d; c.ticks() < end; {
 			runtime.Gosched()
 		}

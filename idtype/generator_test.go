@@ -268,6 +268,15 @@ func (m minter[T]) testFrozen(t *testing.T) {
 		t.Errorf("when the clock runs again: %v", err)
 	}
 
+	// Just before the unit's end too, a call sleeps and doesn't burn a core.
+	g, c = m.scripted(t, 50*time.Millisecond)
+	c.frozen = true
+	c.wall = c.wall.Add(m.unit - time.Microsecond)
+	m.fillUnit(t, g)
+	if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) || c.slept > 60 {
+		t.Errorf("frozen before the end of a unit: %v after %d waits", err, c.slept)
+	}
+
 	impatient, c := m.scripted(t, -1)
 	c.frozen = true
 	m.fillUnit(t, impatient)

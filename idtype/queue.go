@@ -15,6 +15,7 @@ type queue struct {
 	wanted     int           // numbers
 	blocked    block         // why the first didn't get any
 	served     time.Duration // when one last did, by the monotonic clock
+	spins      int           // pauses since then that weren't slept
 	waiters    sync.Pool
 }
 
@@ -121,20 +122,39 @@ func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error)
 // sleep waits, without the lock, for news: who leads, for the time when there
 // may be some.
 func (s *sequencer) sleep(ctx context.Context, w *waiter) {
-	leads, pause := w.leads, min(s.queue.blocked.pause, s.patience(w))
+	if w.leads {
+		pause, spin := s.pause(w)
+		s.mu.Unlock()
+		defer s.mu.Lock()
+		s.clock.pause(ctx, pause, spin, w.timer, w.wake)
+		return
+	}
 	s.mu.Unlock()
 	defer s.mu.Lock()
-	switch {
-	case leads:
-		s.clock.pause(ctx, pause, w.timer, w.wake)
-	case ctx.Done() == nil:
+	if ctx.Done() == nil {
 		<-w.wake // cheaper than a select
-	default:
-		select {
-		case <-w.wake:
-		case <-ctx.Done():
-		}
+		return
 	}
+	select {
+	case <-w.wake:
+	case <-ctx.Done():
+	}
+}
+
+// pause is how long to wait until there may be news, and whether it is to be
+// spent spinning. Against a clock that stands still just before a unit's end
+// that helps for a few times only: then it is slept.
+func (s *sequencer) pause(w *waiter) (pause time.Duration, spin bool) {
+	pause, left := s.queue.blocked.pause, s.patience(w)
+	switch {
+	case pause > s.spin:
+	case s.queue.spins < 3:
+		s.queue.spins++
+		spin = true
+	default:
+		pause = time.Millisecond
+	}
+	return min(pause, left), spin
 }
 
 // look reads the clock for those that wait.
@@ -159,7 +179,7 @@ func (s *sequencer) serve(now int64) {
 			q.blocked = b
 			break
 		}
-		q.served = s.reading
+		q.served, q.spins = s.reading, 0
 		q.remove(w, got, count, err)
 	}
 	// They are in the order of the time since when they wait.

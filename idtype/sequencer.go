@@ -47,7 +47,8 @@ type sequencer struct {
 	shift   int
 	mask    uint64
 	maxWait time.Duration
-	lease   Lease // nil: none
+	spin    time.Duration // the longest pause that isn't slept
+	lease   Lease         // nil: none
 	clock   clock
 
 	// The fast path is open as long as the monotonic clock is below open: the
@@ -120,7 +121,7 @@ func (s *sequencer) init(o Options) error {
 	if o.clock != nil {
 		s.clock = *o.clock
 	}
-	s.clock.spin = spinBelow(s.capacity())
+	s.spin = spinBelow(s.capacity())
 	s.shift = bits.LeadingZeros64(uint64(s.line.last))
 	if s.ticks {
 		s.shift--
@@ -234,7 +235,7 @@ func (s *sequencer) reserve(ctx context.Context, c *call, n int) (slot, int, err
 	}
 	defer s.settle()
 	if c.begun < 0 {
-		c.begun = now
+		c.begun = max(now, 0) // before the epoch nothing passes that it could use
 	}
 	// Those that wait already come first, or the patient would starve.
 	if s.serve(now); s.queue.head == nil {
@@ -253,19 +254,19 @@ func (s *sequencer) reserve(ctx context.Context, c *call, n int) (slot, int, err
 // now is the clock's unit. A clock that fell from the format's time to before
 // its epoch is one that went back.
 func (s *sequencer) now() (int64, error) {
-	s.wall, s.reading = s.clock.read()
-	now, outside := s.line.place(s.wall)
+	wall, reading := s.clock.read()
+	now, outside := s.line.place(wall)
 	switch {
 	case outside == nil:
 	case outside == ErrBeforeEpoch && s.unit >= 0:
 		now = -1
 	default:
-		return 0, s.line.outside(s.wall, outside)
+		return 0, s.line.outside(wall, outside)
 	}
 	if now < s.seen {
 		s.stats.ClockRegressions++
 	}
-	s.seen = now
+	s.seen, s.wall, s.reading = now, wall, reading
 	return now, nil
 }
 

@@ -369,6 +369,20 @@ func TestAnchor(t *testing.T) {
 		t.Errorf("a step back, after the unit: %+v, %v, wall read %d times", got, err, read)
 	}
 
+	// A reading that is of no use doesn't count.
+	c = &scripted{anchored: true}
+	s = four(t, c, -1)
+	must(s.one())
+	open := s.open.Load()
+	c.wall = time.Unix(1<<43, 0)
+	c.ticks += time.Millisecond
+	if _, err := s.one(); !errors.Is(err, ErrTimeExhausted) {
+		t.Errorf("in the year 280000: %v", err)
+	}
+	if s.settle(); s.open.Load() != open {
+		t.Errorf("in the year 280000 the fast path is open until %v", time.Duration(s.open.Load()))
+	}
+
 	// A clock of the caller's is read every time.
 	c = &scripted{}
 	s = four(t, c, -1)

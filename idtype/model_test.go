@@ -1,0 +1,728 @@
+package idtype
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// modelChecks is how many scripts each format's model runs on each kind of
+// clock, unless -rapid.checks says otherwise.
+const modelChecks = "500"
+
+// A pair is what a generator gives away once.
+type pair struct {
+	unit   int64
+	tick   bool
+	number int64
+}
+
+// A plan is what the model knows of a format.
+type plan struct {
+	epoch    time.Time
+	step     time.Duration // of a unit
+	last     int64         // unit
+	min, max int64         // numbers of a unit
+	toggles  bool          // has a tick-tock bit
+	random   bool          // a unit begins at a number from 0 to 255, but at 0 after a full one
+	skips    bool          // the very first pair would make the zero ID
+}
+
+func (p plan) capacity() int64 { return p.max - p.min + 1 }
+func (p plan) time(unit int64) time.Time {
+	return time.UnixMilli(p.epoch.UnixMilli() + unit*p.step.Milliseconds())
+}
+
+// A subject is a format's generator as the tests here need it.
+type subject[T comparable] struct {
+	plan
+	make func(Options) (Generator[T], error)
+	pair func(T) pair
+}
+
+func snowflakeSubject(l SnowflakeLayout) subject[Snowflake] {
+	l = l.normal()
+	node := l.DatacenterBits + l.WorkerBits
+	return subject[Snowflake]{
+		plan{epoch: l.Epoch, step: time.Millisecond, last: 1<<(63-node-l.SequenceBits) - 1, max: 1<<l.SequenceBits - 1, skips: true},
+		func(o Options) (Generator[Snowflake], error) {
+			return NewSnowflakeGenerator(SnowflakeConfig{Layout: l, Options: o})
+		},
+		func(id Snowflake) pair {
+			return pair{unit: int64(id) >> (node + l.SequenceBits), number: int64(id) & (1<<l.SequenceBits - 1)}
+		},
+	}
+}
+
+func siSubject(machineBits, indexBits int) subject[SnowflakeSI] {
+	l := SnowflakeSILayout{BaseClock: utc("2020-01-01T00:00:00Z"), MachineBits: machineBits, IndexBits: indexBits}
+	return subject[SnowflakeSI]{
+		plan{epoch: l.BaseClock, step: time.Millisecond, last: 1<<40 - 1, max: 1<<indexBits - 1, skips: true},
+		func(o Options) (Generator[SnowflakeSI], error) {
+			return NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: l, Options: o})
+		},
+		func(id SnowflakeSI) pair { return pair{unit: int64(id) >> 13, number: int64(id) & (1<<indexBits - 1)} },
+	}
+}
+
+func uid60Subject() subject[UID60] {
+	return subject[UID60]{
+		plan{epoch: utc("2018-03-01T00:00:00Z"), step: time.Millisecond, last: 1<<42 - 1, max: 511, random: true, skips: true},
+		func(o Options) (Generator[UID60], error) { return NewUID60Generator(UID60Config{Options: o}) },
+		func(id UID60) pair { return pair{unit: int64(id) >> 18, number: int64(id) >> 9 & 511} },
+	}
+}
+
+func spreadSubject() subject[Spread64] {
+	return subject[Spread64]{
+		plan{epoch: time.UnixMilli(0), step: time.Millisecond, last: 1<<42 - 1, max: 63, skips: true},
+		func(o Options) (Generator[Spread64], error) { return NewSpread64Generator(Spread64Config{Options: o}) },
+		func(id Spread64) pair {
+			return pair{unit: int64(bits.Reverse64(uint64(id)) & (1<<42 - 1)), number: int64(id) >> 16 & 63}
+		},
+	}
+}
+
+func snoSubject(partition SnoPartition, lo, hi uint16) subject[Sno] {
+	return subject[Sno]{
+		plan{epoch: utc("2010-01-01T00:00:00Z"), step: 4 * time.Millisecond, last: 1<<39 - 1, min: int64(lo), max: int64(hi),
+			toggles: true, skips: partition == SnoPartition{}},
+		func(o Options) (Generator[Sno], error) {
+			return NewSnoGenerator(SnoConfig{Partition: &partition, SequenceMin: lo, SequenceMax: hi, Options: o})
+		},
+		func(id Sno) pair {
+			head := binary.BigEndian.Uint64(id[:]) >> 24
+			return pair{int64(head >> 1), head&1 == 1, int64(binary.BigEndian.Uint16(id[8:]))}
+		},
+	}
+}
+
+// A tape is a clock that only a script and waits move. It records what it was
+// asked.
+type tape struct {
+	anchored bool
+	wall     time.Time
+	ticks    time.Duration   // the monotonic clock
+	frozen   bool            // waits don't move the wall
+	over     time.Duration   // how much longer a wait takes than asked for
+	steps    []time.Duration // of the wall, in the waits to come
+	log      []moment
+}
+
+// A moment is a reading of the wall or, if wait isn't 0, a wait.
+type moment struct {
+	wall  time.Time
+	ticks time.Duration
+	wait  time.Duration
+}
+
+func (c *tape) clock() *clock {
+	return &clock{
+		anchored: c.anchored,
+		wall: func() time.Time {
+			c.log = append(c.log, moment{wall: c.wall, ticks: c.ticks})
+			return c.wall
+		},
+		monotonic: func() time.Duration { return c.ticks },
+		sleep: func(_ context.Context, d time.Duration, _ <-chan struct{}) {
+			if d <= 0 {
+				panic(fmt.Sprint("slept for ", d))
+			}
+			c.log = append(c.log, moment{wait: d})
+			c.ticks += d + c.over
+			if !c.frozen {
+				c.wall = c.wall.Add(d + c.over)
+			}
+			if len(c.steps) > 0 {
+				c.wall, c.steps = c.wall.Add(c.steps[0]), c.steps[1:]
+			}
+		},
+	}
+}
+
+// A model says what a generator has to mint, by what it was shown of the clock.
+type model struct {
+	plan
+	anchored bool
+	patience time.Duration // negative: none
+
+	unit  int64 // the highest used under the current tick-tock bit, or the start mark
+	next  int64 // number in it
+	tick  bool
+	safe  int64         // the highest unit used under the other bit
+	first int64         // unit that was minted in; -1: none was
+	shown int64         // the unit that the clock showed
+	until time.Duration // which time on the monotonic clock it lasts, if that needs no look at the wall
+
+	atUnit, atNext int64 // where At goes on
+	drifts         uint32
+	wanting        bool // the unit was asked for more numbers than it has
+	stats          GeneratorStats
+}
+
+func newModel(p plan, anchored bool, patience time.Duration, mark int64) *model {
+	m := &model{plan: p, anchored: anchored, patience: patience, unit: -1, next: p.max + 1, safe: -1, first: -1, shown: -1}
+	m.useUp(mark)
+	m.atUnit, m.atNext = mark+1, p.min
+	return m
+}
+
+// useUp lets nothing be minted up to a unit.
+func (m *model) useUp(unit int64) {
+	m.safe = max(m.safe, unit)
+	if unit >= m.unit {
+		m.unit, m.next = unit, m.max+1
+	}
+}
+
+// look is the unit that the clock shows.
+func (m *model) look(wall time.Time) (int64, error) {
+	passed := wall.UnixMilli() - m.epoch.UnixMilli()
+	now := passed / m.step.Milliseconds()
+	switch {
+	case passed < 0 && m.unit < 0:
+		return 0, ErrBeforeEpoch
+	case passed < 0: // the clock went back
+		now = -1
+	case now > m.last:
+		return 0, ErrTimeExhausted
+	}
+	if now < m.shown {
+		m.stats.ClockRegressions++
+	}
+	m.shown = now
+	return now, nil
+}
+
+// open begins a unit. Where chance has a say, it is as it was.
+func (m *model) open(unit int64, was []pair) {
+	start, most := m.min, m.min
+	if m.random && !(m.first >= 0 && m.next > m.max) {
+		most = 255
+	}
+	if unit == 0 && m.skips {
+		start, most = max(start, 1), max(most, 1)
+	}
+	if len(was) > 0 && start <= was[0].number && was[0].number <= most {
+		start = was[0].number
+	}
+	m.unit, m.next, m.wanting = unit, start, false
+	if m.first < 0 {
+		m.first = unit
+	}
+}
+
+// A request is a call of Next or Fill while it goes on.
+type request struct {
+	begun  int64 // unit
+	waited bool
+}
+
+// unknown is the unit of a call that didn't look at the clock yet.
+const unknown = -2
+
+// try takes the next of n numbers, as many as one unit has.
+func (m *model) try(now int64, r request, n int64, was []pair) ([]pair, error) {
+	unit := now
+	if r.waited {
+		// What passed since the call began, but no more of it than it takes.
+		unit = min(max(now-(n-1)/m.capacity(), r.begun, m.unit), now)
+	}
+	switch {
+	case now < m.unit && m.toggles && now > m.safe:
+		m.safe, m.tick = m.unit, !m.tick
+		m.drifts++
+		m.stats.TickTocks++
+		m.open(now, was)
+	case now < m.unit:
+		return nil, ErrClockBackwards
+	case unit > m.unit:
+		m.open(unit, was)
+	case m.next <= m.max:
+	case m.unit < now:
+		m.open(m.unit+1, was)
+	case m.first < 0:
+		return nil, ErrClockBackwards // it isn't past the start mark
+	default:
+		if !m.wanting {
+			m.stats.SequenceOverflows++
+		}
+		m.wanting = true
+		return nil, ErrSequenceExhausted
+	}
+	return m.take(min(n, m.max-m.next+1)), nil
+}
+
+func (m *model) take(n int64) (ids []pair) {
+	for range n {
+		ids = append(ids, pair{m.unit, m.tick, m.next})
+		m.next++
+	}
+	m.stats.Minted += uint64(n)
+	return ids
+}
+
+// reserve follows a call, by what it saw, until it gets numbers or may wait no
+// longer.
+func (m *model) reserve(t *rapid.T, r *request, n int64, was []pair, log *[]moment) ([]pair, error) {
+	var began time.Duration
+	for first := true; ; first = false {
+		at := pop(t, log, false)
+		if first {
+			began = at.ticks
+		}
+		now, err := m.look(at.wall)
+		if err != nil {
+			return nil, err
+		}
+		if r.begun == unknown {
+			r.begun = now
+		}
+		ids, err := m.try(now, *r, n, was)
+		m.until = 0
+		if err == nil && m.unit == now {
+			m.until = at.ticks + m.time(now+1).Sub(at.wall)
+		}
+		left := m.patience - (at.ticks - began)
+		if err == nil || left <= 0 {
+			return ids, err
+		}
+		if first {
+			m.stats.Waits++
+		}
+		r.waited = true
+		if wait := pop(t, log, true).wait; wait > left {
+			t.Fatalf("waits for %v, with %v left of %v", wait, left, m.patience)
+		}
+	}
+}
+
+// pop gives the next that the generator did.
+func pop(t *rapid.T, log *[]moment, wait bool) moment {
+	if len(*log) == 0 || (*log)[0].wait > 0 != wait {
+		t.Fatalf("expected a wait: %v, a look at the clock: %v; what the generator did is %v", wait, !wait, *log)
+	}
+	next := (*log)[0]
+	*log = (*log)[1:]
+	return next
+}
+
+// A trial runs a generator against its model.
+type trial[T comparable] struct {
+	subject[T]
+	c    *tape
+	g    Generator[T]
+	m    *model
+	seen map[pair]bool
+	prev *pair // of this generator
+	high int64 // the highest unit ever used, or marked as used
+}
+
+// TestModel compares each format's generator with a plain model of it, over
+// random scripts of what clocks do and callers ask.
+func TestModel(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" { // rapid's default
+		_ = f.Value.Set(modelChecks)
+		t.Cleanup(func() { _ = f.Value.Set("100") })
+	}
+	t.Run("Snowflake", snowflakeSubject(SnowflakeLayout{DatacenterBits: 9, WorkerBits: 10, SequenceBits: 3}).testModel)
+	t.Run("SnowflakeSI", siSubject(9, 4).testModel)
+	uid60 := uid60Subject()
+	uid60.make = func(o Options) (Generator[UID60], error) {
+		return NewUID60Generator(UID60Config{Random: rand.NewChaCha8([32]byte{}), Options: o}) // the same for each run of a script
+	}
+	t.Run("UID60", uid60.testModel)
+	t.Run("Spread64", spreadSubject().testModel)
+	t.Run("Sno", snoSubject(SnoPartition{}, 0, 9).testModel)
+	t.Run("Sno, a range", snoSubject(SnoPartition{'A', 10}, 60, 99).testModel)
+}
+
+func (s subject[T]) testModel(t *testing.T) {
+	for _, anchored := range []bool{false, true} {
+		t.Run(fmt.Sprint("anchored=", anchored), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				x := &trial[T]{subject: s, c: &tape{anchored: anchored}, seen: map[pair]bool{}, high: -1}
+				x.jump(t)
+				x.high = rapid.SampledFrom([]int64{-1, x.shown() - 1, x.shown(), x.shown() + 1, x.shown() + 50}).Draw(t, "mark")
+				x.high = min(max(x.high, -1), s.last)
+				x.restart(t)
+				actions := map[string]func(*rapid.T){
+					"next": x.next, "fill": x.fill, "pass": x.pass, "step": x.shift, "jump": x.jump, "waits": x.waits,
+					"next again": x.next, "fill again": x.fill, "pass again": x.pass, // as often as all others
+					"restart": x.restart,
+					"":        x.check,
+				}
+				if x, ok := any(x).(*trial[Sno]); ok {
+					actions["snapshot"] = func(t *rapid.T) { snapshot(t, x) }
+					actions["at"] = func(t *rapid.T) { at(t, x) }
+				}
+				t.Repeat(actions)
+			})
+		})
+	}
+}
+
+// span is a length of time, from less than a unit to an hour.
+func (x *trial[T]) span(t *rapid.T) time.Duration {
+	return rapid.SampledFrom([]time.Duration{x.step / 4, x.step / 2, x.step, 2 * x.step, 7*x.step + x.step/4, 50 * x.step, time.Hour}).Draw(t, "span")
+}
+
+// either is a span in either direction.
+func (x *trial[T]) either(t *rapid.T) time.Duration {
+	if rapid.Bool().Draw(t, "back") {
+		return -x.span(t)
+	}
+	return x.span(t)
+}
+
+// shown is the unit that the clock shows, or the one next to the format's time.
+func (x *trial[T]) shown() int64 {
+	since := x.c.wall.Sub(x.epoch)
+	if since < 0 {
+		return -1
+	}
+	return min(int64(since/x.step), x.last+1)
+}
+
+// pass lets time pass.
+func (x *trial[T]) pass(t *rapid.T) {
+	d := x.span(t)
+	if rapid.IntRange(0, 20).Draw(t, "year") == 20 {
+		d = 365 * 24 * time.Hour
+	}
+	x.c.wall, x.c.ticks = x.c.wall.Add(d), x.c.ticks+d
+}
+
+// shift steps the wall, while some time passes.
+func (x *trial[T]) shift(t *rapid.T) {
+	x.c.wall = x.c.wall.Add(x.either(t))
+	x.c.ticks += rapid.SampledFrom([]time.Duration{0, x.step / 4, x.step}).Draw(t, "ticks")
+}
+
+// jump sets the wall.
+func (x *trial[T]) jump(t *rapid.T) {
+	to := map[string]time.Time{
+		"home": utc("2026-11-21T10:11:12.344Z"), "back": x.time(x.high),
+		"epoch": x.epoch, "before": x.epoch.Add(-time.Hour),
+		"end": x.time(x.last - 3), "past": x.time(x.last + 1),
+	}
+	where := []string{"home", "home", "home", "epoch", "before", "end", "past"}
+	if x.high >= 0 {
+		where = []string{"back", "back", "back", "before", "epoch", "past"}
+	}
+	x.c.wall = to[rapid.SampledFrom(where).Draw(t, "to")].Add(x.step / 4)
+}
+
+// waits says what becomes of waits.
+func (x *trial[T]) waits(t *rapid.T) {
+	x.c.frozen = rapid.Bool().Draw(t, "frozen")
+	x.c.over = rapid.SampledFrom([]time.Duration{0, 0, x.step / 4, 20 * x.step, time.Hour}).Draw(t, "over")
+	x.c.steps = nil
+	for range rapid.IntRange(0, 4).Draw(t, "steps") {
+		x.c.steps = append(x.c.steps, x.either(t))
+	}
+}
+
+// options are those of a next generator.
+func (x *trial[T]) options(t *rapid.T) Options {
+	wait := rapid.SampledFrom([]time.Duration{0, -1, 3 * time.Millisecond, 50 * time.Millisecond}).Draw(t, "MaxWait")
+	return Options{clock: x.c.clock(), MaxWait: wait}
+}
+
+func patience(o Options) time.Duration {
+	if o.MaxWait == 0 {
+		return time.Second
+	}
+	return o.MaxWait
+}
+
+// restart goes on with a new generator that only knows how far the last got.
+func (x *trial[T]) restart(t *rapid.T) {
+	o := x.options(t)
+	if x.high >= 0 {
+		o.NotBefore = x.time(x.high).Add(x.step - 1)
+	}
+	g, err := x.make(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.g, x.m, x.prev = g, newModel(x.plan, x.c.anchored, patience(o), x.high), nil
+}
+
+// next calls Next, a few times.
+func (x *trial[T]) next(t *rapid.T) {
+	for range rapid.IntRange(1, 12).Draw(t, "calls") {
+		x.c.log = nil
+		quick := x.m.anchored && x.c.ticks < x.m.until && x.m.next <= x.m.max
+		id, err := x.g.Next()
+		var was, want []pair
+		if err == nil {
+			was = []pair{x.pair(id)}
+		} else if id != *new(T) {
+			t.Fatalf("%v with an error", id)
+		}
+		var wantErr error
+		if quick {
+			want = x.m.take(1)
+		} else {
+			want, wantErr = x.m.reserve(t, &request{begun: unknown}, 1, was, &x.c.log)
+		}
+		x.compare(t, was, want, err, wantErr)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// fill calls Fill.
+func (x *trial[T]) fill(t *rapid.T) {
+	dst := make([]T, rapid.IntRange(0, 7*int(x.capacity())/2).Draw(t, "n"))
+	x.c.log = nil
+	n, err := x.g.Fill(t.Context(), dst)
+	var was, want []pair
+	for i, id := range dst {
+		if i < n {
+			was = append(was, x.pair(id))
+		} else if id != *new(T) {
+			t.Fatalf("Fill gave %d IDs, but also %v", n, id)
+		}
+	}
+	var wantErr error
+	for r := (request{begun: unknown}); len(want) < len(dst) && wantErr == nil; {
+		var some []pair
+		some, wantErr = x.m.reserve(t, &r, int64(len(dst)-len(want)), was[min(len(want), n):], &x.c.log)
+		want = append(want, some...)
+	}
+	x.compare(t, was, want, err, wantErr)
+}
+
+// compare compares what a call gave with what it had to give.
+func (x *trial[T]) compare(t *rapid.T, was, want []pair, err, wantErr error) {
+	if got := sentinel(err); got != wantErr {
+		t.Fatalf("error %v, want %v", err, wantErr)
+	}
+	if !slices.Equal(was, want) {
+		t.Fatalf("minted %v, want %v", was, want)
+	}
+	if len(x.c.log) > 0 {
+		t.Fatalf("did more than it had to: %v", x.c.log)
+	}
+	for _, p := range was {
+		if x.seen[p] {
+			t.Fatalf("%v was minted twice", p)
+		}
+		if l := x.prev; l != nil && l.tick == p.tick && (p.unit < l.unit || p.unit == l.unit && p.number <= l.number) {
+			t.Fatalf("%v after %v", p, *l)
+		}
+		x.seen[p], x.prev, x.high = true, &p, max(x.high, p.unit)
+	}
+}
+
+// sentinel is the one that an error wraps.
+func sentinel(err error) error {
+	for _, s := range []error{ErrClockBackwards, ErrSequenceExhausted, ErrBeforeEpoch, ErrTimeExhausted, ErrRange} {
+		if errors.Is(err, s) {
+			return s
+		}
+	}
+	return err
+}
+
+// check compares what was counted.
+func (x *trial[T]) check(t *rapid.T) {
+	if got := x.g.(interface{ Stats() GeneratorStats }).Stats(); got != x.m.stats {
+		t.Fatalf("counted %+v, want %+v", got, x.m.stats)
+	}
+}
+
+// snapshot goes on with a generator that is made from the snapshot of the last.
+func snapshot(t *rapid.T, x *trial[Sno]) {
+	m := x.m
+	x.c.log = nil
+	s := x.g.(*SnoGenerator).Snapshot()
+	_, _ = m.look(x.c.wall) // the unit shown last, if the clock is outside
+	want := SnoSnapshot{
+		Partition: s.Partition, SequenceMin: uint16(m.min), SequenceMax: uint16(m.max), Sequence: uint16(m.next - 1),
+		Now: m.shown, WallHi: m.unit, WallSafe: m.safe, Drifts: m.drifts, First: m.first, AtUnit: m.atUnit, AtNext: uint32(m.atNext),
+	}
+	if s != want {
+		t.Fatalf("snapshot %+v, want %+v", s, want)
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = SnoSnapshot{}
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	o := x.options(t)
+	if ahead := rapid.Int64Range(-1, 9).Draw(t, "mark"); ahead >= 0 && x.high+ahead <= m.last {
+		x.high += ahead
+		o.NotBefore = x.time(x.high)
+		m.useUp(x.high)
+		if x.high >= m.atUnit {
+			m.atUnit, m.atNext = x.high+1, m.min
+		}
+	}
+	g, err := NewSnoGenerator(SnoConfig{Snapshot: &s, Options: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.stats, m.until, m.wanting, m.patience = GeneratorStats{}, 0, false, patience(o)
+	x.g, x.prev = g, nil
+}
+
+// at calls At, a few times.
+func at(t *rapid.T, x *trial[Sno]) {
+	m := x.m
+	from := rapid.SampledFrom([]int64{m.atUnit, m.first, x.shown(), 0, -1, m.last + 1}).Draw(t, "from")
+	unit := from - rapid.Int64Range(-1, 3).Draw(t, "less")
+	for range rapid.IntRange(1, 12).Draw(t, "calls") {
+		x.c.log = nil
+		id, err := x.g.(*SnoGenerator).At(5, x.time(unit).Add(x.step-1))
+		var was []pair
+		if err == nil {
+			was = []pair{x.pair(id)}
+		} else if id != (Sno{}) {
+			t.Fatalf("%v with an error", id)
+		}
+		want, wantErr := m.at(unit, x.c.wall)
+		x.c.log = nil
+		live := x.prev
+		x.prev = nil
+		x.compare(t, was, want, err, wantErr)
+		x.prev = live
+	}
+}
+
+// at takes a number of a unit that passed.
+func (m *model) at(unit int64, wall time.Time) ([]pair, error) {
+	switch {
+	case unit < 0:
+		return nil, ErrBeforeEpoch
+	case unit > m.last:
+		return nil, ErrTimeExhausted
+	}
+	end, err := m.look(wall)
+	if err != nil {
+		return nil, err
+	}
+	if m.first >= 0 {
+		end = m.first
+	}
+	if unit >= end || unit < m.atUnit {
+		return nil, ErrRange
+	}
+	if unit > m.atUnit {
+		m.atUnit, m.atNext = unit, m.min
+	}
+	if unit == 0 && m.skips {
+		m.atNext = max(m.atNext, 1)
+	}
+	if m.atNext > m.max {
+		return nil, ErrSequenceExhausted
+	}
+	m.atNext++
+	m.stats.Minted++
+	if m.first < 0 {
+		m.useUp(unit)
+	}
+	return []pair{{unit: unit, number: m.atNext - 1}}, nil
+}
+
+// TestMovingClock mints from several goroutines while another moves the clock.
+func TestMovingClock(t *testing.T) {
+	t.Run("Snowflake", snowflakeSubject(SnowflakeLayout{DatacenterBits: 9, WorkerBits: 10, SequenceBits: 3}).testMovingClock)
+	t.Run("SnowflakeSI", siSubject(9, 4).testMovingClock)
+	t.Run("UID60", uid60Subject().testMovingClock)
+	t.Run("Spread64", spreadSubject().testMovingClock)
+	t.Run("Sno", snoSubject(SnoPartition{}, 0, 9).testMovingClock)
+}
+
+func (s subject[T]) testMovingClock(t *testing.T) {
+	for seed := range uint64(40) {
+		c := &scripted{wall: utc("2026-11-21T10:11:12.344Z"), anchored: seed%2 == 1}
+		clock := c.clock()
+		monotonic := clock.monotonic
+		clock.monotonic = func() time.Duration {
+			defer runtime.Gosched() // much may happen before the reading is used
+			return monotonic()
+		}
+		g, err := s.make(Options{clock: clock, MaxWait: 5 * s.step})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var minting, moving sync.WaitGroup
+		done := make(chan struct{})
+		moving.Go(func() {
+			r := rand.New(rand.NewPCG(seed, 0))
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				d := s.step / 4
+				switch r.IntN(20) {
+				case 0:
+					d = -time.Duration(r.IntN(20)) * s.step
+				case 1, 2:
+					d = -s.step
+				case 3:
+					d = time.Duration(r.IntN(30)) * s.step
+				case 4, 5:
+					d = s.step
+				}
+				c.step(d)
+				runtime.Gosched()
+			}
+		})
+		tallies := make([]tally, 4)
+		for w := range tallies {
+			minting.Go(func() {
+				r := rand.New(rand.NewPCG(seed, uint64(w)+1))
+				for range 200 {
+					ids := make([]T, 1+r.IntN(20))
+					n, err := 1, error(nil)
+					if w%2 == 0 {
+						n, err = g.Fill(t.Context(), ids)
+					} else if ids[0], err = g.Next(); err != nil {
+						n = 0
+					}
+					if e := sentinel(err); e != nil && e != ErrClockBackwards && e != ErrSequenceExhausted {
+						t.Errorf("seed %d: %v", seed, err)
+					}
+					for _, id := range ids[:n] {
+						if p := s.pair(id); !tallies[w].add(p) {
+							t.Errorf("seed %d: a goroutine got %v after a later one", seed, p)
+						}
+					}
+				}
+			})
+		}
+		minting.Wait()
+		close(done)
+		moving.Wait()
+		count, repeats := repeated(tallies)
+		if len(repeats) > 0 {
+			t.Fatalf("seed %d: minted twice: %v", seed, repeats)
+		}
+		stats := g.(interface{ Stats() GeneratorStats }).Stats()
+		if stats.Minted != uint64(count) {
+			t.Fatalf("seed %d: %d IDs were counted as %d", seed, count, stats.Minted)
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package idtype
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// uniqueCount is how many IDs of each format TestUnique mints, unless the
+// variable says otherwise, as make soak does.
+const (
+	uniqueCount    = 5_000_000
+	uniqueVariable = "SORTKEY_UNIQUE"
+)
+
+// minters is how many goroutines mint at once, on as many processors.
+const minters = 8
+
+// A tally is what a goroutine got, for both states of the tick-tock bit.
+type tally [2][]uint64
+
+// add reports whether the pair comes after the one before.
+func (y *tally) add(p pair) bool {
+	keys := &y[0]
+	if p.tick {
+		keys = &y[1]
+	}
+	key := uint64(p.unit)<<16 | uint64(p.number)
+	*keys = append(*keys, key)
+	n := len(*keys)
+	return n < 2 || (*keys)[n-2] < key
+}
+
+// repeated looks for a key that two have, and counts all. Each is in order, so
+// that merging them finds it.
+func repeated(tallies []tally) (count int, repeats []string) {
+	for tick := range 2 {
+		var lists [][]uint64
+		for _, y := range tallies {
+			lists = append(lists, y[tick])
+			count += len(y[tick])
+		}
+		for last, began := uint64(0), false; ; began = true {
+			least := -1
+			for i, keys := range lists {
+				if len(keys) > 0 && (least < 0 || keys[0] < lists[least][0]) {
+					least = i
+				}
+			}
+			if least < 0 {
+				break
+			}
+			key := lists[least][0]
+			if began && key == last && len(repeats) < 10 {
+				repeats = append(repeats, fmt.Sprint(pair{int64(key >> 16), tick == 1, int64(key & (1<<16 - 1))}))
+			}
+			last, lists[least] = key, lists[least][1:]
+		}
+	}
+	return count, repeats
+}
+
+// mint mints n IDs; see mintWhile.
+func (s subject[T]) mint(t *testing.T, o Options, n int) {
+	t.Helper()
+	s.mintWhile(t, o, func(minted int) bool { return minted < n/minters })
+}
+
+// mintFor mints for some time; see mintWhile.
+func (s subject[T]) mintFor(t *testing.T, o Options, d time.Duration) GeneratorStats {
+	t.Helper()
+	start := time.Now()
+	return s.mintWhile(t, o, func(int) bool { return time.Since(start) < d })
+}
+
+// mintWhile has goroutines mint by Next and Fill for as long as more wants of
+// each, and looks at what they got: no repeats, in order, counted, no errors.
+func (s subject[T]) mintWhile(t *testing.T, o Options, more func(minted int) bool) GeneratorStats {
+	t.Helper()
+	// The clock of a busy machine may stand for long.
+	o.MaxWait = time.Minute
+	g, err := s.make(o)
+	if err != nil {
+		t.Error(err)
+		return GeneratorStats{}
+	}
+	tallies := make([]tally, minters)
+	var wg sync.WaitGroup
+	for w := range tallies {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 0))
+			var mine tally
+			defer func() { tallies[w] = mine }()
+			block := make([]T, 200)
+			for minted := 0; more(minted); {
+				ids := block[:1+r.IntN(len(block))]
+				if r.IntN(2) == 0 {
+					if n, err := g.Fill(t.Context(), ids); err != nil || n != len(ids) {
+						t.Errorf("Fill: %d of %d, %v", n, len(ids), err)
+						return
+					}
+				} else {
+					for i := range ids {
+						var err error
+						if ids[i], err = g.Next(); err != nil {
+							t.Errorf("Next: %v", err)
+							return
+						}
+					}
+				}
+				for _, id := range ids {
+					if p := s.pair(id); !mine.add(p) {
+						t.Errorf("a goroutine got %v after a later one", p)
+						return
+					}
+				}
+				minted += len(ids)
+			}
+		})
+	}
+	wg.Wait()
+	count, repeats := repeated(tallies)
+	if len(repeats) > 0 {
+		t.Errorf("minted twice: %v", repeats)
+	}
+	stats := g.(interface{ Stats() GeneratorStats }).Stats()
+	if !t.Failed() && stats.Minted != uint64(count) {
+		t.Errorf("%d IDs were counted as %d", count, stats.Minted)
+	}
+	return stats
+}
+
+// second is how many IDs a format has in a second.
+func (p plan) second() float64 { return float64(p.capacity()) / p.step.Seconds() }
+
+var uniqueStart = utc("2026-11-21T10:11:12.344Z")
+
+// runningClock runs at a multiple of real time. The wall is off by some time,
+// which depends on the time.
+func runningClock(factor float64, anchored bool, off func(time.Duration) time.Duration) *clock {
+	start := time.Now()
+	ticks := func() time.Duration { return time.Duration(float64(time.Since(start)) * factor) }
+	return &clock{
+		anchored:  anchored,
+		monotonic: ticks,
+		wall: func() time.Time {
+			now := ticks()
+			if off != nil {
+				now += off(now)
+			}
+			return uniqueStart.Add(now)
+		},
+		sleep: func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+			for end := ticks() + d; ticks() < end && ctx.Err() == nil; runtime.Gosched() {
+				select {
+				case <-wake:
+					return
+				default:
+				}
+			}
+		},
+	}
+}
+
+// countingClock goes on by a step with each reading.
+func countingClock(step time.Duration, anchored bool) *clock {
+	var now atomic.Int64
+	ticks := func() time.Duration { return time.Duration(now.Add(int64(step))) }
+	return &clock{
+		anchored:  anchored,
+		monotonic: ticks,
+		wall:      func() time.Time { return uniqueStart.Add(ticks()) },
+		sleep:     func(_ context.Context, d time.Duration, _ <-chan struct{}) { now.Add(int64(d)) },
+	}
+}
+
+// TestUnique mints on clocks that run freely, at rates below, at and past what
+// the format has.
+func TestUnique(t *testing.T) {
+	n := uniqueCount
+	if v, err := strconv.Atoi(os.Getenv(uniqueVariable)); err == nil {
+		n = v
+	} else if raced() {
+		n /= 5
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
+	t.Run("Snowflake", func(t *testing.T) { snowflakeSubject(SnowflakeLayout{}).testUnique(t, n) })
+	t.Run("SnowflakeSI", func(t *testing.T) { siSubject(5, 8).testUnique(t, n) })
+	t.Run("UID60", func(t *testing.T) { uid60Subject().testUnique(t, n) })
+	t.Run("Spread64", func(t *testing.T) { spreadSubject().testUnique(t, n) })
+	t.Run("Sno", func(t *testing.T) { snoSubject(SnoPartition{}, 0, 65535).testUnique(t, n) })
+}
+
+// raced reports whether the race detector is on.
+func raced() bool {
+	info, _ := debug.ReadBuildInfo()
+	for _, s := range info.Settings {
+		if s.Key == "-race" {
+			return s.Value == "true"
+		}
+	}
+	return false
+}
+
+func (s subject[T]) testUnique(t *testing.T, n int) {
+	variants := map[string]Options{}
+	for i, load := range []string{"below", "at", "past"} {
+		// About what two processors mint: a twentieth of what the clock has
+		// room for, all of it, ten times that.
+		factor := []float64{400e6, 20e6, 2e6}[i] / s.second()
+		// A reading is for about 3 IDs.
+		step := time.Duration([]float64{30, 3, 0.3}[i] * float64(s.step) / float64(s.capacity()))
+		variants[load+", own clock"] = Options{Clock: runningClock(factor, false, nil).wall}
+		variants[load+", running"] = Options{clock: runningClock(factor, false, nil)}
+		variants[load+", running, anchored"] = Options{clock: runningClock(factor, true, nil)}
+		variants[load+", counting"] = Options{clock: countingClock(step, false)}
+		variants[load+", counting, anchored"] = Options{clock: countingClock(step, true)}
+	}
+	// Much happens between a reading and its use, and units are short.
+	late := countingClock(s.step/4, true)
+	ticks := late.monotonic
+	late.monotonic = func() time.Duration { defer runtime.Gosched(); return ticks() }
+	t.Run("late", func(t *testing.T) { s.mint(t, Options{clock: late}, n/4) })
+	for name, o := range variants {
+		t.Run(name, func(t *testing.T) { s.mint(t, o, n*3/4/len(variants)) })
+	}
+}
+
+// TestUniqueOnSteppingWall has a wall that steps back and forth all the time.
+func TestUniqueOnSteppingWall(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
+	t.Run("Snowflake", snowflakeSubject(SnowflakeLayout{}).testSteppingWall)
+	t.Run("SnowflakeSI", siSubject(5, 8).testSteppingWall)
+	t.Run("UID60", uid60Subject().testSteppingWall)
+	t.Run("Spread64", spreadSubject().testSteppingWall)
+	t.Run("Sno", snoSubject(SnoPartition{}, 0, 999).testSteppingWall)
+}
+
+func (s subject[T]) testSteppingWall(t *testing.T) {
+	off := func(now time.Duration) time.Duration { // another for each 40 units
+		r := rand.NewPCG(uint64(now/(40*s.step)), 0)
+		return -time.Duration(r.Uint64() % uint64(30*s.step))
+	}
+	for _, anchored := range []bool{false, true} {
+		t.Run(fmt.Sprint("anchored=", anchored), func(t *testing.T) {
+			// A busy machine may miss the steps once, but not always.
+			for range 10 {
+				o := Options{clock: runningClock(max(4e6/s.second(), 10), anchored, off)}
+				stats := s.mintFor(t, o, 300*time.Millisecond)
+				if t.Failed() || stats.ClockRegressions > 0 && (!s.toggles || stats.TickTocks > 0) {
+					return
+				}
+			}
+			t.Error("the clock never stepped back")
+		})
+	}
+}
+
+// TestUniqueOnRealClock mints with all formats at once, for some seconds, as
+// fast as they have IDs.
+func TestUniqueOnRealClock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 5 s")
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
+	var wg sync.WaitGroup
+	for _, o := range []Options{{}, {Clock: time.Now}} {
+		wg.Go(func() { snowflakeSubject(SnowflakeLayout{}).mintFor(t, o, 5*time.Second) })
+		wg.Go(func() { siSubject(5, 8).mintFor(t, o, 5*time.Second) })
+		wg.Go(func() { uid60Subject().mintFor(t, o, 5*time.Second) })
+		wg.Go(func() { spreadSubject().mintFor(t, o, 5*time.Second) })
+		// All of a Sno's numbers would be more than two processors mint.
+		wg.Go(func() { snoSubject(SnoPartition{}, 0, 999).mintFor(t, o, 5*time.Second) })
+	}
+	wg.Wait()
+}
