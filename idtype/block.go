@@ -19,7 +19,7 @@ type reason int
 const (
 	full      reason = iota // the clock is at the unit, whose numbers are used up
 	behind                  // the clock is behind the unit, in which the last ID was minted
-	marked                  // nothing was minted yet: the unit is that of the start mark
+	marked                  // the unit is that of the start mark, in which nothing was minted
 	unleased                // the lease doesn't reach the clock
 	overtaken               // others in the queue got what there was
 )
@@ -28,7 +28,7 @@ const (
 func (s *sequencer) behind(now int64) block {
 	b := block{reason: behind, now: now, unit: s.unit}
 	switch {
-	case s.origin < 0:
+	case s.unit == s.mark:
 		b.reason = marked
 	case s.ticks:
 		b.unit = min(s.unit, s.safe+1)

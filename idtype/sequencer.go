@@ -62,6 +62,7 @@ type sequencer struct {
 
 	mu      sync.Mutex
 	origin  int64         // the unit first minted in; -1: nothing was minted yet
+	mark    int64         // the start mark
 	unit    int64         // the unit last minted in; before that, the start mark
 	begin   uint32        // the number with which that unit began
 	tick    bool          // the tick-tock bit
@@ -130,7 +131,7 @@ func (s *sequencer) init(o Options) error {
 	if s.mask-uint64(s.max) < minRoom {
 		s.clock.anchored = false
 	}
-	s.origin, s.safe, s.seen = -1, -1, -1
+	s.origin, s.mark, s.safe, s.seen = -1, -1, -1, -1
 	s.resume(-1, s.max+1)
 	s.queue.init()
 	if err := s.notBefore(o.NotBefore, "NotBefore"); err != nil {
@@ -161,6 +162,7 @@ func (s *sequencer) notBefore(mark time.Time, what string) error {
 func (s *sequencer) useUp(unit int64) {
 	s.safe = max(s.safe, unit)
 	if unit > s.unit {
+		s.mark = unit
 		s.resume(unit, s.max+1)
 	}
 }
@@ -311,7 +313,7 @@ func (s *sequencer) take(c *call, n, wanted int, now int64) (got slot, count int
 			return got, count, block{}, nil
 		}
 	}
-	if s.origin < 0 {
+	if s.unit == s.mark {
 		return slot{}, 0, s.behind(now), nil
 	}
 	if !s.full {

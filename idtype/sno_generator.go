@@ -62,9 +62,8 @@ const snoMinSequences = 4
 
 // NewSnoGenerator makes a generator. It refuses sequence ranges shorter than 4
 // ([ErrRange]), a process's 65,537th automatic partition
-// ([ErrPartitionsExhausted]), a Snapshot that no generator can have made
-// ([ErrRange]), and numbers from two sources, such as a Partition and a Lease
-// ([ErrNode]).
+// ([ErrPartitionsExhausted]), a Snapshot with a value out of range ([ErrRange]),
+// and numbers from two sources, such as a Partition and a Lease ([ErrNode]).
 func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	c, err := c.resolved()
 	if err != nil {

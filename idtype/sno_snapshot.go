@@ -44,7 +44,7 @@ func (g *SnoGenerator) Snapshot() SnoSnapshot {
 	}
 }
 
-// check refuses what no generator can have left behind.
+// check refuses what is out of range.
 func (p *SnoSnapshot) check() error {
 	lo, hi, err := snoBounds(p.SequenceMin, p.SequenceMax)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *SnoSnapshot) check() error {
 		{"now", p.Now, -1, snoLine.last},
 		{"wallHi", p.WallHi, -1, snoLine.last},
 		{"wallSafe", p.WallSafe, -1, snoLine.last},
-		{"first", p.First, -1, snoLine.last},
+		{"first", p.First, -1, max(p.WallHi, p.WallSafe)},
 		{"atUnit", p.AtUnit, 0, snoLine.last + 1},
 		{"atNext", int64(p.AtNext), 0, int64(hi) + 1},
 	} {
@@ -76,10 +76,11 @@ func (g *SnoGenerator) restore(p *SnoSnapshot) {
 	s.drifts, s.tick = p.Drifts, p.Drifts&1 == 1
 	s.origin, s.seen = p.First, p.Now
 	s.safe = max(s.safe, p.WallSafe)
-	if mark := s.unit; p.WallHi > mark {
+	switch {
+	case p.First < 0:
+		s.useUp(p.WallHi) // a start mark too
+	case p.WallHi > s.unit:
 		s.resume(p.WallHi, uint32(p.Sequence)+1)
-	} else {
-		s.resume(mark, s.max+1)
 	}
 	if p.AtUnit >= g.at.unit {
 		g.at = backfill{p.AtUnit, max(p.AtNext, s.min)}

@@ -1,0 +1,973 @@
+package idtype
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The scripted clocks begin here, at the beginning of a unit. The tests count
+// units from it.
+var snoStart = utc("2026-11-21T10:11:12.344Z")
+
+const snoStartUnit = 133237968086
+
+func snoTime(unit int) time.Time { return snoStart.Add(time.Duration(unit) * 4 * time.Millisecond) }
+
+// toUnit sets the wall.
+func (c *scripted) toUnit(unit int) { c.step(snoTime(unit).Sub(c.wall)) }
+
+// smallSno is a generator with the numbers 10 to 13, on a scripted clock.
+func smallSno(t testing.TB, c *scripted, o Options) *SnoGenerator {
+	t.Helper()
+	o.clock = c.clock()
+	g, err := NewSnoGenerator(SnoConfig{Partition: &SnoPartition{'A', 10}, SequenceMin: 10, SequenceMax: 13, Options: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// handOver restores a generator from another's snapshot, by way of JSON.
+func handOver(t testing.TB, g *SnoGenerator, c *scripted, o Options) *SnoGenerator {
+	t.Helper()
+	var s SnoSnapshot
+	if err := json.Unmarshal(must(json.Marshal(g.Snapshot())), &s); err != nil {
+		t.Fatal(err)
+	}
+	o.clock = c.clock()
+	g, err := NewSnoGenerator(SnoConfig{Snapshot: &s, Options: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// snoPlace is the unit, number and tick-tock bit of an ID.
+type snoPlace struct {
+	unit, seq int
+	tick      bool
+}
+
+func placeOf(id Sno) snoPlace {
+	return snoPlace{int(id.Time().Sub(snoStart) / (4 * time.Millisecond)), int(id.Sequence()), id.TickTock()}
+}
+
+// eachClock runs a test on a clock of the caller's and on one like the system's.
+func eachClock(t *testing.T, test func(t *testing.T, c *scripted)) {
+	for _, anchored := range []bool{false, true} {
+		t.Run(fmt.Sprintf("anchored=%v", anchored), func(t *testing.T) {
+			test(t, &scripted{wall: snoStart, anchored: anchored})
+		})
+	}
+}
+
+func TestSnoTickTock(t *testing.T) {
+	steps := []struct {
+		ms   int // where the clock is
+		want snoPlace
+		wait bool
+		err  error
+	}{
+		{ms: 0, want: snoPlace{0, 10, false}},
+		{ms: 3, want: snoPlace{0, 11, false}},
+		{ms: 0, want: snoPlace{0, 12, false}}, // back within the unit: nothing changes
+		{ms: 40, want: snoPlace{10, 10, false}},
+		{ms: 20, want: snoPlace{5, 10, true}}, // the first step back, in the time that the clock shows
+		{ms: 20, want: snoPlace{5, 11, true}},
+		{ms: 28, want: snoPlace{7, 10, true}},
+		{ms: 24, want: snoPlace{7, 11, true}, wait: true}, // into the stretch that the toggle covers
+		{ms: 12, want: snoPlace{7, 12, true}, wait: true}, // and to before it
+		{ms: 40, want: snoPlace{10, 10, true}},            // through what the other half used
+		{ms: 48, want: snoPlace{12, 10, true}},
+		{ms: 44, want: snoPlace{11, 10, false}}, // after it: that is a first step back again
+		{ms: 48, want: snoPlace{12, 10, false}},
+		{ms: 56, want: snoPlace{14, 10, false}},
+		{ms: 48, want: snoPlace{13, 10, true}, wait: true}, // where the other half was last in use
+		{ms: 52, want: snoPlace{13, 11, true}},
+		{ms: -3600_000, wait: true, err: ErrClockBackwards}, // too far to wait for
+		{ms: 52, want: snoPlace{13, 12, true}},
+		{ms: 60, want: snoPlace{15, 10, true}},
+		{ms: 60, want: snoPlace{15, 11, true}},
+		{ms: 60, want: snoPlace{15, 12, true}},
+		{ms: 60, want: snoPlace{15, 13, true}},
+		{ms: 56, want: snoPlace{16, 10, true}, wait: true}, // behind, then full
+		{ms: 68, want: snoPlace{17, 10, true}},
+		{ms: 68, want: snoPlace{17, 11, true}},
+		{ms: 68, want: snoPlace{17, 12, true}},
+		{ms: 68, want: snoPlace{17, 13, true}},
+		{ms: 60, want: snoPlace{15, 10, false}}, // a full unit doesn't matter to a toggle
+	}
+	eachClock(t, func(t *testing.T, c *scripted) {
+		g := smallSno(t, c, Options{MaxWait: 100 * time.Millisecond})
+		for i, step := range steps {
+			c.step(snoStart.Add(time.Duration(step.ms) * time.Millisecond).Sub(c.wall))
+			c.asleep = 0
+			id, err := g.Next()
+			if step.err != nil {
+				if !errors.Is(err, step.err) || c.asleep != 100*time.Millisecond {
+					t.Fatalf("step %d, at %d ms: %v, %v after %v", i, step.ms, id, err, c.asleep)
+				}
+				continue
+			}
+			if err != nil || placeOf(id) != step.want || step.wait != (c.asleep > 0) || c.asleep > 100*time.Millisecond {
+				t.Fatalf("step %d, at %d ms: %+v, %v after %v; want %+v", i, step.ms, placeOf(id), err, c.asleep, step.want)
+			}
+		}
+	})
+}
+
+// A generator that is made from a snapshot goes on where the other stopped,
+// wherever the clock is by then.
+func TestSnoSnapshot(t *testing.T) {
+	none := 0 // no start mark; unit 0 is none of those below
+	for _, tt := range []struct {
+		name   string
+		mark   int   // NotBefore of the first generator
+		before []int // the units in which it mints
+		mark2  int   // NotBefore of the second
+		then   int   // the unit in which that begins
+		want   snoPlace
+		wait   bool
+	}{
+		{"same unit", none, []int{50, 50}, none, 50, snoPlace{50, 12, false}, false},
+		{"later", none, []int{50, 50}, none, 55, snoPlace{55, 10, false}, false},
+		{"behind", none, []int{50, 60}, none, 55, snoPlace{55, 10, true}, false},
+		{"behind in the stretch of a toggle", none, []int{60, 55, 57}, none, 56, snoPlace{57, 11, true}, true},
+		{"behind after that stretch", none, []int{60, 55, 62}, none, 61, snoPlace{61, 10, false}, false},
+		{"behind at its end", none, []int{60, 55, 62}, none, 60, snoPlace{61, 10, false}, true},
+		{"same unit, toggled", none, []int{60, 55}, none, 55, snoPlace{55, 11, true}, false},
+		{"later, toggled", none, []int{60, 55}, none, 60, snoPlace{60, 10, true}, false},
+		{"toggled twice", none, []int{60, 55, 62, 61}, none, 61, snoPlace{61, 11, false}, false},
+		{"full", none, []int{50, 50, 50, 50}, none, 50, snoPlace{51, 10, false}, true},
+		{"full, toggled", none, []int{60, 55, 55, 55, 55}, none, 55, snoPlace{56, 10, true}, true},
+		{"full, then behind", none, []int{50, 50, 50, 50}, none, 49, snoPlace{49, 10, true}, false},
+		{"fresh", none, nil, none, 50, snoPlace{50, 10, false}, false},
+		{"fresh, behind the snapshot", none, nil, none, -50, snoPlace{-50, 10, false}, false},
+		{"fresh, before its mark", 53, nil, none, 50, snoPlace{54, 10, false}, true},
+		{"fresh, at its mark", 53, nil, none, 53, snoPlace{54, 10, false}, true},
+		{"fresh, after its mark", 53, nil, none, 54, snoPlace{54, 10, false}, false},
+		{"marked, behind", 53, []int{56}, none, 55, snoPlace{55, 10, true}, false},
+		{"marked, behind the mark", 53, []int{56}, none, 53, snoPlace{54, 10, true}, true},
+		{"with a later mark", none, []int{50}, 58, 50, snoPlace{59, 10, false}, true},
+		{"with a mark at the last ID", none, []int{50}, 50, 50, snoPlace{51, 10, false}, true},
+		{"with an earlier mark", none, []int{50}, 47, 48, snoPlace{48, 10, true}, false},
+		{"at an earlier mark", none, []int{50}, 47, 47, snoPlace{48, 10, true}, true},
+		{"with a mark between, toggled", none, []int{60, 55}, 57, 57, snoPlace{58, 10, true}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			eachClock(t, func(t *testing.T, c *scripted) {
+				options := func(mark int) (o Options) {
+					o.MaxWait = 100 * time.Millisecond
+					if mark != none {
+						o.NotBefore = snoTime(mark + 1).Add(-1)
+					}
+					return o
+				}
+				g := smallSno(t, c, options(tt.mark))
+				seen := map[Sno]bool{}
+				for _, unit := range tt.before {
+					c.toUnit(unit)
+					seen[must(g.Next())] = true
+				}
+				if again := handOver(t, g, c, Options{}).Snapshot(); again != g.Snapshot() {
+					t.Errorf("%+v was restored as %+v", g.Snapshot(), again)
+				}
+				g = handOver(t, g, c, options(tt.mark2))
+				c.toUnit(tt.then)
+				if c.asleep != 0 {
+					t.Fatal("the first generator waited")
+				}
+				id, err := g.Next()
+				if err != nil || placeOf(id) != tt.want || seen[id] || id.Partition() != (SnoPartition{'A', 10}) || tt.wait != (c.asleep > 0) {
+					t.Errorf("%+v, %v after %v; want %+v", placeOf(id), err, c.asleep, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// The JSON is exactly this, since it is stored; and what has no more than the
+// keys that other implementations write can be read.
+func TestSnoSnapshotJSON(t *testing.T) {
+	c := &scripted{wall: snoStart}
+	g := must(NewSnoGenerator(SnoConfig{Meta: 3, Partition: &SnoPartition{'A', 10}, SequenceMin: 13, SequenceMax: 10, Options: Options{clock: c.clock()}}))
+	must(g.At(3, snoTime(-20)))
+	for _, unit := range []int{0, 5, 2, 2} {
+		c.toUnit(unit)
+		must(g.Next())
+	}
+	c.toUnit(4)
+	want := `{"partition":[65,10],"sequenceMin":10,"sequenceMax":13,"sequence":11,"now":133237968090,"wallHi":133237968088,"wallSafe":133237968091,"drifts":1,` +
+		`"first":133237968086,"atUnit":133237968066,"atNext":11}`
+	if got := string(must(json.Marshal(g.Snapshot()))); got != want {
+		t.Errorf("snapshot %s\n    want %s", got, want)
+	}
+
+	foreign, _, _ := strings.Cut(want, `,"first"`)
+	foreign += "}"
+	for _, tt := range []struct {
+		unit int
+		want snoPlace
+	}{
+		{2, snoPlace{2, 12, true}},
+		{1, snoPlace{2, 12, true}},
+		{-3, snoPlace{2, 12, true}},
+		{5, snoPlace{5, 10, true}},
+		{7, snoPlace{7, 10, true}},
+	} {
+		c.toUnit(tt.unit)
+		var s SnoSnapshot
+		if err := json.Unmarshal([]byte(foreign), &s); err != nil {
+			t.Fatal(err)
+		}
+		g := must(NewSnoGenerator(SnoConfig{Snapshot: &s, Options: Options{clock: c.clock()}}))
+		// When the other one began to mint isn't known, so nothing can be
+		// said to lie before.
+		for _, unit := range []int{-1 - snoStartUnit/2, -1, 1, 2, 3, 5, 6} {
+			if id, err := g.At(0, snoTime(unit)); !errors.Is(err, ErrRange) {
+				t.Errorf("At in unit %d: %+v, %v", unit, placeOf(id), err)
+			}
+		}
+		if got := placeOf(must(g.Next())); got != tt.want {
+			t.Errorf("at unit %d: %+v, want %+v", tt.unit, got, tt.want)
+		}
+	}
+}
+
+// Whatever comes between, a chain of generators, each made from the snapshot of
+// the one before, never repeats an ID.
+func TestSnoSnapshotChain(t *testing.T) {
+	var atBefore, atAfter, restores int
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		c := &scripted{wall: snoStart, anchored: r.IntN(2) == 0}
+		options := Options{MaxWait: []time.Duration{-1, 3 * time.Millisecond, 30 * time.Millisecond}[r.IntN(3)], clock: c.clock()}
+		lo := uint16(r.IntN(2) * 10)
+		partition := SnoPartition{0, byte(r.IntN(2))}
+		g := must(NewSnoGenerator(SnoConfig{Partition: &partition, SequenceMin: lo, SequenceMax: lo + 3 + uint16(r.IntN(5)), Options: options}))
+		seen := map[Sno]bool{}
+		var last Sno
+		add := func(id Sno) {
+			if seen[id] || id.Partition() != partition {
+				t.Fatalf("seed %d: %+v was minted twice", seed, placeOf(id))
+			}
+			seen[id] = true
+		}
+		for range 60 {
+			c.frozen = r.IntN(4) == 0
+			switch r.IntN(8) {
+			case 0:
+				c.step(-4 * time.Millisecond)
+			case 1:
+				c.step(-time.Duration(r.IntN(80)) * time.Millisecond)
+			case 2:
+				c.step(-time.Hour)
+			case 3, 4:
+				c.step(time.Duration(r.IntN(120)) * time.Millisecond)
+			case 5:
+				c.step(time.Hour)
+			}
+			switch r.IntN(6) {
+			case 0:
+				options := options
+				if r.IntN(2) == 0 {
+					options.NotBefore = c.wall.Add(time.Duration(r.IntN(40)-30) * time.Millisecond)
+				}
+				g = handOver(t, g, c, options)
+				restores++
+			case 1, 2:
+				around := c.wall
+				if last != (Sno{}) && r.IntN(2) == 0 {
+					around = snoLine.time(g.Snapshot().First)
+				}
+				at := around.Add(time.Duration(r.IntN(100)-90) * time.Millisecond)
+				id, err := g.At(0, at)
+				switch {
+				case errors.Is(err, ErrSequenceExhausted), errors.Is(err, ErrRange):
+				case err != nil || id.TickTock() || !id.Time().Equal(at.Truncate(4*time.Millisecond)):
+					t.Fatalf("seed %d: At %v gave %+v, %v", seed, at, placeOf(id), err)
+				default:
+					add(id)
+					if last == (Sno{}) {
+						atBefore++
+					} else {
+						atAfter++
+					}
+				}
+			default:
+				dst := make([]Sno, 1+r.IntN(6))
+				n, err := g.Fill(t.Context(), dst)
+				if err != nil && !errors.Is(err, ErrClockBackwards) && !errors.Is(err, ErrSequenceExhausted) {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				for _, id := range dst[:n] {
+					add(id)
+					if id.TickTock() == last.TickTock() && id.Compare(last) <= 0 || id.Time().After(c.wall) {
+						t.Fatalf("seed %d: %+v after %+v, at %v", seed, placeOf(id), placeOf(last), c.wall)
+					}
+					last = id
+				}
+			}
+		}
+	}
+	if atBefore < 100 || atAfter < 100 || restores < 100 {
+		t.Errorf("the scripts had %d IDs of At before Next and %d after, and %d restores", atBefore, atAfter, restores)
+	}
+}
+
+func TestSnoSnapshotRefused(t *testing.T) {
+	last := int64(1<<39 - 1)
+	valid := SnoSnapshot{SequenceMin: 10, SequenceMax: 13, Sequence: 13, Now: last, WallHi: last, WallSafe: last, First: last, AtUnit: last + 1, AtNext: 14}
+	if _, err := NewSnoGenerator(SnoConfig{Snapshot: &valid}); err != nil {
+		t.Errorf("the largest of all: %v", err)
+	}
+	least := SnoSnapshot{SequenceMin: 13, SequenceMax: 10, Sequence: 10, Now: -1, WallHi: -1, WallSafe: -1, First: -1}
+	if _, err := NewSnoGenerator(SnoConfig{Snapshot: &least}); err != nil {
+		t.Errorf("the smallest of all: %v", err)
+	}
+	for _, tt := range []struct {
+		what   string // what the error has to tell
+		change func(*SnoSnapshot)
+	}{
+		{"sequence is", func(s *SnoSnapshot) { s.Sequence = 14 }},
+		{"sequence is", func(s *SnoSnapshot) { s.Sequence = 9 }},
+		{"now is", func(s *SnoSnapshot) { s.Now = last + 1 }},
+		{"now is", func(s *SnoSnapshot) { s.Now = -2 }},
+		{"wallHi is", func(s *SnoSnapshot) { s.WallHi = last + 1 }},
+		{"wallHi is", func(s *SnoSnapshot) { s.WallHi = -2 }},
+		{"wallSafe is", func(s *SnoSnapshot) { s.WallSafe = last + 1 }},
+		{"wallSafe is", func(s *SnoSnapshot) { s.WallSafe = -2 }},
+		{"first is", func(s *SnoSnapshot) { s.First = last + 1 }},
+		{"first is", func(s *SnoSnapshot) { s.First = -2 }},
+		{"atUnit is", func(s *SnoSnapshot) { s.AtUnit = last + 2 }},
+		{"atUnit is", func(s *SnoSnapshot) { s.AtUnit = -1 }},
+		{"atNext is", func(s *SnoSnapshot) { s.AtNext = 15 }},
+		{"SequenceMin and SequenceMax", func(s *SnoSnapshot) { s.SequenceMax = 12 }},
+		{"SequenceMin and SequenceMax", func(s *SnoSnapshot) { s.SequenceMin = 13 }},
+	} {
+		s := valid
+		tt.change(&s)
+		g, err := NewSnoGenerator(SnoConfig{Snapshot: &s})
+		if g != nil || !errors.Is(err, ErrRange) || !strings.Contains(err.Error(), tt.what) {
+			t.Errorf("%+v: %v, want %q", s, err, tt.what)
+		}
+	}
+
+	lease := newLease(1, snoStart, snoStart.Add(time.Hour))
+	for i, c := range []SnoConfig{
+		{Partition: &SnoPartition{}},
+		{SequenceMin: 10},
+		{SequenceMax: 13},
+		{Options: Options{Lease: lease}},
+		{Ranges: 3, Partition: &SnoPartition{}, Options: Options{Lease: lease}},
+	} {
+		c.Snapshot = &valid
+		if g, err := NewSnoGenerator(c); g != nil || !errors.Is(err, ErrNode) {
+			t.Errorf("a snapshot and more, %d: %v", i, err)
+		}
+	}
+}
+
+// Two generators share a partition, each with a range of its own.
+func TestSnoSharedPartition(t *testing.T) {
+	bounds := [][2]uint16{{0, 63}, {127, 64}}
+	const workers, each = 2, 1000
+	var mu sync.Mutex
+	seen := map[Sno]bool{}
+	var wg sync.WaitGroup
+	for _, b := range bounds {
+		g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{1, 2}, SequenceMin: b[0], SequenceMax: b[1], Options: Options{MaxWait: time.Minute}}))
+		for range workers {
+			wg.Go(func() {
+				ids := make([]Sno, each)
+				for i := range ids[:each/2] {
+					ids[i] = must(g.Next())
+				}
+				must(g.Fill(t.Context(), ids[each/2:]))
+				mu.Lock()
+				defer mu.Unlock()
+				for _, id := range ids {
+					if s := id.Sequence(); s < min(b[0], b[1]) || s > max(b[0], b[1]) {
+						t.Errorf("%d is none of the numbers %v", s, b)
+					}
+					seen[id] = true
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if want := len(bounds) * workers * each; len(seen) != want {
+		t.Errorf("%d IDs of %d are different", len(seen), want)
+	}
+}
+
+// A lease's number is the partition, or one of its ranges.
+func TestSnoLeaseNumbers(t *testing.T) {
+	c := &scripted{wall: snoStart}
+	own := &SnoPartition{'A', 10}
+	lease := func(n int) Options {
+		return Options{Lease: newLease(n, snoTime(-1), snoTime(100)), clock: c.clock()}
+	}
+	for _, ranges := range []int{1, 3, 16, 16384} {
+		next := 0 // the first number that none of the ranges had so far
+		for n := range ranges {
+			g, err := NewSnoGenerator(SnoConfig{Partition: own, Ranges: ranges, Options: lease(n)})
+			if err != nil {
+				t.Fatalf("range %d of %d: %v", n, ranges, err)
+			}
+			s := g.Snapshot()
+			id := must(g.Next())
+			if int(s.SequenceMin) != next || int(s.SequenceMax) != next+65536/ranges-1 || id.Sequence() != s.SequenceMin || id.Partition() != *own {
+				t.Fatalf("range %d of %d: %d to %d, %+v", n, ranges, s.SequenceMin, s.SequenceMax, placeOf(id))
+			}
+			next = int(s.SequenceMax) + 1
+		}
+		if next > 65536 {
+			t.Errorf("%d ranges end with %d", ranges, next-1)
+		}
+	}
+	for _, n := range []int{0, 1, 65535} {
+		g := must(NewSnoGenerator(SnoConfig{SequenceMax: 3, Options: lease(n)}))
+		if id := must(g.Next()); id.Partition() != SnoPartitionFrom(uint16(n)) || id.Sequence() != 0 {
+			t.Errorf("lease %d: partition %v", n, id.Partition())
+		}
+	}
+
+	for i, tt := range []struct {
+		c    SnoConfig
+		node bool // ErrNode; or else no more than ErrRange
+	}{
+		{SnoConfig{Ranges: 3, Partition: own}, true},
+		{SnoConfig{Ranges: 3, Options: lease(0)}, true},
+		{SnoConfig{Ranges: 3, Partition: own, Options: lease(3)}, true},
+		{SnoConfig{Ranges: 3, Partition: own, Options: lease(-1)}, true},
+		{SnoConfig{Ranges: 3, Partition: own, SequenceMin: 9, Options: lease(0)}, true},
+		{SnoConfig{Ranges: 3, Partition: own, SequenceMax: 9, Options: lease(0)}, true},
+		{SnoConfig{Ranges: 16385, Partition: own, Options: lease(0)}, false},
+		{SnoConfig{Ranges: -1, Partition: own, Options: lease(0)}, false},
+		{SnoConfig{Partition: own, Options: lease(0)}, true},
+		{SnoConfig{Options: lease(65536)}, true},
+		{SnoConfig{Options: lease(-1)}, true},
+	} {
+		if g, err := NewSnoGenerator(tt.c); g != nil || !errors.Is(err, ErrRange) || errors.Is(err, ErrNode) != tt.node {
+			t.Errorf("config %d: %v", i, err)
+		}
+	}
+}
+
+func TestSnoOverflow(t *testing.T) {
+	const wait = 10 * time.Second // for what a test can't go on without
+	eachClock(t, func(t *testing.T, c *scripted) {
+		// A wait begins when it can receive from turns, and then ends.
+		turns := make(chan bool)
+		clock := c.clock()
+		pause := clock.sleep
+		clock.sleep = func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+			frozen := <-turns
+			c.mu.Lock()
+			c.frozen = frozen
+			c.mu.Unlock()
+			pause(ctx, d, wake)
+		}
+		turn := func(frozen bool) {
+			t.Helper()
+			select {
+			case turns <- frozen:
+			case <-time.After(wait):
+				t.Fatal("nobody looks at the clock")
+			}
+		}
+		messages := make(chan SnoOverflow, 100)
+		g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: time.Hour, clock: clock}}))
+		var wg sync.WaitGroup
+		calls := func(n int) {
+			t.Helper()
+			for i := range n {
+				wg.Go(func() { must(g.Next()) })
+				g.seq.queued(t, i+1)
+			}
+		}
+		must(g.Fill(t.Context(), make([]Sno, 4)))
+		calls(6)
+		turn(true)
+		turn(true)
+		turn(false) // four get the numbers of the next unit
+		turn(false)
+		wg.Wait()
+		must(g.Fill(t.Context(), make([]Sno, 2)))
+		calls(1)
+		turn(false)
+		wg.Wait()
+
+		at := func(unit int) time.Time { return snoTime(unit) }
+		want := []SnoOverflow{
+			{at(0), 1, 0}, {at(0), 6, 4}, {at(0), 6, 8}, {at(1), 2, 12}, {at(2), 0, 16},
+			{at(2), 1, 0}, {at(3), 0, 4},
+		}
+		close(messages)
+		var got []SnoOverflow
+		for m := range messages {
+			got = append(got, m)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("messages %v\n    want %v", got, want)
+		}
+	})
+
+	t.Run("none", func(t *testing.T) {
+		messages := make(chan SnoOverflow, 100)
+		c := &scripted{wall: snoStart}
+		generator := func(maxWait time.Duration) *SnoGenerator {
+			return must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: maxWait, clock: c.clock()}}))
+		}
+		g := generator(time.Second)
+		for _, unit := range []int{10, 5, 3} {
+			c.toUnit(unit)
+			must(g.Next())
+		}
+		if c.slept == 0 {
+			t.Error("didn't wait for the clock")
+		}
+		g = generator(-1)
+		for range 4 {
+			must(g.Next())
+		}
+		if _, err := g.Next(); err == nil {
+			t.Error("a unit isn't full")
+		}
+		if len(messages) != 0 {
+			t.Errorf("a message of a stall that isn't one: %+v", <-messages)
+		}
+	})
+
+	t.Run("unread", func(t *testing.T) {
+		full := make(chan SnoOverflow, 1)
+		full <- SnoOverflow{Ticks: -1}
+		for _, messages := range []chan SnoOverflow{make(chan SnoOverflow), full} {
+			g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{clock: (&scripted{wall: snoStart}).clock()}}))
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for range 20 {
+					must(g.Next())
+				}
+			}()
+			select {
+			case <-done:
+			case <-time.After(wait):
+				t.Fatal("a message that nobody reads blocks")
+			}
+		}
+		if m := <-full; m.Ticks != -1 {
+			t.Errorf("%+v took another message's place", m)
+		}
+	})
+
+	t.Run("real clock", func(t *testing.T) {
+		messages := make(chan SnoOverflow, 10_000)
+		const callers = 12
+		began := time.Now()
+		g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: time.Minute}}))
+		var wg sync.WaitGroup
+		for range callers {
+			wg.Go(func() {
+				for range 20 {
+					must(g.Next())
+				}
+			})
+		}
+		wg.Wait()
+		close(messages)
+		var first, m SnoOverflow // of a stall
+		stalls := 0
+		for next := range messages {
+			if m.Count == 0 {
+				first = next
+				stalls++
+			}
+			m = next
+			if passed := m.Now.Sub(first.Now).Milliseconds(); int64(m.Ticks) != passed || m.Count < 0 || m.Count > callers || m == first && m.Count == 0 || m.Now.Before(began) {
+				t.Errorf("%+v, %d ms after %+v", m, passed, first)
+			}
+		}
+		if stalls == 0 || m.Count != 0 {
+			t.Errorf("%d stalls, at last %+v", stalls, m)
+		}
+	})
+}
+
+// An ID at a given time is never one that comes live, nor the other way round.
+func TestSnoAt(t *testing.T) {
+	type step struct {
+		clock int // the unit
+		at    int // that of At; live: Next
+		want  snoPlace
+		err   error
+	}
+	const live = -1 << 31
+	for _, tt := range []struct {
+		name  string
+		steps []step
+	}{
+		{"before Next", []step{
+			{clock: 100, at: -1000, want: snoPlace{-1000, 10, false}},
+			{clock: 100, at: -1000, want: snoPlace{-1000, 11, false}},
+			{clock: 100, at: 50, want: snoPlace{50, 10, false}},
+			{clock: 100, at: 49, err: ErrRange}, // decreases
+			{clock: 100, at: 50, want: snoPlace{50, 11, false}},
+			{clock: 100, at: 50, want: snoPlace{50, 12, false}},
+			{clock: 100, at: 50, want: snoPlace{50, 13, false}},
+			{clock: 100, at: 50, err: ErrSequenceExhausted},
+			{clock: 100, at: 51, want: snoPlace{51, 10, false}},
+			{clock: 100, at: 100, err: ErrRange}, // now
+			{clock: 100, at: 150, err: ErrRange}, // yet to come
+			{clock: 100, at: 99, want: snoPlace{99, 10, false}},
+			{clock: 100, at: live, want: snoPlace{100, 10, false}},
+			{clock: 100, at: 99, want: snoPlace{99, 11, false}},
+		}},
+		{"after Next", []step{
+			{clock: 100, at: live, want: snoPlace{100, 10, false}},
+			{clock: 200, at: live, want: snoPlace{200, 10, false}},
+			{clock: 200, at: 98, want: snoPlace{98, 10, false}},
+			{clock: 200, at: 100, err: ErrRange},
+			{clock: 200, at: 101, err: ErrRange},
+			{clock: 200, at: 97, err: ErrRange},
+			{clock: 200, at: 99, want: snoPlace{99, 10, false}},
+			{clock: 200, at: live, want: snoPlace{200, 11, false}},
+		}},
+		{"after toggles", []step{
+			{clock: 100, at: live, want: snoPlace{100, 10, false}},
+			{clock: 90, at: live, want: snoPlace{90, 10, true}},
+			{clock: 90, at: 89, want: snoPlace{89, 10, false}},
+			{clock: 90, at: 90, want: snoPlace{90, 10, false}},
+			{clock: 90, at: 99, want: snoPlace{99, 10, false}},
+			{clock: 90, at: 100, err: ErrRange},
+			{clock: 99, at: live, want: snoPlace{99, 10, true}},
+			{clock: 110, at: live, want: snoPlace{110, 10, true}},
+			{clock: 105, at: live, want: snoPlace{105, 10, false}},
+			{clock: 105, at: 99, want: snoPlace{99, 11, false}},
+			{clock: 105, at: 104, err: ErrRange},
+		}},
+		{"then the clock steps back", []step{
+			{clock: 60, at: 50, want: snoPlace{50, 10, false}},
+			{clock: 49, at: live, want: snoPlace{51, 10, false}}, // a wait, no toggle
+			{clock: 55, at: live, want: snoPlace{55, 10, false}},
+			{clock: 52, at: live, want: snoPlace{52, 10, true}},
+		}},
+		{"then it stays in At's unit", []step{
+			{clock: 60, at: 50, want: snoPlace{50, 10, false}},
+			{clock: 50, at: live, want: snoPlace{51, 10, false}},
+			{clock: 55, at: live, want: snoPlace{55, 10, false}},
+			{clock: 50, at: live, want: snoPlace{51, 10, true}}, // nor later
+		}},
+		{"then it steps back far", []step{
+			{clock: 60, at: 50, want: snoPlace{50, 10, false}},
+			{clock: -1000, at: live, err: ErrClockBackwards},
+			{clock: 52, at: live, want: snoPlace{52, 10, false}},
+		}},
+	} {
+		for _, restore := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restored=%v", tt.name, restore), func(t *testing.T) {
+				eachClock(t, func(t *testing.T, c *scripted) {
+					options := Options{MaxWait: 100 * time.Millisecond}
+					g := smallSno(t, c, options)
+					for i, step := range tt.steps {
+						c.toUnit(step.clock)
+						if restore {
+							g = handOver(t, g, c, options)
+						}
+						var id Sno
+						var err error
+						if step.at == live {
+							id, err = g.NextMeta(7)
+						} else {
+							id, err = g.At(7, snoTime(step.at).Add(3*time.Millisecond))
+						}
+						if !errors.Is(err, step.err) || err == nil && (placeOf(id) != step.want || id.Meta() != 7 || id.Partition() != SnoPartition{'A', 10}) {
+							t.Fatalf("step %d: %+v, %v; want %+v, %v", i, placeOf(id), err, step.want, step.err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestSnoAtLimits(t *testing.T) {
+	c := &scripted{wall: snoTime(100)}
+	g := smallSno(t, c, Options{NotBefore: snoTime(20).Add(3 * time.Millisecond)})
+	for _, tt := range []struct {
+		at  time.Time
+		err error
+	}{
+		{snoTime(20), ErrRange}, // where the mark is
+		{snoTime(-20), ErrRange},
+		{snoMinter.from.Add(-1), ErrBeforeEpoch},
+		{time.Time{}, ErrBeforeEpoch},
+		{snoMinter.end.Add(4 * time.Millisecond), ErrTimeExhausted},
+	} {
+		if id, err := g.At(0, tt.at); !errors.Is(err, tt.err) || !errors.Is(err, ErrRange) || id != (Sno{}) {
+			t.Errorf("At %v: %v, %v", tt.at, id, err)
+		}
+	}
+	if id := must(g.At(0, snoTime(21))); placeOf(id) != (snoPlace{21, 10, false}) {
+		t.Errorf("after the mark: %+v", placeOf(id))
+	}
+
+	// A snapshot doesn't lead behind a later mark either, nor out of the range.
+	g = handOver(t, g, c, Options{NotBefore: snoTime(40)})
+	if id, err := g.At(0, snoTime(40)); !errors.Is(err, ErrRange) {
+		t.Errorf("at the mark after a snapshot: %+v, %v", placeOf(id), err)
+	}
+	must(g.At(0, snoTime(41)))
+	g = must(NewSnoGenerator(SnoConfig{Snapshot: &SnoSnapshot{SequenceMin: 10, Sequence: 10, WallHi: -1, WallSafe: -1, First: -1}}))
+	if id := must(g.At(0, snoMinter.from)); id.Sequence() != 10 {
+		t.Errorf("the range begins at 10, At gave %d", id.Sequence())
+	}
+
+	// The zero ID is none.
+	g = must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
+	for want := range 3 {
+		if id := must(g.At(0, snoMinter.from)); id != (Sno{9: byte(want + 1)}) {
+			t.Errorf("ID %d of the format's first unit is %v", want+1, id)
+		}
+	}
+	if got := g.Stats(); got != (GeneratorStats{Minted: 3}) {
+		t.Errorf("three IDs of At count as %+v", got)
+	}
+
+	// A lease covers what is after its After, and not after its Until.
+	l := newLease(9, snoTime(20), snoTime(40))
+	g = must(NewSnoGenerator(SnoConfig{Options: Options{Lease: l, MaxWait: time.Millisecond, clock: c.clock()}}))
+	for _, tt := range []struct {
+		unit int
+		err  error
+	}{{20, ErrRange}, {21, nil}, {40, nil}, {41, ErrLeaseLost}} {
+		if id, err := g.At(0, snoTime(tt.unit)); !errors.Is(err, tt.err) || err == nil && id.Partition() != (SnoPartition{0, 9}) {
+			t.Errorf("At unit %d under a lease: %+v, %v", tt.unit, placeOf(id), err)
+		}
+	}
+	l.lose()
+	if id, err := g.At(0, snoTime(40)); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("under a lease that is lost: %+v, %v", placeOf(id), err)
+	}
+}
+
+// A generator's views, and whatever else mints from it, share its numbers.
+func TestSnoViews(t *testing.T) {
+	eachClock(t, func(t *testing.T, c *scripted) {
+		g := must(NewSnoGenerator(SnoConfig{Meta: 1, Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
+		view, other := g.WithMeta(3), g.WithMeta(4)
+		dst := make([]Sno, 12)
+		for i := 0; i < len(dst); i += 6 {
+			dst[i] = must(g.Next())
+			dst[i+1] = must(g.NextMeta(2))
+			dst[i+2] = must(view.Next())
+			must(other.Fill(t.Context(), dst[i+3:i+5]))
+			must(g.Fill(t.Context(), dst[i+5:i+6]))
+		}
+		for i, id := range dst {
+			if want := []byte{1, 2, 3, 4, 4, 1}[i%6]; placeOf(id) != (snoPlace{0, i, false}) || id.Meta() != want {
+				t.Errorf("ID %d: %+v, meta %d, want meta %d", i, placeOf(id), id.Meta(), want)
+			}
+		}
+	})
+
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 499, Options: Options{MaxWait: time.Minute}}))
+	past := time.Now().Add(-time.Minute)
+	const each = 5000
+	var mu sync.Mutex
+	seen := map[Sno]bool{}
+	var wg sync.WaitGroup
+	for meta, mint := range []func(dst []Sno){
+		func(dst []Sno) { must(g.Fill(t.Context(), dst)) },
+		func(dst []Sno) { dst[0] = must(g.NextMeta(1)) },
+		func(dst []Sno) { dst[0] = must(g.WithMeta(2).Next()) },
+		func(dst []Sno) { must(g.WithMeta(3).Fill(t.Context(), dst)) },
+		func(dst []Sno) { past = past.Add(time.Millisecond); dst[0] = must(g.At(4, past)) },
+	} {
+		wg.Go(func() {
+			ids := make([]Sno, each)
+			for i := range ids {
+				mint(ids[i : i+1])
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range ids {
+				if id.Meta() != byte(meta) {
+					t.Fatalf("meta %d, want %d", id.Meta(), meta)
+				}
+				seen[id.WithMeta(0)] = true
+			}
+		})
+	}
+	wg.Wait()
+	if len(seen) != 5*each || g.Stats().Minted != 5*each {
+		t.Errorf("%d IDs, %d but for their metabytes; Stats say %d", 5*each, len(seen), g.Stats().Minted)
+	}
+}
+
+func TestSnoStats(t *testing.T) {
+	eachClock(t, func(t *testing.T, c *scripted) {
+		g := smallSno(t, c, Options{MaxWait: 20 * time.Millisecond})
+		for i, tt := range []struct {
+			clock int
+			mint  func() error
+			want  GeneratorStats
+		}{
+			{0, func() error { return nil }, GeneratorStats{}},
+			{0, func() error { _, err := g.At(1, snoTime(-5)); return err }, GeneratorStats{Minted: 1}},
+			{0, func() error { _, err := g.Next(); return err }, GeneratorStats{Minted: 2}},
+			{0, func() error { _, err := g.NextMeta(1); return err }, GeneratorStats{Minted: 3}},
+			{0, func() error { _, err := g.WithMeta(1).Next(); return err }, GeneratorStats{Minted: 4}},
+			{0, func() error { _, err := g.At(1, snoTime(-4)); return err }, GeneratorStats{Minted: 5}},
+			// One of this unit, four of the next, two of the one after that.
+			{0, func() error { _, err := g.Fill(t.Context(), make([]Sno, 7)); return err }, GeneratorStats{Minted: 12, Waits: 2, SequenceOverflows: 2}},
+			// A full unit counts once, for however long.
+			{2, func() error {
+				must(g.Fill(t.Context(), make([]Sno, 2)))
+				c.frozen = true
+				defer func() { c.frozen = false }()
+				for range 2 {
+					if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) {
+						t.Errorf("frozen: %v", err)
+					}
+				}
+				return nil
+			}, GeneratorStats{Minted: 14, Waits: 4, SequenceOverflows: 3}},
+			{50, func() error { _, err := g.Next(); return err }, GeneratorStats{Minted: 15, Waits: 4, SequenceOverflows: 3}},
+			{40, func() error { _, err := g.Next(); return err }, GeneratorStats{Minted: 16, Waits: 4, SequenceOverflows: 3, ClockRegressions: 1, TickTocks: 1}},
+			{39, func() error { _, err := g.Next(); return err }, GeneratorStats{Minted: 17, Waits: 5, SequenceOverflows: 3, ClockRegressions: 2, TickTocks: 1}},
+			{0, func() error {
+				if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
+					t.Errorf("far back: %v", err)
+				}
+				return nil
+			}, GeneratorStats{Minted: 17, Waits: 6, SequenceOverflows: 3, ClockRegressions: 3, TickTocks: 1}},
+		} {
+			c.toUnit(tt.clock)
+			err := tt.mint()
+			if got := g.Stats(); got != tt.want || err != nil {
+				t.Errorf("step %d: %+v, %v; want %+v", i, got, err, tt.want)
+			}
+		}
+		// One that goes on from a snapshot counts its own alone.
+		if got := handOver(t, g, c, Options{}).Stats(); got != (GeneratorStats{}) {
+			t.Errorf("restored: %+v", got)
+		}
+	})
+}
+
+func TestSnoRemaining(t *testing.T) {
+	c := &scripted{wall: snoMinter.end.Add(-time.Hour)}
+	g := smallSno(t, c, Options{})
+	for _, tt := range []struct{ step, want time.Duration }{
+		{0, time.Hour + 4*time.Millisecond},
+		{time.Hour + 3*time.Millisecond, time.Millisecond},
+		{time.Millisecond - 1, 1},
+		{1, 0},
+		{time.Hour, 0},
+	} {
+		if c.step(tt.step); g.Remaining() != tt.want {
+			t.Errorf("at %v: %v remain, want %v", c.wall, g.Remaining(), tt.want)
+		}
+	}
+}
+
+// The reference implementation repeats IDs when several goroutines use up its
+// numbers: clock, mark and sequence change one after another. Here they are to
+// change together, also when the wall steps back all the time.
+func TestSnoSaturated(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	start := time.Now()
+	wanders := func() func() time.Time {
+		r := rand.New(rand.NewPCG(1, 2))
+		var off, next time.Duration
+		return func() time.Time {
+			passed := time.Since(start)
+			if passed >= next {
+				next = passed + time.Duration(r.IntN(10))*time.Millisecond
+				off += time.Duration(r.IntN(40)-20) * time.Millisecond
+			}
+			return snoStart.Add(passed + off)
+		}
+	}
+	// With each reading, into units that were used before, and while numbers of
+	// the present one are being given away.
+	jumps := func() func() time.Time {
+		unit, reading := 0, 0
+		return func() time.Time {
+			unit += []int{2, 1, -1}[reading%3]
+			reading++
+			return snoTime(unit)
+		}
+	}
+	for _, tt := range []struct {
+		name      string
+		wall      func() func() time.Time
+		maxWait   time.Duration
+		max       uint16
+		overflows uint64 // at which it is enough
+		tickTocks uint64
+	}{
+		{"wanders, no waits", wanders, -1, 2047, 50, 8},
+		{"wanders", wanders, time.Second, 2047, 50, 8},
+		{"jumps", jumps, -1, 63, 0, 10_000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			eachClock(t, func(t *testing.T, c *scripted) {
+				g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: tt.max,
+					Options: Options{MaxWait: tt.maxWait, clock: &clock{start: start, anchored: c.anchored, wall: tt.wall()}}}))
+				limit := time.Now().Add(10 * time.Second)
+				enough := func() bool {
+					s := g.Stats()
+					return s.SequenceOverflows >= tt.overflows && s.TickTocks >= tt.tickTocks || time.Now().After(limit)
+				}
+				ids := make([][]Sno, 8)
+				var wg sync.WaitGroup
+				for w := range ids {
+					wg.Go(func() {
+						dst := make([]Sno, 7)
+						for i := 0; i%100 != 0 || !enough(); i++ {
+							var n int
+							var err error
+							if w < 2 {
+								n, err = g.Fill(t.Context(), dst)
+							} else if dst[0], err = g.Next(); err == nil {
+								n = 1
+							}
+							if err != nil && !errors.Is(err, ErrSequenceExhausted) && !errors.Is(err, ErrClockBackwards) {
+								t.Error(err)
+								return
+							}
+							ids[w] = append(ids[w], dst[:n]...)
+						}
+					})
+				}
+				wg.Wait()
+				seen := map[Sno]bool{}
+				for _, ids := range ids {
+					for _, id := range ids {
+						if seen[id] {
+							t.Fatalf("%+v was minted twice", placeOf(id))
+						}
+						seen[id] = true
+					}
+				}
+				if s := g.Stats(); s.Minted != uint64(len(seen)) || s.SequenceOverflows < tt.overflows || s.TickTocks < tt.tickTocks {
+					t.Errorf("%d IDs; %+v", len(seen), s)
+				}
+			})
+		})
+	}
+}
