@@ -45,13 +45,13 @@ func (c *clock) read() (wall time.Time, ticks time.Duration) {
 	return c.wall(), c.ticks()
 }
 
-// Go's sleeps end when a millisecond is over, and a bit more. So a pause of
-// less than that, at the end of a unit of a millisecond, oversleeps into the
-// next one: if what is left of that doesn't suffice to mint all its numbers,
-// they are lost. Such short pauses are spent spinning, which is but a small part
-// of the time, since the next pause then is a long one.
+// Go's sleeps take a millisecond, or up to a quarter more, even if less was
+// asked for. At the end of a unit of a millisecond that would be to oversleep
+// into the next one, and if what is left of that doesn't suffice to mint all its
+// numbers, they are lost. So a pause that is as short as this is spent
+// spinning. That is but a small part of the time: the next pause is a long one.
 const (
-	oversleep = 150 * time.Microsecond
+	oversleep = 250 * time.Microsecond
 	mintsIn   = 60 * time.Nanosecond   // a number
 	spinMost  = 300 * time.Microsecond // for all of them
 )

@@ -75,13 +75,22 @@ func (g *UID60Generator) Fill(ctx context.Context, dst []UID60) (int, error) {
 
 // at is the ID of a slot's first number.
 func (g *UID60Generator) at(s slot) UID60 {
-	return uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits | g.random.of(s.seq)
+	bits, _ := g.random.from(s.seq)
+	return uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits | UID60(bits&randomMask)
 }
 
 func (g *UID60Generator) compose(dst []UID60, s slot) {
-	for i := range dst {
-		dst[i] = g.at(s)
-		s.seq++
+	id := uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits
+	for len(dst) > 0 {
+		bits, n := g.random.from(s.seq)
+		n = min(n, len(dst))
+		for i := range dst[:n] {
+			dst[i] = id | UID60(bits&randomMask)
+			id += 1 << uid60RandomBits
+			bits >>= uid60RandomBits
+		}
+		dst = dst[n:]
+		s.seq += uint32(n)
 	}
 }
 
@@ -103,6 +112,7 @@ type randomBits struct {
 }
 
 const (
+	randomMask     = 1<<uid60RandomBits - 1
 	numbersPerWord = 64 / uid60RandomBits
 	randomWords    = (1<<uid60SequenceBits + numbersPerWord - 1) / numbersPerWord
 )
@@ -111,12 +121,14 @@ func (r *randomBits) init(source io.Reader) {
 	if source == nil {
 		source = rand.Reader
 	}
-	r.source = bufio.NewReader(source)
+	r.source = bufio.NewReaderSize(source, 512) // less than a microsecond's worth
 }
 
-// of gives the random bits for a sequence number.
-func (r *randomBits) of(seq uint32) UID60 {
-	return UID60(r.words[seq/numbersPerWord].Load() >> (seq % numbersPerWord * uid60RandomBits) & (1<<uid60RandomBits - 1))
+// from gives the random bits of a sequence number, and above them those of the
+// ones after it: how many these are altogether.
+func (r *randomBits) from(seq uint32) (bits uint64, numbers int) {
+	skip := seq % numbersPerWord
+	return r.words[seq/numbersPerWord].Load() >> (skip * uid60RandomBits), numbersPerWord - int(skip)
 }
 
 // first gives the number with which a millisecond begins.
