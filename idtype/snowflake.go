@@ -189,7 +189,8 @@ func (l SnowflakeLayout) Range(from, to time.Time) (lo, hi Snowflake, err error)
 // ParseSnowflake reads a decimal number from 0 to 9223372036854775807, without
 // sign, space or leading zero. The error is a [*ParseError].
 func ParseSnowflake(s string) (Snowflake, error) {
-	return parseInteger[Snowflake](&snowflakeKind, []byte(s))
+	v, err := snowflakeKind.parse([]byte(s))
+	return Snowflake(v), err
 }
 
 // MustParseSnowflake is [ParseSnowflake] for constants: it panics on an error.
@@ -217,8 +218,8 @@ func (id Snowflake) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText reads what [ParseSnowflake] does.
 func (id *Snowflake) UnmarshalText(b []byte) error {
-	v, err := parseInteger[Snowflake](&snowflakeKind, b)
-	return set(id, v, err)
+	v, err := snowflakeKind.parse(b)
+	return set(id, Snowflake(v), err)
 }
 
 // AppendBinary appends the 8 bytes, big-endian. The error is always nil.

@@ -152,7 +152,8 @@ func (l SnowflakeSILayout) Range(from, to time.Time) (lo, hi SnowflakeSI, err er
 // ParseSnowflakeSI reads a decimal number from 0 to 9007199254740991, without
 // sign, space or leading zero. The error is a [*ParseError].
 func ParseSnowflakeSI(s string) (SnowflakeSI, error) {
-	return parseInteger[SnowflakeSI](&snowflakeSIKind, []byte(s))
+	v, err := snowflakeSIKind.parse([]byte(s))
+	return SnowflakeSI(v), err
 }
 
 // MustParseSnowflakeSI is [ParseSnowflakeSI] for constants: it panics on an error.
@@ -180,8 +181,8 @@ func (id SnowflakeSI) MarshalText() ([]byte, error) { return id.AppendText(nil) 
 
 // UnmarshalText reads what [ParseSnowflakeSI] does.
 func (id *SnowflakeSI) UnmarshalText(b []byte) error {
-	v, err := parseInteger[SnowflakeSI](&snowflakeSIKind, b)
-	return set(id, v, err)
+	v, err := snowflakeSIKind.parse(b)
+	return set(id, SnowflakeSI(v), err)
 }
 
 // AppendBinary appends the 8 bytes, big-endian. The error is always nil.

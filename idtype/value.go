@@ -24,37 +24,38 @@ func (k *integerKind) check(v int64) error {
 	return outOfRange(v < k.lo, k.lo, k.hi).in(k.name, k.want, strconv.FormatInt(v, 10))
 }
 
-// parseInteger reads the decimal form. It takes bytes, as all parsers here do;
-// who has a string converts it, which copies nothing, because the compiler sees
-// that they neither keep the bytes nor change them.
-func parseInteger[T ~int64](k *integerKind, b []byte) (T, error) {
+// parse reads the decimal form. It takes bytes, as all parsers here do; who has
+// a string converts it, which copies nothing, because the compiler sees that
+// they neither keep the bytes nor change them. (In a generic function it
+// wouldn't see that from other packages.)
+func (k *integerKind) parse(b []byte) (int64, error) {
 	v, ok := parseDecimal(b, k.lo, k.hi)
 	if !ok {
 		return 0, decimalFlaw(b, k.lo, k.hi).in(k.name, k.want, string(b))
 	}
-	return T(v), nil
+	return v, nil
 }
 
 // scanInteger sets dst from what database/sql gives for a bigint column.
 func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
-	var v T
+	var v int64
 	var err error
 	switch src := src.(type) {
 	case int64:
-		v, err = T(src), k.check(src)
+		v, err = src, k.check(src)
 	case string:
-		v, err = parseInteger[T](k, []byte(src))
+		v, err = k.parse([]byte(src))
 	case []byte:
 		if src == nil {
 			return nullError(k.name, k.want)
 		}
-		v, err = parseInteger[T](k, src)
+		v, err = k.parse(src)
 	case nil:
 		return nullError(k.name, k.want)
 	default:
 		return badType(k.name, k.want, src)
 	}
-	return set(dst, v, err)
+	return set(dst, T(v), err)
 }
 
 // unmarshalInteger sets dst from 8 bytes, big-endian.
