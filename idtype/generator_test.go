@@ -740,6 +740,26 @@ func TestGeneratorNodes(t *testing.T) {
 	}
 }
 
+// All 13 adjustable bits of a SnowflakeSI can go to the index, or to the
+// machine.
+func TestSISplits(t *testing.T) {
+	for _, bits := range []int{0, 1, 12, 13} {
+		layout := SnowflakeSILayout{BaseClock: siLayout.BaseClock, MachineBits: bits, IndexBits: 13 - bits}
+		c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+		g := must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: layout, Machine: 1<<bits - 1, Options: Options{clock: c.clock(), MaxWait: -1}}))
+		dst := make([]SnowflakeSI, 1<<(13-bits)+1)
+		n, err := g.Fill(t.Context(), dst)
+		if n != len(dst)-1 || !errors.Is(err, ErrSequenceExhausted) {
+			t.Errorf("%d machine bits: %d IDs in a millisecond, %v", bits, n, err)
+		}
+		for i, id := range dst[:n] {
+			if p := must(layout.Parts(id)); !p.Time.Equal(c.wall) || p.Machine != 1<<bits-1 || p.Index != i || id > 1<<53-1 {
+				t.Fatalf("%d machine bits, ID %d: %+v", bits, i, p)
+			}
+		}
+	}
+}
+
 func TestLocalSpread64(t *testing.T) {
 	a, b := must(LocalSpread64Generator(7, 3)), must(LocalSpread64Generator(7, 3))
 	c := must(LocalSpread64Generator(3, 7))

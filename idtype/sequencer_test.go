@@ -84,6 +84,19 @@ func (s *sequencer) goes(ctx context.Context, n int, patient bool) chan minted {
 	return got
 }
 
+// crowd uses up the unit, and has six calls wait for numbers.
+func (s *sequencer) crowd(t *testing.T) (calls []chan minted) {
+	t.Helper()
+	for range 4 {
+		must(s.one())
+	}
+	for i := range 6 {
+		calls = append(calls, s.goes(t.Context(), 1, false))
+		s.queued(t, i+1)
+	}
+	return calls
+}
+
 // Calls that wait are served in the order in which they came, before new ones,
 // and by whoever looks at the clock first.
 func TestQueue(t *testing.T) {
@@ -91,14 +104,7 @@ func TestQueue(t *testing.T) {
 		c := &gate{scripted: scripted{anchored: anchored}}
 		s := c.sequencer(t, time.Hour)
 		unit := uint64(must(s.line.unit(c.wall)))
-		for range 4 {
-			must(s.one())
-		}
-		var calls []chan minted
-		for i := range 6 {
-			calls = append(calls, s.goes(t.Context(), 1, false))
-			s.queued(t, i+1)
-		}
+		calls := s.crowd(t)
 		// Nobody gets anything while the unit lasts.
 		c.step(time.Millisecond / 2)
 		late := s.goes(t.Context(), 1, false)
@@ -134,14 +140,7 @@ func TestQueueUsesPassedUnits(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
 	unit := uint64(must(s.line.unit(c.wall)))
-	for range 4 {
-		must(s.one())
-	}
-	var calls []chan minted
-	for i := range 6 {
-		calls = append(calls, s.goes(t.Context(), 1, false))
-		s.queued(t, i+1)
-	}
+	calls := s.crowd(t)
 	c.step(5 * time.Millisecond)
 	// Four are served of the present unit, so two have to be of the one before.
 	want := []slot{{unit + 4, 0}, {unit + 4, 1}, {unit + 5, 0}, {unit + 5, 1}, {unit + 5, 2}, {unit + 5, 3}}
