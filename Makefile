@@ -22,6 +22,8 @@ test: lint unit integration ## everything: static analysis, unit tests, integrat
 lint: $(LINTER) ## vet, static analysis and the import rules
 	@for module in $(MODULES); do \
 		echo "lint $$module"; (cd $$module && $(CURDIR)/$(LINTER) run ./...) || exit 1; done
+	@# Where an int has 32 bits.
+	GOARCH=386 go vet ./...
 
 $(LINTER): tools/go.mod tools/go.sum
 	cd tools && GOWORK=off go build -o ../$(LINTER) github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -8,36 +8,34 @@ import (
 
 // A block is why there is no slot now.
 type block struct {
-	reason    reason
-	now, unit int64
-	until     int64         // of the lease, in Unix milliseconds
-	pause     time.Duration // after which to look again
+	reason reason
+	unit   int64         // that the clock has to pass, or the lease to reach
+	until  int64         // where the lease ends, in Unix milliseconds
+	pause  time.Duration // after which to look again
 }
 
 type reason int
 
 const (
-	full      reason = iota // the clock is at the unit, whose numbers are used up
-	behind                  // the clock is behind the unit, in which the last ID was minted
-	marked                  // the unit is that of the start mark, in which nothing was minted
-	unleased                // the lease doesn't reach the clock
-	overtaken               // others in the queue got what there was
+	reasonFull      reason = iota // the clock is at the unit, whose numbers are used up
+	reasonBehind                  // the clock is behind the unit, in which the last ID was minted
+	reasonMarked                  // the unit is that of the start mark, in which nothing was minted
+	reasonUnleased                // the lease doesn't reach the unit
+	reasonOvertaken               // others in the queue got what there was
 )
 
 // behind is the block of a clock that has to get past a unit first.
 func (s *sequencer) behind(now int64) block {
-	b := block{reason: behind, now: now, unit: s.unit}
+	b := block{reason: reasonBehind, unit: s.unit, pause: longPause}
 	switch {
 	case s.unit == s.mark:
-		b.reason = marked
+		b.reason = reasonMarked
 	case s.ticks:
 		b.unit = min(s.unit, s.safe+1)
 	}
-	// Far off is soon enough: a gap may be more than a Duration holds.
-	if gap := max(b.unit-now, 1); gap*s.line.step < longPause.Milliseconds() {
-		b.pause = time.Duration(gap*s.line.step) * time.Millisecond
-	} else {
-		b.pause = longPause
+	// A gap in milliseconds may be more than a Duration holds.
+	if gap := max(b.unit-now, 1) * s.line.step; gap < longPause.Milliseconds() {
+		b.pause = time.Duration(gap) * time.Millisecond
 	}
 	return b
 }
@@ -45,22 +43,22 @@ func (s *sequencer) behind(now int64) block {
 // failure is the error of a call that could wait no longer.
 func (s *sequencer) failure(b block) error {
 	format, within := s.line.format, max(s.maxWait, 0)
-	now, unit := stamp(s.line.time(b.now)), stamp(s.line.time(b.unit))
+	now, unit := stamp(s.wall), stamp(s.line.time(b.unit))
 	switch b.reason {
-	case full:
+	case reasonFull:
 		return fmt.Errorf("idtype: expected the clock to pass %s within %v, whose %d sequence numbers of %s are used up, got %s: %w",
 			unit, within, s.capacity(), format, now, ErrSequenceExhausted)
-	case overtaken:
+	case reasonOvertaken:
 		return fmt.Errorf("idtype: expected a sequence number of %s within %v, got none behind the other calls that wait: mint with fewer goroutines, with Fill, or with more generators: %w",
 			format, within, ErrSequenceExhausted)
-	case unleased:
+	case reasonUnleased:
 		until := "none, since it is lost"
 		if b.until != math.MinInt64 {
 			until = "one until " + stamp(time.UnixMilli(b.until))
 		}
 		return fmt.Errorf("idtype: expected a lease of %s number %d that reaches %s, got %s: claim a number again: %w",
-			format, s.lease.Number(), now, until, ErrLeaseLost)
-	case marked:
+			format, s.lease.Number(), unit, until, ErrLeaseLost)
+	case reasonMarked:
 		return fmt.Errorf("idtype: expected the clock to pass %s, up to which %s IDs of this node may have been minted before, within %v, got %s: check the system's time, and NotBefore or the lease: %w",
 			unit, format, within, now, ErrClockBackwards)
 	default:

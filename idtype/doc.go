@@ -56,9 +56,10 @@
 // the clock does. If a unit of time has no numbers left, or the clock stepped
 // back, Next waits, for [Options.MaxWait] at the longest, and then fails with
 // [ErrSequenceExhausted] or [ErrClockBackwards]; Fill goes on for as long as the
-// format's rate demands, and fails so only if the clock stands still. Calls that
-// wait sleep, and are served in the order in which they came. A Sno generator
-// goes on without waiting at the first step back, in the other half of its IDs.
+// format's rate demands, and fails so only if nobody gets anything for so long.
+// Calls that wait sleep, and are served in the order in which they came, a Fill
+// with what a unit has at a time. A Sno generator goes on without waiting at the
+// first step back, in the other half of its IDs.
 //
 // Two generators with the same node number do repeat each other's IDs. Node
 // numbers are the caller's to keep apart: by configuration, or by a [Lease] that

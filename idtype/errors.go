@@ -18,18 +18,19 @@ var (
 	// ErrNotSno: a UUID whose 16 bytes are not the 16 characters of a Sno.
 	ErrNotSno = errors.New("UUID is not a Sno")
 
-	// ErrClockBackwards: the clock stayed behind the last ID for longer than
-	// a generator was allowed to wait.
+	// ErrClockBackwards: the clock stayed behind the last ID, or a start mark,
+	// for longer than a generator was allowed to wait.
 	ErrClockBackwards = errors.New("clock is behind the last ID")
-	// ErrSequenceExhausted: a unit's sequence numbers were used up and the
-	// clock didn't move on while a generator was allowed to wait.
+	// ErrSequenceExhausted: a unit's sequence numbers were used up, and while a
+	// call was allowed to wait, either the clock didn't move on or those that
+	// waited before it got all that there was.
 	ErrSequenceExhausted = errors.New("sequence exhausted")
 	// ErrTimeExhausted: the time lies past the last instant of the format.
 	ErrTimeExhausted = errors.New("time is past the end of the format")
 	// ErrBeforeEpoch: the time lies before the first instant of the format.
 	ErrBeforeEpoch = errors.New("time is before the epoch")
-	// ErrNode: a node number (datacenter, worker, machine, generator, cluster)
-	// doesn't fit its field.
+	// ErrNode: a node number (datacenter, worker, machine, generator, cluster,
+	// partition) doesn't fit its field, or comes from two sources.
 	ErrNode = errors.New("node number out of range")
 	// ErrLeaseLost: the lease of a node number was lost, or wasn't renewed up to
 	// the time that the clock shows.
@@ -115,8 +116,8 @@ func (e *limitError) Unwrap() []error { return []error{e.err, ErrRange} }
 
 // checkField refuses a field's value that needs more than its bits.
 func checkField(typeName, field string, v, bits int, sentinel error) error {
-	if v >= 0 && v < 1<<bits {
+	if v >= 0 && int64(v) < 1<<bits {
 		return nil
 	}
-	return &limitError{fmt.Sprintf("idtype: expected a %s %s from 0 to %d, got %d: choose one in that range", typeName, field, 1<<bits-1, v), sentinel}
+	return &limitError{fmt.Sprintf("idtype: expected a %s %s from 0 to %d, got %d: choose one in that range", typeName, field, int64(1)<<bits-1, v), sentinel}
 }

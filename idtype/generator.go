@@ -21,8 +21,9 @@ type Generator[T any] interface {
 // programs want.
 type Options struct {
 	// Clock gives the time. Nil means the system's, of which a generator
-	// reads the wall once a unit, and for the rest the monotonic clock. A Clock
-	// of the caller's is read for each ID, by one goroutine at a time.
+	// reads the wall clock once a unit if it can, and for the rest the monotonic
+	// clock. A Clock of the caller's is read in each call, by one goroutine at a
+	// time.
 	Clock func() time.Time
 	// MaxWait bounds how long a call waits while the sequence is full, the
 	// clock is behind the last ID, or a lease isn't renewed; for a Fill, how long
@@ -33,8 +34,8 @@ type Options struct {
 	// of the program: the generator mints in later units only. Zero means that
 	// there is none.
 	NotBefore time.Time
-	// Lease is a node number that was claimed for a time. Nil means that the
-	// configured number is this generator's for ever.
+	// Lease is a node number that was claimed for a time, for this generator
+	// alone. Nil means that the configured number is its for ever.
 	Lease Lease
 
 	clock *clock // set by tests, instead of Clock: waits are scripted too
@@ -62,7 +63,7 @@ func (s *sequencer) report() GeneratorStats {
 // remaining is how long the format's time still lasts.
 func (s *sequencer) remaining() time.Duration {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	wall, _ := s.clock.read()
-	s.mu.Unlock()
 	return max(s.line.end().Add(time.Millisecond).Sub(wall), 0)
 }

@@ -343,11 +343,11 @@ func (m minter[T]) testNotBefore(t *testing.T) {
 	}
 	// Within the unit of the mark, and before it, nothing is minted: not even
 	// by a toggle.
-	for _, wall := range []time.Time{mark, mark.Add(1 - m.unit), mark.Add(-time.Hour)} {
+	for _, wall := range []time.Time{mark, mark.Add(1 - m.unit), mark.Add(-time.Hour), m.from.Add(-time.Hour)} {
 		c := m.clockAt(wall)
 		c.frozen = true
 		g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
-		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "NotBefore") {
+		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "NotBefore") || !strings.Contains(err.Error(), "got "+stamp(wall)) {
 			t.Errorf("minted %v at %v, mark %v: %v", id, wall, mark, err)
 		}
 	}

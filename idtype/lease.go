@@ -11,7 +11,8 @@ import (
 // holder of the number, whose After is the last Until of this one, can't repeat
 // an ID, whatever the clocks of both do.
 //
-// Package nodelease claims numbers; a generator only asks.
+// A claim is for one generator: two with the same Lease repeat each other's IDs,
+// also if one is made after the other. Claim a number for each.
 type Lease interface {
 	// Number is the node number, the same for the whole claim.
 	Number() int
@@ -39,12 +40,12 @@ func leaseNumber(l Lease, typeName, fields string, own bool, count int) (int, er
 
 // leased says whether the lease covers a unit. A lost lease is an error, one
 // that wasn't renewed so far may yet be.
-func (s *sequencer) leased(now int64) (b block, covered bool, err error) {
+func (s *sequencer) leased(unit int64) (b block, covered bool, err error) {
 	until := s.lease.Until()
-	if s.line.milli(now) <= until {
+	if s.line.milli(unit) <= until {
 		return block{}, true, nil
 	}
-	b = block{reason: unleased, now: now, until: until, pause: longPause}
+	b = block{reason: reasonUnleased, unit: unit, until: until, pause: longPause}
 	if until == math.MinInt64 {
 		return block{}, false, s.failure(b)
 	}

@@ -31,7 +31,6 @@ type waiter struct {
 	count int
 	err   error
 
-	leads      bool
 	wake       chan struct{} // there is news
 	timer      *time.Timer
 	prev, next *waiter
@@ -49,19 +48,19 @@ func (q *queue) push(w *waiter) {
 	if w.prev = q.tail; w.prev != nil {
 		w.prev.next = w
 	} else {
-		q.head, w.leads = w, true
+		q.head = w
 	}
 	q.tail = w
 	q.calls++
 	q.wanted += w.n
 }
 
-// remove gives a waiter what it got.
+// remove gives a waiter what it got, and the lead, if it had it, to the next.
 func (q *queue) remove(w *waiter, got slot, count int, err error) {
 	if w.prev != nil {
 		w.prev.next = w.next
-	} else {
-		q.head = w.next
+	} else if q.head = w.next; q.head != nil {
+		q.head.signal()
 	}
 	if w.next != nil {
 		w.next.prev = w.prev
@@ -74,19 +73,26 @@ func (q *queue) remove(w *waiter, got slot, count int, err error) {
 	w.signal()
 }
 
-// appoint makes the first lead.
-func (q *queue) appoint() {
-	if w := q.head; w != nil && !w.leads {
-		w.leads = true
-		w.signal()
-	}
-}
-
 func (w *waiter) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
+}
+
+// dismiss lets go of a waiter. If it is still in the queue, the caller's clock,
+// lease or random source has panicked.
+func (q *queue) dismiss(w *waiter) {
+	if !w.left {
+		q.remove(w, slot{}, 0, nil)
+	}
+	// Nobody else knows it any more.
+	select {
+	case <-w.wake:
+	default:
+	}
+	*w = waiter{wake: w.wake, timer: w.timer}
+	q.waiters.Put(w)
 }
 
 // wait queues a call until it has its slot. The lock is held, but for the
@@ -97,6 +103,7 @@ func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error)
 	w := s.queue.waiters.Get().(*waiter)
 	w.call, w.n, w.since = *c, n, s.reading
 	s.queue.push(w)
+	defer s.queue.dismiss(w)
 	for s.settle(); !w.left; s.settle() {
 		s.sleep(ctx, w)
 		if w.left {
@@ -104,25 +111,17 @@ func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error)
 		}
 		if err := ctx.Err(); err != nil {
 			s.queue.remove(w, slot{}, 0, err)
-		} else if w.leads {
+		} else if w == s.queue.head {
 			s.look()
 		}
 	}
-	got, count, err := w.got, w.count, w.err
-	// Nobody else knows the waiter any more.
-	select {
-	case <-w.wake:
-	default:
-	}
-	*w = waiter{wake: w.wake, timer: w.timer}
-	s.queue.waiters.Put(w)
-	return got, count, err
+	return w.got, w.count, w.err
 }
 
 // sleep waits, without the lock, for news: who leads, for the time when there
 // may be some.
 func (s *sequencer) sleep(ctx context.Context, w *waiter) {
-	if w.leads {
+	if w == s.queue.head {
 		pause, spin := s.pause(w)
 		s.mu.Unlock()
 		defer s.mu.Lock()
@@ -179,7 +178,9 @@ func (s *sequencer) serve(now int64) {
 			q.blocked = b
 			break
 		}
-		q.served, q.spins = s.reading, 0
+		if count > 0 {
+			q.served, q.spins = s.reading, 0
+		}
 		q.remove(w, got, count, err)
 	}
 	// They are in the order of the time since when they wait.
@@ -187,8 +188,8 @@ func (s *sequencer) serve(now int64) {
 		next := w.next
 		if s.patience(w) <= 0 {
 			b := q.blocked
-			if b.reason == full && q.served > w.since {
-				b.reason = overtaken
+			if b.reason == reasonFull && q.served > w.since {
+				b.reason = reasonOvertaken
 			}
 			q.remove(w, slot{}, 0, s.failure(b))
 		}

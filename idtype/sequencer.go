@@ -69,8 +69,8 @@ type sequencer struct {
 	drifts  uint32        // how often it changed
 	safe    int64         // the last unit in which the other tick-tock bit was used
 	seen    int64         // the unit that the clock showed when it was last read
-	wall    time.Time     // and both clocks at that
-	reading time.Duration // time
+	wall    time.Time     // the wall clock then
+	reading time.Duration // the monotonic clock then
 	full    bool          // the unit was found to be full
 	queue   queue
 	stall   stall
@@ -84,10 +84,11 @@ type cacheLine [128]byte
 // closed is when the fast path closed: before all time.
 const closed = 0
 
-// minRoom is how many calls may come too late for a unit at the same instant
-// before they would count it up. So many goroutines can't be preempted between
-// two instructions; layouts that leave less room don't use the fast path.
-const minRoom = 1 << 16
+// minRoom is how many goroutines may come too late for a unit before they would
+// count it up. Each does so once, and then has to take the lock: it would need a
+// million of them, all in the time in which one closes the fast path. Layouts
+// that leave less room don't use it.
+const minRoom = 1 << 20
 
 // A slot is a run of numbers in a unit, which begins at seq. The head is the
 // unit with, in a format that has one, the tick-tock bit below it.
@@ -320,22 +321,23 @@ func (s *sequencer) take(c *call, n, wanted int, now int64) (got slot, count int
 		s.full = true
 		s.stats.SequenceOverflows++
 	}
-	return slot{}, 0, block{reason: full, now: now, unit: s.unit, pause: s.left()}, nil
+	return slot{}, 0, block{reason: reasonFull, unit: s.unit, pause: s.left()}, nil
 }
 
 // grab takes up to n numbers of the unit.
 func (s *sequencer) grab(n int) (slot, int) {
-	next := s.word.Load() & s.mask
-	if next > uint64(s.max) {
-		return slot{}, 0
+	for {
+		word := s.word.Load()
+		next := word & s.mask
+		if next > uint64(s.max) {
+			return slot{}, 0
+		}
+		count := min(uint64(n), uint64(s.max)-next+1)
+		// The fast path may have taken some meanwhile.
+		if s.word.CompareAndSwap(word, word+count) {
+			return s.split(word), int(count)
+		}
 	}
-	n = int(min(uint64(n), uint64(s.max)-next+1))
-	// The fast path may have taken some since.
-	got := s.split(s.word.Add(uint64(n)) - uint64(n))
-	if got.seq > s.max {
-		return slot{}, 0
-	}
-	return got, int(min(uint64(n), uint64(s.max-got.seq)+1))
 }
 
 // used gives the numbers of the unit that were given away.
@@ -371,7 +373,6 @@ func (s *sequencer) left() time.Duration {
 
 // settle opens or closes the fast path, as it is to be for what comes next.
 func (s *sequencer) settle() {
-	s.queue.appoint()
 	s.notify()
 	if !s.clock.anchored {
 		return

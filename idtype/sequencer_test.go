@@ -3,6 +3,8 @@ package idtype
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -231,6 +233,67 @@ func TestQueueIsLeft(t *testing.T) {
 	}
 }
 
+// An error that a call gets isn't progress, for those that wait on.
+func TestErrorIsNotServed(t *testing.T) {
+	c := &gate{}
+	s := c.sequencer(t, time.Hour)
+	for range 4 {
+		must(s.one())
+	}
+	waits := s.goes(t.Context(), 1, false)
+	s.queued(t, 1)
+	s.first = func(numbers) (uint32, error) { return 0, io.ErrUnexpectedEOF }
+	c.step(time.Millisecond)
+	if m := c.until(waits); !errors.Is(m.err, io.ErrUnexpectedEOF) || s.queue.served != 0 {
+		t.Errorf("got %+v, and one was served at %v", m, s.queue.served)
+	}
+}
+
+// A clock of the caller's that panics takes down the call that read it, not
+// those behind it, nor those to come.
+func TestClockPanics(t *testing.T) {
+	c := &gate{}
+	s := c.sequencer(t, time.Hour)
+	for range 4 {
+		must(s.one())
+	}
+	broken := false
+	wall := s.clock.wall
+	s.clock.wall = func() time.Time {
+		if broken {
+			broken = false
+			panic("broken clock")
+		}
+		return wall()
+	}
+	panicked := make(chan minted, 1)
+	go func() {
+		defer func() { panicked <- minted{err: fmt.Errorf("%v", recover())} }()
+		_, _ = s.one()
+	}()
+	s.queued(t, 1)
+	waits := s.goes(t.Context(), 1, false)
+	s.queued(t, 2)
+	s.mu.Lock()
+	broken = true
+	s.mu.Unlock()
+	if m := c.until(panicked); m.err.Error() != "broken clock" {
+		t.Errorf("the first call: %v", m.err)
+	}
+	c.step(time.Millisecond)
+	if m := c.until(waits); m.err != nil || m.slot.seq != 0 {
+		t.Errorf("the call behind it got %+v", m)
+	}
+	broken = true
+	func() {
+		defer func() { _ = recover() }()
+		s.remaining()
+	}()
+	if got := must(s.one()); got.seq != 1 {
+		t.Errorf("the next call got %+v", got)
+	}
+}
+
 // MaxWait is for each call from when it began to wait; for a Fill, from when
 // anybody last got something.
 func TestQueuePatience(t *testing.T) {
@@ -308,7 +371,7 @@ func TestPassedUnits(t *testing.T) {
 			left -= count
 		}
 		if left > 0 {
-			if got, count, b, err := s.take(cl, left, left, now); err != nil || count != 0 || b.reason != full {
+			if got, count, b, err := s.take(cl, left, left, now); err != nil || count != 0 || b.reason != reasonFull {
 				t.Errorf("%d numbers, past the clock: %d of %+v, %+v, %v", test.n, count, got, b, err)
 			}
 		}
@@ -400,8 +463,8 @@ func TestWideTime(t *testing.T) {
 		anchored bool
 	}{
 		{SnowflakeLayout{}, true},
-		{SnowflakeLayout{Epoch: siLayout.BaseClock, DatacenterBits: 2, WorkerBits: 2, SequenceBits: 12}, true},
-		{SnowflakeLayout{Epoch: siLayout.BaseClock, DatacenterBits: 1, WorkerBits: 1, SequenceBits: 12}, false},
+		{SnowflakeLayout{Epoch: siLayout.BaseClock, DatacenterBits: 5, WorkerBits: 3, SequenceBits: 12}, true},
+		{SnowflakeLayout{Epoch: siLayout.BaseClock, DatacenterBits: 4, WorkerBits: 3, SequenceBits: 12}, false},
 		{SnowflakeLayout{Epoch: time.Now().Truncate(time.Hour), SequenceBits: 31}, true},
 		{SnowflakeLayout{Epoch: siLayout.BaseClock, SequenceBits: 1}, false},
 	} {

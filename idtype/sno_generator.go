@@ -23,16 +23,17 @@ type SnoConfig struct {
 	SequenceMin, SequenceMax uint16
 	// Snapshot is what another generator left behind: this one takes over its
 	// partition and bounds, which are left zero here, and goes on exactly where
-	// it stopped.
+	// it stopped. Not with a Lease, which says itself where to go on.
 	Snapshot *SnoSnapshot
 	// Overflow gets a message about every 4 ms while calls wait because the
 	// sequence numbers of a unit are used up, and one when none waits any more.
 	// A message that the channel has no room for is dropped: give it some.
 	Overflow chan<- SnoOverflow
 	// Ranges has generators share one partition by a Lease: the sequence
-	// numbers of Partition are divided into so many ranges, 1 to 16384, and the
-	// lease's number says which is this generator's. 0: the lease's number is
-	// the partition, which is left nil here.
+	// numbers of Partition are divided into so many ranges of the same size, 1 to
+	// 16384, and the lease's number, 0 to Ranges-1, says which is this
+	// generator's. All that share the partition must give the same Ranges. 0: the
+	// lease's number is the partition, which is left nil here.
 	Ranges int
 	Options
 }
@@ -122,8 +123,11 @@ func (c SnoConfig) resolved() (SnoConfig, error) {
 		c.Partition = &p
 	}
 	if s := c.Snapshot; s != nil {
+		if c.Lease != nil {
+			return c, &limitError{"idtype: expected a Sno config with a Snapshot or a Lease, got both: leave Snapshot nil, the lease says from when on to mint", ErrNode}
+		}
 		if c.Partition != nil || bounds {
-			return c, &limitError{"idtype: expected a Sno config with a Snapshot or else with a Partition, bounds or a Lease, got both: leave those zero, the snapshot has them", ErrNode}
+			return c, &limitError{"idtype: expected a Sno config with a Snapshot or with a Partition and bounds, got both: leave those zero, the snapshot has them", ErrNode}
 		}
 		if err := s.check(); err != nil {
 			return c, err

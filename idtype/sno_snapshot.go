@@ -26,7 +26,8 @@ type SnoSnapshot struct {
 
 // Snapshot is the state of the generator after all calls that have returned.
 // Take it after the last of them: what is minted later, a generator that is
-// made from the snapshot mints again.
+// made from the snapshot mints again. It is of no use to a generator with a
+// Lease, whose partition is another's by then.
 func (g *SnoGenerator) Snapshot() SnoSnapshot {
 	s := &g.seq
 	s.mu.Lock()
@@ -95,8 +96,8 @@ type backfill struct {
 
 // At mints an ID of a time that has passed, for rows that are moved over from
 // another kind of key. Times must not decrease from call to call, so sort the
-// rows by time first, and must lie after NotBefore and before the first unit
-// of the generator's own time: [ErrRange]. It has no other numbers for a unit
+// rows by time first, and must lie after NotBefore and a Lease's After, and
+// before the first unit of the generator's own time: [ErrRange]. It has no other numbers for a unit
 // than Next would have had; when they are used up that is an
 // [ErrSequenceExhausted].
 func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
@@ -119,7 +120,7 @@ func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
 	case unit >= end:
 		return Sno{}, &limitError{fmt.Sprintf("idtype: expected a time for At before the unit of %s, %s, got %s: backfill before you mint, or with a generator of another partition", what, stamp(snoLine.time(end)), stamp(t)), ErrRange}
 	case unit < g.at.unit:
-		return Sno{}, &limitError{fmt.Sprintf("idtype: expected a time for At from %s on, which is where the last one and NotBefore lead, got %s: sort the rows by time first", stamp(snoLine.time(g.at.unit)), stamp(t)), ErrRange}
+		return Sno{}, &limitError{fmt.Sprintf("idtype: expected a time for At from %s on, which is where the last one, NotBefore or the lease's begin lead, got %s: sort the rows by time first, and use a generator without these two", stamp(snoLine.time(g.at.unit)), stamp(t)), ErrRange}
 	}
 	if s.lease != nil {
 		if b, covered, err := s.leased(unit); err != nil {

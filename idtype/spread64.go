@@ -46,7 +46,7 @@ const (
 )
 
 // spread64Line counts from 1970.
-var spread64Line = timeline{"Spread64", 0, 1, 1<<spread64TimeBits - 1}
+var spread64Line = timeline{spread64Kind.name, 0, 1, 1<<spread64TimeBits - 1}
 
 // A Spread64Layout makes [Spread64]s from parts. It has no choices, and since
 // the IDs don't order by time, no floors and ranges.

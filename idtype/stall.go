@@ -20,7 +20,7 @@ func (s *sequencer) notify() {
 	switch {
 	case t.tell == nil:
 		return
-	case !t.going && (calls == 0 || s.queue.blocked.reason != full):
+	case !t.going && (calls == 0 || s.queue.blocked.reason != reasonFull):
 		return
 	case !t.going:
 		t.going, t.began = true, s.reading

@@ -41,7 +41,7 @@ const (
 )
 
 // uid60Line counts from 2018-03-01T00:00:00Z.
-var uid60Line = timeline{"UID60", 1519862400000, 1, 1<<42 - 1}
+var uid60Line = timeline{uid60Kind.name, 1519862400000, 1, 1<<42 - 1}
 
 // A UID60Layout makes [UID60]s from parts and bounds from times. It has no
 // choices.

@@ -106,7 +106,7 @@ func (g *UID60Generator) Remaining() time.Duration { return g.seq.remaining() }
 // then two IDs of this process share them, which no other process can tell.
 type randomBits struct {
 	source *bufio.Reader
-	full   bool
+	filled bool
 	words  [randomWords]atomic.Uint64
 	buf    [1 + 8*randomWords]byte
 }
@@ -133,7 +133,7 @@ func (r *randomBits) from(seq uint32) (bits uint64, numbers int) {
 
 // first gives the number with which a millisecond begins.
 func (r *randomBits) first(used numbers) (uint32, error) {
-	if !r.full {
+	if !r.filled {
 		used.begin, used.end = 0, 1<<uid60SequenceBits
 	}
 	words := r.words[used.begin/numbersPerWord : (used.end+numbersPerWord-1)/numbersPerWord]
@@ -144,7 +144,7 @@ func (r *randomBits) first(used numbers) (uint32, error) {
 	for i := range words {
 		words[i].Store(binary.NativeEndian.Uint64(buf[1+8*i:]))
 	}
-	r.full = true
+	r.filled = true
 	if used.full {
 		// Whoever needs the full rate gets all 512.
 		return 0, nil
