@@ -18,8 +18,6 @@ import (
 // units from it.
 var snoStart = utc("2026-11-21T10:11:12.344Z")
 
-const snoStartUnit = 133237968086
-
 func snoTime(unit int) time.Time { return snoStart.Add(time.Duration(unit) * 4 * time.Millisecond) }
 
 // toUnit sets the wall.
