@@ -14,6 +14,9 @@ type block struct {
 	pause  time.Duration // after which to look again
 }
 
+// lost: the lease won't be renewed any more.
+func (b block) lost() bool { return b.reason == reasonUnleased && b.until == math.MinInt64 }
+
 type reason int
 
 const (
@@ -53,7 +56,7 @@ func (s *sequencer) failure(b block) error {
 			format, within, ErrSequenceExhausted)
 	case reasonUnleased:
 		until := "none, since it is lost"
-		if b.until != math.MinInt64 {
+		if !b.lost() {
 			until = "one until " + stamp(time.UnixMilli(b.until))
 		}
 		return fmt.Errorf("idtype: expected a lease of %s number %d that reaches %s, got %s: claim a number again: %w",

@@ -63,6 +63,25 @@ func (c *scripted) step(d time.Duration) {
 	c.ticks += d
 }
 
+// wander moves the wall at random, by so many grains of time or an hour, or
+// leaves it; and lets waits move it or not.
+func (c *scripted) wander(r *rand.Rand, unit, grain time.Duration) {
+	grains := int(unit / grain)
+	c.frozen = r.IntN(4) == 0
+	switch r.IntN(8) {
+	case 0:
+		c.step(-unit)
+	case 1:
+		c.step(-time.Duration(r.IntN(20*grains)) * grain)
+	case 2:
+		c.step(-time.Hour)
+	case 3, 4:
+		c.step(time.Duration(r.IntN(30*grains)) * grain)
+	case 5:
+		c.step(time.Hour)
+	}
+}
+
 // A minter is a format's generator as the suite below needs it.
 type minter[T comparable] struct {
 	make func(Options) (Generator[T], error)
@@ -468,19 +487,7 @@ func (m minter[T]) testScripts(t *testing.T) {
 		var last T
 		started := false
 		for step := range 60 {
-			c.frozen = r.IntN(4) == 0
-			switch r.IntN(8) {
-			case 0:
-				c.step(-m.unit)
-			case 1:
-				c.step(-time.Duration(r.IntN(20)) * m.unit)
-			case 2:
-				c.step(-time.Hour)
-			case 3, 4:
-				c.step(time.Duration(r.IntN(30)) * m.unit)
-			case 5:
-				c.step(time.Hour)
-			}
+			c.wander(r, m.unit, m.unit)
 			dst := make([]T, 1+r.IntN(100))
 			if r.IntN(20) == 0 {
 				dst = make([]T, m.cap+r.IntN(m.cap)) // more than a unit has

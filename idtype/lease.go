@@ -1,9 +1,6 @@
 package idtype
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // A Lease is a node number that was claimed for a time, and may be lost. Given
 // one, a generator takes its node number from it and mints only for the time
@@ -38,16 +35,11 @@ func leaseNumber(l Lease, typeName, fields string, own bool, count int) (int, er
 	return n, nil
 }
 
-// leased says whether the lease covers a unit. A lost lease is an error, one
-// that wasn't renewed so far may yet be.
-func (s *sequencer) leased(unit int64) (b block, covered bool, err error) {
+// leased says whether the lease, if there is one, covers a unit.
+func (s *sequencer) leased(unit int64) (b block, covered bool) {
+	if s.lease == nil {
+		return block{}, true
+	}
 	until := s.lease.Until()
-	if s.line.milli(unit) <= until {
-		return block{}, true, nil
-	}
-	b = block{reason: reasonUnleased, unit: unit, until: until, pause: longPause}
-	if until == math.MinInt64 {
-		return block{}, false, s.failure(b)
-	}
-	return b, false, nil
+	return block{reason: reasonUnleased, unit: unit, until: until, pause: longPause}, s.line.milli(unit) <= until
 }

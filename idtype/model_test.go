@@ -543,7 +543,7 @@ func sentinel(err error) error {
 
 // check compares what was counted.
 func (x *trial[T]) check(t *rapid.T) {
-	if got := x.g.(interface{ Stats() GeneratorStats }).Stats(); got != x.m.stats {
+	if got := stats(x.g); got != x.m.stats {
 		t.Fatalf("counted %+v, want %+v", got, x.m.stats)
 	}
 }
@@ -724,7 +724,7 @@ func (s subject[T]) testMovingClock(t *testing.T) {
 		if len(repeats) > 0 {
 			t.Fatalf("seed %d: minted twice: %v", seed, repeats)
 		}
-		stats := g.(interface{ Stats() GeneratorStats }).Stats()
+		stats := stats(g)
 		if stats.Minted != uint64(count) {
 			t.Fatalf("seed %d: %d IDs were counted as %d", seed, count, stats.Minted)
 		}

@@ -276,11 +276,10 @@ func (s *sequencer) now() (int64, error) {
 // take gives a slot, if there is one now, for a call that wants n numbers of
 // all that are wanted; count is 0 if there is none.
 func (s *sequencer) take(c *call, n, wanted int, now int64) (got slot, count int, b block, err error) {
-	if s.lease != nil {
-		b, covered, err := s.leased(now)
-		if !covered {
-			return slot{}, 0, b, err
-		}
+	if b, covered := s.leased(now); b.lost() {
+		return slot{}, 0, block{}, s.failure(b)
+	} else if !covered {
+		return slot{}, 0, b, nil
 	}
 	if now < s.unit {
 		if !s.ticks || now <= s.safe {
@@ -355,14 +354,21 @@ func (s *sequencer) toUnit(unit int64, tick bool) error {
 			return err
 		}
 	}
-	if unit == 0 && s.skipZero {
-		first = max(first, 1)
-	}
+	first = s.notZero(unit, first)
 	s.unit, s.tick = unit, tick
 	used := s.used(s.word.Swap(s.head()<<s.shift | uint64(first)))
 	s.stats.Minted += uint64(used.end - used.begin)
 	s.begin, s.full = first, false
 	return nil
+}
+
+// notZero is the number with which to go on in a unit, so that it doesn't make
+// the zero ID.
+func (s *sequencer) notZero(unit int64, next uint32) uint32 {
+	if unit == 0 && s.skipZero {
+		return max(next, 1)
+	}
+	return next
 }
 
 // left is how long the clock's unit still lasts.

@@ -192,6 +192,7 @@ func (id Sno) UUID() (u uuid.UUID) {
 // SnoFromUUID reads the 16 bytes of a UUID as the text of a Sno. A UUID of
 // another origin is an [ErrNotSno].
 func SnoFromUUID(u uuid.UUID) (id Sno, err error) {
+	// As setUUID, by which it would take 2 ns longer: every row read pays that.
 	hi, lo := octets(u[:])
 	if !id.setDigits(hi, lo) {
 		return Sno{}, notSno(hi, lo)

@@ -261,19 +261,7 @@ func TestSnoSnapshotChain(t *testing.T) {
 			seen[id] = true
 		}
 		for range 60 {
-			c.frozen = r.IntN(4) == 0
-			switch r.IntN(8) {
-			case 0:
-				c.step(-4 * time.Millisecond)
-			case 1:
-				c.step(-time.Duration(r.IntN(80)) * time.Millisecond)
-			case 2:
-				c.step(-time.Hour)
-			case 3, 4:
-				c.step(time.Duration(r.IntN(120)) * time.Millisecond)
-			case 5:
-				c.step(time.Hour)
-			}
+			c.wander(r, 4*time.Millisecond, time.Millisecond)
 			switch r.IntN(6) {
 			case 0:
 				options := options

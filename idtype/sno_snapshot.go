@@ -97,9 +97,9 @@ type backfill struct {
 // At mints an ID of a time that has passed, for rows that are moved over from
 // another kind of key. Times must not decrease from call to call, so sort the
 // rows by time first, and must lie after NotBefore and a Lease's After, and
-// before the first unit of the generator's own time: [ErrRange]. It has no other numbers for a unit
-// than Next would have had; when they are used up that is an
-// [ErrSequenceExhausted].
+// before the first unit of the generator's own time: [ErrRange]. It has no
+// other numbers for a unit than Next would have had; when they are used up that
+// is an [ErrSequenceExhausted].
 func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
 	unit, err := snoLine.unit(t)
 	if err != nil {
@@ -122,20 +122,14 @@ func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
 	case unit < g.at.unit:
 		return Sno{}, &limitError{fmt.Sprintf("idtype: expected a time for At from %s on, which is where the last one, NotBefore or the lease's begin lead, got %s: sort the rows by time first, and use a generator without these two", stamp(snoLine.time(g.at.unit)), stamp(t)), ErrRange}
 	}
-	if s.lease != nil {
-		if b, covered, err := s.leased(unit); err != nil {
-			return Sno{}, err
-		} else if !covered {
-			return Sno{}, s.failure(b)
-		}
+	if b, covered := s.leased(unit); !covered {
+		return Sno{}, s.failure(b)
 	}
 	next := g.at.next
 	if unit > g.at.unit {
 		next = s.min
 	}
-	if unit == 0 && s.skipZero {
-		next = max(next, 1)
-	}
+	next = s.notZero(unit, next)
 	if next > s.max {
 		return Sno{}, fmt.Errorf("idtype: expected at most %d rows for At in the 4 ms from %s, got one more: give it a time 4 ms later, or another generator: %w",
 			s.capacity(), stamp(snoLine.time(unit)), ErrSequenceExhausted)

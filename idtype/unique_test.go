@@ -131,7 +131,7 @@ func (s subject[T]) mintWhile(t *testing.T, o Options, more func(minted int) boo
 	if len(repeats) > 0 {
 		t.Errorf("minted twice: %v", repeats)
 	}
-	stats := g.(interface{ Stats() GeneratorStats }).Stats()
+	stats := stats(g)
 	if !t.Failed() && stats.Minted != uint64(count) {
 		t.Errorf("%d IDs were counted as %d", count, stats.Minted)
 	}
