@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -67,6 +68,12 @@ type format[T value[T], P pointer[T]] struct {
 	badScan  []badSource
 	goodScan []goodSource
 	badBytes []string // hex, of the right length
+
+	// noIDs are values of the Go type that are no IDs. Value refuses them too,
+	// unless Scan gives them.
+	noIDs      []T
+	fromInt64  func(int64) (T, error)
+	scansNoIDs bool
 }
 
 type bad struct {
@@ -161,10 +168,7 @@ func integerKey[T ~int64](id T) []byte {
 	return uint64Bytes(uint64(id) ^ 1<<63) // the sign bit flipped: unsigned order is then the signed one
 }
 
-func uint64Bytes(v uint64) []byte {
-	b, _ := Snowflake(v).AppendBinary(nil)
-	return b
-}
+func uint64Bytes(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 
 var snowflakeFormat = format[Snowflake, *Snowflake]{
 	name: "Snowflake", column: "bigint", parse: ParseSnowflake, must: MustParseSnowflake,
@@ -181,6 +185,7 @@ var snowflakeFormat = format[Snowflake, *Snowflake]{
 	goodScan: []goodSource{{int64(0), "0"}, {int64(132271570944274432), "132271570944274432"}, {"132271570944274432", "132271570944274432"},
 		{[]byte("132271570944274432"), "132271570944274432"}},
 	badBytes: []string{"8000000000000000", "ffffffffffffffff"},
+	noIDs:    []Snowflake{-1, math.MinInt64}, fromInt64: SnowflakeFromInt64,
 }
 
 var snowflakeSIFormat = format[SnowflakeSI, *SnowflakeSI]{
@@ -197,6 +202,7 @@ var snowflakeSIFormat = format[SnowflakeSI, *SnowflakeSI]{
 	badScan:  append([]badSource{{int64(-1), ErrRange}, {int64(1) << 53, ErrRange}, {"9007199254740992", ErrRange}}, badSources...),
 	goodScan: []goodSource{{int64(0), "0"}, {int64(1)<<53 - 1, "9007199254740991"}, {"17", "17"}, {[]byte("17"), "17"}},
 	badBytes: []string{"8000000000000000", "0020000000000000"},
+	noIDs:    []SnowflakeSI{-1, math.MinInt64, 1 << 53, math.MaxInt64}, fromInt64: SnowflakeSIFromInt64,
 }
 
 var uid60Format = format[UID60, *UID60]{
@@ -221,6 +227,7 @@ var uid60Format = format[UID60, *UID60]{
 	goodScan: []goodSource{{int64(0), "AAAA"}, {int64(11093174944930914), "xinaS8QBh"}, {"11093174944930914", "xinaS8QBh"},
 		{[]byte("262144"), "AABA"}, {"1234567890", UID60(1234567890).String()}},
 	badBytes: []string{"8000000000000000", "1000000000000000"},
+	noIDs:    []UID60{-1, math.MinInt64, 1 << 60, math.MaxInt64}, fromInt64: UID60FromInt64,
 }
 
 var spread64Format = format[Spread64, *Spread64]{
@@ -242,6 +249,7 @@ var spread64Format = format[Spread64, *Spread64]{
 	goodScan: []goodSource{{int64(0), "0000000000000000"}, {int64(math.MinInt64), "8000000000000000"}, {"-9223372036854775808", "8000000000000000"},
 		{[]byte("-1"), "ffffffffffffffff"}, {int64(-1), "ffffffffffffffff"}, {"1024", "0000000000000400"}, {"1000000000000000", "00038d7ea4c68000"}},
 	badBytes: []string{"0000000000000400", "ffffffffffffffff"},
+	noIDs:    []Spread64{0x0400, 0x8000, -1}, scansNoIDs: true,
 }
 
 var snoFormat = format[Sno, *Sno]{
@@ -318,6 +326,7 @@ func (f format[T, P]) test(t *testing.T) {
 	t.Run("round trips", f.testRoundTrips)
 	t.Run("refusals", f.testRefusals)
 	t.Run("scan", f.testScan)
+	t.Run("no IDs", f.testNoIDs)
 	t.Run("zero", f.testZero)
 	t.Run("allocations", f.testAllocations)
 }
@@ -492,6 +501,53 @@ func (f format[T, P]) testOrder(t *testing.T) {
 		}
 		if f.textOrders && cmp.Compare(a.String(), b.String()) != want {
 			t.Fatalf("the texts of %v and %v don't order as they do", a, b)
+		}
+	}
+}
+
+// What couldn't be read again isn't written.
+func (f format[T, P]) testNoIDs(t *testing.T) {
+	for _, id := range f.noIDs {
+		write := map[string]func() (int, error){
+			"AppendText":   func() (int, error) { b, err := id.AppendText([]byte{}); return len(b), err },
+			"AppendBinary": func() (int, error) { b, err := id.AppendBinary([]byte{}); return len(b), err },
+			"MarshalJSON":  func() (int, error) { _, err := id.MarshalJSON(); return 0, err },
+			"Value": func() (int, error) {
+				v, err := id.Value()
+				if v != nil {
+					return 1, err
+				}
+				return 0, err
+			},
+		}
+		if f.scansNoIDs {
+			delete(write, "Value")
+			val, err := id.Value()
+			if err != nil {
+				t.Errorf("Value of %v: %v", id, err)
+			}
+			f.reads(t, id, "Scan", func(p P) error { return p.Scan(val) })
+		}
+		for name, do := range write {
+			n, err := do()
+			var pe *ParseError
+			if n != 0 || !errors.Is(err, ErrRange) || !errors.As(err, &pe) || pe.Type != f.name {
+				t.Errorf("%s of %v: %d bytes, %v, want none and ErrRange", name, id, n, err)
+			}
+		}
+		if id.String() == "" {
+			t.Error("String is empty")
+		}
+	}
+	if f.fromInt64 == nil {
+		return
+	}
+	for _, n := range []int64{math.MinInt64, -1 << 53, -1, 0, 1, 1<<53 - 1, 1 << 53, 1<<60 - 1, 1 << 60, math.MaxInt64} {
+		var want T
+		wantErr := P(&want).Scan(n)
+		id, err := f.fromInt64(n)
+		if id != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Errorf("from %d: %v, %v, want %v, %v", n, id, err, want, wantErr)
 		}
 	}
 }

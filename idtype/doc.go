@@ -37,10 +37,17 @@
 //	            | UUID that it  | of that UUID, 16 digits,  |                    |
 //	            | is stored as  | 10 raw bytes              |                    |
 //
+// What couldn't be read again isn't written: Value and the forms beside it
+// refuse numbers that are no IDs, such as Snowflake(-1), with an [ErrRange].
+// String shows them.
+//
 // Decimals have no sign, space or leading zero; only a Spread64's, in a column,
 // can be negative. Text is case-sensitive; the hex of a UUID, which isn't the
 // Sno's own text, may have capitals, as some databases write it. The binary form is 8 bytes, 10 for
 // Sno, big-endian, and as strict as Parse.
+//
+// In SQLite a Sno's column may be declared uuid or text: the 36 characters are
+// safe in both. In MySQL it is a char(36). The others are bigint everywhere.
 //
 // # Zero and NULL
 //

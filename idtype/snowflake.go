@@ -196,6 +196,15 @@ func ParseSnowflake(s string) (Snowflake, error) {
 // MustParseSnowflake is [ParseSnowflake] for constants: it panics on an error.
 func MustParseSnowflake(s string) Snowflake { return must(ParseSnowflake(s)) }
 
+// SnowflakeFromInt64 is the ID that a column holds as n. A negative number is an
+// [ErrRange].
+func SnowflakeFromInt64(n int64) (Snowflake, error) {
+	if n >= 0 {
+		return Snowflake(n), nil
+	}
+	return 0, snowflakeKind.check(n)
+}
+
 // Int64 is the number that the column holds.
 func (id Snowflake) Int64() int64 { return int64(id) }
 
@@ -205,15 +214,19 @@ func (id Snowflake) IsZero() bool { return id == 0 }
 // Compare orders IDs as their column does, which is by time.
 func (id Snowflake) Compare(other Snowflake) int { return cmp.Compare(id, other) }
 
-// AppendText appends the decimal number. The error is always nil.
+// AppendText appends the decimal number. A negative number is an
+// [ErrRange].
 func (id Snowflake) AppendText(b []byte) ([]byte, error) {
+	if _, err := SnowflakeFromInt64(int64(id)); err != nil {
+		return b, err
+	}
 	return strconv.AppendInt(b, int64(id), 10), nil
 }
 
-// String is the decimal number.
+// String is the decimal number, of any value.
 func (id Snowflake) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// MarshalText is the decimal number. The error is always nil.
+// MarshalText is what AppendText appends.
 func (id Snowflake) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText reads what [ParseSnowflake] does.
@@ -222,10 +235,16 @@ func (id *Snowflake) UnmarshalText(b []byte) error {
 	return set(id, Snowflake(v), err)
 }
 
-// AppendBinary appends the 8 bytes, big-endian. The error is always nil.
-func (id Snowflake) AppendBinary(b []byte) ([]byte, error) { return appendInteger(b, id), nil }
+// AppendBinary appends the 8 bytes, big-endian. A negative number is an
+// [ErrRange].
+func (id Snowflake) AppendBinary(b []byte) ([]byte, error) {
+	if _, err := SnowflakeFromInt64(int64(id)); err != nil {
+		return b, err
+	}
+	return appendInteger(b, id), nil
+}
 
-// MarshalBinary gives the 8 bytes, big-endian. The error is always nil.
+// MarshalBinary gives what AppendBinary appends.
 func (id Snowflake) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // UnmarshalBinary reads 8 bytes, big-endian. The first bit must be zero.
@@ -236,9 +255,6 @@ func (id *Snowflake) UnmarshalBinary(b []byte) error { return unmarshalInteger(i
 func (id Snowflake) MarshalJSON() ([]byte, error) {
 	if id == 0 {
 		return []byte(jsonNull), nil
-	}
-	if err := snowflakeKind.check(int64(id)); err != nil {
-		return nil, err
 	}
 	return quote(id.AppendText, 19)
 }
@@ -253,8 +269,14 @@ func (id *Snowflake) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
-// Value gives the column's int64.
-func (id Snowflake) Value() (driver.Value, error) { return int64(id), nil }
+// Value gives the column's int64. A negative number is an
+// [ErrRange]: it could be stored, and not be read again.
+func (id Snowflake) Value() (driver.Value, error) {
+	if _, err := SnowflakeFromInt64(int64(id)); err != nil {
+		return nil, err
+	}
+	return int64(id), nil
+}
 
 // Scan takes an int64 or its decimal text. Negative numbers are refused, and
 // NULL is an [ErrNull].

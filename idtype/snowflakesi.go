@@ -159,6 +159,15 @@ func ParseSnowflakeSI(s string) (SnowflakeSI, error) {
 // MustParseSnowflakeSI is [ParseSnowflakeSI] for constants: it panics on an error.
 func MustParseSnowflakeSI(s string) SnowflakeSI { return must(ParseSnowflakeSI(s)) }
 
+// SnowflakeSIFromInt64 is the ID that a column holds as n. A number that is
+// negative or past 2^53-1 is an [ErrRange].
+func SnowflakeSIFromInt64(n int64) (SnowflakeSI, error) {
+	if uint64(n)>>53 == 0 {
+		return SnowflakeSI(n), nil
+	}
+	return 0, snowflakeSIKind.check(n)
+}
+
 // Int64 is the number that the column holds.
 func (id SnowflakeSI) Int64() int64 { return int64(id) }
 
@@ -168,15 +177,19 @@ func (id SnowflakeSI) IsZero() bool { return id == 0 }
 // Compare orders IDs as their column does, which is by time.
 func (id SnowflakeSI) Compare(other SnowflakeSI) int { return cmp.Compare(id, other) }
 
-// AppendText appends the decimal number. The error is always nil.
+// AppendText appends the decimal number. One that is negative or past 2^53-1 is
+// an [ErrRange].
 func (id SnowflakeSI) AppendText(b []byte) ([]byte, error) {
+	if _, err := SnowflakeSIFromInt64(int64(id)); err != nil {
+		return b, err
+	}
 	return strconv.AppendInt(b, int64(id), 10), nil
 }
 
-// String is the decimal number.
+// String is the decimal number, of any value.
 func (id SnowflakeSI) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// MarshalText is the decimal number. The error is always nil.
+// MarshalText is what AppendText appends.
 func (id SnowflakeSI) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText reads what [ParseSnowflakeSI] does.
@@ -185,10 +198,16 @@ func (id *SnowflakeSI) UnmarshalText(b []byte) error {
 	return set(id, SnowflakeSI(v), err)
 }
 
-// AppendBinary appends the 8 bytes, big-endian. The error is always nil.
-func (id SnowflakeSI) AppendBinary(b []byte) ([]byte, error) { return appendInteger(b, id), nil }
+// AppendBinary appends the 8 bytes, big-endian. A number that is negative or
+// past 2^53-1 is an [ErrRange].
+func (id SnowflakeSI) AppendBinary(b []byte) ([]byte, error) {
+	if _, err := SnowflakeSIFromInt64(int64(id)); err != nil {
+		return b, err
+	}
+	return appendInteger(b, id), nil
+}
 
-// MarshalBinary gives the 8 bytes, big-endian. The error is always nil.
+// MarshalBinary gives what AppendBinary appends.
 func (id SnowflakeSI) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // UnmarshalBinary reads 8 bytes, big-endian. The first 11 bits must be zero.
@@ -203,9 +222,6 @@ func (id SnowflakeSI) MarshalJSON() ([]byte, error) {
 	if id == 0 {
 		return []byte(jsonNull), nil
 	}
-	if err := snowflakeSIKind.check(int64(id)); err != nil {
-		return nil, err
-	}
 	return id.AppendText(nil)
 }
 
@@ -219,8 +235,14 @@ func (id *SnowflakeSI) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
-// Value gives the column's int64.
-func (id SnowflakeSI) Value() (driver.Value, error) { return int64(id), nil }
+// Value gives the column's int64. A number that is negative or past 2^53-1 is
+// an [ErrRange]: it could be stored, and not be read again.
+func (id SnowflakeSI) Value() (driver.Value, error) {
+	if _, err := SnowflakeSIFromInt64(int64(id)); err != nil {
+		return nil, err
+	}
+	return int64(id), nil
+}
 
 // Scan takes an int64 or its decimal text. Numbers that are negative or past
 // 2^53-1 are refused, and NULL is an [ErrNull].

@@ -149,20 +149,27 @@ func (id Spread64) IsZero() bool { return id == 0 }
 // the order of their times nor that of their texts.
 func (id Spread64) Compare(other Spread64) int { return cmp.Compare(id, other) }
 
-// AppendText appends 16 hex digits. The error is always nil.
+// AppendText appends 16 hex digits. A number with reserved bits has no text
+// that could be read again: [ErrRange].
 func (id Spread64) AppendText(b []byte) ([]byte, error) {
-	hi, lo := writeHex(uint64(id))
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, hi), lo), nil
+	if id&spread64Reserved != 0 {
+		return b, id.check()
+	}
+	return id.appendHex(b), nil
 }
 
-// String is 16 hex digits.
+func (id Spread64) appendHex(b []byte) []byte {
+	hi, lo := writeHex(uint64(id))
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, hi), lo)
+}
+
+// String is 16 hex digits, of any value.
 func (id Spread64) String() string {
 	var buf [spread64Digits]byte
-	b, _ := id.AppendText(buf[:0]) // never an error
-	return string(b)
+	return string(id.appendHex(buf[:0]))
 }
 
-// MarshalText is 16 hex digits. The error is always nil.
+// MarshalText is what AppendText appends.
 func (id Spread64) MarshalText() ([]byte, error) {
 	return id.AppendText(make([]byte, 0, spread64Digits))
 }
@@ -179,10 +186,16 @@ func (id *Spread64) UnmarshalText(b []byte) error {
 	return set(id, Spread64(v), Spread64(v).check())
 }
 
-// AppendBinary appends the 8 bytes, big-endian. The error is always nil.
-func (id Spread64) AppendBinary(b []byte) ([]byte, error) { return appendInteger(b, id), nil }
+// AppendBinary appends the 8 bytes, big-endian. A number with reserved bits is
+// an [ErrRange].
+func (id Spread64) AppendBinary(b []byte) ([]byte, error) {
+	if err := id.check(); err != nil {
+		return b, err
+	}
+	return appendInteger(b, id), nil
+}
 
-// MarshalBinary gives the 8 bytes, big-endian. The error is always nil.
+// MarshalBinary gives what AppendBinary appends.
 func (id Spread64) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // UnmarshalBinary reads 8 bytes, big-endian. The reserved bits must be zero.
@@ -194,7 +207,8 @@ func (id *Spread64) UnmarshalBinary(b []byte) error {
 	return set(id, v, v.check())
 }
 
-// MarshalJSON gives the 16 hex digits in quotes, and null for the zero ID.
+// MarshalJSON gives the 16 hex digits in quotes, and null for the zero ID. A
+// number with reserved bits is an [ErrRange].
 func (id Spread64) MarshalJSON() ([]byte, error) {
 	if id == 0 {
 		return []byte(jsonNull), nil
@@ -215,7 +229,8 @@ func (id *Spread64) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
-// Value gives the column's int64, which is negative for half of the IDs.
+// Value gives the column's int64, which is negative for half of the IDs. It can
+// have reserved bits: what Scan has kept can be written back.
 func (id Spread64) Value() (driver.Value, error) { return int64(id), nil }
 
 // Scan takes an int64 or its decimal text, never the text form: 16 decimal

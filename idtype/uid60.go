@@ -130,6 +130,15 @@ func uid60Digits(id UID60) int {
 // MustParseUID60 is [ParseUID60] for constants: it panics on an error.
 func MustParseUID60(s string) UID60 { return must(ParseUID60(s)) }
 
+// UID60FromInt64 is the ID that a column holds as n. A number that is negative
+// or past 2^60-1 is an [ErrRange].
+func UID60FromInt64(n int64) (UID60, error) {
+	if uint64(n)>>60 == 0 {
+		return UID60(n), nil
+	}
+	return 0, uid60Kind.check(n)
+}
+
 // Int64 is the number that the column holds.
 func (id UID60) Int64() int64 { return int64(id) }
 
@@ -196,10 +205,16 @@ func (id *UID60) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// AppendBinary appends the 8 bytes, big-endian. The error is always nil.
-func (id UID60) AppendBinary(b []byte) ([]byte, error) { return appendInteger(b, id), nil }
+// AppendBinary appends the 8 bytes, big-endian. A number that is negative or
+// past 2^60-1 is an [ErrRange].
+func (id UID60) AppendBinary(b []byte) ([]byte, error) {
+	if _, err := UID60FromInt64(int64(id)); err != nil {
+		return b, err
+	}
+	return appendInteger(b, id), nil
+}
 
-// MarshalBinary gives the 8 bytes, big-endian. The error is always nil.
+// MarshalBinary gives what AppendBinary appends.
 func (id UID60) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // UnmarshalBinary reads 8 bytes, big-endian. The first 4 bits must be zero.
@@ -226,8 +241,14 @@ func (id *UID60) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
-// Value gives the column's int64.
-func (id UID60) Value() (driver.Value, error) { return int64(id), nil }
+// Value gives the column's int64. A number that is negative or past 2^60-1 is
+// an [ErrRange]: it could be stored, and not be read again.
+func (id UID60) Value() (driver.Value, error) {
+	if _, err := UID60FromInt64(int64(id)); err != nil {
+		return nil, err
+	}
+	return int64(id), nil
+}
 
 // Scan takes an int64 or its decimal text, never the text form: ten decimal
 // digits could be either. Numbers that are negative or past 2^60-1 are
