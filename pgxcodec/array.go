@@ -23,7 +23,7 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 	// In text the elements need quotes (a UID60 can be written "NULL"): that
 	// pgx does well, and only the modes that aren't fast use it.
 	if format == pgtype.BinaryFormatCode {
-		if p := c.column.encodeSlice(c.element, value); p != nil {
+		if p := first(c.column, func(v member) pgtype.EncodePlan { return v.encodeSlice(c.element, value) }); p != nil {
 			return p
 		}
 		if _, ok := value.(string); ok {
@@ -34,7 +34,8 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 }
 
 func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	if p := c.column.scanSlice(sliceScanner{c.Codec, m, oid, format}, target); p != nil {
+	s := sliceScanner{c.Codec, m, oid, format}
+	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scanSlice(s, target) }); p != nil {
 		return p
 	}
 	return c.Codec.PlanScan(m, oid, format, target)

@@ -20,7 +20,7 @@ type elementCodec struct {
 }
 
 func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	if p := c.column.encode(format, value); p != nil {
+	if p := first(c.column, func(v member) pgtype.EncodePlan { return v.encode(format, value) }); p != nil {
 		return p
 	}
 	if err := c.column.refuse(value); err != nil {
@@ -30,7 +30,7 @@ func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value
 }
 
 func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	if p := c.column.scan(format, target); p != nil {
+	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scan(format, target) }); p != nil {
 		return p
 	}
 	return c.Codec.PlanScan(m, oid, format, target)
@@ -38,20 +38,6 @@ func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target 
 
 func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }
 func (c *elementCodec) holder() *column       { return c.column }
-
-// refuse is the error of an ID that belongs in another column, nil for values
-// that aren't IDs.
-func (c *column) refuse(value any) error {
-	for _, home := range homes {
-		for _, v := range home.members {
-			if v.holds(value) {
-				return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: use %s",
-					home.name, value, c.name, v.elsewhere())
-			}
-		}
-	}
-	return nil
-}
 
 // A refusal is the plan for an ID in a column where nobody would find it.
 type refusal struct{ err error }

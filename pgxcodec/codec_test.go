@@ -22,13 +22,20 @@ const (
 	binaryFormat = int16(pgtype.BinaryFormatCode)
 )
 
-// An orderID is a caller's own ID type, for which there is no plan: pgx goes
-// through its Value and Scan.
-type orderID struct{ idtype.Snowflake }
+// The caller's own ID types.
+type (
+	orderID    struct{ idtype.Snowflake }
+	visitID    struct{ idtype.Spread64 }
+	customerID struct{ idtype.Sno }
+)
 
+// newMap knows all types.
 func newMap() *pgtype.Map {
 	m := pgtype.NewMap()
-	pgxcodec.Register(m)
+	err := errors.Join(pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[visitID](m), pgxcodec.RegisterOwn[customerID](m))
+	if err != nil {
+		panic(err)
+	}
 	return m
 }
 
@@ -72,6 +79,9 @@ var (
 		of[idtype.UID60]{pgtype.Int8OID, pgtype.Int8ArrayOID, uid60, "\x00\x27\x69\x2f\x10\x06\x1c\x62", "11093174944930914"},
 		of[idtype.Spread64]{pgtype.Int8OID, pgtype.Int8ArrayOID, spread64, "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
 		of[idtype.Sno]{pgtype.UUIDOID, pgtype.UUIDArrayOID, sno, "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
+		of[orderID]{pgtype.Int8OID, pgtype.Int8ArrayOID, orderID{snowflake}, "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
+		of[visitID]{pgtype.Int8OID, pgtype.Int8ArrayOID, visitID{spread64}, "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
+		of[customerID]{pgtype.UUIDOID, pgtype.UUIDArrayOID, customerID{sno}, "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
 		of[sqltypes.SnoBytes]{pgtype.ByteaOID, pgtype.ByteaArrayOID, sqltypes.SnoBytesOf(sno), "\x4e\x6f\x21\x60\xa0\xff\x9a\x0a\x10\x33", `\x4e6f2160a0ff9a0a1033`},
 	}
 	texts = []struct{ oid, array uint32 }{
@@ -88,7 +98,9 @@ func init() {
 			textOf(c.oid, c.array, snowflakeSI),
 			textOf(c.oid, c.array, uid60),
 			textOf(c.oid, c.array, spread64),
-			textOf(c.oid, c.array, sno))
+			textOf(c.oid, c.array, sno),
+			textOf(c.oid, c.array, orderID{snowflake}),
+			textOf(c.oid, c.array, customerID{sno}))
 	}
 }
 
@@ -552,9 +564,10 @@ func TestComposite(t *testing.T) {
 	}
 }
 
-// The caller's own types take pgx's way through Value and Scan.
-func TestOwnTypes(t *testing.T) {
-	m := newMap()
+// The caller's own types, unregistered, take pgx's way through Value and Scan.
+func TestUnregisteredTypes(t *testing.T) {
+	m := pgtype.NewMap()
+	pgxcodec.Register(m)
 	own := orderID{snowflake}
 	for _, format := range []int16{binaryFormat, textFormat} {
 		for _, c := range []struct {

@@ -2,6 +2,8 @@ package pgxcodec
 
 import (
 	"database/sql"
+	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -9,16 +11,22 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
+// A registry has the Go types that a connection knows, by the column that
+// holds them. All codecs of a connection share one.
+type registry struct{ bigint, uuid, text, char, bytea column }
+
 // A column is a kind of column that can hold IDs.
 type column struct {
-	name    string // for people
-	pgName  string // of the type that an argument has where its OID is unknown
-	members []member
+	name     string // for people
+	pgName   string // of the type that an argument has where its OID is unknown
+	members  []member
+	registry *registry
 }
 
 // A member is a Go type V that a column holds, together with the types made of
 // V. The plans it gives are nil for types that have nothing to do with it.
 type member interface {
+	goType() any // the zero V
 	holds(value any) bool
 	encode(format int16, value any) pgtype.EncodePlan
 	scan(format int16, target any) pgtype.ScanPlan
@@ -28,84 +36,75 @@ type member interface {
 	elsewhere() string // what to use in other columns
 }
 
-var (
-	bigintColumn = &column{"bigint", "int8", []member{
-		bigint[idtype.Snowflake]("sqltypes.SnowflakeText for text columns"),
-		bigint[idtype.SnowflakeSI]("sqltypes.SnowflakeSIText for text columns"),
-		bigint[idtype.UID60]("sqltypes.UID60Text for text columns"),
-		bigint[idtype.Spread64]("sqltypes.Spread64Text for text columns"),
-	}}
-	uuidColumn = &column{"uuid", "uuid", []member{
-		of[idtype.Sno, uuidBinary, uuidText]{"sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea"},
-	}}
-	textColumn = &column{"text", "text", []member{
-		text[idtype.Snowflake]("idtype.Snowflake for bigint columns"),
-		text[idtype.SnowflakeSI]("idtype.SnowflakeSI for bigint columns"),
-		text[idtype.UID60]("idtype.UID60 for bigint columns"),
-		text[idtype.Spread64]("idtype.Spread64 for bigint columns"),
-		text[idtype.Sno]("idtype.Sno for uuid columns, sqltypes.SnoBytes for bytea"),
-	}}
-	charColumn = &column{"char(n)", "", []member{
-		char[idtype.Snowflake](),
-		char[idtype.SnowflakeSI](),
-		char[idtype.UID60](),
-		char[idtype.Spread64](),
-		char[idtype.Sno](),
-	}}
-	byteaColumn = &column{"bytea", "bytea", []member{
-		of[sqltypes.SnoBytes, byteaBinary, byteaText]{"idtype.Sno for uuid columns, sqltypes.SnoText for text"},
-	}}
-
-	// homes has every member once.
-	homes = []*column{bigintColumn, uuidColumn, textColumn, byteaColumn}
-)
-
-func bigint[T interface {
-	integer
-	sqltypes.ID
-}](elsewhere string) member {
-	return of[T, bigintBinary[T], bigintText[T]]{elsewhere}
+func newRegistry() *registry {
+	r := &registry{
+		bigint: column{name: "bigint", pgName: "int8"},
+		uuid:   column{name: "uuid", pgName: "uuid"},
+		text:   column{name: "text", pgName: "text"},
+		char:   column{name: "char(n)"},
+		bytea:  column{name: "bytea", pgName: "bytea"},
+	}
+	for _, c := range r.columns() {
+		c.registry = r
+	}
+	addBigint[idtype.Snowflake](r, "sqltypes.SnowflakeText for text columns")
+	addBigint[idtype.SnowflakeSI](r, "sqltypes.SnowflakeSIText for text columns")
+	addBigint[idtype.UID60](r, "sqltypes.UID60Text for text columns")
+	addBigint[idtype.Spread64](r, "sqltypes.Spread64Text for text columns")
+	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea")
+	r.bytea.add(of[sqltypes.SnoBytes, byteaBinary, byteaText]{"idtype.Sno for uuid columns, sqltypes.SnoText for text"})
+	return r
 }
 
-func text[T sqltypes.ID](elsewhere string) member {
-	return of[sqltypes.Text[T], chars[T], chars[T]]{elsewhere}
+func (r *registry) columns() []*column {
+	return []*column{&r.bigint, &r.uuid, &r.text, &r.char, &r.bytea}
 }
 
-func char[T sqltypes.ID]() member {
-	return of[sqltypes.Text[T], paddedChars[T], paddedChars[T]]{}
+// addBigint adds a type whose column is bigint, and its text.
+func addBigint[T plainID](r *registry, elsewhere string) {
+	r.bigint.add(of[T, bigintBinary[T], bigintText[T]]{elsewhere})
+	addText[T](r, "bigint")
 }
 
-func (c *column) encode(format int16, value any) pgtype.EncodePlan {
-	for _, v := range c.members {
-		if p := v.encode(format, value); p != nil {
+// addUUID adds a type whose column is uuid, and its text.
+func addUUID[T plainID](r *registry, elsewhere string) {
+	r.uuid.add(of[T, uuidBinary[T], uuidText[T]]{elsewhere})
+	addText[T](r, "uuid")
+}
+
+func addText[T plainID](r *registry, own string) {
+	elsewhere := fmt.Sprintf("%T for %s columns", *new(T), own)
+	r.text.add(of[sqltypes.Text[T], chars[T], chars[T]]{elsewhere})
+	r.char.add(of[sqltypes.Text[T], paddedChars[T], paddedChars[T]]{elsewhere})
+}
+
+// add adds a member, unless the column has it.
+func (c *column) add(m member) {
+	if slices.ContainsFunc(c.members, func(other member) bool { return other.goType() == m.goType() }) {
+		return
+	}
+	c.members = append(c.members, m)
+}
+
+// first is the first plan that a member of the column gives, nil if none does.
+func first[P any](c *column, plan func(member) P) (none P) {
+	for _, m := range c.members {
+		if p := plan(m); any(p) != nil {
 			return p
 		}
 	}
-	return nil
+	return none
 }
 
-func (c *column) scan(format int16, target any) pgtype.ScanPlan {
-	for _, v := range c.members {
-		if p := v.scan(format, target); p != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-func (c *column) encodeSlice(element uint32, value any) pgtype.EncodePlan {
-	for _, v := range c.members {
-		if p := v.encodeSlice(element, value); p != nil {
-			return p
-		}
-	}
-	return nil
-}
-
-func (c *column) scanSlice(s sliceScanner, target any) pgtype.ScanPlan {
-	for _, v := range c.members {
-		if p := v.scanSlice(s, target); p != nil {
-			return p
+// refuse is the error of an ID that belongs in another column, nil for values
+// that aren't IDs.
+func (c *column) refuse(value any) error {
+	for _, home := range c.registry.columns() {
+		for _, m := range home.members {
+			if m.holds(value) {
+				return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: use %s",
+					home.name, value, c.name, m.elsewhere())
+			}
 		}
 	}
 	return nil
@@ -114,6 +113,7 @@ func (c *column) scanSlice(s sliceScanner, target any) pgtype.ScanPlan {
 // of is the member V: B is its wire in the binary format, T in text.
 type of[V sqltypes.ID, B, T wire[V]] struct{ other string }
 
+func (of[V, B, T]) goType() any         { return *new(V) }
 func (o of[V, B, T]) elsewhere() string { return o.other }
 
 func (of[V, B, T]) holds(value any) bool {
@@ -160,6 +160,8 @@ func (of[V, B, T]) registerDefaults(m *pgtype.Map, name string) {
 	registerDefault[sqltypes.Optional[V]](m, scalar)
 	registerDefault[[]V](m, array)
 	registerDefault[[]*V](m, array)
+	registerDefault[[]sql.Null[V]](m, array)
+	registerDefault[[]sqltypes.Optional[V]](m, array)
 	registerDefault[pgtype.FlatArray[V]](m, array)
 	registerDefault[pgtype.Array[V]](m, array)
 	if name == "int8" {

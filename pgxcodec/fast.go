@@ -65,15 +65,15 @@ type (
 )
 
 func (encodeSnowflake) Encode(value any, buf []byte) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(buf, uint64(value.(idtype.Snowflake))), nil
+	return value.(idtype.Snowflake).AppendBinary(buf)
 }
 
 func (encodeSnowflakeSI) Encode(value any, buf []byte) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(buf, uint64(value.(idtype.SnowflakeSI))), nil
+	return value.(idtype.SnowflakeSI).AppendBinary(buf)
 }
 
 func (encodeUID60) Encode(value any, buf []byte) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(buf, uint64(value.(idtype.UID60))), nil
+	return value.(idtype.UID60).AppendBinary(buf)
 }
 
 func (encodeSpread64) Encode(value any, buf []byte) ([]byte, error) {
@@ -82,8 +82,8 @@ func (encodeSpread64) Encode(value any, buf []byte) ([]byte, error) {
 
 func (scanSnowflake) Scan(src []byte, target any) error {
 	if dst, ok := target.(*idtype.Snowflake); ok && len(src) == 8 {
-		if n := binary.BigEndian.Uint64(src); n>>snowflakeBits == 0 {
-			*dst = idtype.Snowflake(n)
+		if id, err := idtype.SnowflakeFromInt64(int64(binary.BigEndian.Uint64(src))); err == nil {
+			*dst = id
 			return nil
 		}
 	}
@@ -92,8 +92,8 @@ func (scanSnowflake) Scan(src []byte, target any) error {
 
 func (scanSnowflakeSI) Scan(src []byte, target any) error {
 	if dst, ok := target.(*idtype.SnowflakeSI); ok && len(src) == 8 {
-		if n := binary.BigEndian.Uint64(src); n>>snowflakeSIBits == 0 {
-			*dst = idtype.SnowflakeSI(n)
+		if id, err := idtype.SnowflakeSIFromInt64(int64(binary.BigEndian.Uint64(src))); err == nil {
+			*dst = id
 			return nil
 		}
 	}
@@ -102,8 +102,8 @@ func (scanSnowflakeSI) Scan(src []byte, target any) error {
 
 func (scanUID60) Scan(src []byte, target any) error {
 	if dst, ok := target.(*idtype.UID60); ok && len(src) == 8 {
-		if n := binary.BigEndian.Uint64(src); n>>uid60Bits == 0 {
-			*dst = idtype.UID60(n)
+		if id, err := idtype.UID60FromInt64(int64(binary.BigEndian.Uint64(src))); err == nil {
+			*dst = id
 			return nil
 		}
 	}
@@ -150,5 +150,5 @@ func (scanSno) Scan(src []byte, target any) error {
 	if dst, ok := target.(*idtype.Sno); ok && dst.UnmarshalText(src) == nil {
 		return nil
 	}
-	return scanValue[idtype.Sno, uuidBinary]{}.Scan(src, target)
+	return scanValue[idtype.Sno, uuidBinary[idtype.Sno]]{}.Scan(src, target)
 }

@@ -4,28 +4,34 @@ import "github.com/jackc/pgx/v5/pgtype"
 
 // builtin has the types of every database that can hold IDs.
 var builtin = []struct {
-	column        *column
 	name          string
 	oid, arrayOID uint32
+	column        func(*registry) *column
 }{
-	{bigintColumn, "int8", pgtype.Int8OID, pgtype.Int8ArrayOID},
-	{uuidColumn, "uuid", pgtype.UUIDOID, pgtype.UUIDArrayOID},
-	{textColumn, "text", pgtype.TextOID, pgtype.TextArrayOID},
-	{textColumn, "varchar", pgtype.VarcharOID, pgtype.VarcharArrayOID},
-	{charColumn, "bpchar", pgtype.BPCharOID, pgtype.BPCharArrayOID},
-	{byteaColumn, "bytea", pgtype.ByteaOID, pgtype.ByteaArrayOID},
+	{"int8", pgtype.Int8OID, pgtype.Int8ArrayOID, func(r *registry) *column { return &r.bigint }},
+	{"uuid", pgtype.UUIDOID, pgtype.UUIDArrayOID, func(r *registry) *column { return &r.uuid }},
+	{"text", pgtype.TextOID, pgtype.TextArrayOID, func(r *registry) *column { return &r.text }},
+	{"varchar", pgtype.VarcharOID, pgtype.VarcharArrayOID, func(r *registry) *column { return &r.text }},
+	{"bpchar", pgtype.BPCharOID, pgtype.BPCharArrayOID, func(r *registry) *column { return &r.char }},
+	{"bytea", pgtype.ByteaOID, pgtype.ByteaArrayOID, func(r *registry) *column { return &r.bytea }},
 }
 
 // Register teaches a connection's type map the ID types. It wraps the codecs
 // that the map has for int8, uuid, text, varchar, bpchar, bytea and their
 // arrays, and can be called again after others were registered.
-func Register(m *pgtype.Map) {
+func Register(m *pgtype.Map) { register(m, registryOf(m)) }
+
+func register(m *pgtype.Map, r *registry) {
 	for _, b := range builtin {
-		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: elementType(b.column, baseCodec(m, b.oid))}
+		c := b.column(r)
+		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: elementType(c, baseCodec(m, b.oid))}
 		m.RegisterType(element)
-		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, b.column, baseCodec(m, b.arrayOID)))
+		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, c, baseCodec(m, b.arrayOID)))
 	}
-	for _, c := range homes {
+	for _, c := range r.columns() {
+		if c.pgName == "" {
+			continue
+		}
 		for _, v := range c.members {
 			v.registerDefaults(m, c.pgName)
 		}
@@ -36,6 +42,21 @@ func Register(m *pgtype.Map) {
 type wrapper interface {
 	wrapped() pgtype.Codec
 	holder() *column
+}
+
+// registryOf is the registry of a map's codecs, a new one if it has none of
+// ours: any may have been replaced.
+func registryOf(m *pgtype.Map) *registry {
+	for _, b := range builtin {
+		for _, oid := range []uint32{b.oid, b.arrayOID} {
+			if t, ok := m.TypeForOID(oid); ok {
+				if w, ok := t.Codec.(wrapper); ok {
+					return w.holder().registry
+				}
+			}
+		}
+	}
+	return newRegistry()
 }
 
 // baseCodec is the codec that a map has for a built-in type, without ours
@@ -54,9 +75,9 @@ func baseCodec(m *pgtype.Map, oid uint32) pgtype.Codec {
 func elementType(c *column, base pgtype.Codec) pgtype.Codec {
 	e := elementCodec{base, c}
 	switch c {
-	case bigintColumn:
+	case &c.registry.bigint:
 		return &bigintCodec{e}
-	case uuidColumn:
+	case &c.registry.uuid:
 		return &uuidCodec{e}
 	}
 	return &e

@@ -6,6 +6,7 @@ import (
 	"encoding"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -25,28 +26,47 @@ type wire[V any] interface {
 	get(src []byte, dst *V) error
 }
 
-// integer is the ID types of bigint columns.
-type integer interface {
-	idtype.Snowflake | idtype.SnowflakeSI | idtype.UID60 | idtype.Spread64
+// A plainID is a type of package idtype, or a struct of the caller's that
+// embeds one: an ID in its own column.
+type plainID interface {
+	sqltypes.ID
+	encoding.BinaryAppender
 }
 
-type bigintBinary[T integer] struct{}
+type bigintBinary[T plainID] struct{}
 
 func (bigintBinary[T]) put(buf []byte, id T) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
+	// The binary form of an ID is that of an int8.
+	if b, err := id.AppendBinary(buf); err == nil && len(b) == len(buf)+8 {
+		return b, nil
+	}
+	// Except for a Spread64 with reserved bits, which can be kept as it is.
+	n, err := number(id)
+	if err != nil {
+		return nil, err
+	}
+	return binary.BigEndian.AppendUint64(buf, uint64(n)), nil
 }
 
 func (bigintBinary[T]) get(src []byte, dst *T) error {
-	if len(src) != 8 {
+	switch {
+	case any(dst).(encoding.BinaryUnmarshaler).UnmarshalBinary(src) == nil:
+		return nil
+	case len(src) != 8:
 		return badWire("an int8 of 8 bytes", src)
 	}
 	return setNumber(dst, int64(binary.BigEndian.Uint64(src)))
 }
 
-type bigintText[T integer] struct{}
+type bigintText[T plainID] struct{}
 
 func (bigintText[T]) put(buf []byte, id T) ([]byte, error) {
-	return strconv.AppendInt(buf, int64(id), 10), nil
+	// In place: a buffer of its own would cost an allocation.
+	b, err := bigintBinary[T]{}.put(buf, id)
+	if err != nil {
+		return nil, err
+	}
+	return strconv.AppendInt(buf, int64(binary.BigEndian.Uint64(b[len(buf):])), 10), nil
 }
 
 func (bigintText[T]) get(src []byte, dst *T) error {
@@ -58,53 +78,75 @@ func (bigintText[T]) get(src []byte, dst *T) error {
 	return setNumber(dst, n)
 }
 
-// setNumber sets *dst to a column's number.
-func setNumber[T integer](dst *T, n int64) error {
-	if uint64(n)>>width[T]() != 0 {
-		return scanInto(dst, n)
+// number is what a bigint column holds of an ID.
+func number[T plainID](id T) (int64, error) {
+	v, err := id.Value()
+	if err != nil {
+		return 0, err
 	}
-	*dst = T(n)
+	n, ok := v.(int64)
+	if !ok {
+		return 0, fmt.Errorf("pgxcodec: expected an int64 from the method Value of %T, got %T: leave Value to the type that it embeds", id, v)
+	}
+	return n, nil
+}
+
+// setNumber is dst.Scan(n), without its allocation for the types that are known.
+func setNumber[T plainID](dst *T, n int64) (err error) {
+	switch known := any(dst).(type) {
+	case *idtype.Snowflake:
+		err = set(known, n, idtype.SnowflakeFromInt64)
+	case *idtype.SnowflakeSI:
+		err = set(known, n, idtype.SnowflakeSIFromInt64)
+	case *idtype.UID60:
+		err = set(known, n, idtype.UID60FromInt64)
+	case *idtype.Spread64:
+		*known = idtype.Spread64(n)
+	default:
+		err = scanInto(dst, n)
+	}
+	return err
+}
+
+// set sets *dst to what src converts to, if it does.
+func set[T, S any](dst *T, src S, convert func(S) (T, error)) error {
+	id, err := convert(src)
+	if err != nil {
+		return err
+	}
+	*dst = id
 	return nil
 }
 
-// How many bits the numbers of a type have: those that have no more are IDs.
-// Spread64 has all 64, since data with reserved bits stays readable.
-const (
-	snowflakeBits   = 63
-	snowflakeSIBits = 53
-	uid60Bits       = 60
-)
+type uuidBinary[T plainID] struct{}
 
-func width[T integer]() int {
-	switch any((*T)(nil)).(type) {
-	case *idtype.Snowflake:
-		return snowflakeBits
-	case *idtype.SnowflakeSI:
-		return snowflakeSIBits
-	case *idtype.UID60:
-		return uid60Bits
+func (uuidBinary[T]) put(buf []byte, id T) ([]byte, error) {
+	// The text of a Sno is the bytes of its uuid.
+	b, err := id.AppendText(buf)
+	if n := len(b) - len(buf); err == nil && n != len(uuid.UUID{}) {
+		return nil, fmt.Errorf("pgxcodec: expected a text of 16 bytes from %T, got %d: leave its methods to the idtype.Sno that it embeds", id, n)
 	}
-	return 64
+	return b, err
 }
 
-type uuidBinary struct{}
-
-func (uuidBinary) put(buf []byte, id idtype.Sno) ([]byte, error) {
-	u := id.UUID()
-	return append(buf, u[:]...), nil
-}
-
-func (uuidBinary) get(src []byte, dst *idtype.Sno) error {
-	if len(src) != len(uuid.UUID{}) {
+func (uuidBinary[T]) get(src []byte, dst *T) error {
+	switch {
+	case any(dst).(encoding.TextUnmarshaler).UnmarshalText(src) == nil:
+		return nil
+	case len(src) != len(uuid.UUID{}):
 		return badWire("a uuid of 16 bytes", src)
 	}
-	return setSno(dst, uuid.UUID(src))
+	return setUUID(dst, uuid.UUID(src))
 }
 
-type uuidText struct{}
+type uuidText[T plainID] struct{}
 
-func (uuidText) put(buf []byte, id idtype.Sno) ([]byte, error) {
-	u := id.UUID()
+func (uuidText[T]) put(buf []byte, id T) ([]byte, error) {
+	b, err := uuidBinary[T]{}.put(buf, id)
+	if err != nil {
+		return nil, err
+	}
+	u := uuid.UUID(b[len(buf):])
 	for i, part := range [...][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
 		if i > 0 {
 			buf = append(buf, '-')
@@ -114,21 +156,20 @@ func (uuidText) put(buf []byte, id idtype.Sno) ([]byte, error) {
 	return buf, nil
 }
 
-func (uuidText) get(src []byte, dst *idtype.Sno) error {
+func (uuidText[T]) get(src []byte, dst *T) error {
 	u, err := uuid.ParseBytes(src)
 	if err != nil || len(src) != 36 { // ParseBytes reads other notations as well
 		return scanInto(dst, string(src))
 	}
-	return setSno(dst, u)
+	return setUUID(dst, u)
 }
 
-func setSno(dst *idtype.Sno, u uuid.UUID) error {
-	id, err := idtype.SnoFromUUID(u)
-	if err != nil {
-		return err
+// setUUID is dst.Scan(u), without its allocation for the type that is known.
+func setUUID[T plainID](dst *T, u uuid.UUID) error {
+	if sno, ok := any(dst).(*idtype.Sno); ok {
+		return set(sno, u, idtype.SnoFromUUID)
 	}
-	*dst = id
-	return nil
+	return scanInto(dst, u)
 }
 
 // chars is text, varchar and the domains over them, in both formats.

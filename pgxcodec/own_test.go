@@ -1,0 +1,158 @@
+package pgxcodec_test
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// Types that embed an ID and do something else with it.
+type (
+	textColumnID  struct{ idtype.Snowflake }
+	prefixedID    struct{ idtype.Sno }
+	shortID       struct{ idtype.Sno }
+	noID          struct{ idtype.Sno }
+	unscannableID struct{ ambiguous }
+	ambiguous     struct {
+		idtype.Snowflake
+		scanner
+	}
+	scanner struct{}
+)
+
+func (textColumnID) GormDataType() string           { return "text" }
+func (id prefixedID) Value() (driver.Value, error)  { return "c_" + id.String(), nil }
+func (shortID) AppendText(b []byte) ([]byte, error) { return append(b, "short"...), nil }
+func (noID) Value() (driver.Value, error)           { return nil, fmt.Errorf("never stored") }
+func (scanner) Scan()                               {}
+
+func TestRegisterOwnRefuses(t *testing.T) {
+	for want, register := range map[string]func(*pgtype.Map) error{
+		`got pgxcodec_test.textColumnID: its column type is "text"`:        pgxcodec.RegisterOwn[textColumnID],
+		`got pgxcodec_test.prefixedID: its zero ID is stored as "c_`:       pgxcodec.RegisterOwn[prefixedID],
+		`got pgxcodec_test.shortID: pgxcodec: expected a text of 16 bytes`: pgxcodec.RegisterOwn[shortID],
+		`got pgxcodec_test.noID: never stored`:                             pgxcodec.RegisterOwn[noID],
+		`*pgxcodec_test.ambiguous lacks Scan, UnmarshalText`:               pgxcodec.RegisterOwn[ambiguous],
+		`*pgxcodec_test.unscannableID lacks Scan, UnmarshalText`:           pgxcodec.RegisterOwn[unscannableID],
+	} {
+		m := pgtype.NewMap()
+		if err := register(m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		typ, _ := m.TypeForName("int8")
+		if _, ok := typ.Codec.(pgtype.Int8Codec); !ok {
+			t.Errorf("%s: the map has %T", want, typ.Codec)
+		}
+	}
+}
+
+// Own types stay registered when others come or codecs are replaced, and
+// domains that were registered before know them.
+func TestOwnTypesStay(t *testing.T) {
+	s := &server{t: t, rows: domainRows, version: "18.0"}
+	conn, err := s.connect(pgxcodec.AfterConnect)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := conn.TypeMap()
+	check := func() {
+		t.Helper()
+		for _, c := range []struct {
+			oid         uint32
+			value, same any
+		}{
+			{pgtype.Int8OID, orderID{snowflake}, snowflake},
+			{16401, orderID{snowflake}, snowflake},
+			{16402, []orderID{{snowflake}}, []idtype.Snowflake{snowflake}},
+			{pgtype.UUIDOID, &customerID{sno}, sno},
+			{16405, sqltypes.TextOf(customerID{sno}), sqltypes.TextOf(sno)},
+		} {
+			viaCodec(t, c.value, m.PlanEncode(c.oid, binaryFormat, c.value))
+			if got, want := encode(t, m, c.oid, binaryFormat, c.value), encode(t, m, c.oid, binaryFormat, c.same); !bytes.Equal(got, want) {
+				t.Errorf("%T as OID %d: %q, want %q", c.value, c.oid, got, want)
+			}
+		}
+	}
+	for _, register := range []func(*pgtype.Map) error{pgxcodec.RegisterOwn[orderID], pgxcodec.RegisterOwn[customerID], pgxcodec.RegisterOwn[orderID], pgxcodec.RegisterOwn[idtype.Sno]} {
+		if err := register(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check()
+	registerGoogle(m)
+	pgxcodec.Register(m)
+	check()
+
+	// Another connection knows nothing of it.
+	other := pgtype.NewMap()
+	pgxcodec.Register(other)
+	if plan := fmt.Sprintf("%T", other.PlanEncode(pgtype.Int8OID, binaryFormat, orderID{})); strings.HasPrefix(plan, "pgxcodec.") {
+		t.Errorf("an unregistered type's plan is %s", plan)
+	}
+}
+
+// What could not be read again isn't sent: neither alone nor in a slice.
+func TestNoIDs(t *testing.T) {
+	m := newMap()
+	refused := func(oid, array uint32, value, slice any) {
+		t.Helper()
+		for _, format := range []int16{binaryFormat, textFormat} {
+			for oid, value := range map[uint32]any{oid: value, array: slice} {
+				b, err := m.Encode(oid, format, value, nil)
+				if b != nil || err == nil || !strings.Contains(err.Error(), idtype.ErrRange.Error()) && !strings.Contains(err.Error(), "idtype: expected ") {
+					t.Errorf("%T %v as OID %d, format %d: %q, %v, want an error", value, value, oid, format, b, err)
+				}
+			}
+		}
+	}
+	texts := func(value, slice any) { refused(pgtype.TextOID, pgtype.TextArrayOID, value, slice) }
+	bigints := func(value, slice any) { refused(pgtype.Int8OID, pgtype.Int8ArrayOID, value, slice) }
+	bigints(idtype.Snowflake(-1), []idtype.Snowflake{1, -1})
+	bigints(idtype.SnowflakeSI(1<<53), []idtype.SnowflakeSI{1, 1 << 53})
+	bigints(idtype.UID60(1<<60), []idtype.UID60{1, 1 << 60})
+	bigints(orderID{-1}, []orderID{{-1}})
+	bigints(sqltypes.OptionalOf(idtype.Snowflake(-1)), []sqltypes.Optional[idtype.Snowflake]{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.Snowflake(-1)), []sqltypes.SnowflakeText{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.SnowflakeSI(-1)), []sqltypes.SnowflakeSIText{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.UID60(-1)), []sqltypes.UID60Text{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.Spread64(0x0400)), []sqltypes.Spread64Text{{ID: 0x0400}})
+
+	// A Spread64 with reserved bits can be read from its column, and written back.
+	for _, format := range []int16{binaryFormat, textFormat} {
+		var id idtype.Spread64
+		var own visitID
+		src := encode(t, m, pgtype.Int8OID, format, int64(0x0400))
+		if err := m.Scan(pgtype.Int8OID, format, src, &id); err != nil || id != 0x0400 {
+			t.Errorf("format %d: %v, %v", format, id, err)
+		}
+		if err := m.Scan(pgtype.Int8OID, format, src, &own); err != nil || own.Spread64 != 0x0400 {
+			t.Errorf("format %d: %v, %v", format, own, err)
+		}
+		for _, value := range []any{id, &id, sqltypes.OptionalOf(id), own} {
+			if got := encode(t, m, pgtype.Int8OID, format, value); !bytes.Equal(got, src) {
+				t.Errorf("%T, format %d: %q, want %q", value, format, got, src)
+			}
+		}
+	}
+}
+
+// A type of the caller's own keeps the IDs of one table apart from others.
+func ExampleRegisterOwn() {
+	type OrderID struct{ idtype.Snowflake }
+
+	m := pgtype.NewMap() // of a connection: conn.TypeMap(), in AfterConnect
+	if err := pgxcodec.RegisterOwn[OrderID](m); err != nil {
+		fmt.Println(err)
+	}
+	b, _ := m.Encode(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []OrderID{{132271570944274432}}, nil)
+	fmt.Printf("%s\n", b)
+	// Output: {132271570944274432}
+}
