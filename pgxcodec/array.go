@@ -30,6 +30,9 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 			return encodeLiteral{m, oid}
 		}
 	}
+	if c.column.holds(value) {
+		return refusal{fmt.Errorf("pgxcodec: expected a slice for a parameter of type %s[], got %T: pass a slice of it", c.column.name, value)}
+	}
 	return c.Codec.PlanEncode(m, oid, format, value)
 }
 

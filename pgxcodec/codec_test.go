@@ -425,6 +425,17 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
+	// One ID is no array, as of = ANY($1) with a cast forgotten.
+	for _, c := range members {
+		_, array := c.column()
+		for _, value := range c.values() {
+			for _, format := range []int16{binaryFormat, textFormat} {
+				if b, err := m.Encode(array, format, value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: expected a slice for a parameter of type ") {
+					t.Errorf("%T as OID %d, format %d: %q, %v, want an error", value, array, format, b, err)
+				}
+			}
+		}
+	}
 	// NULL fits everywhere.
 	if b := encode(t, m, pgtype.TextOID, textFormat, (*idtype.Sno)(nil)); b != nil {
 		t.Errorf("a nil *Sno as text: %q", b)

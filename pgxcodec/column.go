@@ -96,6 +96,11 @@ func first[P any](c *column, plan func(member) P) (none P) {
 	return none
 }
 
+// holds tells whether a value is one of a member, or made of one.
+func (c *column) holds(value any) bool {
+	return slices.ContainsFunc(c.members, func(m member) bool { return m.holds(value) })
+}
+
 // refuse is the error of an ID that belongs in another column, nil for values
 // that aren't IDs.
 func (c *column) refuse(value any) error {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // Whatever the server sends, each codec takes what the type's Scan takes from
@@ -73,14 +75,42 @@ func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
 				t.Fatalf("%T from %q is written %q", got, src, back)
 			}
 		}
+		// All that holds a V takes the same, or stays as it was.
+		valid := err == nil
+		whole(t, m, o.oid, format, src, valid, &o.v, &got)
+		whole(t, m, o.oid, format, src, valid, sql.Null[V]{V: o.v, Valid: true}, sql.Null[V]{V: got, Valid: true})
+		whole(t, m, o.oid, format, src, valid, sqltypes.OptionalOf(o.v), sqltypes.OptionalOf(got))
+
 		var ids []V
-		if err := m.Scan(o.array, format, src, &ids); err != nil && ids != nil {
-			t.Fatalf("%T from %q: failed with %v, but changed its destination", ids, src, err)
-		}
+		valid = m.Scan(o.array, format, src, &ids) == nil
+		whole(t, m, o.array, format, src, valid, []V{o.v}, ids)
 		var pointers []*V
-		if err := m.Scan(o.array, format, src, &pointers); err != nil && pointers != nil {
-			t.Fatalf("%T from %q: failed with %v, but changed its destination", pointers, src, err)
+		valid = m.Scan(o.array, format, src, &pointers) == nil
+		whole(t, m, o.array, format, src, valid, []*V{&o.v, nil}, pointers)
+		if valid {
+			back, err := m.Encode(o.array, format, pointers, nil)
+			var again []*V
+			if err == nil {
+				err = m.Scan(o.array, format, back, &again)
+			}
+			if err != nil || len(again) != len(pointers) || len(pointers) > 0 && !reflect.DeepEqual(again, pointers) {
+				t.Fatalf("%T from %q, then %q: %v, %v", pointers, src, back, again, err)
+			}
 		}
+	}
+}
+
+// whole scans src into what holds before, which is to become after, or to stay
+// as it is if src isn't valid.
+func whole[D any](t *testing.T, m *pgtype.Map, oid uint32, format int16, src []byte, valid bool, before, after D) {
+	t.Helper()
+	dst, want := before, before
+	err := m.Scan(oid, format, src, &dst)
+	if valid {
+		want = after
+	}
+	if (err == nil) != valid || !reflect.DeepEqual(dst, want) {
+		t.Fatalf("%T from %q of OID %d, format %d: %v, %v, want %v", dst, src, oid, format, dst, err, want)
 	}
 }
 

@@ -4,11 +4,11 @@
 //	idtype.Sno                      uuid
 //	sqltypes.SnoText                text, varchar, char(16)
 //	sqltypes.SnoBytes               bytea
-//	sqltypes.Optional[idtype.Sno]   uuid, NULL for the zero ID
+//	sqltypes.OptionalSno            uuid, NULL for the zero ID
 //
-// [Text] is for every ID type, the caller's own included, and so is
-// [Optional]. They can be combined: Optional[SnoText] is a nullable text
-// column.
+// SnoText is [Text] of a Sno, and OptionalSno is [Optional] of it. Both are for
+// every ID type, the caller's own included, and can be combined: an
+// OptionalSnoText is a nullable text column.
 //
 // Text columns should be declared COLLATE "C": under most other collations
 // text doesn't sort as the IDs do.

@@ -1,6 +1,10 @@
 package sqltypes
 
-import "database/sql/driver"
+import (
+	"database/sql/driver"
+
+	"github.com/sortkey/sortkey/idtype"
+)
 
 // An Optional is an ID whose column may be NULL: the zero ID, which is never
 // minted, stands for NULL. It suits optional foreign keys, without pointers.
@@ -8,6 +12,24 @@ type Optional[T ID] struct {
 	// ID is a field with a name because a type parameter can't be embedded.
 	ID T
 }
+
+// The optional forms of the types of package idtype, of their texts, and of
+// [SnoBytes].
+type (
+	OptionalSnowflake   = Optional[idtype.Snowflake]
+	OptionalSnowflakeSI = Optional[idtype.SnowflakeSI]
+	OptionalUID60       = Optional[idtype.UID60]
+	OptionalSpread64    = Optional[idtype.Spread64]
+	OptionalSno         = Optional[idtype.Sno]
+
+	OptionalSnowflakeText   = Optional[SnowflakeText]
+	OptionalSnowflakeSIText = Optional[SnowflakeSIText]
+	OptionalUID60Text       = Optional[UID60Text]
+	OptionalSpread64Text    = Optional[Spread64Text]
+	OptionalSnoText         = Optional[SnoText]
+
+	OptionalSnoBytes = Optional[SnoBytes]
+)
 
 // OptionalOf is id for a nullable column: NULL if id is the zero ID.
 func OptionalOf[T ID](id T) Optional[T] { return Optional[T]{id} }
