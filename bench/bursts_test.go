@@ -3,10 +3,10 @@ package bench
 import (
 	"cmp"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/bench/internal/figures"
 	"github.com/sortkey/sortkey/idtype"
 )
 
@@ -80,7 +80,7 @@ func bursts(b *testing.B, s subject, goroutines int) {
 		each = append(each, took)
 	}
 	t.report(b)
-	b.ReportMetric(float64(median(each).Nanoseconds())/float64(ids), "median-ns/op")
+	b.ReportMetric(float64(figures.Median(each).Nanoseconds())/float64(ids), "median-ns/op")
 	if late > 0 {
 		b.ReportMetric(float64(late), "late-bursts")
 	}
@@ -96,12 +96,6 @@ func receive[T any](c <-chan T, spin bool) T {
 		}
 	}
 	return <-c
-}
-
-// median is the middle one of some times.
-func median(times []time.Duration) time.Duration {
-	slices.Sort(times)
-	return times[len(times)/2]
 }
 
 // A tally turns the framework's figures, which are by the iteration, into

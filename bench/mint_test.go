@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/bench/internal/figures"
 	"github.com/sortkey/sortkey/idtype"
 )
 
@@ -77,7 +78,7 @@ func BenchmarkNextFirst(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				b.ReportMetric(float64(median(took).Nanoseconds()), "ns/op")
+				b.ReportMetric(float64(figures.Median(took).Nanoseconds()), "ns/op")
 			})
 		}
 	}

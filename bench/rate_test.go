@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/bench/internal/figures"
 	"github.com/sortkey/sortkey/idtype"
 )
 
@@ -44,7 +45,7 @@ func BenchmarkAtCap(b *testing.B) {
 // longer than captime.
 func atCap(b *testing.B, s subject, goroutines int, mint func() (int, error)) {
 	var minted, failed atomic.Int64
-	cpuBefore, hasCPU := cpuTime()
+	cpuBefore, hasCPU := figures.CPUTime()
 	t := newTally()
 	for b.Loop() {
 		var stop atomic.Bool
@@ -69,7 +70,7 @@ func atCap(b *testing.B, s subject, goroutines int, mint func() (int, error)) {
 		t.took += time.Since(start)
 	}
 	t.minted, t.timed = int(minted.Load()), int(minted.Load())
-	cpuAfter, _ := cpuTime()
+	cpuAfter, _ := figures.CPUTime()
 	t.report(b)
 	b.ReportMetric(100*float64(t.minted)/(float64(s.limit)*float64(t.took)/float64(s.unit)), "%cap")
 	b.ReportMetric(float64(failed.Load()), "errors")

@@ -25,7 +25,10 @@ import (
 // because JavaScript's numbers lose digits past 2^53.
 type Snowflake int64
 
-var snowflakeKind = integerKind{"Snowflake", "a decimal integer from 0 to 9223372036854775807", 0, math.MaxInt64}
+// MaxSnowflake is the largest number that is a [Snowflake].
+const MaxSnowflake = math.MaxInt64
+
+var snowflakeKind = integerKind{"Snowflake", "a decimal integer from 0 to 9223372036854775807", 0, MaxSnowflake}
 
 const (
 	// snowflakeEpoch is 2021-01-01T00:00:00Z in Unix milliseconds.

@@ -24,7 +24,11 @@ import (
 // in JSON, which is what it is for.
 type SnowflakeSI int64
 
-var snowflakeSIKind = integerKind{"SnowflakeSI", "a decimal integer from 0 to 9007199254740991", 0, 1<<53 - 1}
+// MaxSnowflakeSI is the largest number that is a [SnowflakeSI]: 2^53-1, which
+// JavaScript calls Number.MAX_SAFE_INTEGER.
+const MaxSnowflakeSI = 1<<53 - 1
+
+var snowflakeSIKind = integerKind{"SnowflakeSI", "a decimal integer from 0 to 9007199254740991", 0, MaxSnowflakeSI}
 
 // snowflakeSILowBits are those of machine and index together.
 const snowflakeSILowBits = 13
@@ -162,7 +166,7 @@ func MustParseSnowflakeSI(s string) SnowflakeSI { return must(ParseSnowflakeSI(s
 // SnowflakeSIFromInt64 is the ID that a column holds as n. A number that is
 // negative or past 2^53-1 is an [ErrRange].
 func SnowflakeSIFromInt64(n int64) (SnowflakeSI, error) {
-	if uint64(n)>>53 == 0 {
+	if uint64(n) <= MaxSnowflakeSI {
 		return SnowflakeSI(n), nil
 	}
 	return 0, snowflakeSIKind.check(n)

@@ -26,7 +26,10 @@ import (
 // so do its IDs.
 type UID60 int64
 
-var uid60Kind = integerKind{"UID60", "a decimal integer from 0 to 1152921504606846975", 0, 1<<60 - 1}
+// MaxUID60 is the largest number that is a [UID60]: 2^60-1.
+const MaxUID60 = 1<<60 - 1
+
+var uid60Kind = integerKind{"UID60", "a decimal integer from 0 to 1152921504606846975", 0, MaxUID60}
 
 const (
 	uid60Text = "4 to 10 digits [A-Za-z0-9_-]"
@@ -133,7 +136,7 @@ func MustParseUID60(s string) UID60 { return must(ParseUID60(s)) }
 // UID60FromInt64 is the ID that a column holds as n. A number that is negative
 // or past 2^60-1 is an [ErrRange].
 func UID60FromInt64(n int64) (UID60, error) {
-	if uint64(n)>>60 == 0 {
+	if uint64(n) <= MaxUID60 {
 		return UID60(n), nil
 	}
 	return 0, uid60Kind.check(n)

@@ -30,6 +30,11 @@ func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value
 }
 
 func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	switch target.(type) {
+	case *string, **string, *[]byte, *int64, **int64, *int, *[16]byte, *pgtype.Text, *pgtype.Int8, *pgtype.UUID, *any:
+		// Not ours, and frequent: a scan is planned for each query.
+		return c.Codec.PlanScan(m, oid, format, target)
+	}
 	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scan(format, target) }); p != nil {
 		return p
 	}

@@ -47,11 +47,12 @@ func newRegistry() *registry {
 	for _, c := range r.columns() {
 		c.registry = r
 	}
+	// A Sno is what is most often kept as text.
+	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea")
 	addBigint[idtype.Snowflake](r, "sqltypes.SnowflakeText for text columns")
 	addBigint[idtype.SnowflakeSI](r, "sqltypes.SnowflakeSIText for text columns")
 	addBigint[idtype.UID60](r, "sqltypes.UID60Text for text columns")
 	addBigint[idtype.Spread64](r, "sqltypes.Spread64Text for text columns")
-	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea")
 	r.bytea.add(of[sqltypes.SnoBytes, byteaBinary, byteaText]{"idtype.Sno for uuid columns, sqltypes.SnoText for text"})
 	return r
 }

@@ -1,7 +1,9 @@
 package pgxcodec
 
 import (
+	"database/sql/driver"
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -64,16 +66,37 @@ type (
 	scanSno         struct{}
 )
 
+// The range of an ID is looked at by a shift: to compare it with a constant of
+// 64 bits takes longer.
+
+// notID is the error of a number that is no ID.
+func notID(id driver.Valuer) error {
+	_, err := id.Value()
+	return err
+}
+
 func (encodeSnowflake) Encode(value any, buf []byte) ([]byte, error) {
-	return value.(idtype.Snowflake).AppendBinary(buf)
+	id := value.(idtype.Snowflake)
+	if id < 0 {
+		return nil, notID(id)
+	}
+	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
 }
 
 func (encodeSnowflakeSI) Encode(value any, buf []byte) ([]byte, error) {
-	return value.(idtype.SnowflakeSI).AppendBinary(buf)
+	id := value.(idtype.SnowflakeSI)
+	if uint64(id)>>bits.Len64(idtype.MaxSnowflakeSI) != 0 {
+		return nil, notID(id)
+	}
+	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
 }
 
 func (encodeUID60) Encode(value any, buf []byte) ([]byte, error) {
-	return value.(idtype.UID60).AppendBinary(buf)
+	id := value.(idtype.UID60)
+	if uint64(id)>>bits.Len64(idtype.MaxUID60) != 0 {
+		return nil, notID(id)
+	}
+	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
 }
 
 func (encodeSpread64) Encode(value any, buf []byte) ([]byte, error) {

@@ -71,11 +71,20 @@ func (bigintText[T]) put(buf []byte, id T) ([]byte, error) {
 
 func (bigintText[T]) get(src []byte, dst *T) error {
 	n, err := strconv.ParseInt(string(src), 10, 64)
-	var digits [20]byte
-	if err != nil || !bytes.Equal(src, strconv.AppendInt(digits[:0], n, 10)) {
+	if err != nil || !canonical(src) {
 		return scanInto(dst, string(src))
 	}
 	return setNumber(dst, n)
+}
+
+// canonical tells whether a number that ParseInt has read is written as a
+// server does: without a plus, and without leading zeros.
+func canonical(src []byte) bool {
+	first := src[0]
+	if first == '-' {
+		first = src[1]
+	}
+	return '1' <= first && first <= '9' || len(src) == 1 // a 0
 }
 
 // number is what a bigint column holds of an ID.

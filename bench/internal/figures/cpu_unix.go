@@ -1,14 +1,14 @@
 //go:build unix
 
-package bench
+package figures
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is what the process has used of all cores.
-func cpuTime() (time.Duration, bool) {
+// CPUTime is what the process has used of all cores.
+func CPUTime() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, false

@@ -1,0 +1,2 @@
+// Package figures has what the benchmarks of this module share.
+package figures

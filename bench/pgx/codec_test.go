@@ -1,0 +1,205 @@
+package pgxbench
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// Operations of a turn, so many that reading the clock is nothing beside them.
+const (
+	scalarTurn = 1000
+	sliceTurn  = 100
+	mapTurn    = 100
+)
+
+// sliceLength is the length of the slices.
+const sliceLength = 100
+
+var formats = []struct {
+	name string
+	code int16
+}{{"binary", pgtype.BinaryFormatCode}, {"text", pgtype.TextFormatCode}}
+
+// versus runs a benchmark of each subject of a kind against the first.
+func (k kind) versus(b *testing.B, prefix string, d duel, open func(b *testing.B, s subject) side) {
+	b.Helper()
+	for _, s := range k.subjects {
+		b.Run(fmt.Sprintf("%skind=%s/type=%s", prefix, k.name, s.label()), func(b *testing.B) {
+			yardstick := open(b, k.subjects[0])
+			d.run(b, yardstick, open(b, s))
+		})
+	}
+}
+
+// BenchmarkEncode encodes an argument that is an interface already, as pgx gets
+// it, on a map that has done so before. The text format is that of the exec and
+// simple_protocol modes, which don't know the OID.
+func BenchmarkEncode(b *testing.B) {
+	for _, f := range formats {
+		for _, k := range kinds {
+			want := must(none.newMap().Encode(k.oid, f.code, k.subjects[0].value(0), nil))
+			oid := k.oid
+			if f.code == pgtype.TextFormatCode {
+				oid, k = 0, k.named()
+			}
+			k.versus(b, "format="+f.name+"/", duel{scalarTurn, "op", false}, func(b *testing.B, s subject) side {
+				return encoding(b, s, oid, f.code, s.value(0), scalarTurn, want)
+			})
+		}
+	}
+}
+
+// BenchmarkEncodeSlice encodes the argument of = any($1), 100 long.
+func BenchmarkEncodeSlice(b *testing.B) {
+	for _, k := range sliceKinds {
+		want := must(none.newMap().Encode(k.array, pgtype.BinaryFormatCode, k.subjects[0].slice(sliceLength), nil))
+		k.versus(b, "", duel{sliceTurn, "op", false}, func(b *testing.B, s subject) side {
+			return encoding(b, s, k.array, pgtype.BinaryFormatCode, s.slice(sliceLength), sliceTurn, want)
+		})
+	}
+}
+
+// encoding encodes a value n times. What it makes of it has to be what the
+// yardstick does.
+func encoding(b *testing.B, s subject, oid uint32, format int16, value any, n int, want []byte) side {
+	b.Helper()
+	m := s.extends().newMap()
+	buf := make([]byte, 0, 4096)
+	got, err := m.Encode(oid, format, value, buf)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		b.Fatalf("encoded as %q, want %q", got, want)
+	}
+	return side{run: func() error {
+		for range n {
+			if _, err := m.Encode(oid, format, value, buf); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// BenchmarkScan scans a value, planning included: what the first row of a
+// result costs. BenchmarkScanPlanned is what each row after it does.
+func BenchmarkScan(b *testing.B) {
+	for _, f := range formats {
+		for _, k := range kinds {
+			src := must(none.newMap().Encode(k.oid, f.code, k.subjects[0].value(0), nil))
+			k.versus(b, "format="+f.name+"/", duel{scalarTurn, "op", false}, func(b *testing.B, s subject) side {
+				return scanning(b, s, k.oid, f.code, src, s.target(), scalarTurn)
+			})
+		}
+	}
+}
+
+// BenchmarkScanSlice scans an array of 100, planning included.
+func BenchmarkScanSlice(b *testing.B) {
+	for _, k := range sliceKinds {
+		src := must(none.newMap().Encode(k.array, pgtype.BinaryFormatCode, k.subjects[0].slice(sliceLength), nil))
+		k.versus(b, "", duel{sliceTurn, "op", false}, func(b *testing.B, s subject) side {
+			return scanning(b, s, k.array, pgtype.BinaryFormatCode, src, s.sliceTarget(), sliceTurn)
+		})
+	}
+}
+
+// scanning scans src into target n times. What was scanned has to be encoded
+// as it was.
+func scanning(b *testing.B, s subject, oid uint32, format int16, src []byte, target any, n int) side {
+	b.Helper()
+	m := s.extends().newMap()
+	if err := m.Scan(oid, format, src, target); err != nil {
+		b.Fatal(err)
+	}
+	back, err := m.Encode(oid, format, reflect.ValueOf(target).Elem().Interface(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !bytes.Equal(back, src) {
+		b.Fatalf("scanned %q, which is %q", src, back)
+	}
+	return side{run: func() error {
+		for range n {
+			if err := m.Scan(oid, format, src, target); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// BenchmarkScanPlanned scans by a plan that is there already.
+func BenchmarkScanPlanned(b *testing.B) {
+	for _, f := range formats {
+		for _, k := range kinds {
+			src := must(none.newMap().Encode(k.oid, f.code, k.subjects[0].value(0), nil))
+			k.versus(b, "format="+f.name+"/", duel{scalarTurn, "op", false}, func(_ *testing.B, s subject) side {
+				target := s.target()
+				plan := s.extends().newMap().PlanScan(k.oid, f.code, target)
+				return side{run: func() error {
+					for range scalarTurn {
+						if err := plan.Scan(src, target); err != nil {
+							return err
+						}
+					}
+					return nil
+				}}
+			})
+		}
+	}
+}
+
+// BenchmarkRegister makes a connection's map; the yardstick is a map to which
+// nothing is added.
+func BenchmarkRegister(b *testing.B) {
+	open := func(e *extension) side {
+		return side{run: func() error {
+			for range mapTurn {
+				e.newMap()
+			}
+			return nil
+		}}
+	}
+	for _, e := range []*extension{none, google, sortkey, both} {
+		b.Run("type="+e.name, func(b *testing.B) {
+			duel{mapTurn, "op", false}.run(b, open(none), open(e))
+		})
+	}
+}
+
+// BenchmarkFirst is a connection's first query, as far as the map goes: it
+// makes the map, encodes one argument and scans one value, and pgx has nothing
+// memoized. The text format is that of the exec mode.
+func BenchmarkFirst(b *testing.B) {
+	for _, f := range formats {
+		for _, k := range []kind{uuids, bigints} {
+			src := must(none.newMap().Encode(k.oid, f.code, k.subjects[0].value(0), nil))
+			oid := k.oid
+			if f.code == pgtype.TextFormatCode {
+				oid, k = 0, k.named()
+			}
+			k.versus(b, "format="+f.name+"/", duel{mapTurn, "op", false}, func(_ *testing.B, s subject) side {
+				value, target := s.value(0), s.target()
+				buf := make([]byte, 0, 64)
+				return side{run: func() error {
+					for range mapTurn {
+						m := s.extends().newMap()
+						if _, err := m.Encode(oid, f.code, value, buf); err != nil {
+							return err
+						}
+						if err := m.Scan(k.oid, f.code, src, target); err != nil {
+							return err
+						}
+					}
+					return nil
+				}}
+			})
+		}
+	}
+}

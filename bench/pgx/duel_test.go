@@ -1,0 +1,140 @@
+package pgxbench
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/bench/internal/figures"
+)
+
+// A side is one of the two that a duel compares.
+type side struct {
+	run   func() error // one turn
+	reset func() error // undoes it, and isn't measured; may be nil
+}
+
+// A duel compares a type with its yardstick in one run. The two take short
+// turns, each of so many operations, in rounds: one, the other twice, the one
+// again. What disturbs one of them, be it another process or a slower clock of
+// the core, disturbs the other at the same moment. Who begins is left to chance,
+// so that nothing that recurs meets the same one every time.
+//
+// ns/op is the median of the type's turns, and ratio that of the type's two
+// turns divided by the yardstick's two of the same round. The framework's own
+// figures, which are by the round, aren't reported. CPU time can be had of long
+// turns only.
+//
+// Garbage is collected between rounds: left to itself it falls into step with
+// them, and is found in the turns of one side.
+type duel struct {
+	operations int    // in a turn
+	unit       string // what one of them is called
+	cpu        bool   // whether to report CPU time, of the process
+}
+
+func (d duel) run(b *testing.B, yardstick, subject side) {
+	b.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	d.turn(b, yardstick) // pgx plans
+	d.turn(b, subject)
+	_, garbage := d.allocations(b, yardstick)
+	allocs, bytes := d.allocations(b, subject)
+	garbage = 2 * float64(d.operations) * (garbage + bytes) // of a round
+
+	took := make([]time.Duration, 0, 1<<14)
+	cpu := make([]time.Duration, 0, 1<<14)
+	ratios := make([]float64, 0, 1<<14)
+	cpuRatios := make([]float64, 0, 1<<14)
+	heap := 0.0
+	for b.Loop() {
+		if heap += garbage; heap > maxGarbage {
+			runtime.GC()
+			heap = 0
+		}
+		var y, s [2]spent
+		if rand.IntN(2) == 0 {
+			y[0] = d.turn(b, yardstick)
+			s[0], s[1] = d.turn(b, subject), d.turn(b, subject)
+			y[1] = d.turn(b, yardstick)
+		} else {
+			s[0] = d.turn(b, subject)
+			y[0], y[1] = d.turn(b, yardstick), d.turn(b, yardstick)
+			s[1] = d.turn(b, subject)
+		}
+		took = append(took, s[0].wall, s[1].wall)
+		ratios = append(ratios, float64(s[0].wall+s[1].wall)/float64(y[0].wall+y[1].wall))
+		if d.cpu && y[0].cpu+y[1].cpu > 0 { // else the system doesn't say, or not so finely
+			cpu = append(cpu, s[0].cpu, s[1].cpu)
+			cpuRatios = append(cpuRatios, float64(s[0].cpu+s[1].cpu)/float64(y[0].cpu+y[1].cpu))
+		}
+	}
+
+	if d.unit == "op" {
+		b.ReportAllocs()
+	} else {
+		b.ReportMetric(0, "ns/op") // which the framework would report of the round
+	}
+	b.ReportMetric(d.each(took), "ns/"+d.unit)
+	b.ReportMetric(figures.Median(ratios), "ratio")
+	if len(cpu) > 0 {
+		b.ReportMetric(d.each(cpu), "cpu-ns/"+d.unit)
+		b.ReportMetric(figures.Median(cpuRatios), "cpu-ratio")
+	}
+	b.ReportMetric(allocs, "allocs/"+d.unit)
+	b.ReportMetric(bytes, "B/"+d.unit)
+}
+
+// each is the median of turns, by the operation.
+func (d duel) each(turns []time.Duration) float64 {
+	return float64(figures.Median(turns).Nanoseconds()) / float64(d.operations)
+}
+
+// maxGarbage is how many bytes of garbage are left for the next round.
+const maxGarbage = 16 << 20
+
+// spent is what a turn took.
+type spent struct{ wall, cpu time.Duration }
+
+func (d duel) turn(b *testing.B, s side) spent {
+	var before, after time.Duration
+	if d.cpu {
+		before, _ = figures.CPUTime()
+	}
+	start := time.Now()
+	err := s.run()
+	wall := time.Since(start)
+	if d.cpu {
+		after, _ = figures.CPUTime()
+	}
+	if err == nil && s.reset != nil {
+		err = s.reset()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return spent{wall, after - before}
+}
+
+// allocations counts those of a turn, by the operation.
+func (d duel) allocations(b *testing.B, s side) (number, bytes float64) {
+	const turns = 3
+	for range turns {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := s.run()
+		runtime.ReadMemStats(&after)
+		if err == nil && s.reset != nil {
+			err = s.reset()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		number += float64(after.Mallocs - before.Mallocs)
+		bytes += float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	all := float64(turns * d.operations)
+	return number / all, bytes / all
+}

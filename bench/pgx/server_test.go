@@ -1,0 +1,211 @@
+package pgxbench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/pgxcodec"
+)
+
+const (
+	rowCount = 10_000 // of the tables
+	anyCount = 1000   // of the arguments of = any($1)
+)
+
+// A server has a session for each extension. They are alike, each with
+// temporary tables of its own.
+type server struct {
+	config *pgx.ConnConfig
+	conns  map[*extension]*pgx.Conn
+}
+
+func newServer(b *testing.B) *server {
+	b.Helper()
+	url := os.Getenv("DATABASE_URL")
+	if url == "" {
+		b.Skip("expected DATABASE_URL, the URL of a Postgres server, got none: run it by scripts/with-postgres go test ./bench/pgx -bench ...")
+	}
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &server{config, map[*extension]*pgx.Conn{}}
+}
+
+func (s *server) connect(b *testing.B) *pgx.Conn {
+	b.Helper()
+	conn, err := pgx.ConnectConfig(b.Context(), s.config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// conn is the session of an extension, which lives as long as b.
+func (s *server) conn(b *testing.B, e *extension) *pgx.Conn {
+	b.Helper()
+	if conn := s.conns[e]; conn != nil {
+		return conn
+	}
+	conn := s.connect(b)
+	e.register(conn.TypeMap())
+	s.conns[e] = conn
+
+	exec(b, conn, "create temporary table ids (u uuid, n bigint, t text, b bytea)")
+	n, err := conn.CopyFrom(b.Context(), pgx.Identifier{"ids"}, []string{"u", "n", "t", "b"},
+		pgx.CopyFromSlice(rowCount, func(i int) ([]any, error) {
+			return []any{pgtypeUUID(i), number(i), snoText(i), snoBytes(i)}, nil
+		}))
+	if err != nil || n != rowCount {
+		b.Fatalf("copied %d rows: %v", n, err)
+	}
+	for _, k := range bases {
+		exec(b, conn, fmt.Sprintf("create index on ids (%s)", k.column))
+		exec(b, conn, fmt.Sprintf("create temporary table %s as select %s as id from ids limit 0", k.copied(), k.column))
+	}
+	exec(b, conn, "vacuum analyze ids")
+	return conn
+}
+
+// copied is the table that a kind is copied to.
+func (k kind) copied() string { return "copied_" + k.column }
+
+func exec(b *testing.B, conn *pgx.Conn, sql string) {
+	b.Helper()
+	if _, err := conn.Exec(b.Context(), sql); err != nil {
+		b.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// BenchmarkRows reads the IDs of 10,000 rows by rows.Next and rows.Scan.
+func BenchmarkRows(b *testing.B) { readRows(b, false) }
+
+// BenchmarkCollectRows reads them by pgx.CollectRows and pgx.RowTo.
+func BenchmarkCollectRows(b *testing.B) { readRows(b, true) }
+
+func readRows(b *testing.B, collect bool) {
+	server := newServer(b)
+	for _, k := range kinds {
+		query := fmt.Sprintf("select %s from ids", k.column)
+		k.versus(b, "", duel{rowCount, "row", true}, func(_ *testing.B, s subject) side {
+			conn := server.conn(b, s.extends())
+			run, result := s.query(b.Context(), conn, collect, query)
+			if err := run(); err != nil {
+				b.Fatal(err)
+			}
+			want := must(conn.TypeMap().Encode(k.array, pgtype.BinaryFormatCode, s.slice(rowCount), nil))
+			got := must(conn.TypeMap().Encode(k.array, pgtype.BinaryFormatCode, result(), nil))
+			if !bytes.Equal(got, want) {
+				b.Fatalf("%s: other values were read than those that the table has", s.label())
+			}
+			return side{run: run}
+		})
+	}
+}
+
+// BenchmarkAny reads 1000 of the rows, by the slice of their IDs.
+func BenchmarkAny(b *testing.B) {
+	server := newServer(b)
+	for _, k := range bases {
+		query := fmt.Sprintf("select %[1]s from ids where %[1]s = any($1)", k.column)
+		k.versus(b, "", duel{anyCount, "row", true}, func(_ *testing.B, s subject) side {
+			run, result := s.query(b.Context(), server.conn(b, s.extends()), false, query, s.slice(anyCount))
+			if err := run(); err != nil {
+				b.Fatal(err)
+			}
+			if n := reflect.ValueOf(result()).Len(); n != anyCount {
+				b.Fatalf("%s: read %d rows", s.label(), n)
+			}
+			return side{run: run}
+		})
+	}
+}
+
+// BenchmarkCopyFrom writes 10,000 rows to an empty temporary table without an
+// index. The rows are there before, so nothing is allocated for them.
+func BenchmarkCopyFrom(b *testing.B) {
+	server := newServer(b)
+	for _, k := range kinds {
+		table := pgx.Identifier{k.copied()}
+		k.versus(b, "", duel{rowCount, "row", true}, func(_ *testing.B, s subject) side {
+			conn := server.conn(b, s.extends())
+			rows := make([][]any, rowCount)
+			for i := range rows {
+				rows[i] = []any{s.value(i)}
+			}
+			run := func() error {
+				_, err := conn.CopyFrom(b.Context(), table, []string{"id"}, pgx.CopyFromRows(rows))
+				return err
+			}
+			reset := func() error {
+				_, err := conn.Exec(b.Context(), "truncate "+k.copied())
+				return err
+			}
+			if err := run(); err != nil {
+				b.Fatal(err)
+			}
+			var same int
+			check := fmt.Sprintf("select count(distinct id) from %s join ids on id = %s", k.copied(), k.column)
+			if err := conn.QueryRow(b.Context(), check).Scan(&same); err != nil || same != rowCount {
+				b.Fatalf("%s: %d values are in the table: %v", s.label(), same, err)
+			}
+			if err := reset(); err != nil {
+				b.Fatal(err)
+			}
+			return side{run, reset}
+		})
+	}
+}
+
+// BenchmarkConnect opens a connection and closes it. The yardstick registers
+// nothing; AfterConnect asks for the domains, Loader did so before.
+func BenchmarkConnect(b *testing.B) {
+	server := newServer(b)
+	schema := fmt.Sprintf("sortkey_bench_%d", os.Getpid())
+	admin := server.connect(b)
+	exec(b, admin, "create schema "+schema)
+	defer exec(b, admin, "drop schema "+schema+" cascade")
+	for _, d := range []string{"snowflake bigint", "snowflake_si bigint", "uid60 bigint", "spread64 bigint", "sno uuid", "sno_text text"} {
+		name, base, _ := strings.Cut(d, " ")
+		exec(b, admin, fmt.Sprintf("create domain %s.%s as %s", schema, name, base))
+	}
+
+	open := func(afterConnect func(context.Context, *pgx.Conn) error) side {
+		return side{run: func() error {
+			conn, err := pgx.ConnectConfig(b.Context(), server.config)
+			if err != nil {
+				return err
+			}
+			if err := afterConnect(b.Context(), conn); err != nil {
+				return err
+			}
+			return conn.Close(b.Context())
+		}}
+	}
+	nothing := func(context.Context, *pgx.Conn) error { return nil }
+	loader := &pgxcodec.Loader{Schema: schema}
+	for _, c := range []struct {
+		name         string
+		afterConnect func(context.Context, *pgx.Conn) error
+	}{
+		{"nothing", nothing},
+		{"Register", func(_ context.Context, conn *pgx.Conn) error { pgxcodec.Register(conn.TypeMap()); return nil }},
+		{"AfterConnect", func(ctx context.Context, conn *pgx.Conn) error {
+			return (&pgxcodec.Loader{Schema: schema}).AfterConnect(ctx, conn)
+		}},
+		{"Loader", loader.AfterConnect},
+	} {
+		b.Run("type="+c.name, func(b *testing.B) {
+			duel{1, "op", true}.run(b, open(nothing), open(c.afterConnect))
+		})
+	}
+}

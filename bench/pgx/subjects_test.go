@@ -1,0 +1,247 @@
+package pgxbench
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// An extension is what the users of a type register in a connection's map.
+type extension struct {
+	name     string
+	register func(*pgtype.Map)
+}
+
+var (
+	none    = &extension{"none", func(*pgtype.Map) {}}
+	google  = &extension{"pgx-google-uuid", pgxuuid.Register}
+	sortkey = &extension{"sortkey", pgxcodec.Register}
+	both    = &extension{"pgx-google-uuid,sortkey", func(m *pgtype.Map) { pgxuuid.Register(m); pgxcodec.Register(m) }}
+)
+
+func (e *extension) newMap() *pgtype.Map {
+	m := pgtype.NewMap()
+	e.register(m)
+	return m
+}
+
+// A subject is a Go type that is measured, with the extension that its users
+// have registered.
+type subject interface {
+	label() string
+	extends() *extension
+	value(i int) any  // the i-th value, a T
+	target() any      // a new *T
+	slice(n int) any  // the first n values, a []T
+	sliceTarget() any // a new *[]T
+	query(ctx context.Context, conn *pgx.Conn, collect bool, sql string, args ...any) (run func() error, result func() any)
+}
+
+// of is the subject T. With "registered" behind its name it is a type of
+// others on a map with this project's codec, which mustn't make it slower; with
+// "plain", a type of this project on a map without, where pgx goes through its
+// Value and Scan.
+type of[T any] struct {
+	name string
+	with *extension
+	at   func(i int) T // the i-th of a column's values, the same for all subjects of a kind
+}
+
+func (o of[T]) label() string       { return o.name }
+func (o of[T]) extends() *extension { return o.with }
+func (o of[T]) value(i int) any     { return o.at(i) }
+func (o of[T]) target() any         { return new(T) }
+func (o of[T]) slice(n int) any     { return first(n, o.at) }
+func (o of[T]) sliceTarget() any    { return new([]T) }
+
+// query reads a column into a slice, row by row or by pgx.CollectRows.
+func (o of[T]) query(ctx context.Context, conn *pgx.Conn, collect bool, sql string, args ...any) (run func() error, result func() any) {
+	ids := make([]T, 0, rowCount)
+	result = func() any { return ids }
+	if collect {
+		return func() error {
+			rows, err := conn.Query(ctx, sql, args...)
+			if err != nil {
+				return err
+			}
+			ids, err = pgx.CollectRows(rows, pgx.RowTo[T])
+			return err
+		}, result
+	}
+	return func() error {
+		ids = ids[:0]
+		rows, err := conn.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		var id T
+		for rows.Next() {
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			ids = append(ids, id)
+		}
+		return rows.Err()
+	}, result
+}
+
+func first[T any](n int, at func(int) T) []T {
+	s := make([]T, n)
+	for i := range s {
+		s[i] = at(i)
+	}
+	return s
+}
+
+// A kind is a Postgres type and a way to hold its values in Go. The first of
+// the subjects is the yardstick.
+type kind struct {
+	name       string
+	column     string // of the tables
+	oid, array uint32
+	subjects   []subject
+}
+
+// named leaves out [16]byte, which pgx can't encode where it doesn't know the
+// OID.
+func (k kind) named() kind {
+	k.subjects = slices.DeleteFunc(slices.Clone(k.subjects), func(s subject) bool {
+		return strings.Contains(s.label(), "[16]byte")
+	})
+	return k
+}
+
+var (
+	uuids = kind{"uuid", "u", pgtype.UUIDOID, pgtype.UUIDArrayOID, []subject{
+		of[pgtype.UUID]{"pgtype.UUID", none, pgtypeUUID},
+		of[pgtype.UUID]{"pgtype.UUID,registered", sortkey, pgtypeUUID},
+		of[[16]byte]{"[16]byte", none, bytes16},
+		of[[16]byte]{"[16]byte,registered", sortkey, bytes16},
+		of[uuid.UUID]{"uuid.UUID", google, snoUUID},
+		of[uuid.UUID]{"uuid.UUID,registered", both, snoUUID},
+		of[idtype.Sno]{"Sno", sortkey, snoID},
+		of[idtype.Sno]{"Sno,plain", none, snoID},
+	}}
+	uuidPointers = kind{"uuid-pointer", "u", pgtype.UUIDOID, pgtype.UUIDArrayOID, []subject{
+		of[*pgtype.UUID]{"*pgtype.UUID", none, pointer(pgtypeUUID)},
+		of[*[16]byte]{"*[16]byte", none, pointer(bytes16)},
+		of[*uuid.UUID]{"*uuid.UUID", google, pointer(snoUUID)},
+		of[*idtype.Sno]{"*Sno", sortkey, pointer(snoID)},
+	}}
+	uuidNulls = kind{"uuid-null", "u", pgtype.UUIDOID, pgtype.UUIDArrayOID, []subject{
+		of[pgtype.UUID]{"pgtype.UUID", none, pgtypeUUID},
+		of[uuid.NullUUID]{"uuid.NullUUID", google, func(i int) uuid.NullUUID { return uuid.NullUUID{UUID: snoUUID(i), Valid: true} }},
+		of[sql.Null[idtype.Sno]]{"sql.Null[Sno]", sortkey, null(snoID)},
+		of[sqltypes.Optional[idtype.Sno]]{"Optional[Sno]", sortkey, optional(snoID)},
+	}}
+	bigints = kind{"bigint", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
+		of[int64]{"int64", none, number},
+		of[int64]{"int64,registered", sortkey, number},
+		of[idtype.Snowflake]{"Snowflake", sortkey, snowflake},
+		of[idtype.SnowflakeSI]{"SnowflakeSI", sortkey, func(i int) idtype.SnowflakeSI { return idtype.SnowflakeSI(number(i)) }},
+		of[idtype.UID60]{"UID60", sortkey, func(i int) idtype.UID60 { return idtype.UID60(number(i)) }},
+		of[idtype.Spread64]{"Spread64", sortkey, func(i int) idtype.Spread64 { return idtype.Spread64(number(i)) }},
+		of[idtype.Snowflake]{"Snowflake,plain", none, snowflake},
+	}}
+	bigintPointers = kind{"bigint-pointer", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
+		of[*int64]{"*int64", none, pointer(number)},
+		of[*int64]{"*int64,registered", sortkey, pointer(number)},
+		of[*idtype.Snowflake]{"*Snowflake", sortkey, pointer(snowflake)},
+	}}
+	bigintNulls = kind{"bigint-null", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
+		of[pgtype.Int8]{"pgtype.Int8", none, func(i int) pgtype.Int8 { return pgtype.Int8{Int64: number(i), Valid: true} }},
+		of[sql.NullInt64]{"sql.NullInt64", none, func(i int) sql.NullInt64 { return sql.NullInt64{Int64: number(i), Valid: true} }},
+		of[sql.Null[idtype.Snowflake]]{"sql.Null[Snowflake]", sortkey, null(snowflake)},
+		of[sqltypes.Optional[idtype.Snowflake]]{"Optional[Snowflake]", sortkey, optional(snowflake)},
+	}}
+	texts = kind{"text", "t", pgtype.TextOID, pgtype.TextArrayOID, []subject{
+		of[string]{"string", none, snoText},
+		of[string]{"string,registered", sortkey, snoText},
+		of[sqltypes.SnoText]{"SnoText", sortkey, func(i int) sqltypes.SnoText { return sqltypes.TextOf(snoID(i)) }},
+	}}
+	byteas = kind{"bytea", "b", pgtype.ByteaOID, pgtype.ByteaArrayOID, []subject{
+		of[[]byte]{"[]byte", none, snoBytes},
+		of[[]byte]{"[]byte,registered", sortkey, snoBytes},
+		of[sqltypes.SnoBytes]{"SnoBytes", sortkey, func(i int) sqltypes.SnoBytes { return sqltypes.SnoBytesOf(snoID(i)) }},
+	}}
+
+	kinds = []kind{uuids, uuidPointers, uuidNulls, bigints, bigintPointers, bigintNulls, texts, byteas}
+	bases = []kind{uuids, bigints, texts, byteas}
+
+	// pgx has a short way for slices of int64 and of [16]byte alone.
+	sliceKinds = []kind{
+		{"uuid", "u", pgtype.UUIDOID, pgtype.UUIDArrayOID, []subject{
+			of[[16]byte]{"[16]byte", none, bytes16},
+			of[[16]byte]{"[16]byte,registered", sortkey, bytes16},
+			of[pgtype.UUID]{"pgtype.UUID", none, pgtypeUUID},
+			of[uuid.UUID]{"uuid.UUID", google, snoUUID},
+			of[uuid.UUID]{"uuid.UUID,registered", both, snoUUID},
+			of[idtype.Sno]{"Sno", sortkey, snoID},
+			of[*idtype.Sno]{"*Sno", sortkey, pointer(snoID)},
+			of[idtype.Sno]{"Sno,plain", none, snoID},
+		}},
+		{"bigint", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, append(bigints.subjects[:len(bigints.subjects):len(bigints.subjects)],
+			of[*int64]{"*int64", none, pointer(number)}, of[*idtype.Snowflake]{"*Snowflake", sortkey, pointer(snowflake)})},
+		texts, byteas,
+	}
+)
+
+// snoID is the i-th value of the uuid, text and bytea columns.
+func snoID(i int) idtype.Sno {
+	return must(idtype.SnoLayout{}.Compose(idtype.SnoParts{
+		Time: when.Add(time.Duration(i) * 4 * time.Millisecond), Meta: 'A', Partition: idtype.SnoPartition{'A', 10}, Sequence: uint16(i),
+	}))
+}
+
+// number is the i-th value of the bigint column. It is an ID of each of the
+// bigint types, so that all of them read and write the same: a SnowflakeSI, and
+// a Spread64, too, since its bits 10 to 15 are zero.
+func number(i int) int64 {
+	since := when.Sub(siLayout.BaseClock).Truncate(8*time.Millisecond) + time.Duration(i)*8*time.Millisecond
+	return must(siLayout.Compose(idtype.SnowflakeSIParts{
+		Time: siLayout.BaseClock.Add(since), Machine: 3, Index: i % 256,
+	})).Int64()
+}
+
+var (
+	when     = time.Date(2026, 7, 1, 12, 34, 56, 789e6, time.UTC)
+	siLayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
+)
+
+func snoUUID(i int) uuid.UUID          { return snoID(i).UUID() }
+func bytes16(i int) [16]byte           { return snoUUID(i) }
+func pgtypeUUID(i int) pgtype.UUID     { return pgtype.UUID{Bytes: snoUUID(i), Valid: true} }
+func snoText(i int) string             { return snoID(i).String() }
+func snoBytes(i int) []byte            { return must(snoID(i).MarshalBinary()) }
+func snowflake(i int) idtype.Snowflake { return idtype.Snowflake(number(i)) }
+
+func pointer[T any](at func(int) T) func(int) *T {
+	return func(i int) *T { return new(at(i)) }
+}
+
+func null[T any](at func(int) T) func(int) sql.Null[T] {
+	return func(i int) sql.Null[T] { return sql.Null[T]{V: at(i), Valid: true} }
+}
+
+func optional[T sqltypes.ID](at func(int) T) func(int) sqltypes.Optional[T] {
+	return func(i int) sqltypes.Optional[T] { return sqltypes.OptionalOf(at(i)) }
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
