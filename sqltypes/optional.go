@@ -13,21 +13,30 @@ type Optional[T ID] struct {
 	ID T
 }
 
-// The optional forms of the types of package idtype, of their texts, and of
-// [SnoBytes].
+// The types of package idtype, their texts, and SnoBytes, in columns that may
+// be NULL.
 type (
-	OptionalSnowflake   = Optional[idtype.Snowflake]
+	// OptionalSnowflake is a nullable bigint.
+	OptionalSnowflake = Optional[idtype.Snowflake]
+	// OptionalSnowflakeSI is a nullable bigint.
 	OptionalSnowflakeSI = Optional[idtype.SnowflakeSI]
-	OptionalUID60       = Optional[idtype.UID60]
-	OptionalSpread64    = Optional[idtype.Spread64]
-	OptionalSno         = Optional[idtype.Sno]
-
-	OptionalSnowflakeText   = Optional[SnowflakeText]
+	// OptionalUID60 is a nullable bigint.
+	OptionalUID60 = Optional[idtype.UID60]
+	// OptionalSpread64 is a nullable bigint.
+	OptionalSpread64 = Optional[idtype.Spread64]
+	// OptionalSno is a nullable uuid.
+	OptionalSno = Optional[idtype.Sno]
+	// OptionalSnowflakeText is a nullable SnowflakeText.
+	OptionalSnowflakeText = Optional[SnowflakeText]
+	// OptionalSnowflakeSIText is a nullable SnowflakeSIText.
 	OptionalSnowflakeSIText = Optional[SnowflakeSIText]
-	OptionalUID60Text       = Optional[UID60Text]
-	OptionalSpread64Text    = Optional[Spread64Text]
-	OptionalSnoText         = Optional[SnoText]
-
+	// OptionalUID60Text is a nullable UID60Text.
+	OptionalUID60Text = Optional[UID60Text]
+	// OptionalSpread64Text is a nullable Spread64Text.
+	OptionalSpread64Text = Optional[Spread64Text]
+	// OptionalSnoText is a nullable SnoText.
+	OptionalSnoText = Optional[SnoText]
+	// OptionalSnoBytes is a nullable SnoBytes.
 	OptionalSnoBytes = Optional[SnoBytes]
 )
 
