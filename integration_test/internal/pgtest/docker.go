@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,7 +109,7 @@ func Docker(t testing.TB) *client.Client {
 }
 
 // Container starts a container of the test's own, which goes when the test
-// ends.
+// ends. If the test failed it shows what the container logged.
 func Container(t testing.TB, image string, opts ...testcontainers.ContainerCustomizer) testcontainers.Container {
 	t.Helper()
 	c := Docker(t)
@@ -120,10 +121,24 @@ func Container(t testing.TB, image string, opts ...testcontainers.ContainerCusto
 	defer cancel()
 	ctr, err := testcontainers.Run(ctx, image, append(opts, label)...)
 	removeAtEnd(t, c, ctr)
+	t.Cleanup(func() {
+		if t.Failed() && containerID(ctr) != "" {
+			showContainerLog(t, image, ctr)
+		}
+	})
 	if err != nil {
 		t.Fatalf("expected a container of %s: %v", image, err)
 	}
 	return ctr
+}
+
+func showContainerLog(t testing.TB, image string, ctr testcontainers.Container) {
+	log, err := containerLog(ctr)
+	if err != nil {
+		t.Logf("the log of a container of %s can't be had: %v", image, err)
+		return
+	}
+	t.Logf("a container of %s, which this test started, logged:\n%s", image, lastLines(log, logLines))
 }
 
 // removeAtEnd removes a container when the test ends. It is there even if it
@@ -163,17 +178,41 @@ func postgresImage(ctx context.Context, version string) (string, error) {
 	if !onPath("bash") || !onPath("docker") {
 		return "postgres:" + version + "-alpine", nil // testcontainers-go pulls it
 	}
+	return imageFrom(ctx, "postgres-image", version)
+}
+
+// DebianImage is the name of an image with packages of a Debian release, such
+// as DebianImage(t, "pgbouncer", "trixie", "pgbouncer"), for [Container]. It has
+// no entry point: the test gives the command. It may take minutes to get it,
+// once on a machine. A name stands for one list of packages.
+func DebianImage(t testing.TB, name, suite string, packages ...string) string {
+	t.Helper()
+	NeedsContainers(t)
+	ctx, cancel := context.WithTimeout(t.Context(), imageTimeout)
+	defer cancel()
+	image, err := imageFrom(ctx, "debian-image", append([]string{name, suite}, packages...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// imageFrom is the name of the image that a script has seen to.
+func imageFrom(ctx context.Context, script string, args ...string) (string, error) {
 	root, err := repositoryRoot()
 	if err != nil {
 		return "", err
 	}
 	var trouble bytes.Buffer
-	cmd := exec.CommandContext(ctx, "bash", filepath.Join(root, "scripts", "postgres-image"), version)
+	cmd := exec.CommandContext(ctx, "bash", append([]string{filepath.Join(root, "scripts", script)}, args...)...)
 	cmd.Stderr = &trouble
+	// With TERM the script ends what it has started; killed, it couldn't.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	image, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("expected an image from scripts/postgres-image %s, got %w: %s", version, err, lastLines(trouble.String(), 20))
+		return "", fmt.Errorf("expected an image from scripts/%s %s, got %w: %s",
+			script, strings.Join(args, " "), err, lastLines(trouble.String(), 20))
 	}
 	return strings.TrimSpace(string(image)), nil
 }

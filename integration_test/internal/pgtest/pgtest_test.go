@@ -316,6 +316,29 @@ func TestFailureShowsServerLog(t *testing.T) {
 	}
 }
 
+// And what the containers of its own did.
+func TestFailureShowsContainerLog(t *testing.T) {
+	NeedsContainers(t)
+	output, err := misbehave(t, "TestFailWithContainer").output()
+	if want := "said in the container"; err == nil || !strings.Contains(output, want) {
+		t.Errorf("got %v, want a failure with %q in\n%s", err, want, output)
+	}
+}
+
+// A test whose image can't be had fails, and says what the script has said.
+func TestNoImage(t *testing.T) {
+	NeedsContainers(t)
+	output, err := misbehave(t, "TestNoImage").output()
+	if err == nil || strings.Contains(output, "got sortkey/") {
+		t.Errorf("expected the test to fail, got %v and\n%s", err, output)
+	}
+	for _, want := range []string{"scripts/debian-image misbehave no-such-release bash", "expected a Debian release such as trixie"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("expected %q in\n%s", want, output)
+		}
+	}
+}
+
 // Where there is no server at all, tests fail, and say what was looked for and
 // what to do.
 func TestNoServer(t *testing.T) {

@@ -8,6 +8,10 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
+
+	"github.com/testcontainers/testcontainers-go"
+	forcontainer "github.com/testcontainers/testcontainers-go/wait"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
@@ -30,6 +34,23 @@ func TestFail(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestFailWithContainer(t *testing.T) {
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		server, err := db.Container().Inspect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pgtest.Container(t, server.Config.Image,
+			testcontainers.WithCmd("sh", "-c", "echo said in the $0", "container"),
+			testcontainers.WithWaitStrategy(forcontainer.ForExit().WithExitTimeout(time.Minute)))
+		t.Error("on purpose")
+	})
+}
+
+func TestNoImage(t *testing.T) {
+	t.Log("got", pgtest.DebianImage(t, "misbehave", "no-such-release", "bash"))
 }
 
 func TestPanic(t *testing.T) {

@@ -1,0 +1,296 @@
+package pgbouncer
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/pgxcodec"
+)
+
+const someID idtype.Snowflake = 132271570944274432
+
+var someSno = idtype.MustParseSno("brpk4q72xwf2m63l")
+
+// What the other tests rely on: each statement of a client finds itself on
+// another backend than the one before, by PgBouncer's own order as long as
+// there is one client at a time, and by a turner always.
+func (p *proxy) turns(t *testing.T) {
+	alternates(t, p.Conn(t, simple))
+	alternates(t, p.Conn(t, simple, p.turner(t).trace()))
+}
+
+func alternates(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	var pids []int
+	for range 6 {
+		var pid int
+		if err := conn.QueryRow(t.Context(), "select pg_backend_pid()").Scan(&pid); err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	a, b := pids[0], pids[1]
+	if want := []int{a, b, a, b, a, b}; a == b || !slices.Equal(pids, want) {
+		t.Errorf("expected two backends by turns, got %v", pids)
+	}
+}
+
+// mode tests what there is to one query exec mode.
+func (p *proxy) mode(t *testing.T, mode pgx.QueryExecMode) {
+	want, ok := p.setup.expected[mode]
+	if !ok {
+		t.Fatal("expected an outcome for every mode, got none")
+	}
+	t.Run("outcome", func(t *testing.T) {
+		// For statements that no other test has left on one of the backends.
+		label := strings.ReplaceAll(mode.String(), " ", "_")
+		pool := p.Pool(t, pgtest.Codec, pgtest.Mode(mode), p.turner(t).trace())
+		got := outcome{
+			alone: failure(t, alone(pool), "select $1::bigint as alone_"+label),
+			inTx:  failure(t, inTx(pool), "select $1::bigint as in_tx_"+label),
+		}
+		if got != want {
+			t.Errorf("expected %v, got %v", want, got)
+		}
+	})
+	switch {
+	case p.setup.brief:
+	case want.alone == "":
+		p.works(t, mode, alone, aloneSQL)
+	case want.inTx == "":
+		p.works(t, mode, inTx, inTxSQL)
+	}
+}
+
+// works tests that everything works in a mode, when it is done in some way.
+func (p *proxy) works(t *testing.T, mode pgx.QueryExecMode, how func(client) runner, howSQL func(*sql.DB) query) {
+	opts := []pgtest.Option{pgtest.Codec, pgtest.Mode(mode)}
+	t.Run("turns", func(t *testing.T) {
+		t.Run("pool", func(t *testing.T) { how(p.Pool(t, opts...)).everything(t, 0) })
+		t.Run("database/sql", func(t *testing.T) { howSQL(p.SQL(t, opts...)).values(t, 0) })
+	})
+	t.Run("at once", func(t *testing.T) { p.atOnce(t, how, opts...) })
+}
+
+// failure is the SQLSTATE of a statement that fails, run a few times.
+func failure(t *testing.T, run runner, sql string) string {
+	t.Helper()
+	for range 3 {
+		var id idtype.Snowflake
+		if err := run.query(t.Context(), sql, someID).Scan(&id); err != nil {
+			return sqlState(t, err)
+		}
+		same(t, "ID", nil, id, someID)
+	}
+	return ""
+}
+
+func sqlState(t *testing.T, err error) string {
+	t.Helper()
+	var e *pgconn.PgError
+	if err != nil && !errors.As(err, &e) {
+		t.Fatalf("expected an error of the server, got %v", err)
+	}
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}
+
+// atOnce has several goroutines work with one pool, each on a connection of its
+// own, and more of them than there are backends.
+func (p *proxy) atOnce(t *testing.T, how func(client) runner, opts ...pgtest.Option) {
+	pool := p.Pool(t, opts...)
+	var conns []*pgxpool.Conn
+	defer func() {
+		for _, c := range conns {
+			c.Release()
+		}
+	}()
+	var seen sync.Map // of backends' processes
+	for range workers {
+		c, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+	}
+	var wg sync.WaitGroup
+	for n, c := range conns {
+		wg.Go(func() {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				run := how(c)
+				run.everything(t, n)
+				var pid int
+				if err := run.query(t.Context(), "select pg_backend_pid()").Scan(&pid); err != nil {
+					t.Error(err)
+				}
+				seen.Store(pid, true)
+			})
+		})
+	}
+	wg.Wait()
+	pids := 0
+	seen.Range(func(any, any) bool { pids++; return true })
+	if pids > backends {
+		t.Errorf("expected %d clients to share %d backends, got %d", workers, backends, pids)
+	}
+}
+
+// Statements that are prepared by hand, as with sql.DB.Prepare, have names in
+// all modes.
+func (p *proxy) named(t *testing.T) {
+	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+		conn := p.Conn(t, pgtest.Codec, pgtest.Mode(mode), p.turner(t).trace())
+		name := "named " + mode.String()
+		if _, err := conn.Prepare(t.Context(), name, "select $1::bigint"); err != nil {
+			t.Fatal(err)
+		}
+		if got := failure(t, alone(conn), name); got != p.setup.named {
+			t.Errorf("expected SQLSTATE %q, got %q", p.setup.named, got)
+		}
+	})
+}
+
+// Two clients of the default mode give the same statement the same name. Where
+// PgBouncer doesn't follow that, the second meets the name of the first.
+func (p *proxy) sameStatement(t *testing.T) {
+	p.turner(t) // leaves one backend for all
+	var id idtype.Snowflake
+	for n, want := range []string{"", p.setup.same} {
+		conn := p.Conn(t, pgtest.Codec)
+		err := conn.QueryRow(t.Context(), "select $1::bigint as same", someID).Scan(&id)
+		if got := sqlState(t, err); got != want {
+			t.Errorf("client %d: expected SQLSTATE %q, got %v", n+1, want, err)
+		}
+	}
+}
+
+// Why describe_exec is worse than an error: on another backend it executes the
+// statement that was described there last, whosever it was.
+func (p *proxy) strayStatement(t *testing.T) {
+	other := p.Conn(t, pgtest.Mode(pgx.QueryExecModeExec))
+	stray := &strayed{turner: p.turner(t), between: func(ctx context.Context) {
+		if _, err := other.Exec(ctx, "select $1::bigint + 1", 7); err != nil {
+			t.Error(err)
+		}
+	}}
+	conn := p.Conn(t, pgtest.Codec, pgtest.Mode(pgx.QueryExecModeDescribeExec),
+		pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = stray }))
+	ask := func(c client) (id idtype.Snowflake) {
+		if err := c.QueryRow(t.Context(), "select $1::bigint", someID).Scan(&id); err != nil {
+			t.Error(err)
+		}
+		return id
+	}
+	same(t, "ID, by the other client's statement", nil, ask(conn), someID+1)
+	err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		same(t, "ID, in a transaction", nil, ask(tx), someID)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A strayed client has another one's statement run between its own statement's
+// description and execution.
+type strayed struct {
+	*turner
+	between func(context.Context)
+}
+
+func (s *strayed) TracePrepareEnd(ctx context.Context, c *pgx.Conn, data pgx.TracePrepareEndData) {
+	s.turner.TracePrepareEnd(ctx, c, data)
+	if c.PgConn().TxStatus() == 'I' {
+		s.between(ctx)
+	}
+}
+
+// Domains are found through PgBouncer, by a Loader once for all connections of
+// a pool.
+func (p *proxy) domains(t *testing.T) {
+	p.direct.Exec(t, `create schema sortkey;
+create domain sortkey.snowflake as bigint check (value > 0);
+create domain sortkey.sno as uuid;
+create table owned (id sortkey.snowflake, owner sortkey.sno)`)
+	for _, mode := range pgtest.Modes {
+		if p.setup.expected[mode].alone != "" {
+			continue
+		}
+		t.Run(mode.String(), func(t *testing.T) {
+			var loader pgxcodec.Loader
+			asked := &counter{turner: p.turner(t)}
+			pool := p.Pool(t, pgtest.AfterConnect(loader.AfterConnect), pgtest.Mode(mode),
+				pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = asked }))
+			for range workers {
+				c, err := pool.Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Release()
+				checkDomains(t, c.Conn())
+			}
+			if n := asked.questions.Load(); n != 1 {
+				t.Errorf("expected one question for domains from %d connections, got %d", workers, n)
+			}
+			checkDomains(t, p.Conn(t, pgtest.Codec, pgtest.Mode(mode)))
+		})
+	}
+}
+
+// checkDomains moves IDs through domains as parameters, results and copies. The
+// values would come through without the domains being known, if slowly, which
+// is why it looks for those, too.
+func checkDomains(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	for _, name := range []string{"sortkey.snowflake", "sortkey._snowflake", "sortkey.sno", "sortkey._sno"} {
+		if _, ok := conn.TypeMap().TypeForName(name); !ok {
+			t.Errorf("expected the connection to know %s, it doesn't", name)
+		}
+	}
+	run := alone(conn)
+	for _, v := range []struct {
+		domain string
+		value  any
+	}{
+		{"snowflake", someID},
+		{"snowflake[]", []idtype.Snowflake{someID, 1}},
+		{"sno", someSno},
+		{"sno[]", []idtype.Sno{someSno, {}}},
+	} {
+		got := reflect.New(reflect.TypeOf(v.value))
+		err := run.query(t.Context(), "select $1::sortkey."+v.domain, v.value).Scan(got.Interface())
+		same(t, v.domain, err, got.Elem().Interface(), v.value)
+	}
+	row := []any{someID, someSno}
+	back, err := run.copied(t.Context(), "owned", []string{"id", "owner"}, [][]any{row})
+	same(t, "copied", err, back, [][]any{row})
+}
+
+// A counter counts the questions for domains.
+type counter struct {
+	*turner
+	questions atomic.Int32
+}
+
+func (c *counter) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(data.SQL, "pg_type") {
+		c.questions.Add(1)
+	}
+	return c.turner.TraceQueryStart(ctx, conn, data)
+}

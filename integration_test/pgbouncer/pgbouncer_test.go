@@ -1,0 +1,251 @@
+// Package pgbouncer tests the codec through PgBouncer in transaction mode,
+// where a client may find itself on another connection to the server with each
+// transaction.
+package pgbouncer
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// backends is how many connections to the server PgBouncer has.
+const backends = 2
+
+// A setup is a version of PgBouncer and what is set there, and what comes of
+// it.
+type setup struct {
+	name     string
+	suite    string // the Debian release that has the version
+	version  string
+	settings string
+	expected map[pgx.QueryExecMode]outcome
+	named    string // SQLSTATE of statements that are prepared by hand
+	same     string // SQLSTATE of one that another client has prepared
+	brief    bool   // the outcomes are enough, it isn't different from another one
+}
+
+// An outcome is the SQLSTATE that statements fail with, "" if they don't, when
+// each is on another connection to the server than the one before.
+type outcome struct {
+	alone string // statements on their own
+	inTx  string // those in transactions of their own
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("%q alone, %q in a transaction", o.alone, o.inTx)
+}
+
+// missing is the SQLSTATE of a prepared statement that isn't there.
+const missing = "26000"
+
+// withoutNames is what PgBouncer gives that doesn't follow prepared statements.
+var withoutNames = map[pgx.QueryExecMode]outcome{
+	pgx.QueryExecModeCacheStatement: {alone: missing, inTx: missing},
+	pgx.QueryExecModeCacheDescribe:  {},
+	pgx.QueryExecModeDescribeExec:   {alone: missing},
+	pgx.QueryExecModeExec:           {},
+	pgx.QueryExecModeSimpleProtocol: {},
+}
+
+var setups = []setup{
+	{
+		name: "1.18", suite: "bookworm", version: "1.18",
+		expected: withoutNames,
+		named:    missing, same: "42P05",
+	},
+	{
+		name: "1.24", suite: "trixie", version: "1.24",
+		settings: "max_prepared_statements = 100",
+		expected: map[pgx.QueryExecMode]outcome{
+			pgx.QueryExecModeCacheStatement: {},
+			pgx.QueryExecModeCacheDescribe:  {},
+			pgx.QueryExecModeDescribeExec:   {alone: missing},
+			pgx.QueryExecModeExec:           {},
+			pgx.QueryExecModeSimpleProtocol: {},
+		},
+	},
+	{
+		name: "1.24 without prepared statements", suite: "trixie", version: "1.24",
+		settings: "max_prepared_statements = 0",
+		expected: withoutNames,
+		named:    missing, same: "42P05",
+		brief: true,
+	},
+}
+
+func TestTransactionMode(t *testing.T) {
+	for _, s := range setups {
+		t.Run(s.name, func(t *testing.T) {
+			image := pgtest.DebianImage(t, "pgbouncer", s.suite, "pgbouncer")
+			pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+				db.Exec(t, tables)
+				p := start(t, db, image, s)
+				t.Run("turns", p.turns)
+				t.Run("named", p.named)
+				t.Run("same statement", p.sameStatement)
+				t.Run("stray statement", p.strayStatement)
+				t.Run("domains", p.domains)
+				pgtest.EachMode(t, p.mode)
+			})
+		})
+	}
+}
+
+// A proxy is a PgBouncer in front of a test's database. Its DB is the database
+// as seen through it.
+type proxy struct {
+	pgtest.DB
+	direct *pgtest.DB
+	setup  setup
+}
+
+func start(t *testing.T, db *pgtest.DB, image string, s setup) *proxy {
+	t.Helper()
+	const port, config = "6432", "/etc/pgbouncer/test.ini"
+	ctr := pgtest.Container(t, image,
+		testcontainers.WithCmd("pgbouncer", config),
+		testcontainers.WithConfigModifier(func(c *container.Config) { c.User = "postgres" }), // it refuses to run as root
+		testcontainers.WithExposedPorts(port+"/tcp"),
+		testcontainers.WithFiles(testcontainers.ContainerFile{
+			Reader: strings.NewReader(ini(t, db, port, s)), ContainerFilePath: config, FileMode: 0o644}),
+		testcontainers.WithWaitStrategy(wait.ForLog("process up: PgBouncer "+s.version+".")))
+	host, err := ctr.PortEndpoint(t.Context(), port+"/tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{DB: *db, direct: db, setup: s}
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = host
+	p.URL = u.String()
+	p.openBackends(t)
+	return p
+}
+
+// openBackends has PgBouncer open all the connections to the server that it may
+// have, as it does when all are needed at once. After that it keeps them.
+func (p *proxy) openBackends(t *testing.T) {
+	t.Helper()
+	var txs []pgx.Tx
+	for range backends {
+		tx, err := p.Conn(t, simple).Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		txs = append(txs, tx)
+	}
+	for _, tx := range txs {
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ini is the configuration. With server_round_robin a client's next transaction
+// is not on the backend of the one before, if another is free. The timeout is
+// for a client that holds up others: the tests are to fail then, not to hang.
+func ini(t *testing.T, db *pgtest.DB, port string, s setup) string {
+	t.Helper()
+	u, err := url.Parse(db.URLFromContainers(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := u.User.Password()
+	return fmt.Sprintf(`[databases]
+%s = host=%s port=%s user=%s password=%s
+[pgbouncer]
+listen_addr = *
+listen_port = %s
+auth_type = any
+pool_mode = transaction
+default_pool_size = %d
+server_round_robin = 1
+query_wait_timeout = 20
+log_connections = 0
+log_disconnections = 0
+%s
+`, db.Name, u.Hostname(), u.Port(), u.User.Username(), password, port, backends, s.settings)
+}
+
+// A turner keeps one of PgBouncer's connections to the server busy, so that
+// all others have the other one, and can make the two change places. As the
+// tracer of a client it does so before each statement, and between preparing
+// and executing one, when the client isn't in a transaction.
+type turner struct {
+	t           testing.TB
+	busy, ready *pgx.Conn
+}
+
+func (p *proxy) turner(t testing.TB) *turner {
+	t.Helper()
+	u := &turner{t, p.Conn(t, simple), p.Conn(t, simple)}
+	u.exec(t.Context(), u.busy, "begin")
+	t.Cleanup(func() { u.exec(context.Background(), u.busy, "rollback") })
+	return u
+}
+
+var simple = pgtest.Mode(pgx.QueryExecModeSimpleProtocol)
+
+// turn leaves the connection that was busy for the others.
+func (u *turner) turn(ctx context.Context) {
+	u.exec(ctx, u.ready, "begin")
+	u.exec(ctx, u.busy, "rollback")
+	u.busy, u.ready = u.ready, u.busy
+}
+
+func (u *turner) exec(ctx context.Context, conn *pgx.Conn, sql string) {
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		u.t.Errorf("%s, to have the backends change places: %v", sql, err)
+	}
+}
+
+func (u *turner) unlessInTx(ctx context.Context, conn *pgx.Conn) context.Context {
+	if conn.PgConn().TxStatus() == 'I' {
+		u.turn(ctx)
+	}
+	return ctx
+}
+
+// trace makes the turner a client's tracer.
+func (u *turner) trace() pgtest.Option {
+	return pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = u })
+}
+
+func (u *turner) TraceQueryStart(ctx context.Context, c *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return u.unlessInTx(ctx, c)
+}
+
+func (u *turner) TracePrepareEnd(ctx context.Context, c *pgx.Conn, _ pgx.TracePrepareEndData) {
+	u.unlessInTx(ctx, c)
+}
+
+func (u *turner) TraceBatchStart(ctx context.Context, c *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return u.unlessInTx(ctx, c)
+}
+
+func (u *turner) TraceCopyFromStart(ctx context.Context, c *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
+	return u.unlessInTx(ctx, c)
+}
+
+func (*turner) TracePrepareStart(ctx context.Context, _ *pgx.Conn, _ pgx.TracePrepareStartData) context.Context {
+	return ctx
+}
+
+func (*turner) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)       {}
+func (*turner) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData)   {}
+func (*turner) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)       {}
+func (*turner) TraceCopyFromEnd(context.Context, *pgx.Conn, pgx.TraceCopyFromEndData) {}

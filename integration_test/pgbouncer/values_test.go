@@ -1,0 +1,247 @@
+package pgbouncer
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+)
+
+// workers is how many clients are at work at once: more than there are
+// backends.
+const workers = backends + 1
+
+// tables makes those that the tests write to: a table of forms and one of
+// copies per worker. In transaction mode there are no temporary tables.
+var tables = func() string {
+	var sql strings.Builder
+	for n := range workers {
+		fmt.Fprintf(&sql, "%s;\n", onTablesOf(n, idtest.CreateTable()))
+		fmt.Fprintf(&sql, "create table %s (n bigint", copies(n))
+		for _, s := range samples {
+			fmt.Fprintf(&sql, ", %s %s", s.name, s.column)
+		}
+		sql.WriteString(");\n")
+	}
+	return sql.String()
+}()
+
+// onTablesOf has a statement of package idtest use a worker's table.
+func onTablesOf(worker int, sql string) string {
+	return strings.ReplaceAll(sql, "forms", fmt.Sprintf("forms_%d", worker))
+}
+
+func copies(worker int) string { return fmt.Sprintf("copies_%d", worker) }
+
+// A sample has IDs of a type.
+type sample struct {
+	name, column string // of the type, and its column's type
+	ids          reflect.Value
+	pointers     any // to two of them, and nil
+	stored       []string
+}
+
+func sampleOf[T idtest.ID[T]](k idtest.Kind[T]) sample {
+	r := idtest.Rand(k.Name)
+	ids := append([]T{}, k.Edges...)
+	for range 20 {
+		ids = append(ids, k.Random(r))
+	}
+	s := sample{
+		name: strings.ToLower(k.Name), column: k.Column,
+		ids: reflect.ValueOf(ids), pointers: []*T{&ids[1], nil, &ids[2]},
+	}
+	for _, id := range ids {
+		s.stored = append(s.stored, k.Stored(id))
+	}
+	return s
+}
+
+func (s sample) id(n int) any { return s.ids.Index(n % s.ids.Len()).Interface() }
+
+var samples = []sample{
+	sampleOf(idtest.Snowflake), sampleOf(idtest.SnowflakeSI), sampleOf(idtest.UID60), sampleOf(idtest.Spread64), sampleOf(idtest.Sno),
+}
+
+// A client is what pgx runs statements on: a pool, a connection, a transaction.
+type client interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// A runner runs a test's statement by some client.
+type runner func(context.Context, func(client) error) error
+
+// alone runs statements as they are.
+func alone(c client) runner {
+	return func(_ context.Context, f func(client) error) error { return f(c) }
+}
+
+// inTx runs each in a transaction of its own.
+func inTx(c client) runner {
+	return func(ctx context.Context, f func(client) error) error {
+		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return f(tx) })
+	}
+}
+
+// A row is the answer to a statement that runs when the answer is scanned.
+type row func(dest ...any) error
+
+func (r row) Scan(dest ...any) error { return r(dest...) }
+
+func (run runner) query(ctx context.Context, sql string, args ...any) idtest.Row {
+	return row(func(dest ...any) error {
+		return run(ctx, func(c client) error { return c.QueryRow(ctx, sql, args...).Scan(dest...) })
+	})
+}
+
+// A query runs a statement that gives one row.
+type query func(ctx context.Context, sql string, args ...any) idtest.Row
+
+// aloneSQL and inTxSQL are alone and inTx for database/sql.
+func aloneSQL(db *sql.DB) query {
+	return func(ctx context.Context, sql string, args ...any) idtest.Row {
+		return db.QueryRowContext(ctx, sql, args...)
+	}
+}
+
+func inTxSQL(db *sql.DB) query {
+	return func(ctx context.Context, sql string, args ...any) idtest.Row {
+		return row(func(dest ...any) error {
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			err = tx.QueryRowContext(ctx, sql, args...).Scan(dest...)
+			return errors.Join(err, tx.Commit())
+		})
+	}
+}
+
+// values are all forms of all types.
+func (q query) values(t *testing.T, worker int) {
+	idtest.Check(t, func(sql string, args ...any) idtest.Row {
+		return q(t.Context(), onTablesOf(worker, sql), args...)
+	}, idtest.Postgres)
+}
+
+// everything is what a client has to get right.
+func (run runner) everything(t *testing.T, worker int) {
+	t.Run("values", func(t *testing.T) { query(run.query).values(t, worker) })
+	t.Run("arrays", run.arrays)
+	t.Run("batch", run.batch)
+	t.Run("copy", func(t *testing.T) { run.copy(t, copies(worker)) })
+}
+
+func (run runner) arrays(t *testing.T) {
+	for _, s := range samples {
+		ids := s.ids.Interface()
+		got, stored := reflect.New(s.ids.Type()), []string{}
+		err := run.query(t.Context(), fmt.Sprintf("select $1::%s[], $1::%[1]s[]::text[]", s.column), ids).Scan(got.Interface(), &stored)
+		same(t, s.name+"[]", err, got.Elem().Interface(), ids)
+		same(t, s.name+"[] as text", err, stored, s.stored)
+
+		got = reflect.New(reflect.TypeOf(s.pointers))
+		err = run.query(t.Context(), fmt.Sprintf("select $1::%s[]", s.column), s.pointers).Scan(got.Interface())
+		same(t, s.name+"[] with NULL", err, got.Elem().Interface(), s.pointers)
+
+		some := s.ids.Slice(2, 5).Interface()
+		got = reflect.New(s.ids.Type())
+		err = run.query(t.Context(), fmt.Sprintf(`select array_agg(id order by n)
+from unnest($1::%s[]) with ordinality as u (id, n) where id = any($2)`, s.column), ids, some).Scan(got.Interface())
+		same(t, s.name+" = any", err, got.Elem().Interface(), some)
+	}
+}
+
+// All types are in one batch.
+func (run runner) batch(t *testing.T) {
+	const each = 10
+	var batch pgx.Batch
+	for n := range each {
+		for _, s := range samples {
+			batch.Queue(fmt.Sprintf("select $1::%s, $1::%[1]s::text", s.column), s.id(n))
+		}
+	}
+	err := run(t.Context(), func(c client) error {
+		results := c.SendBatch(t.Context(), &batch)
+		for n := range each {
+			for _, s := range samples {
+				got, stored := reflect.New(s.ids.Type().Elem()), ""
+				err := results.QueryRow().Scan(got.Interface(), &stored)
+				same(t, s.name, err, got.Elem().Interface(), s.id(n))
+				same(t, s.name+" as text", err, stored, s.stored[n%len(s.stored)])
+			}
+		}
+		return results.Close()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func (run runner) copy(t *testing.T, table string) {
+	columns, rows := []string{"n"}, [][]any{}
+	for _, s := range samples {
+		columns = append(columns, s.name)
+	}
+	for n := range 40 {
+		row := []any{int64(n)}
+		for _, s := range samples {
+			row = append(row, s.id(n))
+		}
+		rows = append(rows, row)
+	}
+	back, err := run.copied(t.Context(), table, columns, rows)
+	same(t, "rows", err, back, rows)
+}
+
+// copied copies rows into a table, and gives what is there then, in order of
+// the first column. It leaves the table empty.
+func (run runner) copied(ctx context.Context, table string, columns []string, rows [][]any) (back [][]any, err error) {
+	err = run(ctx, func(c client) error {
+		_, err := c.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = run(ctx, func(c client) error {
+		got, _ := c.Query(ctx, "with gone as (delete from "+table+" returning *) select * from gone order by 1")
+		var err error
+		back, err = pgx.CollectRows(got, rowLike(rows[0]))
+		return err
+	})
+	return back, err
+}
+
+// rowLike scans a row into new values of the types of others.
+func rowLike(row []any) pgx.RowToFunc[[]any] {
+	return func(r pgx.CollectableRow) ([]any, error) {
+		var into, values []any
+		for _, v := range row {
+			into = append(into, reflect.New(reflect.TypeOf(v)).Interface())
+		}
+		err := r.Scan(into...)
+		for _, v := range into {
+			values = append(values, reflect.ValueOf(v).Elem().Interface())
+		}
+		return values, err
+	}
+}
+
+func same(t *testing.T, what string, err error, got, want any) {
+	t.Helper()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: expected %v, got %v, %v", what, want, got, err)
+	}
+}
