@@ -4,6 +4,8 @@ go 1.26.0
 
 require github.com/sortkey/sortkey v0.0.0
 
+require github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0 // indirect
+
 require (
 	dario.cat/mergo v1.0.2 // indirect
 	github.com/Azure/go-ansiterm v0.0.0-20250102033503-faa5f7b0171c // indirect

@@ -2,6 +2,9 @@
 package pgx
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +13,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -17,9 +22,10 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // A suite has the tests that need the Go type.
 type suite interface {
 	TypeName() string
-	arrays(t *testing.T, conn *pgx.Conn)
 	order(t *testing.T, conn *pgx.Conn)
 	ranges(t *testing.T, conn *pgx.Conn)
+	rangeTypes(t *testing.T, conn *pgx.Conn)
+	badInput(t *testing.T, conn *pgx.Conn)
 }
 
 type of[T idtest.ID[T]] struct{ idtest.Kind[T] }
@@ -42,3 +48,93 @@ func eachType(t *testing.T, db *pgtest.DB, f func(s suite, t *testing.T, conn *p
 
 // tableName is a name as Postgres has it unless it is quoted.
 func tableName(name string) string { return strings.ToLower(name) }
+
+// The caller's own ID types.
+type (
+	orderID    struct{ idtype.Snowflake }
+	visitID    struct{ idtype.Spread64 }
+	customerID struct{ idtype.Sno }
+)
+
+// registerOwn teaches a connection the caller's own types.
+func registerOwn(conn *pgx.Conn) error {
+	m := conn.TypeMap()
+	return errors.Join(pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[visitID](m), pgxcodec.RegisterOwn[customerID](m))
+}
+
+// Connections that know the domains, and connections that don't.
+var (
+	loaded = pgtest.AfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		return errors.Join(pgxcodec.AfterConnect(ctx, conn), registerOwn(conn))
+	})
+	unloaded = pgtest.AfterConnect(func(_ context.Context, conn *pgx.Conn) error { return registerOwn(conn) })
+)
+
+// domains are over the types of columns that hold IDs. One is over another.
+var domains = map[string]string{
+	"bigint":      "sortkey.number",
+	"uuid":        "sortkey.short_uuid",
+	"text":        "sortkey.any_text",
+	"varchar(40)": "sortkey.some_text",
+	"char(20)":    "sortkey.padded",
+	"char(16)":    "sortkey.exact",
+	"bytea":       "sortkey.raw",
+}
+
+func createDomains(t *testing.T, db *pgtest.DB) {
+	t.Helper()
+	ddl := `create schema sortkey; create domain sortkey.long_uuid as uuid;
+		create domain sortkey.short_uuid as sortkey.long_uuid check (value is not null or true);`
+	for base, domain := range domains {
+		if base != "uuid" {
+			ddl += fmt.Sprintf("create domain %s as %s check (value is null or value = value);", domain, base)
+		}
+	}
+	db.Exec(t, ddl)
+}
+
+// rows are the Go types, each in all columns that can hold it. A further type
+// is a further row.
+func rows() []row {
+	list := []row{
+		entry[orderID]{"bigint", wrapped(idtest.Snowflake.Edges, func(id idtype.Snowflake) orderID { return orderID{id} }), decimalOf[orderID]},
+		entry[visitID]{"bigint", wrapped(idtest.Spread64.Edges, func(id idtype.Spread64) visitID { return visitID{id} }), decimalOf[visitID]},
+		entry[customerID]{"uuid", wrapped(idtest.Sno.Edges, func(id idtype.Sno) customerID { return customerID{id} }),
+			func(id customerID) string { return idtest.Sno.Stored(id.Sno) }},
+		entry[sqltypes.Text[orderID]]{"text", wrapped(idtest.Snowflake.Edges, func(id idtype.Snowflake) sqltypes.Text[orderID] { return sqltypes.TextOf(orderID{id}) }),
+			sqltypes.Text[orderID].String},
+		entry[sqltypes.Text[customerID]]{"char(16)", wrapped(idtest.Sno.Edges, func(id idtype.Sno) sqltypes.Text[customerID] { return sqltypes.TextOf(customerID{id}) }),
+			sqltypes.Text[customerID].String},
+		entry[sqltypes.SnoText]{"char(16)", wrapped(idtest.Sno.Edges, sqltypes.TextOf[idtype.Sno]), sqltypes.SnoText.String},
+		entry[sqltypes.SnoBytes]{"bytea", wrapped(idtest.Sno.Edges, sqltypes.SnoBytesOf),
+			func(id sqltypes.SnoBytes) string { return fmt.Sprintf("\\x%x", id.ID[:]) }},
+	}
+	list = append(list, kindRows(idtest.Snowflake)...)
+	list = append(list, kindRows(idtest.SnowflakeSI)...)
+	list = append(list, kindRows(idtest.UID60)...)
+	list = append(list, kindRows(idtest.Spread64)...)
+	return append(list, kindRows(idtest.Sno)...)
+}
+
+func kindRows[T idtest.ID[T]](k idtest.Kind[T]) []row {
+	r := idtest.Rand(k.Name)
+	ids := append([]T{}, k.Edges...)
+	for range 5 {
+		ids = append(ids, k.Random(r))
+	}
+	list := []row{entry[T]{k.Column, ids, k.Stored}}
+	for _, column := range []string{"text", "varchar(40)", "char(20)"} {
+		list = append(list, entry[sqltypes.Text[T]]{column, wrapped(ids, sqltypes.TextOf[T]), sqltypes.Text[T].String})
+	}
+	return list
+}
+
+// wrapped wraps each ID.
+func wrapped[T, V any](ids []T, wrap func(T) V) (list []V) {
+	for _, id := range ids {
+		list = append(list, wrap(id))
+	}
+	return list
+}
+
+func decimalOf[V interface{ Int64() int64 }](id V) string { return fmt.Sprint(id.Int64()) }

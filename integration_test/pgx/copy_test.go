@@ -1,0 +1,99 @@
+package pgx
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// COPY takes values, pointers, NULL and slices into all columns and domains over
+// them, whether the connection knows these or not.
+func TestCopy(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		createDomains(t, db)
+		known, unknown := db.Conn(t, loaded), db.Conn(t, unloaded)
+		for _, r := range rows() {
+			t.Run(r.name(), func(t *testing.T) {
+				r.copies(t, known, r.columnType())
+				r.copies(t, known, domains[r.columnType()])
+				if r.columnType() != "char(20)" {
+					r.copies(t, unknown, domains[r.columnType()])
+				}
+			})
+		}
+	})
+}
+
+func (e entry[V]) copies(t *testing.T, conn *pgx.Conn, column string) {
+	t.Helper()
+	s := e.open(t, conn, column)
+	ids := s.two()
+	p := &ids[0]
+	source := [][]any{
+		{0, ids[0], ids}, {1, p, &ids}, {2, &p, []*V{p, nil}}, {3, nil, nil}, {4, (*V)(nil), []V(nil)},
+		{5, sqltypes.OptionalOf(ids[1]), []sqltypes.Optional[V]{{ID: ids[1]}, {}}}, {6, sqltypes.Optional[V]{}, []V{}},
+	}
+	n, err := conn.CopyFrom(t.Context(), pgx.Identifier{s.table}, []string{"n", "id", "ids"}, pgx.CopyFromRows(source))
+	if err != nil || n != int64(len(source)) {
+		s.Errorf("%s: %d rows, %v", column, n, err)
+		return
+	}
+	want := []struct {
+		id  *V
+		ids []*V
+	}{
+		{p, []*V{&ids[0], &ids[1]}}, {p, []*V{&ids[0], &ids[1]}}, {p, []*V{p, nil}}, {nil, nil}, {nil, nil}, {&ids[1], []*V{&ids[1], nil}}, {nil, []*V{}},
+	}
+	rows, _ := conn.Query(t.Context(), s.sql("select id, ids from t order by n"))
+	defer rows.Close()
+	for i := 0; rows.Next(); i++ {
+		var id *V
+		var ids []*V
+		if err := rows.Scan(&id, &ids); err != nil || !reflect.DeepEqual(id, want[i].id) || !reflect.DeepEqual(ids, want[i].ids) {
+			s.Errorf("%s, row %d from %v: %v, %v, %v", column, i, fmt.Sprintf("%T, %T", source[i][1], source[i][2]), id, ids, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		s.Error(err)
+	}
+}
+
+// COPY allocates by the buffer, not by the row: at most once in 100 rows.
+func TestCopyAllocations(t *testing.T) {
+	const n = 10_000
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t, loaded)
+		for _, r := range rows() {
+			if allocated := r.copyAllocations(t, conn, n); allocated > n/100 {
+				t.Errorf("%s: %.0f allocations for %d rows, want %d at most", r.name(), allocated, n, n/100)
+			}
+		}
+	})
+}
+
+func (e entry[V]) copyAllocations(t *testing.T, conn *pgx.Conn, n int) float64 {
+	s := e.open(t, conn, e.column)
+	// Rows that cost nothing themselves.
+	byValue, byPointer := []any{e.ids[1]}, []any{&e.ids[2]}
+	return testing.AllocsPerRun(1, func() {
+		left := n
+		copied, err := conn.CopyFrom(t.Context(), pgx.Identifier{s.table}, []string{"id"}, pgx.CopyFromFunc(func() ([]any, error) {
+			left--
+			switch {
+			case left < 0:
+				return nil, nil
+			case left%2 == 0:
+				return byPointer, nil
+			}
+			return byValue, nil
+		}))
+		if err != nil || copied != int64(n) {
+			t.Fatalf("%s: %d rows, %v", e.name(), copied, err)
+		}
+	})
+}

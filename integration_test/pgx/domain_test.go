@@ -1,0 +1,154 @@
+package pgx
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// Where the server says that a parameter or a column is of the domain, and
+// where it says that it is of the base type.
+func TestDomainOIDs(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		createDomains(t, db)
+		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[])")
+		conn, ctx := db.Conn(t, loaded), t.Context()
+		oids := map[uint32]string{}
+		rows, _ := conn.Query(ctx, "select oid, typname::text from pg_type where typname in ('int8', '_int8', 'number', '_number')")
+		var oid uint32
+		var name string
+		if _, err := pgx.ForEachRow(rows, []any{&oid, &name}, func() error { oids[oid] = name; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		for sql, want := range map[string]string{
+			"insert into t (id) values ($1) returning id":   "number int8",
+			"insert into t (ids) values ($1) returning ids": "_number _number",
+			"update t set id = $1 returning id":             "number int8",
+			"select $1::sortkey.number":                     "number int8",
+			"select id from t where id = $1":                "int8 int8",
+			"select id from t where id = any($1)":           "_int8 int8",
+		} {
+			d, err := conn.Prepare(ctx, sql, sql)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := oids[d.ParamOIDs[0]] + " " + oids[d.Fields[0].DataTypeOID]; got != want {
+				t.Errorf("%s: %s, want %s", sql, got, want)
+			}
+		}
+		for _, table := range []string{"sortkey.number", "sortkey._number"} {
+			if typ, ok := conn.TypeMap().TypeForName(table); !ok || oids[typ.OID] == "" {
+				t.Errorf("%s isn't loaded: %v", table, typ)
+			}
+		}
+	})
+}
+
+// A tracer counts the questions for domains.
+type tracer struct{ questions atomic.Int32 }
+
+func (tr *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if strings.Contains(data.SQL, "pg_type") {
+		tr.questions.Add(1)
+	}
+	return ctx
+}
+
+func (*tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// A Loader asks once for all connections of a pool, AfterConnect once for each.
+// Without the schema each asks, since it could be made at any time.
+func TestLoader(t *testing.T) {
+	const connections = 4 // what a pool may have where there are few cores
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		questions := func(after func(context.Context, *pgx.Conn) error) int32 {
+			var tr tracer
+			pool := db.Pool(t, pgtest.AfterConnect(after), pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = &tr }))
+			release := []func(){}
+			for range connections {
+				conn, err := pool.Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				release = append(release, conn.Release)
+				var ids []idtype.Sno
+				if err := conn.QueryRow(t.Context(), "select '{6272706b-3471-3732-7877-66326d36336c}'::uuid[]").Scan(&ids); err != nil || len(ids) != 1 {
+					t.Errorf("%v, %v", ids, err)
+				}
+			}
+			for _, f := range release {
+				f()
+			}
+			return tr.questions.Load()
+		}
+		loader := new(pgxcodec.Loader)
+		if n := questions(loader.AfterConnect); n != connections {
+			t.Errorf("a Loader asked %d times without the schema, want %d", n, connections)
+		}
+		createDomains(t, db)
+		if n := questions(loader.AfterConnect); n != 1 {
+			t.Errorf("a Loader asked %d times, want once", n)
+		}
+		if n := questions(loader.AfterConnect); n != 0 {
+			t.Errorf("a Loader asked %d times more", n)
+		}
+		if n := questions(pgxcodec.AfterConnect); n != connections {
+			t.Errorf("AfterConnect asked %d times, want %d", n, connections)
+		}
+	})
+}
+
+// LoadTypes copies the codecs that it finds, and so has to come after Register.
+func TestLoadTypes(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		createDomains(t, db)
+		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[], code sortkey.any_text)")
+		id, code := idtype.Spread64(-7), sqltypes.TextOf(idtype.MustParseSno("brpk4q72xwf2m63l"))
+		for name, register := range map[string]func(conn *pgx.Conn) error{
+			"Register, LoadTypes": func(conn *pgx.Conn) error {
+				pgxcodec.Register(conn.TypeMap())
+				return loadTypes(t, conn)
+			},
+			"AfterConnect, LoadTypes": func(conn *pgx.Conn) error {
+				if err := pgxcodec.AfterConnect(t.Context(), conn); err != nil {
+					return err
+				}
+				return loadTypes(t, conn)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+					conn := db.Conn(t, pgtest.Mode(mode))
+					if err := register(conn); err != nil {
+						t.Fatal(err)
+					}
+					var gotID idtype.Spread64
+					var gotIDs []idtype.Spread64
+					var gotCode sqltypes.SnoText
+					err := conn.QueryRow(t.Context(), "insert into t values ($1, $2, $3) returning *", id, []idtype.Spread64{id}, code).Scan(&gotID, &gotIDs, &gotCode)
+					if err != nil || gotID != id || !slices.Equal(gotIDs, []idtype.Spread64{id}) || gotCode != code {
+						t.Errorf("%v, %v, %v, %v", gotID, gotIDs, gotCode, err)
+					}
+					if _, err := conn.Exec(t.Context(), "insert into t (code) values ($1)", code.ID); byOID(mode) && (err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText")) {
+						t.Errorf("a Sno as a domain over text: %v", err)
+					}
+				})
+			})
+		}
+	})
+}
+
+func loadTypes(t *testing.T, conn *pgx.Conn) error {
+	types, err := conn.LoadTypes(t.Context(), []string{"sortkey.number", "sortkey._number", "sortkey.any_text"})
+	conn.TypeMap().RegisterTypes(types)
+	return err
+}

@@ -1,0 +1,209 @@
+package pgx
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// A record has a field of every kind.
+type record struct {
+	ID      idtype.Snowflake
+	Owner   idtype.Sno
+	Parent  *idtype.UID60
+	Visit   sqltypes.OptionalSpread64
+	Code    sqltypes.SnoText `db:"code_text"`
+	Raw     sqltypes.SnoBytes
+	Related []idtype.SnowflakeSI
+	Order   orderID
+	Note    string
+}
+
+const createRecords = `create table records (id bigint, owner uuid, parent bigint, visit bigint, code_text text, raw bytea, related bigint[], "order" bigint, note text)`
+
+const insertRecord = `insert into records values (@id, @owner, @parent, @visit, @code, @raw, @related, @order, @note)`
+
+func (r record) args() pgx.NamedArgs {
+	return pgx.NamedArgs{"id": r.ID, "owner": r.Owner, "parent": r.Parent, "visit": r.Visit, "code": r.Code, "raw": r.Raw, "related": r.Related, "order": r.Order, "note": r.Note}
+}
+
+func records() []record {
+	parent, sno := idtype.MustParseUID60("xinaS8QBh"), idtype.MustParseSno("brpk4q72xwf2m63l")
+	return []record{
+		{1, sno, &parent, sqltypes.OptionalOf(idtype.Spread64(-7)), sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno), []idtype.SnowflakeSI{1, 2}, orderID{9}, "full"},
+		{2, sno.WithMeta(2), nil, sqltypes.OptionalSpread64{}, sqltypes.TextOf(sno.WithMeta(3)), sqltypes.SnoBytesOf(sno.WithMeta(4)), []idtype.SnowflakeSI{}, orderID{}, "empty"},
+		{3, sno.WithMeta(5), &parent, sqltypes.OptionalOf(idtype.Spread64(7)), sqltypes.TextOf(sno.WithMeta(6)), sqltypes.SnoBytesOf(sno.WithMeta(7)), nil, orderID{1}, "none"},
+	}
+}
+
+// Batches mix the types, and rows become structs, in all modes.
+func TestBatchAndRows(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, createRecords)
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn, ctx, want := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context(), records()
+			batch := &pgx.Batch{}
+			batch.Queue("truncate records")
+			for _, r := range want {
+				batch.Queue(insertRecord, r.args())
+			}
+			var owner idtype.Sno
+			batch.Queue("select owner from records where code_text = $1", want[1].Code).QueryRow(func(row pgx.Row) error { return row.Scan(&owner) })
+			var ids []idtype.Snowflake
+			batch.Queue("select id from records where id = any($1) order by id", []idtype.Snowflake{1, 3}).Query(func(rows pgx.Rows) (err error) {
+				ids, err = pgx.CollectRows(rows, pgx.RowTo[idtype.Snowflake])
+				return err
+			})
+			if err := conn.SendBatch(ctx, batch).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if owner != want[1].Owner || !reflect.DeepEqual(ids, []idtype.Snowflake{1, 3}) {
+				t.Errorf("the batch read %v, %v", owner, ids)
+			}
+
+			collect := func() pgx.Rows {
+				rows, _ := conn.Query(ctx, "select * from records order by id")
+				return rows
+			}
+			if got, err := pgx.CollectRows(collect(), pgx.RowToStructByName[record]); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("RowToStructByName: %+v, %v", got, err)
+			}
+			if got, err := pgx.CollectRows(collect(), pgx.RowToStructByPos[record]); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("RowToStructByPos: %+v, %v", got, err)
+			}
+			if got, err := pgx.CollectRows(collect(), pgx.RowToAddrOfStructByNameLax[record]); err != nil || !reflect.DeepEqual(*got[2], want[2]) {
+				t.Errorf("RowToAddrOfStructByNameLax: %+v, %v", got, err)
+			}
+			rows, _ := conn.Query(ctx, "select parent from records order by id")
+			parents, err := pgx.CollectRows(rows, pgx.RowTo[*idtype.UID60])
+			if err != nil || len(parents) != 3 || *parents[0] != *want[0].Parent || parents[1] != nil {
+				t.Errorf("RowTo a pointer: %v, %v", parents, err)
+			}
+			rows, _ = conn.Query(ctx, "select owner from records order by id")
+			seen := 0
+			if _, err := pgx.ForEachRow(rows, []any{&owner}, func() error {
+				if owner != want[seen].Owner {
+					t.Errorf("row %d: %v", seen, owner)
+				}
+				seen++
+				return nil
+			}); err != nil || seen != 3 {
+				t.Errorf("ForEachRow: %d rows, %v", seen, err)
+			}
+			rows, _ = conn.Query(ctx, "select id, owner, raw from records where id = 1")
+			if got, err := pgx.CollectOneRow(rows, pgx.RowToMap); err != nil || got["id"] != any(int64(1)) || got["owner"] != any([16]byte(want[0].Owner.UUID())) {
+				t.Errorf("RowToMap: %v, %v", got, err)
+			}
+		})
+	})
+}
+
+// A negative number next to an operator stays a number.
+func TestNegativeNumbers(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
+			for _, id := range []idtype.Spread64{-7, 7, -1 << 63, 0} {
+				n := int64(id)
+				queries := map[string]int64{"select 1::bigint-$1": 1 - n, "select 1::bigint -$1": 1 - n, "select $1-1::bigint": n - 1, "select $1::bigint": n, "select 2::bigint*$1/2": n}
+				if mode == pgx.QueryExecModeSimpleProtocol {
+					queries["select 1-$1"] = 1 - n // elsewhere $1 would be an integer, as 1 is
+				}
+				if n == -1<<63 {
+					queries = map[string]int64{"select $1::bigint": n, "select 0::bigint+$1": n}
+				}
+				for sql, want := range queries {
+					var got idtype.Spread64
+					if err := conn.QueryRow(t.Context(), sql, id).Scan(&got); err != nil || int64(got) != want {
+						t.Errorf("%s with %d: %d, %v, want %d", sql, n, got, err, want)
+					}
+				}
+			}
+		})
+	})
+}
+
+// google/uuid's codec, registered before ours and after, goes on as it was, and
+// so do pgx's own types for uuid: what they give is what they give without us.
+func TestWithGoogleUUID(t *testing.T) {
+	u, sno := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), idtype.MustParseSno("brpk4q72xwf2m63l")
+	type registrations []func(*pgtype.Map)
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "create table t (id uuid, ids uuid[])")
+		for name, c := range map[string]struct{ without, with registrations }{
+			"none":   {nil, registrations{pgxcodec.Register}},
+			"before": {registrations{pgxuuid.Register}, registrations{pgxuuid.Register, pgxcodec.Register}},
+			"after":  {registrations{pgxuuid.Register}, registrations{pgxcodec.Register, pgxuuid.Register}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+					connect := func(register registrations) *pgx.Conn {
+						conn := db.Conn(t, pgtest.Mode(mode))
+						for _, f := range register {
+							f(conn.TypeMap())
+						}
+						return conn
+					}
+					without, with := connect(c.without), connect(c.with)
+					for _, arg := range []any{
+						u, &u, uuid.NullUUID{UUID: u, Valid: true}, uuid.NullUUID{}, pgtype.UUID{Bytes: u, Valid: true}, pgtype.UUID{}, [16]byte(u), u.String(),
+					} {
+						same(t, without, with, "insert into t (id) values ($1) returning id, id::text", arg)
+						same(t, without, with, "select id, id::text from t where id = $1", arg)
+					}
+					for _, arg := range []any{[]uuid.UUID{u, sno.UUID()}, []pgtype.UUID{{Bytes: u, Valid: true}, {}}, [][16]byte{u}, []string{u.String()}, []uuid.UUID{}} {
+						same(t, without, with, "insert into t (ids) values ($1) returning ids, ids::text", arg)
+					}
+					same(t, without, with, "select $1::text::uuid, 'x'", u.String())
+
+					var shown string
+					var back idtype.Sno
+					err := with.QueryRow(t.Context(), "insert into t (id) values ($1) returning id, id::text", sno).Scan(&back, &shown)
+					if err != nil || back != sno || shown != sno.UUID().String() {
+						t.Errorf("a Sno: %v, the server has %s, %v", back, shown, err)
+					}
+					var list []sqltypes.OptionalSno
+					err = with.QueryRow(t.Context(), "insert into t (ids) values ($1) returning ids, ids::text", []*idtype.Sno{&sno, nil}).Scan(&list, &shown)
+					if err != nil || !reflect.DeepEqual(list, []sqltypes.OptionalSno{{ID: sno}, {}}) || shown != "{"+sno.UUID().String()+",NULL}" {
+						t.Errorf("Snos: %v, the server has %s, %v", list, shown, err)
+					}
+				})
+			})
+		}
+	})
+}
+
+// same compares what two connections make of an argument and of what comes
+// back, as a value of the argument's type and as what Rows.Values gives.
+func same(t *testing.T, without, with *pgx.Conn, sql string, arg any) {
+	t.Helper()
+	answer := func(conn *pgx.Conn) string {
+		rows, err := conn.Query(t.Context(), sql, arg)
+		if err != nil {
+			return err.Error()
+		}
+		defer rows.Close()
+		text := ""
+		for rows.Next() {
+			dst, shown := reflect.New(reflect.TypeOf(arg)), ""
+			values, err := rows.Values()
+			text += fmt.Sprintf("%T %v %v; ", values[0], values, err)
+			err = rows.Scan(dst.Interface(), &shown) // closes the rows if it fails
+			text += fmt.Sprintf("%v %v %s; ", reflect.Indirect(dst.Elem()), err, shown)
+		}
+		return text + fmt.Sprint(rows.Err())
+	}
+	if got, want := answer(with), answer(without); got != want {
+		t.Errorf("%s with %T: got %s, and without the codec %s", sql, arg, got, want)
+	}
+}

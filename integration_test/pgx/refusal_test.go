@@ -1,0 +1,227 @@
+package pgx
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// What a column holds and no ID has: the error can be told by its sentinel, and
+// says which column it was; the destination stays as it was.
+func TestBadInput(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			eachType(t, db, suite.badInput, pgtest.Mode(mode))
+		})
+	})
+}
+
+func (k of[T]) badInput(t *testing.T, conn *pgx.Conn) {
+	before := k.Edges[1]
+	for stored, want := range k.Refused {
+		column := fmt.Sprintf("cast('%s' as %s)", stored, k.Column)
+		id, pointer, null, optional := before, &before, sql.Null[T]{V: before, Valid: true}, sqltypes.OptionalOf(before)
+		for _, dst := range []any{&id, &pointer, &null, &optional} {
+			refused(t, conn, column, dst, want)
+		}
+		ids, pointers := []T{before}, []*T{&before, nil}
+		for _, dst := range []any{&ids, &pointers} {
+			refused(t, conn, "array["+column+"]", dst, want)
+		}
+		if id != before || *pointer != before || null != (sql.Null[T]{V: before, Valid: true}) || optional.ID != before ||
+			len(ids) != 1 || ids[0] != before || len(pointers) != 2 || *pointers[0] != before {
+			t.Errorf("%s left a trace: %v, %v, %v, %v, %v, %v", stored, id, *pointer, null, optional, ids, pointers)
+		}
+		rows, _ := conn.Query(t.Context(), "select "+column+" as key")
+		if ids, err := pgx.CollectRows(rows, pgx.RowTo[T]); !errors.Is(err, want) || len(ids) != 0 {
+			t.Errorf("%s by RowTo: %v, %v, want %v", stored, ids, err, want)
+		}
+	}
+}
+
+// refused scans an expression into what can't hold it.
+func refused(t *testing.T, conn *pgx.Conn, expression string, dst any, want error) {
+	t.Helper()
+	err := conn.QueryRow(t.Context(), "select "+expression+" as key").Scan(dst)
+	if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), "(col: key)") {
+		t.Errorf("%s into %T: %v, want %v and the column's name", expression, dst, err, want)
+	}
+}
+
+// Columns of other types, and values of other lengths.
+func TestWrongColumn(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
+			number, id := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
+			txt, raw, spread := sqltypes.TextOf(id), sqltypes.SnoBytesOf(id), idtype.Spread64(-7)
+			for _, expression := range []string{"'x'::text", "'-1'::text", "1.5::numeric", "'\\x07'::bytea", "true", "now()", "1.5::float8",
+				"'6272706b-3471-3732-7877-66326d36336c'::uuid", "'{}'::bigint[]", "'{\"a\": 1}'::jsonb"} {
+				refused(t, conn, expression, &number, idtype.ErrSyntax)
+				if expression != "'-1'::text" {
+					refused(t, conn, expression, &spread, idtype.ErrSyntax)
+				}
+			}
+			for _, expression := range []string{"7::bigint", "'brpk4q72xwf2m63'::text", "'brpk4q72xwf2m63l2'::text", "''::text", "true", "now()",
+				"'\\x4e6f2160a0ff9a0a10'::bytea", "'\\x4e6f2160a0ff9a0a103300'::bytea", "''::bytea"} {
+				refused(t, conn, expression, &id, idtype.ErrSyntax)
+			}
+			for _, expression := range []string{"7::bigint", "'brpk4q72xwf2m63'::text", "'BRPK4q72xwf2m63l'::text", "''::text",
+				"'6272706b-3471-3732-7877-66326d36336c'::uuid", "'\\x4e6f2160a0ff9a0a1033'::bytea"} {
+				refused(t, conn, expression, &txt, idtype.ErrSyntax)
+			}
+			for _, expression := range []string{"7::bigint", "'brpk4q72xwf2m63l'::text", "'\\x'::bytea", "'\\x4e6f2160a0ff9a0a10'::bytea",
+				"'\\x4e6f2160a0ff9a0a103300'::bytea", "'6272706b-3471-3732-7877-66326d36336c'::uuid"} {
+				refused(t, conn, expression, &raw, idtype.ErrSyntax)
+			}
+			if number != 7 || spread != -7 || id.String() != "brpk4q72xwf2m63l" || txt.ID != id || raw.ID != id {
+				t.Errorf("left a trace: %v, %v, %v, %v, %v", number, spread, id, txt, raw)
+			}
+			// Narrower numbers are numbers.
+			for _, expression := range []string{"8::smallint", "8::integer", "8::bigint", "8::numeric", "'8'::text"} {
+				var n idtype.Snowflake
+				if err := conn.QueryRow(t.Context(), "select "+expression).Scan(&n); err != nil || n != 8 {
+					t.Errorf("%s: %v, %v", expression, n, err)
+				}
+			}
+		})
+	})
+}
+
+// byOID tells whether a mode learns the types of parameters.
+func byOID(mode pgx.QueryExecMode) bool {
+	return mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol
+}
+
+// An ID whose parameter is of another type is refused, and the error says what
+// to use. The modes that don't learn the types store a Sno in a text column as
+// the text of its UUID, which no SnoText equals.
+func TestWrongParameter(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "create table t (txt text, short varchar(40), pad char(40), raw bytea, n bigint, list text[]); create table texts (id text); insert into texts values ('brpk4q72xwf2m63l')")
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
+			ctx, id := t.Context(), idtype.MustParseSno("brpk4q72xwf2m63l")
+			if !byOID(mode) {
+				var stored string
+				var found bool
+				err := conn.QueryRow(ctx, "insert into t (txt) values ($1) returning txt", id).Scan(&stored)
+				if err != nil || stored != id.UUID().String() {
+					t.Errorf("a Sno in a text column: %q, %v", stored, err)
+				}
+				if err := conn.QueryRow(ctx, "select id = any($1::text[]) from texts", []idtype.Sno{id}).Scan(&found); err != nil || found {
+					t.Errorf("= any of Snos as text: %v, %v", found, err)
+				}
+				if err := conn.QueryRow(ctx, "select id = any($1::text[]) from texts", []sqltypes.SnoText{{ID: id}}).Scan(&found); err != nil || !found {
+					t.Errorf("= any of SnoTexts as text: %v, %v", found, err)
+				}
+				return
+			}
+			for _, c := range []struct {
+				sql  string
+				arg  any
+				want []string
+			}{
+				{"insert into t (txt) values ($1)", id, []string{"uuid parameter for idtype.Sno, got text", "sqltypes.SnoText", "sqltypes.SnoBytes"}},
+				{"insert into t (short) values ($1)", &id, []string{"uuid parameter for *idtype.Sno, got text", "sqltypes.SnoText"}},
+				{"insert into t (pad) values ($1)", id, []string{"got char(n)", "sqltypes.SnoText"}},
+				{"insert into t (raw) values ($1)", id, []string{"got bytea", "sqltypes.SnoBytes"}},
+				{"insert into t (n) values ($1)", id, []string{"got bigint", "sqltypes.SnoText"}},
+				{"insert into t (n) values ($1)", sqltypes.TextOf(id), []string{"text parameter for sqltypes.Text", "got bigint"}},
+				{"insert into t (txt) values ($1)", idtype.Snowflake(7), []string{"bigint parameter for idtype.Snowflake, got text", "sqltypes.SnowflakeText"}},
+				{"insert into t (list) values ($1)", []idtype.Sno{id}, []string{"got text", "sqltypes.SnoText"}},
+				{"select id from texts where id = any($1)", []idtype.Sno{id}, []string{"got text", "sqltypes.SnoText"}},
+				{"select id from texts where id = any($1::text[])", []*idtype.Sno{&id}, []string{"got text", "sqltypes.SnoText"}},
+				{"select n from t where n = any($1)", idtype.Snowflake(7), []string{"expected a slice for a parameter of type bigint[], got idtype.Snowflake"}},
+			} {
+				_, err := conn.Exec(ctx, c.sql, c.arg)
+				for _, want := range c.want {
+					if err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("%s with %T: %v, want an error with %q", c.sql, c.arg, err, want)
+					}
+				}
+			}
+			var n int
+			if err := conn.QueryRow(ctx, "select count(*) from t where txt is distinct from $1", id.UUID().String()).Scan(&n); err != nil || n != 0 {
+				t.Errorf("%d rows, %v, want none", n, err)
+			}
+		})
+	})
+}
+
+// A uuid column is never given raw bytes, which the server would pad with zeros
+// or cut off, and never another text.
+func TestNoRawBytesForUUID(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "create table t (id uuid, ids uuid[])")
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
+			id := idtype.MustParseSno("brpk4q72xwf2m63l")
+			raw, txt := sqltypes.SnoBytesOf(id), sqltypes.TextOf(id)
+			for _, in := range []any{raw, &raw, sqltypes.OptionalOf(raw), sql.Null[sqltypes.SnoBytes]{V: raw, Valid: true}, txt, &txt} {
+				_, err := conn.Exec(t.Context(), "insert into t (id) values ($1)", in)
+				mustRefuse(t, mode, in, err)
+			}
+			for _, in := range []any{[]sqltypes.SnoBytes{raw}, []sqltypes.SnoText{txt}} {
+				_, err := conn.Exec(t.Context(), "insert into t (ids) values ($1)", in)
+				mustRefuse(t, mode, in, err)
+			}
+			if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{"id"}, pgx.CopyFromRows([][]any{{raw}})); err == nil {
+				t.Error("COPY of bytes into a uuid column: no error")
+			}
+			var n int
+			if err := conn.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 0 {
+				t.Errorf("%d rows, %v, want none", n, err)
+			}
+		})
+	})
+}
+
+// mustRefuse says that the codec has refused, or the server where the codec
+// couldn't know.
+func mustRefuse(t *testing.T, mode pgx.QueryExecMode, in any, err error) {
+	t.Helper()
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil:
+		t.Errorf("%T as uuid: no error", in)
+	case byOID(mode) && !strings.Contains(err.Error(), "got uuid: use idtype.Sno for uuid columns"):
+		t.Errorf("%T as uuid: %v", in, err)
+	case !byOID(mode) && !errors.As(err, &pgErr):
+		t.Errorf("%T as uuid: %v, want an error of the server", in, err)
+	}
+}
+
+// What could not be read again is refused before it is stored, in all modes.
+func TestNoIDs(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "create table t (n bigint, list bigint[], txt text)")
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
+			for column, values := range map[string][]any{
+				"n":    {idtype.Snowflake(-1), idtype.SnowflakeSI(1 << 53), idtype.UID60(1 << 60), sqltypes.OptionalOf(idtype.Snowflake(-1))},
+				"list": {[]idtype.Snowflake{1, -1}, []idtype.SnowflakeSI{1 << 53}},
+				"txt":  {sqltypes.TextOf(idtype.Snowflake(-1)), sqltypes.TextOf(idtype.Spread64(0x0400))},
+			} {
+				for _, v := range values {
+					if _, err := conn.Exec(t.Context(), "insert into t ("+column+") values ($1)", v); err == nil || !strings.Contains(err.Error(), "idtype: expected ") {
+						t.Errorf("%T %v: %v, want an error of idtype", v, v, err)
+					}
+				}
+			}
+			var n int
+			if err := conn.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 0 {
+				t.Errorf("%d rows, %v, want none", n, err)
+			}
+		})
+	})
+}
