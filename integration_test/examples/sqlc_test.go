@@ -1,0 +1,305 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/examples/sqlc/columns"
+	"github.com/sortkey/sortkey/examples/sqlc/domains"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// The queries that sqlc generates have our types, or this doesn't compile.
+// That they take and give the right values, in all modes, the tests say.
+
+func TestSqlcColumns(t *testing.T) {
+	eachSqlcMode(t, []string{"columns/schema.sql"}, func(t *testing.T, db columns.DBTX, k sqlcKeys) {
+		ctx, q := t.Context(), columns.New(db)
+
+		ada := columns.Customer{ID: k.customers[0], Email: "ada"}
+		bob := columns.Customer{ID: k.customers[1], Email: "bob", InvitedBy: &ada.ID}
+		for _, c := range []columns.Customer{ada, bob} {
+			got, err := q.CreateCustomer(ctx, columns.CreateCustomerParams(c))
+			same(t, got, err, c)
+			got, err = q.GetCustomer(ctx, c.ID)
+			same(t, got, err, c)
+		}
+		customers, err := q.CustomersByID(ctx, []idtype.Sno{bob.ID, ada.ID})
+		same(t, customers, err, []columns.Customer{ada, bob})
+
+		orders := []columns.Order{
+			{ID: k.orders[0], CustomerID: ada.ID, Cents: 100},
+			{ID: k.orders[1], CustomerID: ada.ID, Cents: 200, Replaces: &k.orders[0]},
+			{ID: k.orders[2], CustomerID: ada.ID, Cents: 300},
+			{ID: k.orders[3], CustomerID: ada.ID, Cents: 400, Replaces: &k.orders[2]},
+		}
+		for _, o := range orders[:2] {
+			got, err := q.CreateOrder(ctx, columns.CreateOrderParams(o))
+			same(t, got, err, o)
+		}
+		var ids []idtype.Snowflake
+		q.CreateOrders(ctx, []columns.CreateOrdersParams{
+			columns.CreateOrdersParams(orders[2]), columns.CreateOrdersParams(orders[3]),
+		}).QueryRow(func(i int, id idtype.Snowflake, err error) {
+			same(t, id, err, orders[2+i].ID)
+			ids = append(ids, id)
+		})
+		same(t, ids, nil, k.orders[2:])
+		for _, o := range orders {
+			got, err := q.GetOrder(ctx, o.ID)
+			same(t, got, err, o)
+		}
+
+		page, err := q.ListOrders(ctx, columns.ListOrdersParams{Size: 3}) // no order is before the zero ID
+		same(t, page, err, orders[:3])
+		page, err = q.ListOrders(ctx, columns.ListOrdersParams{After: page[2].ID, Size: 3})
+		same(t, page, err, orders[3:])
+		window, err := q.OrdersBetween(ctx, columns.OrdersBetweenParams{Lo: k.orderWindow[0], Hi: k.orderWindow[1]})
+		same(t, window, err, orders[1:3])
+		window, err = q.OrdersByID(ctx, []idtype.Snowflake{orders[3].ID, orders[0].ID})
+		same(t, window, err, []columns.Order{orders[0], orders[3]})
+		window, err = q.OrdersByID(ctx, nil)
+		same(t, window, err, nil)
+		ids, err = q.OrdersReplacing(ctx, &k.orders[0])
+		same(t, ids, err, k.orders[1:2])
+
+		q.MoveOrders(ctx, []columns.MoveOrdersParams{
+			{CustomerID: bob.ID, ID: k.orders[0]}, {CustomerID: bob.ID, ID: k.orders[3]},
+		}).Exec(func(_ int, err error) { same(t, nil, err, any(nil)) })
+		orders[0].CustomerID, orders[3].CustomerID = bob.ID, bob.ID
+		page, err = q.ListOrders(ctx, columns.ListOrdersParams{Size: 9})
+		same(t, page, err, orders)
+
+		visits := []columns.Visit{
+			{ID: k.visits[0], Page: "/"},
+			{ID: k.visits[1], CustomerID: &bob.ID, Page: "/login"},
+			{ID: k.visits[2], CustomerID: &bob.ID, Page: "/cart"},
+		}
+		var rows []columns.CopyVisitsParams
+		for _, v := range visits {
+			rows = append(rows, columns.CopyVisitsParams(v))
+		}
+		n, err := q.CopyVisits(ctx, rows)
+		same(t, n, err, int64(len(visits)))
+		seen, err := q.VisitsBetween(ctx, columns.VisitsBetweenParams{Lo: visits[0].ID, Hi: visits[2].ID})
+		same(t, seen, err, visits[:2])
+
+		for _, v := range []columns.Voucher{
+			{Code: sqltypes.TextOf(k.codes[0])},
+			{Code: sqltypes.TextOf(k.codes[1]), OrderID: &k.orders[2]},
+		} {
+			got, err := q.CreateVoucher(ctx, columns.CreateVoucherParams(v))
+			same(t, got, err, v)
+			got, err = q.GetVoucher(ctx, v.Code)
+			same(t, got, err, v)
+		}
+		k.stored(t, db)
+	})
+}
+
+// A domain without an override is an any, which would take all that the test
+// puts there.
+var (
+	_ sqltypes.Optional[idtype.Sno] = domains.Customer{}.InvitedBy
+	_ *idtype.Snowflake             = domains.Order{}.Replaces
+	_ sqltypes.Optional[idtype.Sno] = domains.Visit{}.CustomerID
+	_ sqltypes.SnoText              = domains.Voucher{}.Code
+	_ *idtype.Snowflake             = domains.Voucher{}.OrderID
+	_ *idtype.Snowflake             = domains.CustomersAndOrdersRow{}.OrderID
+)
+
+func TestSqlcDomains(t *testing.T) {
+	eachSqlcMode(t, []string{"domains/domains.sql", "domains/schema.sql"}, func(t *testing.T, db columns.DBTX, k sqlcKeys) {
+		ctx, q := t.Context(), domains.New(db)
+
+		ada := domains.Customer{ID: k.customers[0], Email: "ada"}
+		bob := domains.Customer{ID: k.customers[1], Email: "bob", InvitedBy: sqltypes.OptionalOf(ada.ID)}
+		for _, c := range []domains.Customer{ada, bob} {
+			got, err := q.CreateCustomer(ctx, domains.CreateCustomerParams(c))
+			same(t, got, err, c)
+			got, err = q.GetCustomer(ctx, c.ID)
+			same(t, got, err, c)
+		}
+		customers, err := q.CustomersByID(ctx, []idtype.Sno{bob.ID, ada.ID})
+		same(t, customers, err, []domains.Customer{ada, bob})
+
+		orders := []domains.Order{
+			{ID: k.orders[0], CustomerID: ada.ID, Cents: 100},
+			{ID: k.orders[1], CustomerID: ada.ID, Cents: 200, Replaces: &k.orders[0]},
+			{ID: k.orders[2], CustomerID: ada.ID, Cents: 300},
+			{ID: k.orders[3], CustomerID: ada.ID, Cents: 400, Replaces: &k.orders[2]},
+		}
+		for _, o := range orders[:2] {
+			got, err := q.CreateOrder(ctx, domains.CreateOrderParams(o))
+			same(t, got, err, o)
+		}
+		var ids []idtype.Snowflake
+		q.CreateOrders(ctx, []domains.CreateOrdersParams{
+			domains.CreateOrdersParams(orders[2]), domains.CreateOrdersParams(orders[3]),
+		}).QueryRow(func(i int, id idtype.Snowflake, err error) {
+			same(t, id, err, orders[2+i].ID)
+			ids = append(ids, id)
+		})
+		same(t, ids, nil, k.orders[2:])
+		for _, o := range orders {
+			got, err := q.GetOrder(ctx, o.ID)
+			same(t, got, err, o)
+		}
+
+		page, err := q.ListOrders(ctx, domains.ListOrdersParams{Size: 3})
+		same(t, page, err, orders[:3])
+		page, err = q.ListOrders(ctx, domains.ListOrdersParams{After: page[2].ID, Size: 3})
+		same(t, page, err, orders[3:])
+		window, err := q.OrdersBetween(ctx, domains.OrdersBetweenParams{Lo: k.orderWindow[0], Hi: k.orderWindow[1]})
+		same(t, window, err, orders[1:3])
+		window, err = q.OrdersByID(ctx, []idtype.Snowflake{orders[3].ID, orders[0].ID})
+		same(t, window, err, []domains.Order{orders[0], orders[3]})
+		window, err = q.OrdersByID(ctx, nil)
+		same(t, window, err, nil)
+		ids, err = q.OrdersReplacing(ctx, &k.orders[0])
+		same(t, ids, err, k.orders[1:2])
+
+		// Bob has no orders yet.
+		joined, err := q.CustomersAndOrders(ctx)
+		same(t, joined, err, []domains.CustomersAndOrdersRow{
+			{ID: ada.ID, OrderID: &k.orders[0]}, {ID: ada.ID, OrderID: &k.orders[1]},
+			{ID: ada.ID, OrderID: &k.orders[2]}, {ID: ada.ID, OrderID: &k.orders[3]}, {ID: bob.ID},
+		})
+		q.MoveOrders(ctx, []domains.MoveOrdersParams{
+			{CustomerID: bob.ID, ID: k.orders[0]}, {CustomerID: bob.ID, ID: k.orders[3]},
+		}).Exec(func(_ int, err error) { same(t, nil, err, any(nil)) })
+		orders[0].CustomerID, orders[3].CustomerID = bob.ID, bob.ID
+		page, err = q.ListOrders(ctx, domains.ListOrdersParams{Size: 9})
+		same(t, page, err, orders)
+		groups, err := q.OrdersOfCustomers(ctx)
+		same(t, groups, err, []domains.OrdersOfCustomersRow{
+			{CustomerID: ada.ID, Last: k.orders[2], Ids: k.orders[1:3]},
+			{CustomerID: bob.ID, Last: k.orders[3], Ids: []idtype.Snowflake{k.orders[0], k.orders[3]}},
+		})
+
+		visits := []domains.Visit{
+			{ID: k.visits[0], Page: "/"},
+			{ID: k.visits[1], CustomerID: sqltypes.OptionalOf(bob.ID), Page: "/login"},
+			{ID: k.visits[2], CustomerID: sqltypes.OptionalOf(bob.ID), Page: "/cart"},
+		}
+		var rows []domains.CopyVisitsParams
+		for _, v := range visits {
+			rows = append(rows, domains.CopyVisitsParams(v))
+		}
+		n, err := q.CopyVisits(ctx, rows)
+		same(t, n, err, int64(len(visits)))
+		seen, err := q.VisitsBetween(ctx, domains.VisitsBetweenParams{Lo: visits[0].ID, Hi: visits[2].ID})
+		same(t, seen, err, visits[:2])
+		seen, err = q.VisitsByID(ctx, k.visits[1:])
+		same(t, seen, err, visits[1:])
+
+		for _, v := range []domains.Voucher{
+			{Code: sqltypes.TextOf(k.codes[0])},
+			{Code: sqltypes.TextOf(k.codes[1]), OrderID: &k.orders[2]},
+		} {
+			got, err := q.CreateVoucher(ctx, domains.CreateVoucherParams(v))
+			same(t, got, err, v)
+			got, err = q.GetVoucher(ctx, v.Code)
+			same(t, got, err, v)
+		}
+		k.stored(t, db)
+	})
+}
+
+// The keys that a test inserts, in order.
+type sqlcKeys struct {
+	customers   []idtype.Sno
+	orders      []idtype.Snowflake // one a minute
+	orderWindow [2]idtype.Snowflake
+	visits      []idtype.UID60
+	codes       []idtype.Sno
+}
+
+// stored checks that the columns hold the IDs themselves, each in its own way.
+func (k sqlcKeys) stored(t *testing.T, db columns.DBTX) {
+	t.Helper()
+	for _, c := range []struct{ query, want string }{
+		{"SELECT min(id::text) FROM customers", k.customers[0].UUID().String()},
+		{"SELECT min(id)::text FROM orders", k.orders[0].String()},
+		{"SELECT min(replaces)::text FROM orders", k.orders[0].String()},
+		{"SELECT id::text FROM visits WHERE customer_id IS NULL", strconv.FormatInt(int64(k.visits[0]), 10)},
+		{"SELECT code::text FROM vouchers WHERE order_id IS NULL", k.codes[0].String()},
+		{"SELECT count(*)::text FROM customers WHERE invited_by IS NULL", "1"},
+	} {
+		var got string
+		err := db.QueryRow(t.Context(), c.query).Scan(&got)
+		same(t, got, err, c.want)
+	}
+}
+
+func newSqlcKeys(t *testing.T) (k sqlcKeys) {
+	t.Helper()
+	began := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	minute := func(n int) time.Time { return began.Add(time.Duration(n) * time.Minute) }
+	layout := idtype.DefaultSnowflakeLayout()
+	for n := range 4 {
+		id, err := layout.Compose(idtype.SnowflakeParts{Time: minute(n), Sequence: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.orders = append(k.orders, id)
+	}
+	lo, hi, err := layout.Range(minute(1), minute(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.orderWindow = [2]idtype.Snowflake{lo, hi}
+	k.customers, k.codes, k.visits = make([]idtype.Sno, 2), make([]idtype.Sno, 2), make([]idtype.UID60, 3)
+	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	visits, err := idtype.NewUID60Generator(idtype.UID60Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := snos.Fill(t.Context(), k.customers)
+	_, err2 := snos.Fill(t.Context(), k.codes)
+	_, err3 := visits.Fill(t.Context(), k.visits)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// eachSqlcMode runs f in all modes, each time with empty tables.
+func eachSqlcMode(t *testing.T, schema []string, f func(t *testing.T, db columns.DBTX, k sqlcKeys)) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		for _, name := range schema {
+			sql, err := os.ReadFile(filepath.Join("../../examples/sqlc", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			db.Exec(t, string(sql))
+		}
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			pool := db.Pool(t, pgtest.Codec, pgtest.Mode(mode))
+			if _, err := pool.Exec(context.Background(), "TRUNCATE customers, orders, visits, vouchers"); err != nil {
+				t.Fatal(err)
+			}
+			f(t, pool, newSqlcKeys(t))
+		})
+	})
+}
+
+func same[T any](t *testing.T, got T, err error, want T) {
+	t.Helper()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, %v, want %+v", got, err, want)
+	}
+}
