@@ -19,7 +19,13 @@
 //
 // or a domain over that column type. [pgtype.Range] and [pgtype.Multirange] of
 // the bigint types are int8range and int8multirange; composite types hold IDs
-// as they do other values. All query exec modes store the same value.
+// as they do other values. All query exec modes store the same value. ID types
+// of your own are known after [RegisterOwn].
+//
+// A domain that the connection wasn't told of, because it is in another schema
+// and no Loader names that, works as well, more slowly. Only arrays of a domain
+// over char(n) need to be known: nothing else says that their elements are
+// padded.
 //
 // # What is refused
 //
@@ -30,6 +36,17 @@
 // format's range, a UUID that isn't a Sno ([idtype.ErrNotSno]) and NULL
 // ([idtype.ErrNull]) are errors of the scan, and leave its destination as it
 // was. A Sno can be scanned from text and bytea as well, by [idtype.Sno.Scan].
+// Numbers that are no IDs aren't sent: they could not be read again.
+//
+// # PgBouncer
+//
+// In transaction mode, PgBouncer from 1.21 on, with max_prepared_statements
+// above 0 as is the default of 1.24, lets pgx work as it does without. Otherwise
+// set default_query_exec_mode=cache_describe or exec: cache_statement, pgx's
+// default, fails with SQLSTATE 26000 or 42P05 there, and so does what is prepared
+// by name. Never use describe_exec through PgBouncer outside of a transaction: its
+// two round trips can find two servers, of which the second may execute another
+// client's statement.
 //
 // # Other codecs
 //

@@ -17,12 +17,13 @@ import (
 //	type OrderID struct{ idtype.Snowflake }
 //
 // Such types keep apart the IDs of different tables, and have all methods of
-// the type that they embed. Unregistered, they work through Value and Scan,
-// some twenty times slower, and their slices can't be arguments in the modes
-// exec and simple_protocol. Registered, they are as good as the types of
-// package idtype, and so is [sqltypes.Text] of them.
+// the type that they embed. Unregistered, they go through Value and Scan, which
+// takes several times as long, and their slices can't be arguments in the modes
+// exec and simple_protocol. Registered, they can be what the types of package
+// idtype can, and so can [sqltypes.Text] of them.
 //
-// RegisterOwn is also [Register]. The error says what T lacks.
+// RegisterOwn is also [Register]. It is for each connection, as AfterConnect
+// is. The error says what T lacks.
 func RegisterOwn[T interface {
 	sqltypes.ID
 	encoding.BinaryAppender

@@ -27,7 +27,12 @@ var (
 	none    = &extension{"none", func(*pgtype.Map) {}}
 	google  = &extension{"pgx-google-uuid", pgxuuid.Register}
 	sortkey = &extension{"sortkey", pgxcodec.Register}
-	both    = &extension{"pgx-google-uuid,sortkey", func(m *pgtype.Map) { pgxuuid.Register(m); pgxcodec.Register(m) }}
+	own     = &extension{"sortkey with OrderID", func(m *pgtype.Map) {
+		if err := pgxcodec.RegisterOwn[orderID](m); err != nil {
+			panic(err)
+		}
+	}}
+	both = &extension{"pgx-google-uuid,sortkey", func(m *pgtype.Map) { pgxuuid.Register(m); pgxcodec.Register(m) }}
 )
 
 func (e *extension) newMap() *pgtype.Map {
@@ -154,6 +159,8 @@ var (
 		of[idtype.UID60]{"UID60", sortkey, func(i int) idtype.UID60 { return idtype.UID60(number(i)) }},
 		of[idtype.Spread64]{"Spread64", sortkey, func(i int) idtype.Spread64 { return idtype.Spread64(number(i)) }},
 		of[idtype.Snowflake]{"Snowflake,plain", none, snowflake},
+		of[orderID]{"OrderID", own, order},
+		of[orderID]{"OrderID,plain", sortkey, order}, // with the codec, but not registered
 	}}
 	bigintPointers = kind{"bigint-pointer", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
 		of[*int64]{"*int64", none, pointer(number)},
@@ -226,6 +233,11 @@ func pgtypeUUID(i int) pgtype.UUID     { return pgtype.UUID{Bytes: snoUUID(i), V
 func snoText(i int) string             { return snoID(i).String() }
 func snoBytes(i int) []byte            { return must(snoID(i).MarshalBinary()) }
 func snowflake(i int) idtype.Snowflake { return idtype.Snowflake(number(i)) }
+
+// An orderID is a type of the user's own.
+type orderID struct{ idtype.Snowflake }
+
+func order(i int) orderID { return orderID{snowflake(i)} }
 
 func pointer[T any](at func(int) T) func(int) *T {
 	return func(i int) *T { return new(at(i)) }

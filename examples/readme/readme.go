@@ -58,3 +58,21 @@ func OrdersSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) ([]id
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[idtype.Snowflake])
 }
+
+// An InvoiceID is no order's ID: the compiler tells them apart.
+type InvoiceID struct{ idtype.Snowflake }
+
+// ConnectOwn makes a pool that knows InvoiceID as well as the others.
+func ConnectOwn(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := pgxcodec.AfterConnect(ctx, conn); err != nil {
+			return err
+		}
+		return pgxcodec.RegisterOwn[InvoiceID](conn.TypeMap())
+	}
+	return pgxpool.NewWithConfig(ctx, config)
+}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/sortkey/sortkey/examples/readme"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -109,6 +111,18 @@ func TestREADME(t *testing.T) {
 		ids, err = readme.OrdersSince(t.Context(), pool, time.Now().Add(time.Minute))
 		if err != nil || len(ids) != 0 {
 			t.Errorf("orders of the future: %v, %v", ids, err)
+		}
+
+		own, err := readme.ConnectOwn(t.Context(), db.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer own.Close()
+		invoices := []readme.InvoiceID{{Snowflake: want[0]}, {Snowflake: want[1]}}
+		var back []readme.InvoiceID
+		// Only a type that is registered can be a slice in this mode.
+		if err := own.QueryRow(t.Context(), "SELECT $1::bigint[]", pgx.QueryExecModeExec, invoices).Scan(&back); err != nil || !slices.Equal(back, invoices) {
+			t.Errorf("invoices %v: %v, %v", invoices, back, err)
 		}
 	})
 }

@@ -225,3 +225,25 @@ func TestNoIDs(t *testing.T) {
 		})
 	})
 }
+
+// An ID type of the caller's own that isn't registered goes through Value and
+// Scan. Where no types are known, nothing says what an array of it is.
+func TestUnregisteredOwnType(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
+			number, sno := orderID{132271570944274432}, customerID{idtype.MustParseSno("brpk4q72xwf2m63l")}
+			var gotNumber orderID
+			var gotSno customerID
+			err := conn.QueryRow(t.Context(), "select $1::bigint, $2::uuid", number, sno).Scan(&gotNumber, &gotSno)
+			if err != nil || gotNumber != number || gotSno != sno {
+				t.Errorf("values: %v, %v, %v", gotNumber, gotSno, err)
+			}
+			var found bool
+			err = conn.QueryRow(t.Context(), "select 132271570944274432 = any($1::bigint[])", []orderID{number}).Scan(&found)
+			if byOID(mode) != found || byOID(mode) != (err == nil) {
+				t.Errorf("a slice: %v, %v", found, err)
+			}
+		})
+	})
+}

@@ -1,0 +1,126 @@
+package gorm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// ID types of the caller's own: an order's ID is no customer's.
+type (
+	orderID    struct{ idtype.Snowflake }
+	customerID struct{ idtype.Sno }
+)
+
+type buyer struct {
+	ID        customerID
+	Name      string
+	Purchases []purchase
+}
+
+type purchase struct {
+	ID         orderID
+	BuyerID    customerID
+	ReplacesID *orderID
+	ParentID   sqltypes.Optional[orderID]
+	Code       sqltypes.Text[customerID]
+}
+
+// Types of one's own have the columns of the types that they embed, are filled,
+// and found, as those are: registered with the codec or not, and on SQLite.
+func TestOwnTypes(t *testing.T) {
+	registered := pgtest.AfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		m := conn.TypeMap()
+		return errors.Join(pgxcodec.AfterConnect(ctx, conn), pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[customerID](m))
+	})
+	for name, opts := range map[string][]pgtest.Option{
+		"registered":                  {registered},
+		"registered, simple protocol": {registered, pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
+		"codec":                       {pgtest.Codec},
+		"plain":                       nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+				testOwnTypes(t, db.GORM(t, &gorm.Config{Logger: logger.Discard}, opts...))
+			})
+		})
+	}
+	t.Run("SQLite", func(t *testing.T) { testOwnTypes(t, openSQLite(t)) })
+}
+
+func testOwnTypes(t *testing.T, g *gorm.DB) {
+	snowflakes, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 9})
+	must(t, err)
+	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: 'c'})
+	must(t, err)
+	must(t, g.Use(gormplugin.New(gormplugin.For(snowflakes), gormplugin.For(snos))))
+	must(t, g.AutoMigrate(&buyer{}, &purchase{}))
+	if isPostgres(g) {
+		for table, columns := range map[string]map[string]string{
+			"buyers":    {"id": "uuid"},
+			"purchases": {"id": "bigint", "buyer_id": "uuid", "replaces_id": "bigint", "parent_id": "bigint", "code": "text"},
+		} {
+			for column, want := range columns {
+				var got string
+				must(t, g.Raw("select data_type from information_schema.columns where table_name = ? and column_name = ?", table, column).Scan(&got).Error)
+				if got != want {
+					t.Errorf("%s.%s is %s, want %s", table, column, got, want)
+				}
+			}
+		}
+	}
+
+	ada := buyer{Name: "Ada", Purchases: make([]purchase, 3)}
+	must(t, g.Create(&ada).Error)
+	first, second := &ada.Purchases[0], &ada.Purchases[1]
+	second.ReplacesID, second.ParentID, second.Code = &first.ID, sqltypes.OptionalOf(first.ID), sqltypes.TextOf(ada.ID)
+	must(t, g.Save(second).Error)
+	if ada.ID.IsZero() || ada.ID.Meta() != 'c' || first.ID.IsZero() || first.ID == second.ID || first.BuyerID != ada.ID {
+		t.Errorf("created %+v", ada)
+	}
+
+	var found buyer
+	must(t, g.Preload("Purchases", func(g *gorm.DB) *gorm.DB { return g.Order("id") }).First(&found, "id = ?", ada.ID).Error)
+	if !reflect.DeepEqual(found, ada) {
+		t.Errorf("found %+v, want %+v", found, ada)
+	}
+	for name, find := range map[string]*gorm.DB{
+		"slice":    g.Where("id IN ?", []orderID{first.ID, second.ID}),
+		"struct":   g.Where(&purchase{BuyerID: ada.ID}).Where("id <= ?", second.ID),
+		"map":      g.Where(map[string]any{"buyer_id": ada.ID}).Not("id > ?", second.ID),
+		"optional": g.Where("id = ? or parent_id = ?", first.ID, sqltypes.OptionalOf(first.ID)),
+		"text":     g.Where("id = ? or code = ?", first.ID, sqltypes.TextOf(ada.ID)),
+	} {
+		var orders []purchase
+		if err := find.Order("id").Find(&orders).Error; err != nil || !reflect.DeepEqual(orders, ada.Purchases[:2]) {
+			t.Errorf("by %s: %+v, %v", name, orders, err)
+		}
+	}
+
+	// And they go through JSON as those do.
+	b, err := json.Marshal(ada)
+	must(t, err)
+	var back buyer
+	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, ada) {
+		t.Errorf("through %s: %+v, %v", b, back, err)
+	}
+	must(t, g.Delete(&buyer{}, "id = ?", customerID{}).Error)
+	must(t, g.Delete(second).Error)
+	var n int64
+	must(t, g.Model(&purchase{}).Count(&n).Error)
+	if n != 2 {
+		t.Errorf("%d purchases are left, want 2", n)
+	}
+}
