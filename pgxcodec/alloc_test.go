@@ -55,9 +55,22 @@ func (o of[V]) allocations(t *testing.T, m *pgtype.Map) {
 		})
 	}
 
+	// The slice is what it costs to scan into one, and what its pointers point to.
+	src := must(m.Encode(o.array, binaryFormat, []V{o.v, o.v, o.v}, nil))
+	for target, want := range map[any]float64{new([]V): 1, new([]*V): 2} {
+		n := testing.AllocsPerRun(100, func() {
+			if err := m.Scan(o.array, binaryFormat, src, target); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n > want {
+			t.Errorf("%T: %v allocations, want %v", target, n, want)
+		}
+	}
+
 	// A new *V is what it costs to scan into **V.
 	var p *V
-	src := o.wire(binaryFormat)
+	src = o.wire(binaryFormat)
 	n := testing.AllocsPerRun(100, func() {
 		if err := m.Scan(o.oid, binaryFormat, src, &p); err != nil {
 			t.Fatal(err)
@@ -66,4 +79,11 @@ func (o of[V]) allocations(t *testing.T, m *pgtype.Map) {
 	if n != 1 {
 		t.Errorf("%T: %v allocations, want 1", p, n)
 	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -186,11 +186,17 @@ type sliceScanner struct {
 	format int16
 }
 
-func scanSlicePlan[V any](s sliceScanner, target any) pgtype.ScanPlan {
+func scanSlicePlan[V any, B wire[V]](s sliceScanner, target any) pgtype.ScanPlan {
 	switch target.(type) {
 	case *[]V:
+		if s.format == pgtype.BinaryFormatCode {
+			return scanBinary[V, B]{}
+		}
 		return scanElements[V](s)
 	case *[]*V:
+		if s.format == pgtype.BinaryFormatCode {
+			return scanBinaryPointers[V, B]{}
+		}
 		return scanElements[*V](s)
 	}
 	return nil
@@ -222,3 +228,113 @@ func (p scanSlice[E]) Scan(src []byte, target any) error {
 	*dst = elements
 	return nil
 }
+
+type scanBinary[V any, W wire[V]] struct{}
+
+func (scanBinary[V, W]) Scan(src []byte, target any) error {
+	dst, ok := target.(*[]V)
+	switch {
+	case !ok:
+		return pgtype.ErrScanTargetTypeChanged
+	case src == nil:
+		*dst = nil
+		return nil
+	}
+	n, src, err := readHeader(src)
+	if err != nil {
+		return err
+	}
+	ids := make([]V, n)
+	err = readElements[V, W](src, ids, func(i int) error { return scanInto(&ids[i], nil) }) // the error for NULL
+	if err == nil {
+		*dst = ids
+	}
+	return err
+}
+
+type scanBinaryPointers[V any, W wire[V]] struct{}
+
+func (scanBinaryPointers[V, W]) Scan(src []byte, target any) error {
+	dst, ok := target.(*[]*V)
+	switch {
+	case !ok:
+		return pgtype.ErrScanTargetTypeChanged
+	case src == nil:
+		*dst = nil
+		return nil
+	}
+	n, src, err := readHeader(src)
+	if err != nil {
+		return err
+	}
+	ids, pointers := make([]V, n), make([]*V, n)
+	for i := range ids {
+		pointers[i] = &ids[i]
+	}
+	err = readElements[V, W](src, ids, func(i int) error { pointers[i] = nil; return nil })
+	if err == nil {
+		*dst = pointers
+	}
+	return err
+}
+
+// maxDimensions is how many dimensions an array of Postgres can have.
+const maxDimensions = 6
+
+// readHeader gives the number of an array's elements, of all dimensions, and
+// the bytes that have the elements.
+func readHeader(src []byte) (n int, elements []byte, err error) {
+	if len(src) < 12 {
+		return 0, nil, badArray(src)
+	}
+	dimensions := binary.BigEndian.Uint32(src)
+	src = src[12:]
+	if dimensions > maxDimensions || len(src) < int(dimensions)*8 {
+		return 0, nil, badArray(src)
+	}
+	if dimensions == 0 {
+		return 0, src, nil
+	}
+	product := int64(1)
+	for range dimensions {
+		product *= int64(int32(binary.BigEndian.Uint32(src)))
+		src = src[8:]
+		// An element has four bytes at least. This is also what keeps the product
+		// from running over.
+		if product < 0 || product > int64(len(src)/4) {
+			return 0, nil, badArray(src)
+		}
+	}
+	return int(product), src, nil
+}
+
+// readElements reads as many elements as ids has, and nothing must follow them.
+func readElements[V any, W wire[V]](src []byte, ids []V, null func(i int) error) error {
+	var w W
+	for i := range ids {
+		if len(src) < 4 {
+			return badArray(src)
+		}
+		size := binary.BigEndian.Uint32(src)
+		src = src[4:]
+		var err error
+		switch {
+		case size == elementNull:
+			err = null(i)
+		case uint64(size) > uint64(len(src)):
+			return badArray(src)
+		default:
+			err = w.get(src[:size], &ids[i])
+			src = src[size:]
+		}
+		if err != nil {
+			return elementError(i, err)
+		}
+	}
+	if len(src) > 0 {
+		return badArray(src)
+	}
+	return nil
+}
+
+func badArray(src []byte) error { return badWire("an array in the binary format", src) }

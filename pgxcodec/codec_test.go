@@ -626,3 +626,48 @@ func TestTargetTypeChanged(t *testing.T) {
 		}
 	}
 }
+
+// Arrays in the binary format, byte by byte: those that are read, of any
+// dimensions, and those that are refused before anything is made for them.
+func TestArrayRead(t *testing.T) {
+	m := newMap()
+	wire := func(words ...uint32) []byte {
+		b, _ := binary.Append(nil, binary.BigEndian, words)
+		return b
+	}
+	const element = pgtype.Int8OID
+	for _, c := range []struct {
+		src  []byte
+		want []idtype.Snowflake
+	}{
+		{wire(0, 0, element), []idtype.Snowflake{}},
+		{wire(1, 0, element, 0, 1), []idtype.Snowflake{}},
+		{wire(1, 0, element, 2, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
+		{wire(1, 0, element, 1, 7, 8, 0, 1), []idtype.Snowflake{1}}, // from index 7 on
+		{wire(2, 0, element, 1, 1, 2, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
+		{wire(3, 0, element, 2, 1, 1, 1, 1, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
+	} {
+		var ids []idtype.Snowflake
+		var pointers []*idtype.Snowflake
+		err := errors.Join(m.Scan(pgtype.Int8ArrayOID, binaryFormat, c.src, &ids), m.Scan(pgtype.Int8ArrayOID, binaryFormat, c.src, &pointers))
+		if err != nil || !reflect.DeepEqual(ids, c.want) || len(pointers) != len(ids) || len(ids) > 0 && *pointers[len(ids)-1] != c.want[len(ids)-1] {
+			t.Errorf("% x: %v, %v, %v, want %v", c.src, ids, pointers, err, c.want)
+		}
+	}
+	for _, src := range [][]byte{
+		{}, wire(0, 0), wire(0, 0, element)[:11], wire(0, 0, element, 0), // nothing may follow
+		wire(1, 0, element), wire(1, 0, element, 1), wire(1, 0, element, 1, 1), wire(1, 0, element, 1, 1, 8), wire(1, 0, element, 1, 1, 8, 0),
+		wire(1, 0, element, 2, 1, 8, 0, 1), wire(1, 0, element, 1, 1, 8, 0, 1, 0), wire(1, 0, element, 1, 1, 7, 0, 1), wire(1, 0, element, 1, 1, 0),
+		wire(1, 0, element, 0x7fffffff, 1, 8, 0, 1), wire(1, 0, element, 0xffffffff, 1, 8, 0, 1), wire(1, 0, element, 1, 1, 0xfffffffe, 0, 1),
+		wire(2, 0, element, 0xffffffff, 1, 0xffffffff, 1, 8, 0, 1), wire(2, 0, element, 0x10000, 1, 0x10000, 1, 8, 0, 1),
+		wire(7, 0, element, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 8, 0, 1), wire(0xffffffff, 0, element, 1, 1, 8, 0, 1),
+		wire(1, 0, element, 1, 1, 8, 0x80000000, 1), // no Snowflake
+	} {
+		ids, pointers := []idtype.Snowflake{7}, []*idtype.Snowflake{nil}
+		err1 := m.Scan(pgtype.Int8ArrayOID, binaryFormat, src, &ids)
+		err2 := m.Scan(pgtype.Int8ArrayOID, binaryFormat, src, &pointers)
+		if err1 == nil || err2 == nil || len(ids) != 1 || ids[0] != 7 || len(pointers) != 1 || pointers[0] != nil {
+			t.Errorf("% x: %v, %v and %v, %v, want errors and no change", src, ids, err1, pointers, err2)
+		}
+	}
+}

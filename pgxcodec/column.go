@@ -155,7 +155,7 @@ func (of[V, B, T]) encodeSlice(element uint32, value any) pgtype.EncodePlan {
 }
 
 func (of[V, B, T]) scanSlice(s sliceScanner, target any) pgtype.ScanPlan {
-	return scanSlicePlan[V](s, target)
+	return scanSlicePlan[V, B](s, target)
 }
 
 func (of[V, B, T]) registerDefaults(m *pgtype.Map, name string) {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -84,6 +85,15 @@ func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
 		var ids []V
 		valid = m.Scan(o.array, format, src, &ids) == nil
 		whole(t, m, o.array, format, src, valid, []V{o.v}, ids)
+		// pgx reads the same, by its own way.
+		var flat pgtype.FlatArray[V]
+		flatErr := m.Scan(o.array, format, src, &flat)
+		if valid && (flatErr != nil || !slices.Equal(ids, flat)) {
+			t.Fatalf("%T from %q: %v, pgx reads %v, %v", ids, src, ids, flat, flatErr)
+		}
+		if !valid && flatErr == nil && len(flat) > 0 {
+			t.Fatalf("%T from %q: an error, pgx reads %v", ids, src, flat)
+		}
 		var pointers []*V
 		valid = m.Scan(o.array, format, src, &pointers) == nil
 		whole(t, m, o.array, format, src, valid, []*V{&o.v, nil}, pointers)

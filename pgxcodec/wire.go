@@ -49,13 +49,17 @@ func (bigintBinary[T]) put(buf []byte, id T) ([]byte, error) {
 }
 
 func (bigintBinary[T]) get(src []byte, dst *T) error {
-	switch {
-	case any(dst).(encoding.BinaryUnmarshaler).UnmarshalBinary(src) == nil:
-		return nil
-	case len(src) != 8:
+	if len(src) != 8 {
 		return badWire("an int8 of 8 bytes", src)
 	}
-	return setNumber(dst, int64(binary.BigEndian.Uint64(src)))
+	n := int64(binary.BigEndian.Uint64(src))
+	if known, err := setNumber(dst, n); known {
+		return err
+	}
+	if any(dst).(encoding.BinaryUnmarshaler).UnmarshalBinary(src) == nil {
+		return nil
+	}
+	return scanInto(dst, n)
 }
 
 type bigintText[T plainID] struct{}
@@ -74,7 +78,10 @@ func (bigintText[T]) get(src []byte, dst *T) error {
 	if err != nil || !canonical(src) {
 		return scanInto(dst, string(src))
 	}
-	return setNumber(dst, n)
+	if known, err := setNumber(dst, n); known {
+		return err
+	}
+	return scanInto(dst, n)
 }
 
 // canonical tells whether a number that ParseInt has read is written as a
@@ -100,31 +107,30 @@ func number[T plainID](id T) (int64, error) {
 	return n, nil
 }
 
-// setNumber is dst.Scan(n), without its allocation for the types that are known.
-func setNumber[T plainID](dst *T, n int64) (err error) {
-	switch known := any(dst).(type) {
+// setNumber is dst.Scan(n), without its allocation, for the types of idtype.
+func setNumber[T plainID](dst *T, n int64) (known bool, err error) {
+	switch dst := any(dst).(type) {
 	case *idtype.Snowflake:
-		err = set(known, n, idtype.SnowflakeFromInt64)
+		var id idtype.Snowflake
+		if id, err = idtype.SnowflakeFromInt64(n); err == nil {
+			*dst = id
+		}
 	case *idtype.SnowflakeSI:
-		err = set(known, n, idtype.SnowflakeSIFromInt64)
+		var id idtype.SnowflakeSI
+		if id, err = idtype.SnowflakeSIFromInt64(n); err == nil {
+			*dst = id
+		}
 	case *idtype.UID60:
-		err = set(known, n, idtype.UID60FromInt64)
+		var id idtype.UID60
+		if id, err = idtype.UID60FromInt64(n); err == nil {
+			*dst = id
+		}
 	case *idtype.Spread64:
-		*known = idtype.Spread64(n)
+		*dst = idtype.Spread64(n)
 	default:
-		err = scanInto(dst, n)
+		return false, nil
 	}
-	return err
-}
-
-// set sets *dst to what src converts to, if it does.
-func set[T, S any](dst *T, src S, convert func(S) (T, error)) error {
-	id, err := convert(src)
-	if err != nil {
-		return err
-	}
-	*dst = id
-	return nil
+	return true, err
 }
 
 type uuidBinary[T plainID] struct{}
@@ -139,13 +145,16 @@ func (uuidBinary[T]) put(buf []byte, id T) ([]byte, error) {
 }
 
 func (uuidBinary[T]) get(src []byte, dst *T) error {
-	switch {
-	case any(dst).(encoding.TextUnmarshaler).UnmarshalText(src) == nil:
+	if sno, ok := any(dst).(*idtype.Sno); ok && sno.UnmarshalText(src) == nil {
 		return nil
+	}
+	switch {
 	case len(src) != len(uuid.UUID{}):
 		return badWire("a uuid of 16 bytes", src)
+	case any(dst).(encoding.TextUnmarshaler).UnmarshalText(src) == nil:
+		return nil
 	}
-	return setUUID(dst, uuid.UUID(src))
+	return scanInto(dst, uuid.UUID(src))
 }
 
 type uuidText[T plainID] struct{}
@@ -170,13 +179,8 @@ func (uuidText[T]) get(src []byte, dst *T) error {
 	if err != nil || len(src) != 36 { // ParseBytes reads other notations as well
 		return scanInto(dst, string(src))
 	}
-	return setUUID(dst, u)
-}
-
-// setUUID is dst.Scan(u), without its allocation for the type that is known.
-func setUUID[T plainID](dst *T, u uuid.UUID) error {
-	if sno, ok := any(dst).(*idtype.Sno); ok {
-		return set(sno, u, idtype.SnoFromUUID)
+	if sno, ok := any(dst).(*idtype.Sno); ok && sno.UnmarshalText(u[:]) == nil {
+		return nil
 	}
 	return scanInto(dst, u)
 }
