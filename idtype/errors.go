@@ -77,8 +77,8 @@ type flaw struct {
 	err    error
 }
 
-func (f flaw) in(typeName, want string, input string) *ParseError {
-	return &ParseError{Type: typeName, Want: want, Input: input[:min(len(input), maxErrorInput)],
+func (f flaw) in(typeName, want string, input []byte) *ParseError {
+	return &ParseError{Type: typeName, Want: want, Input: string(input[:min(len(input), maxErrorInput)]),
 		Pos: f.pos, Reason: f.reason, Err: f.err}
 }
 
@@ -95,7 +95,7 @@ func badLength(n int) flaw {
 // badType is the error of a Scan from a value that no column of this type gives.
 func badType(typeName, want string, src any) error {
 	return flaw{-1, fmt.Sprintf("a column value of type %T can't be an ID: scan it from the column type that the format has", src), ErrSyntax}.
-		in(typeName, want, fmt.Sprint(src))
+		in(typeName, want, fmt.Append(nil, src))
 }
 
 // nullError is the error of scanning NULL into an ID.

@@ -160,12 +160,12 @@ func (id Sno) WithPartition(p SnoPartition) Sno {
 // document is before unmarshalling it.
 func SnoMetaFromText(s string) (byte, error) {
 	if len(s) != snoDigits {
-		return 0, badLength(len(s)).in(snoName, snoText, s)
+		return 0, badLength(len(s)).in(snoName, snoText, []byte(s))
 	}
 	hi, lo := base32Value[s[8]], base32Value[s[9]]
 	for i, d := range []byte{hi, lo} {
 		if d == noDigit {
-			return 0, badCharacter(8+i, s[8+i]).in(snoName, snoText, s)
+			return 0, badCharacter(8+i, s[8+i]).in(snoName, snoText, []byte(s))
 		}
 	}
 	return hi<<3 | lo>>2, nil
@@ -213,7 +213,7 @@ func notSno(hi, lo uint64) error {
 	var u uuid.UUID
 	binary.BigEndian.PutUint64(u[:8], hi)
 	binary.BigEndian.PutUint64(u[8:], lo)
-	return flaw{-1, "its bytes are not a Sno's digits; the column holds UUIDs of another origin", ErrNotSno}.in(snoName, snoUUID, u.String())
+	return flaw{-1, "its bytes are not a Sno's digits; the column holds UUIDs of another origin", ErrNotSno}.in(snoName, snoUUID, []byte(u.String()))
 }
 
 // IsZero reports whether id is the zero ID, which is never minted.
@@ -242,10 +242,10 @@ func (id Sno) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 
 // UnmarshalText reads what [ParseSno] does.
 func (id *Sno) UnmarshalText(b []byte) error {
 	if len(b) != snoDigits {
-		return badLength(len(b)).in(snoName, snoText, string(b))
+		return badLength(len(b)).in(snoName, snoText, b)
 	}
 	if !id.setDigits(octets(b)) {
-		return digitFlaw(&base32Value, b).in(snoName, snoText, string(b))
+		return digitFlaw(&base32Value, b).in(snoName, snoText, b)
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (id Sno) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 // UnmarshalBinary reads 10 bytes.
 func (id *Sno) UnmarshalBinary(b []byte) error {
 	if len(b) != len(id) {
-		return badLength(len(b)).in(snoName, snoBytes, string(b))
+		return badLength(len(b)).in(snoName, snoBytes, b)
 	}
 	copy(id[:], b)
 	return nil
@@ -325,11 +325,11 @@ func (id *Sno) scanText(b []byte) error {
 	case uuidTextSize:
 		hi, lo, ok := readUUID((*[uuidTextSize]byte)(b))
 		if !ok {
-			return flaw{-1, "invalid UUID format", ErrSyntax}.in(snoName, snoScan, string(b))
+			return flaw{-1, "invalid UUID format", ErrSyntax}.in(snoName, snoScan, b)
 		}
 		return id.setUUID(hi, lo)
 	}
-	return badLength(len(b)).in(snoName, snoScan, string(b))
+	return badLength(len(b)).in(snoName, snoScan, b)
 }
 
 // GormDataType is the column's type for GORM: uuid.

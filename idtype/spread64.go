@@ -118,7 +118,7 @@ func (id Spread64) check() error {
 	if id&spread64Reserved == 0 {
 		return nil
 	}
-	return flaw{-1, "reserved bits are set", ErrRange}.in(spread64Kind.name, spread64Text+" with bits 10 to 15 zero", id.String())
+	return flaw{-1, "reserved bits are set", ErrRange}.in(spread64Kind.name, spread64Text+" with bits 10 to 15 zero", []byte(id.String()))
 }
 
 // Time is [Spread64.Time].
@@ -177,11 +177,11 @@ func (id Spread64) MarshalText() ([]byte, error) {
 // UnmarshalText reads what [ParseSpread64] does.
 func (id *Spread64) UnmarshalText(b []byte) error {
 	if len(b) != spread64Digits {
-		return badLength(len(b)).in(spread64Kind.name, spread64Text, string(b))
+		return badLength(len(b)).in(spread64Kind.name, spread64Text, b)
 	}
 	v, ok := readHex(octets(b))
 	if !ok {
-		return digitFlaw(&hexValue, b).in(spread64Kind.name, spread64Text, string(b))
+		return digitFlaw(&hexValue, b).in(spread64Kind.name, spread64Text, b)
 	}
 	return set(id, Spread64(v), Spread64(v).check())
 }

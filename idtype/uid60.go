@@ -177,13 +177,15 @@ func (id UID60) String() string {
 
 // MarshalText is the text form. A number that is negative or past 2^60-1 has
 // none: [ErrRange].
-func (id UID60) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+func (id UID60) MarshalText() ([]byte, error) {
+	return id.AppendText(make([]byte, 0, uid60MaxDigits))
+}
 
 // UnmarshalText reads what [ParseUID60] does.
 func (id *UID60) UnmarshalText(b []byte) error {
 	n := len(b)
 	if n < uid60MinDigits || n > uid60MaxDigits {
-		return badLength(n).in(uid60Kind.name, uid60Text, string(b))
+		return badLength(n).in(uid60Kind.name, uid60Text, b)
 	}
 	// The text is the number's digits with the last two moved to the front.
 	var v UID60
@@ -199,10 +201,10 @@ func (id *UID60) UnmarshalText(b []byte) error {
 	read(b[0])
 	read(b[1])
 	if bad == noDigit {
-		return digitFlaw(&base64Value, b).in(uid60Kind.name, uid60Text, string(b))
+		return digitFlaw(&base64Value, b).in(uid60Kind.name, uid60Text, b)
 	}
 	if n != uid60MaxDigits && n != uid60Digits(v) {
-		return flaw{2, "leading A, which only the form of 10 digits has", ErrSyntax}.in(uid60Kind.name, uid60Text, string(b))
+		return flaw{2, "leading A, which only the form of 10 digits has", ErrSyntax}.in(uid60Kind.name, uid60Text, b)
 	}
 	*id = v
 	return nil

@@ -21,7 +21,7 @@ func (k *integerKind) check(v int64) error {
 	if v >= k.lo && v <= k.hi {
 		return nil
 	}
-	return outOfRange(v < k.lo, k.lo, k.hi).in(k.name, k.want, strconv.FormatInt(v, 10))
+	return outOfRange(v < k.lo, k.lo, k.hi).in(k.name, k.want, strconv.AppendInt(nil, v, 10))
 }
 
 // parse reads the decimal form. It takes bytes, as all parsers here do; who has
@@ -31,7 +31,7 @@ func (k *integerKind) check(v int64) error {
 func (k *integerKind) parse(b []byte) (int64, error) {
 	v, ok := parseDecimal(b, k.lo, k.hi)
 	if !ok {
-		return 0, decimalFlaw(b, k.lo, k.hi).in(k.name, k.want, string(b))
+		return 0, decimalFlaw(b, k.lo, k.hi).in(k.name, k.want, b)
 	}
 	return v, nil
 }
@@ -61,7 +61,7 @@ func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 // unmarshalInteger sets dst from 8 bytes, big-endian.
 func unmarshalInteger[T ~int64](dst *T, k *integerKind, b []byte) error {
 	if len(b) != 8 {
-		return badLength(len(b)).in(k.name, "8 bytes", string(b))
+		return badLength(len(b)).in(k.name, "8 bytes", b)
 	}
 	v := int64(binary.BigEndian.Uint64(b))
 	return set(dst, T(v), k.check(v))
@@ -111,7 +111,7 @@ func unquote(b []byte) (s []byte, quoted bool) {
 func unquoteText(b []byte, name, want string) ([]byte, error) {
 	s, quoted := unquote(b)
 	if !quoted {
-		return nil, flaw{-1, "it is not a JSON string", ErrSyntax}.in(name, want, string(b))
+		return nil, flaw{-1, "it is not a JSON string", ErrSyntax}.in(name, want, b)
 	}
 	return s, nil
 }
