@@ -2,6 +2,7 @@ package idtype
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -311,5 +312,13 @@ func TestSnoDerived(t *testing.T) {
 	}
 	if SnoPartitionFrom(0x410a) != (SnoPartition{'A', 10}) {
 		t.Errorf("partition 0x410a is %v", SnoPartitionFrom(0x410a))
+	}
+}
+
+// What errors and failed tests show of a Sno can be read, and be pasted.
+func TestSnoGoString(t *testing.T) {
+	id := MustParseSno("brpk4q72xwf2m63l")
+	if s, want := fmt.Sprintf("%#v", struct{ ID Sno }{id}), `struct { ID idtype.Sno }{ID:idtype.MustParseSno("brpk4q72xwf2m63l")}`; s != want {
+		t.Errorf("%s, want %s", s, want)
 	}
 }

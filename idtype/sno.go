@@ -236,6 +236,10 @@ func (id Sno) String() string {
 	return string(b)
 }
 
+// GoString is the text in the words of Go: idtype.MustParseSno("..."). The
+// errors of pgx show values so.
+func (id Sno) GoString() string { return `idtype.MustParseSno("` + id.String() + `")` }
+
 // MarshalText is 16 digits. The error is always nil.
 func (id Sno) MarshalText() ([]byte, error) { return id.AppendText(make([]byte, 0, snoDigits)) }
 

@@ -2,9 +2,13 @@ package pgxcodec
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/idtype"
 )
 
 // An arrayCodec is the codec of an array whose elements an elementCodec
@@ -30,8 +34,8 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 			return encodeLiteral{m, oid}
 		}
 	}
-	if c.column.holds(value) {
-		return refusal{fmt.Errorf("pgxcodec: expected a slice for a parameter of type %s[], got %T: pass a slice of it", c.column.name, value)}
+	if err := c.column.refuseElement(value); err != nil {
+		return refusal{err}
 	}
 	return c.Codec.PlanEncode(m, oid, format, value)
 }
@@ -40,6 +44,9 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 	s := sliceScanner{c.Codec, m, oid, format}
 	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scanSlice(s, target) }); p != nil {
 		return p
+	}
+	if c.column.registry.home(target) != nil {
+		return scanRefusal{fmt.Errorf("pgxcodec: expected one ID for %T, got an array: scan it into a slice: %w", target, idtype.ErrSyntax)}
 	}
 	return c.Codec.PlanScan(m, oid, format, target)
 }
@@ -52,12 +59,25 @@ type encodeLiteral struct {
 	oid uint32
 }
 
+var errLiteral = errors.New("pgxcodec: expected an array literal with dimensions, such as {{1,2},{3,4}}, and no spaces or backslashes in it: leave it to the server")
+
 func (p encodeLiteral) Encode(value any, buf []byte) ([]byte, error) {
+	if !plainDimensions(value.(string)) {
+		return nil, errLiteral // pgx goes on as it does without us
+	}
 	var a pgtype.Array[any]
 	if err := p.m.Scan(p.oid, pgtype.TextFormatCode, []byte(value.(string)), &a); err != nil {
 		return nil, err
 	}
 	return p.m.Encode(p.oid, pgtype.BinaryFormatCode, a, buf)
+}
+
+// plainDimensions tells whether a literal has dimensions that would be lost,
+// and nothing that pgx reads in another way than the server does.
+func plainDimensions(literal string) bool {
+	return (strings.HasPrefix(literal, "{{") || strings.HasPrefix(literal, "[")) &&
+		!strings.ContainsAny(literal, " \t\n\v\f\r\\") &&
+		strings.Count(strings.ToUpper(literal), "NULL") == strings.Count(literal, "NULL")
 }
 
 func encodeSlicePlan[V any, B wire[V]](element uint32, value any) pgtype.EncodePlan {
@@ -245,7 +265,7 @@ func (scanBinary[V, W]) Scan(src []byte, target any) error {
 		return err
 	}
 	ids := make([]V, n)
-	err = readElements[V, W](src, ids, func(i int) error { return scanInto(&ids[i], nil) }) // the error for NULL
+	err = readElements[V, W](src, ids, func(int) error { return nullError[V]() })
 	if err == nil {
 		*dst = ids
 	}

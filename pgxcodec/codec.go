@@ -49,6 +49,11 @@ type refusal struct{ err error }
 
 func (r refusal) Encode(any, []byte) ([]byte, error) { return nil, r.err }
 
+// A scanRefusal is the plan for a target that can't hold what a column has.
+type scanRefusal struct{ err error }
+
+func (r scanRefusal) Scan([]byte, any) error { return r.err }
+
 // maxErrorInput is how much of a refused value an error shows, in bytes.
 const maxErrorInput = 64
 

@@ -391,7 +391,7 @@ func TestPadding(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	m := newMap()
 	columns := map[uint32]string{pgtype.Int8OID: "bigint", pgtype.UUIDOID: "uuid", pgtype.ByteaOID: "bytea",
-		pgtype.TextOID: "text", pgtype.VarcharOID: "text", pgtype.BPCharOID: "char(n)"}
+		pgtype.TextOID: "text", pgtype.VarcharOID: "text", pgtype.NameOID: "text", pgtype.BPCharOID: "char(n)"}
 	isText := func(oid uint32) bool { return strings.Contains("text char(n)", columns[oid]) }
 	for _, c := range members {
 		home, _ := c.column()
@@ -402,7 +402,7 @@ func TestRefusals(t *testing.T) {
 			for _, value := range c.values() {
 				for _, format := range []int16{binaryFormat, textFormat} {
 					b, err := m.Encode(oid, format, value, nil)
-					if err == nil || !strings.Contains(err.Error(), "got "+name+": use ") {
+					if err == nil || !strings.Contains(err.Error(), "got "+name+": write $1::") {
 						t.Errorf("%T as %s, format %d: %q, %v, want an error", value, name, format, b, err)
 					}
 				}
@@ -433,6 +433,33 @@ func TestRefusals(t *testing.T) {
 				if b, err := m.Encode(array, format, value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: expected a slice for a parameter of type ") {
 					t.Errorf("%T as OID %d, format %d: %q, %v, want an error", value, array, format, b, err)
 				}
+			}
+		}
+	}
+	for want, c := range map[string]struct {
+		oid   uint32
+		value any
+	}{
+		"expected one ID for a bigint parameter, got []idtype.Snowflake: write = ANY($1)": {pgtype.Int8OID, []idtype.Snowflake{1}},
+		"expected one ID for a uuid parameter, got []*idtype.Sno: write = ANY($1)":        {pgtype.UUIDOID, []*idtype.Sno{&sno}},
+		"expected a uuid parameter for idtype.Sno, got bigint[]":                          {pgtype.Int8ArrayOID, sno},
+		"expected a uuid parameter for *idtype.Sno, got text[]":                           {pgtype.TextArrayOID, &sno},
+		"got text: write $1::bigint in the query if nothing says what it is":              {pgtype.TextOID, snowflake},
+	} {
+		for _, format := range []int16{binaryFormat, textFormat} {
+			if b, err := m.Encode(c.oid, format, c.value, nil); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%T as OID %d, format %d: %q, %v, want %q", c.value, c.oid, format, b, err, want)
+			}
+		}
+	}
+	// And an array is not one ID.
+	for _, format := range []int16{binaryFormat, textFormat} {
+		id, pointer := snowflake, &snowflake
+		src := encode(t, m, pgtype.Int8ArrayOID, format, []idtype.Snowflake{1})
+		for _, target := range []any{&id, &pointer, &sno} {
+			err := m.Scan(pgtype.Int8ArrayOID, format, src, target)
+			if err == nil || !strings.Contains(err.Error(), "got an array: scan it into a slice") || id != snowflake || pointer != &snowflake {
+				t.Errorf("an array into %T, format %d: %v", target, format, err)
 			}
 		}
 	}

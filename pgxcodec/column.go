@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -19,8 +20,18 @@ type registry struct{ bigint, uuid, text, char, bytea column }
 type column struct {
 	name     string // for people
 	pgName   string // of the type that an argument has where its OID is unknown
-	members  []member
 	registry *registry
+
+	// members is replaced as a whole: types that were loaded on one connection
+	// and registered on others have those others read it.
+	members atomic.Pointer[[]member]
+}
+
+func (c *column) all() []member {
+	if p := c.members.Load(); p != nil {
+		return *p
+	}
+	return nil
 }
 
 // A member is a Go type V that a column holds, together with the types made of
@@ -37,13 +48,12 @@ type member interface {
 }
 
 func newRegistry() *registry {
-	r := &registry{
-		bigint: column{name: "bigint", pgName: "int8"},
-		uuid:   column{name: "uuid", pgName: "uuid"},
-		text:   column{name: "text", pgName: "text"},
-		char:   column{name: "char(n)"},
-		bytea:  column{name: "bytea", pgName: "bytea"},
-	}
+	r := &registry{}
+	r.bigint.name, r.bigint.pgName = "bigint", "int8"
+	r.uuid.name, r.uuid.pgName = "uuid", "uuid"
+	r.text.name, r.text.pgName = "text", "text"
+	r.char.name = "char(n)"
+	r.bytea.name, r.bytea.pgName = "bytea", "bytea"
 	for _, c := range r.columns() {
 		c.registry = r
 	}
@@ -81,15 +91,17 @@ func addText[T plainID](r *registry, own string) {
 
 // add adds a member, unless the column has it.
 func (c *column) add(m member) {
-	if slices.ContainsFunc(c.members, func(other member) bool { return other.goType() == m.goType() }) {
+	old := c.all()
+	if slices.ContainsFunc(old, func(other member) bool { return other.goType() == m.goType() }) {
 		return
 	}
-	c.members = append(c.members, m)
+	members := append(slices.Clip(old), m)
+	c.members.Store(&members)
 }
 
 // first is the first plan that a member of the column gives, nil if none does.
 func first[P any](c *column, plan func(member) P) (none P) {
-	for _, m := range c.members {
+	for _, m := range c.all() {
 		if p := plan(m); any(p) != nil {
 			return p
 		}
@@ -97,23 +109,48 @@ func first[P any](c *column, plan func(member) P) (none P) {
 	return none
 }
 
-// holds tells whether a value is one of a member, or made of one.
-func (c *column) holds(value any) bool {
-	return slices.ContainsFunc(c.members, func(m member) bool { return m.holds(value) })
+// A place is where a Go type belongs.
+type place struct {
+	*column
+	member
 }
 
-// refuse is the error of an ID that belongs in another column, nil for values
-// that aren't IDs.
-func (c *column) refuse(value any) error {
-	for _, home := range c.registry.columns() {
-		for _, m := range home.members {
+// home is where a value belongs, nil if it is no ID.
+func (r *registry) home(value any) *place {
+	for _, c := range r.columns() {
+		for _, m := range c.all() {
 			if m.holds(value) {
-				return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: use %s",
-					home.name, value, c.name, m.elsewhere())
+				return &place{c, m}
 			}
 		}
 	}
 	return nil
+}
+
+// refuse is the error of an ID that belongs in another column, and of a slice
+// where one ID is meant, nil for values that aren't IDs.
+func (c *column) refuse(value any) error {
+	if p := c.registry.home(value); p != nil {
+		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: write $1::%[1]s in the query if nothing says what it is, or use %[4]s",
+			p.name, value, c.name, p.elsewhere())
+	}
+	if first(c, func(m member) pgtype.EncodePlan { return m.encodeSlice(0, value) }) != nil {
+		return fmt.Errorf("pgxcodec: expected one ID for a %s parameter, got %T: write = ANY($1) to find several", c.name, value)
+	}
+	return nil
+}
+
+// refuseElement is the error of an ID where an array of the column's type is
+// meant, nil for values that aren't IDs.
+func (c *column) refuseElement(value any) error {
+	switch p := c.registry.home(value); {
+	case p == nil:
+		return nil
+	case first(c, func(m member) pgtype.EncodePlan { return m.encode(pgtype.BinaryFormatCode, value) }) != nil:
+		return fmt.Errorf("pgxcodec: expected a slice for a parameter of type %s[], got %T: pass a slice of it", c.name, value)
+	default:
+		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s[]: pass a slice of what that holds", p.name, value, c.name)
+	}
 }
 
 // of is the member V: B is its wire in the binary format, T in text.
@@ -122,13 +159,7 @@ type of[V sqltypes.ID, B, T wire[V]] struct{ other string }
 func (of[V, B, T]) goType() any         { return *new(V) }
 func (o of[V, B, T]) elsewhere() string { return o.other }
 
-func (of[V, B, T]) holds(value any) bool {
-	switch value.(type) {
-	case V, *V, **V, sql.Null[V], *sql.Null[V], sqltypes.Optional[V], *sqltypes.Optional[V]:
-		return true
-	}
-	return false
-}
+func (of[V, B, T]) holds(value any) bool { return encodePlan[V, B](value) != nil }
 
 func (of[V, B, T]) encode(format int16, value any) pgtype.EncodePlan {
 	switch format {

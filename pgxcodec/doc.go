@@ -5,9 +5,8 @@
 //	config.AfterConnect = pgxcodec.AfterConnect                        // pgxpool
 //	stdlib.OpenDB(config, stdlib.OptionAfterConnect(pgxcodec.AfterConnect))
 //
-// [AfterConnect] is [Register] and one query for the domains of the schema
-// sortkey. A pool that opens many connections can keep a [Loader], which asks
-// once.
+// [AfterConnect] is [Register] and one query for the database's domains. A pool
+// that opens many connections can keep a [Loader], which asks once.
 //
 // Then T, *T, **T, [sql.Null] of T and [sqltypes.Optional] of T, pointers to
 // these, and []T and []*T can be arguments, and scanned into, where T is
@@ -18,25 +17,32 @@
 //	sqltypes.SnoBytes                                bytea
 //
 // or a domain over that column type. [pgtype.Range] and [pgtype.Multirange] of
-// the bigint types are int8range and int8multirange; composite types hold IDs
-// as they do other values. All query exec modes store the same value. ID types
-// of your own are known after [RegisterOwn].
+// the bigint types are int8range and int8multirange; composite types, where pgx
+// can take these, hold IDs as they do other values. All query exec modes store
+// the same value. ID types of your own are known after [RegisterOwn].
 //
-// A domain that the connection wasn't told of, because it is in another schema
-// and no Loader names that, works as well, more slowly. Only arrays of a domain
-// over char(n) need to be known: nothing else says that their elements are
-// padded.
+// database/sql knows no arrays: there, slices can be arguments, and are scanned
+// through [pgtype.Map.SQLScanner] of a map that has been registered.
+//
+// In a json or jsonb column, IDs inside of structs, maps and slices are what
+// their MarshalJSON gives. An ID alone is what its Value gives, as pgx has it
+// with every [driver.Valuer].
 //
 // # What is refused
 //
 // An ID whose parameter or column is known to be of another of these column
 // types is an error that names the Go type to use: a Sno as text would be
-// equal to nothing that a SnoText has stored. (The modes exec and
-// simple_protocol don't learn what a parameter is, and can't refuse.) A number that is out of the
-// format's range, a UUID that isn't a Sno ([idtype.ErrNotSno]) and NULL
-// ([idtype.ErrNull]) are errors of the scan, and leave its destination as it
-// was. A Sno can be scanned from text and bytea as well, by [idtype.Sno.Scan].
-// Numbers that are no IDs aren't sent: they could not be read again.
+// equal to nothing that a SnoText has stored. Nothing can be refused where
+// nothing is known: the modes exec and simple_protocol don't learn what a
+// parameter is, and a connection without AfterConnect doesn't know what a domain
+// is over. (There, arrays of a domain over char(n) can't be read either.)
+// Numbers that are no IDs aren't sent, as they could not be read again.
+//
+// A number that is out of the format's range, a UUID that isn't a Sno
+// ([idtype.ErrNotSno]) and NULL ([idtype.ErrNull]) are errors of the scan. They
+// leave a T, *T, sql.Null, Optional, []T or []*T as it was; what pgx takes apart
+// itself, such as [][]T, may be half filled. A Sno can be scanned from text and
+// bytea as well, by [idtype.Sno.Scan].
 //
 // # PgBouncer
 //

@@ -3,19 +3,19 @@ package pgxcodec
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// DefaultSchema is the schema of the domains that package migrations makes.
-const DefaultSchema = "sortkey"
-
-// AfterConnect is [Register], and asks the server for the domains of the
-// schema [DefaultSchema] so that their arrays and parameters go the fast way
-// too. A database without that schema is no error. It fits
-// pgxpool.Config.AfterConnect and stdlib.OptionAfterConnect.
+// AfterConnect is [Register], and asks the server for the domains over the
+// column types that hold IDs, those of schema sortkey and all others, so that
+// what is said of the column types holds for them too: in arrays, in COPY, and
+// in what is refused. It fits pgxpool.Config.AfterConnect and
+// stdlib.OptionAfterConnect.
 //
 // It asks once per connection, in one round trip. See [Loader].
 func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
@@ -23,30 +23,36 @@ func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // A Loader is an [AfterConnect] for the connections of one pool: it remembers
-// the domains of a server and asks no second time. (Connections that open at
-// the same moment may each ask.)
+// the domains of a database and asks no second time. (Connections that open at
+// the same moment may each ask.) Where there are none it does ask, since they
+// may be made yet.
 //
 // Databases differ in the numbers that they give to domains. A Loader tells
-// them apart by the server's address and version and the database's name, so
-// a process has to be restarted, or given a new Loader, when a database is
-// dropped and made anew, or the schema is.
+// them apart by the server's address and version, the user, and the database's
+// name. Call [Loader.Forget] when domains were made or the database was made
+// anew, or when a proxy may have gone to another server.
 //
 // The zero Loader is ready to use. It must not be copied.
 type Loader struct {
-	// Schema is the schema of the domains; "" is [DefaultSchema].
-	Schema string
-
 	mu    sync.Mutex
 	known map[database][]domain
 }
 
-// A database is what a Loader remembers domains by.
-type database struct{ address, name, version string }
+// A database is what a Loader remembers domains by. The user's name is that of
+// the database where the latter is left out.
+type database struct{ address, user, name, version string }
 
-// A domain is a row of pg_type.
+// A domain is a row of pg_type, of a domain or the type citext.
 type domain struct {
-	name                string
+	schema, name        string
 	oid, arrayOID, base uint32
+}
+
+// Forget has the next connection ask for the domains again.
+func (l *Loader) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known = nil
 }
 
 // AfterConnect does what the function of this name does.
@@ -58,21 +64,15 @@ func (l *Loader) AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	for _, d := range domains {
-		d.register(m, l.schema())
+		d.register(m)
 	}
 	return nil
-}
-
-func (l *Loader) schema() string {
-	if l.Schema == "" {
-		return DefaultSchema
-	}
-	return l.Schema
 }
 
 func (l *Loader) domains(ctx context.Context, conn *pgx.Conn) ([]domain, error) {
 	key := database{
 		address: fmt.Sprint(conn.PgConn().Conn().RemoteAddr()), // of several hosts, the one that answered
+		user:    conn.Config().User,
 		name:    conn.Config().Database,
 		version: conn.PgConn().ParameterStatus("server_version"),
 	}
@@ -82,9 +82,9 @@ func (l *Loader) domains(ctx context.Context, conn *pgx.Conn) ([]domain, error) 
 	if domains != nil {
 		return domains, nil
 	}
-	domains, err := queryDomains(ctx, conn, l.schema())
+	domains, err := queryDomains(ctx, conn)
 	if err != nil {
-		return nil, fmt.Errorf("pgxcodec: expected the domains of schema %q, got an error from the server: %w", l.schema(), err)
+		return nil, fmt.Errorf("pgxcodec: expected the domains of database %q, got an error from the server: %w", key.name, err)
 	}
 	if len(domains) > 0 { // else they may be created yet
 		l.mu.Lock()
@@ -97,29 +97,45 @@ func (l *Loader) domains(ctx context.Context, conn *pgx.Conn) ([]domain, error) 
 	return domains, nil
 }
 
-// A domain over a domain has the higher OID, and comes after it.
-const domainsSQL = `select t.typname::text, t.oid, t.typarray, t.typbasetype
-from pg_catalog.pg_type t
+// The types that domains are over, at the bottom: those of builtin. citext is
+// text with another way to compare, and an extension, whose OID is any.
+var domainsSQL = func() string {
+	var oids []string
+	for _, b := range builtin {
+		oids = append(oids, strconv.Itoa(int(b.oid)))
+	}
+	return fmt.Sprintf(`with recursive chain (oid, base) as (
+	select t.oid, case t.typtype when 'd' then t.typbasetype else t.oid end
+	from pg_catalog.pg_type t
+	where t.typtype operator(pg_catalog.=) 'd' or t.typname operator(pg_catalog.=) 'citext' and t.typtype operator(pg_catalog.=) 'b'
+	union all
+	select c.oid, t.typbasetype
+	from chain c join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) c.base and t.typtype operator(pg_catalog.=) 'd'
+)
+select n.nspname::text, t.typname::text, t.oid, t.typarray, case b.typname when 'citext' then %d else b.oid end
+from chain c
+join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) c.oid
+join pg_catalog.pg_type b on b.oid operator(pg_catalog.=) c.base
 join pg_catalog.pg_namespace n on n.oid operator(pg_catalog.=) t.typnamespace
-where n.nspname operator(pg_catalog.=) $1 and t.typtype operator(pg_catalog.=) 'd'
-order by t.oid`
+where (b.oid operator(pg_catalog.=) any ('{%s}'::pg_catalog.oid[]) or b.typname operator(pg_catalog.=) 'citext' and b.typtype operator(pg_catalog.=) 'b')
+	and n.nspname operator(pg_catalog.<>) 'information_schema'`, pgtype.TextOID, strings.Join(oids, ","))
+}()
 
-func queryDomains(ctx context.Context, conn *pgx.Conn, schema string) ([]domain, error) {
+func queryDomains(ctx context.Context, conn *pgx.Conn) ([]domain, error) {
 	// This mode takes one round trip, leaves no prepared statement behind, and
 	// goes through any PgBouncer.
-	rows, err := conn.Query(ctx, domainsSQL, pgx.QueryExecModeExec, schema)
+	rows, err := conn.Query(ctx, domainsSQL, pgx.QueryExecModeExec)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d domain, err error) {
-		err = row.Scan(&d.name, &d.oid, &d.arrayOID, &d.base)
+		err = row.Scan(&d.schema, &d.name, &d.oid, &d.arrayOID, &d.base)
 		return d, err
 	})
 }
 
-// register gives a domain the codec of its base type. Domains over types that
-// can't hold IDs stay as they are.
-func (d domain) register(m *pgtype.Map, schema string) {
+// register gives a domain the codec of its base type.
+func (d domain) register(m *pgtype.Map) {
 	base, ok := m.TypeForOID(d.base)
 	if !ok {
 		return
@@ -129,9 +145,9 @@ func (d domain) register(m *pgtype.Map, schema string) {
 		return
 	}
 	// With the schema, so that no type of the caller's has the same name.
-	t := &pgtype.Type{Name: schema + "." + d.name, OID: d.oid, Codec: base.Codec}
+	t := &pgtype.Type{Name: d.schema + "." + d.name, OID: d.oid, Codec: base.Codec}
 	m.RegisterType(t)
 	if d.arrayOID != 0 {
-		m.RegisterType(arrayType(schema+"._"+d.name, d.arrayOID, t, codec.holder(), &pgtype.ArrayCodec{}))
+		m.RegisterType(arrayType(d.schema+"._"+d.name, d.arrayOID, t, codec.holder(), &pgtype.ArrayCodec{}))
 	}
 }

@@ -22,15 +22,15 @@ import (
 // domains, and counts the questions.
 type server struct {
 	t       *testing.T
-	rows    [][]string   // of pg_type; an error if nil
-	schema  atomic.Value // the schema last asked for
+	rows    [][]string // of pg_type; an error if nil
 	queries atomic.Int32
 	version string
+	user    string
 }
 
 func (s *server) connect(after func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
 	s.t.Helper()
-	config, err := pgx.ParseConfig("host=server user=u dbname=d sslmode=disable")
+	config, err := pgx.ParseConfig("host=server user=u" + s.user + " dbname=d sslmode=disable")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -62,16 +62,15 @@ func (s *server) serve(conn net.Conn) {
 		if err != nil {
 			return
 		}
-		switch msg := msg.(type) {
+		switch msg.(type) {
 		case *pgproto3.Parse:
 			s.queries.Add(1)
 			b.Send(&pgproto3.ParseComplete{})
 		case *pgproto3.Bind:
-			s.schema.Store(string(msg.Parameters[0]))
 			b.Send(&pgproto3.BindComplete{})
 		case *pgproto3.Describe:
 			var fields []pgproto3.FieldDescription
-			for _, oid := range []uint32{pgtype.TextOID, pgtype.OIDOID, pgtype.OIDOID, pgtype.OIDOID} {
+			for _, oid := range []uint32{pgtype.TextOID, pgtype.TextOID, pgtype.OIDOID, pgtype.OIDOID, pgtype.OIDOID} {
 				fields = append(fields, pgproto3.FieldDescription{Name: []byte("f"), DataTypeOID: oid, DataTypeSize: -1, TypeModifier: -1})
 			}
 			b.Send(&pgproto3.RowDescription{Fields: fields})
@@ -95,12 +94,12 @@ func (s *server) serve(conn net.Conn) {
 }
 
 var domainRows = [][]string{
-	{"snowflake", "16401", "16402", "20"},
-	{"sno", "16403", "16404", "2950"},
-	{"sno_text", "16405", "16406", "25"},
-	{"narrow", "16407", "16408", "16401"},  // over another domain
-	{"positive", "16409", "16410", "1700"}, // over numeric
-	{"stray", "16411", "0", "99999"},       // over a type that pgx doesn't know
+	{"sortkey", "snowflake", "16401", "16402", "20"},
+	{"sortkey", "sno", "16403", "16404", "2950"},
+	{"sortkey", "sno_text", "16405", "16406", "25"},
+	{"app", "order_id", "16407", "16408", "20"},
+	{"app", "positive", "16409", "16410", "1700"}, // over numeric
+	{"app", "stray", "16411", "0", "99999"},       // over a type that pgx doesn't know
 }
 
 func TestAfterConnect(t *testing.T) {
@@ -109,8 +108,8 @@ func TestAfterConnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.queries.Load() != 1 || s.schema.Load() != "sortkey" {
-		t.Errorf("%d queries, the last for schema %q", s.queries.Load(), s.schema.Load())
+	if s.queries.Load() != 1 {
+		t.Errorf("%d queries", s.queries.Load())
 	}
 	m := conn.TypeMap()
 	for _, c := range []struct {
@@ -150,7 +149,7 @@ func TestAfterConnect(t *testing.T) {
 	}
 }
 
-func TestAfterConnectWithoutSchema(t *testing.T) {
+func TestAfterConnectWithoutDomains(t *testing.T) {
 	s := &server{t: t, rows: [][]string{}, version: "18.0"}
 	conn, err := s.connect(pgxcodec.AfterConnect)
 	if err != nil {
@@ -161,14 +160,14 @@ func TestAfterConnectWithoutSchema(t *testing.T) {
 
 func TestAfterConnectError(t *testing.T) {
 	s := &server{t: t, version: "18.0"}
-	if _, err := s.connect(pgxcodec.AfterConnect); err == nil || !strings.Contains(err.Error(), `pgxcodec: expected the domains of schema "sortkey"`) {
+	if _, err := s.connect(pgxcodec.AfterConnect); err == nil || !strings.Contains(err.Error(), `pgxcodec: expected the domains of database "d"`) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestLoader(t *testing.T) {
 	s := &server{t: t, rows: [][]string{}, version: "17.1"}
-	l := &pgxcodec.Loader{Schema: "keys"}
+	var l pgxcodec.Loader
 	connect := func(want int32, loaded bool) {
 		t.Helper()
 		conn, err := s.connect(l.AfterConnect)
@@ -181,21 +180,24 @@ func TestLoader(t *testing.T) {
 		if _, ok := conn.TypeMap().TypeForOID(16404); ok != loaded {
 			t.Errorf("domain arrays loaded: %v, want %v", ok, loaded)
 		}
-		if typ, ok := conn.TypeMap().TypeForName("keys.sno"); loaded && (!ok || typ.OID != 16403) {
-			t.Errorf("keys.sno is %v", typ)
+		if typ, ok := conn.TypeMap().TypeForName("sortkey.sno"); loaded && (!ok || typ.OID != 16403) {
+			t.Errorf("sortkey.sno is %v", typ)
 		}
 	}
 	connect(1, false)
-	connect(2, false) // the schema could have been made
+	connect(2, false) // domains could have been made
 	s.rows = domainRows
 	connect(3, true)
 	connect(3, true)
 	connect(3, true)
 	s.version = "18.0" // another server has other OIDs
 	connect(4, true)
-	if s.schema.Load() != "keys" {
-		t.Errorf("asked for schema %q", s.schema.Load())
-	}
+	s.user = "other" // whose database is another, if none is named
+	connect(5, true)
+	connect(5, true)
+	l.Forget()
+	connect(6, true)
+	connect(6, true)
 }
 
 func TestLoaderConcurrently(t *testing.T) {
@@ -228,5 +230,5 @@ func ExampleRegister() {
 	fmt.Println(reason)
 	// Output:
 	// brpk4q72xwf2m63l
-	// pgxcodec: expected a uuid parameter for idtype.Sno, got text: use sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea
+	// pgxcodec: expected a uuid parameter for idtype.Sno, got text: write $1::uuid in the query if nothing says what it is, or use sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea
 }

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // These examples need a Postgres. They are run by the integration tests, on all
@@ -28,7 +30,7 @@ func TestExamples(t *testing.T) {
 		want string
 	}{
 		"pgxpool":          {Example_pgxpool, "true\n"},
-		"databaseSQL":      {Example_databaseSQL, "true false\n"},
+		"databaseSQL":      {Example_databaseSQL, "true true [779300444248735744]\n"},
 		"copy":             {Example_copy, "10000 rows\n"},
 		"keysetPagination": {Example_keysetPagination, "20 20 10\n"},
 		"timeWindow":       {Example_timeWindow, "60 orders between 12:00 and 13:00\n"},
@@ -100,7 +102,7 @@ func Example_pgxpool() {
 }
 
 // A pool of database/sql on pgx. With the codec, slices can be arguments here
-// too.
+// too. To scan into one takes a map that knows the type.
 func Example_databaseSQL() {
 	config, err := pgx.ParseConfig(os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -109,14 +111,20 @@ func Example_databaseSQL() {
 	db := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(pgxcodec.AfterConnect))
 	defer db.Close()
 
-	var found, parentFound bool
+	types := pgtype.NewMap()
+	pgxcodec.Register(types)
+
 	id, none := idtype.Snowflake(779300444248735744), (*idtype.Snowflake)(nil)
-	err = db.QueryRow("SELECT $1 = ANY($2::bigint[]), $3::bigint IS NOT NULL", id, []idtype.Snowflake{id}, none).Scan(&found, &parentFound)
+	var found bool
+	var parent sqltypes.OptionalSnowflake
+	var all []idtype.Snowflake
+	err = db.QueryRow("SELECT $1 = ANY($2::bigint[]), $3::bigint, $2::bigint[]", id, []idtype.Snowflake{id}, none).
+		Scan(&found, &parent, types.SQLScanner(&all))
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(found, parentFound)
-	// Prints: true false
+	fmt.Println(found, parent.IsZero(), all)
+	// Prints: true true [779300444248735744]
 }
 
 // COPY is the fastest way in for many rows. Fill mints the keys for them.

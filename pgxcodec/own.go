@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"encoding"
 	"fmt"
+	"reflect"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -22,8 +24,12 @@ import (
 // exec and simple_protocol. Registered, they can be what the types of package
 // idtype can, and so can [sqltypes.Text] of them.
 //
+// (type OrderID idtype.Snowflake, without a struct, has none of the methods, and
+// is a mere number to pgx.)
+//
 // RegisterOwn is also [Register]. It is for each connection, as AfterConnect
-// is. The error says what T lacks.
+// is; a map that shares types with another, as Map.Copy does, shares T. The
+// error says what is wrong with T.
 func RegisterOwn[T interface {
 	sqltypes.ID
 	encoding.BinaryAppender
@@ -31,51 +37,82 @@ func RegisterOwn[T interface {
 	var zero T
 	var check error
 	var add func(r *registry, elsewhere string)
-	switch column := zero.GormDataType(); column {
-	case "bigint":
-		check, add = checkOwn[T, bigintText[T]](), addBigint[T]
-	case "uuid":
-		check, add = checkOwn[T, uuidText[T]](), addUUID[T]
-	default:
-		check = fmt.Errorf("its column type is %q", column)
+	if check = embeds(reflect.TypeFor[T]()); check == nil {
+		switch column := zero.GormDataType(); column {
+		case "bigint":
+			check, add = checkOwn[T, bigintText[T]](), addBigint[T]
+		case "uuid":
+			check, add = checkOwn[T, uuidText[T]](), addUUID[T]
+		default:
+			check = fmt.Errorf("its column type is %q", column)
+		}
 	}
 	if check != nil {
-		return fmt.Errorf("pgxcodec: expected a struct that embeds an ID type of idtype and leaves its methods alone, got %T: %w", zero, check)
+		return fmt.Errorf("pgxcodec: expected a struct that embeds an ID type of idtype, and nothing else, and leaves its methods alone, got %v: %w", reflect.TypeFor[T](), check)
 	}
 	r := registryOf(m)
+	known := map[*column][]member{}
+	for _, c := range r.columns() {
+		known[c] = c.all()
+	}
 	add(r, fmt.Sprintf("sqltypes.Text[%T] for text columns", zero))
-	register(m, r)
+	if !registered(m, r) {
+		register(m, r)
+		return nil
+	}
+	for _, c := range r.columns() {
+		c.registerDefaults(m, c.all()[len(known[c]):])
+	}
 	return nil
 }
 
-// checkOwn compares what the codec would write for the zero ID to what the
-// type's own methods do, and reads it back.
+// embeds is nil if a type is a struct of one embedded field, which is a type of
+// package idtype or such a struct itself. What is beside it would be lost.
+func embeds(t reflect.Type) error {
+	switch t {
+	case reflect.TypeFor[idtype.Snowflake](), reflect.TypeFor[idtype.SnowflakeSI](), reflect.TypeFor[idtype.UID60](), reflect.TypeFor[idtype.Spread64](), reflect.TypeFor[idtype.Sno]():
+		return nil
+	}
+	if t.Kind() != reflect.Struct || t.NumField() != 1 || !t.Field(0).Anonymous {
+		return fmt.Errorf("%v is no such struct", t)
+	}
+	return embeds(t.Field(0).Type)
+}
+
+// checkOwn compares what the codec would write to what the type's own methods
+// do, for the zero ID and one more, and reads it back.
 func checkOwn[T plainID, W wire[T]]() error {
-	var zero, back T
-	if _, ok := any(&back).(interface {
-		sql.Scanner
-		encoding.TextUnmarshaler
-		encoding.BinaryUnmarshaler
-	}); !ok {
-		return fmt.Errorf("*%T lacks Scan, UnmarshalText or UnmarshalBinary", zero)
-	}
-	v, err := zero.Value()
-	if err != nil {
-		return err
-	}
-	var w W
-	b, err := w.put(nil, zero)
-	if err != nil {
-		return err
-	}
-	if want := fmt.Append(nil, v); !bytes.Equal(b, want) {
-		return fmt.Errorf("its zero ID is stored as %q by its method Value, and is %q in text or binary", want, b)
-	}
-	if err := w.get(b, &back); err != nil {
-		return err
-	}
-	if back != zero {
-		return fmt.Errorf("its zero ID, read back, is %v", back)
+	for _, sample := range []any{nil, int64(7), idtype.Sno{9: 7}.UUID()} {
+		var id, back T
+		s, ok := any(&id).(interface {
+			sql.Scanner
+			encoding.TextUnmarshaler
+			encoding.BinaryUnmarshaler
+		})
+		if !ok {
+			return fmt.Errorf("*%T lacks Scan, UnmarshalText or UnmarshalBinary", id)
+		}
+		if sample != nil && s.Scan(sample) != nil {
+			continue // the other kind's
+		}
+		v, err := id.Value()
+		if err != nil {
+			return err
+		}
+		var w W
+		b, err := w.put(nil, id)
+		if err != nil {
+			return err
+		}
+		if want := fmt.Append(nil, v); !bytes.Equal(b, want) {
+			return fmt.Errorf("an ID is stored as %q by its method Value, and is %q in text or binary", want, b)
+		}
+		if err := w.get(b, &back); err != nil {
+			return err
+		}
+		if back != id {
+			return fmt.Errorf("an ID is written as %q, and read as %v", b, back)
+		}
 	}
 	return nil
 }

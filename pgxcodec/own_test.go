@@ -20,22 +20,46 @@ type (
 	prefixedID    struct{ idtype.Sno }
 	shortID       struct{ idtype.Sno }
 	noID          struct{ idtype.Sno }
+	negativeID    struct{ idtype.Snowflake }
 	unscannableID struct{ idtype.Snowflake }
+	pointerID     struct{ *idtype.Snowflake }
+	definedID     idtype.Snowflake
+	tenantID      struct {
+		idtype.Snowflake
+		Tenant int
+	}
+	deepID struct{ orderID }
 )
 
-func (textColumnID) GormDataType() string           { return "text" }
-func (id prefixedID) Value() (driver.Value, error)  { return "c_" + id.String(), nil }
-func (shortID) AppendText(b []byte) ([]byte, error) { return append(b, "short"...), nil }
-func (noID) Value() (driver.Value, error)           { return nil, fmt.Errorf("never stored") }
-func (*unscannableID) Scan(int)                     {}
+func (textColumnID) GormDataType() string                { return "text" }
+func (id prefixedID) Value() (driver.Value, error)       { return "c_" + id.String(), nil }
+func (shortID) AppendText(b []byte) ([]byte, error)      { return append(b, "short"...), nil }
+func (noID) Value() (driver.Value, error)                { return nil, fmt.Errorf("never stored") }
+func (id negativeID) Value() (driver.Value, error)       { return -int64(id.Snowflake), nil }
+func (*unscannableID) Scan(int)                          {}
+func (id definedID) IsZero() bool                        { return id == 0 }
+func (id definedID) String() string                      { return idtype.Snowflake(id).String() }
+func (id definedID) AppendText(b []byte) ([]byte, error) { return idtype.Snowflake(id).AppendText(b) }
+func (id definedID) MarshalText() ([]byte, error)        { return idtype.Snowflake(id).MarshalText() }
+func (id definedID) MarshalJSON() ([]byte, error)        { return idtype.Snowflake(id).MarshalJSON() }
+func (id definedID) AppendBinary(b []byte) ([]byte, error) {
+	return idtype.Snowflake(id).AppendBinary(b)
+}
+func (id definedID) Value() (driver.Value, error) { return idtype.Snowflake(id).Value() }
+func (definedID) GormDataType() string            { return "bigint" }
 
 func TestRegisterOwnRefuses(t *testing.T) {
 	for want, register := range map[string]func(*pgtype.Map) error{
-		`got pgxcodec_test.textColumnID: its column type is "text"`:        pgxcodec.RegisterOwn[textColumnID],
-		`got pgxcodec_test.prefixedID: its zero ID is stored as "c_`:       pgxcodec.RegisterOwn[prefixedID],
-		`got pgxcodec_test.shortID: pgxcodec: expected a text of 16 bytes`: pgxcodec.RegisterOwn[shortID],
-		`got pgxcodec_test.noID: never stored`:                             pgxcodec.RegisterOwn[noID],
-		`*pgxcodec_test.unscannableID lacks Scan, UnmarshalText`:           pgxcodec.RegisterOwn[unscannableID],
+		`got pgxcodec_test.textColumnID: its column type is "text"`:              pgxcodec.RegisterOwn[textColumnID],
+		`got pgxcodec_test.prefixedID: an ID is stored as "c_`:                   pgxcodec.RegisterOwn[prefixedID],
+		`got pgxcodec_test.shortID: pgxcodec: expected a text of 16 bytes`:       pgxcodec.RegisterOwn[shortID],
+		`got pgxcodec_test.noID: never stored`:                                   pgxcodec.RegisterOwn[noID],
+		`got pgxcodec_test.negativeID: an ID is stored as "-7"`:                  pgxcodec.RegisterOwn[negativeID],
+		`*pgxcodec_test.unscannableID lacks Scan, UnmarshalText`:                 pgxcodec.RegisterOwn[unscannableID],
+		`got pgxcodec_test.pointerID: *idtype.Snowflake is no such struct`:       pgxcodec.RegisterOwn[pointerID],
+		`got *pgxcodec_test.orderID: *pgxcodec_test.orderID is no such struct`:   pgxcodec.RegisterOwn[*orderID],
+		`got pgxcodec_test.tenantID: pgxcodec_test.tenantID is no such struct`:   pgxcodec.RegisterOwn[tenantID],
+		`got pgxcodec_test.definedID: pgxcodec_test.definedID is no such struct`: pgxcodec.RegisterOwn[definedID],
 	} {
 		m := pgtype.NewMap()
 		if err := register(m); err == nil || !strings.Contains(err.Error(), want) {
@@ -67,6 +91,7 @@ func TestOwnTypesStay(t *testing.T) {
 			{16401, orderID{snowflake}, snowflake},
 			{16402, []orderID{{snowflake}}, []idtype.Snowflake{snowflake}},
 			{pgtype.UUIDOID, &customerID{sno}, sno},
+			{pgtype.Int8OID, deepID{orderID{snowflake}}, snowflake},
 			{16405, sqltypes.TextOf(customerID{sno}), sqltypes.TextOf(sno)},
 		} {
 			viaCodec(t, c.value, m.PlanEncode(c.oid, binaryFormat, c.value))
@@ -75,7 +100,7 @@ func TestOwnTypesStay(t *testing.T) {
 			}
 		}
 	}
-	for _, register := range []func(*pgtype.Map) error{pgxcodec.RegisterOwn[orderID], pgxcodec.RegisterOwn[customerID], pgxcodec.RegisterOwn[orderID], pgxcodec.RegisterOwn[idtype.Sno]} {
+	for _, register := range []func(*pgtype.Map) error{pgxcodec.RegisterOwn[orderID], pgxcodec.RegisterOwn[customerID], pgxcodec.RegisterOwn[orderID], pgxcodec.RegisterOwn[idtype.Sno], pgxcodec.RegisterOwn[deepID]} {
 		if err := register(m); err != nil {
 			t.Fatal(err)
 		}
@@ -90,6 +115,29 @@ func TestOwnTypesStay(t *testing.T) {
 	pgxcodec.Register(other)
 	if plan := fmt.Sprintf("%T", other.PlanEncode(pgtype.Int8OID, binaryFormat, orderID{})); strings.HasPrefix(plan, "pgxcodec.") {
 		t.Errorf("an unregistered type's plan is %s", plan)
+	}
+}
+
+// Types that one connection has loaded can be registered on others, whose maps
+// then look at what the first goes on to learn.
+func TestSharedTypes(t *testing.T) {
+	a, b := pgtype.NewMap(), pgtype.NewMap()
+	pgxcodec.Register(a)
+	pgxcodec.Register(b)
+	bigint, _ := a.TypeForName("int8")
+	shared := &pgtype.Type{Name: "shared", OID: 99999, Codec: bigint.Codec}
+	a.RegisterType(shared)
+	b.RegisterType(shared)
+	done := make(chan error)
+	go func() { done <- pgxcodec.RegisterOwn[orderID](a) }()
+	for range 100 {
+		var n int32
+		if err := b.Scan(99999, textFormat, []byte("7"), &n); err != nil || n != 7 {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

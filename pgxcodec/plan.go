@@ -2,9 +2,11 @@ package pgxcodec
 
 import (
 	"database/sql"
+	"fmt"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -135,10 +137,15 @@ func (scanValue[V, W]) Scan(src []byte, target any) error {
 	case !ok:
 		return pgtype.ErrScanTargetTypeChanged
 	case src == nil:
-		return scanInto(dst, nil) // the error for NULL
+		return nullError[V]()
 	}
 	var w W
 	return w.get(src, dst)
+}
+
+// nullError is the error of NULL for a V.
+func nullError[V any]() error {
+	return fmt.Errorf("pgxcodec: expected %[1]T, got NULL: scan what may be NULL into *%[1]T, sql.Null[%[1]T] or sqltypes.Optional[%[1]T]: %[2]w", *new(V), idtype.ErrNull)
 }
 
 type scanPointer[V any, W wire[V]] struct{}

@@ -11,13 +11,14 @@ var builtin = []struct {
 	{"int8", pgtype.Int8OID, pgtype.Int8ArrayOID, func(r *registry) *column { return &r.bigint }},
 	{"uuid", pgtype.UUIDOID, pgtype.UUIDArrayOID, func(r *registry) *column { return &r.uuid }},
 	{"text", pgtype.TextOID, pgtype.TextArrayOID, func(r *registry) *column { return &r.text }},
+	{"name", pgtype.NameOID, pgtype.NameArrayOID, func(r *registry) *column { return &r.text }},
 	{"varchar", pgtype.VarcharOID, pgtype.VarcharArrayOID, func(r *registry) *column { return &r.text }},
 	{"bpchar", pgtype.BPCharOID, pgtype.BPCharArrayOID, func(r *registry) *column { return &r.char }},
 	{"bytea", pgtype.ByteaOID, pgtype.ByteaArrayOID, func(r *registry) *column { return &r.bytea }},
 }
 
 // Register teaches a connection's type map the ID types. It wraps the codecs
-// that the map has for int8, uuid, text, varchar, bpchar, bytea and their
+// that the map has for int8, uuid, text, varchar, bpchar, name, bytea and their
 // arrays, and can be called again after others were registered.
 func Register(m *pgtype.Map) { register(m, registryOf(m)) }
 
@@ -29,13 +30,34 @@ func register(m *pgtype.Map, r *registry) {
 		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, c, baseCodec(m, b.arrayOID)))
 	}
 	for _, c := range r.columns() {
-		if c.pgName == "" {
-			continue
-		}
-		for _, v := range c.members {
-			v.registerDefaults(m, c.pgName)
+		c.registerDefaults(m, c.all())
+	}
+}
+
+// registerDefaults names the Postgres type of members where OIDs are unknown.
+func (c *column) registerDefaults(m *pgtype.Map, members []member) {
+	if c.pgName == "" {
+		return
+	}
+	for _, v := range members {
+		v.registerDefaults(m, c.pgName)
+	}
+}
+
+// registered tells whether a map's codecs are all ours, of one registry.
+func registered(m *pgtype.Map, r *registry) bool {
+	for _, b := range builtin {
+		for _, oid := range []uint32{b.oid, b.arrayOID} {
+			t, ok := m.TypeForOID(oid)
+			if !ok {
+				return false
+			}
+			if w, ok := t.Codec.(wrapper); !ok || w.holder().registry != r {
+				return false
+			}
 		}
 	}
+	return true
 }
 
 // A wrapper is one of our codecs, around the one that was there before.

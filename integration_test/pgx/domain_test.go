@@ -152,3 +152,57 @@ func loadTypes(t *testing.T, conn *pgx.Conn) error {
 	conn.TypeMap().RegisterTypes(types)
 	return err
 }
+
+// Domains of any schema are known, over other domains and over citext, which
+// is known itself: what doesn't belong there is refused, in COPY too.
+func TestDomainsOfOthers(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		createDomains(t, db)
+		db.Exec(t, `create schema app; create extension citext;
+			create domain app.order_id as sortkey.number; create domain app.code as text; create domain app.any_case as citext; create domain app.list as bigint[];
+			create table t (id app.order_id, ids app.order_id[], code app.code, codes app.code[], c citext, d app.any_case, n name, list app.list)`)
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn, ctx := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context()
+			for _, name := range []string{"app.order_id", "app._order_id", "app.code", "app._code", "app.any_case", "public.citext"} {
+				if _, ok := conn.TypeMap().TypeForName(name); !ok {
+					t.Errorf("%s isn't known", name)
+				}
+			}
+			id, sno := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
+			code := sqltypes.TextOf(sno)
+			columns := []string{"id", "ids", "code", "codes", "c", "d", "n", "list"}
+			args := []any{id, []idtype.Snowflake{id}, code, []sqltypes.SnoText{code}, code, code, code, []idtype.Snowflake{id}}
+			if _, err := conn.Exec(ctx, "insert into t values ($1, $2, $3, $4, $5, $6, $7, $8)", args...); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, columns, pgx.CopyFromRows([][]any{args})); err != nil {
+				t.Fatal(err)
+			}
+			var same, n int
+			var gotID idtype.Snowflake
+			var gotIDs, gotList []idtype.Snowflake
+			var gotCode, gotC, gotD, gotN sqltypes.SnoText
+			var gotCodes []sqltypes.SnoText
+			err := conn.QueryRow(ctx, "select * from t limit 1").Scan(&gotID, &gotIDs, &gotCode, &gotCodes, &gotC, &gotD, &gotN, &gotList)
+			if err != nil || gotID != id || !slices.Equal(gotIDs, gotList) || gotCode != code || gotC != code || gotD != code || gotN != code || !slices.Equal(gotCodes, []sqltypes.SnoText{code}) {
+				t.Errorf("read %v, %v, %v, %v, %v, %v, %v, %v, %v", gotID, gotIDs, gotCode, gotCodes, gotC, gotD, gotN, gotList, err)
+			}
+			if err := conn.QueryRow(ctx, "select count(*), count(distinct (t.*)::text) from t").Scan(&n, &same); err != nil || n != 2 || same != 1 {
+				t.Errorf("INSERT and COPY stored %d rows of %d kinds, %v, want 2 of the same", n, same, err)
+			}
+			for column, value := range map[string]any{"code": sno, "codes": []idtype.Sno{sno}, "c": sno, "d": sno, "n": sno, "id": sno} {
+				_, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{column}, pgx.CopyFromRows([][]any{{value}}))
+				if err == nil || !strings.Contains(err.Error(), "expected a uuid parameter for ") {
+					t.Errorf("COPY of %T into %s: %v, want it refused", value, column, err)
+				}
+				_, err = conn.Exec(ctx, "insert into t ("+column+") values ($1)", value)
+				if byOID(mode) && (err == nil || !strings.Contains(err.Error(), "expected a uuid parameter for ")) {
+					t.Errorf("INSERT of %T into %s: %v, want it refused", value, column, err)
+				}
+			}
+			if _, err := conn.Exec(ctx, "truncate t"); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}

@@ -194,7 +194,7 @@ func mustRefuse(t *testing.T, mode pgx.QueryExecMode, in any, err error) {
 	switch {
 	case err == nil:
 		t.Errorf("%T as uuid: no error", in)
-	case byOID(mode) && !strings.Contains(err.Error(), "got uuid: use idtype.Sno for uuid columns"):
+	case byOID(mode) && !strings.Contains(err.Error(), "or use idtype.Sno for uuid columns"):
 		t.Errorf("%T as uuid: %v", in, err)
 	case !byOID(mode) && !errors.As(err, &pgErr):
 		t.Errorf("%T as uuid: %v, want an error of the server", in, err)
