@@ -192,16 +192,14 @@ func BenchmarkConnect(b *testing.B) {
 		}}
 	}
 	nothing := func(context.Context, *pgx.Conn) error { return nil }
-	loader := &pgxcodec.Loader{Schema: schema}
+	var loader pgxcodec.Loader
 	for _, c := range []struct {
 		name         string
 		afterConnect func(context.Context, *pgx.Conn) error
 	}{
 		{"nothing", nothing},
 		{"Register", func(_ context.Context, conn *pgx.Conn) error { pgxcodec.Register(conn.TypeMap()); return nil }},
-		{"AfterConnect", func(ctx context.Context, conn *pgx.Conn) error {
-			return (&pgxcodec.Loader{Schema: schema}).AfterConnect(ctx, conn)
-		}},
+		{"AfterConnect", pgxcodec.AfterConnect},
 		{"Loader", loader.AfterConnect},
 	} {
 		b.Run("type="+c.name, func(b *testing.B) {
