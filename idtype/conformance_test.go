@@ -511,7 +511,7 @@ func (f format[T, P]) testNoIDs(t *testing.T) {
 		write := map[string]func() (int, error){
 			"AppendText":   func() (int, error) { b, err := id.AppendText([]byte{}); return len(b), err },
 			"AppendBinary": func() (int, error) { b, err := id.AppendBinary([]byte{}); return len(b), err },
-			"MarshalJSON":  func() (int, error) { _, err := id.MarshalJSON(); return 0, err },
+			"MarshalJSON":  func() (int, error) { b, err := id.MarshalJSON(); return len(b), err },
 			"Value": func() (int, error) {
 				v, err := id.Value()
 				if v != nil {

@@ -95,7 +95,10 @@ const jsonNull = "null"
 // quote puts an ID's text between the quotes of a JSON string.
 func quote(appendText func([]byte) ([]byte, error), size int) ([]byte, error) {
 	b, err := appendText(append(make([]byte, 0, size+2), '"'))
-	return append(b, '"'), err
+	if err != nil {
+		return nil, err
+	}
+	return append(b, '"'), nil
 }
 
 // unquote takes the text out of a JSON string. No format's text needs an

@@ -260,12 +260,12 @@ func (scanBinary[V, W]) Scan(src []byte, target any) error {
 		*dst = nil
 		return nil
 	}
-	n, src, err := readHeader(src)
+	n, elements, err := readHeader(src)
 	if err != nil {
 		return err
 	}
 	ids := make([]V, n)
-	err = readElements[V, W](src, ids, func(int) error { return nullError[V]() })
+	err = readElements[V, W](src, elements, ids, func(int) error { return nullError[V]() })
 	if err == nil {
 		*dst = ids
 	}
@@ -283,7 +283,7 @@ func (scanBinaryPointers[V, W]) Scan(src []byte, target any) error {
 		*dst = nil
 		return nil
 	}
-	n, src, err := readHeader(src)
+	n, elements, err := readHeader(src)
 	if err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (scanBinaryPointers[V, W]) Scan(src []byte, target any) error {
 	for i := range ids {
 		pointers[i] = &ids[i]
 	}
-	err = readElements[V, W](src, ids, func(i int) error { pointers[i] = nil; return nil })
+	err = readElements[V, W](src, elements, ids, func(i int) error { pointers[i] = nil; return nil })
 	if err == nil {
 		*dst = pointers
 	}
@@ -303,14 +303,13 @@ const maxDimensions = 6
 
 // readHeader gives the number of an array's elements, of all dimensions, and
 // the bytes that have the elements.
-func readHeader(src []byte) (n int, elements []byte, err error) {
-	if len(src) < 12 {
-		return 0, nil, badArray(src)
+func readHeader(array []byte) (n int, elements []byte, err error) {
+	if len(array) < 12 {
+		return 0, nil, badArray(array)
 	}
-	dimensions := binary.BigEndian.Uint32(src)
-	src = src[12:]
+	dimensions, src := binary.BigEndian.Uint32(array), array[12:]
 	if dimensions > maxDimensions || len(src) < int(dimensions)*8 {
-		return 0, nil, badArray(src)
+		return 0, nil, badArray(array)
 	}
 	if dimensions == 0 {
 		return 0, src, nil
@@ -322,18 +321,19 @@ func readHeader(src []byte) (n int, elements []byte, err error) {
 		// An element has four bytes at least. This is also what keeps the product
 		// from running over.
 		if product < 0 || product > int64(len(src)/4) {
-			return 0, nil, badArray(src)
+			return 0, nil, badArray(array)
 		}
 	}
 	return int(product), src, nil
 }
 
-// readElements reads as many elements as ids has, and nothing must follow them.
-func readElements[V any, W wire[V]](src []byte, ids []V, null func(i int) error) error {
+// readElements reads as many elements of an array as ids has, and nothing must
+// follow them.
+func readElements[V any, W wire[V]](array, src []byte, ids []V, null func(i int) error) error {
 	var w W
 	for i := range ids {
 		if len(src) < 4 {
-			return badArray(src)
+			return badArray(array)
 		}
 		size := binary.BigEndian.Uint32(src)
 		src = src[4:]
@@ -342,7 +342,7 @@ func readElements[V any, W wire[V]](src []byte, ids []V, null func(i int) error)
 		case size == elementNull:
 			err = null(i)
 		case uint64(size) > uint64(len(src)):
-			return badArray(src)
+			return badArray(array)
 		default:
 			err = w.get(src[:size], &ids[i])
 			src = src[size:]
@@ -352,7 +352,7 @@ func readElements[V any, W wire[V]](src []byte, ids []V, null func(i int) error)
 		}
 	}
 	if len(src) > 0 {
-		return badArray(src)
+		return badArray(array)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package pgxcodec_test
 import (
 	"bytes"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -304,6 +305,32 @@ func TestIntegerEdges(t *testing.T) {
 		integerEdge[idtype.SnowflakeSI](t, m, n)
 		integerEdge[idtype.UID60](t, m, n)
 		integerEdge[idtype.Spread64](t, m, n)
+		encodeEdge[idtype.Snowflake](t, m, n)
+		encodeEdge[idtype.SnowflakeSI](t, m, n)
+		encodeEdge[idtype.UID60](t, m, n)
+		encodeEdge[idtype.Spread64](t, m, n)
+	}
+}
+
+// What Value refuses is refused, and all else is the number.
+func encodeEdge[T interface {
+	~int64
+	driver.Valuer
+}](t *testing.T, m *pgtype.Map, n int64) {
+	t.Helper()
+	id := T(n)
+	_, wantErr := id.Value()
+	for _, format := range []int16{binaryFormat, textFormat} {
+		for _, value := range []any{id, &id} {
+			got, err := m.Encode(pgtype.Int8OID, format, value, nil)
+			if wantErr != nil {
+				if !errors.Is(err, idtype.ErrRange) {
+					t.Errorf("%T %d, format %d: %q, %v, want ErrRange", value, n, format, got, err)
+				}
+			} else if want := encode(t, m, pgtype.Int8OID, format, n); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%T %d, format %d: %q, %v, want %q", value, n, format, got, err, want)
+			}
+		}
 	}
 }
 
@@ -346,6 +373,10 @@ func TestNotSno(t *testing.T) {
 				t.Errorf("%T, format %d: %v, want ErrNotSno", target, format, err)
 			}
 		}
+		own := customerID{sno}
+		if err := m.Scan(pgtype.UUIDOID, format, src, &own); !errors.Is(err, idtype.ErrNotSno) || own.Sno != sno {
+			t.Errorf("%T, format %d: %v, %v, want ErrNotSno", own, format, own, err)
+		}
 		ids := []idtype.Sno{sno}
 		src = encode(t, m, pgtype.UUIDArrayOID, format, [][16]byte{{}})
 		if err := m.Scan(pgtype.UUIDArrayOID, format, src, &ids); !errors.Is(err, idtype.ErrNotSno) {
@@ -378,6 +409,14 @@ func TestPadding(t *testing.T) {
 			if c.oid == pgtype.BPCharOID {
 				if err != nil || id.ID != uid60 {
 					t.Errorf("char(10), format %d: %v, %v", format, id, err)
+				}
+				if err := m.Scan(c.oid, format, []byte("xinaS8QBh   "), &id); err != nil {
+					t.Errorf("char(12), format %d: %v", format, err)
+				}
+				for _, s := range []string{" xinaS8QBh", "xinaS8QBh\t", "xinaS8QBh\n "} {
+					if err := m.Scan(c.oid, format, []byte(s), &id); !errors.Is(err, idtype.ErrSyntax) {
+						t.Errorf("char(n) %q, format %d: %v, want ErrSyntax", s, format, err)
+					}
 				}
 			} else if !errors.Is(err, idtype.ErrSyntax) {
 				t.Errorf("OID %d, format %d: %v, want ErrSyntax", c.oid, format, err)
@@ -458,7 +497,7 @@ func TestRefusals(t *testing.T) {
 		src := encode(t, m, pgtype.Int8ArrayOID, format, []idtype.Snowflake{1})
 		for _, target := range []any{&id, &pointer, &sno} {
 			err := m.Scan(pgtype.Int8ArrayOID, format, src, target)
-			if err == nil || !strings.Contains(err.Error(), "got an array: scan it into a slice") || id != snowflake || pointer != &snowflake {
+			if !errors.Is(err, idtype.ErrSyntax) || !strings.Contains(err.Error(), "got an array: scan it into a slice") || id != snowflake || pointer != &snowflake {
 				t.Errorf("an array into %T, format %d: %v", target, format, err)
 			}
 		}
@@ -635,21 +674,23 @@ func TestTargetTypeChanged(t *testing.T) {
 	m := newMap()
 	for _, c := range members {
 		oid, array := c.column()
-		for _, v := range c.values()[:5] {
+		values := c.values()
+		for _, v := range []any{values[0], values[1], values[3], values[5]} { // V, *V, sql.Null, Optional
 			target := reflect.New(reflect.TypeOf(v)).Interface()
+			slice := reflect.New(reflect.SliceOf(reflect.TypeOf(v))).Interface()
 			for _, format := range []int16{binaryFormat, textFormat} {
 				plan := m.PlanScan(oid, format, target)
-				if !strings.HasPrefix(fmt.Sprintf("%T", plan), "pgxcodec.") {
+				viaCodec(t, target, plan)
+				if err := plan.Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
+					t.Errorf("%T, format %d: %v", target, format, err)
+				}
+				if v != values[0] && v != values[1] {
 					continue
 				}
-				if err := plan.Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
-					t.Errorf("%T: %v", target, err)
+				if err := m.PlanScan(array, format, slice).Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
+					t.Errorf("%T, format %d: %v", slice, format, err)
 				}
 			}
-		}
-		slice := reflect.New(reflect.SliceOf(reflect.TypeOf(c.values()[0]))).Interface()
-		if err := m.PlanScan(array, binaryFormat, slice).Scan([]byte("x"), new(int)); !errors.Is(err, pgtype.ErrScanTargetTypeChanged) {
-			t.Errorf("%T: %v", slice, err)
 		}
 	}
 }
@@ -673,6 +714,7 @@ func TestArrayRead(t *testing.T) {
 		{wire(1, 0, element, 1, 7, 8, 0, 1), []idtype.Snowflake{1}}, // from index 7 on
 		{wire(2, 0, element, 1, 1, 2, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
 		{wire(3, 0, element, 2, 1, 1, 1, 1, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
+		{wire(6, 0, element, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
 	} {
 		var ids []idtype.Snowflake
 		var pointers []*idtype.Snowflake
@@ -696,5 +738,114 @@ func TestArrayRead(t *testing.T) {
 		if err1 == nil || err2 == nil || len(ids) != 1 || ids[0] != 7 || len(pointers) != 1 || pointers[0] != nil {
 			t.Errorf("% x: %v, %v and %v, %v, want errors and no change", src, ids, err1, pointers, err2)
 		}
+	}
+}
+
+// NULL empties what had something, and arrays can be NULLs alone.
+func TestNullArrays(t *testing.T) {
+	m := newMap()
+	for _, format := range []int16{binaryFormat, textFormat} {
+		id := snowflake
+		ids, pointers := []idtype.Snowflake{id}, []*idtype.Snowflake{&id}
+		err := errors.Join(m.Scan(pgtype.Int8ArrayOID, format, nil, &ids), m.Scan(pgtype.Int8ArrayOID, format, nil, &pointers))
+		if err != nil || ids != nil || pointers != nil {
+			t.Errorf("NULL, format %d: %v, %v, %v, want nil slices", format, ids, pointers, err)
+		}
+		roundTrip(t, m, of[idtype.Snowflake]{array: pgtype.Int8ArrayOID}, format, []*idtype.Snowflake{nil, nil})
+
+		ids = []idtype.Snowflake{id}
+		err = m.Scan(pgtype.Int8ArrayOID, format, encode(t, m, pgtype.Int8ArrayOID, format, []*idtype.Snowflake{&id, nil}), &ids)
+		if !errors.Is(err, idtype.ErrNull) || !strings.Contains(err.Error(), "expected idtype.Snowflake, got NULL: scan what may be NULL into *idtype.Snowflake, sql.Null[") {
+			t.Errorf("NULL among IDs, format %d: %v", format, err)
+		}
+		if format == binaryFormat && !strings.Contains(err.Error(), "pgxcodec: array element 1: ") {
+			t.Errorf("NULL among IDs: %v, want the element's number", err)
+		}
+	}
+}
+
+// A scan makes a new ID for a pointer: what it pointed to stays.
+func TestPointerIsNew(t *testing.T) {
+	m := newMap()
+	for _, format := range []int16{binaryFormat, textFormat} {
+		before := idtype.Snowflake(7)
+		p := &before
+		if err := m.Scan(pgtype.Int8OID, format, encode(t, m, pgtype.Int8OID, format, snowflake), &p); err != nil || *p != snowflake || before != 7 {
+			t.Errorf("format %d: %v, %v, and what it pointed to is %v", format, *p, err, before)
+		}
+	}
+}
+
+// Errors of bytes that no server sends show them, cut.
+func TestBadWire(t *testing.T) {
+	m := newMap()
+	for _, c := range []struct {
+		oid       uint32
+		dst       any
+		src, want string
+	}{
+		{pgtype.Int8OID, new(idtype.Snowflake), "abc", `pgxcodec: expected an int8 of 8 bytes, got 3 bytes "abc": `},
+		{pgtype.UUIDOID, new(idtype.Sno), "abc", `pgxcodec: expected a uuid of 16 bytes, got 3 bytes "abc": `},
+		{pgtype.Int8ArrayOID, new([]idtype.Snowflake), "abc", `pgxcodec: expected an array in the binary format, got 3 bytes "abc": `},
+		{pgtype.Int8ArrayOID, new([]idtype.Snowflake), strings.Repeat("\x00", 16), "got 16 bytes"},
+		{pgtype.Int8OID, new(idtype.Snowflake), strings.Repeat("x", 100), `got 100 bytes "` + strings.Repeat("x", 64) + `": `},
+	} {
+		if err := m.Scan(c.oid, binaryFormat, []byte(c.src), c.dst); !errors.Is(err, idtype.ErrSyntax) && c.src[0] != 0 || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%T from %q: %v, want %q", c.dst, c.src, err, c.want)
+		}
+	}
+}
+
+// Every refusal says what would do.
+func TestRefusalMessages(t *testing.T) {
+	const hint = ": write $1::%s in the query if nothing says what it is, or use %s"
+	m := newMap()
+	for _, c := range []struct {
+		oid                 uint32
+		value               any
+		want, cast, instead string
+	}{
+		{pgtype.UUIDOID, snowflake, "expected a bigint parameter for idtype.Snowflake, got uuid", "bigint", "sqltypes.SnowflakeText for text columns"},
+		{pgtype.UUIDOID, snowflakeSI, "for idtype.SnowflakeSI, got uuid", "bigint", "sqltypes.SnowflakeSIText for text columns"},
+		{pgtype.UUIDOID, uid60, "for idtype.UID60, got uuid", "bigint", "sqltypes.UID60Text for text columns"},
+		{pgtype.UUIDOID, spread64, "for idtype.Spread64, got uuid", "bigint", "sqltypes.Spread64Text for text columns"},
+		{pgtype.Int8OID, sno, "expected a uuid parameter for idtype.Sno, got bigint", "uuid", "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea"},
+		{pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "expected a bytea parameter for sqltypes.SnoBytes, got bigint", "bytea", "idtype.Sno for uuid columns, sqltypes.SnoText for text"},
+		{pgtype.UUIDOID, sqltypes.TextOf(uid60), "got uuid", "text", "idtype.UID60 for bigint columns"},
+		{pgtype.Int8OID, sqltypes.TextOf(sno), "got bigint", "text", "idtype.Sno for uuid columns"},
+		{pgtype.UUIDOID, orderID{snowflake}, "got uuid", "bigint", "sqltypes.Text[pgxcodec_test.orderID] for text columns"},
+	} {
+		if _, err := m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.Contains(err.Error(), c.want+fmt.Sprintf(hint, c.cast, c.instead)) {
+			t.Errorf("%T as OID %d: %v, want %q", c.value, c.oid, err, c.want)
+		}
+	}
+}
+
+// Plans can be asked by others than pgx's map, which keeps nil to itself.
+func TestNilPlans(t *testing.T) {
+	m := newMap()
+	for _, c := range []struct {
+		oid   uint32
+		value any
+	}{
+		{pgtype.Int8OID, (*idtype.Snowflake)(nil)}, {pgtype.Int8OID, (**idtype.Snowflake)(nil)}, {pgtype.Int8OID, (*sql.Null[idtype.Snowflake])(nil)},
+		{pgtype.Int8OID, (*sqltypes.OptionalSnowflake)(nil)},
+		{pgtype.Int8ArrayOID, (*[]idtype.Snowflake)(nil)}, {pgtype.Int8ArrayOID, (*[]*idtype.Snowflake)(nil)},
+	} {
+		if b, err := m.PlanEncode(c.oid, binaryFormat, c.value).Encode(c.value, []byte{}); b != nil || err != nil {
+			t.Errorf("%T: %q, %v, want NULL", c.value, b, err)
+		}
+	}
+}
+
+// Text that looks right has its sentinel.
+func TestTextSentinels(t *testing.T) {
+	m := newMap()
+	id, number := sno, snowflake
+	if err := m.Scan(pgtype.UUIDOID, textFormat, []byte("6272706b-3471-3732-7877-66326d3633zz"), &id); !errors.Is(err, idtype.ErrSyntax) || id != sno {
+		t.Errorf("a uuid with other letters: %v, %v", id, err)
+	}
+	if err := m.Scan(pgtype.Int8OID, textFormat, []byte("9223372036854775808"), &number); !errors.Is(err, idtype.ErrRange) || number != snowflake {
+		t.Errorf("a number past int64: %v, %v", number, err)
 	}
 }

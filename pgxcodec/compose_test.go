@@ -103,9 +103,11 @@ func TestArrayLiteral(t *testing.T) {
 	}
 	// What has no dimensions to lose, or what the server may read otherwise, is
 	// left to pgx, which sends it as text.
-	for _, literal := range []string{"{x}", "{1,2}", "{}", "", "{{1, 2}}", "{{1,null}}", "{{1,Null}}", `{{\1}}`, "{{1},\n{2}}", "{{x}}"} {
-		if b, err := m.Encode(pgtype.Int8ArrayOID, binaryFormat, literal, nil); err == nil {
-			t.Errorf("%q: %q, want an error", literal, b)
+	for _, literal := range []string{"{x}", "{1,2}", "{}", "", "{{1, 2}}", "{{1,\t2}}", "{{1,\n2}}", "{{1,\v2}}", "{{1,\f2}}", "{{1,\r2}}", "{{1,null}}", "[1:1]={Null}", `{{\1}}`, "{{x}}"} {
+		for _, oid := range []uint32{pgtype.Int8ArrayOID, pgtype.TextArrayOID} {
+			if b, err := m.Encode(oid, binaryFormat, literal, nil); err == nil && literal != "{{x}}" {
+				t.Errorf("%q as OID %d: %q, want an error", literal, oid, b)
+			}
 		}
 	}
 }
@@ -226,4 +228,58 @@ func TestRegisterTwice(t *testing.T) {
 			t.Errorf("%s: inside of ours is %s", name, inner)
 		}
 	}
+}
+
+// An array whose codec can't read IDs is an error, not a panic.
+func TestForeignArray(t *testing.T) {
+	m := pgtype.NewMap()
+	m.RegisterType(&pgtype.Type{Name: "_int8", OID: pgtype.Int8ArrayOID, Codec: pgtype.TextCodec{}})
+	pgxcodec.Register(m)
+	var ids []idtype.Snowflake
+	if err := m.Scan(pgtype.Int8ArrayOID, textFormat, []byte("{1}"), &ids); err == nil {
+		t.Errorf("no error, but %v", ids)
+	}
+}
+
+// Whichever codec of ours is left, what it knows is kept.
+func TestRegistryIsFound(t *testing.T) {
+	names := []string{"int8", "_int8", "uuid", "_uuid", "text", "_text", "varchar", "_varchar", "bpchar", "_bpchar", "bytea", "_bytea", "name", "_name"}
+	for _, left := range names {
+		m, plain := pgtype.NewMap(), pgtype.NewMap()
+		if err := pgxcodec.RegisterOwn[orderID](m); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if typ, _ := plain.TypeForName(name); name != left {
+				m.RegisterType(typ)
+			}
+		}
+		pgxcodec.Register(m)
+		viaCodec(t, left, m.PlanEncode(pgtype.Int8OID, binaryFormat, orderID{}))
+	}
+}
+
+// RegisterOwn puts back what was replaced, by others or by another connection's.
+func TestRegisterOwnMends(t *testing.T) {
+	plain := pgtype.NewMap()
+	for _, name := range []string{"uuid", "_uuid"} {
+		m := newMap()
+		typ, _ := plain.TypeForName(name)
+		m.RegisterType(typ)
+		if err := pgxcodec.RegisterOwn[customerID](m); err != nil {
+			t.Fatal(err)
+		}
+		viaCodec(t, name, m.PlanEncode(pgtype.UUIDOID, binaryFormat, customerID{sno}))
+		viaCodec(t, name, m.PlanEncode(pgtype.UUIDArrayOID, binaryFormat, []customerID{{sno}}))
+	}
+	m, other := pgtype.NewMap(), pgtype.NewMap()
+	pgxcodec.Register(m)
+	pgxcodec.Register(other)
+	typ, _ := other.TypeForName("int8")
+	m.RegisterType(typ)
+	if err := errors.Join(pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[customerID](m)); err != nil {
+		t.Fatal(err)
+	}
+	viaCodec(t, orderID{}, m.PlanEncode(pgtype.Int8OID, binaryFormat, orderID{snowflake}))
+	viaCodec(t, customerID{}, m.PlanEncode(pgtype.UUIDOID, binaryFormat, customerID{sno}))
 }

@@ -2,7 +2,9 @@ package pgxcodec_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -26,11 +29,13 @@ type server struct {
 	queries atomic.Int32
 	version string
 	user    string
+	address string
+	name    string // of the database; "d" if empty
 }
 
 func (s *server) connect(after func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
 	s.t.Helper()
-	config, err := pgx.ParseConfig("host=server user=u" + s.user + " dbname=d sslmode=disable")
+	config, err := pgx.ParseConfig("host=server user=u" + s.user + " dbname=" + cmp.Or(s.name, "d") + " sslmode=disable")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -38,7 +43,7 @@ func (s *server) connect(after func(context.Context, *pgx.Conn) error) (*pgx.Con
 	config.DialFunc = func(context.Context, string, string) (net.Conn, error) {
 		client, backend := net.Pipe()
 		go s.serve(backend)
-		return client, nil
+		return addressed{client, s.address}, nil
 	}
 	conn, err := pgx.ConnectConfig(s.t.Context(), config)
 	if err != nil {
@@ -93,11 +98,21 @@ func (s *server) serve(conn net.Conn) {
 	}
 }
 
+// An addressed connection is to a server somewhere.
+type addressed struct {
+	net.Conn
+	address string
+}
+
+func (a addressed) RemoteAddr() net.Addr { return &net.UnixAddr{Name: a.address, Net: "unix"} }
+
 var domainRows = [][]string{
 	{"sortkey", "snowflake", "16401", "16402", "20"},
 	{"sortkey", "sno", "16403", "16404", "2950"},
 	{"sortkey", "sno_text", "16405", "16406", "25"},
 	{"app", "order_id", "16407", "16408", "20"},
+	{"app", "late", "305419896", "305419897", "20"},
+	{"app", "lonely", "16413", "0", "20"},         // without an array
 	{"app", "positive", "16409", "16410", "1700"}, // over numeric
 	{"app", "stray", "16411", "0", "99999"},       // over a type that pgx doesn't know
 }
@@ -139,7 +154,12 @@ func TestAfterConnect(t *testing.T) {
 	if _, err := m.Encode(16405, textFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
 		t.Errorf("a Sno as sno_text: %v", err)
 	}
-	for _, oid := range []uint32{16409, 16411} {
+	// An OID of more than 16 bits, in an array that is empty.
+	if got := encode(t, m, 305419897, binaryFormat, []idtype.Snowflake{}); string(got) != "\x00\x00\x00\x00\x00\x00\x00\x00\x12\x34\x56\x78" {
+		t.Errorf("an empty array: % x", got)
+	}
+	viaCodec(t, snowflake, m.PlanEncode(16413, binaryFormat, snowflake))
+	for _, oid := range []uint32{0, 16409, 16411} {
 		if typ, ok := m.TypeForOID(oid); ok {
 			t.Errorf("OID %d has the codec %T", oid, typ.Codec)
 		}
@@ -160,7 +180,8 @@ func TestAfterConnectWithoutDomains(t *testing.T) {
 
 func TestAfterConnectError(t *testing.T) {
 	s := &server{t: t, version: "18.0"}
-	if _, err := s.connect(pgxcodec.AfterConnect); err == nil || !strings.Contains(err.Error(), `pgxcodec: expected the domains of database "d"`) {
+	var pgErr *pgconn.PgError
+	if _, err := s.connect(pgxcodec.AfterConnect); !errors.As(err, &pgErr) || pgErr.Code != "42501" || !strings.Contains(err.Error(), `pgxcodec: expected the domains of database "d"`) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -198,6 +219,24 @@ func TestLoader(t *testing.T) {
 	l.Forget()
 	connect(6, true)
 	connect(6, true)
+}
+
+// Each database is asked once.
+func TestLoaderKeys(t *testing.T) {
+	var l pgxcodec.Loader
+	s := &server{t: t, rows: domainRows, version: "18.0"}
+	for i, c := range []struct {
+		address, name string
+		queries       int32
+	}{{"a", "d", 1}, {"b", "d", 2}, {"a", "e", 3}, {"a", "d", 3}, {"b", "d", 3}, {"a", "e", 3}} {
+		s.address, s.name = c.address, c.name
+		if _, err := s.connect(l.AfterConnect); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.queries.Load(); n != c.queries {
+			t.Errorf("%d: %s on %s: %d queries, want %d", i, c.name, c.address, n, c.queries)
+		}
+	}
 }
 
 func TestLoaderConcurrently(t *testing.T) {

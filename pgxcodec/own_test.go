@@ -3,6 +3,7 @@ package pgxcodec_test
 import (
 	"bytes"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -29,7 +30,39 @@ type (
 		Tenant int
 	}
 	deepID struct{ orderID }
+
+	neverID     struct{ idtype.Sno }
+	unparsedID  struct{ idtype.Snowflake }
+	undecodedID struct{ idtype.Snowflake }
+	unreadID    struct{ idtype.Snowflake }
+	changedID   struct{ idtype.Snowflake }
+	stringID    struct{ idtype.Snowflake }
+	longID      struct{ idtype.Snowflake }
+	brokenID    struct{ idtype.Snowflake }
+	machineID   struct{ idtype.SnowflakeSI }
+	pageID      struct{ idtype.UID60 }
+	oddID       struct{ idtype.Sno }
 )
+
+var errNever = errors.New("never")
+
+func (neverID) Value() (driver.Value, error)           { return nil, errNever }
+func (*unparsedID) UnmarshalText()                     {}
+func (*undecodedID) UnmarshalBinary()                  {}
+func (*unreadID) Scan(any) error                       { return errNever }
+func (id *changedID) Scan(any) error                   { id.Snowflake = 1; return nil }
+func (id stringID) Value() (driver.Value, error)       { return id.Snowflake.String(), nil }
+func (stringID) AppendBinary(b []byte) ([]byte, error) { return append(b, make([]byte, 9)...), nil }
+func (longID) AppendBinary(b []byte) ([]byte, error)   { return append(b, make([]byte, 9)...), nil }
+func (brokenID) AppendBinary(b []byte) ([]byte, error) {
+	return append(b, make([]byte, 8)...), errNever
+}
+func (id oddID) Value() (driver.Value, error) {
+	if id.IsZero() {
+		return id.Sno.Value()
+	}
+	return "c_" + id.String(), nil
+}
 
 func (textColumnID) GormDataType() string                { return "text" }
 func (id prefixedID) Value() (driver.Value, error)       { return "c_" + id.String(), nil }
@@ -50,16 +83,23 @@ func (definedID) GormDataType() string            { return "bigint" }
 
 func TestRegisterOwnRefuses(t *testing.T) {
 	for want, register := range map[string]func(*pgtype.Map) error{
-		`got pgxcodec_test.textColumnID: its column type is "text"`:              pgxcodec.RegisterOwn[textColumnID],
-		`got pgxcodec_test.prefixedID: an ID is stored as "c_`:                   pgxcodec.RegisterOwn[prefixedID],
-		`got pgxcodec_test.shortID: pgxcodec: expected a text of 16 bytes`:       pgxcodec.RegisterOwn[shortID],
-		`got pgxcodec_test.noID: never stored`:                                   pgxcodec.RegisterOwn[noID],
-		`got pgxcodec_test.negativeID: an ID is stored as "-7"`:                  pgxcodec.RegisterOwn[negativeID],
-		`*pgxcodec_test.unscannableID lacks Scan, UnmarshalText`:                 pgxcodec.RegisterOwn[unscannableID],
-		`got pgxcodec_test.pointerID: *idtype.Snowflake is no such struct`:       pgxcodec.RegisterOwn[pointerID],
-		`got *pgxcodec_test.orderID: *pgxcodec_test.orderID is no such struct`:   pgxcodec.RegisterOwn[*orderID],
-		`got pgxcodec_test.tenantID: pgxcodec_test.tenantID is no such struct`:   pgxcodec.RegisterOwn[tenantID],
-		`got pgxcodec_test.definedID: pgxcodec_test.definedID is no such struct`: pgxcodec.RegisterOwn[definedID],
+		`got pgxcodec_test.textColumnID: its column type is "text"`:               pgxcodec.RegisterOwn[textColumnID],
+		`got pgxcodec_test.prefixedID: an ID is stored as "c_`:                    pgxcodec.RegisterOwn[prefixedID],
+		`got pgxcodec_test.shortID: pgxcodec: expected a text of 16 bytes`:        pgxcodec.RegisterOwn[shortID],
+		`got pgxcodec_test.noID: never stored`:                                    pgxcodec.RegisterOwn[noID],
+		`got pgxcodec_test.negativeID: an ID is stored as "-7"`:                   pgxcodec.RegisterOwn[negativeID],
+		`*pgxcodec_test.unscannableID lacks Scan, UnmarshalText`:                  pgxcodec.RegisterOwn[unscannableID],
+		`got pgxcodec_test.pointerID: *idtype.Snowflake is no such struct`:        pgxcodec.RegisterOwn[pointerID],
+		`got *pgxcodec_test.orderID: *pgxcodec_test.orderID is no such struct`:    pgxcodec.RegisterOwn[*orderID],
+		`got pgxcodec_test.tenantID: pgxcodec_test.tenantID is no such struct`:    pgxcodec.RegisterOwn[tenantID],
+		`got pgxcodec_test.definedID: pgxcodec_test.definedID is no such struct`:  pgxcodec.RegisterOwn[definedID],
+		"*pgxcodec_test.unparsedID lacks Scan, UnmarshalText or UnmarshalBinary":  pgxcodec.RegisterOwn[unparsedID],
+		"*pgxcodec_test.undecodedID lacks Scan, UnmarshalText or UnmarshalBinary": pgxcodec.RegisterOwn[undecodedID],
+		"got pgxcodec_test.neverID: never":                                        pgxcodec.RegisterOwn[neverID],
+		"got pgxcodec_test.unreadID: never":                                       pgxcodec.RegisterOwn[unreadID],
+		`an ID is written as "0", and read as 1`:                                  pgxcodec.RegisterOwn[changedID],
+		"expected an int64 from the method Value of pgxcodec_test.stringID":       pgxcodec.RegisterOwn[stringID],
+		`an ID is stored as "c_` + "2222222222222229":                             pgxcodec.RegisterOwn[oddID],
 	} {
 		m := pgtype.NewMap()
 		if err := register(m); err == nil || !strings.Contains(err.Error(), want) {
@@ -68,6 +108,21 @@ func TestRegisterOwnRefuses(t *testing.T) {
 		typ, _ := m.TypeForName("int8")
 		if _, ok := typ.Codec.(pgtype.Int8Codec); !ok {
 			t.Errorf("%s: the map has %T", want, typ.Codec)
+		}
+	}
+}
+
+// Types of all that can be embedded, and of methods that are made up for.
+func TestRegisterOwnTakes(t *testing.T) {
+	m := pgtype.NewMap()
+	err := errors.Join(pgxcodec.RegisterOwn[machineID](m), pgxcodec.RegisterOwn[pageID](m), pgxcodec.RegisterOwn[longID](m), pgxcodec.RegisterOwn[brokenID](m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := encode(t, m, pgtype.Int8OID, binaryFormat, snowflake)
+	for _, value := range []any{longID{snowflake}, brokenID{snowflake}} {
+		if got := encode(t, m, pgtype.Int8OID, binaryFormat, value); !bytes.Equal(got, want) {
+			t.Errorf("%T: %q, want %q", value, got, want)
 		}
 	}
 }
@@ -149,7 +204,7 @@ func TestNoIDs(t *testing.T) {
 		for _, format := range []int16{binaryFormat, textFormat} {
 			for oid, value := range map[uint32]any{oid: value, array: slice} {
 				b, err := m.Encode(oid, format, value, nil)
-				if b != nil || err == nil || !strings.Contains(err.Error(), idtype.ErrRange.Error()) && !strings.Contains(err.Error(), "idtype: expected ") {
+				if !errors.Is(err, idtype.ErrRange) {
 					t.Errorf("%T %v as OID %d, format %d: %q, %v, want an error", value, value, oid, format, b, err)
 				}
 			}
@@ -158,6 +213,8 @@ func TestNoIDs(t *testing.T) {
 	texts := func(value, slice any) { refused(pgtype.TextOID, pgtype.TextArrayOID, value, slice) }
 	bigints := func(value, slice any) { refused(pgtype.Int8OID, pgtype.Int8ArrayOID, value, slice) }
 	bigints(idtype.Snowflake(-1), []idtype.Snowflake{1, -1})
+	one, bad := idtype.Snowflake(1), idtype.Snowflake(-1)
+	bigints(&bad, []*idtype.Snowflake{&one, &bad})
 	bigints(idtype.SnowflakeSI(1<<53), []idtype.SnowflakeSI{1, 1 << 53})
 	bigints(idtype.UID60(1<<60), []idtype.UID60{1, 1 << 60})
 	bigints(orderID{-1}, []orderID{{-1}})

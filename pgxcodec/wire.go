@@ -191,7 +191,8 @@ type chars[T sqltypes.ID] struct{}
 func (chars[T]) put(buf []byte, v sqltypes.Text[T]) ([]byte, error) { return v.ID.AppendText(buf) }
 
 func (chars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
-	// Not dst.UnmarshalText: T is a type of idtype, and leaves itself alone.
+	// Not dst.UnmarshalText, which keeps a copy: T is a type of idtype or embeds
+	// one, and leaves itself alone if it fails.
 	return any(&dst.ID).(encoding.TextUnmarshaler).UnmarshalText(src)
 }
 

@@ -206,3 +206,34 @@ func TestDomainsOfOthers(t *testing.T) {
 		})
 	})
 }
+
+// A domain over a domain is known wherever its row in pg_type lies.
+func TestDomainOverDomain(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		createDomains(t, db)
+		db.Exec(t, "alter domain sortkey.long_uuid set default null") // whose row is now behind that of short_uuid
+		conn := db.Conn(t, loaded)
+		for _, domain := range domains {
+			if _, ok := conn.TypeMap().TypeForName(domain); !ok {
+				t.Errorf("%s isn't loaded", domain)
+			}
+		}
+	})
+}
+
+// Domains over other types are none of a Loader's business, and nothing that it
+// remembers a database by.
+func TestLoaderForeignDomains(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "create domain other as numeric; create domain list as bigint[]")
+		var l pgxcodec.Loader
+		db.Conn(t, pgtest.AfterConnect(l.AfterConnect))
+		db.Exec(t, "create domain late as bigint")
+		conn := db.Conn(t, pgtest.AfterConnect(l.AfterConnect))
+		for name, want := range map[string]bool{"public.late": true, "public._late": true, "public.other": false, "public.list": false, "public._list": false} {
+			if _, ok := conn.TypeMap().TypeForName(name); ok != want {
+				t.Errorf("%s is known: %v, want %v", name, ok, want)
+			}
+		}
+	})
+}

@@ -86,7 +86,7 @@ func TestBatchAndRows(t *testing.T) {
 			}
 			rows, _ := conn.Query(ctx, "select parent from records order by id")
 			parents, err := pgx.CollectRows(rows, pgx.RowTo[*idtype.UID60])
-			if err != nil || len(parents) != 3 || *parents[0] != *want[0].Parent || parents[1] != nil {
+			if err != nil || len(parents) != 3 || *parents[0] != *want[0].Parent || parents[1] != nil || *parents[2] != *want[2].Parent {
 				t.Errorf("RowTo a pointer: %v, %v", parents, err)
 			}
 			rows, _ = conn.Query(ctx, "select owner from records order by id")

@@ -42,8 +42,8 @@ func (k of[T]) badInput(t *testing.T, conn *pgx.Conn) {
 			t.Errorf("%s left a trace: %v, %v, %v, %v, %v, %v", stored, id, *pointer, null, optional, ids, pointers)
 		}
 		rows, _ := conn.Query(t.Context(), "select "+column+" as key")
-		if ids, err := pgx.CollectRows(rows, pgx.RowTo[T]); !errors.Is(err, want) || len(ids) != 0 {
-			t.Errorf("%s by RowTo: %v, %v, want %v", stored, ids, err, want)
+		if _, err := pgx.CollectRows(rows, pgx.RowTo[T]); !errors.Is(err, want) {
+			t.Errorf("%s by RowTo: %v, want %v", stored, err, want)
 		}
 	}
 }

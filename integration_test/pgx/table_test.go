@@ -35,6 +35,13 @@ func TestTable(t *testing.T) {
 		createDomains(t, db)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			known, unknown := db.Conn(t, loaded, pgtest.Mode(mode)), db.Conn(t, unloaded, pgtest.Mode(mode))
+			for _, domain := range domains {
+				_, here := known.TypeMap().TypeForName(domain)
+				_, there := unknown.TypeMap().TypeForName(domain)
+				if !here || there {
+					t.Errorf("%s is known: %v and %v, want true and false", domain, here, there)
+				}
+			}
 			for _, r := range rows() {
 				t.Run(r.name(), func(t *testing.T) {
 					r.check(t, known, r.columnType())
@@ -230,6 +237,7 @@ func (s session[V]) slices() {
 	roundTrip(s, []*V{}, nil)
 	roundTrip(s, []V(nil), nil)
 	roundTrip(s, []*V(nil), nil)
+	roundTrip(s, []*V{nil, nil}, shown("", ""))
 
 	// NULL has no place in a []V.
 	before := []V{ids[0]}
@@ -245,7 +253,7 @@ func roundTrip[V sqltypes.ID, E any](s session[V], in []E, want []*string) {
 	for _, in := range []any{in, &in} {
 		var shown []*string
 		var isNull bool
-		var out []E
+		out := make([]E, 1) // which NULL is to empty
 		if !s.query("insert into t (ids) values ($1) returning ids, ids is null, "+s.shown, []any{in}, &out, &isNull, &shown) {
 			continue
 		}
