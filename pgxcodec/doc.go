@@ -13,7 +13,7 @@
 //
 //	idtype.Snowflake, SnowflakeSI, UID60, Spread64   bigint
 //	idtype.Sno                                       uuid
-//	sqltypes.Text of the five                        text, varchar, char(n)
+//	sqltypes.Text of the five                        text, varchar, char(n), citext
 //	sqltypes.SnoBytes                                bytea
 //
 // or a domain over that column type. [pgtype.Range] and [pgtype.Multirange] of

@@ -112,7 +112,7 @@ var domainsSQL = func() string {
 	select c.oid, t.typbasetype
 	from chain c join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) c.base and t.typtype operator(pg_catalog.=) 'd'
 )
-select n.nspname::text, t.typname::text, t.oid, t.typarray, case b.typname when 'citext' then %d else b.oid end
+select n.nspname::text, t.typname::text, t.oid, t.typarray, case when b.typname operator(pg_catalog.=) 'citext' then %d else b.oid end
 from chain c
 join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) c.oid
 join pg_catalog.pg_type b on b.oid operator(pg_catalog.=) c.base

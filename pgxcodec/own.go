@@ -51,17 +51,17 @@ func RegisterOwn[T interface {
 		return fmt.Errorf("pgxcodec: expected a struct that embeds an ID type of idtype, and nothing else, and leaves its methods alone, got %v: %w", reflect.TypeFor[T](), check)
 	}
 	r := registryOf(m)
-	known := map[*column][]member{}
-	for _, c := range r.columns() {
-		known[c] = c.all()
-	}
 	add(r, fmt.Sprintf("sqltypes.Text[%T] for text columns", zero))
 	if !registered(m, r) {
 		register(m, r)
 		return nil
 	}
 	for _, c := range r.columns() {
-		c.registerDefaults(m, c.all()[len(known[c]):])
+		for _, v := range c.all() {
+			if of := v.goType(); of == any(zero) || of == any(sqltypes.TextOf(zero)) {
+				c.registerDefaults(m, v)
+			}
+		}
 	}
 	return nil
 }

@@ -173,6 +173,21 @@ func TestOwnTypesStay(t *testing.T) {
 	}
 }
 
+// A copy of a map shares what it knows, and is given the defaults of its own.
+func TestCopiedMap(t *testing.T) {
+	m := pgtype.NewMap()
+	pgxcodec.Register(m)
+	other := m.Copy()
+	for _, m := range []*pgtype.Map{m, other} {
+		if err := pgxcodec.RegisterOwn[orderID](m); err != nil {
+			t.Fatal(err)
+		}
+		if got := encode(t, m, 0, textFormat, []orderID{{7}}); string(got) != "{7}" {
+			t.Errorf("an array without an OID: %q", got)
+		}
+	}
+}
+
 // Types that one connection has loaded can be registered on others, whose maps
 // then look at what the first goes on to learn.
 func TestSharedTypes(t *testing.T) {

@@ -30,12 +30,12 @@ func register(m *pgtype.Map, r *registry) {
 		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, c, baseCodec(m, b.arrayOID)))
 	}
 	for _, c := range r.columns() {
-		c.registerDefaults(m, c.all())
+		c.registerDefaults(m, c.all()...)
 	}
 }
 
 // registerDefaults names the Postgres type of members where OIDs are unknown.
-func (c *column) registerDefaults(m *pgtype.Map, members []member) {
+func (c *column) registerDefaults(m *pgtype.Map, members ...member) {
 	if c.pgName == "" {
 		return
 	}
