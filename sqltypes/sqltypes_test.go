@@ -299,6 +299,7 @@ func FuzzScan(f *testing.F) {
 	f.Add(string(snoRaw), true)            // 10 bytes
 	f.Add("9007199254740992", false)       // past SnowflakeSI
 	f.Add("brpk4q72xwf2m63l\u00a0", false) // a space that isn't one
+	f.Add("2222222222222222", false)       // the zero ID, which an Optional stores as NULL
 	f.Fuzz(func(t *testing.T, s string, asBytes bool) {
 		var src any = s
 		if asBytes {
@@ -329,6 +330,10 @@ func fuzzScan[V value](t *testing.T, src any, s string) {
 	}
 	want := strings.TrimRight(s, " ")
 	switch any(dst).(type) {
+	case sqltypes.OptionalSnoText:
+		if dst.IsZero() && got == nil {
+			return
+		}
 	case sqltypes.SnoBytes:
 		want, got = s, string(got.([]byte))
 	case sqltypes.UID60Text:
