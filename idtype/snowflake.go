@@ -220,10 +220,7 @@ func (id Snowflake) Compare(other Snowflake) int { return cmp.Compare(id, other)
 // AppendText appends the decimal number. A negative number is an
 // [ErrRange].
 func (id Snowflake) AppendText(b []byte) ([]byte, error) {
-	if _, err := SnowflakeFromInt64(int64(id)); err != nil {
-		return b, err
-	}
-	return strconv.AppendInt(b, int64(id), 10), nil
+	return snowflakeKind.appendDecimal(b, int64(id))
 }
 
 // String is the decimal number, of any value.
@@ -241,10 +238,7 @@ func (id *Snowflake) UnmarshalText(b []byte) error {
 // AppendBinary appends the 8 bytes, big-endian. A negative number is an
 // [ErrRange].
 func (id Snowflake) AppendBinary(b []byte) ([]byte, error) {
-	if _, err := SnowflakeFromInt64(int64(id)); err != nil {
-		return b, err
-	}
-	return appendInteger(b, id), nil
+	return snowflakeKind.appendBinary(b, int64(id))
 }
 
 // MarshalBinary gives what AppendBinary appends.
@@ -274,12 +268,7 @@ func (id *Snowflake) UnmarshalJSON(b []byte) error {
 
 // Value gives the column's int64. A negative number is an
 // [ErrRange]: it could be stored, and not be read again.
-func (id Snowflake) Value() (driver.Value, error) {
-	if _, err := SnowflakeFromInt64(int64(id)); err != nil {
-		return nil, err
-	}
-	return int64(id), nil
-}
+func (id Snowflake) Value() (driver.Value, error) { return snowflakeKind.value(int64(id)) }
 
 // Scan takes an int64 or its decimal text. Negative numbers are refused, and
 // NULL is an [ErrNull].

@@ -184,10 +184,7 @@ func (id SnowflakeSI) Compare(other SnowflakeSI) int { return cmp.Compare(id, ot
 // AppendText appends the decimal number. One that is negative or past 2^53-1 is
 // an [ErrRange].
 func (id SnowflakeSI) AppendText(b []byte) ([]byte, error) {
-	if _, err := SnowflakeSIFromInt64(int64(id)); err != nil {
-		return b, err
-	}
-	return strconv.AppendInt(b, int64(id), 10), nil
+	return snowflakeSIKind.appendDecimal(b, int64(id))
 }
 
 // String is the decimal number, of any value.
@@ -205,10 +202,7 @@ func (id *SnowflakeSI) UnmarshalText(b []byte) error {
 // AppendBinary appends the 8 bytes, big-endian. A number that is negative or
 // past 2^53-1 is an [ErrRange].
 func (id SnowflakeSI) AppendBinary(b []byte) ([]byte, error) {
-	if _, err := SnowflakeSIFromInt64(int64(id)); err != nil {
-		return b, err
-	}
-	return appendInteger(b, id), nil
+	return snowflakeSIKind.appendBinary(b, int64(id))
 }
 
 // MarshalBinary gives what AppendBinary appends.
@@ -241,12 +235,7 @@ func (id *SnowflakeSI) UnmarshalJSON(b []byte) error {
 
 // Value gives the column's int64. A number that is negative or past 2^53-1 is
 // an [ErrRange]: it could be stored, and not be read again.
-func (id SnowflakeSI) Value() (driver.Value, error) {
-	if _, err := SnowflakeSIFromInt64(int64(id)); err != nil {
-		return nil, err
-	}
-	return int64(id), nil
-}
+func (id SnowflakeSI) Value() (driver.Value, error) { return snowflakeSIKind.value(int64(id)) }
 
 // Scan takes an int64 or its decimal text. Numbers that are negative or past
 // 2^53-1 are refused, and NULL is an [ErrNull].

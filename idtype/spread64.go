@@ -152,8 +152,8 @@ func (id Spread64) Compare(other Spread64) int { return cmp.Compare(id, other) }
 // AppendText appends 16 hex digits. A number with reserved bits has no text
 // that could be read again: [ErrRange].
 func (id Spread64) AppendText(b []byte) ([]byte, error) {
-	if id&spread64Reserved != 0 {
-		return b, id.check()
+	if err := id.check(); err != nil {
+		return b, err
 	}
 	return id.appendHex(b), nil
 }
@@ -192,7 +192,7 @@ func (id Spread64) AppendBinary(b []byte) ([]byte, error) {
 	if err := id.check(); err != nil {
 		return b, err
 	}
-	return appendInteger(b, id), nil
+	return spread64Kind.appendBinary(b, int64(id))
 }
 
 // MarshalBinary gives what AppendBinary appends.

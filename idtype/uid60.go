@@ -213,10 +213,7 @@ func (id *UID60) UnmarshalText(b []byte) error {
 // AppendBinary appends the 8 bytes, big-endian. A number that is negative or
 // past 2^60-1 is an [ErrRange].
 func (id UID60) AppendBinary(b []byte) ([]byte, error) {
-	if _, err := UID60FromInt64(int64(id)); err != nil {
-		return b, err
-	}
-	return appendInteger(b, id), nil
+	return uid60Kind.appendBinary(b, int64(id))
 }
 
 // MarshalBinary gives what AppendBinary appends.
@@ -248,12 +245,7 @@ func (id *UID60) UnmarshalJSON(b []byte) error {
 
 // Value gives the column's int64. A number that is negative or past 2^60-1 is
 // an [ErrRange]: it could be stored, and not be read again.
-func (id UID60) Value() (driver.Value, error) {
-	if _, err := UID60FromInt64(int64(id)); err != nil {
-		return nil, err
-	}
-	return int64(id), nil
-}
+func (id UID60) Value() (driver.Value, error) { return uid60Kind.value(int64(id)) }
 
 // Scan takes an int64 or its decimal text, never the text form: ten decimal
 // digits could be either. Numbers that are negative or past 2^60-1 are

@@ -1,6 +1,7 @@
 package idtype
 
 import (
+	"database/sql/driver"
 	"encoding/binary"
 	"strconv"
 )
@@ -21,6 +22,12 @@ func (k *integerKind) check(v int64) error {
 	if v >= k.lo && v <= k.hi {
 		return nil
 	}
+	return k.outside(v)
+}
+
+// outside is the error of a number that isn't in the range. It is apart from
+// check so that the latter is inlined.
+func (k *integerKind) outside(v int64) error {
 	return outOfRange(v < k.lo, k.lo, k.hi).in(k.name, k.want, strconv.AppendInt(nil, v, 10))
 }
 
@@ -67,9 +74,28 @@ func unmarshalInteger[T ~int64](dst *T, k *integerKind, b []byte) error {
 	return set(dst, T(v), k.check(v))
 }
 
-// appendInteger appends 8 bytes, big-endian.
-func appendInteger[T ~int64](b []byte, v T) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(v))
+// appendBinary appends 8 bytes, big-endian, of what unmarshalInteger would read.
+func (k *integerKind) appendBinary(b []byte, v int64) ([]byte, error) {
+	if err := k.check(v); err != nil {
+		return b, err
+	}
+	return binary.BigEndian.AppendUint64(b, uint64(v)), nil
+}
+
+// appendDecimal appends the decimal form of what parse would read.
+func (k *integerKind) appendDecimal(b []byte, v int64) ([]byte, error) {
+	if err := k.check(v); err != nil {
+		return b, err
+	}
+	return strconv.AppendInt(b, v, 10), nil
+}
+
+// value is what a bigint column is given, of what scanInteger would read.
+func (k *integerKind) value(v int64) (driver.Value, error) {
+	if err := k.check(v); err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
 // set sets *dst to v unless there is an error: nothing that fails leaves a

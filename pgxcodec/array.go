@@ -260,12 +260,7 @@ func (scanBinary[V, W]) Scan(src []byte, target any) error {
 		*dst = nil
 		return nil
 	}
-	n, elements, err := readHeader(src)
-	if err != nil {
-		return err
-	}
-	ids := make([]V, n)
-	err = readElements[V, W](src, elements, ids, func(int) error { return nullError[V]() })
+	ids, err := readArray[V, W](src, func(int) error { return nullError[V]() })
 	if err == nil {
 		*dst = ids
 	}
@@ -283,19 +278,20 @@ func (scanBinaryPointers[V, W]) Scan(src []byte, target any) error {
 		*dst = nil
 		return nil
 	}
-	n, elements, err := readHeader(src)
+	var nulls []int
+	ids, err := readArray[V, W](src, func(i int) error { nulls = append(nulls, i); return nil })
 	if err != nil {
 		return err
 	}
-	ids, pointers := make([]V, n), make([]*V, n)
+	pointers := make([]*V, len(ids))
 	for i := range ids {
 		pointers[i] = &ids[i]
 	}
-	err = readElements[V, W](src, elements, ids, func(i int) error { pointers[i] = nil; return nil })
-	if err == nil {
-		*dst = pointers
+	for _, i := range nulls {
+		pointers[i] = nil
 	}
-	return err
+	*dst = pointers
+	return nil
 }
 
 // maxDimensions is how many dimensions an array of Postgres can have.
@@ -327,34 +323,38 @@ func readHeader(array []byte) (n int, elements []byte, err error) {
 	return int(product), src, nil
 }
 
-// readElements reads as many elements of an array as ids has, and nothing must
-// follow them.
-func readElements[V any, W wire[V]](array, src []byte, ids []V, null func(i int) error) error {
+// readArray reads all elements of an array. It asks null about those that are
+// NULL, and leaves them zero.
+func readArray[V any, W wire[V]](array []byte, null func(i int) error) ([]V, error) {
+	n, src, err := readHeader(array)
+	if err != nil {
+		return nil, err
+	}
 	var w W
+	ids := make([]V, n)
 	for i := range ids {
 		if len(src) < 4 {
-			return badArray(array)
+			return nil, badArray(array)
 		}
 		size := binary.BigEndian.Uint32(src)
 		src = src[4:]
-		var err error
 		switch {
 		case size == elementNull:
 			err = null(i)
 		case uint64(size) > uint64(len(src)):
-			return badArray(array)
+			return nil, badArray(array)
 		default:
 			err = w.get(src[:size], &ids[i])
 			src = src[size:]
 		}
 		if err != nil {
-			return elementError(i, err)
+			return nil, elementError(i, err)
 		}
 	}
 	if len(src) > 0 {
-		return badArray(array)
+		return nil, badArray(array)
 	}
-	return nil
+	return ids, nil
 }
 
 func badArray(src []byte) error { return badWire("an array in the binary format", src) }

@@ -136,16 +136,12 @@ func queryDomains(ctx context.Context, conn *pgx.Conn) ([]domain, error) {
 
 // register gives a domain the codec of its base type.
 func (d domain) register(m *pgtype.Map) {
-	base, ok := m.TypeForOID(d.base)
-	if !ok {
-		return
-	}
-	codec, ok := base.Codec.(wrapper)
-	if !ok {
+	codec := wrapperOf(m, d.base)
+	if codec == nil {
 		return
 	}
 	// With the schema, so that no type of the caller's has the same name.
-	t := &pgtype.Type{Name: d.schema + "." + d.name, OID: d.oid, Codec: base.Codec}
+	t := &pgtype.Type{Name: d.schema + "." + d.name, OID: d.oid, Codec: codec}
 	m.RegisterType(t)
 	if d.arrayOID != 0 {
 		m.RegisterType(arrayType(d.schema+"._"+d.name, d.arrayOID, t, codec.holder(), &pgtype.ArrayCodec{}))

@@ -66,9 +66,6 @@ type (
 	scanSno         struct{}
 )
 
-// The range of an ID is looked at by a shift: to compare it with a constant of
-// 64 bits takes longer.
-
 // notID is the error of a number that is no ID.
 func notID(id driver.Valuer) error {
 	_, err := id.Value()
@@ -83,6 +80,8 @@ func (encodeSnowflake) Encode(value any, buf []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
 }
 
+// The range is looked at by a shift, here and below: to compare with a constant
+// of 64 bits takes longer.
 func (encodeSnowflakeSI) Encode(value any, buf []byte) ([]byte, error) {
 	id := value.(idtype.SnowflakeSI)
 	if uint64(id)>>bits.Len64(idtype.MaxSnowflakeSI) != 0 {

@@ -50,9 +50,9 @@ func RegisterOwn[T interface {
 	if check != nil {
 		return fmt.Errorf("pgxcodec: expected a struct that embeds an ID type of idtype, and nothing else, and leaves its methods alone, got %v: %w", reflect.TypeFor[T](), check)
 	}
-	r := registryOf(m)
+	r, whole := registryOf(m)
 	add(r, fmt.Sprintf("sqltypes.Text[%T] for text columns", zero))
-	if !registered(m, r) {
+	if !whole {
 		register(m, r)
 		return nil
 	}

@@ -20,7 +20,10 @@ var builtin = []struct {
 // Register teaches a connection's type map the ID types. It wraps the codecs
 // that the map has for int8, uuid, text, varchar, bpchar, name, bytea and their
 // arrays, and can be called again after others were registered.
-func Register(m *pgtype.Map) { register(m, registryOf(m)) }
+func Register(m *pgtype.Map) {
+	r, _ := registryOf(m)
+	register(m, r)
+}
 
 func register(m *pgtype.Map, r *registry) {
 	for _, b := range builtin {
@@ -44,52 +47,54 @@ func (c *column) registerDefaults(m *pgtype.Map, members ...member) {
 	}
 }
 
-// registered tells whether a map's codecs are all ours, of one registry.
-func registered(m *pgtype.Map, r *registry) bool {
-	for _, b := range builtin {
-		for _, oid := range []uint32{b.oid, b.arrayOID} {
-			t, ok := m.TypeForOID(oid)
-			if !ok {
-				return false
-			}
-			if w, ok := t.Codec.(wrapper); !ok || w.holder().registry != r {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // A wrapper is one of our codecs, around the one that was there before.
 type wrapper interface {
+	pgtype.Codec
 	wrapped() pgtype.Codec
 	holder() *column
 }
 
+// wrapperOf is the codec of a type if it is ours, and nil otherwise.
+func wrapperOf(m *pgtype.Map, oid uint32) wrapper {
+	t, ok := m.TypeForOID(oid)
+	if !ok {
+		return nil
+	}
+	w, _ := t.Codec.(wrapper)
+	return w
+}
+
 // registryOf is the registry of a map's codecs, a new one if it has none of
-// ours: any may have been replaced.
-func registryOf(m *pgtype.Map) *registry {
+// ours: any may have been replaced. It is whole if none was.
+func registryOf(m *pgtype.Map) (r *registry, whole bool) {
+	whole = true
 	for _, b := range builtin {
 		for _, oid := range []uint32{b.oid, b.arrayOID} {
-			if t, ok := m.TypeForOID(oid); ok {
-				if w, ok := t.Codec.(wrapper); ok {
-					return w.holder().registry
-				}
+			switch w := wrapperOf(m, oid); {
+			case w == nil:
+				whole = false
+			case r == nil:
+				r = w.holder().registry
+			case w.holder().registry != r:
+				whole = false
 			}
 		}
 	}
-	return newRegistry()
+	if r == nil {
+		r = newRegistry()
+	}
+	return r, whole
 }
 
 // baseCodec is the codec that a map has for a built-in type, without ours
 // around it: wrapped twice it would be asked twice.
 func baseCodec(m *pgtype.Map, oid uint32) pgtype.Codec {
+	if w := wrapperOf(m, oid); w != nil {
+		return w.wrapped()
+	}
 	t, ok := m.TypeForOID(oid)
 	if !ok {
 		panic("pgxcodec: a built-in type has no codec") // every Map has them all
-	}
-	if w, ok := t.Codec.(wrapper); ok {
-		return w.wrapped()
 	}
 	return t.Codec
 }
