@@ -49,7 +49,7 @@ func (e entry[V]) copies(t *testing.T, conn *pgx.Conn, column string) {
 	}{
 		{p, []*V{&ids[0], &ids[1]}}, {p, []*V{&ids[0], &ids[1]}}, {p, []*V{p, nil}}, {nil, nil}, {nil, nil}, {&ids[1], []*V{&ids[1], nil}}, {nil, []*V{}},
 	}
-	rows, _ := conn.Query(t.Context(), s.sql("select id, ids from t order by n"))
+	rows, _ := conn.Query(t.Context(), s.sql("select id, ids from {t} order by n"))
 	defer rows.Close()
 	for i := 0; rows.Next(); i++ {
 		var id *V

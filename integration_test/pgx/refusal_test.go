@@ -178,12 +178,18 @@ func TestNoRawBytesForUUID(t *testing.T) {
 			if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{"id"}, pgx.CopyFromRows([][]any{{raw}})); err == nil {
 				t.Error("COPY of bytes into a uuid column: no error")
 			}
-			var n int
-			if err := conn.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 0 {
-				t.Errorf("%d rows, %v, want none", n, err)
-			}
+			mustBeEmpty(t, conn)
 		})
 	})
+}
+
+// mustBeEmpty says that nothing was stored in table t.
+func mustBeEmpty(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	var n int
+	if err := conn.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d rows, %v, want none", n, err)
+	}
 }
 
 // mustRefuse says that the codec has refused, or the server where the codec
@@ -218,10 +224,7 @@ func TestNoIDs(t *testing.T) {
 					}
 				}
 			}
-			var n int
-			if err := conn.QueryRow(t.Context(), "select count(*) from t").Scan(&n); err != nil || n != 0 {
-				t.Errorf("%d rows, %v, want none", n, err)
-			}
+			mustBeEmpty(t, conn)
 		})
 	})
 }

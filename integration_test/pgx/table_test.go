@@ -101,14 +101,13 @@ func (e entry[V]) open(t *testing.T, conn *pgx.Conn, column string) session[V] {
 		// Casts to text drop the padding; array_agg of none is NULL in any case.
 		s.shown = strings.Replace(s.shown, "x::text", "rtrim(x::text)", 1)
 	}
-	s.exec("create temporary table t (n serial, id " + column + ", ids " + column + "[])")
+	s.exec("create temporary table {t} (n serial, id " + column + ", ids " + column + "[])")
 	return s
 }
 
-// sql is a statement for table t.
+// sql is a statement whose {t} is the session's table.
 func (s session[V]) sql(statement string) string {
-	return strings.NewReplacer("table t ", "table "+s.table+" ", "into t ", "into "+s.table+" ", "from t", "from "+s.table,
-		"truncate t", "truncate "+s.table, "update t ", "update "+s.table+" ").Replace(statement)
+	return strings.ReplaceAll(statement, "{t}", s.table)
 }
 
 func (s session[V]) exec(sql string, args ...any) {
@@ -162,7 +161,7 @@ func (s session[V]) scalars(id V) {
 		var null sql.Null[V]
 		var optional sqltypes.Optional[V]
 		var shown sql.Null[string]
-		if !s.query("insert into t (id) values ($1) returning id, id, id, rtrim(id::text)", []any{c.in}, &pointer, &null, &optional, &shown) {
+		if !s.query("insert into {t} (id) values ($1) returning id, id, id, rtrim(id::text)", []any{c.in}, &pointer, &null, &optional, &shown) {
 			continue
 		}
 		want := sql.Null[string]{V: s.stored(id), Valid: true}
@@ -176,7 +175,7 @@ func (s session[V]) scalars(id V) {
 			s.Errorf("%T %v through %s: %v, %v, %v", c.in, id, s.column, pointer, null, optional)
 		}
 		var v V
-		if !c.null && s.query("insert into t (id) values ($1) returning id", []any{c.in}, &v) && v != id {
+		if !c.null && s.query("insert into {t} (id) values ($1) returning id", []any{c.in}, &v) && v != id {
 			s.Errorf("%T %v through %s: %v", c.in, id, s.column, v)
 		}
 	}
@@ -187,7 +186,7 @@ func (s session[V]) nulls() {
 	id := s.ids[1]
 	for _, in := range []any{nil, (*V)(nil), (**V)(nil), sql.Null[V]{}, &sql.Null[V]{}, sqltypes.Optional[V]{}, &sqltypes.Optional[V]{}, (*sqltypes.Optional[V])(nil)} {
 		pointer, null, optional, isNull := &id, sql.Null[V]{V: id, Valid: true}, sqltypes.OptionalOf(id), false
-		if !s.query("insert into t (id) values ($1) returning id, id, id, id is null", []any{in}, &pointer, &null, &optional, &isNull) {
+		if !s.query("insert into {t} (id) values ($1) returning id, id, id, id is null", []any{in}, &pointer, &null, &optional, &isNull) {
 			continue
 		}
 		if pointer != nil || null != (sql.Null[V]{}) || !optional.IsZero() || !isNull {
@@ -195,7 +194,7 @@ func (s session[V]) nulls() {
 		}
 	}
 	v := id
-	err := s.conn.QueryRow(s.Context(), s.sql("insert into t (id) values (null) returning id")).Scan(&v)
+	err := s.conn.QueryRow(s.Context(), s.sql("insert into {t} (id) values (null) returning id")).Scan(&v)
 	if !errors.Is(err, idtype.ErrNull) || v != id || !strings.Contains(err.Error(), "(col: id)") {
 		s.Errorf("NULL of %s into %T: %v, %v, want ErrNull, the column's name and no change", s.column, v, v, err)
 	}
@@ -241,7 +240,7 @@ func (s session[V]) slices() {
 
 	// NULL has no place in a []V.
 	before := []V{ids[0]}
-	err := s.conn.QueryRow(s.Context(), s.sql("insert into t (ids) values ($1) returning ids"), pointers).Scan(&before)
+	err := s.conn.QueryRow(s.Context(), s.sql("insert into {t} (ids) values ($1) returning ids"), pointers).Scan(&before)
 	if !errors.Is(err, idtype.ErrNull) || len(before) != 1 || before[0] != ids[0] {
 		s.Errorf("%s[] with NULL into %T: %v, %v, want ErrNull and no change", s.column, before, before, err)
 	}
@@ -254,7 +253,7 @@ func roundTrip[V sqltypes.ID, E any](s session[V], in []E, want []*string) {
 		var shown []*string
 		var isNull bool
 		out := make([]E, 1) // which NULL is to empty
-		if !s.query("insert into t (ids) values ($1) returning ids, ids is null, "+s.shown, []any{in}, &out, &isNull, &shown) {
+		if !s.query("insert into {t} (ids) values ($1) returning ids, ids is null, "+s.shown, []any{in}, &out, &isNull, &shown) {
 			continue
 		}
 		value := reflect.Indirect(reflect.ValueOf(in)).Interface()
@@ -266,9 +265,9 @@ func roundTrip[V sqltypes.ID, E any](s session[V], in []E, want []*string) {
 
 // search finds rows by what it is given, in all places that a parameter can have.
 func (s session[V]) search() {
-	s.exec("truncate t")
-	s.exec("insert into t (id) select unnest($1::"+s.column+"[])", s.ids)
-	s.exec("insert into t (id) values (null)")
+	s.exec("truncate {t}")
+	s.exec("insert into {t} (id) select unnest($1::"+s.column+"[])", s.ids)
+	s.exec("insert into {t} (id) values (null)")
 
 	some := s.ids[1:3]
 	var none *V
@@ -294,20 +293,20 @@ func (s session[V]) search() {
 		{"id in (select unnest($1::" + s.column + "[]))", some, some},
 		{"id <> all($1)", s.ids[1:], s.ids[:1]},
 	} {
-		rows, _ := s.conn.Query(s.Context(), s.sql("select id from t where id is not null and ("+c.where+") order by n"), c.arg)
+		rows, _ := s.conn.Query(s.Context(), s.sql("select id from {t} where id is not null and ("+c.where+") order by n"), c.arg)
 		got, err := pgx.CollectRows(rows, pgx.RowTo[V])
 		if err != nil || len(got) != len(c.want) || len(got) > 0 && !reflect.DeepEqual(got, c.want) {
 			s.Errorf("%s %s with %T: %v, %v, want %v", s.column, c.where, c.arg, got, err, c.want)
 		}
 	}
 
-	s.exec("update t set id = $1 where id = $2", s.ids[2], s.ids[1])
+	s.exec("update {t} set id = $1 where id = $2", s.ids[2], s.ids[1])
 	var n int
-	if s.query("select count(*) from t where id = $1", []any{s.ids[2]}, &n) && n != 2 {
+	if s.query("select count(*) from {t} where id = $1", []any{s.ids[2]}, &n) && n != 2 {
 		s.Errorf("%s: %d rows after an update, want 2", s.column, n)
 	}
-	s.exec("delete from t where id = any($1)", s.ids)
-	if s.query("select count(*) from t", nil, &n) && n != 1 {
+	s.exec("delete from {t} where id = any($1)", s.ids)
+	if s.query("select count(*) from {t}", nil, &n) && n != 1 {
 		s.Errorf("%s: %d rows after a delete, want the one with NULL", s.column, n)
 	}
 }
