@@ -47,8 +47,9 @@
 // rows were skipped: their structs keep IDs that no row has. Maps keep what
 // they were given.
 //
-// # Time windows
+// # Time windows and pages
 //
 // [MintedBetween] finds the rows minted in a window of time by the index of
-// the key, without a column for the time.
+// the key, without a column for the time. [PageAfter] and [PageBefore] go
+// through rows page by page, oldest or newest first.
 package gormplugin

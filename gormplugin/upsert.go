@@ -12,6 +12,7 @@ import (
 const (
 	onConflict = "ON CONFLICT"
 	returning  = "RETURNING"
+	where      = "WHERE"
 )
 
 // madeUp is the setting with the keys that were filled in for a row that may

@@ -34,6 +34,41 @@ func TestMintedBetween(t *testing.T) {
 	}
 }
 
+func TestPages(t *testing.T) {
+	db := open(t, For(snowflakes()))
+	layout := idtype.DefaultSnowflakeLayout()
+	from, to := layout.Epoch.Add(time.Millisecond), layout.Epoch.Add(2*time.Millisecond)
+	var first idtype.Snowflake
+	find := func(tx *gorm.DB) string { return sqlOf(tx.Limit(2).Find(&[]order{})) }
+	for got, want := range map[string]string{
+		find(db.Scopes(PageAfter("", idtype.Snowflake(7)))):                                             "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Scopes(PageAfter("", first))):                                                           "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Scopes(PageBefore("", idtype.Snowflake(7)))):                                            "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 2",
+		find(db.Scopes(PageBefore("", first))):                                                          "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 2",
+		find(db.Where("note = ?", "a").Scopes(PageAfter("o.id", first))):                                "SELECT * FROM `orders` WHERE note = \"a\" ORDER BY `o`.`id` LIMIT 2",
+		find(db.Scopes(PageAfter("other", idtype.Spread64(-7)))):                                        "SELECT * FROM `orders` WHERE `orders`.`other` > -7 ORDER BY `orders`.`other` LIMIT 2",
+		find(db.Or("note = ?", "a").Or("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))):     "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Where("note = ?", "a").Or("note = ?", "b").Scopes(MintedBetween(layout, "", from, to))): "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND (`orders`.`id` >= 4194304 AND `orders`.`id` < 8388608) LIMIT 2",
+	} {
+		wantSQL(t, got, want)
+	}
+}
+
+// The scopes serve the generic interface as well.
+func TestScopesOfG(t *testing.T) {
+	s := &server{columns: []string{"id"}}
+	db := openServer(t, s, For(snowflakes()))
+	layout := idtype.DefaultSnowflakeLayout()
+	from, to := layout.Epoch, layout.Epoch.Add(time.Millisecond)
+	if _, err := gorm.G[order](db).Scopes(MintedBetween(layout, "", from, to).G, PageBefore("", idtype.Snowflake(7)).G).Find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantSQL(t, s.ran[0], "SELECT * FROM `orders` WHERE (`orders`.`id` >= ? AND `orders`.`id` < ?) AND `orders`.`id` < ? ORDER BY `orders`.`id` DESC")
+	if _, err := gorm.G[order](db).Scopes(MintedBetween(layout, "", to, from).G).Find(t.Context()); !errors.Is(err, idtype.ErrRange) || len(s.ran) > 1 {
+		t.Errorf("a window backwards: %v, ran %q", err, s.ran)
+	}
+}
+
 func snoAt(t *testing.T, at time.Time) string {
 	id, err := idtype.SnoLayout{}.Floor(at)
 	if err != nil {
