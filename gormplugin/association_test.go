@@ -237,15 +237,17 @@ func TestCustomJoinTableWithForeignKey(t *testing.T) {
 }
 
 func TestAutomaticJoinTable(t *testing.T) {
-	db := open(t, For(snowflakes()), For(snos()), Named("labels", snos()))
+	db, p := open(t), planner{bindings: []Binding{For(snowflakes()), For(snos()), Named("labels", snos())}}
+	if err := db.Callback().Create().Before("*").Register(fillCallback, p.fill); err != nil {
+		t.Fatal(err)
+	}
 	create(t, db, &parent{Tags: []label{{}}, Friends: []*parent{{}}})
 	joins := 0
-	db.Plugins[pluginName].(*Plugin).plans.Range(func(_, v any) bool {
-		if v.(*plan).relations == unwatched {
+	for _, plan := range *p.plans.Load() {
+		if plan.relations == unwatched {
 			joins++
 		}
-		return true
-	})
+	}
 	if joins != 2 {
 		t.Errorf("%d join tables, want 2", joins)
 	}

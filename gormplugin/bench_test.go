@@ -24,16 +24,15 @@ func (g *ticker) Fill(_ context.Context, dst []idtype.Snowflake) (int, error) {
 }
 
 // statement is what the callback sees of a Create of rows, a pointer.
-func statement(t testing.TB, rows any) (*Plugin, *gorm.DB) {
-	db := open(t, For(&ticker{}))
-	p := db.Plugins[pluginName].(*Plugin)
+func statement(t testing.TB, rows any) (*planner, *gorm.DB) {
+	db := open(t)
 	tx := db.Session(&gorm.Session{Initialized: true})
 	tx.Statement.Dest = rows
 	tx.Statement.ReflectValue = reflect.ValueOf(rows).Elem()
 	if err := tx.Statement.Parse(rows); err != nil {
 		t.Fatal(err)
 	}
-	return p, tx
+	return &planner{bindings: []Binding{For(&ticker{})}}, tx
 }
 
 type benchRow struct {

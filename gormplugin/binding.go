@@ -86,9 +86,10 @@ func sourceOf[T any](gen idtype.Generator[T]) source {
 func (m mint[T]) mints() reflect.Type { return reflect.TypeFor[T]() }
 
 func (m mint[T]) filler(t reflect.Type) filler {
+	isZero := zero[T]()
 	switch t {
 	case reflect.TypeFor[T]():
-		return newColumn(m.gen, isZero[T], func(p *T, id T) { *p = id })
+		return newColumn(m.gen, isZero, func(p *T, id T) { *p = id })
 	case reflect.TypeFor[*T]():
 		// A new pointer, since the old one may be the caller's own.
 		return newColumn(m.gen,
@@ -102,7 +103,21 @@ func (m mint[T]) filler(t reflect.Type) filler {
 	return nil
 }
 
-func isZero[T any](p *T) bool { return reflect.ValueOf(p).Elem().IsZero() }
+// zero gives what finds out whether a T is missing: for the types of package
+// idtype without reflection, which would take longer than all else that is
+// done for a row.
+func zero[T any]() func(*T) bool {
+	for _, f := range []any{
+		isZero[idtype.Snowflake], isZero[idtype.SnowflakeSI], isZero[idtype.UID60], isZero[idtype.Spread64], isZero[idtype.Sno],
+	} {
+		if f, ok := f.(func(*T) bool); ok {
+			return f
+		}
+	}
+	return func(p *T) bool { return reflect.ValueOf(p).Elem().IsZero() }
+}
+
+func isZero[T comparable](p *T) bool { return *p == *new(T) }
 
 // A column fills fields of type S, which hold a T. It goes by the fields'
 // addresses, since schema.Field.Set would allocate for every ID.
@@ -190,9 +205,10 @@ func (c *column[T, S]) assign(ctx context.Context, b *block[T, S], n int) error 
 
 func (c *column[T, S]) next(ctx context.Context) (any, error) { return c.mint(ctx) }
 
-// mint is Next, but stops waiting when ctx is done, which only Fill can.
+// mint is Next, except that the generator gets the context: it stops waiting
+// when that is done, and may go by what is in it.
 func (c *column[T, S]) mint(ctx context.Context) (T, error) {
-	if ctx.Done() == nil {
+	if ctx == context.Background() {
 		return c.gen.Next()
 	}
 	b := c.blocks.Get().(*block[T, S])

@@ -19,6 +19,9 @@
 //   - the type: T, *T, [database/sql.Null] of T, and the column forms of
 //     package sqltypes that hold a T.
 //
+// A generator's Fill gets the context of the statement, by which a generator of
+// one's own may go; a statement without one is served by Next.
+//
 // Of a composite key only tagged parts are filled. A key that is also the
 // foreign key of a belongs-to isn't: GORM copies it from the other row. One with
 // a default in the database is, if it has a generator.

@@ -1,6 +1,8 @@
 package gormplugin_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -69,6 +71,83 @@ func Example() {
 	// false false true
 	// true
 	// 2 <nil>
+}
+
+// An Author and an Article have IDs of one generator, told apart by a byte.
+type Author struct {
+	ID   idtype.Sno `gorm:"idgen:author"`
+	Name string
+}
+
+type Article struct {
+	ID       idtype.Sno `gorm:"idgen:article"`
+	AuthorID idtype.Sno
+	Author   Author
+}
+
+// The IDs of a Sno generator differ by model in their metabyte.
+func ExampleNamed_metabyte() {
+	gen := must(idtype.NewSnoGenerator(idtype.SnoConfig{}))
+	db := open()
+	err := db.Use(gormplugin.New(
+		gormplugin.Named("author", gen.WithMeta('u')),
+		gormplugin.Named("article", gen.WithMeta('a')),
+	))
+	if err != nil {
+		panic(err)
+	}
+	article := Article{Author: Author{Name: "Ada"}}
+	db.Create(&article)
+	fmt.Printf("%c %c\n", article.ID.Meta(), article.AuthorID.Meta())
+	// Output:
+	// a u
+}
+
+type tenantKey struct{}
+
+// A tenants is a generator whose IDs have their tenant's number in the
+// metabyte. The plugin passes it the context of the statement.
+type tenants struct{ gen *idtype.SnoGenerator }
+
+func (g tenants) Fill(ctx context.Context, dst []idtype.Sno) (int, error) {
+	tenant, ok := ctx.Value(tenantKey{}).(byte)
+	if !ok {
+		return 0, errors.New("no tenant in the context")
+	}
+	return g.gen.WithMeta(tenant).Fill(ctx, dst)
+}
+
+// Next is for statements without a context.
+func (g tenants) Next() (idtype.Sno, error) { return idtype.Sno{}, errors.New("no context") }
+
+// A generator of one's own can go by the context of a statement.
+func ExampleFor_context() {
+	db := open()
+	if err := db.Use(gormplugin.New(gormplugin.For(tenants{must(idtype.NewSnoGenerator(idtype.SnoConfig{}))}))); err != nil {
+		panic(err)
+	}
+	ctx := context.WithValue(context.Background(), tenantKey{}, byte(7))
+	var c Customer
+	db.WithContext(ctx).Create(&c)
+	fmt.Println(c.ID.Meta())
+	fmt.Println(db.Create(&Customer{}).Error)
+	// Output:
+	// 7
+	// gormplugin: expected an ID for Customer.ID, got none from its generator: no context
+}
+
+func ExamplePageBefore() {
+	db := open()
+	var cursor idtype.Snowflake // zero: the newest orders
+	var page []Order
+	for range 2 {
+		stmt := db.Scopes(gormplugin.PageBefore("", cursor)).Limit(20).Find(&page).Statement
+		fmt.Println(stmt.SQL.String(), stmt.Vars)
+		cursor = 418195596902400000 // of the last order on the page
+	}
+	// Output:
+	// SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT ? [20]
+	// SELECT * FROM `orders` WHERE `orders`.`id` < ? ORDER BY `orders`.`id` DESC LIMIT ? [418195596902400000 20]
 }
 
 func ExampleMintedBetween() {

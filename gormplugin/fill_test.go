@@ -526,14 +526,14 @@ func TestSelectAndOmit(t *testing.T) {
 func TestForeignDestinations(t *testing.T) {
 	type view struct{ Note string }
 	db := open(t, For(snowflakes()))
-	p, tx := db.Plugins[pluginName].(*Plugin), db.Session(&gorm.Session{Initialized: true})
+	fill, tx := db.Callback().Create().Get(fillCallback), db.Session(&gorm.Session{Initialized: true})
 	if err := tx.Statement.Parse(&order{}); err != nil {
 		t.Fatal(err)
 	}
 	type named map[string]any
 	for _, dest := range []any{&view{}, &[]view{{}}, &[]*view{nil}, named{}, new(int), &[]int{1}, &[]any{1}} {
 		tx.Statement.Dest, tx.Statement.ReflectValue = dest, reflect.Indirect(reflect.ValueOf(dest))
-		if p.fill(tx); tx.Error != nil {
+		if fill(tx); tx.Error != nil {
 			t.Errorf("%T: %v", dest, tx.Error)
 		}
 	}
@@ -543,16 +543,18 @@ func TestContext(t *testing.T) {
 	type ctxKey struct{}
 	gen := snowflakes()
 	db := open(t, For(gen))
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), ctxKey{}, 1))
-	db = db.WithContext(ctx)
-	for _, value := range []any{&order{}, &[]order{{}, {}}} {
-		gen.ctx = nil
-		create(t, db, value)
-		if gen.ctx == nil || gen.ctx.Value(ctxKey{}) != 1 {
-			t.Errorf("%T: the generator didn't get the statement's context", value)
+	withValue := context.WithValue(context.Background(), ctxKey{}, 1)
+	ctx, cancel := context.WithCancel(withValue)
+	for _, ctx := range []context.Context{withValue, ctx} {
+		for _, value := range []any{&order{}, &[]order{{}, {}}, map[string]any{}} {
+			gen.ctx = nil
+			create(t, db.WithContext(ctx).Model(&order{}), value)
+			if gen.ctx == nil || gen.ctx.Value(ctxKey{}) != 1 {
+				t.Errorf("%T: the generator didn't get the statement's context", value)
+			}
 		}
 	}
-	create(t, db.Model(&order{}), map[string]any{})
+	db = db.WithContext(ctx)
 	cancel()
 	for _, value := range []any{&order{}, &[]order{{}, {}}} {
 		if err := db.Create(value).Error; !errors.Is(err, context.Canceled) {

@@ -40,7 +40,7 @@ type key struct {
 }
 
 // resolve finds out what to do for a model. The lock of s.Relationships is held.
-func (p *Plugin) resolve(s *schema.Schema) *plan {
+func (p *planner) resolve(s *schema.Schema) *plan {
 	plan := &plan{relations: len(s.Relationships.Relations)}
 	named, err := modelGenerator(s)
 	if err == nil {
@@ -93,7 +93,7 @@ func (p *Plugin) resolve(s *schema.Schema) *plan {
 }
 
 // named sets the filler to that of the generator of a name.
-func (p *Plugin) named(k *key, name string) error {
+func (p *planner) named(k *key, name string) error {
 	var names []string
 	for _, b := range p.bindings {
 		switch {
@@ -116,7 +116,7 @@ func (p *Plugin) named(k *key, name string) error {
 
 // byType sets the filler to that of the generator of the field's type; only
 // if there is none, to that of the type which is the field's only content.
-func (p *Plugin) byType(k *key) bool {
+func (p *planner) byType(k *key) bool {
 	for _, fits := range []func(source) bool{k.useExact, k.useWrapped} {
 		for _, b := range p.bindings {
 			if !b.named && fits(b.gen) {
@@ -144,7 +144,7 @@ func (k *key) useWrapped(g source) bool {
 	return k.fills != nil
 }
 
-func (p *Plugin) missing(f *schema.Field) error {
+func (p *planner) missing(f *schema.Field) error {
 	id := idOf(f.FieldType)
 	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.gen.mints() == id }) {
 		return fmt.Errorf("gormplugin: expected %s to be of type T, *T or sql.Null[T] with T = %v, got %v: change the field's type, or set the ID yourself: %w",

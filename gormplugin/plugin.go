@@ -1,7 +1,9 @@
 package gormplugin
 
 import (
+	"maps"
 	"sync"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -16,11 +18,7 @@ const (
 
 // A Plugin fills in primary keys. One may serve several databases, and as many
 // goroutines as there are.
-type Plugin struct {
-	bindings []Binding
-	// What a model needs is found out once: *schema.Schema to *plan.
-	plans sync.Map
-}
+type Plugin struct{ bindings []Binding }
 
 var _ gorm.Plugin = (*Plugin)(nil)
 
@@ -38,19 +36,29 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := checkBindings(p.bindings); err != nil {
 		return err
 	}
-	create := db.Callback().Create()
+	create, planner := db.Callback().Create(), planner{bindings: p.bindings}
 	// Before everything: at a later place hooks wouldn't see the ID, and
 	// "before gorm:begin_transaction" comes too late where the default
 	// transaction is off.
-	if err := create.Before("*").Register(fillCallback, p.fill); err != nil {
+	if err := create.Before("*").Register(fillCallback, planner.fill); err != nil {
 		return err
 	}
 	// Before the associations, which take the row's ID for their foreign keys.
 	return create.After("gorm:create").Before("gorm:save_after_associations").Register(reconcileCallback, reconcile)
 }
 
+// A planner knows what a Create has to do for each model of a database. It
+// finds that out once.
+type planner struct {
+	bindings []Binding
+	// A map that is copied to be written is half as expensive to read as a
+	// sync.Map.
+	plans   atomic.Pointer[map[*schema.Schema]*plan]
+	writing sync.Mutex
+}
+
 // fill is the callback before a Create.
-func (p *Plugin) fill(db *gorm.DB) {
+func (p *planner) fill(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil {
 		return
@@ -82,12 +90,13 @@ func (p *Plugin) fill(db *gorm.DB) {
 }
 
 // planFor gives the plan of a model.
-func (p *Plugin) planFor(s *schema.Schema) *plan {
-	v, _ := p.plans.Load(s)
-	known, _ := v.(*plan)
+func (p *planner) planFor(s *schema.Schema) *plan {
+	var known *plan
+	if plans := p.plans.Load(); plans != nil {
+		known = (*plans)[s]
+	}
 	if known == nil && isJoinTable(s.ModelType) {
-		known = &plan{relations: unwatched}
-		p.plans.Store(s, known)
+		known = p.keep(s, &plan{relations: unwatched})
 	}
 	if known != nil && known.relations == unwatched {
 		return known
@@ -96,8 +105,20 @@ func (p *Plugin) planFor(s *schema.Schema) *plan {
 	s.Relationships.Mux.RLock()
 	defer s.Relationships.Mux.RUnlock()
 	if known == nil || known.relations != len(s.Relationships.Relations) {
-		known = p.resolve(s)
-		p.plans.Store(s, known)
+		known = p.keep(s, p.resolve(s))
 	}
 	return known
+}
+
+// keep remembers the plan of a model.
+func (p *planner) keep(s *schema.Schema, made *plan) *plan {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	plans := map[*schema.Schema]*plan{}
+	if old := p.plans.Load(); old != nil {
+		maps.Copy(plans, *old)
+	}
+	plans[s] = made
+	p.plans.Store(&plans)
+	return made
 }
