@@ -1,0 +1,53 @@
+// Package bigint has the models with keys that are minted, in the columns
+// that had those of the sequences.
+package bigint
+
+import (
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// A Model is gorm.Model with another key.
+type Model struct {
+	ID        idtype.Snowflake `gorm:"primaryKey"`
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	DeletedAt gorm.DeletedAt `gorm:"index"`
+}
+
+// A Customer has the key of Model.
+type Customer struct {
+	Model
+	Name   string
+	Orders []Order
+}
+
+// An Order has the key of its customer in CustomerID.
+type Order struct {
+	ID         idtype.Snowflake
+	CustomerID idtype.Snowflake
+	Total      int64
+}
+
+// Open prepares db. No two processes that run at the same time may have the
+// same worker, 0 to 31.
+func Open(db *gorm.DB, worker int) error {
+	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: worker})
+	if err != nil {
+		return err
+	}
+	return db.Use(gormplugin.New(gormplugin.For(gen)))
+}
+
+// A Refund refers to an order, and maybe to the refund that it replaces.
+type Refund struct {
+	ID         idtype.Snowflake
+	OrderID    idtype.Snowflake `gorm:"not null"`
+	Order      Order
+	ReplacesID *idtype.Snowflake
+	Replaces   *Refund
+}

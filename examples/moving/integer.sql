@@ -1,0 +1,3 @@
+SET lock_timeout = '2s';
+ALTER TABLE orders ALTER COLUMN customer_id TYPE bigint;
+ALTER TABLE customers ALTER COLUMN id TYPE bigint;

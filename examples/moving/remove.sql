@@ -1,0 +1,2 @@
+ALTER TABLE orders DROP COLUMN old_customer_id;
+ALTER TABLE customers DROP COLUMN old_id;

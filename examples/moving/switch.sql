@@ -1,0 +1,15 @@
+BEGIN;
+SET LOCAL lock_timeout = '2s';
+LOCK TABLE customers, orders;
+ALTER TABLE orders DROP CONSTRAINT fk_customers_orders;
+ALTER TABLE orders RENAME COLUMN customer_id TO old_customer_id;
+ALTER TABLE orders ALTER COLUMN old_customer_id DROP NOT NULL;
+ALTER TABLE orders ADD COLUMN customer_id uuid;
+UPDATE orders SET customer_id = new_id FROM customers WHERE customers.id = old_customer_id;
+ALTER TABLE customers DROP CONSTRAINT customers_pkey;
+ALTER TABLE customers RENAME COLUMN id TO old_id;
+ALTER TABLE customers RENAME COLUMN new_id TO id;
+ALTER TABLE customers ALTER COLUMN id SET NOT NULL;
+ALTER TABLE customers ADD CONSTRAINT customers_pkey PRIMARY KEY USING INDEX customers_new_id;
+ALTER TABLE orders ADD CONSTRAINT fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers (id);
+COMMIT;

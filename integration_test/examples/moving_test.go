@@ -1,0 +1,307 @@
+package examples
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/sortkey/sortkey/examples/moving/before"
+	"github.com/sortkey/sortkey/examples/moving/between"
+	"github.com/sortkey/sortkey/examples/moving/bigint"
+	"github.com/sortkey/sortkey/examples/moving/uuid"
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+// What docs/moving-a-model.md says is done here, in its order.
+
+// Rows and their foreign keys stay when keys of sequences become minted ones.
+func TestMovingToBigint(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		// One key of each kind that the page speaks of.
+		db.Exec(t, `CREATE TABLE customers (id serial PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);
+			CREATE INDEX idx_customers_deleted_at ON customers (deleted_at);
+			CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+				customer_id integer CONSTRAINT fk_customers_orders REFERENCES customers, total bigint)`)
+		old := db.GORM(t, nil)
+		ada := before.Customer{Name: "Ada", Orders: []before.Order{{Total: 1}, {Total: 2}}}
+		must(t, old.Create(&ada).Error)
+
+		conn := db.Conn(t)
+		wantColumns(t, conn, "customers.id integer  nextval('customers_id_seq'::regclass)", "orders.customer_id integer  ", "orders.id bigint a ")
+		runFile(t, conn, "integer.sql")
+		runFile(t, conn, "identity.sql")
+		wantColumns(t, conn, "customers.id bigint  nextval('customers_id_seq'::regclass)", "orders.customer_id bigint  ", "orders.id bigint d ")
+
+		old = db.GORM(t, nil) // the old connections have plans for the old types
+
+		// The new version finds nothing to change, and all that is there.
+		statements := &recorder{Interface: logger.Discard}
+		new := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec)
+		must(t, bigint.Open(new, 1))
+		must(t, new.AutoMigrate(&bigint.Customer{}, &bigint.Order{}))
+		for _, s := range statements.sql {
+			if strings.HasPrefix(s, "ALTER") || strings.HasPrefix(s, "CREATE") {
+				t.Errorf("AutoMigrate issued %s", s)
+			}
+		}
+		var found bigint.Customer
+		must(t, new.Preload("Orders").First(&found).Error)
+		if found.Name != "Ada" || found.ID != idtype.Snowflake(ada.ID) || len(found.Orders) != 2 || found.Orders[1].CustomerID != found.ID {
+			t.Errorf("found %+v", found)
+		}
+
+		// Both write, and read each other's rows.
+		began := time.Now()
+		bob := bigint.Customer{Name: "Bob", Orders: []bigint.Order{{Total: 3}}}
+		must(t, new.Create(&bob).Error)
+		must(t, new.Create(&bigint.Order{CustomerID: found.ID, Total: 4}).Error)
+		must(t, old.Create(&before.Order{CustomerID: uint(bob.ID), Total: 5}).Error)
+		must(t, old.Create(&before.Customer{Name: "Cora"}).Error)
+		var readByOld []before.Customer
+		must(t, old.Preload("Orders").Order("id").Find(&readByOld).Error)
+		var readByNew []bigint.Customer
+		must(t, new.Preload("Orders").Scopes(gormplugin.PageAfter("", idtype.Snowflake(0))).Find(&readByNew).Error)
+		var byOld, byNew []string
+		for _, c := range readByOld {
+			byOld = append(byOld, fmt.Sprint(c.ID, c.Name, c.Orders))
+		}
+		for _, c := range readByNew {
+			byNew = append(byNew, fmt.Sprint(c.ID.Int64(), c.Name, c.Orders))
+		}
+		if len(byOld) != 3 || !slices.Equal(byOld, byNew) || readByNew[0].Name != "Ada" || readByNew[2].Name != "Bob" || len(readByNew[2].Orders) != 2 {
+			t.Errorf("the old version reads %q, the new one %q", byOld, byNew)
+		}
+		var names []string
+		window := gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", began.Add(-time.Minute), time.Time{})
+		must(t, new.Model(&bigint.Customer{}).Scopes(window).Pluck("name", &names).Error)
+		if !slices.Equal(names, []string{"Bob"}) {
+			t.Errorf("minted since: %q", names)
+		}
+
+		// A new table refers to old rows and to new ones.
+		runFile(t, conn, "refunds.sql")
+		statements.sql = nil
+		must(t, new.AutoMigrate(&bigint.Refund{}))
+		for _, s := range statements.sql {
+			// It adds the foreign keys once more, under its own names.
+			if strings.HasPrefix(s, "ALTER") && !strings.Contains(s, "FOREIGN KEY") {
+				t.Errorf("AutoMigrate issued %s", s)
+			}
+		}
+		first := bigint.Refund{OrderID: idtype.Snowflake(ada.Orders[0].ID)}
+		must(t, new.Create(&first).Error)
+		second := bigint.Refund{OrderID: bob.Orders[0].ID, ReplacesID: &first.ID}
+		must(t, new.Create(&second).Error)
+		var refund bigint.Refund
+		must(t, new.Joins("Order").Joins("Replaces").First(&refund, second.ID).Error)
+		if refund.Order.Total != 3 || refund.Replaces == nil || refund.Replaces.ID != first.ID {
+			t.Errorf("found %+v", refund)
+		}
+
+		runFile(t, conn, "cleanup.sql")
+		wantColumns(t, conn, "customers.id bigint  ", "orders.customer_id bigint  ", "orders.id bigint  ")
+		must(t, new.Create(&bigint.Customer{Name: "Dora", Orders: []bigint.Order{{Total: 6}}}).Error)
+		if err := old.Create(&before.Customer{Name: "Ed"}).Error; err == nil {
+			t.Error("the old version still gets keys")
+		}
+	})
+}
+
+// AutoMigrate alone makes of the tables of gorm.Model what the page promises.
+func TestMovingByAutoMigrate(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		old := db.GORM(t, nil)
+		must(t, old.AutoMigrate(&before.Customer{}, &before.Order{}))
+		conn := db.Conn(t)
+		columns := []string{"customers.id bigint  nextval('customers_id_seq'::regclass)", "orders.customer_id bigint  ", "orders.id bigint  nextval('orders_id_seq'::regclass)"}
+		wantColumns(t, conn, columns...)
+		must(t, old.Create(&before.Customer{Name: "Ada", Orders: []before.Order{{}}}).Error)
+
+		new := db.GORM(t, nil)
+		must(t, bigint.Open(new, 1))
+		must(t, new.AutoMigrate(&bigint.Customer{}, &bigint.Order{}, &bigint.Refund{}))
+		wantColumns(t, conn, columns...)
+		bob := bigint.Customer{Name: "Bob", Orders: []bigint.Order{{}}}
+		must(t, new.Create(&bob).Error)
+		must(t, new.Create(&bigint.Refund{OrderID: bob.Orders[0].ID}).Error)
+		must(t, old.Create(&before.Customer{Name: "Cora", Orders: []before.Order{{}}}).Error)
+	})
+}
+
+// Customers get uuids beside their numbers, and their orders follow.
+func TestMovingToUUID(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		old := db.GORM(t, &gorm.Config{Logger: logger.Discard})
+		must(t, old.AutoMigrate(&before.Customer{}, &before.Order{}))
+		began := time.Now().Truncate(time.Second).Add(-24 * time.Hour)
+		customers := make([]before.Customer, 1500)
+		for i := range customers {
+			// Two at a time, in another order than that of their numbers.
+			customers[i].CreatedAt = began.Add(time.Duration((i*7%1500)/2) * time.Second)
+			customers[i].Name = fmt.Sprint(i)
+			customers[i].Orders = []before.Order{{Total: int64(i)}}
+		}
+		must(t, old.CreateInBatches(&customers, 500).Error)
+		must(t, old.Delete(&customers[3]).Error)
+
+		conn := db.Conn(t)
+		runFile(t, conn, "add.sql")
+		gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
+		must(t, err)
+		between.CustomerIDs = gen
+		both := db.GORM(t, &gorm.Config{Logger: logger.Discard}, pgtest.Codec)
+		late := between.Customer{Name: "late"}
+		must(t, both.Create(&late).Error)
+		if late.ID == 0 || late.NewID.ID.Meta() != 'c' {
+			t.Fatalf("created %+v", late)
+		}
+
+		// Too early: nothing changes.
+		if err := tryFile(t, conn, "switch.sql"); err == nil || !strings.Contains(err.Error(), "null") {
+			t.Errorf("switched while customers had no new key: %v", err)
+		}
+		must(t, old.Model(&before.Order{}).Where("customer_id = ?", late.ID).Count(new(int64)).Error)
+
+		must(t, between.Backfill(both))
+		must(t, between.Backfill(both)) // nothing is left to do
+		must(t, both.Create(&between.Customer{Name: "later"}).Error)
+		type key struct {
+			NewID     idtype.Sno
+			CreatedAt time.Time
+		}
+		var keys []key
+		must(t, both.Unscoped().Model(&between.Customer{}).Order("new_id").Find(&keys).Error)
+		if len(keys) != len(customers)+2 {
+			t.Errorf("%d customers", len(keys))
+		}
+		for i, k := range keys {
+			if i > 0 && k.CreatedAt.Before(keys[i-1].CreatedAt) || k.NewID.Meta() != 'c' {
+				t.Fatalf("%+v comes before %+v", keys[i-1], k)
+			}
+			if d := k.CreatedAt.Sub(k.NewID.Time()).Abs(); i < len(customers) && d > 4*time.Millisecond {
+				t.Fatalf("%v was minted %v from %v", k.NewID, d, k.CreatedAt)
+			}
+		}
+
+		runFile(t, conn, "switch.sql")
+		statements := &recorder{Interface: logger.Discard}
+		changed := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec)
+		must(t, uuid.Open(changed, idtype.SnoPartitionFrom(9), 1))
+		must(t, changed.AutoMigrate(&uuid.Customer{}, &uuid.Order{}))
+		for _, s := range statements.sql {
+			if strings.HasPrefix(s, "ALTER") || strings.HasPrefix(s, "CREATE") {
+				t.Errorf("AutoMigrate issued %s", s)
+			}
+		}
+		var found []uuid.Customer
+		must(t, changed.Unscoped().Preload("Orders").Order("id").Find(&found).Error)
+		if len(found) != len(keys) {
+			t.Fatalf("%d customers, want %d", len(found), len(keys))
+		}
+		for i, c := range found {
+			if c.ID != keys[i].NewID {
+				t.Fatalf("%v has %v, want %v", c.Name, c.ID, keys[i].NewID)
+			}
+			if strings.HasPrefix(c.Name, "late") {
+				continue
+			}
+			if len(c.Orders) != 1 || fmt.Sprint(c.Orders[0].Total) != c.Name || c.Orders[0].CustomerID != c.ID {
+				t.Fatalf("%+v has other orders than before", c)
+			}
+		}
+		create := func(name string) {
+			t.Helper()
+			changed := db.GORM(t, &gorm.Config{Logger: logger.Discard}, pgtest.Codec)
+			must(t, uuid.Open(changed, idtype.SnoPartitionFrom(10), 2))
+			eve := uuid.Customer{Name: name, Orders: []uuid.Order{{Total: 7}}}
+			must(t, changed.Create(&eve).Error)
+			var back uuid.Customer
+			must(t, changed.Preload("Orders").First(&back, eve.ID).Error)
+			if back.ID.Meta() != 'c' || !reflect.DeepEqual(back.Orders, eve.Orders) {
+				t.Errorf("created %+v, found %+v", eve, back)
+			}
+		}
+		create("Eve")
+		if err := changed.Create(&uuid.Order{CustomerID: idtype.MustParseSno("brpk4q72xwf2m63l")}).Error; err == nil {
+			t.Error("an order of nobody was created")
+		}
+		runFile(t, conn, "remove.sql")
+		create("Fay")
+	})
+}
+
+// runFile runs the statements of a file one by one, on one connection, as psql
+// does.
+func runFile(t *testing.T, conn *pgx.Conn, name string) {
+	t.Helper()
+	must(t, tryFile(t, conn, name))
+}
+
+func tryFile(t *testing.T, conn *pgx.Conn, name string) error {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../examples/moving", name))
+	must(t, err)
+	for _, statement := range strings.Split(string(b), ";") {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			_, rollback := conn.Exec(t.Context(), "ROLLBACK")
+			must(t, rollback)
+			return fmt.Errorf("%s: %w", strings.TrimSpace(statement), err)
+		}
+	}
+	return nil
+}
+
+// wantColumns compares what look.sql shows.
+func wantColumns(t *testing.T, conn *pgx.Conn, want ...string) {
+	t.Helper()
+	b, err := os.ReadFile("../../examples/moving/look.sql")
+	must(t, err)
+	rows, err := conn.Query(t.Context(), string(b))
+	must(t, err)
+	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+		var table, column, typ, identity string
+		var byDefault *string
+		err := row.Scan(&table, &column, &typ, &identity, &byDefault)
+		if byDefault == nil {
+			byDefault = new(string)
+		}
+		return fmt.Sprintf("%s.%s %s %s %s", table, column, typ, identity, *byDefault), err
+	})
+	must(t, err)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("columns %q, want %q", got, want)
+	}
+}
+
+// A recorder keeps the statements that GORM runs.
+type recorder struct {
+	logger.Interface
+	sql []string
+}
+
+func (r *recorder) LogMode(logger.LogLevel) logger.Interface { return r }
+
+func (r *recorder) Trace(_ context.Context, _ time.Time, f func() (string, int64), _ error) {
+	sql, _ := f()
+	r.sql = append(r.sql, strings.TrimSpace(sql))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
