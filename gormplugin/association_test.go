@@ -191,6 +191,34 @@ func TestSharedKeys(t *testing.T) {
 	}
 }
 
+type office struct {
+	ID    idtype.Snowflake
+	Extra struct {
+		Vault *vault `gorm:"foreignKey:ID"`
+	} `gorm:"embedded"`
+}
+
+type vault struct {
+	ID   idtype.Snowflake `gorm:"idgen:-"`
+	Name string
+}
+
+// GORM doesn't say of a has-one in an embedded struct whose key it is: a tag does.
+func TestSharedKeyOfEmbedded(t *testing.T) {
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	var o office
+	o.Extra.Vault = &vault{Name: "a"}
+	if err := db.Create(&o).Error; err != nil {
+		t.Fatal(err)
+	}
+	wantInserted(t, s, "offices 1", "vaults 1 a")
+	alone := vault{}
+	if err := db.Create(&alone).Error; err != nil || alone.ID != 0 {
+		t.Errorf("a vault of nobody: %+v, %v", alone, err)
+	}
+}
+
 type person struct {
 	ID     idtype.Snowflake
 	Places []place `gorm:"many2many:stays"`

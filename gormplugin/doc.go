@@ -22,9 +22,13 @@
 // A generator's Fill gets the context of the statement, by which a generator of
 // one's own may go; a statement without one is served by Next.
 //
-// Of a composite key only tagged parts are filled. A key that is also the
-// foreign key of a belongs-to isn't: GORM copies it from the other row. One with
-// a default in the database is, if it has a generator.
+// Of a composite key only tagged parts are filled. A key with a default in the
+// database is filled if it has a generator.
+//
+// A key that is also the foreign key of a belongs-to isn't: GORM copies it from
+// the other row. Neither is that of a has-one, as far as the plugin can know of
+// it: once GORM has met the model which has it, and never if the has-one is in an
+// embedded struct. The tag idgen:- on such a key tells in any case.
 //
 // A model whose tag or method names no generator, or one that mints another
 // type, fails at its first Create with an [ErrNoGenerator] that says what to
