@@ -32,7 +32,7 @@ unit: ## unit tests with the race detector
 	go test $(RACE) ./... ./examples/...
 	@# Each benchmark once, to see that it runs.
 	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
-	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx >/dev/null
+	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm >/dev/null
 
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" chooses containers, DATABASE_URL a server
 	@# The tests get images themselves, but out of sight: here one sees them being pulled or built.
@@ -53,8 +53,8 @@ fuzz: ## fuzz every parser, scanner and codec for FUZZTIME each
 soak: ## 100 million IDs of each format, without a repeat
 	SORTKEY_UNIQUE=100000000 go test -count=1 -timeout 60m -run '^TestUnique' -v ./idtype
 
-bench: ## minting, text and pgx next to other libraries; BENCH=Next chooses, COUNT=6 repeats for benchstat
-	scripts/with-postgres --or-none go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench ./bench/pgx
+bench: ## minting, text, pgx and GORM next to other libraries; BENCH=Next chooses, COUNT=6 repeats for benchstat
+	scripts/with-postgres --or-none go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench ./bench/pgx ./bench/gorm
 
 tidy: ## go mod tidy in every module
 	@for module in $(MODULES); do (cd $$module && GOWORK=off go mod tidy) || exit 1; done

@@ -10,13 +10,6 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// awaitUnit spins until a new unit of the clock begins.
-func awaitUnit(unit time.Duration) {
-	now := func() int64 { return time.Now().UnixNano() / int64(unit) }
-	for was := now(); now() == was; {
-	}
-}
-
 // bursts measures what an ID costs that doesn't have to wait for the format's
 // cap: at the beginning of a unit so many goroutines begin together and share
 // a burst, which is timed from the first's start to the last's end. A burst
@@ -57,7 +50,7 @@ func bursts(b *testing.B, s subject, goroutines int) {
 	late := 0
 	t := newTally()
 	for b.Loop() {
-		awaitUnit(s.unit)
+		figures.AwaitUnit(s.unit)
 		start := time.Now()
 		for _, c := range begin {
 			c <- part

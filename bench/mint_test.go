@@ -62,7 +62,7 @@ func BenchmarkNextFirst(b *testing.B) {
 	waits := []struct {
 		name string
 		wait func(time.Duration)
-	}{{"spin", awaitUnit}, {"sleep", time.Sleep}}
+	}{{"spin", figures.AwaitUnit}, {"sleep", time.Sleep}}
 	for _, w := range waits {
 		for _, s := range slices.Concat([]subject{nothing}, minters) {
 			b.Run(w.name+"/"+s.name, func(b *testing.B) {

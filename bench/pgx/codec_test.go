@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/bench/internal/figures"
 )
 
 // Operations of a turn, so many that reading the clock is nothing beside them.
@@ -25,12 +27,12 @@ var formats = []struct {
 }{{"binary", pgtype.BinaryFormatCode}, {"text", pgtype.TextFormatCode}}
 
 // versus runs a benchmark of each subject of a kind against the first.
-func (k kind) versus(b *testing.B, prefix string, d duel, open func(b *testing.B, s subject) side) {
+func (k kind) versus(b *testing.B, prefix string, d figures.Duel, open func(b *testing.B, s subject) figures.Side) {
 	b.Helper()
 	for _, s := range k.subjects {
 		b.Run(fmt.Sprintf("%skind=%s/type=%s", prefix, k.name, s.label()), func(b *testing.B) {
 			yardstick := open(b, k.subjects[0])
-			d.run(b, yardstick, open(b, s))
+			d.Run(b, yardstick, open(b, s))
 		})
 	}
 }
@@ -46,7 +48,7 @@ func BenchmarkEncode(b *testing.B) {
 			if f.code == pgtype.TextFormatCode {
 				oid, k = 0, k.named()
 			}
-			k.versus(b, "format="+f.name+"/", duel{scalarTurn, "op", false}, func(b *testing.B, s subject) side {
+			k.versus(b, "format="+f.name+"/", figures.Duel{Operations: scalarTurn, Unit: "op"}, func(b *testing.B, s subject) figures.Side {
 				return encoding(b, s, oid, f.code, s.value(0), scalarTurn, want)
 			})
 		}
@@ -57,7 +59,7 @@ func BenchmarkEncode(b *testing.B) {
 func BenchmarkEncodeSlice(b *testing.B) {
 	for _, k := range sliceKinds {
 		want := must(none.newMap().Encode(k.array, pgtype.BinaryFormatCode, k.subjects[0].slice(sliceLength), nil))
-		k.versus(b, "", duel{sliceTurn, "op", false}, func(b *testing.B, s subject) side {
+		k.versus(b, "", figures.Duel{Operations: sliceTurn, Unit: "op"}, func(b *testing.B, s subject) figures.Side {
 			return encoding(b, s, k.array, pgtype.BinaryFormatCode, s.slice(sliceLength), sliceTurn, want)
 		})
 	}
@@ -65,7 +67,7 @@ func BenchmarkEncodeSlice(b *testing.B) {
 
 // encoding encodes a value n times. What it makes of it has to be what the
 // yardstick does.
-func encoding(b *testing.B, s subject, oid uint32, format int16, value any, n int, want []byte) side {
+func encoding(b *testing.B, s subject, oid uint32, format int16, value any, n int, want []byte) figures.Side {
 	b.Helper()
 	m := s.extends().newMap()
 	buf := make([]byte, 0, 4096)
@@ -76,7 +78,7 @@ func encoding(b *testing.B, s subject, oid uint32, format int16, value any, n in
 	if !bytes.Equal(got, want) {
 		b.Fatalf("encoded as %q, want %q", got, want)
 	}
-	return side{run: func() error {
+	return figures.Side{Run: func() error {
 		for range n {
 			if _, err := m.Encode(oid, format, value, buf); err != nil {
 				return err
@@ -92,7 +94,7 @@ func BenchmarkScan(b *testing.B) {
 	for _, f := range formats {
 		for _, k := range kinds {
 			src := must(none.newMap().Encode(k.oid, f.code, k.subjects[0].value(0), nil))
-			k.versus(b, "format="+f.name+"/", duel{scalarTurn, "op", false}, func(b *testing.B, s subject) side {
+			k.versus(b, "format="+f.name+"/", figures.Duel{Operations: scalarTurn, Unit: "op"}, func(b *testing.B, s subject) figures.Side {
 				return scanning(b, s, k.oid, f.code, src, s.target(), scalarTurn)
 			})
 		}
@@ -103,7 +105,7 @@ func BenchmarkScan(b *testing.B) {
 func BenchmarkScanSlice(b *testing.B) {
 	for _, k := range sliceKinds {
 		src := must(none.newMap().Encode(k.array, pgtype.BinaryFormatCode, k.subjects[0].slice(sliceLength), nil))
-		k.versus(b, "", duel{sliceTurn, "op", false}, func(b *testing.B, s subject) side {
+		k.versus(b, "", figures.Duel{Operations: sliceTurn, Unit: "op"}, func(b *testing.B, s subject) figures.Side {
 			return scanning(b, s, k.array, pgtype.BinaryFormatCode, src, s.sliceTarget(), sliceTurn)
 		})
 	}
@@ -111,7 +113,7 @@ func BenchmarkScanSlice(b *testing.B) {
 
 // scanning scans src into target n times. What was scanned has to be encoded
 // as it was.
-func scanning(b *testing.B, s subject, oid uint32, format int16, src []byte, target any, n int) side {
+func scanning(b *testing.B, s subject, oid uint32, format int16, src []byte, target any, n int) figures.Side {
 	b.Helper()
 	m := s.extends().newMap()
 	if err := m.Scan(oid, format, src, target); err != nil {
@@ -124,7 +126,7 @@ func scanning(b *testing.B, s subject, oid uint32, format int16, src []byte, tar
 	if !bytes.Equal(back, src) {
 		b.Fatalf("scanned %q, which is %q", src, back)
 	}
-	return side{run: func() error {
+	return figures.Side{Run: func() error {
 		for range n {
 			if err := m.Scan(oid, format, src, target); err != nil {
 				return err
@@ -139,10 +141,10 @@ func BenchmarkScanPlanned(b *testing.B) {
 	for _, f := range formats {
 		for _, k := range kinds {
 			src := must(none.newMap().Encode(k.oid, f.code, k.subjects[0].value(0), nil))
-			k.versus(b, "format="+f.name+"/", duel{scalarTurn, "op", false}, func(_ *testing.B, s subject) side {
+			k.versus(b, "format="+f.name+"/", figures.Duel{Operations: scalarTurn, Unit: "op"}, func(_ *testing.B, s subject) figures.Side {
 				target := s.target()
 				plan := s.extends().newMap().PlanScan(k.oid, f.code, target)
-				return side{run: func() error {
+				return figures.Side{Run: func() error {
 					for range scalarTurn {
 						if err := plan.Scan(src, target); err != nil {
 							return err
@@ -158,8 +160,8 @@ func BenchmarkScanPlanned(b *testing.B) {
 // BenchmarkRegister makes a connection's map; the yardstick is a map to which
 // nothing is added.
 func BenchmarkRegister(b *testing.B) {
-	open := func(e *extension) side {
-		return side{run: func() error {
+	open := func(e *extension) figures.Side {
+		return figures.Side{Run: func() error {
 			for range mapTurn {
 				e.newMap()
 			}
@@ -168,7 +170,7 @@ func BenchmarkRegister(b *testing.B) {
 	}
 	for _, e := range []*extension{none, google, sortkey, both} {
 		b.Run("type="+e.name, func(b *testing.B) {
-			duel{mapTurn, "op", false}.run(b, open(none), open(e))
+			figures.Duel{Operations: mapTurn, Unit: "op"}.Run(b, open(none), open(e))
 		})
 	}
 }
@@ -184,10 +186,10 @@ func BenchmarkFirst(b *testing.B) {
 			if f.code == pgtype.TextFormatCode {
 				oid, k = 0, k.named()
 			}
-			k.versus(b, "format="+f.name+"/", duel{mapTurn, "op", false}, func(_ *testing.B, s subject) side {
+			k.versus(b, "format="+f.name+"/", figures.Duel{Operations: mapTurn, Unit: "op"}, func(_ *testing.B, s subject) figures.Side {
 				value, target := s.value(0), s.target()
 				buf := make([]byte, 0, 64)
-				return side{run: func() error {
+				return figures.Side{Run: func() error {
 					for range mapTurn {
 						m := s.extends().newMap()
 						if _, err := m.Encode(oid, f.code, value, buf); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/sortkey/sortkey/bench/internal/figures"
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
@@ -96,7 +97,7 @@ func readRows(b *testing.B, collect bool) {
 	server := newServer(b)
 	for _, k := range kinds {
 		query := fmt.Sprintf("select %s from ids", k.column)
-		k.versus(b, "", duel{rowCount, "row", true}, func(_ *testing.B, s subject) side {
+		k.versus(b, "", figures.Duel{Operations: rowCount, Unit: "row", CPU: true}, func(_ *testing.B, s subject) figures.Side {
 			conn := server.conn(b, s.extends())
 			run, result := s.query(b.Context(), conn, collect, query)
 			if err := run(); err != nil {
@@ -107,7 +108,7 @@ func readRows(b *testing.B, collect bool) {
 			if !bytes.Equal(got, want) {
 				b.Fatalf("%s: other values were read than those that the table has", s.label())
 			}
-			return side{run: run}
+			return figures.Side{Run: run}
 		})
 	}
 }
@@ -117,7 +118,7 @@ func BenchmarkAny(b *testing.B) {
 	server := newServer(b)
 	for _, k := range bases {
 		query := fmt.Sprintf("select %[1]s from ids where %[1]s = any($1)", k.column)
-		k.versus(b, "", duel{anyCount, "row", true}, func(_ *testing.B, s subject) side {
+		k.versus(b, "", figures.Duel{Operations: anyCount, Unit: "row", CPU: true}, func(_ *testing.B, s subject) figures.Side {
 			run, result := s.query(b.Context(), server.conn(b, s.extends()), false, query, s.slice(anyCount))
 			if err := run(); err != nil {
 				b.Fatal(err)
@@ -125,7 +126,7 @@ func BenchmarkAny(b *testing.B) {
 			if n := reflect.ValueOf(result()).Len(); n != anyCount {
 				b.Fatalf("%s: read %d rows", s.label(), n)
 			}
-			return side{run: run}
+			return figures.Side{Run: run}
 		})
 	}
 }
@@ -136,7 +137,7 @@ func BenchmarkCopyFrom(b *testing.B) {
 	server := newServer(b)
 	for _, k := range kinds {
 		table := pgx.Identifier{k.copied()}
-		k.versus(b, "", duel{rowCount, "row", true}, func(_ *testing.B, s subject) side {
+		k.versus(b, "", figures.Duel{Operations: rowCount, Unit: "row", CPU: true}, func(_ *testing.B, s subject) figures.Side {
 			conn := server.conn(b, s.extends())
 			rows := make([][]any, rowCount)
 			for i := range rows {
@@ -161,7 +162,7 @@ func BenchmarkCopyFrom(b *testing.B) {
 			if err := reset(); err != nil {
 				b.Fatal(err)
 			}
-			return side{run, reset}
+			return figures.Side{Run: run, Reset: reset}
 		})
 	}
 }
@@ -179,8 +180,8 @@ func BenchmarkConnect(b *testing.B) {
 		exec(b, admin, fmt.Sprintf("create domain %s.%s as %s", schema, name, base))
 	}
 
-	open := func(afterConnect func(context.Context, *pgx.Conn) error) side {
-		return side{run: func() error {
+	open := func(afterConnect func(context.Context, *pgx.Conn) error) figures.Side {
+		return figures.Side{Run: func() error {
 			conn, err := pgx.ConnectConfig(b.Context(), server.config)
 			if err != nil {
 				return err
@@ -203,7 +204,7 @@ func BenchmarkConnect(b *testing.B) {
 		{"Loader", loader.AfterConnect},
 	} {
 		b.Run("type="+c.name, func(b *testing.B) {
-			duel{1, "op", true}.run(b, open(nothing), open(c.afterConnect))
+			figures.Duel{Operations: 1, Unit: "op", CPU: true}.Run(b, open(nothing), open(c.afterConnect))
 		})
 	}
 }
