@@ -306,4 +306,9 @@ func TestUnnamedModel(t *testing.T) {
 		Note string `gorm:"-"`
 	}{}
 	wantSQL(t, create(t, db.Table("things"), &m), "INSERT INTO `things` (`id`) VALUES (1)")
+	like := struct {
+		ID   idtype.Snowflake `gorm:"primaryKey"`
+		Note string           `gorm:"-"`
+	}{}
+	wantSQL(t, create(t, db.Table("things"), &like), "INSERT INTO `things` (`id`) VALUES (2)")
 }

@@ -77,8 +77,8 @@ type filler interface {
 type mint[T any] struct{ gen idtype.Generator[T] }
 
 func sourceOf[T any](gen idtype.Generator[T]) source {
-	if gen == nil {
-		return nil
+	if v := reflect.ValueOf(gen); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil // such as of a constructor that failed
 	}
 	return mint[T]{gen}
 }

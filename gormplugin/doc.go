@@ -1,7 +1,9 @@
 // Package gormplugin fills in the primary keys of the rows that GORM creates.
-// One line does it:
+// It takes a generator, and one line where the database is opened:
 //
-//	db.Use(gormplugin.New(gormplugin.For(gen)))
+//	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // no two processes with the same number
+//	...
+//	err = db.Use(gormplugin.New(gormplugin.For(gen)))
 //
 // From then on every model whose key is of the type that gen mints gets an ID
 // from it: a struct, a slice or an array of them, maps created through a Model,
@@ -15,48 +17,82 @@
 //   - the field's tag: `gorm:"idgen:orders"` names a generator registered with
 //     [Named], `gorm:"idgen"` means the one that [For] bound to the field's
 //     type, and `gorm:"idgen:-"` leaves the key alone;
-//   - the model's method IDGenerator() string, which gives such a name, or "-";
+//   - the model's method IDGenerator() string, which gives such a name, or "-".
+//     Like TableName it is asked once, of an empty model;
 //   - the type: T, *T, [database/sql.Null] of T, and the column forms of
 //     package sqltypes that hold a T.
 //
-// A generator's Fill gets the context of the statement, by which a generator of
-// one's own may go; a statement without one is served by Next.
+// Generators get the context of the statement, with Fill, and may go by what is
+// in it. Next serves statements without one.
 //
-// Of a composite key only tagged parts are filled. A key with a default in the
-// database is filled if it has a generator.
+// Of a composite key only parts with a tag are filled, whatever a method says.
+// A key with a default in the database is filled if it has a generator.
 //
-// A key that is also the foreign key of a belongs-to isn't: GORM copies it from
-// the other row. Neither is that of a has-one, as far as the plugin can know of
-// it: once GORM has met the model which has it, and never if the has-one is in an
-// embedded struct. The tag idgen:- on such a key tells in any case.
+// # Keys of other rows
+//
+// A key that refers to another row is never made up. GORM tells of those of a
+// belongs-to:
+//
+//	type Profile struct {
+//		UserID idtype.Snowflake `gorm:"primaryKey"`
+//		User   User
+//	}
+//
+// Of the other direction it tells once it has met the User, and never if the
+// has-one is in a struct that User embeds. A tag tells in any case:
+//
+//	type User struct {
+//		ID      idtype.Snowflake
+//		Profile Profile `gorm:"foreignKey:ID"`
+//	}
+//
+//	type Profile struct {
+//		ID idtype.Snowflake `gorm:"idgen:-"`
+//	}
+//
+// # Errors
 //
 // A model whose tag or method names no generator, or one that mints another
 // type, fails at its first Create with an [ErrNoGenerator] that says what to
 // write. So does a row without an ID where the key has one of package idtype's
-// types and nothing fills it, instead of being inserted with a zero key.
+// types and nothing fills it, instead of being inserted with a zero key. Two kinds
+// of key are left alone and may be zero: that of a belongs-to, which the
+// database's foreign key refuses, and the parts without a tag of a composite key
+// that has tags.
+//
+// If a generator fails, the statement isn't run, and [errors.Is] finds the
+// error.
 //
 // # When
 //
 // IDs are set before anything else happens in a Create, so BeforeSave and
 // BeforeCreate hooks see them and may replace them. [gorm.Session.SkipHooks]
 // makes no difference. A Select that leaves the key out gets it added, since
-// struct and row would disagree otherwise; Omit("ID") leaves the key alone. If a
-// generator fails nothing is inserted and [errors.Is] finds its error.
+// struct and row would disagree otherwise; Omit("ID") leaves the key alone.
+//
+// A struct keeps its ID if the database then refuses the row, and in a DryRun:
+// that it has one doesn't mean that it was stored.
 //
 // # Upserts
 //
 // An ON CONFLICT on another unique key than the primary one may keep a row
 // whose ID is not the new one. Where the database supports RETURNING, the
 // structs then get the IDs that their rows have: one by one, and in batches if
-// the update has no WHERE, with which rows could be missing from the answer.
+// the update has no WHERE, with which rows could be missing from the answer. If
+// rows of a batch are missing all the same, which a trigger can bring about, it
+// fails: nobody knows which.
+//
 // After an ON CONFLICT that changed nothing, the ID that was made up for a
-// single struct is zero again. In a batch with DO NOTHING nobody says which
-// rows were skipped: their structs keep IDs that no row has. Maps keep what
-// they were given.
+// single struct, or the only one of a slice, is zero again. In a larger batch
+// with DO NOTHING nobody says which rows were skipped: their structs keep IDs
+// that no row has. GORM saves associations that way, so rows that belong to one
+// with a unique column of its own, and that are created in a slice, may refer to
+// a row that was skipped: look such rows up first. Maps keep what they were given.
 //
 // # Time windows and pages
 //
 // [MintedBetween] finds the rows minted in a window of time by the index of
 // the key, without a column for the time. [PageAfter] and [PageBefore] go
-// through rows page by page, oldest or newest first.
+// through rows page by page, oldest or newest first. [G] is for the generic
+// interface of GORM.
 package gormplugin

@@ -188,7 +188,7 @@ func TestMaps(t *testing.T) {
 	}
 	// An empty key gets its ID under the name it was given by.
 	n := int64(8)
-	for _, empty := range []any{nil, idtype.Snowflake(0), (*idtype.Snowflake)(nil), sql.Null[idtype.Snowflake]{}} {
+	for _, empty := range []any{nil, idtype.Snowflake(0), new(idtype.Snowflake), (*idtype.Snowflake)(nil), sql.Null[idtype.Snowflake]{}, sql.Null[idtype.Snowflake]{Valid: true}} {
 		m := map[string]any{"ID": empty}
 		wantSQL(t, create(t, db.Model(&order{}), m), "INSERT INTO `orders` (`id`) VALUES ("+idtype.Snowflake(n).String()+")")
 		if len(m) != 1 || m["ID"] != idtype.Snowflake(n) {
@@ -390,6 +390,12 @@ type text[T fmt.Stringer] struct{ ID T }
 func (v text[T]) Value() (driver.Value, error) { return v.ID.String(), nil }
 func (text[T]) GormDataType() string           { return "text" }
 
+// ownText is a type of the caller's own with that form.
+type ownText struct{ Text }
+
+// Text is exported: only then is a field embedded that others can set.
+type Text = text[idtype.Sno]
+
 func TestColumnForms(t *testing.T) {
 	type pointer struct{ ID *idtype.Snowflake }
 	type null struct{ ID sql.Null[idtype.Snowflake] }
@@ -418,6 +424,14 @@ func TestColumnForms(t *testing.T) {
 	create(t, db.Model(&null{}), m)
 	if m["id"] != idtype.Snowflake(6) {
 		t.Errorf("a map for Null[T]: %v", m)
+	}
+	// A form of a form, such as a type of one's own.
+	type own struct{ ID ownText }
+	o := own{}
+	wantSQL(t, create(t, db, &o), "INSERT INTO `owns` (`id`) VALUES (\"2222222222222225\")")
+	wantSQL(t, create(t, db.Model(&own{}), map[string]any{}), "INSERT INTO `owns` (`id`) VALUES (\"2222222222222226\")")
+	if o.ID.ID != (idtype.Sno{9: 3}) {
+		t.Errorf("a form of a form: %v", o)
 	}
 }
 
@@ -463,8 +477,13 @@ func TestCompositeKeys(t *testing.T) {
 	db := open(t, For(snowflakes()), Named("snos", snos()), Named("more", snowflakes()))
 	l := line{}
 	wantSQL(t, create(t, db, &l), "INSERT INTO `lines` (`order_id`,`id`,`name`) VALUES (0,1,\"\")")
-	wantSQL(t, create(t, db, &twoWithMethod{}), "INSERT INTO `two_with_methods` (`left`,`right`) VALUES (0,0)")
-	wantSQL(t, create(t, db, &two{}), "INSERT INTO `twos` (`left`,`right`) VALUES (0,0)")
+	// Where no part has a tag, all are the caller's.
+	wantSQL(t, create(t, db, &two{Left: 1, Right: 2}), "INSERT INTO `twos` (`left`,`right`) VALUES (1,2)")
+	for _, v := range []any{&two{}, &two{Left: 1}, &[]two{{Left: 1, Right: 2}, {Right: 2}}, &twoWithMethod{Left: 1}} {
+		if err := db.Create(v).Error; !errors.Is(err, ErrNoGenerator) || !strings.Contains(err.Error(), ", a part of a composite key, to be set") {
+			t.Errorf("%v: error = %v", v, err)
+		}
+	}
 	b := bothTagged{}
 	create(t, db, &b)
 	if want := (bothTagged{2, idtype.Sno{9: 1}}); b != want {

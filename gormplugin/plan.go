@@ -32,11 +32,11 @@ const unwatched = -1
 
 // A key is a primary key, or a part of one, that is to be filled.
 type key struct {
-	field   *schema.Field
-	index   int    // of the field in the model; -1 if it is in an embedded struct
-	wrapped bool   // the ID is the only field of the key's type
-	fills   filler // nil: it can't be filled, and err says why
-	err     error
+	field *schema.Field
+	index int    // of the field in the model; -1 if it is in an embedded struct
+	depth int    // of the ID in the key's type, in structs of one field each
+	fills filler // nil: it can't be filled, and err says why
+	err   error
 }
 
 // resolve finds out what to do for a model. The lock of s.Relationships is held.
@@ -51,7 +51,7 @@ func (p *planner) resolve(s *schema.Schema) *plan {
 		return plan
 	}
 	composite := len(s.PrimaryFields) > 1
-	lone := loneID(s)
+	anyTagged := slices.ContainsFunc(s.PrimaryFields, func(f *schema.Field) bool { _, tagged := idgenTag(f); return tagged })
 	for _, f := range s.PrimaryFields {
 		tag, tagged := idgenTag(f)
 		if !tagged && !composite && named != "" {
@@ -71,10 +71,10 @@ func (p *planner) resolve(s *schema.Schema) *plan {
 		case tag != "" && tag != byType:
 			plan.err = p.named(&k, tag)
 		case composite && !tagged:
-			if f != lone {
+			if anyTagged || !isID(f.FieldType) || f.HasDefaultValue || isShared(s, f) {
 				continue
 			}
-			k.err = fmt.Errorf("gormplugin: expected a tag that says how %s of a composite key is filled, got none: write gorm:\"idgen\" for the generator of its type, idgen:name, or idgen:- to leave it alone: %w",
+			k.err = fmt.Errorf("gormplugin: expected %s, a part of a composite key, to be set or to have a tag, got neither: set it, or write gorm:\"idgen\" for the generator of its type, idgen:name, or idgen:- to leave it alone: %w",
 				fieldName(f), ErrNoGenerator)
 		case p.byType(&k):
 		case tagged:
@@ -131,17 +131,19 @@ func (p *planner) byType(k *key) bool {
 func (k *key) use(g source) bool { return k.useExact(g) || k.useWrapped(g) }
 
 func (k *key) useExact(g source) bool {
-	k.fills, k.wrapped = g.filler(k.field.FieldType), false
+	k.fills, k.depth = g.filler(k.field.FieldType), 0
 	return k.fills != nil
 }
 
 func (k *key) useWrapped(g source) bool {
-	t, ok := wrappedType(k.field.FieldType)
-	if !ok {
-		return false
+	k.depth = 0
+	for t, ok := wrappedType(k.field.FieldType); ok; t, ok = wrappedType(t) {
+		k.depth++
+		if k.fills = g.filler(t); k.fills != nil {
+			return true
+		}
 	}
-	k.fills, k.wrapped = g.filler(t), true
-	return k.fills != nil
+	return false
 }
 
 func (p *planner) missing(f *schema.Field) error {
@@ -191,7 +193,7 @@ func modelGenerator(s *schema.Schema) (string, error) {
 		if name := m.IDGenerator(); name != "" {
 			return name, nil
 		}
-		return "", fmt.Errorf("gormplugin: expected the name of a generator from %s.IDGenerator, got an empty one: return a name, or %q to have the key left alone: %w",
+		return "", fmt.Errorf("gormplugin: expected the name of a generator from %s.IDGenerator, which is asked once and of an empty model, got an empty one: return a name, or %q to have the key left alone: %w",
 			s.Name, optOut, ErrNoGenerator)
 	}
 	if m := model.MethodByName("IDGenerator"); m.IsValid() {
@@ -205,7 +207,7 @@ func modelGenerator(s *schema.Schema) (string, error) {
 // many2many: it has no name, and its fields are keys and one ignored.
 func isJoinTable(t reflect.Type) bool {
 	last := t.NumField() - 1
-	if t.Name() != "" || last < 1 || t.Field(last).Tag != `gorm:"-"` {
+	if t.Name() != "" || last < 1 || t.Field(last).Tag != `gorm:"-"` || t.Field(last).Type.Kind() != reflect.Struct {
 		return false
 	}
 	for i := range last {
@@ -251,24 +253,6 @@ func isShared(s *schema.Schema, f *schema.Field) bool {
 // from those of its own, which are names of exported fields.
 func fromOutside(relation string) bool { return strings.HasPrefix(relation, "_") }
 
-// loneID is the one part of a composite key that is an ID and no foreign key,
-// if no part has a tag: an oversight, as in the key of a partitioned table.
-func loneID(s *schema.Schema) (lone *schema.Field) {
-	for _, f := range s.PrimaryFields {
-		if _, tagged := idgenTag(f); tagged {
-			return nil
-		}
-		if !isID(f.FieldType) || f.HasDefaultValue || isForeign(s, f) || isShared(s, f) {
-			continue
-		}
-		if lone != nil {
-			return nil
-		}
-		lone = f
-	}
-	return lone
-}
-
 var (
 	idPackage  = reflect.TypeFor[idtype.Snowflake]().PkgPath()
 	sqlPackage = reflect.TypeFor[sql.NullBool]().PkgPath()
@@ -279,16 +263,26 @@ func isID(t reflect.Type) bool { return idOf(t).PkgPath() == idPackage }
 
 // idOf is the type of the ID in a key of type t.
 func idOf(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() == reflect.Struct && t.PkgPath() == sqlPackage && t.NumField() == 2 && t.Field(0).Name == "V" {
-		t = t.Field(0).Type
-	}
-	if inner, ok := wrappedType(t); ok {
+	t = contentOf(t)
+	for inner, ok := wrappedType(t); ok; inner, ok = wrappedType(t) {
 		t = inner
 	}
 	return t
+}
+
+// contentOf is what a pointer or a sql.Null of type t has in it.
+func contentOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if isSQLNull(t) {
+		t = t.Field(0).Type
+	}
+	return t
+}
+
+func isSQLNull(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t.PkgPath() == sqlPackage && t.NumField() == 2 && t.Field(0).Name == "V"
 }
 
 // wrappedType is the type of the only field of a struct type, as the column

@@ -19,13 +19,14 @@ func TestUse(t *testing.T) {
 	}
 	var none idtype.Generator[idtype.Snowflake]
 	for want, bindings := range map[string][]Binding{
-		"expected a generator in every For and Named, got nil": {For(none)},
-		"expected one generator for idtype.Snowflake, got two": {For(snowflakes()), For(snos()), For(snowflakes())},
-		`expected one generator named "a", got two`:            {Named("a", snowflakes()), Named("a", snos())},
-		`a tag can hold, got ""`:                               {Named("", snowflakes())},
-		`a tag can hold, got "-"`:                              {Named("-", snowflakes())},
-		`a tag can hold, got "IDGEN"`:                          {Named("IDGEN", snowflakes())},
-		`a tag can hold, got "a;b"`:                            {Named("a;b", snowflakes())},
+		"expected a generator in every For and Named, got nil":           {For(none)},
+		"expected a generator in every For and Named, got nil: make one": {For((*idtype.SnowflakeGenerator)(nil))},
+		"expected one generator for idtype.Snowflake, got two":           {For(snowflakes()), For(snos()), For(snowflakes())},
+		`expected one generator named "a", got two`:                      {Named("a", snowflakes()), Named("a", snos())},
+		`a tag can hold, got ""`:                                         {Named("", snowflakes())},
+		`a tag can hold, got "-"`:                                        {Named("-", snowflakes())},
+		`a tag can hold, got "IDGEN"`:                                    {Named("IDGEN", snowflakes())},
+		`a tag can hold, got "a;b"`:                                      {Named("a;b", snowflakes())},
 	} {
 		db := open(t)
 		err := db.Use(New(bindings...))
@@ -97,7 +98,7 @@ func TestModelErrors(t *testing.T) {
 		`expected a generator of idtype.UID60 for unboundText.ID, got none`:                                                            {&unboundText{}},
 		`expected oddForm.ID to be of type T, *T or sql.Null[T] with T = idtype.Snowflake, got **idtype.Snowflake`:                     {&oddForm{}},
 		`expected the tag idgen on a primary key, got it on tagOnData.Other`:                                                           {&tagOnData{}},
-		`expected the name of a generator from emptyName.IDGenerator, got an empty one`:                                                {&emptyName{}},
+		`expected the name of a generator from emptyName.IDGenerator, which is asked once and of an empty model, got an empty one`:     {&emptyName{}},
 		`expected wrongMethod.IDGenerator to be a func() string, got func() (string, error)`:                                           {&wrongMethod{}},
 	} {
 		for range 2 { // the plan is cached

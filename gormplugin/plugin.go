@@ -36,11 +36,11 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := checkBindings(p.bindings); err != nil {
 		return err
 	}
-	create, planner := db.Callback().Create(), planner{bindings: p.bindings}
+	create, models := db.Callback().Create(), planner{bindings: p.bindings}
 	// Before everything: at a later place hooks wouldn't see the ID, and
 	// "before gorm:begin_transaction" comes too late where the default
 	// transaction is off.
-	if err := create.Before("*").Register(fillCallback, planner.fill); err != nil {
+	if err := create.Before("*").Register(fillCallback, models.fill); err != nil {
 		return err
 	}
 	// Before the associations, which take the row's ID for their foreign keys.
@@ -63,15 +63,15 @@ func (p *planner) fill(db *gorm.DB) {
 	if db.Error != nil || stmt.Schema == nil {
 		return
 	}
-	plan := p.planFor(stmt.Schema)
-	if plan.err != nil {
-		_ = db.AddError(plan.err)
+	todo := p.planFor(stmt.Schema)
+	if todo.err != nil {
+		_ = db.AddError(todo.err)
 		return
 	}
 	var filled []*key
-	_, upsert := stmt.Clauses[onConflict]
-	for i := range plan.keys {
-		k := &plan.keys[i]
+	_, conflicts := stmt.Clauses[onConflict]
+	for i := range todo.keys {
+		k := &todo.keys[i]
 		if !k.wanted(stmt) {
 			continue
 		}
@@ -80,12 +80,12 @@ func (p *planner) fill(db *gorm.DB) {
 			_ = db.AddError(err)
 			return
 		}
-		if one && upsert {
+		if one && conflicts {
 			filled = append(filled, k)
 		}
 	}
-	if upsert {
-		prepareUpsert(stmt, plan, filled)
+	if conflicts {
+		prepareUpsert(stmt, todo, filled)
 	}
 }
 

@@ -28,7 +28,7 @@ func (k *key) wanted(stmt *gorm.Statement) bool {
 }
 
 // fill fills the key in all rows of the statement that lack it. It reports
-// whether the statement has one row, a struct, that did.
+// whether the statement has one row, and that did.
 func (k *key) fill(stmt *gorm.Statement) (one bool, err error) {
 	ctx, rows := stmt.Context, stmt.ReflectValue
 	switch rows.Kind() {
@@ -42,6 +42,9 @@ func (k *key) fill(stmt *gorm.Statement) (one bool, err error) {
 			t = t.Elem()
 		}
 		if t == stmt.Schema.ModelType {
+			if row := only(rows); row.IsValid() {
+				return k.fillOne(ctx, row)
+			}
 			return false, k.fillAll(ctx, rows)
 		}
 	}
@@ -91,6 +94,21 @@ func element(rows reflect.Value, i int) reflect.Value {
 	return row
 }
 
+// only is the struct of a statement that has one: that, or a slice's only
+// element, which is how generated code creates a single row. It isn't valid if
+// there are more or none.
+func only(rows reflect.Value) reflect.Value {
+	switch rows.Kind() {
+	case reflect.Struct:
+		return rows
+	case reflect.Slice, reflect.Array:
+		if rows.Len() == 1 {
+			return element(rows, 0)
+		}
+	}
+	return reflect.Value{}
+}
+
 // in is where a row, which can be addressed, has the key.
 func (k *key) in(ctx context.Context, row reflect.Value) reflect.Value {
 	var field reflect.Value
@@ -100,8 +118,8 @@ func (k *key) in(ctx context.Context, row reflect.Value) reflect.Value {
 		// This allocates embedded pointers that are nil. The key is missing then.
 		field = k.field.ReflectValueOf(ctx, row)
 	}
-	if k.wrapped {
-		return field.Field(0)
+	for range k.depth {
+		field = field.Field(0)
 	}
 	return field
 }
@@ -150,7 +168,7 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 		if k.field.Schema.LookUpField(name) != k.field {
 			continue
 		}
-		if v != nil && !reflect.ValueOf(v).IsZero() {
+		if !isMissing(reflect.ValueOf(v)) {
 			return nil
 		}
 		// Under the name it has, since GORM would list the column twice.
@@ -166,12 +184,32 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 	if err != nil {
 		return k.failed(err)
 	}
-	if k.wrapped {
+	if k.depth > 0 {
 		// The ID itself would be stored in another form.
 		form := reflect.New(k.field.FieldType).Elem()
-		form.Field(0).Set(reflect.ValueOf(id))
+		inner := form
+		for range k.depth {
+			inner = inner.Field(0)
+		}
+		inner.Set(reflect.ValueOf(id))
 		id = form.Interface()
 	}
 	row[column] = id
 	return nil
+}
+
+// isMissing reports whether a value in a map is no ID: nil, zero, or a pointer
+// to or a sql.Null of one that is.
+func isMissing(v reflect.Value) bool {
+	for v.IsValid() && !v.IsZero() {
+		switch {
+		case v.Kind() == reflect.Pointer:
+			v = v.Elem()
+		case isSQLNull(v.Type()) && v.Field(1).Bool():
+			v = v.Field(0)
+		default:
+			return false
+		}
+	}
+	return true
 }

@@ -1,26 +1,25 @@
 package gormplugin
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+
+	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Scope narrows a query by a key:
+// G makes of a scope of [gorm.DB.Scopes] one that [gorm.G] takes:
 //
-//	db.Scopes(scope).Find(&orders)
-//	gorm.G[Order](db).Scopes(scope.G).Find(ctx)
-//
-// The functions that make one take the name of a column. Empty, it means the
-// model's primary key; a plain name is a column of the statement's table, and
-// one with a dot a column of the table before it.
-type Scope func(*gorm.DB) *gorm.DB
-
-// G is the scope in the form that [gorm.G] takes.
-func (s Scope) G(stmt *gorm.Statement) { s(stmt.DB) }
+//	gorm.G[Order](db).Scopes(gormplugin.G(gormplugin.PageBefore("", cursor))).Limit(20).Find(ctx)
+func G(scope func(*gorm.DB) *gorm.DB) func(*gorm.Statement) {
+	return func(stmt *gorm.Statement) { scope(stmt.DB) }
+}
 
 // A Layout turns a window of time into bounds of IDs. The layouts of package
 // idtype do, except for Spread64's, whose IDs don't order by time.
@@ -28,19 +27,22 @@ type Layout[T any] interface {
 	Range(from, to time.Time) (lo, hi T, err error)
 }
 
-// MintedBetween gives the rows whose ID was minted from one instant to before
-// another. It compares the column itself with two bounds, so that an index on
-// it serves:
+// MintedBetween is a scope for [gorm.DB.Scopes]: the rows whose ID was minted
+// from one instant to before another. It compares the column itself with two
+// bounds, so that an index on it serves:
 //
 //	"orders"."id" >= lo AND "orders"."id" < hi
 //
-// A zero from or to leaves that side open, to the format's smallest and largest
-// value. A window that the layout refuses is the query's error.
-func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) Scope {
+// An empty column means the model's primary key, a plain name a column of the
+// statement's table, and one with a dot a column of the table before it. A
+// zero from or to leaves that side open, to the format's smallest and largest
+// value. A window that the layout refuses is the query's error, as is a column
+// whose form, such as decimal text, doesn't order by time.
+func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
 	lo, hi, err := layout.Range(from, to)
-	c := columnOf(column)
+	condition := between{columnOf(column), lo, hi}
 	return func(db *gorm.DB) *gorm.DB {
-		db = narrow(db, clause.And(clause.Gte{Column: c, Value: lo}, clause.Lt{Column: c, Value: hi}))
+		db = narrow(db, condition)
 		if err != nil {
 			_ = db.AddError(err)
 		}
@@ -48,55 +50,30 @@ func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) S
 	}
 }
 
-// PageAfter gives the rows after a cursor, which is the last ID of the page
-// before, in the order of their IDs; those of a zero cursor begin with the
-// smallest. Pages of a size, whatever is inserted and deleted meanwhile, are
+// PageAfter is a scope for [gorm.DB.Scopes]: the rows after a cursor, which is
+// the last ID of the page before, in the order of their IDs. Those of a zero
+// cursor, or of a nil pointer, begin with the smallest. Pages of a size,
+// whatever is inserted and deleted meanwhile, are
 //
 //	db.Scopes(gormplugin.PageAfter("", cursor)).Limit(size).Find(&page)
 //
-// Another ORDER BY before the scope would break them.
-func PageAfter[T interface{ IsZero() bool }](column string, cursor T) Scope {
-	c := columnOf(column)
-	return page(c, false, cursor.IsZero(), clause.Gt{Column: c, Value: cursor})
+// The column is that of [MintedBetween]. The order is the pages' own: another
+// Order before is an error.
+func PageAfter[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
+	return page{columnOf(column), cursor, isNone(cursor), false}.scope
 }
 
 // PageBefore is [PageAfter] backwards: the rows before a cursor, which for IDs
 // that order by time are the older ones, the newest of them first. Those of a
-// zero cursor begin with the largest ID.
-func PageBefore[T interface{ IsZero() bool }](column string, cursor T) Scope {
-	c := columnOf(column)
-	return page(c, true, cursor.IsZero(), clause.Lt{Column: c, Value: cursor})
+// zero cursor begin with the largest ID. [gorm.DB.First] has an order of its own,
+// which is an error: the first of them is found by Take.
+func PageBefore[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
+	return page{columnOf(column), cursor, isNone(cursor), true}.scope
 }
 
-func page(c clause.Column, descending, first bool, beyond clause.Expression) Scope {
-	return func(db *gorm.DB) *gorm.DB {
-		// IDs of Spread64 are negative as well: a zero cursor is no bound.
-		if !first {
-			db = narrow(db, beyond)
-		}
-		return db.Order(clause.OrderByColumn{Column: c, Desc: descending})
-	}
-}
-
-// narrow adds a condition to all that there are. After an Or, Where alone would
-// add it to the last of the alternatives.
-func narrow(db *gorm.DB, condition clause.Expression) *gorm.DB {
-	db = db.Where(condition)
-	stmt := db.Statement
-	c := stmt.Clauses[where]
-	if w, ok := c.Expression.(clause.Where); ok {
-		others := w.Exprs[:len(w.Exprs)-1]
-		if slices.ContainsFunc(others, isOr) {
-			c.Expression = clause.Where{Exprs: []clause.Expression{clause.And(others...), condition}}
-			stmt.Clauses[where] = c
-		}
-	}
-	return db
-}
-
-func isOr(e clause.Expression) bool {
-	_, ok := e.(clause.OrConditions)
-	return ok
+func isNone[T interface{ IsZero() bool }](cursor T) bool {
+	v := reflect.ValueOf(cursor)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || cursor.IsZero()
 }
 
 func columnOf(name string) clause.Column {
@@ -107,4 +84,178 @@ func columnOf(name string) clause.Column {
 		return clause.Column{Name: name} // the dialect splits it
 	}
 	return clause.Column{Table: clause.CurrentTable, Name: name}
+}
+
+// fieldOf is the field of a column. It is nil if the column may be another
+// table's.
+func fieldOf(s *schema.Schema, c clause.Column) (*schema.Field, error) {
+	switch {
+	case s == nil || c.Table != clause.CurrentTable:
+		return nil, nil
+	case c.Name != clause.PrimaryKey:
+		return s.LookUpField(c.Name), nil
+	case s.PrioritizedPrimaryField == nil:
+		// GORM would take the first column.
+		return nil, fmt.Errorf("gormplugin: expected the name of a column, since %s has no primary key of one, got an empty one: pass the name: %w", s.Name, gorm.ErrInvalidField)
+	}
+	return s.PrioritizedPrimaryField, nil
+}
+
+// between is the condition of a window. It is built when the model is known.
+type between struct {
+	column clause.Column
+	lo, hi any
+}
+
+func (b between) Build(builder clause.Builder) {
+	var s *schema.Schema
+	if stmt, ok := builder.(*gorm.Statement); ok {
+		s = stmt.Schema
+	}
+	lo, hi := b.lo, b.hi
+	field, err := fieldOf(s, b.column)
+	if field != nil {
+		if lo, err = stored(field, lo); err == nil {
+			hi, err = stored(field, hi)
+		}
+	}
+	if err != nil {
+		_ = builder.AddError(err)
+		return
+	}
+	clause.Gte{Column: b.column, Value: lo}.Build(builder)
+	_, _ = builder.WriteString(clause.AndWithSpace)
+	clause.Lt{Column: b.column, Value: hi}.Build(builder)
+}
+
+// stored is an ID in the form of a field, if that is another than its own.
+func stored(f *schema.Field, id any) (any, error) {
+	t := reflect.TypeOf(id)
+	form := contentOf(f.FieldType)
+	if dataType(form) == "" || dataType(form) == dataType(t) {
+		return id, nil
+	}
+	for inner, ok := wrappedType(form); ok; inner, ok = wrappedType(form) {
+		if inner == t {
+			break
+		}
+		form = inner
+	}
+	// The text and the bytes of a Sno order by time, the text of a number doesn't.
+	if inner, ok := wrappedType(form); !ok || inner != t || t != reflect.TypeFor[idtype.Sno]() {
+		return nil, fmt.Errorf("gormplugin: expected a column that orders by the time of its IDs, got %s, which is a %v in a column of type %s: compare a column of type %s: %w",
+			fieldName(f), f.FieldType, dataType(form), dataType(t), gorm.ErrInvalidField)
+	}
+	v := reflect.New(form).Elem()
+	v.Field(0).Set(reflect.ValueOf(id))
+	return v.Interface(), nil
+}
+
+// dataType is the column type that a type asks GORM for.
+func dataType(t reflect.Type) string {
+	if t, ok := reflect.New(t).Interface().(schema.GormDataTypeInterface); ok {
+		return t.GormDataType()
+	}
+	return ""
+}
+
+// A page is a scope: rows in the order of a column, from a cursor on.
+type page struct {
+	column     clause.Column
+	cursor     any
+	first      bool // there is no cursor
+	descending bool
+}
+
+func (p page) scope(db *gorm.DB) *gorm.DB {
+	// IDs of Spread64 are negative as well: a zero cursor is no bound.
+	if !p.first {
+		db = narrow(db, p)
+	}
+	stmt := db.Statement
+	if _, ok := stmt.Dest.(*int64); ok {
+		return db // a Count has no order
+	}
+	s := modelOf(stmt)
+	if _, err := fieldOf(s, p.column); err != nil {
+		_ = db.AddError(err)
+		return db
+	}
+	order, _ := stmt.Clauses["ORDER BY"].Expression.(clause.OrderBy)
+	switch {
+	case order.Expression == nil && len(order.Columns) == 0:
+		return db.Order(clause.OrderByColumn{Column: p.column, Desc: p.descending})
+	case order.Expression == nil && order.Columns[0].Desc == p.descending && nameOf(s, order.Columns[0].Column) == nameOf(s, p.column):
+		return db
+	}
+	_ = db.AddError(fmt.Errorf("gormplugin: expected a page in the order of its key alone, got an ORDER BY before it: leave out Order, and use Take or Find, since First, Last and FindInBatches have an order of their own: %w",
+		gorm.ErrInvalidValue))
+	return db
+}
+
+func (p page) Build(builder clause.Builder) {
+	if stmt, ok := builder.(*gorm.Statement); ok {
+		if _, err := fieldOf(stmt.Schema, p.column); err != nil {
+			_ = builder.AddError(err)
+			return
+		}
+	}
+	if p.descending {
+		clause.Lt{Column: p.column, Value: p.cursor}.Build(builder)
+	} else {
+		clause.Gt{Column: p.column, Value: p.cursor}.Build(builder)
+	}
+}
+
+// modelOf is the schema of a statement whose scopes are run, which is before
+// GORM parses the model. It may not be known yet.
+func modelOf(stmt *gorm.Statement) *schema.Schema {
+	model := stmt.Model
+	if model == nil {
+		model = stmt.Dest
+	}
+	parsed := gorm.Statement{DB: stmt.DB}
+	if model == nil || parsed.Parse(model) != nil {
+		return stmt.Schema
+	}
+	return parsed.Schema
+}
+
+// nameOf is a column's name, for comparing it to another.
+func nameOf(s *schema.Schema, c clause.Column) string {
+	if f, err := fieldOf(s, c); err == nil && f != nil {
+		return f.DBName
+	}
+	return c.Name
+}
+
+// narrow adds a condition to all that there are. After an Or, Where alone would
+// add it to the last of the alternatives.
+func narrow(db *gorm.DB, condition clause.Expression) *gorm.DB {
+	db = db.Where(condition)
+	stmt := db.Statement
+	c := stmt.Clauses["WHERE"]
+	if w, ok := c.Expression.(clause.Where); ok {
+		others := w.Exprs[:len(w.Exprs)-1]
+		if slices.ContainsFunc(others, isOr) {
+			c.Expression = clause.Where{Exprs: []clause.Expression{alternatives(others), condition}}
+			stmt.Clauses["WHERE"] = c
+		}
+	}
+	return db
+}
+
+func isOr(e clause.Expression) bool {
+	_, ok := e.(clause.OrConditions)
+	return ok
+}
+
+// alternatives are conditions in parentheses, in the order that GORM gives
+// them without.
+type alternatives []clause.Expression
+
+func (a alternatives) Build(builder clause.Builder) {
+	_ = builder.WriteByte('(')
+	clause.Where{Exprs: slices.Clone(a)}.Build(builder) // which sorts them
+	_ = builder.WriteByte(')')
 }

@@ -1,11 +1,16 @@
 package gormplugin
 
 import (
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -25,7 +30,7 @@ func TestMintedBetween(t *testing.T) {
 		find(db.Scopes(MintedBetween(layout, "", zero, to))):                        "SELECT * FROM `orders` WHERE `orders`.`id` >= 0 AND `orders`.`id` < 12582912",
 		find(MintedBetween(layout, "two words", from, to)(db)):                      "SELECT * FROM `orders` WHERE `orders`.`two words` >= 4194304 AND `orders`.`two words` < 12582912",
 		find(db.Table("orders o").Scopes(MintedBetween(layout, "", from, to))):      "SELECT * FROM orders o WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912",
-		find(db.Scopes(MintedBetween(layout, "", from, to)).Where("note = ?", "a")): "SELECT * FROM `orders` WHERE note = \"a\" AND (`orders`.`id` >= 4194304 AND `orders`.`id` < 12582912)",
+		find(db.Scopes(MintedBetween(layout, "", from, to)).Where("note = ?", "a")): "SELECT * FROM `orders` WHERE note = \"a\" AND `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912",
 		sqlOf(db.Scopes(MintedBetween(layout, "id", from, to)).Delete(&order{})):    "DELETE FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912",
 		sqlOf(db.Scopes(MintedBetween(idtype.SnoLayout{}, "sno", from, to)).Table("t").Find(&[]map[string]any{})): "SELECT * FROM `t` WHERE `t`.`sno` >= \"" +
 			snoAt(t, from) + "\" AND `t`.`sno` < \"" + snoAt(t, to) + "\"",
@@ -41,16 +46,111 @@ func TestPages(t *testing.T) {
 	var first idtype.Snowflake
 	find := func(tx *gorm.DB) string { return sqlOf(tx.Limit(2).Find(&[]order{})) }
 	for got, want := range map[string]string{
-		find(db.Scopes(PageAfter("", idtype.Snowflake(7)))):                                             "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Scopes(PageAfter("", first))):                                                           "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Scopes(PageBefore("", idtype.Snowflake(7)))):                                            "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 2",
-		find(db.Scopes(PageBefore("", first))):                                                          "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 2",
-		find(db.Where("note = ?", "a").Scopes(PageAfter("o.id", first))):                                "SELECT * FROM `orders` WHERE note = \"a\" ORDER BY `o`.`id` LIMIT 2",
-		find(db.Scopes(PageAfter("other", idtype.Spread64(-7)))):                                        "SELECT * FROM `orders` WHERE `orders`.`other` > -7 ORDER BY `orders`.`other` LIMIT 2",
-		find(db.Or("note = ?", "a").Or("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))):     "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Where("note = ?", "a").Or("note = ?", "b").Scopes(MintedBetween(layout, "", from, to))): "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND (`orders`.`id` >= 4194304 AND `orders`.`id` < 8388608) LIMIT 2",
+		find(db.Scopes(PageAfter("", idtype.Snowflake(7)))):                                            "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Scopes(PageAfter("", first))):                                                          "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Scopes(PageBefore("", idtype.Snowflake(7)))):                                           "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 2",
+		find(db.Scopes(PageBefore("", first))):                                                         "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 2",
+		find(db.Where("note = ?", "a").Scopes(PageAfter("o.id", first))):                               "SELECT * FROM `orders` WHERE note = \"a\" ORDER BY `o`.`id` LIMIT 2",
+		find(db.Scopes(PageAfter("other", idtype.Spread64(-7)))):                                       "SELECT * FROM `orders` WHERE `orders`.`other` > -7 ORDER BY `orders`.`other` LIMIT 2",
+		find(db.Or("note = ?", "a").Or("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))):    "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Or("note = ?", "a").Where("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))): "SELECT * FROM `orders` WHERE (note = \"b\" OR note = \"a\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Scopes(PageAfter("", (*idtype.Snowflake)(nil)))):                                       "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Scopes(PageAfter("", new(idtype.Sno)))):                                                "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
+		find(db.Scopes(PageAfter[interface{ IsZero() bool }]("", nil))):                                "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
+		// These have the pages' own order already.
+		sqlOf(db.Scopes(PageAfter("", idtype.Snowflake(7))).First(&order{})):                            "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 1",
+		sqlOf(db.Scopes(PageAfter("ID", first)).First(&order{})):                                        "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 1",
+		sqlOf(db.Scopes(PageBefore("id", idtype.Snowflake(7))).Last(&order{})):                          "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1",
+		sqlOf(db.Scopes(PageBefore("", first)).Take(&order{})):                                          "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 1",
+		sqlOf(db.Model(&order{}).Scopes(PageAfter("", first)).Count(new(int64))):                        "SELECT count(*) FROM `orders`",
+		find(db.Where("note = ?", "a").Or("note = ?", "b").Scopes(MintedBetween(layout, "", from, to))): "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2",
 	} {
 		wantSQL(t, got, want)
+	}
+}
+
+// Pages in another order would leave rows out, and a key of several parts has
+// no column of its own.
+func TestPageErrors(t *testing.T) {
+	type noKey struct {
+		Note string
+		At   idtype.Snowflake
+	}
+	db := open(t, For(snowflakes()))
+	seven := idtype.Snowflake(7)
+	for want, txs := range map[string][]*gorm.DB{
+		"expected a page in the order of its key alone, got an ORDER BY before it": {
+			db.Order("note").Scopes(PageAfter("", seven)).Find(&[]order{}),
+			db.Order("id desc").Scopes(PageAfter("", seven)).Find(&[]order{}),
+			db.Order(clause.OrderBy{Expression: clause.Expr{SQL: "note"}}).Scopes(PageAfter("", seven)).Find(&[]order{}),
+			db.Scopes(PageBefore("", seven)).First(&order{}),
+			db.Scopes(PageAfter("", seven)).Last(&order{}),
+			db.Scopes(PageBefore("", seven)).FindInBatches(&[]order{}, 2, func(*gorm.DB, int) error { return nil }),
+		},
+		"expected the name of a column, since two has no primary key of one, got an empty one": {
+			db.Scopes(PageAfter("", seven)).Find(&[]two{}),
+			db.Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]two{}),
+			PageBefore("", seven)(db).Find(&[]two{}),
+			db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", time.Time{}, time.Time{})).Find(&[]two{}),
+		},
+		"expected the name of a column, since noKey has no primary key of one, got an empty one": {
+			db.Scopes(PageAfter("", seven)).Find(&[]noKey{}),
+		},
+	} {
+		for i, tx := range txs {
+			if tx.Error == nil || !strings.HasPrefix(tx.Error.Error(), "gormplugin: "+want) {
+				t.Errorf("%d: error = %v, want %s", i, tx.Error, want)
+			}
+		}
+	}
+	if db.Error != nil {
+		t.Errorf("db.Error = %v", db.Error)
+	}
+}
+
+// Bounds are stored as the field stores IDs, if that orders by time.
+func TestMintedBetweenForms(t *testing.T) {
+	type texts struct {
+		ID      text[idtype.Sno]
+		Pointer *text[idtype.Sno]
+		Mine    ownText
+		Decimal text[idtype.Snowflake]
+		Own     lineID
+		Null    sql.Null[idtype.Snowflake]
+	}
+	db := open(t, For(snos()))
+	layout := idtype.SnoLayout{}
+	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)
+	lo, hi, err := layout.Range(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range []string{"id", "ID", "pointer", "mine", ""} {
+		stmt := db.Scopes(MintedBetween(layout, column, from, to)).Find(&[]texts{}).Statement
+		if stmt.Error != nil || !slices.Equal(stmt.Vars, []any{text[idtype.Sno]{lo}, text[idtype.Sno]{hi}}) {
+			t.Errorf("%q: %v, %v", column, stmt.Vars, stmt.Error)
+		}
+	}
+	numbers := idtype.DefaultSnowflakeLayout()
+	for _, column := range []string{"own", "null"} {
+		stmt := db.Scopes(MintedBetween(numbers, column, from, to)).Find(&[]texts{}).Statement
+		if _, ok := stmt.Vars[0].(idtype.Snowflake); stmt.Error != nil || !ok {
+			t.Errorf("%q: %v, %v", column, stmt.Vars, stmt.Error)
+		}
+	}
+	err = db.Scopes(MintedBetween(numbers, "decimal", from, to)).Find(&[]texts{}).Error
+	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "expected a column that orders by the time of its IDs, got texts.Decimal") {
+		t.Errorf("decimal text: %v", err)
+	}
+}
+
+// A scope goes where GORM takes conditions.
+func TestScopesOfPreload(t *testing.T) {
+	s := &server{columns: []string{"id"}, rows: [][]driver.Value{{int64(1)}}}
+	db := openServer(t, s, For(snowflakes()), For(snos()), Named("labels", snos()))
+	db.Preload("Children", PageAfter("", idtype.Snowflake(7))).Find(&[]parent{}) // the answer makes no sense
+	if got := s.ran[len(s.ran)-1]; !strings.HasSuffix(got, " AND `children`.`id` > ? ORDER BY `children`.`id`") {
+		t.Errorf("ran %q", s.ran)
 	}
 }
 
@@ -60,11 +160,11 @@ func TestScopesOfG(t *testing.T) {
 	db := openServer(t, s, For(snowflakes()))
 	layout := idtype.DefaultSnowflakeLayout()
 	from, to := layout.Epoch, layout.Epoch.Add(time.Millisecond)
-	if _, err := gorm.G[order](db).Scopes(MintedBetween(layout, "", from, to).G, PageBefore("", idtype.Snowflake(7)).G).Find(t.Context()); err != nil {
+	if _, err := gorm.G[order](db).Scopes(G(MintedBetween(layout, "", from, to)), G(PageBefore("", idtype.Snowflake(7)))).Find(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantSQL(t, s.ran[0], "SELECT * FROM `orders` WHERE (`orders`.`id` >= ? AND `orders`.`id` < ?) AND `orders`.`id` < ? ORDER BY `orders`.`id` DESC")
-	if _, err := gorm.G[order](db).Scopes(MintedBetween(layout, "", to, from).G).Find(t.Context()); !errors.Is(err, idtype.ErrRange) || len(s.ran) > 1 {
+	wantSQL(t, s.ran[0], "SELECT * FROM `orders` WHERE `orders`.`id` >= ? AND `orders`.`id` < ? AND `orders`.`id` < ? ORDER BY `orders`.`id` DESC")
+	if _, err := gorm.G[order](db).Scopes(G(MintedBetween(layout, "", to, from))).Find(t.Context()); !errors.Is(err, idtype.ErrRange) || len(s.ran) > 1 {
 		t.Errorf("a window backwards: %v, ran %q", err, s.ran)
 	}
 }

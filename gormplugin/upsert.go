@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -12,41 +13,61 @@ import (
 const (
 	onConflict = "ON CONFLICT"
 	returning  = "RETURNING"
-	where      = "WHERE"
 )
 
-// madeUp is the setting with the keys that were filled in for a row that may
-// turn out to exist.
-type madeUp struct{}
+// upsert is the setting with what is to be put right after the INSERT.
+type upsert struct{}
 
-type madeUpKeys struct {
+type pending struct {
 	stmt *gorm.Statement // associations inherit settings, which aren't theirs
-	keys []*key
+	// madeUp are keys that were filled in for the only row, which may turn out
+	// to exist.
+	madeUp []*key
+	row    reflect.Value
+	// answers is how many rows RETURNING has to give, if it was added to get
+	// the IDs of several; GORM goes by their order.
+	answers int
 }
 
 // prepareUpsert sees to it that the structs of an upsert end up with the IDs
 // that their rows have.
 func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
-	if len(filled) > 0 {
-		stmt.Settings.Store(madeUp{}, madeUpKeys{stmt, filled})
+	p := pending{stmt: stmt, madeUp: filled, row: only(stmt.ReflectValue)}
+	if askForIDs(stmt, plan) && !p.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
+		p.answers = stmt.ReflectValue.Len()
 	}
+	if len(p.madeUp) > 0 || p.answers > 0 {
+		stmt.Settings.Store(upsert{}, p)
+	}
+}
+
+// askForIDs adds a RETURNING where the rows' IDs may be others than the
+// structs'. It reports whether it did.
+func askForIDs(stmt *gorm.Statement, plan *plan) bool {
 	conflict, ok := stmt.Clauses[onConflict].Expression.(clause.OnConflict)
 	if !ok || len(plan.keys) == 0 || conflict.DoNothing || byPrimaryKey(stmt, conflict) {
-		return
+		return false
 	}
 	switch stmt.ReflectValue.Kind() {
 	case reflect.Struct:
 	case reflect.Slice, reflect.Array:
 		// GORM matches rows by their order, so none may be missing. It
 		// appends maps.
-		if len(conflict.Where.Exprs) > 0 || isMaps(stmt.Dest) {
-			return
+		if len(conflict.Where.Exprs) > 0 && stmt.ReflectValue.Len() > 1 || isMaps(stmt.Dest) {
+			return false
 		}
 	default:
-		return
+		return false
 	}
 	var columns []clause.Column
-	if _, ok := stmt.Clauses[returning]; !ok {
+	c, ok := stmt.Clauses[returning]
+	if given, isReturning := c.Expression.(clause.Returning); isReturning {
+		// GORM would append to the caller's slice.
+		given.Columns = slices.Clip(given.Columns)
+		c.Expression = given
+		stmt.Clauses[returning] = c
+	}
+	if !ok {
 		// GORM adds these by itself only if there is no RETURNING.
 		for _, f := range stmt.Schema.FieldsWithDefaultDBValue {
 			if f.Readable {
@@ -64,6 +85,7 @@ func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
 		// Dialects without RETURNING ignore it.
 		stmt.AddClause(clause.Returning{Columns: columns})
 	}
+	return len(columns) > 0
 }
 
 func isMaps(dest any) bool {
@@ -100,12 +122,21 @@ func reconcile(db *gorm.DB) {
 	if _, ok := stmt.Clauses[onConflict]; !ok {
 		return
 	}
-	v, _ := stmt.Settings.LoadAndDelete(madeUp{})
-	made, ok := v.(madeUpKeys)
-	if !ok || made.stmt != stmt || db.Error != nil || db.DryRun || db.RowsAffected > 0 {
+	v, _ := stmt.Settings.LoadAndDelete(upsert{})
+	p, ok := v.(pending)
+	if !ok || p.stmt != stmt || db.Error != nil || db.DryRun {
 		return
 	}
-	for _, k := range made.keys {
-		k.in(stmt.Context, stmt.ReflectValue).SetZero()
+	if p.answers > 0 && db.RowsAffected != int64(p.answers) {
+		// The structs after a row that is missing have their neighbours' IDs.
+		_ = db.AddError(fmt.Errorf("gormplugin: expected %d rows back from the upsert, one for each %s, got %d, so that nobody knows which row is whose: create them one by one if a trigger may skip a row: %w",
+			p.answers, stmt.Schema.Name, db.RowsAffected, gorm.ErrInvalidData))
+		return
+	}
+	if db.RowsAffected > 0 {
+		return
+	}
+	for _, k := range p.madeUp {
+		k.in(stmt.Context, p.row).SetZero()
 	}
 }

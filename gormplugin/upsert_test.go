@@ -2,6 +2,8 @@ package gormplugin
 
 import (
 	"database/sql/driver"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +48,8 @@ func TestUpsertAsksForIDs(t *testing.T) {
 		"the primary key":         {db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: updates}), &contact{}, ""},
 		"the primary key, all":    {db.Clauses(clause.OnConflict{UpdateAll: true}), &contact{}, ""},
 		"nothing":                 {db.Clauses(clause.OnConflict{Columns: onEmail, DoNothing: true}), &contact{}, ""},
-		"batch, with a condition": {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}), &[]contact{{}}, ""},
+		"batch, with a condition": {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}), &[]contact{{}, {}}, ""},
+		"slice of one, with one":  {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}), &[]*contact{{}}, "`id`"},
 		"a map":                   {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), map[string]any{}, ""},
 		"maps":                    {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), []map[string]any{{}}, ""},
 		"opted out":               {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), &optedOut{}, ""},
@@ -72,11 +75,38 @@ func TestUpsertGivesRealIDs(t *testing.T) {
 	if err := upsert.Create(&batch).Error; err != nil || batch[0].ID != 2 || batch[1].ID != 500 || batch[2].ID != 4 {
 		t.Errorf("batch = %v %v %v, %v", batch[0], batch[1], batch[2], err)
 	}
+	// A trigger skipped a row: which one, nobody says.
+	s.rows = [][]driver.Value{{int64(500)}, {int64(4)}}
+	if err := upsert.Create(&[]contact{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.Contains(err.Error(), "expected 3 rows back from the upsert, one for each contact, got 2") {
+		t.Errorf("a row that is missing: %v", err)
+	}
 	// The update's condition was false.
 	s.rows = nil
 	c = contact{Email: "a"}
 	if err := upsert.Create(&c).Error; err != nil || c.ID != 0 {
 		t.Errorf("contact = %+v, %v", c, err)
+	}
+}
+
+// A database without RETURNING counts rows as it likes.
+func TestUpsertWithoutReturning(t *testing.T) {
+	s := &server{affected: 4}
+	db := openServer(t, s, For(snowflakes()))
+	clauses := &db.Callback().Create().Clauses
+	*clauses = slices.DeleteFunc(slices.Clone(*clauses), func(name string) bool { return name == returning })
+	batch := []contact{{}, {}}
+	if err := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Create(&batch).Error; err != nil || batch[1].ID != 2 {
+		t.Errorf("batch = %+v, %v, ran %q", batch, err, s.ran)
+	}
+}
+
+// The caller's slice, which may have room, isn't written to.
+func TestUpsertKeepsReturning(t *testing.T) {
+	columns := []clause.Column{{Name: "name"}, {Name: "email"}}
+	db := open(t, For(snowflakes()))
+	create(t, db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}, clause.Returning{Columns: columns[:1]}), &contact{})
+	if columns[1].Name != "email" {
+		t.Errorf("the columns became %v", columns)
 	}
 }
 
@@ -96,6 +126,15 @@ func TestDoNothing(t *testing.T) {
 	e := embedsPrefixedPointer{}
 	if err := nothing.Create(&e).Error; err != nil || e.B.ID != 0 {
 		t.Errorf("an embedded key: %+v, %v", e.B, err)
+	}
+	slice, pointers, given := []contact{{}}, []*contact{{}}, []contact{{ID: 9}}
+	for _, rows := range []any{&slice, pointers, &given, &[1]contact{}} {
+		if err := nothing.Create(rows).Error; err != nil {
+			t.Errorf("%T: %v", rows, err)
+		}
+	}
+	if slice[0].ID != 0 || pointers[0].ID != 0 || given[0].ID != 9 {
+		t.Errorf("slices of one: %+v, %+v, %+v", slice, pointers[0], given)
 	}
 	batch := []contact{{}, {}}
 	if err := nothing.Create(&batch).Error; err != nil || batch[0].ID == 0 {
