@@ -95,4 +95,12 @@
 // the key, without a column for the time. [PageAfter] and [PageBefore] go
 // through rows page by page, oldest or newest first. [G] is for the generic
 // interface of GORM.
+//
+// # Generated code
+//
+// In code of gorm.io/gen a key has the conditions of its own kind, such as
+// o.ID.Gt(cursor); a window is layout.Range and o.ID.Gte(lo), o.ID.Lt(hi). In takes
+// IDs one by one, and a slice as
+//
+//	o.WithContext(ctx).Where(o.WithContext(ctx).Columns(o.ID).In(field.Values(ids)))
 package gormplugin

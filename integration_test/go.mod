@@ -2,9 +2,22 @@ module github.com/sortkey/sortkey/integration_test
 
 go 1.26.0
 
-require github.com/sortkey/sortkey v0.0.0
+require (
+	github.com/sortkey/sortkey v0.0.0
+	github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0
+	gorm.io/gen v0.3.27
+	gorm.io/plugin/dbresolver v1.6.2
+)
 
-require github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0 // indirect
+require (
+	filippo.io/edwards25519 v1.1.0 // indirect
+	github.com/go-sql-driver/mysql v1.8.1 // indirect
+	golang.org/x/mod v0.42.0 // indirect
+	golang.org/x/tools v0.52.0 // indirect
+	gorm.io/datatypes v1.2.4 // indirect
+	gorm.io/driver/mysql v1.5.7 // indirect
+	gorm.io/hints v1.1.0 // indirect
+)
 
 require (
 	dario.cat/mergo v1.0.2 // indirect
@@ -29,7 +42,7 @@ require (
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-ole/go-ole v1.3.0 // indirect
-	github.com/google/uuid v1.6.0 // indirect
+	github.com/google/uuid v1.6.0
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.12.0

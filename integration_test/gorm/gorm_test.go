@@ -35,6 +35,22 @@ type suite interface {
 	query(t *testing.T, g *gorm.DB)
 	log(t *testing.T, g *gorm.DB)
 	window(t *testing.T, g *gorm.DB)
+	save(t *testing.T, g *gorm.DB)
+	firstOrCreate(t *testing.T, g *gorm.DB)
+	batches(t *testing.T, g *gorm.DB)
+	sessions(t *testing.T, g *gorm.DB)
+	transaction(t *testing.T, g *gorm.DB)
+	saveAssociations(t *testing.T, g *gorm.DB)
+	upsert(t *testing.T, g *gorm.DB)
+	upsertOfNothing(t *testing.T, g *gorm.DB)
+	returning(t *testing.T, g *gorm.DB)
+	upsertGraph(t *testing.T, g *gorm.DB)
+	upsertJoins(t *testing.T, g *gorm.DB)
+	upsertKeys(t *testing.T, g *gorm.DB)
+	upsertAfterHook(t *testing.T, g *gorm.DB)
+	genericCreate(t *testing.T, g *gorm.DB)
+	genericUpsert(t *testing.T, g *gorm.DB)
+	genericQuery(t *testing.T, g *gorm.DB)
 }
 
 // N is the person of the type; see its definition.

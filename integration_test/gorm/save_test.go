@@ -1,0 +1,426 @@
+package gorm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// Save creates what has no ID and what no row has the ID of, and updates the
+// rest.
+func TestSave(t *testing.T) { each(t, opposites, suite.save) }
+
+func (k of[T, N]) save(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&thing[T]{}))
+	preset := k.ids(t, 4)
+	want := map[*thing[T]]T{} // the IDs that were known before
+
+	one := &thing[T]{Name: "new"}
+	must(t, g.Save(one).Error)
+	want[one] = one.ID
+	one.Name = "existing"
+	must(t, g.Save(one).Error)
+	two := &thing[T]{Name: "pointer to pointer"}
+	must(t, g.Save(&two).Error)
+	three := &thing[T]{Name: "preset", ID: preset[0]}
+	must(t, g.Save(three).Error)
+	want[three] = preset[0]
+	// GORM would leave the key out of the INSERT.
+	four := &thing[T]{Name: "selected"}
+	must(t, g.Select("Name").Save(four).Error)
+	five := &thing[T]{Name: "no hooks"}
+	must(t, g.Session(&gorm.Session{SkipHooks: true}).Save(five).Error)
+
+	two.Name = "existing in a slice"
+	values := []thing[T]{{Name: "slice 0"}, *two, {Name: "slice, preset", ID: preset[1]}, {Name: "slice 3"}}
+	must(t, g.Save(&values).Error)
+	want[&values[1]], want[&values[2]] = two.ID, preset[1]
+	values[0].Name = "slice 0, existing"
+	byValue := []thing[T]{values[0], {Name: "slice by value"}}
+	must(t, g.Save(byValue).Error)
+	want[&byValue[0]] = values[0].ID
+
+	four.Name = "existing in pointers"
+	pointers := []*thing[T]{four, {Name: "pointers 1"}, {Name: "pointers, preset", ID: preset[2]}, {Name: "pointers 3"}}
+	want[four] = four.ID
+	must(t, g.Save(&pointers).Error)
+	five.Name = "existing in pointers by value"
+	want[five] = five.ID
+	more := []*thing[T]{{Name: "pointers by value"}, five, {Name: "pointers by value, preset", ID: preset[3]}}
+	must(t, g.Save(more).Error)
+
+	for row, id := range want {
+		if row.ID != id {
+			t.Errorf("%s: got ID %v, want %v as before", row.Name, row.ID, id)
+		}
+	}
+	k.agree(t, g, append([]thing[T]{*one, *three, values[1], values[2], values[3]},
+		byValue[0], byValue[1], *four, *pointers[1], *pointers[2], *pointers[3], *more[0], *five, *more[2]))
+	if err := g.Save(thing[T]{Name: "by value"}).Error; !errors.Is(err, gorm.ErrInvalidValue) {
+		t.Errorf("a struct by value: got %v, want %v", err, gorm.ErrInvalidValue)
+	}
+}
+
+// A row that is missing is created with an ID, one that is there gives its own.
+func TestFirstOrCreate(t *testing.T) { each(t, opposites, suite.firstOrCreate) }
+
+func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&thing[T]{}))
+	ids := k.ids(t, 3)
+	var zero T
+	var all []thing[T]
+	for name, c := range map[string]struct {
+		tx    func() *gorm.DB // sessions don't copy Attrs and Assign
+		conds []any
+		id    T // of the row that is made; zero means any
+	}{
+		"struct":              {func() *gorm.DB { return g }, []any{thing[T]{Name: "struct"}}, zero},
+		"pointer":             {func() *gorm.DB { return g }, []any{&thing[T]{Name: "pointer"}}, zero},
+		"map":                 {func() *gorm.DB { return g }, []any{map[string]any{"name": "map"}}, zero},
+		"Where":               {func() *gorm.DB { return g.Where(thing[T]{Name: "Where"}) }, nil, zero},
+		"Attrs":               {func() *gorm.DB { return g.Where("name = ?", "Attrs").Attrs(thing[T]{Name: "Attrs"}) }, nil, zero},
+		"Attrs, map":          {func() *gorm.DB { return g.Where("name = ?", "Attrs, map").Attrs(map[string]any{"name": "Attrs, map"}) }, nil, zero},
+		"Assign":              {func() *gorm.DB { return g.Where("name = ?", "Assign").Assign(thing[T]{Name: "Assign"}) }, nil, zero},
+		"no hooks":            {func() *gorm.DB { return g.Session(&gorm.Session{SkipHooks: true}) }, []any{thing[T]{Name: "no hooks"}}, zero},
+		"an ID in the struct": {func() *gorm.DB { return g.Attrs(thing[T]{Name: "an ID in the struct"}) }, []any{thing[T]{ID: ids[0]}}, ids[0]},
+		"an ID in a map":      {func() *gorm.DB { return g.Attrs("name", "an ID in a map") }, []any{map[string]any{"id": ids[1]}}, ids[1]},
+		"an ID in Attrs":      {func() *gorm.DB { return g.Attrs(thing[T]{ID: ids[2]}) }, []any{thing[T]{Name: "an ID in Attrs"}}, ids[2]},
+	} {
+		var none thing[T]
+		if tx := c.tx().FirstOrInit(&none, c.conds...); tx.Error != nil || tx.RowsAffected != 0 || none.ID != c.id || none.Name != name {
+			t.Errorf("%s: FirstOrInit gave %+v, %v, want ID %v", name, none, tx.Error, c.id)
+		}
+		var miss, hit, init thing[T]
+		if tx := c.tx().FirstOrCreate(&miss, c.conds...); tx.Error != nil || tx.RowsAffected != 1 || miss.ID.IsZero() || !c.id.IsZero() && miss.ID != c.id {
+			t.Errorf("%s: created %+v, %v, want ID %v", name, miss, tx.Error, c.id)
+		}
+		if err := c.tx().FirstOrCreate(&hit, c.conds...).Error; err != nil || hit != miss {
+			t.Errorf("%s: found %+v, %v, want %+v", name, hit, err, miss)
+		}
+		if err := c.tx().FirstOrInit(&init, c.conds...).Error; err != nil || init != miss {
+			t.Errorf("%s: FirstOrInit found %+v, %v, want %+v", name, init, err, miss)
+		}
+		all = append(all, miss)
+	}
+	k.agree(t, g, all)
+
+	// Assign changes a row that is there, under the ID that it has.
+	changed := thing[T]{}
+	must(t, g.Where(thing[T]{Name: "struct"}).Assign(thing[T]{Name: "assigned"}).FirstOrCreate(&changed).Error)
+	for i := range all {
+		if all[i].Name == "struct" {
+			all[i].Name = "assigned"
+			if changed != all[i] {
+				t.Errorf("Assign: got %+v, want %+v", changed, all[i])
+			}
+		}
+	}
+	k.agree(t, g, all)
+}
+
+// Every row of every batch gets its ID.
+func TestBatches(t *testing.T) { each(t, opposites, suite.batches) }
+
+func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&thing[T]{}))
+	preset := k.ids(t, 2)
+	var all []thing[T]
+	for name, create := range map[string]func(g *gorm.DB, rows any) *gorm.DB{
+		"CreateInBatches": func(g *gorm.DB, rows any) *gorm.DB { return g.CreateInBatches(rows, 2) },
+		"CreateBatchSize": func(g *gorm.DB, rows any) *gorm.DB {
+			return g.Session(&gorm.Session{CreateBatchSize: 2}).Create(rows)
+		},
+		"one transaction each": func(g *gorm.DB, rows any) *gorm.DB {
+			return g.Session(&gorm.Session{SkipDefaultTransaction: true}).CreateInBatches(rows, 2)
+		},
+	} {
+		r := newRecorder()
+		g := g.Session(&gorm.Session{Logger: r})
+		named := func(kind string, n int) string { return fmt.Sprintf("%s, %s %d", name, kind, n) }
+
+		values := make([]thing[T], 5)
+		byValue := make([]thing[T], 5)
+		pointers := make([]*thing[T], 5)
+		maps := make([]map[string]any, 5)
+		for i := range 5 {
+			values[i].Name, byValue[i].Name = named("slice", i), named("by value", i)
+			pointers[i] = &thing[T]{Name: named("pointers", i)}
+			maps[i] = map[string]any{"name": named("maps", i)}
+		}
+		if name == "CreateInBatches" {
+			values[1].ID, pointers[4].ID = preset[0], preset[1]
+		}
+		for _, rows := range []any{&values, byValue, pointers, maps} {
+			tx := create(g.Model(&thing[T]{}), rows)
+			if tx.Error != nil || tx.RowsAffected != 5 {
+				t.Errorf("%s of %T: %d rows, %v", name, rows, tx.RowsAffected, tx.Error)
+			}
+		}
+		one := thing[T]{Name: named("struct", 0)}
+		must(t, create(g, &one).Error)
+		if n := len(r.with("INSERT")); n != 3*4+1 {
+			t.Errorf("%s: %d statements, want batches of 2", name, n)
+		}
+		if name == "CreateInBatches" && (values[1].ID != preset[0] || pointers[4].ID != preset[1]) {
+			t.Errorf("%s changed an ID that was set: %v, %v", name, values[1].ID, pointers[4].ID)
+		}
+
+		all = append(append(append(all, one), values...), byValue...)
+		for i := range 5 {
+			id, _ := maps[i]["id"].(T)
+			all = append(all, *pointers[i], thing[T]{ID: id, Name: named("maps", i)})
+		}
+	}
+	k.agree(t, g, all)
+}
+
+// hooked has hooks that note the ID that they see.
+type hooked[T sqltypes.ID] struct {
+	ID   T
+	Name string
+
+	saw map[string]T
+}
+
+func (hooked[T]) TableName() string { return "things" }
+
+func (h *hooked[T]) note(hook string) error {
+	if h.saw == nil {
+		h.saw = map[string]T{}
+	}
+	h.saw[hook] = h.ID
+	return nil
+}
+
+func (h *hooked[T]) BeforeSave(*gorm.DB) error   { return h.note("BeforeSave") }
+func (h *hooked[T]) BeforeCreate(*gorm.DB) error { return h.note("BeforeCreate") }
+func (h *hooked[T]) AfterCreate(*gorm.DB) error  { return h.note("AfterCreate") }
+func (h *hooked[T]) AfterSave(*gorm.DB) error    { return h.note("AfterSave") }
+
+// Whatever a session does otherwise, its rows get IDs.
+func TestSessions(t *testing.T) { each(t, opposites, suite.sessions) }
+
+func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&thing[T]{}))
+	var all []thing[T]
+	for name, c := range map[string]struct {
+		session gorm.Session
+		hooks   int
+	}{
+		"default":                  {gorm.Session{}, 4},
+		"SkipHooks":                {gorm.Session{SkipHooks: true}, 0},
+		"PrepareStmt":              {gorm.Session{PrepareStmt: true}, 4},
+		"SkipDefaultTransaction":   {gorm.Session{SkipDefaultTransaction: true}, 4},
+		"DisableNestedTransaction": {gorm.Session{DisableNestedTransaction: true}, 4},
+		"AllowGlobalUpdate":        {gorm.Session{AllowGlobalUpdate: true, QueryFields: true}, 4},
+		"NewDB":                    {gorm.Session{NewDB: true, Context: t.Context()}, 4},
+	} {
+		s := g.Session(&c.session)
+		one := hooked[T]{Name: name}
+		must(t, s.Create(&one).Error)
+		two := []*hooked[T]{{Name: name + ", slice 0"}, {Name: name + ", slice 1"}}
+		must(t, s.Create(two).Error)
+		for _, h := range append(two, &one) {
+			for hook, id := range h.saw {
+				if id != h.ID {
+					t.Errorf("%s: %s saw ID %v, want %v", h.Name, hook, id, h.ID)
+				}
+			}
+			if len(h.saw) != c.hooks {
+				t.Errorf("%s: %d hooks ran, want %d", h.Name, len(h.saw), c.hooks)
+			}
+			all = append(all, thing[T]{ID: h.ID, Name: h.Name})
+		}
+	}
+	k.agree(t, g, all)
+
+	// What is only built has an ID as well, the one in the SQL.
+	dry := thing[T]{Name: "dry"}
+	tx := g.Session(&gorm.Session{DryRun: true}).Create(&dry)
+	must(t, tx.Error)
+	if sql := tx.Dialector.Explain(tx.Statement.SQL.String(), tx.Statement.Vars...); dry.ID.IsZero() || !strings.Contains(sql, k.Stored(dry.ID)) {
+		t.Errorf("dry run: ID %v, SQL %s", dry.ID, sql)
+	}
+	built := []thing[T]{{Name: "built 0"}, {Name: "built 1"}}
+	sql := g.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Create(&built) })
+	for _, b := range built {
+		if b.ID.IsZero() || !strings.Contains(sql, k.Stored(b.ID)) {
+			t.Errorf("ToSQL: ID %v, SQL %s", b.ID, sql)
+		}
+	}
+	k.agree(t, g, all)
+	// And can be inserted with it.
+	id := dry.ID
+	must(t, g.Create(&dry).Error)
+	if dry.ID != id {
+		t.Errorf("got ID %v, want %v as in the dry run", dry.ID, id)
+	}
+	k.agree(t, g, append(all, dry))
+}
+
+// Rows that a rollback took back leave their IDs to their structs, with which
+// they can be inserted once more.
+func TestTransaction(t *testing.T) { each(t, opposites, suite.transaction) }
+
+func (k of[T, N]) transaction(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&thing[T]{}))
+	failed := errors.New("failed on purpose")
+	kept, dropped, inner, again := thing[T]{Name: "kept"}, thing[T]{Name: "dropped"}, thing[T]{Name: "inner"}, thing[T]{Name: "again"}
+	must(t, g.Transaction(func(tx *gorm.DB) error {
+		must(t, tx.Create(&kept).Error)
+		err := tx.Transaction(func(tx *gorm.DB) error { // a savepoint
+			must(t, tx.Create(&dropped).Error)
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			t.Errorf("got %v, want %v", err, failed)
+		}
+		must(t, tx.Transaction(func(tx *gorm.DB) error { return tx.Create(&inner).Error }))
+		must(t, tx.SavePoint("before").Error)
+		must(t, tx.Create(&again).Error)
+		must(t, tx.RollbackTo("before").Error)
+		return nil
+	}))
+	if dropped.ID.IsZero() || again.ID.IsZero() {
+		t.Errorf("got IDs %v and %v after a rollback, want those that were made", dropped.ID, again.ID)
+	}
+	k.agree(t, g, []thing[T]{kept, inner})
+
+	id := again.ID
+	if err := g.Transaction(func(tx *gorm.DB) error {
+		must(t, tx.Create(&again).Error)
+		return failed
+	}); !errors.Is(err, failed) {
+		t.Errorf("got %v, want %v", err, failed)
+	}
+	k.agree(t, g, []thing[T]{kept, inner})
+	tx := g.Begin()
+	must(t, tx.Create(&again).Error)
+	must(t, tx.Commit().Error)
+	if again.ID != id {
+		t.Errorf("got ID %v, want %v as before the rollbacks", again.ID, id)
+	}
+	k.agree(t, g, []thing[T]{kept, inner, again})
+}
+
+// Associations that come to an existing row, new ones and others, with and
+// without FullSaveAssociations.
+func TestSaveAssociations(t *testing.T) { each(t, opposites, suite.saveAssociations) }
+
+func (k of[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
+	k.migrateGraph(t, g)
+	ada := k.newGraph()
+	must(t, g.Create(ada).Error)
+	a := k.in(ada)
+	// rows are those of a table that a condition on the ID and the name finds.
+	rows := func(table, name string, id T) (n int64) {
+		t.Helper()
+		must(t, g.Table(table).Where("id = ? and "+name, id).Count(&n).Error)
+		return n
+	}
+	saved := func(what string, n int64, ids ...T) {
+		t.Helper()
+		for _, id := range ids {
+			if id.IsZero() {
+				t.Errorf("%s: got no ID", what)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s: got %d rows with the ID of the struct, want 1", what, n)
+		}
+	}
+
+	// Existing associations are updated with FullSaveAssociations, new ones created.
+	engines, first, tagged := a.Company.ID, a.Orders[0].ID, a.Tags[0].ID
+	a.Company.Name, a.Orders[0].Item, a.Tags[0].Name = "Renamed", "renamed", "renamed"
+	a.Orders = append(a.Orders, order[T]{Item: "new", Pictures: []picture[T]{{File: "new.png"}}})
+	a.Tags = append(a.Tags, &tag[T]{Name: "new"})
+	a.Clubs = append(a.Clubs, &club[T]{Name: "new"})
+	a.Team = append(a.Team, *k.named("new"))
+	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Updates(ada).Error)
+	if a.Company.ID != engines || a.Orders[0].ID != first || a.Tags[0].ID != tagged {
+		t.Errorf("existing IDs became %v, %v, %v", a.Company.ID, a.Orders[0].ID, a.Tags[0].ID)
+	}
+	saved("company", rows("companies", "name = 'Renamed'", engines))
+	saved("order", rows("orders", "item = 'renamed'", first))
+	saved("tag", rows("tags", "name = 'renamed'", tagged))
+	saved("new order", rows("orders", "item = 'new'", a.Orders[2].ID), a.Orders[2].ID)
+	saved("its person", rows("people", "id = (select person_id from orders where item = 'new')", a.ID))
+	saved("new nested picture", rows("pictures", "file = 'new.png'", a.Orders[2].Pictures[0].ID), a.Orders[2].Pictures[0].ID)
+	saved("new tag", rows("tags", "name = 'new'", a.Tags[2].ID), a.Tags[2].ID)
+	saved("new club", rows("clubs", "name = 'new'", a.Clubs[1].ID), a.Clubs[1].ID)
+	saved("new in the team", rows("people", "name = 'new'", k.in(&a.Team[2]).ID), k.in(&a.Team[2]).ID)
+	k.memberships(t, g, a.ID, 2)
+
+	// Save does the same for a new row.
+	grace := k.newPerson(Person[T, N]{Name: "Grace", Company: a.Company, Orders: []order[T]{{Item: "of Grace"}}, Clubs: a.Clubs})
+	a.Company.Name = "Renamed again"
+	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Save(grace).Error)
+	b := k.in(grace)
+	saved("company", rows("companies", "name = 'Renamed again'", engines))
+	saved("person", rows("people", "name = 'Grace'", b.ID), b.ID)
+	saved("order of a new person", rows("orders", "item = 'of Grace'", b.Orders[0].ID), b.Orders[0].ID)
+	k.memberships(t, g, b.ID, 2)
+
+	// Append and Replace, of each kind of association.
+	in := func(name string) *gorm.Association { return g.Model(grace).Association(name) }
+	must(t, in("Orders").Append([]order[T]{{Item: "appended 0"}, {Item: "appended 1"}}))
+	must(t, in("Orders").Append(map[string]any{"item": "of a map"}))
+	for i, name := range []string{"of Grace", "appended 0", "appended 1"} {
+		saved(name, rows("orders", "item = '"+name+"'", b.Orders[i].ID), b.Orders[i].ID)
+	}
+	var ids []T
+	must(t, g.Table("orders").Where("person_id = ?", b.ID).Pluck("id", &ids).Error)
+	if n := in("Orders").Count(); n != 4 || len(ids) != 4 {
+		t.Errorf("got %d orders with IDs %v, want 4", n, ids)
+	}
+	for _, id := range ids {
+		saved("order's ID", 1, id)
+	}
+	must(t, in("Orders").Replace(&order[T]{Item: "replaced"}))
+	saved("replaced order", rows("orders", "item = 'replaced'", b.Orders[0].ID), b.Orders[0].ID)
+	must(t, in("Company").Replace(&company[T]{Name: "Ships"}))
+	saved("replaced company", rows("companies", "name = 'Ships'", b.Company.ID), b.Company.ID)
+	saved("its person", rows("people", "company_id = (select id from companies where name = 'Ships')", b.ID), *b.CompanyID)
+	must(t, in("Passport").Append(&passport[T]{Number: "1906"}))
+	saved("passport", rows("passports", "number = '1906'", b.Passport.ID), b.Passport.ID)
+	must(t, in("Passport").Replace(&passport[T]{Number: "1907"}))
+	saved("replaced passport", rows("passports", "number = '1907'", b.Passport.ID), b.Passport.ID)
+	must(t, in("Pictures").Replace(&picture[T]{File: "replaced.png"}))
+	saved("replaced picture", rows("pictures", "file = 'replaced.png' and owner_type = 'people'", b.Pictures[0].ID), b.Pictures[0].ID)
+	must(t, in("Tags").Append(&tag[T]{Name: "navy"}))
+	must(t, in("Tags").Replace(&tag[T]{Name: "admiral"}, a.Tags[0]))
+	saved("replaced tag", rows("tags", "name = 'admiral'", b.Tags[0].ID), b.Tags[0].ID)
+	if n := in("Tags").Count(); n != 2 || b.Tags[1].ID != tagged {
+		t.Errorf("got %d tags, the second %v, want 2 and %v", n, b.Tags[1].ID, tagged)
+	}
+	must(t, in("Clubs").Append(&club[T]{Name: "appended"}))
+	k.memberships(t, g, b.ID, 3)
+	must(t, in("Clubs").Replace(&club[T]{Name: "replaced"}))
+	saved("replaced club", rows("clubs", "name = 'replaced'", b.Clubs[0].ID), b.Clubs[0].ID)
+	k.memberships(t, g, b.ID, 1)
+	must(t, in("Friends").Replace(k.named("replaced")))
+	saved("replaced friend", rows("people", "name = 'replaced'", k.in(b.Friends[0]).ID), k.in(b.Friends[0]).ID)
+	must(t, in("Manager").Replace(k.named("chief")))
+	saved("replaced manager", rows("people", "name = 'chief'", k.in(b.Manager).ID), k.in(b.Manager).ID, b.ManagerID.ID)
+}
+
+// memberships sees that a person has so many, each with an ID.
+func (k of[T, N]) memberships(t *testing.T, g *gorm.DB, person T, want int) {
+	t.Helper()
+	var joins []membership[T]
+	must(t, g.Find(&joins, "person_id = ?", person).Error)
+	if len(joins) != want {
+		t.Errorf("got %d memberships, want %d", len(joins), want)
+	}
+	for _, j := range joins {
+		if j.ID.IsZero() {
+			t.Errorf("membership %+v has no ID", j)
+		}
+	}
+}

@@ -1,0 +1,586 @@
+package gorm
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// A contact has other unique keys than its ID. Its hooks note the ID they see.
+type contact[T sqltypes.ID] struct {
+	ID        T
+	Email     string `gorm:"unique"`
+	Team      string `gorm:"uniqueIndex:place"`
+	Desk      int    `gorm:"uniqueIndex:place"`
+	Name      string
+	CompanyID *T
+	Company   *company[T]
+	Calls     []call[T]  `gorm:"foreignKey:ContactID"`
+	Detail    *remark[T] `gorm:"foreignKey:ContactID"`
+
+	before, after T
+}
+
+// A call needs its contact.
+type call[T sqltypes.ID] struct {
+	ID        T
+	ContactID T `gorm:"not null"`
+	About     string
+}
+
+type remark[T sqltypes.ID] struct {
+	ID        T
+	ContactID T `gorm:"not null"`
+	Text      string
+}
+
+func (contact[T]) TableName() string { return "contacts" }
+func (call[T]) TableName() string    { return "calls" }
+func (remark[T]) TableName() string  { return "remarks" }
+
+func (c *contact[T]) BeforeCreate(*gorm.DB) error { c.before = c.ID; return nil }
+func (c *contact[T]) AfterCreate(*gorm.DB) error  { c.after = c.ID; return nil }
+
+var (
+	byEmail    = []clause.Column{{Name: "email"}}
+	byPlace    = []clause.Column{{Name: "team"}, {Name: "desk"}}
+	byID       = []clause.Column{{Name: "id"}}
+	updateName = clause.AssignmentColumns([]string{"name"})
+)
+
+func (k of[T, N]) migrateContacts(t *testing.T, g *gorm.DB) {
+	t.Helper()
+	must(t, g.AutoMigrate(&company[T]{}, &contact[T]{}, &call[T]{}, &remark[T]{}))
+}
+
+// contacts gives the rows' IDs by their emails, and sees that nothing else has
+// happened to the rows than that their names are new.
+func (k of[T, N]) contacts(t *testing.T, g *gorm.DB) (ids map[string]T, names map[string]string) {
+	t.Helper()
+	ids, names = map[string]T{}, map[string]string{}
+	var rows []contact[T]
+	must(t, g.Find(&rows).Error)
+	for _, r := range rows {
+		ids[r.Email], names[r.Email] = r.ID, r.Name
+	}
+	return ids, names
+}
+
+// The desk makes every contact differ in the unique key of two columns.
+func newContact[T sqltypes.ID](email, name string) contact[T] {
+	return contact[T]{Email: email, Name: name, Team: "team of " + email, Desk: len(email)}
+}
+
+// An upsert that meets a row by another key than the ID leaves the ID of the
+// row in the struct, whatever it was given as.
+func TestUpsert(t *testing.T) { each(t, opposites, suite.upsert) }
+
+func (k of[T, N]) upsert(t *testing.T, g *gorm.DB) {
+	k.migrateContacts(t, g)
+	preset := k.ids(t, 1)[0]
+	ways := map[string]clause.OnConflict{
+		"DoUpdates":       {Columns: byEmail, DoUpdates: updateName},
+		"UpdateAll":       {Columns: byEmail, UpdateAll: true},
+		"two columns":     {Columns: byPlace, DoUpdates: updateName},
+		"two columns all": {Columns: byPlace, UpdateAll: true},
+		"Assignments":     {Columns: byEmail, DoUpdates: clause.Assignments(map[string]any{"name": clause.Column{Table: "excluded", Name: "name"}})},
+		"true condition":  {Columns: byEmail, DoUpdates: updateName, Where: condition("contacts.name <> 'nobody'")},
+	}
+	if isPostgres(g) {
+		ways["constraint"] = clause.OnConflict{OnConstraint: "uni_contacts_email", DoUpdates: updateName}
+		ways["constraint all"] = clause.OnConflict{OnConstraint: "uni_contacts_email", UpdateAll: true}
+	}
+	for way, conflict := range ways {
+		for mode, session := range map[string]gorm.Session{"": {}, ", prepared": {PrepareStmt: true}, ", no hooks": {SkipHooks: true}} {
+			must(t, g.Exec("delete from contacts").Error)
+			way := way + mode
+			old := []contact[T]{newContact[T]("a", "old"), newContact[T]("bb", "old"), newContact[T]("ccc", "old")}
+			must(t, g.Create(&old).Error)
+			want := map[string]T{}
+			for _, c := range old {
+				want[c.Email] = c.ID
+			}
+			tx := g.Session(&session).Clauses(conflict).Session(&gorm.Session{})
+
+			one := newContact[T]("a", way)
+			must(t, tx.Create(&one).Error)
+			again := newContact[T]("bb", way)
+			again.ID = preset // of no row
+			must(t, tx.Create(&again).Error)
+			inserted := newContact[T]("dddd", way)
+			must(t, tx.Create(&inserted).Error)
+			want["dddd"] = inserted.ID
+			got := []*contact[T]{&one, &again, &inserted}
+
+			if len(conflict.Where.Exprs) == 0 { // which is the next test's
+				values := []contact[T]{newContact[T]("eeeee", way), newContact[T]("ccc", way), newContact[T]("ffffff", way), newContact[T]("a", way)}
+				must(t, tx.Create(&values).Error)
+				want["eeeee"], want["ffffff"] = values[0].ID, values[2].ID
+				pointers := make([]*contact[T], 0, 3)
+				for _, email := range []string{"bb", "ggggggg", "dddd"} {
+					c := newContact[T](email, way)
+					pointers = append(pointers, &c)
+				}
+				pointers[0].ID = preset
+				must(t, tx.Create(pointers).Error)
+				want["ggggggg"] = pointers[1].ID
+				array := [2]contact[T]{newContact[T]("ccc", way), newContact[T]("hhhhhhhh", way)}
+				must(t, tx.Create(&array).Error)
+				want["hhhhhhhh"] = array[1].ID
+				inBatches := []contact[T]{newContact[T]("a", way), newContact[T]("iiiiiiiii", way), newContact[T]("bb", way), newContact[T]("ccc", way), newContact[T]("jjjjjjjjjj", way)}
+				must(t, tx.CreateInBatches(&inBatches, 2).Error)
+				want["iiiiiiiii"], want["jjjjjjjjjj"] = inBatches[1].ID, inBatches[4].ID
+				got = append(got, pointers...)
+				for _, rows := range [][]contact[T]{values, array[:], inBatches} {
+					for i := range rows {
+						got = append(got, &rows[i])
+					}
+				}
+			} else {
+				slice := []*contact[T]{{Email: "ccc", Name: way, Team: "team of ccc", Desk: 3}}
+				must(t, tx.Create(&slice).Error)
+				got = append(got, slice...)
+			}
+
+			ids, names := k.contacts(t, g)
+			if !maps.Equal(ids, want) {
+				t.Errorf("%s: the rows have IDs %v, want %v", way, ids, want)
+			}
+			for _, c := range got {
+				if c.ID != want[c.Email] || c.ID.IsZero() || names[c.Email] != way {
+					t.Errorf("%s: contact %s has ID %v, its row %v and name %q", way, c.Email, c.ID, want[c.Email], names[c.Email])
+				}
+				// Hooks before see the ID that was made, those after the row's.
+				if session.SkipHooks {
+					continue
+				}
+				if c.after != c.ID || c.before.IsZero() {
+					t.Errorf("%s: contact %s: BeforeCreate saw ID %v, AfterCreate %v, want %v there", way, c.Email, c.before, c.after, c.ID)
+				}
+			}
+		}
+	}
+}
+
+func condition(sql string) clause.Where {
+	return clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: sql}}}
+}
+
+// Where an ON CONFLICT has changed no row, the ID that was made up is taken
+// back, and one that was given stays.
+func TestUpsertOfNothing(t *testing.T) { each(t, opposites, suite.upsertOfNothing) }
+
+func (k of[T, N]) upsertOfNothing(t *testing.T, g *gorm.DB) {
+	k.migrateContacts(t, g)
+	preset := k.ids(t, 3)
+	old := newContact[T]("a", "old")
+	must(t, g.Create(&old).Error)
+	want := map[string]T{"a": old.ID}
+	for way, conflict := range map[string]clause.OnConflict{
+		"DO NOTHING":                  {DoNothing: true},
+		"DO NOTHING by email":         {Columns: byEmail, DoNothing: true},
+		"DO NOTHING by place":         {Columns: byPlace, DoNothing: true},
+		"DO UPDATE where false":       {Columns: byEmail, DoUpdates: updateName, Where: condition("contacts.name <> 'old'")},
+		"DO UPDATE of all, not there": {Columns: byPlace, UpdateAll: true, Where: condition("contacts.name = 'nobody'")},
+	} {
+		for mode, session := range map[string]gorm.Session{"": {}, ", prepared": {PrepareStmt: true}} {
+			way := way + mode
+			tx := g.Session(&session).Clauses(conflict).Session(&gorm.Session{})
+
+			skipped := newContact[T]("a", way)
+			res := tx.Create(&skipped)
+			if res.Error != nil || res.RowsAffected != 0 || !skipped.ID.IsZero() {
+				t.Errorf("%s: skipped with ID %v, %d rows, %v, want no ID", way, skipped.ID, res.RowsAffected, res.Error)
+			}
+			if skipped.before.IsZero() || !skipped.after.IsZero() {
+				t.Errorf("%s: BeforeCreate saw ID %v, AfterCreate %v, want one, and none", way, skipped.before, skipped.after)
+			}
+			// Nothing is left over from the first time.
+			if err := tx.Create(&skipped).Error; err != nil || !skipped.ID.IsZero() {
+				t.Errorf("%s: skipped again with ID %v, %v", way, skipped.ID, err)
+			}
+			// A slice of one is how generated code creates a single row.
+			values, pointers := []contact[T]{newContact[T]("a", way)}, []*contact[T]{{Email: "a", Team: "team of a", Desk: 1}}
+			must(t, tx.Create(&values).Error)
+			must(t, tx.CreateInBatches(pointers, 1).Error)
+			if id := values[0].ID; !id.IsZero() || !pointers[0].ID.IsZero() {
+				t.Errorf("%s: slices of one were skipped with IDs %v and %v, want none", way, id, pointers[0].ID)
+			}
+			// GORM empties the slice then.
+			first, emptied := &values[0], values
+			if err := tx.Clauses(clause.Returning{}).Create(&emptied).Error; err != nil || !first.ID.IsZero() {
+				t.Errorf("%s: RETURNING * left ID %v, %v, want none", way, first.ID, err)
+			}
+			given := newContact[T]("a", way)
+			given.ID = preset[0]
+			if err := tx.Create(&given).Error; err != nil || given.ID != preset[0] {
+				t.Errorf("%s: the caller's ID became %v, %v, want %v", way, given.ID, err, preset[0])
+			}
+			inserted := newContact[T](way, way)
+			res = tx.Create(&inserted)
+			want[way] = inserted.ID
+			if res.Error != nil || res.RowsAffected != 1 || inserted.ID.IsZero() || inserted.after != inserted.ID {
+				t.Errorf("%s: inserted with ID %v, %d rows, %v", way, inserted.ID, res.RowsAffected, res.Error)
+			}
+
+			// In a batch the rows that are inserted have the IDs of their structs.
+			batch := []*contact[T]{{Email: way + " 0", Team: way}, {Email: "a", Team: "team of a", Desk: 1}, {Email: way + " 2", Team: way, Desk: 2}}
+			res = tx.Create(&batch)
+			want[batch[0].Email], want[batch[2].Email] = batch[0].ID, batch[2].ID
+			if res.Error != nil || res.RowsAffected != 2 || batch[0].ID.IsZero() || batch[2].ID.IsZero() || batch[1].ID == batch[0].ID || batch[1].ID == batch[2].ID {
+				t.Errorf("%s: batch %v, %v and %v, %d rows, %v", way, batch[0].ID, batch[1].ID, batch[2].ID, res.RowsAffected, res.Error)
+			}
+			if ids, names := k.contacts(t, g); !maps.Equal(ids, want) || names["a"] != "old" {
+				t.Errorf("%s: the rows have IDs %v and name %q, want %v and old", way, ids, names["a"], want)
+			}
+		}
+	}
+	dry := newContact[T]("a", "dry")
+	must(t, g.Session(&gorm.Session{DryRun: true}).Clauses(clause.OnConflict{DoNothing: true}).Create(&dry).Error)
+	if dry.ID.IsZero() {
+		t.Error("a dry run: got no ID, want one, since nobody knows")
+	}
+}
+
+// RETURNING is asked for where the database may have another ID, and only there.
+func TestReturning(t *testing.T) { each(t, opposites, suite.returning) }
+
+func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
+	k.migrateContacts(t, g)
+	first := newContact[T]("a", "old")
+	must(t, g.Create(&first).Error)
+	for name, c := range map[string]struct {
+		create func(g *gorm.DB) *gorm.DB
+		want   bool
+	}{
+		"a plain Create": {func(g *gorm.DB) *gorm.DB {
+			c := newContact[T]("b", "plain")
+			return g.Create(&c)
+		}, false},
+		"Save of new and existing rows": {func(g *gorm.DB) *gorm.DB {
+			return g.Save(&[]contact[T]{first, newContact[T]("save", "slice")})
+		}, false},
+		"the primary key": {func(g *gorm.DB) *gorm.DB {
+			return g.Clauses(clause.OnConflict{Columns: byID, DoUpdates: updateName}).Create(&first)
+		}, false},
+		"the primary key, all": {func(g *gorm.DB) *gorm.DB {
+			return g.Clauses(clause.OnConflict{UpdateAll: true}).Create(&first)
+		}, false},
+		"DO NOTHING": {func(g *gorm.DB) *gorm.DB {
+			c := newContact[T]("a", "nothing")
+			return g.Clauses(clause.OnConflict{DoNothing: true}).Create(&c)
+		}, false},
+		"another key": {func(g *gorm.DB) *gorm.DB {
+			c := newContact[T]("a", "another")
+			return g.Clauses(clause.OnConflict{Columns: byEmail, UpdateAll: true}).Create(&c)
+		}, true},
+		"another key, batch": {func(g *gorm.DB) *gorm.DB {
+			c := []contact[T]{newContact[T]("a", "batch"), newContact[T]("batch", "batch")}
+			return g.Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName}).Create(&c)
+		}, true},
+		"another key, slice of one with a condition": {func(g *gorm.DB) *gorm.DB {
+			c := []contact[T]{newContact[T]("a", "where")}
+			return g.Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName, Where: condition("contacts.name = 'nobody'")}).Create(&c)
+		}, true},
+		"another key, batch with a condition": {func(g *gorm.DB) *gorm.DB {
+			c := []contact[T]{newContact[T]("a", "where"), newContact[T]("where", "where")}
+			return g.Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName, Where: condition("contacts.name = 'nobody'")}).Create(&c)
+		}, false},
+		"a map": {func(g *gorm.DB) *gorm.DB {
+			return g.Model(&contact[T]{}).Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName}).
+				Create(map[string]any{"email": "a", "name": "map"})
+		}, false},
+		"maps": {func(g *gorm.DB) *gorm.DB {
+			return g.Model(&contact[T]{}).Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName}).
+				Create([]map[string]any{{"email": "a", "name": "maps"}, {"email": "maps", "name": "maps"}})
+		}, false},
+		// Here the associations are what conflicts, by their primary keys.
+		"associations": {func(g *gorm.DB) *gorm.DB {
+			c := newContact[T]("graph", "graph")
+			c.Company, c.Calls = &company[T]{Name: "x"}, []call[T]{{About: "x"}}
+			return g.Create(&c)
+		}, false},
+		"FullSaveAssociations": {func(g *gorm.DB) *gorm.DB {
+			c := newContact[T]("full", "full")
+			c.Company, c.Calls = &company[T]{Name: "x"}, []call[T]{{About: "x"}}
+			return g.Session(&gorm.Session{FullSaveAssociations: true}).Create(&c)
+		}, false},
+	} {
+		r := newRecorder()
+		must(t, c.create(g.Session(&gorm.Session{Logger: r})).Error)
+		inserts := r.with("INSERT")
+		if got := slices.ContainsFunc(inserts, func(s string) bool { return strings.Contains(s, "RETURNING") }); len(inserts) == 0 || got != c.want {
+			t.Errorf("%s: RETURNING is %t, want %t: %q", name, got, c.want, inserts)
+		}
+	}
+	ids, names := k.contacts(t, g)
+	if ids["a"] != first.ID || names["where"] != "where" || names["save"] != "slice" {
+		t.Errorf("got rows %v, %v", ids, names)
+	}
+}
+
+// Associations of a row that turned out to exist refer to it.
+func TestUpsertGraph(t *testing.T) { each(t, opposites, suite.upsertGraph) }
+
+func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
+	k.migrateContacts(t, g)
+	old := []contact[T]{newContact[T]("a", "old"), newContact[T]("bb", "old")}
+	must(t, g.Create(&old).Error)
+	full := func(email string) contact[T] {
+		c := newContact[T](email, "graph")
+		c.Company, c.Detail = &company[T]{Name: "company of " + email}, &remark[T]{Text: "of " + email}
+		c.Calls = []call[T]{{About: email + " 0"}, {About: email + " 1"}}
+		return c
+	}
+	upsert := g.Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: clause.AssignmentColumns([]string{"name", "company_id"})}).Session(&gorm.Session{})
+	one := full("a")
+	must(t, upsert.Create(&one).Error)
+	batch := []contact[T]{full("ccc"), full("bb")}
+	must(t, upsert.Create(&batch).Error)
+	if one.ID != old[0].ID || batch[1].ID != old[1].ID {
+		t.Errorf("got IDs %v and %v, want %v and %v", one.ID, batch[1].ID, old[0].ID, old[1].ID)
+	}
+	for _, c := range append(batch, one) {
+		var row contact[T]
+		must(t, g.Preload("Company").Preload("Detail").Preload("Calls", func(g *gorm.DB) *gorm.DB { return g.Order("about") }).
+			First(&row, "email = ?", c.Email).Error)
+		if row.ID != c.ID || len(row.Calls) != 2 || row.Detail == nil || row.Company == nil {
+			t.Errorf("%s: got row %+v, want all of %+v", c.Email, row, c)
+			continue
+		}
+		if *row.Detail != *c.Detail || *row.Company != *c.Company || *row.CompanyID != c.Company.ID || !slices.Equal(row.Calls, c.Calls) {
+			t.Errorf("%s: the rows and the structs differ: %+v and %+v", c.Email, row, c)
+		}
+		for _, call := range c.Calls {
+			if call.ContactID != c.ID || call.ID.IsZero() {
+				t.Errorf("%s: call %+v, want one of contact %v", c.Email, call, c.ID)
+			}
+		}
+	}
+
+	// A contact that is skipped has no ID that its calls could have.
+	skipped := contact[T]{Email: "a", Calls: []call[T]{{About: "skipped"}}}
+	if err := g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped).Error; err == nil || !skipped.ID.IsZero() {
+		t.Errorf("a call of a contact that was skipped: got ID %v, %v, want none, which the foreign key refuses", skipped.ID, err)
+	}
+	var n int64
+	must(t, g.Model(&call[T]{}).Count(&n).Error)
+	if n != 6 {
+		t.Errorf("got %d calls, want 6", n)
+	}
+	// The association may be new where its owner is skipped, and the reverse.
+	skipped = contact[T]{Email: "a", Company: &company[T]{Name: "new"}}
+	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped).Error)
+	must(t, g.Model(&company[T]{}).Where("name = 'new' and id = ?", skipped.Company.ID).Count(&n).Error)
+	if n != 1 || !skipped.ID.IsZero() || *skipped.CompanyID != skipped.Company.ID {
+		t.Errorf("got ID %v, company %v in %d rows, want none, and a new company", skipped.ID, skipped.Company.ID, n)
+	}
+	existing := newContact[T]("dddd", "new")
+	existing.Company = &company[T]{ID: skipped.Company.ID}
+	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(&existing).Error)
+	if existing.ID.IsZero() || existing.Company.ID != skipped.Company.ID {
+		t.Errorf("got ID %v, company %v, want an ID, and %v", existing.ID, existing.Company.ID, skipped.Company.ID)
+	}
+}
+
+// Join tables too refer to the rows that were there.
+func TestUpsertJoins(t *testing.T) { each(t, opposites, suite.upsertJoins) }
+
+func (k of[T, N]) upsertJoins(t *testing.T, g *gorm.DB) {
+	k.migrateGraph(t, g)
+	must(t, g.Exec("create unique index person_name on people (name)").Error)
+	old := []*N{k.named("Ada"), k.named("Grace")}
+	must(t, g.Create(old).Error)
+	full := func(name string) *N {
+		return k.newPerson(Person[T, N]{Name: name, Tags: []*tag[T]{{Name: "tag of " + name}}, Clubs: []*club[T]{{Name: "club of " + name}},
+			Friends: []*N{k.named("friend of " + name)}, Orders: []order[T]{{Item: "order of " + name, Pictures: []picture[T]{{File: name}}}}})
+	}
+	upsert := g.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "name"}}, DoUpdates: updateName}).Session(&gorm.Session{})
+	people := []*N{full("Ada"), full("Mary"), full("Grace")}
+	must(t, upsert.Create(people[0]).Error)
+	must(t, upsert.Create(people[1:]).Error)
+	if got := []T{k.in(people[0]).ID, k.in(people[2]).ID}; got[0] != k.in(old[0]).ID || got[1] != k.in(old[1]).ID {
+		t.Errorf("got IDs %v, want %v and %v", got, k.in(old[0]).ID, k.in(old[1]).ID)
+	}
+	for _, n := range people {
+		p := k.in(n)
+		for _, query := range []string{
+			"person_tags j on j.person_id = p.id join tags t on t.id = j.tag_id and t.name = 'tag of ' || p.name",
+			"memberships j on j.person_id = p.id join clubs c on c.id = j.club_id and c.name = 'club of ' || p.name",
+			"friendships j on j.person_id = p.id join people f on f.id = j.friend_id and f.name = 'friend of ' || p.name",
+			"orders o on o.person_id = p.id join pictures i on i.owner_id = o.id and o.item = 'order of ' || i.file",
+		} {
+			var got int
+			must(t, g.Raw("select count(*) from people p join "+query+" where p.id = ? and p.name = ?", p.ID, p.Name).Scan(&got).Error)
+			if got != 1 {
+				t.Errorf("%s: got %d rows of %s, want 1", p.Name, got, query)
+			}
+		}
+		k.memberships(t, g, p.ID, 1)
+	}
+}
+
+// Keys in other forms, keys of which the ID is a part, and columns that the
+// database fills.
+type (
+	pointerKey[T sqltypes.ID] struct {
+		ID   *T
+		Code string `gorm:"unique"`
+		Name string
+	}
+	nullKey[T sqltypes.ID] struct {
+		ID   sql.Null[T] `gorm:"primaryKey"`
+		Code string      `gorm:"unique"`
+		Name string
+	}
+	partKey[T sqltypes.ID] struct {
+		Region string `gorm:"primaryKey"`
+		ID     T      `gorm:"primaryKey;idgen"`
+		Code   string `gorm:"unique"`
+		Name   string
+	}
+	defaultKey[T sqltypes.ID] struct {
+		ID    T
+		Code  string `gorm:"unique"`
+		Name  string
+		Count int `gorm:"default:(length('ab'))"`
+	}
+	embeddedKey[T sqltypes.ID] struct {
+		*Key[T] `gorm:"embedded"`
+		Code    string `gorm:"unique"`
+		Name    string
+	}
+	Key[T sqltypes.ID] struct{ ID T }
+)
+
+func (pointerKey[T]) TableName() string  { return "pointer_keys" }
+func (nullKey[T]) TableName() string     { return "null_keys" }
+func (partKey[T]) TableName() string     { return "part_keys" }
+func (defaultKey[T]) TableName() string  { return "default_keys" }
+func (embeddedKey[T]) TableName() string { return "embedded_keys" }
+
+// Upserts work with every kind of key that is filled.
+func TestUpsertKeys(t *testing.T) { each(t, opposites, suite.upsertKeys) }
+
+func (k of[T, N]) upsertKeys(t *testing.T, g *gorm.DB) {
+	upsertKeys(t, g, "pointer_keys", func(code, name string) *pointerKey[T] { return &pointerKey[T]{Code: code, Name: name} },
+		func(p *pointerKey[T]) (id T) {
+			if p.ID != nil {
+				id = *p.ID
+			}
+			return id
+		})
+	upsertKeys(t, g, "null_keys", func(code, name string) *nullKey[T] { return &nullKey[T]{Code: code, Name: name} },
+		func(p *nullKey[T]) T { return p.ID.V })
+	upsertKeys(t, g, "part_keys", func(code, name string) *partKey[T] { return &partKey[T]{Code: code, Name: name, Region: "eu"} },
+		func(p *partKey[T]) T { return p.ID })
+	upsertKeys(t, g, "default_keys", func(code, name string) *defaultKey[T] { return &defaultKey[T]{Code: code, Name: name} },
+		func(p *defaultKey[T]) T {
+			if p.Count != 2 && p.Name != "nothing" {
+				t.Errorf("default_keys: %s has count %d, want the default", p.Name, p.Count)
+			}
+			return p.ID
+		})
+	upsertKeys(t, g, "embedded_keys", func(code, name string) *embeddedKey[T] { return &embeddedKey[T]{Code: code, Name: name} },
+		func(p *embeddedKey[T]) (id T) {
+			if p.Key != nil {
+				id = p.ID
+			}
+			return id
+		})
+}
+
+func upsertKeys[M any, T sqltypes.ID](t *testing.T, g *gorm.DB, table string, create func(code, name string) *M, id func(*M) T) {
+	t.Helper()
+	must(t, g.AutoMigrate(new(M)))
+	stored := func(code, name string) (id T) {
+		t.Helper()
+		must(t, g.Table(table).Select("id").Where("code = ? and name = ?", code, name).Row().Scan(&id))
+		return id
+	}
+	old := create("a", "old")
+	must(t, g.Create(old).Error)
+	first := id(old)
+	upsert := g.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "code"}}, DoUpdates: updateName}).Session(&gorm.Session{})
+	one := create("a", "one")
+	must(t, upsert.Create(one).Error)
+	if got := id(one); got != first || stored("a", "one") != first {
+		t.Errorf("%s: got ID %v, the row has %v, want %v", table, got, stored("a", "one"), first)
+	}
+	batch := []*M{create("b", "batch"), create("a", "batch"), create("c", "batch")}
+	must(t, upsert.Create(&batch).Error)
+	for i, code := range []string{"b", "a", "c"} {
+		if got, want := id(batch[i]), stored(code, "batch"); got != want || got.IsZero() {
+			t.Errorf("%s: batch %d has ID %v, its row %v", table, i, got, want)
+		}
+	}
+	if stored("a", "batch") != first {
+		t.Errorf("%s: the row's ID is %v, want %v", table, stored("a", "batch"), first)
+	}
+	nothing := create("a", "nothing")
+	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(nothing).Error)
+	if !id(nothing).IsZero() {
+		t.Errorf("%s: DO NOTHING left ID %v, want none", table, id(nothing))
+	}
+	inserted := create("d", "inserted")
+	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(inserted).Error)
+	if got, want := id(inserted), stored("d", "inserted"); got != want || got.IsZero() {
+		t.Errorf("%s: DO NOTHING inserted ID %v, the row has %v", table, got, want)
+	}
+}
+
+// reviewed has a hook that replaces the ID, which an upsert may replace again.
+type reviewed[T sqltypes.ID] struct {
+	ID   T
+	Code string `gorm:"unique"`
+	Name string
+
+	replacement T
+}
+
+func (reviewed[T]) TableName() string { return "reviewed" }
+
+func (r *reviewed[T]) BeforeCreate(*gorm.DB) error {
+	if !r.replacement.IsZero() {
+		r.ID = r.replacement
+	}
+	return nil
+}
+
+// The ID is the row's in the end, whoever had set another.
+func TestUpsertAfterHook(t *testing.T) { each(t, opposites, suite.upsertAfterHook) }
+
+func (k of[T, N]) upsertAfterHook(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&reviewed[T]{}))
+	ids := k.ids(t, 3)
+	var last T
+	for i, c := range []struct {
+		conflict clause.OnConflict
+		code     string
+		want     T
+	}{
+		{clause.OnConflict{Columns: []clause.Column{{Name: "code"}}, UpdateAll: true}, "a", ids[0]},
+		{clause.OnConflict{Columns: []clause.Column{{Name: "code"}}, UpdateAll: true}, "a", ids[0]},
+		{clause.OnConflict{DoNothing: true}, "a", last},
+		{clause.OnConflict{DoNothing: true}, "b", ids[2]},
+	} {
+		r := reviewed[T]{Code: c.code, Name: fmt.Sprint(i), replacement: ids[min(i, 2)]}
+		must(t, g.Clauses(c.conflict).Create(&r).Error)
+		if r.ID != c.want {
+			t.Errorf("%d: got ID %v, want %v", i, r.ID, c.want)
+		}
+	}
+	var rows []reviewed[T]
+	must(t, g.Order("code").Find(&rows).Error)
+	if len(rows) != 2 || rows[0].ID != ids[0] || rows[0].Name != "1" || rows[1].ID != ids[2] {
+		t.Errorf("got rows %+v, want IDs %v and %v", rows, ids[0], ids[2])
+	}
+}

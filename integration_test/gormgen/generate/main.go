@@ -1,0 +1,20 @@
+// Generate makes package query in a folder named query.
+//
+//	go run ./generate -out query
+package main
+
+import (
+	"flag"
+
+	"gorm.io/gen"
+
+	"github.com/sortkey/sortkey/integration_test/gormgen/model"
+)
+
+func main() {
+	out := flag.String("out", "query", "the folder")
+	flag.Parse()
+	g := gen.NewGenerator(gen.Config{OutPath: *out, Mode: gen.WithDefaultQuery | gen.WithQueryInterface})
+	g.ApplyBasic(model.Customer{}, model.Order{}, model.Line{})
+	g.Execute()
+}
