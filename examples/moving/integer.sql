@@ -1,3 +1,5 @@
-SET lock_timeout = '2s';
+BEGIN;
+SET LOCAL lock_timeout = '2s';
 ALTER TABLE orders ALTER COLUMN customer_id TYPE bigint;
 ALTER TABLE customers ALTER COLUMN id TYPE bigint;
+COMMIT;

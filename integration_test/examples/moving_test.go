@@ -168,6 +168,8 @@ func TestMovingToUUID(t *testing.T) {
 			t.Fatalf("created %+v", late)
 		}
 
+		wantReferences(t, conn, "orders fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers(id)")
+
 		// Too early: nothing changes.
 		if err := tryFile(t, conn, "switch.sql"); err == nil || !strings.Contains(err.Error(), "null") {
 			t.Errorf("switched while customers had no new key: %v", err)
@@ -176,6 +178,17 @@ func TestMovingToUUID(t *testing.T) {
 
 		must(t, between.Backfill(both))
 		must(t, between.Backfill(both)) // nothing is left to do
+		runFile(t, conn, "fill.sql")
+		var filled int64
+		must(t, both.Table("orders").Where("new_customer_id IS NOT NULL").Count(&filled).Error)
+		if filled != int64(len(customers)) {
+			t.Errorf("%d orders have the new key of their customer", filled)
+		}
+		// A row that was read before it got its key doesn't take that back.
+		unaware := between.Customer{Name: customers[0].Name}
+		unaware.Model = customers[0].Model
+		must(t, both.Save(&unaware).Error)
+		must(t, old.Create(&before.Order{CustomerID: customers[0].ID, Total: 0}).Error)
 		must(t, both.Create(&between.Customer{Name: "later"}).Error)
 		type key struct {
 			NewID     idtype.Sno
@@ -217,6 +230,9 @@ func TestMovingToUUID(t *testing.T) {
 			if strings.HasPrefix(c.Name, "late") {
 				continue
 			}
+			if c.Name == "0" && len(c.Orders) == 2 {
+				c.Orders = c.Orders[:1] // the one that came late
+			}
 			if len(c.Orders) != 1 || fmt.Sprint(c.Orders[0].Total) != c.Name || c.Orders[0].CustomerID != c.ID {
 				t.Fatalf("%+v has other orders than before", c)
 			}
@@ -239,6 +255,31 @@ func TestMovingToUUID(t *testing.T) {
 		}
 		runFile(t, conn, "remove.sql")
 		create("Fay")
+		wantReferences(t, conn, "orders fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers(id)")
+	})
+}
+
+// The old keys may be uuids that programs made: then nothing gives new rows one.
+func TestMovingFromUUID(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE TABLE customers (id uuid PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);
+			CREATE TABLE orders (id bigint PRIMARY KEY, customer_id uuid NOT NULL CONSTRAINT fk_customers_orders REFERENCES customers, total bigint);
+			INSERT INTO customers (id, name) SELECT gen_random_uuid(), 'Ada';
+			INSERT INTO orders SELECT 1, id, 7 FROM customers`)
+		conn := db.Conn(t)
+		runFile(t, conn, "add.sql")
+		id := idtype.MustParseSno("brpk4q72xwf2m63l")
+		_, err := conn.Exec(t.Context(), "UPDATE customers SET new_id = $1", id.UUID().String())
+		must(t, err)
+		runFile(t, conn, "switch.sql")
+		g := db.GORM(t, nil, pgtest.Codec)
+		must(t, uuid.Open(g, idtype.SnoPartitionFrom(9), 1))
+		must(t, g.Create(&uuid.Customer{Name: "Bob", Orders: []uuid.Order{{Total: 8}}}).Error)
+		var found uuid.Customer
+		must(t, g.Preload("Orders").First(&found, id).Error)
+		if found.Name != "Ada" || len(found.Orders) != 1 || found.Orders[0].Total != 7 {
+			t.Errorf("found %+v", found)
+		}
 	})
 }
 
@@ -283,6 +324,24 @@ func wantColumns(t *testing.T, conn *pgx.Conn, want ...string) {
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("columns %q, want %q", got, want)
+	}
+}
+
+// wantReferences compares what references.sql shows.
+func wantReferences(t *testing.T, conn *pgx.Conn, want ...string) {
+	t.Helper()
+	b, err := os.ReadFile("../../examples/moving/references.sql")
+	must(t, err)
+	rows, err := conn.Query(t.Context(), string(b))
+	must(t, err)
+	got, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+		var table, name, definition string
+		err := row.Scan(&table, &name, &definition)
+		return strings.Join([]string{table, name, definition}, " "), err
+	})
+	must(t, err)
+	if !slices.Equal(got, want) {
+		t.Errorf("references %q, want %q", got, want)
 	}
 }
 

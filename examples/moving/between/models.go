@@ -15,7 +15,7 @@ var CustomerIDs *idtype.SnoGenerator
 type Customer struct {
 	gorm.Model
 	Name  string
-	NewID sqltypes.OptionalSno // NULL until it is filled in
+	NewID sqltypes.OptionalSno `gorm:"<-:create"` // NULL until it is filled in
 }
 
 // BeforeCreate sets the key to come.
@@ -26,7 +26,7 @@ func (c *Customer) BeforeCreate(*gorm.DB) error {
 }
 
 // Backfill gives the customers that are older keys of the times when they were
-// created. Where it stopped it can be started again, by one process at a time.
+// created. Where it stops it can be started again.
 func Backfill(db *gorm.DB) error {
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
 	if err != nil {
@@ -45,7 +45,7 @@ func Backfill(db *gorm.DB) error {
 				if err != nil {
 					return err
 				}
-				if err := tx.Unscoped().Model(&c).UpdateColumn("new_id", id).Error; err != nil {
+				if err := tx.Exec("UPDATE customers SET new_id = ? WHERE id = ? AND new_id IS NULL", id, c.ID).Error; err != nil {
 					return err
 				}
 			}
