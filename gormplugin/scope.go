@@ -14,7 +14,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// G makes of a scope of [gorm.DB.Scopes] one that [gorm.G] takes:
+// G makes of a scope of [gorm.DB.Scopes] one that [gorm.G] takes, which calls it
+// at its place among the conditions: an Or belongs before it.
 //
 //	gorm.G[Order](db).Scopes(gormplugin.G(gormplugin.PageBefore("", cursor))).Limit(20).Find(ctx)
 func G(scope func(*gorm.DB) *gorm.DB) func(*gorm.Statement) {
@@ -40,7 +41,7 @@ type Layout[T any] interface {
 // whose form, such as decimal text, doesn't order by time.
 func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
 	lo, hi, err := layout.Range(from, to)
-	condition := between{columnOf(column), lo, hi}
+	condition := between{columnOf(column), lo, hi, err}
 	return func(db *gorm.DB) *gorm.DB {
 		db = narrow(db, condition)
 		if err != nil {
@@ -105,6 +106,14 @@ func fieldOf(s *schema.Schema, c clause.Column) (*schema.Field, error) {
 type between struct {
 	column clause.Column
 	lo, hi any
+	err    error // of a query that becomes a condition of another one
+}
+
+// NegationBuild is for Not: GORM would negate the first comparison alone.
+func (b between) NegationBuild(builder clause.Builder) {
+	_, _ = builder.WriteString("NOT (")
+	b.Build(builder)
+	_ = builder.WriteByte(')')
 }
 
 func (b between) Build(builder clause.Builder) {
@@ -114,6 +123,9 @@ func (b between) Build(builder clause.Builder) {
 	}
 	lo, hi := b.lo, b.hi
 	field, err := fieldOf(s, b.column)
+	if b.err != nil {
+		field, err = nil, b.err
+	}
 	if field != nil {
 		if lo, err = stored(field, lo); err == nil {
 			hi, err = stored(field, hi)
@@ -173,9 +185,6 @@ func (p page) scope(db *gorm.DB) *gorm.DB {
 		db = narrow(db, p)
 	}
 	stmt := db.Statement
-	if _, ok := stmt.Dest.(*int64); ok {
-		return db // a Count has no order
-	}
 	s := modelOf(stmt)
 	if _, err := fieldOf(s, p.column); err != nil {
 		_ = db.AddError(err)
@@ -184,7 +193,13 @@ func (p page) scope(db *gorm.DB) *gorm.DB {
 	order, _ := stmt.Clauses["ORDER BY"].Expression.(clause.OrderBy)
 	switch {
 	case order.Expression == nil && len(order.Columns) == 0:
-		return db.Order(clause.OrderByColumn{Column: p.column, Desc: p.descending})
+		db = db.Order(clause.OrderByColumn{Column: p.column, Desc: p.descending})
+		if counts(db.Statement) {
+			c := db.Statement.Clauses["ORDER BY"]
+			c.Builder = orderUnlessCounted
+			db.Statement.Clauses["ORDER BY"] = c
+		}
+		return db
 	case order.Expression == nil && order.Columns[0].Desc == p.descending && nameOf(s, order.Columns[0].Column) == nameOf(s, p.column):
 		return db
 	}
@@ -205,6 +220,23 @@ func (p page) Build(builder clause.Builder) {
 	} else {
 		clause.Gt{Column: p.column, Value: p.cursor}.Build(builder)
 	}
+}
+
+// orderUnlessCounted leaves the order out of a Count, which takes out only those
+// that it finds before it calls scopes. A query that follows it keeps the order.
+func orderUnlessCounted(c clause.Clause, builder clause.Builder) {
+	if stmt, ok := builder.(*gorm.Statement); ok && counts(stmt) {
+		return
+	}
+	c.Builder = nil
+	c.Build(builder)
+}
+
+// counts reports whether a statement is a Count.
+func counts(stmt *gorm.Statement) bool {
+	_, number := stmt.Dest.(*int64)
+	selected, _ := stmt.Clauses["SELECT"].Expression.(clause.Expr)
+	return number && strings.HasPrefix(strings.ToUpper(selected.SQL), "COUNT(")
 }
 
 // modelOf is the schema of a statement whose scopes are run, which is before
