@@ -51,6 +51,21 @@ type suite interface {
 	genericCreate(t *testing.T, g *gorm.DB)
 	genericUpsert(t *testing.T, g *gorm.DB)
 	genericQuery(t *testing.T, g *gorm.DB)
+	pages(t *testing.T, g *gorm.DB)
+	windows(t *testing.T, g *gorm.DB)
+	windowPlan(t *testing.T, g *gorm.DB)
+	softDelete(t *testing.T, g *gorm.DB)
+	upsertOfDeleted(t *testing.T, g *gorm.DB)
+	conditions(t *testing.T, g *gorm.DB)
+	loading(t *testing.T, g *gorm.DB)
+	scanning(t *testing.T, g *gorm.DB)
+	changes(t *testing.T, g *gorm.DB)
+	associations(t *testing.T, g *gorm.DB)
+	prepared(t *testing.T, g *gorm.DB)
+	moved(t *testing.T, g *gorm.DB)
+	movedFromSerial(t *testing.T, g *gorm.DB)
+	movedFromIdentity(t *testing.T, g *gorm.DB)
+	columnTags(t *testing.T, g *gorm.DB)
 }
 
 // N is the person of the type; see its definition.
@@ -68,6 +83,7 @@ var suites = []suite{
 var clients = map[string][]pgtest.Option{
 	"codec":                  {pgtest.Codec},
 	"codec, simple protocol": {pgtest.Codec, pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
+	"pool":                   {pgtest.Codec, pgtest.FromPool},
 	"plain":                  {},
 	"plain, simple protocol": {pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
 }

@@ -22,6 +22,7 @@ type Option func(*settings)
 type settings struct {
 	config       *pgx.ConnConfig
 	afterConnect func(context.Context, *pgx.Conn) error
+	fromPool     bool
 }
 
 // AfterConnect has f called with each new connection.
@@ -41,6 +42,9 @@ func Mode(m pgx.QueryExecMode) Option {
 func Config(f func(*pgx.ConnConfig)) Option {
 	return func(s *settings) { f(s.config) }
 }
+
+// FromPool has database/sql take its connections from a pool of pgx.
+func FromPool(s *settings) { s.fromPool = true }
 
 // Modes are all the ways in which pgx executes queries.
 var Modes = []pgx.QueryExecMode{
@@ -122,7 +126,12 @@ func (db *DB) Pool(t testing.TB, opts ...Option) *pgxpool.Pool {
 func (db *DB) SQL(t testing.TB, opts ...Option) *sql.DB {
 	t.Helper()
 	s := db.settings(t, opts)
-	pool := stdlib.OpenDB(*s.config, stdlib.OptionAfterConnect(s.afterConnect))
+	var pool *sql.DB
+	if s.fromPool {
+		pool = stdlib.OpenDBFromPool(db.Pool(t, opts...))
+	} else {
+		pool = stdlib.OpenDB(*s.config, stdlib.OptionAfterConnect(s.afterConnect))
+	}
 	t.Cleanup(func() { pool.Close() })
 	return pool
 }
