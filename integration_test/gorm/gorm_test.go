@@ -66,6 +66,22 @@ type suite interface {
 	movedFromSerial(t *testing.T, g *gorm.DB)
 	movedFromIdentity(t *testing.T, g *gorm.DB)
 	columnTags(t *testing.T, g *gorm.DB)
+
+	createMaps(t *testing.T, g *gorm.DB)
+	createMapWithoutModel(t *testing.T, g *gorm.DB)
+	hooks(t *testing.T, g *gorm.DB)
+	skippedHooks(t *testing.T, g *gorm.DB)
+	keyForms(t *testing.T, g *gorm.DB)
+	compositeKeys(t *testing.T, g *gorm.DB)
+	whichGenerator(t *testing.T, g *gorm.DB)
+	selectAndOmit(t *testing.T, g *gorm.DB)
+	defaultKeys(t *testing.T, g *gorm.DB)
+	generatorFails(t *testing.T, g *gorm.DB)
+	cancelled(t *testing.T, g *gorm.DB)
+	noGenerator(t *testing.T, g *gorm.DB)
+	registeredTwice(t *testing.T, g *gorm.DB)
+	parallel(t *testing.T, g *gorm.DB)
+	parallelFirstUse(t *testing.T, g *gorm.DB)
 }
 
 // N is the person of the type; see its definition.

@@ -179,17 +179,17 @@ func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, all)
 }
 
-// hooked has hooks that note the ID that they see.
-type hooked[T sqltypes.ID] struct {
+// noting has hooks that note the ID that they see.
+type noting[T sqltypes.ID] struct {
 	ID   T
 	Name string
 
 	saw map[string]T
 }
 
-func (hooked[T]) TableName() string { return "things" }
+func (noting[T]) TableName() string { return "things" }
 
-func (h *hooked[T]) note(hook string) error {
+func (h *noting[T]) note(hook string) error {
 	if h.saw == nil {
 		h.saw = map[string]T{}
 	}
@@ -197,10 +197,10 @@ func (h *hooked[T]) note(hook string) error {
 	return nil
 }
 
-func (h *hooked[T]) BeforeSave(*gorm.DB) error   { return h.note("BeforeSave") }
-func (h *hooked[T]) BeforeCreate(*gorm.DB) error { return h.note("BeforeCreate") }
-func (h *hooked[T]) AfterCreate(*gorm.DB) error  { return h.note("AfterCreate") }
-func (h *hooked[T]) AfterSave(*gorm.DB) error    { return h.note("AfterSave") }
+func (h *noting[T]) BeforeSave(*gorm.DB) error   { return h.note("BeforeSave") }
+func (h *noting[T]) BeforeCreate(*gorm.DB) error { return h.note("BeforeCreate") }
+func (h *noting[T]) AfterCreate(*gorm.DB) error  { return h.note("AfterCreate") }
+func (h *noting[T]) AfterSave(*gorm.DB) error    { return h.note("AfterSave") }
 
 // Whatever a session does otherwise, its rows get IDs.
 func TestSessions(t *testing.T) { each(t, opposites, suite.sessions) }
@@ -221,9 +221,9 @@ func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
 		"NewDB":                    {gorm.Session{NewDB: true, Context: t.Context()}, 4},
 	} {
 		s := g.Session(&c.session)
-		one := hooked[T]{Name: name}
+		one := noting[T]{Name: name}
 		must(t, s.Create(&one).Error)
-		two := []*hooked[T]{{Name: name + ", slice 0"}, {Name: name + ", slice 1"}}
+		two := []*noting[T]{{Name: name + ", slice 0"}, {Name: name + ", slice 1"}}
 		must(t, s.Create(two).Error)
 		for _, h := range append(two, &one) {
 			for hook, id := range h.saw {

@@ -431,66 +431,65 @@ func (k of[T, N]) upsertJoins(t *testing.T, g *gorm.DB) {
 // Keys in other forms, keys of which the ID is a part, and columns that the
 // database fills.
 type (
-	pointerKey[T sqltypes.ID] struct {
+	codedPointer[T sqltypes.ID] struct {
 		ID   *T
 		Code string `gorm:"unique"`
 		Name string
 	}
-	nullKey[T sqltypes.ID] struct {
+	codedNull[T sqltypes.ID] struct {
 		ID   sql.Null[T] `gorm:"primaryKey"`
 		Code string      `gorm:"unique"`
 		Name string
 	}
-	partKey[T sqltypes.ID] struct {
+	codedPart[T sqltypes.ID] struct {
 		Region string `gorm:"primaryKey"`
 		ID     T      `gorm:"primaryKey;idgen"`
 		Code   string `gorm:"unique"`
 		Name   string
 	}
-	defaultKey[T sqltypes.ID] struct {
+	codedDefault[T sqltypes.ID] struct {
 		ID    T
 		Code  string `gorm:"unique"`
 		Name  string
 		Count int `gorm:"default:(length('ab'))"`
 	}
-	embeddedKey[T sqltypes.ID] struct {
+	codedEmbedded[T sqltypes.ID] struct {
 		*Key[T] `gorm:"embedded"`
 		Code    string `gorm:"unique"`
 		Name    string
 	}
-	Key[T sqltypes.ID] struct{ ID T }
 )
 
-func (pointerKey[T]) TableName() string  { return "pointer_keys" }
-func (nullKey[T]) TableName() string     { return "null_keys" }
-func (partKey[T]) TableName() string     { return "part_keys" }
-func (defaultKey[T]) TableName() string  { return "default_keys" }
-func (embeddedKey[T]) TableName() string { return "embedded_keys" }
+func (codedPointer[T]) TableName() string  { return "coded_pointers" }
+func (codedNull[T]) TableName() string     { return "coded_nulls" }
+func (codedPart[T]) TableName() string     { return "coded_parts" }
+func (codedDefault[T]) TableName() string  { return "coded_defaults" }
+func (codedEmbedded[T]) TableName() string { return "coded_embeddeds" }
 
 // Upserts work with every kind of key that is filled.
 func TestUpsertKeys(t *testing.T) { each(t, opposites, suite.upsertKeys) }
 
 func (k of[T, N]) upsertKeys(t *testing.T, g *gorm.DB) {
-	upsertKeys(t, g, "pointer_keys", func(code, name string) *pointerKey[T] { return &pointerKey[T]{Code: code, Name: name} },
-		func(p *pointerKey[T]) (id T) {
+	upsertKeys(t, g, "coded_pointers", func(code, name string) *codedPointer[T] { return &codedPointer[T]{Code: code, Name: name} },
+		func(p *codedPointer[T]) (id T) {
 			if p.ID != nil {
 				id = *p.ID
 			}
 			return id
 		})
-	upsertKeys(t, g, "null_keys", func(code, name string) *nullKey[T] { return &nullKey[T]{Code: code, Name: name} },
-		func(p *nullKey[T]) T { return p.ID.V })
-	upsertKeys(t, g, "part_keys", func(code, name string) *partKey[T] { return &partKey[T]{Code: code, Name: name, Region: "eu"} },
-		func(p *partKey[T]) T { return p.ID })
-	upsertKeys(t, g, "default_keys", func(code, name string) *defaultKey[T] { return &defaultKey[T]{Code: code, Name: name} },
-		func(p *defaultKey[T]) T {
+	upsertKeys(t, g, "coded_nulls", func(code, name string) *codedNull[T] { return &codedNull[T]{Code: code, Name: name} },
+		func(p *codedNull[T]) T { return p.ID.V })
+	upsertKeys(t, g, "coded_parts", func(code, name string) *codedPart[T] { return &codedPart[T]{Code: code, Name: name, Region: "eu"} },
+		func(p *codedPart[T]) T { return p.ID })
+	upsertKeys(t, g, "coded_defaults", func(code, name string) *codedDefault[T] { return &codedDefault[T]{Code: code, Name: name} },
+		func(p *codedDefault[T]) T {
 			if p.Count != 2 && p.Name != "nothing" {
-				t.Errorf("default_keys: %s has count %d, want the default", p.Name, p.Count)
+				t.Errorf("coded_defaults: %s has count %d, want the default", p.Name, p.Count)
 			}
 			return p.ID
 		})
-	upsertKeys(t, g, "embedded_keys", func(code, name string) *embeddedKey[T] { return &embeddedKey[T]{Code: code, Name: name} },
-		func(p *embeddedKey[T]) (id T) {
+	upsertKeys(t, g, "coded_embeddeds", func(code, name string) *codedEmbedded[T] { return &codedEmbedded[T]{Code: code, Name: name} },
+		func(p *codedEmbedded[T]) (id T) {
 			if p.Key != nil {
 				id = p.ID
 			}

@@ -1,0 +1,804 @@
+package gorm
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/glebarez/sqlite"
+	pgdriver "gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// with is GORM on the same database, with the plugin and other generators.
+func with(t *testing.T, g *gorm.DB, bindings ...gormplugin.Binding) *gorm.DB {
+	t.Helper()
+	return withConfig(t, g, gorm.Config{}, bindings...)
+}
+
+func withConfig(t *testing.T, g *gorm.DB, config gorm.Config, bindings ...gormplugin.Binding) *gorm.DB {
+	t.Helper()
+	pool, err := g.DB()
+	must(t, err)
+	var dialector gorm.Dialector = sqlite.Dialector{Conn: pool}
+	if isPostgres(g) {
+		dialector = pgdriver.New(pgdriver.Config{Conn: pool})
+	}
+	config.Logger = g.Logger
+	other, err := gorm.Open(dialector, &config)
+	must(t, err)
+	must(t, other.Use(gormplugin.New(bindings...)))
+	return other
+}
+
+// A script is a generator of these IDs, which fails after the last.
+type script[T any] struct{ ids []T }
+
+func scripted[T any](ids ...T) *script[T] { return &script[T]{ids} }
+
+var errUsedUp = errors.New("the script has no further ID")
+
+func (s *script[T]) Next() (T, error) {
+	var id [1]T
+	_, err := s.Fill(context.Background(), id[:])
+	return id[0], err
+}
+
+func (s *script[T]) Fill(_ context.Context, dst []T) (int, error) {
+	n := copy(dst, s.ids)
+	s.ids = s.ids[n:]
+	if n < len(dst) {
+		return n, errUsedUp
+	}
+	return n, nil
+}
+
+// Models with their key in other forms than T, and in other places. GORM sees
+// embedded structs only if they are exported.
+
+type Key[T sqltypes.ID] struct {
+	ID T `gorm:"primaryKey"`
+}
+
+type Outer[T sqltypes.ID] struct {
+	*Key[T]
+	Note string
+}
+
+type (
+	pointerKey[T sqltypes.ID] struct {
+		ID   *T
+		Name string
+	}
+	nullKey[T sqltypes.ID] struct {
+		ID   sql.Null[T]
+		Name string
+	}
+	optionalKey[T sqltypes.ID] struct {
+		ID   sqltypes.Optional[T]
+		Name string
+	}
+	textKey[T sqltypes.ID] struct {
+		ID   sqltypes.Text[T]
+		Name string
+	}
+	nestedKey[T sqltypes.ID] struct {
+		ID   sqltypes.Optional[sqltypes.Text[T]]
+		Name string
+	}
+	namedText[T sqltypes.ID] struct {
+		ID   sqltypes.Text[T] `gorm:"idgen:text"`
+		Name string
+	}
+	bytesKey struct {
+		ID   sqltypes.SnoBytes
+		Name string
+	}
+	otherName[T sqltypes.ID] struct {
+		Number T `gorm:"primaryKey;column:no"`
+		Name   string
+	}
+	embedsValue[T sqltypes.ID] struct {
+		Key[T]
+		Name string
+	}
+	embedsPointer[T sqltypes.ID] struct {
+		*Key[T]
+		Name string
+	}
+	embedsNested[T sqltypes.ID] struct {
+		*Outer[T]
+		Name string
+	}
+	embedsPrefixed[T sqltypes.ID] struct {
+		In   Key[T] `gorm:"embedded;embeddedPrefix:in_"`
+		Name string
+	}
+	embedsPrefixedPointer[T sqltypes.ID] struct {
+		In   *Key[T] `gorm:"embedded;embeddedPrefix:in_"`
+		Name string
+	}
+)
+
+func (pointerKey[T]) TableName() string            { return "pointer_keys" }
+func (nullKey[T]) TableName() string               { return "null_keys" }
+func (optionalKey[T]) TableName() string           { return "optional_keys" }
+func (textKey[T]) TableName() string               { return "text_keys" }
+func (nestedKey[T]) TableName() string             { return "nested_keys" }
+func (namedText[T]) TableName() string             { return "named_texts" }
+func (otherName[T]) TableName() string             { return "other_names" }
+func (embedsValue[T]) TableName() string           { return "embeds_values" }
+func (embedsPointer[T]) TableName() string         { return "embeds_pointers" }
+func (embedsNested[T]) TableName() string          { return "embeds_nesteds" }
+func (embedsPrefixed[T]) TableName() string        { return "embeds_prefixeds" }
+func (embedsPrefixedPointer[T]) TableName() string { return "embeds_prefixed_pointers" }
+
+// A keyed says how to use a model: M has a name and a key that holds a T.
+type keyed[M any, T sqltypes.ID] struct {
+	column string
+	make   func(name string) M
+	key    func(*M) *T // nil if the model has no place for it yet
+	set    func(*M, T)
+}
+
+// Keys are filled in all forms and places that they can have.
+func TestKeyForms(t *testing.T) { each(t, opposites, suite.keyForms) }
+
+func (k of[T, N]) keyForms(t *testing.T, g *gorm.DB) {
+	ids := k.ids(t, 3)
+	keyed[pointerKey[T], T]{"id",
+		func(name string) pointerKey[T] { return pointerKey[T]{Name: name} },
+		func(m *pointerKey[T]) *T { return m.ID },
+		func(m *pointerKey[T], id T) { m.ID = &id },
+	}.test(t, g, ids)
+	keyed[nullKey[T], T]{"id",
+		func(name string) nullKey[T] { return nullKey[T]{Name: name} },
+		func(m *nullKey[T]) *T {
+			if !m.ID.Valid {
+				return nil
+			}
+			return &m.ID.V
+		},
+		func(m *nullKey[T], id T) { m.ID = sql.Null[T]{V: id, Valid: true} },
+	}.test(t, g, ids)
+	keyed[optionalKey[T], T]{"id",
+		func(name string) optionalKey[T] { return optionalKey[T]{Name: name} },
+		func(m *optionalKey[T]) *T { return &m.ID.ID },
+		func(m *optionalKey[T], id T) { m.ID = sqltypes.OptionalOf(id) },
+	}.test(t, g, ids)
+	keyed[textKey[T], T]{"id",
+		func(name string) textKey[T] { return textKey[T]{Name: name} },
+		func(m *textKey[T]) *T { return &m.ID.ID },
+		func(m *textKey[T], id T) { m.ID = sqltypes.TextOf(id) },
+	}.test(t, g, ids)
+	keyed[nestedKey[T], T]{"id",
+		func(name string) nestedKey[T] { return nestedKey[T]{Name: name} },
+		func(m *nestedKey[T]) *T { return &m.ID.ID.ID },
+		func(m *nestedKey[T], id T) { m.ID = sqltypes.OptionalOf(sqltypes.TextOf(id)) },
+	}.test(t, g, ids)
+	if snos, ok := any(ids).([]idtype.Sno); ok {
+		keyed[bytesKey, idtype.Sno]{"id",
+			func(name string) bytesKey { return bytesKey{Name: name} },
+			func(m *bytesKey) *idtype.Sno { return &m.ID.ID },
+			func(m *bytesKey, id idtype.Sno) { m.ID = sqltypes.SnoBytesOf(id) },
+		}.test(t, g, snos)
+	}
+	keyed[otherName[T], T]{"no",
+		func(name string) otherName[T] { return otherName[T]{Name: name} },
+		func(m *otherName[T]) *T { return &m.Number },
+		func(m *otherName[T], id T) { m.Number = id },
+	}.test(t, g, ids)
+	keyed[embedsValue[T], T]{"id",
+		func(name string) embedsValue[T] { return embedsValue[T]{Name: name} },
+		func(m *embedsValue[T]) *T { return &m.ID },
+		func(m *embedsValue[T], id T) { m.ID = id },
+	}.test(t, g, ids)
+	keyed[embedsPointer[T], T]{"id",
+		func(name string) embedsPointer[T] { return embedsPointer[T]{Name: name} },
+		func(m *embedsPointer[T]) *T { return m.Key.id() },
+		func(m *embedsPointer[T], id T) { m.Key = &Key[T]{id} },
+	}.test(t, g, ids)
+	keyed[embedsNested[T], T]{"id",
+		func(name string) embedsNested[T] { return embedsNested[T]{Name: name} },
+		func(m *embedsNested[T]) *T {
+			if m.Outer == nil {
+				return nil
+			}
+			return m.Key.id()
+		},
+		func(m *embedsNested[T], id T) { m.Outer = &Outer[T]{Key: &Key[T]{id}} },
+	}.test(t, g, ids)
+	keyed[embedsPrefixed[T], T]{"in_id",
+		func(name string) embedsPrefixed[T] { return embedsPrefixed[T]{Name: name} },
+		func(m *embedsPrefixed[T]) *T { return &m.In.ID },
+		func(m *embedsPrefixed[T], id T) { m.In.ID = id },
+	}.test(t, g, ids)
+	keyed[embedsPrefixedPointer[T], T]{"in_id",
+		func(name string) embedsPrefixedPointer[T] { return embedsPrefixedPointer[T]{Name: name} },
+		func(m *embedsPrefixedPointer[T]) *T { return m.In.id() },
+		func(m *embedsPrefixedPointer[T], id T) { m.In = &Key[T]{id} },
+	}.test(t, g, ids)
+
+	// A pointer is the caller's, what it points to is not the row's.
+	var zero T
+	rows := []pointerKey[T]{{ID: &zero, Name: "x"}, {ID: &zero, Name: "y"}}
+	must(t, g.Create(&rows).Error)
+	if !zero.IsZero() || *rows[0].ID == *rows[1].ID {
+		t.Errorf("two pointers to one zero ID: got %v and %v, and that became %v", *rows[0].ID, *rows[1].ID, zero)
+	}
+	// A named generator fills the forms of its IDs as well.
+	named := with(t, g, gormplugin.Named("text", scripted(ids[0])))
+	must(t, named.AutoMigrate(&namedText[T]{}))
+	n := namedText[T]{Name: "x"}
+	must(t, named.Create(&n).Error)
+	rowsAre(t, g, []namedText[T]{{ID: sqltypes.TextOf(ids[0]), Name: "x"}})
+}
+
+func (k *Key[T]) id() *T {
+	if k == nil {
+		return nil
+	}
+	return &k.ID
+}
+
+func (k keyed[M, T]) test(t *testing.T, g *gorm.DB, ids []T) {
+	t.Helper()
+	model := new(M)
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%T: "+format, append([]any{model}, args...)...)
+	}
+	must(t, g.AutoMigrate(model))
+	var want []M // in the order of their names
+	one := k.make("a")
+	must(t, g.Create(&one).Error)
+	want = append(want, one)
+	slice := []M{k.make("b"), k.make("c, set"), k.make("d, zero")}
+	k.set(&slice[1], ids[0])
+	var zero T
+	k.set(&slice[2], zero)
+	must(t, g.Create(&slice).Error)
+	want = append(want, slice...)
+	first, second := k.make("e"), k.make("f, set")
+	k.set(&second, ids[1])
+	must(t, g.Create([]*M{&first, &second}).Error)
+	want = append(want, first, second)
+	for i, id := range map[int]T{2: ids[0], 5: ids[1]} {
+		if got := k.key(&want[i]); got == nil || *got != id {
+			fail("a key that was set: got %v, want %v", got, id)
+		}
+	}
+
+	var rows []M
+	must(t, g.Order("name").Find(&rows).Error)
+	if !reflect.DeepEqual(rows, want) {
+		fail("the rows are %+v, the structs %+v", rows, want)
+	}
+	seen := map[T]bool{}
+	for i := range want {
+		id := k.key(&want[i])
+		if id == nil || (*id).IsZero() || seen[*id] {
+			fail("row %d: got ID %v, want one that no other has", i, id)
+			continue
+		}
+		seen[*id] = true
+	}
+
+	// A map has the ID in a form that is stored as the field's is.
+	for name, key := range map[string]any{"g": nil, "h, set": ids[2]} {
+		m := map[string]any{"name": name, k.column: key}
+		if key != nil {
+			var row M
+			k.set(&row, ids[2])
+			m[k.column] = k.field(t, g, &row)
+		}
+		must(t, g.Model(model).Create(m).Error)
+		var row M
+		must(t, g.Where("name = ?", name).Take(&row).Error)
+		id := k.key(&row)
+		if got := bare[T](m[k.column]); id == nil || got != *id || got.IsZero() || seen[*id] || key != nil && *id != ids[2] {
+			fail("the map has ID %v, the row %v, want the same, which is new or set", m[k.column], id)
+		}
+	}
+}
+
+// field is what the row has in the field of the key.
+func (k keyed[M, T]) field(t *testing.T, g *gorm.DB, row *M) any {
+	t.Helper()
+	stmt := gorm.Statement{DB: g}
+	must(t, stmt.Parse(row))
+	v, _ := stmt.Schema.PrioritizedPrimaryField.ValueOf(t.Context(), reflect.ValueOf(row))
+	return v
+}
+
+// bare is the ID in a key of any form.
+func bare[T sqltypes.ID](v any) T {
+	switch v := v.(type) {
+	case T:
+		return v
+	case *T:
+		return *v
+	case sql.Null[T]:
+		return v.V
+	case sqltypes.Optional[T]:
+		return v.ID
+	case sqltypes.Text[T]:
+		return v.ID
+	case sqltypes.Optional[sqltypes.Text[T]]:
+		return v.ID.ID
+	case sqltypes.SnoBytes:
+		return any(v.ID).(T)
+	}
+	panic(fmt.Sprintf("no ID is in a %T", v))
+}
+
+// Composite keys.
+
+type line[T sqltypes.ID] struct {
+	OrderID T `gorm:"primaryKey"`
+	ID      T `gorm:"primaryKey;idgen"`
+	Name    string
+}
+
+type bothParts[T sqltypes.ID] struct {
+	Left  T  `gorm:"primaryKey;idgen"`
+	Right *T `gorm:"primaryKey;idgen"`
+	Name  string
+}
+
+type noPart[T sqltypes.ID] struct {
+	Left  T `gorm:"primaryKey"`
+	Right T `gorm:"primaryKey"`
+	Name  string
+}
+
+// A part of the key is also the ID of the row that this belongs to.
+type linePart[T sqltypes.ID] struct {
+	OwnerID T `gorm:"primaryKey"`
+	ID      T `gorm:"primaryKey;idgen"`
+	Owner   *owner[T]
+}
+
+func (line[T]) TableName() string      { return "lines" }
+func (bothParts[T]) TableName() string { return "both_parts" }
+func (noPart[T]) TableName() string    { return "no_parts" }
+func (linePart[T]) TableName() string  { return "line_parts" }
+
+// Of a composite key what has a tag is filled, the rest is as it was given.
+func TestCompositeKeys(t *testing.T) { each(t, opposites, suite.compositeKeys) }
+
+func (k of[T, N]) compositeKeys(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&line[T]{}, &bothParts[T]{}, &noPart[T]{}, &owner[T]{}, &linePart[T]{}))
+	set := k.ids(t, 4)
+	var zero T
+
+	lines := []line[T]{{Name: "a"}, {Name: "b", OrderID: set[0]}, {Name: "c", OrderID: set[0]}, {Name: "d", OrderID: set[1], ID: set[2]}}
+	must(t, g.Create(&lines).Error)
+	one := line[T]{Name: "e", OrderID: set[0]}
+	must(t, g.Create(&one).Error)
+	m := map[string]any{"name": "f", "order_id": set[0]}
+	must(t, g.Model(&line[T]{}).Create(m).Error)
+	id, _ := m["id"].(T)
+	lines = append(lines, one, line[T]{Name: "f", OrderID: set[0], ID: id})
+	seen := map[T]bool{}
+	for i, want := range []T{zero, set[0], set[0], set[1], set[0], set[0]} {
+		l := lines[i]
+		if l.OrderID != want || l.ID.IsZero() || seen[l.ID] || i == 3 && l.ID != set[2] {
+			t.Errorf("got line %+v, want an ID of its own, of order %v", l, want)
+		}
+		seen[l.ID] = true
+	}
+	rowsAre(t, g, lines)
+
+	both := []bothParts[T]{{Name: "a"}, {Name: "b", Left: set[0]}, {Name: "c", Right: &set[1]}}
+	must(t, g.Create(&both).Error)
+	for _, b := range both {
+		if b.Left.IsZero() || b.Right == nil || (*b.Right).IsZero() || b.Left == *b.Right {
+			t.Errorf("got %+v, want two IDs", b)
+		}
+	}
+	if both[1].Left != set[0] || *both[2].Right != set[1] {
+		t.Errorf("got %v and %v, want %v and %v as they were set", both[1].Left, *both[2].Right, set[0], set[1])
+	}
+	rowsAre(t, g, both)
+
+	none := []noPart[T]{{Name: "a"}, {Name: "b", Left: set[0]}, {Name: "c", Left: set[0], Right: set[1]}}
+	want := slices.Clone(none)
+	must(t, g.Create(&none).Error)
+	if !slices.Equal(none, want) {
+		t.Errorf("without tags: got %+v, want %+v", none, want)
+	}
+	rowsAre(t, g, want)
+
+	parts := []linePart[T]{{Owner: &owner[T]{Name: "x"}}, {Owner: &owner[T]{ID: set[3], Name: "y"}}}
+	must(t, g.Create(&parts).Error)
+	for i := range parts {
+		p := &parts[i]
+		if p.OwnerID != p.Owner.ID || p.OwnerID.IsZero() || p.ID.IsZero() || p.ID == p.OwnerID {
+			t.Errorf("got part %+v of owner %v, want the owner's ID and one of its own", p, p.Owner.ID)
+		}
+		p.Owner = nil
+	}
+	var rows []linePart[T]
+	must(t, g.Joins("join owners on owners.id = owner_id").Order("owners.name").Find(&rows).Error)
+	if !slices.Equal(rows, parts) {
+		t.Errorf("the rows are %+v, the structs %+v", rows, parts)
+	}
+}
+
+// rowsAre compares a table with structs, in the order of their names.
+func rowsAre[M any](t *testing.T, g *gorm.DB, want []M) {
+	t.Helper()
+	var rows []M
+	must(t, g.Order("name").Find(&rows).Error)
+	if !reflect.DeepEqual(rows, want) {
+		t.Errorf("the rows are %+v, the structs %+v", rows, want)
+	}
+}
+
+// Models whose rows are things and whose generators are of all kinds.
+
+type (
+	taggedThing[T sqltypes.ID] struct {
+		ID   T `gorm:"idgen:tag"`
+		Name string
+	}
+	methodThing[T sqltypes.ID] struct {
+		ID   T
+		Name string
+	}
+	bothThing[T sqltypes.ID] struct {
+		ID   T `gorm:"idgen:tag"`
+		Name string
+	}
+	typeThing[T sqltypes.ID] struct {
+		ID   T `gorm:"idgen"`
+		Name string
+	}
+	optedOut[T sqltypes.ID] struct {
+		ID   T `gorm:"idgen:-"`
+		Name string
+	}
+	optedOutByMethod[T sqltypes.ID] struct {
+		ID   T
+		Name string
+	}
+	optedOutToDefault[T sqltypes.ID] struct {
+		ID   T `gorm:"idgen:-;default:(-)"`
+		Name string
+	}
+	withDefault[T sqltypes.ID] struct {
+		ID   T `gorm:"default:(-)"`
+		Name string
+	}
+)
+
+func (taggedThing[T]) TableName() string       { return "things" }
+func (methodThing[T]) TableName() string       { return "things" }
+func (bothThing[T]) TableName() string         { return "things" }
+func (typeThing[T]) TableName() string         { return "things" }
+func (optedOut[T]) TableName() string          { return "things" }
+func (optedOutByMethod[T]) TableName() string  { return "things" }
+func (optedOutToDefault[T]) TableName() string { return "things" }
+func (withDefault[T]) TableName() string       { return "things" }
+
+func (methodThing[T]) IDGenerator() string      { return "method" }
+func (*bothThing[T]) IDGenerator() string       { return "method" }
+func (typeThing[T]) IDGenerator() string        { return "method" }
+func (optedOutByMethod[T]) IDGenerator() string { return "-" }
+
+// makeThings creates a thing in each of four ways.
+func makeThings(t *testing.T, g *gorm.DB, one, slice, pointers any, model any) {
+	t.Helper()
+	must(t, g.Create(one).Error)
+	must(t, g.Create(slice).Error)
+	must(t, g.Create(pointers).Error)
+	must(t, g.Model(model).Create(map[string]any{"name": "d"}).Error)
+}
+
+// The tag says which generator a key is filled from, then the model's method,
+// and then its type.
+func TestWhichGenerator(t *testing.T) { each(t, opposites, suite.whichGenerator) }
+
+func (k of[T, N]) whichGenerator(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&thing[T]{}))
+	ids := k.ids(t, 12)
+	byType, byTag, byMethod := ids[:4], ids[4:8], ids[8:]
+	for name, c := range map[string]struct {
+		make func(g *gorm.DB)
+		want []T
+	}{
+		"type": {func(g *gorm.DB) {
+			makeThings(t, g, &thing[T]{Name: "a"}, []thing[T]{{Name: "b"}}, []*thing[T]{{Name: "c"}}, &thing[T]{})
+		}, byType},
+		"tag": {func(g *gorm.DB) {
+			makeThings(t, g, &taggedThing[T]{Name: "a"}, []taggedThing[T]{{Name: "b"}}, []*taggedThing[T]{{Name: "c"}}, &taggedThing[T]{})
+		}, byTag},
+		"method": {func(g *gorm.DB) {
+			makeThings(t, g, &methodThing[T]{Name: "a"}, []methodThing[T]{{Name: "b"}}, []*methodThing[T]{{Name: "c"}}, &methodThing[T]{})
+		}, byMethod},
+		"tag despite method": {func(g *gorm.DB) {
+			makeThings(t, g, &bothThing[T]{Name: "a"}, []bothThing[T]{{Name: "b"}}, []*bothThing[T]{{Name: "c"}}, &bothThing[T]{})
+		}, byTag},
+		"type despite method": {func(g *gorm.DB) {
+			makeThings(t, g, &typeThing[T]{Name: "a"}, []typeThing[T]{{Name: "b"}}, []*typeThing[T]{{Name: "c"}}, &typeThing[T]{})
+		}, byType},
+		"default": {func(g *gorm.DB) {
+			makeThings(t, g, &withDefault[T]{Name: "a"}, []withDefault[T]{{Name: "b"}}, []*withDefault[T]{{Name: "c"}}, &withDefault[T]{})
+		}, byType},
+	} {
+		must(t, g.Exec("delete from things").Error)
+		c.make(with(t, g, gormplugin.Named("tag", scripted(byTag...)), gormplugin.For(scripted(byType...)), gormplugin.Named("method", scripted(byMethod...))))
+		var got []T
+		must(t, g.Model(&thing[T]{}).Order("name").Pluck("id", &got).Error)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// Two models with IDs of one type, from generators of two nodes.
+
+type leftThing[T sqltypes.ID] struct {
+	ID   T `gorm:"idgen:left"`
+	Name string
+}
+
+type rightThing[T sqltypes.ID] struct {
+	ID   T
+	Name string
+}
+
+func (leftThing[T]) TableName() string    { return "lefts" }
+func (rightThing[T]) TableName() string   { return "rights" }
+func (rightThing[T]) IDGenerator() string { return "right" }
+
+// IDs of one type show which model's generator they are from.
+func TestTwoNodes(t *testing.T) {
+	t.Run("Snowflake", func(t *testing.T) {
+		twoNodes(t, func(n int) (idtype.Generator[idtype.Snowflake], error) {
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: n})
+		}, func(id idtype.Snowflake) (int, error) {
+			p, err := idtype.DefaultSnowflakeLayout().Parts(id)
+			return p.Worker, err
+		})
+	})
+	t.Run("SnowflakeSI", func(t *testing.T) {
+		layout := idtype.SnowflakeSILayout{BaseClock: idtest.SnowflakeSI.First}
+		twoNodes(t, func(n int) (idtype.Generator[idtype.SnowflakeSI], error) {
+			return idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: layout, Machine: n})
+		}, func(id idtype.SnowflakeSI) (int, error) {
+			p, err := layout.Parts(id)
+			return p.Machine, err
+		})
+	})
+	t.Run("Spread64", func(t *testing.T) {
+		twoNodes(t, func(n int) (idtype.Generator[idtype.Spread64], error) {
+			return idtype.NewSpread64Generator(idtype.Spread64Config{Generator: n})
+		}, func(id idtype.Spread64) (int, error) {
+			p, err := idtype.Spread64Layout{}.Parts(id)
+			return p.Generator, err
+		})
+	})
+	t.Run("Sno", func(t *testing.T) {
+		gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
+		must(t, err)
+		twoNodes(t, func(n int) (idtype.Generator[idtype.Sno], error) {
+			return gen.WithMeta(byte(n)), nil
+		}, func(id idtype.Sno) (int, error) { return int(id.Meta()), nil })
+	})
+}
+
+func twoNodes[T sqltypes.ID](t *testing.T, generator func(node int) (idtype.Generator[T], error), node func(T) (int, error)) {
+	left, err := generator(1)
+	must(t, err)
+	right, err := generator(2)
+	must(t, err)
+	test := func(t *testing.T, g *gorm.DB) {
+		g = with(t, g, gormplugin.Named("left", left), gormplugin.Named("right", right))
+		must(t, g.AutoMigrate(&leftThing[T]{}, &rightThing[T]{}))
+		for range 5 {
+			must(t, g.Create(make([]leftThing[T], 3)).Error)
+			must(t, g.Create(make([]rightThing[T], 3)).Error)
+			must(t, g.Create(&leftThing[T]{}).Error)
+			must(t, g.Create(&rightThing[T]{}).Error)
+		}
+		seen := map[T]bool{}
+		for table, want := range map[string]int{"lefts": 1, "rights": 2} {
+			var ids []T
+			must(t, g.Table(table).Pluck("id", &ids).Error)
+			for _, id := range ids {
+				if got, err := node(id); err != nil || got != want {
+					t.Errorf("%s: ID %v is from node %d, %v, want %d", table, id, got, err, want)
+				}
+				seen[id] = true
+			}
+		}
+		if len(seen) != 40 {
+			t.Errorf("got %d IDs, want 40", len(seen))
+		}
+	}
+	t.Run("Postgres", func(t *testing.T) {
+		pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { test(t, db.GORM(t, nil, pgtest.Codec)) })
+	})
+	t.Run("SQLite", func(t *testing.T) { test(t, openSQLite(t)) })
+}
+
+type parcel[T sqltypes.ID] struct {
+	ID       T
+	Name     string
+	Weight   int
+	SenderID *T
+	Sender   *company[T]
+	Labels   []label[T] `gorm:"foreignKey:ParcelID"`
+}
+
+type label[T sqltypes.ID] struct {
+	ID       T
+	ParcelID T
+	Text     string
+}
+
+func (parcel[T]) TableName() string { return "parcels" }
+func (label[T]) TableName() string  { return "labels" }
+
+// Whatever is selected, or left out beside the key, the row has the ID that its
+// struct has.
+func TestSelectAndOmit(t *testing.T) { each(t, opposites, suite.selectAndOmit) }
+
+func (k of[T, N]) selectAndOmit(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&company[T]{}, &parcel[T]{}, &label[T]{}))
+	type saved struct{ name, weight, sender, labels bool }
+	for name, c := range map[string]struct {
+		tx   *gorm.DB
+		want saved
+	}{
+		"a field":                     {g.Select("Name"), saved{name: true}},
+		"a column":                    {g.Select("weight"), saved{weight: true}},
+		"a column of the table":       {g.Select("parcels.name"), saved{name: true}},
+		"the key as well":             {g.Select("ID", "Name"), saved{name: true}},
+		"a list":                      {g.Select([]string{"Name", "weight"}), saved{name: true, weight: true}},
+		"all columns":                 {g.Select("*"), saved{true, true, true, true}},
+		"all of the table":            {g.Select("parcels.*"), saved{name: true, weight: true}},
+		"all columns but one":         {g.Select("*").Omit("Weight"), saved{name: true, sender: true, labels: true}},
+		"associations":                {g.Select("SenderID", clause.Associations), saved{sender: true, labels: true}},
+		"a field and its association": {g.Select("Name", "SenderID", "Sender"), saved{name: true, sender: true}},
+		"an association alone":        {g.Select("Labels"), saved{labels: true}},
+		"a column of an association":  {g.Select("Name", "Labels", "Labels.ParcelID"), saved{name: true, labels: true}},
+		"but a field":                 {g.Omit("Weight"), saved{name: true, sender: true, labels: true}},
+		"but a column":                {g.Omit("name"), saved{weight: true, sender: true, labels: true}},
+		"but the associations":        {g.Omit(clause.Associations), saved{name: true, weight: true}},
+		"but an association":          {g.Omit("Labels"), saved{name: true, weight: true, sender: true}},
+		"but an association's column": {g.Omit("Labels.Text"), saved{true, true, true, true}},
+	} {
+		tx := c.tx.Session(&gorm.Session{})
+		for _, table := range []string{"labels", "parcels", "companies"} {
+			must(t, g.Exec("delete from "+table).Error)
+		}
+		parcels := make([]parcel[T], 3)
+		for i := range parcels {
+			parcels[i] = parcel[T]{Name: "a", Weight: 1, Sender: &company[T]{Name: "b"}, Labels: make([]label[T], 2)}
+		}
+		must(t, tx.Create(&parcels[0]).Error)
+		rest := parcels[1:]
+		must(t, tx.Create(&rest).Error)
+		m := map[string]any{"name": "a", "weight": 1}
+		must(t, tx.Model(&parcel[T]{}).Create(m).Error)
+		id, _ := m["id"].(T)
+		parcels = append(parcels, parcel[T]{ID: id})
+
+		var rows []parcel[T]
+		must(t, g.Preload(clause.Associations).Find(&rows).Error)
+		byID := map[T]parcel[T]{}
+		for _, r := range rows {
+			byID[r.ID] = r
+		}
+		if len(rows) != 4 || len(byID) != 4 {
+			t.Errorf("%s: got %d rows with %d IDs, want 4", name, len(rows), len(byID))
+		}
+		for i, p := range parcels {
+			row, ok := byID[p.ID]
+			want := c.want
+			if i == 3 {
+				want.sender, want.labels = false, false // the map has none
+			}
+			got := saved{row.Name != "", row.Weight != 0, row.Sender != nil, row.Labels != nil}
+			if got.labels = len(row.Labels) == 2; !ok || p.ID.IsZero() || got != want {
+				t.Errorf("%s: %d: got row %+v, want one with %v and %+v", name, i, row, p.ID, want)
+			}
+			if got.sender && (row.Sender.ID != p.Sender.ID || p.Sender.ID.IsZero()) {
+				t.Errorf("%s: got sender %v, the struct's is %v", name, row.Sender.ID, p.Sender.ID)
+			}
+			for _, l := range p.Labels {
+				if got.labels && (l.ParcelID != p.ID || !slices.ContainsFunc(row.Labels, func(r label[T]) bool { return r.ID == l.ID && !l.ID.IsZero() })) {
+					t.Errorf("%s: got labels %+v, the struct's is %+v", name, row.Labels, l)
+				}
+			}
+		}
+	}
+}
+
+// A key that is left out, or opted out, is the database's. Where GORM knows of
+// a default it reads what the row got.
+func TestDefaultKeys(t *testing.T) { each(t, opposites, suite.defaultKeys) }
+
+func (k of[T, N]) defaultKeys(t *testing.T, g *gorm.DB) {
+	ids := k.ids(t, 2)
+	byDefault, set := ids[0], ids[1]
+	var zero T
+	must(t, g.Exec(fmt.Sprintf("create table things (id %s primary key default '%s', name text)", k.Column, k.Stored(byDefault))).Error)
+	// A generator without an ID: nothing must be minted.
+	g = with(t, g, gormplugin.For(scripted[T]()))
+	unbound := with(t, g)
+	for name, c := range map[string]struct {
+		make        func() (T, error)
+		row, result T
+	}{
+		"Omit of the field":            {known[T](g.Omit("ID")), byDefault, byDefault},
+		"Omit of the column":           {known[T](g.Omit("id")), byDefault, byDefault},
+		"Omit of the table's column":   {known[T](g.Omit("things.id")), byDefault, byDefault},
+		"Select and Omit":              {known[T](g.Select("Name").Omit("ID")), byDefault, byDefault},
+		"Omit of what Select has":      {known[T](g.Select("ID", "Name").Omit("ID")), byDefault, byDefault},
+		"Omit of what Select * has":    {known[T](g.Select("*").Omit("ID")), byDefault, byDefault},
+		"Omit, default unknown":        {creating(g.Omit("ID"), &thing[T]{}, func(m *thing[T]) T { return m.ID }), byDefault, zero},
+		"Omit of an ID that is set":    {creating(g.Omit("ID"), &withDefault[T]{ID: set}, func(m *withDefault[T]) T { return m.ID }), byDefault, byDefault},
+		"no generator, but a default":  {known[T](unbound), byDefault, byDefault},
+		"opted out, default known":     {creating(g, &optedOutToDefault[T]{}, func(m *optedOutToDefault[T]) T { return m.ID }), byDefault, byDefault},
+		"opted out, default, Select":   {creating(g.Select("Name"), &optedOutToDefault[T]{}, func(m *optedOutToDefault[T]) T { return m.ID }), byDefault, byDefault},
+		"opted out, default, slice":    {creating(g, &[]optedOutToDefault[T]{{}}, func(m *[]optedOutToDefault[T]) T { return (*m)[0].ID }), byDefault, byDefault},
+		"opted out, default, set":      {creating(g, &optedOutToDefault[T]{ID: set}, func(m *optedOutToDefault[T]) T { return m.ID }), set, set},
+		"opted out":                    {creating(g, &optedOut[T]{}, func(m *optedOut[T]) T { return m.ID }), zero, zero},
+		"opted out, set":               {creating(g, &optedOut[T]{ID: set}, func(m *optedOut[T]) T { return m.ID }), set, set},
+		"opted out and omitted":        {creating(g.Omit("ID"), &optedOut[T]{}, func(m *optedOut[T]) T { return m.ID }), byDefault, zero},
+		"opted out by a method":        {creating(g, &optedOutByMethod[T]{}, func(m *optedOutByMethod[T]) T { return m.ID }), zero, zero},
+		"a map, opted out":             {creating(g.Model(&optedOut[T]{}), &map[string]any{"name": "a"}, inMap[T]), byDefault, zero},
+		"a map, opted out by a method": {creating(g.Model(&optedOutByMethod[T]{}), &map[string]any{"name": "a"}, inMap[T]), byDefault, zero},
+		"a map, Omit":                  {creating(g.Model(&thing[T]{}).Omit("ID"), &map[string]any{"name": "a"}, inMap[T]), byDefault, zero},
+	} {
+		must(t, g.Exec("delete from things").Error)
+		got, err := c.make()
+		var rows []T
+		must(t, g.Model(&thing[T]{}).Pluck("id", &rows).Error)
+		if err != nil || got != c.result || len(rows) != 1 || rows[0] != c.row {
+			t.Errorf("%s: got %v and row %v, %v, want %v and row %v", name, got, rows, err, c.result, c.row)
+		}
+	}
+	// Without a default in the table it is an error, or NULL, but no ID.
+	must(t, g.Exec("drop table things").Error)
+	must(t, g.AutoMigrate(&thing[T]{}))
+	one := thing[T]{Name: "a"}
+	err := g.Omit("ID").Create(&one).Error
+	if isPostgres(g) && (err == nil || !strings.Contains(err.Error(), "23502")) || !one.ID.IsZero() {
+		t.Errorf("without a default: got ID %v, %v, want the database's error", one.ID, err)
+	}
+}
+
+// creating gives what value's key is after a Create.
+func creating[M, T any](g *gorm.DB, value *M, key func(*M) T) func() (T, error) {
+	return func() (T, error) {
+		err := g.Create(value).Error
+		return key(value), err
+	}
+}
+
+// known is creating of a model that tells GORM of the default.
+func known[T sqltypes.ID](g *gorm.DB) func() (T, error) {
+	return creating(g, &withDefault[T]{}, func(m *withDefault[T]) T { return m.ID })
+}
+
+func inMap[T any](m *map[string]any) T {
+	id, _ := (*m)["id"].(T)
+	return id
+}
