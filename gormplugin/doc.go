@@ -16,7 +16,8 @@
 //
 //   - the field's tag: `gorm:"idgen:orders"` names a generator registered with
 //     [Named], `gorm:"idgen"` means the one that [For] bound to the field's
-//     type, and `gorm:"idgen:-"` leaves the key alone;
+//     type, and `gorm:"idgen:-"` leaves the key alone (idgen:-;default:(-) leaves
+//     it to a default of the database, which GORM then reads);
 //   - the model's method IDGenerator() string, which gives such a name, or "-".
 //     Like TableName it is asked once, of an empty model;
 //   - the type: T, *T, [database/sql.Null] of T, and the column forms of
@@ -25,7 +26,9 @@
 // Generators get the context of the statement, with Fill, and may go by what is
 // in it. Next serves statements without one.
 //
-// Of a composite key only parts with a tag are filled, whatever a method says.
+// Of a composite key only parts with a tag are filled, whatever a method says;
+// the others are the caller's. Where no part has one, and one part alone could be
+// filled, that is an error, since it was forgotten.
 // A key with a default in the database is filled if it has a generator.
 //
 // # Keys of other rows
@@ -57,8 +60,7 @@
 // write. So does a row without an ID where the key has one of package idtype's
 // types and nothing fills it, instead of being inserted with a zero key. Two kinds
 // of key are left alone and may be zero: that of a belongs-to, which the
-// database's foreign key refuses, and the parts without a tag of a composite key
-// that has tags.
+// database's foreign key refuses, and parts of a composite key.
 //
 // If a generator fails, the statement isn't run, and [errors.Is] finds the
 // error.

@@ -51,7 +51,7 @@ func (p *planner) resolve(s *schema.Schema) *plan {
 		return plan
 	}
 	composite := len(s.PrimaryFields) > 1
-	anyTagged := slices.ContainsFunc(s.PrimaryFields, func(f *schema.Field) bool { _, tagged := idgenTag(f); return tagged })
+	lone := loneID(s)
 	for _, f := range s.PrimaryFields {
 		tag, tagged := idgenTag(f)
 		if !tagged && !composite && named != "" {
@@ -71,10 +71,10 @@ func (p *planner) resolve(s *schema.Schema) *plan {
 		case tag != "" && tag != byType:
 			plan.err = p.named(&k, tag)
 		case composite && !tagged:
-			if anyTagged || !isID(f.FieldType) || f.HasDefaultValue || isShared(s, f) {
+			if f != lone {
 				continue
 			}
-			k.err = fmt.Errorf("gormplugin: expected %s, a part of a composite key, to be set or to have a tag, got neither: set it, or write gorm:\"idgen\" for the generator of its type, idgen:name, or idgen:- to leave it alone: %w",
+			k.err = fmt.Errorf("gormplugin: expected %s, the one ID in a composite key, to be set or to have a tag, got neither: set it, or write gorm:\"idgen\" for the generator of its type, idgen:name, or idgen:- to leave it alone: %w",
 				fieldName(f), ErrNoGenerator)
 		case p.byType(&k):
 		case tagged:
@@ -252,6 +252,24 @@ func isShared(s *schema.Schema, f *schema.Field) bool {
 // fromOutside tells GORM's names for the relations of other models to this one
 // from those of its own, which are names of exported fields.
 func fromOutside(relation string) bool { return strings.HasPrefix(relation, "_") }
+
+// loneID is the one part of a composite key that is an ID and no foreign key,
+// if no part has a tag: an oversight, as in the key of a partitioned table.
+func loneID(s *schema.Schema) (lone *schema.Field) {
+	for _, f := range s.PrimaryFields {
+		if _, tagged := idgenTag(f); tagged {
+			return nil
+		}
+		if !isID(f.FieldType) || f.HasDefaultValue || isForeign(s, f) || isShared(s, f) {
+			continue
+		}
+		if lone != nil {
+			return nil
+		}
+		lone = f
+	}
+	return lone
+}
 
 var (
 	idPackage  = reflect.TypeFor[idtype.Snowflake]().PkgPath()

@@ -205,7 +205,10 @@ func isMissing(v reflect.Value) bool {
 		switch {
 		case v.Kind() == reflect.Pointer:
 			v = v.Elem()
-		case isSQLNull(v.Type()) && v.Field(1).Bool():
+		case isSQLNull(v.Type()):
+			if !v.Field(1).Bool() {
+				return true
+			}
 			v = v.Field(0)
 		default:
 			return false
