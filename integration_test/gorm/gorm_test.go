@@ -27,20 +27,82 @@ type suite interface {
 	TypeName() string
 	use(t *testing.T, g *gorm.DB)
 
+	// create_test.go
 	create(t *testing.T, g *gorm.DB)
 	createRefused(t *testing.T, g *gorm.DB)
+
+	// generics_test.go
+	genericCreate(t *testing.T, g *gorm.DB)
+	genericUpsert(t *testing.T, g *gorm.DB)
+	genericQuery(t *testing.T, g *gorm.DB)
+
+	// graph_test.go
 	graph(t *testing.T, g *gorm.DB)
 	sharedKey(t *testing.T, g *gorm.DB)
+
+	// hooks_test.go
+	hooks(t *testing.T, g *gorm.DB)
+	skippedHooks(t *testing.T, g *gorm.DB)
+
+	// keys_test.go
+	keyForms(t *testing.T, g *gorm.DB)
+	compositeKeys(t *testing.T, g *gorm.DB)
+	whichGenerator(t *testing.T, g *gorm.DB)
+	selectAndOmit(t *testing.T, g *gorm.DB)
+	defaultKeys(t *testing.T, g *gorm.DB)
+
+	// maps_test.go
+	createMaps(t *testing.T, g *gorm.DB)
+	createMapWithoutModel(t *testing.T, g *gorm.DB)
+
+	// migrate_test.go
 	migrate(t *testing.T, g *gorm.DB)
+
+	// migrated_test.go
+	moved(t *testing.T, g *gorm.DB)
+	movedFromSerial(t *testing.T, g *gorm.DB)
+	movedFromIdentity(t *testing.T, g *gorm.DB)
+	columnTags(t *testing.T, g *gorm.DB)
+
+	// parallel_test.go
+	parallel(t *testing.T, g *gorm.DB)
+	parallelFirstUse(t *testing.T, g *gorm.DB)
+
+	// query_test.go
 	query(t *testing.T, g *gorm.DB)
+	conditions(t *testing.T, g *gorm.DB)
+	loading(t *testing.T, g *gorm.DB)
+	scanning(t *testing.T, g *gorm.DB)
+	changes(t *testing.T, g *gorm.DB)
+	associations(t *testing.T, g *gorm.DB)
+	prepared(t *testing.T, g *gorm.DB)
 	log(t *testing.T, g *gorm.DB)
 	window(t *testing.T, g *gorm.DB)
+
+	// refusals_test.go
+	generatorFails(t *testing.T, g *gorm.DB)
+	cancelled(t *testing.T, g *gorm.DB)
+	noGenerator(t *testing.T, g *gorm.DB)
+	registeredTwice(t *testing.T, g *gorm.DB)
+
+	// save_test.go
 	save(t *testing.T, g *gorm.DB)
 	firstOrCreate(t *testing.T, g *gorm.DB)
 	batches(t *testing.T, g *gorm.DB)
 	sessions(t *testing.T, g *gorm.DB)
 	transaction(t *testing.T, g *gorm.DB)
 	saveAssociations(t *testing.T, g *gorm.DB)
+
+	// scopes_test.go
+	pages(t *testing.T, g *gorm.DB)
+	windows(t *testing.T, g *gorm.DB)
+	windowPlan(t *testing.T, g *gorm.DB)
+
+	// softdelete_test.go
+	softDelete(t *testing.T, g *gorm.DB)
+	upsertOfDeleted(t *testing.T, g *gorm.DB)
+
+	// upsert_test.go
 	upsert(t *testing.T, g *gorm.DB)
 	upsertOfNothing(t *testing.T, g *gorm.DB)
 	returning(t *testing.T, g *gorm.DB)
@@ -48,40 +110,6 @@ type suite interface {
 	upsertJoins(t *testing.T, g *gorm.DB)
 	upsertKeys(t *testing.T, g *gorm.DB)
 	upsertAfterHook(t *testing.T, g *gorm.DB)
-	genericCreate(t *testing.T, g *gorm.DB)
-	genericUpsert(t *testing.T, g *gorm.DB)
-	genericQuery(t *testing.T, g *gorm.DB)
-	pages(t *testing.T, g *gorm.DB)
-	windows(t *testing.T, g *gorm.DB)
-	windowPlan(t *testing.T, g *gorm.DB)
-	softDelete(t *testing.T, g *gorm.DB)
-	upsertOfDeleted(t *testing.T, g *gorm.DB)
-	conditions(t *testing.T, g *gorm.DB)
-	loading(t *testing.T, g *gorm.DB)
-	scanning(t *testing.T, g *gorm.DB)
-	changes(t *testing.T, g *gorm.DB)
-	associations(t *testing.T, g *gorm.DB)
-	prepared(t *testing.T, g *gorm.DB)
-	moved(t *testing.T, g *gorm.DB)
-	movedFromSerial(t *testing.T, g *gorm.DB)
-	movedFromIdentity(t *testing.T, g *gorm.DB)
-	columnTags(t *testing.T, g *gorm.DB)
-
-	createMaps(t *testing.T, g *gorm.DB)
-	createMapWithoutModel(t *testing.T, g *gorm.DB)
-	hooks(t *testing.T, g *gorm.DB)
-	skippedHooks(t *testing.T, g *gorm.DB)
-	keyForms(t *testing.T, g *gorm.DB)
-	compositeKeys(t *testing.T, g *gorm.DB)
-	whichGenerator(t *testing.T, g *gorm.DB)
-	selectAndOmit(t *testing.T, g *gorm.DB)
-	defaultKeys(t *testing.T, g *gorm.DB)
-	generatorFails(t *testing.T, g *gorm.DB)
-	cancelled(t *testing.T, g *gorm.DB)
-	noGenerator(t *testing.T, g *gorm.DB)
-	registeredTwice(t *testing.T, g *gorm.DB)
-	parallel(t *testing.T, g *gorm.DB)
-	parallelFirstUse(t *testing.T, g *gorm.DB)
 }
 
 // N is the person of the type; see its definition.
