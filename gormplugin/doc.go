@@ -98,6 +98,17 @@
 // through rows page by page, oldest or newest first. [G] is for the generic
 // interface of GORM.
 //
+// # Reading
+//
+// These are ways of GORM's own:
+//
+//   - Scan takes a Sno for a list of rows. Read a single one by Pluck into a
+//     slice, or into a sqltypes.Optional.
+//   - A NULL becomes a zero ID in a struct, without an error: a field that may
+//     tell them apart is a *T. Pluck of NULLs takes a slice of [database/sql.Null]
+//     or sqltypes.Optional.
+//   - A map gets what the driver gives: an int64, or the 36 characters of a uuid.
+//
 // # Generated code
 //
 // In code of gorm.io/gen a key has the conditions of its own kind, such as
