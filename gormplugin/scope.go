@@ -180,6 +180,7 @@ type page struct {
 }
 
 func (p page) scope(db *gorm.DB) *gorm.DB {
+	db = db.Clauses() // a statement of its own, if db is shared, for the errors below
 	// IDs of Spread64 are negative as well: a zero cursor is no bound.
 	if !p.first {
 		db = narrow(db, p)

@@ -80,6 +80,7 @@ func TestPageErrors(t *testing.T) {
 		At   idtype.Snowflake
 	}
 	db := open(t, For(snowflakes()))
+	shared := db.Model(&two{}).Session(&gorm.Session{})
 	seven := idtype.Snowflake(7)
 	for want, txs := range map[string][]*gorm.DB{
 		"expected a page in the order of its key alone, got an ORDER BY before it": {
@@ -94,6 +95,7 @@ func TestPageErrors(t *testing.T) {
 			db.Scopes(PageAfter("", seven)).Find(&[]two{}),
 			db.Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]two{}),
 			PageBefore("", seven)(db).Find(&[]two{}),
+			PageAfter("", idtype.Snowflake(0))(shared).Find(&[]two{}),
 			db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", time.Time{}, time.Time{})).Find(&[]two{}),
 		},
 		"expected the name of a column, since noKey has no primary key of one, got an empty one": {
@@ -106,8 +108,8 @@ func TestPageErrors(t *testing.T) {
 			}
 		}
 	}
-	if db.Error != nil {
-		t.Errorf("db.Error = %v", db.Error)
+	if db.Error != nil || shared.Error != nil {
+		t.Errorf("the errors stay: %v, %v", db.Error, shared.Error)
 	}
 }
 
