@@ -466,7 +466,7 @@ func (x *trial[T]) restart(t *rapid.T) {
 func (x *trial[T]) next(t *rapid.T) {
 	for range rapid.IntRange(1, 12).Draw(t, "calls") {
 		x.c.log = nil
-		quick := x.m.anchored && x.c.ticks < x.m.until && x.m.next <= x.m.max
+		quick := x.quick()
 		id, err := x.g.Next()
 		var was, want []pair
 		if err == nil {
@@ -487,10 +487,16 @@ func (x *trial[T]) next(t *rapid.T) {
 	}
 }
 
+// quick reports whether one ID is minted without a look at the wall clock.
+func (x *trial[T]) quick() bool {
+	return x.m.anchored && x.c.ticks < x.m.until && x.m.next <= x.m.max
+}
+
 // fill calls Fill.
 func (x *trial[T]) fill(t *rapid.T) {
 	dst := make([]T, rapid.IntRange(0, 7*int(x.capacity())/2).Draw(t, "n"))
 	x.c.log = nil
+	quick := len(dst) == 1 && x.quick()
 	n, err := x.g.Fill(t.Context(), dst)
 	var was, want []pair
 	for i, id := range dst {
@@ -501,6 +507,9 @@ func (x *trial[T]) fill(t *rapid.T) {
 		}
 	}
 	var wantErr error
+	if quick {
+		want = x.m.take(1)
+	}
 	for r := (request{begun: unknown}); len(want) < len(dst) && wantErr == nil; {
 		var some []pair
 		some, wantErr = x.m.reserve(t, &r, int64(len(dst)-len(want)), was[min(len(want), n):], &x.c.log)
