@@ -191,11 +191,85 @@ func TestSharedKeys(t *testing.T) {
 	}
 }
 
+type lease struct {
+	ID    idtype.Snowflake
+	Notes []note `gorm:"polymorphic:Owner"`
+}
+
+type ticket struct {
+	ID idtype.Snowflake `gorm:"idgen"`
+}
+
+type tenant struct {
+	ID     idtype.Snowflake
+	Lease  *lease  `gorm:"foreignKey:ID"`
+	Ticket *ticket `gorm:"foreignKey:ID"`
+}
+
+// Relations of the row's own say nothing of its key, in whatever order GORM
+// gives them.
+func TestSharedKeyWithRelations(t *testing.T) {
+	for range 20 {
+		db := open(t, For(snowflakes()))
+		create(t, db, &lease{})
+		create(t, db, &tenant{})
+		if err := db.Create(&lease{}).Error; !errors.Is(err, gorm.ErrPrimaryKeyRequired) {
+			t.Errorf("error = %v", err)
+		}
+	}
+}
+
+type parcel struct {
+	LeaseID idtype.Snowflake `gorm:"primaryKey"`
+	No      int              `gorm:"primaryKey"`
+}
+
+type estate struct {
+	ID      idtype.Snowflake
+	Parcels []parcel `gorm:"foreignKey:LeaseID"`
+}
+
+// A part of a composite key is no more left at zero than a whole one, whether
+// its owner is known or not.
+func TestSharedPartOfKey(t *testing.T) {
+	db := open(t, For(snowflakes()))
+	for range 2 {
+		if err := db.Create(&parcel{No: 1}).Error; !errors.Is(err, ErrNoGenerator) {
+			t.Errorf("error = %v", err)
+		}
+		e := estate{Parcels: []parcel{{No: 1}, {No: 2}}}
+		if create(t, db, &e); e.ID == 0 || e.Parcels[1].LeaseID != e.ID {
+			t.Errorf("estate = %v", e)
+		}
+	}
+}
+
+// A tag makes a key of its own of one that is shared.
+func TestSharedKeyWithTag(t *testing.T) {
+	db := open(t, For(snowflakes()))
+	create(t, db, &tenant{})
+	v := ticket{}
+	if create(t, db, &v); v.ID != 2 {
+		t.Errorf("ID = %d", v.ID)
+	}
+}
+
 type office struct {
 	ID    idtype.Snowflake
 	Extra struct {
 		Vault *vault `gorm:"foreignKey:ID"`
 	} `gorm:"embedded"`
+}
+
+type tower struct {
+	ID    idtype.Snowflake
+	Extra struct {
+		Safe *safe `gorm:"foreignKey:ID"`
+	} `gorm:"embedded"`
+}
+
+type safe struct {
+	ID idtype.Snowflake
 }
 
 type vault struct {
@@ -216,6 +290,14 @@ func TestSharedKeyOfEmbedded(t *testing.T) {
 	alone := vault{}
 	if err := db.Create(&alone).Error; err != nil || alone.ID != 0 {
 		t.Errorf("a vault of nobody: %+v, %v", alone, err)
+	}
+	// Without one the key is made up.
+	if err := db.Create(&tower{}).Error; err != nil {
+		t.Fatal(err)
+	}
+	untold := safe{}
+	if err := db.Create(&untold).Error; err != nil || untold.ID != 3 {
+		t.Errorf("a safe of nobody: %+v, %v", untold, err)
 	}
 }
 
@@ -254,13 +336,15 @@ type visit struct {
 }
 
 func TestCustomJoinTableWithForeignKey(t *testing.T) {
-	db := open(t, For(snowflakes()))
-	if err := db.SetupJoinTable(&person{}, "Places", &visit{}); err != nil {
-		t.Fatal(err)
-	}
-	v := visit{PlaceID: 1}
-	if create(t, db, &v); v.PersonID != 0 {
-		t.Errorf("visit = %v", v)
+	for range 20 { // the relations come in another order each time
+		db := open(t, For(snowflakes()))
+		if err := db.SetupJoinTable(&person{}, "Places", &visit{}); err != nil {
+			t.Fatal(err)
+		}
+		v := visit{PlaceID: 1}
+		if create(t, db, &v); v.PersonID != 0 {
+			t.Errorf("visit = %v", v)
+		}
 	}
 }
 
@@ -271,9 +355,12 @@ func TestAutomaticJoinTable(t *testing.T) {
 	}
 	create(t, db, &parent{Tags: []label{{}}, Friends: []*parent{{}}})
 	joins := 0
-	for _, plan := range *p.plans.Load() {
+	for s, plan := range *p.plans.Load() {
 		if plan.relations == unwatched {
 			joins++
+		}
+		if !s.Relationships.Mux.TryLock() {
+			t.Errorf("the relations of %s are locked", s.Name)
 		}
 	}
 	if joins != 2 {
@@ -298,6 +385,19 @@ func TestHiddenRelation(t *testing.T) {
 	}
 }
 
+// labeled has a key with the name of a column in its join table.
+type labeled struct {
+	LabelID idtype.Snowflake `gorm:"primaryKey"`
+	Labels  []label          `gorm:"many2many:labelings"`
+}
+
+func TestKeyNamedLikeJoinColumn(t *testing.T) {
+	v := labeled{}
+	if create(t, open(t, For(snowflakes()), Named("labels", snos())), &v); v.LabelID != 1 {
+		t.Errorf("ID = %d", v.LabelID)
+	}
+}
+
 // The types of automatic join tables have no name, but neither have some models.
 func TestUnnamedModel(t *testing.T) {
 	db := open(t, For(snowflakes()))
@@ -307,8 +407,40 @@ func TestUnnamedModel(t *testing.T) {
 	}{}
 	wantSQL(t, create(t, db.Table("things"), &m), "INSERT INTO `things` (`id`) VALUES (1)")
 	like := struct {
-		ID   idtype.Snowflake `gorm:"primaryKey"`
+		ID   idtype.Snowflake `gorm:"primaryKey;idgen"`
+		Part int              `gorm:"primaryKey"`
 		Note string           `gorm:"-"`
 	}{}
-	wantSQL(t, create(t, db.Table("things"), &like), "INSERT INTO `things` (`id`) VALUES (2)")
+	wantSQL(t, create(t, db.Table("things"), &like), "INSERT INTO `things` (`id`,`part`) VALUES (2,0)")
+	noTag := struct {
+		ID    idtype.Snowflake
+		Extra struct{} `gorm:"-"`
+	}{}
+	wantSQL(t, create(t, db.Table("things"), &noTag), "INSERT INTO `things` (`id`) VALUES (3)")
+	withData := struct {
+		ID    idtype.Snowflake `gorm:"primaryKey"`
+		Name  string
+		Extra struct{} `gorm:"-"`
+	}{}
+	wantSQL(t, create(t, db.Table("things"), &withData), "INSERT INTO `things` (`id`,`name`) VALUES (4,\"\")")
+	embeds := struct {
+		ID    idtype.Snowflake      `gorm:"primaryKey;idgen"`
+		Part  int                   `gorm:"primaryKey"`
+		Extra struct{ Name string } `gorm:"embedded"`
+	}{}
+	wantSQL(t, create(t, db.Table("things"), &embeds), "INSERT INTO `things` (`id`,`part`,`name`) VALUES (5,0,\"\")")
+	wantSQL(t, create(t, db.Table("things"), &struct{}{}), "INSERT INTO `things` DEFAULT VALUES")
+	// And some with a name look like them otherwise.
+	type thing struct {
+		ID    idtype.Snowflake `gorm:"primaryKey;idgen"`
+		Part  int              `gorm:"primaryKey"`
+		Extra struct{}         `gorm:"-"`
+	}
+	wantSQL(t, create(t, db, &thing{}), "INSERT INTO `things` (`id`,`part`) VALUES (6,0)")
+	// A join table has two keys.
+	alone := struct {
+		ID    idtype.Snowflake `gorm:"primaryKey"`
+		Extra struct{}         `gorm:"-"`
+	}{}
+	wantSQL(t, create(t, db.Table("things"), &alone), "INSERT INTO `things` (`id`) VALUES (7)")
 }

@@ -164,8 +164,8 @@ func (c *column[T, S]) rows(ctx context.Context, k *key, rows reflect.Value) err
 			continue
 		}
 		if !row.CanAddr() {
+			// Then none can be: nothing is in the block yet.
 			if err := k.refuse(ctx, row); err != nil {
-				clear(b.fields[:n])
 				return err
 			}
 			continue

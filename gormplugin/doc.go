@@ -19,7 +19,7 @@
 //     type, and `gorm:"idgen:-"` leaves the key alone (idgen:-;default:(-) leaves
 //     it to a default of the database, which GORM then reads);
 //   - the model's method IDGenerator() string, which gives such a name, or "-".
-//     Like TableName it is asked once, of an empty model;
+//     Like TableName it is asked of an empty model, not of the rows;
 //   - the type: T, *T, [database/sql.Null] of T, and the column forms of
 //     package sqltypes that hold a T.
 //

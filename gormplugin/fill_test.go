@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -40,7 +42,7 @@ func wantSQL(t *testing.T, got, want string) {
 }
 
 func TestShapes(t *testing.T) {
-	two := &order{}
+	two, three := &order{}, &order{}
 	for name, c := range map[string]struct {
 		value any
 		ids   func(any) []idtype.Snowflake
@@ -57,6 +59,7 @@ func TestShapes(t *testing.T) {
 		"[]*struct":   {[]*order{{}, {ID: 5}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(v.([]*order)) }, ids(1, 5, 2)},
 		"*[]*struct":  {&[]*order{{}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(*v.(*[]*order)) }, ids(1, 2)},
 		"[2]*struct":  {[2]*order{{}, {}}, func(v any) []idtype.Snowflake { a := v.([2]*order); return idsOfPtrs(a[:]) }, ids(1, 2)},
+		"[]**struct":  {[]**order{&three}, func(v any) []idtype.Snowflake { return []idtype.Snowflake{three.ID} }, ids(1)},
 		"*[2]*struct": {&[2]*order{{}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(v.(*[2]*order)[:]) }, ids(1, 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +141,7 @@ func TestUnaddressable(t *testing.T) {
 	db := open(t, For(gen))
 	for _, value := range []any{order{}, [2]order{{ID: 1}, {}}} {
 		err := db.Create(value).Error
-		if !errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "gormplugin: expected a pointer to gormplugin.order") {
+		if !errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "gormplugin: expected a pointer to gormplugin.order, whose ID is to be filled") {
 			t.Errorf("%T: %v", value, err)
 		}
 	}
@@ -186,9 +189,20 @@ func TestMaps(t *testing.T) {
 		wantSQL(t, create(t, db.Model(&order{}), map[string]any{name: idtype.Snowflake(99)}), "INSERT INTO `orders` (`id`) VALUES (99)")
 		wantSQL(t, create(t, db.Model(&order{}), map[string]any{name: "98"}), "INSERT INTO `orders` (`id`) VALUES (\"98\")")
 	}
+	// What a map gives first is different each time.
+	for range 20 {
+		wantSQL(t, create(t, db.Model(&order{}), map[string]any{"id": idtype.Snowflake(99), "note": "a"}), "INSERT INTO `orders` (`id`,`note`) VALUES (99,\"a\")")
+	}
+	nine := idtype.Snowflake(9)
+	for _, set := range []any{&nine, sql.Null[idtype.Snowflake]{V: 9, Valid: true}, struct{ V, N int }{V: 9}, sql.RawBytes("9")} {
+		m := map[string]any{"id": set}
+		if create(t, db.Model(&order{}), m); !reflect.DeepEqual(m["id"], set) {
+			t.Errorf("the key of the caller's map became %v", m["id"])
+		}
+	}
 	// An empty key gets its ID under the name it was given by.
 	n := int64(8)
-	for _, empty := range []any{nil, idtype.Snowflake(0), new(idtype.Snowflake), (*idtype.Snowflake)(nil), sql.Null[idtype.Snowflake]{}, sql.Null[idtype.Snowflake]{Valid: true}, sql.Null[idtype.Snowflake]{V: 5}} {
+	for _, empty := range []any{nil, idtype.Snowflake(0), new(idtype.Snowflake), (*idtype.Snowflake)(nil), sql.Null[idtype.Snowflake]{}, sql.Null[idtype.Snowflake]{Valid: true}, sql.Null[idtype.Snowflake]{V: 9}} {
 		m := map[string]any{"ID": empty}
 		wantSQL(t, create(t, db.Model(&order{}), m), "INSERT INTO `orders` (`id`) VALUES ("+idtype.Snowflake(n).String()+")")
 		if len(m) != 1 || m["ID"] != idtype.Snowflake(n) {
@@ -196,7 +210,7 @@ func TestMaps(t *testing.T) {
 		}
 		n++
 	}
-	if err := db.Model(&order{}).Create(map[string]any(nil)).Error; !errors.Is(err, gorm.ErrInvalidValue) {
+	if err := db.Model(&order{}).Create(map[string]any(nil)).Error; !errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "in which order.ID is to be filled") {
 		t.Errorf("a nil map: %v", err)
 	}
 	// Nobody knows the key of a table without a model.
@@ -286,6 +300,16 @@ type optedOut struct {
 	Name string
 }
 
+// GORM leaves the space in.
+type taggedWithSpace struct {
+	ID idtype.Snowflake `gorm:"idgen: special"`
+}
+
+type optedOutWithSpace struct {
+	ID   idtype.Snowflake `gorm:"idgen: -"`
+	Name string
+}
+
 type optedOutByModel struct {
 	ID idtype.Snowflake
 }
@@ -301,6 +325,8 @@ func TestWhichGenerator(t *testing.T) {
 		{&byModelAndTag{}, &byModelAndTag{ID: 202}},
 		{&byTypeDespiteModel{}, &byTypeDespiteModel{ID: 102}},
 		{&optedOut{}, &optedOut{}},
+		{&taggedWithSpace{}, &taggedWithSpace{ID: 203}},
+		{&optedOutWithSpace{}, &optedOutWithSpace{}},
 		{&optedOutByModel{}, &optedOutByModel{}},
 	} {
 		create(t, db, c.value)
@@ -357,6 +383,11 @@ type embedsMethod struct {
 	Name string
 }
 
+type embedsMethodLast struct {
+	Name string
+	*Keyed
+}
+
 func TestEmbedded(t *testing.T) {
 	db := open(t, For(snowflakes()), For(snos()), Named("special", from(100)))
 	a := embedsValue{}
@@ -371,6 +402,8 @@ func TestEmbedded(t *testing.T) {
 	wantSQL(t, create(t, db, &e), "INSERT INTO `embeds_taggeds` (`id`,`name`) VALUES (101,\"\")")
 	g := embedsMethod{}
 	wantSQL(t, create(t, db, &g), "INSERT INTO `embeds_methods` (`id`,`name`) VALUES (102,\"\")")
+	h := embedsMethodLast{}
+	wantSQL(t, create(t, db, &h), "INSERT INTO `embeds_method_lasts` (`name`,`id`) VALUES (\"\",103)")
 	f := shadows{}
 	create(t, db, &f)
 	if a.ID != 1 || b.ID != 2 || c.B.ID != 3 || d[2].B.ID != 5 || e.B.ID != 101 {
@@ -400,7 +433,7 @@ func TestColumnForms(t *testing.T) {
 	type pointer struct{ ID *idtype.Snowflake }
 	type null struct{ ID sql.Null[idtype.Snowflake] }
 	type asText struct{ ID text[idtype.Sno] }
-	db := open(t, For(snowflakes()), For(snos()))
+	db := open(t, For(snowflakes()), For(snos()), Named("special", from(100)))
 
 	zero, nine := idtype.Snowflake(0), idtype.Snowflake(9)
 	p := []pointer{{}, {&zero}, {&zero}, {&nine}}
@@ -408,10 +441,10 @@ func TestColumnForms(t *testing.T) {
 	if *p[0].ID != 1 || *p[1].ID != 2 || *p[2].ID != 3 || *p[3].ID != 9 || zero != 0 {
 		t.Errorf("*T: %d %d %d %d, and the caller's own became %d", *p[0].ID, *p[1].ID, *p[2].ID, *p[3].ID, zero)
 	}
-	n := []null{{}, {sql.Null[idtype.Snowflake]{V: 9, Valid: true}}, {sql.Null[idtype.Snowflake]{Valid: true}}}
+	n := []null{{}, {sql.Null[idtype.Snowflake]{V: 9, Valid: true}}, {sql.Null[idtype.Snowflake]{Valid: true}}, {sql.Null[idtype.Snowflake]{V: 9}}}
 	create(t, db, &n)
 	if want := []null{{sql.Null[idtype.Snowflake]{V: 4, Valid: true}}, {sql.Null[idtype.Snowflake]{V: 9, Valid: true}},
-		{sql.Null[idtype.Snowflake]{V: 5, Valid: true}}}; !slices.Equal(n, want) {
+		{sql.Null[idtype.Snowflake]{V: 5, Valid: true}}, {sql.Null[idtype.Snowflake]{V: 6, Valid: true}}}; !slices.Equal(n, want) {
 		t.Errorf("Null[T]: %v", n)
 	}
 	s := []asText{{}, {text[idtype.Sno]{idtype.Sno{9: 9}}}}
@@ -422,7 +455,7 @@ func TestColumnForms(t *testing.T) {
 	}
 	m := map[string]any{}
 	create(t, db.Model(&null{}), m)
-	if m["id"] != idtype.Snowflake(6) {
+	if m["id"] != idtype.Snowflake(7) {
 		t.Errorf("a map for Null[T]: %v", m)
 	}
 	// A form of a form, such as a type of one's own.
@@ -433,7 +466,41 @@ func TestColumnForms(t *testing.T) {
 	if o.ID.ID != (idtype.Sno{9: 3}) {
 		t.Errorf("a form of a form: %v", o)
 	}
+	// Of the type whose generator comes first, and by a name.
+	type decimal struct{ ID text[idtype.Snowflake] }
+	type named struct {
+		ID text[idtype.Snowflake] `gorm:"idgen:special"`
+	}
+	wantSQL(t, create(t, db, &decimal{}), "INSERT INTO `decimals` (`id`) VALUES (\"8\")")
+	wantSQL(t, create(t, db, &named{}), "INSERT INTO `nameds` (`id`) VALUES (\"101\")")
 }
+
+// A struct that has more than an ID, or that hides it, is no form of it.
+func TestOtherStructs(t *testing.T) {
+	type withPair struct{ ID pair }
+	type withOpaque struct{ ID opaque }
+	db := open(t, For(snowflakes()))
+	a, b := withPair{}, withOpaque{}
+	wantSQL(t, create(t, db, &a), "INSERT INTO `with_pairs` (`id`) VALUES (\"\")")
+	wantSQL(t, create(t, db, &b), "INSERT INTO `with_opaques` (`id`) VALUES (\"\")")
+	if a.ID.V != 0 || b.ID.id != 0 {
+		t.Errorf("IDs = %v, %v", a, b)
+	}
+}
+
+// pair has the names, but not the package, of a sql.Null.
+type pair struct {
+	V     idtype.Snowflake
+	Valid bool
+}
+
+func (pair) Value() (driver.Value, error) { return "", nil }
+func (pair) GormDataType() string         { return "text" }
+
+type opaque struct{ id idtype.Snowflake }
+
+func (opaque) Value() (driver.Value, error) { return "", nil }
+func (opaque) GormDataType() string         { return "text" }
 
 type line struct {
 	OrderID idtype.Snowflake `gorm:"primaryKey"`
@@ -451,12 +518,29 @@ type bothTagged struct {
 	Right idtype.Sno       `gorm:"primaryKey;idgen:snos"`
 }
 
+type firstOptedOut struct {
+	Left  idtype.Snowflake `gorm:"primaryKey;idgen:-"`
+	Right idtype.Snowflake `gorm:"primaryKey;idgen"`
+}
+
+type secondByDefault struct {
+	Left  idtype.Snowflake `gorm:"primaryKey"`
+	Right idtype.Snowflake `gorm:"primaryKey;default:next_id()"`
+}
+
 type twoWithMethod struct {
 	Left  idtype.Snowflake `gorm:"primaryKey"`
 	Right idtype.Snowflake `gorm:"primaryKey"`
 }
 
 func (twoWithMethod) IDGenerator() string { return "more" }
+
+type taggedWithMethod struct {
+	Left  idtype.Snowflake `gorm:"primaryKey"`
+	Right idtype.Snowflake `gorm:"primaryKey;idgen"`
+}
+
+func (taggedWithMethod) IDGenerator() string { return "more" }
 
 type partitioned struct {
 	ID   idtype.Snowflake `gorm:"primaryKey"`
@@ -486,6 +570,8 @@ func TestCompositeKeys(t *testing.T) {
 		t.Errorf("got %v, want %v", b, want)
 	}
 	wantSQL(t, create(t, db, &partitioned{ID: 5, Year: 2024}), "INSERT INTO `partitioneds` (`id`,`year`) VALUES (5,2024)")
+	wantSQL(t, create(t, db, &partitioned{ID: 5}), "INSERT INTO `partitioneds` (`id`,`year`) VALUES (5,0)")
+	wantSQL(t, create(t, db, &secondByDefault{Left: 5}), "INSERT INTO `second_by_defaults` (`left`) VALUES (5) RETURNING `right`")
 	err := db.Create(&partitioned{Year: 2024}).Error
 	if !errors.Is(err, ErrNoGenerator) || !strings.Contains(err.Error(), "partitioned.ID") || !strings.Contains(err.Error(), `gorm:"idgen"`) {
 		t.Errorf("the one ID of a composite key: %v", err)
@@ -493,6 +579,14 @@ func TestCompositeKeys(t *testing.T) {
 	m := membership{UserID: 7, Group: &group{}}
 	wantSQL(t, create(t, db, &m), "INSERT INTO `memberships` (`group_id`,`user_id`) VALUES (3,7)")
 	create(t, db, &membership{UserID: 7})
+	// A part that isn't filled says nothing of those after it.
+	wantSQL(t, create(t, db, &firstOptedOut{}), "INSERT INTO `first_opted_outs` (`left`,`right`) VALUES (0,4)")
+	wantSQL(t, create(t, db, &taggedWithMethod{}), "INSERT INTO `tagged_with_methods` (`left`,`right`) VALUES (0,5)")
+	b = bothTagged{}
+	create(t, db.Omit("Left"), &b)
+	if want := (bothTagged{0, idtype.Sno{9: 2}}); b != want {
+		t.Errorf("got %v, want %v", b, want)
+	}
 }
 
 func TestSelectAndOmit(t *testing.T) {
@@ -525,6 +619,12 @@ func TestSelectAndOmit(t *testing.T) {
 		t.Errorf("the list's next element is %q", got)
 	}
 	wantSQL(t, create(t, shared, &priced{}), "INSERT INTO `priceds` (`id`,`name`) VALUES (8,\"\")")
+
+	type createOnly struct {
+		ID   idtype.Snowflake `gorm:"<-:create"`
+		Name string
+	}
+	wantSQL(t, create(t, db.Select("Name"), &createOnly{}), "INSERT INTO `create_onlies` (`id`,`name`) VALUES (9,\"\")")
 
 	type readOnly struct {
 		ID   idtype.Snowflake `gorm:"->"`
@@ -563,7 +663,15 @@ func TestContext(t *testing.T) {
 	for _, ctx := range []context.Context{withValue, ctx} {
 		for _, value := range []any{&order{}, &[]order{{}, {}}, map[string]any{}} {
 			gen.ctx = nil
+			before := gen.n
 			create(t, db.WithContext(ctx).Model(&order{}), value)
+			want := int64(1)
+			if rows, ok := value.(*[]order); ok {
+				want = int64(len(*rows))
+			}
+			if got := gen.n - before; got != want {
+				t.Errorf("%T: %d IDs were minted, want %d", value, got, want)
+			}
 			if gen.ctx == nil || gen.ctx.Value(ctxKey{}) != 1 {
 				t.Errorf("%T: the generator didn't get the statement's context", value)
 			}
@@ -583,6 +691,7 @@ func TestContext(t *testing.T) {
 
 func TestConcurrency(t *testing.T) {
 	db := open(t, For(snowflakes()))
+	ctx := t.Context()
 	var mu sync.Mutex
 	seen := map[idtype.Snowflake]bool{}
 	var wg sync.WaitGroup
@@ -592,7 +701,7 @@ func TestConcurrency(t *testing.T) {
 				rows := make([]order, 20)
 				one, l := order{}, line{}
 				m := map[string]any{}
-				for _, tx := range []*gorm.DB{db.Create(&rows), db.Create(&one), db.Create(&l), db.Model(&order{}).Create(m)} {
+				for _, tx := range []*gorm.DB{db.Create(&rows), db.WithContext(ctx).Create(&one), db.Create(&l), db.Model(&order{}).Create(m)} {
 					if tx.Error != nil {
 						t.Error(tx.Error)
 						return
@@ -610,6 +719,49 @@ func TestConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// No plan is lost if many are made at once.
+func TestConcurrentPlans(t *testing.T) {
+	var p planner
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 50 {
+				p.keep(&schema.Schema{}, &plan{})
+			}
+		})
+	}
+	wg.Wait()
+	if got := len(*p.plans.Load()); got != 16*50 {
+		t.Errorf("%d plans, want %d", got, 16*50)
+	}
+}
+
+// GORM goes on writing to a model's relations while the model is used: this is
+// for the race detector.
+func TestConcurrentParsing(t *testing.T) {
+	for range 20 {
+		db := open(t)
+		tx := db.Session(&gorm.Session{Initialized: true})
+		if err := tx.Statement.Parse(&profile{}); err != nil {
+			t.Fatal(err)
+		}
+		p := planner{bindings: []Binding{For(snowflakes())}}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := (&gorm.Statement{DB: db}).Parse(&account{}); err != nil {
+				t.Error(err)
+			}
+		})
+		for n := 0; p.planFor(tx.Statement.Schema).keys[0].err == nil; n++ {
+			if n == 10_000_000 {
+				t.Fatal("nobody told the profile of the account")
+			}
+			runtime.Gosched()
+		}
+		wg.Wait()
+	}
 }
 
 func TestManyDatabases(t *testing.T) {

@@ -30,12 +30,12 @@ func TestOwnIDType(t *testing.T) {
 		"other, own":     {[]Binding{For(&counter[idtype.Sno]{}), For(own())}, 1001},
 		"base alone":     {[]Binding{For(snowflakes())}, 1},
 	} {
-		l, rows := ownLine{Text: "x"}, []ownLine{{Text: "y"}, {Text: "z"}}
+		l, rows := ownLine{Text: "x"}, []ownLine{{Text: "y"}, {ID: lineID{7}, Text: "set"}, {Text: "z"}}
 		db := open(t, c.bindings...)
 		if err := db.Create(&l).Error; err != nil || l.ID.Snowflake != c.want {
 			t.Errorf("%s: %v, %v; want %d", name, l.ID, err, c.want)
 		}
-		if err := db.Create(&rows).Error; err != nil || rows[1].ID.Snowflake != c.want+2 {
+		if err := db.Create(&rows).Error; err != nil || rows[1].ID.Snowflake != 7 || rows[2].ID.Snowflake != c.want+2 {
 			t.Errorf("%s: %v, %v; want up to %d", name, rows, err, c.want+2)
 		}
 	}

@@ -54,7 +54,7 @@ func (p *planner) resolve(s *schema.Schema) *plan {
 	lone := loneID(s)
 	for _, f := range s.PrimaryFields {
 		tag, tagged := idgenTag(f)
-		if !tagged && !composite && named != "" {
+		if !tagged && !composite {
 			tag = named
 		}
 		if tag == optOut || !f.Creatable || isForeign(s, f) {
@@ -163,10 +163,7 @@ func fieldName(f *schema.Field) string { return f.Schema.Name + "." + f.BindName
 // the fields in it.
 func idgenTag(f *schema.Field) (tag string, tagged bool) {
 	tag, tagged = f.TagSettings[tagKey]
-	if tag = strings.TrimSpace(tag); tagged && tag == "" {
-		tag = byType
-	}
-	return tag, tagged
+	return strings.TrimSpace(tag), tagged
 }
 
 // checkTags refuses a tag on a field that is no key: nothing would fill it.
@@ -193,7 +190,7 @@ func modelGenerator(s *schema.Schema) (string, error) {
 		if name := m.IDGenerator(); name != "" {
 			return name, nil
 		}
-		return "", fmt.Errorf("gormplugin: expected the name of a generator from %s.IDGenerator, which is asked once and of an empty model, got an empty one: return a name, or %q to have the key left alone: %w",
+		return "", fmt.Errorf("gormplugin: expected the name of a generator from %s.IDGenerator, which is asked of an empty model, got an empty one: return a name, or %q to have the key left alone: %w",
 			s.Name, optOut, ErrNoGenerator)
 	}
 	if m := model.MethodByName("IDGenerator"); m.IsValid() {
@@ -204,10 +201,10 @@ func modelGenerator(s *schema.Schema) (string, error) {
 }
 
 // isJoinTable reports whether t is a struct type that GORM made for a
-// many2many: it has no name, and its fields are keys and one ignored.
+// many2many: it has no name, and its fields are two keys or more and one ignored.
 func isJoinTable(t reflect.Type) bool {
 	last := t.NumField() - 1
-	if t.Name() != "" || last < 1 || t.Field(last).Tag != `gorm:"-"` || t.Field(last).Type.Kind() != reflect.Struct {
+	if t.Name() != "" || last < 2 || t.Field(last).Tag != `gorm:"-"` || t.Field(last).Type.Kind() != reflect.Struct {
 		return false
 	}
 	for i := range last {
@@ -223,7 +220,7 @@ func isJoinTable(t reflect.Type) bool {
 func isForeign(s *schema.Schema, f *schema.Field) bool {
 	belongs := func(r *schema.Relationship) bool {
 		return r.Type == schema.BelongsTo && slices.ContainsFunc(r.References, func(ref *schema.Reference) bool {
-			return !ref.OwnPrimaryKey && ref.ForeignKey.DBName == f.DBName
+			return ref.ForeignKey.DBName == f.DBName
 		})
 	}
 	for name, r := range s.Relationships.Relations {
@@ -260,7 +257,7 @@ func loneID(s *schema.Schema) (lone *schema.Field) {
 		if _, tagged := idgenTag(f); tagged {
 			return nil
 		}
-		if !isID(f.FieldType) || f.HasDefaultValue || isForeign(s, f) || isShared(s, f) {
+		if !isID(f.FieldType) || f.HasDefaultValue || isForeign(s, f) {
 			continue
 		}
 		if lone != nil {

@@ -2,6 +2,7 @@ package gormplugin
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -16,6 +17,12 @@ func TestUse(t *testing.T) {
 	db := open(t, For(snowflakes()))
 	if err := db.Use(New(For(snos()))); !errors.Is(err, gorm.ErrRegistered) {
 		t.Errorf("twice: %v", err)
+	}
+	if db.Plugins["sortkey"] == nil {
+		t.Errorf("the plugins are %v", db.Plugins)
+	}
+	if err := open(t).Use(New(Named("orders-2.EU_X:ü", snos()))); err != nil {
+		t.Errorf("a name: %v", err)
 	}
 	var none idtype.Generator[idtype.Snowflake]
 	for want, bindings := range map[string][]Binding{
@@ -38,11 +45,35 @@ func TestUse(t *testing.T) {
 			t.Error("the plugin was registered all the same")
 		}
 	}
+	for _, c := range "; \t\n\"`\\" {
+		if err := open(t).Use(New(Named("a"+string(c)+"b", snos()))); err == nil || !strings.Contains(err.Error(), "that a tag can hold") {
+			t.Errorf("a name with %q: error = %v", c, err)
+		}
+	}
+}
+
+// Callbacks that GORM can't put in order make Use fail, be it the plugin's first
+// or its second one that nothing more can be registered after.
+func TestUseWithConflictingCallbacks(t *testing.T) {
+	for _, c := range []struct{ before, after string }{
+		{"gorm:create", "gorm:after_create"},
+		{"gorm:before_create", reconcileCallback},
+	} {
+		db := open(t)
+		_ = db.Callback().Create().Before(c.before).After(c.after).Register("test:conflict", func(*gorm.DB) {})
+		if err := db.Use(New(For(snos()))); err == nil || !strings.Contains(err.Error(), "conflicting callback") {
+			t.Errorf("before %s and after %s: error = %v", c.before, c.after, err)
+		}
+	}
 }
 
 type unknownName struct {
 	ID idtype.Snowflake `gorm:"idgen:oders"`
 }
+
+type wrongTypeByMethod struct{ ID idtype.Snowflake }
+
+func (wrongTypeByMethod) IDGenerator() string { return "snos" }
 
 type wrongType struct {
 	ID idtype.Snowflake `gorm:"idgen:snos"`
@@ -73,9 +104,43 @@ type unboundText struct {
 	ID text[idtype.UID60]
 }
 
+type unboundNull struct{ ID sql.Null[idtype.UID60] }
+
+type unboundNullPointer struct{ ID *sql.Null[idtype.UID60] }
+
+type unboundTextPointer struct{ ID *text[idtype.UID60] }
+
+type unboundForm struct{ ID twiceText }
+
+// twiceText is a form of a form.
+type twiceText struct{ Twice }
+
+type Twice = text[idtype.UID60]
+
+type onlyNamed struct{ ID idtype.Sno }
+
+type taggedSerial struct {
+	ID uint `gorm:"idgen"`
+}
+
+type firstUnknown struct {
+	Left  idtype.Snowflake `gorm:"primaryKey;idgen:oders"`
+	Right idtype.Snowflake `gorm:"primaryKey;idgen:orders"`
+}
+
+type secondUnknown struct {
+	Left  idtype.Snowflake `gorm:"primaryKey;idgen:orders"`
+	Right idtype.Snowflake `gorm:"primaryKey;idgen:oders"`
+}
+
 type tagOnData struct {
 	ID    idtype.Snowflake
 	Other idtype.Snowflake `gorm:"idgen:orders"`
+}
+
+type tagsOnKeyAndData struct {
+	ID    idtype.Snowflake `gorm:"idgen:orders"`
+	Other idtype.Snowflake `gorm:"column:another;idgen:orders"`
 }
 
 type emptyName struct{ ID idtype.Snowflake }
@@ -88,18 +153,29 @@ func (wrongMethod) IDGenerator() (string, error) { return "", nil }
 
 func TestModelErrors(t *testing.T) {
 	s := &server{affected: 1}
-	db := openServer(t, s, For(snowflakes()), Named("orders", snowflakes()), Named("snos", snos()))
+	db := openServer(t, s, For(snowflakes()), Named("snos", snos()), Named("orders", snowflakes()))
 	for want, values := range map[string][]any{
-		`expected unknownName.ID to name a generator among ["orders" "snos"], got "oders": pass gormplugin.Named("oders", gen) to New`: {&unknownName{}, &[]unknownName{{}}, &unknownName{ID: 1}},
-		`expected a generator for wrongType.ID, which is of type idtype.Snowflake, got "snos", which mints idtype.Sno: `:               {&wrongType{}},
-		`expected a generator of idtype.UID60 for unbound.ID, got none: pass gormplugin.For(gen) to New`:                               {&unbound{}, &[]unbound{{ID: 1}, {}}, []*unbound{{}}, unbound{}},
-		`expected a generator of idtype.UID60 for unboundByTag.ID, got none`:                                                           {&unboundByTag{}},
-		`expected a generator of idtype.UID60 for unboundPointer.ID, got none`:                                                         {&unboundPointer{}},
-		`expected a generator of idtype.UID60 for unboundText.ID, got none`:                                                            {&unboundText{}},
-		`expected oddForm.ID to be of type T, *T or sql.Null[T] with T = idtype.Snowflake, got **idtype.Snowflake`:                     {&oddForm{}},
-		`expected the tag idgen on a primary key, got it on tagOnData.Other`:                                                           {&tagOnData{}},
-		`expected the name of a generator from emptyName.IDGenerator, which is asked once and of an empty model, got an empty one`:     {&emptyName{}},
-		`expected wrongMethod.IDGenerator to be a func() string, got func() (string, error)`:                                           {&wrongMethod{}},
+		`expected unknownName.ID to name a generator among ["orders" "snos"], got "oders": pass gormplugin.Named("oders", gen) to New`:                                      {&unknownName{}, &[]unknownName{{}}, &unknownName{ID: 1}},
+		`expected firstUnknown.Left to name a generator among`:                                                                                                              {&firstUnknown{}},
+		`expected secondUnknown.Right to name a generator among`:                                                                                                            {&secondUnknown{}},
+		`expected a generator for wrongType.ID, which is of type idtype.Snowflake, got "snos", which mints idtype.Sno: `:                                                    {&wrongType{}},
+		`expected byModel.ID to name a generator among ["orders" "snos"], got "model": `:                                                                                    {&byModel{}},
+		`expected a generator for wrongTypeByMethod.ID, which is of type idtype.Snowflake, got "snos", which mints idtype.Sno: `:                                            {&wrongTypeByMethod{}},
+		`expected a generator of idtype.UID60 for unbound.ID, got none: pass gormplugin.For(gen) to New`:                                                                    {&unbound{}, &[]unbound{{ID: 1}, {}}, []*unbound{{}}, unbound{}},
+		`expected a generator of idtype.UID60 for unboundByTag.ID, got none`:                                                                                                {&unboundByTag{}, &unboundByTag{ID: 1}},
+		`expected a generator of uint for taggedSerial.ID, got none`:                                                                                                        {&taggedSerial{}},
+		`expected a generator of idtype.Sno for onlyNamed.ID, got none`:                                                                                                     {&onlyNamed{}},
+		`expected a generator of idtype.UID60 for unboundNull.ID, got none`:                                                                                                 {&unboundNull{}},
+		`expected a generator of idtype.UID60 for unboundNullPointer.ID, got none`:                                                                                          {&unboundNullPointer{}},
+		`expected a generator of idtype.UID60 for unboundTextPointer.ID, got none`:                                                                                          {&unboundTextPointer{}},
+		`expected a generator of idtype.UID60 for unboundForm.ID, got none`:                                                                                                 {&unboundForm{}},
+		`expected a generator of idtype.UID60 for unboundPointer.ID, got none`:                                                                                              {&unboundPointer{}},
+		`expected a generator of idtype.UID60 for unboundText.ID, got none`:                                                                                                 {&unboundText{}},
+		`expected oddForm.ID to be of type T, *T or sql.Null[T] with T = idtype.Snowflake, got **idtype.Snowflake`:                                                          {&oddForm{}},
+		`expected the tag idgen on a primary key, got it on tagOnData.Other`:                                                                                                {&tagOnData{}},
+		`expected the tag idgen on a primary key, got it on tagsOnKeyAndData.Other`:                                                                                         {&tagsOnKeyAndData{}},
+		`expected the name of a generator from emptyName.IDGenerator, which is asked of an empty model, got an empty one: return a name, or "-" to have the key left alone`: {&emptyName{}},
+		`expected wrongMethod.IDGenerator to be a func() string, got func() (string, error)`:                                                                                {&wrongMethod{}},
 	} {
 		for range 2 { // the plan is cached
 			for _, v := range values {
@@ -109,6 +185,14 @@ func TestModelErrors(t *testing.T) {
 				}
 			}
 		}
+	}
+	// A model with an error gets no IDs at all.
+	second := secondUnknown{}
+	if db.Create(&second); second.Left != 0 {
+		t.Errorf("the key before the error became %d", second.Left)
+	}
+	if err := db.Create([]*unbound{{ID: 1}, nil}).Error; !errors.Is(err, gorm.ErrInvalidData) {
+		t.Errorf("a nil element: %v, want GORM's error", err)
 	}
 	if err := db.Model(&unbound{}).Create(map[string]any{"name": "a"}).Error; !errors.Is(err, ErrNoGenerator) {
 		t.Errorf("a map: %v", err)
@@ -127,6 +211,44 @@ func TestModelErrors(t *testing.T) {
 	}
 	if got := s.inserts(); len(got) != 5 {
 		t.Errorf("inserted %q", got)
+	}
+}
+
+type asked struct {
+	ID    idtype.Snowflake
+	Kind  string
+	Notes []note `gorm:"polymorphic:Owner"`
+}
+
+var timesAsked int
+
+func (a asked) IDGenerator() string {
+	if timesAsked++; a.Kind != "" {
+		return "of " + a.Kind
+	}
+	return "orders"
+}
+
+// The method is asked when the model is first met, and when GORM knows more of
+// its relations; not of the rows.
+func TestMethodIsAskedOnce(t *testing.T) {
+	type asker struct {
+		ID    idtype.Snowflake
+		Asked *asked `gorm:"foreignKey:ID"`
+	}
+	db := open(t, For(snowflakes()), Named("orders", snowflakes()))
+	timesAsked = 0
+	for range 3 {
+		create(t, db, &asked{Kind: "a"})
+	}
+	if timesAsked != 1 {
+		t.Errorf("the method was asked %d times", timesAsked)
+	}
+	for range 3 {
+		create(t, db, &asker{Asked: &asked{Kind: "a"}})
+	}
+	if timesAsked != 2 {
+		t.Errorf("the method was asked %d times", timesAsked)
 	}
 }
 
@@ -166,16 +288,29 @@ func TestOtherKeys(t *testing.T) {
 		Name string
 	}
 	type keyless struct{ Name string }
+	type code struct {
+		Code string `gorm:"primaryKey"`
+	}
+	type optedOutData struct {
+		ID    idtype.Snowflake
+		Other idtype.Snowflake `gorm:"idgen:-"`
+	}
 	db := open(t, For(snowflakes()))
 	wantSQL(t, create(t, db, &serial{}), "INSERT INTO `serials` (`name`) VALUES (\"\") RETURNING `id`")
 	wantSQL(t, create(t, db, &withDefault{}), "INSERT INTO `with_defaults` (`name`) VALUES (\"\") RETURNING `id`")
 	wantSQL(t, create(t, db, &keyless{}), "INSERT INTO `keylesses` (`name`) VALUES (\"\")")
+	wantSQL(t, create(t, db, &code{}), "INSERT INTO `codes` (`code`) VALUES (\"\")")
+	wantSQL(t, create(t, db, &optedOutData{}), "INSERT INTO `opted_out_data` (`id`,`other`) VALUES (1,0)")
 	// But a generator that is bound to the type is for them too.
 	db = open(t, For(&counter[uint]{make: func(n int64) uint { return uint(n) }}))
 	u := serial{}
 	wantSQL(t, create(t, db, &u), "INSERT INTO `serials` (`name`,`id`) VALUES (\"\",1) RETURNING `id`")
 	if u.ID != 1 {
 		t.Errorf("ID = %d", u.ID)
+	}
+	u = serial{ID: 9}
+	if create(t, db, &u); u.ID != 9 {
+		t.Errorf("the ID that was set became %d", u.ID)
 	}
 }
 
@@ -197,8 +332,17 @@ func TestGeneratorErrors(t *testing.T) {
 	if err := db.Create(&order{}).Error; !errors.Is(err, errUsedUp) {
 		t.Errorf("error = %v", err)
 	}
-	if err := db.Model(&order{}).Create([]map[string]any{{}, {}}).Error; !errors.Is(err, errUsedUp) {
-		t.Errorf("error = %v", err)
+	var m map[string]any
+	for _, value := range []any{map[string]any{}, &m, []map[string]any{{}, {}}, &[]map[string]any{{}, {}}} {
+		if err := db.Model(&order{}).Create(value).Error; !errors.Is(err, errUsedUp) {
+			t.Errorf("%T: error = %v", value, err)
+		}
+	}
+	// A struct is as it was.
+	type pointer struct{ ID *idtype.Snowflake }
+	p := pointer{}
+	if err := db.Create(&p).Error; !errors.Is(err, errUsedUp) || p.ID != nil {
+		t.Errorf("ID = %v, error = %v", p.ID, err)
 	}
 	if len(s.ran) > 0 {
 		t.Errorf("ran %q", s.ran)
@@ -223,6 +367,43 @@ func TestGeneratorErrors(t *testing.T) {
 	}
 }
 
+// faltering fails once.
+type faltering struct {
+	*counter[idtype.Snowflake]
+	failed bool
+}
+
+func (f *faltering) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error) {
+	if !f.failed {
+		f.failed = true
+		return 0, errUsedUp
+	}
+	return f.counter.Fill(ctx, dst)
+}
+
+// The blocks after one that has no IDs don't make up for it.
+func TestGeneratorThatFailsOnce(t *testing.T) {
+	rows := make([]order, 2*blockSize)
+	if err := open(t, For(&faltering{counter: snowflakes()})).Create(&rows).Error; !errors.Is(err, errUsedUp) {
+		t.Errorf("error = %v, the first ID is %d", err, rows[0].ID)
+	}
+}
+
+// After an error nothing else is minted for the statement.
+func TestNothingAfterError(t *testing.T) {
+	gen, others := snowflakes(), snos()
+	db := open(t, For(gen), Named("snos", others))
+	failed := db.Session(&gorm.Session{})
+	_ = failed.AddError(errUsedUp)
+	if err := failed.Create(&order{}).Error; !errors.Is(err, errUsedUp) || gen.n != 0 {
+		t.Errorf("error = %v, and %d IDs were minted", err, gen.n)
+	}
+	gen.n, gen.limit = 1, 1
+	if err := db.Create(&bothTagged{}).Error; !errors.Is(err, errUsedUp) || others.n != 0 {
+		t.Errorf("error = %v, and %d IDs were minted for the other part of the key", err, others.n)
+	}
+}
+
 // lazy gives fewer IDs than it was asked for.
 type lazy struct{ *counter[idtype.Snowflake] }
 
@@ -236,4 +417,6 @@ func TestGeneratorThatGivesTooFew(t *testing.T) {
 	if err := db.Create(&rows).Error; err == nil || !strings.Contains(err.Error(), "expected 3 IDs from Fill of gormplugin.lazy, got 2 and no error") {
 		t.Errorf("error = %v", err)
 	}
+	// Where no ID is missing, none is asked for.
+	create(t, db, &[]order{{ID: 1}, {ID: 2}})
 }

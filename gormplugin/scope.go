@@ -154,7 +154,7 @@ func stored(f *schema.Field, id any) (any, error) {
 		form = inner
 	}
 	// The text and the bytes of a Sno order by time, the text of a number doesn't.
-	if inner, ok := wrappedType(form); !ok || inner != t || t != reflect.TypeFor[idtype.Sno]() {
+	if inner, _ := wrappedType(form); inner != t || t != reflect.TypeFor[idtype.Sno]() {
 		return nil, fmt.Errorf("gormplugin: expected a column that orders by the time of its IDs, got %s, which is a %v in a column of type %s: compare a column of type %s: %w",
 			fieldName(f), f.FieldType, dataType(form), dataType(t), gorm.ErrInvalidField)
 	}
@@ -248,16 +248,22 @@ func modelOf(stmt *gorm.Statement) *schema.Schema {
 		model = stmt.Dest
 	}
 	parsed := gorm.Statement{DB: stmt.DB}
-	if model == nil || parsed.Parse(model) != nil {
-		return stmt.Schema
+	if parsed.Parse(model) != nil {
+		return nil
 	}
 	return parsed.Schema
 }
 
 // nameOf is a column's name, for comparing it to another.
 func nameOf(s *schema.Schema, c clause.Column) string {
-	if f, err := fieldOf(s, c); err == nil && f != nil {
+	if s != nil && c.Table == s.Table {
+		c.Table = clause.CurrentTable
+	}
+	if f, _ := fieldOf(s, c); f != nil {
 		return f.DBName
+	}
+	if c.Table != "" && c.Table != clause.CurrentTable {
+		return c.Table + "." + c.Name
 	}
 	return c.Name
 }

@@ -22,20 +22,20 @@ func TestMintedBetween(t *testing.T) {
 	from, to := at.Add(time.Millisecond), at.Add(3*time.Millisecond)
 	var zero time.Time
 	find := func(tx *gorm.DB) string { return sqlOf(tx.Find(&[]order{})) }
-	for got, want := range map[string]string{
-		find(db.Scopes(MintedBetween(layout, "id", from, to))):                      "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912",
-		find(db.Scopes(MintedBetween(layout, "", from, to))):                        "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912",
-		find(db.Scopes(MintedBetween(layout, "o.id", from, to))):                    "SELECT * FROM `orders` WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912",
-		find(db.Scopes(MintedBetween(layout, "", from, zero))):                      "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 9223372036854775807",
-		find(db.Scopes(MintedBetween(layout, "", zero, to))):                        "SELECT * FROM `orders` WHERE `orders`.`id` >= 0 AND `orders`.`id` < 12582912",
-		find(MintedBetween(layout, "two words", from, to)(db)):                      "SELECT * FROM `orders` WHERE `orders`.`two words` >= 4194304 AND `orders`.`two words` < 12582912",
-		find(db.Table("orders o").Scopes(MintedBetween(layout, "", from, to))):      "SELECT * FROM orders o WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912",
-		find(db.Scopes(MintedBetween(layout, "", from, to)).Where("note = ?", "a")): "SELECT * FROM `orders` WHERE note = \"a\" AND `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912",
-		sqlOf(db.Scopes(MintedBetween(layout, "id", from, to)).Delete(&order{})):    "DELETE FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912",
-		sqlOf(db.Scopes(MintedBetween(idtype.SnoLayout{}, "sno", from, to)).Table("t").Find(&[]map[string]any{})): "SELECT * FROM `t` WHERE `t`.`sno` >= \"" +
-			snoAt(t, from) + "\" AND `t`.`sno` < \"" + snoAt(t, to) + "\"",
+	for _, c := range []struct{ got, want string }{
+		{find(db.Scopes(MintedBetween(layout, "id", from, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
+		{find(db.Scopes(MintedBetween(layout, "", from, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
+		{find(db.Scopes(MintedBetween(layout, "o.id", from, to))), "SELECT * FROM `orders` WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912"},
+		{find(db.Scopes(MintedBetween(layout, "", from, zero))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 9223372036854775807"},
+		{find(db.Scopes(MintedBetween(layout, "", zero, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 0 AND `orders`.`id` < 12582912"},
+		{find(MintedBetween(layout, "two words", from, to)(db)), "SELECT * FROM `orders` WHERE `orders`.`two words` >= 4194304 AND `orders`.`two words` < 12582912"},
+		{find(db.Table("orders o").Scopes(MintedBetween(layout, "", from, to))), "SELECT * FROM orders o WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912"},
+		{find(db.Scopes(MintedBetween(layout, "", from, to)).Where("note = ?", "a")), "SELECT * FROM `orders` WHERE note = \"a\" AND `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
+		{sqlOf(db.Scopes(MintedBetween(layout, "id", from, to)).Delete(&order{})), "DELETE FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
+		{sqlOf(db.Scopes(MintedBetween(idtype.SnoLayout{}, "sno", from, to)).Table("t").Find(&[]map[string]any{})), "SELECT * FROM `t` WHERE `t`.`sno` >= \"" +
+			snoAt(t, from) + "\" AND `t`.`sno` < \"" + snoAt(t, to) + "\""},
 	} {
-		wantSQL(t, got, want)
+		wantSQL(t, c.got, c.want)
 	}
 }
 
@@ -44,31 +44,40 @@ func TestPages(t *testing.T) {
 	layout := idtype.DefaultSnowflakeLayout()
 	from, to := layout.Epoch.Add(time.Millisecond), layout.Epoch.Add(2*time.Millisecond)
 	var first idtype.Snowflake
+	seven := idtype.Snowflake(7)
+	either := db.Or("note = ?", "a").Or("note = ?", "b").Session(&gorm.Session{})
 	find := func(tx *gorm.DB) string { return sqlOf(tx.Limit(2).Find(&[]order{})) }
-	for got, want := range map[string]string{
-		find(db.Scopes(PageAfter("", idtype.Snowflake(7)))):                                            "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Scopes(PageAfter("", first))):                                                          "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Scopes(PageBefore("", idtype.Snowflake(7)))):                                           "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 2",
-		find(db.Scopes(PageBefore("", first))):                                                         "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 2",
-		find(db.Where("note = ?", "a").Scopes(PageAfter("o.id", first))):                               "SELECT * FROM `orders` WHERE note = \"a\" ORDER BY `o`.`id` LIMIT 2",
-		find(db.Scopes(PageAfter("other", idtype.Spread64(-7)))):                                       "SELECT * FROM `orders` WHERE `orders`.`other` > -7 ORDER BY `orders`.`other` LIMIT 2",
-		find(db.Or("note = ?", "a").Or("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))):    "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Or("note = ?", "a").Where("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))): "SELECT * FROM `orders` WHERE (note = \"b\" OR note = \"a\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Scopes(PageAfter("", (*idtype.Snowflake)(nil)))):                                       "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Scopes(PageAfter("", new(idtype.Sno)))):                                                "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
-		find(db.Scopes(PageAfter[interface{ IsZero() bool }]("", nil))):                                "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2",
+	for _, c := range []struct{ got, want string }{
+		{find(db.Scopes(PageAfter("", idtype.Snowflake(7)))), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Scopes(PageAfter("", first))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Scopes(PageBefore("", idtype.Snowflake(7)))), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 2"},
+		{find(db.Scopes(PageBefore("", first))), "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 2"},
+		{find(db.Where("note = ?", "a").Scopes(PageAfter("o.id", first))), "SELECT * FROM `orders` WHERE note = \"a\" ORDER BY `o`.`id` LIMIT 2"},
+		{find(db.Scopes(PageAfter("other", idtype.Spread64(-7)))), "SELECT * FROM `orders` WHERE `orders`.`other` > -7 ORDER BY `orders`.`other` LIMIT 2"},
+		{find(db.Or("note = ?", "a").Or("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Or("note = ?", "a").Where("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))), "SELECT * FROM `orders` WHERE (note = \"b\" OR note = \"a\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Scopes(PageAfter("", (*idtype.Snowflake)(nil)))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Scopes(PageAfter("", &seven))), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
+		{find(PageAfter("", seven)(either)), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
+		{find(either), "SELECT * FROM `orders` WHERE note = \"a\" OR note = \"b\" LIMIT 2"},
+		{sqlOf(db.Scopes(PageAfter("left", seven)).Find(&[]two{})), "SELECT * FROM `twos` WHERE `twos`.`left` > 7 ORDER BY `twos`.`left`"},
+		{find(db.Scopes(PageAfter("", new(idtype.Sno)))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Scopes(PageAfter[interface{ IsZero() bool }]("", nil))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
 		// These have the pages' own order already.
-		sqlOf(db.Scopes(PageAfter("", idtype.Snowflake(7))).First(&order{})):                            "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 1",
-		sqlOf(db.Scopes(PageAfter("ID", first)).First(&order{})):                                        "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 1",
-		sqlOf(db.Scopes(PageBefore("id", idtype.Snowflake(7))).Last(&order{})):                          "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1",
-		sqlOf(db.Scopes(PageBefore("", first)).Take(&order{})):                                          "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 1",
-		sqlOf(db.Model(&order{}).Scopes(PageAfter("", first)).Count(new(int64))):                        "SELECT count(*) FROM `orders` ",
-		sqlOf(db.Model(&order{}).Select("id").Scopes(PageBefore("", first)).Limit(1).Scan(new(int64))):  "SELECT `id` FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 1",
-		find(db.Not(db.Scopes(MintedBetween(layout, "", from, to)))):                                    "SELECT * FROM `orders` WHERE NOT (`orders`.`id` >= 4194304 AND `orders`.`id` < 8388608) LIMIT 2",
-		find(db.Where("note = ?", "a").Or(db.Scopes(MintedBetween(layout, "", from, to)))):              "SELECT * FROM `orders` WHERE note = \"a\" OR `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2",
-		find(db.Where("note = ?", "a").Or("note = ?", "b").Scopes(MintedBetween(layout, "", from, to))): "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2",
+		{sqlOf(db.Scopes(PageAfter("", idtype.Snowflake(7))).First(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 1"},
+		{sqlOf(db.Scopes(PageAfter("ID", first)).First(&order{})), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 1"},
+		{sqlOf(db.Scopes(PageBefore("id", idtype.Snowflake(7))).Last(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1"},
+		{sqlOf(db.Scopes(PageBefore("", first)).Take(&order{})), "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 1"},
+		{find(db.Order(clause.OrderByColumn{Column: clause.Column{Table: "orders", Name: "id"}}).Scopes(PageAfter("", seven))), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Order(clause.OrderByColumn{Column: clause.Column{Table: "o", Name: "id"}}).Scopes(PageAfter("o.id", seven))), "SELECT * FROM `orders` WHERE `o`.`id` > 7 ORDER BY `o`.`id` LIMIT 2"},
+		{find(db.Order("other").Scopes(PageAfter("other", seven))), "SELECT * FROM `orders` WHERE `orders`.`other` > 7 ORDER BY other LIMIT 2"},
+		{find(db.Where("note = ?", "a").Or("note = ?", "b").Scopes(MintedBetween(layout, "", from, to))), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2"},
+		{sqlOf(db.Model(&order{}).Scopes(PageAfter("", first)).Count(new(int64))), "SELECT count(*) FROM `orders` "},
+		{sqlOf(db.Model(&order{}).Select("id").Scopes(PageBefore("", first)).Limit(1).Scan(new(int64))), "SELECT `id` FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 1"},
+		{find(db.Not(db.Scopes(MintedBetween(layout, "", from, to)))), "SELECT * FROM `orders` WHERE NOT (`orders`.`id` >= 4194304 AND `orders`.`id` < 8388608) LIMIT 2"},
+		{find(db.Where("note = ?", "a").Or(db.Scopes(MintedBetween(layout, "", from, to)))), "SELECT * FROM `orders` WHERE note = \"a\" OR `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2"},
 	} {
-		wantSQL(t, got, want)
+		wantSQL(t, c.got, c.want)
 	}
 }
 
@@ -85,7 +94,12 @@ func TestPageErrors(t *testing.T) {
 	for want, txs := range map[string][]*gorm.DB{
 		"expected a page in the order of its key alone, got an ORDER BY before it": {
 			db.Order("note").Scopes(PageAfter("", seven)).Find(&[]order{}),
+			db.Scopes(PageAfter("", seven)).Order("note").Find(&[]order{}),
 			db.Order("id desc").Scopes(PageAfter("", seven)).Find(&[]order{}),
+			db.Order(clause.OrderByColumn{Column: clause.Column{Table: "customers", Name: "id"}}).Scopes(PageAfter("", seven)).Find(&[]order{}),
+			db.Table("t").Order(clause.OrderByColumn{Column: clause.Column{Table: "t", Name: "id"}}).Scopes(PageAfter("id", seven)).Find(&[]map[string]any{}),
+			db.Order("o.note").Scopes(PageAfter("o.id", seven)).Find(&[]order{}),
+			db.Order(clause.OrderByColumn{Column: clause.Column{Table: clause.CurrentTable, Name: "note"}}).Scopes(PageAfter("", seven)).Find(&[]order{}),
 			db.Order(clause.OrderBy{Expression: clause.Expr{SQL: "note"}}).Scopes(PageAfter("", seven)).Find(&[]order{}),
 			db.Scopes(PageBefore("", seven)).First(&order{}),
 			db.Scopes(PageAfter("", seven)).Last(&order{}),
@@ -94,6 +108,7 @@ func TestPageErrors(t *testing.T) {
 		"expected the name of a column, since two has no primary key of one, got an empty one": {
 			db.Scopes(PageAfter("", seven)).Find(&[]two{}),
 			db.Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]two{}),
+			db.Model(&two{}).Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]map[string]any{}),
 			PageBefore("", seven)(db).Find(&[]two{}),
 			PageAfter("", idtype.Snowflake(0))(shared).Find(&[]two{}),
 			db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", time.Time{}, time.Time{})).Find(&[]two{}),
@@ -102,8 +117,12 @@ func TestPageErrors(t *testing.T) {
 			db.Scopes(PageAfter("", seven)).Find(&[]noKey{}),
 		},
 	} {
+		kind := gorm.ErrInvalidField
+		if strings.Contains(want, "order") {
+			kind = gorm.ErrInvalidValue
+		}
 		for i, tx := range txs {
-			if tx.Error == nil || !strings.HasPrefix(tx.Error.Error(), "gormplugin: "+want) {
+			if !errors.Is(tx.Error, kind) || !strings.HasPrefix(tx.Error.Error(), "gormplugin: "+want) {
 				t.Errorf("%d: error = %v, want %s", i, tx.Error, want)
 			}
 		}
@@ -122,6 +141,7 @@ func TestMintedBetweenForms(t *testing.T) {
 		Decimal text[idtype.Snowflake]
 		Own     lineID
 		Null    sql.Null[idtype.Snowflake]
+		Plain   int64
 	}
 	db := open(t, For(snos()))
 	layout := idtype.SnoLayout{}
@@ -137,15 +157,32 @@ func TestMintedBetweenForms(t *testing.T) {
 		}
 	}
 	numbers := idtype.DefaultSnowflakeLayout()
-	for _, column := range []string{"own", "null"} {
+	for _, column := range []string{"own", "null", "plain"} {
 		stmt := db.Scopes(MintedBetween(numbers, column, from, to)).Find(&[]texts{}).Statement
 		if _, ok := stmt.Vars[0].(idtype.Snowflake); stmt.Error != nil || !ok {
 			t.Errorf("%q: %v, %v", column, stmt.Vars, stmt.Error)
 		}
 	}
 	err = db.Scopes(MintedBetween(numbers, "decimal", from, to)).Find(&[]texts{}).Error
-	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "expected a column that orders by the time of its IDs, got texts.Decimal") {
+	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "expected a column that orders by the time of its IDs, got texts.Decimal, "+
+		"which is a gormplugin.text[github.com/sortkey/sortkey/idtype.Snowflake] in a column of type text: compare a column of type bigint") {
 		t.Errorf("decimal text: %v", err)
+	}
+	err = db.Scopes(MintedBetween(layout, "own", from, to)).Find(&[]texts{}).Error
+	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "in a column of type bigint: compare a column of type uuid") {
+		t.Errorf("IDs of another type: %v", err)
+	}
+}
+
+// What a statement has is put into another order for its SQL alone: sessions
+// share it.
+func TestAlternativesAreShared(t *testing.T) {
+	shared := alternatives{clause.Or(clause.Expr{SQL: "a"}), clause.Expr{SQL: "b"}}
+	for range 2 {
+		stmt := open(t).Statement
+		if shared.Build(stmt); stmt.SQL.String() != "(b OR a)" || !isOr(shared[0]) {
+			t.Errorf("SQL = %s, of %v", stmt.SQL.String(), shared)
+		}
 	}
 }
 

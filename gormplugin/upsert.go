@@ -120,11 +120,11 @@ func byPrimaryKey(stmt *gorm.Statement, c clause.OnConflict) bool {
 func reconcile(db *gorm.DB) {
 	stmt := db.Statement
 	if _, ok := stmt.Clauses[onConflict]; !ok {
-		return
+		return // without making room for settings
 	}
 	v, _ := stmt.Settings.LoadAndDelete(upsert{})
-	p, ok := v.(pending)
-	if !ok || p.stmt != stmt || db.Error != nil || db.DryRun {
+	p, _ := v.(pending)
+	if p.stmt != stmt || db.Error != nil || db.DryRun {
 		return
 	}
 	if p.answers > 0 && db.RowsAffected != int64(p.answers) {

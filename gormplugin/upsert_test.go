@@ -26,10 +26,20 @@ func TestUpsertAsksForIDs(t *testing.T) {
 		ID    idtype.Snowflake
 		Email string
 		Count int `gorm:"default:next_count()"`
+		Size  int `gorm:"default:next_size()"`
+		Hash  int `gorm:"default:next_hash();->:false;<-:create"`
+	}
+	type hiddenKey struct {
+		ID    idtype.Snowflake `gorm:"->:false;<-:create"`
+		Email string
+	}
+	type numbered struct {
+		ID    idtype.Snowflake `gorm:"default:next_id()"`
+		Email string
 	}
 	where := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}
 	updates := clause.AssignmentColumns([]string{"name"})
-	db := open(t, For(snowflakes()))
+	db := open(t, For(snowflakes()), Named("snos", snos()))
 	for name, c := range map[string]struct {
 		tx    *gorm.DB
 		value any
@@ -42,7 +52,15 @@ func TestUpsertAsksForIDs(t *testing.T) {
 		"a constraint, all":       {db.Clauses(clause.OnConflict{OnConstraint: "c", UpdateAll: true}), &contact{}, "`id`"},
 		"half the primary key":    {db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, UpdateAll: true}), &line{}, "`id`"},
 		"with a condition":        {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}), &contact{}, "`id`"},
-		"defaults":                {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &counted{}, "`count`,`id`"},
+		"defaults":                {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &counted{}, "`count`,`size`,`id`"},
+		"defaults, the caller's":  {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}, clause.Returning{Columns: onEmail}), &counted{}, "`email`,`id`"},
+		"a default key":           {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &numbered{}, "`id`"},
+		"a key that isn't read":   {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &hiddenKey{}, ""},
+		"any key":                 {db.Clauses(clause.OnConflict{DoUpdates: updates}), &contact{}, "`id`"},
+		"another key of two":      {db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}, {Name: "name"}}, DoUpdates: updates}), &line{}, "`id`"},
+		"a key of two":            {db.Clauses(clause.OnConflict{OnConstraint: "c", DoUpdates: updates}), &bothTagged{}, "`left`,`right`"},
+		"array":                   {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &[2]contact{}, "`id`"},
+		"another's ON CONFLICT":   {db.Clauses(ownConflict{}), &contact{}, ""},
 		"the caller's":            {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}, clause.Returning{Columns: []clause.Column{{Name: "name"}}}), &contact{}, "`name`,`id`"},
 		"the caller's, all":       {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}, clause.Returning{}), &contact{}, "*"},
 		"the primary key":         {db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "id"}}, DoUpdates: updates}), &contact{}, ""},
@@ -52,6 +70,7 @@ func TestUpsertAsksForIDs(t *testing.T) {
 		"slice of one, with one":  {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}), &[]*contact{{}}, "`id`"},
 		"a map":                   {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), map[string]any{}, ""},
 		"maps":                    {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), []map[string]any{{}}, ""},
+		"maps, by a pointer":      {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), &[]map[string]any{{}}, ""},
 		"opted out":               {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), &optedOut{}, ""},
 	} {
 		if _, got, _ := strings.Cut(create(t, c.tx, c.value), " RETURNING "); got != c.want {
@@ -59,6 +78,13 @@ func TestUpsertAsksForIDs(t *testing.T) {
 		}
 	}
 }
+
+// ownConflict is a clause that only its author knows.
+type ownConflict struct{}
+
+func (ownConflict) Name() string                   { return onConflict }
+func (o ownConflict) MergeClause(c *clause.Clause) { c.Expression = o }
+func (ownConflict) Build(b clause.Builder)         { _, _ = b.WriteString("DO WHAT I MEAN") }
 
 func TestUpsertGivesRealIDs(t *testing.T) {
 	s := &server{columns: []string{"id"}}
@@ -88,6 +114,34 @@ func TestUpsertGivesRealIDs(t *testing.T) {
 	}
 }
 
+// Rows count only if they were asked for to get their IDs.
+func TestUpsertThatSkipsRows(t *testing.T) {
+	type hiddenKey struct {
+		ID    idtype.Snowflake `gorm:"->:false;<-:create"`
+		Email string           `gorm:"unique"`
+	}
+	type counted struct {
+		ID    idtype.Snowflake `gorm:"idgen:-"`
+		Email string           `gorm:"unique"`
+		Count int              `gorm:"default:next_count()"`
+	}
+	s := &server{affected: 1, columns: []string{"count"}, rows: [][]driver.Value{{int64(1)}}}
+	db := openServer(t, s, For(snowflakes()))
+	updates := clause.AssignmentColumns([]string{"email"})
+	where := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}
+	for name, tx := range map[string]*gorm.DB{
+		"a condition":           db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}).Create(&[]contact{{}, {}}),
+		"a key that isn't read": db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(&[]hiddenKey{{}, {}}),
+		"opted out":             db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(&[]counted{{}, {}}),
+		"a map":                 db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(map[string]any{"email": "a", "name": "b"}),
+		"maps":                  db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create([]map[string]any{{"email": "a"}, {"email": "b"}}),
+	} {
+		if tx.Error != nil || tx.RowsAffected != 1 {
+			t.Errorf("%s: %d rows, %v", name, tx.RowsAffected, tx.Error)
+		}
+	}
+}
+
 // A database without RETURNING counts rows as it likes.
 func TestUpsertWithoutReturning(t *testing.T) {
 	s := &server{affected: 4}
@@ -112,7 +166,7 @@ func TestUpsertKeepsReturning(t *testing.T) {
 
 func TestDoNothing(t *testing.T) {
 	s := &server{affected: 0}
-	db := openServer(t, s, For(snowflakes()))
+	db := openServer(t, s, For(snowflakes()), Named("snos", snos()))
 	nothing := db.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
 
 	c := contact{}
@@ -128,21 +182,29 @@ func TestDoNothing(t *testing.T) {
 		t.Errorf("an embedded key: %+v, %v", e.B, err)
 	}
 	slice, pointers, given := []contact{{}}, []*contact{{}}, []contact{{ID: 9}}
-	for _, rows := range []any{&slice, pointers, &given, &[1]contact{}} {
+	array := [1]contact{}
+	for _, rows := range []any{&slice, pointers, &given, &array, contact{ID: 9}} {
 		if err := nothing.Create(rows).Error; err != nil {
 			t.Errorf("%T: %v", rows, err)
 		}
 	}
-	if slice[0].ID != 0 || pointers[0].ID != 0 || given[0].ID != 9 {
-		t.Errorf("slices of one: %+v, %+v, %+v", slice, pointers[0], given)
+	if slice[0].ID != 0 || pointers[0].ID != 0 || given[0].ID != 9 || array[0].ID != 0 {
+		t.Errorf("slices of one: %+v, %+v, %+v, %+v", slice, pointers[0], given, array)
+	}
+	b := bothTagged{}
+	if err := nothing.Create(&b).Error; err != nil || b != (bothTagged{}) {
+		t.Errorf("a key of two: %v, %v", b, err)
 	}
 	batch := []contact{{}, {}}
 	if err := nothing.Create(&batch).Error; err != nil || batch[0].ID == 0 {
 		t.Errorf("a batch: %v, %v", batch, err)
 	}
 	m := map[string]any{}
-	if err := nothing.Model(&contact{}).Create(m).Error; err != nil || m["id"] == nil {
-		t.Errorf("a map: %v, %v", m, err)
+	for _, value := range []any{m, &m, []map[string]any{m}, &[]map[string]any{m}} {
+		clear(m)
+		if err := nothing.Model(&contact{}).Create(value).Error; err != nil || m["id"] == nil {
+			t.Errorf("%T: %v, %v", value, m, err)
+		}
 	}
 	s.affected = 1
 	c = contact{}
@@ -190,8 +252,37 @@ func TestDoNothingWithAssociations(t *testing.T) {
 		t.Errorf("inhabitant = %+v, city = %+v", v, v.City)
 	}
 	v = inhabitant{City: &city{ID: 9}}
-	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.City.ID != 9 || v.CityID != 9 {
+	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.ID == 0 || v.City.ID != 9 || v.CityID != 9 {
 		t.Errorf("inhabitant = %+v, city = %+v, %v", v, v.City, err)
+	}
+	// Of several cities nobody knows which one was skipped.
+	batch := []inhabitant{{City: &city{}}, {City: &city{}}}
+	if err := db.Create(&batch).Error; err != nil || batch[0].CityID == 0 || batch[0].CityID != batch[0].City.ID {
+		t.Errorf("inhabitant = %+v, city = %+v, %v", batch[0], batch[0].City, err)
+	}
+}
+
+// A row that the database refuses keeps its ID, whatever it was to do about
+// conflicts.
+func TestRefusedRows(t *testing.T) {
+	s := &server{columns: []string{"id"}}
+	db := openServer(t, s, For(snowflakes()))
+	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
+	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
+		t.Fatal(err)
+	}
+	upsert := clause.OnConflict{Columns: onEmail, UpdateAll: true}
+	for _, tx := range []*gorm.DB{db, db.Clauses(upsert), db.Clauses(clause.OnConflict{DoNothing: true})} {
+		tx = tx.Session(&gorm.Session{})
+		c, batch := contact{}, []contact{{}, {}}
+		for _, value := range []any{&c, &batch} {
+			if err := tx.Create(value).Error; err != errors.ErrUnsupported {
+				t.Errorf("%T: error = %v", value, err)
+			}
+		}
+		if c.ID == 0 || batch[1].ID != c.ID+2 {
+			t.Errorf("contact = %+v, batch = %+v", c, batch)
+		}
 	}
 }
 
