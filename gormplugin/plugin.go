@@ -63,15 +63,15 @@ func (p *planner) fill(db *gorm.DB) {
 	if db.Error != nil || stmt.Schema == nil {
 		return
 	}
-	todo := p.planFor(stmt.Schema)
-	if todo.err != nil {
-		_ = db.AddError(todo.err)
+	known := p.planFor(stmt.Schema)
+	if known.err != nil {
+		_ = db.AddError(known.err)
 		return
 	}
 	var filled []*key
 	_, conflicts := stmt.Clauses[onConflict]
-	for i := range todo.keys {
-		k := &todo.keys[i]
+	for i := range known.keys {
+		k := &known.keys[i]
 		if !k.wanted(stmt) {
 			continue
 		}
@@ -85,7 +85,7 @@ func (p *planner) fill(db *gorm.DB) {
 		}
 	}
 	if conflicts {
-		prepareUpsert(stmt, todo, filled)
+		prepareUpsert(stmt, known, filled)
 	}
 }
 

@@ -31,20 +31,16 @@ func (k *key) wanted(stmt *gorm.Statement) bool {
 // whether the statement has one row, and that did.
 func (k *key) fill(stmt *gorm.Statement) (one bool, err error) {
 	ctx, rows := stmt.Context, stmt.ReflectValue
+	if row := only(rows); row.IsValid() && row.Type() == stmt.Schema.ModelType {
+		return k.fillOne(ctx, row)
+	}
 	switch rows.Kind() {
-	case reflect.Struct:
-		if rows.Type() == stmt.Schema.ModelType {
-			return k.fillOne(ctx, rows)
-		}
 	case reflect.Slice, reflect.Array:
 		t := rows.Type().Elem()
 		for t.Kind() == reflect.Pointer {
 			t = t.Elem()
 		}
 		if t == stmt.Schema.ModelType {
-			if row := only(rows); row.IsValid() {
-				return k.fillOne(ctx, row)
-			}
 			return false, k.fillAll(ctx, rows)
 		}
 	}
@@ -118,10 +114,15 @@ func (k *key) in(ctx context.Context, row reflect.Value) reflect.Value {
 		// This allocates embedded pointers that are nil. The key is missing then.
 		field = k.field.ReflectValueOf(ctx, row)
 	}
+	return k.content(field)
+}
+
+// content is where a value of the key's type has the ID.
+func (k *key) content(v reflect.Value) reflect.Value {
 	for range k.depth {
-		field = field.Field(0)
+		v = v.Field(0)
 	}
-	return field
+	return v
 }
 
 // refuse gives the error for a row that can't be filled, if it has no ID.
@@ -187,11 +188,7 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 	if k.depth > 0 {
 		// The ID itself would be stored in another form.
 		form := reflect.New(k.field.FieldType).Elem()
-		inner := form
-		for range k.depth {
-			inner = inner.Field(0)
-		}
-		inner.Set(reflect.ValueOf(id))
+		k.content(form).Set(reflect.ValueOf(id))
 		id = form.Interface()
 	}
 	row[column] = id

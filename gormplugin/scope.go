@@ -117,20 +117,7 @@ func (b between) NegationBuild(builder clause.Builder) {
 }
 
 func (b between) Build(builder clause.Builder) {
-	var s *schema.Schema
-	if stmt, ok := builder.(*gorm.Statement); ok {
-		s = stmt.Schema
-	}
-	lo, hi := b.lo, b.hi
-	field, err := fieldOf(s, b.column)
-	if b.err != nil {
-		field, err = nil, b.err
-	}
-	if field != nil {
-		if lo, err = stored(field, lo); err == nil {
-			hi, err = stored(field, hi)
-		}
-	}
+	lo, hi, err := b.bounds(builder)
 	if err != nil {
 		_ = builder.AddError(err)
 		return
@@ -138,6 +125,21 @@ func (b between) Build(builder clause.Builder) {
 	clause.Gte{Column: b.column, Value: lo}.Build(builder)
 	_, _ = builder.WriteString(clause.AndWithSpace)
 	clause.Lt{Column: b.column, Value: hi}.Build(builder)
+}
+
+// bounds are those of the window as the column stores IDs.
+func (b between) bounds(builder clause.Builder) (lo, hi any, err error) {
+	if b.err != nil {
+		return nil, nil, b.err
+	}
+	field, err := fieldOf(builtFor(builder), b.column)
+	if err != nil || field == nil {
+		return b.lo, b.hi, err
+	}
+	if lo, err = stored(field, b.lo); err == nil {
+		hi, err = stored(field, b.hi)
+	}
+	return lo, hi, err
 }
 
 // stored is an ID in the form of a field, if that is another than its own.
@@ -210,11 +212,9 @@ func (p page) scope(db *gorm.DB) *gorm.DB {
 }
 
 func (p page) Build(builder clause.Builder) {
-	if stmt, ok := builder.(*gorm.Statement); ok {
-		if _, err := fieldOf(stmt.Schema, p.column); err != nil {
-			_ = builder.AddError(err)
-			return
-		}
+	if _, err := fieldOf(builtFor(builder), p.column); err != nil {
+		_ = builder.AddError(err)
+		return
 	}
 	if p.descending {
 		clause.Lt{Column: p.column, Value: p.cursor}.Build(builder)
@@ -238,6 +238,15 @@ func counts(stmt *gorm.Statement) bool {
 	_, number := stmt.Dest.(*int64)
 	selected, _ := stmt.Clauses["SELECT"].Expression.(clause.Expr)
 	return number && strings.HasPrefix(strings.ToUpper(selected.SQL), "COUNT(")
+}
+
+// builtFor is the schema of a statement that is being built. It is nil if there
+// is no model.
+func builtFor(builder clause.Builder) *schema.Schema {
+	if stmt, ok := builder.(*gorm.Statement); ok {
+		return stmt.Schema
+	}
+	return nil
 }
 
 // modelOf is the schema of a statement whose scopes are run, which is before
