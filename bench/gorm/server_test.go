@@ -3,7 +3,6 @@ package gormbench
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -30,20 +29,6 @@ var clients = []client{
 	{"codec", func(s subject) func(context.Context, *pgx.Conn) error { return s.codec }},
 }
 
-// newServer gives the configuration of the server.
-func newServer(b *testing.B) *pgx.ConnConfig {
-	b.Helper()
-	url := os.Getenv("DATABASE_URL")
-	if url == "" {
-		b.Skip("expected DATABASE_URL, the URL of a Postgres server, got none: run it by scripts/with-postgres go test ./bench/gorm -bench ...")
-	}
-	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return config
-}
-
 // open opens a session with an empty temporary table for a subject.
 func (c client) open(b *testing.B, config *pgx.ConnConfig, s subject, email string) *gorm.DB {
 	b.Helper()
@@ -64,7 +49,7 @@ func exec(b *testing.B, db *gorm.DB, sql string) {
 // BenchmarkPostgres creates rows in an empty temporary table whose only index
 // is that of the key.
 func BenchmarkPostgres(b *testing.B) {
-	config := newServer(b)
+	config := figures.Server(b, "./bench/gorm")
 	for _, c := range clients {
 		for _, s := range shapes {
 			for _, k := range kinds {
@@ -80,7 +65,7 @@ func BenchmarkPostgres(b *testing.B) {
 // BenchmarkUpsert creates or updates rows by another key than the primary one.
 // Each second of them is there, and the database says which IDs they have.
 func BenchmarkUpsert(b *testing.B) {
-	config := newServer(b)
+	config := figures.Server(b, "./bench/gorm")
 	conflict := clause.OnConflict{Columns: []clause.Column{{Name: "email"}}, DoUpdates: clause.AssignmentColumns([]string{"visits"})}
 	for _, c := range clients {
 		for _, s := range shapes {

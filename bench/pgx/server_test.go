@@ -30,15 +30,7 @@ type server struct {
 
 func newServer(b *testing.B) *server {
 	b.Helper()
-	url := os.Getenv("DATABASE_URL")
-	if url == "" {
-		b.Skip("expected DATABASE_URL, the URL of a Postgres server, got none: run it by scripts/with-postgres go test ./bench/pgx -bench ...")
-	}
-	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return &server{config, map[*extension]*pgx.Conn{}}
+	return &server{figures.Server(b, "./bench/pgx"), map[*extension]*pgx.Conn{}}
 }
 
 func (s *server) connect(b *testing.B) *pgx.Conn {
