@@ -1,7 +1,6 @@
 package examples
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,14 +46,12 @@ func TestMovingToBigint(t *testing.T) {
 		old = db.GORM(t, nil) // the old connections have plans for the old types
 
 		// The new version finds nothing to change, and all that is there.
-		statements := &recorder{Interface: logger.Discard}
+		statements := pgtest.NewRecorder()
 		new := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec)
 		must(t, bigint.Open(new, 1))
 		must(t, new.AutoMigrate(&bigint.Customer{}, &bigint.Order{}))
-		for _, s := range statements.sql {
-			if strings.HasPrefix(s, "ALTER") || strings.HasPrefix(s, "CREATE") {
-				t.Errorf("AutoMigrate issued %s", s)
-			}
+		for _, s := range append(statements.With("ALTER"), statements.With("CREATE")...) {
+			t.Errorf("AutoMigrate issued %s", s)
 		}
 		var found bigint.Customer
 		must(t, new.Preload("Orders").First(&found).Error)
@@ -92,11 +89,10 @@ func TestMovingToBigint(t *testing.T) {
 
 		// A new table refers to old rows and to new ones.
 		runFile(t, conn, "refunds.sql")
-		statements.sql = nil
 		must(t, new.AutoMigrate(&bigint.Refund{}))
-		for _, s := range statements.sql {
+		for _, s := range statements.With("ALTER") {
 			// It adds the foreign keys once more, under its own names.
-			if strings.HasPrefix(s, "ALTER") && !strings.Contains(s, "FOREIGN KEY") {
+			if !strings.Contains(s, "FOREIGN KEY") {
 				t.Errorf("AutoMigrate issued %s", s)
 			}
 		}
@@ -209,14 +205,12 @@ func TestMovingToUUID(t *testing.T) {
 		}
 
 		runFile(t, conn, "switch.sql")
-		statements := &recorder{Interface: logger.Discard}
+		statements := pgtest.NewRecorder()
 		changed := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec)
 		must(t, uuid.Open(changed, idtype.SnoPartitionFrom(9), 1))
 		must(t, changed.AutoMigrate(&uuid.Customer{}, &uuid.Order{}))
-		for _, s := range statements.sql {
-			if strings.HasPrefix(s, "ALTER") || strings.HasPrefix(s, "CREATE") {
-				t.Errorf("AutoMigrate issued %s", s)
-			}
+		for _, s := range append(statements.With("ALTER"), statements.With("CREATE")...) {
+			t.Errorf("AutoMigrate issued %s", s)
 		}
 		var found []uuid.Customer
 		must(t, changed.Unscoped().Preload("Orders").Order("id").Find(&found).Error)
@@ -320,19 +314,6 @@ func wantRows(t *testing.T, conn *pgx.Conn, name string, want ...string) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s shows %q, want %q", name, got, want)
 	}
-}
-
-// A recorder keeps the statements that GORM runs.
-type recorder struct {
-	logger.Interface
-	sql []string
-}
-
-func (r *recorder) LogMode(logger.LogLevel) logger.Interface { return r }
-
-func (r *recorder) Trace(_ context.Context, _ time.Time, f func() (string, int64), _ error) {
-	sql, _ := f()
-	r.sql = append(r.sql, strings.TrimSpace(sql))
 }
 
 func must(t *testing.T, err error) {

@@ -2,21 +2,16 @@
 package gorm
 
 import (
-	"context"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/glebarez/sqlite"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -150,27 +145,12 @@ func each(t *testing.T, names []string, f func(s suite, t *testing.T, g *gorm.DB
 				})
 			}
 			t.Run("SQLite", func(t *testing.T) {
-				g := openSQLite(t)
+				g := sqlitetest.Open(t)
 				s.use(t, g)
 				f(s, t, g)
 			})
 		})
 	}
-}
-
-func openSQLite(t *testing.T) *gorm.DB {
-	t.Helper()
-	dsn := "file:" + t.TempDir() + "/test.db?_pragma=foreign_keys(on)&_pragma=synchronous(off)"
-	g, err := gorm.Open(sqlite.Open(dsn), &gorm.Config{Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := g.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return g
 }
 
 func isPostgres(g *gorm.DB) bool { return g.Name() == "postgres" }
@@ -190,33 +170,4 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// A recorder is a logger that keeps the statements.
-type recorder struct {
-	logger.Interface
-	mu         sync.Mutex
-	statements []string
-}
-
-func newRecorder() *recorder { return &recorder{Interface: logger.Discard} }
-
-func (r *recorder) LogMode(logger.LogLevel) logger.Interface { return r }
-
-func (r *recorder) Trace(_ context.Context, _ time.Time, f func() (sql string, rows int64), _ error) {
-	sql, _ := f()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.statements = append(r.statements, sql)
-}
-
-func (r *recorder) with(prefix string) (found []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.statements {
-		if strings.HasPrefix(strings.ToUpper(strings.TrimSpace(s)), prefix) {
-			found = append(found, s)
-		}
-	}
-	return found
 }

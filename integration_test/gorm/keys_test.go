@@ -19,6 +19,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -281,11 +282,7 @@ func (k keyed[M, T]) test(t *testing.T, g *gorm.DB, ids []T) {
 		}
 	}
 
-	var rows []M
-	must(t, g.Order("name").Find(&rows).Error)
-	if !reflect.DeepEqual(rows, want) {
-		fail("the rows are %+v, the structs %+v", rows, want)
-	}
+	rowsAre(t, g, want)
 	seen := map[T]bool{}
 	for i := range want {
 		id := k.key(&want[i])
@@ -444,7 +441,7 @@ func rowsAre[M any](t *testing.T, g *gorm.DB, want []M) {
 	var rows []M
 	must(t, g.Order("name").Find(&rows).Error)
 	if !reflect.DeepEqual(rows, want) {
-		t.Errorf("the rows are %+v, the structs %+v", rows, want)
+		t.Errorf("%T: the rows are %+v, the structs %+v", rows, rows, want)
 	}
 }
 
@@ -633,7 +630,7 @@ func twoNodes[T sqltypes.ID](t *testing.T, generator func(node int) (idtype.Gene
 	t.Run("Postgres", func(t *testing.T) {
 		pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { test(t, db.GORM(t, nil, pgtest.Codec)) })
 	})
-	t.Run("SQLite", func(t *testing.T) { test(t, openSQLite(t)) })
+	t.Run("SQLite", func(t *testing.T) { test(t, sqlitetest.Open(t)) })
 }
 
 type parcel[T sqltypes.ID] struct {

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -65,13 +66,13 @@ func (k of[T, N]) migrate(t *testing.T, g *gorm.DB) {
 	})
 	k.checkForeignKeys(t, g)
 
-	r := newRecorder()
+	r := pgtest.NewRecorder()
 	must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(append(k.graphModels(), models...)...))
-	if len(r.with("SELECT")) == 0 {
+	if len(r.With("SELECT")) == 0 {
 		t.Error("expected the second AutoMigrate to look at the tables, it didn't")
 	}
 	for _, kind := range []string{"ALTER", "CREATE", "DROP", "INSERT"} {
-		for _, s := range r.with(kind) {
+		for _, s := range r.With(kind) {
 			// GORM knows no domains, and finds char(n) under another name.
 			if !strings.Contains(s, "TYPE key USING") && !strings.Contains(s, "TYPE char(20) USING") {
 				t.Errorf("the second AutoMigrate issued %s", s)

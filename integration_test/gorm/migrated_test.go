@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -53,10 +54,10 @@ func (k of[T, N]) moved(t *testing.T, g *gorm.DB) {
 // alterations are the statements of AutoMigrate that do something.
 func alterations(t *testing.T, g *gorm.DB, models ...any) (s []string) {
 	t.Helper()
-	r := newRecorder()
+	r := pgtest.NewRecorder()
 	must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(models...))
 	for _, kind := range []string{"ALTER", "CREATE", "DROP", "INSERT", "COMMENT", "UPDATE"} {
-		s = append(s, r.with(kind)...)
+		s = append(s, r.With(kind)...)
 	}
 	return s
 }

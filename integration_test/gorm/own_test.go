@@ -14,6 +14,7 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/pgxcodec"
 	"github.com/sortkey/sortkey/sqltypes"
 )
@@ -57,7 +58,7 @@ func TestOwnTypes(t *testing.T) {
 			})
 		})
 	}
-	t.Run("SQLite", func(t *testing.T) { testOwnTypes(t, openSQLite(t)) })
+	t.Run("SQLite", func(t *testing.T) { testOwnTypes(t, sqlitetest.Open(t)) })
 }
 
 func testOwnTypes(t *testing.T, g *gorm.DB) {

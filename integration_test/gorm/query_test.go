@@ -801,13 +801,13 @@ func TestLog(t *testing.T) { each(t, opposites, suite.log) }
 
 func (k of[T, N]) log(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(&thing[T]{}))
-	r := newRecorder()
+	r := pgtest.NewRecorder()
 	g = g.Session(&gorm.Session{Logger: r})
 	a := thing[T]{Name: "a"}
 	must(t, g.Create(&a).Error)
 	must(t, g.Find(&[]thing[T]{}, "id in ?", []T{a.ID}).Error)
 	for _, kind := range []string{"INSERT", "SELECT"} {
-		if s := r.with(kind); len(s) != 1 || !strings.Contains(s[0], k.Stored(a.ID)) {
+		if s := r.With(kind); len(s) != 1 || !strings.Contains(s[0], k.Stored(a.ID)) {
 			t.Errorf("got %q, want ID %s in it", s, k.Stored(a.ID))
 		}
 	}
@@ -843,9 +843,9 @@ func (k of[T, N]) log(t *testing.T, g *gorm.DB) {
 		"struct":        {g.Where(&thing[T]{ID: a.ID}), "= " + one},
 		"scope":         {g.Scopes(gormplugin.PageAfter("", b)), "> " + other},
 	} {
-		r := newRecorder()
+		r := pgtest.NewRecorder()
 		must(t, c.tx.Session(&gorm.Session{Logger: r}).Find(&[]thing[T]{}).Error)
-		s := r.with("SELECT")
+		s := r.With("SELECT")
 		if len(s) != 1 || !strings.Contains(s[0], c.want) {
 			t.Errorf("%s: got %q, want %q in it", name, s, c.want)
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -139,7 +140,7 @@ func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
 			return g.Session(&gorm.Session{SkipDefaultTransaction: true}).CreateInBatches(rows, 2)
 		},
 	} {
-		r := newRecorder()
+		r := pgtest.NewRecorder()
 		g := g.Session(&gorm.Session{Logger: r})
 		named := func(kind string, n int) string { return fmt.Sprintf("%s, %s %d", name, kind, n) }
 
@@ -163,7 +164,7 @@ func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
 		}
 		one := thing[T]{Name: named("struct", 0)}
 		must(t, create(g, &one).Error)
-		if n := len(r.with("INSERT")); n != 3*4+1 {
+		if n := len(r.With("INSERT")); n != 3*4+1 {
 			t.Errorf("%s: %d statements, want batches of 2", name, n)
 		}
 		if name == "CreateInBatches" && (values[1].ID != preset[0] || pointers[4].ID != preset[1]) {

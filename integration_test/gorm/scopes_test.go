@@ -13,6 +13,7 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -561,7 +562,7 @@ func (k of[T, N]) windowPlan(t *testing.T, g *gorm.DB) {
 		must(t, err)
 		things[i] = thing[T]{ID: id, Name: "something"}
 	}
-	must(t, g.Session(&gorm.Session{Logger: newRecorder()}).CreateInBatches(things, 2500).Error)
+	must(t, g.Session(&gorm.Session{Logger: pgtest.NewRecorder()}).CreateInBatches(things, 2500).Error)
 	must(t, g.Exec("analyze things").Error)
 
 	window := gormplugin.MintedBetween(k.Layout, "", start.Add(2000*k.Unit), start.Add(2020*k.Unit))

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -314,9 +315,9 @@ func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
 			return g.Session(&gorm.Session{FullSaveAssociations: true}).Create(&c)
 		}, false},
 	} {
-		r := newRecorder()
+		r := pgtest.NewRecorder()
 		must(t, c.create(g.Session(&gorm.Session{Logger: r})).Error)
-		inserts := r.with("INSERT")
+		inserts := r.With("INSERT")
 		if got := slices.ContainsFunc(inserts, func(s string) bool { return strings.Contains(s, "RETURNING") }); len(inserts) == 0 || got != c.want {
 			t.Errorf("%s: RETURNING is %t, want %t: %q", name, got, c.want, inserts)
 		}

@@ -13,19 +13,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/glebarez/sqlite"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gen"
 	"gorm.io/gen/field"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/logger"
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/gormgen/model"
 	"github.com/sortkey/sortkey/integration_test/gormgen/query"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -78,14 +77,7 @@ func each(t *testing.T, f func(t *testing.T, g *gorm.DB, q *query.Query)) {
 			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { run(t, db.GORM(t, nil, opts...)) })
 		})
 	}
-	t.Run("SQLite", func(t *testing.T) {
-		g, err := gorm.Open(sqlite.Open("file:"+t.TempDir()+"/test.db?_pragma=foreign_keys(on)&_pragma=synchronous(off)"), &gorm.Config{Logger: logger.Discard})
-		must(t, err)
-		db, err := g.DB()
-		must(t, err)
-		t.Cleanup(func() { db.Close() })
-		run(t, g)
-	})
+	t.Run("SQLite", func(t *testing.T) { run(t, sqlitetest.Open(t)) })
 }
 
 func must(t *testing.T, err error) {

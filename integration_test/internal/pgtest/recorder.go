@@ -1,0 +1,43 @@
+package pgtest
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"gorm.io/gorm/logger"
+)
+
+// A Recorder is a logger for GORM that keeps the statements.
+type Recorder struct {
+	logger.Interface
+	mu         sync.Mutex
+	statements []string
+}
+
+// NewRecorder makes one that has none yet.
+func NewRecorder() *Recorder { return &Recorder{Interface: logger.Discard} }
+
+// LogMode leaves it as it is.
+func (r *Recorder) LogMode(logger.LogLevel) logger.Interface { return r }
+
+// Trace keeps a statement.
+func (r *Recorder) Trace(_ context.Context, _ time.Time, f func() (sql string, rows int64), _ error) {
+	sql, _ := f()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.statements = append(r.statements, sql)
+}
+
+// With gives the statements that begin so, in capitals.
+func (r *Recorder) With(prefix string) (found []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.statements {
+		if strings.HasPrefix(strings.ToUpper(strings.TrimSpace(s)), prefix) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
