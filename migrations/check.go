@@ -1,0 +1,177 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What [Check], [Up] and [Down] find wrong with an installation. Errors wrap
+// them, so compare with [errors.Is].
+var (
+	// ErrNotInstalled: the schema isn't there, or nothing of ours is in it.
+	ErrNotInstalled = errors.New("sortkey is not installed")
+	// ErrOutdated: migrations of this package's version were not run.
+	ErrOutdated = errors.New("sortkey's migrations were not all run")
+	// ErrIncomplete: the tables that say what is installed are empty, as after
+	// a dump was restored without its data.
+	ErrIncomplete = errors.New("sortkey's tables are empty")
+	// ErrLayout: the installation is for other layouts.
+	ErrLayout = errors.New("layouts differ")
+	// ErrForeign: the migrations were run by something else than Up.
+	ErrForeign = errors.New("installed by another tool")
+)
+
+// Check tells whether the database has what this process takes for granted:
+// all migrations, of the same layouts. A process with another epoch, say,
+// would read wrong times out of IDs, and could mint some that are there; the
+// error has both layouts. Call it when the process starts.
+//
+// A role needs USAGE on the schema for it, and no more. It doesn't matter which
+// tool ran the migrations.
+func Check(ctx context.Context, db *sql.DB, c Config) error {
+	d, err := c.data()
+	if err != nil {
+		return err
+	}
+	applied, err := revisions(ctx, db, d.Schema)
+	if err != nil {
+		return err
+	}
+	for i, s := range steps() {
+		if _, ok := applied[i+1]; !ok {
+			return fmt.Errorf("migrations: expected %d migrations in schema %q, got an installation without number %d (%s): run Up, or the tool that ran the others: %w",
+				len(steps()), d.Schema, i+1, s.name, ErrOutdated)
+		}
+	}
+	return checkLayouts(ctx, db, d, false)
+}
+
+// checkLayouts compares the layouts of an installation with those wanted.
+// Before Up it is no fault that one isn't there.
+func checkLayouts(ctx context.Context, db querier, d data, beforeUp bool) error {
+	installed, err := layouts(ctx, db, d.Schema)
+	if err != nil {
+		if beforeUp && errors.Is(err, ErrNotInstalled) {
+			return nil
+		}
+		return err
+	}
+	wanted := []struct{ format, title, layout string }{{d.Snowflake.Format, d.Snowflake.Title, d.Snowflake.Layout}}
+	if si := d.SnowflakeSI; si != nil {
+		wanted = append(wanted, struct{ format, title, layout string }{si.Format, si.Title, si.Layout})
+	}
+	for _, w := range wanted {
+		got, ok := installed[w.format]
+		switch {
+		case got == w.layout, !ok && beforeUp:
+		case !ok:
+			return fmt.Errorf("migrations: expected functions for %s (%s) in schema %q, got an installation without them: run Up with it, or another tool with AddSnowflakeSI: %w",
+				w.title, w.layout, d.Schema, ErrOutdated)
+		default:
+			return fmt.Errorf("migrations: expected %s with %s, as this process has it, got schema %q with %s: give this process the database's layout, or another schema: %w",
+				w.title, w.layout, d.Schema, got, ErrLayout)
+		}
+	}
+	return nil
+}
+
+// querier is what *sql.DB and *sql.Tx have in common.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func hasSchema(ctx context.Context, db querier, schema string) (there bool, err error) {
+	err = db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '"+schema+"')").Scan(&there)
+	if err != nil {
+		return false, failed("look for", schema, err)
+	}
+	return there, nil
+}
+
+// hasTable tells whether there is a table, whoever may read it.
+func hasTable(ctx context.Context, db querier, schema, table string) (there bool, err error) {
+	// Not to_regclass, which needs USAGE on the schema. And no parameters, which
+	// with lib/pq mean a prepared statement, and trouble behind PgBouncer; the
+	// names are of letters, digits and underscores.
+	err = db.QueryRowContext(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = '%s' AND c.relname = '%s')`, schema, table)).Scan(&there)
+	if err != nil {
+		return false, failed("look into", schema, err)
+	}
+	return there, nil
+}
+
+// layouts are the installation's, by format.
+func layouts(ctx context.Context, db querier, schema string) (map[string]string, error) {
+	return readMap[string, string](ctx, db, schema, "layout", "format, layout")
+}
+
+// revisions are the migrations that were run, and when.
+func revisions(ctx context.Context, db querier, schema string) (map[int]time.Time, error) {
+	applied, err := readMap[int, time.Time](ctx, db, schema, "revision", "version, installed_at")
+	if err == nil && len(applied) == 0 {
+		// The first migration writes a row where it makes the table.
+		err = fmt.Errorf("migrations: expected a row for each migration in %s.revision, got none, as after a restore without data: restore the data of schema %[1]q, too (pg_dump --data-only --schema=%[1]s): %w",
+			schema, ErrIncomplete)
+	}
+	return applied, err
+}
+
+// ownRevisions are revisions of an installation that Up has made, or none. One
+// whose migrations Up has no record of is refused.
+func ownRevisions(ctx context.Context, db querier, schema string) (map[int]time.Time, error) {
+	applied, err := revisions(ctx, db, schema)
+	if errors.Is(err, ErrNotInstalled) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	own, err := hasTable(ctx, db, schema, versionTable)
+	if err != nil || own {
+		return applied, err
+	}
+	return nil, fmt.Errorf("migrations: expected schema %q to be as Up left it, got one whose %d migrations were run by something else: go on with that tool and the files for it: %w",
+		schema, len(applied), ErrForeign)
+}
+
+func readMap[K comparable, V any](ctx context.Context, db querier, schema, table, columns string) (map[K]V, error) {
+	there, err := hasTable(ctx, db, schema, table)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		return nil, fmt.Errorf("migrations: expected table %s.%s, got none in this database: run Up, or your own tool with the files for it: %w", schema, table, ErrNotInstalled)
+	}
+	rows, err := db.QueryContext(ctx, "SELECT "+columns+" FROM "+schema+"."+table)
+	if err != nil {
+		return nil, unreadable(schema, err)
+	}
+	defer rows.Close()
+	m := map[K]V{}
+	for rows.Next() {
+		var k K
+		var v V
+		if err := rows.Scan(&k, &v); err != nil {
+			return nil, unreadable(schema, err)
+		}
+		m[k] = v
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unreadable(schema, err)
+	}
+	return m, nil
+}
+
+// unreadable says what a role lacks that can't read what is installed.
+func unreadable(schema string, err error) error {
+	var pg interface{ SQLState() string }
+	if errors.As(err, &pg) && pg.SQLState() == "42501" {
+		err = fmt.Errorf("%w: GRANT USAGE ON SCHEMA %s to this role", err, schema)
+	}
+	return failed("read", schema, err)
+}

@@ -1,0 +1,200 @@
+// Package migrations makes a database understand sortable keys: domains for
+// columns, functions from IDs to times and texts and back, bounds for queries
+// by time, defaults that mint IDs on the server, and partitions by time. All of
+// it is plain SQL and PL/pgSQL, for Postgres 15 and later. It needs no extension
+// and no superuser.
+//
+//	err := migrations.Up(ctx, db, migrations.Config{})
+//
+// That installs schema sortkey, by goose, with a table of versions of its own.
+// Each process calls [Check] when it starts: it refuses a database whose
+// layouts are others than the process's, or that isn't up to date.
+//
+// # With a migration tool of your own
+//
+// [Goose], [GolangMigrate] and [Tern] give the same migrations as a file system
+// for these tools, and [SQL] as a file for psql. To keep the files beside your
+// own migrations, write them to a folder:
+//
+//	files, err := migrations.GolangMigrate(migrations.Config{})
+//	...
+//	err = migrations.WriteNew("db/sortkey", files)
+//
+// The same does for later versions of this package, which may have more of them.
+// Give the tool a table of versions for them that isn't the one of your own
+// migrations: their numbers begin at 1. (goose: WithTableName, or -table;
+// golang-migrate: x-migrations-table in the URL; tern: version_table, or the
+// argument of NewMigrator, with its schema.) After a failure golang-migrate wants
+// the version before it by force; the database is as it was. Going down, these
+// tools stop where something is in use, with half of it gone; Down doesn't.
+//
+// [List] gives the bare statements, for any other tool. An installation stays
+// with the tool that made it: Up refuses to go on with another's. [SQLAfter] and
+// [AddSnowflakeSI] are for going on without Up.
+//
+// # What is installed
+//
+// For each format a domain, for columns, that refuses zero and what is no ID:
+// snowflake, snowflake_si, uid60 and spread64 over bigint, sno over uuid, and
+// sno_text over text, COLLATE "C", in whose order texts are in that of time.
+// And these functions, where T is snowflake, snowflake_si, uid60, spread64 or
+// sno, and ID a bigint or uuid:
+//
+//	T_time(ID) timestamptz        when it was minted
+//	T_parts(ID) record            all of its fields
+//	T_text(ID) text               as Go writes it
+//	T_from_text(text) ID          as Go reads it: strictly
+//	T_floor(timestamptz) ID       the lowest ID of that instant; not for spread64
+//
+// They give what package idtype gives, to the bit. T_time and T_text are NULL
+// for what is no ID (spread64_time, like Go, doesn't look at reserved bits), and
+// the others raise an error.
+//
+// A domain and its base type go together: in comparisons, in foreign keys from
+// one to the other, in indexes. But to change a column from bigint to a domain
+// is to write the table anew, under a lock that stops all else. So choose the
+// domain when a table is made, or stay with the base type and
+//
+//	ALTER TABLE orders ADD CHECK (id::sortkey.snowflake IS NOT NULL) NOT VALID;
+//
+// which refuses what the domain does. pg_partman takes no domain as a key, so
+// there that is the way, too.
+//
+// A domain and a function share the name sno_text. Where the type of the
+// argument is unknown, as that of a literal or a parameter, say that it is a
+// uuid: sno_text($1::uuid).
+//
+// # Partitions by time
+//
+// A table that is PARTITION BY RANGE of its key can be kept in partitions by
+// time. Say once, in the migration that makes the table, how:
+//
+//	CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text) PARTITION BY RANGE (id);
+//	SELECT sortkey.manage_partitions('events', '1 day', retention => '90 days', retention_action => 'drop');
+//
+// For a column of type bigint or uuid, say the format too: format => 'uid60'.
+// Then have it done every hour or so, by pg_cron,
+//
+//	SELECT cron.schedule('partitions', '@hourly', 'CALL sortkey.maintain_partitions()');
+//
+// by a CronJob that runs psql -c 'CALL sortkey.maintain_partitions()', or by
+// [MaintainPartitions]. It makes partitions ahead (4, unless premake says
+// otherwise), moves rows out of the default partition to where they belong, and
+// detaches or drops what ended longer ago than the retention. Several may run at
+// a time. To see what it would do, as SQL:
+//
+//	SELECT action, partition, statements FROM sortkey.plan_partitions();
+//	CALL sortkey.maintain_partitions(dry_run => true);
+//
+// Each step is a short transaction that gives up when a lock isn't had in 2 s,
+// and is tried again by the next call. Inserts and reads go on while partitions
+// are made, but for those that use the default partition, and for writes to
+// tables that foreign keys lead to. All that use the table wait while rows are
+// moved or a partition is detached. So keep the default partition small: long
+// reads of it put maintenance off, and Postgres scans it whenever a partition is
+// made. Have the key first in an index, by which rows to be moved are found.
+//
+// Nothing is removed but what was in a partition of its own until its time was
+// over. Rows that are older than the retention when they come stay in the default
+// partition. Rows that a foreign key refers to are neither moved nor removed; the
+// step fails and names the key. Have partitions made in good time where there
+// are such keys: a window whose first rows went to the default partition and are
+// referred to gets its partition only when the key is dropped.
+//
+// The role that maintains owns the tables, or is a member of the roles that do,
+// and has CREATE on their schemas, TEMPORARY on the database, and USAGE on the
+// schema sortkey. Who calls manage_partitions needs the right to write
+// sortkey.partitioned_table. Don't maintain tables as a superuser whose owners
+// you don't trust: making partitions and moving rows runs their functions.
+//
+// Partitions get what CREATE TABLE ... PARTITION OF would give them, so no
+// grants, policies, replica identity or storage parameters of their own. CALL
+// commits, so it can't be inside of a transaction. Where a clock that is wrong
+// mustn't cost data, use retention_action => 'detach'.
+//
+// # pg_partman
+//
+// From version 5.2 on pg_partman manages tables whose key is a uuid, given two
+// functions that get from times to keys and back:
+//
+//	SELECT partman.create_parent(p_parent_table := 'public.events', p_control := 'id', p_interval := '1 day',
+//		p_time_encoder := 'sortkey.sno_partman_encoder', p_time_decoder := 'sortkey.sno_partman_decoder');
+//
+// # Statistics
+//
+// The planner knows how keys are spread from a histogram. Between two bounds of
+// it, it takes bigint keys to be spread evenly, so that windows of any width are
+// well estimated; for uuids it counts whole bins, a hundred by default. For big
+// tables with sno keys have at least two in the smallest window that matters, so
+// three hundred or more for one of 1 %:
+//
+//	ALTER TABLE events ALTER COLUMN id SET STATISTICS 500;
+//
+// # Queries by time
+//
+//	SELECT * FROM orders
+//	WHERE id >= sortkey.snowflake_floor('2026-11-01Z') AND id < sortkey.snowflake_floor('2026-12-01Z');
+//
+// This is a range of the primary key's index, and of partitions. A condition on
+// snowflake_time(id) would read the whole table. -infinity and infinity give the
+// lowest and the highest bound; a time that the format can't hold is an error.
+// Without the Z, or another offset, a text is a time in the session's TimeZone.
+//
+// # Defaults
+//
+//	CREATE TABLE orders (
+//		id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31),
+//		...
+//	);
+//
+// next_snowflake(datacenter, worker), next_snowflake_si(machine), next_uid60(),
+// next_spread64(generator, cluster) and next_sno(metabyte, partition) mint on
+// the server. They repeat nothing, whatever its clock does and however many
+// sessions there are, and IDs are at most 10 ms ahead of the clock. Where more
+// are asked for than the format has, or the clock was set back, a call waits,
+// for a second at most, and fails. (One that the clock is set back under, while
+// it waits, waits for as much longer: Postgres's timeouts go by that clock, too.)
+// The SQLSTATE says why:
+//
+//	53400 configuration_limit_exceeded      more IDs than the format has
+//	55000 object_not_in_prerequisite_state  the clock is behind the last ID
+//	54000 program_limit_exceeded            the format's time is over
+//	22003 numeric_value_out_of_range        no such node number
+//
+// There is one counter per format and database: all next_spread64 together have
+// 64 IDs in a millisecond, whatever generators they name. An ID that is the first
+// of its millisecond costs a record in the write-ahead log.
+//
+// The functions find their sequences by the name of the schema, which therefore
+// can't be renamed, and keep a lock on them to the end of the transaction, as
+// nextval does. Get IDs by RETURNING: lastval() is of that sequence.
+//
+// A server whose clock once was far in the future, and minted, refuses until that
+// time has come. Give it a node number of its own that nothing was minted with,
+// and only then reset the sequence: SELECT setval('sortkey.snowflake_clock', 1).
+//
+// A node number belongs to one database: no program may mint with it, nor a
+// copy of the database that goes on by itself, such as one from CREATE DATABASE
+// … TEMPLATE, or a logical subscriber that was promoted, nor another
+// installation. (A physical standby
+// that takes over and a restored dump are this database, and go on where it was.)
+//
+// # Privileges
+//
+// The next_ functions, and they alone, are SECURITY DEFINER, because a role that
+// could set their sequences could have IDs repeated. Nobody may call them until
+// they are granted:
+//
+//	GRANT USAGE ON SCHEMA sortkey TO app;
+//	GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO app;
+//
+// Any role that may connect can hold a generator up for as long as it wants to,
+// by an advisory lock of its key, but not change what it mints.
+//
+// Whoever may call one may name any node number. Where that is too much, leave
+// the calls to a function of your own that names it.
+//
+// All else is for everybody who may use the schema, and runs with the rights of
+// who calls it. Migrations are run by a role that may make the schema, or owns
+// it.
+package migrations

@@ -1,0 +1,168 @@
+package migrations
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing/fstest"
+)
+
+// Goose gives the migrations as the files that goose reads, such as
+// 00002_snowflake.sql.
+func Goose(c Config) (fs.FS, error) {
+	return filesOf(c, func(m Migration, add func(name, text string)) {
+		// A body as a whole: goose would split it at semicolons, of which the
+		// functions are full.
+		statement := func(s string) string {
+			return "-- +goose StatementBegin\n" + s + "-- +goose StatementEnd\n"
+		}
+		add(fmt.Sprintf("%05d_%s.sql", m.Version, m.Name),
+			"-- +goose Up\n"+statement(m.Up)+"\n-- +goose Down\n"+statement(m.Down))
+	})
+}
+
+// GolangMigrate gives the migrations as the files that golang-migrate reads,
+// such as 000002_snowflake.up.sql and 000002_snowflake.down.sql.
+func GolangMigrate(c Config) (fs.FS, error) {
+	return filesOf(c, func(m Migration, add func(name, text string)) {
+		add(fmt.Sprintf("%06d_%s.up.sql", m.Version, m.Name), m.Up)
+		add(fmt.Sprintf("%06d_%s.down.sql", m.Version, m.Name), m.Down)
+	})
+}
+
+// Tern gives the migrations as the files that tern reads, such as
+// 002_snowflake.sql.
+func Tern(c Config) (fs.FS, error) {
+	return filesOf(c, func(m Migration, add func(name, text string)) {
+		add(fmt.Sprintf("%03d_%s.sql", m.Version, m.Name),
+			ternEscape.Replace(m.Up)+"\n---- create above / drop below ----\n\n"+ternEscape.Replace(m.Down))
+	})
+}
+
+// ternEscape is for tern, which takes its files for templates.
+var ternEscape = strings.NewReplacer("{{", `{{"{{"}}`)
+
+// SQL gives all migrations as one file for psql, in one transaction:
+//
+//	psql -v ON_ERROR_STOP=1 -f sortkey.sql
+//
+// Where they were run already it ends in an error and changes nothing.
+func SQL(c Config) (string, error) { return SQLAfter(c, 0) }
+
+// SQLAfter is [SQL] without the first migrations: for an installation that has
+// so many, as SELECT max(version) FROM sortkey.revision tells. Where it has
+// others, it ends in an error and changes nothing.
+func SQLAfter(c Config, version int) (string, error) {
+	list, err := List(c)
+	if err != nil {
+		return "", err
+	}
+	if version < 0 || version > len(list) {
+		return "", fmt.Errorf("migrations: expected a version from 0 to %d, got %d", len(list), version)
+	}
+	var b strings.Builder
+	b.WriteString("-- The SQL of sortkey, to be run once: psql -v ON_ERROR_STOP=1 -f sortkey.sql\n--\n" +
+		"-- All of it is one transaction: it is there as a whole, or not at all.\n\nBEGIN;\n\n" + c.refuseOther(version))
+	for _, m := range list[version:] {
+		fmt.Fprintf(&b, "\n-- %s\n-- %d. %s\n-- %[1]s\n\n%[4]s", strings.Repeat("-", 117), m.Version, m.Name, m.Up)
+	}
+	b.WriteString("\nCOMMIT;\n")
+	return b.String(), nil
+}
+
+// AddSnowflakeSI gives the SQL that adds the functions of SnowflakeSI to an
+// installation that was made without a base clock, for a migration of your own
+// where it is another tool that has made it. [Up] does it by itself.
+//
+// It needs no way down: that of the installation takes these functions along.
+func AddSnowflakeSI(c Config) (string, error) {
+	d, err := c.data()
+	if err != nil {
+		return "", err
+	}
+	if d.SnowflakeSI == nil {
+		return "", errors.New("migrations: expected a Config with a layout of SnowflakeSI, got none: give its base clock")
+	}
+	return d.snowflakeSIFunctions(), nil
+}
+
+// refuseOther is a statement that fails where there is an installation of
+// another version; 0 means none.
+func (c Config) refuseOther(version int) string {
+	if version > 0 {
+		return fmt.Sprintf(`DO $$
+BEGIN
+    IF (SELECT max(version) FROM %[1]s.revision) IS DISTINCT FROM %[2]d THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('expected schema %[1]s at migration %[2]d, got it at %%s', (SELECT max(version) FROM %[1]s.revision)),
+            HINT = 'SELECT * FROM %[1]s.revision tells which migrations were run.';
+    END IF;
+END
+$$;
+`, c.schema(), version)
+	}
+	return fmt.Sprintf(`DO $$
+BEGIN
+    IF to_regclass('%[1]s.revision') IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+            MESSAGE = 'expected a database without schema %[1]s, got one in which it is installed already',
+            HINT = 'SELECT * FROM %[1]s.revision tells which migrations were run.';
+    END IF;
+END
+$$;
+`, c.schema())
+}
+
+// WriteNew writes those of the files that aren't there yet to a folder, which it
+// makes if need be. A file that is there must be the same: a migration never
+// changes once it is out. If one isn't, nothing is written.
+func WriteNew(folder string, files fs.FS) error {
+	var missing []string
+	texts := map[string][]byte{}
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		there, err := os.ReadFile(filepath.Join(folder, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			missing, texts[name] = append(missing, name), text
+			return nil
+		case err == nil && !bytes.Equal(there, text):
+			return fmt.Errorf("migrations: expected %s to be as it was written, or not to be there, got another text: give the Config that it was written with, or undo the change", filepath.Join(folder, name))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	for _, name := range missing {
+		if err := os.WriteFile(filepath.Join(folder, name), texts[name], 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func filesOf(c Config, each func(m Migration, add func(name, text string))) (fs.FS, error) {
+	list, err := List(c)
+	if err != nil {
+		return nil, err
+	}
+	dir := fstest.MapFS{}
+	for _, m := range list {
+		each(m, func(name, text string) { dir[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644} })
+	}
+	return dir, nil
+}

@@ -1,0 +1,228 @@
+package migrations
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+const (
+	// maxAhead is how far IDs of the generators on the server may be ahead of
+	// its clock: what a busy millisecond borrows from the next ones.
+	maxAhead = 10 * time.Millisecond
+	// maxTimeBits is the most that a layout's time may have: beyond 2229 years,
+	// intervals of Postgres, which multiply in floating point, lose microseconds.
+	maxTimeBits = 46
+	// spareBits of a generator's counter on the server are for calls that find
+	// a unit full, or the clock behind.
+	spareBits = 8
+)
+
+// A format is what the SQL of an ID type is written from: what the bits of its
+// time mean. Times are derived from package idtype, so that none is said twice.
+type format struct {
+	Schema string
+	Format string // as in the names of functions: snowflake_si
+	Title  string // as in errors: SnowflakeSI
+
+	first, last  time.Time
+	unit         time.Duration
+	UnitBits     int
+	SequenceBits int
+
+	Lowest, Highest string // literals: the values of the floor at -infinity and infinity
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// First is the first instant of the format.
+func (f format) First() string { return stamp(f.first) }
+
+// Last is the last millisecond of the format.
+func (f format) Last() string { return stamp(f.last.Add(f.unit - time.Millisecond)) }
+
+// Epoch is the first instant as a literal of type timestamptz.
+func (f format) Epoch() string { return f.first.UTC().Format("2006-01-02 15:04:05.000+00") }
+
+// EpochMS is the first instant in Unix milliseconds.
+func (f format) EpochMS() int64 { return f.first.UnixMilli() }
+
+// UnitsPerSecond is the rate of the format's time.
+func (f format) UnitsPerSecond() int64 { return int64(time.Second / f.unit) }
+
+func (f format) unitMS() int64 { return f.unit.Milliseconds() }
+
+// LastUnit is the largest unit, and so the mask for a unit.
+func (f format) LastUnit() int64 { return 1<<f.UnitBits - 1 }
+
+// MaxSequence is the largest sequence number.
+func (f format) MaxSequence() int64 { return 1<<f.SequenceBits - 1 }
+
+// ClockBits is how many bits of sequence a generator on the server uses: all
+// of them, unless the format has so many that there would be no room to count
+// calls beyond.
+func (f format) ClockBits() int { return min(f.SequenceBits, 63-spareBits-f.UnitBits) }
+
+// Increment of the sequence that is a generator's clock.
+func (f format) Increment() int64 { return 1 << f.UnitBits }
+
+// FullAt is the first value of that sequence whose counter is too large.
+func (f format) FullAt() int64 { return 1 << (f.UnitBits + f.ClockBits()) }
+
+// Instant is an expression for the beginning of a unit, given one for the unit
+// (a format, if it has arguments). It is IMMUTABLE, so that functions inline.
+func (f format) Instant(unit string, args ...any) string {
+	if len(args) > 0 {
+		unit = fmt.Sprintf(unit, args...)
+	}
+	// Seconds since 1970 in floating point are exact to a microsecond up to
+	// 2^33: to the year 2242, and back to 1697. They are the quicker way.
+	const exact = 1 << 33
+	if max(-f.first.Unix(), f.last.Unix()) < exact {
+		if f.unitMS() != 1 {
+			unit = fmt.Sprintf("%s * %d", unit, f.unitMS())
+		}
+		return fmt.Sprintf("to_timestamp((%s + %d) / 1000::float8)", unit, f.EpochMS())
+	}
+	return fmt.Sprintf("(timestamp '%s' + %s * interval '%d milliseconds') AT TIME ZONE 'UTC'",
+		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.unitMS())
+}
+
+// Unit is an expression for the unit of the variable value, which is one of the
+// clock's. All names in it have their schema, as in the next two.
+func (f format) Unit() string {
+	return fmt.Sprintf("(value OPERATOR(pg_catalog.&) %d)", f.LastUnit())
+}
+
+// UnitEnd is an expression for the end of that unit, exact enough to compare
+// the clock with.
+func (f format) UnitEnd() string { return f.instantOf(f.unitMS()) }
+
+// UnitNear is an expression for the instant from which on that unit isn't too
+// far ahead of the clock.
+func (f format) UnitNear() string { return f.instantOf(-f.aheadMS()) }
+
+// aheadMS is how far a unit may be ahead of the clock: whole units.
+func (f format) aheadMS() int64 { return maxAhead.Milliseconds() / f.unitMS() * f.unitMS() }
+
+// instantOf is an expression for the beginning of the unit of the variable value
+// and some milliseconds.
+func (f format) instantOf(offset int64) string {
+	unit := f.Unit()
+	if f.unitMS() != 1 {
+		unit = fmt.Sprintf("(%s OPERATOR(pg_catalog.*) %d)", unit, f.unitMS())
+	}
+	return fmt.Sprintf(`pg_catalog.to_timestamp(
+            (%s OPERATOR(pg_catalog.+) %d)
+            OPERATOR(pg_catalog./) 1000::double precision)`,
+		unit, f.EpochMS()+offset)
+}
+
+// Fits is an expression that is true if a variable has no more than these bits.
+func (f format) Fits(variable string, width int) string {
+	return fmt.Sprintf("(%s OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.=) 0", variable, width)
+}
+
+type snowflake struct {
+	format
+	DatacenterBits, WorkerBits int
+	Layout                     string
+}
+
+func (s snowflake) WorkerShift() int     { return s.SequenceBits }
+func (s snowflake) DatacenterShift() int { return s.SequenceBits + s.WorkerBits }
+func (s snowflake) TimeShift() int       { return s.SequenceBits + s.WorkerBits + s.DatacenterBits }
+func (s snowflake) MaxWorker() int       { return 1<<s.WorkerBits - 1 }
+func (s snowflake) MaxDatacenter() int   { return 1<<s.DatacenterBits - 1 }
+
+func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
+	max, err := l.Parts(idtype.MaxSnowflake) // of which each field has all bits
+	if err != nil {
+		return snowflake{}, fmt.Errorf("migrations: %w", err)
+	}
+	s := snowflake{
+		format: format{
+			Schema: schema, Format: "snowflake", Title: "Snowflake",
+			first: l.Time(0), last: max.Time, unit: time.Millisecond,
+			SequenceBits: bits.Len(uint(max.Sequence)),
+			Lowest:       "0", Highest: fmt.Sprint(int64(math.MaxInt64)),
+		},
+		DatacenterBits: bits.Len(uint(max.Datacenter)),
+		WorkerBits:     bits.Len(uint(max.Worker)),
+	}
+	s.UnitBits = 63 - s.TimeShift()
+	s.Layout = snowflakeLayout(s)
+	if s.UnitBits > maxTimeBits {
+		return snowflake{}, fmt.Errorf("migrations: expected a Snowflake layout whose time has at most %d bits, for SQL's times are no longer exact beyond, got %d (%s): give datacenter, worker and sequence more",
+			maxTimeBits, s.UnitBits, s.Layout)
+	}
+	return s, nil
+}
+
+func snowflakeLayout(s snowflake) string {
+	return fmt.Sprintf("epoch %s; bits: time %d, datacenter %d, worker %d, sequence %d",
+		s.First(), s.UnitBits, s.DatacenterBits, s.WorkerBits, s.SequenceBits)
+}
+
+type snowflakeSI struct {
+	format
+	MachineBits int
+	Layout      string
+}
+
+func (s snowflakeSI) TimeShift() int  { return s.SequenceBits + s.MachineBits }
+func (s snowflakeSI) MaxMachine() int { return 1<<s.MachineBits - 1 }
+
+func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, error) {
+	if l == (idtype.SnowflakeSILayout{}) {
+		return nil, nil
+	}
+	max, err := l.Parts(idtype.MaxSnowflakeSI)
+	if err != nil {
+		return nil, fmt.Errorf("migrations: %w", err)
+	}
+	s := &snowflakeSI{
+		format: format{
+			Schema: schema, Format: "snowflake_si", Title: "SnowflakeSI",
+			first: l.Time(0), last: max.Time, unit: time.Millisecond, UnitBits: 40,
+			SequenceBits: bits.Len(uint(max.Index)),
+			Lowest:       "0", Highest: fmt.Sprint(int64(idtype.MaxSnowflakeSI)),
+		},
+		MachineBits: bits.Len(uint(max.Machine)),
+	}
+	s.Layout = fmt.Sprintf("base clock %s; bits: machine %d, index %d", s.First(), s.MachineBits, s.SequenceBits)
+	return s, nil
+}
+
+func uid60(schema string) format {
+	return format{
+		Schema: schema, Format: "uid60", Title: "UID60",
+		first: idtype.UID60(0).Time(), last: idtype.UID60(idtype.MaxUID60).Time(), unit: time.Millisecond,
+		UnitBits: 42, SequenceBits: 9,
+		Lowest: "0", Highest: fmt.Sprint(int64(idtype.MaxUID60)),
+	}
+}
+
+func spread64(schema string) format {
+	return format{
+		Schema: schema, Format: "spread64", Title: "Spread64",
+		first: idtype.Spread64(0).Time(), last: idtype.Spread64(-1).Time(), unit: time.Millisecond,
+		UnitBits: 42, SequenceBits: 6,
+	}
+}
+
+func sno(schema string) format {
+	var lowest, highest idtype.Sno
+	for i := range highest {
+		highest[i] = 0xff
+	}
+	return format{
+		Schema: schema, Format: "sno", Title: "Sno",
+		first: lowest.Time(), last: highest.Time(), unit: 4 * time.Millisecond,
+		UnitBits: 39, SequenceBits: 16,
+		Lowest: fmt.Sprintf("'%s'", lowest.UUID()), Highest: fmt.Sprintf("'%s'", highest.UUID()),
+	}
+}

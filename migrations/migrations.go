@@ -1,0 +1,194 @@
+package migrations
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"sync"
+	"text/template"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// DefaultSchema is the schema that a [Config] without one means.
+const DefaultSchema = "sortkey"
+
+// A Config says where an installation lies, and what the bits of the formats
+// with a choice mean there. The zero Config is an installation in schema
+// sortkey, of the default layout of Snowflake and without the functions of
+// SnowflakeSI.
+//
+// A layout is for good: what the database was told once, it holds programs to.
+type Config struct {
+	Schema      string                   // [a-z_][a-z0-9_]*, at most 63 bytes; "": sortkey
+	Snowflake   idtype.SnowflakeLayout   // zero: [idtype.DefaultSnowflakeLayout]
+	SnowflakeSI idtype.SnowflakeSILayout // zero: no functions for it; can be given later
+}
+
+// Validate tells whether an installation can be made so: the schema's name is
+// of lower-case letters, digits and underscores and isn't one of the system's,
+// the layouts are valid, and Snowflake's time has at most 46 bits.
+func (c Config) Validate() error {
+	_, err := c.data()
+	return err
+}
+
+func (c Config) schema() string {
+	if c.Schema == "" {
+		return DefaultSchema
+	}
+	return c.Schema
+}
+
+// A Migration is one step of an installation, as SQL in two directions.
+type Migration struct {
+	Version int    // from 1, without gaps
+	Name    string // such as "snowflake"
+	Up      string
+	Down    string
+}
+
+// List gives the migrations in their order, for tools that none of the other
+// functions is for. Each is to be run in a transaction of its own.
+func List(c Config) ([]Migration, error) {
+	d, err := c.data()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Migration, len(steps()))
+	for i, s := range steps() {
+		d.Version, d.Name = i+1, s.name
+		list[i] = Migration{Version: d.Version, Name: d.Name, Up: d.up(s.up, s.name), Down: d.render(s.down, s.name)}
+	}
+	return list, nil
+}
+
+// data is what the SQL files are filled in with. They see only what is exported.
+type data struct {
+	Schema      string
+	AheadMS     int64
+	Version     int // of the migration
+	Name        string
+	Snowflake   snowflake
+	SnowflakeSI *snowflakeSI
+	UID60       format
+	Spread64    format
+	Sno         format
+}
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// maxIdentifier is the longest name in Postgres.
+const maxIdentifier = 63
+
+func (c Config) data() (data, error) {
+	d := data{Schema: c.schema(), AheadMS: maxAhead.Milliseconds()}
+	switch {
+	case !schemaName.MatchString(d.Schema), len(d.Schema) > maxIdentifier, reserved()[d.Schema]:
+		return d, fmt.Errorf("migrations: expected the name of a schema, of at most %d lower-case letters, digits and underscores and no word that SQL reserves, got %q", maxIdentifier, c.Schema)
+	case strings.HasPrefix(d.Schema, "pg_"), d.Schema == "information_schema":
+		return d, fmt.Errorf("migrations: expected the name of a schema, got %q: information_schema and names that begin with pg_ are the system's", c.Schema)
+	}
+	var err error
+	if d.Snowflake, err = snowflakeOf(d.Schema, c.Snowflake); err != nil {
+		return d, err
+	}
+	if d.SnowflakeSI, err = snowflakeSIOf(d.Schema, c.SnowflakeSI); err != nil {
+		return d, err
+	}
+	d.UID60, d.Spread64, d.Sno = uid60(d.Schema), spread64(d.Schema), sno(d.Schema)
+	return d, nil
+}
+
+// reserved are the words that a name without quotes can't be: of the server's
+// keywords all that mean something else in one of the places where the name is
+// needed, such as the type of a column (bigint.snowflake isn't one).
+var reserved = sync.OnceValue(func() map[string]bool {
+	m := map[string]bool{}
+	for word := range strings.FieldsSeq(`all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
+		cast char character check coalesce collate collation column concurrently constraint create cross current_catalog
+		current_date current_role current_schema current_time current_timestamp current_user dec decimal default
+		deferrable desc distinct do else end except exists extract false fetch float for foreign freeze from full grant
+		greatest group grouping having ilike in initially inner inout int integer intersect interval into is isnull join
+		json json_array json_arrayagg json_exists json_object json_objectagg json_query json_scalar json_serialize
+		json_table json_value lateral leading least left like limit localtime localtimestamp merge_action national
+		natural nchar none normalize not notnull null nullif numeric offset on only or order out outer overlaps overlay
+		placing position precision primary real references returning right row select session_user setof similar
+		smallint some substring symmetric system_user table tablesample then time timestamp to trailing treat trim true
+		union unique user using values varchar variadic verbose when where window with xmlattributes xmlconcat
+		xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable`) {
+		m[word] = true
+	}
+	return m
+})
+
+//go:embed sql
+var files embed.FS
+
+// A step is a migration as a template: its file in either direction, which
+// defines what is named as the migration is.
+type step struct {
+	name     string
+	up, down *template.Template
+}
+
+// shared is what the files have in common.
+var shared = sync.OnceValue(func() *template.Template {
+	return template.Must(template.ParseFS(files, "sql/shared.sql"))
+})
+
+// steps are the migrations, by version. Versions are the numbers of the files.
+// They are parsed when they are first asked for, which takes 2 ms: not whenever
+// a program starts that has this package in it.
+var steps = sync.OnceValue(func() []step {
+	parse := func(file string) *template.Template {
+		return template.Must(template.Must(shared().Clone()).ParseFS(files, file))
+	}
+	ups, err := fs.Glob(files, "sql/*.up.sql") // in their order
+	if err != nil {
+		panic(err)
+	}
+	var list []step
+	for i, up := range ups {
+		number, name, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(up, "sql/"), ".up.sql"), "_")
+		if number != fmt.Sprintf("%04d", i+1) {
+			panic("migrations: expected version " + fmt.Sprint(i+1) + ", got " + up)
+		}
+		list = append(list, step{name, parse(up), parse(strings.TrimSuffix(up, ".up.sql") + ".down.sql")})
+	}
+	return list
+})
+
+// render fills in a file that is part of the package, and so without errors
+// that a caller could cause.
+func (d data) render(t *template.Template, name string) string {
+	var b strings.Builder
+	if err := t.ExecuteTemplate(&b, name, d); err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(blankLines.ReplaceAllString(b.String(), "\n\n")) + "\n"
+}
+
+// up is render for what makes something.
+func (d data) up(t *template.Template, name string) string {
+	return d.render(shared(), "before") + "\n" + d.render(t, name) + "\n" + d.render(shared(), "after")
+}
+
+var blankLines = regexp.MustCompile(`\n{3,}`)
+
+// markSchema is a statement that tells a schema made by us from one that was
+// there, and dropEmptySchema one that drops the former if nothing is in it.
+func (d data) markSchema() string      { return d.render(shared(), "mark schema") }
+func (d data) dropEmptySchema() string { return d.render(shared(), "drop empty schema") }
+
+// snowflakeSIFunctions is the part of a migration that needs a base clock.
+func (d data) snowflakeSIFunctions() string {
+	for _, s := range steps() {
+		if t := s.up.Lookup("snowflake_si functions"); t != nil {
+			return d.up(t, t.Name())
+		}
+	}
+	panic("migrations: expected the functions of SnowflakeSI in a file")
+}

@@ -1,0 +1,217 @@
+package migrations
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+var (
+	someClock = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)}
+
+	// configs are those whose SQL differs by more than numbers.
+	configs = map[string]Config{
+		"default":          {},
+		"with SnowflakeSI": {Schema: "other", SnowflakeSI: someClock},
+		"early epoch":      {Schema: "_3", Snowflake: idtype.SnowflakeLayout{Epoch: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)}},
+	}
+)
+
+func TestValidate(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for _, name := range []string{"", "sortkey", "public", "ids", "_", "_1", "a_2", "name", "pgids", "pg", long} {
+		if err := (Config{Schema: name}).Validate(); err != nil {
+			t.Errorf("expected schema %q to be valid, got %v", name, err)
+		}
+	}
+	for _, name := range []string{
+		long + "a", "Ids", "ids;", `"ids"`, "a b", "a.b", "a-b", "a$b", "1a", "ä", " ids", "ids ", "ids\n", "a'b", "{{", "--",
+		"pg_", "pg_ids", "pg_catalog", "information_schema", "user", "all", "table", "left", "binary", "bigint", "values", "system_user",
+	} {
+		err := Config{Schema: name}.Validate()
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("got %q", name)) {
+			t.Errorf("expected schema %q to be refused by name, got %v", name, err)
+		}
+	}
+}
+
+func TestValidateLayouts(t *testing.T) {
+	layout := func(datacenter, worker, sequence int) Config {
+		return Config{Snowflake: idtype.SnowflakeLayout{DatacenterBits: datacenter, WorkerBits: worker, SequenceBits: sequence}}
+	}
+	for name, c := range map[string]struct {
+		config Config
+		want   string // part of the error; "": none
+	}{
+		"46 bits of time":       {layout(0, 5, 12), ""},
+		"47 bits of time":       {layout(0, 4, 12), "at most 46 bits"},
+		"62 bits of time":       {layout(0, 0, 1), "got 62 (epoch 2021-01-01T00:00:00.000Z; bits: time 62, datacenter 0, worker 0, sequence 1)"},
+		"32 bits of time":       {layout(10, 10, 11), ""},
+		"31 bits of time":       {layout(10, 10, 12), "expected Snowflake widths"},
+		"no sequence":           {layout(5, 5, 0), "expected Snowflake widths"},
+		"negative width":        {layout(-1, 5, 12), "expected Snowflake widths"},
+		"epoch of microseconds": {Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMicro(1)}}, "epoch"},
+		"base clock":            {Config{SnowflakeSI: someClock}, ""},
+		"no base clock":         {Config{SnowflakeSI: idtype.SnowflakeSILayout{MachineBits: 3}}, "BaseClock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.config.Validate()
+			if c.want == "" {
+				if err != nil {
+					t.Errorf("expected no error, got %v", err)
+				}
+			} else if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("expected an error with %q, got %v", c.want, err)
+			}
+			// All that renders refuses what Validate does.
+			for name, render := range map[string]func(Config) error{
+				"List":           func(c Config) error { _, err := List(c); return err },
+				"Goose":          func(c Config) error { _, err := Goose(c); return err },
+				"GolangMigrate":  func(c Config) error { _, err := GolangMigrate(c); return err },
+				"Tern":           func(c Config) error { _, err := Tern(c); return err },
+				"SQL":            func(c Config) error { _, err := SQL(c); return err },
+				"AddSnowflakeSI": func(c Config) error { _, err := AddSnowflakeSI(c); return err },
+				"Up":             func(c Config) error { return Up(t.Context(), nil, c) },
+				"Down":           func(c Config) error { return Down(t.Context(), nil, c) },
+				"Check":          func(c Config) error { return Check(t.Context(), nil, c) },
+				"Status":         func(c Config) error { _, err := Status(t.Context(), nil, c); return err },
+			} {
+				if c.want == "" {
+					continue // some of these would need a database
+				}
+				if got := render(c.config); got == nil || got.Error() != err.Error() {
+					t.Errorf("expected %s to say the same as Validate (%v), got %v", name, err, got)
+				}
+			}
+		})
+	}
+}
+
+// Each migration drops what it creates, and nothing else; and what a version
+// says of itself is its number.
+func TestList(t *testing.T) {
+	created := regexp.MustCompile(`(?m)^\s*CREATE (TABLE|SEQUENCE|DOMAIN|FUNCTION|PROCEDURE|VIEW|TYPE) (\S+?)[ (]`)
+	dropped := regexp.MustCompile(`(?m)^DROP (TABLE|SEQUENCE|DOMAIN|FUNCTION|PROCEDURE|VIEW|TYPE)( IF EXISTS)? ([^\s(;]+)`)
+	for name, c := range configs {
+		t.Run(name, func(t *testing.T) {
+			list, err := List(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for i, m := range list {
+				if m.Version != i+1 {
+					t.Errorf("expected version %d, got %d", i+1, m.Version)
+				}
+				names = append(names, m.Name)
+
+				up, down := map[string]bool{}, map[string]bool{}
+				for _, s := range created.FindAllStringSubmatch(m.Up, -1) {
+					up[s[1]+" "+s[2]] = true
+				}
+				for _, s := range dropped.FindAllStringSubmatch(m.Down, -1) {
+					if s[2] == "" || c.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
+						down[s[1]+" "+s[3]] = true
+					}
+				}
+				if len(up) == 0 || !maps.Equal(up, down) {
+					t.Errorf("expected %s to drop what it creates:\n%v\ngot:\n%v", m.Name, slices.Sorted(maps.Keys(up)), slices.Sorted(maps.Keys(down)))
+				}
+				for object := range up {
+					if !strings.Contains(object, " "+c.schema()+".") {
+						t.Errorf("expected all in schema %s, got %s", c.schema(), object)
+					}
+				}
+				if want := fmt.Sprintf("INSERT INTO %s.revision (version, name) VALUES (%d, '%s');", c.schema(), m.Version, m.Name); !strings.Contains(m.Up, want) {
+					t.Errorf("expected %s to end in %s", m.Name, want)
+				}
+				if want := fmt.Sprintf("DELETE FROM %s.revision WHERE version = %d;", c.schema(), m.Version); i > 0 && !strings.Contains(m.Down, want) {
+					t.Errorf("expected the way down of %s to have %s", m.Name, want)
+				}
+			}
+			if want := []string{"schema", "snowflake", "snowflake_si", "uid60", "spread64", "sno"}; !slices.Equal(names[:len(want)], want) {
+				t.Errorf("expected the migrations %v, whose numbers databases have noted, got %v", want, names)
+			}
+		})
+	}
+}
+
+// What is rendered reads as if it was written by hand.
+func TestRendering(t *testing.T) {
+	ugly := regexp.MustCompile(`(?m)[ \t]+$|\t|\n\n\n|\A\s|<no value>|%!|\{\{|\}\}`)
+	transaction := regexp.MustCompile(`(?m)^(BEGIN|COMMIT|ROLLBACK|END);`)
+	for name, c := range configs {
+		list, err := List(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range list {
+			for direction, text := range map[string]string{"up": m.Up, "down": m.Down} {
+				if at := ugly.FindStringIndex(text); at != nil {
+					t.Errorf("expected plain text, got %s %s (%s) with %q at:\n%s", m.Name, direction, name,
+						text[at[0]:at[1]], text[max(0, at[0]-60):min(len(text), at[1]+60)])
+				}
+				if !strings.HasSuffix(text, ";\n") {
+					t.Errorf("expected %s %s to end with a statement", m.Name, direction)
+				}
+				if c.Schema != "" && strings.Contains(text, "sortkey.") {
+					t.Errorf("expected no word of schema sortkey in that of %s, got one in %s %s", c.Schema, m.Name, direction)
+				}
+				if at := transaction.FindString(text); at != "" {
+					t.Errorf("expected the transaction to be the tool's, got %s in %s %s", at, m.Name, direction)
+				}
+			}
+		}
+	}
+}
+
+// An old server is told apart before anything is made.
+func TestOldServer(t *testing.T) {
+	list, err := List(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusal := strings.Index(list[0].Up, "IF current_setting('server_version_num')::integer < 150000 THEN\n        RAISE EXCEPTION")
+	first := strings.Index(list[0].Up, "CREATE")
+	if refusal < 0 || refusal > first {
+		t.Errorf("expected servers before 15 to be refused first, got the refusal at %d and a CREATE at %d", refusal, first)
+	}
+}
+
+// pgError is as those of pgx and lib/pq are.
+type pgError struct{ Code, Detail string }
+
+func (e *pgError) Error() string    { return "cannot drop it" }
+func (e *pgError) SQLState() string { return e.Code }
+
+// noDetail is an error of another driver.
+type noDetail string
+
+func (noDetail) Error() string      { return "cannot drop it" }
+func (e noDetail) SQLState() string { return string(e) }
+
+func TestWithDependents(t *testing.T) {
+	const advice = ": drop or change what depends on it first"
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&pgError{"2BP01", "table t depends on it"}, "cannot drop it (table t depends on it)" + advice},
+		{fmt.Errorf("wrapped: %w", &pgError{"2BP01", "table t depends on it"}), "wrapped: cannot drop it (table t depends on it)" + advice},
+		{noDetail("2BP01"), "cannot drop it" + advice},
+		{&pgError{"42501", "table t"}, "cannot drop it"},
+		{errors.New("no route"), "no route"},
+	} {
+		got := withDependents(c.err)
+		if got.Error() != c.want || !errors.Is(got, c.err) {
+			t.Errorf("expected %q, got %q", c.want, got)
+		}
+	}
+}

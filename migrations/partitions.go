@@ -1,0 +1,258 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What [MaintainPartitions] says of steps that it couldn't take. Errors of a
+// [PartitionStep] wrap them, so compare with [errors.Is].
+var (
+	// ErrLocked: a lock couldn't be had in time. The step is left for the next call.
+	ErrLocked = errors.New("locked by another transaction")
+	// ErrPartition: the database refused the step. The error says why.
+	ErrPartition = errors.New("partition step failed")
+)
+
+// PartitionOptions are for [MaintainPartitions]. The zero value maintains all
+// tables that are managed.
+type PartitionOptions struct {
+	// Parent is the only table to maintain, as SQL would name it: events, or
+	// app."Events". It has to be managed. Empty: all that are.
+	Parent string
+	// LockTimeout is how long a step waits for each lock, and so how long others
+	// can be made to wait behind it; in whole milliseconds, at most a day. 0: 2 s.
+	LockTimeout time.Duration
+	// At is the time to maintain the partitions for. Zero: the server's.
+	At time.Time
+	// DryRun tells what would be done, and does nothing.
+	DryRun bool
+}
+
+// A PartitionStep is one thing that was done to a table's partitions, or that
+// would be.
+type PartitionStep struct {
+	// Table is whose partitions these are, and Partition the one of them, with
+	// schemas, as SQL would name them.
+	Table, Partition string
+	// Action is create, default, drain, detach or drop, or plan if there was no
+	// telling what to do, for the reason in Err; Partition is empty then.
+	Action string
+	// From and To are the time of the partition, without the end. They are zero
+	// where it has no end, or there is no partition.
+	From, To time.Time
+	// SQL is what was executed, or would be, in one transaction.
+	SQL string
+	// Err is nil if the step was taken or only planned, and wraps [ErrLocked] or
+	// [ErrPartition] if it had to be left.
+	Err error
+}
+
+// MaintainPartitions makes the partitions that are needed next, moves rows out
+// of default partitions, and detaches or drops what is older than is to be
+// kept, as the function manage_partitions in the schema was told for each
+// table. Call it every few hours, or at least several times in the time that
+// partitions are made ahead for.
+//
+// Each step is a transaction of its own. One that can't have its locks in time
+// is left with [ErrLocked] in its Err, which is no error of the call: the next
+// call finds it undone, and what else would be moved, detached or dropped of
+// the table. One that fails is left with [ErrPartition], and the call returns
+// these errors joined, when everything else is done. Several processes may call
+// at the same time.
+//
+// The role must own the tables, or be a member of the roles that do, and needs
+// CREATE on their schemas, TEMPORARY on the database, and USAGE on the schema
+// of the installation. It does the same as CALL maintain_partitions().
+func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOptions) ([]PartitionStep, error) {
+	d, err := c.data()
+	if err != nil {
+		return nil, err
+	}
+	m, err := o.maintenance(d.Schema)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := m.tables(ctx, db, o)
+	if err != nil {
+		return nil, failed("maintain partitions with", d.Schema, err)
+	}
+	var done []PartitionStep
+	var problems []error
+	for _, t := range tables {
+		if o.DryRun {
+			planned, err := m.plan(ctx, db, t)
+			if err != nil {
+				problems = append(problems, failed("plan partitions with", d.Schema, err))
+			}
+			done = append(done, planned...)
+			continue
+		}
+		taken := map[string]bool{}
+		for skip := []string{}; ; {
+			step, err := m.next(ctx, db, t, skip)
+			if err != nil {
+				problems = append(problems, failed("maintain partitions of "+t.name+" with", d.Schema, err))
+				if ctx.Err() != nil {
+					return done, errors.Join(problems...)
+				}
+				break // the other tables have nothing to do with it
+			}
+			if step == nil {
+				break
+			}
+			done = append(done, *step)
+			if errors.Is(step.Err, ErrPartition) {
+				problems = append(problems, step.Err)
+			}
+			if step.Err == nil {
+				if key := step.Action + " " + step.Partition; !taken[key] {
+					taken[key] = true
+					continue
+				}
+				problems = append(problems, fmt.Errorf("migrations: expected to %s %s once, got it planned again: somebody else undoes what is done here, or this is an error of ours: %w",
+					step.Action, step.Partition, ErrPartition))
+				break
+			}
+			// Where moving rows or removing a partition met somebody, the next would,
+			// too, and others would wait meanwhile.
+			if step.Partition == "" || errors.Is(step.Err, ErrLocked) && step.Action != "create" {
+				break
+			}
+			skip = append(skip, step.Partition)
+		}
+	}
+	return done, errors.Join(problems...)
+}
+
+// A maintenance is one call of MaintainPartitions.
+type maintenance struct {
+	schema      string
+	at          time.Time
+	lockTimeout time.Duration
+}
+
+const defaultLockTimeout = 2 * time.Second
+
+func (o PartitionOptions) maintenance(schema string) (*maintenance, error) {
+	m := &maintenance{schema: schema, at: o.At, lockTimeout: o.LockTimeout}
+	if m.lockTimeout == 0 {
+		m.lockTimeout = defaultLockTimeout
+	}
+	if m.lockTimeout < time.Millisecond || m.lockTimeout > 24*time.Hour {
+		return nil, fmt.Errorf("migrations: expected a LockTimeout from a millisecond to a day, got %v: give a second or two, or 0 for %v",
+			o.LockTimeout, defaultLockTimeout)
+	}
+	return m, nil
+}
+
+// A managedTable is one whose partitions are maintained.
+type managedTable struct {
+	oid  int64
+	name string
+}
+
+// tables lists the tables, and sets the time if none was given: it is the same
+// for all of them.
+func (m *maintenance) tables(ctx context.Context, db *sql.DB, o PartitionOptions) ([]managedTable, error) {
+	var list []managedTable
+	err := inTx(ctx, db, func(tx *sql.Tx) error {
+		if m.at.IsZero() {
+			if err := tx.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&m.at); err != nil {
+				return err
+			}
+		}
+		parent := sql.NullString{String: o.Parent, Valid: o.Parent != ""}
+		rows, err := tx.QueryContext(ctx, `SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname)
+			FROM `+m.schema+`.managed_tables($1::text::regclass, $2) t
+			JOIN pg_catalog.pg_class c ON c.oid = t JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+			ORDER BY 2`, parent, !o.DryRun)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var t managedTable
+			if err := rows.Scan(&t.oid, &t.name); err != nil {
+				return err
+			}
+			list = append(list, t)
+		}
+		return rows.Err()
+	})
+	return list, err
+}
+
+// columns of a step that a plan has too; what has no end is NULL.
+const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(statements, '')`
+
+func (m *maintenance) plan(ctx context.Context, db *sql.DB, t managedTable) ([]PartitionStep, error) {
+	rows, err := db.QueryContext(ctx, "SELECT "+stepColumns+" FROM "+m.schema+".plan_partitions($1::bigint::oid::regclass, $2)", t.oid, m.at)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []PartitionStep
+	for rows.Next() {
+		s := PartitionStep{Table: t.name}
+		if err := s.scan(rows); err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, rows.Err()
+}
+
+// next takes a table's next step, but for those of the partitions to skip. It
+// is nil if there is none.
+func (m *maintenance) next(ctx context.Context, db *sql.DB, t managedTable, skip []string) (*PartitionStep, error) {
+	// As JSON: not every driver has arrays.
+	names, err := json.Marshal(skip)
+	if err != nil {
+		return nil, err
+	}
+	s := &PartitionStep{Table: t.name}
+	var outcome, problem string
+	err = inTx(ctx, db, func(tx *sql.Tx) error {
+		err := s.scan(tx.QueryRowContext(ctx, "SELECT "+stepColumns+`, outcome, coalesce(problem, '')
+			FROM `+m.schema+`.next_partition_step($1::bigint::oid::regclass, $2, $3::bigint * interval '1 millisecond',
+				ARRAY(SELECT jsonb_array_elements_text($4::jsonb)))`,
+			t.oid, m.at, m.lockTimeout.Milliseconds(), string(names)), &outcome, &problem)
+		if errors.Is(err, sql.ErrNoRows) { // nothing is left to do
+			s = nil
+			return nil
+		}
+		return err
+	})
+	if err != nil || s == nil {
+		return nil, err
+	}
+	switch outcome {
+	case "skipped":
+		s.Err = s.left(ErrLocked, problem)
+	case "failed":
+		s.Err = s.left(ErrPartition, problem)
+	}
+	return s, nil
+}
+
+func (s *PartitionStep) left(why error, problem string) error {
+	what := s.Partition
+	if what == "" {
+		what = "partitions of " + s.Table
+	}
+	return fmt.Errorf("migrations: expected to %s %s, got: %s: %w", s.Action, what, problem, why)
+}
+
+func (s *PartitionStep) scan(row interface{ Scan(...any) error }, more ...any) error {
+	var from, to sql.NullTime
+	if err := row.Scan(append([]any{&s.Action, &s.Partition, &from, &to, &s.SQL}, more...)...); err != nil {
+		return err
+	}
+	s.From, s.To = from.Time, to.Time
+	return nil
+}

@@ -1,0 +1,1658 @@
+-- The SQL of sortkey, to be run once: psql -v ON_ERROR_STOP=1 -f sortkey.sql
+--
+-- All of it is one transaction: it is there as a whole, or not at all.
+
+BEGIN;
+
+DO $$
+BEGIN
+    IF to_regclass('sortkey.revision') IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
+            MESSAGE = 'expected a database without schema sortkey, got one in which it is installed already',
+            HINT = 'SELECT * FROM sortkey.revision tells which migrations were run.';
+    END IF;
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 1. schema
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Names without a schema mean the system's, whatever else the role's search_path would find.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- What the other migrations build on: the schema, two tables that say what is installed, and the clock of the
+-- generators on the server.
+
+DO $$
+BEGIN
+    IF current_setting('server_version_num')::integer < 150000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = format('expected Postgres 15 or later, got %s', current_setting('server_version'));
+    END IF;
+    -- It may be there: made beforehand for a role that mustn't make schemas, or for a tool's table of versions.
+    IF to_regnamespace('sortkey') IS NULL THEN
+        CREATE SCHEMA sortkey;
+        COMMENT ON SCHEMA sortkey IS 'Sortable keys: this schema was made by their migrations.';
+    END IF;
+END
+$$;
+
+-- One row per migration that was run, whichever tool ran it. A program asks here whether it finds what it needs.
+CREATE TABLE sortkey.revision (
+    version integer PRIMARY KEY,
+    name text NOT NULL,
+    installed_at timestamptz NOT NULL DEFAULT current_timestamp
+);
+COMMENT ON TABLE sortkey.revision IS 'The migrations of sortkey that were run.';
+
+-- The layouts that the functions were made for. A program with another one would take IDs for what they aren't.
+CREATE TABLE sortkey.layout (
+    format text PRIMARY KEY,
+    layout text NOT NULL
+);
+COMMENT ON TABLE sortkey.layout IS 'What the bits of the formats with a choice mean in the functions of this schema. It never changes.';
+
+GRANT SELECT ON sortkey.revision, sortkey.layout TO PUBLIC; -- who may use the schema may ask
+
+-- The clock of a generator on the server.
+--
+-- Each format that is minted here has a sequence, and all that a generator remembers is in it. Its value is
+--
+--     counter << unit_bits | unit
+--
+-- where unit is a time, counted in the format's units (milliseconds, or 4 of them) from its epoch. The sequence's
+-- increment is 1 << unit_bits. So nextval() counts up within a unit, and can't get from one unit into another: before
+-- it did, the sequence would end. Only advance_clock() sets the unit, one session at a time, and only to a later one.
+-- From that it follows that no pair of unit and counter comes up twice, whatever the clock does and however many
+-- sessions there are.
+--
+-- A generator calls nextval(), and makes an ID of what it gets if the unit is the clock's (or up to 10 ms ahead
+-- of it) and the counter fits the format. If not, it calls advance_clock().
+--
+-- The lock is one of transactions, taken in a subtransaction that is rolled back when the work is done. A sequence
+-- isn't rolled back, but the lock is given back at once: were it kept until the end of the transaction, one that stays
+-- open would stop all inserts. And no error or cancelled statement can leave it behind, as one of sessions could be.
+--
+-- A sequence begins with a value that is full, of unit 0: so the first call finds out the time.
+--
+-- If the clock is set back, calls fail until it has caught up; those that it catches up with within a second wait. They
+-- wait in pg_sleep(), which goes by the same clock: one that the clock is set back under waits for as much longer, and
+-- neither statement_timeout nor lock_timeout, which go by that clock too, end it. pg_cancel_backend() does.
+--
+-- A copy of the database that mints beside the original, whether made with TEMPLATE, from a backup or by replication,
+-- needs node numbers of its own, and so does another installation in the same database: it has sequences of its own.
+CREATE FUNCTION sortkey.advance_clock(
+    clock regclass,
+    epoch bigint,           -- milliseconds since 1970
+    unit_ms integer,        -- milliseconds in a unit
+    unit_bits integer,
+    sequence_bits integer,
+    first_counter integer   -- with which a unit begins, unless the one before it was full
+) RETURNS bigint            -- a value of the sequence that is the caller's
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    last_unit CONSTANT bigint := (1::bigint << unit_bits) - 1;
+    capacity CONSTANT bigint := 1::bigint << sequence_bits;
+    ahead CONSTANT bigint := 10 / unit_ms;
+    max_wait CONSTANT integer := 1000; -- milliseconds
+    value bigint;
+    unit bigint;
+    counter bigint;
+    now_unit bigint;
+    next_unit bigint;
+    taken bigint;
+    pause bigint;
+    waited bigint := 0;
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM pg_advisory_xact_lock(1936683115, clock::oid::integer); -- the number is 'sork' in ASCII
+            value := pg_sequence_last_value(clock);
+            IF value IS NULL THEN
+                -- Without it there would be no telling what was minted.
+                RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+                    MESSAGE = format('expected a sequence %s that has been called, got one that was set by hand meanwhile', clock);
+            END IF;
+            unit := value & last_unit;
+            counter := value >> unit_bits;
+            now_unit := floor((extract(epoch FROM clock_timestamp()) * 1000 - epoch) / unit_ms);
+
+            -- Another session may have advanced the clock while this one waited for the lock.
+            IF unit >= now_unit AND unit <= now_unit + ahead AND counter < capacity THEN
+                taken := nextval(clock);
+                counter := taken >> unit_bits;
+            END IF;
+            -- With a CACHE, which nobody should give the sequence, the value can be of another unit.
+            IF taken IS NULL OR counter >= capacity OR (taken & last_unit) <> unit THEN
+                taken := NULL;
+                next_unit := greatest(unit + 1, now_unit);
+                IF next_unit <= least(now_unit + ahead, last_unit) THEN
+                    taken := next_unit;
+                    IF counter < capacity OR next_unit > unit + 1 THEN
+                        taken := taken | (first_counter::bigint << unit_bits);
+                    END IF;
+                    PERFORM setval(clock, taken);
+                ELSIF counter > 2 * capacity THEN
+                    -- Calls that failed have counted on. Keep the sequence from its end; it stays full.
+                    PERFORM setval(clock, unit | (capacity << unit_bits));
+                END IF;
+            END IF;
+            RAISE EXCEPTION USING ERRCODE = 'SK000', MESSAGE = 'give back the lock';
+        EXCEPTION WHEN SQLSTATE 'SK000' THEN
+            NULL;
+        END;
+        IF taken IS NOT NULL THEN
+            RETURN taken;
+        END IF;
+
+        IF next_unit > last_unit THEN
+            RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
+                MESSAGE = format('expected a time that the IDs of %s can hold, got %s, which is past their last', clock, clock_timestamp()),
+                HINT = 'Check the server''s clock, or move to a format or layout that lasts longer.';
+        END IF;
+        pause := (next_unit - ahead - now_unit) * unit_ms;
+        IF waited + pause > max_wait AND unit = 0 THEN
+            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = format('expected a clock that isn''t before the first ID that %s can make, of %s, got %s',
+                    clock, to_timestamp((epoch + unit_ms) / 1000.0), clock_timestamp()),
+                HINT = 'Set the server''s clock right, or wait until then.';
+        ELSIF waited + pause > max_wait AND unit > now_unit + ahead THEN
+            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = format('expected a clock that isn''t behind the last ID of %s, minted at %s, got %s',
+                    clock, to_timestamp((epoch + unit * unit_ms) / 1000.0), clock_timestamp()),
+                HINT = 'The server''s clock was set back. Set it right, or wait until it has caught up.';
+        ELSIF waited + pause > max_wait THEN
+            RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded',
+                MESSAGE = format('expected at most %s IDs of %s in %s ms, got more calls than that for %s ms',
+                    capacity, clock, unit_ms, max_wait),
+                HINT = 'Mint IDs in the program, on node numbers of their own, or take a format that has more.';
+        END IF;
+        -- A little more than needed: then the next calls find several units that they need not wait for.
+        pause := pause + 2;
+        PERFORM pg_sleep(pause / 1000.0);
+        waited := waited + pause;
+    END LOOP;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) IS
+    'Part of the next_... functions, not for anybody else.';
+
+INSERT INTO sortkey.revision (version, name) VALUES (1, 'schema');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 2. snowflake
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Names without a schema mean the system's, whatever else the role's search_path would find.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- Snowflake, a bigint:
+--
+--     0 | milliseconds since 2021-01-01T00:00:00.000Z : 41 | datacenter : 5 | worker : 5 | sequence : 12
+--
+-- It lasts until 2090-09-07T15:47:35.551Z.
+
+INSERT INTO sortkey.layout (format, layout) VALUES ('snowflake', 'epoch 2021-01-01T00:00:00.000Z; bits: time 41, datacenter 5, worker 5, sequence 12');
+
+CREATE DOMAIN sortkey.snowflake AS bigint
+    CONSTRAINT snowflake_is_positive CHECK (VALUE > 0);
+COMMENT ON DOMAIN sortkey.snowflake IS 'A 64-bit ID that orders by time.';
+
+-- When an ID was minted; NULL if it is negative.
+CREATE FUNCTION sortkey.snowflake_time(id bigint) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN id >= 0 THEN to_timestamp(((id >> 22) + 1609459200000) / 1000::float8) END;
+
+CREATE FUNCTION sortkey.snowflake_parts(
+    id bigint, OUT "time" timestamptz, OUT datacenter integer, OUT worker integer, OUT sequence integer
+)
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF id < 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+            MESSAGE = format('expected a Snowflake, a number of 0 or more, got %s', id);
+    END IF;
+    "time" := to_timestamp(((id >> 22) + 1609459200000) / 1000::float8);
+    datacenter := (id >> 17) & 31;
+    worker := (id >> 12) & 31;
+    sequence := id & 4095;
+END
+$$;
+
+-- The decimal number; NULL if it is negative.
+CREATE FUNCTION sortkey.snowflake_text(id bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN id >= 0 THEN id::text END;
+
+-- Reads what snowflake_text writes. In "C", as all from_text functions, whatever the text's own collation is: where it
+-- takes different characters for the same, patterns aren't supported.
+CREATE FUNCTION sortkey.snowflake_from_text(s text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF s COLLATE "C" ~ '^(0|[1-9][0-9]{0,18})$' THEN
+        IF s::numeric <= 9223372036854775807 THEN
+            RETURN s::bigint;
+        END IF;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+        MESSAGE = format('expected a Snowflake, a decimal integer from 0 to 9223372036854775807, got %L', left(s, 64)),
+        HINT = 'Signs, spaces and leading zeros are not part of an ID''s text.';
+END
+$$;
+
+-- The lowest ID of the millisecond in which t lies: what queries by time and partitions are bounded by, as in
+-- id >= snowflake_floor(t1) AND id < snowflake_floor(t2).
+CREATE FUNCTION sortkey.snowflake_floor(t timestamptz) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    unit numeric;
+BEGIN
+    IF t = '-infinity' THEN
+        RETURN 0;
+    ELSIF t = 'infinity' THEN
+        RETURN 9223372036854775807;
+    END IF;
+    -- Numeric all the way: floating point would be wrong by a unit now and then.
+    unit := floor(extract(epoch FROM (t - timestamptz '2021-01-01 00:00:00.000+00')) * 1000);
+    IF unit < 0 OR unit > 2199023255551 THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+            MESSAGE = format('expected a time for Snowflake from 2021-01-01T00:00:00.000Z to 2090-09-07T15:47:35.551Z, got %s',
+                to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                    || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
+            HINT = 'For an open end use -infinity or infinity.';
+    END IF;
+    RETURN unit::bigint << 22;
+END
+$$;
+
+CREATE SEQUENCE sortkey.snowflake_clock INCREMENT BY 2199023255552 START WITH 9007199254740992;
+COMMENT ON SEQUENCE sortkey.snowflake_clock IS 'Of next_snowflake: a time and a counter. Setting it by hand can repeat IDs.';
+
+-- A new ID, for the default of a column. A datacenter and worker are for one database, and no program mints with them.
+CREATE FUNCTION sortkey.next_snowflake(datacenter integer, worker integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+AS $$
+DECLARE
+    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
+    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
+    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    value bigint := CASE WHEN (datacenter OPERATOR(pg_catalog.>>) 5) OPERATOR(pg_catalog.=) 0 AND (worker OPERATOR(pg_catalog.>>) 5) OPERATOR(pg_catalog.=) 0
+        THEN pg_catalog.nextval('sortkey.snowflake_clock') END;
+BEGIN
+    IF (value OPERATOR(pg_catalog.<) 9007199254740992
+        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) pg_catalog.to_timestamp(
+            ((value OPERATOR(pg_catalog.&) 2199023255551) OPERATOR(pg_catalog.+) 1609459200001)
+            OPERATOR(pg_catalog./) 1000::double precision)
+        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.to_timestamp(
+            ((value OPERATOR(pg_catalog.&) 2199023255551) OPERATOR(pg_catalog.+) 1609459199990)
+            OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
+        IF value IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+                MESSAGE = pg_catalog.format('expected a datacenter from 0 to 31 and a worker from 0 to 31, got %s and %s',
+                    coalesce(datacenter::pg_catalog.text, 'NULL'), coalesce(worker::pg_catalog.text, 'NULL'));
+        END IF;
+        value := sortkey.advance_clock('sortkey.snowflake_clock', 1609459200000, 1, 41, 12, 0);
+    END IF;
+    RETURN ((value OPERATOR(pg_catalog.&) 2199023255551) OPERATOR(pg_catalog.<<) 22)
+        OPERATOR(pg_catalog.|) (datacenter::bigint OPERATOR(pg_catalog.<<) 17)
+        OPERATOR(pg_catalog.|) (worker::bigint OPERATOR(pg_catalog.<<) 12)
+        OPERATOR(pg_catalog.|) (value OPERATOR(pg_catalog.>>) 41);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM PUBLIC;
+-- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid = 'sortkey.snowflake_clock'::regclass
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('advance_clock', 'next_snowflake')
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+INSERT INTO sortkey.revision (version, name) VALUES (2, 'snowflake');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 3. snowflake_si
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Names without a schema mean the system's, whatever else the role's search_path would find.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- SnowflakeSI, a bigint of 53 bits, which JavaScript's numbers hold exactly.
+
+CREATE DOMAIN sortkey.snowflake_si AS bigint
+    CONSTRAINT snowflake_si_is_positive_and_53_bits CHECK (VALUE BETWEEN 1 AND 9007199254740991);
+COMMENT ON DOMAIN sortkey.snowflake_si IS 'A 53-bit ID that orders by time.';
+
+-- The format counts time from a base clock that each installation chooses. Here none was given, so there is nothing
+-- that functions could be made for.
+
+INSERT INTO sortkey.revision (version, name) VALUES (3, 'snowflake_si');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 4. uid60
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Names without a schema mean the system's, whatever else the role's search_path would find.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- UID60, a bigint:
+--
+--     0000 | milliseconds since 2018-03-01T00:00:00.000Z : 42 | sequence : 9 | random : 9
+--
+-- It lasts until 2157-07-13T07:35:11.103Z. In text it is the digits of the number in base64url, without leading A but at least four,
+-- the last two of them moved to the front.
+
+CREATE DOMAIN sortkey.uid60 AS bigint
+    CONSTRAINT uid60_is_positive_and_60_bits CHECK (VALUE BETWEEN 1 AND 1152921504606846975);
+COMMENT ON DOMAIN sortkey.uid60 IS 'A 60-bit ID that orders by time, 10 characters as text.';
+
+-- When an ID was minted; NULL if it is none.
+CREATE FUNCTION sortkey.uid60_time(id bigint) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN id BETWEEN 0 AND 1152921504606846975 THEN to_timestamp(((id >> 18) + 1519862400000) / 1000::float8) END;
+
+CREATE FUNCTION sortkey.uid60_parts(id bigint, OUT "time" timestamptz, OUT sequence integer, OUT random integer)
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF id NOT BETWEEN 0 AND 1152921504606846975 THEN
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+            MESSAGE = format('expected a UID60, a number from 0 to 1152921504606846975, got %s', id);
+    END IF;
+    "time" := to_timestamp(((id >> 18) + 1519862400000) / 1000::float8);
+    sequence := (id >> 9) & 511;
+    random := id & 511;
+END
+$$;
+
+-- The text; NULL if the number is no ID.
+--
+-- The first 10 digits of the number's upper 60 bits in base64 are those wanted, once the last 12 of the 60 bits are
+-- moved to the front. An ID from May 2020 on has all 10 digits; of smaller ones those behind the first two lose the A
+-- that they begin with (but the last two stay).
+CREATE FUNCTION sortkey.uid60_text(id bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE
+        WHEN id BETWEEN 18014398509481984 AND 1152921504606846975 THEN
+            translate(substr(encode(int8send(((id & 4095) << 52) | ((id >> 12) << 4)), 'base64'), 1, 10), '+/', '-_')
+        WHEN id BETWEEN 0 AND 18014398509481983 THEN
+            translate(
+                substr(encode(int8send(id << 4), 'base64'), 9, 2)
+                    || ltrim(substr(encode(int8send(id << 4), 'base64'), 1, 6), 'A')
+                    || substr(encode(int8send(id << 4), 'base64'), 7, 2),
+                '+/', '-_')
+        END;
+
+-- Reads what uid60_text writes, and the same padded with A to 10 digits.
+CREATE FUNCTION sortkey.uid60_from_text(s text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    digits text;
+    id bigint;
+BEGIN
+    IF s COLLATE "C" ~ '^[A-Za-z0-9_-]{4,10}$' THEN
+        -- In base64, with a last digit that completes 8 bytes.
+        digits := translate(lpad(substr(s, 3) || left(s, 2), 10, 'A') || 'A=', '-_', '+/');
+        id := (('x' || encode(decode(digits, 'base64'), 'hex'))::bit(64)::bigint >> 4) & 1152921504606846975;
+        IF length(s) = 10 OR s COLLATE "C" = sortkey.uid60_text(id) THEN
+            RETURN id;
+        END IF;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+        MESSAGE = format('expected a UID60, 4 to 10 digits [A-Za-z0-9_-], got %L', left(s, 64)),
+        HINT = 'Only the form of 10 digits has an A for a leading zero.';
+END
+$$;
+
+-- The lowest ID of the millisecond in which t lies: a bound for queries by time and for partitions.
+CREATE FUNCTION sortkey.uid60_floor(t timestamptz) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    unit numeric;
+BEGIN
+    IF t = '-infinity' THEN
+        RETURN 0;
+    ELSIF t = 'infinity' THEN
+        RETURN 1152921504606846975;
+    END IF;
+    -- Numeric all the way: floating point would be wrong by a unit now and then.
+    unit := floor(extract(epoch FROM (t - timestamptz '2018-03-01 00:00:00.000+00')) * 1000);
+    IF unit < 0 OR unit > 4398046511103 THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+            MESSAGE = format('expected a time for UID60 from 2018-03-01T00:00:00.000Z to 2157-07-13T07:35:11.103Z, got %s',
+                to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                    || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
+            HINT = 'For an open end use -infinity or infinity.';
+    END IF;
+    RETURN unit::bigint << 18;
+END
+$$;
+
+CREATE SEQUENCE sortkey.uid60_clock INCREMENT BY 4398046511104 START WITH 2251799813685248;
+COMMENT ON SEQUENCE sortkey.uid60_clock IS 'Of next_uid60: a time and a counter. Setting it by hand can repeat IDs.';
+
+-- A new ID, for the default of a column. The format has no node numbers: it is chance that keeps the IDs of two
+-- databases, or of one and a program, apart. So each millisecond begins at a random sequence, and 9 bits are random.
+CREATE FUNCTION sortkey.next_uid60() RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+AS $$
+DECLARE
+    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
+    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
+    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    value bigint := pg_catalog.nextval('sortkey.uid60_clock');
+    random pg_catalog.bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid());
+BEGIN
+    IF (value OPERATOR(pg_catalog.<) 2251799813685248
+        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) pg_catalog.to_timestamp(
+            ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.+) 1519862400001)
+            OPERATOR(pg_catalog./) 1000::double precision)
+        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.to_timestamp(
+            ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.+) 1519862399990)
+            OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
+        value := sortkey.advance_clock('sortkey.uid60_clock', 1519862400000, 1, 42, 9, pg_catalog.get_byte(random, 2));
+    END IF;
+    RETURN ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.<<) 18)
+        OPERATOR(pg_catalog.|) ((value OPERATOR(pg_catalog.>>) 42) OPERATOR(pg_catalog.<<) 9)
+        OPERATOR(pg_catalog.|) (pg_catalog.get_byte(random, 0) OPERATOR(pg_catalog.<<) 1)
+        OPERATOR(pg_catalog.|) (pg_catalog.get_byte(random, 1) OPERATOR(pg_catalog.&) 1);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.next_uid60() FROM PUBLIC;
+-- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid = 'sortkey.uid60_clock'::regclass
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('advance_clock', 'next_uid60')
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+INSERT INTO sortkey.revision (version, name) VALUES (4, 'uid60');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 5. spread64
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Names without a schema mean the system's, whatever else the role's search_path would find.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- Spread64, a bigint, half of whose values are negative:
+--
+--     milliseconds since 1970 : 42, the bits in reverse | sequence : 6 | 000000 | generator : 6 | cluster : 4
+--
+-- It lasts until 2109-05-15T07:35:11.103Z. It has a time but no order in time, on purpose: so there is no floor.
+
+CREATE DOMAIN sortkey.spread64 AS bigint
+    CONSTRAINT spread64_is_not_zero CHECK (VALUE <> 0)
+    CONSTRAINT spread64_has_no_reserved_bits CHECK ((VALUE & 64512) = 0);
+COMMENT ON DOMAIN sortkey.spread64 IS 'A 64-bit ID that spreads over all numbers, 16 hex digits as text.';
+
+-- When an ID was minted.
+--
+-- The upper 42 bits in reverse are 5 bytes and 2 bits. A byte times 0x0202020202 holds 5 copies of it, of which the
+-- mask 0x010884422010 takes each bit once; modulo 1023, which adds up groups of 10 bits, they come out in reverse.
+CREATE FUNCTION sortkey.spread64_time(id bigint) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN to_timestamp(((
+            (((((id >> 56) & 255) * 8623620610) & 1136090292240) % 1023)
+            | ((((((id >> 48) & 255) * 8623620610) & 1136090292240) % 1023) << 8)
+            | ((((((id >> 40) & 255) * 8623620610) & 1136090292240) % 1023) << 16)
+            | ((((((id >> 32) & 255) * 8623620610) & 1136090292240) % 1023) << 24)
+            | ((((((id >> 24) & 255) * 8623620610) & 1136090292240) % 1023) << 32)
+            | (((id >> 23) & 1) << 40)
+            | (((id >> 22) & 1) << 41)
+        ) + 0) / 1000::float8);
+
+CREATE FUNCTION sortkey.spread64_parts(
+    id bigint, OUT "time" timestamptz, OUT sequence integer, OUT generator integer, OUT cluster integer
+)
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF (id & 64512) <> 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+            MESSAGE = format('expected a Spread64, a number whose bits 10 to 15 are zero, got %s', id);
+    END IF;
+    "time" := sortkey.spread64_time(id);
+    sequence := (id >> 16) & 63;
+    generator := (id >> 4) & 63;
+    cluster := id & 15;
+END
+$$;
+
+-- 16 hex digits; NULL if reserved bits are set.
+CREATE FUNCTION sortkey.spread64_text(id bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN (id & 64512) = 0 THEN encode(int8send(id), 'hex') END;
+
+CREATE FUNCTION sortkey.spread64_from_text(s text) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    id bigint;
+BEGIN
+    IF s COLLATE "C" ~ '^[0-9a-f]{16}$' THEN
+        id := ('x' || s)::bit(64)::bigint;
+        IF (id & 64512) = 0 THEN
+            RETURN id;
+        END IF;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+        MESSAGE = format('expected a Spread64, 16 digits [0-9a-f] with bits 10 to 15 zero, got %L', left(s, 64)),
+        HINT = 'Digits are in lower case.';
+END
+$$;
+
+CREATE SEQUENCE sortkey.spread64_clock INCREMENT BY 4398046511104 START WITH 281474976710656;
+COMMENT ON SEQUENCE sortkey.spread64_clock IS 'Of next_spread64: a time and a counter. Setting it by hand can repeat IDs.';
+
+-- A new ID, for the default of a column. A generator and cluster are for one database, and no program mints with them.
+CREATE FUNCTION sortkey.next_spread64(generator integer, cluster integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+AS $$
+DECLARE
+    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
+    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
+    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    value bigint := CASE WHEN (generator OPERATOR(pg_catalog.>>) 6) OPERATOR(pg_catalog.=) 0 AND (cluster OPERATOR(pg_catalog.>>) 4) OPERATOR(pg_catalog.=) 0
+        THEN pg_catalog.nextval('sortkey.spread64_clock') END;
+BEGIN
+    IF (value OPERATOR(pg_catalog.<) 281474976710656
+        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) pg_catalog.to_timestamp(
+            ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.+) 1)
+            OPERATOR(pg_catalog./) 1000::double precision)
+        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.to_timestamp(
+            ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.+) -10)
+            OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
+        IF value IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+                MESSAGE = pg_catalog.format('expected a generator from 0 to 63 and a cluster from 0 to 15, got %s and %s',
+                    coalesce(generator::pg_catalog.text, 'NULL'), coalesce(cluster::pg_catalog.text, 'NULL'));
+        END IF;
+        value := sortkey.advance_clock('sortkey.spread64_clock', 0, 1, 42, 6, 0);
+    END IF;
+    RETURN (pg_catalog.reverse((value OPERATOR(pg_catalog.&) 4398046511103)::bit(42)::pg_catalog.text)::bit(42)::bit(64)::bigint)
+        OPERATOR(pg_catalog.|) ((value OPERATOR(pg_catalog.>>) 42) OPERATOR(pg_catalog.<<) 16)
+        OPERATOR(pg_catalog.|) (generator::bigint OPERATOR(pg_catalog.<<) 4)
+        OPERATOR(pg_catalog.|) cluster::bigint;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.next_spread64(integer, integer) FROM PUBLIC;
+-- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid = 'sortkey.spread64_clock'::regclass
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('advance_clock', 'next_spread64')
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+INSERT INTO sortkey.revision (version, name) VALUES (5, 'spread64');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 6. sno
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Names without a schema mean the system's, whatever else the role's search_path would find.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- Sno, 80 bits:
+--
+--     4 ms units since 2010-01-01T00:00:00.000Z : 39 | tick-tock : 1 | metabyte : 8 | partition : 16 | sequence : 16
+--
+-- It lasts until 2079-09-07T15:47:35.551Z. In text it is 16 digits of 5 bits, from the alphabet 23456789abcdefghijklmnopqrstuvwx, and
+-- those 16 characters in ASCII are the 16 bytes of the uuid that holds it. So text, bytes and column have one order.
+
+CREATE DOMAIN sortkey.sno AS uuid
+    CONSTRAINT sno_is_not_zero CHECK (VALUE <> '32323232-3232-3232-3232-323232323232')
+    CONSTRAINT sno_has_digits_for_bytes CHECK (btrim(uuid_send(VALUE), '23456789abcdefghijklmnopqrstuvwx') = '');
+COMMENT ON DOMAIN sortkey.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid.';
+
+-- In the order of "C", which is that of time. Other collations put letters before digits, or mix cases.
+CREATE DOMAIN sortkey.sno_text AS text COLLATE "C"
+    CONSTRAINT sno_text_is_not_zero CHECK (VALUE <> '2222222222222222')
+    CONSTRAINT sno_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
+COMMENT ON DOMAIN sortkey.sno_text IS 'The text of a sno, for columns that have to be text.';
+
+-- When an ID was minted, to 4 ms; NULL if the uuid is no sno.
+--
+-- It is of the first 8 digits, without the last bit. A digit is its character less 50, which is '2', or less 89 for a
+-- letter: the same modulo 39, and no digit is as large.
+CREATE FUNCTION sortkey.sno_time(id uuid) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN
+        to_timestamp((((
+                (((get_byte(uuid_send(id), 0) - 50) % 39)::bigint << 35)
+                | (((get_byte(uuid_send(id), 1) - 50) % 39)::bigint << 30)
+                | (((get_byte(uuid_send(id), 2) - 50) % 39) << 25)
+                | (((get_byte(uuid_send(id), 3) - 50) % 39) << 20)
+                | (((get_byte(uuid_send(id), 4) - 50) % 39) << 15)
+                | (((get_byte(uuid_send(id), 5) - 50) % 39) << 10)
+                | (((get_byte(uuid_send(id), 6) - 50) % 39) << 5)
+                | ((get_byte(uuid_send(id), 7) - 50) % 39)
+            ) >> 1) * 4 + 1262304000000) / 1000::float8)
+        END;
+
+CREATE FUNCTION sortkey.sno_parts(
+    id uuid, OUT "time" timestamptz, OUT tick_tock boolean, OUT meta integer, OUT partition integer, OUT sequence integer
+)
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    half bigint;
+    parts bigint[];
+BEGIN
+    IF btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') <> '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+            MESSAGE = format('expected a sno, a uuid whose 16 bytes are digits [2-9a-x], got %s, a uuid of another origin', id);
+    END IF;
+    -- Half by half: 8 characters to 8 digits, 5 bits in each byte; then to 4 times 10 bits, 2 times 20, and 40.
+    FOREACH half IN ARRAY ARRAY[
+        ('x' || encode(substr(uuid_send(id), 1, 8), 'hex'))::bit(64)::bigint,
+        ('x' || encode(substr(uuid_send(id), 9, 8), 'hex'))::bit(64)::bigint]
+    LOOP
+        half := half - 3617008641903833650 - 39 * ((half >> 6) & 72340172838076673);
+        half := ((half & 2233819500556328704) >> 3) | (half & 8725857424048159);
+        half := ((half & 287948901242044416) >> 6) | (half & 4393751544831);
+        parts := parts || (((half >> 32) << 20) | (half & 1048575));
+    END LOOP;
+    "time" := to_timestamp(((parts[1] >> 1) * 4 + 1262304000000) / 1000::float8);
+    tick_tock := (parts[1] & 1) = 1;
+    meta := parts[2] >> 32;
+    partition := (parts[2] >> 16) & 65535;
+    sequence := parts[2] & 65535;
+END
+$$;
+
+-- The 16 digits; NULL if the uuid is no sno.
+CREATE FUNCTION sortkey.sno_text(id uuid) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN encode(uuid_send(id), 'escape') END;
+
+-- The same for columns of the domain. Without it sno_text(id) would be a cast to the domain of that name, as it is of a
+-- literal that doesn't say that it is a uuid.
+CREATE FUNCTION sortkey.sno_text(id sortkey.sno) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN sortkey.sno_text(id::uuid);
+
+CREATE FUNCTION sortkey.sno_from_text(s text) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF s COLLATE "C" ~ '^[2-9a-x]{16}$' THEN
+        RETURN encode(s::bytea, 'hex')::uuid;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+        MESSAGE = format('expected a sno, 16 digits [2-9a-x], got %L', left(s, 64)),
+        HINT = 'Digits are in lower case.';
+END
+$$;
+
+-- The lowest ID of the 4 ms in which t lies, of all metabytes and partitions: a bound for queries by time and for
+-- partitions.
+CREATE FUNCTION sortkey.sno_floor(t timestamptz) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    unit numeric;
+BEGIN
+    IF t = '-infinity' THEN
+        RETURN '32323232-3232-3232-3232-323232323232';
+    ELSIF t = 'infinity' THEN
+        RETURN '78787878-7878-7878-7878-787878787878';
+    END IF;
+    -- Numeric all the way: floating point would be wrong by a unit now and then.
+    unit := floor(extract(epoch FROM (t - timestamptz '2010-01-01 00:00:00.000+00')) * 250);
+    IF unit < 0 OR unit > 549755813887 THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+            MESSAGE = format('expected a time for Sno from 2010-01-01T00:00:00.000Z to 2079-09-07T15:47:35.551Z, got %s',
+                to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                    || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
+            HINT = 'For an open end use -infinity or infinity.';
+    END IF;
+    RETURN (to_hex(sortkey.sno_digits(unit::bigint << 1)) || '3232323232323232')::uuid;
+END
+$$;
+
+-- 40 bits as 8 digits, the characters in the bytes of the result: to 2 times 20 bits, 4 times 10, 8 times 5, and then
+-- to characters, of which those from 8 on are letters.
+CREATE FUNCTION sortkey.sno_digits(bits bigint) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    digits bigint := ((bits >> 20) << 32) | (bits & 1048575);
+BEGIN
+    digits := ((digits & 4499201581906944) << 6) | (digits & 4393751544831);
+    digits := ((digits & 279227437569541088) << 3) | (digits & 8725857424048159);
+    RETURN digits + 3617008641903833650 + 39 * (((digits + 1736164148113840152) >> 5) & 72340172838076673);
+END
+$$;
+
+-- How pg_partman, from version 5.2 on, gets from times to snos and back.
+CREATE FUNCTION sortkey.sno_partman_encoder(t timestamptz) RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN sortkey.sno_floor(t);
+
+CREATE FUNCTION sortkey.sno_partman_decoder(s text) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN sortkey.sno_time(s::uuid);
+
+CREATE SEQUENCE sortkey.sno_clock INCREMENT BY 549755813888 START WITH 36028797018963968;
+COMMENT ON SEQUENCE sortkey.sno_clock IS 'Of next_sno: a time and a counter. Setting it by hand can repeat IDs.';
+
+-- A new ID, for the default of a column. A partition is for one database, and no program mints with it.
+CREATE FUNCTION sortkey.next_sno(meta integer, partition integer) RETURNS uuid
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
+    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
+    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    value bigint := CASE WHEN (meta OPERATOR(pg_catalog.>>) 8) OPERATOR(pg_catalog.=) 0 AND (partition OPERATOR(pg_catalog.>>) 16) OPERATOR(pg_catalog.=) 0
+        THEN pg_catalog.nextval('sortkey.sno_clock') END;
+BEGIN
+    IF (value OPERATOR(pg_catalog.<) 36028797018963968
+        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) pg_catalog.to_timestamp(
+            (((value OPERATOR(pg_catalog.&) 549755813887) OPERATOR(pg_catalog.*) 4) OPERATOR(pg_catalog.+) 1262304000004)
+            OPERATOR(pg_catalog./) 1000::double precision)
+        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.to_timestamp(
+            (((value OPERATOR(pg_catalog.&) 549755813887) OPERATOR(pg_catalog.*) 4) OPERATOR(pg_catalog.+) 1262303999992)
+            OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
+        IF value IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+                MESSAGE = pg_catalog.format('expected a metabyte from 0 to 255 and a partition from 0 to 65535, got %s and %s',
+                    coalesce(meta::pg_catalog.text, 'NULL'), coalesce(partition::pg_catalog.text, 'NULL'));
+        END IF;
+        value := sortkey.advance_clock('sortkey.sno_clock', 1262304000000, 4, 39, 16, 0);
+    END IF;
+    -- The tick-tock bit is zero: this clock never goes back.
+    RETURN (to_hex(sortkey.sno_digits((value OPERATOR(pg_catalog.&) 549755813887) << 1))
+        || to_hex(sortkey.sno_digits((meta::bigint << 32) | (partition::bigint << 16) | (value >> 39))))::uuid;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.next_sno(integer, integer) FROM PUBLIC;
+-- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid = 'sortkey.sno_clock'::regclass
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('advance_clock', 'next_sno')
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+INSERT INTO sortkey.revision (version, name) VALUES (6, 'sno');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 7. partitions
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Names without a schema mean the system's, whatever else the role's search_path would find.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- Partitions by time, for tables that are PARTITION BY RANGE of a key whose IDs order by time.
+--
+-- manage_partitions() says once how a table is to be divided, and maintain_partitions(), called regularly, does it: it
+-- makes the partitions of the present and of some time ahead, a default partition for what fits into none, moves rows
+-- from there to where they belong, and detaches or drops what is older than is to be kept. plan_partitions() tells what
+-- it would do, as SQL. All of it has the rights of the role that calls it.
+
+CREATE TABLE sortkey.partitioned_table (
+    parent regclass PRIMARY KEY,
+    format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno')),
+    every interval NOT NULL,
+    premake integer NOT NULL,
+    retention interval, -- NULL: for ever
+    retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop'))
+);
+COMMENT ON TABLE sortkey.partitioned_table IS 'How tables are partitioned by time. Written by manage_partitions and unmanage_partitions.';
+GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- who writes here has maintain_partitions() work on a table
+
+-- Says how a table is to be partitioned, anew if it was said before. It changes nothing in the table.
+--
+--     parent            a table that is PARTITION BY RANGE of one column, a bigint or uuid or a domain over them
+--     every             the time of a partition: months, or days, hours and minutes
+--     format            of the IDs: snowflake, snowflake_si, uid60 or sno; NULL if the column has its domain
+--     premake           how many partitions to have ready beyond the present one
+--     retention         how long to keep a partition after its end; NULL: for ever
+--     retention_action  detach or drop
+--
+-- Partitions begin in UTC: with months, quarters and years, counted from the year 2000; else counted from Monday,
+-- 2000-01-03, so that weeks begin on Mondays, and days and hours as in UTC.
+CREATE FUNCTION sortkey.manage_partitions(
+    parent regclass, every interval, format text DEFAULT NULL,
+    premake integer DEFAULT 4, retention interval DEFAULT NULL, retention_action text DEFAULT 'detach'
+) RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    wanted text := format; -- which the domain can give
+    domain_format text;
+    rel pg_class;
+    type pg_type;
+    strategy text;
+    columns integer;
+    key text;
+    key_type oid;
+    months integer := extract(year FROM every) * 12 + extract(month FROM every);
+    seconds numeric := extract(epoch FROM every - make_interval(months => months));
+BEGIN
+    SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
+    IF rel.oid IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_table',
+            MESSAGE = format('expected a partitioned table, got %s', coalesce(parent::text, 'NULL')),
+            HINT = 'Give the name of one that there is.';
+    END IF;
+    SELECT p.partstrat, p.partnatts, a.attname, a.atttypid INTO strategy, columns, key, key_type
+        FROM pg_partitioned_table p LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
+        WHERE p.partrelid = parent;
+    IF strategy IS DISTINCT FROM 'r' OR columns <> 1 OR key IS NULL OR rel.relpersistence = 't' THEN
+        RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
+            MESSAGE = format('expected a table that is PARTITION BY RANGE of one column, got %s, %s', parent, CASE
+                WHEN strategy IS NULL THEN 'which is not partitioned'
+                WHEN rel.relpersistence = 't' THEN 'which is temporary'
+                ELSE 'PARTITION BY ' || pg_get_partkeydef(parent) END),
+            HINT = 'A table is partitioned when it is made. To partition one with rows, make another and attach the first to it.';
+    END IF;
+
+    -- Through domains over domains, down to what is stored.
+    SELECT t.* INTO type FROM pg_type t WHERE t.oid = key_type;
+    WHILE type.typtype = 'd' LOOP
+        IF type.typnamespace = 'sortkey'::regnamespace AND type.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno') THEN
+            domain_format := type.typname;
+        END IF;
+        SELECT t.* INTO type FROM pg_type t WHERE t.oid = type.typbasetype;
+    END LOOP;
+    IF wanted IS NOT NULL AND wanted <> domain_format THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected format %s for %s.%I, as its domain says, got %L', domain_format, parent, key, wanted),
+            HINT = 'Leave the format to the domain. Times read by another format would be wrong.';
+    END IF;
+    wanted := coalesce(wanted, domain_format);
+    IF wanted = 'spread64' THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+            MESSAGE = format('expected IDs that order by time, got Spread64 in %s.%I, whose IDs of any time are everywhere', parent, key),
+            HINT = 'Partition by another column, or by HASH, or take another format.';
+    ELSIF wanted IS NULL OR wanted NOT IN ('snowflake', 'snowflake_si', 'uid60', 'sno') THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected a format for the IDs in %s.%I, of type %s, got %s',
+                parent, key, format_type(key_type, NULL), coalesce(quote_literal(wanted), 'none')),
+            HINT = 'Give the format snowflake, snowflake_si or uid60 of a bigint, or sno of a uuid.';
+    ELSIF to_regprocedure(format('sortkey.%I(timestamptz)', wanted || '_floor')) IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_function',
+            MESSAGE = format('expected a format with functions in this database, got %s, which has none in schema sortkey', wanted),
+            HINT = 'Install with the format''s base clock, the SnowflakeSI of the Config.';
+    ELSIF type.oid <> (CASE wanted WHEN 'sno' THEN 'uuid'::regtype ELSE 'bigint'::regtype END) THEN
+        RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
+            MESSAGE = format('expected a column of type %s for IDs of format %s, got %s.%I of type %s',
+                CASE wanted WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, wanted, parent, key, format_type(key_type, NULL)),
+            HINT = 'Give the format that the column''s IDs have.';
+    END IF;
+
+    IF (months >= 0 AND seconds >= 0 AND (months > 0) <> (seconds > 0)
+        AND seconds % 60 = 0 AND months <= 1200 AND seconds <= 3155760000) IS NOT TRUE THEN -- NULL if it is infinite
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected a partition for every so many months, or days, hours and minutes, got %s', coalesce(quote_literal(every), 'NULL')),
+            HINT = 'Give one minute to a hundred years, such as ''1 month'', ''7 days'' or ''6 hours'', and no mix of months and days.';
+    END IF;
+    IF premake IS NULL OR premake NOT BETWEEN 1 AND 1000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected 1 to 1000 partitions to be made ahead, got %s', coalesce(premake::text, 'NULL')),
+            HINT = 'Give as many as are needed until somebody notices that none are made any more.';
+    END IF;
+    -- Of months and days alike each must be 0 or more: that no month is long enough is seen when it is too late.
+    IF retention <= interval '0' OR extract(year FROM retention) * 12 + extract(month FROM retention) < 0
+        OR extract(day FROM retention) < 0 OR extract(epoch FROM retention) <= 0 OR retention > interval '1000 years' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected partitions to be kept for some time, got %L', retention),
+            HINT = 'Give a positive interval of up to 1000 years, or NULL to keep them for ever.';
+    END IF;
+    IF retention_action IS NULL OR retention_action NOT IN ('detach', 'drop') THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected detach or drop for what is to be done with old partitions, got %s', coalesce(quote_literal(retention_action), 'NULL')),
+            HINT = 'What is detached stays, as a table of its own.';
+    END IF;
+
+    PERFORM sortkey.managed_tables(NULL, true);
+    INSERT INTO sortkey.partitioned_table AS t (parent, format, every, premake, retention, retention_action)
+        VALUES (parent, wanted, every, premake, retention, retention_action)
+        ON CONFLICT ON CONSTRAINT partitioned_table_pkey DO UPDATE SET format = excluded.format, every = excluded.every,
+            premake = excluded.premake, retention = excluded.retention, retention_action = excluded.retention_action;
+END
+$$;
+
+-- Leaves a table's partitions as they are from now on.
+CREATE FUNCTION sortkey.unmanage_partitions(parent regclass) RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM sortkey.managed_tables(unmanage_partitions.parent, true);
+    DELETE FROM sortkey.partitioned_table t WHERE t.parent = unmanage_partitions.parent;
+END
+$$;
+
+-- The tables that are managed, or the one asked for, which must be. Forgets those that are gone, if wanted and allowed.
+CREATE FUNCTION sortkey.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF forget AND has_table_privilege('sortkey.partitioned_table', 'DELETE') THEN
+        DELETE FROM sortkey.partitioned_table t WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.parent);
+    END IF;
+    RETURN QUERY SELECT t.parent FROM sortkey.partitioned_table t JOIN pg_class c ON c.oid = t.parent
+        WHERE managed_tables.parent IS NULL OR t.parent = managed_tables.parent
+        ORDER BY t.parent::text;
+    IF NOT FOUND AND managed_tables.parent IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+            MESSAGE = format('expected a table that is managed here, got %s', managed_tables.parent),
+            HINT = 'Call sortkey.manage_partitions for it first.';
+    END IF;
+END
+$$;
+
+-- The time of the partition that t belongs to.
+CREATE FUNCTION sortkey.partition_window(every interval, t timestamptz) RETURNS tstzrange
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    utc CONSTANT timestamp := t AT TIME ZONE 'UTC';
+    months CONSTANT integer := extract(year FROM every) * 12 + extract(month FROM every);
+    seconds CONSTANT numeric := extract(epoch FROM every);
+    monday CONSTANT numeric := extract(epoch FROM timestamptz '2000-01-03 00:00:00+00');
+    start numeric;
+BEGIN
+    IF months > 0 THEN
+        start := floor(((extract(year FROM utc) - 2000) * 12 + extract(month FROM utc) - 1) / months) * months;
+        RETURN tstzrange(
+            (timestamp '2000-01-01' + make_interval(months => start::integer)) AT TIME ZONE 'UTC',
+            (timestamp '2000-01-01' + make_interval(months => start::integer + months)) AT TIME ZONE 'UTC');
+    END IF;
+    start := floor((extract(epoch FROM t) - monday) / seconds) * seconds + monday;
+    RETURN tstzrange(to_timestamp(start::float8), to_timestamp((start + seconds)::float8)); -- whole seconds, so exact
+END
+$$;
+
+-- The name of a table's partition. A long name is cut, and told from others that are cut alike by a hash of all of it.
+CREATE FUNCTION sortkey.partition_name(parent regclass, suffix text) RETURNS text
+    LANGUAGE plpgsql STABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    longest CONSTANT integer := current_setting('max_identifier_length');
+    base text;
+    hash text := '';
+BEGIN
+    SELECT c.relname INTO base FROM pg_class c WHERE c.oid = parent;
+    IF octet_length(base || suffix) > longest THEN
+        hash := '_' || left(md5(base), 8);
+    END IF;
+    WHILE octet_length(base || hash || suffix) > longest LOOP
+        base := left(base, -1);
+    END LOOP;
+    RETURN base || hash || suffix;
+END
+$$;
+
+-- A bound of a partition as a time. An upper bound that isn't the first ID of its unit of time is in the next one, so
+-- that times never tell two partitions to be apart that aren't.
+CREATE FUNCTION sortkey.partition_time(format text, bound text, is_upper boolean) RETURNS timestamptz
+    LANGUAGE plpgsql STABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    t timestamptz;
+BEGIN
+    EXECUTE format($q$
+        SELECT CASE
+            WHEN b = 'MINVALUE' THEN '-infinity'
+            WHEN b = 'MAXVALUE' THEN 'infinity'
+            WHEN b::%1$s < sortkey.%2$I('-infinity') THEN '-infinity'
+            WHEN b::%1$s > sortkey.%2$I('infinity') THEN 'infinity'
+            WHEN is_upper AND b::%1$s > sortkey.%2$I(sortkey.%3$I(b::%1$s)) THEN sortkey.%3$I(b::%1$s) + %4$L::interval
+            ELSE sortkey.%3$I(b::%1$s) END
+        FROM (VALUES ($1, $2)) v (b, is_upper)$q$,
+        CASE format WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, format || '_floor', format || '_time',
+        CASE format WHEN 'sno' THEN '4 milliseconds' ELSE '1 millisecond' END)
+        INTO t USING bound, is_upper;
+    RETURN t;
+END
+$$;
+
+-- A time as the bound of a partition. The format's first is that of the first ID but zero, which domains refuse.
+CREATE FUNCTION sortkey.partition_bound(format text, t timestamptz) RETURNS text
+    LANGUAGE plpgsql STABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    bound text;
+BEGIN
+    IF t = 'infinity' THEN
+        RETURN 'MAXVALUE';
+    END IF;
+    EXECUTE format('SELECT quote_literal(greatest(sortkey.%I($1), %L)::text)', format || '_floor',
+        CASE format WHEN 'sno' THEN '32323232-3232-3232-3232-323232323233' ELSE '1' END) INTO bound USING t;
+    RETURN bound;
+END
+$$;
+
+-- The partitions of a table, but for the default, as times.
+CREATE FUNCTION sortkey.partition_times(parent regclass, format text)
+    RETURNS TABLE (partition regclass, times tstzrange)
+    LANGUAGE plpgsql STABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    bounds text;
+    parts text[];
+    start timestamptz;
+    stop timestamptz;
+BEGIN
+    FOR partition, bounds IN
+        SELECT c.oid, pg_get_expr(c.relpartbound, c.oid)
+            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+            WHERE i.inhparent = parent AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
+    LOOP
+        -- Numbers and uuids, which look the same whatever the settings are.
+        parts := regexp_match(bounds, '^FOR VALUES FROM [(]''?([-0-9a-fA-F]+|MINVALUE)''?[)] TO [(]''?([-0-9a-fA-F]+|MAXVALUE)''?[)]$');
+        start := sortkey.partition_time(format, parts[1], false);
+        stop := sortkey.partition_time(format, parts[2], true);
+        IF start IS NULL OR stop IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+                MESSAGE = format('expected partitions of %s to have IDs of format %s for bounds, got %s %s', parent, format, partition, bounds),
+                HINT = 'Detach that partition, or attach it with the bounds that ' || format || '_floor gives.';
+        END IF;
+        times := tstzrange(start, stop);
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+-- The SQL that makes a partition: of a time, or if start is NULL the default one. If drained isn't NULL, it is the
+-- default partition whose rows of that time are to be moved.
+--
+-- A table that is made first and attached then locks the parent so that reads and writes go on, unless they use the
+-- default partition, which Postgres locks and reads for a moment; made by CREATE TABLE ... PARTITION OF it would stop
+-- all that use the parent. For rows to be moved that must be: whoever is about to write one to the default partition has
+-- to wait where he hasn't yet decided on that partition, or he gets an error.
+CREATE FUNCTION sortkey.partition_sql(
+    parent regclass, format text, partition text, start timestamptz, stop timestamptz, drained regclass
+) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    statements text := '';
+    rel pg_class;
+    target text; -- the partition, with its schema
+    first text := sortkey.partition_bound(format, start);
+    last text := sortkey.partition_bound(format, stop);
+    what text := CASE WHEN start IS NULL THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
+    key text;
+    columns text;
+    moved text; -- a condition
+    reference record;
+    deleting record;
+    inserting record;
+BEGIN
+    SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
+    target := format('%I.%I', (SELECT n.nspname FROM pg_namespace n WHERE n.oid = rel.relnamespace), partition);
+
+    IF EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = rel.relnamespace AND c.relname = partition) THEN
+        RETURN format('DO %L;', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
+            format('expected no %s, to make it a partition of %s %s, got a relation of that name that isn''t', target, parent, what),
+            'Rename or drop it, or attach it. If it was detached for its age, rows for it came later: they are in the default partition.'));
+    END IF;
+
+    IF drained IS NOT NULL THEN
+        IF (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = drained) THEN
+            RETURN format('DO %L;', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''wrong_object_type'', MESSAGE = %L, HINT = %L; END',
+                format('expected a default partition that isn''t partitioned itself, to move rows from it to %s, got %s', target, drained),
+                'Move them by hand, or have another default partition.'));
+        END IF;
+        SELECT a.attname INTO key FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
+            WHERE p.partrelid = parent;
+        moved := concat_ws(' AND ', format('d.%I OPERATOR(pg_catalog.>=) %s', key, first),
+            CASE WHEN stop < 'infinity' THEN format('d.%I OPERATOR(pg_catalog.<) %s', key, last) END);
+        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns FROM pg_attribute a
+            WHERE a.attrelid = parent AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
+
+        IF EXISTS (SELECT FROM pg_constraint c WHERE c.condeferrable AND parent IN (c.conrelid, c.confrelid)) THEN
+            statements := E'SET CONSTRAINTS ALL IMMEDIATE;\n';
+        END IF;
+        -- All of the parent first: who writes to the default partition holds a lock on the parent, and then nobody waits
+        -- for us while we wait for him. But no waiting for who reads the default partition by its own name, while all that
+        -- use the parent wait behind us.
+        statements := E'SET LOCAL row_security = off;\n' -- an error rather than rows that aren't seen
+            || statements || format(E'LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE;\nLOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT;\n', parent, drained);
+        -- To move is to delete and to insert, which must not cascade.
+        FOR reference IN
+            SELECT c.conname, c.conrelid::regclass AS source, string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND ') AS condition
+                FROM pg_constraint c
+                CROSS JOIN unnest(c.conkey, c.confkey, c.conpfeqop) AS k (f, p, op)
+                JOIN pg_operator o ON o.oid = k.op
+                JOIN pg_namespace n ON n.oid = o.oprnamespace
+                JOIN pg_attribute f ON f.attrelid = c.conrelid AND f.attnum = k.f
+                JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.p
+                WHERE c.contype = 'f' AND c.conparentid = 0
+                    AND (c.confrelid = drained OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- the parent is among these
+                GROUP BY c.oid ORDER BY c.conname
+        LOOP
+            statements := statements || format(E'DO %L;\n', format(
+                'BEGIN IF EXISTS (SELECT FROM %s d JOIN %s r ON %s WHERE %s) THEN'
+                    ' RAISE EXCEPTION USING ERRCODE = ''foreign_key_violation'', MESSAGE = %L, HINT = %L; END IF; END',
+                drained, reference.source, reference.condition, moved,
+                format('expected rows of %s that nothing refers to, to move them to %s, got some that %s refers to by %I',
+                    drained, target, reference.source, reference.conname),
+                'Drop that foreign key, maintain the partitions, and add it again.'));
+        END LOOP;
+    END IF;
+
+    statements := statements || format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', target, parent)
+        || coalesce((SELECT format(' USING %I', a.amname) FROM pg_am a WHERE a.oid = rel.relam), '')
+        || coalesce((SELECT format(' TABLESPACE %I', t.spcname) FROM pg_tablespace t WHERE t.oid = rel.reltablespace), '') || E';\n';
+    IF pg_get_userbyid(rel.relowner) <> current_user THEN
+        statements := statements || format(E'ALTER TABLE %s OWNER TO %I;\n', target, pg_get_userbyid(rel.relowner));
+    END IF;
+    IF drained IS NULL THEN
+        RETURN statements || format('ALTER TABLE %s ATTACH PARTITION %s %s;', parent, target, what);
+    END IF;
+
+    -- Rows come to the partition when it is one. Before, they would be missing from a publication of the table, which
+    -- has the rows that leave. Triggers are for rows that are new or gone, and these are neither.
+    SELECT coalesce(string_agg(format(E'ALTER TABLE %s DISABLE TRIGGER %I;\n', drained, t.tgname), ''), '') AS off,
+            coalesce(string_agg(format(E'ALTER TABLE %s %s TRIGGER %I;\n', drained, e.enable, t.tgname), ''), '') AS on_again
+        INTO deleting
+        FROM pg_trigger t JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
+        WHERE t.tgrelid = drained AND NOT t.tgisinternal AND (t.tgtype & 8) = 8; -- of DELETE
+    SELECT coalesce(string_agg(format(E'ALTER TABLE %s DISABLE TRIGGER %I;\n', target, t.tgname), ''), '') AS off,
+            coalesce(string_agg(format(E'ALTER TABLE %s %s TRIGGER %I;\n', target, e.enable, t.tgname), ''), '') AS on_again
+        INTO inserting
+        FROM pg_trigger t JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
+        WHERE t.tgrelid = parent AND NOT t.tgisinternal AND (t.tgtype & 5) = 5; -- of INSERT, FOR EACH ROW: those that the partition gets
+    RETURN statements
+        || deleting.off
+        || format(E'CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s;\n', columns, drained, moved)
+        || format(E'DELETE FROM %s d WHERE %s;\n', drained, moved)
+        || deleting.on_again
+        || format(E'ALTER TABLE %s ATTACH PARTITION %s %s;\n', parent, target, what)
+        || inserting.off
+        || format(E'INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM pg_temp.sortkey_drained;\n', target, columns, columns)
+        || inserting.on_again
+        || 'DROP TABLE pg_temp.sortkey_drained;';
+END
+$$;
+
+-- What maintain_partitions() would do at a time, in that order: exactly the SQL, each step to be run in a transaction.
+--
+--     create   makes a partition; if its time has begun, moves what came to the default partition meanwhile
+--     default  makes the default partition, which takes what fits into no other
+--     drain    makes a partition for rows that are in the default one, and moves them. Rows of a time further ahead than
+--              partitions are made for stay there until then; rows that are older than the retention stay for good, for
+--              nobody has said that they may go
+--     detach   detaches a partition that was over a whole retention ago
+--     drop     drops one
+--
+-- Partitions that somebody else made are taken as they are: only what they leave open is filled.
+CREATE FUNCTION sortkey.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
+    RETURNS TABLE (
+        parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text
+    )
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    SET row_security = off -- an error rather than rows that aren't seen
+AS $$
+#variable_conflict use_variable
+DECLARE
+    m record;
+    part record;
+    default_partition regclass;
+    taken tstzmultirange;      -- by partitions that there are
+    next_window tstzrange;
+    gaps tstzrange[];          -- to be made partitions of
+    drained tstzrange[];       -- those among them of which the default partition has rows
+    gap tstzrange;
+    first timestamptz;         -- instant of the format
+    last timestamptz;
+    horizon timestamptz;       -- the end of what is made ahead
+    cutoff timestamptz;        -- what ended by then isn't kept
+    position timestamptz;
+    t timestamptz;
+    name text;
+BEGIN
+    FOR m IN
+        SELECT x.*, k.attname AS key, CASE x.format WHEN 'sno' THEN 'uuid' ELSE 'bigint' END AS type, n.nspname AS schema,
+                nullif(p.partdefid, 0) AS default_id
+            FROM sortkey.partitioned_table x
+            JOIN pg_class c ON c.oid = x.parent
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_partitioned_table p ON p.partrelid = c.oid
+            JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = p.partattrs[0]
+            WHERE parent IS NULL OR x.parent = parent
+            ORDER BY x.parent::text
+    LOOP
+        parent_table := m.parent;
+        default_partition := m.default_id;
+        EXECUTE format('SELECT sortkey.%1$I(sortkey.%2$I(''-infinity'')), sortkey.%1$I(sortkey.%2$I(''infinity''))', m.format || '_time', m.format || '_floor')
+            INTO first, last;
+        IF at IS NULL OR at < first OR at > last THEN
+            RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+                MESSAGE = format('expected a time that IDs of format %s have, %s to %s, got %s', m.format,
+                    to_char(first AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(last AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
+                    coalesce(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'NULL')),
+                HINT = 'Check the server''s clock, or the time that was given.';
+        END IF;
+        SELECT coalesce(range_agg(p.times), '{}') INTO taken FROM sortkey.partition_times(m.parent, m.format) p;
+
+        cutoff := (at AT TIME ZONE 'UTC' - m.retention) AT TIME ZONE 'UTC';
+        gaps := '{}';
+        next_window := sortkey.partition_window(m.every, at);
+        FOR i IN 0..m.premake LOOP
+            horizon := upper(next_window);
+            -- The format's first and last partitions end where it does.
+            gaps := gaps || ARRAY(SELECT unnest(tstzmultirange(tstzrange(
+                greatest(lower(next_window), first), CASE WHEN horizon > last THEN 'infinity' ELSE horizon END)) - taken));
+            EXIT WHEN horizon > last;
+            next_window := sortkey.partition_window(m.every, horizon);
+        END LOOP;
+
+        -- Of the rows in the default partition an index finds the first; the first after its partition; and so on.
+        drained := '{}';
+        position := CASE WHEN cutoff > first THEN greatest(lower(sortkey.partition_window(m.every, cutoff)), first) ELSE '-infinity' END;
+        WHILE default_partition IS NOT NULL AND position <= last LOOP
+            t := NULL;
+            EXECUTE format('SELECT sortkey.%1$I(d.%2$I) FROM %3$s d'
+                    ' WHERE d.%2$I >= sortkey.%4$I($1) AND sortkey.%1$I(d.%2$I) IS NOT NULL ORDER BY d.%2$I LIMIT 1',
+                m.format || '_time', m.key, default_partition, m.format || '_floor')
+                INTO t USING position;
+            EXIT WHEN t IS NULL OR t >= horizon;
+            next_window := sortkey.partition_window(m.every, t);
+            gap := NULL;
+            SELECT g INTO gap FROM unnest(tstzmultirange(tstzrange(
+                greatest(lower(next_window), first), CASE WHEN upper(next_window) > last THEN 'infinity' ELSE upper(next_window) END)) - taken) g
+                WHERE g @> t;
+            IF gap IS NOT NULL THEN
+                drained := drained || gap;
+            ELSE
+                -- It is between two IDs of a millisecond in which a partition of somebody's begins or ends.
+                SELECT g INTO gap FROM unnest(taken) g WHERE g @> t;
+            END IF;
+            position := upper(gap);
+        END LOOP;
+
+        FOR gap IN SELECT g FROM unnest(gaps || drained) g
+            WHERE (upper(g) <= cutoff) IS NOT TRUE -- or it would be made to be removed at once
+            GROUP BY g ORDER BY g = ANY (drained), g
+        LOOP
+            action := CASE WHEN gap = ANY (drained) THEN 'drain' ELSE 'create' END;
+            lower := lower(gap);
+            upper := upper(gap);
+            name := sortkey.partition_name(m.parent, to_char(lower AT TIME ZONE 'UTC', '"_p"YYYYMMDD' || CASE
+                WHEN extract(second FROM lower) % 1 <> 0 THEN '"t"HH24MISSMS'
+                WHEN extract(second FROM lower) <> 0 THEN '"t"HH24MISS'
+                WHEN m.every < '1 day' OR (lower AT TIME ZONE 'UTC')::time <> '00:00' THEN '"t"HH24MI'
+                ELSE '' END));
+            partition := format('%I.%I', m.schema, name);
+            statements := sortkey.partition_sql(m.parent, m.format, name, lower, upper,
+                CASE WHEN action = 'drain' OR lower <= at THEN default_partition END);
+            RETURN NEXT;
+        END LOOP;
+
+        IF default_partition IS NULL THEN
+            action := 'default';
+            lower := NULL;
+            upper := NULL;
+            name := sortkey.partition_name(m.parent, '_default');
+            partition := format('%I.%I', m.schema, name);
+            statements := sortkey.partition_sql(m.parent, m.format, name, NULL, NULL, NULL);
+            RETURN NEXT;
+        END IF;
+
+        FOR part IN
+            SELECT p.partition::text AS name, p.times, c.relkind AS kind
+            FROM sortkey.partition_times(m.parent, m.format) p JOIN pg_class c ON c.oid = p.partition
+            WHERE isfinite(lower(p.times)) AND upper(p.times) <= cutoff
+            ORDER BY p.times
+        LOOP
+            action := m.retention_action;
+            partition := part.name;
+            lower := lower(part.times);
+            upper := upper(part.times);
+            -- Not CONCURRENTLY, which can't be where there is a default partition. Not DROP alone, which doesn't look for
+            -- rows that refer to those to be dropped.
+            statements := format('ALTER TABLE %s DETACH PARTITION %s;', m.parent, part.name)
+                || CASE action WHEN 'drop' THEN format(E'\nDROP %s %s;', CASE part.kind WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END, part.name) ELSE '' END;
+            RETURN NEXT;
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- Takes the first step of a table's plan, but for those of the partitions in skip, and tells how it went:
+--
+--     done
+--     skipped  a lock couldn't be had within lock_timeout
+--     failed   of an error
+--
+-- A step that isn't done leaves nothing behind; its problem says why. If there isn't even a plan the action is plan, and
+-- no row at all means that there is nothing left to do.
+--
+-- It locks the table and its default partition before it plans, so that nobody gives them foreign keys or triggers before
+-- the step is taken, and so that maintainers of a table wait for one another. The locks are kept to the end of the
+-- transaction, so each step should be one. They stop no reads and writes.
+--
+-- It has no search_path of its own, for functions that a table uses may count on the caller's; so all names have their
+-- schema.
+CREATE FUNCTION sortkey.next_partition_step(
+    parent regclass, at timestamptz DEFAULT NULL, lock_timeout interval DEFAULT '2 seconds', skip text[] DEFAULT '{}'
+) RETURNS TABLE (
+        action text, partition text, lower timestamptz, upper timestamptz, statements text, outcome text, problem text
+    )
+    LANGUAGE plpgsql VOLATILE
+AS $$
+#variable_conflict use_variable
+DECLARE
+    ms CONSTANT numeric := pg_catalog.ceil(extract(epoch FROM lock_timeout) OPERATOR(pg_catalog.*) 1000);
+    old_timeout CONSTANT text := pg_catalog.current_setting('lock_timeout');
+    old_security CONSTANT text := pg_catalog.current_setting('row_security');
+    lockable text;
+    step record;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    IF (ms OPERATOR(pg_catalog.>=) 1 AND ms OPERATOR(pg_catalog.<=) 86400000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = pg_catalog.format('expected to wait for a lock from a millisecond to a day, got %s',
+                coalesce(pg_catalog.quote_literal(lock_timeout), 'NULL')),
+            HINT = 'While a lock is waited for, others wait behind: give a second or two.';
+    END IF;
+    IF parent IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+            MESSAGE = 'expected a partitioned table, got NULL', HINT = 'Take steps table by table, or call maintain_partitions.';
+    END IF;
+    FOR tries IN 1..3 LOOP
+        action := 'plan';
+        partition := NULL;
+        lower := NULL;
+        upper := NULL;
+        statements := NULL;
+        BEGIN
+            PERFORM pg_catalog.set_config('lock_timeout', ms::pg_catalog.text, true);
+            PERFORM pg_catalog.set_config('row_security', 'off', true); -- an error rather than rows that aren't seen
+            FOR lockable IN
+                SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+                    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+                    LEFT JOIN pg_catalog.pg_partitioned_table p ON p.partrelid OPERATOR(pg_catalog.=) parent
+                    WHERE c.oid OPERATOR(pg_catalog.=) parent OR c.oid OPERATOR(pg_catalog.=) p.partdefid
+                    ORDER BY c.oid OPERATOR(pg_catalog.<>) parent
+            LOOP
+                EXECUTE pg_catalog.format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', lockable);
+            END LOOP;
+            SELECT p.* INTO step
+                FROM sortkey.plan_partitions(parent, coalesce(at, pg_catalog.clock_timestamp())) WITH ORDINALITY AS
+                    p (parent_table, action, partition, lower, upper, statements, number)
+                WHERE (p.partition OPERATOR(pg_catalog.=) ANY (skip)) IS NOT TRUE
+                ORDER BY p.number LIMIT 1;
+            IF step.action IS NULL THEN
+                PERFORM pg_catalog.set_config('lock_timeout', old_timeout, true);
+                PERFORM pg_catalog.set_config('row_security', old_security, true);
+                RETURN;
+            END IF;
+            action := step.action;
+            partition := step.partition;
+            lower := step.lower;
+            upper := step.upper;
+            statements := step.statements;
+            EXECUTE statements;
+            outcome := 'done';
+            PERFORM pg_catalog.set_config('lock_timeout', old_timeout, true);
+            PERFORM pg_catalog.set_config('row_security', old_security, true);
+        EXCEPTION
+            WHEN lock_not_available OR deadlock_detected THEN
+                outcome := 'skipped';
+                problem := SQLERRM;
+            WHEN OTHERS THEN
+                -- After the plan was made a row came to the default partition that belongs to the one to be made. The next
+                -- plan sees it.
+                CONTINUE WHEN SQLSTATE OPERATOR(pg_catalog.=) '23514' AND action OPERATOR(pg_catalog.=) 'create' AND tries OPERATOR(pg_catalog.<) 3;
+                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+                outcome := 'failed';
+                problem := pg_catalog.concat_ws('; ', message,
+                    CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail END, CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint END);
+        END;
+        EXIT;
+    END LOOP;
+    RETURN NEXT;
+END
+$$;
+
+-- Does what plan_partitions() says, of one table or of all, each step in a transaction of its own, with a notice of each.
+-- A step that can't have a lock within lock_timeout is left for the next time, with a warning; one that fails leaves the
+-- others to be done, and in the end there is an error. dry_run does nothing and shows the SQL.
+--
+-- CALL it by itself: it commits, which Postgres refuses inside a transaction block, as an "invalid transaction
+-- termination", before anything is done. It has no search_path of its own, with which it couldn't commit; so all names
+-- have their schema.
+CREATE PROCEDURE sortkey.maintain_partitions(
+    parent regclass DEFAULT NULL, lock_timeout interval DEFAULT '2 seconds', dry_run boolean DEFAULT false,
+    at timestamptz DEFAULT NULL
+)
+    LANGUAGE plpgsql
+AS $$
+#variable_conflict use_variable
+DECLARE
+    now_at CONSTANT timestamptz := coalesce(at, pg_catalog.clock_timestamp());
+    tables oid[];
+    id oid;
+    step record;
+    skip text[];
+    done text[] := '{}';
+    failures integer := 0;
+BEGIN
+    IF dry_run THEN
+        FOREACH id IN ARRAY ARRAY(SELECT m FROM sortkey.managed_tables(parent, false) m) LOOP
+            BEGIN
+                FOR step IN SELECT p.* FROM sortkey.plan_partitions(id, now_at) p LOOP
+                    RAISE NOTICE E'% %\nBEGIN;\n%\nCOMMIT;', step.action, step.partition, step.statements;
+                END LOOP;
+            EXCEPTION WHEN OTHERS THEN
+                RAISE WARNING 'failed plan %: %', id::regclass::pg_catalog.text, SQLERRM;
+            END;
+        END LOOP;
+        RETURN;
+    END IF;
+
+    -- What is seen must be as new as the locks. To say so is possible only at once after the last transaction.
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    tables := ARRAY(SELECT m FROM sortkey.managed_tables(parent, true) m);
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    FOREACH id IN ARRAY tables LOOP
+        skip := '{}';
+        LOOP
+            SELECT s.* INTO step FROM sortkey.next_partition_step(id, now_at, lock_timeout, skip) s;
+            COMMIT;
+            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            EXIT WHEN step.action IS NULL;
+            IF step.outcome OPERATOR(pg_catalog.=) 'done' THEN
+                RAISE NOTICE '% %', step.action, step.partition;
+                done := pg_catalog.array_append(done, pg_catalog.concat(step.action, ' ', step.partition));
+                IF pg_catalog.cardinality(pg_catalog.array_positions(done, done[pg_catalog.cardinality(done)])) OPERATOR(pg_catalog.>) 1 THEN
+                    RAISE EXCEPTION USING ERRCODE = 'internal_error',
+                        MESSAGE = pg_catalog.format('expected to %s %s once, got it planned again', step.action, step.partition),
+                        HINT = 'Somebody else undoes what is done here, or this is an error of ours.';
+                END IF;
+                CONTINUE;
+            END IF;
+            RAISE WARNING '% % %: %', step.outcome, step.action, coalesce(step.partition, id::regclass::pg_catalog.text), step.problem;
+            failures := failures OPERATOR(pg_catalog.+) CASE WHEN step.outcome OPERATOR(pg_catalog.=) 'failed' THEN 1 ELSE 0 END;
+            -- Where moving rows or removing a partition met somebody, the next would, too, and others would wait meanwhile.
+            EXIT WHEN step.partition IS NULL
+                OR step.outcome OPERATOR(pg_catalog.=) 'skipped' AND step.action OPERATOR(pg_catalog.<>) 'create';
+            skip := pg_catalog.array_append(skip, step.partition);
+        END LOOP;
+    END LOOP;
+    IF failures OPERATOR(pg_catalog.>) 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = pg_catalog.format('expected all steps to be taken, got %s failed', failures),
+            HINT = 'The warnings say which and why. All other steps are done.';
+    END IF;
+END
+$$;
+
+INSERT INTO sortkey.revision (version, name) VALUES (7, 'partitions');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+END
+$$;
+
+COMMIT;

@@ -1,0 +1,11 @@
+{{define "uid60" -}}
+DROP FUNCTION {{.Schema}}.next_uid60();
+DROP SEQUENCE {{.Schema}}.uid60_clock;
+DROP FUNCTION {{.Schema}}.uid60_floor(timestamptz);
+DROP FUNCTION {{.Schema}}.uid60_from_text(text);
+DROP FUNCTION {{.Schema}}.uid60_text(bigint);
+DROP FUNCTION {{.Schema}}.uid60_parts(bigint);
+DROP FUNCTION {{.Schema}}.uid60_time(bigint);
+DROP DOMAIN {{.Schema}}.uid60;
+{{template "forget" .}}
+{{- end}}

@@ -1,0 +1,160 @@
+{{define "sno" -}}
+{{$s := .Schema}}{{with .Sno -}}
+-- Sno, 80 bits:
+--
+--     4 ms units since {{.First}} : 39 | tick-tock : 1 | metabyte : 8 | partition : 16 | sequence : 16
+--
+-- It lasts until {{.Last}}. In text it is 16 digits of 5 bits, from the alphabet 23456789abcdefghijklmnopqrstuvwx, and
+-- those 16 characters in ASCII are the 16 bytes of the uuid that holds it. So text, bytes and column have one order.
+
+CREATE DOMAIN {{$s}}.sno AS uuid
+    CONSTRAINT sno_is_not_zero CHECK (VALUE <> '32323232-3232-3232-3232-323232323232')
+    CONSTRAINT sno_has_digits_for_bytes CHECK (btrim(uuid_send(VALUE), '23456789abcdefghijklmnopqrstuvwx') = '');
+COMMENT ON DOMAIN {{$s}}.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid.';
+
+-- In the order of "C", which is that of time. Other collations put letters before digits, or mix cases.
+CREATE DOMAIN {{$s}}.sno_text AS text COLLATE "C"
+    CONSTRAINT sno_text_is_not_zero CHECK (VALUE <> '2222222222222222')
+    CONSTRAINT sno_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
+COMMENT ON DOMAIN {{$s}}.sno_text IS 'The text of a sno, for columns that have to be text.';
+
+-- When an ID was minted, to 4 ms; NULL if the uuid is no sno.
+--
+-- It is of the first 8 digits, without the last bit. A digit is its character less 50, which is '2', or less 89 for a
+-- letter: the same modulo 39, and no digit is as large.
+CREATE FUNCTION {{$s}}.sno_time(id uuid) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN
+        {{.Instant `((
+                (((get_byte(uuid_send(id), 0) - 50) % 39)::bigint << 35)
+                | (((get_byte(uuid_send(id), 1) - 50) % 39)::bigint << 30)
+                | (((get_byte(uuid_send(id), 2) - 50) % 39) << 25)
+                | (((get_byte(uuid_send(id), 3) - 50) % 39) << 20)
+                | (((get_byte(uuid_send(id), 4) - 50) % 39) << 15)
+                | (((get_byte(uuid_send(id), 5) - 50) % 39) << 10)
+                | (((get_byte(uuid_send(id), 6) - 50) % 39) << 5)
+                | ((get_byte(uuid_send(id), 7) - 50) % 39)
+            ) >> 1)`}}
+        END;
+
+CREATE FUNCTION {{$s}}.sno_parts(
+    id uuid, OUT "time" timestamptz, OUT tick_tock boolean, OUT meta integer, OUT partition integer, OUT sequence integer
+)
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    half bigint;
+    parts bigint[];
+BEGIN
+    IF btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') <> '' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+            MESSAGE = format('expected a sno, a uuid whose 16 bytes are digits [2-9a-x], got %s, a uuid of another origin', id);
+    END IF;
+    -- Half by half: 8 characters to 8 digits, 5 bits in each byte; then to 4 times 10 bits, 2 times 20, and 40.
+    FOREACH half IN ARRAY ARRAY[
+        ('x' || encode(substr(uuid_send(id), 1, 8), 'hex'))::bit(64)::bigint,
+        ('x' || encode(substr(uuid_send(id), 9, 8), 'hex'))::bit(64)::bigint]
+    LOOP
+        half := half - {{0x3232323232323232}} - 39 * ((half >> 6) & {{0x0101010101010101}});
+        half := ((half & {{0x1f001f001f001f00}}) >> 3) | (half & {{0x001f001f001f001f}});
+        half := ((half & {{0x03ff000003ff0000}}) >> 6) | (half & {{0x000003ff000003ff}});
+        parts := parts || (((half >> 32) << 20) | (half & 1048575));
+    END LOOP;
+    "time" := {{.Instant "(parts[1] >> 1)"}};
+    tick_tock := (parts[1] & 1) = 1;
+    meta := parts[2] >> 32;
+    partition := (parts[2] >> 16) & 65535;
+    sequence := parts[2] & 65535;
+END
+$$;
+
+-- The 16 digits; NULL if the uuid is no sno.
+CREATE FUNCTION {{$s}}.sno_text(id uuid) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN encode(uuid_send(id), 'escape') END;
+
+-- The same for columns of the domain. Without it sno_text(id) would be a cast to the domain of that name, as it is of a
+-- literal that doesn't say that it is a uuid.
+CREATE FUNCTION {{$s}}.sno_text(id {{$s}}.sno) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN {{$s}}.sno_text(id::uuid);
+
+CREATE FUNCTION {{$s}}.sno_from_text(s text) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF s COLLATE "C" ~ '^[2-9a-x]{16}$' THEN
+        RETURN encode(s::bytea, 'hex')::uuid;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+        MESSAGE = format('expected a sno, 16 digits [2-9a-x], got %L', left(s, 64)),
+        HINT = 'Digits are in lower case.';
+END
+$$;
+
+-- The lowest ID of the 4 ms in which t lies, of all metabytes and partitions: a bound for queries by time and for
+-- partitions.
+CREATE FUNCTION {{$s}}.sno_floor(t timestamptz) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+{{template "unit" .}}
+    RETURN (to_hex({{$s}}.sno_digits(unit::bigint << 1)) || '3232323232323232')::uuid;
+END
+$$;
+
+-- 40 bits as 8 digits, the characters in the bytes of the result: to 2 times 20 bits, 4 times 10, 8 times 5, and then
+-- to characters, of which those from 8 on are letters.
+CREATE FUNCTION {{$s}}.sno_digits(bits bigint) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    digits bigint := ((bits >> 20) << 32) | (bits & 1048575);
+BEGIN
+    digits := ((digits & {{0x000ffc00000ffc00}}) << 6) | (digits & {{0x000003ff000003ff}});
+    digits := ((digits & {{0x03e003e003e003e0}}) << 3) | (digits & {{0x001f001f001f001f}});
+    RETURN digits + {{0x3232323232323232}} + 39 * (((digits + {{0x1818181818181818}}) >> 5) & {{0x0101010101010101}});
+END
+$$;
+
+-- How pg_partman, from version 5.2 on, gets from times to snos and back.
+CREATE FUNCTION {{$s}}.sno_partman_encoder(t timestamptz) RETURNS uuid
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN {{$s}}.sno_floor(t);
+
+CREATE FUNCTION {{$s}}.sno_partman_decoder(s text) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN {{$s}}.sno_time(s::uuid);
+
+CREATE SEQUENCE {{$s}}.sno_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
+COMMENT ON SEQUENCE {{$s}}.sno_clock IS 'Of next_sno: a time and a counter. Setting it by hand can repeat IDs.';
+
+-- A new ID, for the default of a column. A partition is for one database, and no program mints with it.
+CREATE FUNCTION {{$s}}.next_sno(meta integer, partition integer) RETURNS uuid
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+{{template "tick" .}}CASE WHEN {{.Fits "meta" 8}} AND {{.Fits "partition" 16}}
+        THEN {{template "next value" .}} END;
+BEGIN
+    IF ({{template "tick is good" .}}) IS NOT TRUE THEN
+        IF value IS NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+                MESSAGE = pg_catalog.format('expected a metabyte from 0 to 255 and a partition from 0 to 65535, got %s and %s',
+                    coalesce(meta::pg_catalog.text, 'NULL'), coalesce(partition::pg_catalog.text, 'NULL'));
+        END IF;
+        value := {{$s}}.advance_clock('{{$s}}.sno_clock', {{.EpochMS}}, 4, {{.UnitBits}}, {{.ClockBits}}, 0);
+    END IF;
+    -- The tick-tock bit is zero: this clock never goes back.
+    RETURN (to_hex({{$s}}.sno_digits({{.Unit}} << 1))
+        || to_hex({{$s}}.sno_digits((meta::bigint << 32) | (partition::bigint << 16) | (value >> {{.UnitBits}}))))::uuid;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION {{$s}}.next_sno(integer, integer) FROM PUBLIC;
+{{template "protect" .}}
+{{- end}}
+
+{{template "revision" .}}
+{{- end}}
