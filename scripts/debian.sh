@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What postgres-image and debian-image share: how an image is built from Debian's packages where Docker reaches no
-# registry. They source it, after lib.sh; it does nothing by itself.
+# What the scripts share that see to images: where Debian has which Postgres, and how an image is built from Debian's
+# packages where Docker reaches no registry. They source it, after lib.sh; it does nothing by itself.
 #
 # Keeps to bash 3.2, the one that macOS has, as far as the build: that needs Debian.
 
@@ -10,6 +10,15 @@ work=        # temporary directory of a build
 step=        # what a build is at
 mirror=      # of Debian, that packages come from
 debootstrap= # the program
+
+# debian_suite VERSION prints the Debian release that has that version of Postgres, or nothing.
+debian_suite() {
+	case $1 in
+	15) echo bookworm ;;
+	17) echo trixie ;;
+	18) echo sid ;;
+	esac
+}
 
 # begin sees that Docker answers, and that whatever ends the script, clean_up is called.
 begin() {

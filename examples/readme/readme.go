@@ -3,6 +3,7 @@ package readme
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
@@ -75,4 +77,9 @@ func ConnectOwn(ctx context.Context, url string) (*pgxpool.Pool, error) {
 		return pgxcodec.RegisterOwn[InvoiceID](conn.TypeMap())
 	}
 	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// Migrate teaches a database the formats, in a schema named sortkey.
+func Migrate(ctx context.Context, db *sql.DB) error {
+	return migrations.Up(ctx, db, migrations.Config{})
 }

@@ -126,3 +126,36 @@ func TestREADME(t *testing.T) {
 		}
 	})
 }
+
+// The SQL of README.md does what it says, once Migrate has been called.
+func TestREADMEInSQL(t *testing.T) {
+	source, err := os.ReadFile("../../examples/readme/readme.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		if err := readme.Migrate(t.Context(), db.SQL(t)); err != nil {
+			t.Fatal(err)
+		}
+		conn := db.Conn(t)
+		// One by one, as in psql: CALL can't be in a transaction with others.
+		for _, statement := range regexp.MustCompile(`;( --.*)?\n`).Split(string(source), -1) {
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatalf("%v\nin: %s", err, statement)
+			}
+		}
+		var partition, due string
+		var minted time.Time
+		if err := conn.QueryRow(t.Context(), `INSERT INTO payments (amount) VALUES (5)
+			RETURNING tableoid::regclass::text, to_char(now() AT TIME ZONE 'UTC', '"payments_p"YYYYMM'), sortkey.snowflake_time(id)`,
+		).Scan(&partition, &due, &minted); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(partition, due) {
+			t.Errorf("a payment went to %s, want this month's partition, %s", partition, due)
+		}
+		if age := time.Since(minted); age < -time.Minute || age > time.Minute {
+			t.Errorf("a payment was made at %s", minted)
+		}
+	})
+}

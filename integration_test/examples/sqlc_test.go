@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/sortkey/sortkey/examples/sqlc/domains"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -23,7 +25,7 @@ import (
 // That they take and give the right values, in all modes, the tests say.
 
 func TestSqlcColumns(t *testing.T) {
-	eachSqlcMode(t, []string{"columns/schema.sql"}, func(t *testing.T, db columns.DBTX, k sqlcKeys) {
+	eachSqlcMode(t, "columns/schema.sql", func(t *testing.T, db columns.DBTX, k sqlcKeys) {
 		ctx, q := t.Context(), columns.New(db)
 
 		ada := columns.Customer{ID: k.customers[0], Email: "ada"}
@@ -119,7 +121,7 @@ var (
 )
 
 func TestSqlcDomains(t *testing.T) {
-	eachSqlcMode(t, []string{"domains/domains.sql", "domains/schema.sql"}, func(t *testing.T, db columns.DBTX, k sqlcKeys) {
+	eachSqlcMode(t, "domains/schema.sql", func(t *testing.T, db columns.DBTX, k sqlcKeys) {
 		ctx, q := t.Context(), domains.New(db)
 
 		ada := domains.Customer{ID: k.customers[0], Email: "ada"}
@@ -216,6 +218,59 @@ func TestSqlcDomains(t *testing.T) {
 	})
 }
 
+// The README has a Go type for each domain, the one that takes what the domain
+// holds, and the overrides of sqlc.yaml are among them.
+func TestSqlcOverrides(t *testing.T) {
+	readme, err := os.ReadFile("../../examples/sqlc/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := os.ReadFile("../../examples/sqlc/sqlc.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `sortkey\\.(\\w+)` \\| `github.com/sortkey/sortkey/(\\w+\\.\\w+)` \\|$").FindAllSubmatch(readme, -1) {
+		types[string(row[1])] = string(row[2])
+	}
+	for _, override := range regexp.MustCompile(`db_type: sortkey\.(\w+)\n +go_type: github.com/sortkey/sortkey/(\S+)`).FindAllSubmatch(config, -1) {
+		if domain, typ := string(override[1]), string(override[2]); types[domain] != typ {
+			t.Errorf("sqlc.yaml has %s for %s, the README %q", typ, domain, types[domain])
+		}
+	}
+	type typed struct {
+		name  string
+		value any
+	}
+	want := map[string]typed{
+		"snowflake": {"idtype.Snowflake", idtype.Snowflake(1)}, "snowflake_si": {"idtype.SnowflakeSI", idtype.SnowflakeSI(1)},
+		"uid60": {"idtype.UID60", idtype.UID60(1)}, "spread64": {"idtype.Spread64", idtype.Spread64(-65536)},
+		"sno": {"idtype.Sno", idtype.Sno{9: 1}}, "sno_text": {"sqltypes.SnoText", sqltypes.TextOf(idtype.Sno{9: 1})},
+	}
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		if err := migrations.Up(t.Context(), db.SQL(t), migrations.Config{}); err != nil {
+			t.Fatal(err)
+		}
+		conn := db.Conn(t, pgtest.Codec)
+		rows, _ := conn.Query(t.Context(), "SELECT typname::text FROM pg_type WHERE typtype = 'd' AND typnamespace = 'sortkey'::regnamespace")
+		domains, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(domains) != len(types) {
+			t.Errorf("domains %v, %v, and in the README %v", domains, err, types)
+		}
+		for _, domain := range domains {
+			typ := want[domain]
+			if typ.value == nil || typ.name != types[domain] {
+				t.Errorf("%s: the README says %q, want %q", domain, types[domain], typ.name)
+				continue
+			}
+			got := reflect.New(reflect.TypeOf(typ.value))
+			if err := conn.QueryRow(t.Context(), "SELECT $1::sortkey."+domain, typ.value).Scan(got.Interface()); err != nil || got.Elem().Interface() != typ.value {
+				t.Errorf("%s as %s: got %v, %v, want %v", domain, typ.name, got.Elem(), err, typ.value)
+			}
+		}
+	})
+}
+
 // The keys that a test inserts, in order.
 type sqlcKeys struct {
 	customers   []idtype.Sno
@@ -277,16 +332,18 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 	return k
 }
 
-// eachSqlcMode runs f in all modes, each time with empty tables.
-func eachSqlcMode(t *testing.T, schema []string, f func(t *testing.T, db columns.DBTX, k sqlcKeys)) {
+// eachSqlcMode runs f in all modes, each time with empty tables. The domains are
+// there, for the schema that needs them.
+func eachSqlcMode(t *testing.T, schema string, f func(t *testing.T, db columns.DBTX, k sqlcKeys)) {
+	tables, err := os.ReadFile(filepath.Join("../../examples/sqlc", schema))
+	if err != nil {
+		t.Fatal(err)
+	}
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		for _, name := range schema {
-			sql, err := os.ReadFile(filepath.Join("../../examples/sqlc", name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			db.Exec(t, string(sql))
+		if err := migrations.Up(t.Context(), db.SQL(t), migrations.Config{}); err != nil {
+			t.Fatal(err)
 		}
+		db.Exec(t, string(tables))
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			pool := db.Pool(t, pgtest.Codec, pgtest.Mode(mode))
 			if _, err := pool.Exec(context.Background(), "TRUNCATE customers, orders, visits, vouchers"); err != nil {

@@ -1,4 +1,4 @@
--- The columns have domains as their types: sqlc.yaml needs no list of columns.
+-- The columns have domains as their types, which package migrations has installed: sqlc.yaml needs no list of columns.
 CREATE TABLE customers (
     id         sortkey.sno PRIMARY KEY,
     email      text NOT NULL,

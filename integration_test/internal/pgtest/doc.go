@@ -32,9 +32,10 @@
 //
 // A test that needs more than a database, such as a server that it can pause,
 // or a proxy, calls [EachServer], [EachContainer], [Container] or
-// [NeedsContainers]. Without Docker these tests are listed as not run when the
-// package's tests end, also in the file that TESTS_NOT_RUN names; where CI is
-// "true" that is a failure.
+// [NeedsContainers]. [EachPartman] gives servers that have pg_partman, and
+// [EachFaketime] servers whose clock the test steps. Without Docker these tests
+// are listed as not run when the package's tests end, also in the file that
+// TESTS_NOT_RUN names; where CI is "true" that is a failure.
 //
 // Whatever way the test process ends, killed included, its containers go.
 package pgtest

@@ -181,6 +181,12 @@ func postgresImage(ctx context.Context, version string) (string, error) {
 	return imageFrom(ctx, "postgres-image", version)
 }
 
+// extrasImage is the name of an image of a Postgres server with what some tests
+// need beside it. It takes [enterExtras] to run.
+func extrasImage(ctx context.Context, version string) (string, error) {
+	return imageFrom(ctx, "postgres-extras-image", version)
+}
+
 // DebianImage is the name of an image with packages of a Debian release, such
 // as DebianImage(t, "pgbouncer", "trixie", "pgbouncer"), for [Container]. It has
 // no entry point: the test gives the command. It may take minutes to get it,

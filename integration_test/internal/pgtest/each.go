@@ -64,19 +64,23 @@ func EachServer(t *testing.T, f func(t *testing.T, db *DB)) {
 		t.Fatal(err)
 	}
 	for _, v := range versions {
-		t.Run("pg"+v, func(t *testing.T) {
-			docker := Docker(t)
-			r, err := runContainer(v, stoppable)
-			if r != nil && r.container != nil {
-				removeAtEnd(t, docker, r.container)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { r.close() })
-			f(t, r.newDB(t))
-		})
+		t.Run("pg"+v, func(t *testing.T) { f(t, ownServer(t, v, stoppable).newDB(t)) })
 	}
+}
+
+// ownServer starts a server that goes when the test ends.
+func ownServer(t *testing.T, version string, purpose int) *running {
+	t.Helper()
+	docker := Docker(t)
+	r, err := runContainer(version, purpose)
+	if r != nil && r.container != nil {
+		removeAtEnd(t, docker, r.container)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.close() })
+	return r
 }
 
 // A DB is an empty database of a test's own. What its methods open is closed
@@ -169,15 +173,15 @@ func (db *DB) showLog(t *testing.T) {
 	t.Logf("the server, of which this test used database %s, logged:\n%s", db.Name, lastLines(linesAbout(db.Name, log), logLines))
 }
 
-// Container is the container of the server. It is nil unless the test comes
-// from [EachContainer] or [EachServer].
+// Container is the container of the server. It is nil in a test of [Each] whose
+// server isn't in one.
 func (db *DB) Container() *postgres.PostgresContainer { return db.server.container }
 
 // URLFromContainers is the URL of the database as other containers see it.
 func (db *DB) URLFromContainers(t testing.TB) string {
 	t.Helper()
 	if db.server.container == nil {
-		t.Fatal("expected a test of EachContainer or EachServer, got one whose server may be anywhere")
+		t.Fatal("expected a server in a container, as EachContainer and EachServer give, got one that may be anywhere")
 	}
 	ip, err := db.server.container.ContainerIP(t.Context())
 	if err != nil {

@@ -94,19 +94,29 @@ func (r *running) close() error {
 	return nil
 }
 
-// What a container's server is for decides where its data lies.
+// What a container's server is for decides where its data lies, which image it
+// is of, and whether tests share it.
 const (
-	// shared: in memory. It is lost when the container stops.
+	// shared: its data is in memory, lost when the container stops.
 	shared = iota
-	// stoppable: where a restart finds it. The server's port stays the same.
+	// stoppable: a test's own, its data where a restart finds it. The server's
+	// port stays the same.
 	stoppable
+	// extended: shared, with the extensions that the plain image lacks.
+	extended
+	// clocked: a test's own, its data in memory, with a clock that can be stepped.
+	clocked
 )
 
 // runContainer starts a container with a server.
 func runContainer(version string, purpose int) (*running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), imageTimeout)
 	defer cancel()
-	image, err := postgresImage(ctx, version)
+	getImage := postgresImage
+	if purpose == extended || purpose == clocked {
+		getImage = extrasImage
+	}
+	image, err := getImage(ctx, version)
 	if err != nil {
 		return nil, err
 	}
@@ -123,15 +133,24 @@ func runContainer(version string, purpose int) (*running, error) {
 			"-c", "max_connections=300", "-c", "jit=off", "-c", "log_checkpoints=off", "-c", "log_line_prefix="+logPrefix),
 		testcontainers.WithEnv(map[string]string{"POSTGRES_INITDB_ARGS": "--no-sync", "PGDATA": dataDirectory}),
 	}
-	switch purpose {
-	case shared:
-		opts = append(opts, testcontainers.WithTmpfs(map[string]string{dataDirectory: "rw"}))
-	case stoppable:
+	if purpose == stoppable {
 		port, err := freePort()
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, outliveRestart(port))
+	} else {
+		opts = append(opts, testcontainers.WithTmpfs(map[string]string{dataDirectory: "rw"}))
+	}
+	if purpose == extended || purpose == clocked {
+		entry, err := enterExtras(version)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, entry...)
+	}
+	if purpose == clocked {
+		opts = append(opts, fakeClock(version))
 	}
 
 	ctx, cancel = context.WithTimeout(context.Background(), startTimeout)
@@ -140,7 +159,7 @@ func runContainer(version string, purpose int) (*running, error) {
 	if err != nil {
 		return &running{container: c}, fmt.Errorf("expected a container of %s: %w", image, err)
 	}
-	r := &running{container: c, own: purpose == stoppable, log: func() (string, error) { return containerLog(c) }}
+	r := &running{container: c, own: purpose == stoppable || purpose == clocked, log: func() (string, error) { return containerLog(c) }}
 	if r.url, err = c.ConnectionString(ctx, "sslmode=disable"); err != nil {
 		return r, err
 	}
@@ -155,7 +174,7 @@ func runContainer(version string, purpose int) (*running, error) {
 		log, _ := r.log()
 		return r, fmt.Errorf("expected a server in a container of %s: %w; its log:\n%s", image, err, lastLines(log, logLines))
 	}
-	if purpose == shared {
+	if !r.own {
 		atEnd(r.close)
 	}
 	return r, nil

@@ -1,0 +1,230 @@
+package gorm
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pgdriver "gorm.io/driver/postgres"
+	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/examples/domains"
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// Models with columns of the domains of schema sortkey. Tags have no variables,
+// so there is one for each domain. A default is written as Postgres shows it,
+// with a space behind the comma, for AutoMigrate compares the two.
+type (
+	domainSnowflake struct {
+		ID       idtype.Snowflake `gorm:"type:sortkey.snowflake"`
+		Name     string
+		ParentID *idtype.Snowflake `gorm:"type:sortkey.snowflake"`
+		Parent   *domainSnowflake
+		Made     idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake(0, 1)"`
+	}
+	domainSnowflakeSI struct {
+		ID       idtype.SnowflakeSI `gorm:"type:sortkey.snowflake_si"`
+		Name     string
+		ParentID *idtype.SnowflakeSI `gorm:"type:sortkey.snowflake_si"`
+		Parent   *domainSnowflakeSI
+		Made     idtype.SnowflakeSI `gorm:"type:sortkey.snowflake_si;default:sortkey.next_snowflake_si(1)"`
+	}
+	domainUID60 struct {
+		ID       idtype.UID60 `gorm:"type:sortkey.uid60"`
+		Name     string
+		ParentID *idtype.UID60 `gorm:"type:sortkey.uid60"`
+		Parent   *domainUID60
+		Made     idtype.UID60 `gorm:"type:sortkey.uid60;default:sortkey.next_uid60()"`
+	}
+	domainSpread64 struct {
+		ID       idtype.Spread64 `gorm:"type:sortkey.spread64"`
+		Name     string
+		ParentID *idtype.Spread64 `gorm:"type:sortkey.spread64"`
+		Parent   *domainSpread64
+		Made     idtype.Spread64 `gorm:"type:sortkey.spread64;default:sortkey.next_spread64(0, 1)"`
+	}
+	domainSno struct {
+		ID       idtype.Sno `gorm:"type:sortkey.sno"`
+		Name     string
+		ParentID *idtype.Sno `gorm:"type:sortkey.sno"`
+		Parent   *domainSno
+		Made     idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(0, 1)"`
+	}
+	domainSnoText struct {
+		ID       sqltypes.SnoText `gorm:"type:sortkey.sno_text"`
+		Name     string
+		ParentID *sqltypes.SnoText `gorm:"type:sortkey.sno_text"`
+		Parent   *domainSnoText
+		Made     sqltypes.SnoText `gorm:"type:sortkey.sno_text;default:sortkey.sno_text(sortkey.next_sno(0, 1))"`
+	}
+)
+
+var domainConfig = migrations.Config{SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}}
+
+// Models can have their columns in domains: AutoMigrate makes them, the plugin
+// fills the keys, and the database the columns that have defaults.
+func TestDomains(t *testing.T) {
+	for _, client := range opposites {
+		t.Run(client, func(t *testing.T) {
+			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+				must(t, migrations.Up(t.Context(), db.SQL(t), domainConfig))
+				g := db.GORM(t, nil, clients[client]...)
+				si, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: domainConfig.SnowflakeSI, Machine: 3})
+				must(t, err)
+				must(t, g.Use(gormplugin.New(
+					gormplugin.For(domainGenerator(t, idtest.Snowflake)), gormplugin.For(si), gormplugin.For(domainGenerator(t, idtest.UID60)),
+					gormplugin.For(domainGenerator(t, idtest.Spread64)), gormplugin.For(domainGenerator(t, idtest.Sno)))))
+				domainModel[domainSnowflake](t, g, "snowflake")
+				domainModel[domainSnowflakeSI](t, g, "snowflake_si")
+				domainModel[domainUID60](t, g, "uid60")
+				domainModel[domainSpread64](t, g, "spread64")
+				domainModel[domainSno](t, g, "sno")
+				domainModel[domainSnoText](t, g, "sno_text")
+			})
+		})
+	}
+}
+
+func domainGenerator[T idtest.ID[T]](t *testing.T, k idtest.Kind[T]) idtype.Generator[T] {
+	t.Helper()
+	gen, err := k.NewGenerator()
+	must(t, err)
+	return gen
+}
+
+func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
+	t.Helper()
+	must(t, g.AutoMigrate(new(M)))
+	stmt := &gorm.Statement{DB: g}
+	must(t, stmt.Parse(new(M)))
+	table := stmt.Schema.Table
+	for _, column := range []string{"id", "parent_id", "made"} {
+		var got string
+		must(t, g.Raw("select format_type(atttypid, atttypmod) from pg_attribute where attrelid = ?::regclass and attname = ?", table, column).Scan(&got).Error)
+		if got != "sortkey."+domain {
+			t.Errorf("%s.%s is a %s, want sortkey.%s", table, column, got, domain)
+		}
+	}
+
+	field := func(m *M, name string) reflect.Value { return reflect.ValueOf(m).Elem().FieldByName(name) }
+	// The parent's ID is minted first, by the plugin, and that of Made by the server.
+	child, parent := new(M), new(M)
+	field(parent, "Name").SetString("parent")
+	field(child, "Name").SetString("child")
+	field(child, "Parent").Set(reflect.ValueOf(parent))
+	must(t, g.Create(child).Error)
+	if field(child, "ID").IsZero() || field(parent, "ID").IsZero() || field(child, "Made").IsZero() || field(parent, "Made").IsZero() {
+		t.Errorf("%s: Create left %+v and %+v", domain, child, parent)
+	}
+	var found M
+	must(t, g.Preload("Parent").First(&found, "id = ?", field(child, "ID").Interface()).Error)
+	if !reflect.DeepEqual(&found, child) || !reflect.DeepEqual(field(&found, "ParentID").Elem().Interface(), field(parent, "ID").Interface()) {
+		t.Errorf("%s: got %+v, want %+v", domain, found, child)
+	}
+	var names []string
+	must(t, g.Model(new(M)).Where("id IN ?", []any{field(child, "ID").Interface(), field(parent, "ID").Interface()}).Order("name").Pluck("name", &names).Error)
+	if !slices.Equal(names, []string{"child", "parent"}) {
+		t.Errorf("%s: found %q by their IDs", domain, names)
+	}
+	// Columns of the domain refuse what isn't an ID; here GORM asks for it.
+	err := g.Table(table).Where("name = ?", "child").Update("parent_id", reflect.Zero(field(child, "ID").Type()).Interface()).Error
+	if err == nil || !strings.Contains(err.Error(), "23514") {
+		t.Errorf("%s: a zero ID was taken: %v", domain, err)
+	}
+
+	// What GORM repeats, except for the key: it asks for the base type's name.
+	// It costs a lock that nobody else can have, and what ANALYZE knew of the
+	// columns, but no row is touched.
+	must(t, g.Exec(fmt.Sprintf("CREATE INDEX ON %s (parent_id)", table)).Error)
+	files := func() (list []string) {
+		t.Helper()
+		must(t, g.Raw("select relname || ' ' || pg_relation_filenode(oid) from pg_class where relname like ? || '%' and relkind in ('r', 'i') order by 1", table).Scan(&list).Error)
+		return list
+	}
+	statistics := func() (columns string) {
+		t.Helper()
+		must(t, g.Raw("select coalesce(string_agg(attname, ' ' order by attname), '') from pg_stats where tablename = ?", table).Scan(&columns).Error)
+		return columns
+	}
+	must(t, g.Exec("ANALYZE "+table).Error)
+	before, known := files(), statistics()
+	alter := fmt.Sprintf(`ALTER TABLE "%s" ALTER COLUMN `, table)
+	want := []string{
+		fmt.Sprintf(`%s"parent_id" TYPE sortkey.%s USING "parent_id"::sortkey.%[2]s`, alter, domain),
+		fmt.Sprintf(`%s"made" TYPE sortkey.%s USING "made"::sortkey.%[2]s`, alter, domain),
+		alter + `"made" SET DEFAULT ` + stmt.Schema.LookUpField("made").DefaultValue,
+	}
+	if got := alterations(t, g, new(M)); !slices.Equal(got, want) {
+		t.Errorf("%s: a second AutoMigrate ran %q, want %q", domain, got, want)
+	}
+	if after := files(); !slices.Equal(before, after) || len(after) < 3 {
+		t.Errorf("%s: the second AutoMigrate wrote %q anew, which were %q", domain, after, before)
+	}
+	if after := statistics(); known != "id made name parent_id" || after != "id name" {
+		t.Errorf("%s: statistics of %q, and of %q after the second AutoMigrate", domain, known, after)
+	}
+	must(t, g.Exec(fmt.Sprintf("CREATE VIEW %s_parents AS SELECT parent_id FROM %[1]s", table)).Error)
+	if err := g.AutoMigrate(new(M)); err == nil || !strings.Contains(err.Error(), "cannot alter type of a column used by a view") {
+		t.Errorf("%s: AutoMigrate with a view: %v", domain, err)
+	}
+
+	// With the names of the domains among those of the base types it repeats nothing.
+	pool, err := g.DB()
+	must(t, err)
+	aware, err := gorm.Open(domains.Dialector{Dialector: pgdriver.New(pgdriver.Config{Conn: pool}).(*pgdriver.Dialector)}, &gorm.Config{Logger: g.Logger})
+	must(t, err)
+	if got := alterations(t, aware, new(M)); len(got) > 0 {
+		t.Errorf("%s: AutoMigrate ran %q", domain, got)
+	}
+	must(t, g.Exec("DROP VIEW "+table+"_parents").Error)
+}
+
+// A key can be left to the database: without the plugin GORM leaves a zero key
+// out, and reads what the default has made of it.
+func TestDomainDefaultKey(t *testing.T) {
+	type ticket struct {
+		ID   idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake(0,1)"`
+		Name string
+	}
+	type note struct {
+		ID   idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(7,258)"`
+		Name string
+	}
+	for _, client := range opposites {
+		t.Run(client, func(t *testing.T) {
+			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+				must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+				g := db.GORM(t, nil, clients[client]...)
+				must(t, g.AutoMigrate(&ticket{}, &note{}))
+				tickets, notes := []ticket{{Name: "a"}, {Name: "b"}}, []note{{Name: "a"}}
+				must(t, g.Create(&tickets).Error)
+				must(t, g.Create(&notes).Error)
+				p, err := idtype.SnowflakeLayout{}.Parts(tickets[1].ID)
+				if err != nil || p.Datacenter != 0 || p.Worker != 1 || time.Since(p.Time) > time.Minute || tickets[0].ID >= tickets[1].ID {
+					t.Errorf("the server made %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
+				}
+				if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != 258 || time.Since(id.Time()) > time.Minute {
+					t.Errorf("the server made %v", id)
+				}
+				var found []ticket
+				must(t, g.Order("id").Find(&found).Error)
+				if !slices.Equal(found, tickets) {
+					t.Errorf("got %v, want %v", found, tickets)
+				}
+				// A key's column is one that GORM leaves alone.
+				if got := alterations(t, g, &ticket{}, &note{}); len(got) > 0 {
+					t.Errorf("a second AutoMigrate ran %q", got)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,170 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func TestChoosePartman(t *testing.T) {
+	for _, c := range []struct{ asked, chosen, without string }{
+		{"17", "17", ""},
+		{"15 17 18", "17 18", "15"},
+		{"18 15", "18", "15"},
+		{"15", "17", "15"},
+		{"15 16", "17", "15 16"},
+	} {
+		chosen, without := choosePartman(strings.Fields(c.asked))
+		if !slices.Equal(chosen, strings.Fields(c.chosen)) || !slices.Equal(without, strings.Fields(c.without)) {
+			t.Errorf("of %s: got %v without %v, want %s without %s", c.asked, chosen, without, c.chosen, c.without)
+		}
+	}
+}
+
+// It can be created, is new enough, and does its work.
+func TestEachPartman(t *testing.T) {
+	var ran []string
+	EachPartman(t, func(t *testing.T, db *DB) {
+		ran = append(ran, db.Version)
+		if !strings.HasSuffix(t.Name(), "/pg"+db.Version) {
+			t.Errorf("got test %s on version %s", t.Name(), db.Version)
+		}
+		db.Exec(t, `
+			create schema partman;
+			create extension pg_partman schema partman;
+			create table t (at timestamptz not null) partition by range (at);
+			select partman.create_parent('public.t', 'at', '1 day')`)
+		var version string
+		var partitions int
+		err := db.Conn(t).QueryRow(t.Context(), `select
+			(select extversion from pg_extension where extname = 'pg_partman'),
+			(select count(*) from pg_inherits where inhparent = 't'::regclass)`).Scan(&version, &partitions)
+		if err != nil || partitions < 2 {
+			t.Errorf("got %d partitions, %v, want some", partitions, err)
+		}
+		major, minor, _ := strings.Cut(version, ".")
+		minor, _, _ = strings.Cut(minor, ".")
+		a, errA := strconv.Atoi(major)
+		b, errB := strconv.Atoi(minor)
+		if err := errors.Join(errA, errB); err != nil || a < 5 || a == 5 && b < 2 {
+			t.Errorf("got pg_partman %q, %v, want 5.2 or later", version, err)
+		}
+	})
+	if len(ran) == 0 {
+		t.Error("expected it to run on some version, it ran on none")
+	}
+}
+
+// A step reaches sessions that are there and sessions to come, forward and back.
+func TestEachFaketime(t *testing.T) {
+	EachFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
+		conn := db.Conn(t)
+		// Rounded, so that neither a slow machine nor a Docker elsewhere matters.
+		off := func(conn *pgx.Conn) time.Duration { return time.Until(clockOf(t, conn)).Round(10 * time.Minute) }
+		check := func(want time.Duration) {
+			t.Helper()
+			if got := off(conn); got != want {
+				t.Errorf("a session from before the step: off by %s, want %s", got, want)
+			}
+			if got := off(db.Conn(t)); got != want {
+				t.Errorf("a session from after the step: off by %s, want %s", got, want)
+			}
+		}
+		check(0)
+		for _, d := range []time.Duration{time.Hour, -2 * time.Hour, -time.Hour, 10 * 365 * 24 * time.Hour, 0} {
+			clock.Step(t, d)
+			check(d)
+		}
+
+		// So do steps of less than a second.
+		clock.Step(t, time.Hour)
+		outer := time.Now()
+		before := clockOf(t, conn)
+		inner := time.Now()
+		clock.Step(t, time.Hour-500*time.Millisecond)
+		least := time.Since(inner)
+		got := clockOf(t, conn).Sub(before) + 500*time.Millisecond
+		most := time.Since(outer)
+		if slew := 20 * time.Millisecond; got < least-slew || got > most+slew {
+			t.Errorf("a step back by 500 ms: apart from it the clock went by %s in between %s and %s", got, least, most)
+		}
+	})
+}
+
+// What is under way sees a step, parallel workers see the clock, and timeouts
+// end what waits though the clock is elsewhere.
+func TestFaketimeIsEverywhere(t *testing.T) {
+	EachFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
+		conn := db.Conn(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		exec := func(sql string) {
+			t.Helper()
+			if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		seen := make(chan error, 1)
+		go func() {
+			_, err := conn.Exec(ctx, `do $$
+				declare began constant timestamptz := clock_timestamp();
+				begin
+					while clock_timestamp() >= began loop end loop;
+				end $$`)
+			seen <- err
+		}()
+		eventually(t, "the statement is under way", func() error {
+			var busy int
+			err := db.server.admin.QueryRow(ctx, "select count(*) from pg_stat_activity where datname = $1 and state = 'active'", db.Name).Scan(&busy)
+			if err == nil && busy == 0 {
+				err = errors.New("none is active")
+			}
+			return err
+		})
+		clock.Step(t, -time.Hour)
+		if err := <-seen; err != nil {
+			t.Fatalf("expected a loop to end when the clock goes back, got %v", err)
+		}
+
+		clock.Step(t, 5*time.Hour)
+		exec(`create table t as select generate_series(1, 100) as n;
+			alter table t set (parallel_workers = 2);
+			set min_parallel_table_scan_size = 0; set parallel_setup_cost = 0; set parallel_tuple_cost = 0;
+			set parallel_leader_participation = off`)
+		var there time.Time
+		if err := conn.QueryRow(ctx, "select min(clock_timestamp()) from t").Scan(&there); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Until(there).Round(10 * time.Minute); got != 5*time.Hour {
+			t.Errorf("parallel workers: off by %s, want 5h", got)
+		}
+		rows, _ := conn.Query(ctx, "explain (analyze, costs off) select min(clock_timestamp()) from t")
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if plan := strings.Join(lines, "\n"); err != nil || !strings.Contains(plan, "Workers Launched: 2") {
+			t.Errorf("expected parallel workers, got %v and\n%s", err, plan)
+		}
+
+		exec("set statement_timeout = '100ms'")
+		var pgErr *pgconn.PgError
+		if _, err := conn.Exec(ctx, "select pg_sleep(3600)"); !errors.As(err, &pgErr) || pgErr.Code != "57014" {
+			t.Errorf("expected a statement_timeout with the clock ahead, got %v", err)
+		}
+	})
+}
+
+func clockOf(t *testing.T, conn *pgx.Conn) time.Time {
+	t.Helper()
+	var there time.Time
+	if err := conn.QueryRow(t.Context(), "select clock_timestamp()").Scan(&there); err != nil {
+		t.Fatal(err)
+	}
+	return there
+}

@@ -1,0 +1,252 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// installTables are a program's tables: a column of each domain with its
+// default, and what else can depend on an installation.
+func installTables() string {
+	var b strings.Builder
+	for _, g := range installGenerators {
+		fmt.Fprintf(&b, `CREATE TABLE of_%[1]s (id sortkey.%[1]s PRIMARY KEY DEFAULT %[2]s, n int);
+			CREATE INDEX ON of_%[1]s (sortkey.%[1]s_time(id));
+			ALTER TABLE of_%[1]s ADD shown text GENERATED ALWAYS AS (sortkey.%[1]s_text(id)) STORED;
+			`, g.format, g.call)
+	}
+	b.WriteString(`CREATE TABLE of_sno_text (id sortkey.sno_text PRIMARY KEY DEFAULT sortkey.sno_text(sortkey.next_sno(200, 40000)), n int);
+		CREATE TABLE parted (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(3, 7), n int) PARTITION BY RANGE (id);
+		CREATE TABLE parted_before PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (sortkey.snowflake_floor('2026-01-01 00:00:00+00'));
+		CREATE TABLE parted_after PARTITION OF parted FOR VALUES FROM (sortkey.snowflake_floor('2026-01-01 00:00:00+00')) TO (MAXVALUE);
+		CREATE VIEW latest AS SELECT id, sortkey.snowflake_time(id) FROM of_snowflake WHERE id >= sortkey.snowflake_floor('2026-01-01 00:00:00+00');
+		`)
+	return b.String()
+}
+
+// installMinted are the tables whose IDs the server mints.
+var installMinted = func() []string {
+	names := []string{"of_sno_text", "parted"}
+	for _, g := range installGenerators {
+		names = append(names, "of_"+g.format)
+	}
+	return names
+}()
+
+// installMint has defaults mint in each table.
+func installMint(t testing.TB, pool *sql.DB) {
+	t.Helper()
+	for _, table := range installMinted {
+		_, err := pool.ExecContext(t.Context(), "INSERT INTO "+table+" (n) SELECT generate_series(1, 500)")
+		must(t, err)
+	}
+}
+
+// installDatabase makes one more database on the server.
+func installDatabase(t testing.TB, db *pgtest.DB, what, options string) *pgtest.DB {
+	t.Helper()
+	name := db.Name + "_" + what
+	db.Exec(t, "CREATE DATABASE "+name+" TEMPLATE template0 "+options)
+	t.Cleanup(func() {
+		if _, err := db.SQL(t).ExecContext(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	u, err := url.Parse(db.URL)
+	must(t, err)
+	u.Path = "/" + name
+	return &pgtest.DB{Name: name, URL: u.String(), Version: db.Version}
+}
+
+func installClocks(t testing.TB, pool *sql.DB) []string {
+	t.Helper()
+	return columnOf(t, pool, "SELECT format('%s %s', sequencename, last_value) FROM pg_sequences WHERE schemaname = 'sortkey' AND sequencename LIKE '%\\_clock' ORDER BY 1")
+}
+
+// installRestored holds a restored database to the one that was dumped: all is
+// there, it works, and what it mints isn't in either.
+func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, migrations.Check(ctx, restored, c))
+	catalog := installCatalog(t, restored, "sortkey")
+	installSame(t, "restored", catalog, installCatalog(t, old, "sortkey"))
+	const versions = "SELECT format('%s %s', id, version_id) FROM sortkey.sortkey_goose_version ORDER BY 1"
+	before := columnOf(t, restored, versions)
+	must(t, migrations.Up(ctx, restored, c))
+	installSame(t, "Up after a restore", installCatalog(t, restored, "sortkey"), catalog)
+	if after := columnOf(t, restored, versions); len(before) < 7 || !slices.Equal(after, before) {
+		t.Errorf("expected Up to find nothing to do, got %v and then %v", before, after)
+	}
+
+	installMint(t, restored)
+	for _, table := range installMinted {
+		column := "SELECT id::text FROM " + table
+		ids := columnOf(t, restored, column)
+		seen := map[string]bool{}
+		for _, id := range ids {
+			seen[id] = true
+		}
+		if len(ids) != 1000 || len(seen) != len(ids) {
+			t.Errorf("%s: expected 500 IDs that were dumped and 500 new ones, got %d, %d of them different", table, len(ids), len(seen))
+		}
+		// The old database has the 500 as well, and 500 that it minted since.
+		var both int
+		for _, id := range columnOf(t, old, column) {
+			if seen[id] {
+				both++
+			}
+		}
+		if both != 500 {
+			t.Errorf("%s: expected the databases to share the 500 IDs that were dumped, got %d", table, both)
+		}
+	}
+	for _, g := range installGenerators {
+		var bad int
+		must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE (%s) IS NOT TRUE OR shown <> sortkey.%s_text(id)) FROM of_%[2]s", g.checks, g.format)).Scan(&bad))
+		if bad != 0 {
+			t.Errorf("expected good IDs in of_%s, got %d others", g.format, bad)
+		}
+		if _, err := restored.ExecContext(ctx, "INSERT INTO of_"+g.format+" SELECT * FROM (SELECT NULL::sortkey."+g.format+", 1) q"); err == nil {
+			t.Errorf("expected of_%s to have its constraints", g.format)
+		}
+		must(t, func() error { _, err := restored.ExecContext(ctx, "ANALYZE of_"+g.format); return err }())
+	}
+	installError(t, migrations.Down(ctx, restored, c), nil, "drop or change what depends on it first")
+}
+
+func TestDump(t *testing.T) {
+	c := migrations.Config{SnowflakeSI: installClock}
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, old, shell := t.Context(), db.SQL(t), toolShell{t, db}
+		must(t, migrations.Up(ctx, old, c))
+		db.Exec(t, installTables())
+		installMint(t, old)
+		clocks := installClocks(t, old)
+
+		file := func(kind string) string { return "/tmp/" + db.Name + "." + kind }
+		dump := func(kind string, options ...string) {
+			t.Helper()
+			shell.must(append(append([]string{"pg_dump", "-f", file(kind)}, options...), shell.url(db.Name))...)
+		}
+		dump("plain")
+		dump("custom", "-Fc")
+		dump("schema", "--schema-only")
+		dump("data", "--data-only")
+		dump("own_schema", "--schema-only", "--exclude-schema=sortkey")
+		dump("own_data", "--data-only", "--exclude-schema=sortkey")
+		psql := func(into *pgtest.DB, kind string) (string, bool) {
+			return shell.run("psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", file(kind), shell.url(into.Name))
+		}
+		restore := func(into *pgtest.DB, kind string) {
+			t.Helper()
+			if out, ok := psql(into, kind); !ok {
+				t.Fatalf("expected %s to be restored, got %s", kind, out)
+			}
+		}
+		installMint(t, old)
+		if len(clocks) != 5 || slices.Equal(installClocks(t, old), clocks) {
+			t.Fatalf("expected 5 clocks that go on, got %v", clocks)
+		}
+		survived := func(pool *sql.DB) {
+			t.Helper()
+			if got := installClocks(t, pool); !slices.Equal(got, clocks) {
+				t.Errorf("expected the sequences as they were dumped (%v), got %v", clocks, got)
+			}
+		}
+
+		t.Run("plain", func(t *testing.T) {
+			into := installDatabase(t, db, "plain", "")
+			restore(into, "plain")
+			survived(into.SQL(t))
+			installRestored(t, old, into.SQL(t), c)
+		})
+		t.Run("custom", func(t *testing.T) {
+			into := installDatabase(t, db, "custom", "")
+			shell.must("pg_restore", "--exit-on-error", "-d", shell.url(into.Name), file("custom"))
+			survived(into.SQL(t))
+			installRestored(t, old, into.SQL(t), c)
+		})
+		// Where text has another order.
+		for locale, differs := range map[string]bool{"en-US": false, "da-DK": true} {
+			t.Run("ICU "+locale, func(t *testing.T) {
+				into := installDatabase(t, db, strings.ToLower(strings.ReplaceAll(locale, "-", "_")),
+					"ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE '"+locale+"' LOCALE 'C'")
+				restore(into, "plain")
+				pool := into.SQL(t)
+				survived(pool)
+				installRestored(t, old, pool, c)
+				installTextOrder(t, into, differs)
+			})
+		}
+		t.Run("schema, then data", func(t *testing.T) {
+			into := installDatabase(t, db, "schema", "")
+			restore(into, "schema")
+			pool := into.SQL(t)
+			for name, f := range map[string]func(context.Context, *sql.DB, migrations.Config) error{"Check": migrations.Check, "Up": migrations.Up, "Down": migrations.Down} {
+				if err := f(ctx, pool, c); err == nil {
+					t.Errorf("expected %s to notice that data is missing", name)
+				} else {
+					installError(t, err, migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey")
+				}
+			}
+			restore(into, "data")
+			survived(pool)
+			installRestored(t, old, pool, c)
+		})
+		t.Run("data after Up", func(t *testing.T) {
+			into := installDatabase(t, db, "data", "")
+			pool := into.SQL(t)
+			must(t, migrations.Up(ctx, pool, c))
+			restore(into, "own_schema")
+			// The tables that say what is installed aren't empty.
+			if out, ok := psql(into, "data"); ok || !strings.Contains(out, "duplicate key value") {
+				t.Errorf("expected the installation's own rows to be there, got %s", out)
+			}
+			restore(into, "own_data")
+			installRestored(t, old, pool, c)
+		})
+	})
+}
+
+// installTextOrder shows that the order of sno_text is that of time whatever
+// the database's collation does.
+func installTextOrder(t *testing.T, db *pgtest.DB, differs bool) {
+	t.Helper()
+	pool := db.SQL(t)
+	db.Exec(t, `CREATE TABLE texts (id sortkey.sno_text PRIMARY KEY, plain text);
+		INSERT INTO texts SELECT d, d FROM (SELECT DISTINCT sortkey.sno_text(sortkey.sno_floor(timestamptz '2024-01-01 00:00:00+00' + n * n * interval '7.772 seconds')) d FROM generate_series(0, 3000) n) q;
+		INSERT INTO texts SELECT d || '3333333333333', d || '3333333333333' FROM unnest('{22x,aa2,aax,ax2,b22,x22,xa2,a2a,2aa,9aa}'::text[]) d
+			WHERE d || '3333333333333' NOT IN (SELECT id FROM texts);
+		ANALYZE texts`)
+	byTime := columnOf(t, pool, `SELECT id FROM texts ORDER BY sortkey.sno_time(sortkey.sno_from_text(id)), uuid_send(sortkey.sno_from_text(id))`)
+	if len(byTime) < 3000 {
+		t.Fatalf("expected 3000 texts, got %d", len(byTime))
+	}
+	for _, setting := range []string{"enable_sort", "enable_indexscan"} {
+		db.Exec(t, "ALTER DATABASE "+db.Name+" SET "+setting+" = off")
+		fresh := db.SQL(t)
+		if got := columnOf(t, fresh, "SELECT id FROM texts ORDER BY id"); !slices.Equal(got, byTime) {
+			t.Errorf("expected texts in the order of time, with %s off", setting)
+		}
+		db.Exec(t, "ALTER DATABASE "+db.Name+" RESET "+setting)
+	}
+	var byText, want int
+	must(t, pool.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE id >= sortkey.sno_text(sortkey.sno_floor('2024-03-01 00:00:00+00')) AND id < sortkey.sno_text(sortkey.sno_floor('2025-03-01 00:00:00+00'))),
+		count(*) FILTER (WHERE sortkey.sno_time(sortkey.sno_from_text(id)) >= '2024-03-01 00:00:00+00' AND sortkey.sno_time(sortkey.sno_from_text(id)) < '2025-03-01 00:00:00+00') FROM texts`).Scan(&byText, &want))
+	if byText != want || want == 0 {
+		t.Errorf("expected %d texts of a year between its bounds, got %d", want, byText)
+	}
+	// The trap that the domain is there for.
+	if got := columnOf(t, pool, "SELECT plain FROM texts ORDER BY plain"); slices.Equal(got, byTime) == differs {
+		t.Errorf("expected a column of type text to have another order: %t, got the opposite", differs)
+	}
+}

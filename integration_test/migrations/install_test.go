@@ -1,0 +1,669 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/lib/pq"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// installClock makes a configuration complete: all functions are there.
+var installClock = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
+
+// installCatalog is all that an installation consists of, in the words of the
+// server: one line for each thing that could be otherwise. Tables that tools
+// keep their versions in are left out.
+func installCatalog(t testing.TB, db *sql.DB, schema string) []string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), `
+		WITH s AS (SELECT oid, nspname FROM pg_namespace WHERE nspname = $1)
+		SELECT format('function %s %s %s %s', pg_get_functiondef(p.oid), p.proacl, pg_get_userbyid(p.proowner), obj_description(p.oid, 'pg_proc'))
+			FROM pg_proc p JOIN s ON pronamespace = s.oid
+		UNION ALL SELECT format('domain %s %s %s %s %s %s', typname, format_type(typbasetype, typtypmod), typcollation::regcollation, typnotnull, typacl, obj_description(t.oid, 'pg_type'))
+			FROM pg_type t JOIN s ON typnamespace = s.oid WHERE typtype = 'd'
+		UNION ALL SELECT format('constraint %s of %s %s: %s', conname, conrelid::regclass, contypid::regtype, pg_get_constraintdef(c.oid))
+			FROM pg_constraint c JOIN s ON connamespace = s.oid WHERE conrelid = 0 OR conrelid IN (to_regclass($1 || '.revision'), to_regclass($1 || '.layout'))
+		UNION ALL SELECT format('relation %s %s %s %s %s', relname, relkind, relacl, pg_get_userbyid(relowner), obj_description(c.oid, 'pg_class'))
+			FROM pg_class c JOIN s ON relnamespace = s.oid WHERE NOT starts_with(relname, 'sortkey_goose_version')
+		UNION ALL SELECT format('sequence %s by %s from %s to %s, starts %s, caches %s, %s', seqrelid::regclass, seqincrement, seqmin, seqmax, seqstart, seqcache, seqtypid::regtype)
+			FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid JOIN s ON relnamespace = s.oid WHERE NOT starts_with(relname, 'sortkey_goose_version')
+		UNION ALL SELECT format('column %s %s %s %s %s', attrelid::regclass, attname, atttypid::regtype, attnotnull, pg_get_expr(adbin, adrelid))
+			FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN s ON relnamespace = s.oid LEFT JOIN pg_attrdef ON adrelid = c.oid AND adnum = attnum
+			WHERE attnum > 0 AND relkind = 'r' AND relname IN ('revision', 'layout')
+		UNION ALL SELECT format('schema %s %s', nspname, nspacl) FROM pg_namespace WHERE nspname = $1
+		ORDER BY 1`, schema)
+	must(t, err)
+	defer rows.Close()
+	var lines []string
+	for rows.Next() {
+		var line string
+		must(t, rows.Scan(&line))
+		lines = append(lines, line)
+	}
+	must(t, rows.Err())
+	if to := hasInstallTable(t, db, schema, "layout"); to {
+		for _, q := range []string{"SELECT format('layout %s: %s', format, layout) FROM " + schema + ".layout ORDER BY 1",
+			"SELECT format('revision %s: %s', version, name) FROM " + schema + ".revision ORDER BY 1"} {
+			lines = append(lines, columnOf(t, db, q)...)
+		}
+	}
+	return lines
+}
+
+func hasInstallTable(t testing.TB, db *sql.DB, schema, table string) (there bool) {
+	t.Helper()
+	must(t, db.QueryRowContext(t.Context(), "SELECT to_regclass($1) IS NOT NULL", schema+"."+table).Scan(&there))
+	return there
+}
+
+// installSame compares two catalogs by the lines that only one has.
+func installSame(t testing.TB, what string, got, want []string) {
+	t.Helper()
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			t.Errorf("%s: expected, got nothing like it: %s", what, line)
+		}
+	}
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			t.Errorf("%s: got, where nothing was expected: %s", what, line)
+		}
+	}
+}
+
+// installApplied are the migrations that Status says were run.
+func installApplied(t testing.TB, db *sql.DB, c migrations.Config) []int {
+	t.Helper()
+	status, err := migrations.Status(t.Context(), db, c)
+	must(t, err)
+	list, err := migrations.List(c)
+	must(t, err)
+	if len(status) != len(list) {
+		t.Fatalf("expected the status of %d migrations, got %d", len(list), len(status))
+	}
+	var applied []int
+	for i, s := range status {
+		if s.Version != list[i].Version || s.Name != list[i].Name {
+			t.Errorf("expected migration %d (%s), got %d (%s)", list[i].Version, list[i].Name, s.Version, s.Name)
+		}
+		if s.AppliedAt.IsZero() {
+			continue
+		}
+		if age := time.Since(s.AppliedAt); age < -time.Hour || age > time.Hour {
+			t.Errorf("expected migration %d to be applied just now, got %s ago", s.Version, age)
+		}
+		applied = append(applied, s.Version)
+	}
+	return applied
+}
+
+// installError holds an error to its sentinel and to parts of its text.
+func installError(t testing.TB, err, sentinel error, parts ...string) {
+	t.Helper()
+	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
+		t.Errorf("expected an error that wraps %v, got %v", sentinel, err)
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("expected an error with %q, got %v", p, err)
+		}
+	}
+}
+
+// installDrivers opens the database through each driver.
+func installDrivers(t *testing.T, db *pgtest.DB, f func(t *testing.T, pool *sql.DB)) {
+	t.Run("pgx", func(t *testing.T) { f(t, db.SQL(t)) })
+	t.Run("pq", func(t *testing.T) { f(t, installPQ(t, db)) })
+}
+
+func installPQ(t testing.TB, db *pgtest.DB) *sql.DB {
+	t.Helper()
+	connector, err := pq.NewConnector(db.URL)
+	must(t, err)
+	pool := sql.OpenDB(connector)
+	t.Cleanup(func() { pool.Close() })
+	return pool
+}
+
+// An installation can be made and removed again and again, with one connection,
+// by each driver, and nothing is left of it.
+func TestUpAndDown(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		all, err := migrations.List(migrations.Config{})
+		must(t, err)
+		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
+			pool.SetMaxOpenConns(1)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // were it to wait for a second connection
+			defer cancel()
+			c := migrations.Config{SnowflakeSI: installClock}
+			everything := `SELECT format('%s %s', classid::regclass, objid) FROM pg_depend WHERE classid NOT IN ('pg_rewrite'::regclass)
+				AND refclassid = 'pg_namespace'::regclass ORDER BY 1`
+			before := columnOf(t, pool, everything)
+			var first []string
+			for range 2 {
+				if applied := installApplied(t, pool, c); len(applied) != 0 {
+					t.Errorf("expected no migration to be applied before Up, got %v", applied)
+				}
+				must(t, migrations.Up(ctx, pool, c))
+				catalog := installCatalog(t, pool, "sortkey")
+				if first == nil {
+					first = catalog
+				}
+				installSame(t, "Up after Down", catalog, first)
+				must(t, migrations.Up(ctx, pool, c))
+				installSame(t, "Up twice", installCatalog(t, pool, "sortkey"), first)
+				must(t, migrations.Check(ctx, pool, c))
+				if applied := installApplied(t, pool, c); len(applied) != len(all) {
+					t.Errorf("expected all migrations to be applied, got %v", applied)
+				}
+				must(t, migrations.Down(ctx, pool, c))
+				must(t, migrations.Down(ctx, pool, c))
+				if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
+					t.Fatalf("expected nothing after Down, got %v", left)
+				}
+				installSame(t, "Down", columnOf(t, pool, everything), before)
+			}
+		})
+	})
+}
+
+// Down touches nothing while something depends on the installation, and says
+// what does. What a user keeps in the schema stays.
+func TestDownOfUsed(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
+			ctx, c := t.Context(), migrations.Config{}
+			must(t, migrations.Up(ctx, pool, c))
+			catalog := installCatalog(t, pool, "sortkey")
+			// Of the last migration, of one in the middle, and of the first that has something to depend on.
+			for _, used := range []struct{ create, drop, dependent string }{
+				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1, 2))", "DROP TABLE orders", "default value for column id of table orders"},
+				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY)", "DROP TABLE orders", "column id of table orders"},
+				{"CREATE TABLE orders (id bigint DEFAULT sortkey.next_uid60())", "DROP TABLE orders", "default value for column id of table orders"},
+				{"CREATE VIEW recent AS SELECT sortkey.snowflake_time(1)", "DROP VIEW recent", "view recent"},
+				{"CREATE TABLE orders (id sortkey.snowflake)", "DROP TABLE orders", "column id of table orders"},
+				{"CREATE TABLE sortkey.orders (id sortkey.snowflake_si)", "DROP TABLE sortkey.orders", "column id of table sortkey.orders"},
+			} {
+				db.Exec(t, used.create)
+				installError(t, migrations.Down(ctx, pool, c), nil, used.dependent, "drop or change what depends on it first", `schema "sortkey"`)
+				installSame(t, "Down of what is used by "+used.create, installCatalog(t, pool, "sortkey"), append(slices.Clone(catalog), installExtra(t, pool, catalog)...))
+				must(t, migrations.Check(ctx, pool, c))
+				must(t, migrations.Up(ctx, pool, c))
+				db.Exec(t, used.drop)
+			}
+
+			db.Exec(t, "CREATE TABLE sortkey.own (n int); INSERT INTO sortkey.own VALUES (42)")
+			must(t, migrations.Down(ctx, pool, c))
+			var n int
+			must(t, pool.QueryRowContext(ctx, "SELECT n FROM sortkey.own").Scan(&n))
+			if got := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace"); n != 42 || !slices.Equal(got, []string{"own"}) {
+				t.Errorf("expected the user's table, with its row, and nothing else, got %v", got)
+			}
+			must(t, migrations.Up(ctx, pool, c))
+			must(t, migrations.Check(ctx, pool, c))
+			db.Exec(t, "DROP TABLE sortkey.own")
+			must(t, migrations.Down(ctx, pool, c))
+			if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
+				t.Errorf("expected no schema, got %v", left)
+			}
+		})
+	})
+}
+
+// installExtra is what a test's own table adds to the catalog.
+func installExtra(t testing.TB, pool *sql.DB, catalog []string) []string {
+	t.Helper()
+	var extra []string
+	for _, line := range installCatalog(t, pool, "sortkey") {
+		if !slices.Contains(catalog, line) {
+			if !strings.HasPrefix(line, "relation orders r ") {
+				t.Errorf("expected nothing new but the test's table, got %s", line)
+			}
+			extra = append(extra, line)
+		}
+	}
+	return extra
+}
+
+// A migration that fails leaves the database as the one before it did, and Up
+// goes on from there.
+func TestBrokenUp(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool, ctx, c := db.SQL(t), t.Context(), migrations.Config{SnowflakeSI: installClock}
+		must(t, migrations.Up(ctx, pool, c))
+		whole := installCatalog(t, pool, "sortkey")
+		must(t, migrations.Down(ctx, pool, c))
+
+		// One obstacle per migration of the clock and the formats. Each is made by the end of its migration, so that all before it has to be taken back.
+		for i, o := range []struct{ create, drop string }{
+			{"CREATE FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
+				"DROP FUNCTION sortkey.advance_clock"},
+			{"CREATE SEQUENCE sortkey.snowflake_clock", "DROP SEQUENCE sortkey.snowflake_clock"},
+			{"CREATE SEQUENCE sortkey.snowflake_si_clock", "DROP SEQUENCE sortkey.snowflake_si_clock"},
+			{"CREATE SEQUENCE sortkey.uid60_clock", "DROP SEQUENCE sortkey.uid60_clock"},
+			{"CREATE SEQUENCE sortkey.spread64_clock", "DROP SEQUENCE sortkey.spread64_clock"},
+			{"CREATE SEQUENCE sortkey.sno_clock", "DROP SEQUENCE sortkey.sno_clock"},
+		} {
+			broken := i + 1
+			// What the migrations before it leave.
+			must(t, migrations.Down(ctx, pool, c))
+			db.Exec(t, "CREATE SCHEMA IF NOT EXISTS sortkey")
+			list, err := migrations.List(c)
+			must(t, err)
+			for _, m := range list[:broken-1] {
+				db.Exec(t, m.Up)
+			}
+			db.Exec(t, o.create)
+			want := installCatalog(t, pool, "sortkey")
+			db.Exec(t, "DROP SCHEMA sortkey CASCADE; CREATE SCHEMA sortkey; "+o.create)
+
+			for range 2 {
+				installError(t, migrations.Up(ctx, pool, c), nil, fmt.Sprintf("migration %d (%s)", broken, list[broken-1].Name), "already exists")
+				installSame(t, fmt.Sprintf("migration %d broken", broken), installCatalog(t, pool, "sortkey"), want)
+			}
+			if applied := installApplied(t, pool, c); len(applied) != broken-1 {
+				t.Errorf("expected %d migrations to be applied, got %v", broken-1, applied)
+			}
+			sentinel := migrations.ErrOutdated
+			if broken == 1 {
+				sentinel = migrations.ErrNotInstalled
+			}
+			installError(t, migrations.Check(ctx, pool, c), sentinel, "run Up")
+			db.Exec(t, o.drop)
+			must(t, migrations.Up(ctx, pool, c))
+			installSame(t, "Up after mending", installCatalog(t, pool, "sortkey"), whole)
+		}
+
+		// Down of a part.
+		must(t, migrations.Down(ctx, pool, c))
+		db.Exec(t, "CREATE SEQUENCE sortkey.uid60_clock") // in the schema, which we have made here
+		installError(t, migrations.Up(ctx, pool, c), nil, "already exists")
+		db.Exec(t, "DROP SEQUENCE sortkey.uid60_clock")
+		must(t, migrations.Down(ctx, pool, c))
+		if left := installCatalog(t, pool, "sortkey"); len(left) != 1 {
+			t.Errorf("expected an empty schema after Down of a part, got %v", left)
+		}
+	})
+}
+
+// Processes that install, or remove, at the same time don't get into one
+// another's way.
+func TestConcurrently(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		const processes = 8
+		shared, c := db.SQL(t), migrations.Config{SnowflakeSI: installClock}
+		shared.SetMaxOpenConns(2)
+		together := func(f func(pool *sql.DB) error) {
+			t.Helper()
+			var g sync.WaitGroup
+			errs := make([]error, processes)
+			start := make(chan struct{})
+			for i := range processes {
+				pool := shared
+				if i%2 == 0 {
+					pool = db.SQL(t)
+				}
+				g.Go(func() { <-start; errs[i] = f(pool) })
+			}
+			close(start)
+			g.Wait()
+			must(t, errors.Join(errs...))
+		}
+		list, err := migrations.List(c)
+		must(t, err)
+		want := []string{"0"} // goose's own
+		for _, m := range list {
+			want = append(want, strconv.Itoa(m.Version))
+		}
+		for range 3 {
+			together(func(pool *sql.DB) error {
+				if err := migrations.Up(t.Context(), pool, c); err != nil {
+					return err
+				}
+				return migrations.Check(t.Context(), pool, c)
+			})
+			if got := columnOf(t, shared, "SELECT version_id FROM sortkey.sortkey_goose_version ORDER BY id"); !slices.Equal(got, want) {
+				t.Errorf("expected each migration once, got %v", got)
+			}
+			together(func(pool *sql.DB) error { return migrations.Down(t.Context(), pool, c) })
+			if left := installCatalog(t, shared, "sortkey"); len(left) != 0 {
+				t.Errorf("expected nothing after Down, got %v", left)
+			}
+		}
+	})
+}
+
+// A process that another one with a different layout overtakes is told.
+func TestOvertaken(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		late := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(1)}}
+		quick := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(2)}}
+		// The first transaction finds nothing; the other process comes after it.
+		after := &installAfterCommit{do: func() { must(t, migrations.Up(t.Context(), db.SQL(t), quick)) }}
+		pool := db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = after }))
+		installError(t, migrations.Up(t.Context(), pool, late), migrations.ErrLayout,
+			"epoch 1970-01-01T00:00:00.001Z", "epoch 1970-01-01T00:00:00.002Z")
+		must(t, migrations.Check(t.Context(), pool, quick))
+	})
+}
+
+// installAfterCommit does something after the first commit.
+type installAfterCommit struct {
+	do   func()
+	once sync.Once
+}
+
+type installStatement struct{} // the key of a statement in a context
+
+func (a *installAfterCommit) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, installStatement{}, d.SQL)
+}
+
+func (a *installAfterCommit) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) {
+	if ctx.Value(installStatement{}) == "commit" {
+		a.once.Do(a.do)
+	}
+}
+
+// Who waits for another can give up, and leaves no lock behind.
+func TestGiveUpWaiting(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
+			for name, f := range map[string]func(context.Context, *sql.DB, migrations.Config) error{"Up": migrations.Up, "Down": migrations.Down} {
+				other := db.Conn(t)
+				_, err := other.Exec(t.Context(), "SELECT pg_advisory_lock(hashtextextended('sortkey migrations of sortkey', 0))")
+				must(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() { done <- f(ctx, pool, migrations.Config{}) }()
+				installWaiting(t, db, 1)
+				cancel()
+				select {
+				case err := <-done:
+					installError(t, err, nil, "schema \"sortkey\"", "cancel") // lib/pq doesn't wrap the context's error
+				case <-time.After(10 * time.Second):
+					t.Fatalf("expected %s to end with its context", name)
+				}
+				installWaiting(t, db, 0)
+				_, err = other.Exec(t.Context(), "SELECT pg_advisory_unlock_all()")
+				must(t, err)
+				if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
+					t.Errorf("expected nothing after %s gave up, got %v", name, left)
+				}
+				must(t, migrations.Up(t.Context(), pool, migrations.Config{}))
+				must(t, migrations.Down(t.Context(), pool, migrations.Config{}))
+			}
+		})
+	})
+}
+
+// installWaiting waits until so many sessions wait for a lock.
+func installWaiting(t testing.TB, db *pgtest.DB, want int) {
+	t.Helper()
+	conn := db.Conn(t)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		var n int
+		must(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n))
+		if n == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("expected %d sessions to wait for a lock, got %d", want, n)
+		}
+	}
+}
+
+// installRole makes a role that can log in, and opens the database as it.
+func installRole(t testing.TB, db *pgtest.DB, name string) *sql.DB {
+	t.Helper()
+	// Roles are the server's, which other tests use at the same time.
+	db.Exec(t, fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'secret'", name))
+	u, err := url.Parse(db.URL)
+	must(t, err)
+	u.User = url.UserPassword(name, "secret")
+	pool, err := sql.Open("pgx", u.String())
+	must(t, err)
+	t.Cleanup(func() {
+		pool.Close()
+		conn := db.SQL(t)
+		if _, err := conn.ExecContext(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
+			t.Error(err)
+		}
+	})
+	return pool
+}
+
+func installRoleName(db *pgtest.DB, what string) string { return what + "_" + db.Name }
+
+// A role that may not make schemas can install into one that was made for it.
+func TestSchemaMadeBeforehand(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, c, name := t.Context(), migrations.Config{Schema: "ids"}, installRoleName(db, "installer")
+		pool := installRole(t, db, name)
+		installError(t, migrations.Up(ctx, pool, c), nil, `make schema "ids"`, "permission denied")
+		db.Exec(t, "CREATE SCHEMA ids; GRANT USAGE ON SCHEMA ids TO "+name)
+		installError(t, migrations.Up(ctx, pool, c), nil, "permission denied")
+		db.Exec(t, "GRANT CREATE ON SCHEMA ids TO "+name)
+		before := installCatalog(t, pool, "ids")
+		for range 2 {
+			must(t, migrations.Up(ctx, pool, c))
+			must(t, migrations.Check(ctx, pool, c))
+			must(t, migrations.Down(ctx, pool, c)) // the schema isn't the role's, and stays
+			installSame(t, "Down", installCatalog(t, pool, "ids"), before)
+		}
+		db.Exec(t, "ALTER SCHEMA ids OWNER TO "+name)
+		for range 2 { // nor does it go if it is the role's: who made it may have had to
+			must(t, migrations.Up(ctx, pool, c))
+			must(t, migrations.Down(ctx, pool, c))
+			if left := installCatalog(t, pool, "ids"); len(left) != 1 {
+				t.Errorf("expected the schema to stay, and nothing in it, got %v", left)
+			}
+		}
+	})
+}
+
+// A schema that is there for other things, with the names that goose uses for a
+// program's own migrations, stays as it is.
+func TestSharedSchema(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{Schema: "public"}
+		db.Exec(t, "CREATE TABLE goose_db_version (version_id bigint); INSERT INTO goose_db_version VALUES (20)")
+		before := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1")
+		must(t, migrations.Up(ctx, pool, c))
+		must(t, migrations.Check(ctx, pool, c))
+		must(t, migrations.Down(ctx, pool, c))
+		if after := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1"); !slices.Equal(after, before) {
+			t.Errorf("expected %v, got %v", before, after)
+		}
+		db.Exec(t, "DROP TABLE goose_db_version")
+		must(t, migrations.Up(ctx, pool, c))
+		must(t, migrations.Down(ctx, pool, c))
+		db.Exec(t, "CREATE TABLE public.stays ()") // which public has to be there for
+	})
+}
+
+// Two installations in one database have nothing to do with one another.
+func TestTwoInstallations(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool := t.Context(), db.SQL(t)
+		a := migrations.Config{Schema: "a", SnowflakeSI: installClock}
+		b := migrations.Config{
+			Schema:      "b",
+			Snowflake:   idtype.SnowflakeLayout{Epoch: time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC), WorkerBits: 10, SequenceBits: 12},
+			SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), MachineBits: 3, IndexBits: 10},
+		}
+		must(t, migrations.Up(ctx, pool, a))
+		aAlone := installCatalog(t, pool, "a")
+		must(t, migrations.Up(ctx, pool, b))
+		installSame(t, "a beside b", installCatalog(t, pool, "a"), aAlone)
+		works := func(c migrations.Config) {
+			t.Helper()
+			must(t, migrations.Check(ctx, pool, c))
+			var id idtype.Snowflake
+			var si idtype.SnowflakeSI
+			var when, siWhen time.Time
+			must(t, pool.QueryRowContext(ctx, strings.ReplaceAll("SELECT id, $s.snowflake_time(id), si, $s.snowflake_si_time(si) FROM (SELECT $s.next_snowflake(0, 7) id, $s.next_snowflake_si(5) si OFFSET 0) q", "$s", c.Schema)).
+				Scan(&id, &when, &si, &siWhen))
+			p, err := c.Snowflake.Parts(id)
+			must(t, err)
+			q, err := c.SnowflakeSI.Parts(si)
+			must(t, err)
+			if p.Worker != 7 || q.Machine != 5 || !p.Time.Equal(when) || !q.Time.Equal(siWhen) || time.Since(when).Abs() > time.Hour {
+				t.Errorf("expected an ID of worker 7 and one of machine 5, of now, got %+v and %+v", p, q)
+			}
+		}
+		works(a)
+		works(b)
+		swapped := a
+		swapped.Schema = "b"
+		installError(t, migrations.Up(ctx, pool, swapped), migrations.ErrLayout)
+		must(t, migrations.Down(ctx, pool, b))
+		installSame(t, "a after Down of b", installCatalog(t, pool, "a"), aAlone)
+		if left := installCatalog(t, pool, "b"); len(left) != 0 {
+			t.Errorf("expected nothing of b, got %v", left)
+		}
+		works(a)
+	})
+}
+
+// A base clock can come later, once.
+func TestAddSnowflakeSI(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool := t.Context(), db.SQL(t)
+		without, with := migrations.Config{}, migrations.Config{SnowflakeSI: installClock}
+		must(t, migrations.Up(ctx, pool, with))
+		want := installCatalog(t, pool, "sortkey")
+		must(t, migrations.Down(ctx, pool, without))
+
+		must(t, migrations.Up(ctx, pool, without))
+		must(t, migrations.Check(ctx, pool, without))
+		installError(t, migrations.Check(ctx, pool, with), migrations.ErrOutdated, "SnowflakeSI", "base clock 2024-01-01T00:00:00.000Z", "run Up")
+		db.Exec(t, "CREATE TABLE used (id sortkey.snowflake_si)")
+		for range 2 {
+			must(t, migrations.Up(ctx, pool, with))
+			must(t, migrations.Check(ctx, pool, with))
+			installSame(t, "a base clock that came later", installCatalog(t, pool, "sortkey"), want)
+		}
+		// Programs that know of none go on.
+		must(t, migrations.Check(ctx, pool, without))
+		must(t, migrations.Up(ctx, pool, without))
+		other := migrations.Config{SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.UnixMilli(0)}}
+		for _, f := range []func(context.Context, *sql.DB, migrations.Config) error{migrations.Up, migrations.Check} {
+			installError(t, f(ctx, pool, other), migrations.ErrLayout, "base clock 1970-01-01T00:00:00.000Z", "base clock 2024-01-01T00:00:00.000Z")
+		}
+		installSame(t, "another base clock", installCatalog(t, pool, "sortkey"), want)
+		db.Exec(t, "DROP TABLE used")
+		must(t, migrations.Down(ctx, pool, without))
+		if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
+			t.Errorf("expected nothing, got %v", left)
+		}
+
+		// With a tool: one more migration, of the user's own.
+		list, err := migrations.List(without)
+		must(t, err)
+		for _, m := range list {
+			db.Exec(t, m.Up)
+		}
+		add, err := migrations.AddSnowflakeSI(with)
+		must(t, err)
+		db.Exec(t, add)
+		must(t, migrations.Check(ctx, pool, with))
+		installSame(t, "a base clock that came later by a tool", installCatalog(t, pool, "sortkey"), want)
+		for _, m := range slices.Backward(list) {
+			db.Exec(t, m.Down)
+		}
+		if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
+			t.Errorf("expected nothing, got %v", left)
+		}
+	})
+}
+
+// What a later version of the package has installed, an older one leaves alone.
+func TestLaterVersion(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
+		must(t, migrations.Up(ctx, pool, c))
+		db.Exec(t, "INSERT INTO sortkey.revision VALUES (1000, 'later'); INSERT INTO sortkey.sortkey_goose_version (version_id, is_applied) VALUES (1000, true)")
+		catalog := installCatalog(t, pool, "sortkey")
+		must(t, migrations.Check(ctx, pool, c))
+		must(t, migrations.Up(ctx, pool, c))
+		installError(t, migrations.Down(ctx, pool, c), nil, "at most migration ", "got 1000", "the version of this package that installed it")
+		installSame(t, "Down by an older version", installCatalog(t, pool, "sortkey"), catalog)
+	})
+}
+
+// A schema's name that is valid can be used without quotes, whatever the server
+// has for keywords.
+func TestKeywords(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		words := columnOf(t, pool, "SELECT word FROM pg_get_keywords() ORDER BY 1")
+		if len(words) < 400 {
+			t.Fatalf("expected the server's keywords, got %d", len(words))
+		}
+		reserved := columnOf(t, pool, "SELECT word FROM pg_get_keywords() WHERE catcode <> 'U' ORDER BY 1")
+		var refused []string
+		var all strings.Builder
+		for _, w := range words {
+			if (migrations.Config{Schema: w}).Validate() != nil {
+				refused = append(refused, w)
+				continue
+			}
+			all.WriteString(strings.ReplaceAll(`CREATE SCHEMA $s; CREATE DOMAIN $s.d AS int; CREATE FUNCTION $s.f() RETURNS $s.d LANGUAGE sql RETURN 1;
+				CREATE TABLE $s.t (id $s.d DEFAULT $s.f()); SELECT $s.t.id, $s.f(), 1::$s.d FROM $s.t;
+				`, "$s", w))
+		}
+		if _, err := pool.ExecContext(t.Context(), all.String()+"ROLLBACK"); err != nil { // which names the word
+			t.Errorf("expected keywords to be refused as a schema's name, or to work, got %v", err)
+		}
+		for _, w := range reserved {
+			if !slices.Contains(refused, w) {
+				t.Errorf("expected %s to be refused", w)
+			}
+		}
+	})
+}
+
+// A function does the same for a column of the domain as for one of the type
+// beneath it, and vanishes into the query alike. (Where a domain has a
+// function's name, the call could be a cast.)
+func TestFunctionsOfDomains(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		must(t, migrations.Up(t.Context(), pool, migrations.Config{SnowflakeSI: installClock}))
+		for _, g := range installGenerators {
+			base := "bigint"
+			if g.format == "sno" {
+				base = "uuid"
+			}
+			db.Exec(t, fmt.Sprintf(`CREATE TABLE of_%s (id sortkey.%[1]s, base %s);
+				INSERT INTO of_%[1]s SELECT id, id FROM (SELECT %[3]s id FROM generate_series(1, 10)) q`, g.format, base, g.call))
+			for _, function := range []string{"text", "time", "parts"} {
+				query := fmt.Sprintf("SELECT (sortkey.%s_%s(id))::text FROM of_%[1]s", g.format, function)
+				got := columnOf(t, pool, query)
+				if want := columnOf(t, pool, strings.Replace(query, "(id)", "(base)", 1)); len(want) != 10 || !slices.Equal(got, want) {
+					t.Errorf("%s: expected %v, got %v", query, want, got)
+				}
+				plan := strings.Join(columnOf(t, pool, "EXPLAIN (VERBOSE, COSTS OFF) "+query), "\n")
+				if function != "parts" && strings.Contains(plan, g.format+"_"+function+"(") {
+					t.Errorf("expected the function to be part of the query, got %s", plan)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,926 @@
+package migrations
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// parityIDs is how many random IDs of each format are taken apart on either
+// side.
+const parityIDs = 100_000
+
+// parityOdd are settings that change how values are read and shown. The
+// functions mustn't care.
+var parityOdd = []string{
+	"SET DateStyle = 'German, DMY'", "SET TimeZone = 'America/St_Johns'", "SET IntervalStyle = 'sql_standard'", "SET extra_float_digits = -15",
+	"SET bytea_output = 'escape'", "SET escape_string_warning = off", "SET standard_conforming_strings = off",
+	"SET plpgsql.variable_conflict = 'use_column'", "SET search_path = ''",
+}
+
+// A parityFormat is an ID type in an installation, in Go. Its functions take
+// and give what the column shows as text, so that all formats are one to the
+// tests, and no codec comes between.
+type parityFormat struct {
+	schema, name string // of the functions in SQL
+	title        string // in errors
+	column       string
+	fields       string // of T_parts after the time, comma-separated
+
+	zero   string // which no domain takes
+	random func(*rand.Rand) string
+	edges  []string
+	noIDs  func(*rand.Rand) string
+
+	parse func(text string) (stored string, err error)
+	text  func(stored string) (string, error)
+	time  func(stored string) (time.Time, bool)
+	parts func(stored string) (string, error)
+
+	floor       func(time.Time) (string, error) // nil: no order in time
+	lo, hi      string                          // the bounds of all times
+	first, last time.Time                       // the first and the last unit
+	unit        time.Duration
+}
+
+func (f *parityFormat) function(name string) string { return f.schema + "." + f.name + "_" + name }
+
+// parityLayout is a layout of any type: a Spread64 has no floor.
+type parityLayout[T, P any] interface {
+	Parts(T) (P, error)
+	Time(T) time.Time
+}
+
+type parityFloors[T any] interface {
+	Floor(time.Time) (T, error)
+	Range(from, to time.Time) (lo, hi T, err error)
+}
+
+// parityOf makes a format of a Go type. The texts of parts are those of the
+// fields of P.
+func parityOf[T idtest.ID[T], P any](f parityFormat, layout parityLayout[T, P], parse func(string) (T, error), read func(string) (T, bool), show func(T) string) *parityFormat {
+	var zero T
+	f.zero = show(zero)
+	f.parse = func(s string) (string, error) {
+		id, err := parse(s)
+		return show(id), err
+	}
+	f.text = func(stored string) (string, error) {
+		id, ok := read(stored)
+		if !ok {
+			return "", errors.New("no value of the type")
+		}
+		b, err := id.AppendText(nil)
+		return string(b), err
+	}
+	f.time = func(stored string) (time.Time, bool) {
+		id, ok := read(stored)
+		t := layout.Time(id)
+		return t, ok && !t.IsZero()
+	}
+	f.parts = func(stored string) (string, error) {
+		id, ok := read(stored)
+		if !ok {
+			return "", errors.New("no value of the type")
+		}
+		p, err := layout.Parts(id)
+		return parityShow(p), err
+	}
+	if floors, ok := layout.(parityFloors[T]); ok {
+		f.floor = func(t time.Time) (string, error) {
+			id, err := floors.Floor(t)
+			return show(id), err
+		}
+		lo, hi, err := floors.Range(time.Time{}, time.Time{})
+		if err != nil {
+			panic(err)
+		}
+		f.lo, f.hi = show(lo), show(hi)
+		f.first, f.last = layout.Time(lo), layout.Time(hi)
+	}
+	return &f
+}
+
+// parityShow writes parts as the tests' queries do.
+func parityShow(p any) string {
+	switch p := p.(type) {
+	case idtype.SnowflakeParts:
+		return fmt.Sprint(p.Time.UnixMicro(), " ", p.Datacenter, " ", p.Worker, " ", p.Sequence)
+	case idtype.SnowflakeSIParts:
+		return fmt.Sprint(p.Time.UnixMicro(), " ", p.Machine, " ", p.Index)
+	case idtype.UID60Parts:
+		return fmt.Sprint(p.Time.UnixMicro(), " ", p.Sequence, " ", p.Random)
+	case idtype.Spread64Parts:
+		return fmt.Sprint(p.Time.UnixMicro(), " ", p.Sequence, " ", p.Generator, " ", p.Cluster)
+	case idtype.SnoParts:
+		tick := "f" // as Postgres shows it
+		if p.TickTock {
+			tick = "t"
+		}
+		return fmt.Sprint(p.Time.UnixMicro(), " ", tick, " ", p.Meta, " ", p.Partition.Uint16(), " ", p.Sequence)
+	}
+	panic(fmt.Sprintf("parts %T", p))
+}
+
+// parityShort is a number of at most so many bits, of any size below.
+func parityShort(r *rand.Rand, width int) int64 {
+	return int64(r.Uint64() >> (64 - width) >> max(0, r.IntN(2*width)-width))
+}
+
+func paritySnowflake(schema string, l idtype.SnowflakeLayout) *parityFormat {
+	return parityOf(parityFormat{
+		schema: schema, name: "snowflake", title: "Snowflake", column: "bigint", fields: "p.datacenter, p.worker, p.sequence", unit: time.Millisecond,
+		random: func(r *rand.Rand) string { return fmt.Sprint(parityShort(r, 63)) },
+		edges:  []string{"0", "1", "4095", "4096", "4194303", "4194304", "9223372036854775806", "9223372036854775807"},
+		noIDs:  func(r *rand.Rand) string { return fmt.Sprint(-1 - parityShort(r, 63)) },
+	}, l, idtype.ParseSnowflake, parityNumber[idtype.Snowflake], parityDecimal[idtype.Snowflake])
+}
+
+func paritySnowflakeSI(schema string, l idtype.SnowflakeSILayout) *parityFormat {
+	return parityOf(parityFormat{
+		schema: schema, name: "snowflake_si", title: "SnowflakeSI", column: "bigint", fields: "p.machine, p.index", unit: time.Millisecond,
+		random: func(r *rand.Rand) string { return fmt.Sprint(parityShort(r, 53)) },
+		edges:  []string{"0", "1", "255", "256", "8191", "8192", "9007199254740990", "9007199254740991"},
+		noIDs:  parityBeyond(1 << 53),
+	}, l, idtype.ParseSnowflakeSI, parityNumber[idtype.SnowflakeSI], parityDecimal[idtype.SnowflakeSI])
+}
+
+func parityUID60(schema string) *parityFormat {
+	return parityOf(parityFormat{
+		schema: schema, name: "uid60", title: "UID60", column: "bigint", fields: "p.sequence, p.random", unit: time.Millisecond,
+		random: func(r *rand.Rand) string { return fmt.Sprint(parityShort(r, 60)) },
+		edges: []string{"0", "1", "63", "64", "4095", "4096", "262143", "262144", "16777215", "16777216", "1073741823", "1073741824", "68719476735", "68719476736",
+			"4398046511103", "4398046511104", "281474976710655", "281474976710656", "18014398509481983", "18014398509481984", "1152921504606846975"},
+		noIDs: parityBeyond(1 << 60),
+	}, idtype.UID60Layout{}, idtype.ParseUID60, parityNumber[idtype.UID60], parityDecimal[idtype.UID60])
+}
+
+func paritySpread64(schema string) *parityFormat {
+	const reserved = 0xfc00
+	edges := []string{"0", "1", "1023", "65536", "-1024", "-9223372036854775808", "-64513", "9223372036854711295"}
+	for bit := range 64 {
+		if id := uint64(1) << bit; id&reserved == 0 {
+			edges = append(edges, fmt.Sprint(int64(id)), fmt.Sprint(int64(^id&^reserved)))
+		}
+	}
+	edges[4] = "-65536" // all bits of time and sequence
+	return parityOf(parityFormat{
+		schema: schema, name: "spread64", title: "Spread64", column: "bigint", fields: "p.sequence, p.generator, p.cluster", unit: time.Millisecond,
+		random: func(r *rand.Rand) string { return fmt.Sprint(int64(r.Uint64() &^ reserved)) },
+		edges:  edges,
+		noIDs:  func(r *rand.Rand) string { return fmt.Sprint(int64(r.Uint64()&^reserved | 1<<(10+r.IntN(6)))) },
+	}, idtype.Spread64Layout{}, idtype.ParseSpread64, parityNumber[idtype.Spread64], parityDecimal[idtype.Spread64])
+}
+
+func paritySno(schema string) *parityFormat {
+	show := func(id idtype.Sno) string { return id.UUID().String() }
+	random := func(r *rand.Rand) (id idtype.Sno) {
+		for i := range id {
+			id[i] = byte(r.Uint32())
+		}
+		return id
+	}
+	edges := []string{show(idtype.Sno{}), show(idtype.Sno{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})}
+	for bit := range 80 { // each alone, and all but each
+		var one, rest idtype.Sno
+		for i := range rest {
+			rest[i] = 0xff
+		}
+		one[bit/8] |= 1 << (bit % 8)
+		rest[bit/8] &^= 1 << (bit % 8)
+		edges = append(edges, show(one), show(rest))
+	}
+	return parityOf(parityFormat{
+		schema: schema, name: "sno", title: "Sno", column: "uuid", fields: "p.tick_tock, p.meta, p.partition, p.sequence", unit: 4 * time.Millisecond,
+		random: func(r *rand.Rand) string { return show(random(r)) },
+		edges:  edges,
+		noIDs: func(r *rand.Rand) string {
+			u := random(r).UUID()
+			if r.IntN(10) == 0 {
+				for i := range u {
+					u[i] = byte(r.Uint32())
+				}
+			}
+			bytes := "\x00\x01 01:;A`yz{\x7f\x80\x92\xb2\xe1\xff" // next to digits, and digits with another bit
+			u[r.IntN(16)] = bytes[r.IntN(len(bytes))]
+			return u.String()
+		},
+	}, idtype.SnoLayout{}, idtype.ParseSno, func(stored string) (idtype.Sno, bool) {
+		id, err := idtype.SnoFromUUID(uuid.MustParse(stored))
+		return id, err == nil
+	}, show)
+}
+
+func parityNumber[T ~int64](stored string) (T, bool) {
+	n, err := strconv.ParseInt(stored, 10, 64)
+	return T(n), err == nil
+}
+
+func parityDecimal[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }
+
+// parityBeyond gives numbers that are negative or not below a limit.
+func parityBeyond(limit int64) func(*rand.Rand) string {
+	return func(r *rand.Rand) string {
+		switch r.IntN(4) {
+		case 0:
+			return fmt.Sprint(limit + r.Int64N(3))
+		case 1:
+			return fmt.Sprint(limit + r.Int64N(math.MaxInt64-limit+1))
+		}
+		return fmt.Sprint(-1 - parityShort(r, 63))
+	}
+}
+
+// The installations that are compared: layouts of any width, times to the year
+// 2242 and from 1697 on, for which SQL has one expression, and others.
+var parityConfigs = []migrations.Config{
+	{SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: parityUTC("2020-01-01T00:00:00Z")}},
+	{Schema: "twitter", Snowflake: idtype.SnowflakeLayout{Epoch: parityUTC("2010-11-04T01:42:54.657Z"), DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12},
+		SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: parityUTC("2020-01-01T00:00:00Z"), IndexBits: 13}},
+	{Schema: "workers", Snowflake: idtype.SnowflakeLayout{Epoch: parityUTC("2024-01-01T00:00:00Z"), WorkerBits: 10, SequenceBits: 12},
+		SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: parityUTC("2020-01-01T00:00:00Z"), MachineBits: 13}},
+	{Schema: "late", Snowflake: idtype.SnowflakeLayout{Epoch: parityUTC("2021-01-01T00:00:00Z"), DatacenterBits: 3, WorkerBits: 7, SequenceBits: 10},
+		SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: parityUTC("2230-02-28T23:59:59.999Z")}},
+	{Schema: "ancient", Snowflake: idtype.SnowflakeLayout{Epoch: parityUTC("0001-01-01T00:00:00.001Z"), DatacenterBits: 3, WorkerBits: 5, SequenceBits: 9},
+		SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: parityUTC("2003-03-18T07:20:19.224Z")}},
+	{Schema: "future", Snowflake: idtype.SnowflakeLayout{Epoch: parityUTC("9999-12-31T23:59:59.999Z"), WorkerBits: 1, SequenceBits: 16},
+		SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: parityUTC("1955-11-05T06:15:00.007Z"), MachineBits: 1, IndexBits: 12}},
+}
+
+func parityUTC(s string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// parityInstall gives the formats of the first n installations: of the first
+// one all, of others those that have a layout.
+func parityInstall(t *testing.T, db *pgtest.DB, n int) (formats []*parityFormat) {
+	t.Helper()
+	pool := db.SQL(t)
+	for i, c := range parityConfigs[:n] {
+		must(t, migrations.Up(t.Context(), pool, c))
+		if i == 0 {
+			c.Schema = migrations.DefaultSchema
+			formats = append(formats, parityUID60(c.Schema), paritySpread64(c.Schema), paritySno(c.Schema))
+		}
+		formats = append(formats, paritySnowflake(c.Schema, c.Snowflake), paritySnowflakeSI(c.Schema, c.SnowflakeSI))
+	}
+	return formats
+}
+
+// parityMicros is an instant in SQL as parityShow writes it.
+func parityMicros(expression string) string {
+	return "trunc(extract(epoch FROM " + expression + ") * 1000000)::bigint"
+}
+
+// parityInstant is an instant as a literal.
+func parityInstant(t time.Time) string {
+	t, era := t.UTC(), ""
+	if year := t.Year(); year < 1 {
+		t, era = t.AddDate(1-2*year, 0, 0), " BC"
+	}
+	return t.Format("2006-01-02 15:04:05.000000+00") + era
+}
+
+// parityTries makes functions that give the result of another as text, or its
+// error as a code and a message.
+func parityTries(t *testing.T, db *pgtest.DB, f *parityFormat) {
+	t.Helper()
+	for name, parameter := range map[string]string{"from_text": "text", "floor": "timestamptz", "parts": f.column} {
+		if name == "floor" && f.floor == nil {
+			continue
+		}
+		db.Exec(t, fmt.Sprintf(`CREATE FUNCTION public.try_%s(x text) RETURNS text LANGUAGE plpgsql AS $$
+			BEGIN
+				RETURN %s(x::%s)::text;
+			EXCEPTION WHEN others THEN
+				RETURN sqlstate || ' ' || sqlerrm;
+			END $$`, strings.ReplaceAll(f.function(name), ".", "_"), f.function(name), parameter))
+	}
+}
+
+// try gives what a function of SQL makes of values.
+func (f *parityFormat) try(t *testing.T, conn *pgx.Conn, name string, values []string) []string {
+	t.Helper()
+	rows, _ := conn.Query(t.Context(), "SELECT public.try_"+strings.ReplaceAll(f.function(name), ".", "_")+
+		"(x) FROM unnest($1::text[]) WITH ORDINALITY AS u (x, n) ORDER BY n", values)
+	results, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	if len(results) != len(values) {
+		t.Fatalf("%d results of %d", len(results), len(values))
+	}
+	return results
+}
+
+// What is an ID has the same text, time and parts in SQL as in Go, and the text
+// is read as the same ID.
+func (f *parityFormat) compareIDs(t *testing.T, conn *pgx.Conn, n int) {
+	t.Helper()
+	r := idtest.Rand(f.schema + f.name)
+	ids := f.edges
+	for len(ids) < n {
+		ids = append(ids, f.random(r))
+	}
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		text, err := f.text(id)
+		must(t, err)
+		texts[i] = text
+	}
+	query := fmt.Sprintf(`SELECT %s, %s(id), %s(u.text)::text, concat_ws(' ', %s, %s)
+		FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS u (stored, text, n), LATERAL (SELECT stored::%s AS id) i, LATERAL %s(id) p ORDER BY n`,
+		parityMicros(f.function("time")+"(id)"), f.function("text"), f.function("from_text"), parityMicros("p.time"), f.fields, f.column, f.function("parts"))
+	rows, _ := conn.Query(t.Context(), query, ids, texts)
+	var micros int64
+	var text, parsed, parts string
+	i, wrong := 0, 0
+	_, err := pgx.ForEachRow(rows, []any{&micros, &text, &parsed, &parts}, func() error {
+		at, _ := f.time(ids[i])
+		want, err := f.parts(ids[i])
+		if err != nil {
+			return err
+		}
+		if micros != at.UnixMicro() || text != texts[i] || parsed != ids[i] || parts != want {
+			t.Errorf("%s.%s %s: SQL says time %d, text %s, from text %s, parts %s; Go says %d, %s, parts %s",
+				f.schema, f.name, ids[i], micros, text, parsed, parts, at.UnixMicro(), texts[i], want)
+			if wrong++; wrong == 5 {
+				return errors.New("and so on")
+			}
+		}
+		i++
+		return nil
+	})
+	if err != nil || i != len(ids) {
+		t.Errorf("%s.%s: %d rows of %d, %v", f.schema, f.name, i, len(ids), err)
+	}
+}
+
+// What is no ID has no text, no time and no parts in SQL where it has none in
+// Go.
+func (f *parityFormat) compareNoIDs(t *testing.T, conn *pgx.Conn, n int) {
+	t.Helper()
+	r := idtest.Rand(f.schema + f.name + " not")
+	var values []string
+	for len(values) < n {
+		values = append(values, f.noIDs(r))
+	}
+	parts := f.try(t, conn, "parts", values)
+	rows, _ := conn.Query(t.Context(), fmt.Sprintf("SELECT %s, %s(x::%s) FROM unnest($1::text[]) WITH ORDINALITY AS u (x, n) ORDER BY n",
+		parityMicros(f.function("time")+"(x::"+f.column+")"), f.function("text"), f.column), values)
+	var micros *int64
+	var text *string
+	i := 0
+	_, err := pgx.ForEachRow(rows, []any{&micros, &text}, func() error {
+		v := values[i]
+		at, ok := f.time(v)
+		if ok != (micros != nil) || ok && at.UnixMicro() != *micros {
+			t.Errorf("%s.%s %s: SQL has another time than %v (%v)", f.schema, f.name, v, at, ok)
+		}
+		if _, err := f.text(v); err == nil || text != nil {
+			t.Errorf("%s.%s %s: has a text: Go's error is %v", f.schema, f.name, v, err)
+		}
+		code := "22003" // numeric_value_out_of_range
+		if f.column == "uuid" {
+			code = "22P02" // invalid_text_representation
+		}
+		if _, err := f.parts(v); err == nil || !strings.HasPrefix(parts[i], code+" expected a "+f.title) && !strings.HasPrefix(parts[i], code+" expected a sno,") || !strings.Contains(parts[i], "got "+v) {
+			t.Errorf("%s.%s %s: parts: %q and Go's error %v", f.schema, f.name, v, parts[i], err)
+		}
+		i++
+		return nil
+	})
+	if err != nil || i != n {
+		t.Errorf("%s.%s: %d rows of %d, %v", f.schema, f.name, i, n, err)
+	}
+	var null bool
+	must(t, conn.QueryRow(t.Context(), fmt.Sprintf("SELECT num_nonnulls(%s(NULL), %s(NULL), (SELECT p.time FROM %s(NULL) p), %s(NULL)) = 0",
+		f.function("time"), f.function("text"), f.function("parts"), f.function("from_text"))).Scan(&null))
+	if !null {
+		t.Errorf("%s.%s: NULL isn't NULL", f.schema, f.name)
+	}
+}
+
+var parityLimits = regexp.MustCompile(`expected a time for \w+ from \S+Z to \S+Z, got `)
+
+// Bounds of time are the same: of any instant, at the edges of units, and
+// beyond the format's times.
+func (f *parityFormat) compareFloors(t *testing.T, conn *pgx.Conn, n int) {
+	t.Helper()
+	if f.floor == nil {
+		return
+	}
+	r := idtest.Rand(f.schema + f.name + " floor")
+	end := f.last.Add(f.unit)
+	instants := []time.Time{
+		f.first, f.first.Add(-time.Microsecond), f.first.Add(time.Microsecond), f.first.Add(f.unit - time.Microsecond),
+		f.last, f.last.Add(-time.Microsecond), end.Add(-time.Microsecond), end, end.Add(time.Microsecond),
+		parityUTC("1969-12-31T23:59:59.999999Z"), parityUTC("1970-01-01T00:00:00Z"), parityUTC("1999-12-31T23:59:59.999999Z"), parityUTC("2000-01-01T00:00:00Z"),
+		time.UnixMicro(-62135596800000001), time.UnixMicro(-100000000000000000), time.Date(250000, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	span := uint64(f.last.Unix() - f.first.Unix()) // more than a Duration holds
+	for len(instants) < n {
+		at := time.Unix(f.first.Unix()+int64(r.Uint64N(span)), r.Int64N(1e6)*1000)
+		if r.IntN(2) == 0 { // the edge of a unit
+			at = time.UnixMilli(f.first.UnixMilli() + (at.UnixMilli()-f.first.UnixMilli())/f.unit.Milliseconds()*f.unit.Milliseconds())
+			at = at.Add(time.Duration(r.IntN(3)-1) * time.Microsecond)
+		}
+		instants = append(instants, at)
+	}
+	literals := make([]string, len(instants))
+	for i, at := range instants {
+		literals[i] = parityInstant(at)
+	}
+	outside := 0
+	for i, got := range f.try(t, conn, "floor", literals) {
+		want, err := f.floor(instants[i])
+		if err != nil {
+			outside++
+			limits := parityLimits.FindString(err.Error())
+			want = "22008 " + limits + strings.NewReplacer("+00", "Z", " BC", " BC", " ", "T").Replace(literals[i])
+			if limits == "" {
+				t.Errorf("%s.%s: no limits in Go's %v", f.schema, f.name, err)
+			}
+		}
+		if got != want {
+			t.Errorf("%s.%s at %s: SQL says %s, Go %s (%v)", f.schema, f.name, literals[i], got, want, err)
+			return
+		}
+	}
+	if outside < 4 || outside > 16 {
+		t.Errorf("%s.%s: %d times outside, want some and few", f.schema, f.name, outside)
+	}
+	if got := f.try(t, conn, "floor", []string{"-infinity", "infinity"}); got[0] != f.lo || got[1] != f.hi {
+		t.Errorf("%s.%s: open ends are %s, want %s and %s", f.schema, f.name, got, f.lo, f.hi)
+	}
+}
+
+// parityMalformed are texts that parsers are known to trip over.
+var parityMalformed = []string{
+	"", " ", "0", "00", "01", "-1", "-0", "+1", " 1", "1 ", "1\n", "\n1", "1\r\n", "1_0", "1.0", "1e3", "0x1", "0b1", "1\n2", "١", "１", "NaN", "Infinity", "null",
+	"9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808", "09223372036854775807", "18446744073709551617", "99999999999999999999",
+	"AAA", "AAAA", "AAAAA", "AAAAAAAAA", "AAAAAAAAAA", "AAAAAAAAAAA", "__________", "----------", "xinaS8QBh", "xiAaS8QBh", "xiAnaS8QBh", "naS8QBhx+", "naS8QBhx/", "AABA=", "AA A",
+	"AABA\n", "AAB", "____", "_____", "AABAAA", "AA_A",
+	"cb54ecf2840a0015", "cb54ecf2840a001", "cb54ecf2840a00150", "CB54ecf2840a0015", "cb54ecf2840a001g", "0xcb54ecf2840a00", " b54ecf2840a0015", "0000000000000400",
+	"ffffffffffffffff", "0000000000008000", "ffffffffffff03ff", "cb54ecf2840a0015\n",
+	"brpk4q72xwf2m63l", "brpk4q72xwf2m63", "brpk4q72xwf2m63l2", "Brpk4q72xwf2m63l", "brpk4q72xwf2m63y", "brpk4q72xwf2m631", "0rpk4q72xwf2m63l", "!!!!!!!!!!!!!!!!",
+	"brpk4q72 wf2m63l", "6272706b-3471-3732-7877-66326d36336c", "brpk4q72xwf2m63l\n", "brpk4q72xwf2m63é", "brpk4q72xwf2m6é", "brpk4q72xwf2m63\u0131", "\u212arpk4q72xwf2m63",
+	`brpk4q72\134wf2m6`, `brpk4q72xwf2m63\`, `\xDEADBEEF`, "it's", `\'`, "100%", "%s", `"1"`, "{}", "[1]",
+}
+
+// Text is read in SQL if it is in Go, and the error has the value in it.
+func (f *parityFormat) compareTexts(t *testing.T, conn *pgx.Conn, n int) {
+	t.Helper()
+	r := idtest.Rand(f.schema + f.name + " text")
+	texts := append(parityMalformed, strings.Repeat("9", 100), strings.Repeat("é", 70), strings.Repeat("'", 64)+"x")
+	for len(texts) < n {
+		text, err := f.text(f.random(r))
+		must(t, err)
+		texts = append(texts, parityMutate(r, text))
+	}
+	read, refused := 0, 0
+	for i, got := range f.try(t, conn, "from_text", texts) {
+		want, err := f.parse(texts[i])
+		if err == nil {
+			read++
+		} else {
+			refused++
+			want = "expected a " + f.title
+			if f.title == "Sno" {
+				want = "expected a sno,"
+			}
+			if strings.HasPrefix(got, "22P02 "+want) && strings.HasSuffix(got, "got "+parityQuoted(texts[i])) {
+				continue
+			}
+		}
+		if got != want {
+			t.Errorf("%s.%s %q: SQL says %s, Go %s (%v)", f.schema, f.name, texts[i], got, want, err)
+			return
+		}
+	}
+	if read < n/50 || refused < n/5 {
+		t.Errorf("%s.%s: %d texts read and %d refused of %d: not a test", f.schema, f.name, read, refused, n)
+	}
+}
+
+// parityMutate changes a text a little: sometimes to that of another ID.
+func parityMutate(r *rand.Rand, s string) string {
+	const characters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFXYZ+/=-_ \n\t.,'\"\\é１٣\u00a0\u2028\x01\x7f"
+	runes, pool := []rune(s), []rune(characters)
+	for range 1 + r.IntN(2) {
+		at := 0
+		if len(runes) > 0 {
+			at = r.IntN(len(runes))
+		}
+		c := pool[r.IntN(len(pool))]
+		if r.IntN(2) == 0 && len(runes) > 0 {
+			c = runes[r.IntN(len(runes))] // another of its own digits
+		}
+		switch k := r.IntN(10); {
+		case k < 5 && len(runes) > 0:
+			runes[at] = c
+		case k < 6 && len(runes) > 0:
+			runes = append(runes[:at], runes[at+1:]...)
+		case k < 8:
+			runes = append(runes[:at], append([]rune{c}, runes[at:]...)...)
+		case k < 9:
+			runes = append(runes, c)
+		default:
+			runes = append([]rune(strings.Repeat("A0"[r.IntN(2):][:1], 1+r.IntN(3))), runes...)
+		}
+	}
+	return string(runes)
+}
+
+// parityQuoted is the beginning of a value as an error shows it.
+func parityQuoted(s string) string {
+	if runes := []rune(s); len(runes) > 64 {
+		s = string(runes[:64])
+	}
+	quoted := "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	if strings.Contains(s, `\`) {
+		return "E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}
+
+// Go and SQL agree on every ID, instant and text, whatever a session has set.
+func TestParity(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		formats := parityInstall(t, db, len(parityConfigs))
+		conn, odd := db.Conn(t), db.Conn(t)
+		for _, sql := range parityOdd {
+			_, err := odd.Exec(t.Context(), sql)
+			must(t, err)
+		}
+		for _, f := range formats {
+			parityTries(t, db, f)
+			n := parityIDs
+			if f.schema != migrations.DefaultSchema {
+				n /= 20 // of which the default layout has the others
+			}
+			f.compareIDs(t, conn, n)
+			f.compareFloors(t, conn, n)
+			f.compareTexts(t, conn, n/10)
+			f.compareNoIDs(t, conn, n/20)
+			f.compareIDs(t, odd, 1000)
+			f.compareFloors(t, odd, 1000)
+			f.compareTexts(t, odd, 1000)
+			f.compareNoIDs(t, odd, 1000)
+		}
+	})
+}
+
+// The vectors, which neither Go nor SQL has made.
+func TestParityVectors(t *testing.T) {
+	type vector struct {
+		Note   string
+		Layout struct {
+			Epoch, BaseClock                                                 time.Time
+			DatacenterBits, WorkerBits, SequenceBits, MachineBits, IndexBits int
+		}
+		Parts struct {
+			Datacenter, Worker, Machine, Index, Random, Generator, Cluster, Sequence int
+			TickTock                                                                 bool
+			Meta                                                                     byte
+			Partition                                                                uint16
+		}
+		Time              time.Time
+		Text, Padded, SQL string
+	}
+	data, err := os.ReadFile("../../idtype/testdata/vectors.json")
+	must(t, err)
+	var file map[string]json.RawMessage
+	must(t, json.Unmarshal(data, &file))
+	var vectors struct{ Snowflake, SnowflakeSI, UID60, Spread64, Sno []vector }
+	must(t, json.Unmarshal(data, &vectors))
+	if len(file) != 6 { // the comment is one
+		t.Fatalf("expected vectors of five formats, got %d", len(file)-1)
+	}
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool, conn := db.SQL(t), db.Conn(t)
+		installed := map[string]migrations.Config{} // by layout
+		check := func(name, column, fields string, list []vector, parts func(vector) string) {
+			if len(list) < 5 {
+				t.Errorf("%s: %d vectors", name, len(list))
+			}
+			for _, v := range list {
+				c := migrations.Config{Schema: fmt.Sprintf("v%d", len(installed))}
+				if !v.Layout.Epoch.IsZero() {
+					c.Snowflake = idtype.SnowflakeLayout{Epoch: v.Layout.Epoch, DatacenterBits: v.Layout.DatacenterBits, WorkerBits: v.Layout.WorkerBits, SequenceBits: v.Layout.SequenceBits}
+				}
+				if !v.Layout.BaseClock.IsZero() {
+					c.SnowflakeSI = idtype.SnowflakeSILayout{BaseClock: v.Layout.BaseClock, MachineBits: v.Layout.MachineBits, IndexBits: v.Layout.IndexBits}
+				}
+				if err := c.Validate(); err != nil {
+					if !strings.Contains(err.Error(), "at most 46 bits") || v.Note != "narrow fields" { // 48 bits
+						t.Errorf("%s %s: %v", name, v.Note, err)
+					}
+					continue
+				}
+				layout := fmt.Sprint(v.Layout)
+				if _, ok := installed[layout]; !ok {
+					must(t, migrations.Up(t.Context(), pool, c))
+					installed[layout] = c
+				}
+				f := installed[layout].Schema + "." + name
+				if v.Padded == "" {
+					v.Padded = v.Text
+				}
+				var micros int64
+				var text, stored, padded, got string
+				must(t, conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT %s, %s_text(id), %s_from_text($2)::text, %s_from_text($3)::text, concat_ws(' ', %s, %s)
+					FROM (SELECT $1::text::%s AS id) i, %s_parts(id) p`, parityMicros(f+"_time(id)"), f, f, f, parityMicros("p.time"), fields, column, f), v.SQL, v.Text, v.Padded).
+					Scan(&micros, &text, &stored, &padded, &got))
+				if want := parts(v); micros != v.Time.UnixMicro() || text != v.Text || stored != v.SQL || padded != v.SQL || got != want {
+					t.Errorf("%s %s: got time %d, text %s, from text %s and %s, parts %s; want %d, %s, %s, %s",
+						name, v.Note, micros, text, stored, padded, got, v.Time.UnixMicro(), v.Text, v.SQL, want)
+				}
+			}
+		}
+		check("snowflake", "bigint", "p.datacenter, p.worker, p.sequence", vectors.Snowflake, func(v vector) string {
+			return parityShow(idtype.SnowflakeParts{Time: v.Time, Datacenter: v.Parts.Datacenter, Worker: v.Parts.Worker, Sequence: v.Parts.Sequence})
+		})
+		check("snowflake_si", "bigint", "p.machine, p.index", vectors.SnowflakeSI, func(v vector) string {
+			return parityShow(idtype.SnowflakeSIParts{Time: v.Time, Machine: v.Parts.Machine, Index: v.Parts.Index})
+		})
+		check("uid60", "bigint", "p.sequence, p.random", vectors.UID60, func(v vector) string {
+			return parityShow(idtype.UID60Parts{Time: v.Time, Sequence: v.Parts.Sequence, Random: v.Parts.Random})
+		})
+		check("spread64", "bigint", "p.sequence, p.generator, p.cluster", vectors.Spread64, func(v vector) string {
+			return parityShow(idtype.Spread64Parts{Time: v.Time, Sequence: v.Parts.Sequence, Generator: v.Parts.Generator, Cluster: v.Parts.Cluster})
+		})
+		check("sno", "uuid", "p.tick_tock, p.meta, p.partition, p.sequence", vectors.Sno, func(v vector) string {
+			return parityShow(idtype.SnoParts{Time: v.Time, TickTock: v.Parts.TickTock, Meta: v.Parts.Meta,
+				Partition: idtype.SnoPartitionFrom(v.Parts.Partition), Sequence: uint16(v.Parts.Sequence)})
+		})
+	})
+}
+
+// What isn't text of the database's encoding doesn't get as far as the
+// functions, and isn't an ID's in Go either.
+func TestParityEncoding(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		formats := parityInstall(t, db, 1)
+		conn := db.Conn(t)
+		for _, f := range formats {
+			for _, text := range []string{"1\x00", "AAB\x80", "brpk4q72xwf2m63\xff", "cb54ecf2840a001\x00"} {
+				if _, err := f.parse(text); err == nil {
+					t.Errorf("%s: Go reads %q", f.name, text)
+				}
+				var got string
+				err := conn.QueryRow(t.Context(), "SELECT "+f.function("from_text")+"($1)::text", text).Scan(&got)
+				if err == nil || !strings.Contains(err.Error(), "22021") {
+					t.Errorf("%s: SQL makes %q of %q, %v", f.name, got, text, err)
+				}
+			}
+		}
+	})
+}
+
+// In a database whose collation isn't that of bytes, all functions work, and
+// the domain of texts has the order of the IDs. To Danes aa is a letter behind z,
+// and those who don't care for case take A for a.
+func TestParityCollation(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		config, err := pgx.ParseConfig(db.URL)
+		must(t, err)
+		name := config.Database + "_danish"
+		db.Exec(t, "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'da' LC_COLLATE 'C' LC_CTYPE 'C'")
+		admin := db.Conn(t)
+		t.Cleanup(func() {
+			if _, err := admin.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+				t.Error(err)
+			}
+		})
+		danish := *db
+		danish.URL = strings.Replace(db.URL, "/"+config.Database, "/"+name, 1)
+		if danish.URL == db.URL {
+			t.Fatalf("no database in %s", db.URL)
+		}
+		formats := parityInstall(t, &danish, 1)
+		conn := danish.Conn(t)
+		for _, f := range formats {
+			parityTries(t, &danish, f)
+			f.compareIDs(t, conn, 2000)
+			f.compareTexts(t, conn, 2000)
+		}
+
+		danish.Exec(t, `CREATE TABLE t (id sortkey.sno PRIMARY KEY, code sortkey.sno_text UNIQUE, plain text)`)
+		sno := formats[2]
+		r := idtest.Rand("collation")
+		var ids, texts []string
+		for range 2000 {
+			id := sno.random(r)
+			text, err := sno.text(id)
+			must(t, err)
+			ids, texts = append(ids, id), append(texts, text)
+		}
+		for _, text := range []string{"aa22222222222222", "ax22222222222222", "x222222222222222"} {
+			id, err := sno.parse(text)
+			must(t, err)
+			ids, texts = append(ids, id), append(texts, text)
+		}
+		_, err = conn.Exec(t.Context(), `INSERT INTO t SELECT id::uuid, text, text FROM unnest($1::text[], $2::text[]) AS u (id, text)`, ids, texts)
+		must(t, err)
+		var domain, plain int
+		must(t, conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE a <> b), count(*) FILTER (WHERE a <> c) FROM
+			(SELECT row_number() OVER (ORDER BY id) a, row_number() OVER (ORDER BY code) b, row_number() OVER (ORDER BY plain) c FROM t) o`).Scan(&domain, &plain))
+		if domain != 0 || plain == 0 {
+			t.Errorf("%d texts are elsewhere than their IDs in the domain, %d in a column of text; want none and some", domain, plain)
+		}
+
+		// Equal to such a collation are texts that aren't one another's.
+		danish.Exec(t, `CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false)`)
+		for _, f := range formats {
+			for range 100 {
+				id := f.random(r)
+				text, err := f.text(id)
+				must(t, err)
+				var got string
+				must(t, conn.QueryRow(t.Context(), "SELECT "+f.function("from_text")+"($1::text COLLATE blind)::text", text).Scan(&got))
+				if got != id {
+					t.Errorf("%s: SQL reads %s as %s, want %s", f.name, text, got, id)
+				}
+			}
+		}
+		var parsed string
+		for f, text := range map[string]string{"sno": "BRPK4q72xwf2m63l", "spread64": "CB54ecf2840a0015", "uid60": "AAAAé"} {
+			err := conn.QueryRow(t.Context(), "SELECT sortkey."+f+"_from_text($1::text COLLATE blind)::text", text).Scan(&parsed)
+			if err == nil || !strings.Contains(err.Error(), "22P02") {
+				t.Errorf("%s: SQL reads %s as %s, %v", f, text, parsed, err)
+			}
+		}
+		for _, code := range []string{"BRPK4q72xwf2m63l", "brpk4q72xwf2m6é"} {
+			if _, err := conn.Exec(t.Context(), "SELECT ($1::text COLLATE blind)::sortkey.sno_text", code); err == nil || !strings.Contains(err.Error(), "23514") {
+				t.Errorf("%s is a sno_text: %v", code, err)
+			}
+		}
+	})
+}
+
+// Each domain refuses what is no ID, and names what was wrong with it.
+func TestParityDomains(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		formats := parityInstall(t, db, 1)
+		conn := db.Conn(t, pgtest.Codec)
+		for domain, refused := range map[string]map[string]string{
+			"snowflake":    {"0": "snowflake_is_positive", "-1": "snowflake_is_positive", "-9223372036854775808": "snowflake_is_positive"},
+			"snowflake_si": {"0": "snowflake_si_is_positive_and_53_bits", "-1": "snowflake_si_is_positive_and_53_bits", "9007199254740992": "snowflake_si_is_positive_and_53_bits"},
+			"uid60":        {"0": "uid60_is_positive_and_60_bits", "-1": "uid60_is_positive_and_60_bits", "1152921504606846976": "uid60_is_positive_and_60_bits"},
+			"spread64": {"0": "spread64_is_not_zero", "1024": "spread64_has_no_reserved_bits", "32768": "spread64_has_no_reserved_bits",
+				"-1": "spread64_has_no_reserved_bits", "-9223372036854774784": "spread64_has_no_reserved_bits"},
+			"sno": {"32323232-3232-3232-3232-323232323232": "sno_is_not_zero", "00000000-0000-0000-0000-000000000000": "sno_has_digits_for_bytes",
+				"f47ac10b-58cc-4372-a567-0e02b2c3d479": "sno_has_digits_for_bytes", "6272706b-3471-3732-7877-66326d363379": "sno_has_digits_for_bytes",
+				"4272706b-3471-3732-7877-66326d36336c": "sno_has_digits_for_bytes", "6272706b-3471-3732-0077-66326d36336c": "sno_has_digits_for_bytes"},
+			"sno_text": {"2222222222222222": "sno_text_is_not_zero", "": "sno_text_has_16_digits", "brpk4q72xwf2m63": "sno_text_has_16_digits",
+				"brpk4q72xwf2m63l2": "sno_text_has_16_digits", "brpk4q72 wf2m63l": "sno_text_has_16_digits", "Brpk4q72xwf2m63l": "sno_text_has_16_digits",
+				"brpk4q72xwf2m63l\n": "sno_text_has_16_digits", "brpk4q72xwf2m6é": "sno_text_has_16_digits", "brpk4q72xwf2m6\\x": "sno_text_has_16_digits"},
+		} {
+			for value, constraint := range refused {
+				_, err := conn.Exec(t.Context(), "SELECT ($1::text)::sortkey."+domain, value)
+				var pg *pgconn.PgError
+				if !errors.As(err, &pg) || pg.Code != "23514" || pg.ConstraintName != constraint {
+					t.Errorf("%s %q: got %v, want constraint %s", domain, value, err, constraint)
+				}
+			}
+			var null bool
+			if err := conn.QueryRow(t.Context(), "SELECT NULL::sortkey."+domain+" IS NULL").Scan(&null); err != nil || !null {
+				t.Errorf("%s: NULL is refused: %v", domain, err)
+			}
+		}
+
+		// What the functions refuse, the domains do, and the other way round.
+		for _, f := range formats {
+			r := idtest.Rand(f.name + " domain")
+			domain := "sortkey." + f.name
+			values := f.edges
+			for len(values) < 3000 {
+				values = append(values, f.random(r), f.noIDs(r))
+			}
+			db.Exec(t, fmt.Sprintf(`CREATE FUNCTION public.is_%s(x text) RETURNS boolean LANGUAGE plpgsql AS $$
+				BEGIN
+					PERFORM x::%s::%s;
+					RETURN true;
+				EXCEPTION WHEN check_violation THEN
+					RETURN false;
+				END $$`, f.name, f.column, domain))
+			rows, _ := conn.Query(t.Context(), "SELECT public.is_"+f.name+"(x) FROM unnest($1::text[]) WITH ORDINALITY AS u (x, n) ORDER BY n", values)
+			taken, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+			must(t, err)
+			for i, v := range values {
+				_, err := f.text(v)
+				if want := err == nil && v != f.zero; taken[i] != want {
+					t.Errorf("%s %s: taken is %v, want %v", domain, v, taken[i], want)
+				}
+			}
+		}
+
+		si, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: parityConfigs[0].SnowflakeSI})
+		must(t, err)
+		parityDomain(t, db, "snowflake", "bigint", parityMint(t, idtest.Snowflake.NewGenerator))
+		parityDomain(t, db, "snowflake_si", "bigint", parityMint(t, func() (idtype.Generator[idtype.SnowflakeSI], error) { return si, nil }))
+		parityDomain(t, db, "uid60", "bigint", parityMint(t, idtest.UID60.NewGenerator))
+		parityDomain(t, db, "spread64", "bigint", parityMint(t, idtest.Spread64.NewGenerator))
+		snos := parityMint(t, idtest.Sno.NewGenerator)
+		parityDomain(t, db, "sno", "uuid", snos)
+		texts := make([]sqltypes.SnoText, len(snos))
+		for i, id := range snos {
+			texts[i] = sqltypes.TextOf(id)
+		}
+		parityDomain(t, db, "sno_text", "text", texts)
+	})
+}
+
+// parityMint gives some IDs in their order.
+func parityMint[T idtest.ID[T]](t *testing.T, newGenerator func() (idtype.Generator[T], error)) []T {
+	t.Helper()
+	g, err := newGenerator()
+	must(t, err)
+	ids := make([]T, 300)
+	_, err = g.Fill(t.Context(), ids)
+	must(t, err)
+	slices.SortFunc(ids, func(a, b T) int { return a.Compare(b) })
+	return ids
+}
+
+// parityDomain sends IDs that were minted into columns of a domain and back, as
+// arguments, in arrays and by COPY, and joins them with columns of the base type.
+func parityDomain[T comparable](t *testing.T, db *pgtest.DB, domain, column string, ids []T) {
+	t.Helper()
+	table := "of_" + domain
+	db.Exec(t, fmt.Sprintf(`
+		CREATE TABLE %[1]s (id sortkey.%[2]s PRIMARY KEY, base %[3]s REFERENCES %[1]s, ids sortkey.%[2]s[]);
+		CREATE TABLE %[1]s_base (id %[3]s PRIMARY KEY, "of" sortkey.%[2]s REFERENCES %[1]s);
+		ALTER TABLE %[1]s ADD other sortkey.%[2]s REFERENCES %[1]s_base`, table, domain, column))
+	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+		conn, ctx := db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), t.Context()
+		exec := func(sql string, args ...any) {
+			t.Helper()
+			if _, err := conn.Exec(ctx, sql, args...); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+		}
+		exec("TRUNCATE " + table + ", " + table + "_base")
+		exec("INSERT INTO "+table+" (id, ids) VALUES ($1, $2)", ids[0], ids[:3])
+		exec("INSERT INTO "+table+`_base VALUES ($1, $2)`, ids[0], ids[0])
+		exec("UPDATE "+table+" SET base = $1, other = $2 WHERE id = $3", ids[0], ids[0], ids[0])
+		var rows [][]any
+		for _, id := range ids[1:] {
+			rows = append(rows, []any{id, ids[0], []T{id}})
+		}
+		n, err := conn.CopyFrom(ctx, pgx.Identifier{table}, []string{"id", "base", "ids"}, pgx.CopyFromRows(rows))
+		if err != nil || n != int64(len(rows)) {
+			t.Fatalf("COPY: %d rows, %v", n, err)
+		}
+		result, _ := conn.Query(ctx, "SELECT id FROM "+table+" WHERE id = any($1) ORDER BY id", ids)
+		if got, err := pgx.CollectRows(result, pgx.RowTo[T]); err != nil || !slices.Equal(got, ids) {
+			t.Errorf("%s: got %d of %d IDs, %v", domain, len(got), len(ids), err)
+		}
+		var id, base, other T
+		var list []T
+		must(t, conn.QueryRow(ctx, "SELECT d.id, d.base, d.other, d.ids FROM "+table+" d JOIN "+table+"_base b ON b.id = d.id", pgx.QueryResultFormats{1}).Scan(&id, &base, &other, &list))
+		if id != ids[0] || base != ids[0] || other != ids[0] || !slices.Equal(list, ids[:3]) {
+			t.Errorf("%s: got %v, %v, %v, %v, want %v and three", domain, id, base, other, list, ids[0])
+		}
+		must(t, conn.QueryRow(ctx, fmt.Sprintf("SELECT $1::sortkey.%s::%s", domain, column), ids[1]).Scan(&id))
+		if id != ids[1] {
+			t.Errorf("%s: cast to %v, want %v", domain, id, ids[1])
+		}
+		var pg *pgconn.PgError
+		if _, err := conn.Exec(ctx, "INSERT INTO "+table+"_base VALUES ($1, $2)", ids[5], ids[5]); err != nil {
+			t.Errorf("%s: the foreign key refuses %v: %v", domain, ids[5], err)
+		}
+		exec("DELETE FROM "+table+"_base WHERE id = $1", ids[5])
+		exec("DELETE FROM "+table+" WHERE id = $1", ids[5])
+		if _, err := conn.Exec(ctx, "INSERT INTO "+table+"_base VALUES ($1, $2)", ids[5], ids[5]); !errors.As(err, &pg) || pg.Code != "23503" {
+			t.Errorf("%s: the foreign key takes %v, which is gone: %v", domain, ids[5], err)
+		}
+		var zero T
+		if _, err := conn.Exec(ctx, "INSERT INTO "+table+" (id) VALUES ($1)", zero); !errors.As(err, &pg) || pg.Code != "23514" {
+			t.Errorf("%s: takes zero: %v", domain, err)
+		}
+	})
+}

@@ -1,0 +1,1148 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+var partitionConfig = migrations.Config{
+	SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)},
+}
+
+// partitionNow is the time of the tests: a Saturday.
+const partitionNow = "2026-11-21T10:30:00Z"
+
+// A partitionDB is a database with sortkey installed.
+type partitionDB struct {
+	*pgtest.DB
+	pool *sql.DB
+}
+
+func partitionEach(t *testing.T, f func(t *testing.T, db partitionDB)) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		must(t, migrations.Up(t.Context(), pool, partitionConfig))
+		f(t, partitionDB{db, pool})
+	})
+}
+
+func partitionTime(t testing.TB, s string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, s)
+	must(t, err)
+	return at
+}
+
+// maintain does what there is to do at a time, of which all has to succeed, and
+// lists it as "action partition".
+func (db partitionDB) maintain(t testing.TB, at string) []string {
+	t.Helper()
+	steps, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{At: partitionTime(t, at)})
+	must(t, err)
+	for _, s := range steps {
+		if s.Err != nil {
+			t.Fatal(s.Err)
+		}
+	}
+	return partitionActions(steps)
+}
+
+func partitionActions(steps []migrations.PartitionStep) []string {
+	list := []string{}
+	for _, s := range steps {
+		list = append(list, s.Action+" "+s.Partition)
+	}
+	return list
+}
+
+// strings is the first column of a query, as text.
+func (db partitionDB) strings(t testing.TB, query string, args ...any) []string {
+	t.Helper()
+	return columnOf(t, db.pool, query, args...)
+}
+
+// partitions are a table's, with their bounds.
+func (db partitionDB) partitions(t testing.TB, parent string) []string {
+	t.Helper()
+	return db.strings(t, `select c.relname || ' ' || pg_get_expr(c.relpartbound, c.oid) from pg_inherits i join pg_class c on c.oid = i.inhrelid
+		where i.inhparent = $1::text::regclass order by 1`, parent)
+}
+
+// places tells of each row in which table it is: "table v".
+func (db partitionDB) places(t testing.TB, table string) []string {
+	t.Helper()
+	return db.strings(t, "select c.relname || ' ' || x.v from "+table+" x join pg_class c on c.oid = x.tableoid order by x.id")
+}
+
+func partitionWant(t testing.TB, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("expected %s\n\t%s\ngot\n\t%s", what, strings.Join(want, "\n\t"), strings.Join(got, "\n\t"))
+	}
+}
+
+// Partitions of all formats and widths are made ahead, and take the IDs of
+// their time, to the first and the last.
+func TestPartitionsAhead(t *testing.T) {
+	formats := []struct{ column, format string }{
+		{"sortkey.snowflake", "NULL"}, {"bigint", "'snowflake'"},
+		{"sortkey.snowflake_si", "NULL"}, {"bigint", "'snowflake_si'"},
+		{"sortkey.uid60", "NULL"}, {"bigint", "'uid60'"},
+		{"sortkey.sno", "NULL"}, {"uuid", "'sno'"}, {"over_uid60", "NULL"}, {"over_uuid", "'sno'"},
+	}
+	widths := []struct {
+		every string
+		begin []string // of the partitions, and the end of the last
+		names []string
+	}{
+		{"1 month", []string{"2026-11-01", "2026-12-01", "2027-01-01", "2027-02-01"}, []string{"20261101", "20261201", "20270101"}},
+		{"3 months", []string{"2026-10-01", "2027-01-01", "2027-04-01", "2027-07-01"}, []string{"20261001", "20270101", "20270401"}},
+		{"1 year", []string{"2026-01-01", "2027-01-01", "2028-01-01", "2029-01-01"}, []string{"20260101", "20270101", "20280101"}},
+		{"7 days", []string{"2026-11-16", "2026-11-23", "2026-11-30", "2026-12-07"}, []string{"20261116", "20261123", "20261130"}},
+		{"1 day", []string{"2026-11-21", "2026-11-22", "2026-11-23", "2026-11-24"}, []string{"20261121", "20261122", "20261123"}},
+		{"24 hours", []string{"2026-11-21", "2026-11-22", "2026-11-23", "2026-11-24"}, []string{"20261121", "20261122", "20261123"}},
+		{"36 hours", []string{"2026-11-21", "2026-11-22 12:00", "2026-11-24", "2026-11-25 12:00"}, []string{"20261121", "20261122t1200", "20261124"}},
+		{"6 hours", []string{"2026-11-21 06:00", "2026-11-21 12:00", "2026-11-21 18:00", "2026-11-22"}, []string{"20261121t0600", "20261121t1200", "20261121t1800"}},
+		{"15 minutes", []string{"2026-11-21 10:30", "2026-11-21 10:45", "2026-11-21 11:00", "2026-11-21 11:15"}, []string{"20261121t1030", "20261121t1045", "20261121t1100"}},
+	}
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, "create domain over_uid60 as sortkey.uid60; create domain over_uuid as uuid")
+		for i, w := range widths {
+			f := formats[i%len(formats)]
+			if i == len(widths)-1 {
+				f = formats[9]
+			}
+			db.Exec(t, fmt.Sprintf(`create table w%d (id %s primary key, v text) partition by range (id);
+				select sortkey.manage_partitions('w%[1]d', '%[3]s', %[4]s, premake => 2)`, i, f.column, w.every, f.format))
+		}
+		db.maintain(t, partitionNow)
+		for i, w := range widths {
+			table := fmt.Sprintf("w%d", i)
+			format := db.strings(t, "select format from sortkey.partitioned_table where parent = $1::text::regclass", table)[0]
+			insert := func(at, v string) {
+				// The first and the last ID of a time.
+				db.Exec(t, fmt.Sprintf("insert into %s values (sortkey.%s_floor('%s+00'), '%s')", table, format, at, v))
+			}
+			var want []string
+			for j, name := range w.names {
+				insert(w.begin[j], "first")
+				// 4 milliseconds are a unit of Sno.
+				db.Exec(t, fmt.Sprintf("insert into %s values (sortkey.%s_floor(timestamptz '%s+00' - interval '4 ms'), 'last')", table, format, w.begin[j+1]))
+				want = append(want, table+"_p"+name+" first", table+"_p"+name+" last")
+			}
+			insert(w.begin[len(w.names)], "beyond")
+			partitionWant(t, "of "+w.every+" in "+format, db.places(t, table), append(want, table+"_default beyond")...)
+		}
+		if again := db.maintain(t, partitionNow); len(again) != 0 {
+			t.Errorf("expected nothing left to do, got %q", again)
+		}
+	})
+}
+
+// Old partitions are detached or dropped when they were over for all of the
+// retention; others, of whatever bounds, never are.
+func TestPartitionsRetention(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table kept (id sortkey.snowflake primary key, v text) partition by range (id);
+			create table dropped (like kept including all) partition by range (id);
+			create schema elsewhere;
+			create table elsewhere.ancient partition of kept for values from (minvalue) to (sortkey.snowflake_floor('2022-01-01Z'));
+			create table elsewhere."Year" partition of kept for values from (sortkey.snowflake_floor('2025-01-01Z')) to (sortkey.snowflake_floor('2026-01-01Z'))
+				partition by hash (id);
+			create table elsewhere.half partition of kept for values from (sortkey.snowflake_floor('2026-11-01Z')) to (sortkey.snowflake_floor('2026-11-21 12:00Z'));
+			select sortkey.manage_partitions('kept', '1 day', premake => 1, retention => '2 days');
+			select sortkey.manage_partitions('dropped', '1 day', premake => 1, retention => '2 days', retention_action => 'drop')`)
+		partitionWant(t, "what somebody else's partitions leave", db.maintain(t, partitionNow),
+			"create public.dropped_p20261121", "create public.dropped_p20261122", "default public.dropped_default",
+			"create public.kept_p20261121t1200", "create public.kept_p20261122", "default public.kept_default",
+			`detach elsewhere."Year"`)
+		db.Exec(t, "insert into kept values (sortkey.snowflake_floor('2026-11-21 13:00Z'), 'x'); insert into dropped table kept")
+		before := "2026-11-23T23:59:59Z" // the 21st ended two days ago less a second
+		partitionWant(t, "nothing early", db.maintain(t, before), "create public.dropped_p20261123", "create public.dropped_p20261124",
+			"create public.kept_p20261123", "create public.kept_p20261124", "detach elsewhere.half")
+		partitionWant(t, "the 21st gone", db.maintain(t, "2026-11-24T00:00:00Z"),
+			"create public.dropped_p20261125", "drop public.dropped_p20261121",
+			"create public.kept_p20261125", "detach public.kept_p20261121t1200")
+		partitionWant(t, "the detached rows", db.places(t, "kept_p20261121t1200"), "kept_p20261121t1200 x")
+		partitionWant(t, "no rows", append(db.places(t, "kept"), db.places(t, "dropped")...))
+		partitionWant(t, "the rest", db.strings(t, "select c.relname from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'kept'::regclass order by 1"),
+			"ancient", "kept_default", "kept_p20261122", "kept_p20261123", "kept_p20261124", "kept_p20261125")
+
+		// A row that comes too late for its partition stays where it is. Nobody
+		// has said that it may go: it can be of before the table had such keys.
+		db.Exec(t, "insert into dropped values (1, 'serial'), (sortkey.snowflake_floor('2026-11-20 13:00Z'), 'late')")
+		partitionWant(t, "nothing to do about it", db.maintain(t, "2026-11-24T00:00:00Z"))
+		partitionWant(t, "the late ones where they were", db.places(t, "dropped"), "dropped_default serial", "dropped_default late")
+		// Where another table has a partition's name, it waits for a decision.
+		db.Exec(t, "create table kept_p20261127 (); insert into kept values (sortkey.snowflake_floor('2026-11-24 14:00Z'), 'early')")
+		steps, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig,
+			migrations.PartitionOptions{Parent: "kept", At: partitionTime(t, "2026-11-26T00:00:00Z")})
+		if !errors.Is(err, migrations.ErrPartition) || !strings.Contains(fmt.Sprint(err), "expected no public.kept_p20261127, to make") {
+			t.Errorf("expected the other table to be named, got %v", err)
+		}
+		partitionWant(t, "all the same the other steps", partitionActions(steps), "create public.kept_p20261126", "create public.kept_p20261127",
+			"detach public.kept_p20261122", "detach public.kept_p20261123")
+	})
+}
+
+// Rows outside all partitions go to the default one, and from there to their
+// own, whole, without triggers or foreign keys taking notice.
+func TestPartitionsDrain(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table ref (a bigint primary key); insert into ref values (1);
+			create table log (what text);
+			create function note() returns trigger language plpgsql as $$ begin insert into log values (tg_op); return coalesce(new, old); end $$;
+			create table e (
+				n bigint generated always as identity, gone text, id sortkey.uid60 primary key, v text not null default 'x' check (v <> ''),
+				g int generated always as (length(v)) stored, r bigint references ref
+			) partition by range (id);
+			alter table e drop gone;
+			create index on e (v);
+			create trigger a after insert or delete on e for each row execute function note();
+			create trigger b after insert or delete on e for each row execute function note();
+			create trigger c after insert or delete on e for each row execute function note();
+			alter table e enable always trigger b;
+			alter table e disable trigger c;
+			select sortkey.manage_partitions('e', '1 day', premake => 1)`)
+		db.maintain(t, partitionNow)
+		db.Exec(t, `create trigger s after delete on e_default for each statement execute function note();
+			insert into e (id, v, r) select sortkey.uid60_floor(x::timestamptz), x, 1 from unnest(array[
+				'2026-10-01 00:00:00Z', '2026-10-01 23:59:59.999Z', '2026-11-23 05:00Z', '2026-11-30Z', '2100-01-01Z']) x;
+			truncate log`)
+		rows := "select format('%s %s %s %s %s', n, id, v, g, r) from e order by 1"
+		before := db.strings(t, rows)
+		partitionWant(t, "steps", db.maintain(t, "2026-11-22T00:00:00Z"), "drain public.e_p20261001", "drain public.e_p20261123")
+		partitionWant(t, "each in its place", db.places(t, "e"),
+			"e_p20261001 2026-10-01 00:00:00Z", "e_p20261001 2026-10-01 23:59:59.999Z", "e_p20261123 2026-11-23 05:00Z",
+			"e_default 2026-11-30Z", "e_default 2100-01-01Z")
+		partitionWant(t, "the same rows", db.strings(t, rows), before...)
+		partitionWant(t, "no trigger to run", db.strings(t, "select what from log"))
+		triggers := "select tgname || tgenabled::text from pg_trigger where tgrelid = $1::text::regclass and not tgisinternal order by 1"
+		partitionWant(t, "triggers as they were", db.strings(t, triggers, "e_default"), "aO", "bA", "cD", "sO")
+		partitionWant(t, "triggers of the parent", db.strings(t, triggers, "e_p20261123"), "aO", "bA", "cD")
+		partitionWant(t, "a partition like others", db.strings(t, "select count(*)::text from pg_index where indrelid = 'e_p20261123'::regclass and indisvalid"), "2")
+
+		// What is referred to isn't moved: to delete it might cascade.
+		db.Exec(t, `insert into e (id, v) values (sortkey.uid60_floor('2026-11-24Z'), 'referred');
+			create table f (id bigint references e on delete cascade);
+			create table later (id bigint references e deferrable initially deferred);
+			insert into f values (sortkey.uid60_floor('2026-11-24Z'));`)
+		steps, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{At: partitionTime(t, "2026-11-24T00:00:00Z")})
+		if !errors.Is(err, migrations.ErrPartition) || !strings.Contains(fmt.Sprint(err), "public.f refers to by f_id_fkey; Drop that foreign key") {
+			t.Errorf("expected the foreign key to be named, got %v", err)
+		}
+		partitionWant(t, "the other step to be taken", partitionActions(steps), "create public.e_p20261125", "drain public.e_p20261124")
+		partitionWant(t, "the reference", db.strings(t, "select id::text from f"), db.strings(t, "select sortkey.uid60_floor('2026-11-24Z')::text")...)
+		db.Exec(t, "truncate f")
+		partitionWant(t, "the step that was left", db.maintain(t, "2026-11-24T00:00:00Z"), "drain public.e_p20261124")
+		partitionWant(t, "nothing lost", db.strings(t, "select count(*)::text from e"), "6")
+
+		// What is referred to isn't dropped either, and the rest is.
+		db.Exec(t, `insert into f values (sortkey.uid60_floor('2026-10-01Z'));
+			select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '1 day', retention_action => 'drop')`)
+		steps, err = migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{At: partitionTime(t, "2026-11-24T00:00:00Z")})
+		if !errors.Is(err, migrations.ErrPartition) || !strings.Contains(fmt.Sprint(err), "is still referenced from table") {
+			t.Errorf("expected the rows that are referred to to be named, got %v", err)
+		}
+		partitionWant(t, "steps", partitionActions(steps), "drop public.e_p20261001", "drop public.e_p20261121", "drop public.e_p20261122")
+		partitionWant(t, "what is left", db.strings(t, "select relname from pg_class where relname like 'e\\_p________' order by 1"),
+			"e_p20261001", "e_p20261123", "e_p20261124", "e_p20261125")
+		partitionWant(t, "the reference", db.strings(t, "select count(*)::text from f"), "1")
+	})
+}
+
+// Nothing is lost, and no insert fails, while rows come in, of generators in
+// programs and on the server, and two maintainers move them and make partitions.
+func TestPartitionsUnderInserts(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
+		const tables, writers = 5, 4
+		for i := range tables {
+			db.Exec(t, fmt.Sprintf(`create table e%d (id sortkey.snowflake default sortkey.next_snowflake(1, 1) primary key, v text) partition by range (id);
+				create table e%[1]d_default partition of e%[1]d default;
+				select sortkey.manage_partitions('e%[1]d', '1 minute', premake => 2)`, i))
+		}
+		stop := make(chan struct{})
+		inserted := make([][]string, writers)
+		begun := make(chan struct{}, writers)
+		var wg sync.WaitGroup
+		for w := range writers {
+			conn := db.Conn(t, pgtest.Codec)
+			g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: 2, Worker: w})
+			must(t, err)
+			wg.Go(func() {
+				for n := 0; ; n++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if n == 10 {
+						begun <- struct{}{}
+					}
+					// A transaction that reads first, and stays open over several tables.
+					err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+						var keys []string
+						for i := range tables {
+							table := fmt.Sprintf("e%d", (n+i)%tables)
+							var count int
+							if err := tx.QueryRow(ctx, "select count(*) from "+table+" where v = 'none'").Scan(&count); err != nil {
+								return err
+							}
+							var id int64
+							if n%2 == 0 {
+								if err := tx.QueryRow(ctx, "insert into "+table+" (v) values ('server') returning id::bigint").Scan(&id); err != nil {
+									return err
+								}
+							} else {
+								next, err := g.Next()
+								if err != nil {
+									return err
+								}
+								if _, err := tx.Exec(ctx, "insert into "+table+" values ($1, 'program')", next); err != nil {
+									return err
+								}
+								id = int64(next)
+							}
+							keys = append(keys, fmt.Sprintf("%s %d", table, id))
+						}
+						inserted[w] = append(inserted[w], keys...)
+						return nil
+					})
+					if err != nil {
+						t.Errorf("expected inserts to go on, got %v", err)
+						return
+					}
+				}
+			})
+		}
+		for range writers {
+			<-begun
+		}
+		now := time.Now()
+		var maintainers sync.WaitGroup
+		var mu sync.Mutex
+		drains := 0
+		for range 2 {
+			maintainers.Go(func() {
+				for minute := range 4 {
+					steps, err := migrations.MaintainPartitions(ctx, db.pool, partitionConfig, migrations.PartitionOptions{At: now.Add(time.Duration(minute) * time.Minute)})
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					for _, s := range steps {
+						if s.Action == "drain" && s.Err == nil {
+							drains++
+						}
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		maintainers.Wait()
+		close(stop)
+		wg.Wait()
+		db.maintain(t, now.Add(3*time.Minute).Format(time.RFC3339)) // what was skipped
+
+		var want, got []string
+		for _, keys := range inserted {
+			want = append(want, keys...)
+		}
+		for i := range tables {
+			got = append(got, db.strings(t, fmt.Sprintf("select 'e%d ' || id from e%[1]d", i))...)
+			partitionWant(t, "an empty default partition", db.strings(t, fmt.Sprintf("select id::text from e%d_default", i)))
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("expected the %d rows that were inserted, got %d, or others", len(want), len(got))
+		}
+		if drains == 0 {
+			t.Error("expected rows to be drained while others came in, got no such step")
+		}
+	})
+}
+
+// A row can come to the default partition after the plan was made and before its
+// partition is there: when that partition's time begins, or from a clock that is
+// ahead. It is moved, and nothing fails.
+func TestPartitionsRowAfterPlan(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('e', '1 day', premake => 1)`)
+		db.maintain(t, partitionNow)
+		tx, err := db.Conn(t).Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), "insert into e values (sortkey.snowflake_floor('2026-11-23 00:00Z'), 'late')") // which no plan sees
+		must(t, err)
+		maintained := make(chan error, 1)
+		var steps []migrations.PartitionStep
+		go func() {
+			var err error
+			steps, err = migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig,
+				migrations.PartitionOptions{At: partitionTime(t, "2026-11-22T10:00:00Z"), LockTimeout: time.Minute})
+			maintained <- err
+		}()
+		db.waitsFor(t, "e_default")
+		must(t, tx.Commit(t.Context()))
+		must(t, <-maintained)
+		partitionWant(t, "one step", partitionActions(steps), "drain public.e_p20261123")
+		must(t, steps[0].Err)
+		partitionWant(t, "the row in its partition", db.places(t, "e"), "e_p20261123 late")
+	})
+}
+
+// A step that can't have its locks is left, others are taken, and the next call
+// finds it.
+func TestPartitionsLockTimeout(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		for _, table := range []string{"a", "b"} {
+			db.Exec(t, `create table `+table+` (id sortkey.snowflake primary key, v text) partition by range (id);
+				select sortkey.manage_partitions('`+table+`', '1 day', premake => 1, retention => '1 day', retention_action => 'drop')`)
+		}
+		db.maintain(t, partitionNow)
+		reader := db.Conn(t)
+		tx, err := reader.Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), "select from a")
+		must(t, err)
+
+		// Without a timeout it would wait until the context ends.
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		options := migrations.PartitionOptions{At: partitionTime(t, "2026-11-23T10:00:00Z"), LockTimeout: 50 * time.Millisecond}
+		steps, err := migrations.MaintainPartitions(ctx, db.pool, partitionConfig, options)
+		must(t, err)
+		want := []string{"create public.a_p20261123", "create public.a_p20261124", "drop public.a_p20261121",
+			"create public.b_p20261123", "create public.b_p20261124", "drop public.b_p20261121"}
+		partitionWant(t, "all steps", partitionActions(steps), want...)
+		for _, s := range steps {
+			if blocked := s.Table == "public.a"; errors.Is(s.Err, migrations.ErrLocked) != blocked || !blocked && s.Err != nil {
+				t.Errorf("expected %s %s to be left only where there is a lock, got %v", s.Action, s.Partition, s.Err)
+			}
+		}
+		partitionWant(t, "b to be done", db.strings(t, "select to_regclass('b_p20261124')::text || coalesce(to_regclass('b_p20261121')::text, '')"), "b_p20261124")
+		partitionWant(t, "nothing of a", db.strings(t, "select to_regclass('a_p20261121')::text || coalesce(to_regclass('a_p20261124')::text, '')"), "a_p20261121")
+
+		// The procedure warns of it, and is content.
+		warnings := 0
+		conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+				if n.Severity == "WARNING" && strings.HasPrefix(n.Message, "skipped ") {
+					warnings++
+				}
+			}
+		}))
+		_, err = conn.Exec(ctx, "call sortkey.maintain_partitions(lock_timeout => '50 ms', at => '2026-11-23 10:00Z')")
+		must(t, err)
+		if warnings != 3 {
+			t.Errorf("expected a warning of each of 3 steps, got %d", warnings)
+		}
+		partitionWant(t, "the setting as before", partitionShow(t, conn, "lock_timeout"), "0")
+
+		must(t, tx.Rollback(t.Context()))
+		partitionWant(t, "the rest", db.maintain(t, "2026-11-23T10:00:00Z"), want[:3]...)
+	})
+}
+
+func partitionShow(t testing.TB, conn *pgx.Conn, setting string) []string {
+	t.Helper()
+	var s string
+	must(t, conn.QueryRow(t.Context(), "show "+setting).Scan(&s))
+	return []string{s}
+}
+
+// Inserts wait neither for a partition to be made ahead nor make it wait, even
+// if their transactions stay open.
+func TestPartitionsAheadOfOpenTransactions(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('e', '1 day', premake => 1)`)
+		db.maintain(t, partitionNow)
+		writer := db.Conn(t)
+		tx, err := writer.Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), "insert into e values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x')")
+		must(t, err)
+		partitionWant(t, "the next day", db.maintain(t, "2026-11-22T00:00:00Z"), "create public.e_p20261123")
+		_, err = tx.Exec(t.Context(), "insert into e values (sortkey.snowflake_floor('2026-11-23 11:00Z'), 'y')")
+		must(t, err)
+		must(t, tx.Commit(t.Context()))
+		partitionWant(t, "both", db.places(t, "e"), "e_p20261121 x", "e_p20261123 y")
+	})
+}
+
+// An insert into a window that is being drained, or made when it has begun,
+// waits, and finds the new partition.
+func TestPartitionsInsertWaits(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
+		for table, want := range map[string][]string{
+			"drained": {"drained_p20261121 first", "drained_p20261121 second"},
+			"bare":    {"bare_p20261121 second"},
+		} {
+			db.Exec(t, `create table `+table+` (id sortkey.snowflake primary key, v text) partition by range (id);
+				create table `+table+`_default partition of `+table+` default;
+				select sortkey.manage_partitions('`+table+`', '1 day', premake => 1)`)
+			if len(want) == 2 {
+				db.Exec(t, "insert into "+table+" values (sortkey.snowflake_floor('2026-11-21Z'), 'first')")
+			}
+			tx, err := db.Conn(t).Begin(ctx)
+			must(t, err)
+			for range 2 {
+				_, err = tx.Exec(ctx, "select sortkey.next_partition_step($1::text::regclass, $2)", table, partitionTime(t, partitionNow))
+				must(t, err)
+			}
+			writer := db.Conn(t)
+			written := make(chan error, 1)
+			go func() {
+				_, err := writer.Exec(ctx, "insert into "+table+" values (sortkey.snowflake_floor('2026-11-21 12:00Z'), 'second')")
+				written <- err
+			}()
+			db.waits(t, writer.PgConn().PID())
+			must(t, tx.Commit(ctx))
+			must(t, <-written)
+			partitionWant(t, "rows in their partition", db.places(t, table), want...)
+		}
+	})
+}
+
+// waits returns when a session waits for a lock.
+func (db partitionDB) waits(t testing.TB, pid uint32) {
+	t.Helper()
+	db.waiting(t, "select '' from pg_stat_activity where pid = $1 and wait_event_type = 'Lock'", pid)
+}
+
+// waitsFor returns when a session waits for a lock on a table.
+func (db partitionDB) waitsFor(t testing.TB, table string) {
+	t.Helper()
+	db.waiting(t, "select '' from pg_locks where not granted and relation = $1::text::regclass", table)
+}
+
+func (db partitionDB) waiting(t testing.TB, query string, arg any) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); len(db.strings(t, query, arg)) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("expected a session to wait for a lock")
+		}
+	}
+}
+
+// Two that maintain a table take turns, and the second sees what the first did,
+// also where transactions by default see only what was before them.
+func TestPartitionsTwoMaintainers(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			create table a (like e including all) partition by range (id); -- the one before, that is free
+			select sortkey.manage_partitions('a', '1 day', premake => 1), sortkey.manage_partitions('e', '1 day', premake => 1)`)
+		db.maintain(t, partitionNow)
+		first := db.Conn(t)
+		repeatable := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["default_transaction_isolation"] = "repeatable read" })
+		for day, second := range map[int]func(conn *pgx.Conn, pool *sql.DB, at time.Time) error{
+			22: func(conn *pgx.Conn, _ *sql.DB, at time.Time) error {
+				_, err := conn.Exec(ctx, "call sortkey.maintain_partitions(at => $1)", at)
+				return err
+			},
+			23: func(_ *pgx.Conn, pool *sql.DB, at time.Time) error {
+				steps, err := migrations.MaintainPartitions(ctx, pool, partitionConfig, migrations.PartitionOptions{At: at})
+				for _, s := range steps {
+					err = errors.Join(err, s.Err)
+				}
+				return err
+			},
+		} {
+			at := time.Date(2026, 11, day, 0, 0, 0, 0, time.UTC)
+			tx, err := first.Begin(ctx)
+			must(t, err)
+			_, err = tx.Exec(ctx, "select sortkey.next_partition_step('e', $1)", at)
+			must(t, err)
+			partitionWant(t, "the setting as before", db.strings(t, "show lock_timeout"), partitionShow(t, first, "lock_timeout")...)
+			conn, pool := db.Conn(t, repeatable), db.SQL(t, repeatable)
+			pool.SetMaxOpenConns(1)
+			pid := conn.PgConn().PID()
+			if day == 23 {
+				must(t, pool.QueryRowContext(ctx, "select pg_backend_pid()").Scan(&pid))
+			}
+			result := make(chan error, 1)
+			go func() { result <- second(conn, pool, at) }()
+			db.waits(t, pid)
+			must(t, tx.Commit(ctx))
+			if err := <-result; err != nil {
+				t.Errorf("expected the second to find the work done, got %v", err)
+			}
+		}
+		if n := len(db.partitions(t, "e")); n != 5 {
+			t.Errorf("expected partitions of 4 days and the default, got %q", db.partitions(t, "e"))
+		}
+	})
+}
+
+// A dry run changes nothing, and its SQL by hand does what the real one does.
+func TestPartitionsDryRun(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
+		for _, schema := range []string{"by_hand", "by_call"} {
+			db.Exec(t, `create schema `+schema+`;
+				create table `+schema+`.e (id sortkey.uid60 primary key, v text, parent bigint references `+schema+`.e) partition by range (id);
+				create table `+schema+`.e_default partition of `+schema+`.e default;
+				create table `+schema+`.old partition of `+schema+`.e for values from (sortkey.uid60_floor('2026-10-01Z')) to (sortkey.uid60_floor('2026-10-02Z'));
+				insert into `+schema+`.e select sortkey.uid60_floor(x::timestamptz), x
+					from unnest(array['2026-10-01Z', '2026-11-18Z', '2026-11-21 23:00Z', '2027-01-01Z']) x;
+				select sortkey.manage_partitions('`+schema+`.e', '1 day', retention => '5 days', retention_action => 'drop')`)
+		}
+		state := func(schema string) []string {
+			return append(db.partitions(t, schema+".e"), db.places(t, schema+".e")...)
+		}
+		db.Exec(t, "create table gone (id sortkey.uid60) partition by range (id); select sortkey.manage_partitions('gone', '1 day'); drop table gone")
+		before := state("by_hand")
+		options := migrations.PartitionOptions{Parent: "by_hand.e", At: partitionTime(t, partitionNow), DryRun: true}
+		steps, err := migrations.MaintainPartitions(ctx, db.pool, partitionConfig, options)
+		must(t, err)
+		if len(steps) != 7 {
+			t.Fatalf("expected 4 days to be made, 2 windows drained, 1 dropped, got %q", partitionActions(steps))
+		}
+		if from := partitionTime(t, "2026-11-22T00:00:00Z"); !steps[0].From.Equal(from) || !steps[0].To.Equal(from.AddDate(0, 0, 1)) {
+			t.Errorf("expected the times of the first step, got %v to %v", steps[0].From, steps[0].To)
+		}
+		var said []string
+		conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { said = append(said, n.Message) }
+		}))
+		// A publication has rows that leave the default partition, and has those that come only to what is a partition.
+		if sql := steps[4].SQL; strings.Index(sql, "INSERT INTO ") < strings.Index(sql, " ATTACH ") {
+			t.Errorf("expected rows to come when the partition is attached, got\n%s", sql)
+		}
+		// Inside of a transaction too, and if it is one that only reads.
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+		must(t, err)
+		_, err = tx.Exec(ctx, "call sortkey.maintain_partitions('by_hand.e', dry_run => true, at => $1)", options.At)
+		must(t, err)
+		must(t, tx.Commit(ctx))
+		partitionWant(t, "nothing changed", state("by_hand"), before...)
+		partitionWant(t, "nothing forgotten", db.strings(t, "select count(*)::text from sortkey.partitioned_table"), "3")
+
+		var want []string
+		for _, s := range steps {
+			want = append(want, fmt.Sprintf("%s %s\nBEGIN;\n%s\nCOMMIT;", s.Action, s.Partition, s.SQL))
+		}
+		partitionWant(t, "the same SQL of the procedure", said, want...)
+		for _, statement := range said {
+			_, sql, _ := strings.Cut(statement, "\n")
+			db.Exec(t, sql)
+		}
+		options = migrations.PartitionOptions{Parent: "by_call.e", At: options.At}
+		called, err := migrations.MaintainPartitions(ctx, db.pool, partitionConfig, options)
+		must(t, err)
+		for i, s := range called {
+			if i >= len(steps) || strings.ReplaceAll(s.SQL, "by_call", "by_hand") != steps[i].SQL {
+				t.Errorf("expected to be executed what was planned, got %s", s.SQL)
+			}
+		}
+		partitionWant(t, "the same by hand", state("by_hand"), state("by_call")...)
+		partitionWant(t, "the rows", db.places(t, "by_hand.e"), "e_p20261118 2026-11-18Z", "e_p20261121 2026-11-21 23:00Z", "e_default 2027-01-01Z")
+		if again := db.maintain(t, partitionNow); len(again) != 0 {
+			t.Errorf("expected nothing left to do, got %q", again)
+		}
+	})
+}
+
+// Queries by time see only the partitions of that time.
+func TestPartitionsPruned(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		for _, f := range []struct{ table, column, format string }{
+			{"a", "sortkey.snowflake", "snowflake"}, {"b", "sortkey.snowflake_si", "snowflake_si"},
+			{"c", "sortkey.uid60", "uid60"}, {"d", "sortkey.sno", "sno"}, {"e", "bigint", "uid60"}, {"f", "uuid", "sno"},
+		} {
+			db.Exec(t, fmt.Sprintf(`create table %s (id %s primary key, v text) partition by range (id);
+				select sortkey.manage_partitions('%[1]s', '1 day', '%[3]s', premake => 3)`, f.table, f.column, f.format))
+			db.maintain(t, partitionNow)
+			conn := db.Conn(t)
+			explain := func(query string, args ...any) string {
+				rows, err := conn.Query(t.Context(), "explain (costs off) "+query, append([]any{pgx.QueryExecModeSimpleProtocol}, args...)...)
+				must(t, err)
+				lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+				must(t, err)
+				return strings.Join(lines, "\n")
+			}
+			scan := regexp.MustCompile(`Scan (?:using \S+ )?on (\w+)(?: \w+)?\n`)
+			check := func(what, plan string, removed int) {
+				t.Helper()
+				scans := scan.FindAllStringSubmatch(plan, -1)
+				scans = slices.DeleteFunc(scans, func(m []string) bool { return strings.HasSuffix(m[1], "_pkey") })
+				if len(scans) != 1 || scans[0][1] != f.table+"_p20261122" || !strings.Contains(plan, "Index Cond") ||
+					strings.Contains(plan, "Subplans Removed") != (removed > 0) || removed > 0 && !strings.Contains(plan, fmt.Sprintf("Subplans Removed: %d\n", removed)) {
+					t.Errorf("%s, %s: expected an index scan of one partition, and %d to be removed at executor start, got\n%s", f.column, what, removed, plan)
+				}
+			}
+			query := func(from, to string) string {
+				return fmt.Sprintf("select * from %s where id >= sortkey.%s_floor(%s) and id < sortkey.%[2]s_floor(%[4]s)", f.table, f.format, from, to)
+			}
+			exec := func(sql string) {
+				_, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+				must(t, err)
+			}
+			exec("set enable_seqscan = off; prepare q(timestamptz, timestamptz) as " + query("$1", "$2"))
+			check("literals", explain(query("'2026-11-22Z'", "'2026-11-23Z'")), 0)
+			exec("set plan_cache_mode = force_custom_plan")
+			check("custom plan", explain("execute q('2026-11-22Z', '2026-11-23Z')"), 0)
+			exec("set plan_cache_mode = force_generic_plan")
+			check("generic plan", explain("execute q('2026-11-22Z', '2026-11-23Z')"), 4)
+			// now() with what makes it the test's time.
+			now := func(of string) string {
+				return fmt.Sprintf("now() + (timestamptz '%s' - timestamptz '%s')", of, db.strings(t, "select now()::text")[0])
+			}
+			check("now()", explain(query(now("2026-11-22 01:00Z"), now("2026-11-22 22:00Z"))), 4)
+		}
+	})
+}
+
+// Whatever is said wrong is refused with what it was and what to say instead.
+func TestPartitionsRefused(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table good (id sortkey.snowflake) partition by range (id);
+			create table plain (id bigint);
+			create table two (id bigint, b int) partition by range (id, b);
+			create table hashed (id bigint) partition by hash (id);
+			create table listed (id bigint) partition by list (id);
+			create table computed (id bigint) partition by range ((id + 1));
+			create table spread (id sortkey.spread64) partition by range (id);
+			create table unknown (id bigint) partition by range (id);
+			create table texts (id sortkey.sno_text) partition by range (id)`)
+		for _, c := range []struct{ call, got, hint string }{
+			{"sortkey.manage_partitions(null, '1 day')", "got NULL", "Give the name"},
+			{"sortkey.manage_partitions(4242, '1 day')", "got 4242", "Give the name"},
+			{"sortkey.manage_partitions('plain', '1 day', 'uid60')", "got public.plain, which is not partitioned", "A table is partitioned when it is made"},
+			{"sortkey.manage_partitions('two', '1 day', 'uid60')", "got public.two, PARTITION BY RANGE (id, b)", "A table is partitioned"},
+			{"sortkey.manage_partitions('hashed', '1 day', 'uid60')", "got public.hashed, PARTITION BY HASH (id)", "A table is partitioned"},
+			{"sortkey.manage_partitions('listed', '1 day', 'uid60')", "got public.listed, PARTITION BY LIST (id)", "A table is partitioned"},
+			{"sortkey.manage_partitions('computed', '1 day', 'uid60')", "got public.computed, PARTITION BY RANGE (((id + 1)))", "A table is partitioned"},
+			{"sortkey.manage_partitions('spread', '1 day')", "got Spread64 in public.spread.id, whose IDs of any time are everywhere", "or take another format"},
+			{"sortkey.manage_partitions('unknown', '1 day')", "public.unknown.id, of type bigint, got none", "Give the format"},
+			{"sortkey.manage_partitions('unknown', '1 day', 'spread64')", "got Spread64", "another format"},
+			{"sortkey.manage_partitions('good', '1 day', 'uid60')", "expected format snowflake for public.good.id, as its domain says, got 'uid60'", "Leave the format"},
+			{"sortkey.manage_partitions('spread', '1 day', 'uid60')", "expected format spread64 for public.spread.id", "Leave the format"},
+			{"sortkey.manage_partitions('good', '1 day', retention => '1001 years')", "got '1001 years'", "up to 1000 years"},
+			{"sortkey.next_partition_step(null)", "got NULL", "table by table"},
+			{"sortkey.manage_partitions('unknown', '1 day', 'ulid')", "got 'ulid'", "Give the format"},
+			{"sortkey.manage_partitions('unknown', '1 day', 'sno')", "of type uuid for IDs of format sno, got public.unknown.id of type bigint", "Give the format"},
+			{"sortkey.manage_partitions('texts', '1 day')", "of type sortkey.sno_text, got none", "Give the format"},
+			{"sortkey.manage_partitions('texts', '1 day', 'sno')", "got public.texts.id of type sortkey.sno_text", "Give the format"},
+			{"sortkey.manage_partitions('good', null)", "got NULL", "'1 month'"},
+			{"sortkey.manage_partitions('good', '0')", "got '00:00:00'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '-1 day')", "got '-1 days'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '-1 month')", "got '-1 mons'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '1 month 1 day')", "got '1 mon 1 day'", "no mix of months and days"},
+			{"sortkey.manage_partitions('good', '90 seconds')", "got '00:01:30'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '101 years')", "got '101 years'", "to a hundred years"},
+			{"sortkey.manage_partitions('good', '1 day', premake => 0)", "got 0", "Give as many"},
+			{"sortkey.manage_partitions('good', '1 day', premake => null)", "got NULL", "Give as many"},
+			{"sortkey.manage_partitions('good', '1 day', retention => '0')", "got '00:00:00'", "or NULL"},
+			{"sortkey.manage_partitions('good', '1 day', retention => '1 month -40 days')", "got '1 mon -40 days'", "or NULL"},
+			{"sortkey.manage_partitions('good', '1 day', retention_action => 'archive')", "got 'archive'", "What is detached stays"},
+			{"sortkey.manage_partitions('good', '1 day', retention_action => null)", "got NULL", "What is detached stays"},
+			{"sortkey.unmanage_partitions('good')", "got public.good", "Call sortkey.manage_partitions"},
+			{"sortkey.next_partition_step('good', lock_timeout => '0')", "got '00:00:00'", "a second or two"},
+			{"sortkey.next_partition_step('good', lock_timeout => null)", "got NULL", "a second or two"},
+		} {
+			_, err := db.pool.ExecContext(t.Context(), "select "+c.call)
+			var pg *pgconn.PgError
+			if !errors.As(err, &pg) || !strings.HasPrefix(pg.Message, "expected ") || !strings.Contains(pg.Message, c.got) || !strings.Contains(pg.Hint, c.hint) {
+				t.Errorf("%s: expected an error with %q and advice with %q, got %v, %+v", c.call, c.got, c.hint, err, pg)
+			}
+		}
+		partitionWant(t, "nothing to be managed", db.strings(t, "select parent::text from sortkey.partitioned_table"))
+
+		call := func(args string) error {
+			_, err := db.pool.ExecContext(t.Context(), "call sortkey.maintain_partitions("+args+")")
+			return err
+		}
+		if err := call("'good'"); err == nil || !strings.Contains(err.Error(), "expected a table that is managed here, got public.good") {
+			t.Errorf("expected a table that isn't managed to be refused, got %v", err)
+		}
+		if _, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{Parent: "good"}); err == nil ||
+			!strings.Contains(err.Error(), "got public.good") {
+			t.Errorf("expected a table that isn't managed to be refused, got %v", err)
+		}
+		if _, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{LockTimeout: -time.Second}); err == nil ||
+			!strings.Contains(err.Error(), "got -1s") {
+			t.Errorf("expected the timeout to be refused, got %v", err)
+		}
+
+		// Of a time that the format doesn't have there is nothing to be planned.
+		db.Exec(t, "select sortkey.manage_partitions('good', '1 day')")
+		for _, at := range []string{"1999-01-01", "3000-01-01"} {
+			if err := call("at => '" + at + "Z'"); err == nil {
+				t.Errorf("expected an error at %s", at)
+			}
+			_, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{At: partitionTime(t, at+"T00:00:00Z")})
+			if !errors.Is(err, migrations.ErrPartition) || !strings.Contains(err.Error(), "got "+at+"T00:00:00Z") || !strings.Contains(err.Error(), "public.good") {
+				t.Errorf("expected the time to be refused, got %v", err)
+			}
+		}
+		// In a transaction that isn't its own, it does nothing.
+		_, err := db.pool.ExecContext(t.Context(), "begin; call sortkey.maintain_partitions(at => '"+partitionNow+"'); commit")
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "2D000" {
+			t.Errorf("expected an invalid transaction termination, got %v", err)
+		}
+		partitionWant(t, "no partition", db.partitions(t, "good"))
+	})
+}
+
+// Names and settings may be as odd as Postgres lets them be.
+func TestPartitionsNames(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		for _, setting := range []string{"datestyle = 'SQL, DMY'", "timezone = 'America/New_York'", "search_path = ''", "intervalstyle = 'iso_8601'",
+			"default_transaction_isolation = 'repeatable read'", "standard_conforming_strings = off"} {
+			db.Exec(t, "do $$ begin execute format('alter database %I set "+strings.ReplaceAll(setting, "'", "''")+"', current_database()); end $$")
+		}
+		db.pool = db.SQL(t) // with these settings
+		partitionWant(t, "a month of UTC", db.strings(t, "select (sortkey.partition_window('1 month', '2026-11-01 00:30Z') = tstzrange('2026-11-01Z', '2026-12-01Z'))::text"), "true")
+		long := strings.Repeat("ä", 31)
+		db.Exec(t, `create schema "Odd ""Schema'"; create schema other;
+			create table "Odd ""Schema'"."T %_'x\$$" ("I ""d'" sortkey.sno primary key, v text) partition by range ("I ""d'");
+			create table public.`+long+`1 (id bigint primary key, v text) partition by range (id);
+			create table public.`+long+`2 (id bigint primary key, v text) partition by range (id);
+			create table other.`+long+`1 (id bigint primary key, v text) partition by range (id);
+			select sortkey.manage_partitions($n$"Odd ""Schema'"."T %_'x\$$"$n$, '6 hours', premake => 1, retention => '1 day', retention_action => 'drop');
+			select sortkey.manage_partitions('public.`+long+`1', '6 hours', 'uid60', premake => 1);
+			select sortkey.manage_partitions('public.`+long+`2', '6 hours', 'uid60', premake => 1);
+			select sortkey.manage_partitions('other.`+long+`1', '6 hours', 'uid60', premake => 1);`)
+		if n := len(db.maintain(t, partitionNow)); n != 12 {
+			t.Errorf("expected 3 partitions of each table, got %d", n)
+		}
+		if again := db.maintain(t, partitionNow); len(again) != 0 {
+			t.Errorf("expected nothing left to do, got %q", again)
+		}
+		partitionWant(t, "names that fit", db.strings(t, `select bool_and(octet_length(c.relname) <= 63 and c.relname ~ '^ä+_[0-9a-f]{8}_(p20261121t0600|p20261121t1200|default)$')::text || count(*)
+			from pg_inherits join pg_class c on c.oid = inhrelid where c.relname like 'ä%' and c.relkind = 'r'`), "true9")
+		db.Exec(t, `insert into "Odd ""Schema'"."T %_'x\$$" values (sortkey.sno_floor('2026-11-20 07:00Z'), 'a'), (sortkey.sno_floor('2026-11-21 07:00Z'), 'b')`)
+		partitionWant(t, "steps", db.maintain(t, partitionNow), `drain "Odd ""Schema'"."T %_'x\$$_p20261120t0600"`)
+		partitionWant(t, "steps a day later", db.maintain(t, "2026-11-21T12:00:00Z")[:2],
+			`create "Odd ""Schema'"."T %_'x\$$_p20261121t1800"`, `drop "Odd ""Schema'"."T %_'x\$$_p20261120t0600"`)
+
+		// Under another name the table goes on.
+		db.Exec(t, `alter table "Odd ""Schema'"."T %_'x\$$" rename to "renamed"; alter schema "Odd ""Schema'" rename to odd`)
+		partitionWant(t, "steps under the new name", db.maintain(t, "2026-11-21T18:00:00Z")[:1], "create odd.renamed_p20261122t0000")
+
+		// What has a partition's name and is none isn't touched.
+		db.Exec(t, "create table odd.renamed_p20261122t0600 (a int); insert into odd.renamed_p20261122t0600 values (1)")
+		_, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{Parent: "odd.renamed", At: partitionTime(t, "2026-11-22T01:00:00Z")})
+		if err == nil || !strings.Contains(err.Error(), "expected no odd.renamed_p20261122t0600, to make it a partition of odd.renamed FOR VALUES FROM") ||
+			!strings.Contains(err.Error(), "Rename or drop it") {
+			t.Errorf("expected the relation in the way to be named, got %v", err)
+		}
+		partitionWant(t, "it untouched", db.strings(t, "select a::text from odd.renamed_p20261122t0600"), "1")
+
+		// A table that is gone is forgotten, one that is no longer to be managed left alone.
+		db.Exec(t, "drop table odd.renamed; select sortkey.unmanage_partitions('other."+long+"1')")
+		steps := db.maintain(t, "2026-11-22T01:00:00Z")
+		partitionWant(t, "what is left", db.strings(t, "select parent::text from sortkey.partitioned_table order by 1"), `public."`+long+`1"`, `public."`+long+`2"`)
+		if len(steps) == 0 || slices.ContainsFunc(steps, func(s string) bool { return strings.Contains(s, "other.") }) {
+			t.Errorf("expected steps of two tables, got %q", steps)
+		}
+	})
+}
+
+// Tables that fail don't keep others from being maintained, and are told of in
+// the end. The role that maintains needs no more than to own the tables.
+func TestPartitionsRoles(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create schema app; create table app.a (id sortkey.snowflake primary key, v text) partition by range (id);
+			create table app.b (like app.a including all) partition by range (id);
+			create table app.c (like app.a including all) partition by range (id);
+			select sortkey.manage_partitions(t, '1 day', premake => 1) from unnest(array['app.a', 'app.b', 'app.c']::regclass[]) t;
+			do $$ begin
+				execute format('create role %I; create role %I in role %I', current_database() || '_owner', current_database() || '_member', current_database() || '_owner');
+				execute format('alter table app.a owner to %I; alter table app.c owner to %1$I; grant usage, create on schema app to %1$I;
+					grant usage on schema sortkey to %1$I', current_database() || '_owner');
+			end $$`)
+		defer func() {
+			db.Exec(t, `drop schema app cascade; do $$ begin
+				execute format('drop owned by %I, %I', current_database() || '_owner', current_database() || '_member');
+				execute format('drop role %I, %I', current_database() || '_owner', current_database() || '_member');
+			end $$`)
+		}()
+		var warnings []string
+		conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+				if n.Severity == "WARNING" {
+					warnings = append(warnings, n.Message)
+				}
+			}
+		}))
+		_, err := conn.Exec(t.Context(), "select set_config('role', current_database() || '_member', false)")
+		must(t, err)
+		_, err = conn.Exec(t.Context(), "call sortkey.maintain_partitions(at => '"+partitionNow+"')")
+		if err == nil || !strings.Contains(err.Error(), "expected all steps to be taken, got 1 failed") {
+			t.Errorf("expected an error in the end, got %v", err)
+		}
+		if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "failed plan app.b: permission denied") {
+			t.Errorf("expected a warning of b, got %q", warnings)
+		}
+		partitionWant(t, "the owner's partitions", db.strings(t, `select c.relname || ' ' || replace(pg_get_userbyid(c.relowner), current_database(), '')
+			from pg_inherits join pg_class c on c.oid = inhrelid where c.relnamespace = 'app'::regnamespace and c.relkind = 'r' order by 1`),
+			"a_default _owner", "a_p20261121 _owner", "a_p20261122 _owner", "c_default _owner", "c_p20261121 _owner", "c_p20261122 _owner")
+		// Rows that the role mustn't see make an error: left out, they would be where they don't belong for ever.
+		db.Exec(t, `insert into app.c values (sortkey.snowflake_floor('2026-10-01Z'), 'hidden');
+			alter table app.c_default enable row level security, force row level security`)
+		warnings = nil
+		_, err = conn.Exec(t.Context(), "call sortkey.maintain_partitions('app.c', at => '"+partitionNow+"')")
+		if err == nil || len(warnings) != 1 || !strings.Contains(warnings[0], "row-level security") {
+			t.Errorf("expected a failure of row-level security, got %v, %q", err, warnings)
+		}
+		_, err = conn.Exec(t.Context(), "select sortkey.manage_partitions('app.a', '2 days')")
+		if err == nil {
+			t.Error("expected a role that has no right to it not to change what is managed")
+		}
+	})
+}
+
+// Two installations don't know of each other.
+func TestPartitionsOfTwoInstallations(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		other := migrations.Config{Schema: "other"}
+		must(t, migrations.Up(t.Context(), db.pool, other))
+		db.Exec(t, `create table a (id sortkey.uid60 primary key, v text) partition by range (id);
+			create table b (id other.uid60 primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('a', '1 day', premake => 1);
+			select other.manage_partitions('b', '1 month', premake => 1)`)
+		if _, err := db.pool.ExecContext(t.Context(), "select sortkey.manage_partitions('b', '1 day')"); err == nil || !strings.Contains(err.Error(), "got none") {
+			t.Errorf("expected another installation's domain to be no format of this one, got %v", err)
+		}
+		partitionWant(t, "a's", db.maintain(t, partitionNow), "create public.a_p20261121", "create public.a_p20261122", "default public.a_default")
+		steps, err := migrations.MaintainPartitions(t.Context(), db.pool, other, migrations.PartitionOptions{At: partitionTime(t, partitionNow)})
+		must(t, err)
+		partitionWant(t, "b's", partitionActions(steps), "create public.b_p20261101", "create public.b_p20261201", "default public.b_default")
+		must(t, migrations.Down(t.Context(), db.pool, migrations.Config{Schema: "empty"}))
+		db.Exec(t, "drop table b")
+		must(t, migrations.Down(t.Context(), db.pool, other))
+		partitionWant(t, "a's next", db.maintain(t, "2026-11-22T00:00:00Z"), "create public.a_p20261123")
+	})
+}
+
+// Partitions whose bounds aren't at a format's units, or at its ends, are
+// filled around without overlap.
+func TestPartitionsBounds(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table e (id bigint primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('e', '1 year', 'snowflake_si', premake => 2);
+			do $$ begin
+				execute format('create table mine partition of e for values from (%s) to (%s)',
+					sortkey.snowflake_si_floor('2020-06-01Z') + 5, sortkey.snowflake_si_floor('2021-03-01Z') + 5);
+				execute format('create table negative partition of e for values from (-20) to (-10)');
+			end $$`)
+		partitionWant(t, "the gaps", db.maintain(t, "2020-02-01T00:00:00Z"),
+			"create public.e_p20200101", "create public.e_p20210301t000000001", "create public.e_p20220101", "default public.e_default")
+		// What lies in the parts of milliseconds goes to the default partition, and stays.
+		db.Exec(t, `insert into e values (sortkey.snowflake_si_floor('2020-06-01Z') + 4, 'before'), (sortkey.snowflake_si_floor('2020-06-01Z') + 5, 'in'),
+			(sortkey.snowflake_si_floor('2021-03-01Z') + 5, 'after'), (0, 'zero'), (-1, 'none'), (9223372036854775807, 'too large'),
+			(sortkey.snowflake_si_floor('2024-03-01Z'), 'ahead')`)
+		partitionWant(t, "nothing", db.maintain(t, "2020-02-01T00:00:00Z"))
+		partitionWant(t, "places", db.places(t, "e"), "e_default none", "e_default zero", "e_default before", "mine in", "e_default after", "e_default ahead", "e_default too large")
+		partitionWant(t, "the last partition to be open", db.maintain(t, "2054-10-01T00:00:00Z"), "create public.e_p20540101", "drain public.e_p20240101")
+		partitionWant(t, "its bounds", db.strings(t, "select regexp_replace(pg_get_expr(relpartbound, oid), '\\d+', 'N') from pg_class where relname = 'e_p20540101'"),
+			"FOR VALUES FROM ('N') TO (MAXVALUE)")
+
+		// The first week of the format is none of seven days.
+		db.Exec(t, `create table made (id sortkey.sno primary key, v text) partition by range (id);
+			create table drained (id sortkey.snowflake_si primary key, v text) partition by range (id);
+			create table drained_default partition of drained default;
+			insert into drained values (sortkey.snowflake_si_floor('2020-01-01Z') + 1, 'first');
+			select sortkey.unmanage_partitions('e'), sortkey.manage_partitions('made', '7 days', premake => 1)`)
+		partitionWant(t, "the first week", db.maintain(t, "2010-01-02T00:00:00Z"), "create public.made_p20100101", "create public.made_p20100104", "default public.made_default")
+		db.Exec(t, "select sortkey.unmanage_partitions('made'), sortkey.manage_partitions('drained', '7 days', premake => 1)")
+		partitionWant(t, "the first week", db.maintain(t, "2020-02-01T00:00:00Z"),
+			"create public.drained_p20200127", "create public.drained_p20200203", "drain public.drained_p20200101")
+	})
+}
+
+// A dump has what is managed, and a database made of it goes on.
+func TestPartitionsDump(t *testing.T) {
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		ctx := t.Context()
+		must(t, migrations.Up(ctx, db.SQL(t), partitionConfig))
+		// Before its table in the alphabet, and after.
+		db.Exec(t, `create schema zoo; create table zoo."E" (id sortkey.sno primary key, v text) partition by range (id);
+			create table a (id bigint primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('zoo."E"', '1 day', premake => 1);
+			select sortkey.manage_partitions('a', '1 month', 'uid60', premake => 1)`)
+		partitionDB{db, db.SQL(t)}.maintain(t, partitionNow)
+		db.Exec(t, `insert into zoo."E" values (sortkey.sno_floor('2026-11-22Z'), 'x'), (sortkey.sno_floor('2026-11-23Z'), 'y')`)
+		restored := *db
+		restored.Name = db.Name + "_restored"
+		restored.URL = strings.Replace(db.URL, db.Name, restored.Name, 1)
+		code, out, err := db.Container().Exec(ctx, []string{"bash", "-c", fmt.Sprintf(
+			"set -o pipefail; createdb -U postgres %s && pg_dump -U postgres %s | psql -U postgres -q -v ON_ERROR_STOP=1 %[1]s", restored.Name, db.Name)})
+		must(t, err)
+		if code != 0 {
+			text, _ := io.ReadAll(out)
+			t.Fatalf("expected to dump and restore, got %s", text)
+		}
+		copied := partitionDB{&restored, restored.SQL(t)}
+		must(t, migrations.Check(ctx, copied.pool, partitionConfig))
+		partitionWant(t, "the next partitions", copied.maintain(t, "2026-12-01T00:00:00Z"),
+			"create public.a_p20270101", `create zoo."E_p20261201"`, `create zoo."E_p20261202"`, `drain zoo."E_p20261123"`)
+		partitionWant(t, "the rows", copied.places(t, `zoo."E"`), "E_p20261122 x", "E_p20261123 y")
+		must(t, copied.pool.Close())
+		db.Exec(t, "drop database "+restored.Name)
+	})
+}
+
+// A partition has what the table has, on all versions.
+func TestPartitionsLikeTheirTable(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		var version int
+		must(t, db.pool.QueryRowContext(t.Context(), "select current_setting('server_version_num')::int").Scan(&version))
+		space, using, virtual := db.Name+"_space", "", ""
+		if version >= 170000 { // a partitioned table has no access method before
+			db.Exec(t, "create access method heap2 type table handler heap_tableam_handler")
+			using = "using heap2"
+		}
+		if version >= 180000 {
+			virtual = ", twice int generated always as (n * 2) virtual"
+		}
+		// Not in the same message: it can't be in a transaction.
+		conn := db.Conn(t)
+		_, err := conn.Exec(t.Context(), "set allow_in_place_tablespaces = on")
+		must(t, err)
+		_, err = conn.Exec(t.Context(), "create tablespace "+space+" location ''")
+		must(t, err)
+		db.Exec(t, `create foreign data wrapper nowhere; create server nowhere foreign data wrapper nowhere;
+			create table e (id sortkey.uid60, v text collate "C" default 'd', n int generated by default as identity`+virtual+`) partition by range (id) `+using+` tablespace `+space+`;
+			create index on e (id) include (v) where n > 3;
+			create statistics st on id, n from e;
+			alter table e alter v set storage external;
+			comment on column e.v is 'a comment';
+			create foreign table far partition of e for values from (sortkey.uid60_floor('2020-01-01Z')) to (sortkey.uid60_floor('2021-01-01Z')) server nowhere;
+			select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '1 year', retention_action => 'drop')`)
+		partitionWant(t, "steps", db.maintain(t, partitionNow), "create public.e_p20261121", "create public.e_p20261122", "default public.e_default", "drop public.far")
+		db.Exec(t, "insert into e (id) values (sortkey.uid60_floor('2026-11-21Z')), (sortkey.uid60_floor('2026-11-23Z'))")
+		partitionWant(t, "steps", db.maintain(t, "2026-11-22T00:00:00Z"), "drain public.e_p20261123")
+		partitionWant(t, "the row as it was", db.strings(t, "select tableoid::regclass || v || n from e order by id"), "e_p20261121d1", "e_p20261123d2")
+		method := map[bool]string{true: "heap2", false: "heap"}[version >= 170000]
+		for _, partition := range []string{"e_default", "e_p20261121", "e_p20261123"} {
+			partitionWant(t, "all of it", db.strings(t, `select concat_ws(' ', s.spcname, m.amname, a.attstorage, col_description(c.oid, 2),
+					(select count(*) from pg_statistic_ext where stxrelid = c.oid), (select count(*) from pg_index where indrelid = c.oid and indpred is not null))
+				from pg_class c join pg_tablespace s on s.oid = c.reltablespace join pg_am m on m.oid = c.relam join pg_attribute a on a.attrelid = c.oid and a.attnum = 2
+				where c.oid = $1::text::regclass`, partition), space+" "+method+" e a comment 1 1")
+		}
+		db.Exec(t, "drop table e")
+		_, err = conn.Exec(t.Context(), "drop tablespace "+space)
+		must(t, err)
+	})
+}
+
+// The table that is partitioned by time may be a partition itself.
+func TestPartitionsOfPartitions(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table e (region text, v text, id sortkey.uid60, primary key (id, region)) partition by list (region);
+			create table eu (id sortkey.uid60 not null, region text not null, v text) partition by range (id);
+			alter table e attach partition eu for values in ('eu');
+			select sortkey.manage_partitions('eu', '1 day', premake => 1)`)
+		partitionWant(t, "steps", db.maintain(t, partitionNow), "create public.eu_p20261121", "create public.eu_p20261122", "default public.eu_default")
+		db.Exec(t, `insert into e (region, v, id) select 'eu', x, sortkey.uid60_floor(x::timestamptz) from unnest(array['2026-11-20Z', '2026-11-21Z', '2026-11-23Z']) x;
+			create table f (region text, id bigint, foreign key (id, region) references e on delete cascade);
+			insert into f values ('eu', sortkey.uid60_floor('2026-11-20Z'))`)
+		steps, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{At: partitionTime(t, "2026-11-22T00:00:00Z")})
+		if !errors.Is(err, migrations.ErrPartition) || !strings.Contains(fmt.Sprint(err), "public.f refers to by f_id_region_fkey") {
+			t.Errorf("expected the foreign key to be named, got %v", err)
+		}
+		partitionWant(t, "steps", partitionActions(steps), "drain public.eu_p20261120", "drain public.eu_p20261123")
+		partitionWant(t, "rows", db.places(t, "e"), "eu_default 2026-11-20Z", "eu_p20261121 2026-11-21Z", "eu_p20261123 2026-11-23Z")
+		partitionWant(t, "the reference", db.strings(t, "select region from f"), "eu")
+	})
+}
+
+// A foreign key that comes while a step waits for its lock is seen: rows that it
+// leads to aren't moved, which would cascade.
+func TestPartitionsForeignKeyMeanwhile(t *testing.T) {
+	for _, to := range []string{"e", "e_default"} {
+		partitionEach(t, func(t *testing.T, db partitionDB) {
+			ctx := t.Context()
+			db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+				select sortkey.manage_partitions('e', '1 day', premake => 1)`)
+			db.maintain(t, partitionNow)
+			db.Exec(t, `insert into e values (sortkey.snowflake_floor('2026-11-01 12:00Z'), 'x');
+				create table child (id bigint); insert into child select id from e`)
+			tx, err := db.Conn(t).Begin(ctx)
+			must(t, err)
+			defer func() { _ = tx.Rollback(ctx) }() // in vain after Commit
+			_, err = tx.Exec(ctx, "alter table child add foreign key (id) references "+to+" on delete cascade")
+			must(t, err)
+			conn, result := db.Conn(t), make(chan error, 1)
+			go func() {
+				_, err := conn.Exec(ctx, "call sortkey.maintain_partitions('e', at => '"+partitionNow+"')")
+				result <- err
+			}()
+			db.waits(t, conn.PgConn().PID())
+			must(t, tx.Commit(ctx))
+			if err := <-result; err == nil || !strings.Contains(err.Error(), "1 failed") {
+				t.Errorf("to %s: expected the step to fail for the key, got %v", to, err)
+			}
+			if n := len(db.strings(t, "select '' from child")); n != 1 {
+				t.Errorf("to %s: expected the row that refers to the table to stay, got %d", to, n)
+			}
+		})
+	}
+}
+
+// What would be made to be removed at once isn't made.
+func TestPartitionsShortRetention(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('e', '1 hour', premake => 1, retention => '2 hours', retention_action => 'drop')`)
+		partitionWant(t, "hours", db.maintain(t, "2026-11-21T05:30:00Z"), "create public.e_p20261121t0500", "create public.e_p20261121t0600", "default public.e_default")
+		db.Exec(t, "select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '2 hours', retention_action => 'drop')")
+		// The night is over, and not to be kept.
+		partitionWant(t, "the rest of the day", db.maintain(t, "2026-11-21T10:30:00Z"),
+			"create public.e_p20261121t0700", "create public.e_p20261122", "drop public.e_p20261121t0500", "drop public.e_p20261121t0600")
+		again := db.maintain(t, "2026-11-21T10:30:00Z")
+		if len(again) > 1 {
+			t.Errorf("expected an end, got %q", again)
+		}
+	})
+}
+
+// Operators that fit the domain of a key better than the system's don't choose
+// what is moved.
+func TestPartitionsOperatorsInTheWay(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			create table child (id sortkey.snowflake references e);
+			select sortkey.manage_partitions('e', '1 day', premake => 1)`)
+		db.maintain(t, partitionNow)
+		db.Exec(t, `insert into e values (sortkey.snowflake_floor('2026-11-21 12:00Z'), 'y'); insert into child select id from e;
+			insert into e values (sortkey.snowflake_floor('2026-11-01 12:00Z'), 'x');
+			create function trap(sortkey.snowflake, sortkey.snowflake) returns boolean language plpgsql as $$ begin raise exception 'trapped'; end $$;
+			create function trap(text, text) returns boolean language plpgsql as $$ begin raise exception 'trapped'; end $$;
+			create operator >= (leftarg = sortkey.snowflake, rightarg = sortkey.snowflake, function = trap);
+			create operator < (leftarg = sortkey.snowflake, rightarg = sortkey.snowflake, function = trap);
+			create operator = (leftarg = sortkey.snowflake, rightarg = sortkey.snowflake, function = trap);
+			create operator = (leftarg = text, rightarg = text, function = trap)`)
+		conn := db.Conn(t)
+		_, err := conn.Exec(t.Context(), "set search_path = public, pg_catalog")
+		must(t, err)
+		_, err = conn.Exec(t.Context(), "call sortkey.maintain_partitions('e', at => '"+partitionNow+"')")
+		must(t, err)
+		partitionWant(t, "the row moved", db.places(t, "e"), "e_p20261101 x", "e_p20261121 y")
+	})
+}

@@ -1,0 +1,365 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golang-migrate/migrate/v4"
+	"github.com/golang-migrate/migrate/v4/database"
+	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
+	migratepq "github.com/golang-migrate/migrate/v4/database/postgres"
+	"github.com/golang-migrate/migrate/v4/source/iofs"
+	ternmigrate "github.com/jackc/tern/v2/migrate"
+	"github.com/pressly/goose/v3"
+	tcexec "github.com/testcontainers/testcontainers-go/exec"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// A tool is a program's own way to run migrations.
+type tool interface {
+	to(ctx context.Context, version int) error // up or down
+	mend(failed int) error                     // what the tool wants after a migration failed
+}
+
+// tools open each tool, with the files for it, on a database.
+var tools = map[string]struct {
+	files func(migrations.Config) (fs.FS, error)
+	open  func(t *testing.T, db *pgtest.DB, files fs.FS) tool
+}{
+	"goose's Provider": {migrations.Goose, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
+		p, err := goose.NewProvider(goose.DialectPostgres, db.SQL(t), files)
+		must(t, err)
+		return toolGooseProvider{p}
+	}},
+	"goose's functions": {migrations.Goose, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
+		goose.SetBaseFS(files)
+		goose.SetLogger(goose.NopLogger())
+		t.Cleanup(func() { goose.SetBaseFS(nil) })
+		must(t, goose.SetDialect("postgres"))
+		return toolGoose{installPQ(t, db)}
+	}},
+	"golang-migrate with pgx": {migrations.GolangMigrate, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
+		d, err := migratepgx.WithInstance(db.SQL(t), &migratepgx.Config{})
+		must(t, err)
+		return toolMigrateOn(t, files, d)
+	}},
+	"golang-migrate with pq": {migrations.GolangMigrate, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
+		d, err := migratepq.WithInstance(installPQ(t, db), &migratepq.Config{MigrationsTable: "sortkey_migrations"})
+		must(t, err)
+		return toolMigrateOn(t, files, d)
+	}},
+	"tern": {migrations.Tern, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
+		m, err := ternmigrate.NewMigrator(t.Context(), db.Conn(t), "public.schema_version")
+		must(t, err)
+		must(t, m.LoadMigrations(files))
+		return toolTern{m}
+	}},
+}
+
+type toolGooseProvider struct{ p *goose.Provider }
+
+func (g toolGooseProvider) mend(int) error { return nil }
+func (g toolGooseProvider) to(ctx context.Context, version int) error {
+	now, err := g.p.GetDBVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if int(now) > version {
+		_, err = g.p.DownTo(ctx, int64(version))
+	} else {
+		_, err = g.p.UpTo(ctx, int64(version))
+	}
+	return err
+}
+
+type toolGoose struct{ db *sql.DB }
+
+func (g toolGoose) mend(int) error { return nil }
+func (g toolGoose) to(ctx context.Context, version int) error {
+	now, err := goose.GetDBVersionContext(ctx, g.db)
+	if err != nil {
+		return err
+	}
+	if int(now) > version {
+		return goose.DownToContext(ctx, g.db, ".", int64(version))
+	}
+	return goose.UpToContext(ctx, g.db, ".", int64(version))
+}
+
+type toolMigrate struct{ m *migrate.Migrate }
+
+func toolMigrateOn(t *testing.T, files fs.FS, d database.Driver) tool {
+	t.Helper()
+	source, err := iofs.New(files, ".")
+	must(t, err)
+	m, err := migrate.NewWithInstance("iofs", source, "postgres", d)
+	must(t, err)
+	t.Cleanup(func() {
+		a, b := m.Close()
+		must(t, errors.Join(a, b))
+	})
+	return toolMigrate{m}
+}
+
+// It notes that a migration failed, and wants to be told that the database is
+// as the one before left it.
+func (g toolMigrate) mend(failed int) error {
+	var dirty migrate.ErrDirty
+	if err := g.m.Up(); !errors.As(err, &dirty) || dirty.Version != failed {
+		return fmt.Errorf("expected version %d to be dirty, got %v", failed, err)
+	}
+	if failed == 1 {
+		return g.m.Force(database.NilVersion)
+	}
+	return g.m.Force(failed - 1)
+}
+
+func (g toolMigrate) to(_ context.Context, version int) error {
+	if version == 0 {
+		return g.m.Down()
+	}
+	return g.m.Migrate(uint(version))
+}
+
+type toolTern struct{ m *ternmigrate.Migrator }
+
+func (g toolTern) mend(int) error { return nil }
+func (g toolTern) to(ctx context.Context, version int) error {
+	return g.m.MigrateTo(ctx, int32(version))
+}
+
+// Each tool makes of its files what Up makes, takes it back, and leaves a
+// failed migration undone. Up and Down keep their hands off the result.
+func TestTools(t *testing.T) {
+	c := migrations.Config{SnowflakeSI: installClock}
+	list, err := migrations.List(c)
+	must(t, err)
+	last := len(list)
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		must(t, migrations.Up(t.Context(), pool, c))
+		want := installCatalog(t, pool, "sortkey")
+		must(t, migrations.Down(t.Context(), pool, c))
+		// What is left where a sno is used: the migrations up to that of Sno.
+		sno := 1 + slices.IndexFunc(list, func(m migrations.Migration) bool { return m.Name == "sno" })
+		for _, m := range list[:sno] {
+			db.Exec(t, m.Up)
+		}
+		wantUsed := installCatalog(t, pool, "sortkey")
+		db.Exec(t, "DROP SCHEMA sortkey CASCADE")
+
+		for name, how := range tools {
+			t.Run(name, func(t *testing.T) {
+				ctx := t.Context()
+				offered, err := how.files(c)
+				must(t, err)
+				folder := t.TempDir()
+				must(t, os.CopyFS(folder, offered))
+				for where, files := range map[string]fs.FS{"offered": offered, "copied": os.DirFS(folder)} {
+					tool := how.open(t, db, files)
+					must(t, tool.to(ctx, last))
+					installSame(t, where+" files up", installCatalog(t, pool, "sortkey"), want)
+					must(t, migrations.Check(ctx, pool, c))
+					if applied := installApplied(t, pool, c); len(applied) != last {
+						t.Errorf("expected Status to know of all migrations, got %v", applied)
+					}
+					installError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "go on with that tool")
+					installError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "go on with that tool")
+					installSame(t, "Up and Down of another tool's", installCatalog(t, pool, "sortkey"), want)
+
+					// A tool stops at what is used. Unlike Down, it has gone that far.
+					db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
+					if err := tool.to(ctx, 0); err == nil {
+						t.Error("expected no way down while a table uses a domain")
+					}
+					installSame(t, "down of what is used", installCatalog(t, pool, "sortkey"), wantUsed)
+					db.Exec(t, "DROP TABLE used")
+					if g, ok := tool.(toolMigrate); ok {
+						must(t, g.m.Force(sno))
+					}
+					must(t, tool.to(ctx, 0))
+					if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
+						t.Errorf("expected nothing, got %v", left)
+					}
+				}
+
+				tool := how.open(t, db, offered)
+				for failing, obstacle := range map[int]string{
+					1: "FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer)",
+					6: "SEQUENCE sortkey.sno_clock",
+				} {
+					obstruct, sentinel := "CREATE "+obstacle, migrations.ErrOutdated
+					if failing == 1 {
+						obstruct += " RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'"
+						sentinel = migrations.ErrNotInstalled
+					}
+					db.Exec(t, "CREATE SCHEMA sortkey") // which therefore stays
+					for _, m := range list[:failing-1] {
+						db.Exec(t, m.Up)
+					}
+					db.Exec(t, obstruct)
+					before := installCatalog(t, pool, "sortkey")
+					db.Exec(t, "DROP SCHEMA sortkey CASCADE; CREATE SCHEMA sortkey; "+obstruct)
+					if err := tool.to(ctx, last); err == nil || !strings.Contains(err.Error(), "already exists") {
+						t.Errorf("expected migration %d to fail, got %v", failing, err)
+					}
+					installSame(t, fmt.Sprintf("migration %d failed", failing), installCatalog(t, pool, "sortkey"), before)
+					installError(t, migrations.Check(ctx, pool, c), sentinel, "run Up, or ")
+					db.Exec(t, "DROP "+obstacle)
+					must(t, tool.mend(failing))
+					must(t, tool.to(ctx, last))
+					installSame(t, "up after mending", installCatalog(t, pool, "sortkey"), want)
+					must(t, tool.to(ctx, 0))
+					db.Exec(t, "DROP SCHEMA sortkey")
+				}
+			})
+		}
+	})
+}
+
+// A tool may keep its versions in the schema, which then stays.
+func TestToolInSchema(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool := t.Context(), db.SQL(t)
+		db.Exec(t, "CREATE SCHEMA sortkey")
+		files, err := migrations.Goose(migrations.Config{})
+		must(t, err)
+		p, err := goose.NewProvider(goose.DialectPostgres, pool, files, goose.WithTableName("sortkey.goose_db_version"))
+		must(t, err)
+		for range 2 {
+			_, err = p.Up(ctx)
+			must(t, err)
+			must(t, migrations.Check(ctx, pool, migrations.Config{}))
+			installError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrForeign)
+			_, err = p.DownTo(ctx, 0)
+			must(t, err)
+			if left := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND relkind = 'r'"); !slices.Equal(left, []string{"goose_db_version"}) {
+				t.Errorf("expected the tool's table alone, got %v", left)
+			}
+		}
+	})
+}
+
+// A toolShell runs Postgres's own programs in the server's container.
+type toolShell struct {
+	t  testing.TB
+	db *pgtest.DB
+}
+
+// url is that of a database as seen from inside the container.
+func (s toolShell) url(database string) string {
+	u, err := url.Parse(s.db.URL)
+	must(s.t, err)
+	u.Host, u.Path = "127.0.0.1:5432", "/"+database
+	return u.String()
+}
+
+// write puts a file into the container.
+func (s toolShell) write(path, text string) {
+	s.t.Helper()
+	must(s.t, s.db.Container().CopyToContainer(s.t.Context(), []byte(text), path, 0o644))
+}
+
+// run gives what a command wrote, and whether it succeeded.
+func (s toolShell) run(command ...string) (string, bool) {
+	s.t.Helper()
+	status, r, err := s.db.Container().Exec(s.t.Context(), command, tcexec.Multiplexed())
+	must(s.t, err)
+	out, err := io.ReadAll(r)
+	must(s.t, err)
+	return string(out), status == 0
+}
+
+// must runs a command that has to succeed.
+func (s toolShell) must(command ...string) string {
+	s.t.Helper()
+	out, ok := s.run(command...)
+	if !ok {
+		s.t.Fatalf("expected %v to succeed, got:\n%s", command, out)
+	}
+	return out
+}
+
+// The one file for psql does what Up does, once.
+func TestPSQL(t *testing.T) {
+	c := migrations.Config{SnowflakeSI: installClock}
+	text, err := migrations.SQL(c)
+	must(t, err)
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, shell := t.Context(), db.SQL(t), toolShell{t, db}
+		must(t, migrations.Up(ctx, pool, c))
+		want := installCatalog(t, pool, "sortkey")
+		must(t, migrations.Down(ctx, pool, c))
+		file := "/tmp/" + db.Name + ".sql"
+		shell.write(file, text)
+		psql := func(settings ...string) (string, bool) {
+			return shell.run(append(append([]string{"psql", "-X", "-q", "-f", file}, settings...), shell.url(db.Name))...)
+		}
+		const stop = "-vON_ERROR_STOP=1"
+
+		// A broken one leaves nothing, however psql goes on.
+		db.Exec(t, "CREATE SCHEMA sortkey; CREATE SEQUENCE sortkey.sno_clock")
+		before := installCatalog(t, pool, "sortkey")
+		if out, ok := psql(stop); ok || !strings.Contains(out, `relation "sno_clock" already exists`) {
+			t.Errorf("expected psql to fail, got %s", out)
+		}
+		installSame(t, "a file that failed", installCatalog(t, pool, "sortkey"), before)
+		psql()
+		installSame(t, "a file that failed, with all statements run", installCatalog(t, pool, "sortkey"), before)
+		db.Exec(t, "DROP SCHEMA sortkey CASCADE")
+
+		if out, ok := psql(stop); !ok || out != "" {
+			t.Fatalf("expected psql to have nothing to say, got %s", out)
+		}
+		installSame(t, "psql", installCatalog(t, pool, "sortkey"), want)
+		must(t, migrations.Check(ctx, pool, c))
+		installError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign)
+		installError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign)
+
+		for _, settings := range [][]string{{stop}, nil} {
+			out, ok := psql(settings...)
+			if ok != (settings == nil) || !strings.Contains(out, "expected a database without schema sortkey, got one in which it is installed already") {
+				t.Errorf("expected psql to say that all is there, got %s", out)
+			}
+			installSame(t, "psql again", installCatalog(t, pool, "sortkey"), want)
+		}
+		for _, m := range func() []migrations.Migration { l, err := migrations.List(c); must(t, err); slices.Reverse(l); return l }() {
+			db.Exec(t, m.Down)
+		}
+		if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
+			t.Errorf("expected nothing, got %v", left)
+		}
+	})
+}
+
+// An installation without Up goes on where it is, and nowhere else.
+func TestSQLAfter(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
+		list, err := migrations.List(c)
+		must(t, err)
+		rest, err := migrations.SQLAfter(c, 3)
+		must(t, err)
+		for _, m := range list[:2] {
+			db.Exec(t, m.Up)
+		}
+		_, err = pool.ExecContext(ctx, rest)
+		installError(t, err, nil, "expected schema sortkey at migration 3, got it at 2")
+		db.Exec(t, "ROLLBACK; "+list[2].Up)
+		db.Exec(t, rest)
+		must(t, migrations.Check(ctx, pool, c))
+		_, err = pool.ExecContext(ctx, rest)
+		installError(t, err, nil, "expected schema sortkey at migration 3, got it at 7")
+	})
+}
