@@ -32,12 +32,13 @@ unit: ## unit tests with the race detector
 	go test $(RACE) ./... ./examples/...
 	@# Each benchmark once, to see that it runs.
 	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
-	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm >/dev/null
+	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert >/dev/null
 
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" chooses containers, DATABASE_URL a server
 	@# The tests get images themselves, but out of sight: here one sees them being pulled or built.
 	@if docker version >/dev/null 2>&1; then versions=$${POSTGRES_VERSIONS:-17}; \
-	for v in $${versions//,/ }; do scripts/postgres-image $$v >/dev/null || true; done; \
+	for v in $${versions//,/ }; do scripts/postgres-image $$v >/dev/null || true; \
+	scripts/postgres-extras-image $$v >/dev/null || true; done; \
 	for s in bookworm trixie; do scripts/debian-image pgbouncer $$s pgbouncer >/dev/null || true; done; fi
 	@not_run=$$(mktemp); trap 'rm -f "$$not_run"' EXIT; \
 	(cd integration_test && TESTS_NOT_RUN=$$not_run go test $(RACE) -count=1 -timeout 20m ./...); status=$$?; \
@@ -53,8 +54,8 @@ fuzz: ## fuzz every parser, scanner and codec for FUZZTIME each
 soak: ## 100 million IDs of each format, without a repeat
 	SORTKEY_UNIQUE=100000000 go test -count=1 -timeout 60m -run '^TestUnique' -v ./idtype
 
-bench: ## minting, text, pgx and GORM next to other libraries; BENCH=Next chooses, COUNT=6 repeats for benchstat
-	scripts/with-postgres --or-none go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench ./bench/pgx ./bench/gorm
+bench: ## minting, text, pgx, GORM and inserts next to other libraries; BENCH=Next chooses, COUNT=6 repeats for benchstat
+	scripts/with-postgres --or-none go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench ./bench/pgx ./bench/gorm ./bench/insert
 
 tidy: ## go mod tidy in every module
 	@for module in $(MODULES); do (cd $$module && GOWORK=off go mod tidy) || exit 1; done
