@@ -143,13 +143,22 @@ func (l *genClockLoad) run(ctx context.Context, conn *pgx.Conn, client int) erro
 	return nil
 }
 
-// wake cancels the statements that were asleep when the clock was set back:
-// what sleeps wakes at a time of day. They began later than now.
+// wake cancels the statements that were asleep when the clock was set back, or
+// that go to sleep yet: what sleeps wakes at a time of day. They began later
+// than now.
 func (l *genClockLoad) wake(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	for range 5 { // one may be about to sleep
-		l.woken.Add(genGet[int64](t, conn, `select count(*) filter (where pg_cancel_backend(pid)) from pg_stat_activity
-			where wait_event = 'PgSleep' and query_start > clock_timestamp()`))
-		time.Sleep(10 * time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var began, asleep int64
+		must(t, conn.QueryRow(t.Context(), `select count(*), count(*) filter (where wait_event = 'PgSleep' and pg_cancel_backend(pid))
+			from pg_stat_activity where backend_type = 'client backend' and state = 'active' and pid <> pg_backend_pid()
+				and query_start > clock_timestamp()`).Scan(&began, &asleep))
+		l.woken.Add(asleep)
+		if began == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("expected the statements to end that began before the clock was set back, got %d that run", began)
+		}
 	}
 }

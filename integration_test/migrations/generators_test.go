@@ -756,8 +756,9 @@ func TestServerLifetime(t *testing.T) {
 			"expected a clock that isn't before the first ID that later.snowflake_clock can make, of ", ", got ")
 
 		// Soon enough to wait for. Zero, which would be the first ID, is none.
-		epoch := time.Now().Add(900 * time.Millisecond)
-		up("soon", epoch)
+		start := time.Now()
+		up("soon", start.Add(900*time.Millisecond))
+		installation := time.Since(start)
 		for first := int64(0); first == 0; {
 			_, err := conn.Exec(t.Context(), "select soon.next_snowflake(0, 0)")
 			if err != nil {
@@ -774,7 +775,7 @@ func TestServerLifetime(t *testing.T) {
 		}
 
 		// 41 bits of milliseconds, which end soon.
-		last := time.Now().Add(3 * time.Second) // an installation takes a while on a busy machine
+		last := time.Now().Add(2*time.Second + 3*installation) // it must be there before
 		up("over", last.Add(-(1<<41)*time.Millisecond))
 		var ids []byte
 		must(t, conn.QueryRow(t.Context(), "select string_agg(int8send(over.next_snowflake(1, 1)), '') from generate_series(1, 100)").Scan(&ids))

@@ -538,7 +538,7 @@ func (db partitionDB) waitsFor(t testing.TB, table string) {
 
 func (db partitionDB) waiting(t testing.TB, query string, arg any) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); len(db.strings(t, query, arg)) == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(db.strings(t, query, arg)) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("expected a session to wait for a lock")
 		}
