@@ -11,10 +11,10 @@
 //	}
 //
 // [Each] runs its function as TestInsert/pg17, and so on for every version
-// that is asked for, each time with an empty database of its own. Tests of a
-// package share one server per version, which starts when the first test needs
-// it. All that a test opens through its [DB] is closed when the test ends, and
-// if the test failed it shows what the server logged.
+// that is asked for, each time with an empty database of its own; [One] on the
+// last of them. Tests of a package share one server per version, which starts
+// when the first test needs it. All that a test opens through its [DB] is closed
+// when the test ends, and if the test failed it shows what the server logged.
 //
 // # Where the servers come from
 //

@@ -29,6 +29,17 @@ func Each(t *testing.T, f func(t *testing.T, db *DB)) {
 	each(t, servers, f)
 }
 
+// One is [Each] on the last of the versions only: for what is known to be the
+// same on all of them from a test that is like it.
+func One(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	servers, err := sharedServers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, servers[len(servers)-1:], f)
+}
+
 // EachContainer is [Each] for tests that need a server which other containers
 // can reach: [DB.URLFromContainers] and [DB.Container] have a meaning there.
 func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {

@@ -105,6 +105,15 @@ func TestEach(t *testing.T) {
 	})
 }
 
+func TestOne(t *testing.T) {
+	var all, one []string
+	Each(t, func(_ *testing.T, db *DB) { all = append(all, db.Version) })
+	One(t, func(_ *testing.T, db *DB) { one = append(one, db.Version) })
+	if want := all[len(all)-1:]; !slices.Equal(one, want) {
+		t.Errorf("got versions %q, want %q, the last of %q", one, want, all)
+	}
+}
+
 func TestClients(t *testing.T) {
 	Each(t, func(t *testing.T, db *DB) {
 		EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
