@@ -1539,18 +1539,15 @@ BEGIN
                     p (parent_table, action, partition, lower, upper, statements, number)
                 WHERE (p.partition OPERATOR(pg_catalog.=) ANY (skip)) IS NOT TRUE
                 ORDER BY p.number LIMIT 1;
-            IF step.action IS NULL THEN
-                PERFORM pg_catalog.set_config('lock_timeout', old_timeout, true);
-                PERFORM pg_catalog.set_config('row_security', old_security, true);
-                RETURN;
+            IF step.action IS NOT NULL THEN
+                action := step.action;
+                partition := step.partition;
+                lower := step.lower;
+                upper := step.upper;
+                statements := step.statements;
+                EXECUTE statements;
+                outcome := 'done';
             END IF;
-            action := step.action;
-            partition := step.partition;
-            lower := step.lower;
-            upper := step.upper;
-            statements := step.statements;
-            EXECUTE statements;
-            outcome := 'done';
             PERFORM pg_catalog.set_config('lock_timeout', old_timeout, true);
             PERFORM pg_catalog.set_config('row_security', old_security, true);
         EXCEPTION
@@ -1568,7 +1565,9 @@ BEGIN
         END;
         EXIT;
     END LOOP;
-    RETURN NEXT;
+    IF outcome IS NOT NULL THEN
+        RETURN NEXT;
+    END IF;
 END
 $$;
 
