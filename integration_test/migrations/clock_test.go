@@ -148,17 +148,15 @@ func (l *genClockLoad) run(ctx context.Context, conn *pgx.Conn, client int) erro
 // than now.
 func (l *genClockLoad) wake(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	pgtest.Eventually(t, "statements end that began before the clock was set back", func() error {
 		var began, asleep int64
 		must(t, conn.QueryRow(t.Context(), `select count(*), count(*) filter (where wait_event = 'PgSleep' and pg_cancel_backend(pid))
 			from pg_stat_activity where backend_type = 'client backend' and state = 'active' and pid <> pg_backend_pid()
 				and query_start > clock_timestamp()`).Scan(&began, &asleep))
 		l.woken.Add(asleep)
-		if began == 0 {
-			return
+		if began > 0 {
+			return fmt.Errorf("%d run", began)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("expected the statements to end that began before the clock was set back, got %d that run", began)
-		}
-	}
+		return nil
+	})
 }

@@ -416,16 +416,14 @@ func TestGiveUpWaiting(t *testing.T) {
 func installWaiting(t testing.TB, db *pgtest.DB, want int) {
 	t.Helper()
 	conn := db.Conn(t)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	pgtest.Eventually(t, fmt.Sprintf("%d sessions wait for a lock", want), func() error {
 		var n int
 		must(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n))
-		if n == want {
-			return
+		if n != want {
+			return fmt.Errorf("%d do", n)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("expected %d sessions to wait for a lock, got %d", want, n)
-		}
-	}
+		return nil
+	})
 }
 
 // installRole makes a role that can log in, and opens the database as it.

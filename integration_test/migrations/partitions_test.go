@@ -538,11 +538,12 @@ func (db partitionDB) waitsFor(t testing.TB, table string) {
 
 func (db partitionDB) waiting(t testing.TB, query string, arg any) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); len(db.strings(t, query, arg)) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("expected a session to wait for a lock")
+	pgtest.Eventually(t, "a session waits for a lock", func() error {
+		if len(db.strings(t, query, arg)) == 0 {
+			return errors.New("none does")
 		}
-	}
+		return nil
+	})
 }
 
 // Two that maintain a table take turns, and the second sees what the first did,

@@ -22,21 +22,14 @@ const adminTimeout = time.Minute
 // an empty database of its own.
 func Each(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
-	servers, err := sharedServers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	each(t, servers, f)
+	each(t, need(t, sharedServers), f)
 }
 
 // One is [Each] on the last of the versions only: for what is known to be the
 // same on all of them from a test that is like it.
 func One(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
-	servers, err := sharedServers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	servers := need(t, sharedServers)
 	each(t, servers[len(servers)-1:], f)
 }
 
@@ -45,21 +38,23 @@ func One(t *testing.T, f func(t *testing.T, db *DB)) {
 func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
-	servers, err := containerServers()
+	each(t, need(t, containerServers), f)
+}
+
+// need is what a test can't do without.
+func need[T any](t *testing.T, get func() (T, error)) T {
+	t.Helper()
+	v, err := get()
 	if err != nil {
 		t.Fatal(err)
 	}
-	each(t, servers, f)
+	return v
 }
 
 func each(t *testing.T, servers []*server, f func(t *testing.T, db *DB)) {
 	for _, s := range servers {
 		t.Run(s.name, func(t *testing.T) {
-			r, err := s.running()
-			if err != nil {
-				t.Fatal(err)
-			}
-			f(t, r.newDB(t))
+			f(t, need(t, s.running).newDB(t))
 		})
 	}
 }
@@ -70,11 +65,7 @@ func each(t *testing.T, servers []*server, f func(t *testing.T, db *DB)) {
 func EachServer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
-	versions, err := containerVersions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range versions {
+	for _, v := range need(t, containerVersions) {
 		t.Run("pg"+v, func(t *testing.T) { f(t, ownServer(t, v, stoppable).newDB(t)) })
 	}
 }
@@ -159,6 +150,20 @@ func withDatabase(connection, name string) (string, error) {
 	}
 	u.Path = "/" + name
 	return u.String(), nil
+}
+
+// Eventually waits until f has no complaints any more, which must be so within
+// 30 s.
+func Eventually(t testing.TB, what string, f func() error) {
+	t.Helper()
+	const patience = 30 * time.Second
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("expected that %s within %s: %v", what, patience, err)
 }
 
 func (db *DB) showLog(t *testing.T) {

@@ -26,11 +26,7 @@ var partmanVersions = []string{"17", "18"}
 func EachPartman(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
-	asked, err := containerVersions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions, without := choosePartman(asked)
+	versions, without := choosePartman(need(t, containerVersions))
 	if len(without) > 0 {
 		t.Logf("on Postgres %s, not on %s: Debian has no pg_partman of 5.2 or later for that",
 			strings.Join(versions, ", "), strings.Join(without, ", "))
@@ -99,11 +95,7 @@ func programs(version string) string { return "/usr/lib/postgresql/" + version +
 func EachFaketime(t *testing.T, f func(t *testing.T, db *DB, clock *Clock)) {
 	t.Helper()
 	NeedsContainers(t)
-	versions, err := containerVersions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range versions {
+	for _, v := range need(t, containerVersions) {
 		t.Run("pg"+v, func(t *testing.T) {
 			r := ownServer(t, v, clocked)
 			f(t, r.newDB(t), &Clock{server: r})

@@ -121,7 +121,7 @@ func TestFaketimeIsEverywhere(t *testing.T) {
 				end $$`)
 			seen <- err
 		}()
-		eventually(t, "the statement is under way", func() error {
+		Eventually(t, "the statement is under way", func() error {
 			var busy int
 			err := db.server.admin.QueryRow(ctx, "select count(*) from pg_stat_activity where datname = $1 and state = 'active'", db.Name).Scan(&busy)
 			if err == nil && busy == 0 {

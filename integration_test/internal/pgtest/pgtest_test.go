@@ -198,7 +198,7 @@ func TestEachServer(t *testing.T) {
 		if _, err := docker.NetworkConnect(t.Context(), "bridge", client.NetworkConnectOptions{Container: id}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the server answers again", func() error { return answer(time.Second) })
+		Eventually(t, "the server answers again", func() error { return answer(time.Second) })
 
 		if err := db.Container().Stop(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -209,7 +209,7 @@ func TestEachServer(t *testing.T) {
 		if err := db.Container().Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the server answers again", func() error { return answer(time.Second) })
+		Eventually(t, "the server answers again", func() error { return answer(time.Second) })
 
 		// A paused container goes, too, when the test ends.
 		if _, err := docker.ContainerPause(t.Context(), id, client.ContainerPauseOptions{}); err != nil {
@@ -273,7 +273,7 @@ func TestNoContainerStaysBehind(t *testing.T) {
 			if err := cmd.Wait(); err == nil {
 				t.Error("expected the process to fail, it didn't")
 			}
-			eventually(t, "the container goes", func() error {
+			Eventually(t, "the container goes", func() error {
 				if exists(t, id) {
 					return fmt.Errorf("container %.12s is there", id)
 				}
@@ -308,7 +308,7 @@ func TestNoLocalServerStaysBehind(t *testing.T) {
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	_ = cmd.Wait()
-	eventually(t, "the server ends", func() error {
+	Eventually(t, "the server ends", func() error {
 		if answer() == nil {
 			return fmt.Errorf("%s answers", url)
 		}
@@ -483,16 +483,4 @@ func exists(t *testing.T, id string) bool {
 		t.Fatal(err)
 	}
 	return err == nil
-}
-
-// eventually waits until f has no complaints any more.
-func eventually(t *testing.T, what string, f func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if err = f(); err == nil {
-			return
-		}
-	}
-	t.Errorf("expected that %s within 30 s: %v", what, err)
 }
