@@ -29,7 +29,7 @@ var installClock = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 
 // keep their versions in are left out.
 func installCatalog(t testing.TB, db *sql.DB, schema string) []string {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), `
+	lines := columnOf(t, db, `
 		WITH s AS (SELECT oid, nspname FROM pg_namespace WHERE nspname = $1)
 		SELECT format('function %s %s %s %s', pg_get_functiondef(p.oid), p.proacl, pg_get_userbyid(p.proowner), obj_description(p.oid, 'pg_proc'))
 			FROM pg_proc p JOIN s ON pronamespace = s.oid
@@ -46,16 +46,7 @@ func installCatalog(t testing.TB, db *sql.DB, schema string) []string {
 			WHERE attnum > 0 AND relkind = 'r' AND relname IN ('revision', 'layout')
 		UNION ALL SELECT format('schema %s %s', nspname, nspacl) FROM pg_namespace WHERE nspname = $1
 		ORDER BY 1`, schema)
-	must(t, err)
-	defer rows.Close()
-	var lines []string
-	for rows.Next() {
-		var line string
-		must(t, rows.Scan(&line))
-		lines = append(lines, line)
-	}
-	must(t, rows.Err())
-	if to := hasInstallTable(t, db, schema, "layout"); to {
+	if hasInstallTable(t, db, schema, "layout") {
 		for _, q := range []string{"SELECT format('layout %s: %s', format, layout) FROM " + schema + ".layout ORDER BY 1",
 			"SELECT format('revision %s: %s', version, name) FROM " + schema + ".revision ORDER BY 1"} {
 			lines = append(lines, columnOf(t, db, q)...)
@@ -582,13 +573,19 @@ func TestAddSnowflakeSI(t *testing.T) {
 		db.Exec(t, add)
 		must(t, migrations.Check(ctx, pool, with))
 		installSame(t, "a base clock that came later by a tool", installCatalog(t, pool, "sortkey"), want)
-		for _, m := range slices.Backward(list) {
-			db.Exec(t, m.Down)
-		}
-		if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
-			t.Errorf("expected nothing, got %v", left)
-		}
+		installRemove(t, db, list)
 	})
+}
+
+// installRemove runs the way down by hand, and finds nothing left.
+func installRemove(t testing.TB, db *pgtest.DB, list []migrations.Migration) {
+	t.Helper()
+	for _, m := range slices.Backward(list) {
+		db.Exec(t, m.Down)
+	}
+	if left := installCatalog(t, db.SQL(t), "sortkey"); len(left) != 0 {
+		t.Errorf("expected nothing, got %v", left)
+	}
 }
 
 // What a later version of the package has installed, an older one leaves alone.
