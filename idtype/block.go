@@ -55,12 +55,12 @@ func (s *sequencer) failure(b block) error {
 		return fmt.Errorf("idtype: expected a sequence number of %s within %v, got none behind the other calls that wait: mint with fewer goroutines, with Fill, or with more generators: %w",
 			format, within, ErrSequenceExhausted)
 	case reasonUnleased:
-		until := "none, since it is lost"
+		until, remedy := "none, since it is lost", "claim a number again"
 		if !b.lost() {
-			until = "one until " + stamp(time.UnixMilli(b.until))
+			until, remedy = "one until "+stamp(time.UnixMilli(b.until)), "wait for its renewal, and see that it is renewed by the same clock"
 		}
-		return fmt.Errorf("idtype: expected a lease of %s number %d that reaches %s, got %s: claim a number again: %w",
-			format, s.lease.Number(), unit, until, ErrLeaseLost)
+		return fmt.Errorf("idtype: expected a lease of %s number %d that reaches %s, got %s: %s: %w",
+			format, s.lease.Number(), unit, until, remedy, ErrLeaseLost)
 	case reasonMarked:
 		return fmt.Errorf("idtype: expected the clock to pass %s, up to which %s IDs of this node may have been minted before, within %v, got %s: check the system's time, and NotBefore or the lease: %w",
 			unit, format, within, now, ErrClockBackwards)

@@ -1,6 +1,9 @@
 package idtype
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // A Lease is a node number that was claimed for a time, and may be lost. Given
 // one, a generator takes its node number from it and mints only for the time
@@ -20,6 +23,21 @@ type Lease interface {
 	// moves on with each renewal, and is [math.MinInt64] once the claim is lost.
 	// It is called for every ID, so let it be an atomic load.
 	Until() int64
+}
+
+// An AttachableLease is a Lease that wants to know its generator: to refuse a
+// second one, or one of another layout, and to hand the number on, when the claim
+// ends, from how far the generator got instead of from Until.
+type AttachableLease interface {
+	Lease
+	// Attach is called by the constructor of a generator, last of all. An
+	// error refuses the generator.
+	//
+	// The layout is what makes numbers of two generators mean the same, in words,
+	// such as "spread64: cluster 5". minted gives the begin of the last unit in which
+	// the generator has minted, in Unix milliseconds, or [math.MinInt64] if it minted
+	// nothing. Once Until is math.MinInt64, what minted gives is final.
+	Attach(layout string, minted func() int64) error
 }
 
 // leaseNumber is the number of a lease, for a generator that was given no
@@ -42,4 +60,16 @@ func (s *sequencer) leased(unit int64) (b block, covered bool) {
 	}
 	until := s.lease.Until()
 	return block{reason: reasonUnleased, unit: unit, until: until, pause: longPause}, s.line.milli(unit) <= until
+}
+
+// minted is what an [AttachableLease] is told. A call on the fast path may be
+// under way that found the lease to hold: it mints in the word's unit, too.
+func (s *sequencer) minted() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.origin < 0 && s.stats.Minted == 0 {
+		return math.MinInt64
+	}
+	// After a toggle the last unit is an earlier one than the last before it.
+	return s.line.milli(max(s.unit, s.safe))
 }

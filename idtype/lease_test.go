@@ -103,6 +103,7 @@ func (m minter[T]) testLease(t *testing.T) {
 			t.Run("lost", m.testLeaseLost)
 			t.Run("renewed", m.testLeaseRenewed)
 			t.Run("passed units", m.testLeasePassed)
+			t.Run("attached", m.testLeaseAttached)
 		})
 	}
 }
@@ -249,5 +250,107 @@ func TestLeaseEnds(t *testing.T) {
 	wg.Wait()
 	if g.Stats().Minted == 0 {
 		t.Error("nothing was minted")
+	}
+}
+
+// An attachedLease keeps what it was told, and takes one generator.
+type attachedLease struct {
+	*fakeLease
+	layout string
+	minted func() int64
+}
+
+var errAttached = errors.New("has a generator")
+
+func (l *attachedLease) Attach(layout string, minted func() int64) error {
+	l.layout = layout
+	if l.minted != nil {
+		return errAttached
+	}
+	l.minted = minted
+	return nil
+}
+
+// testLeaseAttached: a lease learns how far its generator came, and may refuse it.
+func (m minter[T]) testLeaseAttached(t *testing.T) {
+	c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
+	start := c.wall
+	l := &attachedLease{fakeLease: newLease(0, start.Add(-time.Hour), start.Add(time.Hour))}
+	o := Options{Lease: l, MaxWait: -1, clock: c.clock()}
+	g := m.new(t, o)
+	if got := l.minted(); got != math.MinInt64 {
+		t.Errorf("nothing minted: up to %d", got)
+	}
+	if _, err := m.make(o); !errors.Is(err, errAttached) {
+		t.Errorf("a second generator: %v", err)
+	}
+	for i := range 5 {
+		must(g.Next())
+		if want := start.Add(time.Duration(i) * m.unit).UnixMilli(); l.minted() != want {
+			t.Errorf("minted up to %d, want %d", l.minted(), want)
+		}
+		c.step(m.unit)
+	}
+	want := l.minted()
+	// A step back that a tick-tock bit allows leaves the mark where it was.
+	c.step(-3 * m.unit)
+	if _, err := g.Next(); err != nil && !errors.Is(err, ErrClockBackwards) {
+		t.Error(err)
+	}
+	if got := l.minted(); got != want {
+		t.Errorf("after a step back: minted up to %d, want %d", got, want)
+	}
+	l.lose()
+	if _, err := g.Next(); !errors.Is(err, ErrLeaseLost) || l.minted() != want {
+		t.Errorf("after the loss: %v, minted up to %d, want %d", err, l.minted(), want)
+	}
+}
+
+// What At has minted counts, too.
+func TestLeaseAttachedAt(t *testing.T) {
+	now := utc("2026-11-21T10:11:12.344Z")
+	l := &attachedLease{fakeLease: newLease(7, now.Add(-time.Hour), now.Add(time.Hour))}
+	g := must(NewSnoGenerator(SnoConfig{Options: Options{Lease: l, clock: (&scripted{wall: now}).clock()}}))
+	must(g.At(0, now.Add(-4*time.Second)))
+	if got, want := l.minted(), now.Add(-4*time.Second).UnixMilli(); got != want {
+		t.Errorf("minted up to %d, want %d", got, want)
+	}
+}
+
+// A lease learns the layout, so that two generators with numbers of one pool
+// can't mean different things by them.
+func TestLeaseLayout(t *testing.T) {
+	now := utc("2026-11-21T10:11:12.344Z")
+	p := SnoPartition{1, 2}
+	for want, make := range map[string]func(Options) error{
+		"snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12": func(o Options) error {
+			_, err := NewSnowflakeGenerator(SnowflakeConfig{Options: o})
+			return err
+		},
+		"snowflake: epoch 2026-11-21T10:11:12.344Z; bits: datacenter 0, worker 6, sequence 12": func(o Options) error {
+			_, err := NewSnowflakeGenerator(SnowflakeConfig{Layout: SnowflakeLayout{Epoch: now, WorkerBits: 6, SequenceBits: 12}, Options: o})
+			return err
+		},
+		"snowflake_si: base clock 2024-01-01T00:00:00.000Z; bits: machine 5, index 8": func(o Options) error {
+			_, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: SnowflakeSILayout{BaseClock: utc("2024-01-01T00:00:00Z")}, Options: o})
+			return err
+		},
+		"spread64: cluster 5": func(o Options) error {
+			_, err := NewSpread64Generator(Spread64Config{Cluster: 5, Options: o})
+			return err
+		},
+		"sno: partitions": func(o Options) error {
+			_, err := NewSnoGenerator(SnoConfig{Options: o})
+			return err
+		},
+		"sno: partition 258 in 8 ranges of its sequence": func(o Options) error {
+			_, err := NewSnoGenerator(SnoConfig{Partition: &p, Ranges: 8, Options: o})
+			return err
+		},
+	} {
+		l := &attachedLease{fakeLease: newLease(0, now.Add(-time.Hour), now.Add(time.Hour))}
+		if err := make(Options{Lease: l}); err != nil || l.layout != want {
+			t.Errorf("%q, %v; want %q", l.layout, err, want)
+		}
 	}
 }

@@ -113,8 +113,8 @@ const (
 )
 
 // init takes the options over, and counts what came up to their start marks as
-// used.
-func (s *sequencer) init(o Options) error {
+// used. The layout, in words, is for the lease.
+func (s *sequencer) init(o Options, layout string) error {
 	s.maxWait = o.MaxWait
 	if s.maxWait == 0 {
 		s.maxWait = defaultMaxWait
@@ -138,8 +138,14 @@ func (s *sequencer) init(o Options) error {
 	if err := s.notBefore(o.NotBefore, "NotBefore"); err != nil {
 		return err
 	}
-	if s.lease = o.Lease; s.lease != nil {
-		return s.notBefore(time.UnixMilli(s.lease.After()), "a lease that begins")
+	if s.lease = o.Lease; s.lease == nil {
+		return nil
+	}
+	if err := s.notBefore(time.UnixMilli(s.lease.After()), "a lease that begins"); err != nil {
+		return err
+	}
+	if l, ok := s.lease.(AttachableLease); ok {
+		return l.Attach(layout, s.minted)
 	}
 	return nil
 }

@@ -72,7 +72,11 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	}
 	g := &SnoGenerator{meta: c.Meta}
 	g.seq.line, g.seq.min, g.seq.max, g.seq.ticks = snoLine, uint32(c.SequenceMin), uint32(c.SequenceMax), true
-	if err := g.seq.init(c.Options); err != nil {
+	layout := "sno: partitions"
+	if c.Ranges > 0 {
+		layout = fmt.Sprintf("sno: partition %d in %d ranges of its sequence", c.Partition.Uint16(), c.Ranges)
+	}
+	if err := g.seq.init(c.Options, layout); err != nil {
 		return nil, err
 	}
 	g.at = backfill{g.seq.unit + 1, g.seq.min}

@@ -98,6 +98,13 @@ func (l SnowflakeLayout) checked() (SnowflakeLayout, error) {
 	return l, checkEpoch(snowflakeKind.name, "epoch", l.Epoch)
 }
 
+// String gives the layout in words, such as "epoch 2021-01-01T00:00:00.000Z;
+// bits: datacenter 5, worker 5, sequence 12".
+func (l SnowflakeLayout) String() string {
+	l = l.normal()
+	return fmt.Sprintf("epoch %s; bits: datacenter %d, worker %d, sequence %d", stamp(l.Epoch), l.DatacenterBits, l.WorkerBits, l.SequenceBits)
+}
+
 func (l SnowflakeLayout) badWidths() error {
 	return &limitError{fmt.Sprintf("idtype: expected Snowflake widths of 0 or more, at least 1 of sequence, and at most %d together, got datacenter %d, worker %d, sequence %d",
 		63-snowflakeMinTimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits), ErrRange}

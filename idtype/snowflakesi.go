@@ -74,6 +74,13 @@ func (l SnowflakeSILayout) checked() (SnowflakeSILayout, error) {
 	return l, checkEpoch(snowflakeSIKind.name, "base clock", l.BaseClock)
 }
 
+// String gives the layout in words, such as "base clock
+// 2024-01-01T00:00:00.000Z; bits: machine 5, index 8".
+func (l SnowflakeSILayout) String() string {
+	l = l.normal()
+	return fmt.Sprintf("base clock %s; bits: machine %d, index %d", stamp(l.BaseClock), l.MachineBits, l.IndexBits)
+}
+
 // SnowflakeSIParts are the fields of a [SnowflakeSI].
 type SnowflakeSIParts struct {
 	Time    time.Time // UTC, in whole milliseconds; [SnowflakeSILayout.Compose] rounds down
