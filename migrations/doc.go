@@ -1,8 +1,8 @@
 // Package migrations makes a database understand sortable keys: domains for
 // columns, functions from IDs to times and texts and back, bounds for queries
-// by time, defaults that mint IDs on the server, and partitions by time. All of
-// it is plain SQL and PL/pgSQL, for Postgres 15 and later. It needs no extension
-// and no superuser.
+// by time, defaults that mint IDs on the server, partitions by time, and claims
+// of node numbers. All of it is plain SQL and PL/pgSQL, for Postgres 15 and later.
+// It needs no extension and no superuser.
 //
 //	err := migrations.Up(ctx, db, migrations.Config{})
 //
@@ -179,11 +179,22 @@
 // installation. (A physical standby
 // that takes over and a restored dump are this database, and go on where it was.)
 //
+// # Claims of node numbers
+//
+// claim_node, renew_node and release_node are for package pglease, which lets
+// programs share the node numbers of a pool. reserve_node keeps a number from
+// being claimed, such as one that a default names:
+//
+//	SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of orders.id');
+//
+// The documentation of pglease has more, and how to see in node_status who holds
+// what.
+//
 // # Privileges
 //
-// The next_ functions, and they alone, are SECURITY DEFINER, because a role that
-// could set their sequences could have IDs repeated. Nobody may call them until
-// they are granted:
+// The next_ functions and those for claims, and they alone, are SECURITY DEFINER,
+// because a role that could set their sequences or marks could have IDs repeated.
+// Nobody may call them until they are granted:
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO app;

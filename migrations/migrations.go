@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"text/template"
+	"time"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -69,7 +70,8 @@ func List(c Config) ([]Migration, error) {
 type data struct {
 	Schema      string
 	AheadMS     int64
-	Version     int // of the migration
+	EndOfTimeMS int64 // Unix milliseconds of the year 10000
+	Version     int   // of the migration
 	Name        string
 	Snowflake   snowflake
 	SnowflakeSI *snowflakeSI
@@ -84,7 +86,10 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 const maxIdentifier = 63
 
 func (c Config) data() (data, error) {
-	d := data{Schema: c.schema(), AheadMS: maxAhead.Milliseconds()}
+	d := data{
+		Schema: c.schema(), AheadMS: maxAhead.Milliseconds(),
+		EndOfTimeMS: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(),
+	}
 	switch {
 	case !schemaName.MatchString(d.Schema), len(d.Schema) > maxIdentifier, reserved()[d.Schema]:
 		return d, fmt.Errorf("migrations: expected the name of a schema, of at most %d lower-case letters, digits and underscores and no word that SQL reserves, got %q", maxIdentifier, c.Schema)

@@ -1654,4 +1654,416 @@ BEGIN
 END
 $$;
 
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 8. leases
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Names without a schema mean the system's, whatever else the role's search_path would find.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- Node numbers that programs claim for a time, for package pglease.
+--
+-- Each number of a pool has a row, with a mark: up to there, in Unix milliseconds by the clocks of those who mint, the
+-- number may have been used. A claim begins after the mark that it finds and writes the next one before it is used, and
+-- only the holder of the number's present term can move that. This is what keeps IDs from repeating, and it needs no
+-- clock to be right. Who holds a number, and how long, is this server's to say, by clock_timestamp() alone.
+--
+-- A role that could write the tables could set a mark back, and have IDs repeated. So the functions have their owner's
+-- rights, and nobody has others until they are granted. Each is called in a statement and transaction of its own and
+-- leaves nothing in the session, so that they work through poolers.
+
+CREATE TABLE sortkey.node_pool (
+    name text PRIMARY KEY,
+    size integer NOT NULL,
+    layout text NOT NULL,
+    timeline text,
+    fenced_until timestamptz NOT NULL DEFAULT '-infinity'
+);
+COMMENT ON TABLE sortkey.node_pool IS 'Pools of node numbers, as programs first asked for them.';
+COMMENT ON COLUMN sortkey.node_pool.layout IS 'What the numbers mean: programs of another layout are refused.';
+COMMENT ON COLUMN sortkey.node_pool.timeline IS 'Of the write-ahead log, when numbers were last claimed: another one means that a standby has taken over.';
+COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'After a standby has taken over, whatever it hadn''t got yet was minted before this time.';
+
+-- With room in the pages a renewal, which changes nothing that is in the index, stays in its row's page.
+CREATE TABLE sortkey.node_lease (
+    pool text NOT NULL,
+    number integer NOT NULL,
+    term bigint NOT NULL DEFAULT 0,
+    mark bigint NOT NULL DEFAULT 0,
+    after bigint NOT NULL DEFAULT 0,
+    holder text,
+    expires_at timestamptz,
+    ttl interval,
+    reserved text,
+    PRIMARY KEY (pool, number)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE sortkey.node_lease IS 'Who holds which node number; node_status shows it for people. Lowering a mark by hand can repeat IDs.';
+COMMENT ON COLUMN sortkey.node_lease.term IS 'How often the number was claimed.';
+COMMENT ON COLUMN sortkey.node_lease.mark IS 'Unix milliseconds, up to which the number may have been used.';
+COMMENT ON COLUMN sortkey.node_lease.after IS 'The mark that the last claim found.';
+COMMENT ON COLUMN sortkey.node_lease.holder IS 'NULL: released, or never held. Who knows it can renew and release the claim.';
+COMMENT ON COLUMN sortkey.node_lease.expires_at IS 'From then on, by this server''s clock, somebody else may claim the number.';
+COMMENT ON COLUMN sortkey.node_lease.ttl IS 'How long the claim stands without being renewed.';
+COMMENT ON COLUMN sortkey.node_lease.reserved IS 'Why the number is never claimed. NULL: it may be.';
+
+-- Has the transaction on disk, and on the standbys that are synchronous, before the caller hears of it, whatever the
+-- database's default is. A setting of the function would end before the commit.
+CREATE FUNCTION sortkey.commit_durably() RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.commit_durably() FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.commit_durably() IS 'Part of the ..._node functions, not for anybody else.';
+
+-- The timeline of the write-ahead log: a standby that takes over begins another one.
+CREATE FUNCTION sortkey.node_timeline() RETURNS text
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN left(pg_walfile_name(pg_current_wal_lsn()), 8);
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL; -- not every service that speaks this language has a log of this kind
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.node_timeline() FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.node_timeline() IS 'Part of the ..._node functions, not for anybody else.';
+
+-- Up to when, in Unix milliseconds, any number of a pool may have been used, whatever its mark says: 0, or after a standby
+-- has taken over, the end of the fence. It may not have got the last claims and renewals. What these allowed to be minted
+-- ends at the latest when the longest TTL is over, so nobody begins before that. Present claims go on.
+CREATE FUNCTION sortkey.node_fence(pool text, ttl interval) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    known sortkey.node_pool;
+    timeline CONSTANT text := sortkey.node_timeline();
+BEGIN
+    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    IF FOUND AND known.timeline IS DISTINCT FROM timeline THEN
+        UPDATE sortkey.node_pool p SET timeline = timeline, fenced_until = greatest(p.fenced_until, clock_timestamp()
+                + greatest(ttl, (SELECT max(l.ttl) FROM sortkey.node_lease l WHERE l.pool = pool)))
+            WHERE p.name = pool AND p.timeline IS NOT DISTINCT FROM known.timeline;
+        SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    END IF;
+    RETURN CASE WHEN isfinite(known.fenced_until) THEN ceil(extract(epoch FROM known.fenced_until) * 1000) ELSE 0 END;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.node_fence(text, interval) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Part of the ..._node functions, not for anybody else.';
+
+-- Claims a number of a pool, which is made when it is first asked for.
+--
+--     size, layout      of the pool; others than it was made with are refused (SK001)
+--     reserved          numbers that are never claimed from now on; whoever holds one keeps it until the claim ends
+--     holder            unique to the claim: the same one again gives the same number and term
+--     ttl_ms            how long the claim stands
+--     now_ms, until_ms  the holder's clock, and up to where it wants to mint
+--
+-- It takes the number that is free and whose mark is lowest, and behind now_ms. Rows that others have locked it passes
+-- over: a transaction that hangs holds up one number and not the pool, unless it is about to make that or its fence. If
+-- no number can be had, number is NULL, and the result tells how many are held, reserved, and free with a mark ahead of
+-- now_ms, the lowest of these marks, and when the first that is held is free if it isn't renewed.
+CREATE FUNCTION sortkey.claim_node(
+    pool text, size integer, layout text, reserved integer[], holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
+    OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
+    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint
+)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
+    known sortkey.node_pool;
+    lowest bigint; -- what no mark counts as less than
+    now_at timestamptz;
+BEGIN
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
+        AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < 253402300800000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected a pool, a size from 1 to 65536, a layout and a holder of up to 1000 bytes, a TTL of up to an hour, and a time up to which to mint that isn''t before now nor after the year 9999, got %s',
+                concat_ws(', ', quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
+                    coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')));
+    END IF;
+    PERFORM sortkey.commit_durably();
+
+    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    IF NOT FOUND THEN
+        -- Of several that are the first, one makes the pool and the others wait for it.
+        INSERT INTO sortkey.node_pool (name, size, layout, timeline)
+            VALUES (pool, size, layout, sortkey.node_timeline()) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            -- What was reserved before is there already, and what was until it was given back.
+            INSERT INTO sortkey.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
+            DELETE FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
+            SELECT l.number INTO number FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
+            IF number IS NOT NULL THEN
+                RAISE EXCEPTION USING ERRCODE = 'SK001',
+                    MESSAGE = format('expected the reserved numbers of pool %s, of %s (%s), from 0 to %s, got %s', pool, size, layout, size - 1, number),
+                    HINT = 'Give this process the layout that the number was reserved for, or take the reservation back with unreserve_node.';
+            END IF;
+        END IF;
+        SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    END IF;
+    IF known.size <> size OR known.layout <> layout THEN
+        RAISE EXCEPTION USING ERRCODE = 'SK001',
+            MESSAGE = format('expected pool %s as it was made, with %s numbers for %L, got %s for %L', pool, known.size, known.layout, size, layout),
+            HINT = 'Give this process the layout of the others, or the pool another name.';
+    END IF;
+
+    lowest := sortkey.node_fence(pool, ttl);
+
+    UPDATE sortkey.node_lease l SET reserved = 'a program says so'
+        FROM (
+            SELECT o.number FROM sortkey.node_lease o
+            WHERE o.pool = pool AND o.number = ANY (reserved) AND o.reserved IS NULL
+            FOR UPDATE SKIP LOCKED
+        ) r
+        WHERE l.pool = pool AND l.number = r.number;
+
+    -- The same call again? Then nobody has heard of what was granted, so nothing was minted, and it can be granted as of
+    -- now; and of calls that were under way at the same time each may have got a number.
+    SELECT l.number INTO number FROM sortkey.node_lease l
+        WHERE l.pool = pool AND l.holder = holder
+        ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
+    IF FOUND THEN
+        UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL
+            WHERE l.pool = pool AND l.holder = holder AND l.number <> number;
+        UPDATE sortkey.node_lease l
+            SET after = greatest(l.after, lowest), mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
+            WHERE l.pool = pool AND l.number = number AND l.holder = holder AND lowest < now_ms
+                AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
+            RETURNING l.term, l.after, l.mark INTO term, after, until;
+        IF FOUND THEN
+            time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+            RETURN;
+        END IF;
+        UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number AND l.holder = holder;
+    END IF;
+
+    -- If the clock was set back a claim would stand for as much longer. A holder that lives renews within a TTL. The
+    -- clock is looked at row by row, after the claims that are seen were written.
+    UPDATE sortkey.node_lease l SET expires_at = clock_timestamp() + l.ttl
+        FROM (
+            SELECT o.number FROM sortkey.node_lease o
+            WHERE o.pool = pool AND o.holder IS NOT NULL AND o.expires_at > clock_timestamp() + o.ttl
+            FOR UPDATE SKIP LOCKED
+        ) late
+        WHERE l.pool = pool AND l.number = late.number;
+
+    now_at := clock_timestamp();
+    SELECT l.number INTO number FROM sortkey.node_lease l
+        WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND l.number <> ALL (coalesce(reserved, '{}'))
+            AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
+        ORDER BY l.mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF FOUND THEN
+        UPDATE sortkey.node_lease l SET term = l.term + 1, holder = holder, after = greatest(l.mark, lowest), mark = until_ms,
+                expires_at = clock_timestamp() + ttl, ttl = ttl
+            WHERE l.pool = pool AND l.number = number
+            RETURNING l.term, l.after, l.mark INTO term, after, until;
+    ELSE
+        -- What is free, but locked, is being claimed.
+        SELECT count(*) FILTER (WHERE NOT a.kept AND NOT a.ahead), count(*) FILTER (WHERE a.kept), count(*) FILTER (WHERE NOT a.kept AND a.ahead),
+                ceil(extract(epoch FROM min(l.expires_at) FILTER (WHERE NOT a.kept AND l.holder IS NOT NULL AND l.expires_at > now_at) - now_at) * 1000),
+                min(greatest(l.mark, lowest)) FILTER (WHERE NOT a.kept AND a.ahead)
+            INTO held_count, reserved_count, ahead_count, frees_ms, lowest_mark
+            FROM sortkey.node_lease l
+                CROSS JOIN LATERAL (
+                    SELECT l.reserved IS NOT NULL OR l.number = ANY (coalesce(reserved, '{}')),
+                        (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) >= now_ms
+                ) a (kept, ahead)
+            WHERE l.pool = pool AND l.number < size;
+    END IF;
+    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint) FROM PUBLIC;
+
+-- Renews a claim, also one whose time is over, if nobody else has got the number meanwhile and it isn't reserved: moves
+-- its mark on to until_ms, never back. If somebody has, or the claim was released, nothing changes, and the result has
+-- the number's term and, in as far as it is for people, its holder.
+CREATE FUNCTION sortkey.renew_node(
+    pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
+    OUT renewed boolean, OUT after bigint, OUT until bigint, OUT time_ms bigint, OUT present_term bigint, OUT present_holder text
+)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
+BEGIN
+    IF (ttl_ms BETWEEN 1 AND 3600000 AND until_ms < 253402300800000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected a TTL of up to an hour and a time up to which to mint that isn''t after the year 9999, got %s ms and %s',
+                coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
+    END IF;
+    PERFORM sortkey.commit_durably();
+    UPDATE sortkey.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
+        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder
+            AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
+        RETURNING l.after, l.mark INTO after, until;
+    renewed := FOUND;
+    IF NOT renewed THEN
+        SELECT l.term, regexp_replace(l.holder, ' \S+$', '') INTO present_term, present_holder
+            FROM sortkey.node_lease l WHERE l.pool = pool AND l.number = number;
+    END IF;
+    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) FROM PUBLIC;
+
+-- Ends a claim whose holder has minted up to mark_ms, and won't any more. It tells whether it did: not if the number is
+-- in another term or was released. The mark doesn't get lower than the claim found it.
+CREATE FUNCTION sortkey.release_node(pool text, number integer, term bigint, holder text, mark_ms bigint) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+BEGIN
+    IF (mark_ms < 253402300800000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected the time up to which was minted, not after the year 9999, got %s', coalesce(mark_ms::text, 'NULL'));
+    END IF;
+    PERFORM sortkey.commit_durably();
+    UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
+        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder;
+    RETURN FOUND;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) FROM PUBLIC;
+
+-- Keeps a number from being claimed, for what mints with it for ever, such as the default of a column; also before the
+-- pool was ever used. note says what that is. Such a thing may mint once this has returned, and not before: so a number
+-- that is held is an error, or one that was used up to a time which this server's clock has yet to pass by a second.
+--
+-- while_held => true only sees to it that nobody claims the number any more. Call it again when the holder is gone.
+CREATE FUNCTION sortkey.reserve_node(pool text, number integer, note text, while_held boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    known sortkey.node_pool;
+    size integer;
+    lease sortkey.node_lease;
+    now_at timestamptz;
+BEGIN
+    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    size := coalesce(known.size, 65536); -- the largest
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected a pool, a number from 0 to %s and a note, got %s, %s and %s',
+                size - 1, quote_nullable(pool), coalesce(number::text, 'NULL'), quote_nullable(note)),
+            HINT = 'A pool''s name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter.';
+    END IF;
+    PERFORM sortkey.commit_durably();
+    INSERT INTO sortkey.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
+        ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = note
+        RETURNING l.* INTO lease;
+    IF while_held THEN
+        RETURN;
+    END IF;
+    now_at := clock_timestamp();
+    IF lease.holder IS NOT NULL AND lease.expires_at > now_at THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+            MESSAGE = format('expected number %s of pool %s to be free, got it held by %s until %s, if it isn''t renewed',
+                number, pool, regexp_replace(lease.holder, ' \S+$', ''), lease.expires_at),
+            HINT = 'Call it with while_held => true, end that program, and call it again; or choose another number.';
+    END IF;
+    lease.mark := greatest(lease.mark, sortkey.node_fence(pool, interval '0'));
+    -- The mark's unit of time, which is some milliseconds in some formats, counts as a whole.
+    IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+            MESSAGE = format('expected number %s of pool %s to be unused from now on, got a mark of %s, in Unix milliseconds, up to which it may have been used, where the clock is at %s',
+                number, pool, lease.mark, floor(extract(epoch FROM now_at) * 1000)),
+            HINT = 'Call it again a second after that time, or choose another number.';
+    END IF;
+    -- A claim whose time is over could be renewed.
+    UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.reserve_node(text, integer, text, boolean) FROM PUBLIC;
+
+-- Gives a reserved number back to the pool, when nothing mints with it any more: used_until is up to when something
+-- did, by the times in its IDs; NULL means up to now.
+CREATE FUNCTION sortkey.unreserve_node(pool text, number integer, used_until timestamptz DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    used_ms bigint;
+BEGIN
+    IF isfinite(used_until) IS FALSE OR used_until >= timestamptz '10000-01-01 00:00:00+00' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('expected the time up to which the number was used, not after the year 9999, got %s', used_until);
+    END IF;
+    -- IDs are up to 10 ms ahead of the server's clock.
+    used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + 10;
+    PERFORM sortkey.commit_durably();
+    -- Whoever held it before mustn't release it now, with a mark of then.
+    UPDATE sortkey.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
+        WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+            MESSAGE = format('expected a reserved number of pool %s, got %s', quote_nullable(pool), coalesce(number::text, 'NULL'));
+    END IF;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
+
+-- For people. It leaves out what makes a holder unique, by which claims can be released.
+CREATE VIEW sortkey.node_status AS
+    SELECT l.pool, l.number,
+        CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
+        regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
+        CASE WHEN l.mark < 253402300800000 THEN to_timestamp(l.mark / 1000.0) ELSE 'infinity' END AS mark, l.reserved
+    FROM sortkey.node_lease l;
+COMMENT ON VIEW sortkey.node_status IS 'Node numbers, who holds them, and up to when they may have been used.';
+
+-- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.relnamespace = 'sortkey'::regnamespace AND c.relname IN ('node_pool', 'node_lease', 'node_status')
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace
+                AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node', 'node_fence', 'node_timeline', 'commit_durably')
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+INSERT INTO sortkey.revision (version, name) VALUES (8, 'leases');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+END
+$$;
+
 COMMIT;

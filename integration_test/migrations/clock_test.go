@@ -20,7 +20,7 @@ import (
 // the clock has caught up.
 func TestServerClockSteps(t *testing.T) {
 	const clients = 8
-	pgtest.EachFaketime(t, func(t *testing.T, db *pgtest.DB, clock *pgtest.Clock) {
+	pgtest.OneFaketime(t, func(t *testing.T, db *pgtest.DB, clock *pgtest.Clock) {
 		genUp(t, db, genConfig)
 		formats := genFormats()
 		for _, f := range formats {

@@ -30,6 +30,12 @@ var installGenerators = []installGenerator{
 		"sortkey.sno_text(id) ~ '^[2-9a-x]{16}$' AND (sortkey.sno_parts(id)).meta = 200 AND (sortkey.sno_parts(id)).partition = 40000 AND abs(extract(epoch FROM clock_timestamp() - sortkey.sno_time(id))) < 3600"},
 }
 
+// installLeases are the functions for claims of node numbers.
+var installLeases = []string{"claim_node", "renew_node", "release_node", "reserve_node", "unreserve_node"}
+
+// installParts are functions that others call.
+var installParts = []string{"advance_clock", "commit_durably", "node_fence", "node_timeline"}
+
 // What the functions may do is as intended, in the server's own words.
 func TestFunctionFlags(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -51,8 +57,10 @@ func TestFunctionFlags(t *testing.T) {
 			switch {
 			case slices.ContainsFunc(installGenerators, func(g installGenerator) bool { return name == "next_"+g.format }):
 				kind, want = "next", "definer true, public false, vu"
-			case name == "advance_clock":
-				kind, want = name, "definer false, public false, vu"
+			case slices.Contains(installLeases, name):
+				kind, want = "lease", "definer true, public false, vu"
+			case slices.Contains(installParts, name):
+				kind, want = "part", "definer false, public false, vu"
 			case format:
 				kind, want = "pure", "definer false, public true, is"
 			default: // whatever else there is has its caller's rights
@@ -65,13 +73,13 @@ func TestFunctionFlags(t *testing.T) {
 		}
 		must(t, rows.Err())
 		// 5 formats of 4 functions, 4 floors, and 4 of Sno's own.
-		if count["next"] != 5 || count["advance_clock"] != 1 || count["pure"] != 28 {
-			t.Errorf("expected 5 functions that mint, one for the clock and 28 others, got %v", count)
+		if count["next"] != 5 || count["lease"] != len(installLeases) || count["part"] != len(installParts) || count["pure"] != 28 {
+			t.Errorf("expected 5 functions that mint, %d for leases, %d that are part of these, and 28 others, got %v", len(installLeases), len(installParts), count)
 		}
-		// Sequences and tables: nobody has rights but the owner, except to read what is installed.
+		// Sequences and tables: nobody has rights but the owner, except to read what is installed, which claims aren't.
 		for _, line := range columnOf(t, pool, `SELECT format('%s: %s may %s', relname, grantee::regrole, privilege_type) FROM pg_class, aclexplode(relacl)
 			WHERE relnamespace = 'sortkey'::regnamespace AND grantee <> relowner`) {
-			if !strings.HasSuffix(line, ": - may SELECT") || strings.Contains(line, "_clock") {
+			if !strings.HasSuffix(line, ": - may SELECT") || strings.Contains(line, "_clock") || strings.Contains(line, "node_") {
 				t.Errorf("expected no more rights, got %s", line)
 			}
 		}
@@ -272,14 +280,15 @@ func TestDefaultPrivileges(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		pool, name := db.SQL(t), installRoleName(db, "favored")
 		installRole(t, db, name)
-		db.Exec(t, fmt.Sprintf(`ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO %[1]s`, name))
+		db.Exec(t, fmt.Sprintf(`ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO %[1]s;
+			ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC`, name))
 		must(t, migrations.Up(t.Context(), pool, migrations.Config{SnowflakeSI: installClock}))
 		for _, line := range columnOf(t, pool, `SELECT format('%s may %s on %s', grantee::regrole, privilege_type, name) FROM (
-				SELECT relname, relacl, relowner FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND relname LIKE '%\_clock'
+				SELECT relname, relacl, relowner FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND (relname LIKE '%\_clock' OR relname LIKE 'node\_%')
 				UNION ALL
 				SELECT proname, proacl, proowner FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace
-					AND (prosecdef OR proname = 'advance_clock')
-			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner`) {
+					AND (prosecdef OR proname = ANY ($1))
+			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner`, installParts) {
 			t.Errorf("expected the owner's rights alone, got %s", line)
 		}
 		// Such a default is still of use elsewhere.

@@ -45,8 +45,8 @@ END
 $$;
 {{end}}
 
-{{/* Of a format: what ALTER DEFAULT PRIVILEGES may have given away of what is the owner's alone. */}}
-{{define "protect" -}}
+{{/* Around a query for what is the owner's alone: its kind, name, privileges and owner. */}}
+{{define "protect these" -}}
 -- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
 DO $$
 DECLARE
@@ -55,11 +55,8 @@ BEGIN
     FOR statement IN
         SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
         FROM (
-            SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.oid = '{{.Schema}}.{{.Format}}_clock'::regclass
-            UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
-            WHERE p.pronamespace = '{{.Schema}}'::regnamespace AND p.proname IN ('advance_clock', 'next_{{.Format}}')
+{{- end}}
+{{define "protected"}}
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -68,6 +65,17 @@ BEGIN
 END
 $$;
 {{end}}
+
+{{/* Of a format. */}}
+{{define "protect" -}}
+{{template "protect these" .}}
+            SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid = '{{.Schema}}.{{.Format}}_clock'::regclass
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
+            WHERE p.pronamespace = '{{.Schema}}'::regnamespace AND p.proname IN ('advance_clock', 'next_{{.Format}}')
+{{- template "protected"}}
+{{- end}}
 
 {{/* The unit of time in which t lies, as the beginning of a floor function. */}}
 {{define "unit" -}}
