@@ -1,0 +1,333 @@
+package nodelease_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// N numbers for N holders; the next waits for one, and gets it as soon as it
+// is given back.
+func TestAcquireWaits(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		var held []*nodelease.Keeper
+		numbers := map[int]bool{}
+		for range 3 {
+			k := acquire(t, store, pool(3), nodelease.Options{})
+			held, numbers[k.Number()] = append(held, k), true
+			must(snowflakes(t, k, nil).Next())
+		}
+		if len(numbers) != 3 {
+			t.Errorf("expected three numbers, got %v", numbers)
+		}
+		begun := time.Now()
+		go func() {
+			time.Sleep(20 * time.Second)
+			closes(t, held[1])
+		}()
+		k := acquire(t, store, pool(3), nodelease.Options{})
+		if waited := time.Since(begun); waited < 20*time.Second || waited > 21*time.Second || k.Number() != held[1].Number() {
+			t.Errorf("expected number %d after 20 s, got %d after %v", held[1].Number(), k.Number(), waited)
+		}
+		// Not more often than it helps, and not all at the same time.
+		looks := store.noted("Claim")[3:]
+		for i, c := range looks[1:] {
+			want := min(50*time.Millisecond<<i, 500*time.Millisecond)
+			if i > 10 {
+				want = 500 * time.Millisecond
+			}
+			if got := c.at.Sub(looks[i].at); got < want*9/10 || got > want*11/10 {
+				t.Errorf("look %d: expected it after %v, give or take a tenth, got %v", i+2, want, got)
+			}
+		}
+		for _, k := range append(held, k) {
+			closes(t, k)
+		}
+	})
+}
+
+// A wait is bounded, and its error says what for.
+func TestAcquireBusy(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		p := pool(3)
+		p.Reserved = []int{1}
+		first := acquire(t, store, p, nodelease.Options{})
+		second := acquire(t, store, p, nodelease.Options{})
+		for _, test := range []struct {
+			wait, ttl, waits time.Duration
+			says             string
+		}{
+			{0, time.Second, 2 * time.Second, "within 2s"},
+			{5 * time.Second, 0, 5 * time.Second, "within 5s"},
+			{-1, 0, 0, "within 0s"},
+		} {
+			begun := time.Now()
+			k, err := nodelease.Acquire(t.Context(), store, p, nodelease.Options{TTL: test.ttl, Wait: test.wait})
+			if waited := time.Since(begun); waited != test.waits {
+				t.Errorf("expected a wait of %v, got %v", test.waits, waited)
+			}
+			var busy *nodelease.BusyError
+			if !errors.As(err, &busy) || !errors.Is(err, nodelease.ErrPoolExhausted) || errors.Is(err, nodelease.ErrClockBehind) {
+				t.Fatalf("expected a pool that is exhausted, got %v, %v", k, err)
+			}
+			if busy.Pool.Name != "snowflake" || busy.Held != 2 || busy.Reserved != 1 || busy.Within != test.waits || busy.Now > time.Now().UnixMilli() || busy.Now < begun.UnixMilli() {
+				t.Errorf("got %+v", busy)
+			}
+			for _, says := range []string{`pool "snowflake"`, "2 of 3 held (the first for ", "1 reserved", test.says} {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("expected %q in %q", says, err)
+				}
+			}
+		}
+
+		// The caller's own bound counts too, and hides nothing.
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		begun := time.Now()
+		k, err := nodelease.Acquire(ctx, store, p, nodelease.Options{})
+		if waited := time.Since(begun); waited != 3*time.Second {
+			t.Errorf("expected a wait of 3 s, got %v", waited)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, nodelease.ErrPoolExhausted) || !strings.Contains(err.Error(), `pool "snowflake"`) {
+			t.Errorf("expected the context's end and the pool's, got %v, %v", k, err)
+		}
+		closes(t, first)
+		closes(t, second)
+	})
+}
+
+// A clock that is behind is told of even if other numbers are held: to wait for
+// those may be in vain.
+func TestBusyError(t *testing.T) {
+	for _, test := range []struct {
+		err  nodelease.BusyError
+		is   error
+		says string
+	}{
+		{nodelease.BusyError{Pool: pool(4), Held: 4}, nodelease.ErrPoolExhausted, "4 of 4 held and 0 reserved"},
+		{nodelease.BusyError{Pool: pool(4), Reserved: 4}, nodelease.ErrPoolExhausted, "0 of 4 held and 4 reserved"},
+		{nodelease.BusyError{Pool: pool(4), Held: 3, Reserved: 1, Frees: 1234567 * time.Microsecond}, nodelease.ErrPoolExhausted, "held (the first for 1.235s more, if it isn't renewed) and 1 reserved"},
+		{nodelease.BusyError{Pool: pool(4), Held: 3, Ahead: 1}, nodelease.ErrClockBehind, "(1 of 4; 3 are held and 0 reserved) may have been used"},
+		{nodelease.BusyError{Pool: pool(4), Ahead: 4}, nodelease.ErrClockBehind, "(4 of 4; 0 are held and 0 reserved) may have been used"},
+	} {
+		err := error(&test.err)
+		if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.HasSuffix(err.Error(), ": "+test.is.Error()) {
+			t.Errorf("expected %v with %q, got %v", test.is, test.says, err)
+		}
+	}
+}
+
+// A clock behind the marks is told from a pool that is exhausted, with what it
+// shows.
+func TestAcquireClockBehind(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		ahead := new(wall)
+		ahead.step(time.Hour)
+		k := acquire(t, store, pool(1), nodelease.Options{Clock: ahead.now})
+		g := snowflakes(t, k, ahead.now)
+		mark := when(must(g.Next()))
+		closes(t, k)
+
+		// It won't catch up, so there is nothing to wait for.
+		begun := time.Now()
+		_, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{Wait: 4 * time.Second})
+		if waited := time.Since(begun); waited > 0 {
+			t.Errorf("expected no wait, got %v", waited)
+		}
+		var busy *nodelease.BusyError
+		if !errors.As(err, &busy) || !errors.Is(err, nodelease.ErrClockBehind) || busy.Mark != mark || busy.Ahead != 1 {
+			t.Fatalf("expected a clock behind %d, got %v", mark, err)
+		}
+		for _, says := range []string{`pool "snowflake"`, "2026-11-21T11:11:12.000Z within 4s", "got 2026-11-21T10:11:12.000Z"} {
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("expected %q in %q", says, err)
+			}
+		}
+		// The other numbers of a larger pool stay usable; this one is so again
+		// when the clock has passed its mark.
+		time.Sleep(time.Hour - 5*time.Second)
+		begun = time.Now()
+		k = acquire(t, store, pool(1), nodelease.Options{})
+		if at := time.Now().UnixMilli(); at <= mark || at > mark+1000 || k.After() != mark {
+			t.Errorf("expected a claim after %d, got one after %d at %d, after %v", mark, k.After(), at, time.Since(begun))
+		}
+		closes(t, k)
+	})
+}
+
+// After another error the claim is repeated once, by the same holder: the answer
+// may have been lost. The context is for the call alone.
+func TestAcquireErrors(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		store.set(down)
+		begun := time.Now()
+		k, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{})
+		if took := time.Since(begun); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `pool "snowflake"`) || took > 60*time.Millisecond {
+			t.Errorf("expected the store's error soon, got %v, %v after %v", k, err, took)
+		}
+		if claims := store.noted("Claim"); len(claims) != 2 || claims[0].r.Holder != claims[1].r.Holder {
+			t.Errorf("expected a repetition by the same holder, got %+v", claims)
+		}
+		if _, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{Wait: -1}); err == nil || len(store.noted("Claim")) != 3 {
+			t.Errorf("expected no repetition where there is no time, got %v, %d", err, len(store.noted("Claim")))
+		}
+		store.set(hung)
+		begun = time.Now()
+		if k, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{Wait: 10 * time.Second}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 15*time.Second {
+			t.Errorf("expected an end within half a TTL, got %v, %v after %v", k, err, time.Since(begun))
+		}
+		var once atomic.Bool
+		store.set(only("Claim", func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			if once.Swap(true) {
+				return do()
+			}
+			return lossy(ctx, c, do)
+		}))
+		closes(t, acquire(t, store, pool(3), nodelease.Options{}))
+		if k, err := nodelease.Acquire(t.Context(), store, pool(3), nodelease.Options{Wait: -1}); err != nil || k.Stats().Term != 1 {
+			t.Errorf("expected another number, since what was granted in vain was given back, got %v", err)
+		} else {
+			closes(t, k)
+		}
+		store = new(faulty)
+		other := pool(2)
+		closes(t, acquire(t, store, pool(1), nodelease.Options{}))
+		if k, err := nodelease.Acquire(t.Context(), store, other, nodelease.Options{}); !errors.Is(err, nodelease.ErrPoolMismatch) {
+			t.Errorf("expected %v, got %v, %v", nodelease.ErrPoolMismatch, k, err)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		k, err = nodelease.Acquire(ctx, store, pool(1), nodelease.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		time.Sleep(time.Hour)
+		if err := k.Err(); err != nil {
+			t.Errorf("expected the claim to outlast the call's context, got %v", err)
+		}
+		closes(t, k)
+		if k, err := nodelease.Acquire(ctx, store, pool(1), nodelease.Options{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("expected the end of the context, got %v, %v", k, err)
+		}
+		closes(t, acquire(t, store, pool(1), nodelease.Options{}))
+	})
+}
+
+// A store that doesn't heed its context doesn't keep the caller waiting.
+func TestAcquireLate(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		for _, test := range []struct {
+			name   string
+			within time.Duration
+			is     error
+		}{
+			{"the caller's bound", 1100 * time.Millisecond, context.DeadlineExceeded},
+			{"half a TTL", 15 * time.Second, context.DeadlineExceeded},
+		} {
+			store := new(faulty)
+			store.set(only("Claim", late(20*time.Second, 0)))
+			ctx, cancel := context.WithCancel(t.Context())
+			if test.within < 15*time.Second {
+				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			}
+			// Until then it knows nothing of contexts.
+			lax := &heedless{store}
+			begun := time.Now()
+			k, err := nodelease.Acquire(ctx, lax, pool(1), nodelease.Options{Wait: time.Second})
+			if waited := time.Since(begun); !errors.Is(err, test.is) || waited != test.within {
+				t.Errorf("%s: expected %v after %v, got %v, %v after %v", test.name, test.is, test.within, k, err, waited)
+			}
+			cancel()
+			// What it grants later ends like any other claim.
+			time.Sleep(51 * time.Second)
+			store.set(nil)
+			closes(t, acquire(t, store, pool(1), nodelease.Options{Wait: -1}))
+		}
+	})
+}
+
+// A heedless store doesn't heed its context.
+type heedless struct{ nodelease.Store }
+
+func (h *heedless) Claim(_ context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	return h.Store.Claim(context.Background(), p, r)
+}
+
+// What a store grants isn't trusted.
+func TestAcquireNonsense(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		p := pool(4)
+		p.Reserved = []int{2}
+		for _, test := range []struct {
+			change func(*nodelease.Claim)
+			says   string
+		}{
+			{func(c *nodelease.Claim) { c.Number = -1 }, "got -1"},
+			{func(c *nodelease.Claim) { c.Number = 4 }, "got 4"},
+			{func(c *nodelease.Claim) { c.Number = 2 }, "isn't reserved, got 2"},
+			{func(c *nodelease.Claim) { c.After = time.Now().UnixMilli() }, "got from 2026-11-21T10:11:12.000Z"},
+			{func(c *nodelease.Claim) { c.After = math.MaxInt64 / 2 }, "got from 1461"},
+			{func(c *nodelease.Claim) { c.Until = time.Now().UnixMilli() }, "until 2026-11-21T10:11:12.000Z"},
+			{func(c *nodelease.Claim) { c.Holder = "" }, `got ""`},
+			{func(c *nodelease.Claim) { c.TTL = time.Second - 1 }, "for 999.999999ms"},
+			{func(c *nodelease.Claim) { c.TTL = -1 }, "for -1ns"},
+		} {
+			store := new(faulty)
+			store.set(only("Claim", func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+				c, err := do()
+				test.change(&c)
+				return c, err
+			}))
+			if k, err := nodelease.Acquire(t.Context(), store, p, nodelease.Options{Wait: -1}); err == nil || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), `pool "snowflake"`) {
+				t.Errorf("expected an error with %q, got %v, %v", test.says, k, err)
+			}
+		}
+	})
+}
+
+// Many at once get a number each, and no more than there are.
+func TestAcquireAtOnce(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		var mu sync.Mutex
+		var held []*nodelease.Keeper
+		busy := 0
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				k, err := nodelease.Acquire(t.Context(), store, pool(16), nodelease.Options{Wait: 5 * time.Second})
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err == nil:
+					held = append(held, k)
+				case errors.Is(err, nodelease.ErrPoolExhausted):
+					busy++
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		numbers := map[int]bool{}
+		for _, k := range held {
+			numbers[k.Number()] = true
+			closes(t, k)
+		}
+		if len(numbers) != 16 || busy != 4 {
+			t.Errorf("expected 16 numbers and 4 refusals, got %d and %d", len(numbers), busy)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+// Package nodelease gives each process a node number of its own, and takes it
+// away again without an ID ever repeating.
+//
+// Two generators that mint with the same node number at the same time repeat
+// each other's IDs. Numbers that are configured by hand, or derived from an
+// address, do collide sooner or later. Here a process claims one from a pool, in a
+// [Store] that all share: Postgres (package pglease) or ZooKeeper (package
+// zklease).
+//
+//	ids, err := nodelease.NewGenerator(ctx, store, nodelease.ForSnowflake(layout), nodelease.Options{Reacquire: true},
+//		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
+//			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: layout, Options: idtype.Options{Lease: l}})
+//		})
+//	if err != nil {
+//		return err
+//	}
+//	defer ids.Close()
+//
+// [Acquire] claims a number for a generator that the caller makes.
+//
+// # What is guaranteed, and by what
+//
+// The high-water mark is what keeps IDs from repeating; no clock does. Each
+// number has a mark, a time in the store. A claim covers the time after the mark
+// that it found, and up to the mark that it has written: (After, Until]. A
+// generator mints only in that, by its own clock, whatever that shows. The
+// mark is written before it is used, and only the holder of the number's current
+// term can write it; the next holder begins after it. So a process that is paused
+// or suspended for hours and goes on, that is cut off from the store, or whose
+// clock is an hour ahead can only ever mint in a stretch of time that is its own.
+//
+// The authority on who holds a number is the store, and on how long, the store's
+// clock: times of different machines are never compared with each other, except
+// a mark with the clock of whoever wants to begin after it.
+//
+// A term is one holder's time with a number. Each claim has a larger one, and
+// renewals and releases name it: those of an earlier term change nothing.
+//
+// The trust window is for promptness. A claim stands for a TTL by the store's
+// clock after its last renewal, and is trusted for nine tenths of that by the
+// holder's monotonic clock, counted from before the renewal was sent. Then
+// minting stops with [idtype.ErrLeaseLost], about when the number may go to
+// someone else. It is renewed after a third of the TTL, give or take a tenth of
+// that, so that there is time to repeat a renewal that failed. After the clock
+// was set forward, or the machine was suspended, a generator waits for a renewal
+// too, which comes within half a second.
+//
+//	                    renewed: the mark moves on
+//	                     +------+
+//	                     v      |
+//	       granted     +----------+   the trust window is over,
+//	free ------------->|   held   |   or the term is     +----------+
+//	 ^  by the store,  |  (After, |--------------------->|   lost   |  Err, Lost, OnLost;
+//	 |  term + 1       |   Until] |   someone else's     +----------+  mints nothing more
+//	 |                 +----------+                           |
+//	 |                      | Close                           | given back once the store answers,
+//	 |   from the last ID   v                                 | or free when the TTL is over
+//	 |   minted on     +----------+                           |
+//	 +-----------------|  closed  |                           |
+//	 ^                 +----------+                           |
+//	 +--------------------------------------------------------+
+//
+// A Close, or a loss after which the store answers again, lowers the mark to
+// the last unit of time in which the generator has minted. After a crash it
+// stays where it was, up to a TTL ahead. Nobody can claim a number before their
+// clock has passed its mark: so a holder whose clock was an hour ahead spoils its
+// own number for an hour, and no other.
+//
+// # What isn't
+//
+//   - A clock that was ahead by years leaves a mark that far ahead, and a number
+//     that nobody can claim until then. Only people can tell that no ID of that time
+//     is in use, and set the mark back.
+//   - Stores that lose what they have confirmed, such as an asynchronous replica
+//     that is promoted, may lose marks and claims. See pglease for what it does about
+//     that.
+//   - A process that is copied while it runs, by a virtual machine's snapshot that
+//     is resumed twice, is one holder to the store. Claim after the copy.
+//   - Numbers that something else mints with, such as the default of a column,
+//     have to be in Pool.Reserved.
+//   - A generator with an injected Clock needs the same one in Options.Clock.
+package nodelease

@@ -1,0 +1,700 @@
+package nodelease_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/leasetest"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// build makes a generator that doesn't wait.
+func build(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+	return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l, MaxWait: -1}})
+}
+
+func generator(t *testing.T, s nodelease.Store, p nodelease.Pool, o nodelease.Options) *nodelease.Generator[idtype.Snowflake] {
+	t.Helper()
+	g, err := nodelease.NewGenerator(t.Context(), s, p, o, build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// A generator claims, mints, and gives the number back.
+func TestGenerator(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		for _, again := range []bool{false, true} {
+			store := new(faulty)
+			g := generator(t, store, pool(1), nodelease.Options{Reacquire: again})
+			id := must(g.Next())
+			ids := make([]idtype.Snowflake, 10)
+			if n, err := g.Fill(t.Context(), ids); n != 10 || err != nil || ids[0] <= id {
+				t.Errorf("Fill: got %d IDs from %v on, %v", n, ids[0], err)
+			}
+			if k := g.Keeper(); k.Number() != 0 || k.Err() != nil {
+				t.Errorf("got number %d, %v", k.Number(), k.Err())
+			}
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() { closes(t, g) })
+			}
+			wg.Wait()
+			closes(t, g)
+			begun := time.Now()
+			_, err := g.Next()
+			n, err2 := g.Fill(t.Context(), ids)
+			if !errors.Is(err, nodelease.ErrClosed) || n != 0 || !errors.Is(err2, nodelease.ErrClosed) || time.Since(begun) > 0 {
+				t.Errorf("after Close: %v; %d, %v; after %v", err, n, err2, time.Since(begun))
+			}
+			if releases := store.noted("Release"); len(releases) != 1 || releases[0].mark != when(ids[9]) {
+				t.Errorf("expected a release at %d, got %+v", when(ids[9]), releases)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+// Without Reacquire a loss is for good, and says why.
+func TestGeneratorLoss(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g := generator(t, store, pool(2), nodelease.Options{})
+		must(g.Next())
+		store.set(only("Renew", down))
+		<-g.Keeper().Lost()
+		begun := time.Now()
+		_, err := g.Next()
+		n, err2 := g.Fill(t.Context(), make([]idtype.Snowflake, 3))
+		for _, err := range []error{err, err2} {
+			if !errors.Is(err, idtype.ErrLeaseLost) || !errors.Is(err, errDown) {
+				t.Errorf("expected the reason of the loss, got %v", err)
+			}
+		}
+		if n != 0 || time.Since(begun) > 0 {
+			t.Errorf("expected no IDs at once, got %d after %v", n, time.Since(begun))
+		}
+		time.Sleep(time.Hour)
+		if n := len(store.noted("Claim")); n != 1 {
+			t.Errorf("expected one claim, got %d", n)
+		}
+		closes(t, g)
+	})
+}
+
+// With Reacquire a call waits for the next claim, for up to a second.
+func TestGeneratorReacquires(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		losses := make(chan error, 10)
+		g := generator(t, store, pool(2), nodelease.Options{Reacquire: true, OnLost: func(err error) { losses <- err }})
+		for i := range 3 {
+			last := must(g.Next())
+			old := g.Keeper()
+			store.set(only("Renew", down))
+			<-old.Lost()
+			store.set(nil)
+			begun := time.Now()
+			id, err := g.Next()
+			if err != nil || id == last || time.Since(begun) > time.Second {
+				t.Errorf("loss %d: got %v, %v after %v", i+1, id, err, time.Since(begun))
+			}
+			if k := g.Keeper(); k == old || k.Err() != nil {
+				t.Errorf("loss %d: expected another claim, got %v", i+1, k.Err())
+			}
+			if err := <-losses; err != old.Err() {
+				t.Errorf("loss %d: expected OnLost to get %v, got %v", i+1, old.Err(), err)
+			}
+			if n, err := g.Fill(t.Context(), make([]idtype.Snowflake, 5)); n != 5 || err != nil {
+				t.Errorf("loss %d: Fill: got %d, %v", i+1, n, err)
+			}
+		}
+		// No other number for longer than a call waits.
+		old := g.Keeper()
+		store.set(down)
+		<-old.Lost()
+		begun := time.Now()
+		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) || !errors.Is(err, errDown) || !strings.Contains(err.Error(), "no other number within 1s") || time.Since(begun) != time.Second {
+			t.Errorf("expected an end after 1 s, got %v after %v", err, time.Since(begun))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		begun = time.Now()
+		if n, err := g.Fill(ctx, make([]idtype.Snowflake, 5)); n != 0 || !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 300*time.Millisecond {
+			t.Errorf("expected the end of the context, got %d, %v after %v", n, err, time.Since(begun))
+		}
+		time.Sleep(time.Hour)
+		store.set(nil)
+		// It was tried all the time, and is soon after the store is back.
+		begun = time.Now()
+		for _, err := g.Next(); err != nil; _, err = g.Next() {
+			if time.Since(begun) > 12*time.Second {
+				t.Fatalf("expected IDs again, got %v", err)
+			}
+		}
+		closes(t, g)
+	})
+}
+
+// Calls that wait for a claim while others come get it too.
+func TestGeneratorWaiters(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g := generator(t, store, pool(2), nodelease.Options{Reacquire: true})
+		must(g.Next())
+		store.set(func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			switch c.what {
+			case "Renew":
+				return nodelease.Claim{}, errDown
+			case "Claim":
+				time.Sleep(500 * time.Millisecond)
+			}
+			return do()
+		})
+		<-g.Keeper().Lost()
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		ids := map[idtype.Snowflake]bool{}
+		for range 8 {
+			wg.Go(func() {
+				id, err := g.Next()
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ids[id] = true
+			})
+		}
+		wg.Wait()
+		if len(ids) != 8 {
+			t.Errorf("expected 8 IDs, got %d", len(ids))
+		}
+		store.set(nil)
+		closes(t, g)
+	})
+}
+
+// Close while a claim is awaited ends both the waiting and the calls.
+func TestGeneratorClosesMeanwhile(t *testing.T) {
+	for name, fault := range map[string]fault{
+		"down":                 down,
+		"hung":                 hung,
+		"not heeding contexts": late(0, 10*time.Minute),
+		"busy": only("Claim", func(context.Context, call, func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			return nodelease.Claim{}, &nodelease.BusyError{Held: 2}
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				store := new(faulty)
+				g := generator(t, store, pool(2), nodelease.Options{Reacquire: true})
+				must(g.Next())
+				store.set(func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+					if c.what == "Renew" {
+						return nodelease.Claim{}, errDown
+					}
+					return fault(ctx, c, do)
+				})
+				<-g.Keeper().Lost()
+				time.Sleep(20 * time.Second)
+				old := g.Keeper()
+				failed := make(chan error, 1)
+				go func() {
+					_, err := g.Next()
+					failed <- err
+				}()
+				time.Sleep(100 * time.Millisecond)
+				begun := time.Now()
+				_ = g.Close()
+				if took := time.Since(begun); took > 10*time.Second {
+					t.Errorf("expected an end within 10 s, got %v", took)
+				}
+				if err := <-failed; !errors.Is(err, idtype.ErrLeaseLost) {
+					t.Errorf("expected the waiting call to fail, got %v", err)
+				}
+				if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+					t.Errorf("expected no ID, got %v", err)
+				}
+				if old.Err() == nil || g.Keeper().Err() == nil {
+					t.Error("expected no claim")
+				}
+				time.Sleep(11 * time.Minute) // until all calls have ended
+				synctest.Wait()
+				n := len(store.noted("Claim"))
+				time.Sleep(time.Hour)
+				if more := len(store.noted("Claim")) - n; more > 0 {
+					t.Errorf("expected no claim after Close, got %d", more)
+				}
+				// Nothing that was granted meanwhile is held on.
+				store.set(nil)
+				for range 2 {
+					k := acquire(t, store, pool(2), nodelease.Options{Wait: -1})
+					defer closes(t, k)
+				}
+			})
+		})
+	}
+}
+
+// Close at the very time when a claim is granted leaves none behind.
+func TestGeneratorClosesAtOnce(t *testing.T) {
+	for range 100 {
+		onFakeTime(t, func(t *testing.T) {
+			store := new(faulty)
+			g := generator(t, store, pool(1), nodelease.Options{Reacquire: true})
+			store.set(func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+				switch c.what {
+				case "Renew":
+					return nodelease.Claim{}, errDown
+				case "Claim":
+					time.Sleep(time.Second)
+				}
+				return do()
+			})
+			<-g.Keeper().Lost()
+			time.Sleep(time.Second)
+			closes(t, g)
+			if g.Keeper().Err() == nil {
+				t.Error("expected no claim")
+			}
+			time.Sleep(10 * time.Second)
+			k := acquire(t, &store.Store, pool(1), nodelease.Options{Wait: -1})
+			closes(t, k)
+		})
+	}
+}
+
+// Numbers that were lost, and that the store hasn't taken back, are nobody's
+// business after Close.
+func TestGeneratorClosesLost(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g := generator(t, store, pool(8), nodelease.Options{Reacquire: true})
+		store.set(func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			if c.what == "Claim" {
+				return do()
+			}
+			return nodelease.Claim{}, errDown
+		})
+		for range 3 {
+			<-g.Keeper().Lost()
+			time.Sleep(2 * time.Second)
+		}
+		begun := time.Now()
+		if err := g.Close(); !errors.Is(err, errDown) || time.Since(begun) > 10*time.Second {
+			t.Errorf("expected %v within 10 s, got %v after %v", errDown, err, time.Since(begun))
+		}
+		n := len(store.noted("Release"))
+		time.Sleep(time.Hour)
+		if more := len(store.noted("Release")) - n; more > 0 {
+			t.Errorf("expected an end of releases, got %d more", more)
+		}
+	})
+}
+
+// Only for the loss of a claim is there something to wait for.
+func TestGeneratorOtherErrors(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		clock := new(wall)
+		broken := false
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(2), nodelease.Options{Reacquire: true, Clock: clock.now},
+			func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+				inner := snowflakes(t, l, clock.now)
+				return &breakable{inner, &broken}, nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		synctest.Wait() // or the keeper would begin with the stepped clock
+		clock.step(time.Hour)
+		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) || !strings.Contains(err.Error(), "one until 2026-11-21T10:11:39.000Z") {
+			t.Errorf("expected a claim that isn't renewed so far, got %v", err)
+		}
+		clock.step(-time.Hour)
+		broken = true
+		store.set(down)
+		for range 2 {
+			if _, err := g.Next(); err != errBroken {
+				t.Errorf("expected %v, got %v", errBroken, err)
+			}
+			if n, err := g.Fill(t.Context(), make([]idtype.Snowflake, 3)); n != 0 || err != errBroken {
+				t.Errorf("expected %v, got %d, %v", errBroken, n, err)
+			}
+			if since := time.Since(begun); since > 0 {
+				t.Errorf("expected errors at once, got them after %v", since)
+			}
+			<-g.Keeper().Lost()
+			begun = time.Now()
+		}
+		_ = g.Close()
+	})
+}
+
+// A breakable generator fails for a reason of its own.
+type breakable struct {
+	idtype.Generator[idtype.Snowflake]
+	broken *bool
+}
+
+var errBroken = errors.New("broken")
+
+func (b *breakable) Next() (idtype.Snowflake, error) {
+	if *b.broken {
+		return 0, errBroken
+	}
+	return b.Generator.Next()
+}
+
+func (b *breakable) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error) {
+	if *b.broken {
+		return 0, errBroken
+	}
+	return b.Generator.Fill(ctx, dst)
+}
+
+// While a number is claimed anew, answers may be lost for long: it costs one
+// number, not one for each try.
+func TestGeneratorLostAnswers(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g := generator(t, store, pool(3), nodelease.Options{Reacquire: true})
+		must(g.Next())
+		store.set(only("Renew", down))
+		time.Sleep(20 * time.Second)
+		store.set(lossy)
+		<-g.Keeper().Lost()
+		time.Sleep(2 * time.Minute)
+		holders := map[string]bool{}
+		for _, c := range store.noted("Claim")[1:] {
+			holders[c.r.Holder] = true
+		}
+		if len(holders) != 1 {
+			t.Errorf("expected one holder, got %v", holders)
+		}
+		store.set(nil)
+		time.Sleep(time.Minute)
+		id, err := g.Next()
+		if stats := g.Keeper().Stats(); err != nil || stats.Number != 1 || stats.Term != 1 {
+			t.Errorf("expected the number that was granted in vain, got %+v, %v", g.Keeper().Stats(), err)
+		}
+		if current, ok := g.Current().(*idtype.SnowflakeGenerator); !ok || current.Stats().Minted != 1 {
+			t.Errorf("expected the generator that minted %v, got %v", id, g.Current())
+		}
+		closes(t, g)
+	})
+}
+
+var errBuild = errors.New("can't be built")
+
+// A generator that can't be built doesn't cost a number.
+func TestGeneratorNotBuilt(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Wait: -1}, func(idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+			return nil, errBuild
+		})
+		if !errors.Is(err, errBuild) || len(store.noted("Release")) != 1 {
+			t.Errorf("expected a release and %v, got %v, %v", errBuild, g, err)
+		}
+		if mark := store.last("Release").mark; mark != 0 {
+			t.Errorf("expected the number to be given back as it came, got a mark of %d", mark)
+		}
+		// What doesn't mint under the lease mints on when the number is somebody else's.
+		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Wait: -1}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: l.Number()})
+		})
+		if !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "pass the lease on") || len(store.noted("Release")) != 2 {
+			t.Errorf("expected a generator without the lease to be refused, got %v, %v", g, err)
+		}
+		if g, err := nodelease.NewGenerator(t.Context(), store, nodelease.Pool{}, nodelease.Options{}, build); !errors.Is(err, idtype.ErrNode) {
+			t.Errorf("expected an invalid pool to be refused, got %v, %v", g, err)
+		}
+		// What can't be built anew is tried again.
+		time.Sleep(time.Minute)
+		tries := 0
+		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Reacquire: true}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+			if tries++; tries == 2 || tries == 3 {
+				return nil, errBuild
+			}
+			return build(l)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(g.Next())
+		store.set(only("Renew", down))
+		<-g.Keeper().Lost()
+		store.set(nil)
+		time.Sleep(2 * time.Minute)
+		if id, err := g.Next(); err != nil || tries != 4 {
+			t.Errorf("expected an ID after the third try, got %v, %v after %d", id, err, tries-1)
+		}
+		closes(t, g)
+		if claims, releases := len(store.noted("Claim")), len(store.noted("Release")); releases != 6 {
+			t.Errorf("expected each number to be given back, got %d releases of %d claims", releases, claims)
+		}
+	})
+}
+
+// A Fill is of one claim: what it got before the loss is given, with the error.
+func TestGeneratorFillLoss(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		// Full milliseconds are waited for.
+		g, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSpread64(0), nodelease.Options{TTL: time.Second, Reacquire: true}, func(l idtype.Lease) (idtype.Generator[idtype.Spread64], error) {
+			return idtype.NewSpread64Generator(idtype.Spread64Config{Options: idtype.Options{Lease: l}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.set(only("Renew", down))
+		ids := make([]idtype.Spread64, 64*3000)
+		begun := time.Now()
+		n, err := g.Fill(t.Context(), ids)
+		if n == 0 || n == len(ids) || !errors.Is(err, idtype.ErrLeaseLost) {
+			t.Errorf("expected some IDs and a loss, got %d of %d, %v", n, len(ids), err)
+		}
+		seen := map[idtype.Spread64]bool{}
+		layout := idtype.Spread64Layout{}
+		first := must(layout.Parts(ids[0])).Generator
+		if at := ids[0].Time(); at.Sub(begun) > 10*time.Millisecond {
+			t.Errorf("expected all IDs since %v, got the first of %v", begun, at)
+		}
+		for _, id := range ids[:n] {
+			if seen[id] = true; must(layout.Parts(id)).Generator != first {
+				t.Fatalf("expected the number %d alone, got %v", first, id)
+			}
+		}
+		store.set(nil)
+		m, err := g.Fill(t.Context(), ids[:100])
+		if m != 100 || err != nil {
+			t.Errorf("expected IDs of the next claim, got %d, %v", m, err)
+		}
+		for _, id := range ids[:m] {
+			seen[id] = true
+		}
+		if len(seen) != n+m {
+			t.Errorf("expected %d IDs, got %d", n+m, len(seen))
+		}
+		closes(t, g)
+	})
+}
+
+// The formats that can have a claim: no ID comes twice, over several losses,
+// with two processes that take each other's numbers.
+func TestGeneratorsUnique(t *testing.T) {
+	partition := idtype.SnoPartitionFrom(7)
+	si := idtype.SnowflakeSILayout{BaseClock: base}
+	t.Run("Snowflake", func(t *testing.T) {
+		testUnique(t, nodelease.ForSnowflake(idtype.SnowflakeLayout{}), func(o idtype.Options) (idtype.Generator[idtype.Snowflake], error) {
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: o})
+		})
+	})
+	t.Run("SnowflakeSI", func(t *testing.T) {
+		testUnique(t, nodelease.ForSnowflakeSI(si), func(o idtype.Options) (idtype.Generator[idtype.SnowflakeSI], error) {
+			return idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: si, Options: o})
+		})
+	})
+	t.Run("Spread64", func(t *testing.T) {
+		testUnique(t, nodelease.ForSpread64(3), func(o idtype.Options) (idtype.Generator[idtype.Spread64], error) {
+			return idtype.NewSpread64Generator(idtype.Spread64Config{Cluster: 3, Options: o})
+		})
+	})
+	t.Run("Sno", func(t *testing.T) {
+		testUnique(t, nodelease.ForSno(), func(o idtype.Options) (idtype.Generator[idtype.Sno], error) {
+			return idtype.NewSnoGenerator(idtype.SnoConfig{Options: o})
+		})
+	})
+	t.Run("Sno ranges", func(t *testing.T) {
+		testUnique(t, nodelease.ForSnoRanges(partition, 2), func(o idtype.Options) (idtype.Generator[idtype.Sno], error) {
+			return idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition, Ranges: 2, Options: o})
+		})
+	})
+}
+
+func testUnique[T comparable](t *testing.T, p nodelease.Pool, build func(idtype.Options) (idtype.Generator[T], error)) {
+	// So few numbers that each is used again by the other.
+	p.Size = 2
+	onFakeTime(t, func(t *testing.T) {
+		shared := new(leasetest.Store)
+		var mu sync.Mutex
+		seen := map[T]int{}
+		tenures := 0
+		deadline := time.Now().Add(40 * time.Second)
+		var processes sync.WaitGroup
+		for process := range 3 {
+			clock := new(wall)
+			clock.step(time.Duration(process-1) * 300 * time.Millisecond)
+			store := &outages{Store: shared, phase: time.Duration(process) * time.Second}
+			processes.Go(func() {
+				g, err := nodelease.NewGenerator(t.Context(), store, p, nodelease.Options{TTL: time.Second, Wait: time.Minute, Clock: clock.now, Reacquire: true},
+					func(l idtype.Lease) (idtype.Generator[T], error) {
+						mu.Lock()
+						defer mu.Unlock()
+						tenures++
+						return build(idtype.Options{Lease: l, Clock: clock.now, MaxWait: -1})
+					})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var minting sync.WaitGroup
+				for range 3 {
+					minting.Go(func() {
+						ids := make([]T, 5)
+						for time.Now().Before(deadline) {
+							n, err := g.Fill(t.Context(), ids)
+							if id, err := g.Next(); err == nil && n < len(ids) {
+								ids[n] = id
+								n++
+							}
+							if err != nil && !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrClockBackwards) && !errors.Is(err, idtype.ErrSequenceExhausted) {
+								t.Error(err)
+							}
+							mu.Lock()
+							for _, id := range ids[:n] {
+								seen[id]++
+							}
+							mu.Unlock()
+							time.Sleep(3 * time.Millisecond)
+						}
+					})
+				}
+				minting.Wait()
+				_ = g.Close()
+			})
+		}
+		processes.Wait()
+		for id, n := range seen {
+			if n > 1 {
+				t.Errorf("%v was minted %d times", id, n)
+			}
+		}
+		if tenures < 10 || len(seen) < 10_000 {
+			t.Errorf("expected many IDs of many claims, got %d of %d", len(seen), tenures)
+		}
+	})
+}
+
+// A store with outages is out of reach for two seconds of each five. Half of what it is asked
+// then is done all the same.
+type outages struct {
+	*leasetest.Store
+	phase time.Duration
+}
+
+func (o *outages) fails() (fails, done bool) {
+	now := time.Duration(time.Now().UnixNano()) + o.phase
+	return now%(5*time.Second) < 2*time.Second, now%(200*time.Millisecond) < 100*time.Millisecond
+}
+
+func (o *outages) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
+	fails, done := o.fails()
+	if !fails || done {
+		got, err := o.Store.Renew(ctx, p, c, r)
+		if !fails {
+			return got, err
+		}
+	}
+	return nodelease.Claim{}, errDown
+}
+
+func (o *outages) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, mark int64) error {
+	fails, done := o.fails()
+	if !fails || done {
+		if err := o.Store.Release(ctx, p, c, mark); !fails {
+			return err
+		}
+	}
+	return errDown
+}
+
+// A partial generator gets one ID of those that it is asked for, from the second
+// claim on.
+type partial struct {
+	idtype.Generator[idtype.Snowflake]
+	first bool
+}
+
+func (p *partial) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error) {
+	if p.first {
+		return p.Generator.Fill(ctx, dst)
+	}
+	n, _ := p.Generator.Fill(ctx, dst[:1])
+	return n, errBroken
+}
+
+// Fewer IDs than were asked for come with an error, also after a new claim.
+func TestGeneratorFillPart(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		first := true
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(2), nodelease.Options{Reacquire: true}, func(l idtype.Lease) (*partial, error) {
+			p := &partial{snowflakes(t, l, nil), first}
+			first = false
+			return p, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.set(func(context.Context, call, func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			return nodelease.Claim{}, errDown
+		})
+		<-g.Keeper().Lost()
+		store.set(nil)
+		if n, err := g.Fill(t.Context(), make([]idtype.Snowflake, 5)); n != 1 || err != errBroken {
+			t.Errorf("expected 1 ID and %v, got %d, %v", errBroken, n, err)
+		}
+		closes(t, g)
+	})
+}
+
+// A release that is late is of a claim of its own, not of the next one of this
+// generator.
+func TestGeneratorLateRelease(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		var fails atomic.Bool
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Reacquire: true}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+			if fails.Swap(false) {
+				return nil, errBuild
+			}
+			return build(l)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.set(down)
+		<-g.Keeper().Lost()
+		time.Sleep(40 * time.Second) // the number is free by now
+		fails.Store(true)
+		var late atomic.Pointer[call]
+		store.set(func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			if c.what == "Release" && !fails.Load() && late.CompareAndSwap(nil, &c) {
+				return hung(ctx, c, do)
+			}
+			return do()
+		})
+		for g.Keeper().Err() != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := store.Store.Release(t.Context(), pool(1), late.Load().claim, late.Load().mark); err != nil {
+			t.Fatal(err)
+		}
+		if other, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Wait: -1}, build); !errors.Is(err, nodelease.ErrPoolExhausted) {
+			t.Errorf("expected the number to be held, got %v and %v of both, %v", must(g.Next()), must(other.Next()), err)
+		}
+		closes(t, g)
+	})
+}

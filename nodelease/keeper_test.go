@@ -1,0 +1,640 @@
+package nodelease_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// A claim is renewed after a third of its TTL, give or take a tenth of that, and
+// reaches nine tenths of a TTL further each time.
+func TestRenewals(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		clock := new(wall)
+		clock.step(90 * time.Second)
+		k := acquire(t, store, pool(1), nodelease.Options{Clock: clock.now})
+		begun := time.Now()
+		if got := k.Until(); got != clock.now().Add(27*time.Second).UnixMilli() {
+			t.Errorf("expected a claim for 27 s, got one until %d", got)
+		}
+		time.Sleep(time.Hour)
+		renewals := store.noted("Renew")
+		least, most := time.Hour, time.Duration(0)
+		for i, before := 0, begun; i < len(renewals); i++ {
+			gap := renewals[i].at.Sub(before)
+			least, most, before = min(least, gap), max(most, gap), renewals[i].at
+			if r := renewals[i].r; r.TTL != 30*time.Second || r.Now != before.Add(90*time.Second).UnixMilli() || r.Until != r.Now+27_000 {
+				t.Errorf("renewal %d: %+v", i+1, r)
+			}
+		}
+		if least < 9*time.Second || most > 11*time.Second || most-least < time.Second {
+			t.Errorf("expected renewals every 9 to 11 s, got every %v to %v", least, most)
+		}
+		last := store.last("Renew")
+		if k.Until() != last.r.Until {
+			t.Errorf("expected a claim until %d, got %d", last.r.Until, k.Until())
+		}
+		stats := k.Stats()
+		want := nodelease.Stats{
+			Number: 0, Term: 1, Age: time.Hour, Left: 27*time.Second - time.Since(last.at),
+			Renewals: uint64(len(renewals)), Skew: 90 * time.Second,
+		}
+		// The time of a request is in milliseconds.
+		if stats.Skew = stats.Skew.Round(2 * time.Millisecond); stats != want {
+			t.Errorf("expected %+v, got %+v", want, stats)
+		}
+		closes(t, k)
+		if got := k.Stats(); got.Left != 0 || got.Renewals != want.Renewals {
+			t.Errorf("after Close: %+v", got)
+		}
+		time.Sleep(time.Hour)
+		if n := len(store.noted("Renew")); n != len(renewals) {
+			t.Errorf("expected no renewal after Close, got %d", n-len(renewals))
+		}
+	})
+}
+
+// What fails is tried again, less and less often, and counted.
+func TestRenewalsFail(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		var log bytes.Buffer
+		k := acquire(t, store, pool(1), nodelease.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		const fails = 4
+		store.set(only("Renew", func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			if len(store.noted("Renew")) <= fails {
+				return nodelease.Claim{}, errDown
+			}
+			return do()
+		}))
+		time.Sleep(2 * time.Minute)
+		calls := store.noted("Renew")
+		for i, c := range calls[1:] {
+			want := 10 * time.Second
+			if i < fails {
+				want = min(time.Second<<i, 5*time.Second)
+			}
+			if got := c.at.Sub(calls[i].at); got < want*9/10 || got > want*11/10 {
+				t.Errorf("try %d: expected it after %v, give or take a tenth, got %v", i+2, want, got)
+			}
+		}
+		if stats := k.Stats(); stats.Failures != fails || stats.Renewals != uint64(len(calls)-fails) || !errors.Is(stats.LastFailure, errDown) || k.Err() != nil {
+			t.Errorf("expected %d failures of a claim that is held, got %+v, %v", fails, stats, k.Err())
+		}
+		if n := strings.Count(log.String(), "node number not renewed"); n != fails || !strings.Contains(log.String(), "store is down") {
+			t.Errorf("expected %d warnings, got\n%s", fails, log.String())
+		}
+		// The next failure is tried again soon, not as late as the last one.
+		store.set(only("Renew", down))
+		time.Sleep(13 * time.Second)
+		store.set(nil)
+		time.Sleep(time.Minute)
+		again := store.noted("Renew")[len(calls):]
+		if gap := again[1].at.Sub(again[0].at); gap < 900*time.Millisecond || gap > 1100*time.Millisecond {
+			t.Errorf("expected another try after a second, got one after %v", gap)
+		}
+		closes(t, k)
+	})
+}
+
+// One call that gets no answer doesn't use up the trust window.
+func TestRenewalHangs(t *testing.T) {
+	for name, hang := range map[string]fault{
+		"heeding its context": func(ctx context.Context, _ call, _ func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			<-ctx.Done()
+			return nodelease.Claim{}, errDown // which tells more than the context
+		},
+		"not heeding its context": late(0, time.Minute),
+	} {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				store := new(faulty)
+				k := acquire(t, store, pool(1), nodelease.Options{})
+				store.set(only("Renew", func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+					if len(store.noted("Renew")) == 1 {
+						return hang(ctx, c, do)
+					}
+					return do()
+				}))
+				time.Sleep(2 * time.Minute)
+				stats := k.Stats()
+				if stats.Failures != 1 || stats.Renewals < 8 || k.Err() != nil {
+					t.Errorf("expected one failure of a claim that is held, got %+v, %v", stats, k.Err())
+				}
+				if heeds := name == "heeding its context"; heeds != errors.Is(stats.LastFailure, errDown) {
+					t.Errorf("got %v", stats.LastFailure)
+				}
+				closes(t, k)
+			})
+		})
+	}
+}
+
+// A claim is trusted for nine tenths of the TTL, from before the last renewal
+// that worked was sent, whatever becomes of the others.
+func TestLoss(t *testing.T) {
+	slow := only("Renew", late(0, 4*time.Second))
+	for _, test := range []struct {
+		name  string
+		first fault // for some time
+		then  fault // for ever
+		cause error
+	}{
+		{"down", nil, only("Renew", down), errDown},
+		{"hung", nil, only("Renew", hung), context.DeadlineExceeded},
+		{"not heeding contexts", nil, only("Renew", late(0, 10*time.Minute)), context.DeadlineExceeded},
+		{"answers lost", nil, only("Renew", lossy), errDown},
+		{"slow answers", slow, only("Renew", down), errDown},
+		{"slow to be done", only("Renew", late(4*time.Second, 0)), only("Renew", hung), context.DeadlineExceeded},
+		{"releases down too", nil, down, errDown},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				store := new(faulty)
+				lost := make(chan error, 5)
+				k := acquire(t, store, pool(1), nodelease.Options{OnLost: func(err error) { lost <- err }})
+				g := snowflakes(t, k, nil)
+				store.set(test.first)
+				time.Sleep(time.Minute)
+				if k.Stats().Renewals < 3 {
+					t.Fatalf("expected renewals, got %+v", k.Stats())
+				}
+				// The last one that worked is the one whose answer the keeper has.
+				for renewals := k.Stats().Renewals; k.Stats().Renewals == renewals; {
+					time.Sleep(time.Millisecond)
+				}
+				sent := store.last("Renew").at
+				store.set(test.then)
+				until := k.Until()
+				id := must(g.Next())
+
+				<-k.Lost()
+				if held := time.Since(sent); held != 27*time.Second {
+					t.Errorf("expected the loss 27 s after the last renewal, got %v", held)
+				}
+				if when(id) > until {
+					t.Errorf("minted for %d with a claim until %d", when(id), until)
+				}
+				expectLost(t, k, g, test.cause)
+				synctest.Wait()
+				if err := <-lost; err != k.Err() {
+					t.Errorf("OnLost: expected %v, got %v", k.Err(), err)
+				}
+				// A late answer revives nothing.
+				time.Sleep(11 * time.Minute)
+				expectLost(t, k, g, test.cause)
+				_ = k.Close()
+				if len(lost) > 0 || errors.Is(k.Err(), nodelease.ErrClosed) {
+					t.Errorf("after Close: %d more calls of OnLost, %v", len(lost), k.Err())
+				}
+			})
+		})
+	}
+}
+
+// expectLost looks at a claim that is lost.
+func expectLost(t *testing.T, k *nodelease.Keeper, g *idtype.SnowflakeGenerator, cause error) {
+	t.Helper()
+	if k.Until() != math.MinInt64 {
+		t.Errorf("expected no time, got one until %d", k.Until())
+	}
+	if err := k.Err(); !errors.Is(err, idtype.ErrLeaseLost) || !errors.Is(err, cause) || errors.Is(err, nodelease.ErrClosed) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("number %d of pool %q", k.Number(), "snowflake")) {
+		t.Errorf("expected a loss because of %v, got %v", cause, err)
+	}
+	if stats := k.Stats(); stats.Left != 0 {
+		t.Errorf("expected nothing left, got %+v", stats)
+	}
+	if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+		t.Errorf("expected no ID, got %v, %v", id, err)
+	}
+	select {
+	case <-k.Lost():
+	default:
+		t.Error("expected Lost to be closed")
+	}
+}
+
+// Who hears that its term is over doesn't go on until the trust window is.
+func TestLossAtOnce(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		lost := make(chan error, 1)
+		k := acquire(t, store, pool(1), nodelease.Options{OnLost: func(err error) { lost <- err }})
+		g := snowflakes(t, k, nil)
+		must(g.Next())
+		first := store.last("Claim")
+		claim := nodelease.Claim{Number: k.Number(), Term: k.Stats().Term, Holder: first.r.Holder}
+		// Someone takes it away, as an operator may.
+		if err := store.Store.Release(t.Context(), pool(1), claim, k.Until()); err != nil {
+			t.Fatal(err)
+		}
+		<-k.Lost()
+		if held := time.Since(first.at); held > 11*time.Second {
+			t.Errorf("expected the loss with the first renewal, got it after %v", held)
+		}
+		expectLost(t, k, g, nodelease.ErrTermOver)
+		if err := <-lost; err != k.Err() {
+			t.Errorf("OnLost: expected %v, got %v", k.Err(), err)
+		}
+		closes(t, k)
+	})
+}
+
+// Nonsense in answer to a renewal is a failure.
+func TestRenewalNonsense(t *testing.T) {
+	for name, change := range map[string]func(*nodelease.Claim){
+		"number": func(c *nodelease.Claim) { c.Number++ },
+		"term":   func(c *nodelease.Claim) { c.Term++ },
+		"until":  func(c *nodelease.Claim) { c.Until-- },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				store := new(faulty)
+				k := acquire(t, store, pool(1), nodelease.Options{})
+				until := k.Until()
+				store.set(only("Renew", func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+					c, err := do()
+					change(&c)
+					return c, err
+				}))
+				time.Sleep(20 * time.Second)
+				if stats := k.Stats(); stats.Renewals != 0 || stats.Failures == 0 || !strings.Contains(stats.LastFailure.Error(), "expected the store to renew number 0 in term 1") {
+					t.Errorf("expected failures, got %+v", stats)
+				}
+				if k.Until() != until {
+					t.Errorf("expected a claim until %d, got %d", until, k.Until())
+				}
+				store.set(nil)
+				time.Sleep(20 * time.Second)
+				closes(t, k)
+			})
+		})
+	}
+}
+
+// The first trust window, too, begins before the claim was asked for.
+func TestLossAfterSlowClaim(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		store.set(func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			if c.what != "Claim" {
+				return down(t.Context(), c, do)
+			}
+			time.Sleep(6 * time.Second)
+			got, err := do()
+			time.Sleep(6 * time.Second)
+			return got, err
+		})
+		begun := time.Now()
+		k := acquire(t, store, pool(1), nodelease.Options{})
+		if stats := k.Stats(); stats.Left != 15*time.Second || stats.Age != 12*time.Second {
+			t.Errorf("expected 15 s left, got %+v", stats)
+		}
+		<-k.Lost()
+		if held := time.Since(begun); held != 27*time.Second {
+			t.Errorf("expected the loss after 27 s, got %v", held)
+		}
+		_ = k.Close()
+	})
+}
+
+// A store needn't tell how long a claim stands, nor the time; if it tells of more
+// than it was asked for, that isn't trusted.
+func TestUntoldTTL(t *testing.T) {
+	for _, ttl := range []time.Duration{0, time.Hour} {
+		onFakeTime(t, func(t *testing.T) {
+			store := new(faulty)
+			store.set(func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+				c, err := do()
+				c.TTL, c.Time = ttl, time.Time{}
+				return c, err
+			})
+			k := acquire(t, store, pool(1), nodelease.Options{})
+			if stats := k.Stats(); stats.Left != 27*time.Second || stats.Skew != 0 {
+				t.Errorf("a TTL of %v: expected 27 s left and no skew, got %+v", ttl, stats)
+			}
+			closes(t, k)
+		})
+	}
+}
+
+// A claim that the store grants for less time is trusted for less, and renewed
+// more often.
+func TestShorterTTL(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		shorter := func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			c, err := do()
+			c.TTL = 6 * time.Second
+			return c, err
+		}
+		store.set(shorter)
+		begun := time.Now()
+		k := acquire(t, store, pool(1), nodelease.Options{})
+		time.Sleep(time.Minute)
+		for i, c := range store.noted("Renew") {
+			if c.r.Until-c.r.Now != 5400 || c.r.TTL != 30*time.Second {
+				t.Errorf("renewal %d: expected to ask for 30 s, and a mark 5.4 s ahead, got %+v", i+1, c.r)
+			}
+			if gap := c.at.Sub(begun); gap < 1800*time.Millisecond || gap > 2200*time.Millisecond {
+				t.Errorf("renewal %d: expected it after 1.8 to 2.2 s, got %v", i+1, gap)
+			}
+			begun = c.at
+		}
+		store.set(down)
+		<-k.Lost()
+		if held := time.Since(begun); held != 5400*time.Millisecond {
+			t.Errorf("expected the loss after 5.4 s, got %v", held)
+		}
+		store.set(nil)
+		time.Sleep(time.Minute)
+		closes(t, k)
+	})
+}
+
+// A process that didn't run for too long has lost the claim before it mints.
+func TestLossAsleep(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		var nap atomic.Int64
+		clock := func() time.Time {
+			time.Sleep(time.Duration(nap.Swap(0)))
+			return time.Now()
+		}
+		k := acquire(t, store, pool(1), nodelease.Options{Clock: clock})
+		g := snowflakes(t, k, nil)
+		nap.Store(int64(time.Minute))
+		<-k.Lost()
+		expectLost(t, k, g, idtype.ErrLeaseLost)
+		closes(t, k)
+	})
+}
+
+// The number goes to the next holder from the last ID on.
+func TestClose(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		lost := make(chan error, 5)
+		o := nodelease.Options{Wait: -1, OnLost: func(err error) { lost <- err }}
+		k := acquire(t, store, pool(1), o)
+		g := snowflakes(t, k, nil)
+		time.Sleep(25 * time.Second)
+		id := must(g.Next())
+		time.Sleep(time.Millisecond)
+		closes(t, k)
+		if k.Until() != math.MinInt64 || !errors.Is(k.Err(), nodelease.ErrClosed) || !errors.Is(k.Err(), idtype.ErrLeaseLost) || !strings.Contains(k.Err().Error(), `number 0 of pool "snowflake"`) {
+			t.Errorf("expected a claim that is closed, got one until %d, %v", k.Until(), k.Err())
+		}
+		select {
+		case <-k.Lost():
+			t.Error("expected Lost to tell of losses alone")
+		default:
+		}
+		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+			t.Errorf("expected no ID, got %v", err)
+		}
+		if mark := store.last("Release").mark; mark != when(id) {
+			t.Errorf("expected a release at %d, got %d", when(id), mark)
+		}
+
+		// The next holder needn't wait, and mints nothing: it leaves the mark there.
+		k = acquire(t, store, pool(1), o)
+		if k.After() != when(id) || k.Number() != 0 || k.Stats().Term != 2 {
+			t.Errorf("expected a claim after %d, got one after %d, %+v", when(id), k.After(), k.Stats())
+		}
+		g = snowflakes(t, k, nil)
+		closes(t, k)
+		k = acquire(t, store, pool(1), o)
+		if k.After() != when(id) {
+			t.Errorf("expected a claim after %d, got one after %d", when(id), k.After())
+		}
+		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+			t.Errorf("expected no ID, got %v", err)
+		}
+		// Without a generator nobody knows what was minted.
+		written := k.Until()
+		closes(t, k)
+		if mark := store.last("Release").mark; mark != written {
+			t.Errorf("expected a release at %d, got %d", written, mark)
+		}
+		synctest.Wait()
+		if len(lost) > 0 {
+			t.Errorf("expected no OnLost, got %v", <-lost)
+		}
+	})
+}
+
+// What is written may reach further than the claim does, if the clock was ahead.
+func TestCloseAhead(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		clock := new(wall)
+		clock.step(time.Hour)
+		k := acquire(t, store, pool(1), nodelease.Options{Clock: clock.now})
+		written := k.Until()
+		clock.step(-time.Hour)
+		time.Sleep(20 * time.Second)
+		if want := store.last("Renew").r.Until; k.Until() != want {
+			t.Errorf("expected a claim until %d, got %d", want, k.Until())
+		}
+		closes(t, k)
+		if mark := store.last("Release").mark; mark != written {
+			t.Errorf("expected a release at %d, got %d", written, mark)
+		}
+	})
+}
+
+// Close is bounded, may be called by many, and gives all the same.
+func TestCloseBounded(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault fault
+		fails error
+	}{
+		{"up", nil, nil},
+		{"down", down, errDown},
+		{"hung", hung, context.DeadlineExceeded},
+		{"not heeding contexts", late(10*time.Minute, 0), context.DeadlineExceeded},
+		{"answers lost", lossy, errDown},
+	} {
+		for _, at := range []time.Duration{time.Second, 15 * time.Second, 60 * time.Second} {
+			t.Run(fmt.Sprintf("%s after %v", test.name, at), func(t *testing.T) {
+				onFakeTime(t, func(t *testing.T) {
+					store := new(faulty)
+					k := acquire(t, store, pool(1), nodelease.Options{})
+					store.set(test.fault)
+					time.Sleep(at)
+					begun := time.Now()
+					errs := make([]error, 4)
+					var wg sync.WaitGroup
+					for i := range errs {
+						wg.Go(func() { errs[i] = k.Close() })
+					}
+					wg.Wait()
+					if took := time.Since(begun); took > 10*time.Second {
+						t.Errorf("expected an end within 10 s, got %v", took)
+					}
+					for _, err := range append(errs, k.Close()) {
+						if !errors.Is(err, test.fails) {
+							t.Errorf("expected %v of all, got %v", test.fails, err)
+						}
+					}
+					time.Sleep(11 * time.Minute) // until all calls have ended
+				})
+			})
+		}
+	}
+}
+
+// A renewal that is answered just when the claim is closed doesn't revive it,
+// and one that is cut off by that isn't a failure.
+func TestCloseDuringRenewal(t *testing.T) {
+	for i := range 100 {
+		onFakeTime(t, func(t *testing.T) {
+			store := new(faulty)
+			var log bytes.Buffer
+			k := acquire(t, store, pool(1), nodelease.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			store.set(only("Renew", func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+				time.Sleep(time.Second)
+				if i%2 == 0 {
+					return do()
+				}
+				return hung(ctx, c, do)
+			}))
+			for len(store.noted("Renew")) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(time.Until(store.last("Renew").at.Add(time.Second)))
+			closes(t, k)
+			if k.Until() != math.MinInt64 || !errors.Is(k.Err(), nodelease.ErrClosed) {
+				t.Errorf("expected a claim that is closed, got one until %d, %v", k.Until(), k.Err())
+			}
+			if stats := k.Stats(); stats.Failures > 0 || stats.Left > 0 || log.Len() > 0 {
+				t.Errorf("expected no failure, got %+v\n%s", stats, log.String())
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// A keeper that is lost gives the number back as soon as the store answers.
+func TestReleaseAfterLoss(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		k := acquire(t, store, pool(1), nodelease.Options{})
+		g := snowflakes(t, k, nil)
+		id := must(g.Next())
+		store.set(down)
+		time.Sleep(4 * time.Minute)
+		if n := len(store.noted("Release")); n < 18 || n > 25 {
+			t.Errorf("expected a try every 10 s, got %d in 4 min", n)
+		}
+		store.set(nil)
+		time.Sleep(11 * time.Second)
+		last := store.last("Release")
+		if last.mark != when(id) {
+			t.Errorf("expected a release at %d, got %d", when(id), last.mark)
+		}
+		n := len(store.noted("Release"))
+		time.Sleep(10 * time.Minute)
+		if more := len(store.noted("Release")) - n; more > 0 {
+			t.Errorf("expected an end of releases, got %d more", more)
+		}
+		next := acquire(t, store, pool(1), nodelease.Options{Wait: -1})
+		if next.After() != when(id) {
+			t.Errorf("expected a claim after %d, got one after %d", when(id), next.After())
+		}
+		closes(t, k)
+		if next.Err() != nil {
+			t.Errorf("expected the next claim to stay, got %v", next.Err())
+		}
+		closes(t, next)
+	})
+}
+
+// A store that doesn't answer any more isn't asked for ever.
+func TestReleaseGivenUp(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		k := acquire(t, store, pool(1), nodelease.Options{})
+		store.set(down)
+		time.Sleep(time.Hour)
+		if n := len(store.noted("Release")); n != 31 {
+			t.Errorf("expected 31 tries, got %d", n)
+		}
+		if err := k.Close(); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `number 0 of pool "snowflake" not given back`) {
+			t.Errorf("expected to hear of it, got %v", err)
+		}
+	})
+}
+
+// OnLost may do anything, such as closing.
+func TestOnLostCloses(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		closed := make(chan error)
+		var k *nodelease.Keeper
+		k = acquire(t, store, pool(1), nodelease.Options{OnLost: func(error) { closed <- k.Close() }})
+		store.set(only("Renew", down))
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A claim is for one generator, and only while it is held.
+func TestAttach(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		attach := func(k *nodelease.Keeper) error {
+			_, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: k}})
+			return err
+		}
+		k := acquire(t, store, pool(2), nodelease.Options{})
+		for _, other := range []func(idtype.Options) error{
+			func(o idtype.Options) error {
+				_, err := idtype.NewSpread64Generator(idtype.Spread64Config{Options: o})
+				return err
+			},
+			func(o idtype.Options) error {
+				_, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: idtype.SnowflakeLayout{Epoch: base}, Options: o})
+				return err
+			},
+		} {
+			if err := other(idtype.Options{Lease: k}); !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "epoch 2021") {
+				t.Errorf("a generator of another layout: expected it to be refused, got %v", err)
+			}
+		}
+		snowflakes(t, k, nil)
+		if err := attach(k); !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "number 0 of pool \"snowflake\"") {
+			t.Errorf("a second generator: expected it to be refused, got %v", err)
+		}
+		closes(t, k)
+		k = acquire(t, store, pool(2), nodelease.Options{})
+		closes(t, k)
+		if err := attach(k); !errors.Is(err, nodelease.ErrClosed) {
+			t.Errorf("after Close: expected it to be refused, got %v", err)
+		}
+		k = acquire(t, store, pool(2), nodelease.Options{})
+		store.set(only("Renew", down))
+		<-k.Lost()
+		if err := attach(k); err != k.Err() {
+			t.Errorf("after the loss: expected %v, got %v", k.Err(), err)
+		}
+		closes(t, k)
+	})
+}

@@ -1,0 +1,170 @@
+package nodelease_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+var base = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Each layout has as many numbers as its fields, and what sets it apart.
+func TestPools(t *testing.T) {
+	partition := idtype.SnoPartitionFrom(0xab01)
+	for _, test := range []struct {
+		pool   nodelease.Pool
+		name   string
+		size   int
+		layout string
+	}{
+		{nodelease.ForSnowflake(idtype.SnowflakeLayout{}), "snowflake", 1024, "snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12"},
+		{nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout()), "snowflake", 1024, "snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12"},
+		{nodelease.ForSnowflake(idtype.SnowflakeLayout{Epoch: base, DatacenterBits: 0, WorkerBits: 3, SequenceBits: 19}), "snowflake", 8, "snowflake: epoch 2026-01-01T00:00:00.000Z; bits: datacenter 0, worker 3, sequence 19"},
+		{nodelease.ForSnowflakeSI(idtype.SnowflakeSILayout{BaseClock: base}), "snowflake-si", 32, "snowflake_si: base clock 2026-01-01T00:00:00.000Z; bits: machine 5, index 8"},
+		{nodelease.ForSnowflakeSI(idtype.SnowflakeSILayout{BaseClock: base, MachineBits: 13}), "snowflake-si", 8192, "snowflake_si: base clock 2026-01-01T00:00:00.000Z; bits: machine 13, index 0"},
+		{nodelease.ForSpread64(0), "spread64-0", 64, "spread64: cluster 0"},
+		{nodelease.ForSpread64(15), "spread64-15", 64, "spread64: cluster 15"},
+		{nodelease.ForSno(), "sno", 65536, "sno: partitions"},
+		{nodelease.ForSnoRanges(partition, 1), "sno-ab01", 1, "sno: partition 43777 in 1 ranges of its sequence"},
+		{nodelease.ForSnoRanges(partition, 16384), "sno-ab01", 16384, "sno: partition 43777 in 16384 ranges of its sequence"},
+	} {
+		if p := test.pool; p.Name != test.name || p.Size != test.size || p.Layout != test.layout || p.Validate() != nil {
+			t.Errorf("expected %q of %d for %q, got %+v, %v", test.name, test.size, test.layout, p, p.Validate())
+		}
+	}
+	if c, ok := nodelease.ForSpread64(7).Cluster(); c != 7 || !ok {
+		t.Errorf("cluster: expected 7, got %d, %t", c, ok)
+	}
+	if c, ok := nodelease.ForSno().Cluster(); ok {
+		t.Errorf("cluster: expected none, got %d", c)
+	}
+}
+
+// What is wrong with a pool is said, and it isn't claimed from.
+func TestInvalidPools(t *testing.T) {
+	valid := nodelease.Pool{Name: "a-z_09", Size: 4, Layout: "any"}
+	with := func(change func(*nodelease.Pool)) nodelease.Pool {
+		p := valid
+		change(&p)
+		return p
+	}
+	for _, p := range []nodelease.Pool{
+		valid,
+		with(func(p *nodelease.Pool) { p.Name = strings.Repeat("a", 63) }),
+		with(func(p *nodelease.Pool) { p.Size = 1 }),
+		with(func(p *nodelease.Pool) { p.Size = 65536 }),
+		with(func(p *nodelease.Pool) { p.Reserved = []int{0, 3} }),
+		with(func(p *nodelease.Pool) { p.Layout = "" }),
+	} {
+		if err := p.Validate(); err != nil {
+			t.Errorf("expected %+v to be valid, got %v", p, err)
+		}
+	}
+	for _, test := range []struct {
+		pool nodelease.Pool
+		says string
+		is   error
+	}{
+		{with(func(p *nodelease.Pool) { p.Name = "" }), `got ""`, idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Name = strings.Repeat("a", 64) }), "up to 63", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Name = "0a" }), `got "0a"`, idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Name = "A" }), `got "A"`, idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Name = "a/b" }), `got "a/b"`, idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Name = "a\n" }), `got "a\n"`, idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Size = 0 }), "1 to 65536 numbers, got 0", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Size = 65537 }), "got 65537", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Layout = "a\x00" }), "printable UTF-8", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Reserved = []int{4} }), "from 0 to 3, got 4", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Reserved = []int{-1} }), "from 0 to 3, got -1", idtype.ErrNode},
+		{nodelease.ForSnowflake(idtype.SnowflakeLayout{WorkerBits: 70}), "", idtype.ErrRange},
+		{nodelease.ForSnowflakeSI(idtype.SnowflakeSILayout{}), "", idtype.ErrRange},
+		{nodelease.ForSpread64(16), "got 16", idtype.ErrNode},
+		{nodelease.ForSpread64(-1), "got -1", idtype.ErrNode},
+		{nodelease.ForSnoRanges(idtype.SnoPartition{}, 0), "1 to 16384 ranges, got 0", idtype.ErrRange},
+		{nodelease.ForSnoRanges(idtype.SnoPartition{}, 16385), "got 16385", idtype.ErrRange},
+	} {
+		store := new(faulty)
+		k, err := nodelease.Acquire(t.Context(), store, test.pool, nodelease.Options{})
+		if !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), "nodelease: ") {
+			t.Errorf("%+v: expected an error with %q, got %v, %v", test.pool, test.says, k, err)
+		}
+		if len(store.calls) > 0 {
+			t.Errorf("%+v: the store was asked", test.pool)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, test := range []struct {
+		o    nodelease.Options
+		says string
+	}{
+		{nodelease.Options{TTL: time.Second - 1}, "expected a TTL from 1s to 1h0m0s, got 999.999999ms"},
+		{nodelease.Options{TTL: time.Hour + 1}, "got 1h0m0.000000001s"},
+		{nodelease.Options{TTL: -time.Second}, "got -1s"},
+		{nodelease.Options{Holder: strings.Repeat("é", 100) + "x"}, "at most 200 bytes of printable UTF-8, got 201"},
+		{nodelease.Options{Holder: "a\nb"}, `"a\nb"`},
+		{nodelease.Options{Holder: "a\xff"}, `"a\xff"`},
+		{nodelease.Options{Reacquire: true}, "NewGenerator alone"},
+	} {
+		store := new(faulty)
+		if k, err := nodelease.Acquire(t.Context(), store, pool(1), test.o); err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("expected an error with %q, got %v, %v", test.says, k, err)
+		}
+		if len(store.calls) > 0 {
+			t.Errorf("%q: the store was asked", test.says)
+		}
+	}
+}
+
+// What the store is asked for by default, and otherwise.
+func TestRequest(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		clock := new(wall)
+		clock.step(time.Minute)
+		store := new(faulty)
+		now := time.Now()
+		closes(t, acquire(t, store, pool(9), nodelease.Options{}))
+		closes(t, acquire(t, store, pool(9), nodelease.Options{TTL: time.Second, Holder: "worker é", Clock: clock.now}))
+		closes(t, acquire(t, store, pool(9), nodelease.Options{TTL: time.Hour, Holder: strings.Repeat("é", 100)}))
+		claims := store.noted("Claim")
+		for i, want := range []nodelease.Request{
+			{Holder: ", process ", TTL: 30 * time.Second, Now: now.UnixMilli(), Until: now.UnixMilli() + 27_000},
+			{Holder: "worker é ", TTL: time.Second, Now: now.UnixMilli() + 60_000, Until: now.UnixMilli() + 60_900},
+			{Holder: strings.Repeat("é", 100) + " ", TTL: time.Hour, Now: now.UnixMilli(), Until: now.UnixMilli() + 54*60_000},
+		} {
+			got := claims[i].r
+			if !strings.Contains(got.Holder, want.Holder) {
+				t.Errorf("expected a holder with %q, got %q", want.Holder, got.Holder)
+			}
+			if got.Holder = want.Holder; got != want {
+				t.Errorf("expected %+v, got %+v", want, got)
+			}
+		}
+		// What makes a holder unique doesn't come from its name.
+		for range 2 {
+			closes(t, acquire(t, store, pool(9), nodelease.Options{Holder: "same"}))
+		}
+		claims = store.noted("Claim")
+		if a, b := claims[3].r.Holder, claims[4].r.Holder; a == b || len(a) > 300 {
+			t.Errorf("expected unique holders, got %q and %q", a, b)
+		}
+	})
+}
+
+func TestShorten(t *testing.T) {
+	r := nodelease.Request{Holder: "a", TTL: 30 * time.Second, Now: 1000, Until: 28_000}
+	for _, ttl := range []time.Duration{30 * time.Second, time.Hour} {
+		if got := r.Shorten(ttl); got != r {
+			t.Errorf("%v: expected %+v, got %+v", ttl, r, got)
+		}
+	}
+	want := nodelease.Request{Holder: "a", TTL: 10 * time.Second, Now: 1000, Until: 10_000}
+	if got := r.Shorten(10 * time.Second); got != want {
+		t.Errorf("expected %+v, got %+v", want, got)
+	}
+}
