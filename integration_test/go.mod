@@ -3,6 +3,7 @@ module github.com/sortkey/sortkey/integration_test
 go 1.26.0
 
 require (
+	github.com/go-zookeeper/zk v1.0.4
 	github.com/sortkey/sortkey v0.0.0
 	github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0
 	gorm.io/gen v0.3.27

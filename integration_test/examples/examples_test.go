@@ -3,6 +3,7 @@
 package examples
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
 
 	"github.com/sortkey/sortkey/examples/readme"
 	"github.com/sortkey/sortkey/idtype"
@@ -76,17 +78,24 @@ func run(t *testing.T, program, url string, want []string) string {
 	return string(out)
 }
 
+// orders makes the table of README.md's orders, and a customer.
+func orders(t *testing.T, db *pgtest.DB) (*gorm.DB, idtype.Sno) {
+	t.Helper()
+	gormDB := db.GORM(t, nil)
+	if err := gormDB.AutoMigrate(&readme.Order{}); err != nil {
+		t.Fatal(err)
+	}
+	customer, err := idtype.NewSno(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gormDB, customer
+}
+
 // The code of README.md does what it says.
 func TestREADME(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		gormDB := db.GORM(t, nil)
-		if err := gormDB.AutoMigrate(&readme.Order{}); err != nil {
-			t.Fatal(err)
-		}
-		customer, err := idtype.NewSno(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		gormDB, customer := orders(t, db)
 		if err := readme.FillKeys(gormDB); err != nil {
 			t.Fatal(err)
 		}
@@ -143,6 +152,32 @@ func TestREADMEInSQL(t *testing.T) {
 			if _, err := conn.Exec(t.Context(), statement); err != nil {
 				t.Fatalf("%v\nin: %s", err, statement)
 			}
+		}
+		// A process that claims its node number gets one that the default doesn't mint with.
+		gormDB, customer := orders(t, db)
+		claim, err := readme.ClaimKeys(t.Context(), gormDB, db.SQL(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		order, err := readme.CreateOrder(gormDB, customer, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := claim.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := readme.CreateOrder(gormDB, customer, 6); !errors.Is(err, idtype.ErrLeaseLost) {
+			t.Errorf("expected no order without a claim, got %v", err)
+		}
+		var number, claimed, reserved int
+		if err := conn.QueryRow(t.Context(), `SELECT (parts).datacenter << 5 | (parts).worker,
+				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND term = 1),
+				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND reserved IS NOT NULL)
+			FROM (SELECT sortkey.snowflake_parts($1::bigint) parts) p`, int64(order.ID)).Scan(&number, &claimed, &reserved); err != nil {
+			t.Fatal(err)
+		}
+		if number != claimed || reserved != 31<<5|31 {
+			t.Errorf("an order of number %d, with %d claimed and %d reserved", number, claimed, reserved)
 		}
 		var partition, due string
 		var minted time.Time

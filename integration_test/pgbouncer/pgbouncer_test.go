@@ -6,14 +6,9 @@ package pgbouncer
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/moby/moby/api/types/container"
-	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/wait"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
@@ -88,10 +83,9 @@ var setups = []setup{
 func TestTransactionMode(t *testing.T) {
 	for _, s := range setups {
 		t.Run(s.name, func(t *testing.T) {
-			image := pgtest.DebianImage(t, "pgbouncer", s.suite, "pgbouncer")
 			pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 				db.Exec(t, tables)
-				p := start(t, db, image, s)
+				p := start(t, db, s)
 				t.Run("turns", p.turns)
 				t.Run("named", p.named)
 				t.Run("same statement", p.sameStatement)
@@ -111,27 +105,10 @@ type proxy struct {
 	setup  setup
 }
 
-func start(t *testing.T, db *pgtest.DB, image string, s setup) *proxy {
+func start(t *testing.T, db *pgtest.DB, s setup) *proxy {
 	t.Helper()
-	const port, config = "6432", "/etc/pgbouncer/test.ini"
-	ctr := pgtest.Container(t, image,
-		testcontainers.WithCmd("pgbouncer", config),
-		testcontainers.WithConfigModifier(func(c *container.Config) { c.User = "postgres" }), // it refuses to run as root
-		testcontainers.WithExposedPorts(port+"/tcp"),
-		testcontainers.WithFiles(testcontainers.ContainerFile{
-			Reader: strings.NewReader(ini(t, db, port, s)), ContainerFilePath: config, FileMode: 0o644}),
-		testcontainers.WithWaitStrategy(wait.ForLog("process up: PgBouncer "+s.version+".")))
-	host, err := ctr.PortEndpoint(t.Context(), port+"/tcp", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{DB: *db, direct: db, setup: s}
-	u, err := url.Parse(db.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = host
-	p.URL = u.String()
+	bouncer := pgtest.Bouncer{Suite: s.suite, Version: s.version, Backends: backends, Settings: s.settings}
+	p := &proxy{DB: bouncer.Start(t, db), direct: db, setup: s}
 	p.openBackends(t)
 	return p
 }
@@ -153,32 +130,6 @@ func (p *proxy) openBackends(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// ini is the configuration. With server_round_robin a client's next transaction
-// is not on the backend of the one before, if another is free. The timeout is
-// for a client that holds up others: the tests are to fail then, not to hang.
-func ini(t *testing.T, db *pgtest.DB, port string, s setup) string {
-	t.Helper()
-	u, err := url.Parse(db.URLFromContainers(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	password, _ := u.User.Password()
-	return fmt.Sprintf(`[databases]
-%s = host=%s port=%s user=%s password=%s
-[pgbouncer]
-listen_addr = *
-listen_port = %s
-auth_type = any
-pool_mode = transaction
-default_pool_size = %d
-server_round_robin = 1
-query_wait_timeout = 20
-log_connections = 0
-log_disconnections = 0
-%s
-`, db.Name, u.Hostname(), u.Port(), u.User.Username(), password, port, backends, s.settings)
 }
 
 // A turner keeps one of PgBouncer's connections to the server busy, so that

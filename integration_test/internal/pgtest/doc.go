@@ -31,9 +31,9 @@
 // # Containers
 //
 // A test that needs more than a database, such as a server that it can pause,
-// or a proxy, calls [EachServer], [EachContainer], [Container] or
+// or a proxy, calls [EachServer], [OneServer], [EachContainer], [Container] or
 // [NeedsContainers]. [EachPartman] gives servers that have pg_partman, and
-// [EachFaketime] servers whose clock the test steps. Without Docker these tests
+// [OneFaketime] one whose clock the test steps. Without Docker these tests
 // are listed as not run when the package's tests end, also in the file that
 // TESTS_NOT_RUN names; where CI is "true" that is a failure.
 //

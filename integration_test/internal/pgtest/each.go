@@ -70,6 +70,22 @@ func EachServer(t *testing.T, f func(t *testing.T, db *DB)) {
 	}
 }
 
+// OneServer is [EachServer] on the last of the versions only.
+func OneServer(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	v := lastVersion(t)
+	t.Run("pg"+v, func(t *testing.T) { f(t, ownServer(t, v, stoppable).newDB(t)) })
+}
+
+// lastVersion is the last of those that are asked for, for a test that needs a
+// container of it.
+func lastVersion(t *testing.T) string {
+	t.Helper()
+	NeedsContainers(t)
+	versions := need(t, containerVersions)
+	return versions[len(versions)-1]
+}
+
 // ownServer starts a server that goes when the test ends.
 func ownServer(t *testing.T, version string, purpose int) *running {
 	t.Helper()

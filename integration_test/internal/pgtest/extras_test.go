@@ -63,8 +63,8 @@ func TestEachPartman(t *testing.T) {
 }
 
 // A step reaches sessions that are there and sessions to come, forward and back.
-func TestEachFaketime(t *testing.T) {
-	EachFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
+func TestOneFaketime(t *testing.T) {
+	OneFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
 		conn := db.Conn(t)
 		// Rounded, so that neither a slow machine nor a Docker elsewhere matters.
 		off := func(conn *pgx.Conn) time.Duration { return time.Until(clockOf(t, conn)).Round(10 * time.Minute) }
@@ -101,7 +101,7 @@ func TestEachFaketime(t *testing.T) {
 // What is under way sees a step, parallel workers see the clock, and timeouts
 // end what waits though the clock is elsewhere.
 func TestFaketimeIsEverywhere(t *testing.T) {
-	EachFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
+	OneFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
 		conn := db.Conn(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -134,7 +134,7 @@ func runContainer(version string, purpose int) (*running, error) {
 		testcontainers.WithEnv(map[string]string{"POSTGRES_INITDB_ARGS": "--no-sync", "PGDATA": dataDirectory}),
 	}
 	if purpose == stoppable {
-		port, err := freePort()
+		port, err := FreePort()
 		if err != nil {
 			return nil, err
 		}
@@ -185,13 +185,18 @@ func runContainer(version string, purpose int) (*running, error) {
 func outliveRestart(port string) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {
 		c.Mounts = append(c.Mounts, mount.Mount{Type: mount.TypeVolume, Target: dataDirectory})
-		c.PortBindings = network.PortMap{
-			network.MustParsePort("5432/tcp"): {{HostIP: netip.IPv4Unspecified(), HostPort: port}},
-		}
+		c.PortBindings = PublishedAs("5432/tcp", port)
 	})
 }
 
-func freePort() (string, error) {
+// PublishedAs has a container's port, such as 5432/tcp, published as one that
+// stays the same when the container is started again.
+func PublishedAs(containerPort, port string) network.PortMap {
+	return network.PortMap{network.MustParsePort(containerPort): {{HostIP: netip.IPv4Unspecified(), HostPort: port}}}
+}
+
+// FreePort is a port of this machine that nobody listens on.
+func FreePort() (string, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
 		return "", err

@@ -1,0 +1,67 @@
+package pgtest
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+// A Bouncer is a PgBouncer in transaction mode.
+type Bouncer struct {
+	Suite    string // the Debian release that it is from
+	Version  string // that this has: 1.24
+	Backends int    // how many connections to the server it has
+	Settings string // besides, a line each
+}
+
+// Start starts it in front of a database, and gives the database as seen
+// through it. With server_round_robin a client's next transaction isn't on the
+// backend of the one before, if another is free. The timeout is for a client that
+// holds up others: tests are to fail then, not to hang.
+func (b Bouncer) Start(t testing.TB, db *DB) DB {
+	t.Helper()
+	image := DebianImage(t, "pgbouncer", b.Suite, "pgbouncer")
+	const port, config = "6432", "/etc/pgbouncer/test.ini"
+	server, err := url.Parse(db.URLFromContainers(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	password, _ := server.User.Password()
+	ini := fmt.Sprintf(`[databases]
+%s = host=%s port=%s user=%s password=%s
+[pgbouncer]
+listen_addr = *
+listen_port = %s
+auth_type = any
+pool_mode = transaction
+default_pool_size = %d
+server_round_robin = 1
+query_wait_timeout = 20
+log_connections = 0
+log_disconnections = 0
+%s
+`, db.Name, server.Hostname(), server.Port(), server.User.Username(), password, port, b.Backends, b.Settings)
+	ctr := Container(t, image,
+		testcontainers.WithCmd("pgbouncer", config),
+		testcontainers.WithConfigModifier(func(c *container.Config) { c.User = "postgres" }), // it refuses to run as root
+		testcontainers.WithExposedPorts(port+"/tcp"),
+		testcontainers.WithFiles(testcontainers.ContainerFile{Reader: strings.NewReader(ini), ContainerFilePath: config, FileMode: 0o644}),
+		testcontainers.WithWaitStrategy(wait.ForLog("process up: PgBouncer "+b.Version+".")))
+	host, err := ctr.PortEndpoint(t.Context(), port+"/tcp", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = host
+	pooled := *db
+	pooled.URL = u.String()
+	return pooled
+}

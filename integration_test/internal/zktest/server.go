@@ -1,0 +1,205 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/moby/moby/api/types/container"
+	"github.com/testcontainers/testcontainers-go"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+// A Server is a ZooKeeper of one server, which a test can pause, cut off, stop
+// and start. Its data and its port outlive a restart.
+type Server struct {
+	// Address is where clients connect to: host:port.
+	Address   string
+	container testcontainers.Container
+}
+
+// MinSession and MaxSession are the session timeouts that a server grants. It
+// looks for expired sessions every 100 ms.
+const (
+	MinSession = 200 * time.Millisecond
+	MaxSession = time.Minute
+)
+
+const settings = `tickTime=100
+minSessionTimeout=200
+maxSessionTimeout=60000
+dataDir=/zookeeper
+clientPort=2181
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+`
+
+// startTimeout bounds the start of a server. A second or two are usual.
+const startTimeout = time.Minute
+
+// Run starts a server of the test's own, which goes when the test ends.
+func Run(t testing.TB) *Server {
+	t.Helper()
+	image := pgtest.DebianImage(t, "zookeeper", "trixie", "openjdk-21-jre-headless", "libzookeeper-java")
+	port, err := pgtest.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var path []string
+	for _, jar := range []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "netty-all", "metrics-core", "snappy-java", "commons-cli"} {
+		path = append(path, "/usr/share/java/"+jar+".jar")
+	}
+	s := &Server{container: pgtest.Container(t, image,
+		testcontainers.WithFiles(testcontainers.ContainerFile{
+			Reader: strings.NewReader(settings), ContainerFilePath: "/zoo.cfg", FileMode: 0o644,
+		}),
+		testcontainers.WithEntrypoint("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+			"-cp", strings.Join(path, ":"),
+			"-Dzookeeper.forceSync=no", // durability is not what is tested here
+			"org.apache.zookeeper.server.quorum.QuorumPeerMain", "/zoo.cfg"),
+		testcontainers.WithExposedPorts("2181/tcp"),
+		testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {
+			c.PortBindings = pgtest.PublishedAs("2181/tcp", port)
+		}),
+	)}
+	host, err := s.container.Host(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Address = net.JoinHostPort(host, port)
+	s.wait(t)
+	return s
+}
+
+// wait waits until the server answers.
+func (s *Server) wait(t testing.TB) {
+	t.Helper()
+	var state string
+	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if s.Answers(time.Second) {
+			return
+		}
+		if st, err := s.container.State(t.Context()); err == nil {
+			if state = string(st.Status); !st.Running {
+				break
+			}
+		}
+	}
+	t.Fatalf("expected ZooKeeper to answer at %s within %v, got no answer (its container: %s)", s.Address, startTimeout, state)
+}
+
+// Answers says whether the server does within a time.
+func (s *Server) Answers(limit time.Duration) bool {
+	// "Mode: standalone" among other things, or that it isn't serving yet.
+	state, err := s.command("srvr", limit)
+	return err == nil && strings.Contains(state, "Mode:")
+}
+
+// Sessions is how many sessions there are, connected or not.
+func (s *Server) Sessions(t testing.TB) int {
+	t.Helper()
+	state, err := s.command("mntr", 10*time.Second)
+	_, after, ok := strings.Cut(state, "zk_global_sessions\t")
+	n := 0
+	if err == nil && ok {
+		_, err = fmt.Sscan(after, &n)
+	}
+	if err != nil || !ok {
+		t.Fatalf("expected zk_global_sessions in what the server tells, got %q, %v", state, err)
+	}
+	return n
+}
+
+// command gives the answer to one of the commands of four letters.
+func (s *Server) command(name string, limit time.Duration) (string, error) {
+	conn, err := net.DialTimeout("tcp", s.Address, limit)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, name); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(conn)
+	return string(answer), err
+}
+
+// Conn gives a plain client, to look at what is there and to be another program.
+func (s *Server) Conn(t testing.TB) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect([]string{s.Address}, 10*time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	pgtest.Eventually(t, "a client has a session", func() error {
+		if state := conn.State(); state != zk.StateHasSession {
+			return fmt.Errorf("it is in %v", state)
+		}
+		return nil
+	})
+	return conn
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// Pause has the server answer nobody, with all connections as they were.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	pgtest.Pause(t, s.container)
+}
+
+// Unpause ends a Pause. The server's clock has gone on.
+func (s *Server) Unpause(t testing.TB) {
+	t.Helper()
+	pgtest.Unpause(t, s.container)
+}
+
+// Disconnect cuts the server from its network.
+func (s *Server) Disconnect(t testing.TB) {
+	t.Helper()
+	pgtest.Disconnect(t, s.container)
+}
+
+// Reconnect ends a Disconnect.
+func (s *Server) Reconnect(t testing.TB) {
+	t.Helper()
+	pgtest.Reconnect(t, s.container)
+}
+
+// Stop ends the server.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	s.do(t, "stop", func(ctx context.Context) error {
+		patience := 10 * time.Second
+		return s.container.Stop(ctx, &patience)
+	})
+}
+
+// Start starts it again, and waits until it answers.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	s.do(t, "start", s.container.Start)
+	s.wait(t)
+}
+
+func (s *Server) do(t testing.TB, what string, f func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := f(ctx); err != nil {
+		t.Fatal(fmt.Errorf("expected to %s the server: %w", what, err))
+	}
+}

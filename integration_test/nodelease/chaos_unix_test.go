@@ -1,0 +1,161 @@
+//go:build unix
+
+package nodelease
+
+import (
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
+)
+
+// soak is how long the mixture of faults goes on.
+func soak(t *testing.T) time.Duration {
+	t.Helper()
+	s := os.Getenv("SORTKEY_SOAK")
+	if s == "" {
+		return 20 * time.Second
+	}
+	d, err := time.ParseDuration(s)
+	must(t, err)
+	return d
+}
+
+// An upheaval is a mixture of faults, by chance.
+type upheaval struct {
+	*scenario
+	numbers, most int
+	alive         []*minter
+	due           []deed
+	done          map[string]int
+}
+
+// A deed is what is to be done later.
+type deed struct {
+	at time.Time
+	do func()
+}
+
+// chaos starts, ends, kills, and stops processes by chance, more than there are
+// numbers, of two pools, and pauses the server now and then.
+func chaos(t *testing.T, program string, store []string, srv *server) {
+	one, two := newScenario(t, program, store...), newScenario(t, program, store...)
+	one.format, two.format = "snowflake:2", "sno:3"
+	pools := []*upheaval{{scenario: one, numbers: 4, most: 6}, {scenario: two, numbers: 3, most: 4}}
+	for _, u := range pools {
+		u.done = map[string]int{}
+	}
+	random, paused := one.random, false
+	var back time.Time // when the server is to be unpaused
+	for end := time.Now().Add(soak(t)); time.Now().Before(end); {
+		u := pools[random.IntN(len(pools))]
+		if random.IntN(12) == 0 && !paused {
+			srv.pause(t)
+			paused, back = true, time.Now().Add(time.Duration(random.Int64N(int64(3*time.Second))))
+			u.done["pauses of the server"]++
+		}
+		if paused && time.Now().After(back) {
+			srv.unpause(t)
+			// As long without, or nobody would get anything.
+			paused, back = false, time.Time{}
+		}
+		u.fault(t)
+		for _, u := range pools {
+			u.settle(t, time.Now())
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(300 * time.Millisecond))))
+	}
+	if paused {
+		srv.unpause(t)
+	}
+	for _, u := range pools {
+		u.settle(t, time.Now().Add(time.Hour))
+		for _, m := range u.alive {
+			m.signal(t, syscall.SIGTERM)
+		}
+		for _, m := range u.alive {
+			m.ends(t)
+		}
+		u.recovers(t)
+		if c := u.check(t); c.handovers() < u.numbers {
+			t.Errorf("expected more handovers, got %d: the test proves little", c.handovers())
+		}
+		t.Logf("%s: %v", u.format, u.done)
+	}
+}
+
+// fault does something to a process.
+func (u *upheaval) fault(t *testing.T) {
+	t.Helper()
+	if len(u.alive) < u.most && u.random.IntN(2) == 0 {
+		u.ttl = time.Second + time.Duration(u.random.IntN(3))*500*time.Millisecond
+		args := []string{"-try", "300ms"}
+		if u.random.IntN(2) == 0 {
+			args = append(args, "-reacquire")
+		}
+		// Clocks that are a little off, too.
+		if u.random.IntN(2) == 0 {
+			args = append(args, "-offset", time.Duration(u.random.Int64N(int64(2*time.Second))-int64(time.Second)).String())
+		}
+		u.alive = append(u.alive, u.start(t, args...))
+		u.done["starts"]++
+		return
+	}
+	if len(u.alive) == 0 {
+		return
+	}
+	m := u.alive[u.random.IntN(len(u.alive))]
+	switch u.random.IntN(4) {
+	case 0:
+		u.send(m, syscall.SIGKILL)
+		u.done["kills"]++
+	case 1:
+		u.send(m, syscall.SIGTERM)
+		u.done["ends"]++
+	case 2:
+		u.send(m, syscall.SIGSTOP)
+		u.done["stops"]++
+		u.due = append(u.due, deed{time.Now().Add(time.Duration(u.random.Int64N(int64(5 * time.Second)))), func() { u.send(m, syscall.SIGCONT) }})
+	}
+}
+
+// send sends a signal to a process, which may have ended.
+func (u *upheaval) send(m *minter, s syscall.Signal) { _ = m.cmd.Process.Signal(s) }
+
+// settle does what is due by then, and forgets processes that have ended.
+func (u *upheaval) settle(t *testing.T, by time.Time) {
+	t.Helper()
+	u.due = slices.DeleteFunc(u.due, func(d deed) bool {
+		if d.at.After(by) {
+			return false
+		}
+		d.do()
+		return true
+	})
+	u.alive = slices.DeleteFunc(u.alive, func(m *minter) bool {
+		select {
+		case <-m.exited:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// recovers expects all numbers to be usable when it is over.
+func (u *upheaval) recovers(t *testing.T) {
+	t.Helper()
+	u.ttl = 10 * time.Second
+	numbers := map[int]bool{}
+	for range u.numbers {
+		m := u.start(t, "-wait", patience.String())
+		numbers[m.told(t, journal.Acquired, 1, 2*patience).Number] = true
+		m.mints(t)
+	}
+	if len(numbers) != u.numbers {
+		t.Errorf("expected %d numbers to be held at the end, got %v", u.numbers, numbers)
+	}
+}

@@ -1,0 +1,273 @@
+// The minter mints IDs under a claim of a node number, as a process that tests
+// can kill, stop and cut off. Each ID is in its journal before it counts; what
+// happens to its claim it tells on its standard output, in lines of JSON.
+//
+//	minter -postgres URL -format snowflake:2 -ttl 3s -journal FILE
+//
+// With SIGTERM it gives its number back. It ends when its standard input does,
+// and takes orders from there: "clock 1h" sets its clock to an hour ahead.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+const (
+	// maxBatch is how many IDs are minted at once: in a unit of time, since more
+	// would keep a processor busy with waiting for the next one.
+	maxBatch = 150
+	// maxPause is between two batches. Two generators of one number mint in the
+	// same unit many times a second.
+	maxPause = 10 * time.Millisecond
+	// tellEvery is how often progress is told.
+	tellEvery = 50 * time.Millisecond
+)
+
+func main() {
+	var p program
+	var format, pool, name string
+	var store storeFlags
+	flag.StringVar(&store.postgres, "postgres", "", "the URL of a database with the migrations")
+	flag.StringVar(&store.zookeeper, "zookeeper", "", "servers, with commas between them")
+	flag.StringVar(&store.root, "root", "", "the path in ZooKeeper")
+	flag.StringVar(&format, "format", "snowflake:2", "the format of the IDs, and how many node numbers it has")
+	flag.StringVar(&pool, "pool", "", "another name than the pool of the format has")
+	flag.DurationVar(&p.o.TTL, "ttl", 3*time.Second, "of a claim")
+	flag.DurationVar(&p.o.Wait, "wait", 0, "for a number; 0: twice the TTL")
+	flag.DurationVar(&p.insist, "insist", time.Minute, "how long to repeat a first claim that fails for other reasons than that no number is free")
+	flag.BoolVar(&p.o.Reacquire, "reacquire", false, "claim a number anew when one was lost")
+	flag.BoolVar(&p.offsets, "clock", false, "have a clock that can be set")
+	offset := flag.Duration("offset", 0, "what that clock is ahead by; implies -clock")
+	flag.StringVar(&name, "journal", "", "the file to write IDs to")
+	flag.DurationVar(&p.try, "try", time.Second, "how long to go on trying to mint after a loss")
+	flag.BoolVar(&p.deaf, "deaf", false, "go on minting when a claim is lost, to see that repeats are found")
+	flag.Uint64Var(&p.seed, "seed", 1, "of the sizes of batches, and the pauses between them")
+	flag.Parse()
+
+	p.offsets = p.offsets || *offset != 0
+	p.offset.Store(int64(*offset))
+	os.Exit(p.main(format, pool, name, store))
+}
+
+// A program is the state of the process.
+type program struct {
+	o       nodelease.Options
+	format  journal.Format
+	offsets bool
+	offset  atomic.Int64 // a time.Duration
+	insist  time.Duration
+	try     time.Duration
+	deaf    bool
+	seed    uint64
+	begun   time.Time
+	journal *journal.Writer
+	minted  uint64
+
+	out sync.Mutex
+}
+
+func (p *program) main(format, pool, name string, flags storeFlags) int {
+	p.begun = time.Now()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go p.obey()
+	err := func() (err error) {
+		if p.format, err = journal.ParseFormat(format); err != nil {
+			return err
+		}
+		if pool != "" {
+			p.format.Pool.Name = pool
+		}
+		if p.journal, err = journal.Create(name); err != nil {
+			return err
+		}
+		store, done, err := flags.open(p.o.TTL)
+		if err != nil {
+			return err
+		}
+		defer done()
+		return p.run(ctx, &watched{Store: store, p: p, granted: map[int64]time.Duration{}})
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// obey follows orders until there are none any more: whoever started the
+// process is gone.
+func (p *program) obey() {
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		order, value, _ := strings.Cut(lines.Text(), " ")
+		d, err := time.ParseDuration(value)
+		if order != "clock" || err != nil || !p.offsets {
+			fmt.Fprintf(os.Stderr, "expected an order such as \"clock 1h\", and -clock, got %q\n", lines.Text())
+			os.Exit(2)
+		}
+		p.offset.Store(int64(d))
+	}
+	os.Exit(2)
+}
+
+// clock is nil if it isn't one that can be set: the system's has a faster path.
+func (p *program) clock() func() time.Time {
+	if !p.offsets {
+		return nil
+	}
+	return func() time.Time { return time.Now().Add(time.Duration(p.offset.Load())) }
+}
+
+func (p *program) tell(e journal.Event) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	p.out.Lock()
+	defer p.out.Unlock()
+	_, _ = os.Stdout.Write(append(line, '\n'))
+}
+
+// told is an event with an error.
+func told(event string, err error) journal.Event {
+	e := journal.Event{Event: event}
+	if err != nil {
+		e.Error = err.Error()
+		e.LeaseLost = errors.Is(err, idtype.ErrLeaseLost)
+		e.Exhausted = errors.Is(err, nodelease.ErrPoolExhausted)
+		e.Behind = errors.Is(err, nodelease.ErrClockBehind)
+		e.TermOver = errors.Is(err, nodelease.ErrTermOver)
+	}
+	return e
+}
+
+// A closer is a generator that gives its number back.
+type closer struct {
+	idtype.Generator[journal.ID]
+	keeper func() *nodelease.Keeper
+	close  func() error
+}
+
+// claim gives a generator under a claim.
+func (p *program) claim(ctx context.Context, store *watched) (closer, error) {
+	build := func(l idtype.Lease) (idtype.Generator[journal.ID], error) {
+		return p.build(l.(*nodelease.Keeper), store)
+	}
+	if p.o.Reacquire {
+		g, err := nodelease.NewGenerator(ctx, store, p.format.Pool, p.o, build)
+		if err != nil {
+			return closer{}, err
+		}
+		return closer{g, g.Keeper, g.Close}, nil
+	}
+	k, err := nodelease.Acquire(ctx, store, p.format.Pool, p.o)
+	if err != nil {
+		return closer{}, err
+	}
+	g, err := build(k)
+	return closer{g, func() *nodelease.Keeper { return k }, k.Close}, err
+}
+
+func (p *program) run(ctx context.Context, store *watched) error {
+	p.o.Clock = p.clock()
+	p.o.OnLost = func(err error) { p.tell(told(journal.Called, err)) }
+	var g closer
+	for {
+		begun := time.Now()
+		var err error
+		if g, err = p.claim(ctx, store); err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		e := told(journal.Failed, err)
+		e.Took = time.Since(begun)
+		if e.Exhausted || e.Behind {
+			p.tell(e)
+			return nil
+		}
+		// The server is gone, or busy.
+		if time.Since(p.begun) > p.insist {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	err := p.mint(ctx, g)
+	e, stats := told(journal.Closed, g.close()), g.keeper().Stats()
+	e.Renewals, e.Failures = stats.Renewals, stats.Failures
+	p.tell(e)
+	return err
+}
+
+// mint mints until the process is told to end, or a claim is lost for good.
+func (p *program) mint(ctx context.Context, g closer) error {
+	random := rand.New(rand.NewPCG(p.seed, 0))
+	batch := make([]journal.ID, maxBatch)
+	var next, lost time.Time
+	var refusedTerm int64
+	after := journal.Event{Event: journal.Tried}
+	for ctx.Err() == nil {
+		var err error
+		if random.IntN(4) == 0 {
+			_, err = g.Next()
+		} else {
+			_, err = g.Fill(ctx, batch[:random.IntN(maxBatch)+1])
+		}
+		switch {
+		case err == nil:
+			after.Minted++
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errJournal):
+			return err
+		case errors.Is(err, idtype.ErrLeaseLost):
+			after.Refusals++
+			// Once for each claim.
+			if term := g.keeper().Stats().Term; term != refusedTerm {
+				refusedTerm = term
+				p.tell(told(journal.Refused, err))
+			}
+		case errors.Is(err, idtype.ErrClockBackwards):
+			// Its clock was set back by an order.
+		default:
+			return err
+		}
+		if now := time.Now(); now.After(next) {
+			next = now.Add(tellEvery)
+			p.tell(journal.Event{Event: journal.Progress, Minted: p.minted})
+		}
+		if !p.o.Reacquire && g.keeper().Err() != nil {
+			if lost.IsZero() {
+				lost = time.Now()
+				after.Minted, after.Refusals = 0, 0
+			} else if time.Since(lost) > p.try {
+				p.tell(after)
+				return nil
+			}
+		}
+		select {
+		case <-time.After(time.Duration(random.Int64N(int64(maxPause)))):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}

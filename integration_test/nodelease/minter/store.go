@@ -1,0 +1,36 @@
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/zklease"
+)
+
+// storeFlags say which store it is.
+type storeFlags struct{ postgres, zookeeper, root string }
+
+// open gives a store, and how to be done with it.
+func (f storeFlags) open(ttl time.Duration) (nodelease.Store, func(), error) {
+	switch {
+	case f.postgres != "":
+		db, err := sql.Open("pgx", f.postgres)
+		if err != nil {
+			return nil, nil, err
+		}
+		return pglease.New(db, pglease.Config{}), func() { _ = db.Close() }, nil
+	case f.zookeeper != "":
+		store, err := zklease.Connect(strings.Split(f.zookeeper, ","), zklease.Config{Root: f.root, SessionTimeout: ttl})
+		if err != nil {
+			return nil, nil, err
+		}
+		return store, store.Close, nil
+	}
+	return nil, nil, errors.New("expected -postgres or -zookeeper, got neither")
+}

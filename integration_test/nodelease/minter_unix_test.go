@@ -1,0 +1,247 @@
+//go:build unix
+
+package nodelease
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
+)
+
+// patience bounds all waits for what must happen, and whose own bound isn't what
+// is tested.
+const patience = time.Minute
+
+// A minter is a process of the minting program.
+type minter struct {
+	name    string
+	journal string
+	cmd     *exec.Cmd
+	orders  io.WriteCloser
+	exited  chan struct{}
+	status  error // once exited is closed
+	trouble bytes.Buffer
+
+	mu     sync.Mutex
+	events []journal.Event
+	minted uint64
+	news   chan struct{} // closed with the next event
+}
+
+// start starts one more process.
+func (s *scenario) start(t *testing.T, args ...string) *minter {
+	t.Helper()
+	name := fmt.Sprintf("%d", len(s.minters))
+	m := &minter{name: name, journal: filepath.Join(s.dir, name), exited: make(chan struct{}), news: make(chan struct{})}
+	args = slices.Concat(s.args, []string{"-format", s.format, "-pool", s.pool, "-ttl", s.ttl.String(), "-journal", m.journal,
+		"-seed", fmt.Sprint(s.random.Uint64())}, args)
+	m.cmd = exec.Command(s.program, args...)
+	m.cmd.SysProcAttr = child()
+	m.cmd.Stderr = &m.trouble
+	out, err := m.cmd.StdoutPipe()
+	must(t, err)
+	m.orders, err = m.cmd.StdinPipe()
+	must(t, err)
+	must(t, m.cmd.Start())
+	s.minters = append(s.minters, m)
+	t.Cleanup(func() {
+		_ = m.cmd.Process.Kill()
+		<-m.exited
+		if t.Failed() {
+			t.Log(m)
+		}
+	})
+	go func() {
+		defer close(m.exited)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var e journal.Event
+			if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+				e = journal.Event{Event: "not an event", Error: lines.Text()}
+			}
+			m.happened(e)
+		}
+		m.status = m.cmd.Wait()
+	}()
+	return m
+}
+
+func (m *minter) happened(e journal.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.minted = max(m.minted, e.Minted)
+	if e.Event != journal.Progress {
+		m.events = append(m.events, e)
+	}
+	close(m.news)
+	m.news = make(chan struct{})
+}
+
+// String is all that is known of the process.
+func (m *minter) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "process %s (%s), of which %d IDs were heard, told:", m.name, strings.Join(m.cmd.Args[1:], " "), m.minted)
+	for _, e := range m.events {
+		fmt.Fprintf(&b, "\n\t%+v", e)
+	}
+	return b.String() + "\n" + m.trouble.String()
+}
+
+// until waits until done has nothing to say any more about what the process told.
+func (m *minter) until(t *testing.T, within time.Duration, done func() error) {
+	t.Helper()
+	deadline := time.After(within)
+	for {
+		m.mu.Lock()
+		err, news := done(), m.news
+		m.mu.Unlock()
+		if err == nil {
+			return
+		}
+		select {
+		case <-news:
+		case <-m.exited:
+			m.mu.Lock()
+			err := done()
+			m.mu.Unlock()
+			if err != nil {
+				t.Fatalf("expected process %s %v, but it ended: %v", m.name, err, m.status)
+			}
+			return
+		case <-deadline:
+			t.Fatalf("expected process %s %v within %v", m.name, err, within)
+		}
+	}
+}
+
+// told waits for the nth event of a kind, from 1.
+func (m *minter) told(t *testing.T, event string, n int, within time.Duration) (e journal.Event) {
+	t.Helper()
+	m.until(t, within, func() error {
+		if of := m.of(event); len(of) >= n {
+			e = of[n-1]
+			return nil
+		}
+		return fmt.Errorf("to tell %q %d times", event, n)
+	})
+	return e
+}
+
+// of gives the events of a kind; the lock is held.
+func (m *minter) of(event string) (of []journal.Event) {
+	for _, e := range m.events {
+		if e.Event == event {
+			of = append(of, e)
+		}
+	}
+	return of
+}
+
+// count is how many events of a kind there were so far.
+func (m *minter) count(event string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.of(event))
+}
+
+// acquired waits for the first claim.
+func (m *minter) acquired(t *testing.T) journal.Event {
+	t.Helper()
+	return m.told(t, journal.Acquired, 1, patience)
+}
+
+// mints waits until the process mints, from now on.
+func (m *minter) mints(t *testing.T) {
+	t.Helper()
+	// What comes next may have been minted before.
+	for range 2 {
+		m.mu.Lock()
+		before := m.minted
+		m.mu.Unlock()
+		m.until(t, patience, func() error {
+			if m.minted > before {
+				return nil
+			}
+			return fmt.Errorf("to mint more than %d IDs", before)
+		})
+	}
+}
+
+// keeps expects a process that mints, and hasn't lost a claim.
+func (m *minter) keeps(t *testing.T) {
+	t.Helper()
+	m.mints(t)
+	if n := m.count(journal.Lost); n > 0 {
+		t.Errorf("expected process %s to keep its claim, got %d losses", m.name, n)
+	}
+}
+
+func (m *minter) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := m.cmd.Process.Signal(s); err != nil {
+		t.Fatalf("expected to send process %s %v: %v", m.name, s, err)
+	}
+}
+
+// ends waits for the end of the process.
+func (m *minter) ends(t *testing.T) {
+	t.Helper()
+	select {
+	case <-m.exited:
+	case <-time.After(patience):
+		t.Fatalf("expected process %s to end within %v", m.name, patience)
+	}
+}
+
+// close has the process give its number back, and end.
+func (m *minter) close(t *testing.T) {
+	t.Helper()
+	m.signal(t, syscall.SIGTERM)
+	m.ends(t)
+	if m.status != nil {
+		t.Errorf("expected process %s to end well, got %v", m.name, m.status)
+	}
+}
+
+// kill has the process end on the spot.
+func (m *minter) kill(t *testing.T) {
+	t.Helper()
+	m.signal(t, syscall.SIGKILL)
+	m.ends(t)
+}
+
+// order has the process do something.
+func (m *minter) order(t *testing.T, order string) {
+	t.Helper()
+	_, err := io.WriteString(m.orders, order+"\n")
+	must(t, err)
+}
+
+// tries waits until a process that has lost its claim for good has ended, and
+// expects all its attempts to mint to have been refused.
+func (m *minter) tries(t *testing.T) {
+	t.Helper()
+	if e := m.told(t, journal.Refused, 1, patience); !e.LeaseLost {
+		t.Errorf("expected process %s to be refused with ErrLeaseLost, got %q", m.name, e.Error)
+	}
+	if e := m.told(t, journal.Tried, 1, patience); e.Refusals == 0 || e.Minted != 0 {
+		t.Errorf("expected all of process %s's attempts to be refused after its loss, got %d refused, and %d not", m.name, e.Refusals, e.Minted)
+	}
+	m.ends(t)
+	if n := m.count(journal.Called); n != 1 {
+		t.Errorf("expected process %s's callback to be called once, got %d times", m.name, n)
+	}
+}

@@ -1,0 +1,175 @@
+//go:build unix
+
+package nodelease
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// Faults are the same on all versions of Postgres, so they are on the last one.
+func TestPostgres(t *testing.T) {
+	program := build(t)
+	store := func(t *testing.T, db *pgtest.DB) []string {
+		t.Helper()
+		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+		return []string{"-postgres", db.URL}
+	}
+	// The longest first.
+	t.Run("chaos", func(t *testing.T) {
+		t.Parallel()
+		started(t, pgtest.OneServer, func(t *testing.T, db *pgtest.DB) {
+			chaos(t, program, store(t, db), postgresServer(t, db))
+		})
+	})
+	t.Run("server clock", func(t *testing.T) {
+		t.Parallel()
+		type clocked struct {
+			*pgtest.DB
+			*pgtest.Clock
+		}
+		each := func(t *testing.T, f func(*testing.T, clocked)) {
+			pgtest.OneFaketime(t, func(t *testing.T, db *pgtest.DB, clock *pgtest.Clock) { f(t, clocked{db, clock}) })
+		}
+		started(t, each, func(t *testing.T, server clocked) {
+			args := store(t, server.DB)
+			takenOver(t, newScenario(t, program, args...), server.Clock)
+			serverClock(t, newScenario(t, program, args...), server.Clock)
+		})
+	})
+	for name, f := range serverFaults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			started(t, pgtest.OneServer, func(t *testing.T, db *pgtest.DB) {
+				args := store(t, db)
+				f(t, func(t *testing.T) *scenario { return newScenario(t, program, args...) }, postgresServer(t, db))
+			})
+		})
+	}
+	for _, p := range processes {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			started(t, pgtest.One, func(t *testing.T, db *pgtest.DB) {
+				p.f(t, newScenario(t, program, store(t, db)...))
+			})
+		})
+	}
+}
+
+// postgresServer is the server of a database.
+func postgresServer(t *testing.T, db *pgtest.DB) *server {
+	t.Helper()
+	docker, ctr := pgtest.Docker(t), db.Container()
+	id := ctr.GetContainerID()
+	do := func(what string, f func(context.Context) error) func(testing.TB) {
+		return func(t testing.TB) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			if err := f(ctx); err != nil {
+				t.Fatalf("expected to %s the server: %v", what, err)
+			}
+		}
+	}
+	end := func(name, signal string) ending {
+		return ending{name, do(name, func(ctx context.Context) error {
+			if _, err := docker.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: signal}); err != nil {
+				return err
+			}
+			wait := docker.ContainerWait(ctx, id, client.ContainerWaitOptions{})
+			select {
+			case err := <-wait.Error:
+				return err
+			case <-wait.Result:
+				return nil
+			}
+		})}
+	}
+	return &server{
+		pause:   func(t testing.TB) { pgtest.Pause(t, ctr) },
+		unpause: func(t testing.TB) { pgtest.Unpause(t, ctr) },
+		cut:     func(t testing.TB) { pgtest.Disconnect(t, ctr) },
+		join:    func(t testing.TB) { pgtest.Reconnect(t, ctr) },
+		ends:    []ending{end("crash", "KILL"), end("stop", "INT")}, // which is a fast shutdown
+		start: do("start", func(ctx context.Context) error {
+			_, err := docker.ContainerStart(ctx, id, client.ContainerStartOptions{})
+			return err
+		}),
+		refuses: true,
+	}
+}
+
+// takenOver has the server's clock step ahead, so that a number goes to a
+// process whose clock is ahead too, while its holder has all reason to trust its
+// claim. Both mint, and their marks keep them apart. The next renewal tells the
+// holder.
+func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
+	s.format, s.ttl = "sno:1", 3*s.ttl
+	holder := s.start(t)
+	holder.mints(t)
+	holder.told(t, journal.Renewed, 1, patience)
+	clock.Step(t, time.Hour)
+	early := s.start(t, "-offset", (2 * s.ttl).String(), "-wait", "-1s")
+	if e := early.acquired(t); e.After < time.Now().UnixMilli() {
+		t.Errorf("expected to take the number over while its holder may mint, got a mark of %v", time.UnixMilli(e.After))
+	}
+	holder.mints(t)
+	if n := holder.count(journal.Lost); n > 0 {
+		t.Error("expected the holder to mint on until its next renewal, got that it has lost its claim: the test proves less than it should")
+	}
+	early.mints(t)
+	if e := s.lost(t, holder, 1); !e.TermOver || e.Since > s.ttl/2+late {
+		t.Errorf("expected the renewal to tell the holder that its term is over, got it %v after the last one: %s", e.Since, e.Error)
+	}
+	holder.tries(t)
+	early.close(t)
+	s.check(t)
+	clock.Step(t, 0)
+}
+
+// serverClock steps the server's clock by an hour while claims are held. Holders
+// that live keep them, and the number of one that doesn't is free about a TTL
+// later.
+func serverClock(t *testing.T, s *scenario, clock *pgtest.Clock) {
+	s.format = "snowflake:1"
+	lives, dies := s.start(t), s.start(t)
+	lives.acquired(t)
+	number := dies.acquired(t).Number
+	for _, step := range []time.Duration{time.Hour, 0, -time.Hour} {
+		dies.mints(t)
+		waits := s.start(t, "-wait", "2m")
+		if step > 0 {
+			// Whoever lives has renewed its claim before another can have it.
+			clock.Step(t, step)
+			time.Sleep(s.ttl + s.ttl/3)
+			dies.keeps(t)
+			if n := waits.count(journal.Acquired); n > 0 {
+				t.Fatal("expected no number to be free while holders live, with the server's clock an hour ahead")
+			}
+			dies.kill(t)
+		} else {
+			// A claim that is never renewed, and stands for an hour more by this clock.
+			dies.kill(t)
+			clock.Step(t, step)
+		}
+		killed := time.Now()
+		e := waits.acquired(t)
+		if took := time.Since(killed); e.Number != number || took > s.ttl+patience/3 {
+			t.Errorf("expected number %d to be free about %v later, with the server's clock set to %v, got number %d after %v", number, s.ttl, step, e.Number, took)
+		}
+		lives.keeps(t)
+		dies = waits
+	}
+	lives.close(t)
+	dies.close(t)
+	if c := s.check(t); c.handovers() != 3 {
+		t.Errorf("expected 3 handovers, got %d", c.handovers())
+	}
+}

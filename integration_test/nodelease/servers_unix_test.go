@@ -1,0 +1,130 @@
+//go:build unix
+
+package nodelease
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
+)
+
+// A server is a store's server, with its data and its port for good.
+type server struct {
+	pause, unpause func(testing.TB)
+	cut, join      func(testing.TB) // from its network, and with that from everybody
+	// ends are the ways in which it ends, for start to start it again.
+	ends  []ending
+	start func(testing.TB)
+	// refuses says that calls fail at once while it is gone, instead of waiting.
+	refuses bool
+}
+
+type ending struct {
+	name string
+	end  func(testing.TB)
+}
+
+// serverFaults are scenarios, one after the other, of a server of their own.
+var serverFaults = map[string]func(*testing.T, func(*testing.T) *scenario, *server){
+	"outages":       outages,
+	"interruptions": interruptions,
+}
+
+// outages are scenarios in which the server is gone for too long.
+func outages(t *testing.T, scenario func(*testing.T) *scenario, srv *server) {
+	t.Run("cut", func(t *testing.T) { outage(t, scenario(t), srv.cut, srv.join) })
+	t.Run("pause", func(t *testing.T) { outage(t, scenario(t), srv.pause, srv.unpause) })
+	t.Run(srv.ends[0].name, func(t *testing.T) { outage(t, scenario(t), srv.ends[0].end, srv.start) })
+}
+
+// outage has the server gone for longer than claims last. Minting stops, and goes
+// on with other claims once it is back.
+func outage(t *testing.T, s *scenario, gone, back func(testing.TB)) {
+	t.Helper()
+	once, again, jumper := s.start(t), s.start(t, "-reacquire"), s.start(t, "-clock")
+	for _, m := range s.minters {
+		m.mints(t)
+	}
+	first := again.acquired(t)
+	// What was granted last is what a server would forget first.
+	once.told(t, journal.Renewed, once.count(journal.Renewed)+1, patience)
+	gone(t)
+	// To the process this is as if it had been suspended for an hour, with its
+	// monotonic clock: the claim is still trusted, but not for this time.
+	jumper.order(t, "clock 1h")
+	for _, m := range s.minters {
+		e := s.lost(t, m, 1)
+		if e.Since > s.window()+late {
+			t.Errorf("expected process %s to notice its loss %v after its last renewal was asked for, got %v", m.name, s.window(), e.Since)
+		}
+		if e.Failures == 0 {
+			t.Errorf("expected process %s to have counted renewals that failed, got none: %+v", m.name, e)
+		}
+	}
+	once.tries(t)
+	jumper.tries(t)
+	if n := again.count(journal.Acquired); n != 1 {
+		t.Errorf("expected no other claim while the server is gone, got %d", n-1)
+	}
+	back(t)
+	// The numbers of the others are free by now, or about to be.
+	second := again.told(t, journal.Acquired, 2, patience)
+	if second.Number == first.Number && second.Term <= first.Term {
+		t.Errorf("expected another claim than term %d of number %d, got term %d of number %d", first.Term, first.Number, second.Term, second.Number)
+	}
+	again.mints(t)
+	// The number of one may be spoilt: a server that was paused gets all that it
+	// was sent meanwhile, also a mark that is an hour ahead.
+	others := []*minter{s.start(t, "-wait", "2m"), s.start(t, "-wait", "1m")}
+	for _, m := range others {
+		m.mints(t)
+	}
+	for _, m := range append(others, again) {
+		m.close(t)
+	}
+	s.check(t)
+}
+
+// interruptions are scenarios in which the server is gone for a shorter time than
+// claims are trusted: nothing is lost.
+func interruptions(t *testing.T, scenario func(*testing.T) *scenario, srv *server) {
+	t.Run("pause", func(t *testing.T) {
+		s := scenario(t)
+		interruption(t, s, srv.pause, srv.unpause, s.ttl/3)
+	})
+	for _, way := range srv.ends {
+		t.Run(way.name, func(t *testing.T) {
+			s := scenario(t)
+			// There has to be time for the server to start.
+			s.ttl *= 2
+			lasts := s.ttl / 10
+			if srv.refuses {
+				// A renewal, which is due after a third, falls into that.
+				lasts = s.ttl * 4 / 10
+			}
+			if n := interruption(t, s, way.end, srv.start, lasts); n == 0 && srv.refuses {
+				t.Error("expected renewals to fail while the server is gone, got none that did")
+			}
+		})
+	}
+}
+
+// interruption has the server gone for a while, and gives how many renewals have
+// failed.
+func interruption(t *testing.T, s *scenario, gone, back func(testing.TB), lasts time.Duration) uint64 {
+	t.Helper()
+	m := s.start(t, "-reacquire")
+	m.mints(t)
+	// From right after a renewal on, so that most time is left.
+	renewals := m.count(journal.Renewed) + 1
+	m.told(t, journal.Renewed, renewals, patience)
+	gone(t)
+	time.Sleep(lasts)
+	back(t)
+	m.told(t, journal.Renewed, renewals+1, patience)
+	m.keeps(t)
+	m.close(t)
+	s.check(t)
+	return m.told(t, journal.Closed, 1, patience).Failures
+}

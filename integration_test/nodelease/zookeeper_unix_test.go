@@ -1,0 +1,50 @@
+//go:build unix
+
+package nodelease
+
+import (
+	"testing"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/zktest"
+)
+
+func TestZooKeeper(t *testing.T) {
+	pgtest.NeedsContainers(t)
+	program := build(t)
+	type zookeeper struct {
+		args []string
+		*server
+	}
+	// each is a server that has served somebody: its first answers take it long.
+	each := func(t *testing.T, f func(*testing.T, zookeeper)) {
+		t.Helper()
+		zk := zktest.Run(t)
+		args := []string{"-zookeeper", zk.Address, "-root", "/sortkey"}
+		newScenario(t, program, args...)
+		f(t, zookeeper{args, &server{
+			pause: zk.Pause, unpause: zk.Unpause, cut: zk.Disconnect, join: zk.Reconnect,
+			ends: []ending{{"stop", zk.Stop}}, start: zk.Start,
+		}})
+	}
+	t.Run("chaos", func(t *testing.T) {
+		t.Parallel()
+		started(t, each, func(t *testing.T, zk zookeeper) { chaos(t, program, zk.args, zk.server) })
+	})
+	for name, f := range serverFaults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			started(t, each, func(t *testing.T, zk zookeeper) {
+				f(t, func(t *testing.T) *scenario { return newScenario(t, program, zk.args...) }, zk.server)
+			})
+		})
+	}
+	each(t, func(t *testing.T, zk zookeeper) {
+		for _, p := range processes {
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				p.f(t, newScenario(t, program, zk.args...))
+			})
+		}
+	})
+}

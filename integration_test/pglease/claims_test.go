@@ -1,0 +1,449 @@
+package pglease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
+)
+
+// Where conflicts are errors, calls are repeated: as many at once as there are
+// numbers get one each, from a pool that the first of them makes.
+func TestIsolation(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		up(t, db)
+		for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+			t.Run(level, func(t *testing.T) {
+				db.Exec(t, fmt.Sprintf("ALTER DATABASE %s SET default_transaction_isolation = '%s'", db.Name, level))
+				pool := db.SQL(t)
+				if got := one[string](t, pool, "SHOW transaction_isolation"); got != level {
+					t.Fatalf("expected %s, got %s", level, got)
+				}
+				s, p := pglease.New(pool, pglease.Config{}), small(8)
+				p.Name = strings.ReplaceAll(level, " ", "-")
+				claims, errs := make([]nodelease.Claim, p.Size), make([]error, p.Size)
+				var wg sync.WaitGroup
+				for i := range claims {
+					wg.Go(func() {
+						if claims[i], errs[i] = s.Claim(t.Context(), p, ask(fmt.Sprint(i), time.Minute)); errs[i] != nil {
+							return
+						}
+						if _, errs[i] = s.Renew(t.Context(), p, claims[i], ask("", time.Minute)); errs[i] == nil {
+							errs[i] = s.Release(t.Context(), p, claims[i], 5)
+						}
+					})
+				}
+				wg.Wait()
+				must(t, errors.Join(errs...))
+				for i, c := range claims {
+					claims[i] = claim(t, s, p, ask(fmt.Sprint(c.Holder, " again"), time.Minute))
+				}
+				if _, err := s.Claim(t.Context(), p, ask("one more", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+					t.Errorf("expected %d numbers and no more, got %v", p.Size, err)
+				}
+			})
+		}
+	})
+}
+
+// A transaction that hangs holds up one number, and not the pool.
+func TestStuckTransaction(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		s, p := up(t, db), small(4)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // for who waits all the same
+		defer cancel()
+		a := claim(t, s, p, ask("a", time.Minute))
+		b := claim(t, s, p, ask("b", time.Minute))
+		tx, err := db.Conn(t).Begin(ctx)
+		must(t, err)
+		r := ask("stuck", time.Minute)
+		var number int
+		must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node($1, $2, $3, '{}', $4, 60000, $5, $6)", p.Name, p.Size, p.Layout, r.Holder, r.Now, r.Until).Scan(&number))
+		// And one that has locked a number that is held.
+		other, err := db.Conn(t).Begin(ctx)
+		must(t, err)
+		_, err = other.Exec(ctx, "SELECT FROM sortkey.node_lease WHERE number = $1 FOR UPDATE", a.Number)
+		must(t, err)
+
+		c, err := s.Claim(ctx, p, ask("c", time.Minute))
+		must(t, err)
+		if slices.Contains([]int{a.Number, b.Number, number}, c.Number) {
+			t.Errorf("expected another number than %d, %d and %d, got %d", a.Number, b.Number, number, c.Number)
+		}
+		var busy *nodelease.BusyError
+		if _, err := s.Claim(ctx, p, ask("d", time.Minute)); !errors.As(err, &busy) || busy.Held != 4 || busy.Ahead != 0 {
+			t.Errorf("expected 4 numbers to be held, got %v", err)
+		}
+		_, err = s.Renew(ctx, p, b, ask("", time.Minute))
+		must(t, err)
+		must(t, s.Release(ctx, p, c, 1))
+		must(t, tx.Rollback(ctx))
+		must(t, other.Rollback(ctx))
+		if d := claim(t, s, p, ask("d", time.Minute)); d.Number != number || d.Term != 1 || d.After != 0 {
+			t.Errorf("expected number %d as it was, got %+v", number, d)
+		}
+		_, err = s.Renew(ctx, p, a, ask("", time.Minute))
+		must(t, err)
+	})
+}
+
+// Nobody hears of a claim that isn't on disk, whatever the database's default
+// is, and that default is back with the next transaction.
+func TestDurability(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx := t.Context()
+		up(t, db)
+		conn := db.Conn(t)
+		for setting, want := range map[string]string{"off": "on", "local": "on", "on": "on", "remote_write": "remote_write", "remote_apply": "remote_apply"} {
+			_, err := conn.Exec(ctx, "SET synchronous_commit = "+setting)
+			must(t, err)
+			for _, call := range []string{
+				"claim_node('small', 3, 'x', '{}', 'a', 60000, 5, 6)", "renew_node('small', 0, 1, 'a', 60000, 7)",
+				"release_node('small', 0, 1, 'a', 7)", "reserve_node('small', 2, 'x')", "unreserve_node('small', 2)",
+			} {
+				var got string
+				tx, err := conn.Begin(ctx)
+				must(t, err)
+				_, err = tx.Exec(ctx, "SELECT sortkey."+call)
+				must(t, err)
+				must(t, tx.QueryRow(ctx, "SHOW synchronous_commit").Scan(&got))
+				if got != want {
+					t.Errorf("%s: expected to commit with %s where %s is the default, got %s", call, want, setting, got)
+				}
+				if strings.HasPrefix(call, "unreserve") {
+					_, err = tx.Exec(ctx, "UPDATE sortkey.node_lease SET mark = 0")
+					must(t, err)
+				}
+				must(t, tx.Commit(ctx))
+				must(t, conn.QueryRow(ctx, "SHOW synchronous_commit").Scan(&got))
+				if got != setting {
+					t.Errorf("%s: expected the setting to be %s afterwards, got %s", call, setting, got)
+				}
+			}
+			_, err = conn.Exec(ctx, "UPDATE sortkey.node_lease SET term = 0")
+			must(t, err)
+		}
+	})
+}
+
+// Renewals hardly ever touch the index, and leave the table as big as it is.
+func TestRenewalsInPlace(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		const holders, renewals = 100, 20
+		up(t, db)
+		pool, renewing := db.SQL(t), db.SQL(t)
+		s, p := pglease.New(renewing, pglease.Config{}), small(1024)
+		var claims []nodelease.Claim
+		for i := range holders {
+			claims = append(claims, claim(t, s, p, ask(fmt.Sprint(strings.Repeat("x", 100), " ", i), time.Minute)))
+		}
+		size := one[int](t, pool, "SELECT pg_relation_size('sortkey.node_lease')")
+		for range renewals {
+			for _, c := range claims {
+				_, err := s.Renew(t.Context(), p, c, ask("", time.Minute))
+				must(t, err)
+			}
+		}
+		if now := one[int](t, pool, "SELECT pg_relation_size('sortkey.node_lease')"); now > size+size/10+8192 {
+			t.Errorf("expected the table to stay at %d bytes, got %d after %d renewals of %d claims", size, now, renewals, holders)
+		}
+		must(t, renewing.Close()) // sessions that end tell at once what they have done
+		pgtest.Eventually(t, "the server has counted all updates, most of them in place", func() error {
+			all := one[int](t, pool, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'node_lease'")
+			hot := one[int](t, pool, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'node_lease'")
+			if all < holders*renewals || hot < all*95/100 {
+				return fmt.Errorf("%d of %d", hot, all)
+			}
+			return nil
+		})
+	})
+}
+
+// A number is reserved before its pool is used, and while it is; not while it
+// is held, nor while it may have been used for times to come.
+func TestReserve(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p, pool := t.Context(), up(t, db), small(3), db.SQL(t)
+		call := func(function string, args ...any) error {
+			places := []string{"$1::text", "$2::integer", "$3", "$4"}[:len(args)]
+			return execute(ctx, pool, fmt.Sprintf("SELECT sortkey.%s(%s)", function, strings.Join(places, ", ")), args...)
+		}
+		inUse := func(err error, words ...string) {
+			t.Helper()
+			var pg *pgconn.PgError
+			if !errors.As(err, &pg) || pg.Code != "55006" {
+				t.Errorf("expected an error of state 55006, got %v", err)
+			}
+			wrong(t, err, nil, words...)
+		}
+		must(t, call("reserve_node", p.Name, 1, "default of orders.id"))
+		must(t, call("reserve_node", p.Name, 1, "default of orders.id")) // as a migration may that is run again
+		a := claim(t, s, p, ask("host a AAAA", time.Minute))
+		b := claim(t, s, p, ask("host b BBBB", time.Minute))
+		if a.Number != 0 || b.Number != 2 {
+			t.Errorf("expected numbers 0 and 2, got %d and %d", a.Number, b.Number)
+		}
+		inUse(call("reserve_node", p.Name, 0, "x"), "number 0 of pool small", "held by host a until")
+		if _, err := s.Claim(ctx, p, ask("c", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+			t.Errorf("expected no number, got %v", err)
+		}
+		if n := one[int](t, pool, "SELECT count(*) FROM sortkey.node_lease WHERE reserved IS NOT NULL"); n != 1 {
+			t.Errorf("expected a number that is held not to be reserved, got %d that are", n)
+		}
+
+		// In two steps: nobody gets it next, and then the holder ends.
+		must(t, call("reserve_node", p.Name, 0, "default of bills.id", true))
+		_, err := s.Renew(ctx, p, a, ask("", time.Minute))
+		must(t, err)
+		now := time.Now().UnixMilli()
+		must(t, s.Release(ctx, p, a, now+1000))
+		var busy *nodelease.BusyError
+		if _, err := s.Claim(ctx, p, ask("c", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 2 {
+			t.Errorf("expected one number held and two reserved, got %v", err)
+		}
+		inUse(call("reserve_node", p.Name, 0, "default of bills.id"), fmt.Sprintf("a mark of %d", now+1000))
+		pgtest.Eventually(t, "the mark has passed", func() error { return call("reserve_node", p.Name, 0, "default of bills.id") })
+		if time.Now().UnixMilli() < now+1900 { // by a clock that may differ a little
+			t.Error("expected the number to be reserved a second after its mark")
+		}
+
+		// What could be renewed, since nobody got it, can't be any more.
+		must(t, s.Release(ctx, p, b, 5))
+		b = claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Millisecond, Now: 10, Until: 20})
+		pgtest.Eventually(t, "the claim is over", func() error { return call("reserve_node", p.Name, 2, "x") })
+		_, err = s.Renew(ctx, p, b, ask("", time.Minute))
+		wrong(t, err, nodelease.ErrTermOver)
+		must(t, call("unreserve_node", p.Name, 2))
+		must(t, call("unreserve_node", p.Name, 0, "2001-01-01Z"))
+		if late := one[int64](t, pool, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - mark FROM sortkey.node_lease WHERE number = 2"); late > 10000 || late < -10 {
+			t.Errorf("expected the mark to be that of the return, got one %d ms before now", late)
+		}
+		if c := claim(t, s, p, ask("c", time.Minute)); c.Number != 0 || c.After != now+1000 {
+			t.Errorf("expected number 0 after %d, got %+v", now+1000, c)
+		}
+		must(t, call("unreserve_node", p.Name, 1, "2100-01-01Z"))
+		r := ask("d", time.Minute)
+		r.Now += 1000
+		if d := claim(t, s, p, r); d.Number != 2 {
+			t.Errorf("expected number 2, got %+v", d)
+		}
+		if _, err := s.Claim(ctx, p, ask("e", time.Minute)); !errors.Is(err, nodelease.ErrClockBehind) {
+			t.Errorf("expected number 1 to be left alone until 2100, got %v", err)
+		}
+
+		wrong(t, call("unreserve_node", p.Name, 0), nil, "expected a reserved number", "got 0")
+		wrong(t, call("reserve_node", p.Name, 3, "x"), nil, "a number from 0 to 2", "3")
+		wrong(t, call("reserve_node", p.Name, -1, "x"), nil, "a number from 0 to 2")
+		wrong(t, call("reserve_node", "Small", 1, "x"), nil, "expected a pool", "'Small'")
+		wrong(t, call("reserve_node", p.Name, 1, nil), nil, "a note", "NULL")
+
+		// A reservation that the pool has no number for is of another layout, most likely.
+		p.Name = "later"
+		must(t, call("reserve_node", p.Name, 5, "x"))
+		_, err = s.Claim(ctx, p, ask("f", time.Minute))
+		wrong(t, err, nodelease.ErrPoolMismatch, "reserved numbers of pool later", "from 0 to 2, got 5")
+		must(t, call("unreserve_node", p.Name, 5))
+		claim(t, s, p, ask("f", time.Minute))
+	})
+}
+
+// A number that a program reserves while it is held stays its holder's, and
+// nobody's after that.
+func TestReservedWhileHeld(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p := t.Context(), up(t, db), small(2)
+		a := claim(t, s, p, ask("a", time.Minute))
+		reserving := p
+		reserving.Reserved = []int{a.Number}
+		b := claim(t, s, reserving, ask("b", time.Minute))
+		_, err := s.Renew(ctx, p, a, ask("", time.Minute))
+		must(t, err)
+		must(t, s.Release(ctx, p, a, 5))
+		must(t, s.Release(ctx, p, b, 6))
+		if c := claim(t, s, p, ask("c", time.Minute)); c.Number != b.Number {
+			t.Errorf("expected number %d, got %d", b.Number, c.Number)
+		}
+		if _, err := s.Claim(ctx, p, ask("d", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+			t.Errorf("expected no other number, got %v", err)
+		}
+	})
+}
+
+// Calls of one holder that are under way at the same time may get a number each.
+// The next one keeps one of them and gives the others back.
+func TestSameHolderAtOnce(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p := t.Context(), up(t, db), small(3)
+		claim(t, s, p, ask("other", time.Minute))
+		tx, err := db.Conn(t).Begin(ctx)
+		must(t, err)
+		r := ask("same", time.Minute)
+		_, err = tx.Exec(ctx, "SELECT FROM sortkey.claim_node($1, $2, $3, '{}', $4, 60000, $5, $6)", p.Name, p.Size, p.Layout, r.Holder, r.Now, r.Until)
+		must(t, err)
+		a := claim(t, s, p, ask("same", time.Minute))
+		must(t, tx.Commit(ctx))
+		if _, err := s.Claim(ctx, p, ask("third", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+			t.Errorf("expected two numbers of one holder, got %v", err)
+		}
+		b := claim(t, s, p, ask("same", time.Minute))
+		for _, c := range []nodelease.Claim{b, claim(t, s, p, ask("same", time.Minute))} {
+			if c.Number != b.Number || c.Term != 1 || c.After != 0 {
+				t.Errorf("expected number %d again, got %+v", b.Number, c)
+			}
+		}
+		r = ask("third", time.Minute)
+		r.Now, r.Until = r.Until+1000, r.Until+1000 // the mark stays as the call wrote it
+		c := claim(t, s, p, r)
+		if c.Number == b.Number {
+			t.Errorf("expected the number that is held not to be granted, got %+v", c)
+		}
+		if _, err := s.Renew(ctx, p, a, ask("", time.Minute)); a.Number != b.Number && !errors.Is(err, nodelease.ErrTermOver) {
+			t.Errorf("expected the other claim to be over, got %v", err)
+		}
+	})
+}
+
+// A number that is reserved when its claim is over is out of reach for whoever
+// held it, who may be asleep: it is neither renewed nor repeated, nor released
+// with a mark of then when it is given back.
+func TestReservedAsleep(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p, pool := t.Context(), up(t, db), small(2), db.SQL(t)
+		asleep := claim(t, s, p, nodelease.Request{Holder: "asleep", TTL: time.Millisecond, Now: 10, Until: 20})
+		must(t, execute(ctx, pool, "SELECT sortkey.reserve_node($1, $2, 'x', while_held => true)", p.Name, asleep.Number))
+		pgtest.Eventually(t, "the claim is over", func() error {
+			if one[bool](t, pool, "SELECT expires_at > clock_timestamp() FROM sortkey.node_lease WHERE holder = 'asleep'") {
+				return errors.New("it isn't")
+			}
+			return nil
+		})
+		_, err := s.Renew(ctx, p, asleep, ask("", time.Minute))
+		wrong(t, err, nodelease.ErrTermOver)
+		must(t, execute(ctx, pool, "SELECT sortkey.unreserve_node($1, $2, '2030-01-01Z')", p.Name, asleep.Number))
+		must(t, s.Release(ctx, p, asleep, 15))
+		if mark := one[int64](t, pool, "SELECT max(mark) FROM sortkey.node_lease"); mark < 1_800_000_000_000 {
+			t.Errorf("expected the mark of the return to stay, got %d", mark)
+		}
+
+		p.Name = "repeated"
+		again := claim(t, s, p, nodelease.Request{Holder: "again", TTL: time.Millisecond, Now: 10, Until: 20})
+		must(t, execute(ctx, pool, "SELECT sortkey.reserve_node($1, $2, 'x', while_held => true)", p.Name, again.Number))
+		pgtest.Eventually(t, "the claim is over", func() error {
+			if c := claim(t, s, p, ask("again", time.Millisecond)); c.Number == again.Number {
+				return errors.New("it is repeated still")
+			}
+			return nil
+		})
+	})
+}
+
+// Reservations that are locked, or out of the pool, don't stop anybody.
+func TestReservedMeanwhile(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p := t.Context(), up(t, db), small(2)
+		tx, err := db.Conn(t).Begin(ctx)
+		must(t, err)
+		_, err = tx.Exec(ctx, "SELECT sortkey.reserve_node('other', 3, 'x')")
+		must(t, err)
+		other := small(2)
+		other.Name = "other"
+		claim(t, s, other, ask("a", time.Minute)) // makes the pool
+		claim(t, s, p, ask("a", time.Minute))
+		p.Reserved = []int{1}
+		soon, cancel := context.WithTimeout(ctx, 30*time.Second) // for who waits all the same
+		defer cancel()
+		lock, err := db.Conn(t).Begin(ctx)
+		must(t, err)
+		_, err = lock.Exec(ctx, "SELECT FROM sortkey.node_lease WHERE pool = 'small' AND number = 1 FOR UPDATE")
+		must(t, err)
+		var busy *nodelease.BusyError
+		if _, err := s.Claim(soon, p, ask("b", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 1 {
+			t.Errorf("expected one number held and one reserved, got %v", err)
+		}
+		must(t, lock.Rollback(ctx))
+
+		must(t, tx.Commit(ctx))
+		must(t, execute(ctx, db.SQL(t), "SELECT sortkey.unreserve_node('other', 3, '2001-01-01Z')"))
+		claim(t, s, other, ask("b", time.Minute))
+		if c, err := s.Claim(ctx, other, ask("c", time.Minute)); !errors.As(err, &busy) || busy.Held != 2 {
+			t.Errorf("expected no number that isn't the pool's, got %+v, %v", c, err)
+		}
+	})
+}
+
+// What would be kept is bounded, so that a program in error, or a hostile one,
+// can't make rows that no query can be run on.
+func TestBounds(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p, pool := t.Context(), up(t, db), small(2), db.SQL(t)
+		const end = 253402300800000 // the year 10000
+		c := claim(t, s, p, ask("a", time.Minute))
+		for _, until := range []int64{end, math.MaxInt64} {
+			_, err := s.Claim(ctx, p, nodelease.Request{Holder: "b", TTL: time.Minute, Now: 5, Until: until})
+			wrong(t, err, nil, "nor after the year 9999", fmt.Sprint(until))
+			_, err = s.Renew(ctx, p, c, nodelease.Request{TTL: time.Minute, Now: 5, Until: until})
+			wrong(t, err, nil, "isn't after the year 9999", fmt.Sprint(until))
+			wrong(t, s.Release(ctx, p, c, until), nil, "not after the year 9999", fmt.Sprint(until))
+		}
+		for _, until := range []string{"infinity", "-infinity", "10000-01-01Z"} {
+			wrong(t, execute(ctx, pool, "SELECT sortkey.unreserve_node('small', 1, $1::text::timestamptz)", until), nil, "not after the year 9999")
+		}
+		for _, bytes := range []int{1001, 10_000_000} {
+			err := execute(ctx, pool, "SELECT sortkey.claim_node('long', 2, repeat('x', $1), '{}', 'h', 60000, 1, 2)", bytes)
+			wrong(t, err, nil, "a layout and a holder of up to 1000 bytes")
+			if len(err.Error()) > 1000 {
+				t.Errorf("expected an error for people, got one of %d bytes", len(err.Error()))
+			}
+		}
+	})
+}
+
+// People see who holds what, without what it takes to do so in their place.
+func TestStatus(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		s, p, pool := up(t, db), small(4), db.SQL(t)
+		p.Reserved = []int{3}
+		claim(t, s, p, nodelease.Request{Holder: "host a, process 7 AAAA", TTL: time.Minute, Now: 1, Until: 1500})
+		must(t, s.Release(t.Context(), p, claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Minute, Now: 1, Until: 5}), 5))
+		db.Exec(t, "UPDATE sortkey.node_lease SET mark = 1::bigint << 61 WHERE number = 1")
+		rows, err := pool.QueryContext(t.Context(), `SELECT concat_ws('|', number, state, holder, ttl, term, mark AT TIME ZONE 'UTC', reserved) FROM sortkey.node_status ORDER BY number`)
+		must(t, err)
+		defer rows.Close()
+		var got []string
+		for rows.Next() {
+			var line string
+			must(t, rows.Scan(&line))
+			got = append(got, line)
+		}
+		must(t, rows.Err())
+		want := []string{"0|held|host a, process 7|00:01:00|1|1970-01-01 00:00:01.5", "1|free|00:01:00|1|infinity", "2|free|0|1970-01-01 00:00:00", "3|reserved|0|1970-01-01 00:00:00|a program says so"}
+		if !slices.Equal(got, want) {
+			t.Errorf("expected %q, got %q", want, got)
+		}
+
+		// By hand, as documented: a number is taken from its holder, and one with a mark far ahead set free.
+		db.Exec(t, `UPDATE sortkey.node_lease SET holder = NULL, expires_at = NULL WHERE pool = 'small' AND number = 0;
+			UPDATE sortkey.node_lease SET mark = extract(epoch FROM clock_timestamp()) * 1000 WHERE pool = 'small' AND number = 1 AND holder IS NULL`)
+		taken := map[int]int64{}
+		for range 3 {
+			r := ask(fmt.Sprint(len(taken)), time.Minute)
+			r.Now += 1000
+			c := claim(t, s, p, r)
+			taken[c.Number] = c.After
+		}
+		if len(taken) != 3 || taken[0] != 1500 {
+			t.Errorf("expected three numbers, 0 after 1500, got %v", taken)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+package pglease
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
+)
+
+// each makes all calls of a store and gives what they fail with.
+func each(t *testing.T, s *pglease.Store, p nodelease.Pool, f func(what string, err error)) {
+	t.Helper()
+	c := nodelease.Claim{Number: 0, Term: 1, Holder: "a"}
+	_, err := s.Claim(t.Context(), p, ask("a", time.Second))
+	f("Claim", err)
+	_, err = s.Renew(t.Context(), p, c, ask("a", time.Second))
+	f("Renew", err)
+	f("Release", s.Release(t.Context(), p, c, 0))
+}
+
+// What isn't installed, and what isn't granted, each call says.
+func TestNotInstalled(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		all := func(schema string, words ...string) {
+			t.Helper()
+			each(t, pglease.New(db.SQL(t), pglease.Config{Schema: schema}), small(1), func(what string, err error) {
+				wrong(t, fmt.Errorf("%s: %w", what, err), nil, words...)
+			})
+		}
+		const advice = "run migrations.Up"
+		all("", `schema "sortkey"`, advice, "small")
+		list, err := migrations.List(migrations.Config{})
+		must(t, err)
+		for _, m := range list[:7] { // without those for claims
+			db.Exec(t, m.Up)
+		}
+		all("", `schema "sortkey"`, advice)
+		db.Exec(t, list[7].Up)
+		all("elsewhere", `schema "elsewhere"`, advice)
+		for _, name := range []string{"Upper", "x y", `x"`, "sortkey.", "é", "1a", "a123456789012345678901234567890123456789012345678901234567890123"} {
+			all(name, "expected the name of a schema", fmt.Sprintf("%q", name))
+		}
+		// A word that SQL reserves is found not to be there, no more.
+		all("select", `schema "select"`, advice)
+
+		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "other"}))
+		claim(t, pglease.New(db.SQL(t), pglease.Config{Schema: "other"}), small(1), ask("a", time.Second))
+	})
+}
+
+// A role needs what is documented and no more, and with that it can't touch what
+// the functions write.
+func TestPrivileges(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, name := t.Context(), up(t, db), "app_"+db.Name
+		held := claim(t, s, small(3), ask("owner's OOOO", time.Minute))
+		db.Exec(t, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD 'secret'", name))
+		u, err := url.Parse(db.URL)
+		must(t, err)
+		u.User = url.UserPassword(name, "secret")
+		as := *db
+		as.URL = u.String()
+		pool := as.SQL(t)
+		t.Cleanup(func() {
+			pool.Close()
+			if _, err := db.SQL(t).ExecContext(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
+				t.Error(err)
+			}
+		})
+		app := pglease.New(pool, pglease.Config{})
+		refused := func(what string, err error) {
+			t.Helper()
+			wrong(t, fmt.Errorf("%s: %w", what, err), nil, "permission denied", "GRANT USAGE ON SCHEMA sortkey", "EXECUTE", "claim_node, renew_node and release_node")
+		}
+		each(t, app, small(3), refused)
+		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
+		each(t, app, small(3), refused)
+		db.Exec(t, fmt.Sprintf(`GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint) TO %[1]s;
+			GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) TO %[1]s;
+			GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO %[1]s;
+			GRANT CREATE ON DATABASE %[2]s TO %[1]s`, name, db.Name))
+		c := claim(t, app, small(3), ask("app's AAAA", time.Minute))
+		_, err = app.Renew(ctx, small(3), c, ask("", time.Minute))
+		must(t, err)
+		for _, statement := range []string{
+			"SELECT * FROM sortkey.node_lease", "SELECT * FROM sortkey.node_pool", "SELECT * FROM sortkey.node_status", "SELECT holder FROM sortkey.node_lease",
+			"UPDATE sortkey.node_lease SET mark = 0", "DELETE FROM sortkey.node_lease", "INSERT INTO sortkey.node_lease (pool, number) VALUES ('x', 1)",
+			"UPDATE sortkey.node_pool SET fenced_until = '-infinity'", "DELETE FROM sortkey.node_pool", "TRUNCATE sortkey.node_lease",
+			"SELECT sortkey.reserve_node('small', 2, 'x')", "SELECT sortkey.unreserve_node('small', 2)", "SELECT sortkey.commit_durably()",
+			"ALTER TABLE sortkey.node_lease OWNER TO CURRENT_USER", "ALTER FUNCTION sortkey.release_node SET search_path = public",
+		} {
+			if _, err := pool.ExecContext(ctx, statement); err == nil {
+				t.Errorf("expected no right to %s", statement)
+			} else {
+				wrong(t, err, nil, "42501")
+			}
+		}
+		// Nor is a mark set back further than the claim found it, or by who doesn't hold it.
+		must(t, app.Release(ctx, small(3), c, -1))
+		if mark := one[int64](t, db.SQL(t), "SELECT mark FROM sortkey.node_lease WHERE number = $1", c.Number); mark != c.After {
+			t.Errorf("expected a mark of %d, got %d", c.After, mark)
+		}
+		held.Holder = "owner's"
+		must(t, app.Release(ctx, small(3), held, 0))
+		if mark := one[int64](t, db.SQL(t), "SELECT mark FROM sortkey.node_lease WHERE number = $1", held.Number); mark != held.Until {
+			t.Errorf("expected a mark of %d, got %d", held.Until, mark)
+		}
+
+	})
+}
+
+// The functions have their owner's rights. What the caller's search_path has in
+// it isn't what they use.
+func TestHostileCaller(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		up(t, db)
+		session := db.Conn(t)
+		exec := func(statement string) error {
+			_, err := session.Exec(t.Context(), statement)
+			return err
+		}
+		const trap = " LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'trapped'; END$$;"
+		for _, statement := range []string{
+			"CREATE SCHEMA evil",
+			"CREATE FUNCTION evil.clock_timestamp() RETURNS timestamptz" + trap,
+			"CREATE FUNCTION evil.set_config(text, text, boolean) RETURNS text" + trap,
+			"CREATE FUNCTION evil.compare(timestamptz, timestamptz) RETURNS boolean" + trap,
+			"CREATE OPERATOR evil.> (FUNCTION = evil.compare, LEFTARG = timestamptz, RIGHTARG = timestamptz)",
+			"CREATE OPERATOR evil.<= (FUNCTION = evil.compare, LEFTARG = timestamptz, RIGHTARG = timestamptz)",
+			"CREATE TEMPORARY TABLE node_lease (number integer)",
+			"SET search_path = evil, pg_temp, pg_catalog",
+		} {
+			must(t, exec(statement))
+		}
+		wrong(t, exec("SELECT clock_timestamp()"), nil, "trapped")
+		wrong(t, exec("SELECT now() <= now()"), nil, "trapped")
+		for _, call := range []string{
+			"claim_node('small', 3, 'x', '{2}', 'a', 60000, 5, 6)", "claim_node('small', 3, 'x', '{}', 'b', 60000, 5, 6)",
+			"claim_node('small', 3, 'x', '{}', 'c', 60000, 5, 6)", "renew_node('small', 0, 1, 'a', 60000, 7)",
+			"release_node('small', 0, 1, 'a', 7)", "reserve_node('small', 0, 'x')", "unreserve_node('small', 0)",
+		} {
+			must(t, exec("SELECT sortkey."+call))
+		}
+	})
+}
+
+// A server that can't be written to says what to connect to.
+func TestReadOnly(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		s := up(t, db)
+		claim(t, s, small(2), ask("first", time.Second))
+		db.Exec(t, "ALTER DATABASE "+db.Name+" SET default_transaction_read_only = on")
+		s = pglease.New(db.SQL(t), pglease.Config{})
+		for _, p := range []nodelease.Pool{small(2), {Name: "new", Size: 1}} {
+			each(t, s, p, func(what string, err error) {
+				wrong(t, fmt.Errorf("%s: %w", what, err), nil, "25006", "expected the primary", "target_session_attrs=read-write")
+			})
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package pglease
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	tcexec "github.com/testcontainers/testcontainers-go/exec"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// A standby is a second server in the container of the first.
+type standby struct {
+	t  *testing.T
+	db *pgtest.DB
+}
+
+// run runs a command in the container, as the system's user of the servers.
+func (s standby) run(command string) (string, error) {
+	s.t.Helper()
+	status, r, err := s.db.Container().Exec(s.t.Context(), []string{"sh", "-c", command}, tcexec.Multiplexed(), tcexec.WithUser("postgres"))
+	must(s.t, err)
+	out, err := io.ReadAll(r)
+	must(s.t, err)
+	if status != 0 {
+		return "", fmt.Errorf("status %d: %s", status, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (s standby) must(command string) string {
+	s.t.Helper()
+	out, err := s.run(command)
+	must(s.t, err)
+	return out
+}
+
+// query runs a statement on the standby.
+func (s standby) query(statement string) (string, error) {
+	s.t.Helper()
+	return s.run(fmt.Sprintf(`psql -XAtq -v ON_ERROR_STOP=1 -v VERBOSITY=verbose -p 5433 -d %s <<'END'
+%s
+END`, s.db.Name, statement))
+}
+
+// startStandby makes a standby and has it follow the primary.
+func startStandby(t *testing.T, db *pgtest.DB) standby {
+	t.Helper()
+	s := standby{t, db}
+	db.Exec(t, "CREATE ROLE follower REPLICATION LOGIN PASSWORD 'secret'")
+	hba := one[string](t, db.SQL(t), "SHOW hba_file")
+	s.must(fmt.Sprintf("echo 'host replication follower 127.0.0.1/32 trust' >>%s", hba))
+	db.Exec(t, "SELECT pg_reload_conf()")
+	pgtest.Eventually(t, "a standby is made", func() error {
+		_, err := s.run("rm -rf /tmp/standby && pg_basebackup -h 127.0.0.1 -U follower -D /tmp/standby -R -c fast --no-sync && chmod 700 /tmp/standby")
+		return err
+	})
+	s.start("")
+	return s
+}
+
+// start starts it, with further settings. It needs as many connections as the
+// primary has.
+func (s standby) start(settings string) {
+	s.t.Helper()
+	out, err := s.run(`pg_ctl -D /tmp/standby -l /tmp/standby.log -w -o "-p 5433 -c fsync=off -c max_connections=300 ` + settings + `" start >/dev/null || { cat /tmp/standby.log; false; }`)
+	if err != nil {
+		s.t.Fatalf("expected a standby to start: %s%v", out, err)
+	}
+}
+
+// caughtUp waits until the standby has all that the primary has.
+func (s standby) caughtUp() {
+	s.t.Helper()
+	lsn := one[string](s.t, s.db.SQL(s.t), "SELECT pg_current_wal_lsn()")
+	pgtest.Eventually(s.t, "the standby has caught up", func() error {
+		got, err := s.query(fmt.Sprintf("SELECT pg_last_wal_replay_lsn() >= '%s'", lsn))
+		if err == nil && got != "t" {
+			err = errors.New("it hasn't")
+		}
+		return err
+	})
+}
+
+// A standby grants nothing. One that takes over without the last claims and
+// renewals goes on renewing what it knows, and grants numbers only when what it
+// doesn't know is over, after all that it allowed to be minted.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
+		const ttl, longest = 10 * time.Second, 10 * time.Minute
+		s, p := up(t, db), small(4)
+		known := claim(t, s, p, ask("known", longest))
+		replica := startStandby(t, db)
+		replica.caughtUp()
+
+		call := func(p nodelease.Pool, holder string, now int64) string {
+			return fmt.Sprintf("SELECT concat_ws('|', number, term, after, ahead_count, lowest_mark) FROM sortkey.claim_node('%s', %d, '%s', '{}', '%s', %d, %d, %d)",
+				p.Name, p.Size, strings.ReplaceAll(p.Layout, "'", "''"), holder, ttl.Milliseconds(), now, now+ttl.Milliseconds())
+		}
+		renew := func(c nodelease.Claim) string {
+			return fmt.Sprintf("SELECT renewed FROM sortkey.renew_node('%s', %d, %d, '%s', %d, %d)", p.Name, c.Number, c.Term, c.Holder, longest.Milliseconds(), c.Until+1000)
+		}
+		release := fmt.Sprintf("SELECT sortkey.release_node('%s', %d, %d, '%s', %d)", p.Name, known.Number, known.Term, known.Holder, known.After)
+		unused := p
+		unused.Name = "unused"
+		for _, statement := range []string{call(p, "new", time.Now().UnixMilli()), call(p, "known", time.Now().UnixMilli()),
+			call(unused, "new", time.Now().UnixMilli()), renew(known), release, "SELECT sortkey.reserve_node('small', 3, 'x')"} {
+			_, err := replica.query(statement)
+			wrong(t, err, nil, "25006")
+		}
+
+		// The standby gets nothing any more; then there is a claim; then the primary dies.
+		replica.must("pg_ctl -D /tmp/standby -m fast -w stop >/dev/null")
+		lost := claim(t, s, p, ask("lost", longest))
+		replica.start("-c primary_conninfo=")
+		replica.must("pg_ctl -D /tmp/standby -w promote >/dev/null")
+		if got, err := replica.query("SELECT count(*) FROM sortkey.node_lease WHERE holder = 'lost'"); err != nil || got != "0" {
+			t.Fatalf("expected a claim to be lost, got %s, %v", got, err)
+		}
+
+		expect := func(statement string, want string) {
+			t.Helper()
+			if got, err := replica.query(statement); err != nil || got != want {
+				t.Errorf("%s: expected %s, got %s, %v", statement, want, got, err)
+			}
+		}
+		// The pool's longest TTL counts, and not the one that is asked for.
+		begin := time.Now().UnixMilli() - 1000 // the server's clock may differ a little
+		got, err := replica.query(call(p, "new", begin))
+		must(t, err)
+		var ahead int
+		var fence int64
+		if _, err := fmt.Sscanf(got, "%d|%d", &ahead, &fence); err != nil || ahead != 3 || fence < begin+longest.Milliseconds() || fence > begin+longest.Milliseconds()+60000 {
+			t.Fatalf("expected 3 free numbers from %v on, got %s, %v", longest, got, err)
+		}
+		expect(renew(known), "t")
+		expect(renew(lost), "f")
+		expect(call(p, "new", fence), fmt.Sprintf("3|%d", fence))
+		// A repetition is of a claim that nobody has heard of, and no better than others.
+		expect(call(p, "known", time.Now().UnixMilli()), fmt.Sprintf("4|%d", fence))
+		// The lost one's number and term again, but not its holder's, and after all that it may have minted.
+		if fence <= lost.Until {
+			t.Errorf("expected what was lost to end before %d, got %d", fence, lost.Until)
+		}
+		expect(call(p, "new", fence+1), fmt.Sprintf("%d|%d|%d", lost.Number, lost.Term, fence))
+		expect(renew(lost), "f")
+		// In a pool that is new there is nothing to wait for.
+		expect(call(unused, "new", begin), "0|1|0")
+	})
+}
+
+// A fence that is put up by hand, as after a restore, is one for Go's callers,
+// too: they wait, and get a number when it is over.
+func TestFence(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, s, p := t.Context(), up(t, db), small(2)
+		must(t, s.Release(ctx, p, claim(t, s, p, ask("a", 2*time.Second)), 0))
+		db.Exec(t, "UPDATE sortkey.node_pool SET timeline = ''")
+		begin := time.Now()
+		var busy *nodelease.BusyError
+		if _, err := s.Claim(ctx, p, ask("b", time.Second)); !errors.Is(err, nodelease.ErrClockBehind) || !errors.As(err, &busy) || busy.Ahead != 2 {
+			t.Fatalf("expected two numbers ahead, got %v", err)
+		}
+		k, err := nodelease.Acquire(ctx, s, p, nodelease.Options{TTL: time.Second, Wait: time.Minute})
+		must(t, err)
+		if took := time.Since(begin); took < 1900*time.Millisecond {
+			t.Errorf("expected to wait for 2 s, got a number after %v", took)
+		}
+		if k.After() != busy.Mark {
+			t.Errorf("expected it after %d, got %d", busy.Mark, k.After())
+		}
+		must(t, k.Close())
+		// Once.
+		k, err = nodelease.Acquire(ctx, s, p, nodelease.Options{TTL: time.Second, Wait: -1})
+		must(t, err)
+		must(t, k.Close())
+		if got := one[string](t, db.SQL(t), "SELECT timeline FROM sortkey.node_pool"); got != "00000001" {
+			t.Errorf("expected timeline 00000001, got %s", got)
+		}
+		// Nor is such a number reserved for something that would mint before.
+		db.Exec(t, "UPDATE sortkey.node_pool SET timeline = '00000000'; UPDATE sortkey.node_lease SET mark = 0")
+		for range 2 {
+			// It needs no claim to have seen that a standby has taken over.
+			wrong(t, execute(ctx, db.SQL(t), "SELECT sortkey.reserve_node('small', 1, 'x')"), nil, "55006", "a mark of")
+			_, err = s.Claim(ctx, p, ask("c", time.Second))
+			wrong(t, err, nodelease.ErrClockBehind)
+		}
+	})
+}

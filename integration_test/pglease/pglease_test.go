@@ -1,0 +1,192 @@
+// Package pglease tests package pglease on real servers.
+package pglease
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/lib/pq"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/leasetest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// must ends the test if something fails that it is not about.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// up installs the functions and gives a store.
+func up(t *testing.T, db *pgtest.DB, opts ...pgtest.Option) *pglease.Store {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+	return pglease.New(db.SQL(t, opts...), pglease.Config{})
+}
+
+// small is a pool of so many numbers.
+func small(size int) nodelease.Pool {
+	return nodelease.Pool{Name: "small", Size: size, Layout: `for a "test", it's`}
+}
+
+// ask is a request of now.
+func ask(holder string, ttl time.Duration) nodelease.Request {
+	now := time.Now().UnixMilli()
+	return nodelease.Request{Holder: holder, TTL: ttl, Now: now, Until: now + ttl.Milliseconds()*9/10}
+}
+
+// claim claims a number that is there.
+func claim(t *testing.T, s *pglease.Store, p nodelease.Pool, r nodelease.Request) nodelease.Claim {
+	t.Helper()
+	c, err := s.Claim(t.Context(), p, r)
+	must(t, err)
+	return c
+}
+
+// wrong complains about an error that isn't the sentinel, or lacks words.
+func wrong(t *testing.T, err error, sentinel error, words ...string) {
+	t.Helper()
+	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
+		t.Errorf("expected an error that is %v, got %v", sentinel, err)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("expected an error with %q, got %v", w, err)
+		}
+	}
+}
+
+// one is the result of a query of one value.
+func one[T any](t testing.TB, db interface {
+	QueryRow(query string, args ...any) *sql.Row
+}, query string, args ...any) (v T) {
+	t.Helper()
+	must(t, db.QueryRow(query, args...).Scan(&v))
+	return v
+}
+
+// execute runs a statement, and looks at its error alone.
+func execute(ctx context.Context, db *sql.DB, query string, args ...any) error {
+	_, err := db.ExecContext(ctx, query, args...)
+	return err
+}
+
+// The store passes the tests that each must pass.
+func TestExercise(t *testing.T) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		up(t, db)
+		leasetest.Exercise(t, leasetest.Harness{Open: func(t *testing.T) nodelease.Store {
+			return open(t, db)
+		}})
+	})
+}
+
+// So it does on all versions, behind PgBouncer in transaction mode, where the
+// next statement may be on another of few connections.
+func TestPgBouncer(t *testing.T) {
+	t.Parallel()
+	bouncer := pgtest.Bouncer{Suite: "trixie", Version: "1.24", Backends: 4, Settings: "max_client_conn = 1000\nmax_prepared_statements = 0"}
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		up(t, db)
+		pooled := bouncer.Start(t, db)
+		leasetest.Exercise(t, leasetest.Harness{Open: func(t *testing.T) nodelease.Store {
+			return open(t, &pooled, pgtest.Mode(pgx.QueryExecModeExec))
+		}})
+	})
+}
+
+// open gives a store that is connected already, which on a busy machine takes
+// longer than a call may with a short TTL.
+func open(t *testing.T, db *pgtest.DB, opts ...pgtest.Option) *pglease.Store {
+	t.Helper()
+	pool := db.SQL(t, opts...)
+	must(t, pool.PingContext(t.Context()))
+	return pglease.New(pool, pglease.Config{})
+}
+
+// All calls say the same in each of pgx's ways to execute queries, and with
+// lib/pq, which sends all as text.
+func TestDrivers(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		up(t, db)
+		db.Exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'refused at the commit'; END$$;
+			CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON sortkey.node_lease DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+				WHEN (NEW.holder = 'unwelcome') EXECUTE FUNCTION refuse()`)
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			calls(t, pglease.New(db.SQL(t, pgtest.Mode(mode)), pglease.Config{}), fmt.Sprintf("mode-%d", mode))
+		})
+		connector, err := pq.NewConnector(db.URL)
+		must(t, err)
+		t.Run("pq", func(t *testing.T) {
+			pool := sql.OpenDB(connector)
+			defer pool.Close()
+			calls(t, pglease.New(pool, pglease.Config{}), "pq")
+		})
+	})
+}
+
+func calls(t *testing.T, s *pglease.Store, name string) {
+	ctx, p := t.Context(), small(5)
+	p.Name, p.Reserved = name, []int{0, 3}
+	r := ask(`host "a", it's \ %s $1 ä AAAA`, 10*time.Second)
+	a := claim(t, s, p, r)
+	if a.Number != 1 || a.Term != 1 || a.Holder != r.Holder || a.After != 0 || a.Until != r.Until || a.TTL != r.TTL || time.Since(a.Time).Abs() > time.Hour {
+		t.Errorf("expected number 1 until %d, got %+v", r.Until, a)
+	}
+	if again := claim(t, s, p, r); again.Number != 1 || again.Term != 1 {
+		t.Errorf("expected the same claim again, got %+v", again)
+	}
+	early := ask("b", time.Second)
+	early.Now, early.Until = -5, -4 // before 1970
+	_, err := s.Claim(ctx, p, early)
+	var busy *nodelease.BusyError
+	if !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 2 || busy.Ahead != 2 || busy.Mark != 0 || busy.Frees < 5*time.Second || busy.Frees > 10*time.Second {
+		t.Errorf("expected 1 held, 2 reserved and 2 ahead, got %v, %+v", err, busy)
+	}
+	// The row of the result comes before the commit, which may fail yet.
+	_, err = s.Claim(ctx, p, ask("unwelcome", time.Minute))
+	wrong(t, err, nil, "refused at the commit")
+	r = ask("", 20*time.Second)
+	b, err := s.Renew(ctx, p, a, r)
+	must(t, err)
+	if b.Number != 1 || b.Term != 1 || b.Holder != a.Holder || b.After != 0 || b.Until != r.Until || b.TTL != r.TTL || b.Time.Before(a.Time) {
+		t.Errorf("expected the claim until %d, got %+v", r.Until, b)
+	}
+	other := b
+	other.Holder = "someone else"
+	_, err = s.Renew(ctx, p, other, r)
+	wrong(t, err, nodelease.ErrTermOver, "number 1", `in term 1, got term 1, held by`, "it's")
+	if strings.Contains(err.Error(), "AAAA") {
+		t.Errorf("expected no word of what makes the holder unique, got %v", err)
+	}
+	must(t, s.Release(ctx, p, b, r.Now+1))
+	_, err = s.Renew(ctx, p, b, r)
+	wrong(t, err, nodelease.ErrTermOver, "got term 1, released")
+	other.Number = 5
+	_, err = s.Renew(ctx, p, other, r)
+	wrong(t, err, nodelease.ErrTermOver, "no such number")
+	for _, change := range []func(*nodelease.Pool){
+		func(p *nodelease.Pool) { p.Size++ },
+		func(p *nodelease.Pool) { p.Layout += " else" },
+	} {
+		q := p
+		change(&q)
+		_, err := s.Claim(ctx, q, ask("c", time.Second))
+		wrong(t, err, nodelease.ErrPoolMismatch, name, fmt.Sprintf("with 5 numbers for %s", `'for a "test", it''s'`), fmt.Sprintf("got %d for", q.Size))
+	}
+}

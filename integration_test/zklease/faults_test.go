@@ -1,0 +1,606 @@
+package zklease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	crand "crypto/rand"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/zktest"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/zklease"
+)
+
+// newPool gives a pool that no test has used.
+func newPool(size int) nodelease.Pool {
+	return nodelease.Pool{Name: "test-" + strings.ToLower(crand.Text()), Size: size, Layout: "made up"}
+}
+
+func rootOf(p nodelease.Pool) string { return "/sortkey/" + p.Name }
+
+// request is what a new holder asks now.
+func request() nodelease.Request {
+	now := time.Now().UnixMilli()
+	return nodelease.Request{Holder: "test " + crand.Text(), TTL: time.Minute, Now: now, Until: now + 1000}
+}
+
+// within gives a context for one call.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// claim claims a number that is there.
+func claim(t testing.TB, s nodelease.Store, p nodelease.Pool, r nodelease.Request) nodelease.Claim {
+	t.Helper()
+	c, err := s.Claim(within(t, 30*time.Second), p, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// children are the names below a znode.
+func children(t testing.TB, conn *zk.Conn, path string) []string {
+	t.Helper()
+	names, _, err := conn.Children(path)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return names
+}
+
+// isEmpty waits until nothing is below a znode.
+func isEmpty(t testing.TB, conn *zk.Conn, path string) {
+	t.Helper()
+	pgtest.Eventually(t, path+" is empty", func() error {
+		if names := children(t, conn, path); len(names) > 0 {
+			return fmt.Errorf("it has %q", names)
+		}
+		return nil
+	})
+}
+
+// A minter is a generator under a claim, and the last of its IDs.
+type minter struct {
+	*nodelease.Keeper
+	ids  *idtype.SnowflakeGenerator
+	last idtype.Snowflake
+}
+
+func acquire(t testing.TB, s nodelease.Store, p nodelease.Pool, o nodelease.Options) *minter {
+	t.Helper()
+	k, err := nodelease.Acquire(within(t, time.Minute), s, p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	ids, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: k}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &minter{Keeper: k, ids: ids}
+}
+
+func (m *minter) mint(t testing.TB) {
+	t.Helper()
+	for range 100 {
+		id, err := m.ids.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.last = id
+	}
+}
+
+// isLost waits for the loss, after which nothing is minted.
+func (m *minter) isLost(t testing.TB) {
+	t.Helper()
+	select {
+	case <-m.Lost():
+	case <-time.After(30 * time.Second):
+		t.Fatal("expected the claim to be lost")
+	}
+	if err := m.Err(); !errors.Is(err, idtype.ErrLeaseLost) || errors.Is(err, nodelease.ErrClosed) {
+		t.Errorf("expected %v, got %v", idtype.ErrLeaseLost, err)
+	}
+	if id, err := m.ids.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+		t.Errorf("expected no ID, got %v, %v", id, err)
+	}
+}
+
+// follows says that a later holder of the number repeats nothing.
+func (m *minter) follows(t testing.TB, before *minter) {
+	t.Helper()
+	if m.Number() != before.Number() || m.Stats().Term <= before.Stats().Term {
+		t.Errorf("expected number %d in a term after %d, got %d in term %d", before.Number(), before.Stats().Term, m.Number(), m.Stats().Term)
+	}
+	if last := (idtype.SnowflakeLayout{}).Time(before.last).UnixMilli(); m.After() < last {
+		t.Errorf("expected a claim after %d, got %d", last, m.After())
+	}
+	m.mint(t)
+}
+
+// A session expires when its client is cut off for long enough.
+func testExpiry(t *testing.T, server *zktest.Server) {
+	p := newPool(1)
+	s := open(t, server, zklease.Config{})
+	first := acquire(t, s, p, nodelease.Options{TTL: time.Second})
+	first.mint(t)
+	s.disconnect()
+	first.isLost(t)
+	isEmpty(t, server.Conn(t), rootOf(p)+"/pool")
+
+	second := acquire(t, open(t, server, zklease.Config{}), p, nodelease.Options{TTL: time.Second})
+	second.follows(t, first)
+	// The first one's store gets a session again, and its late release changes
+	// nothing.
+	s.reconnect()
+	if _, err := s.Claim(within(t, 30*time.Second), p, request()); !errors.Is(err, nodelease.ErrPoolExhausted) {
+		t.Errorf("expected no number, got %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	second.mint(t)
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	third := acquire(t, s, p, nodelease.Options{TTL: time.Second})
+	third.follows(t, second)
+}
+
+// A renewal in another session than the claim's, which has expired, is too late.
+func testRenewAfterExpiry(t *testing.T, server *zktest.Server) {
+	p := newPool(1)
+	s := open(t, server, zklease.Config{})
+	c := claim(t, s, p, request())
+	s.disconnect()
+	isEmpty(t, server.Conn(t), rootOf(p)+"/pool")
+	s.reconnect()
+	if got, err := s.Renew(within(t, 30*time.Second), p, c, request()); !errors.Is(err, nodelease.ErrTermOver) {
+		t.Errorf("expected %v, got %+v, %v", nodelease.ErrTermOver, got, err)
+	}
+	// What was minted is told all the same.
+	if err := s.Release(within(t, 30*time.Second), p, c, c.Until-500); err != nil {
+		t.Error(err)
+	}
+	r := request()
+	r.Now = c.Until
+	if next := claim(t, s, p, r); next.After != c.Until-500 || next.Term <= c.Term {
+		t.Errorf("expected a claim after %d, got %+v", c.Until-500, next)
+	}
+}
+
+// A claim that is granted when nobody waits for it any more is given back.
+func testGivenUp(t *testing.T, server *zktest.Server) {
+	p := newPool(1)
+	s := open(t, server, zklease.Config{SessionTimeout: 30 * time.Second})
+	first := claim(t, s, p, request())
+	if err := s.Release(within(t, 30*time.Second), p, first, first.After+7); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.stall = []byte(`"until"`) // of the mark
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := request()
+	claimed := make(chan error, 1)
+	go func() {
+		_, err := s.Claim(ctx, p, r)
+		claimed <- err
+	}()
+	conn := server.Conn(t)
+	pgtest.Eventually(t, "the claim is there", func() error {
+		if names := children(t, conn, rootOf(p)+"/pool"); len(names) != 1 {
+			return fmt.Errorf("there is %q", names)
+		}
+		return nil
+	})
+	cancel()
+	if err := <-claimed; !errors.Is(err, context.Canceled) {
+		t.Errorf("expected %v, got %v", context.Canceled, err)
+	}
+	// The same holder waits until that is done.
+	var next nodelease.Claim
+	again := within(t, 30*time.Second)
+	go func() {
+		var err error
+		next, err = s.Claim(again, p, r)
+		claimed <- err
+	}()
+	s.mu.Lock()
+	s.stall = nil
+	close(s.gate)
+	s.gate = nil
+	s.mu.Unlock()
+	if err := <-claimed; err != nil {
+		t.Fatal(err)
+	}
+	if next.After != first.After+7 || next.Term != first.Term+2 {
+		t.Errorf("expected a claim after %d in term %d, got %+v", first.After+7, first.Term+2, next)
+	}
+	if err := s.Release(within(t, 30*time.Second), p, next, next.After); err != nil {
+		t.Error(err)
+	}
+	isEmpty(t, conn, rootOf(p)+"/pool")
+	isEmpty(t, conn, rootOf(p)+"/queue")
+}
+
+// A claim that is renewed by another store of the process lives on with that.
+func testMoved(t *testing.T, server *zktest.Server) {
+	p := newPool(1)
+	from, to := open(t, server, zklease.Config{}), open(t, server, zklease.Config{SessionTimeout: 30 * time.Second})
+	conn := server.Conn(t)
+	c := claim(t, from, p, request())
+	path := rootOf(p) + "/pool/0"
+	_, before, err := conn.Exists(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := to.Renew(within(t, 30*time.Second), p, c, request())
+	if err != nil || moved.Term != c.Term {
+		t.Fatalf("expected a renewal of %+v, got %+v, %v", c, moved, err)
+	}
+	if exists, after, err := conn.Exists(path); err != nil || !exists || after.EphemeralOwner == before.EphemeralOwner {
+		t.Errorf("expected a claim of another session than 0x%x, got %+v, %v", before.EphemeralOwner, after, err)
+	}
+	if again := claim(t, to, p, nodelease.Request{Holder: c.Holder, TTL: time.Minute, Now: c.Until, Until: c.Until + 1000}); again.Term != c.Term {
+		t.Errorf("expected the claim of the same holder, %+v, got %+v", c, again)
+	}
+}
+
+// A server that comes back within the session's timeout finds the holders as
+// they were.
+func TestRestart(t *testing.T) {
+	server := zktest.Run(t)
+	p := newPool(1)
+	s := open(t, server, zklease.Config{SessionTimeout: 30 * time.Second})
+	m := acquire(t, s, p, nodelease.Options{TTL: 30 * time.Second})
+	m.mint(t)
+	brief := acquire(t, open(t, server, zklease.Config{}), newPool(1), nodelease.Options{TTL: time.Second})
+	brief.mint(t)
+	q := newPool(1)
+	c := claim(t, s, q, request())
+
+	server.Stop(t)
+	m.mint(t)
+	brief.isLost(t)
+	if err := s.Release(within(t, 200*time.Millisecond), q, c, c.After+7); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("expected %v, got %v", context.DeadlineExceeded, err)
+	}
+	server.Start(t)
+
+	m.mint(t)
+	// The release goes on when the server is there.
+	conn := server.Conn(t)
+	begun := time.Now()
+	isEmpty(t, conn, rootOf(q)+"/pool")
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("expected the number to be given back, got it free after %v", took)
+	}
+	if next := claim(t, s, q, request()); next.After != c.After+7 {
+		t.Errorf("expected a claim after %d, got %+v", c.After+7, next)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+	if stats := m.Stats(); stats.Term != 1 || m.Err() == nil || !errors.Is(m.Err(), nodelease.ErrClosed) {
+		t.Errorf("expected the first term to have lasted, got %+v, %v", stats, m.Err())
+	}
+	acquire(t, open(t, server, zklease.Config{}), p, nodelease.Options{TTL: time.Second}).follows(t, m)
+}
+
+// A number that was lost while the servers didn't answer is given back when they
+// do, even if the session lives on.
+func TestLostInALongSession(t *testing.T) {
+	server := zktest.Run(t)
+	conn := server.Conn(t)
+	p := newPool(1)
+	s := open(t, server, zklease.Config{SessionTimeout: zktest.MaxSession})
+	m := acquire(t, s, p, nodelease.Options{TTL: time.Second})
+	m.mint(t)
+	server.Pause(t)
+	m.isLost(t)
+	server.Unpause(t)
+	begun := time.Now()
+	isEmpty(t, conn, rootOf(p)+"/pool")
+	if took := time.Since(begun); took > zktest.MaxSession/2 {
+		t.Errorf("expected the number to be given back, got it free after %v", took)
+	}
+	acquire(t, s, p, nodelease.Options{TTL: time.Second}).follows(t, m)
+}
+
+// Calls end with their contexts, whatever the server does, and what they leave
+// behind ends when the store is closed, or is put right when the server answers.
+func TestPaused(t *testing.T) {
+	server := zktest.Run(t)
+	conn := server.Conn(t)
+	p, q, never := newPool(1), newPool(1), newPool(1)
+	s := open(t, server, zklease.Config{SessionTimeout: zktest.MaxSession})
+	held := claim(t, s, q, request())
+	released := claim(t, s, p, request())
+	if err := s.Release(within(t, 30*time.Second), p, released, released.After+7); err != nil {
+		t.Fatal(err)
+	}
+	fresh := open(t, server, zklease.Config{SessionTimeout: zktest.MaxSession})
+
+	server.Pause(t)
+	doomed := open(t, server, zklease.Config{})
+	bounded := func(what string, call func(context.Context) error) {
+		t.Helper()
+		begun := time.Now()
+		if err := call(within(t, 200*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: expected %v, got %v", what, context.DeadlineExceeded, err)
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("%s: expected it to end with its context, got %v", what, took)
+		}
+	}
+	for _, s := range []nodelease.Store{s, fresh, doomed} {
+		for _, p := range []nodelease.Pool{p, never} {
+			bounded("Claim", func(ctx context.Context) error {
+				_, err := s.Claim(ctx, p, request())
+				return err
+			})
+		}
+		bounded("Renew", func(ctx context.Context) error {
+			_, err := s.Renew(ctx, q, held, request())
+			return err
+		})
+		// Twice: the second one waits for what the first one left to do.
+		for range 2 {
+			bounded("Release", func(ctx context.Context) error { return s.Release(ctx, q, held, held.After) })
+		}
+	}
+	// Four on each of the stores that are connected, the second Release not among
+	// them, and one on the other, which is without a connection: its release.
+	if got := underWay(); got < 2*4+1 {
+		t.Errorf("expected calls to be under way on all three stores, got %d", got)
+	}
+	doomed.Close()
+	pgtest.Eventually(t, "a closed store is at rest", func() error {
+		if got := underWay(); got > 2*4 {
+			return fmt.Errorf("%d calls are under way", got)
+		}
+		return nil
+	})
+	server.Unpause(t)
+
+	for _, p := range []nodelease.Pool{p, q} {
+		isEmpty(t, conn, rootOf(p)+"/pool")
+		isEmpty(t, conn, rootOf(p)+"/queue")
+	}
+	pgtest.Eventually(t, "the stores are at rest", func() error {
+		if got := underWay(); got > 0 {
+			return fmt.Errorf("%d calls are under way", got)
+		}
+		return nil
+	})
+	if next := claim(t, s, p, request()); next.After != released.After+7 {
+		t.Errorf("expected the mark %d as it was, got %+v", released.After+7, next)
+	}
+	if err := doomed.Release(within(t, time.Second), p, held, 0); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("expected an error of a closed store, got %v", err)
+	}
+}
+
+// underWay is how many goroutines stores have started that haven't ended.
+func underWay() int {
+	stacks := make([]byte, 4<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "created by github.com/sortkey/sortkey/zklease.")
+}
+
+// A claim ends with its session, and a session with its store, unless something
+// may go on minting.
+func TestClose(t *testing.T) {
+	server := zktest.Run(t)
+	p := newPool(2)
+	settings := zklease.Config{SessionTimeout: 3 * time.Second}
+	s := open(t, server, settings)
+	released := claim(t, s, p, request())
+	if err := s.Release(within(t, 30*time.Second), p, released, 0); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if sessions := server.Sessions(t); sessions != 0 {
+		t.Errorf("expected a store to end its session, got %d", sessions)
+	}
+
+	s = open(t, server, settings)
+	sent := time.Now()
+	c := claim(t, s, p, request())
+	if c.TTL != settings.SessionTimeout {
+		t.Errorf("expected the claim to stand for the session's timeout, got %v", c.TTL)
+	}
+	s.Close()
+	s.Close()
+	conn := server.Conn(t)
+	isEmpty(t, conn, rootOf(p)+"/pool")
+	if held := time.Since(sent); held < settings.SessionTimeout-10*time.Millisecond {
+		t.Errorf("expected the number to be held for %v, got %v", settings.SessionTimeout, held)
+	}
+}
+
+// The servers have the last word on how long a claim stands.
+func testNegotiated(t *testing.T, server *zktest.Server) {
+	s := open(t, server, zklease.Config{SessionTimeout: 10 * zktest.MaxSession})
+	r := request()
+	r.TTL = 5 * zktest.MaxSession
+	p := newPool(1)
+	c := claim(t, s, p, r)
+	if c.TTL != zktest.MaxSession || c.Until != r.Now+(r.Until-r.Now)/5 {
+		t.Errorf("expected a claim of %v until %d, got %+v", zktest.MaxSession, r.Now+(r.Until-r.Now)/5, c)
+	}
+	if c, err := s.Renew(within(t, 30*time.Second), p, c, r); err != nil || c.TTL != zktest.MaxSession || c.Until != r.Until {
+		t.Errorf("expected a renewal for %v until %d, got %+v, %v", zktest.MaxSession, r.Until, c, err)
+	}
+	r.TTL = 2 * time.Second
+	if c, err := s.Renew(within(t, 30*time.Second), p, c, r); err != nil || c.TTL != r.TTL {
+		t.Errorf("expected a renewal for %v, got %+v, %v", r.TTL, c, err)
+	}
+	if skew := time.Since(c.Time); skew < -time.Minute || skew > time.Minute {
+		t.Errorf("expected the server's time, got %v", c.Time)
+	}
+}
+
+// Whatever gets lost with a connection, requests or answers, no number is
+// granted twice, and none is held for nobody.
+func testCutConnections(t *testing.T, server *zktest.Server) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	p := newPool(3)
+	type stretch struct{ after, end int64 }
+	var (
+		mu    sync.Mutex
+		terms = map[[2]int64]string{}
+		last  = map[int]stretch{} // by number, of its highest term so far
+		count int
+	)
+	ends := time.Now().Add(4 * time.Second)
+	var group sync.WaitGroup
+	for i := range uint64(3) {
+		s := open(t, server, zklease.Config{SessionTimeout: zktest.MaxSession})
+		group.Go(func() {
+			r := rand.New(rand.NewPCG(seed, i))
+			for time.Now().Before(ends) {
+				time.Sleep(time.Duration(r.Int64N(int64(200 * time.Millisecond))))
+				s.disconnect()
+				s.reconnect()
+			}
+		})
+		for range 2 {
+			group.Go(func() {
+				for time.Now().Before(ends) {
+					q := request()
+					c, err := s.Claim(within(t, 30*time.Second), p, q)
+					if busy := (*nodelease.BusyError)(nil); errors.As(err, &busy) {
+						time.Sleep(5 * time.Millisecond)
+						continue
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					count++
+					if other, ok := terms[[2]int64{int64(c.Number), c.Term}]; ok && other != c.Holder {
+						t.Errorf("term %d of number %d was granted twice", c.Term, c.Number)
+					}
+					terms[[2]int64{int64(c.Number), c.Term}] = c.Holder
+					if c.After < last[c.Number].end {
+						t.Errorf("expected a claim after %d, got %+v", last[c.Number].end, c)
+					}
+					last[c.Number] = stretch{c.After, c.Until}
+					mu.Unlock()
+					q.Until += 3
+					renewed, err := s.Renew(within(t, 30*time.Second), p, c, q)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					last[c.Number] = stretch{c.After, c.After + 1}
+					mu.Unlock()
+					if err := s.Release(within(t, 30*time.Second), p, renewed, c.After+1); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	t.Logf("%d claims", count)
+	if count < 10 {
+		t.Errorf("expected claims in spite of everything, got %d", count)
+	}
+	conn := server.Conn(t)
+	isEmpty(t, conn, rootOf(p)+"/pool")
+	isEmpty(t, conn, rootOf(p)+"/queue")
+}
+
+// In a large pool not all marks are read, and still a number is found.
+func testManyNumbers(t *testing.T, server *zktest.Server) {
+	p := newPool(3000)
+	s := open(t, server, zklease.Config{SessionTimeout: 30 * time.Second})
+	first := claim(t, s, p, request())
+	conn := server.Conn(t)
+	var group sync.WaitGroup
+	for w := range 30 {
+		group.Go(func() {
+			for n := w; n < p.Size; n += 30 {
+				until := time.Now().Add(time.Hour).UnixMilli()
+				switch n {
+				case first.Number:
+					continue
+				case 1234:
+					until = 77
+				}
+				if _, err := conn.Create(fmt.Sprintf("%s/mark/%d", rootOf(p), n),
+					fmt.Appendf(nil, `{"term":5,"holder":"","after":0,"until":%d}`, until), 0, anyone); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if c := claim(t, s, p, request()); c.Number != 1234 || c.After != 77 || c.Term != 6 {
+		t.Errorf("expected number 1234 after 77 in term 6, got %+v", c)
+	}
+	_, err := s.Claim(within(t, 30*time.Second), p, request())
+	var busy *nodelease.BusyError
+	if !errors.As(err, &busy) || busy.Held != 2 || busy.Ahead != 2998 {
+		t.Errorf("expected 2 numbers held and 2998 ahead, got %+v", busy)
+	}
+	// What nobody can read is named.
+	if _, err := conn.Set(rootOf(p)+"/mark/77", []byte("{}"), -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Claim(within(t, 30*time.Second), p, request()); err == nil || !strings.Contains(err.Error(), rootOf(p)+"/mark/77") {
+		t.Errorf("expected an error that names the mark, got %v", err)
+	}
+}
+
+// Who may do what is up to the ACL. It goes for the root, too, which whoever
+// comes first makes, so here that isn't the other tests' root.
+func testAuth(t *testing.T, server *zktest.Server) {
+	p := newPool(1)
+	root := "/closed"
+	c := zklease.Config{Root: root, AuthScheme: "digest", Auth: []byte("ids:secret"), ACL: zk.AuthACL(zk.PermAll)}
+	s := open(t, server, c)
+	got := claim(t, s, p, request())
+	// Also on another connection.
+	s.disconnect()
+	s.reconnect()
+	if _, err := s.Renew(within(t, 30*time.Second), p, got, request()); err != nil {
+		t.Error(err)
+	}
+	stranger := server.Conn(t)
+	for _, path := range []string{"", "/pool", "/pool/0", "/queue", "/mark", "/mark/0", "/layout"} {
+		if _, _, err := stranger.Get(root + "/" + p.Name + path); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("expected %s to be closed to others, got %v", path, err)
+		}
+	}
+	for _, pool := range []nodelease.Pool{p, newPool(1)} {
+		if _, err := open(t, server, zklease.Config{Root: root}).Claim(within(t, 30*time.Second), pool, request()); !errors.Is(err, zk.ErrNoAuth) {
+			t.Errorf("expected %v, got %v", zk.ErrNoAuth, err)
+		}
+	}
+	c.AuthScheme = "unheard-of"
+	if _, err := open(t, server, c).Claim(within(t, 30*time.Second), p, request()); !errors.Is(err, zk.ErrAuthFailed) {
+		t.Errorf("expected %v, got %v", zk.ErrAuthFailed, err)
+	}
+}

@@ -1,0 +1,133 @@
+// Package zklease tests package zklease on a real ZooKeeper, with its faults.
+package zklease
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/zktest"
+	"github.com/sortkey/sortkey/leasetest"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/zklease"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// A client is a store whose connections the test can cut.
+type client struct {
+	*zklease.Store
+	mu    sync.Mutex
+	conns []net.Conn
+	cut   bool
+	stall []byte        // a request with this in it gets no answer,
+	gate  chan struct{} // nor does any other, until this is closed; nil if there was none
+}
+
+// A conn is a connection whose answers can be held up.
+type conn struct {
+	net.Conn
+	client *client
+}
+
+func (c conn) Write(b []byte) (int, error) {
+	c.client.mu.Lock()
+	if c.client.stall != nil && bytes.Contains(b, c.client.stall) && c.client.gate == nil {
+		c.client.gate = make(chan struct{})
+	}
+	c.client.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+func (c conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.client.mu.Lock()
+	gate := c.client.gate
+	c.client.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return n, err
+}
+
+// open gives a store on the server.
+func open(t testing.TB, server *zktest.Server, c zklease.Config) *client {
+	t.Helper()
+	cl := &client{}
+	c.Dial = func(network, address string, timeout time.Duration) (net.Conn, error) {
+		cl.mu.Lock()
+		defer cl.mu.Unlock()
+		if cl.cut {
+			return nil, net.ErrClosed
+		}
+		dialed, err := net.DialTimeout(network, address, timeout)
+		if err != nil {
+			return nil, err
+		}
+		cl.conns = append(cl.conns, dialed)
+		return conn{dialed, cl}, nil
+	}
+	if c.SessionTimeout == 0 {
+		c.SessionTimeout = time.Second
+	}
+	var err error
+	if cl.Store, err = zklease.Connect([]string{server.Address}, c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cl.Close)
+	return cl
+}
+
+// disconnect ends the connection without ending the session, and lets there be
+// no other one until the end of reconnect: as the death of the process would.
+func (c *client) disconnect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = true
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	c.conns = nil
+}
+
+func (c *client) reconnect() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = false
+}
+
+// TestServer runs the tests that leave the server as it is, at the same time.
+func TestServer(t *testing.T) {
+	server := zktest.Run(t)
+	for name, test := range map[string]func(*testing.T, *zktest.Server){
+		"store": testStore, "expiry": testExpiry, "renewed after expiry": testRenewAfterExpiry,
+		"negotiated": testNegotiated, "auth": testAuth, "java": testJava, "dead in the queue": testDeadInTheQueue,
+		"cut connections": testCutConnections, "many numbers": testManyNumbers,
+		"moved": testMoved, "given up": testGivenUp,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, server)
+		})
+	}
+}
+
+func testStore(t *testing.T, server *zktest.Server) {
+	leasetest.Exercise(t, leasetest.Harness{
+		Open:  func(t *testing.T) nodelease.Store { return modest{open(t, server, zklease.Config{})} },
+		Crash: func(_ *testing.T, s nodelease.Store) { s.(modest).disconnect() },
+	})
+}
+
+// A modest client asks for no longer claims than its session allows, so that it
+// gets what it asks for.
+type modest struct{ *client }
+
+func (m modest) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	r.TTL = min(r.TTL, time.Second)
+	return m.client.Claim(ctx, p, r)
+}
