@@ -4,6 +4,7 @@ package readme
 import (
 	"context"
 	"database/sql"
+	"io"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,8 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
@@ -59,6 +62,20 @@ func OrdersSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) ([]id
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[idtype.Snowflake])
+}
+
+// ClaimKeys is FillKeys for a process of which several run. Close what it gives when the process ends.
+func ClaimKeys(ctx context.Context, db *gorm.DB, leases *sql.DB) (io.Closer, error) {
+	store := pglease.New(leases, pglease.Config{})                  // in a database that has had Migrate
+	pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout()) // 1024 numbers
+	ids, err := nodelease.NewGenerator(ctx, store, pool, nodelease.Options{Reacquire: true},
+		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
+		})
+	if err != nil {
+		return nil, err
+	}
+	return ids, db.Use(gormplugin.New(gormplugin.For(ids)))
 }
 
 // An InvoiceID is no order's ID: the compiler tells them apart.

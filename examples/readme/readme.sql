@@ -1,7 +1,9 @@
 -- What README.md shows of SQL, after Migrate.
 
+-- A node number that no program claims, for what mints in SQL.
+SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of payments.id');
 CREATE TABLE payments (
-    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31), -- node numbers that no program mints with
+    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31),
     amount bigint NOT NULL
 ) PARTITION BY RANGE (id);
 
