@@ -1,0 +1,71 @@
+// Package guide runs the code of the pages in docs, which is in examples/guide.
+package guide
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// A piece is a part of a page's SQL, with the name by which the page shows it.
+type piece struct{ name, sql string }
+
+var heading = regexp.MustCompile(`(?m)^-- \[([a-z0-9-]*)\]\n`)
+
+// pieces are those of a file of examples/guide, in its order.
+func pieces(t *testing.T, file string) (found []piece) {
+	t.Helper()
+	source, err := os.ReadFile("../../examples/guide/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(source)
+	headings := heading.FindAllStringSubmatchIndex(text, -1)
+	for i, h := range headings {
+		end := len(text)
+		if i+1 < len(headings) {
+			end = headings[i+1][0]
+		}
+		found = append(found, piece{text[h[2]:h[3]], text[h[1]:end]})
+	}
+	return found
+}
+
+// statements are those of a piece, one by one, as psql sends them: some can't be
+// in a transaction with others. Only ends of lines end a statement.
+func (p piece) statements() []string {
+	return slices.DeleteFunc(regexp.MustCompile(`;( *--.*)?\n`).Split(p.sql, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
+}
+
+// run runs a piece on a database.
+func (p piece) run(t *testing.T, db *pgtest.DB) {
+	t.Helper()
+	conn := db.Conn(t)
+	for _, s := range p.statements() {
+		if _, err := conn.Exec(t.Context(), s); err != nil {
+			t.Fatalf("[%s]: %v\nin: %s", p.name, err, s)
+		}
+	}
+}
+
+// migrate has a database know the formats.
+func migrate(t *testing.T, db *pgtest.DB) {
+	t.Helper()
+	if err := migrations.Up(t.Context(), db.SQL(t), migrations.Config{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPieces(t *testing.T) {
+	p := piece{"two", "SELECT ';',\n  1; -- one\n\nSELECT 2;\n"}
+	if got := p.statements(); len(got) != 2 || got[1] != "\nSELECT 2" {
+		t.Errorf("got %q", got)
+	}
+}
