@@ -236,7 +236,7 @@ func (s *suite) testCancelled() {
 }
 
 // testCancelledMidway: whatever a call has done when its context ends, the
-// number isn't lost, and the next call makes it known.
+// number isn't lost, and a later call makes it known.
 func (s *suite) testCancelledMidway() {
 	p := s.pool(1)
 	c := s.open()
@@ -269,16 +269,14 @@ func (s *suite) testCancelledMidway() {
 		mark := claim.Until - s.base
 		_ = cut(i, func(ctx context.Context) error { return c.store.Release(ctx, p, claim, s.base+mark) })
 		c.release(p, claim, mark)
-		r := s.request(mark+1, 1)
+		// For a while, since a call that was cut off may be done later than the next.
+		r := s.brief(mark+1, 1)
 		err := cut(i, func(ctx context.Context) (err error) {
 			claim, err = c.store.Claim(ctx, p, r)
 			return err
 		})
-		if busy := (*nodelease.BusyError)(nil); errors.As(err, &busy) {
-			s.Fatalf("expected a number or the end of the context, got %v", err)
-		}
 		if err != nil {
-			claim = c.claim(p, r)
+			claim = c.grantedEventually(p, func() nodelease.Request { return r })
 		}
 		if claim.After != s.base+mark {
 			s.Fatalf("expected the mark %d, got %+v", s.base+mark, claim)

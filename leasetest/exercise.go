@@ -190,11 +190,16 @@ func (c *client) claim(p nodelease.Pool, r nodelease.Request) nodelease.Claim {
 }
 
 // claimEventually waits for a number, asking at the time that it is.
-func (c *client) claimEventually(p nodelease.Pool) (got nodelease.Claim) {
+func (c *client) claimEventually(p nodelease.Pool) nodelease.Claim {
+	c.Helper()
+	return c.grantedEventually(p, func() nodelease.Request { return c.brief(time.Now().UnixMilli()-c.base, 1) })
+}
+
+// grantedEventually waits for a number, asking again and again.
+func (c *client) grantedEventually(p nodelease.Pool, request func() nodelease.Request) (got nodelease.Claim) {
 	c.Helper()
 	c.eventually("a number is free", func() (err error) {
-		now := time.Now().UnixMilli() - c.base
-		got, err = c.try(p, c.brief(now, 1))
+		got, err = c.try(p, request())
 		if busy := (*nodelease.BusyError)(nil); err != nil && !errors.As(err, &busy) {
 			c.Fatal(err)
 		}
