@@ -90,41 +90,55 @@ func outage(t *testing.T, s *scenario, gone, back func(testing.TB)) {
 // claims are trusted: nothing is lost.
 func interruptions(t *testing.T, scenario func(*testing.T) *scenario, srv *server) {
 	t.Run("pause", func(t *testing.T) {
-		s := scenario(t)
-		interruption(t, s, srv.pause, srv.unpause, s.ttl/3)
+		interruption(t, scenario, 1, 1.0/3, srv.pause, srv.unpause)
 	})
 	for _, way := range srv.ends {
 		t.Run(way.name, func(t *testing.T) {
-			s := scenario(t)
-			// There has to be time for the server to start.
-			s.ttl *= 2
-			lasts := s.ttl / 10
+			lasts := 0.1
 			if srv.refuses {
 				// A renewal, which is due after a third, falls into that.
-				lasts = s.ttl * 4 / 10
+				lasts = 0.4
 			}
-			if n := interruption(t, s, way.end, srv.start, lasts); n == 0 && srv.refuses {
+			// There has to be time for the server to start.
+			if n := interruption(t, scenario, 2, lasts, way.end, srv.start); n == 0 && srv.refuses {
 				t.Error("expected renewals to fail while the server is gone, got none that did")
 			}
 		})
 	}
 }
 
-// interruption has the server gone for a while, and gives how many renewals have
-// failed.
-func interruption(t *testing.T, s *scenario, gone, back func(testing.TB), lasts time.Duration) uint64 {
+// interruption has the server gone for a part of a TTL, which is so many times
+// that of the scenario, and gives how many renewals have failed. Where the server
+// takes so long to come back that claims may be lost, it does so again with a
+// longer TTL.
+func interruption(t *testing.T, scenario func(*testing.T) *scenario, times int, lasts float64, gone, back func(testing.TB)) uint64 {
 	t.Helper()
-	m := s.start(t, "-reacquire")
-	m.mints(t)
-	// From right after a renewal on, so that most time is left.
-	renewals := m.count(journal.Renewed) + 1
-	m.told(t, journal.Renewed, renewals, patience)
-	gone(t)
-	time.Sleep(lasts)
-	back(t)
-	m.told(t, journal.Renewed, renewals+1, patience)
-	m.keeps(t)
-	m.close(t)
-	s.check(t)
-	return m.told(t, journal.Closed, 1, patience).Failures
+	for range 4 {
+		s := scenario(t)
+		s.ttl *= time.Duration(times)
+		m := s.start(t, "-reacquire")
+		m.mints(t)
+		// From right after a renewal on, so that most time is left.
+		renewals := m.count(journal.Renewed) + 1
+		m.told(t, journal.Renewed, renewals, patience)
+		begun := time.Now()
+		gone(t)
+		time.Sleep(time.Duration(lasts * float64(s.ttl)))
+		back(t)
+		took := time.Since(begun)
+		m.told(t, journal.Renewed, renewals+1, patience)
+		inTime := took < s.window()*2/3
+		if inTime {
+			m.keeps(t)
+		}
+		m.close(t)
+		s.check(t)
+		if inTime {
+			return m.told(t, journal.Closed, 1, patience).Failures
+		}
+		t.Logf("the server was gone for %v of a TTL of %v", took, s.ttl)
+		times *= 2
+	}
+	t.Fatal("expected the server to be back in time")
+	return 0
 }
