@@ -1,5 +1,6 @@
 -- What README.md shows of SQL, after Migrate.
 
+-- [payments]
 -- A node number that no program claims, for what mints in SQL.
 SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of payments.id');
 CREATE TABLE payments (

@@ -6,9 +6,7 @@ import (
 	"github.com/sortkey/sortkey/examples/internal/snippets"
 )
 
-// Every Go block of README.md stands in readme.go, and every block of SQL in
-// readme.sql.
+// README.md shows the code that is here.
 func TestREADME(t *testing.T) {
-	snippets.Check(t, "../../README.md", "go", 6, "readme.go")
-	snippets.Check(t, "../../README.md", "sql", 1, "readme.sql")
+	snippets.Embed(t, "../../README.md")
 }
