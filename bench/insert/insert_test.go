@@ -2,21 +2,15 @@ package insertbench
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-
 	"github.com/sortkey/sortkey/bench/internal/figures"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/migrations"
-	"github.com/sortkey/sortkey/pgxcodec"
 )
 
 var rows = flag.Int("rows", 3_000_000, "how many rows each table gets")
@@ -27,39 +21,17 @@ const turns = 30
 // The schema of the tables, and of an installation for the defaults.
 const schema = "sortkey_bench_insert"
 
-// A key is a way for rows to get their primary key.
-type key struct {
-	name   string
-	column string              // its type, and the default
-	needs  int                 // server_version_num
-	next   func() (any, error) // nil: the server makes them
-}
-
 // yardstick is what the others are compared with.
-var yardstick = key{name: "bigserial", column: "bigserial"}
+var yardstick = figures.Bigserial
 
 // onServer are the keys that a server makes. The other formats aren't among
 // them: they mint fewer in a millisecond than are inserted here.
-var onServer = []key{
+var onServer = []figures.Key{
 	yardstick, // against itself: the noise
-	{name: "gen_random_uuid", column: "uuid default gen_random_uuid()"},
-	{name: "uuidv7", column: "uuid default uuidv7()", needs: 180000},
-	{name: "next_snowflake", column: "bigint default " + schema + ".next_snowflake(0, 0)"},
-	{name: "next_sno", column: "uuid default " + schema + ".next_sno(0, 0)"},
-}
-
-func inGo(b *testing.B) []key {
-	snowflake, err1 := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1})
-	sno, err2 := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{0, 1}})
-	if err := errors.Join(err1, err2); err != nil {
-		b.Fatal(err)
-	}
-	return []key{
-		{name: "Snowflake", column: "bigint", next: func() (any, error) { return snowflake.Next() }},
-		{name: "Sno", column: "uuid", next: func() (any, error) { return sno.Next() }},
-		{name: "google-v4", column: "uuid", next: func() (any, error) { id, err := uuid.NewRandom(); return [16]byte(id), err }},
-		{name: "google-v7", column: "uuid", next: func() (any, error) { id, err := uuid.NewV7(); return [16]byte(id), err }},
-	}
+	{Name: "gen_random_uuid", Column: "uuid default gen_random_uuid()"},
+	figures.UUIDv7,
+	{Name: "next_snowflake", Column: "bigint default " + schema + ".next_snowflake(0, 0)"},
+	{Name: "next_sno", Column: "uuid default " + schema + ".next_sno(0, 0)"},
 }
 
 // BenchmarkInsert inserts by INSERT … SELECT from generate_series, in which the
@@ -67,8 +39,8 @@ func inGo(b *testing.B) []key {
 func BenchmarkInsert(b *testing.B) {
 	s := newServer(b)
 	for _, k := range onServer {
-		s.compare(b, k, func(ctx context.Context, table string, _ key, n int) error {
-			_, err := s.conn.Exec(ctx, "insert into "+table+" (n) select generate_series(1, $1::int)", n)
+		s.compare(b, k, func(ctx context.Context, table string, _ figures.Key, n int) error {
+			_, err := s.Conn.Exec(ctx, "insert into "+table+" (n) select generate_series(1, $1::int)", n)
 			return err
 		})
 	}
@@ -78,69 +50,28 @@ func BenchmarkInsert(b *testing.B) {
 // leaves them to the server.
 func BenchmarkCopy(b *testing.B) {
 	s := newServer(b)
-	for _, k := range append(onServer, inGo(b)...) {
-		s.compare(b, k, func(ctx context.Context, table string, k key, n int) error {
-			columns, row := []string{"n"}, make([]any, 1, 2)
-			if k.next != nil {
-				columns, row = []string{"n", "id"}, row[:2]
-			}
-			i := 0
-			_, err := s.conn.CopyFrom(ctx, pgx.Identifier{schema, table}, columns, pgx.CopyFromFunc(func() (_ []any, err error) {
-				if i == n {
-					return nil, nil
-				}
-				row[0] = int32(i)
-				if k.next != nil {
-					row[1], err = k.next()
-				}
-				i++
-				return row, err
-			}))
-			return err
+	for _, k := range slices.Concat(onServer, []figures.Key{
+		figures.Snowflake(b, idtype.Options{}), figures.Sno(b, idtype.Options{}),
+		figures.GoogleV4, figures.GoogleV7, figures.ULID,
+	}) {
+		s.compare(b, k, func(ctx context.Context, table string, k figures.Key, n int) error {
+			return s.Copy(ctx, table, k, n, []string{"n"}, func(i int, row []any) { row[0] = int32(i) })
 		})
 	}
 }
 
-type server struct {
-	conn    *pgx.Conn
-	version int
-}
+type server struct{ *figures.Schema }
 
-// newServer connects, and installs what the defaults need for as long as b runs.
-func newServer(b *testing.B) *server {
+func newServer(b *testing.B) server {
 	b.Helper()
-	config := figures.Server(b, "./bench/insert")
-	config.RuntimeParams["search_path"] = schema + ",public"
-	conn, err := pgx.ConnectConfig(b.Context(), config)
-	if err != nil {
-		b.Fatal(err)
-	}
-	db := stdlib.OpenDB(*config)
-	b.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := errors.Join(migrations.Down(ctx, db, migrations.Config{Schema: schema}), db.Close(), conn.Close(ctx)); err != nil {
-			b.Error(err)
-		}
-	})
-	if err := migrations.Up(b.Context(), db, migrations.Config{Schema: schema}); err != nil {
-		b.Fatal(err)
-	}
-	pgxcodec.Register(conn.TypeMap())
-	s := &server{conn: conn}
-	if err := conn.QueryRow(b.Context(), "select current_setting('server_version_num')::int").Scan(&s.version); err != nil {
-		b.Fatal(err)
-	}
-	return s
+	return server{figures.Install(b, "./bench/insert", schema)}
 }
 
 // compare measures a key next to the yardstick. Each has a table, and they take
 // turns until both are full.
-func (s *server) compare(b *testing.B, k key, insert func(ctx context.Context, table string, k key, n int) error) {
-	b.Run("key="+k.name, func(b *testing.B) {
-		if s.version < k.needs {
-			b.Skipf("expected a server of version %d for this key, got %d", k.needs/10000, s.version/10000)
-		}
+func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Context, table string, k figures.Key, n int) error) {
+	b.Run("key="+k.Name, func(b *testing.B) {
+		s.Needs(b, k)
 		var took, wal [2]float64
 		var size int64
 		var ratios []float64
@@ -148,27 +79,27 @@ func (s *server) compare(b *testing.B, k key, insert func(ctx context.Context, t
 		n := max(*rows/turns, 1)
 		for b.Loop() {
 			s.drop(b)
-			keys := [2]key{yardstick, k}
+			keys := [2]figures.Key{yardstick, k}
 			tables := [2]string{"yardstick", "subject"}
 			for i, table := range tables {
-				s.exec(b, fmt.Sprintf("create table %s (id %s primary key, n int not null)", table, keys[i].column))
+				s.Exec(b, fmt.Sprintf("create table %s (id %s primary key, n int not null)", table, keys[i].Column))
 			}
 			for range turns {
 				var turn [2]time.Duration
 				first := rand.IntN(2)
 				for _, i := range [2]int{first, 1 - first} {
-					before := s.lsn(b)
+					before := s.WAL(b)
 					start := time.Now()
 					if err := insert(b.Context(), tables[i], keys[i], n); err != nil {
 						b.Fatal(err)
 					}
 					turn[i] = time.Since(start)
 					took[i] += float64(turn[i])
-					wal[i] += s.lsn(b) - before
+					wal[i] += s.WAL(b) - before
 				}
 				ratios = append(ratios, float64(turn[1])/float64(turn[0]))
 			}
-			if err := s.conn.QueryRow(b.Context(), "select pg_relation_size('subject_pkey')").Scan(&size); err != nil {
+			if err := s.Conn.QueryRow(b.Context(), "select pg_relation_size('subject_pkey')").Scan(&size); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -182,26 +113,4 @@ func (s *server) compare(b *testing.B, k key, insert func(ctx context.Context, t
 	})
 }
 
-func (s *server) drop(b *testing.B) {
-	s.exec(b, "drop table if exists yardstick, subject")
-	// The next tables have the same names and other columns.
-	if err := s.conn.DeallocateAll(context.WithoutCancel(b.Context())); err != nil {
-		b.Fatal(err)
-	}
-}
-
-func (s *server) exec(b *testing.B, sql string) {
-	b.Helper()
-	if _, err := s.conn.Exec(context.WithoutCancel(b.Context()), sql); err != nil {
-		b.Fatalf("%s: %v", sql, err)
-	}
-}
-
-// lsn is how much write-ahead log there was since the server was made.
-func (s *server) lsn(b *testing.B) (bytes float64) {
-	b.Helper()
-	if err := s.conn.QueryRow(b.Context(), "select (pg_current_wal_insert_lsn() - '0/0')::float8").Scan(&bytes); err != nil {
-		b.Fatal(err)
-	}
-	return bytes
-}
+func (s server) drop(b *testing.B) { s.DropTables(b, "yardstick", "subject") }

@@ -1,0 +1,86 @@
+package figures
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/oklog/ulid/v2"
+	"github.com/rs/xid"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// A Key is a way for rows to get their primary key.
+type Key struct {
+	Name   string
+	Column string              // its type, and the default
+	Needs  int                 // server_version_num
+	Next   func() (any, error) // nil: the server makes them
+}
+
+// Bigserial is what the others are compared with.
+var Bigserial = Key{Name: "bigserial", Column: "bigserial"}
+
+// UUIDv7 is the server's own.
+var UUIDv7 = Key{Name: "uuidv7", Column: "uuid default uuidv7()", Needs: 180000}
+
+// What the libraries of others mint, in the columns that they recommend.
+var (
+	GoogleV4 = Key{Name: "google-v4", Column: "uuid", Next: func() (any, error) { id, err := uuid.NewRandom(); return [16]byte(id), err }}
+	GoogleV7 = Key{Name: "google-v7", Column: "uuid", Next: func() (any, error) { id, err := uuid.NewV7(); return [16]byte(id), err }}
+	ULID     = Key{Name: "ulid-text", Column: `text collate "C"`, Next: func() (any, error) { return ulid.Make().String(), nil }}
+	XID      = Key{Name: "xid-text", Column: `text collate "C"`, Next: func() (any, error) { return xid.New().String(), nil }}
+)
+
+// The rest is what this project's generators mint.
+
+// Snowflake is a key in a bigint.
+func Snowflake(b testing.TB, o idtype.Options) Key {
+	g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1, Options: o})
+	return own(b, "Snowflake", "bigint", g, err)
+}
+
+// SnowflakeSI is a key in a bigint, of 53 bits.
+func SnowflakeSI(b testing.TB, o idtype.Options) Key {
+	g, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: SILayout, Machine: 1, Options: o})
+	return own(b, "SnowflakeSI", "bigint", g, err)
+}
+
+// UID60 is a key in a bigint, with random bits in the lowest.
+func UID60(b testing.TB, o idtype.Options) Key {
+	g, err := idtype.NewUID60Generator(idtype.UID60Config{Options: o})
+	return own(b, "UID60", "bigint", g, err)
+}
+
+// Spread64 is a key in a bigint, without order.
+func Spread64(b testing.TB, o idtype.Options) Key {
+	g, err := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 1, Options: o})
+	return own(b, "Spread64", "bigint", g, err)
+}
+
+// Sno is a key in a uuid.
+func Sno(b testing.TB, o idtype.Options) Key {
+	g, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{0, 1}, Options: o})
+	return own(b, "Sno", "uuid", g, err)
+}
+
+func own[T any](b testing.TB, name, column string, g idtype.Generator[T], err error) Key {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return Key{Name: name, Column: column, Next: func() (any, error) { return g.Next() }}
+}
+
+// Paced are options for a generator whose clock goes on by a millisecond after
+// so many readings, of which each ID is one: whatever the rate of its format,
+// it never waits. Where it had to, it would fail.
+func Paced(start time.Time, perMillisecond int) idtype.Options {
+	readings := 0
+	return idtype.Options{MaxWait: -1, Clock: func() time.Time {
+		now := start.Add(time.Duration(readings/perMillisecond) * time.Millisecond)
+		readings++
+		return now
+	}}
+}
