@@ -33,8 +33,9 @@ type Duel struct {
 	CPU        bool   // whether to report CPU time, of the process
 }
 
-// Run runs the duel as a benchmark, and reports its figures.
-func (d Duel) Run(b *testing.B, yardstick, subject Side) {
+// Run runs the duel as a benchmark, and reports its figures. It gives the
+// nanoseconds of the subject's operation, for what else is to be reported.
+func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 	b.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	d.turn(b, yardstick) // whatever is planned or parsed at first
@@ -76,7 +77,8 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) {
 	} else {
 		b.ReportMetric(0, "ns/op") // which the framework would report of the round
 	}
-	b.ReportMetric(d.each(took), "ns/"+d.Unit)
+	each = d.each(took)
+	b.ReportMetric(each, "ns/"+d.Unit)
 	b.ReportMetric(Median(ratios), "ratio")
 	if len(cpu) > 0 {
 		b.ReportMetric(d.each(cpu), "cpu-ns/"+d.Unit)
@@ -84,6 +86,7 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) {
 	}
 	b.ReportMetric(allocs, "allocs/"+d.Unit)
 	b.ReportMetric(bytes, "B/"+d.Unit)
+	return each
 }
 
 // each is the median of turns, by the operation.

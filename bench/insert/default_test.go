@@ -1,0 +1,120 @@
+package insertbench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sortkey/sortkey/bench/internal/figures"
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// perTurn is how many rows a client inserts in a turn, one by one: some ms.
+const perTurn = 40
+
+// A source is a way for single rows to get their primary key: from this process,
+// or from the server, which then returns it.
+type source struct {
+	figures.Key
+	returned func() any // a place for it, as programs have it; nil: this process makes them
+	clients  int        // more than that insert faster than its format's rate; 0: no number does
+}
+
+var sources = []source{
+	{Key: yardstick, returned: func() any { return new(int64) }}, // against itself: the noise
+	{Key: figures.Key{Name: "gen_random_uuid", Column: "uuid default gen_random_uuid()"}, returned: func() any { return new([16]byte) }},
+	{Key: figures.UUIDv7, returned: func() any { return new([16]byte) }},
+	{Key: byFunction("next_snowflake", "bigint", "0, 0"), returned: func() any { return new(idtype.Snowflake) }},
+	{Key: byFunction("next_snowflake_si", "bigint", "0"), returned: func() any { return new(idtype.SnowflakeSI) }},
+	{Key: byFunction("next_uid60", "bigint", ""), returned: func() any { return new(idtype.UID60) }},
+	{Key: byFunction("next_spread64", "bigint", "0, 0"), returned: func() any { return new(idtype.Spread64) }, clients: 1},
+	{Key: byFunction("next_sno", "uuid", "0, 0"), returned: func() any { return new(idtype.Sno) }},
+}
+
+func byFunction(name, column, arguments string) figures.Key {
+	return figures.Key{Name: name, Column: fmt.Sprintf("%s default %s.%s(%s)", column, schema, name, arguments)}
+}
+
+// BenchmarkDefault inserts one row a statement, as programs do it, from one
+// connection and from 8 at once. The disk isn't measured: commits don't wait for
+// it.
+func BenchmarkDefault(b *testing.B) {
+	s := newServer(b)
+	all := slices.Clone(sources)
+	for _, k := range []figures.Key{
+		figures.Snowflake(b, idtype.Options{}), figures.Sno(b, idtype.Options{}), figures.GoogleV4, figures.GoogleV7,
+	} {
+		all = append(all, source{Key: k})
+	}
+	for _, clients := range []int{1, 8} {
+		for _, k := range all {
+			if k.clients != 0 && clients > k.clients {
+				continue
+			}
+			b.Run(fmt.Sprintf("clients=%d/key=%s", clients, k.Name), func(b *testing.B) {
+				s.Needs(b, k.Key)
+				b.Cleanup(func() { s.drop(b) })
+				s.drop(b)
+				// Sessions of its own: those of another key have planned for other tables.
+				conns := make([]*pgx.Conn, clients)
+				for i := range conns {
+					conns[i] = s.Connect(b)
+					if _, err := conns[i].Exec(b.Context(), "set synchronous_commit = off"); err != nil {
+						b.Fatal(err)
+					}
+				}
+				d := figures.Duel{Operations: clients * perTurn, Unit: "row"}
+				each := d.Run(b, s.rowByRow(b, conns, "yardstick", sources[0]), s.rowByRow(b, conns, "subject", k))
+				b.ReportMetric(float64(time.Second)/each, "rows/s")
+			})
+		}
+	}
+}
+
+// rowByRow makes a table, and inserts into it.
+func (s server) rowByRow(b *testing.B, conns []*pgx.Conn, table string, k source) figures.Side {
+	b.Helper()
+	s.Exec(b, fmt.Sprintf("create table %s (id %s primary key, n int not null) with (autovacuum_enabled = off)", table, k.Column))
+
+	// To see that it is the key that comes back, or that was sent.
+	id, err := k.insert(b.Context(), conns[0], table, -1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var same bool
+	if err := conns[0].QueryRow(b.Context(), "select id = $1 from "+table+" where n = -1", id).Scan(&same); err != nil || !same {
+		b.Fatalf("%s: expected the row to have key %v, it has another: %v", k.Name, id, err)
+	}
+	return figures.Side{Run: func() error {
+		var g errgroup.Group
+		for _, conn := range conns {
+			g.Go(func() error {
+				for i := range perTurn {
+					if _, err := k.insert(b.Context(), conn, table, i); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		return g.Wait()
+	}}
+}
+
+// insert inserts a row and gives its key.
+func (k source) insert(ctx context.Context, conn *pgx.Conn, table string, n int) (id any, err error) {
+	if k.returned != nil {
+		id = k.returned()
+		return id, conn.QueryRow(ctx, "insert into "+table+" (n) values ($1) returning id", n).Scan(id)
+	}
+	if id, err = k.Next(); err != nil {
+		return nil, err
+	}
+	_, err = conn.Exec(ctx, "insert into "+table+" (id, n) values ($1, $2)", id, n)
+	return id, err
+}
