@@ -1,0 +1,207 @@
+package windowbench
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/bench/internal/figures"
+)
+
+var rows = flag.Int("rows", 3_000_000, "how many rows each table has")
+
+// schema is the benchmark's own.
+const schema = "sortkey_bench_window"
+
+// limit is how many the latest rows are.
+const limit = 50
+
+const (
+	sums   = "select count(*), coalesce(sum(total), 0) from orders where "
+	newest = "select count(*), coalesce(sum(total), 0) from (select total from orders order by %s desc limit %d) o"
+)
+
+// A way is a query, and its arguments for a window.
+type way struct {
+	name    string
+	sql     string
+	args    func(from, to time.Time) ([]any, error)
+	indexed bool // needs the index on created_at
+	needs   int  // server_version_num
+}
+
+// times are the arguments of queries that are given the window itself.
+func times(from, to time.Time) ([]any, error) { return []any{from, to}, nil }
+
+func none(time.Time, time.Time) ([]any, error) { return nil, nil }
+
+// ways are those to get the rows of a window.
+func (k kind) ways() []way {
+	all := []way{{
+		name: "key", sql: sums + "id >= $1 and id < $2",
+		args: func(from, to time.Time) ([]any, error) {
+			lo, hi, err := k.between(from, to)
+			return []any{lo, hi}, err
+		},
+	}}
+	if k.floor != "" {
+		all = append(all, way{name: "key-sql", sql: fmt.Sprintf(sums+"id >= %[1]s($1) and id < %[1]s($2)", k.floor), args: times})
+	}
+	return append(all,
+		way{name: "created_at-indexed", sql: sums + "created_at >= $1 and created_at < $2", args: times, indexed: true},
+		way{name: "created_at", sql: sums + "created_at >= $1 and created_at < $2", args: times},
+		way{name: "time-of-key", sql: fmt.Sprintf(sums+"%[1]s(id) >= $1 and %[1]s(id) < $2", k.time), args: times, needs: k.needs},
+	)
+}
+
+// latest are the ways to get the latest rows.
+var latest = []way{
+	{name: "key", sql: fmt.Sprintf(newest, "id", limit), args: none},
+	{name: "created_at-indexed", sql: fmt.Sprintf(newest, "created_at", limit), args: none, indexed: true},
+	{name: "created_at", sql: fmt.Sprintf(newest, "created_at", limit), args: none},
+}
+
+// BenchmarkWindow queries tables of the same rows by windows of time.
+func BenchmarkWindow(b *testing.B) {
+	if *rows < 1 {
+		b.Fatalf("expected -rows of 1 or more, got %d", *rows)
+	}
+	s := server{figures.Install(b, "./bench/window", schema), orders(*rows)}
+	// Whether it compiles depends on estimates of costs, and takes longer than the
+	// queries do.
+	s.Exec(b, "set jit = off")
+	for _, k := range kinds {
+		b.Run("kind="+k.name, func(b *testing.B) {
+			s.fill(b, k)
+			for _, w := range []struct {
+				name  string
+				hours int
+			}{{"1h", 1}, {"1d", 24}} {
+				for _, way := range k.ways() {
+					b.Run(fmt.Sprintf("window=%s/by=%s", w.name, way.name), func(b *testing.B) {
+						s.measure(b, way, func(at int) (time.Time, time.Time, answer) {
+							from := start.Add(time.Duration(at) * time.Hour)
+							to := from.Add(time.Duration(w.hours) * time.Hour)
+							return from, to, s.orders.between(from, to)
+						}, int(span/time.Hour)-w.hours+1)
+					})
+				}
+			}
+			for _, way := range latest {
+				b.Run(fmt.Sprintf("window=latest/by=%s", way.name), func(b *testing.B) {
+					s.measure(b, way, func(int) (from, to time.Time, _ answer) { return from, to, s.orders.latest(limit) }, 1)
+				})
+			}
+		})
+	}
+}
+
+type server struct {
+	*figures.Schema
+	orders orders
+}
+
+// fill makes the table, for as long as b runs.
+func (s server) fill(b *testing.B, k kind) {
+	b.Helper()
+	next, err := k.minter()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.DropTables(b, "orders") })
+	s.Exec(b, fmt.Sprintf(`create table orders (id %s primary key, customer bigint not null, created_at timestamptz not null, total int not null)
+		with (autovacuum_enabled = off)`, k.column))
+	var at time.Time
+	key := figures.Key{Next: func() (any, error) { return next(at) }}
+	err = s.Copy(b.Context(), "orders", key, int(s.orders), []string{"customer", "created_at", "total"}, func(i int, row []any) {
+		at = s.orders.at(i)
+		row[0], row[1], row[2] = int64(i%100_000), at, total(i)
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.Exec(b, "vacuum (freeze, analyze) orders")
+}
+
+// measure queries windows, of which there are so many, by chance. Each answer has
+// to be right.
+func (s server) measure(b *testing.B, w way, window func(at int) (from, to time.Time, want answer), windows int) {
+	if s.Version < w.needs {
+		b.Skipf("expected a server of version %d for this query, got %d", w.needs/10000, s.Version/10000)
+	}
+	if w.indexed {
+		b.Cleanup(func() { s.Exec(b, "drop index orders_created_at") })
+		s.Exec(b, "create index orders_created_at on orders (created_at)")
+	}
+	query := func(at int) (took time.Duration, args []any) {
+		from, to, want := window(at)
+		begin := time.Now()
+		args, err := w.args(from, to)
+		var got answer
+		if err == nil {
+			err = s.Conn.QueryRow(b.Context(), w.sql, args...).Scan(&got.count, &got.sum)
+		}
+		took = time.Since(begin)
+		if err != nil {
+			b.Fatalf("%s: %v", w.sql, err)
+		}
+		if got != want {
+			b.Fatalf("%s, given %v: expected %+v, got %+v", w.sql, args, want, got)
+		}
+		return took, args
+	}
+	// Also whatever is planned or read at first.
+	query(0)
+	query(windows - 1)
+	_, args := query(windows / 2)
+	buffers, err := s.buffers(b, w.sql, args)
+	if err != nil {
+		b.Fatalf("explain %s: %v", w.sql, err)
+	}
+
+	var took []time.Duration
+	for b.Loop() {
+		t, _ := query(rand.IntN(windows))
+		took = append(took, t)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(figures.Median(took))/float64(time.Millisecond), "ms/query")
+	b.ReportMetric(buffers, "buffers/query")
+	if w.indexed {
+		var size float64
+		if err := s.Conn.QueryRow(b.Context(), "select pg_relation_size('orders_created_at')::float8").Scan(&size); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(size/1e6, "extra-index-MB")
+	}
+}
+
+// buffers is how many pages a query looks at, wherever they are.
+func (s server) buffers(b *testing.B, sql string, args []any) (float64, error) {
+	var text []byte
+	if err := s.Conn.QueryRow(b.Context(), "explain (analyze, buffers, format json) "+sql, args...).Scan(&text); err != nil {
+		return 0, err
+	}
+	return pages(text)
+}
+
+// pages reads them off what explain says.
+func pages(explained []byte) (float64, error) {
+	var plans []struct {
+		Plan struct {
+			Hit  *float64 `json:"Shared Hit Blocks"`
+			Read *float64 `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal(explained, &plans); err != nil {
+		return 0, err
+	}
+	if len(plans) != 1 || plans[0].Plan.Hit == nil || plans[0].Plan.Read == nil {
+		return 0, errors.New("expected a plan with Shared Hit Blocks and Shared Read Blocks, got " + string(explained))
+	}
+	return *plans[0].Plan.Hit + *plans[0].Plan.Read, nil
+}
