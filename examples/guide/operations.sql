@@ -1,0 +1,45 @@
+-- [reserve]
+SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of payments.id');
+
+-- [payments]
+CREATE TABLE payments (
+    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31),
+    amount bigint NOT NULL
+);
+
+-- [status]
+SELECT pool, number, state, holder, expires_at, term, mark, reserved
+FROM sortkey.node_status WHERE state <> 'free' ORDER BY pool, number;
+
+-- [numbers]
+SELECT p.name AS pool, p.size AS numbers,
+    p.size - count(*) FILTER (WHERE s.state <> 'free' OR s.mark > clock_timestamp()) AS free,
+    count(*) FILTER (WHERE s.state = 'held') AS held,
+    count(*) FILTER (WHERE s.state = 'free' AND s.mark > clock_timestamp()) AS ahead,
+    p.fenced_until > clock_timestamp() AS fenced
+FROM sortkey.node_pool p LEFT JOIN sortkey.node_status s ON s.pool = p.name
+GROUP BY p.name ORDER BY p.name;
+
+-- [ahead]
+SELECT pool, number, state, holder, mark, mark - clock_timestamp() AS ahead
+FROM sortkey.node_status WHERE mark > clock_timestamp() + interval '2 minutes' ORDER BY mark DESC;
+
+-- [partitions]
+SELECT parent_table, count(*) FILTER (WHERE action = 'create') AS missing, count(*) FILTER (WHERE action = 'drain') AS to_drain
+FROM sortkey.plan_partitions() GROUP BY parent_table;
+
+-- [defaults]
+SELECT t.parent, p.partdefid::regclass AS default_partition, pg_table_size(p.partdefid) AS bytes
+FROM sortkey.partitioned_table t JOIN pg_partitioned_table p ON p.partrelid = t.parent ORDER BY bytes DESC;
+
+-- [lifetime]
+SELECT 'snowflake' AS format, sortkey.snowflake_time(9223372036854775807) - now() AS remaining
+UNION ALL SELECT 'uid60', sortkey.uid60_time((1::bigint << 60) - 1) - now()
+UNION ALL SELECT 'sno', sortkey.sno_time(sortkey.sno_floor('infinity')) - now();
+
+-- [restored]
+UPDATE sortkey.node_pool SET timeline = 'restored';
+
+-- [renumber]
+SELECT sortkey.reserve_node('snowflake', 31 << 5 | 30, 'default of payments.id in staging');
+ALTER TABLE payments ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(31, 30);

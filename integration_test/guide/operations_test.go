@@ -1,0 +1,312 @@
+package guide
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"expvar"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/examples/guide"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
+)
+
+// fine ends a test at an error.
+func fine(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lines are the rows of a query, as text with | between the columns.
+func lines(t testing.TB, conn *pgx.Conn, query string) (found []string) {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), query, pgx.QueryExecModeSimpleProtocol)
+	fine(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var columns []string
+		for _, v := range rows.RawValues() {
+			columns = append(columns, string(v))
+		}
+		found = append(found, strings.Join(columns, "|"))
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatalf("%v\nin: %s", err, query)
+	}
+	return found
+}
+
+// has tells of lines that aren't as they should be; a * in one stands for anything.
+func has(t testing.TB, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.EqualFunc(got, want, func(g, w string) bool {
+		for i, part := range strings.Split(w, "*") {
+			n := strings.Index(g, part)
+			if n < 0 || i == 0 && n != 0 {
+				return false
+			}
+			g = g[n+len(part):]
+		}
+		return g == "" || strings.HasSuffix(w, "*")
+	}) {
+		t.Errorf("%s: got\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// claimIDs is ClaimIDs of the page on a database.
+func claimIDs(t *testing.T, leases *sql.DB) *nodelease.Generator[idtype.Snowflake] {
+	t.Helper()
+	ids, err := guide.ClaimIDs(t.Context(), pglease.New(leases, pglease.Config{}), slog.New(slog.DiscardHandler))
+	fine(t, err)
+	t.Cleanup(func() { _ = ids.Close() })
+	return ids
+}
+
+// The SQL of docs/operations.md, in the order of its file.
+func TestOperationsSQL(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
+		migrate(t, db)
+		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
+			SELECT sortkey.manage_partitions('events', '1 day')`)
+		var ids *nodelease.Generator[idtype.Snowflake]
+		minted := func(worker int) {
+			t.Helper()
+			has(t, "a default", lines(t, conn, "INSERT INTO payments (amount) VALUES (1) RETURNING (sortkey.snowflake_parts(id)).datacenter, (sortkey.snowflake_parts(id)).worker"),
+				fmt.Sprintf("31|%d", worker))
+		}
+		for _, p := range pieces(t, "operations.sql") {
+			switch p.name {
+			case "reserve", "payments":
+				p.run(t, db)
+			case "status":
+				minted(31)
+				ids = claimIDs(t, pool)
+				has(t, p.name, lines(t, conn, p.sql), "snowflake|0|held|*, process *|*|1|*|", "snowflake|1023|reserved|*|default of payments.id")
+			case "numbers":
+				has(t, p.name, lines(t, conn, p.sql), "snowflake|1024|1022|1|0|f")
+				// Its clock is an hour ahead, and so is the mark that it leaves.
+				k, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}),
+					nodelease.Options{Clock: func() time.Time { return time.Now().Add(time.Hour) }})
+				fine(t, err)
+				fine(t, k.Close())
+				has(t, p.name, lines(t, conn, p.sql), "snowflake|1024|1021|1|1|f")
+			case "ahead":
+				has(t, p.name, lines(t, conn, p.sql), "snowflake|1|free||*|*:*")
+			case "partitions":
+				long, err := migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{At: time.Now().AddDate(0, -1, 0)})
+				fine(t, err)
+				if len(long) != 6 {
+					t.Errorf("maintained %v", long)
+				}
+				db.Exec(t, "INSERT INTO events SELECT sortkey.snowflake_floor(now())")
+				has(t, p.name, lines(t, conn, p.sql), "events|4|1")
+				_, err = migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{})
+				fine(t, err)
+				has(t, p.name, lines(t, conn, p.sql))
+			case "defaults":
+				db.Exec(t, "INSERT INTO events VALUES (1)")
+				has(t, p.name, lines(t, conn, p.sql), "events|events_default|8192")
+			case "lifetime":
+				has(t, p.name, lines(t, conn, "SELECT format, extract(year FROM now() + remaining) FROM ("+strings.TrimSuffix(strings.TrimSpace(p.sql), ";")+") q"),
+					"snowflake|2090", "uid60|2157", "sno|2079")
+			case "restored":
+				p.run(t, db)
+				layout := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+				if _, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), layout, nodelease.Options{Wait: -1}); !errors.Is(err, nodelease.ErrClockBehind) {
+					t.Errorf("expected no number before the TTL is over, got %v", err)
+				}
+				if _, err := ids.Next(); err != nil {
+					t.Errorf("expected those that have a number to go on, got %v", err)
+				}
+			case "renumber":
+				// Not yet used, but fenced: the numbers of a copy are reserved before its programs claim.
+				db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '-infinity'")
+				p.run(t, db)
+				minted(30)
+			default:
+				t.Errorf("nothing looks at [%s]", p.name)
+			}
+		}
+	})
+}
+
+func TestNodeOfPod(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		first, count       int
+		datacenter, worker int
+		wrong              string
+	}{
+		{"shop-0", 0, 10, 0, 0, ""},
+		{"shop-3", 40, 10, 1, 11, ""},
+		{"shop-de-1", 1022, 2, 31, 31, ""},
+		{"shop-10", 0, 10, 0, 0, "one of 10"},
+		{"shop-2", 1022, 3, 0, 0, "below 1024"},
+		{"shop-0", -1, 3, 0, 0, "from -1"},
+		{"shop-7d4b9c-x2x", 0, 10, 0, 0, "StatefulSet's pod"},
+		{"shop-", 0, 10, 0, 0, "StatefulSet's pod"},
+		{"shop-03", 0, 10, 0, 0, "StatefulSet's pod"},
+		{"shop-+3", 0, 10, 0, 0, "StatefulSet's pod"},
+		{"3", 0, 10, 0, 0, "StatefulSet's pod"},
+		{"", 0, 10, 0, 0, "StatefulSet's pod"},
+	} {
+		datacenter, worker, err := guide.NodeOfPod(c.name, c.first, c.count)
+		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) || err == nil && (datacenter != c.datacenter || worker != c.worker) {
+			t.Errorf("%q of %d from %d: got %d, %d, %v", c.name, c.count, c.first, datacenter, worker, err)
+		}
+		if err == nil {
+			_, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: datacenter, Worker: worker})
+			fine(t, err)
+		}
+	}
+}
+
+// A generator begins after what is in the table, also where its clock doesn't.
+func TestAfterNewest(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool := t.Context(), db.SQL(t)
+		db.Exec(t, "CREATE TABLE payments (id bigint PRIMARY KEY)")
+		gen, err := guide.AfterNewest(ctx, pool, 1, 2)
+		fine(t, err)
+		first, err := gen.Next()
+		fine(t, err)
+		if p, _ := idtype.DefaultSnowflakeLayout().Parts(first); p.Datacenter != 1 || p.Worker != 2 {
+			t.Errorf("minted %+v", p)
+		}
+		newest, err := idtype.DefaultSnowflakeLayout().Compose(idtype.SnowflakeParts{Time: time.Now().Add(700 * time.Millisecond), Datacenter: 31})
+		fine(t, err)
+		_, err = pool.ExecContext(ctx, "INSERT INTO payments VALUES ($1)", newest)
+		fine(t, err)
+		gen, err = guide.AfterNewest(ctx, pool, 1, 2)
+		fine(t, err)
+		if id, err := gen.Next(); err != nil || id <= newest {
+			t.Errorf("expected an ID after %v, got %v, %v", newest, id, err)
+		}
+	})
+}
+
+func TestSnosAcrossRestart(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "snos.json")
+	partition := idtype.SnoPartitionFrom(7)
+	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition})
+	fine(t, err)
+	ids := make([]idtype.Sno, 1000)
+	_, err = gen.Fill(t.Context(), ids)
+	fine(t, err)
+	fine(t, guide.SaveSnos(file, gen))
+	next, err := guide.ResumeSnos(file)
+	fine(t, err)
+	id, err := next.Next()
+	fine(t, err)
+	if id.Partition() != partition || id.Compare(ids[len(ids)-1]) <= 0 {
+		t.Errorf("expected an ID of the same partition after %v, got %v", ids[len(ids)-1], id)
+	}
+	if _, err := guide.ResumeSnos(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("expected a snapshot to be used once, got %v", err)
+	}
+}
+
+func TestStatsAndReady(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		ids := claimIDs(t, db.SQL(t))
+		for range 3 {
+			_, err := ids.Next()
+			fine(t, err)
+		}
+		name := "ids of " + db.Name
+		guide.PublishStats(name, ids)
+		var got map[string]float64
+		fine(t, json.Unmarshal([]byte(expvar.Get(name).String()), &got))
+		if got["minted"] != 3 || got["lease_number"] != 0 || got["lease_term"] != 1 || got["lease_left_seconds"] <= 0 || got["lease_left_seconds"] > 27 ||
+			got["remaining_seconds"] < 60*365*86400 || len(got) != 10 {
+			t.Errorf("got %v", got)
+		}
+		ready := func() int {
+			w := httptest.NewRecorder()
+			guide.Ready(ids)(w, httptest.NewRequest(http.MethodGet, "/ready", nil))
+			return w.Code
+		}
+		if code := ready(); code != http.StatusOK {
+			t.Errorf("got %d", code)
+		}
+		fine(t, ids.Close())
+		if code := ready(); code != http.StatusServiceUnavailable {
+			t.Errorf("without a claim: got %d", code)
+		}
+	})
+}
+
+// What is under way when a process is to stop gets its ID, and then the number
+// is free.
+func TestStop(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		leases := db.SQL(t)
+		ids := claimIDs(t, leases)
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(begun)
+			<-goOn
+			id, err := ids.Next()
+			fmt.Fprint(w, !id.IsZero(), err)
+		})}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		fine(t, err)
+		go server.Serve(listener)
+		address := listener.Addr().String()
+		answer := make(chan string)
+		go func() {
+			defer close(answer)
+			r, err := http.Get("http://" + address)
+			if err != nil {
+				answer <- err.Error()
+				return
+			}
+			defer r.Body.Close()
+			body, err := io.ReadAll(r.Body)
+			answer <- fmt.Sprint(string(body), err)
+		}()
+		<-begun
+		stopped := make(chan error, 1)
+		go func() { stopped <- guide.Stop(context.Background(), server, ids, leases) }()
+		pgtest.Eventually(t, "nobody listens any more", func() error {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				return nil
+			}
+			c.Close()
+			return errors.New("somebody does")
+		})
+		close(goOn)
+		if got := <-answer; got != "true <nil><nil>" {
+			t.Errorf("the last request got %s", got)
+		}
+		fine(t, <-stopped)
+		if err := leases.Ping(); err == nil {
+			t.Error("the pool is open still")
+		}
+		has(t, "numbers that are held", lines(t, db.Conn(t), "SELECT number FROM sortkey.node_status WHERE state = 'held'"))
+	})
+}
