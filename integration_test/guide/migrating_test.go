@@ -1,0 +1,211 @@
+package guide
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3"
+
+	"github.com/sortkey/sortkey/examples/guide"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/pglease"
+)
+
+// gooseFile is a provider of goose with one migration.
+func gooseFile(t *testing.T, pool *sql.DB, text string) *goose.Provider {
+	t.Helper()
+	p, err := goose.NewProvider(goose.DialectPostgres, pool, fstest.MapFS{"00001_orders.sql": {Data: []byte(text)}})
+	fine(t, err)
+	return p
+}
+
+// as is a pool whose connections have another role.
+func as(t *testing.T, db *pgtest.DB, role string) *sql.DB {
+	t.Helper()
+	return db.SQL(t, pgtest.AfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "SET ROLE "+role)
+		return err
+	}))
+}
+
+// The SQL of docs/migrating.md, in the order of its file.
+func TestMigratingSQL(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
+		roles := strings.NewReplacer("shop_owner", db.Name+"_owner", "shop_app", db.Name+"_app", "DATABASE shop", "DATABASE "+db.Name)
+		owner, app := db.Name+"_owner", db.Name+"_app"
+		db.Exec(t, "CREATE ROLE "+owner+"; CREATE ROLE "+app)
+		t.Cleanup(func() {
+			for _, role := range []string{app, owner} {
+				if _, err := db.SQL(t).ExecContext(context.Background(), "DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for _, p := range pieces(t, "migrating.sql") {
+			p.sql = roles.Replace(p.sql)
+			switch p.name {
+			case "role":
+				if err := guide.Install(ctx, as(t, db, owner)); err == nil {
+					t.Error("a role without rights has installed")
+				}
+				p.run(t, db)
+				fine(t, guide.Install(ctx, as(t, db, owner)))
+			case "grants":
+				if err := guide.Verify(ctx, as(t, db, app)); err == nil || !strings.Contains(err.Error(), "GRANT USAGE") {
+					t.Errorf("a role without rights verified: %v", err)
+				}
+				p.run(t, db)
+				leases := as(t, db, app)
+				fine(t, guide.Verify(ctx, leases))
+				fine(t, claimIDs(t, leases).Close())
+				for statement, allowed := range map[string]bool{
+					"SELECT sortkey.next_snowflake(31, 28)":               true,
+					"SELECT * FROM sortkey.node_status":                   true,
+					"SELECT sortkey.next_spread64(1, 1)":                  false,
+					"SELECT sortkey.reserve_node('snowflake', 1, 'mine')": false,
+					"UPDATE sortkey.node_lease SET mark = 0":              false,
+					"SELECT setval('sortkey.snowflake_clock', 1)":         false,
+				} {
+					if _, err := leases.ExecContext(ctx, statement); (err == nil) != allowed {
+						t.Errorf("%s: %v", statement, err)
+					}
+				}
+			case "goose":
+				db.Exec(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, total bigint); INSERT INTO orders (total) VALUES (1), (2)")
+				migration := gooseFile(t, pool, p.sql)
+				_, err := migration.Up(ctx)
+				fine(t, err)
+				const insert = "INSERT INTO orders (total) VALUES (3) RETURNING id > 1000, (sortkey.snowflake_parts(id)).worker"
+				has(t, "up", lines(t, conn, insert), "t|29")
+				if _, err := conn.Exec(ctx, "INSERT INTO orders VALUES (-1)"); err == nil {
+					t.Error("what is no key was let in")
+				}
+				has(t, "old rows", lines(t, conn, "SELECT count(*) FROM orders WHERE id <= 2"), "2")
+				const reserved = "SELECT count(*) FROM sortkey.node_status WHERE state = 'reserved'"
+				has(t, "up", lines(t, conn, reserved), "1")
+				_, err = migration.Down(ctx)
+				fine(t, err)
+				has(t, "down", lines(t, conn, "INSERT INTO orders (total) VALUES (4) RETURNING id"), "3")
+				has(t, "down", lines(t, conn, reserved), "0")
+			case "uuidv7":
+				db.Exec(t, "CREATE TABLE documents (id uuid PRIMARY KEY)")
+				id := uuid.Must(uuid.NewV7())
+				_, err := pool.ExecContext(ctx, "INSERT INTO documents VALUES ($1)", id.String())
+				fine(t, err)
+				sec, nsec := id.Time().UnixTime()
+				has(t, p.name, lines(t, conn, "SELECT minted_at FROM ("+strings.TrimSuffix(strings.TrimSpace(p.sql), ";")+") q WHERE minted_at = '"+
+					time.Unix(sec, nsec).UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)+"'"), "*")
+			default:
+				t.Errorf("nothing looks at [%s]", p.name)
+			}
+		}
+		// The way back, when nothing is in use any more.
+		db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
+		if err := migrations.Down(ctx, pool, migrations.Config{}); err == nil || !strings.Contains(err.Error(), "used") {
+			t.Errorf("went down with a column in use: %v", err)
+		}
+		fine(t, guide.Verify(ctx, pool))
+		db.Exec(t, "DROP TABLE used")
+		fine(t, migrations.Down(ctx, pool, migrations.Config{}))
+		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
+			t.Errorf("after Down: %v", err)
+		}
+	})
+}
+
+// Another schema and epoch, and who is refused there.
+func TestShopKeys(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool := t.Context(), db.SQL(t)
+		fine(t, migrations.Up(ctx, pool, guide.ShopKeys))
+		fine(t, migrations.Check(ctx, pool, guide.ShopKeys))
+		has(t, "times", lines(t, db.Conn(t), "SELECT keys.snowflake_time(0) = '2026-01-01Z', keys.snowflake_si_time(0) = '2026-01-01Z'"), "t|t")
+		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
+			t.Errorf("another schema: %v", err)
+		}
+		other := guide.ShopKeys
+		other.Snowflake = idtype.SnowflakeLayout{}
+		if err := migrations.Check(ctx, pool, other); !errors.Is(err, migrations.ErrLayout) {
+			t.Errorf("another epoch: %v", err)
+		}
+		if err := migrations.Up(ctx, pool, other); !errors.Is(err, migrations.ErrLayout) {
+			t.Errorf("another epoch: %v", err)
+		}
+		ids, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil)
+		fine(t, err)
+		fine(t, ids.Close())
+	})
+}
+
+// The files are those of the tools, and are written once.
+func TestWriteFiles(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, folder := t.Context(), db.SQL(t), t.TempDir()
+		fine(t, guide.WriteFiles(folder))
+		fine(t, guide.WriteFiles(folder))
+		p, err := goose.NewProvider(goose.DialectPostgres, pool, os.DirFS(filepath.Join(folder, "sortkey")), goose.WithTableName("sortkey_goose"))
+		fine(t, err)
+		_, err = p.Up(ctx)
+		fine(t, err)
+		fine(t, guide.Verify(ctx, pool))
+		if err := guide.Install(ctx, pool); !errors.Is(err, migrations.ErrForeign) {
+			t.Errorf("Up after goose: %v", err)
+		}
+		_, err = p.DownTo(ctx, 0)
+		fine(t, err)
+		text, err := os.ReadFile(filepath.Join(folder, "sortkey.sql"))
+		fine(t, err)
+		db.Exec(t, string(text))
+		fine(t, guide.Verify(ctx, pool))
+	})
+}
+
+// What others minted is read by the layouts that the page gives.
+func TestLayoutsOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		whose  string
+		layout idtype.SnowflakeLayout
+		id     idtype.Snowflake
+		want   idtype.SnowflakeParts
+	}{
+		{"Twitter", guide.TwitterLayout, 1541815603606036480, idtype.SnowflakeParts{Time: time.Date(2022, 6, 28, 16, 7, 40, 105e6, time.UTC), Datacenter: 11, Worker: 26}},
+		// bwmarrin/snowflake 0.3.0, NewNode(37), the second Generate of a millisecond.
+		{"bwmarrin", guide.TwitterLayout, 2124415908347793409, idtype.SnowflakeParts{Time: time.UnixMilli(1795335196946).UTC(), Datacenter: 1, Worker: 5, Sequence: 1}},
+		{"bwmarrin", guide.NodeLayout, 2124415908347793409, idtype.SnowflakeParts{Time: time.UnixMilli(1795335196946).UTC(), Worker: 37, Sequence: 1}},
+		// The example of Discord's own documentation.
+		{"Discord", guide.DiscordLayout, 175928847299117063, idtype.SnowflakeParts{Time: time.UnixMilli(1462015105796).UTC(), Datacenter: 1, Sequence: 7}},
+		// By the expression of Instagram's article: shard 1341, sequence 5001 % 1024.
+		{"Instagram", guide.InstagramLayout, 87654321<<23 | 1341<<10 | 5001%1024,
+			idtype.SnowflakeParts{Time: time.UnixMilli(1314220021721 + 87654321).UTC(), Datacenter: 1341, Sequence: 905}},
+	} {
+		got, err := c.layout.Parts(c.id)
+		if err != nil || got != c.want {
+			t.Errorf("%s: got %+v, %v, want %+v", c.whose, got, err, c.want)
+		}
+		if back, err := c.layout.Compose(got); err != nil || back != c.id {
+			t.Errorf("%s: composed %v, %v, want %v", c.whose, back, err, c.id)
+		}
+	}
+	// It goes on after what is there, under the same node.
+	newest, err := guide.NodeLayout.Compose(idtype.SnowflakeParts{Time: time.Now().Add(500 * time.Millisecond), Worker: 1023, Sequence: 4095})
+	fine(t, err)
+	gen, err := guide.ContinueNode(newest, 37)
+	fine(t, err)
+	id, err := gen.Next()
+	fine(t, err)
+	if p, err := guide.NodeLayout.Parts(id); err != nil || p.Worker != 37 || id <= newest {
+		t.Errorf("minted %+v after %v, %v", p, newest, err)
+	}
+}
