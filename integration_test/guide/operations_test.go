@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -37,21 +38,16 @@ func fine(t testing.TB, err error) {
 	}
 }
 
-// lines are the rows of a query, as text with | between the columns.
-func lines(t testing.TB, conn *pgx.Conn, query string) (found []string) {
+// lines are the rows of the last of some statements, as text with | between the
+// columns.
+func lines(t testing.TB, conn *pgx.Conn, statements string) (found []string) {
 	t.Helper()
-	rows, err := conn.Query(t.Context(), query, pgx.QueryExecModeSimpleProtocol)
-	fine(t, err)
-	defer rows.Close()
-	for rows.Next() {
-		var columns []string
-		for _, v := range rows.RawValues() {
-			columns = append(columns, string(v))
-		}
-		found = append(found, strings.Join(columns, "|"))
+	results, err := conn.PgConn().Exec(t.Context(), statements).ReadAll()
+	if err != nil {
+		t.Fatalf("%v\nin: %s", err, statements)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatalf("%v\nin: %s", err, query)
+	for _, row := range results[len(results)-1].Rows {
+		found = append(found, string(bytes.Join(row, []byte("|"))))
 	}
 	return found
 }

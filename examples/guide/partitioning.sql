@@ -1,0 +1,59 @@
+-- [table]
+CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, kind text NOT NULL) PARTITION BY RANGE (id);
+
+-- [manage]
+SELECT sortkey.manage_partitions('events', every => '1 day', premake => 4,
+    retention => '90 days', retention_action => 'drop');
+
+-- [maintain]
+CALL sortkey.maintain_partitions();
+
+-- [plan]
+SELECT action, partition, lower, upper FROM sortkey.plan_partitions('events');
+
+-- [window]
+EXPLAIN (COSTS OFF) SELECT * FROM events
+WHERE id >= sortkey.snowflake_floor('2026-11-02Z') AND id < sortkey.snowflake_floor('2026-11-03Z');
+
+-- [prepared]
+PREPARE since (timestamptz) AS SELECT * FROM events WHERE id >= sortkey.snowflake_floor($1);
+SET plan_cache_mode = force_generic_plan; -- as it becomes by itself when a statement is used often
+EXPLAIN (COSTS OFF) EXECUTE since('2026-11-05Z');
+
+-- [now]
+EXPLAIN (COSTS OFF) SELECT * FROM events WHERE id >= sortkey.snowflake_floor(now() - interval '1 hour');
+
+-- [everything]
+EXPLAIN (COSTS OFF) SELECT * FROM events
+WHERE sortkey.snowflake_time(id) >= '2026-11-02Z' AND sortkey.snowflake_time(id) < '2026-11-03Z';
+
+-- [check]
+ALTER TABLE visits ADD CONSTRAINT visits_before_2027
+    CHECK (id IS NOT NULL AND id < sortkey.snowflake_floor('2027-01-01Z')) NOT VALID;
+ALTER TABLE visits VALIDATE CONSTRAINT visits_before_2027; -- reads the table, and nobody waits
+
+-- [attach]
+BEGIN;
+SET LOCAL lock_timeout = '2s';
+ALTER TABLE visits RENAME TO visits_before_2027;
+CREATE TABLE visits (LIKE visits_before_2027 INCLUDING ALL EXCLUDING IDENTITY) PARTITION BY RANGE (id);
+ALTER TABLE visits DROP CONSTRAINT visits_before_2027; -- the copy, which is for the old rows alone
+ALTER TABLE visits ATTACH PARTITION visits_before_2027 FOR VALUES FROM (MINVALUE) TO (sortkey.snowflake_floor('2027-01-01Z'));
+SELECT sortkey.manage_partitions('visits', every => '1 month', format => 'snowflake');
+COMMIT;
+ALTER TABLE visits_before_2027 DROP CONSTRAINT visits_before_2027; -- the bounds say it now
+CALL sortkey.maintain_partitions('visits');
+
+-- [partman-table]
+CREATE TABLE messages (
+    id uuid PRIMARY KEY CHECK (id::sortkey.sno IS NOT NULL), -- pg_partman takes no domain for a key
+    body text NOT NULL
+) PARTITION BY RANGE (id);
+
+-- [partman]
+SELECT partman.create_parent(
+    p_parent_table := 'public.messages', p_control := 'id', p_interval := '1 day',
+    p_time_encoder := 'sortkey.sno_partman_encoder', p_time_decoder := 'sortkey.sno_partman_decoder');
+UPDATE partman.part_config SET retention = '90 days', retention_keep_table = false
+WHERE parent_table = 'public.messages';
+SELECT partman.run_maintenance('public.messages'); -- again and again

@@ -1,0 +1,219 @@
+package guide
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/examples/guide"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+// shown are the blocks of text in a page: what the SQL above them gives.
+func shown(t *testing.T, page string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page)
+	fine(t, err)
+	for _, m := range regexp.MustCompile("(?ms)^```text\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, m[1])
+	}
+	return blocks
+}
+
+var (
+	// A plan as pages show it doesn't say how a partition is read, and by which condition.
+	scanOf    = regexp.MustCompile(`(?:Seq Scan|Index Scan using \S+|Index Only Scan using \S+|Bitmap Heap Scan) on (\S+).*`)
+	condition = regexp.MustCompile(`^ *(Filter|Index Cond|Recheck Cond|-> +Bitmap Index Scan)`)
+)
+
+// plan is that of an EXPLAIN, as pages show it.
+func plan(explained []string) string {
+	var out strings.Builder
+	for _, line := range explained {
+		if !condition.MatchString(line) {
+			fmt.Fprintln(&out, scanOf.ReplaceAllString(line, "Scan on $1"))
+		}
+	}
+	return out.String()
+}
+
+// The SQL of docs/partitioning.md, in the order of its file.
+func TestPartitioningSQL(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		migrate(t, db)
+		plans := shown(t, "partitioning.md")
+		wantPlan := func(explained []string) {
+			t.Helper()
+			if len(plans) == 0 {
+				t.Fatal("the page has fewer plans")
+			}
+			before, after, cut := strings.Cut(plans[0], "  …\n")
+			got := plan(explained)
+			if !cut && got != before || cut && (!strings.HasPrefix(got, before) || !strings.HasSuffix(got, after)) {
+				t.Errorf("got\n%swant\n%s", got, plans[0])
+			}
+			plans = plans[1:]
+		}
+		now := time.Now().UTC()
+		for _, p := range pieces(t, "partitioning.sql") {
+			switch p.name {
+			case "table":
+				p.run(t, db)
+			case "manage":
+				p.run(t, db)
+				// The partitions of the plans, which are of November 2026.
+				db.Exec(t, "CALL sortkey.maintain_partitions(at => '2026-11-02 12:00Z')")
+			case "window", "everything":
+				wantPlan(lines(t, conn, p.sql))
+			case "prepared":
+				wantPlan(lines(t, conn, p.sql))
+				lines(t, conn, "RESET plan_cache_mode")
+			case "now":
+				// All partitions are older, but for the default one.
+				if got := plan(lines(t, conn, p.sql)); got != "Append\n  Subplans Removed: 5\n  ->  Scan on events_default\n" && now.After(time.Date(2026, 11, 8, 0, 0, 0, 0, time.UTC)) {
+					t.Errorf("got\n%s", got)
+				}
+			case "plan":
+				// The partition of today is missing still.
+				if got := strings.Join(lines(t, conn, p.sql), "\n"); !strings.Contains(got, "create|public.events_p"+now.Format("20060102")+"|"+now.Format("2006-01-02 00:00:00+00")) &&
+					time.Now().UTC().YearDay() == now.YearDay() {
+					t.Errorf("planned %s", got)
+				}
+			case "maintain":
+				db.Exec(t, "SELECT sortkey.unmanage_partitions('events'); CREATE TABLE kept (LIKE events INCLUDING ALL) PARTITION BY RANGE (id);"+
+					"SELECT sortkey.manage_partitions('kept', every => '1 day', premake => 4, retention => '90 days', retention_action => 'drop');")
+				db.Exec(t, "CALL sortkey.maintain_partitions(at => now() - interval '100 days')")
+				p.run(t, db)
+				var want []string
+				for n := range 5 {
+					want = append(want, "kept_p"+now.AddDate(0, 0, n).Format("20060102"))
+				}
+				got := lines(t, conn, "SELECT relid FROM pg_partition_tree('kept') WHERE isleaf ORDER BY relid::text")
+				if time.Now().UTC().YearDay() == now.YearDay() {
+					has(t, "what is left: the old ones were dropped", got, append([]string{"kept_default"}, want...)...)
+				}
+				db.Exec(t, "SELECT sortkey.unmanage_partitions('kept'); SELECT sortkey.manage_partitions('events', every => '1 day')")
+			case "check":
+				db.Exec(t, `CREATE TABLE visits (id bigint PRIMARY KEY, page text NOT NULL DEFAULT '/' CHECK (page <> ''));
+					CREATE INDEX visits_page ON visits (page);
+					INSERT INTO visits VALUES (17), (sortkey.snowflake_floor('2026-11-02Z') + 5)`)
+				p.run(t, db)
+			case "attach":
+				// The rows aren't read once more while all wait.
+				p.run(t, db)
+				has(t, "rows", lines(t, conn, "SELECT tableoid::regclass, id < 100, page FROM visits ORDER BY id"), "visits_before_2027|t|/", "visits_before_2027|f|/")
+				has(t, "partitions", lines(t, conn, "SELECT count(*) > 1 FROM pg_partition_tree('visits') WHERE isleaf"), "t")
+				has(t, "indexes", lines(t, conn, "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'visits'::regclass) AND inhrelid::regclass::text !~ '_p20|default' ORDER BY 1"),
+					"visits_pkey", "visits_page")
+				db.Exec(t, "INSERT INTO visits VALUES (sortkey.snowflake_floor('2027-01-01Z'))")
+				for _, refused := range []string{"INSERT INTO visits VALUES (17)", "INSERT INTO visits VALUES (18, '')"} {
+					if _, err := conn.Exec(t.Context(), refused); err == nil {
+						t.Errorf("no error of %s", refused)
+					}
+				}
+			case "partman-table", "partman": // in TestPartmanSQL
+			default:
+				t.Errorf("nothing looks at [%s]", p.name)
+			}
+		}
+		if len(plans) != 0 {
+			t.Errorf("%d plans of the page were not compared", len(plans))
+		}
+	})
+}
+
+// ATTACH PARTITION takes the check for granted, and says so.
+func TestAttachReadsNothing(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		db.Exec(t, "CREATE TABLE visits (id bigint PRIMARY KEY); INSERT INTO visits VALUES (17)")
+		all := pieces(t, "partitioning.sql")
+		find := func(name string) piece {
+			return all[slices.IndexFunc(all, func(p piece) bool { return p.name == name })]
+		}
+		find("check").run(t, db)
+		statements := find("attach").statements()
+		conn := db.Conn(t)
+		for _, s := range statements {
+			if _, err := conn.Exec(t.Context(), s); err != nil {
+				t.Fatalf("%v\nin: %s", err, s)
+			}
+			if strings.Contains(s, "ATTACH PARTITION") {
+				has(t, "rows that were read", lines(t, conn, "SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables WHERE relname = 'visits_before_2027'"), "0")
+			}
+		}
+	})
+}
+
+func TestMaintainAndWindows(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool := t.Context(), db.SQL(t)
+		migrate(t, db)
+		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, kind text NOT NULL) PARTITION BY RANGE (id);
+			SELECT sortkey.manage_partitions('events', every => '1 day')`)
+		var log strings.Builder
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		fine(t, guide.Maintain(ctx, pool, logger))
+		if n := strings.Count(log.String(), "action=create"); n != 5 {
+			t.Errorf("made %d partitions: %s", n, log.String())
+		}
+		// Somebody holds the default partition's lock: the step is left.
+		day := time.Now().UTC().AddDate(0, 0, -40).Truncate(24 * time.Hour)
+		db.Exec(t, fmt.Sprintf("INSERT INTO events SELECT sortkey.snowflake_floor('%s'), 'late'", day.Format(time.RFC3339)))
+		log.Reset()
+		tx, err := pool.BeginTx(ctx, nil)
+		fine(t, err)
+		_, err = tx.ExecContext(ctx, "LOCK TABLE events_default IN ACCESS SHARE MODE")
+		fine(t, err)
+		fine(t, guide.Maintain(ctx, pool, logger))
+		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "action=drain") {
+			t.Errorf("expected a step to be left, got %s", log.String())
+		}
+		fine(t, tx.Rollback())
+		fine(t, guide.Maintain(ctx, pool, logger))
+		has(t, "moved", lines(t, db.Conn(t), "SELECT tableoid::regclass FROM events"), "events_p"+day.Format("20060102"))
+
+		gdb := db.GORM(t, nil)
+		layout := idtype.DefaultSnowflakeLayout()
+		for i, at := range []time.Duration{-time.Millisecond, 0, 24*time.Hour - time.Millisecond, 24 * time.Hour} {
+			id, err := layout.Compose(idtype.SnowflakeParts{Time: day.Add(at), Sequence: 1 + i})
+			fine(t, err)
+			fine(t, gdb.Create(&guide.Event{ID: id, Kind: fmt.Sprint(i)}).Error)
+		}
+		events, err := guide.EventsOf(gdb, day, day.AddDate(0, 0, 1))
+		fine(t, err)
+		if len(events) != 3 || events[0].Kind != "late" || events[2].Kind != "2" {
+			t.Errorf("found %v", events)
+		}
+		if n, err := guide.CountEvents(ctx, pool, day, day.AddDate(0, 0, 1)); err != nil || n != 3 {
+			t.Errorf("counted %d, %v", n, err)
+		}
+	})
+}
+
+func TestPartmanSQL(t *testing.T) {
+	pgtest.EachPartman(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		db.Exec(t, "CREATE SCHEMA partman; CREATE EXTENSION pg_partman SCHEMA partman")
+		conn := db.Conn(t)
+		for _, p := range pieces(t, "partitioning.sql") {
+			if strings.HasPrefix(p.name, "partman") {
+				p.run(t, db)
+			}
+		}
+		id, err := idtype.NewSno('m')
+		fine(t, err)
+		has(t, "a message", lines(t, conn, fmt.Sprintf("INSERT INTO messages VALUES ('%s', 'hello') RETURNING tableoid::regclass", id.UUID())),
+			"messages_p"+id.Time().Format("20060102"))
+		if _, err := conn.Exec(t.Context(), "INSERT INTO messages VALUES (gen_random_uuid(), 'no sno')"); err == nil {
+			t.Error("a random uuid was let in")
+		}
+	})
+}
