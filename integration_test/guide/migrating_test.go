@@ -19,6 +19,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/pglease"
 )
 
@@ -69,7 +70,14 @@ func TestMigratingSQL(t *testing.T) {
 				p.run(t, db)
 				leases := as(t, db, app)
 				fine(t, guide.Verify(ctx, leases))
-				fine(t, claimIDs(t, leases).Close())
+				store, numbers := pglease.New(leases, pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+				now := time.Now().UnixMilli()
+				request := nodelease.Request{Holder: "test", TTL: time.Minute, Now: now, Until: now}
+				c, err := store.Claim(ctx, numbers, request)
+				fine(t, err)
+				c, err = store.Renew(ctx, numbers, c, request)
+				fine(t, err)
+				fine(t, store.Release(ctx, numbers, c, now))
 				for statement, allowed := range map[string]bool{
 					"SELECT sortkey.next_snowflake(31, 28)":               true,
 					"SELECT * FROM sortkey.node_status":                   true,

@@ -1,0 +1,38 @@
+-- [site]
+-- At site 1. Site 2 has 2 wherever this has 1.
+SELECT sortkey.reserve_node('snowflake', 1 << 5 | 31, 'default of orders.id');
+CREATE TABLE orders (
+    id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1, 31),
+    total bigint NOT NULL
+);
+
+-- [publish-all]
+CREATE PUBLICATION orders_of_site_1 FOR TABLE orders;
+
+-- [subscribe]
+-- At site 1, when both have published.
+CREATE SUBSCRIPTION site_1_from_site_2 CONNECTION 'host=site-2 dbname=shop user=replicator'
+    PUBLICATION orders_of_site_2 WITH (origin = none, copy_data = false);
+
+-- [publish-own]
+-- Of what is here, site 1 publishes the rows that it has minted: those with datacenter 1 in the key.
+CREATE PUBLICATION orders_of_site_1 FOR TABLE orders WHERE ((id >> 17) & 31 = 1);
+
+-- [subscribe-own]
+CREATE SUBSCRIPTION site_1_from_site_2 CONNECTION 'host=site-2 dbname=shop user=replicator'
+    PUBLICATION orders_of_site_2 WITH (copy_data = false);
+
+-- [promote]
+-- At a subscriber that becomes a server of its own: another number, before anything is inserted here.
+SELECT sortkey.reserve_node('snowflake', 3 << 5 | 31, 'default of orders.id');
+ALTER TABLE orders ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(3, 31);
+ALTER SUBSCRIPTION site_1_from_site_2 DISABLE;
+ALTER SUBSCRIPTION site_1_from_site_2 SET (slot_name = NONE);
+DROP SUBSCRIPTION site_1_from_site_2;
+
+-- [hash]
+CREATE TABLE carts (id bigint PRIMARY KEY, items integer NOT NULL) PARTITION BY HASH (id);
+CREATE TABLE carts_0 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 0);
+CREATE TABLE carts_1 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 1);
+CREATE TABLE carts_2 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 2);
+CREATE TABLE carts_3 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 3);

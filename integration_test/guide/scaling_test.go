@@ -1,0 +1,291 @@
+package guide
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tcexec "github.com/testcontainers/testcontainers-go/exec"
+
+	"github.com/sortkey/sortkey/examples/guide"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
+)
+
+// A site is a server of its own, in the container of a shared one, which has the
+// programs of the server and whose settings are others.
+type site struct {
+	t      *testing.T
+	db     *pgtest.DB
+	number int // 1 or 2
+}
+
+// run runs a command in the container, as the system's user of the servers.
+func (s site) run(command string) (string, error) {
+	s.t.Helper()
+	status, r, err := s.db.Container().Exec(s.t.Context(), []string{"sh", "-c", command}, tcexec.Multiplexed(), tcexec.WithUser("postgres"))
+	fine(s.t, err)
+	out, err := io.ReadAll(r)
+	fine(s.t, err)
+	if status != 0 {
+		return "", fmt.Errorf("status %d: %s", status, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (s site) port() int { return 5440 + s.number }
+
+// start makes the server, with the SQL of this module in a database shop.
+func (s site) start(file string) {
+	s.t.Helper()
+	_, err := s.run(fmt.Sprintf(`rm -rf /tmp/site%[1]d && initdb -D /tmp/site%[1]d -A trust --no-sync >/dev/null &&
+		pg_ctl -D /tmp/site%[1]d -l /tmp/site%[1]d.log -w -o "-p %[2]d -k /tmp -c listen_addresses=127.0.0.1 -c wal_level=logical -c fsync=off" start >/dev/null &&
+		createdb -h 127.0.0.1 -p %[2]d shop && psql -XAtq -v ON_ERROR_STOP=1 -h 127.0.0.1 -p %[2]d -d shop -f %[3]s`, s.number, s.port(), file))
+	fine(s.t, err)
+}
+
+// stop ends it at once.
+func (s site) stop() error {
+	_, err := s.run(fmt.Sprintf("pg_ctl -D /tmp/site%[1]d -m immediate -w stop >/dev/null; rm -rf /tmp/site%[1]d /tmp/site%[1]d.log", s.number))
+	return err
+}
+
+func (s site) query(statements string) (string, error) {
+	s.t.Helper()
+	return s.run(fmt.Sprintf("psql -XAtq -v ON_ERROR_STOP=1 -h 127.0.0.1 -p %d -d shop <<'END'\n%s\nEND", s.port(), statements))
+}
+
+func (s site) must(statements string) string {
+	s.t.Helper()
+	out, err := s.query(statements)
+	fine(s.t, err)
+	return out
+}
+
+// piece runs a piece of the page, which is for site 1, as this site has it.
+func (s site) piece(p piece) error {
+	s.t.Helper()
+	text := p.sql
+	if s.number == 2 {
+		text = strings.NewReplacer("1 << 5", "2 << 5", "next_snowflake(1,", "next_snowflake(2,", "31 = 1", "31 = 2",
+			"site_1_from_site_2", "site_2_from_site_1", "of_site_1", "of_site_2", "of_site_2", "of_site_1").Replace(text)
+	}
+	other := site{number: 3 - s.number}
+	_, err := s.query(strings.ReplaceAll(text, "host=site-2 dbname=shop user=replicator", fmt.Sprintf("host=127.0.0.1 port=%d dbname=shop user=postgres", other.port())))
+	return err
+}
+
+// Two servers write the same table, by what the page has on replication: origin
+// = none, and where that isn't there yet, filters by who has minted.
+func TestSites(t *testing.T) {
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		text, err := migrations.SQL(migrations.Config{})
+		fine(t, err)
+		fine(t, db.Container().CopyToContainer(t.Context(), []byte(text), "/tmp/sortkey.sql", 0o644))
+		sites := []site{{t, db, 1}, {t, db, 2}}
+		for _, s := range sites {
+			s.start("/tmp/sortkey.sql")
+		}
+		defer func() {
+			for _, s := range sites {
+				if t.Failed() {
+					log, _ := s.run(fmt.Sprintf("tail -30 /tmp/site%d.log", s.number))
+					t.Log(log)
+				}
+				if err := s.stop(); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		all := pieces(t, "scaling.sql")
+		both := func(names ...string) {
+			t.Helper()
+			for _, name := range names {
+				i := slices.IndexFunc(all, func(p piece) bool { return p.name == name })
+				for _, s := range sites {
+					if err := s.piece(all[i]); err != nil {
+						t.Fatalf("[%s] at site %d: %v", name, s.number, err)
+					}
+				}
+			}
+		}
+		total := 0
+		// Rows of both are at both, again and again: what comes back would be in
+		// its own way, and nothing would come after it.
+		exchange := func() {
+			t.Helper()
+			for range 3 {
+				for _, s := range sites {
+					s.must("INSERT INTO orders (total) SELECT generate_series(1, 100)")
+				}
+				total += 200
+				for _, s := range sites {
+					pgtest.Eventually(t, fmt.Sprintf("site %d has all rows", s.number), func() error {
+						if got := s.must("SELECT count(*) FROM orders"); got != fmt.Sprint(total) {
+							return fmt.Errorf("it has %s of %d", got, total)
+						}
+						return nil
+					})
+				}
+			}
+			for _, s := range sites {
+				want := fmt.Sprintf("1|31|%d\n2|31|%[1]d", total/2)
+				if got := s.must("SELECT (p).datacenter, (p).worker, count(*) FROM (SELECT sortkey.snowflake_parts(id) p FROM orders) q GROUP BY 1, 2 ORDER BY 1"); got != want {
+					t.Errorf("site %d has %s, want %s", s.number, got, want)
+				}
+				if got := s.must("SELECT sum(apply_error_count) FROM pg_stat_subscription_stats"); got != "0" {
+					t.Errorf("site %d had %s errors", s.number, got)
+				}
+			}
+		}
+		both("site")
+		if db.Version == "15" {
+			i := slices.IndexFunc(all, func(p piece) bool { return p.name == "subscribe" })
+			if err := sites[0].piece(all[i]); err == nil || !strings.Contains(err.Error(), `unrecognized subscription parameter: "origin"`) {
+				t.Errorf("15 has no origin, said the page: %v", err)
+			}
+		} else {
+			both("publish-all", "subscribe")
+			exchange()
+			// A row that the other site has minted is changed here.
+			sites[0].must("UPDATE orders SET total = -1 WHERE id = (SELECT max(id) FROM orders WHERE (id >> 17) & 31 = 2)")
+			pgtest.Eventually(t, "the change is at site 2", func() error {
+				if sites[1].must("SELECT count(*) FROM orders WHERE total = -1") != "1" {
+					return errors.New("it isn't")
+				}
+				return nil
+			})
+			for _, s := range sites {
+				s.must(fmt.Sprintf("DROP SUBSCRIPTION site_%d_from_site_%d", s.number, 3-s.number))
+			}
+			for _, s := range sites {
+				s.must(fmt.Sprintf("DROP PUBLICATION orders_of_site_%d", s.number))
+			}
+		}
+		both("publish-own", "subscribe-own")
+		exchange()
+		sites[0].must("DELETE FROM orders WHERE id = (SELECT max(id) FROM orders WHERE (id >> 17) & 31 = 1)")
+		total--
+		pgtest.Eventually(t, "the row is gone at site 2", func() error {
+			if got := sites[1].must("SELECT count(*) FROM orders"); got != fmt.Sprint(total) {
+				return fmt.Errorf("it has %s of %d", got, total)
+			}
+			return nil
+		})
+
+		// Site 2 is gone, and site 1 goes on by itself.
+		fine(t, sites[1].stop())
+		i := slices.IndexFunc(all, func(p piece) bool { return p.name == "promote" })
+		if err := sites[0].piece(all[i]); err != nil {
+			t.Fatal(err)
+		}
+		if got := sites[0].must("INSERT INTO orders (total) VALUES (1) RETURNING (sortkey.snowflake_parts(id)).datacenter"); got != "3" {
+			t.Errorf("minted for datacenter %s", got)
+		}
+		sites = sites[:1]
+
+		for _, p := range all {
+			if !slices.Contains([]string{"site", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "hash"}, p.name) {
+				t.Errorf("nothing looks at [%s]", p.name)
+			}
+		}
+	})
+}
+
+// Sites claim from the same pool, in databases that know nothing of each other,
+// and never the same number.
+func TestSitePool(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		store := pglease.New(db.SQL(t), pglease.Config{})
+		pool := guide.SitePool(3)
+		for i := range 32 {
+			k, err := nodelease.Acquire(t.Context(), store, pool, nodelease.Options{Wait: -1})
+			fine(t, err)
+			defer k.Close()
+			if k.Number() != 3<<5|i {
+				t.Errorf("claimed %d", k.Number())
+			}
+		}
+		var busy *nodelease.BusyError
+		if _, err := nodelease.Acquire(t.Context(), store, pool, nodelease.Options{Wait: -1}); !errors.As(err, &busy) || busy.Held != 32 || busy.Reserved != 1024-32 {
+			t.Errorf("expected 32 numbers, got %v", err)
+		}
+	})
+}
+
+// A shard is read off the keys that its generator mints.
+func TestShards(t *testing.T) {
+	gens, err := guide.ShardGenerators(7)
+	fine(t, err)
+	for want, gen := range gens {
+		id, err := gen.Next()
+		fine(t, err)
+		if shard, err := guide.ShardOf(id); err != nil || shard != want {
+			t.Errorf("shard %d: %d, %v", want, shard, err)
+		}
+	}
+	if _, err := guide.ShardOf(-1); err == nil {
+		t.Error("a shard of what is no ID")
+	}
+}
+
+// The remainder is poor, a hash isn't, by the figures of the page; nor is
+// Postgres's own.
+func TestSpread(t *testing.T) {
+	var out strings.Builder
+	every := func(d time.Duration) (ids []idtype.Snowflake) {
+		for i := range 8000 {
+			id, err := idtype.DefaultSnowflakeLayout().Compose(idtype.SnowflakeParts{Time: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * d), Worker: 3})
+			fine(t, err)
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	for _, c := range []struct {
+		title string
+		every time.Duration
+		n     int
+	}{
+		{"one a millisecond, 8 shards", time.Millisecond, 8},
+		{"one a millisecond, 10 shards", time.Millisecond, 10},
+		{"one a second, 10 shards", time.Second, 10},
+	} {
+		remainder, hash := make([]int, c.n), make([]int, c.n)
+		for _, id := range every(c.every) {
+			remainder[guide.ByRemainder(id, c.n)]++
+			shard, err := guide.ByHash(id, c.n)
+			fine(t, err)
+			hash[shard]++
+		}
+		fmt.Fprintf(&out, "%s\n  id %% n  %v\n  ByHash  %v\n", c.title, remainder, hash)
+		if mean := 8000 / c.n; slices.Min(hash) < mean*9/10 || slices.Max(hash) > mean*11/10 {
+			t.Errorf("%s: hashed to %v", c.title, hash)
+		}
+	}
+	if want := shown(t, "scaling-out.md"); len(want) != 1 || out.String() != want[0] {
+		t.Errorf("the page shows\n%s\ngot\n%s", want, out.String())
+	}
+	if _, err := guide.ByHash(-1, 8); err == nil {
+		t.Error("hashed what is no ID")
+	}
+
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		all := pieces(t, "scaling.sql")
+		all[slices.IndexFunc(all, func(p piece) bool { return p.name == "hash" })].run(t, db)
+		var values []string
+		for _, id := range every(time.Second) {
+			values = append(values, fmt.Sprintf("(%d, 1)", id))
+		}
+		db.Exec(t, "INSERT INTO carts VALUES "+strings.Join(values, ","))
+		has(t, "partitions", lines(t, db.Conn(t), "SELECT tableoid::regclass, count(*) BETWEEN 1800 AND 2200 FROM carts GROUP BY tableoid ORDER BY 1"),
+			"carts_0|t", "carts_1|t", "carts_2|t", "carts_3|t")
+	})
+}
