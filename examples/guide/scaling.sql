@@ -23,12 +23,15 @@ CREATE SUBSCRIPTION site_1_from_site_2 CONNECTION 'host=site-2 dbname=shop user=
     PUBLICATION orders_of_site_2 WITH (copy_data = false);
 
 -- [promote]
--- At a subscriber that becomes a server of its own: another number, before anything is inserted here.
+-- At a subscriber that takes over from site 1, before anything is inserted there.
 SELECT sortkey.reserve_node('snowflake', 3 << 5 | 31, 'default of orders.id');
 ALTER TABLE orders ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(3, 31);
-ALTER SUBSCRIPTION site_1_from_site_2 DISABLE;
-ALTER SUBSCRIPTION site_1_from_site_2 SET (slot_name = NONE);
-DROP SUBSCRIPTION site_1_from_site_2;
+ALTER SUBSCRIPTION site_3_from_site_1 DISABLE;
+ALTER SUBSCRIPTION site_3_from_site_1 SET (slot_name = NONE);
+DROP SUBSCRIPTION site_3_from_site_1;
+
+-- [share]
+SELECT sortkey.unreserve_node('snowflake', n) FROM generate_series(3 << 5, (3 << 5) + 30) n;
 
 -- [hash]
 CREATE TABLE carts (id bigint PRIMARY KEY, items integer NOT NULL) PARTITION BY HASH (id);

@@ -183,6 +183,7 @@ func TestSites(t *testing.T) {
 		// Site 2 is gone, and site 1 goes on by itself.
 		fine(t, sites[1].stop())
 		i := slices.IndexFunc(all, func(p piece) bool { return p.name == "promote" })
+		all[i].sql = strings.ReplaceAll(all[i].sql, "site_3_from_site_1", "site_1_from_site_2")
 		if err := sites[0].piece(all[i]); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +193,7 @@ func TestSites(t *testing.T) {
 		sites = sites[:1]
 
 		for _, p := range all {
-			if !slices.Contains([]string{"site", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "hash"}, p.name) {
+			if !slices.Contains([]string{"site", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "share", "hash"}, p.name) {
 				t.Errorf("nothing looks at [%s]", p.name)
 			}
 		}
@@ -217,6 +218,25 @@ func TestSitePool(t *testing.T) {
 		var busy *nodelease.BusyError
 		if _, err := nodelease.Acquire(t.Context(), store, pool, nodelease.Options{Wait: -1}); !errors.As(err, &busy) || busy.Held != 32 || busy.Reserved != 1024-32 {
 			t.Errorf("expected 32 numbers, got %v", err)
+		}
+
+		// In a database where another share was in use, a share is reserved.
+		db.Exec(t, "TRUNCATE sortkey.node_lease, sortkey.node_pool")
+		for _, site := range []int{1, 3} {
+			if site == 3 {
+				if _, err := nodelease.Acquire(t.Context(), store, guide.SitePool(3), nodelease.Options{Wait: -1}); !errors.Is(err, nodelease.ErrPoolExhausted) {
+					t.Errorf("expected no number of site 3 yet, got %v", err)
+				}
+				db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 3 << 5 | 31, 'default of orders.id')")
+				all := pieces(t, "scaling.sql")
+				all[slices.IndexFunc(all, func(p piece) bool { return p.name == "share" })].run(t, db)
+			}
+			k, err := nodelease.Acquire(t.Context(), store, guide.SitePool(site), nodelease.Options{})
+			fine(t, err)
+			defer k.Close()
+			if k.Number() != site<<5 {
+				t.Errorf("site %d claimed %d", site, k.Number())
+			}
 		}
 	})
 }
