@@ -57,17 +57,8 @@ func AfterNewest(ctx context.Context, db *sql.DB, datacenter, worker int) (*idty
 	return idtype.NewSnowflakeGenerator(c)
 }
 
-// SaveSnos is called after the last mint.
-func SaveSnos(file string, gen *idtype.SnoGenerator) error {
-	text, err := json.Marshal(gen.Snapshot())
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, text, 0o600)
-}
-
-// ResumeSnos goes on where SaveSnos left off. A snapshot is used once, so the
-// file goes: after a crash there is none, and the error is fs.ErrNotExist.
+// ResumeSnos goes on where a snapshot in a file, as JSON, was taken. It is used
+// once, so the file goes: after a crash there is none, which is fs.ErrNotExist.
 func ResumeSnos(file string) (*idtype.SnoGenerator, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -88,22 +79,15 @@ func ResumeSnos(file string) (*idtype.SnoGenerator, error) {
 func PublishStats(name string, ids *nodelease.Generator[idtype.Snowflake]) {
 	expvar.Publish(name, expvar.Func(func() any {
 		lease := ids.Keeper().Stats()
-		vars := map[string]any{
+		gen := ids.Current().(*idtype.SnowflakeGenerator) // which ClaimIDs builds
+		return map[string]any{
+			"minting":            gen.Stats(), // Minted, Waits, SequenceOverflows, ClockRegressions
+			"remaining_seconds":  gen.Remaining().Seconds(),
 			"lease_number":       lease.Number,
-			"lease_term":         lease.Term,
 			"lease_left_seconds": lease.Left.Seconds(),
 			"lease_failures":     lease.Failures,
 			"clock_skew_seconds": lease.Skew.Seconds(),
 		}
-		if gen, ok := ids.Current().(*idtype.SnowflakeGenerator); ok {
-			stats := gen.Stats()
-			vars["minted"] = stats.Minted
-			vars["waits"] = stats.Waits
-			vars["sequence_overflows"] = stats.SequenceOverflows
-			vars["clock_regressions"] = stats.ClockRegressions
-			vars["remaining_seconds"] = gen.Remaining().Seconds()
-		}
-		return vars
 	}))
 }
 
