@@ -85,7 +85,7 @@ func TestOperationsSQL(t *testing.T) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
 		migrate(t, db)
 		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
-			SELECT sortkey.manage_partitions('events', '1 day')`)
+			SELECT sortkey.manage_partitions('events', '1 month')`)
 		var ids *nodelease.Generator[idtype.Snowflake]
 		minted := func(worker int) {
 			t.Helper()
@@ -111,7 +111,7 @@ func TestOperationsSQL(t *testing.T) {
 			case "ahead":
 				has(t, p.name, lines(t, conn, p.sql), "snowflake|1|free||*|*:*")
 			case "partitions":
-				long, err := migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{At: time.Now().AddDate(0, -1, 0)})
+				long, err := migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{At: time.Now().AddDate(-1, 0, 0)})
 				fine(t, err)
 				if len(long) != 6 {
 					t.Errorf("maintained %v", long)
@@ -280,7 +280,7 @@ func TestStop(t *testing.T) {
 		})}
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		fine(t, err)
-		go server.Serve(listener)
+		go func() { _ = server.Serve(listener) }()
 		address := listener.Addr().String()
 		answer := make(chan string)
 		go func() {

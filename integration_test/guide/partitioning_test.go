@@ -106,13 +106,25 @@ func TestPartitioningSQL(t *testing.T) {
 					INSERT INTO visits VALUES (17), (sortkey.snowflake_floor('2026-11-02Z') + 5)`)
 				p.run(t, db)
 			case "attach":
-				// The rows aren't read once more while all wait.
+				// Who has prepared a statement before doesn't notice.
+				user := db.Conn(t)
+				var before, after int
+				const count = "SELECT count(*) FROM visits WHERE id > $1"
+				fine(t, user.QueryRow(t.Context(), count, 0).Scan(&before))
 				p.run(t, db)
+				fine(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
+				if before != 2 || after != 2 {
+					t.Errorf("counted %d before, %d after", before, after)
+				}
 				has(t, "rows", lines(t, conn, "SELECT tableoid::regclass, id < 100, page FROM visits ORDER BY id"), "visits_before_2027|t|/", "visits_before_2027|f|/")
 				has(t, "partitions", lines(t, conn, "SELECT count(*) > 1 FROM pg_partition_tree('visits') WHERE isleaf"), "t")
 				has(t, "indexes", lines(t, conn, "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'visits'::regclass) AND inhrelid::regclass::text !~ '_p20|default' ORDER BY 1"),
 					"visits_pkey", "visits_page")
 				db.Exec(t, "INSERT INTO visits VALUES (sortkey.snowflake_floor('2027-01-01Z'))")
+				fine(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
+				if after != 3 {
+					t.Errorf("counted %d with one that is new", after)
+				}
 				for _, refused := range []string{"INSERT INTO visits VALUES (17)", "INSERT INTO visits VALUES (18, '')"} {
 					if _, err := conn.Exec(t.Context(), refused); err == nil {
 						t.Errorf("no error of %s", refused)
