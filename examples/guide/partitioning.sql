@@ -28,6 +28,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM events
 WHERE sortkey.snowflake_time(id) >= '2026-11-02Z' AND sortkey.snowflake_time(id) < '2026-11-03Z';
 
 -- [check]
+SET lock_timeout = '2s';
 ALTER TABLE visits ADD CONSTRAINT visits_before_2027
     CHECK (id IS NOT NULL AND id < sortkey.snowflake_floor('2027-01-01Z')) NOT VALID;
 ALTER TABLE visits VALIDATE CONSTRAINT visits_before_2027; -- reads the table, and nobody waits
