@@ -1,0 +1,411 @@
+package guide
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/lib/pq"
+
+	"github.com/sortkey/sortkey/examples/guide"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// shownOutput is the block of text that a page shows below a piece of SQL, or "".
+func shownOutput(t *testing.T, page, piece string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page + ".md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)<!-- ../examples/guide/" + page + `\.sql [a-z0-9 -]*\b` + piece + " -->\n```sql\n.*?\n```\n(?:\n```text\n(.*?)```\n)?").FindSubmatch(text)
+	if block == nil {
+		t.Fatalf("docs/%s.md doesn't show [%s]", page, piece)
+	}
+	return string(block[1])
+}
+
+// psql runs a piece as psql does, and gives what it prints but for tags and
+// counts of rows: tables, and the errors of statements.
+func (p piece) psql(t *testing.T, conn *pgx.Conn) string {
+	t.Helper()
+	var out strings.Builder
+	for _, s := range p.statements() {
+		results, err := conn.PgConn().Exec(t.Context(), s).ReadAll()
+		for _, r := range results {
+			out.WriteString(psqlTable(r))
+		}
+		var refusal *pgconn.PgError
+		if err != nil {
+			if !errors.As(err, &refusal) {
+				t.Fatalf("[%s]: %v", p.name, err)
+			}
+			fmt.Fprintf(&out, "ERROR:  %s\n", refusal.Message)
+		}
+	}
+	return out.String()
+}
+
+// psqlTable draws rows as psql does: headings in the middle, numbers at the right.
+func psqlTable(r *pgconn.Result) string {
+	if len(r.FieldDescriptions) == 0 {
+		return ""
+	}
+	width := make([]int, len(r.FieldDescriptions))
+	for i, f := range r.FieldDescriptions {
+		width[i] = len(f.Name)
+		for _, row := range r.Rows {
+			width[i] = max(width[i], len(row[i]))
+		}
+	}
+	var out strings.Builder
+	line := func(cell func(i int) string) {
+		cells := make([]string, len(width))
+		for i := range cells {
+			cells[i] = " " + cell(i) + " "
+		}
+		out.WriteString(strings.TrimRight(strings.Join(cells, "|"), " ") + "\n")
+	}
+	line(func(i int) string {
+		name := r.FieldDescriptions[i].Name
+		before := (width[i] - len(name)) / 2
+		return strings.Repeat(" ", before) + name + strings.Repeat(" ", width[i]-len(name)-before)
+	})
+	rule := make([]string, len(width))
+	for i := range rule {
+		rule[i] = strings.Repeat("-", width[i]+2)
+	}
+	out.WriteString(strings.Join(rule, "+") + "\n")
+	for _, row := range r.Rows {
+		line(func(i int) string {
+			switch r.FieldDescriptions[i].DataTypeOID {
+			case pgtype.Int8OID, pgtype.Int4OID, pgtype.NumericOID:
+				return fmt.Sprintf("%*s", width[i], row[i])
+			}
+			return fmt.Sprintf("%-*s", width[i], row[i])
+		})
+	}
+	return out.String()
+}
+
+// The page's SQL says what the page shows.
+func TestStorage(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		conn := db.Conn(t)
+		if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'"); err != nil {
+			t.Fatal(err)
+		}
+		all := pieces(t, "storage.sql")
+		if len(all) < 10 {
+			t.Errorf("%d pieces", len(all))
+		}
+		for _, p := range all {
+			got := p.psql(t, conn)
+			if p.name == "sizes" {
+				continue // what [measure] measures; the page has a link
+			}
+			want := shownOutput(t, "storage", p.name)
+			if p.name == "measure" {
+				checkSizes(t, got, want)
+			} else if got != want {
+				t.Errorf("[%s]: the page shows\n%sbut it is\n%s", p.name, want, got)
+			}
+		}
+		var target int
+		err := conn.QueryRow(t.Context(), `SELECT attstattarget FROM pg_attribute
+			WHERE attrelid = 'customers'::regclass AND attname = 'id'`).Scan(&target)
+		if err != nil || target != 500 {
+			t.Errorf("a target of %d, %v", target, err)
+		}
+	})
+}
+
+// checkSizes compares sizes of tables, which may be a byte larger or smaller in
+// another version.
+func checkSizes(t *testing.T, got, want string) {
+	t.Helper()
+	rows := func(table string) map[string][]float64 {
+		found := map[string][]float64{}
+		for line := range strings.Lines(table) {
+			if cells := strings.Split(line, "|"); strings.HasPrefix(line, " by_") && len(cells) == 3 {
+				for _, c := range cells[1:] {
+					n, err := strconv.ParseFloat(strings.TrimSpace(c), 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					name := strings.TrimSpace(cells[0])
+					found[name] = append(found[name], n)
+				}
+			}
+		}
+		return found
+	}
+	is, says := rows(got), rows(want)
+	if len(is) != 7 || len(says) != 7 {
+		t.Fatalf("expected 7 tables, got\n%s", got)
+	}
+	for name, sizes := range is {
+		for i := range sizes {
+			if len(says[name]) != 2 || math.Abs(sizes[i]-says[name][i]) > 1 {
+				t.Errorf("%s: the page says %v, but it is %v\n%s", name, says[name], sizes, got)
+				break
+			}
+		}
+	}
+}
+
+// What psql shows and what Go writes can be had from each other.
+func TestStorageColumns(t *testing.T) {
+	visit, customer, err := guide.FromColumns("-3795148059624996843", "6272706b-3471-3732-7877-66326d36336c")
+	if err != nil || visit != "cb54ecf2840a0015" || customer != "brpk4q72xwf2m63l" {
+		t.Errorf("got %s and %s, %v", visit, customer, err)
+	}
+	number, uuid, err := guide.ToColumns(visit, customer)
+	if err != nil || number != -3795148059624996843 || uuid != "6272706b-3471-3732-7877-66326d36336c" {
+		t.Errorf("got %d and %s, %v", number, uuid, err)
+	}
+	if _, _, err := guide.FromColumns("1", "f47ac10b-58cc-4372-a567-0e02b2c3d479"); err == nil {
+		t.Error("expected an error of a random uuid, got none")
+	}
+	if _, _, err := guide.ToColumns("cb54ecf2840a0015", "BRPK4Q72XWF2M63L"); err == nil {
+		t.Error("expected an error of capitals, got none")
+	}
+	if _, _, err := guide.ToColumns("-3795148059624996843", customer); err == nil {
+		t.Error("expected an error of a number, got none")
+	}
+}
+
+// A Snowflake's text gets longer when the page says so.
+func TestStorageDigits(t *testing.T) {
+	first := idtype.MustParseSnowflake("1000000000000000000")
+	if got := idtype.DefaultSnowflakeLayout().Time(first); got.Format("2006-01") != "2028-07" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// The other columns have what the page says.
+func TestStorageExports(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		for _, p := range pieces(t, "storage.sql") {
+			if p.name == "text" {
+				p.run(t, db)
+			}
+		}
+		g := db.GORM(t, nil)
+		first, second := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseSno("brpk4q72xwf2m63m")
+		rows := []guide.Export{
+			{Subject: sqltypes.TextOf(first), Raw: sqltypes.SnoBytesOf(first)},
+			{Subject: sqltypes.TextOf(second), Raw: sqltypes.SnoBytesOf(second), Parent: sqltypes.OptionalOf(first)},
+		}
+		if err := g.Create(&rows).Error; err != nil {
+			t.Fatal(err)
+		}
+		var read []guide.Export
+		if err := g.Order("subject").Find(&read).Error; err != nil || len(read) != 2 || read[0] != rows[0] || read[1] != rows[1] {
+			t.Errorf("got %v, %v", read, err)
+		}
+		var stored string
+		err := g.Raw(`SELECT string_agg(concat_ws(' ', subject, octet_length(raw), coalesce(parent::text, 'NULL')), ', ' ORDER BY subject) FROM exports`).Row().Scan(&stored)
+		if want := "brpk4q72xwf2m63l 10 NULL, brpk4q72xwf2m63m 10 6272706b-3471-3732-7877-66326d36336c"; err != nil || stored != want {
+			t.Errorf("got %s, %v", stored, err)
+		}
+		// In the order of "C", unlike under most locales, digits come before letters.
+		var collation string
+		err = g.Raw(`SELECT collname FROM pg_attribute JOIN pg_collation c ON c.oid = attcollation
+			WHERE attrelid = 'exports'::regclass AND attname = 'subject'`).Row().Scan(&collation)
+		if err != nil || collation != "C" {
+			t.Errorf("a collation %s, %v", collation, err)
+		}
+	})
+}
+
+// A view needs no rights to the schema that has its functions.
+func TestStorageViewRole(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		for _, p := range pieces(t, "storage.sql") {
+			if p.name == "tables" || p.name == "view" {
+				p.run(t, db)
+			}
+		}
+		role := guideRole(t, db, "report")
+		db.Exec(t, "GRANT SELECT ON orders_readable TO "+role)
+		conn := db.Conn(t)
+		if _, err := conn.Exec(t.Context(), "SET ROLE "+role); err != nil {
+			t.Fatal(err)
+		}
+		var customer, kind string
+		err := conn.QueryRow(t.Context(), "SELECT customer, pg_typeof(id)::text FROM orders_readable").Scan(&customer, &kind)
+		if err != nil || customer != "brpk4q72xwf2m63l" || kind != "text" {
+			t.Errorf("got %s, and an id as %s, %v", customer, kind, err)
+		}
+		if _, err := conn.Exec(t.Context(), "SELECT sortkey.snowflake_time(1)"); err == nil {
+			t.Error("expected no right to the schema")
+		}
+	})
+}
+
+// guideRole makes a role, which goes when the test ends.
+func guideRole(t *testing.T, db *pgtest.DB, what string) string {
+	t.Helper()
+	// Roles are the server's, which other tests use at the same time.
+	name := what + "_" + db.Name
+	db.Exec(t, "CREATE ROLE "+name)
+	conn := db.SQL(t)
+	t.Cleanup(func() {
+		if _, err := conn.ExecContext(context.Background(), fmt.Sprintf("DROP OWNED BY %[1]s CASCADE; DROP ROLE %[1]s", name)); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+// A tap keeps what a client sends.
+type tap struct {
+	net.Conn
+	mu   *sync.Mutex
+	sent *bytes.Buffer
+}
+
+func (c tap) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	c.sent.Write(b)
+	c.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+// A wire makes connections that are tapped.
+type wire struct {
+	mu   sync.Mutex
+	sent bytes.Buffer
+}
+
+func (w *wire) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	return tap{conn, &w.mu, &w.sent}, err
+}
+
+func (w *wire) Dial(network, address string) (net.Conn, error) {
+	return w.DialContext(context.Background(), network, address)
+}
+
+func (w *wire) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return w.DialContext(ctx, network, address)
+}
+
+// form says in which of these forms a value was sent since the last call.
+func (w *wire) form(forms map[string]string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []string
+	for name, bytes := range forms {
+		if strings.Contains(w.sent.String(), bytes) {
+			found = append(found, name)
+		}
+	}
+	w.sent.Reset()
+	return strings.Join(found, ",")
+}
+
+// What goes over the wire is what the page's table says.
+func TestStorageWire(t *testing.T) {
+	forms := map[string]map[string]string{
+		"Snowflake": {"8 bytes": "\x0a\xd0\xa0\xb5\x7d\x00\x00\x00", "text": "\x00779300444248735744", "literal": "'779300444248735744'"},
+		"Sno":       {"16 bytes": "\x00\x00\x00\x10brpk4q72xwf2m63l", "text": "\x246272706b-3471-3732-7877-66326d36336c", "literal": "'6272706b-3471-3732-7877-66326d36336c'"},
+	}
+	b, err := idtype.MustParseSnowflake("779300444248735744").AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forms["Snowflake"]["8 bytes"], forms["Snowflake"]["text"] = "\x00\x00\x00\x08"+string(b), "\x00\x00\x00\x12779300444248735744"
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		check := func(name string, w *wire, row func(query string, arg any) interface{ Scan(...any) error }) {
+			t.Helper()
+			page, err := os.ReadFile("../../docs/storage.md")
+			if err != nil {
+				t.Fatal(err)
+			}
+			cells := regexp.MustCompile(`(?m)^\| [^|]*` + name + `[^|]*\| ([^|]*) \| ([^|]*) \|$`).FindSubmatch(page)
+			if cells == nil {
+				t.Fatalf("the page doesn't show %s", name)
+			}
+			var snowflake idtype.Snowflake
+			var sno idtype.Sno
+			for i, v := range []struct {
+				format, query string
+				id            any
+				read          any
+			}{
+				{"Snowflake", "SELECT $1::bigint", idtype.MustParseSnowflake("779300444248735744"), &snowflake},
+				{"Sno", "SELECT $1::uuid", idtype.MustParseSno("brpk4q72xwf2m63l"), &sno},
+			} {
+				w.form(nil)
+				if err := row(v.query, v.id).Scan(v.read); err != nil {
+					t.Fatalf("%s, %s: %v", name, v.format, err)
+				}
+				if got := w.form(forms[v.format]); got != string(cells[i+1]) {
+					t.Errorf("%s, %s: the page says %s, but it is %q", name, v.format, cells[i+1], got)
+				}
+			}
+			if snowflake != 779300444248735744 || sno.String() != "brpk4q72xwf2m63l" {
+				t.Errorf("%s: got %v and %v", name, snowflake, sno)
+			}
+		}
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			w := &wire{}
+			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode), pgtest.Config(func(c *pgx.ConnConfig) { c.DialFunc = w.DialContext }))
+			check("`"+strings.ReplaceAll(mode.String(), " ", "_")+"`", w, func(query string, arg any) interface{ Scan(...any) error } {
+				return conn.QueryRow(t.Context(), query, arg)
+			})
+		})
+		connector, err := pq.NewConnector(db.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &wire{}
+		connector.Dialer(w)
+		pool := sql.OpenDB(connector)
+		defer pool.Close()
+		check("lib/pq", w, func(query string, arg any) interface{ Scan(...any) error } {
+			return pool.QueryRowContext(t.Context(), query, arg)
+		})
+	})
+}
+
+// SQLite keeps what Value gives, and turns a text of digits in a column declared
+// uuid into a number.
+func TestStorageSQLite(t *testing.T) {
+	g := sqlitetest.Open(t)
+	if err := g.Exec("CREATE TABLE t (id uuid)").Error; err != nil {
+		t.Fatal(err)
+	}
+	id := idtype.MustParseSno("2222222242222222")
+	var kinds []string
+	if err := g.Exec("INSERT INTO t VALUES (?), (?)", id, id.String()).Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Raw("SELECT typeof(id) FROM t ORDER BY rowid").Scan(&kinds).Error; err != nil || strings.Join(kinds, " ") != "text integer" {
+		t.Errorf("got %v, %v", kinds, err)
+	}
+}
