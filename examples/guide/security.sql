@@ -1,0 +1,38 @@
+-- [token]
+CREATE TABLE documents (
+    id sortkey.snowflake PRIMARY KEY,
+    token uuid NOT NULL UNIQUE DEFAULT gen_random_uuid(),
+    owner_id bigint NOT NULL,
+    title text NOT NULL
+);
+
+-- [mint]
+CREATE TABLE payments (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31), amount bigint NOT NULL);
+SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of payments.id');
+GRANT INSERT ON payments TO app;
+GRANT USAGE ON SCHEMA sortkey TO app;
+GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO app;
+
+-- [pinned]
+CREATE FUNCTION next_payment_id() RETURNS bigint
+    LANGUAGE sql VOLATILE SECURITY DEFINER
+    RETURN sortkey.next_snowflake(31, 31); -- bound when the function is made, so no search_path matters
+REVOKE EXECUTE ON FUNCTION next_payment_id() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION next_payment_id() TO app;
+REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM app;
+ALTER TABLE payments ALTER COLUMN id SET DEFAULT next_payment_id();
+
+-- [lease]
+GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint) TO app;
+GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) TO app;
+GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO app;
+
+-- [watch]
+GRANT USAGE ON SCHEMA sortkey TO monitoring;
+GRANT SELECT ON sortkey.node_status TO monitoring;
+
+-- [audit]
+SELECT proname AS function, string_agg(grantee::regrole::text, ', ') AS granted_to
+FROM pg_proc LEFT JOIN aclexplode(proacl) ON grantee <> proowner
+WHERE pronamespace = 'sortkey'::regnamespace AND prosecdef
+GROUP BY proname ORDER BY proname;

@@ -1,0 +1,306 @@
+package guide
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/examples/guide"
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+// All that the page says a key reveals, it does.
+func TestSecurityReveal(t *testing.T) {
+	layout := idtype.DefaultSnowflakeLayout()
+	id, err := layout.Compose(idtype.SnowflakeParts{Time: time.Date(2026, 11, 21, 11, 1, 44, 611e6, time.UTC), Datacenter: 2, Worker: 3, Sequence: 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := guide.Reveal(id)
+	if want := "minted 2026-11-21T11:01:44.611Z by datacenter 2, worker 3, which minted 40 others in that millisecond before"; err != nil || got != want {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := guide.Reveal(-1); err == nil {
+		t.Error("expected an error of a negative number")
+	}
+}
+
+// An attacker who knows the second and the node finds the key among as many
+// candidates as the page says.
+func TestSecurityCandidates(t *testing.T) {
+	now := time.Date(2026, 11, 21, 11, 1, 44, 0, time.UTC)
+	options := idtype.Options{Clock: func() time.Time { return now }}
+	si := idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
+	snowflakes, err1 := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3, Options: options})
+	sis, err2 := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: si, Machine: 3, Options: options})
+	uid60s, err3 := idtype.NewUID60Generator(idtype.UID60Config{Options: options})
+	spreads, err4 := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 3, Options: options})
+	snos, err5 := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{0, 3}, Options: options})
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		t.Fatal(err)
+	}
+	minted := map[string]map[string]bool{}
+	note := func(name, id string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if minted[name] == nil {
+			minted[name] = map[string]bool{}
+		}
+		minted[name][id] = true
+	}
+	starts := map[int]bool{}
+	randoms := map[int]bool{}
+	for ms := range 1000 {
+		now = time.Date(2026, 11, 21, 11, 1, 44, ms*1e6, time.UTC)
+		a, err := snowflakes.Next()
+		note("Snowflake", a.String(), err)
+		p, err := idtype.DefaultSnowflakeLayout().Parts(a)
+		b, errB := sis.Next()
+		note("SnowflakeSI", b.String(), errB)
+		q, errQ := si.Parts(b)
+		c, errC := uid60s.Next()
+		note("UID60", c.String(), errC)
+		starts[c.Sequence()], randoms[c.Random()] = true, true
+		d, errD := spreads.Next()
+		note("Spread64", d.String(), errD)
+		r, errR := idtype.Spread64Layout{}.Parts(d)
+		if err := errors.Join(err, errQ, errR); err != nil || p.Sequence != 0 || q.Index != 0 || r.Sequence != 0 {
+			t.Fatalf("expected the first of a millisecond to have number 0: %v, %v, %v, %v", p, q, r, err)
+		}
+		if ms%4 == 0 {
+			e, err := snos.Next()
+			note("Sno", e.String(), err)
+			if e.Sequence() != 0 {
+				t.Fatalf("expected the first of 4 ms to have number 0: %d", e.Sequence())
+			}
+		}
+	}
+	// 1000 of 256 and of 512: all of the starts, but for a few, and most random numbers.
+	if len(starts) < 230 || len(starts) > 256 || len(randoms) < 400 || len(randoms) > 512 {
+		t.Errorf("%d starts, %d random numbers", len(starts), len(randoms))
+	}
+	page := pageText(t, "security")
+	for name, ids := range minted {
+		n := len(ids)
+		if name == "UID60" {
+			n *= 256 * 512
+		}
+		if !regexp.MustCompile(`(?m)^\| ` + "`" + name + "`" + ` \|.*\| ` + thousands(n) + ` \|$`).MatchString(page) {
+			t.Errorf("%s: expected the page to have %d candidates", name, n)
+		}
+	}
+	for name, bits := range map[string]float64{"UUIDv7": 74 + math.Log2(1000), "UUIDv4": 122} {
+		row := regexp.MustCompile(`(?m)^\| ` + name + ` \|.*\| 10\^(\d+) and more \|$`).FindStringSubmatch(page)
+		power := math.Floor(bits * math.Log10(2))
+		if row == nil || number(t, row[1]) != power {
+			t.Errorf("%s: expected the page to have 10^%v, got %v", name, power, row)
+		}
+	}
+}
+
+// From a few numbers of many, the many are estimated.
+func TestSecurityEstimate(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, test := range []struct{ all, seen int }{{24, 5}, {1000, 20}} {
+		sum, trials := 0.0, 3000
+		for range trials {
+			sum += guide.Estimate(random.Perm(test.all)[:test.seen])
+		}
+		if mean := sum / float64(trials); math.Abs(mean/float64(test.all)-1) > 0.03 {
+			t.Errorf("%d of %d: estimated %.1f", test.seen, test.all, mean)
+		}
+	}
+}
+
+// A document is found by its token, by its owner alone, and shows no key.
+func TestSecurityDocuments(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		g := db.GORM(t, nil)
+		gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(g.Use(gormplugin.New(gormplugin.For(gen))), g.AutoMigrate(&guide.Document{})); err != nil {
+			t.Fatal(err)
+		}
+		documents := []guide.Document{{OwnerID: 1, Title: "hers"}, {OwnerID: 2, Title: "his"}}
+		if err := g.Create(&documents).Error; err != nil {
+			t.Fatal(err)
+		}
+		hers := documents[0]
+		if !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(hers.Token) || hers.Token == documents[1].Token || hers.ID.IsZero() {
+			t.Errorf("got %v", documents)
+		}
+		found, err := guide.DocumentOf(g, 1, hers.Token)
+		if err != nil || found != hers {
+			t.Errorf("got %v, %v", found, err)
+		}
+		_, notTheirs := guide.DocumentOf(g, 2, hers.Token)
+		_, notThere := guide.DocumentOf(g, 2, "none")
+		if !errors.Is(notTheirs, gorm.ErrRecordNotFound) || notTheirs.Error() != notThere.Error() {
+			t.Errorf("got %v and %v", notTheirs, notThere)
+		}
+		if err := g.Create(&guide.Document{OwnerID: 1, Token: hers.Token}).Error; err != nil {
+			t.Errorf("expected a token of its own: %v", err)
+		}
+		b, err := json.Marshal(hers)
+		if err != nil || strings.Contains(string(b), hers.ID.String()) || !strings.Contains(string(b), hers.Token) {
+			t.Errorf("got %s, %v", b, err)
+		}
+	})
+}
+
+func TestSecurityResetToken(t *testing.T) {
+	mailed, stored := guide.NewResetToken()
+	other, _ := guide.NewResetToken()
+	if mailed == other || len(mailed)*5 < 128 || sha256.Sum256([]byte(mailed)) != stored {
+		t.Errorf("got %s, %s and %x", mailed, other, stored)
+	}
+}
+
+// A token asked for before a victim's and one after it have it between them.
+func TestSecuritySandwich(t *testing.T) {
+	now := time.Date(2026, 11, 21, 11, 1, 44, 0, time.UTC)
+	gen, err := idtype.NewUID60Generator(idtype.UID60Config{Options: idtype.Options{Clock: func() time.Time { return now }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids [3]idtype.UID60
+	for i := range ids {
+		if ids[i], err = gen.Next(); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Millisecond)
+	}
+	between := new(big.Int).Sub(big.NewInt(ids[2].Int64()), big.NewInt(ids[0].Int64()))
+	if ids[1] <= ids[0] || ids[1] >= ids[2] || between.BitLen() > 20 {
+		t.Errorf("%v: %v are between", ids, between)
+	}
+}
+
+// Roles can do what the page grants, and nothing else.
+func TestSecurityGrants(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		migrate(t, db)
+		app, monitoring := guideRole(t, db, "app"), guideRole(t, db, "monitoring")
+		owner := db.Conn(t)
+		as := func(role string) *pgx.Conn {
+			conn := db.Conn(t)
+			if _, err := conn.Exec(t.Context(), "SET SESSION AUTHORIZATION "+role); err != nil {
+				t.Fatal(err)
+			}
+			return conn
+		}
+		appConn, monitoringConn := as(app), as(monitoring)
+		allowed := func(conn *pgx.Conn, sql string) {
+			t.Helper()
+			if _, err := conn.Exec(t.Context(), sql); err != nil {
+				t.Errorf("expected the right to %s: %v", sql, err)
+			}
+		}
+		denied := func(conn *pgx.Conn, sql string) {
+			t.Helper()
+			if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "permission denied") {
+				t.Errorf("expected no right to %s, got %v", sql, err)
+			}
+		}
+		never := func() { // whatever was granted
+			t.Helper()
+			for _, sql := range []string{
+				"SELECT sortkey.next_uid60()", "SELECT setval('sortkey.snowflake_clock', 1)", "SELECT nextval('sortkey.snowflake_clock')",
+				"SELECT * FROM sortkey.node_lease", "UPDATE sortkey.node_lease SET mark = 0", "SELECT sortkey.reserve_node('snowflake', 1, 'x')",
+				"SELECT sortkey.unreserve_node('snowflake', 1)", "SELECT * FROM sortkey.node_pool",
+			} {
+				denied(appConn, sql)
+			}
+		}
+		claim := "SELECT sortkey.claim_node('p', 4, 'l', '{}', 'host 7 secret', 30000, 1793491200000, 1793491230000)"
+		ran := map[string]bool{}
+		for _, p := range pieces(t, "security.sql") {
+			p.sql = regexp.MustCompile(`\bapp\b`).ReplaceAllString(p.sql, app)
+			p.sql = regexp.MustCompile(`\bmonitoring\b`).ReplaceAllString(p.sql, monitoring)
+			ran[p.name] = true
+			switch p.name {
+			case "token":
+				p.run(t, db)
+				db.Exec(t, "GRANT INSERT, SELECT ON documents TO "+app)
+				// A program that mints itself has no right to the schema of the domains.
+				allowed(appConn, "INSERT INTO documents (id, owner_id, title) VALUES (779300444248735744, 1, 'x')")
+				if _, err := appConn.Exec(t.Context(), "INSERT INTO documents (id, owner_id, title) VALUES (0, 1, 'x')"); err == nil {
+					t.Error("expected the domain to refuse zero")
+				}
+				var version string
+				if err := appConn.QueryRow(t.Context(), "SELECT substr(token::text, 15, 1) FROM documents").Scan(&version); err != nil || version != "4" {
+					t.Errorf("a uuid of version %s, %v", version, err)
+				}
+				denied(appConn, "SELECT sortkey.snowflake_time(1)")
+				never()
+			case "mint":
+				p.run(t, db)
+				db.Exec(t, "REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM "+app)
+				denied(appConn, "INSERT INTO payments (amount) VALUES (1)") // the default is called as who inserts
+				db.Exec(t, "GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO "+app)
+				allowed(appConn, "INSERT INTO payments (amount) VALUES (1)")
+				allowed(appConn, "SELECT sortkey.next_snowflake(1, 1)") // any node number
+				allowed(appConn, "SELECT sortkey.snowflake_time(1)")
+				never()
+			case "pinned":
+				p.run(t, db)
+				allowed(appConn, "INSERT INTO payments (amount) VALUES (2)")
+				denied(appConn, "SELECT sortkey.next_snowflake(1, 1)")
+				denied(monitoringConn, "SELECT next_payment_id()")
+				var minted int
+				if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM payments, sortkey.snowflake_parts(id) WHERE datacenter = 31 AND worker = 31").Scan(&minted); err != nil || minted != 2 {
+					t.Errorf("%d keys of the number that was reserved, %v", minted, err)
+				}
+				never()
+			case "lease":
+				denied(appConn, claim)
+				p.run(t, db)
+				allowed(appConn, claim)
+				never()
+			case "watch":
+				denied(monitoringConn, "SELECT * FROM sortkey.node_status")
+				p.run(t, db)
+				var holder string
+				if err := monitoringConn.QueryRow(t.Context(), "SELECT holder FROM sortkey.node_status WHERE state = 'held'").Scan(&holder); err != nil || holder != "host 7" {
+					t.Errorf("expected the holder without what is secret, got %s, %v", holder, err)
+				}
+				denied(monitoringConn, "SELECT * FROM sortkey.node_lease")
+				denied(monitoringConn, claim)
+			case "audit":
+				got := strings.ReplaceAll(p.psql(t, owner), app, "app")
+				if want := shownOutput(t, "security", p.name); squeezed(got) != squeezed(want) {
+					t.Errorf("[%s]: the page shows\n%sbut it is\n%s", p.name, want, got)
+				}
+			default:
+				t.Errorf("[%s] isn't looked at", p.name)
+			}
+			if p.name != "audit" {
+				shownOutput(t, "security", p.name)
+			}
+		}
+		if len(ran) != 6 {
+			t.Errorf("ran %v", ran)
+		}
+	})
+}
+
+// squeezed is a table whose columns have other widths.
+func squeezed(table string) string {
+	return regexp.MustCompile(` +|-+`).ReplaceAllString(table, " ")
+}
