@@ -1,0 +1,10 @@
+// Package api keeps a list of what the packages of this module export, a file
+// each, so that a change of it is one that somebody has seen and meant.
+//
+//	go test ./internal/api           # fails if the packages are others than the lists say
+//	go test ./internal/api -update   # writes the lists anew
+//
+// A line is one thing that callers may depend on. Where one goes, or changes,
+// callers break; where one comes, it has to stay. Names of parameters aren't part
+// of it.
+package api
