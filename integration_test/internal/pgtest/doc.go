@@ -32,8 +32,9 @@
 //
 // A test that needs more than a database, such as a server that it can pause,
 // or a proxy, calls [EachServer], [OneServer], [EachContainer], [Container] or
-// [NeedsContainers]. [EachPartman] gives servers that have pg_partman, and
-// [OneFaketime] one whose clock the test steps. Without Docker these tests
+// [NeedsContainers]. [EachPartman] gives servers that have pg_partman,
+// [OneFaketime] one whose clock the test steps, and [OnePair] two that can
+// replicate, by a link that the test cuts. Without Docker these tests
 // are listed as not run when the package's tests end, also in the file that
 // TESTS_NOT_RUN names; where CI is "true" that is a failure.
 //

@@ -182,7 +182,7 @@ func postgresImage(ctx context.Context, version string) (string, error) {
 }
 
 // extrasImage is the name of an image of a Postgres server with what some tests
-// need beside it. It takes [enterExtras] to run.
+// need beside it. It takes enterExtras to run.
 func extrasImage(ctx context.Context, version string) (string, error) {
 	return imageFrom(ctx, "postgres-extras-image", version)
 }

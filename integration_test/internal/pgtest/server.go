@@ -106,6 +106,9 @@ const (
 	extended
 	// clocked: a test's own, its data in memory, with a clock that can be stepped.
 	clocked
+	// logical: a test's own, its data in memory, with a write-ahead log that tells
+	// subscribers of rows. What a cut has broken it notices within seconds.
+	logical
 )
 
 // runContainer starts a container with a server.
@@ -124,13 +127,18 @@ func runContainer(version string, purpose int) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Durability is not what is tested here. A server that is killed loses
+	// nothing by these settings, only a machine that loses power.
+	command := []string{"postgres",
+		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
+		"-c", "max_connections=300", "-c", "jit=off", "-c", "log_checkpoints=off", "-c", "log_line_prefix=" + logPrefix}
+	if purpose == logical {
+		command = append(command, "-c", "wal_level=logical",
+			"-c", "wal_sender_timeout=10s", "-c", "wal_receiver_timeout=10s", "-c", "wal_retrieve_retry_interval=200ms")
+	}
 	opts := []testcontainers.ContainerCustomizer{
 		label,
-		// Durability is not what is tested here. A server that is killed loses
-		// nothing by these settings, only a machine that loses power.
-		testcontainers.WithCmd("postgres",
-			"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
-			"-c", "max_connections=300", "-c", "jit=off", "-c", "log_checkpoints=off", "-c", "log_line_prefix="+logPrefix),
+		testcontainers.WithCmd(command...),
 		testcontainers.WithEnv(map[string]string{"POSTGRES_INITDB_ARGS": "--no-sync", "PGDATA": dataDirectory}),
 	}
 	if purpose == stoppable {
@@ -159,7 +167,7 @@ func runContainer(version string, purpose int) (*running, error) {
 	if err != nil {
 		return &running{container: c}, fmt.Errorf("expected a container of %s: %w", image, err)
 	}
-	r := &running{container: c, own: purpose == stoppable || purpose == clocked, log: func() (string, error) { return containerLog(c) }}
+	r := &running{container: c, own: purpose == stoppable || purpose == clocked || purpose == logical, log: func() (string, error) { return containerLog(c) }}
 	if r.url, err = c.ConnectionString(ctx, "sslmode=disable"); err != nil {
 		return r, err
 	}

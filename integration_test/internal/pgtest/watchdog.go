@@ -24,7 +24,8 @@ import (
 // watchdog. The two share a pipe, which breaks when the first one ends,
 // whatever its end: a panic, os.Exit, SIGKILL. The watchdog is the test binary
 // once more, so that it needs no docker command, and it finds the containers
-// by their label, so that none is missed that was being created just then.
+// by their label, so that none is missed that was being created just then. So
+// it is with networks.
 
 const (
 	// watchdogVar makes a test binary the watchdog of the session it names.
@@ -39,15 +40,25 @@ const (
 	watchdogPatience = 5 * time.Second
 )
 
-// containerLabel is the label of this process's containers. When it has
-// returned, there is a watchdog that will remove what has the label.
-var containerLabel = sync.OnceValues(func() (testcontainers.CustomizeRequestOption, error) {
+// watchedSession is the value of the label of this process's containers and
+// networks. When it has returned, there is a watchdog that will remove what has
+// the label.
+var watchedSession = sync.OnceValues(func() (string, error) {
 	session := strings.ToLower(rand.Text())
 	if err := startWatchdog(session); err != nil {
-		return nil, fmt.Errorf("expected a second process of the test binary, which removes containers, got %w", err)
+		return "", fmt.Errorf("expected a second process of the test binary, which removes containers, got %w", err)
+	}
+	return session, nil
+})
+
+// containerLabel labels a container.
+func containerLabel() (testcontainers.CustomizeRequestOption, error) {
+	session, err := watchedSession()
+	if err != nil {
+		return nil, err
 	}
 	return testcontainers.WithLabels(map[string]string{sessionLabel: session}), nil
-})
+}
 
 func startWatchdog(session string) error {
 	self, err := os.Executable()
@@ -112,7 +123,7 @@ func watch(session string) int {
 	}
 }
 
-// sweep removes the containers of a session.
+// sweep removes the containers of a session, and then its networks.
 func sweep(session string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -121,16 +132,21 @@ func sweep(session string) error {
 		return err
 	}
 	defer c.Close()
-	list, err := c.ContainerList(ctx, client.ContainerListOptions{
-		All:     true,
-		Filters: make(client.Filters).Add("label", sessionLabel+"="+session),
-	})
+	ours := make(client.Filters).Add("label", sessionLabel+"="+session)
+	list, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, ctr := range list.Items {
 		errs = append(errs, removeContainer(ctx, c, ctr.ID))
+	}
+	networks, err := c.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for _, n := range networks.Items {
+		errs = append(errs, removeNetwork(ctx, c, n.ID))
 	}
 	return errors.Join(errs...)
 }

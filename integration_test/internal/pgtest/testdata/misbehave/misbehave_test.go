@@ -69,6 +69,13 @@ func TestExit(t *testing.T) {
 	})
 }
 
+func TestPair(t *testing.T) {
+	pgtest.OnePair(t, func(_ *testing.T, a, _ *pgtest.DB, _ *pgtest.Link) {
+		fmt.Println("container", a.Container().GetContainerID())
+		wait()
+	})
+}
+
 func TestNeedsContainers(t *testing.T) {
 	pgtest.NeedsContainers(t)
 }
