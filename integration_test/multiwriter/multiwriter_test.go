@@ -1,0 +1,243 @@
+// Package multiwriter tests IDs where two servers take writes at the same time
+// and replicate to one another. There a key that both have minted isn't refused
+// by an index: each server takes its own row, and replication ends at the other's.
+package multiwriter
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// must ends the test if something fails that it is not about.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The numbers of the defaults, one of each server's.
+var (
+	workers    = map[string]int{"a": 1, "b": 2}
+	partitions = map[string]idtype.SnoPartition{"a": idtype.SnoPartitionFrom(0xFFFE), "b": idtype.SnoPartitionFrom(0xFFFF)}
+)
+
+// twoSites gives two servers that replicate both ways.
+func twoSites(t *testing.T, f func(t *testing.T, a, b *site, link *pgtest.Link)) {
+	t.Helper()
+	pgtest.OnePair(t, func(t *testing.T, dbA, dbB *pgtest.DB, link *pgtest.Link) {
+		a := newSite(t, "a", dbA, workers["a"], partitions["a"])
+		b := newSite(t, "b", dbB, workers["b"], partitions["b"])
+		a.follow(t, b, link)
+		b.follow(t, a, link)
+		f(t, a, b, link)
+	})
+}
+
+// With a number of its own for each who mints, two servers come to have the same
+// rows, and no conflict, also after neither has reached the other for a while and
+// both have gone on.
+//
+// Claims live at one server, a. Programs at b claim there, too; a cut between
+// the servers isn't one between them and a. What the defaults mint with is
+// reserved at both, lest somebody some day claims at b.
+func TestTwoServers(t *testing.T) {
+	t.Parallel()
+	twoSites(t, func(t *testing.T, a, b *site, link *pgtest.Link) {
+		for _, s := range []*site{a, b} {
+			for name := range workers {
+				s.db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', 31 << 5 | %d, 'defaults at %[2]s'), sortkey.reserve_node('sno', %[3]d, 'defaults at %[2]s')",
+					workers[name], name, partitions[name].Uint16()))
+			}
+		}
+		claims := pglease.New(a.db.SQL(t), pglease.Config{})
+		a.claim(t, claims)
+		b.claim(t, claims)
+
+		write(t, a, b)()
+		converged(t, a, b)
+		for _, s := range []*site{a, b} {
+			if v := s.state(t); v.errors != 0 {
+				t.Errorf("expected no error of replication at %s, got %d", s.name, v.errors)
+			}
+		}
+
+		// The cut comes while all write, and is noticed.
+		wait := write(t, a, b)
+		link.Cut(t, b.db)
+		wait()
+		pgtest.Eventually(t, "both servers notice the cut", func() error {
+			for _, s := range []*site{a, b} {
+				if v := s.state(t); v.senders != 0 || v.errors == 0 {
+					return fmt.Errorf("%s has %d connections to the other, and %d of its own were broken", s.name, v.senders, v.errors)
+				}
+			}
+			return nil
+		})
+		broken := map[*site]int64{a: a.state(t).errors, b: b.state(t).errors}
+		write(t, a, b)()
+		for _, table := range tables {
+			if got, all := a.has(t, table, b.name), b.wrote[table]; got.Rows >= all.Rows {
+				t.Errorf("%s: expected %s without what b wrote since the cut, got all %d rows", a.name, table, got.Rows)
+			}
+			if got, all := b.has(t, table, a.name), a.wrote[table]; got.Rows >= all.Rows {
+				t.Errorf("%s: expected %s without what a wrote since the cut, got all %d rows", b.name, table, got.Rows)
+			}
+		}
+
+		// So does its end.
+		wait = write(t, a, b)
+		link.Heal(t, b.db)
+		wait()
+		converged(t, a, b)
+		for s, n := range broken {
+			if v := s.state(t); v.errors != n {
+				t.Errorf("expected no error of replication at %s after the %d of the cut, got %d", s.name, n, v.errors)
+			}
+		}
+		numbers(t, a, b)
+	})
+}
+
+// converged waits until both have the same rows, and looks whether these are all
+// that were written.
+func converged(t *testing.T, a, b *site) {
+	t.Helper()
+	ends := map[*site]string{a: a.end(t), b: b.end(t)}
+	pgtest.Eventually(t, "both servers have the same rows", func() error {
+		for s, end := range ends {
+			if err := s.applied(t.Context(), end); err != nil {
+				return err
+			}
+		}
+		for _, table := range tables {
+			atA, err := a.digest(t.Context(), table)
+			if err != nil {
+				return err
+			}
+			atB, err := b.digest(t.Context(), table)
+			if err != nil {
+				return err
+			}
+			if atA != atB {
+				return fmt.Errorf("%s: a has %s, b has %s", table, atA, atB)
+			}
+		}
+		return nil
+	})
+	for _, writer := range []*site{a, b} {
+		for _, table := range tables {
+			if got, want := a.has(t, table, writer.name), writer.wrote[table]; got != want {
+				t.Errorf("%s: expected of what %s wrote %+v, got %+v", table, writer.name, want, got)
+			}
+		}
+		if v := writer.state(t); v.senders != 1 || !v.enabled || !v.ready || v.conflict != 0 {
+			t.Errorf("expected replication to go on at %s, without a conflict, got %+v", writer.name, v)
+		}
+	}
+}
+
+// numbers looks whether all who have minted had numbers of their own.
+func numbers(t *testing.T, a, b *site) {
+	t.Helper()
+	seen := make(map[string]string) // who minted with a number
+	own := func(table, format string, s *site, want int, got []int) {
+		t.Helper()
+		if slices.Sort(got); !slices.Equal(slices.Compact(got), []int{want}) {
+			t.Errorf("%s at %s: expected IDs of %s %d, got %v", table, s.name, format, want, slices.Compact(got))
+		}
+		number, minter := fmt.Sprintf("%s %d", format, want), table+" at "+s.name
+		if other, taken := seen[number]; taken {
+			t.Errorf("expected %s for one who mints, got %s and %s", number, other, minter)
+		}
+		seen[number] = minter
+	}
+	node := func(id idtype.Snowflake) int {
+		p, err := idtype.DefaultSnowflakeLayout().Parts(id)
+		must(t, err)
+		return p.Datacenter<<5 | p.Worker
+	}
+	partition := func(id idtype.Sno) int { return int(id.Partition().Uint16()) }
+	for _, s := range []*site{a, b} {
+		own("orders", "snowflake", s, s.orders.(*nodelease.Generator[idtype.Snowflake]).Keeper().Number(), numbersOf(t, s, "orders", node))
+		own("payments", "snowflake", s, 31<<5|workers[s.name], numbersOf(t, s, "payments", node))
+		own("events", "sno", s, s.events.(*nodelease.Generator[idtype.Sno]).Keeper().Number(), numbersOf(t, s, "events", partition))
+		own("notes", "sno", s, int(partitions[s.name].Uint16()), numbersOf(t, s, "notes", partition))
+	}
+}
+
+// numbersOf are those in the keys of a site's rows.
+func numbersOf[T any](t *testing.T, s *site, table string, number func(T) int) (numbers []int) {
+	t.Helper()
+	rows, err := s.pool.Query(t.Context(), "SELECT id FROM "+table+" WHERE server = $1", s.name)
+	must(t, err)
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	must(t, err)
+	for _, id := range ids {
+		numbers = append(numbers, number(id))
+	}
+	return numbers
+}
+
+// Two that mint with the same number at the same time mint the same keys. Each
+// server takes its own, and neither can apply the other's, ever: what the test
+// above looks for is there to be found.
+func TestSameNumber(t *testing.T) {
+	t.Parallel()
+	twoSites(t, func(t *testing.T, a, b *site, link *pgtest.Link) {
+		now := time.Now()
+		clock := func() time.Time { return now }
+		for _, s := range []*site{a, b} {
+			orders, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1, Options: idtype.Options{Clock: clock}})
+			must(t, err)
+			partition := idtype.SnoPartitionFrom(1)
+			events, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition, Options: idtype.Options{Clock: clock}})
+			must(t, err)
+			s.mintWith(t, orders, events)
+		}
+		// First what doesn't collide, to see that rows get to and fro.
+		for _, s := range []*site{a, b} {
+			must(t, s.insertBySQL(t.Context()))
+		}
+		converged(t, a, b)
+
+		link.Cut(t, b.db)
+		must(t, a.createByGORM(t.Context()))
+		must(t, b.copyByPgx(t.Context()))
+		must(t, b.createByGORM(t.Context()))
+		must(t, a.copyByPgx(t.Context()))
+		cut := map[*site]int64{a: a.state(t).errors, b: b.state(t).errors}
+		link.Heal(t, b.db)
+		for _, s := range []*site{a, b} {
+			// One of them is of the cut, if it was noticed; the others are of the row,
+			// which is tried again and again.
+			pgtest.Eventually(t, "replication ends in errors at "+s.name, func() error {
+				if v := s.state(t); v.errors < cut[s]+3 || s.db.Version >= "18" && v.conflict == 0 {
+					return fmt.Errorf("got %+v", v)
+				}
+				return nil
+			})
+			if err := s.applied(t.Context(), s.end(t)); err == nil {
+				t.Errorf("expected what was written at %s not to be applied, got it applied", s.name)
+			}
+		}
+		atA, err := a.digest(t.Context(), "orders")
+		must(t, err)
+		atB, err := b.digest(t.Context(), "orders")
+		must(t, err)
+		if atA == atB {
+			t.Error("expected each server to have its own order of the same key, got the same orders")
+		}
+	})
+}

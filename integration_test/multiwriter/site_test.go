@@ -1,0 +1,267 @@
+package multiwriter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// tables are those that both servers have and replicate.
+var tables = []string{"orders", "events", "payments", "notes"}
+
+// An Order is a row that GORM writes.
+type Order struct {
+	ID      idtype.Snowflake
+	Server  string
+	Changes int
+}
+
+// A site is a server with those who write there.
+type site struct {
+	name string
+	db   *pgtest.DB
+	pool *pgxpool.Pool
+	gorm *gorm.DB
+
+	orders idtype.Generator[idtype.Snowflake]
+	events idtype.Generator[idtype.Sno]
+
+	mu    sync.Mutex
+	wrote map[string]tally // by table
+}
+
+// A tally is what there is of a site's rows in a table.
+type tally struct{ Rows, Changes int64 }
+
+// newSite installs the functions and makes the tables, whose defaults mint with
+// a worker and a partition of this server's.
+func newSite(t *testing.T, name string, db *pgtest.DB, worker int, partition idtype.SnoPartition) *site {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+	columns := fmt.Sprintf("server text NOT NULL DEFAULT '%s', changes bigint NOT NULL DEFAULT 0", name)
+	db.Exec(t, fmt.Sprintf(`
+		CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY, %[1]s);
+		CREATE TABLE events (id sortkey.sno PRIMARY KEY, %[1]s);
+		CREATE TABLE payments (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, %[2]d), %[1]s);
+		CREATE TABLE notes (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1, %[3]d), %[1]s);
+		CREATE PUBLICATION rows FOR TABLE orders, events, payments, notes`, columns, worker, partition.Uint16()))
+	return &site{
+		name:  name,
+		db:    db,
+		pool:  db.Pool(t, pgtest.Codec),
+		gorm:  db.GORM(t, &gorm.Config{Logger: logger.Discard}, pgtest.Codec),
+		wrote: make(map[string]tally),
+	}
+}
+
+// follow has the site get what is written at another one, and not what that one
+// got from elsewhere.
+func (s *site) follow(t *testing.T, other *site, link *pgtest.Link) {
+	t.Helper()
+	s.db.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION from_%s CONNECTION '%s&connect_timeout=5' PUBLICATION rows WITH (origin = none, copy_data = false)",
+		other.name, link.URL(t, other.db)))
+}
+
+// claim has Go's writers mint with numbers that they claim in a store.
+func (s *site) claim(t *testing.T, store nodelease.Store) {
+	t.Helper()
+	orders, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{Reacquire: true},
+		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
+		})
+	must(t, err)
+	t.Cleanup(func() { orders.Close() })
+	events, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSno(), nodelease.Options{Reacquire: true},
+		func(l idtype.Lease) (*idtype.SnoGenerator, error) {
+			return idtype.NewSnoGenerator(idtype.SnoConfig{Options: idtype.Options{Lease: l}})
+		})
+	must(t, err)
+	t.Cleanup(func() { events.Close() })
+	s.mintWith(t, orders, events)
+}
+
+func (s *site) mintWith(t *testing.T, orders idtype.Generator[idtype.Snowflake], events idtype.Generator[idtype.Sno]) {
+	t.Helper()
+	s.orders, s.events = orders, events
+	must(t, s.gorm.Use(gormplugin.New(gormplugin.For(orders))))
+}
+
+// rounds is how often each writer writes in one go.
+const rounds = 15
+
+// write has all of the sites' writers write at the same time. What it gives
+// waits for them.
+func write(t *testing.T, sites ...*site) (wait func()) {
+	t.Helper()
+	var group sync.WaitGroup
+	errs := make(chan error, 3*len(sites))
+	for _, s := range sites {
+		for _, round := range []func(context.Context) error{s.createByGORM, s.copyByPgx, s.insertBySQL} {
+			group.Go(func() {
+				for range rounds {
+					if err := round(t.Context()); err != nil {
+						errs <- fmt.Errorf("at %s: %w", s.name, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	return func() {
+		t.Helper()
+		group.Wait()
+		close(errs)
+		for err := range errs {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+	}
+}
+
+func (s *site) createByGORM(ctx context.Context) error {
+	made := make([]Order, 3)
+	for i := range made {
+		made[i].Server = s.name
+	}
+	g := s.gorm.WithContext(ctx)
+	if err := g.Create(&made).Error; err != nil {
+		return err
+	}
+	if err := g.Model(&made[0]).Update("changes", 1).Error; err != nil {
+		return err
+	}
+	if err := g.Delete(&made[1]).Error; err != nil {
+		return err
+	}
+	s.add("orders", 2, 1)
+	return nil
+}
+
+func (s *site) copyByPgx(ctx context.Context) error {
+	ids := make([]idtype.Sno, 20)
+	if _, err := s.events.Fill(ctx, ids); err != nil {
+		return err
+	}
+	if _, err := s.pool.CopyFrom(ctx, pgx.Identifier{"events"}, []string{"id"},
+		pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) { return []any{ids[i]}, nil })); err != nil {
+		return err
+	}
+	if err := s.changeAndDelete(ctx, "events", ids[0], ids[1]); err != nil {
+		return err
+	}
+	s.add("events", 19, 1)
+	return nil
+}
+
+func (s *site) insertBySQL(ctx context.Context) error {
+	payments, err := insert[idtype.Snowflake](ctx, s.pool, "payments")
+	if err != nil {
+		return err
+	}
+	notes, err := insert[uuid.UUID](ctx, s.pool, "notes")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.changeAndDelete(ctx, "payments", payments[0], payments[1]), s.changeAndDelete(ctx, "notes", notes[0], notes[1]))
+	if err != nil {
+		return err
+	}
+	s.add("payments", 4, 1)
+	s.add("notes", 4, 1)
+	return nil
+}
+
+// insert inserts five rows, whose keys their defaults mint.
+func insert[T any](ctx context.Context, pool *pgxpool.Pool, table string) ([]T, error) {
+	rows, err := pool.Query(ctx, "INSERT INTO "+table+" (changes) SELECT 0 FROM generate_series(1, 5) RETURNING id")
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[T])
+}
+
+// changeAndDelete updates a row of this site's and deletes another.
+func (s *site) changeAndDelete(ctx context.Context, table string, change, remove any) error {
+	_, err := s.pool.Exec(ctx, "UPDATE "+table+" SET changes = changes + 1 WHERE id = $1", change)
+	if err != nil {
+		return err
+	}
+	_, err = s.pool.Exec(ctx, "DELETE FROM "+table+" WHERE id = $1", remove)
+	return err
+}
+
+func (s *site) add(table string, rows, changes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wrote[table] = tally{s.wrote[table].Rows + rows, s.wrote[table].Changes + changes}
+}
+
+// has is what the site has of a site's rows in a table.
+func (s *site) has(t *testing.T, table, of string) (n tally) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), "SELECT count(*), coalesce(sum(changes), 0)::bigint FROM "+table+" WHERE server = $1", of).Scan(&n.Rows, &n.Changes))
+	return n
+}
+
+// digest is a hash of all that is in a table.
+func (s *site) digest(ctx context.Context, table string) (hash string, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT count(*) || ' rows, ' || coalesce(md5(string_agg(r::text, E'\n' ORDER BY r.id)), '') FROM "+table+" r").Scan(&hash)
+	return hash, err
+}
+
+// A state is that of replication both ways, as one of the servers sees it.
+type state struct {
+	senders  int   // that stream to the other server
+	enabled  bool  // is the subscription
+	ready    bool  // are all of its tables
+	errors   int64 // that ended its worker, one more whenever it tried again
+	conflict int64 // rows that couldn't be applied; from Postgres 18 on
+}
+
+func (s *site) state(t *testing.T) (v state) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), `
+		SELECT (SELECT count(*) FROM pg_stat_replication),
+			(SELECT bool_and(subenabled) FROM pg_subscription),
+			(SELECT count(*) = $1 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel),
+			(SELECT sum(apply_error_count)::bigint FROM pg_stat_subscription_stats),
+			-- By way of JSON, since before 18 there are no such columns.
+			(SELECT coalesce(sum(c.value::bigint), 0)::bigint FROM pg_stat_subscription_stats s, jsonb_each_text(to_jsonb(s)) c WHERE c.key LIKE 'confl\_%')`,
+		len(tables)).Scan(&v.senders, &v.enabled, &v.ready, &v.errors, &v.conflict))
+	return v
+}
+
+// end is where the server's write-ahead log ends now.
+func (s *site) end(t *testing.T) (lsn string) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), "SELECT pg_current_wal_lsn()::text").Scan(&lsn))
+	return lsn
+}
+
+// applied complains unless the other server has applied all up to there.
+func (s *site) applied(ctx context.Context, lsn string) error {
+	var upTo string
+	var active, all bool
+	err := s.pool.QueryRow(ctx, "SELECT confirmed_flush_lsn::text, active, active AND confirmed_flush_lsn >= $1::text::pg_lsn FROM pg_replication_slots", lsn).
+		Scan(&upTo, &active, &all)
+	if err == nil && !all {
+		err = fmt.Errorf("of what was written at %s up to %s the other server has applied what is before %s, and is connected: %t", s.name, lsn, upTo, active)
+	}
+	return err
+}
