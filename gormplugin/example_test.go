@@ -173,3 +173,54 @@ func ExampleNamed() {
 	// Output:
 	// gormplugin: expected AuditEntry.ID to name a generator among ["orders"], got "audit": pass gormplugin.Named("audit", gen) to New: no generator for the key
 }
+
+// The type of a key finds its generator.
+func ExampleNew() {
+	db := open()
+	err := db.Use(gormplugin.New(
+		gormplugin.For(must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{}))),
+		gormplugin.For(must(idtype.NewSnoGenerator(idtype.SnoConfig{}))),
+	))
+	if err != nil {
+		panic(err)
+	}
+	customer := Customer{Name: "Ada"}
+	fmt.Println(db.Create(&customer).Error, customer.ID.IsZero())
+
+	// A key that is set stays as it is.
+	order := Order{ID: 418195596902400000, CustomerID: customer.ID}
+	fmt.Println(db.Create(&order).Error, order.ID)
+	// Output:
+	// <nil> false
+	// <nil> 418195596902400000
+}
+
+func ExampleFor() {
+	db := open()
+	if err := db.Use(gormplugin.New(gormplugin.For(must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{}))))); err != nil {
+		panic(err)
+	}
+	orders := []Order{{}, {}, {}}
+	fmt.Println(db.Create(&orders).Error, orders[0].ID < orders[1].ID, orders[1].ID < orders[2].ID)
+
+	// There is no generator for Customer.ID, a Sno.
+	fmt.Println(errors.Is(db.Create(&Customer{}).Error, gormplugin.ErrNoGenerator))
+	// Output:
+	// <nil> true true
+	// true
+}
+
+func ExamplePageAfter() {
+	var cursor idtype.Snowflake = 418195596902400000 // of the last order that was handled
+	stmt := open().Scopes(gormplugin.PageAfter("", cursor)).Limit(100).Find(&[]Order{}).Statement
+	fmt.Println(stmt.SQL.String(), stmt.Vars)
+	// Output: SELECT * FROM `orders` WHERE `orders`.`id` > ? ORDER BY `orders`.`id` LIMIT ? [418195596902400000 100]
+}
+
+// The scopes are those of GORM's Scopes; its generics take them through G.
+func ExampleG() {
+	ctx := context.Background()
+	orders, err := gorm.G[Order](open()).Scopes(gormplugin.G(gormplugin.PageBefore("", idtype.Snowflake(0)))).Limit(20).Find(ctx)
+	fmt.Println(len(orders), err)
+	// Output: 0 <nil>
+}

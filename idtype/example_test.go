@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -138,4 +140,298 @@ func Example_json() {
 	})
 	fmt.Println(string(doc), err)
 	// Output: {"Order":"132271570944274432","Event":1783298472345855,"User":"brpk4q72xwf2m63l","Short":"xinaS8QBh","None":null} <nil>
+}
+
+// noon stands still, so that the examples mint the same IDs each time. Programs
+// leave Clock alone.
+func noon() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+
+func ExampleNewSnowflakeGenerator() {
+	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{
+		Datacenter: 2,
+		Worker:     3,
+		Options:    idtype.Options{Clock: noon},
+	})
+	if err != nil {
+		panic(err)
+	}
+	for range 2 {
+		id, err := gen.Next()
+		fmt.Println(id, err)
+	}
+
+	_, err = idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 32})
+	fmt.Println(err, errors.Is(err, idtype.ErrNode))
+	// Output:
+	// 779677492838674432 <nil>
+	// 779677492838674433 <nil>
+	// idtype: expected a Snowflake worker from 0 to 31, got 32: choose one in that range true
+}
+
+// An epoch and widths of one's own are a layout, which both the generator and
+// those who read its IDs are given.
+func ExampleNewSnowflakeGenerator_layout() {
+	layout := idtype.SnowflakeLayout{
+		Epoch:          time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		DatacenterBits: 0, WorkerBits: 8, SequenceBits: 14,
+	}
+	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: layout, Worker: 200, Options: idtype.Options{Clock: noon}})
+	if err != nil {
+		panic(err)
+	}
+	id, err := gen.Next()
+	if err != nil {
+		panic(err)
+	}
+	parts, err := layout.Parts(id)
+	fmt.Println(id, parts.Time, parts.Worker, err)
+	// Output: 117957250256076800 2026-11-22 12:00:00 +0000 UTC 200 <nil>
+}
+
+// The base clock is chosen once, when the first ID is about to be minted.
+func ExampleNewSnowflakeSIGenerator() {
+	layout := idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	gen, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: layout, Machine: 7, Options: idtype.Options{Clock: noon}})
+	if err != nil {
+		panic(err)
+	}
+	id, err := gen.Next()
+	fmt.Println(id, err)
+	// Output: 230385254401792 <nil>
+}
+
+// A UID60 has no node number. What is random here is so for the example alone.
+func ExampleNewUID60Generator() {
+	gen, err := idtype.NewUID60Generator(idtype.UID60Config{
+		Random:  rand.NewChaCha8([32]byte{1}), // leave it out
+		Options: idtype.Options{Clock: noon},
+	})
+	if err != nil {
+		panic(err)
+	}
+	for range 2 {
+		id, err := gen.Next()
+		fmt.Println(id, err)
+	}
+	// Output:
+	// W8EAkRN4AN <nil>
+	// Y1EAkRN4AN <nil>
+}
+
+// The last digits are the generator's number and the cluster's.
+func ExampleNewSpread64Generator() {
+	gen, err := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 10, Cluster: 1, Options: idtype.Options{Clock: noon}})
+	if err != nil {
+		panic(err)
+	}
+	for range 2 {
+		id, err := gen.Next()
+		fmt.Println(id, err)
+	}
+	// Output:
+	// 004504c0458000a1 <nil>
+	// 004504c0458100a1 <nil>
+}
+
+// Whoever in a process asks for the same numbers gets the same generator.
+func ExampleLocalSpread64Generator() {
+	a, err := idtype.LocalSpread64Generator(63, 15)
+	if err != nil {
+		panic(err)
+	}
+	b, err := idtype.LocalSpread64Generator(63, 15)
+	fmt.Println(a == b, err)
+	// Output: true <nil>
+}
+
+func ExampleNewSnoGenerator() {
+	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{
+		Meta:      'c',
+		Partition: &idtype.SnoPartition{'A', 10},
+		Options:   idtype.Options{Clock: noon},
+	})
+	if err != nil {
+		panic(err)
+	}
+	for range 2 {
+		id, err := gen.Next()
+		fmt.Printf("%v %c %v\n", id, id.Meta(), err)
+	}
+	// Output:
+	// 9q8xk7a2ef2im222 c <nil>
+	// 9q8xk7a2ef2im223 c <nil>
+}
+
+// One generator mints for several kinds, which the metabyte tells apart.
+func ExampleSnoGenerator_WithMeta() {
+	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{'A', 10}, Options: idtype.Options{Clock: noon}})
+	if err != nil {
+		panic(err)
+	}
+	customers, orders := gen.WithMeta('c'), gen.WithMeta('o')
+	for _, g := range []idtype.Generator[idtype.Sno]{customers, orders, customers} {
+		id, err := g.Next()
+		fmt.Printf("%v %c %d %v\n", id, id.Meta(), id.Sequence(), err)
+	}
+	// Output:
+	// 9q8xk7a2ef2im222 c 0 <nil>
+	// 9q8xk7a2fv2im223 o 1 <nil>
+	// 9q8xk7a2ef2im224 c 2 <nil>
+}
+
+// For programs that need a few IDs and have nothing to configure.
+func ExampleNewSno() {
+	a, err := idtype.NewSno('c')
+	if err != nil {
+		panic(err)
+	}
+	b, err := idtype.NewSno('c')
+	fmt.Println(a != b, len(a.String()), err)
+	// Output: true 16 <nil>
+}
+
+// Many at once: a call, and an array in an INSERT or a COPY.
+func ExampleSnoGenerator_Fill() {
+	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: 'e'})
+	if err != nil {
+		panic(err)
+	}
+	ids := make([]idtype.Sno, 1000)
+	n, err := gen.Fill(context.Background(), ids)
+	fmt.Println(n, err, ids[0].Compare(ids[999]) < 0)
+	// Output: 1000 <nil> true
+}
+
+// A UID60 has 512 IDs a millisecond at most, so this takes some milliseconds,
+// and no longer than the context allows.
+func ExampleUID60Generator_Fill() {
+	gen, err := idtype.NewUID60Generator(idtype.UID60Config{})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ids := make([]idtype.UID60, 2000)
+	n, err := gen.Fill(ctx, ids)
+	fmt.Println(n, err, ids[0] < ids[1999])
+
+	cancel()
+	n, err = gen.Fill(ctx, ids)
+	fmt.Println(n, errors.Is(err, context.Canceled))
+	// Output:
+	// 2000 <nil> true
+	// 0 true
+}
+
+func ExampleSnowflakeSIGenerator_Fill() {
+	gen, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{
+		Layout: idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ids := make([]idtype.SnowflakeSI, 1000)
+	n, err := gen.Fill(context.Background(), ids)
+	fmt.Println(n, err, ids[0] < ids[999])
+	// Output: 1000 <nil> true
+}
+
+// Later Spread64s aren't greater ones, as all the others are.
+func ExampleSpread64Generator_Fill() {
+	gen, err := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 1})
+	if err != nil {
+		panic(err)
+	}
+	ids := make([]idtype.Spread64, 1000)
+	n, err := gen.Fill(context.Background(), ids)
+	fmt.Println(n, err, slices.IsSorted(ids), ids[0].Time().After(ids[999].Time()))
+	// Output: 1000 <nil> false false
+}
+
+func ExampleParseSnowflake() {
+	id, err := idtype.ParseSnowflake("132271570944274432")
+	fmt.Println(id.Int64(), err)
+
+	for _, s := range []string{"0132271570944274432", "9223372036854775808"} {
+		_, err = idtype.ParseSnowflake(s)
+		fmt.Println(err)
+	}
+	// Output:
+	// 132271570944274432 <nil>
+	// idtype: expected Snowflake as a decimal integer from 0 to 9223372036854775807, got "0132271570944274432": leading zero at byte 0
+	// idtype: expected Snowflake as a decimal integer from 0 to 9223372036854775807, got "9223372036854775808": the largest is 9223372036854775807
+}
+
+func ExampleParseSnowflakeSI() {
+	id, err := idtype.ParseSnowflakeSI("1783298472345855")
+	fmt.Println(id.Int64(), err)
+
+	_, err = idtype.ParseSnowflakeSI("9007199254740992") // more than JavaScript holds exactly
+	fmt.Println(errors.Is(err, idtype.ErrRange))
+	// Output:
+	// 1783298472345855 <nil>
+	// true
+}
+
+func ExampleParseUID60() {
+	id, err := idtype.ParseUID60("xinaS8QBh")
+	fmt.Println(id.Int64(), id.Time(), err)
+	// Output: 11093174944930914 2019-07-03 18:45:04.129 +0000 UTC <nil>
+}
+
+func ExampleParseSpread64() {
+	id, err := idtype.ParseSpread64("cb54ecf2840a0015")
+	fmt.Println(id.Int64(), id.Time(), err)
+	// Output: -3795148059624996843 1974-07-14 19:42:16.275 +0000 UTC <nil>
+}
+
+func ExampleSnowflakeLayout_Parts() {
+	parts, err := idtype.DefaultSnowflakeLayout().Parts(132271570944274432)
+	fmt.Println(parts.Time, parts.Datacenter, parts.Worker, parts.Sequence, err)
+	// Output: 2022-01-01 00:00:00 +0000 UTC 2 3 0 <nil>
+}
+
+func ExampleSnowflakeSILayout_Parts() {
+	layout := idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	parts, err := layout.Parts(230385254401792)
+	fmt.Println(parts.Time, parts.Machine, parts.Index, err)
+	// Output: 2026-11-22 12:00:00 +0000 UTC 7 0 <nil>
+}
+
+func ExampleUID60Layout_Parts() {
+	parts, err := idtype.UID60Layout{}.Parts(idtype.MustParseUID60("xinaS8QBh"))
+	fmt.Println(parts.Time, parts.Sequence, parts.Random, err)
+	// Output: 2019-07-03 18:45:04.129 +0000 UTC 270 98 <nil>
+}
+
+func ExampleSpread64Layout_Parts() {
+	parts, err := idtype.Spread64Layout{}.Parts(idtype.MustParseSpread64("cb54ecf2840a0015"))
+	fmt.Println(parts.Time, parts.Sequence, parts.Generator, parts.Cluster, err)
+	// Output: 1974-07-14 19:42:16.275 +0000 UTC 10 1 5 <nil>
+}
+
+func ExampleSnoLayout_Parts() {
+	parts, err := idtype.SnoLayout{}.Parts(idtype.MustParseSno("brpk4q72xwf2m63l"))
+	fmt.Println(parts.Time, parts.TickTock, parts.Meta, parts.Partition.Uint16(), parts.Sequence, err)
+	// Output: 2031-05-08 23:03:34.976 +0000 UTC false 255 39434 4147 <nil>
+}
+
+func ExampleSnowflakeSILayout_Range() {
+	layout := idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	lo, hi, err := layout.Range(noon(), noon().Add(time.Hour))
+	fmt.Println(lo, hi, err)
+	// Output: 230385254400000 230414745600000 <nil>
+}
+
+// Without an end, the range goes up to the largest ID.
+func ExampleUID60Layout_Range() {
+	lo, hi, err := idtype.UID60Layout{}.Range(noon(), time.Time{})
+	fmt.Println(lo, hi, err)
+	// Output: AAEAkRN4AA __________ <nil>
+}
+
+// In a uuid column, whose order is that of time, too.
+func ExampleSnoLayout_Range() {
+	lo, hi, err := idtype.SnoLayout{}.Range(noon(), noon().Add(time.Hour))
+	fmt.Printf("WHERE id >= '%s' AND id < '%s' %v\n", lo.UUID(), hi.UUID(), err)
+	// Output: WHERE id >= '39713878-6b37-6132-3232-323232323232' AND id < '39713933-6235-3432-3232-323232323232' <nil>
 }

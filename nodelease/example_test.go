@@ -67,3 +67,35 @@ func ExampleAcquire() {
 	// true <nil>
 	// true nodelease: number 0 of pool "sno" given back: closed: lease lost
 }
+
+// A generator that claims its number itself, and another one should it lose that.
+func ExampleNewGenerator() {
+	ctx := context.Background()
+	store := &leasetest.Store{} // pglease.New(db, pglease.Config{})
+	layout := idtype.DefaultSnowflakeLayout()
+	ids, err := nodelease.NewGenerator(ctx, store, nodelease.ForSnowflake(layout), nodelease.Options{Reacquire: true},
+		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: layout, Options: idtype.Options{Lease: l}})
+		})
+	if err != nil {
+		panic(err)
+	}
+	id, err := ids.Next()
+	if err != nil {
+		panic(err)
+	}
+	parts, err := layout.Parts(id)
+	fmt.Println(parts.Datacenter<<5|parts.Worker == ids.Keeper().Number(), err)
+	fmt.Println(ids.Close())
+	// Output:
+	// true <nil>
+	// <nil>
+}
+
+// A pool without the numbers that defaults of columns mint with.
+func ExampleForSnowflake() {
+	pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
+	pool.Reserved = []int{31<<5 | 31} // sortkey.next_snowflake(31, 31)
+	fmt.Println(pool.Name, pool.Size, pool.Validate())
+	// Output: snowflake 1024 <nil>
+}

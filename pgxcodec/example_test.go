@@ -269,3 +269,22 @@ func connect(ctx context.Context, createTable string) *pgx.Conn {
 	}
 	return conn
 }
+
+// A pool that asks the database for its domains once, rather than once a
+// connection.
+func ExampleLoader() {
+	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	var loader pgxcodec.Loader // for as long as the pool
+	config.AfterConnect = loader.AfterConnect
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	// After a migration that makes domains:
+	loader.Forget()
+	pool.Reset()
+}
