@@ -65,6 +65,10 @@ func report(t *testing.T, path string, old, now []string) {
 		t.Errorf("a break for callers of %s: gone, or changed, is\n\t%s\nif it is meant: go test ./internal/api -update, and a line in CHANGELOG.md",
 			path, strings.Join(gone, "\n\t"))
 	}
+	if demands := Demands(old, come); len(demands) > 0 {
+		t.Errorf("a break for those who implement an interface of %s: it asks more of them\n\t%s\nif it is meant: go test ./internal/api -update, and a line in CHANGELOG.md",
+			path, strings.Join(demands, "\n\t"))
+	}
 	if len(come) > 0 {
 		t.Errorf("%s exports more than its list says:\n\t%s\nif it is to stay: go test ./internal/api -update", path, strings.Join(come, "\n\t"))
 	}
@@ -187,6 +191,24 @@ func TestCompare(t *testing.T) {
 		gone, come := Compare(list(c.before), list(c.after))
 		if strings.Join(gone, "; ") != c.gone || strings.Join(come, "; ") != c.come {
 			t.Errorf("from %q to %q: expected that %q goes and %q comes, got %q and %q", c.before, c.after, c.gone, c.come, gone, come)
+		}
+	}
+}
+
+// Another method is a break for who implements the interface, unless that is new.
+func TestDemands(t *testing.T) {
+	list := func(s string) []string { return List(check(t, "package p\n"+s)) }
+	for _, c := range []struct{ before, after, want string }{
+		{"type I interface{ A() }", "type I interface{ A(); B() }", "interface I.B()"},
+		{"type I[T any] interface{ A(T) }", "type I[T any] interface{ A(T); comparable }", "interface I embeds comparable"},
+		{"type I interface{ A() }", "type I interface{ A() }; type J interface{ B() }", ""},
+		{"type I interface{ A() }", "type I interface{ A() }; type T struct{ B int }; func (T) C() {}", ""},
+		{"type I interface{ A(); B() }", "type I interface{ A() }", ""},
+	} {
+		old := list(c.before)
+		_, come := Compare(old, list(c.after))
+		if got := strings.Join(Demands(old, come), "; "); got != c.want {
+			t.Errorf("from %q to %q: expected %q, got %q", c.before, c.after, c.want, got)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 //	go test ./internal/api -update   # writes the lists anew
 //
 // A line is one thing that callers may depend on. Where one goes, or changes,
-// callers break; where one comes, it has to stay. Names of parameters aren't part
-// of it.
+// callers break. Where one comes, it has to stay; if it is a method of an
+// interface that was there, those break who implement that. Names of parameters
+// aren't part of it.
 package api

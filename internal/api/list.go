@@ -220,3 +220,21 @@ func Compare(old, now []string) (gone, come []string) {
 	}
 	return gone, come
 }
+
+// Demands are those of the lines that have come which ask more of who implements
+// an interface, or is to satisfy a constraint, that there was before.
+func Demands(old, come []string) (demands []string) {
+	for _, line := range come {
+		rest, ok := strings.CutPrefix(line, "interface ")
+		if !ok {
+			continue
+		}
+		name := rest[:strings.IndexAny(rest, ". ")]
+		if slices.ContainsFunc(old, func(o string) bool {
+			return strings.HasPrefix(o, "type "+name+" ") || strings.HasPrefix(o, "type "+name+"[")
+		}) {
+			demands = append(demands, line)
+		}
+	}
+	return demands
+}
