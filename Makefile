@@ -5,8 +5,9 @@ LINTER := .bin/golangci-lint
 # Without the race detector's runtime (it needs cgo): make test RACE=
 RACE := -race
 FUZZTIME := 30s
-BENCH := .
 COUNT := 1
+# uuidv7() is of Postgres 18.
+BENCH_SERVER = POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
 comma := ,
 IMAGES := scripts/test-images $(subst $(comma), ,$(POSTGRES_VERSIONS)) >/dev/null
 MODULES := . bench examples integration_test
@@ -34,7 +35,7 @@ $(LINTER): tools/go.mod tools/go.sum
 	cd tools && GOWORK=off go build -o ../$(LINTER) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 unit: ## unit tests with the race detector
-	go test $(RACE) ./... ./examples/...
+	go test $(RACE) ./... ./examples/... ./bench/...
 	@# Each benchmark once, to see that it runs.
 	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
 	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert >/dev/null
@@ -60,8 +61,12 @@ soak: ## 100 million IDs of each format, without a repeat, and twenty minutes of
 	SORTKEY_UNIQUE=100000000 go test -count=1 -timeout 60m -run '^TestUnique' -v ./idtype
 	cd integration_test && SORTKEY_SOAK=10m go test -count=1 -timeout 60m -run '/chaos' -v ./nodelease
 
-bench: ## minting, text, pgx, GORM and inserts next to other libraries; BENCH=Next chooses, COUNT=6 repeats for benchstat
-	scripts/with-postgres --or-none go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench ./bench/pgx ./bench/gorm ./bench/insert
+bench: ## measure everything, and write docs/benchmarks.md: 45 minutes; QUICK=1: three, elsewhere; BENCH=Next COUNT=6: for benchstat
+ifdef BENCH
+	$(BENCH_SERVER) go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench/...
+else
+	$(BENCH_SERVER) go run ./bench/report $(if $(QUICK),-quick)
+endif
 
 tidy: ## go mod tidy in every module
 	@for module in $(MODULES); do (cd $$module && GOWORK=off go mod tidy) || exit 1; done
