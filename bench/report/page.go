@@ -451,7 +451,7 @@ func (r *results) growth() (names []string, points map[string][]point) {
 
 // GrowTable is the end of the growth, and what it took in all.
 func (r *results) GrowTable() table {
-	t := table{head: []string{"key", "rows", "rows/s of all", "of the last step", "index, MB", "table, MB", "WAL, MB", "index in memory, %"}, left: 1}
+	t := table{head: []string{"key", "rows", "rows/s of all", "of the last step", "index, MB", "table, MB", "WAL, MB", "index pages found in memory, %"}, left: 1}
 	names, points := r.growth()
 	for _, key := range names {
 		last := points[key][len(points[key])-1]

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -224,6 +225,8 @@ func TestReadMalformed(t *testing.T) {
 	}
 }
 
+var background = regexp.MustCompile(`<path d="M0,0L\d+,0L\d+,\d+L0,\d+Z" style="fill:#FFFFFF" />`)
+
 func TestPlots(t *testing.T) {
 	r := parse(t, sample(t))
 	pictures, err := r.plots()
@@ -253,7 +256,10 @@ func TestPlots(t *testing.T) {
 		if err := xml.Unmarshal(p.svg, new(struct{})); err != nil {
 			t.Errorf("%s: %v", p.name, err)
 		}
-		for _, s := range append(texts[p.name], "sans-serif", "fill:#FFFFFF") {
+		if !background.Match(p.svg) {
+			t.Errorf("%s has no white behind all of it", p.name)
+		}
+		for _, s := range append(texts[p.name], "sans-serif") {
 			if !bytes.Contains(p.svg, []byte(s)) {
 				t.Errorf("%s has no %q", p.name, s)
 			}

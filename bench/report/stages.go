@@ -38,20 +38,20 @@ const (
 // stages are all that the page has, in some 45 minutes on two cores, or quick in
 // two. What costs little is repeated for a median.
 var stages = []stage{
-	{"minting one ID", "./bench", "Next$|NextParallel", false, setting{"1s", 5, ""}, setting{"30ms", 2, ""}},
-	{"minting by GOMAXPROCS", "./bench", "GOMAXPROCS", false, setting{"500ms", 5, ""}, setting{"30ms", 1, ""}},
+	{"minting one ID", "./bench", "Next$|NextParallel", false, setting{"700ms", 5, ""}, setting{"20ms", 2, ""}},
+	{"minting by GOMAXPROCS", "./bench", "GOMAXPROCS", false, setting{"500ms", 3, ""}, setting{"20ms", 1, ""}},
 	{"minting at once", "./bench", "Fill", false, setting{"500ms", 5, ""}, setting{"40ms", 3, ""}},
 	{"minting at the cap", "./bench", "AtCap", false, setting{once, 3, "-captime 2s"}, setting{once, 1, "-captime 200ms"}},
 	{"minting under a lease", "./bench", "Lease", false, setting{"1s", 5, ""}, setting{"40ms", 3, ""}},
 	{"text", "./bench", "AppendText|String|Parse|Compare|ScanValue", false, setting{"200ms", 5, ""}, setting{"20ms", 2, ""}},
 	{"pgx: encoding and scanning", "./bench/pgx", "(Encode|Scan)$/format=binary/" + codecKinds, false, setting{"500ms", 5, ""}, setting{"20ms", 1, ""}},
 	{"pgx: slices", "./bench/pgx", "(EncodeSlice|ScanSlice)$/kind=(uuid|bigint)$", false, setting{"300ms", 5, ""}, setting{"20ms", 1, ""}},
-	{"pgx: rows and COPY", "./bench/pgx", "Benchmark(Rows|CopyFrom)$/" + serverKinds, true, setting{"1s", 3, ""}, setting{"50ms", 1, ""}},
+	{"pgx: rows and COPY", "./bench/pgx", "Benchmark(Rows|CopyFrom)$/" + serverKinds, true, setting{"1s", 3, ""}, setting{"30ms", 1, ""}},
 	{"GORM: setting keys", "./bench/gorm", "Callback/generator=(free|Snowflake|Sno)$", false, setting{"300ms", 5, ""}, setting{"20ms", 1, ""}},
 	{"GORM: Create without a server", "./bench/gorm", "Create$", false, setting{"1s", 5, ""}, setting{"50ms", 1, ""}},
 	{"GORM: Create", "./bench/gorm", "Postgres/client=codec", true, setting{"3s", 3, ""}, setting{"100ms", 1, ""}},
 	{"primary keys", "./bench/insert", "Insert|Copy", true, setting{once, 1, ""}, setting{once, 1, "-rows 60000"}},
-	{"one row per INSERT", "./bench/insert", "Default", true, setting{"2s", 3, ""}, setting{"100ms", 1, ""}},
+	{"one row per INSERT", "./bench/insert", "Default", true, setting{"1s", 3, ""}, setting{"50ms", 1, ""}},
 	{"growing tables", "./bench/grow", "Grow", true, setting{once, 1, ""}, setting{once, 1, "-rows 50000 -steps 5"}},
 	{"windows of time", "./bench/window", "Window", true, setting{"300ms", 3, ""}, setting{"20ms", 1, "-rows 50000"}},
 }
@@ -98,7 +98,7 @@ func (s stage) run(ctx context.Context, quick bool) ([]byte, error) {
 	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", s.args(quick)...)
 	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go passes it on
+	endTogether(cmd)
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
 		return output.Bytes(), errors.Join(err, ctx.Err())
