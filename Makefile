@@ -38,7 +38,7 @@ unit: ## unit tests with the race detector
 	go test $(RACE) ./... ./examples/... ./bench/...
 	@# Each benchmark once, to see that it runs.
 	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
-	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert >/dev/null
+	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window >/dev/null
 
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" chooses containers, DATABASE_URL a server
 	@# The tests get images themselves, but out of sight: here one sees them being pulled or built.
