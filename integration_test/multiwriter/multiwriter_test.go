@@ -77,14 +77,14 @@ func TestTwoServers(t *testing.T) {
 		wait := write(t, a, b)
 		link.Cut(t, b.db)
 		wait()
-		pgtest.Eventually(t, "both servers notice the cut", func() error {
-			for _, s := range []*site{a, b} {
+		for _, s := range []*site{a, b} {
+			pgtest.Eventually(t, s.name+" notices the cut", func() error {
 				if v := s.state(t); v.senders != 0 || v.errors == 0 {
-					return fmt.Errorf("%s has %d connections to the other, and %d of its own were broken", s.name, v.senders, v.errors)
+					return fmt.Errorf("the other has %d connections to it, and %d of its own were broken", v.senders, v.errors)
 				}
-			}
-			return nil
-		})
+				return nil
+			})
+		}
 		broken := map[*site]int64{a: a.state(t).errors, b: b.state(t).errors}
 		write(t, a, b)()
 		for _, table := range tables {
@@ -114,13 +114,19 @@ func TestTwoServers(t *testing.T) {
 // that were written.
 func converged(t *testing.T, a, b *site) {
 	t.Helper()
-	ends := map[*site]string{a: a.end(t), b: b.end(t)}
-	pgtest.Eventually(t, "both servers have the same rows", func() error {
-		for s, end := range ends {
-			if err := s.applied(t.Context(), end); err != nil {
-				return err
+	for _, s := range []*site{a, b} {
+		pgtest.Eventually(t, "the other server reaches "+s.name, func() error {
+			if v := s.state(t); v.senders != 1 {
+				return fmt.Errorf("it has %d connections to it", v.senders)
 			}
-		}
+			return nil
+		})
+	}
+	for _, s := range []*site{a, b} {
+		end := s.end(t)
+		pgtest.Eventually(t, "the other server has what was written at "+s.name, func() error { return s.applied(t.Context(), end) })
+	}
+	pgtest.Eventually(t, "both servers have the same rows", func() error {
 		for _, table := range tables {
 			atA, err := a.digest(t.Context(), table)
 			if err != nil {
