@@ -268,110 +268,117 @@ func genCheckOrder(f genFormat, ids []byte) error {
 	return nil
 }
 
-// 8 sessions insert 100,000 rows each into a table whose default mints its key,
-// and a generator in Go does so, too, on node numbers of its own. (UID60 has
-// none: so its IDs are kept apart, and it is told how many met.)
+// 8 sessions insert 100,000 rows each into a table whose default mints its key.
 func TestServerDefaults(t *testing.T) {
-	const clients, rows, singles, block, blocks = 8, 100_000, 500, 1000, 20
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
-		ctx := t.Context()
-		formats := genFormats()
-		for _, f := range formats {
-			db.Exec(t, fmt.Sprintf(`
-				create unlogged table %[1]s (id sortkey.%[1]s not null default %[2]s, client int, n int);
-				create unlogged table %[1]s_go (id %[3]s)`, f.name, f.next, f.base))
-		}
-		servers, programs := genConns(t, db, clients*len(formats)), genConns(t, db, len(formats))
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 100_000) })
+}
 
-		insertServer := func(f genFormat, client int, conn *pgx.Conn) error {
-			random := rand.New(rand.NewPCG(uint64(client), 1))
-			for n, left := 0, singles; n < rows; {
-				if left > 0 && random.IntN(2) == 0 {
-					n, left = n+1, left-1
-					if _, err := conn.Exec(ctx, "insert into "+f.name+" (client, n) values ($1, $2)", client, n); err != nil {
-						return err
-					}
-					continue
-				}
-				size := min(1+random.IntN(400), rows-n)
-				if left == 0 {
-					size = min(5000, rows-n)
-				}
-				if _, err := conn.Exec(ctx, "insert into "+f.name+" (client, n) select $1, generate_series($2::int, $3)", client, n+1, n+size); err != nil {
-					return err
-				}
-				n += size
-			}
-			return nil
-		}
-		insertProgram := func(f genFormat, conn *pgx.Conn) error {
-			table := f.name
-			if f.name == "uid60" {
-				table = "uid60_go"
-			}
-			for range blocks {
-				ids, err := f.fill(ctx, block)
-				if err != nil {
-					return err
-				}
-				if _, err := conn.Exec(ctx, fmt.Sprintf("insert into %s (id) select unnest($1::%s[])", table, f.base), ids); err != nil {
-					return fmt.Errorf("IDs of Go: %w", err)
-				}
-				time.Sleep(time.Millisecond) // to last as long as the others
-			}
-			return nil
-		}
-		insert := func(i int) error {
-			f := formats[i]
-			return genAll(clients+1, func(client int) error {
-				if client == clients {
-					return insertProgram(f, programs[i])
-				}
-				return insertServer(f, client, servers[client*len(formats)+i])
-			})
-		}
-		// The slowest format beside the others, which come one after the other: so there are fewer sessions at once.
-		genEach(t, 2, func(lane int) error {
-			for i, f := range formats {
-				if (f.name == "spread64") != (lane == 0) {
-					continue
-				}
-				if err := insert(i); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+func TestServerDefaultsOnEach(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 10_000) })
+}
 
-		// At the end, because an index of what many insert at once takes most of the time. It finds whatever is there twice.
-		genEach(t, len(formats), func(i int) error {
-			_, err := servers[i].Exec(ctx, "alter table "+formats[i].name+" add primary key (id)")
-			return err
-		})
-		genEach(t, len(servers), func(i int) error {
-			f, client := formats[i%len(formats)], i/len(formats)
-			var n int
-			var ids []byte
-			err := servers[i].QueryRow(ctx, fmt.Sprintf("select count(*), string_agg(%s(id), '' order by n) from %s where client = $1",
-				f.send(), f.name), client).Scan(&n, &ids)
+// genDefaults has 8 sessions insert so many rows each, and a generator in Go
+// insert others, on node numbers of its own. (UID60 has none: so its IDs are kept
+// apart, and it is told how many met.)
+func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
+	const clients, singles, block, blocks = 8, 500, 1000, 20
+	genUp(t, db, genConfig)
+	ctx := t.Context()
+	formats := genFormats()
+	for _, f := range formats {
+		db.Exec(t, fmt.Sprintf(`
+			create unlogged table %[1]s (id sortkey.%[1]s not null default %[2]s, client int, n int);
+			create unlogged table %[1]s_go (id %[3]s)`, f.name, f.next, f.base))
+	}
+	servers, programs := genConns(t, db, clients*len(formats)), genConns(t, db, len(formats))
+
+	insertServer := func(f genFormat, client int, conn *pgx.Conn) error {
+		random := rand.New(rand.NewPCG(uint64(client), 1))
+		for n, left := 0, singles; n < rows; {
+			if left > 0 && random.IntN(2) == 0 {
+				n, left = n+1, left-1
+				if _, err := conn.Exec(ctx, "insert into "+f.name+" (client, n) values ($1, $2)", client, n); err != nil {
+					return err
+				}
+				continue
+			}
+			size := min(1+random.IntN(400), rows-n)
+			if left == 0 {
+				size = min(5000, rows-n)
+			}
+			if _, err := conn.Exec(ctx, "insert into "+f.name+" (client, n) select $1, generate_series($2::int, $3)", client, n+1, n+size); err != nil {
+				return err
+			}
+			n += size
+		}
+		return nil
+	}
+	insertProgram := func(f genFormat, conn *pgx.Conn) error {
+		table := f.name
+		if f.name == "uid60" {
+			table = "uid60_go"
+		}
+		for range blocks {
+			ids, err := f.fill(ctx, block)
 			if err != nil {
 				return err
 			}
-			if n != rows || len(ids) != rows*f.width() {
-				return fmt.Errorf("%s: expected %d rows, got %d", f.name, rows, n)
+			if _, err := conn.Exec(ctx, fmt.Sprintf("insert into %s (id) select unnest($1::%s[])", table, f.base), ids); err != nil {
+				return fmt.Errorf("IDs of Go: %w", err)
 			}
-			return genCheckOrder(f, ids)
+			time.Sleep(time.Millisecond) // to last as long as the others
+		}
+		return nil
+	}
+	insert := func(i int) error {
+		f := formats[i]
+		return genAll(clients+1, func(client int) error {
+			if client == clients {
+				return insertProgram(f, programs[i])
+			}
+			return insertServer(f, client, servers[client*len(formats)+i])
 		})
-		for _, f := range formats {
-			if f.name == "uid60" {
-				t.Logf("of %d UID60s of Go, %d were the server's as well", block*blocks,
-					genGet[int](t, servers[0], "select count(*) from uid60 join uid60_go using (id)"))
-			} else if n := genGet[int](t, servers[0], "select count(*) from "+f.name+" where client is null"); n != block*blocks {
-				t.Errorf("%s: expected %d rows of Go, got %d", f.name, block*blocks, n)
+	}
+	// The slowest format beside the others, which come one after the other: so there are fewer sessions at once.
+	genEach(t, 2, func(lane int) error {
+		for i, f := range formats {
+			if (f.name == "spread64") != (lane == 0) {
+				continue
+			}
+			if err := insert(i); err != nil {
+				return err
 			}
 		}
+		return nil
 	})
+
+	// At the end, because an index of what many insert at once takes most of the time. It finds whatever is there twice.
+	genEach(t, len(formats), func(i int) error {
+		_, err := servers[i].Exec(ctx, "alter table "+formats[i].name+" add primary key (id)")
+		return err
+	})
+	genEach(t, len(servers), func(i int) error {
+		f, client := formats[i%len(formats)], i/len(formats)
+		var n int
+		var ids []byte
+		err := servers[i].QueryRow(ctx, fmt.Sprintf("select count(*), string_agg(%s(id), '' order by n) from %s where client = $1",
+			f.send(), f.name), client).Scan(&n, &ids)
+		if err != nil {
+			return err
+		}
+		if n != rows || len(ids) != rows*f.width() {
+			return fmt.Errorf("%s: expected %d rows, got %d", f.name, rows, n)
+		}
+		return genCheckOrder(f, ids)
+	})
+	for _, f := range formats {
+		if f.name == "uid60" {
+			t.Logf("of %d UID60s of Go, %d were the server's as well", block*blocks,
+				genGet[int](t, servers[0], "select count(*) from uid60 join uid60_go using (id)"))
+		} else if n := genGet[int](t, servers[0], "select count(*) from "+f.name+" where client is null"); n != block*blocks {
+			t.Errorf("%s: expected %d rows of Go, got %d", f.name, block*blocks, n)
+		}
+	}
 }
 
 // With more calls than a format has IDs, it gives nearly all that it has, none

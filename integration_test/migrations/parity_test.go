@@ -27,7 +27,7 @@ import (
 )
 
 // parityIDs is how many random IDs of each format are taken apart on either
-// side.
+// side. On each version it is a part of them.
 const parityIDs = 100_000
 
 // parityOdd are settings that change how values are read and shown. The
@@ -566,6 +566,15 @@ func parityQuoted(s string) string {
 	return quoted
 }
 
+// compare compares so many IDs and instants, and fewer of what takes longer.
+func (f *parityFormat) compare(t *testing.T, conn *pgx.Conn, n int) {
+	t.Helper()
+	f.compareIDs(t, conn, n)
+	f.compareFloors(t, conn, n)
+	f.compareTexts(t, conn, n/10)
+	f.compareNoIDs(t, conn, n/20)
+}
+
 // Go and SQL agree on every ID, instant and text, whatever a session has set.
 func TestParity(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -577,18 +586,22 @@ func TestParity(t *testing.T) {
 		}
 		for _, f := range formats {
 			parityTries(t, db, f)
-			n := parityIDs
-			if f.schema != migrations.DefaultSchema {
-				n /= 20 // of which the default layout has the others
-			}
-			f.compareIDs(t, conn, n)
-			f.compareFloors(t, conn, n)
-			f.compareTexts(t, conn, n/10)
-			f.compareNoIDs(t, conn, n/20)
+			f.compare(t, conn, parityIDs/20)
 			f.compareIDs(t, odd, 1000)
 			f.compareFloors(t, odd, 1000)
 			f.compareTexts(t, odd, 1000)
 			f.compareNoIDs(t, odd, 1000)
+		}
+	})
+}
+
+// Nor do they differ in many.
+func TestParityOfMany(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		for _, f := range parityInstall(t, db, 1) {
+			parityTries(t, db, f)
+			f.compare(t, conn, parityIDs)
 		}
 	})
 }
