@@ -168,7 +168,7 @@ type Embedded interface
 type Getter[T any] interface
 type Kind string
 type Number interface
-type Options struct
+type Options struct, comparable
 type Sealed interface
 var V []byte
 `), "\n")
@@ -185,6 +185,7 @@ func TestCompare(t *testing.T) {
 		{"func F(a int) {}", "func F(a int64) {}", "func F(int)", "func F(int64)"},
 		{"type T struct{ A int }", "type T struct{ A, B int }", "", "field T.B int"},
 		{"type T struct{ A int; b int }", "type T struct{ A int; c int }", "", ""},
+		{"type T struct{ A int; b int }", "type T struct{ A int; b []int }", "type T struct, comparable", "type T struct"},
 		{"const C = 1", "const C = 2", "const C untyped int = 1", "const C untyped int = 2"},
 		{"type T int; func (T) M() {}", "type T int; func (*T) M() {}", "method (T) M()", "method (*T) M()"},
 	} {

@@ -55,7 +55,11 @@ func (l *lister) typeName(o *types.TypeName) {
 	head := "type " + o.Name() + l.typeParams(named.TypeParams())
 	switch t := named.Underlying().(type) {
 	case *types.Struct:
-		l.add("%s struct", head)
+		if types.Comparable(named) {
+			l.add("%s struct, comparable", head)
+		} else {
+			l.add("%s struct", head)
+		}
 		l.fields(o.Name(), t)
 	case *types.Interface:
 		l.add("%s interface", head)

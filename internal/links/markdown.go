@@ -129,7 +129,9 @@ func withoutBlocks(text string) string {
 			continue
 		}
 		for _, mark := range []string{"`", "~"} {
-			if run := len(trimmed) - len(strings.TrimLeft(trimmed, mark)); run >= 3 {
+			rest := strings.TrimLeft(trimmed, mark)
+			// What has another ` behind it is code within the line.
+			if run := len(trimmed) - len(rest); run >= 3 && !(mark == "`" && strings.Contains(rest, mark)) {
 				fence = strings.Repeat(mark, run)
 			}
 		}

@@ -45,6 +45,7 @@ func TestMarkdownOf(t *testing.T) {
 		{"[a](/other.md)", []string{"from the file's folder"}},
 		{"[a](../other.md)", []string{"in the repository"}},
 		{"`[a](none.md)` and ``[b](none.md) ` `` and\n```md\n[c](none.md)\n```\n~~~\n```\n[d](none.md)\n~~~\n<!-- [e](none.md) -->", nil},
+		{"```code``` of a line\n[g](none.md)", []string{"none.md"}},
 		{"a ` alone, [b](none.md)", []string{"none.md"}},
 		{"[a][x]\n\n[x]: other.md \"title\"", nil},
 		{"[a][x]\n\n[x]: none.md", []string{"none.md"}},
