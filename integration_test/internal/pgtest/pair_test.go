@@ -1,3 +1,5 @@
+//go:build unix
+
 package pgtest
 
 import (
@@ -19,8 +21,8 @@ func TestChoosePair(t *testing.T) {
 	}
 }
 
-// A cut is one between the servers, of connections that there are and of new
-// ones. Clients go on.
+// A cut is one between the servers: no new connection gets through, nor, as the
+// tests of package multiwriter have it, do those that there are. Clients go on.
 func TestOnePair(t *testing.T) {
 	t.Parallel()
 	OnePair(t, func(t *testing.T, a, b *DB, link *Link) {

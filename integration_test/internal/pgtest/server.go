@@ -134,7 +134,7 @@ func runContainer(version string, purpose int) (*running, error) {
 		"-c", "max_connections=300", "-c", "jit=off", "-c", "log_checkpoints=off", "-c", "log_line_prefix=" + logPrefix}
 	if purpose == logical {
 		command = append(command, "-c", "wal_level=logical",
-			"-c", "wal_sender_timeout=6s", "-c", "wal_receiver_timeout=6s", "-c", "wal_retrieve_retry_interval=200ms")
+			"-c", "wal_sender_timeout=12s", "-c", "wal_receiver_timeout=12s", "-c", "wal_retrieve_retry_interval=200ms")
 	}
 	opts := []testcontainers.ContainerCustomizer{
 		label,

@@ -112,12 +112,12 @@ func watch(session string) int {
 	}
 	for {
 		err := sweep(session)
-		if time.Now().After(deadline) {
-			if err != nil {
-				fmt.Println(err)
-				return 1
-			}
+		switch late := time.Since(deadline); {
+		case err == nil && late > 0:
 			return 0
+		case late > watchdogPatience: // for what somebody else is removing
+			fmt.Println(err)
+			return 1
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
