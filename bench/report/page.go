@@ -97,28 +97,30 @@ func short(x float64) string {
 	return s
 }
 
+// around is how far its runs are from it, if there are several that differ.
+func (f figure) around() string {
+	if f.runs == 1 || f.spread == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" ± %.0f %%", 100*f.spread)
+}
+
 // cell is a figure with its spread.
 func (r *results) cell(name, unit string) string {
 	f, ok := r.figure(name, unit)
-	switch {
-	case !ok:
+	if !ok {
 		return ""
-	case f.runs == 1 || f.spread == 0:
-		return short(f.median)
 	}
-	return fmt.Sprintf("%s ± %.0f %%", short(f.median), 100*f.spread)
+	return short(f.median) + f.around()
 }
 
 // ratio is a figure that is one, in three digits behind the point.
 func (r *results) ratio(name, unit string) string {
 	f, ok := r.figure(name, unit)
-	switch {
-	case !ok:
+	if !ok {
 		return ""
-	case f.runs == 1 || f.spread == 0:
-		return fmt.Sprintf("%.3f", f.median)
 	}
-	return fmt.Sprintf("%.3f ± %.0f %%", f.median, 100*f.spread)
+	return fmt.Sprintf("%.3f%s", f.median, f.around())
 }
 
 // plain is a figure without its spread.
@@ -351,7 +353,7 @@ func (r *results) codec(encode, scan string) table {
 	for _, name := range r.union(encode, scan) {
 		row := []string{keys(name)["kind"], "`" + keys(name)["type"] + "`"}
 		for _, b := range []string{encode, scan} {
-			row = append(row, r.plain(b+"/"+name, "ns/op"), r.ratio(b+"/"+name, "ratio"), r.plain(b+"/"+name, "allocs/op"))
+			row = append(row, r.cell(b+"/"+name, "ns/op"), r.ratio(b+"/"+name, "ratio"), r.plain(b+"/"+name, "allocs/op"))
 		}
 		t.add(row...)
 	}
@@ -364,7 +366,7 @@ func (r *results) RowTable() table {
 	for _, name := range r.union("Rows", "CopyFrom") {
 		row := []string{keys(name)["kind"], "`" + keys(name)["type"] + "`"}
 		for _, b := range []string{"Rows", "CopyFrom"} {
-			row = append(row, r.plain(b+"/"+name, "ns/row"), r.ratio(b+"/"+name, "ratio"), r.ratio(b+"/"+name, "cpu-ratio"), r.plain(b+"/"+name, "allocs/row"))
+			row = append(row, r.cell(b+"/"+name, "ns/row"), r.ratio(b+"/"+name, "ratio"), r.ratio(b+"/"+name, "cpu-ratio"), r.plain(b+"/"+name, "allocs/row"))
 		}
 		t.add(row...)
 	}
@@ -402,7 +404,7 @@ func (r *results) InsertTable() table {
 	for _, name := range r.union("Insert", "Copy") {
 		row := []string{"`" + keys(name)["key"] + "`"}
 		for _, b := range []string{"Insert", "Copy"} {
-			row = append(row, r.plain(b+"/"+name, "ns/row"), r.ratio(b+"/"+name, "ratio"), r.plain(b+"/"+name, "wal-B/row"))
+			row = append(row, r.cell(b+"/"+name, "ns/row"), r.ratio(b+"/"+name, "ratio"), r.plain(b+"/"+name, "wal-B/row"))
 		}
 		index := r.plain("Copy/"+name, "index-B/row")
 		if index == "" {
@@ -418,7 +420,7 @@ func (r *results) DefaultTable() table {
 	t := table{head: []string{"connections", "key", "rows/s", "ns/row", "ratio to bigserial"}, left: 2}
 	for _, name := range r.under("Default") {
 		k, full := keys(name), "Default/"+name
-		t.add(k["clients"], "`"+k["key"]+"`", r.cell(full, "rows/s"), r.plain(full, "ns/row"), r.ratio(full, "ratio"))
+		t.add(k["clients"], "`"+k["key"]+"`", r.cell(full, "rows/s"), r.cell(full, "ns/row"), r.ratio(full, "ratio"))
 	}
 	return t
 }
@@ -451,7 +453,7 @@ func (r *results) growth() (names []string, points map[string][]point) {
 
 // GrowTable is the end of the growth, and what it took in all.
 func (r *results) GrowTable() table {
-	t := table{head: []string{"key", "rows", "rows/s of all", "of the last step", "index, MB", "table, MB", "WAL, MB", "index pages found in memory, %"}, left: 1}
+	t := table{head: []string{"key", "rows", "rows/s of all", "of the last step", "index, MB", "table, MB", "WAL, MB", "index lookups found in shared_buffers, %"}, left: 1}
 	names, points := r.growth()
 	for _, key := range names {
 		last := points[key][len(points[key])-1]

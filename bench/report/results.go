@@ -42,7 +42,7 @@ func read(from io.Reader) (*results, error) {
 		line = strings.TrimSpace(line)
 		if command, ok := strings.CutPrefix(line, commandMark); ok {
 			r.commands = append(r.commands, command)
-		} else if fact, ok := strings.CutPrefix(line, factMark); ok {
+		} else if fact, ok := strings.CutPrefix(line, factMark); ok && len(r.commands) == 0 { // below, a tool may have said something
 			key, value, ok := strings.Cut(fact, ": ")
 			if !ok {
 				return nil, fmt.Errorf("expected %skey: value, got %q", factMark, line)
