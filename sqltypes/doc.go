@@ -10,6 +10,6 @@
 // every ID type, the caller's own included, and can be combined: an
 // OptionalSnoText is a nullable text column.
 //
-// Text columns should be declared COLLATE "C": under most other collations
-// text doesn't sort as the IDs do.
+// Text columns should be declared COLLATE "C": under some other collations
+// text doesn't sort as the IDs do, under most it takes longer to compare.
 package sqltypes

@@ -16,7 +16,7 @@ CREATE SUBSCRIPTION site_1_from_site_2 CONNECTION 'host=site-2 dbname=shop user=
 
 -- [publish-own]
 -- Of what is here, site 1 publishes the rows that it has minted: those with datacenter 1 in the key.
-CREATE PUBLICATION orders_of_site_1 FOR TABLE orders WHERE ((id >> 17) & 31 = 1);
+CREATE PUBLICATION orders_of_site_1 FOR TABLE orders WHERE ((id >> 17) & 31 = 1) WITH (publish = 'insert, update, delete');
 
 -- [subscribe-own]
 CREATE SUBSCRIPTION site_1_from_site_2 CONNECTION 'host=site-2 dbname=shop user=replicator'

@@ -14,6 +14,7 @@ GRANT USAGE ON SCHEMA sortkey TO app;
 GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO app;
 
 -- [pinned]
+BEGIN; -- or everybody may call it between two of these
 CREATE FUNCTION next_payment_id() RETURNS bigint
     LANGUAGE sql VOLATILE SECURITY DEFINER
     RETURN sortkey.next_snowflake(31, 31); -- bound when the function is made, so no search_path matters
@@ -21,6 +22,7 @@ REVOKE EXECUTE ON FUNCTION next_payment_id() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION next_payment_id() TO app;
 REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM app;
 ALTER TABLE payments ALTER COLUMN id SET DEFAULT next_payment_id();
+COMMIT;
 
 -- [lease]
 GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint) TO app;
@@ -32,7 +34,8 @@ GRANT USAGE ON SCHEMA sortkey TO monitoring;
 GRANT SELECT ON sortkey.node_status TO monitoring;
 
 -- [audit]
-SELECT proname AS function, string_agg(grantee::regrole::text, ', ') AS granted_to
-FROM pg_proc LEFT JOIN aclexplode(proacl) ON grantee <> proowner
+SELECT proname AS function,
+    string_agg(CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, ', ') AS granted_to
+FROM pg_proc LEFT JOIN aclexplode(coalesce(proacl, acldefault('f', proowner))) ON grantee <> proowner
 WHERE pronamespace = 'sortkey'::regnamespace AND prosecdef
 GROUP BY proname ORDER BY proname;

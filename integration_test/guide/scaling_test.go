@@ -179,6 +179,18 @@ func TestSites(t *testing.T) {
 			}
 			return nil
 		})
+		// What it published before has arrived, so a TRUNCATE would have, too.
+		sites[0].must("TRUNCATE orders")
+		sites[0].must("INSERT INTO orders (total) VALUES (-2)")
+		pgtest.Eventually(t, "a row of site 1 is at site 2", func() error {
+			if got := sites[1].must("SELECT count(*) FROM orders WHERE total = -2"); got != "1" {
+				return fmt.Errorf("there are %s", got)
+			}
+			return nil
+		})
+		if got := sites[1].must("SELECT count(*) FROM orders"); got != fmt.Sprint(total+1) {
+			t.Errorf("expected site 2 to keep its %d rows, got %s", total+1, got)
+		}
 
 		// Site 2 is gone, and site 1 goes on by itself.
 		fine(t, sites[1].stop())

@@ -287,6 +287,14 @@ func TestSecurityGrants(t *testing.T) {
 				if want := shownOutput(t, "security", p.name); squeezed(got) != squeezed(want) {
 					t.Errorf("[%s]: the page shows\n%sbut it is\n%s", p.name, want, got)
 				}
+				// As a restore without privileges leaves them: everybody's.
+				db.Exec(t, `CREATE FUNCTION sortkey.of_all() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
+					CREATE FUNCTION sortkey.of_many() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
+					GRANT EXECUTE ON FUNCTION sortkey.of_many() TO `+app)
+				got = squeezed(strings.ReplaceAll(p.psql(t, owner), app, "app"))
+				if !strings.Contains(got, "of_all | PUBLIC") || !strings.Contains(got, "of_many | PUBLIC, app") {
+					t.Errorf("expected what everybody may call, got\n%s", got)
+				}
 			default:
 				t.Errorf("[%s] isn't looked at", p.name)
 			}

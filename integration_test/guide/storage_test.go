@@ -228,7 +228,7 @@ func TestStorageExports(t *testing.T) {
 		if want := "brpk4q72xwf2m63l 10 NULL, brpk4q72xwf2m63m 10 6272706b-3471-3732-7877-66326d36336c"; err != nil || stored != want {
 			t.Errorf("got %s, %v", stored, err)
 		}
-		// In the order of "C", unlike under most locales, digits come before letters.
+		// Whose order is that of IDs, as TestParityCollation of package migrations has it.
 		var collation string
 		err = g.Raw(`SELECT collname FROM pg_attribute JOIN pg_collation c ON c.oid = attcollation
 			WHERE attrelid = 'exports'::regclass AND attname = 'subject'`).Row().Scan(&collation)
