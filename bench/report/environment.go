@@ -23,13 +23,15 @@ var peers = []string{
 // settings are those of a server that have a part in its figures.
 var settings = []string{"shared_buffers", "fsync", "synchronous_commit", "full_page_writes", "max_wal_size"}
 
+const quickCommand = "make bench QUICK=1"
+
 // environment is the head of a file of results: where, when and of what they are.
 func environment(ctx context.Context, server string, quick bool) ([]byte, error) {
 	var head bytes.Buffer
 	say := func(key, value string) { fmt.Fprintf(&head, "%s%s: %s\n", factMark, key, value) }
 	say("date", time.Now().UTC().Format(time.DateOnly))
 	if quick {
-		say("command", "make bench QUICK=1")
+		say("command", quickCommand)
 	} else {
 		say("command", "make bench")
 	}

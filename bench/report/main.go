@@ -24,10 +24,17 @@ const (
 func main() {
 	quick := flag.Bool("quick", false, "measure less of each, and write to "+scratch)
 	from := flag.String("from", "", "render the results in this `file` again, beside it, and measure nothing")
+	again := flag.String("again", "", "measure the stages whose titles match this `regexp` again, for the results in -from")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := report(ctx, *quick, *from, os.Stdout); err != nil {
+	var err error
+	if *again != "" {
+		err = measureAgain(ctx, *from, *again, os.Stdout)
+	} else {
+		err = report(ctx, *quick, *from, os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}

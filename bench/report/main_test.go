@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,11 @@ func BenchmarkNext(b *testing.B) {
 		for b.Loop() {
 		}
 	})
+}
+
+func BenchmarkOther(b *testing.B) {
+	for b.Loop() {
+	}
 }
 
 func BenchmarkBroken(b *testing.B) { b.Fatal("broken") }
@@ -101,6 +107,52 @@ func TestReport(t *testing.T) {
 		if again, err := os.ReadFile(path); err != nil || !bytes.Equal(first, again) {
 			t.Errorf("quick: %t: the page isn't the same again: %v", quick, err)
 		}
+	}
+}
+
+// TestMeasureAgain replaces the results of one stage of two.
+func TestMeasureAgain(t *testing.T) {
+	elsewhere(t, "Other", "Next")
+	var log bytes.Buffer
+	if err := report(t.Context(), false, "", &log); err != nil {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	results := filepath.Join(published, raw)
+	kept := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(results)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin, end, ok := section(text, stages[slices.IndexFunc(stages, func(s stage) bool { return s.title == name })].command(false))
+		if !ok {
+			t.Fatalf("no results of %s in\n%s", name, text)
+		}
+		return string(text[begin:end])
+	}
+	next, other := kept("Next"), kept("Other")
+	for n := range 2 {
+		if err := measureAgain(t.Context(), results, "^Ne", &log); err != nil {
+			t.Fatalf("%v\n%s", err, &log)
+		}
+		if kept("Other") != other || kept("Next") == next || strings.Count(kept("Next"), "BenchmarkNext/Snowflake") != 2 {
+			t.Errorf("expected other results of Next alone, got\n%s%s", kept("Other"), kept("Next"))
+		}
+		markdown, err := os.ReadFile(filepath.Join(published, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(markdown), "Next: 2"); got != n+1 || !strings.Contains(string(markdown), "| measured again | Next: ") {
+			t.Errorf("the page says %d times that Next was measured again, want %d", got, n+1)
+		}
+	}
+	for pattern, want := range map[string]string{"none": "matches none", "[": "missing closing", "with": "no server"} {
+		if err := measureAgain(t.Context(), results, pattern, &log); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want %s", pattern, err, want)
+		}
+	}
+	if err := measureAgain(t.Context(), "", "Next", &log); err == nil || !strings.Contains(err.Error(), "-from") {
+		t.Errorf("without results: the error is %v", err)
 	}
 }
 
