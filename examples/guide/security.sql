@@ -35,7 +35,7 @@ GRANT SELECT ON sortkey.node_status TO monitoring;
 
 -- [audit]
 SELECT proname AS function,
-    string_agg(CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, ', ') AS granted_to
+    string_agg(CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END, ', ' ORDER BY grantee) AS granted_to
 FROM pg_proc LEFT JOIN aclexplode(coalesce(proacl, acldefault('f', proowner))) ON grantee <> proowner
 WHERE pronamespace = 'sortkey'::regnamespace AND prosecdef
 GROUP BY proname ORDER BY proname;
