@@ -316,9 +316,5 @@ func wantRows(t *testing.T, conn *pgx.Conn, name string, want ...string) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must is pgtest.Must.
+var must = pgtest.Must

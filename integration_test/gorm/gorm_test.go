@@ -169,9 +169,5 @@ func (k of[T, N]) use(t *testing.T, g *gorm.DB) {
 	must(t, g.Use(gormplugin.New(gormplugin.For(gen))))
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must is pgtest.Must.
+var must = pgtest.Must

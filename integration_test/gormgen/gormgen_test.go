@@ -80,12 +80,8 @@ func each(t *testing.T, f func(t *testing.T, g *gorm.DB, q *query.Query)) {
 	t.Run("SQLite", func(t *testing.T) { run(t, sqlitetest.Open(t)) })
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must is pgtest.Must.
+var must = pgtest.Must
 
 // stored sees that the rows of a table are those of the IDs, by their names.
 func stored[T comparable](t *testing.T, g *gorm.DB, table, name string, want map[string]T) {

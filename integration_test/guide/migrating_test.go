@@ -27,7 +27,7 @@ import (
 func gooseFile(t *testing.T, pool *sql.DB, text string) *goose.Provider {
 	t.Helper()
 	p, err := goose.NewProvider(goose.DialectPostgres, pool, fstest.MapFS{"00001_orders.sql": {Data: []byte(text)}})
-	fine(t, err)
+	must(t, err)
 	return p
 }
 
@@ -62,22 +62,22 @@ func TestMigratingSQL(t *testing.T) {
 					t.Error("a role without rights has installed")
 				}
 				p.run(t, db)
-				fine(t, guide.Install(ctx, as(t, db, owner)))
+				must(t, guide.Install(ctx, as(t, db, owner)))
 			case "grants":
 				if err := guide.Verify(ctx, as(t, db, app)); err == nil || !strings.Contains(err.Error(), "GRANT USAGE") {
 					t.Errorf("a role without rights verified: %v", err)
 				}
 				p.run(t, db)
 				leases := as(t, db, app)
-				fine(t, guide.Verify(ctx, leases))
+				must(t, guide.Verify(ctx, leases))
 				store, numbers := pglease.New(leases, pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 				now := time.Now().UnixMilli()
 				request := nodelease.Request{Holder: "test", TTL: time.Minute, Now: now, Until: now}
 				c, err := store.Claim(ctx, numbers, request)
-				fine(t, err)
+				must(t, err)
 				c, err = store.Renew(ctx, numbers, c, request)
-				fine(t, err)
-				fine(t, store.Release(ctx, numbers, c, now))
+				must(t, err)
+				must(t, store.Release(ctx, numbers, c, now))
 				for statement, allowed := range map[string]bool{
 					"SELECT sortkey.next_snowflake(31, 28)":               true,
 					"SELECT * FROM sortkey.node_status":                   true,
@@ -94,7 +94,7 @@ func TestMigratingSQL(t *testing.T) {
 				db.Exec(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, total bigint); INSERT INTO orders (total) VALUES (1), (2)")
 				migration := gooseFile(t, pool, p.sql)
 				_, err := migration.Up(ctx)
-				fine(t, err)
+				must(t, err)
 				const insert = "INSERT INTO orders (total) VALUES (3) RETURNING id > 1000, (sortkey.snowflake_parts(id)).worker"
 				has(t, "up", lines(t, conn, insert), "t|29")
 				if _, err := conn.Exec(ctx, "INSERT INTO orders VALUES (-1)"); err == nil {
@@ -104,14 +104,14 @@ func TestMigratingSQL(t *testing.T) {
 				const reserved = "SELECT count(*) FROM sortkey.node_status WHERE state = 'reserved'"
 				has(t, "up", lines(t, conn, reserved), "1")
 				_, err = migration.Down(ctx)
-				fine(t, err)
+				must(t, err)
 				has(t, "down", lines(t, conn, "INSERT INTO orders (total) VALUES (4) RETURNING id"), "3")
 				has(t, "down", lines(t, conn, reserved), "0")
 			case "uuidv7":
 				db.Exec(t, "CREATE TABLE documents (id uuid PRIMARY KEY)")
 				id := uuid.Must(uuid.NewV7())
 				_, err := pool.ExecContext(ctx, "INSERT INTO documents VALUES ($1)", id.String())
-				fine(t, err)
+				must(t, err)
 				sec, nsec := id.Time().UnixTime()
 				has(t, p.name, lines(t, conn, "SELECT minted_at FROM ("+strings.TrimSuffix(strings.TrimSpace(p.sql), ";")+") q WHERE minted_at = '"+
 					time.Unix(sec, nsec).UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)+"'"), "*")
@@ -124,9 +124,9 @@ func TestMigratingSQL(t *testing.T) {
 		if err := migrations.Down(ctx, pool, migrations.Config{}); err == nil || !strings.Contains(err.Error(), "used") {
 			t.Errorf("went down with a column in use: %v", err)
 		}
-		fine(t, guide.Verify(ctx, pool))
+		must(t, guide.Verify(ctx, pool))
 		db.Exec(t, "DROP TABLE used")
-		fine(t, migrations.Down(ctx, pool, migrations.Config{}))
+		must(t, migrations.Down(ctx, pool, migrations.Config{}))
 		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
 			t.Errorf("after Down: %v", err)
 		}
@@ -137,8 +137,8 @@ func TestMigratingSQL(t *testing.T) {
 func TestShopKeys(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
-		fine(t, migrations.Up(ctx, pool, guide.ShopKeys))
-		fine(t, migrations.Check(ctx, pool, guide.ShopKeys))
+		must(t, migrations.Up(ctx, pool, guide.ShopKeys))
+		must(t, migrations.Check(ctx, pool, guide.ShopKeys))
 		has(t, "times", lines(t, db.Conn(t), "SELECT keys.snowflake_time(0) = '2026-01-01Z', keys.snowflake_si_time(0) = '2026-01-01Z'"), "t|t")
 		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
 			t.Errorf("another schema: %v", err)
@@ -152,8 +152,8 @@ func TestShopKeys(t *testing.T) {
 			t.Errorf("another epoch: %v", err)
 		}
 		ids, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil)
-		fine(t, err)
-		fine(t, ids.Close())
+		must(t, err)
+		must(t, ids.Close())
 	})
 }
 
@@ -161,22 +161,22 @@ func TestShopKeys(t *testing.T) {
 func TestWriteFiles(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, folder := t.Context(), db.SQL(t), t.TempDir()
-		fine(t, guide.WriteFiles(folder))
-		fine(t, guide.WriteFiles(folder))
+		must(t, guide.WriteFiles(folder))
+		must(t, guide.WriteFiles(folder))
 		p, err := goose.NewProvider(goose.DialectPostgres, pool, os.DirFS(filepath.Join(folder, "sortkey")), goose.WithTableName("sortkey_goose"))
-		fine(t, err)
+		must(t, err)
 		_, err = p.Up(ctx)
-		fine(t, err)
-		fine(t, guide.Verify(ctx, pool))
+		must(t, err)
+		must(t, guide.Verify(ctx, pool))
 		if err := guide.Install(ctx, pool); !errors.Is(err, migrations.ErrForeign) {
 			t.Errorf("Up after goose: %v", err)
 		}
 		_, err = p.DownTo(ctx, 0)
-		fine(t, err)
+		must(t, err)
 		text, err := os.ReadFile(filepath.Join(folder, "sortkey.sql"))
-		fine(t, err)
+		must(t, err)
 		db.Exec(t, string(text))
-		fine(t, guide.Verify(ctx, pool))
+		must(t, guide.Verify(ctx, pool))
 	})
 }
 
@@ -208,11 +208,11 @@ func TestLayoutsOfOthers(t *testing.T) {
 	}
 	// It goes on after what is there, under the same node.
 	newest, err := guide.NodeLayout.Compose(idtype.SnowflakeParts{Time: time.Now().Add(500 * time.Millisecond), Worker: 1023, Sequence: 4095})
-	fine(t, err)
+	must(t, err)
 	gen, err := guide.ContinueNode(newest, 37)
-	fine(t, err)
+	must(t, err)
 	id, err := gen.Next()
-	fine(t, err)
+	must(t, err)
 	if p, err := guide.NodeLayout.Parts(id); err != nil || p.Worker != 37 || id <= newest {
 		t.Errorf("minted %+v after %v, %v", p, newest, err)
 	}

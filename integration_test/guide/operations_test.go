@@ -32,13 +32,8 @@ import (
 	"github.com/sortkey/sortkey/pglease"
 )
 
-// fine ends a test at an error.
-func fine(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must is pgtest.Must.
+var must = pgtest.Must
 
 // lines are the rows of the last of some statements, as text with | between the
 // columns.
@@ -75,7 +70,7 @@ func has(t testing.TB, what string, got []string, want ...string) {
 func claimIDs(t *testing.T, leases *sql.DB) *nodelease.Generator[idtype.Snowflake] {
 	t.Helper()
 	ids, err := guide.ClaimIDs(t.Context(), pglease.New(leases, pglease.Config{}), slog.New(slog.DiscardHandler))
-	fine(t, err)
+	must(t, err)
 	t.Cleanup(func() { _ = ids.Close() })
 	return ids
 }
@@ -106,21 +101,21 @@ func TestOperationsSQL(t *testing.T) {
 				// Its clock is an hour ahead, and so is the mark that it leaves.
 				k, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}),
 					nodelease.Options{Clock: func() time.Time { return time.Now().Add(time.Hour) }})
-				fine(t, err)
-				fine(t, k.Close())
+				must(t, err)
+				must(t, k.Close())
 				has(t, p.name, lines(t, conn, p.sql), "snowflake|1024|1021|1|1|f")
 			case "ahead":
 				has(t, p.name, lines(t, conn, p.sql), "snowflake|1|free||*|*:*")
 			case "partitions":
 				long, err := migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{At: time.Now().AddDate(-1, 0, 0)})
-				fine(t, err)
+				must(t, err)
 				if len(long) != 6 {
 					t.Errorf("maintained %v", long)
 				}
 				db.Exec(t, "INSERT INTO events SELECT sortkey.snowflake_floor(now())")
 				has(t, p.name, lines(t, conn, p.sql), "events|4|1")
 				_, err = migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{})
-				fine(t, err)
+				must(t, err)
 				has(t, p.name, lines(t, conn, p.sql))
 			case "defaults":
 				db.Exec(t, "INSERT INTO events VALUES (1)")
@@ -175,7 +170,7 @@ func TestNodeOfPod(t *testing.T) {
 		}
 		if err == nil {
 			_, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: datacenter, Worker: worker})
-			fine(t, err)
+			must(t, err)
 		}
 	}
 }
@@ -186,18 +181,18 @@ func TestAfterNewest(t *testing.T) {
 		ctx, pool := t.Context(), db.SQL(t)
 		db.Exec(t, "CREATE TABLE payments (id bigint PRIMARY KEY)")
 		gen, err := guide.AfterNewest(ctx, pool, 1, 2)
-		fine(t, err)
+		must(t, err)
 		first, err := gen.Next()
-		fine(t, err)
+		must(t, err)
 		if p, _ := idtype.DefaultSnowflakeLayout().Parts(first); p.Datacenter != 1 || p.Worker != 2 {
 			t.Errorf("minted %+v", p)
 		}
 		newest, err := idtype.DefaultSnowflakeLayout().Compose(idtype.SnowflakeParts{Time: time.Now().Add(700 * time.Millisecond), Datacenter: 31})
-		fine(t, err)
+		must(t, err)
 		_, err = pool.ExecContext(ctx, "INSERT INTO payments VALUES ($1)", newest)
-		fine(t, err)
+		must(t, err)
 		gen, err = guide.AfterNewest(ctx, pool, 1, 2)
-		fine(t, err)
+		must(t, err)
 		if id, err := gen.Next(); err != nil || id <= newest {
 			t.Errorf("expected an ID after %v, got %v, %v", newest, id, err)
 		}
@@ -208,17 +203,17 @@ func TestSnosAcrossRestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "snos.json")
 	partition := idtype.SnoPartitionFrom(7)
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition})
-	fine(t, err)
+	must(t, err)
 	ids := make([]idtype.Sno, 1000)
 	_, err = gen.Fill(t.Context(), ids)
-	fine(t, err)
+	must(t, err)
 	text, err := json.Marshal(gen.Snapshot())
-	fine(t, err)
-	fine(t, os.WriteFile(file, text, 0o600))
+	must(t, err)
+	must(t, os.WriteFile(file, text, 0o600))
 	next, err := guide.ResumeSnos(file)
-	fine(t, err)
+	must(t, err)
 	id, err := next.Next()
-	fine(t, err)
+	must(t, err)
 	if id.Partition() != partition || id.Compare(ids[len(ids)-1]) <= 0 {
 		t.Errorf("expected an ID of the same partition after %v, got %v", ids[len(ids)-1], id)
 	}
@@ -233,7 +228,7 @@ func TestStatsAndReady(t *testing.T) {
 		ids := claimIDs(t, db.SQL(t))
 		for range 3 {
 			_, err := ids.Next()
-			fine(t, err)
+			must(t, err)
 		}
 		name := "ids of " + db.Name
 		guide.PublishStats(name, ids)
@@ -245,7 +240,7 @@ func TestStatsAndReady(t *testing.T) {
 			Failures  *int    `json:"lease_failures"`
 			Skew      float64 `json:"clock_skew_seconds"`
 		}
-		fine(t, json.Unmarshal([]byte(expvar.Get(name).String()), &got))
+		must(t, json.Unmarshal([]byte(expvar.Get(name).String()), &got))
 		if got.Minting["Minted"] != 3 || got.Number == nil || *got.Number != 0 || got.Left <= 0 || got.Left > 27 ||
 			got.Failures == nil || *got.Failures != 0 || math.Abs(got.Remaining-time.Until(idtype.SnowflakeLayout{}.Time(idtype.MaxSnowflake)).Seconds()) > 3600 || got.Skew < -3600 || got.Skew > 3600 {
 			t.Errorf("got %s", expvar.Get(name))
@@ -258,7 +253,7 @@ func TestStatsAndReady(t *testing.T) {
 		if code := ready(); code != http.StatusOK {
 			t.Errorf("got %d", code)
 		}
-		fine(t, ids.Close())
+		must(t, ids.Close())
 		if code := ready(); code != http.StatusServiceUnavailable {
 			t.Errorf("without a claim: got %d", code)
 		}
@@ -280,7 +275,7 @@ func TestStop(t *testing.T) {
 			fmt.Fprint(w, !id.IsZero(), err)
 		})}
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		fine(t, err)
+		must(t, err)
 		go func() { _ = server.Serve(listener) }()
 		address := listener.Addr().String()
 		answer := make(chan string)
@@ -310,7 +305,7 @@ func TestStop(t *testing.T) {
 		if got := <-answer; got != "true <nil><nil>" {
 			t.Errorf("the last request got %s", got)
 		}
-		fine(t, <-stopped)
+		must(t, <-stopped)
 		if err := leases.Ping(); err == nil {
 			t.Error("the pool is open still")
 		}

@@ -19,7 +19,7 @@ import (
 func shown(t *testing.T, page string) (blocks []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/" + page)
-	fine(t, err)
+	must(t, err)
 	for _, m := range regexp.MustCompile("(?ms)^```text\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		blocks = append(blocks, m[1])
 	}
@@ -111,9 +111,9 @@ func TestPartitioningSQL(t *testing.T) {
 				user := db.Conn(t)
 				var before, after int
 				const count = "SELECT count(*) FROM visits WHERE id > $1"
-				fine(t, user.QueryRow(t.Context(), count, 0).Scan(&before))
+				must(t, user.QueryRow(t.Context(), count, 0).Scan(&before))
 				p.run(t, db)
-				fine(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
+				must(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
 				if before != 2 || after != 2 {
 					t.Errorf("counted %d before, %d after", before, after)
 				}
@@ -122,7 +122,7 @@ func TestPartitioningSQL(t *testing.T) {
 				has(t, "indexes", lines(t, conn, "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'visits'::regclass) AND inhrelid::regclass::text !~ '_p20|default' ORDER BY 1"),
 					"visits_pkey", "visits_page")
 				db.Exec(t, "INSERT INTO visits VALUES (sortkey.snowflake_floor('2027-01-01Z'))")
-				fine(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
+				must(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
 				if after != 3 {
 					t.Errorf("counted %d with one that is new", after)
 				}
@@ -173,7 +173,7 @@ func TestMaintainAndWindows(t *testing.T) {
 			SELECT sortkey.manage_partitions('events', every => '1 day')`)
 		var log strings.Builder
 		logger := slog.New(slog.NewTextHandler(&log, nil))
-		fine(t, guide.Maintain(ctx, pool, logger))
+		must(t, guide.Maintain(ctx, pool, logger))
 		if n := strings.Count(log.String(), "action=create"); n != 5 {
 			t.Errorf("made %d partitions: %s", n, log.String())
 		}
@@ -182,26 +182,26 @@ func TestMaintainAndWindows(t *testing.T) {
 		db.Exec(t, fmt.Sprintf("INSERT INTO events SELECT sortkey.snowflake_floor('%s'), 'late'", day.Format(time.RFC3339)))
 		log.Reset()
 		tx, err := pool.BeginTx(ctx, nil)
-		fine(t, err)
+		must(t, err)
 		_, err = tx.ExecContext(ctx, "LOCK TABLE events_default IN ACCESS SHARE MODE")
-		fine(t, err)
-		fine(t, guide.Maintain(ctx, pool, logger))
+		must(t, err)
+		must(t, guide.Maintain(ctx, pool, logger))
 		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "action=drain") {
 			t.Errorf("expected a step to be left, got %s", log.String())
 		}
-		fine(t, tx.Rollback())
-		fine(t, guide.Maintain(ctx, pool, logger))
+		must(t, tx.Rollback())
+		must(t, guide.Maintain(ctx, pool, logger))
 		has(t, "moved", lines(t, db.Conn(t), "SELECT tableoid::regclass FROM events"), "events_p"+day.Format("20060102"))
 
 		gdb := db.GORM(t, nil)
 		layout := idtype.DefaultSnowflakeLayout()
 		for i, at := range []time.Duration{-time.Millisecond, 0, 24*time.Hour - time.Millisecond, 24 * time.Hour} {
 			id, err := layout.Compose(idtype.SnowflakeParts{Time: day.Add(at), Sequence: 1 + i})
-			fine(t, err)
-			fine(t, gdb.Create(&guide.Event{ID: id, Kind: fmt.Sprint(i)}).Error)
+			must(t, err)
+			must(t, gdb.Create(&guide.Event{ID: id, Kind: fmt.Sprint(i)}).Error)
 		}
 		events, err := guide.EventsOf(gdb, day, day.AddDate(0, 0, 1))
-		fine(t, err)
+		must(t, err)
 		if len(events) != 3 || events[0].Kind != "late" || events[2].Kind != "2" {
 			t.Errorf("found %v", events)
 		}
@@ -222,7 +222,7 @@ func TestPartmanSQL(t *testing.T) {
 			}
 		}
 		id, err := idtype.NewSno('m')
-		fine(t, err)
+		must(t, err)
 		has(t, "a message", lines(t, conn, fmt.Sprintf("INSERT INTO messages VALUES ('%s', 'hello') RETURNING tableoid::regclass", id.UUID())),
 			"messages_p"+id.Time().Format("20060102"))
 		if _, err := conn.Exec(t.Context(), "INSERT INTO messages VALUES (gen_random_uuid(), 'no sno')"); err == nil {

@@ -31,9 +31,9 @@ type site struct {
 func (s site) run(command string) (string, error) {
 	s.t.Helper()
 	status, r, err := s.db.Container().Exec(s.t.Context(), []string{"sh", "-c", command}, tcexec.Multiplexed(), tcexec.WithUser("postgres"))
-	fine(s.t, err)
+	must(s.t, err)
 	out, err := io.ReadAll(r)
-	fine(s.t, err)
+	must(s.t, err)
 	if status != 0 {
 		return "", fmt.Errorf("status %d: %s", status, out)
 	}
@@ -48,7 +48,7 @@ func (s site) start(file string) {
 	_, err := s.run(fmt.Sprintf(`rm -rf /tmp/site%[1]d && initdb -D /tmp/site%[1]d -A trust --no-sync >/dev/null &&
 		pg_ctl -D /tmp/site%[1]d -l /tmp/site%[1]d.log -w -o "-p %[2]d -k /tmp -c listen_addresses=127.0.0.1 -c wal_level=logical -c fsync=off" start >/dev/null &&
 		createdb -h 127.0.0.1 -p %[2]d shop && psql -XAtq -v ON_ERROR_STOP=1 -h 127.0.0.1 -p %[2]d -d shop -f %[3]s`, s.number, s.port(), file))
-	fine(s.t, err)
+	must(s.t, err)
 }
 
 // stop ends it at once.
@@ -65,7 +65,7 @@ func (s site) query(statements string) (string, error) {
 func (s site) must(statements string) string {
 	s.t.Helper()
 	out, err := s.query(statements)
-	fine(s.t, err)
+	must(s.t, err)
 	return out
 }
 
@@ -87,8 +87,8 @@ func (s site) piece(p piece) error {
 func TestSites(t *testing.T) {
 	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		text, err := migrations.SQL(migrations.Config{})
-		fine(t, err)
-		fine(t, db.Container().CopyToContainer(t.Context(), []byte(text), "/tmp/sortkey.sql", 0o644))
+		must(t, err)
+		must(t, db.Container().CopyToContainer(t.Context(), []byte(text), "/tmp/sortkey.sql", 0o644))
 		sites := []site{{t, db, 1}, {t, db, 2}}
 		for _, s := range sites {
 			s.start("/tmp/sortkey.sql")
@@ -193,7 +193,7 @@ func TestSites(t *testing.T) {
 		}
 
 		// Site 2 is gone, and site 1 goes on by itself.
-		fine(t, sites[1].stop())
+		must(t, sites[1].stop())
 		i := slices.IndexFunc(all, func(p piece) bool { return p.name == "promote" })
 		all[i].sql = strings.ReplaceAll(all[i].sql, "site_3_from_site_1", "site_1_from_site_2")
 		if err := sites[0].piece(all[i]); err != nil {
@@ -221,7 +221,7 @@ func TestSitePool(t *testing.T) {
 		pool := guide.SitePool(3)
 		for i := range 32 {
 			k, err := nodelease.Acquire(t.Context(), store, pool, nodelease.Options{Wait: -1})
-			fine(t, err)
+			must(t, err)
 			defer k.Close()
 			if k.Number() != 3<<5|i {
 				t.Errorf("claimed %d", k.Number())
@@ -244,7 +244,7 @@ func TestSitePool(t *testing.T) {
 				all[slices.IndexFunc(all, func(p piece) bool { return p.name == "share" })].run(t, db)
 			}
 			k, err := nodelease.Acquire(t.Context(), store, guide.SitePool(site), nodelease.Options{})
-			fine(t, err)
+			must(t, err)
 			defer k.Close()
 			if k.Number() != site<<5 {
 				t.Errorf("site %d claimed %d", site, k.Number())
@@ -256,10 +256,10 @@ func TestSitePool(t *testing.T) {
 // A shard is read off the keys that its generator mints.
 func TestShards(t *testing.T) {
 	gens, err := guide.ShardGenerators(7)
-	fine(t, err)
+	must(t, err)
 	for want, gen := range gens {
 		id, err := gen.Next()
-		fine(t, err)
+		must(t, err)
 		if shard, err := guide.ShardOf(id); err != nil || shard != want {
 			t.Errorf("shard %d: %d, %v", want, shard, err)
 		}
@@ -276,7 +276,7 @@ func TestSpread(t *testing.T) {
 	every := func(d time.Duration) (ids []idtype.Snowflake) {
 		for i := range 8000 {
 			id, err := idtype.DefaultSnowflakeLayout().Compose(idtype.SnowflakeParts{Time: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * d), Worker: 3})
-			fine(t, err)
+			must(t, err)
 			ids = append(ids, id)
 		}
 		return ids
@@ -294,7 +294,7 @@ func TestSpread(t *testing.T) {
 		for _, id := range every(c.every) {
 			remainder[guide.ByRemainder(id, c.n)]++
 			shard, err := guide.ByHash(id, c.n)
-			fine(t, err)
+			must(t, err)
 			hash[shard]++
 		}
 		fmt.Fprintf(&out, "%s\n  id %% n  %v\n  ByHash  %v\n", c.title, remainder, hash)

@@ -19,13 +19,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// must ends the test if something fails that it is not about.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must is pgtest.Must.
+var must = pgtest.Must
 
 // The numbers of the defaults, one of each server's.
 var (

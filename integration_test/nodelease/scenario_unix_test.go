@@ -27,13 +27,8 @@ func TestMain(m *testing.M) {
 	pgtest.Main(m)
 }
 
-// must ends the test if something fails that it is not about.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must is pgtest.Must.
+var must = pgtest.Must
 
 // build gives the minting program.
 func build(t *testing.T) string {

@@ -41,6 +41,14 @@ func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	each(t, need(t, containerServers), f)
 }
 
+// Must ends the test if something fails that it is not about.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // need is what a test can't do without.
 func need[T any](t *testing.T, get func() (T, error)) T {
 	t.Helper()
