@@ -33,10 +33,11 @@
 // A test that needs more than a database, such as a server that it can pause,
 // or a proxy, calls [EachServer], [OneServer], [EachContainer], [Container] or
 // [NeedsContainers]. [EachPartman] gives servers that have pg_partman,
-// [OneFaketime] one whose clock the test steps, and [OnePair] two that can
-// replicate, by a link that the test cuts. Without Docker these tests
-// are listed as not run when the package's tests end, also in the file that
-// TESTS_NOT_RUN names; where CI is "true" that is a failure.
+// [OneFaketime] one whose clock the test steps, [OnePair] two that can
+// replicate, by a link that the test cuts, and [Citus] a cluster. Without Docker
+// these tests are listed as not run when the package's tests end, also in the
+// file that TESTS_NOT_RUN names; where CI is "true" that is a failure. The same
+// holds for tests of Citus on a machine that gets no image of it.
 //
 // Whatever way the test process ends, killed included, its containers go.
 package pgtest

@@ -131,11 +131,16 @@ var (
 
 func (r *running) newDB(t *testing.T) *DB {
 	t.Helper()
-	db := &DB{
-		Name:    fmt.Sprintf("%s%s_%d", databasePrefix, databaseOwner, databases.Add(1)),
-		Version: r.version,
-		server:  r,
-	}
+	return r.newDBNamed(t, newDatabaseName())
+}
+
+func newDatabaseName() string {
+	return fmt.Sprintf("%s%s_%d", databasePrefix, databaseOwner, databases.Add(1))
+}
+
+func (r *running) newDBNamed(t *testing.T, name string) *DB {
+	t.Helper()
+	db := &DB{Name: name, Version: r.version, server: r}
 	var err error
 	if db.URL, err = withDatabase(r.url, db.Name); err != nil {
 		t.Fatal(err)
@@ -223,15 +228,11 @@ func (db *DB) URLFromContainers(t testing.TB) string {
 	if db.server.container == nil {
 		t.Fatal("expected a server in a container, as EachContainer and EachServer give, got one that may be anywhere")
 	}
-	ip, err := db.server.container.ContainerIP(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	u, err := url.Parse(db.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.Host = ip + ":5432"
+	u.Host = db.host(t) + ":5432"
 	return u.String()
 }
 

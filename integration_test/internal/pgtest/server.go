@@ -109,6 +109,8 @@ const (
 	// logical: a test's own, its data in memory, with a write-ahead log that tells
 	// subscribers of rows. What a cut has broken it notices within seconds.
 	logical
+	// sharded: shared, a node of a Citus cluster.
+	sharded
 )
 
 // runContainer starts a container with a server.
@@ -116,8 +118,11 @@ func runContainer(version string, purpose int) (*running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), imageTimeout)
 	defer cancel()
 	getImage := postgresImage
-	if purpose == extended || purpose == clocked {
+	switch purpose {
+	case extended, clocked:
 		getImage = extrasImage
+	case sharded:
+		getImage = citusImage
 	}
 	image, err := getImage(ctx, version)
 	if err != nil {
@@ -136,6 +141,9 @@ func runContainer(version string, purpose int) (*running, error) {
 		command = append(command, "-c", "wal_level=logical",
 			"-c", "wal_sender_timeout=12s", "-c", "wal_receiver_timeout=12s", "-c", "wal_retrieve_retry_interval=200ms")
 	}
+	if purpose == sharded {
+		command = append(command, citusSettings...)
+	}
 	opts := []testcontainers.ContainerCustomizer{
 		label,
 		testcontainers.WithCmd(command...),
@@ -150,15 +158,18 @@ func runContainer(version string, purpose int) (*running, error) {
 	} else {
 		opts = append(opts, testcontainers.WithTmpfs(map[string]string{dataDirectory: "rw"}))
 	}
-	if purpose == extended || purpose == clocked {
+	if purpose == extended || purpose == clocked || purpose == sharded {
 		entry, err := enterExtras(version)
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, entry...)
 	}
-	if purpose == clocked {
+	switch purpose {
+	case clocked:
 		opts = append(opts, fakeClock(version))
+	case sharded:
+		opts = append(opts, testcontainers.WithEnv(map[string]string{"POSTGRES_HOST_AUTH_METHOD": "trust"}))
 	}
 
 	ctx, cancel = context.WithTimeout(context.Background(), startTimeout)

@@ -1,0 +1,97 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"sync"
+	"testing"
+)
+
+const (
+	// citusVersion is the version of Postgres that scripts/citus-image offers.
+	citusVersion = "17"
+	citusWorkers = 2
+
+	// exUnavailable is the exit status of a script that can't get an image on this
+	// machine, as in sysexits.h.
+	exUnavailable = 69
+)
+
+// citusSettings are arguments of a node's server. The nodes trust each other and
+// talk without TLS; moving a shard takes logical replication.
+var citusSettings = []string{
+	"-c", "shared_preload_libraries=citus", "-c", "wal_level=logical", "-c", "citus.node_conninfo=sslmode=disable",
+}
+
+// A Cluster is a database on a Citus cluster.
+type Cluster struct {
+	*DB           // at the coordinator
+	Workers []*DB // the same database at each worker
+}
+
+// Citus runs f as the subtest citus, with an empty database on a cluster of a
+// coordinator and two workers. Tests of a package share the cluster. Where no
+// image of Citus can be had, the test is listed as not run.
+func Citus(t *testing.T, f func(t *testing.T, c *Cluster)) {
+	t.Helper()
+	NeedsContainers(t)
+	t.Run("citus", func(t *testing.T) {
+		nodes, err := citusNodes()
+		var script *exec.ExitError
+		if errors.As(err, &script) && script.ExitCode() == exUnavailable {
+			notRun(t, err)
+		}
+		Must(t, err)
+		f(t, newCluster(t, nodes))
+	})
+}
+
+// citusNodes are the servers of the cluster: the coordinator, then the workers.
+var citusNodes = sync.OnceValues(func() ([]*running, error) {
+	nodes := make([]*running, 1+citusWorkers)
+	for i := range nodes {
+		var err error
+		if nodes[i], err = runContainer(citusVersion, sharded); err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+})
+
+// citusImage is the name of an image of Postgres with Citus. It takes
+// enterExtras to run.
+func citusImage(ctx context.Context, version string) (string, error) {
+	return imageFrom(ctx, "citus-image", version)
+}
+
+// newCluster makes a database of one name on all nodes, and tells the
+// coordinator of the workers.
+func newCluster(t *testing.T, nodes []*running) *Cluster {
+	t.Helper()
+	name := newDatabaseName()
+	var dbs []*DB
+	// The workers first: at the end, the coordinator's database goes first.
+	for _, node := range slices.Backward(nodes) {
+		db := node.newDBNamed(t, name)
+		db.Exec(t, "create extension citus")
+		dbs = append(dbs, db)
+	}
+	slices.Reverse(dbs)
+	c := &Cluster{DB: dbs[0], Workers: dbs[1:]}
+	c.Exec(t, fmt.Sprintf("select citus_set_coordinator_host('%s', 5432)", c.host(t)))
+	for _, w := range c.Workers {
+		c.Exec(t, fmt.Sprintf("select citus_add_node('%s', 5432)", w.host(t)))
+	}
+	return c
+}
+
+// host is the address of the server's container, as other containers see it.
+func (db *DB) host(t testing.TB) string {
+	t.Helper()
+	ip, err := db.server.container.ContainerIP(t.Context())
+	Must(t, err)
+	return ip
+}
