@@ -22,6 +22,9 @@ var (
 	ErrLayout = errors.New("layouts differ")
 	// ErrForeign: the migrations were run by something else than Up.
 	ErrForeign = errors.New("installed by another tool")
+	// ErrCitusWorker: the connection is to a worker of a Citus cluster. The tables
+	// of an installation exist on the coordinator only.
+	ErrCitusWorker = errors.New("connected to a Citus worker")
 )
 
 // Check tells whether the database has what this process takes for granted:
@@ -145,6 +148,9 @@ func readMap[K comparable, V any](ctx context.Context, db querier, schema, table
 		return nil, err
 	}
 	if !there {
+		if err := refuseCitusWorker(ctx, db); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("migrations: expected table %s.%s, got none in this database: run Up, or your own tool with the files for it: %w", schema, table, ErrNotInstalled)
 	}
 	rows, err := db.QueryContext(ctx, "SELECT "+columns+" FROM "+schema+"."+table)
@@ -165,6 +171,25 @@ func readMap[K comparable, V any](ctx context.Context, db querier, schema, table
 		return nil, unreadable(schema, err)
 	}
 	return m, nil
+}
+
+// refuseCitusWorker returns [ErrCitusWorker] if the server is a worker of a Citus
+// cluster, where the coordinator has made the functions and types of an
+// installation, but none of its tables.
+func refuseCitusWorker(ctx context.Context, db querier) error {
+	const catalog, table = "pg_catalog", "pg_dist_local_group"
+	citus, err := hasTable(ctx, db, catalog, table)
+	if err != nil || !citus {
+		return err
+	}
+	var group int // the coordinator's is 0
+	if err := db.QueryRowContext(ctx, "SELECT groupid FROM "+catalog+"."+table).Scan(&group); err != nil {
+		return failed("look into", catalog, err)
+	}
+	if group == 0 {
+		return nil
+	}
+	return fmt.Errorf("migrations: this server is worker %d of a Citus cluster; connect to the coordinator: %w", group, ErrCitusWorker)
 }
 
 // unreadable says what a role lacks that can't read what is installed.

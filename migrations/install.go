@@ -25,7 +25,8 @@ import (
 // The role needs the right to create schemas in the database, or a schema that
 // is there already and in which it may create; where nothing is to be done,
 // USAGE on it is enough. The connection must be one that isn't handed to others
-// between transactions, as PgBouncer's are in transaction mode.
+// between transactions, as PgBouncer's are in transaction mode. On Citus it must
+// be one to the coordinator ([ErrCitusWorker]).
 func Up(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
