@@ -39,3 +39,19 @@ CREATE TABLE carts_0 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 0)
 CREATE TABLE carts_1 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 1);
 CREATE TABLE carts_2 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 2);
 CREATE TABLE carts_3 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 3);
+
+-- [citus-tables]
+-- At the coordinator. The CHECK refuses what isn't a Snowflake, as the domain would.
+CREATE TABLE customers (id bigint PRIMARY KEY, name text NOT NULL);
+SELECT create_distributed_table('customers', 'id');
+ALTER TABLE customers ADD CONSTRAINT customers_id_is_snowflake CHECK (id > 0);
+
+CREATE TABLE purchases (
+    customer_id bigint REFERENCES customers,
+    id bigint CONSTRAINT purchases_id_is_snowflake CHECK (id > 0),
+    PRIMARY KEY (customer_id, id)
+);
+SELECT create_distributed_table('purchases', 'customer_id', colocate_with => 'customers');
+
+-- [citus-lock-timeout]
+ALTER ROLE migrator SET lock_timeout = '2s';

@@ -93,9 +93,8 @@ func objects(t testing.TB, db *pgtest.DB) []string {
 }
 
 // A key of the base type as the distribution column finds its rows. A domain
-// there loses them: Citus hashes the literal as bigint and looks into another
-// shard. (If the last part fails because rows are found, Citus has mended it,
-// and the warning in scaling-out.md can go.)
+// there loses them. If the last part fails because rows are found, Citus has
+// mended it, and the warning in scaling-out.md can go.
 func TestDistributionColumn(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
 		conn := c.Conn(t)

@@ -38,6 +38,18 @@ func pieces(t *testing.T, file string) (found []piece) {
 	return found
 }
 
+// pieceOf is the piece of a file that has a name.
+func pieceOf(t *testing.T, file, name string) piece {
+	t.Helper()
+	for _, p := range pieces(t, file) {
+		if p.name == name {
+			return p
+		}
+	}
+	t.Fatalf("%s has no piece [%s]", file, name)
+	return piece{}
+}
+
 // statements are those of a piece, one by one, as psql sends them: some can't be
 // in a transaction with others. Only ends of lines end a statement.
 func (p piece) statements() []string {
