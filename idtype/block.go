@@ -55,12 +55,11 @@ func (s *sequencer) failure(b block) error {
 		return fmt.Errorf("idtype: expected a sequence number of %s within %v, got none behind the other calls that wait: mint with fewer goroutines, with Fill, or with more generators: %w",
 			format, within, ErrSequenceExhausted)
 	case reasonUnleased:
-		until, remedy := "none, since it is lost", "claim a number again"
-		if !b.lost() {
-			until, remedy = "one until "+stamp(time.UnixMilli(b.until)), "wait for its renewal, and see that it is renewed by the same clock"
+		if b.lost() {
+			return endedError(s.lease, format)
 		}
-		return fmt.Errorf("idtype: expected a lease of %s number %d that reaches %s, got %s: %s: %w",
-			format, s.lease.Number(), unit, until, remedy, ErrLeaseLost)
+		return fmt.Errorf("idtype: expected a lease of %s number %d that reaches %s, got one until %s: wait for its renewal, and see that it is renewed by the same clock: %w",
+			format, s.lease.Number(), unit, stamp(time.UnixMilli(b.until)), ErrLeaseNotRenewed)
 	case reasonMarked:
 		return fmt.Errorf("idtype: expected the clock to pass %s, up to which %s IDs of this node may have been minted before, within %v, got %s: check the system's time, and NotBefore or the lease: %w",
 			unit, format, within, now, ErrClockBackwards)

@@ -32,13 +32,24 @@ var (
 	// ErrNode: a node number (datacenter, worker, machine, generator, cluster,
 	// partition) doesn't fit its field, or comes from two sources.
 	ErrNode = errors.New("node number out of range")
-	// ErrLeaseLost: the lease of a node number was lost, or wasn't renewed up to
-	// the time that the clock shows.
+	// ErrLeaseLost: the lease of a node number has ended, or is an
+	// [ErrLeaseNotRenewed]. A generator creates nothing more under a lease that has
+	// ended: claim a number again. The error wraps the reason too, if the lease is
+	// a [ReasonedLease].
 	ErrLeaseLost = errors.New("lease lost")
+	// ErrLeaseNotRenewed: the lease goes on, but isn't renewed up to the time that
+	// the clock shows, such as after the clock was set forward. Try again: the next
+	// renewal mends it. Errors that wrap it wrap ErrLeaseLost too.
+	ErrLeaseNotRenewed error = notRenewed{}
 	// ErrPartitionsExhausted: the process has handed out all 65,536 automatic
 	// Sno partitions.
 	ErrPartitionsExhausted = errors.New("Sno partitions exhausted")
 )
+
+type notRenewed struct{}
+
+func (notRenewed) Error() string { return "lease not renewed yet" }
+func (notRenewed) Unwrap() error { return ErrLeaseLost }
 
 // maxErrorInput is how much of a refused input an error keeps, in bytes.
 const maxErrorInput = 64

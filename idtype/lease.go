@@ -1,6 +1,7 @@
 package idtype
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -38,6 +39,32 @@ type AttachableLease interface {
 	// the generator has minted, in Unix milliseconds, or [math.MinInt64] if it minted
 	// nothing. Once Until is math.MinInt64, what minted gives is final.
 	Attach(layout string, minted func() int64) error
+}
+
+// A ReasonedLease is a Lease that knows why it ended. The generator wraps the
+// reason in its error, so that its caller can tell a lease that was closed from
+// one that was lost.
+type ReasonedLease interface {
+	Lease
+	// Err returns nil until the lease ends. The generator asks once Until is
+	// math.MinInt64, only to make an error of that. Err must not call the generator.
+	Err() error
+}
+
+// endedError is the error of a call under a lease that has ended.
+func endedError(l Lease, format string) error {
+	var reason error
+	if r, ok := l.(ReasonedLease); ok {
+		reason = r.Err()
+	}
+	switch {
+	case reason == nil:
+		return fmt.Errorf("idtype: create %s with number %d: the lease of the number has ended; claim a number again: %w", format, l.Number(), ErrLeaseLost)
+	case errors.Is(reason, ErrLeaseLost):
+		return fmt.Errorf("idtype: create %s with number %d: %w", format, l.Number(), reason)
+	default:
+		return fmt.Errorf("idtype: create %s with number %d: %w: %w", format, l.Number(), reason, ErrLeaseLost)
+	}
 }
 
 // leaseNumber is the number of a lease, for a generator that was given no

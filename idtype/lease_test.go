@@ -2,6 +2,7 @@ package idtype
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -104,6 +105,7 @@ func (m minter[T]) testLease(t *testing.T) {
 			t.Run("renewed", m.testLeaseRenewed)
 			t.Run("passed units", m.testLeasePassed)
 			t.Run("attached", m.testLeaseAttached)
+			t.Run("reasons", m.testLeaseReasons)
 		})
 	}
 }
@@ -130,7 +132,7 @@ func (m minter[T]) testLeaseBounds(t *testing.T) {
 				t.Errorf("unit %d, within the lease: %v of %v, %v", i, id, at, err)
 			}
 		default:
-			if !errors.Is(err, ErrLeaseLost) || !strings.Contains(err.Error(), stamp(c.wall)) || !strings.Contains(err.Error(), stamp(time.UnixMilli(l.Until()))) {
+			if !errors.Is(err, ErrLeaseLost) || !errors.Is(err, ErrLeaseNotRenewed) || !strings.Contains(err.Error(), stamp(c.wall)) || !strings.Contains(err.Error(), stamp(time.UnixMilli(l.Until()))) {
 				t.Errorf("unit %d, past the lease's end: %v, %v", i, id, err)
 			}
 		}
@@ -165,10 +167,10 @@ func (m minter[T]) testLeaseLost(t *testing.T) {
 	must(g.Next())
 	l.lose()
 	for range 2 {
-		if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) || !strings.Contains(err.Error(), "lost") {
+		if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) || !strings.Contains(err.Error(), "claim a number again: lease lost") {
 			t.Errorf("in the same unit: %v, %v", id, err)
 		}
-		if n, err := g.Fill(t.Context(), make([]T, 5)); n != 0 || !errors.Is(err, ErrLeaseLost) {
+		if n, err := g.Fill(t.Context(), make([]T, 5)); n != 0 || !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) {
 			t.Errorf("Fill: %d, %v", n, err)
 		}
 		c.step(m.unit)
@@ -303,6 +305,45 @@ func (m minter[T]) testLeaseAttached(t *testing.T) {
 	l.lose()
 	if _, err := g.Next(); !errors.Is(err, ErrLeaseLost) || l.minted() != want {
 		t.Errorf("after the loss: %v, minted up to %d, want %d", err, l.minted(), want)
+	}
+}
+
+// A reasonedLease tells why it ended.
+type reasonedLease struct {
+	*fakeLease
+	reason error
+}
+
+func (l reasonedLease) Err() error { return l.reason }
+
+// testLeaseReasons: the reason for the end of a lease is in the error, once. A
+// lease that goes on isn't asked.
+func (m minter[T]) testLeaseReasons(t *testing.T) {
+	cause := errors.New("given back")
+	for _, test := range []struct {
+		reason error
+		says   string
+	}{
+		{fmt.Errorf("example: %w: %w", cause, ErrLeaseLost), "example: given back: lease lost"},
+		{fmt.Errorf("example: %w", cause), "example: given back: lease lost"},
+		{nil, "the lease of the number has ended; claim a number again: lease lost"},
+	} {
+		c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
+		l := reasonedLease{newLease(0, c.wall.Add(-time.Hour), c.wall), test.reason}
+		g := m.new(t, Options{Lease: l, MaxWait: -1, clock: c.clock()})
+		must(g.Next())
+		c.step(time.Second)
+		if _, err := g.Next(); !errors.Is(err, ErrLeaseNotRenewed) || errors.Is(err, cause) {
+			t.Errorf("not renewed: want %v, got %v", ErrLeaseNotRenewed, err)
+		}
+		l.lose()
+		_, err := g.Next()
+		n, err2 := g.Fill(t.Context(), make([]T, 5))
+		for _, err := range []error{err, err2} {
+			if !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) || errors.Is(err, cause) != (test.reason != nil) || !strings.HasSuffix(err.Error(), "with number 0: "+test.says) {
+				t.Errorf("ended: want %q, got %d, %v", test.says, n, err)
+			}
+		}
 	}
 }
 

@@ -43,7 +43,8 @@
 // someone else. It is renewed after a third of the TTL, give or take a tenth of
 // that, so that there is time to repeat a renewal that failed. After the clock
 // was set forward, or the machine was suspended, a generator waits for a renewal
-// too, which comes within half a second.
+// too, which comes within half a second; one that may not wait so long fails with
+// [idtype.ErrLeaseNotRenewed] meanwhile.
 //
 //	                    renewed: the mark moves on
 //	                     +------+

@@ -65,7 +65,7 @@ func ExampleAcquire() {
 	fmt.Println(err != nil, k.Err())
 	// Output:
 	// true <nil>
-	// true nodelease: number 0 of pool "sno" given back: closed: lease lost
+	// true nodelease: number 0 of pool "sno" given back: closed
 }
 
 // A generator that claims its number itself, and another one should it lose that.

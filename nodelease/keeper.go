@@ -40,7 +40,10 @@ type Keeper struct {
 	stats    Stats
 }
 
-var _ idtype.AttachableLease = (*Keeper)(nil)
+var (
+	_ idtype.AttachableLease = (*Keeper)(nil)
+	_ idtype.ReasonedLease   = (*Keeper)(nil)
+)
 
 // Stats tell how a claim is doing.
 type Stats struct {

@@ -218,14 +218,43 @@ func expectLost(t *testing.T, k *nodelease.Keeper, g *idtype.SnowflakeGenerator,
 	if stats := k.Stats(); stats.Left != 0 {
 		t.Errorf("expected nothing left, got %+v", stats)
 	}
-	if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
-		t.Errorf("expected no ID, got %v, %v", id, err)
+	if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) || !errors.Is(err, cause) || errors.Is(err, nodelease.ErrClosed) || errors.Is(err, idtype.ErrLeaseNotRenewed) {
+		t.Errorf("expected no ID because of %v, got %v, %v", cause, id, err)
 	}
 	select {
 	case <-k.Lost():
 	default:
 		t.Error("expected Lost to be closed")
 	}
+}
+
+// A plain generator whose claim was closed says so, and gives no advice to claim
+// again; one whose claim isn't renewed so far says that.
+func TestClosedGenerator(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		clock := new(wall)
+		k := acquire(t, store, pool(1), nodelease.Options{Clock: clock.now})
+		g := snowflakes(t, k, clock.now)
+		synctest.Wait() // or the keeper would begin with the stepped clock
+		clock.step(time.Hour)
+		if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseNotRenewed) || errors.Is(err, nodelease.ErrClosed) || k.Err() != nil {
+			t.Errorf("want a claim that isn't renewed so far, got %v, %v; %v", id, err, k.Err())
+		}
+		clock.step(-time.Hour)
+		must(g.Next())
+		closes(t, k)
+		_, err := g.Next()
+		n, err2 := g.Fill(t.Context(), make([]idtype.Snowflake, 3))
+		for _, err := range []error{err, err2} {
+			if !errors.Is(err, nodelease.ErrClosed) || !errors.Is(err, idtype.ErrLeaseLost) || errors.Is(err, idtype.ErrLeaseNotRenewed) {
+				t.Errorf("want %v, got %d, %v", nodelease.ErrClosed, n, err)
+			}
+			if want := `number 0 of pool "snowflake" given back: closed`; !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "lost") {
+				t.Errorf("want an error that ends in %q, got %v", want, err)
+			}
+		}
+	})
 }
 
 // Who hears that its term is over doesn't go on until the trust window is.

@@ -98,10 +98,15 @@ var (
 	ErrTermOver = errors.New("term over")
 	// ErrPoolMismatch: the pool was made with another size or layout.
 	ErrPoolMismatch = errors.New("pool of another layout")
-	// ErrClosed: the claim was given back by Close. Errors that wrap it wrap
-	// idtype.ErrLeaseLost too.
-	ErrClosed = fmt.Errorf("closed: %w", idtype.ErrLeaseLost)
+	// ErrClosed: the claim was given back by Close. Errors of its generator wrap it.
+	// Errors that wrap it wrap idtype.ErrLeaseLost too.
+	ErrClosed error = closed{}
 )
+
+type closed struct{}
+
+func (closed) Error() string { return "closed" }
+func (closed) Unwrap() error { return idtype.ErrLeaseLost }
 
 // A BusyError tells why no number could be claimed. It is an [ErrClockBehind] if
 // there were free ones that the clock is behind, else an [ErrPoolExhausted].
