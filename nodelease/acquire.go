@@ -16,12 +16,14 @@ const (
 )
 
 // Acquire claims a number of a pool for one generator, and keeps it until
-// Close. If no number is free it waits for one, no longer than Options.Wait (and
-// half a TTL, if the store doesn't answer), and then fails with a [*BusyError]:
-// an [ErrPoolExhausted], or an [ErrClockBehind] if there are numbers, but this
-// machine's clock is behind the time up to which they were used. A call of the
-// store that fails otherwise is repeated once, if Wait isn't over. The context is
-// for Acquire alone, not for the claim.
+// Close. If no number is free, or the store fails, it tries again until
+// Options.Wait is over (and half a TTL, if the store doesn't answer), so that a
+// process can start while the store fails over. Then it fails with the last cause,
+// which is a [*BusyError] if the store has answered that no number is free: an
+// [ErrPoolExhausted], or an [ErrClockBehind] if there are numbers, but this
+// machine's clock is behind the time up to which they were used. It fails at once
+// with errors that waiting doesn't mend, [ErrMisconfigured] and [ErrPoolMismatch].
+// The context is for Acquire alone, not for the claim.
 func Acquire(ctx context.Context, store Store, pool Pool, o Options) (*Keeper, error) {
 	if o.Reacquire {
 		return nil, errors.New("nodelease: expected Reacquire for NewGenerator alone, got it for Acquire: a Keeper is one claim")
@@ -48,13 +50,15 @@ func (o Options) unique() string { return o.Holder + " " + crand.Text() }
 // gets what may have been granted without its knowing.
 func acquire(ctx context.Context, store Store, pool Pool, o Options, holder string) (*Keeper, error) {
 	begun := time.Now()
-	failed, waits := false, false
+	var cause error // of the last failure that wasn't a timeout, which may hide it
+	failing, waiting := false, false
 	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
 		sent := time.Now()
 		r := o.request(holder, o.TTL)
 		c, err := claim(ctx, store, pool, r)
 		left := max(o.Wait, 0) - time.Since(begun)
 		var busy *BusyError
+		var spent spentError
 		switch {
 		case err == nil:
 			return newKeeper(store, pool, o, r, c, sent), nil
@@ -64,18 +68,32 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 			if left <= 0 || busy.Held == 0 && busy.Ahead > 0 && busy.Mark-r.Now > left.Milliseconds() {
 				return nil, err
 			}
-			if !waits {
+			if !waiting {
 				o.Logger.Info("waiting for a node number", "pool", pool.Name, "for", left, "since", err)
 			}
-			failed, waits = false, true
-		case failed || left <= 0 || errors.Is(err, ErrPoolMismatch) || ctx.Err() != nil:
+			waiting = true
+		case errors.Is(err, ErrPoolMismatch) || errors.Is(err, ErrMisconfigured) || errors.As(err, &spent):
 			return nil, fmt.Errorf("nodelease: no number of pool %q claimed: %w", pool.Name, err)
-		default:
-			failed = true
+		case !failing:
+			o.Logger.Warn("no node number claimed so far", "pool", pool.Name, "for", left, "error", err)
+			failing = true
 		}
-		pause(ctx, min(jitter(poll), left))
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("nodelease: gave up on a number of pool %q: %w (%w)", pool.Name, ctx.Err(), err)
+		if left > 0 {
+			pause(ctx, min(jitter(poll), left))
+		}
+		if timeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled); !timeout {
+			cause = err
+		} else if cause != nil {
+			err = fmt.Errorf("%w; before that: %w", err, cause)
+		}
+		switch {
+		case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+			err = fmt.Errorf("%w: %w", ctx.Err(), err)
+			fallthrough
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("nodelease: gave up on a number of pool %q after %v: %w", pool.Name, time.Since(begun).Round(time.Millisecond), err)
+		case left <= 0:
+			return nil, fmt.Errorf("nodelease: no number of pool %q claimed within %v: %w", pool.Name, max(o.Wait, 0), err)
 		}
 	}
 }

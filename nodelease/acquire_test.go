@@ -3,6 +3,7 @@ package nodelease_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -108,11 +109,17 @@ func TestAcquireBusy(t *testing.T) {
 // A clock that is behind is told of even if other numbers are held: to wait for
 // those may be in vain.
 func TestBusyError(t *testing.T) {
+	some := pool(4)
+	some.Reserved = []int{0, 1}
 	for _, test := range []struct {
 		err  nodelease.BusyError
 		is   error
 		says string
 	}{
+		{nodelease.BusyError{Pool: some, Held: 2, Reserved: 2}, nodelease.ErrPoolExhausted, "2 reserved (by Pool.Reserved of this process): wait"},
+		{nodelease.BusyError{Pool: pool(4), Held: 3, Reserved: 1, Reservations: "3 for 'x'"}, nodelease.ErrPoolExhausted, "1 reserved (in the store: 3 for 'x'): wait"},
+		{nodelease.BusyError{Pool: some, Held: 1, Reserved: 3, Reservations: "3 for 'x'"}, nodelease.ErrPoolExhausted, "3 reserved (by Pool.Reserved of this process; in the store: 3 for 'x'): wait"},
+		{nodelease.BusyError{Pool: some, Ahead: 1, Reserved: 3, Reservations: "3 for 'x'"}, nodelease.ErrClockBehind, "3 reserved (by Pool.Reserved of this process; in the store: 3 for 'x')) may have been used"},
 		{nodelease.BusyError{Pool: pool(4), Held: 4}, nodelease.ErrPoolExhausted, "4 of 4 held and 0 reserved"},
 		{nodelease.BusyError{Pool: pool(4), Reserved: 4}, nodelease.ErrPoolExhausted, "0 of 4 held and 4 reserved"},
 		{nodelease.BusyError{Pool: pool(4), Held: 3, Reserved: 1, Frees: 1234567 * time.Microsecond}, nodelease.ErrPoolExhausted, "held (the first for 1.235s more, if it isn't renewed) and 1 reserved"},
@@ -165,25 +172,110 @@ func TestAcquireClockBehind(t *testing.T) {
 	})
 }
 
-// After another error the claim is repeated once, by the same holder: the answer
-// may have been lost. The context is for the call alone.
+// A store that fails may be back soon: the same holder tries again until Wait is
+// over, as often as for a number that isn't free.
+func TestAcquireOutlastsOutages(t *testing.T) {
+	for name, outage := range map[string]fault{"down": down, "hung": hung, "answers lost": lossy} {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				store := new(faulty)
+				store.set(outage)
+				begun := time.Now()
+				time.AfterFunc(2*time.Second, func() { store.set(nil) })
+				g := generator(t, store, pool(1), nodelease.Options{Wait: time.Minute, TTL: 2 * time.Second})
+				if took := time.Since(begun); took < 2*time.Second || took > 4*time.Second {
+					t.Errorf("want a number soon after the store is back, got one after %v", took)
+				}
+				must(g.Next())
+				closes(t, g)
+				claims := store.noted("Claim")
+				if n := len(claims); n < 2 || n > 12 {
+					t.Errorf("want a claim twice a second, got %d", n)
+				}
+				for _, c := range claims {
+					if c.r.Holder != claims[0].r.Holder {
+						t.Errorf("want the same holder in each call, got %q and %q", claims[0].r.Holder, c.r.Holder)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Acquire fails when Wait or its context is over, with the last cause; and at
+// once if waiting doesn't help.
+func TestAcquireGivesUp(t *testing.T) {
+	misconfigured := fmt.Errorf("no schema: %w", nodelease.ErrMisconfigured)
+	foreign := fmt.Errorf("pool of 5: %w", nodelease.ErrPoolMismatch)
+	downThenHung := func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+		if c.at.Nanosecond() == 0 { // the first
+			return down(ctx, c, do)
+		}
+		return hung(ctx, c, do)
+	}
+	fails := func(err error) fault {
+		return func(context.Context, call, func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+			return nodelease.Claim{}, err
+		}
+	}
+	nonsense := func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+		c, err := do()
+		c.Number = -1
+		return c, err
+	}
+	for _, test := range []struct {
+		name           string
+		fault          fault
+		wait, context  time.Duration
+		atLeast, soon  time.Duration
+		are            []error
+		says           string
+		claims, orMore int
+	}{
+		{"down", down, 10 * time.Second, time.Hour, 10 * time.Second, 10 * time.Second, []error{errDown}, "within 10s: store is down", 20, 30},
+		{"down by default", down, 0, time.Hour, time.Minute, time.Minute, []error{errDown}, "within 1m0s: store is down", 100, 140},
+		{"not waiting", down, -1, time.Hour, 0, 0, []error{errDown}, "within 0s: store is down", 1, 1},
+		{"down until the context ends", down, time.Minute, 3 * time.Second, 3 * time.Second, 3 * time.Second, []error{errDown, context.DeadlineExceeded}, "after 3s: context deadline exceeded: store is down", 6, 12},
+		{"hung after it was down", downThenHung, 20 * time.Second, time.Hour, 20 * time.Second, 35 * time.Second, []error{errDown, context.DeadlineExceeded}, "got none: context deadline exceeded; before that: store is down", 3, 3},
+		{"hung until the context ends", downThenHung, time.Minute, 3 * time.Second, 3 * time.Second, 3 * time.Second, []error{errDown, context.DeadlineExceeded}, "after 3s: context deadline exceeded; before that: store is down", 2, 2},
+		{"misconfigured", fails(misconfigured), time.Minute, time.Hour, 0, 0, []error{nodelease.ErrMisconfigured}, "no schema", 1, 1},
+		{"another layout", fails(foreign), time.Minute, time.Hour, 0, 0, []error{nodelease.ErrPoolMismatch}, "pool of 5", 1, 1},
+		{"nonsense", nonsense, time.Minute, time.Hour, 0, 0, nil, "got -1", 1, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				store := new(faulty)
+				store.set(only("Claim", test.fault))
+				ctx, cancel := context.WithTimeout(t.Context(), test.context)
+				defer cancel()
+				begun := time.Now()
+				k, err := nodelease.Acquire(ctx, store, pool(1), nodelease.Options{Wait: test.wait})
+				if took := time.Since(begun); err == nil || took < test.atLeast || took > test.soon {
+					t.Fatalf("want an error after %v to %v, got %v, %v after %v", test.atLeast, test.soon, k, err, took)
+				}
+				for _, is := range test.are {
+					if !errors.Is(err, is) {
+						t.Errorf("want %v, got %v", is, err)
+					}
+				}
+				if !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), `pool "snowflake"`) {
+					t.Errorf("want %q in %q", test.says, err)
+				}
+				if n := len(store.noted("Claim")); n < test.claims || n > test.orMore {
+					t.Errorf("want %d to %d claims, got %d", test.claims, test.orMore, n)
+				}
+			})
+		})
+	}
+}
+
+// A call whose answer was lost, a call that hangs, and a context that is for the
+// call alone.
 func TestAcquireErrors(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		store.set(down)
-		begun := time.Now()
-		k, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{})
-		if took := time.Since(begun); !errors.Is(err, errDown) || !strings.Contains(err.Error(), `pool "snowflake"`) || took > 60*time.Millisecond {
-			t.Errorf("expected the store's error soon, got %v, %v after %v", k, err, took)
-		}
-		if claims := store.noted("Claim"); len(claims) != 2 || claims[0].r.Holder != claims[1].r.Holder {
-			t.Errorf("expected a repetition by the same holder, got %+v", claims)
-		}
-		if _, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{Wait: -1}); err == nil || len(store.noted("Claim")) != 3 {
-			t.Errorf("expected no repetition where there is no time, got %v, %d", err, len(store.noted("Claim")))
-		}
 		store.set(hung)
-		begun = time.Now()
+		begun := time.Now()
 		if k, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{Wait: 10 * time.Second}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) > 15*time.Second {
 			t.Errorf("expected an end within half a TTL, got %v, %v after %v", k, err, time.Since(begun))
 		}
@@ -208,7 +300,7 @@ func TestAcquireErrors(t *testing.T) {
 		}
 
 		ctx, cancel := context.WithCancel(t.Context())
-		k, err = nodelease.Acquire(ctx, store, pool(1), nodelease.Options{})
+		k, err := nodelease.Acquire(ctx, store, pool(1), nodelease.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

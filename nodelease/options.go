@@ -15,10 +15,10 @@ type Options struct {
 	// that. A longer one lasts through longer outages of the store; a shorter one
 	// frees the number of a process that was killed sooner.
 	TTL time.Duration
-	// Wait is how long Acquire waits for a free number, and for the clock to
-	// get past the marks of the free ones. 0 means twice the TTL, after which the
-	// numbers of processes that were killed are free; a negative value, not to
-	// wait.
+	// Wait is how long Acquire waits for a free number, for the clock to get past
+	// the marks of the free ones, and for a store that fails to answer again. 0 means
+	// twice the TTL, after which the numbers of processes that were killed are free;
+	// a negative value, not to wait.
 	Wait time.Duration
 	// Clock must be the one that the generator is given. Nil means the system's.
 	Clock func() time.Time
@@ -31,8 +31,8 @@ type Options struct {
 	// Reacquire has a [Generator] claim a number anew when it has lost one. Not
 	// for [Acquire], whose Keeper is one claim.
 	Reacquire bool
-	// Logger gets waits for a number, renewals that failed, losses, and numbers
-	// claimed anew. Nil means that nothing is logged.
+	// Logger gets waits for a number, claims and renewals that failed, losses, and
+	// numbers claimed anew. Nil means that nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -31,9 +32,12 @@ type Store interface {
 	// holder never learns ends like any other.
 	//
 	// If there is no such number, it gives a [*BusyError]. If the pool was made
-	// with another Size or Layout, the error wraps [ErrPoolMismatch]. The numbers in
-	// p.Reserved are not granted in this call; a store may keep them reserved for
-	// all others, too. Whoever holds one of them keeps it.
+	// with another Size or Layout, the error wraps [ErrPoolMismatch]. If no call can
+	// succeed until somebody changes the setup, it wraps [ErrMisconfigured].
+	//
+	// The numbers in p.Reserved count for this call alone: the store doesn't grant
+	// one of them to this caller, keeps none for later calls, and takes none from
+	// its holder.
 	Claim(ctx context.Context, p Pool, r Request) (Claim, error)
 
 	// Renew moves the mark on to r.Until, never back, and the claim's end to r.TTL
@@ -98,6 +102,11 @@ var (
 	ErrTermOver = errors.New("term over")
 	// ErrPoolMismatch: the pool was made with another size or layout.
 	ErrPoolMismatch = errors.New("pool of another layout")
+	// ErrMisconfigured: the store can't be used the way it is set up, and trying
+	// again doesn't help: a wrong config, a missing schema or privilege, a store
+	// that was closed. Acquire fails with it at once; any other error of a store may
+	// be over soon, and Acquire tries again until Options.Wait is over.
+	ErrMisconfigured = errors.New("store not set up for this")
 	// ErrClosed: the claim was given back by Close. Errors of its generator wrap it.
 	// Errors that wrap it wrap idtype.ErrLeaseLost too.
 	ErrClosed error = closed{}
@@ -110,30 +119,48 @@ func (closed) Unwrap() error { return idtype.ErrLeaseLost }
 
 // A BusyError tells why no number could be claimed. It is an [ErrClockBehind] if
 // there were free ones that the clock is behind, else an [ErrPoolExhausted].
-// A store fills in Held, Reserved, Ahead, Frees and Mark, as they were at some
+// A store fills in Held, Reserved, Ahead, Frees, Mark and Reservations, as they were at some
 // time during the call.
 type BusyError struct {
 	Pool     Pool
 	Held     int           // numbers that are held
-	Reserved int           // numbers that are never claimed
+	Reserved int           // numbers in Pool.Reserved, or reserved in the store
 	Ahead    int           // numbers that are free, but whose mark the clock is behind
 	Frees    time.Duration // until the first of the held ones is free if it isn't renewed; 0 if unknown
 	Mark     int64         // the lowest mark of those ahead, in Unix milliseconds
 	Now      int64         // the holder's clock
 	Within   time.Duration // the time that there was for it
+	// Reservations tells people of the reservations that the store keeps: the
+	// first numbers, what each is for, and how to give one back. "" if there are none.
+	Reservations string
 }
 
 func (e *BusyError) Error() string {
 	if e.Ahead > 0 {
-		return fmt.Sprintf("nodelease: expected the clock to pass %s within %v, up to which the free numbers of pool %q (%d of %d; %d are held and %d reserved) may have been used, got %s: check the system's time here and where the numbers were used, or wait, if another server of the store has just taken over: %v",
-			stamp(e.Mark), e.Within, e.Pool.Name, e.Ahead, e.Pool.Size, e.Held, e.Reserved, stamp(e.Now), ErrClockBehind)
+		return fmt.Sprintf("nodelease: expected the clock to pass %s within %v, up to which the free numbers of pool %q (%d of %d; %d are held and %d reserved%s) may have been used, got %s: check the system's time here and where the numbers were used, or wait, if another server of the store has just taken over: %v",
+			stamp(e.Mark), e.Within, e.Pool.Name, e.Ahead, e.Pool.Size, e.Held, e.Reserved, e.reservedBy(), stamp(e.Now), ErrClockBehind)
 	}
 	frees := ""
 	if e.Frees > 0 {
 		frees = fmt.Sprintf(" (the first for %v more, if it isn't renewed)", e.Frees.Round(time.Millisecond))
 	}
-	return fmt.Sprintf("nodelease: expected a free number in pool %q within %v, got %d of %d held%s and %d reserved: wait longer, close what isn't needed, or choose a layout with more numbers: %v",
-		e.Pool.Name, e.Within, e.Held, e.Pool.Size, frees, e.Reserved, ErrPoolExhausted)
+	return fmt.Sprintf("nodelease: expected a free number in pool %q within %v, got %d of %d held%s and %d reserved%s: wait longer, close what isn't needed, or choose a layout with more numbers: %v",
+		e.Pool.Name, e.Within, e.Held, e.Pool.Size, frees, e.Reserved, e.reservedBy(), ErrPoolExhausted)
+}
+
+// reservedBy names the two places where numbers are reserved.
+func (e *BusyError) reservedBy() string {
+	var by []string
+	if len(e.Pool.Reserved) > 0 {
+		by = append(by, "by Pool.Reserved of this process")
+	}
+	if e.Reservations != "" {
+		by = append(by, "in the store: "+e.Reservations)
+	}
+	if len(by) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(by, "; ") + ")"
 }
 
 // Unwrap gives [ErrClockBehind] or [ErrPoolExhausted].
