@@ -28,13 +28,14 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
-	return await(ctx, s, done,
+	c, err := await(ctx, s, done,
 		func() (nodelease.Claim, error) { return s.claim(ctx, root, p, r) },
 		func(c nodelease.Claim, err error) {
 			if err == nil {
 				_ = s.release(root, p, c, c.After) // nobody has minted with it
 			}
 		})
+	return c, explain(err)
 }
 
 func (s *Store) claim(ctx context.Context, root string, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
@@ -44,7 +45,7 @@ func (s *Store) claim(ctx context.Context, root string, p nodelease.Pool, r node
 			return c, err
 		}
 		if ctx.Err() != nil {
-			return c, ctx.Err()
+			return c, s.noAnswer(ctx, err)
 		}
 	}
 }
@@ -404,7 +405,7 @@ func (s *Store) grab(ctx context.Context, root string, p nodelease.Pool, r nodel
 			return nodelease.Claim{}, err
 		}
 	}
-	return nodelease.Claim{}, ctx.Err()
+	return nodelease.Claim{}, s.noAnswer(ctx, nil)
 }
 
 // hold is what makes the znode of a claim. Its version is 1: that of one which

@@ -143,7 +143,7 @@ func (p *place) pass(ctx context.Context, before string, position int, begun, de
 		select {
 		case <-time.After(min(poll, time.Until(deadline))):
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("zklease: wait behind %s: %w", path, ctx.Err())
 		case <-p.store.life.Done():
 			return errStoreClosed
 		}

@@ -28,8 +28,8 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 func (s *Store) extend(ctx context.Context, root string, number int, t tag, r nodelease.Request) (nodelease.Claim, error) {
 	path, markPath := numberPath(root, poolName, number), numberPath(root, markName, number)
 	for {
-		if err := ctx.Err(); err != nil {
-			return nodelease.Claim{}, err
+		if ctx.Err() != nil {
+			return nodelease.Claim{}, s.noAnswer(ctx, nil)
 		}
 		m, version, holds, err := s.claimed(ctx, path, markPath, t)
 		if err == nil && holds == nil {

@@ -83,6 +83,7 @@ func (c Config) normal() (Config, error) {
 // concurrent use.
 type Store struct {
 	config  Config
+	servers string // for errors
 	conn    *zk.Conn
 	timeout atomic.Int64 // of the session, as negotiated, in milliseconds
 
@@ -101,13 +102,13 @@ type Store struct {
 	wires     map[*wire]bool
 	resting   int   // numbers that are kept from the Java program
 	abandoned bool  // no more connections
-	down      error // why the last attempt to connect failed; nil if it didn't
+	down      error // why there is no connection; nil once a server has answered, and before the first attempt
 }
 
 var _ nodelease.Store = (*Store)(nil)
 
 // errStoreClosed is what calls after Close get.
-var errStoreClosed = errors.New("zklease: expected an open store, got a closed one")
+var errStoreClosed = fmt.Errorf("zklease: expected an open store, got a closed one: %w", nodelease.ErrMisconfigured)
 
 // Connect gives a store on an ensemble, of which it is told some or all servers,
 // such as "zk1.example.com:2181". It returns at once: a call of the store waits
@@ -118,7 +119,7 @@ func Connect(servers []string, c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		config: c, ready: make(chan struct{}), busy: map[string]chan struct{}{}, held: map[string]int64{},
+		config: c, servers: strings.Join(servers, ", "), ready: make(chan struct{}), busy: map[string]chan struct{}{}, held: map[string]int64{},
 		searched: map[string]bool{}, histories: map[string]*history{}, wires: map[*wire]bool{},
 	}
 	s.life, s.close = context.WithCancel(context.Background())
@@ -197,18 +198,21 @@ func (s *Store) begin(ctx context.Context, p nodelease.Pool) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	select {
 	case <-s.ready:
 	case <-ctx.Done():
-		return ctx.Err()
+		return s.noAnswer(ctx, nil)
 	}
 	switch {
 	case s.life.Err() != nil:
 		return errStoreClosed
 	case s.authErr != nil:
-		return fmt.Errorf("zklease: expected the servers to accept the authentication by %q: %w", s.config.AuthScheme, s.authErr)
+		return fmt.Errorf("zklease: expected the servers to accept the authentication by %q: %w: %w", s.config.AuthScheme, s.authErr, nodelease.ErrMisconfigured)
 	}
-	return ctx.Err()
+	return nil
 }
 
 // turn has calls of one name wait for each other. The returned function lets the
@@ -232,7 +236,7 @@ func (s *Store) turn(ctx context.Context, name string) (func(), error) {
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, s.noAnswer(ctx, nil)
 		}
 	}
 }
@@ -265,7 +269,9 @@ func await[T any](ctx context.Context, s *Store, done func(), f func() (T, error
 	}
 }
 
-// noAnswer is the error of a call whose context has ended.
+// noAnswer is the error of a call whose context has ended. It names the servers,
+// and why there is no connection if there is none, else the error that the call
+// met on its way.
 func (s *Store) noAnswer(ctx context.Context, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -273,9 +279,20 @@ func (s *Store) noAnswer(ctx context.Context, err error) error {
 		err = s.down
 	}
 	if err != nil {
-		return fmt.Errorf("zklease: expected an answer of the servers in time, got none: %w: %w", err, ctx.Err())
+		return fmt.Errorf("zklease: no answer in time from %s: %w: %w", s.servers, err, ctx.Err())
 	}
-	return fmt.Errorf("zklease: expected an answer of the servers in time, got none: %w", ctx.Err())
+	return fmt.Errorf("zklease: no answer in time from %s: %w", s.servers, ctx.Err())
+}
+
+// explain adds [nodelease.ErrMisconfigured] to errors that last until somebody
+// changes the setup.
+func explain(err error) error {
+	for _, e := range []error{zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL} {
+		if errors.Is(err, e) {
+			return fmt.Errorf("%w: give the Config the Auth and ACL that the znodes were made with: %w", err, nodelease.ErrMisconfigured)
+		}
+	}
+	return err
 }
 
 // persist repeats a request that may not have got to a server, until the context

@@ -2,6 +2,7 @@ package zklease
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net"
 	"time"
 
@@ -17,10 +18,11 @@ func (s *Store) dial(network, address string, timeout time.Duration) (net.Conn, 
 	conn, err := dial(network, address, timeout)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.down = err; err != nil {
+	if err != nil {
+		s.down = err
 		return nil, err
 	}
-	w := &wire{Conn: conn, store: s}
+	w := &wire{Conn: conn, store: s, server: address}
 	if s.abandoned {
 		conn.Close()
 		return nil, errStoreClosed
@@ -29,12 +31,20 @@ func (s *Store) dial(network, address string, timeout time.Duration) (net.Conn, 
 	return w, nil
 }
 
+// connected notes what became of the last connection.
+func (s *Store) connected(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = err
+}
+
 // A wire is a connection to a server. It reads along what the client of
 // ZooKeeper keeps to itself, the timeout that a server has set for the session.
 type wire struct {
 	net.Conn
-	store *Store
-	head  []byte // of the first answer
+	store  *Store
+	server string
+	head   []byte // of the first answer
 }
 
 // The first answer begins with its length, the version of the protocol and the
@@ -50,7 +60,11 @@ func (w *wire) Read(b []byte) (int, error) {
 			if ms := int32(binary.BigEndian.Uint32(w.head[8:])); ms > 0 {
 				w.store.timeout.Store(int64(ms))
 			}
+			w.store.connected(nil)
 		}
+	}
+	if err != nil {
+		w.store.connected(fmt.Errorf("connection to %s: %w", w.server, err))
 	}
 	return n, err
 }
@@ -62,6 +76,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	n, err := w.Conn.Write(b)
 	if err != nil {
 		w.store.config.Logger.Info("zookeeper: connection lost", "error", err)
+		w.store.connected(fmt.Errorf("connection to %s: %w", w.server, err))
 		err = zk.ErrConnectionClosed
 	}
 	return n, err

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/sortkey/sortkey/nodelease"
 )
 
 // The names of znodes below a pool's root. Queue, pool and cluster-id are the
@@ -107,7 +109,7 @@ func decode[T any](path string, data []byte) (T, error) {
 		err = fmt.Errorf("%d names instead of %d", len(names), len(wanted))
 	}
 	if err != nil {
-		return v, fmt.Errorf("zklease: expected %s to have content such as %s, got %q: %w", path, encode(example), data, err)
+		return v, fmt.Errorf("zklease: expected %s to have content such as %s, got %q: %w: %w", path, encode(example), data, err, nodelease.ErrMisconfigured)
 	}
 	return v, nil
 }

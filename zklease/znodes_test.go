@@ -1,14 +1,11 @@
 package zklease
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sortkey/sortkey/nodelease"
 )
 
 // Tickets have the Java program's form, and are in order of time.
@@ -109,21 +106,6 @@ func TestConfig(t *testing.T) {
 	}
 	if _, err := Connect(nil, Config{}); err == nil {
 		t.Error("expected no store without servers")
-	}
-}
-
-// Who has the wrong address is told so.
-func TestNobodyThere(t *testing.T) {
-	s, err := Connect([]string{"127.0.0.1:1"}, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
-	defer cancel()
-	_, err = s.Claim(ctx, nodelease.Pool{Name: "p", Size: 1}, nodelease.Request{Holder: "x", TTL: time.Second, Now: 1, Until: 2})
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "127.0.0.1:1") {
-		t.Errorf("expected an error that names the server, got %v", err)
 	}
 }
 

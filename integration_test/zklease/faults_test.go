@@ -595,12 +595,12 @@ func testAuth(t *testing.T, server *zktest.Server) {
 		}
 	}
 	for _, pool := range []nodelease.Pool{p, newPool(1)} {
-		if _, err := open(t, server, zklease.Config{Root: root}).Claim(within(t, 30*time.Second), pool, request()); !errors.Is(err, zk.ErrNoAuth) {
+		if _, err := open(t, server, zklease.Config{Root: root}).Claim(within(t, 30*time.Second), pool, request()); !errors.Is(err, zk.ErrNoAuth) || !errors.Is(err, nodelease.ErrMisconfigured) {
 			t.Errorf("expected %v, got %v", zk.ErrNoAuth, err)
 		}
 	}
 	c.AuthScheme = "unheard-of"
-	if _, err := open(t, server, c).Claim(within(t, 30*time.Second), p, request()); !errors.Is(err, zk.ErrAuthFailed) {
+	if _, err := open(t, server, c).Claim(within(t, 30*time.Second), p, request()); !errors.Is(err, zk.ErrAuthFailed) || !errors.Is(err, nodelease.ErrMisconfigured) {
 		t.Errorf("expected %v, got %v", zk.ErrAuthFailed, err)
 	}
 }
