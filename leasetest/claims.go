@@ -60,7 +60,8 @@ func (s *suite) testDistinct() {
 	late.busy(p, s.request(0, 100), size, 0, 0)
 }
 
-// testReserved: what is reserved isn't granted.
+// testReserved: the numbers in Pool.Reserved are reserved for the call that
+// names them, and for no other.
 func (s *suite) testReserved() {
 	p := s.pool(5)
 	p.Reserved = []int{0, 3, 3}
@@ -76,6 +77,21 @@ func (s *suite) testReserved() {
 	all := s.pool(2)
 	all.Reserved = []int{1, 0}
 	s.open().busy(all, s.request(0, 100), 0, 2, 0)
+
+	// Another program that reserves nothing can claim them, and keeps them.
+	p.Reserved = nil
+	other := s.open()
+	claims := []nodelease.Claim{other.claim(p, s.request(0, 100)), other.claim(p, s.request(0, 100))}
+	other.busy(p, s.request(0, 100), 5, 0, 0)
+	p.Reserved = []int{0, 3}
+	c.busy(p, s.request(0, 100), 3, 2, 0)
+	p.Reserved = nil
+	for _, claim := range claims {
+		other.release(p, other.renew(p, claim, 200), 150)
+	}
+	all.Reserved = nil
+	c.claim(all, s.request(0, 100))
+	c.claim(all, s.request(0, 100))
 }
 
 // testRepeated: a claim is asked for again when the answer was lost.

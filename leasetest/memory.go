@@ -29,13 +29,12 @@ type pool struct {
 }
 
 type number struct {
-	reserved bool
-	holder   string // "": released, or never held
-	term     int64
-	after    int64 // the mark when the claim was granted
-	mark     int64
-	expires  time.Time
-	ttl      time.Duration
+	holder  string // "": released, or never held
+	term    int64
+	after   int64 // the mark when the claim was granted
+	mark    int64
+	expires time.Time
+	ttl     time.Duration
 }
 
 var _ nodelease.Store = (*Store)(nil)
@@ -63,9 +62,6 @@ func (s *Store) open(p nodelease.Pool) (*pool, error) {
 		return nil, fmt.Errorf("leasetest: expected pool %q as it was made, with %d numbers for %q, got %d for %q: %w",
 			p.Name, got.size, got.layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
 	}
-	for _, n := range p.Reserved {
-		got.numbers[n].reserved = true
-	}
 	return got, nil
 }
 
@@ -87,6 +83,10 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 			return n.claim(i, now), nil
 		}
 	}
+	reserved := make([]bool, pool.size)
+	for _, i := range p.Reserved {
+		reserved[i] = true
+	}
 	busy := &nodelease.BusyError{}
 	var free []int
 	for i := range pool.numbers {
@@ -96,7 +96,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 			n.expires = latest
 		}
 		switch left := n.expires.Sub(now); {
-		case n.reserved:
+		case reserved[i]:
 			busy.Reserved++
 		case n.holder != "" && left > 0:
 			busy.Held++

@@ -1689,7 +1689,7 @@ COMMENT ON COLUMN sortkey.node_pool.layout IS 'What the numbers mean: programs o
 COMMENT ON COLUMN sortkey.node_pool.timeline IS 'Of the write-ahead log, when numbers were last claimed: another one means that a standby has taken over.';
 COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'After a standby has taken over, whatever it hadn''t got yet was minted before this time.';
 
--- With room in the pages a renewal, which changes nothing that is in the index, stays in its row's page.
+-- With room in the pages a renewal, which changes no indexed column, stays in its row's page.
 CREATE TABLE sortkey.node_lease (
     pool text NOT NULL,
     number integer NOT NULL,
@@ -1700,8 +1700,12 @@ CREATE TABLE sortkey.node_lease (
     expires_at timestamptz,
     ttl interval,
     reserved text,
+    -- Of its own, since an index on mark would make each renewal write to that index.
+    free_mark bigint GENERATED ALWAYS AS (CASE WHEN holder IS NULL AND reserved IS NULL THEN mark END) STORED,
     PRIMARY KEY (pool, number)
 ) WITH (fillfactor = 50);
+CREATE INDEX node_lease_free ON sortkey.node_lease (pool, free_mark, number) WHERE free_mark IS NOT NULL;
+CREATE INDEX node_lease_held ON sortkey.node_lease (pool, holder) WHERE holder IS NOT NULL;
 COMMENT ON TABLE sortkey.node_lease IS 'Who holds which node number; node_status shows it for people. Lowering a mark by hand can repeat IDs.';
 COMMENT ON COLUMN sortkey.node_lease.term IS 'How often the number was claimed.';
 COMMENT ON COLUMN sortkey.node_lease.mark IS 'Unix milliseconds, up to which the number may have been used.';
@@ -1709,7 +1713,8 @@ COMMENT ON COLUMN sortkey.node_lease.after IS 'The mark that the last claim foun
 COMMENT ON COLUMN sortkey.node_lease.holder IS 'NULL: released, or never held. Who knows it can renew and release the claim.';
 COMMENT ON COLUMN sortkey.node_lease.expires_at IS 'From then on, by this server''s clock, somebody else may claim the number.';
 COMMENT ON COLUMN sortkey.node_lease.ttl IS 'How long the claim stands without being renewed.';
-COMMENT ON COLUMN sortkey.node_lease.reserved IS 'Why the number is never claimed. NULL: it may be.';
+COMMENT ON COLUMN sortkey.node_lease.reserved IS 'Why the number is never claimed, as reserve_node was told. NULL: it may be.';
+COMMENT ON COLUMN sortkey.node_lease.free_mark IS 'The mark of a number that is free. NULL: it is reserved, or has a holder, whose claim may have expired.';
 
 -- Has the transaction on disk, and on the standbys that are synchronous, before the caller hears of it, whatever the
 -- database's default is. A setting of the function would end before the commit.
@@ -1768,19 +1773,21 @@ COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Part of the ..._node 
 -- Claims a number of a pool, which is made when it is first asked for.
 --
 --     size, layout      of the pool; others than it was made with are refused (SK001)
---     reserved          numbers that are never claimed from now on; whoever holds one keeps it until the claim ends
+--     reserved          numbers that this call doesn't claim; nothing keeps them from other calls, see reserve_node
 --     holder            unique to the claim: the same one again gives the same number and term
 --     ttl_ms            how long the claim stands
 --     now_ms, until_ms  the holder's clock, and up to where it wants to mint
 --
--- It takes the number that is free and whose mark is lowest, and behind now_ms. Rows that others have locked it passes
--- over: a transaction that hangs holds up one number and not the pool, unless it is about to make that or its fence. If
--- no number can be had, number is NULL, and the result tells how many are held, reserved, and free with a mark ahead of
--- now_ms, the lowest of these marks, and when the first that is held is free if it isn't renewed.
+-- It takes the number with the lowest mark behind now_ms, among those that are free; if there is none, among those whose
+-- claims have expired. It passes over rows that others have locked: a transaction that hangs holds up one number and not
+-- the pool, unless it is about to make that or its fence. If no number can be had, number is NULL, and the result tells
+-- how many are held, reserved, and free with a mark ahead of now_ms, the lowest of these marks, when the first that is
+-- held is free if it isn't renewed, and the first reservations that reserve_node made.
 CREATE FUNCTION sortkey.claim_node(
-    pool text, size integer, layout text, reserved integer[], holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
+    pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
-    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint
+    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
+    OUT reservations text
 )
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -1800,6 +1807,7 @@ BEGIN
                     coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')));
     END IF;
     PERFORM sortkey.commit_durably();
+    reserved := coalesce(reserved, '{}');
 
     SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
     IF NOT FOUND THEN
@@ -1827,14 +1835,6 @@ BEGIN
 
     lowest := sortkey.node_fence(pool, ttl);
 
-    UPDATE sortkey.node_lease l SET reserved = 'a program says so'
-        FROM (
-            SELECT o.number FROM sortkey.node_lease o
-            WHERE o.pool = pool AND o.number = ANY (reserved) AND o.reserved IS NULL
-            FOR UPDATE SKIP LOCKED
-        ) r
-        WHERE l.pool = pool AND l.number = r.number;
-
     -- The same call again? Then nobody has heard of what was granted, so nothing was minted, and it can be granted as of
     -- now; and of calls that were under way at the same time each may have got a number.
     SELECT l.number INTO number FROM sortkey.node_lease l
@@ -1856,20 +1856,27 @@ BEGIN
     END IF;
 
     -- If the clock was set back a claim would stand for as much longer. A holder that lives renews within a TTL. The
-    -- clock is looked at row by row, after the claims that are seen were written.
+    -- clock is looked at row by row, after the claims that are seen were written. No holder is '': the comparison makes
+    -- node_lease_held the cheapest index, even without statistics.
     UPDATE sortkey.node_lease l SET expires_at = clock_timestamp() + l.ttl
         FROM (
             SELECT o.number FROM sortkey.node_lease o
-            WHERE o.pool = pool AND o.holder IS NOT NULL AND o.expires_at > clock_timestamp() + o.ttl
+            WHERE o.pool = pool AND o.holder >= '' AND o.expires_at > clock_timestamp() + o.ttl
             FOR UPDATE SKIP LOCKED
         ) late
         WHERE l.pool = pool AND l.number = late.number;
 
     now_at := clock_timestamp();
     SELECT l.number INTO number FROM sortkey.node_lease l
-        WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND l.number <> ALL (coalesce(reserved, '{}'))
-            AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
-        ORDER BY l.mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+        WHERE l.pool = pool AND l.number < size AND l.free_mark < now_ms AND lowest < now_ms AND NOT l.number <@ reserved
+        ORDER BY l.free_mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        -- This reads the whole pool, so that a number which is released meanwhile isn't missed.
+        SELECT l.number INTO number FROM sortkey.node_lease l
+            WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND NOT l.number <@ reserved
+                AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
+            ORDER BY l.mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+    END IF;
     IF FOUND THEN
         UPDATE sortkey.node_lease l SET term = l.term + 1, holder = holder, after = greatest(l.mark, lowest), mark = until_ms,
                 expires_at = clock_timestamp() + ttl, ttl = ttl
@@ -1883,15 +1890,22 @@ BEGIN
             INTO held_count, reserved_count, ahead_count, frees_ms, lowest_mark
             FROM sortkey.node_lease l
                 CROSS JOIN LATERAL (
-                    SELECT l.reserved IS NOT NULL OR l.number = ANY (coalesce(reserved, '{}')),
+                    SELECT l.reserved IS NOT NULL OR l.number <@ reserved,
                         (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) >= now_ms
                 ) a (kept, ahead)
             WHERE l.pool = pool AND l.number < size;
+        SELECT string_agg(CASE WHEN k.place <= 3 THEN format('%s for %s', k.number, quote_literal(left(k.reserved, 100))) ELSE format('%s more', k.total - 3) END, ', ' ORDER BY k.place)
+            INTO reservations
+            FROM (
+                SELECT l.number, l.reserved, row_number() OVER (ORDER BY l.number) place, count(*) OVER () total
+                FROM sortkey.node_lease l WHERE l.pool = pool AND l.number < size AND l.reserved IS NOT NULL
+            ) k
+            WHERE k.place <= 4;
     END IF;
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) FROM PUBLIC;
 
 -- Renews a claim, also one whose time is over, if nobody else has got the number meanwhile and it isn't reserved: moves
 -- its mark on to until_ms, never back. If somebody has, or the claim was released, nothing changes, and the result has
@@ -2032,9 +2046,9 @@ CREATE VIEW sortkey.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
         regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
-        CASE WHEN l.mark < 253402300800000 THEN to_timestamp(l.mark / 1000.0) ELSE 'infinity' END AS mark, l.reserved
+        CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
     FROM sortkey.node_lease l;
-COMMENT ON VIEW sortkey.node_status IS 'Node numbers, who holds them, and up to when they may have been used.';
+COMMENT ON VIEW sortkey.node_status IS 'Node numbers, who holds them, and up to when they may have been used: mark, NULL for a number that never was.';
 
 -- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
 DO $$

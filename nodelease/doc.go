@@ -77,7 +77,8 @@
 //     that.
 //   - A process that is copied while it runs, by a virtual machine's snapshot that
 //     is resumed twice, is one holder to the store. Claim after the copy.
-//   - Numbers that something else mints with, such as the default of a column,
-//     have to be in Pool.Reserved.
+//   - Something else that mints with a number, such as the default of a column,
+//     is unknown to the store until the number is reserved: in Postgres with
+//     reserve_node, elsewhere in the Pool.Reserved of each program.
 //   - A generator with an injected Clock needs the same one in Options.Clock.
 package nodelease

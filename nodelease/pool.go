@@ -14,8 +14,8 @@ import (
 
 // A Pool is a set of node numbers, 0 to Size-1, of which each is held by one
 // generator at a time. The functions from [ForSnowflake] to [ForSnoRanges] make
-// the pool of a layout. A program may change Name and Reserved; all that share a
-// pool must agree on everything, and stores hold them to Size and Layout.
+// the pool of a layout. A program may change Name and Reserved. All programs that
+// share a pool must agree on Size and Layout; stores refuse others.
 type Pool struct {
 	// Name tells pools of one store apart: up to 63 lower-case letters, digits,
 	// hyphens and underscores, of which the first is a letter. IDs of two pools
@@ -26,9 +26,10 @@ type Pool struct {
 	// Layout says what the numbers mean, in up to 1000 bytes of words. A generator
 	// of another layout is refused, unless the pool is of the program's own making.
 	Layout string
-	// Reserved are numbers that are never claimed, since something else mints
-	// with them for ever: the default of a column, or a machine with a number
-	// of its own.
+	// Reserved are numbers that this program doesn't claim, since something else
+	// uses them: a machine with a number of its own, or another site. Each program
+	// that shares the pool names them itself; no store keeps them. In Postgres,
+	// reserve_node of package migrations keeps a number from all programs.
 	Reserved []int
 
 	checked bool // generators have to have this very layout
@@ -124,7 +125,7 @@ func (p Pool) Validate() error {
 	return nil
 }
 
-// reserves says whether the number is never claimed.
+// reserves reports whether Reserved has the number.
 func (p Pool) reserves(n int) bool { return slices.Contains(p.Reserved, n) }
 
 // printable says whether every store can keep the text.

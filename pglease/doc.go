@@ -12,9 +12,10 @@
 // as those of pgx and lib/pq do. Give it a small [sql.DB] of its own: in one that
 // the program uses up, renewals wait in line with all else, and a claim that isn't
 // renewed in time is lost. A renewal is one statement that updates one row by its
-// key, three times in a TTL for each claim. To claim a number, the rows of its
-// pool are looked at; the first claim makes them, which for the 65,536 of ForSno is
-// some 10 MB, and has to be done in half a TTL.
+// key, three times in a TTL for each claim. A claim finds a free number by an index;
+// it reads the rows that are held, and those in Pool.Reserved that are free. Only if
+// no number is free it reads the whole pool. The first claim makes the rows, which
+// for the 65,536 of ForSno is some 10 MB, and has to be done in half a TTL.
 //
 // # Privileges
 //
@@ -22,7 +23,7 @@
 // nor read or write the tables, until that is granted. A program needs
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
-//	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint) TO app;
+//	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO app;
 //
@@ -46,8 +47,9 @@
 // before. SELECT sortkey.unreserve_node('snowflake', 31 << 5 | 31) gives it back,
 // once nothing mints with it any more.
 //
-// Numbers in Pool.Reserved are noted in the same way with the next claim,
-// but of one that is held then the holder goes on until its claim ends.
+// Pool.Reserved is a program's own affair: claims of that program leave these
+// numbers out, and the database keeps nothing of them. If a pool is exhausted, the
+// error names the numbers that reserve_node keeps, with their notes.
 //
 // # Poolers, replicas, failover
 //
@@ -92,7 +94,8 @@
 //
 //	SELECT * FROM sortkey.node_status WHERE pool = 'snowflake' AND state <> 'free';
 //
-// shows who holds what, until when, and each number's mark. Like the tables it is
+// shows who holds what, until when, and each number's mark, which is NULL for a
+// number that was never used. Like the tables it is
 // the owner's, who may grant SELECT on it: it doesn't show what would be needed to
 // renew or release someone else's claim, as sortkey.node_lease does.
 //

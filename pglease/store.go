@@ -5,8 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"regexp"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
@@ -40,7 +39,7 @@ func New(db *sql.DB, c Config) *Store {
 		s.schema = DefaultSchema
 	}
 	if !schemaName.MatchString(s.schema) {
-		s.err = fmt.Errorf("pglease: expected the name of a schema, of at most 63 lower-case letters, digits and underscores, got %q", c.Schema)
+		s.err = fmt.Errorf("pglease: expected the name of a schema, of at most 63 lower-case letters, digits and underscores, got %q: %w", c.Schema, nodelease.ErrMisconfigured)
 	}
 	return s
 }
@@ -50,21 +49,26 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	var number, term, after, until sql.Null[int64]
 	var now int64
 	var held, reserved, ahead, frees, mark sql.Null[int64]
+	var reservations sql.Null[string]
 	err := s.call(ctx, p, "claim a number", query{
-		// With types, for drivers that send all numbers as bigint, and text for arrays.
-		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark
-			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::integer[], $5::text, $6::bigint, $7::bigint, $8::bigint)`,
-		[]any{p.Name, p.Size, p.Layout, array(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until},
-		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &mark},
+		// With types, for drivers that send all numbers as bigint, and text for ranges.
+		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations
+			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint)`,
+		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until},
+		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &mark, &reservations},
 	})
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
 	if !number.Valid {
-		return nodelease.Claim{}, &nodelease.BusyError{
+		busy := &nodelease.BusyError{
 			Held: int(held.V), Reserved: int(reserved.V), Ahead: int(ahead.V),
 			Frees: time.Duration(frees.V) * time.Millisecond, Mark: mark.V,
 		}
+		if reservations.Valid {
+			busy.Reservations = fmt.Sprintf("%s, %s.unreserve_node gives one back", reservations.V, s.schema)
+		}
+		return nodelease.Claim{}, busy
 	}
 	return nodelease.Claim{
 		Number: int(number.V), Term: term.V, Holder: r.Holder,
@@ -111,14 +115,24 @@ func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim
 	})
 }
 
-// array is the text of an array, since drivers have types of their own for
-// arrays.
-func array(numbers []int) string {
-	texts := make([]string, len(numbers))
-	for i, n := range numbers {
-		texts[i] = strconv.Itoa(n)
+// multirange returns the numbers as an int4multirange in text: neighbours are
+// one range, so that the call stays short where a program reserves most of a
+// pool. Drivers have types of their own for ranges.
+func multirange(numbers []int) string {
+	sorted := slices.Clone(numbers)
+	slices.Sort(sorted)
+	var text []byte
+	for i := 0; i < len(sorted); {
+		first, last := sorted[i], sorted[i]
+		for i++; i < len(sorted) && sorted[i] <= last+1; i++ {
+			last = sorted[i]
+		}
+		if len(text) > 0 {
+			text = append(text, ',')
+		}
+		text = fmt.Appendf(text, "[%d,%d]", first, last)
 	}
-	return "{" + strings.Join(texts, ",") + "}"
+	return "{" + string(text) + "}"
 }
 
 // milliseconds rounds up: a claim may stand longer than was asked for, not

@@ -1,15 +1,22 @@
 package pglease
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
 
-func TestArray(t *testing.T) {
-	for want, numbers := range map[string][]int{"{}": nil, "{7}": {7}, "{0,31,65535}": {0, 31, 65535}} {
-		if got := array(numbers); got != want {
-			t.Errorf("expected %s, got %s", want, got)
+func TestMultirange(t *testing.T) {
+	for want, numbers := range map[string][]int{
+		"{}": nil, "{[7,7]}": {7}, "{[0,0],[31,31],[65535,65535]}": {65535, 0, 31}, "{[1,4],[6,6]}": {3, 1, 6, 2, 2, 4},
+	} {
+		if got := multirange(numbers); got != want {
+			t.Errorf("%v: want %s, got %s", numbers, want, got)
 		}
+	}
+	numbers := []int{3, 1, 2}
+	if multirange(numbers); !slices.Equal(numbers, []int{3, 1, 2}) {
+		t.Errorf("want the caller's numbers untouched, got %v", numbers)
 	}
 }
 

@@ -30,9 +30,6 @@ ALTER SUBSCRIPTION site_3_from_site_1 DISABLE;
 ALTER SUBSCRIPTION site_3_from_site_1 SET (slot_name = NONE);
 DROP SUBSCRIPTION site_3_from_site_1;
 
--- [share]
-SELECT sortkey.unreserve_node('snowflake', n) FROM generate_series(3 << 5, (3 << 5) + 30) n;
-
 -- [hash]
 CREATE TABLE carts (id bigint PRIMARY KEY, items integer NOT NULL) PARTITION BY HASH (id);
 CREATE TABLE carts_0 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 0);

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -258,24 +260,115 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// A number that a program reserves while it is held stays its holder's, and
-// nobody's after that.
-func TestReservedWhileHeld(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, s, p := t.Context(), up(t, db), small(2)
-		a := claim(t, s, p, ask("a", time.Minute))
-		reserving := p
-		reserving.Reserved = []int{a.Number}
-		b := claim(t, s, reserving, ask("b", time.Minute))
-		_, err := s.Renew(ctx, p, a, ask("", time.Minute))
-		must(t, err)
-		must(t, s.Release(ctx, p, a, 5))
-		must(t, s.Release(ctx, p, b, 6))
-		if c := claim(t, s, p, ask("c", time.Minute)); c.Number != b.Number {
-			t.Errorf("expected number %d, got %d", b.Number, c.Number)
+// An exhausted pool names the reservations that the database keeps, their notes
+// and the function that gives one back, and tells them from the program's own.
+func TestReservations(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		s, p := up(t, db), small(7)
+		busy := func(words ...string) {
+			t.Helper()
+			_, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{Wait: -1})
+			wrong(t, err, nodelease.ErrPoolExhausted, words...)
+			if has := strings.Contains(err.Error(), "unreserve_node"); has != (len(words) > 2) {
+				t.Errorf("want unreserve_node named only where it helps, got %v", err)
+			}
 		}
-		if _, err := s.Claim(ctx, p, ask("d", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
-			t.Errorf("expected no other number, got %v", err)
+		p.Reserved = []int{0, 1, 2, 3, 4, 5, 6}
+		busy("7 reserved (by Pool.Reserved of this process): wait")
+		db.Exec(t, "SELECT sortkey.reserve_node('small', 5, repeat('é', 1000))")
+		db.Exec(t, "SELECT sortkey.reserve_node('small', 2, 'the default of \"Orders\".id')")
+		busy("7 reserved", "(by Pool.Reserved of this process; in the store: 2 for 'the default of \"Orders\".id', ", fmt.Sprintf("5 for '%s', sortkey.unreserve_node gives one back): wait", strings.Repeat("é", 100)))
+		p.Reserved = []int{0, 1}
+		for _, n := range []int{3, 4, 6} {
+			db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('small', %d, 'x')", n))
+		}
+		busy("7 reserved", "in the store: 2 for", "4 for 'x', 2 more, sortkey.unreserve_node")
+		db.Exec(t, "SELECT sortkey.unreserve_node('small', 6, '2001-01-01Z')")
+		if c := claim(t, s, p, ask("a", time.Minute)); c.Number != 6 {
+			t.Errorf("want number 6, got %d", c.Number)
+		}
+		p.Reserved = nil // another program: it takes the numbers that this one left
+		for want := range 2 {
+			if c := claim(t, s, p, ask(fmt.Sprint(want), time.Minute)); c.Number != want {
+				t.Errorf("want number %d, got %d", want, c.Number)
+			}
+		}
+	})
+}
+
+// A claim reads few rows of a pool, however large, also once the server plans for
+// all arguments alike. Besides, it reads the row of each number that the program
+// reserves at most once.
+func TestClaimReadsFewRows(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx := t.Context()
+		up(t, db)
+		claims := 0
+		read := func(conn *pgx.Conn, reserved string) (number, rows int) {
+			t.Helper()
+			claims++
+			tx, err := conn.Begin(ctx)
+			must(t, err)
+			defer tx.Rollback(ctx)
+			const sofar = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer FROM pg_stat_xact_user_tables WHERE relname = 'node_lease'"
+			var before int // of transactions that the server hasn't counted yet
+			must(t, tx.QueryRow(ctx, sofar).Scan(&before))
+			must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node('large', 65536, 'x', $1, $2, 60000, 1800000000000, 1800000000001)",
+				reserved, fmt.Sprint("holder ", claims)).Scan(&number))
+			must(t, tx.QueryRow(ctx, sofar).Scan(&rows))
+			must(t, tx.Commit(ctx))
+			return number, rows - before
+		}
+		read(db.Conn(t), "{}") // makes the pool
+		const odd = "SELECT range_agg(int4range(n, n + 1))::text FROM generate_series(1, 65535, 2) n"
+		for _, before := range []string{"SELECT", "ANALYZE sortkey.node_lease"} {
+			db.Exec(t, before)
+			for name, reserves := range map[string]struct {
+				reserved string
+				count    int
+				of       func(number int) bool
+			}{
+				"none":       {"{}", 0, func(int) bool { return false }},
+				"most":       {"{[0,61439]}", 61440, func(n int) bool { return n < 61440 }},
+				"each other": {one[string](t, db.SQL(t), odd), 32768, func(n int) bool { return n%2 == 1 }},
+			} {
+				conn := db.Conn(t)
+				for i := range 10 { // from the sixth on, the server may plan for all arguments alike
+					if number, rows := read(conn, reserves.reserved); reserves.of(number) || rows > reserves.count+500 {
+						t.Errorf("%s, %s reserved, call %d: want a number that isn't reserved after at most %d rows, got %d after %d",
+							before, name, i+1, reserves.count+500, number, rows)
+					}
+				}
+			}
+		}
+	})
+}
+
+// No plan of a claim compares a number with a list of reserved ones, which is
+// quadratic: neither one for the arguments of a call nor one for all.
+func TestClaimPlans(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx := t.Context()
+		up(t, db)
+		var plans strings.Builder
+		config, err := pgx.ParseConfig(db.URL)
+		must(t, err)
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { plans.WriteString(n.Message + "\n") }
+		conn, err := pgx.ConnectConfig(ctx, config)
+		must(t, err)
+		defer conn.Close(ctx)
+		_, err = conn.Exec(ctx, `LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_nested_statements = on;
+			SET auto_explain.log_level = 'notice'; SET client_min_messages = 'notice'`)
+		must(t, err)
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			plans.Reset()
+			_, err := conn.Exec(ctx, "SET plan_cache_mode = "+mode)
+			must(t, err)
+			_, err = conn.Exec(ctx, "SELECT FROM sortkey.claim_node('planned', 4, 'x', '{[0,2]}', $1, 60000, 5, 6)", pgx.QueryExecModeExec, mode)
+			must(t, err)
+			if got := plans.String(); strings.Count(got, "<@") < 1 || regexp.MustCompile(`\b(ANY|ALL) \(`).MatchString(got) {
+				t.Errorf("%s: want a test of ranges and of no list, got %s", mode, got)
+			}
 		}
 	})
 }
@@ -368,7 +461,7 @@ func TestReservedMeanwhile(t *testing.T) {
 		_, err = lock.Exec(ctx, "SELECT FROM sortkey.node_lease WHERE pool = 'small' AND number = 1 FOR UPDATE")
 		must(t, err)
 		var busy *nodelease.BusyError
-		if _, err := s.Claim(soon, p, ask("b", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 1 {
+		if _, err := s.Claim(soon, p, ask("b", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 1 || busy.Reservations != "" {
 			t.Errorf("expected one number held and one reserved, got %v", err)
 		}
 		must(t, lock.Rollback(ctx))
@@ -413,11 +506,11 @@ func TestBounds(t *testing.T) {
 func TestStatus(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		s, p, pool := up(t, db), small(4), db.SQL(t)
-		p.Reserved = []int{3}
+		db.Exec(t, "SELECT sortkey.reserve_node('small', 3, 'default of orders.id')")
 		claim(t, s, p, nodelease.Request{Holder: "host a, process 7 AAAA", TTL: time.Minute, Now: 1, Until: 1500})
 		must(t, s.Release(t.Context(), p, claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Minute, Now: 1, Until: 5}), 5))
 		db.Exec(t, "UPDATE sortkey.node_lease SET mark = 1::bigint << 61 WHERE number = 1")
-		rows, err := pool.QueryContext(t.Context(), `SELECT concat_ws('|', number, state, holder, ttl, term, mark AT TIME ZONE 'UTC', reserved) FROM sortkey.node_status ORDER BY number`)
+		rows, err := pool.QueryContext(t.Context(), `SELECT concat_ws('|', number, state, holder, ttl, term, coalesce((mark AT TIME ZONE 'UTC')::text, 'no mark'), reserved) FROM sortkey.node_status ORDER BY number`)
 		must(t, err)
 		defer rows.Close()
 		var got []string
@@ -427,7 +520,7 @@ func TestStatus(t *testing.T) {
 			got = append(got, line)
 		}
 		must(t, rows.Err())
-		want := []string{"0|held|host a, process 7|00:01:00|1|1970-01-01 00:00:01.5", "1|free|00:01:00|1|infinity", "2|free|0|1970-01-01 00:00:00", "3|reserved|0|1970-01-01 00:00:00|a program says so"}
+		want := []string{"0|held|host a, process 7|00:01:00|1|1970-01-01 00:00:01.5", "1|free|00:01:00|1|infinity", "2|free|0|no mark", "3|reserved|0|no mark|default of orders.id"}
 		if !slices.Equal(got, want) {
 			t.Errorf("expected %q, got %q", want, got)
 		}

@@ -81,7 +81,7 @@ func TestPrivileges(t *testing.T) {
 		each(t, app, small(3), refused)
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		each(t, app, small(3), refused)
-		db.Exec(t, fmt.Sprintf(`GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint) TO %[1]s;
+		db.Exec(t, fmt.Sprintf(`GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) TO %[1]s;
 			GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) TO %[1]s;
 			GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO %[1]s;
 			GRANT CREATE ON DATABASE %[2]s TO %[1]s`, name, db.Name))
@@ -141,7 +141,7 @@ func TestHostileCaller(t *testing.T) {
 		wrong(t, exec("SELECT clock_timestamp()"), nil, "trapped")
 		wrong(t, exec("SELECT now() <= now()"), nil, "trapped")
 		for _, call := range []string{
-			"claim_node('small', 3, 'x', '{2}', 'a', 60000, 5, 6)", "claim_node('small', 3, 'x', '{}', 'b', 60000, 5, 6)",
+			"claim_node('small', 3, 'x', '{[2,2]}', 'a', 60000, 5, 6)", "claim_node('small', 3, 'x', '{}', 'b', 60000, 5, 6)",
 			"claim_node('small', 3, 'x', '{}', 'c', 60000, 5, 6)", "renew_node('small', 0, 1, 'a', 60000, 7)",
 			"release_node('small', 0, 1, 'a', 7)", "reserve_node('small', 0, 'x')", "unreserve_node('small', 0)",
 		} {

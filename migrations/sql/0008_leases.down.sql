@@ -4,7 +4,7 @@ DROP FUNCTION {{.Schema}}.unreserve_node(text, integer, timestamptz);
 DROP FUNCTION {{.Schema}}.reserve_node(text, integer, text, boolean);
 DROP FUNCTION {{.Schema}}.release_node(text, integer, bigint, text, bigint);
 DROP FUNCTION {{.Schema}}.renew_node(text, integer, bigint, text, bigint, bigint);
-DROP FUNCTION {{.Schema}}.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint);
+DROP FUNCTION {{.Schema}}.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint);
 DROP FUNCTION {{.Schema}}.node_fence(text, interval);
 DROP FUNCTION {{.Schema}}.node_timeline();
 DROP FUNCTION {{.Schema}}.commit_durably();

@@ -23,7 +23,7 @@ COMMENT ON COLUMN {{$s}}.node_pool.layout IS 'What the numbers mean: programs of
 COMMENT ON COLUMN {{$s}}.node_pool.timeline IS 'Of the write-ahead log, when numbers were last claimed: another one means that a standby has taken over.';
 COMMENT ON COLUMN {{$s}}.node_pool.fenced_until IS 'After a standby has taken over, whatever it hadn''t got yet was minted before this time.';
 
--- With room in the pages a renewal, which changes nothing that is in the index, stays in its row's page.
+-- With room in the pages a renewal, which changes no indexed column, stays in its row's page.
 CREATE TABLE {{$s}}.node_lease (
     pool text NOT NULL,
     number integer NOT NULL,
@@ -34,8 +34,12 @@ CREATE TABLE {{$s}}.node_lease (
     expires_at timestamptz,
     ttl interval,
     reserved text,
+    -- Of its own, since an index on mark would make each renewal write to that index.
+    free_mark bigint GENERATED ALWAYS AS (CASE WHEN holder IS NULL AND reserved IS NULL THEN mark END) STORED,
     PRIMARY KEY (pool, number)
 ) WITH (fillfactor = 50);
+CREATE INDEX node_lease_free ON {{$s}}.node_lease (pool, free_mark, number) WHERE free_mark IS NOT NULL;
+CREATE INDEX node_lease_held ON {{$s}}.node_lease (pool, holder) WHERE holder IS NOT NULL;
 COMMENT ON TABLE {{$s}}.node_lease IS 'Who holds which node number; node_status shows it for people. Lowering a mark by hand can repeat IDs.';
 COMMENT ON COLUMN {{$s}}.node_lease.term IS 'How often the number was claimed.';
 COMMENT ON COLUMN {{$s}}.node_lease.mark IS 'Unix milliseconds, up to which the number may have been used.';
@@ -43,7 +47,8 @@ COMMENT ON COLUMN {{$s}}.node_lease.after IS 'The mark that the last claim found
 COMMENT ON COLUMN {{$s}}.node_lease.holder IS 'NULL: released, or never held. Who knows it can renew and release the claim.';
 COMMENT ON COLUMN {{$s}}.node_lease.expires_at IS 'From then on, by this server''s clock, somebody else may claim the number.';
 COMMENT ON COLUMN {{$s}}.node_lease.ttl IS 'How long the claim stands without being renewed.';
-COMMENT ON COLUMN {{$s}}.node_lease.reserved IS 'Why the number is never claimed. NULL: it may be.';
+COMMENT ON COLUMN {{$s}}.node_lease.reserved IS 'Why the number is never claimed, as reserve_node was told. NULL: it may be.';
+COMMENT ON COLUMN {{$s}}.node_lease.free_mark IS 'The mark of a number that is free. NULL: it is reserved, or has a holder, whose claim may have expired.';
 
 -- Has the transaction on disk, and on the standbys that are synchronous, before the caller hears of it, whatever the
 -- database's default is. A setting of the function would end before the commit.
@@ -102,19 +107,21 @@ COMMENT ON FUNCTION {{$s}}.node_fence(text, interval) IS 'Part of the ..._node f
 -- Claims a number of a pool, which is made when it is first asked for.
 --
 --     size, layout      of the pool; others than it was made with are refused (SK001)
---     reserved          numbers that are never claimed from now on; whoever holds one keeps it until the claim ends
+--     reserved          numbers that this call doesn't claim; nothing keeps them from other calls, see reserve_node
 --     holder            unique to the claim: the same one again gives the same number and term
 --     ttl_ms            how long the claim stands
 --     now_ms, until_ms  the holder's clock, and up to where it wants to mint
 --
--- It takes the number that is free and whose mark is lowest, and behind now_ms. Rows that others have locked it passes
--- over: a transaction that hangs holds up one number and not the pool, unless it is about to make that or its fence. If
--- no number can be had, number is NULL, and the result tells how many are held, reserved, and free with a mark ahead of
--- now_ms, the lowest of these marks, and when the first that is held is free if it isn't renewed.
+-- It takes the number with the lowest mark behind now_ms, among those that are free; if there is none, among those whose
+-- claims have expired. It passes over rows that others have locked: a transaction that hangs holds up one number and not
+-- the pool, unless it is about to make that or its fence. If no number can be had, number is NULL, and the result tells
+-- how many are held, reserved, and free with a mark ahead of now_ms, the lowest of these marks, when the first that is
+-- held is free if it isn't renewed, and the first reservations that reserve_node made.
 CREATE FUNCTION {{$s}}.claim_node(
-    pool text, size integer, layout text, reserved integer[], holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
+    pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
-    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint
+    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
+    OUT reservations text
 )
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -134,6 +141,7 @@ BEGIN
                     coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')));
     END IF;
     PERFORM {{$s}}.commit_durably();
+    reserved := coalesce(reserved, '{}');
 
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     IF NOT FOUND THEN
@@ -161,14 +169,6 @@ BEGIN
 
     lowest := {{$s}}.node_fence(pool, ttl);
 
-    UPDATE {{$s}}.node_lease l SET reserved = 'a program says so'
-        FROM (
-            SELECT o.number FROM {{$s}}.node_lease o
-            WHERE o.pool = pool AND o.number = ANY (reserved) AND o.reserved IS NULL
-            FOR UPDATE SKIP LOCKED
-        ) r
-        WHERE l.pool = pool AND l.number = r.number;
-
     -- The same call again? Then nobody has heard of what was granted, so nothing was minted, and it can be granted as of
     -- now; and of calls that were under way at the same time each may have got a number.
     SELECT l.number INTO number FROM {{$s}}.node_lease l
@@ -190,20 +190,27 @@ BEGIN
     END IF;
 
     -- If the clock was set back a claim would stand for as much longer. A holder that lives renews within a TTL. The
-    -- clock is looked at row by row, after the claims that are seen were written.
+    -- clock is looked at row by row, after the claims that are seen were written. No holder is '': the comparison makes
+    -- node_lease_held the cheapest index, even without statistics.
     UPDATE {{$s}}.node_lease l SET expires_at = clock_timestamp() + l.ttl
         FROM (
             SELECT o.number FROM {{$s}}.node_lease o
-            WHERE o.pool = pool AND o.holder IS NOT NULL AND o.expires_at > clock_timestamp() + o.ttl
+            WHERE o.pool = pool AND o.holder >= '' AND o.expires_at > clock_timestamp() + o.ttl
             FOR UPDATE SKIP LOCKED
         ) late
         WHERE l.pool = pool AND l.number = late.number;
 
     now_at := clock_timestamp();
     SELECT l.number INTO number FROM {{$s}}.node_lease l
-        WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND l.number <> ALL (coalesce(reserved, '{}'))
-            AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
-        ORDER BY l.mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+        WHERE l.pool = pool AND l.number < size AND l.free_mark < now_ms AND lowest < now_ms AND NOT l.number <@ reserved
+        ORDER BY l.free_mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        -- This reads the whole pool, so that a number which is released meanwhile isn't missed.
+        SELECT l.number INTO number FROM {{$s}}.node_lease l
+            WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND NOT l.number <@ reserved
+                AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
+            ORDER BY l.mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+    END IF;
     IF FOUND THEN
         UPDATE {{$s}}.node_lease l SET term = l.term + 1, holder = holder, after = greatest(l.mark, lowest), mark = until_ms,
                 expires_at = clock_timestamp() + ttl, ttl = ttl
@@ -217,15 +224,22 @@ BEGIN
             INTO held_count, reserved_count, ahead_count, frees_ms, lowest_mark
             FROM {{$s}}.node_lease l
                 CROSS JOIN LATERAL (
-                    SELECT l.reserved IS NOT NULL OR l.number = ANY (coalesce(reserved, '{}')),
+                    SELECT l.reserved IS NOT NULL OR l.number <@ reserved,
                         (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) >= now_ms
                 ) a (kept, ahead)
             WHERE l.pool = pool AND l.number < size;
+        SELECT string_agg(CASE WHEN k.place <= 3 THEN format('%s for %s', k.number, quote_literal(left(k.reserved, 100))) ELSE format('%s more', k.total - 3) END, ', ' ORDER BY k.place)
+            INTO reservations
+            FROM (
+                SELECT l.number, l.reserved, row_number() OVER (ORDER BY l.number) place, count(*) OVER () total
+                FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number < size AND l.reserved IS NOT NULL
+            ) k
+            WHERE k.place <= 4;
     END IF;
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.claim_node(text, integer, text, integer[], text, bigint, bigint, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {{$s}}.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) FROM PUBLIC;
 
 -- Renews a claim, also one whose time is over, if nobody else has got the number meanwhile and it isn't reserved: moves
 -- its mark on to until_ms, never back. If somebody has, or the claim was released, nothing changes, and the result has
@@ -366,9 +380,9 @@ CREATE VIEW {{$s}}.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
         regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
-        CASE WHEN l.mark < {{.EndOfTimeMS}} THEN to_timestamp(l.mark / 1000.0) ELSE 'infinity' END AS mark, l.reserved
+        CASE WHEN l.mark < {{.EndOfTimeMS}} THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
     FROM {{$s}}.node_lease l;
-COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, who holds them, and up to when they may have been used.';
+COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, who holds them, and up to when they may have been used: mark, NULL for a number that never was.';
 
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
