@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
@@ -46,7 +47,7 @@ func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query
 			timer.Stop()
 		}
 	}
-	return fmt.Errorf("pglease: expected to %s of pool %q, got: %w", what, p.Name, s.explain(err))
+	return fmt.Errorf("pglease: %s of pool %q: %w", what, p.Name, s.explain(err))
 }
 
 // state is the SQLSTATE of an error, "" if it has none. Of pgx it is
@@ -59,17 +60,27 @@ func state(err error) string {
 	return pg.SQLState()
 }
 
-// explain adds to an error of the server what to do.
+// explain adds the remedy to an error of the server, and
+// [nodelease.ErrMisconfigured] to errors that last until somebody changes the
+// setup. Other errors, such as those of a failover, may be over soon.
 func (s *Store) explain(err error) error {
-	switch state(err) {
+	switch code := state(err); code {
 	case "SK001":
 		return fmt.Errorf("%w: %w", err, nodelease.ErrPoolMismatch)
 	case "25006": // read_only_sql_transaction
 		return fmt.Errorf("%w: expected the primary, got a server or a default that is read-only: connect to the primary (target_session_attrs=read-write, where a URL names several hosts)", err)
-	case "3F000", "42883", "42P01": // invalid_schema_name, undefined_function, undefined_table
-		return fmt.Errorf("%w: expected the functions of package migrations in schema %q, got a database without them: run migrations.Up, or give the Config the schema that they are in", err, s.schema)
+	case "3F000", "42883", "42P01", "42704": // invalid_schema_name, undefined_function, undefined_table, undefined_object
+		// Triggers of the database's owner may miss something, too.
+		if code == "3F000" || strings.Contains(err.Error(), s.schema+".") {
+			// Citus copies functions to its workers, but neither tables nor their types.
+			return fmt.Errorf("%w: schema %q of this database lacks what package migrations installs; run migrations.Up, set Config.Schema to the schema it ran for, or, on a worker of Citus, connect to the coordinator: %w",
+				err, s.schema, nodelease.ErrMisconfigured)
+		}
 	case "42501": // insufficient_privilege
-		return fmt.Errorf("%w: as the owner of schema %q run GRANT USAGE ON SCHEMA %[2]s TO this role, and GRANT EXECUTE on functions claim_node, renew_node and release_node, as the documentation of pglease has it", err, s.schema)
+		return fmt.Errorf("%w: as the owner of schema %q run GRANT USAGE ON SCHEMA %[2]s TO this role, and GRANT EXECUTE on functions claim_node, renew_node and release_node, as the documentation of pglease has it: %w",
+			err, s.schema, nodelease.ErrMisconfigured)
+	case "28000", "28P01", "3D000", "22023": // invalid_authorization_specification, invalid_password, invalid_catalog_name, invalid_parameter_value
+		return fmt.Errorf("%w: %w", err, nodelease.ErrMisconfigured)
 	}
 	return err
 }

@@ -2,10 +2,15 @@ package pglease
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
@@ -30,7 +35,7 @@ func TestNotInstalled(t *testing.T) {
 		all := func(schema string, words ...string) {
 			t.Helper()
 			each(t, pglease.New(db.SQL(t), pglease.Config{Schema: schema}), small(1), func(what string, err error) {
-				wrong(t, fmt.Errorf("%s: %w", what, err), nil, words...)
+				wrong(t, fmt.Errorf("%s: %w", what, err), nodelease.ErrMisconfigured, words...)
 			})
 		}
 		const advice = "run migrations.Up"
@@ -51,6 +56,61 @@ func TestNotInstalled(t *testing.T) {
 
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "other"}))
 		claim(t, pglease.New(db.SQL(t), pglease.Config{Schema: "other"}), small(1), ask("a", time.Second))
+	})
+}
+
+// A worker of Citus has the functions, and neither the tables nor their types:
+// each call names both remedies, and Acquire doesn't wait for them.
+func TestWithoutTables(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		s := up(t, db)
+		advised := func(what string, err error) {
+			t.Helper()
+			wrong(t, fmt.Errorf("%s: %w", what, err), nodelease.ErrMisconfigured, "does not exist", "run migrations.Up", "on a worker of Citus, connect to the coordinator")
+		}
+		db.Exec(t, "DROP TABLE sortkey.node_pool, sortkey.node_lease CASCADE")
+		each(t, s, small(1), advised)
+		_, err := s.Claim(t.Context(), small(1), ask("a", time.Second))
+		wrong(t, err, nil, `type "sortkey.node_pool" does not exist`, "42704")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = nodelease.Acquire(ctx, s, small(1), nodelease.Options{Wait: time.Hour})
+		advised("Acquire", err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("want an error at once, got %v", err)
+		}
+
+		// An error about something else gets no advice, and may be over soon.
+		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "other"}))
+		db.Exec(t, `CREATE FUNCTION log_claim() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO claim_log VALUES (1); RETURN NEW; END$$;
+			CREATE TRIGGER log_claim AFTER UPDATE ON other.node_lease FOR EACH ROW EXECUTE FUNCTION log_claim()`)
+		_, err = pglease.New(db.SQL(t), pglease.Config{Schema: "other"}).Claim(t.Context(), small(1), ask("a", time.Second))
+		wrong(t, err, nil, "42P01", "claim_log")
+		if strings.Contains(err.Error(), "migrations.Up") || errors.Is(err, nodelease.ErrMisconfigured) {
+			t.Errorf("want no advice on another table, got %v", err)
+		}
+	})
+}
+
+// A login that the server refuses fails at once.
+func TestRefusedLogin(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		up(t, db)
+		config, err := pgx.ParseConfig(db.URL)
+		must(t, err)
+		for what, change := range map[string]func(*pgx.ConnConfig){
+			"3D000": func(c *pgx.ConnConfig) { c.Database = "nowhere" },
+			"28":    func(c *pgx.ConnConfig) { c.User, c.Password = "nobody", "wrong" },
+		} {
+			c := config.Copy()
+			change(c)
+			pool := stdlib.OpenDB(*c)
+			defer pool.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), small(1), nodelease.Options{Wait: time.Hour})
+			wrong(t, err, nodelease.ErrMisconfigured, "SQLSTATE "+what)
+		}
 	})
 }
 
@@ -76,7 +136,7 @@ func TestPrivileges(t *testing.T) {
 		app := pglease.New(pool, pglease.Config{})
 		refused := func(what string, err error) {
 			t.Helper()
-			wrong(t, fmt.Errorf("%s: %w", what, err), nil, "permission denied", "GRANT USAGE ON SCHEMA sortkey", "EXECUTE", "claim_node, renew_node and release_node")
+			wrong(t, fmt.Errorf("%s: %w", what, err), nodelease.ErrMisconfigured, "permission denied", "GRANT USAGE ON SCHEMA sortkey", "EXECUTE", "claim_node, renew_node and release_node")
 		}
 		each(t, app, small(3), refused)
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
@@ -160,6 +220,9 @@ func TestReadOnly(t *testing.T) {
 		for _, p := range []nodelease.Pool{small(2), {Name: "new", Size: 1}} {
 			each(t, s, p, func(what string, err error) {
 				wrong(t, fmt.Errorf("%s: %w", what, err), nil, "25006", "expected the primary", "target_session_attrs=read-write")
+				if errors.Is(err, nodelease.ErrMisconfigured) {
+					t.Errorf("want an error that a failover ends, got %v", err)
+				}
 			})
 		}
 	})
