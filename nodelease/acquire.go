@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// How often Acquire looks again while no number is free.
+// How often Acquire tries again: while no number is free, and while the store
+// fails, which may be under the load of all who wait for it.
 const (
 	firstPoll = 50 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
+	lastRetry = 2 * time.Second
 )
 
 // Acquire claims a number of a pool for one generator, and keeps it until
@@ -52,7 +54,7 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 	begun := time.Now()
 	var cause error // of the last failure that wasn't a timeout, which may hide it
 	failing, waiting := false, false
-	for poll := firstPoll; ; poll = min(2*poll, lastPoll) {
+	for poll := firstPoll; ; poll *= 2 {
 		sent := time.Now()
 		r := o.request(holder, o.TTL)
 		c, err := claim(ctx, store, pool, r)
@@ -72,11 +74,15 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 				o.Logger.Info("waiting for a node number", "pool", pool.Name, "for", left, "since", err)
 			}
 			waiting = true
+			poll = min(poll, lastPoll)
 		case errors.Is(err, ErrPoolMismatch) || errors.Is(err, ErrMisconfigured) || errors.As(err, &spent):
 			return nil, fmt.Errorf("nodelease: no number of pool %q claimed: %w", pool.Name, err)
-		case !failing:
-			o.Logger.Warn("no node number claimed so far", "pool", pool.Name, "for", left, "error", err)
+		default:
+			if !failing {
+				o.Logger.Warn("no node number claimed so far", "pool", pool.Name, "for", left, "error", err)
+			}
 			failing = true
+			poll = min(poll, lastRetry)
 		}
 		if left > 0 {
 			pause(ctx, min(jitter(poll), left))
@@ -86,13 +92,13 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 		} else if cause != nil {
 			err = fmt.Errorf("%w; before that: %w", err, cause)
 		}
-		switch {
-		case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
-			err = fmt.Errorf("%w: %w", ctx.Err(), err)
-			fallthrough
-		case ctx.Err() != nil:
+		if ended := ctx.Err(); ended != nil {
+			if !errors.Is(err, ended) {
+				err = fmt.Errorf("%w: %w", ended, err)
+			}
 			return nil, fmt.Errorf("nodelease: gave up on a number of pool %q after %v: %w", pool.Name, time.Since(begun).Round(time.Millisecond), err)
-		case left <= 0:
+		}
+		if left <= 0 {
 			return nil, fmt.Errorf("nodelease: no number of pool %q claimed within %v: %w", pool.Name, max(o.Wait, 0), err)
 		}
 	}

@@ -21,10 +21,11 @@ import (
 // claim may stand of which nobody knows, and Until may lag behind what is written.
 type Store interface {
 	// Claim gives a number of the pool that isn't held, isn't reserved, and whose
-	// mark is behind r.Now; the one with the lowest mark where there is a
-	// choice. Until r.TTL later by the store's clock nobody else gets
-	// it, unless it is released. It writes r.Until as the new mark. A store may
-	// grant less than the TTL ([Request.Shorten]).
+	// mark is behind r.Now. If there is a choice, it takes the one with the lowest
+	// mark; a store may leave numbers whose claims have expired for last. Until
+	// r.TTL later by the store's clock nobody else gets the number, unless it is
+	// released. Claim writes r.Until as the new mark. A store may grant less than the
+	// TTL ([Request.Shorten]).
 	//
 	// A call with the Holder of an earlier one is that call's repetition: if that
 	// was granted, and not released, it gives the same number, term and After,
