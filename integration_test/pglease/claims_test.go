@@ -309,7 +309,6 @@ func TestClaimReadsFewRows(t *testing.T) {
 			claims++
 			tx, err := conn.Begin(ctx)
 			must(t, err)
-			defer tx.Rollback(ctx)
 			const sofar = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer FROM pg_stat_xact_user_tables WHERE relname = 'node_lease'"
 			var before int // of transactions that the server hasn't counted yet
 			must(t, tx.QueryRow(ctx, sofar).Scan(&before))
