@@ -9,12 +9,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -73,6 +77,12 @@ func TestWorker(t *testing.T) {
 		must(t, migrations.Up(t.Context(), c.SQL(t), config))
 		calls["Down"] = func() error { return migrations.Down(t.Context(), worker.SQL(t), config) }
 		refused("after the installation")
+
+		store := pglease.New(worker.SQL(t), pglease.Config{})
+		_, err := nodelease.Acquire(t.Context(), store, nodelease.Pool{Name: "p", Size: 1, Layout: "l"}, nodelease.Options{})
+		if !errors.Is(err, nodelease.ErrMisconfigured) || !strings.Contains(err.Error(), "connect to the coordinator") {
+			t.Errorf("Acquire: want ErrMisconfigured and advice, got %v", err)
+		}
 		must(t, migrations.Down(t.Context(), c.SQL(t), config))
 	})
 }
@@ -238,5 +248,68 @@ func TestLockTimeout(t *testing.T) {
 		must(t, reader.Rollback(t.Context()))
 		_, err = c.Conn(t, as).Exec(t.Context(), change)
 		must(t, err)
+	})
+}
+
+// Partitions of distributed tables are created, drained, detached and dropped as
+// on one server, and are distributed themselves.
+func TestPartitions(t *testing.T) {
+	installed(t, func(t *testing.T, c *pgtest.Cluster) {
+		c.Exec(t, `create table events (tenant integer, id bigint, primary key (tenant, id)) partition by range (id);
+			select create_distributed_table('events', 'tenant');
+			select sortkey.manage_partitions('events', '1 day', 'snowflake', premake => 1, retention => '2 days', retention_action => 'drop');
+			create table visits (id uuid primary key) partition by range (id);
+			select create_distributed_table('visits', 'id');
+			select sortkey.manage_partitions('visits', '1 day', 'sno', premake => 1, retention => '2 days', retention_action => 'detach')`)
+		conn := c.Conn(t)
+		maintain := func(at string, want ...string) {
+			t.Helper()
+			now, err := time.Parse(time.RFC3339, at)
+			must(t, err)
+			steps, err := migrations.MaintainPartitions(t.Context(), c.SQL(t), migrations.Config{}, migrations.PartitionOptions{At: now})
+			must(t, err)
+			var got []string
+			for _, s := range steps {
+				must(t, s.Err)
+				got = append(got, s.Action+" "+strings.TrimPrefix(s.Partition, "public."))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("at %s: got steps %q, want %q", at, got, want)
+			}
+		}
+		maintain("2026-11-21T10:00:00Z")
+		// A row of each day, of which the last has no partition yet.
+		const days = "generate_series(timestamptz '2026-11-21Z', '2026-11-24Z', '1 day') day"
+		c.Exec(t, "insert into events select n, sortkey.snowflake_floor(day) + n from generate_series(1, 8) n, "+days)
+		c.Exec(t, "insert into visits select sortkey.sno_floor(day + n * interval '1 second') from generate_series(1, 8) n, "+days)
+		maintain("2026-11-24T10:00:00Z")
+		if n := value[int](t, conn, "select count(*) from events"); n != 24 {
+			t.Errorf("events has %d rows, want 24: those of the first day were dropped", n)
+		}
+		if n := value[int](t, conn, "select count(*) from visits_p20261121"); n != 8 {
+			t.Errorf("the partition that was detached has %d rows, want 8", n)
+		}
+		if n := value[int](t, conn, `select count(*) from pg_inherits i where i.inhparent in ('events'::regclass, 'visits'::regclass)
+			and not exists (select from pg_dist_partition d where d.logicalrelid = i.inhrelid)`); n != 0 {
+			t.Errorf("%d partitions aren't distributed", n)
+		}
+	})
+}
+
+// Claims of node numbers work through the coordinator.
+func TestClaims(t *testing.T) {
+	installed(t, func(t *testing.T, c *pgtest.Cluster) {
+		store := pglease.New(c.SQL(t), pglease.Config{})
+		pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
+		seen := map[int]bool{}
+		for range 3 {
+			k, err := nodelease.Acquire(t.Context(), store, pool, nodelease.Options{})
+			must(t, err)
+			defer k.Close()
+			if seen[k.Number()] {
+				t.Errorf("number %d was claimed twice", k.Number())
+			}
+			seen[k.Number()] = true
+		}
 	})
 }
