@@ -53,6 +53,36 @@
 //		ID idtype.Snowflake `gorm:"idgen:-"`
 //	}
 //
+// # Foreign keys of another type
+//
+// GORM copies IDs to the foreign keys of associations, and converts them to the
+// keys' types. Some conversions store another value without an error: a string
+// gets the integer's rune, mostly U+FFFD, an int32 the lower bits, a float64 a
+// number nearby. The plugin refuses relations with such keys, polymorphic ones
+// and join tables included. The first Create or Update of the model that
+// declares the relation fails with a [gorm.ErrUnsupportedRelation] that names
+// both fields. Declare the foreign key with the type of the ID:
+//
+//	type Order struct {
+//		ID    idtype.Snowflake
+//		Notes []Note `gorm:"polymorphic:Owner"`
+//	}
+//
+//	type Note struct {
+//		ID        idtype.Snowflake
+//		OwnerID   idtype.Snowflake // not string
+//		OwnerType string
+//	}
+//
+// A text column that has to stay takes a sql.Null[string], which stores the
+// decimal digits. Preload of a has-many then compares text with a bigint, which
+// pgx refuses outside of its simple protocol.
+//
+// Reads are left alone: a model that is only read may have string keys.
+// FirstOrInit, FirstOrCreate, Attrs, Assign and Update convert the values that
+// they put into a struct in the same way, and the plugin doesn't see them: give
+// a string field id.String().
+//
 // # Errors
 //
 // A model whose tag or method names no generator, or one that mints another

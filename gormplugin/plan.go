@@ -46,6 +46,9 @@ func (p *planner) resolve(s *schema.Schema) *plan {
 	if err == nil {
 		err = checkTags(s)
 	}
+	if err == nil {
+		err = p.checkRelations(s)
+	}
 	if err != nil {
 		plan.err = err
 		return plan

@@ -14,6 +14,7 @@ const (
 	pluginName        = "sortkey"
 	fillCallback      = "sortkey:fill_keys"
 	reconcileCallback = "sortkey:reconcile_keys"
+	checkCallback     = "sortkey:check_relations"
 )
 
 // A Plugin fills in primary keys. One may serve several databases, and as many
@@ -36,11 +37,14 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := checkBindings(p.bindings); err != nil {
 		return err
 	}
-	create, models := db.Callback().Create(), planner{bindings: p.bindings}
+	create, models := db.Callback().Create(), &planner{bindings: p.bindings}
 	// Before everything: at a later place hooks wouldn't see the ID, and
 	// "before gorm:begin_transaction" comes too late where the default
 	// transaction is off.
 	if err := create.Before("*").Register(fillCallback, models.fill); err != nil {
+		return err
+	}
+	if err := db.Callback().Update().Before("*").Register(checkCallback, models.checkUpdate); err != nil {
 		return err
 	}
 	// Before the associations, which take the row's ID for their foreign keys.
@@ -55,6 +59,7 @@ type planner struct {
 	// sync.Map.
 	plans   atomic.Pointer[map[*schema.Schema]*plan]
 	writing sync.Mutex
+	related sync.Map // from *schema.Schema to what checkRelations found
 }
 
 // fill is the callback before a Create.

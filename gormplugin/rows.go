@@ -187,9 +187,7 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 	}
 	if k.depth > 0 {
 		// The ID itself would be stored in another form.
-		form := reflect.New(k.field.FieldType).Elem()
-		k.content(form).Set(reflect.ValueOf(id))
-		id = form.Interface()
+		id = holding(k.field.FieldType, reflect.ValueOf(id)).Interface()
 	}
 	row[column] = id
 	return nil

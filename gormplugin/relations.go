@@ -1,0 +1,141 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// checkUpdate is the callback before an Update, which saves associations as a
+// Create does.
+func (p *planner) checkUpdate(db *gorm.DB) {
+	s := db.Statement.Schema
+	if db.Error != nil || s == nil {
+		return
+	}
+	known, ok := p.related.Load(s)
+	if !ok {
+		known, _ = p.related.LoadOrStore(s, p.checkRelations(s))
+	}
+	if err, failed := known.(error); failed {
+		_ = db.AddError(err)
+	}
+}
+
+// checkRelations refuses relations of a model in which GORM would store another
+// value than the ID. GORM converts an integer to a string by its rune, for
+// example, and truncates it for a smaller integer, without an error.
+func (p *planner) checkRelations(s *schema.Schema) error {
+	own := &s.Relationships
+	for _, relations := range [][]*schema.Relationship{own.BelongsTo, own.HasOne, own.HasMany, own.Many2Many} {
+		for _, r := range relations {
+			for _, ref := range r.References {
+				if ref.PrimaryKey != nil && !p.carries(ref.ForeignKey, ref.PrimaryKey) {
+					return misfit(r, ref)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func misfit(r *schema.Relationship, ref *schema.Reference) error {
+	key, id := ref.ForeignKey, ref.PrimaryKey
+	remedy := fmt.Sprintf("declare %s as %v", fieldName(key), contentOf(id.FieldType))
+	if contentOf(key.FieldType).Kind() == reflect.String {
+		remedy += ", or, to keep a column of text, as sql.Null[string]"
+	}
+	return fmt.Errorf("gormplugin: relate %s.%s: GORM can't keep %s (%v) in %s (%v), and would store another value; %s: %w",
+		r.Schema.Name, r.Name, fieldName(id), id.FieldType, fieldName(key), key.FieldType, remedy, gorm.ErrUnsupportedRelation)
+}
+
+// carries reports whether an ID that GORM copies from one field to a foreign
+// key is still that ID. It tries an ID of the type. An error of GORM is left to
+// the statement that meets it.
+func (p *planner) carries(key, id *schema.Field) bool {
+	if key.FieldType == id.FieldType || !p.isKnown(idOf(id.FieldType)) {
+		return true
+	}
+	sample := sampleOf(idOf(id.FieldType))
+	if !sample.IsValid() {
+		return true
+	}
+	ctx, row := context.Background(), reflect.New(key.Schema.ModelType)
+	if key.Set(ctx, row, holding(id.FieldType, sample).Interface()) != nil {
+		return true
+	}
+	stored, err := driver.DefaultParameterConverter.ConvertValue(key.ReflectValueOf(ctx, row).Interface())
+	if err != nil {
+		return true
+	}
+	if n, ok := stored.(float64); ok && float64(int64(n)) == n {
+		stored = int64(n) // a float that is precise enough
+	}
+	// The texts of some IDs are decimal numbers as well, which are other IDs.
+	for _, t := range []reflect.Type{contentOf(id.FieldType), sample.Type()} {
+		back := reflect.New(t)
+		if scanner, ok := back.Interface().(sql.Scanner); ok && scanner.Scan(stored) == nil && back.Elem().Equal(holding(t, sample)) {
+			return true
+		}
+	}
+	if text, ok := stored.([]byte); ok {
+		stored = string(text)
+	}
+	integer := reflect.TypeFor[int64]()
+	return sample.CanConvert(integer) && fmt.Sprint(stored) == fmt.Sprint(sample.Convert(integer))
+}
+
+// isKnown reports whether t is a type of package idtype, or one that a
+// generator mints: small integers of other models fit in more fields.
+func (p *planner) isKnown(t reflect.Type) bool {
+	for _, b := range p.bindings {
+		if b.gen.mints() == t {
+			return true
+		}
+	}
+	return t.PkgPath() == idPackage
+}
+
+// sampleOf returns an ID of type t that no smaller form can hold: the integers
+// are odd and need all their bits, and the texts of UID60 and Spread64 could be
+// decimal integers. It isn't valid if t is neither an ID nor an integer.
+func sampleOf(t reflect.Type) reflect.Value {
+	for _, id := range []any{
+		idtype.SnowflakeSI(1<<53 - 1), idtype.MustParseUID60("1234567892"), idtype.MustParseSpread64("9234567890120123"), idtype.MustParseSno("brpk4q72xwf2m63l"),
+	} {
+		if t == reflect.TypeOf(id) {
+			return reflect.ValueOf(id)
+		}
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
+		return reflect.ValueOf(int64(779300444248735745)).Convert(t)
+	}
+	return reflect.Value{}
+}
+
+// holding returns a value of type t with an ID in it. t is the ID's type, or a
+// pointer, a sql.Null, or a struct of one field around it.
+func holding(t reflect.Type, id reflect.Value) reflect.Value {
+	v := reflect.New(t).Elem()
+	switch {
+	case t == id.Type():
+		v.Set(id)
+	case t.Kind() == reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+		v.Elem().Set(holding(t.Elem(), id))
+	default:
+		v.Field(0).Set(holding(t.Field(0).Type, id))
+		if isSQLNull(t) {
+			v.Field(1).SetBool(true)
+		}
+	}
+	return v
+}

@@ -1,0 +1,321 @@
+package gorm
+
+import (
+	"database/sql"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+type anyOwner[K, F any] struct {
+	ID    K            `gorm:"primaryKey;idgen:-"`
+	Items []anyItem[F] `gorm:"foreignKey:OwnerID"`
+}
+
+type anyItem[F any] struct {
+	ID      int64 `gorm:"autoIncrement:false"`
+	OwnerID F
+}
+
+func (anyOwner[K, F]) TableName() string { return "owners" }
+func (anyItem[F]) TableName() string     { return "items" }
+
+// ID types of a user's own that a generator mints.
+type (
+	plainID   int64
+	plainUint uint64
+)
+
+type plainText string
+
+// A keyed owner's item: what a foreign key of type F holds, or an error.
+type stored struct {
+	value any
+	err   error
+}
+
+func foreignKey[F, K any](t *testing.T, g *gorm.DB, id K) stored {
+	t.Helper()
+	must(t, g.Exec("delete from owners").Error)
+	must(t, g.Exec("delete from items").Error)
+	err := g.Create(&anyOwner[K, F]{ID: id, Items: []anyItem[F]{{ID: 1}}}).Error
+	var values []any
+	rows, queryErr := g.Raw("select owner_id from items").Rows()
+	must(t, queryErr)
+	defer rows.Close()
+	for rows.Next() {
+		var v any
+		must(t, rows.Scan(&v))
+		values = append(values, v)
+	}
+	must(t, rows.Err())
+	if err != nil {
+		var n int
+		must(t, g.Raw("select count(*) from owners").Scan(&n).Error)
+		if len(values) > 0 || n > 0 {
+			t.Errorf("%T for %T: %v, but %d owners and the keys %v are there", *new(F), id, err, n, values)
+		}
+		return stored{nil, err}
+	}
+	if len(values) != 1 {
+		t.Fatalf("%T for %T: got %d items, want 1", *new(F), id, len(values))
+	}
+	return stored{values[0], nil}
+}
+
+// GORM copies an owner's ID to foreign keys of other types. The plugin refuses
+// the types in which GORM would store another value without an error. Types
+// that keep the ID are taken, and GORM's own errors are left to GORM.
+func TestForeignKeyTypes(t *testing.T) {
+	g := sqlitetest.Open(t)
+	must(t, g.Use(gormplugin.New(gormplugin.For(scripted[plainID]()), gormplugin.Named("uint", scripted[plainUint]()))))
+	// Columns without a type keep values as they are.
+	must(t, g.Exec("create table owners (id primary key)").Error)
+	must(t, g.Exec("create table items (id integer primary key, owner_id)").Error)
+	id := idtype.Snowflake(779300444248735745)
+	n, text := int64(id), id.String()
+	null := sql.Null[idtype.Snowflake]{V: id, Valid: true}
+	own := orderID{id}
+	si := idtype.SnowflakeSI(1781273964118017)
+	spread := idtype.MustParseSpread64("cb54ecf2840a0015")
+	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	// Their texts could be decimal numbers.
+	uid, digits := idtype.MustParseUID60("1234567892"), idtype.MustParseSpread64("9234567890120123")
+	refused := gorm.ErrUnsupportedRelation
+	for name, c := range map[string]struct {
+		got  stored
+		want any // a value, or an error: of the plugin or with this text
+	}{
+		"string":           {foreignKey[string](t, g, id), refused},
+		"a type of string": {foreignKey[plainText](t, g, id), refused},
+		"*string":          {foreignKey[*string](t, g, id), refused},
+		"int32":            {foreignKey[int32](t, g, id), refused},
+		"*int16":           {foreignKey[*int16](t, g, id), refused},
+		"uint32":           {foreignKey[uint32](t, g, id), refused},
+		"float64":          {foreignKey[float64](t, g, id), refused},
+		"*float32":         {foreignKey[*float32](t, g, id), refused},
+		"bool":             {foreignKey[bool](t, g, id), refused},
+		"sql.NullFloat64":  {foreignKey[sql.NullFloat64](t, g, id), refused},
+		"int64":            {foreignKey[int64](t, g, id), n},
+		"*int64":           {foreignKey[*int64](t, g, id), n},
+		"uint64":           {foreignKey[uint64](t, g, id), n},
+		"sql.NullInt64":    {foreignKey[sql.NullInt64](t, g, id), n},
+		"sql.NullString":   {foreignKey[sql.NullString](t, g, id), text},
+		"sql.Null[string]": {foreignKey[sql.Null[string]](t, g, id), text},
+		"itself":           {foreignKey[idtype.Snowflake](t, g, id), n},
+		"pointer":          {foreignKey[*idtype.Snowflake](t, g, id), n},
+		"sql.Null":         {foreignKey[sql.Null[idtype.Snowflake]](t, g, id), n},
+		"Optional":         {foreignKey[sqltypes.OptionalSnowflake](t, g, id), n},
+		"a type around it": {foreignKey[orderID](t, g, id), n},
+		"[]byte":           {foreignKey[[]byte](t, g, id), errors.New("failed to set value")},
+		"*bool":            {foreignKey[*bool](t, g, id), errors.New("failed to set value")},
+		"sql.NullInt32":    {foreignKey[sql.NullInt32](t, g, id), errors.New("value out of range")},
+		"time.Time":        {foreignKey[time.Time](t, g, id), errors.New("failed to set value")},
+		"uuid.UUID":        {foreignKey[uuid.UUID](t, g, id), errors.New("unable to scan type int64")},
+		"Sno":              {foreignKey[idtype.Sno](t, g, id), errors.New("idtype: ")},
+		"Text":             {foreignKey[sqltypes.SnowflakeText](t, g, id), errors.New("sqltypes: ")},
+
+		"string of a pointer":               {foreignKey[string](t, g, &id), refused},
+		"int32 of a pointer":                {foreignKey[int32](t, g, &id), refused},
+		"int64 of a pointer":                {foreignKey[int64](t, g, &id), n},
+		"string of a Null":                  {foreignKey[string](t, g, null), text},
+		"*string of a Null":                 {foreignKey[*string](t, g, null), refused},
+		"string of an Optional":             {foreignKey[string](t, g, sqltypes.OptionalOf(id)), text},
+		"*string of an Optional":            {foreignKey[*string](t, g, sqltypes.OptionalOf(id)), refused},
+		"string of a type around it":        {foreignKey[string](t, g, own), text},
+		"*string of a type around it":       {foreignKey[*string](t, g, own), refused},
+		"int32 of a pointer to one":         {foreignKey[int32](t, g, &own), refused},
+		"string of a minted type":           {foreignKey[string](t, g, plainID(n)), refused},
+		"sql.Null[string] of a minted type": {foreignKey[sql.Null[string]](t, g, plainID(n)), text},
+		"int64 of a minted type":            {foreignKey[int64](t, g, plainID(n)), n},
+		"int32 of a minted type":            {foreignKey[int32](t, g, plainID(n)), refused},
+		"string of another minted type":     {foreignKey[string](t, g, plainUint(n)), refused},
+		"int64 of another minted type":      {foreignKey[int64](t, g, plainUint(n)), n},
+
+		"string of its Text":       {foreignKey[string](t, g, sqltypes.TextOf(id)), text},
+		"*string of its Text":      {foreignKey[*string](t, g, sqltypes.TextOf(id)), text},
+		"[]byte of its Text":       {foreignKey[[]byte](t, g, sqltypes.TextOf(id)), []byte(text)},
+		"Snowflake of its Text":    {foreignKey[idtype.Snowflake](t, g, sqltypes.TextOf(id)), n},
+		"int32 of its Text":        {foreignKey[int32](t, g, sqltypes.TextOf(id)), refused},
+		"bool of its Text":         {foreignKey[bool](t, g, sqltypes.TextOf(id)), refused},
+		"UID60 of its Text":        {foreignKey[idtype.UID60](t, g, sqltypes.TextOf(uid)), refused},
+		"*UID60 of its Text":       {foreignKey[*idtype.UID60](t, g, sqltypes.TextOf(uid)), refused},
+		"string of UID60's Text":   {foreignKey[string](t, g, sqltypes.TextOf(uid)), uid.String()},
+		"string of UID60":          {foreignKey[string](t, g, uid), refused},
+		"Spread64 of its Text":     {foreignKey[idtype.Spread64](t, g, sqltypes.TextOf(digits)), refused},
+		"string of Spread64":       {foreignKey[string](t, g, spread), refused},
+		"uint64 of Spread64":       {foreignKey[uint64](t, g, spread), errors.New("uint64 values with high bit set")},
+		"sql.Null of Spread64":     {foreignKey[sql.Null[string]](t, g, spread), "-3795148059624996843"},
+		"float64 of SnowflakeSI":   {foreignKey[float64](t, g, si), float64(si)},
+		"float32 of SnowflakeSI":   {foreignKey[float32](t, g, si), refused},
+		"string of SnowflakeSI":    {foreignKey[string](t, g, si), refused},
+		"string of Sno":            {foreignKey[string](t, g, sno), sno.UUID().String()},
+		"*string of Sno":           {foreignKey[*string](t, g, sno), sno.UUID().String()},
+		"uuid.UUID of Sno":         {foreignKey[uuid.UUID](t, g, sno), sno.UUID().String()},
+		"bool of Sno":              {foreignKey[bool](t, g, sno), refused},
+		"int64 of Sno":             {foreignKey[int64](t, g, sno), errors.New("invalid syntax")},
+		"SnoText of Sno":           {foreignKey[sqltypes.SnoText](t, g, sno), errors.New("idtype: ")},
+		"SnoBytes of Sno":          {foreignKey[sqltypes.SnoBytes](t, g, sno), errors.New("sqltypes: ")},
+		"Sno of SnoText":           {foreignKey[idtype.Sno](t, g, sqltypes.TextOf(sno)), sno.UUID().String()},
+		"string of SnoText":        {foreignKey[string](t, g, sqltypes.TextOf(sno)), sno.String()},
+		"string of SnoBytes":       {foreignKey[string](t, g, sqltypes.SnoBytesOf(sno)), refused},
+		"[]byte of SnoBytes":       {foreignKey[[]byte](t, g, sqltypes.SnoBytesOf(sno)), must1(t, sno.MarshalBinary)},
+		"Optional Sno of SnoBytes": {foreignKey[sqltypes.OptionalSno](t, g, sqltypes.SnoBytesOf(sno)), sno.UUID().String()},
+
+		// Other keys are no concern of the plugin.
+		"int32 of int64":  {foreignKey[int32](t, g, int64(7)), int64(7)},
+		"string of int64": {foreignKey[string](t, g, int64(7)), "7"},
+	} {
+		switch want := c.want.(type) {
+		case error:
+			if err := c.got.err; errors.Is(err, refused) != (want == refused) || err == nil || !strings.Contains(err.Error(), want.Error()) {
+				t.Errorf("%s: stored %#v, %v, want %q", name, c.got.value, err, want)
+			}
+		default:
+			if c.got.err != nil || !reflect.DeepEqual(c.got.value, want) {
+				t.Errorf("%s: stored %#v, %v, want %#v", name, c.got.value, c.got.err, want)
+			}
+		}
+	}
+}
+
+func must1[T any](t *testing.T, f func() (T, error)) T {
+	t.Helper()
+	v, err := f()
+	must(t, err)
+	return v
+}
+
+// Models whose foreign keys are strings, and those that mend them.
+type (
+	writer struct {
+		ID    idtype.Snowflake
+		Texts []writerText `gorm:"foreignKey:WriterID"`
+		Notes []writerNote `gorm:"polymorphic:Owner"`
+	}
+	writerText struct {
+		ID       idtype.Snowflake
+		WriterID string
+	}
+	writerNote struct {
+		ID        idtype.Snowflake
+		OwnerID   string
+		OwnerType string
+	}
+	writtenText struct {
+		ID       idtype.Snowflake
+		WriterID *string
+		Writer   *plainWriter
+	}
+	plainWriter struct{ ID idtype.Snowflake }
+
+	goodWriter struct {
+		ID    idtype.Snowflake
+		Texts []goodText `gorm:"foreignKey:WriterID"`
+		Notes []goodNote `gorm:"polymorphic:Owner;polymorphicValue:writers"`
+	}
+	goodText struct {
+		ID       idtype.Snowflake
+		WriterID idtype.Snowflake
+	}
+	goodNote struct {
+		ID        idtype.Snowflake
+		OwnerID   sql.Null[string]
+		OwnerType string
+	}
+	// A view is only read.
+	textView struct {
+		ID       string
+		WriterID string
+		Writer   plainWriter
+	}
+)
+
+func (writer) TableName() string      { return "writers" }
+func (writerText) TableName() string  { return "texts" }
+func (writerNote) TableName() string  { return "notes" }
+func (writtenText) TableName() string { return "texts" }
+func (plainWriter) TableName() string { return "writers" }
+func (goodWriter) TableName() string  { return "writers" }
+func (goodText) TableName() string    { return "texts" }
+func (goodNote) TableName() string    { return "notes" }
+func (textView) TableName() string    { return "texts" }
+
+// Where a foreign key is a string, GORM would store U+FFFD for an integer ID.
+// The first Create or Update of the model is refused, and nothing is stored.
+func TestStringForeignKeys(t *testing.T) {
+	test := func(t *testing.T, g *gorm.DB) {
+		gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 9})
+		must(t, err)
+		must(t, g.Use(gormplugin.New(gormplugin.For(gen))))
+		must(t, g.AutoMigrate(&goodWriter{}, &goodText{}, &goodNote{}))
+		counts := func() (n [3]int) {
+			for i, table := range []string{"writers", "texts", "notes"} {
+				must(t, g.Raw("select count(*) from "+table).Scan(&n[i]).Error)
+			}
+			return n
+		}
+		for name, err := range map[string]error{
+			"has-many":      g.Create(&writer{Texts: []writerText{{}}}).Error,
+			"polymorphic":   g.Create(&writer{Notes: []writerNote{{}}}).Error,
+			"the row alone": g.Create(&writer{}).Error,
+			"belongs-to":    g.Create(&writtenText{Writer: &plainWriter{}}).Error,
+			"Save":          g.Save(&writer{ID: 1, Texts: []writerText{{}}}).Error,
+			"Updates":       g.Updates(&writer{ID: 1, Texts: []writerText{{}}}).Error,
+			"Append":        g.Model(&writer{ID: 1}).Association("Texts").Append(&writerText{}),
+			"Append, notes": g.Model(&writer{ID: 1}).Association("Notes").Append(&writerNote{}),
+			"Replace":       g.Model(&writtenText{ID: 1}).Association("Writer").Replace(&plainWriter{}),
+		} {
+			if !errors.Is(err, gorm.ErrUnsupportedRelation) {
+				t.Errorf("%s: %v, want %v", name, err, gorm.ErrUnsupportedRelation)
+			}
+		}
+		if n := counts(); n != [3]int{} {
+			t.Errorf("the tables have %v rows, want none", n)
+		}
+
+		// The error's remedies, and a view of the same tables.
+		w := goodWriter{Texts: make([]goodText, 2), Notes: make([]goodNote, 1)}
+		must(t, g.Create(&w).Error)
+		must(t, g.Model(&w).Association("Notes").Append(&goodNote{}))
+		if n := counts(); n != [3]int{1, 2, 2} || w.Texts[1].WriterID != w.ID || w.Notes[1].OwnerID != (sql.Null[string]{V: w.ID.String(), Valid: true}) {
+			t.Errorf("created %+v, %v", w, n)
+		}
+		var owners []string
+		must(t, g.Model(&goodNote{}).Distinct("owner_id").Pluck("owner_id", &owners).Error)
+		if len(owners) != 1 || owners[0] != w.ID.String() {
+			t.Errorf("the notes are of %q, want %q", owners, w.ID)
+		}
+		for name, q := range map[string]*gorm.DB{"Preload": g.Preload("Writer"), "Joins": g.Joins("Writer")} {
+			var views []textView
+			if err := q.Find(&views).Error; err != nil || len(views) != 2 || views[0].Writer.ID != w.ID || views[1].WriterID != w.ID.String() {
+				t.Errorf("%s: %+v, %v", name, views, err)
+			}
+		}
+		must(t, g.Delete(&writer{ID: w.ID}).Error)
+	}
+	for _, name := range opposites {
+		t.Run(name, func(t *testing.T) {
+			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+				test(t, db.GORM(t, &gorm.Config{Logger: logger.Discard, DisableForeignKeyConstraintWhenMigrating: true}, clients[name]...))
+			})
+		})
+	}
+	t.Run("SQLite", func(t *testing.T) {
+		g := sqlitetest.Open(t)
+		g.DisableForeignKeyConstraintWhenMigrating = true
+		test(t, g)
+	})
+}
