@@ -62,6 +62,9 @@ type source interface {
 	mints() reflect.Type
 	// filler is for key fields of a type; nil if that can't hold the IDs.
 	filler(reflect.Type) filler
+	// boxer is filler for a pointer to a struct around the ID, and for a
+	// sql.Null of one.
+	boxer(reflect.Type) filler
 }
 
 // A filler puts a generator's IDs into key fields of one type.
@@ -70,7 +73,7 @@ type filler interface {
 	one(ctx context.Context, field reflect.Value) (filled bool, err error)
 	// rows fills the fields of k in the elements of a slice or an array.
 	rows(ctx context.Context, k *key, rows reflect.Value) error
-	// next gives an ID of its own.
+	// next gives an ID of its own, in a form that a map can have.
 	next(ctx context.Context) (any, error)
 }
 
@@ -101,6 +104,22 @@ func (m mint[T]) filler(t reflect.Type) filler {
 			func(p *sql.Null[T], id T) { *p = sql.Null[T]{V: id, Valid: true} })
 	}
 	return nil
+}
+
+func (m mint[T]) boxer(t reflect.Type) filler {
+	var content reflect.Type
+	switch {
+	case t.Kind() == reflect.Pointer:
+		content = t.Elem()
+	case isSQLNull(t):
+		content = t.Field(0).Type
+	default:
+		return nil
+	}
+	if !wraps(content, reflect.TypeFor[T]()) {
+		return nil
+	}
+	return &box[T]{m.gen, content}
 }
 
 // zero gives what finds out whether a T is missing: for the types of package
@@ -194,7 +213,7 @@ func (c *column[T, S]) assign(ctx context.Context, b *block[T, S], n int) error 
 	fields := b.fields[:n]
 	// A pooled block must not keep the caller's rows alive.
 	defer clear(fields)
-	if err := c.mintAll(ctx, b.ids[:n]); err != nil {
+	if err := mintAll(ctx, c.gen, b.ids[:n]); err != nil {
 		return err
 	}
 	for i, p := range fields {
@@ -213,16 +232,71 @@ func (c *column[T, S]) mint(ctx context.Context) (T, error) {
 	}
 	b := c.blocks.Get().(*block[T, S])
 	defer c.blocks.Put(b)
-	err := c.mintAll(ctx, b.ids[:1])
+	err := mintAll(ctx, c.gen, b.ids[:1])
 	return b.ids[0], err
 }
 
 // mintAll is Fill that doesn't trust a generator to say that it gave too few:
 // the rest of the block would be IDs that were used before.
-func (c *column[T, S]) mintAll(ctx context.Context, ids []T) error {
-	n, err := c.gen.Fill(ctx, ids)
+func mintAll[T any](ctx context.Context, gen idtype.Generator[T], ids []T) error {
+	n, err := gen.Fill(ctx, ids)
 	if err == nil && n != len(ids) {
-		err = fmt.Errorf("expected %d IDs from Fill of %T, got %d and no error: mend the generator", len(ids), c.gen, n)
+		err = fmt.Errorf("expected %d IDs from Fill of %T, got %d and no error: mend the generator", len(ids), gen, n)
 	}
 	return err
+}
+
+// A box fills fields that are pointers to a content, or a sql.Null of one, by
+// reflection. The content is a struct around the ID, such as a type of the
+// caller's own.
+type box[T any] struct {
+	gen     idtype.Generator[T]
+	content reflect.Type
+}
+
+func (b *box[T]) one(ctx context.Context, field reflect.Value) (bool, error) {
+	if !isMissing(field) {
+		return false, nil
+	}
+	err := b.put(ctx, []reflect.Value{field})
+	return err == nil, err
+}
+
+func (b *box[T]) rows(ctx context.Context, k *key, rows reflect.Value) error {
+	var fields []reflect.Value
+	for i := range rows.Len() {
+		row := element(rows, i)
+		switch {
+		case !row.IsValid():
+		case !row.CanAddr():
+			if err := k.refuse(ctx, row); err != nil {
+				return err
+			}
+		default:
+			if field := k.in(ctx, row); isMissing(field) {
+				fields = append(fields, field)
+			}
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return k.failed(b.put(ctx, fields))
+}
+
+func (b *box[T]) put(ctx context.Context, fields []reflect.Value) error {
+	ids := make([]T, len(fields))
+	if err := mintAll(ctx, b.gen, ids); err != nil {
+		return err
+	}
+	for i, field := range fields {
+		field.Set(holding(field.Type(), reflect.ValueOf(ids[i])))
+	}
+	return nil
+}
+
+func (b *box[T]) next(ctx context.Context) (any, error) {
+	var ids [1]T
+	err := mintAll(ctx, b.gen, ids[:])
+	return holding(b.content, reflect.ValueOf(ids[0])).Interface(), err
 }

@@ -20,8 +20,9 @@
 //     it to a default of the database, which GORM then reads);
 //   - the model's method IDGenerator() string, which gives such a name, or "-".
 //     Like TableName it is asked of an empty model, not of the rows;
-//   - the type: T, *T, [database/sql.Null] of T, and the column forms of
-//     package sqltypes that hold a T.
+//   - the type: T, *T, [database/sql.Null] of T. In place of T may be a struct
+//     that holds nothing else, such as the column forms of package sqltypes and
+//     ID types of your own.
 //
 // Generators get the context of the statement, with Fill, and may go by what is
 // in it. Next serves statements without one.

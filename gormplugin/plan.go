@@ -146,13 +146,14 @@ func (k *key) useWrapped(g source) bool {
 			return true
 		}
 	}
-	return false
+	k.fills, k.depth = g.boxer(k.field.FieldType), 0
+	return k.fills != nil
 }
 
 func (p *planner) missing(f *schema.Field) error {
 	id := idOf(f.FieldType)
 	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.gen.mints() == id }) {
-		return fmt.Errorf("gormplugin: expected %s to be of type T, *T or sql.Null[T] with T = %v, got %v: change the field's type, or set the ID yourself: %w",
+		return fmt.Errorf("gormplugin: expected %s to be of type T, *T or sql.Null[T] with T = %v or a struct that holds nothing else, got %v: change the field's type, or set the ID yourself: %w",
 			fieldName(f), id, f.FieldType, ErrNoGenerator)
 	}
 	return fmt.Errorf("gormplugin: expected a generator of %v for %s, got none: pass gormplugin.For(gen) to New, set the ID yourself, or tag the field gorm:\"idgen:-\": %w",
@@ -310,4 +311,14 @@ func wrappedType(t reflect.Type) (reflect.Type, bool) {
 		return nil, false
 	}
 	return t.Field(0).Type, true
+}
+
+// wraps reports whether t is a type, or a struct of one field that has it.
+func wraps(t, inner reflect.Type) bool {
+	for ok := true; ok; t, ok = wrappedType(t) {
+		if t == inner {
+			return true
+		}
+	}
+	return false
 }

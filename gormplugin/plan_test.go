@@ -171,7 +171,7 @@ func TestModelErrors(t *testing.T) {
 		`expected a generator of idtype.UID60 for unboundForm.ID, got none`:                                                                                                 {&unboundForm{}},
 		`expected a generator of idtype.UID60 for unboundPointer.ID, got none`:                                                                                              {&unboundPointer{}},
 		`expected a generator of idtype.UID60 for unboundText.ID, got none`:                                                                                                 {&unboundText{}},
-		`expected oddForm.ID to be of type T, *T or sql.Null[T] with T = idtype.Snowflake, got **idtype.Snowflake`:                                                          {&oddForm{}},
+		`expected oddForm.ID to be of type T, *T or sql.Null[T] with T = idtype.Snowflake or a struct that holds nothing else, got **idtype.Snowflake`:                      {&oddForm{}},
 		`expected the tag idgen on a primary key, got it on tagOnData.Other`:                                                                                                {&tagOnData{}},
 		`expected the tag idgen on a primary key, got it on tagsOnKeyAndData.Other`:                                                                                         {&tagsOnKeyAndData{}},
 		`expected the name of a generator from emptyName.IDGenerator, which is asked of an empty model, got an empty one: return a name, or "-" to have the key left alone`: {&emptyName{}},

@@ -2,6 +2,7 @@ package gorm
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -38,6 +39,17 @@ type purchase struct {
 	ParentID   sqltypes.Optional[orderID]
 	Code       sqltypes.Text[customerID]
 }
+
+type (
+	optionalPurchase struct {
+		ID   *orderID
+		Text string
+	}
+	optionalBuyer struct {
+		ID   sql.Null[customerID]
+		Text string
+	}
+)
 
 // Types of one's own have the columns of the types that they embed, are filled,
 // and found, as those are: registered with the codec or not, and on SQLite.
@@ -108,6 +120,25 @@ func testOwnTypes(t *testing.T, g *gorm.DB) {
 		if err := find.Order("id").Find(&orders).Error; err != nil || !reflect.DeepEqual(orders, ada.Purchases[:2]) {
 			t.Errorf("by %s: %+v, %v", name, orders, err)
 		}
+	}
+
+	// So are pointers to them, and sql.Null.
+	must(t, g.AutoMigrate(&optionalPurchase{}, &optionalBuyer{}))
+	purchases, buyers := make([]optionalPurchase, 3), []optionalBuyer{{}, {ID: sql.Null[customerID]{V: ada.ID, Valid: true}}}
+	must(t, g.Create(&purchases).Error)
+	must(t, g.Create(&buyers).Error)
+	if p := purchases; p[0].ID == nil || p[2].ID == nil || p[0].ID.Snowflake == 0 || p[0].ID.Snowflake >= p[2].ID.Snowflake {
+		t.Errorf("created %+v", purchases)
+	}
+	if b := buyers; !b[0].ID.Valid || b[0].ID.V.Meta() != 'c' || b[1].ID.V != ada.ID {
+		t.Errorf("created %+v", buyers)
+	}
+	var foundPurchases []optionalPurchase
+	must(t, g.Order("id").Find(&foundPurchases).Error)
+	var foundBuyers []optionalBuyer
+	must(t, g.Where("id IN ?", []sql.Null[customerID]{buyers[0].ID, buyers[1].ID}).Find(&foundBuyers).Error)
+	if !reflect.DeepEqual(foundPurchases, purchases) || len(foundBuyers) != 2 {
+		t.Errorf("found %+v and %+v, want %+v and %+v", foundPurchases, foundBuyers, purchases, buyers)
 	}
 
 	// And they go through JSON as those do.
