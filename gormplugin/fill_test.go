@@ -210,7 +210,7 @@ func TestMaps(t *testing.T) {
 		}
 		n++
 	}
-	if err := db.Model(&order{}).Create(map[string]any(nil)).Error; !errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "in which order.ID is to be filled") {
+	if err := db.Model(&order{}).Create(map[string]any(nil)).Error; !errors.Is(err, gorm.ErrInvalidData) || errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "in which order.ID is to be filled") {
 		t.Errorf("a nil map: %v", err)
 	}
 	// Nobody knows the key of a table without a model.

@@ -179,7 +179,7 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 	case k.fills == nil:
 		return k.err
 	case row == nil:
-		return fmt.Errorf("gormplugin: expected a map, in which %s is to be filled, got nil: pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidValue)
+		return fmt.Errorf("gormplugin: expected a map, in which %s is to be filled, got nil: pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
 	}
 	id, err := k.fills.next(ctx)
 	if err != nil {

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -206,8 +207,7 @@ func (p page) scope(db *gorm.DB) *gorm.DB {
 	case order.Expression == nil && order.Columns[0].Desc == p.descending && nameOf(s, order.Columns[0].Column) == nameOf(s, p.column):
 		return db
 	}
-	_ = db.AddError(fmt.Errorf("gormplugin: expected a page in the order of its key alone, got an ORDER BY before it: leave out Order, and use Take or Find, since First, Last and FindInBatches have an order of their own: %w",
-		gorm.ErrInvalidValue))
+	_ = db.AddError(errors.New("gormplugin: expected a page in the order of its key alone, got an ORDER BY before it: leave out Order, and use Take or Find, since First, Last and FindInBatches have an order of their own"))
 	return db
 }
 

@@ -239,8 +239,8 @@ func (k of[T, N]) pages(t *testing.T, g *gorm.DB) {
 			var l letter[T]
 			err := take(&l)
 			if slices.Contains(strings.Fields(c.refuses), method) {
-				if !errors.Is(err, gorm.ErrInvalidValue) || !l.ID.IsZero() {
-					t.Errorf("%s %s: got %v, %v, want %v", method, name, l.ID, err, gorm.ErrInvalidValue)
+				if err == nil || !strings.Contains(err.Error(), "got an ORDER BY before it") || !l.ID.IsZero() {
+					t.Errorf("%s %s: got %v, %v, want an error", method, name, l.ID, err)
 				}
 			} else if err != nil || l.ID != c.want {
 				t.Errorf("%s %s: got %v, %v, want %v", method, name, l.ID, err, c.want)
