@@ -418,7 +418,10 @@ func TestEmbedded(t *testing.T) {
 }
 
 // text is a column form like those of package sqltypes.
-type text[T fmt.Stringer] struct{ ID T }
+type text[T interface {
+	comparable
+	fmt.Stringer
+}] struct{ ID T }
 
 func (v text[T]) Value() (driver.Value, error) { return v.ID.String(), nil }
 func (text[T]) GormDataType() string           { return "text" }

@@ -289,6 +289,18 @@ func idOf(t reflect.Type) reflect.Type {
 	return t
 }
 
+// content is the ID in a value. No pointer on the way to it may be nil.
+func content(v reflect.Value) reflect.Value {
+	for id := idOf(v.Type()); v.Type() != id; {
+		if v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		} else {
+			v = v.Field(0)
+		}
+	}
+	return v
+}
+
 // contentOf is what a pointer or a sql.Null of type t has in it.
 func contentOf(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -40,6 +41,10 @@ type Layout[T any] interface {
 // zero from or to leaves that side open, to the format's smallest and largest
 // value. A window that the layout refuses is the query's error, as is a column
 // whose form, such as decimal text, doesn't order by time.
+//
+// A column that holds IDs of another type is an error, too. The model tells its
+// type: nothing is checked without a model, for a column of another table, and
+// for a field of another type, such as an int64, a uuid.UUID or a string.
 func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
 	lo, hi, err := layout.Range(from, to)
 	condition := between{columnOf(column), lo, hi, err}
@@ -59,8 +64,8 @@ func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) f
 //
 //	db.Scopes(gormplugin.PageAfter("", cursor)).Limit(size).Find(&page)
 //
-// The column is that of [MintedBetween]. The order is the pages' own: another
-// Order before is an error.
+// The column is that of [MintedBetween], and so are the errors. The order is
+// the pages' own: another Order before is an error.
 func PageAfter[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
 	return page{columnOf(column), cursor, isNone(cursor), false}.scope
 }
@@ -88,11 +93,19 @@ func columnOf(name string) clause.Column {
 	return clause.Column{Table: clause.CurrentTable, Name: name}
 }
 
-// fieldOf is the field of a column. It is nil if the column may be another
-// table's.
-func fieldOf(s *schema.Schema, c clause.Column) (*schema.Field, error) {
+// fieldOf is the field of a column, if the statement's table is the model's. It
+// is nil if the column may be another table's.
+func fieldOf(s *schema.Schema, table string, c clause.Column) (*schema.Field, error) {
 	switch {
-	case s == nil || c.Table != clause.CurrentTable:
+	case s == nil:
+		return nil, nil
+	case c.Table == "":
+		// A name with a dot has its table before the last one.
+		if i := strings.LastIndexByte(c.Name, '.'); i >= 0 && c.Name[:i] == table {
+			return s.LookUpField(c.Name[i+1:]), nil
+		}
+		return nil, nil
+	case c.Table != clause.CurrentTable:
 		return nil, nil
 	case c.Name != clause.PrimaryKey:
 		return s.LookUpField(c.Name), nil
@@ -101,6 +114,20 @@ func fieldOf(s *schema.Schema, c clause.Column) (*schema.Field, error) {
 		return nil, fmt.Errorf("gormplugin: expected the name of a column, since %s has no primary key of one, got an empty one: pass the name: %w", s.Name, gorm.ErrInvalidField)
 	}
 	return s.PrioritizedPrimaryField, nil
+}
+
+// compared returns an ID in the form that a column stores, as far as the
+// statement's model tells it.
+func compared(builder clause.Builder, c clause.Column, id any) (any, error) {
+	stmt, ok := builder.(*gorm.Statement)
+	if !ok {
+		return id, nil
+	}
+	field, err := fieldOf(stmt.Schema, stmt.Table, c)
+	if err != nil || field == nil {
+		return id, err
+	}
+	return stored(field, id)
 }
 
 // between is the condition of a window. It is built when the model is known.
@@ -130,40 +157,50 @@ func (b between) Build(builder clause.Builder) {
 
 // bounds are those of the window as the column stores IDs.
 func (b between) bounds(builder clause.Builder) (lo, hi any, err error) {
-	if b.err != nil {
-		return nil, nil, b.err
+	if err = b.err; err == nil {
+		lo, err = compared(builder, b.column, b.lo)
 	}
-	field, err := fieldOf(builtFor(builder), b.column)
-	if err != nil || field == nil {
-		return b.lo, b.hi, err
-	}
-	if lo, err = stored(field, b.lo); err == nil {
-		hi, err = stored(field, b.hi)
+	if err == nil {
+		hi, err = compared(builder, b.column, b.hi)
 	}
 	return lo, hi, err
 }
 
-// stored is an ID in the form of a field, if that is another than its own.
+// stored returns an ID in the form that a field stores. It fails if the field
+// has IDs of another type, or doesn't order as they do.
 func stored(f *schema.Field, id any) (any, error) {
-	t := reflect.TypeOf(id)
-	form := contentOf(f.FieldType)
-	if dataType(form) == "" || dataType(form) == dataType(t) {
+	t, form := contentOf(reflect.TypeOf(id)), contentOf(f.FieldType)
+	if isID(form) && !sameKind(form, t) {
+		return nil, fmt.Errorf("gormplugin: compare %s: want an ID of type %v, got %v; pass a cursor or a layout of that type, or name another column: %w",
+			fieldName(f), identity(form), identity(t), gorm.ErrInvalidField)
+	}
+	if t == form || !isID(t) || dataType(form) == "" || dataType(form) == dataType(t) {
 		return id, nil
 	}
-	for inner, ok := wrappedType(form); ok; inner, ok = wrappedType(form) {
-		if inner == t {
-			break
-		}
-		form = inner
+	// The text and the bytes of a Sno order as it does, the text of a number doesn't.
+	v := content(reflect.ValueOf(id))
+	if !wraps(form, v.Type()) || v.Type() != reflect.TypeFor[idtype.Sno]() && dataType(form) != dataType(v.Type()) {
+		return nil, fmt.Errorf("gormplugin: expected a column that orders as its IDs do, got %s, which is a %v in a column of type %s: compare a column of type %s: %w",
+			fieldName(f), f.FieldType, dataType(form), dataType(v.Type()), gorm.ErrInvalidField)
 	}
-	// The text and the bytes of a Sno order by time, the text of a number doesn't.
-	if inner, _ := wrappedType(form); inner != t || t != reflect.TypeFor[idtype.Sno]() {
-		return nil, fmt.Errorf("gormplugin: expected a column that orders by the time of its IDs, got %s, which is a %v in a column of type %s: compare a column of type %s: %w",
-			fieldName(f), f.FieldType, dataType(form), dataType(t), gorm.ErrInvalidField)
+	return holding(form, v).Interface(), nil
+}
+
+// sameKind reports whether two types hold the same IDs. A type of the caller's
+// own that embeds an ID goes with that, and not with another such type.
+func sameKind(a, b reflect.Type) bool {
+	a, b = identity(a), identity(b)
+	return wraps(a, b) || wraps(b, a)
+}
+
+// identity is the type of the ID in a type t: one of package idtype, or one of
+// the caller's own that embeds it.
+func identity(t reflect.Type) reflect.Type {
+	t = contentOf(t)
+	for inner, ok := wrappedType(t); ok && !t.Field(0).Anonymous; inner, ok = wrappedType(t) {
+		t = inner
 	}
-	v := reflect.New(form).Elem()
-	v.Field(0).Set(reflect.ValueOf(id))
-	return v.Interface(), nil
+	return t
 }
 
 // dataType is the column type that a type asks GORM for.
@@ -189,8 +226,8 @@ func (p page) scope(db *gorm.DB) *gorm.DB {
 		db = narrow(db, p)
 	}
 	stmt := db.Statement
-	s := modelOf(stmt)
-	if _, err := fieldOf(s, p.column); err != nil {
+	s, table := modelOf(stmt)
+	if err := p.check(s, table); err != nil {
 		_ = db.AddError(err)
 		return db
 	}
@@ -204,22 +241,32 @@ func (p page) scope(db *gorm.DB) *gorm.DB {
 			db.Statement.Clauses["ORDER BY"] = c
 		}
 		return db
-	case order.Expression == nil && order.Columns[0].Desc == p.descending && nameOf(s, order.Columns[0].Column) == nameOf(s, p.column):
+	case order.Expression == nil && order.Columns[0].Desc == p.descending && nameOf(s, table, order.Columns[0].Column) == nameOf(s, table, p.column):
 		return db
 	}
 	_ = db.AddError(errors.New("gormplugin: expected a page in the order of its key alone, got an ORDER BY before it: leave out Order, and use Take or Find, since First, Last and FindInBatches have an order of their own"))
 	return db
 }
 
+// check is for the first page, too, whose cursor is no condition.
+func (p page) check(s *schema.Schema, table string) error {
+	field, err := fieldOf(s, table, p.column)
+	if t := reflect.TypeOf(p.cursor); err == nil && field != nil && t != nil {
+		_, err = stored(field, reflect.Zero(contentOf(t)).Interface())
+	}
+	return err
+}
+
 func (p page) Build(builder clause.Builder) {
-	if _, err := fieldOf(builtFor(builder), p.column); err != nil {
+	cursor, err := compared(builder, p.column, p.cursor)
+	if err != nil {
 		_ = builder.AddError(err)
 		return
 	}
 	if p.descending {
-		clause.Lt{Column: p.column, Value: p.cursor}.Build(builder)
+		clause.Lt{Column: p.column, Value: cursor}.Build(builder)
 	} else {
-		clause.Gt{Column: p.column, Value: p.cursor}.Build(builder)
+		clause.Gt{Column: p.column, Value: cursor}.Build(builder)
 	}
 }
 
@@ -240,35 +287,26 @@ func counts(stmt *gorm.Statement) bool {
 	return number && strings.HasPrefix(strings.ToUpper(selected.SQL), "COUNT(")
 }
 
-// builtFor is the schema of a statement that is being built. It is nil if there
-// is no model.
-func builtFor(builder clause.Builder) *schema.Schema {
-	if stmt, ok := builder.(*gorm.Statement); ok {
-		return stmt.Schema
-	}
-	return nil
-}
-
 // modelOf is the schema of a statement whose scopes are run, which is before
-// GORM parses the model. It may not be known yet.
-func modelOf(stmt *gorm.Statement) *schema.Schema {
+// GORM parses the model, and the name of its table. It may not be known yet.
+func modelOf(stmt *gorm.Statement) (*schema.Schema, string) {
 	model := stmt.Model
 	if model == nil {
 		model = stmt.Dest
 	}
 	parsed := gorm.Statement{DB: stmt.DB}
 	if parsed.Parse(model) != nil {
-		return nil
+		return nil, ""
 	}
-	return parsed.Schema
+	return parsed.Schema, cmp.Or(stmt.Table, parsed.Table)
 }
 
 // nameOf is a column's name, for comparing it to another.
-func nameOf(s *schema.Schema, c clause.Column) string {
+func nameOf(s *schema.Schema, table string, c clause.Column) string {
 	if s != nil && c.Table == s.Table {
 		c.Table = clause.CurrentTable
 	}
-	if f, _ := fieldOf(s, c); f != nil {
+	if f, _ := fieldOf(s, table, c); f != nil {
 		return f.DBName
 	}
 	if c.Table != "" && c.Table != clause.CurrentTable {

@@ -61,7 +61,7 @@ func TestPages(t *testing.T) {
 		{find(PageAfter("", seven)(either)), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
 		{find(either), "SELECT * FROM `orders` WHERE note = \"a\" OR note = \"b\" LIMIT 2"},
 		{sqlOf(db.Scopes(PageAfter("left", seven)).Find(&[]two{})), "SELECT * FROM `twos` WHERE `twos`.`left` > 7 ORDER BY `twos`.`left`"},
-		{find(db.Scopes(PageAfter("", new(idtype.Sno)))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Scopes(PageAfter("", new(idtype.Snowflake)))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
 		{find(db.Scopes(PageAfter[interface{ IsZero() bool }]("", nil))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
 		// These have the pages' own order already.
 		{sqlOf(db.Scopes(PageAfter("", idtype.Snowflake(7))).First(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 1"},
@@ -150,9 +150,13 @@ func TestMintedBetweenForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, column := range []string{"id", "ID", "pointer", "mine", ""} {
+	for _, column := range []string{"id", "ID", "pointer", "mine", "", "texts.id"} {
 		stmt := db.Scopes(MintedBetween(layout, column, from, to)).Find(&[]texts{}).Statement
-		if stmt.Error != nil || !slices.Equal(stmt.Vars, []any{text[idtype.Sno]{lo}, text[idtype.Sno]{hi}}) {
+		want := []any{text[idtype.Sno]{lo}, text[idtype.Sno]{hi}}
+		if column == "mine" {
+			want = []any{ownText{text[idtype.Sno]{lo}}, ownText{text[idtype.Sno]{hi}}}
+		}
+		if stmt.Error != nil || !slices.Equal(stmt.Vars, want) {
 			t.Errorf("%q: %v, %v", column, stmt.Vars, stmt.Error)
 		}
 	}
@@ -164,13 +168,151 @@ func TestMintedBetweenForms(t *testing.T) {
 		}
 	}
 	err = db.Scopes(MintedBetween(numbers, "decimal", from, to)).Find(&[]texts{}).Error
-	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "expected a column that orders by the time of its IDs, got texts.Decimal, "+
+	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "expected a column that orders as its IDs do, got texts.Decimal, "+
 		"which is a gormplugin.text[github.com/sortkey/sortkey/idtype.Snowflake] in a column of type text: compare a column of type bigint") {
 		t.Errorf("decimal text: %v", err)
 	}
 	err = db.Scopes(MintedBetween(layout, "own", from, to)).Find(&[]texts{}).Error
-	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "in a column of type bigint: compare a column of type uuid") {
+	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Own: want an ID of type gormplugin.lineID, got idtype.Sno; ") {
 		t.Errorf("IDs of another type: %v", err)
+	}
+}
+
+// otherLineID is an ID type of a user's own that isn't lineID.
+type otherLineID struct{ idtype.Snowflake }
+
+// Column forms as those of package sqltypes are.
+type (
+	optional[T interface {
+		IsZero() bool
+		GormDataType() string
+	}] struct{ ID T }
+	raw struct{ ID idtype.Sno }
+)
+
+func (v optional[T]) IsZero() bool         { return v.ID.IsZero() }
+func (v optional[T]) GormDataType() string { return v.ID.GormDataType() }
+func (v text[T]) IsZero() bool             { return v == text[T]{} }
+func (raw) GormDataType() string           { return "bytea" }
+
+type kinds struct {
+	ID      idtype.Snowflake
+	Pointer *idtype.Snowflake
+	Null    sql.Null[idtype.Snowflake]
+	Opt     optional[idtype.Snowflake]
+	Line    lineID
+	Lines   optional[lineID]
+	UID     idtype.UID60
+	Spread  idtype.Spread64
+	Sno     idtype.Sno
+	Text    text[idtype.Sno]
+	Bytes   raw
+	Digits  text[idtype.Snowflake]
+	Int     int64
+	String  string
+	At      time.Time
+}
+
+// Scopes take the IDs that a column holds, whatever form they have there, and
+// refuse others, which the database would compare as numbers.
+func TestScopesOfOtherIDs(t *testing.T) {
+	db, run := open(t, For(snowflakes())), openServer(t, &server{})
+	seven, uid, spread := idtype.Snowflake(7), idtype.UID60(5000), idtype.MustParseSpread64("cb54ecf2840a0015")
+	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	type scope = func(*gorm.DB) *gorm.DB
+	both := func(column string) []scope {
+		return []scope{PageAfter(column, uid), PageBefore(column, uid), PageAfter(column, idtype.UID60(0)), PageAfter(column, &uid), PageAfter(column, (*idtype.UID60)(nil)),
+			PageAfter(column, optional[idtype.UID60]{uid}), PageAfter(column, sno), PageAfter(column, spread), PageBefore(column, now),
+			MintedBetween(idtype.UID60Layout{}, column, now, now), MintedBetween(idtype.SnoLayout{}, column, now, time.Time{})}
+	}
+	for _, column := range []string{"", "id", "ID", "kinds.id", "pointer", "null", "opt", "line", "kinds.lines"} {
+		for i, scope := range both(column) {
+			for j, tx := range []*gorm.DB{
+				db.Scopes(scope).Find(&[]kinds{}), db.Model(&kinds{}).Scopes(scope).Count(new(int64)), db.Scopes(scope).Delete(&kinds{}),
+				db.Model(&kinds{}).Scopes(scope).Update("int", 1), db.Table("kinds AS kinds").Scopes(scope).Find(&[]kinds{}),
+				db.Model(&kinds{}).Scopes(scope).Find(&[]map[string]any{}),
+			} {
+				if err := tx.Error; !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "gormplugin: compare kinds.") || !strings.Contains(err.Error(), ": want an ID of type ") {
+					t.Errorf("column %q, %d, %d: %v", column, i, j, err)
+				}
+			}
+			if i == 2 || i == 4 {
+				continue // a first page, before there is a model: it has no cursor to compare
+			}
+			if _, err := gorm.G[kinds](run).Scopes(G(scope)).Find(t.Context()); !errors.Is(err, gorm.ErrInvalidField) {
+				t.Errorf("column %q, %d, G: %v", column, i, err)
+			}
+		}
+	}
+	err := db.Scopes(PageAfter("", uid)).Find(&[]kinds{}).Error
+	if want := "gormplugin: compare kinds.ID: want an ID of type idtype.Snowflake, got idtype.UID60; pass a cursor or a layout of that type, or name another column: invalid field"; err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+	for i, scope := range []scope{
+		PageAfter("line", otherLineID{1}), PageAfter("lines", otherLineID{1}), PageAfter("line", optional[otherLineID]{otherLineID{1}}),
+		PageAfter("uid", seven), PageAfter("spread", seven), PageAfter("sno", seven), PageAfter("text", seven), PageAfter("bytes", seven),
+		MintedBetween(idtype.SnowflakeLayout{}, "uid", now, now), MintedBetween(idtype.UID60Layout{}, "digits", now, now),
+		// of the right kind, but in text
+		PageAfter("digits", seven), PageAfter("digits", idtype.Snowflake(0)), MintedBetween(idtype.SnowflakeLayout{}, "digits", now, now),
+	} {
+		if err := db.Scopes(scope).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+
+	// These are compared in the form of the column.
+	for name, c := range map[string]struct {
+		scope scope
+		want  any
+	}{
+		"itself":                 {PageAfter("", seven), seven},
+		"pointer":                {PageAfter("pointer", &seven), &seven},
+		"Null":                   {PageAfter("null", seven), seven},
+		"an Optional":            {PageAfter("id", optional[idtype.Snowflake]{seven}), optional[idtype.Snowflake]{seven}},
+		"of an Optional":         {PageBefore("opt", seven), seven},
+		"text of the number":     {PageAfter("id", text[idtype.Snowflake]{seven}), seven},
+		"its own text":           {PageAfter("digits", text[idtype.Snowflake]{seven}), text[idtype.Snowflake]{seven}},
+		"own type":               {PageAfter("line", lineID{7}), lineID{7}},
+		"own type's content":     {PageAfter("line", seven), seven},
+		"own type for content":   {PageAfter("id", lineID{7}), lineID{7}},
+		"Optional own type":      {PageAfter("lines", lineID{7}), lineID{7}},
+		"own type for another's": {PageAfter("opt", optional[lineID]{lineID{7}}), optional[lineID]{lineID{7}}},
+		"Sno as text":            {PageAfter("text", sno), text[idtype.Sno]{sno}},
+		"Sno as bytes":           {PageBefore("kinds.bytes", &sno), raw{sno}},
+		"text as Sno":            {PageAfter("sno", text[idtype.Sno]{sno}), sno},
+		"an integer":             {PageAfter("int", seven), seven},
+		"a string":               {PageAfter("string", sno), sno},
+		"a time":                 {PageAfter("at", now), now},
+		"an unknown column":      {PageAfter("nothing", uid), uid},
+		"another table":          {PageAfter("others.id", uid), uid},
+		"no column":              {PageAfter("a.b.id", uid), uid},
+	} {
+		stmt := db.Scopes(c.scope).Find(&[]kinds{}).Statement
+		if stmt.Error != nil || !slices.Equal(stmt.Vars, []any{c.want}) {
+			t.Errorf("%s: %v, %v, want %v", name, stmt.Vars, stmt.Error, c.want)
+		}
+	}
+	// An alias is the model's table, and the name isn't, then.
+	for _, cursor := range []idtype.UID60{0, uid} {
+		if err := db.Table("others AS k").Scopes(PageAfter("k.id", cursor)).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
+			t.Errorf("an alias: %v", err)
+		}
+	}
+	for name, tx := range map[string]*gorm.DB{
+		"beside an alias": db.Table("others AS k").Scopes(PageAfter("kinds.id", uid)).Find(&[]kinds{}),
+		"no model":        db.Table("kinds").Scopes(PageAfter("id", uid)).Find(&[]map[string]any{}),
+	} {
+		if tx.Error != nil {
+			t.Errorf("%s: %v", name, tx.Error)
+		}
+	}
+	// Where a scope is called before there is a model, and for Preload.
+	if err := PageAfter("", uid)(db).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
+		t.Errorf("a scope that is called: %v", err)
+	}
+	if err := db.Where(db.Scopes(PageAfter("", uid))).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
+		t.Errorf("a scope in a group: %v", err)
 	}
 }
 
