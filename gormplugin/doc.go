@@ -129,6 +129,52 @@
 // through rows page by page, oldest or newest first. [G] is for the generic
 // interface of GORM.
 //
+// # Lists of IDs
+//
+// A list is a condition after IN, or in a map:
+//
+//	db.Find(&orders, "id IN ?", ids)
+//	db.Where(map[string]any{"id": ids}).Delete(&Order{})
+//
+// GORM gives other forms another meaning:
+//
+//   - Find(&orders, ids), Where(ids) and Delete(&Order{}, ids) take a slice of
+//     structs for models. sqltypes.Text, Optional and SnoBytes are structs, as
+//     are ID types of your own that embed an ID. The database then knows no
+//     such column. Zero IDs are no condition at all, so a list of them finds
+//     every row, as an empty list does.
+//   - Find(&orders, id) takes a single sqltypes.SnoBytes for a list of bytes.
+//     Write "id = ?".
+//   - Where("id", ids) is id = (1, 2), which Postgres refuses. A list of one
+//     works.
+//
+// A slice in a field is no array: in an INSERT GORM writes such a list, and NULL
+// for an empty slice. A column of type bigint[] needs a type of its own, here
+// with pgx's:
+//
+//	type OrderIDs []idtype.Snowflake
+//
+//	func (OrderIDs) GormDataType() string { return "bigint[]" }
+//
+//	func (v OrderIDs) Value() (driver.Value, error) {
+//		text, err := pgtype.NewMap().Encode(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []idtype.Snowflake(v), nil)
+//		if text == nil || err != nil {
+//			return nil, err
+//		}
+//		return string(text), nil
+//	}
+//
+//	func (v *OrderIDs) Scan(src any) error {
+//		var text sql.Null[string]
+//		if err := text.Scan(src); err != nil || !text.Valid {
+//			*v = nil
+//			return err
+//		}
+//		return pgtype.NewMap().Scan(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []byte(text.V), (*[]idtype.Snowflake)(v))
+//	}
+//
+// It is a parameter for ANY as well: Where("id = ANY (?)", OrderIDs(ids)).
+//
 // # Reading
 //
 // These are ways of GORM's own:

@@ -9,8 +9,9 @@ import (
 // An Optional is an ID whose column may be NULL: the zero ID, which is never
 // minted, stands for NULL. It suits optional foreign keys, without pointers.
 type Optional[T ID] struct {
-	// ID is a field with a name because a type parameter can't be embedded.
-	ID T
+	// ID is a field with a name because a type parameter can't be embedded. Its
+	// tag is that of [Text].
+	ID T `gorm:"column:write IN for a slice of IDs"`
 }
 
 // The types of package idtype, their texts, and SnoBytes, in columns that may

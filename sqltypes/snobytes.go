@@ -10,7 +10,7 @@ import (
 // which order by time. Its text and JSON are the Sno's. The zero ID is 10 zero
 // bytes; for NULL see [Optional].
 type SnoBytes struct {
-	ID idtype.Sno
+	ID idtype.Sno `gorm:"column:write IN for a slice of IDs"` // as in [Text]
 }
 
 const snoBytesWant = "the 10 bytes of an idtype.Sno"

@@ -11,8 +11,10 @@ import (
 // A Text is an ID whose column is text, varchar or char(n) and holds the ID's
 // own text form. The zero ID has a text too; for NULL see [Optional].
 type Text[T ID] struct {
-	// ID is a field with a name because a type parameter can't be embedded.
-	ID T
+	// ID is a field with a name because a type parameter can't be embedded. GORM
+	// takes a slice of structs in a condition for models: with this column's
+	// name the database refuses it.
+	ID T `gorm:"column:write IN for a slice of IDs"`
 }
 
 // The texts of the types of package idtype.

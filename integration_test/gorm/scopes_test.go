@@ -595,3 +595,70 @@ func (k of[T, N]) windowPlan(t *testing.T, g *gorm.DB) {
 		}
 	}
 }
+
+// Cursors and windows are compared in the form of the column, and those of
+// other IDs are refused: as numbers they would find other rows.
+func TestScopesOfForms(t *testing.T) {
+	layout, uids := idtype.SnoLayout{}, idtype.UID60Layout{}
+	from := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	onClients(t, func(t *testing.T, g *gorm.DB) {
+		var ids []idtype.Sno
+		for i := range 5 {
+			id, err := layout.Floor(from.AddDate(0, 0, i))
+			must(t, err)
+			ids = append(ids, id)
+		}
+		scopesOfForm(t, g, ids, func(id idtype.Sno) idtype.Sno { return id })
+		scopesOfForm(t, g, ids, sqltypes.TextOf)
+		scopesOfForm(t, g, ids, sqltypes.SnoBytesOf)
+		scopesOfForm(t, g, ids, sqltypes.OptionalOf)
+		scopesOfForm(t, g, ids, func(id idtype.Sno) customerID { return customerID{id} })
+		scopesOfForm(t, g, ids, func(id idtype.Sno) *sqltypes.SnoText { return &sqltypes.SnoText{ID: id} })
+
+		must(t, g.AutoMigrate(&listed[idtype.Snowflake]{}))
+		must(t, g.Create([]listed[idtype.Snowflake]{{7, "a"}, {779300444248735744, "b"}}).Error)
+		for name, scope := range map[string]scope{
+			"after":       gormplugin.PageAfter("", idtype.UID60(5000)),
+			"before":      gormplugin.PageBefore("id", idtype.UID60(5000)),
+			"first":       gormplugin.PageAfter("", idtype.UID60(0)),
+			"a window":    gormplugin.MintedBetween(uids, "", from, time.Time{}),
+			"of SI":       gormplugin.PageAfter("ID", idtype.SnowflakeSI(5000)),
+			"of Spread64": gormplugin.PageAfter("", sqltypes.OptionalOf(idtype.MustParseSpread64("cb54ecf2840a0015"))),
+			"another's":   gormplugin.PageAfter("", ids[0]),
+		} {
+			var rows []listed[idtype.Snowflake]
+			if err := g.Scopes(scope).Find(&rows).Error; !errors.Is(err, gorm.ErrInvalidField) || len(rows) > 0 {
+				t.Errorf("%s: got %v, %v, want %v", name, rows, err, gorm.ErrInvalidField)
+			}
+			if tx := g.Scopes(scope).Delete(&listed[idtype.Snowflake]{}); !errors.Is(tx.Error, gorm.ErrInvalidField) || tx.RowsAffected > 0 {
+				t.Errorf("%s: deleted %d, %v, want %v", name, tx.RowsAffected, tx.Error, gorm.ErrInvalidField)
+			}
+		}
+	})
+}
+
+func scopesOfForm[F any](t *testing.T, g *gorm.DB, ids []idtype.Sno, form func(idtype.Sno) F) {
+	t.Helper()
+	must(t, g.AutoMigrate(&listed[F]{}))
+	var rows []listed[F]
+	for i, id := range ids {
+		rows = append(rows, listed[F]{form(id), string(rune('a' + i))})
+	}
+	must(t, g.Create(&rows).Error)
+	table := listed[F]{}.TableName()
+	for name, c := range map[string]struct {
+		scope scope
+		want  string
+	}{
+		"after":        {gormplugin.PageAfter("", ids[1]), "cde"},
+		"before":       {gormplugin.PageBefore(table+".id", &ids[1]), "a"},
+		"after a text": {gormplugin.PageAfter("id", sqltypes.TextOf(ids[1])), "cde"},
+		"after one":    {gormplugin.PageAfter("id", sqltypes.OptionalOf(ids[2])), "de"},
+		"window":       {gormplugin.MintedBetween(idtype.SnoLayout{}, "", ids[1].Time(), ids[3].Time()), "bc"},
+	} {
+		var names []string
+		if err := g.Model(&listed[F]{}).Scopes(c.scope).Pluck("name", &names).Error; err != nil || strings.Join(names, "") != c.want {
+			t.Errorf("%T, %s: got %q, %v, want %q", *new(F), name, names, err, c.want)
+		}
+	}
+}
