@@ -326,6 +326,7 @@ func (f format[T, P]) test(t *testing.T) {
 	t.Run("round trips", f.testRoundTrips)
 	t.Run("refusals", f.testRefusals)
 	t.Run("scan", f.testScan)
+	t.Run("scan valuers", f.testScanValuers)
 	t.Run("no IDs", f.testNoIDs)
 	t.Run("zero", f.testZero)
 	t.Run("allocations", f.testAllocations)
@@ -456,6 +457,98 @@ func (f format[T, P]) testScan(t *testing.T) {
 			t.Errorf("Unmarshal(%s) = %v, %v; want %s", in, got, err, text)
 		}
 	}
+}
+
+// A valuer is a caller's own type whose Value is that of v.
+type valuer struct{ v driver.Valuer }
+
+func (v valuer) Value() (driver.Value, error) { return v.v.Value() }
+
+// A result is what a Value method returns.
+type result struct {
+	v   any
+	err error
+}
+
+func (r result) Value() (driver.Value, error) { return r.v, r.err }
+
+// An endless is a driver.Valuer whose Value is itself.
+type endless struct{}
+
+func (e endless) Value() (driver.Value, error) { return e, nil }
+
+// An embedder is a caller's ID type, which has the methods of the one in it.
+type embedder[V any] struct{ ID V }
+
+func (e embedder[V]) Value() (driver.Value, error) { return any(e.ID).(driver.Valuer).Value() }
+
+// testScanValuers: ent's CreateBulk calls id.Scan(&id) once the rows are
+// committed.
+func (f format[T, P]) testScanValuers(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 100 {
+		id := f.random(r)
+		own := id
+		if err := P(&own).Scan(&own); err != nil || own != id {
+			t.Fatalf("id.Scan(&id) = %v, %v; want %v", own, err, id)
+		}
+		for _, src := range []any{
+			id, &id, valuer{id}, &valuer{id}, embedder[T]{id}, &embedder[T]{id}, embedder[embedder[T]]{embedder[T]{id}}, embedder[*T]{&id},
+			sql.Null[T]{V: id, Valid: true}, result{id.String(), nil}, result{must(id.MarshalBinary()), nil},
+		} {
+			if v, ok := src.(result); ok && f.column == "bigint" {
+				v.v = must(id.Value())
+				src = v
+			}
+			f.reads(t, id, fmt.Sprintf("Scan(%T)", src), func(p P) error { return p.Scan(src) })
+		}
+	}
+	id := f.other()
+	for _, src := range []any{(*T)(nil), (*valuer)(nil), (*embedder[T])(nil), (*endless)(nil), sql.Null[T]{}, result{}, &result{}, result{v: []byte(nil)}} {
+		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrNull, func(p P) error { return p.Scan(src) })
+	}
+	for _, src := range []any{endless{}, &endless{}, result{v: id}, result{v: &id}, result{v: result{v: id}}, result{v: 1.5}, result{v: true}} {
+		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrSyntax, func(p P) error { return p.Scan(src) })
+	}
+	f.refuses(t, "Scan of a Valuer that fails", os.ErrDeadlineExceeded, func(p P) error { return p.Scan(result{err: os.ErrDeadlineExceeded}) })
+	if !f.scansNoIDs {
+		for _, no := range f.noIDs {
+			for _, src := range []any{no, &no, valuer{no}, embedder[T]{no}} {
+				f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrRange, func(p P) error { return p.Scan(src) })
+			}
+		}
+	}
+	// The numbers of one format are numbers of another, too.
+	refuse := func(src any) {
+		t.Helper()
+		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrSyntax, func(p P) error { return p.Scan(src) })
+	}
+	for _, src := range []driver.Valuer{Snowflake(1), SnowflakeSI(1), UID60(1), Spread64(1), Sno{9: 1}} {
+		if _, own := src.(T); own {
+			continue
+		}
+		refuse(src)
+		switch v := src.(type) {
+		case Snowflake:
+			refuseWrapped(refuse, v)
+		case SnowflakeSI:
+			refuseWrapped(refuse, v)
+		case UID60:
+			refuseWrapped(refuse, v)
+		case Spread64:
+			refuseWrapped(refuse, v)
+		case Sno:
+			refuseWrapped(refuse, v)
+		}
+	}
+}
+
+func refuseWrapped[V driver.Valuer](refuse func(any), v V) {
+	refuse(&v)
+	refuse(embedder[V]{v})
+	refuse(&embedder[V]{v})
+	refuse(embedder[*V]{&v})
+	refuse(sql.Null[V]{V: v, Valid: true})
 }
 
 func (f format[T, P]) testRoundTrips(t *testing.T) {

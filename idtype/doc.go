@@ -37,6 +37,11 @@
 //	            | UUID that it  | of that UUID, 16 digits,  |                    |
 //	            | is stored as  | 10 raw bytes              |                    |
 //
+// Scan also takes a [database/sql/driver.Valuer] whose Value it takes, such as an
+// ID of its own type, a pointer to one, or a struct that holds one: ent calls
+// id.Scan(&id). An ID of another format is refused, since its number could be
+// one of this.
+//
 // What couldn't be read again isn't written: Value and the forms beside it
 // refuse numbers that are no IDs, such as Snowflake(-1), with an [ErrRange].
 // String shows them.

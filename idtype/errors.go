@@ -55,14 +55,15 @@ func (notRenewed) Unwrap() error { return ErrLeaseLost }
 const maxErrorInput = 64
 
 // A ParseError says why an input is not an ID. It wraps one of [ErrSyntax],
-// [ErrRange], [ErrNull] and [ErrNotSno].
+// [ErrRange], [ErrNull] and [ErrNotSno], or the error of a
+// [database/sql/driver.Valuer] that was scanned.
 type ParseError struct {
 	Type   string // the ID type that was expected, such as "Snowflake"
 	Want   string // what that type accepts here
 	Input  string // what was given, cut at 64 bytes
 	Pos    int    // offset of the first byte that is wrong; -1 if it is the whole
 	Reason string // what is wrong, and what to do where that isn't plain
-	Err    error  // the sentinel
+	Err    error  // the sentinel, or the error of a Valuer
 }
 
 // Error gives what was expected, what came, and why it was refused.
@@ -78,7 +79,7 @@ func (e *ParseError) Error() string {
 	return "idtype: expected " + e.Type + " as " + e.Want + ", got " + got + ": " + e.Reason + where
 }
 
-// Unwrap gives the sentinel.
+// Unwrap returns Err.
 func (e *ParseError) Unwrap() error { return e.Err }
 
 // A flaw is what is wrong with an input, found once a fast parser has said no.

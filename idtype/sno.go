@@ -295,8 +295,9 @@ func (id *Sno) UnmarshalJSON(b []byte) error {
 func (id Sno) Value() (driver.Value, error) { return uuidString(id.digits()), nil }
 
 // Scan takes what a uuid column gives, its 16 bytes or its 36 characters, and
-// from other columns the 16 digits or 10 raw bytes. A UUID of another origin is
-// an [ErrNotSno], and NULL an [ErrNull].
+// from other columns the 16 digits or 10 raw bytes, or a [driver.Valuer] with one
+// of these, but no ID of another format. A UUID of another origin is an
+// [ErrNotSno], and NULL an [ErrNull].
 func (id *Sno) Scan(src any) error {
 	switch src := src.(type) {
 	case string:
@@ -317,8 +318,15 @@ func (id *Sno) Scan(src any) error {
 		return id.setUUID(octets(src[:]))
 	case nil:
 		return nullError(snoName, snoScan)
+	case Sno:
+		*id = src
+		return nil
 	}
-	return badType(snoName, snoScan, src)
+	v, err := valueOf[Sno](snoName, snoScan, src)
+	if err != nil {
+		return err
+	}
+	return id.Scan(v)
 }
 
 // scanText reads a Sno's text, or the text of a UUID that holds it.

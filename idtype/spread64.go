@@ -234,7 +234,8 @@ func (id *Spread64) UnmarshalJSON(b []byte) error {
 func (id Spread64) Value() (driver.Value, error) { return int64(id), nil }
 
 // Scan takes an int64 or its decimal text, never the text form: 16 decimal
-// digits could be either. A number with reserved bits is kept, so that data
+// digits could be either. It also takes a [driver.Valuer] with one of the two, but
+// no ID of another format. A number with reserved bits is kept, so that data
 // already in a column stays readable. NULL is an [ErrNull].
 func (id *Spread64) Scan(src any) error { return scanInteger(id, &spread64Kind, src) }
 

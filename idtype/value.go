@@ -3,6 +3,9 @@ package idtype
 import (
 	"database/sql/driver"
 	"encoding/binary"
+	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 )
 
@@ -43,7 +46,8 @@ func (k *integerKind) parse(b []byte) (int64, error) {
 	return v, nil
 }
 
-// scanInteger sets dst from what database/sql gives for a bigint column.
+// scanInteger sets dst from what database/sql gives for a bigint column, or
+// from a driver.Valuer.
 func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 	var v int64
 	var err error
@@ -59,10 +63,66 @@ func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 		v, err = k.parse(src)
 	case nil:
 		return nullError(k.name, k.want)
+	case T:
+		v, err = int64(src), k.check(int64(src))
 	default:
-		return badType(k.name, k.want, src)
+		val, err := valueOf[T](k.name, k.want, src)
+		if err != nil {
+			return err
+		}
+		return scanInteger(dst, k, val)
 	}
 	return set(dst, T(v), err)
+}
+
+// valueOf returns the Value of src, for the Scan of T. Drivers don't pass a
+// driver.Valuer, but ent does: id.Scan(&id). A nil pointer is NULL. An ID of
+// another format is refused, also in a struct: its number could be one of T.
+func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
+	valuer, ok := src.(driver.Valuer)
+	if !ok {
+		return nil, badType(typeName, want, src)
+	}
+	r := reflect.ValueOf(src)
+	if r.Kind() == reflect.Pointer {
+		if r.IsNil() {
+			return nil, nil
+		}
+		r = r.Elem()
+	}
+	if ids := idsIn(r.Type(), nil); len(ids) > 0 && !slices.Contains(ids, reflect.TypeFor[T]()) {
+		return nil, flaw{-1, fmt.Sprintf("the %T holds an ID of another format, %v; scan it into that type", src, ids[0]), ErrSyntax}.
+			in(typeName, want, fmt.Append(nil, src))
+	}
+	v, err := valuer.Value()
+	if err != nil {
+		return nil, flaw{-1, fmt.Sprintf("the Value of the %T failed: %v", src, err), err}.in(typeName, want, fmt.Append(nil, src))
+	}
+	if _, again := v.(driver.Valuer); again {
+		return nil, badType(typeName, want, v) // or it could go on without end
+	}
+	return v, nil
+}
+
+var idTypes = [...]reflect.Type{
+	reflect.TypeFor[Snowflake](), reflect.TypeFor[SnowflakeSI](), reflect.TypeFor[UID60](), reflect.TypeFor[Spread64](), reflect.TypeFor[Sno](),
+}
+
+// idsIn appends the ID types that t is, points to, or has in its fields.
+func idsIn(t reflect.Type, ids []reflect.Type) []reflect.Type {
+	id := t
+	if t.Kind() == reflect.Pointer {
+		id = t.Elem()
+	}
+	if slices.Contains(idTypes[:], id) {
+		return append(ids, id)
+	}
+	if t.Kind() == reflect.Struct {
+		for f := range t.NumField() {
+			ids = idsIn(t.Field(f).Type, ids)
+		}
+	}
+	return ids
 }
 
 // unmarshalInteger sets dst from 8 bytes, big-endian.

@@ -6,6 +6,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -64,6 +65,36 @@ func restore[T ID](dst *T, old T, err error) error {
 
 func lacks[T ID](method string) error {
 	return fmt.Errorf("sqltypes: expected an ID type with a method %[1]s, got %[2]T: declare %[1]s on *%[2]T", method, *new(T))
+}
+
+// valueOf returns the Value of src if that is a driver.Valuer, which drivers don't
+// pass but ent does: id.Scan(&id). A nil pointer is NULL.
+func valueOf(src any) (any, error) {
+	valuer, ok := src.(driver.Valuer)
+	if !ok {
+		return src, nil
+	}
+	if r := reflect.ValueOf(src); r.Kind() == reflect.Pointer && r.IsNil() {
+		return nil, nil
+	}
+	v, err := valuer.Value()
+	if err != nil {
+		return nil, fmt.Errorf("sqltypes: expected an ID, got a %T whose Value failed: %w", src, err)
+	}
+	return v, nil
+}
+
+// A holder is a type of this package that holds an ID, or a struct that embeds
+// one. Only its ID shows whether its text is one of the same format.
+type holder interface{ held() any }
+
+func (v Text[T]) held() any { return v.ID }
+
+func (v Optional[T]) held() any {
+	if h, ok := any(v.ID).(holder); ok {
+		return h.held()
+	}
+	return v.ID
 }
 
 // isNull reports whether a driver's value is NULL: some give a nil slice.

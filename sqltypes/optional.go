@@ -100,13 +100,21 @@ func (v Optional[T]) Value() (driver.Value, error) {
 	return v.ID.Value()
 }
 
-// Scan takes what T does; NULL is no ID.
+// Scan takes what T does, and a [driver.Valuer] that holds a T; NULL is no ID.
 func (v *Optional[T]) Scan(src any) error {
-	if isNull(src) {
+	val, err := valueOf(src)
+	switch {
+	case err != nil:
+		return err
+	case isNull(val):
 		*v = Optional[T]{}
 		return nil
 	}
-	return scan(&v.ID, src)
+	switch src.(type) {
+	case Optional[T], *Optional[T], T, *T:
+		return scan(&v.ID, val)
+	}
+	return scan(&v.ID, src) // so that T refuses an ID of another format
 }
 
 // GormDataType is the type of T's column.

@@ -42,13 +42,18 @@ func (v *SnoBytes) UnmarshalJSON(b []byte) error { return v.ID.UnmarshalJSON(b) 
 // Value gives the 10 bytes.
 func (v SnoBytes) Value() (driver.Value, error) { return v.ID.MarshalBinary() }
 
-// Scan takes 10 bytes, never a string, which no bytea column gives. NULL is an
-// [idtype.ErrNull].
+// Scan takes 10 bytes, never a string, which no bytea column gives, or a
+// [driver.Valuer] with 10 bytes, which an [idtype.Sno] isn't: its Value is that of a uuid
+// column. NULL is an [idtype.ErrNull].
 func (v *SnoBytes) Scan(src any) error {
-	if isNull(src) {
+	val, err := valueOf(src)
+	switch {
+	case err != nil:
+		return err
+	case isNull(val):
 		return nullError(snoBytesWant, *v)
 	}
-	b, ok := src.([]byte)
+	b, ok := val.([]byte)
 	if !ok {
 		return typeError(snoBytesWant, src)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -93,7 +94,13 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 		}
 	}
 
-	scans = append(scans, scan{sqlValue, v}, scan{v, idtype.ErrSyntax}, scan{1.5, idtype.ErrSyntax}, scan{true, idtype.ErrSyntax})
+	// ent's CreateBulk calls id.Scan(&id) once the rows are committed.
+	same := v
+	if err := any(&same).(sql.Scanner).Scan(&same); err != nil || same != v {
+		t.Errorf("%T: id.Scan(&id) = %v, %v", v, same, err)
+	}
+	scans = append(scans, scan{sqlValue, v}, scan{v, v}, scan{&v, v}, scan{embedder[V]{v}, v}, scan{&embedder[V]{v}, v}, scan{sql.Null[V]{V: v, Valid: true}, v},
+		scan{failing{}, os.ErrDeadlineExceeded}, scan{&failing{}, os.ErrDeadlineExceeded}, scan{endless{}, idtype.ErrSyntax}, scan{1.5, idtype.ErrSyntax}, scan{true, idtype.ErrSyntax})
 	for _, s := range scans {
 		// What was there must differ from what comes, or be left alone.
 		before := v
@@ -112,6 +119,71 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 				t.Errorf("%T: Scan(%#v) = %v, %v, want %v", v, s.src, dst, err, want)
 			}
 		}
+	}
+}
+
+// An embedder is a caller's type that holds an ID and passes its Value on.
+type embedder[V sqltypes.ID] struct{ id V }
+
+func (e embedder[V]) Value() (driver.Value, error) { return e.id.Value() }
+
+// A failing is a driver.Valuer without a Value.
+type failing struct{}
+
+func (failing) Value() (driver.Value, error) { return nil, os.ErrDeadlineExceeded }
+
+// An endless is a driver.Valuer whose Value is itself.
+type endless struct{}
+
+func (e endless) Value() (driver.Value, error) { return e, nil }
+
+// Nil pointers are NULL, and an ID of another type or column isn't taken for
+// one of this, even where its text or number could be one.
+func TestScanValuers(t *testing.T) {
+	digits := idtype.MustParseUID60("1234567890")
+	for _, tt := range []struct {
+		dst  sql.Scanner
+		srcs []any
+		want error
+	}{
+		{new(sqltypes.SnowflakeText), []any{(*sqltypes.SnowflakeText)(nil), sqltypes.OptionalSnowflakeText{}, (*failing)(nil), sql.Null[sqltypes.SnowflakeText]{}}, idtype.ErrNull},
+		{new(sqltypes.SnoBytes), []any{(*sqltypes.SnoBytes)(nil), sqltypes.OptionalSnoBytes{}, (*failing)(nil)}, idtype.ErrNull},
+		{new(sqltypes.SnowflakeText), []any{
+			sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), struct{ sqltypes.UID60Text }{sqltypes.TextOf(digits)},
+			sqltypes.TextOf(idtype.SnowflakeSI(8193)), snowflake, &snowflake, sqltypes.OptionalOf(snowflake), digits,
+		}, idtype.ErrSyntax},
+		{new(sqltypes.SnoText), []any{sqltypes.TextOf(idtype.MustParseSpread64("2222222222220222")), sno, &sno, sqltypes.OptionalOf(sno), sqltypes.SnoBytesOf(sno)}, idtype.ErrSyntax},
+		{new(sqltypes.SnoBytes), []any{sno, &sno, sqltypes.TextOf(sno), sqltypes.OptionalOf(sno)}, idtype.ErrSyntax},
+		{new(sqltypes.OptionalSnowflake), []any{digits, &digits, sqltypes.OptionalOf(digits), idtype.SnowflakeSI(8193), sqltypes.TextOf(idtype.SnowflakeSI(8193))}, idtype.ErrSyntax},
+		{new(sqltypes.OptionalSnowflake), []any{idtype.Snowflake(-1), sqltypes.OptionalOf(idtype.Snowflake(-1))}, idtype.ErrRange},
+		{new(sqltypes.OptionalSno), []any{snowflake, sqltypes.OptionalOf(snowflake)}, idtype.ErrSyntax},
+		{new(sqltypes.OptionalSnowflakeText), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), snowflake}, idtype.ErrSyntax},
+	} {
+		for _, src := range tt.srcs {
+			if err := tt.dst.Scan(src); !errors.Is(err, tt.want) || !tt.dst.(interface{ IsZero() bool }).IsZero() {
+				t.Errorf("%T: Scan(%T) = %v, %v, want no change and %v", tt.dst, src, tt.dst, err, tt.want)
+			}
+		}
+	}
+	for _, src := range []any{(*sqltypes.OptionalSnowflake)(nil), (*idtype.Snowflake)(nil), sqltypes.OptionalSnowflake{}, idtype.Snowflake(0), sql.Null[idtype.Snowflake]{}} {
+		v := sqltypes.OptionalOf(snowflake)
+		if err := v.Scan(src); err != nil || !v.IsZero() {
+			t.Errorf("Scan(%T) = %v, %v, want none", src, v, err)
+		}
+	}
+	// An ID in another column's type, if it is what this one takes.
+	v, text := sqltypes.OptionalSnowflake{}, sqltypes.SnowflakeText{}
+	for _, src := range []any{snowflake, &snowflake, order, &order, sqltypes.TextOf(snowflake), sqltypes.OptionalOf(order)} {
+		if err := v.Scan(src); err != nil || v.ID != snowflake {
+			t.Errorf("Scan(%T) = %v, %v", src, v, err)
+		}
+		v = sqltypes.OptionalSnowflake{}
+	}
+	for _, src := range []any{sqltypes.OptionalOf(sqltypes.TextOf(snowflake)), struct{ sqltypes.SnowflakeText }{sqltypes.TextOf(snowflake)}} {
+		if err := text.Scan(src); err != nil || text.ID != snowflake {
+			t.Errorf("Scan(%T) = %v, %v", src, text, err)
+		}
+		text = sqltypes.SnowflakeText{}
 	}
 }
 

@@ -65,18 +65,28 @@ func (v Text[T]) Value() (driver.Value, error) {
 	return string(b), nil
 }
 
-// Scan takes the ID's text as a string or bytes. Spaces after it are dropped:
-// a char(n) column pads what it holds, and no driver says which column a value
-// came from. NULL is an [idtype.ErrNull].
+// Scan takes the ID's text as a string or bytes, or a [driver.Valuer] with either,
+// but no Text of another ID type. Spaces after the text are dropped: a char(n)
+// column pads what it holds, and no driver says which column a value came from.
+// NULL is an [idtype.ErrNull].
 func (v *Text[T]) Scan(src any) error {
-	if isNull(src) {
+	val, err := valueOf(src)
+	switch {
+	case err != nil:
+		return err
+	case isNull(val):
 		return nullError(v.want(), *v)
 	}
-	switch src := src.(type) {
+	if h, ok := src.(holder); ok {
+		if _, same := h.held().(T); !same {
+			return typeError(v.want(), src)
+		}
+	}
+	switch val := val.(type) {
 	case string:
-		return v.UnmarshalText(bytes.TrimRight([]byte(src), " "))
+		return v.UnmarshalText(bytes.TrimRight([]byte(val), " "))
 	case []byte:
-		return v.UnmarshalText(bytes.TrimRight(src, " "))
+		return v.UnmarshalText(bytes.TrimRight(val, " "))
 	}
 	return typeError(v.want(), src)
 }
