@@ -36,7 +36,7 @@ type plan struct {
 	last     int64         // unit
 	min, max int64         // numbers of a unit
 	toggles  bool          // has a tick-tock bit
-	random   bool          // a unit begins at a number from 0 to 255, but at 0 after a full one
+	random   bool          // a unit begins at a number from 0 to 255, but at 0 right after a full one
 	skips    bool          // the very first pair would make the zero ID
 }
 
@@ -210,7 +210,7 @@ func (m *model) look(wall time.Time) (int64, error) {
 // open begins a unit. Where chance has a say, it is as it was.
 func (m *model) open(unit int64, was []pair) {
 	start, most := m.min, m.min
-	if m.random && !(m.first >= 0 && m.next > m.max) {
+	if m.random && !(m.first >= 0 && m.next > m.max && unit == m.unit+1) {
 		most = 255
 	}
 	if unit == 0 && m.skips {

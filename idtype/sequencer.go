@@ -98,7 +98,7 @@ type slot struct {
 }
 
 // numbers is a range of sequence numbers, without its end. Full: none is left
-// after them.
+// after them, and the unit that begins is the next one.
 type numbers struct {
 	begin, end uint32
 	full       bool
@@ -347,16 +347,17 @@ func (s *sequencer) grab(n int) (slot, int) {
 
 // used gives the numbers of the unit that were given away.
 func (s *sequencer) used(word uint64) numbers {
-	next := min(word&s.mask, uint64(s.max)+1)
-	return numbers{s.begin, uint32(next), s.origin >= 0 && next > uint64(s.max)}
+	return numbers{begin: s.begin, end: uint32(min(word&s.mask, uint64(s.max)+1))}
 }
 
 // toUnit begins a unit.
 func (s *sequencer) toUnit(unit int64, tick bool) error {
 	first := s.min
 	if s.first != nil {
+		used := s.used(s.word.Load())
+		used.full = s.origin >= 0 && used.end > s.max && unit == s.unit+1
 		var err error
-		if first, err = s.first(s.used(s.word.Load())); err != nil {
+		if first, err = s.first(used); err != nil {
 			return err
 		}
 	}

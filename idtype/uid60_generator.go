@@ -24,8 +24,9 @@ type UID60Config struct {
 //
 // A UID60 has no node number. Generators in different processes are kept apart
 // by chance: each millisecond begins at a random sequence number from 0 to
-// 255, and each ID has 9 random bits. The chance that two processes mint a same
-// ID in a millisecond in which both mint n:
+// 255, or at 0 if it directly follows a full one, and each ID has 9 random bits.
+// The chance that two processes mint a same ID in a millisecond in which both mint
+// n, after one that wasn't full:
 //
 //	n        1             10           100     256    the full rate, 512
 //	chance   1 in 131072   1 in 1335    6.2 %   28 %   63 %

@@ -32,7 +32,25 @@ func TestUID60Odds(t *testing.T) {
 		t.Errorf("at the full rate: %.4f", full)
 	}
 
+	// After a full millisecond, one that doesn't follow it directly begins at random as well.
 	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+	g := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	starts := map[int]int{}
+	for range 200 {
+		uid60Minter.fillUnit(t, g)
+		c.step(time.Millisecond)
+		if id := must(g.Next()); id.Sequence() != 0 {
+			t.Fatalf("the millisecond after a full one begins at %d, want 0", id.Sequence())
+		}
+		uid60Minter.fillUnit(t, g)
+		c.step(2 * time.Millisecond)
+		starts[must(g.Next()).Sequence()]++
+	}
+	if len(starts) < 80 { // 139 are expected
+		t.Errorf("200 milliseconds that come later than the one after a full one begin at %d numbers: %v", len(starts), starts)
+	}
+
+	c = &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
 	a := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
 	b := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
 	const trials = 8000
