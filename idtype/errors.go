@@ -18,8 +18,8 @@ var (
 	// ErrNotSno: a UUID whose 16 bytes are not the 16 characters of a Sno.
 	ErrNotSno = errors.New("UUID is not a Sno")
 
-	// ErrClockBackwards: the clock stayed behind the last ID, or a start mark,
-	// for longer than a generator was allowed to wait.
+	// ErrClockBackwards: the clock is further behind the last ID, or a start mark,
+	// than a generator was allowed to wait, or stayed behind it for that long.
 	ErrClockBackwards = errors.New("clock is behind the last ID")
 	// ErrSequenceExhausted: a unit's sequence numbers were used up, and while a
 	// call was allowed to wait, either the clock didn't move on or those that
@@ -30,7 +30,8 @@ var (
 	// ErrBeforeEpoch: the time lies before the first instant of the format.
 	ErrBeforeEpoch = errors.New("time is before the epoch")
 	// ErrNode: a node number (datacenter, worker, machine, generator, cluster,
-	// partition) doesn't fit its field, or comes from two sources.
+	// partition) doesn't fit its field, comes from two sources, or is an automatic
+	// Sno partition of the process.
 	ErrNode = errors.New("node number out of range")
 	// ErrLeaseLost: the lease of a node number has ended, or is an
 	// [ErrLeaseNotRenewed]. A generator creates nothing more under a lease that has
@@ -41,8 +42,8 @@ var (
 	// the clock shows, such as after the clock was set forward. Try again: the next
 	// renewal mends it. Errors that wrap it wrap ErrLeaseLost too.
 	ErrLeaseNotRenewed error = notRenewed{}
-	// ErrPartitionsExhausted: the process has handed out all 65,536 automatic
-	// Sno partitions.
+	// ErrPartitionsExhausted: the process has used all 65,536 Sno partitions, so
+	// that none is left for an automatic one.
 	ErrPartitionsExhausted = errors.New("Sno partitions exhausted")
 )
 

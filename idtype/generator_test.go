@@ -375,11 +375,11 @@ func (m minter[T]) testNotBefore(t *testing.T) {
 	if _, err := g.Next(); err != nil {
 		t.Errorf("with a mark before the epoch: %v", err)
 	}
-	given := partitionsGiven.Load()
+	given := partitions.passed
 	if g, err := m.make(Options{NotBefore: m.end.Add(m.unit)}); !errors.Is(err, ErrTimeExhausted) || !reflect.ValueOf(g).IsNil() {
 		t.Errorf("with a mark past the end: %v, %v", g, err)
 	}
-	if partitionsGiven.Load() != given {
+	if partitions.passed != given {
 		t.Error("a generator that wasn't made took a partition")
 	}
 }
@@ -871,9 +871,34 @@ func TestSnoGenerator(t *testing.T) {
 	}
 }
 
+// The series begins where no test has a partition of its own.
+func init() { partitions.first, partitions.begun = 30_000, true }
+
+// partitionsAt has the series go on at a number, as if no generator had been
+// made, until the test ends.
+func partitionsAt(t *testing.T, first uint16) {
+	t.Helper()
+	was := partitions.partitionSeries
+	t.Cleanup(func() { partitions.partitionSeries = was })
+	partitions.partitionSeries = partitionSeries{first: first, begun: true}
+}
+
+// explicitly are the ways in which a generator gets a partition of the caller's.
+var explicitly = map[string]func(p SnoPartition) (*SnoGenerator, error){
+	"Partition": func(p SnoPartition) (*SnoGenerator, error) { return NewSnoGenerator(SnoConfig{Partition: &p}) },
+	"Snapshot": func(p SnoPartition) (*SnoGenerator, error) {
+		return NewSnoGenerator(SnoConfig{Snapshot: &SnoSnapshot{Partition: p, SequenceMax: 65535, WallHi: -1, WallSafe: -1, First: -1}})
+	},
+	"Lease": func(p SnoPartition) (*SnoGenerator, error) {
+		return NewSnoGenerator(SnoConfig{Options: Options{Lease: newLease(int(p.Uint16()), time.Now().Add(-time.Hour), time.Now().Add(time.Hour))}})
+	},
+	"Ranges": func(p SnoPartition) (*SnoGenerator, error) {
+		return NewSnoGenerator(SnoConfig{Partition: &p, Ranges: 2, Options: Options{Lease: newLease(0, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))}})
+	},
+}
+
 func TestSnoPartitions(t *testing.T) {
-	given := partitionsGiven.Load()
-	defer partitionsGiven.Store(given)
+	partitionsAt(t, 65_000) // it goes on at 0
 	seen := map[SnoPartition]bool{}
 	for range 1000 {
 		p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
@@ -882,12 +907,142 @@ func TestSnoPartitions(t *testing.T) {
 		}
 		seen[p] = true
 	}
-	partitionsGiven.Store(65535)
+	partitions.passed = 65535
 	if _, err := NewSnoGenerator(SnoConfig{}); err != nil {
 		t.Errorf("the last partition: %v", err)
 	}
 	if _, err := NewSnoGenerator(SnoConfig{}); !errors.Is(err, ErrPartitionsExhausted) {
 		t.Errorf("one partition too many: %v", err)
+	}
+}
+
+// The series skips the partitions that generators of the process have from their
+// callers, or have had.
+func TestSnoPartitionsSkipped(t *testing.T) {
+	for name, explicit := range explicitly {
+		t.Run(name, func(t *testing.T) {
+			partitionsAt(t, 65_530)
+			seen := map[Sno]bool{}
+			fill := func(g *SnoGenerator) SnoPartition {
+				dst := make([]Sno, 1000)
+				must(g.Fill(t.Context(), dst))
+				for _, id := range dst {
+					if seen[id] {
+						t.Fatalf("partition %v: %v was minted twice", id.Partition(), id)
+					}
+					seen[id] = true
+				}
+				return dst[0].Partition()
+			}
+			var own []uint16
+			for _, n := range []uint16{65_530, 65_531, 65_533, 65_535, 0, 2, 3} {
+				own = append(own, fill(must(explicit(SnoPartitionFrom(n)))).Uint16())
+			}
+			for _, want := range []uint16{65_532, 65_534, 1, 4, 5} {
+				if got := fill(must(NewSnoGenerator(SnoConfig{}))).Uint16(); got != want {
+					t.Errorf("an automatic partition is %d, want %d; explicit ones are %d", got, want, own)
+				}
+			}
+			// If all that is left is taken, none is left.
+			partitions.passed = 0xffff
+			must(explicit(SnoPartitionFrom(65_529)))
+			if _, err := NewSnoGenerator(SnoConfig{}); !errors.Is(err, ErrPartitionsExhausted) {
+				t.Errorf("with no partition left: %v", err)
+			}
+		})
+	}
+}
+
+// A partition that the series has given away is refused to all others.
+func TestSnoPartitionsGiven(t *testing.T) {
+	for name, explicit := range explicitly {
+		t.Run(name, func(t *testing.T) {
+			partitionsAt(t, 0x410a)
+			g := must(NewSnoGenerator(SnoConfig{}))
+			p := must(g.Next()).Partition()
+			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "got 16650: ") || !strings.Contains(err.Error(), "first") {
+				t.Errorf("%v, %v", g, err)
+			}
+			if _, err := explicit(SnoPartitionFrom(p.Uint16() + 1)); err != nil {
+				t.Errorf("the next partition: %v", err)
+			}
+			if p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition(); p.Uint16() != 0x410c {
+				t.Errorf("the series goes on with %d", p.Uint16())
+			}
+		})
+	}
+
+	// A generator goes on from an automatic one's snapshot, which hands the partition over.
+	partitionsAt(t, 7)
+	c := &scripted{wall: snoStart}
+	g := must(NewSnoGenerator(SnoConfig{Options: Options{clock: c.clock()}}))
+	first := must(g.Next())
+	for range 2 {
+		g = handOver(t, g, c, Options{})
+		if id := must(g.Next()); id.Partition() != first.Partition() || id.Compare(first) <= 0 {
+			t.Errorf("%v after %v", id, first)
+		}
+	}
+	if g, err := explicitly["Partition"](first.Partition()); g != nil || !errors.Is(err, ErrNode) {
+		t.Errorf("given and handed over: %v, %v", g, err)
+	}
+
+	// A config that is refused, or a lease, takes no partition.
+	partitionsAt(t, 7)
+	p := SnoPartitionFrom(7)
+	l := &attachedLease{fakeLease: newLease(7, snoTime(-1), snoTime(100)), minted: func() int64 { return 0 }}
+	for _, c := range []SnoConfig{
+		{SequenceMin: 7, SequenceMax: 7}, {Partition: &p, SequenceMin: 7, SequenceMax: 7}, {Options: Options{NotBefore: snoMinter.end.Add(time.Hour)}},
+		{Partition: &p, Options: Options{NotBefore: snoMinter.end.Add(time.Hour)}},
+	} {
+		if g, err := NewSnoGenerator(c); g != nil || err == nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	must(NewSnoGenerator(SnoConfig{}))
+	if g, err := NewSnoGenerator(SnoConfig{Options: Options{Lease: l}}); g != nil || !errors.Is(err, ErrNode) {
+		t.Errorf("a lease of a number that is given away, %v: it is attached before it is refused", err)
+	}
+}
+
+// Generators of both kinds are made at the same time.
+func TestSnoPartitionsConcurrent(t *testing.T) {
+	partitionsAt(t, 0)
+	var mu sync.Mutex
+	kinds := map[SnoPartition][2]bool{}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for n := range 200 {
+				var c SnoConfig
+				explicit := w%2 == 0
+				if explicit {
+					p := SnoPartitionFrom(uint16(3 * n))
+					c.Partition = &p
+				}
+				g, err := NewSnoGenerator(c)
+				if errors.Is(err, ErrNode) {
+					continue
+				}
+				mu.Lock()
+				k := kinds[must(g.Next()).Partition()]
+				if explicit {
+					k[1] = true
+				} else if k[0] {
+					t.Error("the series gave a partition twice")
+				} else {
+					k[0] = true
+				}
+				kinds[must(g.Next()).Partition()] = k
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for p, k := range kinds {
+		if k[0] && k[1] {
+			t.Errorf("partition %v is both automatic and explicit", p)
+		}
 	}
 }
 

@@ -113,8 +113,8 @@ const (
 )
 
 // init takes the options over, and counts what came up to their start marks as
-// used. The layout, in words, is for the lease.
-func (s *sequencer) init(o Options, layout string) error {
+// used.
+func (s *sequencer) init(o Options) error {
 	s.maxWait = o.MaxWait
 	if s.maxWait == 0 {
 		s.maxWait = defaultMaxWait
@@ -141,9 +141,12 @@ func (s *sequencer) init(o Options, layout string) error {
 	if s.lease = o.Lease; s.lease == nil {
 		return nil
 	}
-	if err := s.notBefore(time.UnixMilli(s.lease.After()), "a lease that begins"); err != nil {
-		return err
-	}
+	return s.notBefore(time.UnixMilli(s.lease.After()), "a lease that begins")
+}
+
+// attach tells the lease, if it wants to know, of the generator. The layout is in
+// words.
+func (s *sequencer) attach(layout string) error {
 	if l, ok := s.lease.(AttachableLease); ok {
 		return l.Attach(layout, s.minted)
 	}

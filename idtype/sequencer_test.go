@@ -18,7 +18,7 @@ func four(t *testing.T, c *scripted, maxWait time.Duration) *sequencer {
 		c.wall = utc("2026-11-21T10:11:12.344Z")
 	}
 	s := &sequencer{line: uid60Line, max: 3}
-	if err := s.init(Options{MaxWait: maxWait, clock: c.clock()}, "test"); err != nil {
+	if err := s.init(Options{MaxWait: maxWait, clock: c.clock()}); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -13,8 +12,12 @@ type SnoConfig struct {
 	// Meta is the metabyte of Next and Fill.
 	Meta byte
 	// Partition keeps generators apart. Nil means the next of a series of
-	// the process's own, which begins at a number taken from the time: enough
-	// for one process; several need partitions that are given to them.
+	// the process's own, which begins at a number taken from the time and skips
+	// the partitions of the process's other generators: enough for one process;
+	// several need partitions that are given to them. A partition that the series
+	// has given away is an [ErrNode] here, in a Snapshot and in a Lease: create
+	// the generators that have one first. A Snapshot may be of the generator that
+	// got it.
 	Partition *SnoPartition
 	// SequenceMin and SequenceMax let generators share a partition, each with
 	// a range of sequence numbers of its own, at least 4 long. They may come
@@ -62,9 +65,10 @@ var _ Generator[Sno] = (*SnoGenerator)(nil)
 const snoMinSequences = 4
 
 // NewSnoGenerator makes a generator. It refuses sequence ranges shorter than 4
-// ([ErrRange]), a process's 65,537th automatic partition
-// ([ErrPartitionsExhausted]), a Snapshot with a value out of range ([ErrRange]),
-// and numbers from two sources, such as a Partition and a Lease ([ErrNode]).
+// ([ErrRange]), an automatic partition if the process has used all
+// ([ErrPartitionsExhausted]), a partition that another generator got automatically
+// ([ErrNode]), a Snapshot with a value out of range ([ErrRange]), and numbers from
+// two sources, such as a Partition and a Lease ([ErrNode]).
 func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	c, err := c.resolved()
 	if err != nil {
@@ -76,7 +80,7 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	if c.Ranges > 0 {
 		layout = fmt.Sprintf("sno: partition %d in %d ranges of its sequence", c.Partition.Uint16(), c.Ranges)
 	}
-	if err := g.seq.init(c.Options, layout); err != nil {
+	if err := g.seq.init(c.Options); err != nil {
 		return nil, err
 	}
 	g.at = backfill{g.seq.unit + 1, g.seq.min}
@@ -91,14 +95,25 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 			}
 		}
 	}
-	// Last, so that no failure spends one.
-	if c.Partition != nil {
-		g.partition = c.Partition.Uint16()
-	} else if g.partition, err = nextPartition(); err != nil {
+	if g.partition, err = c.partition(); err != nil {
 		return nil, err
 	}
 	g.seq.skipZero = g.partition == 0
+	if err := g.seq.attach(layout); err != nil {
+		return nil, err
+	}
 	return g, nil
+}
+
+// partition takes the partition of a generator that is about to be made.
+func (c SnoConfig) partition() (uint16, error) {
+	partitions.Lock()
+	defer partitions.Unlock()
+	if c.Partition == nil {
+		return partitions.next()
+	}
+	p := c.Partition.Uint16()
+	return p, partitions.take(p, c.Snapshot != nil)
 }
 
 // resolved puts what a lease or a snapshot has into the config, and the bounds
@@ -207,23 +222,56 @@ func (v snoView) Fill(ctx context.Context, dst []Sno) (int, error) {
 	return v.g.fillMeta(ctx, dst, v.meta)
 }
 
-// The process's series of automatic partitions begins at a number taken from
-// the time, so that two processes started one after another differ.
-var (
-	firstPartition  = sync.OnceValue(func() uint16 { return uint16(time.Now().UnixNano() >> 16) })
-	partitionsGiven atomic.Uint32
-)
+// partitions are those of the process. A generator with a partition of the
+// caller's and one with an automatic one never share it.
+var partitions struct {
+	sync.Mutex
+	partitionSeries
+}
 
-func nextPartition() (uint16, error) {
-	for {
-		n := partitionsGiven.Load()
-		if n > 65535 {
-			return 0, fmt.Errorf("idtype: expected at most 65536 automatic Sno partitions in a process: share a generator, or set SnoConfig.Partition: %w", ErrPartitionsExhausted)
-		}
-		if partitionsGiven.CompareAndSwap(n, n+1) {
-			return firstPartition() + uint16(n), nil
+// A partitionSeries gives automatic partitions, one after another, beginning at
+// a number taken from the time, so that two processes started one after another
+// differ.
+type partitionSeries struct {
+	begun  bool
+	first  uint16
+	passed int // how many partitions, from first on, were given away or skipped
+
+	automatic partitionSet // given away
+	handed    partitionSet // of these, the ones of which there is a Snapshot
+	explicit  partitionSet // of the caller's
+}
+
+// A partitionSet is a set of partitions, a bit for each.
+type partitionSet [1 << 16 / 64]uint64
+
+func (s *partitionSet) add(p uint16)      { s[p/64] |= 1 << (p % 64) }
+func (s *partitionSet) has(p uint16) bool { return s[p/64]>>(p%64)&1 == 1 }
+
+// next gives a partition away.
+func (s *partitionSeries) next() (uint16, error) {
+	if !s.begun {
+		s.begun, s.first = true, uint16(time.Now().UnixNano()>>16)
+	}
+	for s.passed < 1<<16 {
+		p := s.first + uint16(s.passed)
+		s.passed++
+		if !s.explicit.has(p) {
+			s.automatic.add(p)
+			return p, nil
 		}
 	}
+	return 0, fmt.Errorf("idtype: expected one of 65536 Sno partitions that this process didn't use yet, got none: share a generator, or set SnoConfig.Partition: %w", ErrPartitionsExhausted)
+}
+
+// take reserves a partition of the caller's. One that was given away is refused,
+// except to a snapshot if there is one of the generator that got it.
+func (s *partitionSeries) take(p uint16, snapshot bool) error {
+	if s.automatic.has(p) && !(snapshot && s.handed.has(p)) {
+		return &limitError{fmt.Sprintf("idtype: expected a Sno partition that no generator of this process got automatically, got %d: set the Partition of every generator, or create the generators that have one first, before NewSno too", p), ErrNode}
+	}
+	s.explicit.add(p)
+	return nil
 }
 
 // packageSno is the generator behind NewSno.

@@ -32,6 +32,9 @@ func (g *SnoGenerator) Snapshot() SnoSnapshot {
 	s := &g.seq
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	partitions.Lock()
+	partitions.handed.add(g.partition)
+	partitions.Unlock()
 	used := s.used(s.word.Load())
 	now, err := s.now()
 	if err != nil {

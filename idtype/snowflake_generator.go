@@ -44,7 +44,10 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	}
 	g := &SnowflakeGenerator{shift: l.timeShift(), node: node}
 	g.seq.line, g.seq.max, g.seq.skipZero = l.line(), 1<<l.SequenceBits-1, node == 0
-	if err := g.seq.init(c.Options, "snowflake: "+l.String()); err != nil {
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	if err := g.seq.attach("snowflake: " + l.String()); err != nil {
 		return nil, err
 	}
 	return g, nil

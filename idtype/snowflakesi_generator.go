@@ -39,7 +39,10 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	}
 	g := &SnowflakeSIGenerator{node: node}
 	g.seq.line, g.seq.max, g.seq.skipZero = l.line(), 1<<l.IndexBits-1, node == 0
-	if err := g.seq.init(c.Options, "snowflake_si: "+l.String()); err != nil {
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	if err := g.seq.attach("snowflake_si: " + l.String()); err != nil {
 		return nil, err
 	}
 	return g, nil

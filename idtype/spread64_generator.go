@@ -38,7 +38,10 @@ func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 	}
 	g := &Spread64Generator{node: node}
 	g.seq.line, g.seq.max, g.seq.skipZero = spread64Line, 1<<spread64SequenceBits-1, node == 0
-	if err := g.seq.init(c.Options, fmt.Sprintf("spread64: cluster %d", c.Cluster)); err != nil {
+	if err := g.seq.init(c.Options); err != nil {
+		return nil, err
+	}
+	if err := g.seq.attach(fmt.Sprintf("spread64: cluster %d", c.Cluster)); err != nil {
 		return nil, err
 	}
 	return g, nil

@@ -53,7 +53,7 @@ func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	g := &UID60Generator{}
 	g.random.init(c.Random)
 	g.seq.line, g.seq.max, g.seq.skipZero, g.seq.first = uid60Line, 1<<uid60SequenceBits-1, true, g.random.first
-	if err := g.seq.init(c.Options, "uid60"); err != nil {
+	if err := g.seq.init(c.Options); err != nil {
 		return nil, err
 	}
 	return g, nil
