@@ -22,8 +22,8 @@ type Generator[T any] interface {
 type Options struct {
 	// Clock gives the time. Nil means the system's, of which a generator
 	// reads the wall clock once a unit if it can, and for the rest the monotonic
-	// clock. A Clock of the caller's is read in each call, by one goroutine at a
-	// time.
+	// clock. A Clock of the caller's is read by the constructor and in each call, by
+	// one goroutine at a time.
 	Clock func() time.Time
 	// MaxWait bounds how long a call waits while the sequence is full, the
 	// clock is behind the last ID, or a lease isn't renewed; for a Fill, how long

@@ -363,9 +363,10 @@ func (m minter[T]) testNotBefore(t *testing.T) {
 	// Within the unit of the mark, and before it, nothing is minted: not even
 	// by a toggle.
 	for _, wall := range []time.Time{mark, mark.Add(1 - m.unit), mark.Add(-time.Hour), m.from.Add(-time.Hour)} {
-		c := m.clockAt(wall)
+		c := m.clockAt(mark)
 		c.frozen = true
 		g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
+		c.wall = wall
 		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "NotBefore") || !strings.Contains(err.Error(), "got "+stamp(wall)) {
 			t.Errorf("minted %v at %v, mark %v: %v", id, wall, mark, err)
 		}
@@ -385,8 +386,29 @@ func (m minter[T]) testNotBefore(t *testing.T) {
 }
 
 func (m minter[T]) testEnds(t *testing.T) {
-	c := m.clockAt(m.from.Add(-1))
+	// A layout that has expired, or an epoch that is yet to come, shows at once.
+	for wall, want := range map[time.Time]error{
+		m.from.Add(-1): ErrBeforeEpoch, m.from.Add(-time.Hour): ErrBeforeEpoch, {}: ErrBeforeEpoch,
+		m.end.Add(m.unit): ErrTimeExhausted, m.end.AddDate(1000, 0, 0): ErrTimeExhausted,
+	} {
+		given := partitions.passed
+		g, err := m.make(Options{clock: m.clockAt(wall).clock()})
+		if !reflect.ValueOf(g).IsNil() || !errors.Is(err, want) || !strings.Contains(err.Error(), fmt.Sprintf("from %s to ", stamp(m.from))) || !strings.Contains(err.Error(), ", got "+stamp(wall)+": ") {
+			t.Errorf("made at %v: %v", wall, err)
+		}
+		if _, err := m.make(Options{Clock: func() time.Time { return wall }}); !errors.Is(err, want) {
+			t.Errorf("made at %v by a clock of the caller's: %v", wall, err)
+		}
+		if partitions.passed != given {
+			t.Error("a generator that wasn't made took a partition")
+		}
+	}
+	m.new(t, Options{clock: m.clockAt(m.from).clock()})
+	m.new(t, Options{clock: m.clockAt(m.end.Add(m.unit - 1)).clock()})
+
+	c := m.clockAt(m.from)
 	g := m.new(t, Options{clock: c.clock()})
+	c.wall = m.from.Add(-1)
 	if _, err := g.Next(); !errors.Is(err, ErrBeforeEpoch) || c.slept != 0 {
 		t.Errorf("before the epoch: %v after %d waits", err, c.slept)
 	}
@@ -958,10 +980,9 @@ func TestSnoPartitionsGiven(t *testing.T) {
 	for name, explicit := range explicitly {
 		t.Run(name, func(t *testing.T) {
 			partitionsAt(t, 0x410a)
-			g := must(NewSnoGenerator(SnoConfig{}))
-			p := must(g.Next()).Partition()
+			p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
 			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "got 16650: ") || !strings.Contains(err.Error(), "first") {
-				t.Errorf("%v, %v", g, err)
+				t.Errorf("a partition that was given away: %v", err)
 			}
 			if _, err := explicit(SnoPartitionFrom(p.Uint16() + 1)); err != nil {
 				t.Errorf("the next partition: %v", err)
@@ -970,6 +991,18 @@ func TestSnoPartitionsGiven(t *testing.T) {
 				t.Errorf("the series goes on with %d", p.Uint16())
 			}
 		})
+	}
+
+	// NewSno has one too.
+	was := packageSno.made.Swap(nil)
+	defer packageSno.made.Store(was)
+	partitionsAt(t, 7)
+	must(explicitly["Partition"](SnoPartitionFrom(7)))
+	if id := must(NewSno(1)); id.Partition().Uint16() != 8 {
+		t.Errorf("NewSno has partition %d, want 8", id.Partition().Uint16())
+	}
+	if g, err := explicitly["Partition"](SnoPartitionFrom(8)); g != nil || !errors.Is(err, ErrNode) {
+		t.Errorf("the partition of NewSno: %v", err)
 	}
 
 	// A generator goes on from an automatic one's snapshot, which hands the partition over.

@@ -397,6 +397,17 @@ func (x *trial[T]) shown() int64 {
 	return min(int64(since/x.step), x.last+1)
 }
 
+// outside is the error of a clock that shows none of the format's units.
+func (x *trial[T]) outside() error {
+	switch unit := x.shown(); {
+	case unit < 0:
+		return ErrBeforeEpoch
+	case unit > x.last:
+		return ErrTimeExhausted
+	}
+	return nil
+}
+
 // pass lets time pass.
 func (x *trial[T]) pass(t *rapid.T) {
 	d := x.span(t)
@@ -456,6 +467,13 @@ func (x *trial[T]) restart(t *rapid.T) {
 		o.NotBefore = x.time(x.high).Add(x.step - 1)
 	}
 	g, err := x.make(o)
+	if want := x.outside(); want != nil {
+		if !errors.Is(err, want) {
+			t.Fatalf("made outside of the format's time: %v, want %v", err, want)
+		}
+		x.c.wall = x.time(max(x.high, 0))
+		g, err = x.make(o)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -577,6 +595,12 @@ func snapshot(t *rapid.T, x *trial[Sno]) {
 	s = SnoSnapshot{}
 	if err := json.Unmarshal(b, &s); err != nil {
 		t.Fatal(err)
+	}
+	if want := x.outside(); want != nil {
+		if _, err := NewSnoGenerator(SnoConfig{Snapshot: &s, Options: Options{clock: x.c.clock()}}); !errors.Is(err, want) {
+			t.Fatalf("made outside of the format's time: %v, want %v", err, want)
+		}
+		return
 	}
 	if m.first >= 0 {
 		m.mark = -1 // in a snapshot, a unit that was marked looks like one that is full

@@ -113,7 +113,8 @@ const (
 )
 
 // init takes the options over, and counts what came up to their start marks as
-// used.
+// used. It refuses a clock that shows a time outside the format's: the layout has
+// expired, or its epoch is yet to come.
 func (s *sequencer) init(o Options) error {
 	s.maxWait = o.MaxWait
 	if s.maxWait == 0 {
@@ -122,6 +123,10 @@ func (s *sequencer) init(o Options) error {
 	s.clock = systemClock(o.Clock)
 	if o.clock != nil {
 		s.clock = *o.clock
+	}
+	wall, _ := s.clock.read()
+	if _, err := s.line.unit(wall); err != nil {
+		return err
 	}
 	s.spin = spinBelow(s.capacity())
 	s.shift = bits.LeadingZeros64(uint64(s.line.last))

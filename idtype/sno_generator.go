@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -67,8 +68,9 @@ const snoMinSequences = 4
 // NewSnoGenerator makes a generator. It refuses sequence ranges shorter than 4
 // ([ErrRange]), an automatic partition if the process has used all
 // ([ErrPartitionsExhausted]), a partition that another generator got automatically
-// ([ErrNode]), a Snapshot with a value out of range ([ErrRange]), and numbers from
-// two sources, such as a Partition and a Lease ([ErrNode]).
+// ([ErrNode]), a Snapshot with a value out of range ([ErrRange]), numbers from two
+// sources, such as a Partition and a Lease ([ErrNode]), and a clock outside of the
+// format's time ([ErrBeforeEpoch], [ErrTimeExhausted]).
 func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	c, err := c.resolved()
 	if err != nil {
@@ -275,15 +277,35 @@ func (s *partitionSeries) take(p uint16, snapshot bool) error {
 }
 
 // packageSno is the generator behind NewSno.
-var packageSno = sync.OnceValues(func() (*SnoGenerator, error) { return NewSnoGenerator(SnoConfig{}) })
+var packageSno struct {
+	sync.Mutex
+	made atomic.Pointer[SnoGenerator]
+}
 
 // NewSno mints from a generator of this package's own, on an automatic
 // partition. It is meant for one process alone; several need generators with
 // partitions that are given to them.
 func NewSno(meta byte) (Sno, error) {
-	g, err := packageSno()
-	if err != nil {
-		return Sno{}, err
+	g := packageSno.made.Load()
+	if g == nil {
+		var err error
+		if g, err = makePackageSno(); err != nil {
+			return Sno{}, err
+		}
 	}
 	return g.NextMeta(meta)
+}
+
+// makePackageSno keeps no error: the clock may be set right later.
+func makePackageSno() (*SnoGenerator, error) {
+	packageSno.Lock()
+	defer packageSno.Unlock()
+	if g := packageSno.made.Load(); g != nil {
+		return g, nil
+	}
+	g, err := NewSnoGenerator(SnoConfig{})
+	if err == nil {
+		packageSno.made.Store(g)
+	}
+	return g, err
 }

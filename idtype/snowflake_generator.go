@@ -23,9 +23,10 @@ type SnowflakeGenerator struct {
 
 var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
 
-// NewSnowflakeGenerator makes a generator. It refuses an invalid layout and
-// node numbers that don't fit it ([ErrNode]). The number of a Lease is split
-// into datacenter, the upper bits, and worker.
+// NewSnowflakeGenerator makes a generator. It refuses an invalid layout, one that
+// has no ID for the time that the clock shows ([ErrBeforeEpoch],
+// [ErrTimeExhausted]), and node numbers that don't fit it ([ErrNode]). The number of
+// a Lease is split into datacenter, the upper bits, and worker.
 func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	l, err := c.Layout.checked()
 	if err != nil {

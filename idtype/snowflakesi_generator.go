@@ -21,8 +21,9 @@ type SnowflakeSIGenerator struct {
 
 var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
 
-// NewSnowflakeSIGenerator makes a generator. It refuses an invalid layout and
-// a machine number that doesn't fit it ([ErrNode]).
+// NewSnowflakeSIGenerator makes a generator. It refuses an invalid layout, one that
+// has no ID for the time that the clock shows ([ErrBeforeEpoch],
+// [ErrTimeExhausted]), and a machine number that doesn't fit it ([ErrNode]).
 func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error) {
 	l, err := c.Layout.checked()
 	if err != nil {

@@ -24,7 +24,8 @@ type Spread64Generator struct {
 var _ Generator[Spread64] = (*Spread64Generator)(nil)
 
 // NewSpread64Generator makes a generator. It refuses a generator or cluster
-// number out of range ([ErrNode]).
+// number out of range ([ErrNode]), and a clock outside of the format's time
+// ([ErrBeforeEpoch], [ErrTimeExhausted]).
 func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 	if c.Lease != nil {
 		var err error

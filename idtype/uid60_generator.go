@@ -44,8 +44,9 @@ var _ Generator[UID60] = (*UID60Generator)(nil)
 // of them, so that the other half can follow.
 const uid60Starts = 256
 
-// NewUID60Generator makes a generator. It refuses a Lease ([ErrNode]), and a
-// NotBefore past the end of the format.
+// NewUID60Generator makes a generator. It refuses a Lease ([ErrNode]), a NotBefore
+// past the end of the format, and a clock outside of the format's time
+// ([ErrBeforeEpoch], [ErrTimeExhausted]).
 func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	if c.Lease != nil {
 		return nil, &limitError{"idtype: expected a UID60 config without a Lease, got one: the format has no node number; choose another, or leave Lease nil", ErrNode}
