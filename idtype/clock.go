@@ -62,20 +62,31 @@ func spinBelow(numbers int64) time.Duration {
 	return oversleep + time.Duration(min(numbers*int64(mintsIn), int64(spinMost)))
 }
 
+// mostStill is how many readings in a row may show the same time before spinning
+// ends. In a bubble of testing/synctest time only passes while all sleep.
+const mostStill = 1000
+
 // pause lets d pass, spinning or asleep; less if ctx ends or wake is signalled
 // while it sleeps.
-func (c *clock) pause(ctx context.Context, d time.Duration, spin bool, timer *time.Timer, wake <-chan struct{}) {
+func (c *clock) pause(ctx context.Context, d time.Duration, spin bool, wake <-chan struct{}) {
 	if c.sleep != nil {
 		c.sleep(ctx, d, wake)
 		return
 	}
 	if spin {
-		for end := c.ticks() + d; c.ticks() < end; {
+		now := c.ticks()
+		end := now + d
+		for still := 0; now < end && still < mostStill; still++ {
 			runtime.Gosched()
+			if t := c.ticks(); t != now {
+				now, still = t, 0
+			}
 		}
-		return
+		if d = end - now; d <= 0 {
+			return
+		}
 	}
-	timer.Reset(d)
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -16,7 +16,7 @@ type queue struct {
 	blocked    block         // why the first didn't get any
 	served     time.Duration // when one last did, by the monotonic clock
 	spins      int           // pauses since then that weren't slept
-	waiters    sync.Pool
+	waiters    sync.Pool     // without channels, which belong to a bubble of testing/synctest
 }
 
 // A waiter is a call that waits.
@@ -31,24 +31,16 @@ type waiter struct {
 	count int
 	err   error
 
-	wake       chan struct{} // there is news
-	timer      *time.Timer
+	news       sync.Cond     // for a call that only news can wake
+	wake       chan struct{} // for one that a timer or a context can wake as well; else nil
 	prev, next *waiter
-}
-
-func (q *queue) init() {
-	q.waiters.New = func() any {
-		w := &waiter{wake: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-		w.timer.Stop()
-		return w
-	}
 }
 
 func (q *queue) push(w *waiter) {
 	if w.prev = q.tail; w.prev != nil {
 		w.prev.next = w
 	} else {
-		q.head = w
+		q.head, q.served = w, w.since // a time of before may be of another bubble's clock
 	}
 	q.tail = w
 	q.calls++
@@ -74,6 +66,7 @@ func (q *queue) remove(w *waiter, got slot, count int, err error) {
 }
 
 func (w *waiter) signal() {
+	w.news.Signal()
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -86,12 +79,7 @@ func (q *queue) dismiss(w *waiter) {
 	if !w.left {
 		q.remove(w, slot{}, 0, nil)
 	}
-	// Nobody else knows it any more.
-	select {
-	case <-w.wake:
-	default:
-	}
-	*w = waiter{wake: w.wake, timer: w.timer}
+	w.left = false
 	q.waiters.Put(w)
 }
 
@@ -100,8 +88,11 @@ func (q *queue) dismiss(w *waiter) {
 func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error) {
 	s.stats.Waits++
 	c.waited = true
-	w := s.queue.waiters.Get().(*waiter)
-	w.call, w.n, w.since = *c, n, s.reading
+	w, _ := s.queue.waiters.Get().(*waiter)
+	if w == nil {
+		w = &waiter{news: sync.Cond{L: &s.mu}}
+	}
+	w.call, w.n, w.since, w.next = *c, n, s.reading, nil
 	s.queue.push(w)
 	defer s.queue.dismiss(w)
 	for s.settle(); !w.left; s.settle() {
@@ -121,21 +112,25 @@ func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error)
 // sleep waits, without the lock, for news: who leads, for the time when there
 // may be some.
 func (s *sequencer) sleep(ctx context.Context, w *waiter) {
-	if w == s.queue.head {
-		pause, spin := s.pause(w)
-		s.mu.Unlock()
-		defer s.mu.Lock()
-		s.clock.pause(ctx, pause, spin, w.timer, w.wake)
+	leads := w == s.queue.head
+	if !leads && ctx.Done() == nil {
+		w.news.Wait() // cheaper than a select, and without a channel
 		return
 	}
+	wake := make(chan struct{}, 1)
+	w.wake = wake
+	pause, spin := time.Duration(0), false
+	if leads {
+		pause, spin = s.pause(w)
+	}
 	s.mu.Unlock()
-	defer s.mu.Lock()
-	if ctx.Done() == nil {
-		<-w.wake // cheaper than a select
+	defer func() { s.mu.Lock(); w.wake = nil }()
+	if leads {
+		s.clock.pause(ctx, pause, spin, wake)
 		return
 	}
 	select {
-	case <-w.wake:
+	case <-wake:
 	case <-ctx.Done():
 	}
 }

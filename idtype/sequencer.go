@@ -139,7 +139,6 @@ func (s *sequencer) init(o Options) error {
 	}
 	s.origin, s.mark, s.safe, s.seen = -1, -1, -1, -1
 	s.resume(-1, s.max+1)
-	s.queue.init()
 	if err := s.notBefore(o.NotBefore, "NotBefore"); err != nil {
 		return err
 	}

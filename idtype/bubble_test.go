@@ -1,0 +1,174 @@
+package idtype
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Users test with testing/synctest, where time passes only while all goroutines
+// sleep, and channels and timers belong to a bubble.
+func TestBubble(t *testing.T) {
+	t.Run("Snowflake", snowflakeMinter.testBubble)
+	t.Run("SnowflakeSI", siMinter.testBubble)
+	t.Run("UID60", uid60Minter.testBubble)
+	t.Run("Spread64", spreadMinter.testBubble)
+	t.Run("Sno", snoMinter.testBubble)
+}
+
+// bubble runs a test in a bubble, from some time on.
+func bubble(t *testing.T, from time.Time, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(from))
+		f(t)
+	})
+}
+
+func (m minter[T]) testBubble(t *testing.T) {
+	if m.small != nil {
+		m.make, m.cap = m.small, 100
+	}
+	start := utc("2100-01-01T00:00:00Z")
+	if start.After(m.end) {
+		start = m.end.AddDate(-1, 0, 0)
+	}
+	// One generator of each bubble, and one of the process, which is used in all
+	// of them: each waits when its unit is full.
+	var own, shared Generator[T]
+	seen := map[T]bool{}
+	for i := range 3 {
+		bubble(t, start.Add(time.Duration(i)*time.Hour), func(t *testing.T) {
+			own = m.new(t, Options{})
+			if shared == nil {
+				shared = m.new(t, Options{NotBefore: start.Add(-time.Hour)})
+			}
+			m.mintInBubble(t, own, nil)
+			m.mintInBubble(t, shared, seen)
+		})
+	}
+	bubble(t, start.Add(4*time.Hour), m.testBubbleWaits)
+
+	// One that was made outside, and is used there again.
+	g := m.new(t, m.options())
+	must(g.Next())
+	bubble(t, start, func(t *testing.T) { m.mintInBubble(t, g, map[T]bool{}) })
+	_, err := g.Fill(t.Context(), make([]T, 3*m.cap))
+	if err != nil && !errors.Is(err, ErrClockBackwards) {
+		t.Error(err)
+	}
+}
+
+// mintInBubble has goroutines mint ten units' IDs at once.
+func (m minter[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) {
+	t.Helper()
+	if seen == nil {
+		seen = map[T]bool{}
+	}
+	began := time.Now()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	before := len(seen)
+	for w := range 8 {
+		wg.Go(func() {
+			ids := make([]T, 10*m.cap/8)
+			n, err := len(ids), error(nil)
+			switch w % 4 {
+			case 0:
+				n, err = g.Fill(ctx, ids) // with a context that may end
+			case 1:
+				n, err = g.Fill(context.Background(), ids)
+			default:
+				for i := range ids {
+					if ids[i], err = g.Next(); err != nil {
+						n = i
+						break
+					}
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Errorf("%d of %d IDs: %v", n, len(ids), err)
+			}
+			for _, id := range ids[:n] {
+				if seen[id] {
+					t.Errorf("%v was minted twice", id)
+				}
+				seen[id] = true
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	if want := 8 * (10 * m.cap / 8); len(seen)-before != want || took < 8*m.unit || took > 30*m.unit {
+		t.Errorf("%d IDs took %v, want %d in about ten units of %v", len(seen)-before, took, want, m.unit)
+	}
+}
+
+// testBubbleWaits: waits end when they would on another clock.
+func (m minter[T]) testBubbleWaits(t *testing.T) {
+	within := func(what string, want error, took time.Duration, call func() error) {
+		t.Helper()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				began := time.Now()
+				if err := call(); !errors.Is(err, want) || time.Since(began) != took {
+					t.Errorf("%s: %v after %v, want %v after %v", what, err, time.Since(began), want, took)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	// The default clock, for what is left of a wait and for one that ends.
+	mark := time.Now().Add(300 * time.Millisecond).Truncate(m.unit)
+	g := m.new(t, Options{NotBefore: mark})
+	within("up to a start mark", nil, time.Until(mark.Add(m.unit)), func() error {
+		_, err := g.Next()
+		return err
+	})
+	g = m.new(t, Options{NotBefore: mark.Add(time.Hour), MaxWait: 2 * time.Hour})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	within("Fill with a deadline", context.DeadlineExceeded, time.Minute, func() error {
+		_, err := g.Fill(ctx, make([]T, 5))
+		return err
+	})
+	// A clock of the caller's that stands still.
+	now := time.Now()
+	g = m.new(t, Options{Clock: func() time.Time { return now }})
+	m.fillUnit(t, g)
+	within("MaxWait", ErrSequenceExhausted, time.Second, func() error {
+		_, err := g.Next()
+		return err
+	})
+	now = now.Add(m.unit - time.Microsecond) // a pause that is spent spinning
+	within("MaxWait, spinning", ErrSequenceExhausted, time.Second, func() error {
+		_, err := g.Next()
+		return err
+	})
+}
+
+// NewSno works once the clock does: a bubble begins before the format's time.
+func TestBubbleNewSno(t *testing.T) {
+	was := packageSno.made.Swap(nil)
+	defer packageSno.made.Store(was)
+	synctest.Test(t, func(t *testing.T) {
+		if id, err := NewSno(1); !errors.Is(err, ErrBeforeEpoch) {
+			t.Errorf("in %d: %v, %v", time.Now().Year(), id, err)
+		}
+	})
+	for i := range 2 {
+		bubble(t, snoStart.Add(time.Duration(i)*time.Hour), func(t *testing.T) {
+			if id, err := NewSno(1); err != nil || time.Since(id.Time()) >= 4*time.Millisecond {
+				t.Errorf("%v, %v", id, err)
+			}
+		})
+	}
+}
