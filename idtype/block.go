@@ -12,6 +12,7 @@ type block struct {
 	unit   int64         // that the clock has to pass, or the lease to reach
 	until  int64         // where the lease ends, in Unix milliseconds
 	pause  time.Duration // after which to look again
+	least  time.Duration // that it lasts, if the clock runs at its normal rate
 }
 
 // lost: the lease won't be renewed any more.
@@ -27,19 +28,21 @@ const (
 	reasonOvertaken               // others in the queue got what there was
 )
 
-// behind is the block of a clock that has to get past a unit first.
-func (s *sequencer) behind(now int64) block {
-	b := block{reason: reasonBehind, unit: s.unit, pause: longPause}
+// behind is the block of a clock that has to get to a unit first, or past the
+// start mark.
+func (s *sequencer) behind() block {
+	b := block{reason: reasonBehind, unit: s.unit}
 	switch {
 	case s.unit == s.mark:
 		b.reason = reasonMarked
+		b.least = s.until(s.unit + 1)
 	case s.ticks:
 		b.unit = min(s.unit, s.safe+1)
+		fallthrough
+	default:
+		b.least = s.until(b.unit)
 	}
-	// A gap in milliseconds may be more than a Duration holds.
-	if gap := max(b.unit-now, 1) * s.line.step; gap < longPause.Milliseconds() {
-		b.pause = time.Duration(gap) * time.Millisecond
-	}
+	b.pause = min(b.least, longPause)
 	return b
 }
 

@@ -67,7 +67,8 @@
 // A generator may be shared by goroutines, and never repeats an ID, whatever
 // the clock does. If a unit of time has no numbers left, or the clock stepped
 // back, Next waits, for [Options.MaxWait] at the longest, and then fails with
-// [ErrSequenceExhausted] or [ErrClockBackwards]; Fill goes on for as long as the
+// [ErrSequenceExhausted] or [ErrClockBackwards], at once if the clock is further
+// behind than that; Fill goes on for as long as the
 // format's rate demands, and fails so only if nobody gets anything for so long.
 // Calls that wait sleep, and are served in the order in which they came, a Fill
 // with what a unit has at a time. A Sno generator goes on without waiting at the

@@ -29,6 +29,10 @@ type Options struct {
 	// clock is behind the last ID, or a lease isn't renewed; for a Fill, how long
 	// it waits while nobody gets anything. 0 means one second; a negative value
 	// means not to wait but to fail at once.
+	//
+	// If the clock is further behind the last ID, NotBefore or the start of the
+	// lease than a call may still wait, the call fails at once, even if somebody is
+	// about to step the clock forward.
 	MaxWait time.Duration
 	// NotBefore is a time that may have been used already, by an earlier run
 	// of the program: the generator mints in later units only. Zero means that

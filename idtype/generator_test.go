@@ -326,15 +326,23 @@ func (m minter[T]) testBack(t *testing.T) {
 		t.Error("didn't wait for the clock")
 	}
 
+	// A wait that can't end in time isn't begun.
 	c.step(-time.Hour)
 	c.asleep = 0
-	want := ErrClockBackwards
-	if _, err := g.Next(); !errors.Is(err, want) || !strings.Contains(err.Error(), "within 100ms") {
-		t.Errorf("an hour back: %v", err)
+	before := stats(g).Waits
+	for range 1000 {
+		if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "within 100ms") {
+			t.Fatalf("an hour back: %v", err)
+		}
 	}
-	if c.asleep != 100*time.Millisecond {
-		t.Errorf("waited %v, want 100 ms", c.asleep)
+	if n, err := g.Fill(t.Context(), make([]T, 3)); n != 0 || !errors.Is(err, ErrClockBackwards) {
+		t.Errorf("Fill an hour back: %d, %v", n, err)
 	}
+	if waits := stats(g).Waits - before; c.asleep != 0 || waits != 0 {
+		t.Errorf("waited %d times, %v altogether", waits, c.asleep)
+	}
+	// One that could is ended when it can't any more, or after MaxWait.
+	m.testKnownGap(t)
 
 	impatient, c := m.scripted(t, -1)
 	must(impatient.Next())
@@ -349,6 +357,45 @@ func (m minter[T]) testBack(t *testing.T) {
 	}
 	if !errors.Is(err, ErrClockBackwards) || c.slept != 0 {
 		t.Errorf("without waiting: %v after %d waits", err, c.slept)
+	}
+}
+
+// testKnownGap looks at the gaps that are just as long as a call waits, or longer.
+func (m minter[T]) testKnownGap(t *testing.T) {
+	t.Helper()
+	const maxWait = 100 * time.Millisecond
+	for _, tt := range []struct {
+		gap    time.Duration // from the clock to the first time that may be used
+		frozen bool
+		over   time.Duration // how much the clock is further behind after the first pause
+		want   error
+		asleep time.Duration
+	}{
+		{gap: maxWait, asleep: maxWait},
+		{gap: maxWait - time.Microsecond, asleep: maxWait - time.Microsecond},
+		{gap: maxWait + 1, want: ErrClockBackwards},
+		{gap: maxWait + m.unit, want: ErrClockBackwards},
+		{gap: 3 * time.Millisecond, frozen: true, want: ErrClockBackwards, asleep: maxWait},
+		{gap: maxWait / 2, over: time.Hour, want: ErrClockBackwards, asleep: longPause},
+	} {
+		c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
+		clock := c.clock()
+		pause := clock.sleep
+		clock.sleep = func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+			pause(ctx, d, wake)
+			c.wall, tt.over = c.wall.Add(-tt.over), 0
+		}
+		g := m.new(t, Options{MaxWait: maxWait, NotBefore: c.wall, clock: clock})
+		c.wall, c.frozen = c.wall.Add(m.unit-tt.gap), tt.frozen
+		// A frozen clock keeps the gap, and the wait its end: it is given up when what
+		// is left of it is less.
+		least := tt.asleep
+		if tt.frozen {
+			least -= tt.gap
+		}
+		if _, err := g.Next(); !errors.Is(err, tt.want) || c.asleep > tt.asleep || c.asleep < least {
+			t.Errorf("%+v: %v after %v", tt, err, c.asleep)
+		}
 	}
 }
 
@@ -416,7 +463,7 @@ func (m minter[T]) testEnds(t *testing.T) {
 	c.step(time.Hour)
 	must(g.Next())
 	c.step(-2 * time.Hour)
-	if _, err := g.Next(); m.tick == nil && !errors.Is(err, ErrClockBackwards) || err == nil || c.slept == 0 {
+	if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) || c.slept != 0 {
 		t.Errorf("back to before the epoch: %v after %d waits", err, c.slept)
 	}
 	c.step(m.end.Sub(m.from) / 2)

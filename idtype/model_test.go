@@ -297,7 +297,7 @@ func (m *model) reserve(t *rapid.T, r *request, n int64, was []pair, log *[]mome
 			m.until = at.ticks + m.time(now+1).Sub(at.wall)
 		}
 		left := m.patience - (at.ticks - began)
-		if err == nil || left <= 0 {
+		if err == nil || left <= 0 || err == ErrClockBackwards && m.ahead().Sub(at.wall) > left {
 			return ids, err
 		}
 		if first {
@@ -308,6 +308,17 @@ func (m *model) reserve(t *rapid.T, r *request, n int64, was []pair, log *[]mome
 			t.Fatalf("waits for %v, with %v left of %v", wait, left, m.patience)
 		}
 	}
+}
+
+// ahead is when the clock, if it is behind, is so no more.
+func (m *model) ahead() time.Time {
+	switch {
+	case m.unit == m.mark:
+		return m.time(m.unit + 1)
+	case m.toggles:
+		return m.time(min(m.unit, m.safe+1))
+	}
+	return m.time(m.unit)
 }
 
 // pop gives the next that the generator did.

@@ -164,7 +164,7 @@ func (s *sequencer) look() {
 }
 
 // serve gives those that wait what there is now, and an error to who waited
-// for too long.
+// for too long, or would before the clock gets there.
 func (s *sequencer) serve(now int64) {
 	q := &s.queue
 	for w := q.head; w != nil; w = q.head {
@@ -179,9 +179,10 @@ func (s *sequencer) serve(now int64) {
 		q.remove(w, got, count, err)
 	}
 	// They are in the order of the time since when they wait.
-	for w := q.head; w != nil && s.reading-w.since >= s.maxWait; {
+	enough := max(q.blocked.least, 1)
+	for w := q.head; w != nil && s.maxWait-(s.reading-w.since) < enough; {
 		next := w.next
-		if s.patience(w) <= 0 {
+		if s.patience(w) < enough {
 			b := q.blocked
 			if b.reason == reasonFull && q.served > w.since {
 				b.reason = reasonOvertaken

@@ -3,6 +3,7 @@ package idtype
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -259,7 +260,7 @@ func (s *sequencer) reserve(ctx context.Context, c *call, n int) (slot, int, err
 		switch {
 		case count > 0 || err != nil:
 			return got, count, err
-		case s.maxWait < 0:
+		case s.maxWait < 0 || b.least > s.maxWait:
 			return slot{}, 0, s.failure(b)
 		}
 		s.queue.blocked = b
@@ -296,7 +297,7 @@ func (s *sequencer) take(c *call, n, wanted int, now int64) (got slot, count int
 	}
 	if now < s.unit {
 		if !s.ticks || now <= s.safe {
-			return slot{}, 0, s.behind(now), nil
+			return slot{}, 0, s.behind(), nil
 		}
 		from := s.unit
 		if err := s.toUnit(now, !s.tick); err != nil {
@@ -327,7 +328,7 @@ func (s *sequencer) take(c *call, n, wanted int, now int64) (got slot, count int
 		}
 	}
 	if s.unit == s.mark {
-		return slot{}, 0, s.behind(now), nil
+		return slot{}, 0, s.behind(), nil
 	}
 	if !s.full {
 		s.full = true
@@ -386,9 +387,13 @@ func (s *sequencer) notZero(unit int64, next uint32) uint32 {
 }
 
 // left is how long the clock's unit still lasts.
-func (s *sequencer) left() time.Duration {
-	end := s.line.milli(s.seen + 1)
-	return time.Duration(end-unixMilli(s.wall))*time.Millisecond - time.Duration(s.wall.Nanosecond())%time.Millisecond
+func (s *sequencer) left() time.Duration { return s.until(s.seen + 1) }
+
+// until is how long the clock takes to a unit, at its normal rate.
+func (s *sequencer) until(unit int64) time.Duration {
+	// It may be more milliseconds than a Duration holds.
+	gap := min(s.line.milli(unit)-unixMilli(s.wall), math.MaxInt64/int64(time.Millisecond))
+	return time.Duration(gap)*time.Millisecond - time.Duration(s.wall.Nanosecond())%time.Millisecond
 }
 
 // settle opens or closes the fast path, as it is to be for what comes next.
