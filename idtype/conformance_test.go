@@ -249,7 +249,7 @@ var spread64Format = format[Spread64, *Spread64]{
 	goodScan: []goodSource{{int64(0), "0000000000000000"}, {int64(math.MinInt64), "8000000000000000"}, {"-9223372036854775808", "8000000000000000"},
 		{[]byte("-1"), "ffffffffffffffff"}, {int64(-1), "ffffffffffffffff"}, {"1024", "0000000000000400"}, {"1000000000000000", "00038d7ea4c68000"}},
 	badBytes: []string{"0000000000000400", "ffffffffffffffff"},
-	noIDs:    []Spread64{0x0400, 0x8000, -1}, scansNoIDs: true,
+	noIDs:    []Spread64{0x0400, 0x8000, -1}, fromInt64: Spread64FromInt64, scansNoIDs: true,
 }
 
 var snoFormat = format[Sno, *Sno]{
@@ -635,12 +635,22 @@ func (f format[T, P]) testNoIDs(t *testing.T) {
 	if f.fromInt64 == nil {
 		return
 	}
-	for _, n := range []int64{math.MinInt64, -1 << 53, -1, 0, 1, 1<<53 - 1, 1 << 53, 1<<60 - 1, 1 << 60, math.MaxInt64} {
+	for _, n := range []int64{
+		math.MinInt64, -1 << 53, -1 << 16, -1<<16 | 0x3ff, -1, 0, 1, 0x3ff, 0x400, 0x8000, 0xfc00, 1 << 16, 1<<53 - 1, 1 << 53, 1<<60 - 1, 1 << 60, math.MaxInt64,
+	} {
+		// What the binary form is read as, which is as strict.
 		var want T
-		wantErr := P(&want).Scan(n)
+		wantErr := P(&want).UnmarshalBinary(uint64Bytes(uint64(n)))
 		id, err := f.fromInt64(n)
-		if id != want || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+		if id != want || (err == nil) != (wantErr == nil) || err != nil && !errors.Is(err, ErrRange) {
 			t.Errorf("from %d: %v, %v, want %v, %v", n, id, err, want, wantErr)
+		}
+		var pe *ParseError
+		if err != nil && (!errors.As(err, &pe) || pe.Type != f.name) {
+			t.Errorf("from %d: error %v, want a *ParseError of %s", n, err, f.name)
+		}
+		if scanned := *new(T); !f.scansNoIDs && fmt.Sprint(P(&scanned).Scan(n)) != fmt.Sprint(err) {
+			t.Errorf("from %d: %v, unlike Scan", n, err)
 		}
 	}
 }

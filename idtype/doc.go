@@ -44,7 +44,9 @@
 //
 // What couldn't be read again isn't written: Value and the forms beside it
 // refuse numbers that are no IDs, such as Snowflake(-1), with an [ErrRange].
-// String shows them.
+// String shows them. [SnowflakeFromInt64] and its like convert a number that comes
+// from elsewhere, and are as strict as Parse: a Spread64 with reserved bits is
+// refused.
 //
 // Decimals have no sign, space or leading zero; only a Spread64's, in a column,
 // can be negative. Text is case-sensitive; the hex of a UUID, which isn't the
@@ -67,12 +69,12 @@
 // A generator may be shared by goroutines, and never repeats an ID, whatever
 // the clock does. If a unit of time has no numbers left, or the clock stepped
 // back, Next waits, for [Options.MaxWait] at the longest, and then fails with
-// [ErrSequenceExhausted] or [ErrClockBackwards], at once if the clock is further
-// behind than that; Fill goes on for as long as the
-// format's rate demands, and fails so only if nobody gets anything for so long.
-// Calls that wait sleep, and are served in the order in which they came, a Fill
-// with what a unit has at a time. A Sno generator goes on without waiting at the
-// first step back, in the other half of its IDs.
+// [ErrSequenceExhausted] or [ErrClockBackwards]. If the clock is further behind than
+// that, Next fails at once. Fill goes on for as long as the format's rate demands,
+// and fails so only if nobody gets anything for so long. Calls that wait sleep, and
+// are served in the order in which they came, a Fill with what a unit has at a time.
+// A Sno generator goes on without waiting at the first step back, in the other half
+// of its IDs.
 //
 // Two generators with the same node number do repeat each other's IDs. Node
 // numbers are the caller's to keep apart: by configuration, or by a [Lease] that

@@ -139,6 +139,15 @@ func ParseSpread64(s string) (id Spread64, err error) {
 // MustParseSpread64 is [ParseSpread64] for constants: it panics on an error.
 func MustParseSpread64(s string) Spread64 { return must(ParseSpread64(s)) }
 
+// Spread64FromInt64 is the ID that a column holds as n, which is negative for half
+// of the IDs. A number with reserved bits is an [ErrRange]; Scan keeps it.
+func Spread64FromInt64(n int64) (Spread64, error) {
+	if n&spread64Reserved == 0 {
+		return Spread64(n), nil
+	}
+	return 0, Spread64(n).check()
+}
+
 // Int64 is the number that the column holds: negative for half of the IDs.
 func (id Spread64) Int64() int64 { return int64(id) }
 
