@@ -38,36 +38,42 @@ func (m minter[T]) testBubble(t *testing.T) {
 	}
 	// One generator of each bubble, and one of the process, which is used in all
 	// of them: each waits when its unit is full.
-	var own, shared Generator[T]
+	var shared Generator[T]
 	seen := map[T]bool{}
 	for i := range 3 {
 		bubble(t, start.Add(time.Duration(i)*time.Hour), func(t *testing.T) {
-			own = m.new(t, Options{})
+			own := m.new(t, Options{})
 			if shared == nil {
 				shared = m.new(t, Options{NotBefore: start.Add(-time.Hour)})
 			}
-			m.mintInBubble(t, own, nil)
+			m.mintInBubble(t, own, map[T]bool{})
 			m.mintInBubble(t, shared, seen)
 		})
 	}
 	bubble(t, start.Add(4*time.Hour), m.testBubbleWaits)
 
 	// One that was made outside, and is used there again.
-	g := m.new(t, m.options())
-	must(g.Next())
-	bubble(t, start, func(t *testing.T) { m.mintInBubble(t, g, map[T]bool{}) })
-	_, err := g.Fill(t.Context(), make([]T, 3*m.cap))
-	if err != nil && !errors.Is(err, ErrClockBackwards) {
-		t.Error(err)
+	for _, o := range []Options{{}, {Clock: time.Now}} {
+		g := m.new(t, o)
+		seen := map[T]bool{must(g.Next()): true}
+		bubble(t, start, func(t *testing.T) { m.mintInBubble(t, g, seen) })
+		dst := make([]T, 3*m.cap)
+		n, err := g.Fill(t.Context(), dst)
+		if err != nil && !errors.Is(err, ErrClockBackwards) {
+			t.Error(err)
+		}
+		for _, id := range dst[:n] {
+			if seen[id] {
+				t.Fatalf("%v was minted twice", id)
+			}
+			seen[id] = true
+		}
 	}
 }
 
 // mintInBubble has goroutines mint ten units' IDs at once.
 func (m minter[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) {
 	t.Helper()
-	if seen == nil {
-		seen = map[T]bool{}
-	}
 	began := time.Now()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
