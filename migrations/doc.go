@@ -36,7 +36,7 @@
 //
 // For each format a domain, for columns, that refuses zero and what is no ID:
 // snowflake, snowflake_si, uid60 and spread64 over bigint, sno over uuid, and
-// sno_text over text, COLLATE "C", in whose order texts are in that of time.
+// sno_as_text over text, COLLATE "C", in whose order texts are in that of time.
 // And these functions, where T is snowflake, snowflake_si, uid60, spread64 or
 // sno, and ID a bigint or uuid:
 //
@@ -59,10 +59,6 @@
 //
 // which refuses what the domain does. pg_partman takes no domain as a key, so
 // there that is the way, too.
-//
-// A domain and a function share the name sno_text. Where the type of the
-// argument is unknown, as that of a literal or a parameter, say that it is a
-// uuid: sno_text($1::uuid).
 //
 // # Partitions by time
 //

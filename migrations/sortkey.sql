@@ -724,10 +724,10 @@ CREATE DOMAIN sortkey.sno AS uuid
 COMMENT ON DOMAIN sortkey.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid.';
 
 -- In the order of "C", which is that of time. Other collations put letters before digits, or mix cases.
-CREATE DOMAIN sortkey.sno_text AS text COLLATE "C"
-    CONSTRAINT sno_text_is_not_zero CHECK (VALUE <> '2222222222222222')
-    CONSTRAINT sno_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN sortkey.sno_text IS 'The text of a sno, for columns that have to be text.';
+CREATE DOMAIN sortkey.sno_as_text AS text COLLATE "C"
+    CONSTRAINT sno_as_text_is_not_zero CHECK (VALUE <> '2222222222222222')
+    CONSTRAINT sno_as_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
+COMMENT ON DOMAIN sortkey.sno_as_text IS 'The text of a sno, for columns that have to be text.';
 
 -- When an ID was minted, to 4 ms; NULL if the uuid is no sno.
 --
@@ -784,12 +784,6 @@ $$;
 CREATE FUNCTION sortkey.sno_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN encode(uuid_send(id), 'escape') END;
-
--- The same for columns of the domain. Without it sno_text(id) would be a cast to the domain of that name, as it is of a
--- literal that doesn't say that it is a uuid.
-CREATE FUNCTION sortkey.sno_text(id sortkey.sno) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN sortkey.sno_text(id::uuid);
 
 CREATE FUNCTION sortkey.sno_from_text(s text) RETURNS uuid
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE

@@ -109,7 +109,7 @@ func (a addressed) RemoteAddr() net.Addr { return &net.UnixAddr{Name: a.address,
 var domainRows = [][]string{
 	{"sortkey", "snowflake", "16401", "16402", "20"},
 	{"sortkey", "sno", "16403", "16404", "2950"},
-	{"sortkey", "sno_text", "16405", "16406", "25"},
+	{"sortkey", "sno_as_text", "16405", "16406", "25"},
 	{"app", "order_id", "16407", "16408", "20"},
 	{"app", "late", "305419896", "305419897", "20"},
 	{"app", "lonely", "16413", "0", "20"},         // without an array
@@ -152,7 +152,7 @@ func TestAfterConnect(t *testing.T) {
 	roundTrip(t, m, o, binaryFormat, []idtype.Snowflake{snowflake})
 	roundTrip(t, m, o, textFormat, []*idtype.Snowflake{&[]idtype.Snowflake{snowflake}[0], nil})
 	if _, err := m.Encode(16405, textFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
-		t.Errorf("a Sno as sno_text: %v", err)
+		t.Errorf("a Sno as sno_as_text: %v", err)
 	}
 	// An OID of more than 16 bits, in an array that is empty.
 	if got := encode(t, m, 305419897, binaryFormat, []idtype.Snowflake{}); string(got) != "\x00\x00\x00\x00\x00\x00\x00\x00\x12\x34\x56\x78" {

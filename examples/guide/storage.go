@@ -33,7 +33,7 @@ func ToColumns(visit, customer string) (number int64, uuid string, err error) {
 
 // An Export has IDs in columns that aren't their own.
 type Export struct {
-	Subject sqltypes.SnoText     `gorm:"primaryKey"` // text, here sortkey.sno_text
+	Subject sqltypes.SnoText     `gorm:"primaryKey"` // text, here sortkey.sno_as_text
 	Raw     sqltypes.SnoBytes    // bytea, 10 bytes
 	Parent  sqltypes.OptionalSno // uuid, NULL for the zero ID
 }

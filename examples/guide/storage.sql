@@ -40,7 +40,7 @@ ALTER TABLE customers ALTER COLUMN id SET STATISTICS 500;
 ANALYZE customers;
 
 -- [text]
-CREATE TABLE exports (subject sortkey.sno_text PRIMARY KEY, raw bytea NOT NULL, parent sortkey.sno);
+CREATE TABLE exports (subject sortkey.sno_as_text PRIMARY KEY, raw bytea NOT NULL, parent sortkey.sno);
 
 -- [sizes]
 -- Hashes instead of random uuids, and bits in reverse instead of a program that mints Spread64, give the same sizes each time.

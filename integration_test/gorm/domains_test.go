@@ -60,11 +60,11 @@ type (
 		Made     idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(0, 1)"`
 	}
 	domainSnoText struct {
-		ID       sqltypes.SnoText `gorm:"type:sortkey.sno_text"`
+		ID       sqltypes.SnoText `gorm:"type:sortkey.sno_as_text"`
 		Name     string
-		ParentID *sqltypes.SnoText `gorm:"type:sortkey.sno_text"`
+		ParentID *sqltypes.SnoText `gorm:"type:sortkey.sno_as_text"`
 		Parent   *domainSnoText
-		Made     sqltypes.SnoText `gorm:"type:sortkey.sno_text;default:sortkey.sno_text(sortkey.next_sno(0, 1))"`
+		Made     sqltypes.SnoText `gorm:"type:sortkey.sno_as_text;default:sortkey.sno_text(sortkey.next_sno(0, 1))"`
 	}
 )
 
@@ -88,7 +88,7 @@ func TestDomains(t *testing.T) {
 				domainModel[domainUID60](t, g, "uid60")
 				domainModel[domainSpread64](t, g, "spread64")
 				domainModel[domainSno](t, g, "sno")
-				domainModel[domainSnoText](t, g, "sno_text")
+				domainModel[domainSnoText](t, g, "sno_as_text")
 			})
 		})
 	}

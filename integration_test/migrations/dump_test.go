@@ -23,7 +23,7 @@ func installTables() string {
 			ALTER TABLE of_%[1]s ADD shown text GENERATED ALWAYS AS (sortkey.%[1]s_text(id)) STORED;
 			`, g.format, g.call)
 	}
-	b.WriteString(`CREATE TABLE of_sno_text (id sortkey.sno_text PRIMARY KEY DEFAULT sortkey.sno_text(sortkey.next_sno(200, 40000)), n int);
+	b.WriteString(`CREATE TABLE of_sno_as_text (id sortkey.sno_as_text PRIMARY KEY DEFAULT sortkey.sno_text(sortkey.next_sno(200, 40000)), n int);
 		CREATE TABLE parted (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(3, 7), n int) PARTITION BY RANGE (id);
 		CREATE TABLE parted_before PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (sortkey.snowflake_floor('2026-01-01 00:00:00+00'));
 		CREATE TABLE parted_after PARTITION OF parted FOR VALUES FROM (sortkey.snowflake_floor('2026-01-01 00:00:00+00')) TO (MAXVALUE);
@@ -34,7 +34,7 @@ func installTables() string {
 
 // installMinted are the tables whose IDs the server mints.
 var installMinted = func() []string {
-	names := []string{"of_sno_text", "parted"}
+	names := []string{"of_sno_as_text", "parted"}
 	for _, g := range installGenerators {
 		names = append(names, "of_"+g.format)
 	}
@@ -217,12 +217,12 @@ func TestDump(t *testing.T) {
 	})
 }
 
-// installTextOrder shows that the order of sno_text is that of time whatever
+// installTextOrder shows that the order of sno_as_text is that of time whatever
 // the database's collation does.
 func installTextOrder(t *testing.T, db *pgtest.DB, differs bool) {
 	t.Helper()
 	pool := db.SQL(t)
-	db.Exec(t, `CREATE TABLE texts (id sortkey.sno_text PRIMARY KEY, plain text);
+	db.Exec(t, `CREATE TABLE texts (id sortkey.sno_as_text PRIMARY KEY, plain text);
 		INSERT INTO texts SELECT d, d FROM (SELECT DISTINCT sortkey.sno_text(sortkey.sno_floor(timestamptz '2024-01-01 00:00:00+00' + n * n * interval '7.772 seconds')) d FROM generate_series(0, 3000) n) q;
 		INSERT INTO texts SELECT d || '3333333333333', d || '3333333333333' FROM unnest('{22x,aa2,aax,ax2,b22,x22,xa2,a2a,2aa,9aa}'::text[]) d
 			WHERE d || '3333333333333' NOT IN (SELECT id FROM texts);

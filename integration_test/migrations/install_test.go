@@ -634,9 +634,29 @@ func TestKeywords(t *testing.T) {
 	})
 }
 
+// No type of the installation has a function's name: a call with a literal or a
+// parameter would be a cast.
+func TestNamesOfTypes(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		must(t, migrations.Up(t.Context(), pool, migrations.Config{SnowflakeSI: installClock}))
+		if both := columnOf(t, pool, `SELECT typname FROM pg_type t JOIN pg_proc p ON p.proname = t.typname AND p.pronamespace = t.typnamespace
+			WHERE typnamespace = 'sortkey'::regnamespace ORDER BY 1`); len(both) != 0 {
+			t.Errorf("expected names of types that no function has, got %v", both)
+		}
+		if got := columnOf(t, pool, "SELECT sortkey.sno_text('6272706b-3471-3732-7877-66326d36336c')"); !slices.Equal(got, []string{"brpk4q72xwf2m63l"}) {
+			t.Errorf("expected the text of the sno, got %v", got)
+		}
+		var text string
+		must(t, pool.QueryRowContext(t.Context(), "SELECT sortkey.sno_text($1)", idtype.MustParseSno("brpk4q72xwf2m63l")).Scan(&text))
+		if text != "brpk4q72xwf2m63l" {
+			t.Errorf("expected the text of the sno, got %s", text)
+		}
+	})
+}
+
 // A function does the same for a column of the domain as for one of the type
-// beneath it, and vanishes into the query alike. (Where a domain has a
-// function's name, the call could be a cast.)
+// beneath it, and vanishes into the query alike.
 func TestFunctionsOfDomains(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)

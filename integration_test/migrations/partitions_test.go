@@ -726,7 +726,7 @@ func TestPartitionsRefused(t *testing.T) {
 			create table computed (id bigint) partition by range ((id + 1));
 			create table spread (id sortkey.spread64) partition by range (id);
 			create table unknown (id bigint) partition by range (id);
-			create table texts (id sortkey.sno_text) partition by range (id)`)
+			create table texts (id sortkey.sno_as_text) partition by range (id)`)
 		for _, c := range []struct{ call, got, hint string }{
 			{"sortkey.manage_partitions(null, '1 day')", "got NULL", "Give the name"},
 			{"sortkey.manage_partitions(4242, '1 day')", "got 4242", "Give the name"},
@@ -744,8 +744,8 @@ func TestPartitionsRefused(t *testing.T) {
 			{"sortkey.next_partition_step(null)", "got NULL", "table by table"},
 			{"sortkey.manage_partitions('unknown', '1 day', 'ulid')", "got 'ulid'", "Give the format"},
 			{"sortkey.manage_partitions('unknown', '1 day', 'sno')", "of type uuid for IDs of format sno, got public.unknown.id of type bigint", "Give the format"},
-			{"sortkey.manage_partitions('texts', '1 day')", "of type sortkey.sno_text, got none", "Give the format"},
-			{"sortkey.manage_partitions('texts', '1 day', 'sno')", "got public.texts.id of type sortkey.sno_text", "Give the format"},
+			{"sortkey.manage_partitions('texts', '1 day')", "of type sortkey.sno_as_text, got none", "Give the format"},
+			{"sortkey.manage_partitions('texts', '1 day', 'sno')", "got public.texts.id of type sortkey.sno_as_text", "Give the format"},
 			{"sortkey.manage_partitions('good', null)", "got NULL", "'1 month'"},
 			{"sortkey.manage_partitions('good', '0')", "got '00:00:00'", "'1 month'"},
 			{"sortkey.manage_partitions('good', '-1 day')", "got '-1 days'", "'1 month'"},

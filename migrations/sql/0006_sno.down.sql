@@ -6,11 +6,10 @@ DROP FUNCTION {{.Schema}}.sno_partman_encoder(timestamptz);
 DROP FUNCTION {{.Schema}}.sno_floor(timestamptz);
 DROP FUNCTION {{.Schema}}.sno_digits(bigint);
 DROP FUNCTION {{.Schema}}.sno_from_text(text);
-DROP FUNCTION {{.Schema}}.sno_text({{.Schema}}.sno);
 DROP FUNCTION {{.Schema}}.sno_text(uuid);
 DROP FUNCTION {{.Schema}}.sno_parts(uuid);
 DROP FUNCTION {{.Schema}}.sno_time(uuid);
-DROP DOMAIN {{.Schema}}.sno_text;
+DROP DOMAIN {{.Schema}}.sno_as_text;
 DROP DOMAIN {{.Schema}}.sno;
 {{template "forget" .}}
 {{- end}}

@@ -16,6 +16,6 @@ CREATE TABLE visits (
     page        text NOT NULL
 );
 CREATE TABLE vouchers (
-    code     sortkey.sno_text PRIMARY KEY,
+    code     sortkey.sno_as_text PRIMARY KEY,
     order_id sortkey.snowflake REFERENCES orders
 );
