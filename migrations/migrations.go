@@ -29,8 +29,9 @@ type Config struct {
 }
 
 // Validate tells whether an installation can be made so: the schema's name is
-// of lower-case letters, digits and underscores and isn't one of the system's,
-// the layouts are valid, and Snowflake's time has at most 46 bits.
+// of lower-case letters, digits and underscores, isn't one of the system's and
+// is no word that SQL or PL/pgSQL reserves, the layouts are valid, and
+// Snowflake's time has at most 46 bits.
 func (c Config) Validate() error {
 	_, err := c.data()
 	return err
@@ -92,7 +93,7 @@ func (c Config) data() (data, error) {
 	}
 	switch {
 	case !schemaName.MatchString(d.Schema), len(d.Schema) > maxIdentifier, reserved()[d.Schema]:
-		return d, fmt.Errorf("migrations: expected the name of a schema, of at most %d lower-case letters, digits and underscores and no word that SQL reserves, got %q", maxIdentifier, c.Schema)
+		return d, fmt.Errorf("migrations: expected the name of a schema, of at most %d lower-case letters, digits and underscores and no word that SQL or PL/pgSQL reserves, got %q", maxIdentifier, c.Schema)
 	case strings.HasPrefix(d.Schema, "pg_"), d.Schema == "information_schema":
 		return d, fmt.Errorf("migrations: expected the name of a schema, got %q: information_schema and names that begin with pg_ are the system's", c.Schema)
 	}
@@ -109,7 +110,8 @@ func (c Config) data() (data, error) {
 
 // reserved are the words that a name without quotes can't be: of the server's
 // keywords all that mean something else in one of the places where the name is
-// needed, such as the type of a column (bigint.snowflake isn't one).
+// needed, such as the type of a column (bigint.snowflake isn't one); and the
+// reserved words of PL/pgSQL, such as loop, which ends the query of a FOR.
 var reserved = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for word := range strings.FieldsSeq(`all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
@@ -123,7 +125,8 @@ var reserved = sync.OnceValue(func() map[string]bool {
 		placing position precision primary real references returning right row select session_user setof similar
 		smallint some substring symmetric system_user table tablesample then time timestamp to trailing treat trim true
 		union unique user using values varchar variadic verbose when where window with xmlattributes xmlconcat
-		xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable`) {
+		xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable
+		begin by declare execute foreach if loop strict while`) {
 		m[word] = true
 	}
 	return m

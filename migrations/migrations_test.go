@@ -26,14 +26,14 @@ var (
 
 func TestValidate(t *testing.T) {
 	long := strings.Repeat("a", 63)
-	for _, name := range []string{"", "sortkey", "public", "ids", "_", "_1", "a_2", "name", "pgids", "pg", long} {
+	for _, name := range []string{"", "sortkey", "public", "ids", "_", "_1", "a_2", "name", "pgids", "pg", "plpgsql", long} {
 		if err := (Config{Schema: name}).Validate(); err != nil {
 			t.Errorf("expected schema %q to be valid, got %v", name, err)
 		}
 	}
 	for _, name := range []string{
 		long + "a", "Ids", "ids;", `"ids"`, "a b", "a.b", "a-b", "a$b", "1a", "ä", " ids", "ids ", "ids\n", "a'b", "{{", "--",
-		"pg_", "pg_ids", "pg_catalog", "information_schema", "user", "all", "table", "left", "binary", "bigint", "values", "system_user",
+		"pg_", "pg_ids", "pg_catalog", "information_schema", "user", "all", "table", "left", "binary", "bigint", "values", "system_user", "loop", "begin", "while",
 	} {
 		err := Config{Schema: name}.Validate()
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("got %q", name)) {

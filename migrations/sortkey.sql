@@ -21,7 +21,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -190,7 +190,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (1, 'schema');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -201,7 +201,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -351,7 +351,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (2, 'snowflake');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -362,7 +362,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -380,7 +380,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (3, 'snowflake_si');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -391,7 +391,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -550,7 +550,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (4, 'uid60');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -561,7 +561,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -695,7 +695,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (5, 'spread64');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -706,7 +706,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -909,7 +909,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (6, 'sno');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -920,7 +920,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -1644,7 +1644,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (7, 'partitions');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -1655,7 +1655,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -2070,7 +2070,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (8, 'leases');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 

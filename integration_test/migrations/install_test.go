@@ -634,6 +634,68 @@ func TestKeywords(t *testing.T) {
 	})
 }
 
+// installWords are the keywords of PL/pgSQL: the reserved ones, and after the
+// bar the others. The server doesn't list them.
+const installWords = `all begin by case declare else end execute for foreach from if in into loop not null or strict then to using when while | absolute
+	alias and array assert backward call chain close collate column column_name commit constant constraint constraint_name continue current cursor
+	datatype debug default detail diagnostics do dump elseif elsif errcode error exception exit fetch first forward get hint import info insert is
+	last log merge message message_text move next no notice open option perform pg_context pg_datatype_name pg_exception_context
+	pg_exception_detail pg_exception_hint pg_routine_oid print_strict_params prior query raise relative return returned_sqlstate reverse
+	rollback row_count rowtype schema schema_name scroll slice sqlstate stacked table table_name type use_column use_variable
+	variable_conflict warning`
+
+// The functions run in a schema of any valid name: keywords of PL/pgSQL, its own
+// name, which no setting may begin with, and names of variables.
+func TestSchemaNames(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		pool.SetMaxIdleConns(-1) // sessions that keep the functions of many schemas get slow
+		reserved, others, _ := strings.Cut(installWords, "|")
+		for _, w := range strings.Fields(reserved) {
+			installError(t, migrations.Config{Schema: w}.Validate(), nil, w)
+		}
+		for _, w := range append(strings.Fields(others), "plpgsql", "found", "value", "unit", "pool", "known", "snowflake", strings.Repeat("a", 63)) {
+			c := migrations.Config{Schema: w, SnowflakeSI: installClock}
+			list, err := migrations.List(c)
+			if err != nil {
+				continue // Validate refuses it
+			}
+			var b strings.Builder
+			b.WriteString("BEGIN;\n")
+			for _, m := range list {
+				b.WriteString(m.Up)
+			}
+			for _, g := range installGenerators {
+				fmt.Fprintf(&b, "SELECT $s.%[1]s_text(id), $s.%[1]s_parts(id), $s.%[1]s_time(id), $s.%[1]s_from_text($s.%[1]s_text(id)) FROM (SELECT %[2]s id) q;\n",
+					g.format, strings.Replace(g.call, "sortkey.", "$s.", 1))
+				if g.format != "spread64" {
+					fmt.Fprintf(&b, "SELECT $s.%s_floor(now());\n", g.format)
+				}
+			}
+			b.WriteString(`SELECT $s.sno_partman_decoder($s.sno_partman_encoder(now())::text);
+				SELECT $s.claim_node('p', 4, 'l', '{1}', 'h', 60000, 1000, 2000);
+				SELECT $s.renew_node('p', 0, 1, 'h', 60000, 3000), $s.renew_node('p', 0, 1, 'nobody', 60000, 3000), $s.release_node('p', 0, 1, 'h', 2500);
+				SELECT $s.reserve_node('p', 3, 'x'), $s.unreserve_node('p', 3);
+				SELECT FROM $s.node_status;
+				CREATE TABLE parted (id $s.snowflake PRIMARY KEY DEFAULT $s.next_snowflake(1, 1)) PARTITION BY RANGE (id);
+				SELECT $s.manage_partitions('parted', '1 day', retention => '30 days', retention_action => 'drop');
+				SELECT $s.next_partition_step('parted', now(), '1 s', '{}');
+				INSERT INTO parted VALUES (DEFAULT);
+				CALL $s.maintain_partitions(dry_run => true);
+				SELECT $s.unmanage_partitions('parted');
+				DROP TABLE parted;
+				`)
+			for _, m := range slices.Backward(list) {
+				b.WriteString(m.Down)
+			}
+			b.WriteString("ROLLBACK")
+			if _, err := pool.ExecContext(t.Context(), strings.ReplaceAll(b.String(), "$s", w)); err != nil {
+				t.Errorf("expected schema %s to be refused, or to work, got %v", w, err)
+			}
+		}
+	})
+}
+
 // No type of the installation has a function's name: a call with a literal or a
 // parameter would be a cast.
 func TestNamesOfTypes(t *testing.T) {

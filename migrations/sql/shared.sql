@@ -32,7 +32,7 @@ $$;
 -- Names without a schema mean the system's, whatever else the role's search_path would find.
 DO $$
 BEGIN
-    PERFORM set_config('{{.Schema}}.search_path', current_setting('search_path'), true);
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
     PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
@@ -40,7 +40,7 @@ $$;
 {{define "after" -}}
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('{{.Schema}}.search_path'), true);
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 {{end}}
