@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -25,12 +26,21 @@ var (
 	// ErrCitusWorker: the connection is to a worker of a Citus cluster. The tables
 	// of an installation exist on the coordinator only.
 	ErrCitusWorker = errors.New("connected to a Citus worker")
+	// ErrUnreservedNode: a default mints with a node number that a program could
+	// claim. Only Check returns it, and only if nothing else is wrong.
+	ErrUnreservedNode = errors.New("node number not reserved")
 )
 
 // Check tells whether the database has what this process takes for granted:
 // all migrations, of the same layouts. A process with another epoch, say,
 // would read wrong times out of IDs, and could mint some that are there; the
 // error has both layouts. Call it when the process starts.
+//
+// Check also looks for defaults that mint with a node number that isn't
+// reserved. If a program claims that number, both mint the same IDs.
+// [ErrUnreservedNode] names the defaults and the call that reserves the number.
+// A process that logs this error and starts loses nothing else. The view
+// node_defaults lists the defaults.
 //
 // A role needs USAGE on the schema for it, and no more. It doesn't matter which
 // tool ran the migrations.
@@ -39,6 +49,14 @@ func Check(ctx context.Context, db *sql.DB, c Config) error {
 	if err != nil {
 		return err
 	}
+	if err := checkInstallation(ctx, db, d); err != nil {
+		return err
+	}
+	return checkDefaults(ctx, db, d.Schema)
+}
+
+// checkInstallation is Check without what users make of an installation.
+func checkInstallation(ctx context.Context, db querier, d data) error {
 	applied, err := revisions(ctx, db, d.Schema)
 	if err != nil {
 		return err
@@ -50,6 +68,37 @@ func Check(ctx context.Context, db *sql.DB, c Config) error {
 		}
 	}
 	return checkLayouts(ctx, db, d, false)
+}
+
+// checkDefaults looks for node numbers in defaults that aren't reserved. A
+// number that isn't a literal can't be known here.
+func checkDefaults(ctx context.Context, db querier, schema string) error {
+	rows, err := db.QueryContext(ctx, fmt.Sprintf(`SELECT pool, number, min(kind || ' ' || name), count(*) - 1,
+			format('SELECT %[1]s.reserve_node(%%L, %%s, %%L)', pool, number, min(kind || ' ' || name))
+		FROM %[1]s.node_defaults WHERE number IS NOT NULL AND reserved IS NULL GROUP BY pool, number ORDER BY pool, number`, schema))
+	if err != nil {
+		return unreadable(schema, err)
+	}
+	defer rows.Close()
+	var found []string
+	for rows.Next() {
+		var pool, name, remedy string
+		var number, more int
+		if err := rows.Scan(&pool, &number, &name, &more, &remedy); err != nil {
+			return unreadable(schema, err)
+		}
+		if more > 0 {
+			name = fmt.Sprintf("%s, like %d more,", name, more)
+		}
+		found = append(found, fmt.Sprintf("%s mints with number %d of pool %s; run %s", name, number, pool, remedy))
+	}
+	if err := rows.Err(); err != nil {
+		return unreadable(schema, err)
+	}
+	if found == nil {
+		return nil
+	}
+	return fmt.Errorf("migrations: check the defaults of schema %q: %s: %w", schema, strings.Join(found, "; "), ErrUnreservedNode)
 }
 
 // checkLayouts compares the layouts of an installation with those wanted.

@@ -186,6 +186,17 @@
 // The documentation of pglease has more, and how to see in node_status who holds
 // what.
 //
+// The view node_defaults lists the defaults of columns and domains that mint
+// with a node number, and the functions of SQL (RETURN or BEGIN ATOMIC) that do:
+//
+//	SELECT kind, name, pool, number FROM sortkey.node_defaults WHERE reserved IS NULL;
+//
+// The column reserved is the note of the reservation, and NULL if nobody reserved
+// the number. The number is NULL if the call has something else than a literal
+// there. Postgres doesn't know the calls of triggers, of functions in PL/pgSQL
+// and of bodies in quotes, so the view doesn't list these. [Check] returns
+// [ErrUnreservedNode] for a number that isn't reserved.
+//
 // # Privileges
 //
 // The next_ functions and those for claims, and they alone, are SECURITY DEFINER,

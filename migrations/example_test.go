@@ -63,6 +63,8 @@ func ExampleCheck() {
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrOutdated):
 		log.Fatal("run the migrations first: ", err)
+	case errors.Is(err, migrations.ErrUnreservedNode):
+		log.Print(err) // nothing else is wrong, so a process may start
 	case err != nil:
 		log.Fatal(err)
 	}

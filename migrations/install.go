@@ -32,7 +32,7 @@ func Up(ctx context.Context, db *sql.DB, c Config) error {
 	if err != nil {
 		return err
 	}
-	if there, err := hasTable(ctx, db, d.Schema, versionTable); err == nil && there && Check(ctx, db, c) == nil {
+	if there, err := hasTable(ctx, db, d.Schema, versionTable); err == nil && there && checkInstallation(ctx, db, d) == nil {
 		return nil // a role that couldn't do more than look may call this, too
 	}
 	if err := prepare(ctx, db, d); err != nil {
@@ -54,7 +54,7 @@ func Up(ctx context.Context, db *sql.DB, c Config) error {
 		return err
 	}
 	// Another process may have been quicker, with another layout.
-	return Check(ctx, db, c)
+	return checkInstallation(ctx, db, d)
 }
 
 // Down removes all of an installation, and the schema if nothing else is in

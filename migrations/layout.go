@@ -135,6 +135,7 @@ type snowflake struct {
 func (s snowflake) WorkerShift() int     { return s.SequenceBits }
 func (s snowflake) DatacenterShift() int { return s.SequenceBits + s.WorkerBits }
 func (s snowflake) TimeShift() int       { return s.SequenceBits + s.WorkerBits + s.DatacenterBits }
+func (s snowflake) Workers() int         { return 1 << s.WorkerBits }
 func (s snowflake) MaxWorker() int       { return 1<<s.WorkerBits - 1 }
 func (s snowflake) MaxDatacenter() int   { return 1<<s.DatacenterBits - 1 }
 

@@ -1,7 +1,10 @@
 package migrations
 
 import (
+	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +13,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/pglease"
 )
 
 // A process that would read other things out of IDs is refused, and told what
@@ -117,6 +122,107 @@ func TestCheckByRole(t *testing.T) {
 			"TRUNCATE sortkey.layout", "SELECT * FROM sortkey.sortkey_goose_version", "CREATE TABLE sortkey.t ()"} {
 			_, err := pool.ExecContext(ctx, statement)
 			installError(t, err, nil, "permission denied")
+		}
+	})
+}
+
+// A node number in a default that nobody reserved is an error of its own, which
+// names the default and the call that mends it. Nothing else refuses it.
+func TestCheckDefaults(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c, name := t.Context(), db.SQL(t), migrations.Config{SnowflakeSI: installClock}, installRoleName(db, "reader")
+		must(t, migrations.Up(ctx, pool, c))
+		reader := installRole(t, db, name)
+		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
+		must(t, migrations.Check(ctx, reader, c))
+		db.Exec(t, `CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(31, 29)) PARTITION BY RANGE (id);
+			CREATE TABLE orders_default PARTITION OF orders DEFAULT`)
+		for _, check := range []*sql.DB{pool, reader} {
+			installError(t, migrations.Check(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
+				"column public.orders.id, like 1 more, mints with number 1021 of pool snowflake", "run SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
+		}
+		must(t, migrations.Up(ctx, pool, c))
+		must(t, migrations.Up(ctx, reader, c))
+		// Of another layout, which is the worse.
+		installError(t, migrations.Check(ctx, pool, migrations.Config{Snowflake: idtype.SnowflakeLayout{WorkerBits: 10, SequenceBits: 12}}), migrations.ErrLayout)
+		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
+		must(t, migrations.Check(ctx, reader, c))
+		db.Exec(t, "SELECT sortkey.unreserve_node('snowflake', 1021)")
+		installError(t, migrations.Check(ctx, pool, c), migrations.ErrUnreservedNode, "1021")
+		// The remedy is a statement, whatever the names.
+		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(1, 2)); DROP TABLE orders`)
+		err := migrations.Check(ctx, pool, c)
+		installError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" mints with number 2 of pool sno; run `)
+		_, remedy, _ := strings.Cut(err.Error(), "; run ")
+		remedy, _, _ = strings.Cut(remedy, ": node number")
+		db.Exec(t, remedy)
+		must(t, migrations.Check(ctx, pool, c))
+	})
+}
+
+// node_defaults reads each kind of default, as the server prints it.
+func TestNodeDefaults(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{SnowflakeSI: installClock}
+		must(t, migrations.Up(ctx, pool, c))
+		must(t, migrations.Up(ctx, pool, migrations.Config{Schema: "other"}))
+		db.Exec(t, `CREATE TABLE t (
+				a bigint DEFAULT sortkey.next_snowflake(3, 7),
+				b bigint DEFAULT sortkey.next_snowflake(worker => 7, datacenter => 4),
+				c bigint DEFAULT coalesce(sortkey.next_snowflake(5, 7), sortkey.next_snowflake(6, 7)),
+				d bigint DEFAULT sortkey.next_snowflake(7, 3 + 4),
+				e bigint DEFAULT sortkey.next_snowflake(length('next_snowflake(8, 7)'), 7),
+				f bigint DEFAULT sortkey.next_snowflake(32, 7),
+				g bigint DEFAULT sortkey.next_snowflake_si(9),
+				h bigint DEFAULT sortkey.next_spread64(10, 2),
+				i bigint DEFAULT sortkey.next_spread64(cluster => 2, generator => 11),
+				j uuid DEFAULT sortkey.next_sno(ascii('c'), 65535),
+				k bigint DEFAULT other.next_snowflake(1, 1),
+				l bigint DEFAULT sortkey.next_uid60(),
+				m bigint DEFAULT 13,
+				n bigint DEFAULT other.next_snowflake(1, 2) + sortkey.next_snowflake(1, 3)
+			);
+			CREATE DOMAIN key AS bigint DEFAULT sortkey.next_snowflake(12, 7);
+			CREATE FUNCTION next_key(n integer) RETURNS bigint LANGUAGE sql RETURN sortkey.next_snowflake(13, 7);
+			CREATE FUNCTION uncounted() RETURNS bigint LANGUAGE sql AS 'SELECT sortkey.next_snowflake(14, 7)';
+			CREATE VIEW v AS SELECT a FROM t;
+			ALTER VIEW v ALTER COLUMN a SET DEFAULT sortkey.next_snowflake(15, 7);
+			SELECT sortkey.reserve_node('snowflake', 3 << 5 | 7, 'of a'), sortkey.reserve_node('sno', 65535, 'of j'), sortkey.reserve_node('snowflake-si', 10, 'of none')`)
+		want := []string{
+			"column public.t.a snowflake 103 of a", "column public.t.b snowflake 135 -", "column public.t.c snowflake 167 -", "column public.t.c snowflake 199 -",
+			"column public.t.d snowflake - -", "column public.t.e snowflake - -", "column public.t.f snowflake - -", "column public.t.g snowflake-si 9 -",
+			"column public.t.h spread64-2 10 -", "column public.t.i spread64-2 11 -", "column public.t.j sno 65535 of j", "column public.t.n snowflake 35 -",
+			"column public.v.a snowflake 487 -", "domain public.key snowflake 391 -", "function public.next_key(n integer) snowflake 423 -",
+		}
+		conn := db.SQL(t)
+		conn.SetMaxOpenConns(1)
+		for _, settings := range []string{"RESET ALL", "SET search_path = sortkey, other, public", "SET search_path = other, sortkey", "SET quote_all_identifiers = on"} {
+			_, err := conn.ExecContext(ctx, settings)
+			must(t, err)
+			got := columnOf(t, conn, `SELECT replace(concat_ws(' ', kind, name, pool, coalesce(number::text, '-'), coalesce(reserved, '-')), '"', '') FROM sortkey.node_defaults ORDER BY kind, name, number`)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: expected\n%s\ngot\n%s", settings, strings.Join(want, "\n"), strings.Join(got, "\n"))
+			}
+		}
+		// Of pools that exist, all of the format count, whatever their names: each could claim the number.
+		db.Exec(t, "DROP TABLE t CASCADE; DROP DOMAIN key; DROP FUNCTION next_key, uncounted; CREATE TABLE t (a bigint DEFAULT sortkey.next_snowflake(3, 7), b bigint DEFAULT sortkey.next_spread64(5, 1), c uuid DEFAULT sortkey.next_sno(0, 9), d bigint DEFAULT sortkey.next_snowflake_si(1))")
+		store := pglease.New(pool, pglease.Config{})
+		claim := func(p nodelease.Pool, name string) {
+			t.Helper()
+			p.Name = name
+			now := time.Now().UnixMilli()
+			_, err := store.Claim(ctx, p, nodelease.Request{Holder: name, TTL: time.Minute, Now: now, Until: now})
+			must(t, err)
+		}
+		claim(nodelease.ForSnowflake(c.Snowflake), "shop")
+		claim(nodelease.ForSnowflakeSI(c.SnowflakeSI), "shop-si")
+		claim(nodelease.ForSpread64(1), "shop-spread")
+		claim(nodelease.ForSpread64(11), "shop-spread-11")
+		claim(nodelease.ForSno(), "shop-sno")
+		db.Exec(t, "SELECT sortkey.reserve_node('shop', 3 << 5 | 7, 'x')")
+		got := columnOf(t, pool, "SELECT concat_ws(' ', name, pool, number, reserved) FROM sortkey.node_defaults ORDER BY 1")
+		if want := []string{"public.t.a shop 103 x", "public.t.b shop-spread 5", "public.t.c shop-sno 9", "public.t.d shop-si 1"}; !slices.Equal(got, want) {
+			t.Errorf("expected %q, got %q", want, got)
 		}
 	})
 }

@@ -193,7 +193,9 @@ func TestDownOfUsed(t *testing.T) {
 				db.Exec(t, used.create)
 				installError(t, migrations.Down(ctx, pool, c), nil, used.dependent, "drop or change what depends on it first", `schema "sortkey"`)
 				installSame(t, "Down of what is used by "+used.create, installCatalog(t, pool, "sortkey"), append(slices.Clone(catalog), installExtra(t, pool, catalog)...))
-				must(t, migrations.Check(ctx, pool, c))
+				if err := migrations.Check(ctx, pool, c); !errors.Is(err, migrations.ErrUnreservedNode) { // of the first default
+					must(t, err)
+				}
 				must(t, migrations.Up(ctx, pool, c))
 				db.Exec(t, used.drop)
 			}
@@ -676,7 +678,7 @@ func TestSchemaNames(t *testing.T) {
 				SELECT $s.claim_node('p', 4, 'l', '{1}', 'h', 60000, 1000, 2000);
 				SELECT $s.renew_node('p', 0, 1, 'h', 60000, 3000), $s.renew_node('p', 0, 1, 'nobody', 60000, 3000), $s.release_node('p', 0, 1, 'h', 2500);
 				SELECT $s.reserve_node('p', 3, 'x'), $s.unreserve_node('p', 3);
-				SELECT FROM $s.node_status;
+				SELECT FROM $s.node_status, $s.node_defaults;
 				CREATE TABLE parted (id $s.snowflake PRIMARY KEY DEFAULT $s.next_snowflake(1, 1)) PARTITION BY RANGE (id);
 				SELECT $s.manage_partitions('parted', '1 day', retention => '30 days', retention_action => 'drop');
 				SELECT $s.next_partition_step('parted', now(), '1 s', '{}');

@@ -1,4 +1,5 @@
 {{define "leases" -}}
+DROP VIEW {{.Schema}}.node_defaults;
 DROP VIEW {{.Schema}}.node_status;
 DROP FUNCTION {{.Schema}}.unreserve_node(text, integer, timestamptz);
 DROP FUNCTION {{.Schema}}.reserve_node(text, integer, text, boolean);

@@ -392,5 +392,72 @@ COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, who holds them, and up to w
             WHERE p.pronamespace = '{{$s}}'::regnamespace
                 AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node', 'node_fence', 'node_timeline', 'commit_durably')
 {{- template "protected"}}
+-- The defaults that mint with a node number, so that a number that nobody reserved shows. Postgres tells which columns,
+-- domains and SQL functions (with RETURN or BEGIN ATOMIC) depend on the functions that mint. The number is read from the
+-- text of the default.
+CREATE VIEW {{$s}}.node_defaults AS
+    WITH minting (function, first, second) AS (
+        VALUES ('next_snowflake', 'datacenter', 'worker'), ('next_snowflake_si', 'machine', NULL),
+            ('next_spread64', 'generator', 'cluster'), ('next_sno', 'meta', 'partition')
+    ), uses AS (
+        SELECT d.classid, d.objid, m.function, m.first, m.second,
+            CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE '{{$s}}\.' END AS prefix
+        FROM minting m
+            JOIN pg_proc p ON p.pronamespace = '{{$s}}'::regnamespace AND p.proname = m.function
+            JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+    ), defaults AS (
+        SELECT 'column' AS kind, format('%I.%I.%I', n.nspname, c.relname, t.attname) AS name,
+            pg_get_expr(a.adbin, a.adrelid) AS expression, u.function, u.first, u.second, u.prefix
+        FROM uses u JOIN pg_attrdef a ON u.classid = 'pg_attrdef'::regclass AND a.oid = u.objid
+            JOIN pg_attribute t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+            JOIN pg_class c ON c.oid = a.adrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        UNION
+        SELECT 'domain', format('%I.%I', n.nspname, t.typname), pg_get_expr(t.typdefaultbin, 0), u.function, u.first, u.second, u.prefix
+        FROM uses u JOIN pg_type t ON u.classid = 'pg_type'::regclass AND t.oid = u.objid
+            JOIN pg_namespace n ON n.oid = t.typnamespace
+        UNION
+        SELECT 'function', format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)),
+            pg_get_function_sqlbody(p.oid), u.function, u.first, u.second, u.prefix
+        FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
+            JOIN pg_namespace n ON n.oid = p.pronamespace AND n.oid <> '{{$s}}'::regnamespace
+    ), calls AS (
+        -- Without the quotes of simple names, and without anything else in quotes, a call is a name and its arguments.
+        SELECT d.kind, d.name, d.expression, d.function,
+            coalesce(substring(c[1] FROM d.first || ' => ([0-9]{1,5})(?:,|$)'),
+                substring(c[1] FROM '^([0-9]{1,5})(?:,|$)'))::integer AS first,
+            coalesce(substring(c[1] FROM d.second || ' => ([0-9]{1,5})(?:,|$)'),
+                substring(c[1] FROM '^[^,=]*, ([0-9]{1,5})$'))::integer AS second
+        FROM defaults d CROSS JOIN LATERAL regexp_matches(
+            regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', '\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
+            '(?<![a-z0-9_.])' || d.prefix || d.function || '\((?:((?:[^()]|\([^()]*\))*)\))?', 'g') c
+    ), numbers AS (
+        SELECT c.kind, c.name, c.expression,
+            CASE c.function WHEN 'next_snowflake' THEN 'snowflake' WHEN 'next_snowflake_si' THEN 'snowflake-si'
+                WHEN 'next_spread64' THEN 'spread64-' || c.second WHEN 'next_sno' THEN 'sno' END AS pool,
+            CASE c.function WHEN 'next_snowflake' THEN '^snowflake: ' WHEN 'next_snowflake_si' THEN '^snowflake_si: '
+                WHEN 'next_spread64' THEN '^spread64: cluster ' || c.second || '$' WHEN 'next_sno' THEN '^sno: partitions$' END AS layout,
+            CASE c.function
+                WHEN 'next_snowflake' THEN CASE WHEN c.first <= {{.Snowflake.MaxDatacenter}} AND c.second <= {{.Snowflake.MaxWorker}}
+                    THEN c.first * {{.Snowflake.Workers}} + c.second END
+                WHEN 'next_snowflake_si' THEN c.first
+                WHEN 'next_spread64' THEN CASE WHEN c.second IS NOT NULL THEN c.first END
+                WHEN 'next_sno' THEN c.second END AS number
+        FROM calls c
+    )
+    SELECT n.kind, n.name, n.expression, o.pool, n.number, l.reserved
+    FROM numbers n
+        -- A program may give its pool another name than nodelease does.
+        LEFT JOIN LATERAL (
+            SELECT p.name FROM {{$s}}.node_pool p WHERE p.layout ~ n.layout
+            UNION ALL
+            SELECT n.pool WHERE NOT EXISTS (SELECT FROM {{$s}}.node_pool p WHERE p.layout ~ n.layout)
+        ) o (pool) ON true
+        LEFT JOIN {{$s}}.node_lease l ON l.pool = o.pool AND l.number = n.number;
+COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that mint with a node number, and the note of its reservation, or NULL. A number that isn''t a literal is NULL.';
+{{template "protect these" .}}
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.node_defaults'::regclass
+{{- template "protected"}}
+GRANT SELECT ON {{$s}}.node_defaults TO PUBLIC; -- who may use the schema may ask
+
 {{template "revision" .}}
 {{- end}}
