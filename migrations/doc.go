@@ -52,13 +52,30 @@
 //
 // A domain and its base type go together: in comparisons, in foreign keys from
 // one to the other, in indexes. But to change a column from bigint to a domain
-// is to write the table anew, under a lock that stops all else. So choose the
-// domain when a table is made, or stay with the base type and
+// is to write the table anew, under a lock that stops all else. (The way back
+// changes the catalog alone.) So choose the domain when a table is made, or stay
+// with the base type and
 //
-//	ALTER TABLE orders ADD CHECK (id::sortkey.snowflake IS NOT NULL) NOT VALID;
+//	ALTER TABLE orders ADD CONSTRAINT orders_id_is_a_key CHECK (id > 0) NOT VALID;
 //
-// which refuses what the domain does. pg_partman takes no domain as a key, so
-// there that is the way, too.
+// which refuses the values that the domain refuses. docs/migrating.md has the
+// CHECK of each format. pg_partman takes no domain as a key, so there that is the
+// way, too.
+//
+// Never run DROP SCHEMA sortkey CASCADE while tables use the schema. It drops
+//
+//   - each column of a domain, with its values, and the primary and foreign keys
+//     of this column,
+//   - each table that is partitioned by such a column, with all of its rows,
+//   - defaults, CHECKs, indexes, generated columns and views that call a function
+//     of the schema or name a domain. Without its CHECK a column takes any value.
+//
+// [Down] drops nothing while anything depends on the schema, and says what does.
+// A column of the base type survives a DROP SCHEMA, and so does a CHECK of
+// Postgres's own functions and operators, such as the one above. Prefer these for
+// keys that have to survive, for keys that tables are partitioned by, and on
+// Citus. Name the constraint: Citus 14 refuses some CHECKs without a name, with
+// "unrecognized node type: 55".
 //
 // # Partitions by time
 //

@@ -216,7 +216,7 @@ INSERT INTO sortkey.layout (format, layout) VALUES ('snowflake', 'epoch 2021-01-
 
 CREATE DOMAIN sortkey.snowflake AS bigint
     CONSTRAINT snowflake_is_positive CHECK (VALUE > 0);
-COMMENT ON DOMAIN sortkey.snowflake IS 'A 64-bit ID that orders by time.';
+COMMENT ON DOMAIN sortkey.snowflake IS 'A 64-bit ID that orders by time. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
 -- When an ID was minted; NULL if it is negative.
 CREATE FUNCTION sortkey.snowflake_time(id bigint) RETURNS timestamptz
@@ -371,7 +371,7 @@ $$;
 
 CREATE DOMAIN sortkey.snowflake_si AS bigint
     CONSTRAINT snowflake_si_is_positive_and_53_bits CHECK (VALUE BETWEEN 1 AND 9007199254740991);
-COMMENT ON DOMAIN sortkey.snowflake_si IS 'A 53-bit ID that orders by time.';
+COMMENT ON DOMAIN sortkey.snowflake_si IS 'A 53-bit ID that orders by time. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
 -- The format counts time from a base clock that each installation chooses. Here none was given, so there is nothing
 -- that functions could be made for.
@@ -405,7 +405,7 @@ $$;
 
 CREATE DOMAIN sortkey.uid60 AS bigint
     CONSTRAINT uid60_is_positive_and_60_bits CHECK (VALUE BETWEEN 1 AND 1152921504606846975);
-COMMENT ON DOMAIN sortkey.uid60 IS 'A 60-bit ID that orders by time, 10 characters as text.';
+COMMENT ON DOMAIN sortkey.uid60 IS 'A 60-bit ID that orders by time, 10 characters as text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
 -- When an ID was minted; NULL if it is none.
 CREATE FUNCTION sortkey.uid60_time(id bigint) RETURNS timestamptz
@@ -575,7 +575,7 @@ $$;
 CREATE DOMAIN sortkey.spread64 AS bigint
     CONSTRAINT spread64_is_not_zero CHECK (VALUE <> 0)
     CONSTRAINT spread64_has_no_reserved_bits CHECK ((VALUE & 64512) = 0);
-COMMENT ON DOMAIN sortkey.spread64 IS 'A 64-bit ID that spreads over all numbers, 16 hex digits as text.';
+COMMENT ON DOMAIN sortkey.spread64 IS 'A 64-bit ID that spreads over all numbers, 16 hex digits as text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
 -- When an ID was minted.
 --
@@ -721,13 +721,13 @@ $$;
 CREATE DOMAIN sortkey.sno AS uuid
     CONSTRAINT sno_is_not_zero CHECK (VALUE <> '32323232-3232-3232-3232-323232323232')
     CONSTRAINT sno_has_digits_for_bytes CHECK (btrim(uuid_send(VALUE), '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN sortkey.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid.';
+COMMENT ON DOMAIN sortkey.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
 -- In the order of "C", which is that of time. Other collations put letters before digits, or mix cases.
 CREATE DOMAIN sortkey.sno_as_text AS text COLLATE "C"
     CONSTRAINT sno_as_text_is_not_zero CHECK (VALUE <> '2222222222222222')
     CONSTRAINT sno_as_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN sortkey.sno_as_text IS 'The text of a sno, for columns that have to be text.';
+COMMENT ON DOMAIN sortkey.sno_as_text IS 'The text of a sno, for columns that have to be text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
 -- When an ID was minted, to 4 ms; NULL if the uuid is no sno.
 --

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,8 @@ func TestMigratingSQL(t *testing.T) {
 				must(t, err)
 				has(t, "down", lines(t, conn, "INSERT INTO orders (total) VALUES (4) RETURNING id"), "3")
 				has(t, "down", lines(t, conn, reserved), "0")
+			case "checks":
+				checks(t, db, p.sql)
 			case "uuidv7":
 				db.Exec(t, "CREATE TABLE documents (id uuid PRIMARY KEY)")
 				id := uuid.Must(uuid.NewV7())
@@ -131,6 +134,35 @@ func TestMigratingSQL(t *testing.T) {
 			t.Errorf("after Down: %v", err)
 		}
 	})
+}
+
+// checks compares the constraints of the page with the domains, value by value.
+func checks(t *testing.T, db *pgtest.DB, add string) {
+	t.Helper()
+	ctx, pool := t.Context(), db.SQL(t)
+	db.Exec(t, `CREATE TABLE events (snowflake bigint, snowflake_si bigint, uid60 bigint, spread64 bigint, sno uuid, sno_as_text text COLLATE "C");`+add)
+	numbers := []string{"0", "1", "-1", "1023", "1024", "65535", "65536", "-65536", "64512", "9007199254740991", "9007199254740992", "1152921504606846975",
+		"1152921504606846976", "9223372036854775807", "-9223372036854775808", "-9223372036854775807"}
+	for _, c := range []struct {
+		column, base string
+		values       []string
+	}{
+		{"snowflake", "bigint", numbers},
+		{"snowflake_si", "bigint", numbers},
+		{"uid60", "bigint", numbers},
+		{"spread64", "bigint", numbers},
+		{"sno", "uuid", []string{"32323232-3232-3232-3232-323232323232", "32323232-3232-3232-3232-323232323233", "6272706b-3471-3732-7877-66326d36336c", "78787878-7878-7878-7878-787878787878",
+			"f47ac10b-58cc-4372-a567-0e02b2c3d479", "00000000-0000-0000-0000-000000000000", "32323232-3232-3232-3232-323232323231", "79323232-3232-3232-3232-323232323232", "32323232-3232-3a32-3232-323232323232"}},
+		{"sno_as_text", "text", []string{"2222222222222222", "2222222222222223", "brpk4q72xwf2m63l", "brpk4q72xwf2m63", "brpk4q72xwf2m63l2", "Brpk4q72xwf2m63l", "brpk4q72 wf2m63l", "", "brpk4q72xwf2m6é"}},
+	} {
+		for _, v := range c.values {
+			_, byDomain := pool.ExecContext(ctx, fmt.Sprintf("SELECT $1::text::sortkey.%s", c.column), v)
+			_, byCheck := pool.ExecContext(ctx, fmt.Sprintf("INSERT INTO events (%s) SELECT $1::text::%s", c.column, c.base), v)
+			if (byDomain == nil) != (byCheck == nil) {
+				t.Errorf("%s %s: the domain says %v, the check %v", c.column, v, byDomain, byCheck)
+			}
+		}
+	}
 }
 
 // Another schema and epoch, and who is refused there.

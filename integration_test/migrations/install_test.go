@@ -188,6 +188,7 @@ func TestDownOfUsed(t *testing.T) {
 				{"CREATE TABLE orders (id bigint DEFAULT sortkey.next_uid60())", "DROP TABLE orders", "default value for column id of table orders"},
 				{"CREATE VIEW recent AS SELECT sortkey.snowflake_time(1)", "DROP VIEW recent", "view recent"},
 				{"CREATE TABLE orders (id sortkey.snowflake)", "DROP TABLE orders", "column id of table orders"},
+				{"CREATE TABLE orders (id sortkey.snowflake) PARTITION BY RANGE (id)", "DROP TABLE orders", "table orders depends on type sortkey.snowflake"},
 				{"CREATE TABLE sortkey.orders (id sortkey.snowflake_si)", "DROP TABLE sortkey.orders", "column id of table sortkey.orders"},
 			} {
 				db.Exec(t, used.create)
@@ -215,6 +216,67 @@ func TestDownOfUsed(t *testing.T) {
 				t.Errorf("expected no schema, got %v", left)
 			}
 		})
+	})
+}
+
+// DROP SCHEMA CASCADE, unlike Down, takes columns and tables along, as the
+// documentation says. What doesn't need the schema stays.
+func TestDropSchemaCascade(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool := t.Context(), db.SQL(t)
+		must(t, migrations.Up(ctx, pool, migrations.Config{}))
+		for _, comment := range columnOf(t, pool, "SELECT obj_description(oid, 'pg_type') FROM pg_type WHERE typnamespace = 'sortkey'::regnamespace AND typtype = 'd'") {
+			if !strings.HasSuffix(comment, "DROP SCHEMA sortkey CASCADE drops the columns of this type.") {
+				t.Errorf("expected the comment to warn, got %s", comment)
+			}
+		}
+		db.Exec(t, `CREATE TABLE of_domain (id sortkey.snowflake PRIMARY KEY, n int);
+			CREATE TABLE parted (id sortkey.snowflake) PARTITION BY RANGE (id);
+			CREATE TABLE parted_default PARTITION OF parted DEFAULT;
+			CREATE TABLE of_base (
+				id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(3, 7),
+				referring bigint REFERENCES of_domain,
+				at timestamptz GENERATED ALWAYS AS (sortkey.snowflake_time(id)) STORED,
+				CONSTRAINT by_domain CHECK (id::sortkey.snowflake IS NOT NULL),
+				CONSTRAINT by_function CHECK (sortkey.snowflake_time(id) IS NOT NULL),
+				CONSTRAINT by_itself CHECK (referring > 0)
+			);
+			CREATE INDEX ON of_base (sortkey.snowflake_time(id));
+			INSERT INTO of_domain VALUES (1, 42); INSERT INTO parted VALUES (1);
+			DROP SCHEMA sortkey CASCADE`)
+		for query, want := range map[string]string{
+			"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute WHERE attrelid = 'of_domain'::regclass AND attnum > 0 AND NOT attisdropped": "n",
+			"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute WHERE attrelid = 'of_base'::regclass AND attnum > 0 AND NOT attisdropped":   "id referring",
+			"SELECT string_agg(conname, ' ' ORDER BY conname) FROM pg_constraint WHERE conrelid = 'of_base'::regclass AND contype <> 'n'":                   "by_itself of_base_pkey",
+			"SELECT count(*) FROM pg_constraint WHERE conrelid = 'of_domain'::regclass":                                                                     "0",
+			"SELECT count(*) FROM pg_class WHERE relname LIKE 'parted%'":                                                                                    "0",
+			"SELECT count(*) FROM pg_index WHERE indrelid = 'of_base'::regclass":                                                                            "1",
+			"SELECT count(*) FROM pg_attrdef WHERE adrelid = 'of_base'::regclass":                                                                           "0",
+			"SELECT n FROM of_domain":                      "42",
+			"INSERT INTO of_base VALUES (-1) RETURNING id": "-1",
+		} {
+			if got := columnOf(t, pool, query); !slices.Equal(got, []string{want}) {
+				t.Errorf("%s: expected %s, got %v", query, want, got)
+			}
+		}
+		_, err := pool.ExecContext(ctx, "INSERT INTO of_base VALUES (1, -1)")
+		installError(t, err, nil, "by_itself")
+	})
+}
+
+// A column of a domain becomes one of the base type without being written anew.
+func TestDomainToBase(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		must(t, migrations.Up(t.Context(), pool, migrations.Config{}))
+		const files = "SELECT pg_relation_filenode(c)::text FROM unnest(ARRAY['t'::regclass, 't_pkey'::regclass]) c"
+		db.Exec(t, "CREATE TABLE t (id sortkey.snowflake PRIMARY KEY, owner sortkey.sno, code sortkey.sno_as_text); INSERT INTO t VALUES (1)")
+		before := columnOf(t, pool, files)
+		db.Exec(t, `ALTER TABLE t ALTER COLUMN id TYPE bigint, ALTER COLUMN owner TYPE uuid, ALTER COLUMN code TYPE text COLLATE "C"`)
+		if after := columnOf(t, pool, files); !slices.Equal(after, before) {
+			t.Errorf("expected the table and its index in the files %v, got %v", before, after)
+		}
+		must(t, migrations.Down(t.Context(), pool, migrations.Config{}))
 	})
 }
 

@@ -10,7 +10,7 @@ INSERT INTO {{$s}}.layout (format, layout) VALUES ('snowflake', '{{.Layout}}');
 
 CREATE DOMAIN {{$s}}.snowflake AS bigint
     CONSTRAINT snowflake_is_positive CHECK (VALUE > 0);
-COMMENT ON DOMAIN {{$s}}.snowflake IS 'A 64-bit ID that orders by time.';
+COMMENT ON DOMAIN {{$s}}.snowflake IS 'A 64-bit ID that orders by time. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
 -- When an ID was minted; NULL if it is negative.
 CREATE FUNCTION {{$s}}.snowflake_time(id bigint) RETURNS timestamptz

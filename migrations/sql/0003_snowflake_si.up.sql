@@ -3,7 +3,7 @@
 
 CREATE DOMAIN {{.Schema}}.snowflake_si AS bigint
     CONSTRAINT snowflake_si_is_positive_and_53_bits CHECK (VALUE BETWEEN 1 AND 9007199254740991);
-COMMENT ON DOMAIN {{.Schema}}.snowflake_si IS 'A 53-bit ID that orders by time.';
+COMMENT ON DOMAIN {{.Schema}}.snowflake_si IS 'A 53-bit ID that orders by time. DROP SCHEMA {{.Schema}} CASCADE drops the columns of this type.';
 
 {{if .SnowflakeSI -}}
 {{template "snowflake_si functions" .}}

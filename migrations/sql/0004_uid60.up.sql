@@ -9,7 +9,7 @@
 
 CREATE DOMAIN {{$s}}.uid60 AS bigint
     CONSTRAINT uid60_is_positive_and_60_bits CHECK (VALUE BETWEEN 1 AND 1152921504606846975);
-COMMENT ON DOMAIN {{$s}}.uid60 IS 'A 60-bit ID that orders by time, 10 characters as text.';
+COMMENT ON DOMAIN {{$s}}.uid60 IS 'A 60-bit ID that orders by time, 10 characters as text. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
 -- When an ID was minted; NULL if it is none.
 CREATE FUNCTION {{$s}}.uid60_time(id bigint) RETURNS timestamptz

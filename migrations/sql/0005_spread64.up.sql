@@ -9,7 +9,7 @@
 CREATE DOMAIN {{$s}}.spread64 AS bigint
     CONSTRAINT spread64_is_not_zero CHECK (VALUE <> 0)
     CONSTRAINT spread64_has_no_reserved_bits CHECK ((VALUE & 64512) = 0);
-COMMENT ON DOMAIN {{$s}}.spread64 IS 'A 64-bit ID that spreads over all numbers, 16 hex digits as text.';
+COMMENT ON DOMAIN {{$s}}.spread64 IS 'A 64-bit ID that spreads over all numbers, 16 hex digits as text. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
 -- When an ID was minted.
 --

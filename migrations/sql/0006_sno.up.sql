@@ -10,13 +10,13 @@
 CREATE DOMAIN {{$s}}.sno AS uuid
     CONSTRAINT sno_is_not_zero CHECK (VALUE <> '32323232-3232-3232-3232-323232323232')
     CONSTRAINT sno_has_digits_for_bytes CHECK (btrim(uuid_send(VALUE), '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN {{$s}}.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid.';
+COMMENT ON DOMAIN {{$s}}.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
 -- In the order of "C", which is that of time. Other collations put letters before digits, or mix cases.
 CREATE DOMAIN {{$s}}.sno_as_text AS text COLLATE "C"
     CONSTRAINT sno_as_text_is_not_zero CHECK (VALUE <> '2222222222222222')
     CONSTRAINT sno_as_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN {{$s}}.sno_as_text IS 'The text of a sno, for columns that have to be text.';
+COMMENT ON DOMAIN {{$s}}.sno_as_text IS 'The text of a sno, for columns that have to be text. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
 -- When an ID was minted, to 4 ms; NULL if the uuid is no sno.
 --
