@@ -11,6 +11,7 @@ ALTER TABLE customers ALTER COLUMN id DROP NOT NULL;
 ALTER TABLE customers RENAME COLUMN id TO old_id;
 ALTER TABLE customers RENAME COLUMN new_id TO id;
 ALTER TABLE customers ALTER COLUMN id SET NOT NULL;
+ALTER TABLE customers DROP CONSTRAINT customers_new_id_not_null;
 ALTER TABLE customers ADD CONSTRAINT customers_pkey PRIMARY KEY USING INDEX customers_new_id;
 ALTER TABLE orders ADD CONSTRAINT fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers (id) NOT VALID;
 DROP INDEX customers_without_new_id;

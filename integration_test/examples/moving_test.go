@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -170,6 +172,10 @@ func TestMovingToUUID(t *testing.T) {
 		if err := tryFile(t, conn, "switch.sql"); err == nil || !strings.Contains(err.Error(), "null") {
 			t.Errorf("switched while customers had no new key: %v", err)
 		}
+		if err := tryFile(t, conn, "check.sql"); err == nil || !strings.Contains(err.Error(), "is violated by some row") {
+			t.Errorf("checked while customers had no new key: %v", err)
+		}
+		db.Exec(t, "ALTER TABLE customers DROP CONSTRAINT customers_new_id_not_null")
 		must(t, old.Model(&before.Order{}).Where("customer_id = ?", late.ID).Count(new(int64)).Error)
 
 		must(t, between.Backfill(both))
@@ -204,7 +210,35 @@ func TestMovingToUUID(t *testing.T) {
 			}
 		}
 
-		runFile(t, conn, "switch.sql")
+		runFile(t, conn, "check.sql")
+		var scans []string
+		locked := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			c.RuntimeParams["client_min_messages"] = "debug1"
+			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+				if scan.MatchString(n.Message) {
+					scans = append(scans, n.Message)
+				}
+			}
+		}))
+		// No statement that locks a table out reads all of it.
+		b, err := os.ReadFile("../../examples/moving/switch.sql")
+		must(t, err)
+		_, update, _ := strings.Cut(string(b), "UPDATE ")
+		update, _, _ = strings.Cut(update, ";")
+		rows, err := conn.Query(t.Context(), "EXPLAIN UPDATE "+update)
+		must(t, err)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		must(t, err)
+		if strings.Contains(strings.Join(plan, "\n"), "Seq Scan on orders") {
+			t.Errorf("the switch reads all orders:\n%s", strings.Join(plan, "\n"))
+		}
+		runFile(t, locked, "switch.sql")
+		if want := []string{
+			`existing constraints on column "customers.id" are sufficient to prove that it does not contain nulls`,
+			`validating foreign key constraint "fk_customers_orders"`, // after the COMMIT
+		}; !slices.Equal(scans, want) {
+			t.Errorf("the switch scans %q, want %q", scans, want)
+		}
 		statements := pgtest.NewRecorder()
 		changed := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec)
 		must(t, uuid.Open(changed, idtype.SnoPartitionFrom(9), 1))
@@ -253,18 +287,28 @@ func TestMovingToUUID(t *testing.T) {
 	})
 }
 
+// scan is a message of a statement that reads or writes all of a table, or that
+// says why it needn't.
+var scan = regexp.MustCompile("^(verifying|rewriting|validating|existing constraints)")
+
 // The old keys may be uuids that programs made: then nothing gives new rows one.
-func TestMovingFromUUID(t *testing.T) {
+func TestMovingFromUUID(t *testing.T) { movingFrom(t, "uuid", "uuid DEFAULT gen_random_uuid()") }
+
+func movingFrom(t *testing.T, column, key string) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, `CREATE TABLE customers (id uuid PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);
-			CREATE TABLE orders (id bigint PRIMARY KEY, customer_id uuid NOT NULL CONSTRAINT fk_customers_orders REFERENCES customers, total bigint);
-			INSERT INTO customers (id, name) SELECT gen_random_uuid(), 'Ada';
-			INSERT INTO orders SELECT 1, id, 7 FROM customers`)
+		db.Exec(t, fmt.Sprintf(`CREATE TABLE customers (id %s PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);
+			CREATE TABLE orders (id bigint PRIMARY KEY, customer_id %s NOT NULL CONSTRAINT fk_customers_orders REFERENCES customers, total bigint);
+			INSERT INTO customers (name) VALUES ('Ada');
+			INSERT INTO orders SELECT 1, id, 7 FROM customers`, key, column))
+		if column == "uuid" {
+			db.Exec(t, "ALTER TABLE customers ALTER COLUMN id DROP DEFAULT")
+		}
 		conn := db.Conn(t)
 		runFile(t, conn, "add.sql")
 		id := idtype.MustParseSno("brpk4q72xwf2m63l")
 		_, err := conn.Exec(t.Context(), "UPDATE customers SET new_id = $1", id.UUID().String())
 		must(t, err)
+		runFile(t, conn, "check.sql")
 		runFile(t, conn, "switch.sql")
 		g := db.GORM(t, nil, pgtest.Codec)
 		must(t, uuid.Open(g, idtype.SnoPartitionFrom(9), 1))
