@@ -7,6 +7,7 @@ ALTER TABLE orders ALTER COLUMN customer_id DROP NOT NULL;
 ALTER TABLE orders RENAME COLUMN customer_id TO old_customer_id;
 ALTER TABLE orders RENAME COLUMN new_customer_id TO customer_id;
 ALTER TABLE customers DROP CONSTRAINT customers_pkey;
+ALTER TABLE customers ALTER COLUMN id DROP IDENTITY IF EXISTS;
 ALTER TABLE customers ALTER COLUMN id DROP NOT NULL;
 ALTER TABLE customers RENAME COLUMN id TO old_id;
 ALTER TABLE customers RENAME COLUMN new_id TO id;

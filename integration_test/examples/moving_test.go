@@ -294,6 +294,11 @@ var scan = regexp.MustCompile("^(verifying|rewriting|validating|existing constra
 // The old keys may be uuids that programs made: then nothing gives new rows one.
 func TestMovingFromUUID(t *testing.T) { movingFrom(t, "uuid", "uuid DEFAULT gen_random_uuid()") }
 
+// An identity column stays NOT NULL until it is none.
+func TestMovingFromIdentity(t *testing.T) {
+	movingFrom(t, "bigint", "bigint GENERATED ALWAYS AS IDENTITY")
+}
+
 func movingFrom(t *testing.T, column, key string) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, fmt.Sprintf(`CREATE TABLE customers (id %s PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);

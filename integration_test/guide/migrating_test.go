@@ -108,6 +108,15 @@ func TestMigratingSQL(t *testing.T) {
 				must(t, err)
 				has(t, "down", lines(t, conn, "INSERT INTO orders (total) VALUES (4) RETURNING id"), "3")
 				has(t, "down", lines(t, conn, reserved), "0")
+			case "identity":
+				db.Exec(t, "CREATE TABLE invoices (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, total bigint); INSERT INTO invoices (total) VALUES (1), (2)")
+				migration := gooseFile(t, pool, p.sql)
+				_, err := migration.Up(ctx)
+				must(t, err)
+				has(t, "up", lines(t, conn, "INSERT INTO invoices (total) VALUES (3) RETURNING id > 1000000000000000, (sortkey.snowflake_parts(id)).worker"), "t|30")
+				_, err = migration.Down(ctx)
+				must(t, err)
+				has(t, "down", lines(t, conn, "INSERT INTO invoices (total) VALUES (4) RETURNING id"), "3")
 			case "checks":
 				checks(t, db, p.sql)
 			case "uuidv7":
