@@ -70,7 +70,7 @@
 //   - defaults, CHECKs, indexes, generated columns and views that call a function
 //     of the schema or name a domain. Without its CHECK a column takes any value.
 //
-// [Down] drops nothing while anything depends on the schema, and says what does.
+// [Down] drops nothing while anything depends on the schema, and names it.
 // A column of the base type survives a DROP SCHEMA, and so does a CHECK of
 // Postgres's own functions and operators, such as the one above. Prefer these for
 // keys that have to survive, for keys that tables are partitioned by, and on
@@ -209,10 +209,10 @@
 //	SELECT kind, name, pool, number FROM sortkey.node_defaults WHERE reserved IS NULL;
 //
 // The column reserved is the note of the reservation, and NULL if nobody reserved
-// the number. The number is NULL if the call has something else than a literal
-// there. Postgres doesn't know the calls of triggers, of functions in PL/pgSQL
-// and of bodies in quotes, so the view doesn't list these. [Check] returns
-// [ErrUnreservedNode] for a number that isn't reserved.
+// the number. The number is NULL if the call computes it. Postgres doesn't know
+// the calls of triggers, of functions in PL/pgSQL and of bodies in quotes, so the
+// view doesn't list these. [Check] returns [ErrUnreservedNode] for a number that
+// isn't reserved.
 //
 // # Privileges
 //

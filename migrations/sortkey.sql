@@ -2145,7 +2145,7 @@ BEGIN
 END
 $$;
 
-GRANT SELECT ON sortkey.node_defaults TO PUBLIC; -- who may use the schema may ask
+GRANT SELECT ON sortkey.node_defaults TO PUBLIC; -- Check reads it
 
 INSERT INTO sortkey.revision (version, name) VALUES (8, 'leases');
 

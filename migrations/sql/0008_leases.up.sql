@@ -457,7 +457,7 @@ COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that mint with a node number, 
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.node_defaults'::regclass
 {{- template "protected"}}
-GRANT SELECT ON {{$s}}.node_defaults TO PUBLIC; -- who may use the schema may ask
+GRANT SELECT ON {{$s}}.node_defaults TO PUBLIC; -- Check reads it
 
 {{template "revision" .}}
 {{- end}}
