@@ -3,16 +3,15 @@ package migrations
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 )
 
-// What [MaintainPartitions] says of steps that it couldn't take. Errors of a
-// [PartitionStep] wrap them, so compare with [errors.Is].
+// Errors of a [PartitionStep] wrap one of these, so compare with [errors.Is].
 var (
-	// ErrLocked: a lock couldn't be had in time. The step is left for the next call.
+	// ErrLocked: another transaction held a lock in each attempt. The step, and the
+	// steps of the table after it, are left for the next call.
 	ErrLocked = errors.New("locked by another transaction")
 	// ErrPartition: the database refused the step. The error says why.
 	ErrPartition = errors.New("partition step failed")
@@ -24,12 +23,14 @@ type PartitionOptions struct {
 	// Parent is the only table to maintain, as SQL would name it: events, or
 	// app."Events". It has to be managed. Empty: all that are.
 	Parent string
-	// LockTimeout is how long a step waits for each lock, and so how long others
-	// can be made to wait behind it; in whole milliseconds, at most a day. 0: 2 s.
+	// LockTimeout is how long an attempt at a step waits for a lock while others
+	// wait behind it; in whole milliseconds, at most a day. 0: 100 ms. A step is
+	// attempted six times, with pauses of up to 1, 2, 4, 8 and 16 times LockTimeout,
+	// and 5 s at most, between the attempts.
 	LockTimeout time.Duration
 	// At is the time to maintain the partitions for. Zero: the server's.
 	At time.Time
-	// DryRun tells what would be done, and does nothing.
+	// DryRun lists the steps that the tables need, and takes none.
 	DryRun bool
 }
 
@@ -39,11 +40,11 @@ type PartitionStep struct {
 	// Table is whose partitions these are, and Partition the one of them, with
 	// schemas, as SQL would name them.
 	Table, Partition string
-	// Action is create, default, drain, detach or drop, or plan if there was no
-	// telling what to do, for the reason in Err; Partition is empty then.
+	// Action is create, default, drain, detach or drop, or plan if the table's steps
+	// couldn't be planned, for the reason in Err; Partition is empty then.
 	Action string
 	// From and To are the time of the partition, without the end. They are zero
-	// where it has no end, or there is no partition.
+	// where it has no end, for a default partition, and without a partition.
 	From, To time.Time
 	// SQL is what was executed, or would be, in one transaction.
 	SQL string
@@ -52,22 +53,20 @@ type PartitionStep struct {
 	Err error
 }
 
-// MaintainPartitions makes the partitions that are needed next, moves rows out
-// of default partitions, and detaches or drops what is older than is to be
-// kept, as the function manage_partitions in the schema was told for each
-// table. Call it every few hours, or at least several times in the time that
-// partitions are made ahead for.
+// MaintainPartitions creates the partitions that are needed next, moves rows out
+// of default partitions, and detaches or drops partitions older than the
+// retention, as the SQL function manage_partitions recorded it for each table.
+// Call it every few hours, and at least several times in the time that
+// partitions are created ahead for.
 //
-// Each step is a transaction of its own. One that can't have its locks in time
-// is left with [ErrLocked] in its Err, which is no error of the call: the next
-// call finds it undone, and what else would be moved, detached or dropped of
-// the table. One that fails is left with [ErrPartition], and the call returns
-// these errors joined, when everything else is done. Several processes may call
-// at the same time.
+// Each step is a transaction of its own. A step that doesn't get its locks is
+// left with [ErrLocked] in its Err, which is no error of the call: the next call
+// takes it, and the steps of the table after it. A step that fails is left with
+// [ErrPartition], and the call returns these errors joined, after all other
+// steps. Several processes may call at the same time.
 //
-// The role must own the tables, or be a member of the roles that do, and needs
-// CREATE on their schemas, TEMPORARY on the database, and USAGE on the schema
-// of the installation. It does the same as CALL maintain_partitions().
+// It does the same as CALL maintain_partitions(), by the same SQL functions, and
+// needs the same privileges; the steps of both are in the table partition_log.
 func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOptions) ([]PartitionStep, error) {
 	d, err := c.data()
 	if err != nil {
@@ -92,9 +91,8 @@ func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOp
 			done = append(done, planned...)
 			continue
 		}
-		taken := map[string]bool{}
-		for skip := []string{}; ; {
-			step, err := m.next(ctx, db, t, skip)
+		for run := (sql.NullString{}); ; {
+			step, err := m.next(ctx, db, t, &run)
 			if err != nil {
 				problems = append(problems, failed("maintain partitions of "+t.name+" with", d.Schema, err))
 				if ctx.Err() != nil {
@@ -109,21 +107,6 @@ func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOp
 			if errors.Is(step.Err, ErrPartition) {
 				problems = append(problems, step.Err)
 			}
-			if step.Err == nil {
-				if key := step.Action + " " + step.Partition; !taken[key] {
-					taken[key] = true
-					continue
-				}
-				problems = append(problems, fmt.Errorf("migrations: expected to %s %s once, got it planned again: somebody else undoes what is done here, or this is an error of ours: %w",
-					step.Action, step.Partition, ErrPartition))
-				break
-			}
-			// Where moving rows or removing a partition met somebody, the next would,
-			// too, and others would wait meanwhile.
-			if step.Partition == "" || errors.Is(step.Err, ErrLocked) && step.Action != "create" {
-				break
-			}
-			skip = append(skip, step.Partition)
 		}
 	}
 	return done, errors.Join(problems...)
@@ -136,7 +119,7 @@ type maintenance struct {
 	lockTimeout time.Duration
 }
 
-const defaultLockTimeout = 2 * time.Second
+const defaultLockTimeout = 100 * time.Millisecond
 
 func (o PartitionOptions) maintenance(schema string) (*maintenance, error) {
 	m := &maintenance{schema: schema, at: o.At, lockTimeout: o.LockTimeout}
@@ -144,7 +127,7 @@ func (o PartitionOptions) maintenance(schema string) (*maintenance, error) {
 		m.lockTimeout = defaultLockTimeout
 	}
 	if m.lockTimeout < time.Millisecond || m.lockTimeout > 24*time.Hour {
-		return nil, fmt.Errorf("migrations: expected a LockTimeout from a millisecond to a day, got %v: give a second or two, or 0 for %v",
+		return nil, fmt.Errorf("migrations: expected a LockTimeout from a millisecond to a day, got %v: give a tenth of a second, or 0 for %v",
 			o.LockTimeout, defaultLockTimeout)
 	}
 	return m, nil
@@ -188,7 +171,7 @@ func (m *maintenance) tables(ctx context.Context, db *sql.DB, o PartitionOptions
 }
 
 // columns of a step that a plan has too; what has no end is NULL.
-const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(statements, '')`
+const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(array_to_string(statements, E';\n') || ';', '')`
 
 func (m *maintenance) plan(ctx context.Context, db *sql.DB, t managedTable) ([]PartitionStep, error) {
 	rows, err := db.QueryContext(ctx, "SELECT "+stepColumns+" FROM "+m.schema+".plan_partitions($1::bigint::oid::regclass, $2)", t.oid, m.at)
@@ -207,21 +190,15 @@ func (m *maintenance) plan(ctx context.Context, db *sql.DB, t managedTable) ([]P
 	return list, rows.Err()
 }
 
-// next takes a table's next step, but for those of the partitions to skip. It
-// is nil if there is none.
-func (m *maintenance) next(ctx context.Context, db *sql.DB, t managedTable, skip []string) (*PartitionStep, error) {
-	// As JSON: not every driver has arrays.
-	names, err := json.Marshal(skip)
-	if err != nil {
-		return nil, err
-	}
+// next takes the next step of a table's run, which the server begins where run
+// is NULL, and sets run to go on with. The step is nil if there is none.
+func (m *maintenance) next(ctx context.Context, db *sql.DB, t managedTable, run *sql.NullString) (*PartitionStep, error) {
 	s := &PartitionStep{Table: t.name}
 	var outcome, problem string
-	err = inTx(ctx, db, func(tx *sql.Tx) error {
-		err := s.scan(tx.QueryRowContext(ctx, "SELECT "+stepColumns+`, outcome, coalesce(problem, '')
-			FROM `+m.schema+`.next_partition_step($1::bigint::oid::regclass, $2, $3::bigint * interval '1 millisecond',
-				ARRAY(SELECT jsonb_array_elements_text($4::jsonb)))`,
-			t.oid, m.at, m.lockTimeout.Milliseconds(), string(names)), &outcome, &problem)
+	err := inTx(ctx, db, func(tx *sql.Tx) error {
+		err := s.scan(tx.QueryRowContext(ctx, "SELECT "+stepColumns+`, outcome, coalesce(problem, ''), run::text
+			FROM `+m.schema+`.next_partition_step($1::bigint::oid::regclass, $2, $3::bigint * interval '1 millisecond', $4::text::jsonb)`,
+			t.oid, m.at, m.lockTimeout.Milliseconds(), *run), &outcome, &problem, run)
 		if errors.Is(err, sql.ErrNoRows) { // nothing is left to do
 			s = nil
 			return nil
@@ -245,7 +222,7 @@ func (s *PartitionStep) left(why error, problem string) error {
 	if what == "" {
 		what = "partitions of " + s.Table
 	}
-	return fmt.Errorf("migrations: expected to %s %s, got: %s: %w", s.Action, what, problem, why)
+	return fmt.Errorf("migrations: %s %s: %s: %w", s.Action, what, problem, why)
 }
 
 func (s *PartitionStep) scan(row interface{ Scan(...any) error }, more ...any) error {

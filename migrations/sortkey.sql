@@ -927,10 +927,11 @@ $$;
 
 -- Partitions by time, for tables that are PARTITION BY RANGE of a key whose IDs order by time.
 --
--- manage_partitions() says once how a table is to be divided, and maintain_partitions(), called regularly, does it: it
--- makes the partitions of the present and of some time ahead, a default partition for what fits into none, moves rows
--- from there to where they belong, and detaches or drops what is older than is to be kept. plan_partitions() tells what
--- it would do, as SQL. All of it has the rights of the role that calls it.
+-- manage_partitions() records how a table is to be divided. maintain_partitions(), called regularly, does the work: it
+-- creates the partitions of the present and of some time ahead, keeps a default partition if the table is to have one,
+-- moves rows from there to their own partitions, and detaches or drops partitions older than the retention.
+-- plan_partitions() shows the steps as SQL, and the table partition_log has the steps that were taken. Every function
+-- has the rights of the role that calls it.
 
 CREATE TABLE sortkey.partitioned_table (
     parent regclass PRIMARY KEY,
@@ -938,12 +939,33 @@ CREATE TABLE sortkey.partitioned_table (
     every interval NOT NULL,
     premake integer NOT NULL,
     retention interval, -- NULL: for ever
-    retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop'))
+    retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop')),
+    default_partition boolean NOT NULL
 );
 COMMENT ON TABLE sortkey.partitioned_table IS 'How tables are partitioned by time. Written by manage_partitions and unmanage_partitions.';
-GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- who writes here has maintain_partitions() work on a table
+GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT: maintain_partitions() works on the tables in here
 
--- Says how a table is to be partitioned, anew if it was said before. It changes nothing in the table.
+-- A random key, since a replica of this database may maintain partitions too, and its rows must not collide with these.
+CREATE TABLE sortkey.partition_log (
+    id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    begun_at timestamptz NOT NULL,
+    ended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    role name NOT NULL DEFAULT current_user,
+    parent_table text NOT NULL,
+    action text NOT NULL,
+    partition text,
+    lower timestamptz,
+    upper timestamptz,
+    attempts integer NOT NULL,
+    outcome text NOT NULL,
+    problem text
+);
+CREATE INDEX ON sortkey.partition_log (ended_at);
+COMMENT ON TABLE sortkey.partition_log IS 'The steps of maintain_partitions, for 90 days. The action maintain ends each call for a table.';
+COMMENT ON COLUMN sortkey.partition_log.attempts IS 'How often the step was tried: more than once if another transaction held a lock.';
+COMMENT ON COLUMN sortkey.partition_log.outcome IS 'done, skipped because of a lock, or failed; problem says why.';
+
+-- Records how a table is to be partitioned, in place of an earlier record. It changes nothing in the table.
 --
 --     parent            a table that is PARTITION BY RANGE of one column, a bigint or uuid or a domain over them
 --     every             the time of a partition: months, or days, hours and minutes
@@ -951,12 +973,14 @@ GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- who writes here has main
 --     premake           how many partitions to have ready beyond the present one
 --     retention         how long to keep a partition after its end; NULL: for ever
 --     retention_action  detach or drop
+--     default_partition whether a default partition takes rows outside all others; without one, such a row is an error
 --
 -- Partitions begin in UTC: with months, quarters and years, counted from the year 2000; else counted from Monday,
 -- 2000-01-03, so that weeks begin on Mondays, and days and hours as in UTC.
 CREATE FUNCTION sortkey.manage_partitions(
     parent regclass, every interval, format text DEFAULT NULL,
-    premake integer DEFAULT 4, retention interval DEFAULT NULL, retention_action text DEFAULT 'detach'
+    premake integer DEFAULT 4, retention interval DEFAULT NULL, retention_action text DEFAULT 'detach',
+    default_partition boolean DEFAULT true
 ) RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1049,16 +1073,22 @@ BEGIN
             MESSAGE = format('expected detach or drop for what is to be done with old partitions, got %s', coalesce(quote_literal(retention_action), 'NULL')),
             HINT = 'What is detached stays, as a table of its own.';
     END IF;
+    IF default_partition IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
+            MESSAGE = 'expected true or false for default_partition, got NULL',
+            HINT = 'Give true to keep rows outside all partitions, false to refuse them.';
+    END IF;
 
     PERFORM sortkey.managed_tables(NULL, true);
-    INSERT INTO sortkey.partitioned_table AS t (parent, format, every, premake, retention, retention_action)
-        VALUES (parent, wanted, every, premake, retention, retention_action)
+    INSERT INTO sortkey.partitioned_table AS t (parent, format, every, premake, retention, retention_action, default_partition)
+        VALUES (parent, wanted, every, premake, retention, retention_action, default_partition)
         ON CONFLICT ON CONSTRAINT partitioned_table_pkey DO UPDATE SET format = excluded.format, every = excluded.every,
-            premake = excluded.premake, retention = excluded.retention, retention_action = excluded.retention_action;
+            premake = excluded.premake, retention = excluded.retention, retention_action = excluded.retention_action,
+            default_partition = excluded.default_partition;
 END
 $$;
 
--- Leaves a table's partitions as they are from now on.
+-- Ends the maintenance of a table. Its partitions stay as they are.
 CREATE FUNCTION sortkey.unmanage_partitions(parent regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1069,7 +1099,8 @@ BEGIN
 END
 $$;
 
--- The tables that are managed, or the one asked for, which must be. Forgets those that are gone, if wanted and allowed.
+-- Lists the managed tables, or the given one, which must be managed. With forget it also deletes the records of dropped
+-- tables, and what is older than 90 days in the log, if the role may.
 CREATE FUNCTION sortkey.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1077,6 +1108,9 @@ AS $$
 BEGIN
     IF forget AND has_table_privilege('sortkey.partitioned_table', 'DELETE') THEN
         DELETE FROM sortkey.partitioned_table t WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.parent);
+    END IF;
+    IF forget AND has_table_privilege('sortkey.partition_log', 'DELETE') AND has_table_privilege('sortkey.partition_log', 'SELECT') THEN
+        DELETE FROM sortkey.partition_log l WHERE l.ended_at < now() - interval '90 days';
     END IF;
     RETURN QUERY SELECT t.parent FROM sortkey.partitioned_table t JOIN pg_class c ON c.oid = t.parent
         WHERE managed_tables.parent IS NULL OR t.parent = managed_tables.parent
@@ -1133,32 +1167,7 @@ BEGIN
 END
 $$;
 
--- A bound of a partition as a time. An upper bound that isn't the first ID of its unit of time is in the next one, so
--- that times never tell two partitions to be apart that aren't.
-CREATE FUNCTION sortkey.partition_time(format text, bound text, is_upper boolean) RETURNS timestamptz
-    LANGUAGE plpgsql STABLE STRICT
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    t timestamptz;
-BEGIN
-    EXECUTE format($q$
-        SELECT CASE
-            WHEN b = 'MINVALUE' THEN '-infinity'
-            WHEN b = 'MAXVALUE' THEN 'infinity'
-            WHEN b::%1$s < sortkey.%2$I('-infinity') THEN '-infinity'
-            WHEN b::%1$s > sortkey.%2$I('infinity') THEN 'infinity'
-            WHEN is_upper AND b::%1$s > sortkey.%2$I(sortkey.%3$I(b::%1$s)) THEN sortkey.%3$I(b::%1$s) + %4$L::interval
-            ELSE sortkey.%3$I(b::%1$s) END
-        FROM (VALUES ($1, $2)) v (b, is_upper)$q$,
-        CASE format WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, format || '_floor', format || '_time',
-        CASE format WHEN 'sno' THEN '4 milliseconds' ELSE '1 millisecond' END)
-        INTO t USING bound, is_upper;
-    RETURN t;
-END
-$$;
-
--- A time as the bound of a partition. The format's first is that of the first ID but zero, which domains refuse.
+-- A time as the bound of a partition. The lowest bound is the first ID after zero, since domains refuse zero.
 CREATE FUNCTION sortkey.partition_bound(format text, t timestamptz) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -1175,7 +1184,8 @@ BEGIN
 END
 $$;
 
--- The partitions of a table, but for the default, as times.
+-- The times of a table's partitions, without the default one. An upper bound that isn't the first ID of its unit of
+-- time counts as the next unit, so that partitions that touch never seem to have a gap between them.
 CREATE FUNCTION sortkey.partition_times(parent regclass, format text)
     RETURNS TABLE (partition regclass, times tstzrange)
     LANGUAGE plpgsql STABLE STRICT
@@ -1183,160 +1193,42 @@ CREATE FUNCTION sortkey.partition_times(parent regclass, format text)
 AS $$
 DECLARE
     bounds text;
-    parts text[];
-    start timestamptz;
-    stop timestamptz;
 BEGIN
-    FOR partition, bounds IN
-        SELECT c.oid, pg_get_expr(c.relpartbound, c.oid)
-            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-            WHERE i.inhparent = parent AND pg_get_expr(c.relpartbound, c.oid) <> 'DEFAULT'
+    FOR partition, bounds, times IN EXECUTE format($q$
+        SELECT c.oid, e.bounds, CASE WHEN f.t IS NOT NULL AND u.t IS NOT NULL THEN tstzrange(f.t, u.t) END
+        FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        CROSS JOIN LATERAL pg_get_expr(c.relpartbound, c.oid) e (bounds)
+        -- Numbers and uuids, whose text doesn't depend on settings.
+        CROSS JOIN LATERAL regexp_match(e.bounds,
+            '^FOR VALUES FROM [(]''?([-0-9a-fA-F]+|MINVALUE)''?[)] TO [(]''?([-0-9a-fA-F]+|MAXVALUE)''?[)]$') p (bound)
+        CROSS JOIN LATERAL (SELECT CASE
+            WHEN p.bound[1] = 'MINVALUE' THEN '-infinity'
+            WHEN p.bound[1]::%1$s < sortkey.%2$I('-infinity') THEN '-infinity'
+            WHEN p.bound[1]::%1$s > sortkey.%2$I('infinity') THEN 'infinity'
+            ELSE sortkey.%3$I(p.bound[1]::%1$s) END) f (t)
+        CROSS JOIN LATERAL (SELECT CASE
+            WHEN p.bound[2] = 'MAXVALUE' THEN 'infinity'
+            WHEN p.bound[2]::%1$s < sortkey.%2$I('-infinity') THEN '-infinity'
+            WHEN p.bound[2]::%1$s > sortkey.%2$I('infinity') THEN 'infinity'
+            WHEN p.bound[2]::%1$s > sortkey.%2$I(sortkey.%3$I(p.bound[2]::%1$s)) THEN sortkey.%3$I(p.bound[2]::%1$s) + %4$L::interval
+            ELSE sortkey.%3$I(p.bound[2]::%1$s) END) u (t)
+        WHERE i.inhparent = $1 AND e.bounds <> 'DEFAULT'$q$,
+        CASE format WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, format || '_floor', format || '_time',
+        CASE format WHEN 'sno' THEN '4 milliseconds' ELSE '1 millisecond' END) USING parent
     LOOP
-        -- Numbers and uuids, which look the same whatever the settings are.
-        parts := regexp_match(bounds, '^FOR VALUES FROM [(]''?([-0-9a-fA-F]+|MINVALUE)''?[)] TO [(]''?([-0-9a-fA-F]+|MAXVALUE)''?[)]$');
-        start := sortkey.partition_time(format, parts[1], false);
-        stop := sortkey.partition_time(format, parts[2], true);
-        IF start IS NULL OR stop IS NULL THEN
+        IF times IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
                 MESSAGE = format('expected partitions of %s to have IDs of format %s for bounds, got %s %s', parent, format, partition, bounds),
                 HINT = 'Detach that partition, or attach it with the bounds that ' || format || '_floor gives.';
         END IF;
-        times := tstzrange(start, stop);
         RETURN NEXT;
     END LOOP;
 END
 $$;
 
--- The SQL that makes a partition: of a time, or if start is NULL the default one. If drained isn't NULL, it is the
--- default partition whose rows of that time are to be moved.
---
--- A table that is made first and attached then locks the parent so that reads and writes go on, unless they use the
--- default partition, which Postgres locks and reads for a moment; made by CREATE TABLE ... PARTITION OF it would stop
--- all that use the parent. For rows to be moved that must be: whoever is about to write one to the default partition has
--- to wait where he hasn't yet decided on that partition, or he gets an error.
-CREATE FUNCTION sortkey.partition_sql(
-    parent regclass, format text, partition text, start timestamptz, stop timestamptz, drained regclass
-) RETURNS text
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    statements text := '';
-    rel pg_class;
-    target text; -- the partition, with its schema
-    first text := sortkey.partition_bound(format, start);
-    last text := sortkey.partition_bound(format, stop);
-    what text := CASE WHEN start IS NULL THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
-    key text;
-    columns text;
-    moved text; -- a condition
-    reference record;
-    deleting record;
-    inserting record;
-BEGIN
-    SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
-    target := format('%I.%I', (SELECT n.nspname FROM pg_namespace n WHERE n.oid = rel.relnamespace), partition);
-
-    IF EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = rel.relnamespace AND c.relname = partition) THEN
-        RETURN format('DO %L;', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
-            format('expected no %s, to make it a partition of %s %s, got a relation of that name that isn''t', target, parent, what),
-            'Rename or drop it, or attach it. If it was detached for its age, rows for it came later: they are in the default partition.'));
-    END IF;
-
-    IF drained IS NOT NULL THEN
-        IF (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = drained) THEN
-            RETURN format('DO %L;', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''wrong_object_type'', MESSAGE = %L, HINT = %L; END',
-                format('expected a default partition that isn''t partitioned itself, to move rows from it to %s, got %s', target, drained),
-                'Move them by hand, or have another default partition.'));
-        END IF;
-        SELECT a.attname INTO key FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
-            WHERE p.partrelid = parent;
-        moved := concat_ws(' AND ', format('d.%I OPERATOR(pg_catalog.>=) %s', key, first),
-            CASE WHEN stop < 'infinity' THEN format('d.%I OPERATOR(pg_catalog.<) %s', key, last) END);
-        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns FROM pg_attribute a
-            WHERE a.attrelid = parent AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
-
-        IF EXISTS (SELECT FROM pg_constraint c WHERE c.condeferrable AND parent IN (c.conrelid, c.confrelid)) THEN
-            statements := E'SET CONSTRAINTS ALL IMMEDIATE;\n';
-        END IF;
-        -- All of the parent first: who writes to the default partition holds a lock on the parent, and then nobody waits
-        -- for us while we wait for him. But no waiting for who reads the default partition by its own name, while all that
-        -- use the parent wait behind us.
-        statements := E'SET LOCAL row_security = off;\n' -- an error rather than rows that aren't seen
-            || statements || format(E'LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE;\nLOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT;\n', parent, drained);
-        -- To move is to delete and to insert, which must not cascade.
-        FOR reference IN
-            SELECT c.conname, c.conrelid::regclass AS source, string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND ') AS condition
-                FROM pg_constraint c
-                CROSS JOIN unnest(c.conkey, c.confkey, c.conpfeqop) AS k (f, p, op)
-                JOIN pg_operator o ON o.oid = k.op
-                JOIN pg_namespace n ON n.oid = o.oprnamespace
-                JOIN pg_attribute f ON f.attrelid = c.conrelid AND f.attnum = k.f
-                JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.p
-                WHERE c.contype = 'f' AND c.conparentid = 0
-                    AND (c.confrelid = drained OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- the parent is among these
-                GROUP BY c.oid ORDER BY c.conname
-        LOOP
-            statements := statements || format(E'DO %L;\n', format(
-                'BEGIN IF EXISTS (SELECT FROM %s d JOIN %s r ON %s WHERE %s) THEN'
-                    ' RAISE EXCEPTION USING ERRCODE = ''foreign_key_violation'', MESSAGE = %L, HINT = %L; END IF; END',
-                drained, reference.source, reference.condition, moved,
-                format('expected rows of %s that nothing refers to, to move them to %s, got some that %s refers to by %I',
-                    drained, target, reference.source, reference.conname),
-                'Drop that foreign key, maintain the partitions, and add it again.'));
-        END LOOP;
-    END IF;
-
-    statements := statements || format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', target, parent)
-        || coalesce((SELECT format(' USING %I', a.amname) FROM pg_am a WHERE a.oid = rel.relam), '')
-        || coalesce((SELECT format(' TABLESPACE %I', t.spcname) FROM pg_tablespace t WHERE t.oid = rel.reltablespace), '') || E';\n';
-    IF pg_get_userbyid(rel.relowner) <> current_user THEN
-        statements := statements || format(E'ALTER TABLE %s OWNER TO %I;\n', target, pg_get_userbyid(rel.relowner));
-    END IF;
-    IF drained IS NULL THEN
-        RETURN statements || format('ALTER TABLE %s ATTACH PARTITION %s %s;', parent, target, what);
-    END IF;
-
-    -- Rows come to the partition when it is one. Before, they would be missing from a publication of the table, which
-    -- has the rows that leave. Triggers are for rows that are new or gone, and these are neither.
-    SELECT coalesce(string_agg(format(E'ALTER TABLE %s DISABLE TRIGGER %I;\n', drained, t.tgname), ''), '') AS off,
-            coalesce(string_agg(format(E'ALTER TABLE %s %s TRIGGER %I;\n', drained, e.enable, t.tgname), ''), '') AS on_again
-        INTO deleting
-        FROM pg_trigger t JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
-        WHERE t.tgrelid = drained AND NOT t.tgisinternal AND (t.tgtype & 8) = 8; -- of DELETE
-    SELECT coalesce(string_agg(format(E'ALTER TABLE %s DISABLE TRIGGER %I;\n', target, t.tgname), ''), '') AS off,
-            coalesce(string_agg(format(E'ALTER TABLE %s %s TRIGGER %I;\n', target, e.enable, t.tgname), ''), '') AS on_again
-        INTO inserting
-        FROM pg_trigger t JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
-        WHERE t.tgrelid = parent AND NOT t.tgisinternal AND (t.tgtype & 5) = 5; -- of INSERT, FOR EACH ROW: those that the partition gets
-    RETURN statements
-        || deleting.off
-        || format(E'CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s;\n', columns, drained, moved)
-        || format(E'DELETE FROM %s d WHERE %s;\n', drained, moved)
-        || deleting.on_again
-        || format(E'ALTER TABLE %s ATTACH PARTITION %s %s;\n', parent, target, what)
-        || inserting.off
-        || format(E'INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM pg_temp.sortkey_drained;\n', target, columns, columns)
-        || inserting.on_again
-        || 'DROP TABLE pg_temp.sortkey_drained;';
-END
-$$;
-
--- What maintain_partitions() would do at a time, in that order: exactly the SQL, each step to be run in a transaction.
---
---     create   makes a partition; if its time has begun, moves what came to the default partition meanwhile
---     default  makes the default partition, which takes what fits into no other
---     drain    makes a partition for rows that are in the default one, and moves them. Rows of a time further ahead than
---              partitions are made for stay there until then; rows that are older than the retention stay for good, for
---              nobody has said that they may go
---     detach   detaches a partition that was over a whole retention ago
---     drop     drops one
---
--- Partitions that somebody else made are taken as they are: only what they leave open is filled.
-CREATE FUNCTION sortkey.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
-    RETURNS TABLE (
-        parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text
-    )
+-- The steps that a table, or each table, needs at a time; plan_partitions() explains them.
+CREATE FUNCTION sortkey.partition_steps(parent regclass, at timestamptz)
+    RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
     SET row_security = off -- an error rather than rows that aren't seen
@@ -1344,24 +1236,21 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     m record;
-    part record;
     default_partition regclass;
-    taken tstzmultirange;      -- by partitions that there are
+    taken tstzmultirange;      -- by existing partitions
     next_window tstzrange;
-    gaps tstzrange[];          -- to be made partitions of
-    drained tstzrange[];       -- those among them of which the default partition has rows
+    gaps tstzrange[];          -- windows without a partition
+    drained tstzrange[];       -- windows without a partition that have rows in the default one
     gap tstzrange;
     first timestamptz;         -- instant of the format
     last timestamptz;
-    horizon timestamptz;       -- the end of what is made ahead
-    cutoff timestamptz;        -- what ended by then isn't kept
+    horizon timestamptz;       -- the end of the last partition ahead
+    cutoff timestamptz;        -- partitions that end by then are removed
     position timestamptz;
     t timestamptz;
-    name text;
 BEGIN
     FOR m IN
-        SELECT x.*, k.attname AS key, CASE x.format WHEN 'sno' THEN 'uuid' ELSE 'bigint' END AS type, n.nspname AS schema,
-                nullif(p.partdefid, 0) AS default_id
+        SELECT x.*, k.attname AS key, n.nspname AS schema, nullif(p.partdefid, 0) AS default_id
             FROM sortkey.partitioned_table x
             JOIN pg_class c ON c.oid = x.parent
             JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -1389,13 +1278,15 @@ BEGIN
         FOR i IN 0..m.premake LOOP
             horizon := upper(next_window);
             -- The format's first and last partitions end where it does.
-            gaps := gaps || ARRAY(SELECT unnest(tstzmultirange(tstzrange(
-                greatest(lower(next_window), first), CASE WHEN horizon > last THEN 'infinity' ELSE horizon END)) - taken));
+            gap := tstzrange(greatest(lower(next_window), first), CASE WHEN horizon > last THEN 'infinity' ELSE horizon END);
+            IF NOT taken @> gap THEN
+                gaps := gaps || ARRAY(SELECT unnest(tstzmultirange(gap) - taken));
+            END IF;
             EXIT WHEN horizon > last;
             next_window := sortkey.partition_window(m.every, horizon);
         END LOOP;
 
-        -- Of the rows in the default partition an index finds the first; the first after its partition; and so on.
+        -- An index finds the first row in the default partition, then the first one after that row's window, and so on.
         drained := '{}';
         position := CASE WHEN cutoff > first THEN greatest(lower(sortkey.partition_window(m.every, cutoff)), first) ELSE '-infinity' END;
         WHILE default_partition IS NOT NULL AND position <= last LOOP
@@ -1413,89 +1304,344 @@ BEGIN
             IF gap IS NOT NULL THEN
                 drained := drained || gap;
             ELSE
-                -- It is between two IDs of a millisecond in which a partition of somebody's begins or ends.
+                -- It lies in the millisecond in which a partition that was made by hand begins or ends.
                 SELECT g INTO gap FROM unnest(taken) g WHERE g @> t;
             END IF;
             position := upper(gap);
         END LOOP;
 
         FOR gap IN SELECT g FROM unnest(gaps || drained) g
-            WHERE (upper(g) <= cutoff) IS NOT TRUE -- or it would be made to be removed at once
+            WHERE (upper(g) <= cutoff) IS NOT TRUE -- no partition that would be removed at once
             GROUP BY g ORDER BY g = ANY (drained), g
         LOOP
             action := CASE WHEN gap = ANY (drained) THEN 'drain' ELSE 'create' END;
             lower := lower(gap);
             upper := upper(gap);
-            name := sortkey.partition_name(m.parent, to_char(lower AT TIME ZONE 'UTC', '"_p"YYYYMMDD' || CASE
+            partition := format('%I.%I', m.schema, sortkey.partition_name(m.parent, to_char(lower AT TIME ZONE 'UTC', '"_p"YYYYMMDD' || CASE
                 WHEN extract(second FROM lower) % 1 <> 0 THEN '"t"HH24MISSMS'
                 WHEN extract(second FROM lower) <> 0 THEN '"t"HH24MISS'
                 WHEN m.every < '1 day' OR (lower AT TIME ZONE 'UTC')::time <> '00:00' THEN '"t"HH24MI'
-                ELSE '' END));
-            partition := format('%I.%I', m.schema, name);
-            statements := sortkey.partition_sql(m.parent, m.format, name, lower, upper,
-                CASE WHEN action = 'drain' OR lower <= at THEN default_partition END);
+                ELSE '' END)));
             RETURN NEXT;
         END LOOP;
 
-        IF default_partition IS NULL THEN
+        IF m.default_partition AND default_partition IS NULL THEN
             action := 'default';
+            partition := format('%I.%I', m.schema, sortkey.partition_name(m.parent, '_default'));
             lower := NULL;
             upper := NULL;
-            name := sortkey.partition_name(m.parent, '_default');
-            partition := format('%I.%I', m.schema, name);
-            statements := sortkey.partition_sql(m.parent, m.format, name, NULL, NULL, NULL);
             RETURN NEXT;
         END IF;
 
-        FOR part IN
-            SELECT p.partition::text AS name, p.times, c.relkind AS kind
-            FROM sortkey.partition_times(m.parent, m.format) p JOIN pg_class c ON c.oid = p.partition
-            WHERE isfinite(lower(p.times)) AND upper(p.times) <= cutoff
+        action := m.retention_action;
+        FOR partition, lower, upper IN
+            SELECT p.partition::text, lower(p.times), upper(p.times) FROM sortkey.partition_times(m.parent, m.format) p
+            WHERE m.retention IS NOT NULL AND isfinite(lower(p.times)) AND upper(p.times) <= cutoff
             ORDER BY p.times
         LOOP
-            action := m.retention_action;
-            partition := part.name;
-            lower := lower(part.times);
-            upper := upper(part.times);
-            -- Not CONCURRENTLY, which can't be where there is a default partition. Not DROP alone, which doesn't look for
-            -- rows that refer to those to be dropped.
-            statements := format('ALTER TABLE %s DETACH PARTITION %s;', m.parent, part.name)
-                || CASE action WHEN 'drop' THEN format(E'\nDROP %s %s;', CASE part.kind WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END, part.name) ELSE '' END;
             RETURN NEXT;
         END LOOP;
+
+        IF default_partition IS NOT NULL AND NOT m.default_partition THEN
+            action := 'drop';
+            partition := default_partition::text;
+            lower := NULL;
+            upper := NULL;
+            RETURN NEXT;
+        END IF;
     END LOOP;
 END
 $$;
 
--- Takes the first step of a table's plan, but for those of the partitions in skip, and tells how it went:
+-- The SQL of a step, one statement per element.
 --
---     done
---     skipped  a lock couldn't be had within lock_timeout
---     failed   of an error
+-- A new partition is created as a table and then attached. Then reads and writes of the parent go on, except of the
+-- default partition, which Postgres locks and reads. CREATE TABLE ... PARTITION OF would stop every reader and writer
+-- of the parent.
 --
--- A step that isn't done leaves nothing behind; its problem says why. If there isn't even a plan the action is plan, and
--- no row at all means that there is nothing left to do.
---
--- It locks the table and its default partition before it plans, so that nobody gives them foreign keys or triggers before
--- the step is taken, and so that maintainers of a table wait for one another. The locks are kept to the end of the
--- transaction, so each step should be one. They stop no reads and writes.
---
--- It has no search_path of its own, for functions that a table uses may count on the caller's; so all names have their
--- schema.
-CREATE FUNCTION sortkey.next_partition_step(
-    parent regclass, at timestamptz DEFAULT NULL, lock_timeout interval DEFAULT '2 seconds', skip text[] DEFAULT '{}'
-) RETURNS TABLE (
-        action text, partition text, lower timestamptz, upper timestamptz, statements text, outcome text, problem text
-    )
-    LANGUAGE plpgsql VOLATILE
+-- Moving rows, and removing a partition, has to stop them. A writer that has already chosen the default partition for
+-- its row would get an error instead. Such a step waits for the lock on the parent alone. Its other locks are NOWAIT,
+-- so that others wait behind it for at most one lock_timeout; a session that uses a partition by way of the parent has
+-- a lock on the parent, too.
+CREATE FUNCTION sortkey.partition_sql(
+    parent regclass, action text, partition text, lower timestamptz, upper timestamptz, at timestamptz
+) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
+    statements text[] := '{}';
+    m record;
+    rel pg_class;
+    first text;
+    last text;
+    what text;
+    locks text; -- the tables to lock without a wait
+    columns text;
+    moved text; -- a condition
+    reference record;
+    deleting record;
+    inserting record;
+BEGIN
+    SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
+    SELECT x.format, k.attname AS key, d.oid AS default_id, d.relkind AS default_kind INTO m
+        FROM sortkey.partitioned_table x
+        JOIN pg_partitioned_table p ON p.partrelid = x.parent
+        JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
+        LEFT JOIN pg_class d ON d.oid = p.partdefid
+        WHERE x.parent = parent;
+
+    IF action IN ('detach', 'drop') THEN
+        -- LOCK TABLE refuses foreign tables, and tables of other owners.
+        SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid = m.default_id) INTO locks FROM pg_class c
+            WHERE c.oid IN (to_regclass(partition), m.default_id) AND c.relkind <> 'f' AND has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE');
+        statements := ARRAY[format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent)];
+        IF locks IS NOT NULL THEN
+            statements := statements || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', locks);
+        END IF;
+        IF to_regclass(partition) = m.default_id THEN
+            statements := statements || '{SET LOCAL row_security = off}' -- an error rather than rows that aren't seen
+                || format('DO %L', format('BEGIN IF EXISTS (SELECT FROM %s) THEN'
+                    ' RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'', MESSAGE = %L, HINT = %L; END IF; END',
+                    partition, format('drop default partition %s: it has rows', partition),
+                    'Delete them or move them, or call manage_partitions with default_partition => true.'));
+        END IF;
+        -- Not CONCURRENTLY, which refuses to run in a transaction. Not DROP alone, which drops rows that others refer
+        -- to.
+        statements := statements || format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
+        IF action = 'drop' THEN
+            statements := statements || format('DROP %s %s',
+                (SELECT CASE c.relkind WHEN 'f' THEN 'FOREIGN TABLE' ELSE 'TABLE' END FROM pg_class c WHERE c.oid = to_regclass(partition)), partition);
+        END IF;
+        RETURN statements;
+    END IF;
+
+    first := sortkey.partition_bound(m.format, lower);
+    last := sortkey.partition_bound(m.format, upper);
+    what := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
+    IF to_regclass(partition) IS NOT NULL THEN
+        RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
+            format('expected no %s, to make it a partition of %s %s, got a relation of that name that isn''t', partition, parent, what),
+            'Rename or drop it, or attach it. If it was detached for its age, rows for it came later: they are in the default partition.'))];
+    END IF;
+
+    IF m.default_id IS NOT NULL AND (action = 'drain' OR lower <= at) THEN
+        IF m.default_kind = 'p' THEN
+            RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''wrong_object_type'', MESSAGE = %L, HINT = %L; END',
+                format('expected a default partition that isn''t partitioned itself, to move rows from it to %s, got %s', partition, m.default_id::regclass),
+                'Move them by hand, or have another default partition.'))];
+        END IF;
+        moved := concat_ws(' AND ', format('d.%I OPERATOR(pg_catalog.>=) %s', m.key, first),
+            CASE WHEN upper < 'infinity' THEN format('d.%I OPERATOR(pg_catalog.<) %s', m.key, last) END);
+        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns FROM pg_attribute a
+            WHERE a.attrelid = parent AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
+
+        statements := '{SET LOCAL row_security = off}'; -- an error rather than rows that aren't seen
+        IF EXISTS (SELECT FROM pg_constraint c WHERE c.condeferrable AND parent IN (c.conrelid, c.confrelid)) THEN
+            statements := statements || '{SET CONSTRAINTS ALL IMMEDIATE}';
+        END IF;
+        statements := statements || format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent)
+            || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', m.default_id::regclass);
+        -- The move deletes and inserts rows, which must not cascade.
+        FOR reference IN
+            SELECT c.conname, c.conrelid::regclass AS source, string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND ') AS condition
+                FROM pg_constraint c
+                CROSS JOIN unnest(c.conkey, c.confkey, c.conpfeqop) AS k (f, p, op)
+                JOIN pg_operator o ON o.oid = k.op
+                JOIN pg_namespace n ON n.oid = o.oprnamespace
+                JOIN pg_attribute f ON f.attrelid = c.conrelid AND f.attnum = k.f
+                JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.p
+                WHERE c.contype = 'f' AND c.conparentid = 0
+                    AND (c.confrelid = m.default_id OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- the parent is among these
+                GROUP BY c.oid ORDER BY c.conname
+        LOOP
+            statements := statements || format('DO %L', format(
+                'BEGIN IF EXISTS (SELECT FROM %s d JOIN %s r ON %s WHERE %s) THEN'
+                    ' RAISE EXCEPTION USING ERRCODE = ''foreign_key_violation'', MESSAGE = %L, HINT = %L; END IF; END',
+                m.default_id::regclass, reference.source, reference.condition, moved,
+                format('expected rows of %s that nothing refers to, to move them to %s, got some that %s refers to by %I',
+                    m.default_id::regclass, partition, reference.source, reference.conname),
+                'Drop that foreign key, maintain the partitions, and add it again.'));
+        END LOOP;
+    END IF;
+
+    statements := statements || (format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
+        || coalesce((SELECT format(' USING %I', a.amname) FROM pg_am a WHERE a.oid = rel.relam), '')
+        || coalesce((SELECT format(' TABLESPACE %I', t.spcname) FROM pg_tablespace t WHERE t.oid = rel.reltablespace), ''));
+    IF pg_get_userbyid(rel.relowner) <> current_user THEN
+        statements := statements || format('ALTER TABLE %s OWNER TO %I', partition, pg_get_userbyid(rel.relowner));
+    END IF;
+    IF moved IS NULL THEN
+        RETURN statements || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, what);
+    END IF;
+
+    -- A publication of the table has the DELETE; it has the INSERT only if the partition is attached before. Triggers
+    -- are off, since no row is new or gone.
+    SELECT array_agg(format('ALTER TABLE %s DISABLE TRIGGER %I', m.default_id::regclass, t.tgname)) AS off,
+            array_agg(format('ALTER TABLE %s %s TRIGGER %I', m.default_id::regclass, e.enable, t.tgname)) AS on_again
+        INTO deleting
+        FROM pg_trigger t JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
+        WHERE t.tgrelid = m.default_id AND NOT t.tgisinternal AND (t.tgtype & 8) = 8; -- of DELETE
+    SELECT array_agg(format('ALTER TABLE %s DISABLE TRIGGER %I', partition, t.tgname)) AS off,
+            array_agg(format('ALTER TABLE %s %s TRIGGER %I', partition, e.enable, t.tgname)) AS on_again
+        INTO inserting
+        FROM pg_trigger t JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
+        WHERE t.tgrelid = parent AND NOT t.tgisinternal AND (t.tgtype & 5) = 5; -- of INSERT, FOR EACH ROW: those that the partition gets
+    RETURN statements
+        || deleting.off
+        || format('CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s', columns, m.default_id::regclass, moved)
+        || format('DELETE FROM %s d WHERE %s', m.default_id::regclass, moved)
+        || deleting.on_again
+        || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, what)
+        || inserting.off
+        || format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM pg_temp.sortkey_drained', partition, columns, columns)
+        || inserting.on_again
+        || '{DROP TABLE pg_temp.sortkey_drained}';
+END
+$$;
+
+-- The steps that maintain_partitions() would take at a time, in order. The statements of a row run in one transaction.
+--
+--     create   makes a partition; if its time has begun, moves the rows that came to the default partition meanwhile
+--     drain    makes a partition for rows in the default one, and moves them. Rows after the last partition ahead stay
+--              there until their time is near; rows older than the retention stay for good
+--     default  makes the default partition
+--     detach   detaches a partition that ended a whole retention ago
+--     drop     drops one; or the default partition of a table that is to have none, which fails while that has rows
+--
+-- Partitions that were made by hand stay as they are; only the gaps between them are filled.
+CREATE FUNCTION sortkey.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
+    RETURNS TABLE (
+        parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text[]
+    )
+    LANGUAGE sql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT s.*, sortkey.partition_sql(s.parent_table, s.action, s.partition, s.lower, s.upper, plan_partitions.at)
+    FROM sortkey.partition_steps(plan_partitions.parent, plan_partitions.at) s
+$$;
+
+-- A run is the maintenance of a table in one call of maintain_partitions(). Between its transactions the caller holds:
+--
+--     plan   the remaining steps, from partition_steps()
+--     state  of the partitions when they were planned; it differs if another session has changed them since
+--     taken  the partitions of the steps that were done or failed, which this run doesn't plan again
+--
+-- plan_partition_run locks the table and returns the run with a plan for its next step: a new one if it has none, or if
+-- the state differs.
+--
+-- The locks are on the table, its default partition, and a partition that is to be removed. They make maintainers of a
+-- table wait for one another, and keep new foreign keys and triggers away until the step is done. Reads and writes
+-- don't wait for them, so there is time to get them; a wait of deadlock_timeout also ends an autovacuum that is in the
+-- way.
+CREATE FUNCTION sortkey.plan_partition_run(parent regclass, at timestamptz, run jsonb) RETURNS jsonb
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '2s'
+AS $$
+#variable_conflict use_variable
+DECLARE
+    id oid;
+    state text;
+BEGIN
+    IF run->'plan' = '[]' THEN
+        RETURN run;
+    END IF;
+    FOR id IN
+        SELECT c.oid FROM pg_class c LEFT JOIN pg_partitioned_table p ON p.partrelid = parent
+            WHERE c.oid IN (parent, p.partdefid) AND c.relkind <> 'f' ORDER BY c.oid <> parent
+    LOOP
+        EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
+    END LOOP;
+    state := sortkey.partition_state(parent);
+    IF run->'plan' IS NULL OR run->>'state' <> state THEN
+        run := jsonb_build_object('state', state, 'taken', coalesce(run->'taken', '[]'), 'plan', (
+            SELECT coalesce(jsonb_agg(s ORDER BY s.number), '[]')
+            FROM sortkey.partition_steps(parent, at) WITH ORDINALITY s (parent_table, action, partition, lower, upper, number)
+            WHERE NOT coalesce(run->'taken', '[]') ? s.partition));
+    END IF;
+    IF run#>>'{plan,0,action}' IN ('detach', 'drop') THEN
+        FOR id IN
+            SELECT c.oid FROM pg_class c WHERE c.oid = to_regclass(run#>>'{plan,0,partition}') AND c.relkind <> 'f'
+                AND has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE')
+        LOOP
+            EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
+        END LOOP;
+    END IF;
+    RETURN run;
+END
+$$;
+
+-- A hash of a table's partitions, as the catalog has them, and of its record in partitioned_table.
+CREATE FUNCTION sortkey.partition_state(parent regclass) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT md5(concat_ws(' ', (SELECT t FROM sortkey.partitioned_table t WHERE t.parent = partition_state.parent),
+        (SELECT string_agg(c.oid || ' ' || c.xmin, ' ' ORDER BY c.oid) FROM pg_class c
+            WHERE c.oid = partition_state.parent OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = partition_state.parent))))
+$$;
+
+-- Logs a step, if the role may, and returns the run after it.
+CREATE FUNCTION sortkey.end_partition_step(
+    parent regclass, run jsonb, begun_at timestamptz, attempts integer,
+    action text, partition text, lower timestamptz, upper timestamptz, outcome text, problem text
+) RETURNS jsonb
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+BEGIN
+    IF has_table_privilege('sortkey.partition_log', 'INSERT') THEN
+        INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, lower, upper, attempts, outcome, problem)
+            VALUES (begun_at, parent::text, action, partition, lower, upper, attempts, outcome, problem);
+    END IF;
+    -- After a lock_timeout the run ends: its next step would wait for the same lock, and other sessions behind it.
+    IF partition IS NULL OR outcome = 'skipped' THEN
+        RETURN '{"plan": []}';
+    END IF;
+    RETURN jsonb_build_object('plan', (run->'plan') - 0, 'taken', run->'taken' || to_jsonb(partition),
+        'state', CASE outcome WHEN 'done' THEN sortkey.partition_state(parent) ELSE run->>'state' END);
+END
+$$;
+
+-- The seconds to pause after an attempt that met a lock: twice as long each time, up to 5 s, and random, so that two
+-- callers don't meet again and again.
+CREATE FUNCTION sortkey.partition_pause(attempt integer, lock_timeout interval) RETURNS double precision
+    LANGUAGE sql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT least(5, extract(epoch FROM lock_timeout)::double precision * 2 ^ (attempt - 1)) * (0.5 + random() / 2)
+$$;
+
+-- Takes the next step of a table's run, which is NULL at first, and returns the run after it. No row means that nothing
+-- is left to do. The outcome is
+--
+--     done
+--     skipped  because of a lock, after six attempts. This ends the run
+--     failed   because of an error
+--
+-- A step that isn't done leaves nothing behind, and its problem says why. If the plan fails, the action is plan.
+--
+-- Call it in one transaction per step, since locks are kept to the end of it. An attempt that fails releases its locks
+-- before the pause. All names have their schema here instead of a search_path, since functions that the table uses may
+-- depend on the caller's.
+CREATE FUNCTION sortkey.next_partition_step(
+    parent regclass, at timestamptz DEFAULT clock_timestamp(), lock_timeout interval DEFAULT '100 milliseconds', INOUT run jsonb DEFAULT NULL,
+    OUT action text, OUT partition text, OUT lower timestamptz, OUT upper timestamptz, OUT statements text[], OUT outcome text, OUT problem text
+) RETURNS SETOF record
+    LANGUAGE plpgsql VOLATILE
+    SET lock_timeout = 0   -- and then as given
+    SET row_security = off -- an error rather than rows that aren't seen
+AS $$
+#variable_conflict use_variable
+DECLARE
+    attempts CONSTANT integer := 6;
+    attempt integer := 0;
+    begun_at CONSTANT timestamptz := pg_catalog.clock_timestamp();
     ms CONSTANT numeric := pg_catalog.ceil(extract(epoch FROM lock_timeout) OPERATOR(pg_catalog.*) 1000);
-    old_timeout CONSTANT text := pg_catalog.current_setting('lock_timeout');
-    old_security CONSTANT text := pg_catalog.current_setting('row_security');
-    lockable text;
-    step record;
+    statement text;
     message text;
     detail text;
     hint text;
@@ -1504,76 +1650,69 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = pg_catalog.format('expected to wait for a lock from a millisecond to a day, got %s',
                 coalesce(pg_catalog.quote_literal(lock_timeout), 'NULL')),
-            HINT = 'While a lock is waited for, others wait behind: give a second or two.';
+            HINT = 'Others wait behind a wait for a lock: give a tenth of a second.';
     END IF;
     IF parent IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
             MESSAGE = 'expected a partitioned table, got NULL', HINT = 'Take steps table by table, or call maintain_partitions.';
     END IF;
-    FOR tries IN 1..3 LOOP
+    LOOP
+        attempt := attempt OPERATOR(pg_catalog.+) 1;
         action := 'plan';
         partition := NULL;
         lower := NULL;
         upper := NULL;
         statements := NULL;
+        outcome := 'done';
+        problem := NULL;
         BEGIN
-            PERFORM pg_catalog.set_config('lock_timeout', ms::pg_catalog.text, true);
-            PERFORM pg_catalog.set_config('row_security', 'off', true); -- an error rather than rows that aren't seen
-            FOR lockable IN
-                SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
-                    JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-                    LEFT JOIN pg_catalog.pg_partitioned_table p ON p.partrelid OPERATOR(pg_catalog.=) parent
-                    WHERE c.oid OPERATOR(pg_catalog.=) parent OR c.oid OPERATOR(pg_catalog.=) p.partdefid
-                    ORDER BY c.oid OPERATOR(pg_catalog.<>) parent
-            LOOP
-                EXECUTE pg_catalog.format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', lockable);
-            END LOOP;
-            SELECT p.* INTO step
-                FROM sortkey.plan_partitions(parent, coalesce(at, pg_catalog.clock_timestamp())) WITH ORDINALITY AS
-                    p (parent_table, action, partition, lower, upper, statements, number)
-                WHERE (p.partition OPERATOR(pg_catalog.=) ANY (skip)) IS NOT TRUE
-                ORDER BY p.number LIMIT 1;
-            IF step.action IS NOT NULL THEN
-                action := step.action;
-                partition := step.partition;
-                lower := step.lower;
-                upper := step.upper;
-                statements := step.statements;
-                EXECUTE statements;
-                outcome := 'done';
+            run := sortkey.plan_partition_run(parent, at, run);
+            SELECT s.action, s.partition, s.lower, s.upper INTO action, partition, lower, upper
+                FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_extract_path(run, 'plan', '0'))
+                    s (action pg_catalog.text, partition pg_catalog.text, lower pg_catalog.timestamptz, upper pg_catalog.timestamptz);
+            IF action IS NOT NULL THEN
+                statements := sortkey.partition_sql(parent, action, partition, lower, upper, at);
+                PERFORM pg_catalog.set_config('lock_timeout', ms::pg_catalog.text, true);
+                FOREACH statement IN ARRAY statements LOOP
+                    EXECUTE statement;
+                END LOOP;
             END IF;
-            PERFORM pg_catalog.set_config('lock_timeout', old_timeout, true);
-            PERFORM pg_catalog.set_config('row_security', old_security, true);
+            EXIT;
         EXCEPTION
             WHEN lock_not_available OR deadlock_detected THEN
                 outcome := 'skipped';
                 problem := SQLERRM;
             WHEN OTHERS THEN
-                -- After the plan was made a row came to the default partition that belongs to the one to be made. The next
-                -- plan sees it.
-                CONTINUE WHEN SQLSTATE OPERATOR(pg_catalog.=) '23514' AND action OPERATOR(pg_catalog.=) 'create' AND tries OPERATOR(pg_catalog.<) 3;
-                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
                 outcome := 'failed';
+                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
                 problem := pg_catalog.concat_ws('; ', message,
                     CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail END, CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint END);
+                -- A row of the new partition came to the default one after the plan. A new plan moves it.
+                EXIT WHEN SQLSTATE OPERATOR(pg_catalog.<>) '23514' OR action OPERATOR(pg_catalog.<>) 'create';
+                run := pg_catalog.jsonb_delete(run, 'plan');
         END;
-        EXIT;
+        EXIT WHEN attempt OPERATOR(pg_catalog.=) attempts;
+        PERFORM pg_catalog.pg_sleep(sortkey.partition_pause(attempt, lock_timeout));
     END LOOP;
-    IF outcome IS NOT NULL THEN
-        RETURN NEXT;
+    IF action IS NULL THEN
+        PERFORM sortkey.end_partition_step(parent, run, begun_at, attempt, 'maintain', NULL, NULL, NULL, outcome, NULL);
+        RETURN;
     END IF;
+    run := sortkey.end_partition_step(parent, run, begun_at, attempt, action, partition, lower, upper, outcome, problem);
+    RETURN NEXT;
 END
 $$;
 
--- Does what plan_partitions() says, of one table or of all, each step in a transaction of its own, with a notice of each.
--- A step that can't have a lock within lock_timeout is left for the next time, with a warning; one that fails leaves the
--- others to be done, and in the end there is an error. dry_run does nothing and shows the SQL.
+-- Takes the steps of plan_partitions(), for one table or all, each in a transaction of its own and with a notice. A
+-- step that doesn't get a lock in six attempts of lock_timeout each is left for the next call, as are the table's steps
+-- after it, with a warning. A step that fails leaves the others to be taken, and raises an error in the end. dry_run
+-- takes no step and shows the SQL.
 --
 -- CALL it by itself: it commits, which Postgres refuses inside a transaction block, as an "invalid transaction
--- termination", before anything is done. It has no search_path of its own, with which it couldn't commit; so all names
--- have their schema.
+-- termination", before anything is done. A procedure with a search_path of its own couldn't commit; so all names have
+-- their schema.
 CREATE PROCEDURE sortkey.maintain_partitions(
-    parent regclass DEFAULT NULL, lock_timeout interval DEFAULT '2 seconds', dry_run boolean DEFAULT false,
+    parent regclass DEFAULT NULL, lock_timeout interval DEFAULT '100 milliseconds', dry_run boolean DEFAULT false,
     at timestamptz DEFAULT NULL
 )
     LANGUAGE plpgsql
@@ -1584,15 +1723,14 @@ DECLARE
     tables oid[];
     id oid;
     step record;
-    skip text[];
-    done text[] := '{}';
+    run jsonb;
     failures integer := 0;
 BEGIN
     IF dry_run THEN
         FOREACH id IN ARRAY ARRAY(SELECT m FROM sortkey.managed_tables(parent, false) m) LOOP
             BEGIN
                 FOR step IN SELECT p.* FROM sortkey.plan_partitions(id, now_at) p LOOP
-                    RAISE NOTICE E'% %\nBEGIN;\n%\nCOMMIT;', step.action, step.partition, step.statements;
+                    RAISE NOTICE E'% %\nBEGIN;\n%;\nCOMMIT;', step.action, step.partition, pg_catalog.array_to_string(step.statements, E';\n');
                 END LOOP;
             EXCEPTION WHEN OTHERS THEN
                 RAISE WARNING 'failed plan %: %', id::regclass::pg_catalog.text, SQLERRM;
@@ -1601,35 +1739,26 @@ BEGIN
         RETURN;
     END IF;
 
-    -- What is seen must be as new as the locks. To say so is possible only at once after the last transaction.
+    -- Each statement has to see what others did before its locks. SET TRANSACTION comes first in a transaction.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     tables := ARRAY(SELECT m FROM sortkey.managed_tables(parent, true) m);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOREACH id IN ARRAY tables LOOP
-        skip := '{}';
+        run := NULL;
         LOOP
-            SELECT s.* INTO step FROM sortkey.next_partition_step(id, now_at, lock_timeout, skip) s;
+            SELECT s.* INTO step FROM sortkey.next_partition_step(id, now_at, lock_timeout, run) s;
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             EXIT WHEN step.action IS NULL;
+            run := step.run;
             IF step.outcome OPERATOR(pg_catalog.=) 'done' THEN
                 RAISE NOTICE '% %', step.action, step.partition;
-                done := pg_catalog.array_append(done, pg_catalog.concat(step.action, ' ', step.partition));
-                IF pg_catalog.cardinality(pg_catalog.array_positions(done, done[pg_catalog.cardinality(done)])) OPERATOR(pg_catalog.>) 1 THEN
-                    RAISE EXCEPTION USING ERRCODE = 'internal_error',
-                        MESSAGE = pg_catalog.format('expected to %s %s once, got it planned again', step.action, step.partition),
-                        HINT = 'Somebody else undoes what is done here, or this is an error of ours.';
-                END IF;
-                CONTINUE;
+            ELSE
+                RAISE WARNING '% % %: %', step.outcome, step.action, coalesce(step.partition, id::regclass::pg_catalog.text), step.problem;
+                failures := failures OPERATOR(pg_catalog.+) CASE WHEN step.outcome OPERATOR(pg_catalog.=) 'failed' THEN 1 ELSE 0 END;
             END IF;
-            RAISE WARNING '% % %: %', step.outcome, step.action, coalesce(step.partition, id::regclass::pg_catalog.text), step.problem;
-            failures := failures OPERATOR(pg_catalog.+) CASE WHEN step.outcome OPERATOR(pg_catalog.=) 'failed' THEN 1 ELSE 0 END;
-            -- Where moving rows or removing a partition met somebody, the next would, too, and others would wait meanwhile.
-            EXIT WHEN step.partition IS NULL
-                OR step.outcome OPERATOR(pg_catalog.=) 'skipped' AND step.action OPERATOR(pg_catalog.<>) 'create';
-            skip := pg_catalog.array_append(skip, step.partition);
         END LOOP;
     END LOOP;
     IF failures OPERATOR(pg_catalog.>) 0 THEN

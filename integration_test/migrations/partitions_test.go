@@ -409,8 +409,8 @@ func TestPartitionsRowAfterPlan(t *testing.T) {
 	})
 }
 
-// A step that can't have its locks is left, others are taken, and the next call
-// finds it.
+// A step that doesn't get its locks is left after six attempts, with the steps of
+// its table after it. Other tables are maintained, and the next call goes on.
 func TestPartitionsLockTimeout(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		for _, table := range []string{"a", "b"} {
@@ -427,12 +427,11 @@ func TestPartitionsLockTimeout(t *testing.T) {
 		// Without a timeout it would wait until the context ends.
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		options := migrations.PartitionOptions{At: partitionTime(t, "2026-11-23T10:00:00Z"), LockTimeout: 50 * time.Millisecond}
+		options := migrations.PartitionOptions{At: partitionTime(t, "2026-11-23T10:00:00Z"), LockTimeout: 10 * time.Millisecond}
 		steps, err := migrations.MaintainPartitions(ctx, db.pool, partitionConfig, options)
 		must(t, err)
-		want := []string{"create public.a_p20261123", "create public.a_p20261124", "drop public.a_p20261121",
-			"create public.b_p20261123", "create public.b_p20261124", "drop public.b_p20261121"}
-		partitionWant(t, "all steps", partitionActions(steps), want...)
+		partitionWant(t, "the first step of a, and all of b", partitionActions(steps), "create public.a_p20261123",
+			"create public.b_p20261123", "create public.b_p20261124", "drop public.b_p20261121")
 		for _, s := range steps {
 			if blocked := s.Table == "public.a"; errors.Is(s.Err, migrations.ErrLocked) != blocked || !blocked && s.Err != nil {
 				t.Errorf("expected %s %s to be left only where there is a lock, got %v", s.Action, s.Partition, s.Err)
@@ -450,15 +449,18 @@ func TestPartitionsLockTimeout(t *testing.T) {
 				}
 			}
 		}))
-		_, err = conn.Exec(ctx, "call sortkey.maintain_partitions(lock_timeout => '50 ms', at => '2026-11-23 10:00Z')")
+		_, err = conn.Exec(ctx, "call sortkey.maintain_partitions(lock_timeout => '10 ms', at => '2026-11-23 10:00Z')")
 		must(t, err)
-		if warnings != 3 {
-			t.Errorf("expected a warning of each of 3 steps, got %d", warnings)
+		if warnings != 1 {
+			t.Errorf("got %d warnings, want 1", warnings)
 		}
+		partitionWant(t, "six attempts of either", db.strings(t, "select attempts || ' ' || problem from sortkey.partition_log where outcome = 'skipped'"),
+			"6 canceling statement due to lock timeout", "6 canceling statement due to lock timeout")
 		partitionWant(t, "the setting as before", partitionShow(t, conn, "lock_timeout"), "0")
 
 		must(t, tx.Rollback(t.Context()))
-		partitionWant(t, "the rest", db.maintain(t, "2026-11-23T10:00:00Z"), want[:3]...)
+		partitionWant(t, "the rest", db.maintain(t, "2026-11-23T10:00:00Z"),
+			"create public.a_p20261123", "create public.a_p20261124", "drop public.a_p20261121")
 	})
 }
 
@@ -759,9 +761,10 @@ func TestPartitionsRefused(t *testing.T) {
 			{"sortkey.manage_partitions('good', '1 day', retention => '1 month -40 days')", "got '1 mon -40 days'", "or NULL"},
 			{"sortkey.manage_partitions('good', '1 day', retention_action => 'archive')", "got 'archive'", "What is detached stays"},
 			{"sortkey.manage_partitions('good', '1 day', retention_action => null)", "got NULL", "What is detached stays"},
+			{"sortkey.manage_partitions('good', '1 day', default_partition => null)", "got NULL", "false to refuse them"},
 			{"sortkey.unmanage_partitions('good')", "got public.good", "Call sortkey.manage_partitions"},
-			{"sortkey.next_partition_step('good', lock_timeout => '0')", "got '00:00:00'", "a second or two"},
-			{"sortkey.next_partition_step('good', lock_timeout => null)", "got NULL", "a second or two"},
+			{"sortkey.next_partition_step('good', lock_timeout => '0')", "got '00:00:00'", "a tenth of a second"},
+			{"sortkey.next_partition_step('good', lock_timeout => null)", "got NULL", "a tenth of a second"},
 		} {
 			_, err := db.pool.ExecContext(t.Context(), "select "+c.call)
 			var pg *pgconn.PgError
@@ -1145,5 +1148,295 @@ func TestPartitionsOperatorsInTheWay(t *testing.T) {
 		_, err = conn.Exec(t.Context(), "call sortkey.maintain_partitions('e', at => '"+partitionNow+"')")
 		must(t, err)
 		partitionWant(t, "the row moved", db.places(t, "e"), "e_p20261101 x", "e_p20261121 y")
+	})
+}
+
+// Without a default partition, the newest rows come from the newest partition, a
+// long reader doesn't keep partitions from being created ahead, and a row outside
+// all partitions is an error.
+func TestPartitionsWithoutDefault(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
+		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
+			create table b (like a including all) partition by range (id);
+			select sortkey.manage_partitions('a', '1 day', default_partition => false), sortkey.manage_partitions('b', '1 day')`)
+		partitionWant(t, "steps", db.maintain(t, partitionNow),
+			"create public.a_p20261121", "create public.a_p20261122", "create public.a_p20261123", "create public.a_p20261124", "create public.a_p20261125",
+			"create public.b_p20261121", "create public.b_p20261122", "create public.b_p20261123", "create public.b_p20261124", "create public.b_p20261125",
+			"default public.b_default")
+		db.Exec(t, `insert into a select sortkey.snowflake_floor('2026-11-21Z'::timestamptz + n * interval '1 minute'), 'x' from generate_series(1, 2000) n;
+			insert into b table a; analyze a; analyze b`)
+		for table, merge := range map[string]bool{"a": false, "b": true} {
+			plan := strings.Join(db.strings(t, "explain (costs off) select * from "+table+" order by id desc limit 10"), "\n")
+			if strings.Contains(plan, "Merge Append") != merge || strings.Contains(plan, "  Append") == merge || strings.Contains(plan, "Sort  ") {
+				t.Errorf("%s: want a Merge Append: %t, and an Append otherwise, got\n%s", table, merge, plan)
+			}
+		}
+
+		tx, err := db.Conn(t).Begin(ctx)
+		must(t, err)
+		_, err = tx.Exec(ctx, "select count(*) from a; select count(*) from b")
+		must(t, err)
+		steps, err := migrations.MaintainPartitions(ctx, db.pool, partitionConfig,
+			migrations.PartitionOptions{At: partitionTime(t, "2026-11-22T10:00:00Z"), LockTimeout: 10 * time.Millisecond})
+		must(t, err)
+		partitionWant(t, "steps", partitionActions(steps), "create public.a_p20261126", "create public.b_p20261126")
+		if steps[0].Err != nil || !errors.Is(steps[1].Err, migrations.ErrLocked) {
+			t.Errorf("want the reader to stop only the table with a default partition, got %v and %v", steps[0].Err, steps[1].Err)
+		}
+		must(t, tx.Rollback(ctx))
+
+		_, err = db.pool.ExecContext(ctx, "insert into a values (sortkey.snowflake_floor('2026-12-01Z'), 'late')")
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "23514" || !strings.Contains(pg.Message, "no partition of relation") {
+			t.Errorf("want an error that names the missing partition, got %v", err)
+		}
+		db.Exec(t, "insert into b values (sortkey.snowflake_floor('2026-12-01Z'), 'late')")
+	})
+}
+
+// A table gets a default partition, or loses it, when manage_partitions says so
+// later. Rows in it are moved, and those that can't be keep it.
+func TestPartitionsDefaultChanged(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		manage := func(extra string) {
+			db.Exec(t, "select sortkey.manage_partitions('e', '1 day', premake => 1"+extra+")")
+		}
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id)`)
+		manage(", default_partition => false")
+		partitionWant(t, "none", db.maintain(t, partitionNow), "create public.e_p20261121", "create public.e_p20261122")
+		manage("")
+		partitionWant(t, "one", db.maintain(t, partitionNow), "default public.e_default")
+		manage(", default_partition => false")
+		partitionWant(t, "none again", db.maintain(t, partitionNow), "drop public.e_default")
+		partitionWant(t, "nothing to do", db.maintain(t, partitionNow))
+
+		// Under whatever name it has. The row of a window is moved; the other one is of none.
+		db.Exec(t, `create schema other; create table other.rest partition of e default;
+			insert into e values (sortkey.snowflake_floor('2026-11-01Z'), 'early'), (sortkey.snowflake_floor('2027-01-01Z'), 'ahead')`)
+		for range 2 {
+			steps, err := migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig, migrations.PartitionOptions{At: partitionTime(t, partitionNow)})
+			if len(steps) == 0 || !errors.Is(err, migrations.ErrPartition) || !strings.Contains(err.Error(), "drop default partition other.rest: it has rows; Delete them") {
+				t.Fatalf("want the default partition to be refused for its rows, got %v, %v", steps, err)
+			}
+			last := steps[len(steps)-1]
+			if last.Action != "drop" || last.Partition != "other.rest" || !last.From.IsZero() || !last.To.IsZero() {
+				t.Errorf("want a step that drops the default partition, got %+v", last)
+			}
+		}
+		partitionWant(t, "the rows", db.places(t, "e"), "e_p20261101 early", "rest ahead")
+		db.Exec(t, "delete from other.rest")
+		partitionWant(t, "none", db.maintain(t, partitionNow), "drop other.rest")
+		partitionWant(t, "partitions", db.strings(t, "select relid::text from pg_partition_tree('e') where isleaf order by 1"), "e_p20261101", "e_p20261121", "e_p20261122")
+	})
+}
+
+// run takes a table's steps until nothing is left to do, with between after each
+// step, and counts the plans that were made.
+func (db partitionDB) run(t testing.TB, table, at string, between func(step int)) (steps []string, plans int) {
+	t.Helper()
+	ctx := t.Context()
+	conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["track_functions"] = "pl" }))
+	count := func() (calls int) {
+		t.Helper()
+		_, err := conn.Exec(ctx, "select pg_stat_force_next_flush()")
+		must(t, err)
+		must(t, conn.QueryRow(ctx, "select coalesce(sum(calls), 0) from pg_stat_user_functions where schemaname = 'sortkey' and funcname = 'partition_steps'").Scan(&calls))
+		return calls
+	}
+	before := count()
+	for run := new(string); run != nil; {
+		var action, partition, outcome string
+		err := conn.QueryRow(ctx, `select run::text, action, partition, outcome
+			from sortkey.next_partition_step($1::text::regclass, $2, run => nullif($3, '')::jsonb)`, table, partitionTime(t, at), *run).Scan(&run, &action, &partition, &outcome)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return steps, count() - before
+		}
+		must(t, err)
+		steps = append(steps, outcome+" "+action+" "+partition)
+		between(len(steps))
+	}
+	t.Fatal("want a run to go on with, got none")
+	return nil, 0
+}
+
+// A call plans a table once, and again only if somebody else changes the table's
+// partitions meanwhile.
+func TestPartitionsPlannedOnce(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('e', '1 day', premake => 20, retention => '10 days')`)
+		nothing := func(int) {}
+		if steps, plans := db.run(t, "e", partitionNow, nothing); len(steps) != 22 || plans != 1 {
+			t.Errorf("got %d plans for %q, want 1 for 22 steps", plans, steps)
+		}
+		if steps, plans := db.run(t, "e", partitionNow, nothing); len(steps) != 0 || plans != 1 {
+			t.Errorf("got %d plans for %q, want 1 for no step", plans, steps)
+		}
+		steps, plans := db.run(t, "e", "2026-12-03T10:30:00Z", func(step int) {
+			switch step {
+			case 1: // the next window, in other hands
+				db.Exec(t, `create table mine partition of e for values from (sortkey.snowflake_floor('2026-12-13Z')) to (sortkey.snowflake_floor('2026-12-14Z'))`)
+			case 2:
+				db.Exec(t, "alter table mine rename to ours")
+			case 3:
+				db.Exec(t, "select sortkey.manage_partitions('e', '1 day', premake => 12, retention => '100 days')")
+			}
+		})
+		partitionWant(t, "steps as others let them be", steps, "done create public.e_p20261212", "done create public.e_p20261214",
+			"done create public.e_p20261215")
+		if plans != 4 {
+			t.Errorf("got %d plans, want 4", plans)
+		}
+	})
+}
+
+// A step that meets a lock gives back its own ones, waits, and tries again; so
+// others wait for one lock_timeout at a time.
+func TestPartitionsLockRetried(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '1 day')`)
+		db.maintain(t, partitionNow)
+		db.maintain(t, "2026-11-22T10:30:00Z")
+		// The timeout in force when a statement of a step begins.
+		db.Exec(t, `create function note() returns event_trigger language plpgsql as $$ begin raise notice 'lock_timeout %', current_setting('lock_timeout'); end $$;
+			create event trigger note on ddl_command_start when tag in ('ALTER TABLE') execute function note();
+			select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '10 hours')`)
+		reader, err := db.Conn(t).Begin(ctx)
+		must(t, err)
+		_, err = reader.Exec(ctx, "select from e")
+		must(t, err)
+		var mu sync.Mutex
+		said := map[string]int{}
+		conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+				mu.Lock()
+				defer mu.Unlock()
+				said[n.Message]++
+			}
+		}))
+		result := make(chan error, 1)
+		go func() {
+			_, err := conn.Exec(ctx, "call sortkey.maintain_partitions(at => '2026-11-22 10:30Z', lock_timeout => '400 ms')")
+			result <- err
+		}()
+		db.waiting(t, "select '' from pg_locks where pid = $1 and not granted and mode = 'AccessExclusiveLock' and relation = 'e'::regclass", conn.PgConn().PID())
+		db.waiting(t, `select '' from pg_stat_activity a where pid = $1 and wait_event = 'PgSleep'
+			and not exists (select from pg_locks l where l.pid = a.pid and l.relation in (select relid from pg_partition_tree('e')))`, conn.PgConn().PID())
+		must(t, reader.Commit(ctx))
+		must(t, <-result)
+		partitionWant(t, "one step in several attempts", db.strings(t, `select concat_ws(' ', action, partition, outcome, attempts between 2 and 6)
+			from sortkey.partition_log where ended_at > begun_at + interval '400 ms'`), "detach public.e_p20261121 done t")
+		if mu.Lock(); said["lock_timeout 400ms"] != 1 || said["detach public.e_p20261121"] != 1 || len(said) != 2 {
+			t.Errorf("want the given timeout in force for the step's statement, got %v", said)
+		}
+		mu.Unlock()
+		db.Exec(t, "drop event trigger note")
+
+		// Twice as long each time, random, and bounded.
+		partitionWant(t, "pauses", db.strings(t, `select every(pause between low / 2 and low)::text || every(pause <> other)::text from generate_series(1, 100),
+			lateral (values (1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.6), (20, 5.0)) v (attempt, low),
+			lateral (select sortkey.partition_pause(attempt, '100 ms'), sortkey.partition_pause(attempt, '100 ms')) p (pause, other)`), "truetrue")
+	})
+}
+
+// Each statement of a step is one command, which also runs by itself in the
+// extended protocol, and by hand they do the work.
+func TestPartitionsSingleCommands(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx, role := t.Context(), "owner_"+db.Name
+		db.Exec(t, `create role `+role+`; grant create on schema public to `+role+`;
+			create function note() returns trigger language plpgsql as $$ begin return new; end $$;
+			create table e (id sortkey.uid60 primary key, v text default ';', n bigint references e deferrable) partition by range (id);
+			create trigger i after insert on e for each row execute function note();
+			create trigger d after delete on e for each row execute function note();
+			alter table e owner to `+role+`;
+			create table "a;b" partition of e for values from (sortkey.uid60_floor('2026-09-01Z')) to (sortkey.uid60_floor('2026-09-02Z'));
+			select sortkey.manage_partitions('e', '1 day', premake => 1)`)
+		defer db.Exec(t, "drop owned by "+role+" cascade; drop role "+role)
+		conn := db.Conn(t)
+		seen := map[string]bool{}
+		apply := func(at string) {
+			t.Helper()
+			rows, err := conn.Query(ctx, "select action, statements from sortkey.plan_partitions('e', $1)", partitionTime(t, at))
+			must(t, err)
+			type step struct {
+				Action     string
+				Statements []string
+			}
+			steps, err := pgx.CollectRows(rows, pgx.RowToStructByPos[step])
+			must(t, err)
+			for _, s := range steps {
+				seen[s.Action] = true
+				must(t, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+					for _, statement := range s.Statements {
+						if err := conn.PgConn().ExecParams(ctx, statement, nil, nil, nil, nil).Read().Err; err != nil {
+							return fmt.Errorf("%s: %w", statement, err)
+						}
+					}
+					return nil
+				}))
+			}
+			partitionWant(t, "nothing left", db.maintain(t, at))
+		}
+		apply(partitionNow)
+		db.Exec(t, "insert into e select sortkey.uid60_floor(x::timestamptz) from unnest(array['2026-10-01Z', '2026-11-23 01:00Z']) x; create table f (id bigint references e)")
+		apply("2026-11-22T10:30:00Z")
+		db.Exec(t, "select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '60 days')")
+		apply("2026-11-23T10:30:00Z")
+		db.Exec(t, "drop table f; select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '1 hour', retention_action => 'drop', default_partition => false)")
+		apply("2026-11-24T10:30:00Z")
+		for _, action := range []string{"create", "drain", "default", "detach", "drop"} {
+			if !seen[action] {
+				t.Errorf("want a step of each kind, got no %s", action)
+			}
+		}
+	})
+}
+
+// The log has each step, of either way to maintain partitions, and the end of
+// each call. It keeps 90 days, and is for roles that are let.
+func TestPartitionsLog(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			select sortkey.manage_partitions('e', '1 day', premake => 1);
+			create table e_p20261122 ();
+			insert into sortkey.partition_log (begun_at, ended_at, parent_table, action, attempts, outcome)
+				select at, at, 'x', 'maintain', 1, 'done' from unnest(array[now() - interval '91 days', now() - interval '89 days']) at`)
+		options := migrations.PartitionOptions{At: partitionTime(t, partitionNow)}
+		if _, err := migrations.MaintainPartitions(ctx, db.pool, partitionConfig, options); !errors.Is(err, migrations.ErrPartition) {
+			t.Errorf("want the step to fail, got %v", err)
+		}
+		const log = `select concat_ws(' ', parent_table, action, partition, to_char(lower at time zone 'UTC', 'DD'), to_char(upper at time zone 'UTC', 'DD'),
+				attempts, outcome, left(problem, 36), role = current_user) from sortkey.partition_log order by ended_at`
+		want := []string{"x maintain 1 done t", "public.e create public.e_p20261121 21 22 1 done t",
+			"public.e create public.e_p20261122 22 23 1 failed expected no public.e_p20261122, to m t",
+			"public.e default public.e_default 1 done t", "public.e maintain 1 done t"}
+		partitionWant(t, "the log", db.strings(t, log), want...)
+		db.Exec(t, "drop table e; drop table e_p20261122; create table e (id sortkey.snowflake primary key, v text) partition by range (id);"+
+			"select sortkey.manage_partitions('e', '1 day', premake => 1); create table e_p20261122 (); delete from sortkey.partition_log where parent_table <> 'x'")
+		if _, err := db.pool.ExecContext(ctx, "call sortkey.maintain_partitions(at => $1)", options.At); err == nil {
+			t.Error("want the step to fail")
+		}
+		partitionWant(t, "the same by the procedure", db.strings(t, log), want...)
+
+		// The table's owner maintains it without a right to the log, and logs with one.
+		role := "owner_" + db.Name
+		db.Exec(t, `create role `+role+`; grant create on schema public to `+role+`; grant usage on schema sortkey to `+role+`;
+			alter table e owner to `+role+`; alter table e_default owner to `+role+`; drop table e_p20261122`)
+		defer db.Exec(t, "drop owned by "+role+" cascade; drop role "+role)
+		conn := db.Conn(t)
+		_, err := conn.Exec(ctx, "set role "+role)
+		must(t, err)
+		_, err = conn.Exec(ctx, "call sortkey.maintain_partitions(at => $1)", options.At)
+		must(t, err)
+		partitionWant(t, "nothing more", db.strings(t, log), want...)
+		db.Exec(t, "grant select, insert, delete on sortkey.partition_log to "+role)
+		_, err = conn.Exec(ctx, "call sortkey.maintain_partitions(at => $1)", options.At)
+		must(t, err)
+		partitionWant(t, "one more", db.strings(t, log), append(want, "public.e maintain 1 done f")...)
 	})
 }
