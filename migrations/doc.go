@@ -91,34 +91,47 @@
 //	SELECT cron.schedule('partitions', '@hourly', 'CALL sortkey.maintain_partitions()');
 //
 // by a CronJob that runs psql -c 'CALL sortkey.maintain_partitions()', or by
-// [MaintainPartitions]. It makes partitions ahead (4, unless premake says
-// otherwise), moves rows out of the default partition to where they belong, and
-// detaches or drops what ended longer ago than the retention. Several may run at
-// a time. To see what it would do, as SQL:
+// [MaintainPartitions]. It creates partitions ahead (4, unless premake says
+// otherwise), moves rows out of the default partition to their own, and detaches
+// or drops partitions that ended longer ago than the retention. Several may run
+// at a time. To see the steps, with their SQL, before and after:
 //
 //	SELECT action, partition, statements FROM sortkey.plan_partitions();
 //	CALL sortkey.maintain_partitions(dry_run => true);
+//	SELECT * FROM sortkey.partition_log ORDER BY ended_at DESC;
 //
-// Each step is a short transaction that gives up when a lock isn't had in 2 s,
-// and is tried again by the next call. Inserts and reads go on while partitions
-// are made, but for those that use the default partition, and for writes to
-// tables that foreign keys lead to. All that use the table wait while rows are
-// moved or a partition is detached. So keep the default partition small: long
-// reads of it put maintenance off, and Postgres scans it whenever a partition is
-// made. Have the key first in an index, by which rows to be moved are found.
+// Each step is a short transaction. It waits 100 ms for a lock, and is tried six
+// times before it is left for the next call. Inserts and reads go on while
+// partitions are created, but for those that use the default partition, and for
+// writes to tables that foreign keys lead to. All users of the table wait while
+// rows are moved or a partition is detached. So keep the default partition small:
+// long reads of it put maintenance off, and Postgres scans it whenever a
+// partition is created. Have the key first in an index, by which rows to be moved
+// are found.
 //
-// Nothing is removed but what was in a partition of its own until its time was
-// over. Rows that are older than the retention when they come stay in the default
-// partition. Rows that a foreign key refers to are neither moved nor removed; the
-// step fails and names the key. Have partitions made in good time where there
-// are such keys: a window whose first rows went to the default partition and are
-// referred to gets its partition only when the key is dropped.
+// With default_partition => false there is no default partition. Then queries
+// ordered by the key read only as many partitions as they need, and partitions
+// are created ahead whatever readers do, but a row outside all partitions is an
+// error. A table can be changed either way by another call of manage_partitions;
+// a default partition that has rows isn't dropped.
 //
-// The role that maintains owns the tables, or is a member of the roles that do,
-// and has CREATE on their schemas, TEMPORARY on the database, and USAGE on the
-// schema sortkey. Who calls manage_partitions needs the right to write
-// sortkey.partitioned_table. Don't maintain tables as a superuser whose owners
-// you don't trust: making partitions and moving rows runs their functions.
+// Maintenance removes a partition only if its whole window is older than the
+// retention. Rows that are older when they come stay in the default partition. Rows
+// that a foreign key refers to are neither moved nor removed; the step fails and
+// names the key. Have partitions created in good time where there are such keys:
+// a window whose first rows went to the default partition and are referred to
+// gets its partition only when the key is dropped.
+//
+// The role that maintains owns the tables, or is a member of the roles that do.
+// The owner has CREATE on their schemas, TEMPORARY on the database, USAGE on the
+// schema sortkey, and SELECT, INSERT and DELETE on sortkey.partition_log if its
+// steps are to be logged. A role that calls manage_partitions needs the right to
+// write sortkey.partitioned_table. Don't maintain tables as a superuser whose
+// owners you don't trust: creating partitions and moving rows runs their
+// functions.
+//
+// Autovacuum doesn't analyze partitioned tables, and maintenance doesn't either,
+// since it would read a sample of each partition: ANALYZE them now and then.
 //
 // Partitions get what CREATE TABLE ... PARTITION OF would give them, so no
 // grants, policies, replica identity or storage parameters of their own. CALL

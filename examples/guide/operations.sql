@@ -30,7 +30,18 @@ FROM sortkey.plan_partitions() GROUP BY parent_table;
 
 -- [defaults]
 SELECT t.parent, p.partdefid::regclass AS default_partition, pg_table_size(p.partdefid) AS bytes
-FROM sortkey.partitioned_table t JOIN pg_partitioned_table p ON p.partrelid = t.parent ORDER BY bytes DESC;
+FROM sortkey.partitioned_table t JOIN pg_partitioned_table p ON p.partrelid = t.parent AND p.partdefid <> 0 ORDER BY bytes DESC;
+
+-- [maintained]
+SELECT t.parent, max(l.ended_at) FILTER (WHERE l.action = 'maintain') AS maintained_at,
+    count(*) FILTER (WHERE l.outcome <> 'done' AND l.ended_at > now() - interval '1 day') AS not_done
+FROM sortkey.partitioned_table t LEFT JOIN sortkey.partition_log l ON to_regclass(l.parent_table) = t.parent
+GROUP BY t.parent ORDER BY maintained_at NULLS FIRST;
+
+-- [analyzed]
+SELECT t.parent, s.last_analyze
+FROM sortkey.partitioned_table t JOIN pg_stat_all_tables s ON s.relid = t.parent
+WHERE s.last_analyze IS NULL OR s.last_analyze < now() - interval '30 days';
 
 -- [lifetime]
 SELECT 'snowflake' AS format, sortkey.snowflake_time(9223372036854775807) - now() AS remaining

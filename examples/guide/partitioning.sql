@@ -8,6 +8,22 @@ SELECT sortkey.manage_partitions('events', every => '1 day', premake => 4,
 -- [maintain]
 CALL sortkey.maintain_partitions();
 
+-- [log]
+SELECT parent_table, ended_at, action, partition, attempts, outcome, problem
+FROM sortkey.partition_log ORDER BY ended_at DESC LIMIT 20;
+
+-- [without]
+SELECT sortkey.manage_partitions('events', every => '1 day', premake => 30,
+    retention => '90 days', retention_action => 'drop', default_partition => false);
+
+-- [grants]
+GRANT USAGE ON SCHEMA sortkey TO app_owner;
+GRANT USAGE, CREATE ON SCHEMA app TO app_owner; -- the schema of the table, where partitions are created
+GRANT INSERT, UPDATE, DELETE ON sortkey.partitioned_table TO app_owner; -- for manage_partitions and unmanage_partitions
+GRANT SELECT, INSERT, DELETE ON sortkey.partition_log TO app_owner; -- without it, steps aren't logged
+GRANT USAGE ON SCHEMA sortkey TO dba;
+GRANT SELECT ON sortkey.partition_log TO dba;
+
 -- [plan]
 SELECT action, partition, lower, upper FROM sortkey.plan_partitions('events');
 
@@ -27,16 +43,23 @@ EXPLAIN (COSTS OFF) SELECT * FROM events WHERE id >= sortkey.snowflake_floor(now
 EXPLAIN (COSTS OFF) SELECT * FROM events
 WHERE sortkey.snowflake_time(id) >= '2026-11-02Z' AND sortkey.snowflake_time(id) < '2026-11-03Z';
 
+-- [analyze]
+ANALYZE events;
+
+-- [publication]
+CREATE PUBLICATION events FOR TABLE events WITH (publish_via_partition_root = true);
+
 -- [check]
-SET lock_timeout = '2s';
+SET lock_timeout = '200ms';
 ALTER TABLE visits ADD CONSTRAINT visits_before_2027
     CHECK (id IS NOT NULL AND id < sortkey.snowflake_floor('2027-01-01Z')) NOT VALID;
 ALTER TABLE visits VALIDATE CONSTRAINT visits_before_2027; -- reads the table, and nobody waits
 
 -- [attach]
 BEGIN;
-SET LOCAL lock_timeout = '2s';
+SET LOCAL lock_timeout = '200ms';
 ALTER TABLE visits RENAME TO visits_before_2027;
+ALTER TABLE visits_before_2027 ALTER id DROP IDENTITY IF EXISTS; -- ATTACH refuses an identity column
 CREATE TABLE visits (LIKE visits_before_2027 INCLUDING ALL EXCLUDING IDENTITY) PARTITION BY RANGE (id);
 ALTER TABLE visits DROP CONSTRAINT visits_before_2027; -- the copy, which is for the old rows alone
 ALTER TABLE visits ATTACH PARTITION visits_before_2027 FOR VALUES FROM (MINVALUE) TO (sortkey.snowflake_floor('2027-01-01Z'));

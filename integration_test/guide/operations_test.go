@@ -117,6 +117,14 @@ func TestOperationsSQL(t *testing.T) {
 				_, err = migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{})
 				must(t, err)
 				has(t, p.name, lines(t, conn, p.sql))
+			case "maintained":
+				has(t, p.name, lines(t, conn, p.sql), "events|*|0")
+				db.Exec(t, "CREATE TABLE never (LIKE events) PARTITION BY RANGE (id); SELECT sortkey.manage_partitions('never', '1 month', default_partition => false)")
+				has(t, p.name, lines(t, conn, p.sql), "never||0", "events|*-*|0")
+			case "analyzed":
+				has(t, p.name, lines(t, conn, p.sql), "events|", "never|")
+				db.Exec(t, "ANALYZE events")
+				has(t, p.name, lines(t, conn, p.sql), "never|")
 			case "defaults":
 				db.Exec(t, "INSERT INTO events VALUES (1)")
 				has(t, p.name, lines(t, conn, p.sql), "events|events_default|8192")

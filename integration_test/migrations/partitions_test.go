@@ -425,7 +425,7 @@ func TestPartitionsLockTimeout(t *testing.T) {
 		must(t, err)
 
 		// Without a timeout it would wait until the context ends.
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		options := migrations.PartitionOptions{At: partitionTime(t, "2026-11-23T10:00:00Z"), LockTimeout: 10 * time.Millisecond}
 		steps, err := migrations.MaintainPartitions(ctx, db.pool, partitionConfig, options)
@@ -1438,5 +1438,38 @@ func TestPartitionsLog(t *testing.T) {
 		_, err = conn.Exec(ctx, "call sortkey.maintain_partitions(at => $1)", options.At)
 		must(t, err)
 		partitionWant(t, "one more", db.strings(t, log), append(want, "public.e maintain 1 done f")...)
+	})
+}
+
+// A call that is cancelled returns the steps it has taken, and leaves nothing of
+// the one it was at.
+func TestPartitionsCancelled(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
+			create table b (like a including all) partition by range (id);
+			create table b_default partition of b default;
+			select sortkey.manage_partitions('a', '1 day', premake => 1), sortkey.manage_partitions('b', '1 day', premake => 1)`)
+		tx, err := db.Conn(t).Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), "select from b")
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var steps []migrations.PartitionStep
+		result := make(chan error, 1)
+		go func() {
+			var err error
+			steps, err = migrations.MaintainPartitions(ctx, db.pool, partitionConfig,
+				migrations.PartitionOptions{At: partitionTime(t, partitionNow), LockTimeout: time.Minute})
+			result <- err
+		}()
+		db.waitsFor(t, "b")
+		cancel()
+		if err := <-result; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "maintain partitions of public.b") {
+			t.Errorf("want the cancellation, and the table it came at, got %v", err)
+		}
+		partitionWant(t, "steps of the other table", partitionActions(steps), "create public.a_p20261121", "create public.a_p20261122", "default public.a_default")
+		must(t, tx.Rollback(t.Context()))
+		partitionWant(t, "the rest", db.maintain(t, partitionNow), "create public.b_p20261121", "create public.b_p20261122")
 	})
 }

@@ -630,7 +630,7 @@ BEGIN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END LOOP;
     state := {{$s}}.partition_state(parent);
-    IF run->'plan' IS NULL OR run->>'state' <> state THEN
+    IF run->>'state' IS DISTINCT FROM state THEN
         run := jsonb_build_object('state', state, 'taken', coalesce(run->'taken', '[]'), 'plan', (
             SELECT coalesce(jsonb_agg(s ORDER BY s.number), '[]')
             FROM {{$s}}.partition_steps(parent, at) WITH ORDINALITY s (parent_table, action, partition, lower, upper, number)
@@ -764,7 +764,7 @@ BEGIN
                     CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail END, CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint END);
                 -- A row of the new partition came to the default one after the plan. A new plan moves it.
                 EXIT WHEN SQLSTATE OPERATOR(pg_catalog.<>) '23514' OR action OPERATOR(pg_catalog.<>) 'create';
-                run := pg_catalog.jsonb_delete(run, 'plan');
+                run := pg_catalog.jsonb_delete(run, 'state');
         END;
         EXIT WHEN attempt OPERATOR(pg_catalog.=) attempts;
         PERFORM pg_catalog.pg_sleep({{$s}}.partition_pause(attempt, lock_timeout));
