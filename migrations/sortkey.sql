@@ -1361,8 +1361,8 @@ $$;
 --
 -- Moving rows, and removing a partition, has to stop them. A writer that has already chosen the default partition for
 -- its row would get an error instead. Such a step waits for the lock on the parent alone. Its other locks are NOWAIT,
--- so that others wait behind it for at most one lock_timeout; a session that uses a partition by way of the parent has
--- a lock on the parent, too.
+-- so that others wait behind it for one lock_timeout, and another one if a foreign key leads to the table. A session
+-- that uses a partition by way of the parent has a lock on the parent, too.
 CREATE FUNCTION sortkey.partition_sql(
     parent regclass, action text, partition text, lower timestamptz, upper timestamptz, at timestamptz
 ) RETURNS text[]
@@ -1682,17 +1682,18 @@ BEGIN
             WHEN lock_not_available OR deadlock_detected THEN
                 outcome := 'skipped';
                 problem := SQLERRM;
+                EXIT WHEN attempt OPERATOR(pg_catalog.=) attempts;
+                PERFORM pg_catalog.pg_sleep(sortkey.partition_pause(attempt, lock_timeout));
             WHEN OTHERS THEN
                 outcome := 'failed';
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
                 problem := pg_catalog.concat_ws('; ', message,
                     CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail END, CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint END);
                 -- A row of the new partition came to the default one after the plan. A new plan moves it.
-                EXIT WHEN SQLSTATE OPERATOR(pg_catalog.<>) '23514' OR action OPERATOR(pg_catalog.<>) 'create';
+                EXIT WHEN SQLSTATE OPERATOR(pg_catalog.<>) '23514' OR action OPERATOR(pg_catalog.<>) 'create'
+                    OR attempt OPERATOR(pg_catalog.=) attempts;
                 run := pg_catalog.jsonb_delete(run, 'state');
         END;
-        EXIT WHEN attempt OPERATOR(pg_catalog.=) attempts;
-        PERFORM pg_catalog.pg_sleep(sortkey.partition_pause(attempt, lock_timeout));
     END LOOP;
     IF action IS NULL THEN
         PERFORM sortkey.end_partition_step(parent, run, begun_at, attempt, 'maintain', NULL, NULL, NULL, outcome, NULL);
