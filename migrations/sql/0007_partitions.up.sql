@@ -428,7 +428,7 @@ BEGIN
 END
 $$;
 
--- The SQL of a step, one statement per element.
+-- The SQL of a step, one statement per element: Citus refuses several in one EXECUTE, and an empty SELECT list.
 --
 -- A new partition is created as a table and then attached. Then reads and writes of the parent go on, except of the
 -- default partition, which Postgres locks and reads. CREATE TABLE ... PARTITION OF would stop every reader and writer
@@ -477,7 +477,7 @@ BEGIN
         END IF;
         IF to_regclass(partition) = m.default_id THEN
             statements := statements || '{SET LOCAL row_security = off}' -- an error rather than rows that aren't seen
-                || format('DO %L', format('BEGIN IF EXISTS (SELECT FROM %s) THEN'
+                || format('DO %L', format('BEGIN IF EXISTS (SELECT 1 FROM %s) THEN'
                     ' RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'', MESSAGE = %L, HINT = %L; END IF; END',
                     partition, format('drop default partition %s: it has rows', partition),
                     'Delete them or move them, or call manage_partitions with default_partition => true.'));
@@ -532,7 +532,7 @@ BEGIN
                 GROUP BY c.oid ORDER BY c.conname
         LOOP
             statements := statements || format('DO %L', format(
-                'BEGIN IF EXISTS (SELECT FROM %s d JOIN %s r ON %s WHERE %s) THEN'
+                'BEGIN IF EXISTS (SELECT 1 FROM %s d JOIN %s r ON %s WHERE %s) THEN'
                     ' RAISE EXCEPTION USING ERRCODE = ''foreign_key_violation'', MESSAGE = %L, HINT = %L; END IF; END',
                 m.default_id::regclass, reference.source, reference.condition, moved,
                 format('expected rows of %s that nothing refers to, to move them to %s, got some that %s refers to by %I',
