@@ -78,6 +78,9 @@ func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOp
 	}
 	tables, err := m.tables(ctx, db, o)
 	if err != nil {
+		if worker := refuseCitusWorker(ctx, db); errors.Is(worker, ErrCitusWorker) {
+			return nil, worker
+		}
 		return nil, failed("maintain partitions with", d.Schema, err)
 	}
 	var done []PartitionStep

@@ -59,6 +59,10 @@ func TestWorker(t *testing.T) {
 				_, err := migrations.Status(t.Context(), worker.SQL(t), config)
 				return err
 			},
+			"MaintainPartitions": func() error {
+				_, err := migrations.MaintainPartitions(t.Context(), worker.SQL(t), config, migrations.PartitionOptions{})
+				return err
+			},
 		}
 		refused := func(when string) {
 			before := objects(t, worker)
@@ -277,12 +281,16 @@ func TestPartitions(t *testing.T) {
 				t.Errorf("at %s: got steps %q, want %q", at, got, want)
 			}
 		}
-		maintain("2026-11-21T10:00:00Z")
-		// A row of each day, of which the last has no partition yet.
+		maintain("2026-11-21T10:00:00Z",
+			"create events_p20261121", "create events_p20261122", "default events_default",
+			"create visits_p20261121", "create visits_p20261122", "default visits_default")
+		// Rows of each day, of which the last two have no partition yet.
 		const days = "generate_series(timestamptz '2026-11-21Z', '2026-11-24Z', '1 day') day"
 		c.Exec(t, "insert into events select n, sortkey.snowflake_floor(day) + n from generate_series(1, 8) n, "+days)
 		c.Exec(t, "insert into visits select sortkey.sno_floor(day + n * interval '1 second') from generate_series(1, 8) n, "+days)
-		maintain("2026-11-24T10:00:00Z")
+		maintain("2026-11-24T10:00:00Z",
+			"create events_p20261125", "drain events_p20261123", "drain events_p20261124", "drop events_p20261121",
+			"create visits_p20261125", "drain visits_p20261123", "drain visits_p20261124", "detach visits_p20261121")
 		if n := value[int](t, conn, "select count(*) from events"); n != 24 {
 			t.Errorf("events has %d rows, want 24: those of the first day were dropped", n)
 		}

@@ -106,13 +106,11 @@ func TestSites(t *testing.T) {
 				}
 			}
 		}()
-		all := pieces(t, "scaling.sql")
 		both := func(names ...string) {
 			t.Helper()
 			for _, name := range names {
-				i := slices.IndexFunc(all, func(p piece) bool { return p.name == name })
 				for _, s := range sites {
-					if err := s.piece(all[i]); err != nil {
+					if err := s.piece(pieceOf(t, "scaling.sql", name)); err != nil {
 						t.Fatalf("[%s] at site %d: %v", name, s.number, err)
 					}
 				}
@@ -149,8 +147,7 @@ func TestSites(t *testing.T) {
 		}
 		both("site")
 		if db.Version == "15" {
-			i := slices.IndexFunc(all, func(p piece) bool { return p.name == "subscribe" })
-			if err := sites[0].piece(all[i]); err == nil || !strings.Contains(err.Error(), `unrecognized subscription parameter: "origin"`) {
+			if err := sites[0].piece(pieceOf(t, "scaling.sql", "subscribe")); err == nil || !strings.Contains(err.Error(), `unrecognized subscription parameter: "origin"`) {
 				t.Errorf("15 has no origin, said the page: %v", err)
 			}
 		} else {
@@ -196,9 +193,9 @@ func TestSites(t *testing.T) {
 
 		// Site 2 is gone, and site 1 goes on by itself.
 		must(t, sites[1].stop())
-		i := slices.IndexFunc(all, func(p piece) bool { return p.name == "promote" })
-		all[i].sql = strings.ReplaceAll(all[i].sql, "site_3_from_site_1", "site_1_from_site_2")
-		if err := sites[0].piece(all[i]); err != nil {
+		promote := pieceOf(t, "scaling.sql", "promote")
+		promote.sql = strings.ReplaceAll(promote.sql, "site_3_from_site_1", "site_1_from_site_2")
+		if err := sites[0].piece(promote); err != nil {
 			t.Fatal(err)
 		}
 		if got := sites[0].must("INSERT INTO orders (total) VALUES (1) RETURNING (sortkey.snowflake_parts(id)).datacenter"); got != "3" {
@@ -206,8 +203,8 @@ func TestSites(t *testing.T) {
 		}
 		sites = sites[:1]
 
-		for _, p := range all {
-			if !slices.Contains([]string{"site", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "hash"}, p.name) {
+		for _, p := range pieces(t, "scaling.sql") {
+			if !slices.Contains([]string{"site", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "hash", "citus-tables", "citus-lock-timeout"}, p.name) {
 				t.Errorf("nothing looks at [%s]", p.name)
 			}
 		}
@@ -304,8 +301,7 @@ func TestSpread(t *testing.T) {
 	}
 
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		all := pieces(t, "scaling.sql")
-		all[slices.IndexFunc(all, func(p piece) bool { return p.name == "hash" })].run(t, db)
+		pieceOf(t, "scaling.sql", "hash").run(t, db)
 		var values []string
 		for _, id := range every(time.Second) {
 			values = append(values, fmt.Sprintf("(%d, 1)", id))
