@@ -91,12 +91,16 @@ func addText[T plainID](r *registry, own string) {
 
 // add adds a member, unless the column has it.
 func (c *column) add(m member) {
-	old := c.all()
-	if slices.ContainsFunc(old, func(other member) bool { return other.goType() == m.goType() }) {
-		return
+	for {
+		old, members := c.members.Load(), c.all()
+		if slices.ContainsFunc(members, func(other member) bool { return other.goType() == m.goType() }) {
+			return
+		}
+		members = append(slices.Clip(members), m)
+		if c.members.CompareAndSwap(old, &members) {
+			return
+		}
 	}
-	members := append(slices.Clip(old), m)
-	c.members.Store(&members)
 }
 
 // first is the first plan that a member of the column gives, nil if none does.

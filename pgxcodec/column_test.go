@@ -1,0 +1,38 @@
+package pgxcodec
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// Connections whose maps share a registry can add types at the same time, and
+// lose none.
+func TestAddConcurrently(t *testing.T) {
+	members := []member{
+		of[idtype.Snowflake, bigintBinary[idtype.Snowflake], bigintText[idtype.Snowflake]]{},
+		of[idtype.SnowflakeSI, bigintBinary[idtype.SnowflakeSI], bigintText[idtype.SnowflakeSI]]{},
+		of[idtype.UID60, bigintBinary[idtype.UID60], bigintText[idtype.UID60]]{},
+		of[idtype.Spread64, bigintBinary[idtype.Spread64], bigintText[idtype.Spread64]]{},
+	}
+	// The columns of many rounds, through which each worker goes at its own speed.
+	columns := make([]column, 20_000)
+	start := make(chan struct{})
+	var workers sync.WaitGroup
+	for _, m := range append(members, members[0]) {
+		workers.Go(func() {
+			<-start
+			for i := range columns {
+				columns[i].add(m)
+			}
+		})
+	}
+	close(start)
+	workers.Wait()
+	for i := range columns {
+		if n := len(columns[i].all()); n != len(members) {
+			t.Fatalf("column %d has %d members, want %d", i, n, len(members))
+		}
+	}
+}
