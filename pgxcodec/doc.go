@@ -6,7 +6,7 @@
 //	stdlib.OpenDB(config, stdlib.OptionAfterConnect(pgxcodec.AfterConnect))
 //
 // [AfterConnect] is [Register] and one query for the database's domains. A pool
-// that opens many connections can keep a [Loader], which asks once.
+// that opens many connections can keep a [Loader], which remembers the answer.
 //
 // Then T, *T, **T, [sql.Null] of T and [sqltypes.Optional] of T, pointers to
 // these, and []T and []*T can be arguments, and scanned into, where T is

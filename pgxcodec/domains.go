@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -23,20 +24,35 @@ func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // A Loader is an [AfterConnect] for the connections of one pool: it remembers
-// the domains of a database and asks no second time. (Connections that open at
-// the same moment may each ask.) Where there are none it does ask, since they
-// may be made yet.
+// the domains of a database for a minute, and doesn't ask again before.
+// (Connections that open at the same moment may each ask.)
+//
+// Migrations may create domains after a program's first connection. A connection
+// that opens a minute after them, or later, knows the domains. If the database
+// has no domains at first, the Loader trusts that there are none for as long as
+// it has seen none: after answers at 0 s and 2 s, until 4 s. So the second
+// connection always asks, and few of many connections do.
 //
 // Databases differ in the numbers that they give to domains. A Loader tells
 // them apart by the server's address and version, the user, and the database's
-// name. Call [Loader.Forget] when domains were made or the database was made
-// anew, or when a proxy may have gone to another server.
+// name. Call [Loader.Forget] when domains or the database were created anew, or
+// when a proxy may have gone to another server, and the next connection asks.
 //
 // The zero Loader is ready to use. It must not be copied.
 type Loader struct {
 	mu    sync.Mutex
-	known map[database][]domain
+	known map[database]answer
 }
+
+// An answer is a database's last answer about its domains.
+type answer struct {
+	domains []domain
+	until   time.Time // the Loader trusts the answer
+	since   time.Time // the Loader has seen no domains, if there are none
+}
+
+// maxTrust is how long a Loader trusts an answer.
+const maxTrust = time.Minute
 
 // A database is what a Loader remembers domains by. The user's name is that of
 // the database where the latter is left out.
@@ -77,22 +93,35 @@ func (l *Loader) domains(ctx context.Context, conn *pgx.Conn) ([]domain, error) 
 		version: conn.PgConn().ParameterStatus("server_version"),
 	}
 	l.mu.Lock()
-	domains := l.known[key]
+	if l.known == nil {
+		l.known = map[database]answer{}
+	}
+	known := l.known
+	last := known[key]
 	l.mu.Unlock()
-	if domains != nil {
-		return domains, nil
+
+	asked := time.Now()
+	if asked.Before(last.until) {
+		return last.domains, nil
 	}
 	domains, err := queryDomains(ctx, conn)
 	if err != nil {
 		return nil, fmt.Errorf("pgxcodec: expected the domains of database %q, got an error from the server: %w", key.name, err)
 	}
-	if len(domains) > 0 { // else they may be created yet
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.known == nil {
-			l.known = map[database][]domain{}
+	next := answer{domains: domains, until: asked.Add(maxTrust)}
+	if len(domains) == 0 {
+		next.since = asked
+		if !last.since.IsZero() {
+			next.since = last.since
 		}
-		l.known[key] = domains
+		next.until = asked.Add(min(asked.Sub(next.since), maxTrust))
+	}
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// After Forget, which replaces the map, this keeps nothing: it asked before.
+	if !known[key].until.After(next.until) {
+		known[key] = next
 	}
 	return domains, nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -31,6 +33,7 @@ type server struct {
 	user    string
 	address string
 	name    string // of the database; "d" if empty
+	onQuery func() // runs when a question has come
 }
 
 func (s *server) connect(after func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
@@ -70,6 +73,9 @@ func (s *server) serve(conn net.Conn) {
 		switch msg.(type) {
 		case *pgproto3.Parse:
 			s.queries.Add(1)
+			if s.onQuery != nil {
+				s.onQuery()
+			}
 			b.Send(&pgproto3.ParseComplete{})
 		case *pgproto3.Bind:
 			b.Send(&pgproto3.BindComplete{})
@@ -187,9 +193,9 @@ func TestAfterConnectError(t *testing.T) {
 }
 
 func TestLoader(t *testing.T) {
-	s := &server{t: t, rows: [][]string{}, version: "17.1"}
+	s := &server{t: t, rows: domainRows, version: "17.1"}
 	var l pgxcodec.Loader
-	connect := func(want int32, loaded bool) {
+	connect := func(want int32) {
 		t.Helper()
 		conn, err := s.connect(l.AfterConnect)
 		if err != nil {
@@ -198,27 +204,98 @@ func TestLoader(t *testing.T) {
 		if n := s.queries.Load(); n != want {
 			t.Errorf("%d queries, want %d", n, want)
 		}
-		if _, ok := conn.TypeMap().TypeForOID(16404); ok != loaded {
-			t.Errorf("domain arrays loaded: %v, want %v", ok, loaded)
-		}
-		if typ, ok := conn.TypeMap().TypeForName("sortkey.sno"); loaded && (!ok || typ.OID != 16403) {
+		if typ, ok := conn.TypeMap().TypeForName("sortkey.sno"); !ok || typ.OID != 16403 {
 			t.Errorf("sortkey.sno is %v", typ)
 		}
 	}
-	connect(1, false)
-	connect(2, false) // domains could have been made
-	s.rows = domainRows
-	connect(3, true)
-	connect(3, true)
-	connect(3, true)
+	connect(1)
+	connect(1)
+	connect(1)
 	s.version = "18.0" // another server has other OIDs
-	connect(4, true)
+	connect(2)
 	s.user = "other" // whose database is another, if none is named
-	connect(5, true)
-	connect(5, true)
+	connect(3)
+	connect(3)
 	l.Forget()
-	connect(6, true)
-	connect(6, true)
+	connect(4)
+	connect(4)
+	l.Forget()
+	s.onQuery = l.Forget // an answer to an older question is forgotten as well
+	connect(5)
+	s.onQuery = nil
+	connect(6)
+	connect(6)
+}
+
+// A Loader trusts that a database has no domains for as long as it has seen
+// none, and a minute at most. So few connections ask, and those know the domains
+// that open after migrations which run when the first connection is there.
+func TestLoaderWithoutDomains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{t: t, rows: [][]string{}, version: "18.0"}
+		var l pgxcodec.Loader
+		connect := func() (asked, loaded bool) {
+			t.Helper()
+			before := s.queries.Load()
+			conn, err := s.connect(l.AfterConnect)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, loaded = conn.TypeMap().TypeForOID(16404)
+			viaCodec(t, sno, conn.TypeMap().PlanEncode(pgtype.UUIDOID, binaryFormat, sno))
+			return s.queries.Load() > before, loaded
+		}
+		// Ten connections a second for two minutes.
+		var asked []time.Duration
+		start := time.Now()
+		for range 120 * 10 {
+			if ask, _ := connect(); ask {
+				asked = append(asked, time.Since(start))
+			}
+			time.Sleep(time.Second / 10)
+		}
+		if len(asked) > 16 {
+			t.Errorf("asked %d times, after %v", len(asked), asked)
+		}
+		// The domains are made. No connection that opens a minute later lacks them.
+		s.rows = domainRows
+		time.Sleep(time.Minute)
+		if asked, loaded := connect(); !asked || !loaded {
+			t.Errorf("a minute after the domains were made: asked %v, loaded %v", asked, loaded)
+		}
+		time.Sleep(time.Minute - 1)
+		if asked, loaded := connect(); asked || !loaded {
+			t.Errorf("within a minute: asked %v, loaded %v", asked, loaded)
+		}
+		time.Sleep(time.Nanosecond)
+		if asked, loaded := connect(); !asked || !loaded {
+			t.Errorf("after a minute: asked %v, loaded %v", asked, loaded)
+		}
+
+		// A program's first connection runs the migrations.
+		for _, took := range []time.Duration{time.Millisecond, time.Second, time.Hour} {
+			l, s.rows = pgxcodec.Loader{}, [][]string{}
+			connect()
+			s.rows = domainRows
+			time.Sleep(took)
+			if asked, loaded := connect(); !asked || !loaded {
+				t.Errorf("after migrations of %v: asked %v, loaded %v", took, asked, loaded)
+			}
+		}
+		// Forget needs no minute.
+		l, s.rows = pgxcodec.Loader{}, [][]string{}
+		connect()
+		time.Sleep(time.Second)
+		connect()
+		if asked, _ := connect(); asked {
+			t.Error("asked again at once")
+		}
+		s.rows = domainRows
+		l.Forget()
+		if asked, loaded := connect(); !asked || !loaded {
+			t.Errorf("after Forget: asked %v, loaded %v", asked, loaded)
+		}
+	})
 }
 
 // Each database is asked once.

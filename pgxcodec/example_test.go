@@ -270,8 +270,8 @@ func connect(ctx context.Context, createTable string) *pgx.Conn {
 	return conn
 }
 
-// A pool that asks the database for its domains once, rather than once a
-// connection.
+// A pool that remembers the database's domains, rather than ask for them once
+// per connection.
 func ExampleLoader() {
 	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
 	if err != nil {

@@ -66,7 +66,8 @@ func (tr *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tra
 func (*tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // A Loader asks once for all connections of a pool, AfterConnect once for each.
-// Without the schema each asks, since it could be made at any time.
+// Of a database without domains the second connection asks again, since
+// migrations may have run meanwhile.
 func TestLoader(t *testing.T) {
 	const connections = 4 // what a pool may have where there are few cores
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -91,10 +92,11 @@ func TestLoader(t *testing.T) {
 			return tr.questions.Load()
 		}
 		loader := new(pgxcodec.Loader)
-		if n := questions(loader.AfterConnect); n != connections {
-			t.Errorf("a Loader asked %d times without the schema, want %d", n, connections)
+		if n := questions(loader.AfterConnect); n < 2 || n > connections {
+			t.Errorf("a Loader asked %d times without the schema, want 2 to %d", n, connections)
 		}
 		createDomains(t, db)
+		loader.Forget()
 		if n := questions(loader.AfterConnect); n != 1 {
 			t.Errorf("a Loader asked %d times, want once", n)
 		}
