@@ -18,21 +18,28 @@ type arrayCodec struct {
 	pgtype.Codec
 	column  *column
 	element uint32 // the elements' OID
+	callers bool   // the array or its elements have a codec of the caller's, which is asked first
 }
 
 func (c *arrayCodec) wrapped() pgtype.Codec { return c.Codec }
 func (c *arrayCodec) holder() *column       { return c.column }
+func (c *arrayCodec) ofCaller() bool        { return c.callers }
 
 func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if c.callers {
+		if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
+			return p
+		}
+	}
 	// In text the elements need quotes (a UID60 can be written "NULL"): that
 	// pgx does well, and only the modes that aren't fast use it.
-	if format == pgtype.BinaryFormatCode {
+	if format == pgtype.BinaryFormatCode && !c.callers {
 		if p := first(c.column, func(v member) pgtype.EncodePlan { return v.encodeSlice(c.element, value) }); p != nil {
 			return p
 		}
-		if _, ok := value.(string); ok {
-			return encodeLiteral{m, oid}
-		}
+	}
+	if _, ok := value.(string); ok && format == pgtype.BinaryFormatCode {
+		return encodeLiteral{m, oid}
 	}
 	if err := c.column.refuseElement(value); err != nil {
 		return refusal{err}
@@ -41,7 +48,12 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 }
 
 func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	s := sliceScanner{c.Codec, m, oid, format}
+	if c.callers {
+		if p := c.Codec.PlanScan(m, oid, format, target); p != nil {
+			return p
+		}
+	}
+	s := sliceScanner{c.Codec, m, oid, format, format == pgtype.BinaryFormatCode && !c.callers}
 	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scanSlice(s, target) }); p != nil {
 		return p
 	}
@@ -204,17 +216,18 @@ type sliceScanner struct {
 	m      *pgtype.Map
 	oid    uint32
 	format int16
+	direct bool // without the codec
 }
 
 func scanSlicePlan[V any, B wire[V]](s sliceScanner, target any) pgtype.ScanPlan {
 	switch target.(type) {
 	case *[]V:
-		if s.format == pgtype.BinaryFormatCode {
+		if s.direct {
 			return scanBinary[V, B]{}
 		}
 		return scanElements[V](s)
 	case *[]*V:
-		if s.format == pgtype.BinaryFormatCode {
+		if s.direct {
 			return scanBinaryPointers[V, B]{}
 		}
 		return scanElements[*V](s)

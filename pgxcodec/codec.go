@@ -16,10 +16,16 @@ import (
 // asked about types with a Scan method.
 type elementCodec struct {
 	pgtype.Codec
-	column *column
+	column  *column
+	callers bool // Codec is the caller's own for a domain, and is asked first
 }
 
 func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if c.callers {
+		if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
+			return p
+		}
+	}
 	if p := first(c.column, func(v member) pgtype.EncodePlan { return v.encode(format, value) }); p != nil {
 		return p
 	}
@@ -35,6 +41,11 @@ func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target 
 		// Not ours, and frequent: a scan is planned for each query.
 		return c.Codec.PlanScan(m, oid, format, target)
 	}
+	if c.callers {
+		if p := c.Codec.PlanScan(m, oid, format, target); p != nil {
+			return p
+		}
+	}
 	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scan(format, target) }); p != nil {
 		return p
 	}
@@ -43,6 +54,7 @@ func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target 
 
 func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }
 func (c *elementCodec) holder() *column       { return c.column }
+func (c *elementCodec) ofCaller() bool        { return c.callers }
 
 // A refusal is the plan for an ID in a column where nobody would find it.
 type refusal struct{ err error }

@@ -57,7 +57,11 @@
 // # Other codecs
 //
 // The codecs that the map has already are wrapped, not replaced: values of
-// other types take the same way as before. A codec for uuid that is registered
+// other types take the same way as before. If the caller has registered a codec
+// for a domain or for its array, [AfterConnect] has that codec asked first, about
+// IDs too; IDs that it has no plan for go as they do in the base type.
+//
+// A codec for uuid that is registered
 // later and replaces this one, as those for google/uuid do, takes the fast way
 // from Sno and no more: pgx then goes through Value and Scan. So register this
 // package last, but before [pgx.Conn.LoadType] and [pgx.Conn.LoadTypes], which

@@ -3,6 +3,7 @@ package pgxcodec
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,8 +16,8 @@ import (
 // AfterConnect is [Register], and asks the server for the domains over the
 // column types that hold IDs, those of schema sortkey and all others, so that
 // what is said of the column types holds for them too: in arrays, in COPY, and
-// in what is refused. It fits pgxpool.Config.AfterConnect and
-// stdlib.OptionAfterConnect.
+// in what is refused. It wraps codecs that the caller has registered for domains.
+// It fits pgxpool.Config.AfterConnect and stdlib.OptionAfterConnect.
 //
 // It asks once per connection, in one round trip. See [Loader].
 func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
@@ -163,16 +164,74 @@ func queryDomains(ctx context.Context, conn *pgx.Conn) ([]domain, error) {
 	})
 }
 
-// register gives a domain the codec of its base type.
+// register gives a domain, and its array, the codec of its base type. A codec
+// that the caller has registered for it is wrapped.
 func (d domain) register(m *pgtype.Map) {
-	codec := wrapperOf(m, d.base)
-	if codec == nil {
+	base := wrapperOf(m, d.base)
+	if base == nil {
 		return
 	}
+	c := base.holder()
 	// With the schema, so that no type of the caller's has the same name.
-	t := &pgtype.Type{Name: d.schema + "." + d.name, OID: d.oid, Codec: codec}
-	m.RegisterType(t)
+	name, arrayName := d.schema+"."+d.name, d.schema+"._"+d.name
+
+	known, knownArray := knownType(m, d.oid, name), knownType(m, d.arrayOID, arrayName)
+	arrayBase := pgtype.Codec(&pgtype.ArrayCodec{})
+	if knownArray != nil {
+		arrayBase = unwrap(knownArray.Codec)
+	}
+	array, ofElements := arrayBase.(*pgtype.ArrayCodec)
+
+	element := &pgtype.Type{Name: name, OID: d.oid, Codec: base}
+	own := callersCodec(known, base)
+	if own == nil && ofElements {
+		own = callersCodec(array.ElementType, base)
+	}
+	if own != nil {
+		element.Codec = &elementCodec{own, c, true}
+	}
+	registerAs(m, element, known)
 	if d.arrayOID != 0 {
-		m.RegisterType(arrayType(d.schema+"._"+d.name, d.arrayOID, t, codec.holder(), &pgtype.ArrayCodec{}))
+		registerAs(m, arrayType(arrayName, d.arrayOID, element, c, arrayBase, own != nil || !ofElements), knownArray)
+	}
+}
+
+// knownType is the type that a map has for an OID, or else under a name: the
+// caller can have registered it with the OID that another database has.
+func knownType(m *pgtype.Map, oid uint32, name string) *pgtype.Type {
+	t, ok := m.TypeForOID(oid)
+	if !ok {
+		t, _ = m.TypeForName(name)
+	}
+	return t
+}
+
+// callersCodec is the codec of a domain's type if it is the caller's own: one
+// that is not of this package, nor the one of the base type, which
+// [pgx.Conn.LoadType] gives to domains.
+func callersCodec(t *pgtype.Type, base wrapper) pgtype.Codec {
+	if t == nil {
+		return nil
+	}
+	if w, ok := t.Codec.(wrapper); ok && !w.ofCaller() {
+		return nil
+	}
+	if codec := unwrap(t.Codec); !reflect.DeepEqual(codec, base.wrapped()) {
+		return codec
+	}
+	return nil
+}
+
+// registerAs registers a type under its name and the name that the map knows it
+// by. Names that the map has for other types stay theirs.
+func registerAs(m *pgtype.Map, t, known *pgtype.Type) {
+	names := []string{t.Name}
+	if known != nil && known.Name != t.Name {
+		names = append(names, known.Name)
+	}
+	for _, name := range names {
+		if other, ok := m.TypeForName(name); !ok || other == known || other.OID == t.OID {
+			m.RegisterType(&pgtype.Type{Name: name, OID: t.OID, Codec: t.Codec})
+		}
 	}
 }

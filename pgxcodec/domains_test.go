@@ -192,6 +192,265 @@ func TestAfterConnectError(t *testing.T) {
 	}
 }
 
+// A ticket is a type of the caller's, which ticketCodec stores as a number.
+type ticket string
+
+// A ticketCodec is a codec of the caller's for a domain over bigint. Of the IDs
+// it knows UID60, and stores it as a number that is higher by one.
+type ticketCodec struct{ pgtype.Int8Codec }
+
+func (c ticketCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	switch value.(type) {
+	case ticket, idtype.UID60:
+		return encodeTicket{m}
+	}
+	return c.Int8Codec.PlanEncode(m, oid, format, value)
+}
+
+func (c ticketCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	switch target.(type) {
+	case *ticket, *idtype.UID60:
+		return scanTicket{m, format}
+	}
+	return c.Int8Codec.PlanScan(m, oid, format, target)
+}
+
+func (c ticketCodec) DecodeValue(m *pgtype.Map, oid uint32, format int16, src []byte) (any, error) {
+	var v ticket
+	err := m.Scan(oid, format, src, &v)
+	return v, err
+}
+
+type encodeTicket struct{ m *pgtype.Map }
+
+func (p encodeTicket) Encode(value any, buf []byte) ([]byte, error) {
+	var n int64
+	switch v := value.(type) {
+	case ticket:
+		if _, err := fmt.Sscanf(string(v), "T-%d", &n); err != nil {
+			return nil, err
+		}
+	case idtype.UID60:
+		n = int64(v) + 1
+	}
+	return p.m.Encode(pgtype.Int8OID, binaryFormat, n, buf)
+}
+
+type scanTicket struct {
+	m      *pgtype.Map
+	format int16
+}
+
+func (p scanTicket) Scan(src []byte, target any) error {
+	var n int64
+	if err := p.m.Scan(pgtype.Int8OID, p.format, src, &n); err != nil {
+		return err
+	}
+	switch target := target.(type) {
+	case *ticket:
+		*target = ticket(fmt.Sprintf("T-%d", n))
+	case *idtype.UID60:
+		*target = idtype.UID60(n - 1)
+	}
+	return nil
+}
+
+// checkTicket checks that a domain's codec is the caller's, and that IDs which
+// the caller's codec doesn't know go through it as through bigint.
+func checkTicket(t *testing.T, m *pgtype.Map, oid, array uint32) {
+	t.Helper()
+	number := func(n int64) []byte { return encode(t, m, pgtype.Int8OID, binaryFormat, n) }
+	for _, c := range []struct {
+		value any
+		want  int64
+	}{{ticket("T-7"), 7}, {idtype.UID60(7), 8}, {snowflake, int64(snowflake)}, {&snowflake, int64(snowflake)}, {int64(7), 7}} {
+		if got := encode(t, m, oid, binaryFormat, c.value); !bytes.Equal(got, number(c.want)) {
+			t.Errorf("%T as OID %d: %q, want the number %d", c.value, oid, got, c.want)
+		}
+	}
+	if b, err := m.Encode(oid, binaryFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "expected a uuid parameter") {
+		t.Errorf("a Sno as OID %d: %q, %v, want an error", oid, b, err)
+	}
+	if b, err := m.Encode(oid, binaryFormat, idtype.Snowflake(-1), nil); !errors.Is(err, idtype.ErrRange) {
+		t.Errorf("-1 as OID %d: %q, %v, want ErrRange", oid, b, err)
+	}
+	var v any
+	var own ticket
+	var page idtype.UID60
+	var id idtype.Snowflake
+	err := errors.Join(m.Scan(oid, binaryFormat, number(7), &v), m.Scan(oid, binaryFormat, number(7), &own),
+		m.Scan(oid, binaryFormat, number(7), &page), m.Scan(oid, binaryFormat, number(7), &id))
+	if err != nil || v != any(ticket("T-7")) || own != "T-7" || page != 6 || id != 7 {
+		t.Errorf("7 from OID %d: %v, %v, %v, %v, %v", oid, v, own, page, id, err)
+	}
+
+	ids := encode(t, m, array, binaryFormat, []int64{7, 8})
+	for _, value := range []any{[]ticket{"T-7", "T-8"}, []idtype.UID60{6, 7}, []idtype.Snowflake{7, 8}} {
+		if got := encode(t, m, array, binaryFormat, value); !bytes.Equal(got, ids) {
+			t.Errorf("%T as OID %d: %q, want %q", value, array, got, ids)
+		}
+	}
+	if !bytes.Contains(ids, []byte{0, 0, byte(oid >> 8), byte(oid)}) {
+		t.Errorf("the array %q doesn't have the OID %d", ids, oid)
+	}
+	var owns []ticket
+	var pages []idtype.UID60
+	var flakes []idtype.Snowflake
+	err = errors.Join(m.Scan(array, binaryFormat, ids, &v), m.Scan(array, binaryFormat, ids, &owns),
+		m.Scan(array, binaryFormat, ids, &pages), m.Scan(array, binaryFormat, ids, &flakes))
+	if err != nil || fmt.Sprint(v, owns, pages, flakes) != fmt.Sprint([]any{ticket("T-7"), ticket("T-8")}, []ticket{"T-7", "T-8"}, []idtype.UID60{6, 7}, []idtype.Snowflake{7, 8}) {
+		t.Errorf("{7,8} from OID %d: %v, %v, %v, %v, %v", array, v, owns, pages, flakes, err)
+	}
+	if _, err := m.Encode(array, binaryFormat, snowflake, nil); err == nil || !strings.Contains(err.Error(), "expected a slice") {
+		t.Errorf("an ID as OID %d: %v, want an error", array, err)
+	}
+	for _, src := range [][]byte{encode(t, m, array, binaryFormat, []*int64{nil}), ids[:30]} {
+		if err := m.Scan(array, binaryFormat, src, &flakes); err == nil || len(flakes) != 2 {
+			t.Errorf("%q from OID %d: %v, %v, want no change and an error", src, array, flakes, err)
+		}
+	}
+}
+
+// A codec that the caller has registered for a domain or its array stays, under
+// each name and OID that it was registered for, also if AfterConnect runs again.
+func TestCallersCodecs(t *testing.T) {
+	types := func(name string, oid uint32) func(*pgtype.Map) {
+		return func(m *pgtype.Map) {
+			own := &pgtype.Type{Name: name, OID: oid, Codec: ticketCodec{}}
+			m.RegisterType(own)
+			m.RegisterType(&pgtype.Type{Name: strings.Replace(name, "order", "_order", 1), OID: oid + 1, Codec: &pgtype.ArrayCodec{ElementType: own}})
+		}
+	}
+	element := func(m *pgtype.Map) { m.RegisterType(&pgtype.Type{Name: "own", OID: 16407, Codec: ticketCodec{}}) }
+	array := func(m *pgtype.Map) {
+		m.RegisterType(&pgtype.Type{Name: "owns", OID: 16408, Codec: &pgtype.ArrayCodec{
+			ElementType: &pgtype.Type{Name: "own", OID: 16407, Codec: ticketCodec{}},
+		}})
+	}
+	for name, c := range map[string]struct {
+		register func(*pgtype.Map)
+		names    string // that lead to the domain
+	}{
+		"by the domain's name":                 {types("app.order_id", 16407), "app.order_id app._order_id"},
+		"by another name":                      {types("order_id", 16407), "app.order_id app._order_id order_id _order_id"},
+		"by the name, and an OID of elsewhere": {types("app.order_id", 20001), "app.order_id app._order_id"},
+		"the domain alone":                     {element, "app.order_id app._order_id own"},
+		"the array alone":                      {array, "app.order_id app._order_id owns"},
+	} {
+		for how, after := range map[string]func(context.Context, *pgx.Conn) error{"AfterConnect": pgxcodec.AfterConnect, "Loader": new(pgxcodec.Loader).AfterConnect} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				s := &server{t: t, rows: domainRows, version: "18.0"}
+				before, err := s.connect(func(ctx context.Context, conn *pgx.Conn) error {
+					c.register(conn.TypeMap())
+					return after(ctx, conn)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				between, err := s.connect(func(ctx context.Context, conn *pgx.Conn) error {
+					err := after(ctx, conn)
+					c.register(conn.TypeMap())
+					return errors.Join(err, after(ctx, conn), after(ctx, conn))
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkTicket(t, before.TypeMap(), 16407, 16408)
+				if name != "by the name, and an OID of elsewhere" { // by then another type has that name
+					checkTicket(t, between.TypeMap(), 16407, 16408)
+				}
+				for _, name := range strings.Fields(c.names) {
+					typ, ok := before.TypeMap().TypeForName(name)
+					if !ok || typ.OID != 16407 && typ.OID != 16408 {
+						t.Errorf("%s is %v", name, typ)
+					}
+				}
+				// What a Go type is by default leads to a codec by its name.
+				before.TypeMap().RegisterDefaultPgType(ticket(""), strings.Fields(c.names)[0])
+				if got := encode(t, before.TypeMap(), 0, binaryFormat, ticket("T-7")); !bytes.Equal(got, encode(t, before.TypeMap(), pgtype.Int8OID, binaryFormat, int64(7))) {
+					t.Errorf("a ticket without an OID: %q", got)
+				}
+				viaCodec(t, "others", before.TypeMap().PlanEncode(16401, binaryFormat, []idtype.Snowflake{1}))
+			})
+		}
+	}
+}
+
+// A type of another OID keeps a domain's name, where the domain has one of the
+// caller's as well.
+func TestCallersNames(t *testing.T) {
+	s := &server{t: t, rows: domainRows, version: "18.0"}
+	conn, err := s.connect(func(ctx context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "app.order_id", OID: 20001, Codec: pgtype.TextCodec{}})
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "order_id", OID: 16407, Codec: ticketCodec{}})
+		err := pgxcodec.AfterConnect(ctx, conn)
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "app.late", OID: 20002, Codec: pgtype.TextCodec{}})
+		return errors.Join(err, pgxcodec.AfterConnect(ctx, conn))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := conn.TypeMap()
+	checkTicket(t, m, 16407, 16408)
+	viaCodec(t, snowflake, m.PlanEncode(305419896, binaryFormat, snowflake))
+	for name, oid := range map[string]uint32{"app.order_id": 20001, "app.late": 20002} {
+		if typ, _ := m.TypeForName(name); typ.OID != oid || typ.Codec != (pgtype.TextCodec{}) {
+			t.Errorf("%s is %v", name, typ)
+		}
+	}
+}
+
+// An array whose codec is the caller's, and no *pgtype.ArrayCodec, is asked
+// first, and its elements are IDs.
+func TestCallersArrayCodec(t *testing.T) {
+	s := &server{t: t, rows: domainRows, version: "18.0"}
+	conn, err := s.connect(func(ctx context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "app._order_id", OID: 16408, Codec: pgtype.TextCodec{}})
+		return errors.Join(pgxcodec.AfterConnect(ctx, conn), pgxcodec.AfterConnect(ctx, conn))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := conn.TypeMap()
+	viaCodec(t, snowflake, m.PlanEncode(16407, binaryFormat, snowflake))
+	if got := encode(t, m, 16408, binaryFormat, "{1}"); string(got) != "{1}" {
+		t.Errorf("a string as the array: %q", got)
+	}
+	var text string
+	if err := m.Scan(16408, textFormat, []byte("{1}"), &text); err != nil || text != "{1}" {
+		t.Errorf("the array into a string: %q, %v", text, err)
+	}
+}
+
+// The codecs that pgx's LoadType gives a domain, those of its base type, are
+// none of the caller's: slices of IDs go the fast way after AfterConnect.
+func TestLoadedBeforeAfterConnect(t *testing.T) {
+	s := &server{t: t, rows: domainRows, version: "18.0"}
+	conn, err := s.connect(func(ctx context.Context, conn *pgx.Conn) error {
+		m := conn.TypeMap()
+		bigint, _ := m.TypeForOID(pgtype.Int8OID)
+		loaded := &pgtype.Type{Name: "order_id", OID: 16407, Codec: bigint.Codec}
+		m.RegisterType(loaded)
+		m.RegisterType(&pgtype.Type{Name: "_order_id", OID: 16408, Codec: &pgtype.ArrayCodec{ElementType: loaded, Delimiter: ';'}})
+		return errors.Join(pgxcodec.AfterConnect(ctx, conn), pgxcodec.AfterConnect(ctx, conn))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := conn.TypeMap()
+	for _, name := range []string{"order_id", "app.order_id"} {
+		typ, _ := m.TypeForName(name)
+		viaCodec(t, name, typ.Codec.PlanEncode(m, typ.OID, binaryFormat, snowflake))
+	}
+	for _, name := range []string{"_order_id", "app._order_id"} {
+		typ, _ := m.TypeForName(name)
+		viaCodec(t, name, typ.Codec.PlanEncode(m, typ.OID, binaryFormat, []idtype.Snowflake{1}))
+		if got := encode(t, m, typ.OID, textFormat, []idtype.Snowflake{1, 2}); string(got) != "{1;2}" {
+			t.Errorf("%s: %q, want its delimiter", name, got)
+		}
+	}
+}
+
 func TestLoader(t *testing.T) {
 	s := &server{t: t, rows: domainRows, version: "17.1"}
 	var l pgxcodec.Loader

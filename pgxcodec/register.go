@@ -30,7 +30,7 @@ func register(m *pgtype.Map, r *registry) {
 		c := b.column(r)
 		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: elementType(c, baseCodec(m, b.oid))}
 		m.RegisterType(element)
-		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, c, baseCodec(m, b.arrayOID)))
+		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, c, baseCodec(m, b.arrayOID), false))
 	}
 	for _, c := range r.columns() {
 		c.registerDefaults(m, c.all()...)
@@ -52,6 +52,7 @@ type wrapper interface {
 	pgtype.Codec
 	wrapped() pgtype.Codec
 	holder() *column
+	ofCaller() bool // the wrapped codec is the caller's own for a domain, and is asked first
 }
 
 // wrapperOf is the codec of a type if it is ours, and nil otherwise.
@@ -87,20 +88,26 @@ func registryOf(m *pgtype.Map) (r *registry, whole bool) {
 }
 
 // baseCodec is the codec that a map has for a built-in type, without ours
-// around it: wrapped twice it would be asked twice.
+// around it.
 func baseCodec(m *pgtype.Map, oid uint32) pgtype.Codec {
-	if w := wrapperOf(m, oid); w != nil {
-		return w.wrapped()
-	}
 	t, ok := m.TypeForOID(oid)
 	if !ok {
 		panic("pgxcodec: a built-in type has no codec") // every Map has them all
 	}
-	return t.Codec
+	return unwrap(t.Codec)
+}
+
+// unwrap is a codec without ours around it: wrapped twice it would be asked
+// twice.
+func unwrap(codec pgtype.Codec) pgtype.Codec {
+	if w, ok := codec.(wrapper); ok {
+		return w.wrapped()
+	}
+	return codec
 }
 
 func elementType(c *column, base pgtype.Codec) pgtype.Codec {
-	e := elementCodec{base, c}
+	e := elementCodec{base, c, false}
 	switch c {
 	case &c.registry.bigint:
 		return &bigintCodec{e}
@@ -113,9 +120,9 @@ func elementType(c *column, base pgtype.Codec) pgtype.Codec {
 // arrayType is the array of a type that has one of our codecs. The array's
 // own codec reads its elements with the codec that it was made with, and so
 // has to be made again.
-func arrayType(name string, oid uint32, element *pgtype.Type, c *column, base pgtype.Codec) *pgtype.Type {
+func arrayType(name string, oid uint32, element *pgtype.Type, c *column, base pgtype.Codec, callers bool) *pgtype.Type {
 	if a, ok := base.(*pgtype.ArrayCodec); ok {
 		base = &pgtype.ArrayCodec{ElementType: element, Delimiter: a.Delimiter}
 	}
-	return &pgtype.Type{Name: name, OID: oid, Codec: &arrayCodec{base, c, element.OID}}
+	return &pgtype.Type{Name: name, OID: oid, Codec: &arrayCodec{base, c, element.OID, callers}}
 }

@@ -2,12 +2,14 @@ package pgx
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -105,6 +107,95 @@ func TestLoader(t *testing.T) {
 		}
 		if n := questions(pgxcodec.AfterConnect); n != connections {
 			t.Errorf("AfterConnect asked %d times, want %d", n, connections)
+		}
+	})
+}
+
+// A ticket is a type of the caller's, which ticketCodec stores as a number.
+type ticket string
+
+type ticketCodec struct{ pgtype.Int8Codec }
+
+func (c ticketCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	if _, ok := value.(ticket); ok {
+		return encodeTicket{}
+	}
+	return c.Int8Codec.PlanEncode(m, oid, format, value)
+}
+
+func (ticketCodec) PreferredFormat() int16 { return pgtype.TextFormatCode }
+
+func (ticketCodec) FormatSupported(format int16) bool { return format == pgtype.TextFormatCode }
+
+func (c ticketCodec) DecodeValue(_ *pgtype.Map, _ uint32, _ int16, src []byte) (any, error) {
+	return "T-" + ticket(src), nil
+}
+
+type encodeTicket struct{}
+
+func (encodeTicket) Encode(value any, buf []byte) ([]byte, error) {
+	digits, _ := strings.CutPrefix(string(value.(ticket)), "T-")
+	return append(buf, digits...), nil
+}
+
+// A codec that the caller has registered for a domain stays, with its format,
+// and IDs go through the domain as before.
+func TestCallersDomainCodec(t *testing.T) {
+	loader := new(pgxcodec.Loader)
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		createDomains(t, db)
+		db.Exec(t, "create table t (id sortkey.number, ids sortkey.number[])")
+		for how, after := range map[string]func(context.Context, *pgx.Conn) error{"AfterConnect": pgxcodec.AfterConnect, "Loader": loader.AfterConnect} {
+			t.Run(how, func(t *testing.T) {
+				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+					conn, ctx := db.Conn(t, pgtest.Mode(mode)), t.Context()
+					m := conn.TypeMap()
+					for _, name := range []string{"sortkey.number", "sortkey._number"} {
+						typ, err := conn.LoadType(ctx, name)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if name == "sortkey.number" {
+							typ.Codec = ticketCodec{}
+						}
+						m.RegisterType(typ)
+					}
+					for range 2 {
+						if err := after(ctx, conn); err != nil {
+							t.Fatal(err)
+						}
+					}
+					m.RegisterDefaultPgType(ticket(""), "sortkey.number")
+					m.RegisterDefaultPgType([]ticket(nil), "sortkey._number")
+
+					var got string
+					for _, args := range [][]any{
+						{ticket("T-7"), []ticket{"T-7", "T-8"}},
+						{idtype.Snowflake(7), []idtype.Snowflake{7, 8}},
+						{int64(7), []int64{7, 8}},
+					} {
+						if err := conn.QueryRow(ctx, "insert into t values ($1, $2) returning t::text", args...).Scan(&got); err != nil || got != `(7,"{7,8}")` {
+							t.Errorf("%T: %s, %v", args[0], got, err)
+						}
+					}
+					if _, err := conn.Exec(ctx, "insert into t (id) values ($1)", idtype.Sno{}); err == nil {
+						t.Error("a Sno as a domain over bigint: no error")
+					}
+					// Of an array the server says that it is of the domain.
+					rows, _ := conn.Query(ctx, "select ids from t limit 1")
+					values, err := pgx.CollectOneRow(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+					if err != nil || fmt.Sprintf("%#v", values) != `[]interface {}{[]interface {}{"T-7", "T-8"}}` {
+						t.Errorf("values %#v, %v", values, err)
+					}
+					var ids []idtype.Snowflake
+					if err := conn.QueryRow(ctx, "select ids from t limit 1").Scan(&ids); err != nil || !slices.Equal(ids, []idtype.Snowflake{7, 8}) {
+						t.Errorf("%v, %v", ids, err)
+					}
+					if _, err := conn.Exec(ctx, "truncate t"); err != nil {
+						t.Fatal(err)
+					}
+				})
+			})
 		}
 	})
 }
