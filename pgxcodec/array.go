@@ -71,7 +71,7 @@ type encodeLiteral struct {
 	oid uint32
 }
 
-var errLiteral = errors.New("pgxcodec: expected an array literal with dimensions, such as {{1,2},{3,4}}, and no spaces or backslashes in it: leave it to the server")
+var errLiteral = errors.New("pgxcodec: expected an array literal of elements that the column takes, such as {1,2} or {{1,2},{3,4}}: pass a slice")
 
 func (p encodeLiteral) Encode(value any, buf []byte) ([]byte, error) {
 	if !plainDimensions(value.(string)) {

@@ -441,7 +441,7 @@ func TestRefusals(t *testing.T) {
 			for _, value := range c.values() {
 				for _, format := range []int16{binaryFormat, textFormat} {
 					b, err := m.Encode(oid, format, value, nil)
-					if err == nil || !strings.Contains(err.Error(), "got "+name+": write $1::") {
+					if err == nil || !strings.Contains(err.Error(), " parameter for "+fmt.Sprintf("%T", value)+", got "+name+": ") {
 						t.Errorf("%T as %s, format %d: %q, %v, want an error", value, name, format, b, err)
 					}
 				}
@@ -479,11 +479,11 @@ func TestRefusals(t *testing.T) {
 		oid   uint32
 		value any
 	}{
-		"expected one ID for a bigint parameter, got []idtype.Snowflake: write = ANY($1)": {pgtype.Int8OID, []idtype.Snowflake{1}},
-		"expected one ID for a uuid parameter, got []*idtype.Sno: write = ANY($1)":        {pgtype.UUIDOID, []*idtype.Sno{&sno}},
-		"expected a uuid parameter for idtype.Sno, got bigint[]":                          {pgtype.Int8ArrayOID, sno},
-		"expected a uuid parameter for *idtype.Sno, got text[]":                           {pgtype.TextArrayOID, &sno},
-		"got text: write $1::bigint in the query if nothing says what it is":              {pgtype.TextOID, snowflake},
+		"expected one ID for a bigint parameter, got []idtype.Snowflake: write = ANY($1)":                                                                                         {pgtype.Int8OID, []idtype.Snowflake{1}},
+		"expected one ID for a uuid parameter, got []*idtype.Sno: write = ANY($1)":                                                                                                {pgtype.UUIDOID, []*idtype.Sno{&sno}},
+		"expected a uuid parameter for idtype.Sno, got bigint[]: make the column uuid, or pass a slice of sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns": {pgtype.Int8ArrayOID, sno},
+		"expected a uuid parameter for *idtype.Sno, got text[]: make the column uuid, or pass a slice of sqltypes.SnoText for text columns, ":                                     {pgtype.TextArrayOID, &sno},
+		"expected a uuid parameter for pgxcodec_test.customerID, got text[]: make the column uuid, or pass a slice of sqltypes.Text[pgxcodec_test.customerID] for text columns, ": {pgtype.TextArrayOID, customerID{sno}},
 	} {
 		for _, format := range []int16{binaryFormat, textFormat} {
 			if b, err := m.Encode(c.oid, format, c.value, nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -796,26 +796,38 @@ func TestBadWire(t *testing.T) {
 	}
 }
 
-// Every refusal says what would do.
+// Every refusal names a remedy for the column that it is about, and the Go
+// types for other columns.
 func TestRefusalMessages(t *testing.T) {
-	const hint = ": write $1::%s in the query if nothing says what it is, or use %s"
-	m := newMap()
+	const (
+		forSno       = "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns"
+		uuidInQuery  = "write $1::uuid if the query gives the parameter no type, pass id.String() to a function, or use "
+		bytesInQuery = "write $1::bytea if the query gives the parameter no type, pass id.String() to a function, or use "
+	)
+	registered, plain := newMap(), pgtype.NewMap()
+	pgxcodec.Register(plain)
 	for _, c := range []struct {
-		oid                 uint32
-		value               any
-		want, cast, instead string
+		m     *pgtype.Map
+		oid   uint32
+		value any
+		want  string
 	}{
-		{pgtype.UUIDOID, snowflake, "expected a bigint parameter for idtype.Snowflake, got uuid", "bigint", "sqltypes.SnowflakeText for text columns"},
-		{pgtype.UUIDOID, snowflakeSI, "for idtype.SnowflakeSI, got uuid", "bigint", "sqltypes.SnowflakeSIText for text columns"},
-		{pgtype.UUIDOID, uid60, "for idtype.UID60, got uuid", "bigint", "sqltypes.UID60Text for text columns"},
-		{pgtype.UUIDOID, spread64, "for idtype.Spread64, got uuid", "bigint", "sqltypes.Spread64Text for text columns"},
-		{pgtype.Int8OID, sno, "expected a uuid parameter for idtype.Sno, got bigint", "uuid", "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea"},
-		{pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "expected a bytea parameter for sqltypes.SnoBytes, got bigint", "bytea", "idtype.Sno for uuid columns, sqltypes.SnoText for text"},
-		{pgtype.UUIDOID, sqltypes.TextOf(uid60), "got uuid", "text", "idtype.UID60 for bigint columns"},
-		{pgtype.Int8OID, sqltypes.TextOf(sno), "got bigint", "text", "idtype.Sno for uuid columns"},
-		{pgtype.UUIDOID, orderID{snowflake}, "got uuid", "bigint", "sqltypes.Text[pgxcodec_test.orderID] for text columns"},
+		{plain, pgtype.UUIDOID, snowflake, "expected a bigint parameter for idtype.Snowflake, got uuid: make the column bigint, or use sqltypes.SnowflakeText for text columns"},
+		{plain, pgtype.UUIDOID, snowflakeSI, "for idtype.SnowflakeSI, got uuid: make the column bigint, or use sqltypes.SnowflakeSIText for text columns"},
+		{plain, pgtype.UUIDOID, uid60, "for idtype.UID60, got uuid: make the column bigint, or use sqltypes.UID60Text for text columns"},
+		{plain, pgtype.ByteaOID, spread64, "for idtype.Spread64, got bytea: make the column bigint, or use sqltypes.Spread64Text for text columns"},
+		{plain, pgtype.TextOID, spread64, "for idtype.Spread64, got text: write $1::bigint if the query gives the parameter no type, pass id.String() to a function, or use sqltypes.Spread64Text for text columns"},
+		{plain, pgtype.Int8OID, sno, "expected a uuid parameter for idtype.Sno, got bigint: make the column uuid, or use " + forSno},
+		{plain, pgtype.BPCharOID, &sno, "expected a uuid parameter for *idtype.Sno, got char(n): make the column uuid, or use " + forSno},
+		{plain, pgtype.VarcharOID, sno, "expected a uuid parameter for idtype.Sno, got text: " + uuidInQuery + forSno},
+		{plain, pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "expected a bytea parameter for sqltypes.SnoBytes, got bigint: make the column bytea, or use idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
+		{plain, pgtype.TextOID, sqltypes.SnoBytesOf(sno), "got text: " + bytesInQuery + "idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
+		{plain, pgtype.UUIDOID, sqltypes.TextOf(uid60), "got uuid: make the column text, or use idtype.UID60 for bigint columns"},
+		{plain, pgtype.ByteaOID, sqltypes.TextOf(sno), "got bytea: make the column text, or use idtype.Sno for uuid columns, sqltypes.SnoBytes for bytea columns"},
+		{registered, pgtype.UUIDOID, orderID{snowflake}, "for pgxcodec_test.orderID, got uuid: make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] for text columns"},
+		{registered, pgtype.ByteaOID, customerID{sno}, "for pgxcodec_test.customerID, got bytea: make the column uuid, or use sqltypes.Text[pgxcodec_test.customerID] for text columns, sqltypes.SnoBytes for bytea columns"},
 	} {
-		if _, err := m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.Contains(err.Error(), c.want+fmt.Sprintf(hint, c.cast, c.instead)) {
+		if _, err := c.m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%T as OID %d: %v, want %q", c.value, c.oid, err, c.want)
 		}
 	}

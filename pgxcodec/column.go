@@ -3,6 +3,7 @@ package pgxcodec
 import (
 	"database/sql"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -44,7 +45,7 @@ type member interface {
 	encodeSlice(element uint32, value any) pgtype.EncodePlan // binary format
 	scanSlice(s sliceScanner, target any) pgtype.ScanPlan
 	registerDefaults(m *pgtype.Map, name string)
-	elsewhere() string // what to use in other columns
+	elsewhere() string // the Go types for other columns
 }
 
 func newRegistry() *registry {
@@ -58,12 +59,12 @@ func newRegistry() *registry {
 		c.registry = r
 	}
 	// A Sno is what is most often kept as text.
-	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea")
+	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns"+bytesElsewhere)
 	addBigint[idtype.Snowflake](r, "sqltypes.SnowflakeText for text columns")
 	addBigint[idtype.SnowflakeSI](r, "sqltypes.SnowflakeSIText for text columns")
 	addBigint[idtype.UID60](r, "sqltypes.UID60Text for text columns")
 	addBigint[idtype.Spread64](r, "sqltypes.Spread64Text for text columns")
-	r.bytea.add(of[sqltypes.SnoBytes, byteaBinary, byteaText]{"idtype.Sno for uuid columns, sqltypes.SnoText for text"})
+	r.bytea.add(of[sqltypes.SnoBytes, byteaBinary, byteaText]{"idtype.Sno for uuid columns, sqltypes.SnoText for text columns"})
 	return r
 }
 
@@ -74,17 +75,29 @@ func (r *registry) columns() []*column {
 // addBigint adds a type whose column is bigint, and its text.
 func addBigint[T plainID](r *registry, elsewhere string) {
 	r.bigint.add(of[T, bigintBinary[T], bigintText[T]]{elsewhere})
-	addText[T](r, "bigint")
+	addText[T](r, textElsewhere(reflect.TypeFor[T](), &r.bigint))
 }
 
 // addUUID adds a type whose column is uuid, and its text.
 func addUUID[T plainID](r *registry, elsewhere string) {
 	r.uuid.add(of[T, uuidBinary[T], uuidText[T]]{elsewhere})
-	addText[T](r, "uuid")
+	addText[T](r, textElsewhere(reflect.TypeFor[T](), &r.uuid))
 }
 
-func addText[T plainID](r *registry, own string) {
-	elsewhere := fmt.Sprintf("%T for %s columns", *new(T), own)
+// bytesElsewhere is the Go type of Snos in bytea columns.
+const bytesElsewhere = ", sqltypes.SnoBytes for bytea columns"
+
+// textElsewhere names the Go types for other columns of the text of a T, whose
+// own column is c.
+func textElsewhere(t reflect.Type, c *column) string {
+	elsewhere := fmt.Sprintf("%v for %s columns", t, c.name)
+	if c == &c.registry.uuid {
+		elsewhere += bytesElsewhere
+	}
+	return elsewhere
+}
+
+func addText[T plainID](r *registry, elsewhere string) {
 	r.text.add(of[sqltypes.Text[T], chars[T], chars[T]]{elsewhere})
 	r.char.add(of[sqltypes.Text[T], paddedChars[T], paddedChars[T]]{elsewhere})
 }
@@ -113,30 +126,40 @@ func first[P any](c *column, plan func(member) P) (none P) {
 	return none
 }
 
-// A place is where a Go type belongs.
+// A place is the column where a Go type belongs, and the Go types for others.
 type place struct {
 	*column
-	member
+	elsewhere string
 }
 
-// home is where a value belongs, nil if it is no ID.
+// home is where a value belongs, nil if its type isn't known as one of IDs.
 func (r *registry) home(value any) *place {
 	for _, c := range r.columns() {
 		for _, m := range c.all() {
 			if m.holds(value) {
-				return &place{c, m}
+				return &place{c, m.elsewhere()}
 			}
 		}
 	}
 	return nil
 }
 
+// takes reports whether the column takes what belongs in another: char(n)
+// takes text.
+func (c *column) takes(p *place) bool {
+	return p.column == c || p.column == &c.registry.text && c == &c.registry.char
+}
+
 // refuse is the error of an ID that belongs in another column, and of a slice
 // where one ID is meant, nil for values that aren't IDs.
 func (c *column) refuse(value any) error {
-	if p := c.registry.home(value); p != nil {
-		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: write $1::%[1]s in the query if nothing says what it is, or use %[4]s",
-			p.name, value, c.name, p.elsewhere())
+	if p := c.registry.home(value); p != nil && !c.takes(p) {
+		remedy := "make the column " + p.name
+		if c == &c.registry.text {
+			// Postgres takes a parameter for text if the query gives it no type.
+			remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function", p.name)
+		}
+		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: %s, or use %s", p.name, value, c.name, remedy, p.elsewhere)
 	}
 	if first(c, func(m member) pgtype.EncodePlan { return m.encodeSlice(0, value) }) != nil {
 		return fmt.Errorf("pgxcodec: expected one ID for a %s parameter, got %T: write = ANY($1) to find several", c.name, value)
@@ -150,10 +173,10 @@ func (c *column) refuseElement(value any) error {
 	switch p := c.registry.home(value); {
 	case p == nil:
 		return nil
-	case first(c, func(m member) pgtype.EncodePlan { return m.encode(pgtype.BinaryFormatCode, value) }) != nil:
+	case c.takes(p):
 		return fmt.Errorf("pgxcodec: expected a slice for a parameter of type %s[], got %T: pass a slice of it", c.name, value)
 	default:
-		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s[]: pass a slice of what that holds", p.name, value, c.name)
+		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s[]: make the column %[1]s, or pass a slice of %[4]s", p.name, value, c.name, p.elsewhere)
 	}
 }
 

@@ -605,5 +605,5 @@ func ExampleRegister() {
 	fmt.Println(reason)
 	// Output:
 	// brpk4q72xwf2m63l
-	// pgxcodec: expected a uuid parameter for idtype.Sno, got text: write $1::uuid in the query if nothing says what it is, or use sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea
+	// pgxcodec: expected a uuid parameter for idtype.Sno, got text: write $1::uuid if the query gives the parameter no type, pass id.String() to a function, or use sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns
 }

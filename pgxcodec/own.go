@@ -51,7 +51,11 @@ func RegisterOwn[T interface {
 		return fmt.Errorf("pgxcodec: expected a struct that embeds an ID type of idtype, and nothing else, and leaves its methods alone, got %v: %w", reflect.TypeFor[T](), check)
 	}
 	r, whole := registryOf(m)
-	add(r, fmt.Sprintf("sqltypes.Text[%T] for text columns", zero))
+	elsewhere := fmt.Sprintf("sqltypes.Text[%T] for text columns", zero)
+	if zero.GormDataType() == "uuid" {
+		elsewhere += bytesElsewhere
+	}
+	add(r, elsewhere)
 	if !whole {
 		register(m, r)
 		return nil

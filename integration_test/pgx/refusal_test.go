@@ -250,3 +250,100 @@ func TestUnregisteredOwnType(t *testing.T) {
 		})
 	})
 }
+
+// The remedies that errors name do what they promise.
+func TestRemedies(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		sno, number := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(7)
+		txt, raw := sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno)
+		const noType, function, use, column, slice = "write $1::", "pass id.String() to a function", "or use ", "make the column ", "pass a slice of "
+		db.Exec(t, `create table t (u uuid, n bigint, txt text, pad char(16), raw bytea, list bigint[]);
+			create table mended (u uuid, n bigint, txt text, pad char(16), raw bytea)`)
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec} {
+			conn, ctx := db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), t.Context()
+			for _, c := range []struct {
+				sql   string
+				arg   any
+				names string // by the error
+				then  string
+				with  any
+			}{
+				// The query gives no type.
+				{"select $1", sno, noType + "uuid", "select $1::uuid", sno},
+				{"select $1", number, noType + "bigint", "select $1::bigint", number},
+				{"select $1", raw, noType + "bytea", "select $1::bytea", raw},
+				{"select jsonb_build_object('id', $1::text)", sno, function, "select jsonb_build_object('id', $1::text)", sno.String()},
+				// The argument of a function.
+				{"select pg_notify('x', $1)", sno, function, "select pg_notify('x', $1)", sno.String()},
+				{"select pg_notify('x', $1)", number, function, "select pg_notify('x', $1)", number.String()},
+				{"select pg_notify('x', $1)", raw, function, "select pg_notify('x', $1)", raw.String()},
+				{"select upper($1)", &sno, function, "select upper($1)", sno.String()},
+				// Another Go type for the column.
+				{"insert into t (txt) values ($1)", sno, use + "sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", txt},
+				{"insert into t (pad) values ($1)", sno, use + "sqltypes.SnoText for text columns", "insert into t (pad) values ($1)", txt},
+				{"select from t where txt = $1", sno, use + "sqltypes.SnoText for text columns", "select from t where txt = $1", txt},
+				{"select from t where txt = any($1)", []idtype.Sno{sno}, use + "sqltypes.SnoText for text columns", "select from t where txt = any($1)", []sqltypes.SnoText{txt}},
+				{"select from t where txt = any($1)", sno, slice + "sqltypes.SnoText for text columns", "select from t where txt = any($1)", []sqltypes.SnoText{txt}},
+				{"insert into t (raw) values ($1)", sno, ", sqltypes.SnoBytes for bytea columns", "insert into t (raw) values ($1)", raw},
+				{"insert into t (raw) values ($1)", txt, ", sqltypes.SnoBytes for bytea columns", "insert into t (raw) values ($1)", raw},
+				{"insert into t (u) values ($1)", txt, use + "idtype.Sno for uuid columns", "insert into t (u) values ($1)", txt.ID},
+				{"insert into t (u) values ($1)", raw, use + "idtype.Sno for uuid columns", "insert into t (u) values ($1)", raw.ID},
+				{"insert into t (txt) values ($1)", raw, ", sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(raw.ID)},
+				{"insert into t (txt) values ($1)", number, use + "sqltypes.SnowflakeText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(number)},
+				{"insert into t (n) values ($1)", sqltypes.TextOf(number), use + "idtype.Snowflake for bigint columns", "insert into t (n) values ($1)", number},
+				// Another column for the Go type.
+				{"insert into t (n) values ($1)", sno, column + "uuid", "insert into mended (u) values ($1)", sno},
+				{"insert into t (u) values ($1)", number, column + "bigint", "insert into mended (n) values ($1)", number},
+				{"insert into t (u) values ($1)", txt, column + "text", "insert into mended (txt) values ($1)", txt},
+				{"insert into t (n) values ($1)", raw, column + "bytea", "insert into mended (raw) values ($1)", raw},
+				{"select from t where n = any($1)", sno, column + "uuid", "select from mended where u = $1", sno},
+				// Arrays.
+				{"select from t where n = any($1)", number, slice + "it", "select from t where n = any($1)", []idtype.Snowflake{number}},
+				{"select from t where u = any($1)", sqltypes.OptionalOf(sno), slice + "it", "select from t where u = any($1)", []sqltypes.OptionalSno{sqltypes.OptionalOf(sno)}},
+				{"select from t where n = $1", []idtype.Snowflake{number}, "write = ANY($1)", "select from t where n = ANY($1)", []idtype.Snowflake{number}},
+			} {
+				_, err := conn.Exec(ctx, c.sql, c.arg)
+				if err == nil || !strings.Contains(err.Error(), c.names) {
+					t.Errorf("%s with %T: %v, want an error that names %q", c.sql, c.arg, err, c.names)
+				}
+				if _, err := conn.Exec(ctx, c.then, c.with); err != nil {
+					t.Errorf("%s with %T: %v", c.then, c.with, err)
+				}
+			}
+			copied := func(value any) error {
+				_, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{"list"}, pgx.CopyFromRows([][]any{{value}}))
+				return err
+			}
+			if err := copied("abc"); err == nil || !strings.Contains(err.Error(), "pass a slice") {
+				t.Errorf("COPY of a string into bigint[]: %v", err)
+			}
+			if err := errors.Join(copied([]int64{1}), copied("{1,2}"), copied("{{1,2},{3,4}}")); err != nil {
+				t.Error(err)
+			}
+			// What a Go type can't hold.
+			var ids []idtype.Snowflake
+			var one idtype.Snowflake
+			for _, c := range []struct {
+				sql   string
+				dst   any
+				names string
+				with  []any
+			}{
+				{"select null::bigint", &one, "into *idtype.Snowflake, sql.Null[idtype.Snowflake] or sqltypes.Optional[idtype.Snowflake]",
+					[]any{new(*idtype.Snowflake), new(sql.Null[idtype.Snowflake]), new(sqltypes.OptionalSnowflake)}},
+				{"select '{1,null}'::bigint[]", &ids, "into *idtype.Snowflake, sql.Null[idtype.Snowflake] or sqltypes.Optional[idtype.Snowflake]",
+					[]any{new([]*idtype.Snowflake), new([]sql.Null[idtype.Snowflake]), new([]sqltypes.OptionalSnowflake)}},
+				{"select '{1,2}'::bigint[]", &one, "scan it into a slice", []any{&ids}},
+			} {
+				if err := conn.QueryRow(ctx, c.sql).Scan(c.dst); err == nil || !strings.Contains(err.Error(), c.names) {
+					t.Errorf("%s into %T: %v, want an error that names %q", c.sql, c.dst, err, c.names)
+				}
+				for _, dst := range c.with {
+					if err := conn.QueryRow(ctx, c.sql).Scan(dst); err != nil {
+						t.Errorf("%s into %T: %v", c.sql, dst, err)
+					}
+				}
+			}
+		}
+	})
+}
