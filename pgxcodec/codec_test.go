@@ -669,6 +669,97 @@ func TestUnregisteredTypes(t *testing.T) {
 	}
 }
 
+// The caller's own types, unregistered, are refused where the ID that they embed
+// is, in all forms; and where the type is stored in a way of its own, nothing is.
+func TestUnregisteredRefusals(t *testing.T) {
+	type (
+		tenant   struct{ Tenant int }
+		tenantID struct {
+			tenant
+			idtype.Sno
+		}
+		pointers struct{ *customerID }
+	)
+	m := pgtype.NewMap()
+	pgxcodec.Register(m)
+	own := customerID{sno}
+	p := &own
+	for _, c := range []struct {
+		value any
+		want  string // of the value's type
+	}{
+		{own, "uuid"}, {p, "uuid"}, {&p, "uuid"}, {sql.Null[customerID]{V: own, Valid: true}, "uuid"}, {&sql.Null[customerID]{V: own, Valid: true}, "uuid"},
+		{sql.Null[*customerID]{V: p, Valid: true}, "uuid"}, {sql.Null[*idtype.Sno]{V: &sno, Valid: true}, "uuid"},
+		{sqltypes.OptionalOf(own), "uuid"}, {&sqltypes.Optional[customerID]{ID: own}, "uuid"}, {sql.Null[sqltypes.Optional[customerID]]{V: sqltypes.OptionalOf(own), Valid: true}, "uuid"},
+		{tenantID{Sno: sno}, "uuid"}, {deepID{orderID{snowflake}}, "bigint"}, {machineID{snowflakeSI}, "bigint"}, {pageID{uid60}, "bigint"}, {visitID{spread64}, "bigint"},
+		{sqltypes.TextOf(own), "text"}, {sqltypes.OptionalOf(sqltypes.TextOf(own)), "text"},
+	} {
+		for oid, column := range map[uint32]string{
+			pgtype.UUIDOID: "uuid", pgtype.Int8OID: "bigint", pgtype.ByteaOID: "bytea",
+			pgtype.TextOID: "text", pgtype.VarcharOID: "text", pgtype.BPCharOID: "char(n)", pgtype.NameOID: "text",
+		} {
+			for _, format := range []int16{binaryFormat, textFormat} {
+				b, err := m.Encode(oid, format, c.value, nil)
+				if column == c.want || column == "char(n)" && c.want == "text" {
+					if err != nil {
+						t.Errorf("%T as %s, format %d: %v", c.value, column, format, err)
+					}
+				} else if want := fmt.Sprintf("pgxcodec: expected a %s parameter for %T, got %s: ", c.want, c.value, column); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%T as %s, format %d: %q, %v, want %q", c.value, column, format, b, err, want)
+				}
+			}
+		}
+	}
+	for _, oid := range []uint32{pgtype.TextArrayOID, pgtype.VarcharArrayOID, pgtype.BPCharArrayOID, pgtype.ByteaArrayOID} {
+		for _, value := range []any{[]customerID{own}, []*customerID{p}, &[]customerID{own}, []sql.Null[customerID]{{V: own, Valid: true}},
+			[]sqltypes.Optional[customerID]{{ID: own}}, pgtype.FlatArray[customerID]{own}, [1]customerID{own}} {
+			for _, format := range []int16{binaryFormat, textFormat} {
+				if b, err := m.Encode(oid, format, value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: expected a uuid parameter for ") {
+					t.Errorf("%T as OID %d, format %d: %q, %v, want an error", value, oid, format, b, err)
+				}
+			}
+		}
+	}
+	for _, value := range []any{own, p, sqltypes.OptionalOf(own)} {
+		for _, oid := range []uint32{pgtype.UUIDArrayOID, pgtype.TextArrayOID} {
+			if b, err := m.Encode(oid, textFormat, value, nil); err == nil || !strings.Contains(err.Error(), "pass a slice of ") {
+				t.Errorf("%T as OID %d: %q, %v, want an error", value, oid, b, err)
+			}
+		}
+	}
+
+	// NULL fits everywhere.
+	var none *customerID
+	for _, value := range []any{none, (*sqltypes.Optional[customerID])(nil)} {
+		if b := encode(t, m, pgtype.TextOID, textFormat, value); b != nil {
+			t.Errorf("a nil %T as text: %q", value, b)
+		}
+	}
+	// Types that are stored in another way than the ID they embed, or not at all.
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{prefixedID{sno}, "c_" + sno.String()}, {&prefixedID{sno}, "c_" + sno.String()}, {oddID{sno}, "c_" + sno.String()},
+		{uuidTextID{sno}, sno.UUID().String()}, {stringID{snowflake}, snowflake.String()},
+		{cachedID{sno, func() string { return "cached" }}, "cached"},
+		{pointers{&own}, sno.UUID().String()}, // nobody embeds an ID by a pointer
+	} {
+		if got := encode(t, m, pgtype.TextOID, textFormat, c.value); string(got) != c.want {
+			t.Errorf("%T as text: %q, want %q", c.value, got, c.want)
+		}
+	}
+	for _, value := range []any{noID{sno}, neverID{sno}} {
+		if b, err := m.Encode(pgtype.TextOID, textFormat, value, nil); err == nil || strings.Contains(err.Error(), "parameter") {
+			t.Errorf("%T as text: %q, %v, want the error of its Value", value, b, err)
+		}
+	}
+	// Where no OID is known, they go through Value as before.
+	if got := encode(t, m, 0, textFormat, own); string(got) != sno.UUID().String() {
+		t.Errorf("without an OID: %q", got)
+	}
+}
+
 // A plan that is kept for a column may meet another type.
 func TestTargetTypeChanged(t *testing.T) {
 	m := newMap()
@@ -826,6 +917,9 @@ func TestRefusalMessages(t *testing.T) {
 		{plain, pgtype.ByteaOID, sqltypes.TextOf(sno), "got bytea: make the column text, or use idtype.Sno for uuid columns, sqltypes.SnoBytes for bytea columns"},
 		{registered, pgtype.UUIDOID, orderID{snowflake}, "for pgxcodec_test.orderID, got uuid: make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] for text columns"},
 		{registered, pgtype.ByteaOID, customerID{sno}, "for pgxcodec_test.customerID, got bytea: make the column uuid, or use sqltypes.Text[pgxcodec_test.customerID] for text columns, sqltypes.SnoBytes for bytea columns"},
+		{plain, pgtype.UUIDOID, orderID{snowflake}, "for pgxcodec_test.orderID, got uuid: make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] or sqltypes.SnowflakeText for text columns"},
+		{plain, pgtype.TextOID, customerID{sno}, "for pgxcodec_test.customerID, got text: " + uuidInQuery + "sqltypes.Text[pgxcodec_test.customerID] or " + forSno},
+		{plain, pgtype.UUIDOID, sqltypes.TextOf(customerID{sno}), "got uuid: make the column text, or use pgxcodec_test.customerID for uuid columns, sqltypes.SnoBytes for bytea columns"},
 	} {
 		if _, err := c.m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%T as OID %d: %v, want %q", c.value, c.oid, err, c.want)

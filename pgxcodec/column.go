@@ -153,7 +153,7 @@ func (c *column) takes(p *place) bool {
 // refuse is the error of an ID that belongs in another column, and of a slice
 // where one ID is meant, nil for values that aren't IDs.
 func (c *column) refuse(value any) error {
-	if p := c.registry.home(value); p != nil && !c.takes(p) {
+	if p := c.registry.homeOf(reflect.TypeOf(value)); p != nil && !c.takes(p) {
 		remedy := "make the column " + p.name
 		if c == &c.registry.text {
 			// Postgres takes a parameter for text if the query gives it no type.
@@ -170,7 +170,7 @@ func (c *column) refuse(value any) error {
 // refuseElement is the error of an ID where an array of the column's type is
 // meant, nil for values that aren't IDs.
 func (c *column) refuseElement(value any) error {
-	switch p := c.registry.home(value); {
+	switch p := c.registry.homeOf(reflect.TypeOf(value)); {
 	case p == nil:
 		return nil
 	case c.takes(p):

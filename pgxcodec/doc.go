@@ -32,7 +32,9 @@
 //
 // An ID whose parameter or column is known to be of another of these column
 // types is an error that names the Go type to use: a Sno as text would be
-// equal to nothing that a SnoText has stored. Nothing can be refused where
+// equal to nothing that a SnoText has stored. The same holds for a struct that
+// embeds an ID, registered or not, unless the struct has a method Value or
+// GormDataType of its own. Nothing can be refused where
 // nothing is known: the modes exec and simple_protocol don't learn what a
 // parameter is, and a connection without AfterConnect doesn't know what a domain
 // is over. (There, arrays of a domain over char(n) can't be read either.)

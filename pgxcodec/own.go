@@ -3,9 +3,11 @@ package pgxcodec
 import (
 	"bytes"
 	"database/sql"
+	"database/sql/driver"
 	"encoding"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -21,7 +23,8 @@ import (
 // Such types keep apart the IDs of different tables, and have all methods of
 // the type that they embed. Unregistered, they go through Value and Scan, which
 // takes several times as long, and their slices can't be arguments in the modes
-// exec and simple_protocol. Registered, they can be what the types of package
+// exec and simple_protocol; the columns that refuse the embedded ID refuse them
+// too. Registered, they can be what the types of package
 // idtype can, and so can [sqltypes.Text] of them.
 //
 // (type OrderID idtype.Snowflake, without a struct, has none of the methods, and
@@ -81,6 +84,75 @@ func embeds(t reflect.Type) error {
 		return fmt.Errorf("%v is no such struct", t)
 	}
 	return embeds(t.Field(0).Type)
+}
+
+// homeOf is where a type's values belong: those of a registered type, those of
+// a struct of the caller's that embeds an ID, registered or not, and those
+// made of either. It is nil if the type isn't one of IDs.
+func (r *registry) homeOf(t reflect.Type) *place {
+	switch {
+	case t == nil:
+		return nil
+	case t.Kind() == reflect.Pointer && t.Name() == "":
+		return r.homeOf(t.Elem())
+	}
+	if p := r.home(reflect.Zero(t).Interface()); p != nil || t.Kind() != reflect.Struct {
+		return p
+	}
+	switch name, _, _ := strings.Cut(t.Name(), "["); t.PkgPath() + "." + name {
+	case "database/sql.Null", sqltypesPath + ".Optional":
+		return r.homeOf(t.Field(0).Type)
+	case sqltypesPath + ".Text":
+		of := t.Field(0).Type
+		if p := r.homeOf(of); p != nil {
+			return &place{&r.text, textElsewhere(of, p.column)}
+		}
+		return nil
+	}
+	id := embedded(t)
+	if id == nil {
+		return nil
+	}
+	p := r.home(id)
+	return &place{p.column, fmt.Sprintf("sqltypes.Text[%v] or %s", t, p.elsewhere)}
+}
+
+var sqltypesPath = reflect.TypeFor[sqltypes.SnoBytes]().PkgPath()
+
+// A columnValue is an ID, as database/sql and GORM see it.
+type columnValue interface {
+	driver.Valuer
+	GormDataType() string
+}
+
+// embedded is an ID of the type of idtype that a struct embeds, nil if there is
+// none, or if the struct is stored in another way than that ID: if it has a
+// method Value of its own, or names another column type for GORM.
+func embedded(t reflect.Type) (id columnValue) {
+	defer func() {
+		if recover() != nil {
+			id = nil // a method Value of the struct's own, which needs more than the ID
+		}
+	}()
+	for _, f := range reflect.VisibleFields(t) {
+		for _, sample := range []columnValue{idtype.Snowflake(7), idtype.SnowflakeSI(7), idtype.UID60(7), idtype.Spread64(7), idtype.Sno{9: 7}} {
+			if !f.Anonymous || f.Type != reflect.TypeOf(sample) {
+				continue
+			}
+			v := reflect.New(t).Elem()
+			v.FieldByIndex(f.Index).Set(reflect.ValueOf(sample))
+			own, ok := v.Interface().(columnValue)
+			if !ok || own.GormDataType() != sample.GormDataType() {
+				return nil
+			}
+			got, err := own.Value()
+			if want, _ := sample.Value(); err != nil || got != want {
+				return nil
+			}
+			return sample
+		}
+	}
+	return nil
 }
 
 // checkOwn compares what the codec would write to what the type's own methods

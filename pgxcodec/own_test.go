@@ -42,10 +42,16 @@ type (
 	machineID   struct{ idtype.SnowflakeSI }
 	pageID      struct{ idtype.UID60 }
 	oddID       struct{ idtype.Sno }
+	uuidTextID  struct{ idtype.Sno }
+	cachedID    struct {
+		idtype.Sno
+		text func() string
+	}
 )
 
 var errNever = errors.New("never")
 
+func (id cachedID) Value() (driver.Value, error)       { return id.text(), nil }
 func (neverID) Value() (driver.Value, error)           { return nil, errNever }
 func (*unparsedID) UnmarshalText()                     {}
 func (*undecodedID) UnmarshalBinary()                  {}
@@ -65,6 +71,7 @@ func (id oddID) Value() (driver.Value, error) {
 }
 
 func (textColumnID) GormDataType() string                { return "text" }
+func (uuidTextID) GormDataType() string                  { return "text" }
 func (id prefixedID) Value() (driver.Value, error)       { return "c_" + id.String(), nil }
 func (shortID) AppendText(b []byte) ([]byte, error)      { return append(b, "short"...), nil }
 func (noID) Value() (driver.Value, error)                { return nil, fmt.Errorf("never stored") }

@@ -251,11 +251,60 @@ func TestUnregisteredOwnType(t *testing.T) {
 	})
 }
 
+// An ID type of the caller's own that isn't registered is refused where the ID
+// that it embeds is, and stored where that is.
+func TestUnregisteredOwnTypeElsewhere(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		columns := []string{"txt text", "short varchar(40)", "pad char(40)", "raw bytea", "n name"}
+		db.Exec(t, "create table t ("+strings.Join(columns, ", ")+", txt_list text[], short_list varchar(40)[], pad_list char(40)[], raw_list bytea[], n_list name[])")
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			conn, ctx := db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), t.Context()
+			sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+			own := customerID{sno}
+			p := &own
+			stored := func(column string, value any) (shown string, err error) {
+				err = conn.QueryRow(ctx, fmt.Sprintf("insert into t (%s) values ($1) returning rtrim(%[1]s::text)", column), value).Scan(&shown)
+				return shown, err
+			}
+			for _, column := range columns {
+				column, _, _ = strings.Cut(column, " ")
+				for _, value := range []any{own, p, &p, sql.Null[customerID]{V: own, Valid: true}, sqltypes.OptionalOf(own)} {
+					shown, err := stored(column, value)
+					plain, plainErr := stored(column, sno)
+					if byOID(mode) {
+						if err == nil || plainErr == nil || !strings.Contains(err.Error(), fmt.Sprintf("expected a uuid parameter for %T, got ", value)) {
+							t.Errorf("%T in %s: stored %q, %v; a Sno: %v", value, column, shown, err, plainErr)
+						}
+					} else if err != nil || plainErr != nil || shown != plain {
+						t.Errorf("%T in %s: stored %q, %v; a Sno: %q, %v", value, column, shown, err, plain, plainErr)
+					}
+					if _, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{column}, pgx.CopyFromRows([][]any{{value}})); err == nil || !strings.Contains(err.Error(), "expected a uuid parameter for ") {
+						t.Errorf("COPY of %T into %s: %v", value, column, err)
+					}
+				}
+				for _, value := range []any{[]customerID{own}, []*customerID{p, nil}, &[]customerID{own}, []sqltypes.Optional[customerID]{{ID: own}}} {
+					if shown, err := stored(column+"_list", value); err == nil || byOID(mode) && !strings.Contains(err.Error(), "expected a uuid parameter for ") {
+						t.Errorf("%T in %s[]: stored %q, %v", value, column, shown, err)
+					}
+					if _, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{column + "_list"}, pgx.CopyFromRows([][]any{{value}})); err == nil || !strings.Contains(err.Error(), "expected a uuid parameter for ") {
+						t.Errorf("COPY of %T into %s[]: %v", value, column, err)
+					}
+				}
+			}
+			for _, value := range []any{sqltypes.TextOf(own), sqltypes.TextOf(sno)} {
+				if shown, err := stored("txt", value); err != nil || shown != sno.String() {
+					t.Errorf("%T in text: stored %q, %v", value, shown, err)
+				}
+			}
+		})
+	})
+}
+
 // The remedies that errors name do what they promise.
 func TestRemedies(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		sno, number := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(7)
-		txt, raw := sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno)
+		txt, raw, own := sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno), customerID{sno}
 		const noType, function, use, column, slice = "write $1::", "pass id.String() to a function", "or use ", "make the column ", "pass a slice of "
 		db.Exec(t, `create table t (u uuid, n bigint, txt text, pad char(16), raw bytea, list bigint[]);
 			create table mended (u uuid, n bigint, txt text, pad char(16), raw bytea)`)
@@ -272,11 +321,13 @@ func TestRemedies(t *testing.T) {
 				{"select $1", sno, noType + "uuid", "select $1::uuid", sno},
 				{"select $1", number, noType + "bigint", "select $1::bigint", number},
 				{"select $1", raw, noType + "bytea", "select $1::bytea", raw},
+				{"select $1", own, noType + "uuid", "select $1::uuid", own},
 				{"select jsonb_build_object('id', $1::text)", sno, function, "select jsonb_build_object('id', $1::text)", sno.String()},
 				// The argument of a function.
 				{"select pg_notify('x', $1)", sno, function, "select pg_notify('x', $1)", sno.String()},
 				{"select pg_notify('x', $1)", number, function, "select pg_notify('x', $1)", number.String()},
 				{"select pg_notify('x', $1)", raw, function, "select pg_notify('x', $1)", raw.String()},
+				{"select pg_notify('x', $1)", own, function, "select pg_notify('x', $1)", own.String()},
 				{"select upper($1)", &sno, function, "select upper($1)", sno.String()},
 				// Another Go type for the column.
 				{"insert into t (txt) values ($1)", sno, use + "sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", txt},
@@ -286,10 +337,14 @@ func TestRemedies(t *testing.T) {
 				{"select from t where txt = any($1)", sno, slice + "sqltypes.SnoText for text columns", "select from t where txt = any($1)", []sqltypes.SnoText{txt}},
 				{"insert into t (raw) values ($1)", sno, ", sqltypes.SnoBytes for bytea columns", "insert into t (raw) values ($1)", raw},
 				{"insert into t (raw) values ($1)", txt, ", sqltypes.SnoBytes for bytea columns", "insert into t (raw) values ($1)", raw},
+				{"insert into t (raw) values ($1)", own, ", sqltypes.SnoBytes for bytea columns", "insert into t (raw) values ($1)", sqltypes.SnoBytesOf(own.Sno)},
 				{"insert into t (u) values ($1)", txt, use + "idtype.Sno for uuid columns", "insert into t (u) values ($1)", txt.ID},
 				{"insert into t (u) values ($1)", raw, use + "idtype.Sno for uuid columns", "insert into t (u) values ($1)", raw.ID},
 				{"insert into t (txt) values ($1)", raw, ", sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(raw.ID)},
 				{"insert into t (txt) values ($1)", number, use + "sqltypes.SnowflakeText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(number)},
+				{"insert into t (txt) values ($1)", own, use + "sqltypes.Text[pgx.customerID] or sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(own)},
+				{"insert into t (txt) values ($1)", own, use + "sqltypes.Text[pgx.customerID] or sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(own.Sno)},
+				{"insert into t (u) values ($1)", sqltypes.TextOf(own), use + "pgx.customerID for uuid columns", "insert into t (u) values ($1)", own},
 				{"insert into t (n) values ($1)", sqltypes.TextOf(number), use + "idtype.Snowflake for bigint columns", "insert into t (n) values ($1)", number},
 				// Another column for the Go type.
 				{"insert into t (n) values ($1)", sno, column + "uuid", "insert into mended (u) values ($1)", sno},
@@ -299,6 +354,7 @@ func TestRemedies(t *testing.T) {
 				{"select from t where n = any($1)", sno, column + "uuid", "select from mended where u = $1", sno},
 				// Arrays.
 				{"select from t where n = any($1)", number, slice + "it", "select from t where n = any($1)", []idtype.Snowflake{number}},
+				{"select from t where u = any($1)", &own, slice + "it", "select from t where u = any($1)", []*customerID{&own}},
 				{"select from t where u = any($1)", sqltypes.OptionalOf(sno), slice + "it", "select from t where u = any($1)", []sqltypes.OptionalSno{sqltypes.OptionalOf(sno)}},
 				{"select from t where n = $1", []idtype.Snowflake{number}, "write = ANY($1)", "select from t where n = ANY($1)", []idtype.Snowflake{number}},
 			} {
