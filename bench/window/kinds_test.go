@@ -26,7 +26,7 @@ var kinds = []kind{
 	{
 		name: "snowflake", column: "bigint", floor: schema + ".snowflake_floor", time: schema + ".snowflake_time",
 		minter: func() (func(time.Time) (any, error), error) {
-			var now time.Time
+			now := start
 			g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1, Options: idtype.Options{
 				MaxWait: -1, Clock: func() time.Time { return now },
 			}})

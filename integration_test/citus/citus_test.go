@@ -176,7 +176,8 @@ func TestColocation(t *testing.T) {
 	})
 }
 
-// A CHECK added to a distributed table needs a name.
+// A CHECK that casts to a domain needs a name where it is added to a distributed
+// table.
 func TestNamedCheck(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
 		c.Exec(t, "create table orders (id bigint primary key); select create_distributed_table('orders', 'id')")

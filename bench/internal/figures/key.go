@@ -77,7 +77,7 @@ func own[T any](b testing.TB, name, column string, g idtype.Generator[T], err er
 // so many readings, of which each ID is one: whatever the rate of its format,
 // it never waits. Where it had to, it would fail.
 func Paced(start time.Time, perMillisecond int) idtype.Options {
-	readings := 0
+	readings := -1 // the constructor's comes before those of IDs
 	return idtype.Options{MaxWait: -1, Clock: func() time.Time {
 		now := start.Add(time.Duration(readings/perMillisecond) * time.Millisecond)
 		readings++
