@@ -39,7 +39,7 @@ var (
 // Check also looks for defaults that mint with a node number that isn't
 // reserved. If a program claims that number, both mint the same IDs.
 // [ErrUnreservedNode] names the defaults and the call that reserves the number.
-// A process that logs this error and starts loses nothing else. The view
+// Nothing else is wrong, so a process may log this error and start. The view
 // node_defaults lists the defaults.
 //
 // A role needs USAGE on the schema for it, and no more. It doesn't matter which
@@ -55,7 +55,7 @@ func Check(ctx context.Context, db *sql.DB, c Config) error {
 	return checkDefaults(ctx, db, d.Schema)
 }
 
-// checkInstallation is Check without what users make of an installation.
+// checkInstallation does what Check does, except that it ignores defaults.
 func checkInstallation(ctx context.Context, db querier, d data) error {
 	applied, err := revisions(ctx, db, d.Schema)
 	if err != nil {
@@ -88,9 +88,9 @@ func checkDefaults(ctx context.Context, db querier, schema string) error {
 			return unreadable(schema, err)
 		}
 		if more > 0 {
-			name = fmt.Sprintf("%s, like %d more,", name, more)
+			name = fmt.Sprintf("%s (and %d more)", name, more)
 		}
-		found = append(found, fmt.Sprintf("%s mints with number %d of pool %s; run %s", name, number, pool, remedy))
+		found = append(found, fmt.Sprintf("%s mints with unreserved number %d of pool %s: run %s", name, number, pool, remedy))
 	}
 	if err := rows.Err(); err != nil {
 		return unreadable(schema, err)

@@ -155,17 +155,12 @@ func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
 		WorkerBits:     bits.Len(uint(max.Worker)),
 	}
 	s.UnitBits = 63 - s.TimeShift()
-	s.Layout = snowflakeLayout(s)
+	s.Layout = l.String()
 	if s.UnitBits > maxTimeBits {
 		return snowflake{}, fmt.Errorf("migrations: expected a Snowflake layout whose time has at most %d bits, for SQL's times are no longer exact beyond, got %d (%s): give datacenter, worker and sequence more",
 			maxTimeBits, s.UnitBits, s.Layout)
 	}
 	return s, nil
-}
-
-func snowflakeLayout(s snowflake) string {
-	return fmt.Sprintf("epoch %s; bits: time %d, datacenter %d, worker %d, sequence %d",
-		s.First(), s.UnitBits, s.DatacenterBits, s.WorkerBits, s.SequenceBits)
 }
 
 type snowflakeSI struct {
@@ -194,7 +189,7 @@ func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, err
 		},
 		MachineBits: bits.Len(uint(max.Machine)),
 	}
-	s.Layout = fmt.Sprintf("base clock %s; bits: machine %d, index %d", s.First(), s.MachineBits, s.SequenceBits)
+	s.Layout = l.String()
 	return s, nil
 }
 

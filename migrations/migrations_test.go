@@ -52,7 +52,7 @@ func TestValidateLayouts(t *testing.T) {
 	}{
 		"46 bits of time":       {layout(0, 5, 12), ""},
 		"47 bits of time":       {layout(0, 4, 12), "at most 46 bits"},
-		"62 bits of time":       {layout(0, 0, 1), "got 62 (epoch 2021-01-01T00:00:00.000Z; bits: time 62, datacenter 0, worker 0, sequence 1)"},
+		"62 bits of time":       {layout(0, 0, 1), "got 62 (epoch 2021-01-01T00:00:00.000Z; bits: datacenter 0, worker 0, sequence 1)"},
 		"32 bits of time":       {layout(10, 10, 11), ""},
 		"31 bits of time":       {layout(10, 10, 12), "expected Snowflake widths"},
 		"no sequence":           {layout(5, 5, 0), "expected Snowflake widths"},

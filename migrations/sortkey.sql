@@ -212,7 +212,7 @@ $$;
 --
 -- It lasts until 2090-09-07T15:47:35.551Z.
 
-INSERT INTO sortkey.layout (format, layout) VALUES ('snowflake', 'epoch 2021-01-01T00:00:00.000Z; bits: time 41, datacenter 5, worker 5, sequence 12');
+INSERT INTO sortkey.layout (format, layout) VALUES ('snowflake', 'epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12');
 
 CREATE DOMAIN sortkey.snowflake AS bigint
     CONSTRAINT snowflake_is_positive CHECK (VALUE > 0);
@@ -1824,7 +1824,7 @@ CREATE TABLE sortkey.node_lease (
     expires_at timestamptz,
     ttl interval,
     reserved text,
-    -- Of its own, since an index on mark would make each renewal write to that index.
+    -- A separate column: with an index on mark itself, each renewal would write to the index.
     free_mark bigint GENERATED ALWAYS AS (CASE WHEN holder IS NULL AND reserved IS NULL THEN mark END) STORED,
     PRIMARY KEY (pool, number)
 ) WITH (fillfactor = 50);
@@ -1897,7 +1897,7 @@ COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Part of the ..._node 
 -- Claims a number of a pool, which is made when it is first asked for.
 --
 --     size, layout      of the pool; others than it was made with are refused (SK001)
---     reserved          numbers that this call doesn't claim; nothing keeps them from other calls, see reserve_node
+--     reserved          numbers that this call must not claim. Other calls may; reserve_node keeps a number from all of them
 --     holder            unique to the claim: the same one again gives the same number and term
 --     ttl_ms            how long the claim stands
 --     now_ms, until_ms  the holder's clock, and up to where it wants to mint
@@ -1980,8 +1980,8 @@ BEGIN
     END IF;
 
     -- If the clock was set back a claim would stand for as much longer. A holder that lives renews within a TTL. The
-    -- clock is looked at row by row, after the claims that are seen were written. No holder is '': the comparison makes
-    -- node_lease_held the cheapest index, even without statistics.
+    -- clock is looked at row by row, after the claims that are seen were written. holder >= '' is true for every
+    -- holder; it makes the planner choose node_lease_held, even without statistics.
     UPDATE sortkey.node_lease l SET expires_at = clock_timestamp() + l.ttl
         FROM (
             SELECT o.number FROM sortkey.node_lease o
@@ -2172,7 +2172,7 @@ CREATE VIEW sortkey.node_status AS
         regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
         CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
     FROM sortkey.node_lease l;
-COMMENT ON VIEW sortkey.node_status IS 'Node numbers, who holds them, and up to when they may have been used: mark, NULL for a number that never was.';
+COMMENT ON VIEW sortkey.node_status IS 'Node numbers, who holds them, and the time up to which each may have been used (mark; NULL if it was never used).';
 
 -- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
 DO $$
@@ -2196,7 +2196,7 @@ BEGIN
 END
 $$;
 
--- The defaults that mint with a node number, so that a number that nobody reserved shows. Postgres tells which columns,
+-- Lists the defaults that mint with a node number, to find numbers that aren't reserved. Postgres tells which columns,
 -- domains and SQL functions (with RETURN or BEGIN ATOMIC) depend on the functions that mint. The number is read from the
 -- text of the default.
 CREATE VIEW sortkey.node_defaults AS
@@ -2209,21 +2209,24 @@ CREATE VIEW sortkey.node_defaults AS
         FROM minting m
             JOIN pg_proc p ON p.pronamespace = 'sortkey'::regnamespace AND p.proname = m.function
             JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+    ), lasting AS (
+        -- Any role may create temporary objects, and only its session uses them.
+        SELECT n.oid, n.nspname FROM pg_namespace n WHERE n.nspname !~ '^pg_temp_'
     ), defaults AS (
         SELECT 'column' AS kind, format('%I.%I.%I', n.nspname, c.relname, t.attname) AS name,
             pg_get_expr(a.adbin, a.adrelid) AS expression, u.function, u.first, u.second, u.prefix
         FROM uses u JOIN pg_attrdef a ON u.classid = 'pg_attrdef'::regclass AND a.oid = u.objid
             JOIN pg_attribute t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-            JOIN pg_class c ON c.oid = a.adrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+            JOIN pg_class c ON c.oid = a.adrelid JOIN lasting n ON n.oid = c.relnamespace
         UNION
         SELECT 'domain', format('%I.%I', n.nspname, t.typname), pg_get_expr(t.typdefaultbin, 0), u.function, u.first, u.second, u.prefix
         FROM uses u JOIN pg_type t ON u.classid = 'pg_type'::regclass AND t.oid = u.objid
-            JOIN pg_namespace n ON n.oid = t.typnamespace
+            JOIN lasting n ON n.oid = t.typnamespace
         UNION
         SELECT 'function', format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)),
             pg_get_function_sqlbody(p.oid), u.function, u.first, u.second, u.prefix
         FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
-            JOIN pg_namespace n ON n.oid = p.pronamespace AND n.oid <> 'sortkey'::regnamespace
+            JOIN lasting n ON n.oid = p.pronamespace AND n.oid <> 'sortkey'::regnamespace
     ), calls AS (
         -- Without the quotes of simple names, and without anything else in quotes, a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function,
@@ -2238,8 +2241,12 @@ CREATE VIEW sortkey.node_defaults AS
         SELECT c.kind, c.name, c.expression,
             CASE c.function WHEN 'next_snowflake' THEN 'snowflake' WHEN 'next_snowflake_si' THEN 'snowflake-si'
                 WHEN 'next_spread64' THEN 'spread64-' || c.second WHEN 'next_sno' THEN 'sno' END AS pool,
-            CASE c.function WHEN 'next_snowflake' THEN '^snowflake: ' WHEN 'next_snowflake_si' THEN '^snowflake_si: '
-                WHEN 'next_spread64' THEN '^spread64: cluster ' || c.second || '$' WHEN 'next_sno' THEN '^sno: partitions$' END AS layout,
+            -- As nodelease writes it.
+            CASE c.function
+                WHEN 'next_snowflake' THEN (SELECT 'snowflake: ' || l.layout FROM sortkey.layout l WHERE l.format = 'snowflake')
+                WHEN 'next_snowflake_si' THEN (SELECT 'snowflake_si: ' || l.layout FROM sortkey.layout l WHERE l.format = 'snowflake_si')
+                WHEN 'next_spread64' THEN 'spread64: cluster ' || c.second
+                WHEN 'next_sno' THEN 'sno: partitions' END AS layout,
             CASE c.function
                 WHEN 'next_snowflake' THEN CASE WHEN c.first <= 31 AND c.second <= 31
                     THEN c.first * 32 + c.second END
@@ -2252,12 +2259,12 @@ CREATE VIEW sortkey.node_defaults AS
     FROM numbers n
         -- A program may give its pool another name than nodelease does.
         LEFT JOIN LATERAL (
-            SELECT p.name FROM sortkey.node_pool p WHERE p.layout ~ n.layout
+            SELECT p.name FROM sortkey.node_pool p WHERE p.layout = n.layout AND p.size > n.number
             UNION ALL
-            SELECT n.pool WHERE NOT EXISTS (SELECT FROM sortkey.node_pool p WHERE p.layout ~ n.layout)
+            SELECT n.pool WHERE NOT EXISTS (SELECT FROM sortkey.node_pool p WHERE p.layout = n.layout AND p.size > n.number)
         ) o (pool) ON true
         LEFT JOIN sortkey.node_lease l ON l.pool = o.pool AND l.number = n.number;
-COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that mint with a node number, and the note of its reservation, or NULL. A number that isn''t a literal is NULL.';
+COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that mint with a node number, with the note of the reservation. reserved is NULL if the number isn''t reserved; number is NULL if it isn''t a literal.';
 -- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
 DO $$
 DECLARE

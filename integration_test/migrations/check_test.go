@@ -28,7 +28,7 @@ func TestCheckLayouts(t *testing.T) {
 		}
 		must(t, migrations.Up(ctx, pool, ours))
 		must(t, migrations.Check(ctx, pool, ours))
-		const snowflake, si = "epoch 2015-01-01T00:00:00.000Z; bits: time 41, datacenter 2, worker 8, sequence 12",
+		const snowflake, si = "epoch 2015-01-01T00:00:00.000Z; bits: datacenter 2, worker 8, sequence 12",
 			"base clock 2024-01-01T00:00:00.000Z; bits: machine 5, index 8"
 		for name, c := range map[string]struct {
 			change func(c *migrations.Config)
@@ -36,11 +36,11 @@ func TestCheckLayouts(t *testing.T) {
 			want   []string
 		}{
 			"another epoch": {func(c *migrations.Config) { c.Snowflake.Epoch = c.Snowflake.Epoch.Add(time.Millisecond) }, "Snowflake with",
-				[]string{snowflake, "epoch 2015-01-01T00:00:00.001Z; bits: time 41, datacenter 2, worker 8, sequence 12"}},
+				[]string{snowflake, "epoch 2015-01-01T00:00:00.001Z; bits: datacenter 2, worker 8, sequence 12"}},
 			"other widths": {func(c *migrations.Config) { c.Snowflake.DatacenterBits, c.Snowflake.WorkerBits = 8, 2 }, "Snowflake with",
-				[]string{snowflake, "epoch 2015-01-01T00:00:00.000Z; bits: time 41, datacenter 8, worker 2, sequence 12"}},
+				[]string{snowflake, "epoch 2015-01-01T00:00:00.000Z; bits: datacenter 8, worker 2, sequence 12"}},
 			"the default layout": {func(c *migrations.Config) { c.Snowflake = idtype.SnowflakeLayout{} }, "Snowflake with",
-				[]string{snowflake, "epoch 2021-01-01T00:00:00.000Z; bits: time 41, datacenter 5, worker 5, sequence 12"}},
+				[]string{snowflake, "epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12"}},
 			"another base clock": {func(c *migrations.Config) { c.SnowflakeSI.BaseClock = time.UnixMilli(0) }, "SnowflakeSI with",
 				[]string{si, "base clock 1970-01-01T00:00:00.000Z; bits: machine 5, index 8"}},
 			"other widths of SnowflakeSI": {func(c *migrations.Config) { c.SnowflakeSI.MachineBits, c.SnowflakeSI.IndexBits = 6, 7 }, "SnowflakeSI with",
@@ -139,7 +139,7 @@ func TestCheckDefaults(t *testing.T) {
 			CREATE TABLE orders_default PARTITION OF orders DEFAULT`)
 		for _, check := range []*sql.DB{pool, reader} {
 			installError(t, migrations.Check(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
-				"column public.orders.id, like 1 more, mints with number 1021 of pool snowflake", "run SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
+				"column public.orders.id (and 1 more) mints with unreserved number 1021 of pool snowflake", "run SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
 		}
 		must(t, migrations.Up(ctx, pool, c))
 		must(t, migrations.Up(ctx, reader, c))
@@ -152,8 +152,8 @@ func TestCheckDefaults(t *testing.T) {
 		// The remedy is a statement, whatever the names.
 		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(1, 2)); DROP TABLE orders`)
 		err := migrations.Check(ctx, pool, c)
-		installError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" mints with number 2 of pool sno; run `)
-		_, remedy, _ := strings.Cut(err.Error(), "; run ")
+		installError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" mints with unreserved number 2 of pool sno: run `)
+		_, remedy, _ := strings.Cut(err.Error(), ": run ")
 		remedy, _, _ = strings.Cut(remedy, ": node number")
 		db.Exec(t, remedy)
 		must(t, migrations.Check(ctx, pool, c))
@@ -215,6 +215,11 @@ func TestNodeDefaults(t *testing.T) {
 			must(t, err)
 		}
 		claim(nodelease.ForSnowflake(c.Snowflake), "shop")
+		// These can't: one has another layout, one lacks the number.
+		claim(nodelease.ForSnowflake(idtype.SnowflakeLayout{Epoch: installClock.BaseClock, SequenceBits: 12, WorkerBits: 10}), "layout")
+		claim(nodelease.Pool{Size: 103, Layout: nodelease.ForSnowflake(c.Snowflake).Layout}, "size")
+		_, err := conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(3, 8))")
+		must(t, err)
 		claim(nodelease.ForSnowflakeSI(c.SnowflakeSI), "shop-si")
 		claim(nodelease.ForSpread64(1), "shop-spread")
 		claim(nodelease.ForSpread64(11), "shop-spread-11")
