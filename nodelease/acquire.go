@@ -10,7 +10,7 @@ import (
 )
 
 // How often Acquire tries again: while no number is free, and while the store
-// fails, which may be under the load of all who wait for it.
+// fails, possibly because every waiting process is calling it.
 const (
 	firstPoll = 50 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
@@ -52,7 +52,7 @@ func (o Options) unique() string { return o.Holder + " " + crand.Text() }
 // gets what may have been granted without its knowing.
 func acquire(ctx context.Context, store Store, pool Pool, o Options, holder string) (*Keeper, error) {
 	begun := time.Now()
-	var cause error // of the last failure that wasn't a timeout, which may hide it
+	var cause error // the last failure that wasn't a timeout; a later timeout would hide it
 	failing, waiting := false, false
 	for poll := firstPoll; ; poll *= 2 {
 		sent := time.Now()
@@ -79,7 +79,7 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 			return nil, fmt.Errorf("nodelease: no number of pool %q claimed: %w", pool.Name, err)
 		default:
 			if !failing {
-				o.Logger.Warn("no node number claimed so far", "pool", pool.Name, "for", left, "error", err)
+				o.Logger.Warn("claim failed, trying again", "pool", pool.Name, "left", left, "error", err)
 			}
 			failing = true
 			poll = min(poll, lastRetry)

@@ -43,8 +43,8 @@
 // someone else. It is renewed after a third of the TTL, give or take a tenth of
 // that, so that there is time to repeat a renewal that failed. After the clock
 // was set forward, or the machine was suspended, a generator waits for a renewal
-// too, which comes within half a second; one that may not wait so long fails with
-// [idtype.ErrLeaseNotRenewed] meanwhile.
+// too, which comes within half a second; if MaxWait is shorter, calls fail with
+// [idtype.ErrLeaseNotRenewed] until then.
 //
 //	                    renewed: the mark moves on
 //	                     +------+
@@ -77,8 +77,8 @@
 //     that.
 //   - A process that is copied while it runs, by a virtual machine's snapshot that
 //     is resumed twice, is one holder to the store. Claim after the copy.
-//   - Something else that mints with a number, such as the default of a column,
-//     is unknown to the store until the number is reserved: in Postgres with
-//     reserve_node, elsewhere in the Pool.Reserved of each program.
+//   - The store doesn't know about other users of a number, such as a column
+//     default. Reserve the number: in Postgres with reserve_node, elsewhere in the
+//     Pool.Reserved of each program.
 //   - A generator with an injected Clock needs the same one in Options.Clock.
 package nodelease

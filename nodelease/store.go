@@ -22,7 +22,7 @@ import (
 type Store interface {
 	// Claim gives a number of the pool that isn't held, isn't reserved, and whose
 	// mark is behind r.Now. If there is a choice, it takes the one with the lowest
-	// mark; a store may leave numbers whose claims have expired for last. Until
+	// mark; a store may prefer released numbers to those whose claims have expired. Until
 	// r.TTL later by the store's clock nobody else gets the number, unless it is
 	// released. Claim writes r.Until as the new mark. A store may grant less than the
 	// TTL ([Request.Shorten]).
@@ -105,7 +105,7 @@ var (
 	ErrPoolMismatch = errors.New("pool of another layout")
 	// ErrMisconfigured: the store can't be used the way it is set up, and trying
 	// again doesn't help: a wrong config, a missing schema or privilege, a store
-	// that was closed. Acquire fails with it at once; any other error of a store may
+	// after its Close. Acquire fails with it at once; any other error of a store may
 	// be over soon, and Acquire tries again until Options.Wait is over.
 	ErrMisconfigured = errors.New("store not set up for this")
 	// ErrClosed: the claim was given back by Close. Errors of its generator wrap it.

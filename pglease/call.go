@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
@@ -71,7 +70,7 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("%w: expected the primary, got a server or a default that is read-only: connect to the primary (target_session_attrs=read-write, where a URL names several hosts)", err)
 	case "3F000", "42883", "42P01", "42704": // invalid_schema_name, undefined_function, undefined_table, undefined_object
 		// Triggers of the database's owner may miss something, too.
-		if code == "3F000" || strings.Contains(err.Error(), s.schema+".") {
+		if code == "3F000" || s.ours.MatchString(err.Error()) {
 			// Citus copies functions to its workers, but neither tables nor their types.
 			return fmt.Errorf("%w: schema %q of this database lacks what package migrations installs; run migrations.Up, set Config.Schema to the schema it ran for, or, on a worker of Citus, connect to the coordinator: %w",
 				err, s.schema, nodelease.ErrMisconfigured)

@@ -13,8 +13,8 @@
 // the program uses up, renewals wait in line with all else, and a claim that isn't
 // renewed in time is lost. A renewal is one statement that updates one row by its
 // key, three times in a TTL for each claim. A claim finds a free number by an index;
-// it reads the rows that are held, and those in Pool.Reserved that are free. Only if
-// no number is free it reads the whole pool. The first claim makes the rows, which
+// it reads the held rows and the free rows in Pool.Reserved. It reads the whole pool
+// only if no number is free. The first claim makes the rows, which
 // for the 65,536 of ForSno is some 10 MB, and has to be done in half a TTL.
 //
 // # Privileges

@@ -24,7 +24,8 @@ type Config struct {
 type Store struct {
 	db     *sql.DB
 	schema string
-	err    error // of the config
+	ours   *regexp.Regexp // finds the schema's name before a dot
+	err    error          // of the config
 }
 
 var _ nodelease.Store = (*Store)(nil)
@@ -41,6 +42,7 @@ func New(db *sql.DB, c Config) *Store {
 	if !schemaName.MatchString(s.schema) {
 		s.err = fmt.Errorf("pglease: expected the name of a schema, of at most 63 lower-case letters, digits and underscores, got %q: %w", c.Schema, nodelease.ErrMisconfigured)
 	}
+	s.ours = regexp.MustCompile(`\b` + regexp.QuoteMeta(s.schema) + `\.`)
 	return s
 }
 

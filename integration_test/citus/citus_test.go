@@ -120,15 +120,15 @@ func TestDistributionColumn(t *testing.T) {
 		}
 		// found counts the rows that an equality finds, looked up one by one.
 		found := func(table, column string) (n int) {
-			keys, err := conn.Query(t.Context(), "select id::text from "+table)
+			keys, err := conn.Query(t.Context(), "select id::"+column+" from "+table)
 			must(t, err)
-			ids, err := pgx.CollectRows(keys, pgx.RowTo[string])
+			ids, err := pgx.CollectRows(keys, pgx.RowTo[any])
 			must(t, err)
 			if len(ids) != rows {
 				t.Fatalf("%s has %d rows, want %d", table, len(ids), rows)
 			}
 			for _, id := range ids {
-				n += value[int](t, conn, fmt.Sprintf("select count(*) from %s where id = '%s'::%s", table, id, column))
+				n += value[int](t, conn, "select count(*) from "+table+" where id = $1", id)
 			}
 			return n
 		}
@@ -155,8 +155,8 @@ func TestDistributionColumn(t *testing.T) {
 		}
 
 		create("by_domain", "sortkey.snowflake", "sortkey.snowflake_floor('2026-11-01Z') + n")
-		if n := found("by_domain", "bigint"); n == rows {
-			t.Error("Citus finds rows by a domain as the distribution column: the documentation says that it doesn't")
+		if n := found("by_domain", "bigint"); n > rows/10 {
+			t.Errorf("by_domain: found %d of %d rows: the documentation says that Citus loses nearly all", n, rows)
 		}
 	})
 }
@@ -234,16 +234,31 @@ func TestLockTimeout(t *testing.T) {
 			t.Error("the change ended behind a reader")
 		}
 
+		// Nothing is left of a change, which would be in the way of the next.
+		quiet := func() {
+			t.Helper()
+			for _, node := range append([]*pgtest.DB{c.DB}, c.Workers...) {
+				conn := node.Conn(t)
+				pgtest.Eventually(t, "no change holds a lock or waits for one", func() error {
+					if n := value[int](t, conn, `select count(*) from pg_locks l join pg_class c on c.oid = l.relation
+						where c.relname ~ '^orders' and l.mode = 'AccessExclusiveLock'`); n > 0 {
+						return fmt.Errorf("%d do", n)
+					}
+					return nil
+				})
+			}
+		}
 		locked := func(how string, statements ...string) {
 			t.Helper()
+			quiet()
 			conn := c.Conn(t, as)
 			var err error
 			for _, s := range statements {
 				must(t, err)
 				_, err = conn.Exec(t.Context(), s)
 			}
-			if pg := (*pgconn.PgError)(nil); !errors.As(err, &pg) || pg.Code != "55P03" {
-				t.Errorf("%s: want lock_not_available, got %v", how, err)
+			if pg := (*pgconn.PgError)(nil); !errors.As(err, &pg) || pg.Code != "55P03" || !strings.Contains(pg.Where, "while executing command on") {
+				t.Errorf("%s: want lock_not_available of a worker, got %#v", how, err)
 			}
 		}
 		locked("SET LOCAL", "set citus.propagate_set_commands = 'local'", "begin", "set local lock_timeout = '50ms'", change)
@@ -251,6 +266,8 @@ func TestLockTimeout(t *testing.T) {
 		locked("ALTER ROLE", change)
 
 		must(t, reader.Rollback(t.Context()))
+		quiet()
+		c.Exec(t, fmt.Sprintf("alter role %s reset lock_timeout", role))
 		_, err = c.Conn(t, as).Exec(t.Context(), change)
 		must(t, err)
 	})

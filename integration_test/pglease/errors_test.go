@@ -82,7 +82,8 @@ func TestWithoutTables(t *testing.T) {
 
 		// An error about something else gets no advice, and may be over soon.
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "other"}))
-		db.Exec(t, `CREATE FUNCTION log_claim() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO claim_log VALUES (1); RETURN NEW; END$$;
+		db.Exec(t, `CREATE FUNCTION log_claim() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO an_other.claim_log VALUES (1); RETURN NEW; END$$;
+			CREATE SCHEMA an_other;
 			CREATE TRIGGER log_claim AFTER UPDATE ON other.node_lease FOR EACH ROW EXECUTE FUNCTION log_claim()`)
 		_, err = pglease.New(db.SQL(t), pglease.Config{Schema: "other"}).Claim(t.Context(), small(1), ask("a", time.Second))
 		wrong(t, err, nil, "42P01", "claim_log")
