@@ -1508,7 +1508,8 @@ $$;
 --              there until their time is near; rows older than the retention stay for good
 --     default  makes the default partition
 --     detach   detaches a partition that ended a whole retention ago
---     drop     drops one; or the default partition of a table that is to have none, which fails while that has rows
+--     drop     drops one; or the default partition of a table that is to have none, which fails while that has rows.
+--              A run in which a create or drain failed leaves the default partition to the next
 --
 -- Partitions that were made by hand stay as they are; only the gaps between them are filled.
 CREATE FUNCTION sortkey.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
@@ -1526,7 +1527,8 @@ $$;
 --
 --     plan   the remaining steps, from partition_steps()
 --     state  of the partitions when they were planned; it differs if another session has changed them since
---     taken  the partitions of the steps that were done or failed, which this run doesn't plan again
+--     taken  the partitions of the steps that were done or failed, which this run doesn't plan again; also the default
+--            partition after a step failed to create a partition
 --
 -- plan_partition_run locks the table and returns the run with a plan for its next step: a new one if it has none, or if
 -- the state differs.
@@ -1592,6 +1594,10 @@ CREATE FUNCTION sortkey.end_partition_step(
     SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
+DECLARE
+    plan jsonb := (run->'plan') - 0;
+    taken jsonb := run->'taken' || to_jsonb(partition);
+    default_partition text;
 BEGIN
     IF has_table_privilege('sortkey.partition_log', 'INSERT') THEN
         INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, lower, upper, attempts, outcome, problem)
@@ -1601,7 +1607,13 @@ BEGIN
     IF partition IS NULL OR outcome = 'skipped' THEN
         RETURN '{"plan": []}';
     END IF;
-    RETURN jsonb_build_object('plan', (run->'plan') - 0, 'taken', run->'taken' || to_jsonb(partition),
+    -- The default partition keeps the rows of a window whose partition couldn't be created, so this run doesn't drop it.
+    IF outcome = 'failed' AND action IN ('create', 'drain') THEN
+        SELECT p.partdefid::regclass::text INTO default_partition FROM pg_partitioned_table p WHERE p.partrelid = parent;
+        plan := jsonb_path_query_array(plan, '$[*] ? (@.partition != $default)', jsonb_build_object('default', default_partition));
+        taken := taken || to_jsonb(default_partition);
+    END IF;
+    RETURN jsonb_build_object('plan', plan, 'taken', taken,
         'state', CASE outcome WHEN 'done' THEN sortkey.partition_state(parent) ELSE run->>'state' END);
 END
 $$;
@@ -1765,7 +1777,7 @@ BEGIN
     IF failures OPERATOR(pg_catalog.>) 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
             MESSAGE = pg_catalog.format('expected all steps to be taken, got %s failed', failures),
-            HINT = 'The warnings say which and why. All other steps are done.';
+            HINT = 'The warnings name the steps and the reasons. Steps that don''t depend on these are done.';
     END IF;
 END
 $$;

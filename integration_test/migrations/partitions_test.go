@@ -1231,6 +1231,44 @@ func TestPartitionsDefaultChanged(t *testing.T) {
 	})
 }
 
+// The default partition stays while the partition of a window can't be created:
+// its rows have no other place.
+func TestPartitionsDefaultKept(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		// The default partition is known when the table is planned, or changes meanwhile.
+		for table, between := range map[string]func(){
+			"planned": func() {},
+			"changed": func() {
+				db.Exec(t, "select sortkey.manage_partitions('changed', '1 day', premake => 1, default_partition => false)")
+			},
+		} {
+			db.Exec(t, `create table `+table+` (id sortkey.snowflake primary key, v text) partition by range (id);
+				create table `+table+`_rest partition of `+table+` default;
+				create table `+table+`_p20261121 ();
+				select sortkey.manage_partitions('`+table+`', '1 day', premake => 1, default_partition => `+fmt.Sprint(table == "changed")+`)`)
+			steps, _ := db.run(t, table, partitionNow, func(step int) {
+				if step == 1 {
+					between()
+				}
+			})
+			partitionWant(t, "steps", steps, "failed create public."+table+"_p20261121", "done create public."+table+"_p20261122")
+			db.Exec(t, "insert into "+table+" values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x'); drop table "+table+"_p20261121")
+			steps, _ = db.run(t, table, partitionNow, func(int) {})
+			partitionWant(t, "the rest", steps, "done drain public."+table+"_p20261121", "done drop public."+table+"_rest")
+			partitionWant(t, "the row", db.places(t, table), table+"_p20261121 x")
+		}
+
+		// A partition that can't be filled keeps it, too.
+		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+			create table e_default partition of e default;
+			insert into e values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x');
+			create table child (id bigint references e); insert into child select id from e;
+			select sortkey.manage_partitions('e', '1 day', premake => 1, default_partition => false)`)
+		steps, _ := db.run(t, "e", partitionNow, func(int) {})
+		partitionWant(t, "steps", steps, "done create public.e_p20261122", "failed drain public.e_p20261121")
+	})
+}
+
 // run takes a table's steps until nothing is left to do, with between after each
 // step, and counts the plans that were made.
 func (db partitionDB) run(t testing.TB, table, at string, between func(step int)) (steps []string, plans int) {
