@@ -1269,6 +1269,58 @@ func TestPartitionsDefaultKept(t *testing.T) {
 	})
 }
 
+// A default partition that another session drops or creates while a step waits for
+// the table is seen: the step locks the one there is by then.
+func TestPartitionsDefaultMeanwhile(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx := t.Context()
+		step := func(conn *pgx.Conn) (string, error) {
+			var took string
+			err := conn.QueryRow(ctx, "select coalesce(string_agg(concat_ws(' ', outcome, action, partition, problem), ', '), '') from sortkey.next_partition_step('e', $1)",
+				partitionTime(t, partitionNow)).Scan(&took)
+			return took, err
+		}
+		db.Exec(t, "create table e (id sortkey.snowflake primary key, v text) partition by range (id)")
+		for _, c := range []struct{ keep, took, locks string }{
+			{"false", "done create public.e_p20261121", ""}, // to begin with
+			{"false", "done create public.e_p20261122", ""},
+			{"true", "done default public.e_default", "e_default"},
+			{"false", "done drop public.e_default", ""},
+		} {
+			db.Exec(t, "select sortkey.manage_partitions('e', '1 day', premake => 1, default_partition => "+c.keep+")")
+			first, second := db.Conn(t), db.Conn(t)
+			tx, err := first.Begin(ctx)
+			must(t, err)
+			took, err := step(first)
+			must(t, err)
+			partitionWant(t, "the step", []string{took}, c.took)
+			if strings.Contains(took, "create") {
+				must(t, tx.Commit(ctx))
+				continue
+			}
+			_, err = second.Exec(ctx, "begin")
+			must(t, err)
+			result := make(chan error, 1)
+			go func() {
+				took, err := step(second)
+				if err == nil && took != "" {
+					err = fmt.Errorf("took %s", took)
+				}
+				result <- err
+			}()
+			db.waits(t, second.PgConn().PID())
+			must(t, tx.Commit(ctx))
+			if err := <-result; err != nil {
+				t.Errorf("after %s: want nothing left to do, got %v", c.took, err)
+			}
+			partitionWant(t, "the default partition, locked", db.strings(t, `select distinct c.relname from pg_locks l join pg_class c on c.oid = l.relation
+				where l.pid = $1 and l.mode = 'ShareUpdateExclusiveLock' and c.relname = 'e_default'`, second.PgConn().PID()), strings.Fields(c.locks)...)
+			_, err = second.Exec(ctx, "commit")
+			must(t, err)
+		}
+	})
+}
+
 // run takes a table's steps until nothing is left to do, with between after each
 // step, and counts the plans that were made.
 func (db partitionDB) run(t testing.TB, table, at string, between func(step int)) (steps []string, plans int) {

@@ -625,12 +625,15 @@ BEGIN
     IF run->'plan' = '[]' THEN
         RETURN run;
     END IF;
-    FOR id IN
-        SELECT c.oid FROM pg_class c LEFT JOIN pg_partitioned_table p ON p.partrelid = parent
-            WHERE c.oid IN (parent, p.partdefid) AND c.relkind <> 'f' ORDER BY c.oid <> parent
-    LOOP
+    SELECT c.oid INTO id FROM pg_class c WHERE c.oid = parent;
+    IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
-    END LOOP;
+    END IF;
+    -- Another session can create or drop the default partition until the table is locked.
+    SELECT c.oid INTO id FROM pg_partitioned_table p JOIN pg_class c ON c.oid = p.partdefid WHERE p.partrelid = parent AND c.relkind <> 'f';
+    IF FOUND THEN
+        EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
+    END IF;
     state := {{$s}}.partition_state(parent);
     IF run->>'state' IS DISTINCT FROM state THEN
         run := jsonb_build_object('state', state, 'taken', coalesce(run->'taken', '[]'), 'plan', (
