@@ -1100,18 +1100,23 @@ END
 $$;
 
 -- Lists the managed tables, or the given one, which must be managed. With forget it also deletes the records of dropped
--- tables, and what is older than 90 days in the log, if the role may.
+-- tables, and rows of the log older than 90 days, if the role may and no lock is in the way.
 CREATE FUNCTION sortkey.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '2s'
 AS $$
 BEGIN
-    IF forget AND has_table_privilege('sortkey.partitioned_table', 'DELETE') THEN
-        DELETE FROM sortkey.partitioned_table t WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.parent);
-    END IF;
-    IF forget AND has_table_privilege('sortkey.partition_log', 'DELETE') AND has_table_privilege('sortkey.partition_log', 'SELECT') THEN
-        DELETE FROM sortkey.partition_log l WHERE l.ended_at < now() - interval '90 days';
-    END IF;
+    BEGIN
+        IF forget AND has_table_privilege('sortkey.partitioned_table', 'DELETE') THEN
+            DELETE FROM sortkey.partitioned_table t WHERE NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = t.parent);
+        END IF;
+        IF forget AND has_table_privilege('sortkey.partition_log', 'DELETE') AND has_table_privilege('sortkey.partition_log', 'SELECT') THEN
+            DELETE FROM sortkey.partition_log l WHERE l.ended_at < now() - interval '90 days';
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'delete old rows of partition_log and partitioned_table: %', SQLERRM;
+    END;
     RETURN QUERY SELECT t.parent FROM sortkey.partitioned_table t JOIN pg_class c ON c.oid = t.parent
         WHERE managed_tables.parent IS NULL OR t.parent = managed_tables.parent
         ORDER BY t.parent::text;
@@ -1588,24 +1593,35 @@ AS $$
             WHERE c.oid = partition_state.parent OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = partition_state.parent))))
 $$;
 
--- Logs a step, if the role may, and returns the run after it.
+-- Logs a step, if the role may, and returns the run after it. The step still holds its locks. So the wait for the log is
+-- short, and an error of the log is a warning.
 CREATE FUNCTION sortkey.end_partition_step(
     parent regclass, run jsonb, begun_at timestamptz, attempts integer,
     action text, partition text, lower timestamptz, upper timestamptz, outcome text, problem text
 ) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '100ms'
 AS $$
 #variable_conflict use_variable
 DECLARE
     plan jsonb := (run->'plan') - 0;
     taken jsonb := run->'taken' || to_jsonb(partition);
+    state text := run->>'state';
     default_partition text;
 BEGIN
-    IF has_table_privilege('sortkey.partition_log', 'INSERT') THEN
-        INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, lower, upper, attempts, outcome, problem)
-            VALUES (begun_at, parent::text, action, partition, lower, upper, attempts, outcome, problem);
-    END IF;
+    BEGIN
+        IF outcome = 'done' THEN
+            state := NULL;
+            state := sortkey.partition_state(parent);
+        END IF;
+        IF has_table_privilege('sortkey.partition_log', 'INSERT') THEN
+            INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, lower, upper, attempts, outcome, problem)
+                VALUES (begun_at, parent::text, action, partition, lower, upper, attempts, outcome, problem);
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'write partition_log: %', SQLERRM;
+    END;
     -- After a lock_timeout the run ends: its next step would wait for the same lock, and other sessions behind it.
     IF partition IS NULL OR outcome = 'skipped' THEN
         RETURN '{"plan": []}';
@@ -1616,8 +1632,7 @@ BEGIN
         plan := jsonb_path_query_array(plan, '$[*] ? (@.partition != $default)', jsonb_build_object('default', default_partition));
         taken := taken || to_jsonb(default_partition);
     END IF;
-    RETURN jsonb_build_object('plan', plan, 'taken', taken,
-        'state', CASE outcome WHEN 'done' THEN sortkey.partition_state(parent) ELSE run->>'state' END);
+    RETURN jsonb_build_object('plan', plan, 'taken', taken, 'state', state);
 END
 $$;
 

@@ -1534,6 +1534,58 @@ func TestPartitionsLog(t *testing.T) {
 	})
 }
 
+// A log that can't be written undoes no step, and a call doesn't wait for it long:
+// not to write it, nor to delete from it.
+func TestPartitionsLogLocked(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without an end to its waits, a call would fail
+		defer cancel()
+		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
+			create table b (like a including all) partition by range (id);
+			select sortkey.manage_partitions(t, '1 day', premake => 1) from unnest(array['a', 'b']::regclass[]) t;
+			insert into sortkey.partition_log (begun_at, ended_at, parent_table, action, attempts, outcome)
+				values (now(), now() - interval '91 days', 'x', 'maintain', 1, 'done')`)
+		warnings := map[string]int{}
+		conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+				if n.Severity == "WARNING" {
+					warnings[n.Message]++
+				}
+			}
+		}))
+		call := func() error {
+			_, err := conn.Exec(ctx, "call sortkey.maintain_partitions(at => $1)", partitionTime(t, partitionNow))
+			return err
+		}
+		tx, err := db.Conn(t).Begin(ctx)
+		must(t, err)
+		_, err = tx.Exec(ctx, "lock table sortkey.partition_log in share mode")
+		must(t, err)
+		must(t, call())
+		must(t, tx.Rollback(ctx))
+		partitionWant(t, "partitions", db.strings(t, "select relname from pg_class where relispartition and relkind = 'r' order by 1"),
+			"a_default", "a_p20261121", "a_p20261122", "b_default", "b_p20261121", "b_p20261122")
+		if n := warnings["write partition_log: canceling statement due to lock timeout"]; n != 8 {
+			t.Errorf("want a warning of each row, got %v", warnings)
+		}
+		if n := warnings["delete old rows of partition_log and partitioned_table: canceling statement due to lock timeout"]; n != 1 || len(warnings) != 2 {
+			t.Errorf("want a warning of the old row, got %v", warnings)
+		}
+		partitionWant(t, "the log", db.strings(t, "select parent_table from sortkey.partition_log"), "x")
+		must(t, call())
+		partitionWant(t, "the log", db.strings(t, "select parent_table || ' ' || action from sortkey.partition_log order by 1"), "public.a maintain", "public.b maintain")
+
+		// Nor does an error of the log undo a step.
+		clear(warnings)
+		db.Exec(t, "alter table sortkey.partition_log add check (parent_table <> 'public.a') not valid; drop table a_p20261122")
+		must(t, call())
+		partitionWant(t, "partitions", db.strings(t, "select relname from pg_class where relname = 'a_p20261122'"), "a_p20261122")
+		if n := warnings[`write partition_log: new row for relation "partition_log" violates check constraint "partition_log_parent_table_check"`]; n != 2 || len(warnings) != 1 {
+			t.Errorf("want a warning of each row, got %v", warnings)
+		}
+	})
+}
+
 // A call that is cancelled returns the steps it has taken, and leaves nothing of
 // the one it was at.
 func TestPartitionsCancelled(t *testing.T) {
