@@ -943,9 +943,8 @@ CREATE TABLE sortkey.partitioned_table (
     default_partition boolean NOT NULL
 );
 COMMENT ON TABLE sortkey.partitioned_table IS 'How tables are partitioned by time. Written by manage_partitions and unmanage_partitions.';
-GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT: maintain_partitions() works on the tables in here
 
--- A random key, since a replica of this database may maintain partitions too, and its rows must not collide with these.
+-- A random key, since a logical replica of this table may also have rows of its own, and the keys must not collide.
 CREATE TABLE sortkey.partition_log (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     begun_at timestamptz NOT NULL,
@@ -964,6 +963,26 @@ CREATE INDEX ON sortkey.partition_log (ended_at);
 COMMENT ON TABLE sortkey.partition_log IS 'The steps of maintain_partitions, for 90 days. The action maintain ends each call for a table.';
 COMMENT ON COLUMN sortkey.partition_log.attempts IS 'How often the step was tried: more than once if another transaction held a lock.';
 COMMENT ON COLUMN sortkey.partition_log.outcome IS 'done, skipped because of a lock, or failed; problem says why.';
+
+-- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid IN ('sortkey.partitioned_table'::regclass, 'sortkey.partition_log'::regclass)
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT: maintain_partitions() works on the tables in here
 
 -- Records how a table is to be partitioned, in place of an earlier record. It changes nothing in the table.
 --

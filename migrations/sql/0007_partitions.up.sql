@@ -18,9 +18,8 @@ CREATE TABLE {{$s}}.partitioned_table (
     default_partition boolean NOT NULL
 );
 COMMENT ON TABLE {{$s}}.partitioned_table IS 'How tables are partitioned by time. Written by manage_partitions and unmanage_partitions.';
-GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT: maintain_partitions() works on the tables in here
 
--- A random key, since a replica of this database may maintain partitions too, and its rows must not collide with these.
+-- A random key, since a logical replica of this table may also have rows of its own, and the keys must not collide.
 CREATE TABLE {{$s}}.partition_log (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     begun_at timestamptz NOT NULL,
@@ -39,6 +38,12 @@ CREATE INDEX ON {{$s}}.partition_log (ended_at);
 COMMENT ON TABLE {{$s}}.partition_log IS 'The steps of maintain_partitions, for 90 days. The action maintain ends each call for a table.';
 COMMENT ON COLUMN {{$s}}.partition_log.attempts IS 'How often the step was tried: more than once if another transaction held a lock.';
 COMMENT ON COLUMN {{$s}}.partition_log.outcome IS 'done, skipped because of a lock, or failed; problem says why.';
+
+{{template "protect these" .}}
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid IN ('{{$s}}.partitioned_table'::regclass, '{{$s}}.partition_log'::regclass)
+{{- template "protected"}}
+GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT: maintain_partitions() works on the tables in here
 
 -- Records how a table is to be partitioned, in place of an earlier record. It changes nothing in the table.
 --
