@@ -126,9 +126,11 @@
 // The owner has CREATE on their schemas, TEMPORARY on the database, USAGE on the
 // schema sortkey, and SELECT, INSERT and DELETE on sortkey.partition_log if its
 // steps are to be logged. A role that calls manage_partitions needs the right to
-// write sortkey.partitioned_table. Don't maintain tables as a superuser whose
-// owners you don't trust: creating partitions and moving rows runs their
-// functions.
+// write sortkey.partitioned_table, and the rights of the table's owner. A role
+// that writes sortkey.partitioned_table directly decides which partitions are
+// removed from every managed table: grant that only to roles that may drop all of
+// them. Don't maintain tables as a superuser whose owners you don't trust:
+// creating partitions and moving rows runs their functions.
 //
 // Autovacuum doesn't analyze partitioned tables, and maintenance doesn't either,
 // since it would read a sample of each partition: ANALYZE them now and then.

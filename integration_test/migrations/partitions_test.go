@@ -920,6 +920,41 @@ func TestPartitionsRoles(t *testing.T) {
 	})
 }
 
+// A role that may write the list of managed tables manages its own tables, and those of
+// roles that it is a member of.
+func TestPartitionsOfOtherOwners(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		owner, member, other := installRoleName(db.DB, "owner"), installRoleName(db.DB, "member"), installRoleName(db.DB, "other")
+		for _, role := range []string{owner, member, other} {
+			installRole(t, db.DB, role)
+		}
+		db.Exec(t, fmt.Sprintf(`create table e (id sortkey.snowflake primary key) partition by range (id); alter table e owner to %[1]s; grant %[1]s to %[2]s;
+			grant usage on schema sortkey to %[1]s, %[3]s; grant insert, update, delete on sortkey.partitioned_table to %[1]s, %[3]s`, owner, member, other))
+		as := func(role, sql string) error {
+			conn := db.Conn(t)
+			_, err := conn.Exec(t.Context(), "set role "+role)
+			must(t, err)
+			_, err = conn.Exec(t.Context(), sql)
+			return err
+		}
+		refused := func(sql string) {
+			t.Helper()
+			var pg *pgconn.PgError
+			if err := as(other, sql); !errors.As(err, &pg) || pg.Code != "42501" || !strings.Contains(pg.Message, "owner of public.e, "+owner+", got "+other) ||
+				!strings.Contains(pg.Hint, "member of "+owner) {
+				t.Errorf("%s: want the owner to be named, got %v", sql, err)
+			}
+		}
+		const manage, unmanage = "select sortkey.manage_partitions('e', '1 day', retention => '1 day', retention_action => 'drop')", "select sortkey.unmanage_partitions('e')"
+		refused(manage)
+		must(t, as(member, manage))
+		refused(unmanage)
+		must(t, as(member, unmanage))
+		must(t, as(owner, manage))
+		must(t, as(owner, unmanage))
+	})
+}
+
 // Two installations don't know of each other.
 func TestPartitionsOfTwoInstallations(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {

@@ -15,6 +15,7 @@ DROP FUNCTION {{.Schema}}.partition_window(interval, timestamptz);
 DROP FUNCTION {{.Schema}}.managed_tables(regclass, boolean);
 DROP FUNCTION {{.Schema}}.unmanage_partitions(regclass);
 DROP FUNCTION {{.Schema}}.manage_partitions(regclass, interval, text, integer, interval, text, boolean);
+DROP FUNCTION {{.Schema}}.require_owner(regclass);
 DROP TABLE {{.Schema}}.partition_log;
 DROP TABLE {{.Schema}}.partitioned_table;
 {{template "forget" .}}

@@ -45,7 +45,25 @@ COMMENT ON COLUMN {{$s}}.partition_log.outcome IS 'done, skipped because of a lo
 {{- template "protected"}}
 GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT: maintain_partitions() works on the tables in here
 
--- Records how a table is to be partitioned, in place of an earlier record. It changes nothing in the table.
+-- Refuses a role that doesn't have the rights of a table's owner.
+CREATE FUNCTION {{$s}}.require_owner(parent regclass) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    owner oid;
+BEGIN
+    SELECT c.relowner INTO owner FROM pg_class c WHERE c.oid = parent;
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('expected the owner of %s, %I, got %I', parent, pg_get_userbyid(owner), current_user),
+            HINT = format('Call it as %I, or as a member of %1$I.', pg_get_userbyid(owner));
+    END IF;
+END
+$$;
+
+-- Records how a table is to be partitioned, in place of an earlier record. It changes nothing in the table. The caller
+-- owns the table or is a member of its owner: with retention the record has maintenance drop rows.
 --
 --     parent            a table that is PARTITION BY RANGE of one column, a bigint or uuid or a domain over them
 --     every             the time of a partition: months, or days, hours and minutes
@@ -84,6 +102,7 @@ BEGIN
             MESSAGE = format('expected a partitioned table, got %s', coalesce(parent::text, 'NULL')),
             HINT = 'Give the name of one that there is.';
     END IF;
+    PERFORM {{$s}}.require_owner(parent);
     SELECT p.partstrat, p.partnatts, a.attname, a.atttypid INTO strategy, columns, key, key_type
         FROM pg_partitioned_table p LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
         WHERE p.partrelid = parent;
@@ -168,13 +187,14 @@ BEGIN
 END
 $$;
 
--- Ends the maintenance of a table. Its partitions stay as they are.
+-- Ends the maintenance of a table, for its owner or a member of it. The partitions stay as they are.
 CREATE FUNCTION {{$s}}.unmanage_partitions(parent regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     PERFORM {{$s}}.managed_tables(unmanage_partitions.parent, true);
+    PERFORM {{$s}}.require_owner(unmanage_partitions.parent);
     DELETE FROM {{$s}}.partitioned_table t WHERE t.parent = unmanage_partitions.parent;
 END
 $$;
