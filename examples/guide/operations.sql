@@ -35,7 +35,8 @@ FROM sortkey.partitioned_table t JOIN pg_partitioned_table p ON p.partrelid = t.
 -- [maintained]
 SELECT t.parent, max(l.ended_at) FILTER (WHERE l.action = 'maintain') AS maintained_at,
     count(*) FILTER (WHERE l.outcome <> 'done' AND l.ended_at > now() - interval '1 day') AS not_done
-FROM sortkey.partitioned_table t LEFT JOIN sortkey.partition_log l ON to_regclass(l.parent_table) = t.parent
+FROM sortkey.partitioned_table t JOIN pg_class c ON c.oid = t.parent JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN sortkey.partition_log l ON l.parent_table = format('%I.%I', n.nspname, c.relname)
 GROUP BY t.parent ORDER BY maintained_at NULLS FIRST;
 
 -- [analyzed]

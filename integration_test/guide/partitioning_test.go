@@ -246,6 +246,8 @@ func TestPartitioningGrants(t *testing.T) {
 		lines(t, conn, "SET SESSION AUTHORIZATION "+dba)
 		has(t, "the log", lines(t, conn, "SELECT role, count(*), count(*) FILTER (WHERE outcome = 'done') FROM sortkey.partition_log GROUP BY role ORDER BY role"),
 			owner+"|5|5", member+"|3|3")
+		// Without a right to the table's schema.
+		has(t, "the last maintenance", lines(t, conn, pieceOf(t, "operations.sql", "maintained").sql), "app.events|*-*|0")
 		for _, denied := range []string{"DELETE FROM sortkey.partition_log", "SELECT * FROM app.events", "INSERT INTO sortkey.partitioned_table SELECT * FROM sortkey.partitioned_table"} {
 			if err := as(dba, denied); err == nil || !strings.Contains(err.Error(), "permission denied") {
 				t.Errorf("%s: want no right to it, got %v", denied, err)
