@@ -1708,7 +1708,9 @@ AS $$
 DECLARE
     attempts CONSTANT integer := 6;
     attempt integer := 0;
-    begun_at CONSTANT timestamptz := pg_catalog.clock_timestamp();
+    begun_at timestamptz := pg_catalog.clock_timestamp(); -- of this step
+    tried text;                                           -- the partition of the last attempt
+    before integer := 0;                                  -- attempts at other steps
     ms CONSTANT numeric := pg_catalog.ceil(extract(epoch FROM lock_timeout) OPERATOR(pg_catalog.*) 1000);
     statement text;
     message text;
@@ -1739,6 +1741,12 @@ BEGIN
             SELECT s.action, s.partition, s.lower, s.upper INTO action, partition, lower, upper
                 FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_extract_path(run, 'plan', '0'))
                     s (action pg_catalog.text, partition pg_catalog.text, lower pg_catalog.timestamptz, upper pg_catalog.timestamptz);
+            -- After a new plan, another step can be the next one.
+            IF tried IS NOT NULL AND (partition OPERATOR(pg_catalog.=) tried) IS NOT TRUE THEN
+                begun_at := pg_catalog.clock_timestamp();
+                before := attempt OPERATOR(pg_catalog.-) 1;
+            END IF;
+            tried := partition;
             IF action IS NOT NULL THEN
                 statements := sortkey.partition_sql(parent, action, partition, lower, upper, at);
                 PERFORM pg_catalog.set_config('lock_timeout', ms::pg_catalog.text, true);
@@ -1765,10 +1773,10 @@ BEGIN
         END;
     END LOOP;
     IF action IS NULL THEN
-        PERFORM sortkey.end_partition_step(parent, run, begun_at, attempt, 'maintain', NULL, NULL, NULL, outcome, NULL);
+        PERFORM sortkey.end_partition_step(parent, run, begun_at, attempt OPERATOR(pg_catalog.-) before, 'maintain', NULL, NULL, NULL, outcome, NULL);
         RETURN;
     END IF;
-    run := sortkey.end_partition_step(parent, run, begun_at, attempt, action, partition, lower, upper, outcome, problem);
+    run := sortkey.end_partition_step(parent, run, begun_at, attempt OPERATOR(pg_catalog.-) before, action, partition, lower, upper, outcome, problem);
     RETURN NEXT;
 END
 $$;

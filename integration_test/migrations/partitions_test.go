@@ -386,26 +386,30 @@ func TestPartitionsUnderInserts(t *testing.T) {
 func TestPartitionsRowAfterPlan(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
-			select sortkey.manage_partitions('e', '1 day', premake => 1)`)
+			select sortkey.manage_partitions('e', '1 day', premake => 2)`)
 		db.maintain(t, partitionNow)
 		tx, err := db.Conn(t).Begin(t.Context())
 		must(t, err)
-		_, err = tx.Exec(t.Context(), "insert into e values (sortkey.snowflake_floor('2026-11-23 00:00Z'), 'late')") // which no plan sees
+		_, err = tx.Exec(t.Context(), "insert into e values (sortkey.snowflake_floor('2026-11-24 00:00Z'), 'late')") // which no plan sees
 		must(t, err)
 		maintained := make(chan error, 1)
 		var steps []migrations.PartitionStep
 		go func() {
 			var err error
 			steps, err = migrations.MaintainPartitions(t.Context(), db.pool, partitionConfig,
-				migrations.PartitionOptions{At: partitionTime(t, "2026-11-22T10:00:00Z"), LockTimeout: time.Minute})
+				migrations.PartitionOptions{At: partitionTime(t, "2026-11-23T10:00:00Z"), LockTimeout: time.Minute})
 			maintained <- err
 		}()
 		db.waitsFor(t, "e_default")
+		committing := db.strings(t, "select clock_timestamp()::text")[0]
 		must(t, tx.Commit(t.Context()))
 		must(t, <-maintained)
-		partitionWant(t, "one step", partitionActions(steps), "drain public.e_p20261123")
-		must(t, steps[0].Err)
-		partitionWant(t, "the row in its partition", db.places(t, "e"), "e_p20261123 late")
+		partitionWant(t, "the steps of another plan", partitionActions(steps), "create public.e_p20261125", "drain public.e_p20261124")
+		must(t, errors.Join(steps[0].Err, steps[1].Err))
+		partitionWant(t, "the row in its partition", db.places(t, "e"), "e_p20261124 late")
+		// The wait was of another step.
+		partitionWant(t, "one attempt of each", db.strings(t, `select action || ' ' || attempts || (begun_at > $1) from sortkey.partition_log
+			where partition in ('public.e_p20261124', 'public.e_p20261125') order by ended_at`, committing), "create 1true", "drain 1true")
 	})
 }
 
