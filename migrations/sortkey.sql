@@ -1007,7 +1007,7 @@ $$;
 --     parent            a table that is PARTITION BY RANGE of one column, a bigint or uuid or a domain over them
 --     every             the time of a partition: months, or days, hours and minutes
 --     format            of the IDs: snowflake, snowflake_si, uid60 or sno; NULL if the column has its domain
---     premake           how many partitions to have ready beyond the present one
+--     premake           the number of partitions to create ahead of the present one
 --     retention         how long to keep a partition after its end; NULL: for ever
 --     retention_action  detach or drop
 --     default_partition whether a default partition takes rows outside all others; without one, such a row is an error
@@ -1405,8 +1405,8 @@ $$;
 --
 -- Moving rows, and removing a partition, has to stop them. A writer that has already chosen the default partition for
 -- its row would get an error instead. Such a step waits for the lock on the parent alone. Its other locks are NOWAIT,
--- so that others wait behind it for one lock_timeout, and another one if a foreign key leads to the table. A session
--- that uses a partition by way of the parent has a lock on the parent, too.
+-- so other sessions wait behind it for at most one lock_timeout, or two if a foreign key references the table. A session
+-- that uses a partition through the parent has a lock on the parent, too.
 CREATE FUNCTION sortkey.partition_sql(
     parent regclass, action text, partition text, lower timestamptz, upper timestamptz, at timestamptz
 ) RETURNS text[]
@@ -1466,7 +1466,7 @@ BEGIN
     what := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
-            format('expected no %s, to make it a partition of %s %s, got a relation of that name that isn''t', partition, parent, what),
+            format('cannot create %s as a partition of %s %s: a relation of that name exists and isn''t a partition of the table', partition, parent, what),
             'Rename or drop it, or attach it. If it was detached for its age, rows for it came later: they are in the default partition.'))];
     END IF;
 
@@ -1504,7 +1504,7 @@ BEGIN
                 'BEGIN IF EXISTS (SELECT 1 FROM %s d JOIN %s r ON %s WHERE %s) THEN'
                     ' RAISE EXCEPTION USING ERRCODE = ''foreign_key_violation'', MESSAGE = %L, HINT = %L; END IF; END',
                 m.default_id::regclass, reference.source, reference.condition, moved,
-                format('expected rows of %s that nothing refers to, to move them to %s, got some that %s refers to by %I',
+                format('cannot move rows of %s to %s: %s references some of them by foreign key %I',
                     m.default_id::regclass, partition, reference.source, reference.conname),
                 'Drop that foreign key, maintain the partitions, and add it again.'));
         END LOOP;
@@ -1578,9 +1578,8 @@ $$;
 -- the state differs.
 --
 -- The locks are on the table, its default partition, and a partition that is to be removed. They make maintainers of a
--- table wait for one another, and keep new foreign keys and triggers away until the step is done. Reads and writes
--- don't wait for them, so there is time to get them; a wait of deadlock_timeout also ends an autovacuum that is in the
--- way.
+-- table wait for one another, and keep new foreign keys and triggers away until the step is done. They block no reads or
+-- writes, so the wait can be long. After deadlock_timeout, Postgres also cancels an autovacuum that holds one.
 CREATE FUNCTION sortkey.plan_partition_run(parent regclass, at timestamptz, run jsonb) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1661,7 +1660,7 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         RAISE WARNING 'write partition_log: %', SQLERRM;
     END;
-    -- After a lock_timeout the run ends: its next step would wait for the same lock, and other sessions behind it.
+    -- After a lock_timeout the run ends: the next step would wait for the same lock, and block the sessions behind it.
     IF partition IS NULL OR outcome = 'skipped' THEN
         RETURN '{"plan": []}';
     END IF;
@@ -1675,8 +1674,8 @@ BEGIN
 END
 $$;
 
--- The seconds to pause after an attempt that met a lock: twice as long each time, up to 5 s, and random, so that two
--- callers don't meet again and again.
+-- The seconds to pause after an attempt that timed out on a lock. It doubles with each attempt, up to 5 s, and is
+-- randomized so that two callers don't collide repeatedly.
 CREATE FUNCTION sortkey.partition_pause(attempt integer, lock_timeout interval) RETURNS double precision
     LANGUAGE sql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1721,7 +1720,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = pg_catalog.format('expected to wait for a lock from a millisecond to a day, got %s',
                 coalesce(pg_catalog.quote_literal(lock_timeout), 'NULL')),
-            HINT = 'Others wait behind a wait for a lock: give a tenth of a second.';
+            HINT = 'Other sessions wait behind this lock request. Use a short timeout such as 100 milliseconds.';
     END IF;
     IF parent IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
@@ -1782,9 +1781,9 @@ END
 $$;
 
 -- Takes the steps of plan_partitions(), for one table or all, each in a transaction of its own and with a notice. A
--- step that doesn't get a lock in six attempts of lock_timeout each is left for the next call, as are the table's steps
--- after it, with a warning. A step that fails leaves the others to be taken, and raises an error in the end. dry_run
--- takes no step and shows the SQL.
+-- step that doesn't get a lock in six attempts is left for the next call, as are the table's steps after it, with a
+-- warning. Each attempt waits up to 2 s for locks that block no reads or writes, then lock_timeout for the others. A
+-- step that fails leaves the others to be taken, and raises an error in the end. dry_run takes no step and shows the SQL.
 --
 -- CALL it by itself: it commits, which Postgres refuses inside a transaction block, as an "invalid transaction
 -- termination", before anything is done. A procedure with a search_path of its own couldn't commit; so all names have
