@@ -100,14 +100,15 @@
 //	CALL sortkey.maintain_partitions(dry_run => true);
 //	SELECT * FROM sortkey.partition_log ORDER BY ended_at DESC;
 //
-// Each step is a short transaction. It waits 100 ms for a lock, and is tried six
-// times before it is left for the next call. Inserts and reads go on while
-// partitions are created, but for those that use the default partition, and for
-// writes to tables that foreign keys lead to. All users of the table wait while
-// rows are moved or a partition is detached. So keep the default partition small:
-// long reads of it put maintenance off, and Postgres scans it whenever a
-// partition is created. Have the key first in an index, by which rows to be moved
-// are found.
+// Each step is a short transaction. It waits 100 ms for a lock, after up to 2 s for
+// locks that block no reads or writes, and is tried six times before it is left
+// for the next call. Creating a partition ahead doesn't block inserts and reads,
+// except those of the default partition and writes to tables that the table's
+// foreign keys reference. All users of the table wait while rows are moved, a
+// partition is detached, or, if there is a default partition, one is created
+// whose time has begun. So keep the default partition small: long reads of it put
+// maintenance off, and Postgres scans it whenever a partition is created. Have
+// the key first in an index, by which rows to be moved are found.
 //
 // With default_partition => false there is no default partition. Then queries
 // ordered by the key read only as many partitions as they need, and partitions

@@ -26,7 +26,9 @@ type PartitionOptions struct {
 	// LockTimeout is how long an attempt at a step waits for a lock while others
 	// wait behind it; in whole milliseconds, at most a day. 0: 100 ms. A step is
 	// attempted six times, with pauses of up to 1, 2, 4, 8 and 16 times LockTimeout,
-	// and 5 s at most, between the attempts.
+	// and 5 s at most, between the attempts. Before that, each attempt waits up to 2 s
+	// for locks that block no reads or writes. While a manual VACUUM or a CREATE INDEX
+	// CONCURRENTLY holds such a lock, a call can take about 15 s per table.
 	LockTimeout time.Duration
 	// At is the time to maintain the partitions for. Zero: the server's.
 	At time.Time
@@ -37,8 +39,8 @@ type PartitionOptions struct {
 // A PartitionStep is one thing that was done to a table's partitions, or that
 // would be.
 type PartitionStep struct {
-	// Table is whose partitions these are, and Partition the one of them, with
-	// schemas, as SQL would name them.
+	// Table is the partitioned table, and Partition the partition of the step. Both
+	// are schema-qualified and quoted as in SQL.
 	Table, Partition string
 	// Action is create, default, drain, detach or drop, or plan if the table's steps
 	// couldn't be planned, for the reason in Err; Partition is empty then.
