@@ -737,7 +737,7 @@ func TestSchemaNames(t *testing.T) {
 				}
 			}
 			b.WriteString(`SELECT $s.sno_partman_decoder($s.sno_partman_encoder(now())::text);
-				SELECT $s.claim_node('p', 4, 'l', '{1}', 'h', 60000, 1000, 2000);
+				SELECT $s.claim_node('p', 4, 'l', '{[1,2)}', 'h', 60000, 1000, 2000);
 				SELECT $s.renew_node('p', 0, 1, 'h', 60000, 3000), $s.renew_node('p', 0, 1, 'nobody', 60000, 3000), $s.release_node('p', 0, 1, 'h', 2500);
 				SELECT $s.reserve_node('p', 3, 'x'), $s.unreserve_node('p', 3);
 				SELECT FROM $s.node_status, $s.node_defaults;
@@ -753,7 +753,7 @@ func TestSchemaNames(t *testing.T) {
 				b.WriteString(m.Down)
 			}
 			b.WriteString("ROLLBACK")
-			if _, err := pool.ExecContext(t.Context(), strings.ReplaceAll(b.String(), "$s", w)); err != nil {
+			if _, err := pool.ExecContext(t.Context(), strings.ReplaceAll(b.String(), "$s.", w+".")); err != nil {
 				t.Errorf("expected schema %s to be refused, or to work, got %v", w, err)
 			}
 		}
