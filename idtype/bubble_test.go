@@ -51,12 +51,17 @@ func (m minter[T]) testBubble(t *testing.T) {
 		})
 	}
 	bubble(t, start.Add(4*time.Hour), m.testBubbleWaits)
+	m.testBubbleBehind(t, start)
 
 	// One that was made outside, and is used there again.
 	for _, o := range []Options{{}, {Clock: time.Now}} {
 		g := m.new(t, o)
 		seen := map[T]bool{must(g.Next()): true}
 		bubble(t, start, func(t *testing.T) { m.mintInBubble(t, g, seen) })
+		bubble(t, start.Add(time.Second), func(t *testing.T) { must(g.Next()) }) // the unit isn't full
+		if id, ok := m.nextBehind(t, g); ok {
+			seen[id] = true
+		}
 		dst := make([]T, 3*m.cap)
 		n, err := g.Fill(t.Context(), dst)
 		if err != nil && !errors.Is(err, ErrClockBackwards) {
@@ -69,6 +74,44 @@ func (m minter[T]) testBubble(t *testing.T) {
 			seen[id] = true
 		}
 	}
+}
+
+// testBubbleBehind: a generator is used in a bubble of an earlier time than the
+// one before.
+func (m minter[T]) testBubbleBehind(t *testing.T, start time.Time) {
+	for _, behind := range []time.Duration{2 * time.Second, 24 * time.Hour} {
+		var g Generator[T]
+		bubble(t, start, func(t *testing.T) {
+			g = m.new(t, Options{})
+			must(g.Next())
+		})
+		bubble(t, start.Add(-behind), func(t *testing.T) {
+			began := time.Now()
+			m.nextBehind(t, g)
+			if took := time.Since(began); took != 0 {
+				t.Errorf("%v behind: Next took %v", behind, took)
+			}
+		})
+	}
+}
+
+// nextBehind calls Next while the clock is far behind the last ID. Only a format
+// with a tick-tock bit creates an ID then, with the time that the clock shows.
+func (m minter[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
+	t.Helper()
+	began := time.Now()
+	id, err := g.Next()
+	switch {
+	case m.tick == nil && errors.Is(err, ErrClockBackwards):
+	case m.tick != nil && err == nil:
+		if at, _ := m.key(id); at.Before(began.Add(-m.unit)) || at.After(time.Now()) {
+			t.Errorf("at %v: Next = %v, of %v", began.UTC(), id, at)
+		}
+		return id, true
+	default:
+		t.Errorf("at %v: Next = %v, %v", began.UTC(), id, err)
+	}
+	return id, false
 }
 
 // mintInBubble has goroutines mint ten units' IDs at once.

@@ -49,12 +49,15 @@ type sequencer struct {
 	mask    uint64
 	maxWait time.Duration
 	spin    time.Duration // the longest pause that isn't slept
+	length  time.Duration // of a unit
 	lease   Lease         // nil: none
 	clock   clock
 
-	// The fast path is open as long as the monotonic clock is below open: the
-	// word has the unit that it shows, the unit has numbers, and nobody waits.
-	// The unit's time, in Unix milliseconds, is for the lease.
+	// The fast path is open until the monotonic clock reaches open: the word has
+	// the unit that the clock shows, the unit has numbers, and no call waits. If
+	// open is more than a unit ahead, it was set in another bubble of
+	// testing/synctest, and the fast path is closed. The unit's time, in Unix
+	// milliseconds, is for the lease.
 	open  atomic.Int64
 	milli atomic.Int64
 	_     cacheLine
@@ -130,6 +133,7 @@ func (s *sequencer) init(o Options) error {
 		return err
 	}
 	s.spin = spinBelow(s.capacity())
+	s.length = time.Duration(s.line.step) * time.Millisecond
 	s.shift = bits.LeadingZeros64(uint64(s.line.last))
 	if s.ticks {
 		s.shift--
@@ -219,7 +223,12 @@ func (s *sequencer) one() (slot, error) {
 // quick is one for as long as a unit lasts.
 func (s *sequencer) quick() (slot, bool) {
 	open := s.open.Load()
-	if open == closed || int64(s.clock.ticks()) >= open || s.lease != nil && s.lease.Until() < s.milli.Load() {
+	if open == closed {
+		return slot{}, false
+	}
+	// Unsigned, a left of 0 or less is too long as well.
+	left := open - int64(s.clock.ticks())
+	if uint64(left-1) >= uint64(s.length) || s.lease != nil && s.lease.Until() < s.milli.Load() {
 		return slot{}, false
 	}
 	// By now the word may be of a later unit. Then a call that came after this
