@@ -459,18 +459,19 @@ func (f format[T, P]) testScan(t *testing.T) {
 	}
 }
 
-// A valuer is a caller's own type whose Value is that of v.
-type valuer struct{ v driver.Valuer }
+// A passing is a caller's own type whose Value is that of v.
+type passing struct{ v driver.Valuer }
 
-func (v valuer) Value() (driver.Value, error) { return v.v.Value() }
+func (v passing) Value() (driver.Value, error) { return v.v.Value() }
 
-// A result is what a Value method returns.
-type result struct {
+// A result is a caller's type that holds an ID and has a Value of its own.
+type result[V any] struct {
+	id  V
 	v   any
 	err error
 }
 
-func (r result) Value() (driver.Value, error) { return r.v, r.err }
+func (r result[V]) Value() (driver.Value, error) { return r.v, r.err }
 
 // An endless is a driver.Valuer whose Value is itself.
 type endless struct{}
@@ -493,27 +494,27 @@ func (f format[T, P]) testScanValuers(t *testing.T) {
 			t.Fatalf("id.Scan(&id) = %v, %v; want %v", own, err, id)
 		}
 		for _, src := range []any{
-			id, &id, valuer{id}, &valuer{id}, embedder[T]{id}, &embedder[T]{id}, embedder[embedder[T]]{embedder[T]{id}}, embedder[*T]{&id},
-			sql.Null[T]{V: id, Valid: true}, result{id.String(), nil}, result{must(id.MarshalBinary()), nil},
+			id, &id, passing{id}, &passing{id}, embedder[T]{id}, &embedder[T]{id}, embedder[embedder[T]]{embedder[T]{id}}, embedder[*T]{&id},
+			sql.Null[T]{V: id, Valid: true}, sql.Null[*embedder[T]]{V: &embedder[T]{id}, Valid: true}, sql.Null[any]{V: &id, Valid: true}, result[T]{v: must(id.Value())},
 		} {
-			if v, ok := src.(result); ok && f.column == "bigint" {
-				v.v = must(id.Value())
-				src = v
-			}
 			f.reads(t, id, fmt.Sprintf("Scan(%T)", src), func(p P) error { return p.Scan(src) })
 		}
 	}
 	id := f.other()
-	for _, src := range []any{(*T)(nil), (*valuer)(nil), (*embedder[T])(nil), (*endless)(nil), sql.Null[T]{}, result{}, &result{}, result{v: []byte(nil)}} {
+	for _, src := range []any{(*T)(nil), (*passing)(nil), (*embedder[T])(nil), (*endless)(nil), sql.Null[T]{}, sql.Null[*T]{}, embedder[*T]{}, result[T]{id: id}} {
 		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrNull, func(p P) error { return p.Scan(src) })
 	}
-	for _, src := range []any{endless{}, &endless{}, result{v: id}, result{v: &id}, result{v: result{v: id}}, result{v: 1.5}, result{v: true}} {
+	for _, src := range []any{
+		endless{}, &endless{}, result[T]{v: id}, result[T]{v: &id}, result[T]{v: endless{}}, result[T]{v: 1.5}, result[T]{v: true},
+		// Nothing shows that these are of the format.
+		result[int]{v: must(id.Value())}, result[int]{}, sql.NullInt64{Int64: 1, Valid: true}, sql.NullString{String: id.String(), Valid: true},
+	} {
 		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrSyntax, func(p P) error { return p.Scan(src) })
 	}
-	f.refuses(t, "Scan of a Valuer that fails", os.ErrDeadlineExceeded, func(p P) error { return p.Scan(result{err: os.ErrDeadlineExceeded}) })
+	f.refuses(t, "Scan of a Valuer that fails", os.ErrDeadlineExceeded, func(p P) error { return p.Scan(result[T]{err: os.ErrDeadlineExceeded}) })
 	if !f.scansNoIDs {
 		for _, no := range f.noIDs {
-			for _, src := range []any{no, &no, valuer{no}, embedder[T]{no}} {
+			for _, src := range []any{no, &no, passing{no}, embedder[T]{no}} {
 				f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrRange, func(p P) error { return p.Scan(src) })
 			}
 		}
@@ -548,7 +549,31 @@ func refuseWrapped[V driver.Valuer](refuse func(any), v V) {
 	refuse(embedder[V]{v})
 	refuse(&embedder[V]{v})
 	refuse(embedder[*V]{&v})
+	refuse(passing{v})
 	refuse(sql.Null[V]{V: v, Valid: true})
+	refuse(sql.Null[*embedder[V]]{V: &embedder[V]{v}, Valid: true})
+	refuse(sql.Null[any]{V: v, Valid: true})
+	refuse(struct{ *sql.Null[V] }{&sql.Null[V]{V: v, Valid: true}})
+}
+
+// A struct that embeds a nil pointer has a Value that panics.
+func TestScanEmbeddedNil(t *testing.T) {
+	for _, src := range []driver.Valuer{struct{ *Snowflake }{}, &struct{ *Snowflake }{}, struct{ *UID60 }{}, struct{ driver.Valuer }{}, sql.Null[struct{ *Snowflake }]{Valid: true}} {
+		id := Snowflake(7)
+		if err := id.Scan(src); !errors.Is(err, ErrNull) || id != 7 {
+			t.Errorf("Scan(%T) = %v, %v, want ErrNull", src, id, err)
+		}
+	}
+}
+
+// The text of some UID60s and Spread64s is the decimal number of another one.
+func TestScanTextOfValuer(t *testing.T) {
+	for _, v := range []any{"1234567890", []byte("1234567890")} {
+		id := UID60(7)
+		if err := id.Scan(result[UID60]{v: v}); !errors.Is(err, ErrSyntax) || id != 7 {
+			t.Errorf("Scan of a Valuer with %T = %v, %v, want ErrSyntax", v, id, err)
+		}
+	}
 }
 
 func (f format[T, P]) testRoundTrips(t *testing.T) {

@@ -37,10 +37,11 @@
 //	            | UUID that it  | of that UUID, 16 digits,  |                    |
 //	            | is stored as  | 10 raw bytes              |                    |
 //
-// Scan also takes a [database/sql/driver.Valuer] whose Value it takes, such as an
-// ID of its own type, a pointer to one, or a struct that holds one: ent calls
-// id.Scan(&id). An ID of another format is refused, since its number could be
-// one of this.
+// Scan also takes an ID of its own type, a pointer to one, or a struct around one,
+// such as a [database/sql.Null]: ent calls id.Scan(&id). The struct must be a
+// [database/sql/driver.Valuer] that holds one ID, and pass on its Value. Scan
+// refuses every other Valuer, because the same number can be a valid ID of this
+// format: convert it, or pass its Value.
 //
 // What couldn't be read again isn't written: Value and the forms beside it
 // refuse numbers that are no IDs, such as Snowflake(-1), with an [ErrRange].

@@ -295,9 +295,9 @@ func (id *Sno) UnmarshalJSON(b []byte) error {
 func (id Sno) Value() (driver.Value, error) { return uuidString(id.digits()), nil }
 
 // Scan takes what a uuid column gives, its 16 bytes or its 36 characters, and
-// from other columns the 16 digits or 10 raw bytes, or a [driver.Valuer] with one
-// of these, but no ID of another format. A UUID of another origin is an
-// [ErrNotSno], and NULL an [ErrNull].
+// from other columns the 16 digits or 10 raw bytes. It also takes a Sno, a pointer
+// to one, or a struct around one. A UUID of another origin is an [ErrNotSno], and
+// NULL an [ErrNull].
 func (id *Sno) Scan(src any) error {
 	switch src := src.(type) {
 	case string:

@@ -277,8 +277,8 @@ func (id *Snowflake) UnmarshalJSON(b []byte) error {
 // [ErrRange]: it could be stored, and not be read again.
 func (id Snowflake) Value() (driver.Value, error) { return snowflakeKind.value(int64(id)) }
 
-// Scan takes an int64 or its decimal text, or a [driver.Valuer] with either, but
-// no ID of another format. Negative numbers are refused, and NULL is an
+// Scan takes an int64 or its decimal text. It also takes a Snowflake, a pointer to
+// one, or a struct around one. Negative numbers are refused, and NULL is an
 // [ErrNull].
 func (id *Snowflake) Scan(src any) error { return scanInteger(id, &snowflakeKind, src) }
 

@@ -244,9 +244,9 @@ func (id *SnowflakeSI) UnmarshalJSON(b []byte) error {
 // an [ErrRange]: it could be stored, and not be read again.
 func (id SnowflakeSI) Value() (driver.Value, error) { return snowflakeSIKind.value(int64(id)) }
 
-// Scan takes an int64 or its decimal text, or a [driver.Valuer] with either, but
-// no ID of another format. Numbers that are negative or past 2^53-1 are refused,
-// and NULL is an [ErrNull].
+// Scan takes an int64 or its decimal text. It also takes a SnowflakeSI, a pointer
+// to one, or a struct around one. Numbers that are negative or past 2^53-1 are
+// refused, and NULL is an [ErrNull].
 func (id *SnowflakeSI) Scan(src any) error { return scanInteger(id, &snowflakeSIKind, src) }
 
 // GormDataType is the column's type for GORM: bigint. Without it GORM would

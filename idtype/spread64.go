@@ -243,9 +243,9 @@ func (id *Spread64) UnmarshalJSON(b []byte) error {
 func (id Spread64) Value() (driver.Value, error) { return int64(id), nil }
 
 // Scan takes an int64 or its decimal text, never the text form: 16 decimal
-// digits could be either. It also takes a [driver.Valuer] with one of the two, but
-// no ID of another format. A number with reserved bits is kept, so that data
-// already in a column stays readable. NULL is an [ErrNull].
+// digits could be either. It also takes a Spread64, a pointer to one, or a struct
+// around one. A number with reserved bits is kept, so that data already in a
+// column stays readable. NULL is an [ErrNull].
 func (id *Spread64) Scan(src any) error { return scanInteger(id, &spread64Kind, src) }
 
 // GormDataType is the column's type for GORM: bigint. Without it GORM would

@@ -248,9 +248,9 @@ func (id *UID60) UnmarshalJSON(b []byte) error {
 func (id UID60) Value() (driver.Value, error) { return uid60Kind.value(int64(id)) }
 
 // Scan takes an int64 or its decimal text, never the text form: ten decimal
-// digits could be either. It also takes a [driver.Valuer] with one of the two, but
-// no ID of another format. Numbers that are negative or past 2^60-1 are refused,
-// and NULL is an [ErrNull].
+// digits could be either. It also takes a UID60, a pointer to one, or a struct
+// around one. Numbers that are negative or past 2^60-1 are refused, and NULL is an
+// [ErrNull].
 func (id *UID60) Scan(src any) error { return scanInteger(id, &uid60Kind, src) }
 
 // GormDataType is the column's type for GORM: bigint. Without it GORM would

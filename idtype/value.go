@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
+
+	"github.com/sortkey/sortkey/internal/valuer"
 )
 
 // An integerKind is what the integer types differ in as numbers, so that one
@@ -70,59 +71,39 @@ func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 		if err != nil {
 			return err
 		}
-		return scanInteger(dst, k, val)
+		switch val.(type) {
+		case nil, int64:
+			return scanInteger(dst, k, val)
+		}
+		return badType(k.name, k.want, val) // a text could be the ID's own
 	}
 	return set(dst, T(v), err)
 }
 
 // valueOf returns the Value of src, for the Scan of T. Drivers don't pass a
-// driver.Valuer, but ent does: id.Scan(&id). A nil pointer is NULL. An ID of
-// another format is refused, also in a struct: its number could be one of T.
+// driver.Valuer, but ent does: id.Scan(&id). A nil pointer is NULL. All that
+// isn't a T, or a struct around one, is refused: its number could be a T as well.
 func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
-	valuer, ok := src.(driver.Valuer)
+	v, ok := src.(driver.Valuer)
 	if !ok {
 		return nil, badType(typeName, want, src)
 	}
-	r := reflect.ValueOf(src)
-	if r.Kind() == reflect.Pointer {
-		if r.IsNil() {
-			return nil, nil
-		}
-		r = r.Elem()
-	}
-	if ids := idsIn(r.Type(), nil); len(ids) > 0 && !slices.Contains(ids, reflect.TypeFor[T]()) {
-		return nil, flaw{-1, fmt.Sprintf("the %T holds an ID of another format, %v; scan it into that type", src, ids[0]), ErrSyntax}.
+	id, null := valuer.ID(v)
+	switch {
+	case null:
+		return nil, nil
+	case id != reflect.TypeFor[T]():
+		return nil, flaw{-1, fmt.Sprintf("the %T is neither a %[2]s nor a struct around one; scan it into its own type", src, typeName), ErrSyntax}.
 			in(typeName, want, fmt.Append(nil, src))
 	}
-	v, err := valuer.Value()
+	val, err := v.Value()
 	if err != nil {
 		return nil, flaw{-1, fmt.Sprintf("the Value of the %T failed: %v", src, err), err}.in(typeName, want, fmt.Append(nil, src))
 	}
-	if _, again := v.(driver.Valuer); again {
-		return nil, badType(typeName, want, v) // or it could go on without end
+	if _, again := val.(driver.Valuer); again {
+		return nil, badType(typeName, want, val) // or it could go on without end
 	}
-	return v, nil
-}
-
-var idTypes = [...]reflect.Type{
-	reflect.TypeFor[Snowflake](), reflect.TypeFor[SnowflakeSI](), reflect.TypeFor[UID60](), reflect.TypeFor[Spread64](), reflect.TypeFor[Sno](),
-}
-
-// idsIn appends the ID types that t is, points to, or has in its fields.
-func idsIn(t reflect.Type, ids []reflect.Type) []reflect.Type {
-	id := t
-	if t.Kind() == reflect.Pointer {
-		id = t.Elem()
-	}
-	if slices.Contains(idTypes[:], id) {
-		return append(ids, id)
-	}
-	if t.Kind() == reflect.Struct {
-		for f := range t.NumField() {
-			ids = idsIn(t.Field(f).Type, ids)
-		}
-	}
-	return ids
+	return val, nil
 }
 
 // unmarshalInteger sets dst from 8 bytes, big-endian.

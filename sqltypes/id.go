@@ -6,9 +6,9 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/valuer"
 )
 
 // An ID is what [Text] and [Optional] can hold: the types of package idtype,
@@ -68,33 +68,25 @@ func lacks[T ID](method string) error {
 }
 
 // valueOf returns the Value of src if that is a driver.Valuer, which drivers don't
-// pass but ent does: id.Scan(&id). A nil pointer is NULL.
-func valueOf(src any) (any, error) {
-	valuer, ok := src.(driver.Valuer)
+// pass but ent does: id.Scan(&id). A nil pointer is NULL. All that isn't an ID of
+// the format that T has is refused: its text could be a T as well.
+func valueOf[T driver.Valuer](src any) (any, error) {
+	v, ok := src.(driver.Valuer)
 	if !ok {
 		return src, nil
 	}
-	if r := reflect.ValueOf(src); r.Kind() == reflect.Pointer && r.IsNil() {
+	id, null := valuer.ID(v)
+	if null {
 		return nil, nil
 	}
-	v, err := valuer.Value()
+	if own, _ := valuer.ID(*new(T)); id == nil || id != own {
+		return nil, fmt.Errorf("sqltypes: expected an ID of the format of %T, alone or in a struct, got a %T: scan it into its own type: %w", *new(T), src, idtype.ErrSyntax)
+	}
+	val, err := v.Value()
 	if err != nil {
 		return nil, fmt.Errorf("sqltypes: expected an ID, got a %T whose Value failed: %w", src, err)
 	}
-	return v, nil
-}
-
-// A holder is a type of this package that holds an ID, or a struct that embeds
-// one. Only its ID shows whether its text is one of the same format.
-type holder interface{ held() any }
-
-func (v Text[T]) held() any { return v.ID }
-
-func (v Optional[T]) held() any {
-	if h, ok := any(v.ID).(holder); ok {
-		return h.held()
-	}
-	return v.ID
+	return val, nil
 }
 
 // isNull reports whether a driver's value is NULL: some give a nil slice.

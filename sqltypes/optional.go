@@ -100,9 +100,10 @@ func (v Optional[T]) Value() (driver.Value, error) {
 	return v.ID.Value()
 }
 
-// Scan takes what T does, and a [driver.Valuer] that holds a T; NULL is no ID.
+// Scan takes the column values and IDs that T takes, and an Optional of the same
+// format; NULL is no ID.
 func (v *Optional[T]) Scan(src any) error {
-	val, err := valueOf(src)
+	val, err := valueOf[T](src)
 	switch {
 	case err != nil:
 		return err
@@ -114,7 +115,7 @@ func (v *Optional[T]) Scan(src any) error {
 	case Optional[T], *Optional[T], T, *T:
 		return scan(&v.ID, val)
 	}
-	return scan(&v.ID, src) // so that T refuses an ID of another format
+	return scan(&v.ID, src) // T decides about an ID in another column's type
 }
 
 // GormDataType is the type of T's column.

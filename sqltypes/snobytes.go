@@ -42,11 +42,11 @@ func (v *SnoBytes) UnmarshalJSON(b []byte) error { return v.ID.UnmarshalJSON(b) 
 // Value gives the 10 bytes.
 func (v SnoBytes) Value() (driver.Value, error) { return v.ID.MarshalBinary() }
 
-// Scan takes 10 bytes, never a string, which no bytea column gives, or a
-// [driver.Valuer] with 10 bytes, which an [idtype.Sno] isn't: its Value is that of a uuid
-// column. NULL is an [idtype.ErrNull].
+// Scan takes 10 bytes. It also takes a SnoBytes, a pointer to one, or a struct
+// around one. It refuses strings, and an [idtype.Sno], whose Value is a UUID. NULL
+// is an [idtype.ErrNull].
 func (v *SnoBytes) Scan(src any) error {
-	val, err := valueOf(src)
+	val, err := valueOf[SnoBytes](src)
 	switch {
 	case err != nil:
 		return err

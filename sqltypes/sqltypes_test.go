@@ -100,7 +100,7 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 		t.Errorf("%T: id.Scan(&id) = %v, %v", v, same, err)
 	}
 	scans = append(scans, scan{sqlValue, v}, scan{v, v}, scan{&v, v}, scan{embedder[V]{v}, v}, scan{&embedder[V]{v}, v}, scan{sql.Null[V]{V: v, Valid: true}, v},
-		scan{failing{}, os.ErrDeadlineExceeded}, scan{&failing{}, os.ErrDeadlineExceeded}, scan{endless{}, idtype.ErrSyntax}, scan{1.5, idtype.ErrSyntax}, scan{true, idtype.ErrSyntax})
+		scan{failing[V]{}, os.ErrDeadlineExceeded}, scan{&failing[V]{}, os.ErrDeadlineExceeded}, scan{endless{}, idtype.ErrSyntax}, scan{sql.NullString{String: text, Valid: true}, idtype.ErrSyntax}, scan{1.5, idtype.ErrSyntax}, scan{true, idtype.ErrSyntax})
 	for _, s := range scans {
 		// What was there must differ from what comes, or be left alone.
 		before := v
@@ -127,10 +127,10 @@ type embedder[V sqltypes.ID] struct{ id V }
 
 func (e embedder[V]) Value() (driver.Value, error) { return e.id.Value() }
 
-// A failing is a driver.Valuer without a Value.
-type failing struct{}
+// A failing holds an ID, but has no Value.
+type failing[V any] struct{ ID V }
 
-func (failing) Value() (driver.Value, error) { return nil, os.ErrDeadlineExceeded }
+func (failing[V]) Value() (driver.Value, error) { return nil, os.ErrDeadlineExceeded }
 
 // An endless is a driver.Valuer whose Value is itself.
 type endless struct{}
@@ -146,12 +146,20 @@ func TestScanValuers(t *testing.T) {
 		srcs []any
 		want error
 	}{
-		{new(sqltypes.SnowflakeText), []any{(*sqltypes.SnowflakeText)(nil), sqltypes.OptionalSnowflakeText{}, (*failing)(nil), sql.Null[sqltypes.SnowflakeText]{}}, idtype.ErrNull},
-		{new(sqltypes.SnoBytes), []any{(*sqltypes.SnoBytes)(nil), sqltypes.OptionalSnoBytes{}, (*failing)(nil)}, idtype.ErrNull},
+		{new(sqltypes.SnowflakeText), []any{(*sqltypes.SnowflakeText)(nil), sqltypes.OptionalSnowflakeText{}, (*failing[int])(nil), sql.Null[sqltypes.SnowflakeText]{}}, idtype.ErrNull},
+		{new(sqltypes.SnoBytes), []any{(*sqltypes.SnoBytes)(nil), sqltypes.OptionalSnoBytes{}, (*failing[int])(nil)}, idtype.ErrNull},
 		{new(sqltypes.SnowflakeText), []any{
 			sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), struct{ sqltypes.UID60Text }{sqltypes.TextOf(digits)},
-			sqltypes.TextOf(idtype.SnowflakeSI(8193)), snowflake, &snowflake, sqltypes.OptionalOf(snowflake), digits,
+			sql.Null[sqltypes.UID60Text]{V: sqltypes.TextOf(digits), Valid: true}, sql.Null[*sqltypes.UID60Text]{V: new(sqltypes.TextOf(digits)), Valid: true}, sql.Null[any]{V: sqltypes.TextOf(digits), Valid: true},
+			embedder[sqltypes.UID60Text]{sqltypes.TextOf(digits)}, sqltypes.TextOf(idtype.SnowflakeSI(8193)), snowflake, &snowflake, sqltypes.OptionalOf(snowflake), digits,
 		}, idtype.ErrSyntax},
+		{new(sqltypes.UID60Text), []any{
+			sql.Null[sqltypes.SnowflakeText]{V: sqltypes.TextOf(idtype.Snowflake(1234567890)), Valid: true}, sql.Null[*sqltypes.SnowflakeText]{V: new(sqltypes.TextOf(idtype.Snowflake(1234567890))), Valid: true},
+		}, idtype.ErrSyntax},
+		{new(sqltypes.OptionalUID60), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits))}, idtype.ErrSyntax}, // which would be the decimal of another one
+		{new(sqltypes.OptionalSnowflake), []any{sqltypes.TextOf(snowflake), sqltypes.OptionalUID60{}, sql.NullInt64{}}, idtype.ErrSyntax},
+		{new(sqltypes.SnowflakeText), []any{struct{ *sqltypes.SnowflakeText }{}, &struct{ *sqltypes.SnowflakeText }{}}, idtype.ErrNull},
+		{new(sqltypes.SnoBytes), []any{struct{ *sqltypes.SnoBytes }{}}, idtype.ErrNull},
 		{new(sqltypes.SnoText), []any{sqltypes.TextOf(idtype.MustParseSpread64("2222222222220222")), sno, &sno, sqltypes.OptionalOf(sno), sqltypes.SnoBytesOf(sno)}, idtype.ErrSyntax},
 		{new(sqltypes.SnoBytes), []any{sno, &sno, sqltypes.TextOf(sno), sqltypes.OptionalOf(sno)}, idtype.ErrSyntax},
 		{new(sqltypes.OptionalSnowflake), []any{digits, &digits, sqltypes.OptionalOf(digits), idtype.SnowflakeSI(8193), sqltypes.TextOf(idtype.SnowflakeSI(8193))}, idtype.ErrSyntax},
@@ -171,15 +179,16 @@ func TestScanValuers(t *testing.T) {
 			t.Errorf("Scan(%T) = %v, %v, want none", src, v, err)
 		}
 	}
-	// An ID in another column's type, if it is what this one takes.
+	// An ID of the same format.
 	v, text := sqltypes.OptionalSnowflake{}, sqltypes.SnowflakeText{}
-	for _, src := range []any{snowflake, &snowflake, order, &order, sqltypes.TextOf(snowflake), sqltypes.OptionalOf(order)} {
+	for _, src := range []any{snowflake, &snowflake, order, &order, sqltypes.OptionalOf(order), sql.Null[any]{V: order, Valid: true}} {
 		if err := v.Scan(src); err != nil || v.ID != snowflake {
 			t.Errorf("Scan(%T) = %v, %v", src, v, err)
 		}
 		v = sqltypes.OptionalSnowflake{}
 	}
-	for _, src := range []any{sqltypes.OptionalOf(sqltypes.TextOf(snowflake)), struct{ sqltypes.SnowflakeText }{sqltypes.TextOf(snowflake)}} {
+	for _, src := range []any{sqltypes.OptionalOf(sqltypes.TextOf(snowflake)), struct{ sqltypes.SnowflakeText }{sqltypes.TextOf(snowflake)},
+		sqltypes.TextOf(order), sql.Null[*sqltypes.SnowflakeText]{V: new(sqltypes.TextOf(snowflake)), Valid: true}} {
 		if err := text.Scan(src); err != nil || text.ID != snowflake {
 			t.Errorf("Scan(%T) = %v, %v", src, text, err)
 		}

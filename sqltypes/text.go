@@ -65,22 +65,17 @@ func (v Text[T]) Value() (driver.Value, error) {
 	return string(b), nil
 }
 
-// Scan takes the ID's text as a string or bytes, or a [driver.Valuer] with either,
-// but no Text of another ID type. Spaces after the text are dropped: a char(n)
+// Scan takes the ID's text as a string or bytes. It also takes a Text of the same
+// format, a pointer to one, or a struct around one. Spaces after the text are dropped: a char(n)
 // column pads what it holds, and no driver says which column a value came from.
 // NULL is an [idtype.ErrNull].
 func (v *Text[T]) Scan(src any) error {
-	val, err := valueOf(src)
+	val, err := valueOf[T](src)
 	switch {
 	case err != nil:
 		return err
 	case isNull(val):
 		return nullError(v.want(), *v)
-	}
-	if h, ok := src.(holder); ok {
-		if _, same := h.held().(T); !same {
-			return typeError(v.want(), src)
-		}
 	}
 	switch val := val.(type) {
 	case string:
