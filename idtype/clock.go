@@ -63,8 +63,10 @@ func spinBelow(numbers int64) time.Duration {
 }
 
 // mostStill is how many readings in a row may show the same time before spinning
-// ends. In a bubble of testing/synctest time only passes while all sleep.
-const mostStill = 1000
+// ends. In a bubble of testing/synctest time only passes while all sleep, and there
+// is no other clock. A reading takes 50 ns or more with its Gosched, so this many
+// take longer than a tick of a clock that ticks every 0.5 ms, as on Windows.
+const mostStill = 20_000
 
 // pause lets d pass, spinning or asleep; less if ctx ends or wake is signalled
 // while it sleeps.

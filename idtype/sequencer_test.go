@@ -537,3 +537,24 @@ func TestStats(t *testing.T) {
 		t.Errorf("more than a Duration holds: %v", got)
 	}
 }
+
+// A pause that is spent spinning isn't slept if the clock ticks coarsely, and is
+// slept if the clock stands still.
+func TestSpinCoarse(t *testing.T) {
+	for _, test := range []struct {
+		tick  time.Duration // in 10,000 readings of 50 ns
+		sleep bool
+	}{{500 * time.Microsecond, false}, {0, true}} {
+		readings := 0
+		c := clock{monotonic: func() time.Duration {
+			readings++
+			return time.Duration(readings/10_000) * test.tick
+		}}
+		wake := make(chan struct{}, 1)
+		wake <- struct{}{} // which only a sleep receives
+		c.pause(t.Context(), 400*time.Microsecond, true, wake)
+		if slept := len(wake) == 0; slept != test.sleep {
+			t.Errorf("ticks of %v: slept %v after %d readings, want %v", test.tick, slept, readings, test.sleep)
+		}
+	}
+}
