@@ -12,7 +12,7 @@ type block struct {
 	unit   int64         // that the clock has to pass, or the lease to reach
 	until  int64         // where the lease ends, in Unix milliseconds
 	pause  time.Duration // after which to look again
-	least  time.Duration // that it lasts, if the clock runs at its normal rate
+	least  time.Duration // the block's minimum duration at the clock's normal rate
 }
 
 // lost: the lease won't be renewed any more.

@@ -83,10 +83,10 @@
 // to times that the same node has used: [Options.NotBefore], the Snapshot of a
 // [SnoGenerator], or a Lease keep it from those.
 //
-// In a bubble of testing/synctest generators wait by the bubble's clock. That begins
-// at 2000-01-01, before the epoch of most formats, so sleep until a later time
-// before you create a generator there. A generator may be used in one bubble after
-// another, but not in two at once.
+// In a bubble of testing/synctest, generators use the bubble's clock. It starts at
+// 2000-01-01, before the epoch of most formats: sleep past the epoch before creating
+// a generator. A generator may be used in one bubble after another, but not in two
+// at once.
 //
 // Stats tells what a generator has done, and Remaining how long its format
 // lasts. Watch SequenceOverflows (the node is at its rate's limit) and

@@ -30,13 +30,12 @@ var (
 	// ErrBeforeEpoch: the time lies before the first instant of the format.
 	ErrBeforeEpoch = errors.New("time is before the epoch")
 	// ErrNode: a node number (datacenter, worker, machine, generator, cluster,
-	// partition) doesn't fit its field, comes from two sources, or is an automatic
-	// Sno partition of the process.
+	// partition) doesn't fit its field or comes from two sources, or, for a Sno, the
+	// process has already assigned the partition automatically.
 	ErrNode = errors.New("node number out of range")
-	// ErrLeaseLost: the lease of a node number has ended, or is an
-	// [ErrLeaseNotRenewed]. A generator creates nothing more under a lease that has
-	// ended: claim a number again. The error wraps the reason too, if the lease is
-	// a [ReasonedLease].
+	// ErrLeaseLost: the lease of a node number has ended. [ErrLeaseNotRenewed] wraps
+	// it too. A generator creates nothing more under a lease that has ended: claim a
+	// number again. The error wraps the reason too, if the lease is a [ReasonedLease].
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseNotRenewed: the lease goes on, but isn't renewed up to the time that
 	// the clock shows, such as after the clock was set forward. Try again: the next

@@ -1028,7 +1028,7 @@ func TestSnoPartitionsGiven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			partitionsAt(t, 0x410a)
 			p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
-			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "got 16650: ") || !strings.Contains(err.Error(), "first") {
+			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "partition 16650 was already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
 				t.Errorf("a partition that was given away: %v", err)
 			}
 			if _, err := explicit(SnoPartitionFrom(p.Uint16() + 1)); err != nil {

@@ -46,8 +46,8 @@ type AttachableLease interface {
 // one that was lost.
 type ReasonedLease interface {
 	Lease
-	// Err returns nil until the lease ends. The generator asks once Until is
-	// math.MinInt64, only to make an error of that. Err must not call the generator.
+	// Err returns nil until the lease ends. The generator calls it only after Until
+	// has returned math.MinInt64, to build its error. Err must not call the generator.
 	Err() error
 }
 

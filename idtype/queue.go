@@ -40,7 +40,7 @@ func (q *queue) push(w *waiter) {
 	if w.prev = q.tail; w.prev != nil {
 		w.prev.next = w
 	} else {
-		q.head, q.served = w, w.since // a time of before may be of another bubble's clock
+		q.head, q.served = w, w.since // an earlier time may come from another bubble's clock
 	}
 	q.tail = w
 	q.calls++
@@ -163,8 +163,8 @@ func (s *sequencer) look() {
 	s.serve(now)
 }
 
-// serve gives those that wait what there is now, and an error to who waited
-// for too long, or would before the clock gets there.
+// serve gives the waiting calls the numbers there are. It fails calls that have
+// waited too long, and calls whose wait would end before the clock gets there.
 func (s *sequencer) serve(now int64) {
 	q := &s.queue
 	for w := q.head; w != nil; w = q.head {

@@ -12,13 +12,13 @@ import (
 type SnoConfig struct {
 	// Meta is the metabyte of Next and Fill.
 	Meta byte
-	// Partition keeps generators apart. Nil means the next of a series of
-	// the process's own, which begins at a number taken from the time and skips
-	// the partitions of the process's other generators: enough for one process;
-	// several need partitions that are given to them. A partition that the series
-	// has given away is an [ErrNode] here, in a Snapshot and in a Lease: create
-	// the generators that have one first. A Snapshot may be of the generator that
-	// got it.
+	// Partition keeps generators apart. Nil takes the next automatic partition: a
+	// series that starts at a number taken from the time and skips partitions that
+	// other generators of this process use. That suffices for one process; several
+	// processes need configured partitions. A partition that was assigned
+	// automatically is an [ErrNode] here, in a Snapshot and in a Lease, except in a
+	// Snapshot of the generator that has it. Create generators with a configured
+	// partition first.
 	Partition *SnoPartition
 	// SequenceMin and SequenceMax let generators share a partition, each with
 	// a range of sequence numbers of its own, at least 4 long. They may come
@@ -263,14 +263,14 @@ func (s *partitionSeries) next() (uint16, error) {
 			return p, nil
 		}
 	}
-	return 0, fmt.Errorf("idtype: expected one of 65536 Sno partitions that this process didn't use yet, got none: share a generator, or set SnoConfig.Partition: %w", ErrPartitionsExhausted)
+	return 0, fmt.Errorf("idtype: all 65536 Sno partitions are used in this process: share a generator, or set SnoConfig.Partition: %w", ErrPartitionsExhausted)
 }
 
 // take reserves a partition of the caller's. One that was given away is refused,
 // except to a snapshot if there is one of the generator that got it.
 func (s *partitionSeries) take(p uint16, snapshot bool) error {
 	if s.automatic.has(p) && !(snapshot && s.handed.has(p)) {
-		return &limitError{fmt.Sprintf("idtype: expected a Sno partition that no generator of this process got automatically, got %d: set the Partition of every generator, or create the generators that have one first, before NewSno too", p), ErrNode}
+		return &limitError{fmt.Sprintf("idtype: Sno partition %d was already assigned automatically in this process: set Partition on every generator, or create those that set it before any other and before NewSno", p), ErrNode}
 	}
 	s.explicit.add(p)
 	return nil

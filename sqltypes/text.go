@@ -66,9 +66,9 @@ func (v Text[T]) Value() (driver.Value, error) {
 }
 
 // Scan takes the ID's text as a string or bytes. It also takes a Text of the same
-// format, a pointer to one, or a struct around one. Spaces after the text are dropped: a char(n)
-// column pads what it holds, and no driver says which column a value came from.
-// NULL is an [idtype.ErrNull].
+// format, a pointer to one, or a struct around one. Spaces after the text are
+// dropped: a char(n) column pads its values, and no driver says which column a
+// value came from. NULL is an [idtype.ErrNull].
 func (v *Text[T]) Scan(src any) error {
 	val, err := valueOf[T](src)
 	switch {
