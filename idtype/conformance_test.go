@@ -473,6 +473,11 @@ type result[V any] struct {
 
 func (r result[V]) Value() (driver.Value, error) { return r.v, r.err }
 
+// A kind is a caller's ID type of which only the caller knows the format.
+type kind UID60
+
+func (k kind) Value() (driver.Value, error) { return UID60(k).Value() }
+
 // An endless is a driver.Valuer whose Value is itself.
 type endless struct{}
 
@@ -507,7 +512,7 @@ func (f format[T, P]) testScanValuers(t *testing.T) {
 	for _, src := range []any{
 		endless{}, &endless{}, result[T]{v: id}, result[T]{v: &id}, result[T]{v: endless{}}, result[T]{v: 1.5}, result[T]{v: true},
 		// Nothing shows that these are of the format.
-		result[int]{v: must(id.Value())}, result[int]{}, sql.NullInt64{Int64: 1, Valid: true}, sql.NullString{String: id.String(), Valid: true},
+		result[int]{v: must(id.Value())}, result[int]{}, kind(1), sql.NullInt64{Int64: 1, Valid: true}, sql.NullString{String: id.String(), Valid: true},
 	} {
 		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrSyntax, func(p P) error { return p.Scan(src) })
 	}

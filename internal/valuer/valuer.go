@@ -12,8 +12,9 @@ var valuerType = reflect.TypeFor[driver.Valuer]()
 const mostPointers = 8
 
 // ID returns the type of the ID that v is, points to, or holds in a struct. An
-// ID here is any driver.Valuer that isn't a struct around another one. If it is a
-// nil pointer, null is true. If v holds several IDs, the type is nil.
+// ID here is any driver.Valuer that isn't a struct around another one, so there is
+// no list of types to extend. If it is a nil pointer, null is true. If v holds
+// several IDs, the type is nil.
 func ID(v driver.Valuer) (id reflect.Type, null bool) {
 	ids := find(nil, reflect.ValueOf(v), mostPointers)
 	if len(ids) != 1 {
