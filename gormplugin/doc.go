@@ -79,6 +79,11 @@
 // decimal digits. Preload of a has-many then compares text with a bigint, which
 // pgx refuses outside of its simple protocol.
 //
+// The plugin accepts keys of any type in a relation that GORM never saves: one
+// whose field has the tag `gorm:"<-:false"` or `gorm:"->"`. GORM still reads such
+// a field, and creates the row without it. Association().Append stores nothing
+// there.
+//
 // Reads are left alone: a model that is only read may have string keys.
 // FirstOrInit, FirstOrCreate, Attrs, Assign and Update convert the values that
 // they put into a struct in the same way, and the plugin doesn't see them: give

@@ -36,6 +36,9 @@ func (p *planner) checkRelations(s *schema.Schema) error {
 	own := &s.Relationships
 	for _, relations := range [][]*schema.Relationship{own.BelongsTo, own.HasOne, own.HasMany, own.Many2Many} {
 		for _, r := range relations {
+			if f := permitting(r); !f.Creatable && !f.Updatable {
+				continue
+			}
 			for _, ref := range r.References {
 				if ref.PrimaryKey != nil && !p.carries(ref.ForeignKey, ref.PrimaryKey) {
 					return misfit(r, ref)
@@ -46,14 +49,20 @@ func (p *planner) checkRelations(s *schema.Schema) error {
 	return nil
 }
 
+// permitting returns the field whose permissions decide whether GORM saves a
+// relation: of the relations that have one name, as in two embedded structs,
+// GORM consults the last.
+func permitting(r *schema.Relationship) *schema.Field { return r.Schema.FieldsByName[r.Name] }
+
 func misfit(r *schema.Relationship, ref *schema.Reference) error {
 	key, id := ref.ForeignKey, ref.PrimaryKey
 	remedy := fmt.Sprintf("declare %s as %v", fieldName(key), contentOf(id.FieldType))
 	if contentOf(key.FieldType).Kind() == reflect.String {
 		remedy += ", or, to keep a column of text, as sql.Null[string]"
 	}
-	return fmt.Errorf("gormplugin: relate %s.%s: GORM can't keep %s (%v) in %s (%v), and would store another value; %s: %w",
-		r.Schema.Name, r.Name, fieldName(id), id.FieldType, fieldName(key), key.FieldType, remedy, gorm.ErrUnsupportedRelation)
+	remedy += fmt.Sprintf(", or add <-:false to the gorm tag of %s, which GORM then doesn't save", fieldName(permitting(r)))
+	return fmt.Errorf("gormplugin: relate %s: GORM can't keep %s (%v) in %s (%v), and would store another value; %s: %w",
+		fieldName(r.Field), fieldName(id), id.FieldType, fieldName(key), key.FieldType, remedy, gorm.ErrUnsupportedRelation)
 }
 
 // carries reports whether an ID that GORM copies from one field to a foreign

@@ -82,7 +82,7 @@ func TestRelationsOfOtherTypes(t *testing.T) {
 		names []string // in the error
 		runs  []*gorm.DB
 	}{
-		"has-many": {[]string{"hasMany.Items", "keep hasMany.ID (idtype.Snowflake) in stringItem.OwnerID (string)", "declare stringItem.OwnerID as idtype.Snowflake, or, to keep a column of text, as sql.Null[string]: "}, []*gorm.DB{
+		"has-many": {[]string{"hasMany.Items", "keep hasMany.ID (idtype.Snowflake) in stringItem.OwnerID (string)", "declare stringItem.OwnerID as idtype.Snowflake, or, to keep a column of text, as sql.Null[string], or add <-:false to the gorm tag of hasMany.Items, which GORM then doesn't save: "}, []*gorm.DB{
 			db.Create(&hasMany{}), db.Create(&hasMany{Items: []stringItem{{}}}), db.Create([]hasMany{{}, {}}), db.Create([]*hasMany{{ID: 1, Items: []stringItem{{}}}}),
 			db.Save(&hasMany{ID: 1}), db.Save(&hasMany{ID: 1, Items: []stringItem{{}}}), db.Updates(&hasMany{ID: 1, Items: []stringItem{{}}}),
 			db.Model(&hasMany{ID: 1}).Update("id", 2), db.Model(&hasMany{}).Create(map[string]any{"id": 7}), db.Omit("Items").Create(&hasMany{}),
@@ -100,12 +100,12 @@ func TestRelationsOfOtherTypes(t *testing.T) {
 			db.Create(&belongsTo{}), db.Create(&belongsTo{Owner: &order{ID: id}}), db.Save(&belongsTo{ID: 1, Owner: &order{}}),
 			{Error: db.Model(&belongsTo{ID: 1}).Association("Owner").Replace(&order{})},
 		}},
-		"belongs-to by another column": {[]string{"byNumber.Owner", "byNumber.OwnerNo (int32)", "numbered.Number", "declare byNumber.OwnerNo as idtype.Snowflake: "}, []*gorm.DB{db.Create(&byNumber{})}},
+		"belongs-to by another column": {[]string{"byNumber.Owner", "byNumber.OwnerNo (int32)", "numbered.Number", "declare byNumber.OwnerNo as idtype.Snowflake, or add <-:false "}, []*gorm.DB{db.Create(&byNumber{})}},
 		"polymorphic": {[]string{"polymorphic.Notes", "stringNote.OwnerID", "polymorphic.ID"}, []*gorm.DB{
 			db.Create(&polymorphic{}), db.Updates(&polymorphic{ID: 1, Notes: []stringNote{{}}}),
 			{Error: db.Model(&polymorphic{ID: 1}).Association("Notes").Append(&stringNote{})},
 		}},
-		"embedded":  {[]string{"embedding.Owner", "embedding.In.OwnerID", "order.ID"}, []*gorm.DB{db.Create(&embedding{})}},
+		"embedded":  {[]string{"relate embedding.In.Owner: ", "embedding.In.OwnerID", "order.ID"}, []*gorm.DB{db.Create(&embedding{})}},
 		"many2many": {[]string{"left.Rights", "leftRight.LeftID", "left.ID"}, []*gorm.DB{db.Create(&left{}), db.Updates(&left{ID: 1, Rights: []right{{}}})}},
 	} {
 		for i, tx := range c.runs {
@@ -145,6 +145,104 @@ func TestRelationsOfOtherTypesLeaveAlone(t *testing.T) {
 	for _, q := range []string{"INSERT INTO `string_items`", "UPDATE `string_items`", "UPDATE `owners`", "DELETE FROM `has_manies`"} {
 		if !strings.Contains(fmt.Sprint(s.ran), q) {
 			t.Errorf("ran %q, want %q", s.ran, q)
+		}
+	}
+}
+
+// The models of relations that GORM reads but never saves.
+type (
+	readMany struct {
+		ID    idtype.Snowflake
+		Items []stringItem `gorm:"foreignKey:OwnerID;<-:false"`
+		Notes []stringNote `gorm:"polymorphic:Owner;->"`
+	}
+	readOne struct {
+		ID      idtype.Snowflake
+		Item    *stringItem `gorm:"foreignKey:OwnerID;<-:false"`
+		OwnerID string
+		Owner   *order `gorm:"<-:false"`
+	}
+	readLeft struct {
+		ID     idtype.Snowflake
+		Rights []right `gorm:"many2many:read_left_rights;<-:false"`
+	}
+	readLeftRight struct {
+		ReadLeftID string     `gorm:"primaryKey"`
+		RightID    idtype.Sno `gorm:"primaryKey"`
+	}
+	createOnly struct {
+		ID    idtype.Snowflake
+		Items []stringItem `gorm:"foreignKey:OwnerID;<-:create"`
+	}
+	updateOnly struct {
+		ID    idtype.Snowflake
+		Items []stringItem `gorm:"foreignKey:OwnerID;<-:update"`
+	}
+	readHidden struct {
+		ID idtype.Snowflake
+		ReadEmbedded
+		In SavedInner `gorm:"embedded;embeddedPrefix:in_"`
+	}
+	SavedInner struct {
+		OwnerID idtype.Snowflake
+		Owner   *order
+	}
+	ReadEmbedded struct {
+		OwnerID string
+		Owner   *order `gorm:"<-:false"`
+	}
+)
+
+// A relation that GORM may not save can have a foreign key of any type: no
+// statement stores the key.
+func TestRelationsThatAreOnlyRead(t *testing.T) {
+	s := &server{affected: 1, columns: []string{"id", "owner_id"}, rows: [][]driver.Value{{int64(7), "7"}}}
+	db := openServer(t, s, For(snowflakes()), For(snos()))
+	if err := db.SetupJoinTable(&readLeft{}, "Rights", &readLeftRight{}); err != nil {
+		t.Fatal(err)
+	}
+	items, notes := []stringItem{{}}, []stringNote{{}}
+	one := readOne{Item: &stringItem{}, Owner: &order{}}
+	for name, err := range map[string]error{
+		"has-many":   db.Create(&readMany{Items: items, Notes: notes}).Error,
+		"slice":      db.Create(&[]readMany{{Items: items, Notes: notes}, {}}).Error,
+		"Save":       db.Save(&readMany{ID: 1, Items: items, Notes: notes}).Error,
+		"FullSave":   db.Session(&gorm.Session{FullSaveAssociations: true}).Save(&readMany{ID: 1, Items: items, Notes: notes}).Error,
+		"Select":     db.Select("Items", "Notes").Create(&readMany{Items: items, Notes: notes}).Error,
+		"Append":     db.Model(&readMany{ID: 1}).Association("Items").Append(&stringItem{}),
+		"Replace":    db.Model(&readMany{ID: 1}).Association("Items").Replace(&stringItem{}),
+		"one":        db.Create(&one).Error,
+		"Append one": db.Model(&readOne{ID: 1}).Association("Owner").Append(&order{}),
+		"many2many":  db.Create(&readLeft{Rights: []right{{}}}).Error,
+		"link":       db.Model(&readLeft{ID: 1}).Association("Rights").Append(&right{}),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, q := range s.ran {
+		for _, table := range []string{"string_items", "string_notes", "orders", "rights"} {
+			if strings.HasPrefix(q, "INSERT INTO `"+table) || strings.HasPrefix(q, "INSERT INTO `read_left_rights") {
+				t.Errorf("ran %s", q)
+			}
+		}
+	}
+	if one.OwnerID != "" || one.Item.OwnerID != "" {
+		t.Errorf("the foreign keys are %q and %q, want none", one.OwnerID, one.Item.OwnerID)
+	}
+	if got := fmt.Sprint(s.inserts()); !strings.Contains(got, "INSERT INTO `read_manies`") || !strings.Contains(got, "INSERT INTO `read_lefts`") {
+		t.Errorf("ran %s", got)
+	}
+
+	// GORM saves these in one kind of statement, or by the permissions of
+	// another field of the same name.
+	for want, err := range map[string]error{
+		"add <-:false to the gorm tag of createOnly.Items":    db.Create(&createOnly{}).Error,
+		"add <-:false to the gorm tag of updateOnly.Items":    db.Updates(&updateOnly{ID: 1, Items: items}).Error,
+		"add <-:false to the gorm tag of readHidden.In.Owner": db.Create(&readHidden{ReadEmbedded: ReadEmbedded{Owner: &order{}}}).Error,
+	} {
+		if !errors.Is(err, gorm.ErrUnsupportedRelation) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %v with %q", err, gorm.ErrUnsupportedRelation, want)
 		}
 	}
 }
