@@ -62,7 +62,8 @@
 // number nearby. The plugin refuses relations with such keys, polymorphic ones
 // and join tables included. The first Create or Update of the model that
 // declares the relation fails with a [gorm.ErrUnsupportedRelation] that names
-// both fields. Declare the foreign key with the type of the ID:
+// both fields. It checks a key of another type than package idtype's, such as
+// int64, only if a generator fills that key. Declare the foreign key with the type of the ID:
 //
 //	type Order struct {
 //		ID    idtype.Snowflake

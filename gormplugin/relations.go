@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
@@ -69,7 +70,7 @@ func misfit(r *schema.Relationship, ref *schema.Reference) error {
 // key is still that ID. It tries an ID of the type. An error of GORM is left to
 // the statement that meets it.
 func (p *planner) carries(key, id *schema.Field) bool {
-	if key.FieldType == id.FieldType || !p.isKnown(idOf(id.FieldType)) {
+	if key.FieldType == id.FieldType || !p.hasID(id) {
 		return true
 	}
 	sample := sampleOf(idOf(id.FieldType))
@@ -101,15 +102,37 @@ func (p *planner) carries(key, id *schema.Field) bool {
 	return sample.CanConvert(integer) && fmt.Sprint(stored) == fmt.Sprint(sample.Convert(integer))
 }
 
-// isKnown reports whether t is a type of package idtype, or one that a
-// generator mints: small integers of other models fit in more fields.
-func (p *planner) isKnown(t reflect.Type) bool {
-	for _, b := range p.bindings {
-		if b.gen.mints() == t {
-			return true
-		}
+// hasID reports whether a field has an ID of package idtype, or is a key that a
+// generator fills with an ID of another type. Other keys of that type, often
+// int64, can have small numbers, which fit in more foreign keys.
+func (p *planner) hasID(f *schema.Field) bool {
+	if isID(f.FieldType) {
+		return true
 	}
-	return t.PkgPath() == idPackage
+	id := idOf(f.FieldType)
+	return slices.ContainsFunc(p.bindings, func(b Binding) bool { return b.gen.mints() == id }) && p.fills(f)
+}
+
+// fills reports whether a key is one that a generator fills, by its tag, its
+// model's method and its type. A key that GORM copies from another row counts
+// as well, since that row's ID can come from the generator.
+func (p *planner) fills(f *schema.Field) bool {
+	tag, tagged := idgenTag(f)
+	if !f.PrimaryKey || !tagged && len(f.Schema.PrimaryFields) > 1 {
+		return false
+	}
+	if !tagged {
+		// The model's own Create reports an error.
+		tag, _ = modelGenerator(f.Schema)
+	}
+	k := key{field: f}
+	switch tag {
+	case optOut:
+		return false
+	case "", byType:
+		return p.byType(&k)
+	}
+	return p.named(&k, tag) == nil
 }
 
 // sampleOf returns an ID of type t that no smaller form can hold: the integers

@@ -246,3 +246,92 @@ func TestRelationsThatAreOnlyRead(t *testing.T) {
 		}
 	}
 }
+
+// The models whose keys are of a plain type, which a generator can mint, and
+// rows that refer to them by a smaller integer.
+type (
+	country struct {
+		ID int64 `gorm:"autoIncrement;idgen:-"`
+	}
+	named64 struct {
+		ID int64
+	}
+	pair64 struct {
+		ID     int64 `gorm:"primaryKey"`
+		Region int64 `gorm:"primaryKey"`
+	}
+	tagged64 struct {
+		ID     int64 `gorm:"primaryKey;idgen"`
+		Region int64 `gorm:"primaryKey"`
+	}
+	minted64 struct {
+		ID     int64
+		Number int64 // isn't the key
+	}
+	shared64 struct {
+		MintedID int64 `gorm:"primaryKey"`
+		Minted   minted64
+	}
+	in32[T any] struct {
+		ID      idtype.Snowflake
+		OwnerID int32
+		Owner   T
+	}
+	inRegion[T any] struct {
+		ID      idtype.Snowflake
+		OwnerID int32
+		Region  int32
+		Owner   T `gorm:"foreignKey:OwnerID,Region;references:ID,Region"`
+	}
+	byNumber32 struct {
+		ID      idtype.Snowflake
+		OwnerNo int32
+		Owner   minted64 `gorm:"foreignKey:OwnerNo;references:Number"`
+	}
+	ofShared32 struct {
+		ID      idtype.Snowflake
+		OwnerID int32
+		Owner   shared64 `gorm:"references:MintedID"`
+	}
+)
+
+func (named64) IDGenerator() string { return optOut }
+
+// A foreign key can be smaller than a key whose type a generator mints, if the
+// generator doesn't fill that key.
+func TestRelationsOfKeysWithoutGenerator(t *testing.T) {
+	mint := &counter[int64]{make: func(n int64) int64 { return n }}
+	db := open(t, For(snowflakes()), For(mint))
+	for name, err := range map[string]error{
+		"tag":                 db.Create(&in32[country]{Owner: country{ID: 7}}).Error,
+		"method":              db.Create(&in32[named64]{Owner: named64{ID: 7}}).Error,
+		"composite":           db.Create(&inRegion[pair64]{Owner: pair64{ID: 7, Region: 8}}).Error,
+		"another column":      db.Create(&byNumber32{Owner: minted64{ID: 7, Number: 8}}).Error,
+		"only a name's":       open(t, For(snowflakes()), Named("special", mint)).Create(&in32[minted64]{Owner: minted64{ID: 7}}).Error,
+		"update of a country": db.Updates(&in32[country]{ID: 1, Owner: country{ID: 7}}).Error,
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"type":       db.Create(&in32[minted64]{}).Error,
+		"tag":        db.Create(&inRegion[tagged64]{}).Error,
+		"shared key": db.Create(&ofShared32{}).Error,
+		"tag's name": open(t, For(snowflakes()), Named("special", mint)).Create(&in32[special64]{}).Error,
+		"method":     open(t, For(snowflakes()), Named("special", mint)).Create(&in32[methodical64]{}).Error,
+	} {
+		if !errors.Is(err, gorm.ErrUnsupportedRelation) {
+			t.Errorf("%s: %v, want %v", name, err, gorm.ErrUnsupportedRelation)
+		}
+	}
+}
+
+type (
+	special64 struct {
+		ID int64 `gorm:"idgen:special"`
+	}
+	methodical64 struct{ ID int64 }
+)
+
+func (methodical64) IDGenerator() string { return "special" }

@@ -20,7 +20,7 @@ import (
 )
 
 type anyOwner[K, F any] struct {
-	ID    K            `gorm:"primaryKey;idgen:-"`
+	ID    K            `gorm:"primaryKey"`
 	Items []anyItem[F] `gorm:"foreignKey:OwnerID"`
 }
 
@@ -80,7 +80,7 @@ func foreignKey[F, K any](t *testing.T, g *gorm.DB, id K) stored {
 // that keep the ID are taken, and GORM's own errors are left to GORM.
 func TestForeignKeyTypes(t *testing.T) {
 	g := sqlitetest.Open(t)
-	must(t, g.Use(gormplugin.New(gormplugin.For(scripted[plainID]()), gormplugin.Named("uint", scripted[plainUint]()))))
+	must(t, g.Use(gormplugin.New(gormplugin.For(scripted[plainID]()), gormplugin.For(scripted[plainUint]()))))
 	// Columns without a type keep values as they are.
 	must(t, g.Exec("create table owners (id primary key)").Error)
 	must(t, g.Exec("create table items (id integer primary key, owner_id)").Error)
