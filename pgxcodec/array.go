@@ -26,8 +26,9 @@ func (c *arrayCodec) holder() *column       { return c.column }
 func (c *arrayCodec) ofCaller() bool        { return c.callers }
 
 func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	wrapped := planner(func(value any) pgtype.EncodePlan { return c.Codec.PlanEncode(m, oid, format, value) })
 	if c.callers {
-		if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
+		if p := wrapped(value); p != nil {
 			return p
 		}
 	}
@@ -41,10 +42,10 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 	if _, ok := value.(string); ok && format == pgtype.BinaryFormatCode {
 		return encodeLiteral{m, oid}
 	}
-	if err := c.column.refuseElement(value); err != nil {
+	if err := c.column.refuseElement(value, wrapped); err != nil {
 		return refusal{err}
 	}
-	return c.Codec.PlanEncode(m, oid, format, value)
+	return wrapped(value)
 }
 
 func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {

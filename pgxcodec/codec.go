@@ -21,18 +21,19 @@ type elementCodec struct {
 }
 
 func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	wrapped := planner(func(value any) pgtype.EncodePlan { return c.Codec.PlanEncode(m, oid, format, value) })
 	if c.callers {
-		if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
+		if p := wrapped(value); p != nil {
 			return p
 		}
 	}
 	if p := first(c.column, func(v member) pgtype.EncodePlan { return v.encode(format, value) }); p != nil {
 		return p
 	}
-	if err := c.column.refuse(value); err != nil {
+	if err := c.column.refuse(value, wrapped); err != nil {
 		return refusal{err}
 	}
-	return c.Codec.PlanEncode(m, oid, format, value)
+	return wrapped(value)
 }
 
 func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {

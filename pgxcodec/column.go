@@ -130,6 +130,7 @@ func first[P any](c *column, plan func(member) P) (none P) {
 type place struct {
 	*column
 	elsewhere string
+	own       bool // for an unregistered struct of the caller's that embeds an ID
 }
 
 // home is where a value belongs, nil if its type isn't known as one of IDs.
@@ -137,7 +138,7 @@ func (r *registry) home(value any) *place {
 	for _, c := range r.columns() {
 		for _, m := range c.all() {
 			if m.holds(value) {
-				return &place{c, m.elsewhere()}
+				return &place{column: c, elsewhere: m.elsewhere()}
 			}
 		}
 	}
@@ -151,9 +152,10 @@ func (c *column) takes(p *place) bool {
 }
 
 // refuse is the error of an ID that belongs in another column, and of a slice
-// where one ID is meant, nil for values that aren't IDs.
-func (c *column) refuse(value any) error {
-	if p := c.registry.homeOf(reflect.TypeOf(value)); p != nil && !c.takes(p) {
+// where one ID is meant, nil for values that aren't IDs or that the wrapped codec
+// encodes.
+func (c *column) refuse(value any, wrapped planner) error {
+	if p := c.registry.homeOf(reflect.TypeOf(value)); p != nil && !c.takes(p) && !(p.own && wrapped.takes(reflect.TypeOf(value))) {
 		remedy := "make the column " + p.name
 		if c == &c.registry.text {
 			// Postgres takes a parameter for text if the query gives it no type.
@@ -168,16 +170,28 @@ func (c *column) refuse(value any) error {
 }
 
 // refuseElement is the error of an ID where an array of the column's type is
-// meant, nil for values that aren't IDs.
-func (c *column) refuseElement(value any) error {
+// meant, nil for values that aren't IDs or that the wrapped codec encodes.
+func (c *column) refuseElement(value any, wrapped planner) error {
 	switch p := c.registry.homeOf(reflect.TypeOf(value)); {
-	case p == nil:
+	case p == nil, p.own && wrapped.takes(reflect.TypeOf(value)):
 		return nil
 	case c.takes(p):
 		return fmt.Errorf("pgxcodec: expected a slice for a parameter of type %s[], got %T: pass a slice of it", c.name, value)
 	default:
 		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s[]: make the column %[1]s, or pass a slice of %[4]s", p.name, value, c.name, p.elsewhere)
 	}
+}
+
+// A planner is the method PlanEncode of a codec, for one OID and format.
+type planner func(value any) pgtype.EncodePlan
+
+// takes reports whether a codec encodes values of type t, such as a struct with
+// a method TextValue, or the values that pointers of type t point to.
+func (plan planner) takes(t reflect.Type) bool {
+	if t.Kind() != reflect.Pointer || t.Name() != "" {
+		return plan(reflect.Zero(t).Interface()) != nil
+	}
+	return plan(reflect.New(t.Elem()).Interface()) != nil || plan.takes(t.Elem())
 }
 
 // of is the member V: B is its wire in the binary format, T in text.

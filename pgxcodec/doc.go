@@ -34,10 +34,13 @@
 // types is an error that names the Go type to use: a Sno as text would be
 // equal to nothing that a SnoText has stored. The same holds for a struct that
 // embeds an ID, registered or not, unless the struct has a method Value or
-// GormDataType of its own. Nothing can be refused where
-// nothing is known: the modes exec and simple_protocol don't learn what a
-// parameter is, and a connection without AfterConnect doesn't know what a domain
-// is over. (There, arrays of a domain over char(n) can't be read either.)
+// GormDataType of its own. An unregistered one can also have pgx's method for the
+// column's type, such as TextValue: pgx then calls it.
+//
+// Nothing can be refused where nothing is known: the modes exec and
+// simple_protocol don't learn what a parameter is, and a connection without
+// AfterConnect doesn't know what a domain is over. (There, arrays of a domain over
+// char(n) can't be read either.)
 // Numbers that are no IDs aren't sent, as they could not be read again.
 //
 // A number that is out of the format's range, a UUID that isn't a Sno
@@ -60,8 +63,8 @@
 //
 // The codecs that the map has already are wrapped, not replaced: values of
 // other types take the same way as before. If the caller has registered a codec
-// for a domain or for its array, [AfterConnect] has that codec asked first, about
-// IDs too; IDs that it has no plan for go as they do in the base type.
+// for a domain or for its array, [AfterConnect] tries that codec first, for IDs
+// too. If it has no plan for an ID, the ID is encoded as in the base type.
 //
 // A codec for uuid that is registered
 // later and replaces this one, as those for google/uuid do, takes the fast way

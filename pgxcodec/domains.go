@@ -30,9 +30,10 @@ func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 //
 // Migrations may create domains after a program's first connection. A connection
 // that opens a minute after them, or later, knows the domains. If the database
-// has no domains at first, the Loader trusts that there are none for as long as
-// it has seen none: after answers at 0 s and 2 s, until 4 s. So the second
-// connection always asks, and few of many connections do.
+// has no domains at first, the Loader caches that answer for as long as it has
+// been finding none, up to a minute: with empty answers at 0 s and 2 s it asks
+// again after 4 s. The second connection therefore always asks, and later ones
+// rarely do.
 //
 // Databases differ in the numbers that they give to domains. A Loader tells
 // them apart by the server's address and version, the user, and the database's

@@ -86,9 +86,9 @@ func embeds(t reflect.Type) error {
 	return embeds(t.Field(0).Type)
 }
 
-// homeOf is where a type's values belong: those of a registered type, those of
-// a struct of the caller's that embeds an ID, registered or not, and those
-// made of either. It is nil if the type isn't one of IDs.
+// homeOf returns the column for values of t: a registered type, a caller's
+// struct that embeds an ID, or a pointer, Null, Optional or Text of one. It
+// returns nil for other types.
 func (r *registry) homeOf(t reflect.Type) *place {
 	switch {
 	case t == nil:
@@ -105,7 +105,7 @@ func (r *registry) homeOf(t reflect.Type) *place {
 	case sqltypesPath + ".Text":
 		of := t.Field(0).Type
 		if p := r.homeOf(of); p != nil {
-			return &place{&r.text, textElsewhere(of, p.column)}
+			return &place{column: &r.text, elsewhere: textElsewhere(of, p.column)}
 		}
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *registry) homeOf(t reflect.Type) *place {
 		return nil
 	}
 	p := r.home(id)
-	return &place{p.column, fmt.Sprintf("sqltypes.Text[%v] or %s", t, p.elsewhere)}
+	return &place{p.column, fmt.Sprintf("sqltypes.Text[%v] or %s", t, p.elsewhere), true}
 }
 
 var sqltypesPath = reflect.TypeFor[sqltypes.SnoBytes]().PkgPath()

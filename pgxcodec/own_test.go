@@ -180,6 +180,73 @@ func TestOwnTypesStay(t *testing.T) {
 	}
 }
 
+// ID types with methods that pgx looks for.
+type (
+	prefixID  struct{ idtype.Snowflake }
+	packedID  struct{ idtype.Sno }
+	pointedID struct{ idtype.Sno }
+	numericID struct{ idtype.Sno }
+	wideID    struct{ idtype.Snowflake }
+	partsID   struct{ idtype.Sno }
+)
+
+func (id prefixID) TextValue() (pgtype.Text, error) {
+	return pgtype.Text{String: "ord_" + id.String(), Valid: true}, nil
+}
+func (id packedID) BytesValue() ([]byte, error) { return id.Sno[:], nil }
+func (id *pointedID) TextValue() (pgtype.Text, error) {
+	return pgtype.Text{String: "p_" + id.String(), Valid: true}, nil
+}
+func (id numericID) Int64Value() (pgtype.Int8, error) {
+	return pgtype.Int8{Int64: int64(id.Sno[9]), Valid: true}, nil
+}
+func (id wideID) UUIDValue() (pgtype.UUID, error) {
+	return pgtype.UUID{Bytes: [16]byte{15: byte(id.Snowflake)}, Valid: true}, nil
+}
+func (partsID) Dimensions() []pgtype.ArrayDimension {
+	return []pgtype.ArrayDimension{{Length: 2, LowerBound: 1}}
+}
+func (id partsID) Index(i int) any { return id.String()[i*8:][:8] }
+func (partsID) IndexType() any     { return "" }
+
+// A struct that embeds an ID is stored as pgx stores it in a column of another
+// type, if it has the method for that type. Other types of column refuse it.
+func TestOwnTypesWithMethodsOfPgx(t *testing.T) {
+	plain, m := pgtype.NewMap(), newMap()
+	pgxcodec.Register(m)
+	prefix, packed, pointed := prefixID{snowflake}, packedID{sno}, pointedID{sno}
+	toPrefix, toPointed := &prefix, &pointed
+	for oid, values := range map[uint32][]any{
+		pgtype.TextOID:       {prefix, toPrefix, &toPrefix, toPointed, &toPointed, (*prefixID)(nil), (**prefixID)(nil)},
+		pgtype.VarcharOID:    {prefix, toPrefix, toPointed},
+		pgtype.BPCharOID:     {prefix, toPrefix, toPointed},
+		pgtype.ByteaOID:      {packed, &packed},
+		pgtype.Int8OID:       {numericID{sno}},
+		pgtype.UUIDOID:       {wideID{7}},
+		pgtype.TextArrayOID:  {[]prefixID{prefix}, []*prefixID{toPrefix, nil}, []*pointedID{toPointed}, partsID{sno}, &partsID{sno}},
+		pgtype.ByteaArrayOID: {[]packedID{packed}},
+	} {
+		for _, value := range values {
+			for _, format := range []int16{binaryFormat, textFormat} {
+				if got, want := encode(t, m, oid, format, value), encode(t, plain, oid, format, value); !bytes.Equal(got, want) {
+					t.Errorf("%T into OID %d, format %d: %q, want %q", value, oid, format, got, want)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		oid   uint32
+		value any
+	}{
+		{pgtype.ByteaOID, prefix}, {pgtype.UUIDOID, prefix}, {pgtype.TextOID, packed}, {pgtype.Int8OID, packed},
+		{pgtype.TextOID, pointed}, {pgtype.ByteaOID, toPointed}, {pgtype.ByteaArrayOID, prefix}, {pgtype.TextArrayOID, prefix},
+	} {
+		if b, err := m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: expected a ") {
+			t.Errorf("%T into OID %d: %q, %v, want an error", c.value, c.oid, b, err)
+		}
+	}
+}
+
 // A copy of a map shares what it knows, and is given the defaults of its own.
 func TestCopiedMap(t *testing.T) {
 	m := pgtype.NewMap()
