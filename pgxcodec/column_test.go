@@ -1,6 +1,7 @@
 package pgxcodec
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 // Connections whose maps share a registry can add types at the same time, and
 // lose none.
 func TestAddConcurrently(t *testing.T) {
+	// On one processor, workers seldom meet.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
 	members := []member{
 		of[idtype.Snowflake, bigintBinary[idtype.Snowflake], bigintText[idtype.Snowflake]]{},
 		of[idtype.SnowflakeSI, bigintBinary[idtype.SnowflakeSI], bigintText[idtype.SnowflakeSI]]{},
@@ -17,7 +20,7 @@ func TestAddConcurrently(t *testing.T) {
 		of[idtype.Spread64, bigintBinary[idtype.Spread64], bigintText[idtype.Spread64]]{},
 	}
 	// The columns of many rounds, through which each worker goes at its own speed.
-	columns := make([]column, 20_000)
+	columns := make([]column, 100_000)
 	start := make(chan struct{})
 	var workers sync.WaitGroup
 	for _, m := range append(members, members[0]) {
