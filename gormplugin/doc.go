@@ -20,9 +20,9 @@
 //     it to a default of the database, which GORM then reads);
 //   - the model's method IDGenerator() string, which gives such a name, or "-".
 //     Like TableName it is asked of an empty model, not of the rows;
-//   - the type: T, *T, [database/sql.Null] of T. In place of T may be a struct
-//     that holds nothing else, such as the column forms of package sqltypes and
-//     ID types of your own.
+//   - the type: T, *T, [database/sql.Null] of T. T may be wrapped in a struct
+//     with no other field, such as the column forms of package sqltypes and ID
+//     types of your own.
 //
 // Generators get the context of the statement, with Fill, and may go by what is
 // in it. Next serves statements without one.
@@ -62,8 +62,9 @@
 // number nearby. The plugin refuses relations with such keys, polymorphic ones
 // and join tables included. The first Create or Update of the model that
 // declares the relation fails with a [gorm.ErrUnsupportedRelation] that names
-// both fields. It checks a key of another type than package idtype's, such as
-// int64, only if a generator fills that key. Declare the foreign key with the type of the ID:
+// both fields. Keys of other types than package idtype's, such as int64, are
+// checked only if a generator fills them. Declare the foreign key with the type
+// of the ID:
 //
 //	type Order struct {
 //		ID    idtype.Snowflake
@@ -76,8 +77,8 @@
 //		OwnerType string
 //	}
 //
-// A text column that has to stay takes a sql.Null[string], which stores the
-// decimal digits. Preload of a has-many then compares text with a bigint, which
+// To keep a text column, declare the key as sql.Null[string], which stores the
+// decimal digits of an integer. Preload of a has-many then compares text with a bigint, which
 // pgx refuses outside of its simple protocol.
 //
 // The plugin accepts keys of any type in a relation that GORM never saves: one
@@ -154,7 +155,7 @@
 //   - Where("id", ids) is id = (1, 2), which Postgres refuses. A list of one
 //     works.
 //
-// A slice in a field is no array: in an INSERT GORM writes such a list, and NULL
+// GORM doesn't store a slice field as an array: its INSERT writes (1, 2), and NULL
 // for an empty slice. A column of type bigint[] needs a type of its own, here
 // with pgx's:
 //

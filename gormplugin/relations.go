@@ -58,18 +58,26 @@ func permitting(r *schema.Relationship) *schema.Field { return r.Schema.FieldsBy
 func misfit(r *schema.Relationship, ref *schema.Reference) error {
 	key, id := ref.ForeignKey, ref.PrimaryKey
 	remedy := fmt.Sprintf("declare %s as %v", fieldName(key), contentOf(id.FieldType))
-	if contentOf(key.FieldType).Kind() == reflect.String {
+	if contentOf(key.FieldType).Kind() == reflect.String && fitsText(id.FieldType) {
 		remedy += ", or, to keep a column of text, as sql.Null[string]"
 	}
 	remedy += fmt.Sprintf(", or add <-:false to the gorm tag of %s, which GORM then doesn't save", fieldName(permitting(r)))
-	return fmt.Errorf("gormplugin: relate %s: GORM can't keep %s (%v) in %s (%v), and would store another value; %s: %w",
+	return fmt.Errorf("gormplugin: relate %s: GORM can't keep %s (%v) in %s (%v), and would store another value or panic; %s: %w",
 		fieldName(r.Field), fieldName(id), id.FieldType, fieldName(key), key.FieldType, remedy, gorm.ErrUnsupportedRelation)
+}
+
+// fitsText reports whether a sql.Null[string] keeps an ID in a field of type t.
+func fitsText(t reflect.Type) bool {
+	sample := sampleOf(idOf(t))
+	value, err := driver.DefaultParameterConverter.ConvertValue(holding(t, sample).Interface())
+	var text sql.Null[string]
+	return err == nil && text.Scan(value) == nil && keeps(t, sample, text.V)
 }
 
 // carries reports whether an ID that GORM copies from one field to a foreign
 // key is still that ID. It tries an ID of the type. An error of GORM is left to
 // the statement that meets it.
-func (p *planner) carries(key, id *schema.Field) bool {
+func (p *planner) carries(key, id *schema.Field) (carried bool) {
 	if key.FieldType == id.FieldType || !p.hasID(id) {
 		return true
 	}
@@ -77,21 +85,29 @@ func (p *planner) carries(key, id *schema.Field) bool {
 	if !sample.IsValid() {
 		return true
 	}
+	defer func() {
+		if recover() != nil {
+			carried = false // GORM panics, as with a slice for an array of another length
+		}
+	}()
 	ctx, row := context.Background(), reflect.New(key.Schema.ModelType)
 	if key.Set(ctx, row, holding(id.FieldType, sample).Interface()) != nil {
 		return true
 	}
 	stored, err := driver.DefaultParameterConverter.ConvertValue(key.ReflectValueOf(ctx, row).Interface())
-	if err != nil {
-		return true
-	}
+	return err != nil || keeps(id.FieldType, sample, stored)
+}
+
+// keeps reports whether a value that is stored for an ID in a field of type t
+// is that ID.
+func keeps(t reflect.Type, id reflect.Value, stored any) bool {
 	if n, ok := stored.(float64); ok && float64(int64(n)) == n {
 		stored = int64(n) // a float that is precise enough
 	}
 	// The texts of some IDs are decimal numbers as well, which are other IDs.
-	for _, t := range []reflect.Type{contentOf(id.FieldType), sample.Type()} {
+	for _, t := range []reflect.Type{contentOf(t), id.Type()} {
 		back := reflect.New(t)
-		if scanner, ok := back.Interface().(sql.Scanner); ok && scanner.Scan(stored) == nil && back.Elem().Equal(holding(t, sample)) {
+		if scanner, ok := back.Interface().(sql.Scanner); ok && scanner.Scan(stored) == nil && back.Elem().Equal(holding(t, id)) {
 			return true
 		}
 	}
@@ -99,7 +115,7 @@ func (p *planner) carries(key, id *schema.Field) bool {
 		stored = string(text)
 	}
 	integer := reflect.TypeFor[int64]()
-	return sample.CanConvert(integer) && fmt.Sprint(stored) == fmt.Sprint(sample.Convert(integer))
+	return id.CanConvert(integer) && fmt.Sprint(stored) == fmt.Sprint(id.Convert(integer))
 }
 
 // hasID reports whether a field has an ID of package idtype, or is a key that a
@@ -139,6 +155,8 @@ func (p *planner) fills(f *schema.Field) bool {
 // are odd and need all their bits, and the texts of UID60 and Spread64 could be
 // decimal integers. It isn't valid if t is neither an ID nor an integer.
 func sampleOf(t reflect.Type) reflect.Value {
+	// An ID type of another package needs a sample here: others are checked as
+	// integers of 64 bits, or not at all.
 	for _, id := range []any{
 		idtype.SnowflakeSI(1<<53 - 1), idtype.MustParseUID60("1234567892"), idtype.MustParseSpread64("9234567890120123"), idtype.MustParseSno("brpk4q72xwf2m63l"),
 	} {

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -335,3 +336,47 @@ type (
 )
 
 func (methodical64) IDGenerator() string { return "special" }
+
+// An ID that is stored as 10 bytes, as sqltypes.SnoBytes is.
+type snoBytes struct{ ID idtype.Sno }
+
+func (b snoBytes) Value() (driver.Value, error) { return b.ID[:], nil }
+func (b *snoBytes) Scan(src any) error {
+	raw, ok := src.([]byte)
+	if !ok || len(raw) != len(b.ID) {
+		return fmt.Errorf("want 10 bytes, got %v", src)
+	}
+	copy(b.ID[:], raw)
+	return nil
+}
+
+type (
+	bytesOwner[F any] struct {
+		ID    snoBytes
+		Items []bytesItem[F] `gorm:"foreignKey:OwnerID"`
+	}
+	bytesItem[F any] struct {
+		ID      idtype.Snowflake
+		OwnerID F
+	}
+)
+
+// The error names a sql.Null[string] only for IDs that it can keep. A type with
+// which GORM panics is refused as well.
+func TestRelationsOfBytes(t *testing.T) {
+	db := openServer(t, &server{affected: 1}, For(snowflakes()), For(snos()))
+	for name, err := range map[string]error{
+		"string":           db.Create(&bytesOwner[string]{}).Error,
+		"sql.Null[string]": db.Create(&bytesOwner[sql.Null[string]]{}).Error,
+		"array":            db.Create(&bytesOwner[[16]byte]{Items: make([]bytesItem[[16]byte], 1)}).Error,
+		"array, update":    db.Updates(&bytesOwner[[16]byte]{ID: snoBytes{idtype.Sno{9: 7}}}).Error,
+	} {
+		const remedy = ".OwnerID as gormplugin.snoBytes, or add <-:false "
+		if !errors.Is(err, gorm.ErrUnsupportedRelation) || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("%s: %v, want %v with %q", name, err, gorm.ErrUnsupportedRelation, remedy)
+		}
+	}
+	if err := db.Create(&bytesOwner[snoBytes]{Items: make([]bytesItem[snoBytes], 1)}).Error; err != nil {
+		t.Error(err)
+	}
+}
