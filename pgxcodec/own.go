@@ -135,6 +135,8 @@ func embedded(t reflect.Type) (id columnValue) {
 		}
 	}()
 	for _, f := range reflect.VisibleFields(t) {
+		// Structs that embed an ID of another type aren't recognized without a
+		// sample here.
 		for _, sample := range []columnValue{idtype.Snowflake(7), idtype.SnowflakeSI(7), idtype.UID60(7), idtype.Spread64(7), idtype.Sno{9: 7}} {
 			if !f.Anonymous || f.Type != reflect.TypeOf(sample) {
 				continue
