@@ -171,6 +171,8 @@ func TestForeignKeyTypes(t *testing.T) {
 		"Sno of SnoText":           {foreignKey[idtype.Sno](t, g, sqltypes.TextOf(sno)), sno.UUID().String()},
 		"string of SnoText":        {foreignKey[string](t, g, sqltypes.TextOf(sno)), sno.String()},
 		"string of SnoBytes":       {foreignKey[string](t, g, sqltypes.SnoBytesOf(sno)), refused},
+		"sql.Null of SnoBytes":     {foreignKey[sql.Null[string]](t, g, sqltypes.SnoBytesOf(sno)), refused},
+		"[16]byte of SnoBytes":     {foreignKey[[16]byte](t, g, sqltypes.SnoBytesOf(sno)), refused},
 		"[]byte of SnoBytes":       {foreignKey[[]byte](t, g, sqltypes.SnoBytesOf(sno)), must1(t, sno.MarshalBinary)},
 		"Optional Sno of SnoBytes": {foreignKey[sqltypes.OptionalSno](t, g, sqltypes.SnoBytesOf(sno)), sno.UUID().String()},
 
