@@ -711,7 +711,7 @@ const installWords = `all begin by case declare else end execute for foreach fro
 // The functions run in a schema of any valid name: keywords of PL/pgSQL, its own
 // name, which no setting may begin with, and names of variables.
 func TestSchemaNames(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		pool.SetMaxIdleConns(-1) // sessions that keep the functions of many schemas get slow
 		reserved, others, _ := strings.Cut(installWords, "|")
