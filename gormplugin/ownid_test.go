@@ -79,7 +79,7 @@ type (
 )
 
 // A pointer to an ID type of a user's own, or a sql.Null of one, is filled as
-// those of the type that it contains are.
+// a field of the contained type is.
 func TestOwnIDTypeMayBeNull(t *testing.T) {
 	line := func(n int64) *lineID { return &lineID{idtype.Snowflake(n)} }
 	null := func(n int64) sql.Null[lineID] { return sql.Null[lineID]{V: *line(n), Valid: true} }

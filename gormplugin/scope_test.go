@@ -181,7 +181,7 @@ func TestMintedBetweenForms(t *testing.T) {
 // otherLineID is an ID type of a user's own that isn't lineID.
 type otherLineID struct{ idtype.Snowflake }
 
-// Column forms as those of package sqltypes are.
+// These column forms stand in for package sqltypes.
 type (
 	optional[T interface {
 		IsZero() bool

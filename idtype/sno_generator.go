@@ -224,8 +224,8 @@ func (v snoView) Fill(ctx context.Context, dst []Sno) (int, error) {
 	return v.g.fillMeta(ctx, dst, v.meta)
 }
 
-// partitions are those of the process. A generator with a partition of the
-// caller's and one with an automatic one never share it.
+// partitions records the partitions that this process uses. A configured and an
+// automatic partition are never the same.
 var partitions struct {
 	sync.Mutex
 	partitionSeries

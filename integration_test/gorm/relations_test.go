@@ -200,7 +200,7 @@ func must1[T any](t *testing.T, f func() (T, error)) T {
 	return v
 }
 
-// Models whose foreign keys are strings, and those that mend them.
+// Models whose foreign keys are strings, and models with the remedies.
 type (
 	writer struct {
 		ID    idtype.Snowflake

@@ -596,8 +596,8 @@ func (k of[T, N]) windowPlan(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Cursors and windows are compared in the form of the column, and those of
-// other IDs are refused: as numbers they would find other rows.
+// Cursors and windows are compared in the form of the column. A cursor or window
+// of another ID type is refused: as a number it would find other rows.
 func TestScopesOfForms(t *testing.T) {
 	layout, uids := idtype.SnoLayout{}, idtype.UID60Layout{}
 	from := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -924,8 +924,8 @@ func TestPartitionsRoles(t *testing.T) {
 	})
 }
 
-// A role that may write the list of managed tables manages its own tables, and those of
-// roles that it is a member of.
+// A role that may write the list of managed tables manages its own tables, and tables
+// of the roles that it is a member of.
 func TestPartitionsOfOtherOwners(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		owner, member, other := installRoleName(db.DB, "owner"), installRoleName(db.DB, "member"), installRoleName(db.DB, "other")
