@@ -32,16 +32,16 @@ const (
 // start mark.
 func (s *sequencer) behind() block {
 	b := block{reason: reasonBehind, unit: s.unit}
+	next := s.unit // the first that the clock can go on with
 	switch {
 	case s.unit == s.mark:
 		b.reason = reasonMarked
-		b.least = s.until(s.unit + 1)
+		next++
 	case s.ticks:
 		b.unit = min(s.unit, s.safe+1)
-		fallthrough
-	default:
-		b.least = s.until(b.unit)
+		next = b.unit
 	}
+	b.least = s.until(next)
 	b.pause = min(b.least, longPause)
 	return b
 }

@@ -270,7 +270,7 @@ func (s *partitionSeries) next() (uint16, error) {
 // except to a snapshot if there is one of the generator that got it.
 func (s *partitionSeries) take(p uint16, snapshot bool) error {
 	if s.automatic.has(p) && !(snapshot && s.handed.has(p)) {
-		return &limitError{fmt.Sprintf("idtype: Sno partition %d was already assigned automatically in this process: set Partition on every generator, or create those that set it before any other and before NewSno", p), ErrNode}
+		return &limitError{fmt.Sprintf("idtype: Sno partition %d was already assigned automatically in this process: set Partition on every generator, or create the generators that have one first, before a call of NewSno", p), ErrNode}
 	}
 	s.explicit.add(p)
 	return nil
