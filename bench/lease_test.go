@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/leasetest"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
 // BenchmarkLease mints Snowflakes as BenchmarkNext does: with a node number that

@@ -18,8 +18,6 @@
 //     [Named], `gorm:"idgen"` means the one that [For] bound to the field's
 //     type, and `gorm:"idgen:-"` leaves the key alone (idgen:-;default:(-) leaves
 //     it to a default of the database, which GORM then reads);
-//   - the model's method IDGenerator() string, which gives such a name, or "-".
-//     Like TableName it is asked of an empty model, not of the rows;
 //   - the type: T, *T, [database/sql.Null] of T. T may be wrapped in a struct
 //     with no other field, such as the column forms of package sqltypes and ID
 //     types of your own.
@@ -27,10 +25,10 @@
 // Generators get the context of the statement, with Fill, and may go by what is
 // in it. Next serves statements without one.
 //
-// Of a composite key only parts with a tag are filled, whatever a method says;
-// the others are the caller's. Where no part has one, and one part alone could be
-// filled, that is an error, since it was forgotten.
-// A key with a default in the database is filled if it has a generator.
+// Of a composite key only parts with a tag are filled; the others are the
+// caller's. Where no part has one, and one part alone could be filled, that is an
+// error, since it was forgotten. A key with a default in the database is filled if
+// it has a generator.
 //
 // # Keys of other rows
 //
@@ -93,9 +91,8 @@
 //
 // # Errors
 //
-// A model whose tag or method names no generator, or one that mints another
-// type, fails at its first Create with an [ErrNoGenerator] that says what to
-// write. So does a row without an ID where the key has one of package idtype's
+// A model whose tag names no generator, or one that mints another type, fails at
+// its first Create with an [ErrNoGenerator] that says what to write. So does a row without an ID where the key has one of package idtype's
 // types and nothing fills it, instead of being inserted with a zero key. Two kinds
 // of key are left alone and may be zero: that of a belongs-to, which the
 // database's foreign key refuses, and parts of a composite key.
@@ -181,6 +178,30 @@
 //	}
 //
 // It is a parameter for ANY as well: Where("id = ANY (?)", OrderIDs(ids)).
+//
+// # Columns of domains
+//
+// The tag `gorm:"type:sortkey.snowflake"` makes a column of a domain. Primary keys
+// need no more. For another column AutoMigrate learns the name of the domain's
+// base type, and sends an ALTER TABLE each time that the program starts. That
+// rewrites no row, but it waits for all others who use the table, drops the
+// column's statistics, and fails if a view has the column. A dialector that knows
+// domains as other names of their base types sends none:
+//
+//	type dialector struct{ *postgres.Dialector }
+//
+//	func (d dialector) Migrator(db *gorm.DB) gorm.Migrator {
+//		return migrator{d.Dialector.Migrator(db).(postgres.Migrator)}
+//	}
+//
+//	type migrator struct{ postgres.Migrator }
+//
+//	// GetTypeAliases returns what the type in a tag may begin with.
+//	func (m migrator) GetTypeAliases(name string) []string {
+//		return append(slices.Clone(m.Migrator.GetTypeAliases(name)), "sortkey.")
+//	}
+//
+//	db, err := gorm.Open(dialector{postgres.Open(dsn).(*postgres.Dialector)}, &gorm.Config{})
 //
 // # Reading
 //

@@ -277,24 +277,6 @@ type tagged struct {
 	Name string
 }
 
-type byModel struct {
-	ID idtype.Snowflake
-}
-
-func (byModel) IDGenerator() string { return "model" }
-
-type byModelAndTag struct {
-	ID idtype.Snowflake `gorm:"idgen:special"`
-}
-
-func (*byModelAndTag) IDGenerator() string { return "model" }
-
-type byTypeDespiteModel struct {
-	ID idtype.Snowflake `gorm:"idgen"`
-}
-
-func (byTypeDespiteModel) IDGenerator() string { return "model" }
-
 type optedOut struct {
 	ID   idtype.Snowflake `gorm:"idgen:-"`
 	Name string
@@ -310,24 +292,16 @@ type optedOutWithSpace struct {
 	Name string
 }
 
-type optedOutByModel struct {
-	ID idtype.Snowflake
-}
-
-func (optedOutByModel) IDGenerator() string { return "-" }
-
 func TestWhichGenerator(t *testing.T) {
-	db := open(t, For(from(100)), For(snos()), Named("special", from(200)), Named("model", from(300)))
+	db := open(t, For(from(100)), For(snos()), Named("special", from(200)))
 	for _, c := range []struct{ value, want any }{
 		{&order{}, &order{ID: 101}},
 		{&tagged{}, &tagged{Key: 201}},
-		{&byModel{}, &byModel{ID: 301}},
-		{&byModelAndTag{}, &byModelAndTag{ID: 202}},
-		{&byTypeDespiteModel{}, &byTypeDespiteModel{ID: 102}},
+		{&line{}, &line{ID: 102}},
 		{&optedOut{}, &optedOut{}},
-		{&taggedWithSpace{}, &taggedWithSpace{ID: 203}},
+		{&taggedWithSpace{}, &taggedWithSpace{ID: 202}},
 		{&optedOutWithSpace{}, &optedOutWithSpace{}},
-		{&optedOutByModel{}, &optedOutByModel{}},
+		{&emptyTag{}, &emptyTag{ID: 103}},
 	} {
 		create(t, db, c.value)
 		if !reflect.DeepEqual(c.value, c.want) {
@@ -372,22 +346,6 @@ type shadows struct {
 	Name string
 }
 
-type Keyed struct {
-	ID idtype.Snowflake
-}
-
-func (Keyed) IDGenerator() string { return "special" }
-
-type embedsMethod struct {
-	*Keyed
-	Name string
-}
-
-type embedsMethodLast struct {
-	Name string
-	*Keyed
-}
-
 func TestEmbedded(t *testing.T) {
 	db := open(t, For(snowflakes()), For(snos()), Named("special", from(100)))
 	a := embedsValue{}
@@ -400,10 +358,6 @@ func TestEmbedded(t *testing.T) {
 	wantSQL(t, create(t, db, &d), "INSERT INTO `embeds_prefixed_pointers` (`b_id`,`name`) VALUES (4,\"\"),(9,\"\"),(5,\"\")")
 	e := embedsTagged{}
 	wantSQL(t, create(t, db, &e), "INSERT INTO `embeds_taggeds` (`id`,`name`) VALUES (101,\"\")")
-	g := embedsMethod{}
-	wantSQL(t, create(t, db, &g), "INSERT INTO `embeds_methods` (`id`,`name`) VALUES (102,\"\")")
-	h := embedsMethodLast{}
-	wantSQL(t, create(t, db, &h), "INSERT INTO `embeds_method_lasts` (`name`,`id`) VALUES (\"\",103)")
 	f := shadows{}
 	create(t, db, &f)
 	if a.ID != 1 || b.ID != 2 || c.B.ID != 3 || d[2].B.ID != 5 || e.B.ID != 101 {
@@ -531,20 +485,6 @@ type secondByDefault struct {
 	Right idtype.Snowflake `gorm:"primaryKey;default:next_id()"`
 }
 
-type twoWithMethod struct {
-	Left  idtype.Snowflake `gorm:"primaryKey"`
-	Right idtype.Snowflake `gorm:"primaryKey"`
-}
-
-func (twoWithMethod) IDGenerator() string { return "more" }
-
-type taggedWithMethod struct {
-	Left  idtype.Snowflake `gorm:"primaryKey"`
-	Right idtype.Snowflake `gorm:"primaryKey;idgen"`
-}
-
-func (taggedWithMethod) IDGenerator() string { return "more" }
-
 type partitioned struct {
 	ID   idtype.Snowflake `gorm:"primaryKey"`
 	Year int              `gorm:"primaryKey;autoIncrement:false"`
@@ -561,11 +501,10 @@ type group struct {
 }
 
 func TestCompositeKeys(t *testing.T) {
-	db := open(t, For(snowflakes()), Named("snos", snos()), Named("more", snowflakes()))
+	db := open(t, For(snowflakes()), Named("snos", snos()))
 	l := line{}
 	wantSQL(t, create(t, db, &l), "INSERT INTO `lines` (`order_id`,`id`,`name`) VALUES (0,1,\"\")")
-	// Parts without a tag are the caller's, whatever a method says.
-	wantSQL(t, create(t, db, &twoWithMethod{}), "INSERT INTO `two_with_methods` (`left`,`right`) VALUES (0,0)")
+	// Parts without a tag are the caller's.
 	wantSQL(t, create(t, db, &two{}), "INSERT INTO `twos` (`left`,`right`) VALUES (0,0)")
 	b := bothTagged{}
 	create(t, db, &b)
@@ -584,7 +523,6 @@ func TestCompositeKeys(t *testing.T) {
 	create(t, db, &membership{UserID: 7})
 	// A part that isn't filled says nothing of those after it.
 	wantSQL(t, create(t, db, &firstOptedOut{}), "INSERT INTO `first_opted_outs` (`left`,`right`) VALUES (0,4)")
-	wantSQL(t, create(t, db, &taggedWithMethod{}), "INSERT INTO `tagged_with_methods` (`left`,`right`) VALUES (0,5)")
 	b = bothTagged{}
 	create(t, db.Omit("Left"), &b)
 	if want := (bothTagged{0, idtype.Sno{9: 2}}); b != want {

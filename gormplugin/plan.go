@@ -1,7 +1,6 @@
 package gormplugin
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -22,7 +21,7 @@ var ErrNoGenerator = errors.New("no generator for the key")
 // A plan is what a Create has to do for a model.
 type plan struct {
 	keys      []key
-	err       error // the model names a generator that can't be used
+	err       error // a tag names a generator that can't be used, or a relation has a misfit
 	relations int   // how many relations the model had then, or unwatched
 }
 
@@ -42,57 +41,55 @@ type key struct {
 // resolve finds out what to do for a model. The lock of s.Relationships is held.
 func (p *planner) resolve(s *schema.Schema) *plan {
 	plan := &plan{relations: len(s.Relationships.Relations)}
-	named, err := modelGenerator(s)
-	if err == nil {
-		err = checkTags(s)
+	if plan.err = checkTags(s); plan.err == nil {
+		plan.err = p.checkRelations(s)
 	}
-	if err == nil {
-		err = p.checkRelations(s)
-	}
-	if err != nil {
-		plan.err = err
-		return plan
-	}
-	composite := len(s.PrimaryFields) > 1
-	lone := loneID(s)
 	for _, f := range s.PrimaryFields {
-		tag, tagged := idgenTag(f)
-		if !tagged && !composite {
-			tag = named
-		}
-		if tag == optOut || !f.Creatable || isForeign(s, f) {
-			continue
-		}
-		k := key{field: f, index: -1}
-		if index := f.StructField.Index; len(index) == 1 {
-			k.index = index[0]
-		}
-		switch {
-		case !tagged && !composite && isShared(s, f):
-			k.err = fmt.Errorf("gormplugin: expected %s to be set, which another model declares to be its foreign key, got no ID: create the row through that model, set the key, or tag it idgen or idgen:-: %w",
-				fieldName(f), gorm.ErrPrimaryKeyRequired)
-		case tag != "" && tag != byType:
-			plan.err = p.named(&k, tag)
-		case composite && !tagged:
-			if f != lone {
-				continue
-			}
-			k.err = fmt.Errorf("gormplugin: expected %s, the one ID in a composite key, to be set or to have a tag, got neither: set it, or write gorm:\"idgen\" for the generator of its type, idgen:name, or idgen:- to leave it alone: %w",
-				fieldName(f), ErrNoGenerator)
-		case p.byType(&k):
-		case tagged:
-			plan.err = p.missing(f)
-		case isID(f.FieldType) && !f.HasDefaultValue:
-			k.err = p.missing(f)
-		default:
-			continue
-		}
 		if plan.err != nil {
-			return plan
+			break
 		}
-		plan.keys = append(plan.keys, k)
+		var k *key
+		if k, plan.err = p.classify(s, f); k != nil {
+			plan.keys = append(plan.keys, *k)
+		}
 	}
 	return plan
+}
+
+// classify returns what a Create does for a primary key of a model, nil if it
+// leaves the key alone. The error is that of a tag.
+func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
+	tag, tagged := idgenTag(f)
+	if tag == optOut || !f.Creatable || isForeign(s, f) {
+		return nil, nil
+	}
+	k := &key{field: f, index: -1}
+	if index := f.StructField.Index; len(index) == 1 {
+		k.index = index[0]
+	}
+	switch {
+	case tagged && tag != "" && tag != byType:
+		return k, p.named(k, tag)
+	case tagged:
+		if !p.byType(k) {
+			return nil, p.missing(f)
+		}
+	case len(s.PrimaryFields) > 1:
+		if f != loneID(s) {
+			return nil, nil
+		}
+		k.err = fmt.Errorf("gormplugin: expected %s, the one ID in a composite key, to be set or to have a tag, got neither: set it, or write gorm:\"idgen\" for the generator of its type, idgen:name, or idgen:- to leave it alone: %w",
+			fieldName(f), ErrNoGenerator)
+	case isShared(s, f):
+		k.err = fmt.Errorf("gormplugin: expected %s to be set, which another model declares to be its foreign key, got no ID: create the row through that model, set the key, or tag it idgen or idgen:-: %w",
+			fieldName(f), gorm.ErrPrimaryKeyRequired)
+	case p.byType(k):
+	case isID(f.FieldType) && !f.HasDefaultValue:
+		k.err = p.missing(f)
+	default:
+		return nil, nil
+	}
+	return k, nil
 }
 
 // named sets the filler to that of the generator of a name.
@@ -106,11 +103,11 @@ func (p *planner) named(k *key, name string) error {
 			names = append(names, b.name)
 			continue
 		}
-		if k.use(b.gen) {
+		if k.useExact(b) || k.useWrapped(b) {
 			return nil
 		}
 		return fmt.Errorf("gormplugin: expected a generator for %s, which is of type %v, got %q, which mints %v: name another one, or change the field's type: %w",
-			fieldName(k.field), k.field.FieldType, name, b.gen.mints(), ErrNoGenerator)
+			fieldName(k.field), k.field.FieldType, name, b.mints, ErrNoGenerator)
 	}
 	slices.Sort(names)
 	return fmt.Errorf("gormplugin: expected %s to name a generator among %q, got %q: pass gormplugin.Named(%[3]q, gen) to New: %w",
@@ -120,9 +117,9 @@ func (p *planner) named(k *key, name string) error {
 // byType sets the filler to that of the generator of the field's type; only
 // if there is none, to that of the type which is the field's only content.
 func (p *planner) byType(k *key) bool {
-	for _, fits := range []func(source) bool{k.useExact, k.useWrapped} {
+	for _, fits := range []func(Binding) bool{k.useExact, k.useWrapped} {
 		for _, b := range p.bindings {
-			if !b.named && fits(b.gen) {
+			if !b.named && fits(b) {
 				return true
 			}
 		}
@@ -130,29 +127,29 @@ func (p *planner) byType(k *key) bool {
 	return false
 }
 
-// use makes g fill the key if it can.
-func (k *key) use(g source) bool { return k.useExact(g) || k.useWrapped(g) }
-
-func (k *key) useExact(g source) bool {
-	k.fills, k.depth = g.filler(k.field.FieldType), 0
+// useExact makes a generator fill the key if the field's type is that of its
+// IDs, a pointer to that, or a sql.Null of it.
+func (k *key) useExact(b Binding) bool {
+	k.fills, k.depth = b.filler(k.field.FieldType), 0
 	return k.fills != nil
 }
 
-func (k *key) useWrapped(g source) bool {
+// useWrapped makes a generator fill the key if the ID is in a struct of its own.
+func (k *key) useWrapped(b Binding) bool {
 	k.depth = 0
 	for t, ok := wrappedType(k.field.FieldType); ok; t, ok = wrappedType(t) {
 		k.depth++
-		if k.fills = g.filler(t); k.fills != nil {
+		if k.fills = b.filler(t); k.fills != nil {
 			return true
 		}
 	}
-	k.fills, k.depth = g.boxer(k.field.FieldType), 0
+	k.fills, k.depth = b.boxFiller(k.field.FieldType), 0
 	return k.fills != nil
 }
 
 func (p *planner) missing(f *schema.Field) error {
 	id := idOf(f.FieldType)
-	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.gen.mints() == id }) {
+	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.mints == id }) {
 		return fmt.Errorf("gormplugin: expected %s to be of type T, *T or sql.Null[T] with T = %v or a struct that holds nothing else, got %v: change the field's type, or set the ID yourself: %w",
 			fieldName(f), id, f.FieldType, ErrNoGenerator)
 	}
@@ -181,27 +178,6 @@ func checkTags(s *schema.Schema) error {
 		}
 	}
 	return nil
-}
-
-// modelGenerator is the name that a model's method gives.
-func modelGenerator(s *schema.Schema) (string, error) {
-	model := reflect.New(s.ModelType)
-	for _, f := range s.Fields {
-		// The method may be that of an embedded struct, which it needs then.
-		f.ReflectValueOf(context.Background(), model)
-	}
-	if m, ok := model.Interface().(interface{ IDGenerator() string }); ok {
-		if name := m.IDGenerator(); name != "" {
-			return name, nil
-		}
-		return "", fmt.Errorf("gormplugin: expected the name of a generator from %s.IDGenerator, which is asked of an empty model, got an empty one: return a name, or %q to have the key left alone: %w",
-			s.Name, optOut, ErrNoGenerator)
-	}
-	if m := model.MethodByName("IDGenerator"); m.IsValid() {
-		return "", fmt.Errorf("gormplugin: expected %s.IDGenerator to be a func() string, got %v: change it, or rename it if it isn't meant for this: %w",
-			s.Name, m.Type(), ErrNoGenerator)
-	}
-	return "", nil
 }
 
 // isJoinTable reports whether t is a struct type that GORM made for a

@@ -71,10 +71,6 @@ type unknownName struct {
 	ID idtype.Snowflake `gorm:"idgen:oders"`
 }
 
-type wrongTypeByMethod struct{ ID idtype.Snowflake }
-
-func (wrongTypeByMethod) IDGenerator() string { return "snos" }
-
 type wrongType struct {
 	ID idtype.Snowflake `gorm:"idgen:snos"`
 }
@@ -91,10 +87,6 @@ type unbound struct {
 type unboundPointer struct{ ID *idtype.UID60 }
 
 type oddForm struct{ ID **idtype.Snowflake }
-
-type sharedByMethod struct{ ID idtype.Snowflake }
-
-func (sharedByMethod) IDGenerator() string { return "orders" }
 
 type emptyTag struct {
 	ID idtype.Snowflake `gorm:"idgen:"`
@@ -143,39 +135,27 @@ type tagsOnKeyAndData struct {
 	Other idtype.Snowflake `gorm:"column:another;idgen:orders"`
 }
 
-type emptyName struct{ ID idtype.Snowflake }
-
-func (emptyName) IDGenerator() string { return "" }
-
-type wrongMethod struct{ ID idtype.Snowflake }
-
-func (wrongMethod) IDGenerator() (string, error) { return "", nil }
-
 func TestModelErrors(t *testing.T) {
 	s := &server{affected: 1}
 	db := openServer(t, s, For(snowflakes()), Named("snos", snos()), Named("orders", snowflakes()))
 	for want, values := range map[string][]any{
-		`expected unknownName.ID to name a generator among ["orders" "snos"], got "oders": pass gormplugin.Named("oders", gen) to New`:                                      {&unknownName{}, &[]unknownName{{}}, &unknownName{ID: 1}},
-		`expected firstUnknown.Left to name a generator among`:                                                                                                              {&firstUnknown{}},
-		`expected secondUnknown.Right to name a generator among`:                                                                                                            {&secondUnknown{}},
-		`expected a generator for wrongType.ID, which is of type idtype.Snowflake, got "snos", which mints idtype.Sno: `:                                                    {&wrongType{}},
-		`expected byModel.ID to name a generator among ["orders" "snos"], got "model": `:                                                                                    {&byModel{}},
-		`expected a generator for wrongTypeByMethod.ID, which is of type idtype.Snowflake, got "snos", which mints idtype.Sno: `:                                            {&wrongTypeByMethod{}},
-		`expected a generator of idtype.UID60 for unbound.ID, got none: pass gormplugin.For(gen) to New`:                                                                    {&unbound{}, &[]unbound{{ID: 1}, {}}, []*unbound{{}}, unbound{}},
-		`expected a generator of idtype.UID60 for unboundByTag.ID, got none`:                                                                                                {&unboundByTag{}, &unboundByTag{ID: 1}},
-		`expected a generator of uint for taggedSerial.ID, got none`:                                                                                                        {&taggedSerial{}},
-		`expected a generator of idtype.Sno for onlyNamed.ID, got none`:                                                                                                     {&onlyNamed{}},
-		`expected a generator of idtype.UID60 for unboundNull.ID, got none`:                                                                                                 {&unboundNull{}},
-		`expected a generator of idtype.UID60 for unboundNullPointer.ID, got none`:                                                                                          {&unboundNullPointer{}},
-		`expected a generator of idtype.UID60 for unboundTextPointer.ID, got none`:                                                                                          {&unboundTextPointer{}},
-		`expected a generator of idtype.UID60 for unboundForm.ID, got none`:                                                                                                 {&unboundForm{}},
-		`expected a generator of idtype.UID60 for unboundPointer.ID, got none`:                                                                                              {&unboundPointer{}},
-		`expected a generator of idtype.UID60 for unboundText.ID, got none`:                                                                                                 {&unboundText{}},
-		`expected oddForm.ID to be of type T, *T or sql.Null[T] with T = idtype.Snowflake or a struct that holds nothing else, got **idtype.Snowflake`:                      {&oddForm{}},
-		`expected the tag idgen on a primary key, got it on tagOnData.Other`:                                                                                                {&tagOnData{}},
-		`expected the tag idgen on a primary key, got it on tagsOnKeyAndData.Other`:                                                                                         {&tagsOnKeyAndData{}},
-		`expected the name of a generator from emptyName.IDGenerator, which is asked of an empty model, got an empty one: return a name, or "-" to have the key left alone`: {&emptyName{}},
-		`expected wrongMethod.IDGenerator to be a func() string, got func() (string, error)`:                                                                                {&wrongMethod{}},
+		`expected unknownName.ID to name a generator among ["orders" "snos"], got "oders": pass gormplugin.Named("oders", gen) to New`:                 {&unknownName{}, &[]unknownName{{}}, &unknownName{ID: 1}},
+		`expected firstUnknown.Left to name a generator among`:                                                                                         {&firstUnknown{}},
+		`expected secondUnknown.Right to name a generator among`:                                                                                       {&secondUnknown{}},
+		`expected a generator for wrongType.ID, which is of type idtype.Snowflake, got "snos", which mints idtype.Sno: `:                               {&wrongType{}},
+		`expected a generator of idtype.UID60 for unbound.ID, got none: pass gormplugin.For(gen) to New`:                                               {&unbound{}, &[]unbound{{ID: 1}, {}}, []*unbound{{}}, unbound{}},
+		`expected a generator of idtype.UID60 for unboundByTag.ID, got none`:                                                                           {&unboundByTag{}, &unboundByTag{ID: 1}},
+		`expected a generator of uint for taggedSerial.ID, got none`:                                                                                   {&taggedSerial{}},
+		`expected a generator of idtype.Sno for onlyNamed.ID, got none`:                                                                                {&onlyNamed{}},
+		`expected a generator of idtype.UID60 for unboundNull.ID, got none`:                                                                            {&unboundNull{}},
+		`expected a generator of idtype.UID60 for unboundNullPointer.ID, got none`:                                                                     {&unboundNullPointer{}},
+		`expected a generator of idtype.UID60 for unboundTextPointer.ID, got none`:                                                                     {&unboundTextPointer{}},
+		`expected a generator of idtype.UID60 for unboundForm.ID, got none`:                                                                            {&unboundForm{}},
+		`expected a generator of idtype.UID60 for unboundPointer.ID, got none`:                                                                         {&unboundPointer{}},
+		`expected a generator of idtype.UID60 for unboundText.ID, got none`:                                                                            {&unboundText{}},
+		`expected oddForm.ID to be of type T, *T or sql.Null[T] with T = idtype.Snowflake or a struct that holds nothing else, got **idtype.Snowflake`: {&oddForm{}},
+		`expected the tag idgen on a primary key, got it on tagOnData.Other`:                                                                           {&tagOnData{}},
+		`expected the tag idgen on a primary key, got it on tagsOnKeyAndData.Other`:                                                                    {&tagsOnKeyAndData{}},
 	} {
 		for range 2 { // the plan is cached
 			for _, v := range values {
@@ -211,69 +191,6 @@ func TestModelErrors(t *testing.T) {
 	}
 	if got := s.inserts(); len(got) != 5 {
 		t.Errorf("inserted %q", got)
-	}
-}
-
-type asked struct {
-	ID    idtype.Snowflake
-	Kind  string
-	Notes []note `gorm:"polymorphic:Owner"`
-}
-
-var timesAsked int
-
-func (a asked) IDGenerator() string {
-	if timesAsked++; a.Kind != "" {
-		return "of " + a.Kind
-	}
-	return "orders"
-}
-
-// The method is asked when the model is first met, and when GORM knows more of
-// its relations; not of the rows.
-func TestMethodIsAskedOnce(t *testing.T) {
-	type asker struct {
-		ID    idtype.Snowflake
-		Asked *asked `gorm:"foreignKey:ID"`
-	}
-	db := open(t, For(snowflakes()), Named("orders", snowflakes()))
-	timesAsked = 0
-	for range 3 {
-		create(t, db, &asked{Kind: "a"})
-	}
-	if timesAsked != 1 {
-		t.Errorf("the method was asked %d times", timesAsked)
-	}
-	for range 3 {
-		create(t, db, &asker{Asked: &asked{Kind: "a"}})
-	}
-	if timesAsked != 2 {
-		t.Errorf("the method was asked %d times", timesAsked)
-	}
-}
-
-func TestEmptyTag(t *testing.T) {
-	e := emptyTag{}
-	create(t, open(t, For(snowflakes())), &e)
-	if e.ID != 1 {
-		t.Errorf("ID = %d", e.ID)
-	}
-}
-
-// A method may be inherited: it doesn't say that a shared key is to be made up.
-func TestSharedKeyWithMethod(t *testing.T) {
-	type owner struct {
-		ID    idtype.Snowflake
-		Owned *sharedByMethod `gorm:"foreignKey:ID"`
-	}
-	db := open(t, For(snowflakes()), Named("orders", from(100)))
-	o := owner{Owned: &sharedByMethod{}}
-	create(t, db, &o)
-	if o.ID != 1 || o.Owned.ID != 1 {
-		t.Errorf("owner = %v, owned = %v", o, o.Owned)
-	}
-	if err := db.Create(&sharedByMethod{}).Error; !errors.Is(err, gorm.ErrPrimaryKeyRequired) {
-		t.Errorf("error = %v", err)
 	}
 }
 

@@ -126,20 +126,16 @@ func (p *planner) hasID(f *schema.Field) bool {
 		return true
 	}
 	id := idOf(f.FieldType)
-	return slices.ContainsFunc(p.bindings, func(b Binding) bool { return b.gen.mints() == id }) && p.fills(f)
+	return slices.ContainsFunc(p.bindings, func(b Binding) bool { return b.mints == id }) && p.fills(f)
 }
 
-// fills reports whether a key is one that a generator fills, by its tag, its
-// model's method and its type. A key that GORM copies from another row counts
+// fills reports whether a key is one that a generator fills, by its tag and its
+// type. A key that GORM copies from another row counts
 // as well, since that row's ID can come from the generator.
 func (p *planner) fills(f *schema.Field) bool {
 	tag, tagged := idgenTag(f)
 	if !f.PrimaryKey || !tagged && len(f.Schema.PrimaryFields) > 1 {
 		return false
-	}
-	if !tagged {
-		// The model's own Create reports an error.
-		tag, _ = modelGenerator(f.Schema)
 	}
 	k := key{field: f}
 	switch tag {

@@ -254,9 +254,6 @@ type (
 	country struct {
 		ID int64 `gorm:"autoIncrement;idgen:-"`
 	}
-	named64 struct {
-		ID int64
-	}
 	pair64 struct {
 		ID     int64 `gorm:"primaryKey"`
 		Region int64 `gorm:"primaryKey"`
@@ -296,8 +293,6 @@ type (
 	}
 )
 
-func (named64) IDGenerator() string { return optOut }
-
 // A foreign key can be smaller than a key whose type a generator mints, if the
 // generator doesn't fill that key.
 func TestRelationsOfKeysWithoutGenerator(t *testing.T) {
@@ -305,7 +300,6 @@ func TestRelationsOfKeysWithoutGenerator(t *testing.T) {
 	db := open(t, For(snowflakes()), For(mint))
 	for name, err := range map[string]error{
 		"tag":                 db.Create(&in32[country]{Owner: country{ID: 7}}).Error,
-		"method":              db.Create(&in32[named64]{Owner: named64{ID: 7}}).Error,
 		"composite":           db.Create(&inRegion[pair64]{Owner: pair64{ID: 7, Region: 8}}).Error,
 		"another column":      db.Create(&byNumber32{Owner: minted64{ID: 7, Number: 8}}).Error,
 		"only a name's":       open(t, For(snowflakes()), Named("special", mint)).Create(&in32[minted64]{Owner: minted64{ID: 7}}).Error,
@@ -320,7 +314,6 @@ func TestRelationsOfKeysWithoutGenerator(t *testing.T) {
 		"tag":        db.Create(&inRegion[tagged64]{}).Error,
 		"shared key": db.Create(&ofShared32{}).Error,
 		"tag's name": open(t, For(snowflakes()), Named("special", mint)).Create(&in32[special64]{}).Error,
-		"method":     open(t, For(snowflakes()), Named("special", mint)).Create(&in32[methodical64]{}).Error,
 	} {
 		if !errors.Is(err, gorm.ErrUnsupportedRelation) {
 			t.Errorf("%s: %v, want %v", name, err, gorm.ErrUnsupportedRelation)
@@ -328,14 +321,9 @@ func TestRelationsOfKeysWithoutGenerator(t *testing.T) {
 	}
 }
 
-type (
-	special64 struct {
-		ID int64 `gorm:"idgen:special"`
-	}
-	methodical64 struct{ ID int64 }
-)
-
-func (methodical64) IDGenerator() string { return "special" }
+type special64 struct {
+	ID int64 `gorm:"idgen:special"`
+}
 
 // An ID that is stored as 10 bytes, as sqltypes.SnoBytes is.
 type snoBytes struct{ ID idtype.Sno }

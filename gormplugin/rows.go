@@ -185,9 +185,9 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 	if err != nil {
 		return k.failed(err)
 	}
-	if k.depth > 0 {
+	if form := contentOf(k.field.FieldType); form != reflect.TypeOf(id) {
 		// The ID itself would be stored in another form.
-		id = holding(k.field.FieldType, reflect.ValueOf(id)).Interface()
+		id = holding(form, reflect.ValueOf(id)).Interface()
 	}
 	row[column] = id
 	return nil

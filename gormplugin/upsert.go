@@ -33,32 +33,38 @@ type pending struct {
 // that their rows have.
 func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
 	p := pending{stmt: stmt, madeUp: filled, row: only(stmt.ReflectValue)}
-	if askForIDs(stmt, plan) && !p.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
-		p.answers = stmt.ReflectValue.Len()
+	if mayGetOtherIDs(stmt, plan) {
+		added := returnIDs(stmt, plan)
+		if added && !p.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
+			p.answers = stmt.ReflectValue.Len()
+		}
 	}
 	if len(p.madeUp) > 0 || p.answers > 0 {
 		stmt.Settings.Store(upsert{}, p)
 	}
 }
 
-// askForIDs adds a RETURNING where the rows' IDs may be others than the
-// structs'. It reports whether it did.
-func askForIDs(stmt *gorm.Statement, plan *plan) bool {
+// mayGetOtherIDs reports whether rows may have other IDs than the structs of an
+// upsert, and RETURNING can tell which.
+func mayGetOtherIDs(stmt *gorm.Statement, plan *plan) bool {
 	conflict, ok := stmt.Clauses[onConflict].Expression.(clause.OnConflict)
 	if !ok || len(plan.keys) == 0 || conflict.DoNothing || byPrimaryKey(stmt, conflict) {
 		return false
 	}
 	switch stmt.ReflectValue.Kind() {
 	case reflect.Struct:
+		return true
 	case reflect.Slice, reflect.Array:
 		// GORM matches rows by their order, so none may be missing. It
 		// appends maps.
-		if len(conflict.Where.Exprs) > 0 && stmt.ReflectValue.Len() > 1 || isMaps(stmt.Dest) {
-			return false
-		}
-	default:
-		return false
+		return (len(conflict.Where.Exprs) == 0 || stmt.ReflectValue.Len() <= 1) && !isMaps(stmt.Dest)
 	}
+	return false
+}
+
+// returnIDs adds the keys to the statement's RETURNING, and reports whether
+// there are any to add.
+func returnIDs(stmt *gorm.Statement, plan *plan) bool {
 	var columns []clause.Column
 	c, ok := stmt.Clauses[returning]
 	if given, isReturning := c.Expression.(clause.Returning); isReturning {

@@ -2,7 +2,6 @@ package idtype
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -15,27 +14,25 @@ type block struct {
 	least  time.Duration // the block's minimum duration at the clock's normal rate
 }
 
-// lost: the lease won't be renewed any more.
-func (b block) lost() bool { return b.reason == reasonUnleased && b.until == math.MinInt64 }
-
 type reason int
 
 const (
 	reasonFull      reason = iota // the clock is at the unit, whose numbers are used up
 	reasonBehind                  // the clock is behind the unit, in which the last ID was minted
-	reasonMarked                  // the unit is that of the start mark, in which nothing was minted
+	reasonBound                   // the unit is that of the start bound, in which nothing was minted
 	reasonUnleased                // the lease doesn't reach the unit
+	reasonEnded                   // the lease has ended
 	reasonOvertaken               // others in the queue got what there was
 )
 
 // behind is the block of a clock that has to get to a unit first, or past the
-// start mark.
+// start bound.
 func (s *sequencer) behind() block {
 	b := block{reason: reasonBehind, unit: s.unit}
 	next := s.unit // the first that the clock can go on with
 	switch {
-	case s.unit == s.mark:
-		b.reason = reasonMarked
+	case s.unit == s.bound:
+		b.reason = reasonBound
 		next++
 	case s.ticks:
 		b.unit = min(s.unit, s.safe+1)
@@ -44,6 +41,15 @@ func (s *sequencer) behind() block {
 	b.least = s.until(next)
 	b.pause = min(b.least, longPause)
 	return b
+}
+
+// usedUp is the block of a unit whose numbers are used up.
+func (s *sequencer) usedUp() block {
+	if !s.full {
+		s.full = true
+		s.stats.SequenceOverflows++
+	}
+	return block{reason: reasonFull, unit: s.unit, pause: s.left()}
 }
 
 // failure is the error of a call that could wait no longer.
@@ -57,13 +63,12 @@ func (s *sequencer) failure(b block) error {
 	case reasonOvertaken:
 		return fmt.Errorf("idtype: expected a sequence number of %s within %v, got none behind the other calls that wait: mint with fewer goroutines, with Fill, or with more generators: %w",
 			format, within, ErrSequenceExhausted)
+	case reasonEnded:
+		return endedError(s.lease, format)
 	case reasonUnleased:
-		if b.lost() {
-			return endedError(s.lease, format)
-		}
 		return fmt.Errorf("idtype: expected a lease of %s number %d that reaches %s, got one until %s: wait for its renewal, and see that it is renewed by the same clock: %w",
 			format, s.lease.Number(), unit, stamp(time.UnixMilli(b.until)), ErrLeaseNotRenewed)
-	case reasonMarked:
+	case reasonBound:
 		return fmt.Errorf("idtype: expected the clock to pass %s, up to which %s IDs of this node may have been minted before, within %v, got %s: check the system's time, and NotBefore or the lease: %w",
 			unit, format, within, now, ErrClockBackwards)
 	default:

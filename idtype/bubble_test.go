@@ -11,13 +11,7 @@ import (
 
 // Users test with testing/synctest, where time passes only while all goroutines
 // sleep, and channels and timers belong to a bubble.
-func TestBubble(t *testing.T) {
-	t.Run("Snowflake", snowflakeMinter.testBubble)
-	t.Run("SnowflakeSI", siMinter.testBubble)
-	t.Run("UID60", uid60Minter.testBubble)
-	t.Run("Spread64", spreadMinter.testBubble)
-	t.Run("Sno", snoMinter.testBubble)
-}
+func TestBubble(t *testing.T) { each(t, formats, suite.testBubble) }
 
 // bubble runs a test in a bubble, from some time on.
 func bubble(t *testing.T, from time.Time, f func(t *testing.T)) {
@@ -28,13 +22,10 @@ func bubble(t *testing.T, from time.Time, f func(t *testing.T)) {
 	})
 }
 
-func (m minter[T]) testBubble(t *testing.T) {
-	if m.small != nil {
-		m.make, m.cap = m.small, 100
-	}
+func (s subject[T]) testBubble(t *testing.T) {
 	start := utc("2100-01-01T00:00:00Z")
-	if start.After(m.end) {
-		start = m.end.AddDate(-1, 0, 0)
+	if start.After(s.end()) {
+		start = s.end().AddDate(-1, 0, 0)
 	}
 	// One generator of each bubble, and one of the process, which is used in all
 	// of them: each waits when its unit is full.
@@ -42,27 +33,27 @@ func (m minter[T]) testBubble(t *testing.T) {
 	seen := map[T]bool{}
 	for i := range 3 {
 		bubble(t, start.Add(time.Duration(i)*time.Hour), func(t *testing.T) {
-			own := m.new(t, Options{})
+			own := s.new(t, Options{})
 			if shared == nil {
-				shared = m.new(t, Options{NotBefore: start.Add(-time.Hour)})
+				shared = s.new(t, Options{NotBefore: start.Add(-time.Hour)})
 			}
-			m.mintInBubble(t, own, map[T]bool{})
-			m.mintInBubble(t, shared, seen)
+			s.mintInBubble(t, own, map[T]bool{})
+			s.mintInBubble(t, shared, seen)
 		})
 	}
-	bubble(t, start.Add(4*time.Hour), m.testBubbleWaits)
-	m.testBubbleBehind(t, start)
+	bubble(t, start.Add(4*time.Hour), s.testBubbleWaits)
+	s.testBubbleBehind(t, start)
 
 	// One that was made outside, and is used there again.
 	for _, o := range []Options{{}, {Clock: time.Now}} {
-		g := m.new(t, o)
+		g := s.new(t, o)
 		seen := map[T]bool{must(g.Next()): true}
-		bubble(t, start, func(t *testing.T) { m.mintInBubble(t, g, seen) })
+		bubble(t, start, func(t *testing.T) { s.mintInBubble(t, g, seen) })
 		bubble(t, start.Add(time.Second), func(t *testing.T) { must(g.Next()) }) // the unit isn't full
-		if id, ok := m.nextBehind(t, g); ok {
+		if id, ok := s.nextBehind(t, g); ok {
 			seen[id] = true
 		}
-		dst := make([]T, 3*m.cap)
+		dst := make([]T, 3*s.capacity())
 		n, err := g.Fill(t.Context(), dst)
 		if err != nil && !errors.Is(err, ErrClockBackwards) {
 			t.Error(err)
@@ -78,16 +69,16 @@ func (m minter[T]) testBubble(t *testing.T) {
 
 // testBubbleBehind: a generator is used in a bubble of an earlier time than the
 // one before.
-func (m minter[T]) testBubbleBehind(t *testing.T, start time.Time) {
+func (s subject[T]) testBubbleBehind(t *testing.T, start time.Time) {
 	for _, behind := range []time.Duration{2 * time.Second, 24 * time.Hour} {
 		var g Generator[T]
 		bubble(t, start, func(t *testing.T) {
-			g = m.new(t, Options{})
+			g = s.new(t, Options{})
 			must(g.Next())
 		})
 		bubble(t, start.Add(-behind), func(t *testing.T) {
 			began := time.Now()
-			m.nextBehind(t, g)
+			s.nextBehind(t, g)
 			if took := time.Since(began); took != 0 {
 				t.Errorf("%v behind: Next took %v", behind, took)
 			}
@@ -97,14 +88,14 @@ func (m minter[T]) testBubbleBehind(t *testing.T, start time.Time) {
 
 // nextBehind calls Next while the clock is far behind the last ID. Only a format
 // with a tick-tock bit creates an ID then, with the time that the clock shows.
-func (m minter[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
+func (s subject[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
 	t.Helper()
 	began := time.Now()
 	id, err := g.Next()
 	switch {
-	case m.tick == nil && errors.Is(err, ErrClockBackwards):
-	case m.tick != nil && err == nil:
-		if at, _ := m.key(id); at.Before(began.Add(-m.unit)) || at.After(time.Now()) {
+	case !s.toggles && errors.Is(err, ErrClockBackwards):
+	case s.toggles && err == nil:
+		if at := s.at(id); at.Before(began.Add(-s.step)) || at.After(time.Now()) {
 			t.Errorf("at %v: Next = %v, of %v", began.UTC(), id, at)
 		}
 		return id, true
@@ -115,7 +106,7 @@ func (m minter[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
 }
 
 // mintInBubble has goroutines mint ten units' IDs at once.
-func (m minter[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) {
+func (s subject[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) {
 	t.Helper()
 	began := time.Now()
 	var mu sync.Mutex
@@ -125,7 +116,7 @@ func (m minter[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) {
 	before := len(seen)
 	for w := range 8 {
 		wg.Go(func() {
-			ids := make([]T, 10*m.cap/8)
+			ids := make([]T, 10*s.capacity()/8)
 			n, err := len(ids), error(nil)
 			switch w % 4 {
 			case 0:
@@ -155,13 +146,13 @@ func (m minter[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) {
 	}
 	wg.Wait()
 	took := time.Since(began)
-	if want := 8 * (10 * m.cap / 8); len(seen)-before != want || took < 8*m.unit || took > 30*m.unit {
-		t.Errorf("%d IDs took %v, want %d in about ten units of %v", len(seen)-before, took, want, m.unit)
+	if want := 8 * (10 * s.capacity() / 8); len(seen)-before != want || took < 8*s.step || took > 30*s.step {
+		t.Errorf("%d IDs took %v, want %d in about ten units of %v", len(seen)-before, took, want, s.step)
 	}
 }
 
 // testBubbleWaits: waits end when they would on another clock.
-func (m minter[T]) testBubbleWaits(t *testing.T) {
+func (s subject[T]) testBubbleWaits(t *testing.T) {
 	within := func(what string, want error, took time.Duration, call func() error) {
 		t.Helper()
 		var wg sync.WaitGroup
@@ -176,13 +167,13 @@ func (m minter[T]) testBubbleWaits(t *testing.T) {
 		wg.Wait()
 	}
 	// The default clock, for what is left of a wait and for one that ends.
-	mark := time.Now().Add(300 * time.Millisecond).Truncate(m.unit)
-	g := m.new(t, Options{NotBefore: mark})
-	within("up to a start mark", nil, time.Until(mark.Add(m.unit)), func() error {
+	bound := time.Now().Add(300 * time.Millisecond).Truncate(s.step)
+	g := s.new(t, Options{NotBefore: bound})
+	within("up to a start bound", nil, time.Until(bound.Add(s.step)), func() error {
 		_, err := g.Next()
 		return err
 	})
-	g = m.new(t, Options{NotBefore: mark.Add(time.Hour), MaxWait: 2 * time.Hour})
+	g = s.new(t, Options{NotBefore: bound.Add(time.Hour), MaxWait: 2 * time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	within("Fill with a deadline", context.DeadlineExceeded, time.Minute, func() error {
@@ -191,13 +182,13 @@ func (m minter[T]) testBubbleWaits(t *testing.T) {
 	})
 	// A clock of the caller's that stands still.
 	now := time.Now()
-	g = m.new(t, Options{Clock: func() time.Time { return now }})
-	m.fillUnit(t, g)
+	g = s.new(t, Options{Clock: func() time.Time { return now }})
+	s.fillUnit(t, g)
 	within("MaxWait", ErrSequenceExhausted, time.Second, func() error {
 		_, err := g.Next()
 		return err
 	})
-	now = now.Add(m.unit - time.Microsecond) // a pause that is spent spinning
+	now = now.Add(s.step - time.Microsecond) // a pause that is spent spinning
 	within("MaxWait, spinning", ErrSequenceExhausted, time.Second, func() error {
 		_, err := g.Next()
 		return err

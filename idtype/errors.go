@@ -18,8 +18,9 @@ var (
 	// ErrNotSno: a UUID whose 16 bytes are not the 16 characters of a Sno.
 	ErrNotSno = errors.New("UUID is not a Sno")
 
-	// ErrClockBackwards: the clock is further behind the last ID, or a start mark,
-	// than a generator was allowed to wait, or stayed behind it for that long.
+	// ErrClockBackwards: the clock is further behind the last ID, or behind NotBefore
+	// or a lease's After, than a generator was allowed to wait, or stayed behind it for
+	// that long.
 	ErrClockBackwards = errors.New("clock is behind the last ID")
 	// ErrSequenceExhausted: a unit's sequence numbers were used up, and while a
 	// call was allowed to wait, either the clock didn't move on or those that
@@ -35,7 +36,7 @@ var (
 	ErrNode = errors.New("node number out of range")
 	// ErrLeaseLost: the lease of a node number has ended. [ErrLeaseNotRenewed] wraps
 	// it too. A generator creates nothing more under a lease that has ended: claim a
-	// number again. The error wraps the reason too, if the lease is a [ReasonedLease].
+	// number again. The error wraps the reason too, if the [Lease] has an Err method.
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseNotRenewed: the lease goes on, but isn't renewed up to the time that
 	// the clock shows, such as after the clock was set forward. Try again: the next

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,260 +15,39 @@ import (
 	"time"
 )
 
-// A scripted clock moves only when a test or a wait moves it.
-type scripted struct {
-	mu       sync.Mutex
-	anchored bool
-	wall     time.Time
-	ticks    time.Duration // the monotonic clock
-	frozen   bool          // waits don't move the wall
-	over     time.Duration // how much longer a wait takes than asked for
-	slept    int           // waits
-	asleep   time.Duration // how long they took
-}
-
-func (c *scripted) clock() *clock {
-	return &clock{
-		anchored:  c.anchored,
-		wall:      func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.wall },
-		monotonic: func() time.Duration { c.mu.Lock(); defer c.mu.Unlock(); return c.ticks },
-		sleep: func(_ context.Context, d time.Duration, _ <-chan struct{}) {
-			if d <= 0 {
-				panic(fmt.Sprint("slept for ", d))
-			}
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.slept++
-			d += c.over
-			c.asleep += d
-			c.ticks += d
-			if !c.frozen {
-				c.wall = c.wall.Add(d)
-			}
-		},
-	}
-}
-
-// step moves the wall. A step back takes some time, or a generator that looks
-// at the wall once a unit wouldn't see it.
-func (c *scripted) step(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.wall = c.wall.Add(d)
-	if d < 0 {
-		d = 4 * time.Millisecond
-	}
-	c.ticks += d
-}
-
-// wander moves the wall at random, by so many grains of time or an hour, or
-// leaves it; and lets waits move it or not.
-func (c *scripted) wander(r *rand.Rand, unit, grain time.Duration) {
-	grains := int(unit / grain)
-	c.frozen = r.IntN(4) == 0
-	switch r.IntN(8) {
-	case 0:
-		c.step(-unit)
-	case 1:
-		c.step(-time.Duration(r.IntN(20*grains)) * grain)
-	case 2:
-		c.step(-time.Hour)
-	case 3, 4:
-		c.step(time.Duration(r.IntN(30*grains)) * grain)
-	case 5:
-		c.step(time.Hour)
-	}
-}
-
-// A minter is a format's generator as the suite below needs it.
-type minter[T comparable] struct {
-	make func(Options) (Generator[T], error)
-	// small, if there is one, makes a generator whose units are soon full.
-	small func(Options) (Generator[T], error)
-	// key orders IDs as they are minted.
-	key  func(T) (time.Time, int)
-	tick func(T) bool
-	cap  int // IDs of a unit; for UID60 the first unit has fewer
-	unit time.Duration
-	// from is the first instant of the format, end the last unit's.
-	from, end time.Time
-	freeStart bool // a unit may begin above 0
-	anchored  bool // on a clock of which the wall is read once a unit
-}
-
-var (
-	snowflakeMinter = minter[Snowflake]{
-		make: func(o Options) (Generator[Snowflake], error) {
-			return NewSnowflakeGenerator(SnowflakeConfig{Options: o})
-		},
-		key: func(id Snowflake) (time.Time, int) {
-			p, err := SnowflakeLayout{}.Parts(id)
-			return must(p.Time, err), p.Sequence
-		},
-		cap: 4096, unit: time.Millisecond, from: utc("2021-01-01T00:00:00Z"), end: utc("2090-09-07T15:47:35.551Z"),
-	}
-	siMinter = minter[SnowflakeSI]{
-		make: func(o Options) (Generator[SnowflakeSI], error) {
-			return NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Options: o})
-		},
-		key: func(id SnowflakeSI) (time.Time, int) {
-			p, err := siLayout.Parts(id)
-			return must(p.Time, err), p.Index
-		},
-		cap: 256, unit: time.Millisecond, from: siLayout.BaseClock, end: siLayout.BaseClock.Add((1<<40 - 1) * time.Millisecond),
-	}
-	uid60Minter = minter[UID60]{
-		make: func(o Options) (Generator[UID60], error) { return NewUID60Generator(UID60Config{Options: o}) },
-		key: func(id UID60) (time.Time, int) {
-			p, err := UID60Layout{}.Parts(id)
-			return must(p.Time, err), p.Sequence
-		},
-		cap: 512, unit: time.Millisecond, from: utc("2018-03-01T00:00:00Z"), end: utc("2157-07-13T07:35:11.103Z"), freeStart: true,
-	}
-	spreadMinter = minter[Spread64]{
-		make: func(o Options) (Generator[Spread64], error) {
-			return NewSpread64Generator(Spread64Config{Options: o})
-		},
-		key: func(id Spread64) (time.Time, int) {
-			p, err := Spread64Layout{}.Parts(id)
-			return must(p.Time, err), p.Sequence
-		},
-		cap: 64, unit: time.Millisecond, from: time.UnixMilli(0), end: utc("2109-05-15T07:35:11.103Z"),
-	}
-	snoMinter = minter[Sno]{
-		make: func(o Options) (Generator[Sno], error) {
-			return NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: o})
-		},
-		small: func(o Options) (Generator[Sno], error) {
-			return NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 99, Options: o})
-		},
-		key:  func(id Sno) (time.Time, int) { return id.Time(), int(id.Sequence()) },
-		tick: Sno.TickTock,
-		cap:  65536, unit: 4 * time.Millisecond, from: utc("2010-01-01T00:00:00Z"), end: utc("2079-09-07T15:47:35.548Z"),
-	}
-)
-
-func TestGenerators(t *testing.T) {
-	t.Run("Snowflake", snowflakeMinter.testClocks)
-	t.Run("SnowflakeSI", siMinter.testClocks)
-	t.Run("UID60", uid60Minter.testClocks)
-	t.Run("Spread64", spreadMinter.testClocks)
-	t.Run("Sno", snoMinter.testClocks)
-}
+func TestGenerators(t *testing.T) { each(t, formats, suite.testClocks) }
 
 // testClocks is the suite on a clock of the caller's, and on one like the
 // system's.
-func (m minter[T]) testClocks(t *testing.T) {
-	t.Run("own clock", m.test)
-	m.anchored = true
-	t.Run("anchored clock", m.test)
+func (s subject[T]) testClocks(t *testing.T) {
+	t.Run("own clock", s.test)
+	s.anchored = true
+	t.Run("anchored clock", s.test)
 }
 
-func (m minter[T]) test(t *testing.T) {
-	t.Run("parts", m.testParts)
-	t.Run("full unit", m.testFullUnit)
-	t.Run("frozen clock", m.testFrozen)
-	t.Run("clock steps back", m.testBack)
-	t.Run("start mark", m.testNotBefore)
-	t.Run("ends of the format", m.testEnds)
-	t.Run("never zero", m.testNeverZero)
-	t.Run("fill", m.testFill)
-	t.Run("fill is cancelled", m.testFillCancelled)
-	t.Run("random scripts", m.testScripts)
-	t.Run("keeps time", m.testTime)
-	t.Run("concurrent", m.testConcurrent)
-	t.Run("crowd", m.testCrowd)
-	t.Run("waits", m.testWaits)
-	t.Run("allocations", m.testAllocations)
-}
-
-func (m minter[T]) new(t testing.TB, o Options) Generator[T] {
-	t.Helper()
-	g, err := m.make(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-// scripted makes a generator on a scripted clock.
-func (m minter[T]) scripted(t testing.TB, maxWait time.Duration) (Generator[T], *scripted) {
-	c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
-	return m.new(t, Options{MaxWait: maxWait, clock: c.clock()}), c
-}
-
-func (m minter[T]) clockAt(wall time.Time) *scripted {
-	return &scripted{wall: wall, anchored: m.anchored}
+func (s subject[T]) test(t *testing.T) {
+	t.Run("frozen clock", s.testFrozen)
+	t.Run("clock steps back", s.testBack)
+	t.Run("start bound", s.testNotBefore)
+	t.Run("ends of the format", s.testEnds)
+	t.Run("fill is cancelled", s.testFillCancelled)
+	t.Run("keeps time", s.testTime)
+	t.Run("crowd", s.testCrowd)
+	t.Run("allocations", s.testAllocations)
 }
 
 // options are those of a generator on the real clock.
-func (m minter[T]) options() Options {
-	if m.anchored {
+func (s subject[T]) options() Options {
+	if s.anchored {
 		return Options{}
 	}
 	return Options{Clock: time.Now}
 }
 
-// increases reports whether b was minted after a, by its bits.
-func (m minter[T]) increases(a, b T) bool {
-	if m.tick != nil && m.tick(a) != m.tick(b) {
-		return true
-	}
-	at, as := m.key(a)
-	bt, bs := m.key(b)
-	return at.Before(bt) || at.Equal(bt) && as < bs
-}
-
-func (m minter[T]) testParts(t *testing.T) {
-	g, c := m.scripted(t, 0)
-	at, seq := m.key(must(g.Next()))
-	if !at.Equal(c.wall) || seq != 0 && !m.freeStart || seq >= 256 {
-		t.Errorf("the first ID is of %v, %d", at, seq)
-	}
-	at2, seq2 := m.key(must(g.Next()))
-	if !at2.Equal(at) || seq2 != seq+1 {
-		t.Errorf("the second ID is of %v, %d, after %d", at2, seq2, seq)
-	}
-	c.step(m.unit)
-	at3, seq3 := m.key(must(g.Next()))
-	if !at3.Equal(at.Add(m.unit)) || seq3 != 0 && !m.freeStart || seq3 >= 256 {
-		t.Errorf("the third ID is of %v, %d", at3, seq3)
-	}
-}
-
-// fillUnit mints until the unit has no numbers left, and gives the last ID.
-func (m minter[T]) fillUnit(t testing.TB, g Generator[T]) (last T) {
-	t.Helper()
-	for {
-		last = must(g.Next())
-		if _, seq := m.key(last); seq == m.cap-1 {
-			return last
-		}
-	}
-}
-
-func (m minter[T]) testFullUnit(t *testing.T) {
-	g, c := m.scripted(t, 0)
-	last := m.fillUnit(t, g)
-	if c.slept != 0 {
-		t.Errorf("waited %d times within a unit", c.slept)
-	}
-	next := must(g.Next())
-	at, seq := m.key(next)
-	if c.slept == 0 || seq != 0 || !m.increases(last, next) {
-		t.Errorf("after a full unit: %d waits, then number %d", c.slept, seq)
-	}
-	// It was the unit after that, though the wait went on for longer.
-	was, _ := m.key(last)
-	if !at.Equal(was.Add(m.unit)) {
-		t.Errorf("after the full unit %v came %v", was, at)
-	}
-}
-
-func (m minter[T]) testFrozen(t *testing.T) {
-	g, c := m.scripted(t, 50*time.Millisecond)
+func (s subject[T]) testFrozen(t *testing.T) {
+	g, c := s.scripted(t, 50*time.Millisecond)
 	c.frozen = true
-	m.fillUnit(t, g)
+	s.fillUnit(t, g)
 	_, err := g.Next()
 	if !errors.Is(err, ErrSequenceExhausted) {
 		t.Errorf("on a frozen clock: %v", err)
@@ -282,44 +59,44 @@ func (m minter[T]) testFrozen(t *testing.T) {
 	if n != 0 || !errors.Is(err, ErrSequenceExhausted) {
 		t.Errorf("Fill on a frozen clock: %d, %v", n, err)
 	}
-	c.step(m.unit)
+	c.step(s.step)
 	if _, err := g.Next(); err != nil {
 		t.Errorf("when the clock runs again: %v", err)
 	}
 
 	// Just before the unit's end too, a call sleeps and doesn't burn a core.
-	g, c = m.scripted(t, 50*time.Millisecond)
+	g, c = s.scripted(t, 50*time.Millisecond)
 	c.frozen = true
-	c.wall = c.wall.Add(m.unit - time.Microsecond)
-	m.fillUnit(t, g)
+	c.wall = c.wall.Add(s.step - time.Microsecond)
+	s.fillUnit(t, g)
 	if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) || c.slept > 60 {
 		t.Errorf("frozen before the end of a unit: %v after %d waits", err, c.slept)
 	}
 
-	impatient, c := m.scripted(t, -1)
+	impatient, c := s.scripted(t, -1)
 	c.frozen = true
-	m.fillUnit(t, impatient)
+	s.fillUnit(t, impatient)
 	if _, err := impatient.Next(); !errors.Is(err, ErrSequenceExhausted) || c.slept != 0 {
 		t.Errorf("without waiting: %v after %d waits", err, c.slept)
 	}
 }
 
-func (m minter[T]) testBack(t *testing.T) {
-	g, c := m.scripted(t, 100*time.Millisecond)
+func (s subject[T]) testBack(t *testing.T) {
+	g, c := s.scripted(t, 100*time.Millisecond)
 	first := must(g.Next())
-	c.step(-3 * m.unit)
+	c.step(-3 * s.step)
 	second := must(g.Next())
-	if !m.increases(first, second) || second == first {
+	if !s.increases(first, second) || second == first {
 		t.Errorf("after a step back: %v after %v", second, first)
 	}
-	if m.tick != nil {
+	if s.toggles {
 		// A toggle instead of a wait; the next step back has to wait.
-		if at, _ := m.key(second); c.slept != 0 || m.tick(first) == m.tick(second) || !at.Equal(c.wall) {
-			t.Errorf("after a step back: %d waits, tick-tock %v, %v", c.slept, m.tick(second), at)
+		if at := s.at(second); c.slept != 0 || s.pair(first).tick == s.pair(second).tick || !at.Equal(c.wall) {
+			t.Errorf("after a step back: %d waits, tick-tock %v, %v", c.slept, s.pair(second).tick, at)
 		}
-		c.step(-m.unit)
+		c.step(-s.step)
 		third := must(g.Next())
-		if c.slept == 0 || m.tick(third) != m.tick(second) || !m.increases(second, third) {
+		if c.slept == 0 || s.pair(third).tick != s.pair(second).tick || !s.increases(second, third) {
 			t.Errorf("after another step back: %d waits, then %v", c.slept, third)
 		}
 	} else if c.slept == 0 {
@@ -342,13 +119,13 @@ func (m minter[T]) testBack(t *testing.T) {
 		t.Errorf("waited %d times, %v altogether", waits, c.asleep)
 	}
 	// One that could is ended when it can't any more, or after MaxWait.
-	m.testKnownGap(t)
+	s.testKnownGap(t)
 
-	impatient, c := m.scripted(t, -1)
+	impatient, c := s.scripted(t, -1)
 	must(impatient.Next())
 	c.step(-time.Hour)
 	_, err := impatient.Next()
-	if m.tick != nil {
+	if s.toggles {
 		if err != nil {
 			t.Errorf("the first step back: %v", err)
 		}
@@ -361,7 +138,7 @@ func (m minter[T]) testBack(t *testing.T) {
 }
 
 // testKnownGap looks at the gaps that are just as long as a call waits, or longer.
-func (m minter[T]) testKnownGap(t *testing.T) {
+func (s subject[T]) testKnownGap(t *testing.T) {
 	t.Helper()
 	const maxWait = 100 * time.Millisecond
 	for _, tt := range []struct {
@@ -374,19 +151,19 @@ func (m minter[T]) testKnownGap(t *testing.T) {
 		{gap: maxWait, asleep: maxWait},
 		{gap: maxWait - time.Microsecond, asleep: maxWait - time.Microsecond},
 		{gap: maxWait + 1, want: ErrClockBackwards},
-		{gap: maxWait + m.unit, want: ErrClockBackwards},
+		{gap: maxWait + s.step, want: ErrClockBackwards},
 		{gap: 3 * time.Millisecond, frozen: true, want: ErrClockBackwards, asleep: maxWait},
 		{gap: maxWait / 2, over: time.Hour, want: ErrClockBackwards, asleep: longPause},
 	} {
-		c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
+		c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 		clock := c.clock()
 		pause := clock.sleep
 		clock.sleep = func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 			pause(ctx, d, wake)
 			c.wall, tt.over = c.wall.Add(-tt.over), 0
 		}
-		g := m.new(t, Options{MaxWait: maxWait, NotBefore: c.wall, clock: clock})
-		c.wall, c.frozen = c.wall.Add(m.unit-tt.gap), tt.frozen
+		g := s.new(t, Options{MaxWait: maxWait, NotBefore: c.wall, clock: clock})
+		c.wall, c.frozen = c.wall.Add(s.step-tt.gap), tt.frozen
 		// A frozen clock keeps the gap, and the wait its end: it is given up when what
 		// is left of it is less.
 		least := tt.asleep
@@ -399,63 +176,63 @@ func (m minter[T]) testKnownGap(t *testing.T) {
 	}
 }
 
-func (m minter[T]) testNotBefore(t *testing.T) {
-	c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
-	mark := c.wall.Add(5 * m.unit).Add(m.unit - 1)
-	g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
-	at, _ := m.key(must(g.Next()))
-	if !at.Equal(c.wall.Truncate(m.unit)) && !at.After(mark) || !at.After(mark) {
-		t.Errorf("minted at %v, mark %v", at, mark)
+func (s subject[T]) testNotBefore(t *testing.T) {
+	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
+	bound := c.wall.Add(5 * s.step).Add(s.step - 1)
+	g := s.new(t, Options{NotBefore: bound, clock: c.clock()})
+	at := s.at(must(g.Next()))
+	if !at.After(bound) {
+		t.Errorf("minted at %v, bound %v", at, bound)
 	}
-	// Within the unit of the mark, and before it, nothing is minted: not even
+	// Within the unit of the bound, and before it, nothing is minted: not even
 	// by a toggle.
-	for _, wall := range []time.Time{mark, mark.Add(1 - m.unit), mark.Add(-time.Hour), m.from.Add(-time.Hour)} {
-		c := m.clockAt(mark)
+	for _, wall := range []time.Time{bound, bound.Add(1 - s.step), bound.Add(-time.Hour), s.epoch.Add(-time.Hour)} {
+		c := s.clockAt(bound)
 		c.frozen = true
-		g := m.new(t, Options{NotBefore: mark, clock: c.clock()})
+		g := s.new(t, Options{NotBefore: bound, clock: c.clock()})
 		c.wall = wall
 		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "NotBefore") || !strings.Contains(err.Error(), "got "+stamp(wall)) {
-			t.Errorf("minted %v at %v, mark %v: %v", id, wall, mark, err)
+			t.Errorf("minted %v at %v, bound %v: %v", id, wall, bound, err)
 		}
 	}
-	// A mark before the epoch is none; one past the end leaves nothing.
-	g = m.new(t, Options{NotBefore: m.from.Add(-time.Hour), clock: m.clockAt(m.from.Add(time.Hour)).clock()})
+	// A bound before the epoch is none; one past the end leaves nothing.
+	g = s.new(t, Options{NotBefore: s.epoch.Add(-time.Hour), clock: s.clockAt(s.epoch.Add(time.Hour)).clock()})
 	if _, err := g.Next(); err != nil {
-		t.Errorf("with a mark before the epoch: %v", err)
+		t.Errorf("with a bound before the epoch: %v", err)
 	}
 	given := partitions.passed
-	if g, err := m.make(Options{NotBefore: m.end.Add(m.unit)}); !errors.Is(err, ErrTimeExhausted) || !reflect.ValueOf(g).IsNil() {
-		t.Errorf("with a mark past the end: %v, %v", g, err)
+	if g, err := s.make(Options{NotBefore: s.end().Add(s.step)}); !errors.Is(err, ErrTimeExhausted) || !reflect.ValueOf(g).IsNil() {
+		t.Errorf("with a bound past the end: %v, %v", g, err)
 	}
 	if partitions.passed != given {
 		t.Error("a generator that wasn't made took a partition")
 	}
 }
 
-func (m minter[T]) testEnds(t *testing.T) {
+func (s subject[T]) testEnds(t *testing.T) {
 	// A layout that has expired, or an epoch that is yet to come, shows at once.
 	for wall, want := range map[time.Time]error{
-		m.from.Add(-1): ErrBeforeEpoch, m.from.Add(-time.Hour): ErrBeforeEpoch, {}: ErrBeforeEpoch,
-		m.end.Add(m.unit): ErrTimeExhausted, m.end.AddDate(1000, 0, 0): ErrTimeExhausted,
+		s.epoch.Add(-1): ErrBeforeEpoch, s.epoch.Add(-time.Hour): ErrBeforeEpoch, {}: ErrBeforeEpoch,
+		s.end().Add(s.step): ErrTimeExhausted, s.end().AddDate(1000, 0, 0): ErrTimeExhausted,
 	} {
 		given := partitions.passed
-		g, err := m.make(Options{clock: m.clockAt(wall).clock()})
-		if !reflect.ValueOf(g).IsNil() || !errors.Is(err, want) || !strings.Contains(err.Error(), fmt.Sprintf("from %s to ", stamp(m.from))) || !strings.Contains(err.Error(), ", got "+stamp(wall)+": ") {
+		g, err := s.make(Options{clock: s.clockAt(wall).clock()})
+		if !reflect.ValueOf(g).IsNil() || !errors.Is(err, want) || !strings.Contains(err.Error(), fmt.Sprintf("from %s to ", stamp(s.epoch))) || !strings.Contains(err.Error(), ", got "+stamp(wall)+": ") {
 			t.Errorf("made at %v: %v", wall, err)
 		}
-		if _, err := m.make(Options{Clock: func() time.Time { return wall }}); !errors.Is(err, want) {
+		if _, err := s.make(Options{Clock: func() time.Time { return wall }}); !errors.Is(err, want) {
 			t.Errorf("made at %v by a clock of the caller's: %v", wall, err)
 		}
 		if partitions.passed != given {
 			t.Error("a generator that wasn't made took a partition")
 		}
 	}
-	m.new(t, Options{clock: m.clockAt(m.from).clock()})
-	m.new(t, Options{clock: m.clockAt(m.end.Add(m.unit - 1)).clock()})
+	s.new(t, Options{clock: s.clockAt(s.epoch).clock()})
+	s.new(t, Options{clock: s.clockAt(s.end().Add(s.step - 1)).clock()})
 
-	c := m.clockAt(m.from)
-	g := m.new(t, Options{clock: c.clock()})
-	c.wall = m.from.Add(-1)
+	c := s.clockAt(s.epoch)
+	g := s.new(t, Options{clock: c.clock()})
+	c.wall = s.epoch.Add(-1)
 	if _, err := g.Next(); !errors.Is(err, ErrBeforeEpoch) || c.slept != 0 {
 		t.Errorf("before the epoch: %v after %d waits", err, c.slept)
 	}
@@ -466,60 +243,30 @@ func (m minter[T]) testEnds(t *testing.T) {
 	if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) || c.slept != 0 {
 		t.Errorf("back to before the epoch: %v after %d waits", err, c.slept)
 	}
-	c.step(m.end.Sub(m.from) / 2)
-	c.step(m.end.Sub(c.wall))
-	last := m.fillUnit(t, g)
-	if at, _ := m.key(last); !at.Equal(m.end) {
-		t.Errorf("the last unit is %v, want %v", at, m.end)
-	}
+	c.step(s.end().Sub(s.epoch) / 2)
+	c.step(s.end().Sub(c.wall))
+	s.fillUnit(t, g)
 	if _, err := g.Next(); !errors.Is(err, ErrTimeExhausted) {
 		t.Errorf("past the end: %v", err)
 	}
 }
 
-func (m minter[T]) testNeverZero(t *testing.T) {
+func TestNeverZero(t *testing.T) { each(t, smallFormats, suite.testNeverZero) }
+
+func (s subject[T]) testNeverZero(t *testing.T) {
 	var zero T
 	for range 20 { // UID60 begins at random
-		c := m.clockAt(m.from)
-		g := m.new(t, Options{clock: c.clock()})
+		c := s.clockAt(s.epoch)
+		g := s.new(t, Options{clock: c.clock()})
 		id := must(g.Next())
-		if at, seq := m.key(id); id == zero || !at.Equal(m.from) || seq == 0 {
+		if p := s.pair(id); id == zero || p.unit != 0 || p.number == 0 {
 			t.Fatalf("the format's first ID is %v", id)
 		}
 	}
 }
 
-func (m minter[T]) testFill(t *testing.T) {
-	g, c := m.scripted(t, 0)
-	if n, err := g.Fill(t.Context(), nil); n != 0 || err != nil {
-		t.Errorf("Fill of nothing: %d, %v", n, err)
-	}
-	dst := make([]T, 3*m.cap+m.cap/2)
-	last := must(g.Next())
-	n, err := g.Fill(t.Context(), dst)
-	if n != len(dst) || err != nil {
-		t.Fatalf("Fill = %d, %v", n, err)
-	}
-	seen := map[T]bool{last: true}
-	for i, id := range dst {
-		if seen[id] || !m.increases(last, id) {
-			t.Fatalf("ID %d, %v, comes after %v", i, id, last)
-		}
-		seen[id], last = true, id
-	}
-	// What passed during a wait is used: no more units than it takes.
-	began, _ := m.key(dst[0])
-	ended, _ := m.key(last)
-	if units := int(ended.Sub(began)/m.unit) + 1; units > 5 {
-		t.Errorf("%d IDs took %d units of %d", len(dst)+1, units, m.cap)
-	}
-	if c.slept == 0 {
-		t.Error("no waits at all")
-	}
-}
-
-func (m minter[T]) testFillCancelled(t *testing.T) {
-	g, c := m.scripted(t, time.Hour)
+func (s subject[T]) testFillCancelled(t *testing.T) {
+	g, c := s.scripted(t, time.Hour)
 	c.frozen = true
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -527,15 +274,11 @@ func (m minter[T]) testFillCancelled(t *testing.T) {
 	if n, err := g.Fill(ctx, dst); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("Fill after the end = %d, %v", n, err)
 	}
-	// On the real clock, so that there is a wait to be cut short.
-	wall := time.Now()
-	g = m.new(t, Options{MaxWait: time.Hour, Clock: func() time.Time { return wall }})
-	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	dst = make([]T, 2*m.cap)
+	ctx, c.onSleep = context.WithCancel(t.Context())
+	dst = make([]T, 2*s.capacity())
 	n, err := g.Fill(ctx, dst)
-	if n == 0 || n > m.cap || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Fill until the deadline = %d of %d in a unit, %v", n, m.cap, err)
+	if n == 0 || n > s.capacity() || !errors.Is(err, context.Canceled) {
+		t.Errorf("Fill cancelled in a wait = %d of %d in a unit, %v", n, s.capacity(), err)
 	}
 	var zero T
 	if slices.Contains(dst[:n], zero) || dst[n] != zero {
@@ -543,107 +286,14 @@ func (m minter[T]) testFillCancelled(t *testing.T) {
 	}
 }
 
-// testScripts runs random clocks: forward, standing, a step back, an hour back.
-func (m minter[T]) testScripts(t *testing.T) {
-	if m.small != nil {
-		m.make, m.cap = m.small, 100
-	}
-	for seed := range uint64(300) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		wait := []time.Duration{-1, 3 * time.Millisecond, 0}[r.IntN(3)]
-		g, c := m.scripted(t, wait)
-		seen := map[T]bool{}
-		var last T
-		started := false
-		for step := range 60 {
-			c.wander(r, m.unit, m.unit)
-			dst := make([]T, 1+r.IntN(100))
-			if r.IntN(20) == 0 {
-				dst = make([]T, m.cap+r.IntN(m.cap)) // more than a unit has
-			}
-			c.asleep = 0
-			n, err := g.Fill(t.Context(), dst)
-			if err != nil && !errors.Is(err, ErrClockBackwards) && !errors.Is(err, ErrSequenceExhausted) {
-				t.Fatalf("seed %d, step %d: %v", seed, step, err)
-			}
-			if limit := max(wait, 0); wait != 0 && n == 0 && c.asleep > limit {
-				t.Fatalf("seed %d, step %d: waited %v, at most %v allowed", seed, step, c.asleep, limit)
-			}
-			for _, id := range dst[:n] {
-				if seen[id] || started && !m.increases(last, id) {
-					t.Fatalf("seed %d, step %d: %v after %v, repeated: %v", seed, step, id, last, seen[id])
-				}
-				if at, _ := m.key(id); at.After(c.wall) {
-					t.Fatalf("seed %d, step %d: minted for %v at %v", seed, step, at, c.wall)
-				}
-				seen[id], last, started = true, id, true
-			}
-		}
-	}
-}
-
-func (m minter[T]) testConcurrent(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	g := m.new(t, m.options())
-	const workers = 8
-	each := min(m.cap*30, 50_000)
-	minted := make([][]T, workers)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			ids := make([]T, 0, each)
-			for len(ids) < each {
-				if w%2 == 0 {
-					id, err := g.Next()
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					ids = append(ids, id)
-					continue
-				}
-				block := make([]T, min(100, each-len(ids)))
-				if _, err := g.Fill(t.Context(), block); err != nil {
-					t.Error(err)
-					return
-				}
-				ids = append(ids, block...)
-			}
-			minted[w] = ids
-		})
-	}
-	wg.Wait()
-	seen := make(map[T]bool, workers*each)
-	for _, ids := range minted {
-		for i, id := range ids {
-			if seen[id] {
-				t.Fatalf("%v was minted twice", id)
-			}
-			seen[id] = true
-			if i > 0 && !m.increases(ids[i-1], id) {
-				t.Fatalf("a goroutine got %v after %v", id, ids[i-1])
-			}
-		}
-	}
-	if len(seen) != workers*each && !t.Failed() {
-		t.Errorf("%d IDs, want %d", len(seen), workers*each)
-	}
-	if n := stats(g).Minted; n != workers*uint64(each) && !t.Failed() {
-		t.Errorf("the stats have %d IDs, want %d", n, workers*each)
-	}
-}
-
-// stats are the Stats of a generator of any type.
-func stats(g any) GeneratorStats { return g.(interface{ Stats() GeneratorStats }).Stats() }
-
 // testTime has the generator's IDs keep up with the real clock.
-func (m minter[T]) testTime(t *testing.T) {
-	g := m.new(t, m.options())
+func (s subject[T]) testTime(t *testing.T) {
+	g := s.new(t, s.options())
 	for range 20 {
 		time.Sleep(2 * time.Millisecond)
 		before := time.Now()
-		at, _ := m.key(must(g.Next()))
-		if after := time.Now(); at.Before(before.Add(-m.unit)) || at.After(after) {
+		at := s.at(must(g.Next()))
+		if after := time.Now(); at.Before(before.Add(-s.step)) || at.After(after) {
 			t.Errorf("minted for %v between %v and %v", at, before, after)
 		}
 	}
@@ -651,13 +301,10 @@ func (m minter[T]) testTime(t *testing.T) {
 
 // testCrowd has more goroutines at once than a unit has numbers. They queue:
 // nobody fails while the clock runs, and numbers that passed meanwhile are used.
-func (m minter[T]) testCrowd(t *testing.T) {
-	if m.small != nil {
-		m.make, m.cap = m.small, 100
-	}
-	o := m.options()
-	o.MaxWait = 5 * time.Second
-	g := m.new(t, o)
+func (s subject[T]) testCrowd(t *testing.T) {
+	o := s.options()
+	o.MaxWait = time.Hour
+	g := s.new(t, o)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[T]bool{}
@@ -672,7 +319,7 @@ func (m minter[T]) testCrowd(t *testing.T) {
 		}
 	}
 	const callers, calls = 500, 8
-	block := max(m.cap/20, 1)
+	block := max(s.capacity()/20, 1)
 	for w := range callers {
 		wg.Go(func() {
 			for range calls {
@@ -700,67 +347,23 @@ func (m minter[T]) testCrowd(t *testing.T) {
 	}
 }
 
-// testWaits looks at what a wait is measured by, and what it may use.
-func (m minter[T]) testWaits(t *testing.T) {
-	// By what the sleep took, not by what was asked for.
-	g, c := m.scripted(t, 50*time.Millisecond)
-	c.frozen, c.over = true, 20*time.Millisecond
-	m.fillUnit(t, g)
-	if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) || c.asleep > 80*time.Millisecond {
-		t.Errorf("sleeps that take longer: %v after %v", err, c.asleep)
-	}
-
-	// A Fill may take longer than MaxWait, as long as the clock runs.
-	g, c = m.scripted(t, 5*time.Millisecond)
-	dst := make([]T, 10*m.cap)
-	if n, err := g.Fill(t.Context(), dst); n != len(dst) || err != nil || c.asleep < 9*time.Millisecond {
-		t.Errorf("Fill for %v: %d of %d, %v", c.asleep, n, len(dst), err)
-	}
-
-	// Sleeps that take longer lose nothing: the units that passed are used.
-	g, c = m.scripted(t, 0)
-	c.over = 5 * m.unit
-	began := c.wall
-	if n, err := g.Fill(t.Context(), dst); n != len(dst) || err != nil {
-		t.Errorf("Fill: %d of %d, %v", n, len(dst), err)
-	}
-	if units := int(c.wall.Sub(began) / m.unit); units > 16 {
-		t.Errorf("%d IDs took %d units of %d", len(dst), units, m.cap)
-	}
-
-	// Units that passed before the call began stay unused.
-	g, c = m.scripted(t, 0)
-	m.fillUnit(t, g)
-	c.step(10 * m.unit)
-	began = c.wall
-	for range 2 {
-		for _, id := range dst[:must(g.Fill(t.Context(), dst[:m.cap+1]))] {
-			if at, _ := m.key(id); at.Before(began.Truncate(m.unit)) && at.Before(began.Add(-m.unit)) {
-				t.Fatalf("minted for %v in a call that began at %v", at, began)
-			}
-		}
-		c.step(10 * m.unit)
-		began = c.wall
-	}
-}
-
 // Nothing but the zero ID is left out: with a node number the first unit is
 // whole.
 func TestFirstUnit(t *testing.T) {
 	clock := func(from time.Time) Options { return Options{clock: (&scripted{wall: from}).clock()} }
-	sf := must(must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: clock(snowflakeMinter.from)})).Next())
-	si := must(must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 1, Options: clock(siMinter.from)})).Next())
-	sp := must(must(NewSpread64Generator(Spread64Config{Cluster: 1, Options: clock(spreadMinter.from)})).Next())
-	sn := must(must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{0, 1}, Options: clock(snoMinter.from)})).Next())
+	sf := must(must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: clock(DefaultSnowflakeLayout().Epoch)})).Next())
+	si := must(must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 1, Options: clock(siLayout.BaseClock)})).Next())
+	sp := must(must(NewSpread64Generator(Spread64Config{Cluster: 1, Options: clock(time.UnixMilli(0))})).Next())
+	sn := must(must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{0, 1}, Options: clock(snoPlan.epoch)})).Next())
 	if sf != 1<<12 || si != 1<<8 || sp != 1 || sn != (Sno{7: 1}) {
 		t.Errorf("the first IDs are %d, %d, %d and %v", sf, si, sp, sn)
 	}
 }
 
-func (m minter[T]) testAllocations(t *testing.T) {
+func (s subject[T]) testAllocations(t *testing.T) {
 	// A clock that runs on with every reading, so that no call waits.
 	wall := utc("2026-11-21T10:11:12.344Z")
-	g := m.new(t, Options{Clock: func() time.Time { wall = wall.Add(100 * time.Microsecond); return wall }})
+	g := s.new(t, Options{Clock: func() time.Time { wall = wall.Add(s.step / 4); return wall }})
 	if n := testing.AllocsPerRun(500, func() {
 		if _, err := g.Next(); err != nil {
 			t.Fatal(err)
@@ -898,28 +501,8 @@ func TestUID60Random(t *testing.T) {
 	}
 }
 
-func TestSnoGenerator(t *testing.T) {
-	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
+func TestSnoBounds(t *testing.T) {
 	part := SnoPartition{'A', 10}
-	g := must(NewSnoGenerator(SnoConfig{Meta: 5, Partition: &part, SequenceMin: 100, SequenceMax: 103, Options: Options{clock: c.clock()}}))
-	view := g.WithMeta(7)
-	dst := make([]Sno, 1)
-	if n, err := view.Fill(t.Context(), dst); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
-	ids := []Sno{must(g.Next()), must(g.NextMeta(6)), must(view.Next()), dst[0]}
-	for i, want := range []struct {
-		meta byte
-		seq  uint16
-	}{{5, 101}, {6, 102}, {7, 103}, {7, 100}} {
-		if id := ids[i]; id.Meta() != want.meta || id.Sequence() != want.seq || id.Partition() != part {
-			t.Errorf("ID %d: meta %d, sequence %d, partition %v; want %v", i, id.Meta(), id.Sequence(), id.Partition(), want)
-		}
-	}
-	if next := must(g.Next()); next.Sequence() != 100 || !next.Time().Equal(ids[3].Time().Add(4*time.Millisecond)) {
-		t.Errorf("after the range is full: %+v", next)
-	}
-
 	for _, r := range []struct {
 		min, max uint16
 		lo, hi   uint16 // 0, 0: refused
@@ -1072,8 +655,8 @@ func TestSnoPartitionsGiven(t *testing.T) {
 	p := SnoPartitionFrom(7)
 	l := &attachedLease{fakeLease: newLease(7, snoTime(-1), snoTime(100)), minted: func() int64 { return 0 }}
 	for _, c := range []SnoConfig{
-		{SequenceMin: 7, SequenceMax: 7}, {Partition: &p, SequenceMin: 7, SequenceMax: 7}, {Options: Options{NotBefore: snoMinter.end.Add(time.Hour)}},
-		{Partition: &p, Options: Options{NotBefore: snoMinter.end.Add(time.Hour)}},
+		{SequenceMin: 7, SequenceMax: 7}, {Partition: &p, SequenceMin: 7, SequenceMax: 7}, {Options: Options{NotBefore: snoPlan.end().Add(time.Hour)}},
+		{Partition: &p, Options: Options{NotBefore: snoPlan.end().Add(time.Hour)}},
 	} {
 		if g, err := NewSnoGenerator(c); g != nil || err == nil {
 			t.Errorf("%+v: %v", c, err)

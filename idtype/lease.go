@@ -14,6 +14,27 @@ import (
 //
 // A claim is for one generator: two with the same Lease repeat each other's IDs,
 // also if one is made after the other. Claim a number for each.
+//
+// A Lease may also have the method
+//
+//	Attach(layout string, minted func() int64) error
+//
+// The constructor of a generator calls Attach last of all, and returns its error. So a
+// lease can refuse a second generator, or one of another layout, and can hand the number
+// on from where the generator stopped instead of from Until. The layout describes how the
+// format uses the number, such as "spread64: cluster 5". Two generators of the same
+// layout with different numbers never create the same ID. minted returns the generator's
+// high-water mark: the start of the last unit in which it created an ID, in Unix
+// milliseconds, or [math.MinInt64] if it created none. Once Until is math.MinInt64, the
+// mark is final.
+//
+// A Lease may also have the method
+//
+//	Err() error
+//
+// Err returns the reason why the lease ended, and nil before that. The generator wraps
+// the reason in its error, so that its caller can tell a closed lease from a lost one. It
+// calls Err only after Until has returned math.MinInt64. Err must not call the generator.
 type Lease interface {
 	// Number is the node number, the same for the whole claim.
 	Number() int
@@ -26,35 +47,18 @@ type Lease interface {
 	Until() int64
 }
 
-// An AttachableLease is a Lease that wants to know its generator: to refuse a
-// second one, or one of another layout, and to hand the number on, when the claim
-// ends, from how far the generator got instead of from Until.
-type AttachableLease interface {
-	Lease
-	// Attach is called by the constructor of a generator, last of all. An
-	// error refuses the generator.
-	//
-	// The layout is what makes numbers of two generators mean the same, in words,
-	// such as "spread64: cluster 5". minted gives the begin of the last unit in which
-	// the generator has minted, in Unix milliseconds, or [math.MinInt64] if it minted
-	// nothing. Once Until is math.MinInt64, what minted gives is final.
-	Attach(layout string, minted func() int64) error
-}
-
-// A ReasonedLease is a Lease that knows why it ended. The generator wraps the
-// reason in its error, so that its caller can tell a lease that was closed from
-// one that was lost.
-type ReasonedLease interface {
-	Lease
-	// Err returns nil until the lease ends. The generator calls it only after Until
-	// has returned math.MinInt64, to build its error. Err must not call the generator.
-	Err() error
-}
+// The optional methods of a Lease.
+type (
+	attacher interface {
+		Attach(layout string, minted func() int64) error
+	}
+	reasoner interface{ Err() error }
+)
 
 // endedError is the error of a call under a lease that has ended.
 func endedError(l Lease, format string) error {
 	var reason error
-	if r, ok := l.(ReasonedLease); ok {
+	if r, ok := l.(reasoner); ok {
 		reason = r.Err()
 	}
 	switch {
@@ -80,17 +84,23 @@ func leaseNumber(l Lease, typeName, fields string, own bool, count int) (int, er
 	return n, nil
 }
 
-// leased says whether the lease, if there is one, covers a unit.
+// leased reports whether the lease, if there is one, covers a unit. If it doesn't, b is
+// the reason.
 func (s *sequencer) leased(unit int64) (b block, covered bool) {
 	if s.lease == nil {
 		return block{}, true
 	}
-	until := s.lease.Until()
-	return block{reason: reasonUnleased, unit: unit, until: until, pause: longPause}, s.line.milli(unit) <= until
+	switch until := s.lease.Until(); {
+	case until == math.MinInt64:
+		return block{reason: reasonEnded, least: unending}, false
+	case s.line.milli(unit) > until:
+		return block{reason: reasonUnleased, unit: unit, until: until, pause: longPause}, false
+	}
+	return block{}, true
 }
 
-// minted is what an [AttachableLease] is told. A call on the fast path may be
-// under way that found the lease to hold: it mints in the word's unit, too.
+// minted returns the high-water mark for a lease's Attach. A call on the fast path
+// may be under way that found the lease to hold: it mints in the word's unit, too.
 func (s *sequencer) minted() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

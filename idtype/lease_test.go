@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,96 +75,81 @@ func TestLeaseNumber(t *testing.T) {
 	}
 }
 
-// The formats that can have a lease, with the number 0.
-var (
-	leasedSnowflake = snowflakeMinter
-	leasedSI        = siMinter
-	leasedSpread    = spreadMinter
-	leasedSno       = snoMinter
-)
-
-func init() {
-	leasedSno.make = func(o Options) (Generator[Sno], error) { return NewSnoGenerator(SnoConfig{Options: o}) }
-}
-
 func TestLease(t *testing.T) {
-	t.Run("Snowflake", leasedSnowflake.testLease)
-	t.Run("SnowflakeSI", leasedSI.testLease)
-	t.Run("Spread64", leasedSpread.testLease)
-	t.Run("Sno", leasedSno.testLease)
+	each(t, slices.DeleteFunc(slices.Clone(formats), func(s suite) bool { return s.name() == "UID60" }), suite.testLease)
 }
 
-func (m minter[T]) testLease(t *testing.T) {
-	for _, m.anchored = range []bool{false, true} {
+func (s subject[T]) testLease(t *testing.T) {
+	for _, s.anchored = range []bool{false, true} {
 		name := "own clock"
-		if m.anchored {
+		if s.anchored {
 			name = "anchored clock"
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Run("bounds", m.testLeaseBounds)
-			t.Run("lost", m.testLeaseLost)
-			t.Run("renewed", m.testLeaseRenewed)
-			t.Run("passed units", m.testLeasePassed)
-			t.Run("attached", m.testLeaseAttached)
-			t.Run("reasons", m.testLeaseReasons)
+			t.Run("bounds", s.testLeaseBounds)
+			t.Run("lost", s.testLeaseLost)
+			t.Run("renewed", s.testLeaseRenewed)
+			t.Run("passed units", s.testLeasePassed)
+			t.Run("attached", s.testLeaseAttached)
+			t.Run("reasons", s.testLeaseReasons)
 		})
 	}
 }
 
-func (m minter[T]) leased(t *testing.T, after, until, maxWait time.Duration) (Generator[T], *scripted, *fakeLease) {
-	c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
-	l := newLease(0, c.wall.Add(after), c.wall.Add(until))
-	return m.new(t, Options{Lease: l, MaxWait: maxWait, clock: c.clock()}), c, l
+func (s subject[T]) leased(t *testing.T, after, until, maxWait time.Duration) (Generator[T], *scripted, *fakeLease) {
+	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
+	l := newLease(s.lease, c.wall.Add(after), c.wall.Add(until))
+	return s.new(t, Options{Lease: l, MaxWait: maxWait, clock: c.clock()}), c, l
 }
 
 // testLeaseBounds: later than the unit of After, up to and with that of Until.
-func (m minter[T]) testLeaseBounds(t *testing.T) {
-	g, c, l := m.leased(t, 2*m.unit, 5*m.unit, -1)
+func (s subject[T]) testLeaseBounds(t *testing.T) {
+	g, c, l := s.leased(t, 2*s.step, 5*s.step, -1)
 	for i := range 10 {
 		id, err := g.Next()
-		switch at, _ := m.key(id); {
+		switch {
 		case i <= 2:
 			// Both times are there to be read.
 			if !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), stamp(c.wall)) || !strings.Contains(err.Error(), stamp(l.after)) {
 				t.Errorf("unit %d, not after the lease's begin: %v, %v", i, id, err)
 			}
 		case i <= 5:
-			if err != nil || !at.Equal(c.wall) {
-				t.Errorf("unit %d, within the lease: %v of %v, %v", i, id, at, err)
+			if err != nil || !s.at(id).Equal(c.wall) {
+				t.Errorf("unit %d, within the lease: %v at %v, %v", i, id, c.wall, err)
 			}
 		default:
 			if !errors.Is(err, ErrLeaseLost) || !errors.Is(err, ErrLeaseNotRenewed) || !strings.Contains(err.Error(), stamp(c.wall)) || !strings.Contains(err.Error(), stamp(time.UnixMilli(l.Until()))) {
 				t.Errorf("unit %d, past the lease's end: %v, %v", i, id, err)
 			}
 		}
-		c.step(m.unit)
+		c.step(s.step)
 	}
 	// A tick-tock doesn't lead behind After either.
-	c.step(-8 * m.unit)
+	c.step(-8 * s.step)
 	if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
 		t.Errorf("back in the unit of After: %v, %v", id, err)
 	}
 
-	// The later one of two start marks counts.
-	c = m.clockAt(utc("2026-11-21T10:11:12.344Z"))
-	for _, marks := range [][2]time.Duration{{3 * m.unit, 0}, {0, 3 * m.unit}} {
-		g := m.new(t, Options{Lease: newLease(0, c.wall.Add(marks[0]), c.wall.Add(time.Hour)), NotBefore: c.wall.Add(marks[1]), clock: c.clock()})
+	// The later one of two start bounds counts.
+	c = s.clockAt(utc("2026-11-21T10:11:12.344Z"))
+	for _, bounds := range [][2]time.Duration{{3 * s.step, 0}, {0, 3 * s.step}} {
+		g := s.new(t, Options{Lease: newLease(s.lease, c.wall.Add(bounds[0]), c.wall.Add(time.Hour)), NotBefore: c.wall.Add(bounds[1]), clock: c.clock()})
 		start := c.wall
-		if at, _ := m.key(must(g.Next())); !at.After(start.Add(3*m.unit)) || at.After(c.wall) {
-			t.Errorf("marks %v: minted for %v after %v", marks, at, start)
+		if at := s.at(must(g.Next())); !at.After(start.Add(3*s.step)) || at.After(c.wall) {
+			t.Errorf("bounds %v: minted for %v after %v", bounds, at, start)
 		}
 	}
 	// It may begin before the format's time, and must not end with it.
-	g = m.new(t, Options{Lease: newLease(0, m.from.Add(-time.Hour), c.wall.Add(time.Hour)), clock: c.clock()})
+	g = s.new(t, Options{Lease: newLease(s.lease, s.epoch.Add(-time.Hour), c.wall.Add(time.Hour)), clock: c.clock()})
 	must(g.Next())
-	if _, err := m.make(Options{Lease: newLease(0, m.end.Add(m.unit), m.end.Add(time.Hour))}); !errors.Is(err, ErrTimeExhausted) {
+	if _, err := s.make(Options{Lease: newLease(s.lease, s.end().Add(s.step), s.end().Add(time.Hour))}); !errors.Is(err, ErrTimeExhausted) {
 		t.Errorf("a lease that begins past the end: %v", err)
 	}
 }
 
 // testLeaseLost: not one ID more, and no waiting.
-func (m minter[T]) testLeaseLost(t *testing.T) {
-	g, c, l := m.leased(t, -time.Hour, time.Hour, 0)
+func (s subject[T]) testLeaseLost(t *testing.T) {
+	g, c, l := s.leased(t, -time.Hour, time.Hour, math.MaxInt64)
 	must(g.Next())
 	l.lose()
 	for range 2 {
@@ -173,16 +159,18 @@ func (m minter[T]) testLeaseLost(t *testing.T) {
 		if n, err := g.Fill(t.Context(), make([]T, 5)); n != 0 || !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) {
 			t.Errorf("Fill: %d, %v", n, err)
 		}
-		c.step(m.unit)
+		c.step(s.step)
 	}
 	if c.slept != 0 {
 		t.Error("waited for a lease that is lost")
 	}
 
 	// Calls that wait for numbers are told as well.
-	g, c, l = m.leased(t, -time.Hour, time.Hour, time.Minute)
+	g, c, l = s.leased(t, -time.Hour, time.Hour, time.Minute)
 	c.frozen = true
-	m.fillUnit(t, g)
+	s.fillUnit(t, g)
+	lost := make(chan struct{})
+	c.onSleep = func() { <-lost }
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() {
@@ -191,38 +179,40 @@ func (m minter[T]) testLeaseLost(t *testing.T) {
 			}
 		})
 	}
+	await(t, "three calls to wait", func() bool { return stats(g).Waits == 3 })
 	l.lose()
+	close(lost)
 	wg.Wait()
 }
 
 // testLeaseRenewed: a claim that wasn't renewed so far may yet be.
-func (m minter[T]) testLeaseRenewed(t *testing.T) {
-	g, c, l := m.leased(t, -time.Hour, 0, 50*time.Millisecond)
+func (s subject[T]) testLeaseRenewed(t *testing.T) {
+	g, c, l := s.leased(t, -time.Hour, 0, 50*time.Millisecond)
 	must(g.Next())
 	c.step(time.Second)
 	if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) || c.asleep != 50*time.Millisecond {
 		t.Errorf("past the lease: %v, %v after %v; want 50 ms", id, err, c.asleep)
 	}
-	l.until.Store(c.wall.Add(m.unit - 1).UnixMilli())
-	at, _ := m.key(must(g.Next()))
-	if at.After(c.wall) || c.wall.Sub(at) >= m.unit {
+	l.until.Store(c.wall.Add(s.step - 1).UnixMilli())
+	at := s.at(must(g.Next()))
+	if at.After(c.wall) || c.wall.Sub(at) >= s.step {
 		t.Errorf("renewed: minted for %v at %v", at, c.wall)
 	}
 }
 
 // testLeasePassed: what passed while a call waited lies within the lease too.
-func (m minter[T]) testLeasePassed(t *testing.T) {
-	g, c, l := m.leased(t, 0, time.Hour, 0)
-	c.over = 5 * m.unit
-	l.until.Store(c.wall.Add(9 * m.unit).UnixMilli())
+func (s subject[T]) testLeasePassed(t *testing.T) {
+	g, c, l := s.leased(t, 0, time.Hour, 0)
+	c.over = 5 * s.step
+	l.until.Store(c.wall.Add(9 * s.step).UnixMilli())
 	after := c.wall
-	dst := make([]T, 30*m.cap)
+	dst := make([]T, 30*s.capacity())
 	n, err := g.Fill(t.Context(), dst)
 	if !errors.Is(err, ErrLeaseLost) || n == 0 {
 		t.Fatalf("Fill past the lease: %d, %v", n, err)
 	}
 	for _, id := range dst[:n] {
-		if at, _ := m.key(id); !at.After(after.Truncate(m.unit)) || at.UnixMilli() > l.Until() {
+		if at := s.at(id); !at.After(after.Truncate(s.step)) || at.UnixMilli() > l.Until() {
 			t.Fatalf("minted for %v with a lease from %v to %v", at, after, time.UnixMilli(l.Until()))
 		}
 	}
@@ -232,7 +222,7 @@ func (m minter[T]) testLeasePassed(t *testing.T) {
 // on the real clock and with several goroutines.
 func TestLeaseEnds(t *testing.T) {
 	start := time.Now()
-	l := newLease(7, start.Add(-time.Second), start.Add(30*time.Millisecond))
+	l := newLease(7, start.Add(-time.Second), start.Add(time.Hour))
 	g := must(NewSnowflakeGenerator(SnowflakeConfig{Options: Options{Lease: l, MaxWait: 5 * time.Millisecond}}))
 	var wg sync.WaitGroup
 	for range 4 {
@@ -249,10 +239,9 @@ func TestLeaseEnds(t *testing.T) {
 			}
 		})
 	}
+	await(t, "an ID", func() bool { return g.Stats().Minted > 0 })
+	l.until.Store(time.Now().UnixMilli() + 30)
 	wg.Wait()
-	if g.Stats().Minted == 0 {
-		t.Error("nothing was minted")
-	}
 }
 
 // An attachedLease keeps what it was told, and takes one generator.
@@ -274,28 +263,28 @@ func (l *attachedLease) Attach(layout string, minted func() int64) error {
 }
 
 // testLeaseAttached: a lease learns how far its generator came, and may refuse it.
-func (m minter[T]) testLeaseAttached(t *testing.T) {
-	c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
+func (s subject[T]) testLeaseAttached(t *testing.T) {
+	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	start := c.wall
-	l := &attachedLease{fakeLease: newLease(0, start.Add(-time.Hour), start.Add(time.Hour))}
+	l := &attachedLease{fakeLease: newLease(s.lease, start.Add(-time.Hour), start.Add(time.Hour))}
 	o := Options{Lease: l, MaxWait: -1, clock: c.clock()}
-	g := m.new(t, o)
+	g := s.new(t, o)
 	if got := l.minted(); got != math.MinInt64 {
 		t.Errorf("nothing minted: up to %d", got)
 	}
-	if _, err := m.make(o); !errors.Is(err, errAttached) {
+	if _, err := s.make(o); !errors.Is(err, errAttached) {
 		t.Errorf("a second generator: %v", err)
 	}
 	for i := range 5 {
 		must(g.Next())
-		if want := start.Add(time.Duration(i) * m.unit).UnixMilli(); l.minted() != want {
+		if want := start.Add(time.Duration(i) * s.step).UnixMilli(); l.minted() != want {
 			t.Errorf("minted up to %d, want %d", l.minted(), want)
 		}
-		c.step(m.unit)
+		c.step(s.step)
 	}
 	want := l.minted()
-	// A step back that a tick-tock bit allows leaves the mark where it was.
-	c.step(-3 * m.unit)
+	// A step back that a tick-tock bit allows leaves the high-water mark where it was.
+	c.step(-3 * s.step)
 	if _, err := g.Next(); err != nil && !errors.Is(err, ErrClockBackwards) {
 		t.Error(err)
 	}
@@ -318,7 +307,7 @@ func (l reasonedLease) Err() error { return l.reason }
 
 // testLeaseReasons: the reason for the end of a lease is in the error, once. A
 // lease that goes on isn't asked.
-func (m minter[T]) testLeaseReasons(t *testing.T) {
+func (s subject[T]) testLeaseReasons(t *testing.T) {
 	cause := errors.New("given back")
 	for _, test := range []struct {
 		reason error
@@ -328,9 +317,9 @@ func (m minter[T]) testLeaseReasons(t *testing.T) {
 		{fmt.Errorf("example: %w", cause), "example: given back: lease lost"},
 		{nil, "the lease of the number has ended; claim a number again: lease lost"},
 	} {
-		c := m.clockAt(utc("2026-11-21T10:11:12.344Z"))
-		l := reasonedLease{newLease(0, c.wall.Add(-time.Hour), c.wall), test.reason}
-		g := m.new(t, Options{Lease: l, MaxWait: -1, clock: c.clock()})
+		c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
+		l := reasonedLease{newLease(s.lease, c.wall.Add(-time.Hour), c.wall), test.reason}
+		g := s.new(t, Options{Lease: l, MaxWait: -1, clock: c.clock()})
 		must(g.Next())
 		c.step(time.Second)
 		if _, err := g.Next(); !errors.Is(err, ErrLeaseNotRenewed) || errors.Is(err, cause) {
@@ -340,7 +329,7 @@ func (m minter[T]) testLeaseReasons(t *testing.T) {
 		_, err := g.Next()
 		n, err2 := g.Fill(t.Context(), make([]T, 5))
 		for _, err := range []error{err, err2} {
-			if !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) || errors.Is(err, cause) != (test.reason != nil) || !strings.HasSuffix(err.Error(), "with number 0: "+test.says) {
+			if !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) || errors.Is(err, cause) != (test.reason != nil) || !strings.HasSuffix(err.Error(), fmt.Sprintf("with number %d: %s", s.lease, test.says)) {
 				t.Errorf("ended: want %q, got %d, %v", test.says, n, err)
 			}
 		}

@@ -2,12 +2,10 @@ package idtype
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"math/bits"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -20,94 +18,7 @@ import (
 
 // modelChecks is how many scripts each format's model runs on each kind of
 // clock, unless -rapid.checks says otherwise.
-const modelChecks = "500"
-
-// A pair is what a generator gives away once.
-type pair struct {
-	unit   int64
-	tick   bool
-	number int64
-}
-
-// A plan is what the model knows of a format.
-type plan struct {
-	epoch    time.Time
-	step     time.Duration // of a unit
-	last     int64         // unit
-	min, max int64         // numbers of a unit
-	toggles  bool          // has a tick-tock bit
-	random   bool          // a unit begins at a number from 0 to 255, but at 0 right after a full one
-	skips    bool          // the very first pair would make the zero ID
-}
-
-func (p plan) capacity() int64 { return p.max - p.min + 1 }
-func (p plan) time(unit int64) time.Time {
-	return time.UnixMilli(p.epoch.UnixMilli() + unit*p.step.Milliseconds())
-}
-
-// A subject is a format's generator as the tests here need it.
-type subject[T comparable] struct {
-	plan
-	make func(Options) (Generator[T], error)
-	pair func(T) pair
-}
-
-func snowflakeSubject(l SnowflakeLayout) subject[Snowflake] {
-	l = l.normal()
-	node := l.DatacenterBits + l.WorkerBits
-	return subject[Snowflake]{
-		plan{epoch: l.Epoch, step: time.Millisecond, last: 1<<(63-node-l.SequenceBits) - 1, max: 1<<l.SequenceBits - 1, skips: true},
-		func(o Options) (Generator[Snowflake], error) {
-			return NewSnowflakeGenerator(SnowflakeConfig{Layout: l, Options: o})
-		},
-		func(id Snowflake) pair {
-			return pair{unit: int64(id) >> (node + l.SequenceBits), number: int64(id) & (1<<l.SequenceBits - 1)}
-		},
-	}
-}
-
-func siSubject(machineBits, indexBits int) subject[SnowflakeSI] {
-	l := SnowflakeSILayout{BaseClock: utc("2020-01-01T00:00:00Z"), MachineBits: machineBits, IndexBits: indexBits}
-	return subject[SnowflakeSI]{
-		plan{epoch: l.BaseClock, step: time.Millisecond, last: 1<<40 - 1, max: 1<<indexBits - 1, skips: true},
-		func(o Options) (Generator[SnowflakeSI], error) {
-			return NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: l, Options: o})
-		},
-		func(id SnowflakeSI) pair { return pair{unit: int64(id) >> 13, number: int64(id) & (1<<indexBits - 1)} },
-	}
-}
-
-func uid60Subject() subject[UID60] {
-	return subject[UID60]{
-		plan{epoch: utc("2018-03-01T00:00:00Z"), step: time.Millisecond, last: 1<<42 - 1, max: 511, random: true, skips: true},
-		func(o Options) (Generator[UID60], error) { return NewUID60Generator(UID60Config{Options: o}) },
-		func(id UID60) pair { return pair{unit: int64(id) >> 18, number: int64(id) >> 9 & 511} },
-	}
-}
-
-func spreadSubject() subject[Spread64] {
-	return subject[Spread64]{
-		plan{epoch: time.UnixMilli(0), step: time.Millisecond, last: 1<<42 - 1, max: 63, skips: true},
-		func(o Options) (Generator[Spread64], error) { return NewSpread64Generator(Spread64Config{Options: o}) },
-		func(id Spread64) pair {
-			return pair{unit: int64(bits.Reverse64(uint64(id)) & (1<<42 - 1)), number: int64(id) >> 16 & 63}
-		},
-	}
-}
-
-func snoSubject(partition SnoPartition, lo, hi uint16) subject[Sno] {
-	return subject[Sno]{
-		plan{epoch: utc("2010-01-01T00:00:00Z"), step: 4 * time.Millisecond, last: 1<<39 - 1, min: int64(lo), max: int64(hi),
-			toggles: true, skips: partition == SnoPartition{}},
-		func(o Options) (Generator[Sno], error) {
-			return NewSnoGenerator(SnoConfig{Partition: &partition, SequenceMin: lo, SequenceMax: hi, Options: o})
-		},
-		func(id Sno) pair {
-			head := binary.BigEndian.Uint64(id[:]) >> 24
-			return pair{int64(head >> 1), head&1 == 1, int64(binary.BigEndian.Uint16(id[8:]))}
-		},
-	}
-}
+var modelChecks = scaled("200", "500")
 
 // A tape is a clock that only a script and waits move. It records what it was
 // asked.
@@ -158,12 +69,12 @@ type model struct {
 	anchored bool
 	patience time.Duration // negative: none
 
-	unit  int64 // the highest used under the current tick-tock bit, or the start mark
+	unit  int64 // the highest used under the current tick-tock bit, or the start bound
 	next  int64 // number in it
 	tick  bool
 	safe  int64         // the highest unit used under the other bit
 	first int64         // unit that was minted in; -1: none was
-	mark  int64         // the start mark: nothing was minted in this unit
+	bound int64         // the start bound: nothing was minted in this unit
 	shown int64         // the unit that the clock showed
 	until time.Duration // which time on the monotonic clock it lasts, if that needs no look at the wall
 
@@ -173,10 +84,10 @@ type model struct {
 	stats          GeneratorStats
 }
 
-func newModel(p plan, anchored bool, patience time.Duration, mark int64) *model {
-	m := &model{plan: p, anchored: anchored, patience: patience, unit: -1, next: p.max + 1, mark: -1, safe: -1, first: -1, shown: -1}
-	m.useUp(mark)
-	m.atUnit, m.atNext = mark+1, p.min
+func newModel(p plan, anchored bool, patience time.Duration, bound int64) *model {
+	m := &model{plan: p, anchored: anchored, patience: patience, unit: -1, next: p.max + 1, bound: -1, safe: -1, first: -1, shown: -1}
+	m.useUp(bound)
+	m.atUnit, m.atNext = bound+1, p.min
 	return m
 }
 
@@ -184,7 +95,7 @@ func newModel(p plan, anchored bool, patience time.Duration, mark int64) *model 
 func (m *model) useUp(unit int64) {
 	m.safe = max(m.safe, unit)
 	if unit >= m.unit {
-		m.unit, m.next, m.mark = unit, m.max+1, unit
+		m.unit, m.next, m.bound = unit, m.max+1, unit
 	}
 }
 
@@ -239,7 +150,7 @@ func (m *model) try(now int64, r request, n int64, was []pair) ([]pair, error) {
 	unit := now
 	if r.waited {
 		// What passed since the call began, but no more of it than it takes.
-		unit = min(max(now-(n-1)/m.capacity(), r.begun, m.unit), now)
+		unit = min(max(now-(n-1)/int64(m.capacity()), r.begun, m.unit), now)
 	}
 	switch {
 	case now < m.unit && m.toggles && now > m.safe:
@@ -254,8 +165,8 @@ func (m *model) try(now int64, r request, n int64, was []pair) ([]pair, error) {
 	case m.next <= m.max:
 	case m.unit < now:
 		m.open(m.unit+1, was)
-	case m.unit == m.mark:
-		return nil, ErrClockBackwards // it isn't past the start mark
+	case m.unit == m.bound:
+		return nil, ErrClockBackwards // it isn't past the start bound
 	default:
 		if !m.wanting {
 			m.stats.SequenceOverflows++
@@ -313,7 +224,7 @@ func (m *model) reserve(t *rapid.T, r *request, n int64, was []pair, log *[]mome
 // ahead is when the clock, if it is behind, is so no more.
 func (m *model) ahead() time.Time {
 	switch {
-	case m.unit == m.mark:
+	case m.unit == m.bound:
 		return m.time(m.unit + 1)
 	case m.toggles:
 		return m.time(min(m.unit, m.safe+1))
@@ -339,7 +250,7 @@ type trial[T comparable] struct {
 	m    *model
 	seen map[pair]bool
 	prev *pair // of this generator
-	high int64 // the highest unit ever used, or marked as used
+	high int64 // the highest unit ever used, or counted as used
 }
 
 // TestModel compares each format's generator with a plain model of it, over
@@ -349,25 +260,22 @@ func TestModel(t *testing.T) {
 		_ = f.Value.Set(modelChecks)
 		t.Cleanup(func() { _ = f.Value.Set("100") })
 	}
-	t.Run("Snowflake", snowflakeSubject(SnowflakeLayout{DatacenterBits: 9, WorkerBits: 10, SequenceBits: 3}).testModel)
-	t.Run("SnowflakeSI", siSubject(9, 4).testModel)
-	uid60 := uid60Subject()
-	uid60.make = func(o Options) (Generator[UID60], error) {
-		return NewUID60Generator(UID60Config{Random: rand.NewChaCha8([32]byte{}), Options: o}) // the same for each run of a script
-	}
-	t.Run("UID60", uid60.testModel)
-	t.Run("Spread64", spreadSubject().testModel)
-	t.Run("Sno", snoSubject(SnoPartition{}, 0, 9).testModel)
-	t.Run("Sno, a range", snoSubject(SnoPartition{'A', 10}, 60, 99).testModel)
+	each(t, smallFormats, suite.testModel)
 }
 
 func (s subject[T]) testModel(t *testing.T) {
+	if u, ok := any(&s).(*subject[UID60]); ok {
+		u.make = func(o Options) (Generator[UID60], error) {
+			return NewUID60Generator(UID60Config{Random: rand.NewChaCha8([32]byte{}), Options: o}) // the same for each run of a script
+		}
+	}
 	for _, anchored := range []bool{false, true} {
 		t.Run(fmt.Sprint("anchored=", anchored), func(t *testing.T) {
+			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
 				x := &trial[T]{subject: s, c: &tape{anchored: anchored}, seen: map[pair]bool{}, high: -1}
 				x.jump(t)
-				x.high = rapid.SampledFrom([]int64{-1, x.shown() - 1, x.shown(), x.shown() + 1, x.shown() + 50}).Draw(t, "mark")
+				x.high = rapid.SampledFrom([]int64{-1, x.shown() - 1, x.shown(), x.shown() + 1, x.shown() + 50}).Draw(t, "bound")
 				x.high = min(max(x.high, -1), s.last)
 				x.restart(t)
 				actions := map[string]func(*rapid.T){
@@ -523,7 +431,7 @@ func (x *trial[T]) quick() bool {
 
 // fill calls Fill.
 func (x *trial[T]) fill(t *rapid.T) {
-	dst := make([]T, rapid.IntRange(0, 7*int(x.capacity())/2).Draw(t, "n"))
+	dst := make([]T, rapid.IntRange(0, 7*x.capacity()/2).Draw(t, "n"))
 	x.c.log = nil
 	quick := len(dst) == 1 && x.quick()
 	n, err := x.g.Fill(t.Context(), dst)
@@ -614,10 +522,10 @@ func snapshot(t *rapid.T, x *trial[Sno]) {
 		return
 	}
 	if m.first >= 0 {
-		m.mark = -1 // in a snapshot, a unit that was marked looks like one that is full
+		m.bound = -1 // in a snapshot, a unit that was a bound looks like one that is full
 	}
 	o := x.options(t)
-	if ahead := rapid.Int64Range(-1, 9).Draw(t, "mark"); ahead >= 0 && x.high+ahead <= m.last {
+	if ahead := rapid.Int64Range(-1, 9).Draw(t, "bound"); ahead >= 0 && x.high+ahead <= m.last {
 		x.high += ahead
 		o.NotBefore = x.time(x.high)
 		m.useUp(x.high)
@@ -692,16 +600,10 @@ func (m *model) at(unit int64, wall time.Time) ([]pair, error) {
 }
 
 // TestMovingClock mints from several goroutines while another moves the clock.
-func TestMovingClock(t *testing.T) {
-	t.Run("Snowflake", snowflakeSubject(SnowflakeLayout{DatacenterBits: 9, WorkerBits: 10, SequenceBits: 3}).testMovingClock)
-	t.Run("SnowflakeSI", siSubject(9, 4).testMovingClock)
-	t.Run("UID60", uid60Subject().testMovingClock)
-	t.Run("Spread64", spreadSubject().testMovingClock)
-	t.Run("Sno", snoSubject(SnoPartition{}, 0, 9).testMovingClock)
-}
+func TestMovingClock(t *testing.T) { each(t, smallFormats, suite.testMovingClock) }
 
 func (s subject[T]) testMovingClock(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range scaled[uint64](8, 40) {
 		c := &scripted{wall: utc("2026-11-21T10:11:12.344Z"), anchored: seed%2 == 1}
 		clock := c.clock()
 		monotonic := clock.monotonic
@@ -709,11 +611,8 @@ func (s subject[T]) testMovingClock(t *testing.T) {
 			defer runtime.Gosched() // much may happen before the reading is used
 			return monotonic()
 		}
-		g, err := s.make(Options{clock: clock, MaxWait: 5 * s.step})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var minting, moving sync.WaitGroup
+		g := s.new(t, Options{clock: clock, MaxWait: 5 * s.step})
+		var moving sync.WaitGroup
 		done := make(chan struct{})
 		moving.Go(func() {
 			r := rand.New(rand.NewPCG(seed, 0))
@@ -738,39 +637,8 @@ func (s subject[T]) testMovingClock(t *testing.T) {
 				runtime.Gosched()
 			}
 		})
-		tallies := make([]tally, 4)
-		for w := range tallies {
-			minting.Go(func() {
-				r := rand.New(rand.NewPCG(seed, uint64(w)+1))
-				for range 200 {
-					ids := make([]T, 1+r.IntN(20))
-					n, err := 1, error(nil)
-					if w%2 == 0 {
-						n, err = g.Fill(t.Context(), ids)
-					} else if ids[0], err = g.Next(); err != nil {
-						n = 0
-					}
-					if e := sentinel(err); e != nil && e != ErrClockBackwards && e != ErrSequenceExhausted {
-						t.Errorf("seed %d: %v", seed, err)
-					}
-					for _, id := range ids[:n] {
-						if p := s.pair(id); !tallies[w].add(p) {
-							t.Errorf("seed %d: a goroutine got %v after a later one", seed, p)
-						}
-					}
-				}
-			})
-		}
-		minting.Wait()
+		s.mint(t, g, func(asked int) bool { return asked < 1000 }, ErrClockBackwards, ErrSequenceExhausted)
 		close(done)
 		moving.Wait()
-		count, repeats := repeated(tallies)
-		if len(repeats) > 0 {
-			t.Fatalf("seed %d: minted twice: %v", seed, repeats)
-		}
-		stats := stats(g)
-		if stats.Minted != uint64(count) {
-			t.Fatalf("seed %d: %d IDs were counted as %d", seed, count, stats.Minted)
-		}
 	}
 }

@@ -13,7 +13,6 @@ type queue struct {
 	head, tail *waiter
 	calls      int
 	wanted     int           // numbers
-	blocked    block         // why the first didn't get any
 	served     time.Duration // when one last did, by the monotonic clock
 	spins      int           // pauses since then that weren't slept
 	waiters    sync.Pool     // without channels, which belong to a bubble of testing/synctest
@@ -103,7 +102,7 @@ func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error)
 		if err := ctx.Err(); err != nil {
 			s.queue.remove(w, slot{}, 0, err)
 		} else if w == s.queue.head {
-			s.look()
+			s.poll()
 		}
 	}
 	return w.got, w.count, w.err
@@ -139,7 +138,7 @@ func (s *sequencer) sleep(ctx context.Context, w *waiter) {
 // spent spinning. Against a clock that stands still just before a unit's end
 // that helps for a few times only: then it is slept.
 func (s *sequencer) pause(w *waiter) (pause time.Duration, spin bool) {
-	pause, left := s.queue.blocked.pause, s.patience(w)
+	pause, left := s.blocked.pause, s.patience(w)
 	switch {
 	case pause > s.spin:
 	case s.queue.spins < 3:
@@ -151,8 +150,8 @@ func (s *sequencer) pause(w *waiter) (pause time.Duration, spin bool) {
 	return min(pause, left), spin
 }
 
-// look reads the clock for those that wait.
-func (s *sequencer) look() {
+// poll reads the clock and serves the waiting calls.
+func (s *sequencer) poll() {
 	now, err := s.now()
 	if err != nil {
 		for s.queue.head != nil {
@@ -168,9 +167,8 @@ func (s *sequencer) look() {
 func (s *sequencer) serve(now int64) {
 	q := &s.queue
 	for w := q.head; w != nil; w = q.head {
-		got, count, b, err := s.take(&w.call, w.n, q.wanted, now)
+		got, count, err := s.takeNow(&w.call, w.n, q.wanted, now)
 		if count == 0 && err == nil {
-			q.blocked = b
 			break
 		}
 		if count > 0 {
@@ -179,11 +177,11 @@ func (s *sequencer) serve(now int64) {
 		q.remove(w, got, count, err)
 	}
 	// They are in the order of the time since when they wait.
-	enough := max(q.blocked.least, 1)
+	enough := max(s.blocked.least, 1)
 	for w := q.head; w != nil && s.maxWait-(s.reading-w.since) < enough; {
 		next := w.next
 		if s.patience(w) < enough {
-			b := q.blocked
+			b := s.blocked
 			if b.reason == reasonFull && q.served > w.since {
 				b.reason = reasonOvertaken
 			}
@@ -201,4 +199,32 @@ func (s *sequencer) patience(w *waiter) time.Duration {
 		since = max(since, s.queue.served)
 	}
 	return s.maxWait - (s.reading - since)
+}
+
+// A stall is the time while calls wait because the numbers of units are used up.
+type stall struct {
+	going       bool
+	began, told time.Duration // by the monotonic clock
+}
+
+// tellEvery is the least time between two messages of a stall. It is a bit less than a
+// Sno's unit, because the leader looks at the clock once in each.
+const tellEvery = 3 * time.Millisecond
+
+// tellOverflow sends a message when a stall begins, while it lasts, and when it ends.
+func (s *sequencer) tellOverflow() {
+	t, calls := &s.stall, s.queue.calls
+	switch {
+	case !t.going && calls > 0 && s.blocked.reason == reasonFull:
+		t.going, t.began = true, s.reading
+	case t.going && calls == 0:
+		t.going = false
+	case !t.going || s.reading-t.told < tellEvery:
+		return
+	}
+	t.told = s.reading
+	select {
+	case s.overflow <- SnoOverflow{s.wall, calls, int((s.reading - t.began).Milliseconds())}:
+	default:
+	}
 }

@@ -17,8 +17,8 @@ func four(t *testing.T, c *scripted, maxWait time.Duration) *sequencer {
 	if c.wall.IsZero() {
 		c.wall = utc("2026-11-21T10:11:12.344Z")
 	}
-	s := &sequencer{line: uid60Line, max: 3}
-	if err := s.init(Options{MaxWait: maxWait, clock: c.clock()}); err != nil {
+	s := &sequencer{}
+	if err := s.init(spec{line: uid60Line, max: 3}, Options{MaxWait: maxWait, clock: c.clock()}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -54,19 +54,14 @@ func (g *gate) until(got chan minted) minted {
 	}
 }
 
-// queued waits until so many calls wait.
+// queued waits until the queue has this many calls.
 func (s *sequencer) queued(t *testing.T, calls int) {
 	t.Helper()
-	for range 5000 {
+	await(t, fmt.Sprintf("a queue of %d calls", calls), func() bool {
 		s.mu.Lock()
-		n := s.queue.calls
-		s.mu.Unlock()
-		if n == calls {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatalf("no %d calls wait", calls)
+		defer s.mu.Unlock()
+		return s.queue.calls == calls
+	})
 }
 
 // minted is what a call gave.
@@ -80,7 +75,7 @@ type minted struct {
 func (s *sequencer) goes(ctx context.Context, n int, patient bool) chan minted {
 	got := make(chan minted, 1)
 	go func() {
-		slot, count, err := s.reserve(ctx, &call{begun: -1, patient: patient}, n)
+		slot, count, err := s.take(ctx, &call{begun: -1, patient: patient}, n)
 		got <- minted{slot, count, err}
 	}()
 	return got
@@ -90,7 +85,7 @@ func (s *sequencer) goes(ctx context.Context, n int, patient bool) chan minted {
 func (s *sequencer) crowd(t *testing.T) (calls []chan minted) {
 	t.Helper()
 	for range 4 {
-		must(s.one())
+		must(s.takeOne())
 	}
 	for i := range 6 {
 		calls = append(calls, s.goes(t.Context(), 1, false))
@@ -157,26 +152,26 @@ func TestQueueUsesPassedUnits(t *testing.T) {
 func TestFastPath(t *testing.T) {
 	c := &gate{scripted: scripted{anchored: true}}
 	s := c.sequencer(t, time.Hour)
-	must(s.one())
-	if _, ok := s.quick(); !ok {
+	must(s.takeOne())
+	if _, ok := s.takeFast(); !ok {
 		t.Fatal("it isn't open after the first number")
 	}
-	must(s.one())
-	must(s.one())
-	if got, ok := s.quick(); ok {
+	must(s.takeOne())
+	must(s.takeOne())
+	if got, ok := s.takeFast(); ok {
 		t.Errorf("it gives a fifth number of four, %+v", got)
 	}
 	waits := s.goes(t.Context(), 1, false)
 	s.queued(t, 1)
 	c.step(time.Millisecond)
-	if _, ok := s.quick(); ok {
+	if _, ok := s.takeFast(); ok {
 		t.Error("it is open although the unit is over")
 	}
-	must(s.one())
+	must(s.takeOne())
 	if m := <-waits; m.slot.seq != 0 || m.err != nil {
 		t.Errorf("who waited got %+v", m)
 	}
-	if got, ok := s.quick(); !ok || got.seq != 2 {
+	if got, ok := s.takeFast(); !ok || got.seq != 2 {
 		t.Errorf("then it gives %+v, %v", got, ok)
 	}
 
@@ -186,21 +181,21 @@ func TestFastPath(t *testing.T) {
 	s = c.sequencer(t, time.Hour)
 	l := newLease(0, c.wall.Add(-time.Hour), c.wall)
 	s.lease = l
-	must(s.one())
+	must(s.takeOne())
 	l.until.Add(-1)
-	if got, ok := s.quick(); ok {
+	if got, ok := s.takeFast(); ok {
 		t.Errorf("it gives %+v, past the lease's end", got)
 	}
 	waits = s.goes(t.Context(), 1, false)
 	s.queued(t, 1)
 	l.until.Add(1)
-	if got, ok := s.quick(); ok {
+	if got, ok := s.takeFast(); ok {
 		t.Errorf("it passes over who waits: %+v", got)
 	}
 	if m := c.until(waits); m.slot.seq != 1 || m.err != nil {
 		t.Errorf("who waited got %+v", m)
 	}
-	if got, ok := s.quick(); !ok || got.seq != 2 {
+	if got, ok := s.takeFast(); !ok || got.seq != 2 {
 		t.Errorf("then it gives %+v, %v", got, ok)
 	}
 }
@@ -210,7 +205,7 @@ func TestQueueIsLeft(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
 	for range 4 {
-		must(s.one())
+		must(s.takeOne())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := s.goes(ctx, 1, false), s.goes(t.Context(), 1, false)
@@ -238,7 +233,7 @@ func TestErrorIsNotServed(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
 	for range 4 {
-		must(s.one())
+		must(s.takeOne())
 	}
 	waits := s.goes(t.Context(), 1, false)
 	s.queued(t, 1)
@@ -255,7 +250,7 @@ func TestClockPanics(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
 	for range 4 {
-		must(s.one())
+		must(s.takeOne())
 	}
 	broken := false
 	wall := s.clock.wall
@@ -269,7 +264,7 @@ func TestClockPanics(t *testing.T) {
 	panicked := make(chan minted, 1)
 	go func() {
 		defer func() { panicked <- minted{err: fmt.Errorf("%v", recover())} }()
-		_, _ = s.one()
+		_, _ = s.takeOne()
 	}()
 	s.queued(t, 1)
 	waits := s.goes(t.Context(), 1, false)
@@ -289,7 +284,7 @@ func TestClockPanics(t *testing.T) {
 		defer func() { _ = recover() }()
 		s.remaining()
 	}()
-	if got := must(s.one()); got.seq != 1 {
+	if got := must(s.takeOne()); got.seq != 1 {
 		t.Errorf("the next call got %+v", got)
 	}
 }
@@ -300,7 +295,7 @@ func TestQueuePatience(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, 3*time.Millisecond)
 	for range 4 {
-		must(s.one())
+		must(s.takeOne())
 	}
 	// The first five want more than the next units have.
 	var fills []chan minted
@@ -357,22 +352,22 @@ func TestPassedUnits(t *testing.T) {
 		s := four(t, c, 0)
 		began := must(s.line.unit(c.wall))
 		for range 4 {
-			must(s.one())
+			must(s.takeOne())
 		}
 		c.step(5 * time.Millisecond)
 		now := must(s.now())
 		cl := &call{begun: began, waited: test.waited}
 		left := test.n
 		for i, unit := range test.want {
-			got, count, _, err := s.take(cl, left, left, now)
+			got, count, err := s.takeNow(cl, left, left, now)
 			if err != nil || count != min(left, 4) || got != (slot{uint64(began + unit), 0}) {
 				t.Errorf("%d numbers, block %d: %d of %+v, %v; want unit %d", test.n, i, count, got, err, unit)
 			}
 			left -= count
 		}
 		if left > 0 {
-			if got, count, b, err := s.take(cl, left, left, now); err != nil || count != 0 || b.reason != reasonFull {
-				t.Errorf("%d numbers, past the clock: %d of %+v, %+v, %v", test.n, count, got, b, err)
+			if got, count, err := s.takeNow(cl, left, left, now); err != nil || count != 0 || s.blocked.reason != reasonFull {
+				t.Errorf("%d numbers, past the clock: %d of %+v, %+v, %v", test.n, count, got, s.blocked, err)
 			}
 		}
 	}
@@ -381,13 +376,13 @@ func TestPassedUnits(t *testing.T) {
 	c := &scripted{}
 	s := four(t, c, 0)
 	unit := must(s.line.unit(c.wall))
-	must(s.one())
+	must(s.takeOne())
 	c.step(5 * time.Millisecond)
 	now := must(s.now())
-	if got, count, _, err := s.take(&call{begun: unit, waited: true}, 100, 100, now); err != nil || count != 3 || got != (slot{uint64(unit), 1}) {
+	if got, count, err := s.takeNow(&call{begun: unit, waited: true}, 100, 100, now); err != nil || count != 3 || got != (slot{uint64(unit), 1}) {
 		t.Errorf("the rest of the unit: %d of %+v, %v", count, got, err)
 	}
-	if got, count, _, err := s.take(&call{begun: unit + 3, waited: true}, 100, 100, now); err != nil || count != 4 || got != (slot{uint64(unit + 3), 0}) {
+	if got, count, err := s.takeNow(&call{begun: unit + 3, waited: true}, 100, 100, now); err != nil || count != 4 || got != (slot{uint64(unit + 3), 0}) {
 		t.Errorf("a call that began later: %d of %+v, %v", count, got, err)
 	}
 }
@@ -397,7 +392,7 @@ func TestBegunLater(t *testing.T) {
 	c := &scripted{}
 	s := four(t, c, 0)
 	unit := must(s.line.unit(c.wall))
-	if got, count, _, err := s.take(&call{begun: unit + 9, waited: true}, 1, 1, unit); err != nil || count != 1 || got != (slot{uint64(unit), 0}) {
+	if got, count, err := s.takeNow(&call{begun: unit + 9, waited: true}, 1, 1, unit); err != nil || count != 1 || got != (slot{uint64(unit), 0}) {
 		t.Errorf("%d of %+v, %v", count, got, err)
 	}
 }
@@ -412,33 +407,33 @@ func TestAnchor(t *testing.T) {
 	s.clock.wall = func() time.Time { read++; return wall() }
 	unit := uint64(must(s.line.unit(c.wall)))
 	c.wall = c.wall.Add(300 * time.Microsecond)
-	must(s.one())
+	must(s.takeOne())
 	c.wall = c.wall.Add(time.Hour)
 	c.ticks = 700*time.Microsecond - 1
-	if got := must(s.one()); got != (slot{unit, 1}) || read != 1 {
+	if got := must(s.takeOne()); got != (slot{unit, 1}) || read != 1 {
 		t.Errorf("before the unit's end: %+v, wall read %d times", got, read)
 	}
 	c.ticks++
-	if got := must(s.one()); got != (slot{unit + 3600_000, 0}) || read != 2 {
+	if got := must(s.takeOne()); got != (slot{unit + 3600_000, 0}) || read != 2 {
 		t.Errorf("at the unit's end: %+v, wall read %d times", got, read)
 	}
 	c.wall = c.wall.Add(-time.Hour)
-	if got := must(s.one()); got != (slot{unit + 3600_000, 1}) || read != 2 {
+	if got := must(s.takeOne()); got != (slot{unit + 3600_000, 1}) || read != 2 {
 		t.Errorf("a step back, within the unit: %+v, wall read %d times", got, read)
 	}
 	c.ticks += time.Millisecond
-	if got, err := s.one(); !errors.Is(err, ErrClockBackwards) || read != 3 {
+	if got, err := s.takeOne(); !errors.Is(err, ErrClockBackwards) || read != 3 {
 		t.Errorf("a step back, after the unit: %+v, %v, wall read %d times", got, err, read)
 	}
 
 	// A reading that is of no use doesn't count.
 	c = &scripted{anchored: true}
 	s = four(t, c, -1)
-	must(s.one())
+	must(s.takeOne())
 	open := s.open.Load()
 	c.wall = time.Unix(1<<43, 0)
 	c.ticks += time.Millisecond
-	if _, err := s.one(); !errors.Is(err, ErrTimeExhausted) {
+	if _, err := s.takeOne(); !errors.Is(err, ErrTimeExhausted) {
 		t.Errorf("in the year 280000: %v", err)
 	}
 	if s.settle(); s.open.Load() != open {
@@ -448,9 +443,9 @@ func TestAnchor(t *testing.T) {
 	// A clock of the caller's is read every time.
 	c = &scripted{}
 	s = four(t, c, -1)
-	must(s.one())
+	must(s.takeOne())
 	c.wall = c.wall.Add(time.Hour)
-	if got := must(s.one()); got.seq != 0 {
+	if got := must(s.takeOne()); got.seq != 0 {
 		t.Errorf("after a step: %+v", got)
 	}
 }
@@ -500,9 +495,6 @@ func TestStats(t *testing.T) {
 	if got := g.Stats(); got != (GeneratorStats{}) {
 		t.Errorf("at first: %+v", got)
 	}
-	if got := g.Remaining(); got != 8*time.Millisecond {
-		t.Errorf("remaining: %v, want 8 ms", got)
-	}
 	for range 5 {
 		must(g.Next()) // the fifth waits
 	}
@@ -526,15 +518,6 @@ func TestStats(t *testing.T) {
 	}
 	if got, want := impatient.Stats(), (GeneratorStats{Minted: 4, SequenceOverflows: 1}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
-	}
-	c.step(2 * time.Hour)
-	if got := g.Remaining(); got != 0 {
-		t.Errorf("remaining past the end: %v", got)
-	}
-	c.wall = layout.Epoch
-	wide := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: SnowflakeLayout{Epoch: layout.Epoch, SequenceBits: 1}}))
-	if got := wide.Remaining(); got < 290*365*24*time.Hour {
-		t.Errorf("more than a Duration holds: %v", got)
 	}
 }
 

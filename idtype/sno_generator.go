@@ -57,7 +57,6 @@ type SnoGenerator struct {
 	seq       sequencer
 	partition uint16
 	meta      byte
-	at        backfill // under the sequencer's lock
 }
 
 var _ Generator[Sno] = (*SnoGenerator)(nil)
@@ -76,32 +75,20 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &SnoGenerator{meta: c.Meta}
-	g.seq.line, g.seq.min, g.seq.max, g.seq.ticks = snoLine, uint32(c.SequenceMin), uint32(c.SequenceMax), true
 	layout := "sno: partitions"
 	if c.Ranges > 0 {
 		layout = fmt.Sprintf("sno: partition %d in %d ranges of its sequence", c.Partition.Uint16(), c.Ranges)
 	}
-	if err := g.seq.init(c.Options); err != nil {
-		return nil, err
-	}
-	g.at = backfill{g.seq.unit + 1, g.seq.min}
-	if c.Snapshot != nil {
-		g.restore(c.Snapshot)
-	}
-	if c.Overflow != nil {
-		g.seq.stall.tell = func(now time.Time, calls int, since time.Duration) {
-			select {
-			case c.Overflow <- SnoOverflow{now, calls, int(since.Milliseconds())}:
-			default:
-			}
-		}
-	}
-	if g.partition, err = c.partition(); err != nil {
-		return nil, err
-	}
-	g.seq.skipZero = g.partition == 0
-	if err := g.seq.attach(layout); err != nil {
+	g := &SnoGenerator{meta: c.Meta}
+	if err := g.seq.init(spec{
+		line: snoLine, min: uint32(c.SequenceMin), max: uint32(c.SequenceMax), ticks: true,
+		from: c.Snapshot, overflow: c.Overflow, layout: layout,
+		claim: func() (err error) {
+			g.partition, err = c.partition()
+			g.seq.skipZero = g.partition == 0 // an automatic one is known only now
+			return err
+		},
+	}, c.Options); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -177,7 +164,7 @@ func (g *SnoGenerator) Next() (Sno, error) { return g.NextMeta(g.meta) }
 
 // NextMeta mints one ID with this metabyte.
 func (g *SnoGenerator) NextMeta(meta byte) (Sno, error) {
-	s, err := g.seq.one()
+	s, err := g.seq.takeOne()
 	if err != nil {
 		return Sno{}, err
 	}

@@ -1,15 +1,14 @@
 package idtype
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -126,12 +125,12 @@ func TestSnoTickTock(t *testing.T) {
 // A generator that is made from a snapshot goes on where the other stopped,
 // wherever the clock is by then.
 func TestSnoSnapshot(t *testing.T) {
-	none := 0 // no start mark; unit 0 is none of those below
+	none := 0 // no start bound; unit 0 is none of those below
 	for _, tt := range []struct {
 		name   string
-		mark   int   // NotBefore of the first generator
+		bound  int   // NotBefore of the first generator
 		before []int // the units in which it mints
-		mark2  int   // NotBefore of the second
+		bound2 int   // NotBefore of the second
 		then   int   // the unit in which that begins
 		want   snoPlace
 		wait   bool
@@ -150,27 +149,27 @@ func TestSnoSnapshot(t *testing.T) {
 		{"full, then behind", none, []int{50, 50, 50, 50}, none, 49, snoPlace{49, 10, true}, false},
 		{"fresh", none, nil, none, 50, snoPlace{50, 10, false}, false},
 		{"fresh, behind the snapshot", none, nil, none, -50, snoPlace{-50, 10, false}, false},
-		{"fresh, before its mark", 53, nil, none, 50, snoPlace{54, 10, false}, true},
-		{"fresh, at its mark", 53, nil, none, 53, snoPlace{54, 10, false}, true},
-		{"fresh, after its mark", 53, nil, none, 54, snoPlace{54, 10, false}, false},
-		{"marked, behind", 53, []int{56}, none, 55, snoPlace{55, 10, true}, false},
-		{"marked, behind the mark", 53, []int{56}, none, 53, snoPlace{54, 10, true}, true},
-		{"with a later mark", none, []int{50}, 58, 50, snoPlace{59, 10, false}, true},
-		{"with a mark at the last ID", none, []int{50}, 50, 50, snoPlace{51, 10, false}, true},
-		{"with an earlier mark", none, []int{50}, 47, 48, snoPlace{48, 10, true}, false},
-		{"at an earlier mark", none, []int{50}, 47, 47, snoPlace{48, 10, true}, true},
-		{"with a mark between, toggled", none, []int{60, 55}, 57, 57, snoPlace{58, 10, true}, true},
+		{"fresh, before its bound", 53, nil, none, 50, snoPlace{54, 10, false}, true},
+		{"fresh, at its bound", 53, nil, none, 53, snoPlace{54, 10, false}, true},
+		{"fresh, after its bound", 53, nil, none, 54, snoPlace{54, 10, false}, false},
+		{"with a bound, behind", 53, []int{56}, none, 55, snoPlace{55, 10, true}, false},
+		{"with a bound, behind the bound", 53, []int{56}, none, 53, snoPlace{54, 10, true}, true},
+		{"with a later bound", none, []int{50}, 58, 50, snoPlace{59, 10, false}, true},
+		{"with a bound at the last ID", none, []int{50}, 50, 50, snoPlace{51, 10, false}, true},
+		{"with an earlier bound", none, []int{50}, 47, 48, snoPlace{48, 10, true}, false},
+		{"at an earlier bound", none, []int{50}, 47, 47, snoPlace{48, 10, true}, true},
+		{"with a bound between, toggled", none, []int{60, 55}, 57, 57, snoPlace{58, 10, true}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			eachClock(t, func(t *testing.T, c *scripted) {
-				options := func(mark int) (o Options) {
+				options := func(bound int) (o Options) {
 					o.MaxWait = 100 * time.Millisecond
-					if mark != none {
-						o.NotBefore = snoTime(mark + 1).Add(-1)
+					if bound != none {
+						o.NotBefore = snoTime(bound + 1).Add(-1)
 					}
 					return o
 				}
-				g := smallSno(t, c, options(tt.mark))
+				g := smallSno(t, c, options(tt.bound))
 				seen := map[Sno]bool{}
 				for _, unit := range tt.before {
 					c.toUnit(unit)
@@ -179,7 +178,7 @@ func TestSnoSnapshot(t *testing.T) {
 				if again := handOver(t, g, c, Options{}).Snapshot(); again != g.Snapshot() {
 					t.Errorf("%+v was restored as %+v", g.Snapshot(), again)
 				}
-				g = handOver(t, g, c, options(tt.mark2))
+				g = handOver(t, g, c, options(tt.bound2))
 				c.toUnit(tt.then)
 				if c.asleep != 0 {
 					t.Fatal("the first generator waited")
@@ -238,75 +237,6 @@ func TestSnoSnapshotJSON(t *testing.T) {
 		if got := placeOf(must(g.Next())); got != tt.want {
 			t.Errorf("at unit %d: %+v, want %+v", tt.unit, got, tt.want)
 		}
-	}
-}
-
-// Whatever comes between, a chain of generators, each made from the snapshot of
-// the one before, never repeats an ID.
-func TestSnoSnapshotChain(t *testing.T) {
-	var atBefore, atAfter, restores int
-	for seed := range uint64(400) {
-		r := rand.New(rand.NewPCG(seed, 11))
-		c := &scripted{wall: snoStart, anchored: r.IntN(2) == 0}
-		options := Options{MaxWait: []time.Duration{-1, 3 * time.Millisecond, 30 * time.Millisecond}[r.IntN(3)], clock: c.clock()}
-		lo := uint16(r.IntN(2) * 10)
-		partition := SnoPartition{0, byte(r.IntN(2))}
-		g := must(NewSnoGenerator(SnoConfig{Partition: &partition, SequenceMin: lo, SequenceMax: lo + 3 + uint16(r.IntN(5)), Options: options}))
-		seen := map[Sno]bool{}
-		var last Sno
-		add := func(id Sno) {
-			if seen[id] || id.Partition() != partition {
-				t.Fatalf("seed %d: %+v was minted twice", seed, placeOf(id))
-			}
-			seen[id] = true
-		}
-		for range 60 {
-			c.wander(r, 4*time.Millisecond, time.Millisecond)
-			switch r.IntN(6) {
-			case 0:
-				options := options
-				if r.IntN(2) == 0 {
-					options.NotBefore = c.wall.Add(time.Duration(r.IntN(40)-30) * time.Millisecond)
-				}
-				g = handOver(t, g, c, options)
-				restores++
-			case 1, 2:
-				around := c.wall
-				if last != (Sno{}) && r.IntN(2) == 0 {
-					around = snoLine.time(g.Snapshot().First)
-				}
-				at := around.Add(time.Duration(r.IntN(100)-90) * time.Millisecond)
-				id, err := g.At(0, at)
-				switch {
-				case errors.Is(err, ErrSequenceExhausted), errors.Is(err, ErrRange):
-				case err != nil || id.TickTock() || !id.Time().Equal(at.Truncate(4*time.Millisecond)):
-					t.Fatalf("seed %d: At %v gave %+v, %v", seed, at, placeOf(id), err)
-				default:
-					add(id)
-					if last == (Sno{}) {
-						atBefore++
-					} else {
-						atAfter++
-					}
-				}
-			default:
-				dst := make([]Sno, 1+r.IntN(6))
-				n, err := g.Fill(t.Context(), dst)
-				if err != nil && !errors.Is(err, ErrClockBackwards) && !errors.Is(err, ErrSequenceExhausted) {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
-				for _, id := range dst[:n] {
-					add(id)
-					if id.TickTock() == last.TickTock() && id.Compare(last) <= 0 || id.Time().After(c.wall) {
-						t.Fatalf("seed %d: %+v after %+v, at %v", seed, placeOf(id), placeOf(last), c.wall)
-					}
-					last = id
-				}
-			}
-		}
-	}
-	if atBefore < 100 || atAfter < 100 || restores < 100 {
-		t.Errorf("the scripts had %d IDs of At before Next and %d after, and %d restores", atBefore, atAfter, restores)
 	}
 }
 
@@ -451,32 +381,22 @@ func TestSnoLeaseNumbers(t *testing.T) {
 }
 
 func TestSnoOverflow(t *testing.T) {
-	const wait = 10 * time.Second // for what a test can't go on without
+	generator := func(messages chan SnoOverflow, c *scripted, maxWait time.Duration) *SnoGenerator {
+		return must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: maxWait, clock: c.clock()}}))
+	}
 	eachClock(t, func(t *testing.T, c *scripted) {
 		// A wait begins when it can receive from turns, and then ends.
 		turns := make(chan bool)
-		clock := c.clock()
-		pause := clock.sleep
-		clock.sleep = func(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+		c.onSleep = func() {
 			frozen := <-turns
 			c.mu.Lock()
+			defer c.mu.Unlock()
 			c.frozen = frozen
-			c.mu.Unlock()
-			pause(ctx, d, wake)
-		}
-		turn := func(frozen bool) {
-			t.Helper()
-			select {
-			case turns <- frozen:
-			case <-time.After(wait):
-				t.Fatal("nobody looks at the clock")
-			}
 		}
 		messages := make(chan SnoOverflow, 100)
-		g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: time.Hour, clock: clock}}))
+		g := generator(messages, c, time.Hour)
 		var wg sync.WaitGroup
 		calls := func(n int) {
-			t.Helper()
 			for i := range n {
 				wg.Go(func() { must(g.Next()) })
 				g.seq.queued(t, i+1)
@@ -484,17 +404,17 @@ func TestSnoOverflow(t *testing.T) {
 		}
 		must(g.Fill(t.Context(), make([]Sno, 4)))
 		calls(6)
-		turn(true)
-		turn(true)
-		turn(false) // four get the numbers of the next unit
-		turn(false)
+		turns <- true
+		turns <- true
+		turns <- false // four get the numbers of the next unit
+		turns <- false
 		wg.Wait()
 		must(g.Fill(t.Context(), make([]Sno, 2)))
 		calls(1)
-		turn(false)
+		turns <- false
 		wg.Wait()
 
-		at := func(unit int) time.Time { return snoTime(unit) }
+		at := snoTime
 		want := []SnoOverflow{
 			{at(0), 1, 0}, {at(0), 6, 4}, {at(0), 6, 8}, {at(1), 2, 12}, {at(2), 0, 16},
 			{at(2), 1, 0}, {at(3), 0, 4},
@@ -512,10 +432,7 @@ func TestSnoOverflow(t *testing.T) {
 	t.Run("none", func(t *testing.T) {
 		messages := make(chan SnoOverflow, 100)
 		c := &scripted{wall: snoStart}
-		generator := func(maxWait time.Duration) *SnoGenerator {
-			return must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: maxWait, clock: c.clock()}}))
-		}
-		g := generator(time.Second)
+		g := generator(messages, c, time.Second)
 		for _, unit := range []int{10, 5, 3} {
 			c.toUnit(unit)
 			must(g.Next())
@@ -523,7 +440,7 @@ func TestSnoOverflow(t *testing.T) {
 		if c.slept == 0 {
 			t.Error("didn't wait for the clock")
 		}
-		g = generator(-1)
+		g = generator(messages, c, -1)
 		for range 4 {
 			must(g.Next())
 		}
@@ -539,54 +456,18 @@ func TestSnoOverflow(t *testing.T) {
 		full := make(chan SnoOverflow, 1)
 		full <- SnoOverflow{Ticks: -1}
 		for _, messages := range []chan SnoOverflow{make(chan SnoOverflow), full} {
-			g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{clock: (&scripted{wall: snoStart}).clock()}}))
-			done := make(chan struct{})
+			g := generator(messages, &scripted{wall: snoStart}, 0)
+			var done atomic.Bool
 			go func() {
-				defer close(done)
 				for range 20 {
 					must(g.Next())
 				}
+				done.Store(true)
 			}()
-			select {
-			case <-done:
-			case <-time.After(wait):
-				t.Fatal("a message that nobody reads blocks")
-			}
+			await(t, "20 IDs without a reader of the messages", done.Load)
 		}
 		if m := <-full; m.Ticks != -1 {
 			t.Errorf("%+v took another message's place", m)
-		}
-	})
-
-	t.Run("real clock", func(t *testing.T) {
-		messages := make(chan SnoOverflow, 10_000)
-		const callers = 12
-		began := time.Now()
-		g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: time.Minute}}))
-		var wg sync.WaitGroup
-		for range callers {
-			wg.Go(func() {
-				for range 20 {
-					must(g.Next())
-				}
-			})
-		}
-		wg.Wait()
-		close(messages)
-		var first, m SnoOverflow // of a stall
-		stalls := 0
-		for next := range messages {
-			if m.Count == 0 {
-				first = next
-				stalls++
-			}
-			m = next
-			if passed := m.Now.Sub(first.Now).Milliseconds(); int64(m.Ticks) != passed || m.Count < 0 || m.Count > callers || m == first && m.Count == 0 || m.Now.Before(began) {
-				t.Errorf("%+v, %d ms after %+v", m, passed, first)
-			}
-		}
-		if stalls == 0 || m.Count != 0 {
-			t.Errorf("%d stalls, at last %+v", stalls, m)
 		}
 	})
 }
@@ -695,40 +576,47 @@ func TestSnoAtLimits(t *testing.T) {
 		at  time.Time
 		err error
 	}{
-		{snoTime(20), ErrRange}, // where the mark is
+		{snoTime(20), ErrRange}, // where the bound is
 		{snoTime(-20), ErrRange},
-		{snoMinter.from.Add(-1), ErrBeforeEpoch},
+		{snoPlan.epoch.Add(-1), ErrBeforeEpoch},
 		{time.Time{}, ErrBeforeEpoch},
-		{snoMinter.end.Add(4 * time.Millisecond), ErrTimeExhausted},
+		{snoPlan.end().Add(4 * time.Millisecond), ErrTimeExhausted},
 	} {
 		if id, err := g.At(0, tt.at); !errors.Is(err, tt.err) || !errors.Is(err, ErrRange) || id != (Sno{}) {
 			t.Errorf("At %v: %v, %v", tt.at, id, err)
 		}
 	}
 	if id := must(g.At(0, snoTime(21))); placeOf(id) != (snoPlace{21, 10, false}) {
-		t.Errorf("after the mark: %+v", placeOf(id))
+		t.Errorf("after the bound: %+v", placeOf(id))
 	}
 
-	// A snapshot doesn't lead behind a later mark either, nor out of the range.
+	// A snapshot doesn't lead behind a later bound either, nor out of the range.
 	g = handOver(t, g, c, Options{NotBefore: snoTime(40)})
 	if id, err := g.At(0, snoTime(40)); !errors.Is(err, ErrRange) {
-		t.Errorf("at the mark after a snapshot: %+v, %v", placeOf(id), err)
+		t.Errorf("at the bound after a snapshot: %+v, %v", placeOf(id), err)
 	}
 	must(g.At(0, snoTime(41)))
 	g = must(NewSnoGenerator(SnoConfig{Snapshot: &SnoSnapshot{SequenceMin: 10, Sequence: 10, WallHi: -1, WallSafe: -1, First: -1}}))
-	if id := must(g.At(0, snoMinter.from)); id.Sequence() != 10 {
+	if id := must(g.At(0, snoPlan.epoch)); id.Sequence() != 10 {
 		t.Errorf("the range begins at 10, At gave %d", id.Sequence())
 	}
 
 	// The zero ID is none.
 	g = must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
 	for want := range 3 {
-		if id := must(g.At(0, snoMinter.from)); id != (Sno{9: byte(want + 1)}) {
+		if id := must(g.At(0, snoPlan.epoch)); id != (Sno{9: byte(want + 1)}) {
 			t.Errorf("ID %d of the format's first unit is %v", want+1, id)
 		}
 	}
 	if got := g.Stats(); got != (GeneratorStats{Minted: 3}) {
 		t.Errorf("three IDs of At count as %+v", got)
+	}
+	partitionsAt(t, 0)
+	for n, want := range []Sno{{9: 1}, {7: 1}} {
+		g := must(NewSnoGenerator(SnoConfig{Options: Options{clock: c.clock()}}))
+		if id := must(g.At(0, snoPlan.epoch)); id != want {
+			t.Errorf("the first ID of automatic partition %d is %v, want %v", n, id, want)
+		}
 	}
 
 	// A lease covers what is after its After, and not after its Until.
@@ -803,59 +691,8 @@ func TestSnoViews(t *testing.T) {
 	}
 }
 
-func TestSnoStats(t *testing.T) {
-	eachClock(t, func(t *testing.T, c *scripted) {
-		g := smallSno(t, c, Options{MaxWait: 20 * time.Millisecond})
-		for i, tt := range []struct {
-			clock int
-			mint  func() error
-			want  GeneratorStats
-		}{
-			{0, func() error { return nil }, GeneratorStats{}},
-			{0, func() error { _, err := g.At(1, snoTime(-5)); return err }, GeneratorStats{Minted: 1}},
-			{0, func() error { _, err := g.Next(); return err }, GeneratorStats{Minted: 2}},
-			{0, func() error { _, err := g.NextMeta(1); return err }, GeneratorStats{Minted: 3}},
-			{0, func() error { _, err := g.WithMeta(1).Next(); return err }, GeneratorStats{Minted: 4}},
-			{0, func() error { _, err := g.At(1, snoTime(-4)); return err }, GeneratorStats{Minted: 5}},
-			// One of this unit, four of the next, two of the one after that.
-			{0, func() error { _, err := g.Fill(t.Context(), make([]Sno, 7)); return err }, GeneratorStats{Minted: 12, Waits: 2, SequenceOverflows: 2}},
-			// A full unit counts once, for however long.
-			{2, func() error {
-				must(g.Fill(t.Context(), make([]Sno, 2)))
-				c.frozen = true
-				defer func() { c.frozen = false }()
-				for range 2 {
-					if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) {
-						t.Errorf("frozen: %v", err)
-					}
-				}
-				return nil
-			}, GeneratorStats{Minted: 14, Waits: 4, SequenceOverflows: 3}},
-			{50, func() error { _, err := g.Next(); return err }, GeneratorStats{Minted: 15, Waits: 4, SequenceOverflows: 3}},
-			{40, func() error { _, err := g.Next(); return err }, GeneratorStats{Minted: 16, Waits: 4, SequenceOverflows: 3, ClockRegressions: 1, TickTocks: 1}},
-			{39, func() error { _, err := g.Next(); return err }, GeneratorStats{Minted: 17, Waits: 5, SequenceOverflows: 3, ClockRegressions: 2, TickTocks: 1}},
-			{0, func() error {
-				if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
-					t.Errorf("far back: %v", err)
-				}
-				return nil
-			}, GeneratorStats{Minted: 17, Waits: 5, SequenceOverflows: 3, ClockRegressions: 3, TickTocks: 1}},
-		} {
-			c.toUnit(tt.clock)
-			err := tt.mint()
-			if got := g.Stats(); got != tt.want || err != nil {
-				t.Errorf("step %d: %+v, %v; want %+v", i, got, err, tt.want)
-			}
-		}
-		// One that goes on from a snapshot counts its own alone.
-		if got := handOver(t, g, c, Options{}).Stats(); got != (GeneratorStats{}) {
-			t.Errorf("restored: %+v", got)
-		}
-	})
-}
-
-func TestSnoRemaining(t *testing.T) {
-	c := &scripted{wall: snoMinter.end.Add(-time.Hour)}
+func TestRemaining(t *testing.T) {
+	c := &scripted{wall: snoPlan.end().Add(-time.Hour)}
 	g := smallSno(t, c, Options{})
 	for _, tt := range []struct{ step, want time.Duration }{
 		{0, time.Hour + 4*time.Millisecond},
@@ -868,92 +705,9 @@ func TestSnoRemaining(t *testing.T) {
 			t.Errorf("at %v: %v remain, want %v", c.wall, g.Remaining(), tt.want)
 		}
 	}
-}
-
-// The reference implementation repeats IDs when several goroutines use up its
-// numbers: clock, mark and sequence change one after another. Here they are to
-// change together, also when the wall steps back all the time.
-func TestSnoSaturated(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	start := time.Now()
-	wanders := func() func() time.Time {
-		r := rand.New(rand.NewPCG(1, 2))
-		var off, next time.Duration
-		return func() time.Time {
-			passed := time.Since(start)
-			if passed >= next {
-				next = passed + time.Duration(r.IntN(10))*time.Millisecond
-				off += time.Duration(r.IntN(40)-20) * time.Millisecond
-			}
-			return snoStart.Add(passed + off)
-		}
-	}
-	// With each reading, into units that were used before, and while numbers of
-	// the present one are being given away.
-	jumps := func() func() time.Time {
-		unit, reading := 0, 0
-		return func() time.Time {
-			unit += []int{2, 1, -1}[reading%3]
-			reading++
-			return snoTime(unit)
-		}
-	}
-	for _, tt := range []struct {
-		name      string
-		wall      func() func() time.Time
-		maxWait   time.Duration
-		max       uint16
-		overflows uint64 // at which it is enough
-		tickTocks uint64
-	}{
-		{"wanders, no waits", wanders, -1, 2047, 50, 8},
-		{"wanders", wanders, time.Second, 2047, 50, 8},
-		{"jumps", jumps, -1, 63, 0, 10_000},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			eachClock(t, func(t *testing.T, c *scripted) {
-				g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: tt.max,
-					Options: Options{MaxWait: tt.maxWait, clock: &clock{start: start, anchored: c.anchored, wall: tt.wall()}}}))
-				limit := time.Now().Add(10 * time.Second)
-				enough := func() bool {
-					s := g.Stats()
-					return s.SequenceOverflows >= tt.overflows && s.TickTocks >= tt.tickTocks || time.Now().After(limit)
-				}
-				ids := make([][]Sno, 8)
-				var wg sync.WaitGroup
-				for w := range ids {
-					wg.Go(func() {
-						dst := make([]Sno, 7)
-						for i := 0; i%100 != 0 || !enough(); i++ {
-							var n int
-							var err error
-							if w < 2 {
-								n, err = g.Fill(t.Context(), dst)
-							} else if dst[0], err = g.Next(); err == nil {
-								n = 1
-							}
-							if err != nil && !errors.Is(err, ErrSequenceExhausted) && !errors.Is(err, ErrClockBackwards) {
-								t.Error(err)
-								return
-							}
-							ids[w] = append(ids[w], dst[:n]...)
-						}
-					})
-				}
-				wg.Wait()
-				seen := map[Sno]bool{}
-				for _, ids := range ids {
-					for _, id := range ids {
-						if seen[id] {
-							t.Fatalf("%+v was minted twice", placeOf(id))
-						}
-						seen[id] = true
-					}
-				}
-				if s := g.Stats(); s.Minted != uint64(len(seen)) || s.SequenceOverflows < tt.overflows || s.TickTocks < tt.tickTocks {
-					t.Errorf("%d IDs; %+v", len(seen), s)
-				}
-			})
-		})
+	c.wall = DefaultSnowflakeLayout().Epoch
+	wide := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: SnowflakeLayout{SequenceBits: 1}, Options: Options{clock: c.clock()}}))
+	if got := wide.Remaining(); got < 290*365*24*time.Hour {
+		t.Errorf("more than a Duration holds: %v", got)
 	}
 }

@@ -29,23 +29,12 @@ type SnoSnapshot struct {
 // made from the snapshot mints again. It is of no use to a generator with a
 // Lease, whose partition is another's by then.
 func (g *SnoGenerator) Snapshot() SnoSnapshot {
-	s := &g.seq
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	partitions.Lock()
 	partitions.handed.add(g.partition)
 	partitions.Unlock()
-	used := s.used(s.word.Load())
-	now, err := s.now()
-	if err != nil {
-		// A clock outside the format's time says nothing.
-		now = s.seen
-	}
-	return SnoSnapshot{
-		Partition: SnoPartitionFrom(g.partition), SequenceMin: uint16(s.min), SequenceMax: uint16(s.max),
-		Sequence: uint16(used.end - 1), Now: now, WallHi: s.unit, WallSafe: s.safe, Drifts: s.drifts,
-		First: s.origin, AtUnit: g.at.unit, AtNext: g.at.next,
-	}
+	p := g.seq.snapshot()
+	p.Partition = SnoPartitionFrom(g.partition)
+	return p
 }
 
 // check refuses what is out of range.
@@ -73,30 +62,6 @@ func (p *SnoSnapshot) check() error {
 	return nil
 }
 
-// restore goes on where a snapshot was taken, unless the start mark lies
-// later.
-func (g *SnoGenerator) restore(p *SnoSnapshot) {
-	s := &g.seq
-	s.drifts, s.tick = p.Drifts, p.Drifts&1 == 1
-	s.origin, s.seen = p.First, p.Now
-	s.safe = max(s.safe, p.WallSafe)
-	switch {
-	case p.First < 0:
-		s.useUp(p.WallHi) // a start mark too
-	case p.WallHi > s.unit:
-		s.resume(p.WallHi, uint32(p.Sequence)+1)
-	}
-	if p.AtUnit >= g.at.unit {
-		g.at = backfill{p.AtUnit, max(p.AtNext, s.min)}
-	}
-}
-
-// A backfill is where At goes on.
-type backfill struct {
-	unit int64
-	next uint32
-}
-
 // At mints an ID of a time that has passed, for rows that are moved over from
 // another kind of key. Times must not decrease from call to call, so sort the
 // rows by time first, and must lie after NotBefore and a Lease's After, and
@@ -104,44 +69,9 @@ type backfill struct {
 // other numbers for a unit than Next would have had; when they are used up that
 // is an [ErrSequenceExhausted].
 func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
-	unit, err := snoLine.unit(t)
+	s, err := g.seq.backfill(t)
 	if err != nil {
 		return Sno{}, err
 	}
-	s := &g.seq
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, err := s.now()
-	if err != nil {
-		return Sno{}, err
-	}
-	end, what := now, "now"
-	if s.origin >= 0 {
-		end, what = s.origin, "the first ID of Next or Fill"
-	}
-	switch {
-	case unit >= end:
-		return Sno{}, &limitError{fmt.Sprintf("idtype: expected a time for At before the unit of %s, %s, got %s: backfill before you mint, or with a generator of another partition", what, stamp(snoLine.time(end)), stamp(t)), ErrRange}
-	case unit < g.at.unit:
-		return Sno{}, &limitError{fmt.Sprintf("idtype: expected a time for At from %s on, which is where the last one, NotBefore or the lease's begin lead, got %s: sort the rows by time first, and use a generator without these two", stamp(snoLine.time(g.at.unit)), stamp(t)), ErrRange}
-	}
-	if b, covered := s.leased(unit); !covered {
-		return Sno{}, s.failure(b)
-	}
-	next := g.at.next
-	if unit > g.at.unit {
-		next = s.min
-	}
-	next = s.notZero(unit, next)
-	if next > s.max {
-		return Sno{}, fmt.Errorf("idtype: expected at most %d rows for At in the 4 ms from %s, got one more: give it a time 4 ms later, or another generator: %w",
-			s.capacity(), stamp(snoLine.time(unit)), ErrSequenceExhausted)
-	}
-	g.at = backfill{unit, next + 1}
-	s.stats.Minted++
-	if s.origin < 0 {
-		// What comes live comes later, whatever the clock does.
-		s.useUp(unit)
-	}
-	return snoOf(uint64(unit)<<1, meta, g.partition, uint16(next)), nil
+	return g.compose(s, meta), nil
 }

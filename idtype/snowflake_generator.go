@@ -44,11 +44,7 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 		return nil, err
 	}
 	g := &SnowflakeGenerator{shift: l.timeShift(), node: node}
-	g.seq.line, g.seq.max, g.seq.skipZero = l.line(), 1<<l.SequenceBits-1, node == 0
-	if err := g.seq.init(c.Options); err != nil {
-		return nil, err
-	}
-	if err := g.seq.attach("snowflake: " + l.String()); err != nil {
+	if err := g.seq.init(spec{line: l.line(), max: 1<<l.SequenceBits - 1, skipZero: node == 0, layout: "snowflake: " + l.String()}, c.Options); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -56,7 +52,7 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 
 // Next mints one ID; see [Generator].
 func (g *SnowflakeGenerator) Next() (Snowflake, error) {
-	s, err := g.seq.one()
+	s, err := g.seq.takeOne()
 	if err != nil {
 		return 0, err
 	}
@@ -74,10 +70,7 @@ func (g *SnowflakeGenerator) at(s slot) Snowflake {
 }
 
 func (g *SnowflakeGenerator) compose(dst []Snowflake, s slot) {
-	id := g.at(s)
-	for i := range dst {
-		dst[i] = id + Snowflake(i)
-	}
+	series(dst, g.at(s), 1)
 }
 
 // Stats tells what the generator has done so far.

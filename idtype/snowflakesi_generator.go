@@ -39,11 +39,7 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 		return nil, err
 	}
 	g := &SnowflakeSIGenerator{node: node}
-	g.seq.line, g.seq.max, g.seq.skipZero = l.line(), 1<<l.IndexBits-1, node == 0
-	if err := g.seq.init(c.Options); err != nil {
-		return nil, err
-	}
-	if err := g.seq.attach("snowflake_si: " + l.String()); err != nil {
+	if err := g.seq.init(spec{line: l.line(), max: 1<<l.IndexBits - 1, skipZero: node == 0, layout: "snowflake_si: " + l.String()}, c.Options); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -51,7 +47,7 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 
 // Next mints one ID; see [Generator].
 func (g *SnowflakeSIGenerator) Next() (SnowflakeSI, error) {
-	s, err := g.seq.one()
+	s, err := g.seq.takeOne()
 	if err != nil {
 		return 0, err
 	}
@@ -69,10 +65,7 @@ func (g *SnowflakeSIGenerator) at(s slot) SnowflakeSI {
 }
 
 func (g *SnowflakeSIGenerator) compose(dst []SnowflakeSI, s slot) {
-	id := g.at(s)
-	for i := range dst {
-		dst[i] = id + SnowflakeSI(i)
-	}
+	series(dst, g.at(s), 1)
 }
 
 // Stats tells what the generator has done so far.

@@ -38,11 +38,7 @@ func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 		return nil, err
 	}
 	g := &Spread64Generator{node: node}
-	g.seq.line, g.seq.max, g.seq.skipZero = spread64Line, 1<<spread64SequenceBits-1, node == 0
-	if err := g.seq.init(c.Options); err != nil {
-		return nil, err
-	}
-	if err := g.seq.attach(fmt.Sprintf("spread64: cluster %d", c.Cluster)); err != nil {
+	if err := g.seq.init(spec{line: spread64Line, max: 1<<spread64SequenceBits - 1, skipZero: node == 0, layout: fmt.Sprintf("spread64: cluster %d", c.Cluster)}, c.Options); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -79,7 +75,7 @@ func LocalSpread64Generator(generator, cluster int) (*Spread64Generator, error) 
 
 // Next mints one ID; see [Generator].
 func (g *Spread64Generator) Next() (Spread64, error) {
-	s, err := g.seq.one()
+	s, err := g.seq.takeOne()
 	if err != nil {
 		return 0, err
 	}
@@ -97,10 +93,7 @@ func (g *Spread64Generator) at(s slot) Spread64 {
 }
 
 func (g *Spread64Generator) compose(dst []Spread64, s slot) {
-	id := g.at(s)
-	for i := range dst {
-		dst[i] = id + Spread64(i)<<spread64SequenceShift
-	}
+	series(dst, g.at(s), 1<<spread64SequenceShift)
 }
 
 // Stats tells what the generator has done so far.

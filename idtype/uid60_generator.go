@@ -53,8 +53,7 @@ func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	}
 	g := &UID60Generator{}
 	g.random.init(c.Random)
-	g.seq.line, g.seq.max, g.seq.skipZero, g.seq.first = uid60Line, 1<<uid60SequenceBits-1, true, g.random.first
-	if err := g.seq.init(c.Options); err != nil {
+	if err := g.seq.init(spec{line: uid60Line, max: 1<<uid60SequenceBits - 1, skipZero: true, first: g.random.first}, c.Options); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -62,7 +61,7 @@ func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 
 // Next mints one ID; see [Generator]. An error of Random is returned.
 func (g *UID60Generator) Next() (UID60, error) {
-	s, err := g.seq.one()
+	s, err := g.seq.takeOne()
 	if err != nil {
 		return 0, err
 	}

@@ -37,12 +37,12 @@ func TestUID60Odds(t *testing.T) {
 	g := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
 	starts := map[int]int{}
 	for range 200 {
-		uid60Minter.fillUnit(t, g)
+		uid60Subject().fillUnit(t, g)
 		c.step(time.Millisecond)
 		if id := must(g.Next()); id.Sequence() != 0 {
 			t.Fatalf("the millisecond after a full one begins at %d, want 0", id.Sequence())
 		}
-		uid60Minter.fillUnit(t, g)
+		uid60Subject().fillUnit(t, g)
 		c.step(2 * time.Millisecond)
 		starts[must(g.Next()).Sequence()]++
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -68,30 +69,19 @@ func repeated(tallies []tally) (count int, repeats []string) {
 	return count, repeats
 }
 
-// mint mints n IDs; see mintWhile.
-func (s subject[T]) mint(t *testing.T, o Options, n int) {
-	t.Helper()
-	s.mintWhile(t, o, func(minted int) bool { return minted < n/minters })
-}
-
-// mintFor mints for some time; see mintWhile.
+// mintFor mints for some time; see mint.
 func (s subject[T]) mintFor(t *testing.T, o Options, d time.Duration) GeneratorStats {
 	t.Helper()
 	start := time.Now()
-	return s.mintWhile(t, o, func(int) bool { return time.Since(start) < d })
+	o.MaxWait = time.Hour // the clock of a busy machine may stand for long
+	return s.mint(t, must(s.make(o)), func(int) bool { return time.Since(start) < d })
 }
 
-// mintWhile has goroutines mint by Next and Fill for as long as more wants of
-// each, and looks at what they got: no repeats, in order, counted, no errors.
-func (s subject[T]) mintWhile(t *testing.T, o Options, more func(minted int) bool) GeneratorStats {
+// mint has goroutines call Next and Fill for as long as more, given the number of IDs
+// asked for, wants of each. It checks what they get: no repeats, in order, counted, no
+// errors but those tolerated.
+func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool, tolerated ...error) GeneratorStats {
 	t.Helper()
-	// The clock of a busy machine may stand for long.
-	o.MaxWait = time.Minute
-	g, err := s.make(o)
-	if err != nil {
-		t.Error(err)
-		return GeneratorStats{}
-	}
 	tallies := make([]tally, minters)
 	var wg sync.WaitGroup
 	for w := range tallies {
@@ -99,30 +89,30 @@ func (s subject[T]) mintWhile(t *testing.T, o Options, more func(minted int) boo
 			r := rand.New(rand.NewPCG(uint64(w), 0))
 			var mine tally
 			defer func() { tallies[w] = mine }()
-			block := make([]T, 200)
-			for minted := 0; more(minted); {
+			block := make([]T, min(200, 3*s.capacity()))
+			for asked := 0; more(asked); {
 				ids := block[:1+r.IntN(len(block))]
+				asked += len(ids)
+				n, err := 0, error(nil)
 				if r.IntN(2) == 0 {
-					if n, err := g.Fill(t.Context(), ids); err != nil || n != len(ids) {
-						t.Errorf("Fill: %d of %d, %v", n, len(ids), err)
-						return
-					}
+					n, err = g.Fill(t.Context(), ids)
 				} else {
-					for i := range ids {
-						var err error
-						if ids[i], err = g.Next(); err != nil {
-							t.Errorf("Next: %v", err)
-							return
+					for n < len(ids) && err == nil {
+						if ids[n], err = g.Next(); err == nil {
+							n++
 						}
 					}
 				}
-				for _, id := range ids {
+				if err != nil && !slices.Contains(tolerated, sentinel(err)) || err == nil && n < len(ids) {
+					t.Errorf("%d of %d IDs, %v", n, len(ids), err)
+					return
+				}
+				for _, id := range ids[:n] {
 					if p := s.pair(id); !mine.add(p) {
 						t.Errorf("a goroutine got %v after a later one", p)
 						return
 					}
 				}
-				minted += len(ids)
 			}
 		})
 	}
@@ -185,18 +175,8 @@ func countingClock(step time.Duration, anchored bool) *clock {
 // TestUnique mints on clocks that run freely, at rates below, at and past what
 // the format has.
 func TestUnique(t *testing.T) {
-	n := uniqueCount
-	if v, err := strconv.Atoi(os.Getenv(uniqueVariable)); err == nil {
-		n = v
-	} else if raced() {
-		n /= 5
-	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
-	t.Run("Snowflake", func(t *testing.T) { snowflakeSubject(SnowflakeLayout{}).testUnique(t, n) })
-	t.Run("SnowflakeSI", func(t *testing.T) { siSubject(5, 8).testUnique(t, n) })
-	t.Run("UID60", func(t *testing.T) { uid60Subject().testUnique(t, n) })
-	t.Run("Spread64", func(t *testing.T) { spreadSubject().testUnique(t, n) })
-	t.Run("Sno", func(t *testing.T) { snoSubject(SnoPartition{}, 0, 65535).testUnique(t, n) })
+	each(t, append(formats[:4:4], snoSubject(SnoPartition{0xA5, 0x5A}, 0, 65535)), suite.testUnique)
 }
 
 // raced reports whether the race detector is on.
@@ -210,7 +190,17 @@ func raced() bool {
 	return false
 }
 
-func (s subject[T]) testUnique(t *testing.T, n int) {
+func (s subject[T]) testUnique(t *testing.T) {
+	n := uniqueCount
+	if v, err := strconv.Atoi(os.Getenv(uniqueVariable)); err == nil {
+		n = v
+	} else if raced() {
+		n /= scaled(10, 5)
+	}
+	mint := func(t *testing.T, o Options, n int) {
+		o.MaxWait = time.Hour // the clock of a busy machine may stand for long
+		s.mint(t, s.new(t, o), func(asked int) bool { return asked < n/minters })
+	}
 	variants := map[string]Options{}
 	for i, load := range []string{"below", "at", "past"} {
 		// About what two processors mint: a twentieth of what the clock has
@@ -228,20 +218,16 @@ func (s subject[T]) testUnique(t *testing.T, n int) {
 	late := countingClock(s.step/4, true)
 	ticks := late.monotonic
 	late.monotonic = func() time.Duration { defer runtime.Gosched(); return ticks() }
-	t.Run("late", func(t *testing.T) { s.mint(t, Options{clock: late}, n/4) })
+	t.Run("late", func(t *testing.T) { mint(t, Options{clock: late}, n/4) })
 	for name, o := range variants {
-		t.Run(name, func(t *testing.T) { s.mint(t, o, n*3/4/len(variants)) })
+		t.Run(name, func(t *testing.T) { mint(t, o, n*3/4/len(variants)) })
 	}
 }
 
 // TestUniqueOnSteppingWall has a wall that steps back and forth all the time.
 func TestUniqueOnSteppingWall(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
-	t.Run("Snowflake", snowflakeSubject(SnowflakeLayout{}).testSteppingWall)
-	t.Run("SnowflakeSI", siSubject(5, 8).testSteppingWall)
-	t.Run("UID60", uid60Subject().testSteppingWall)
-	t.Run("Spread64", spreadSubject().testSteppingWall)
-	t.Run("Sno", snoSubject(SnoPartition{}, 0, 999).testSteppingWall)
+	each(t, formats, suite.testSteppingWall)
 }
 
 func (s subject[T]) testSteppingWall(t *testing.T) {
@@ -251,16 +237,39 @@ func (s subject[T]) testSteppingWall(t *testing.T) {
 	}
 	for _, anchored := range []bool{false, true} {
 		t.Run(fmt.Sprint("anchored=", anchored), func(t *testing.T) {
-			// A busy machine may miss the steps once, but not always.
-			for range 10 {
+			await(t, "a step back", func() bool { // a busy machine may miss the steps
 				o := Options{clock: runningClock(max(4e6/s.second(), 10), anchored, off)}
-				stats := s.mintFor(t, o, 300*time.Millisecond)
-				if t.Failed() || stats.ClockRegressions > 0 && (!s.toggles || stats.TickTocks > 0) {
-					return
-				}
-			}
-			t.Error("the clock never stepped back")
+				stats := s.mintFor(t, o, scaled[time.Duration](100, 300)*time.Millisecond)
+				return t.Failed() || stats.ClockRegressions > 0 && (!s.toggles || stats.TickTocks > 0)
+			})
 		})
+	}
+}
+
+// The reference implementation repeats Snos when several goroutines use up its
+// numbers: clock, highest time and sequence change one after another. Here they are to change
+// together, also when the wall, with each reading, jumps into units that were used
+// before, while numbers of the present one are being given away.
+func TestUniqueOnJumpingWall(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
+	for _, anchored := range []bool{false, true} {
+		unit, reading := 0, 0
+		c := systemClock(func() time.Time {
+			unit += []int{2, 1, -1}[reading%3]
+			reading++
+			return snoTime(unit)
+		})
+		c.anchored = anchored
+		s := snoSubject(SnoPartition{0xA5, 0x5A}, 0, 63)
+		g := s.new(t, Options{MaxWait: -1, clock: &c})
+		toggles := scaled(2000, 10_000)
+		more := func(asked int) bool {
+			// A toggle takes up to 170 IDs, counted over all goroutines.
+			return asked < 500*toggles && stats(g).TickTocks < uint64(toggles)
+		}
+		if got := s.mint(t, g, more, ErrSequenceExhausted, ErrClockBackwards); got.TickTocks < uint64(toggles) {
+			t.Errorf("expected %d toggles, got %d", toggles, got.TickTocks)
+		}
 	}
 }
 
@@ -268,17 +277,18 @@ func (s subject[T]) testSteppingWall(t *testing.T) {
 // fast as they have IDs.
 func TestUniqueOnRealClock(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes 5 s")
+		t.Skip("takes some seconds")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
 	var wg sync.WaitGroup
+	d := scaled[time.Duration](1, 5) * time.Second
 	for _, o := range []Options{{}, {Clock: time.Now}} {
-		wg.Go(func() { snowflakeSubject(SnowflakeLayout{}).mintFor(t, o, 5*time.Second) })
-		wg.Go(func() { siSubject(5, 8).mintFor(t, o, 5*time.Second) })
-		wg.Go(func() { uid60Subject().mintFor(t, o, 5*time.Second) })
-		wg.Go(func() { spreadSubject().mintFor(t, o, 5*time.Second) })
+		wg.Go(func() { snowflakeSubject(SnowflakeLayout{}, 21, 10).mintFor(t, o, d) })
+		wg.Go(func() { siSubject(5, 8, 21).mintFor(t, o, d) })
+		wg.Go(func() { uid60Subject().mintFor(t, o, d) })
+		wg.Go(func() { spreadSubject(42, 9).mintFor(t, o, d) })
 		// All of a Sno's numbers would be more than two processors mint.
-		wg.Go(func() { snoSubject(SnoPartition{}, 0, 999).mintFor(t, o, 5*time.Second) })
+		wg.Go(func() { snoSubject(SnoPartition{0xA5, 0x5A}, 0, 999).mintFor(t, o, d) })
 	}
 	wg.Wait()
 }

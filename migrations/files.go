@@ -13,34 +13,52 @@ import (
 
 // Goose gives the migrations as the files that goose reads, such as
 // 00002_snowflake.sql.
-func Goose(c Config) (fs.FS, error) {
-	return filesOf(c, func(m Migration, add func(name, text string)) {
-		// A body as a whole: goose would split it at semicolons, of which the
-		// functions are full.
-		statement := func(s string) string {
-			return "-- +goose StatementBegin\n" + s + "-- +goose StatementEnd\n"
-		}
-		add(fmt.Sprintf("%05d_%s.sql", m.Version, m.Name),
-			"-- +goose Up\n"+statement(m.Up)+"\n-- +goose Down\n"+statement(m.Down))
-	})
+func Goose(c Config) (fs.FS, error) { return filesOf(c, gooseFiles) }
+
+func gooseFiles(m Migration) map[string]string {
+	// A body as a whole: goose would split it at semicolons, of which the
+	// functions are full.
+	statement := func(s string) string {
+		return "-- +goose StatementBegin\n" + s + "-- +goose StatementEnd\n"
+	}
+	return map[string]string{fmt.Sprintf("%05d_%s.sql", m.Version, m.Name): "-- +goose Up\n" + statement(m.Up) + "\n-- +goose Down\n" + statement(m.Down)}
 }
 
 // GolangMigrate gives the migrations as the files that golang-migrate reads,
 // such as 000002_snowflake.up.sql and 000002_snowflake.down.sql.
 func GolangMigrate(c Config) (fs.FS, error) {
-	return filesOf(c, func(m Migration, add func(name, text string)) {
-		add(fmt.Sprintf("%06d_%s.up.sql", m.Version, m.Name), m.Up)
-		add(fmt.Sprintf("%06d_%s.down.sql", m.Version, m.Name), m.Down)
+	return filesOf(c, func(m Migration) map[string]string {
+		name := fmt.Sprintf("%06d_%s", m.Version, m.Name)
+		return map[string]string{name + ".up.sql": m.Up, name + ".down.sql": m.Down}
 	})
 }
 
 // Tern gives the migrations as the files that tern reads, such as
 // 002_snowflake.sql.
 func Tern(c Config) (fs.FS, error) {
-	return filesOf(c, func(m Migration, add func(name, text string)) {
-		add(fmt.Sprintf("%03d_%s.sql", m.Version, m.Name),
-			ternEscape.Replace(m.Up)+"\n---- create above / drop below ----\n\n"+ternEscape.Replace(m.Down))
+	return filesOf(c, func(m Migration) map[string]string {
+		return map[string]string{fmt.Sprintf("%03d_%s.sql", m.Version, m.Name): ternEscape.Replace(m.Up) +
+			"\n---- create above / drop below ----\n\n" + ternEscape.Replace(m.Down)}
 	})
+}
+
+func filesOf(c Config, files func(Migration) map[string]string) (fs.FS, error) {
+	list, err := List(c)
+	if err != nil {
+		return nil, err
+	}
+	return mapFS(list, files), nil
+}
+
+// mapFS returns the files of all migrations.
+func mapFS(list []Migration, files func(Migration) map[string]string) fs.FS {
+	dir := fstest.MapFS{}
+	for _, m := range list {
+		for name, text := range files(m) {
+			dir[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+		}
+	}
+	return dir
 }
 
 // ternEscape is for tern, which takes its files for templates.
@@ -57,16 +75,17 @@ func SQL(c Config) (string, error) { return SQLAfter(c, 0) }
 // so many, as SELECT max(version) FROM sortkey.revision tells. Where it has
 // others, it ends in an error and changes nothing.
 func SQLAfter(c Config, version int) (string, error) {
-	list, err := List(c)
+	d, err := c.data()
 	if err != nil {
 		return "", err
 	}
+	list := d.list()
 	if version < 0 || version > len(list) {
 		return "", fmt.Errorf("migrations: expected a version from 0 to %d, got %d", len(list), version)
 	}
 	var b strings.Builder
 	b.WriteString("-- The SQL of sortkey, to be run once: psql -v ON_ERROR_STOP=1 -f sortkey.sql\n--\n" +
-		"-- All of it is one transaction: it is there as a whole, or not at all.\n\nBEGIN;\n\n" + c.refuseOther(version))
+		"-- All of it is one transaction: it is there as a whole, or not at all.\n\nBEGIN;\n\n" + d.refuseOther(version))
 	for _, m := range list[version:] {
 		fmt.Fprintf(&b, "\n-- %s\n-- %d. %s\n-- %[1]s\n\n%[4]s", strings.Repeat("-", 117), m.Version, m.Name, m.Up)
 	}
@@ -92,7 +111,7 @@ func AddSnowflakeSI(c Config) (string, error) {
 
 // refuseOther is a statement that fails where there is an installation of
 // another version; 0 means none.
-func (c Config) refuseOther(version int) string {
+func (d data) refuseOther(version int) string {
 	if version > 0 {
 		return fmt.Sprintf(`DO $$
 BEGIN
@@ -103,7 +122,7 @@ BEGIN
     END IF;
 END
 $$;
-`, c.schema(), version)
+`, d.Schema, version)
 	}
 	return fmt.Sprintf(`DO $$
 BEGIN
@@ -114,7 +133,7 @@ BEGIN
     END IF;
 END
 $$;
-`, c.schema())
+`, d.Schema)
 }
 
 // WriteNew writes those of the files that aren't there yet to a folder, which it
@@ -153,16 +172,4 @@ func WriteNew(folder string, files fs.FS) error {
 		}
 	}
 	return nil
-}
-
-func filesOf(c Config, each func(m Migration, add func(name, text string))) (fs.FS, error) {
-	list, err := List(c)
-	if err != nil {
-		return nil, err
-	}
-	dir := fstest.MapFS{}
-	for _, m := range list {
-		each(m, func(name, text string) { dir[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644} })
-	}
-	return dir, nil
 }

@@ -129,65 +129,10 @@ func TestTernEscape(t *testing.T) {
 	}
 }
 
-func TestSQL(t *testing.T) {
-	for name, c := range configs {
-		text, err := SQL(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, err := List(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := 0
-		for _, part := range append([]string{"\nBEGIN;\n", "to_regclass('" + c.schema() + ".revision') IS NOT NULL"}, ups(list)...) {
-			i := strings.Index(text[at:], part)
-			if i < 0 {
-				t.Fatalf("expected, in this order, %.200s in the file of %s", part, name)
-			}
-			at += i + len(part)
-		}
-		if rest := text[at:]; rest != "\nCOMMIT;\n" {
-			t.Errorf("expected the transaction to end with the file, got %q", rest)
-		}
-		if n := strings.Count(text, "\nCOMMIT;") + strings.Count(text, "\nBEGIN;"); n != 2 {
-			t.Errorf("expected one transaction in the file of %s, got %d statements for it", name, n)
-		}
-	}
-}
-
-func ups(list []Migration) []string {
-	var texts []string
-	for _, m := range list {
-		texts = append(texts, m.Up)
-	}
-	return texts
-}
-
-// Only with a base clock is there something to add, and then it is what the
-// migration would have had in it.
+// Only with a base clock is there something to add.
 func TestAddSnowflakeSI(t *testing.T) {
 	if _, err := AddSnowflakeSI(Config{}); err == nil || !strings.Contains(err.Error(), "base clock") {
 		t.Errorf("expected an error that asks for a base clock, got %v", err)
-	}
-	c := Config{Schema: "other", SnowflakeSI: someClock}
-	text, err := AddSnowflakeSI(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := List(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := c.data()
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, after := d.render(shared(), "before"), d.render(shared(), "after")
-	part, ok1 := strings.CutPrefix(text, before)
-	part, ok2 := strings.CutSuffix(part, after)
-	if up := list[2].Up; !ok1 || !ok2 || len(part) < 1000 || !strings.Contains(up, strings.TrimSpace(part)) {
-		t.Errorf("expected the part of\n%s\nthat needs a base clock, between what stands around a migration, got\n%s", up, text)
 	}
 }
 

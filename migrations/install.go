@@ -38,7 +38,7 @@ func Up(ctx context.Context, db *sql.DB, c Config) error {
 	if err := prepare(ctx, db, d); err != nil {
 		return err
 	}
-	p, err := provider(db, c)
+	p, err := provider(db, d)
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,7 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 	if err != nil {
 		return err
 	}
-	list, err := List(c)
-	if err != nil {
-		return err
-	}
+	list := d.list()
 	// Not through goose, which ends a transaction with each migration: half an
 	// installation is of no use to anybody.
 	return locked(ctx, db, "remove", d.Schema, func(tx *sql.Tx) error {
@@ -136,14 +133,10 @@ func Status(ctx context.Context, db *sql.DB, c Config) ([]MigrationStatus, error
 const versionTable = "sortkey_goose_version"
 
 // provider is goose, as Up uses it.
-func provider(db *sql.DB, c Config) (*goose.Provider, error) {
-	files, err := Goose(c)
-	if err != nil {
-		return nil, err
-	}
-	return goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithTableName(c.schema()+"."+versionTable),
-		goose.WithSessionLocker(sessionLock(c.schema())),
+func provider(db *sql.DB, d data) (*goose.Provider, error) {
+	return goose.NewProvider(goose.DialectPostgres, db, mapFS(d.list(), gooseFiles),
+		goose.WithTableName(d.Schema+"."+versionTable),
+		goose.WithSessionLocker(sessionLock(d.Schema)),
 		goose.WithDisableGlobalRegistry(true))
 }
 

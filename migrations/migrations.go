@@ -59,12 +59,7 @@ func List(c Config) ([]Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Migration, len(steps()))
-	for i, s := range steps() {
-		d.Version, d.Name = i+1, s.name
-		list[i] = Migration{Version: d.Version, Name: d.Name, Up: d.up(s.up, s.name), Down: d.render(s.down, s.name)}
-	}
-	return list, nil
+	return d.list(), nil
 }
 
 // data is what the SQL files are filled in with. They see only what is exported.
@@ -79,6 +74,15 @@ type data struct {
 	UID60       format
 	Spread64    format
 	Sno         format
+}
+
+func (d data) list() []Migration {
+	list := make([]Migration, len(steps()))
+	for i, s := range steps() {
+		d.Version, d.Name = i+1, s.name
+		list[i] = Migration{Version: d.Version, Name: d.Name, Up: d.up(s.up, s.name), Down: d.render(s.down, s.name)}
+	}
+	return list
 }
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)

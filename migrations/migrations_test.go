@@ -3,7 +3,6 @@ package migrations
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -94,52 +93,29 @@ func TestValidateLayouts(t *testing.T) {
 	}
 }
 
-// Each migration drops what it creates, and nothing else; and what a version
-// says of itself is its number.
+// What a version says of itself is its number and its name.
 func TestList(t *testing.T) {
-	created := regexp.MustCompile(`(?m)^\s*CREATE (TABLE|SEQUENCE|DOMAIN|FUNCTION|PROCEDURE|VIEW|TYPE) (\S+?)[ (]`)
-	dropped := regexp.MustCompile(`(?m)^DROP (TABLE|SEQUENCE|DOMAIN|FUNCTION|PROCEDURE|VIEW|TYPE)( IF EXISTS)? ([^\s(;]+)`)
 	for name, c := range configs {
-		t.Run(name, func(t *testing.T) {
-			list, err := List(c)
-			if err != nil {
-				t.Fatal(err)
+		list, err := List(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for i, m := range list {
+			if m.Version != i+1 {
+				t.Errorf("%s: expected version %d, got %d", name, i+1, m.Version)
 			}
-			var names []string
-			for i, m := range list {
-				if m.Version != i+1 {
-					t.Errorf("expected version %d, got %d", i+1, m.Version)
-				}
-				names = append(names, m.Name)
-
-				up, down := map[string]bool{}, map[string]bool{}
-				for _, s := range created.FindAllStringSubmatch(m.Up, -1) {
-					up[s[1]+" "+s[2]] = true
-				}
-				for _, s := range dropped.FindAllStringSubmatch(m.Down, -1) {
-					if s[2] == "" || c.SnowflakeSI != (idtype.SnowflakeSILayout{}) {
-						down[s[1]+" "+s[3]] = true
-					}
-				}
-				if len(up) == 0 || !maps.Equal(up, down) {
-					t.Errorf("expected %s to drop what it creates:\n%v\ngot:\n%v", m.Name, slices.Sorted(maps.Keys(up)), slices.Sorted(maps.Keys(down)))
-				}
-				for object := range up {
-					if !strings.Contains(object, " "+c.schema()+".") {
-						t.Errorf("expected all in schema %s, got %s", c.schema(), object)
-					}
-				}
-				if want := fmt.Sprintf("INSERT INTO %s.revision (version, name) VALUES (%d, '%s');", c.schema(), m.Version, m.Name); !strings.Contains(m.Up, want) {
-					t.Errorf("expected %s to end in %s", m.Name, want)
-				}
-				if want := fmt.Sprintf("DELETE FROM %s.revision WHERE version = %d;", c.schema(), m.Version); i > 0 && !strings.Contains(m.Down, want) {
-					t.Errorf("expected the way down of %s to have %s", m.Name, want)
-				}
+			names = append(names, m.Name)
+			if want := fmt.Sprintf("INSERT INTO %s.revision (version, name) VALUES (%d, '%s');", c.schema(), m.Version, m.Name); !strings.Contains(m.Up, want) {
+				t.Errorf("%s: expected %s to end in %s", name, m.Name, want)
 			}
-			if want := []string{"schema", "snowflake", "snowflake_si", "uid60", "spread64", "sno"}; !slices.Equal(names[:len(want)], want) {
-				t.Errorf("expected the migrations %v, whose numbers databases have noted, got %v", want, names)
+			if want := fmt.Sprintf("DELETE FROM %s.revision WHERE version = %d;", c.schema(), m.Version); i > 0 && !strings.Contains(m.Down, want) {
+				t.Errorf("%s: expected the way down of %s to have %s", name, m.Name, want)
 			}
-		})
+		}
+		if want := []string{"schema", "snowflake", "snowflake_si", "uid60", "spread64", "sno"}; !slices.Equal(names[:len(want)], want) {
+			t.Errorf("%s: expected the migrations %v, whose numbers databases have noted, got %v", name, want, names)
+		}
 	}
 }
 

@@ -74,51 +74,39 @@ func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOp
 	if err != nil {
 		return nil, err
 	}
-	m, err := o.maintenance(d.Schema)
+	m, err := newMaintenance(db, d.Schema, o)
 	if err != nil {
 		return nil, err
 	}
-	tables, err := m.tables(ctx, db, o)
+	tables, err := m.tables(ctx, o)
 	if err != nil {
 		if worker := refuseCitusWorker(ctx, db); errors.Is(worker, ErrCitusWorker) {
 			return nil, worker
 		}
 		return nil, failed("maintain partitions with", d.Schema, err)
 	}
-	var done []PartitionStep
+	steps := m.maintain
+	if o.DryRun {
+		steps = m.plan
+	}
+	var all []PartitionStep
 	var problems []error
 	for _, t := range tables {
-		if o.DryRun {
-			planned, err := m.plan(ctx, db, t)
-			if err != nil {
-				problems = append(problems, failed("plan partitions with", d.Schema, err))
-			}
-			done = append(done, planned...)
-			continue
-		}
-		for run := (sql.NullString{}); ; {
-			step, err := m.next(ctx, db, t, &run)
-			if err != nil {
-				problems = append(problems, failed("maintain partitions of "+t.name+" with", d.Schema, err))
-				if ctx.Err() != nil {
-					return done, errors.Join(problems...)
-				}
-				break // the other tables have nothing to do with it
-			}
-			if step == nil {
+		list, err := steps(ctx, t)
+		all = append(all, list...)
+		if err != nil {
+			problems = append(problems, err)
+			if ctx.Err() != nil {
 				break
-			}
-			done = append(done, *step)
-			if errors.Is(step.Err, ErrPartition) {
-				problems = append(problems, step.Err)
 			}
 		}
 	}
-	return done, errors.Join(problems...)
+	return all, errors.Join(problems...)
 }
 
 // A maintenance is one call of MaintainPartitions.
 type maintenance struct {
+	db          *sql.DB
 	schema      string
 	at          time.Time
 	lockTimeout time.Duration
@@ -126,8 +114,8 @@ type maintenance struct {
 
 const defaultLockTimeout = 100 * time.Millisecond
 
-func (o PartitionOptions) maintenance(schema string) (*maintenance, error) {
-	m := &maintenance{schema: schema, at: o.At, lockTimeout: o.LockTimeout}
+func newMaintenance(db *sql.DB, schema string, o PartitionOptions) (*maintenance, error) {
+	m := &maintenance{db: db, schema: schema, at: o.At, lockTimeout: o.LockTimeout}
 	if m.lockTimeout == 0 {
 		m.lockTimeout = defaultLockTimeout
 	}
@@ -146,9 +134,9 @@ type managedTable struct {
 
 // tables lists the tables, and sets the time if none was given: it is the same
 // for all of them.
-func (m *maintenance) tables(ctx context.Context, db *sql.DB, o PartitionOptions) ([]managedTable, error) {
+func (m *maintenance) tables(ctx context.Context, o PartitionOptions) ([]managedTable, error) {
 	var list []managedTable
-	err := inTx(ctx, db, func(tx *sql.Tx) error {
+	err := inTx(ctx, m.db, func(tx *sql.Tx) error {
 		if m.at.IsZero() {
 			if err := tx.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&m.at); err != nil {
 				return err
@@ -178,13 +166,18 @@ func (m *maintenance) tables(ctx context.Context, db *sql.DB, o PartitionOptions
 // columns of a step that a plan has too; what has no end is NULL.
 const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(array_to_string(statements, E';\n') || ';', '')`
 
-func (m *maintenance) plan(ctx context.Context, db *sql.DB, t managedTable) ([]PartitionStep, error) {
-	rows, err := db.QueryContext(ctx, "SELECT "+stepColumns+" FROM "+m.schema+".plan_partitions($1::bigint::oid::regclass, $2)", t.oid, m.at)
+// plan lists the steps that a table needs.
+func (m *maintenance) plan(ctx context.Context, t managedTable) (list []PartitionStep, err error) {
+	defer func() {
+		if err != nil {
+			err = failed("plan partitions of "+t.name+" with", m.schema, err)
+		}
+	}()
+	rows, err := m.db.QueryContext(ctx, "SELECT "+stepColumns+" FROM "+m.schema+".plan_partitions($1::bigint::oid::regclass, $2)", t.oid, m.at)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var list []PartitionStep
 	for rows.Next() {
 		s := PartitionStep{Table: t.name}
 		if err := s.scan(rows); err != nil {
@@ -195,12 +188,34 @@ func (m *maintenance) plan(ctx context.Context, db *sql.DB, t managedTable) ([]P
 	return list, rows.Err()
 }
 
+// maintain takes the steps that a table needs. It stops when none is left, or
+// when a query fails.
+func (m *maintenance) maintain(ctx context.Context, t managedTable) ([]PartitionStep, error) {
+	var taken []PartitionStep
+	var problems []error
+	var run sql.NullString
+	for {
+		step, err := m.next(ctx, t, &run)
+		if err != nil {
+			problems = append(problems, failed("maintain partitions of "+t.name+" with", m.schema, err))
+		}
+		if step == nil {
+			return taken, errors.Join(problems...)
+		}
+		taken = append(taken, *step)
+		if errors.Is(step.Err, ErrPartition) {
+			problems = append(problems, step.Err)
+		}
+	}
+}
+
 // next takes the next step of a table's run, which the server begins where run
-// is NULL, and sets run to go on with. The step is nil if there is none.
-func (m *maintenance) next(ctx context.Context, db *sql.DB, t managedTable, run *sql.NullString) (*PartitionStep, error) {
+// is NULL, and sets run to go on with. The step is nil if there is none, or
+// with an error.
+func (m *maintenance) next(ctx context.Context, t managedTable, run *sql.NullString) (*PartitionStep, error) {
 	s := &PartitionStep{Table: t.name}
 	var outcome, problem string
-	err := inTx(ctx, db, func(tx *sql.Tx) error {
+	err := inTx(ctx, m.db, func(tx *sql.Tx) error {
 		err := s.scan(tx.QueryRowContext(ctx, "SELECT "+stepColumns+`, outcome, coalesce(problem, ''), run::text
 			FROM `+m.schema+`.next_partition_step($1::bigint::oid::regclass, $2, $3::bigint * interval '1 millisecond', $4::text::jsonb)`,
 			t.oid, m.at, m.lockTimeout.Milliseconds(), *run), &outcome, &problem, run)

@@ -1425,8 +1425,7 @@ DECLARE
     columns text;
     moved text; -- a condition
     reference record;
-    deleting record;
-    inserting record;
+    triggers record;
 BEGIN
     SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
     SELECT x.format, k.attname AS key, d.oid AS default_id, d.relkind AS default_kind INTO m
@@ -1522,25 +1521,26 @@ BEGIN
 
     -- A publication of the table has the DELETE; it has the INSERT only if the partition is attached before. Triggers
     -- are off, since no row is new or gone.
-    SELECT array_agg(format('ALTER TABLE %s DISABLE TRIGGER %I', m.default_id::regclass, t.tgname)) AS off,
-            array_agg(format('ALTER TABLE %s %s TRIGGER %I', m.default_id::regclass, e.enable, t.tgname)) AS on_again
-        INTO deleting
-        FROM pg_trigger t JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
-        WHERE t.tgrelid = m.default_id AND NOT t.tgisinternal AND (t.tgtype & 8) = 8; -- of DELETE
-    SELECT array_agg(format('ALTER TABLE %s DISABLE TRIGGER %I', partition, t.tgname)) AS off,
-            array_agg(format('ALTER TABLE %s %s TRIGGER %I', partition, e.enable, t.tgname)) AS on_again
-        INTO inserting
-        FROM pg_trigger t JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
-        WHERE t.tgrelid = parent AND NOT t.tgisinternal AND (t.tgtype & 5) = 5; -- of INSERT, FOR EACH ROW: those that the partition gets
+    SELECT array_agg(t.disable) FILTER (WHERE t.event = 'DELETE') AS before_delete, array_agg(t.enable) FILTER (WHERE t.event = 'DELETE') AS after_delete,
+            array_agg(t.disable) FILTER (WHERE t.event = 'INSERT') AS before_insert, array_agg(t.enable) FILTER (WHERE t.event = 'INSERT') AS after_insert
+        INTO triggers
+        FROM (
+            SELECT o.event, format('ALTER TABLE %s DISABLE TRIGGER %I', o.target, t.tgname) AS disable,
+                    format('ALTER TABLE %s %s TRIGGER %I', o.target, e.enable, t.tgname) AS enable
+                FROM (VALUES ('DELETE', m.default_id, m.default_id::regclass::text, 8),
+                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5: FOR EACH ROW, the triggers that the partition gets
+                JOIN pg_trigger t ON t.tgrelid = o.source AND NOT t.tgisinternal AND (t.tgtype & o.bits) = o.bits
+                JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
+                ORDER BY t.tgname) t;
     RETURN statements
-        || deleting.off
+        || triggers.before_delete
         || format('CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s', columns, m.default_id::regclass, moved)
         || format('DELETE FROM %s d WHERE %s', m.default_id::regclass, moved)
-        || deleting.on_again
+        || triggers.after_delete
         || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, what)
-        || inserting.off
+        || triggers.before_insert
         || format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM pg_temp.sortkey_drained', partition, columns, columns)
-        || inserting.on_again
+        || triggers.after_insert
         || '{DROP TABLE pg_temp.sortkey_drained}';
 END
 $$;

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
@@ -20,11 +21,12 @@ const (
 // Acquire claims a number of a pool for one generator, and keeps it until
 // Close. If no number is free, or the store fails, it tries again until
 // Options.Wait is over (and half a TTL, if the store doesn't answer), so that a
-// process can start while the store fails over. Then it fails with the last cause,
-// which is a [*BusyError] if the store has answered that no number is free: an
-// [ErrPoolExhausted], or an [ErrClockBehind] if there are numbers, but this
-// machine's clock is behind the time up to which they were used. It fails at once
-// with errors that waiting doesn't mend, [ErrMisconfigured] and [ErrPoolMismatch].
+// process can start while the store fails over. Then it fails with the last cause.
+// If the store has answered that no number is free, that is an error that wraps a
+// [*BusyError]; use errors.As. It is an [ErrPoolExhausted], or an [ErrClockBehind]
+// if there are numbers, but this machine's clock is behind the time up to which
+// they were used. Acquire fails at once with errors that waiting doesn't mend,
+// [ErrMisconfigured] and [ErrPoolMismatch].
 // The context is for Acquire alone, not for the claim.
 func Acquire(ctx context.Context, store Store, pool Pool, o Options) (*Keeper, error) {
 	if o.Reacquire {
@@ -51,37 +53,29 @@ func (o Options) unique() string { return o.Holder + " " + crand.Text() }
 // acquire claims for a holder. Given the same one again after it has failed, it
 // gets what may have been granted without its knowing.
 func acquire(ctx context.Context, store Store, pool Pool, o Options, holder string) (*Keeper, error) {
-	begun := time.Now()
+	begun, wait := time.Now(), max(o.Wait, 0)
 	var cause error // the last failure that wasn't a timeout; a later timeout would hide it
-	failing, waiting := false, false
+	var logBusy, logFailure sync.Once
 	for poll := firstPoll; ; poll *= 2 {
 		sent := time.Now()
 		r := o.request(holder, o.TTL)
 		c, err := claim(ctx, store, pool, r)
-		left := max(o.Wait, 0) - time.Since(begun)
-		var busy *BusyError
-		var spent spentError
-		switch {
-		case err == nil:
+		if err == nil {
 			return newKeeper(store, pool, o, r, c, sent), nil
-		case errors.As(err, &busy):
-			busy.Pool, busy.Now, busy.Within = pool, r.Now, max(o.Wait, 0)
-			// A clock that is behind all numbers by an hour won't catch up.
-			if left <= 0 || busy.Held == 0 && busy.Ahead > 0 && busy.Mark-r.Now > left.Milliseconds() {
-				return nil, err
-			}
-			if !waiting {
-				o.Logger.Info("waiting for a node number", "pool", pool.Name, "for", left, "since", err)
-			}
-			waiting = true
-			poll = min(poll, lastPoll)
-		case errors.Is(err, ErrPoolMismatch) || errors.Is(err, ErrMisconfigured) || errors.As(err, &spent):
+		}
+		left := wait - time.Since(begun)
+		switch judge(err, left) {
+		case hopeless:
 			return nil, fmt.Errorf("nodelease: no number of pool %q claimed: %w", pool.Name, err)
-		default:
-			if !failing {
-				o.Logger.Warn("claim failed, trying again", "pool", pool.Name, "left", left, "error", err)
+		case poolBusy:
+			if left > 0 {
+				logBusy.Do(func() { o.Logger.Info("waiting for a node number", "pool", pool.Name, "for", left, "since", err) })
 			}
-			failing = true
+			poll = min(poll, lastPoll)
+		case storeFailing:
+			if left > 0 {
+				logFailure.Do(func() { o.Logger.Warn("claim failed, trying again", "pool", pool.Name, "left", left, "error", err) })
+			}
 			poll = min(poll, lastRetry)
 		}
 		if left > 0 {
@@ -99,15 +93,44 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 			return nil, fmt.Errorf("nodelease: gave up on a number of pool %q after %v: %w", pool.Name, time.Since(begun).Round(time.Millisecond), err)
 		}
 		if left <= 0 {
-			return nil, fmt.Errorf("nodelease: no number of pool %q claimed within %v: %w", pool.Name, max(o.Wait, 0), err)
+			return nil, fmt.Errorf("nodelease: no number of pool %q claimed within %v: %w", pool.Name, wait, err)
 		}
 	}
+}
+
+// A verdict is what an attempt that failed means for the next one.
+type verdict int
+
+const (
+	storeFailing verdict = iota // it may answer soon
+	poolBusy                    // a number may be free soon
+	hopeless                    // the next attempt would fail, too
+)
+
+// judge returns the verdict on an error, given how long Acquire may still wait.
+func judge(err error, left time.Duration) verdict {
+	var busy *BusyError
+	var spent spentError
+	switch {
+	case errors.As(err, &busy):
+		// A clock that is behind all numbers by an hour won't catch up.
+		if busy.Held == 0 && busy.Ahead > 0 && busy.RetryAfter > left {
+			return hopeless
+		}
+		return poolBusy
+	case errors.Is(err, ErrPoolMismatch), errors.Is(err, ErrMisconfigured), errors.As(err, &spent):
+		return hopeless
+	}
+	return storeFailing
 }
 
 // claim asks once, and doesn't trust the answer.
 func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error) {
 	c, err := bounded(ctx, r.TTL/2, func(ctx context.Context) (Claim, error) { return store.Claim(ctx, pool, r) })
+	var busy *BusyError
 	switch {
+	case errors.As(err, &busy):
+		return c, fmt.Errorf("%w (the clock here shows %s; %d in Pool.Reserved)", err, stamp(r.Now), len(pool.Reserved))
 	case err != nil:
 		return c, err
 	case c.Number < 0 || c.Number >= pool.Size || pool.reserves(c.Number):
@@ -122,51 +145,44 @@ func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error
 	return c, spentError{err}
 }
 
-// grace is how long a call of a store may take to end after its context did.
-const grace = 100 * time.Millisecond
+// maxGrace is the most that a call of a store may take to end after its context
+// did.
+const maxGrace = 100 * time.Millisecond
 
-// bounded calls a function with a context that ends a little before the time is
-// up, and waits no longer, also if the function doesn't heed its context.
+// bounded calls a function with a context that ends a little before the limit.
+// If the function ignores its context, bounded returns without an answer: at the
+// limit, or maxGrace after the caller's context has ended.
 func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
 	answers := make(chan answer, 1)
-	inner, cancel := context.WithTimeout(ctx, limit*9/10)
+	grace := min(limit/10, maxGrace)
+	inner, cancel := context.WithTimeout(ctx, limit-grace)
 	go func() {
 		defer cancel()
 		value, err := f(inner)
 		answers <- answer{value, err}
 	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	err := context.DeadlineExceeded
+	var a answer
 	select {
-	case a := <-answers:
-		if a.err == nil || ctx.Err() != nil || !errors.Is(inner.Err(), context.DeadlineExceeded) {
-			return a.value, a.err
+	case a = <-answers:
+	case <-inner.Done():
+		if ctx.Err() != nil {
+			grace = maxGrace
 		}
-		err = a.err
-	case <-timer.C:
-	case <-ctx.Done():
-		timer.Reset(grace)
+		// The answer may be there too, in a process that was stopped.
 		select {
-		case a := <-answers:
-			return a.value, a.err
-		case <-timer.C:
-			var none T
-			return none, ctx.Err()
+		case a = <-answers:
+		case <-time.After(grace):
+			a.err = inner.Err()
 		}
 	}
-	// In a process that was stopped both may have come.
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	default:
-		var none T
-		return none, fmt.Errorf("expected an answer of the store within %v, got none: %w", limit.Round(time.Millisecond), err)
+	if a.err != nil && ctx.Err() == nil && errors.Is(inner.Err(), context.DeadlineExceeded) {
+		a.err = fmt.Errorf("expected an answer of the store within %v, got none: %w", limit.Round(time.Millisecond), a.err)
 	}
+	return a.value, a.err
 }
 
 // pause waits, unless the context ends.

@@ -85,7 +85,7 @@ func TestClockSteps(t *testing.T) {
 
 // A machine that was suspended for an hour, by whose monotonic clock no time has
 // passed: until the store has confirmed that the claim stands, nothing is minted
-// beyond the mark.
+// beyond the high-water mark.
 func TestSuspended(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -147,7 +147,7 @@ func TestSuspendedForTooLong(t *testing.T) {
 		if held := time.Since(begun); held > 11*time.Second {
 			t.Errorf("expected the loss with the next renewal, got it after %v", held)
 		}
-		expectLost(t, k, g, nodelease.ErrTermOver)
+		expectLost(t, k, g, nodelease.ErrSuperseded)
 		closes(t, k)
 		time.Sleep(time.Minute)
 		if _, err := theirs.Next(); err != nil || next.Err() != nil {

@@ -3,6 +3,7 @@ package nodelease_test
 import (
 	"context"
 	"fmt"
+	"log"
 	"time"
 
 	"gorm.io/gorm"
@@ -10,8 +11,8 @@ import (
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/leasetest"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
 type Order struct {
@@ -26,10 +27,7 @@ func Example() {
 		panic(err)
 	}
 	store := &leasetest.Store{} // pglease.New(sqlDB, pglease.Config{})
-	ids, err := nodelease.NewGenerator(context.Background(), store, nodelease.ForSnowflake(idtype.SnowflakeLayout{}),
-		nodelease.Options{Reacquire: true}, func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
-			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
-		})
+	ids, err := nodelease.NewSnowflakeGenerator(context.Background(), store, idtype.SnowflakeLayout{}, nodelease.Options{Reacquire: true})
 	if err != nil {
 		panic(err)
 	}
@@ -45,15 +43,22 @@ func Example() {
 
 // A claim that is held for a generator of the caller's, and lost.
 func ExampleAcquire() {
-	ctx := context.Background()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	pool := nodelease.ForSno()
 	k, err := nodelease.Acquire(ctx, &leasetest.Store{}, pool, nodelease.Options{
-		TTL:    10 * time.Second, // how soon the number of a process that was killed is free again
-		OnLost: func(err error) { fmt.Println("stop taking orders:", err) },
+		TTL: 10 * time.Second, // how soon the number of a process that was killed is free again
 	})
 	if err != nil {
 		panic(err)
 	}
+	go func() {
+		select {
+		case <-k.Lost():
+			log.Fatal("stop taking orders: ", k.Err())
+		case <-ctx.Done(): // Close doesn't close Lost
+		}
+	}()
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Options: idtype.Options{Lease: k}})
 	if err != nil {
 		panic(err)
@@ -68,28 +73,42 @@ func ExampleAcquire() {
 	// true nodelease: number 0 of pool "sno" given back: closed
 }
 
-// A generator that claims its number itself, and another one should it lose that.
+// A pool without a number that something else uses, and a generator that doesn't
+// wait.
 func ExampleNewGenerator() {
-	ctx := context.Background()
 	store := &leasetest.Store{} // pglease.New(db, pglease.Config{})
 	layout := idtype.DefaultSnowflakeLayout()
-	ids, err := nodelease.NewGenerator(ctx, store, nodelease.ForSnowflake(layout), nodelease.Options{Reacquire: true},
+	pool := nodelease.ForSnowflake(layout)
+	pool.Reserved = []int{0}
+	ids, err := nodelease.NewGenerator(context.Background(), store, pool, nodelease.Options{Reacquire: true},
 		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
-			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: layout, Options: idtype.Options{Lease: l}})
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: layout, Options: idtype.Options{Lease: l, MaxWait: -1}})
 		})
 	if err != nil {
 		panic(err)
 	}
+	defer ids.Close()
 	id, err := ids.Next()
 	if err != nil {
 		panic(err)
 	}
 	parts, err := layout.Parts(id)
-	fmt.Println(parts.Datacenter<<5|parts.Worker == ids.Keeper().Number(), err)
-	fmt.Println(ids.Close())
-	// Output:
-	// true <nil>
-	// <nil>
+	fmt.Println(parts.Datacenter, parts.Worker, err)
+	// Output: 0 1 <nil>
+}
+
+// Processes that share a partition, each with an eighth of its sequence.
+func ExampleNewSnoGenerator() {
+	partition := idtype.SnoPartitionFrom(7)
+	ids, err := nodelease.NewSnoGenerator(context.Background(), &leasetest.Store{},
+		idtype.SnoConfig{Meta: 'c', Partition: &partition, Ranges: 8}, nodelease.Options{Reacquire: true})
+	if err != nil {
+		panic(err)
+	}
+	defer ids.Close()
+	id, err := ids.Next()
+	fmt.Printf("%c %d %t %v", id.Meta(), id.Partition().Uint16(), id.Sequence() < 1<<13, err)
+	// Output: c 7 true <nil>
 }
 
 // A pool without the numbers that defaults of columns mint with.

@@ -39,14 +39,10 @@ type tenure[T any] struct {
 var _ idtype.Generator[int64] = (*Generator[int64])(nil)
 
 // NewGenerator claims a number, as [Acquire] does, and builds a generator that
-// mints with it: such as
-//
-//	func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
-//		return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
-//	}
+// mints with it. [NewSnowflakeGenerator] and its like do so for one format.
 //
 // A generator that wasn't given the lease is refused. One that isn't of package
-// idtype has to call the lease's Attach itself ([idtype.AttachableLease]). With
+// idtype has to call the lease's Attach itself ([Keeper.Attach]). With
 // Options.Reacquire, build is called for each new claim, in a goroutine of the
 // generator's; it should return soon.
 func NewGenerator[T any, G idtype.Generator[T]](ctx context.Context, store Store, pool Pool, o Options, build func(idtype.Lease) (G, error)) (*Generator[T], error) {

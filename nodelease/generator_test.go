@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/leasetest"
 	"github.com/sortkey/sortkey/nodelease"
 )
 
@@ -94,8 +93,7 @@ func TestGeneratorLoss(t *testing.T) {
 func TestGeneratorReacquires(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		losses := make(chan error, 10)
-		g := generator(t, store, pool(2), nodelease.Options{Reacquire: true, OnLost: func(err error) { losses <- err }})
+		g := generator(t, store, pool(2), nodelease.Options{Reacquire: true})
 		for i := range 3 {
 			last := must(g.Next())
 			old := g.Keeper()
@@ -109,9 +107,6 @@ func TestGeneratorReacquires(t *testing.T) {
 			}
 			if k := g.Keeper(); k == old || k.Err() != nil {
 				t.Errorf("loss %d: expected another claim, got %v", i+1, k.Err())
-			}
-			if err := <-losses; err != old.Err() {
-				t.Errorf("loss %d: expected OnLost to get %v, got %v", i+1, old.Err(), err)
 			}
 			if n, err := g.Fill(t.Context(), make([]idtype.Snowflake, 5)); n != 5 || err != nil {
 				t.Errorf("loss %d: Fill: got %d, %v", i+1, n, err)
@@ -408,7 +403,7 @@ func TestGeneratorNotBuilt(t *testing.T) {
 			t.Errorf("expected a release and %v, got %v, %v", errBuild, g, err)
 		}
 		if mark := store.last("Release").mark; mark != 0 {
-			t.Errorf("expected the number to be given back as it came, got a mark of %d", mark)
+			t.Errorf("expected the number to be given back as it came, got a high-water mark of %d", mark)
 		}
 		// What doesn't mint under the lease mints on when the number is somebody else's.
 		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Wait: -1}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
@@ -452,9 +447,7 @@ func TestGeneratorFillLoss(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
 		// Full milliseconds are waited for.
-		g, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSpread64(0), nodelease.Options{TTL: time.Second, Reacquire: true}, func(l idtype.Lease) (idtype.Generator[idtype.Spread64], error) {
-			return idtype.NewSpread64Generator(idtype.Spread64Config{Options: idtype.Options{Lease: l}})
-		})
+		g, err := nodelease.NewSpread64Generator(t.Context(), store, 0, nodelease.Options{TTL: time.Second, Reacquire: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -465,14 +458,13 @@ func TestGeneratorFillLoss(t *testing.T) {
 		if n == 0 || n == len(ids) || !errors.Is(err, idtype.ErrLeaseLost) {
 			t.Errorf("expected some IDs and a loss, got %d of %d, %v", n, len(ids), err)
 		}
-		seen := map[idtype.Spread64]bool{}
 		layout := idtype.Spread64Layout{}
 		first := must(layout.Parts(ids[0])).Generator
 		if at := ids[0].Time(); at.Sub(begun) > 10*time.Millisecond {
 			t.Errorf("expected all IDs since %v, got the first of %v", begun, at)
 		}
 		for _, id := range ids[:n] {
-			if seen[id] = true; must(layout.Parts(id)).Generator != first {
+			if must(layout.Parts(id)).Generator != first {
 				t.Fatalf("expected the number %d alone, got %v", first, id)
 			}
 		}
@@ -481,143 +473,8 @@ func TestGeneratorFillLoss(t *testing.T) {
 		if m != 100 || err != nil {
 			t.Errorf("expected IDs of the next claim, got %d, %v", m, err)
 		}
-		for _, id := range ids[:m] {
-			seen[id] = true
-		}
-		if len(seen) != n+m {
-			t.Errorf("expected %d IDs, got %d", n+m, len(seen))
-		}
 		closes(t, g)
 	})
-}
-
-// The formats that can have a claim: no ID comes twice, over several losses,
-// with two processes that take each other's numbers.
-func TestGeneratorsUnique(t *testing.T) {
-	partition := idtype.SnoPartitionFrom(7)
-	si := idtype.SnowflakeSILayout{BaseClock: base}
-	t.Run("Snowflake", func(t *testing.T) {
-		testUnique(t, nodelease.ForSnowflake(idtype.SnowflakeLayout{}), func(o idtype.Options) (idtype.Generator[idtype.Snowflake], error) {
-			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: o})
-		})
-	})
-	t.Run("SnowflakeSI", func(t *testing.T) {
-		testUnique(t, nodelease.ForSnowflakeSI(si), func(o idtype.Options) (idtype.Generator[idtype.SnowflakeSI], error) {
-			return idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: si, Options: o})
-		})
-	})
-	t.Run("Spread64", func(t *testing.T) {
-		testUnique(t, nodelease.ForSpread64(3), func(o idtype.Options) (idtype.Generator[idtype.Spread64], error) {
-			return idtype.NewSpread64Generator(idtype.Spread64Config{Cluster: 3, Options: o})
-		})
-	})
-	t.Run("Sno", func(t *testing.T) {
-		testUnique(t, nodelease.ForSno(), func(o idtype.Options) (idtype.Generator[idtype.Sno], error) {
-			return idtype.NewSnoGenerator(idtype.SnoConfig{Options: o})
-		})
-	})
-	t.Run("Sno ranges", func(t *testing.T) {
-		testUnique(t, nodelease.ForSnoRanges(partition, 2), func(o idtype.Options) (idtype.Generator[idtype.Sno], error) {
-			return idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition, Ranges: 2, Options: o})
-		})
-	})
-}
-
-func testUnique[T comparable](t *testing.T, p nodelease.Pool, build func(idtype.Options) (idtype.Generator[T], error)) {
-	// So few numbers that each is used again by the other.
-	p.Size = 2
-	onFakeTime(t, func(t *testing.T) {
-		shared := new(leasetest.Store)
-		var mu sync.Mutex
-		seen := map[T]int{}
-		tenures := 0
-		deadline := time.Now().Add(40 * time.Second)
-		var processes sync.WaitGroup
-		for process := range 3 {
-			clock := new(wall)
-			clock.step(time.Duration(process-1) * 300 * time.Millisecond)
-			store := &outages{Store: shared, phase: time.Duration(process) * time.Second}
-			processes.Go(func() {
-				g, err := nodelease.NewGenerator(t.Context(), store, p, nodelease.Options{TTL: time.Second, Wait: time.Minute, Clock: clock.now, Reacquire: true},
-					func(l idtype.Lease) (idtype.Generator[T], error) {
-						mu.Lock()
-						defer mu.Unlock()
-						tenures++
-						return build(idtype.Options{Lease: l, Clock: clock.now, MaxWait: -1})
-					})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				var minting sync.WaitGroup
-				for range 3 {
-					minting.Go(func() {
-						ids := make([]T, 5)
-						for time.Now().Before(deadline) {
-							n, err := g.Fill(t.Context(), ids)
-							if id, err := g.Next(); err == nil && n < len(ids) {
-								ids[n] = id
-								n++
-							}
-							if err != nil && !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrClockBackwards) && !errors.Is(err, idtype.ErrSequenceExhausted) {
-								t.Error(err)
-							}
-							mu.Lock()
-							for _, id := range ids[:n] {
-								seen[id]++
-							}
-							mu.Unlock()
-							time.Sleep(3 * time.Millisecond)
-						}
-					})
-				}
-				minting.Wait()
-				_ = g.Close()
-			})
-		}
-		processes.Wait()
-		for id, n := range seen {
-			if n > 1 {
-				t.Errorf("%v was minted %d times", id, n)
-			}
-		}
-		if tenures < 10 || len(seen) < 10_000 {
-			t.Errorf("expected many IDs of many claims, got %d of %d", len(seen), tenures)
-		}
-	})
-}
-
-// A store with outages is out of reach for two seconds of each five. Half of what it is asked
-// then is done all the same.
-type outages struct {
-	*leasetest.Store
-	phase time.Duration
-}
-
-func (o *outages) fails() (fails, done bool) {
-	now := time.Duration(time.Now().UnixNano()) + o.phase
-	return now%(5*time.Second) < 2*time.Second, now%(200*time.Millisecond) < 100*time.Millisecond
-}
-
-func (o *outages) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
-	fails, done := o.fails()
-	if !fails || done {
-		got, err := o.Store.Renew(ctx, p, c, r)
-		if !fails {
-			return got, err
-		}
-	}
-	return nodelease.Claim{}, errDown
-}
-
-func (o *outages) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, mark int64) error {
-	fails, done := o.fails()
-	if !fails || done {
-		if err := o.Store.Release(ctx, p, c, mark); !fails {
-			return err
-		}
-	}
-	return errDown
 }
 
 // A partial generator gets one ID of those that it is asked for, from the second
@@ -697,4 +554,28 @@ func TestGeneratorLateRelease(t *testing.T) {
 		}
 		closes(t, g)
 	})
+}
+
+// The clock and the lease of a generator for Snos are those of its claim.
+func TestSnoGeneratorConfig(t *testing.T) {
+	partition := idtype.SnoPartitionFrom(7)
+	for _, test := range []struct {
+		c    idtype.SnoConfig
+		want error
+	}{
+		{idtype.SnoConfig{Options: idtype.Options{Clock: time.Now}}, idtype.ErrNode},
+		{idtype.SnoConfig{Options: idtype.Options{Lease: new(nodelease.Keeper)}}, idtype.ErrNode},
+		{idtype.SnoConfig{Snapshot: new(idtype.SnoSnapshot)}, idtype.ErrNode},
+		{idtype.SnoConfig{Ranges: 8}, idtype.ErrNode},
+		{idtype.SnoConfig{Partition: &partition}, idtype.ErrNode},
+		{idtype.SnoConfig{Partition: &partition, Ranges: 8, SequenceMin: 4}, idtype.ErrNode},
+		{idtype.SnoConfig{Partition: &partition, Ranges: 8, SequenceMax: 8191}, idtype.ErrNode},
+		{idtype.SnoConfig{Partition: &partition, Ranges: -1}, idtype.ErrRange},
+		{idtype.SnoConfig{Partition: &partition, Ranges: 16385}, idtype.ErrRange},
+	} {
+		store := new(faulty)
+		if g, err := nodelease.NewSnoGenerator(t.Context(), store, test.c, nodelease.Options{}); !errors.Is(err, test.want) || len(store.calls) > 0 {
+			t.Errorf("%+v: want %v and no claim, got %v, %v after %d calls", test.c, test.want, g, err, len(store.calls))
+		}
+	}
 }

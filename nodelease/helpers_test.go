@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/leasetest"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
 // onFakeTime runs a test in which time passes only while everything waits, from

@@ -40,10 +40,12 @@ type Keeper struct {
 	stats    Stats
 }
 
-var (
-	_ idtype.AttachableLease = (*Keeper)(nil)
-	_ idtype.ReasonedLease   = (*Keeper)(nil)
-)
+// A Keeper has the optional methods of a Lease too.
+var _ interface {
+	idtype.Lease
+	Attach(layout string, minted func() int64) error
+	Err() error
+} = (*Keeper)(nil)
 
 // Stats tell how a claim is doing.
 type Stats struct {
@@ -166,9 +168,6 @@ func (k *Keeper) keep(ctx context.Context) {
 	if err := k.renewals(ctx); err != nil && k.end(err) {
 		close(k.lost)
 		k.o.Logger.Warn("node number lost", "pool", k.pool.Name, "number", k.number, "error", err)
-		if k.o.OnLost != nil {
-			go k.o.OnLost(err)
-		}
 	}
 	err := k.release()
 	// Where a claim lives as long as a connection, a number that was lost would
@@ -187,51 +186,53 @@ func (k *Keeper) keep(ctx context.Context) {
 	k.released = err
 }
 
-// renewals renews the claim until that fails for good: then it tells why. It
-// gives nil when the context ends.
+// renewals renews the claim whenever that is due, until it is lost: then it
+// returns why. It returns nil when the context ends.
 func (k *Keeper) renewals(ctx context.Context) error {
-	var failure error
-	for retry := time.Duration(0); ; {
-		ttl, trusted := k.trust()
-		if failure == nil {
-			retry = 0
-			k.untilDue(ctx, min(jitter(ttl/3), time.Until(trusted)), ttl)
-		} else {
-			retry = min(max(2*retry, ttl/30), ttl/6)
-			pause(ctx, min(jitter(retry), time.Until(trusted)))
-		}
-		left := time.Until(trusted)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case left > 0:
-			failure = k.renew(ctx, min(ttl/6, left))
-		case failure == nil:
-			failure = errors.New("this process didn't run meanwhile")
-		}
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case left <= 0:
-			return fmt.Errorf("nodelease: expected a renewal of number %d of pool %q within %v, got none: claim a number again: %w: %w",
-				k.number, k.pool.Name, window(ttl), failure, idtype.ErrLeaseLost)
-		case errors.Is(failure, ErrTermOver):
-			return fmt.Errorf("nodelease: expected to hold number %d of pool %q, got it taken away: claim a number again: %w: %w",
-				k.number, k.pool.Name, failure, idtype.ErrLeaseLost)
-		case failure != nil:
-			k.o.Logger.Warn("node number not renewed", "pool", k.pool.Name, "number", k.number, "left", time.Until(trusted), "error", failure)
+	for ctx.Err() == nil {
+		k.untilDue(ctx)
+		if err := k.renewInTime(ctx); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// renewInTime tries to renew the claim until that works, or the claim is lost:
+// then it returns why. It returns nil when the context ends.
+func (k *Keeper) renewInTime(ctx context.Context) error {
+	ttl, trusted := k.trust()
+	failure := errors.New("this process didn't run meanwhile")
+	for retry := ttl / 30; ctx.Err() == nil; retry = min(2*retry, ttl/6) {
+		left := time.Until(trusted)
+		if left <= 0 {
+			return fmt.Errorf("nodelease: expected a renewal of number %d of pool %q within %v, got none: claim a number again: %w: %w",
+				k.number, k.pool.Name, window(ttl), failure, idtype.ErrLeaseLost)
+		}
+		failure = k.renew(ctx, min(ttl/6, left))
+		switch {
+		case failure == nil || ctx.Err() != nil:
+			return nil
+		case errors.Is(failure, ErrSuperseded):
+			return fmt.Errorf("nodelease: expected to hold number %d of pool %q, got it taken away: claim a number again: %w: %w",
+				k.number, k.pool.Name, failure, idtype.ErrLeaseLost)
+		}
+		left = time.Until(trusted)
+		k.o.Logger.Warn("node number not renewed", "pool", k.pool.Name, "number", k.number, "left", left, "error", failure)
+		pause(ctx, min(jitter(retry), left))
+	}
+	return nil
 }
 
 // untilDue waits until the claim is to be renewed. The wall clock of a machine
 // that was suspended, or whose clock was set forward, shows that before the
 // monotonic clock does; until then the generator wouldn't mint.
-func (k *Keeper) untilDue(ctx context.Context, wait, ttl time.Duration) {
+func (k *Keeper) untilDue(ctx context.Context) {
 	k.mu.Lock()
+	ttl, trusted := k.claim.TTL, k.trusted
 	due := k.asked + (ttl / 2).Milliseconds()
 	k.mu.Unlock()
-	for end := time.Now().Add(wait); ; {
+	for end := time.Now().Add(min(jitter(ttl/3), time.Until(trusted))); ; {
 		left := time.Until(end)
 		if left <= 0 || ctx.Err() != nil || k.o.Clock().UnixMilli() >= due {
 			return
@@ -292,7 +293,7 @@ func (k *Keeper) trust() (ttl time.Duration, until time.Time) {
 	return k.claim.TTL, k.trusted
 }
 
-// end has the claim end, and says whether it did by this.
+// end marks the claim ended and reports whether this call did.
 func (k *Keeper) end(err error) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -309,12 +310,12 @@ func (k *Keeper) release() error {
 	k.mu.Lock()
 	c, minted := k.claim, k.minted
 	k.mu.Unlock()
-	mark := c.Until
+	highWaterMark := c.Until
 	if minted != nil {
-		mark = max(minted(), k.after)
+		highWaterMark = max(minted(), k.after)
 	}
 	_, err := bounded(context.Background(), min(c.TTL/3, maxRelease), func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, k.store.Release(ctx, k.pool, c, mark)
+		return struct{}{}, k.store.Release(ctx, k.pool, c, highWaterMark)
 	})
 	return err
 }

@@ -15,19 +15,16 @@ type Options struct {
 	// that. A longer one lasts through longer outages of the store; a shorter one
 	// frees the number of a process that was killed sooner.
 	TTL time.Duration
-	// Wait is how long Acquire waits for a free number, for the clock to get past
-	// the marks of the free ones, and for a store that fails to answer again. 0 means
-	// twice the TTL, after which the numbers of processes that were killed are free;
-	// a negative value, not to wait.
+	// Wait is how long Acquire waits for a free number, for the clock to get
+	// past the high-water marks of the free ones, and for a store that fails to
+	// answer again. 0 means twice the TTL, after which the numbers of processes
+	// that were killed are free; a negative value, not to wait.
 	Wait time.Duration
 	// Clock must be the one that the generator is given. Nil means the system's.
 	Clock func() time.Time
 	// Holder is what the store shows people, at most 200 bytes. By default
 	// the host's name and the process's ID.
 	Holder string
-	// OnLost is called once a claim, in a goroutine of its own, when it is lost:
-	// not when it is closed.
-	OnLost func(error)
 	// Reacquire has a [Generator] claim a number anew when it has lost one. Not
 	// for [Acquire], whose Keeper is one claim.
 	Reacquire bool

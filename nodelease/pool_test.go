@@ -156,15 +156,15 @@ func TestRequest(t *testing.T) {
 	})
 }
 
-func TestShorten(t *testing.T) {
+func TestLimitTTL(t *testing.T) {
 	r := nodelease.Request{Holder: "a", TTL: 30 * time.Second, Now: 1000, Until: 28_000}
 	for _, ttl := range []time.Duration{30 * time.Second, time.Hour} {
-		if got := r.Shorten(ttl); got != r {
+		if got := r.LimitTTL(ttl); got != r {
 			t.Errorf("%v: expected %+v, got %+v", ttl, r, got)
 		}
 	}
 	want := nodelease.Request{Holder: "a", TTL: 10 * time.Second, Now: 1000, Until: 10_000}
-	if got := r.Shorten(10 * time.Second); got != want {
+	if got := r.LimitTTL(10 * time.Second); got != want {
 		t.Errorf("expected %+v, got %+v", want, got)
 	}
 }

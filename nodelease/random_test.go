@@ -4,40 +4,57 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/leasetest"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
 // Processes with clocks that are off and are stepped, and whose store fails in
-// all ways, while its own clock is stepped as well: no ID comes twice, and each
-// lies within its claim.
+// all ways, while its own clock is stepped as well: in no format that has node
+// numbers does an ID come twice, and each ID lies within its claim.
 func TestRandomFaults(t *testing.T) {
-	for range 6 {
-		// It says what the processes and the store do; the jitter of the claims is
-		// their own.
+	random(t, "Snowflake", when, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Snowflake], error) {
+		return nodelease.NewSnowflakeGenerator(ctx, s, idtype.SnowflakeLayout{}, o)
+	})
+	si := idtype.SnowflakeSILayout{BaseClock: base}
+	random(t, "SnowflakeSI", func(id idtype.SnowflakeSI) int64 { return si.Time(id).UnixMilli() }, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.SnowflakeSI], error) {
+		return nodelease.NewSnowflakeSIGenerator(ctx, s, si, o)
+	})
+	random(t, "Spread64", func(id idtype.Spread64) int64 { return id.Time().UnixMilli() }, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Spread64], error) {
+		return nodelease.NewSpread64Generator(ctx, s, 3, o)
+	})
+	// Generators of Snos go on when the clock steps back, in time that they may have
+	// used already.
+	sno := func(id idtype.Sno) int64 { return id.Time().UnixMilli() }
+	random(t, "Sno", sno, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Sno], error) {
+		return nodelease.NewSnoGenerator(ctx, s, idtype.SnoConfig{}, o)
+	})
+	random(t, "Sno ranges", sno, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Sno], error) {
+		partition := idtype.SnoPartitionFrom(7)
+		return nodelease.NewSnoGenerator(ctx, s, idtype.SnoConfig{Partition: &partition, Ranges: 2}, o)
+	})
+}
+
+// A starter claims a number for a generator of T.
+type starter[T comparable] func(context.Context, nodelease.Store, nodelease.Options) (*nodelease.Generator[T], error)
+
+// random runs a world of one format a few times.
+func random[T comparable](t *testing.T, format string, when func(T) int64, start starter[T]) {
+	for range 3 {
+		// It determines what the processes and the store do; the jitter of the claims
+		// is their own.
 		seed := rand.Uint64()
-		t.Run(fmt.Sprintf("Snowflake, seed %d", seed), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s, seed %d", format, seed), func(t *testing.T) {
 			onFakeTime(t, func(t *testing.T) {
-				newWorld(seed, pool(2), when, func(o idtype.Options) (idtype.Generator[idtype.Snowflake], error) {
-					return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: o})
-				}).run(t)
-			})
-		})
-		// Its generators go on when the clock steps back, in time that they may
-		// have used already.
-		t.Run(fmt.Sprintf("Sno, seed %d", seed), func(t *testing.T) {
-			onFakeTime(t, func(t *testing.T) {
-				p := nodelease.ForSno()
-				p.Size = 2
-				newWorld(seed, p, func(id idtype.Sno) int64 { return id.Time().UnixMilli() }, func(o idtype.Options) (idtype.Generator[idtype.Sno], error) {
-					return idtype.NewSnoGenerator(idtype.SnoConfig{Options: o})
-				}).run(t)
+				w := &world[T]{seed: seed, when: when, start: start, seen: map[T]string{}, claims: map[*nodelease.Keeper]bool{}, end: time.Now().Add(3 * time.Minute)}
+				w.store.Clock = w.clock.now
+				w.run(t)
 			})
 		})
 	}
@@ -46,29 +63,22 @@ func TestRandomFaults(t *testing.T) {
 // A world has processes that share a store.
 type world[T comparable] struct {
 	seed  uint64
-	pool  nodelease.Pool
 	when  func(T) int64
-	build func(idtype.Options) (idtype.Generator[T], error)
+	start starter[T]
 	clock wall // the store's
 	store leasetest.Store
 	end   time.Time
 
 	mu     sync.Mutex
 	seen   map[T]string
-	claims int
-}
-
-func newWorld[T comparable](seed uint64, p nodelease.Pool, when func(T) int64, build func(idtype.Options) (idtype.Generator[T], error)) *world[T] {
-	w := &world[T]{seed: seed, pool: p, when: when, build: build, seen: map[T]string{}, end: time.Now().Add(3 * time.Minute)}
-	w.store.Clock = w.clock.now
-	return w
+	claims map[*nodelease.Keeper]bool
 }
 
 func (w *world[T]) run(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range uint64(4) {
 		r := rand.New(rand.NewPCG(w.seed, i))
-		wg.Go(func() { (&process[T]{world: w, r: r, name: fmt.Sprintf("process %d", i)}).run(t) })
+		wg.Go(func() { (&process[T]{world: w, r: r, name: fmt.Sprintf("process %d", i), clock: new(wall)}).run(t) })
 	}
 	r := rand.New(rand.NewPCG(w.seed, 100))
 	for time.Now().Before(w.end) {
@@ -77,8 +87,8 @@ func (w *world[T]) run(t *testing.T) {
 	}
 	wg.Wait()
 	time.Sleep(time.Minute) // until all calls have ended
-	t.Logf("%d IDs of %d claims", len(w.seen), w.claims)
-	if len(w.seen) < 1000 || w.claims < 10 {
+	t.Logf("%d IDs of %d claims", len(w.seen), len(w.claims))
+	if len(w.seen) < 1000 || len(w.claims) < 10 {
 		t.Error("expected more of both")
 	}
 }
@@ -89,67 +99,83 @@ type process[T comparable] struct {
 	*world[T]
 	r     *rand.Rand
 	name  string
-	clock wall
+	clock *wall
 }
 
 func (p *process[T]) run(t *testing.T) {
 	p.clock.step(p.upTo(2*time.Second) - time.Second)
 	for time.Now().Before(p.end) {
-		store := &erratic{Store: &p.store, r: rand.New(rand.NewPCG(p.r.Uint64(), 0))}
-		k, err := nodelease.Acquire(t.Context(), store, p.pool, nodelease.Options{TTL: time.Second, Wait: 5 * time.Second, Clock: p.clock.now})
+		store := &erratic{Store: &p.store, r: rand.New(rand.NewPCG(p.r.Uint64(), 0)), marks: map[[2]int64]int64{}}
+		g, err := p.start(t.Context(), store, nodelease.Options{TTL: time.Second, Wait: 5 * time.Second, Clock: p.clock.now, Reacquire: p.r.IntN(2) == 0})
 		if err != nil {
 			time.Sleep(p.upTo(500 * time.Millisecond))
 			continue
 		}
-		p.mu.Lock()
-		p.claims++
-		p.mu.Unlock()
-		p.mint(t, k)
+		p.mint(t, g, store)
 		if p.r.IntN(3) == 0 {
 			store.die() // and is never heard of again
 		}
-		_ = k.Close()
+		_ = g.Close()
 	}
 }
 
-// mint mints for some time, in which the clock may be stepped, or nothing is
-// minted for a while.
-func (p *process[T]) mint(t *testing.T, k *nodelease.Keeper) {
-	g, err := p.build(idtype.Options{Lease: k, Clock: p.clock.now, MaxWait: -1})
-	if err != nil {
-		if !errors.Is(err, idtype.ErrLeaseLost) {
-			t.Error(err)
+// mint mints for some time in three goroutines, with pauses.
+func (p *process[T]) mint(t *testing.T, g *nodelease.Generator[T], store *erratic) {
+	for end := time.Now().Add(p.upTo(6 * time.Second)); time.Now().Before(end); {
+		var wg sync.WaitGroup
+		until := time.Now().Add(p.upTo(2 * time.Second))
+		for range 3 {
+			one := &process[T]{world: p.world, r: rand.New(rand.NewPCG(p.r.Uint64(), 0)), name: p.name, clock: p.clock}
+			wg.Go(func() { one.mintUntil(t, until, g, store) })
 		}
-		return
-	}
-	for end := time.Now().Add(p.upTo(6 * time.Second)); time.Now().Before(end) && k.Err() == nil; {
-		switch p.r.IntN(400) {
-		case 0:
-			p.clock.step(p.upTo(6*time.Second) - 3*time.Second)
-		case 1:
+		wg.Wait()
+		if p.r.IntN(2) == 0 {
 			time.Sleep(p.upTo(3 * time.Second))
 		}
-		id, err := g.Next()
-		switch {
-		case err == nil:
-			p.note(t, id, k)
-		case !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrClockBackwards):
-			t.Error(err)
-		}
-		time.Sleep(p.upTo(5 * time.Millisecond))
 	}
 }
 
-func (p *process[T]) note(t *testing.T, id T, k *nodelease.Keeper) {
+// mintUntil mints until then, and sometimes steps the clock.
+func (p *process[T]) mintUntil(t *testing.T, until time.Time, g *nodelease.Generator[T], store *erratic) {
+	ids := make([]T, 5)
+	for time.Now().Before(until) {
+		if p.r.IntN(400) == 0 {
+			p.clock.step(p.upTo(6*time.Second) - 3*time.Second)
+		}
+		k := g.Keeper()
+		n, err := 1, error(nil)
+		if p.r.IntN(2) == 0 {
+			n, err = g.Fill(t.Context(), ids)
+		} else if ids[0], err = g.Next(); err != nil {
+			n = 0
+		}
+		if err != nil && !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrClockBackwards) && !errors.Is(err, idtype.ErrSequenceExhausted) {
+			t.Error(err)
+		}
+		after, mark := k.After(), store.mark(k)
+		if k != g.Keeper() {
+			after, mark = 0, math.MaxInt64 // the IDs may be of either claim
+		}
+		p.note(t, ids[:n], k, after, mark)
+		time.Sleep(p.upTo(15 * time.Millisecond))
+	}
+}
+
+// note records IDs. It expects each to be new, later than after, and no later than
+// mark.
+func (p *process[T]) note(t *testing.T, ids []T, k *nodelease.Keeper, after, mark int64) {
 	who := fmt.Sprintf("%s, term %d of number %d", p.name, k.Stats().Term, k.Number())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if before, ok := p.seen[id]; ok {
-		t.Errorf("%v was minted by %s and by %s", id, before, who)
-	}
-	p.seen[id] = who
-	if p.when(id) <= k.After() {
-		t.Errorf("%v was minted for %d by %s, after %d", id, p.when(id), who, k.After())
+	p.claims[k] = true
+	for _, id := range ids {
+		if before, ok := p.seen[id]; ok {
+			t.Errorf("%v was minted by %s and by %s", id, before, who)
+		}
+		p.seen[id] = who
+		if at := p.when(id); at <= after || at > mark {
+			t.Errorf("%v was minted for %d by %s, which may use (%d, %d]", id, at, who, after, mark)
+		}
 	}
 }
 
@@ -163,6 +189,23 @@ type erratic struct {
 	r    *rand.Rand
 	dead bool
 	down time.Time // until then
+	// marks are the highest high-water marks granted, by number and term. A
+	// Keeper's Until may be lower than an earlier one, if the clock steps back.
+	marks map[[2]int64]int64
+}
+
+func (e *erratic) granted(c nodelease.Claim) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := [2]int64{int64(c.Number), c.Term}
+	e.marks[key] = max(e.marks[key], c.Until)
+}
+
+// mark is the highest high-water mark of a claim so far.
+func (e *erratic) mark(k *nodelease.Keeper) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.marks[[2]int64{int64(k.Number()), k.Stats().Term}]
 }
 
 func (e *erratic) die() {
@@ -200,9 +243,17 @@ func (e *erratic) delay() time.Duration {
 	return time.Duration(e.r.Int64N(int64(400 * time.Millisecond)))
 }
 
+// few leaves a pool so few numbers that each is used again by another process.
+func few(p nodelease.Pool) nodelease.Pool {
+	p.Size = 2
+	return p
+}
+
 func (e *erratic) Claim(_ context.Context, p nodelease.Pool, r nodelease.Request) (c nodelease.Claim, err error) {
 	err = e.call(func() (err error) {
-		c, err = e.Store.Claim(context.Background(), p, r)
+		if c, err = e.Store.Claim(context.Background(), few(p), r); err == nil {
+			e.granted(c)
+		}
 		return err
 	})
 	return c, err
@@ -210,12 +261,14 @@ func (e *erratic) Claim(_ context.Context, p nodelease.Pool, r nodelease.Request
 
 func (e *erratic) Renew(_ context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (got nodelease.Claim, err error) {
 	err = e.call(func() (err error) {
-		got, err = e.Store.Renew(context.Background(), p, c, r)
+		if got, err = e.Store.Renew(context.Background(), few(p), c, r); err == nil {
+			e.granted(got)
+		}
 		return err
 	})
 	return got, err
 }
 
 func (e *erratic) Release(_ context.Context, p nodelease.Pool, c nodelease.Claim, mark int64) error {
-	return e.call(func() error { return e.Store.Release(context.Background(), p, c, mark) })
+	return e.call(func() error { return e.Store.Release(context.Background(), few(p), c, mark) })
 }

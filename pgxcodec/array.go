@@ -58,7 +58,7 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scanSlice(s, target) }); p != nil {
 		return p
 	}
-	if c.column.registry.home(target) != nil {
+	if c.column.registry.columnOf(target) != nil {
 		return scanRefusal{fmt.Errorf("pgxcodec: expected one ID for %T, got an array: scan it into a slice: %w", target, idtype.ErrSyntax)}
 	}
 	return c.Codec.PlanScan(m, oid, format, target)

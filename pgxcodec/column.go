@@ -45,7 +45,7 @@ type member interface {
 	encodeSlice(element uint32, value any) pgtype.EncodePlan // binary format
 	scanSlice(s sliceScanner, target any) pgtype.ScanPlan
 	registerDefaults(m *pgtype.Map, name string)
-	elsewhere() string // the Go types for other columns
+	alternatives() string // the Go types for other columns
 }
 
 func newRegistry() *registry {
@@ -59,12 +59,12 @@ func newRegistry() *registry {
 		c.registry = r
 	}
 	// A Sno is what is most often kept as text.
-	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns"+bytesElsewhere)
+	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns"+snoBytesToo)
 	addBigint[idtype.Snowflake](r, "sqltypes.SnowflakeText for text columns")
 	addBigint[idtype.SnowflakeSI](r, "sqltypes.SnowflakeSIText for text columns")
 	addBigint[idtype.UID60](r, "sqltypes.UID60Text for text columns")
 	addBigint[idtype.Spread64](r, "sqltypes.Spread64Text for text columns")
-	r.bytea.add(of[sqltypes.SnoBytes, byteaBinary, byteaText]{"idtype.Sno for uuid columns, sqltypes.SnoText for text columns"})
+	r.bytea.add(memberOf[sqltypes.SnoBytes, byteaBinary, byteaText]{"idtype.Sno for uuid columns, sqltypes.SnoText for text columns"})
 	return r
 }
 
@@ -73,33 +73,33 @@ func (r *registry) columns() []*column {
 }
 
 // addBigint adds a type whose column is bigint, and its text.
-func addBigint[T plainID](r *registry, elsewhere string) {
-	r.bigint.add(of[T, bigintBinary[T], bigintText[T]]{elsewhere})
-	addText[T](r, textElsewhere(reflect.TypeFor[T](), &r.bigint))
+func addBigint[T plainID](r *registry, alternatives string) {
+	r.bigint.add(memberOf[T, bigintBinary[T], bigintText[T]]{alternatives})
+	addText[T](r, textAlternatives(reflect.TypeFor[T](), &r.bigint))
 }
 
 // addUUID adds a type whose column is uuid, and its text.
-func addUUID[T plainID](r *registry, elsewhere string) {
-	r.uuid.add(of[T, uuidBinary[T], uuidText[T]]{elsewhere})
-	addText[T](r, textElsewhere(reflect.TypeFor[T](), &r.uuid))
+func addUUID[T plainID](r *registry, alternatives string) {
+	r.uuid.add(memberOf[T, uuidBinary[T], uuidText[T]]{alternatives})
+	addText[T](r, textAlternatives(reflect.TypeFor[T](), &r.uuid))
 }
 
-// bytesElsewhere is the Go type of Snos in bytea columns.
-const bytesElsewhere = ", sqltypes.SnoBytes for bytea columns"
+// snoBytesToo ends the alternatives for a Sno.
+const snoBytesToo = ", sqltypes.SnoBytes for bytea columns"
 
-// textElsewhere names the Go types for other columns of the text of a T, whose
-// own column is c.
-func textElsewhere(t reflect.Type, c *column) string {
-	elsewhere := fmt.Sprintf("%v for %s columns", t, c.name)
+// textAlternatives returns the alternatives to the text of a T, whose own
+// column is c.
+func textAlternatives(t reflect.Type, c *column) string {
+	alternatives := fmt.Sprintf("%v for %s columns", t, c.name)
 	if c == &c.registry.uuid {
-		elsewhere += bytesElsewhere
+		alternatives += snoBytesToo
 	}
-	return elsewhere
+	return alternatives
 }
 
-func addText[T plainID](r *registry, elsewhere string) {
-	r.text.add(of[sqltypes.Text[T], chars[T], chars[T]]{elsewhere})
-	r.char.add(of[sqltypes.Text[T], paddedChars[T], paddedChars[T]]{elsewhere})
+func addText[T plainID](r *registry, alternatives string) {
+	r.text.add(memberOf[sqltypes.Text[T], chars[T], chars[T]]{alternatives})
+	r.char.add(memberOf[sqltypes.Text[T], paddedChars[T], paddedChars[T]]{alternatives})
 }
 
 // add adds a member, unless the column has it.
@@ -126,42 +126,43 @@ func first[P any](c *column, plan func(member) P) (none P) {
 	return none
 }
 
-// A place is the column where a Go type belongs, and the Go types for others.
-type place struct {
+// An ownColumn is the column that stores IDs of a Go type.
+type ownColumn struct {
 	*column
-	elsewhere string
-	own       bool // for an unregistered struct of the caller's that embeds an ID
+	alternatives string // the Go types for other columns
+	unregistered bool   // the Go type is a struct of the caller's that embeds an ID
 }
 
-// home is where a value belongs, nil if its type isn't known as one of IDs.
-func (r *registry) home(value any) *place {
+// columnOf returns the column of a value's type, nil if that isn't known as a
+// type of IDs.
+func (r *registry) columnOf(value any) *ownColumn {
 	for _, c := range r.columns() {
 		for _, m := range c.all() {
 			if m.holds(value) {
-				return &place{column: c, elsewhere: m.elsewhere()}
+				return &ownColumn{column: c, alternatives: m.alternatives()}
 			}
 		}
 	}
 	return nil
 }
 
-// takes reports whether the column takes what belongs in another: char(n)
-// takes text.
-func (c *column) takes(p *place) bool {
-	return p.column == c || p.column == &c.registry.text && c == &c.registry.char
+// takes reports whether the column takes IDs whose own column is another:
+// char(n) takes text.
+func (c *column) takes(own *ownColumn) bool {
+	return own.column == c || own.column == &c.registry.text && c == &c.registry.char
 }
 
 // refuse is the error of an ID that belongs in another column, and of a slice
 // where one ID is meant, nil for values that aren't IDs or that the wrapped codec
 // encodes.
 func (c *column) refuse(value any, wrapped planner) error {
-	if p := c.registry.homeOf(reflect.TypeOf(value)); p != nil && !c.takes(p) && !(p.own && wrapped.takes(reflect.TypeOf(value))) {
-		remedy := "make the column " + p.name
+	if own := c.registry.columnOfType(reflect.TypeOf(value)); own != nil && !c.takes(own) && !(own.unregistered && wrapped.takes(reflect.TypeOf(value))) {
+		remedy := "make the column " + own.name
 		if c == &c.registry.text {
 			// Postgres takes a parameter for text if the query gives it no type.
-			remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function", p.name)
+			remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function", own.name)
 		}
-		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: %s, or use %s", p.name, value, c.name, remedy, p.elsewhere)
+		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: %s, or use %s", own.name, value, c.name, remedy, own.alternatives)
 	}
 	if first(c, func(m member) pgtype.EncodePlan { return m.encodeSlice(0, value) }) != nil {
 		return fmt.Errorf("pgxcodec: expected one ID for a %s parameter, got %T: write = ANY($1) to find several", c.name, value)
@@ -172,13 +173,13 @@ func (c *column) refuse(value any, wrapped planner) error {
 // refuseElement is the error of an ID where an array of the column's type is
 // meant, nil for values that aren't IDs or that the wrapped codec encodes.
 func (c *column) refuseElement(value any, wrapped planner) error {
-	switch p := c.registry.homeOf(reflect.TypeOf(value)); {
-	case p == nil, p.own && wrapped.takes(reflect.TypeOf(value)):
+	switch own := c.registry.columnOfType(reflect.TypeOf(value)); {
+	case own == nil, own.unregistered && wrapped.takes(reflect.TypeOf(value)):
 		return nil
-	case c.takes(p):
+	case c.takes(own):
 		return fmt.Errorf("pgxcodec: expected a slice for a parameter of type %s[], got %T: pass a slice of it", c.name, value)
 	default:
-		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s[]: make the column %[1]s, or pass a slice of %[4]s", p.name, value, c.name, p.elsewhere)
+		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s[]: make the column %[1]s, or pass a slice of %[4]s", own.name, value, c.name, own.alternatives)
 	}
 }
 
@@ -194,15 +195,15 @@ func (plan planner) takes(t reflect.Type) bool {
 	return plan(reflect.New(t.Elem()).Interface()) != nil || plan.takes(t.Elem())
 }
 
-// of is the member V: B is its wire in the binary format, T in text.
-type of[V sqltypes.ID, B, T wire[V]] struct{ other string }
+// memberOf is the member V: B is its wire in the binary format, T in text.
+type memberOf[V sqltypes.ID, B, T wire[V]] struct{ others string }
 
-func (of[V, B, T]) goType() any         { return *new(V) }
-func (o of[V, B, T]) elsewhere() string { return o.other }
+func (memberOf[V, B, T]) goType() any            { return *new(V) }
+func (m memberOf[V, B, T]) alternatives() string { return m.others }
 
-func (of[V, B, T]) holds(value any) bool { return encodePlan[V, B](value) != nil }
+func (memberOf[V, B, T]) holds(value any) bool { return encodePlan[V, B](value) != nil }
 
-func (of[V, B, T]) encode(format int16, value any) pgtype.EncodePlan {
+func (memberOf[V, B, T]) encode(format int16, value any) pgtype.EncodePlan {
 	switch format {
 	case pgtype.BinaryFormatCode:
 		return encodePlan[V, B](value)
@@ -212,7 +213,7 @@ func (of[V, B, T]) encode(format int16, value any) pgtype.EncodePlan {
 	return nil
 }
 
-func (of[V, B, T]) scan(format int16, target any) pgtype.ScanPlan {
+func (memberOf[V, B, T]) scan(format int16, target any) pgtype.ScanPlan {
 	switch format {
 	case pgtype.BinaryFormatCode:
 		return scanPlan[V, B](target)
@@ -222,15 +223,15 @@ func (of[V, B, T]) scan(format int16, target any) pgtype.ScanPlan {
 	return nil
 }
 
-func (of[V, B, T]) encodeSlice(element uint32, value any) pgtype.EncodePlan {
+func (memberOf[V, B, T]) encodeSlice(element uint32, value any) pgtype.EncodePlan {
 	return encodeSlicePlan[V, B](element, value)
 }
 
-func (of[V, B, T]) scanSlice(s sliceScanner, target any) pgtype.ScanPlan {
+func (memberOf[V, B, T]) scanSlice(s sliceScanner, target any) pgtype.ScanPlan {
 	return scanSlicePlan[V, B](s, target)
 }
 
-func (of[V, B, T]) registerDefaults(m *pgtype.Map, name string) {
+func (memberOf[V, B, T]) registerDefaults(m *pgtype.Map, name string) {
 	scalar, array := name, "_"+name
 	registerDefault[V](m, scalar)
 	registerDefault[*V](m, scalar)

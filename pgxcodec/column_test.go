@@ -14,10 +14,10 @@ func TestAddConcurrently(t *testing.T) {
 	// On one processor, workers seldom meet.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
 	members := []member{
-		of[idtype.Snowflake, bigintBinary[idtype.Snowflake], bigintText[idtype.Snowflake]]{},
-		of[idtype.SnowflakeSI, bigintBinary[idtype.SnowflakeSI], bigintText[idtype.SnowflakeSI]]{},
-		of[idtype.UID60, bigintBinary[idtype.UID60], bigintText[idtype.UID60]]{},
-		of[idtype.Spread64, bigintBinary[idtype.Spread64], bigintText[idtype.Spread64]]{},
+		memberOf[idtype.Snowflake, bigintBinary[idtype.Snowflake], bigintText[idtype.Snowflake]]{},
+		memberOf[idtype.SnowflakeSI, bigintBinary[idtype.SnowflakeSI], bigintText[idtype.SnowflakeSI]]{},
+		memberOf[idtype.UID60, bigintBinary[idtype.UID60], bigintText[idtype.UID60]]{},
+		memberOf[idtype.Spread64, bigintBinary[idtype.Spread64], bigintText[idtype.Spread64]]{},
 	}
 	// The columns of many rounds, through which each worker goes at its own speed.
 	columns := make([]column, 100_000)

@@ -12,8 +12,18 @@ import (
 
 // This file writes out what plan.go has for every type, for the plans that
 // nearly all queries use: of an ID in its own column, in the binary format.
-// Calls through a type parameter would cost more there than what they do.
-// The rest, and all that is unusual, is left to plan.go.
+// plan.go does the rest.
+//
+// A call through a type parameter costs more than what these plans do. Against
+// an int64, the four bigint types take
+//
+//	         with this file   without it
+//	encode   1.00–1.05 ×      1.28–1.35 ×
+//	scan     0.82–1.14 ×      1.56–2.03 ×
+//
+// (2026-11-22, Go 1.26.8, AMD EPYC, medians of six runs of
+// go test -bench '(Encode|Scan)$/format=binary/kind=bigint' ./pgx in bench;
+// without it means that elementType returns an *elementCodec.)
 
 // A bigintCodec is the codec of int8.
 type bigintCodec struct{ elementCodec }

@@ -39,7 +39,7 @@ func RegisterOwn[T interface {
 }](m *pgtype.Map) error {
 	var zero T
 	var check error
-	var add func(r *registry, elsewhere string)
+	var add func(r *registry, alternatives string)
 	if check = embeds(reflect.TypeFor[T]()); check == nil {
 		switch column := zero.GormDataType(); column {
 		case "bigint":
@@ -54,11 +54,11 @@ func RegisterOwn[T interface {
 		return fmt.Errorf("pgxcodec: expected a struct that embeds an ID type of idtype, and nothing else, and leaves its methods alone, got %v: %w", reflect.TypeFor[T](), check)
 	}
 	r, whole := registryOf(m)
-	elsewhere := fmt.Sprintf("sqltypes.Text[%T] for text columns", zero)
+	alternatives := fmt.Sprintf("sqltypes.Text[%T] for text columns", zero)
 	if zero.GormDataType() == "uuid" {
-		elsewhere += bytesElsewhere
+		alternatives += snoBytesToo
 	}
-	add(r, elsewhere)
+	add(r, alternatives)
 	if !whole {
 		register(m, r)
 		return nil
@@ -86,26 +86,26 @@ func embeds(t reflect.Type) error {
 	return embeds(t.Field(0).Type)
 }
 
-// homeOf returns the column for values of t: a registered type, a caller's
+// columnOfType returns the column for values of t: a registered type, a caller's
 // struct that embeds an ID, or a pointer, Null, Optional or Text of one. It
 // returns nil for other types.
-func (r *registry) homeOf(t reflect.Type) *place {
+func (r *registry) columnOfType(t reflect.Type) *ownColumn {
 	switch {
 	case t == nil:
 		return nil
 	case t.Kind() == reflect.Pointer && t.Name() == "":
-		return r.homeOf(t.Elem())
+		return r.columnOfType(t.Elem())
 	}
-	if p := r.home(reflect.Zero(t).Interface()); p != nil || t.Kind() != reflect.Struct {
+	if p := r.columnOf(reflect.Zero(t).Interface()); p != nil || t.Kind() != reflect.Struct {
 		return p
 	}
 	switch name, _, _ := strings.Cut(t.Name(), "["); t.PkgPath() + "." + name {
 	case "database/sql.Null", sqltypesPath + ".Optional":
-		return r.homeOf(t.Field(0).Type)
+		return r.columnOfType(t.Field(0).Type)
 	case sqltypesPath + ".Text":
 		of := t.Field(0).Type
-		if p := r.homeOf(of); p != nil {
-			return &place{column: &r.text, elsewhere: textElsewhere(of, p.column)}
+		if p := r.columnOfType(of); p != nil {
+			return &ownColumn{column: &r.text, alternatives: textAlternatives(of, p.column)}
 		}
 		return nil
 	}
@@ -113,8 +113,8 @@ func (r *registry) homeOf(t reflect.Type) *place {
 	if id == nil {
 		return nil
 	}
-	p := r.home(id)
-	return &place{p.column, fmt.Sprintf("sqltypes.Text[%v] or %s", t, p.elsewhere), true}
+	p := r.columnOf(id)
+	return &ownColumn{p.column, fmt.Sprintf("sqltypes.Text[%v] or %s", t, p.alternatives), true}
 }
 
 var sqltypesPath = reflect.TypeFor[sqltypes.SnoBytes]().PkgPath()

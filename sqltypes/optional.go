@@ -14,8 +14,7 @@ type Optional[T ID] struct {
 	ID T `gorm:"column:write IN for a slice of IDs"`
 }
 
-// The types of package idtype, their texts, and SnoBytes, in columns that may
-// be NULL.
+// The types of package idtype, SnoText and SnoBytes in columns that may be NULL.
 type (
 	// OptionalSnowflake is a nullable bigint.
 	OptionalSnowflake = Optional[idtype.Snowflake]
@@ -27,14 +26,6 @@ type (
 	OptionalSpread64 = Optional[idtype.Spread64]
 	// OptionalSno is a nullable uuid.
 	OptionalSno = Optional[idtype.Sno]
-	// OptionalSnowflakeText is a nullable SnowflakeText.
-	OptionalSnowflakeText = Optional[SnowflakeText]
-	// OptionalSnowflakeSIText is a nullable SnowflakeSIText.
-	OptionalSnowflakeSIText = Optional[SnowflakeSIText]
-	// OptionalUID60Text is a nullable UID60Text.
-	OptionalUID60Text = Optional[UID60Text]
-	// OptionalSpread64Text is a nullable Spread64Text.
-	OptionalSpread64Text = Optional[Spread64Text]
 	// OptionalSnoText is a nullable SnoText.
 	OptionalSnoText = Optional[SnoText]
 	// OptionalSnoBytes is a nullable SnoBytes.

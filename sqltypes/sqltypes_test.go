@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -146,7 +145,7 @@ func TestScanValuers(t *testing.T) {
 		srcs []any
 		want error
 	}{
-		{new(sqltypes.SnowflakeText), []any{(*sqltypes.SnowflakeText)(nil), sqltypes.OptionalSnowflakeText{}, (*failing[int])(nil), sql.Null[sqltypes.SnowflakeText]{}}, idtype.ErrNull},
+		{new(sqltypes.SnowflakeText), []any{(*sqltypes.SnowflakeText)(nil), sqltypes.Optional[sqltypes.SnowflakeText]{}, (*failing[int])(nil), sql.Null[sqltypes.SnowflakeText]{}}, idtype.ErrNull},
 		{new(sqltypes.SnoBytes), []any{(*sqltypes.SnoBytes)(nil), sqltypes.OptionalSnoBytes{}, (*failing[int])(nil)}, idtype.ErrNull},
 		{new(sqltypes.SnowflakeText), []any{
 			sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), struct{ sqltypes.UID60Text }{sqltypes.TextOf(digits)},
@@ -165,7 +164,7 @@ func TestScanValuers(t *testing.T) {
 		{new(sqltypes.OptionalSnowflake), []any{digits, &digits, sqltypes.OptionalOf(digits), idtype.SnowflakeSI(8193), sqltypes.TextOf(idtype.SnowflakeSI(8193))}, idtype.ErrSyntax},
 		{new(sqltypes.OptionalSnowflake), []any{idtype.Snowflake(-1), sqltypes.OptionalOf(idtype.Snowflake(-1))}, idtype.ErrRange},
 		{new(sqltypes.OptionalSno), []any{snowflake, sqltypes.OptionalOf(snowflake)}, idtype.ErrSyntax},
-		{new(sqltypes.OptionalSnowflakeText), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), snowflake}, idtype.ErrSyntax},
+		{new(sqltypes.Optional[sqltypes.SnowflakeText]), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits)), snowflake}, idtype.ErrSyntax},
 	} {
 		for _, src := range tt.srcs {
 			if err := tt.dst.Scan(src); !errors.Is(err, tt.want) || !tt.dst.(interface{ IsZero() bool }).IsZero() {
@@ -251,13 +250,6 @@ func TestText(t *testing.T) {
 	})
 }
 
-// A number that has no text is an error, not a text that can't be read.
-func TestTextWithoutText(t *testing.T) {
-	if v, err := sqltypes.TextOf(idtype.UID60(-1)).Value(); !errors.Is(err, idtype.ErrRange) {
-		t.Errorf("Value = %v, %v, want ErrRange", v, err)
-	}
-}
-
 func TestSnoBytes(t *testing.T) {
 	v := sqltypes.SnoBytesOf(sno)
 	testType(t, v, "brpk4q72xwf2m63l", `"brpk4q72xwf2m63l"`, snoRaw, "bytea", []scan{
@@ -329,43 +321,86 @@ func TestOptionalZero(t *testing.T) {
 	}
 }
 
-// The error for NULL says what to do.
-func TestNullMessage(t *testing.T) {
-	var v sqltypes.SnoText
-	err := v.Scan(nil)
-	for _, part := range []string{"sqltypes: expected the text of an idtype.Sno, got NULL: ", "Optional[sqltypes.Text["} {
-		if !strings.Contains(fmt.Sprint(err), part) {
-			t.Errorf("error %q doesn't say %q", err, part)
+// Errors name the remedy.
+func TestMessages(t *testing.T) {
+	for _, c := range []struct {
+		dst  sql.Scanner
+		src  any
+		want string
+	}{
+		{new(sqltypes.SnowflakeText), nil, "sqltypes: expected the text of an idtype.Snowflake, got NULL: scan a nullable column into "},
+		{new(sqltypes.SnoBytes), nil, "expected the 10 bytes of an idtype.Sno, got NULL: scan a nullable column into *sqltypes.SnoBytes, sql.Null[sqltypes.SnoBytes] or sqltypes.Optional[sqltypes.SnoBytes]: "},
+		{new(sqltypes.SnoBytes), int64(1), "expected the 10 bytes of an idtype.Sno, got a column value of type int64: "},
+	} {
+		if err := c.dst.Scan(c.src); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%T: Scan(%v): %v, want %q", c.dst, c.src, err, c.want)
 		}
 	}
 }
 
-// A halfID has the methods of an ID, but its pointer has one only, which
-// breaks what it fails on.
-type halfID struct{ n int }
-
-func (halfID) IsZero() bool                        { return false }
-func (halfID) String() string                      { return "" }
-func (halfID) AppendText(b []byte) ([]byte, error) { return b, nil }
-func (halfID) MarshalText() ([]byte, error)        { return nil, nil }
-func (halfID) MarshalJSON() ([]byte, error)        { return nil, nil }
-func (halfID) Value() (driver.Value, error)        { return nil, nil }
-func (halfID) GormDataType() string                { return "" }
-func (h *halfID) Scan(any) error                   { h.n++; return errors.New("no") }
-
-func TestForeignTypes(t *testing.T) {
-	text, optional := sqltypes.TextOf(halfID{1}), sqltypes.OptionalOf(halfID{1})
-	for name, err := range map[string]error{
-		"UnmarshalText": text.Scan("1"),
-		"UnmarshalJSON": optional.UnmarshalJSON([]byte("1")),
-		"no":            optional.Scan("1"),
+// An ID that could not be read again isn't written.
+func TestNoIDs(t *testing.T) {
+	for _, v := range []driver.Valuer{
+		sqltypes.TextOf(idtype.Snowflake(-1)), sqltypes.TextOf(idtype.SnowflakeSI(1 << 53)), sqltypes.TextOf(idtype.UID60(-1)),
+		sqltypes.TextOf(idtype.Spread64(0x0400)), sqltypes.OptionalOf(idtype.Snowflake(-1)), sqltypes.OptionalOf(sqltypes.TextOf(idtype.Snowflake(-1))),
 	} {
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("error %v doesn't name %s", err, name)
+		if got, err := v.Value(); got != nil || !errors.Is(err, idtype.ErrRange) {
+			t.Errorf("%T: %v, %v, want ErrRange", v, got, err)
 		}
 	}
-	if text.ID.n != 1 || optional.ID.n != 1 {
-		t.Errorf("a failure left a trace: %v, %v", text, optional)
+}
+
+// A bareID has the methods of an ID that its pointer doesn't need, and a JSON
+// of its own for zero.
+type bareID struct{ n int }
+
+func (id bareID) IsZero() bool                     { return id.n == 0 }
+func (bareID) String() string                      { return "" }
+func (bareID) AppendText(b []byte) ([]byte, error) { return b, nil }
+func (bareID) MarshalText() ([]byte, error)        { return nil, nil }
+func (bareID) MarshalJSON() ([]byte, error)        { return []byte("0"), nil }
+func (bareID) Value() (driver.Value, error)        { return nil, nil }
+func (bareID) GormDataType() string                { return "" }
+
+// A textID lacks Scan, a scannedID all but Scan. Both change their receiver
+// when they fail.
+type (
+	textID    struct{ bareID }
+	scannedID struct{ bareID }
+)
+
+func (id *textID) UnmarshalText([]byte) error { id.n++; return errors.New("no") }
+func (id *textID) UnmarshalJSON([]byte) error { id.n++; return errors.New("no") }
+func (id *scannedID) Scan(any) error          { id.n++; return errors.New("no") }
+
+// A type outside idtype is restored if it fails, and an error names the method
+// that it lacks.
+func TestForeignTypes(t *testing.T) {
+	text, optional := sqltypes.TextOf(textID{bareID{1}}), sqltypes.OptionalOf(textID{bareID{1}})
+	scannedText, scanned := sqltypes.TextOf(scannedID{bareID{1}}), sqltypes.OptionalOf(scannedID{bareID{1}})
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{text.UnmarshalText([]byte("1")), "no"},
+		{optional.UnmarshalJSON([]byte("1")), "no"},
+		{optional.Scan("1"), "with a method Scan, got sqltypes_test.textID: declare Scan on *sqltypes_test.textID"},
+		{scannedText.Scan("1"), "with a method UnmarshalText, "},
+		{scanned.UnmarshalJSON([]byte("1")), "with a method UnmarshalJSON, "},
+		{scanned.Scan("1"), "no"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("error %v, want %q", c.err, c.want)
+		}
+	}
+	if text.ID.n != 1 || optional.ID.n != 1 || scannedText.ID.n != 1 || scanned.ID.n != 1 {
+		t.Errorf("a failure left a trace: %v, %v, %v, %v", text, optional, scannedText, scanned)
+	}
+	if b, err := json.Marshal(sqltypes.Optional[textID]{}); err != nil || string(b) != "null" {
+		t.Errorf("JSON = %s, %v", b, err)
+	}
+	if err := optional.UnmarshalJSON([]byte("null")); err != nil || !optional.IsZero() {
+		t.Errorf("null: %v, %v", optional, err)
 	}
 }
 

@@ -101,9 +101,10 @@ func BenchmarkGrow(b *testing.B) {
 	for _, k := range keys {
 		b.Run("key="+k.Name, func(b *testing.B) {
 			s.Needs(b, k)
-			for _, total := range after {
+			// measured runs the benchmark of a figure of each growth.
+			measured := func(name string, report func(b *testing.B, grown map[place]figure)) {
 				runs := 0
-				b.Run(fmt.Sprintf("rows=%d", total), func(b *testing.B) {
+				b.Run(name, func(b *testing.B) {
 					if broken {
 						b.Skip("expected tables to have grown, got an error before")
 					}
@@ -117,9 +118,26 @@ func BenchmarkGrow(b *testing.B) {
 						grown = append(grown, s.grow(b, keys, after))
 						broken = false
 					}
-					grown[runs-1][place{k.Name, total}].report(b)
+					report(b, grown[runs-1])
 				})
 			}
+			for _, total := range after {
+				measured(fmt.Sprintf("rows=%d", total), func(b *testing.B, grown map[place]figure) { grown[place{k.Name, total}].report(b) })
+			}
+			measured("total", func(b *testing.B, grown map[place]figure) {
+				last := grown[place{k.Name, after[len(after)-1]}]
+				last.report(b)
+				b.ReportMetric(float64(last.rows)/last.took.Seconds(), "last-rows/s")
+				var took time.Duration
+				var wal float64
+				for _, total := range after {
+					took += grown[place{k.Name, total}].took
+					wal += grown[place{k.Name, total}].wal
+				}
+				b.ReportMetric(float64(*rows), "rows")
+				b.ReportMetric(float64(*rows)/took.Seconds(), "rows/s")
+				b.ReportMetric(wal/1e6, "wal-MB")
+			})
 		})
 	}
 }

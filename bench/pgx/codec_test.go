@@ -15,7 +15,6 @@ import (
 const (
 	scalarTurn = 1000
 	sliceTurn  = 100
-	mapTurn    = 100
 )
 
 // sliceLength is the length of the slices.
@@ -88,8 +87,8 @@ func encoding(b *testing.B, s subject, oid uint32, format int16, value any, n in
 	}}
 }
 
-// BenchmarkScan scans a value, planning included: what the first row of a
-// result costs. BenchmarkScanPlanned is what each row after it does.
+// BenchmarkScan scans a value, planning included: what the first row of a result
+// costs.
 func BenchmarkScan(b *testing.B) {
 	for _, f := range formats {
 		for _, k := range kinds {
@@ -134,74 +133,4 @@ func scanning(b *testing.B, s subject, oid uint32, format int16, src []byte, tar
 		}
 		return nil
 	}}
-}
-
-// BenchmarkScanPlanned scans by a plan that is there already.
-func BenchmarkScanPlanned(b *testing.B) {
-	for _, f := range formats {
-		for _, k := range kinds {
-			src := must(none.newMap().Encode(k.oid, f.code, k.subjects[0].value(0), nil))
-			k.versus(b, "format="+f.name+"/", figures.Duel{Operations: scalarTurn, Unit: "op"}, func(_ *testing.B, s subject) figures.Side {
-				target := s.target()
-				plan := s.extends().newMap().PlanScan(k.oid, f.code, target)
-				return figures.Side{Run: func() error {
-					for range scalarTurn {
-						if err := plan.Scan(src, target); err != nil {
-							return err
-						}
-					}
-					return nil
-				}}
-			})
-		}
-	}
-}
-
-// BenchmarkRegister makes a connection's map; the yardstick is a map to which
-// nothing is added.
-func BenchmarkRegister(b *testing.B) {
-	open := func(e *extension) figures.Side {
-		return figures.Side{Run: func() error {
-			for range mapTurn {
-				e.newMap()
-			}
-			return nil
-		}}
-	}
-	for _, e := range []*extension{none, google, sortkey, both} {
-		b.Run("type="+e.name, func(b *testing.B) {
-			figures.Duel{Operations: mapTurn, Unit: "op"}.Run(b, open(none), open(e))
-		})
-	}
-}
-
-// BenchmarkFirst is a connection's first query, as far as the map goes: it
-// makes the map, encodes one argument and scans one value, and pgx has nothing
-// memoized. The text format is that of the exec mode.
-func BenchmarkFirst(b *testing.B) {
-	for _, f := range formats {
-		for _, k := range []kind{uuids, bigints} {
-			src := must(none.newMap().Encode(k.oid, f.code, k.subjects[0].value(0), nil))
-			oid := k.oid
-			if f.code == pgtype.TextFormatCode {
-				oid, k = 0, k.named()
-			}
-			k.versus(b, "format="+f.name+"/", figures.Duel{Operations: mapTurn, Unit: "op"}, func(_ *testing.B, s subject) figures.Side {
-				value, target := s.value(0), s.target()
-				buf := make([]byte, 0, 64)
-				return figures.Side{Run: func() error {
-					for range mapTurn {
-						m := s.extends().newMap()
-						if _, err := m.Encode(oid, f.code, value, buf); err != nil {
-							return err
-						}
-						if err := m.Scan(k.oid, f.code, src, target); err != nil {
-							return err
-						}
-					}
-					return nil
-				}}
-			})
-		}
-	}
 }

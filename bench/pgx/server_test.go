@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -16,10 +15,7 @@ import (
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
-const (
-	rowCount = 10_000 // of the tables
-	anyCount = 1000   // of the arguments of = any($1)
-)
+const rowCount = 10_000 // of the tables
 
 // A server has a session for each extension. They are alike, each with
 // temporary tables of its own.
@@ -62,7 +58,6 @@ func (s *server) conn(b *testing.B, e *extension) *pgx.Conn {
 		b.Fatalf("copied %d rows: %v", n, err)
 	}
 	for _, k := range bases {
-		exec(b, conn, fmt.Sprintf("create index on ids (%s)", k.column))
 		exec(b, conn, fmt.Sprintf("create temporary table %s as select %s as id from ids limit 0", k.copied(), k.column))
 	}
 	exec(b, conn, "vacuum analyze ids")
@@ -80,18 +75,13 @@ func exec(b *testing.B, conn *pgx.Conn, sql string) {
 }
 
 // BenchmarkRows reads the IDs of 10,000 rows by rows.Next and rows.Scan.
-func BenchmarkRows(b *testing.B) { readRows(b, false) }
-
-// BenchmarkCollectRows reads them by pgx.CollectRows and pgx.RowTo.
-func BenchmarkCollectRows(b *testing.B) { readRows(b, true) }
-
-func readRows(b *testing.B, collect bool) {
+func BenchmarkRows(b *testing.B) {
 	server := newServer(b)
 	for _, k := range kinds {
 		query := fmt.Sprintf("select %s from ids", k.column)
 		k.versus(b, "", figures.Duel{Operations: rowCount, Unit: "row", CPU: true}, func(_ *testing.B, s subject) figures.Side {
 			conn := server.conn(b, s.extends())
-			run, result := s.query(b.Context(), conn, collect, query)
+			run, result := s.query(b.Context(), conn, query)
 			if err := run(); err != nil {
 				b.Fatal(err)
 			}
@@ -99,24 +89,6 @@ func readRows(b *testing.B, collect bool) {
 			got := must(conn.TypeMap().Encode(k.array, pgtype.BinaryFormatCode, result(), nil))
 			if !bytes.Equal(got, want) {
 				b.Fatalf("%s: other values were read than those that the table has", s.label())
-			}
-			return figures.Side{Run: run}
-		})
-	}
-}
-
-// BenchmarkAny reads 1000 of the rows, by the slice of their IDs.
-func BenchmarkAny(b *testing.B) {
-	server := newServer(b)
-	for _, k := range bases {
-		query := fmt.Sprintf("select %[1]s from ids where %[1]s = any($1)", k.column)
-		k.versus(b, "", figures.Duel{Operations: anyCount, Unit: "row", CPU: true}, func(_ *testing.B, s subject) figures.Side {
-			run, result := s.query(b.Context(), server.conn(b, s.extends()), false, query, s.slice(anyCount))
-			if err := run(); err != nil {
-				b.Fatal(err)
-			}
-			if n := reflect.ValueOf(result()).Len(); n != anyCount {
-				b.Fatalf("%s: read %d rows", s.label(), n)
 			}
 			return figures.Side{Run: run}
 		})

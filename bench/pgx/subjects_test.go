@@ -2,7 +2,6 @@ package pgxbench
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 	"time"
@@ -12,27 +11,25 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 
+	"github.com/sortkey/sortkey/bench/internal/figures"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/pgxcodec"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // An extension is what the users of a type register in a connection's map.
-type extension struct {
-	name     string
-	register func(*pgtype.Map)
-}
+type extension struct{ register func(*pgtype.Map) }
 
 var (
-	none    = &extension{"none", func(*pgtype.Map) {}}
-	google  = &extension{"pgx-google-uuid", pgxuuid.Register}
-	sortkey = &extension{"sortkey", pgxcodec.Register}
-	own     = &extension{"sortkey with OrderID", func(m *pgtype.Map) {
+	none    = &extension{func(*pgtype.Map) {}}
+	google  = &extension{pgxuuid.Register}
+	sortkey = &extension{pgxcodec.Register}
+	own     = &extension{func(m *pgtype.Map) {
 		if err := pgxcodec.RegisterOwn[orderID](m); err != nil {
 			panic(err)
 		}
 	}}
-	both = &extension{"pgx-google-uuid,sortkey", func(m *pgtype.Map) { pgxuuid.Register(m); pgxcodec.Register(m) }}
+	both = &extension{func(m *pgtype.Map) { pgxuuid.Register(m); pgxcodec.Register(m) }}
 )
 
 func (e *extension) newMap() *pgtype.Map {
@@ -50,7 +47,7 @@ type subject interface {
 	target() any      // a new *T
 	slice(n int) any  // the first n values, a []T
 	sliceTarget() any // a new *[]T
-	query(ctx context.Context, conn *pgx.Conn, collect bool, sql string, args ...any) (run func() error, result func() any)
+	query(ctx context.Context, conn *pgx.Conn, sql string) (run func() error, result func() any)
 }
 
 // of is the subject T. With "registered" behind its name it is a type of
@@ -70,23 +67,12 @@ func (o of[T]) target() any         { return new(T) }
 func (o of[T]) slice(n int) any     { return first(n, o.at) }
 func (o of[T]) sliceTarget() any    { return new([]T) }
 
-// query reads a column into a slice, row by row or by pgx.CollectRows.
-func (o of[T]) query(ctx context.Context, conn *pgx.Conn, collect bool, sql string, args ...any) (run func() error, result func() any) {
+// query reads a column into a slice, row by row.
+func (o of[T]) query(ctx context.Context, conn *pgx.Conn, sql string) (run func() error, result func() any) {
 	ids := make([]T, 0, rowCount)
-	result = func() any { return ids }
-	if collect {
-		return func() error {
-			rows, err := conn.Query(ctx, sql, args...)
-			if err != nil {
-				return err
-			}
-			ids, err = pgx.CollectRows(rows, pgx.RowTo[T])
-			return err
-		}, result
-	}
 	return func() error {
 		ids = ids[:0]
-		rows, err := conn.Query(ctx, sql, args...)
+		rows, err := conn.Query(ctx, sql)
 		if err != nil {
 			return err
 		}
@@ -99,7 +85,7 @@ func (o of[T]) query(ctx context.Context, conn *pgx.Conn, collect bool, sql stri
 			ids = append(ids, id)
 		}
 		return rows.Err()
-	}, result
+	}, func() any { return ids }
 }
 
 func first[T any](n int, at func(int) T) []T {
@@ -145,12 +131,6 @@ var (
 		of[*uuid.UUID]{"*uuid.UUID", google, pointer(snoUUID)},
 		of[*idtype.Sno]{"*Sno", sortkey, pointer(snoID)},
 	}}
-	uuidNulls = kind{"uuid-null", "u", pgtype.UUIDOID, pgtype.UUIDArrayOID, []subject{
-		of[pgtype.UUID]{"pgtype.UUID", none, pgtypeUUID},
-		of[uuid.NullUUID]{"uuid.NullUUID", google, func(i int) uuid.NullUUID { return uuid.NullUUID{UUID: snoUUID(i), Valid: true} }},
-		of[sql.Null[idtype.Sno]]{"sql.Null[Sno]", sortkey, null(snoID)},
-		of[sqltypes.Optional[idtype.Sno]]{"Optional[Sno]", sortkey, optional(snoID)},
-	}}
 	bigints = kind{"bigint", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
 		of[int64]{"int64", none, number},
 		of[int64]{"int64,registered", sortkey, number},
@@ -167,12 +147,6 @@ var (
 		of[*int64]{"*int64,registered", sortkey, pointer(number)},
 		of[*idtype.Snowflake]{"*Snowflake", sortkey, pointer(snowflake)},
 	}}
-	bigintNulls = kind{"bigint-null", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
-		of[pgtype.Int8]{"pgtype.Int8", none, func(i int) pgtype.Int8 { return pgtype.Int8{Int64: number(i), Valid: true} }},
-		of[sql.NullInt64]{"sql.NullInt64", none, func(i int) sql.NullInt64 { return sql.NullInt64{Int64: number(i), Valid: true} }},
-		of[sql.Null[idtype.Snowflake]]{"sql.Null[Snowflake]", sortkey, null(snowflake)},
-		of[sqltypes.Optional[idtype.Snowflake]]{"Optional[Snowflake]", sortkey, optional(snowflake)},
-	}}
 	texts = kind{"text", "t", pgtype.TextOID, pgtype.TextArrayOID, []subject{
 		of[string]{"string", none, snoText},
 		of[string]{"string,registered", sortkey, snoText},
@@ -184,7 +158,7 @@ var (
 		of[sqltypes.SnoBytes]{"SnoBytes", sortkey, func(i int) sqltypes.SnoBytes { return sqltypes.SnoBytesOf(snoID(i)) }},
 	}}
 
-	kinds = []kind{uuids, uuidPointers, uuidNulls, bigints, bigintPointers, bigintNulls, texts, byteas}
+	kinds = []kind{uuids, uuidPointers, bigints, bigintPointers, texts, byteas}
 	bases = []kind{uuids, bigints, texts, byteas}
 
 	// pgx has a short way for slices of int64 and of [16]byte alone.
@@ -216,16 +190,13 @@ func snoID(i int) idtype.Sno {
 // bigint types, so that all of them read and write the same: a SnowflakeSI, and
 // a Spread64, too, since its bits 10 to 15 are zero.
 func number(i int) int64 {
-	since := when.Sub(siLayout.BaseClock).Truncate(8*time.Millisecond) + time.Duration(i)*8*time.Millisecond
-	return must(siLayout.Compose(idtype.SnowflakeSIParts{
-		Time: siLayout.BaseClock.Add(since), Machine: 3, Index: i % 256,
+	since := when.Sub(figures.SILayout.BaseClock).Truncate(8*time.Millisecond) + time.Duration(i)*8*time.Millisecond
+	return must(figures.SILayout.Compose(idtype.SnowflakeSIParts{
+		Time: figures.SILayout.BaseClock.Add(since), Machine: 3, Index: i % 256,
 	})).Int64()
 }
 
-var (
-	when     = time.Date(2026, 7, 1, 12, 34, 56, 789e6, time.UTC)
-	siLayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
-)
+var when = time.Date(2026, 7, 1, 12, 34, 56, 789e6, time.UTC)
 
 func snoUUID(i int) uuid.UUID          { return snoID(i).UUID() }
 func bytes16(i int) [16]byte           { return snoUUID(i) }
@@ -241,14 +212,6 @@ func order(i int) orderID { return orderID{snowflake(i)} }
 
 func pointer[T any](at func(int) T) func(int) *T {
 	return func(i int) *T { return new(at(i)) }
-}
-
-func null[T any](at func(int) T) func(int) sql.Null[T] {
-	return func(i int) sql.Null[T] { return sql.Null[T]{V: at(i), Valid: true} }
-}
-
-func optional[T sqltypes.ID](at func(int) T) func(int) sqltypes.Optional[T] {
-	return func(i int) sqltypes.Optional[T] { return sqltypes.OptionalOf(at(i)) }
 }
 
 func must[T any](v T, err error) T {

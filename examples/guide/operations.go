@@ -36,11 +36,8 @@ func NodeOfPod(name string, first, count int) (datacenter, worker int, err error
 // ClaimIDs mints under a claim, and under the next one if that is lost. Close
 // what it gives.
 func ClaimIDs(ctx context.Context, store nodelease.Store, log *slog.Logger) (*nodelease.Generator[idtype.Snowflake], error) {
-	return nodelease.NewGenerator(ctx, store, nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout()),
-		nodelease.Options{TTL: 30 * time.Second, Reacquire: true, Logger: log},
-		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
-			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
-		})
+	return nodelease.NewSnowflakeGenerator(ctx, store, idtype.DefaultSnowflakeLayout(),
+		nodelease.Options{TTL: 30 * time.Second, Reacquire: true, Logger: log})
 }
 
 // AfterNewest makes a generator with a configured number that begins after all

@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
@@ -66,12 +66,8 @@ func OrdersSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) ([]id
 
 // ClaimKeys is FillKeys for a process of which several run. Close what it gives when the process ends.
 func ClaimKeys(ctx context.Context, db *gorm.DB, leases *sql.DB) (io.Closer, error) {
-	store := pglease.New(leases, pglease.Config{})                  // in a database that has had Migrate
-	pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout()) // 1024 numbers
-	ids, err := nodelease.NewGenerator(ctx, store, pool, nodelease.Options{Reacquire: true},
-		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
-			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
-		})
+	store := pglease.New(leases, pglease.Config{}) // in a database that has had Migrate
+	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.DefaultSnowflakeLayout(), nodelease.Options{Reacquire: true})
 	if err != nil {
 		return nil, err
 	}

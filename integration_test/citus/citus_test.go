@@ -18,7 +18,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -33,16 +33,6 @@ func installed(t *testing.T, f func(t *testing.T, c *pgtest.Cluster)) {
 		must(t, migrations.Check(t.Context(), c.SQL(t), migrations.Config{}))
 		f(t, c)
 	})
-}
-
-// value is the only value of a query's result.
-func value[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) T {
-	t.Helper()
-	var v T
-	if err := conn.QueryRow(t.Context(), query, args...).Scan(&v); err != nil {
-		t.Fatalf("%v\nin: %s", err, query)
-	}
-	return v
 }
 
 // A connection to a worker is refused, with the advice to connect to the
@@ -128,7 +118,7 @@ func TestDistributionColumn(t *testing.T) {
 				t.Fatalf("%s has %d rows, want %d", table, len(ids), rows)
 			}
 			for _, id := range ids {
-				n += value[int](t, conn, "select count(*) from "+table+" where id = $1", id)
+				n += pgtest.Value[int](t, conn, "select count(*) from "+table+" where id = $1", id)
 			}
 			return n
 		}
@@ -141,7 +131,7 @@ func TestDistributionColumn(t *testing.T) {
 				t.Errorf("%s: found %d of %d rows", table, n, rows)
 			}
 			c.Exec(t, "update "+table+" set n = -1 where id = (select id from "+table+" where n = 1)")
-			if n := value[int](t, conn, "select count(*) from "+table+" where n = -1"); n != 1 {
+			if n := pgtest.Value[int](t, conn, "select count(*) from "+table+" where n = -1"); n != 1 {
 				t.Errorf("%s: updated %d rows, want 1", table, n)
 			}
 		}
@@ -150,7 +140,7 @@ func TestDistributionColumn(t *testing.T) {
 		c.Exec(t, `create table by_tenant (tenant integer, id sortkey.snowflake, primary key (tenant, id));
 			select create_distributed_table('by_tenant', 'tenant');
 			insert into by_tenant select 1, sortkey.snowflake_floor('2026-11-01Z') + n from generate_series(1, 100) n`)
-		if n := value[int](t, conn, "select count(*) from by_tenant where tenant = 1 and id = sortkey.snowflake_floor('2026-11-01Z') + 5"); n != 1 {
+		if n := pgtest.Value[int](t, conn, "select count(*) from by_tenant where tenant = 1 and id = sortkey.snowflake_floor('2026-11-01Z') + 5"); n != 1 {
 			t.Errorf("by_tenant: found %d rows, want 1", n)
 		}
 
@@ -211,7 +201,7 @@ func TestLockTimeout(t *testing.T) {
 
 		reader, err := c.Workers[0].Conn(t).Begin(t.Context())
 		must(t, err)
-		value[int](t, reader.Conn(), "select count(*) from orders")
+		pgtest.Value[int](t, reader.Conn(), "select count(*) from orders")
 
 		const change = "alter table orders add column total bigint"
 		_, err = owner.Exec(t.Context(), "set lock_timeout = '50ms'")
@@ -224,7 +214,7 @@ func TestLockTimeout(t *testing.T) {
 		}()
 		watcher := c.Workers[0].Conn(t)
 		pgtest.Eventually(t, "the change waits at the worker for ten times its lock_timeout", func() error {
-			if value[bool](t, watcher, `select exists (select from pg_locks where not granted and waitstart < clock_timestamp() - interval '500 ms')`) {
+			if pgtest.Value[bool](t, watcher, `select exists (select from pg_locks where not granted and waitstart < clock_timestamp() - interval '500 ms')`) {
 				return nil
 			}
 			return errors.New("nothing waits")
@@ -240,7 +230,7 @@ func TestLockTimeout(t *testing.T) {
 			for _, node := range append([]*pgtest.DB{c.DB}, c.Workers...) {
 				conn := node.Conn(t)
 				pgtest.Eventually(t, "no change holds a lock or waits for one", func() error {
-					if n := value[int](t, conn, `select count(*) from pg_locks l join pg_class c on c.oid = l.relation
+					if n := pgtest.Value[int](t, conn, `select count(*) from pg_locks l join pg_class c on c.oid = l.relation
 						where c.relname ~ '^orders' and l.mode = 'AccessExclusiveLock'`); n > 0 {
 						return fmt.Errorf("%d do", n)
 					}
@@ -309,13 +299,13 @@ func TestPartitions(t *testing.T) {
 		maintain("2026-11-24T10:00:00Z",
 			"create events_p20261125", "drain events_p20261123", "drain events_p20261124", "drop events_p20261121",
 			"create visits_p20261125", "drain visits_p20261123", "drain visits_p20261124", "detach visits_p20261121")
-		if n := value[int](t, conn, "select count(*) from events"); n != 24 {
+		if n := pgtest.Value[int](t, conn, "select count(*) from events"); n != 24 {
 			t.Errorf("events has %d rows, want 24: those of the first day were dropped", n)
 		}
-		if n := value[int](t, conn, "select count(*) from visits_p20261121"); n != 8 {
+		if n := pgtest.Value[int](t, conn, "select count(*) from visits_p20261121"); n != 8 {
 			t.Errorf("the partition that was detached has %d rows, want 8", n)
 		}
-		if n := value[int](t, conn, `select count(*) from pg_inherits i where i.inhparent in ('events'::regclass, 'visits'::regclass)
+		if n := pgtest.Value[int](t, conn, `select count(*) from pg_inherits i where i.inhparent in ('events'::regclass, 'visits'::regclass)
 			and not exists (select from pg_dist_partition d where d.logicalrelid = i.inhrelid)`); n != 0 {
 			t.Errorf("%d partitions aren't distributed", n)
 		}

@@ -3,6 +3,7 @@ package databasesql
 
 import (
 	"database/sql"
+	"fmt"
 	"math"
 	"testing"
 
@@ -19,12 +20,17 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // The driver of pgx gives the same with the codec and without, in all modes.
 func TestPgx(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, idtest.CreateTable())
-		for name, opts := range map[string][]pgtest.Option{"plain": nil, "codec": {pgtest.Codec}} {
+		for name, afterConnect := range map[string]pgtest.Option{"plain": pgtest.Config(func(*pgx.ConnConfig) {}), "codec": pgtest.Codec} {
 			t.Run(name, func(t *testing.T) {
 				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
-					check(t, db.SQL(t, append(opts, pgtest.Mode(mode))...), idtest.Postgres)
+					t.Parallel()
+					// The modes look for each other's values otherwise.
+					schema := pgx.Identifier{name + " " + mode.String()}.Sanitize()
+					db.Exec(t, fmt.Sprintf("create schema %s; set search_path = %[1]s; %s", schema, idtest.CreateTable()))
+					inSchema := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = schema })
+					check(t, db.SQL(t, afterConnect, pgtest.Mode(mode), inSchema), idtest.Postgres)
 				})
 			})
 		}
@@ -32,6 +38,7 @@ func TestPgx(t *testing.T) {
 }
 
 func TestPq(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, idtest.CreateTable())
 		check(t, open(t, "postgres", db.URL), idtest.Postgres)

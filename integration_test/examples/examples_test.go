@@ -49,7 +49,7 @@ func TestQuickstart(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the quickstart: %v\n%s", err, out)
 	}
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		run(t, program, db.URL, append(quickstartRows, postgresRows...))
 		if out := run(t, program, db.URL, nil); strings.Contains(out, "SQLite") {
 			t.Errorf("a second run says:\n%s", out)
@@ -82,27 +82,19 @@ func run(t *testing.T, program, url string, want []string) string {
 func orders(t *testing.T, db *pgtest.DB) (*gorm.DB, idtype.Sno) {
 	t.Helper()
 	gormDB := db.GORM(t, nil)
-	if err := gormDB.AutoMigrate(&readme.Order{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gormDB.AutoMigrate(&readme.Order{}))
 	customer, err := idtype.NewSno(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return gormDB, customer
 }
 
 // The code of README.md does what it says.
 func TestREADME(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		gormDB, customer := orders(t, db)
-		if err := readme.FillKeys(gormDB); err != nil {
-			t.Fatal(err)
-		}
+		must(t, readme.FillKeys(gormDB))
 		pool, err := readme.Connect(t.Context(), db.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer pool.Close()
 		began := time.Now()
 		var want []idtype.Snowflake
@@ -123,9 +115,7 @@ func TestREADME(t *testing.T) {
 		}
 
 		own, err := readme.ConnectOwn(t.Context(), db.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer own.Close()
 		invoices := []readme.InvoiceID{{Snowflake: want[0]}, {Snowflake: want[1]}}
 		var back []readme.InvoiceID
@@ -139,13 +129,9 @@ func TestREADME(t *testing.T) {
 // The SQL of README.md does what it says, once Migrate has been called.
 func TestREADMEInSQL(t *testing.T) {
 	source, err := os.ReadFile("../../examples/readme/readme.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		if err := readme.Migrate(t.Context(), db.SQL(t)); err != nil {
-			t.Fatal(err)
-		}
+	must(t, err)
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, readme.Migrate(t.Context(), db.SQL(t)))
 		conn := db.Conn(t)
 		// One by one, as in psql: CALL can't be in a transaction with others.
 		for _, statement := range regexp.MustCompile(`;( --.*)?\n`).Split(string(source), -1) {
@@ -156,36 +142,26 @@ func TestREADMEInSQL(t *testing.T) {
 		// A process that claims its node number gets one that the default doesn't mint with.
 		gormDB, customer := orders(t, db)
 		claim, err := readme.ClaimKeys(t.Context(), gormDB, db.SQL(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		order, err := readme.CreateOrder(gormDB, customer, 5)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := claim.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, err)
+		must(t, claim.Close())
 		if _, err := readme.CreateOrder(gormDB, customer, 6); !errors.Is(err, idtype.ErrLeaseLost) {
 			t.Errorf("expected no order without a claim, got %v", err)
 		}
 		var number, claimed, reserved int
-		if err := conn.QueryRow(t.Context(), `SELECT (parts).datacenter << 5 | (parts).worker,
+		must(t, conn.QueryRow(t.Context(), `SELECT (parts).datacenter << 5 | (parts).worker,
 				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND term = 1),
 				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND reserved IS NOT NULL)
-			FROM (SELECT sortkey.snowflake_parts($1::bigint) parts) p`, int64(order.ID)).Scan(&number, &claimed, &reserved); err != nil {
-			t.Fatal(err)
-		}
+			FROM (SELECT sortkey.snowflake_parts($1::bigint) parts) p`, int64(order.ID)).Scan(&number, &claimed, &reserved))
 		if number != claimed || reserved != 31<<5|31 {
 			t.Errorf("an order of number %d, with %d claimed and %d reserved", number, claimed, reserved)
 		}
 		var partition, due string
 		var minted time.Time
-		if err := conn.QueryRow(t.Context(), `INSERT INTO payments (amount) VALUES (5)
+		must(t, conn.QueryRow(t.Context(), `INSERT INTO payments (amount) VALUES (5)
 			RETURNING tableoid::regclass::text, to_char(now() AT TIME ZONE 'UTC', '"payments_p"YYYYMM'), sortkey.snowflake_time(id)`,
-		).Scan(&partition, &due, &minted); err != nil {
-			t.Fatal(err)
-		}
+		).Scan(&partition, &due, &minted))
 		if !strings.HasPrefix(partition, due) {
 			t.Errorf("a payment went to %s, want this month's partition, %s", partition, due)
 		}

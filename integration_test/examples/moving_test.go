@@ -29,7 +29,7 @@ import (
 
 // Rows and their foreign keys stay when keys of sequences become minted ones.
 func TestMovingToBigint(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		// One key of each kind that the page speaks of.
 		db.Exec(t, `CREATE TABLE customers (id serial PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);
 			CREATE INDEX idx_customers_deleted_at ON customers (deleted_at);
@@ -119,7 +119,7 @@ func TestMovingToBigint(t *testing.T) {
 
 // AutoMigrate alone makes of the tables of gorm.Model what the page promises.
 func TestMovingByAutoMigrate(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		old := db.GORM(t, nil)
 		must(t, old.AutoMigrate(&before.Customer{}, &before.Order{}))
 		conn := db.Conn(t)
@@ -140,7 +140,7 @@ func TestMovingByAutoMigrate(t *testing.T) {
 
 // Customers get uuids beside their numbers, and their orders follow.
 func TestMovingToUUID(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		old := db.GORM(t, &gorm.Config{Logger: logger.Discard})
 		must(t, old.AutoMigrate(&before.Customer{}, &before.Order{}))
 		began := time.Now().Truncate(time.Second).Add(-24 * time.Hour)
@@ -300,7 +300,7 @@ func TestMovingFromIdentity(t *testing.T) {
 }
 
 func movingFrom(t *testing.T, column, key string) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, fmt.Sprintf(`CREATE TABLE customers (id %s PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);
 			CREATE TABLE orders (id bigint PRIMARY KEY, customer_id %s NOT NULL CONSTRAINT fk_customers_orders REFERENCES customers, total bigint);
 			INSERT INTO customers (name) VALUES ('Ada');

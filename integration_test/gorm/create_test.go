@@ -16,10 +16,7 @@ func (thing[T]) TableName() string { return "things" }
 
 // Keys that are zero are filled, keys that are set are kept, in everything
 // that GORM creates rows from; and what the structs say is what the rows have.
-func TestCreate(t *testing.T) { each(t, append(opposites, "pool"), suite.create) }
-
 func (k of[T, N]) create(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	set := k.ids(t, 10)
 
 	one := thing[T]{Name: "struct"}
@@ -91,10 +88,7 @@ func (k of[T, N]) ids(t *testing.T, n int) (ids []T) {
 }
 
 // What can't be filled is an error, and nothing is inserted.
-func TestCreateRefused(t *testing.T) { each(t, opposites, suite.createRefused) }
-
 func (k of[T, N]) createRefused(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	for name, c := range map[string]struct {
 		value any
 		want  error

@@ -2,10 +2,13 @@
 package gorm
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
@@ -16,106 +19,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// A suite has the tests that every ID type goes through. They get an empty
-// database, and GORM with the plugin and a generator of the type.
-type suite interface {
-	TypeName() string
-	use(t *testing.T, g *gorm.DB)
+// must is pgtest.Must.
+var must = pgtest.Must
 
-	// create_test.go
-	create(t *testing.T, g *gorm.DB)
-	createRefused(t *testing.T, g *gorm.DB)
-
-	// generics_test.go
-	genericCreate(t *testing.T, g *gorm.DB)
-	genericUpsert(t *testing.T, g *gorm.DB)
-	genericQuery(t *testing.T, g *gorm.DB)
-
-	// graph_test.go
-	graph(t *testing.T, g *gorm.DB)
-	sharedKey(t *testing.T, g *gorm.DB)
-
-	// hooks_test.go
-	hooks(t *testing.T, g *gorm.DB)
-	skippedHooks(t *testing.T, g *gorm.DB)
-
-	// keys_test.go
-	keyForms(t *testing.T, g *gorm.DB)
-	compositeKeys(t *testing.T, g *gorm.DB)
-	whichGenerator(t *testing.T, g *gorm.DB)
-	selectAndOmit(t *testing.T, g *gorm.DB)
-	defaultKeys(t *testing.T, g *gorm.DB)
-
-	// maps_test.go
-	createMaps(t *testing.T, g *gorm.DB)
-	createMapWithoutModel(t *testing.T, g *gorm.DB)
-
-	// migrate_test.go
-	migrate(t *testing.T, g *gorm.DB)
-
-	// migrated_test.go
-	moved(t *testing.T, g *gorm.DB)
-	movedFromSerial(t *testing.T, g *gorm.DB)
-	movedFromIdentity(t *testing.T, g *gorm.DB)
-	columnTags(t *testing.T, g *gorm.DB)
-
-	// parallel_test.go
-	parallel(t *testing.T, g *gorm.DB)
-	parallelFirstUse(t *testing.T, g *gorm.DB)
-
-	// query_test.go
-	query(t *testing.T, g *gorm.DB)
-	conditions(t *testing.T, g *gorm.DB)
-	loading(t *testing.T, g *gorm.DB)
-	scanning(t *testing.T, g *gorm.DB)
-	changes(t *testing.T, g *gorm.DB)
-	associations(t *testing.T, g *gorm.DB)
-	prepared(t *testing.T, g *gorm.DB)
-	log(t *testing.T, g *gorm.DB)
-	window(t *testing.T, g *gorm.DB)
-
-	// refusals_test.go
-	generatorFails(t *testing.T, g *gorm.DB)
-	cancelled(t *testing.T, g *gorm.DB)
-	noGenerator(t *testing.T, g *gorm.DB)
-	registeredTwice(t *testing.T, g *gorm.DB)
-
-	// save_test.go
-	save(t *testing.T, g *gorm.DB)
-	firstOrCreate(t *testing.T, g *gorm.DB)
-	batches(t *testing.T, g *gorm.DB)
-	sessions(t *testing.T, g *gorm.DB)
-	transaction(t *testing.T, g *gorm.DB)
-	saveAssociations(t *testing.T, g *gorm.DB)
-
-	// scopes_test.go
-	pages(t *testing.T, g *gorm.DB)
-	windows(t *testing.T, g *gorm.DB)
-	windowPlan(t *testing.T, g *gorm.DB)
-
-	// softdelete_test.go
-	softDelete(t *testing.T, g *gorm.DB)
-	upsertOfDeleted(t *testing.T, g *gorm.DB)
-
-	// upsert_test.go
-	upsert(t *testing.T, g *gorm.DB)
-	upsertOfNothing(t *testing.T, g *gorm.DB)
-	returning(t *testing.T, g *gorm.DB)
-	upsertGraph(t *testing.T, g *gorm.DB)
-	upsertJoins(t *testing.T, g *gorm.DB)
-	upsertKeys(t *testing.T, g *gorm.DB)
-	upsertAfterHook(t *testing.T, g *gorm.DB)
-}
-
-// N is the person of the type; see its definition.
-type of[T idtest.ID[T], N any] struct{ idtest.Kind[T] }
-
-var suites = []suite{
-	of[idtype.Snowflake, snowflakePerson]{idtest.Snowflake},
-	of[idtype.SnowflakeSI, snowflakeSIPerson]{idtest.SnowflakeSI},
-	of[idtype.UID60, uid60Person]{idtest.UID60},
-	of[idtype.Spread64, spread64Person]{idtest.Spread64},
-	of[idtype.Sno, snoPerson]{idtest.Sno},
+func must1[T any](t *testing.T, f func() (T, error)) T {
+	t.Helper()
+	v, err := f()
+	must(t, err)
+	return v
 }
 
 // clients are the ways to Postgres whose SQL or whose arguments differ.
@@ -127,47 +38,164 @@ var clients = map[string][]pgtest.Option{
 	"plain, simple protocol": {pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
 }
 
-// opposites are two of the clients that have nothing in common.
-var opposites = []string{"codec", "plain, simple protocol"}
+// The clients that a test runs with, the first of them on all versions of
+// Postgres. Outside CI most tests run with one.
+var (
+	allClients  = append(slices.Sorted(maps.Keys(clients)), "SQLite")
+	everyClient = pgtest.Scaled([]string{"codec"}, allClients)
+	// opposites have nothing in common.
+	opposites         = pgtest.Scaled([]string{"codec"}, []string{"codec", "plain, simple protocol", "SQLite"})
+	postgresOpposites = slices.DeleteFunc(slices.Clone(opposites), func(client string) bool { return client == "SQLite" })
+)
 
-// each runs a test of the suites for every ID type: on Postgres with some
-// clients, the first of them on all versions, and on SQLite.
-func each(t *testing.T, names []string, f func(s suite, t *testing.T, g *gorm.DB)) {
-	for _, s := range suites {
-		t.Run(s.TypeName(), func(t *testing.T) {
-			for i, name := range names {
-				onServers := pgtest.Each
-				if i > 0 {
-					onServers = pgtest.One // another client meets no other Postgres
+// A test is one that every ID type goes through. It gets GORM with the plugin
+// and a generator of the type, on a database that has the tables of models.
+type test struct {
+	name    string
+	run     func(t *testing.T, g *gorm.DB)
+	clients []string
+	empty   bool // the database has no tables
+	byTime  bool // it is for IDs that order by time
+}
+
+// tests returns the tests of the type. Their methods are in the other files.
+func (k of[T, N]) tests() []test {
+	return []test{
+		{name: "Create", run: k.create, clients: allClients},
+		{name: "CreateRefused", run: k.createRefused, clients: opposites},
+		{name: "CreateMaps", run: k.createMaps, clients: opposites},
+		{name: "CreateMapWithoutModel", run: k.createMapWithoutModel, clients: opposites, empty: true},
+
+		{name: "GenericCreate", run: k.genericCreate, clients: opposites},
+		{name: "GenericUpsert", run: k.genericUpsert, clients: opposites},
+		{name: "GenericQuery", run: k.genericQuery, clients: opposites},
+
+		{name: "Graph", run: k.graph, clients: opposites},
+		{name: "SharedKey", run: k.sharedKey, clients: opposites},
+		{name: "Hooks", run: k.hooks, clients: opposites},
+		{name: "SkippedHooks", run: k.skippedHooks, clients: opposites},
+
+		{name: "KeyForms", run: k.keyForms, clients: opposites},
+		{name: "CompositeKeys", run: k.compositeKeys, clients: opposites},
+		{name: "WhichGenerator", run: k.whichGenerator, clients: opposites},
+		{name: "SelectAndOmit", run: k.selectAndOmit, clients: opposites},
+		{name: "DefaultKeys", run: k.defaultKeys, clients: opposites, empty: true},
+
+		{name: "AutoMigrate", run: k.migrate, clients: opposites, empty: true},
+		{name: "MovedModel", run: k.moved, clients: opposites, empty: true},
+		{name: "MovedFromSerial", run: k.movedFromSerial, clients: opposites, empty: true},
+		{name: "MovedFromIdentity", run: k.movedFromIdentity, clients: opposites, empty: true},
+		{name: "ColumnTags", run: k.columnTags, clients: opposites, empty: true},
+
+		{name: "Parallel", run: k.parallel, clients: opposites},
+		{name: "ParallelFirstUse", run: k.parallelFirstUse, clients: []string{"SQLite"}},
+
+		{name: "Query", run: k.query, clients: allClients},
+		{name: "Conditions", run: k.conditions, clients: everyClient},
+		{name: "Loading", run: k.loading, clients: everyClient},
+		{name: "Scanning", run: k.scanning, clients: everyClient},
+		{name: "Changes", run: k.changes, clients: everyClient},
+		{name: "Associations", run: k.associations, clients: everyClient},
+		{name: "PrepareStmt", run: k.prepared, clients: everyClient},
+		{name: "Log", run: k.log, clients: opposites},
+
+		{name: "GeneratorFails", run: k.generatorFails, clients: opposites},
+		{name: "Cancelled", run: k.cancelled, clients: opposites},
+		{name: "NoGenerator", run: k.noGenerator, clients: opposites},
+		{name: "RegisteredTwice", run: k.registeredTwice, clients: opposites},
+
+		{name: "Save", run: k.save, clients: opposites},
+		{name: "FirstOrCreate", run: k.firstOrCreate, clients: opposites},
+		{name: "Batches", run: k.batches, clients: opposites},
+		{name: "Sessions", run: k.sessions, clients: opposites},
+		{name: "Transaction", run: k.transaction, clients: opposites},
+		{name: "SaveAssociations", run: k.saveAssociations, clients: opposites},
+
+		{name: "Pages", run: k.pages, clients: opposites},
+		{name: "Windows", run: k.windows, clients: opposites, byTime: true},
+		{name: "WindowPlan", run: k.windowPlan, clients: postgresOpposites, byTime: true},
+		{name: "SoftDelete", run: k.softDelete, clients: opposites},
+		{name: "UpsertOfDeleted", run: k.upsertOfDeleted, clients: opposites},
+
+		{name: "Upsert", run: k.upsert, clients: allClients},
+		{name: "UpsertOfNothing", run: k.upsertOfNothing, clients: opposites},
+		{name: "Returning", run: k.returning, clients: opposites},
+		{name: "UpsertGraph", run: k.upsertGraph, clients: opposites},
+		{name: "UpsertJoins", run: k.upsertJoins, clients: opposites, empty: true},
+		{name: "UpsertKeys", run: k.upsertKeys, clients: opposites},
+		{name: "UpsertAfterHook", run: k.upsertAfterHook, clients: opposites},
+	}
+}
+
+// N is the person of the type; see its definition.
+type of[T idtest.ID[T], N any] struct{ idtest.Kind[T] }
+
+func TestSnowflake(t *testing.T) { of[idtype.Snowflake, snowflakePerson]{idtest.Snowflake}.test(t) }
+func TestSnowflakeSI(t *testing.T) {
+	of[idtype.SnowflakeSI, snowflakeSIPerson]{idtest.SnowflakeSI}.test(t)
+}
+func TestUID60(t *testing.T)    { of[idtype.UID60, uid60Person]{idtest.UID60}.test(t) }
+func TestSpread64(t *testing.T) { of[idtype.Spread64, spread64Person]{idtest.Spread64}.test(t) }
+func TestSno(t *testing.T)      { of[idtype.Sno, snoPerson]{idtest.Sno}.test(t) }
+
+// test runs the tests as parallel subtests with names such as
+// Create/codec/pg17 and Create/SQLite.
+func (k of[T, N]) test(t *testing.T) {
+	t.Parallel()
+	var file sqlitetest.Schema
+	template := pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+		k.createTables(t, db.GORM(t, &gorm.Config{Logger: logger.Discard}))
+	})
+	for _, c := range k.tests() {
+		if c.byTime && k.Layout == nil {
+			continue
+		}
+		run := func(t *testing.T, g *gorm.DB) {
+			must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, k.NewGenerator)))))
+			must(t, g.SetupJoinTable(new(N), "Clubs", &membership[T]{}))
+			c.run(t, g)
+		}
+		// One type per type of column runs with all clients. Packages pgx and
+		// databasesql show that all clients move the values of the others.
+		if k.Name != idtest.Snowflake.Name && k.Name != idtest.Sno.Name {
+			c.clients = c.clients[:1]
+		}
+		for i, client := range c.clients {
+			onPostgres := func(t *testing.T, db *pgtest.DB) { run(t, db.GORM(t, nil, clients[client]...)) }
+			t.Run(c.name+"/"+client, func(t *testing.T) {
+				t.Parallel()
+				switch {
+				case client == "SQLite" && c.empty:
+					run(t, sqlitetest.Open(t))
+				case client == "SQLite":
+					run(t, file.Open(t, func(g *gorm.DB) { k.createTables(t, g) }))
+				case c.empty && i == 0:
+					pgtest.Each(t, onPostgres)
+				case c.empty:
+					pgtest.One(t, onPostgres) // another client meets no other Postgres
+				case i == 0:
+					template.EachReused(t, onPostgres)
+				default:
+					template.OneReused(t, onPostgres)
 				}
-				t.Run(name, func(t *testing.T) {
-					onServers(t, func(t *testing.T, db *pgtest.DB) {
-						g := db.GORM(t, nil, clients[name]...)
-						s.use(t, g)
-						f(s, t, g)
-					})
-				})
-			}
-			t.Run("SQLite", func(t *testing.T) {
-				g := sqlitetest.Open(t)
-				s.use(t, g)
-				f(s, t, g)
 			})
-		})
+		}
 	}
 }
 
 func isPostgres(g *gorm.DB) bool { return g.Name() == "postgres" }
 
-// use adds the plugin with a generator of the type.
-func (k of[T, N]) use(t *testing.T, g *gorm.DB) {
+func (k of[T, N]) createTables(t *testing.T, g *gorm.DB) {
 	t.Helper()
-	gen, err := k.NewGenerator()
-	if err != nil {
-		t.Fatal(err)
-	}
-	must(t, g.Use(gormplugin.New(gormplugin.For(gen))))
+	must(t, g.SetupJoinTable(new(N), "Clubs", &membership[T]{}))
+	must(t, g.AutoMigrate(slices.Concat(k.graphModels(), []any{
+		&thing[T]{}, &owner[T]{}, &profile[T]{}, &account[T]{}, &item[T]{}, // things and shared keys
+		&contact[T]{}, &call[T]{}, &remark[T]{}, &reviewed[T]{},
+		&codedPointer[T]{}, &codedNull[T]{}, &codedPart[T]{}, &codedDefault[T]{}, &codedEmbedded[T]{},
+		&sender[T]{}, &letter[T]{}, &parcel[T]{}, &label[T]{}, &hooked[T]{}, &hookedPart[T]{}, &trace[T]{},
+		&pointerKey[T]{}, &nullKey[T]{}, &optionalKey[T]{}, &textKey[T]{}, &nestedKey[T]{}, &namedText[T]{}, &bytesKey{}, &otherName[T]{},
+		&embedsValue[T]{}, &embedsPointer[T]{}, &embedsNested[T]{}, &embedsPrefixed[T]{}, &embedsPrefixedPointer[T]{},
+		&line[T]{}, &bothParts[T]{}, &noPart[T]{}, &linePart[T]{},
+	})...))
+	must(t, g.Table("archive").AutoMigrate(&thing[T]{}))
 }
-
-// must is pgtest.Must.
-var must = pgtest.Must

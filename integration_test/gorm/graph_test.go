@@ -132,12 +132,6 @@ func (k of[T, N]) named(name string) *N { return k.newPerson(Person[T, N]{Name: 
 
 func (k of[T, N]) byID(id T) *N { return k.newPerson(Person[T, N]{ID: id}) }
 
-func (k of[T, N]) migrateGraph(t *testing.T, g *gorm.DB) {
-	t.Helper()
-	must(t, g.SetupJoinTable(new(N), "Clubs", &membership[T]{}))
-	must(t, g.AutoMigrate(k.graphModels()...))
-}
-
 func (k of[T, N]) graphModels() []any {
 	return []any{&company[T]{}, new(N), &passport[T]{}, &order[T]{}, &picture[T]{}, &detail[T]{}, &tag[T]{}, &club[T]{}, &membership[T]{}}
 }
@@ -167,10 +161,7 @@ func (k of[T, N]) newGraph() *N {
 
 // All associations of a graph get IDs that agree with each other and with the
 // rows.
-func TestGraph(t *testing.T) { each(t, opposites, suite.graph) }
-
 func (k of[T, N]) graph(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -318,10 +309,7 @@ func (profile[T]) TableName() string { return "profiles" }
 func (account[T]) TableName() string { return "accounts" }
 
 // A key that is another row's is never made up.
-func TestSharedKey(t *testing.T) { each(t, opposites, suite.sharedKey) }
-
 func (k of[T, N]) sharedKey(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&owner[T]{}, &profile[T]{}, &account[T]{}, &item[T]{}))
 
 	a := account[T]{Owner: &owner[T]{Name: "Ada"}}
 	must(t, g.Create(&a).Error)

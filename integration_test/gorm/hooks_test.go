@@ -75,16 +75,11 @@ func (p *hookedPart[T]) BeforeCreate(*gorm.DB) error {
 
 // Hooks see the IDs that the rows will have, and may replace them. It's the same
 // without GORM's transaction, whose beginning is one of the callbacks.
-func TestHooks(t *testing.T) { each(t, opposites, suite.hooks) }
-
 func (k of[T, N]) hooks(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&hooked[T]{}, &hookedPart[T]{}, &trace[T]{}))
 	set := k.ids(t, 4)
-	gen, err := k.NewGenerator()
-	must(t, err)
 	for name, g := range map[string]*gorm.DB{
 		"transaction":             g,
-		"no transaction":          withConfig(t, g, gorm.Config{SkipDefaultTransaction: true}, gormplugin.For(gen)),
+		"no transaction":          withConfig(t, g, gorm.Config{SkipDefaultTransaction: true}, gormplugin.For(must1(t, k.NewGenerator))),
 		"session, no transaction": g.Session(&gorm.Session{SkipDefaultTransaction: true}),
 	} {
 		for _, table := range []string{"hooked_parts", "hooked", "traces"} {
@@ -149,10 +144,7 @@ func (k of[T, N]) hooks(t *testing.T, g *gorm.DB) {
 }
 
 // Without hooks the IDs are there all the same.
-func TestSkippedHooks(t *testing.T) { each(t, opposites, suite.skippedHooks) }
-
 func (k of[T, N]) skippedHooks(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&hooked[T]{}, &hookedPart[T]{}, &thing[T]{}))
 	g = g.Session(&gorm.Session{SkipHooks: true})
 	rows := []hooked[T]{{Name: "a", Parts: make([]hookedPart[T], 1)}, {Name: "b"}}
 	must(t, g.Create(&rows).Error)

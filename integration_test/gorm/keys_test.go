@@ -14,12 +14,10 @@ import (
 	pgdriver "gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/integration_test/internal/idtest"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -146,91 +144,23 @@ func (embedsNested[T]) TableName() string          { return "embeds_nesteds" }
 func (embedsPrefixed[T]) TableName() string        { return "embeds_prefixeds" }
 func (embedsPrefixedPointer[T]) TableName() string { return "embeds_prefixed_pointers" }
 
-// A keyed says how to use a model: M has a name and a key that holds a T.
-type keyed[M any, T sqltypes.ID] struct {
-	column string
-	make   func(name string) M
-	key    func(*M) *T // nil if the model has no place for it yet
-	set    func(*M, T)
-}
-
 // Keys are filled in all forms and places that they can have.
-func TestKeyForms(t *testing.T) { each(t, opposites, suite.keyForms) }
-
 func (k of[T, N]) keyForms(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
-	keyed[pointerKey[T], T]{"id",
-		func(name string) pointerKey[T] { return pointerKey[T]{Name: name} },
-		func(m *pointerKey[T]) *T { return m.ID },
-		func(m *pointerKey[T], id T) { m.ID = &id },
-	}.test(t, g, ids)
-	keyed[nullKey[T], T]{"id",
-		func(name string) nullKey[T] { return nullKey[T]{Name: name} },
-		func(m *nullKey[T]) *T {
-			if !m.ID.Valid {
-				return nil
-			}
-			return &m.ID.V
-		},
-		func(m *nullKey[T], id T) { m.ID = sql.Null[T]{V: id, Valid: true} },
-	}.test(t, g, ids)
-	keyed[optionalKey[T], T]{"id",
-		func(name string) optionalKey[T] { return optionalKey[T]{Name: name} },
-		func(m *optionalKey[T]) *T { return &m.ID.ID },
-		func(m *optionalKey[T], id T) { m.ID = sqltypes.OptionalOf(id) },
-	}.test(t, g, ids)
-	keyed[textKey[T], T]{"id",
-		func(name string) textKey[T] { return textKey[T]{Name: name} },
-		func(m *textKey[T]) *T { return &m.ID.ID },
-		func(m *textKey[T], id T) { m.ID = sqltypes.TextOf(id) },
-	}.test(t, g, ids)
-	keyed[nestedKey[T], T]{"id",
-		func(name string) nestedKey[T] { return nestedKey[T]{Name: name} },
-		func(m *nestedKey[T]) *T { return &m.ID.ID.ID },
-		func(m *nestedKey[T], id T) { m.ID = sqltypes.OptionalOf(sqltypes.TextOf(id)) },
-	}.test(t, g, ids)
+	testKey(t, g, ids, func(m *pointerKey[T], id T) { m.ID = &id })
+	testKey(t, g, ids, func(m *nullKey[T], id T) { m.ID = sql.Null[T]{V: id, Valid: true} })
+	testKey(t, g, ids, func(m *optionalKey[T], id T) { m.ID = sqltypes.OptionalOf(id) })
+	testKey(t, g, ids, func(m *textKey[T], id T) { m.ID = sqltypes.TextOf(id) })
+	testKey(t, g, ids, func(m *nestedKey[T], id T) { m.ID = sqltypes.OptionalOf(sqltypes.TextOf(id)) })
 	if snos, ok := any(ids).([]idtype.Sno); ok {
-		keyed[bytesKey, idtype.Sno]{"id",
-			func(name string) bytesKey { return bytesKey{Name: name} },
-			func(m *bytesKey) *idtype.Sno { return &m.ID.ID },
-			func(m *bytesKey, id idtype.Sno) { m.ID = sqltypes.SnoBytesOf(id) },
-		}.test(t, g, snos)
+		testKey(t, g, snos, func(m *bytesKey, id idtype.Sno) { m.ID = sqltypes.SnoBytesOf(id) })
 	}
-	keyed[otherName[T], T]{"no",
-		func(name string) otherName[T] { return otherName[T]{Name: name} },
-		func(m *otherName[T]) *T { return &m.Number },
-		func(m *otherName[T], id T) { m.Number = id },
-	}.test(t, g, ids)
-	keyed[embedsValue[T], T]{"id",
-		func(name string) embedsValue[T] { return embedsValue[T]{Name: name} },
-		func(m *embedsValue[T]) *T { return &m.ID },
-		func(m *embedsValue[T], id T) { m.ID = id },
-	}.test(t, g, ids)
-	keyed[embedsPointer[T], T]{"id",
-		func(name string) embedsPointer[T] { return embedsPointer[T]{Name: name} },
-		func(m *embedsPointer[T]) *T { return m.Key.id() },
-		func(m *embedsPointer[T], id T) { m.Key = &Key[T]{id} },
-	}.test(t, g, ids)
-	keyed[embedsNested[T], T]{"id",
-		func(name string) embedsNested[T] { return embedsNested[T]{Name: name} },
-		func(m *embedsNested[T]) *T {
-			if m.Outer == nil {
-				return nil
-			}
-			return m.Key.id()
-		},
-		func(m *embedsNested[T], id T) { m.Outer = &Outer[T]{Key: &Key[T]{id}} },
-	}.test(t, g, ids)
-	keyed[embedsPrefixed[T], T]{"in_id",
-		func(name string) embedsPrefixed[T] { return embedsPrefixed[T]{Name: name} },
-		func(m *embedsPrefixed[T]) *T { return &m.In.ID },
-		func(m *embedsPrefixed[T], id T) { m.In.ID = id },
-	}.test(t, g, ids)
-	keyed[embedsPrefixedPointer[T], T]{"in_id",
-		func(name string) embedsPrefixedPointer[T] { return embedsPrefixedPointer[T]{Name: name} },
-		func(m *embedsPrefixedPointer[T]) *T { return m.In.id() },
-		func(m *embedsPrefixedPointer[T], id T) { m.In = &Key[T]{id} },
-	}.test(t, g, ids)
+	testKey(t, g, ids, func(m *otherName[T], id T) { m.Number = id })
+	testKey(t, g, ids, func(m *embedsValue[T], id T) { m.ID = id })
+	testKey(t, g, ids, func(m *embedsPointer[T], id T) { m.Key = &Key[T]{id} })
+	testKey(t, g, ids, func(m *embedsNested[T], id T) { m.Outer = &Outer[T]{Key: &Key[T]{id}} })
+	testKey(t, g, ids, func(m *embedsPrefixed[T], id T) { m.In.ID = id })
+	testKey(t, g, ids, func(m *embedsPrefixedPointer[T], id T) { m.In = &Key[T]{id} })
 
 	// A pointer is the caller's, what it points to is not the row's.
 	var zero T
@@ -241,91 +171,96 @@ func (k of[T, N]) keyForms(t *testing.T, g *gorm.DB) {
 	}
 	// A named generator fills the forms of its IDs as well.
 	named := with(t, g, gormplugin.Named("text", scripted(ids[0])))
-	must(t, named.AutoMigrate(&namedText[T]{}))
 	n := namedText[T]{Name: "x"}
 	must(t, named.Create(&n).Error)
 	rowsAre(t, g, []namedText[T]{{ID: sqltypes.TextOf(ids[0]), Name: "x"}})
 }
 
-func (k *Key[T]) id() *T {
-	if k == nil {
-		return nil
-	}
-	return &k.ID
-}
-
-func (k keyed[M, T]) test(t *testing.T, g *gorm.DB, ids []T) {
+// testKey creates rows of a model that has a name and a key, which set sets.
+func testKey[M any, T sqltypes.ID](t *testing.T, g *gorm.DB, ids []T, set func(*M, T)) {
 	t.Helper()
-	model := new(M)
-	fail := func(format string, args ...any) {
-		t.Helper()
-		t.Errorf("%T: "+format, append([]any{model}, args...)...)
-	}
-	must(t, g.AutoMigrate(model))
-	var want []M // in the order of their names
-	one := k.make("a")
+	m := modelOf[M, T](t, g)
+	named := func(name string) M { return *m.with("Name", name) }
+	one := named("a")
 	must(t, g.Create(&one).Error)
-	want = append(want, one)
-	slice := []M{k.make("b"), k.make("c, set"), k.make("d, zero")}
-	k.set(&slice[1], ids[0])
-	var zero T
-	k.set(&slice[2], zero)
+	slice := []M{named("b"), named("c, set"), named("d, zero")}
+	set(&slice[1], ids[0])
+	set(&slice[2], *new(T))
 	must(t, g.Create(&slice).Error)
-	want = append(want, slice...)
-	first, second := k.make("e"), k.make("f, set")
-	k.set(&second, ids[1])
+	first, second := named("e"), named("f, set")
+	set(&second, ids[1])
 	must(t, g.Create([]*M{&first, &second}).Error)
-	want = append(want, first, second)
-	for i, id := range map[int]T{2: ids[0], 5: ids[1]} {
-		if got := k.key(&want[i]); got == nil || *got != id {
-			fail("a key that was set: got %v, want %v", got, id)
-		}
-	}
-
+	want := append(append([]M{one}, slice...), first, second) // in the order of their names
 	rowsAre(t, g, want)
 	seen := map[T]bool{}
 	for i := range want {
-		id := k.key(&want[i])
-		if id == nil || (*id).IsZero() || seen[*id] {
-			fail("row %d: got ID %v, want one that no other has", i, id)
-			continue
+		id := m.key(&want[i])
+		if id.IsZero() || seen[id] || i == 2 && id != ids[0] || i == 5 && id != ids[1] {
+			t.Errorf("%s: row %d: got ID %v, want one that no other has, or the one that was set", m.Table, i, id)
 		}
-		seen[*id] = true
+		seen[id] = true
 	}
 
 	// A map has the ID in a form that is stored as the field's is.
-	for name, key := range map[string]any{"g": nil, "h, set": ids[2]} {
-		m := map[string]any{"name": name, k.column: key}
-		if key != nil {
-			var row M
-			k.set(&row, ids[2])
-			m[k.column] = k.field(t, g, &row)
-		}
-		must(t, g.Model(model).Create(m).Error)
+	var preset M
+	set(&preset, ids[2])
+	column := m.PrioritizedPrimaryField.DBName
+	for name, value := range map[string]any{"g": nil, "h, set": m.form(&preset)} {
+		values := map[string]any{"name": name, column: value}
+		must(t, g.Model(new(M)).Create(values).Error)
 		var row M
 		must(t, g.Where("name = ?", name).Take(&row).Error)
-		id := k.key(&row)
-		if got := bare[T](m[k.column]); id == nil || got != *id || got.IsZero() || seen[*id] || key != nil && *id != ids[2] {
-			fail("the map has ID %v, the row %v, want the same, which is new or set", m[k.column], id)
+		if id, got := m.key(&row), bare[T](values[column]); got != id || id.IsZero() || seen[id] || value != nil && id != ids[2] {
+			t.Errorf("%s: the map has ID %v, the row %v, want the same, which is new or set", m.Table, got, id)
 		}
 	}
 }
 
-// field is what the row has in the field of the key.
-func (k keyed[M, T]) field(t *testing.T, g *gorm.DB, row *M) any {
+// A model is what GORM knows of M, whose key holds a T in some form.
+type model[M any, T sqltypes.ID] struct {
+	*schema.Schema
+	t *testing.T
+}
+
+func modelOf[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) model[M, T] {
 	t.Helper()
 	stmt := gorm.Statement{DB: g}
-	must(t, stmt.Parse(row))
-	v, _ := stmt.Schema.PrioritizedPrimaryField.ValueOf(t.Context(), reflect.ValueOf(row))
+	must(t, stmt.Parse(new(M)))
+	return model[M, T]{stmt.Schema, t}
+}
+
+// with returns a new M with values in the fields named before them, except
+// those that M doesn't have.
+func (m model[M, T]) with(values ...string) *M {
+	m.t.Helper()
+	row := new(M)
+	for i := 0; i < len(values); i += 2 {
+		if field := m.LookUpField(values[i]); field != nil {
+			must(m.t, field.Set(m.t.Context(), reflect.ValueOf(row), values[i+1]))
+		}
+	}
+	return row
+}
+
+// form returns what the row has in the field of its key, and key the ID in it.
+func (m model[M, T]) form(row *M) any {
+	v, _ := m.PrioritizedPrimaryField.ValueOf(m.t.Context(), reflect.ValueOf(row))
 	return v
 }
+
+func (m model[M, T]) key(row *M) T { return bare[T](m.form(row)) }
 
 // bare is the ID in a key of any form.
 func bare[T sqltypes.ID](v any) T {
 	switch v := v.(type) {
+	case nil:
+		return *new(T)
 	case T:
 		return v
 	case *T:
+		if v == nil {
+			return *new(T)
+		}
 		return *v
 	case sql.Null[T]:
 		return v.V
@@ -338,7 +273,7 @@ func bare[T sqltypes.ID](v any) T {
 	case sqltypes.SnoBytes:
 		return any(v.ID).(T)
 	}
-	panic(fmt.Sprintf("no ID is in a %T", v))
+	panic(fmt.Sprintf("no ID in a %T", v))
 }
 
 // Composite keys.
@@ -374,10 +309,7 @@ func (noPart[T]) TableName() string    { return "no_parts" }
 func (linePart[T]) TableName() string  { return "line_parts" }
 
 // Of a composite key what has a tag is filled, the rest is as it was given.
-func TestCompositeKeys(t *testing.T) { each(t, opposites, suite.compositeKeys) }
-
 func (k of[T, N]) compositeKeys(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&line[T]{}, &bothParts[T]{}, &noPart[T]{}, &owner[T]{}, &linePart[T]{}))
 	set := k.ids(t, 4)
 	var zero T
 
@@ -452,24 +384,8 @@ type (
 		ID   T `gorm:"idgen:tag"`
 		Name string
 	}
-	methodThing[T sqltypes.ID] struct {
-		ID   T
-		Name string
-	}
-	bothThing[T sqltypes.ID] struct {
-		ID   T `gorm:"idgen:tag"`
-		Name string
-	}
-	typeThing[T sqltypes.ID] struct {
-		ID   T `gorm:"idgen"`
-		Name string
-	}
 	optedOut[T sqltypes.ID] struct {
 		ID   T `gorm:"idgen:-"`
-		Name string
-	}
-	optedOutByMethod[T sqltypes.ID] struct {
-		ID   T
 		Name string
 	}
 	optedOutToDefault[T sqltypes.ID] struct {
@@ -483,154 +399,43 @@ type (
 )
 
 func (taggedThing[T]) TableName() string       { return "things" }
-func (methodThing[T]) TableName() string       { return "things" }
-func (bothThing[T]) TableName() string         { return "things" }
-func (typeThing[T]) TableName() string         { return "things" }
 func (optedOut[T]) TableName() string          { return "things" }
-func (optedOutByMethod[T]) TableName() string  { return "things" }
 func (optedOutToDefault[T]) TableName() string { return "things" }
 func (withDefault[T]) TableName() string       { return "things" }
 
-func (methodThing[T]) IDGenerator() string      { return "method" }
-func (*bothThing[T]) IDGenerator() string       { return "method" }
-func (typeThing[T]) IDGenerator() string        { return "method" }
-func (optedOutByMethod[T]) IDGenerator() string { return "-" }
-
 // makeThings creates a thing in each of four ways.
-func makeThings(t *testing.T, g *gorm.DB, one, slice, pointers any, model any) {
+func makeThings[M any](t *testing.T, g *gorm.DB, thing func(name string) M) {
 	t.Helper()
-	must(t, g.Create(one).Error)
-	must(t, g.Create(slice).Error)
-	must(t, g.Create(pointers).Error)
-	must(t, g.Model(model).Create(map[string]any{"name": "d"}).Error)
+	a, b, c := thing("a"), []M{thing("b")}, thing("c")
+	must(t, g.Create(&a).Error)
+	must(t, g.Create(b).Error)
+	must(t, g.Create([]*M{&c}).Error)
+	must(t, g.Model(new(M)).Create(map[string]any{"name": "d"}).Error)
 }
 
-// The tag says which generator a key is filled from, then the model's method,
-// and then its type.
-func TestWhichGenerator(t *testing.T) { each(t, opposites, suite.whichGenerator) }
-
+// The tag names the generator that a key is filled from. Without a name it is
+// the one for the key's type.
 func (k of[T, N]) whichGenerator(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	ids := k.ids(t, 12)
-	byType, byTag, byMethod := ids[:4], ids[4:8], ids[8:]
+	byType, byTag, byOther := ids[:4], ids[4:8], ids[8:]
 	for name, c := range map[string]struct {
 		make func(g *gorm.DB)
 		want []T
 	}{
-		"type": {func(g *gorm.DB) {
-			makeThings(t, g, &thing[T]{Name: "a"}, []thing[T]{{Name: "b"}}, []*thing[T]{{Name: "c"}}, &thing[T]{})
-		}, byType},
-		"tag": {func(g *gorm.DB) {
-			makeThings(t, g, &taggedThing[T]{Name: "a"}, []taggedThing[T]{{Name: "b"}}, []*taggedThing[T]{{Name: "c"}}, &taggedThing[T]{})
-		}, byTag},
-		"method": {func(g *gorm.DB) {
-			makeThings(t, g, &methodThing[T]{Name: "a"}, []methodThing[T]{{Name: "b"}}, []*methodThing[T]{{Name: "c"}}, &methodThing[T]{})
-		}, byMethod},
-		"tag despite method": {func(g *gorm.DB) {
-			makeThings(t, g, &bothThing[T]{Name: "a"}, []bothThing[T]{{Name: "b"}}, []*bothThing[T]{{Name: "c"}}, &bothThing[T]{})
-		}, byTag},
-		"type despite method": {func(g *gorm.DB) {
-			makeThings(t, g, &typeThing[T]{Name: "a"}, []typeThing[T]{{Name: "b"}}, []*typeThing[T]{{Name: "c"}}, &typeThing[T]{})
-		}, byType},
-		"default": {func(g *gorm.DB) {
-			makeThings(t, g, &withDefault[T]{Name: "a"}, []withDefault[T]{{Name: "b"}}, []*withDefault[T]{{Name: "c"}}, &withDefault[T]{})
-		}, byType},
+		"no tag":      {func(g *gorm.DB) { makeThings(t, g, func(s string) thing[T] { return thing[T]{Name: s} }) }, byType},
+		"no name":     {func(g *gorm.DB) { makeThings(t, g, func(s string) noType[T] { return noType[T]{Name: s} }) }, byType},
+		"default":     {func(g *gorm.DB) { makeThings(t, g, func(s string) withDefault[T] { return withDefault[T]{Name: s} }) }, byType},
+		"tag":         {func(g *gorm.DB) { makeThings(t, g, func(s string) taggedThing[T] { return taggedThing[T]{Name: s} }) }, byTag},
+		"another tag": {func(g *gorm.DB) { makeThings(t, g, func(s string) otherType[T] { return otherType[T]{Name: s} }) }, byOther},
 	} {
 		must(t, g.Exec("delete from things").Error)
-		c.make(with(t, g, gormplugin.Named("tag", scripted(byTag...)), gormplugin.For(scripted(byType...)), gormplugin.Named("method", scripted(byMethod...))))
+		c.make(with(t, g, gormplugin.Named("tag", scripted(byTag...)), gormplugin.For(scripted(byType...)), gormplugin.Named("other", scripted(byOther...))))
 		var got []T
 		must(t, g.Model(&thing[T]{}).Order("name").Pluck("id", &got).Error)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
-}
-
-// Two models with IDs of one type, from generators of two nodes.
-
-type leftThing[T sqltypes.ID] struct {
-	ID   T `gorm:"idgen:left"`
-	Name string
-}
-
-type rightThing[T sqltypes.ID] struct {
-	ID   T
-	Name string
-}
-
-func (leftThing[T]) TableName() string    { return "lefts" }
-func (rightThing[T]) TableName() string   { return "rights" }
-func (rightThing[T]) IDGenerator() string { return "right" }
-
-// IDs of one type show which model's generator they are from.
-func TestTwoNodes(t *testing.T) {
-	t.Run("Snowflake", func(t *testing.T) {
-		twoNodes(t, func(n int) (idtype.Generator[idtype.Snowflake], error) {
-			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: n})
-		}, func(id idtype.Snowflake) (int, error) {
-			p, err := idtype.DefaultSnowflakeLayout().Parts(id)
-			return p.Worker, err
-		})
-	})
-	t.Run("SnowflakeSI", func(t *testing.T) {
-		layout := idtype.SnowflakeSILayout{BaseClock: idtest.SnowflakeSI.First}
-		twoNodes(t, func(n int) (idtype.Generator[idtype.SnowflakeSI], error) {
-			return idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: layout, Machine: n})
-		}, func(id idtype.SnowflakeSI) (int, error) {
-			p, err := layout.Parts(id)
-			return p.Machine, err
-		})
-	})
-	t.Run("Spread64", func(t *testing.T) {
-		twoNodes(t, func(n int) (idtype.Generator[idtype.Spread64], error) {
-			return idtype.NewSpread64Generator(idtype.Spread64Config{Generator: n})
-		}, func(id idtype.Spread64) (int, error) {
-			p, err := idtype.Spread64Layout{}.Parts(id)
-			return p.Generator, err
-		})
-	})
-	t.Run("Sno", func(t *testing.T) {
-		gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
-		must(t, err)
-		twoNodes(t, func(n int) (idtype.Generator[idtype.Sno], error) {
-			return gen.WithMeta(byte(n)), nil
-		}, func(id idtype.Sno) (int, error) { return int(id.Meta()), nil })
-	})
-}
-
-func twoNodes[T sqltypes.ID](t *testing.T, generator func(node int) (idtype.Generator[T], error), node func(T) (int, error)) {
-	left, err := generator(1)
-	must(t, err)
-	right, err := generator(2)
-	must(t, err)
-	test := func(t *testing.T, g *gorm.DB) {
-		g = with(t, g, gormplugin.Named("left", left), gormplugin.Named("right", right))
-		must(t, g.AutoMigrate(&leftThing[T]{}, &rightThing[T]{}))
-		for range 5 {
-			must(t, g.Create(make([]leftThing[T], 3)).Error)
-			must(t, g.Create(make([]rightThing[T], 3)).Error)
-			must(t, g.Create(&leftThing[T]{}).Error)
-			must(t, g.Create(&rightThing[T]{}).Error)
-		}
-		seen := map[T]bool{}
-		for table, want := range map[string]int{"lefts": 1, "rights": 2} {
-			var ids []T
-			must(t, g.Table(table).Pluck("id", &ids).Error)
-			for _, id := range ids {
-				if got, err := node(id); err != nil || got != want {
-					t.Errorf("%s: ID %v is from node %d, %v, want %d", table, id, got, err, want)
-				}
-				seen[id] = true
-			}
-		}
-		if len(seen) != 40 {
-			t.Errorf("got %d IDs, want 40", len(seen))
-		}
-	}
-	t.Run("Postgres", func(t *testing.T) {
-		pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { test(t, db.GORM(t, nil, pgtest.Codec)) })
-	})
-	t.Run("SQLite", func(t *testing.T) { test(t, sqlitetest.Open(t)) })
 }
 
 type parcel[T sqltypes.ID] struct {
@@ -653,10 +458,7 @@ func (label[T]) TableName() string  { return "labels" }
 
 // Whatever is selected, or left out beside the key, the row has the ID that its
 // struct has.
-func TestSelectAndOmit(t *testing.T) { each(t, opposites, suite.selectAndOmit) }
-
 func (k of[T, N]) selectAndOmit(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&company[T]{}, &parcel[T]{}, &label[T]{}))
 	type saved struct{ name, weight, sender, labels bool }
 	for name, c := range map[string]struct {
 		tx   *gorm.DB
@@ -729,8 +531,6 @@ func (k of[T, N]) selectAndOmit(t *testing.T, g *gorm.DB) {
 
 // A key that is left out, or opted out, is the database's. Where GORM knows of
 // a default it reads what the row got.
-func TestDefaultKeys(t *testing.T) { each(t, opposites, suite.defaultKeys) }
-
 func (k of[T, N]) defaultKeys(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 2)
 	byDefault, set := ids[0], ids[1]
@@ -743,26 +543,24 @@ func (k of[T, N]) defaultKeys(t *testing.T, g *gorm.DB) {
 		make        func() (T, error)
 		row, result T
 	}{
-		"Omit of the field":            {known[T](g.Omit("ID")), byDefault, byDefault},
-		"Omit of the column":           {known[T](g.Omit("id")), byDefault, byDefault},
-		"Omit of the table's column":   {known[T](g.Omit("things.id")), byDefault, byDefault},
-		"Select and Omit":              {known[T](g.Select("Name").Omit("ID")), byDefault, byDefault},
-		"Omit of what Select has":      {known[T](g.Select("ID", "Name").Omit("ID")), byDefault, byDefault},
-		"Omit of what Select * has":    {known[T](g.Select("*").Omit("ID")), byDefault, byDefault},
-		"Omit, default unknown":        {creating(g.Omit("ID"), &thing[T]{}, func(m *thing[T]) T { return m.ID }), byDefault, zero},
-		"Omit of an ID that is set":    {creating(g.Omit("ID"), &withDefault[T]{ID: set}, func(m *withDefault[T]) T { return m.ID }), byDefault, byDefault},
-		"no generator, but a default":  {known[T](unbound), byDefault, byDefault},
-		"opted out, default known":     {creating(g, &optedOutToDefault[T]{}, func(m *optedOutToDefault[T]) T { return m.ID }), byDefault, byDefault},
-		"opted out, default, Select":   {creating(g.Select("Name"), &optedOutToDefault[T]{}, func(m *optedOutToDefault[T]) T { return m.ID }), byDefault, byDefault},
-		"opted out, default, slice":    {creating(g, &[]optedOutToDefault[T]{{}}, func(m *[]optedOutToDefault[T]) T { return (*m)[0].ID }), byDefault, byDefault},
-		"opted out, default, set":      {creating(g, &optedOutToDefault[T]{ID: set}, func(m *optedOutToDefault[T]) T { return m.ID }), set, set},
-		"opted out":                    {creating(g, &optedOut[T]{}, func(m *optedOut[T]) T { return m.ID }), zero, zero},
-		"opted out, set":               {creating(g, &optedOut[T]{ID: set}, func(m *optedOut[T]) T { return m.ID }), set, set},
-		"opted out and omitted":        {creating(g.Omit("ID"), &optedOut[T]{}, func(m *optedOut[T]) T { return m.ID }), byDefault, zero},
-		"opted out by a method":        {creating(g, &optedOutByMethod[T]{}, func(m *optedOutByMethod[T]) T { return m.ID }), zero, zero},
-		"a map, opted out":             {creating(g.Model(&optedOut[T]{}), &map[string]any{"name": "a"}, inMap[T]), byDefault, zero},
-		"a map, opted out by a method": {creating(g.Model(&optedOutByMethod[T]{}), &map[string]any{"name": "a"}, inMap[T]), byDefault, zero},
-		"a map, Omit":                  {creating(g.Model(&thing[T]{}).Omit("ID"), &map[string]any{"name": "a"}, inMap[T]), byDefault, zero},
+		"Omit of the field":           {known[T](g.Omit("ID")), byDefault, byDefault},
+		"Omit of the column":          {known[T](g.Omit("id")), byDefault, byDefault},
+		"Omit of the table's column":  {known[T](g.Omit("things.id")), byDefault, byDefault},
+		"Select and Omit":             {known[T](g.Select("Name").Omit("ID")), byDefault, byDefault},
+		"Omit of what Select has":     {known[T](g.Select("ID", "Name").Omit("ID")), byDefault, byDefault},
+		"Omit of what Select * has":   {known[T](g.Select("*").Omit("ID")), byDefault, byDefault},
+		"Omit, default unknown":       {creating(g.Omit("ID"), &thing[T]{}, func(m *thing[T]) T { return m.ID }), byDefault, zero},
+		"Omit of an ID that is set":   {creating(g.Omit("ID"), &withDefault[T]{ID: set}, func(m *withDefault[T]) T { return m.ID }), byDefault, byDefault},
+		"no generator, but a default": {known[T](unbound), byDefault, byDefault},
+		"opted out, default known":    {creating(g, &optedOutToDefault[T]{}, func(m *optedOutToDefault[T]) T { return m.ID }), byDefault, byDefault},
+		"opted out, default, Select":  {creating(g.Select("Name"), &optedOutToDefault[T]{}, func(m *optedOutToDefault[T]) T { return m.ID }), byDefault, byDefault},
+		"opted out, default, slice":   {creating(g, &[]optedOutToDefault[T]{{}}, func(m *[]optedOutToDefault[T]) T { return (*m)[0].ID }), byDefault, byDefault},
+		"opted out, default, set":     {creating(g, &optedOutToDefault[T]{ID: set}, func(m *optedOutToDefault[T]) T { return m.ID }), set, set},
+		"opted out":                   {creating(g, &optedOut[T]{}, func(m *optedOut[T]) T { return m.ID }), zero, zero},
+		"opted out, set":              {creating(g, &optedOut[T]{ID: set}, func(m *optedOut[T]) T { return m.ID }), set, set},
+		"opted out and omitted":       {creating(g.Omit("ID"), &optedOut[T]{}, func(m *optedOut[T]) T { return m.ID }), byDefault, zero},
+		"a map, opted out":            {creating(g.Model(&optedOut[T]{}), &map[string]any{"name": "a"}, inMap[T]), byDefault, zero},
+		"a map, Omit":                 {creating(g.Model(&thing[T]{}).Omit("ID"), &map[string]any{"name": "a"}, inMap[T]), byDefault, zero},
 	} {
 		must(t, g.Exec("delete from things").Error)
 		got, err := c.make()

@@ -29,16 +29,20 @@ func (listed[T]) TableName() string {
 	return strings.ReplaceAll(fmt.Sprintf("listed %T", *new(T)), ".", " ")
 }
 
-// onClients runs a test with every client of Postgres, and on SQLite.
+// onClients runs a test with clients of Postgres, and on SQLite.
 func onClients(t *testing.T, f func(t *testing.T, g *gorm.DB)) {
-	for name, opts := range clients {
-		t.Run(name, func(t *testing.T) {
+	for _, client := range everyClient {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			if client == "SQLite" {
+				f(t, sqlitetest.Open(t))
+				return
+			}
 			pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-				f(t, db.GORM(t, &gorm.Config{Logger: logger.Discard}, opts...))
+				f(t, db.GORM(t, &gorm.Config{Logger: logger.Discard}, clients[client]...))
 			})
 		})
 	}
-	t.Run("SQLite", func(t *testing.T) { f(t, sqlitetest.Open(t)) })
 }
 
 // A list of IDs is a condition in the forms that the documentation of

@@ -12,10 +12,7 @@ import (
 
 // Rows made from maps get their IDs as structs do. The ID is in the map, under
 // the name that the key has there, or else the column's.
-func TestCreateMaps(t *testing.T) { each(t, opposites, suite.createMaps) }
-
 func (k of[T, N]) createMaps(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	set := k.ids(t, 9)
 	var zero T
 	var want []thing[T]
@@ -87,8 +84,6 @@ func (k of[T, N]) createMaps(t *testing.T, g *gorm.DB) {
 }
 
 // Without a model nobody knows what the key is: the ID is the database's.
-func TestCreateMapWithoutModel(t *testing.T) { each(t, opposites, suite.createMapWithoutModel) }
-
 func (k of[T, N]) createMapWithoutModel(t *testing.T, g *gorm.DB) {
 	byDefault := k.ids(t, 1)[0]
 	for _, table := range []string{"things", "others"} {

@@ -41,8 +41,6 @@ func (otherUUID) GormDataType() string { return "uuid" }
 var randomUUIDs = []otherUUID{"f47ac10b-58cc-4372-a567-0e02b2c3d479", "0b6ccd2c-9b56-4a5c-8ab4-4b4b5d6c1f0e"}
 
 // A model whose key was something else can be given an ID type.
-func TestMovedModel(t *testing.T) { each(t, opposites, suite.moved) }
-
 func (k of[T, N]) moved(t *testing.T, g *gorm.DB) {
 	if k.Column == "uuid" {
 		k.movedFromUUID(t, g)
@@ -137,8 +135,6 @@ func (k of[T, N]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 
 // Keys of 32 bits stay as they are, since AutoMigrate leaves primary keys
 // alone: new IDs are refused until a statement makes room for them.
-func TestMovedFromSerial(t *testing.T) { each(t, opposites, suite.movedFromSerial) }
-
 func (k of[T, N]) movedFromSerial(t *testing.T, g *gorm.DB) {
 	if k.Column == "uuid" || !isPostgres(g) {
 		return // SQLite's integers have 64 bits
@@ -169,8 +165,6 @@ func (k of[T, N]) movedFromSerial(t *testing.T, g *gorm.DB) {
 }
 
 // An identity column takes IDs, unless it is ALWAYS one.
-func TestMovedFromIdentity(t *testing.T) { each(t, opposites, suite.movedFromIdentity) }
-
 func (k of[T, N]) movedFromIdentity(t *testing.T, g *gorm.DB) {
 	if k.Column == "uuid" || !isPostgres(g) {
 		return // SQLite has none
@@ -249,8 +243,6 @@ func (k of[T, N]) movedFromUUID(t *testing.T, g *gorm.DB) {
 }
 
 // The tags of a field have the last word on its column.
-func TestColumnTags(t *testing.T) { each(t, opposites, suite.columnTags) }
-
 func (k of[T, N]) columnTags(t *testing.T, g *gorm.DB) {
 	type noIncrement struct {
 		ID T `gorm:"primaryKey;autoIncrement:false"`

@@ -14,8 +14,8 @@ import (
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/pgxcodec"
 	"github.com/sortkey/sortkey/sqltypes"
 )
@@ -61,24 +61,21 @@ func TestOwnTypes(t *testing.T) {
 	for name, opts := range map[string][]pgtest.Option{
 		"registered":                  {registered},
 		"registered, simple protocol": {registered, pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
-		"codec":                       {pgtest.Codec},
-		"plain":                       nil,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 				testOwnTypes(t, db.GORM(t, &gorm.Config{Logger: logger.Discard}, opts...))
 			})
 		})
 	}
-	t.Run("SQLite", func(t *testing.T) { testOwnTypes(t, sqlitetest.Open(t)) })
+	onClients(t, testOwnTypes)
 }
 
 func testOwnTypes(t *testing.T, g *gorm.DB) {
-	snowflakes, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 9})
-	must(t, err)
 	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: 'c'})
 	must(t, err)
-	must(t, g.Use(gormplugin.New(gormplugin.For(snowflakes), gormplugin.For(snos))))
+	must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(snos))))
 	must(t, g.AutoMigrate(&buyer{}, &purchase{}))
 	if isPostgres(g) {
 		for table, columns := range map[string]map[string]string{

@@ -12,20 +12,14 @@ import (
 
 // Many goroutines share a database, and use each model for the first time
 // together. No ID is given twice, and each row has that of its struct.
-func TestParallel(t *testing.T) { each(t, opposites, suite.parallel) }
-
 func (k of[T, N]) parallel(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}, &owner[T]{}, &profile[T]{}, &item[T]{}))
-	k.migrateGraph(t, g)
 	pool, err := g.DB()
 	must(t, err)
 	pool.SetMaxOpenConns(8)
 	if !isPostgres(g) {
 		pool.SetMaxOpenConns(1) // it has one writer at a time
 	}
-	gen, err := k.NewGenerator()
-	must(t, err)
-	g = with(t, g, gormplugin.For(gen)) // to which all models are new
+	g = with(t, g, gormplugin.For(must1(t, k.NewGenerator))) // to which all models are new
 
 	const rounds = 2
 	var (
@@ -114,11 +108,8 @@ func (k of[T, N]) parallel(t *testing.T, g *gorm.DB) {
 
 // What a model needs is found out while GORM may still be finding out what
 // other models have to do with it. Nothing is sent to a database.
-func TestParallelFirstUse(t *testing.T) { each(t, nil, suite.parallelFirstUse) }
-
 func (k of[T, N]) parallelFirstUse(t *testing.T, g *gorm.DB) {
-	gen, err := k.NewGenerator()
-	must(t, err)
+	gen := must1(t, k.NewGenerator)
 	for range 30 {
 		g := with(t, g, gormplugin.For(gen)).Session(&gorm.Session{DryRun: true})
 		start := make(chan struct{})

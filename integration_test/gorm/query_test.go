@@ -4,12 +4,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -22,10 +20,7 @@ import (
 )
 
 // Rows are found by their IDs in all the ways that GORM has.
-func TestQuery(t *testing.T) { each(t, slices.Sorted(maps.Keys(clients)), suite.query) }
-
 func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -153,10 +148,7 @@ func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
 }
 
 // Conditions beyond those of one table and one ID.
-func TestConditions(t *testing.T) { each(t, slices.Sorted(maps.Keys(clients)), suite.conditions) }
-
 func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -282,10 +274,7 @@ func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
 }
 
 // Associations are loaded as far as their conditions go.
-func TestLoading(t *testing.T) { each(t, slices.Sorted(maps.Keys(clients)), suite.loading) }
-
 func (k of[T, N]) loading(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -371,10 +360,7 @@ func (k of[T, N]) loading(t *testing.T, g *gorm.DB) {
 }
 
 // IDs go into all that takes a column.
-func TestScanning(t *testing.T) { each(t, slices.Sorted(maps.Keys(clients)), suite.scanning) }
-
 func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -517,10 +503,7 @@ func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
 }
 
 // Foreign keys are set, changed, and set to NULL.
-func TestChanges(t *testing.T) { each(t, slices.Sorted(maps.Keys(clients)), suite.changes) }
-
 func (k of[T, N]) changes(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
 	one, two := company[T]{Name: "one"}, company[T]{Name: "two"}
 	must(t, g.Create([]*company[T]{&one, &two}).Error)
 	boss, next := k.named("boss"), k.named("next")
@@ -618,10 +601,7 @@ func (k of[T, N]) changes(t *testing.T, g *gorm.DB) {
 }
 
 // Associations are found, counted, replaced and taken apart by their IDs.
-func TestAssociations(t *testing.T) { each(t, slices.Sorted(maps.Keys(clients)), suite.associations) }
-
 func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
 	ada, grace := k.newGraph(), k.newGraph() // Grace shows that others keep theirs
 	must(t, g.Create([]*N{ada, grace}).Error)
 	a, o := k.in(ada), k.in(grace)
@@ -729,13 +709,40 @@ func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
 	if ids = slices.Compact(ids); len(ids) != 3 || slices.Contains(ids, *new(T)) {
 		t.Errorf("memberships have the IDs %v, want 3", ids)
 	}
+
+	// New rows get IDs, in every kind of association.
+	image, pass, grown := picture[T]{File: "new"}, passport[T]{Number: "new"}, club[T]{Name: "grown"}
+	for name, row := range map[string]any{
+		"Orders": map[string]any{"item": "new"}, "Pictures": &image, "Passport": &pass, "Clubs": &grown, "Friends": k.named("new"), "Manager": k.named("chief"),
+	} {
+		must(t, g.Model(grace).Association(name).Append(row))
+	}
+	for _, row := range []string{
+		"orders j on j.person_id = p.id and j.item = 'new'", "pictures j on j.owner_id = p.id and j.owner_type = 'people' and j.file = 'new'",
+		"passports j on j.person_id = p.id and j.number = 'new'", "people j on j.id = p.manager_id and j.name = 'chief'",
+		"memberships j on j.person_id = p.id join clubs c on c.id = j.club_id and c.name = 'grown'",
+		"friendships j on j.person_id = p.id join people f on f.id = j.friend_id and f.name = 'new'",
+	} {
+		count("Append", "people p join "+row, 1)
+	}
+	for row, want := range map[string]T{"pictures where file = 'new'": image.ID, "passports where number = 'new'": pass.ID, "clubs where name = 'grown'": grown.ID} {
+		var got []T
+		must(t, g.Raw("select id from "+row).Scan(&got).Error)
+		if !slices.Equal(got, []T{want}) {
+			t.Errorf("Append: %s have the IDs %v, want %v as in the struct", row, got, want)
+		}
+	}
+	for _, table := range []string{"orders", "pictures", "passports", "people", "clubs", "memberships"} {
+		var zeros int64
+		must(t, g.Table(table).Where("id = ?", *new(T)).Count(&zeros).Error)
+		if zeros != 0 {
+			t.Errorf("Append: a row of %s has no ID", table)
+		}
+	}
 }
 
 // Statements that GORM prepares take IDs again and again.
-func TestPrepareStmt(t *testing.T) { each(t, slices.Sorted(maps.Keys(clients)), suite.prepared) }
-
 func (k of[T, N]) prepared(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	p := g.Session(&gorm.Session{PrepareStmt: true})
 	var all []thing[T]
 	for i := range 3 {
@@ -775,7 +782,7 @@ func (k of[T, N]) prepared(t *testing.T, g *gorm.DB) {
 func TestPool(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		g := db.GORM(t, &gorm.Config{PrepareStmt: true}, clients["pool"]...)
-		of[idtype.Sno, snoPerson]{idtest.Sno}.use(t, g)
+		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
 		must(t, g.AutoMigrate(&thing[idtype.Sno]{}))
 		a := thing[idtype.Sno]{Name: "a"}
 		must(t, g.Create(&a).Error)
@@ -797,10 +804,7 @@ func TestPool(t *testing.T) {
 }
 
 // The log shows an ID as the database does.
-func TestLog(t *testing.T) { each(t, opposites, suite.log) }
-
 func (k of[T, N]) log(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	r := pgtest.NewRecorder()
 	g = g.Session(&gorm.Session{Logger: r})
 	a := thing[T]{Name: "a"}
@@ -853,38 +857,5 @@ func (k of[T, N]) log(t *testing.T, g *gorm.DB) {
 		if isPostgres(g) {
 			must(t, g.Exec(s[0]).Error)
 		}
-	}
-}
-
-// A window of time finds the rows minted in it, through the key alone.
-func TestMintedBetween(t *testing.T) { each(t, opposites, suite.window) }
-
-func (k of[T, N]) window(t *testing.T, g *gorm.DB) {
-	if k.Layout == nil {
-		return // IDs that don't order by time
-	}
-	must(t, g.AutoMigrate(&thing[T]{}))
-	start := k.First.AddDate(2, 0, 0)
-	var want []T
-	for n := -3; n <= 3; n++ {
-		for _, highest := range []bool{false, true} {
-			id, err := k.At(start.Add(time.Duration(n)*k.Unit), func(largest int) int {
-				if highest {
-					return largest
-				}
-				return 0
-			})
-			must(t, err)
-			must(t, g.Create(&thing[T]{ID: id}).Error)
-			if n >= -1 && n < 2 {
-				want = append(want, id)
-			}
-		}
-	}
-	var got []T
-	must(t, g.Model(&thing[T]{}).Scopes(gormplugin.MintedBetween(k.Layout, "id", start.Add(-k.Unit), start.Add(2*k.Unit))).
-		Order("id").Pluck("id", &got).Error)
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
 	}
 }

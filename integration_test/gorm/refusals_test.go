@@ -38,11 +38,7 @@ func (k of[T, N]) failing(t *testing.T, g *gorm.DB, ids ...T) *gorm.DB {
 
 // A generator's error is the caller's, and nothing is inserted, wherever in the
 // rows or in their associations it came.
-func TestGeneratorFails(t *testing.T) { each(t, opposites, suite.generatorFails) }
-
 func (k of[T, N]) generatorFails(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
-	k.migrateGraph(t, g)
 	ids := k.ids(t, 19)
 	ids, more := ids[:18], ids[18:]
 	refused := func(what string, err error) {
@@ -125,11 +121,7 @@ func (w *waiting[T]) Fill(ctx context.Context, dst []T) (int, error) {
 }
 
 // A context ends the wait for an ID, and nothing is inserted.
-func TestCancelled(t *testing.T) { each(t, opposites, suite.cancelled) }
-
 func (k of[T, N]) cancelled(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
-	k.migrateGraph(t, g)
 	ids := k.ids(t, 4)
 	for name, c := range map[string]struct {
 		first  int // the IDs before the wait
@@ -176,16 +168,8 @@ type (
 		ID   T `gorm:"idgen:nobody"`
 		Name string
 	}
-	unknownByMethod[T sqltypes.ID] struct {
-		ID   T
-		Name string
-	}
 	otherType[T sqltypes.ID] struct {
 		ID   T `gorm:"idgen:other"`
-		Name string
-	}
-	otherTypeByMethod[T sqltypes.ID] struct {
-		ID   T
 		Name string
 	}
 	noType[T sqltypes.ID] struct {
@@ -202,23 +186,15 @@ type (
 	}
 )
 
-func (unknownName[T]) TableName() string       { return "things" }
-func (unknownByMethod[T]) TableName() string   { return "things" }
-func (otherType[T]) TableName() string         { return "things" }
-func (otherTypeByMethod[T]) TableName() string { return "things" }
-func (noType[T]) TableName() string            { return "things" }
-func (loneID[T]) TableName() string            { return "things" }
-func (noKey[T]) TableName() string             { return "things" }
-
-func (unknownByMethod[T]) IDGenerator() string   { return "nobody" }
-func (otherTypeByMethod[T]) IDGenerator() string { return "other" }
+func (unknownName[T]) TableName() string { return "things" }
+func (otherType[T]) TableName() string   { return "things" }
+func (noType[T]) TableName() string      { return "things" }
+func (loneID[T]) TableName() string      { return "things" }
+func (noKey[T]) TableName() string       { return "things" }
 
 // Without a generator for a key nothing is inserted, and the error says which
 // model and which field lack one.
-func TestNoGenerator(t *testing.T) { each(t, opposites, suite.noGenerator) }
-
 func (k of[T, N]) noGenerator(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	set := k.ids(t, 4)
 	type otherID struct{ idtype.Sno }
 	others := scripted(make([]otherID, 100)...)
@@ -238,9 +214,7 @@ func (k of[T, N]) noGenerator(t *testing.T, g *gorm.DB) {
 		"none of a Text":            {unbound, "textKey", []any{&textKey[T]{}}},
 		"none of a form of a form":  {unbound, "nestedKey", []any{&nestedKey[T]{}}},
 		"an unknown name":           {bound, "unknownName", []any{&unknownName[T]{}, &unknownName[T]{ID: set[0]}, []unknownName[T]{{}, {}}}},
-		"an unknown name, method":   {bound, "unknownByMethod", []any{&unknownByMethod[T]{}, []*unknownByMethod[T]{{}}}},
 		"another type":              {bound, "otherType", []any{&otherType[T]{}, []otherType[T]{{}}}},
-		"another type, method":      {bound, "otherTypeByMethod", []any{&otherTypeByMethod[T]{}}},
 		"a composite key's only ID": {bound, "loneID", []any{&loneID[T]{Name: "x"}, []loneID[T]{{Name: "x"}, {Name: "y"}}}},
 		"a tag on what is no key":   {bound, "noKey", []any{&noKey[T]{}}},
 	} {
@@ -277,10 +251,7 @@ func (k of[T, N]) refusesModel(t *testing.T, what, model string, err error) {
 }
 
 // A second plugin is refused, and the first goes on.
-func TestRegisteredTwice(t *testing.T) { each(t, opposites, suite.registeredTwice) }
-
 func (k of[T, N]) registeredTwice(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	second := gormplugin.New(gormplugin.For(scripted(k.ids(t, 1)...)))
 	for range 2 {
 		if err := g.Use(second); !errors.Is(err, gorm.ErrRegistered) {

@@ -10,11 +10,10 @@ import (
 
 	"github.com/google/uuid"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
@@ -193,13 +192,6 @@ func TestForeignKeyTypes(t *testing.T) {
 	}
 }
 
-func must1[T any](t *testing.T, f func() (T, error)) T {
-	t.Helper()
-	v, err := f()
-	must(t, err)
-	return v
-}
-
 // Models whose foreign keys are strings, and models with the remedies.
 type (
 	writer struct {
@@ -258,10 +250,9 @@ func (textView) TableName() string    { return "texts" }
 // Where a foreign key is a string, GORM would store U+FFFD for an integer ID.
 // The first Create or Update of the model is refused, and nothing is stored.
 func TestStringForeignKeys(t *testing.T) {
-	test := func(t *testing.T, g *gorm.DB) {
-		gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 9})
-		must(t, err)
-		must(t, g.Use(gormplugin.New(gormplugin.For(gen))))
+	onClients(t, func(t *testing.T, g *gorm.DB) {
+		g.DisableForeignKeyConstraintWhenMigrating = true
+		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)))))
 		must(t, g.AutoMigrate(&goodWriter{}, &goodText{}, &goodNote{}))
 		counts := func() (n [3]int) {
 			for i, table := range []string{"writers", "texts", "notes"} {
@@ -307,17 +298,5 @@ func TestStringForeignKeys(t *testing.T) {
 			}
 		}
 		must(t, g.Delete(&writer{ID: w.ID}).Error)
-	}
-	for _, name := range opposites {
-		t.Run(name, func(t *testing.T) {
-			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-				test(t, db.GORM(t, &gorm.Config{Logger: logger.Discard, DisableForeignKeyConstraintWhenMigrating: true}, clients[name]...))
-			})
-		})
-	}
-	t.Run("SQLite", func(t *testing.T) {
-		g := sqlitetest.Open(t)
-		g.DisableForeignKeyConstraintWhenMigrating = true
-		test(t, g)
 	})
 }

@@ -9,15 +9,11 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // Save creates what has no ID and what no row has the ID of, and updates the
 // rest.
-func TestSave(t *testing.T) { each(t, opposites, suite.save) }
-
 func (k of[T, N]) save(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	preset := k.ids(t, 4)
 	want := map[*thing[T]]T{} // the IDs that were known before
 
@@ -68,10 +64,7 @@ func (k of[T, N]) save(t *testing.T, g *gorm.DB) {
 }
 
 // A row that is missing is created with an ID, one that is there gives its own.
-func TestFirstOrCreate(t *testing.T) { each(t, opposites, suite.firstOrCreate) }
-
 func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	ids := k.ids(t, 3)
 	var zero T
 	var all []thing[T]
@@ -125,10 +118,7 @@ func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
 }
 
 // Every row of every batch gets its ID.
-func TestBatches(t *testing.T) { each(t, opposites, suite.batches) }
-
 func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	preset := k.ids(t, 2)
 	var all []thing[T]
 	for name, create := range map[string]func(g *gorm.DB, rows any) *gorm.DB{
@@ -180,63 +170,24 @@ func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, all)
 }
 
-// noting has hooks that note the ID that they see.
-type noting[T sqltypes.ID] struct {
-	ID   T
-	Name string
-
-	saw map[string]T
-}
-
-func (noting[T]) TableName() string { return "things" }
-
-func (h *noting[T]) note(hook string) error {
-	if h.saw == nil {
-		h.saw = map[string]T{}
-	}
-	h.saw[hook] = h.ID
-	return nil
-}
-
-func (h *noting[T]) BeforeSave(*gorm.DB) error   { return h.note("BeforeSave") }
-func (h *noting[T]) BeforeCreate(*gorm.DB) error { return h.note("BeforeCreate") }
-func (h *noting[T]) AfterCreate(*gorm.DB) error  { return h.note("AfterCreate") }
-func (h *noting[T]) AfterSave(*gorm.DB) error    { return h.note("AfterSave") }
-
 // Whatever a session does otherwise, its rows get IDs.
-func TestSessions(t *testing.T) { each(t, opposites, suite.sessions) }
-
 func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	var all []thing[T]
-	for name, c := range map[string]struct {
-		session gorm.Session
-		hooks   int
-	}{
-		"default":                  {gorm.Session{}, 4},
-		"SkipHooks":                {gorm.Session{SkipHooks: true}, 0},
-		"PrepareStmt":              {gorm.Session{PrepareStmt: true}, 4},
-		"SkipDefaultTransaction":   {gorm.Session{SkipDefaultTransaction: true}, 4},
-		"DisableNestedTransaction": {gorm.Session{DisableNestedTransaction: true}, 4},
-		"AllowGlobalUpdate":        {gorm.Session{AllowGlobalUpdate: true, QueryFields: true}, 4},
-		"NewDB":                    {gorm.Session{NewDB: true, Context: t.Context()}, 4},
+	for name, session := range map[string]gorm.Session{
+		"default":                  {},
+		"SkipHooks":                {SkipHooks: true},
+		"PrepareStmt":              {PrepareStmt: true},
+		"SkipDefaultTransaction":   {SkipDefaultTransaction: true},
+		"DisableNestedTransaction": {DisableNestedTransaction: true},
+		"AllowGlobalUpdate":        {AllowGlobalUpdate: true, QueryFields: true},
+		"NewDB":                    {NewDB: true, Context: t.Context()},
 	} {
-		s := g.Session(&c.session)
-		one := noting[T]{Name: name}
+		s := g.Session(&session)
+		one := thing[T]{Name: name}
 		must(t, s.Create(&one).Error)
-		two := []*noting[T]{{Name: name + ", slice 0"}, {Name: name + ", slice 1"}}
+		two := []*thing[T]{{Name: name + ", slice 0"}, {Name: name + ", slice 1"}}
 		must(t, s.Create(two).Error)
-		for _, h := range append(two, &one) {
-			for hook, id := range h.saw {
-				if id != h.ID {
-					t.Errorf("%s: %s saw ID %v, want %v", h.Name, hook, id, h.ID)
-				}
-			}
-			if len(h.saw) != c.hooks {
-				t.Errorf("%s: %d hooks ran, want %d", h.Name, len(h.saw), c.hooks)
-			}
-			all = append(all, thing[T]{ID: h.ID, Name: h.Name})
-		}
+		all = append(all, one, *two[0], *two[1])
 	}
 	k.agree(t, g, all)
 
@@ -266,10 +217,7 @@ func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
 
 // Rows that a rollback took back leave their IDs to their structs, with which
 // they can be inserted once more.
-func TestTransaction(t *testing.T) { each(t, opposites, suite.transaction) }
-
 func (k of[T, N]) transaction(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&thing[T]{}))
 	failed := errors.New("failed on purpose")
 	kept, dropped, inner, again := thing[T]{Name: "kept"}, thing[T]{Name: "dropped"}, thing[T]{Name: "inner"}, thing[T]{Name: "again"}
 	must(t, g.Transaction(func(tx *gorm.DB) error {
@@ -311,10 +259,7 @@ func (k of[T, N]) transaction(t *testing.T, g *gorm.DB) {
 
 // Associations that come to an existing row, new ones and others, with and
 // without FullSaveAssociations.
-func TestSaveAssociations(t *testing.T) { each(t, opposites, suite.saveAssociations) }
-
 func (k of[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -367,48 +312,6 @@ func (k of[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 	saved("person", rows("people", "name = 'Grace'", b.ID), b.ID)
 	saved("order of a new person", rows("orders", "item = 'of Grace'", b.Orders[0].ID), b.Orders[0].ID)
 	k.memberships(t, g, b.ID, 2)
-
-	// Append and Replace, of each kind of association.
-	in := func(name string) *gorm.Association { return g.Model(grace).Association(name) }
-	must(t, in("Orders").Append([]order[T]{{Item: "appended 0"}, {Item: "appended 1"}}))
-	must(t, in("Orders").Append(map[string]any{"item": "of a map"}))
-	for i, name := range []string{"of Grace", "appended 0", "appended 1"} {
-		saved(name, rows("orders", "item = '"+name+"'", b.Orders[i].ID), b.Orders[i].ID)
-	}
-	var ids []T
-	must(t, g.Table("orders").Where("person_id = ?", b.ID).Pluck("id", &ids).Error)
-	if n := in("Orders").Count(); n != 4 || len(ids) != 4 {
-		t.Errorf("got %d orders with IDs %v, want 4", n, ids)
-	}
-	for _, id := range ids {
-		saved("order's ID", 1, id)
-	}
-	must(t, in("Orders").Replace(&order[T]{Item: "replaced"}))
-	saved("replaced order", rows("orders", "item = 'replaced'", b.Orders[0].ID), b.Orders[0].ID)
-	must(t, in("Company").Replace(&company[T]{Name: "Ships"}))
-	saved("replaced company", rows("companies", "name = 'Ships'", b.Company.ID), b.Company.ID)
-	saved("its person", rows("people", "company_id = (select id from companies where name = 'Ships')", b.ID), *b.CompanyID)
-	must(t, in("Passport").Append(&passport[T]{Number: "1906"}))
-	saved("passport", rows("passports", "number = '1906'", b.Passport.ID), b.Passport.ID)
-	must(t, in("Passport").Replace(&passport[T]{Number: "1907"}))
-	saved("replaced passport", rows("passports", "number = '1907'", b.Passport.ID), b.Passport.ID)
-	must(t, in("Pictures").Replace(&picture[T]{File: "replaced.png"}))
-	saved("replaced picture", rows("pictures", "file = 'replaced.png' and owner_type = 'people'", b.Pictures[0].ID), b.Pictures[0].ID)
-	must(t, in("Tags").Append(&tag[T]{Name: "navy"}))
-	must(t, in("Tags").Replace(&tag[T]{Name: "admiral"}, a.Tags[0]))
-	saved("replaced tag", rows("tags", "name = 'admiral'", b.Tags[0].ID), b.Tags[0].ID)
-	if n := in("Tags").Count(); n != 2 || b.Tags[1].ID != tagged {
-		t.Errorf("got %d tags, the second %v, want 2 and %v", n, b.Tags[1].ID, tagged)
-	}
-	must(t, in("Clubs").Append(&club[T]{Name: "appended"}))
-	k.memberships(t, g, b.ID, 3)
-	must(t, in("Clubs").Replace(&club[T]{Name: "replaced"}))
-	saved("replaced club", rows("clubs", "name = 'replaced'", b.Clubs[0].ID), b.Clubs[0].ID)
-	k.memberships(t, g, b.ID, 1)
-	must(t, in("Friends").Replace(k.named("replaced")))
-	saved("replaced friend", rows("people", "name = 'replaced'", k.in(b.Friends[0]).ID), k.in(b.Friends[0]).ID)
-	must(t, in("Manager").Replace(k.named("chief")))
-	saved("replaced manager", rows("people", "name = 'chief'", k.in(b.Manager).ID), k.in(b.Manager).ID, b.ManagerID.ID)
 }
 
 // memberships sees that a person has so many, each with an ID.

@@ -47,7 +47,6 @@ type archive[T sqltypes.ID] struct {
 // letter's, so that pages by either are the same.
 func (k of[T, N]) archive(t *testing.T, g *gorm.DB, n int) *archive[T] {
 	t.Helper()
-	must(t, g.AutoMigrate(&sender[T]{}, &letter[T]{}))
 	a := &archive[T]{minted: map[T]time.Time{}, kind: map[T]string{}}
 	r := idtest.Rand(k.Name)
 	var senders []sender[T]
@@ -84,95 +83,72 @@ const pageSize = 3
 // A scope is what db.Scopes takes.
 type scope = func(*gorm.DB) *gorm.DB
 
-// A pager is PageAfter or PageBefore.
-type pager[T any] func(column string, cursor T) scope
+// A pager is PageAfter or PageBefore, with a cursor.
+type pager = func(column string) scope
 
 // Pages that begin with a zero cursor have each row once, in the order of the
 // column, whatever is inserted and deleted meanwhile.
-func TestPages(t *testing.T) { each(t, opposites, suite.pages) }
-
 func (k of[T, N]) pages(t *testing.T, g *gorm.DB) {
 	a := k.archive(t, g, 21)
 	if k.Layout == nil && (!strings.HasPrefix(k.Stored(a.ids[0]), "-") || strings.HasPrefix(k.Stored(a.ids[20]), "-")) {
 		t.Fatalf("expected negative and positive IDs, got %v", a.ids)
-	}
-	find := func(q *gorm.DB) (rows []letter[T], err error) {
-		return rows, q.Limit(pageSize).Find(&rows).Error
 	}
 	var zero T
 	notC := func(id T) bool { return a.kind[id] != "c" }
 	from, to := a.minted[a.ids[1]], a.minted[a.ids[19]]
 	window := func(id T) bool { return !a.minted[id].Before(from) && a.minted[id].Before(to) }
 
+	type find func(page pager) ([]letter[T], error)
+	plain := func(query func(page pager) *gorm.DB) find {
+		return func(page pager) (rows []letter[T], err error) {
+			return rows, query(page).Limit(pageSize).Find(&rows).Error
+		}
+	}
+	loaded := func(query func(page pager) *gorm.DB) find {
+		return func(page pager) ([]letter[T], error) { return withSenders(plain(query)(page)) }
+	}
+	generic := func(query func() gorm.ChainInterface[letter[T]], more ...func(*gorm.Statement)) find {
+		return func(page pager) ([]letter[T], error) {
+			return query().Scopes(append(more, gormplugin.G(page("")))...).Limit(pageSize).Find(t.Context())
+		}
+	}
 	type query struct {
-		find func(g *gorm.DB, page pager[T], cursor T) ([]letter[T], error)
+		find find
 		has  func(T) bool // nil: all
 	}
+	aOrB := func() *gorm.DB { return g.Where("kind = ?", "a").Or("kind = ?", "b") }
+	gAOrB := func() gorm.ChainInterface[letter[T]] {
+		return gorm.G[letter[T]](g).Where("kind = ?", "a").Or("kind = ?", "b")
+	}
 	queries := map[string]query{
-		"primary key": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Scopes(page("", c)))
-		}},
-		"column": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Scopes(page("id", c)))
-		}},
-		"table and column": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Scopes(page("letters.id", c)))
-		}},
-		"foreign key": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Scopes(page("sender_id", c)))
-		}},
-		"alias": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Table("letters AS l").Scopes(page("", c)))
-		}},
-		"Where": {func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Where("kind <> ?", "c").Scopes(page("", c)))
-		}, notC},
-		"Where after it": {func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Scopes(page("", c)).Where("kind <> ?", "c"))
-		}, notC},
-		"Or": {func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Where("kind = ?", "a").Or("kind = ?", "b").Scopes(page("", c)))
-		}, notC},
-		"Or first": {func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
+		"primary key":      {find: plain(func(p pager) *gorm.DB { return g.Scopes(p("")) })},
+		"column":           {find: plain(func(p pager) *gorm.DB { return g.Scopes(p("id")) })},
+		"table and column": {find: plain(func(p pager) *gorm.DB { return g.Scopes(p("letters.id")) })},
+		"foreign key":      {find: plain(func(p pager) *gorm.DB { return g.Scopes(p("sender_id")) })},
+		"alias":            {find: plain(func(p pager) *gorm.DB { return g.Table("letters AS l").Scopes(p("")) })},
+		"Where":            {plain(func(p pager) *gorm.DB { return g.Where("kind <> ?", "c").Scopes(p("")) }), notC},
+		"Where after it":   {plain(func(p pager) *gorm.DB { return g.Scopes(p("")).Where("kind <> ?", "c") }), notC},
+		"Or":               {plain(func(p pager) *gorm.DB { return aOrB().Scopes(p("")) }), notC},
+		"Or first": {plain(func(p pager) *gorm.DB {
 			// GORM's condition for soft deletion would make an AND of it.
-			return find(g.Unscoped().Or("kind = ? and deleted_at is null", "a").Where("kind = ? and deleted_at is null", "b").Scopes(page("", c)))
-		}, notC},
-		"Or alone": {func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Or("kind <> ?", "c").Scopes(page("", c)))
-		}, notC},
-		"Or of a group": {func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Where(g.Where("kind = ?", "a").Or("kind = ?", "b")).Scopes(page("", c)))
-		}, notC},
-		"Or in text": {func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Where("kind = 'a' OR kind = 'b'").Scopes(page("", c)))
-		}, notC},
-		"Unscoped": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Unscoped().Where("deleted_at is null").Scopes(page("", c)))
-		}},
-		"Joins": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return withSenders(find(g.Joins("Sender").Scopes(page("", c))))
-		}},
-		"Joins, plain column": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return withSenders(find(g.Joins("Sender").Scopes(page("id", c))))
-		}},
-		"Joins, column of the other": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return withSenders(find(g.InnerJoins("Sender").Scopes(page("Sender.id", c))))
-		}},
-		"Joins in SQL": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Joins("join senders s on s.id = letters.sender_id").Scopes(page("s.id", c)))
-		}},
-		"Preload": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return withSenders(find(g.Preload("Sender.Letters").Scopes(page("", c))))
-		}},
-		"G": {find: func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return gorm.G[letter[T]](g).Scopes(gormplugin.G(page("", c))).Limit(pageSize).Find(t.Context())
-		}},
-		"G, Where and Or": {func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return gorm.G[letter[T]](g).Where("kind = ?", "a").Or("kind = ?", "b").Scopes(gormplugin.G(page("", c))).Limit(pageSize).Find(t.Context())
-		}, notC},
-		"IDs alone": {find: func(g *gorm.DB, page pager[T], c T) (rows []letter[T], err error) {
+			return g.Unscoped().Or("kind = ? and deleted_at is null", "a").Where("kind = ? and deleted_at is null", "b").Scopes(p(""))
+		}), notC},
+		"Or alone":      {plain(func(p pager) *gorm.DB { return g.Or("kind <> ?", "c").Scopes(p("")) }), notC},
+		"Or of a group": {plain(func(p pager) *gorm.DB { return g.Where(aOrB()).Scopes(p("")) }), notC},
+		"Or in text":    {plain(func(p pager) *gorm.DB { return g.Where("kind = 'a' OR kind = 'b'").Scopes(p("")) }), notC},
+		"Unscoped":      {find: plain(func(p pager) *gorm.DB { return g.Unscoped().Where("deleted_at is null").Scopes(p("")) })},
+		"Joins in SQL": {find: plain(func(p pager) *gorm.DB {
+			return g.Joins("join senders s on s.id = letters.sender_id").Scopes(p("s.id"))
+		})},
+		"Joins":                      {find: loaded(func(p pager) *gorm.DB { return g.Joins("Sender").Scopes(p("")) })},
+		"Joins, plain column":        {find: loaded(func(p pager) *gorm.DB { return g.Joins("Sender").Scopes(p("id")) })},
+		"Joins, column of the other": {find: loaded(func(p pager) *gorm.DB { return g.InnerJoins("Sender").Scopes(p("Sender.id")) })},
+		"Preload":                    {find: loaded(func(p pager) *gorm.DB { return g.Preload("Sender.Letters").Scopes(p("")) })},
+		"G":                          {find: generic(func() gorm.ChainInterface[letter[T]] { return gorm.G[letter[T]](g).Scopes() })},
+		"G, Where and Or":            {generic(gAOrB), notC},
+		"IDs alone": {find: func(p pager) (rows []letter[T], err error) {
 			var ids []T
-			err = g.Model(&letter[T]{}).Scopes(page("", c)).Limit(pageSize).Pluck("id", &ids).Error
+			err = g.Model(&letter[T]{}).Scopes(p("")).Limit(pageSize).Pluck("id", &ids).Error
 			for _, id := range ids {
 				rows = append(rows, letter[T]{ID: id})
 			}
@@ -181,33 +157,35 @@ func (k of[T, N]) pages(t *testing.T, g *gorm.DB) {
 	}
 	if k.Layout != nil {
 		minted := gormplugin.MintedBetween(k.Layout, "", from, to)
-		queries["window before it"] = query{func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Scopes(minted, page("", c)))
-		}, window}
-		queries["window after it"] = query{func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Scopes(page("", c), minted))
-		}, window}
-		queries["Or and window"] = query{func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return find(g.Where("kind = ?", "a").Or("kind = ?", "b").Scopes(page("", c), minted))
-		}, func(id T) bool { return notC(id) && window(id) }}
-		queries["G, Or and window"] = query{func(g *gorm.DB, page pager[T], c T) ([]letter[T], error) {
-			return gorm.G[letter[T]](g).Where("kind = ?", "a").Or("kind = ?", "b").Scopes(gormplugin.G(minted), gormplugin.G(page("", c))).Limit(pageSize).Find(t.Context())
-		}, func(id T) bool { return notC(id) && window(id) }}
+		both := func(id T) bool { return notC(id) && window(id) }
+		queries["window before it"] = query{plain(func(p pager) *gorm.DB { return g.Scopes(minted, p("")) }), window}
+		queries["window after it"] = query{plain(func(p pager) *gorm.DB { return g.Scopes(p(""), minted) }), window}
+		queries["Or and window"] = query{plain(func(p pager) *gorm.DB { return aOrB().Scopes(p(""), minted) }), both}
+		queries["G, Or and window"] = query{generic(gAOrB, gormplugin.G(minted)), both}
 	}
 
+	after := func(cursor T) pager {
+		return func(column string) scope { return gormplugin.PageAfter(column, cursor) }
+	}
+	before := func(cursor T) pager {
+		return func(column string) scope { return gormplugin.PageBefore(column, cursor) }
+	}
 	backwards := slices.Clone(a.ids)
 	slices.Reverse(backwards)
 	for name, q := range queries {
-		a.walk(t, g, name, a.ids, q.has, func(c T) ([]letter[T], error) { return q.find(g, gormplugin.PageAfter[T], c) })
-		a.walk(t, g, name+", backwards", backwards, q.has, func(c T) ([]letter[T], error) { return q.find(g, gormplugin.PageBefore[T], c) })
+		a.walk(t, g, name, a.ids, q.has, func(c T) ([]letter[T], error) { return q.find(after(c)) })
+		a.walk(t, g, name+", backwards", backwards, q.has, func(c T) ([]letter[T], error) { return q.find(before(c)) })
 	}
 	must(t, g.Transaction(func(tx *gorm.DB) error {
-		a.walk(t, tx, "transaction", a.ids, nil, func(c T) ([]letter[T], error) { return find(tx.Scopes(gormplugin.PageAfter("", c))) })
+		find := plain(func(p pager) *gorm.DB { return tx.Scopes(p("")) })
+		a.walk(t, tx, "transaction", a.ids, nil, func(c T) ([]letter[T], error) { return find(after(c)) })
 		return nil
 	}))
 	// Where all IDs are larger than zero, it takes no scope.
 	if k.Layout != nil {
-		a.walk(t, g, "no scope", a.ids, nil, func(c T) ([]letter[T], error) { return find(g.Where("id > ?", c).Order("id")) })
+		a.walk(t, g, "no scope", a.ids, nil, func(c T) ([]letter[T], error) {
+			return plain(func(pager) *gorm.DB { return g.Where("id > ?", c).Order("id") })(nil)
+		})
 	}
 
 	// What gives one row gives the page's first, or refuses to.
@@ -376,12 +354,7 @@ func lastIndex(s []int, v int) int {
 }
 
 // A window of time narrows everything that GORM does with rows.
-func TestWindows(t *testing.T) { each(t, opposites, suite.windows) }
-
 func (k of[T, N]) windows(t *testing.T, g *gorm.DB) {
-	if k.Layout == nil {
-		return // IDs that don't order by time
-	}
 	a := k.archive(t, g, 12)
 	at := func(i int) time.Time { return a.minted[a.ids[i]] }
 	minted := func(column string, from, to time.Time) scope {
@@ -548,13 +521,7 @@ func (k of[T, N]) windows(t *testing.T, g *gorm.DB) {
 
 // Windows and pages go by the index of the key, in the plan that Postgres
 // chooses by itself.
-func TestWindowPlan(t *testing.T) { each(t, opposites, suite.windowPlan) }
-
 func (k of[T, N]) windowPlan(t *testing.T, g *gorm.DB) {
-	if k.Layout == nil || !isPostgres(g) {
-		return
-	}
-	must(t, g.AutoMigrate(&thing[T]{}))
 	start := k.First.AddDate(1, 0, 0)
 	things := make([]thing[T], 5000)
 	for i := range things {

@@ -11,10 +11,7 @@ import (
 
 // A row that is deleted softly keeps its ID, is hidden from whatever finds rows
 // by IDs, and can come back.
-func TestSoftDelete(t *testing.T) { each(t, opposites, suite.softDelete) }
-
 func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&sender[T]{}, &letter[T]{}))
 	ada := sender[T]{Name: "Ada", Letters: []letter[T]{{Code: "a"}, {Code: "b"}, {Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"}}}
 	must(t, g.Create(&ada).Error)
 	var ids []T
@@ -139,10 +136,7 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 }
 
 // An upsert may meet a row that is deleted softly: the struct gets its ID.
-func TestUpsertOfDeleted(t *testing.T) { each(t, opposites, suite.upsertOfDeleted) }
-
 func (k of[T, N]) upsertOfDeleted(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&sender[T]{}, &letter[T]{}))
 	ada := sender[T]{Name: "Ada"}
 	must(t, g.Create(&ada).Error)
 	code := []clause.Column{{Name: "code"}}

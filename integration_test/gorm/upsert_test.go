@@ -57,11 +57,6 @@ var (
 	updateName = clause.AssignmentColumns([]string{"name"})
 )
 
-func (k of[T, N]) migrateContacts(t *testing.T, g *gorm.DB) {
-	t.Helper()
-	must(t, g.AutoMigrate(&company[T]{}, &contact[T]{}, &call[T]{}, &remark[T]{}))
-}
-
 // contacts gives the rows' IDs by their emails, and sees that nothing else has
 // happened to the rows than that their names are new.
 func (k of[T, N]) contacts(t *testing.T, g *gorm.DB) (ids map[string]T, names map[string]string) {
@@ -82,10 +77,7 @@ func newContact[T sqltypes.ID](email, name string) contact[T] {
 
 // An upsert that meets a row by another key than the ID leaves the ID of the
 // row in the struct, whatever it was given as.
-func TestUpsert(t *testing.T) { each(t, opposites, suite.upsert) }
-
 func (k of[T, N]) upsert(t *testing.T, g *gorm.DB) {
-	k.migrateContacts(t, g)
 	preset := k.ids(t, 1)[0]
 	ways := map[string]clause.OnConflict{
 		"DoUpdates":       {Columns: byEmail, DoUpdates: updateName},
@@ -177,10 +169,7 @@ func condition(sql string) clause.Where {
 
 // Where an ON CONFLICT has changed no row, the ID that was made up is taken
 // back, and one that was given stays.
-func TestUpsertOfNothing(t *testing.T) { each(t, opposites, suite.upsertOfNothing) }
-
 func (k of[T, N]) upsertOfNothing(t *testing.T, g *gorm.DB) {
-	k.migrateContacts(t, g)
 	preset := k.ids(t, 3)
 	old := newContact[T]("a", "old")
 	must(t, g.Create(&old).Error)
@@ -252,10 +241,7 @@ func (k of[T, N]) upsertOfNothing(t *testing.T, g *gorm.DB) {
 }
 
 // RETURNING is asked for where the database may have another ID, and only there.
-func TestReturning(t *testing.T) { each(t, opposites, suite.returning) }
-
 func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
-	k.migrateContacts(t, g)
 	first := newContact[T]("a", "old")
 	must(t, g.Create(&first).Error)
 	for name, c := range map[string]struct {
@@ -329,10 +315,7 @@ func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
 }
 
 // Associations of a row that turned out to exist refer to it.
-func TestUpsertGraph(t *testing.T) { each(t, opposites, suite.upsertGraph) }
-
 func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
-	k.migrateContacts(t, g)
 	old := []contact[T]{newContact[T]("a", "old"), newContact[T]("bb", "old")}
 	must(t, g.Create(&old).Error)
 	full := func(email string) contact[T] {
@@ -393,10 +376,8 @@ func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
 }
 
 // Join tables too refer to the rows that were there.
-func TestUpsertJoins(t *testing.T) { each(t, opposites, suite.upsertJoins) }
-
 func (k of[T, N]) upsertJoins(t *testing.T, g *gorm.DB) {
-	k.migrateGraph(t, g)
+	must(t, g.AutoMigrate(k.graphModels()...))
 	must(t, g.Exec("create unique index person_name on people (name)").Error)
 	old := []*N{k.named("Ada"), k.named("Grace")}
 	must(t, g.Create(old).Error)
@@ -468,73 +449,60 @@ func (codedDefault[T]) TableName() string  { return "coded_defaults" }
 func (codedEmbedded[T]) TableName() string { return "coded_embeddeds" }
 
 // Upserts work with every kind of key that is filled.
-func TestUpsertKeys(t *testing.T) { each(t, opposites, suite.upsertKeys) }
-
 func (k of[T, N]) upsertKeys(t *testing.T, g *gorm.DB) {
-	upsertKeys(t, g, "coded_pointers", func(code, name string) *codedPointer[T] { return &codedPointer[T]{Code: code, Name: name} },
-		func(p *codedPointer[T]) (id T) {
-			if p.ID != nil {
-				id = *p.ID
-			}
-			return id
-		})
-	upsertKeys(t, g, "coded_nulls", func(code, name string) *codedNull[T] { return &codedNull[T]{Code: code, Name: name} },
-		func(p *codedNull[T]) T { return p.ID.V })
-	upsertKeys(t, g, "coded_parts", func(code, name string) *codedPart[T] { return &codedPart[T]{Code: code, Name: name, Region: "eu"} },
-		func(p *codedPart[T]) T { return p.ID })
-	upsertKeys(t, g, "coded_defaults", func(code, name string) *codedDefault[T] { return &codedDefault[T]{Code: code, Name: name} },
-		func(p *codedDefault[T]) T {
-			if p.Count != 2 && p.Name != "nothing" {
-				t.Errorf("coded_defaults: %s has count %d, want the default", p.Name, p.Count)
-			}
-			return p.ID
-		})
-	upsertKeys(t, g, "coded_embeddeds", func(code, name string) *codedEmbedded[T] { return &codedEmbedded[T]{Code: code, Name: name} },
-		func(p *codedEmbedded[T]) (id T) {
-			if p.Key != nil {
-				id = p.ID
-			}
-			return id
-		})
-}
-
-func upsertKeys[M any, T sqltypes.ID](t *testing.T, g *gorm.DB, table string, create func(code, name string) *M, id func(*M) T) {
-	t.Helper()
-	must(t, g.AutoMigrate(new(M)))
-	stored := func(code, name string) (id T) {
-		t.Helper()
-		must(t, g.Table(table).Select("id").Where("code = ? and name = ?", code, name).Row().Scan(&id))
-		return id
-	}
-	old := create("a", "old")
-	must(t, g.Create(old).Error)
-	first := id(old)
-	upsert := g.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "code"}}, DoUpdates: updateName}).Session(&gorm.Session{})
-	one := create("a", "one")
-	must(t, upsert.Create(one).Error)
-	if got := id(one); got != first || stored("a", "one") != first {
-		t.Errorf("%s: got ID %v, the row has %v, want %v", table, got, stored("a", "one"), first)
-	}
-	batch := []*M{create("b", "batch"), create("a", "batch"), create("c", "batch")}
-	must(t, upsert.Create(&batch).Error)
-	for i, code := range []string{"b", "a", "c"} {
-		if got, want := id(batch[i]), stored(code, "batch"); got != want || got.IsZero() {
-			t.Errorf("%s: batch %d has ID %v, its row %v", table, i, got, want)
+	upsertKeys[codedPointer[T], T](t, g)
+	upsertKeys[codedNull[T], T](t, g)
+	upsertKeys[codedPart[T], T](t, g)
+	upsertKeys[codedEmbedded[T], T](t, g)
+	for _, row := range upsertKeys[codedDefault[T], T](t, g) {
+		if row.Count != 2 {
+			t.Errorf("%s has count %d, want the default", row.Code, row.Count)
 		}
 	}
-	if stored("a", "batch") != first {
-		t.Errorf("%s: the row's ID is %v, want %v", table, stored("a", "batch"), first)
+}
+
+// upsertKeys returns the structs whose rows are there.
+func upsertKeys[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) []*M {
+	t.Helper()
+	m := modelOf[M, T](t, g)
+	create := func(tx *gorm.DB, name string, codes ...string) (rows []*M) {
+		t.Helper()
+		for _, code := range codes {
+			rows = append(rows, m.with("Code", code, "Name", name, "Region", "eu"))
+		}
+		if len(rows) == 1 {
+			must(t, tx.Create(rows[0]).Error)
+		} else {
+			must(t, tx.Create(&rows).Error)
+		}
+		return rows
 	}
-	nothing := create("a", "nothing")
-	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(nothing).Error)
-	if !id(nothing).IsZero() {
-		t.Errorf("%s: DO NOTHING left ID %v, want none", table, id(nothing))
+	agree := func(row *M, code, name string) {
+		t.Helper()
+		var stored T
+		must(t, g.Table(m.Table).Select("id").Where("code = ? and name = ?", code, name).Row().Scan(&stored))
+		if got := m.key(row); got != stored || got.IsZero() {
+			t.Errorf("%s: %s has ID %v, its row %v", m.Table, code, got, stored)
+		}
 	}
-	inserted := create("d", "inserted")
-	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(inserted).Error)
-	if got, want := id(inserted), stored("d", "inserted"); got != want || got.IsZero() {
-		t.Errorf("%s: DO NOTHING inserted ID %v, the row has %v", table, got, want)
+	first := m.key(create(g, "old", "a")[0])
+	upsert := g.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "code"}}, DoUpdates: updateName}).Session(&gorm.Session{})
+	one := create(upsert, "one", "a")
+	agree(one[0], "a", "one")
+	batch := create(upsert, "batch", "b", "a", "c")
+	for i, code := range []string{"b", "a", "c"} {
+		agree(batch[i], code, "batch")
 	}
+	if m.key(one[0]) != first || m.key(batch[1]) != first {
+		t.Errorf("%s: a has the IDs %v and %v, want %v", m.Table, m.key(one[0]), m.key(batch[1]), first)
+	}
+	nothing := g.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
+	if id := m.key(create(nothing, "nothing", "a")[0]); !id.IsZero() {
+		t.Errorf("%s: DO NOTHING left ID %v, want none", m.Table, id)
+	}
+	inserted := create(nothing, "inserted", "d")
+	agree(inserted[0], "d", "inserted")
+	return slices.Concat(one, batch, inserted)
 }
 
 // reviewed has a hook that replaces the ID, which an upsert may replace again.
@@ -556,10 +524,7 @@ func (r *reviewed[T]) BeforeCreate(*gorm.DB) error {
 }
 
 // The ID is the row's in the end, whoever had set another.
-func TestUpsertAfterHook(t *testing.T) { each(t, opposites, suite.upsertAfterHook) }
-
 func (k of[T, N]) upsertAfterHook(t *testing.T, g *gorm.DB) {
-	must(t, g.AutoMigrate(&reviewed[T]{}))
 	ids := k.ids(t, 3)
 	var last T
 	for i, c := range []struct {

@@ -14,6 +14,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
+// must is pgtest.Must.
+var must = pgtest.Must
+
+// migrated is a database that knows the formats.
+var migrated = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+})
+
 // A piece is a part of a page's SQL, with the name by which the page shows it.
 type piece struct{ name, sql string }
 
@@ -23,9 +31,7 @@ var heading = regexp.MustCompile(`(?m)^-- \[([a-z0-9-]*)\]\n`)
 func pieces(t *testing.T, file string) (found []piece) {
 	t.Helper()
 	source, err := os.ReadFile("../../examples/guide/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := string(source)
 	headings := heading.FindAllStringSubmatchIndex(text, -1)
 	for i, h := range headings {
@@ -70,9 +76,7 @@ func (p piece) run(t *testing.T, db *pgtest.DB) {
 // migrate has a database know the formats.
 func migrate(t *testing.T, db *pgtest.DB) {
 	t.Helper()
-	if err := migrations.Up(t.Context(), db.SQL(t), migrations.Config{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 }
 
 func TestPieces(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // gooseFile is a provider of goose with one migration.
@@ -43,7 +43,7 @@ func as(t *testing.T, db *pgtest.DB, role string) *sql.DB {
 
 // The SQL of docs/migrating.md, in the order of its file.
 func TestMigratingSQL(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
 		roles := strings.NewReplacer("shop_owner", db.Name+"_owner", "shop_app", db.Name+"_app", "DATABASE shop", "DATABASE "+db.Name)
 		owner, app := db.Name+"_owner", db.Name+"_app"
@@ -176,7 +176,7 @@ func checks(t *testing.T, db *pgtest.DB, add string) {
 
 // Another schema and epoch, and who is refused there.
 func TestShopKeys(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		must(t, migrations.Up(ctx, pool, guide.ShopKeys))
 		must(t, migrations.Check(ctx, pool, guide.ShopKeys))
@@ -200,7 +200,7 @@ func TestShopKeys(t *testing.T) {
 
 // The files are those of the tools, and are written once.
 func TestWriteFiles(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, folder := t.Context(), db.SQL(t), t.TempDir()
 		must(t, guide.WriteFiles(folder))
 		must(t, guide.WriteFiles(folder))

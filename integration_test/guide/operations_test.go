@@ -29,11 +29,8 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
-
-// must is pgtest.Must.
-var must = pgtest.Must
 
 // lines are the rows of the last of some statements, as text with | between the
 // columns.
@@ -77,9 +74,8 @@ func claimIDs(t *testing.T, leases *sql.DB) *nodelease.Generator[idtype.Snowflak
 
 // The SQL of docs/operations.md, in the order of its file.
 func TestOperationsSQL(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
-		migrate(t, db)
 		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
 			SELECT sortkey.manage_partitions('events', '1 month')`)
 		var ids *nodelease.Generator[idtype.Snowflake]
@@ -185,7 +181,7 @@ func TestNodeOfPod(t *testing.T) {
 
 // A generator begins after what is in the table, also where its clock doesn't.
 func TestAfterNewest(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		db.Exec(t, "CREATE TABLE payments (id bigint PRIMARY KEY)")
 		gen, err := guide.AfterNewest(ctx, pool, 1, 2)
@@ -231,8 +227,7 @@ func TestSnosAcrossRestart(t *testing.T) {
 }
 
 func TestStatsAndReady(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		migrate(t, db)
+	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ids := claimIDs(t, db.SQL(t))
 		for range 3 {
 			_, err := ids.Next()
@@ -271,8 +266,7 @@ func TestStatsAndReady(t *testing.T) {
 // What is under way when a process is to stop gets its ID, and then the number
 // is free.
 func TestStop(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		migrate(t, db)
+	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		leases := db.SQL(t)
 		ids := claimIDs(t, leases)
 		begun, goOn := make(chan struct{}), make(chan struct{})

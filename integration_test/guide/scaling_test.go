@@ -3,7 +3,6 @@ package guide
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -11,14 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	tcexec "github.com/testcontainers/testcontainers-go/exec"
 
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // A site is a server of its own, in the container of a shared one, which has the
@@ -32,14 +30,8 @@ type site struct {
 // run runs a command in the container, as the system's user of the servers.
 func (s site) run(command string) (string, error) {
 	s.t.Helper()
-	status, r, err := s.db.Container().Exec(s.t.Context(), []string{"sh", "-c", command}, tcexec.Multiplexed(), tcexec.WithUser("postgres"))
-	must(s.t, err)
-	out, err := io.ReadAll(r)
-	must(s.t, err)
-	if status != 0 {
-		return "", fmt.Errorf("status %d: %s", status, out)
-	}
-	return strings.TrimSpace(string(out)), nil
+	out, err := pgtest.Exec(s.t, s.db.Container(), "postgres", "sh", "-c", command)
+	return strings.TrimSpace(out), err
 }
 
 func (s site) port() int { return 5440 + s.number }
@@ -87,6 +79,7 @@ func (s site) piece(p piece) error {
 // Two servers write the same table, by what the page has on replication: origin
 // = none, and where that isn't there yet, filters by who has minted.
 func TestSites(t *testing.T) {
+	t.Parallel()
 	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		text, err := migrations.SQL(migrations.Config{})
 		must(t, err)
@@ -195,9 +188,7 @@ func TestSites(t *testing.T) {
 		must(t, sites[1].stop())
 		promote := pieceOf(t, "scaling.sql", "promote")
 		promote.sql = strings.ReplaceAll(promote.sql, "site_3_from_site_1", "site_1_from_site_2")
-		if err := sites[0].piece(promote); err != nil {
-			t.Fatal(err)
-		}
+		must(t, sites[0].piece(promote))
 		if got := sites[0].must("INSERT INTO orders (total) VALUES (1) RETURNING (sortkey.snowflake_parts(id)).datacenter"); got != "3" {
 			t.Errorf("minted for datacenter %s", got)
 		}
@@ -214,8 +205,7 @@ func TestSites(t *testing.T) {
 // Sites claim from the same pool, in databases that know nothing of each other,
 // and never the same number.
 func TestSitePool(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		migrate(t, db)
+	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		store := pglease.New(db.SQL(t), pglease.Config{})
 		pool := guide.SitePool(3)
 		for i := range 32 {
@@ -293,14 +283,14 @@ func TestSpread(t *testing.T) {
 			t.Errorf("%s: hashed to %v", c.title, hash)
 		}
 	}
-	if want := shown(t, "scaling-out.md"); len(want) != 1 || out.String() != want[0] {
+	if want := shown(t, "scaling-out"); len(want) != 1 || out.String() != want[0] {
 		t.Errorf("the page shows\n%s\ngot\n%s", want, out.String())
 	}
 	if _, err := guide.ByHash(-1, 8); err == nil {
 		t.Error("hashed what is no ID")
 	}
 
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pieceOf(t, "scaling.sql", "hash").run(t, db)
 		var values []string
 		for _, id := range every(time.Second) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
@@ -25,9 +25,7 @@ import (
 func TestSecurityReveal(t *testing.T) {
 	layout := idtype.DefaultSnowflakeLayout()
 	id, err := layout.Compose(idtype.SnowflakeParts{Time: time.Date(2026, 11, 21, 11, 1, 44, 611e6, time.UTC), Datacenter: 2, Worker: 3, Sequence: 40})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := guide.Reveal(id)
 	if want := "minted 2026-11-21T11:01:44.611Z by datacenter 2, worker 3, which minted 40 others in that millisecond before"; err != nil || got != want {
 		t.Errorf("got %s, %v", got, err)
@@ -37,68 +35,18 @@ func TestSecurityReveal(t *testing.T) {
 	}
 }
 
-// An attacker who knows the second and the node finds the key among as many
-// candidates as the page says.
+// An attacker who knows the second and the node has as many candidates for a key
+// as the page says: one per unit of time, times the starts and random numbers of
+// UID60. The tests of idtype cover how a generator starts.
 func TestSecurityCandidates(t *testing.T) {
-	now := time.Date(2026, 11, 21, 11, 1, 44, 0, time.UTC)
-	options := idtype.Options{Clock: func() time.Time { return now }}
-	si := idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
-	snowflakes, err1 := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3, Options: options})
-	sis, err2 := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: si, Machine: 3, Options: options})
-	uid60s, err3 := idtype.NewUID60Generator(idtype.UID60Config{Options: options})
-	spreads, err4 := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 3, Options: options})
-	snos, err5 := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{0, 3}, Options: options})
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-		t.Fatal(err)
-	}
-	minted := map[string]map[string]bool{}
-	note := func(name, id string, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if minted[name] == nil {
-			minted[name] = map[string]bool{}
-		}
-		minted[name][id] = true
-	}
-	starts := map[int]bool{}
-	randoms := map[int]bool{}
-	for ms := range 1000 {
-		now = time.Date(2026, 11, 21, 11, 1, 44, ms*1e6, time.UTC)
-		a, err := snowflakes.Next()
-		note("Snowflake", a.String(), err)
-		p, err := idtype.DefaultSnowflakeLayout().Parts(a)
-		b, errB := sis.Next()
-		note("SnowflakeSI", b.String(), errB)
-		q, errQ := si.Parts(b)
-		c, errC := uid60s.Next()
-		note("UID60", c.String(), errC)
-		starts[c.Sequence()], randoms[c.Random()] = true, true
-		d, errD := spreads.Next()
-		note("Spread64", d.String(), errD)
-		r, errR := idtype.Spread64Layout{}.Parts(d)
-		if err := errors.Join(err, errQ, errR); err != nil || p.Sequence != 0 || q.Index != 0 || r.Sequence != 0 {
-			t.Fatalf("expected the first of a millisecond to have number 0: %v, %v, %v, %v", p, q, r, err)
-		}
-		if ms%4 == 0 {
-			e, err := snos.Next()
-			note("Sno", e.String(), err)
-			if e.Sequence() != 0 {
-				t.Fatalf("expected the first of 4 ms to have number 0: %d", e.Sequence())
-			}
-		}
-	}
-	// 1000 of 256 and of 512: all of the starts, but for a few, and most random numbers.
-	if len(starts) < 230 || len(starts) > 256 || len(randoms) < 400 || len(randoms) > 512 {
-		t.Errorf("%d starts, %d random numbers", len(starts), len(randoms))
-	}
 	page := pageText(t, "security")
-	for name, ids := range minted {
-		n := len(ids)
-		if name == "UID60" {
-			n *= 256 * 512
-		}
+	units := func(unit time.Duration) int { return int(time.Second / unit) }
+	last := idtype.UID60(idtype.MaxUID60)
+	starts, randoms := (last.Sequence()+1)/2, last.Random()+1 // half of the sequence numbers begin a millisecond
+	for name, n := range map[string]int{
+		"Snowflake": units(idtest.Snowflake.Unit), "SnowflakeSI": units(idtest.SnowflakeSI.Unit), "UID60": units(idtest.UID60.Unit) * starts * randoms,
+		"Spread64": units(idtest.Spread64.Unit), "Sno": units(idtest.Sno.Unit),
+	} {
 		if !regexp.MustCompile(`(?m)^\| ` + "`" + name + "`" + ` \|.*\| ` + thousands(n) + ` \|$`).MatchString(page) {
 			t.Errorf("%s: expected the page to have %d candidates", name, n)
 		}
@@ -128,19 +76,13 @@ func TestSecurityEstimate(t *testing.T) {
 
 // A document is found by its token, by its owner alone, and shows no key.
 func TestSecurityDocuments(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		g := db.GORM(t, nil)
 		gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(g.Use(gormplugin.New(gormplugin.For(gen))), g.AutoMigrate(&guide.Document{})); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, errors.Join(g.Use(gormplugin.New(gormplugin.For(gen))), g.AutoMigrate(&guide.Document{})))
 		documents := []guide.Document{{OwnerID: 1, Title: "hers"}, {OwnerID: 2, Title: "his"}}
-		if err := g.Create(&documents).Error; err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Create(&documents).Error)
 		hers := documents[0]
 		if !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(hers.Token) || hers.Token == documents[1].Token || hers.ID.IsZero() {
 			t.Errorf("got %v", documents)
@@ -172,30 +114,9 @@ func TestSecurityResetToken(t *testing.T) {
 	}
 }
 
-// A token asked for before a victim's and one after it have it between them.
-func TestSecuritySandwich(t *testing.T) {
-	now := time.Date(2026, 11, 21, 11, 1, 44, 0, time.UTC)
-	gen, err := idtype.NewUID60Generator(idtype.UID60Config{Options: idtype.Options{Clock: func() time.Time { return now }}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids [3]idtype.UID60
-	for i := range ids {
-		if ids[i], err = gen.Next(); err != nil {
-			t.Fatal(err)
-		}
-		now = now.Add(time.Millisecond)
-	}
-	between := new(big.Int).Sub(big.NewInt(ids[2].Int64()), big.NewInt(ids[0].Int64()))
-	if ids[1] <= ids[0] || ids[1] >= ids[2] || between.BitLen() > 20 {
-		t.Errorf("%v: %v are between", ids, between)
-	}
-}
-
 // Roles can do what the page grants, and nothing else.
 func TestSecurityGrants(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		migrate(t, db)
+	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		app, monitoring := guideRole(t, db, "app"), guideRole(t, db, "monitoring")
 		owner := db.Conn(t)
 		as := func(role string) *pgx.Conn {

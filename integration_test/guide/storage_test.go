@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -31,15 +30,11 @@ import (
 // shownOutput is the block of text that a page shows below a piece of SQL, or "".
 func shownOutput(t *testing.T, page, piece string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/" + page + ".md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := regexp.MustCompile("(?s)<!-- ../examples/guide/" + page + `\.sql [a-z0-9 -]*\b` + piece + " -->\n```sql\n.*?\n```\n(?:\n```text\n(.*?)```\n)?").FindSubmatch(text)
+	block := regexp.MustCompile("(?s)<!-- ../examples/guide/" + page + `\.sql [a-z0-9 -]*\b` + piece + " -->\n```sql\n.*?\n```\n(?:\n```text\n(.*?)```\n)?").FindStringSubmatch(pageText(t, page))
 	if block == nil {
 		t.Fatalf("docs/%s.md doesn't show [%s]", page, piece)
 	}
-	return string(block[1])
+	return block[1]
 }
 
 // psql runs a piece as psql does, and gives what it prints but for tags and
@@ -107,8 +102,7 @@ func psqlTable(r *pgconn.Result) string {
 
 // The page's SQL says what the page shows.
 func TestStorage(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		migrate(t, db)
+	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		if _, err := conn.Exec(t.Context(), "SET timezone = 'UTC'"); err != nil {
 			t.Fatal(err)
@@ -148,9 +142,7 @@ func checkSizes(t *testing.T, got, want string) {
 			if cells := strings.Split(line, "|"); strings.HasPrefix(line, " by_") && len(cells) == 3 {
 				for _, c := range cells[1:] {
 					n, err := strconv.ParseFloat(strings.TrimSpace(c), 64)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					name := strings.TrimSpace(cells[0])
 					found[name] = append(found[name], n)
 				}
@@ -203,22 +195,15 @@ func TestStorageDigits(t *testing.T) {
 
 // The other columns have what the page says.
 func TestStorageExports(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		migrate(t, db)
-		for _, p := range pieces(t, "storage.sql") {
-			if p.name == "text" {
-				p.run(t, db)
-			}
-		}
+	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		pieceOf(t, "storage.sql", "text").run(t, db)
 		g := db.GORM(t, nil)
 		first, second := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseSno("brpk4q72xwf2m63m")
 		rows := []guide.Export{
 			{Subject: sqltypes.TextOf(first), Raw: sqltypes.SnoBytesOf(first)},
 			{Subject: sqltypes.TextOf(second), Raw: sqltypes.SnoBytesOf(second), Parent: sqltypes.OptionalOf(first)},
 		}
-		if err := g.Create(&rows).Error; err != nil {
-			t.Fatal(err)
-		}
+		must(t, g.Create(&rows).Error)
 		var read []guide.Export
 		if err := g.Order("subject").Find(&read).Error; err != nil || len(read) != 2 || read[0] != rows[0] || read[1] != rows[1] {
 			t.Errorf("got %v, %v", read, err)
@@ -240,13 +225,9 @@ func TestStorageExports(t *testing.T) {
 
 // A view needs no rights to the schema that has its functions.
 func TestStorageViewRole(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		migrate(t, db)
-		for _, p := range pieces(t, "storage.sql") {
-			if p.name == "tables" || p.name == "view" {
-				p.run(t, db)
-			}
-		}
+	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		pieceOf(t, "storage.sql", "tables").run(t, db)
+		pieceOf(t, "storage.sql", "view").run(t, db)
 		role := guideRole(t, db, "report")
 		db.Exec(t, "GRANT SELECT ON orders_readable TO "+role)
 		conn := db.Conn(t)
@@ -335,18 +316,12 @@ func TestStorageWire(t *testing.T) {
 		"Sno":       {"16 bytes": "\x00\x00\x00\x10brpk4q72xwf2m63l", "text": "\x246272706b-3471-3732-7877-66326d36336c", "literal": "'6272706b-3471-3732-7877-66326d36336c'"},
 	}
 	b, err := idtype.MustParseSnowflake("779300444248735744").AppendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	forms["Snowflake"]["8 bytes"], forms["Snowflake"]["text"] = "\x00\x00\x00\x08"+string(b), "\x00\x00\x00\x12779300444248735744"
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		check := func(name string, w *wire, row func(query string, arg any) interface{ Scan(...any) error }) {
 			t.Helper()
-			page, err := os.ReadFile("../../docs/storage.md")
-			if err != nil {
-				t.Fatal(err)
-			}
-			cells := regexp.MustCompile(`(?m)^\| [^|]*` + name + `[^|]*\| ([^|]*) \| ([^|]*) \|$`).FindSubmatch(page)
+			cells := regexp.MustCompile(`(?m)^\| [^|]*` + name + `[^|]*\| ([^|]*) \| ([^|]*) \|$`).FindStringSubmatch(pageText(t, "storage"))
 			if cells == nil {
 				t.Fatalf("the page doesn't show %s", name)
 			}
@@ -364,7 +339,7 @@ func TestStorageWire(t *testing.T) {
 				if err := row(v.query, v.id).Scan(v.read); err != nil {
 					t.Fatalf("%s, %s: %v", name, v.format, err)
 				}
-				if got := w.form(forms[v.format]); got != string(cells[i+1]) {
+				if got := w.form(forms[v.format]); got != cells[i+1] {
 					t.Errorf("%s, %s: the page says %s, but it is %q", name, v.format, cells[i+1], got)
 				}
 			}
@@ -380,9 +355,7 @@ func TestStorageWire(t *testing.T) {
 			})
 		})
 		connector, err := pq.NewConnector(db.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		w := &wire{}
 		connector.Dialer(w)
 		pool := sql.OpenDB(connector)
@@ -397,14 +370,10 @@ func TestStorageWire(t *testing.T) {
 // uuid into a number.
 func TestStorageSQLite(t *testing.T) {
 	g := sqlitetest.Open(t)
-	if err := g.Exec("CREATE TABLE t (id uuid)").Error; err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Exec("CREATE TABLE t (id uuid)").Error)
 	id := idtype.MustParseSno("2222222242222222")
 	var kinds []string
-	if err := g.Exec("INSERT INTO t VALUES (?), (?)", id, id.String()).Error; err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Exec("INSERT INTO t VALUES (?), (?)", id, id.String()).Error)
 	if err := g.Raw("SELECT typeof(id) FROM t ORDER BY rowid").Scan(&kinds).Error; err != nil || strings.Join(kinds, " ") != "text integer" {
 		t.Errorf("got %v, %v", kinds, err)
 	}

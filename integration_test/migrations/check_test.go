@@ -14,22 +14,22 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // A process that would read other things out of IDs is refused, and told what
 // both sides have.
 func TestCheckLayouts(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		ours := migrations.Config{
 			Snowflake:   idtype.SnowflakeLayout{Epoch: time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC), DatacenterBits: 2, WorkerBits: 8, SequenceBits: 12},
-			SnowflakeSI: installClock,
+			SnowflakeSI: complete.SnowflakeSI,
 		}
 		must(t, migrations.Up(ctx, pool, ours))
 		must(t, migrations.Check(ctx, pool, ours))
 		const snowflake, si = "epoch 2015-01-01T00:00:00.000Z; bits: datacenter 2, worker 8, sequence 12",
-			"base clock 2024-01-01T00:00:00.000Z; bits: machine 5, index 8"
+			"base clock 2020-01-01T00:00:00.000Z; bits: machine 5, index 8"
 		for name, c := range map[string]struct {
 			change func(c *migrations.Config)
 			title  string
@@ -44,13 +44,13 @@ func TestCheckLayouts(t *testing.T) {
 			"another base clock": {func(c *migrations.Config) { c.SnowflakeSI.BaseClock = time.UnixMilli(0) }, "SnowflakeSI with",
 				[]string{si, "base clock 1970-01-01T00:00:00.000Z; bits: machine 5, index 8"}},
 			"other widths of SnowflakeSI": {func(c *migrations.Config) { c.SnowflakeSI.MachineBits, c.SnowflakeSI.IndexBits = 6, 7 }, "SnowflakeSI with",
-				[]string{si, "base clock 2024-01-01T00:00:00.000Z; bits: machine 6, index 7"}},
+				[]string{si, "base clock 2020-01-01T00:00:00.000Z; bits: machine 6, index 7"}},
 		} {
 			other := ours
 			c.change(&other)
 			want := append(c.want, c.title, `schema "sortkey"`, "give this process the database's layout, or another schema")
-			installError(t, migrations.Check(ctx, pool, other), migrations.ErrLayout, want...)
-			installError(t, migrations.Up(ctx, pool, other), migrations.ErrLayout, want...)
+			wantError(t, migrations.Check(ctx, pool, other), migrations.ErrLayout, want...)
+			wantError(t, migrations.Up(ctx, pool, other), migrations.ErrLayout, want...)
 			if t.Failed() {
 				t.Fatal(name)
 			}
@@ -58,10 +58,10 @@ func TestCheckLayouts(t *testing.T) {
 		// Half an installation isn't completed with another layout.
 		must(t, migrations.Down(ctx, pool, ours))
 		db.Exec(t, "CREATE SCHEMA sortkey; CREATE SEQUENCE sortkey.snowflake_si_clock")
-		installError(t, migrations.Up(ctx, pool, ours), nil, "migration 3 (snowflake_si)")
+		wantError(t, migrations.Up(ctx, pool, ours), nil, "migration 3 (snowflake_si)")
 		db.Exec(t, "DROP SEQUENCE sortkey.snowflake_si_clock")
 		half := installCatalog(t, pool, "sortkey")
-		installError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrLayout, snowflake)
+		wantError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrLayout, snowflake)
 		installSame(t, "Up with another layout", installCatalog(t, pool, "sortkey"), half)
 		must(t, migrations.Up(ctx, pool, ours))
 		// The same, said in other words.
@@ -72,11 +72,11 @@ func TestCheckLayouts(t *testing.T) {
 }
 
 func TestCheckInstallation(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
-		installError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled, "sortkey.revision", "run Up")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled, "sortkey.revision", "run Up")
 		db.Exec(t, "CREATE SCHEMA sortkey")
-		installError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled, "run Up")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled, "run Up")
 
 		files, err := migrations.Goose(c)
 		must(t, err)
@@ -87,7 +87,7 @@ func TestCheckInstallation(t *testing.T) {
 		for _, m := range list[1:] {
 			_, err := p.UpTo(ctx, int64(m.Version-1))
 			must(t, err)
-			installError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, m.Name, fmt.Sprintf("%d migrations", len(list)), "run Up, or the tool")
+			wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, m.Name, fmt.Sprintf("%d migrations", len(list)), "run Up, or the tool")
 			if applied := installApplied(t, pool, c); len(applied) != m.Version-1 {
 				t.Errorf("expected %d migrations to be applied, got %v", m.Version-1, applied)
 			}
@@ -96,23 +96,23 @@ func TestCheckInstallation(t *testing.T) {
 		must(t, err)
 		must(t, migrations.Check(ctx, pool, c))
 		db.Exec(t, "DELETE FROM sortkey.revision WHERE version = 3")
-		installError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, "number 3 (snowflake_si)")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, "number 3 (snowflake_si)")
 		db.Exec(t, "DELETE FROM sortkey.revision")
-		installError(t, migrations.Check(ctx, pool, c), migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey")
-		installError(t, migrations.Check(ctx, pool, migrations.Config{Schema: "elsewhere"}), migrations.ErrNotInstalled, "elsewhere.revision")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey")
+		wantError(t, migrations.Check(ctx, pool, migrations.Config{Schema: "elsewhere"}), migrations.ErrNotInstalled, "elsewhere.revision")
 		pool.Close()
-		installError(t, migrations.Check(ctx, pool, c), nil, "closed")
+		wantError(t, migrations.Check(ctx, pool, c), nil, "closed")
 	})
 }
 
 // A role needs no more than to see into the schema.
 func TestCheckByRole(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, c, name := t.Context(), migrations.Config{SnowflakeSI: installClock}, installRoleName(db, "reader")
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, c, name := t.Context(), complete, installRoleName(db, "reader")
 		pool := installRole(t, db, name)
-		installError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled)
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled)
 		must(t, migrations.Up(ctx, db.SQL(t), c))
-		installError(t, migrations.Check(ctx, pool, c), nil, "permission denied", "GRANT USAGE ON SCHEMA sortkey")
+		wantError(t, migrations.Check(ctx, pool, c), nil, "permission denied", "GRANT USAGE ON SCHEMA sortkey")
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		must(t, migrations.Check(ctx, pool, c))
 		if applied := installApplied(t, pool, c); len(applied) < 6 {
@@ -121,7 +121,7 @@ func TestCheckByRole(t *testing.T) {
 		for _, statement := range []string{"INSERT INTO sortkey.revision VALUES (7, 'x')", "DELETE FROM sortkey.revision", "UPDATE sortkey.layout SET layout = 'x'",
 			"TRUNCATE sortkey.layout", "SELECT * FROM sortkey.sortkey_goose_version", "CREATE TABLE sortkey.t ()"} {
 			_, err := pool.ExecContext(ctx, statement)
-			installError(t, err, nil, "permission denied")
+			wantError(t, err, nil, "permission denied")
 		}
 	})
 }
@@ -129,30 +129,29 @@ func TestCheckByRole(t *testing.T) {
 // A node number in a default that nobody reserved is an error of its own, which
 // names the default and the call that mends it. Nothing else refuses it.
 func TestCheckDefaults(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool, c, name := t.Context(), db.SQL(t), migrations.Config{SnowflakeSI: installClock}, installRoleName(db, "reader")
-		must(t, migrations.Up(ctx, pool, c))
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c, name := t.Context(), db.SQL(t), complete, installRoleName(db, "reader")
 		reader := installRole(t, db, name)
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		must(t, migrations.Check(ctx, reader, c))
 		db.Exec(t, `CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(31, 29)) PARTITION BY RANGE (id);
 			CREATE TABLE orders_default PARTITION OF orders DEFAULT`)
 		for _, check := range []*sql.DB{pool, reader} {
-			installError(t, migrations.Check(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
+			wantError(t, migrations.Check(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
 				"column public.orders.id (and 1 more) mints with unreserved number 1021 of pool snowflake", "run SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
 		}
 		must(t, migrations.Up(ctx, pool, c))
 		must(t, migrations.Up(ctx, reader, c))
 		// Of another layout, which is the worse.
-		installError(t, migrations.Check(ctx, pool, migrations.Config{Snowflake: idtype.SnowflakeLayout{WorkerBits: 10, SequenceBits: 12}}), migrations.ErrLayout)
+		wantError(t, migrations.Check(ctx, pool, migrations.Config{Snowflake: idtype.SnowflakeLayout{WorkerBits: 10, SequenceBits: 12}}), migrations.ErrLayout)
 		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
 		must(t, migrations.Check(ctx, reader, c))
 		db.Exec(t, "SELECT sortkey.unreserve_node('snowflake', 1021)")
-		installError(t, migrations.Check(ctx, pool, c), migrations.ErrUnreservedNode, "1021")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrUnreservedNode, "1021")
 		// The remedy is a statement, whatever the names.
 		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(1, 2)); DROP TABLE orders`)
 		err := migrations.Check(ctx, pool, c)
-		installError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" mints with unreserved number 2 of pool sno: run `)
+		wantError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" mints with unreserved number 2 of pool sno: run `)
 		_, remedy, _ := strings.Cut(err.Error(), ": run ")
 		remedy, _, _ = strings.Cut(remedy, ": node number")
 		db.Exec(t, remedy)
@@ -162,9 +161,8 @@ func TestCheckDefaults(t *testing.T) {
 
 // node_defaults reads each kind of default, as the server prints it.
 func TestNodeDefaults(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{SnowflakeSI: installClock}
-		must(t, migrations.Up(ctx, pool, c))
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c := t.Context(), db.SQL(t), complete
 		must(t, migrations.Up(ctx, pool, migrations.Config{Schema: "other"}))
 		db.Exec(t, `CREATE TABLE t (
 				a bigint DEFAULT sortkey.next_snowflake(3, 7),
@@ -216,7 +214,7 @@ func TestNodeDefaults(t *testing.T) {
 		}
 		claim(nodelease.ForSnowflake(c.Snowflake), "shop")
 		// These can't: one has another layout, one lacks the number.
-		claim(nodelease.ForSnowflake(idtype.SnowflakeLayout{Epoch: installClock.BaseClock, SequenceBits: 12, WorkerBits: 10}), "layout")
+		claim(nodelease.ForSnowflake(idtype.SnowflakeLayout{Epoch: complete.SnowflakeSI.BaseClock, SequenceBits: 12, WorkerBits: 10}), "layout")
 		claim(nodelease.Pool{Size: 103, Layout: nodelease.ForSnowflake(c.Snowflake).Layout}, "size")
 		_, err := conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(3, 8))")
 		must(t, err)

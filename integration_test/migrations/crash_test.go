@@ -3,18 +3,16 @@ package migrations
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/exec"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
@@ -26,55 +24,79 @@ const genCrashTables = `
 	create table ordinary (id bigint primary key default sortkey.next_snowflake(1, 1));
 	create table bare (id bigint primary key default nextval('sortkey.sno_clock'))`
 
-// genInsert inserts rows until the server is gone or ctx ends, each row
-// committed when its ID is returned. It gives the IDs that it was told.
-func genInsert(ctx context.Context, conn *pgx.Conn, i int) (told []string, err error) {
-	if _, err := conn.Exec(ctx, "set synchronous_commit = on"); err != nil {
-		return nil, err
+// A genLoad is a set of clients that insert rows. Each row is committed when its
+// ID is returned.
+type genLoad struct {
+	t       *testing.T
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
+	batches atomic.Int64
+	told    [][]string // the IDs, by client
+	errs    []error
+}
+
+func startLoad(t *testing.T, db *pgtest.DB, clients int) *genLoad {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	l := &genLoad{t: t, stop: stop, told: make([][]string, clients), errs: make([]error, clients)}
+	for i, conn := range genConns(t, db, clients) {
+		l.wg.Go(func() { l.errs[i] = l.insert(ctx, conn, i) })
 	}
-	for ctx.Err() == nil {
+	return l
+}
+
+// insert inserts rows until the server is gone or ctx ends.
+func (l *genLoad) insert(ctx context.Context, conn *pgx.Conn, client int) error {
+	if _, err := conn.Exec(ctx, "set synchronous_commit = on"); err != nil {
+		return err
+	}
+	for i := client + 1; ctx.Err() == nil; i++ {
 		// Others' rows and one's own, by one and by several.
 		sql := "insert into bare default values returning id::text"
-		if i++; i%3 == 0 {
+		if i%3 == 0 {
 			sql = "insert into ordinary select sortkey.next_snowflake(1, 1) from generate_series(1, 20) returning id::text"
 		}
 		rows, err := conn.Query(ctx, sql)
 		if err != nil {
-			return told, err
+			return err
 		}
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil {
-			return told, err
+			return err
 		}
-		told = append(told, ids...)
+		l.told[client] = append(l.told[client], ids...)
+		l.batches.Add(1)
 	}
-	return told, nil
+	return nil
 }
 
-// genLoad has clients insert until end is called, which gives the IDs that they
-// were told. A server that is gone is no error, one that refuses is.
-func genLoad(t *testing.T, db *pgtest.DB, clients int) (end func() []string) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	told, errs := make([][]string, clients), make([]error, clients)
-	var wg sync.WaitGroup
-	for i, conn := range genConns(t, db, clients) {
-		wg.Go(func() { told[i], errs[i] = genInsert(ctx, conn, i) })
-	}
-	return func() []string {
-		t.Helper()
-		stop()
-		wg.Wait()
-		var all []string
-		for i, ids := range told {
-			// What a server that goes says: admin_shutdown and crash_shutdown.
-			if code := genCode(errs[i]); code != "" && !strings.HasPrefix(code, "57P0") && code != "57014" {
-				t.Error(errs[i])
-			}
-			all = append(all, ids...)
+// goOn waits until so many more statements are done.
+func (l *genLoad) goOn(statements int64) {
+	l.t.Helper()
+	end := l.batches.Load() + statements
+	pgtest.Eventually(l.t, "clients insert rows", func() error {
+		if n := l.batches.Load(); n < end {
+			return fmt.Errorf("%d statements are done, want %d", n, end)
 		}
-		return all
+		return nil
+	})
+}
+
+// end stops the clients and returns the IDs that they were told. A server that is
+// gone is no error, one that refuses a statement is.
+func (l *genLoad) end() []string {
+	l.t.Helper()
+	l.stop()
+	l.wg.Wait()
+	var all []string
+	for i, ids := range l.told {
+		// What a server that goes says: admin_shutdown and crash_shutdown.
+		if code := sqlState(l.errs[i]); code != "" && !strings.HasPrefix(code, "57P0") && code != "57014" {
+			l.t.Error(l.errs[i])
+		}
+		all = append(all, ids...)
 	}
+	return all
 }
 
 // genStored expects the IDs that clients were told to be stored, none told twice.
@@ -87,7 +109,7 @@ func genStored(t *testing.T, conn *pgx.Conn, told []string) {
 		}
 		seen[id] = true
 	}
-	if lost := genGet[int](t, conn, `select count(*) from unnest($1::text[]) as told
+	if lost := pgtest.Value[int](t, conn, `select count(*) from unnest($1::text[]) as told
 		where told not in (select id::text from ordinary union all select id::text from bare)`, told); lost != 0 {
 		t.Fatalf("expected the rows that were committed, got %d of %d lost: the test proves nothing", lost, len(told))
 	}
@@ -95,29 +117,31 @@ func genStored(t *testing.T, conn *pgx.Conn, told []string) {
 
 // A server that is killed while it mints, and started again, repeats nothing.
 func TestServerCrash(t *testing.T) {
-	const clients, rounds = 6, 3
+	t.Parallel()
+	const clients, statements = 6, 300
+	rounds := pgtest.Scaled(1, 3)
 	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
+		up(t, db, complete)
 		db.Exec(t, genCrashTables)
 		docker, id := pgtest.Docker(t), db.Container().GetContainerID()
 		var told []string
 		for round := range rounds {
-			end := genLoad(t, db, clients)
-			time.Sleep(time.Duration(200+100*round) * time.Millisecond)
+			load := startLoad(t, db, clients)
+			load.goOn(int64(statements * (round + 1)))
 			if _, err := docker.ContainerKill(t.Context(), id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
 				t.Fatal(err)
 			}
-			told = append(told, end()...)
+			told = append(told, load.end()...)
 			must(t, db.Container().Start(t.Context()))
 			genStored(t, genAnswer(t, db.URL), told)
 		}
-		end := genLoad(t, db, clients)
-		time.Sleep(200 * time.Millisecond)
-		told = append(told, end()...)
+		load := startLoad(t, db, clients)
+		load.goOn(statements)
+		told = append(told, load.end()...)
 		conn := db.Conn(t)
 		genStored(t, conn, told)
-		t.Logf("%d IDs in %d rounds, %d of them of one unit", len(told), rounds+1, genGet[int](t, conn, "select count(*) from bare"))
-		if n := genGet[int](t, conn, "select count(distinct id & ((1::bigint << 39) - 1)) from bare"); n != 1 {
+		t.Logf("%d IDs in %d rounds, %d of them of one unit", len(told), rounds+1, pgtest.Value[int](t, conn, "select count(*) from bare"))
+		if n := pgtest.Value[int](t, conn, "select count(distinct id & ((1::bigint << 39) - 1)) from bare"); n != 1 {
 			t.Errorf("expected all of one unit, got of %d: the test proves less than it should", n)
 		}
 	})
@@ -126,24 +150,22 @@ func TestServerCrash(t *testing.T) {
 // genAnswer is a connection to a server once it answers.
 func genAnswer(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	var err error
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		var conn *pgx.Conn
-		if conn, err = pgx.Connect(t.Context(), url); err == nil {
-			t.Cleanup(func() { conn.Close(context.Background()) })
-			return conn
-		}
-	}
-	t.Fatal(err)
-	return nil
+	var conn *pgx.Conn
+	pgtest.Eventually(t, "the server answers", func() (err error) {
+		conn, err = pgx.Connect(t.Context(), url)
+		return err
+	})
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
 }
 
 // A standby that is promoted while its primary mints goes on where it was, and
 // so does a dump that was made meanwhile: neither repeats an ID that it holds.
 func TestServerFailover(t *testing.T) {
+	t.Parallel()
 	const clients = 4
 	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
+		up(t, db, complete)
 		db.Exec(t, genCrashTables)
 		genRun(t, db.Container(), "echo 'host replication all all trust' >>/pgdata/pg_hba.conf")
 		db.Exec(t, "select pg_reload_conf()")
@@ -159,17 +181,17 @@ func TestServerFailover(t *testing.T) {
 			testcontainers.WithCmd(fmt.Sprintf(`
 				pg_basebackup -h %s -p %s -U %s -D /pgdata/data -c fast -X stream -R --no-sync
 				exec postgres -D /pgdata/data -c listen_addresses='*' -c fsync=off -c max_connections=%s`,
-				primary.Hostname(), primary.Port(), primary.User.Username(), genGet[string](t, db.Conn(t), "show max_connections"))),
+				primary.Hostname(), primary.Port(), primary.User.Username(), pgtest.Value[string](t, db.Conn(t), "show max_connections"))),
 			testcontainers.WithExposedPorts("5432/tcp"))
 		endpoint, err := standby.PortEndpoint(t.Context(), "5432/tcp", "")
 		must(t, err)
 		promoted := *primary
 		promoted.Host = endpoint
 		conn := genAnswer(t, promoted.String())
-		genFails(t, conn, "25006", "select sortkey.next_snowflake(1, 1)", "nextval()") // it is a standby
+		fails(t, conn, "25006", "select sortkey.next_snowflake(1, 1)", "nextval()") // it is a standby
 
-		end := genLoad(t, db, clients)
-		time.Sleep(300 * time.Millisecond)
+		load := startLoad(t, db, clients)
+		load.goOn(500)
 		dumped := make(chan struct{})
 		go func() {
 			defer close(dumped)
@@ -177,7 +199,7 @@ func TestServerFailover(t *testing.T) {
 				pg_dump -U %[1]s -Fc %[2]s >/tmp/dump
 				pg_restore -U %[1]s -d restored /tmp/dump`, primary.User.Username(), db.Name))
 		}()
-		if !genGet[bool](t, conn, "select pg_promote()") {
+		if !pgtest.Value[bool](t, conn, "select pg_promote()") {
 			t.Fatal("expected the standby to be promoted")
 		}
 		<-dumped
@@ -187,7 +209,7 @@ func TestServerFailover(t *testing.T) {
 			conn := genAnswer(t, at)
 			for _, table := range []string{"ordinary", "bare"} {
 				// Each row's ID is refused if it is there already.
-				before := genGet[int](t, conn, "select count(*) from "+table)
+				before := pgtest.Value[int](t, conn, "select count(*) from "+table)
 				for range 5 {
 					if _, err := conn.Exec(t.Context(), "insert into "+table+" select from generate_series(1, 1000)"); err != nil {
 						t.Errorf("%s, of which %d rows came from the primary: %v", what, before, err)
@@ -200,7 +222,7 @@ func TestServerFailover(t *testing.T) {
 				t.Logf("%s: %d rows of %s came from the primary", what, before, table)
 			}
 		}
-		end()
+		load.end()
 	})
 }
 
@@ -213,12 +235,7 @@ func genHost(t testing.TB, s string) string {
 
 // genRun runs a script in a container as the user of the server.
 func genRun(t testing.TB, c testcontainers.Container, script string) {
-	code, out, err := c.Exec(context.Background(), []string{"sh", "-ec", script}, exec.Multiplexed(), exec.WithUser("postgres"))
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	if said, _ := io.ReadAll(out); code != 0 {
-		t.Errorf("expected a script to succeed, got status %d: %s\n%s", code, said, script)
+	if _, err := pgtest.Exec(t, c, "postgres", "sh", "-ec", script); err != nil {
+		t.Errorf("%v\nin: %s", err, script)
 	}
 }

@@ -1,7 +1,6 @@
 package migrations
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,17 +13,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 )
-
-// genLayoutSI is the layout of SnowflakeSI in these tests.
-var genLayoutSI = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
-
-var genConfig = migrations.Config{SnowflakeSI: genLayoutSI}
 
 // A genFormat is a format as these tests see it.
 type genFormat struct {
@@ -36,8 +29,6 @@ type genFormat struct {
 	// parts reads 8 or 16 bytes, as int8send and uuid_send give them. It fails
 	// if they are no ID of the layout, or have other node numbers than next.
 	parts func([]byte) (genParts, error)
-	// fill mints n IDs in Go, on other node numbers, as the driver takes them.
-	fill func(ctx context.Context, n int) (any, error)
 }
 
 type genParts struct {
@@ -65,22 +56,6 @@ func (f genFormat) send() string {
 // clock is the format's sequence.
 func (f genFormat) clock() string { return "sortkey." + f.name + "_clock" }
 
-// genInts has a generator of Go mint bigints.
-func genInts[T ~int64](g idtype.Generator[T], err error) func(context.Context, int) (any, error) {
-	return func(ctx context.Context, n int) (any, error) {
-		if err != nil {
-			return nil, err
-		}
-		ids := make([]T, n)
-		_, err := g.Fill(ctx, ids)
-		ints := make([]int64, n)
-		for i, id := range ids {
-			ints[i] = int64(id)
-		}
-		return ints, err
-	}
-}
-
 func genInt(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
 
 // genNode is an error if got isn't want.
@@ -91,10 +66,12 @@ func genNode(got, want [2]int) error {
 	return nil
 }
 
-// genFormats are all of them, with generators in Go that mint beside the server.
+// genSpread64 is the index of Spread64, which has the fewest IDs in a
+// millisecond, in genFormats.
+const genSpread64 = 3
+
+// genFormats are all of them.
 func genFormats() []genFormat {
-	partition := idtype.SnoPartition{0, 10}
-	sno, snoErr := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: 200, Partition: &partition})
 	return []genFormat{
 		{
 			name: "snowflake", next: "sortkey.next_snowflake(30, 17)", base: "bigint", rate: 4096,
@@ -102,15 +79,13 @@ func genFormats() []genFormat {
 				p, err := idtype.DefaultSnowflakeLayout().Parts(idtype.Snowflake(genInt(b)))
 				return genParts{p.Time, p.Sequence}, errors.Join(err, genNode([2]int{p.Datacenter, p.Worker}, [2]int{30, 17}))
 			},
-			fill: genInts(genAs[idtype.Snowflake](idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: 30, Worker: 16}))),
 		},
 		{
 			name: "snowflake_si", next: "sortkey.next_snowflake_si(31)", base: "bigint", rate: 256,
 			parts: func(b []byte) (genParts, error) {
-				p, err := genLayoutSI.Parts(idtype.SnowflakeSI(genInt(b)))
+				p, err := complete.SnowflakeSI.Parts(idtype.SnowflakeSI(genInt(b)))
 				return genParts{p.Time, p.Index}, errors.Join(err, genNode([2]int{p.Machine}, [2]int{31}))
 			},
-			fill: genInts(genAs[idtype.SnowflakeSI](idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: genLayoutSI, Machine: 30}))),
 		},
 		{
 			name: "uid60", next: "sortkey.next_uid60()", base: "bigint", rate: 512,
@@ -118,7 +93,6 @@ func genFormats() []genFormat {
 				id, err := idtype.UID60FromInt64(genInt(b))
 				return genParts{id.Time(), id.Sequence()}, err
 			},
-			fill: genInts(genAs[idtype.UID60](idtype.NewUID60Generator(idtype.UID60Config{}))),
 		},
 		{
 			name: "spread64", next: "sortkey.next_spread64(63, 14)", base: "bigint", rate: 64,
@@ -126,7 +100,6 @@ func genFormats() []genFormat {
 				p, err := idtype.Spread64Layout{}.Parts(idtype.Spread64(genInt(b)))
 				return genParts{p.Time, p.Sequence}, errors.Join(err, genNode([2]int{p.Generator, p.Cluster}, [2]int{63, 14}))
 			},
-			fill: genInts(genAs[idtype.Spread64](idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 63, Cluster: 15}))),
 		},
 		{
 			name: "sno", next: "sortkey.next_sno(200, 65535)", base: "uuid", rate: 65536 / 4,
@@ -139,40 +112,8 @@ func genFormats() []genFormat {
 				return genParts{id.Time(), int(id.Sequence())}, errors.Join(err,
 					genNode([2]int{int(id.Meta()), int(p[0])<<8 | int(p[1])}, [2]int{200, 65535}))
 			},
-			fill: func(ctx context.Context, n int) (any, error) {
-				if snoErr != nil {
-					return nil, snoErr
-				}
-				ids := make([]idtype.Sno, n)
-				_, err := sno.Fill(ctx, ids)
-				uuids := make([]uuid.UUID, n)
-				for i, id := range ids {
-					uuids[i] = id.UUID()
-				}
-				return uuids, err
-			},
 		},
 	}
-}
-
-// genAs gives a generator as the interface that it is.
-func genAs[T any, G idtype.Generator[T]](g G, err error) (idtype.Generator[T], error) { return g, err }
-
-func genFormatNamed(t testing.TB, name string) genFormat {
-	t.Helper()
-	for _, f := range genFormats() {
-		if f.name == name {
-			return f
-		}
-	}
-	t.Fatalf("expected a format, got %q", name)
-	panic("unreachable")
-}
-
-// genUp makes an installation.
-func genUp(t testing.TB, db *pgtest.DB, c migrations.Config) {
-	t.Helper()
-	must(t, migrations.Up(t.Context(), db.SQL(t), c))
 }
 
 // genConns gives n sessions.
@@ -201,54 +142,6 @@ func genAll(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-func genExec(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatalf("%v\nin: %s", err, sql)
-	}
-}
-
-// genGet is the one value of a query.
-func genGet[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
-	t.Helper()
-	var v T
-	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
-		t.Fatalf("%v\nin: %s", err, sql)
-	}
-	return v
-}
-
-// genFails expects a statement to fail with a code, and a message that has all
-// of the words.
-func genFails(t testing.TB, conn *pgx.Conn, code, sql string, words ...string) {
-	t.Helper()
-	_, err := conn.Exec(t.Context(), sql)
-	genIs(t, err, code, sql, words...)
-}
-
-func genIs(t testing.TB, err error, code, sql string, words ...string) {
-	t.Helper()
-	if genCode(err) != code {
-		t.Fatalf("expected an error of SQLSTATE %s, got %v\nin: %s", code, err, sql)
-	}
-	var e *pgconn.PgError
-	errors.As(err, &e)
-	for _, w := range words {
-		if said := e.Message + " " + e.Hint; !strings.Contains(said, w) {
-			t.Errorf("expected an error with %q, got %s\nin: %s", w, said, sql)
-		}
-	}
-}
-
-// genCode is the SQLSTATE of an error, "" if it has none.
-func genCode(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
-
 // genCheckOrder reads the IDs of a session, one after the other in the order in
 // which they were minted: all of the layout, with the server's node numbers,
 // and increasing.
@@ -268,31 +161,29 @@ func genCheckOrder(f genFormat, ids []byte) error {
 	return nil
 }
 
-// 8 sessions insert 100,000 rows each into a table whose default mints its key.
 func TestServerDefaults(t *testing.T) {
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 100_000) })
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 10_000) })
 }
 
-func TestServerDefaultsOnEach(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 10_000) })
+// A rare collision needs more rows.
+func TestServerDefaultsOfMany(t *testing.T) {
+	pgtest.ThoroughOnly(t)
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 100_000) })
 }
 
-// genDefaults has 8 sessions insert so many rows each, and a generator in Go
-// insert others, on node numbers of its own. (UID60 has none: so its IDs are kept
-// apart, and it is told how many met.)
+// genDefaults has 8 sessions insert so many rows each. All IDs have the server's
+// node numbers, so that they can't be those of another generator.
 func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
-	const clients, singles, block, blocks = 8, 500, 1000, 20
-	genUp(t, db, genConfig)
+	const clients, singles = 8, 500
 	ctx := t.Context()
 	formats := genFormats()
 	for _, f := range formats {
-		db.Exec(t, fmt.Sprintf(`
-			create unlogged table %[1]s (id sortkey.%[1]s not null default %[2]s, client int, n int);
-			create unlogged table %[1]s_go (id %[3]s)`, f.name, f.next, f.base))
+		db.Exec(t, fmt.Sprintf("create unlogged table %[1]s (id sortkey.%[1]s not null default %[2]s, client int, n int)", f.name, f.next))
 	}
-	servers, programs := genConns(t, db, clients*len(formats)), genConns(t, db, len(formats))
+	conns := genConns(t, db, clients*len(formats))
 
-	insertServer := func(f genFormat, client int, conn *pgx.Conn) error {
+	insert := func(f genFormat, client int, conn *pgx.Conn) error {
 		random := rand.New(rand.NewPCG(uint64(client), 1))
 		for n, left := 0, singles; n < rows; {
 			if left > 0 && random.IntN(2) == 0 {
@@ -313,39 +204,13 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 		}
 		return nil
 	}
-	insertProgram := func(f genFormat, conn *pgx.Conn) error {
-		table := f.name
-		if f.name == "uid60" {
-			table = "uid60_go"
-		}
-		for range blocks {
-			ids, err := f.fill(ctx, block)
-			if err != nil {
-				return err
-			}
-			if _, err := conn.Exec(ctx, fmt.Sprintf("insert into %s (id) select unnest($1::%s[])", table, f.base), ids); err != nil {
-				return fmt.Errorf("IDs of Go: %w", err)
-			}
-			time.Sleep(time.Millisecond) // to last as long as the others
-		}
-		return nil
-	}
-	insert := func(i int) error {
-		f := formats[i]
-		return genAll(clients+1, func(client int) error {
-			if client == clients {
-				return insertProgram(f, programs[i])
-			}
-			return insertServer(f, client, servers[client*len(formats)+i])
-		})
-	}
 	// The slowest format beside the others, which come one after the other: so there are fewer sessions at once.
 	genEach(t, 2, func(lane int) error {
 		for i, f := range formats {
 			if (f.name == "spread64") != (lane == 0) {
 				continue
 			}
-			if err := insert(i); err != nil {
+			if err := genAll(clients, func(client int) error { return insert(f, client, conns[client*len(formats)+i]) }); err != nil {
 				return err
 			}
 		}
@@ -354,14 +219,14 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 
 	// At the end, because an index of what many insert at once takes most of the time. It finds whatever is there twice.
 	genEach(t, len(formats), func(i int) error {
-		_, err := servers[i].Exec(ctx, "alter table "+formats[i].name+" add primary key (id)")
+		_, err := conns[i].Exec(ctx, "alter table "+formats[i].name+" add primary key (id)")
 		return err
 	})
-	genEach(t, len(servers), func(i int) error {
+	genEach(t, len(conns), func(i int) error {
 		f, client := formats[i%len(formats)], i/len(formats)
 		var n int
 		var ids []byte
-		err := servers[i].QueryRow(ctx, fmt.Sprintf("select count(*), string_agg(%s(id), '' order by n) from %s where client = $1",
+		err := conns[i].QueryRow(ctx, fmt.Sprintf("select count(*), string_agg(%s(id), '' order by n) from %s where client = $1",
 			f.send(), f.name), client).Scan(&n, &ids)
 		if err != nil {
 			return err
@@ -371,29 +236,21 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 		}
 		return genCheckOrder(f, ids)
 	})
-	for _, f := range formats {
-		if f.name == "uid60" {
-			t.Logf("of %d UID60s of Go, %d were the server's as well", block*blocks,
-				genGet[int](t, servers[0], "select count(*) from uid60 join uid60_go using (id)"))
-		} else if n := genGet[int](t, servers[0], "select count(*) from "+f.name+" where client is null"); n != block*blocks {
-			t.Errorf("%s: expected %d rows of Go, got %d", f.name, block*blocks, n)
-		}
-	}
 }
 
 // With more calls than a format has IDs, it gives nearly all that it has, none
 // of them twice and none more than 10 ms ahead of the clock.
 func TestServerRateCap(t *testing.T) {
-	const clients, duration = 12, time.Second
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
+	const clients = 12
+	duration := pgtest.Scaled(300*time.Millisecond, time.Second)
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		conns := genConns(t, db, clients)
 		for _, f := range genFormats() {
 			if f.rate > 256 {
 				continue // more than the sessions would ask for on a slow machine
 			}
-			genExec(t, conns[0], fmt.Sprintf("create unlogged table %s (id bigint)", f.name))
+			exec(t, conns[0], fmt.Sprintf("create unlogged table %s (id bigint)", f.name))
 			var most atomic.Int64 // microseconds ahead of the clock
 			most.Store(-1 << 62)
 			start := time.Now()
@@ -433,15 +290,18 @@ func TestServerRateCap(t *testing.T) {
 	})
 }
 
+// genAdvisoryLocks counts those of the database, not of tests beside this one.
+const genAdvisoryLocks = `select count(*) from pg_locks where locktype = 'advisory'
+	and database = (select oid from pg_database where datname = current_database())`
+
 // A transaction that has minted and stays open doesn't stop others, nor does it
 // keep a lock. What it minted isn't minted again, whether it is rolled back as a
 // whole or to a savepoint.
 func TestServerOpenTransaction(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conns := genConns(t, db, 2)
 		open, other := conns[0], conns[1]
-		genExec(t, other, "set statement_timeout = '5s'")
+		exec(t, other, "set statement_timeout = '60s'")
 		for _, f := range genFormats() {
 			// Enough for several milliseconds, so that the clock is advanced.
 			many := fmt.Sprintf("select array_agg(%s::text) from generate_series(1, %d)", f.next, min(4*f.rate, 5000))
@@ -449,25 +309,25 @@ func TestServerOpenTransaction(t *testing.T) {
 				seen := map[string]bool{}
 				add := func(conn *pgx.Conn) {
 					t.Helper()
-					for _, id := range genGet[[]string](t, conn, many) {
+					for _, id := range pgtest.Value[[]string](t, conn, many) {
 						if seen[id] {
 							t.Fatalf("%s: expected no ID twice, got %s", f.name, id)
 						}
 						seen[id] = true
 					}
 				}
-				genExec(t, open, "begin isolation level "+level)
+				exec(t, open, "begin isolation level "+level)
 				add(open)
-				if n := genGet[int](t, other, "select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())"); n != 0 {
+				if n := pgtest.Value[int](t, other, genAdvisoryLocks); n != 0 {
 					t.Fatalf("%s: expected no lock to stay, got %d", f.name, n)
 				}
 				add(other)
-				genExec(t, open, "savepoint s")
+				exec(t, open, "savepoint s")
 				add(open)
-				genExec(t, open, "rollback to s")
+				exec(t, open, "rollback to s")
 				add(other)
 				add(open)
-				genExec(t, open, "rollback")
+				exec(t, open, "rollback")
 				add(open)
 			}
 		}
@@ -477,10 +337,9 @@ func TestServerOpenTransaction(t *testing.T) {
 // Statements that are cancelled at any point leave nothing behind: no lock, and
 // nothing by which an ID would be minted again.
 func TestServerCancelled(t *testing.T) {
-	const clients, duration = 10, 2 * time.Second
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
-		f := genFormatNamed(t, "spread64")
+	const clients, duration, patience = 10, 2 * time.Second, 2 * time.Minute
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		f := genFormats()[genSpread64]
 		db.Exec(t, "create table ids (id bigint primary key)")
 		conns, killer := genConns(t, db, clients), db.Conn(t)
 		mint := fmt.Sprintf("insert into ids select %s from generate_series(1, 40)", f.next)
@@ -503,8 +362,9 @@ func TestServerCancelled(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		})
+		tooFew := func() bool { return inserted.Load() < 10 || cancelled.Load() < 100 }
 		genEach(t, clients, func(i int) error {
-			for time.Since(start) < duration {
+			for time.Since(start) < duration || tooFew() && time.Since(start) < patience {
 				// 0: cancelled by another session alone.
 				_, err := conns[i].Exec(t.Context(), fmt.Sprintf("set statement_timeout = %d; set lock_timeout = %d", i%6, i%2), pgx.QueryExecModeSimpleProtocol)
 				if err == nil {
@@ -513,7 +373,7 @@ func TestServerCancelled(t *testing.T) {
 				switch {
 				case err == nil:
 					inserted.Add(1)
-				case genCode(err) == "57014", genCode(err) == "55P03": // query_canceled, lock_not_available
+				case sqlState(err) == "57014", sqlState(err) == "55P03": // query_canceled, lock_not_available
 					cancelled.Add(1)
 				default:
 					return err
@@ -524,22 +384,21 @@ func TestServerCancelled(t *testing.T) {
 		close(stop)
 		wg.Wait()
 		t.Logf("%d statements minted, %d were cancelled", inserted.Load(), cancelled.Load())
-		if inserted.Load() < 10 || cancelled.Load() < 100 {
+		if tooFew() {
 			t.Errorf("expected statements to be cancelled and others to succeed, got %d and %d", cancelled.Load(), inserted.Load())
 		}
-		if n := genGet[int](t, killer, "select count(*) from pg_locks where locktype = 'advisory'"); n != 0 {
+		if n := pgtest.Value[int](t, killer, genAdvisoryLocks); n != 0 {
 			t.Errorf("expected no lock to stay, got %d", n)
 		}
-		genExec(t, killer, "set statement_timeout = '2s'")
-		genExec(t, killer, mint)
+		exec(t, killer, "set statement_timeout = '60s'")
+		exec(t, killer, mint)
 	})
 }
 
 // Node numbers out of range are refused, with what was given, and use up
 // nothing: a role that may mint can't bring a sequence to its end.
 func TestServerNodes(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, f := range []struct {
 			format, fields string
@@ -565,16 +424,16 @@ func TestServerNodes(t *testing.T) {
 						t.Errorf("%s: expected %s of %s, got %s", f.format, want, f.fields, got)
 					}
 				}
-				before := genGet[int64](t, conn, last)
+				before := pgtest.Value[int64](t, conn, last)
 				for _, v := range []string{"-1", fmt.Sprint(max + 1), "2147483647", "-2147483648", "null"} {
 					args := make([]string, len(f.max))
 					for i := range args {
 						args[i] = "0"
 					}
 					args[field] = v
-					genFails(t, conn, "22003", "select "+call(args), "expected a ", fmt.Sprintf(" from 0 to %d", max), ", got ", strings.ToUpper(v))
+					fails(t, conn, "22003", "select "+call(args), "expected a ", fmt.Sprintf(" from 0 to %d", max), ", got ", strings.ToUpper(v))
 				}
-				if after := genGet[int64](t, conn, last); after != before {
+				if after := pgtest.Value[int64](t, conn, last); after != before {
 					t.Errorf("%s: expected calls that fail to use up nothing, got from %d to %d", f.format, before, after)
 				}
 			}
@@ -582,43 +441,14 @@ func TestServerNodes(t *testing.T) {
 	})
 }
 
-// What a planner, a read-only transaction and a session's settings could do to a
-// generator.
-func TestServerFunctions(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
+// A read-only transaction can't mint.
+func TestServerReadOnly(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
-		if got := genGet[int](t, conn, `select count(*) from pg_proc
-			where pronamespace = 'sortkey'::regnamespace and (proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno)$' or proname = 'advance_clock')
-			and provolatile = 'v' and proparallel = 'u'`); got != 6 {
-			t.Errorf("expected 6 functions that are volatile and no parallel worker runs, got %d", got)
-		}
 		for _, f := range genFormats() {
-			genExec(t, conn, "begin read only")
-			genFails(t, conn, "25006", "select "+f.next, "nextval()")
-			genExec(t, conn, "rollback")
-
-			// With a search_path that has other functions and operators of the same names first.
-			genExec(t, conn, "select "+f.next)
-		}
-		genExec(t, conn, `
-			create schema evil;
-			create function evil.nextval(regclass) returns bigint language sql return 1;
-			create function evil.clock_timestamp() returns timestamptz language sql return '2200-01-01'::timestamptz;
-			create function evil.lt(bigint, bigint) returns boolean language sql return true;
-			create operator evil.< (function = evil.lt, leftarg = bigint, rightarg = bigint);
-			create function evil.shift(bigint, integer) returns bigint language sql return 7;
-			create operator evil.<< (function = evil.shift, leftarg = bigint, rightarg = integer);
-			create operator evil.>> (function = evil.shift, leftarg = bigint, rightarg = integer);
-			create function evil.mix(bigint, bigint) returns bigint language sql return 7;
-			create operator evil.| (function = evil.mix, leftarg = bigint, rightarg = bigint);
-			create operator evil.& (function = evil.mix, leftarg = bigint, rightarg = bigint)`, pgx.QueryExecModeSimpleProtocol)
-		fresh := db.Conn(t) // has no plans yet
-		genExec(t, fresh, "set search_path = evil, pg_catalog")
-		for _, f := range genFormats() {
-			var ids []byte
-			must(t, fresh.QueryRow(t.Context(), fmt.Sprintf("select string_agg(%s(%s), '') from generate_series(1, 1000)", f.send(), f.next)).Scan(&ids))
-			must(t, genCheckOrder(f, ids))
+			exec(t, conn, "begin read only")
+			fails(t, conn, "25006", "select "+f.next, "nextval()")
+			exec(t, conn, "rollback")
 		}
 	})
 }
@@ -627,10 +457,9 @@ func TestServerFunctions(t *testing.T) {
 // are still unique, increase within a session, and are never older than the call.
 func TestServerCache(t *testing.T) {
 	const clients, duration = 6, 1500 * time.Millisecond
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
-		f := genFormatNamed(t, "spread64")
-		genExec(t, db.Conn(t), "alter sequence "+f.clock()+" cache 20")
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		f := genFormats()[genSpread64]
+		exec(t, db.Conn(t), "alter sequence "+f.clock()+" cache 20")
 		db.Exec(t, "create table ids (id bigint primary key)")
 		conns := genConns(t, db, clients)
 		start := time.Now()
@@ -667,41 +496,40 @@ func TestServerCache(t *testing.T) {
 // Calls that fail count on in the sequence. They don't bring it to its end, from
 // which it couldn't come back.
 func TestServerSequenceEnd(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conns := genConns(t, db, 4)
 		// The most that the sequence can count to, less 50, in a unit an hour ahead.
-		genExec(t, conns[0], `select setval('sortkey.spread64_clock',
+		exec(t, conns[0], `select setval('sortkey.spread64_clock',
 			(((1::bigint << 21) - 50) << 42) | (extract(epoch from clock_timestamp() + interval '1 hour') * 1000)::bigint)`)
 		genEach(t, len(conns), func(i int) error {
 			for range 200 {
 				_, err := conns[i].Exec(t.Context(), "select sortkey.next_spread64(1, 1)")
-				if genCode(err) != "55000" { // object_not_in_prerequisite_state
+				if sqlState(err) != "55000" { // object_not_in_prerequisite_state
 					return fmt.Errorf("expected the error of a clock that is behind, got %w", err)
 				}
 			}
 			return nil
 		})
-		if n := genGet[int64](t, conns[0], "select pg_sequence_last_value('sortkey.spread64_clock') >> 42"); n > 2*64+int64(len(conns)) || n < 64 {
+		if n := pgtest.Value[int64](t, conns[0], "select pg_sequence_last_value('sortkey.spread64_clock') >> 42"); n > 2*64+int64(len(conns)) || n < 64 {
 			t.Errorf("expected a counter that is full and not far beyond, got %d", n)
 		}
-		genFails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)",
+		fails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)",
 			"expected a clock that isn't behind the last ID of sortkey.spread64_clock, minted at ", "The server's clock was set back.")
 
 		// Nobody waits for a clock that is behind by more than a second.
-		genExec(t, conns[0], `select setval('sortkey.spread64_clock', (100::bigint << 42) | (extract(epoch from clock_timestamp() + interval '4 s') * 1000)::bigint)`)
-		genFails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)", "expected a clock that isn't behind")
+		exec(t, conns[0], `select setval('sortkey.spread64_clock', (100::bigint << 42) | (extract(epoch from clock_timestamp() + interval '1 minute') * 1000)::bigint)`)
+		fails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)", "expected a clock that isn't behind")
 
 		// Once the clock has caught up it goes on, with a later time.
-		genExec(t, conns[0], `select setval('sortkey.spread64_clock', (100::bigint << 42) | (extract(epoch from clock_timestamp() + interval '300 ms') * 1000)::bigint)`)
-		if later := genGet[bool](t, conns[0], `with u as materialized (select pg_sequence_last_value('sortkey.spread64_clock') & ((1::bigint << 42) - 1) as unit)
+		exec(t, conns[0], `select setval('sortkey.spread64_clock', (100::bigint << 42) | (extract(epoch from clock_timestamp() + interval '300 ms') * 1000)::bigint)`)
+		if later := pgtest.Value[bool](t, conns[0], `with u as materialized (select pg_sequence_last_value('sortkey.spread64_clock') & ((1::bigint << 42) - 1) as unit)
 			select extract(epoch from sortkey.spread64_time(sortkey.next_spread64(1, 1))) * 1000 > unit from u`); !later {
 			t.Error("expected an ID after the last one")
 		}
 
 		// A sequence that somebody restarts tells no time, and then the clock does.
-		genExec(t, conns[0], "alter sequence sortkey.spread64_clock restart")
-		if now := genGet[bool](t, conns[0], `select sortkey.spread64_time(sortkey.next_spread64(1, 1)) > now() - interval '1 minute'`); !now {
+		exec(t, conns[0], "alter sequence sortkey.spread64_clock restart")
+		if now := pgtest.Value[bool](t, conns[0], `select sortkey.spread64_time(sortkey.next_spread64(1, 1)) > now() - interval '1 minute'`); !now {
 			t.Error("expected an ID of now")
 		}
 	})
@@ -710,7 +538,7 @@ func TestServerSequenceEnd(t *testing.T) {
 // Layouts at the limits: of many IDs in a millisecond, of few, and of much time.
 func TestServerLayouts(t *testing.T) {
 	const clients = 4
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		for _, c := range []struct {
 			datacenter, worker, sequence int
 			n                            int // IDs for each client
@@ -722,7 +550,7 @@ func TestServerLayouts(t *testing.T) {
 		} {
 			layout := idtype.SnowflakeLayout{DatacenterBits: c.datacenter, WorkerBits: c.worker, SequenceBits: c.sequence}
 			schema := fmt.Sprintf("l%d_%d_%d", c.datacenter, c.worker, c.sequence)
-			genUp(t, db, migrations.Config{Schema: schema, Snowflake: layout})
+			up(t, db, migrations.Config{Schema: schema, Snowflake: layout})
 			db.Exec(t, fmt.Sprintf("create table %s_ids (id %[1]s.snowflake primary key)", schema))
 			conns := genConns(t, db, clients)
 			datacenter, worker := 1<<c.datacenter-1, 1<<c.worker-1
@@ -752,49 +580,61 @@ func TestServerLayouts(t *testing.T) {
 // Before the first instant of a layout there are no IDs, and after the last one
 // neither.
 func TestServerLifetime(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
-		up := func(schema string, epoch time.Time) {
+		upFrom := func(schema string, epoch time.Time) {
 			t.Helper()
-			genUp(t, db, migrations.Config{Schema: schema, Snowflake: idtype.SnowflakeLayout{Epoch: epoch.Truncate(time.Millisecond)}})
+			up(t, db, migrations.Config{Schema: schema, Snowflake: idtype.SnowflakeLayout{Epoch: epoch.Truncate(time.Millisecond)}})
 		}
-		up("later", time.Now().Add(time.Hour))
-		genFails(t, conn, "55000", "select later.next_snowflake(0, 0)",
+		upFrom("later", time.Now().Add(time.Hour))
+		fails(t, conn, "55000", "select later.next_snowflake(0, 0)",
 			"expected a clock that isn't before the first ID that later.snowflake_clock can make, of ", ", got ")
 
 		// Soon enough to wait for. Zero, which would be the first ID, is none.
-		start := time.Now()
-		up("soon", start.Add(900*time.Millisecond))
-		installation := time.Since(start)
+		for wait := 500 * time.Millisecond; ; wait *= 2 {
+			upFrom("soon", time.Now().Add(wait))
+			_, err := conn.Exec(t.Context(), "select soon.next_snowflake(0, 0)")
+			if err != nil {
+				wantSQLState(t, err, "55000", "before the epoch")
+				break
+			}
+			exec(t, conn, "drop schema soon cascade")
+		}
 		for first := int64(0); first == 0; {
 			_, err := conn.Exec(t.Context(), "select soon.next_snowflake(0, 0)")
 			if err != nil {
-				genIs(t, err, "55000", "before the epoch")
+				wantSQLState(t, err, "55000", "before the epoch")
 				continue
 			}
-			first = genGet[int64](t, conn, "select pg_sequence_last_value('soon.snowflake_clock') & ((1::bigint << 41) - 1)")
+			first = pgtest.Value[int64](t, conn, "select pg_sequence_last_value('soon.snowflake_clock') & ((1::bigint << 41) - 1)")
 			if first < 1 {
 				t.Fatalf("expected no ID of the first millisecond, got one of %d", first)
 			}
 		}
-		if id := genGet[int64](t, conn, "select soon.next_snowflake(0, 0)"); id <= 0 {
+		if id := pgtest.Value[int64](t, conn, "select soon.next_snowflake(0, 0)"); id <= 0 {
 			t.Errorf("expected an ID that isn't zero, got %d", id)
 		}
 
-		// 41 bits of milliseconds, which end soon.
-		last := time.Now().Add(2*time.Second + 3*installation) // it must be there before
-		up("over", last.Add(-(1<<41)*time.Millisecond))
-		var ids []byte
-		must(t, conn.QueryRow(t.Context(), "select string_agg(int8send(over.next_snowflake(1, 1)), '') from generate_series(1, 100)").Scan(&ids))
-		for time.Now().Before(last.Add(50 * time.Millisecond)) {
-			_, err := conn.Exec(t.Context(), "select over.next_snowflake(1, 1) from generate_series(1, 10000)")
-			if err != nil {
-				genIs(t, err, "54000", "at the end")
+		// 41 bits of milliseconds, which end soon, and after the first IDs.
+		for wait := time.Second; ; wait *= 2 {
+			upFrom("over", time.Now().Add(wait).Add(-(1<<41)*time.Millisecond))
+			_, err := conn.Exec(t.Context(), "select over.next_snowflake(1, 1) from generate_series(1, 100)")
+			if err == nil {
+				break
 			}
-			time.Sleep(10 * time.Millisecond)
+			wantSQLState(t, err, "54000", "at the end")
+			exec(t, conn, "drop schema over cascade")
 		}
+		pgtest.Eventually(t, "the format ends", func() error {
+			_, err := conn.Exec(t.Context(), "select over.next_snowflake(1, 1) from generate_series(1, 10000)")
+			if err == nil {
+				return errors.New("it goes on")
+			}
+			wantSQLState(t, err, "54000", "at the end")
+			return nil
+		})
 		for range 3 {
-			genFails(t, conn, "54000", "select over.next_snowflake(1, 1)", "expected a time that the IDs of over.snowflake_clock can hold, got ", "past their last")
+			fails(t, conn, "54000", "select over.next_snowflake(1, 1)", "expected a time that the IDs of over.snowflake_clock can hold, got ", "past their last")
 		}
 	})
 }
@@ -802,20 +642,19 @@ func TestServerLifetime(t *testing.T) {
 // What no load can bring about for sure: a rate that is too high for all of a
 // second, and a sequence that was set to a value that isn't called yet.
 func TestServerAdvanceClock(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		genUp(t, db, genConfig)
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		// One ID in 2 seconds.
-		genExec(t, conn, "create sequence slow increment by "+fmt.Sprint(int64(1)<<40))
+		exec(t, conn, "create sequence slow increment by "+fmt.Sprint(int64(1)<<40))
 		const advance = "select sortkey.advance_clock('slow', 0, 2000, 40, 0, 0)"
-		genFails(t, conn, "55000", advance, "expected a sequence public.slow that has been called, got one that was set by hand")
-		genExec(t, conn, "select nextval('slow')")
+		fails(t, conn, "55000", advance, "expected a sequence public.slow that has been called, got one that was set by hand")
+		exec(t, conn, "select nextval('slow')")
 		got := map[string]int{}
 		for range 3 {
 			_, err := conn.Exec(t.Context(), advance)
-			got[genCode(err)]++
+			got[sqlState(err)]++
 			if err != nil {
-				genIs(t, err, "53400", advance, "expected at most 1 IDs of public.slow in 2000 ms, got more calls than that for 1000 ms", "take a format that has more")
+				wantSQLState(t, err, "53400", advance, "expected at most 1 IDs of public.slow in 2000 ms, got more calls than that for 1000 ms", "take a format that has more")
 			}
 		}
 		if got[""] == 0 || got["53400"] == 0 {

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,7 +22,6 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
-	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // parityIDs is how many random IDs of each format are taken apart on either
@@ -254,7 +252,7 @@ func parityBeyond(limit int64) func(*rand.Rand) string {
 // The installations that are compared: layouts of any width, times to the year
 // 2242 and from 1697 on, for which SQL has one expression, and others.
 var parityConfigs = []migrations.Config{
-	{SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: parityUTC("2020-01-01T00:00:00Z")}},
+	complete,
 	{Schema: "twitter", Snowflake: idtype.SnowflakeLayout{Epoch: parityUTC("2010-11-04T01:42:54.657Z"), DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12},
 		SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: parityUTC("2020-01-01T00:00:00Z"), IndexBits: 13}},
 	{Schema: "workers", Snowflake: idtype.SnowflakeLayout{Epoch: parityUTC("2024-01-01T00:00:00Z"), WorkerBits: 10, SequenceBits: 12},
@@ -279,9 +277,8 @@ func parityUTC(s string) time.Time {
 // one all, of others those that have a layout.
 func parityInstall(t *testing.T, db *pgtest.DB, n int) (formats []*parityFormat) {
 	t.Helper()
-	pool := db.SQL(t)
 	for i, c := range parityConfigs[:n] {
-		must(t, migrations.Up(t.Context(), pool, c))
+		up(t, db, c)
 		if i == 0 {
 			c.Schema = migrations.DefaultSchema
 			formats = append(formats, parityUID60(c.Schema), paritySpread64(c.Schema), paritySno(c.Schema))
@@ -577,12 +574,11 @@ func (f *parityFormat) compare(t *testing.T, conn *pgx.Conn, n int) {
 
 // Go and SQL agree on every ID, instant and text, whatever a session has set.
 func TestParity(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		formats := parityInstall(t, db, len(parityConfigs))
 		conn, odd := db.Conn(t), db.Conn(t)
 		for _, sql := range parityOdd {
-			_, err := odd.Exec(t.Context(), sql)
-			must(t, err)
+			exec(t, odd, sql)
 		}
 		for _, f := range formats {
 			parityTries(t, db, f)
@@ -597,6 +593,8 @@ func TestParity(t *testing.T) {
 
 // Nor do they differ in many.
 func TestParityOfMany(t *testing.T) {
+	pgtest.ThoroughOnly(t)
+	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		for _, f := range parityInstall(t, db, 1) {
@@ -606,110 +604,61 @@ func TestParityOfMany(t *testing.T) {
 	})
 }
 
-// The vectors, which neither Go nor SQL has made.
+// SQL reads the vectors, which neither Go nor SQL has made, as Go does.
 func TestParityVectors(t *testing.T) {
 	type vector struct {
-		Note   string
 		Layout struct {
 			Epoch, BaseClock                                                 time.Time
 			DatacenterBits, WorkerBits, SequenceBits, MachineBits, IndexBits int
 		}
-		Parts struct {
-			Datacenter, Worker, Machine, Index, Random, Generator, Cluster, Sequence int
-			TickTock                                                                 bool
-			Meta                                                                     byte
-			Partition                                                                uint16
-		}
-		Time              time.Time
-		Text, Padded, SQL string
+		Padded, SQL string
 	}
 	data, err := os.ReadFile("../../idtype/testdata/vectors.json")
 	must(t, err)
-	var file map[string]json.RawMessage
-	must(t, json.Unmarshal(data, &file))
 	var vectors struct{ Snowflake, SnowflakeSI, UID60, Spread64, Sno []vector }
 	must(t, json.Unmarshal(data, &vectors))
-	if len(file) != 6 { // the comment is one
-		t.Fatalf("expected vectors of five formats, got %d", len(file)-1)
-	}
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		pool, conn := db.SQL(t), db.Conn(t)
-		installed := map[string]migrations.Config{} // by layout
-		check := func(name, column, fields string, list []vector, parts func(vector) string) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		conn, schemas := db.Conn(t), 0
+		check := func(list []vector, format func(c migrations.Config) *parityFormat) {
 			if len(list) < 5 {
-				t.Errorf("%s: %d vectors", name, len(list))
+				t.Errorf("got %d vectors of a format", len(list))
 			}
+			byLayout := map[any][]vector{}
 			for _, v := range list {
-				c := migrations.Config{Schema: fmt.Sprintf("v%d", len(installed))}
-				if !v.Layout.Epoch.IsZero() {
-					c.Snowflake = idtype.SnowflakeLayout{Epoch: v.Layout.Epoch, DatacenterBits: v.Layout.DatacenterBits, WorkerBits: v.Layout.WorkerBits, SequenceBits: v.Layout.SequenceBits}
+				byLayout[v.Layout] = append(byLayout[v.Layout], v)
+			}
+			for _, same := range byLayout {
+				l := same[0].Layout
+				if l.DatacenterBits+l.WorkerBits+l.SequenceBits == 15 {
+					continue // 48 bits of time are too many for SQL
 				}
-				if !v.Layout.BaseClock.IsZero() {
-					c.SnowflakeSI = idtype.SnowflakeSILayout{BaseClock: v.Layout.BaseClock, MachineBits: v.Layout.MachineBits, IndexBits: v.Layout.IndexBits}
+				schemas++
+				c := migrations.Config{Schema: fmt.Sprint("v", schemas)}
+				if !l.Epoch.IsZero() {
+					c.Snowflake = idtype.SnowflakeLayout{Epoch: l.Epoch, DatacenterBits: l.DatacenterBits, WorkerBits: l.WorkerBits, SequenceBits: l.SequenceBits}
 				}
-				if err := c.Validate(); err != nil {
-					if !strings.Contains(err.Error(), "at most 46 bits") || v.Note != "narrow fields" { // 48 bits
-						t.Errorf("%s %s: %v", name, v.Note, err)
+				if !l.BaseClock.IsZero() {
+					c.SnowflakeSI = idtype.SnowflakeSILayout{BaseClock: l.BaseClock, MachineBits: l.MachineBits, IndexBits: l.IndexBits}
+				}
+				up(t, db, c)
+				f := format(c)
+				f.edges = nil
+				for _, v := range same {
+					f.edges = append(f.edges, v.SQL)
+					if v.Padded != "" {
+						if got := pgtest.Value[string](t, conn, "SELECT "+f.function("from_text")+"($1)::text", v.Padded); got != v.SQL {
+							t.Errorf("%s: SQL reads %s as %s, want %s", f.name, v.Padded, got, v.SQL)
+						}
 					}
-					continue
 				}
-				layout := fmt.Sprint(v.Layout)
-				if _, ok := installed[layout]; !ok {
-					must(t, migrations.Up(t.Context(), pool, c))
-					installed[layout] = c
-				}
-				f := installed[layout].Schema + "." + name
-				if v.Padded == "" {
-					v.Padded = v.Text
-				}
-				var micros int64
-				var text, stored, padded, got string
-				must(t, conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT %s, %s_text(id), %s_from_text($2)::text, %s_from_text($3)::text, concat_ws(' ', %s, %s)
-					FROM (SELECT $1::text::%s AS id) i, %s_parts(id) p`, parityMicros(f+"_time(id)"), f, f, f, parityMicros("p.time"), fields, column, f), v.SQL, v.Text, v.Padded).
-					Scan(&micros, &text, &stored, &padded, &got))
-				if want := parts(v); micros != v.Time.UnixMicro() || text != v.Text || stored != v.SQL || padded != v.SQL || got != want {
-					t.Errorf("%s %s: got time %d, text %s, from text %s and %s, parts %s; want %d, %s, %s, %s",
-						name, v.Note, micros, text, stored, padded, got, v.Time.UnixMicro(), v.Text, v.SQL, want)
-				}
+				f.compareIDs(t, conn, 0)
 			}
 		}
-		check("snowflake", "bigint", "p.datacenter, p.worker, p.sequence", vectors.Snowflake, func(v vector) string {
-			return parityShow(idtype.SnowflakeParts{Time: v.Time, Datacenter: v.Parts.Datacenter, Worker: v.Parts.Worker, Sequence: v.Parts.Sequence})
-		})
-		check("snowflake_si", "bigint", "p.machine, p.index", vectors.SnowflakeSI, func(v vector) string {
-			return parityShow(idtype.SnowflakeSIParts{Time: v.Time, Machine: v.Parts.Machine, Index: v.Parts.Index})
-		})
-		check("uid60", "bigint", "p.sequence, p.random", vectors.UID60, func(v vector) string {
-			return parityShow(idtype.UID60Parts{Time: v.Time, Sequence: v.Parts.Sequence, Random: v.Parts.Random})
-		})
-		check("spread64", "bigint", "p.sequence, p.generator, p.cluster", vectors.Spread64, func(v vector) string {
-			return parityShow(idtype.Spread64Parts{Time: v.Time, Sequence: v.Parts.Sequence, Generator: v.Parts.Generator, Cluster: v.Parts.Cluster})
-		})
-		check("sno", "uuid", "p.tick_tock, p.meta, p.partition, p.sequence", vectors.Sno, func(v vector) string {
-			return parityShow(idtype.SnoParts{Time: v.Time, TickTock: v.Parts.TickTock, Meta: v.Parts.Meta,
-				Partition: idtype.SnoPartitionFrom(v.Parts.Partition), Sequence: uint16(v.Parts.Sequence)})
-		})
-	})
-}
-
-// What isn't text of the database's encoding doesn't get as far as the
-// functions, and isn't an ID's in Go either.
-func TestParityEncoding(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		formats := parityInstall(t, db, 1)
-		conn := db.Conn(t)
-		for _, f := range formats {
-			for _, text := range []string{"1\x00", "AAB\x80", "brpk4q72xwf2m63\xff", "cb54ecf2840a001\x00"} {
-				if _, err := f.parse(text); err == nil {
-					t.Errorf("%s: Go reads %q", f.name, text)
-				}
-				var got string
-				err := conn.QueryRow(t.Context(), "SELECT "+f.function("from_text")+"($1)::text", text).Scan(&got)
-				if err == nil || !strings.Contains(err.Error(), "22021") {
-					t.Errorf("%s: SQL makes %q of %q, %v", f.name, got, text, err)
-				}
-			}
-		}
+		check(vectors.Snowflake, func(c migrations.Config) *parityFormat { return paritySnowflake(c.Schema, c.Snowflake) })
+		check(vectors.SnowflakeSI, func(c migrations.Config) *parityFormat { return paritySnowflakeSI(c.Schema, c.SnowflakeSI) })
+		check(vectors.UID60, func(c migrations.Config) *parityFormat { return parityUID60(c.Schema) })
+		check(vectors.Spread64, func(c migrations.Config) *parityFormat { return paritySpread64(c.Schema) })
+		check(vectors.Sno, func(c migrations.Config) *parityFormat { return paritySno(c.Schema) })
 	})
 }
 
@@ -717,7 +666,7 @@ func TestParityEncoding(t *testing.T) {
 // the domain of texts has the order of the IDs. To Danes aa is a letter behind z,
 // and those who don't care for case take A for a.
 func TestParityCollation(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		config, err := pgx.ParseConfig(db.URL)
 		must(t, err)
 		name := config.Database + "_danish"
@@ -756,8 +705,7 @@ func TestParityCollation(t *testing.T) {
 			must(t, err)
 			ids, texts = append(ids, id), append(texts, text)
 		}
-		_, err = conn.Exec(t.Context(), `INSERT INTO t SELECT id::uuid, text, text FROM unnest($1::text[], $2::text[]) AS u (id, text)`, ids, texts)
-		must(t, err)
+		exec(t, conn, `INSERT INTO t SELECT id::uuid, text, text FROM unnest($1::text[], $2::text[]) AS u (id, text)`, ids, texts)
 		var domain, plain int
 		must(t, conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE a <> b), count(*) FILTER (WHERE a <> c) FROM
 			(SELECT row_number() OVER (ORDER BY id) a, row_number() OVER (ORDER BY code) b, row_number() OVER (ORDER BY plain) c FROM t) o`).Scan(&domain, &plain))
@@ -796,7 +744,7 @@ func TestParityCollation(t *testing.T) {
 
 // Each domain refuses what is no ID, and names what was wrong with it.
 func TestParityDomains(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		formats := parityInstall(t, db, 1)
 		conn := db.Conn(t, pgtest.Codec)
 		for domain, refused := range map[string]map[string]string{
@@ -851,89 +799,28 @@ func TestParityDomains(t *testing.T) {
 			}
 		}
 
-		si, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: parityConfigs[0].SnowflakeSI})
-		must(t, err)
-		parityDomain(t, db, "snowflake", "bigint", parityMint(t, idtest.Snowflake.NewGenerator))
-		parityDomain(t, db, "snowflake_si", "bigint", parityMint(t, func() (idtype.Generator[idtype.SnowflakeSI], error) { return si, nil }))
-		parityDomain(t, db, "uid60", "bigint", parityMint(t, idtest.UID60.NewGenerator))
-		parityDomain(t, db, "spread64", "bigint", parityMint(t, idtest.Spread64.NewGenerator))
-		snos := parityMint(t, idtest.Sno.NewGenerator)
-		parityDomain(t, db, "sno", "uuid", snos)
-		texts := make([]sqltypes.SnoText, len(snos))
-		for i, id := range snos {
-			texts[i] = sqltypes.TextOf(id)
-		}
-		parityDomain(t, db, "sno_as_text", "text", texts)
 	})
 }
 
-// parityMint gives some IDs in their order.
-func parityMint[T idtest.ID[T]](t *testing.T, newGenerator func() (idtype.Generator[T], error)) []T {
-	t.Helper()
-	g, err := newGenerator()
-	must(t, err)
-	ids := make([]T, 300)
-	_, err = g.Fill(t.Context(), ids)
-	must(t, err)
-	slices.SortFunc(ids, func(a, b T) int { return a.Compare(b) })
-	return ids
-}
-
-// parityDomain sends IDs that were minted into columns of a domain and back, as
-// arguments, in arrays and by COPY, and joins them with columns of the base type.
-func parityDomain[T comparable](t *testing.T, db *pgtest.DB, domain, column string, ids []T) {
-	t.Helper()
-	table := "of_" + domain
-	db.Exec(t, fmt.Sprintf(`
-		CREATE TABLE %[1]s (id sortkey.%[2]s PRIMARY KEY, base %[3]s REFERENCES %[1]s, ids sortkey.%[2]s[]);
-		CREATE TABLE %[1]s_base (id %[3]s PRIMARY KEY, "of" sortkey.%[2]s REFERENCES %[1]s);
-		ALTER TABLE %[1]s ADD other sortkey.%[2]s REFERENCES %[1]s_base`, table, domain, column))
-	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
-		conn, ctx := db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), t.Context()
-		exec := func(sql string, args ...any) {
-			t.Helper()
-			if _, err := conn.Exec(ctx, sql, args...); err != nil {
-				t.Fatalf("%s: %v", sql, err)
+// Columns of a domain and of its base type refer to one another.
+func TestParityForeignKeys(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		for _, c := range []struct{ domain, base, id, other string }{
+			{"snowflake", "bigint", "1", "2"}, {"snowflake_si", "bigint", "1", "2"}, {"uid60", "bigint", "1", "2"}, {"spread64", "bigint", "1", "2"},
+			{"sno", "uuid", "6272706b-3471-3732-7877-66326d36336c", "6272706b-3471-3732-7877-66326d36336d"},
+			{"sno_as_text", "text", "brpk4q72xwf2m63l", "brpk4q72xwf2m63m"},
+		} {
+			db.Exec(t, fmt.Sprintf(`CREATE TABLE of_%[1]s (id sortkey.%[1]s PRIMARY KEY, base %[2]s REFERENCES of_%[1]s);
+				CREATE TABLE base_of_%[1]s (id %[2]s PRIMARY KEY, of sortkey.%[1]s REFERENCES of_%[1]s);
+				ALTER TABLE of_%[1]s ADD other sortkey.%[1]s REFERENCES base_of_%[1]s;
+				INSERT INTO of_%[1]s VALUES ('%[3]s', '%[3]s'); INSERT INTO base_of_%[1]s VALUES ('%[3]s', '%[3]s'); UPDATE of_%[1]s SET other = id`,
+				c.domain, c.base, c.id))
+			if n := pgtest.Value[int](t, conn, fmt.Sprintf("SELECT count(*) FROM of_%[1]s d JOIN base_of_%[1]s b ON b.id = d.id AND b.of = d.base AND d.other = b.id", c.domain)); n != 1 {
+				t.Errorf("%s: joined %d rows, want 1", c.domain, n)
 			}
-		}
-		exec("TRUNCATE " + table + ", " + table + "_base")
-		exec("INSERT INTO "+table+" (id, ids) VALUES ($1, $2)", ids[0], ids[:3])
-		exec("INSERT INTO "+table+`_base VALUES ($1, $2)`, ids[0], ids[0])
-		exec("UPDATE "+table+" SET base = $1, other = $2 WHERE id = $3", ids[0], ids[0], ids[0])
-		var rows [][]any
-		for _, id := range ids[1:] {
-			rows = append(rows, []any{id, ids[0], []T{id}})
-		}
-		n, err := conn.CopyFrom(ctx, pgx.Identifier{table}, []string{"id", "base", "ids"}, pgx.CopyFromRows(rows))
-		if err != nil || n != int64(len(rows)) {
-			t.Fatalf("COPY: %d rows, %v", n, err)
-		}
-		result, _ := conn.Query(ctx, "SELECT id FROM "+table+" WHERE id = any($1) ORDER BY id", ids)
-		if got, err := pgx.CollectRows(result, pgx.RowTo[T]); err != nil || !slices.Equal(got, ids) {
-			t.Errorf("%s: got %d of %d IDs, %v", domain, len(got), len(ids), err)
-		}
-		var id, base, other T
-		var list []T
-		must(t, conn.QueryRow(ctx, "SELECT d.id, d.base, d.other, d.ids FROM "+table+" d JOIN "+table+"_base b ON b.id = d.id", pgx.QueryResultFormats{1}).Scan(&id, &base, &other, &list))
-		if id != ids[0] || base != ids[0] || other != ids[0] || !slices.Equal(list, ids[:3]) {
-			t.Errorf("%s: got %v, %v, %v, %v, want %v and three", domain, id, base, other, list, ids[0])
-		}
-		must(t, conn.QueryRow(ctx, fmt.Sprintf("SELECT $1::sortkey.%s::%s", domain, column), ids[1]).Scan(&id))
-		if id != ids[1] {
-			t.Errorf("%s: cast to %v, want %v", domain, id, ids[1])
-		}
-		var pg *pgconn.PgError
-		if _, err := conn.Exec(ctx, "INSERT INTO "+table+"_base VALUES ($1, $2)", ids[5], ids[5]); err != nil {
-			t.Errorf("%s: the foreign key refuses %v: %v", domain, ids[5], err)
-		}
-		exec("DELETE FROM "+table+"_base WHERE id = $1", ids[5])
-		exec("DELETE FROM "+table+" WHERE id = $1", ids[5])
-		if _, err := conn.Exec(ctx, "INSERT INTO "+table+"_base VALUES ($1, $2)", ids[5], ids[5]); !errors.As(err, &pg) || pg.Code != "23503" {
-			t.Errorf("%s: the foreign key takes %v, which is gone: %v", domain, ids[5], err)
-		}
-		var zero T
-		if _, err := conn.Exec(ctx, "INSERT INTO "+table+" (id) VALUES ($1)", zero); !errors.As(err, &pg) || pg.Code != "23514" {
-			t.Errorf("%s: takes zero: %v", domain, err)
+			fails(t, conn, "23503", fmt.Sprintf("INSERT INTO base_of_%s VALUES ('%[2]s', '%[2]s')", c.domain, c.other))
+			fails(t, conn, "23503", fmt.Sprintf("UPDATE of_%s SET other = '%s'", c.domain, c.other))
 		}
 	})
 }

@@ -38,9 +38,8 @@ var installParts = []string{"advance_clock", "commit_durably", "node_fence", "no
 
 // What the functions may do is as intended, in the server's own words.
 func TestFunctionFlags(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
-		must(t, migrations.Up(t.Context(), pool, migrations.Config{SnowflakeSI: installClock}))
 		rows, err := pool.QueryContext(t.Context(), `SELECT proname, prosecdef, provolatile, proparallel,
 			EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee = 0)
 			FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace`)
@@ -89,9 +88,8 @@ func TestFunctionFlags(t *testing.T) {
 // A role that may call one function inserts with it as a default, and can do
 // nothing else to the generators.
 func TestRoleThatInserts(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "writer")
-		must(t, migrations.Up(ctx, owner, migrations.Config{SnowflakeSI: installClock}))
 		role := installRole(t, db, name)
 		role.SetMaxOpenConns(1) // currval and lastval are a session's
 		denied := func(statement string) {
@@ -203,9 +201,8 @@ func installTraps() string {
 // The functions have their owner's rights. A caller can't get at them, nor
 // change what is minted, by objects or settings of its own.
 func TestHostileCaller(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "caller")
-		must(t, migrations.Up(ctx, owner, migrations.Config{SnowflakeSI: installClock}))
 		pool := installRole(t, db, name)
 		db.Exec(t, fmt.Sprintf("GRANT CREATE, TEMPORARY ON DATABASE %s TO %s; GRANT USAGE ON SCHEMA sortkey TO %[2]s", db.Name, name))
 		for _, g := range installGenerators {
@@ -277,12 +274,12 @@ var installRefused = map[string][]string{
 
 // Rights that are given away by default don't reach what is the owner's alone.
 func TestDefaultPrivileges(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool, name := db.SQL(t), installRoleName(db, "favored")
 		installRole(t, db, name)
 		db.Exec(t, fmt.Sprintf(`ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO %[1]s;
 			ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC`, name))
-		must(t, migrations.Up(t.Context(), pool, migrations.Config{SnowflakeSI: installClock}))
+		must(t, migrations.Up(t.Context(), pool, complete))
 		for _, line := range columnOf(t, pool, `SELECT format('%s may %s on %s', grantee::regrole, privilege_type, name) FROM (
 				SELECT relname, relacl, relowner FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND (relname LIKE '%\_clock' OR relname LIKE 'node\_%' OR relname LIKE 'partition%')
 				UNION ALL
@@ -303,7 +300,7 @@ func TestDefaultPrivileges(t *testing.T) {
 // schema of the role's search_path, are not what they mean: not when functions
 // are made, nor when they run.
 func TestOperatorsInTheWay(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		for i, o := range []string{"/ bigint double_precision double_precision", "< numeric integer boolean", "> numeric integer boolean", "> numeric bigint boolean", "* numeric integer numeric"} {
 			f := strings.Fields(strings.ReplaceAll(o, "double_precision", "float8"))
@@ -311,7 +308,7 @@ func TestOperatorsInTheWay(t *testing.T) {
 				$$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
 				CREATE OPERATOR public.%[1]s (LEFTARG = %[2]s, RIGHTARG = %[3]s, FUNCTION = public.trap_%[5]d)`, f[0], f[1], f[2], f[3], i))
 		}
-		must(t, migrations.Up(t.Context(), pool, migrations.Config{SnowflakeSI: installClock}))
+		must(t, migrations.Up(t.Context(), pool, complete))
 		if in := columnOf(t, pool, `SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 			JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND d.refobjid = o.oid
 			WHERE p.pronamespace = 'sortkey'::regnamespace AND o.oprnamespace = 'public'::regnamespace`); len(in) != 0 {
@@ -335,7 +332,7 @@ func TestOperatorsInTheWay(t *testing.T) {
 
 // A schema that is there with nothing of ours in it is nobody's to remove.
 func TestDownOfNothing(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE SCHEMA mine")
 		must(t, migrations.Down(t.Context(), db.SQL(t), migrations.Config{Schema: "mine"}))
 		if got := columnOf(t, db.SQL(t), "SELECT nspname FROM pg_namespace WHERE nspname = 'mine'"); len(got) != 1 {

@@ -2,10 +2,8 @@ package migrations
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -20,7 +18,6 @@ import (
 	"github.com/golang-migrate/migrate/v4/source/iofs"
 	ternmigrate "github.com/jackc/tern/v2/migrate"
 	"github.com/pressly/goose/v3"
-	tcexec "github.com/testcontainers/testcontainers-go/exec"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
@@ -37,17 +34,10 @@ var tools = map[string]struct {
 	files func(migrations.Config) (fs.FS, error)
 	open  func(t *testing.T, db *pgtest.DB, files fs.FS) tool
 }{
-	"goose's Provider": {migrations.Goose, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
+	"goose": {migrations.Goose, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
 		p, err := goose.NewProvider(goose.DialectPostgres, db.SQL(t), files)
 		must(t, err)
 		return toolGooseProvider{p}
-	}},
-	"goose's functions": {migrations.Goose, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
-		goose.SetBaseFS(files)
-		goose.SetLogger(goose.NopLogger())
-		t.Cleanup(func() { goose.SetBaseFS(nil) })
-		must(t, goose.SetDialect("postgres"))
-		return toolGoose{installPQ(t, db)}
 	}},
 	"golang-migrate with pgx": {migrations.GolangMigrate, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
 		d, err := migratepgx.WithInstance(db.SQL(t), &migratepgx.Config{})
@@ -81,20 +71,6 @@ func (g toolGooseProvider) to(ctx context.Context, version int) error {
 		_, err = g.p.UpTo(ctx, int64(version))
 	}
 	return err
-}
-
-type toolGoose struct{ db *sql.DB }
-
-func (g toolGoose) mend(int) error { return nil }
-func (g toolGoose) to(ctx context.Context, version int) error {
-	now, err := goose.GetDBVersionContext(ctx, g.db)
-	if err != nil {
-		return err
-	}
-	if int(now) > version {
-		return goose.DownToContext(ctx, g.db, ".", int64(version))
-	}
-	return goose.UpToContext(ctx, g.db, ".", int64(version))
 }
 
 type toolMigrate struct{ m *migrate.Migrate }
@@ -142,11 +118,11 @@ func (g toolTern) to(ctx context.Context, version int) error {
 // Each tool makes of its files what Up makes, takes it back, and leaves a
 // failed migration undone. Up and Down keep their hands off the result.
 func TestTools(t *testing.T) {
-	c := migrations.Config{SnowflakeSI: installClock}
+	c := complete
 	list, err := migrations.List(c)
 	must(t, err)
 	last := len(list)
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		must(t, migrations.Up(t.Context(), pool, c))
 		want := installCatalog(t, pool, "sortkey")
@@ -174,8 +150,8 @@ func TestTools(t *testing.T) {
 					if applied := installApplied(t, pool, c); len(applied) != last {
 						t.Errorf("expected Status to know of all migrations, got %v", applied)
 					}
-					installError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "go on with that tool")
-					installError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "go on with that tool")
+					wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "go on with that tool")
+					wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "go on with that tool")
 					installSame(t, "Up and Down of another tool's", installCatalog(t, pool, "sortkey"), want)
 
 					// A tool stops at what is used. Unlike Down, it has gone that far.
@@ -211,11 +187,9 @@ func TestTools(t *testing.T) {
 					db.Exec(t, obstruct)
 					before := installCatalog(t, pool, "sortkey")
 					db.Exec(t, "DROP SCHEMA sortkey CASCADE; CREATE SCHEMA sortkey; "+obstruct)
-					if err := tool.to(ctx, last); err == nil || !strings.Contains(err.Error(), "already exists") {
-						t.Errorf("expected migration %d to fail, got %v", failing, err)
-					}
+					wantError(t, tool.to(ctx, last), nil, "already exists")
 					installSame(t, fmt.Sprintf("migration %d failed", failing), installCatalog(t, pool, "sortkey"), before)
-					installError(t, migrations.Check(ctx, pool, c), sentinel, "run Up, or ")
+					wantError(t, migrations.Check(ctx, pool, c), sentinel, "run Up, or ")
 					db.Exec(t, "DROP "+obstacle)
 					must(t, tool.mend(failing))
 					must(t, tool.to(ctx, last))
@@ -230,7 +204,7 @@ func TestTools(t *testing.T) {
 
 // A tool may keep its versions in the schema, which then stays.
 func TestToolInSchema(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		db.Exec(t, "CREATE SCHEMA sortkey")
 		files, err := migrations.Goose(migrations.Config{})
@@ -241,7 +215,7 @@ func TestToolInSchema(t *testing.T) {
 			_, err = p.Up(ctx)
 			must(t, err)
 			must(t, migrations.Check(ctx, pool, migrations.Config{}))
-			installError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrForeign)
+			wantError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrForeign)
 			_, err = p.DownTo(ctx, 0)
 			must(t, err)
 			if left := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND relkind = 'r'"); !slices.Equal(left, []string{"goose_db_version"}) {
@@ -274,11 +248,8 @@ func (s toolShell) write(path, text string) {
 // run gives what a command wrote, and whether it succeeded.
 func (s toolShell) run(command ...string) (string, bool) {
 	s.t.Helper()
-	status, r, err := s.db.Container().Exec(s.t.Context(), command, tcexec.Multiplexed())
-	must(s.t, err)
-	out, err := io.ReadAll(r)
-	must(s.t, err)
-	return string(out), status == 0
+	out, err := pgtest.Exec(s.t, s.db.Container(), "root", command...)
+	return out, err == nil
 }
 
 // must runs a command that has to succeed.
@@ -293,9 +264,10 @@ func (s toolShell) must(command ...string) string {
 
 // The one file for psql does what Up does, once.
 func TestPSQL(t *testing.T) {
-	c := migrations.Config{SnowflakeSI: installClock}
+	c := complete
 	text, err := migrations.SQL(c)
 	must(t, err)
+	t.Parallel()
 	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, shell := t.Context(), db.SQL(t), toolShell{t, db}
 		must(t, migrations.Up(ctx, pool, c))
@@ -324,8 +296,8 @@ func TestPSQL(t *testing.T) {
 		}
 		installSame(t, "psql", installCatalog(t, pool, "sortkey"), want)
 		must(t, migrations.Check(ctx, pool, c))
-		installError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign)
-		installError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign)
+		wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign)
+		wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign)
 
 		for _, settings := range [][]string{{stop}, nil} {
 			out, ok := psql(settings...)
@@ -342,7 +314,7 @@ func TestPSQL(t *testing.T) {
 
 // An installation without Up goes on where it is, and nowhere else.
 func TestSQLAfter(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
 		list, err := migrations.List(c)
 		must(t, err)
@@ -352,11 +324,11 @@ func TestSQLAfter(t *testing.T) {
 			db.Exec(t, m.Up)
 		}
 		_, err = pool.ExecContext(ctx, rest)
-		installError(t, err, nil, "expected schema sortkey at migration 3, got it at 2")
+		wantError(t, err, nil, "expected schema sortkey at migration 3, got it at 2")
 		db.Exec(t, "ROLLBACK; "+list[2].Up)
 		db.Exec(t, rest)
 		must(t, migrations.Check(ctx, pool, c))
 		_, err = pool.ExecContext(ctx, rest)
-		installError(t, err, nil, fmt.Sprintf("expected schema sortkey at migration 3, got it at %d", len(list)))
+		wantError(t, err, nil, fmt.Sprintf("expected schema sortkey at migration 3, got it at %d", len(list)))
 	})
 }

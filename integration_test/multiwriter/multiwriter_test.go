@@ -14,7 +14,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -67,41 +67,45 @@ func TestTwoServers(t *testing.T) {
 				t.Errorf("expected no error of replication at %s, got %d", s.name, v.errors)
 			}
 		}
-
-		// The cut comes while all write, and is noticed.
-		wait := write(t, a, b)
-		link.Cut(t, b.db)
-		wait()
-		for _, s := range []*site{a, b} {
-			pgtest.Eventually(t, s.name+" notices the cut", func() error {
-				if v := s.state(t); v.senders != 0 || v.errors == 0 {
-					return fmt.Errorf("the other has %d connections to it, and %d of its own were broken", v.senders, v.errors)
-				}
-				return nil
-			})
-		}
-		broken := map[*site]int64{a: a.state(t).errors, b: b.state(t).errors}
-		write(t, a, b)()
-		for _, table := range tables {
-			if got, all := a.has(t, table, b.name), b.wrote[table]; got.Rows >= all.Rows {
-				t.Errorf("%s: expected %s without what b wrote since the cut, got all %d rows", a.name, table, got.Rows)
-			}
-			if got, all := b.has(t, table, a.name), a.wrote[table]; got.Rows >= all.Rows {
-				t.Errorf("%s: expected %s without what a wrote since the cut, got all %d rows", b.name, table, got.Rows)
-			}
-		}
-
-		// So does its end.
-		wait = write(t, a, b)
-		link.Heal(t, b.db)
-		wait()
-		converged(t, a, b)
-		for s, n := range broken {
-			if v := s.state(t); v.errors != n {
-				t.Errorf("expected no error of replication at %s after the %d of the cut, got %d", s.name, n, v.errors)
-			}
-		}
 		numbers(t, a, b)
+
+		t.Run("cut", func(t *testing.T) {
+			pgtest.ThoroughOnly(t) // it takes seconds to notice a cut
+			// The cut comes while all write, and is noticed.
+			wait := write(t, a, b)
+			link.Cut(t, b.db)
+			wait()
+			for _, s := range []*site{a, b} {
+				pgtest.Eventually(t, s.name+" notices the cut", func() error {
+					if v := s.state(t); v.senders != 0 || v.errors == 0 {
+						return fmt.Errorf("the other has %d connections to it, and %d of its own were broken", v.senders, v.errors)
+					}
+					return nil
+				})
+			}
+			broken := map[*site]int64{a: a.state(t).errors, b: b.state(t).errors}
+			write(t, a, b)()
+			for _, table := range tables {
+				if got, all := a.has(t, table, b.name), b.wrote[table]; got.Rows >= all.Rows {
+					t.Errorf("%s: expected %s without what b wrote since the cut, got all %d rows", a.name, table, got.Rows)
+				}
+				if got, all := b.has(t, table, a.name), a.wrote[table]; got.Rows >= all.Rows {
+					t.Errorf("%s: expected %s without what a wrote since the cut, got all %d rows", b.name, table, got.Rows)
+				}
+			}
+
+			// So does its end.
+			wait = write(t, a, b)
+			link.Heal(t, b.db)
+			wait()
+			converged(t, a, b)
+			for s, n := range broken {
+				if v := s.state(t); v.errors != n {
+					t.Errorf("expected no error of replication at %s after the %d of the cut, got %d", s.name, n, v.errors)
+				}
+			}
+			numbers(t, a, b)
+		})
 	})
 }
 
@@ -195,6 +199,7 @@ func numbersOf[T any](t *testing.T, s *site, table string, number func(T) int) (
 // server takes its own, and neither can apply the other's, ever: what the test
 // above looks for is there to be found.
 func TestSameNumber(t *testing.T) {
+	pgtest.ThoroughOnly(t)
 	t.Parallel()
 	twoSites(t, func(t *testing.T, a, b *site, link *pgtest.Link) {
 		now := time.Now()

@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
 
-// soak is how long the mixture of faults goes on.
+// soak is how long the mixture of faults goes on, at the least.
 func soak(t *testing.T) time.Duration {
 	t.Helper()
 	s := os.Getenv("SORTKEY_SOAK")
 	if s == "" {
-		return 20 * time.Second
+		return pgtest.Scaled(3*time.Second, 20*time.Second)
 	}
 	d, err := time.ParseDuration(s)
 	must(t, err)
@@ -27,6 +28,7 @@ func soak(t *testing.T) time.Duration {
 // An upheaval is a mixture of faults, by chance.
 type upheaval struct {
 	*scenario
+	pace          time.Duration // of this machine: a TTL in which nothing is lost
 	numbers, most int
 	alive         []*minter
 	due           []deed
@@ -44,17 +46,23 @@ type deed struct {
 func chaos(t *testing.T, program string, store []string, srv *server) {
 	one, two := newScenario(t, program, store...), newScenario(t, program, store...)
 	one.format, two.format = "snowflake:2", "sno:3"
-	pools := []*upheaval{{scenario: one, numbers: 4, most: 6}, {scenario: two, numbers: 3, most: 4}}
+	pools := []*upheaval{{scenario: one, pace: one.ttl, numbers: 4, most: 6}, {scenario: two, pace: two.ttl, numbers: 3, most: 4}}
 	for _, u := range pools {
 		u.done = map[string]int{}
 	}
+	// Long enough for numbers to change hands, however slow the machine is.
+	begun, lasts := time.Now(), soak(t)
+	goesOn := func() bool {
+		since := time.Since(begun)
+		return since < lasts || since < lasts+2*patience && slices.ContainsFunc(pools, func(u *upheaval) bool { return u.holders() < 2*u.numbers })
+	}
 	random, paused := one.random, false
 	var back time.Time // when the server is to be unpaused
-	for end := time.Now().Add(soak(t)); time.Now().Before(end); {
+	for goesOn() {
 		u := pools[random.IntN(len(pools))]
 		if random.IntN(12) == 0 && !paused {
 			srv.pause(t)
-			paused, back = true, time.Now().Add(time.Duration(random.Int64N(int64(3*time.Second))))
+			paused, back = true, time.Now().Add(u.upTo(u.pace/2))
 			u.done["pauses of the server"]++
 		}
 		if paused && time.Now().After(back) {
@@ -87,11 +95,20 @@ func chaos(t *testing.T, program string, store []string, srv *server) {
 	}
 }
 
+// holders is how many processes have held a number. Each beyond the first of a
+// number has got it from another.
+func (u *upheaval) holders() (n int) {
+	for _, m := range u.minters {
+		n += min(m.count(journal.Acquired), 1)
+	}
+	return n
+}
+
 // fault does something to a process.
 func (u *upheaval) fault(t *testing.T) {
 	t.Helper()
 	if len(u.alive) < u.most && u.random.IntN(2) == 0 {
-		u.ttl = time.Second + time.Duration(u.random.IntN(3))*500*time.Millisecond
+		u.ttl = u.pace * time.Duration(2+u.random.IntN(3)) / 10
 		args := []string{"-try", "300ms"}
 		if u.random.IntN(2) == 0 {
 			args = append(args, "-reacquire")
@@ -108,6 +125,9 @@ func (u *upheaval) fault(t *testing.T) {
 		return
 	}
 	m := u.alive[u.random.IntN(len(u.alive))]
+	if m.count(journal.Acquired) == 0 && u.random.IntN(10) > 0 {
+		return // however long it takes to begin
+	}
 	switch u.random.IntN(4) {
 	case 0:
 		u.send(m, syscall.SIGKILL)
@@ -118,8 +138,13 @@ func (u *upheaval) fault(t *testing.T) {
 	case 2:
 		u.send(m, syscall.SIGSTOP)
 		u.done["stops"]++
-		u.due = append(u.due, deed{time.Now().Add(time.Duration(u.random.Int64N(int64(5 * time.Second)))), func() { u.send(m, syscall.SIGCONT) }})
+		u.due = append(u.due, deed{time.Now().Add(u.upTo(u.pace)), func() { u.send(m, syscall.SIGCONT) }})
 	}
+}
+
+// upTo is a time of at most d, by chance.
+func (u *upheaval) upTo(d time.Duration) time.Duration {
+	return time.Duration(u.random.Int64N(int64(d)))
 }
 
 // send sends a signal to a process, which may have ended.
@@ -148,7 +173,7 @@ func (u *upheaval) settle(t *testing.T, by time.Time) {
 // recovers expects all numbers to be usable when it is over.
 func (u *upheaval) recovers(t *testing.T) {
 	t.Helper()
-	u.ttl = 10 * time.Second
+	u.ttl = 2 * u.pace
 	numbers := map[int]bool{}
 	for range u.numbers {
 		m := u.start(t, "-wait", patience.String())

@@ -16,6 +16,7 @@ import (
 
 // Faults are the same on all versions of Postgres, so they are on the last one.
 func TestPostgres(t *testing.T) {
+	t.Parallel()
 	program := build(t)
 	store := func(t *testing.T, db *pgtest.DB) []string {
 		t.Helper()
@@ -40,7 +41,10 @@ func TestPostgres(t *testing.T) {
 		}
 		started(t, each, func(t *testing.T, server clocked) {
 			args := store(t, server.DB)
-			takenOver(t, newScenario(t, program, args...), server.Clock)
+			t.Run("taken over", func(t *testing.T) {
+				pgtest.ThoroughOnly(t)
+				takenOver(t, newScenario(t, program, args...), server.Clock)
+			})
 			serverClock(t, newScenario(t, program, args...), server.Clock)
 		})
 	})
@@ -102,14 +106,15 @@ func postgresServer(t *testing.T, db *pgtest.DB) *server {
 			_, err := docker.ContainerStart(ctx, id, client.ContainerStartOptions{})
 			return err
 		}),
-		refuses: true,
+		refuses:   true,
+		cutAlways: true,
 	}
 }
 
 // takenOver has the server's clock step ahead, so that a number goes to a
-// process whose clock is ahead too, while its holder has all reason to trust its
-// claim. Both mint, and their marks keep them apart. The next renewal tells the
-// holder.
+// process whose clock is ahead too, while its holder has all reason to trust
+// its claim. Both mint, and their high-water marks keep them apart. The next
+// renewal tells the holder.
 func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
 	s.format, s.ttl = "sno:1", 3*s.ttl
 	holder := s.start(t)
@@ -118,14 +123,14 @@ func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
 	clock.Step(t, time.Hour)
 	early := s.start(t, "-offset", (2 * s.ttl).String(), "-wait", "-1s")
 	if e := early.acquired(t); e.After < time.Now().UnixMilli() {
-		t.Errorf("expected to take the number over while its holder may mint, got a mark of %v", time.UnixMilli(e.After))
+		t.Errorf("expected to take the number over while its holder may mint, got a high-water mark of %v", time.UnixMilli(e.After))
 	}
 	holder.mints(t)
 	if n := holder.count(journal.Lost); n > 0 {
 		t.Error("expected the holder to mint on until its next renewal, got that it has lost its claim: the test proves less than it should")
 	}
 	early.mints(t)
-	if e := s.lost(t, holder, 1); !e.TermOver || e.Since > s.ttl/2+late {
+	if e := s.lost(t, holder, 1); !e.Superseded || e.Since > s.ttl/2+late(s.ttl) {
 		t.Errorf("expected the renewal to tell the holder that its term is over, got it %v after the last one: %s", e.Since, e.Error)
 	}
 	holder.tries(t)
@@ -142,13 +147,14 @@ func serverClock(t *testing.T, s *scenario, clock *pgtest.Clock) {
 	lives, dies := s.start(t), s.start(t)
 	lives.acquired(t)
 	number := dies.acquired(t).Number
-	for _, step := range []time.Duration{time.Hour, 0, -time.Hour} {
+	steps := pgtest.Scaled([]time.Duration{time.Hour, 0}, []time.Duration{time.Hour, 0, -time.Hour})
+	for _, step := range steps {
 		dies.mints(t)
 		waits := s.start(t, "-wait", "2m")
 		if step > 0 {
 			// Whoever lives has renewed its claim before another can have it.
 			clock.Step(t, step)
-			time.Sleep(s.ttl + s.ttl/3)
+			dies.renews(t, 4)
 			dies.keeps(t)
 			if n := waits.count(journal.Acquired); n > 0 {
 				t.Fatal("expected no number to be free while holders live, with the server's clock an hour ahead")
@@ -159,17 +165,16 @@ func serverClock(t *testing.T, s *scenario, clock *pgtest.Clock) {
 			dies.kill(t)
 			clock.Step(t, step)
 		}
-		killed := time.Now()
-		e := waits.acquired(t)
-		if took := time.Since(killed); e.Number != number || took > s.ttl+patience/3 {
-			t.Errorf("expected number %d to be free about %v later, with the server's clock set to %v, got number %d after %v", number, s.ttl, step, e.Number, took)
+		// Not an hour later.
+		if e := waits.acquired(t); e.Number != number {
+			t.Errorf("expected number %d to be free with the server's clock set to %v, got number %d", number, step, e.Number)
 		}
 		lives.keeps(t)
 		dies = waits
 	}
 	lives.close(t)
 	dies.close(t)
-	if c := s.check(t); c.handovers() != 3 {
-		t.Errorf("expected 3 handovers, got %d", c.handovers())
+	if c := s.check(t); c.handovers() != len(steps) {
+		t.Errorf("expected %d handovers, got %d", len(steps), c.handovers())
 	}
 }

@@ -3,7 +3,6 @@
 package nodelease
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,13 +18,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
 
-// TestMain has more tests run at a time than there are processors, since they
-// wait most of the time.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	_ = flag.Set("test.parallel", "4")
-	pgtest.Main(m)
-}
+func TestMain(m *testing.M) { pgtest.MainParallel(m, 8) }
 
 // must is pgtest.Must.
 var must = pgtest.Must
@@ -100,7 +93,7 @@ func newPool() string { return fmt.Sprintf("pool-%d", scenarios.Add(1)) }
 // answered a hundred times over.
 const (
 	shortestTTL = 5 * time.Second
-	longestTTL  = 20 * time.Second
+	longestTTL  = 30 * time.Second
 )
 
 // suitable is a TTL in which claims are only lost for the faults that are meant,

@@ -10,6 +10,7 @@ import (
 )
 
 func TestZooKeeper(t *testing.T) {
+	t.Parallel()
 	pgtest.NeedsContainers(t)
 	program := build(t)
 	type zookeeper struct {
@@ -34,6 +35,9 @@ func TestZooKeeper(t *testing.T) {
 	for name, f := range serverFaults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != "outages" {
+				pgtest.ThoroughOnly(t) // they run on Postgres
+			}
 			started(t, each, func(t *testing.T, zk zookeeper) {
 				f(t, func(t *testing.T) *scenario { return newScenario(t, program, zk.args...) }, zk.server)
 			})
@@ -43,6 +47,9 @@ func TestZooKeeper(t *testing.T) {
 		for _, p := range processes {
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
+				if p.name != "kill" {
+					pgtest.ThoroughOnly(t) // they run on Postgres
+				}
 				p.f(t, newScenario(t, program, zk.args...))
 			})
 		}

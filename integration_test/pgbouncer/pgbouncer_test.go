@@ -28,6 +28,7 @@ type setup struct {
 	expected map[pgx.QueryExecMode]outcome
 	named    string // SQLSTATE of statements that are prepared by hand
 	same     string // SQLSTATE of one that another client has prepared
+	usual    bool   // for users of this version
 	brief    bool   // the outcomes are enough, it isn't different from another one
 }
 
@@ -62,7 +63,7 @@ var setups = []setup{
 	},
 	{
 		name: "1.24", suite: "trixie", version: "1.24",
-		settings: "max_prepared_statements = 100",
+		settings: "max_prepared_statements = 100", usual: true,
 		expected: map[pgx.QueryExecMode]outcome{
 			pgx.QueryExecModeCacheStatement: {},
 			pgx.QueryExecModeCacheDescribe:  {},
@@ -80,10 +81,18 @@ var setups = []setup{
 	},
 }
 
+// The usual setup is tried with every version of Postgres, the others with one,
+// and outside CI not at all.
 func TestTransactionMode(t *testing.T) {
 	for _, s := range setups {
 		t.Run(s.name, func(t *testing.T) {
-			pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+			t.Parallel()
+			servers := pgtest.EachContainer
+			if !s.usual {
+				pgtest.ThoroughOnly(t)
+				servers = pgtest.OneContainer
+			}
+			servers(t, func(t *testing.T, db *pgtest.DB) {
 				db.Exec(t, tables)
 				p := start(t, db, s)
 				t.Run("turns", p.turns)

@@ -17,12 +17,13 @@ import (
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // Where conflicts are errors, calls are repeated: as many at once as there are
 // numbers get one each, from a pool that the first of them makes.
 func TestIsolation(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		for _, level := range []string{"read committed", "repeatable read", "serializable"} {
@@ -61,6 +62,7 @@ func TestIsolation(t *testing.T) {
 
 // A transaction that hangs holds up one number, and not the pool.
 func TestStuckTransaction(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		s, p := up(t, db), small(4)
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // for who waits all the same
@@ -103,6 +105,7 @@ func TestStuckTransaction(t *testing.T) {
 // Nobody hears of a claim that isn't on disk, whatever the database's default
 // is, and that default is back with the next transaction.
 func TestDurability(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		up(t, db)
@@ -139,13 +142,16 @@ func TestDurability(t *testing.T) {
 	})
 }
 
-// Renewals hardly ever touch the index, and leave the table as big as it is.
+// Renewals hardly ever touch the index, and leave the table as big as it is. Pages
+// lose their old row versions only while no transaction in the database can see
+// them, so the test runs alone, and without autovacuum, whose ANALYZE has a snapshot.
 func TestRenewalsInPlace(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		const holders, renewals = 100, 20
 		up(t, db)
 		pool, renewing := db.SQL(t), db.SQL(t)
 		s, p := pglease.New(renewing, pglease.Config{}), small(1024)
+		must(t, execute(t.Context(), pool, "ALTER TABLE sortkey.node_lease SET (autovacuum_enabled = off)"))
 		var claims []nodelease.Claim
 		for i := range holders {
 			claims = append(claims, claim(t, s, p, ask(fmt.Sprint(strings.Repeat("x", 100), " ", i), time.Minute)))
@@ -161,11 +167,12 @@ func TestRenewalsInPlace(t *testing.T) {
 			t.Errorf("expected the table to stay at %d bytes, got %d after %d renewals of %d claims", size, now, renewals, holders)
 		}
 		must(t, renewing.Close()) // sessions that end tell at once what they have done
-		pgtest.Eventually(t, "the server has counted all updates, most of them in place", func() error {
+		pgtest.Eventually(t, "the server has counted all updates, and 95 % of the renewals in place", func() error {
 			all := one[int](t, pool, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'node_lease'")
 			hot := one[int](t, pool, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'node_lease'")
-			if all < holders*renewals || hot < all*95/100 {
-				return fmt.Errorf("%d of %d", hot, all)
+			// The claims are updates too, of indexed columns.
+			if all < holders*(1+renewals) || hot < holders*renewals*95/100 {
+				return fmt.Errorf("%d of %d in place", hot, all)
 			}
 			return nil
 		})
@@ -175,6 +182,7 @@ func TestRenewalsInPlace(t *testing.T) {
 // A number is reserved before its pool is used, and while it is; not while it
 // is held, nor while it may have been used for times to come.
 func TestReserve(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p, pool := t.Context(), up(t, db), small(3), db.SQL(t)
 		call := func(function string, args ...any) error {
@@ -208,16 +216,18 @@ func TestReserve(t *testing.T) {
 		must(t, call("reserve_node", p.Name, 0, "default of bills.id", true))
 		_, err := s.Renew(ctx, p, a, ask("", time.Minute))
 		must(t, err)
-		now := time.Now().UnixMilli()
-		must(t, s.Release(ctx, p, a, now+1000))
+		mark := time.Now().UnixMilli() + 40_000 // the renewed claim reaches further
+		must(t, s.Release(ctx, p, a, mark))
 		var busy *nodelease.BusyError
 		if _, err := s.Claim(ctx, p, ask("c", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 2 {
 			t.Errorf("expected one number held and two reserved, got %v", err)
 		}
-		inUse(call("reserve_node", p.Name, 0, "default of bills.id"), fmt.Sprintf("a mark of %d", now+1000))
-		pgtest.Eventually(t, "the mark has passed", func() error { return call("reserve_node", p.Name, 0, "default of bills.id") })
-		if time.Now().UnixMilli() < now+1900 { // by a clock that may differ a little
-			t.Error("expected the number to be reserved a second after its mark")
+		inUse(call("reserve_node", p.Name, 0, "default of bills.id"), fmt.Sprintf("mark of %d", mark))
+		mark = time.Now().UnixMilli() + 1000
+		must(t, execute(ctx, pool, "UPDATE sortkey.node_lease SET mark = $1 WHERE number = 0", mark))
+		pgtest.Eventually(t, "the high-water mark has passed", func() error { return call("reserve_node", p.Name, 0, "default of bills.id") })
+		if time.Now().UnixMilli() < mark+900 { // by a clock that may differ a little
+			t.Error("expected the number to be reserved once its high-water mark has passed")
 		}
 
 		// What could be renewed, since nobody got it, can't be any more.
@@ -225,14 +235,14 @@ func TestReserve(t *testing.T) {
 		b = claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Millisecond, Now: 10, Until: 20})
 		pgtest.Eventually(t, "the claim is over", func() error { return call("reserve_node", p.Name, 2, "x") })
 		_, err = s.Renew(ctx, p, b, ask("", time.Minute))
-		wrong(t, err, nodelease.ErrTermOver)
+		wrong(t, err, nodelease.ErrSuperseded)
 		must(t, call("unreserve_node", p.Name, 2))
 		must(t, call("unreserve_node", p.Name, 0, "2001-01-01Z"))
-		if late := one[int64](t, pool, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - mark FROM sortkey.node_lease WHERE number = 2"); late > 10000 || late < -10 {
-			t.Errorf("expected the mark to be that of the return, got one %d ms before now", late)
+		if late := one[int64](t, pool, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - mark FROM sortkey.node_lease WHERE number = 2"); late > 120_000 || late < -10 {
+			t.Errorf("expected the high-water mark to be that of the return, got one %d ms before now", late)
 		}
-		if c := claim(t, s, p, ask("c", time.Minute)); c.Number != 0 || c.After != now+1000 {
-			t.Errorf("expected number 0 after %d, got %+v", now+1000, c)
+		if c := claim(t, s, p, ask("c", time.Minute)); c.Number != 0 || c.After != mark {
+			t.Errorf("expected number 0 after %d, got %+v", mark, c)
 		}
 		must(t, call("unreserve_node", p.Name, 1, "2100-01-01Z"))
 		r := ask("d", time.Minute)
@@ -263,26 +273,27 @@ func TestReserve(t *testing.T) {
 // An exhausted pool names the reservations that the database keeps, their notes
 // and the function that gives one back, and tells them from the program's own.
 func TestReservations(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		s, p := up(t, db), small(7)
 		busy := func(words ...string) {
 			t.Helper()
 			_, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{Wait: -1})
 			wrong(t, err, nodelease.ErrPoolExhausted, words...)
-			if has := strings.Contains(err.Error(), "unreserve_node"); has != (len(words) > 2) {
+			if has := strings.Contains(err.Error(), "unreserve_node"); has != (len(words) > 1) {
 				t.Errorf("want unreserve_node named only where it helps, got %v", err)
 			}
 		}
 		p.Reserved = []int{0, 1, 2, 3, 4, 5, 6}
-		busy("7 reserved (by Pool.Reserved of this process): wait")
+		busy("7 in Pool.Reserved")
 		db.Exec(t, "SELECT sortkey.reserve_node('small', 5, repeat('é', 1000))")
 		db.Exec(t, "SELECT sortkey.reserve_node('small', 2, 'the default of \"Orders\".id')")
-		busy("7 reserved", "(by Pool.Reserved of this process; in the store: 2 for 'the default of \"Orders\".id', ", fmt.Sprintf("5 for '%s', sortkey.unreserve_node gives one back): wait", strings.Repeat("é", 100)))
+		busy("7 in Pool.Reserved", "; reserved in the database: 2 for 'the default of \"Orders\".id', ", fmt.Sprintf("5 for '%s'; sortkey.unreserve_node gives one back", strings.Repeat("é", 100)))
 		p.Reserved = []int{0, 1}
 		for _, n := range []int{3, 4, 6} {
 			db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('small', %d, 'x')", n))
 		}
-		busy("7 reserved", "in the store: 2 for", "4 for 'x', 2 more, sortkey.unreserve_node")
+		busy("2 in Pool.Reserved", "7 reserved", "in the database: 2 for", "4 for 'x', 2 more; sortkey.unreserve_node")
 		db.Exec(t, "SELECT sortkey.unreserve_node('small', 6, '2001-01-01Z')")
 		if c := claim(t, s, p, ask("a", time.Minute)); c.Number != 6 {
 			t.Errorf("want number 6, got %d", c.Number)
@@ -300,10 +311,11 @@ func TestReservations(t *testing.T) {
 // all arguments alike. Besides, it reads the row of each number that the program
 // reserves at most once.
 func TestClaimReadsFewRows(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		up(t, db)
-		claims := 0
+		size, claims := pgtest.Scaled(1<<14, 1<<16), 0
 		read := func(conn *pgx.Conn, reserved string) (number, rows int) {
 			t.Helper()
 			claims++
@@ -312,14 +324,15 @@ func TestClaimReadsFewRows(t *testing.T) {
 			const sofar = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer FROM pg_stat_xact_user_tables WHERE relname = 'node_lease'"
 			var before int // of transactions that the server hasn't counted yet
 			must(t, tx.QueryRow(ctx, sofar).Scan(&before))
-			must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node('large', 65536, 'x', $1, $2, 60000, 1800000000000, 1800000000001)",
-				reserved, fmt.Sprint("holder ", claims)).Scan(&number))
+			must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node('large', $3, 'x', $1, $2, 60000, 1800000000000, 1800000000001)",
+				reserved, fmt.Sprint("holder ", claims), size).Scan(&number))
 			must(t, tx.QueryRow(ctx, sofar).Scan(&rows))
 			must(t, tx.Commit(ctx))
 			return number, rows - before
 		}
 		read(db.Conn(t), "{}") // makes the pool
-		const odd = "SELECT range_agg(int4range(n, n + 1))::text FROM generate_series(1, 65535, 2) n"
+		odd := fmt.Sprintf("SELECT range_agg(int4range(n, n + 1))::text FROM generate_series(1, %d, 2) n", size-1)
+		most := size / 16 * 15
 		for _, before := range []string{"SELECT", "ANALYZE sortkey.node_lease"} {
 			db.Exec(t, before)
 			for name, reserves := range map[string]struct {
@@ -328,8 +341,8 @@ func TestClaimReadsFewRows(t *testing.T) {
 				of       func(number int) bool
 			}{
 				"none":       {"{}", 0, func(int) bool { return false }},
-				"most":       {"{[0,61439]}", 61440, func(n int) bool { return n < 61440 }},
-				"each other": {one[string](t, db.SQL(t), odd), 32768, func(n int) bool { return n%2 == 1 }},
+				"most":       {fmt.Sprintf("{[0,%d]}", most-1), most, func(n int) bool { return n < most }},
+				"each other": {one[string](t, db.SQL(t), odd), size / 2, func(n int) bool { return n%2 == 1 }},
 			} {
 				conn := db.Conn(t)
 				for i := range 10 { // from the sixth on, the server may plan for all arguments alike
@@ -346,6 +359,7 @@ func TestClaimReadsFewRows(t *testing.T) {
 // No plan of a claim compares a number with a list of reserved ones, which is
 // quadratic: neither one for the arguments of a call nor one for all.
 func TestClaimPlans(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
 		up(t, db)
@@ -375,6 +389,7 @@ func TestClaimPlans(t *testing.T) {
 // Calls of one holder that are under way at the same time may get a number each.
 // The next one keeps one of them and gives the others back.
 func TestSameHolderAtOnce(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p := t.Context(), up(t, db), small(3)
 		claim(t, s, p, ask("other", time.Minute))
@@ -395,12 +410,12 @@ func TestSameHolderAtOnce(t *testing.T) {
 			}
 		}
 		r = ask("third", time.Minute)
-		r.Now, r.Until = r.Until+1000, r.Until+1000 // the mark stays as the call wrote it
+		r.Now, r.Until = r.Until+1000, r.Until+1000 // the high-water mark stays as the call wrote it
 		c := claim(t, s, p, r)
 		if c.Number == b.Number {
 			t.Errorf("expected the number that is held not to be granted, got %+v", c)
 		}
-		if _, err := s.Renew(ctx, p, a, ask("", time.Minute)); a.Number != b.Number && !errors.Is(err, nodelease.ErrTermOver) {
+		if _, err := s.Renew(ctx, p, a, ask("", time.Minute)); a.Number != b.Number && !errors.Is(err, nodelease.ErrSuperseded) {
 			t.Errorf("expected the other claim to be over, got %v", err)
 		}
 	})
@@ -408,8 +423,9 @@ func TestSameHolderAtOnce(t *testing.T) {
 
 // A number that is reserved when its claim is over is out of reach for whoever
 // held it, who may be asleep: it is neither renewed nor repeated, nor released
-// with a mark of then when it is given back.
+// with a high-water mark of then when it is given back.
 func TestReservedAsleep(t *testing.T) {
+	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p, pool := t.Context(), up(t, db), small(2), db.SQL(t)
 		asleep := claim(t, s, p, nodelease.Request{Holder: "asleep", TTL: time.Millisecond, Now: 10, Until: 20})
@@ -421,11 +437,11 @@ func TestReservedAsleep(t *testing.T) {
 			return nil
 		})
 		_, err := s.Renew(ctx, p, asleep, ask("", time.Minute))
-		wrong(t, err, nodelease.ErrTermOver)
+		wrong(t, err, nodelease.ErrSuperseded)
 		must(t, execute(ctx, pool, "SELECT sortkey.unreserve_node($1, $2, '2030-01-01Z')", p.Name, asleep.Number))
 		must(t, s.Release(ctx, p, asleep, 15))
 		if mark := one[int64](t, pool, "SELECT max(mark) FROM sortkey.node_lease"); mark < 1_800_000_000_000 {
-			t.Errorf("expected the mark of the return to stay, got %d", mark)
+			t.Errorf("expected the high-water mark of the return to stay, got %d", mark)
 		}
 
 		p.Name = "repeated"
@@ -442,6 +458,7 @@ func TestReservedAsleep(t *testing.T) {
 
 // Reservations that are locked, or out of the pool, don't stop anybody.
 func TestReservedMeanwhile(t *testing.T) {
+	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p := t.Context(), up(t, db), small(2)
 		tx, err := db.Conn(t).Begin(ctx)
@@ -460,7 +477,7 @@ func TestReservedMeanwhile(t *testing.T) {
 		_, err = lock.Exec(ctx, "SELECT FROM sortkey.node_lease WHERE pool = 'small' AND number = 1 FOR UPDATE")
 		must(t, err)
 		var busy *nodelease.BusyError
-		if _, err := s.Claim(soon, p, ask("b", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 1 || busy.Reservations != "" {
+		if _, err := s.Claim(soon, p, ask("b", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 1 || strings.Contains(err.Error(), "unreserve_node") {
 			t.Errorf("expected one number held and one reserved, got %v", err)
 		}
 		must(t, lock.Rollback(ctx))
@@ -477,6 +494,7 @@ func TestReservedMeanwhile(t *testing.T) {
 // What would be kept is bounded, so that a program in error, or a hostile one,
 // can't make rows that no query can be run on.
 func TestBounds(t *testing.T) {
+	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p, pool := t.Context(), up(t, db), small(2), db.SQL(t)
 		const end = 253402300800000 // the year 10000
@@ -503,6 +521,7 @@ func TestBounds(t *testing.T) {
 
 // People see who holds what, without what it takes to do so in their place.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		s, p, pool := up(t, db), small(4), db.SQL(t)
 		db.Exec(t, "SELECT sortkey.reserve_node('small', 3, 'default of orders.id')")
@@ -524,7 +543,8 @@ func TestStatus(t *testing.T) {
 			t.Errorf("expected %q, got %q", want, got)
 		}
 
-		// By hand, as documented: a number is taken from its holder, and one with a mark far ahead set free.
+		// By hand, as documented: a number is taken from its holder, and one
+		// with a high-water mark far ahead set free.
 		db.Exec(t, `UPDATE sortkey.node_lease SET holder = NULL, expires_at = NULL WHERE pool = 'small' AND number = 0;
 			UPDATE sortkey.node_lease SET mark = extract(epoch FROM clock_timestamp()) * 1000 WHERE pool = 'small' AND number = 1 AND holder IS NULL`)
 		taken := map[int]int64{}

@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // each makes all calls of a store and gives what they fail with.
@@ -31,6 +31,7 @@ func each(t *testing.T, s *pglease.Store, p nodelease.Pool, f func(what string, 
 
 // What isn't installed, and what isn't granted, each call says.
 func TestNotInstalled(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		all := func(schema string, words ...string) {
 			t.Helper()
@@ -62,6 +63,7 @@ func TestNotInstalled(t *testing.T) {
 // A worker of Citus has the functions, and neither the tables nor their types:
 // each call names both remedies, and Acquire doesn't wait for them.
 func TestWithoutTables(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		s := up(t, db)
 		advised := func(what string, err error) {
@@ -95,6 +97,7 @@ func TestWithoutTables(t *testing.T) {
 
 // A login that the server refuses fails at once.
 func TestRefusedLogin(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		config, err := pgx.ParseConfig(db.URL)
@@ -118,6 +121,7 @@ func TestRefusedLogin(t *testing.T) {
 // A role needs what is documented and no more, and with that it can't touch what
 // the functions write.
 func TestPrivileges(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, name := t.Context(), up(t, db), "app_"+db.Name
 		held := claim(t, s, small(3), ask("owner's OOOO", time.Minute))
@@ -162,15 +166,16 @@ func TestPrivileges(t *testing.T) {
 				wrong(t, err, nil, "42501")
 			}
 		}
-		// Nor is a mark set back further than the claim found it, or by who doesn't hold it.
+		// Nor is a high-water mark set back further than the claim found it, or
+		// by who doesn't hold it.
 		must(t, app.Release(ctx, small(3), c, -1))
 		if mark := one[int64](t, db.SQL(t), "SELECT mark FROM sortkey.node_lease WHERE number = $1", c.Number); mark != c.After {
-			t.Errorf("expected a mark of %d, got %d", c.After, mark)
+			t.Errorf("expected a high-water mark of %d, got %d", c.After, mark)
 		}
 		held.Holder = "owner's"
 		must(t, app.Release(ctx, small(3), held, 0))
 		if mark := one[int64](t, db.SQL(t), "SELECT mark FROM sortkey.node_lease WHERE number = $1", held.Number); mark != held.Until {
-			t.Errorf("expected a mark of %d, got %d", held.Until, mark)
+			t.Errorf("expected a high-water mark of %d, got %d", held.Until, mark)
 		}
 
 	})
@@ -179,6 +184,7 @@ func TestPrivileges(t *testing.T) {
 // The functions have their owner's rights. What the caller's search_path has in
 // it isn't what they use.
 func TestHostileCaller(t *testing.T) {
+	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db)
 		session := db.Conn(t)
@@ -213,6 +219,7 @@ func TestHostileCaller(t *testing.T) {
 
 // A server that can't be written to says what to connect to.
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		s := up(t, db)
 		claim(t, s, small(2), ask("first", time.Second))

@@ -14,7 +14,7 @@ import (
 // COPY takes values, pointers, NULL and slices into all columns and domains over
 // them, whether the connection knows these or not.
 func TestCopy(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	each(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		known, unknown := db.Conn(t, loaded), db.Conn(t, unloaded)
 		for _, r := range rows() {
@@ -63,7 +63,8 @@ func (e entry[V]) copies(t *testing.T, conn *pgx.Conn, column string) {
 	}
 }
 
-// COPY allocates by the buffer, not by the row: at most once in 100 rows.
+// COPY allocates by the buffer, not by the row: at most once in 100 rows. No
+// other test may allocate meanwhile.
 func TestCopyAllocations(t *testing.T) {
 	const n = 10_000
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {

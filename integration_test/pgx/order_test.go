@@ -16,7 +16,7 @@ import (
 // Compare orders as the column does, and so do text and bytes of those formats
 // that promise it.
 func TestOrder(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.order) })
+	each(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.order) })
 }
 
 func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
@@ -68,7 +68,7 @@ func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
 
 // The bounds of a window of time find the rows minted in it, and no others.
 func TestRange(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.ranges) })
+	each(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.ranges) })
 }
 
 func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {

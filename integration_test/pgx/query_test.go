@@ -48,7 +48,7 @@ func records() []record {
 
 // Batches mix the types, and rows become structs, in all modes.
 func TestBatchAndRows(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	each(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, createRecords)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			conn, ctx, want := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context(), records()
@@ -110,26 +110,23 @@ func TestBatchAndRows(t *testing.T) {
 
 // A negative number next to an operator stays a number.
 func TestNegativeNumbers(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
-			conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
-			for _, id := range []idtype.Spread64{-7, 7, -1 << 63, 0} {
-				n := int64(id)
-				queries := map[string]int64{"select 1::bigint-$1": 1 - n, "select 1::bigint -$1": 1 - n, "select $1-1::bigint": n - 1, "select $1::bigint": n, "select 2::bigint*$1/2": n}
-				if mode == pgx.QueryExecModeSimpleProtocol {
-					queries["select 1-$1"] = 1 - n // elsewhere $1 would be an integer, as 1 is
-				}
-				if n == -1<<63 {
-					queries = map[string]int64{"select $1::bigint": n, "select 0::bigint+$1": n}
-				}
-				for sql, want := range queries {
-					var got idtype.Spread64
-					if err := conn.QueryRow(t.Context(), sql, id).Scan(&got); err != nil || int64(got) != want {
-						t.Errorf("%s with %d: %d, %v, want %d", sql, n, got, err, want)
-					}
+	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+		for _, id := range []idtype.Spread64{-7, 7, -1 << 63, 0} {
+			n := int64(id)
+			queries := map[string]int64{"select 1::bigint-$1": 1 - n, "select 1::bigint -$1": 1 - n, "select $1-1::bigint": n - 1, "select $1::bigint": n, "select 2::bigint*$1/2": n}
+			if mode == pgx.QueryExecModeSimpleProtocol {
+				queries["select 1-$1"] = 1 - n // elsewhere $1 would be an integer, as 1 is
+			}
+			if n == -1<<63 {
+				queries = map[string]int64{"select $1::bigint": n, "select 0::bigint+$1": n}
+			}
+			for sql, want := range queries {
+				var got idtype.Spread64
+				if err := conn.QueryRow(t.Context(), sql, id).Scan(&got); err != nil || int64(got) != want {
+					t.Errorf("%s with %d: %d, %v, want %d", sql, n, got, err, want)
 				}
 			}
-		})
+		}
 	})
 }
 
@@ -138,7 +135,7 @@ func TestNegativeNumbers(t *testing.T) {
 func TestWithGoogleUUID(t *testing.T) {
 	u, sno := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), idtype.MustParseSno("brpk4q72xwf2m63l")
 	type registrations []func(*pgtype.Map)
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+	each(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "create table t (id uuid, ids uuid[])")
 		for name, c := range map[string]struct{ without, with registrations }{
 			"none":   {nil, registrations{pgxcodec.Register}},

@@ -38,6 +38,26 @@ var suites = []suite{
 	of[idtype.Sno]{idtest.Sno},
 }
 
+// each is [pgtest.Each] beside the other tests, each of which has a database of
+// its own.
+func each(t *testing.T, f func(t *testing.T, db *pgtest.DB)) {
+	t.Helper()
+	t.Parallel()
+	pgtest.Each(t, f)
+}
+
+// inEachMode runs f on a connection with the codec for each way in which pgx
+// executes queries, in one database.
+func inEachMode(t *testing.T, ddl string, f func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode)) {
+	t.Helper()
+	each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, ddl)
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			f(t, db.Conn(t, pgtest.Codec, pgtest.Mode(mode)), mode)
+		})
+	})
+}
+
 // eachType runs one test of the suites on a connection with the codec.
 func eachType(t *testing.T, db *pgtest.DB, f func(s suite, t *testing.T, conn *pgx.Conn), opts ...pgtest.Option) {
 	conn := db.Conn(t, append(opts, pgtest.Codec)...)

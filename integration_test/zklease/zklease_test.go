@@ -11,21 +11,31 @@ import (
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/internal/zktest"
-	"github.com/sortkey/sortkey/leasetest"
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/zklease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
+	"github.com/sortkey/sortkey/nodelease/zklease"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { pgtest.MainParallel(m, 32) }
+
+// The session timeouts of tests: in which sessions are to expire, in those of
+// leasetest, which repeat what takes too long, and in others; and of sessions that
+// must not, however busy the machine is.
+const (
+	brief    = 4 * time.Second
+	expiring = 10 * time.Second
+	lasting  = zktest.MaxSession
+)
 
 // A client is a store whose connections the test can cut.
 type client struct {
 	*zklease.Store
-	mu    sync.Mutex
-	conns []net.Conn
-	cut   bool
-	stall []byte        // a request with this in it gets no answer,
-	gate  chan struct{} // nor does any other, until this is closed; nil if there was none
+	session time.Duration
+	mu      sync.Mutex
+	conns   []net.Conn
+	cut     bool
+	stall   []byte        // a request with this in it gets no answer,
+	gate    chan struct{} // nor does any other, until this is closed; nil if there was none
 }
 
 // A conn is a connection whose answers can be held up.
@@ -57,7 +67,10 @@ func (c conn) Read(b []byte) (int, error) {
 // open gives a store on the server.
 func open(t testing.TB, server *zktest.Server, c zklease.Config) *client {
 	t.Helper()
-	cl := &client{}
+	if c.SessionTimeout == 0 {
+		c.SessionTimeout = lasting
+	}
+	cl := &client{session: c.SessionTimeout}
 	c.Dial = func(network, address string, timeout time.Duration) (net.Conn, error) {
 		cl.mu.Lock()
 		defer cl.mu.Unlock()
@@ -70,9 +83,6 @@ func open(t testing.TB, server *zktest.Server, c zklease.Config) *client {
 		}
 		cl.conns = append(cl.conns, dialed)
 		return conn{dialed, cl}, nil
-	}
-	if c.SessionTimeout == 0 {
-		c.SessionTimeout = time.Second
 	}
 	var err error
 	if cl.Store, err = zklease.Connect([]string{server.Address}, c); err != nil {
@@ -102,6 +112,7 @@ func (c *client) reconnect() {
 
 // TestServer runs the tests that leave the server as it is, at the same time.
 func TestServer(t *testing.T) {
+	t.Parallel()
 	server := zktest.Run(t)
 	for name, test := range map[string]func(*testing.T, *zktest.Server){
 		"store": testStore, "expiry": testExpiry, "renewed after expiry": testRenewAfterExpiry,
@@ -118,8 +129,12 @@ func TestServer(t *testing.T) {
 
 func testStore(t *testing.T, server *zktest.Server) {
 	leasetest.Exercise(t, leasetest.Harness{
-		Open:  func(t *testing.T) nodelease.Store { return modest{open(t, server, zklease.Config{})} },
-		Crash: func(_ *testing.T, s nodelease.Store) { s.(modest).disconnect() },
+		TTL: brief,
+		Open: func(t *testing.T) nodelease.Store {
+			return modest{open(t, server, zklease.Config{SessionTimeout: brief})}
+		},
+		OpenLasting: func(t *testing.T) nodelease.Store { return modest{open(t, server, zklease.Config{})} },
+		Crash:       func(_ *testing.T, s nodelease.Store) { s.(modest).disconnect() },
 	})
 }
 
@@ -128,6 +143,6 @@ func testStore(t *testing.T, server *zktest.Server) {
 type modest struct{ *client }
 
 func (m modest) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
-	r.TTL = min(r.TTL, time.Second)
+	r.TTL = min(r.TTL, m.session)
 	return m.client.Claim(ctx, p, r)
 }

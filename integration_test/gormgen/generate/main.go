@@ -1,6 +1,4 @@
-// Generate makes package query in a folder named query.
-//
-//	go run ./generate -out query
+// Generate makes package query in a folder of that name.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package model has the models that gorm.io/gen made package query from.
+// Package model has the models that gorm.io/gen makes package query from.
 package model
 
 import (

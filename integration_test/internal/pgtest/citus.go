@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/testcontainers/testcontainers-go"
 )
 
 const (
@@ -65,6 +67,12 @@ var citusNodes = sync.OnceValues(func() ([]*running, error) {
 // enterExtras to run.
 func citusImage(ctx context.Context, version string) (string, error) {
 	return imageFrom(ctx, "citus-image", version)
+}
+
+// citusNode is enterExtras for a server that the other nodes may enter.
+func citusNode(version string) ([]testcontainers.ContainerCustomizer, error) {
+	opts, err := enterExtras(version)
+	return append(opts, testcontainers.WithEnv(map[string]string{"POSTGRES_HOST_AUTH_METHOD": "trust"})), err
 }
 
 // newCluster makes a database of one name on all nodes, and tells the

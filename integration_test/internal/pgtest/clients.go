@@ -69,7 +69,7 @@ func (db *DB) settings(t testing.TB, opts []Option) *settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ConnectTimeout = 10 * time.Second
+	config.ConnectTimeout = adminTimeout
 	s := &settings{config: config, afterConnect: func(context.Context, *pgx.Conn) error { return nil }}
 	for _, o := range opts {
 		o(s)
@@ -115,7 +115,7 @@ func (db *DB) Pool(t testing.TB, opts ...Option) *pgxpool.Pool {
 		go func() { pool.Close(); close(closed) }()
 		select {
 		case <-closed:
-		case <-time.After(10 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Error("expected the pool to close, but it waits for a connection that was never released")
 		}
 	})
@@ -156,3 +156,13 @@ func (db *DB) GORM(t testing.TB, config *gorm.Config, opts ...Option) *gorm.DB {
 type testLog struct{ testing.TB }
 
 func (l testLog) Printf(format string, args ...any) { l.Logf(format, args...) }
+
+// Value returns the only value of a query's result.
+func Value[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) T {
+	t.Helper()
+	var v T
+	if err := conn.QueryRow(t.Context(), query, args...).Scan(&v); err != nil {
+		t.Fatalf("%v\nin: %s", err, query)
+	}
+	return v
+}

@@ -12,9 +12,14 @@
 //
 // [Each] runs its function as TestInsert/pg17, and so on for every version
 // that is asked for, each time with an empty database of its own; [One] on the
-// last of them. Tests of a package share one server per version, which starts
-// when the first test needs it. All that a test opens through its [DB] is closed
-// when the test ends, and if the test failed it shows what the server logged.
+// last of them. Tests of a package share one server per version, which
+// starts when the first test needs it. All that a test opens through its [DB] is
+// closed when the test ends, and if the test failed it shows what the server
+// logged.
+//
+// With a [Template] the database is a copy of one that is filled once per server:
+// [Template.Each] drops the copy when the test ends. For hundreds of short tests,
+// [Template.EachReused] empties it and gives it to the next test.
 //
 // # Where the servers come from
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+	tcexec "github.com/testcontainers/testcontainers-go/exec"
 )
 
 // docker gives a client of the Docker daemon, or says why there is none.
@@ -26,7 +28,7 @@ import (
 // otherwise each look for a daemon by rules of their own. What the user has
 // set stays as it is.
 var docker = sync.OnceValues(func() (*client.Client, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 
 	setDefault("DOCKER_HOST", func() string { return dockerContextHost(ctx) })
@@ -69,6 +71,8 @@ func ryukDisabled(ctx context.Context, c *client.Client) string {
 	if _, err := c.ImageInspect(ctx, image); err == nil {
 		return ""
 	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // registries that don't answer
+	defer cancel()
 	pull, err := c.ImagePull(ctx, image, client.ImagePullOptions{})
 	if err == nil {
 		err = pull.Wait(ctx)
@@ -130,6 +134,21 @@ func Container(t testing.TB, image string, opts ...testcontainers.ContainerCusto
 		t.Fatalf("expected a container of %s: %v", image, err)
 	}
 	return ctr
+}
+
+// Exec runs a command in a container, as a user that it has, and returns what the
+// command wrote. A status other than 0 is an error that has it, too.
+func Exec(t testing.TB, ctr testcontainers.Container, user string, command ...string) (string, error) {
+	t.Helper()
+	status, r, err := ctr.Exec(t.Context(), command, tcexec.Multiplexed(), tcexec.WithUser(user))
+	if err != nil {
+		return "", err
+	}
+	out, err := io.ReadAll(r)
+	if err == nil && status != 0 {
+		err = fmt.Errorf("status %d: %s", status, out)
+	}
+	return string(out), err
 }
 
 func showContainerLog(t testing.TB, image string, ctr testcontainers.Container) {
@@ -209,9 +228,11 @@ func imageFrom(ctx context.Context, script string, args ...string) (string, erro
 	if err != nil {
 		return "", err
 	}
+	show := progress()
+	defer show.Close()
 	var trouble bytes.Buffer
 	cmd := exec.CommandContext(ctx, "bash", append([]string{filepath.Join(root, "scripts", script)}, args...)...)
-	cmd.Stderr = &trouble
+	cmd.Stderr = io.MultiWriter(&trouble, show) // what the script waits for
 	// With TERM the script ends what it has started; killed, it couldn't.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second

@@ -25,12 +25,18 @@ func Each(t *testing.T, f func(t *testing.T, db *DB)) {
 	each(t, need(t, sharedServers), f)
 }
 
+// EachParallel is [Each] for a test that runs in parallel with others.
+func EachParallel(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	t.Parallel()
+	Each(t, f)
+}
+
 // One is [Each] on the last of the versions only: for what is known to be the
 // same on all of them from a test that is like it.
 func One(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
-	servers := need(t, sharedServers)
-	each(t, servers[len(servers)-1:], f)
+	each(t, last(need(t, sharedServers)), f)
 }
 
 // EachContainer is [Each] for tests that need a server which other containers
@@ -39,6 +45,16 @@ func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
 	each(t, need(t, containerServers), f)
+}
+
+// last returns the server of the last version only.
+func last(servers []*server) []*server { return servers[len(servers)-1:] }
+
+// OneContainer is [EachContainer] on the last of the versions only.
+func OneContainer(t *testing.T, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	NeedsContainers(t)
+	each(t, last(need(t, containerServers)), f)
 }
 
 // Must ends the test if something fails that it is not about.
@@ -60,10 +76,15 @@ func need[T any](t *testing.T, get func() (T, error)) T {
 }
 
 func each(t *testing.T, servers []*server, f func(t *testing.T, db *DB)) {
+	t.Helper()
+	eachFrom(t, servers, func(t *testing.T, r *running) *DB { return r.newDB(t) }, f)
+}
+
+// eachFrom runs f once per server, with a database that get returns.
+func eachFrom(t *testing.T, servers []*server, get func(t *testing.T, r *running) *DB, f func(t *testing.T, db *DB)) {
+	t.Helper()
 	for _, s := range servers {
-		t.Run(s.name, func(t *testing.T) {
-			f(t, need(t, s.running).newDB(t))
-		})
+		t.Run(s.name, func(t *testing.T) { f(t, get(t, need(t, s.running))) })
 	}
 }
 
@@ -95,10 +116,10 @@ func lastVersion(t *testing.T) string {
 }
 
 // ownServer starts a server that goes when the test ends.
-func ownServer(t *testing.T, version string, purpose int) *running {
+func ownServer(t *testing.T, version string, k kind) *running {
 	t.Helper()
 	docker := Docker(t)
-	r, err := runContainer(version, purpose)
+	r, err := runContainer(version, k)
 	if r != nil && r.container != nil {
 		removeAtEnd(t, docker, r.container)
 	}
@@ -140,27 +161,46 @@ func newDatabaseName() string {
 
 func (r *running) newDBNamed(t *testing.T, name string) *DB {
 	t.Helper()
-	db := &DB{Name: name, Version: r.version, server: r}
-	var err error
-	if db.URL, err = withDatabase(r.url, db.Name); err != nil {
-		t.Fatal(err)
+	return r.newDBFrom(t, "template0", name) // which nobody can be connected to: that would be an error
+}
+
+func (r *running) newDBFrom(t *testing.T, template, name string) *DB {
+	t.Helper()
+	r.create(t, name, template)
+	if !r.own {
+		t.Cleanup(func() {
+			if err := r.drop(name); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	// Template0 is the one that nobody can be connected to, which would be an error.
-	if err := r.exec(adminTimeout, "create database "+db.Name+" template template0"); err != nil {
-		t.Fatalf("expected to create a database, for which the user needs the right to: %v", err)
-	}
+	return r.testDB(t, name)
+}
+
+// testDB returns a DB for a database that exists. If the test fails, it shows
+// the server's log.
+func (r *running) testDB(t *testing.T, name string) *DB {
+	t.Helper()
+	url, err := withDatabase(r.url, name)
+	Must(t, err)
+	db := &DB{Name: name, URL: url, Version: r.version, server: r}
 	t.Cleanup(func() {
 		if t.Failed() {
 			db.showLog(t)
 		}
-		if r.own {
-			return
-		}
-		if err := r.exec(adminTimeout, "drop database "+db.Name+" with (force)"); err != nil {
-			t.Error(err)
-		}
 	})
 	return db
+}
+
+func (r *running) create(t *testing.T, name, template string) {
+	t.Helper()
+	if err := r.exec(adminTimeout, "create database "+name+" template "+template); err != nil {
+		t.Fatalf("expected to create a database, for which the user needs the right to: %v", err)
+	}
+}
+
+func (r *running) drop(name string) error {
+	return r.exec(adminTimeout, "drop database if exists "+name+" with (force)")
 }
 
 // exec runs a statement beside the tests.
@@ -181,11 +221,11 @@ func withDatabase(connection, name string) (string, error) {
 	return u.String(), nil
 }
 
-// Eventually waits until f has no complaints any more, which must be so within
-// 30 s.
+// Eventually waits until f returns nil. It fails the test after two minutes, which
+// even a machine under load doesn't need.
 func Eventually(t testing.TB, what string, f func() error) {
 	t.Helper()
-	const patience = 30 * time.Second
+	const patience = 2 * time.Minute
 	var err error
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if err = f(); err == nil {

@@ -139,15 +139,16 @@ func (c *Clock) Step(t testing.TB, d time.Duration) {
 	}
 }
 
-// fakeClock has the server, and no other program in its container, ask a library
-// for the time.
-func fakeClock(version string) testcontainers.CustomizeRequestOption {
+// fakeClock is enterExtras for a server that asks a library for the time. The
+// other programs in its container don't.
+func fakeClock(version string) ([]testcontainers.ContainerCustomizer, error) {
+	opts, err := enterExtras(version)
 	// This is the postgres that PATH finds first.
-	return testcontainers.WithFiles(testcontainers.ContainerFile{
+	return append(opts, testcontainers.WithFiles(testcontainers.ContainerFile{
 		Reader:            strings.NewReader(fmt.Sprintf(fakingServer, clockFile, programs(version))),
 		ContainerFilePath: "/usr/local/bin/postgres",
 		FileMode:          0o755,
-	})
+	})), err
 }
 
 // fakingServer is a script.

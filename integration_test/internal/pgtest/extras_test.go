@@ -30,6 +30,7 @@ func TestChoosePartman(t *testing.T) {
 
 // It can be created, is new enough, and does its work.
 func TestEachPartman(t *testing.T) {
+	t.Parallel()
 	var ran []string
 	EachPartman(t, func(t *testing.T, db *DB) {
 		ran = append(ran, db.Version)
@@ -64,6 +65,7 @@ func TestEachPartman(t *testing.T) {
 
 // A step reaches sessions that are there and sessions to come, forward and back.
 func TestOneFaketime(t *testing.T) {
+	t.Parallel()
 	OneFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
 		conn := db.Conn(t)
 		// Rounded, so that neither a slow machine nor a Docker elsewhere matters.
@@ -101,6 +103,8 @@ func TestOneFaketime(t *testing.T) {
 // What is under way sees a step, parallel workers see the clock, and timeouts
 // end what waits though the clock is elsewhere.
 func TestFaketimeIsEverywhere(t *testing.T) {
+	ThoroughOnly(t)
+	t.Parallel()
 	OneFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
 		conn := db.Conn(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

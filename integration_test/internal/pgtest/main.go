@@ -1,9 +1,14 @@
 package pgtest
 
 import (
+	"cmp"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +52,14 @@ func Main(m *testing.M) {
 	os.Exit(max(status, reportNotRun()))
 }
 
+// MainParallel is [Main] with n tests running at a time, for tests that wait more
+// than they compute.
+func MainParallel(m *testing.M, n int) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", strconv.Itoa(n))
+	Main(m)
+}
+
 // NeedsContainers is called by a test that can't do with a database alone.
 // Without Docker the test ends here, to be listed as not run.
 func NeedsContainers(t testing.TB) {
@@ -56,11 +69,16 @@ func NeedsContainers(t testing.TB) {
 	}
 }
 
+// oneLine returns an error's text on one line, since "make test" sorts the lines.
+func oneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+}
+
 // notRun ends a test that lacks something, and doesn't forget it.
 func notRun(t testing.TB, reason error) {
 	t.Helper()
 	process.Lock()
-	process.notRun = append(process.notRun, fmt.Sprintf("%s: %v\n", t.Name(), reason))
+	process.notRun = append(process.notRun, t.Name()+": "+oneLine(reason)+"\n")
 	process.Unlock()
 	t.Skip("not run:", reason)
 }
@@ -79,7 +97,7 @@ func reportNotRun() int {
 			return 1
 		}
 	}
-	if os.Getenv("CI") == "true" {
+	if Thorough() {
 		fmt.Println("pgtest: expected all tests to run, since CI=true; give them what they lack")
 		return 1
 	}
@@ -87,13 +105,29 @@ func reportNotRun() int {
 }
 
 func appendTo(name, text string) error {
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := openAppend(name)
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteString(text)
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	return errors.Join(err, f.Close())
+}
+
+func openAppend(name string) (*os.File, error) {
+	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+}
+
+// progress returns a writer for what somebody who waits for the tests wants to
+// see at once: "go test" shows a package's output at its end. It is the file that
+// TESTS_PROGRESS names, or else the terminal, if there is one.
+func progress() io.WriteCloser {
+	name := cmp.Or(os.Getenv("TESTS_PROGRESS"), "/dev/tty")
+	f, err := openAppend(name)
+	if err != nil {
+		return struct {
+			io.Writer
+			io.Closer
+		}{io.Discard, io.NopCloser(nil)}
 	}
-	return err
+	return f
 }

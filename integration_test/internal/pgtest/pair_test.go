@@ -24,6 +24,7 @@ func TestChoosePair(t *testing.T) {
 // A cut is one between the servers: no new connection gets through, nor, as the
 // tests of package multiwriter have it, do those that there are. Clients go on.
 func TestOnePair(t *testing.T) {
+	ThoroughOnly(t) // elsewhere the tests of package multiwriter show it
 	t.Parallel()
 	OnePair(t, func(t *testing.T, a, b *DB, link *Link) {
 		remote := fmt.Sprintf("'%s&connect_timeout=2'", link.URL(t, b))
@@ -65,7 +66,9 @@ func TestOnePair(t *testing.T) {
 
 // Networks go as containers do, when these have gone.
 func TestNoNetworkStaysBehind(t *testing.T) {
+	ThoroughOnly(t)
 	NeedsContainers(t)
+	t.Parallel()
 	cmd := misbehave(t, "TestPair")
 	server, err := Docker(t).ContainerInspect(t.Context(), waitForLine(t, cmd, "container "), client.ContainerInspectOptions{})
 	if err != nil {

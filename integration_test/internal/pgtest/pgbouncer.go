@@ -41,7 +41,7 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = %d
 server_round_robin = 1
-query_wait_timeout = 20
+query_wait_timeout = 120
 log_connections = 0
 log_disconnections = 0
 %s

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -157,6 +159,7 @@ func TestClients(t *testing.T) {
 // A server of the test's own can be paused, cut off, stopped and started, and
 // is found again where it was.
 func TestEachServer(t *testing.T) {
+	t.Parallel()
 	var ids []string
 	EachServer(t, func(t *testing.T, db *DB) {
 		docker, id := Docker(t), db.Container().GetContainerID()
@@ -248,9 +251,11 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// Whatever way a test process ends, its containers go.
+// Whatever way a test process ends, its containers go. Outside CI only the worst
+// end is tried.
 func TestNoContainerStaysBehind(t *testing.T) {
 	NeedsContainers(t)
+	t.Parallel()
 	signal := func(s syscall.Signal) func(*child) {
 		return func(c *child) { _ = syscall.Kill(-c.Process.Pid, s) } // the whole group, as a terminal does
 	}
@@ -264,6 +269,10 @@ func TestNoContainerStaysBehind(t *testing.T) {
 		{"kill", "TestExit", signal(syscall.SIGKILL)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.name != "kill" {
+				ThoroughOnly(t)
+			}
 			cmd := misbehave(t, c.test)
 			id := waitForLine(t, cmd, "container ")
 			if !exists(t, id) {
@@ -286,6 +295,7 @@ func TestNoContainerStaysBehind(t *testing.T) {
 // A server from the programs on this machine ends with the test process, too.
 // Where there are no programs, that is said.
 func TestNoLocalServerStaysBehind(t *testing.T) {
+	t.Parallel()
 	cmd := misbehave(t, "TestDatabase", "DOCKER_HOST=unix:///nonexistent")
 	url := waitForLine(t, cmd, "url ")
 	if url == "" {
@@ -295,7 +305,7 @@ func TestNoLocalServerStaysBehind(t *testing.T) {
 		return
 	}
 	answer := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), adminTimeout)
 		defer cancel()
 		conn, err := pgx.Connect(ctx, url)
 		if err == nil {
@@ -303,9 +313,7 @@ func TestNoLocalServerStaysBehind(t *testing.T) {
 		}
 		return err
 	}
-	if err := answer(); err != nil {
-		t.Fatal(err)
-	}
+	Eventually(t, "the server answers", answer)
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	_ = cmd.Wait()
 	Eventually(t, "the server ends", func() error {
@@ -319,6 +327,7 @@ func TestNoLocalServerStaysBehind(t *testing.T) {
 // A failed test shows what the server logged about it.
 func TestFailureShowsServerLog(t *testing.T) {
 	NeedsContainers(t)
+	t.Parallel()
 	output, err := misbehave(t, "TestFail").output()
 	if want := "STATEMENT:  select nonsense"; err == nil || !strings.Contains(output, want) {
 		t.Errorf("got %v, want a failure with %q in\n%s", err, want, output)
@@ -327,7 +336,9 @@ func TestFailureShowsServerLog(t *testing.T) {
 
 // And what the containers of its own did.
 func TestFailureShowsContainerLog(t *testing.T) {
+	ThoroughOnly(t)
 	NeedsContainers(t)
+	t.Parallel()
 	output, err := misbehave(t, "TestFailWithContainer").output()
 	if want := "said in the container"; err == nil || !strings.Contains(output, want) {
 		t.Errorf("got %v, want a failure with %q in\n%s", err, want, output)
@@ -337,6 +348,7 @@ func TestFailureShowsContainerLog(t *testing.T) {
 // A test whose image can't be had fails, and says what the script has said.
 func TestNoImage(t *testing.T) {
 	NeedsContainers(t)
+	t.Parallel()
 	output, err := misbehave(t, "TestNoImage").output()
 	if err == nil || strings.Contains(output, "got sortkey/") {
 		t.Errorf("expected the test to fail, got %v and\n%s", err, output)
@@ -413,12 +425,20 @@ var misbehaving = sync.OnceValues(func() (string, error) {
 	}
 	atEnd(func() error { return os.RemoveAll(dir) })
 	name := filepath.Join(dir, "misbehave.test")
-	out, err := exec.Command("go", "test", "-c", "-o", name, "./testdata/misbehave").CombinedOutput()
+	// As this binary was built, so that the packages below are built already.
+	out, err := exec.Command("go", "test", "-c", "-race="+builtWithRace(), "-o", name, "./testdata/misbehave").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return name, nil
 })
+
+// builtWithRace returns "true" if this binary has the race detector.
+func builtWithRace() string {
+	info, _ := debug.ReadBuildInfo()
+	has := slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	return strconv.FormatBool(has)
+}
 
 // misbehave starts one of them, in an environment without the settings of this
 // run but with those of env.
@@ -434,10 +454,11 @@ func misbehave(t *testing.T, test string, env ...string) *child {
 	}
 	defer w.Close()
 	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.v", "-test.timeout=5m")
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
+	// The terminal is no place for errors that are provoked.
+	cmd.Env = append(append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		name, _, _ := strings.Cut(s, "=")
 		return slices.Contains([]string{versionsVar, urlVar, "CI", "TESTS_NOT_RUN"}, name)
-	}), env...)
+	}), "TESTS_PROGRESS="+os.DevNull), env...)
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.SysProcAttr = detached()
 	in, err := cmd.StdinPipe()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ func (r *running) connect(ctx context.Context, doomed func(context.Context) erro
 		return err
 	}
 	config.MaxConns = 4
-	config.ConnConfig.ConnectTimeout = 5 * time.Second
+	config.ConnConfig.ConnectTimeout = adminTimeout
 	if r.admin, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return err
 	}
@@ -94,62 +95,83 @@ func (r *running) close() error {
 	return nil
 }
 
-// What a container's server is for decides where its data lies, which image it
-// is of, and whether tests share it.
-const (
-	// shared: its data is in memory, lost when the container stops.
-	shared = iota
-	// stoppable: a test's own, its data where a restart finds it. The server's
-	// port stays the same.
-	stoppable
-	// extended: shared, with the extensions that the plain image lacks.
-	extended
-	// clocked: a test's own, its data in memory, with a clock that can be stepped.
-	clocked
-	// logical: a test's own, its data in memory, with a write-ahead log that tells
-	// subscribers of rows. What a cut has broken it notices within seconds.
-	logical
-	// sharded: shared, a node of a Citus cluster.
-	sharded
+// A kind is a way to run a server in a container.
+type kind struct {
+	image    func(ctx context.Context, version string) (string, error)
+	settings []string // arguments of the server, besides those of all kinds
+	own      bool     // one test's own: it goes with the test
+	durable  bool     // its data outlives a restart; otherwise the data is in memory
+	options  func(version string) ([]testcontainers.ContainerCustomizer, error)
+}
+
+var (
+	// shared is a server for all tests of a package.
+	shared = kind{image: postgresImage}
+	// stoppable is a server that its test may stop and start. Its port stays the same.
+	stoppable = kind{image: postgresImage, own: true, durable: true}
+	// extended is a shared server with the extensions that the plain image lacks.
+	extended = kind{image: extrasImage, options: enterExtras}
+	// clocked is a server whose clock its test steps.
+	clocked = kind{image: extrasImage, own: true, options: fakeClock}
+	// logical is a server whose write-ahead log is fit for logical replication. It
+	// notices a broken connection within seconds.
+	logical = kind{image: postgresImage, own: true, settings: []string{"-c", "wal_level=logical",
+		"-c", "wal_sender_timeout=12s", "-c", "wal_receiver_timeout=12s", "-c", "wal_retrieve_retry_interval=200ms"}}
+	// sharded is a shared server that is a node of a Citus cluster.
+	sharded = kind{image: citusImage, settings: citusSettings, options: citusNode}
 )
 
-// runContainer starts a container with a server.
-func runContainer(version string, purpose int) (*running, error) {
+// serverSettings are arguments of every server. Durability is not what is tested
+// here: with these settings a server that is killed loses nothing, only a machine
+// that loses power does.
+var serverSettings = []string{
+	"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
+	"-c", "max_connections=300", "-c", "jit=off", "-c", "log_checkpoints=off", "-c", "log_line_prefix=" + logPrefix,
+}
+
+// runContainer starts a container with a server. If it fails, it may still return
+// a container to remove.
+func runContainer(version string, k kind) (*running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), imageTimeout)
 	defer cancel()
-	getImage := postgresImage
-	switch purpose {
-	case extended, clocked:
-		getImage = extrasImage
-	case sharded:
-		getImage = citusImage
-	}
-	image, err := getImage(ctx, version)
+	image, err := k.image(ctx, version)
 	if err != nil {
 		return nil, err
 	}
+	opts, err := k.containerOptions(version)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	c, err := postgres.Run(ctx, image, opts...)
+	r := &running{container: c, own: k.own, log: func() (string, error) { return containerLog(c) }}
+	if err != nil {
+		return r, fmt.Errorf("expected a container of %s: %w", image, err)
+	}
+	if err := r.connectContainer(ctx); err != nil {
+		log, _ := r.log()
+		return r, fmt.Errorf("expected a server in a container of %s: %w; its log:\n%s", image, err, lastLines(log, logLines))
+	}
+	if !r.own {
+		atEnd(r.close)
+	}
+	return r, nil
+}
+
+// containerOptions returns what a container of this kind is run with.
+func (k kind) containerOptions(version string) ([]testcontainers.ContainerCustomizer, error) {
 	label, err := containerLabel()
 	if err != nil {
 		return nil, err
 	}
-	// Durability is not what is tested here. A server that is killed loses
-	// nothing by these settings, only a machine that loses power.
-	command := []string{"postgres",
-		"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
-		"-c", "max_connections=300", "-c", "jit=off", "-c", "log_checkpoints=off", "-c", "log_line_prefix=" + logPrefix}
-	if purpose == logical {
-		command = append(command, "-c", "wal_level=logical",
-			"-c", "wal_sender_timeout=12s", "-c", "wal_receiver_timeout=12s", "-c", "wal_retrieve_retry_interval=200ms")
-	}
-	if purpose == sharded {
-		command = append(command, citusSettings...)
-	}
+	command := slices.Concat([]string{"postgres"}, serverSettings, k.settings)
 	opts := []testcontainers.ContainerCustomizer{
 		label,
 		testcontainers.WithCmd(command...),
 		testcontainers.WithEnv(map[string]string{"POSTGRES_INITDB_ARGS": "--no-sync", "PGDATA": dataDirectory}),
 	}
-	if purpose == stoppable {
+	if k.durable {
 		port, err := FreePort()
 		if err != nil {
 			return nil, err
@@ -158,45 +180,27 @@ func runContainer(version string, purpose int) (*running, error) {
 	} else {
 		opts = append(opts, testcontainers.WithTmpfs(map[string]string{dataDirectory: "rw"}))
 	}
-	if purpose == extended || purpose == clocked || purpose == sharded {
-		entry, err := enterExtras(version)
-		if err != nil {
-			return nil, err
-		}
-		opts = append(opts, entry...)
+	if k.options == nil {
+		return opts, nil
 	}
-	switch purpose {
-	case clocked:
-		opts = append(opts, fakeClock(version))
-	case sharded:
-		opts = append(opts, testcontainers.WithEnv(map[string]string{"POSTGRES_HOST_AUTH_METHOD": "trust"}))
-	}
+	more, err := k.options(version)
+	return append(opts, more...), err
+}
 
-	ctx, cancel = context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
-	c, err := postgres.Run(ctx, image, opts...)
-	if err != nil {
-		return &running{container: c}, fmt.Errorf("expected a container of %s: %w", image, err)
+// connectContainer waits until the server in the container answers, or the
+// container ends.
+func (r *running) connectContainer(ctx context.Context) error {
+	var err error
+	if r.url, err = r.container.ConnectionString(ctx, "sslmode=disable"); err != nil {
+		return err
 	}
-	r := &running{container: c, own: purpose == stoppable || purpose == clocked || purpose == logical, log: func() (string, error) { return containerLog(c) }}
-	if r.url, err = c.ConnectionString(ctx, "sslmode=disable"); err != nil {
-		return r, err
-	}
-	err = r.connect(ctx, func(ctx context.Context) error {
-		state, err := c.State(ctx)
+	return r.connect(ctx, func(ctx context.Context) error {
+		state, err := r.container.State(ctx)
 		if err == nil && !state.Running {
 			err = fmt.Errorf("its container has ended with status %d", state.ExitCode)
 		}
 		return err
 	})
-	if err != nil {
-		log, _ := r.log()
-		return r, fmt.Errorf("expected a server in a container of %s: %w; its log:\n%s", image, err, lastLines(log, logLines))
-	}
-	if !r.own {
-		atEnd(r.close)
-	}
-	return r, nil
 }
 
 // outliveRestart has a container keep its data, in an anonymous volume, and the

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 const (
@@ -95,7 +94,7 @@ func parseVersions(s string) ([]string, error) {
 // serverAt is a server that runs already.
 func serverAt(url string) (*server, error) {
 	r := &running{url: url}
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
 	if err := r.connect(ctx, nil); err != nil {
 		return nil, errors.Join(err, r.close())

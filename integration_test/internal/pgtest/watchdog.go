@@ -38,6 +38,8 @@ const (
 	watchdogDone = "done\n"
 	// watchdogPatience is how long it looks for late containers if not told.
 	watchdogPatience = 5 * time.Second
+	// watchdogErrors is how much longer it goes on trying if something fails.
+	watchdogErrors = time.Minute
 )
 
 // watchedSession is the value of the label of this process's containers and
@@ -115,7 +117,7 @@ func watch(session string) int {
 		switch late := time.Since(deadline); {
 		case err == nil && late > 0:
 			return 0
-		case late > watchdogPatience: // for what somebody else is removing
+		case late > watchdogErrors: // for what somebody else is removing
 			fmt.Println(err)
 			return 1
 		}

@@ -4,6 +4,9 @@
 package sqlitetest
 
 import (
+	"os"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/glebarez/sqlite"
@@ -14,15 +17,58 @@ import (
 // Open opens an empty database with GORM.
 func Open(t testing.TB) *gorm.DB {
 	t.Helper()
-	dsn := "file:" + t.TempDir() + "/test.db?_pragma=foreign_keys(on)&_pragma=synchronous(off)"
-	g, err := gorm.Open(sqlite.Open(dsn), &gorm.Config{Logger: logger.Discard})
+	return open(t, filepath.Join(t.TempDir(), "test.db"))
+}
+
+func open(t testing.TB, file string) *gorm.DB {
+	t.Helper()
+	g, err := gorm.Open(sqlite.Open("file:"+file+"?_pragma=foreign_keys(on)&_pragma=synchronous(off)"), &gorm.Config{Logger: logger.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := g.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	t.Cleanup(func() { closeDB(t, g) })
 	return g
+}
+
+func closeDB(t testing.TB, g *gorm.DB) {
+	t.Helper()
+	db, err := g.DB()
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A Schema is what databases hold that are copies of one another. The zero value
+// is ready to use.
+type Schema struct {
+	once sync.Once
+	file []byte
+}
+
+// Open opens a copy of the database that the first call of Open had up fill.
+func (s *Schema) Open(t testing.TB, up func(g *gorm.DB)) *gorm.DB {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "test.db")
+	s.once.Do(func() {
+		g := open(t, file)
+		up(g)
+		closeDB(t, g)
+		if t.Failed() {
+			t.FailNow()
+		}
+		var err error
+		if s.file, err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if s.file == nil {
+		t.Fatal("expected a database to copy, but filling it failed in an earlier test")
+	}
+	if err := os.WriteFile(file, s.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, file)
 }

@@ -137,7 +137,7 @@ func (s *Server) command(name string, limit time.Duration) (string, error) {
 // Conn gives a plain client, to look at what is there and to be another program.
 func (s *Server) Conn(t testing.TB) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect([]string{s.Address}, 10*time.Second, zk.WithLogger(silent{}))
+	conn, _, err := zk.Connect([]string{s.Address}, MaxSession, zk.WithLogger(silent{}))
 	if err != nil {
 		t.Fatal(err)
 	}

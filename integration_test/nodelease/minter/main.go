@@ -36,6 +36,9 @@ const (
 	// maxPause is between two batches. Two generators of one number mint in the
 	// same unit many times a second.
 	maxPause = 10 * time.Millisecond
+	// insist is how long a first claim is repeated that fails for other reasons than
+	// that no number is free.
+	insist = 10 * time.Minute
 	// tellEvery is how often progress is told.
 	tellEvery = 50 * time.Millisecond
 )
@@ -51,7 +54,6 @@ func main() {
 	flag.StringVar(&pool, "pool", "", "another name than the pool of the format has")
 	flag.DurationVar(&p.o.TTL, "ttl", 3*time.Second, "of a claim")
 	flag.DurationVar(&p.o.Wait, "wait", 0, "for a number; 0: twice the TTL")
-	flag.DurationVar(&p.insist, "insist", time.Minute, "how long to repeat a first claim that fails for other reasons than that no number is free")
 	flag.BoolVar(&p.o.Reacquire, "reacquire", false, "claim a number anew when one was lost")
 	flag.BoolVar(&p.offsets, "clock", false, "have a clock that can be set")
 	offset := flag.Duration("offset", 0, "what that clock is ahead by; implies -clock")
@@ -72,7 +74,6 @@ type program struct {
 	format  journal.Format
 	offsets bool
 	offset  atomic.Int64 // a time.Duration
-	insist  time.Duration
 	try     time.Duration
 	deaf    bool
 	seed    uint64
@@ -154,46 +155,26 @@ func told(event string, err error) journal.Event {
 		e.LeaseLost = errors.Is(err, idtype.ErrLeaseLost)
 		e.Exhausted = errors.Is(err, nodelease.ErrPoolExhausted)
 		e.Behind = errors.Is(err, nodelease.ErrClockBehind)
-		e.TermOver = errors.Is(err, nodelease.ErrTermOver)
+		if busy := (*nodelease.BusyError)(nil); errors.As(err, &busy) {
+			e.RetryAfter = busy.RetryAfter
+		}
+		e.Superseded = errors.Is(err, nodelease.ErrSuperseded)
 	}
 	return e
 }
 
-// A closer is a generator that gives its number back.
-type closer struct {
-	idtype.Generator[journal.ID]
-	keeper func() *nodelease.Keeper
-	close  func() error
-}
-
-// claim gives a generator under a claim.
-func (p *program) claim(ctx context.Context, store *watched) (closer, error) {
-	build := func(l idtype.Lease) (idtype.Generator[journal.ID], error) {
-		return p.build(l.(*nodelease.Keeper), store)
-	}
-	if p.o.Reacquire {
-		g, err := nodelease.NewGenerator(ctx, store, p.format.Pool, p.o, build)
-		if err != nil {
-			return closer{}, err
-		}
-		return closer{g, g.Keeper, g.Close}, nil
-	}
-	k, err := nodelease.Acquire(ctx, store, p.format.Pool, p.o)
-	if err != nil {
-		return closer{}, err
-	}
-	g, err := build(k)
-	return closer{g, func() *nodelease.Keeper { return k }, k.Close}, err
-}
+type generator = nodelease.Generator[journal.ID]
 
 func (p *program) run(ctx context.Context, store *watched) error {
 	p.o.Clock = p.clock()
-	p.o.OnLost = func(err error) { p.tell(told(journal.Called, err)) }
-	var g closer
+	var g *generator
 	for {
 		begun := time.Now()
 		var err error
-		if g, err = p.claim(ctx, store); err == nil {
+		g, err = nodelease.NewGenerator(ctx, store, p.format.Pool, p.o, func(l idtype.Lease) (idtype.Generator[journal.ID], error) {
+			return p.build(l.(*nodelease.Keeper), store)
+		})
+		if err == nil {
 			break
 		}
 		if ctx.Err() != nil {
@@ -206,20 +187,20 @@ func (p *program) run(ctx context.Context, store *watched) error {
 			return nil
 		}
 		// The server is gone, or busy.
-		if time.Since(p.begun) > p.insist {
+		if time.Since(p.begun) > insist {
 			return err
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 	err := p.mint(ctx, g)
-	e, stats := told(journal.Closed, g.close()), g.keeper().Stats()
+	e, stats := told(journal.Closed, g.Close()), g.Keeper().Stats()
 	e.Renewals, e.Failures = stats.Renewals, stats.Failures
 	p.tell(e)
 	return err
 }
 
 // mint mints until the process is told to end, or a claim is lost for good.
-func (p *program) mint(ctx context.Context, g closer) error {
+func (p *program) mint(ctx context.Context, g *generator) error {
 	random := rand.New(rand.NewPCG(p.seed, 0))
 	batch := make([]journal.ID, maxBatch)
 	var next, lost time.Time
@@ -242,7 +223,7 @@ func (p *program) mint(ctx context.Context, g closer) error {
 		case errors.Is(err, idtype.ErrLeaseLost):
 			after.Refusals++
 			// Once for each claim.
-			if term := g.keeper().Stats().Term; term != refusedTerm {
+			if term := g.Keeper().Stats().Term; term != refusedTerm {
 				refusedTerm = term
 				p.tell(told(journal.Refused, err))
 			}
@@ -255,7 +236,7 @@ func (p *program) mint(ctx context.Context, g closer) error {
 			next = now.Add(tellEvery)
 			p.tell(journal.Event{Event: journal.Progress, Minted: p.minted})
 		}
-		if !p.o.Reacquire && g.keeper().Err() != nil {
+		if !p.o.Reacquire && g.Keeper().Err() != nil {
 			if lost.IsZero() {
 				lost = time.Now()
 				after.Minted, after.Refusals = 0, 0

@@ -56,8 +56,8 @@ func (w *watched) note(c nodelease.Claim, r nodelease.Request, sent time.Duratio
 		ttl = min(ttl, c.TTL)
 	}
 	return w.p.journal.Append(journal.Record{
-		Kind: journal.Granted, Number: int32(c.Number), Term: c.Term, After: c.After, Until: min(r.Until, c.Until), TTL: ttl, Sent: sent,
-	}, nil)
+		Kind: journal.Granted, Number: c.Number, Term: c.Term, After: c.After, Until: min(r.Until, c.Until), TTL: ttl, Sent: sent,
+	})
 }
 
 // sent is when the call was begun that was last granted in a term.
@@ -115,9 +115,11 @@ func (r *recorder) Fill(ctx context.Context, dst []journal.ID) (int, error) {
 }
 
 func (r *recorder) note(begun, sent time.Duration, ids []journal.ID) error {
-	err := r.p.journal.Append(journal.Record{
-		Kind: journal.Minted, Number: int32(r.k.Number()), Term: r.term, After: r.k.After(), Sent: sent, Begun: begun,
-	}, ids)
+	minted := journal.Record{Kind: journal.Minted, Number: r.k.Number(), Term: r.term, After: r.k.After(), Sent: sent, Begun: begun}
+	for _, id := range ids {
+		minted.IDs = append(minted.IDs, id[:]...)
+	}
+	err := r.p.journal.Append(minted)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errJournal, err)
 	}
@@ -139,3 +141,7 @@ type deaf struct{ k *nodelease.Keeper }
 func (l deaf) Number() int  { return l.k.Number() }
 func (l deaf) After() int64 { return l.k.After() }
 func (l deaf) Until() int64 { return math.MaxInt64 }
+
+// Attach is for [nodelease.NewGenerator], which refuses a generator without the
+// lease.
+func (l deaf) Attach(layout string, minted func() int64) error { return l.k.Attach(layout, minted) }

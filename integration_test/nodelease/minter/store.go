@@ -9,8 +9,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 
 	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/pglease"
-	"github.com/sortkey/sortkey/zklease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
+	"github.com/sortkey/sortkey/nodelease/zklease"
 )
 
 // storeFlags say which store it is.

@@ -9,7 +9,6 @@ const (
 	Renewed  = "renewed"  // a renewal
 	Progress = "progress" // Minted is how many IDs there are so far
 	Lost     = "lost"     // a claim was lost: Since, Error and the counts of its Stats
-	Called   = "called"   // the callback of a loss
 	Refused  = "refused"  // a call of the generator failed with ErrLeaseLost, the first one of a claim
 	Failed   = "failed"   // a claim couldn't be had
 	Tried    = "tried"    // after a loss: Refusals are the calls that were refused, Minted those that weren't
@@ -25,12 +24,14 @@ type Event struct {
 	Until  int64 // Unix milliseconds
 	Minted uint64
 	Error  string
-	// LeaseLost, Exhausted, Behind, TermOver: what the error wraps.
-	LeaseLost, Exhausted, Behind, TermOver bool
+	// LeaseLost, Exhausted, Behind, Superseded: what the error wraps.
+	LeaseLost, Exhausted, Behind, Superseded bool
 	// Since the last renewal was sent that was granted.
-	Since    time.Duration
-	Took     time.Duration // of a claim that failed
-	Refusals uint64
-	Renewals uint64
-	Failures uint64
+	Since time.Duration
+	Took  time.Duration // of a claim that failed
+	// RetryAfter is that of the BusyError, if it is one.
+	RetryAfter time.Duration
+	Refusals   uint64
+	Renewals   uint64
+	Failures   uint64
 }

@@ -49,6 +49,31 @@ func TestFailWithContainer(t *testing.T) {
 	})
 }
 
+var unfillable = pgtest.NewTemplate(func(t *testing.T, _ *pgtest.DB) {
+	fmt.Println("filling")
+	t.Error("on purpose")
+})
+
+func TestUnfillable(t *testing.T) {
+	for range 2 {
+		unfillable.One(t, func(*testing.T, *pgtest.DB) { fmt.Println("running") })
+		unfillable.OneReused(t, func(*testing.T, *pgtest.DB) { fmt.Println("running") })
+	}
+}
+
+func TestFailReused(t *testing.T) {
+	template := pgtest.NewTemplate(func(*testing.T, *pgtest.DB) {})
+	var failed string
+	template.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		failed = db.Name
+		t.Error("on purpose")
+	})
+	template.OneReused(t, func(t *testing.T, db *pgtest.DB) {
+		exists := "select exists (select from pg_database where datname = '" + failed + "')"
+		fmt.Println("reused:", db.Name == failed, "exists:", pgtest.Value[bool](t, db.Conn(t), exists))
+	})
+}
+
 func TestNoImage(t *testing.T) {
 	t.Log("got", pgtest.DebianImage(t, "misbehave", "no-such-release", "bash"))
 }

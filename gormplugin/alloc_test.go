@@ -1,0 +1,82 @@
+package gormplugin
+
+import (
+	"reflect"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// statement is what the callback sees of a Create of rows, a pointer.
+func statement(t testing.TB, rows any) (*planner, *gorm.DB) {
+	db := open(t)
+	tx := db.Session(&gorm.Session{Initialized: true})
+	tx.Statement.Dest = rows
+	tx.Statement.ReflectValue = reflect.ValueOf(rows).Elem()
+	if err := tx.Statement.Parse(rows); err != nil {
+		t.Fatal(err)
+	}
+	return &planner{bindings: []Binding{For(snowflakes())}}, tx
+}
+
+type benchRow struct {
+	ID   idtype.Snowflake
+	Name string
+}
+
+func TestAllocations(t *testing.T) {
+	row := benchRow{}
+	p, tx := statement(t, &row)
+	if n := testing.AllocsPerRun(1000, func() { row.ID = 0; p.fill(tx) }); n != 0 || row.ID == 0 {
+		t.Errorf("a row allocates %v times, and its ID is %d", n, row.ID)
+	}
+	rows := make([]benchRow, 1000)
+	p, tx = statement(t, &rows)
+	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == 0 {
+		t.Errorf("1000 rows allocate %v times, and the last ID is %d", n, rows[999].ID)
+	}
+	ptrs := make([]*benchRow, 1000)
+	for i := range ptrs {
+		ptrs[i] = &rows[i]
+	}
+	p, tx = statement(t, &ptrs)
+	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == 0 {
+		t.Errorf("1000 pointers to rows allocate %v times, and the last ID is %d", n, rows[999].ID)
+	}
+	// With a context to pass on.
+	p, tx = statement(t, &row)
+	tx.Statement.Context = t.Context()
+	if n := testing.AllocsPerRun(1000, func() { row.ID = 0; p.fill(tx) }); n >= 1 || row.ID == 0 {
+		t.Errorf("a row with a context allocates %v times, and its ID is %d", n, row.ID)
+	}
+}
+
+// What is kept for the next statement doesn't refer to the rows of this one.
+func TestBlocksForgetRows(t *testing.T) {
+	gen := snowflakes()
+	gen.limit = 2*blockSize + 1
+	c := For(gen).filler(reflect.TypeFor[idtype.Snowflake]()).(*column[idtype.Snowflake, *idtype.Snowflake])
+	var made []*block[idtype.Snowflake, *idtype.Snowflake]
+	c.blocks.New = func() any {
+		made = append(made, new(block[idtype.Snowflake, *idtype.Snowflake]))
+		return made[len(made)-1]
+	}
+	k := key{index: 0, fills: c}
+	for range 2 { // for the second there are no IDs
+		rows := make([]benchRow, blockSize+1)
+		_, tx := statement(t, &rows)
+		k.field = tx.Statement.Schema.PrioritizedPrimaryField
+		if _, err := k.fill(tx.Statement); (err != nil) != (gen.n == gen.limit) {
+			t.Errorf("error = %v", err)
+		}
+	}
+	for _, b := range made {
+		for i, p := range b.fields {
+			if p != nil {
+				t.Fatalf("field %d is kept", i)
+			}
+		}
+	}
+}

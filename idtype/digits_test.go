@@ -1,0 +1,126 @@
+package idtype
+
+import (
+	"encoding"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// eachPair calls f with text in which two bytes, at all places, are pairs of bytes.
+// Digits are read by the word, where a byte could spill into the next.
+func eachPair(text string, f func(s []byte)) {
+	s := []byte(text)
+	for pos := range len(s) - 1 {
+		for pair := pos; pair < 1<<16; pair += scaled(13, 1) {
+			s[pos], s[pos+1] = byte(pair>>8), byte(pair)
+			f(s)
+		}
+		copy(s, text)
+	}
+}
+
+func TestSnoDigitsInWords(t *testing.T) {
+	eachPair("brpk4q72xwf2m63l", func(s []byte) {
+		valid := true
+		for _, c := range s {
+			valid = valid && base32Value[c] != noDigit
+		}
+		id, err := ParseSno(string(s))
+		if valid != (err == nil) || valid && id.String() != string(s) {
+			t.Fatalf("ParseSno(%q) = %v, %v", s, id, err)
+		}
+	})
+}
+
+func TestSpread64DigitsInWords(t *testing.T) {
+	eachPair("cb54ecf2840a0015", func(s []byte) {
+		valid := true
+		for _, c := range s {
+			valid = valid && hexValue[c] != noDigit
+		}
+		want, _ := strconv.ParseUint(string(s), 16, 64)
+		valid = valid && want&spread64Reserved == 0
+		id, err := ParseSpread64(string(s))
+		if valid != (err == nil) || valid && id != Spread64(want) {
+			t.Fatalf("ParseSpread64(%q) = %x, %v", s, uint64(id), err)
+		}
+	})
+}
+
+// The text of a UUID is taken and given as package uuid does.
+func TestUUIDTextInWords(t *testing.T) {
+	eachPair("f47ac10b-58cc-4372-a567-0e02b2c3d479", func(s []byte) {
+		want, err := uuid.ParseBytes(s)
+		hi, lo, ok := readUUID((*[uuidTextSize]byte)(s))
+		if ok != (err == nil) {
+			t.Fatalf("readUUID(%q) = %v, want %v", s, ok, err)
+		}
+		if !ok {
+			return
+		}
+		if got := uuidString(hi, lo); got != want.String() {
+			t.Fatalf("%q reads and writes as %s, want %v", s, got, want)
+		}
+		if wantHi, wantLo := octets(want[:]); hi != wantHi || lo != wantLo {
+			t.Fatalf("readUUID(%q) = %x, %x, want %v", s, hi, lo, want)
+		}
+	})
+}
+
+// Digits are written by the word too: so all pairs of digits, at all places, among
+// random ones, against bits set one by one.
+func TestSnoWordsInDigits(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for pos := range snoDigits - 1 {
+		for pair := range 32 * 32 {
+			var want Sno
+			var text [snoDigits]byte
+			for i := range text {
+				v := r.IntN(32)
+				switch i {
+				case pos:
+					v = pair / 32
+				case pos + 1:
+					v = pair % 32
+				}
+				text[i] = base32Digits[v]
+				for bit := range 5 {
+					n := 5*i + bit
+					want[n/8] |= byte(v>>(4-bit)&1) << (7 - n%8)
+				}
+			}
+			if want.String() != string(text[:]) || want.UUID() != text {
+				t.Fatalf("%x: String %v, UUID %v, want %s", [10]byte(want), want, want.UUID(), text)
+			}
+			if id, err := SnoFromUUID(uuid.UUID(text)); err != nil || id != want {
+				t.Fatalf("SnoFromUUID(%s) = %x, %v, want %x", text, [10]byte(id), err, [10]byte(want))
+			}
+		}
+	}
+}
+
+// As TestSnoWordsInDigits. Reserved bits are written too.
+func TestSpread64WordsInDigits(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for shift := 0; shift <= 56; shift += 4 {
+		for pair := range uint64(256) {
+			v := r.Uint64()&^(255<<shift) | pair<<shift
+			if s := Spread64(v).String(); s != fmt.Sprintf("%016x", v) {
+				t.Fatalf("%#x: String %s", v, s)
+			}
+		}
+	}
+}
+
+// Two octets appended to nothing would be two allocations.
+func TestMarshalTextAllocatesOnce(t *testing.T) {
+	for _, id := range []encoding.TextMarshaler{snoFormat.other(), spread64Format.other()} {
+		if n := testing.AllocsPerRun(100, func() { _, _ = id.MarshalText() }); n != 1 {
+			t.Errorf("%T: %v allocations, want 1", id, n)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// Every test finds what fill has put into the database, and nothing else, whether
+// the copy is its own or another test's before.
+func TestTemplate(t *testing.T) {
+	fills := 0
+	template := NewTemplate(func(t *testing.T, db *DB) {
+		fills++
+		db.Exec(t, `create table colours (id bigserial primary key, name text default 'red', check (name <> ''));
+			create table shades (id bigserial primary key, colour bigint references colours);
+			create table settings (name text); insert into settings values ('kept');
+			create function f() returns trigger language plpgsql as 'begin return new; end';
+			create trigger tr before insert on shades for each row execute function f()`)
+	})
+	use := func(names *[]string) func(*testing.T, *DB) {
+		return func(t *testing.T, db *DB) {
+			*names = append(*names, db.Name)
+			conn := db.Conn(t)
+			var settings, shades int
+			var id int64
+			Must(t, conn.QueryRow(t.Context(), "select (select count(*) from settings), (select count(*) from shades)").Scan(&settings, &shades))
+			Must(t, conn.QueryRow(t.Context(), "insert into colours default values returning id").Scan(&id))
+			if settings != 1 || shades != 0 || id != 1 {
+				t.Errorf("got %d settings, %d shades and ID %d, want 1, 0 and 1", settings, shades, id)
+			}
+			db.Exec(t, "insert into shades (colour) values (1)")
+		}
+	}
+	var own, reused []string
+	for range 2 {
+		template.One(t, use(&own))
+		template.OneReused(t, use(&reused))
+	}
+	if fills != 1 || own[0] == own[1] || reused[0] != reused[1] {
+		t.Errorf("filled %d databases, for tests on %v and %v, want 1, two databases and one", fills, own, reused)
+	}
+
+	template.OneReused(t, func(t *testing.T, db *DB) {
+		other := template.on(t, db.server).add(t)
+		defer other.admin.Close(context.Background())
+		for _, change := range []string{
+			"alter table colours add column hue int", "create index on colours (name)", "create view reds as select 1",
+			"alter table colours alter column name set not null", "alter table colours alter column name set default 'blue'",
+			"alter table shades drop constraint shades_colour_fkey", "alter table colours drop constraint colours_name_check",
+			"alter table shades disable trigger tr", "drop trigger tr on shades",
+			"create or replace function f() returns trigger language plpgsql as 'begin return null; end'",
+		} {
+			if _, err := other.admin.Exec(context.Background(), "begin; "+change); err != nil {
+				t.Fatal(err)
+			}
+			if err := other.empty(); err == nil || !strings.Contains(err.Error(), "use Each") {
+				t.Errorf("%s: got %v, want an error", change, err)
+			}
+			if _, err := other.admin.Exec(context.Background(), "rollback"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// If a template can't be filled, that is tried once, and all tests that need it
+// fail.
+func TestUnfillableTemplate(t *testing.T) {
+	t.Parallel()
+	One(t, func(t *testing.T, db *DB) {
+		output, err := misbehave(t, "TestUnfillable", urlVar+"="+db.URL).output()
+		if err == nil || strings.Count(output, "filling\n") != 1 || strings.Contains(output, "running\n") ||
+			strings.Count(output, "filling it failed in TestUnfillable/pg"+db.Version+"\n") != 3 {
+			t.Errorf("expected one attempt and four failures, got %v and\n%s", err, output)
+		}
+	})
+}
+
+// The database of a failed test is dropped, not used again.
+func TestFailReused(t *testing.T) {
+	t.Parallel()
+	One(t, func(t *testing.T, db *DB) {
+		output, err := misbehave(t, "TestFailReused", urlVar+"="+db.URL).output()
+		if err == nil || !strings.Contains(output, "reused: false exists: false\n") {
+			t.Errorf("expected another database, and the first one dropped, got %v and\n%s", err, output)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package leasetest
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// testStack: what programs do with a store.
+func (s *suite) testStack() {
+	p := s.pool(1)
+	// Not to be lost because the machine has other things to do.
+	ttl := 4 * s.h.TTL
+	acquire := func(wait time.Duration) (*nodelease.Keeper, error) {
+		ctx, cancel := s.patiently()
+		defer cancel()
+		return nodelease.Acquire(ctx, s.h.Open(s.T), p, nodelease.Options{TTL: ttl, Wait: wait})
+	}
+	var last idtype.Snowflake
+	var mark int64
+	for i := range 3 {
+		k, err := acquire(patience)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if k.After() != mark {
+			s.Errorf("holder %d: expected a claim after %d, got %d", i+1, mark, k.After())
+		}
+		ids, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: k}})
+		if err != nil {
+			s.Fatal(err)
+		}
+		mint := func() {
+			s.Helper()
+			for range 1000 {
+				id, err := ids.Next()
+				if err != nil {
+					s.Fatalf("holder %d: %v", i+1, err)
+				}
+				if id <= last {
+					s.Fatalf("holder %d: expected an ID after %v, got %v", i+1, last, id)
+				}
+				last = id
+			}
+		}
+		mint()
+		if i == 0 {
+			s.eventually("the claim is renewed", func() error {
+				if stats := k.Stats(); stats.Renewals == 0 {
+					return errors.Join(errors.New("it isn't"), stats.LastFailure)
+				}
+				return nil
+			})
+			mint()
+		}
+		var busy *nodelease.BusyError
+		if got, err := acquire(-1); !errors.As(err, &busy) || !strings.Contains(err.Error(), p.Name) {
+			s.Errorf("expected pool %q to be busy, got %v, %v", p.Name, got, err)
+		}
+		if err := k.Close(); err != nil {
+			s.Errorf("holder %d: %v", i+1, err)
+		}
+		if _, err := ids.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+			s.Errorf("holder %d: expected no ID after Close, got %v", i+1, err)
+		}
+		mark = idtype.SnowflakeLayout{}.Time(last).UnixMilli()
+	}
+}

@@ -1,0 +1,196 @@
+package leasetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// testLapse: who isn't heard of any more loses the number, not before its time
+// to live is over.
+func (s *suite) testLapse() {
+	p := s.pool(1)
+	c, rival := s.open(), s.open()
+	sent := time.Now()
+	first := c.claim(p, s.brief(0, 500))
+	s.crash(c)
+	var next nodelease.Claim
+	s.eventually("the number is free", func() (err error) {
+		next, err = rival.try(p, s.brief(1000, 500))
+		if busy := (*nodelease.BusyError)(nil); errors.As(err, &busy) && (busy.Held != 1 || busy.Ahead != 0) {
+			s.Errorf("expected the number to be held, got %d held and %d ahead", busy.Held, busy.Ahead)
+		}
+		return err
+	})
+	if held := time.Since(sent); held < s.stands(first)-s.slack() {
+		s.Errorf("expected the number to be held for %v, got %v", s.stands(first), held)
+	}
+	if next.Number != first.Number || next.Term <= first.Term || next.After != first.Until {
+		s.Errorf("expected number %d in a term after %d, after %d, got %+v", first.Number, first.Term, first.Until, next)
+	}
+}
+
+// testRenewed: who is heard of keeps the number.
+func (s *suite) testRenewed() {
+	for range 5 {
+		if s.renewed() {
+			return
+		}
+	}
+	s.Fatalf("expected this process to run once in %v", s.h.TTL)
+}
+
+// renewed says whether it came to see anything: not if nothing ran here until
+// the claim was over.
+func (s *suite) renewed() bool {
+	p := s.pool(1)
+	c, rival := s.open(), s.open()
+	sent := time.Now()
+	claim := c.claim(p, s.brief(0, 100))
+	stands := s.stands(claim) - s.slack()
+	for begun, i := time.Now(), int64(1); time.Since(begun) < 3*s.h.TTL/2; i++ {
+		time.Sleep(s.h.TTL / 20)
+		again := time.Now()
+		_, err := c.tryRenew(p, claim, 100*i, s.h.TTL)
+		if time.Since(sent) >= stands {
+			return false
+		}
+		if err != nil {
+			s.Fatalf("expected a renewal, got %v", err)
+		}
+		sent = again
+		theirs, err := rival.try(p, s.brief(1_000_000, 1))
+		if time.Since(sent) >= stands {
+			return false
+		}
+		if err == nil {
+			s.Fatalf("expected the number to be held, got %+v", theirs)
+		}
+	}
+	// The time to live counts from the last renewal.
+	s.crash(c)
+	s.eventually("the number is free", func() error {
+		_, err := rival.try(p, s.brief(1_000_000, 1))
+		return err
+	})
+	if held := time.Since(sent); held < stands {
+		s.Errorf("expected the number to be held for %v after the last renewal, got %v", stands, held)
+	}
+	return true
+}
+
+// testRenewedLate: as long as nobody else has got the number, it isn't too late.
+func (s *suite) testRenewedLate() {
+	p := s.pool(1)
+	c := s.open()
+	claim := c.claim(p, s.brief(0, 100))
+	time.Sleep(s.h.TTL + s.h.TTL/5)
+	claim = c.renew(p, claim, 5000)
+	s.open().busy(p, s.request(10_000, 100), 1, 0, 0)
+	c.release(p, claim, 4000)
+}
+
+// testMarks: what was written once may have been used.
+func (s *suite) testMarks() {
+	p := s.pool(1)
+	c := s.open()
+	claim := c.claim(p, s.request(0, 1000))
+	claim = c.renew(p, claim, 500)
+	claim = c.renew(p, claim, 2000)
+	claim = c.renew(p, claim, -3000)
+	got, err := c.tryRenew(p, claim, 1999, s.h.TTL)
+	if err != nil || got.Until != s.base+2000 {
+		s.Errorf("expected the high-water mark %d, got %+v, %v", s.base+2000, got, err)
+	}
+	s.crash(c)
+	rival := s.open()
+	s.eventually("the high-water mark shows", func() error {
+		next, err := rival.try(p, s.request(2001, 100))
+		if err == nil && next.After != s.base+2000 {
+			s.Errorf("expected the high-water mark %d, got %+v", s.base+2000, next)
+		}
+		return err
+	})
+	// The high-water mark of a release does go back.
+	p = s.pool(1)
+	c = s.open()
+	c.release(p, c.claim(p, s.request(0, 1000)), -7)
+	if next := c.claim(p, s.request(0, 1000)); next.After != s.base-7 {
+		s.Errorf("expected the high-water mark %d, got %+v", s.base-7, next)
+	}
+}
+
+// testSuperseded: a term that is over since someone else got the number.
+func (s *suite) testSuperseded() {
+	p := s.pool(1)
+	c, present := s.open(), s.open()
+	old := c.claim(p, s.brief(0, 100))
+	s.crash(c)
+	var claim nodelease.Claim
+	s.eventually("the number is free", func() (err error) {
+		claim, err = present.try(p, s.request(1000, 100))
+		return err
+	})
+	s.open().refused(p, old)
+	if s.h.Crash == nil {
+		c.refused(p, old)
+	}
+	claim = present.renew(p, claim, 1300)
+	s.open().busy(p, s.request(10_000, 100), 1, 0, 0)
+	present.release(p, claim, 1250)
+	s.open().refused(p, old)
+	if next := s.open().claim(p, s.request(10_000, 100)); next.After != s.base+1250 || next.Term <= claim.Term {
+		s.Errorf("expected a term after %d, after %d, got %+v", claim.Term, s.base+1250, next)
+	}
+}
+
+// testReleased: a term that is over since it was released.
+func (s *suite) testReleased() {
+	p := s.pool(1)
+	c := s.open()
+	old := c.claim(p, s.request(0, 100))
+	c.release(p, old, 50)
+	c.refused(p, old)
+	claim := c.claim(p, s.request(1000, 100))
+	if claim.After != s.base+50 {
+		s.Errorf("expected the high-water mark %d, got %+v", s.base+50, claim)
+	}
+	c.refused(p, old)
+	s.open().refused(p, old)
+	claim = c.renew(p, claim, 1200)
+	c.release(p, claim, 1150)
+	c.release(p, claim, 1170)
+	if next := s.open().claim(p, s.request(2000, 100)); next.After != s.base+1150 {
+		s.Errorf("expected the high-water mark %d, got %+v", s.base+1150, next)
+	}
+}
+
+// testForeign: a claim is known by its number, its term and its holder.
+func (s *suite) testForeign() {
+	p := s.pool(2)
+	c := s.open()
+	for i := range int64(3) { // so that there are earlier terms
+		first, second := c.claim(p, s.request(100*i, 50)), c.claim(p, s.request(100*i, 50))
+		c.release(p, first, 100*i)
+		c.release(p, second, 100*i+1)
+	}
+	claim := c.claim(p, s.request(1000, 100))
+	holder, earlier, later, number, beyond := claim, claim, claim, claim, claim
+	holder.Holder += "x"
+	earlier.Term--
+	later.Term++
+	number.Number = 1 - number.Number
+	beyond.Number = 2
+	for _, foreign := range []nodelease.Claim{holder, earlier, later, number, beyond} {
+		c.refused(p, foreign)
+		s.open().refused(p, foreign)
+	}
+	claim = c.renew(p, claim, 1200)
+	c.release(p, claim, 1150)
+	for _, want := range []int64{201, 1150} {
+		if next := c.claim(p, s.request(2000, 100)); next.After != s.base+want {
+			s.Errorf("expected the high-water mark %d, got %+v", s.base+want, next)
+		}
+	}
+}

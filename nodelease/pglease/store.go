@@ -1,0 +1,147 @@
+package pglease
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// DefaultSchema is the schema that a [Config] without one means.
+const DefaultSchema = "sortkey"
+
+// A Config says where the functions are.
+type Config struct {
+	Schema string // as in migrations.Config: [a-z_][a-z0-9_]*, at most 63 bytes; "": sortkey
+}
+
+// A Store is a [nodelease.Store] in a database. It keeps nothing itself, so it
+// needs no Close, and there may be several.
+type Store struct {
+	db     *sql.DB
+	schema string
+	ours   *regexp.Regexp // finds the schema's name before a dot
+	err    error          // of the config
+}
+
+var _ nodelease.Store = (*Store)(nil)
+
+var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
+// New gives the store of a database in which migrations.Up has been run. If the
+// name of the schema can't be one, all calls say so.
+func New(db *sql.DB, c Config) *Store {
+	s := &Store{db: db, schema: c.Schema}
+	if s.schema == "" {
+		s.schema = DefaultSchema
+	}
+	if !schemaName.MatchString(s.schema) {
+		s.err = fmt.Errorf("pglease: expected the name of a schema, of at most 63 lower-case letters, digits and underscores, got %q: %w", c.Schema, nodelease.ErrMisconfigured)
+	}
+	s.ours = regexp.MustCompile(`\b` + regexp.QuoteMeta(s.schema) + `\.`)
+	return s
+}
+
+// Claim grants a number; see [nodelease.Store].
+func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	var number, term, after, until sql.Null[int64]
+	var now int64
+	var held, reserved, ahead, frees, highWaterMark sql.Null[int64]
+	var reservations sql.Null[string]
+	err := s.call(ctx, p, "claim a number", query{
+		// With types, for drivers that send all numbers as bigint, and text for ranges.
+		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations
+			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint)`,
+		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until},
+		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &highWaterMark, &reservations},
+	})
+	if err != nil {
+		return nodelease.Claim{}, err
+	}
+	if !number.Valid {
+		busy := &nodelease.BusyError{
+			Held: int(held.V), Reserved: int(reserved.V), Ahead: int(ahead.V),
+			RetryAfter: time.Duration(frees.V) * time.Millisecond,
+		}
+		if busy.Ahead > 0 {
+			busy.RetryAfter = r.TimeToPass(highWaterMark.V)
+		}
+		if reservations.Valid {
+			return nodelease.Claim{}, fmt.Errorf("%w; reserved in the database: %s; %s.unreserve_node gives one back", busy, reservations.V, s.schema)
+		}
+		return nodelease.Claim{}, busy
+	}
+	return nodelease.Claim{
+		Number: int(number.V), Term: term.V, Holder: r.Holder,
+		After: after.V, Until: until.V, TTL: r.TTL, Time: time.UnixMilli(now),
+	}, nil
+}
+
+// Renew extends a claim; see [nodelease.Store].
+func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
+	var renewed bool
+	var now int64
+	var after, until, term sql.Null[int64]
+	var holder sql.Null[string]
+	err := s.call(ctx, p, fmt.Sprintf("renew number %d", c.Number), query{
+		`SELECT renewed, after, until, time_ms, present_term, present_holder
+			FROM %s.renew_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::bigint)`,
+		[]any{p.Name, c.Number, c.Term, c.Holder, milliseconds(r.TTL), r.Until},
+		[]any{&renewed, &after, &until, &now, &term, &holder},
+	})
+	if err != nil {
+		return nodelease.Claim{}, err
+	}
+	if !renewed {
+		by := "released"
+		if holder.Valid {
+			by = fmt.Sprintf("held by %q", holder.V)
+		} else if !term.Valid {
+			by = "and no such number"
+		}
+		return nodelease.Claim{}, fmt.Errorf("pglease: expected number %d of pool %q in term %d, got term %d, %s: claim another: %w",
+			c.Number, p.Name, c.Term, term.V, by, nodelease.ErrSuperseded)
+	}
+	c.After, c.Until, c.TTL, c.Time = after.V, until.V, r.TTL, time.UnixMilli(now)
+	return c, nil
+}
+
+// Release ends a claim; see [nodelease.Store].
+func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
+	var released bool // if not, the term is over, which is as good
+	return s.call(ctx, p, fmt.Sprintf("release number %d", c.Number), query{
+		`SELECT %s.release_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint)`,
+		[]any{p.Name, c.Number, c.Term, c.Holder, highWaterMark},
+		[]any{&released},
+	})
+}
+
+// multirange returns the numbers as an int4multirange in text: neighbours are
+// one range, so that the call stays short where a program reserves most of a
+// pool. Drivers have types of their own for ranges.
+func multirange(numbers []int) string {
+	sorted := slices.Clone(numbers)
+	slices.Sort(sorted)
+	var text []byte
+	for i := 0; i < len(sorted); {
+		first, last := sorted[i], sorted[i]
+		for i++; i < len(sorted) && sorted[i] <= last+1; i++ {
+			last = sorted[i]
+		}
+		if len(text) > 0 {
+			text = append(text, ',')
+		}
+		text = fmt.Appendf(text, "[%d,%d]", first, last)
+	}
+	return "{" + string(text) + "}"
+}
+
+// milliseconds rounds up: a claim may stand longer than was asked for, not
+// shorter.
+func milliseconds(d time.Duration) int64 {
+	return (d + time.Millisecond - 1).Milliseconds()
+}

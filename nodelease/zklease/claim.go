@@ -1,0 +1,480 @@
+package zklease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// Claim grants a number; see [nodelease.Store]. It waits for its turn in the
+// pool's queue for three quarters of the time that the context has left, or for
+// half the TTL if the context doesn't end.
+func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	own, err := s.open(ctx, p)
+	if err != nil {
+		return nodelease.Claim{}, err
+	}
+	// A repetition waits for what the earlier call has left to do.
+	done, err := s.turn(ctx, "claim "+own.root+" "+r.Holder)
+	if err != nil {
+		return nodelease.Claim{}, err
+	}
+	c, err := await(ctx, s, done,
+		func() (nodelease.Claim, error) { return own.claim(ctx, r) },
+		func(c nodelease.Claim, err error) {
+			if err == nil {
+				_ = own.release(c, c.After) // nobody has minted with it
+			}
+		})
+	return c, explain(err)
+}
+
+func (p *pool) claim(ctx context.Context, r nodelease.Request) (nodelease.Claim, error) {
+	for {
+		c, err := p.claimOnce(ctx, r)
+		if !errors.Is(err, errSessionEnded) {
+			return c, err
+		}
+		if ctx.Err() != nil {
+			return c, p.noAnswer(ctx, err)
+		}
+	}
+}
+
+func (p *pool) claimOnce(ctx context.Context, r nodelease.Request) (nodelease.Claim, error) {
+	begun, wait := time.Now(), r.TTL/2
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = time.Until(deadline) * 3 / 4
+	}
+	if err := p.prepare(ctx); err != nil {
+		return nodelease.Claim{}, err
+	}
+	r = r.LimitTTL(p.session())
+	if c, ok, err := p.repeat(ctx, r); ok || err != nil {
+		return c, err
+	}
+	// Who waits for a number doesn't stand in the way of others.
+	v, err := p.look(ctx)
+	if err != nil {
+		return nodelease.Claim{}, err
+	}
+	if len(v.free) == 0 {
+		return nodelease.Claim{}, v.busy()
+	}
+	place, err := p.enter(ctx, p.root, r.Holder, begun.Add(wait))
+	var blocked *queueError
+	switch {
+	case errors.As(err, &blocked):
+		blocked.busy = v.busy()
+		return nodelease.Claim{}, err
+	case err != nil:
+		return nodelease.Claim{}, err
+	}
+	defer place.leave()
+	for {
+		if v, err = p.look(ctx); err != nil {
+			return nodelease.Claim{}, err
+		}
+		sp, err := p.choose(ctx, r, v, place)
+		if err != nil {
+			return nodelease.Claim{}, err
+		}
+		c, err := p.grab(ctx, r, place, sp, v.released[sp.number])
+		if !errors.Is(err, errTaken) {
+			return c, err
+		}
+	}
+}
+
+// prepare sees to it that the pool is there, and is what the caller takes it for.
+func (p *pool) prepare(ctx context.Context) error {
+	err := p.persist(ctx, func() error {
+		// What others did before this call was made has to count.
+		_, err := p.conn.Sync(p.root)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.others.prepare(ctx, p); err != nil {
+		return err
+	}
+	path := p.root + "/" + layoutName
+	data, _, err := p.get(ctx, path)
+	if errors.Is(err, zk.ErrNoNode) {
+		for _, dir := range []string{queueName, poolName, recordName} {
+			if err := p.make(ctx, p.root+"/"+dir, nil); err != nil {
+				return err
+			}
+		}
+		// Last of all: what has it has all.
+		data, err = p.getOrMake(ctx, path, encode(layout{p.Size, p.Layout}))
+	}
+	if err != nil {
+		return err
+	}
+	made, err := decode[layout](path, data)
+	if err == nil && (made.Size != p.Size || made.Layout != p.Layout) {
+		err = fmt.Errorf("zklease: expected pool %q as it was made at %s, with %d numbers for %q, got %d for %q: %w",
+			p.Name, p.root, made.Size, made.Layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
+	}
+	return err
+}
+
+// path is that of one of a number's znodes.
+func (p *pool) path(dir string, number int) string {
+	return p.root + "/" + dir + "/" + strconv.Itoa(number)
+}
+
+// getOrMake reads a znode, and makes it if it isn't there.
+func (s *Store) getOrMake(ctx context.Context, path string, data []byte) ([]byte, error) {
+	for {
+		found, _, err := s.get(ctx, path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return found, err
+		}
+		if err := s.make(ctx, path, data); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// make makes a znode that stays, and those above it, if they aren't there.
+func (s *Store) make(ctx context.Context, path string, data []byte) error {
+	err := s.persist(ctx, func() error {
+		exists, _, err := s.conn.Exists(path)
+		if exists || err != nil {
+			return err
+		}
+		_, err = s.conn.Create(path, data, 0, s.config.ACL)
+		return err
+	})
+	switch parent := path[:strings.LastIndexByte(path, '/')]; {
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil
+	case errors.Is(err, zk.ErrNoNode) && parent != "":
+		if err := s.make(ctx, parent, nil); err != nil {
+			return err
+		}
+		return s.make(ctx, path, data)
+	case err != nil:
+		return fmt.Errorf("zklease: expected to make %s: %w", path, err)
+	}
+	return nil
+}
+
+// get reads a znode.
+func (s *Store) get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
+	err = s.persist(ctx, func() (err error) {
+		data, stat, err = s.conn.Get(path)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("zklease: expected to read %s: %w", path, err)
+	}
+	return data, stat, err
+}
+
+// A view is what of a pool can be seen at one glance.
+type view struct {
+	names    []string // of the claims, whatever they are
+	stat     *zk.Stat // of the claims' parent
+	sent     time.Time
+	received time.Time
+	free     []int
+	held     int
+	reserved int
+	released map[int]bool // free numbers that still have a znode
+}
+
+func (p *pool) look(ctx context.Context) (view, error) {
+	var v view
+	err := p.persist(ctx, func() (err error) {
+		v.sent = time.Now()
+		v.names, v.stat, err = p.conn.Children(p.root + "/" + poolName)
+		v.received = time.Now()
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	held := numbers(v.names, p.Size)
+	if v.released, err = p.others.released(ctx, p, held); err != nil {
+		return v, err
+	}
+	reserved := make(map[int]bool, len(p.Reserved))
+	for _, n := range p.Reserved {
+		reserved[n] = true
+	}
+	for n := range p.Size {
+		switch {
+		case reserved[n]:
+			v.reserved++
+		case held[n] && !v.released[n]:
+			v.held++
+		default:
+			v.free = append(v.free, n)
+		}
+	}
+	return v, nil
+}
+
+func (v view) busy() *nodelease.BusyError {
+	return &nodelease.BusyError{Held: v.held, Reserved: v.reserved}
+}
+
+// choose returns the best number that can be claimed. If there is none, its error
+// says why.
+func (p *pool) choose(ctx context.Context, r nodelease.Request, v view, place *place) (spot, error) {
+	busy := v.busy()
+	var names []string
+	err := p.persist(ctx, func() (err error) {
+		names, _, err = p.conn.Children(p.root + "/" + recordName)
+		return err
+	})
+	if err != nil {
+		return spot{}, err
+	}
+	free, err := p.others.settled(ctx, p, v, place, busy)
+	if err != nil {
+		return spot{}, err
+	}
+	recorded := numbers(names, p.Size)
+	var old []int
+	for _, n := range free {
+		switch {
+		case recorded[n]:
+			old = append(old, n)
+		case r.Now > 0:
+			return spot{number: n}, nil
+		default:
+			ahead(busy, r.TimeToPass(0))
+		}
+	}
+	// One of some, if reading all would take too long.
+	if len(old) > chunk {
+		rand.Shuffle(len(old), func(i, j int) { old[i], old[j] = old[j], old[i] })
+	}
+	for some := range slices.Chunk(old, chunk) {
+		found, err := p.spots(ctx, some)
+		if err != nil {
+			return spot{}, err
+		}
+		var spots []spot
+		for _, sp := range found {
+			if sp.record.Until < r.Now {
+				spots = append(spots, sp)
+			} else {
+				ahead(busy, r.TimeToPass(sp.record.Until))
+			}
+		}
+		if len(spots) > 0 {
+			return slices.MinFunc(spots, byAge), nil
+		}
+	}
+	return spot{}, busy
+}
+
+// chunk is how many records are read at a time.
+const chunk = 1024
+
+// ahead counts a free number whose high-water mark the clock takes so long to pass.
+func ahead(busy *nodelease.BusyError, passed time.Duration) {
+	if busy.Ahead == 0 || passed < busy.RetryAfter {
+		busy.RetryAfter = passed
+	}
+	busy.Ahead++
+}
+
+// spots reads the records of some numbers.
+func (p *pool) spots(ctx context.Context, ns []int) ([]spot, error) {
+	spots := make([]spot, len(ns))
+	err := each(len(ns), func(i int) error {
+		path := p.path(recordName, ns[i])
+		data, stat, err := p.get(ctx, path)
+		if errors.Is(err, zk.ErrNoNode) {
+			spots[i] = spot{number: ns[i]}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r, err := decode[record](path, data)
+		spots[i] = spot{ns[i], true, r, stat}
+		return err
+	})
+	return spots, err
+}
+
+// each calls f for 0 to n-1, several at a time, since answers take longer than
+// questions.
+func each(n int, f func(int) error) error {
+	const workers = 32
+	errs := make([]error, n)
+	var group sync.WaitGroup
+	for w := range min(workers, n) {
+		group.Go(func() {
+			for i := w; i < n; i += workers {
+				errs[i] = f(i)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// errTaken: someone was faster.
+var errTaken = errors.New("zklease: the number was taken meanwhile")
+
+// grab takes a number, and leaves the queue. If the number was released and still
+// has a znode, it puts its own in place of that.
+func (p *pool) grab(ctx context.Context, r nodelease.Request, place *place, sp spot, released bool) (nodelease.Claim, error) {
+	path, recordPath := p.path(poolName, sp.number), p.path(recordName, sp.number)
+	next := record{Term: sp.record.Term + 1, Holder: r.Holder, After: sp.record.Until, Until: max(sp.record.Until, r.Until)}
+	mine := tag{next.Term, next.Holder}
+	ops := place.unlock()
+	leaving := len(ops)
+	if released {
+		ops = append(ops, &zk.DeleteRequest{Path: path, Version: holdVersion})
+	}
+	ops = append(ops, p.hold(path, mine)...)
+	if sp.used {
+		ops = append(ops, &zk.SetDataRequest{Path: recordPath, Data: encode(next), Version: sp.stat.Version})
+	} else {
+		ops = append(ops, &zk.CreateRequest{Path: recordPath, Data: encode(next), Acl: p.config.ACL})
+	}
+	p.mu.Lock()
+	delete(p.searched, p.root+" "+r.Holder)
+	p.mu.Unlock()
+	for ctx.Err() == nil {
+		results, err := p.conn.Multi(ops...)
+		switch {
+		case err == nil:
+			place.left = true
+			return p.granted(path, sp.number, next, r, results[len(results)-2].Stat), nil
+		case contested(err) && failed(results) < leaving:
+			return nodelease.Claim{}, errSessionEnded
+		case contested(err):
+			return nodelease.Claim{}, errTaken
+		case !transient(err):
+			return nodelease.Claim{}, fmt.Errorf("zklease: expected to claim %s: %w", path, err)
+		}
+		// Was it done? There is no giving up on that: a number that nobody knows
+		// of would be held for as long as the session lives.
+		var data []byte
+		var stat *zk.Stat
+		err = p.persist(p.life, func() (err error) {
+			if _, err = p.conn.Sync(path); err != nil {
+				return err
+			}
+			data, stat, err = p.conn.Get(path)
+			return err
+		})
+		switch {
+		case err == nil && string(data) == string(encode(mine)):
+			place.left = true
+			return p.granted(path, sp.number, next, r, stat), nil
+		case err == nil:
+			return nodelease.Claim{}, errTaken
+		case !errors.Is(err, zk.ErrNoNode):
+			return nodelease.Claim{}, err
+		}
+	}
+	return nodelease.Claim{}, p.noAnswer(ctx, nil)
+}
+
+// hold is what makes the znode of a claim. Its version is 1: that of a claim that
+// another program has made is 0.
+func (s *Store) hold(path string, t tag) []any {
+	return []any{
+		&zk.CreateRequest{Path: path, Data: encode(t), Acl: s.config.ACL, Flags: zk.FlagEphemeral},
+		&zk.SetDataRequest{Path: path, Data: encode(t), Version: 0},
+	}
+}
+
+// holdVersion is the version of the znode of a claim.
+const holdVersion = 1
+
+// failed is the index of the request that had all of them fail.
+func failed(results []zk.MultiResponse) int {
+	return slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })
+}
+
+// granted makes the claim known. Stat is of a znode that was written for it.
+func (s *Store) granted(path string, number int, m record, r nodelease.Request, stat *zk.Stat) nodelease.Claim {
+	s.mu.Lock()
+	s.held[path] = m.Term
+	s.mu.Unlock()
+	return nodelease.Claim{Number: number, Term: m.Term, Holder: m.Holder, After: m.After, Until: m.Until, TTL: min(r.TTL, s.session()), Time: time.UnixMilli(stat.Mtime)}
+}
+
+// gone has the store forget a claim.
+func (s *Store) gone(path string, term int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[path] == term {
+		delete(s.held, path)
+	}
+}
+
+// repeat gives the claim that the holder has, if it has one.
+func (p *pool) repeat(ctx context.Context, r nodelease.Request) (c nodelease.Claim, ok bool, err error) {
+	name := p.root + " " + r.Holder
+	p.mu.Lock()
+	searched := p.searched[name]
+	p.mu.Unlock()
+	if searched {
+		return c, false, nil
+	}
+	v, err := p.look(ctx)
+	if err != nil {
+		return c, false, err
+	}
+	held := make([]int, 0, len(v.names))
+	for n := range numbers(v.names, p.Size) {
+		held = append(held, n)
+	}
+	tags := make([]tag, len(held))
+	err = each(len(held), func(i int) error {
+		path := p.path(poolName, held[i])
+		data, stat, err := p.get(ctx, path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err == nil && stat.Version == holdVersion {
+			tags[i], _ = decode[tag](path, data) // of another program, if it makes no sense
+		}
+		return err
+	})
+	if err != nil {
+		return c, false, err
+	}
+	for i, t := range tags {
+		if t.Holder == r.Holder && t.Term > 0 {
+			c, err := p.extend(ctx, held[i], t, r)
+			if !errors.Is(err, nodelease.ErrSuperseded) {
+				return c, err == nil, err
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.searched) >= maxSearched {
+		clear(p.searched)
+	}
+	p.searched[name] = true
+	return c, false, nil
+}
+
+// maxSearched bounds what is remembered of calls that got no number.
+const maxSearched = 1024

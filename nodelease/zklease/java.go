@@ -1,0 +1,202 @@
+package zklease
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// The pools of Spread64 have the znodes of the Java program whose IDs these are:
+// queue and pool, and clusterName. That program keeps no records. Of its claims
+// only their znodes tell, and only while they are there.
+
+// clusterName is the znode of the cluster's number, below a pool's root.
+const clusterName = "cluster-id"
+
+// holdBack is how long a number isn't claimed after a process of the Java
+// program may have released it. That program relies on clocks that differ by
+// less than this.
+const holdBack = 2 * time.Second
+
+// javaPrograms are the others of a pool of Spread64.
+type javaPrograms struct {
+	mu      sync.Mutex
+	history history
+}
+
+func (j *javaPrograms) prepare(ctx context.Context, p *pool) error {
+	cluster, _ := p.Cluster()
+	path := p.root + "/" + clusterName
+	data, err := p.getOrMake(ctx, path, fmt.Append(nil, cluster))
+	if err != nil {
+		return err
+	}
+	if got := strings.TrimSpace(string(data)); got != fmt.Sprint(cluster) {
+		return fmt.Errorf("zklease: expected cluster %d for pool %q, got %q in %s: configure the one or change the other: %w", cluster, p.Name, got, path, nodelease.ErrPoolMismatch)
+	}
+	return nil
+}
+
+// released finds the numbers that letGo keeps from the Java program.
+func (j *javaPrograms) released(ctx context.Context, p *pool, held map[int]bool) (map[int]bool, error) {
+	spots, err := p.spots(ctx, slices.Collect(maps.Keys(held)))
+	if err != nil {
+		return nil, err
+	}
+	released := make(map[int]bool)
+	for _, sp := range spots {
+		if !sp.used || sp.record.Holder != "" {
+			continue
+		}
+		err := p.persist(ctx, func() error {
+			exists, stat, err := p.conn.Exists(p.path(poolName, sp.number))
+			released[sp.number] = exists && stat.Version == holdVersion
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return released, nil
+}
+
+// settled leaves out the numbers that a process of the Java program may have
+// released just now.
+func (j *javaPrograms) settled(ctx context.Context, p *pool, v view, place *place, busy *nodelease.BusyError) ([]int, error) {
+	j.mu.Lock()
+	j.history.note(v.stat.Cversion, v.names, p.Size, v.received)
+	left := make(map[int]time.Duration, len(v.free))
+	for _, n := range v.free {
+		left[n] = j.history.left(n, v.sent)
+	}
+	j.mu.Unlock()
+
+	if v.stat.Cversion == 0 {
+		return v.free, nil // there never was a claim
+	}
+	var lock *zk.Stat
+	err := p.persist(ctx, func() (err error) {
+		exists := false
+		if exists, lock, err = p.conn.Exists(place.lockPath()); err == nil && !exists {
+			err = errSessionEnded
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]int, p.Size)
+	for n := range all {
+		all[n] = n
+	}
+	spots, err := p.spots(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	ours := make(map[int]bool) // numbers whose release was the last change, and not a Java process's
+	for _, sp := range spots {
+		if !sp.used {
+			continue
+		}
+		// All of the pool has been at rest since before this record was written.
+		if sp.stat.Mzxid > v.stat.Pzxid && lock.Ctime-sp.stat.Mtime >= holdBack.Milliseconds() {
+			return v.free, nil
+		}
+		if sp.record.Holder == "" && sp.stat.Mzxid == v.stat.Pzxid {
+			ours[sp.number] = true
+		}
+	}
+	var free []int
+	for _, n := range v.free {
+		if v.released[n] || ours[n] || left[n] <= 0 {
+			free = append(free, n)
+			continue
+		}
+		busy.Held++
+		if busy.RetryAfter == 0 || left[n] < busy.RetryAfter {
+			busy.RetryAfter = left[n]
+		}
+	}
+	return free, nil
+}
+
+// letGo keeps the znode for a while, as the Java program does, and then has it go
+// in one change with its record: so one sees that no other program was the last
+// to hold the number. Programs with this package needn't wait: they go by the
+// record.
+func (j *javaPrograms) letGo(p *pool, number int, r record) (any, func(version int32)) {
+	path := p.path(poolName, number)
+	return &zk.CheckVersionRequest{Path: path, Version: holdVersion}, func(version int32) {
+		p.inBackground(func() {
+			select {
+			case <-time.After(holdBack):
+			case <-p.life.Done():
+			}
+			err := p.persist(p.life, func() error {
+				_, err := p.conn.Multi(
+					&zk.DeleteRequest{Path: path, Version: holdVersion},
+					&zk.SetDataRequest{Path: p.path(recordName, number), Data: encode(r), Version: version})
+				return err
+			})
+			if err == nil || contested(err) { // then someone else has the number
+				p.gone(path, r.Term)
+			}
+		})
+	}
+}
+
+// A history is what a store has seen of a pool's claims, for the numbers whose
+// releases nobody has recorded.
+type history struct {
+	changes int32 // how many there had been to the claims at the last look
+	present map[string]bool
+	// absent is since when numbers have been free without a break, as far as was
+	// seen, by the monotonic clock.
+	absent map[int]time.Time
+}
+
+// note takes in what was seen in one look, which was over at the given time.
+func (h *history) note(changes int32, names []string, size int, received time.Time) {
+	present := make(map[string]bool, len(names))
+	seen := int32(0) // claims and releases between the last look and this one
+	for _, name := range names {
+		present[name] = true
+		if !h.present[name] {
+			seen++
+		}
+	}
+	for name := range h.present {
+		if !present[name] {
+			seen++
+		}
+	}
+	// If there were more changes than one sees, any number may have been held in
+	// between.
+	complete := h.present != nil && changes-h.changes == seen
+	absent := make(map[int]time.Time, size)
+	for n := range size {
+		if present[strconv.Itoa(n)] {
+			continue
+		}
+		absent[n] = received
+		if since, ok := h.absent[n]; ok && complete {
+			absent[n] = since
+		}
+	}
+	h.changes, h.present, h.absent = changes, present, absent
+}
+
+// left is how long a free number is still held back, for a look that began at
+// the given time.
+func (h *history) left(number int, sent time.Time) time.Duration {
+	return min(holdBack-sent.Sub(h.absent[number]), holdBack)
+}
