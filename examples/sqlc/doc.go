@@ -1,6 +1,5 @@
 // Package sqlc shows how queries that sqlc generates take and give IDs. The
-// README says which overrides sqlc.yaml needs; package columns is generated
-// for columns of Postgres' own types, package domains for columns of domains.
+// README says which overrides sqlc.yaml needs; package shop is generated.
 //
 // To make them anew, sqlc has to be built, which takes minutes and a C
 // compiler:

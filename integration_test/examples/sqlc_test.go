@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -13,141 +12,53 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sortkey/sortkey/examples/sqlc/columns"
-	"github.com/sortkey/sortkey/examples/sqlc/domains"
+	"github.com/sortkey/sortkey/examples/sqlc/shop"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// The queries that sqlc generates have our types, or this doesn't compile.
-// That they take and give the right values, in all modes, the tests say.
-
-func TestSqlcColumns(t *testing.T) {
-	eachSqlcMode(t, "columns/schema.sql", func(t *testing.T, db columns.DBTX, k sqlcKeys) {
-		ctx, q := t.Context(), columns.New(db)
-
-		ada := columns.Customer{ID: k.customers[0], Email: "ada"}
-		bob := columns.Customer{ID: k.customers[1], Email: "bob", InvitedBy: &ada.ID}
-		for _, c := range []columns.Customer{ada, bob} {
-			got, err := q.CreateCustomer(ctx, columns.CreateCustomerParams(c))
-			same(t, got, err, c)
-			got, err = q.GetCustomer(ctx, c.ID)
-			same(t, got, err, c)
-		}
-		customers, err := q.CustomersByID(ctx, []idtype.Sno{bob.ID, ada.ID})
-		same(t, customers, err, []columns.Customer{ada, bob})
-
-		orders := []columns.Order{
-			{ID: k.orders[0], CustomerID: ada.ID, Cents: 100},
-			{ID: k.orders[1], CustomerID: ada.ID, Cents: 200, Replaces: &k.orders[0]},
-			{ID: k.orders[2], CustomerID: ada.ID, Cents: 300},
-			{ID: k.orders[3], CustomerID: ada.ID, Cents: 400, Replaces: &k.orders[2]},
-		}
-		for _, o := range orders[:2] {
-			got, err := q.CreateOrder(ctx, columns.CreateOrderParams(o))
-			same(t, got, err, o)
-		}
-		var ids []idtype.Snowflake
-		q.CreateOrders(ctx, []columns.CreateOrdersParams{
-			columns.CreateOrdersParams(orders[2]), columns.CreateOrdersParams(orders[3]),
-		}).QueryRow(func(i int, id idtype.Snowflake, err error) {
-			same(t, id, err, orders[2+i].ID)
-			ids = append(ids, id)
-		})
-		same(t, ids, nil, k.orders[2:])
-		for _, o := range orders {
-			got, err := q.GetOrder(ctx, o.ID)
-			same(t, got, err, o)
-		}
-
-		page, err := q.ListOrders(ctx, columns.ListOrdersParams{Size: 3}) // no order is before the zero ID
-		same(t, page, err, orders[:3])
-		page, err = q.ListOrders(ctx, columns.ListOrdersParams{After: page[2].ID, Size: 3})
-		same(t, page, err, orders[3:])
-		window, err := q.OrdersBetween(ctx, columns.OrdersBetweenParams{Lo: k.orderWindow[0], Hi: k.orderWindow[1]})
-		same(t, window, err, orders[1:3])
-		window, err = q.OrdersByID(ctx, []idtype.Snowflake{orders[3].ID, orders[0].ID})
-		same(t, window, err, []columns.Order{orders[0], orders[3]})
-		window, err = q.OrdersByID(ctx, nil)
-		same(t, window, err, nil)
-		ids, err = q.OrdersReplacing(ctx, &k.orders[0])
-		same(t, ids, err, k.orders[1:2])
-
-		q.MoveOrders(ctx, []columns.MoveOrdersParams{
-			{CustomerID: bob.ID, ID: k.orders[0]}, {CustomerID: bob.ID, ID: k.orders[3]},
-		}).Exec(func(_ int, err error) { same(t, nil, err, any(nil)) })
-		orders[0].CustomerID, orders[3].CustomerID = bob.ID, bob.ID
-		page, err = q.ListOrders(ctx, columns.ListOrdersParams{Size: 9})
-		same(t, page, err, orders)
-
-		visits := []columns.Visit{
-			{ID: k.visits[0], Page: "/"},
-			{ID: k.visits[1], CustomerID: &bob.ID, Page: "/login"},
-			{ID: k.visits[2], CustomerID: &bob.ID, Page: "/cart"},
-		}
-		var rows []columns.CopyVisitsParams
-		for _, v := range visits {
-			rows = append(rows, columns.CopyVisitsParams(v))
-		}
-		n, err := q.CopyVisits(ctx, rows)
-		same(t, n, err, int64(len(visits)))
-		seen, err := q.VisitsBetween(ctx, columns.VisitsBetweenParams{Lo: visits[0].ID, Hi: visits[2].ID})
-		same(t, seen, err, visits[:2])
-
-		for _, v := range []columns.Voucher{
-			{Code: sqltypes.TextOf(k.codes[0])},
-			{Code: sqltypes.TextOf(k.codes[1]), OrderID: &k.orders[2]},
-		} {
-			got, err := q.CreateVoucher(ctx, columns.CreateVoucherParams(v))
-			same(t, got, err, v)
-			got, err = q.GetVoucher(ctx, v.Code)
-			same(t, got, err, v)
-		}
-		k.stored(t, db)
-	})
-}
-
 // A domain without an override is an any, which would take all that the test
 // puts there.
 var (
-	_ sqltypes.Optional[idtype.Sno] = domains.Customer{}.InvitedBy
-	_ *idtype.Snowflake             = domains.Order{}.Replaces
-	_ sqltypes.Optional[idtype.Sno] = domains.Visit{}.CustomerID
-	_ sqltypes.SnoText              = domains.Voucher{}.Code
-	_ *idtype.Snowflake             = domains.Voucher{}.OrderID
-	_ *idtype.Snowflake             = domains.CustomersAndOrdersRow{}.OrderID
+	_ sqltypes.Optional[idtype.Sno] = shop.Customer{}.InvitedBy
+	_ *idtype.Snowflake             = shop.Order{}.Replaces
+	_ *idtype.Sno                   = shop.Visit{}.CustomerID
+	_ sqltypes.SnoText              = shop.Voucher{}.Code
+	_ *idtype.Snowflake             = shop.Voucher{}.OrderID
+	_ *idtype.Snowflake             = shop.CustomersAndOrdersRow{}.OrderID
 )
 
-func TestSqlcDomains(t *testing.T) {
-	eachSqlcMode(t, "domains/schema.sql", func(t *testing.T, db columns.DBTX, k sqlcKeys) {
-		ctx, q := t.Context(), domains.New(db)
+// The queries that sqlc generates take and give the right values, in all modes.
+func TestSqlc(t *testing.T) {
+	eachSqlcMode(t, func(t *testing.T, db shop.DBTX, k sqlcKeys) {
+		ctx, q := t.Context(), shop.New(db)
 
-		ada := domains.Customer{ID: k.customers[0], Email: "ada"}
-		bob := domains.Customer{ID: k.customers[1], Email: "bob", InvitedBy: sqltypes.OptionalOf(ada.ID)}
-		for _, c := range []domains.Customer{ada, bob} {
-			got, err := q.CreateCustomer(ctx, domains.CreateCustomerParams(c))
+		ada := shop.Customer{ID: k.customers[0], Email: "ada"}
+		bob := shop.Customer{ID: k.customers[1], Email: "bob", InvitedBy: sqltypes.OptionalOf(ada.ID)}
+		for _, c := range []shop.Customer{ada, bob} {
+			got, err := q.CreateCustomer(ctx, shop.CreateCustomerParams(c))
 			same(t, got, err, c)
 			got, err = q.GetCustomer(ctx, c.ID)
 			same(t, got, err, c)
 		}
 		customers, err := q.CustomersByID(ctx, []idtype.Sno{bob.ID, ada.ID})
-		same(t, customers, err, []domains.Customer{ada, bob})
+		same(t, customers, err, []shop.Customer{ada, bob})
 
-		orders := []domains.Order{
+		orders := []shop.Order{
 			{ID: k.orders[0], CustomerID: ada.ID, Cents: 100},
 			{ID: k.orders[1], CustomerID: ada.ID, Cents: 200, Replaces: &k.orders[0]},
 			{ID: k.orders[2], CustomerID: ada.ID, Cents: 300},
 			{ID: k.orders[3], CustomerID: ada.ID, Cents: 400, Replaces: &k.orders[2]},
 		}
 		for _, o := range orders[:2] {
-			got, err := q.CreateOrder(ctx, domains.CreateOrderParams(o))
+			got, err := q.CreateOrder(ctx, shop.CreateOrderParams(o))
 			same(t, got, err, o)
 		}
 		var ids []idtype.Snowflake
-		q.CreateOrders(ctx, []domains.CreateOrdersParams{
-			domains.CreateOrdersParams(orders[2]), domains.CreateOrdersParams(orders[3]),
+		q.CreateOrders(ctx, []shop.CreateOrdersParams{
+			shop.CreateOrdersParams(orders[2]), shop.CreateOrdersParams(orders[3]),
 		}).QueryRow(func(i int, id idtype.Snowflake, err error) {
 			same(t, id, err, orders[2+i].ID)
 			ids = append(ids, id)
@@ -158,14 +69,14 @@ func TestSqlcDomains(t *testing.T) {
 			same(t, got, err, o)
 		}
 
-		page, err := q.ListOrders(ctx, domains.ListOrdersParams{Size: 3})
+		page, err := q.ListOrders(ctx, shop.ListOrdersParams{Size: 3}) // no order is before the zero ID
 		same(t, page, err, orders[:3])
-		page, err = q.ListOrders(ctx, domains.ListOrdersParams{After: page[2].ID, Size: 3})
+		page, err = q.ListOrders(ctx, shop.ListOrdersParams{After: page[2].ID, Size: 3})
 		same(t, page, err, orders[3:])
-		window, err := q.OrdersBetween(ctx, domains.OrdersBetweenParams{Lo: k.orderWindow[0], Hi: k.orderWindow[1]})
+		window, err := q.OrdersBetween(ctx, shop.OrdersBetweenParams{Lo: k.orderWindow[0], Hi: k.orderWindow[1]})
 		same(t, window, err, orders[1:3])
 		window, err = q.OrdersByID(ctx, []idtype.Snowflake{orders[3].ID, orders[0].ID})
-		same(t, window, err, []domains.Order{orders[0], orders[3]})
+		same(t, window, err, []shop.Order{orders[0], orders[3]})
 		window, err = q.OrdersByID(ctx, nil)
 		same(t, window, err, nil)
 		ids, err = q.OrdersReplacing(ctx, &k.orders[0])
@@ -173,47 +84,52 @@ func TestSqlcDomains(t *testing.T) {
 
 		// Bob has no orders yet.
 		joined, err := q.CustomersAndOrders(ctx)
-		same(t, joined, err, []domains.CustomersAndOrdersRow{
+		same(t, joined, err, []shop.CustomersAndOrdersRow{
 			{ID: ada.ID, OrderID: &k.orders[0]}, {ID: ada.ID, OrderID: &k.orders[1]},
 			{ID: ada.ID, OrderID: &k.orders[2]}, {ID: ada.ID, OrderID: &k.orders[3]}, {ID: bob.ID},
 		})
-		q.MoveOrders(ctx, []domains.MoveOrdersParams{
+		q.MoveOrders(ctx, []shop.MoveOrdersParams{
 			{CustomerID: bob.ID, ID: k.orders[0]}, {CustomerID: bob.ID, ID: k.orders[3]},
 		}).Exec(func(_ int, err error) { same(t, nil, err, any(nil)) })
 		orders[0].CustomerID, orders[3].CustomerID = bob.ID, bob.ID
-		page, err = q.ListOrders(ctx, domains.ListOrdersParams{Size: 9})
+		page, err = q.ListOrders(ctx, shop.ListOrdersParams{Size: 9})
 		same(t, page, err, orders)
 		groups, err := q.OrdersOfCustomers(ctx)
-		same(t, groups, err, []domains.OrdersOfCustomersRow{
+		same(t, groups, err, []shop.OrdersOfCustomersRow{
 			{CustomerID: ada.ID, Last: k.orders[2], Ids: k.orders[1:3]},
 			{CustomerID: bob.ID, Last: k.orders[3], Ids: []idtype.Snowflake{k.orders[0], k.orders[3]}},
 		})
 
-		visits := []domains.Visit{
+		visits := []shop.Visit{
 			{ID: k.visits[0], Page: "/"},
-			{ID: k.visits[1], CustomerID: sqltypes.OptionalOf(bob.ID), Page: "/login"},
-			{ID: k.visits[2], CustomerID: sqltypes.OptionalOf(bob.ID), Page: "/cart"},
+			{ID: k.visits[1], CustomerID: &bob.ID, Page: "/login"},
+			{ID: k.visits[2], CustomerID: &bob.ID, Page: "/cart"},
 		}
-		var rows []domains.CopyVisitsParams
+		var rows []shop.CopyVisitsParams
 		for _, v := range visits {
-			rows = append(rows, domains.CopyVisitsParams(v))
+			rows = append(rows, shop.CopyVisitsParams(v))
 		}
 		n, err := q.CopyVisits(ctx, rows)
 		same(t, n, err, int64(len(visits)))
-		seen, err := q.VisitsBetween(ctx, domains.VisitsBetweenParams{Lo: visits[0].ID, Hi: visits[2].ID})
+		seen, err := q.VisitsBetween(ctx, shop.VisitsBetweenParams{Lo: visits[0].ID, Hi: visits[2].ID})
 		same(t, seen, err, visits[:2])
 		seen, err = q.VisitsByID(ctx, k.visits[1:])
 		same(t, seen, err, visits[1:])
+		seen, err = q.VisitsOfCustomers(ctx, []idtype.Sno{ada.ID, bob.ID})
+		same(t, seen, err, visits[1:])
 
-		for _, v := range []domains.Voucher{
-			{Code: sqltypes.TextOf(k.codes[0])},
+		vouchers := []shop.Voucher{
+			{Code: sqltypes.TextOf(k.codes[0]), Cents: 500},
 			{Code: sqltypes.TextOf(k.codes[1]), OrderID: &k.orders[2]},
-		} {
-			got, err := q.CreateVoucher(ctx, domains.CreateVoucherParams(v))
+		}
+		for _, v := range vouchers {
+			got, err := q.CreateVoucher(ctx, shop.CreateVoucherParams(v))
 			same(t, got, err, v)
 			got, err = q.GetVoucher(ctx, v.Code)
 			same(t, got, err, v)
 		}
+		spent, err := q.VouchersOfOrders(ctx, k.orders)
+		same(t, spent, err, vouchers[1:])
 		k.stored(t, db)
 	})
 }
@@ -281,7 +197,7 @@ type sqlcKeys struct {
 }
 
 // stored checks that the columns hold the IDs themselves, each in its own way.
-func (k sqlcKeys) stored(t *testing.T, db columns.DBTX) {
+func (k sqlcKeys) stored(t *testing.T, db shop.DBTX) {
 	t.Helper()
 	for _, c := range []struct{ query, want string }{
 		{"SELECT min(id::text) FROM customers", k.customers[0].UUID().String()},
@@ -332,10 +248,9 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 	return k
 }
 
-// eachSqlcMode runs f in all modes, each time with empty tables. The domains are
-// there, for the schema that needs them.
-func eachSqlcMode(t *testing.T, schema string, f func(t *testing.T, db columns.DBTX, k sqlcKeys)) {
-	tables, err := os.ReadFile(filepath.Join("../../examples/sqlc", schema))
+// eachSqlcMode runs f in all modes, each time with empty tables.
+func eachSqlcMode(t *testing.T, f func(t *testing.T, db shop.DBTX, k sqlcKeys)) {
+	tables, err := os.ReadFile("../../examples/sqlc/schema.sql")
 	if err != nil {
 		t.Fatal(err)
 	}

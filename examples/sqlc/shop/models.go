@@ -2,7 +2,7 @@
 // versions:
 //   sqlc v1.31.1
 
-package domains
+package shop
 
 import (
 	"github.com/sortkey/sortkey/idtype"
@@ -24,11 +24,12 @@ type Order struct {
 
 type Visit struct {
 	ID         idtype.UID60
-	CustomerID sqltypes.OptionalSno
+	CustomerID *idtype.Sno
 	Page       string
 }
 
 type Voucher struct {
 	Code    sqltypes.SnoText
 	OrderID *idtype.Snowflake
+	Cents   int64
 }

@@ -3,7 +3,7 @@
 //   sqlc v1.31.1
 // source: query.sql
 
-package columns
+package shop
 
 import (
 	"context"
@@ -19,17 +19,15 @@ type CopyVisitsParams struct {
 }
 
 const createCustomer = `-- name: CreateCustomer :one
-
 INSERT INTO customers (id, email, invited_by) VALUES ($1, $2, $3) RETURNING id, email, invited_by
 `
 
 type CreateCustomerParams struct {
 	ID        idtype.Sno
 	Email     string
-	InvitedBy *idtype.Sno
+	InvitedBy sqltypes.OptionalSno
 }
 
-// The queries that are the same for both schemas.
 func (q *Queries) CreateCustomer(ctx context.Context, arg CreateCustomerParams) (Customer, error) {
 	row := q.db.QueryRow(ctx, createCustomer, arg.ID, arg.Email, arg.InvitedBy)
 	var i Customer
@@ -66,19 +64,76 @@ func (q *Queries) CreateOrder(ctx context.Context, arg CreateOrderParams) (Order
 }
 
 const createVoucher = `-- name: CreateVoucher :one
-INSERT INTO vouchers (code, order_id) VALUES ($1, $2) RETURNING code, order_id
+INSERT INTO vouchers (code, order_id, cents) VALUES ($1, $2, $3) RETURNING code, order_id, cents
 `
 
 type CreateVoucherParams struct {
 	Code    sqltypes.SnoText
 	OrderID *idtype.Snowflake
+	Cents   int64
 }
 
 func (q *Queries) CreateVoucher(ctx context.Context, arg CreateVoucherParams) (Voucher, error) {
-	row := q.db.QueryRow(ctx, createVoucher, arg.Code, arg.OrderID)
+	row := q.db.QueryRow(ctx, createVoucher, arg.Code, arg.OrderID, arg.Cents)
 	var i Voucher
-	err := row.Scan(&i.Code, &i.OrderID)
+	err := row.Scan(&i.Code, &i.OrderID, &i.Cents)
 	return i, err
+}
+
+const customersAndOrders = `-- name: CustomersAndOrders :many
+SELECT customers.id, orders.id AS order_id
+FROM customers LEFT JOIN orders ON orders.customer_id = customers.id
+ORDER BY customers.id, orders.id
+`
+
+type CustomersAndOrdersRow struct {
+	ID      idtype.Sno
+	OrderID *idtype.Snowflake
+}
+
+// A domain follows the join: order_id is nullable here, though orders.id isn't.
+func (q *Queries) CustomersAndOrders(ctx context.Context) ([]CustomersAndOrdersRow, error) {
+	rows, err := q.db.Query(ctx, customersAndOrders)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CustomersAndOrdersRow
+	for rows.Next() {
+		var i CustomersAndOrdersRow
+		if err := rows.Scan(&i.ID, &i.OrderID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const customersByID = `-- name: CustomersByID :many
+SELECT id, email, invited_by FROM customers WHERE id = ANY($1::sortkey.sno[]) ORDER BY id
+`
+
+func (q *Queries) CustomersByID(ctx context.Context, ids []idtype.Sno) ([]Customer, error) {
+	rows, err := q.db.Query(ctx, customersByID, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Customer
+	for rows.Next() {
+		var i Customer
+		if err := rows.Scan(&i.ID, &i.Email, &i.InvitedBy); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const getCustomer = `-- name: GetCustomer :one
@@ -109,13 +164,13 @@ func (q *Queries) GetOrder(ctx context.Context, id idtype.Snowflake) (Order, err
 }
 
 const getVoucher = `-- name: GetVoucher :one
-SELECT code, order_id FROM vouchers WHERE code = $1
+SELECT code, order_id, cents FROM vouchers WHERE code = $1
 `
 
 func (q *Queries) GetVoucher(ctx context.Context, code sqltypes.SnoText) (Voucher, error) {
 	row := q.db.QueryRow(ctx, getVoucher, code)
 	var i Voucher
-	err := row.Scan(&i.Code, &i.OrderID)
+	err := row.Scan(&i.Code, &i.OrderID, &i.Cents)
 	return i, err
 }
 
@@ -189,6 +244,67 @@ func (q *Queries) OrdersBetween(ctx context.Context, arg OrdersBetweenParams) ([
 	return items, nil
 }
 
+const ordersByID = `-- name: OrdersByID :many
+SELECT id, customer_id, replaces, cents FROM orders WHERE id = ANY($1::sortkey.snowflake[]) ORDER BY id
+`
+
+func (q *Queries) OrdersByID(ctx context.Context, ids []idtype.Snowflake) ([]Order, error) {
+	rows, err := q.db.Query(ctx, ordersByID, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Order
+	for rows.Next() {
+		var i Order
+		if err := rows.Scan(
+			&i.ID,
+			&i.CustomerID,
+			&i.Replaces,
+			&i.Cents,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ordersOfCustomers = `-- name: OrdersOfCustomers :many
+SELECT customer_id, max(id)::sortkey.snowflake AS last, array_agg(id ORDER BY id)::sortkey.snowflake[] AS ids
+FROM orders GROUP BY customer_id ORDER BY customer_id
+`
+
+type OrdersOfCustomersRow struct {
+	CustomerID idtype.Sno
+	Last       idtype.Snowflake
+	Ids        []idtype.Snowflake
+}
+
+// An aggregate has no type for sqlc unless it is cast.
+func (q *Queries) OrdersOfCustomers(ctx context.Context) ([]OrdersOfCustomersRow, error) {
+	rows, err := q.db.Query(ctx, ordersOfCustomers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OrdersOfCustomersRow
+	for rows.Next() {
+		var i OrdersOfCustomersRow
+		if err := rows.Scan(&i.CustomerID, &i.Last, &i.Ids); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ordersReplacing = `-- name: OrdersReplacing :many
 SELECT id FROM orders WHERE replaces = $1 ORDER BY id
 `
@@ -232,6 +348,78 @@ func (q *Queries) VisitsBetween(ctx context.Context, arg VisitsBetweenParams) ([
 	for rows.Next() {
 		var i Visit
 		if err := rows.Scan(&i.ID, &i.CustomerID, &i.Page); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const visitsByID = `-- name: VisitsByID :many
+SELECT id, customer_id, page FROM visits WHERE id = ANY($1::sortkey.uid60[]) ORDER BY id
+`
+
+func (q *Queries) VisitsByID(ctx context.Context, ids []idtype.UID60) ([]Visit, error) {
+	rows, err := q.db.Query(ctx, visitsByID, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Visit
+	for rows.Next() {
+		var i Visit
+		if err := rows.Scan(&i.ID, &i.CustomerID, &i.Page); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const visitsOfCustomers = `-- name: VisitsOfCustomers :many
+SELECT id, customer_id, page FROM visits WHERE customer_id = ANY($1::uuid[]) ORDER BY id
+`
+
+func (q *Queries) VisitsOfCustomers(ctx context.Context, ids []idtype.Sno) ([]Visit, error) {
+	rows, err := q.db.Query(ctx, visitsOfCustomers, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Visit
+	for rows.Next() {
+		var i Visit
+		if err := rows.Scan(&i.ID, &i.CustomerID, &i.Page); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const vouchersOfOrders = `-- name: VouchersOfOrders :many
+SELECT code, order_id, cents FROM vouchers WHERE order_id = ANY($1::int8[]) ORDER BY code
+`
+
+func (q *Queries) VouchersOfOrders(ctx context.Context, ids []idtype.Snowflake) ([]Voucher, error) {
+	rows, err := q.db.Query(ctx, vouchersOfOrders, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Voucher
+	for rows.Next() {
+		var i Voucher
+		if err := rows.Scan(&i.Code, &i.OrderID, &i.Cents); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
