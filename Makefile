@@ -1,18 +1,23 @@
 # The commands of README.md and CONTRIBUTING.md, over all modules of go.work.
 
 SHELL := /bin/bash
-LINTER := .bin/golangci-lint
-# Without the race detector's runtime (it needs cgo): make test RACE=
+# The linter has 200 dependencies, which would set the versions of all others in a go.mod.
+LINTER_VERSION := v2.15.0
+LINTER := .bin/golangci-lint-$(LINTER_VERSION)
+TOOLS := cd tools && GOWORK=off
+# The race detector needs cgo; make test RACE= does without it.
 RACE := -race
-FUZZTIME := 30s
+# CI runs all tests with it. Elsewhere only the tests of the root module run with it.
+RACE_ELSEWHERE = $(if $(filter true,$(CI)),$(RACE))
+# Integration tests wait for servers more than they compute.
+PACKAGES_AT_ONCE = $$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))
+FUZZTIME := 2000000x
 COUNT := 1
 # uuidv7() is of Postgres 18.
 BENCH_SERVER = POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
-comma := ,
-IMAGES := scripts/test-images $(subst $(comma), ,$(POSTGRES_VERSIONS)) >/dev/null
 MODULES := . bench examples integration_test
 
-.PHONY: help demo test lint unit integration fuzz soak bench tidy clean
+.PHONY: help demo test lint unit integration fuzz soak bench docs api tidy clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -20,38 +25,42 @@ help: ## list the commands
 demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server binaries or SQLite
 	scripts/with-postgres --or-none go run ./examples/quickstart
 
-test: ## everything: static analysis, unit tests, integration tests on real Postgres
-	@# Images are pulled or built meanwhile.
-	@$(IMAGES) & images=$$!; trap 'kill $$images 2>/dev/null' EXIT; \
-	$(MAKE) --no-print-directory lint unit && wait $$images && $(MAKE) --no-print-directory integration IMAGES=:
+test: unit integration ## unit tests, then integration tests on real Postgres
 
-lint: $(LINTER) ## vet, static analysis and the import rules
+lint: $(LINTER) ## vet, static analysis, the import rules, links, and whether generated documentation is current
 	@for module in $(MODULES); do \
 		echo "lint $$module"; (cd $$module && $(CURDIR)/$(LINTER) run ./...) || exit 1; done
 	@# Where an int has 32 bits.
 	GOARCH=386 go vet ./...
+	@# tools is outside of the workspace, where it would set the versions of the other modules.
+	$(TOOLS) $(CURDIR)/$(LINTER) run ./...
+	$(TOOLS) go run ./docs -check
+	$(TOOLS) go tool actionlint $(CURDIR)/.github/workflows/*.yml
 
-$(LINTER): tools/go.mod tools/go.sum
-	cd tools && GOWORK=off go build -o ../$(LINTER) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+# The module cache comes first, for machines without a network.
+$(LINTER):
+	GOBIN=$(CURDIR)/.bin GOPROXY="file://$$(go env GOMODCACHE)/cache/download,$$(go env GOPROXY)" \
+		go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINTER_VERSION)
+	mv .bin/golangci-lint $@
 
-unit: ## unit tests with the race detector
-	go test $(RACE) ./... ./examples/... ./bench/...
-	@# Each benchmark once, to see that it runs.
+unit: ## unit tests, and each benchmark once
+	go test $(RACE) ./...
+	go test $(RACE_ELSEWHERE) ./examples/... ./bench/...
+	$(TOOLS) go test ./...
 	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
 	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window >/dev/null
 
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" chooses containers, DATABASE_URL a server
-	@# The tests get images themselves, but out of sight: here one sees them being pulled or built.
-	@$(IMAGES)
-	@# The faults of nodelease come by themselves: what takes a TTL elsewhere would be one more.
-	@not_run=$$(mktemp); trap 'rm -f "$$not_run"' EXIT; \
-	export TESTS_NOT_RUN=$$not_run; status=0; cd integration_test; \
-	go test $(RACE) -count=1 -timeout 20m $$(go list ./... | grep -v /nodelease) || status=$$?; \
-	go test $(RACE) -count=1 -timeout 20m ./nodelease/... || status=$$?; \
-	if [[ -s $$not_run ]]; then echo "NOT RUN, since they need Docker:"; sort -u "$$not_run"; fi; \
+	@# "go test" shows what a package prints at its end. What it waits for, such as an image, comes by the file progress.
+	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
+	tail -f "$$files/progress" & tail=$$!; \
+	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
+	cd integration_test && status=0; \
+	go test $(RACE_ELSEWHERE) -count=1 -timeout 30m -p $(PACKAGES_AT_ONCE) ./... || status=$$?; \
+	if [[ -s $$TESTS_NOT_RUN ]]; then echo "NOT RUN:"; sort -u "$$TESTS_NOT_RUN"; fi; \
 	exit $$status
 
-fuzz: ## fuzz every parser, scanner and codec for FUZZTIME each
+fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each
 	@for package in ./idtype ./sqltypes ./pgxcodec; do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			echo "fuzz $$package $$target"; \
@@ -68,8 +77,14 @@ else
 	$(BENCH_SERVER) go run ./bench/report $(if $(QUICK),-quick)
 endif
 
+docs: ## write the code that README.md and docs show, and the drawings of the layouts
+	$(TOOLS) go run ./docs
+
+api: ## compare what the packages export with the last release
+	scripts/api
+
 tidy: ## go mod tidy in every module
-	@for module in $(MODULES); do (cd $$module && GOWORK=off go mod tidy) || exit 1; done
+	@for module in $(MODULES) tools; do (cd $$module && GOWORK=off go mod tidy) || exit 1; done
 
 clean: ## remove what the commands above made in this folder
 	rm -rf .bin

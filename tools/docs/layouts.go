@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+// A format is an ID type to be drawn, with an example.
+type format struct {
+	name, column  string
+	bits          int
+	parts         func(flip int) (any, error) // of the example, with one bit flipped unless flip is -1
+	labels        map[string]label            // of the fields, by the name in the parts; "" is for bits without a part
+	example, note string
+	bytes         []string   // shown below the fields if the ID isn't a number
+	text          [][]string // rows of cells that show the same number of bits each
+}
+
+// A label is what a drawing says about a field.
+type label struct{ name, about string }
+
+// A field is a run of bits that belong to one part.
+type field struct {
+	label
+	part, value string
+	high        int   // the highest bit
+	weights     []int // what the bits count in the part, from the highest bit of the ID to the lowest, as powers of two
+}
+
+func (f field) low() int       { return f.high - len(f.weights) + 1 }
+func (f field) reversed() bool { return len(f.weights) > 1 && f.weights[0] < f.weights[1] }
+
+// fields flips each bit of the example and looks for the part that changes, so
+// that a drawing shows what the code does.
+func (f format) fields() (fields []field, err error) {
+	example, err := f.parts(-1)
+	if err != nil {
+		return nil, err
+	}
+	for bit := f.bits - 1; bit >= 0; bit-- {
+		part, value, weight := "", "0", 0
+		if changed, err := f.parts(bit); err == nil { // otherwise the bit is in no part
+			part, value, weight = difference(example, changed)
+		}
+		if n := len(fields); n == 0 || fields[n-1].part != part {
+			l := f.labels[part]
+			l.name = cmp.Or(l.name, strings.ToLower(part), "0")
+			fields = append(fields, field{label: l, part: part, value: value, high: bit})
+		}
+		last := &fields[len(fields)-1]
+		last.weights = append(last.weights, weight)
+	}
+	return fields, nil
+}
+
+// difference returns the part that differs, its value in the example, and by
+// which power of two it differs.
+func difference(example, changed any) (part, value string, weight int) {
+	a, b := reflect.ValueOf(example), reflect.ValueOf(changed)
+	for i := range a.NumField() {
+		n, shown := number(a.Field(i).Interface())
+		m, _ := number(b.Field(i).Interface())
+		if n != m {
+			return a.Type().Field(i).Name, shown, bits.Len64(uint64(max(n-m, m-n))) - 1
+		}
+	}
+	return "", "", 0
+}
+
+func number(part any) (n int64, shown string) {
+	switch part := part.(type) {
+	case time.Time:
+		return part.UnixMilli(), part.UTC().Format("2006-01-02 15:04:05.000")
+	case idtype.SnoPartition:
+		n = int64(part.Uint16())
+	case bool:
+		if part {
+			n = 1
+		}
+	default:
+		n = reflect.ValueOf(part).Convert(reflect.TypeFor[int64]()).Int()
+	}
+	return n, fmt.Sprint(n)
+}
+
+// integer returns the parts of an ID, with a bit flipped.
+func integer[T ~int64, P any](id T, parts func(T) (P, error)) func(int) (any, error) {
+	return func(flip int) (any, error) {
+		if flip < 0 {
+			return parts(id)
+		}
+		return parts(id ^ 1<<flip)
+	}
+}
+
+func since(t time.Time) string { return "milliseconds since " + t.Format(time.DateOnly) }
+
+func formats() []format {
+	snowflake, snowflakeLayout := idtype.Snowflake(132271570944274432), idtype.DefaultSnowflakeLayout()
+	si, siLayout := idtype.SnowflakeSI(745750769467909), idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
+	uid60 := idtype.UID60(11093174944930914)
+	spread64 := idtype.MustParseSpread64("cb54ecf2840a0015")
+	later := make([]string, 3)
+	for i := range later {
+		parts, _ := idtype.Spread64Layout{}.Parts(spread64) // it has been parsed
+		parts.Time = parts.Time.Add(time.Duration(i+1) * time.Millisecond)
+		id, _ := idtype.Spread64Layout{}.Compose(parts)
+		later[i] = id.String()
+	}
+	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	return []format{{
+		name: "Snowflake", column: "bigint", bits: 64, parts: integer(snowflake, snowflakeLayout.Parts),
+		labels:  map[string]label{"Time": {about: since(snowflakeLayout.Time(0))}},
+		example: snowflake.String(), note: "The default layout. Epoch and widths can be chosen; the time has what they leave of 63 bits.",
+	}, {
+		name: "SnowflakeSI", column: "bigint", bits: 64, parts: integer(si, siLayout.Parts),
+		labels:  map[string]label{"Time": {"MAB", "milliseconds since the base clock"}, "Machine": {"MID", "machine"}, "Index": {"UIN", "index"}},
+		example: si.String(),
+		note:    "The default split. MID and UIN share their 13 bits as is chosen. The base clock of the example is " + siLayout.BaseClock.Format(time.DateOnly) + ".",
+	}, {
+		name: "UID60", column: "bigint", bits: 64, parts: integer(uid60, idtype.UID60Layout{}.Parts),
+		labels:  map[string]label{"Time": {about: since(idtype.UID60(0).Time())}},
+		example: fmt.Sprintf("%s, in the column %d", uid60, uid60.Int64()),
+		note:    "Text: the number in base64url's digits, of which the last two come first.",
+	}, {
+		name: "Spread64", column: "bigint", bits: 64, parts: integer(spread64, idtype.Spread64Layout{}.Parts),
+		labels:  map[string]label{"Time": {about: since(idtype.Spread64(0).Time()) + ", bits in reverse order"}, "": {"reserved", "always 0"}},
+		example: fmt.Sprintf("%s, in the column %d", spread64, spread64.Int64()), text: [][]string{strings.Split(spread64.String(), "")},
+		note: "One, two and three milliseconds later: " + strings.Join(later, ", "),
+	}, {
+		name: "Sno", column: "uuid", bits: 80, parts: func(flip int) (any, error) {
+			id := sno
+			if flip >= 0 {
+				id[9-flip/8] ^= 1 << (flip % 8)
+			}
+			return idtype.SnoLayout{}.Parts(id)
+		},
+		labels: map[string]label{
+			"Time":     {about: "units of 4 ms since " + idtype.Sno{}.Time().Format(time.DateOnly)},
+			"TickTock": {"tick-tock", "changes when the clock steps back"}, "Meta": {"metabyte", "your own"},
+		},
+		bytes:   strings.Split("byte 0,byte 1,byte 2,byte 3,byte 4,byte 5,byte 6,byte 7,byte 8,byte 9", ","),
+		text:    [][]string{strings.Split(sno.String(), ""), strings.Fields(fmt.Sprintf("% x", sno.String()))},
+		example: sno.String(),
+		note:    "The uuid column holds the 16 characters of the text: " + sno.UUID().String(),
+	}}
+}

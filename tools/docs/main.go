@@ -1,0 +1,74 @@
+// Command docs writes the generated parts of the documentation: the code that
+// Markdown files show, and the drawings of the ID layouts. With -check it
+// writes nothing, reports the files that are out of date and the links that
+// lead nowhere, and fails if there are any.
+//
+//	cd tools && GOWORK=off go run ./docs [-check]
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+func main() {
+	root := flag.String("root", "..", "the root of the repository")
+	check := flag.Bool("check", false, "report what is wrong instead of writing files")
+	flag.Parse()
+	problems, err := run(*root, *check)
+	for _, p := range problems {
+		fmt.Fprintln(os.Stderr, p)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	if err != nil || len(problems) > 0 {
+		os.Exit(1)
+	}
+}
+
+func run(root string, check bool) (problems []string, err error) {
+	files, err := drawings()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	for _, page := range append(pages, filepath.Join(root, "README.md")) {
+		name, err := filepath.Rel(root, page)
+		if err != nil {
+			return nil, err
+		}
+		text, err := embed(os.DirFS(root), filepath.ToSlash(name))
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		files[name] = text
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(root, name))
+		switch {
+		case err == nil && bytes.Equal(got, want):
+		case check:
+			problems = append(problems, name+" is out of date: run make docs")
+		default:
+			if err := os.WriteFile(filepath.Join(root, name), want, 0o644); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !check {
+		return problems, nil
+	}
+	dead, err := deadLinks(root)
+	problems = append(problems, dead...)
+	slices.Sort(problems)
+	return problems, err
+}
