@@ -1,10 +1,10 @@
 // Command report runs the benchmarks of this module, keeps what they print, and
-// makes a page and plots of it. It is what make bench runs, from the root of the
-// repository:
+// writes a page with tables and plots. It runs in the root of the repository:
 //
-//	go run ./bench/report          # all: docs/benchmarks.md, .txt and docs/images
-//	go run ./bench/report -quick   # less of each, in .bin/benchmarks
-//	go run ./bench/report -from docs/benchmarks.txt
+//	go run ./bench/report                        # everything: docs/benchmarks.md, docs/images
+//	go run ./bench/report -quick                 # less of each: .bin/benchmarks/benchmarks.md
+//	go run ./bench/report -again '^minting|GORM' # only some stages
+//	go run ./bench/report -render                # no stage: the page of what was kept
 //
-// The last one measures nothing: it makes the page and the plots of a file anew.
+// What the benchmarks print is kept in .bin/benchmarks/full and quick.
 package main

@@ -1,38 +1,34 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
-	"os/signal"
+	"os/exec"
 	"path/filepath"
-	"syscall"
+	"regexp"
 	"time"
 )
 
-const (
-	published = "docs"            // where the page of a full run goes
-	scratch   = ".bin/benchmarks" // where that of a quick one does, and what is unfinished
-	raw       = "benchmarks.txt"
-	images    = "images" // beside the page
-)
-
 func main() {
-	quick := flag.Bool("quick", false, "measure less of each, and write to "+scratch)
-	from := flag.String("from", "", "render the results in this `file` again, beside it, and measure nothing")
-	again := flag.String("again", "", "measure the stages whose titles match this `regexp` again, for the results in -from")
+	quick := flag.Bool("quick", false, "measure less of each stage, and write the page to .bin/benchmarks")
+	again := flag.String("again", "", "measure only the stages whose titles match this `regexp`, and keep the output of the others")
+	renderOnly := flag.Bool("render", false, "measure nothing, and write the page of what was kept")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	page, kept := "docs", ".bin/benchmarks/full"
+	if *quick {
+		page, kept = ".bin/benchmarks", ".bin/benchmarks/quick"
+	}
 	var err error
-	if *again != "" {
-		err = measureAgain(ctx, *from, *again, os.Stdout)
-	} else {
-		err = report(ctx, *quick, *from, os.Stdout)
+	if _, here := os.Stat("bench/report"); here != nil || flag.NArg() > 0 {
+		err = errors.New("expected to be run in the root of the repository, with flags only: go run ./bench/report")
+	} else if !*renderOnly {
+		err = measure(*quick, *again, kept)
+	}
+	if err == nil {
+		err = render(kept, page)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
@@ -40,109 +36,83 @@ func main() {
 	}
 }
 
-func report(ctx context.Context, quick bool, from string, log io.Writer) error {
-	if flag.NArg() > 0 {
-		return fmt.Errorf("expected flags alone, got %q", flag.Args())
+// measure runs the stages and keeps their output in a folder, each in a file of
+// its own.
+func measure(quick bool, again, folder string) error {
+	chosen, err := regexp.Compile(again)
+	if err != nil {
+		return err
 	}
-	if from != "" {
-		text, err := os.ReadFile(from)
-		if err != nil {
+	head, err := exec.Command("sh", "-c", environment).Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", environment, err)
+	}
+	if again == "" {
+		if err := os.RemoveAll(folder); err != nil {
 			return err
 		}
-		return render(text, filepath.Dir(from), log)
 	}
-	if _, err := os.Stat("bench/report"); err != nil {
-		return errors.New("expected to be run in the root of the repository: go run ./bench/report")
-	}
-	folder := published
-	if quick {
-		folder = scratch
-	}
-
-	text, err := measure(ctx, quick, log)
-	if err != nil {
-		// An hour's figures are not to be lost for those of a minute.
-		partial := filepath.Join(scratch, "unfinished.txt")
-		if len(text) > 0 && write(partial, text) == nil {
-			fmt.Fprintln(log, "what was measured before is in", partial)
-		}
-		return err
-	}
-	if err := write(filepath.Join(folder, raw), text); err != nil {
-		return err
-	}
-	if err := render(text, folder, log); err != nil {
-		return err
-	}
-	if quick {
-		fmt.Fprintf(log, "This was a quick run: %s is as it was. make bench writes it.\n", filepath.Join(published, page))
-	}
-	return nil
-}
-
-// measure runs all stages and gives what they printed, up to one that failed.
-func measure(ctx context.Context, quick bool, log io.Writer) ([]byte, error) {
-	start := time.Now()
-	server := os.Getenv("DATABASE_URL")
-	header, err := environment(ctx, server, quick)
-	if err != nil {
-		return nil, err
-	}
-	text := bytes.NewBuffer(header)
 	for i, s := range stages {
-		fmt.Fprintf(log, "%2d/%d %-40s ", i+1, len(stages), s.title)
-		if why := s.leftOut(server != ""); why != "" {
-			fmt.Fprintln(log, "left out:", why)
+		if !chosen.MatchString(s.title) {
+			continue
+		}
+		fmt.Printf("%2d/%d %-40s ", i+1, len(stages), s.title)
+		if s.server && os.Getenv("DATABASE_URL") == "" {
+			fmt.Println("left out: no server")
 			continue
 		}
 		began := time.Now()
-		output, err := s.run(ctx, quick)
-		if err != nil {
-			fmt.Fprintf(log, "failed\n\n%s\n", output)
-			return text.Bytes(), fmt.Errorf("%s: %w", s.command(quick), err)
+		output, err := exec.Command("sh", "-c", s.command(quick)).CombinedOutput()
+		if err == nil {
+			_, err = read(string(output)) // lines that are nearly results are errors, since figures would be missing
 		}
-		fmt.Fprintf(text, "\n%s%s\n%s", commandMark, s.command(quick), output)
-		fmt.Fprintf(log, "%6s, %6s in all\n", round(time.Since(began)), round(time.Since(start)))
-	}
-	return text.Bytes(), nil
-}
-
-func round(d time.Duration) string { return d.Round(time.Second).String() }
-
-// render writes the page and the plots of some results to a folder.
-func render(text []byte, folder string, log io.Writer) error {
-	r, err := read(bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	pictures, err := r.plots()
-	if err != nil {
-		return err
-	}
-	markdown, err := r.page(pictures)
-	if err != nil {
-		return err
-	}
-	for _, p := range pictures {
-		if err := write(filepath.Join(folder, images, p.name), p.svg); err != nil {
+		if err != nil && !errors.Is(err, errEmpty) { // benchmarks skip what the server is too old for
+			return fmt.Errorf("%s: %w\n%s", s.command(quick), err, output)
+		}
+		if err := write(filepath.Join(folder, fmt.Sprintf("%02d.txt", i+1)), fmt.Sprintf("%s# command: %s\n%s", head, s.command(quick), output)); err != nil {
 			return err
 		}
+		fmt.Printf("%6s\n", time.Since(began).Round(time.Second))
 	}
-	path := filepath.Join(folder, page)
-	if err := write(path, markdown); err != nil {
-		return err
-	}
-	fmt.Fprintf(log, "%s, with %d plots in %s\n", path, len(pictures), filepath.Join(folder, images))
 	return nil
 }
 
-// write replaces a file at once, so that none is there by half.
-func write(path string, content []byte) error {
+// render writes the page and the plots of the output in a folder to another.
+func render(kept, folder string) error {
+	var text []byte
+	for i := range stages { // one that was left out has no file
+		output, err := os.ReadFile(filepath.Join(kept, fmt.Sprintf("%02d.txt", i+1)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		text = append(text, output...)
+	}
+	r, err := read(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", kept, err)
+	}
+	for _, what := range r.missing() {
+		fmt.Println("not measured:", what)
+	}
+	for file, c := range charts {
+		if svg := r.draw(c); svg != "" {
+			if err := write(filepath.Join(folder, "images", file), svg); err != nil {
+				return err
+			}
+		}
+	}
+	markdown, err := r.page()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(folder, "benchmarks.md")
+	fmt.Println(path)
+	return write(path, markdown)
+}
+
+func write(path, content string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", content, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return os.WriteFile(path, []byte(content), 0o644)
 }

@@ -1,343 +1,116 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"image/color"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// A picture is a plot, in SVG.
-type picture struct {
-	name string
-	svg  []byte
-}
+// The frame of a plot, and the height of a line of text.
+const left, right, top, bottom, leading = 72.0, 430.0, 10.0, 270.0, 20.0
 
-// plots are those that the results have figures for.
-func (r *results) plots() ([]picture, error) {
-	var pictures []picture
-	for _, p := range []struct {
-		name string
-		draw func() ([]byte, error)
-	}{
-		{"mint.svg", r.plotMint},
-		{"gomaxprocs.svg", r.plotGOMAXPROCS},
-		{"grow-rows.svg", func() ([]byte, error) {
-			return r.plotGrowth("rows/s", 1e-3, "thousand rows a second")
-		}},
-		{"grow-index.svg", func() ([]byte, error) {
-			return r.plotGrowth("index-MB", 1, "MB of the primary key's index")
-		}},
-	} {
-		svg, err := p.draw()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
-		}
-		if svg != nil {
-			pictures = append(pictures, picture{p.name, svg})
-		}
-	}
-	return pictures, nil
-}
+// colours are those of lines, which are dashed unless they are of this project.
+var colours = []string{"#57606a", "#1f6feb", "#0a3069", "#2da44e", "#cf222e", "#8250df", "#d97a00", "#1b7c83", "#bf3989", "#7d4e1f", "#111"}
 
-// Lengths are in points.
-const (
-	width      vg.Length = 560
-	lineHeight vg.Length = 320
-	legend     vg.Length = 110 // right of the lines
-	fontSize   vg.Length = 10
-)
-
-var (
-	ink  = color.NRGBA{0x33, 0x33, 0x33, 0xff}
-	grid = color.NRGBA{0xdd, 0xdd, 0xdd, 0xff}
-	grey = color.NRGBA{0x8c, 0x95, 0x9f, 0xff}
-	blue = color.NRGBA{0x1f, 0x6f, 0xeb, 0xff}
-)
-
-// colours of lines. This project's are drawn through, the others' are dashed.
-var colours = map[string]color.NRGBA{
-	"Snowflake":   blue,
-	"SnowflakeSI": {0x0a, 0x30, 0x69, 0xff},
-	"UID60":       {0x2d, 0xa4, 0x4e, 0xff},
-	"Spread64":    {0xcf, 0x22, 0x2e, 0xff},
-	"Sno":         {0x82, 0x50, 0xdf, 0xff},
-}
-
-// others are for those that have no colour of their own, in turn.
-var others = []color.NRGBA{
-	{0x57, 0x60, 0x6a, 0xff}, {0xd9, 0x7a, 0x00, 0xff}, {0x1b, 0x7c, 0x83, 0xff}, {0xbf, 0x39, 0x89, 0xff}, {0x7d, 0x4e, 0x1f, 0xff}, {0x11, 0x11, 0x11, 0xff},
-}
-
-// blank is a plot without anything in it, in colours that are legible on the
-// white that it brings along.
-func blank(x, y string) *plot.Plot {
-	p := plot.New()
-	p.BackgroundColor = color.White
-	p.X.Label.Text, p.Y.Label.Text = x, y
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Color, axis.Tick.Color = ink, ink
-		axis.Label.TextStyle = style(ink)
-		axis.Tick.Label = withAlignment(style(ink), axis.Tick.Label)
-		axis.Padding = 0
-	}
-	return p
-}
-
-func style(c color.Color) text.Style {
-	return text.Style{Color: c, Font: font.Font{Typeface: "Liberation", Variant: "Sans", Size: fontSize}, Handler: plot.DefaultTextHandler,
-		XAlign: draw.XCenter, YAlign: draw.YBottom}
-}
-
-func withAlignment(s, of text.Style) text.Style {
-	s.XAlign, s.YAlign = of.XAlign, of.YAlign
-	return s
-}
-
-// plotMint has a bar for each library, as they are in the table.
-func (r *results) plotMint() ([]byte, error) {
-	var names []string
-	var values []float64
-	for _, name := range r.under("Next") {
-		if f, ok := r.figure("Next/"+name, "ns/op"); ok && !strings.HasSuffix(name, "/atcap") {
-			names, values = append(names, name), append(values, f.median)
-		}
-	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	slices.Reverse(names) // the first is on top
-	slices.Reverse(values)
-
-	p := blank("ns an ID, one goroutine", "")
-	bars := func(c color.Color, of func(name string) bool) error {
-		some := make(plotter.Values, len(values))
-		for i, name := range names {
-			if of(name) {
-				some[i] = values[i]
-			}
-		}
-		chart, err := plotter.NewBarChart(some, vg.Points(13))
-		if err != nil {
-			return err
-		}
-		chart.Horizontal, chart.Color, chart.Width = true, c, vg.Points(13)
-		chart.LineStyle.Width = 0
-		p.Add(chart)
-		return nil
-	}
-	ours := func(name string) bool { return slices.Contains(formats, name) }
-	if err := bars(blue, ours); err != nil {
-		return nil, err
-	}
-	if err := bars(grey, func(name string) bool { return !ours(name) }); err != nil {
-		return nil, err
-	}
-
-	var at plotter.XYLabels
-	for i, v := range values {
-		at.XYs = append(at.XYs, plotter.XY{X: v, Y: float64(i)})
-		at.Labels = append(at.Labels, short(v))
-	}
-	labels, err := plotter.NewLabels(at)
-	if err != nil {
-		return nil, err
-	}
-	labels.Offset.X = vg.Points(4)
-	for i := range labels.TextStyle {
-		labels.TextStyle[i] = style(ink)
-		labels.TextStyle[i].XAlign, labels.TextStyle[i].YAlign = draw.XLeft, -0.4
-	}
-	p.Add(labels)
-	called := make([]string, len(names))
-	for i, name := range names {
-		called[i] = versioned(name)
-	}
-	p.NominalY(called...)
-	p.Y.Padding = vg.Points(14) // for fonts that are wider than this one
-	p.X.Min, p.X.Max = 0, slices.Max(values)*1.08
-	p.X.Tick.Marker = decimals{}
-	return svg(vg.Points(40)+vg.Length(len(names))*vg.Points(20), func(c draw.Canvas) { p.Draw(c) })
-}
-
-// A line is a series of figures with a name.
+// A line has the points of a name. A bar is a line of one point.
 type line struct {
-	name   string
-	points plotter.XYs
+	name, style string
+	points      [][2]float64
 }
 
-// plotGOMAXPROCS has a line for each library, by the number of cores.
-func (r *results) plotGOMAXPROCS() ([]byte, error) {
-	procs, names := r.procs()
-	if len(procs) < 2 {
-		return nil, nil
-	}
-	var lines []line
-	for _, name := range names {
-		l := line{name: name}
-		for i, n := range procs {
-			if f, ok := r.figure(fmt.Sprintf("GOMAXPROCS/%s/procs=%d", name, n), "ns/op"); ok && f.median > 0 {
-				l.points = append(l.points, plotter.XY{X: float64(i), Y: f.median})
+// lines returns those of a chart.
+func (r *results) lines(c chart) (lines []line) {
+	prefix, axis, _ := strings.Cut(c.pattern, "*")
+	for _, row := range r.rows(prefix+"*", c.unit) {
+		name, number, _ := strings.Cut(row, axis)
+		if axis == "" {
+			name, number = row, "0"
+		}
+		x, err := strconv.ParseFloat(number, 64)
+		y, _, ok := r.figure(prefix+row, c.unit)
+		if err != nil || !ok {
+			continue
+		}
+		name = strings.TrimPrefix(name, "key=")
+		if len(lines) == 0 || lines[len(lines)-1].name != name {
+			style := `stroke="` + colours[len(lines)%len(colours)] + `"`
+			if !slices.Contains(formats, name) {
+				style += ` stroke-dasharray="4 2"`
 			}
+			lines = append(lines, line{name: name, style: style})
 		}
-		lines = append(lines, l)
+		last := &lines[len(lines)-1]
+		last.points = append(last.points, [2]float64{x, y})
 	}
-	p := blank("GOMAXPROCS", "ns an ID")
-	p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, oneTwoFive{}
-	ticks := make(plot.ConstantTicks, len(procs))
-	for i, n := range procs {
-		ticks[i] = plot.Tick{Value: float64(i), Label: fmt.Sprint(n)}
-	}
-	p.X.Tick.Marker = ticks
-	return plotLines(p, lines, true)
+	return lines
 }
 
-// plotGrowth has a line for each key, by the rows that there are.
-func (r *results) plotGrowth(unit string, scale float64, y string) ([]byte, error) {
-	keys, points := r.growth()
-	var lines []line
-	for _, key := range keys {
-		l := line{name: key}
-		for _, at := range points[key] {
-			if f, ok := r.figure(at.name, unit); ok {
-				l.points = append(l.points, plotter.XY{X: at.rows / 1e6, Y: f.median * scale})
+// draw returns a chart in SVG, or nothing if it has no figures.
+func (r *results) draw(c chart) string {
+	lines := r.lines(c)
+	if lines == nil {
+		return ""
+	}
+	var highX, highY float64
+	for _, l := range lines {
+		for _, p := range l.points {
+			highX, highY = max(highX, p[0]), max(highY, p[1])
+		}
+	}
+	var b strings.Builder
+	write := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	write(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 310" font-family="Arial,Helvetica,sans-serif" font-size="10" fill="#333">`)
+	write(`<rect width="560" height="310" fill="#fff"/><text x="251" y="304" text-anchor="middle">%s</text>`, c.x)
+	if c.y == "" {
+		for i, l := range lines {
+			y, width, colour := top+leading*float64(i), 370*l.points[0][1]/highY, "#8c959f"
+			if slices.Contains(formats, l.name) {
+				colour = "#1f6feb"
 			}
+			write(`<text x="145" y="%.0f" text-anchor="end">%s</text><rect x="150" y="%.0f" width="%.0f" height="13" fill="%s"/><text x="%.0f" y="%.0f">%s</text>`,
+				y+10, l.name, y, width, colour, 154+width, y+10, short(l.points[0][1]))
 		}
-		if len(l.points) > 0 {
-			lines = append(lines, l)
+		return b.String() + "</svg>\n"
+	}
+
+	across := func(x float64) float64 { return left + (right-left)*x/highX }
+	up := func(y float64) float64 { return bottom - (bottom-top)*y/highY }
+	write(`<text transform="translate(12 140) rotate(-90)" text-anchor="middle">%s</text>`, c.y)
+	for _, tick := range ticks(highX) {
+		x := across(tick)
+		write(`<path d="M%.0f %.0fV%.0f" stroke="#ddd"/><text x="%.0f" y="%.0f" text-anchor="middle">%s</text>`, x, top, bottom, x, bottom+14, short(tick))
+	}
+	for _, tick := range ticks(highY) {
+		y := up(tick)
+		write(`<path d="M%.0f %.0fH%.0f" stroke="#ddd"/><text x="%.0f" y="%.0f" text-anchor="end">%s</text>`, left, y, right, left-4, y+3, short(tick))
+	}
+	// The legend names lines in the order in which they end, from the top down.
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.points[len(b.points)-1][1], a.points[len(a.points)-1][1]) })
+	for i, l := range lines {
+		var path strings.Builder
+		for _, p := range l.points {
+			fmt.Fprintf(&path, "L%.1f %.1f", across(p[0]), up(p[1]))
 		}
+		y := top + leading*float64(i)
+		write(`<path d="M%sM%.0f %.0fh22" fill="none" stroke-width="1.8" %s/><text x="%.0f" y="%.0f">%s</text>`,
+			path.String()[1:], right+12, y+6, l.style, right+38, y+10, l.name)
 	}
-	if len(lines) == 0 {
-		return nil, nil
-	}
-	p := blank("million rows", y)
-	p.X.Tick.Marker, p.Y.Tick.Marker = decimals{}, decimals{}
-	return plotLines(p, lines, false)
+	return b.String() + "</svg>\n"
 }
 
-// plotLines draws lines, and the legend beside them: in the order in which they
-// end, so that one finds them from the top down.
-func plotLines(p *plot.Plot, lines []line, log bool) ([]byte, error) {
-	g := plotter.NewGrid()
-	g.Horizontal.Color, g.Vertical.Color = grid, grid
-	p.Add(g)
-	names := plot.NewLegend()
-	names.Top, names.Left = true, true
-	names.TextStyle = style(ink)
-	names.TextStyle.XAlign, names.TextStyle.YAlign = draw.XLeft, draw.YBottom
-	names.Padding, names.ThumbnailWidth = vg.Points(4), vg.Points(22)
-
-	lines = slices.DeleteFunc(lines, func(l line) bool { return len(l.points) == 0 })
-	styles := map[string]draw.LineStyle{}
-	for _, l := range lines {
-		s := draw.LineStyle{Width: vg.Points(1.8)}
-		c, own := colours[l.name]
-		if !own {
-			c = others[(len(styles)-ownIn(styles))%len(others)]
-			s.Dashes = []vg.Length{vg.Points(4), vg.Points(2)}
-		}
-		s.Color = c
-		styles[l.name] = s
-	}
-	slices.SortStableFunc(lines, func(a, b line) int {
-		return cmp.Compare(b.points[len(b.points)-1].Y, a.points[len(a.points)-1].Y)
-	})
-	low, high := math.Inf(1), 0.0
-	var through, dashed []plot.Plotter
-	for _, l := range lines {
-		drawn, marks, err := plotter.NewLinePoints(l.points)
-		if err != nil {
-			return nil, err
-		}
-		drawn.LineStyle = styles[l.name]
-		marks.GlyphStyle = draw.GlyphStyle{Color: styles[l.name].Color, Radius: vg.Points(1.8), Shape: draw.CircleGlyph{}}
-		if len(drawn.Dashes) == 0 {
-			through = append(through, drawn, marks)
-		} else {
-			dashed = append(dashed, drawn, marks)
-		}
-		names.Add(versioned(l.name), drawn)
-		for _, at := range l.points {
-			low, high = min(low, at.Y), max(high, at.Y)
-		}
-	}
-	p.Add(slices.Concat(through, dashed)...) // so that both are seen where they coincide
-	if log {
-		p.Y.Min, p.Y.Max = low/1.2, high*1.2
-	} else {
-		p.X.Min, p.Y.Min, p.Y.Max = 0, 0, high*1.05
-	}
-	return svg(lineHeight, func(c draw.Canvas) {
-		p.Draw(draw.Crop(c, 0, -legend, 0, 0))
-		names.Draw(draw.Crop(c, width-legend, 0, 0, -vg.Points(8)))
-	})
-}
-
-// ownIn counts the lines that have a colour of their own.
-func ownIn(styles map[string]draw.LineStyle) (n int) {
-	for name := range styles {
-		if _, own := colours[name]; own {
-			n++
-		}
-	}
-	return n
-}
-
-// svg draws a picture. Liberation Sans is as wide as Arial and Helvetica, one of
-// which a browser has.
-func svg(height vg.Length, paint func(draw.Canvas)) ([]byte, error) {
-	canvas := vgsvg.New(width, height)
-	c := draw.New(canvas)
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
-	paint(draw.Crop(c, vg.Points(6), -vg.Points(8), vg.Points(6), -vg.Points(6)))
-	var out bytes.Buffer
-	if _, err := canvas.WriteTo(&out); err != nil {
-		return nil, err
-	}
-	return bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif")), nil
-}
-
-// decimals are ticks with as many digits as they need.
-type decimals struct{}
-
-func (decimals) Ticks(low, high float64) []plot.Tick {
-	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
-	for _, factor := range []float64{1, 2, 5, 10} {
-		if (high-low)/(step*factor) <= 8 {
+// ticks returns some four to eight round numbers up to the highest.
+func ticks(high float64) (ticks []float64) {
+	step := math.Pow(10, math.Floor(math.Log10(high/4)))
+	for _, factor := range []float64{2, 2.5} {
+		if high/step > 8 {
 			step *= factor
-			break
 		}
 	}
-	var ticks []plot.Tick
-	for i := math.Ceil(low / step); i*step <= high*(1+1e-9); i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: short(i * step)})
-	}
-	return ticks
-}
-
-// oneTwoFive are the ticks of a logarithmic axis.
-type oneTwoFive struct{}
-
-func (oneTwoFive) Ticks(low, high float64) []plot.Tick {
-	var ticks []plot.Tick
-	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high; power *= 10 {
-		for _, factor := range []float64{1, 2, 5} {
-			if v := power * factor; v >= low && v <= high {
-				ticks = append(ticks, plot.Tick{Value: v, Label: short(v)})
-			}
-		}
+	for tick := 0.0; tick <= high; tick += step {
+		ticks = append(ticks, tick)
 	}
 	return ticks
 }

@@ -1,284 +1,197 @@
 package main
 
 import (
-	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write testdata/benchmarks.md anew")
-
+// sample returns the output of a small run. In its file, words in braces make
+// several benchmarks of one.
 func sample(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/sample.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		all = append(all, expand(line)...)
+	}
+	return strings.Join(all, "")
 }
 
 func parse(t *testing.T, text string) *results {
 	t.Helper()
-	r, err := read(strings.NewReader(text))
+	r, err := read(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// rendered is the page of some results.
-func rendered(t *testing.T, text string) string {
-	t.Helper()
-	folder := t.TempDir()
-	if err := render([]byte(text), folder, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	markdown, err := os.ReadFile(filepath.Join(folder, page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, image := range []string{"mint", "gomaxprocs", "grow-rows", "grow-index"} {
-		path := filepath.Join(images, image+".svg")
-		_, err := os.Stat(filepath.Join(folder, path))
-		if linked := strings.Contains(string(markdown), "]("+path+")"); linked != (err == nil) {
-			t.Errorf("%s: it is shown: %t, and there: %v", path, linked, err)
-		}
-	}
-	return string(markdown)
-}
-
 func TestPage(t *testing.T) {
-	const golden = "testdata/benchmarks.md"
-	got := rendered(t, sample(t))
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	r := parse(t, sample(t))
+	if missing := r.missing(); len(missing) > 0 {
+		t.Errorf("the sample lacks %q", missing)
 	}
-	want, err := os.ReadFile(golden)
+	page, err := r.page()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got == string(want) {
-		return
-	}
-	lines := strings.Split(string(want), "\n")
-	for i, line := range strings.Split(got, "\n") {
-		if i >= len(lines) || line != lines[i] {
-			t.Fatalf("line %d is\n%s\nwant\n%s\nIf that is as it should be: go test ./bench/report -update", i+1, line, strings.Join(lines[min(i, len(lines)):min(i+1, len(lines))], ""))
+	for _, want := range []string{
+		"| date | 2026-11-22 |\n| commit | 8c67be568ba7; a3a4ff40c8a2 |\n| CPU | AMD EPYC, 2 cores |\n",
+		"| `Fill`, ns |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n| time.Now | 48.9 | 1 | 0 |  |  |  |  |\n| Snowflake | 32.9 ± 4 % | 0.672 | 0 | 53.3 | 0.236 |  | 0.43 |\n",
+		"| Sno | 99.0 | 0.197 | 99.0 | 0.197 | 99.0 | 0.197 | 100.2 | 0.0476 |\n",
+		"| `bigint-pointer` | `*Snowflake` | 34.9 | 0.859 | 0 | 34.9 | 0.859 | 0 |\n",
+		"| `google-v4` | 10,000,000 | 128,199 | 83,882 | 413 | 602 | 1,273 | 77.7 |\n",
+		"parsing and Compare don't allocate | 0 | `Next/Snowflake`, the furthest of 25 | met |\n",
+		"in a uuid, takes at most 1.4 × what a bigserial takes | 2.619 | `Insert/key=next_snowflake`, the furthest of 2 | **missed** |\n",
+		"| The index on a Sno is no larger than on any other key in a uuid | 0.712 | `Copy/key=Sno / Copy/key=uuidv7`, the furthest of 4 | met |\n",
+		"| Postgres | 18.6 (Debian 18.6-3): shared_buffers = 128MB, fsync = ",
+		"\n```text\ngo test ./bench -timeout 60m -run '^$' -bench 'Next$|NextParallel|NextFlatOut' -benchtime 700ms -count 5\ngo test ./bench ",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks\n%s", want)
 		}
 	}
-	t.Fatalf("the page is shorter than %s", golden)
+	for file, c := range charts {
+		svg := r.draw(c)
+		if err := xml.Unmarshal([]byte(svg), new(struct{})); err != nil || strings.Contains(svg, "%!") || strings.Contains(svg, "NaN") {
+			t.Errorf("%s: %v\n%s", file, err, svg)
+		}
+	}
+	published, err := os.ReadFile("../../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shape(string(published)), shape(page); !slices.Equal(got, want) || strings.Contains(string(published), "| not measured |") {
+		t.Errorf("expected docs/benchmarks.md, but for its figures, to be\n%q\ngot\n%q", want, got)
+	}
 }
 
-// without is the sample without what begins with any of some words.
-func without(text string, words ...string) string {
-	var kept []string
-	for line := range strings.Lines(text) {
-		cut := false
-		for _, w := range words {
-			cut = cut || strings.HasPrefix(line, w)
-		}
-		if !cut {
+// shape returns the lines of a page, without commands and rows of tables.
+func shape(page string) (kept []string) {
+	lines := strings.Split(page, "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "go test ") && (!strings.HasPrefix(line, "| ") || strings.HasPrefix(lines[i+1], "| ---")) {
 			kept = append(kept, line)
 		}
 	}
-	return strings.Join(kept, "")
+	return kept
 }
 
-func TestMissing(t *testing.T) {
-	const none, noServer = "Not measured in this run.", "Not measured: this run had no Postgres server."
-	all := sample(t)
-	servers := []string{"BenchmarkRows", "BenchmarkCopyFrom", "BenchmarkPostgres", "BenchmarkInsert", "BenchmarkCopy/", "BenchmarkGrow", "BenchmarkDefault", "BenchmarkWindow"}
-	sections := len(servers) - 2 // Rows and CopyFrom are one, and so are Insert and Copy
+// A stage that is measured again replaces its own output alone, and one that fails
+// leaves that of the others.
+func TestMeasure(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("GOWORK", "off")
+	t.Setenv("DATABASE_URL", "")
+	had := stages
+	t.Cleanup(func() { stages = had })
+	stages = []stage{{"some", ".", "Some", false, "", "-benchtime 1x"}, {"broken", ".", "Broken", false, "", ""}, {"server", ".", "Broken", true, "", ""}}
+	source := "package a\n\nimport \"testing\"\n\nfunc BenchmarkSome(*testing.B) {}\nfunc BenchmarkBroken(b *testing.B) { b.Fatal(`why`) }\n"
+	if err := errors.Join(write("go.mod", "module a\n"), write("a_test.go", source)); err != nil {
+		t.Fatal(err)
+	}
+	if err := measure(true, "", "kept"); err == nil || !strings.Contains(err.Error(), "why") {
+		t.Errorf("with a stage that fails: %v", err)
+	}
+	if err := errors.Join(write("kept/03.txt", "BenchmarkOther 1 2 ns/op\n"), measure(true, "some|server", "kept"), render("kept", "page")); err != nil {
+		t.Error(err)
+	}
+	page, err := os.ReadFile("page/benchmarks.md")
+	if err != nil || strings.Count(string(page), "\ngo test . -timeout 60m -run '^$' -bench 'Some' -benchtime 1x\n") != 1 {
+		t.Errorf("%v, and the page is\n%s", err, page)
+	}
+}
 
-	if got := rendered(t, all); strings.Contains(got, none) || strings.Contains(got, noServer) || strings.Contains(got, string(notMeasured)) {
-		t.Error("the sample lacks figures, or the page says so")
+// Whichever benchmark is gone, the report says what it lacks. Each is run by one
+// stage.
+func TestStages(t *testing.T) {
+	all, runs := sample(t), map[string]int{}
+	for _, s := range stages {
+		pattern, _, _ := strings.Cut(s.pattern, "/")
+		files, _ := filepath.Glob("../../" + s.folder + "/*_test.go")
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range regexp.MustCompile(`(?m)^func (Benchmark\w+)\(`).FindAllSubmatch(source, -1) {
+				if name := string(b[1]); regexp.MustCompile(pattern).MatchString(name) {
+					runs[name]++
+				}
+			}
+		}
 	}
-	got := rendered(t, without(all, append(servers, "# postgres")...))
-	if n := strings.Count(got, noServer); n != sections || strings.Contains(got, none) {
-		t.Errorf("without a server: %d sections say so, want %d", n, sections)
+	for _, table := range tables {
+		for _, c := range table.columns {
+			name := "Benchmark" + c.pattern[:strings.Index(c.pattern, "/")]
+			if runs[name] != 1 {
+				t.Errorf("%s is in %d stages, want one", name, runs[name])
+			}
+			less := regexp.MustCompile(`(?m)^`+name+`/.*\n`).ReplaceAllString(all, "")
+			if len(parse(t, less).missing()) == 0 {
+				t.Errorf("nothing is missing without %s", name)
+			}
+		}
 	}
-	if !strings.Contains(got, "| Postgres | none |") {
-		t.Error("without a server: the page has one")
-	}
-	if n := strings.Count(got, "| "+string(notMeasured)+" |"); n != 8 { // COPY's allocations, Create, INSERT in two ways by two defaults, COPY of either format
-		t.Errorf("without a server: %d goals weren't measured, want 8", n)
-	}
-	got = rendered(t, without(all, servers...))
-	if n := strings.Count(got, none); n != sections || strings.Contains(got, noServer) {
-		t.Errorf("with a server, but without its benchmarks: %d sections say so, want %d", n, sections)
-	}
-	got = rendered(t, without(all, "BenchmarkGOMAXPROCS", "BenchmarkLease", "BenchmarkCompare"))
-	if n := strings.Count(got, none); n != 3 {
-		t.Errorf("without three benchmarks: %d sections say so", n)
+	page, err := parse(t, "BenchmarkElse 1 2 ns/op\n").page()
+	if n := strings.Count(page, notMeasured); err != nil || n != len(tables) || !strings.Contains(page, "| Postgres | none |") {
+		t.Errorf("without figures: %d tables say so, want %d, %v", n, len(tables), err)
 	}
 }
 
 func TestJudge(t *testing.T) {
 	r := parse(t, "BenchmarkA 1 10 x\nBenchmarkA 1 12 x\nBenchmarkA 1 90 x\nBenchmarkB 1 20 x\n")
 	for _, c := range []struct {
-		limit   float64
-		atLeast bool
-		of      []string
-		want    verdict
-		worst   string
+		bound         float64
+		pattern       string
+		measured, met bool
+		furthest      string
 	}{
-		{12, false, []string{"A"}, met, "A"}, // the median, and the limit itself
-		{11, false, []string{"A"}, missed, "A"},
-		{20, false, []string{"A", "B"}, met, "B"},
-		{19, false, []string{"B", "A"}, missed, "B"},
-		{12, true, []string{"A", "B"}, met, "A"},
-		{13, true, []string{"B", "A"}, missed, "A"},
-		{99, false, []string{"C"}, notMeasured, ""},
-		{99, false, []string{"A", "C"}, notMeasured, "A"},
-		{19, false, []string{"B", "C"}, missed, "B"},
+		{12, "A", true, true, "A"}, // the median, and the bound itself
+		{19, "{B|A}", true, false, "B"},
+		{-12, "{A|B}", true, true, "A"},
+		{-13, "{B|A}", true, false, "A"},
+		{19, "{B|C}", false, false, "B"},
+		{0.6, "A / B", true, true, "A / B"},
 	} {
-		g := goal{unit: "x", limit: c.limit, atLeast: c.atLeast, of: c.of}
-		if v, _, name := g.judge(r); v != c.want || name != c.worst {
-			t.Errorf("%v, %v, at least: %t: %s by %q, want %s by %q", c.of, c.limit, c.atLeast, v, name, c.want, c.worst)
+		furthest, measured, met := r.judge(goal{unit: "x", bound: c.bound, pattern: c.pattern})
+		if furthest != c.furthest || measured != c.measured || met != c.met {
+			t.Errorf("%s, %v: measured %t, met %t by %q, want %t, %t by %q", c.pattern, c.bound, measured, met, furthest, c.measured, c.met, c.furthest)
 		}
 	}
-}
-
-func TestJudgeSno(t *testing.T) {
-	for sno, want := range map[string]verdict{"1.05": met, "1.06": missed} {
-		r := parse(t, "BenchmarkCopy/key=uuidv7 1 1 ratio\nBenchmarkCopy/key=Sno 1 "+sno+" ratio\n")
-		if v, _ := judgeSno(r); v != want {
-			t.Errorf("%s: %s, want %s", sno, v, want)
-		}
-	}
-	if v, _ := judgeSno(parse(t, "BenchmarkCopy/key=Sno 1 1 ratio\n")); v != notMeasured {
-		t.Errorf("without uuidv7: %s", v)
-	}
-}
-
-// TestGoals has one figure of the sample change at a time: only what is wanted
-// of it can be missed.
-func TestGoals(t *testing.T) {
-	verdicts := func(text string) string { return parse(t, text).GoalTable().String() }
-	good := strings.Replace(sample(t), "1.06 ratio", "1.04 ratio", 1) // the one that the sample misses
-	if strings.Contains(verdicts(good), string(missed)) {
-		t.Fatal("a goal is missed")
-	}
-	for _, g := range goals {
-		for _, name := range g.of {
-			worse := g.limit + 0.5
-			if g.atLeast {
-				worse = g.limit - 0.5
-			}
-			got := verdicts(set(good, name, g.unit, worse))
-			if strings.Count(got, string(missed)) == 0 {
-				t.Errorf("%s: not missed by %s", g.text, name)
-			}
-		}
-	}
-}
-
-// set is a text of results with another figure of a benchmark.
-func set(text, name, unit string, value float64) string {
-	return without(text, "Benchmark"+name+"-2 ") + "\nBenchmark" + name + "-2 1 " + short(value) + " " + unit + "\n"
 }
 
 func TestFigure(t *testing.T) {
-	r := parse(t, "pkg: p\nBenchmarkA/b-2 1 30 ns/op 5 %cap\nBenchmarkA/b-2 1 10 ns/op\nBenchmarkA/b-2 1 20 ns/op\nBenchmarkA/c=d-7-2 1 2 x\nBenchmarkA/c=d-7-2 1 4 x\n")
-	for _, c := range []struct {
-		name, unit string
-		want       figure
-	}{
-		{"A/b", "ns/op", figure{20, 0.5, 3}},
-		{"A/b", "%cap", figure{5, 0, 1}},
-		{"A/c=d-7", "x", figure{3, 1. / 3, 2}},
-		{"A/b", "x", figure{}},
-		{"A", "ns/op", figure{}},
+	r := parse(t, "BenchmarkA/b-2 1 30 ns/op 5 %cap\nBenchmarkA/b-2 1 10 ns/op\nBenchmarkA/b-2 1 20 ns/op\nBenchmarkA/c=d-7-2 1 2 x\nBenchmarkA/c=d-7-2 1 4 x\n")
+	for _, c := range []struct{ name, unit, want string }{
+		{"A/b", "ns/op", "20 ± 50 %"}, {"A/b", "%cap", "5.0"}, {"A/c=d-7", "x", "3"}, {"A/b", "x", ""}, {"A", "ns/op", ""},
 	} {
-		if got, ok := r.figure(c.name, c.unit); got != c.want || ok != (c.want.runs > 0) {
-			t.Errorf("%s, %s: %v, want %v", c.name, c.unit, got, c.want)
+		if got := r.cell(c.name, c.unit); got != c.want {
+			t.Errorf("%s, %s: %q, want %q", c.name, c.unit, got, c.want)
 		}
 	}
-}
-
-func TestReadMalformed(t *testing.T) {
-	for _, text := range []string{
-		"BenchmarkA 1 10 ns/op\nBenchmarkB 1 ten ns/op\n",
-		"BenchmarkA 1 10 ns/op\nBenchmarkB 1 10\n",
-		"BenchmarkA one 10 ns/op\n",
-		"pkg: p\nBenchmarkA 1 10 ns/op\npkg: q\nBenchmarkA 1 10 ns/op\n",
-		"# no fact\nBenchmarkA 1 10 ns/op\n",
-	} {
-		if _, err := read(strings.NewReader(text)); err == nil || errors.Is(err, errEmpty) {
-			t.Errorf("%q: %v", text, err)
-		}
-		if err := render([]byte(text), t.TempDir(), io.Discard); err == nil {
-			t.Errorf("%q was rendered", text)
-		}
-	}
-	if _, err := read(strings.NewReader("PASS\nok p 1s\n")); !errors.Is(err, errEmpty) {
-		t.Errorf("nothing: %v", err)
-	}
-}
-
-var background = regexp.MustCompile(`<path d="M0,0L\d+,0L\d+,\d+L0,\d+Z" style="fill:#FFFFFF" />`)
-
-func TestPlots(t *testing.T) {
-	r := parse(t, sample(t))
-	pictures, err := r.plots()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := parse(t, sample(t)).plots()
-	if err != nil {
-		t.Fatal(err)
-	}
-	texts := map[string][]string{
-		"mint.svg":       {"Snowflake", "Sno", "google/uuid v7", "155"},
-		"gomaxprocs.svg": {"GOMAXPROCS", "Snowflake", "rs/xid"},
-		"grow-rows.svg":  {"million rows", "ulid-text", "Spread64"},
-		"grow-index.svg": {"million rows", "ulid-text", "Spread64"},
-	}
-	if len(pictures) != len(texts) {
-		t.Fatalf("%d plots, want %d", len(pictures), len(texts))
-	}
-	for i, p := range pictures {
-		if !bytes.Equal(p.svg, again[i].svg) {
-			t.Errorf("%s isn't the same again", p.name)
-		}
-		if len(p.svg) > 64<<10 {
-			t.Errorf("%s has %d bytes", p.name, len(p.svg))
-		}
-		if err := xml.Unmarshal(p.svg, new(struct{})); err != nil {
-			t.Errorf("%s: %v", p.name, err)
-		}
-		if !background.Match(p.svg) {
-			t.Errorf("%s has no white behind all of it", p.name)
-		}
-		for _, s := range append(texts[p.name], "sans-serif") {
-			if !bytes.Contains(p.svg, []byte(s)) {
-				t.Errorf("%s has no %q", p.name, s)
-			}
-		}
-	}
-
-	// Lines that end higher are named before the others.
-	legend := string(pictures[3].svg)
-	if last, first := strings.LastIndex(legend, "bigserial"), strings.LastIndex(legend, "ulid-text"); first > last {
-		t.Error("grow-index.svg names bigserial before ulid-text, whose index is larger")
-	}
-}
-
-func TestShort(t *testing.T) {
 	for x, want := range map[float64]string{
 		0: "0", 0.00497: "0.00497", 1: "1", 9.876: "9.88", 41.25: "41.2", 155.4: "155", 999.9: "1,000", 1234.5: "1,234", 9999999: "9,999,999", -1234567: "-1,234,567",
 	} {
 		if got := short(x); got != want {
 			t.Errorf("%v is %s, want %s", x, got, want)
+		}
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	for text, empty := range map[string]bool{"BenchmarkA 1 10 ns/op\nBenchmarkB 1 ten ns/op\n": false, "BenchmarkA one 10 ns/op\n": false, "PASS\nok p 1s\n": true} {
+		if _, err := read(text); err == nil || errors.Is(err, errEmpty) != empty {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -1,149 +1,139 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
+	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchmath"
+	"golang.org/x/perf/benchproc"
 )
 
-// Lines of a file of results that aren't benchfmt's, which passes over them:
-// facts of the run, and the commands whose output follows. As benchfmt's own
-// configuration, a date would keep benchstat from comparing two files.
-const (
-	factMark    = "# "
-	commandMark = "$ "
+var (
+	// Lines before a command's output, which benchfmt passes over. As benchfmt's
+	// configuration, a date would keep benchstat from comparing two runs.
+	factLine = regexp.MustCompile(`(?m)^# (\w+): (.*)$`)
+	errEmpty = errors.New("expected lines of benchmarks, got none")
 )
 
-var errEmpty = errors.New("expected lines of benchmarks, got none")
-
-// results are the figures of a run, with what it says of itself.
+// results are the figures of a run.
 type results struct {
-	facts    map[string]string
-	commands []string
-	names    []string                        // of benchmarks, in their order
-	runs     map[string]map[string][]float64 // by name and unit
-	packages map[string]string               // by name
-	rounds   map[string]int                  // iterations of all runs, by name
+	facts  map[string]string               // several of a name with semicolons between
+	names  []string                        // of benchmarks, in the order of the run
+	values map[string]map[string][]float64 // by name and unit
 }
 
-// read reads what go test -bench printed, of one or several packages.
-func read(from io.Reader) (*results, error) {
-	text, err := io.ReadAll(from)
-	if err != nil {
-		return nil, err
-	}
-	r := &results{facts: map[string]string{}, runs: map[string]map[string][]float64{}, packages: map[string]string{}, rounds: map[string]int{}}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if command, ok := strings.CutPrefix(line, commandMark); ok {
-			r.commands = append(r.commands, command)
-		} else if fact, ok := strings.CutPrefix(line, factMark); ok && len(r.commands) == 0 { // below, a tool may have said something
-			key, value, ok := strings.Cut(fact, ": ")
-			if !ok {
-				return nil, fmt.Errorf("expected %skey: value, got %q", factMark, line)
-			}
-			r.facts[key] = value
+// read reads the output of several commands.
+func read(text string) (*results, error) {
+	r := &results{facts: map[string]string{}, values: map[string]map[string][]float64{}}
+	for _, m := range factLine.FindAllStringSubmatch(text, -1) {
+		if known := r.facts[m[1]]; known == "" {
+			r.facts[m[1]] = m[2]
+		} else if !strings.Contains(known, m[2]) {
+			r.facts[m[1]] += "; " + m[2]
 		}
 	}
 
-	reader := benchfmt.NewReader(bytes.NewReader(text), "results")
+	// A key of its own for GOMAXPROCS keeps it out of the full name.
+	var parser benchproc.ProjectionParser
+	_, err1 := parser.Parse("/gomaxprocs", nil)
+	fullName, err2 := parser.Parse(".fullname", nil)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	reader := benchfmt.NewReader(strings.NewReader(text), "output")
 	for reader.Scan() {
 		switch record := reader.Result().(type) {
-		case *benchfmt.Result:
-			if err := r.add(record); err != nil {
-				return nil, err
-			}
 		case *benchfmt.SyntaxError:
 			return nil, record
+		case *benchfmt.Result:
+			for _, c := range record.Config {
+				r.facts[c.Key] = string(c.Value)
+			}
+			name := fullName.Project(record).Get(fullName.Fields()[0])
+			if r.values[name] == nil {
+				r.names = append(r.names, name)
+				r.values[name] = map[string][]float64{}
+			}
+			for _, v := range record.Values {
+				if v.OrigUnit != "" { // benchfmt has changed it to seconds or bytes
+					v.Value, v.Unit = v.OrigValue, v.OrigUnit
+				}
+				r.values[name][v.Unit] = append(r.values[name][v.Unit], v.Value)
+			}
 		}
-	}
-	if err := reader.Err(); err != nil {
-		return nil, err
 	}
 	if len(r.names) == 0 {
-		return nil, errEmpty
+		return nil, errors.Join(errEmpty, reader.Err())
 	}
-	return r, nil
+	return r, reader.Err()
 }
 
-func (r *results) add(record *benchfmt.Result) error {
-	name, pkg := baseName(record.Name), record.GetConfig("pkg")
-	if cpu := record.GetConfig("cpu"); cpu != "" {
-		r.facts["cpu"] = cpu
+// figure returns the median of a benchmark's runs, and half the distance from the
+// lowest to the highest. Of two benchmarks, as in "Next/Sno / Next/time.Now", it
+// returns the quotient of their medians.
+func (r *results) figure(name, unit string) (median, spread float64, ok bool) {
+	if a, b, two := strings.Cut(name, " / "); two {
+		above, _, ok1 := r.figure(a, unit)
+		below, _, ok2 := r.figure(b, unit)
+		return above / below, 0, ok1 && ok2 && below != 0
 	}
-	if r.runs[name] == nil {
-		r.names = append(r.names, name)
-		r.runs[name] = map[string][]float64{}
-		r.packages[name] = pkg
+	values := slices.Clone(r.values[name][unit])
+	if len(values) == 0 {
+		return 0, 0, false
 	}
-	if r.packages[name] != pkg {
-		return fmt.Errorf("expected one package with a benchmark %s, got %s and %s", name, r.packages[name], pkg)
-	}
-	r.rounds[name] += record.Iters
-	for _, v := range record.Values {
-		if v.OrigUnit != "" { // which benchfmt has changed to seconds or bytes
-			v.Value, v.Unit = v.OrigValue, v.OrigUnit
-		}
-		r.runs[name][v.Unit] = append(r.runs[name][v.Unit], v.Value)
-	}
-	return nil
+	sample := benchmath.NewSample(values, &benchmath.DefaultThresholds)
+	median = benchmath.AssumeNothing.Summary(sample, 0.95).Center
+	return median, (slices.Max(values) - slices.Min(values)) / 2, true
 }
 
-// baseName is a benchmark's name without the GOMAXPROCS at its end.
-func baseName(n benchfmt.Name) string {
-	_, parts := n.Parts()
-	name := string(n)
-	if len(parts) > 0 && parts[len(parts)-1][0] == '-' {
-		name = strings.TrimSuffix(name, string(parts[len(parts)-1]))
+// cell returns a figure as a table has it: of times and ratios with the spread.
+func (r *results) cell(name, unit string) string {
+	median, spread, ok := r.figure(name, unit)
+	if !ok {
+		return ""
 	}
-	return name
+	s := short(median)
+	switch ratio := strings.HasSuffix(unit, "ratio"); {
+	case ratio:
+		s = fmt.Sprintf("%.3f", median)
+	case unit == "%cap":
+		return fmt.Sprintf("%.1f", median)
+	case !strings.HasPrefix(unit, "ns/") && unit != "ms/query" && unit != "rows/s":
+		return s
+	}
+	if spread != 0 {
+		s += fmt.Sprintf(" ± %.0f %%", 100*spread/median)
+	}
+	return s
 }
 
-// under are the names of a benchmark's parts, without the benchmark's own.
-func (r *results) under(benchmark string) []string {
-	var names []string
+// rows returns what * is in the names of a pattern that have figures.
+func (r *results) rows(pattern, unit string) (rows []string) {
+	pattern, _, _ = strings.Cut(pattern, " / ")
+	prefix, suffix, _ := strings.Cut(pattern, "*")
 	for _, name := range r.names {
-		if rest, ok := strings.CutPrefix(name, benchmark+"/"); ok {
-			names = append(names, rest)
+		row, ok1 := strings.CutPrefix(name, prefix)
+		row, ok2 := strings.CutSuffix(row, suffix)
+		if _, _, ok3 := r.figure(name, unit); ok1 && ok2 && ok3 {
+			rows = append(rows, row)
 		}
+	}
+	return rows
+}
+
+// expand returns the names of a pattern with words in braces: {1|8} is 1, 8.
+func expand(pattern string) (names []string) {
+	before, rest, ok := strings.Cut(pattern, "{")
+	if !ok {
+		return []string{pattern}
+	}
+	words, after, _ := strings.Cut(rest, "}")
+	for word := range strings.SplitSeq(words, "|") {
+		names = append(names, expand(before+word+after)...)
 	}
 	return names
-}
-
-// A figure is what the runs of a benchmark come to.
-type figure struct {
-	median float64
-	spread float64 // half of what is between the lowest and the highest, as a part of the median
-	runs   int
-}
-
-// figure gives that of a benchmark; without runs it is the zero value.
-func (r *results) figure(name, unit string) (figure, bool) {
-	runs := slices.Clone(r.runs[name][unit])
-	if len(runs) == 0 {
-		return figure{}, false
-	}
-	slices.Sort(runs)
-	n := len(runs)
-	f := figure{median: (runs[(n-1)/2] + runs[n/2]) / 2, runs: n}
-	if f.median != 0 {
-		f.spread = (runs[n-1] - runs[0]) / 2 / f.median
-	}
-	return f, true
-}
-
-// keys are the key=value parts of a benchmark's name.
-func keys(name string) map[string]string {
-	m := map[string]string{}
-	for part := range strings.SplitSeq(name, "/") {
-		if key, value, ok := strings.Cut(part, "="); ok {
-			m[key] = value
-		}
-	}
-	return m
 }

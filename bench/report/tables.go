@@ -1,0 +1,136 @@
+package main
+
+// A table has a row for each name that * is in its columns' patterns.
+type table struct {
+	keys    []string // parts of the names that have columns of their own, instead of the names: head=key
+	columns []column
+}
+
+// A column has the figures of a unit, or quotients of two: "Lease/* / Lease/configured".
+type column struct{ head, pattern, unit string }
+
+var tables = map[string]table{
+	"mint": {columns: []column{
+		{"one goroutine, ns", "Next/*", "ns/op"}, {"by `time.Now`", "Next/* / Next/time.Now", "ns/op"}, {"allocations", "Next/*", "allocs/op"},
+		{"all cores, ns", "NextParallel/*", "ns/op"}, {"late, %", "NextParallel/*", "late-%"}, {"flat out, ns", "NextFlatOut/*", "ns/op"}, {"`Fill`, ns", "Fill/*", "ns/ID"},
+	}},
+	"gomaxprocs": {columns: []column{
+		{"GOMAXPROCS 1, ns", "GOMAXPROCS/*/procs=1", "ns/op"}, {"2, ns", "GOMAXPROCS/*/procs=2", "ns/op"},
+		{"8, ns", "GOMAXPROCS/*/procs=8", "ns/op"}, {"32, ns", "GOMAXPROCS/*/procs=32", "ns/op"},
+	}},
+	"cap": {columns: []column{
+		{"1 goroutine, %", "AtCap/*/Next/goroutines=1", "%cap"}, {"cores", "AtCap/*/Next/goroutines=1", "cores"},
+		{"8, %", "AtCap/*/Next/goroutines=8", "%cap"}, {"cores", "AtCap/*/Next/goroutines=8", "cores"},
+		{"200, %", "AtCap/*/Next/goroutines=200", "%cap"}, {"cores", "AtCap/*/Next/goroutines=200", "cores"},
+		{"Fill, %", "AtCap/*/Fill", "%cap"}, {"cores", "AtCap/*/Fill", "cores"},
+	}},
+	"lease": {columns: []column{{"ns an ID", "Lease/*", "ns/op"}, {"by configured", "Lease/* / Lease/configured", "ns/op"}}},
+	"text": {columns: []column{
+		{"into a buffer, ns", "AppendText/*", "ns/op"}, {"into a string, ns", "String/*", "ns/op"},
+		{"parsing, ns", "Parse/*", "ns/op"}, {"allocations parsing", "Parse/*", "allocs/op"},
+		{"Compare, ns", "Compare/*", "ns/op"}, {"Scan of an int64, ns", "ScanValue/*/int64", "ns/op"}, {"Scan of a string, ns", "ScanValue/*/string", "ns/op"},
+	}},
+	"codec": {keys: []string{"held as=kind", "type=type"}, columns: []column{
+		{"encoding, ns", "Encode/format=binary/*", "ns/op"}, {"ratio", "Encode/format=binary/*", "ratio"}, {"allocs", "Encode/format=binary/*", "allocs/op"},
+		{"scanning, ns", "Scan/format=binary/*", "ns/op"}, {"ratio", "Scan/format=binary/*", "ratio"}, {"allocs", "Scan/format=binary/*", "allocs/op"},
+	}},
+	"slice": {keys: []string{"held as=kind", "type=type"}, columns: []column{
+		{"encoding, ns", "EncodeSlice/*", "ns/op"}, {"ratio", "EncodeSlice/*", "ratio"}, {"allocs", "EncodeSlice/*", "allocs/op"},
+		{"scanning, ns", "ScanSlice/*", "ns/op"}, {"ratio", "ScanSlice/*", "ratio"}, {"allocs", "ScanSlice/*", "allocs/op"},
+	}},
+	"rows": {keys: []string{"held as=kind", "type=type"}, columns: []column{
+		{"reading, ns/row", "Rows/*", "ns/row"}, {"ratio", "Rows/*", "ratio"}, {"CPU ratio", "Rows/*", "cpu-ratio"}, {"allocs", "Rows/*", "allocs/row"},
+		{"COPY, ns/row", "CopyFrom/*", "ns/row"}, {"ratio", "CopyFrom/*", "ratio"}, {"CPU ratio", "CopyFrom/*", "cpu-ratio"}, {"allocs", "CopyFrom/*", "allocs/row"},
+	}},
+	"callback": {keys: []string{"generator=generator", "rows=rows", "by=by"}, columns: []column{{"ns/row", "Callback/*", "ns/row"}, {"by Set", "Callback/*", "ratio"}, {"allocs", "Callback/*", "allocs/row"}}},
+	"create": {keys: []string{"rows at once=batch", "column=kind", "key=key"}, columns: []column{
+		{"no server, ns/row", "Create/*", "ns/row"}, {"ratio to preset", "Create/*", "ratio"}, {"allocs", "Create/*", "allocs/row"},
+		{"Postgres, ns/row", "Postgres/client=codec/*", "ns/row"}, {"ratio to preset", "Postgres/client=codec/*", "ratio"},
+		{"CPU ratio", "Postgres/client=codec/*", "cpu-ratio"}, {"allocs", "Postgres/client=codec/*", "allocs/row"},
+	}},
+	"insert": {keys: []string{"key=key"}, columns: []column{
+		{"INSERT, ns/row", "Insert/*", "ns/row"}, {"ratio", "Insert/*", "ratio"}, {"WAL, B/row", "Insert/*", "wal-B/row"},
+		{"COPY, ns/row", "Copy/*", "ns/row"}, {"ratio", "Copy/*", "ratio"}, {"WAL, B/row", "Copy/*", "wal-B/row"}, {"index, B/row", "Copy/*", "index-B/row"},
+	}},
+	"grow": {keys: []string{"key=key"}, columns: []column{
+		{"rows", "Grow/*/total", "rows"}, {"rows/s of all", "Grow/*/total", "rows/s"}, {"of the last step", "Grow/*/total", "last-rows/s"},
+		{"index, MB", "Grow/*/total", "index-MB"}, {"table, MB", "Grow/*/total", "table-MB"}, {"WAL, MB", "Grow/*/total", "wal-MB"},
+		{"index lookups found in shared_buffers, %", "Grow/*/total", "hit-%"},
+	}},
+	"default": {keys: []string{"connections=clients", "key=key"}, columns: []column{{"rows/s", "Default/*", "rows/s"}, {"ns/row", "Default/*", "ns/row"}, {"ratio to bigserial", "Default/*", "ratio"}}},
+	"window": {keys: []string{"key=kind", "window=window", "by=by"}, columns: []column{
+		{"ms a query", "Window/*", "ms/query"}, {"pages a query", "Window/*", "buffers/query"}, {"index beside the key's, MB", "Window/*", "extra-index-MB"},
+	}},
+}
+
+var formats = []string{"Snowflake", "SnowflakeSI", "UID60", "Spread64", "Sno"}
+
+// Words of the patterns below, for their braces.
+const (
+	integers  = "Snowflake|SnowflakeSI|UID60|Spread64"
+	all       = integers + "|Sno"
+	texts     = "google/uuid|gofrs/uuid|oklog/ulid|segmentio/ksuid|rs/xid|bwmarrin/snowflake"
+	libraries = texts + "|sony/sonyflake"
+	scalars   = "kind=bigint/type=Snowflake|kind=bigint/type=SnowflakeSI|kind=bigint/type=UID60|kind=bigint/type=Spread64|kind=uuid/type=Sno"
+	pointers  = "kind=bigint-pointer/type=*Snowflake|kind=uuid-pointer/type=*Sno"
+	uuids     = "{uuidv7|gen_random_uuid|google-v4|google-v7}" // keys of others in a uuid column
+)
+
+// A goal is a bound for each of some figures.
+type goal struct {
+	text, unit string
+	bound      float64 // at most, if it is positive or 0, else at least its opposite
+	pattern    string
+}
+
+// goals are the project's own.
+var goals = []goal{
+	{"Minting by Next from 1, 8 and 200 goroutines reaches 98 % of the cap of Snowflake, SnowflakeSI, UID60 and Spread64", "%cap", -98, "AtCap/{" + integers + "}/Next/goroutines={1|8|200}"},
+	{"Minting by Fill reaches 98 % of the cap", "%cap", -98, "AtCap/{" + all + "}/Fill"},
+	{"SnowflakeSI, UID60 and Spread64, which wait nearly all of the time at their cap, use at most 0.2 cores there, minting included", "cores", 0.2, "AtCap/{SnowflakeSI|UID60|Spread64}/Next/goroutines={1|8|200}"},
+	{"No call fails at the cap", "errors", 0, "AtCap/{" + all + "}/Next/goroutines={1|8|200}"},
+	{"Next, Fill, AppendText (MarshalText's append form), parsing and Compare don't allocate", "allocs/op", 0, "{Next|Fill|AppendText|Parse|Compare}/{" + all + "}"},
+	{"Scan of an int64 doesn't allocate", "allocs/op", 0, "ScanValue/{" + integers + "}/int64"},
+	{"Scan of a string doesn't allocate", "allocs/op", 0, "ScanValue/{" + all + "}/string"},
+	{"pgx encodes a value, and a slice, without allocating", "allocs/op", 0, "{Encode/format=binary|EncodeSlice}/{" + scalars + "}"},
+	{"pgx encodes a pointer without allocating", "allocs/op", 0, "Encode/format=binary/{" + pointers + "}"},
+	{"pgx scans a value without allocating", "allocs/op", 0, "Scan/format=binary/{" + scalars + "}"},
+	{"pgx scans into a pointer with one allocation, the value that it then points to", "allocs/op", 1, "Scan/format=binary/{" + pointers + "}"},
+	{"pgx encodes and scans a Sno in at most 1.10 × what a pgtype.UUID takes", "ratio", 1.10, "{Encode|Scan}/format=binary/kind=uuid/type=Sno"},
+	{"pgx encodes a key of a bigint in at most 1.05 × what an int64 takes", "ratio", 1.05, "Encode/format=binary/kind=bigint/type={" + integers + "}"},
+	{"pgx scans a key of a bigint in at most 1.05 × what an int64 takes", "ratio", 1.05, "Scan/format=binary/kind=bigint/type={" + integers + "}"},
+	{"COPY of 10,000 rows allocates at most once for 100 of them", "allocs/row", 0.01, "CopyFrom/{" + scalars + "}"},
+	{"The GORM plugin's callbacks take at most 60 ns for a row that is created alone, beside minting, with a context that can be canceled or can't", "ns/row", 60, "Callback/generator=free/rows={one|one,cancelable}/by=plugin"},
+	{"The GORM plugin's callbacks take at most 30 ns a row for 1000 at once, beside minting", "ns/row", 30, "Callback/generator=free/rows={values|pointers}/by=plugin"},
+	{"The GORM plugin's callbacks don't allocate", "allocs/row", 0, "Callback/generator=free/rows={one|one,cancelable|values|pointers}/by=plugin"},
+	{"Create with the plugin takes at most 1.03 × what it takes with keys that are set before", "ratio", 1.03, "Postgres/client=codec/batch={1|1000}/kind={bigint|uuid}/key=plugin"},
+	{"INSERT … SELECT with the default next_snowflake, and with next_sno in a uuid, takes at most 1.4 × what a bigserial takes", "ratio", 1.4, "Insert/key={next_snowflake|next_sno}"},
+	{"One row per INSERT with next_snowflake does, from one connection and from 8", "ratio", 1.4, "Default/clients={1|8}/key=next_snowflake"},
+	{"One row per INSERT with next_sno does, from one connection and from 8", "ratio", 1.4, "Default/clients={1|8}/key=next_sno"},
+	{"COPY of Snowflakes made in Go takes at most as long as a bigserial", "ratio", 1, "Copy/key=Snowflake"},
+	{"COPY of Snos made in Go takes at most 1.05 × what the server's uuidv7() takes", "ratio", 1.05, "Copy/key=Sno / Copy/key=uuidv7"},
+
+	{"Minting one ID takes no longer than in any other library", "ns/op", 1, "Next/{" + all + "} / Next/{" + libraries + "}"},
+	{"Minting one ID on all cores does", "ns/op", 1, "NextParallel/{" + all + "} / NextParallel/{" + libraries + "}"},
+	{"Writing text into a buffer takes no longer than in any other library", "ns/op", 1, "AppendText/{" + all + "} / AppendText/{oklog/ulid|segmentio/ksuid|rs/xid}"},
+	{"Writing text into a string does", "ns/op", 1, "String/{" + all + "} / String/{" + texts + "}"},
+	{"Reading text takes no longer than in any other library", "ns/op", 1, "Parse/{" + all + "} / Parse/{" + texts + "}"},
+	{"Encoding a Sno for pgx takes no longer than a uuid.UUID", "ns/op", 1, "Encode/format=binary/kind=uuid/type=Sno / Encode/format=binary/kind=uuid/type=uuid.UUID"},
+	{"Scanning a Sno from pgx does", "ns/op", 1, "Scan/format=binary/kind=uuid/type=Sno / Scan/format=binary/kind=uuid/type=uuid.UUID"},
+	{"COPY with a Sno takes no longer than with any other key in a uuid", "ratio", 1, "Copy/key=Sno / Copy/key=" + uuids},
+	{"The index on a Snowflake is no larger than on a bigserial", "index-B/row", 1, "Copy/key=Snowflake / Copy/key=bigserial"},
+	{"The index on a Sno is no larger than on any other key in a uuid", "index-B/row", 1, "Copy/key=Sno / Copy/key=" + uuids},
+	{"COPY with a Snowflake writes no more WAL than with a bigserial", "wal-B/row", 1, "Copy/key=Snowflake / Copy/key=bigserial"},
+	{"COPY with a Sno writes no more WAL than with any other key in a uuid", "wal-B/row", 1, "Copy/key=Sno / Copy/key=" + uuids},
+}
+
+// A chart has a bar for each name that * stands for, or a line, if the pattern
+// ends with the key of the x axis.
+type chart struct{ pattern, unit, x, y string }
+
+// charts are those of the page, by file.
+var charts = map[string]chart{
+	"mint.svg":       {"Next/*", "ns/op", "ns an ID, one goroutine", ""},
+	"grow-rows.svg":  {"Grow/*/rows=", "rows/s", "rows", "rows a second"},
+	"grow-index.svg": {"Grow/*/rows=", "index-MB", "rows", "MB of the primary key's index"},
+}
