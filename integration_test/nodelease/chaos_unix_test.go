@@ -43,8 +43,8 @@ type deed struct {
 
 // chaos starts, ends, kills, and stops processes by chance, more than there are
 // numbers, of two pools, and pauses the server now and then.
-func chaos(t *testing.T, program string, store []string, srv *server) {
-	one, two := newScenario(t, program, store...), newScenario(t, program, store...)
+func chaos(t *testing.T, scenarios scenarios, srv *server) {
+	one, two := scenarios.begin(t), scenarios.begin(t)
 	one.format, two.format = "snowflake:2", "sno:3"
 	pools := []*upheaval{{scenario: one, pace: one.ttl, numbers: 4, most: 6}, {scenario: two, pace: two.ttl, numbers: 3, most: 4}}
 	for _, u := range pools {

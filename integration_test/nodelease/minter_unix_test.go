@@ -31,6 +31,8 @@ type minter struct {
 	orders  io.WriteCloser
 	exited  chan struct{}
 	status  error // once exited is closed
+	meant   int   // losses that the scenario brings about
+	of      *scenario
 	trouble bytes.Buffer
 
 	mu     sync.Mutex
@@ -43,7 +45,7 @@ type minter struct {
 func (s *scenario) start(t *testing.T, args ...string) *minter {
 	t.Helper()
 	name := fmt.Sprintf("%d", len(s.minters))
-	m := &minter{name: name, journal: filepath.Join(s.dir, name), exited: make(chan struct{}), news: make(chan struct{})}
+	m := &minter{name: name, journal: filepath.Join(s.dir, name), of: s, exited: make(chan struct{}), news: make(chan struct{})}
 	args = slices.Concat(s.args, []string{"-format", s.format, "-pool", s.pool, "-ttl", s.ttl.String(), "-journal", m.journal,
 		"-seed", fmt.Sprint(s.random.Uint64())}, args)
 	m.cmd = exec.Command(s.program, args...)
@@ -117,10 +119,12 @@ func (m *minter) until(t *testing.T, within time.Duration, done func() error) {
 			err := done()
 			m.mu.Unlock()
 			if err != nil {
+				m.steady()
 				t.Fatalf("expected process %s %v, but it ended: %v", m.name, err, m.status)
 			}
 			return
 		case <-deadline:
+			m.steady()
 			t.Fatalf("expected process %s %v within %v", m.name, err, within)
 		}
 	}
@@ -130,8 +134,8 @@ func (m *minter) until(t *testing.T, within time.Duration, done func() error) {
 func (m *minter) told(t *testing.T, event string, n int, within time.Duration) (e journal.Event) {
 	t.Helper()
 	m.until(t, within, func() error {
-		if of := m.of(event); len(of) >= n {
-			e = of[n-1]
+		if all := m.all(event); len(all) >= n {
+			e = all[n-1]
 			return nil
 		}
 		return fmt.Errorf("to tell %q %d times", event, n)
@@ -139,27 +143,52 @@ func (m *minter) told(t *testing.T, event string, n int, within time.Duration) (
 	return e
 }
 
-// of gives the events of a kind; the lock is held.
-func (m *minter) of(event string) (of []journal.Event) {
+// all gives the events of a kind; the lock is held.
+func (m *minter) all(event string) (all []journal.Event) {
 	for _, e := range m.events {
 		if e.Event == event {
-			of = append(of, e)
+			all = append(all, e)
 		}
 	}
-	return of
+	return all
 }
 
 // count is how many events of a kind there were so far.
 func (m *minter) count(event string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.of(event))
+	return len(m.all(event))
+}
+
+// steady repeats the scenario if the process has lost a claim that it was to keep,
+// because no renewal was answered in time. That another process has the number is
+// no such loss.
+func (m *minter) steady() {
+	m.mu.Lock()
+	lost := m.all(journal.Lost)
+	m.mu.Unlock()
+	for _, e := range lost[min(m.meant, len(lost)):] {
+		if !e.Superseded {
+			m.of.repeat("process %s: %s", m.name, e.Error)
+		}
+	}
 }
 
 // acquired waits for the first claim.
 func (m *minter) acquired(t *testing.T) journal.Event {
 	t.Helper()
 	return m.told(t, journal.Acquired, 1, patience)
+}
+
+// fails waits for the end of a process that gets no number.
+func (m *minter) fails(t *testing.T) journal.Event {
+	t.Helper()
+	e := m.told(t, journal.Failed, 1, patience)
+	m.ends(t)
+	if strings.Contains(e.Error, "expected an answer of the store") {
+		m.of.repeat("process %s: %s", m.name, e.Error)
+	}
+	return e
 }
 
 // mints waits until the process mints, from now on.
@@ -183,6 +212,7 @@ func (m *minter) mints(t *testing.T) {
 func (m *minter) keeps(t *testing.T) {
 	t.Helper()
 	m.mints(t)
+	m.steady()
 	if n := m.count(journal.Lost); n > 0 {
 		t.Errorf("expected process %s to keep its claim, got %d losses", m.name, n)
 	}
@@ -198,6 +228,7 @@ func (m *minter) renews(t *testing.T, n int) {
 func (m *minter) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := m.cmd.Process.Signal(s); err != nil {
+		m.steady()
 		t.Fatalf("expected to send process %s %v: %v", m.name, s, err)
 	}
 }

@@ -18,16 +18,16 @@ import (
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	program := build(t)
-	store := func(t *testing.T, db *pgtest.DB) []string {
+	in := func(t *testing.T, db *pgtest.DB) scenarios {
 		t.Helper()
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-		return []string{"-postgres", db.URL}
+		return scenarios{program, []string{"-postgres", db.URL}}
 	}
 	// The longest first.
 	t.Run("chaos", func(t *testing.T) {
 		t.Parallel()
 		started(t, pgtest.OneServer, func(t *testing.T, db *pgtest.DB) {
-			chaos(t, program, store(t, db), postgresServer(t, db))
+			chaos(t, in(t, db), postgresServer(t, db))
 		})
 	})
 	t.Run("server clock", func(t *testing.T) {
@@ -40,20 +40,19 @@ func TestPostgres(t *testing.T) {
 			pgtest.OneFaketime(t, func(t *testing.T, db *pgtest.DB, clock *pgtest.Clock) { f(t, clocked{db, clock}) })
 		}
 		started(t, each, func(t *testing.T, server clocked) {
-			args := store(t, server.DB)
+			scenarios := in(t, server.DB)
 			t.Run("taken over", func(t *testing.T) {
 				pgtest.ThoroughOnly(t)
-				takenOver(t, newScenario(t, program, args...), server.Clock)
+				scenarios.run(t, func(t *testing.T, s *scenario) { takenOver(t, s, server.Clock) })
 			})
-			serverClock(t, newScenario(t, program, args...), server.Clock)
+			scenarios.run(t, func(t *testing.T, s *scenario) { serverClock(t, s, server.Clock) })
 		})
 	})
 	for name, f := range serverFaults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			started(t, pgtest.OneServer, func(t *testing.T, db *pgtest.DB) {
-				args := store(t, db)
-				f(t, func(t *testing.T) *scenario { return newScenario(t, program, args...) }, postgresServer(t, db))
+				f(t, in(t, db), postgresServer(t, db))
 			})
 		})
 	}
@@ -61,7 +60,7 @@ func TestPostgres(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			started(t, pgtest.One, func(t *testing.T, db *pgtest.DB) {
-				p.f(t, newScenario(t, program, store(t, db)...))
+				in(t, db).run(t, p.f)
 			})
 		})
 	}
@@ -116,6 +115,7 @@ func postgresServer(t *testing.T, db *pgtest.DB) *server {
 // its claim. Both mint, and their high-water marks keep them apart. The next
 // renewal tells the holder.
 func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
+	clock.Step(t, 0)
 	s.format, s.ttl = "sno:1", 3*s.ttl
 	holder := s.start(t)
 	holder.mints(t)
@@ -136,13 +136,13 @@ func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
 	holder.tries(t)
 	early.close(t)
 	s.check(t)
-	clock.Step(t, 0)
 }
 
 // serverClock steps the server's clock by an hour while claims are held. Holders
 // that live keep them, and the number of one that doesn't is free about a TTL
 // later.
 func serverClock(t *testing.T, s *scenario, clock *pgtest.Clock) {
+	clock.Step(t, 0)
 	s.format = "snowflake:1"
 	lives, dies := s.start(t), s.start(t)
 	lives.acquired(t)
@@ -150,7 +150,7 @@ func serverClock(t *testing.T, s *scenario, clock *pgtest.Clock) {
 	steps := pgtest.Scaled([]time.Duration{time.Hour, 0}, []time.Duration{time.Hour, 0, -time.Hour})
 	for _, step := range steps {
 		dies.mints(t)
-		waits := s.start(t, "-wait", "2m")
+		waits := s.start(t, "-wait", "10m")
 		if step > 0 {
 			// Whoever lives has renewed its claim before another can have it.
 			clock.Step(t, step)

@@ -43,15 +43,14 @@ func fullPool(t *testing.T, s *scenario) {
 		t.Errorf("expected four processes to have the numbers 0 to 3, got %v", numbers)
 	}
 	hasty := s.start(t, "-wait", "500ms")
-	waiting := s.start(t, "-wait", "2m")
-	e := hasty.told(t, journal.Failed, 1, patience)
+	waiting := s.start(t, "-wait", "10m")
+	e := hasty.fails(t)
 	if !e.Exhausted || !strings.Contains(e.Error, strconv.Quote(s.pool)) || !strings.Contains(e.Error, "4 of 4 held") || e.Took > 500*time.Millisecond+s.ttl/2+late(s.ttl) {
 		t.Errorf("expected an error, after half a second, that names the pool and says that all numbers are held, got one after %v: %s", e.Took, e.Error)
 	}
-	hasty.ends(t)
 	// They hold on to their numbers for longer than a claim that isn't renewed.
+	s.minters[0].renews(t, 4)
 	for _, m := range s.minters[:4] {
-		m.renews(t, 4)
 		m.keeps(t)
 	}
 	if n := waiting.count(journal.Acquired); n > 0 {
@@ -89,7 +88,7 @@ func killed(t *testing.T, s *scenario) {
 	b.acquired(t)
 	rounds := pgtest.Scaled(1, 2)
 	for range rounds {
-		c, d := s.start(t, "-wait", "2m"), s.start(t, "-wait", "2m")
+		c, d := s.start(t, "-wait", "10m"), s.start(t, "-wait", "10m")
 		// They have minted past what was granted first.
 		a.renews(t, 3)
 		b.renews(t, 3)
@@ -131,7 +130,7 @@ func stopped(t *testing.T, s *scenario) {
 	again.mints(t)
 	once.signal(t, syscall.SIGSTOP)
 	again.signal(t, syscall.SIGSTOP)
-	others := []*minter{s.start(t, "-wait", "2m"), s.start(t, "-wait", "2m")}
+	others := []*minter{s.start(t, "-wait", "10m"), s.start(t, "-wait", "10m")}
 	for _, m := range others {
 		m.acquired(t)
 		m.mints(t)
@@ -165,7 +164,7 @@ func repeatsFound(t *testing.T, s *scenario) {
 	deaf := s.start(t, "-deaf")
 	deaf.mints(t)
 	deaf.signal(t, syscall.SIGSTOP)
-	other := s.start(t, "-wait", "2m", "-reacquire")
+	other := s.start(t, "-wait", "10m", "-reacquire")
 	other.mints(t)
 	deaf.signal(t, syscall.SIGCONT)
 	deaf.told(t, journal.Tried, 1, patience)

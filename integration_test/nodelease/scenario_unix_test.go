@@ -33,10 +33,15 @@ func build(t *testing.T) string {
 	return name
 }
 
-// A scenario is processes that share a pool, and what they have minted.
-type scenario struct {
+// scenarios are those of a store.
+type scenarios struct {
 	program string
 	args    []string // that say where the store is
+}
+
+// A scenario is processes that share a pool, and what they have minted.
+type scenario struct {
+	scenarios
 	format  string
 	pool    string
 	ttl     time.Duration
@@ -44,6 +49,7 @@ type scenario struct {
 	seed    uint64
 	random  *rand.Rand
 	minters []*minter
+	again   bool // may run once more, with a longer TTL
 }
 
 // starting is held by who starts a server: more than one at a time, and claims
@@ -61,12 +67,9 @@ func started[T any](t *testing.T, start func(*testing.T, func(*testing.T, T)), t
 	})
 }
 
-// scenarios counts those of all tests.
-var scenarios atomic.Int64
-
-// newScenario makes one without processes. Its pool, which is its own, has four
+// begin makes a scenario without processes. Its pool, which is its own, has four
 // numbers, and its TTL suits the machine.
-func newScenario(t *testing.T, program string, store ...string) *scenario {
+func (sc scenarios) begin(t *testing.T) *scenario {
 	t.Helper()
 	seed := rand.Uint64()
 	if s := os.Getenv("SORTKEY_SEED"); s != "" {
@@ -80,14 +83,16 @@ func newScenario(t *testing.T, program string, store ...string) *scenario {
 		}
 	})
 	s := &scenario{
-		program: program, args: store, dir: t.TempDir(), format: "snowflake:2", pool: newPool(),
+		scenarios: sc, dir: t.TempDir(), format: "snowflake:2", pool: newPool(),
 		seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
 	}
 	s.ttl = s.suitable(t)
 	return s
 }
 
-func newPool() string { return fmt.Sprintf("pool-%d", scenarios.Add(1)) }
+var pools atomic.Int64
+
+func newPool() string { return fmt.Sprintf("pool-%d", pools.Add(1)) }
 
 // The TTLs of scenarios. In the shortest, on a machine that has time, a renewal is
 // answered a hundred times over.
@@ -112,6 +117,65 @@ func (s *scenario) suitable(t *testing.T) time.Duration {
 		t.Logf("with a TTL of %v, since a process that claims a number and gives it back takes %v", ttl, took)
 	}
 	return ttl
+}
+
+// mostTTL is the longest TTL of a scenario that runs again. Claims of processes
+// that were killed have to be over within patience.
+const mostTTL = time.Minute
+
+// tooBusy is what a scenario panics with to run once more.
+type tooBusy string
+
+// repeat ends an attempt at a scenario for which the machine had too little time,
+// unless the TTL can't be longer.
+func (s *scenario) repeat(format string, args ...any) {
+	if s.again {
+		panic(tooBusy(fmt.Sprintf(format, args...)))
+	}
+}
+
+// run runs a scenario, and again with a longer TTL where the machine had other
+// things to do than to renew its claims in time.
+func (sc scenarios) run(t *testing.T, f func(*testing.T, *scenario)) {
+	t.Helper()
+	for s := sc.begin(t); ; {
+		s.again = s.ttl < mostTTL
+		why := s.attempt(t, f)
+		if why == "" || t.Failed() {
+			return
+		}
+		t.Logf("a TTL of %v was too short: %s", s.ttl, why)
+		ttl := min(3*s.ttl, mostTTL)
+		s = sc.begin(t)
+		s.ttl = max(s.ttl, ttl)
+	}
+}
+
+// attempt gives the reason for which a scenario has to run again.
+func (s *scenario) attempt(t *testing.T, f func(*testing.T, *scenario)) (why tooBusy) {
+	t.Helper()
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case tooBusy:
+			why = r
+			for _, m := range s.minters {
+				_ = m.cmd.Process.Kill()
+				m.ends(t)
+			}
+		default:
+			panic(r)
+		}
+	}()
+	f(t, s)
+	return ""
+}
+
+// steady repeats the scenario if a process has lost a claim that it was to keep.
+func (s *scenario) steady() {
+	for _, m := range s.minters {
+		m.steady()
+	}
 }
 
 // window is for how long a claim is trusted.
@@ -140,6 +204,7 @@ func (s *scenario) collect(t *testing.T) *collection {
 // order.
 func (s *scenario) check(t *testing.T) *collection {
 	t.Helper()
+	s.steady()
 	c := s.collect(t)
 	for _, p := range c.said {
 		t.Error(p)
@@ -157,6 +222,7 @@ func (s *scenario) check(t *testing.T) *collection {
 // lost waits for the nth loss of a process.
 func (s *scenario) lost(t *testing.T, m *minter, n int) journal.Event {
 	t.Helper()
+	m.meant = max(m.meant, n)
 	e := m.told(t, journal.Lost, n, patience)
 	if !e.LeaseLost {
 		t.Errorf("expected process %s to lose its claim with ErrLeaseLost, got %q", m.name, e.Error)

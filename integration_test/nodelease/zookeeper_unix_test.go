@@ -14,23 +14,23 @@ func TestZooKeeper(t *testing.T) {
 	pgtest.NeedsContainers(t)
 	program := build(t)
 	type zookeeper struct {
-		args []string
+		scenarios
 		*server
 	}
 	// each is a server that has served somebody: its first answers take it long.
 	each := func(t *testing.T, f func(*testing.T, zookeeper)) {
 		t.Helper()
 		zk := zktest.Run(t)
-		args := []string{"-zookeeper", zk.Address, "-root", "/sortkey"}
-		newScenario(t, program, args...)
-		f(t, zookeeper{args, &server{
+		s := scenarios{program, []string{"-zookeeper", zk.Address, "-root", "/sortkey"}}
+		s.begin(t)
+		f(t, zookeeper{s, &server{
 			pause: zk.Pause, unpause: zk.Unpause, cut: zk.Disconnect, join: zk.Reconnect,
 			ends: []ending{{"stop", zk.Stop}}, start: zk.Start,
 		}})
 	}
 	t.Run("chaos", func(t *testing.T) {
 		t.Parallel()
-		started(t, each, func(t *testing.T, zk zookeeper) { chaos(t, program, zk.args, zk.server) })
+		started(t, each, func(t *testing.T, zk zookeeper) { chaos(t, zk.scenarios, zk.server) })
 	})
 	for name, f := range serverFaults {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestZooKeeper(t *testing.T) {
 				pgtest.ThoroughOnly(t) // they run on Postgres
 			}
 			started(t, each, func(t *testing.T, zk zookeeper) {
-				f(t, func(t *testing.T) *scenario { return newScenario(t, program, zk.args...) }, zk.server)
+				f(t, zk.scenarios, zk.server)
 			})
 		})
 	}
@@ -50,7 +50,7 @@ func TestZooKeeper(t *testing.T) {
 				if p.name != "kill" {
 					pgtest.ThoroughOnly(t) // they run on Postgres
 				}
-				p.f(t, newScenario(t, program, zk.args...))
+				zk.run(t, p.f)
 			})
 		}
 	})
