@@ -25,7 +25,10 @@ help: ## list the commands
 demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server binaries or SQLite
 	scripts/with-postgres --or-none go run ./examples/quickstart
 
-test: unit integration ## unit tests, then integration tests on real Postgres
+test: ## unit tests, then integration tests on real Postgres
+	@# Images are made during the unit tests. Integration tests wait for what isn't there by then, and say so.
+	@[[ -n "$$DATABASE_URL" ]] || { scripts/test-images >/dev/null 2>&1 & trap "kill $$! 2>/dev/null || :" EXIT; }; \
+	$(MAKE) --no-print-directory unit && $(MAKE) --no-print-directory integration
 
 lint: $(LINTER) ## vet, static analysis, the import rules, links, and whether generated documentation is current
 	@for module in $(MODULES); do \
