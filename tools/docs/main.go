@@ -52,6 +52,12 @@ func run(root string, check bool) (problems []string, err error) {
 		}
 		files[name] = text
 	}
+	text, unexplained, err := messages(os.DirFS(root))
+	if err != nil {
+		return nil, err
+	}
+	files["docs/messages.txt"] = text
+	problems = append(problems, unexplained...)
 	for name, want := range files {
 		got, err := os.ReadFile(filepath.Join(root, name))
 		switch {
