@@ -22,7 +22,7 @@ import (
 
 const (
 	// startTimeout bounds the start of a server. Two seconds are usual.
-	startTimeout = 2 * time.Minute
+	startTimeout = 5 * time.Minute
 	// imageTimeout bounds getting an image, which may be a build.
 	imageTimeout = 30 * time.Minute
 

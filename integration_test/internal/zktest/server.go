@@ -28,12 +28,12 @@ type Server struct {
 // looks for expired sessions every 100 ms.
 const (
 	MinSession = 200 * time.Millisecond
-	MaxSession = time.Minute
+	MaxSession = 5 * time.Minute
 )
 
 const settings = `tickTime=100
 minSessionTimeout=200
-maxSessionTimeout=60000
+maxSessionTimeout=300000
 dataDir=/zookeeper
 clientPort=2181
 maxClientCnxns=0
@@ -42,7 +42,7 @@ admin.enableServer=false
 `
 
 // startTimeout bounds the start of a server. A second or two are usual.
-const startTimeout = time.Minute
+const startTimeout = 5 * time.Minute
 
 // Run starts a server of the test's own, which goes when the test ends.
 func Run(t testing.TB) *Server {
@@ -197,7 +197,7 @@ func (s *Server) Start(t testing.TB) {
 
 func (s *Server) do(t testing.TB, what string, f func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if err := f(ctx); err != nil {
 		t.Fatal(fmt.Errorf("expected to %s the server: %w", what, err))
