@@ -1,0 +1,82 @@
+package examples
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/examples/readme"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
+)
+
+// The program in README.md prints its two rows, and pgx reads them.
+func TestREADMEInGo(t *testing.T) {
+	program := build(t, "hello")
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		out := run(t, program, db.URL, nil)
+		rows := regexp.MustCompile(`(?m)^(\d{18,19}) created 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC$`).FindAllStringSubmatch(out, -1)
+		if len(rows) != 2 {
+			t.Fatalf("want two rows, got\n%s", out)
+		}
+		pool := db.Pool(t)
+		ids, err := readme.OrdersSince(t.Context(), pool, time.Now().Add(-time.Hour))
+		if err != nil || len(ids) != 2 || ids[0].String() != rows[0][1] || ids[1].String() != rows[1][1] {
+			t.Errorf("orders of the last hour: want %v, got %v, %v", rows, ids, err)
+		}
+		ids, err = readme.OrdersSince(t.Context(), pool, time.Now().Add(time.Hour))
+		if err != nil || len(ids) != 0 {
+			t.Errorf("orders of the future: want none, got %v, %v", ids, err)
+		}
+	})
+}
+
+// The SQL in README.md runs, and an instance doesn't claim the node number of the
+// default.
+func TestREADMEInSQL(t *testing.T) {
+	source, err := os.ReadFile("../../examples/readme/readme.sql")
+	must(t, err)
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+		conn := db.Conn(t)
+		// One by one, as in psql: CALL can't be in a transaction with others.
+		for _, statement := range regexp.MustCompile(`;( --.*)?\n`).Split(string(source), -1) {
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatalf("%v\nin: %s", err, statement)
+			}
+		}
+		gen, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.DefaultSnowflakeLayout(), nodelease.Options{})
+		must(t, err)
+		id, err := gen.Next()
+		must(t, err)
+		must(t, gen.Close())
+		if _, err := gen.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+			t.Errorf("ID after Close: want %v, got %v", idtype.ErrLeaseLost, err)
+		}
+		var number, claimed, reserved int
+		must(t, conn.QueryRow(t.Context(), `SELECT (parts).datacenter << 5 | (parts).worker,
+				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND term = 1),
+				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND reserved IS NOT NULL)
+			FROM (SELECT sortkey.snowflake_parts($1::bigint) parts) p`, int64(id)).Scan(&number, &claimed, &reserved))
+		if number != claimed || reserved != 31<<5|31 {
+			t.Errorf("want an ID of number %d and number %d reserved, got %d and %d", claimed, 31<<5|31, number, reserved)
+		}
+		var partition, want string
+		var created time.Time
+		must(t, conn.QueryRow(t.Context(), `INSERT INTO payments (amount) VALUES (5)
+			RETURNING tableoid::regclass::text, to_char(now() AT TIME ZONE 'UTC', '"payments_p"YYYYMM'), sortkey.snowflake_time(id)`,
+		).Scan(&partition, &want, &created))
+		if !strings.HasPrefix(partition, want) {
+			t.Errorf("partition of a payment: want %s, got %s", want, partition)
+		}
+		if age := time.Since(created); age.Abs() > time.Minute {
+			t.Errorf("time of a payment: want now, got %s", created)
+		}
+	})
+}
