@@ -25,7 +25,7 @@ func TestREADMEInGo(t *testing.T) {
 		if len(rows) != 2 {
 			t.Fatalf("want two rows, got\n%s", out)
 		}
-		pool := db.Pool(t)
+		pool := db.Pool(t, pgtest.Codec)
 		ids, err := readme.OrdersSince(t.Context(), pool, time.Now().Add(-time.Hour))
 		if err != nil || len(ids) != 2 || ids[0].String() != rows[0][1] || ids[1].String() != rows[1][1] {
 			t.Errorf("orders of the last hour: want %v, got %v, %v", rows, ids, err)
