@@ -30,7 +30,7 @@ test: ## unit tests, then integration tests on real Postgres
 	@[[ -n "$$DATABASE_URL" ]] || { scripts/test-images >/dev/null 2>&1 & trap "kill $$! 2>/dev/null || :" EXIT; }; \
 	$(MAKE) --no-print-directory unit && $(MAKE) --no-print-directory integration
 
-lint: $(LINTER) ## vet, static analysis, the import rules, links, and whether generated documentation is current
+lint: $(LINTER) ## go vet, static analysis, import rules, links, prose, and whether generated documentation is current
 	@for module in $(MODULES); do \
 		echo "lint $$module"; (cd $$module && $(CURDIR)/$(LINTER) run ./...) || exit 1; done
 	@# Where an int has 32 bits.
@@ -38,6 +38,7 @@ lint: $(LINTER) ## vet, static analysis, the import rules, links, and whether ge
 	@# tools is outside of the workspace, where it would set the versions of the other modules.
 	$(TOOLS) $(CURDIR)/$(LINTER) run ./...
 	$(TOOLS) go run ./docs -check
+	$(TOOLS) go run ./prose
 	$(TOOLS) go tool actionlint $(CURDIR)/.github/workflows/*.yml
 
 # The module cache comes first, for machines without a network.
