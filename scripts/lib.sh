@@ -1,18 +1,16 @@
 # shellcheck shell=bash
-# What the scripts beside this file share. They source it; it does nothing by itself.
-#
-# Everything here keeps to bash 3.2, the one that macOS has.
+# Functions for the scripts in this folder, which source this file. Compatible with bash 3.2, the version on macOS.
 
 # Exit statuses, as in sysexits.h.
 # shellcheck disable=SC2034 # used by the scripts that source this
 readonly EX_USAGE=64 EX_UNAVAILABLE=69
 
-# say MESSAGE: one line on stderr. Stdout belongs to the caller of the script.
+# say MESSAGE prints a line to stderr. Stdout is for the script's result.
 say() {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
 }
 
-# die STATUS MESSAGE
+# die STATUS MESSAGE prints the message and exits.
 die() {
 	local status=$1
 	shift
@@ -20,15 +18,15 @@ die() {
 	exit "$status"
 }
 
-# bounded SECONDS COMMAND...: runs COMMAND in a process group of its own and gives up after SECONDS with status 124.
+# bounded SECONDS COMMAND... runs COMMAND in its own process group. After SECONDS it stops COMMAND and returns 124.
 #
-# It polls, where timeout(1) would sleep, for two reasons: macOS has no timeout(1), and bash runs no trap while it waits for
-# a command in the foreground, so that a TERM would go unheard for as long as a build lasts.
+# It polls instead of using timeout(1), because macOS has no timeout(1), and because bash runs no trap while it waits for a
+# command in the foreground: a TERM would have no effect until the command ends.
 bounded_group=
 bounded() {
 	local deadline=$((SECONDS + $1)) status=0
 	shift
-	set -m # gives the job its own process group, so that stop_bounded reaches all of it
+	set -m # starts the job in its own process group, so that stop_bounded can signal the whole group
 	"$@" &
 	bounded_group=$!
 	set +m
@@ -44,16 +42,16 @@ bounded() {
 	return "$status"
 }
 
-# stop_bounded ends what bounded has started, if it still runs. Call it in an EXIT trap.
+# stop_bounded stops the command of bounded if it still runs. Call it in an EXIT trap.
 stop_bounded() {
 	[ -n "$bounded_group" ] || return 0
 	kill -TERM -- "-$bounded_group" 2>/dev/null || true
 	wait "$bounded_group" 2>/dev/null || true
-	kill -KILL -- "-$bounded_group" 2>/dev/null || true # the leader is gone; whoever ignored TERM goes now
+	kill -KILL -- "-$bounded_group" 2>/dev/null || true # the leader has ended; kill processes that ignored TERM
 	bounded_group=
 }
 
-# why_no_docker prints nothing if Docker answers, else one line that says why it doesn't.
+# why_no_docker prints one line with the reason if Docker doesn't answer, or nothing if it does.
 why_no_docker() {
 	local answer
 	if ! command -v docker >/dev/null; then
@@ -63,7 +61,7 @@ why_no_docker() {
 	fi
 }
 
-# last_line TEXT prints the last line of TEXT that isn't blank: where command-line tools put the reason.
+# last_line TEXT prints the last non-blank line of TEXT, where command-line tools put the reason for a failure.
 last_line() {
 	printf '%s\n' "$1" | awk 'NF { line = $0 } END { print line }'
 }
