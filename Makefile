@@ -1,19 +1,19 @@
-# The commands of README.md and CONTRIBUTING.md, over all modules of go.work.
+# The commands that README.md and CONTRIBUTING.md describe, for all modules of go.work.
 
 SHELL := /bin/bash
-# The linter has 200 dependencies, which would set the versions of all others in a go.mod.
+# Not in a go.mod: the linter's 200 dependencies would determine the versions of all others there.
 LINTER_VERSION := v2.15.0
 LINTER := .bin/golangci-lint-$(LINTER_VERSION)
 TOOLS := cd tools && GOWORK=off
-# The race detector needs cgo; make test RACE= does without it.
+# The race detector needs cgo. Use make test RACE= without cgo.
 RACE := -race
-# CI runs all tests with it. Elsewhere only the tests of the root module run with it.
+# The nested modules use the race detector only in CI.
 RACE_ELSEWHERE = $(if $(filter true,$(CI)),$(RACE))
-# Integration tests wait for servers more than they compute.
+# Integration tests mostly wait for servers, so run more packages than there are cores.
 PACKAGES_AT_ONCE = $$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))
 FUZZTIME := 2000000x
 COUNT := 1
-# uuidv7() is of Postgres 18.
+# uuidv7() needs Postgres 18.
 BENCH_SERVER = POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
 MODULES := . bench examples integration_test
 
@@ -26,36 +26,36 @@ demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server 
 	scripts/with-postgres --or-none go run ./examples/quickstart
 
 test: ## unit tests, then integration tests on real Postgres
-	@# Images are made during the unit tests. Integration tests wait for what isn't there by then, and say so.
+	@# Get images while the unit tests run. Integration tests wait for missing images and report the wait.
 	@[[ -n "$$DATABASE_URL" ]] || { scripts/test-images >/dev/null 2>&1 & trap "kill $$! 2>/dev/null || :" EXIT; }; \
 	$(MAKE) --no-print-directory unit && $(MAKE) --no-print-directory integration
 
 lint: $(LINTER) ## go vet, static analysis, import rules, links, prose, and whether generated documentation is current
 	@for module in $(MODULES); do \
 		echo "lint $$module"; (cd $$module && $(CURDIR)/$(LINTER) run ./...) || exit 1; done
-	@# Where an int has 32 bits.
+	@# With an int of 32 bits.
 	GOARCH=386 go vet ./...
-	@# tools is outside of the workspace, where it would set the versions of the other modules.
+	@# tools is outside of the workspace, because its dependencies would raise the versions in the other modules.
 	$(TOOLS) $(CURDIR)/$(LINTER) run ./...
 	$(TOOLS) go run ./docs -check
 	$(TOOLS) go run ./prose
 	$(TOOLS) go tool actionlint $(CURDIR)/.github/workflows/*.yml
 
-# The module cache comes first, for machines without a network.
+# Look in the module cache first, for machines without a network.
 $(LINTER):
 	GOBIN=$(CURDIR)/.bin GOPROXY="file://$$(go env GOMODCACHE)/cache/download,$$(go env GOPROXY)" \
 		go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINTER_VERSION)
 	mv .bin/golangci-lint $@
 
-unit: ## unit tests, and each benchmark once
+unit: ## unit tests, and one iteration of each benchmark
 	go test $(RACE) ./...
 	go test $(RACE_ELSEWHERE) ./examples/... ./bench/...
 	$(TOOLS) go test ./...
 	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
 	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window >/dev/null
 
-integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" chooses containers, DATABASE_URL a server
-	@# "go test" shows what a package prints at its end. What it waits for, such as an image, comes by the file progress.
+integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
+	@# go test prints the output of a package only when it ends. Tests report waits, such as for an image, in the file progress.
 	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
 	tail -f "$$files/progress" & tail=$$!; \
 	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
@@ -70,25 +70,25 @@ fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each
 			echo "fuzz $$package $$target"; \
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; done; done
 
-soak: ## 100 million IDs of each format, without a repeat, and twenty minutes of faults to those who hold node numbers
+soak: ## check 100 million IDs of each format for duplicates, and inject faults into leases for twenty minutes
 	SORTKEY_UNIQUE=100000000 go test -count=1 -timeout 60m -run '^TestUnique' -v ./idtype
 	cd integration_test && SORTKEY_SOAK=10m go test -count=1 -timeout 60m -run '/chaos' -v ./nodelease
 
-bench: ## measure everything, and write docs/benchmarks.md: 45 minutes; QUICK=1: three, elsewhere; BENCH=Next COUNT=6: for benchstat
+bench: ## run all benchmarks (45 minutes) and write docs/benchmarks.md; QUICK=1: 3 minutes, to .bin; BENCH=Next COUNT=6: for benchstat
 ifdef BENCH
 	$(BENCH_SERVER) go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench/...
 else
 	$(BENCH_SERVER) go run ./bench/report $(if $(QUICK),-quick)
 endif
 
-docs: ## write the code that README.md and docs show, and the drawings of the layouts
+docs: ## update the code in README.md and docs, and the drawings of the layouts
 	$(TOOLS) go run ./docs
 
-api: ## compare what the packages export with the last release
+api: ## compare the exported API with the last release
 	scripts/api
 
 tidy: ## go mod tidy in every module
 	@for module in $(MODULES) tools; do (cd $$module && GOWORK=off go mod tidy) || exit 1; done
 
-clean: ## remove what the commands above made in this folder
+clean: ## remove .bin, with the linter and the output of benchmarks
 	rm -rf .bin

@@ -15,8 +15,8 @@ const (
 	barHigh  = 62.0
 )
 
-// style follows the reader's light or dark scheme. A drawing has a background
-// of its own, so that it can be read on any page.
+// style follows the reader's light or dark scheme. A drawing has its own
+// background, so that it is readable on any page.
 const style = `<style>
 text{font:13px system-ui,-apple-system,"Segoe UI","DejaVu Sans",Helvetica,Arial,sans-serif;fill:#1f2328}.m{text-anchor:middle}.e{text-anchor:end}
 .title{font-size:18px;font-weight:600}.small{font-size:12px;fill:#59636e}.name{font-size:12px}.bit{font-size:10px;fill:#59636e}
@@ -30,7 +30,7 @@ text{font:13px system-ui,-apple-system,"Segoe UI","DejaVu Sans",Helvetica,Arial,
 </style>
 `
 
-// drawings returns the drawings of the formats by the names of their files.
+// drawings returns the drawings of the formats by file name.
 func drawings() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, f := range formats() {
@@ -43,7 +43,8 @@ func drawings() (map[string][]byte, error) {
 	return files, nil
 }
 
-// text returns an element for text, which has no characters that XML reserves.
+// text returns a text element. The text must not contain characters that XML
+// reserves.
 func text(class string, x, y float64, s string) string {
 	return fmt.Sprintf(`<text class="%s" x="%.4g" y="%.4g">%s</text>`, class, x, y, s)
 }
@@ -82,7 +83,7 @@ func (f format) draw(fields []field) string {
 		} else {
 			put(text("name m", middle, barTop+24, fl.name), text("bit code", left+3, barTop-6, fmt.Sprint(fl.high)))
 		}
-		highest := left // the end whose bit counts most
+		highest := left // the end with the most significant bit
 		if fl.reversed() {
 			highest = right
 			put(text("small", left+8, barTop+24, "lowest bit first"), text("small e", right-8, barTop+24, "highest bit last"))

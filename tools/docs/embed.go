@@ -14,14 +14,15 @@ import (
 
 var (
 	// block matches a block of code and the comment above it, which names a file
-	// and the pieces of the file that the block shows.
+	// and pieces of the file.
 	block = regexp.MustCompile("(?m)(^ *<!-- (\\S+\\.[a-z]+)((?: \\S+)*) -->\n)?^( *)```(go|sql|yaml)\n(?:.*\n)*? *```$")
 	// heading matches the line above a piece.
 	heading = regexp.MustCompile(`^\s*(?://|--|#) \[([a-z0-9-]*)\]\n$`)
 )
 
-// embed returns a Markdown file in which each block of Go, SQL or YAML is what
-// the comment above it names, relative to the Markdown file:
+// embed returns a Markdown file with each block of Go, SQL or YAML replaced by
+// the code that the comment above the block names, relative to the Markdown
+// file:
 //
 //	<!-- ../examples/guide/storage.go Order Order.BeforeCreate -->
 //	<!-- ../examples/guide/storage.sql sizes -->
@@ -38,7 +39,7 @@ func embed(fsys fs.FS, document string) ([]byte, error) {
 		m := block.FindStringSubmatch(old)
 		comment, source, names, indent, language := m[1], m[2], strings.Fields(m[3]), m[4], m[5]
 		if comment == "" {
-			err = fmt.Errorf("%s: expected a comment that names the source of this block:\n%s", document, old)
+			err = fmt.Errorf("%s: no comment above this block names its source:\n%s", document, old)
 			return old
 		}
 		code, e := show(fsys, path.Join(path.Dir(document), source), names)
@@ -75,15 +76,15 @@ func show(fsys fs.FS, file string, names []string) (string, error) {
 	var shown []string
 	for _, n := range names {
 		if pieces[n] == "" {
-			return "", fmt.Errorf("expected %s to have a piece %s, found none", file, n)
+			return "", fmt.Errorf("%s has no piece %s", file, n)
 		}
 		shown = append(shown, strings.Trim(pieces[n], "\n")+"\n")
 	}
 	return strings.Join(shown, "\n"), nil
 }
 
-// declarations returns the source of each top-level declaration by its name,
-// which is Type.Method for a method.
+// declarations returns the source of each top-level declaration by name. The
+// name of a method is Type.Method.
 func declarations(file string, text []byte) (map[string]string, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.ParseComments)
 	if err != nil {

@@ -17,8 +17,8 @@ func TestEmbed(t *testing.T) {
 		{"<!-- ../shop.go Order.Age -->\n'''go\n'''\n", "<!-- ../shop.go Order.Age -->\n'''go\n// Age is ignored.\nfunc (o *Order) Age() {\n}\n'''\n", ""},
 		{"1. So:\n\n   <!-- ../shop.sql two one -->\n   '''sql\n   '''\n", "1. So:\n\n   <!-- ../shop.sql two one -->\n   '''sql\n   SELECT '$1';\n\n   SELECT 1;\n   '''\n", ""},
 		{"<!-- ../shop.sql -->\n'''sql\n'''\n", "<!-- ../shop.sql -->\n'''sql\n" + files["shop.sql"] + "'''\n", ""},
-		{"'''go\nx\n'''\n", "", "expected a comment that names the source"},
-		{"<!-- ../shop.sql three -->\n'''sql\n'''\n", "", "expected shop.sql to have a piece three"},
+		{"'''go\nx\n'''\n", "", "no comment above this block names its source"},
+		{"<!-- ../shop.sql three -->\n'''sql\n'''\n", "", "shop.sql has no piece three"},
 		{"<!-- ../gone.sql -->\n'''sql\n'''\n", "", "gone.sql"},
 	} {
 		fsys := fstest.MapFS{"docs/page.md": {Data: []byte(strings.ReplaceAll(test.in, "'''", "```"))}}

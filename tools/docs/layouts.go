@@ -11,18 +11,18 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A format is an ID type to be drawn, with an example.
+// A format is an ID type with an example to draw.
 type format struct {
 	name, column  string
 	bits          int
-	parts         func(flip int) (any, error) // of the example, with one bit flipped unless flip is -1
-	labels        map[string]label            // of the fields, by the name in the parts; "" is for bits without a part
+	parts         func(flip int) (any, error) // returns the parts of the example, with one bit flipped unless flip is -1
+	labels        map[string]label            // of the fields, by the name of the part; "" is for bits without a part
 	example, note string
 	bytes         []string   // shown below the fields if the ID isn't a number
 	text          [][]string // rows of cells that show the same number of bits each
 }
 
-// A label is what a drawing says about a field.
+// A label describes a field in a drawing.
 type label struct{ name, about string }
 
 // A field is a run of bits that belong to one part.
@@ -30,14 +30,14 @@ type field struct {
 	label
 	part, value string
 	high        int   // the highest bit
-	weights     []int // what the bits count in the part, from the highest bit of the ID to the lowest, as powers of two
+	weights     []int // the bits' positions in the part, from the highest bit of the ID to the lowest
 }
 
 func (f field) low() int       { return f.high - len(f.weights) + 1 }
 func (f field) reversed() bool { return len(f.weights) > 1 && f.weights[0] < f.weights[1] }
 
 // fields flips each bit of the example and looks for the part that changes, so
-// that a drawing shows what the code does.
+// that a drawing shows the layout of the code.
 func (f format) fields() (fields []field, err error) {
 	example, err := f.parts(-1)
 	if err != nil {
@@ -59,8 +59,8 @@ func (f format) fields() (fields []field, err error) {
 	return fields, nil
 }
 
-// difference returns the part that differs, its value in the example, and by
-// which power of two it differs.
+// difference returns the part that differs, its value in the example, and the
+// power of two by which it differs.
 func difference(example, changed any) (part, value string, weight int) {
 	a, b := reflect.ValueOf(example), reflect.ValueOf(changed)
 	for i := range a.NumField() {
@@ -89,7 +89,7 @@ func number(part any) (n int64, shown string) {
 	return n, fmt.Sprint(n)
 }
 
-// integer returns the parts of an ID, with a bit flipped.
+// integer returns a function that returns the parts of an ID, with a bit flipped.
 func integer[T ~int64, P any](id T, parts func(T) (P, error)) func(int) (any, error) {
 	return func(flip int) (any, error) {
 		if flip < 0 {
@@ -108,7 +108,7 @@ func formats() []format {
 	spread64 := idtype.MustParseSpread64("cb54ecf2840a0015")
 	later := make([]string, 3)
 	for i := range later {
-		parts, _ := idtype.Spread64Layout{}.Parts(spread64) // it has been parsed
+		parts, _ := idtype.Spread64Layout{}.Parts(spread64) // can't fail for a parsed ID
 		parts.Time = parts.Time.Add(time.Duration(i+1) * time.Millisecond)
 		id, _ := idtype.Spread64Layout{}.Compose(parts)
 		later[i] = id.String()
@@ -117,22 +117,22 @@ func formats() []format {
 	return []format{{
 		name: "Snowflake", column: "bigint", bits: 64, parts: integer(snowflake, snowflakeLayout.Parts),
 		labels:  map[string]label{"Time": {about: since(snowflakeLayout.Time(0))}},
-		example: snowflake.String(), note: "The default layout. Epoch and widths can be chosen; the time has what they leave of 63 bits.",
+		example: snowflake.String(), note: "The default layout. Epoch and field widths are configurable; the time takes the rest of 63 bits.",
 	}, {
 		name: "SnowflakeSI", column: "bigint", bits: 64, parts: integer(si, siLayout.Parts),
 		labels:  map[string]label{"Time": {"MAB", "milliseconds since the base clock"}, "Machine": {"MID", "machine"}, "Index": {"UIN", "index"}},
 		example: si.String(),
-		note:    "The default split. MID and UIN share their 13 bits as is chosen. The base clock of the example is " + siLayout.BaseClock.Format(time.DateOnly) + ".",
+		note:    "The default split. The 13 bits of MID and UIN can be split otherwise. The base clock of the example is " + siLayout.BaseClock.Format(time.DateOnly) + ".",
 	}, {
 		name: "UID60", column: "bigint", bits: 64, parts: integer(uid60, idtype.UID60Layout{}.Parts),
 		labels:  map[string]label{"Time": {about: since(idtype.UID60(0).Time())}},
 		example: fmt.Sprintf("%s, in the column %d", uid60, uid60.Int64()),
-		note:    "Text: the number in base64url's digits, of which the last two come first.",
+		note:    "Text: the number in base64url digits, with the last two digits first.",
 	}, {
 		name: "Spread64", column: "bigint", bits: 64, parts: integer(spread64, idtype.Spread64Layout{}.Parts),
 		labels:  map[string]label{"Time": {about: since(idtype.Spread64(0).Time()) + ", bits in reverse order"}, "": {"reserved", "always 0"}},
 		example: fmt.Sprintf("%s, in the column %d", spread64, spread64.Int64()), text: [][]string{strings.Split(spread64.String(), "")},
-		note: "One, two and three milliseconds later: " + strings.Join(later, ", "),
+		note: "IDs created one, two and three milliseconds later: " + strings.Join(later, ", "),
 	}, {
 		name: "Sno", column: "uuid", bits: 80, parts: func(flip int) (any, error) {
 			id := sno
@@ -143,7 +143,7 @@ func formats() []format {
 		},
 		labels: map[string]label{
 			"Time":     {about: "units of 4 ms since " + idtype.Sno{}.Time().Format(time.DateOnly)},
-			"TickTock": {"tick-tock", "changes when the clock steps back"}, "Meta": {"metabyte", "your own"},
+			"TickTock": {"tick-tock", "toggles when the clock steps back"}, "Meta": {"metabyte", "user-defined"},
 		},
 		bytes:   strings.Split("byte 0,byte 1,byte 2,byte 3,byte 4,byte 5,byte 6,byte 7,byte 8,byte 9", ","),
 		text:    [][]string{strings.Split(sno.String(), ""), strings.Fields(fmt.Sprintf("% x", sno.String()))},

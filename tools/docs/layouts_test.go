@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The specifications of the formats have these bits.
+// TestFields compares the drawn fields with the formats' specifications.
 func TestFields(t *testing.T) {
 	want := []string{
 		"Snowflake: 0 63-63, time 62-22, datacenter 21-17, worker 16-12, sequence 11-0",

@@ -27,8 +27,8 @@ var (
 	linkLike = regexp.MustCompile(`(?:^|[\s[:punct:]])\[(\*?\pL[\pL\d_]*(?:[./][\pL\d_]+)*)\](?:$|[\s[:punct:]])`)
 )
 
-// deadLinks returns the links that lead nowhere, in the Markdown files and the
-// doc comments of the repository. It ignores links to other sites.
+// deadLinks returns the dead links in the Markdown files and doc comments of
+// the repository. It ignores links to other sites.
 func deadLinks(root string) (dead []string, err error) {
 	fsys := os.DirFS(root)
 	err = fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
@@ -91,12 +91,12 @@ func toHTML(fsys fs.FS, name string) string {
 	var page strings.Builder
 	source, err := fs.ReadFile(fsys, name)
 	if err = errors.Join(err, goldmark.Convert(source, &page)); err != nil {
-		panic(err) // the file was there when its name was found
+		panic(err) // the caller has found the file
 	}
 	return page.String()
 }
 
-// anchors returns the anchors that GitHub gives to the headings of a page.
+// anchors returns the anchors that GitHub creates for the headings of a page.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range headingInHTML.FindAllStringSubmatch(page, -1) {
@@ -110,10 +110,11 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
-// packageFiles has the Go files of packages by their import paths.
+// packageFiles holds the Go files of packages by import path.
 type packageFiles map[string][]string
 
-// deadInComments checks the doc comments of a package, exported or not.
+// deadInComments returns the dead links in the doc comments of a package, of
+// exported and unexported declarations.
 func (p packageFiles) deadInComments(importPath string) (dead []string) {
 	files, pkg := p.parse(importPath)
 	complain := func(link string) {
@@ -143,7 +144,7 @@ func (p packageFiles) deadInComments(importPath string) (dead []string) {
 	return dead
 }
 
-// parse returns the files of a package, and what they export.
+// parse returns the files of a package and its declarations.
 func (p packageFiles) parse(importPath string) (files []*ast.File, pkg *doc.Package) {
 	fset := token.NewFileSet()
 	for _, name := range p[importPath] {

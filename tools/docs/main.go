@@ -1,7 +1,6 @@
-// Command docs writes the generated parts of the documentation: the code that
-// Markdown files show, and the drawings of the ID layouts. With -check it
-// writes nothing, reports the files that are out of date and the links that
-// lead nowhere, and fails if there are any.
+// Command docs writes the generated parts of the documentation: the code
+// blocks in Markdown files and the drawings of the ID layouts. With -check it
+// writes nothing, and fails if it finds outdated files or dead links.
 //
 //	cd tools && GOWORK=off go run ./docs [-check]
 package main
@@ -17,7 +16,7 @@ import (
 
 func main() {
 	root := flag.String("root", "..", "the root of the repository")
-	check := flag.Bool("check", false, "report what is wrong instead of writing files")
+	check := flag.Bool("check", false, "report outdated files and dead links instead of writing files")
 	flag.Parse()
 	problems, err := run(*root, *check)
 	for _, p := range problems {
