@@ -95,7 +95,7 @@ func (r *results) goals() string {
 		name, measured, met := r.judge(g)
 		verdict, by := "met", "`"+name+"`"
 		if n := len(expand(g.pattern)); n > 1 {
-			by += fmt.Sprintf(", the furthest of %d", n)
+			by += fmt.Sprintf(", the worst of %d", n)
 		}
 		switch {
 		case !met:

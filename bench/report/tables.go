@@ -11,7 +11,7 @@ type column struct{ head, pattern, unit string }
 
 var tables = map[string]table{
 	"mint": {columns: []column{
-		{"one goroutine, ns", "Next/*", "ns/op"}, {"by `time.Now`", "Next/* / Next/time.Now", "ns/op"}, {"allocations", "Next/*", "allocs/op"},
+		{"one goroutine, ns", "Next/*", "ns/op"}, {"ratio to `time.Now`", "Next/* / Next/time.Now", "ns/op"}, {"allocs", "Next/*", "allocs/op"},
 		{"all cores, ns", "NextParallel/*", "ns/op"}, {"late, %", "NextParallel/*", "late-%"}, {"flat out, ns", "NextFlatOut/*", "ns/op"}, {"`Fill`, ns", "Fill/*", "ns/ID"},
 	}},
 	"gomaxprocs": {columns: []column{
@@ -24,26 +24,26 @@ var tables = map[string]table{
 		{"200, %", "AtCap/*/Next/goroutines=200", "%cap"}, {"cores", "AtCap/*/Next/goroutines=200", "cores"},
 		{"Fill, %", "AtCap/*/Fill", "%cap"}, {"cores", "AtCap/*/Fill", "cores"},
 	}},
-	"lease": {columns: []column{{"ns an ID", "Lease/*", "ns/op"}, {"by configured", "Lease/* / Lease/configured", "ns/op"}}},
+	"lease": {columns: []column{{"ns per ID", "Lease/*", "ns/op"}, {"ratio to configured", "Lease/* / Lease/configured", "ns/op"}}},
 	"text": {columns: []column{
-		{"into a buffer, ns", "AppendText/*", "ns/op"}, {"into a string, ns", "String/*", "ns/op"},
-		{"parsing, ns", "Parse/*", "ns/op"}, {"allocations parsing", "Parse/*", "allocs/op"},
-		{"Compare, ns", "Compare/*", "ns/op"}, {"Scan of an int64, ns", "ScanValue/*/int64", "ns/op"}, {"Scan of a string, ns", "ScanValue/*/string", "ns/op"},
+		{"into buffer, ns", "AppendText/*", "ns/op"}, {"into string, ns", "String/*", "ns/op"},
+		{"parsing, ns", "Parse/*", "ns/op"}, {"allocs parsing", "Parse/*", "allocs/op"},
+		{"Compare, ns", "Compare/*", "ns/op"}, {"Scan from int64, ns", "ScanValue/*/int64", "ns/op"}, {"Scan from string, ns", "ScanValue/*/string", "ns/op"},
 	}},
-	"codec": {keys: []string{"held as=kind", "type=type"}, columns: []column{
+	"codec": {keys: []string{"kind=kind", "type=type"}, columns: []column{
 		{"encoding, ns", "Encode/format=binary/*", "ns/op"}, {"ratio", "Encode/format=binary/*", "ratio"}, {"allocs", "Encode/format=binary/*", "allocs/op"},
 		{"scanning, ns", "Scan/format=binary/*", "ns/op"}, {"ratio", "Scan/format=binary/*", "ratio"}, {"allocs", "Scan/format=binary/*", "allocs/op"},
 	}},
-	"slice": {keys: []string{"held as=kind", "type=type"}, columns: []column{
+	"slice": {keys: []string{"kind=kind", "type=type"}, columns: []column{
 		{"encoding, ns", "EncodeSlice/*", "ns/op"}, {"ratio", "EncodeSlice/*", "ratio"}, {"allocs", "EncodeSlice/*", "allocs/op"},
 		{"scanning, ns", "ScanSlice/*", "ns/op"}, {"ratio", "ScanSlice/*", "ratio"}, {"allocs", "ScanSlice/*", "allocs/op"},
 	}},
-	"rows": {keys: []string{"held as=kind", "type=type"}, columns: []column{
+	"rows": {keys: []string{"kind=kind", "type=type"}, columns: []column{
 		{"reading, ns/row", "Rows/*", "ns/row"}, {"ratio", "Rows/*", "ratio"}, {"CPU ratio", "Rows/*", "cpu-ratio"}, {"allocs", "Rows/*", "allocs/row"},
 		{"COPY, ns/row", "CopyFrom/*", "ns/row"}, {"ratio", "CopyFrom/*", "ratio"}, {"CPU ratio", "CopyFrom/*", "cpu-ratio"}, {"allocs", "CopyFrom/*", "allocs/row"},
 	}},
-	"callback": {keys: []string{"generator=generator", "rows=rows", "by=by"}, columns: []column{{"ns/row", "Callback/*", "ns/row"}, {"by Set", "Callback/*", "ratio"}, {"allocs", "Callback/*", "allocs/row"}}},
-	"create": {keys: []string{"rows at once=batch", "column=kind", "key=key"}, columns: []column{
+	"callback": {keys: []string{"generator=generator", "rows=rows", "keys set by=by"}, columns: []column{{"ns/row", "Callback/*", "ns/row"}, {"ratio to Set", "Callback/*", "ratio"}, {"allocs", "Callback/*", "allocs/row"}}},
+	"create": {keys: []string{"batch=batch", "column=kind", "key=key"}, columns: []column{
 		{"no server, ns/row", "Create/*", "ns/row"}, {"ratio to preset", "Create/*", "ratio"}, {"allocs", "Create/*", "allocs/row"},
 		{"Postgres, ns/row", "Postgres/client=codec/*", "ns/row"}, {"ratio to preset", "Postgres/client=codec/*", "ratio"},
 		{"CPU ratio", "Postgres/client=codec/*", "cpu-ratio"}, {"allocs", "Postgres/client=codec/*", "allocs/row"},
@@ -53,13 +53,13 @@ var tables = map[string]table{
 		{"COPY, ns/row", "Copy/*", "ns/row"}, {"ratio", "Copy/*", "ratio"}, {"WAL, B/row", "Copy/*", "wal-B/row"}, {"index, B/row", "Copy/*", "index-B/row"},
 	}},
 	"grow": {keys: []string{"key=key"}, columns: []column{
-		{"rows", "Grow/*/total", "rows"}, {"rows/s of all", "Grow/*/total", "rows/s"}, {"of the last step", "Grow/*/total", "last-rows/s"},
+		{"rows", "Grow/*/total", "rows"}, {"rows/s, all steps", "Grow/*/total", "rows/s"}, {"rows/s, last step", "Grow/*/total", "last-rows/s"},
 		{"index, MB", "Grow/*/total", "index-MB"}, {"table, MB", "Grow/*/total", "table-MB"}, {"WAL, MB", "Grow/*/total", "wal-MB"},
-		{"index lookups found in shared_buffers, %", "Grow/*/total", "hit-%"},
+		{"index hits in shared_buffers, %", "Grow/*/total", "hit-%"},
 	}},
 	"default": {keys: []string{"connections=clients", "key=key"}, columns: []column{{"rows/s", "Default/*", "rows/s"}, {"ns/row", "Default/*", "ns/row"}, {"ratio to bigserial", "Default/*", "ratio"}}},
-	"window": {keys: []string{"key=kind", "window=window", "by=by"}, columns: []column{
-		{"ms a query", "Window/*", "ms/query"}, {"pages a query", "Window/*", "buffers/query"}, {"index beside the key's, MB", "Window/*", "extra-index-MB"},
+	"window": {keys: []string{"key=kind", "window=window", "rows found by=by"}, columns: []column{
+		{"ms per query", "Window/*", "ms/query"}, {"pages per query", "Window/*", "buffers/query"}, {"additional index, MB", "Window/*", "extra-index-MB"},
 	}},
 }
 
@@ -85,43 +85,43 @@ type goal struct {
 
 // goals are the project's own.
 var goals = []goal{
-	{"Minting by Next from 1, 8 and 200 goroutines reaches 98 % of the cap of Snowflake, SnowflakeSI, UID60 and Spread64", "%cap", -98, "AtCap/{" + integers + "}/Next/goroutines={1|8|200}"},
-	{"Minting by Fill reaches 98 % of the cap", "%cap", -98, "AtCap/{" + all + "}/Fill"},
-	{"SnowflakeSI, UID60 and Spread64, which wait nearly all of the time at their cap, use at most 0.2 cores there, minting included", "cores", 0.2, "AtCap/{SnowflakeSI|UID60|Spread64}/Next/goroutines={1|8|200}"},
+	{"Next from 1, 8 and 200 goroutines reaches 98 % of the cap of Snowflake, SnowflakeSI, UID60 and Spread64", "%cap", -98, "AtCap/{" + integers + "}/Next/goroutines={1|8|200}"},
+	{"Fill reaches 98 % of the cap", "%cap", -98, "AtCap/{" + all + "}/Fill"},
+	{"SnowflakeSI, UID60 and Spread64, which mostly wait at their cap, use at most 0.2 cores there", "cores", 0.2, "AtCap/{SnowflakeSI|UID60|Spread64}/Next/goroutines={1|8|200}"},
 	{"No call fails at the cap", "errors", 0, "AtCap/{" + all + "}/Next/goroutines={1|8|200}"},
-	{"Next, Fill, AppendText (MarshalText's append form), parsing and Compare don't allocate", "allocs/op", 0, "{Next|Fill|AppendText|Parse|Compare}/{" + all + "}"},
+	{"Next, Fill, AppendText (the append form of MarshalText), parsing and Compare don't allocate", "allocs/op", 0, "{Next|Fill|AppendText|Parse|Compare}/{" + all + "}"},
 	{"Scan of an int64 doesn't allocate", "allocs/op", 0, "ScanValue/{" + integers + "}/int64"},
 	{"Scan of a string doesn't allocate", "allocs/op", 0, "ScanValue/{" + all + "}/string"},
-	{"pgx encodes a value, and a slice, without allocating", "allocs/op", 0, "{Encode/format=binary|EncodeSlice}/{" + scalars + "}"},
+	{"pgx encodes a value or a slice without allocating", "allocs/op", 0, "{Encode/format=binary|EncodeSlice}/{" + scalars + "}"},
 	{"pgx encodes a pointer without allocating", "allocs/op", 0, "Encode/format=binary/{" + pointers + "}"},
 	{"pgx scans a value without allocating", "allocs/op", 0, "Scan/format=binary/{" + scalars + "}"},
-	{"pgx scans into a pointer with one allocation, the value that it then points to", "allocs/op", 1, "Scan/format=binary/{" + pointers + "}"},
-	{"pgx encodes and scans a Sno in at most 1.10 × what a pgtype.UUID takes", "ratio", 1.10, "{Encode|Scan}/format=binary/kind=uuid/type=Sno"},
-	{"pgx encodes a key of a bigint in at most 1.05 × what an int64 takes", "ratio", 1.05, "Encode/format=binary/kind=bigint/type={" + integers + "}"},
-	{"pgx scans a key of a bigint in at most 1.05 × what an int64 takes", "ratio", 1.05, "Scan/format=binary/kind=bigint/type={" + integers + "}"},
-	{"COPY of 10,000 rows allocates at most once for 100 of them", "allocs/row", 0.01, "CopyFrom/{" + scalars + "}"},
-	{"The GORM plugin's callbacks take at most 60 ns for a row that is created alone, beside minting, with a context that can be canceled or can't", "ns/row", 60, "Callback/generator=free/rows={one|one,cancelable}/by=plugin"},
-	{"The GORM plugin's callbacks take at most 30 ns a row for 1000 at once, beside minting", "ns/row", 30, "Callback/generator=free/rows={values|pointers}/by=plugin"},
+	{"pgx scans into a pointer with one allocation, for the value", "allocs/op", 1, "Scan/format=binary/{" + pointers + "}"},
+	{"pgx encodes and scans a Sno in at most 1.10 × the time of a pgtype.UUID", "ratio", 1.10, "{Encode|Scan}/format=binary/kind=uuid/type=Sno"},
+	{"pgx encodes a bigint key in at most 1.05 × the time of an int64", "ratio", 1.05, "Encode/format=binary/kind=bigint/type={" + integers + "}"},
+	{"pgx scans a bigint key in at most 1.05 × the time of an int64", "ratio", 1.05, "Scan/format=binary/kind=bigint/type={" + integers + "}"},
+	{"COPY of 10,000 rows allocates at most once per 100 rows", "allocs/row", 0.01, "CopyFrom/{" + scalars + "}"},
+	{"The GORM plugin's callbacks take at most 60 ns for a single row, not counting the generator, with or without a cancelable context", "ns/row", 60, "Callback/generator=free/rows={one|one,cancelable}/by=plugin"},
+	{"The GORM plugin's callbacks take at most 30 ns per row in a batch of 1000, not counting the generator", "ns/row", 30, "Callback/generator=free/rows={values|pointers}/by=plugin"},
 	{"The GORM plugin's callbacks don't allocate", "allocs/row", 0, "Callback/generator=free/rows={one|one,cancelable|values|pointers}/by=plugin"},
-	{"Create with the plugin takes at most 1.03 × what it takes with keys that are set before", "ratio", 1.03, "Postgres/client=codec/batch={1|1000}/kind={bigint|uuid}/key=plugin"},
-	{"INSERT … SELECT with the default next_snowflake, and with next_sno in a uuid, takes at most 1.4 × what a bigserial takes", "ratio", 1.4, "Insert/key={next_snowflake|next_sno}"},
-	{"One row per INSERT with next_snowflake does, from one connection and from 8", "ratio", 1.4, "Default/clients={1|8}/key=next_snowflake"},
-	{"One row per INSERT with next_sno does, from one connection and from 8", "ratio", 1.4, "Default/clients={1|8}/key=next_sno"},
-	{"COPY of Snowflakes made in Go takes at most as long as a bigserial", "ratio", 1, "Copy/key=Snowflake"},
-	{"COPY of Snos made in Go takes at most 1.05 × what the server's uuidv7() takes", "ratio", 1.05, "Copy/key=Sno / Copy/key=uuidv7"},
+	{"Create with the plugin takes at most 1.03 × the time with preset keys", "ratio", 1.03, "Postgres/client=codec/batch={1|1000}/kind={bigint|uuid}/key=plugin"},
+	{"INSERT … SELECT with the default next_snowflake, or next_sno in a uuid, takes at most 1.4 × the time of a bigserial", "ratio", 1.4, "Insert/key={next_snowflake|next_sno}"},
+	{"One row per INSERT with next_snowflake takes at most 1.4 × the time of a bigserial, from 1 and 8 connections", "ratio", 1.4, "Default/clients={1|8}/key=next_snowflake"},
+	{"One row per INSERT with next_sno takes at most 1.4 × the time of a bigserial, from 1 and 8 connections", "ratio", 1.4, "Default/clients={1|8}/key=next_sno"},
+	{"COPY of Snowflakes from Go takes no longer than a bigserial", "ratio", 1, "Copy/key=Snowflake"},
+	{"COPY of Snos from Go takes at most 1.05 × the time of the server's uuidv7()", "ratio", 1.05, "Copy/key=Sno / Copy/key=uuidv7"},
 
-	{"Minting one ID takes no longer than in any other library", "ns/op", 1, "Next/{" + all + "} / Next/{" + libraries + "}"},
-	{"Minting one ID on all cores does", "ns/op", 1, "NextParallel/{" + all + "} / NextParallel/{" + libraries + "}"},
-	{"Writing text into a buffer takes no longer than in any other library", "ns/op", 1, "AppendText/{" + all + "} / AppendText/{oklog/ulid|segmentio/ksuid|rs/xid}"},
-	{"Writing text into a string does", "ns/op", 1, "String/{" + all + "} / String/{" + texts + "}"},
-	{"Reading text takes no longer than in any other library", "ns/op", 1, "Parse/{" + all + "} / Parse/{" + texts + "}"},
-	{"Encoding a Sno for pgx takes no longer than a uuid.UUID", "ns/op", 1, "Encode/format=binary/kind=uuid/type=Sno / Encode/format=binary/kind=uuid/type=uuid.UUID"},
-	{"Scanning a Sno from pgx does", "ns/op", 1, "Scan/format=binary/kind=uuid/type=Sno / Scan/format=binary/kind=uuid/type=uuid.UUID"},
-	{"COPY with a Sno takes no longer than with any other key in a uuid", "ratio", 1, "Copy/key=Sno / Copy/key=" + uuids},
+	{"Generating one ID takes no longer than in any other library", "ns/op", 1, "Next/{" + all + "} / Next/{" + libraries + "}"},
+	{"Generating one ID on all cores takes no longer than in any other library", "ns/op", 1, "NextParallel/{" + all + "} / NextParallel/{" + libraries + "}"},
+	{"Formatting into a buffer takes no longer than in any other library", "ns/op", 1, "AppendText/{" + all + "} / AppendText/{oklog/ulid|segmentio/ksuid|rs/xid}"},
+	{"Formatting into a string takes no longer than in any other library", "ns/op", 1, "String/{" + all + "} / String/{" + texts + "}"},
+	{"Parsing takes no longer than in any other library", "ns/op", 1, "Parse/{" + all + "} / Parse/{" + texts + "}"},
+	{"pgx encodes a Sno in no more time than a uuid.UUID", "ns/op", 1, "Encode/format=binary/kind=uuid/type=Sno / Encode/format=binary/kind=uuid/type=uuid.UUID"},
+	{"pgx scans a Sno in no more time than a uuid.UUID", "ns/op", 1, "Scan/format=binary/kind=uuid/type=Sno / Scan/format=binary/kind=uuid/type=uuid.UUID"},
+	{"COPY with a Sno takes no longer than with any other uuid key", "ratio", 1, "Copy/key=Sno / Copy/key=" + uuids},
 	{"The index on a Snowflake is no larger than on a bigserial", "index-B/row", 1, "Copy/key=Snowflake / Copy/key=bigserial"},
-	{"The index on a Sno is no larger than on any other key in a uuid", "index-B/row", 1, "Copy/key=Sno / Copy/key=" + uuids},
+	{"The index on a Sno is no larger than on any other uuid key", "index-B/row", 1, "Copy/key=Sno / Copy/key=" + uuids},
 	{"COPY with a Snowflake writes no more WAL than with a bigserial", "wal-B/row", 1, "Copy/key=Snowflake / Copy/key=bigserial"},
-	{"COPY with a Sno writes no more WAL than with any other key in a uuid", "wal-B/row", 1, "Copy/key=Sno / Copy/key=" + uuids},
+	{"COPY with a Sno writes no more WAL than with any other uuid key", "wal-B/row", 1, "Copy/key=Sno / Copy/key=" + uuids},
 }
 
 // A chart has a bar for each name that * stands for, or a line, if the pattern
@@ -130,7 +130,7 @@ type chart struct{ pattern, unit, x, y string }
 
 // charts are those of the page, by file.
 var charts = map[string]chart{
-	"mint.svg":       {"Next/*", "ns/op", "ns an ID, one goroutine", ""},
-	"grow-rows.svg":  {"Grow/*/rows=", "rows/s", "rows", "rows a second"},
-	"grow-index.svg": {"Grow/*/rows=", "index-MB", "rows", "MB of the primary key's index"},
+	"mint.svg":       {"Next/*", "ns/op", "ns per ID, one goroutine", ""},
+	"grow-rows.svg":  {"Grow/*/rows=", "rows/s", "rows", "rows per second"},
+	"grow-index.svg": {"Grow/*/rows=", "index-MB", "rows", "MB of the primary key index"},
 }
