@@ -10,17 +10,17 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// bursts measures what an ID costs that doesn't have to wait for the format's
-// cap: at the beginning of a unit so many goroutines begin together and share
-// a burst, which is timed from the first's start to the last's end. A burst
-// that took longer than the unit is left out of the figures, and counted: a
-// Next may have waited in it, or the machine had something else to do.
+// bursts measures the time per ID below the format's cap. At the beginning of a
+// unit of time the goroutines start together and share a burst. Its time runs from
+// the first start to the last end. A burst that takes longer than the unit is
+// counted as late and excluded, because a Next may have waited, or the machine was
+// busy.
 //
-// The two readings of the clock and the goroutines' meeting are in the time:
-// some 50 ns a burst with one goroutine, 300 ns with several, and tens of µs
-// when these outnumber the cores and have to be woken. By the ID that is
-// nothing for a Snowflake's burst of 2048, except for the last. For a Spread64's
-// of 32 it is 2 ns, 10 ns, and several times what minting takes.
+// The time includes two clock readings and the synchronization of the goroutines:
+// about 50 ns per burst with one goroutine, 300 ns with several, and tens of µs
+// when goroutines outnumber the cores and must be woken. In a Snowflake burst of
+// 2048 IDs only the last case matters. In a Spread64 burst of 32 IDs they add 2 ns,
+// 10 ns, and several times the time of Next to each ID.
 func bursts(b *testing.B, s subject, goroutines int) {
 	part := s.burst / goroutines
 	if part == 0 {
@@ -29,11 +29,11 @@ func bursts(b *testing.B, s subject, goroutines int) {
 	ids := part * goroutines
 	m := s.new(b, idtype.Options{})
 
-	// Goroutines that spin begin at the same time. But without cores of their
-	// own they keep others from beginning for a time slice of the system's, a
-	// few ms, and yielding to Go's scheduler doesn't end that; so then they sleep.
+	// Spinning goroutines start at the same time. With fewer cores than goroutines,
+	// however, a spinning one delays another by a time slice of the operating system,
+	// a few ms, even if it yields to Go's scheduler. In that case they block instead.
 	spin := goroutines <= runtime.NumCPU()
-	begin := make([]chan int, goroutines-1) // how many to mint; closed: no more
+	begin := make([]chan int, goroutines-1) // number of IDs to generate; closed at the end
 	done := make(chan error, goroutines-1)
 	for i := range begin {
 		c := make(chan int, 1)
@@ -74,15 +74,15 @@ func bursts(b *testing.B, s subject, goroutines int) {
 	}
 	b.ReportMetric(100*float64(late)/float64(b.N), "late-%")
 	if t.timed == 0 {
-		b.ReportMetric(0, "ns/op") // which the framework would report of the iteration
-		b.Log("no burst was in time")
+		b.ReportMetric(0, "ns/op") // replaces the framework's time per iteration
+		b.Log("all bursts were late")
 		return
 	}
 	t.report(b)
 	b.ReportMetric(float64(figures.Median(each).Nanoseconds())/float64(ids), "median-ns/op")
 }
 
-// receive is <-c, which may spin.
+// receive receives from c. It spins or blocks until there is a value.
 func receive[T any](c <-chan T, spin bool) T {
 	for spin {
 		select {
@@ -94,11 +94,10 @@ func receive[T any](c <-chan T, spin bool) T {
 	return <-c
 }
 
-// A tally turns the framework's figures, which are by the iteration, into
-// figures by the ID.
+// A tally replaces the framework's figures per iteration with figures per ID.
 type tally struct {
 	minted int // all IDs
-	timed  int // those that were minted in the time took
+	timed  int // IDs generated during took
 	took   time.Duration
 	before runtime.MemStats
 }
@@ -109,7 +108,7 @@ func newTally() *tally {
 	return t
 }
 
-// report takes the place of the framework's report.
+// report reports the figures per ID.
 func (t *tally) report(b *testing.B) {
 	b.Helper()
 	var after runtime.MemStats

@@ -1,9 +1,9 @@
-// Package bench measures how fast IDs are minted, written and read, next to
-// other Go libraries in the same run. It holds benchmarks and nothing else:
+// Package bench measures how fast this module and other Go libraries generate,
+// format and parse IDs. It contains only benchmarks:
 //
-//	go test -bench .                     # all of them, about five minutes
-//	go test -bench 'Next$|NextParallel'  # the cost of an ID below the format's cap
-//	go test -bench AtCap -captime 10s    # the share of the cap that is reached
+//	go test -bench .                     # all, about five minutes
+//	go test -bench 'Next$|NextParallel'  # the time per ID below the format's cap
+//	go test -bench AtCap -captime 10s    # the percentage of the cap
 //
-// README.md says what the figures mean.
+// README.md describes the figures.
 package bench

@@ -9,8 +9,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
-// BenchmarkLease mints Snowflakes as BenchmarkNext does: with a node number that
-// was configured, with a claim's, and through the generator that claims anew.
+// BenchmarkLease generates Snowflakes like BenchmarkNext: with a configured node
+// number, with a claimed one, and through a nodelease.Generator.
 func BenchmarkLease(b *testing.B) {
 	var store leasetest.Store
 	pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())

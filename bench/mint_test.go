@@ -11,14 +11,14 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// BenchmarkNext mints in bursts below the cap, in one goroutine.
+// BenchmarkNext generates bursts below the cap in one goroutine.
 func BenchmarkNext(b *testing.B) {
 	for _, s := range minters {
 		b.Run(s.name, func(b *testing.B) { bursts(b, s, 1) })
 	}
 }
 
-// BenchmarkNextFlatOut mints in a plain loop with the peers that have a cap.
+// BenchmarkNextFlatOut calls the capped peers in a plain loop.
 func BenchmarkNextFlatOut(b *testing.B) {
 	for _, s := range cappedPeers {
 		b.Run(s.name, func(b *testing.B) {
@@ -33,16 +33,16 @@ func BenchmarkNextFlatOut(b *testing.B) {
 	}
 }
 
-// BenchmarkNextParallel mints in bursts below the cap, in GOMAXPROCS
-// goroutines: its ns/op are the time a burst takes over the IDs of all.
+// BenchmarkNextParallel generates bursts below the cap in GOMAXPROCS goroutines.
+// Its ns/op is the time of a burst divided by the IDs of all goroutines.
 func BenchmarkNextParallel(b *testing.B) {
 	for _, s := range minters {
 		b.Run(s.name, func(b *testing.B) { bursts(b, s, runtime.GOMAXPROCS(0)) })
 	}
 }
 
-// BenchmarkGOMAXPROCS is BenchmarkNextParallel with other numbers of cores, be
-// they more than the machine has.
+// BenchmarkGOMAXPROCS is BenchmarkNextParallel with other values of GOMAXPROCS,
+// including values above the number of cores.
 func BenchmarkGOMAXPROCS(b *testing.B) {
 	for _, s := range slices.Concat([]subject{clockNow}, formats, []subject{peerXID, peerGoogle}) {
 		for _, procs := range []int{1, 2, 8, 32} {
@@ -54,10 +54,10 @@ func BenchmarkGOMAXPROCS(b *testing.B) {
 	}
 }
 
-// BenchmarkNextFirst mints one ID in a unit, as a program does that mints now
-// and then: after spinning to the unit's beginning, and after a sleep, which
-// leaves the caches and the core cold. Its ns/op are the median, since a mean
-// would be one of interrupts. What the measuring takes is the figure of nothing.
+// BenchmarkNextFirst generates one ID per unit of time, like a program that needs
+// few IDs: after spinning until the unit begins, and after a sleep, with cold
+// caches and a cold core. Its ns/op is the median, because interrupts dominate the
+// mean. The subject nothing shows the overhead of the measurement.
 func BenchmarkNextFirst(b *testing.B) {
 	nothing := subject{"nothing", time.Millisecond, 0, 0, func(idtype.Options) (minter, error) {
 		return minter{next: func(int) error { return nil }}, nil
@@ -87,8 +87,8 @@ func BenchmarkNextFirst(b *testing.B) {
 	}
 }
 
-// BenchmarkFill mints 1000 IDs with a clock that moves on by a unit at each
-// reading, so that nothing waits and the clock costs nothing.
+// BenchmarkFill generates 1000 IDs with a clock that advances by a unit at each
+// reading, so that Fill never waits and the clock costs nothing.
 func BenchmarkFill(b *testing.B) {
 	const ids = 1000
 	for _, s := range formats {
@@ -101,7 +101,7 @@ func BenchmarkFill(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if n, err := m.fill(ids); err != nil {
-					b.Fatalf("minted %d: %v", n, err)
+					b.Fatalf("Fill returned %d, %v", n, err)
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/ids, "ns/ID")

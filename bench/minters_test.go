@@ -18,23 +18,24 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A minter mints IDs.
+// A minter generates IDs.
 type minter struct {
-	next func(n int) error        // mints n, one by one
-	fill func(n int) (int, error) // mints n with one Fill; nil for peers
+	next func(n int) error        // generates n IDs, one by one
+	fill func(n int) (int, error) // generates n IDs with one Fill; nil for peers
 }
 
-// A subject is a format or a library that is measured.
+// A subject is a format or a library to measure.
 type subject struct {
 	name  string
-	unit  time.Duration // of the clock: each has numbers of its own
-	limit int           // how many IDs a unit has; 0: any number
-	burst int           // how many of them are minted at once
+	unit  time.Duration // unit of time, to which limit and burst apply
+	limit int           // maximum of IDs per unit; 0 means no limit
+	burst int           // IDs per burst
 	open  func(idtype.Options) (minter, error)
 }
 
-// formats are this module's. A burst is half of what a unit has for certain: a
-// UID60 generator may begin one at number 255, so that 256 of the 512 are left.
+// formats are the formats of this module. A burst is half of the IDs that a unit
+// always has: a UID60 generator may start a unit at sequence 255, which leaves 256
+// of 512.
 var formats = []subject{
 	{"Snowflake", time.Millisecond, 4096, 2048, openSnowflake},
 	{"SnowflakeSI", time.Millisecond, 256, 128, openSnowflakeSI},
@@ -43,10 +44,10 @@ var formats = []subject{
 	{"Sno", 4 * time.Millisecond, 65536, 32768, openSno},
 }
 
-// Whatever has no cap mints bursts like a Snowflake's.
+// Subjects without a cap have bursts of the same size as Snowflake.
 var (
-	// What reading the clock costs, both the wall's and the monotonic one or the
-	// latter alone, is the floor of minting.
+	// clockNow reads the wall and monotonic clocks, clockSince only the latter: the
+	// minimum cost of a generator.
 	clockNow   = subject{"time.Now", time.Millisecond, 0, 2048, readNow}
 	clockSince = subject{"time.Since", time.Millisecond, 0, 2048, readSince}
 
@@ -61,7 +62,7 @@ var (
 	cappedPeers = []subject{peerBwmarrin, peerSonyflake}
 	peers       = append([]subject{peerXID, peerULID, peerGoogle, peerGofrs, peerKSUID}, cappedPeers...)
 
-	// minters are all that are compared.
+	// minters are all subjects.
 	minters = slices.Concat([]subject{clockNow, clockSince}, formats, peers)
 )
 
@@ -75,9 +76,9 @@ func (s subject) new(b *testing.B, o idtype.Options) minter {
 	return m
 }
 
-// repeat calls next n times. It is small enough to be inlined, and so is a
-// function literal given to it: what is measured are direct calls, as a program
-// makes them, not calls through a method value, which cost 7 ns more.
+// repeat calls next n times. The compiler inlines repeat and a function literal
+// passed to it, so benchmarks measure direct calls, as in a program. Calls through
+// a method value take 7 ns more.
 func repeat[T any](n int, next func() (T, error)) error {
 	var id T
 	var err error
@@ -90,7 +91,7 @@ func repeat[T any](n int, next func() (T, error)) error {
 	return nil
 }
 
-// filler fills a slice that is made once.
+// filler returns a function that fills a slice, which it allocates once.
 func filler[T any](g idtype.Generator[T]) func(int) (int, error) {
 	var dst []T
 	return func(n int) (int, error) {
@@ -101,7 +102,7 @@ func filler[T any](g idtype.Generator[T]) func(int) (int, error) {
 	}
 }
 
-// siLayout has the base clock that a SnowflakeSI must be given.
+// siLayout has a base clock, which SnowflakeSI has no default for.
 var siLayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
 
 func openSnowflake(o idtype.Options) (minter, error) {

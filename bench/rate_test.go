@@ -13,11 +13,11 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-var capTime = flag.Duration("captime", 5*time.Second, "how long a benchmark of BenchmarkAtCap runs")
+var capTime = flag.Duration("captime", 5*time.Second, "the duration of each benchmark of BenchmarkAtCap")
 
-// BenchmarkAtCap mints as fast as it may for captime, and says which share of
-// the format's cap that was, and how many cores it took. A Sno's cap, 61 ns an
-// ID, may be more than the machine can do with Next.
+// BenchmarkAtCap generates IDs as fast as possible for captime, and reports the
+// percentage of the format's cap and the number of cores used. The cap of Sno, 61 ns
+// per ID, may exceed the speed of Next.
 func BenchmarkAtCap(b *testing.B) {
 	for _, s := range slices.Concat(formats, cappedPeers) {
 		for _, goroutines := range []int{1, 8, 200} {
@@ -40,9 +40,8 @@ func BenchmarkAtCap(b *testing.B) {
 	}
 }
 
-// atCap calls mint, which says how many IDs it minted, until captime is over.
-// One iteration is one such run; there is a second one only if -benchtime is
-// longer than captime.
+// atCap calls mint, which returns a number of IDs, until captime is over. That is
+// one iteration. There is a second one only if -benchtime is longer than captime.
 func atCap(b *testing.B, s subject, goroutines int, mint func() (int, error)) {
 	var minted, failed atomic.Int64
 	cpuBefore, hasCPU := figures.CPUTime()

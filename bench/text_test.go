@@ -15,9 +15,9 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// The IDs, all of one time if their library lets one choose it, are as long as
-// today's. They are variables, and the loops stand here one by one: a loop that
-// calls a function value costs 2 ns more, which some of these take in all.
+// The IDs have the length of current ones, and the same time where the library
+// allows to set it. Each benchmark has its own loop over these variables: calling a
+// function value in a shared loop would add 2 ns, the entire time of some of them.
 var (
 	when = time.Date(2026, 7, 1, 12, 34, 56, 789e6, time.UTC)
 
@@ -45,8 +45,7 @@ var (
 	ksuidText     = ksuidID.String()
 	bwmarrinText  = bwmarrinID.String()
 
-	// sink makes a String that was inlined allocate, as it does in a program
-	// that keeps it.
+	// sink makes an inlined String allocate, as in a program that keeps the result.
 	sink string
 )
 
@@ -57,7 +56,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// measure runs a benchmark that has the loop.
+// measure runs a benchmark. The function loop contains the loop.
 func measure(b *testing.B, name string, loop func(b *testing.B)) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
@@ -65,7 +64,7 @@ func measure(b *testing.B, name string, loop func(b *testing.B)) {
 	})
 }
 
-// BenchmarkAppendText writes into a buffer. strconv is the yardstick of numbers.
+// BenchmarkAppendText formats into a buffer. strconv is the baseline for numbers.
 func BenchmarkAppendText(b *testing.B) {
 	buf := make([]byte, 0, 64)
 	measure(b, "Snowflake", func(b *testing.B) {
@@ -125,7 +124,7 @@ func BenchmarkAppendText(b *testing.B) {
 	})
 }
 
-// BenchmarkString makes strings, with the one allocation that they are.
+// BenchmarkString formats into a new string, with one allocation.
 func BenchmarkString(b *testing.B) {
 	measure(b, "Snowflake", func(b *testing.B) {
 		for b.Loop() {
@@ -194,7 +193,7 @@ func BenchmarkString(b *testing.B) {
 	})
 }
 
-// BenchmarkParse reads what BenchmarkString writes, and checks all of it.
+// BenchmarkParse parses and validates the strings of BenchmarkString.
 func BenchmarkParse(b *testing.B) {
 	measure(b, "Snowflake", func(b *testing.B) {
 		for b.Loop() {

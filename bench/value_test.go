@@ -7,10 +7,10 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// order keeps a Compare from being left out.
+// order keeps the compiler from removing Compare.
 var order int
 
-// BenchmarkCompare compares an ID with itself, which takes all of its bits.
+// BenchmarkCompare compares an ID with itself, which compares all bits.
 func BenchmarkCompare(b *testing.B) {
 	measure(b, "Snowflake", func(b *testing.B) {
 		for b.Loop() {
@@ -39,8 +39,8 @@ func BenchmarkCompare(b *testing.B) {
 	})
 }
 
-// BenchmarkScanValue scans what drivers of database/sql give: the number of a
-// bigint column, and its text; of a uuid column its text alone.
+// BenchmarkScanValue scans values of database/sql drivers: an int64 or a string for
+// a bigint column, a string for a uuid column.
 func BenchmarkScanValue(b *testing.B) {
 	var (
 		snowflake idtype.Snowflake

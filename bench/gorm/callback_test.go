@@ -13,14 +13,13 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// callbackRows is how many keys a turn sets: fewer than a Snowflake's clock has
-// in a unit, so that no generator waits for its cap.
+// callbackRows is the number of keys that a turn sets. It is less than a Snowflake
+// generator's 4096 per millisecond, so no generator waits for its cap.
 const callbackRows = 1000
 
-// BenchmarkCallback sets the keys of rows and creates none of them. The
-// yardstick does so as callbacks usually do, by GORM's field. Next and Fill are
-// loops that know the rows' type: they take as long as minting does, and are
-// the floor.
+// BenchmarkCallback sets the keys of rows without an INSERT. The yardstick uses GORM's
+// Field.Set, like most callbacks. Next and Fill are loops over the concrete row type:
+// they take only the time of the generator, the minimum.
 func BenchmarkCallback(b *testing.B) {
 	b.Run("generator=free", func(b *testing.B) {
 		setKeys(b, func(*testing.B) idtype.Generator[idtype.Snowflake] { return new(free) }, func() {})
@@ -31,7 +30,7 @@ func BenchmarkCallback(b *testing.B) {
 
 func awaitUnit() { figures.AwaitUnit(time.Millisecond) }
 
-// free mints for nothing.
+// free generates IDs at no cost.
 type free struct{ n idtype.Snowflake }
 
 func (g *free) Next() (idtype.Snowflake, error) { g.n++; return g.n, nil }
@@ -64,7 +63,7 @@ func setKeys[T comparable](b *testing.B, generator func(*testing.B) idtype.Gener
 	}
 }
 
-// A target is what a Create is given, and the rows that are in it.
+// A target is the argument of a Create and the rows in it.
 type target[T comparable] struct {
 	dest any
 	rows []*contact[T]
@@ -76,7 +75,7 @@ func oneRow[T comparable](*testing.B) *target[T] {
 	return &target[T]{row, []*contact[T]{row}, context.Background()}
 }
 
-// cancelable is a row of a Create with a context such as a request's.
+// cancelable returns one row and a cancelable context, such as a request's.
 func cancelable[T comparable](b *testing.B) *target[T] {
 	t := oneRow[T](b)
 	t.ctx = b.Context()
@@ -101,7 +100,7 @@ func pointers[T comparable](*testing.B) *target[T] {
 	return t
 }
 
-// statement is what callbacks see of a Create of the target.
+// statement returns the DB that callbacks receive for a Create of the target.
 func (t *target[T]) statement(b *testing.B, plugins ...gorm.Plugin) *gorm.DB {
 	b.Helper()
 	db := openFake(b, plugins...)
@@ -115,7 +114,8 @@ func (t *target[T]) statement(b *testing.B, plugins ...gorm.Plugin) *gorm.DB {
 	return tx
 }
 
-// side sets the keys once, or those of a single row again and again.
+// side returns a side that sets callbackRows keys. If the target is a single row, it
+// sets that row's key repeatedly.
 func (t *target[T]) side(b *testing.B, set func() error, pause func()) figures.Side {
 	b.Helper()
 	var none T
@@ -145,7 +145,7 @@ func (t *target[T]) side(b *testing.B, set func() error, pause func()) figures.S
 	keys := map[T]bool{none: true}
 	for i, row := range t.rows {
 		if keys[row.ID] {
-			b.Fatalf("row %d has the key %v, like another or like none", i, row.ID)
+			b.Fatalf("row %d has the key %v, which is zero or a duplicate", i, row.ID)
 		}
 		keys[row.ID] = true
 	}
@@ -155,7 +155,7 @@ func (t *target[T]) side(b *testing.B, set func() error, pause func()) figures.S
 	return figures.Side{Run: run, Reset: reset}
 }
 
-// bySet sets a key as GORM's documentation has it for callbacks.
+// bySet sets keys like the callbacks in GORM's documentation.
 func bySet[T comparable](b *testing.B, t *target[T], gen idtype.Generator[T]) func() error {
 	b.Helper()
 	stmt := t.statement(b).Statement
@@ -205,15 +205,15 @@ func byFill[T comparable](_ *testing.B, t *target[T], gen idtype.Generator[T]) f
 	}
 }
 
-// byPlugin calls what the plugin has registered for a Create: one callback
-// before the INSERT, and one after it.
+// byPlugin calls the plugin's callbacks for a Create: one before the INSERT and one
+// after it.
 func byPlugin[T comparable](b *testing.B, t *target[T], gen idtype.Generator[T]) func() error {
 	b.Helper()
 	tx := t.statement(b, gormplugin.New(gormplugin.For(gen)))
 	before := tx.Callback().Create().Get("sortkey:fill_keys")
 	after := tx.Callback().Create().Get("sortkey:reconcile_keys")
 	if before == nil || after == nil {
-		b.Fatal("the plugin's callbacks have other names")
+		b.Fatal("callback sortkey:fill_keys or sortkey:reconcile_keys isn't registered")
 	}
 	return func() error {
 		before(tx)

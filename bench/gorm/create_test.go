@@ -17,8 +17,8 @@ import (
 	"github.com/sortkey/sortkey/bench/internal/figures"
 )
 
-// open opens a database with GORM. There are no transactions around each
-// Create, of which the key would have a smaller part.
+// open opens a database with GORM. Create runs without a transaction, to make the key
+// a larger part of its cost.
 func open(b *testing.B, pool *sql.DB, plugins ...gorm.Plugin) *gorm.DB {
 	b.Helper()
 	b.Cleanup(func() { _ = pool.Close() })
@@ -34,7 +34,7 @@ func open(b *testing.B, pool *sql.DB, plugins ...gorm.Plugin) *gorm.DB {
 	return db
 }
 
-// BenchmarkCreate creates rows in a server that answers at once.
+// BenchmarkCreate creates rows with a driver that answers at once.
 func BenchmarkCreate(b *testing.B) {
 	for _, s := range []shape{{20, 1}, {100, 100}, {1000, 1000}} {
 		for _, k := range kinds {
@@ -52,9 +52,9 @@ func openFake(b *testing.B, plugins ...gorm.Plugin) *gorm.DB {
 	return open(b, sql.OpenDB(new(fake)), plugins...)
 }
 
-// A fake is a server with a table of contacts: it keeps the arguments of
-// INSERTs, gives them to every query, and forgets them at any statement without
-// arguments. Like pgx's driver it takes arguments as they are.
+// A fake is a server with a table of contacts. It keeps the arguments of INSERTs and
+// returns them from every query. A statement without arguments deletes them. Like
+// pgx's driver, it accepts arguments without conversion.
 type fake struct{ inserted [][]driver.NamedValue }
 
 func (f *fake) Connect(context.Context) (driver.Conn, error) { return f, nil }

@@ -1,9 +1,8 @@
-// Package gormbench measures what it costs to have the plugin fill in the keys
-// of the rows that GORM creates, next to the other ways in which they get theirs
-// in the same run. It holds benchmarks and nothing else:
+// Package gormbench measures the cost of the GORM plugin, compared with other ways to
+// create keys in the same run. It contains only benchmarks:
 //
 //	go test -bench 'Callback|Create$'                             # without a server
-//	../../scripts/with-postgres go test -bench 'Postgres|Upsert'  # the same with one
+//	../../scripts/with-postgres go test -bench 'Postgres|Upsert'  # with a server
 //
-// README.md of the folder above says what the figures mean.
+// README.md in the parent folder describes the figures.
 package gormbench

@@ -13,10 +13,10 @@ import (
 	"github.com/sortkey/sortkey/bench/internal/figures"
 )
 
-// shapes are what is created on a server: turns of some ms.
+// shapes are the turns on a server. Each takes some milliseconds.
 var shapes = []shape{{20, 1}, {1000, 1000}}
 
-// A client is what a program has told pgx of its keys.
+// A client is a configuration of pgx, with or without the codec of the keys.
 type client struct {
 	name         string
 	afterConnect func(subject) func(context.Context, *pgx.Conn) error
@@ -33,7 +33,7 @@ var clients = []client{
 func (c client) open(b *testing.B, config *pgx.ConnConfig, s subject, email string) *gorm.DB {
 	b.Helper()
 	pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(c.afterConnect(s)))
-	pool.SetMaxOpenConns(1) // others wouldn't see the table
+	pool.SetMaxOpenConns(1) // other sessions don't see the temporary table
 	db := open(b, pool, s.plugins(b)...)
 	exec(b, db, fmt.Sprintf("create temporary table %s (id %s primary key, email %s, visits bigint)", table, s.column(), email))
 	return db
@@ -46,8 +46,8 @@ func exec(b *testing.B, db *gorm.DB, sql string) {
 	}
 }
 
-// BenchmarkPostgres creates rows in an empty temporary table whose only index
-// is that of the key.
+// BenchmarkPostgres creates rows in an empty temporary table. Its only index is the
+// primary key's.
 func BenchmarkPostgres(b *testing.B) {
 	config := figures.Server(b, "./bench/gorm")
 	for _, c := range clients {
@@ -62,8 +62,8 @@ func BenchmarkPostgres(b *testing.B) {
 	}
 }
 
-// BenchmarkUpsert creates or updates rows by another key than the primary one.
-// Each second of them is there, and the database says which IDs they have.
+// BenchmarkUpsert creates or updates rows by a key other than the primary one. Every
+// second row exists already, and the database returns its ID.
 func BenchmarkUpsert(b *testing.B) {
 	config := figures.Server(b, "./bench/gorm")
 	conflict := clause.OnConflict{Columns: []clause.Column{{Name: "email"}}, DoUpdates: clause.AssignmentColumns([]string{"visits"})}
@@ -85,7 +85,7 @@ func BenchmarkUpsert(b *testing.B) {
 				var same int
 				err := db.Raw("select count(*) from " + table + " join known using (id, email, visits)").Scan(&same).Error
 				if err != nil || same != s.rows/2 {
-					b.Fatalf("%s: %d rows were updated: %v", subject.label(), same, err)
+					b.Fatalf("%s: %d rows were updated, want %d: %v", subject.label(), same, s.rows/2, err)
 				}
 				if err := side.Reset(); err != nil {
 					b.Fatal(err)

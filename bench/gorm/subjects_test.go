@@ -20,8 +20,8 @@ import (
 
 const table = "contacts"
 
-// A contact has few columns beside its key, so that the key has a large part in
-// what a row costs.
+// A contact has few columns besides its key, to make the key a large part of the cost
+// of a row.
 type contact[T comparable] struct {
 	ID     T
 	Email  string
@@ -34,7 +34,7 @@ func newContact[T comparable](i int) contact[T] {
 	return contact[T]{Email: email(i), Visits: int64(i)}
 }
 
-// A hookedContact makes its key itself.
+// A hookedContact creates its own key in a hook.
 type hookedContact struct {
 	ID     uuid.UUID
 	Email  string
@@ -54,7 +54,7 @@ func newHookedContact(i int) hookedContact {
 
 func email(i int) string { return fmt.Sprintf("contact%d@example.com", i) }
 
-// A shape is how many rows a turn creates, and how many of them at once.
+// A shape is the number of rows that a turn creates, and the size of its batches.
 type shape struct{ rows, batch int }
 
 // A subject is a way for rows to get their keys.
@@ -63,20 +63,20 @@ type subject interface {
 	column() string // the key's type
 	codec(context.Context, *pgx.Conn) error
 	plugins(*testing.B) []gorm.Plugin
-	// side creates rows in an empty table, or one that reset is the SQL for.
+	// side returns a side that creates rows. The SQL in reset restores the table.
 	side(b *testing.B, db *gorm.DB, s shape, reset string) figures.Side
 }
 
-// of is the subject whose rows are of type R.
+// of is a subject with rows of type R.
 type of[R comparable] struct {
 	name         string
 	columnType   string
-	afterConnect func(context.Context, *pgx.Conn) error // registers what users of the key's type have registered
-	row          func(i int) R                          // has no key
+	afterConnect func(context.Context, *pgx.Conn) error // registers the codec of the key's type
+	row          func(i int) R                          // returns a row without a key
 
-	// How the rows get one; without any, from the database or by a hook.
-	preset func(*testing.B) func([]R) error // sets them before the rows are created, which isn't measured
-	minted func(*testing.B) func([]R) error // sets them, too, and is measured
+	// At most one of these sets the keys. Otherwise the database or a hook does.
+	preset func(*testing.B) func([]R) error // sets them before Create, unmeasured
+	minted func(*testing.B) func([]R) error // sets them before Create, measured
 	plugin func(*testing.B) gorm.Plugin
 }
 
@@ -112,7 +112,7 @@ func (o of[R]) side(b *testing.B, db *gorm.DB, s shape, reset string) figures.Si
 		if len(batch) == 1 {
 			return db.Create(&batch[0]).Error
 		}
-		many := batch // of one it would have to be allocated, too
+		many := batch // &batch would make single rows allocate, too
 		return db.Create(&many).Error
 	}
 	side := figures.Side{
@@ -136,8 +136,8 @@ func (o of[R]) side(b *testing.B, db *gorm.DB, s shape, reset string) figures.Si
 	return side
 }
 
-// check runs a side once. The table then has the rows as they are here, each
-// with a key that it didn't have.
+// check runs a side once. It checks that each row has received a key and that the
+// table contains the same rows.
 func (o of[R]) check(b *testing.B, db *gorm.DB, side figures.Side, rows, blank []R) {
 	b.Helper()
 	if err := errors.Join(side.Reset(), side.Run()); err != nil {
@@ -156,7 +156,7 @@ func (o of[R]) check(b *testing.B, db *gorm.DB, side figures.Side, rows, blank [
 			b.Fatalf("%s: row %d has no key", o.name, i)
 		case stored[i]:
 		default:
-			b.Fatalf("%s: row %d is %v here and %v in the table", o.name, i, rows[i], stored[i])
+			b.Fatalf("%s: row %d is %v in memory but %v in the table", o.name, i, rows[i], stored[i])
 		}
 	}
 	if err := side.Reset(); err != nil {
@@ -164,15 +164,13 @@ func (o of[R]) check(b *testing.B, db *gorm.DB, side figures.Side, rows, blank [
 	}
 }
 
-// A kind is the type of the keys' column. The first of the subjects is the
-// yardstick.
+// A kind is the type of the key column. Its first subject is the yardstick.
 type kind struct {
 	name     string
 	subjects []subject
 }
 
-// kinds compare with rows whose caller has set their keys beforehand, without
-// the plugin.
+// The yardstick of kinds is rows with preset keys, without the plugin.
 var kinds = []kind{
 	{"bigint", []subject{
 		preset("preset", "bigint", snowflakes),
@@ -188,7 +186,7 @@ var kinds = []kind{
 	}},
 }
 
-// upserts are subjects that are told by the database which key a row has.
+// upserts are the subjects of BenchmarkUpsert. The database returns their keys.
 var upserts = []subject{
 	bigserial,
 	plugin("Snowflake", "bigint", snowflakes),
@@ -196,9 +194,9 @@ var upserts = []subject{
 }
 
 var (
-	// bigserial has the database make the keys, and RETURNING give them.
+	// bigserial gets keys that the database creates, by RETURNING.
 	bigserial = contacts[int64]("bigserial", "bigserial")
-	// v7hook has each row make its own.
+	// v7hook creates the key in each row's hook.
 	v7hook = of[hookedContact]{name: "v7hook", columnType: "uuid", row: newHookedContact,
 		afterConnect: func(_ context.Context, conn *pgx.Conn) error { pgxuuid.Register(conn.TypeMap()); return nil }}
 )
@@ -225,7 +223,7 @@ func contacts[T comparable](name, column string) of[contact[T]] {
 	return of[contact[T]]{name: name, columnType: column, row: newContact[T], afterConnect: pgxcodec.AfterConnect}
 }
 
-// minter sets keys as a caller does.
+// minter returns a function that sets keys by Next, like a caller.
 func minter[T comparable](generator func(*testing.B) idtype.Generator[T]) func(*testing.B) func([]contact[T]) error {
 	return func(b *testing.B) func([]contact[T]) error {
 		b.Helper()
@@ -259,7 +257,7 @@ func snos(b *testing.B) idtype.Generator[idtype.Sno] {
 	return gen
 }
 
-// versus runs a benchmark of each subject against the first.
+// versus runs a benchmark of each subject against the first one.
 func versus(b *testing.B, prefix string, subjects []subject, d figures.Duel, open func(b *testing.B, s subject) figures.Side) {
 	b.Helper()
 	for _, s := range subjects {

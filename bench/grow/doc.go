@@ -1,8 +1,8 @@
-// Package growbench measures what inserting costs as tables grow, by where
-// their primary keys come from: rows in a second, the size of the index and the
-// write-ahead log. It holds benchmarks and nothing else, and needs a server:
+// Package growbench measures inserts into growing tables by the kind of primary key:
+// rows per second, the size of the index and the write-ahead log. It contains only
+// benchmarks and needs a server:
 //
 //	../../scripts/with-postgres go test -bench .
 //
-// README.md of the folder above says what the figures mean.
+// README.md in the parent folder describes the figures.
 package growbench

@@ -17,22 +17,21 @@ import (
 )
 
 var (
-	rows       = flag.Int("rows", 10_000_000, "how many rows each table gets")
-	steps      = flag.Int("steps", 20, "in how many steps")
-	only       = flag.String("keys", "", "which keys' tables grow, with commas between: all if empty")
-	pace       = flag.Int("pace", 1, "how many keys of this project have one millisecond, 64 at most")
-	checkpoint = flag.Bool("checkpoint", true, "write what is dirty before each table's step, if the role may")
+	rows       = flag.Int("rows", 10_000_000, "the number of rows per table")
+	steps      = flag.Int("steps", 20, "the number of steps")
+	only       = flag.String("keys", "", "a comma-separated list of keys; all if empty")
+	pace       = flag.Int("pace", 1, "the number of keys of this project per millisecond, 1 to 64")
+	checkpoint = flag.Bool("checkpoint", true, "checkpoint before each table's step, if the role is allowed to")
 )
 
-// schema is the benchmark's own.
+// schema contains the tables.
 const schema = "sortkey_bench_grow"
 
-// newKeys are the keys by which tables grow.
+// newKeys returns the keys of the tables.
 //
-// Those of this project are minted by clocks of their own, at a pace that each
-// format has, however fast they are inserted. To the formats in time order it
-// makes no difference. Keys of Spread64 lie together if they are of the same
-// millisecond, so there are to be few.
+// The generators of this project have simulated clocks that advance by a millisecond
+// per pace keys, however fast the rows are inserted, so no cap applies. The pace
+// matters only for Spread64, which places keys of one millisecond next to each other.
 func newKeys(tb testing.TB, start time.Time, pace int) []figures.Key {
 	return []figures.Key{
 		figures.Bigserial,
@@ -49,7 +48,7 @@ func newKeys(tb testing.TB, start time.Time, pace int) []figures.Key {
 	}
 }
 
-// choose gives those of the keys that a list names, or all.
+// choose returns the keys that a list names, or all if the list is empty.
 func choose(keys []figures.Key, list string) ([]figures.Key, error) {
 	if list == "" {
 		return keys, nil
@@ -62,14 +61,14 @@ func choose(keys []figures.Key, list string) ([]figures.Key, error) {
 			for _, k := range keys {
 				known = append(known, k.Name)
 			}
-			return nil, fmt.Errorf("expected -keys of %s, got %q", strings.Join(known, ","), name)
+			return nil, fmt.Errorf("unknown key %q in -keys; want some of %s", name, strings.Join(known, ","))
 		}
 		chosen = append(chosen, keys[i])
 	}
 	return chosen, nil
 }
 
-// totals are how many rows a table has after each step.
+// totals returns the number of rows in a table after each step.
 func totals(rows, steps int) []int {
 	steps = max(1, min(steps, rows))
 	all := make([]int, steps)
@@ -80,13 +79,13 @@ func totals(rows, steps int) []int {
 	return all
 }
 
-// BenchmarkGrow has tables grow side by side, and reports each step of each as a
-// benchmark. All of them grow while the first that is asked for runs, since that
-// is the only way to have them take turns.
+// BenchmarkGrow fills tables side by side and reports each step of each table as a
+// benchmark. All tables grow during the first of these benchmarks, because only then
+// can they take turns.
 func BenchmarkGrow(b *testing.B) {
 	s := &server{Schema: figures.Install(b, "./bench/grow", schema)}
 	if *pace < 1 || *pace > 64 {
-		b.Fatalf("expected a -pace of 1 to 64, got %d", *pace)
+		b.Fatalf("-pace is %d, want 1 to 64", *pace)
 	}
 	keys, err := choose(newKeys(b, time.Now(), *pace), *only)
 	if err != nil {
@@ -96,25 +95,25 @@ func BenchmarkGrow(b *testing.B) {
 	fmt.Printf("checkpoints: %t\n", s.canCheckpoint)
 
 	after := totals(*rows, *steps)
-	var grown []map[place]figure // each time anew
+	var grown []map[place]figure // one per run of -count
 	var broken bool
 	for _, k := range keys {
 		b.Run("key="+k.Name, func(b *testing.B) {
 			s.Needs(b, k)
-			// measured runs the benchmark of a figure of each growth.
+			// measured runs a benchmark that reports a figure.
 			measured := func(name string, report func(b *testing.B, grown map[place]figure)) {
 				runs := 0
 				b.Run(name, func(b *testing.B) {
 					if broken {
-						b.Skip("expected tables to have grown, got an error before")
+						b.Skip("growing the tables failed before")
 					}
-					// The framework begins each of -count with an iteration, and goes on with
-					// more of them unless -benchtime is 1x.
+					// The framework starts each run of -count with one iteration. More follow
+					// unless -benchtime is 1x.
 					if b.N == 1 {
 						runs++
 					}
 					if runs > len(grown) {
-						broken = true // unless it comes to its end
+						broken = true // in case grow fails
 						grown = append(grown, s.grow(b, keys, after))
 						broken = false
 					}
@@ -142,15 +141,15 @@ func BenchmarkGrow(b *testing.B) {
 	}
 }
 
-// A place is where in a growth a figure was taken.
+// A place identifies a table and a step.
 type place struct {
 	key   string
-	total int // rows
+	total int // rows after the step
 }
 
-// A figure is what a step of a table took, and how large the table was then.
+// A figure holds the cost of a step and the size of the table after it.
 type figure struct {
-	rows         int // of the step
+	rows         int // inserted in the step
 	took         time.Duration
 	wal          float64
 	hit, read    int64 // blocks of the index
@@ -158,7 +157,7 @@ type figure struct {
 }
 
 func (f figure) report(b *testing.B) {
-	b.ReportMetric(0, "ns/op") // that of reporting
+	b.ReportMetric(0, "ns/op") // drops the time of reporting
 	b.ReportMetric(float64(f.rows)/f.took.Seconds(), "rows/s")
 	b.ReportMetric(float64(f.index)/1e6, "index-MB")
 	b.ReportMetric(float64(f.table)/1e6, "table-MB")
@@ -174,7 +173,7 @@ type server struct {
 	canCheckpoint bool
 }
 
-// checkpoint tells whether the role may.
+// checkpoint runs CHECKPOINT and reports whether the role is allowed to.
 func (s *server) checkpoint(b *testing.B) bool {
 	b.Helper()
 	_, err := s.Conn.Exec(b.Context(), "checkpoint")
@@ -187,12 +186,13 @@ func (s *server) checkpoint(b *testing.B) bool {
 	return true
 }
 
-// table is that of a key; there are types with the names of some.
+// table returns the name of a key's table. It has a prefix because some keys are
+// named like types.
 func table(k figures.Key) string {
 	return "by_" + strings.ReplaceAll(strings.ToLower(k.Name), "-", "_")
 }
 
-// grow makes the tables, has them grow, and drops them.
+// grow creates the tables and fills them. It drops them when b ends.
 func (s *server) grow(b *testing.B, keys []figures.Key, after []int) map[place]figure {
 	b.Helper()
 	keys = slices.DeleteFunc(slices.Clone(keys), func(k figures.Key) bool { return s.Version < k.Needs })
@@ -216,7 +216,7 @@ func (s *server) grow(b *testing.B, keys []figures.Key, after []int) map[place]f
 	return took
 }
 
-// step has a table grow from some rows to more.
+// step inserts rows until the table has to rows.
 func (s *server) step(b *testing.B, k figures.Key, from, to int) (f figure, err error) {
 	if s.canCheckpoint {
 		s.checkpoint(b)
@@ -243,10 +243,10 @@ func (s *server) step(b *testing.B, k figures.Key, from, to int) (f figure, err 
 		Scan(&f.table, &f.index)
 }
 
-// blocks are those of the index that were found in shared_buffers, and those that
-// weren't.
+// blocks returns the number of index blocks found in shared_buffers and the number
+// read from outside.
 func (s *server) blocks(ctx context.Context, k figures.Key) (hit, read int64, err error) {
-	// Else this session would tell of them when a second has passed.
+	// Otherwise the session reports its statistics up to a second later.
 	if _, err = s.Conn.Exec(ctx, "select pg_stat_force_next_flush()"); err != nil {
 		return 0, 0, err
 	}

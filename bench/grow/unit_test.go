@@ -10,9 +10,9 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// TestKeys mints more of each key than its format has in as much time: none is
-// refused or repeated, and those of this project come in the order of their
-// column, but for Spread64.
+// TestKeys generates keys faster than the formats allow in real time. No call fails,
+// no key repeats, and the keys of this project except Spread64 ascend in the order
+// of their column.
 func TestKeys(t *testing.T) {
 	for _, k := range newKeys(t, time.Now(), 32) {
 		if k.Next == nil {
@@ -29,7 +29,7 @@ func TestKeys(t *testing.T) {
 					t.Fatalf("key %d: %v", i, err)
 				}
 				if seen[id] {
-					t.Fatalf("key %d: %v came before", i, id)
+					t.Fatalf("key %d: %v is a duplicate", i, id)
 				}
 				seen[id] = true
 				if last != nil && after(last, id) {
@@ -40,18 +40,18 @@ func TestKeys(t *testing.T) {
 			switch k.Name {
 			case "Snowflake", "SnowflakeSI", "UID60", "Sno":
 				if !ascending {
-					t.Error("expected keys in ascending order, got others")
+					t.Error("the keys aren't in ascending order")
 				}
 			case "Spread64":
 				if ascending {
-					t.Error("expected keys that are spread, got them in ascending order")
+					t.Error("the keys are in ascending order, want them spread")
 				}
 			}
 		})
 	}
 }
 
-// after tells whether a comes after b in a column of this project's kinds.
+// after reports whether a sorts after b in a column of this project's types.
 func after(a, b any) bool {
 	switch a := a.(type) {
 	case idtype.Sno:
@@ -62,8 +62,8 @@ func after(a, b any) bool {
 	return false
 }
 
-// TestPaced mints at the rate of Spread64, and beyond, where it has to fail: if
-// it waited, waits would be in the figures.
+// TestPaced generates Spread64 keys at the format's cap and above it. Above it the
+// generator must fail: if it waited, the figures would include waits.
 func TestPaced(t *testing.T) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	k := figures.Spread64(t, figures.Paced(start, 64))
@@ -74,7 +74,7 @@ func TestPaced(t *testing.T) {
 		}
 		want := start.Add(time.Duration(i/64) * time.Millisecond)
 		if got := (idtype.Spread64Layout{}).Time(id.(idtype.Spread64)); !got.Equal(want) {
-			t.Fatalf("key %d: expected it to be of %v, got %v", i, want, got)
+			t.Fatalf("key %d: expected time %v, got %v", i, want, got)
 		}
 	}
 	k = figures.Spread64(t, figures.Paced(start, 65))

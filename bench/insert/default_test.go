@@ -14,19 +14,20 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// perTurn is how many rows a client inserts in a turn, one by one: some ms.
+// perTurn is the number of rows that a client inserts in a turn, one by one. A turn
+// takes some milliseconds.
 const perTurn = 40
 
-// A source is a way for single rows to get their primary key: from this process,
-// or from the server, which then returns it.
+// A source creates the primary keys of single rows: this process sends them, or the
+// server creates and returns them.
 type source struct {
 	figures.Key
-	returned func() any // a place for it, as programs have it; nil: this process makes them
-	clients  int        // more than that insert faster than its format's rate; 0: no number does
+	returned func() any // returns a new variable for a key from the server; nil if this process creates the keys
+	clients  int        // maximum of clients that don't exceed the format's cap; 0 means no limit
 }
 
 var sources = []source{
-	{Key: yardstick, returned: func() any { return new(int64) }}, // against itself: the noise
+	{Key: yardstick, returned: func() any { return new(int64) }}, // against itself, to show the noise
 	{Key: figures.Key{Name: "gen_random_uuid", Column: "uuid default gen_random_uuid()"}, returned: func() any { return new([16]byte) }},
 	{Key: figures.UUIDv7, returned: func() any { return new([16]byte) }},
 	{Key: byFunction("next_snowflake", "bigint", "0, 0"), returned: func() any { return new(idtype.Snowflake) }},
@@ -40,8 +41,8 @@ func byFunction(name, column, arguments string) figures.Key {
 	return figures.Key{Name: name, Column: fmt.Sprintf("%s default %s.%s(%s)", column, schema, name, arguments)}
 }
 
-// BenchmarkDefault inserts one row a statement, as programs do it, from one
-// connection and from 8 at once. The disk isn't measured: commits don't wait for
+// BenchmarkDefault inserts one row per statement, like an application, from one
+// connection and from 8 at once. It doesn't measure the disk: commits don't wait for
 // it.
 func BenchmarkDefault(b *testing.B) {
 	s := newServer(b)
@@ -60,7 +61,7 @@ func BenchmarkDefault(b *testing.B) {
 				s.Needs(b, k.Key)
 				b.Cleanup(func() { s.drop(b) })
 				s.drop(b)
-				// Sessions of its own: those of another key have planned for other tables.
+				// New sessions: the sessions of other keys have cached plans for other tables.
 				conns := make([]*pgx.Conn, clients)
 				for i := range conns {
 					conns[i] = s.Connect(b)
@@ -76,19 +77,19 @@ func BenchmarkDefault(b *testing.B) {
 	}
 }
 
-// rowByRow makes a table, and inserts into it.
+// rowByRow creates a table and returns a side that inserts into it.
 func (s server) rowByRow(b *testing.B, conns []*pgx.Conn, table string, k source) figures.Side {
 	b.Helper()
 	s.Exec(b, fmt.Sprintf("create table %s (id %s primary key, n int not null) with (autovacuum_enabled = off)", table, k.Column))
 
-	// To see that it is the key that comes back, or that was sent.
+	// Check that the row has the key that insert returns.
 	id, err := k.insert(b.Context(), conns[0], table, -1)
 	if err != nil {
 		b.Fatal(err)
 	}
 	var same bool
 	if err := conns[0].QueryRow(b.Context(), "select id = $1 from "+table+" where n = -1", id).Scan(&same); err != nil || !same {
-		b.Fatalf("%s: expected the row to have key %v, it has another: %v", k.Name, id, err)
+		b.Fatalf("%s: the inserted row doesn't have the returned key %v: %v", k.Name, id, err)
 	}
 	return figures.Side{Run: func() error {
 		var g errgroup.Group
@@ -106,7 +107,7 @@ func (s server) rowByRow(b *testing.B, conns []*pgx.Conn, table string, k source
 	}}
 }
 
-// insert inserts a row and gives its key.
+// insert inserts a row and returns its key.
 func (k source) insert(ctx context.Context, conn *pgx.Conn, table string, n int) (id any, err error) {
 	if k.returned != nil {
 		id = k.returned()

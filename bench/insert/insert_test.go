@@ -13,29 +13,29 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-var rows = flag.Int("rows", 3_000_000, "how many rows each table gets")
+var rows = flag.Int("rows", 3_000_000, "the number of rows per table")
 
-// turns is in how many parts they are inserted.
+// turns is the number of turns that insert them.
 const turns = 30
 
-// The schema of the tables, and of an installation for the defaults.
+// schema contains the tables and the functions for the defaults.
 const schema = "sortkey_bench_insert"
 
-// yardstick is what the others are compared with.
+// yardstick is the baseline.
 var yardstick = figures.Bigserial
 
-// onServer are the keys that a server makes. The other formats aren't among
-// them: they mint fewer in a millisecond than are inserted here.
+// onServer are the keys that a server creates. The other formats are missing,
+// because these benchmarks insert more rows per millisecond than their caps allow.
 var onServer = []figures.Key{
-	yardstick, // against itself: the noise
+	yardstick, // against itself, to show the noise
 	{Name: "gen_random_uuid", Column: "uuid default gen_random_uuid()"},
 	figures.UUIDv7,
 	{Name: "next_snowflake", Column: "bigint default " + schema + ".next_snowflake(0, 0)"},
 	{Name: "next_sno", Column: "uuid default " + schema + ".next_sno(0, 0)"},
 }
 
-// BenchmarkInsert inserts by INSERT … SELECT from generate_series, in which the
-// server makes the keys: next to nothing else takes time.
+// BenchmarkInsert inserts by INSERT … SELECT from generate_series. The server
+// creates the keys and does little else.
 func BenchmarkInsert(b *testing.B) {
 	s := newServer(b)
 	for _, k := range onServer {
@@ -46,8 +46,8 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
-// BenchmarkCopy inserts by COPY from this process, which makes the keys, or
-// leaves them to the server.
+// BenchmarkCopy inserts by COPY from this process. The process or the server creates
+// the keys.
 func BenchmarkCopy(b *testing.B) {
 	s := newServer(b)
 	for _, k := range slices.Concat(onServer, []figures.Key{
@@ -67,8 +67,8 @@ func newServer(b *testing.B) server {
 	return server{figures.Install(b, "./bench/insert", schema)}
 }
 
-// compare measures a key next to the yardstick. Each has a table, and they take
-// turns until both are full.
+// compare measures a key next to the yardstick. It fills a table for each in
+// alternating turns.
 func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Context, table string, k figures.Key, n int) error) {
 	b.Run("key="+k.Name, func(b *testing.B) {
 		s.Needs(b, k)

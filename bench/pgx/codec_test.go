@@ -11,7 +11,7 @@ import (
 	"github.com/sortkey/sortkey/bench/internal/figures"
 )
 
-// Operations of a turn, so many that reading the clock is nothing beside them.
+// Operations per turn, enough to make the cost of reading the clock negligible.
 const (
 	scalarTurn = 1000
 	sliceTurn  = 100
@@ -25,7 +25,7 @@ var formats = []struct {
 	code int16
 }{{"binary", pgtype.BinaryFormatCode}, {"text", pgtype.TextFormatCode}}
 
-// versus runs a benchmark of each subject of a kind against the first.
+// versus runs a benchmark of each subject of a kind against the first one.
 func (k kind) versus(b *testing.B, prefix string, d figures.Duel, open func(b *testing.B, s subject) figures.Side) {
 	b.Helper()
 	for _, s := range k.subjects {
@@ -36,9 +36,9 @@ func (k kind) versus(b *testing.B, prefix string, d figures.Duel, open func(b *t
 	}
 }
 
-// BenchmarkEncode encodes an argument that is an interface already, as pgx gets
-// it, on a map that has done so before. The text format is that of the exec and
-// simple_protocol modes, which don't know the OID.
+// BenchmarkEncode encodes an argument that is already an interface value, as in pgx,
+// with a warm type map. The text format is that of the modes exec and
+// simple_protocol, without the OID.
 func BenchmarkEncode(b *testing.B) {
 	for _, f := range formats {
 		for _, k := range kinds {
@@ -54,7 +54,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkEncodeSlice encodes the argument of = any($1), 100 long.
+// BenchmarkEncodeSlice encodes a slice of 100, such as the argument of = any($1).
 func BenchmarkEncodeSlice(b *testing.B) {
 	for _, k := range sliceKinds {
 		want := must(none.newMap().Encode(k.array, pgtype.BinaryFormatCode, k.subjects[0].slice(sliceLength), nil))
@@ -64,8 +64,8 @@ func BenchmarkEncodeSlice(b *testing.B) {
 	}
 }
 
-// encoding encodes a value n times. What it makes of it has to be what the
-// yardstick does.
+// encoding returns a side that encodes a value n times. The result must be equal to
+// want, the yardstick's.
 func encoding(b *testing.B, s subject, oid uint32, format int16, value any, n int, want []byte) figures.Side {
 	b.Helper()
 	m := s.extends().newMap()
@@ -87,8 +87,7 @@ func encoding(b *testing.B, s subject, oid uint32, format int16, value any, n in
 	}}
 }
 
-// BenchmarkScan scans a value, planning included: what the first row of a result
-// costs.
+// BenchmarkScan scans a value, including planning, as for the first row of a result.
 func BenchmarkScan(b *testing.B) {
 	for _, f := range formats {
 		for _, k := range kinds {
@@ -100,7 +99,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkScanSlice scans an array of 100, planning included.
+// BenchmarkScanSlice scans an array of 100, including planning.
 func BenchmarkScanSlice(b *testing.B) {
 	for _, k := range sliceKinds {
 		src := must(none.newMap().Encode(k.array, pgtype.BinaryFormatCode, k.subjects[0].slice(sliceLength), nil))
@@ -110,8 +109,8 @@ func BenchmarkScanSlice(b *testing.B) {
 	}
 }
 
-// scanning scans src into target n times. What was scanned has to be encoded
-// as it was.
+// scanning returns a side that scans src into target n times. The scanned value must
+// encode to src again.
 func scanning(b *testing.B, s subject, oid uint32, format int16, src []byte, target any, n int) figures.Side {
 	b.Helper()
 	m := s.extends().newMap()
@@ -123,7 +122,7 @@ func scanning(b *testing.B, s subject, oid uint32, format int16, src []byte, tar
 		b.Fatal(err)
 	}
 	if !bytes.Equal(back, src) {
-		b.Fatalf("scanned %q, which is %q", src, back)
+		b.Fatalf("scanned %q, which encodes to %q", src, back)
 	}
 	return figures.Side{Run: func() error {
 		for range n {

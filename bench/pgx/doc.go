@@ -1,9 +1,8 @@
-// Package pgxbench measures what it costs to send IDs to Postgres and to read
-// them with pgx, next to pgx's own types and to google/uuid in the same run. It
-// holds benchmarks and nothing else:
+// Package pgxbench measures the cost of sending and reading IDs with pgx, compared
+// with pgx's own types and google/uuid in the same run. It contains only benchmarks:
 //
 //	go test -bench 'Encode|Scan'                                # the codecs
-//	../../scripts/with-postgres go test -bench 'Rows|CopyFrom'  # the same with a server
+//	../../scripts/with-postgres go test -bench 'Rows|CopyFrom'  # with a server
 //
-// README.md of the folder above says what the figures mean.
+// README.md in the parent folder describes the figures.
 package pgxbench

@@ -15,10 +15,10 @@ import (
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
-const rowCount = 10_000 // of the tables
+const rowCount = 10_000 // rows per table
 
-// A server has a session for each extension. They are alike, each with
-// temporary tables of its own.
+// A server holds a session for each extension. Each session has its own, equal
+// temporary tables.
 type server struct {
 	config *pgx.ConnConfig
 	conns  map[*extension]*pgx.Conn
@@ -39,7 +39,7 @@ func (s *server) connect(b *testing.B) *pgx.Conn {
 	return conn
 }
 
-// conn is the session of an extension, which lives as long as b.
+// conn returns the session of an extension. The session ends with b.
 func (s *server) conn(b *testing.B, e *extension) *pgx.Conn {
 	b.Helper()
 	if conn := s.conns[e]; conn != nil {
@@ -64,7 +64,7 @@ func (s *server) conn(b *testing.B, e *extension) *pgx.Conn {
 	return conn
 }
 
-// copied is the table that a kind is copied to.
+// copied returns the name of the table that BenchmarkCopyFrom writes to.
 func (k kind) copied() string { return "copied_" + k.column }
 
 func exec(b *testing.B, conn *pgx.Conn, sql string) {
@@ -88,15 +88,15 @@ func BenchmarkRows(b *testing.B) {
 			want := must(conn.TypeMap().Encode(k.array, pgtype.BinaryFormatCode, s.slice(rowCount), nil))
 			got := must(conn.TypeMap().Encode(k.array, pgtype.BinaryFormatCode, result(), nil))
 			if !bytes.Equal(got, want) {
-				b.Fatalf("%s: other values were read than those that the table has", s.label())
+				b.Fatalf("%s: the values read differ from the table's", s.label())
 			}
 			return figures.Side{Run: run}
 		})
 	}
 }
 
-// BenchmarkCopyFrom writes 10,000 rows to an empty temporary table without an
-// index. The rows are there before, so nothing is allocated for them.
+// BenchmarkCopyFrom writes 10,000 rows to an empty temporary table without an index.
+// It reuses the same rows, so it measures no allocations for them.
 func BenchmarkCopyFrom(b *testing.B) {
 	server := newServer(b)
 	for _, k := range kinds {
@@ -121,7 +121,7 @@ func BenchmarkCopyFrom(b *testing.B) {
 			var same int
 			check := fmt.Sprintf("select count(distinct id) from %s join ids on id = %s", k.copied(), k.column)
 			if err := conn.QueryRow(b.Context(), check).Scan(&same); err != nil || same != rowCount {
-				b.Fatalf("%s: %d values are in the table: %v", s.label(), same, err)
+				b.Fatalf("%s: the table has %d of the values, want %d: %v", s.label(), same, rowCount, err)
 			}
 			if err := reset(); err != nil {
 				b.Fatal(err)
@@ -131,8 +131,8 @@ func BenchmarkCopyFrom(b *testing.B) {
 	}
 }
 
-// BenchmarkConnect opens a connection and closes it. The yardstick registers
-// nothing; AfterConnect asks for the domains, Loader did so before.
+// BenchmarkConnect opens and closes a connection. The yardstick registers nothing.
+// AfterConnect queries the domains for each connection, Loader only once.
 func BenchmarkConnect(b *testing.B) {
 	server := newServer(b)
 	schema := fmt.Sprintf("sortkey_bench_%d", os.Getpid())

@@ -17,7 +17,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// An extension is what the users of a type register in a connection's map.
+// An extension registers the codecs that the users of a type need.
 type extension struct{ register func(*pgtype.Map) }
 
 var (
@@ -38,8 +38,7 @@ func (e *extension) newMap() *pgtype.Map {
 	return m
 }
 
-// A subject is a Go type that is measured, with the extension that its users
-// have registered.
+// A subject is a Go type to measure, with the extension that its users register.
 type subject interface {
 	label() string
 	extends() *extension
@@ -50,14 +49,13 @@ type subject interface {
 	query(ctx context.Context, conn *pgx.Conn, sql string) (run func() error, result func() any)
 }
 
-// of is the subject T. With "registered" behind its name it is a type of
-// others on a map with this project's codec, which mustn't make it slower; with
-// "plain", a type of this project on a map without, where pgx goes through its
-// Value and Scan.
+// of is the subject T. The name suffix "registered" marks another library's type on a
+// map with this project's codec, which must not make the type slower. "plain" marks a
+// type of this project on a map without the codec, where pgx calls Value and Scan.
 type of[T any] struct {
 	name string
 	with *extension
-	at   func(i int) T // the i-th of a column's values, the same for all subjects of a kind
+	at   func(i int) T // returns the i-th value of a column, equal for all subjects of a kind
 }
 
 func (o of[T]) label() string       { return o.name }
@@ -96,17 +94,16 @@ func first[T any](n int, at func(int) T) []T {
 	return s
 }
 
-// A kind is a Postgres type and a way to hold its values in Go. The first of
-// the subjects is the yardstick.
+// A kind is a Postgres type and a form of its values in Go. Its first subject is the
+// yardstick.
 type kind struct {
 	name       string
-	column     string // of the tables
+	column     string // name in the tables
 	oid, array uint32
 	subjects   []subject
 }
 
-// named leaves out [16]byte, which pgx can't encode where it doesn't know the
-// OID.
+// named returns k without [16]byte, which pgx can't encode without the OID.
 func (k kind) named() kind {
 	k.subjects = slices.DeleteFunc(slices.Clone(k.subjects), func(s subject) bool {
 		return strings.Contains(s.label(), "[16]byte")
@@ -161,7 +158,7 @@ var (
 	kinds = []kind{uuids, uuidPointers, bigints, bigintPointers, texts, byteas}
 	bases = []kind{uuids, bigints, texts, byteas}
 
-	// pgx has a short way for slices of int64 and of [16]byte alone.
+	// pgx has fast paths only for slices of int64 and [16]byte.
 	sliceKinds = []kind{
 		{"uuid", "u", pgtype.UUIDOID, pgtype.UUIDArrayOID, []subject{
 			of[[16]byte]{"[16]byte", none, bytes16},
@@ -179,16 +176,16 @@ var (
 	}
 )
 
-// snoID is the i-th value of the uuid, text and bytea columns.
+// snoID returns the i-th value of the uuid, text and bytea columns.
 func snoID(i int) idtype.Sno {
 	return must(idtype.SnoLayout{}.Compose(idtype.SnoParts{
 		Time: when.Add(time.Duration(i) * 4 * time.Millisecond), Meta: 'A', Partition: idtype.SnoPartition{'A', 10}, Sequence: uint16(i),
 	}))
 }
 
-// number is the i-th value of the bigint column. It is an ID of each of the
-// bigint types, so that all of them read and write the same: a SnowflakeSI, and
-// a Spread64, too, since its bits 10 to 15 are zero.
+// number returns the i-th value of the bigint column. It is valid for all bigint
+// types, so that they read and write the same values: a SnowflakeSI whose bits 10 to
+// 15 are zero, as Spread64 requires.
 func number(i int) int64 {
 	since := when.Sub(figures.SILayout.BaseClock).Truncate(8*time.Millisecond) + time.Duration(i)*8*time.Millisecond
 	return must(figures.SILayout.Compose(idtype.SnowflakeSIParts{
@@ -205,7 +202,7 @@ func snoText(i int) string             { return snoID(i).String() }
 func snoBytes(i int) []byte            { return must(snoID(i).MarshalBinary()) }
 func snowflake(i int) idtype.Snowflake { return idtype.Snowflake(number(i)) }
 
-// An orderID is a type of the user's own.
+// An orderID is a user-defined ID type.
 type orderID struct{ idtype.Snowflake }
 
 func order(i int) orderID { return orderID{snowflake(i)} }

@@ -1,8 +1,8 @@
 // Package windowbench measures queries for the rows of an hour, of a day and for
-// the latest ones: by a range of keys, and by what tables have instead. It holds
-// benchmarks and nothing else, and needs a server:
+// the latest rows: by a range of keys, by a column created_at, and by the time in
+// each key. It contains only benchmarks and needs a server:
 //
 //	../../scripts/with-postgres go test -bench .
 //
-// README.md of the folder above says what the figures mean.
+// README.md in the parent folder describes the figures.
 package windowbench

@@ -9,17 +9,18 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A kind is one of keys that have their time in them.
+// A kind is a kind of key that contains its time.
 type kind struct {
 	name   string
 	column string
-	// minter gives what mints a key for each time, in their order.
+	// minter returns a function that generates a key for a given time. The times must
+	// ascend.
 	minter func() (func(at time.Time) (any, error), error)
-	// between gives the bounds lo <= id < hi of the keys of a window.
+	// between returns the bounds lo <= id < hi of the keys of a window.
 	between func(from, to time.Time) (lo, hi any, err error)
-	floor   string // the function of the server that does, given a time; "": there is none
-	time    string // that which gives a key's time
-	needs   int    // server_version_num, for that one
+	floor   string // SQL function that returns the lower bound for a time; "" if there is none
+	time    string // SQL function that returns the time of a key
+	needs   int    // minimum server_version_num for time
 }
 
 var kinds = []kind{
@@ -43,7 +44,7 @@ var kinds = []kind{
 		between: func(from, to time.Time) (any, any, error) { return anys(idtype.SnoLayout{}.Range(from, to)) },
 	},
 	{
-		// The bounds are made by hand: Postgres has no function for them.
+		// Postgres has no function for the bounds, so v7Floor computes them.
 		name: "uuidv7", column: "uuid", time: "uuid_extract_timestamp", needs: 170000,
 		minter: func() (func(time.Time) (any, error), error) {
 			return func(at time.Time) (any, error) { id, err := uuid.NewV7AtTime(at); return [16]byte(id), err }, nil
@@ -54,8 +55,8 @@ var kinds = []kind{
 
 func anys[T any](lo, hi T, err error) (any, any, error) { return lo, hi, err }
 
-// v7Floor is a UUID before all of version 7 that are of t's millisecond or later,
-// and after all that are of an earlier one.
+// v7Floor returns a UUID that sorts before all version 7 UUIDs of t's millisecond or
+// later, and after all earlier ones.
 func v7Floor(t time.Time) (id [16]byte) {
 	binary.BigEndian.PutUint64(id[:8], uint64(t.UnixMilli())<<16)
 	return id

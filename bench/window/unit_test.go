@@ -8,7 +8,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// TestBetween adds up row by row what the benchmark expects of queries.
+// TestBetween compares the expected answers with sums over all rows.
 func TestBetween(t *testing.T) {
 	for _, n := range []orders{1, 7, 999, 3001} {
 		for _, c := range []struct{ from, to time.Duration }{
@@ -30,14 +30,14 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestSpan looks whether the rows are all of the span, and leave none of it out.
+// TestSpan checks that the rows cover the span and stay within it.
 func TestSpan(t *testing.T) {
 	for _, n := range []orders{1, 7, 999, 3_000_000} {
 		if got := n.between(start, start.Add(span)).count; got != int64(n) {
-			t.Errorf("%d rows: expected all of them to be of the span, got %d", n, got)
+			t.Errorf("%d rows: expected all of them within the span, got %d", n, got)
 		}
 		if last := n.at(int(n) - 1); last.Add(2 * n.step()).Before(start.Add(span)) {
-			t.Errorf("%d rows: expected the last to be of the end, got %v", n, last)
+			t.Errorf("%d rows: expected the last row at the end of the span, got %v", n, last)
 		}
 	}
 }
@@ -55,8 +55,8 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// TestKeys mints the first and the last key of windows, and looks whether the
-// range of keys has the one and not the other.
+// TestKeys checks that the key range of a window contains the window's first key, but
+// not the last key before it.
 func TestKeys(t *testing.T) {
 	for _, k := range kinds {
 		next, err := k.minter()
@@ -79,7 +79,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// less compares keys as their columns do.
+// less reports whether a sorts before b in their column.
 func less(a, b any) bool {
 	switch a := a.(type) {
 	case idtype.Snowflake:

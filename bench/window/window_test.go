@@ -12,12 +12,12 @@ import (
 	"github.com/sortkey/sortkey/bench/internal/figures"
 )
 
-var rows = flag.Int("rows", 3_000_000, "how many rows each table has")
+var rows = flag.Int("rows", 3_000_000, "the number of rows per table")
 
-// schema is the benchmark's own.
+// schema contains the tables.
 const schema = "sortkey_bench_window"
 
-// limit is how many the latest rows are.
+// limit is the number of latest rows.
 const limit = 50
 
 const (
@@ -25,21 +25,21 @@ const (
 	newest = "select count(*), coalesce(sum(total), 0) from (select total from orders order by %s desc limit %d) o"
 )
 
-// A way is a query, and its arguments for a window.
+// A way is a query and a function that returns its arguments for a window.
 type way struct {
 	name    string
 	sql     string
 	args    func(from, to time.Time) ([]any, error)
 	indexed bool // needs the index on created_at
-	needs   int  // server_version_num
+	needs   int  // minimum server_version_num
 }
 
-// times are the arguments of queries that are given the window itself.
+// times returns the bounds of the window as arguments.
 func times(from, to time.Time) ([]any, error) { return []any{from, to}, nil }
 
 func none(time.Time, time.Time) ([]any, error) { return nil, nil }
 
-// ways are those to get the rows of a window.
+// ways returns the queries for the rows of a window.
 func (k kind) ways() []way {
 	all := []way{{
 		name: "key", sql: sums + "id >= $1 and id < $2",
@@ -58,21 +58,21 @@ func (k kind) ways() []way {
 	)
 }
 
-// latest are the ways to get the latest rows.
+// latest are the queries for the latest rows.
 var latest = []way{
 	{name: "key", sql: fmt.Sprintf(newest, "id", limit), args: none},
 	{name: "created_at-indexed", sql: fmt.Sprintf(newest, "created_at", limit), args: none, indexed: true},
 	{name: "created_at", sql: fmt.Sprintf(newest, "created_at", limit), args: none},
 }
 
-// BenchmarkWindow queries tables of the same rows by windows of time.
+// BenchmarkWindow queries tables with the same rows for time windows.
 func BenchmarkWindow(b *testing.B) {
 	if *rows < 1 {
-		b.Fatalf("expected -rows of 1 or more, got %d", *rows)
+		b.Fatalf("-rows is %d, want 1 or more", *rows)
 	}
 	s := server{figures.Install(b, "./bench/window", schema), orders(*rows)}
-	// Whether it compiles depends on estimates of costs, and takes longer than the
-	// queries do.
+	// Just-in-time compilation takes longer than the queries, and depends on cost
+	// estimates.
 	s.Exec(b, "set jit = off")
 	for _, k := range kinds {
 		b.Run("kind="+k.name, func(b *testing.B) {
@@ -105,7 +105,7 @@ type server struct {
 	orders orders
 }
 
-// fill makes the table, for as long as b runs.
+// fill creates and fills the table. It drops the table when b ends.
 func (s server) fill(b *testing.B, k kind) {
 	b.Helper()
 	next, err := k.minter()
@@ -127,11 +127,10 @@ func (s server) fill(b *testing.B, k kind) {
 	s.Exec(b, "vacuum (freeze, analyze) orders")
 }
 
-// measure queries windows, of which there are so many, by chance. Each answer has
-// to be right.
+// measure runs the query for random windows and checks each answer.
 func (s server) measure(b *testing.B, w way, window func(at int) (from, to time.Time, want answer), windows int) {
 	if s.Version < w.needs {
-		b.Skipf("expected a server of version %d for this query, got %d", w.needs/10000, s.Version/10000)
+		b.Skipf("this query needs Postgres %d or later, the server is Postgres %d", w.needs/10000, s.Version/10000)
 	}
 	if w.indexed {
 		b.Cleanup(func() { s.Exec(b, "drop index orders_created_at") })
@@ -150,11 +149,11 @@ func (s server) measure(b *testing.B, w way, window func(at int) (from, to time.
 			b.Fatalf("%s: %v", w.sql, err)
 		}
 		if got != want {
-			b.Fatalf("%s, given %v: expected %+v, got %+v", w.sql, args, want, got)
+			b.Fatalf("%s with %v: expected %+v, got %+v", w.sql, args, want, got)
 		}
 		return took, args
 	}
-	// Also whatever is planned or read at first.
+	// Warm up: plan the query and read the pages.
 	query(0)
 	query(windows - 1)
 	_, args := query(windows / 2)
@@ -180,7 +179,7 @@ func (s server) measure(b *testing.B, w way, window func(at int) (from, to time.
 	}
 }
 
-// buffers is how many pages a query looks at, wherever they are.
+// buffers returns the number of pages that a query accesses, in shared_buffers or not.
 func (s server) buffers(b *testing.B, sql string, args []any) (float64, error) {
 	var text []byte
 	if err := s.Conn.QueryRow(b.Context(), "explain (analyze, buffers, format json) "+sql, args...).Scan(&text); err != nil {
@@ -189,7 +188,7 @@ func (s server) buffers(b *testing.B, sql string, args []any) (float64, error) {
 	return pages(text)
 }
 
-// pages reads them off what explain says.
+// pages returns the number of pages in the output of EXPLAIN.
 func pages(explained []byte) (float64, error) {
 	var plans []struct {
 		Plan struct {
@@ -201,7 +200,7 @@ func pages(explained []byte) (float64, error) {
 		return 0, err
 	}
 	if len(plans) != 1 || plans[0].Plan.Hit == nil || plans[0].Plan.Read == nil {
-		return 0, errors.New("expected a plan with Shared Hit Blocks and Shared Read Blocks, got " + string(explained))
+		return 0, errors.New("plan without Shared Hit Blocks and Shared Read Blocks: " + string(explained))
 	}
 	return *plans[0].Plan.Hit + *plans[0].Plan.Read, nil
 }

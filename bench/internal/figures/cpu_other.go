@@ -4,5 +4,5 @@ package figures
 
 import "time"
 
-// CPUTime is not known here.
+// CPUTime is not supported on this platform.
 func CPUTime() (time.Duration, bool) { return 0, false }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// CPUTime is what the process has used of all cores.
+// CPUTime returns the CPU time of the process on all cores, and whether the system
+// provides it.
 func CPUTime() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -1,2 +1,2 @@
-// Package figures has what the benchmarks of this module share.
+// Package figures contains shared code for the benchmarks of this module.
 package figures

@@ -8,41 +8,40 @@ import (
 	"time"
 )
 
-// A Side is one of the two that a [Duel] compares.
+// A Side is one of the two sides of a [Duel].
 type Side struct {
-	Run   func() error // one turn
-	Reset func() error // undoes it, and isn't measured; may be nil
+	Run   func() error // runs one turn
+	Reset func() error // undoes the turn, unmeasured; may be nil
 }
 
-// A Duel compares a subject with its yardstick in one run. The two take short
-// turns, each of so many operations, in rounds: one, the other twice, the one
-// again. What disturbs one of them, be it another process or a slower clock of
-// the core, disturbs the other at the same moment. Who begins is left to chance,
-// so that nothing that recurs meets the same one every time.
+// A Duel compares a subject with its baseline, the yardstick, in one run. The two
+// sides take short turns of equally many operations. In a round, one side takes the
+// first and the last turn and the other the two between, so that a disturbance,
+// such as another process or a slower clock rate, affects both. A random side
+// starts each round, so that periodic disturbances don't always hit the same side.
 //
-// ns/op is the median of the subject's turns, and ratio that of the subject's two
-// turns divided by the yardstick's two of the same round. The framework's own
-// figures, which are by the round, aren't reported. CPU time can be had of long
-// turns only.
+// ns/op is the median over the subject's turns. ratio is the median over the rounds
+// of the subject's two turns divided by the yardstick's. The framework's own figures
+// per round aren't reported. CPU time is available for long turns only.
 //
-// Garbage is collected between rounds: left to itself it falls into step with
-// them, and is found in the turns of one side.
+// Duel collects garbage between rounds. Otherwise the collector tends to
+// synchronize with the rounds and runs in the turns of one side only.
 type Duel struct {
-	Operations int    // in a turn
-	Unit       string // what one of them is called
-	CPU        bool   // whether to report CPU time, of the process
+	Operations int    // per turn
+	Unit       string // name of an operation
+	CPU        bool   // whether to report the CPU time of the process
 }
 
-// Run runs the duel as a benchmark, and reports its figures. It gives the
-// nanoseconds of the subject's operation, for what else is to be reported.
+// Run runs the duel as a benchmark and reports its figures. It returns the
+// subject's nanoseconds per operation, for further figures.
 func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 	b.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	d.turn(b, yardstick) // whatever is planned or parsed at first
+	d.turn(b, yardstick) // warm up: plan and parse
 	d.turn(b, subject)
 	_, garbage := d.allocations(b, yardstick)
 	allocs, bytes := d.allocations(b, subject)
-	garbage = 2 * float64(d.Operations) * (garbage + bytes) // of a round
+	garbage = 2 * float64(d.Operations) * (garbage + bytes) // per round
 
 	took := make([]time.Duration, 0, 1<<14)
 	cpu := make([]time.Duration, 0, 1<<14)
@@ -66,7 +65,7 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 		}
 		took = append(took, s[0].wall, s[1].wall)
 		ratios = append(ratios, float64(s[0].wall+s[1].wall)/float64(y[0].wall+y[1].wall))
-		if d.CPU && y[0].cpu+y[1].cpu > 0 { // else the system doesn't say, or not so finely
+		if d.CPU && y[0].cpu+y[1].cpu > 0 { // otherwise the system has no CPU time, or only a coarse one
 			cpu = append(cpu, s[0].cpu, s[1].cpu)
 			cpuRatios = append(cpuRatios, float64(s[0].cpu+s[1].cpu)/float64(y[0].cpu+y[1].cpu))
 		}
@@ -75,7 +74,7 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 	if d.Unit == "op" {
 		b.ReportAllocs()
 	} else {
-		b.ReportMetric(0, "ns/op") // which the framework would report of the round
+		b.ReportMetric(0, "ns/op") // replaces the framework's time per round
 	}
 	each = d.each(took)
 	b.ReportMetric(each, "ns/"+d.Unit)
@@ -89,15 +88,15 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 	return each
 }
 
-// each is the median of turns, by the operation.
+// each returns the median of the turns per operation.
 func (d Duel) each(turns []time.Duration) float64 {
 	return float64(Median(turns).Nanoseconds()) / float64(d.Operations)
 }
 
-// maxGarbage is how many bytes of garbage are left for the next round.
+// maxGarbage is the number of bytes of garbage that triggers a collection.
 const maxGarbage = 16 << 20
 
-// spent is what a turn took.
+// spent is the time of a turn.
 type spent struct{ wall, cpu time.Duration }
 
 func (d Duel) turn(b *testing.B, s Side) spent {
@@ -120,7 +119,7 @@ func (d Duel) turn(b *testing.B, s Side) spent {
 	return spent{wall, after - before}
 }
 
-// allocations counts those of a turn, by the operation.
+// allocations returns the allocations of a turn per operation.
 func (d Duel) allocations(b *testing.B, s Side) (number, bytes float64) {
 	const turns = 3
 	for range turns {

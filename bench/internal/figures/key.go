@@ -14,26 +14,24 @@ import (
 // A Key is a way for rows to get their primary key.
 type Key struct {
 	Name   string
-	Column string              // its type, and the default
-	Needs  int                 // server_version_num
-	Next   func() (any, error) // nil: the server makes them
+	Column string              // type and default
+	Needs  int                 // minimum server_version_num
+	Next   func() (any, error) // nil if the server creates the keys
 }
 
-// Bigserial is what the others are compared with.
+// Bigserial is the baseline.
 var Bigserial = Key{Name: "bigserial", Column: "bigserial"}
 
-// UUIDv7 is the server's own.
+// UUIDv7 is the server's uuidv7().
 var UUIDv7 = Key{Name: "uuidv7", Column: "uuid default uuidv7()", Needs: 180000}
 
-// What the libraries of others mint, in the columns that they recommend.
+// Keys of other libraries, in the column types that they recommend.
 var (
 	GoogleV4 = Key{Name: "google-v4", Column: "uuid", Next: func() (any, error) { id, err := uuid.NewRandom(); return [16]byte(id), err }}
 	GoogleV7 = Key{Name: "google-v7", Column: "uuid", Next: func() (any, error) { id, err := uuid.NewV7(); return [16]byte(id), err }}
 	ULID     = Key{Name: "ulid-text", Column: `text collate "C"`, Next: func() (any, error) { return ulid.Make().String(), nil }}
 	XID      = Key{Name: "xid-text", Column: `text collate "C"`, Next: func() (any, error) { return xid.New().String(), nil }}
 )
-
-// The rest is what this project's generators mint.
 
 // Snowflake is a key in a bigint.
 func Snowflake(b testing.TB, o idtype.Options) Key {
@@ -47,7 +45,7 @@ func SnowflakeSI(b testing.TB, o idtype.Options) Key {
 	return own(b, "SnowflakeSI", "bigint", g, err)
 }
 
-// UID60 is a key in a bigint, with random bits in the lowest.
+// UID60 is a key in a bigint, with random lowest bits.
 func UID60(b testing.TB, o idtype.Options) Key {
 	g, err := idtype.NewUID60Generator(idtype.UID60Config{Options: o})
 	return own(b, "UID60", "bigint", g, err)
@@ -73,11 +71,11 @@ func own[T any](b testing.TB, name, column string, g idtype.Generator[T], err er
 	return Key{Name: name, Column: column, Next: func() (any, error) { return g.Next() }}
 }
 
-// Paced are options for a generator whose clock goes on by a millisecond after
-// so many readings, of which each ID is one: whatever the rate of its format,
-// it never waits. Where it had to, it would fail.
+// Paced returns options for a generator whose clock advances by a millisecond after
+// perMillisecond readings. Each ID takes one reading. The generator never waits; it
+// fails if perMillisecond exceeds the cap of its format.
 func Paced(start time.Time, perMillisecond int) idtype.Options {
-	readings := -1 // the constructor's comes before those of IDs
+	readings := -1 // the constructor also reads the clock
 	return idtype.Options{MaxWait: -1, Clock: func() time.Time {
 		now := start.Add(time.Duration(readings/perMillisecond) * time.Millisecond)
 		readings++

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Median is the middle one of some figures, which it sorts.
+// Median returns the median of figures. It sorts them.
 func Median[T cmp.Ordered](figures []T) T {
 	slices.Sort(figures)
 	return figures[len(figures)/2]

@@ -16,12 +16,11 @@ import (
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
-// SILayout is the layout that a SnowflakeSI must be given, of keys in Go and
-// of those that an installation makes.
+// SILayout is the layout of SnowflakeSI keys, in Go and in the schema.
 var SILayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
 
-// A Schema is one on the server that is a benchmark's own, with an installation
-// of the SQL functions in it. All sessions find it first.
+// A Schema is a benchmark's own schema on the server, with the SQL functions
+// installed. It comes first in the search_path of all sessions.
 type Schema struct {
 	Name    string
 	Conn    *pgx.Conn
@@ -29,11 +28,9 @@ type Schema struct {
 	config  *pgx.ConnConfig
 }
 
-// Install makes the schema, for as long as b runs. The benchmark, which is in
-// that folder, is skipped without a server.
-//
-// The schema is dropped with all that is in it, however b ends; and before it is
-// made, since a run that was killed leaves it behind.
+// Install creates the schema and drops it with everything in it when b ends. First
+// it drops a schema that a killed run has left behind. Without a server it skips b.
+// folder is the package of the benchmark, for the message.
 func Install(b *testing.B, folder, name string) *Schema {
 	b.Helper()
 	config := Server(b, folder)
@@ -57,7 +54,7 @@ func Install(b *testing.B, folder, name string) *Schema {
 	return s
 }
 
-// drop has a session of its own: what ended the benchmark may have ended others.
+// drop opens its own session, because an error may have ended the others.
 func (s *Schema) drop(b *testing.B) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -72,8 +69,8 @@ func (s *Schema) drop(b *testing.B) {
 	}
 }
 
-// Connect opens a further session, which knows the types of this project, for
-// as long as b runs.
+// Connect opens another session, with the codecs of this project, and closes it when
+// b ends.
 func (s *Schema) Connect(b *testing.B) *pgx.Conn {
 	b.Helper()
 	conn, err := pgx.ConnectConfig(b.Context(), s.config)
@@ -85,7 +82,7 @@ func (s *Schema) Connect(b *testing.B) *pgx.Conn {
 	return conn
 }
 
-// Exec executes a statement, also when b has ended, to clean up.
+// Exec executes a statement. Cleanup functions can call it after b has ended.
 func (s *Schema) Exec(b *testing.B, sql string) {
 	b.Helper()
 	if _, err := s.Conn.Exec(context.WithoutCancel(b.Context()), sql); err != nil {
@@ -93,8 +90,8 @@ func (s *Schema) Exec(b *testing.B, sql string) {
 	}
 }
 
-// DropTables drops those of the tables that there are, and forgets statements:
-// the next tables may have the same names and other columns.
+// DropTables drops the tables that exist. It also deallocates prepared statements,
+// because later tables may have the same names with other columns.
 func (s *Schema) DropTables(b *testing.B, tables ...string) {
 	b.Helper()
 	s.Exec(b, "drop table if exists "+strings.Join(tables, ", "))
@@ -103,7 +100,8 @@ func (s *Schema) DropTables(b *testing.B, tables ...string) {
 	}
 }
 
-// WAL is how much write-ahead log there was since the server was made.
+// WAL returns the number of bytes that the server has ever written to its
+// write-ahead log.
 func (s *Schema) WAL(b *testing.B) (bytes float64) {
 	b.Helper()
 	if err := s.Conn.QueryRow(b.Context(), "select (pg_current_wal_insert_lsn() - '0/0')::float8").Scan(&bytes); err != nil {
@@ -116,12 +114,12 @@ func (s *Schema) WAL(b *testing.B) (bytes float64) {
 func (s *Schema) Needs(b *testing.B, k Key) {
 	b.Helper()
 	if s.Version < k.Needs {
-		b.Skipf("expected a server of version %d for this key, got %d", k.Needs/10000, s.Version/10000)
+		b.Skipf("this key needs Postgres %d or later, the server is Postgres %d", k.Needs/10000, s.Version/10000)
 	}
 }
 
-// Copy copies n rows to a table: those columns, of which fill gives the values,
-// and the key's, unless the server makes that one.
+// Copy copies n rows to a table. fill sets the values of the columns. Copy also adds
+// the column of the key, unless the server creates the key.
 func (s *Schema) Copy(ctx context.Context, table string, k Key, n int, columns []string, fill func(i int, row []any)) error {
 	row := make([]any, len(columns), len(columns)+1)
 	if k.Next != nil {
@@ -140,19 +138,19 @@ func (s *Schema) Copy(ctx context.Context, table string, k Key, n int, columns [
 		return row, err
 	}))
 	if err == nil && copied != int64(n) {
-		err = fmt.Errorf("expected %d rows to be copied, got %d", n, copied)
+		err = fmt.Errorf("copied %d rows, want %d", copied, n)
 	}
 	return err
 }
 
-// settings are those of the server without which the figures say little.
+// settings are the server settings that influence the figures most.
 var settings = []string{"server_version", "shared_buffers", "full_page_writes", "fsync", "synchronous_commit", "max_wal_size", "max_parallel_workers_per_gather"}
 
 var described sync.Once
 
-// describe prints them once, as lines that benchstat takes for the configuration
-// of what follows. It must not be called in a benchmark that is measured itself,
-// whose line has begun.
+// describe prints the settings once, as configuration lines for benchstat. Don't
+// call it in a measured benchmark: the framework has already printed the start of
+// the result line.
 func (s *Schema) describe(ctx context.Context) (err error) {
 	described.Do(func() {
 		for _, name := range settings {

@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Server is the configuration of the server that DATABASE_URL names. Without
-// one the benchmark, which is in that folder, is skipped.
+// Server returns the configuration of the server of DATABASE_URL. It skips b if
+// DATABASE_URL is unset. folder is the package of the benchmark, for the message.
 func Server(b *testing.B, folder string) *pgx.ConnConfig {
 	b.Helper()
 	url := os.Getenv("DATABASE_URL")
 	if url == "" {
-		b.Skipf("expected DATABASE_URL, the URL of a Postgres server, got none: run it by scripts/with-postgres go test %s -bench ...", folder)
+		b.Skipf("DATABASE_URL is unset; run scripts/with-postgres go test %s -bench ...", folder)
 	}
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
