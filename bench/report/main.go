@@ -13,9 +13,9 @@ import (
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "measure less of each stage, and write the page to .bin/benchmarks")
-	again := flag.String("again", "", "measure only the stages whose titles match this `regexp`, and keep the output of the others")
-	renderOnly := flag.Bool("render", false, "measure nothing, and write the page of what was kept")
+	quick := flag.Bool("quick", false, "measure less of each stage and write the page to .bin/benchmarks")
+	again := flag.String("again", "", "measure only the stages whose titles match this `regexp` and keep the output of the others")
+	renderOnly := flag.Bool("render", false, "measure nothing and write the page from kept output")
 	flag.Parse()
 	page, kept := "docs", ".bin/benchmarks/full"
 	if *quick {
@@ -23,7 +23,7 @@ func main() {
 	}
 	var err error
 	if _, here := os.Stat("bench/report"); here != nil || flag.NArg() > 0 {
-		err = errors.New("expected to be run in the root of the repository, with flags only: go run ./bench/report")
+		err = errors.New("not in the root of the repository, or arguments other than flags; run go run ./bench/report in the root")
 	} else if !*renderOnly {
 		err = measure(*quick, *again, kept)
 	}
@@ -36,8 +36,7 @@ func main() {
 	}
 }
 
-// measure runs the stages and keeps their output in a folder, each in a file of
-// its own.
+// measure runs the stages and writes the output of each to a file in a folder.
 func measure(quick bool, again, folder string) error {
 	chosen, err := regexp.Compile(again)
 	if err != nil {
@@ -58,15 +57,15 @@ func measure(quick bool, again, folder string) error {
 		}
 		fmt.Printf("%2d/%d %-40s ", i+1, len(stages), s.title)
 		if s.server && os.Getenv("DATABASE_URL") == "" {
-			fmt.Println("left out: no server")
+			fmt.Println("skipped: DATABASE_URL is unset")
 			continue
 		}
 		began := time.Now()
 		output, err := exec.Command("sh", "-c", s.command(quick)).CombinedOutput()
 		if err == nil {
-			_, err = read(string(output)) // lines that are nearly results are errors, since figures would be missing
+			_, err = read(string(output)) // reject malformed results, whose figures would be missing
 		}
-		if err != nil && !errors.Is(err, errEmpty) { // benchmarks skip what the server is too old for
+		if err != nil && !errors.Is(err, errEmpty) { // all benchmarks were skipped, because the server is too old
 			return fmt.Errorf("%s: %w\n%s", s.command(quick), err, output)
 		}
 		if err := write(filepath.Join(folder, fmt.Sprintf("%02d.txt", i+1)), fmt.Sprintf("%s# command: %s\n%s", head, s.command(quick), output)); err != nil {
@@ -77,10 +76,10 @@ func measure(quick bool, again, folder string) error {
 	return nil
 }
 
-// render writes the page and the plots of the output in a folder to another.
+// render reads the output in kept and writes the page and the plots to folder.
 func render(kept, folder string) error {
 	var text []byte
-	for i := range stages { // one that was left out has no file
+	for i := range stages { // a skipped stage has no file
 		output, err := os.ReadFile(filepath.Join(kept, fmt.Sprintf("%02d.txt", i+1)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -91,8 +90,8 @@ func render(kept, folder string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", kept, err)
 	}
-	for _, what := range r.missing() {
-		fmt.Println("not measured:", what)
+	for _, figure := range r.missing() {
+		fmt.Println("not measured:", figure)
 	}
 	for file, c := range charts {
 		if svg := r.draw(c); svg != "" {

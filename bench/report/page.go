@@ -36,7 +36,7 @@ func (r *results) page() (string, error) {
 	return out.String(), err
 }
 
-// markdown returns a table, whose first columns are words and the others figures.
+// markdown returns a table. The first columns hold words, the others figures.
 func markdown(words int, rows [][]string) string {
 	rule := slices.Repeat([]string{"---:"}, len(rows[0]))
 	copy(rule, slices.Repeat([]string{"---"}, words))
@@ -87,8 +87,7 @@ func (r *results) table(t table) string {
 	return markdown(words, rows)
 }
 
-// goals returns a table with the verdict on each goal, and the figure that is the
-// furthest from it.
+// goals returns a table with the verdict on each goal and the goal's worst figure.
 func (r *results) goals() string {
 	rows := [][]string{{"goal", "figure", "measured by", "verdict"}}
 	for _, g := range goals {
@@ -108,14 +107,14 @@ func (r *results) goals() string {
 	return markdown(4, rows)
 }
 
-// judge reports whether all figures of a goal are there, and whether those that
-// are keep its bound, with the name of the furthest.
+// judge returns the name of a goal's worst figure, and reports whether all of its
+// figures were measured and whether the measured ones meet the bound.
 func (r *results) judge(g goal) (furthest string, measured, met bool) {
 	measured, met = true, true
 	var worst float64
 	for _, name := range expand(g.pattern) {
 		x, _, ok := r.figure(name, g.unit)
-		if g.bound < 0 { // the least is the furthest
+		if g.bound < 0 { // the smallest is the worst
 			x = -x
 		}
 		if ok && (furthest == "" || x > worst) {
@@ -126,7 +125,7 @@ func (r *results) judge(g goal) (furthest string, measured, met bool) {
 	return furthest, measured, met
 }
 
-// missing returns the columns and goals without figures.
+// missing returns the columns and goals that lack figures.
 func (r *results) missing() (all []string) {
 	for name, t := range tables {
 		for _, c := range t.columns {
@@ -144,7 +143,8 @@ func (r *results) missing() (all []string) {
 	return all
 }
 
-// short returns a number in three digits, or in all that it has before the point.
+// short returns a number with three significant digits, or with all digits before
+// the point if there are more.
 func short(x float64) string {
 	s := strconv.FormatFloat(x, 'f', 0, 64)
 	if max(x, -x) < 1000 {

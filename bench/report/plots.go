@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// The frame of a plot, and the height of a line of text.
+// The edges of a plot and the height of a line of text, in pixels.
 const left, right, top, bottom, leading = 72.0, 430.0, 10.0, 270.0, 20.0
 
-// colours are those of lines, which are dashed unless they are of this project.
+// colours are the line colours. Lines of other projects' keys are dashed.
 var colours = []string{"#57606a", "#1f6feb", "#0a3069", "#2da44e", "#cf222e", "#8250df", "#d97a00", "#1b7c83", "#bf3989", "#7d4e1f", "#111"}
 
-// A line has the points of a name. A bar is a line of one point.
+// A line holds the points of one name. A bar is a line with one point.
 type line struct {
 	name, style string
 	points      [][2]float64
 }
 
-// lines returns those of a chart.
+// lines returns the lines of a chart.
 func (r *results) lines(c chart) (lines []line) {
 	prefix, axis, _ := strings.Cut(c.pattern, "*")
 	for _, row := range r.rows(prefix+"*", c.unit) {
@@ -48,7 +48,7 @@ func (r *results) lines(c chart) (lines []line) {
 	return lines
 }
 
-// draw returns a chart in SVG, or nothing if it has no figures.
+// draw returns a chart as SVG, or "" if it has no figures.
 func (r *results) draw(c chart) string {
 	lines := r.lines(c)
 	if lines == nil {
@@ -87,7 +87,7 @@ func (r *results) draw(c chart) string {
 		y := up(tick)
 		write(`<path d="M%.0f %.0fH%.0f" stroke="#ddd"/><text x="%.0f" y="%.0f" text-anchor="end">%s</text>`, left, y, right, left-4, y+3, short(tick))
 	}
-	// The legend names lines in the order in which they end, from the top down.
+	// The legend lists the lines in the order of their last points, from the top down.
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.points[len(b.points)-1][1], a.points[len(a.points)-1][1]) })
 	for i, l := range lines {
 		var path strings.Builder
@@ -101,7 +101,7 @@ func (r *results) draw(c chart) string {
 	return b.String() + "</svg>\n"
 }
 
-// ticks returns some four to eight round numbers up to the highest.
+// ticks returns about four to eight round numbers up to high.
 func ticks(high float64) (ticks []float64) {
 	step := math.Pow(10, math.Floor(math.Log10(high/4)))
 	for _, factor := range []float64{2, 2.5} {

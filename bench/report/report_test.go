@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// sample returns the output of a small run. In its file, words in braces make
-// several benchmarks of one.
+// sample returns the output of a small run. Words in braces in its file expand
+// to several benchmarks.
 func sample(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/sample.txt")
@@ -50,9 +50,9 @@ func TestPage(t *testing.T) {
 		"| Sno | 99.0 | 0.197 | 99.0 | 0.197 | 99.0 | 0.197 | 100.2 | 0.0476 |\n",
 		"| `bigint-pointer` | `*Snowflake` | 34.9 | 0.859 | 0 | 34.9 | 0.859 | 0 |\n",
 		"| `google-v4` | 10,000,000 | 128,199 | 83,882 | 413 | 602 | 1,273 | 77.7 |\n",
-		"parsing and Compare don't allocate | 0 | `Next/Snowflake`, the furthest of 25 | met |\n",
-		"in a uuid, takes at most 1.4 × what a bigserial takes | 2.619 | `Insert/key=next_snowflake`, the furthest of 2 | **missed** |\n",
-		"| The index on a Sno is no larger than on any other key in a uuid | 0.712 | `Copy/key=Sno / Copy/key=uuidv7`, the furthest of 4 | met |\n",
+		"parsing and Compare don't allocate | 0 | `Next/Snowflake`, the worst of 25 | met |\n",
+		"in a uuid, takes at most 1.4 × the time of a bigserial | 2.619 | `Insert/key=next_snowflake`, the worst of 2 | **missed** |\n",
+		"| The index on a Sno is no larger than on any other uuid key | 0.712 | `Copy/key=Sno / Copy/key=uuidv7`, the worst of 4 | met |\n",
 		"| Postgres | 18.6 (Debian 18.6-3): shared_buffers = 128MB, fsync = ",
 		"\n```text\ngo test ./bench -timeout 60m -run '^$' -bench 'Next$|NextParallel|NextFlatOut' -benchtime 700ms -count 5\ngo test ./bench ",
 	} {
@@ -71,11 +71,11 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := shape(string(published)), shape(page); !slices.Equal(got, want) || strings.Contains(string(published), "| not measured |") {
-		t.Errorf("expected docs/benchmarks.md, but for its figures, to be\n%q\ngot\n%q", want, got)
+		t.Errorf("docs/benchmarks.md differs from the template in more than its figures: expected\n%q\ngot\n%q", want, got)
 	}
 }
 
-// shape returns the lines of a page, without commands and rows of tables.
+// shape returns the lines of a page except for commands and the rows of tables.
 func shape(page string) (kept []string) {
 	lines := strings.Split(page, "\n")
 	for i, line := range lines {
@@ -86,8 +86,8 @@ func shape(page string) (kept []string) {
 	return kept
 }
 
-// A stage that is measured again replaces its own output alone, and one that fails
-// leaves that of the others.
+// Measuring a stage again replaces only its own output. A failing stage keeps the
+// output of the others.
 func TestMeasure(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("GOWORK", "off")
@@ -100,19 +100,19 @@ func TestMeasure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := measure(true, "", "kept"); err == nil || !strings.Contains(err.Error(), "why") {
-		t.Errorf("with a stage that fails: %v", err)
+		t.Errorf("expected the error of the failing stage, got %v", err)
 	}
 	if err := errors.Join(write("kept/03.txt", "BenchmarkOther 1 2 ns/op\n"), measure(true, "some|server", "kept"), render("kept", "page")); err != nil {
 		t.Error(err)
 	}
 	page, err := os.ReadFile("page/benchmarks.md")
 	if err != nil || strings.Count(string(page), "\ngo test . -timeout 60m -run '^$' -bench 'Some' -benchtime 1x\n") != 1 {
-		t.Errorf("%v, and the page is\n%s", err, page)
+		t.Errorf("expected a page with one command, got %v\n%s", err, page)
 	}
 }
 
-// Whichever benchmark is gone, the report says what it lacks. Each is run by one
-// stage.
+// TestStages removes the output of each benchmark and checks that the report
+// lists missing figures. It also checks that exactly one stage runs each benchmark.
 func TestStages(t *testing.T) {
 	all, runs := sample(t), map[string]int{}
 	for _, s := range stages {
@@ -138,13 +138,13 @@ func TestStages(t *testing.T) {
 			}
 			less := regexp.MustCompile(`(?m)^`+name+`/.*\n`).ReplaceAllString(all, "")
 			if len(parse(t, less).missing()) == 0 {
-				t.Errorf("nothing is missing without %s", name)
+				t.Errorf("expected missing figures without %s, got none", name)
 			}
 		}
 	}
 	page, err := parse(t, "BenchmarkElse 1 2 ns/op\n").page()
 	if n := strings.Count(page, notMeasured); err != nil || n != len(tables) || !strings.Contains(page, "| Postgres | none |") {
-		t.Errorf("without figures: %d tables say so, want %d, %v", n, len(tables), err)
+		t.Errorf("without figures: %d tables are marked as not measured, want %d, %v", n, len(tables), err)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestJudge(t *testing.T) {
 		measured, met bool
 		furthest      string
 	}{
-		{12, "A", true, true, "A"}, // the median, and the bound itself
+		{12, "A", true, true, "A"}, // the median equals the bound
 		{19, "{B|A}", true, false, "B"},
 		{-12, "{A|B}", true, true, "A"},
 		{-13, "{B|A}", true, false, "A"},

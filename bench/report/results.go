@@ -13,20 +13,21 @@ import (
 )
 
 var (
-	// Lines before a command's output, which benchfmt passes over. As benchfmt's
-	// configuration, a date would keep benchstat from comparing two runs.
+	// factLine matches the lines above a command's output. They aren't benchfmt
+	// configuration lines, because benchstat doesn't compare two runs with different
+	// dates in their configuration.
 	factLine = regexp.MustCompile(`(?m)^# (\w+): (.*)$`)
-	errEmpty = errors.New("expected lines of benchmarks, got none")
+	errEmpty = errors.New("no benchmark results")
 )
 
 // results are the figures of a run.
 type results struct {
-	facts  map[string]string               // several of a name with semicolons between
-	names  []string                        // of benchmarks, in the order of the run
+	facts  map[string]string               // by name; several values are separated by semicolons
+	names  []string                        // of the benchmarks, in the order of the run
 	values map[string]map[string][]float64 // by name and unit
 }
 
-// read reads the output of several commands.
+// read parses the output of several commands.
 func read(text string) (*results, error) {
 	r := &results{facts: map[string]string{}, values: map[string]map[string][]float64{}}
 	for _, m := range factLine.FindAllStringSubmatch(text, -1) {
@@ -37,7 +38,7 @@ func read(text string) (*results, error) {
 		}
 	}
 
-	// A key of its own for GOMAXPROCS keeps it out of the full name.
+	// A separate key for GOMAXPROCS keeps it out of the full name.
 	var parser benchproc.ProjectionParser
 	_, err1 := parser.Parse("/gomaxprocs", nil)
 	fullName, err2 := parser.Parse(".fullname", nil)
@@ -59,7 +60,7 @@ func read(text string) (*results, error) {
 				r.values[name] = map[string][]float64{}
 			}
 			for _, v := range record.Values {
-				if v.OrigUnit != "" { // benchfmt has changed it to seconds or bytes
+				if v.OrigUnit != "" { // benchfmt has converted the value to seconds or bytes
 					v.Value, v.Unit = v.OrigValue, v.OrigUnit
 				}
 				r.values[name][v.Unit] = append(r.values[name][v.Unit], v.Value)
@@ -72,9 +73,9 @@ func read(text string) (*results, error) {
 	return r, reader.Err()
 }
 
-// figure returns the median of a benchmark's runs, and half the distance from the
-// lowest to the highest. Of two benchmarks, as in "Next/Sno / Next/time.Now", it
-// returns the quotient of their medians.
+// figure returns the median of a benchmark's runs and half the distance between
+// the lowest and the highest. For a name such as "Next/Sno / Next/time.Now" it
+// returns the quotient of two medians.
 func (r *results) figure(name, unit string) (median, spread float64, ok bool) {
 	if a, b, two := strings.Cut(name, " / "); two {
 		above, _, ok1 := r.figure(a, unit)
@@ -90,7 +91,7 @@ func (r *results) figure(name, unit string) (median, spread float64, ok bool) {
 	return median, (slices.Max(values) - slices.Min(values)) / 2, true
 }
 
-// cell returns a figure as a table has it: of times and ratios with the spread.
+// cell returns a figure formatted for a table. Times and ratios include the spread.
 func (r *results) cell(name, unit string) string {
 	median, spread, ok := r.figure(name, unit)
 	if !ok {
@@ -111,7 +112,7 @@ func (r *results) cell(name, unit string) string {
 	return s
 }
 
-// rows returns what * is in the names of a pattern that have figures.
+// rows returns the substitutes for * in a pattern that yield names with figures.
 func (r *results) rows(pattern, unit string) (rows []string) {
 	pattern, _, _ = strings.Cut(pattern, " / ")
 	prefix, suffix, _ := strings.Cut(pattern, "*")
@@ -125,7 +126,8 @@ func (r *results) rows(pattern, unit string) (rows []string) {
 	return rows
 }
 
-// expand returns the names of a pattern with words in braces: {1|8} is 1, 8.
+// expand returns the names that a pattern with words in braces stands for: a{1|8}
+// is a1 and a8.
 func expand(pattern string) (names []string) {
 	before, rest, ok := strings.Cut(pattern, "{")
 	if !ok {

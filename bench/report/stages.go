@@ -18,12 +18,12 @@ type stage struct {
 	title   string
 	folder  string // of the package
 	pattern string
-	server  bool   // whether it needs one
-	full    string // flags: how much is measured
-	quick   string
+	server  bool   // whether it needs a server
+	full    string // flags of a full run
+	quick   string // flags of a quick run
 }
 
-// command returns the stage for a shell.
+// command returns the stage's shell command.
 func (s stage) command(quick bool) string {
 	flags := s.full
 	if quick {
@@ -32,15 +32,15 @@ func (s stage) command(quick bool) string {
 	return fmt.Sprintf("go test %s -timeout 60m -run '^$' -bench '%s' %s", s.folder, s.pattern, flags)
 }
 
-// stages are all that the page has, in some 45 minutes on two cores, or quick in
-// two. What costs little is repeated for a median. -benchtime 1x is for benchmarks
-// that are one run, or as long as their own flags say.
+// stages measure all figures of the page. On two cores a full run takes about 45
+// minutes, a quick one two. Short stages are repeated for a median. Benchmarks with
+// -benchtime 1x run once, or have their own flags for the duration.
 var stages = []stage{
-	{"minting one ID", "./bench", "Next$|NextParallel|NextFlatOut", false, "-benchtime 700ms -count 5", "-benchtime 20ms -count 2"},
-	{"minting by GOMAXPROCS", "./bench", "GOMAXPROCS", false, "-benchtime 500ms -count 3", "-benchtime 20ms"},
-	{"minting at once", "./bench", "Fill", false, "-benchtime 500ms -count 5", "-benchtime 40ms -count 3"},
-	{"minting at the cap", "./bench", "AtCap", false, "-benchtime 1x -count 3 -captime 2s", "-benchtime 1x -captime 200ms"},
-	{"minting under a lease", "./bench", "Lease", false, "-benchtime 1s -count 5", "-benchtime 40ms -count 3"},
+	{"generating one ID", "./bench", "Next$|NextParallel|NextFlatOut", false, "-benchtime 700ms -count 5", "-benchtime 20ms -count 2"},
+	{"generating by GOMAXPROCS", "./bench", "GOMAXPROCS", false, "-benchtime 500ms -count 3", "-benchtime 20ms"},
+	{"generating in bulk", "./bench", "Fill", false, "-benchtime 500ms -count 5", "-benchtime 40ms -count 3"},
+	{"generating at the cap", "./bench", "AtCap", false, "-benchtime 1x -count 3 -captime 2s", "-benchtime 1x -captime 200ms"},
+	{"generating under a lease", "./bench", "Lease", false, "-benchtime 1s -count 5", "-benchtime 40ms -count 3"},
 	{"text", "./bench", "AppendText|String|Parse|Compare|ScanValue", false, "-benchtime 200ms -count 5", "-benchtime 20ms -count 2"},
 	{"pgx: encoding and scanning", "./bench/pgx", "(Encode|Scan)$/format=binary/kind=(uuid|bigint|text|bytea)(-pointer)?$", false, "-benchtime 500ms -count 5", "-benchtime 20ms"},
 	{"pgx: slices", "./bench/pgx", "(EncodeSlice|ScanSlice)$/kind=(uuid|bigint)$", false, "-benchtime 300ms -count 5", "-benchtime 20ms"},

@@ -1,12 +1,12 @@
 package main
 
-// A table has a row for each name that * is in its columns' patterns.
+// A table has a row for each substitute of * in its columns' patterns.
 type table struct {
-	keys    []string // parts of the names that have columns of their own, instead of the names: head=key
+	keys    []string // head=key: columns for parts of the names, instead of one column for the name
 	columns []column
 }
 
-// A column has the figures of a unit, or quotients of two: "Lease/* / Lease/configured".
+// A column holds figures of a unit, or their quotients: "Lease/* / Lease/configured".
 type column struct{ head, pattern, unit string }
 
 var tables = map[string]table{
@@ -65,7 +65,7 @@ var tables = map[string]table{
 
 var formats = []string{"Snowflake", "SnowflakeSI", "UID60", "Spread64", "Sno"}
 
-// Words of the patterns below, for their braces.
+// Lists of words for the braces in the patterns below.
 const (
 	integers  = "Snowflake|SnowflakeSI|UID60|Spread64"
 	all       = integers + "|Sno"
@@ -73,17 +73,17 @@ const (
 	libraries = texts + "|sony/sonyflake"
 	scalars   = "kind=bigint/type=Snowflake|kind=bigint/type=SnowflakeSI|kind=bigint/type=UID60|kind=bigint/type=Spread64|kind=uuid/type=Sno"
 	pointers  = "kind=bigint-pointer/type=*Snowflake|kind=uuid-pointer/type=*Sno"
-	uuids     = "{uuidv7|gen_random_uuid|google-v4|google-v7}" // keys of others in a uuid column
+	uuids     = "{uuidv7|gen_random_uuid|google-v4|google-v7}" // other keys in a uuid column
 )
 
-// A goal is a bound for each of some figures.
+// A goal is a bound for one or more figures.
 type goal struct {
 	text, unit string
-	bound      float64 // at most, if it is positive or 0, else at least its opposite
+	bound      float64 // maximum; a negative bound is a minimum of -bound
 	pattern    string
 }
 
-// goals are the project's own.
+// goals are the goals of this project.
 var goals = []goal{
 	{"Next from 1, 8 and 200 goroutines reaches 98 % of the cap of Snowflake, SnowflakeSI, UID60 and Spread64", "%cap", -98, "AtCap/{" + integers + "}/Next/goroutines={1|8|200}"},
 	{"Fill reaches 98 % of the cap", "%cap", -98, "AtCap/{" + all + "}/Fill"},
@@ -124,11 +124,11 @@ var goals = []goal{
 	{"COPY with a Sno writes no more WAL than with any other uuid key", "wal-B/row", 1, "Copy/key=Sno / Copy/key=" + uuids},
 }
 
-// A chart has a bar for each name that * stands for, or a line, if the pattern
-// ends with the key of the x axis.
+// A chart has a bar for each substitute of * in its pattern. If the pattern ends
+// with the key of the x axis, it has a line instead.
 type chart struct{ pattern, unit, x, y string }
 
-// charts are those of the page, by file.
+// charts are the charts of the page, by file name.
 var charts = map[string]chart{
 	"mint.svg":       {"Next/*", "ns/op", "ns per ID, one goroutine", ""},
 	"grow-rows.svg":  {"Grow/*/rows=", "rows/s", "rows", "rows per second"},
