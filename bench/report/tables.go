@@ -125,7 +125,7 @@ var goals = []goal{
 }
 
 // A chart has a bar for each substitute of * in its pattern. If the pattern ends
-// with the key of the x axis, it has a line instead.
+// with the key of the x axis, it has lines instead.
 type chart struct{ pattern, unit, x, y string }
 
 // charts are the charts of the page, by file name.
