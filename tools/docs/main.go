@@ -1,6 +1,8 @@
 // Command docs writes the generated parts of the documentation: the code
-// blocks in Markdown files and the drawings of the ID layouts. With -check it
-// writes nothing, and fails if it finds outdated files or dead links.
+// blocks in Markdown files, the list of error messages and the drawings of the
+// ID layouts. It fails if docs/errors.md doesn't explain an exported error or an
+// SQLSTATE. With -check it writes nothing, and also fails if it finds outdated
+// files or dead links.
 //
 //	cd tools && GOWORK=off go run ./docs [-check]
 package main

@@ -45,7 +45,8 @@ func TestPatternsAllowGoodEnglish(t *testing.T) {
 	const page = `
 The check reports what is installed and whether that is whatever the caller wants.
 The bounds are all the same, the layouts differ from those of the database, and both keys are larger than those
-of the other table. A person who has many keys reads what isn't there. It takes a millisecond, 5 rows at a time.`
+of the other table. A person who has many keys reads what isn't there. It takes a millisecond, 5 rows at a time.
+	n := first + 1 // a millisecond has more`
 	got, err := check(fstest.MapFS{"page.md": {Data: []byte(page)}}, []string{"."}, patterns, exceptions)
 	if err != nil || len(got) != 0 {
 		t.Errorf("expected no phrases, got %q, %v", got, err)
