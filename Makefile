@@ -81,7 +81,7 @@ else
 	$(BENCH_SERVER) go run ./bench/report $(if $(QUICK),-quick)
 endif
 
-docs: ## update the code in README.md and docs, and the drawings of the layouts
+docs: ## update the generated parts of README.md and docs: code, error messages, drawings
 	$(TOOLS) go run ./docs
 
 api: ## compare the exported API with the last release
