@@ -1,25 +1,24 @@
 #!/bin/bash
-# The entry point of the images that scripts/postgres-image builds from Debian's packages.
+# The entry point of the images that scripts/postgres-image builds from Debian packages.
 #
-# It keeps the contract of the official postgres image, as far as tests use it, so that either image can stand in for the
-# other:
+# It supports the options of the official postgres image that the tests use, so that the images are interchangeable:
 #
 #   POSTGRES_USER              the superuser; default postgres
-#   POSTGRES_PASSWORD          its password; may be left out only with POSTGRES_HOST_AUTH_METHOD=trust
-#   POSTGRES_DB                a database to create; default: named as the user
+#   POSTGRES_PASSWORD          its password; optional only with POSTGRES_HOST_AUTH_METHOD=trust
+#   POSTGRES_DB                a database to create; default $POSTGRES_USER
 #   POSTGRES_INITDB_ARGS       further arguments of initdb
 #   POSTGRES_HOST_AUTH_METHOD  how connections over TCP authenticate; default scram-sha-256
 #   /docker-entrypoint-initdb.d/*.sql, *.sql.gz, *.sh: run once, in order, when the data directory is new
 #
-# While a new data directory is filled, the server listens on its unix socket only. So a client over TCP meets the
-# finished database or nothing, and "database system is ready to accept connections" is logged twice.
+# During the initialization of a data directory, the server listens only on its Unix socket. So a TCP client can connect
+# only to a complete database, and the server logs "database system is ready to accept connections" twice.
 set -euo pipefail
 
 readonly socket_directory=/var/run/postgresql
 readonly port=${PGPORT:-5432}
 
-server=       # process ID of the server, while there is one
-initialising= # set while the data directory is ours and unfinished
+server=       # process ID of the server while it runs
+initialising= # set while we initialize the data directory
 
 main() {
 	# "docker run IMAGE -c fsync=off" means the same as "docker run IMAGE postgres -c fsync=off".
@@ -46,7 +45,7 @@ main() {
 	serve "$@"
 }
 
-# step_down runs this script again as the system's user postgres: the server refuses to run as root.
+# step_down runs this script again as user postgres, because the server refuses to run as root.
 step_down() {
 	mkdir -p "$PGDATA" "$socket_directory"
 	find "$PGDATA" "$socket_directory" ! -user postgres -exec chown postgres:postgres {} +
@@ -56,7 +55,7 @@ step_down() {
 		env HOME=/var/lib/postgresql "${BASH_SOURCE[0]}" "$@"
 }
 
-# initialise makes the cluster, the user and the database, and runs the scripts of /docker-entrypoint-initdb.d.
+# initialise creates the cluster, the user and the database, and runs the scripts in /docker-entrypoint-initdb.d.
 initialise() {
 	export POSTGRES_USER=${POSTGRES_USER:-postgres}
 	export POSTGRES_PASSWORD=${POSTGRES_PASSWORD:-}
@@ -64,16 +63,16 @@ initialise() {
 	export POSTGRES_HOST_AUTH_METHOD=${POSTGRES_HOST_AUTH_METHOD:-scram-sha-256}
 
 	if [ -z "$POSTGRES_PASSWORD" ] && [ "$POSTGRES_HOST_AUTH_METHOD" != trust ]; then
-		die "expected POSTGRES_PASSWORD, got none;" \
-			"set it, or set POSTGRES_HOST_AUTH_METHOD=trust to let everybody in without one"
+		die "POSTGRES_PASSWORD is unset;" \
+			"set it, or set POSTGRES_HOST_AUTH_METHOD=trust to allow all connections without a password"
 	fi
 	if [ -n "$(ls -A "$PGDATA")" ]; then
-		die "expected $PGDATA empty or a database cluster, got files that are neither;" \
-			"mount another directory, or set PGDATA to one below it"
+		die "$PGDATA is neither empty nor a database cluster;" \
+			"mount another directory, or set PGDATA to a subdirectory"
 	fi
 	initialising=yes
 
-	# As a shell would read them, because arguments such as --locale-provider='icu' may be quoted.
+	# Parse the arguments like a shell, because some may be quoted, such as --locale-provider='icu'.
 	local -a initdb_arguments=()
 	eval "initdb_arguments=(${POSTGRES_INITDB_ARGS:-})"
 	if [ -n "$POSTGRES_PASSWORD" ]; then
@@ -86,10 +85,10 @@ initialise() {
 
 	start "$@" -c listen_addresses= -c unix_socket_directories="$socket_directory" -p "$port"
 	until pg_isready --quiet --host="$socket_directory" --port="$port" --username="$POSTGRES_USER" --dbname=postgres; do
-		kill -0 "$server" 2>/dev/null || finish # it has said why in its log
+		kill -0 "$server" 2>/dev/null || finish # the reason is in the server's log
 		sleep 0.05
 	done
-	# A subshell: what init scripts that are sourced do to the environment is not for the server.
+	# A subshell, so that sourced init scripts can't change the server's environment.
 	(run_init_scripts)
 	kill -INT "$server"
 	await_server
@@ -103,10 +102,10 @@ run_init_scripts() {
 	fi
 	export PGDATABASE=$POSTGRES_DB
 
-	set +u # init scripts may not be written for it
+	set +u # init scripts may use unset variables
 	local script
 	for script in /docker-entrypoint-initdb.d/*; do
-		[ -e "$script" ] || continue # the pattern itself: the folder is empty
+		[ -e "$script" ] || continue # in an empty folder, the pattern remains as it is
 		say "running $script"
 		case $script in
 		*.sh)
@@ -128,10 +127,10 @@ run_sql() {
 	psql --set=ON_ERROR_STOP=1 --no-psqlrc --quiet --no-password
 }
 
-# serve runs the server until it ends, and ends with its status.
+# serve runs the server and exits with its status.
 #
-# The server could take this process's place but for SIGTERM, which "docker stop" sends: to the server it means to wait
-# until the last client has gone, and the container would be killed before. SIGINT is its fast shutdown.
+# This script doesn't exec the server because of SIGTERM, which "docker stop" sends. The server would wait until the last
+# client disconnects, and Docker would kill the container before. SIGINT makes the server shut down fast.
 serve() {
 	start "$@"
 	trap 'shut_down' INT TERM
@@ -140,7 +139,7 @@ serve() {
 	finish
 }
 
-# shut_down insists: a signal sent before the server has its handlers in place is lost, a repeated one does no harm.
+# shut_down repeats the signal, because the server may miss one that arrives before it has installed its handlers.
 # shellcheck disable=SC2317 # called by a trap
 shut_down() {
 	while kill -INT "$server" 2>/dev/null; do
@@ -148,8 +147,8 @@ shut_down() {
 	done
 }
 
-# start starts the server in a session of its own: Ctrl-C in a terminal would reach it, too, and bash can lose the status of
-# a child that ends while the same signal interrupts its wait.
+# start starts the server in its own session, so that Ctrl-C in a terminal doesn't reach it: bash can lose the status of a
+# child that ends while the same signal interrupts wait.
 start() {
 	setsid "$@" &
 	server=$!
@@ -162,7 +161,7 @@ await_server() {
 	while kill -0 "$server" 2>/dev/null; do
 		sleep 0.2
 	done
-	wait "$server" || status=$? # bash has kept it
+	wait "$server" || status=$? # bash still has the status
 	server=
 	return "$status"
 }
@@ -173,7 +172,7 @@ finish() {
 	exit "$status"
 }
 
-# abandon clears a data directory that was not finished, so that a restart begins anew instead of serving half of it.
+# abandon clears an incomplete data directory, so that a restart initializes it again.
 # shellcheck disable=SC2317 # called by a trap
 abandon() {
 	if [ -z "$initialising" ]; then
