@@ -11,27 +11,28 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// Install is what a deploy runs before the new processes start.
+// Install applies the migrations. A deploy calls it before the new processes
+// start.
 func Install(ctx context.Context, db *sql.DB) error {
 	return migrations.Up(ctx, db, migrations.Config{})
 }
 
-// Verify is what each process calls when it starts.
+// Verify checks the database. Each process calls it when it starts.
 func Verify(ctx context.Context, db *sql.DB) error {
 	return migrations.Check(ctx, db, migrations.Config{})
 }
 
-// ShopKeys is the Config of an installation with a schema, an epoch and a base
-// clock of its own. All that install, check or mint take it from here.
+// ShopKeys is the Config of an installation with its own schema, epoch and base
+// clock. Migrations, checks and generators all use this value.
 var ShopKeys = migrations.Config{
 	Schema:      "keys",
 	Snowflake:   idtype.SnowflakeLayout{Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
 	SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
 }
 
-// WriteFiles writes the migrations beside those of the program, as in
-// WriteFiles("db"), for the tool that runs them all. Call it again after an
-// update of this package: migrations that are there stay as they are.
+// WriteFiles writes the migrations for a migration tool, as in WriteFiles("db").
+// Call it again after an update of this module: it adds new migrations and leaves
+// existing ones as they are.
 func WriteFiles(folder string) error {
 	goose, err := migrations.Goose(migrations.Config{}) // or Tern, or GolangMigrate
 	if err != nil {
@@ -40,29 +41,29 @@ func WriteFiles(folder string) error {
 	if err := migrations.WriteNew(filepath.Join(folder, "sortkey"), goose); err != nil {
 		return err
 	}
-	psql, err := migrations.SQL(migrations.Config{}) // for none of them
+	psql, err := migrations.SQL(migrations.Config{}) // one file for psql
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, "sortkey.sql"), []byte(psql), 0o644)
 }
 
-// TwitterLayout reads what Twitter minted, and bwmarrin/snowflake by default.
+// TwitterLayout is the layout of Twitter, and the default of bwmarrin/snowflake.
 // Node 37 there is datacenter 1, worker 5 here.
 var TwitterLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(1288834974657), DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12}
 
-// NodeLayout is the same with the node as one number, 0 to 1023.
+// NodeLayout is TwitterLayout with the node as one number, 0 to 1023.
 var NodeLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(1288834974657), WorkerBits: 10, SequenceBits: 12}
 
-// DiscordLayout has Discord's worker as its datacenter, and the process as its
-// worker.
+// DiscordLayout is the layout of Discord: its worker is the datacenter here, its
+// process the worker.
 var DiscordLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(1420070400000), DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12}
 
-// InstagramLayout has 8192 logical shards, and 1024 IDs a millisecond in each.
+// InstagramLayout has 8192 logical shards, each with 1024 IDs per millisecond.
 var InstagramLayout = idtype.SnowflakeLayout{Epoch: time.UnixMilli(1314220021721), DatacenterBits: 13, SequenceBits: 10}
 
-// ContinueNode mints where another library did, with the node number that it had.
-// It begins after the largest ID in the table.
+// ContinueNode returns a generator that takes over a node number from another
+// library. It begins after newest, the largest ID in the table.
 func ContinueNode(newest idtype.Snowflake, node int) (*idtype.SnowflakeGenerator, error) {
 	return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{
 		Layout: NodeLayout, Worker: node,

@@ -13,13 +13,13 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// Maintain makes and removes partitions, for a program without pg_cron. Several
-// processes may call it at the same time.
+// Maintain creates and removes partitions, for a database without pg_cron.
+// Several processes may call it at the same time.
 func Maintain(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	steps, err := migrations.MaintainPartitions(ctx, db, migrations.Config{}, migrations.PartitionOptions{})
 	for _, s := range steps {
 		if s.Err != nil {
-			log.WarnContext(ctx, "partition left for the next time", "action", s.Action, "partition", s.Partition, "error", s.Err)
+			log.WarnContext(ctx, "partition step postponed", "action", s.Action, "partition", s.Partition, "error", s.Err)
 			continue
 		}
 		log.InfoContext(ctx, "partition", "action", s.Action, "partition", s.Partition, "from", s.From, "to", s.To)
@@ -27,19 +27,19 @@ func Maintain(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	return err
 }
 
-// An Event is a row of a table in partitions by time.
+// An Event is a row of a table that is partitioned by time.
 type Event struct {
 	ID   idtype.Snowflake
 	Kind string
 }
 
-// EventsOf finds a window of time with GORM.
+// EventsOf returns the events of a time window, with GORM.
 func EventsOf(db *gorm.DB, from, to time.Time) (events []Event, err error) {
 	window := gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", from, to)
 	return events, db.Scopes(window).Order("id").Find(&events).Error
 }
 
-// CountEvents counts one with database/sql, or pgx.
+// CountEvents counts the events of a time window, with database/sql.
 func CountEvents(ctx context.Context, db *sql.DB, from, to time.Time) (n int, err error) {
 	lo, hi, err := idtype.DefaultSnowflakeLayout().Range(from, to)
 	if err != nil {

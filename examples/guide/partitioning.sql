@@ -20,7 +20,7 @@ SELECT sortkey.manage_partitions('events', every => '1 day', premake => 30,
 GRANT USAGE ON SCHEMA sortkey TO app_owner;
 GRANT USAGE, CREATE ON SCHEMA app TO app_owner; -- the schema of the table, where partitions are created
 GRANT INSERT, UPDATE, DELETE ON sortkey.partitioned_table TO app_owner; -- for manage_partitions and unmanage_partitions
-GRANT SELECT, INSERT, DELETE ON sortkey.partition_log TO app_owner; -- without it, steps aren't logged
+GRANT SELECT, INSERT, DELETE ON sortkey.partition_log TO app_owner; -- without this grant, steps aren't logged
 GRANT USAGE ON SCHEMA sortkey TO dba;
 GRANT SELECT ON sortkey.partition_log TO dba;
 
@@ -33,7 +33,7 @@ WHERE id >= sortkey.snowflake_floor('2026-11-02Z') AND id < sortkey.snowflake_fl
 
 -- [prepared]
 PREPARE since (timestamptz) AS SELECT * FROM events WHERE id >= sortkey.snowflake_floor($1);
-SET plan_cache_mode = force_generic_plan; -- as it becomes by itself when a statement is used often
+SET plan_cache_mode = force_generic_plan; -- Postgres chooses this plan by itself if a statement is used often
 EXPLAIN (COSTS OFF) EXECUTE since('2026-11-05Z');
 
 -- [now]
@@ -53,7 +53,7 @@ CREATE PUBLICATION events FOR TABLE events WITH (publish_via_partition_root = tr
 SET lock_timeout = '200ms';
 ALTER TABLE visits ADD CONSTRAINT visits_before_2027
     CHECK (id IS NOT NULL AND id < sortkey.snowflake_floor('2027-01-01Z')) NOT VALID;
-ALTER TABLE visits VALIDATE CONSTRAINT visits_before_2027; -- reads the table, and nobody waits
+ALTER TABLE visits VALIDATE CONSTRAINT visits_before_2027; -- reads the table, and blocks no reads or writes
 
 -- [attach]
 BEGIN;
@@ -61,16 +61,16 @@ SET LOCAL lock_timeout = '200ms';
 ALTER TABLE visits RENAME TO visits_before_2027;
 ALTER TABLE visits_before_2027 ALTER id DROP IDENTITY IF EXISTS; -- ATTACH refuses an identity column
 CREATE TABLE visits (LIKE visits_before_2027 INCLUDING ALL EXCLUDING IDENTITY) PARTITION BY RANGE (id);
-ALTER TABLE visits DROP CONSTRAINT visits_before_2027; -- the copy, which is for the old rows alone
+ALTER TABLE visits DROP CONSTRAINT visits_before_2027; -- the copy of the check, which only the old rows satisfy
 ALTER TABLE visits ATTACH PARTITION visits_before_2027 FOR VALUES FROM (MINVALUE) TO (sortkey.snowflake_floor('2027-01-01Z'));
 SELECT sortkey.manage_partitions('visits', every => '1 month', format => 'snowflake');
 COMMIT;
-ALTER TABLE visits_before_2027 DROP CONSTRAINT visits_before_2027; -- the bounds say it now
+ALTER TABLE visits_before_2027 DROP CONSTRAINT visits_before_2027; -- the bounds of the partition replace it
 CALL sortkey.maintain_partitions('visits');
 
 -- [partman-table]
 CREATE TABLE messages (
-    id uuid PRIMARY KEY CHECK (id::sortkey.sno IS NOT NULL), -- pg_partman takes no domain for a key
+    id uuid PRIMARY KEY CHECK (id::sortkey.sno IS NOT NULL), -- pg_partman doesn't accept a domain as the key
     body text NOT NULL
 ) PARTITION BY RANGE (id);
 
@@ -80,4 +80,4 @@ SELECT partman.create_parent(
     p_time_encoder := 'sortkey.sno_partman_encoder', p_time_decoder := 'sortkey.sno_partman_decoder');
 UPDATE partman.part_config SET retention = '90 days', retention_keep_table = false
 WHERE parent_table = 'public.messages';
-SELECT partman.run_maintenance('public.messages'); -- again and again
+SELECT partman.run_maintenance('public.messages'); -- periodically
