@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// docs/moving-a-model.md shows all of the SQL.
+// docs/moving-a-model.md shows every SQL file.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/moving-a-model.md")
 	if err != nil {
@@ -15,7 +15,7 @@ func TestDocument(t *testing.T) {
 	}
 	names, err := filepath.Glob("*.sql")
 	if err != nil || len(names) == 0 {
-		t.Fatalf("expected files of SQL, got %v, %v", names, err)
+		t.Fatalf("no SQL files: got %v, %v", names, err)
 	}
 	for _, name := range names {
 		if !strings.Contains(string(text), "<!-- ../examples/moving/"+name+" -->\n") {

@@ -1,4 +1,4 @@
-// Package between has the model that writes the key to come beside the old one.
+// Package between has the model that writes the new key beside the old one.
 package between
 
 import (
@@ -8,32 +8,32 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// CustomerIDs mints the new keys. Each process has a partition of its own.
+// CustomerIDs generates the new keys. Each process needs its own partition.
 var CustomerIDs *idtype.SnoGenerator
 
-// A Customer that is created from now on has both keys.
+// A Customer has both keys if it is created from now on.
 type Customer struct {
 	gorm.Model
 	Name  string
-	NewID sqltypes.OptionalSno `gorm:"<-:create"` // NULL until it is filled in
+	NewID sqltypes.OptionalSno `gorm:"<-:create"` // NULL in older rows until Backfill sets it
 }
 
-// BeforeCreate sets the key to come.
+// BeforeCreate sets the new key.
 func (c *Customer) BeforeCreate(*gorm.DB) error {
 	id, err := CustomerIDs.NextMeta('c')
 	c.NewID = sqltypes.OptionalOf(id)
 	return err
 }
 
-// Backfill gives the customers that are older keys of the times when they were
-// created. Where it stops it can be started again.
+// Backfill sets the new keys of older customers, with the times of their creation.
+// If it fails, call it again: it continues where it stopped.
 func Backfill(db *gorm.DB) error {
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
 	if err != nil {
 		return err
 	}
 	for {
-		// The deleted ones too: they are rows.
+		// Unscoped includes soft-deleted rows, which need a key too.
 		var customers []Customer
 		err := db.Unscoped().Where("new_id IS NULL").Order("created_at, id").Limit(1000).Find(&customers).Error
 		if err != nil || len(customers) == 0 {

@@ -1,5 +1,5 @@
-// Package bigint has the models with keys that are minted, in the columns
-// that had those of the sequences.
+// Package bigint has the models with generated keys, in the columns that held
+// the keys of the sequences.
 package bigint
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Model is gorm.Model with another key.
+// A Model is gorm.Model with a Snowflake as its key.
 type Model struct {
 	ID        idtype.Snowflake `gorm:"primaryKey"`
 	CreatedAt time.Time
@@ -26,15 +26,15 @@ type Customer struct {
 	Orders []Order
 }
 
-// An Order has the key of its customer in CustomerID.
+// An Order belongs to the customer with the key CustomerID.
 type Order struct {
 	ID         idtype.Snowflake
 	CustomerID idtype.Snowflake
 	Total      int64
 }
 
-// Open prepares db. No two processes that run at the same time may have the
-// same worker, 0 to 31.
+// Open installs the plugin in db. Processes that run at the same time need
+// different workers, 0 to 31.
 func Open(db *gorm.DB, worker int) error {
 	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: worker})
 	if err != nil {
@@ -43,7 +43,7 @@ func Open(db *gorm.DB, worker int) error {
 	return db.Use(gormplugin.New(gormplugin.For(gen)))
 }
 
-// A Refund refers to an order, and maybe to the refund that it replaces.
+// A Refund refers to an order, and optionally to the refund that it replaces.
 type Refund struct {
 	ID         idtype.Snowflake
 	OrderID    idtype.Snowflake `gorm:"not null"`

@@ -1,4 +1,4 @@
-// Package uuid has the models with the new key in a uuid column.
+// Package uuid has the models with the new keys in uuid columns.
 package uuid
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Customer has the new key.
+// A Customer has a Sno as its key.
 type Customer struct {
 	ID        idtype.Sno `gorm:"idgen:customer"`
 	CreatedAt time.Time
@@ -20,14 +20,14 @@ type Customer struct {
 	Orders    []Order
 }
 
-// An Order has the new key of its customer.
+// An Order refers to its customer by the new key.
 type Order struct {
 	ID         idtype.Snowflake
 	CustomerID idtype.Sno
 	Total      int64
 }
 
-// Open prepares db. Partition and worker are this process's own.
+// Open installs the plugin in db. Each process needs its own partition and worker.
 func Open(db *gorm.DB, partition idtype.SnoPartition, worker int) error {
 	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition})
 	if err != nil {
