@@ -21,18 +21,18 @@ import (
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
-// A store is the database that the shop is in.
+// A store is the shop's database.
 type store struct {
 	db     *gorm.DB
-	server string // what it is
+	server string // its kind and version
 
 	insertEvents func(context.Context, []Event) error
-	inserted     string // how, in a word
-	// between reads the events of a window of time, and gives the query's plan.
+	inserted     string // the verb for insertEvents in the output
+	// between returns the events of a time window, and the plan of the query.
 	between func(ctx context.Context, from, to time.Time) ([]Event, []string, error)
-	// columnType is an SQL expression for the type of a table's column id.
+	// columnType returns an SQL expression for the type of a table's column id.
 	columnType func(table string) string
-	leftOut    string // what the store can't show
+	leftOut    string // a note on the features that the store can't show
 	close      func() error
 }
 
@@ -55,8 +55,8 @@ func openGORM(dialector gorm.Dialector) (*gorm.DB, error) {
 	return db, db.Use(gormplugin.New(generators...))
 }
 
-// openPostgres works in a new schema of its own, which close removes: the
-// database may have tables of the same names.
+// openPostgres creates a schema, which close drops: the database may already have
+// tables of the same names.
 func openPostgres(ctx context.Context, url string) (_ *store, err error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -68,7 +68,7 @@ func openPostgres(ctx context.Context, url string) (_ *store, err error) {
 	}
 	schema := pgx.Identifier{"sortkey_quickstart_" + name.String()}.Sanitize()
 	config.ConnConfig.RuntimeParams["search_path"] = schema
-	config.AfterConnect = pgxcodec.AfterConnect // pgx moves IDs without converting them
+	config.AfterConnect = pgxcodec.AfterConnect // pgx encodes and decodes IDs without driver.Valuer and sql.Scanner
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func openPostgres(ctx context.Context, url string) (_ *store, err error) {
 		inserted:   "Copied",
 		columnType: func(string) string { return "pg_typeof(id)::text" },
 		close: func() error {
-			// Even when ctx has ended, the schema goes.
+			// Drop the schema even if ctx is canceled.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 			defer cancel()
 			_, err := pool.Exec(ctx, "DROP SCHEMA "+schema+" CASCADE")
@@ -133,7 +133,7 @@ func openPostgres(ctx context.Context, url string) (_ *store, err error) {
 	return s, nil
 }
 
-// openSQLite works in memory.
+// openSQLite opens a database in memory.
 func openSQLite(context.Context) (*store, error) {
 	db, err := openGORM(sqlite.Open("file::memory:?_pragma=foreign_keys(1)"))
 	if err != nil {
@@ -143,10 +143,10 @@ func openSQLite(context.Context) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	sqlDB.SetMaxOpenConns(1) // each connection would have a memory of its own
+	sqlDB.SetMaxOpenConns(1) // each connection would open its own database
 	return &store{
 		db:       db,
-		server:   "SQLite, since DATABASE_URL is not set",
+		server:   "SQLite, because DATABASE_URL is not set",
 		inserted: "Inserted",
 		insertEvents: func(ctx context.Context, rows []Event) error {
 			return db.WithContext(ctx).CreateInBatches(rows, 1000).Error
@@ -165,9 +165,8 @@ func openSQLite(context.Context) (*store, error) {
 			return "(SELECT type FROM pragma_table_info('" + table + "') WHERE name = 'id')"
 		},
 		leftOut: strings.Join([]string{
-			"What needs Postgres, and isn't shown here: pgx, which moves IDs without converting them, and its COPY;",
-			"the uuid column of a Sno at its width of 16 bytes; ranges of keys as Postgres plans them.",
-			"Set DATABASE_URL, or start Docker, and run it again.",
+			"Not shown without Postgres: pgx with its codec and COPY, the 16-byte uuid column of a Sno,",
+			"and the plan of a key range in Postgres. Set DATABASE_URL, or start Docker, and run it again.",
 		}, "\n"),
 		close: sqlDB.Close,
 	}, nil
@@ -188,7 +187,7 @@ func sqlitePlan(ctx context.Context, db *sql.DB, query string) (plan []string, e
 		plan = append(plan, detail)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("reading the plan: %w", err)
+		return nil, fmt.Errorf("read the plan: %w", err)
 	}
 	return plan, nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// printKeys prints a row of each table: its ID as text, what the bits of the
-// ID say, and how the database has it.
+// printKeys prints one row of each table: its ID as text, the stored value, and
+// the fields of the ID.
 func printKeys(db *gorm.DB, out io.Writer, columnType func(table string) string, customer *Customer, event Event) error {
 	order := customer.Orders[0]
 	line, visit := order.Lines[0], customer.Visits[0]
@@ -31,7 +31,7 @@ func printKeys(db *gorm.DB, out io.Writer, columnType func(table string) string,
 	}
 
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "table\tkey\ttext of the ID\tcolumn\tas the column has it\tminted (UTC)\tother parts")
+	fmt.Fprintln(w, "table\tkey\tID as text\tcolumn type\tstored value\tcreated (UTC)\tother fields")
 	for _, row := range []struct {
 		table, key string
 		id         fmt.Stringer
@@ -52,7 +52,7 @@ func printKeys(db *gorm.DB, out io.Writer, columnType func(table string) string,
 		var column, stored string
 		query := fmt.Sprintf("SELECT %s, CAST(id AS text) FROM %s WHERE id = ?", columnType(row.table), row.table)
 		if err := db.Raw(query, row.id).Row().Scan(&column, &stored); err != nil {
-			return fmt.Errorf("reading %s %v: %w", row.table, row.id, err)
+			return fmt.Errorf("read %v from %s: %w", row.id, row.table, err)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%v\t%s\t%s\t%s\t%s\n", row.table, row.key, row.id, column, stored,
 			row.minted.Format("2006-01-02 15:04:05.000"), row.parts)

@@ -1,9 +1,9 @@
-// Command quickstart keeps a small shop in Postgres: its tables have the five
-// kinds of key that sortkey offers, GORM creates rows whose keys fill
-// themselves, and pgx copies rows in and reads a window of time back.
+// Command quickstart runs a small shop on Postgres. Its tables use the five ID
+// types of sortkey. GORM creates rows, the plugin fills their keys, and pgx
+// copies rows in and reads a time window.
 //
-// It uses the database of DATABASE_URL, in a schema of its own that it removes
-// at the end. Without DATABASE_URL it shows what it can on SQLite.
+// It connects to DATABASE_URL, works in a schema of its own, and drops the schema
+// at the end. Without DATABASE_URL it runs on SQLite and omits pgx.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// events is how many events are copied in.
+// events is the number of events to insert.
 const events = 10_000
 
 func run(ctx context.Context, out io.Writer, url string) (err error) {
@@ -39,7 +39,7 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 		}
 	}()
 	db := s.db.WithContext(ctx)
-	fmt.Fprintf(out, "On %s.\n\n", s.server)
+	fmt.Fprintf(out, "Database: %s\n\n", s.server)
 
 	if err := db.AutoMigrate(&Customer{}, &Order{}, &OrderLine{}, &Visit{}, &Event{}); err != nil {
 		return err
@@ -53,7 +53,7 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 	if err := db.Preload("Orders.Lines").Preload("Visits").First(&found, "id = ?", customer.ID).Error; err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Created %s with %d orders, %d lines and %d visits: one db.Create, all keys and foreign keys filled.\n",
+	fmt.Fprintf(out, "Created %s with %d orders, %d lines and %d visits: one db.Create filled all keys and foreign keys.\n",
 		found.Name, len(found.Orders), len(found.Orders[0].Lines)+len(found.Orders[1].Lines), len(found.Visits))
 
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
@@ -72,14 +72,14 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Read back the %d of %s to %s UTC by their keys alone; the first is %v of %s, the last %v of %s.\n\n",
+	fmt.Fprintf(out, "Read the %d events from %s to %s UTC by key range: the first is %v at %s, the last %v at %s.\n\n",
 		len(window), from.Format("15:04"), to.Format("15:04"), window[0].ID, clock(window[0].ID.Time()),
 		window[len(window)-1].ID, clock(window[len(window)-1].ID.Time()))
 
 	if err := printKeys(db, out, s.columnType, customer, window[0]); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe plan of the query by time:\n")
+	fmt.Fprintf(out, "\nPlan of the key range query:\n")
 	for _, line := range plan {
 		fmt.Fprintln(out, "  "+line)
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// The shop's tables, each with another of the five keys. None of the models
-// says more than the type of its key: the plugin fills it.
+// Each of the shop's tables uses another of the five ID types. A model only
+// declares the type of its key, and the plugin fills the key.
 
-// A Customer has 80 bits in a uuid column, one byte of them its own: here it
-// tells what the ID is an ID of.
+// A Customer has an 80-bit ID in a uuid column. One of its bytes is free for the
+// application: here it holds the kind of the row.
 type Customer struct {
 	ID     idtype.Sno
 	Name   string
@@ -19,14 +19,14 @@ type Customer struct {
 	Visits []Visit
 }
 
-// An Order has the usual 64 bits, in a bigint column.
+// An Order has a 63-bit ID in a bigint column, the default choice.
 type Order struct {
 	ID         idtype.Snowflake
 	CustomerID idtype.Sno
 	Lines      []OrderLine
 }
 
-// An OrderLine has 53 bits, which JavaScript handles as a number.
+// An OrderLine has a 53-bit ID, which JavaScript can hold as a number.
 type OrderLine struct {
 	ID       idtype.SnowflakeSI
 	OrderID  idtype.Snowflake
@@ -34,29 +34,28 @@ type OrderLine struct {
 	Quantity int
 }
 
-// A Visit has 64 bits that spread over the key space instead of ordering by
-// time.
+// A Visit has a 64-bit ID. Such IDs spread over the key space instead of sorting
+// by time.
 type Visit struct {
 	ID         idtype.Spread64
 	CustomerID idtype.Sno
 	Page       string
 }
 
-// An Event has 60 bits, 10 characters in a URL, and needs no node number.
+// An Event has a 60-bit ID with 10 characters as text, and needs no node number.
 type Event struct {
 	ID   idtype.UID60
 	Kind string
 }
 
-// customerMeta is the metabyte of customers' IDs.
+// customerMeta is the metabyte of customer IDs.
 const customerMeta = 'c'
 
-// lineLayout counts from a day before the shop opened.
+// lineLayout counts from a time before the shop opened.
 var lineLayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 
-// keys makes a generator for each of the key types. The node numbers are 0,
-// which is right for a shop that runs in one process; each further process
-// needs numbers of its own.
+// keys returns a generator for each ID type. The node numbers are 0, which is
+// right for one process: each further process needs its own numbers.
 func keys() ([]gormplugin.Binding, error) {
 	customers, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: customerMeta})
 	if err != nil {
@@ -87,7 +86,7 @@ func keys() ([]gormplugin.Binding, error) {
 	}, nil
 }
 
-// ada is a customer with two orders and a visit: nothing in it has an ID yet.
+// ada returns a customer with two orders and two visits, all without IDs.
 func ada() *Customer {
 	return &Customer{
 		Name: "Ada",
@@ -99,7 +98,7 @@ func ada() *Customer {
 	}
 }
 
-// yesterday mints the IDs of n events that were spread evenly over a day.
+// yesterday returns n events with IDs spread evenly over day.
 func yesterday(day time.Time, n int) ([]Event, error) {
 	at := day
 	gen, err := idtype.NewUID60Generator(idtype.UID60Config{

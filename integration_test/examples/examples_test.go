@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// The rows of the table that the quickstart prints.
+// The lines of the quickstart's output, as regular expressions.
 var (
 	quickstartRows = []string{
 		`customers +Sno +[2-9a-x]{16} +uuid +[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} +20.*meta 'c'`,
@@ -24,14 +24,14 @@ var (
 		`events +UID60 +[A-Za-z0-9_-]{10} +bigint +\d+ +20.*sequence`,
 		`Created Ada with 2 orders, 3 lines and 2 visits`,
 		`10000 events of 20`,
-		`the 417 of 03:00 to 04:00 UTC`,
+		`the 417 events from 03:00 to 04:00 UTC`,
 	}
 	postgresRows = []string{
-		`On Postgres \d+`, `Copied 10000`,
+		`Database: Postgres \d+`, `Copied 10000`,
 		`Index (Only )?Scan using events_pkey on events \(actual .*rows=417`,
 		`Index Cond: \(\(id >= '\d+'::bigint\) AND \(id < '\d+'::bigint\)\)`,
 	}
-	sqliteRows = []string{`On SQLite`, `Inserted 10000`, `SEARCH events USING .*\(id>\? AND id<\?\)`, `What needs Postgres`}
+	sqliteRows = []string{`Database: SQLite`, `Inserted 10000`, `SEARCH events USING .*\(id>\? AND id<\?\)`, `Not shown without Postgres`}
 )
 
 func TestQuickstart(t *testing.T) {
@@ -39,11 +39,11 @@ func TestQuickstart(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		run(t, program, db.URL, append(quickstartRows, postgresRows...))
 		if out := run(t, program, db.URL, nil); strings.Contains(out, "SQLite") {
-			t.Errorf("a second run says:\n%s", out)
+			t.Errorf("a second run used SQLite:\n%s", out)
 		}
 		var schemas int
 		if err := db.Conn(t).QueryRow(t.Context(), "select count(*) from pg_namespace where nspname like 'sortkey%'").Scan(&schemas); err != nil || schemas != 0 {
-			t.Errorf("%d schemas stayed behind, %v", schemas, err)
+			t.Errorf("schemas left over: %d, %v", schemas, err)
 		}
 	})
 	t.Run("sqlite", func(t *testing.T) { run(t, program, "", append(quickstartRows, sqliteRows...)) })
@@ -69,7 +69,7 @@ func run(t *testing.T, program, url string, want []string) string {
 	}
 	for _, w := range want {
 		if !regexp.MustCompile(w).Match(out) {
-			t.Errorf("expected a line like %q, got:\n%s", w, out)
+			t.Errorf("no match for %q in:\n%s", w, out)
 		}
 	}
 	return string(out)

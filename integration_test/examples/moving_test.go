@@ -25,12 +25,13 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// What docs/moving-a-model.md says is done here, in its order.
+// These tests follow the steps of docs/moving-a-model.md in order.
 
-// Rows and their foreign keys stay when keys of sequences become minted ones.
+// TestMovingToBigint checks that rows and foreign keys stay when the keys of new
+// rows come from a generator instead of a sequence.
 func TestMovingToBigint(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		// One key of each kind that the page speaks of.
+		// A serial key and an identity key, the two kinds on the page.
 		db.Exec(t, `CREATE TABLE customers (id serial PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);
 			CREATE INDEX idx_customers_deleted_at ON customers (deleted_at);
 			CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -45,9 +46,9 @@ func TestMovingToBigint(t *testing.T) {
 		runFile(t, conn, "identity.sql")
 		wantRows(t, conn, "look.sql", "customers id bigint  nextval('customers_id_seq'::regclass)", "orders customer_id bigint  <nil>", "orders id bigint d <nil>")
 
-		old = db.GORM(t, nil) // the old connections have plans for the old types
+		old = db.GORM(t, nil) // the old connections have cached plans for the old types
 
-		// The new version finds nothing to change, and all that is there.
+		// AutoMigrate of the new version changes nothing, and the new version reads all old rows.
 		statements := pgtest.NewRecorder()
 		new := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec)
 		must(t, bigint.Open(new, 1))
@@ -61,7 +62,7 @@ func TestMovingToBigint(t *testing.T) {
 			t.Errorf("found %+v", found)
 		}
 
-		// Both write, and read each other's rows.
+		// Both versions write, and read each other's rows.
 		began := time.Now()
 		bob := bigint.Customer{Name: "Bob", Orders: []bigint.Order{{Total: 3}}}
 		must(t, new.Create(&bob).Error)
@@ -86,14 +87,14 @@ func TestMovingToBigint(t *testing.T) {
 		window := gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", began.Add(-time.Minute), time.Time{})
 		must(t, new.Model(&bigint.Customer{}).Scopes(window).Pluck("name", &names).Error)
 		if !slices.Equal(names, []string{"Bob"}) {
-			t.Errorf("minted since: %q", names)
+			t.Errorf("customers in the time window: %q", names)
 		}
 
-		// A new table refers to old rows and to new ones.
+		// A new table refers to old and new rows.
 		runFile(t, conn, "refunds.sql")
 		must(t, new.AutoMigrate(&bigint.Refund{}))
 		for _, s := range statements.With("ALTER") {
-			// It adds the foreign keys once more, under its own names.
+			// AutoMigrate adds the foreign keys a second time, under its own names.
 			if !strings.Contains(s, "FOREIGN KEY") {
 				t.Errorf("AutoMigrate issued %s", s)
 			}
@@ -112,12 +113,12 @@ func TestMovingToBigint(t *testing.T) {
 		wantRows(t, conn, "look.sql", "customers id bigint  <nil>", "orders customer_id bigint  <nil>", "orders id bigint  <nil>")
 		must(t, new.Create(&bigint.Customer{Name: "Dora", Orders: []bigint.Order{{Total: 6}}}).Error)
 		if err := old.Create(&before.Customer{Name: "Ed"}).Error; err == nil {
-			t.Error("the old version still gets keys")
+			t.Error("the old version still creates rows after the cleanup")
 		}
 	})
 }
 
-// AutoMigrate alone makes of the tables of gorm.Model what the page promises.
+// TestMovingByAutoMigrate moves the tables of gorm.Model by AutoMigrate alone.
 func TestMovingByAutoMigrate(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		old := db.GORM(t, nil)
@@ -138,7 +139,8 @@ func TestMovingByAutoMigrate(t *testing.T) {
 	})
 }
 
-// Customers get uuids beside their numbers, and their orders follow.
+// TestMovingToUUID gives customers a uuid key beside the old one, and moves their
+// orders to it.
 func TestMovingToUUID(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		old := db.GORM(t, &gorm.Config{Logger: logger.Discard})
@@ -146,7 +148,7 @@ func TestMovingToUUID(t *testing.T) {
 		began := time.Now().Truncate(time.Second).Add(-24 * time.Hour)
 		customers := make([]before.Customer, 1500)
 		for i := range customers {
-			// Two at a time, in another order than that of their numbers.
+			// Two customers per second, in an order that differs from their IDs.
 			customers[i].CreatedAt = began.Add(time.Duration((i*7%1500)/2) * time.Second)
 			customers[i].Name = fmt.Sprint(i)
 			customers[i].Orders = []before.Order{{Total: int64(i)}}
@@ -168,25 +170,25 @@ func TestMovingToUUID(t *testing.T) {
 
 		wantRows(t, conn, "references.sql", "orders fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers(id)")
 
-		// Too early: nothing changes.
+		// Before the backfill, the switch and the check fail and change nothing.
 		if err := tryFile(t, conn, "switch.sql"); err == nil || !strings.Contains(err.Error(), "null") {
-			t.Errorf("switched while customers had no new key: %v", err)
+			t.Errorf("switch before the backfill: got %v", err)
 		}
 		if err := tryFile(t, conn, "check.sql"); err == nil || !strings.Contains(err.Error(), "is violated by some row") {
-			t.Errorf("checked while customers had no new key: %v", err)
+			t.Errorf("check before the backfill: got %v", err)
 		}
 		db.Exec(t, "ALTER TABLE customers DROP CONSTRAINT customers_new_id_not_null")
 		must(t, old.Model(&before.Order{}).Where("customer_id = ?", late.ID).Count(new(int64)).Error)
 
 		must(t, between.Backfill(both))
-		must(t, between.Backfill(both)) // nothing is left to do
+		must(t, between.Backfill(both)) // a second call finds no rows
 		runFile(t, conn, "fill.sql")
 		var filled int64
 		must(t, both.Table("orders").Where("new_customer_id IS NOT NULL").Count(&filled).Error)
 		if filled != int64(len(customers)) {
-			t.Errorf("%d orders have the new key of their customer", filled)
+			t.Errorf("orders with the new key of their customer: %d, want %d", filled, len(customers))
 		}
-		// A row that was read before it got its key doesn't take that back.
+		// Save of a customer that was read before the backfill keeps the new key.
 		unaware := between.Customer{Name: customers[0].Name}
 		unaware.Model = customers[0].Model
 		must(t, both.Save(&unaware).Error)
@@ -199,14 +201,14 @@ func TestMovingToUUID(t *testing.T) {
 		var keys []key
 		must(t, both.Unscoped().Model(&between.Customer{}).Order("new_id").Find(&keys).Error)
 		if len(keys) != len(customers)+2 {
-			t.Errorf("%d customers", len(keys))
+			t.Errorf("%d customers, want %d", len(keys), len(customers)+2)
 		}
 		for i, k := range keys {
 			if i > 0 && k.CreatedAt.Before(keys[i-1].CreatedAt) || k.NewID.Meta() != 'c' {
-				t.Fatalf("%+v comes before %+v", keys[i-1], k)
+				t.Fatalf("key %+v sorts before %+v", keys[i-1], k)
 			}
 			if d := k.CreatedAt.Sub(k.NewID.Time()).Abs(); i < len(customers) && d > 4*time.Millisecond {
-				t.Fatalf("%v was minted %v from %v", k.NewID, d, k.CreatedAt)
+				t.Fatalf("the time of %v differs by %v from created_at %v", k.NewID, d, k.CreatedAt)
 			}
 		}
 
@@ -220,7 +222,7 @@ func TestMovingToUUID(t *testing.T) {
 				}
 			}
 		}))
-		// No statement that locks a table out reads all of it.
+		// No statement scans a table while it is locked.
 		b, err := os.ReadFile("../../examples/moving/switch.sql")
 		must(t, err)
 		_, update, _ := strings.Cut(string(b), "UPDATE ")
@@ -230,14 +232,14 @@ func TestMovingToUUID(t *testing.T) {
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		must(t, err)
 		if strings.Contains(strings.Join(plan, "\n"), "Seq Scan on orders") {
-			t.Errorf("the switch reads all orders:\n%s", strings.Join(plan, "\n"))
+			t.Errorf("the switch scans orders:\n%s", strings.Join(plan, "\n"))
 		}
 		runFile(t, locked, "switch.sql")
 		if want := []string{
 			`existing constraints on column "customers.id" are sufficient to prove that it does not contain nulls`,
 			`validating foreign key constraint "fk_customers_orders"`, // after the COMMIT
 		}; !slices.Equal(scans, want) {
-			t.Errorf("the switch scans %q, want %q", scans, want)
+			t.Errorf("scans during the switch: %q, want %q", scans, want)
 		}
 		statements := pgtest.NewRecorder()
 		changed := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec)
@@ -249,20 +251,20 @@ func TestMovingToUUID(t *testing.T) {
 		var found []uuid.Customer
 		must(t, changed.Unscoped().Preload("Orders").Order("id").Find(&found).Error)
 		if len(found) != len(keys) {
-			t.Fatalf("%d customers, want %d", len(found), len(keys))
+			t.Fatalf("found %d customers, want %d", len(found), len(keys))
 		}
 		for i, c := range found {
 			if c.ID != keys[i].NewID {
-				t.Fatalf("%v has %v, want %v", c.Name, c.ID, keys[i].NewID)
+				t.Fatalf("customer %v has key %v, want %v", c.Name, c.ID, keys[i].NewID)
 			}
 			if strings.HasPrefix(c.Name, "late") {
 				continue
 			}
 			if c.Name == "0" && len(c.Orders) == 2 {
-				c.Orders = c.Orders[:1] // the one that came late
+				c.Orders = c.Orders[:1] // the order created after the backfill
 			}
 			if len(c.Orders) != 1 || fmt.Sprint(c.Orders[0].Total) != c.Name || c.Orders[0].CustomerID != c.ID {
-				t.Fatalf("%+v has other orders than before", c)
+				t.Fatalf("customer %+v lost its order", c)
 			}
 		}
 		create := func(name string) {
@@ -279,7 +281,7 @@ func TestMovingToUUID(t *testing.T) {
 		}
 		create("Eve")
 		if err := changed.Create(&uuid.Order{CustomerID: idtype.MustParseSno("brpk4q72xwf2m63l")}).Error; err == nil {
-			t.Error("an order of nobody was created")
+			t.Error("created an order with an unknown customer")
 		}
 		runFile(t, conn, "remove.sql")
 		create("Fay")
@@ -287,14 +289,16 @@ func TestMovingToUUID(t *testing.T) {
 	})
 }
 
-// scan is a message of a statement that reads or writes all of a table, or that
-// says why it needn't.
+// scan matches the debug messages of statements that scan or rewrite a table, or
+// that skip the scan because of a constraint.
 var scan = regexp.MustCompile("^(verifying|rewriting|validating|existing constraints)")
 
-// The old keys may be uuids that programs made: then nothing gives new rows one.
+// TestMovingFromUUID moves uuid keys that the program generated, so the old column
+// has no default.
 func TestMovingFromUUID(t *testing.T) { movingFrom(t, "uuid", "uuid DEFAULT gen_random_uuid()") }
 
-// An identity column stays NOT NULL until it is none.
+// TestMovingFromIdentity moves an identity key: the column keeps its NOT NULL until
+// the switch drops the identity.
 func TestMovingFromIdentity(t *testing.T) {
 	movingFrom(t, "bigint", "bigint GENERATED ALWAYS AS IDENTITY")
 }
@@ -326,7 +330,7 @@ func movingFrom(t *testing.T, column, key string) {
 	})
 }
 
-// runFile runs the statements of a file one by one, on one connection, as psql
+// runFile runs the statements of a file one at a time on one connection, as psql
 // does.
 func runFile(t *testing.T, conn *pgx.Conn, name string) {
 	t.Helper()
@@ -347,7 +351,7 @@ func tryFile(t *testing.T, conn *pgx.Conn, name string) error {
 	return nil
 }
 
-// wantRows compares what the query of a file shows.
+// wantRows compares the result of a file's query, sorted, with want.
 func wantRows(t *testing.T, conn *pgx.Conn, name string, want ...string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("../../examples/moving", name))
@@ -361,7 +365,7 @@ func wantRows(t *testing.T, conn *pgx.Conn, name string, want ...string) {
 	must(t, err)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
-		t.Errorf("%s shows %q, want %q", name, got, want)
+		t.Errorf("%s returned %q, want %q", name, got, want)
 	}
 }
 

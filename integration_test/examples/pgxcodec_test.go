@@ -9,7 +9,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// The examples of package pgxcodec that need a server print what they say.
+// TestCodecExamples runs the examples of package pgxcodec that need a server.
 func TestCodecExamples(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-run", "^TestExamples$", "github.com/sortkey/sortkey/pgxcodec")

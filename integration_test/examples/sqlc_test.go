@@ -19,8 +19,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A domain without an override is an any, which would take all that the test
-// puts there.
+// Without an override, sqlc maps a domain to any, which would accept every value
+// of the test.
 var (
 	_ sqltypes.Optional[idtype.Sno] = shop.Customer{}.InvitedBy
 	_ *idtype.Snowflake             = shop.Order{}.Replaces
@@ -30,7 +30,7 @@ var (
 	_ *idtype.Snowflake             = shop.CustomersAndOrdersRow{}.OrderID
 )
 
-// The queries that sqlc generates take and give the right values, in all modes.
+// TestSqlc checks the arguments and results of the generated queries in all modes.
 func TestSqlc(t *testing.T) {
 	eachSqlcMode(t, func(t *testing.T, db shop.DBTX, k sqlcKeys) {
 		ctx, q := t.Context(), shop.New(db)
@@ -69,7 +69,7 @@ func TestSqlc(t *testing.T) {
 			same(t, got, err, o)
 		}
 
-		page, err := q.ListOrders(ctx, shop.ListOrdersParams{Size: 3}) // no order is before the zero ID
+		page, err := q.ListOrders(ctx, shop.ListOrdersParams{Size: 3}) // every order is after the zero ID
 		same(t, page, err, orders[:3])
 		page, err = q.ListOrders(ctx, shop.ListOrdersParams{After: page[2].ID, Size: 3})
 		same(t, page, err, orders[3:])
@@ -82,7 +82,7 @@ func TestSqlc(t *testing.T) {
 		ids, err = q.OrdersReplacing(ctx, &k.orders[0])
 		same(t, ids, err, k.orders[1:2])
 
-		// Bob has no orders yet.
+		// Bob has no orders so far.
 		joined, err := q.CustomersAndOrders(ctx)
 		same(t, joined, err, []shop.CustomersAndOrdersRow{
 			{ID: ada.ID, OrderID: &k.orders[0]}, {ID: ada.ID, OrderID: &k.orders[1]},
@@ -134,8 +134,8 @@ func TestSqlc(t *testing.T) {
 	})
 }
 
-// The README has a Go type for each domain, the one that takes what the domain
-// holds, and the overrides of sqlc.yaml are among them.
+// TestSqlcOverrides checks that the README has the right Go type for each domain,
+// and that sqlc.yaml uses these types.
 func TestSqlcOverrides(t *testing.T) {
 	readme, err := os.ReadFile("../../examples/sqlc/README.md")
 	if err != nil {
@@ -171,7 +171,7 @@ func TestSqlcOverrides(t *testing.T) {
 		rows, _ := conn.Query(t.Context(), "SELECT typname::text FROM pg_type WHERE typtype = 'd' AND typnamespace = 'sortkey'::regnamespace")
 		domains, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil || len(domains) != len(types) {
-			t.Errorf("domains %v, %v, and in the README %v", domains, err, types)
+			t.Errorf("got domains %v, %v, want those in the README: %v", domains, err, types)
 		}
 		for _, domain := range domains {
 			typ := want[domain]
@@ -187,16 +187,16 @@ func TestSqlcOverrides(t *testing.T) {
 	})
 }
 
-// The keys that a test inserts, in order.
+// sqlcKeys holds the keys that a test inserts, in order.
 type sqlcKeys struct {
 	customers   []idtype.Sno
-	orders      []idtype.Snowflake // one a minute
+	orders      []idtype.Snowflake // one per minute
 	orderWindow [2]idtype.Snowflake
 	visits      []idtype.UID60
 	codes       []idtype.Sno
 }
 
-// stored checks that the columns hold the IDs themselves, each in its own way.
+// stored checks the stored form of the IDs in each column.
 func (k sqlcKeys) stored(t *testing.T, db shop.DBTX) {
 	t.Helper()
 	for _, c := range []struct{ query, want string }{
@@ -248,7 +248,7 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 	return k
 }
 
-// eachSqlcMode runs f in all modes, each time with empty tables.
+// eachSqlcMode runs f in each mode with empty tables.
 func eachSqlcMode(t *testing.T, f func(t *testing.T, db shop.DBTX, k sqlcKeys)) {
 	tables, err := os.ReadFile("../../examples/sqlc/schema.sql")
 	if err != nil {
