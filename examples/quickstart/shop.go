@@ -55,7 +55,7 @@ const customerMeta = 'c'
 var lineLayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 
 // keys returns a generator for each ID type. The node numbers are 0, which is
-// right for one process: each further process needs its own numbers.
+// right for one process; each further process needs its own numbers.
 func keys() ([]gormplugin.Binding, error) {
 	customers, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: customerMeta})
 	if err != nil {
