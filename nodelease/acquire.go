@@ -10,27 +10,32 @@ import (
 	"time"
 )
 
-// How often Acquire tries again: while no number is free, and while the store
-// fails, possibly because every waiting process is calling it.
+// Acquire retries at intervals that start at firstPoll and double. The interval is
+// limited to lastPoll while no number is free, and to lastRetry while the store fails,
+// possibly because every waiting process is calling it.
 const (
 	firstPoll = 50 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
 	lastRetry = 2 * time.Second
 )
 
-// Acquire claims a number of a pool for one generator, and keeps it until
-// Close. If no number is free, or the store fails, it tries again until
-// Options.Wait is over (and half a TTL, if the store doesn't answer), so that a
-// process can start while the store fails over. Then it fails with the last cause.
-// If the store has answered that no number is free, that is an error that wraps a
-// [*BusyError]; use errors.As. It is an [ErrPoolExhausted], or an [ErrClockBehind]
-// if there are numbers, but this machine's clock is behind the time up to which
-// they were used. Acquire fails at once with errors that waiting doesn't mend,
-// [ErrMisconfigured] and [ErrPoolMismatch].
-// The context is for Acquire alone, not for the claim.
+// Acquire claims a number of a pool for one generator. The returned [Keeper] renews
+// the claim until Close.
+//
+// If no number is free, or the store fails, Acquire retries until Options.Wait is
+// over, plus half a TTL if the store doesn't answer. So a process can start while the
+// store fails over. Then Acquire returns the last error:
+//
+//   - If all numbers are held or reserved, the error wraps [ErrPoolExhausted].
+//   - If numbers are free, but this machine's clock is behind their high-water
+//     marks, the error wraps [ErrClockBehind].
+//   - In both cases it wraps a [*BusyError] with the counts of the pool; use errors.As.
+//
+// Acquire fails at once with [ErrMisconfigured] and [ErrPoolMismatch], since waiting
+// doesn't help. ctx bounds the call of Acquire, not the claim.
 func Acquire(ctx context.Context, store Store, pool Pool, o Options) (*Keeper, error) {
 	if o.Reacquire {
-		return nil, errors.New("nodelease: expected Reacquire for NewGenerator alone, got it for Acquire: a Keeper is one claim")
+		return nil, errors.New("nodelease: Options.Reacquire: not supported by Acquire, since a Keeper is a single claim; use NewGenerator")
 	}
 	o, err := check(pool, o)
 	if err != nil {
@@ -39,7 +44,8 @@ func Acquire(ctx context.Context, store Store, pool Pool, o Options) (*Keeper, e
 	return acquire(ctx, store, pool, o, o.unique())
 }
 
-// check tells whether numbers can be claimed so, and fills in the defaults.
+// check validates the pool and the options, and returns the options with defaults
+// filled in.
 func check(pool Pool, o Options) (Options, error) {
 	if err := pool.Validate(); err != nil {
 		return o, err
@@ -47,14 +53,14 @@ func check(pool Pool, o Options) (Options, error) {
 	return o.normal()
 }
 
-// unique is a holder for one claim.
+// unique returns a holder for one claim.
 func (o Options) unique() string { return o.Holder + " " + crand.Text() }
 
-// acquire claims for a holder. Given the same one again after it has failed, it
-// gets what may have been granted without its knowing.
+// acquire claims a number for a holder. If an earlier call with the same holder
+// failed although the store had granted a number, acquire gets that number.
 func acquire(ctx context.Context, store Store, pool Pool, o Options, holder string) (*Keeper, error) {
 	begun, wait := time.Now(), max(o.Wait, 0)
-	var cause error // the last failure that wasn't a timeout; a later timeout would hide it
+	var cause error // the last error other than a timeout, which a later timeout would hide
 	var logBusy, logFailure sync.Once
 	for poll := firstPoll; ; poll *= 2 {
 		sent := time.Now()
@@ -66,15 +72,15 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 		left := wait - time.Since(begun)
 		switch judge(err, left) {
 		case hopeless:
-			return nil, fmt.Errorf("nodelease: no number of pool %q claimed: %w", pool.Name, err)
+			return nil, fmt.Errorf("nodelease: claim a number of pool %q: %w", pool.Name, err)
 		case poolBusy:
 			if left > 0 {
-				logBusy.Do(func() { o.Logger.Info("waiting for a node number", "pool", pool.Name, "for", left, "since", err) })
+				logBusy.Do(func() { o.Logger.Info("waiting for a node number", "pool", pool.Name, "left", left, "error", err) })
 			}
 			poll = min(poll, lastPoll)
 		case storeFailing:
 			if left > 0 {
-				logFailure.Do(func() { o.Logger.Warn("claim failed, trying again", "pool", pool.Name, "left", left, "error", err) })
+				logFailure.Do(func() { o.Logger.Warn("claim failed; retrying", "pool", pool.Name, "left", left, "error", err) })
 			}
 			poll = min(poll, lastRetry)
 		}
@@ -84,27 +90,27 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 		if timeout := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled); !timeout {
 			cause = err
 		} else if cause != nil {
-			err = fmt.Errorf("%w; before that: %w", err, cause)
+			err = fmt.Errorf("%w; earlier error: %w", err, cause)
 		}
 		if ended := ctx.Err(); ended != nil {
 			if !errors.Is(err, ended) {
 				err = fmt.Errorf("%w: %w", ended, err)
 			}
-			return nil, fmt.Errorf("nodelease: gave up on a number of pool %q after %v: %w", pool.Name, time.Since(begun).Round(time.Millisecond), err)
+			return nil, fmt.Errorf("nodelease: claim a number of pool %q: gave up after %v: %w", pool.Name, time.Since(begun).Round(time.Millisecond), err)
 		}
 		if left <= 0 {
-			return nil, fmt.Errorf("nodelease: no number of pool %q claimed within %v: %w", pool.Name, wait, err)
+			return nil, fmt.Errorf("nodelease: claim a number of pool %q: none within %v: %w", pool.Name, wait, err)
 		}
 	}
 }
 
-// A verdict is what an attempt that failed means for the next one.
+// A verdict classifies a failed attempt.
 type verdict int
 
 const (
-	storeFailing verdict = iota // it may answer soon
+	storeFailing verdict = iota // the store may recover soon
 	poolBusy                    // a number may be free soon
-	hopeless                    // the next attempt would fail, too
+	hopeless                    // another attempt would fail too
 )
 
 // judge returns the verdict on an error, given how long Acquire may still wait.
@@ -124,34 +130,34 @@ func judge(err error, left time.Duration) verdict {
 	return storeFailing
 }
 
-// claim asks once, and doesn't trust the answer.
+// claim calls the store once and checks its answer.
 func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error) {
 	c, err := bounded(ctx, r.TTL/2, func(ctx context.Context) (Claim, error) { return store.Claim(ctx, pool, r) })
 	var busy *BusyError
 	switch {
 	case errors.As(err, &busy):
-		return c, fmt.Errorf("%w (the clock here shows %s; %d in Pool.Reserved)", err, stamp(r.Now), len(pool.Reserved))
+		return c, fmt.Errorf("%w (local clock %s, %d in Pool.Reserved)", err, stamp(r.Now), len(pool.Reserved))
 	case err != nil:
 		return c, err
 	case c.Number < 0 || c.Number >= pool.Size || pool.reserves(c.Number):
-		err = fmt.Errorf("expected the store to grant one of %d numbers that isn't reserved, got %d", pool.Size, c.Number)
+		err = fmt.Errorf("store granted number %d; want 0 to %d, not in Pool.Reserved", c.Number, pool.Size-1)
 	case c.Holder != r.Holder || c.TTL < 0 || c.TTL > 0 && c.TTL < minTTL:
-		err = fmt.Errorf("expected the store to grant a number to %q for at least %v, got %q for %v", r.Holder, minTTL, c.Holder, c.TTL)
+		err = fmt.Errorf("store granted number %d to %q for %v; want holder %q and at least %v", c.Number, c.Holder, c.TTL, r.Holder, minTTL)
 	case c.After >= r.Now || c.Until <= r.Now:
-		err = fmt.Errorf("expected the store to grant a number from before %s until after that, got from %s until %s", stamp(r.Now), stamp(c.After), stamp(c.Until))
+		err = fmt.Errorf("store granted number %d after %s until %s; want a range that contains the clock's %s", c.Number, stamp(c.After), stamp(c.Until), stamp(r.Now))
 	default:
 		return c, nil
 	}
 	return c, spentError{err}
 }
 
-// maxGrace is the most that a call of a store may take to end after its context
-// did.
+// maxGrace is the longest time that a store's call may take to return after its
+// context has ended.
 const maxGrace = 100 * time.Millisecond
 
-// bounded calls a function with a context that ends a little before the limit.
-// If the function ignores its context, bounded returns without an answer: at the
-// limit, or maxGrace after the caller's context has ended.
+// bounded calls f with a context that ends a little before the limit. If f ignores
+// its context, bounded returns an error without waiting for f: at the limit, or
+// maxGrace after the caller's context has ended.
 func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -172,7 +178,7 @@ func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Con
 		if ctx.Err() != nil {
 			grace = maxGrace
 		}
-		// The answer may be there too, in a process that was stopped.
+		// If the process was stopped meanwhile, the answer may have arrived too.
 		select {
 		case a = <-answers:
 		case <-time.After(grace):
@@ -180,12 +186,12 @@ func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Con
 		}
 	}
 	if a.err != nil && ctx.Err() == nil && errors.Is(inner.Err(), context.DeadlineExceeded) {
-		a.err = fmt.Errorf("expected an answer of the store within %v, got none: %w", limit.Round(time.Millisecond), a.err)
+		a.err = fmt.Errorf("no answer within %v; check the connection to the store: %w", limit.Round(time.Millisecond), a.err)
 	}
 	return a.value, a.err
 }
 
-// pause waits, unless the context ends.
+// pause waits for d, or until the context ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -195,8 +201,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// jitter spreads what would happen at the same time in many processes: by up to
-// a tenth in both directions.
+// jitter changes d by up to a tenth, either way, so that processes that started
+// together don't call the store at the same moment.
 func jitter(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()*2-1)*float64(d)/10)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// N numbers for N holders; the next waits for one, and gets it as soon as it
-// is given back.
+// N holders get N numbers. The next holder waits, and gets a number as soon as one is
+// released.
 func TestAcquireWaits(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -37,7 +37,7 @@ func TestAcquireWaits(t *testing.T) {
 		if waited := time.Since(begun); waited < 20*time.Second || waited > 21*time.Second || k.Number() != held[1].Number() {
 			t.Errorf("expected number %d after 20 s, got %d after %v", held[1].Number(), k.Number(), waited)
 		}
-		// Not more often than it helps, and not all at the same time.
+		// The interval doubles up to 500 ms, with jitter.
 		looks := store.noted("Claim")[3:]
 		for i, c := range looks[1:] {
 			want := min(50*time.Millisecond<<i, 500*time.Millisecond)
@@ -45,7 +45,7 @@ func TestAcquireWaits(t *testing.T) {
 				want = 500 * time.Millisecond
 			}
 			if got := c.at.Sub(looks[i].at); got < want*9/10 || got > want*11/10 {
-				t.Errorf("look %d: expected it after %v, give or take a tenth, got %v", i+2, want, got)
+				t.Errorf("attempt %d: expected it after %v, give or take a tenth, got %v", i+2, want, got)
 			}
 		}
 		for _, k := range append(held, k) {
@@ -54,7 +54,7 @@ func TestAcquireWaits(t *testing.T) {
 	})
 }
 
-// A wait is bounded, and its error says what for.
+// A wait is bounded, and its error reports the state of the pool.
 func TestAcquireBusy(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -76,23 +76,23 @@ func TestAcquireBusy(t *testing.T) {
 				t.Errorf("expected a wait of %v, got %v", test.waits, waited)
 			}
 			if logged := strings.Count(log.String(), "waiting for a node number"); logged != min(int(test.waits), 1) {
-				t.Errorf("wait of %v: expected one message if there is one, got %q", test.waits, log)
+				t.Errorf("wait of %v: expected one message, or none without a wait, got %q", test.waits, log)
 			}
 			var busy *nodelease.BusyError
 			if !errors.As(err, &busy) || !errors.Is(err, nodelease.ErrPoolExhausted) || errors.Is(err, nodelease.ErrClockBehind) {
-				t.Fatalf("expected a pool that is exhausted, got %v, %v", k, err)
+				t.Fatalf("expected %v, got %v, %v", nodelease.ErrPoolExhausted, k, err)
 			}
 			if busy.Held != 2 || busy.Reserved != 1 || busy.RetryAfter <= 0 || busy.RetryAfter > 30*time.Second {
 				t.Errorf("got %+v", busy)
 			}
-			for _, says := range []string{`pool "snowflake"`, "2 of 3 held (the first for ", "1 reserved", "1 in Pool.Reserved", test.says} {
+			for _, says := range []string{`pool "snowflake"`, "2 of 3 are held (the first expires in ", "1 reserved", "1 in Pool.Reserved", test.says} {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("expected %q in %q", says, err)
 				}
 			}
 		}
 
-		// The caller's own bound counts too, and hides nothing.
+		// The deadline of the caller's context counts too, and the error keeps both causes.
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		begun := time.Now()
@@ -101,15 +101,15 @@ func TestAcquireBusy(t *testing.T) {
 			t.Errorf("expected a wait of 3 s, got %v", waited)
 		}
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, nodelease.ErrPoolExhausted) || !strings.Contains(err.Error(), `pool "snowflake"`) {
-			t.Errorf("expected the context's end and the pool's, got %v, %v", k, err)
+			t.Errorf("expected %v and %v, got %v, %v", context.DeadlineExceeded, nodelease.ErrPoolExhausted, k, err)
 		}
 		closes(t, first)
 		closes(t, second)
 	})
 }
 
-// A clock that is behind is told of even if other numbers are held: to wait for
-// those may be in vain.
+// A clock that is behind is reported even if other numbers are held, since they may
+// stay held.
 func TestBusyError(t *testing.T) {
 	for _, test := range []struct {
 		err nodelease.BusyError
@@ -139,8 +139,8 @@ func TestTimeToPass(t *testing.T) {
 	}
 }
 
-// A clock behind the high-water marks is told from a pool that is exhausted,
-// with what it shows.
+// The error distinguishes a clock behind the high-water marks from an exhausted pool,
+// and includes the clock's time.
 func TestAcquireClockBehind(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -151,7 +151,7 @@ func TestAcquireClockBehind(t *testing.T) {
 		mark := when(must(g.Next()))
 		closes(t, k)
 
-		// It won't catch up, so there is nothing to wait for.
+		// The clock can't catch up within Wait, so Acquire fails at once.
 		begun := time.Now()
 		_, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{Wait: 4 * time.Second})
 		if waited := time.Since(begun); waited > 0 {
@@ -161,13 +161,12 @@ func TestAcquireClockBehind(t *testing.T) {
 		if !errors.As(err, &busy) || !errors.Is(err, nodelease.ErrClockBehind) || busy.RetryAfter != time.Duration(mark-time.Now().UnixMilli()+1)*time.Millisecond || busy.Ahead != 1 {
 			t.Fatalf("expected a clock behind %d, got %v", mark, err)
 		}
-		for _, says := range []string{`pool "snowflake"`, "needs 1h0m0.001s more", "clock here shows 2026-11-21T10:11:12.000Z"} {
+		for _, says := range []string{`pool "snowflake"`, "advance by 1h0m0.001s", "local clock 2026-11-21T10:11:12.000Z"} {
 			if !strings.Contains(err.Error(), says) {
 				t.Errorf("expected %q in %q", says, err)
 			}
 		}
-		// The other numbers of a larger pool stay usable; this one is so again
-		// when the clock has passed its high-water mark.
+		// The number is usable again once the clock has passed its high-water mark.
 		time.Sleep(time.Hour - 5*time.Second)
 		begun = time.Now()
 		k = acquire(t, store, pool(1), nodelease.Options{})
@@ -178,8 +177,7 @@ func TestAcquireClockBehind(t *testing.T) {
 	})
 }
 
-// A store that fails may be back soon: the same holder tries again until Wait is
-// over, less and less often.
+// If the store fails, the same holder retries at growing intervals until Wait is over.
 func TestAcquireOutlastsOutages(t *testing.T) {
 	for name, outage := range map[string]fault{"down": down, "hung": hung, "answers lost": lossy} {
 		t.Run(name, func(t *testing.T) {
@@ -208,8 +206,8 @@ func TestAcquireOutlastsOutages(t *testing.T) {
 	}
 }
 
-// Acquire fails when Wait or its context is over, with the last cause; and at
-// once if waiting doesn't help.
+// Acquire fails with the last cause when Wait or its context ends, and at once if
+// waiting doesn't help.
 func TestAcquireGivesUp(t *testing.T) {
 	misconfigured := fmt.Errorf("no schema: %w", nodelease.ErrMisconfigured)
 	foreign := fmt.Errorf("pool of 5: %w", nodelease.ErrPoolMismatch)
@@ -224,7 +222,7 @@ func TestAcquireGivesUp(t *testing.T) {
 			return nodelease.Claim{}, err
 		}
 	}
-	nonsense := func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
+	invalid := func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 		c, err := do()
 		c.Number = -1
 		return c, err
@@ -242,11 +240,11 @@ func TestAcquireGivesUp(t *testing.T) {
 		{"down by default", down, 0, time.Hour, time.Minute, time.Minute, []error{errDown}, "within 1m0s: store is down", 30, 40},
 		{"not waiting", down, -1, time.Hour, 0, 0, []error{errDown}, "within 0s: store is down", 1, 1},
 		{"down until the context ends", down, time.Minute, 3 * time.Second, 3 * time.Second, 3 * time.Second, []error{errDown, context.DeadlineExceeded}, "after 3s: context deadline exceeded: store is down", 6, 8},
-		{"hung after it was down", downThenHung, 20 * time.Second, time.Hour, 20 * time.Second, 35 * time.Second, []error{errDown, context.DeadlineExceeded}, "got none: context deadline exceeded; before that: store is down", 3, 3},
-		{"hung until the context ends", downThenHung, time.Minute, 3 * time.Second, 3 * time.Second, 3 * time.Second, []error{errDown, context.DeadlineExceeded}, "after 3s: context deadline exceeded; before that: store is down", 2, 2},
+		{"hung after it was down", downThenHung, 20 * time.Second, time.Hour, 20 * time.Second, 35 * time.Second, []error{errDown, context.DeadlineExceeded}, "context deadline exceeded; earlier error: store is down", 3, 3},
+		{"hung until the context ends", downThenHung, time.Minute, 3 * time.Second, 3 * time.Second, 3 * time.Second, []error{errDown, context.DeadlineExceeded}, "after 3s: context deadline exceeded; earlier error: store is down", 2, 2},
 		{"misconfigured", fails(misconfigured), time.Minute, time.Hour, 0, 0, []error{nodelease.ErrMisconfigured}, "no schema", 1, 1},
-		{"another layout", fails(foreign), time.Minute, time.Hour, 0, 0, []error{nodelease.ErrPoolMismatch}, "pool of 5", 1, 1},
-		{"nonsense", nonsense, time.Minute, time.Hour, 0, 0, nil, "got -1", 1, 1},
+		{"layout mismatch", fails(foreign), time.Minute, time.Hour, 0, 0, []error{nodelease.ErrPoolMismatch}, "pool of 5", 1, 1},
+		{"invalid answer", invalid, time.Minute, time.Hour, 0, 0, nil, "number -1", 1, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			onFakeTime(t, func(t *testing.T) {
@@ -275,7 +273,7 @@ func TestAcquireGivesUp(t *testing.T) {
 	}
 }
 
-// The context is for the call alone.
+// The context bounds the call, not the claim.
 func TestAcquireContext(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -291,13 +289,13 @@ func TestAcquireContext(t *testing.T) {
 		}
 		closes(t, k)
 		if k, err := nodelease.Acquire(ctx, store, pool(1), nodelease.Options{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("expected the end of the context, got %v, %v", k, err)
+			t.Errorf("expected %v, got %v, %v", context.Canceled, k, err)
 		}
 		closes(t, acquire(t, store, pool(1), nodelease.Options{}))
 	})
 }
 
-// A store that doesn't heed its context doesn't keep the caller waiting.
+// Acquire doesn't wait for a store that ignores its context.
 func TestAcquireLate(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		for _, test := range []struct {
@@ -305,7 +303,7 @@ func TestAcquireLate(t *testing.T) {
 			within time.Duration
 			is     error
 		}{
-			{"the caller's bound", 1100 * time.Millisecond, context.DeadlineExceeded},
+			{"the caller's deadline", 1100 * time.Millisecond, context.DeadlineExceeded},
 			{"half a TTL", 15 * time.Second, context.DeadlineExceeded},
 		} {
 			store := new(faulty)
@@ -314,7 +312,6 @@ func TestAcquireLate(t *testing.T) {
 			if test.within < 15*time.Second {
 				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 			}
-			// Until then it knows nothing of contexts.
 			lax := &heedless{store}
 			begun := time.Now()
 			k, err := nodelease.Acquire(ctx, lax, pool(1), nodelease.Options{Wait: time.Second})
@@ -322,7 +319,7 @@ func TestAcquireLate(t *testing.T) {
 				t.Errorf("%s: expected %v after %v, got %v, %v after %v", test.name, test.is, test.within, k, err, waited)
 			}
 			cancel()
-			// What it grants later ends like any other claim.
+			// A number that the store grants later expires like any other claim.
 			time.Sleep(51 * time.Second)
 			store.set(nil)
 			closes(t, acquire(t, store, pool(1), nodelease.Options{Wait: -1}))
@@ -330,15 +327,15 @@ func TestAcquireLate(t *testing.T) {
 	})
 }
 
-// A heedless store doesn't heed its context.
+// A heedless store ignores its context.
 type heedless struct{ nodelease.Store }
 
 func (h *heedless) Claim(_ context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
 	return h.Store.Claim(context.Background(), p, r)
 }
 
-// What a store grants isn't trusted.
-func TestAcquireNonsense(t *testing.T) {
+// Acquire rejects an invalid grant.
+func TestAcquireInvalidGrant(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		p := pool(4)
 		p.Reserved = []int{2}
@@ -346,13 +343,13 @@ func TestAcquireNonsense(t *testing.T) {
 			change func(*nodelease.Claim)
 			says   string
 		}{
-			{func(c *nodelease.Claim) { c.Number = -1 }, "got -1"},
-			{func(c *nodelease.Claim) { c.Number = 4 }, "got 4"},
-			{func(c *nodelease.Claim) { c.Number = 2 }, "isn't reserved, got 2"},
-			{func(c *nodelease.Claim) { c.After = time.Now().UnixMilli() }, "got from 2026-11-21T10:11:12.000Z"},
-			{func(c *nodelease.Claim) { c.After = math.MaxInt64 / 2 }, "got from 1461"},
+			{func(c *nodelease.Claim) { c.Number = -1 }, "number -1; want 0 to 3"},
+			{func(c *nodelease.Claim) { c.Number = 4 }, "number 4; want 0 to 3"},
+			{func(c *nodelease.Claim) { c.Number = 2 }, "number 2; want 0 to 3, not in Pool.Reserved"},
+			{func(c *nodelease.Claim) { c.After = time.Now().UnixMilli() }, "after 2026-11-21T10:11:12.000Z"},
+			{func(c *nodelease.Claim) { c.After = math.MaxInt64 / 2 }, "after 1461"},
 			{func(c *nodelease.Claim) { c.Until = time.Now().UnixMilli() }, "until 2026-11-21T10:11:12.000Z"},
-			{func(c *nodelease.Claim) { c.Holder = "" }, `got ""`},
+			{func(c *nodelease.Claim) { c.Holder = "" }, `to ""`},
 			{func(c *nodelease.Claim) { c.TTL = time.Second - 1 }, "for 999.999999ms"},
 			{func(c *nodelease.Claim) { c.TTL = -1 }, "for -1ns"},
 		} {

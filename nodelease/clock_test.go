@@ -10,15 +10,13 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A clock that is stepped while the number is held: IDs stay within the claim,
-// none comes twice, and after the next renewal it goes on.
+// If the clock is stepped while the number is held, IDs stay within the claim and
+// increase, and the generator continues after the next renewal.
 func TestClockSteps(t *testing.T) {
 	for _, test := range []struct {
-		name string
-		step time.Duration
-		// A clock that went back has to catch up with the last ID, as without a
-		// claim.
-		behind bool
+		name   string
+		step   time.Duration
+		behind bool // the clock must catch up with the last ID, as without a claim
 	}{
 		{"an hour forward", time.Hour, false},
 		{"an hour back", -time.Hour, true},
@@ -31,44 +29,44 @@ func TestClockSteps(t *testing.T) {
 				k := acquire(t, store, pool(1), nodelease.Options{Clock: clock.now})
 				g := snowflakes(t, k, clock.now)
 				var last idtype.Snowflake
-				minted, refused := 0, 0
-				mint := func(d time.Duration) {
+				created, failed := 0, 0
+				create := func(d time.Duration) {
 					t.Helper()
-					minted, refused = 0, 0
+					created, failed = 0, 0
 					for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
 						id, err := g.Next()
 						if err != nil {
 							if !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrClockBackwards) {
 								t.Fatal(err)
 							}
-							refused++
+							failed++
 							continue
 						}
-						minted++
+						created++
 						if id <= last || when(id) <= k.After() || when(id) > k.Until() {
-							t.Fatalf("minted %v, for %d, after %v, with a claim from %d to %d", id, when(id), last, k.After(), k.Until())
+							t.Fatalf("got ID %v of time %d after ID %v, with a claim from %d to %d", id, when(id), last, k.After(), k.Until())
 						}
 						last = id
 					}
 				}
-				mint(time.Minute)
-				if refused > 0 {
-					t.Errorf("expected an ID each time, got none %d times", refused)
+				create(time.Minute)
+				if failed > 0 {
+					t.Errorf("expected no failed calls, got %d", failed)
 				}
 				clock.step(test.step)
-				mint(11 * time.Second)
-				if test.step > 27*time.Second && (refused == 0 || refused > 72) {
-					t.Errorf("expected IDs after the renewal, which comes within half a second, got none %d times", refused)
+				create(11 * time.Second)
+				if test.step > 27*time.Second && (failed == 0 || failed > 72) {
+					t.Errorf("expected calls to fail for at most half a second, until the renewal, got %d failed calls", failed)
 				}
-				mint(time.Minute)
-				if test.behind != (minted == 0) || test.behind == (refused == 0) {
-					t.Errorf("got %d IDs, and none %d times", minted, refused)
+				create(time.Minute)
+				if test.behind != (created == 0) || test.behind == (failed == 0) {
+					t.Errorf("got %d IDs and %d failed calls", created, failed)
 				}
 				if test.behind {
 					clock.step(-test.step)
-					mint(11 * time.Second)
-					if minted == 0 {
-						t.Error("expected IDs of a clock that was set right, got none")
+					create(11 * time.Second)
+					if created == 0 {
+						t.Error("expected IDs after the clock was corrected, got none")
 					}
 				}
 				if stats := k.Stats(); stats.Failures > 0 || k.Err() != nil {
@@ -83,9 +81,9 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// A machine that was suspended for an hour, by whose monotonic clock no time has
-// passed: until the store has confirmed that the claim stands, nothing is minted
-// beyond the high-water mark.
+// The machine is suspended for an hour, and its monotonic clock stands still. The
+// generator creates no ID beyond the high-water mark until the store has renewed the
+// claim.
 func TestSuspended(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -103,7 +101,7 @@ func TestSuspended(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 		}
-		// Nobody else has claimed it.
+		// No other process has claimed the number.
 		if _, err := g.Next(); err != nil {
 			t.Error(err)
 		}
@@ -111,7 +109,7 @@ func TestSuspended(t *testing.T) {
 	})
 }
 
-// If someone else has claimed the number meanwhile, it is his.
+// Another process has claimed the number while this machine was suspended.
 func TestSuspendedForTooLong(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -123,14 +121,13 @@ func TestSuspendedForTooLong(t *testing.T) {
 		must(g.Next())
 		mark := k.Until()
 
-		world.step(time.Hour) // for everybody else
+		world.step(time.Hour) // for all others
 		next := acquire(t, store, pool(1), nodelease.Options{Clock: world.now, Wait: -1})
 		theirs := snowflakes(t, next, world.now)
 		if next.After() != mark {
 			t.Errorf("expected a claim after %d, got one after %d", mark, next.After())
 		}
-		// With its own clock, as it was, the old holder may still mint: in what is
-		// its own.
+		// While its clock is unchanged, the old holder may create IDs within its range.
 		id, err := g.Next()
 		if err != nil || when(id) > mark {
 			t.Errorf("expected an ID up to %d, got %v of %d, %v", mark, id, when(id), err)
@@ -138,27 +135,26 @@ func TestSuspendedForTooLong(t *testing.T) {
 		if first := must(theirs.Next()); when(first) <= mark {
 			t.Errorf("expected an ID after %d, got %v of %d", mark, first, when(first))
 		}
-		here.step(time.Hour) // it sees the time
+		here.step(time.Hour) // the machine's clock is corrected
 		if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
 			t.Errorf("expected no ID, got %v, %v", id, err)
 		}
 		begun := time.Now()
 		<-k.Lost()
 		if held := time.Since(begun); held > 11*time.Second {
-			t.Errorf("expected the loss with the next renewal, got it after %v", held)
+			t.Errorf("expected the loss at the next renewal, got it after %v", held)
 		}
 		expectLost(t, k, g, nodelease.ErrSuperseded)
 		closes(t, k)
 		time.Sleep(time.Minute)
 		if _, err := theirs.Next(); err != nil || next.Err() != nil {
-			t.Errorf("expected the next holder to go on, got %v, %v", err, next.Err())
+			t.Errorf("expected the next holder to keep its claim, got %v, %v", err, next.Err())
 		}
 		closes(t, next)
 	})
 }
 
-// A store whose clock is off, or is stepped, makes no difference to what may be
-// minted.
+// The store's clock doesn't affect which IDs a generator may create.
 func TestStoreClockSteps(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		onFakeTime(t, func(t *testing.T) {
@@ -179,7 +175,7 @@ func TestStoreClockSteps(t *testing.T) {
 			if skew := k.Stats().Skew.Round(2 * time.Millisecond); skew != -step {
 				t.Errorf("expected this clock to be %v ahead, got %v", -step, skew)
 			}
-			// After a crash the number is free again, at the latest, a TTL later.
+			// After a crash the number is free within a TTL.
 			store.set(down)
 			<-k.Lost()
 			next := &store.Store

@@ -1,84 +1,92 @@
-// Package nodelease gives each process a node number of its own, and takes it
-// away again without an ID ever repeating.
+// Package nodelease claims a node number for each running instance of a program,
+// from a [Store] that all instances share: Postgres (package pglease) or ZooKeeper
+// (package zklease). Generators with different node numbers never create the same
+// ID.
 //
-// Two generators that mint with the same node number at the same time repeat
-// each other's IDs. Numbers that are configured by hand, or derived from an
-// address, do collide sooner or later. Here a process claims one from a pool, in a
-// [Store] that all share: Postgres (package pglease) or ZooKeeper (package
-// zklease).
-//
-//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, layout, nodelease.Options{Reacquire: true})
+//	store := pglease.New(db, pglease.Config{})
+//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeLayout{},
+//		nodelease.Options{Reacquire: true})
 //	if err != nil {
 //		return err
 //	}
-//	defer ids.Close()
+//	defer ids.Close() // releases the node number
+//	id, err := ids.Next()
 //
-// There is such a function for each format with node numbers. [NewGenerator] takes
-// any pool and generator, and [Acquire] claims a number for a generator that the
-// caller makes.
+// Each format with node numbers has a constructor:
 //
-// # What is guaranteed, and by what
+//	NewSnowflakeGenerator    claims a datacenter and worker of the layout, by default one of 1024
+//	NewSnowflakeSIGenerator  claims a machine of the layout, by default one of 32
+//	NewSpread64Generator     claims one of the 64 generators of a cluster
+//	NewSnoGenerator          claims one of 65536 partitions, or a range of one partition's sequence
 //
-// The high-water mark is what keeps IDs from repeating; no clock does. Each
-// number has a high-water mark, a time in the store. A claim covers the time
-// after the one that it found, up to the one that it has written: (After,
-// Until]. A generator mints only in that, by its own clock, whatever that shows.
-// The high-water mark is written before it is used, and only the holder of the
-// number's current term can write it; the next holder begins after it. So a
-// process that is paused or suspended for hours and goes on, that is cut off from
-// the store, or whose clock is an hour ahead can only ever mint in a stretch of
-// time that is its own.
+// [NewGenerator] works with any pool of numbers and any generator. [Acquire] claims
+// a number for a generator that the caller builds.
 //
-// The store decides which process holds a number, and its clock decides for how
-// long. Times of different machines are never compared, except a high-water mark
-// with the clock of the process that claims the number next.
+// # Guarantees
 //
-// A term is one holder's time with a number. Each claim has a larger one, and
-// renewals and releases name it: those of an earlier term change nothing.
+// The authority is the store. It decides which process holds a number, and its
+// clock decides when a claim expires. Times of different machines are never
+// compared, with one exception: the high-water mark of a number is compared with
+// the clock of the process that claims the number.
 //
-// The trust window is for promptness. A claim stands for a TTL by the store's
-// clock after its last renewal, and is trusted for nine tenths of that by the
-// holder's monotonic clock, counted from before the renewal was sent. Then
-// minting stops with [idtype.ErrLeaseLost], about when the number may go to
-// someone else. It is renewed after a third of the TTL, give or take a tenth of
-// that, so that there is time to repeat a renewal that failed. After the clock
-// was set forward, or the machine was suspended, a generator waits for a renewal
-// too, which comes within half a second; if MaxWait is shorter, calls fail with
-// [idtype.ErrLeaseNotRenewed] until then.
+// High-water marks prevent duplicate IDs; clocks don't. The high-water mark of a
+// number is a time in the store. A claim covers the range (After, Until]: from the
+// high-water mark that the claim found to the one that it wrote. A generator
+// creates IDs only for times in that range, by its own clock, even if that clock is
+// wrong. The high-water mark is written before it is used, only the holder of the
+// number's current term can write it, and the next holder starts after it. So a
+// process stays within its own range if it is paused or suspended for hours, if it
+// is cut off from the store, or if its clock is an hour ahead.
 //
-//	                    renewed: the high-water mark moves on
+// A term identifies one holder's time with a number. Each claim of the number has a
+// higher term. Renewals and releases name their term, and change nothing once the
+// number has a later one.
+//
+// The trust window makes a holder stop before the store grants its number to another
+// process. The store keeps a claim for a TTL, by its own clock, after the last
+// renewal. The holder trusts the claim for nine tenths of the TTL, by its monotonic
+// clock, counted from before it sent the renewal. After that its generator fails with
+// [idtype.ErrLeaseLost]. The claim is renewed after a third of the TTL, give or take
+// a tenth of that third, so that a failed renewal can be retried.
+//
+// If the clock is set forward, or the machine was suspended, the generator waits for
+// a renewal, which comes within half a second. If the generator's MaxWait is shorter,
+// calls fail with [idtype.ErrLeaseNotRenewed] until then.
+//
+//	                    renewed: the high-water mark advances
 //	                     +------+
 //	                     v      |
-//	       granted     +----------+   the trust window is over,
-//	free ------------->|   held   |   or the term is     +----------+
-//	 ^  by the store,  |  (After, |--------------------->|   lost   |  Err and Lost tell;
-//	 |  term + 1       |   Until] |   someone else's     +----------+  mints nothing more
-//	 |                 +----------+                           |
-//	 |                      | Close                           | given back once the store answers,
-//	 |   from the last ID   v                                 | or free when the TTL is over
-//	 |   minted on     +----------+                           |
-//	 +-----------------|  closed  |                           |
-//	 ^                 +----------+                           |
-//	 +--------------------------------------------------------+
+//	       granted     +----------+   the trust window ends,
+//	free ------------->|   held   |   or another process    +----------+
+//	 ^  by the store,  |  (After, |------------------------>|   lost   |  Err and Lost report it;
+//	 |  term + 1       |   Until] |   holds the number      +----------+  no more IDs
+//	 |                 +----------+                              |
+//	 |                      | Close                              | released once the store answers,
+//	 |   from the last ID   v                                    | or expired after the TTL
+//	 |   created on    +----------+                              |
+//	 +-----------------|  closed  |                              |
+//	 ^                 +----------+                              |
+//	 +-----------------------------------------------------------+
 //
-// A Close, or a loss after which the store answers again, lowers the high-water
-// mark to the last unit of time in which the generator has minted. After a
-// crash it stays where it was, up to a TTL ahead. Nobody can claim a number
-// before their clock has passed its high-water mark: so a holder whose clock
-// was an hour ahead spoils its own number for an hour, and no other.
+// A release lowers the high-water mark to the last unit of time in which the
+// generator created an ID. Close releases the number; after a loss it is released
+// once the store answers. After a crash the high-water mark stays where it was, up to
+// a TTL ahead. A process can't claim a number before its clock has passed the number's
+// high-water mark. So a holder whose clock was an hour ahead makes its own number
+// unusable for an hour, and no other.
 //
-// # What isn't
+// # Limits
 //
-//   - A clock that was ahead by years leaves a high-water mark that far ahead, and
-//     a number that nobody can claim until then. Only people can tell that no ID of
-//     that time is in use, and set the high-water mark back.
-//   - Stores that lose what they have confirmed, such as an asynchronous replica
-//     that is promoted, may lose high-water marks and claims. See pglease for what
-//     it does about that.
-//   - A process that is copied while it runs, by a virtual machine's snapshot that
-//     is resumed twice, is one holder to the store. Claim after the copy.
-//   - The store doesn't know about other users of a number, such as a column
-//     default. Reserve the number: in Postgres with reserve_node, elsewhere in the
+//   - A clock that was years ahead leaves a high-water mark years ahead, and nobody
+//     can claim the number until then. An operator can set the high-water mark back
+//     after checking that no ID of that time is in use.
+//   - A store that loses confirmed writes, such as an asynchronous replica that is
+//     promoted, may lose high-water marks and claims. Package pglease documents how
+//     it handles that.
+//   - A process that is copied while it runs, such as a virtual machine whose snapshot
+//     is resumed twice, is one holder to the store. Claim the number after the copy.
+//   - The store doesn't know of other users of a number, such as a column default.
+//     Reserve the number: in Postgres with reserve_node, elsewhere in the
 //     Pool.Reserved of each program.
-//   - A generator with an injected Clock needs the same one in Options.Clock.
+//   - A generator with an injected Clock needs the same clock in Options.Clock.
 package nodelease

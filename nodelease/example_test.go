@@ -20,7 +20,7 @@ type Order struct {
 	Total int64
 }
 
-// A process claims a node number, and GORM fills keys with it.
+// GORM fills primary keys with a generator whose node number is claimed.
 func Example() {
 	db, err := gorm.Open(tests.DummyDialector{}, &gorm.Config{DryRun: true}) // postgres.Open(url)
 	if err != nil {
@@ -31,7 +31,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	defer ids.Close() // gives the number to whoever wants it next
+	defer ids.Close() // releases the node number
 	if err := db.Use(gormplugin.New(gormplugin.For(ids))); err != nil {
 		panic(err)
 	}
@@ -41,13 +41,13 @@ func Example() {
 	// Output: true true
 }
 
-// A claim that is held for a generator of the caller's, and lost.
+// The caller builds the generator and watches for the loss of the claim.
 func ExampleAcquire() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	pool := nodelease.ForSno()
 	k, err := nodelease.Acquire(ctx, &leasetest.Store{}, pool, nodelease.Options{
-		TTL: 10 * time.Second, // how soon the number of a process that was killed is free again
+		TTL: 10 * time.Second, // the number of a killed process is free after this time
 	})
 	if err != nil {
 		panic(err)
@@ -70,11 +70,11 @@ func ExampleAcquire() {
 	fmt.Println(err != nil, k.Err())
 	// Output:
 	// true <nil>
-	// true nodelease: number 0 of pool "sno" given back: closed
+	// true nodelease: number 0 of pool "sno": closed
 }
 
-// A pool without a number that something else uses, and a generator that doesn't
-// wait.
+// The pool reserves a number that something else uses. The generator fails instead of
+// waiting.
 func ExampleNewGenerator() {
 	store := &leasetest.Store{} // pglease.New(db, pglease.Config{})
 	layout := idtype.DefaultSnowflakeLayout()
@@ -97,7 +97,7 @@ func ExampleNewGenerator() {
 	// Output: 0 1 <nil>
 }
 
-// Processes that share a partition, each with an eighth of its sequence.
+// Eight processes share a partition. Each holds an eighth of its sequence.
 func ExampleNewSnoGenerator() {
 	partition := idtype.SnoPartitionFrom(7)
 	ids, err := nodelease.NewSnoGenerator(context.Background(), &leasetest.Store{},
@@ -111,7 +111,7 @@ func ExampleNewSnoGenerator() {
 	// Output: c 7 true <nil>
 }
 
-// A pool without the numbers that defaults of columns mint with.
+// The pool reserves the number that column defaults use.
 func ExampleForSnowflake() {
 	pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
 	pool.Reserved = []int{31<<5 | 31} // sortkey.next_snowflake(31, 31)

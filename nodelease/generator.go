@@ -12,11 +12,11 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Generator is a generator under a claim, as one value: it claims the number,
-// mints, and gives the number back on Close. With Options.Reacquire it goes on
-// with a new claim after it has lost one. Its IDs are in order as those of the
-// generator that it was built from, under one claim: the next one may have a
-// lower number. It is safe for concurrent use.
+// A Generator generates IDs with a claimed node number. Close releases the number.
+// With Options.Reacquire, the Generator claims another number after it has lost one.
+// Under one claim, its IDs are in the same order as the IDs of the generator that it
+// wraps. The next claim may have a lower number. A Generator is safe for concurrent
+// use.
 type Generator[T any] struct {
 	store   Store
 	pool    Pool
@@ -25,26 +25,27 @@ type Generator[T any] struct {
 	current atomic.Pointer[tenure[T]]
 	closing context.Context
 	close   context.CancelFunc
-	done    chan struct{} // closed when the background is at rest
-	lost    []*Keeper     // that still try to give their number back; Close's once done is closed
+	done    chan struct{} // closed when the background goroutine has ended
+	lost    []*Keeper     // still trying to release their numbers; owned by Close once done is closed
 }
 
-// A tenure is the time under one claim.
+// A tenure is one claim with its generator.
 type tenure[T any] struct {
 	keeper    *Keeper
 	generator idtype.Generator[T]
-	next      chan struct{} // closed when there is another one
+	next      chan struct{} // closed when the next tenure is current
 }
 
 var _ idtype.Generator[int64] = (*Generator[int64])(nil)
 
-// NewGenerator claims a number, as [Acquire] does, and builds a generator that
-// mints with it. [NewSnowflakeGenerator] and its like do so for one format.
+// NewGenerator claims a number, as [Acquire] does, and calls build to build the
+// generator that uses it. [NewSnowflakeGenerator], [NewSnowflakeSIGenerator],
+// [NewSpread64Generator] and [NewSnoGenerator] do this for one format each.
 //
-// A generator that wasn't given the lease is refused. One that isn't of package
-// idtype has to call the lease's Attach itself ([Keeper.Attach]). With
-// Options.Reacquire, build is called for each new claim, in a goroutine of the
-// generator's; it should return soon.
+// NewGenerator rejects a generator that wasn't built with the lease. A generator from
+// outside package idtype must call the lease's Attach ([Keeper.Attach]). With
+// Options.Reacquire, a background goroutine calls build for each new claim; build
+// should return quickly.
 func NewGenerator[T any, G idtype.Generator[T]](ctx context.Context, store Store, pool Pool, o Options, build func(idtype.Lease) (G, error)) (*Generator[T], error) {
 	reacquire := o.Reacquire
 	o, err := check(pool, o)
@@ -77,12 +78,13 @@ func (g *Generator[T]) begin(ctx context.Context, holder string) (*tenure[T], er
 	}
 	built, err := g.build(k)
 	if err == nil && !k.attached() {
-		err = fmt.Errorf("nodelease: expected a generator that mints under the lease of number %d of pool %q, got one that doesn't know it: pass the lease on in idtype.Options: %w",
+		err = fmt.Errorf("nodelease: build a generator for number %d of pool %q: it doesn't use the lease; pass the lease on in idtype.Options: %w",
 			k.number, k.pool.Name, idtype.ErrNode)
 	}
 	if err != nil {
 		if !k.attached() {
-			// Nothing mints, so the number can go to the next one as it came.
+			// No generator has used the number: release it with the high-water mark that the
+			// claim found.
 			_ = k.Attach(k.pool.Layout, func() int64 { return k.after })
 		}
 		return nil, spentError{errors.Join(err, k.Close())}
@@ -90,7 +92,7 @@ func (g *Generator[T]) begin(ctx context.Context, holder string) (*tenure[T], er
 	return &tenure[T]{k, built, make(chan struct{})}, nil
 }
 
-// replace claims anew what is lost.
+// replace claims another number after each loss, until the generator is closed.
 func (g *Generator[T]) replace() {
 	defer close(g.done)
 	for {
@@ -110,19 +112,19 @@ func (g *Generator[T]) replace() {
 	}
 }
 
-// A spentError is of a holder that got a number, and gave it back or didn't want
-// it: another claim of that holder could be released by a call that is late.
+// A spentError means that its holder got a number and released or rejected it. The
+// holder must not claim again, since a late Release could then end its next claim.
 type spentError struct{ error }
 
 func (e spentError) Unwrap() error { return e.error }
 
-// again claims until it gets a number; nil when the generator is closed.
+// again claims until it gets a number. It returns nil once the generator is closed.
 func (g *Generator[T]) again() *tenure[T] {
 	holder := g.o.unique()
 	for poll := firstPoll; g.closing.Err() == nil; poll = min(2*poll, g.o.TTL/3) {
 		next, err := g.begin(g.closing, holder)
 		if err == nil {
-			g.o.Logger.Info("node number claimed anew", "pool", g.pool.Name, "number", next.keeper.Number())
+			g.o.Logger.Info("node number reacquired", "pool", g.pool.Name, "number", next.keeper.Number())
 			return next
 		}
 		var spent spentError
@@ -130,19 +132,19 @@ func (g *Generator[T]) again() *tenure[T] {
 			holder = g.o.unique()
 		}
 		if g.closing.Err() == nil {
-			g.o.Logger.Warn("no node number claimed anew", "pool", g.pool.Name, "error", err)
+			g.o.Logger.Warn("node number not reacquired", "pool", g.pool.Name, "error", err)
 		}
 		pause(g.closing, jitter(poll))
 	}
 	return nil
 }
 
-// maxSwap is how long a call waits for the next claim.
+// maxSwap is how long a call waits for the next claim after a loss.
 const maxSwap = time.Second
 
-// Next mints one ID. Between a claim that was lost and the next one it waits,
-// for up to a second; then, or without Reacquire at once, it fails with an
-// error that says why the claim was lost, and wraps [idtype.ErrLeaseLost].
+// Next creates one ID. If the claim is lost, Next waits up to a second for the next
+// claim. After that, or at once without Options.Reacquire, it returns the reason of
+// the loss, an error that wraps [idtype.ErrLeaseLost].
 func (g *Generator[T]) Next() (T, error) {
 	t := g.current.Load()
 	id, err := t.generator.Next()
@@ -155,9 +157,10 @@ func (g *Generator[T]) Next() (T, error) {
 	return id, err
 }
 
-// Fill mints len(dst) IDs in order, under one claim: if that is lost on the way,
-// it gives the IDs so far and an error that wraps [idtype.ErrLeaseLost]. A claim
-// that was lost before is waited for as in Next.
+// Fill creates len(dst) IDs in order, under one claim. If the claim is lost halfway,
+// Fill returns the number of IDs created so far and an error that wraps
+// [idtype.ErrLeaseLost]. If the claim was lost before the first ID, Fill waits for
+// the next claim as Next does.
 func (g *Generator[T]) Fill(ctx context.Context, dst []T) (n int, err error) {
 	t := g.current.Load()
 	n, err = t.generator.Fill(ctx, dst)
@@ -168,7 +171,7 @@ func (g *Generator[T]) Fill(ctx context.Context, dst []T) (n int, err error) {
 		var partial error
 		err = g.retry(ctx, t, func(t *tenure[T]) (err error) {
 			if n, err = t.generator.Fill(ctx, dst); n > 0 {
-				partial, err = err, nil // not to be called again
+				partial, err = err, nil // keeps retry from calling again
 			}
 			return err
 		})
@@ -179,12 +182,13 @@ func (g *Generator[T]) Fill(ctx context.Context, dst []T) (n int, err error) {
 	return n, err
 }
 
-// ended says whether a call failed since the claim has ended.
+// ended reports whether a call failed because its claim had ended.
 func (g *Generator[T]) ended(t *tenure[T], err error) bool {
 	return errors.Is(err, idtype.ErrLeaseLost) && t.keeper.Err() != nil
 }
 
-// retry calls again under the claims that come, as long as they end at once.
+// retry waits for the next claim and repeats the call, until the call fails for
+// another reason than the end of its claim, or succeeds.
 func (g *Generator[T]) retry(ctx context.Context, t *tenure[T], call func(*tenure[T]) error) error {
 	timer := time.NewTimer(maxSwap)
 	defer timer.Stop()
@@ -209,23 +213,22 @@ func (g *Generator[T]) retry(ctx context.Context, t *tenure[T], call func(*tenur
 	}
 }
 
-// Keeper gives the claim under which the generator mints now. To close the
-// claim, close the Generator.
+// Keeper returns the current claim. To close it, close the Generator.
 func (g *Generator[T]) Keeper() *Keeper { return g.current.Load().keeper }
 
-// Current gives the generator that was built last, for what it can do besides;
-// with Reacquire it is another one after each loss.
+// Current returns the wrapped generator, for methods that Generator lacks. With
+// Options.Reacquire, each new claim has a new generator.
 func (g *Generator[T]) Current() idtype.Generator[T] { return g.current.Load().generator }
 
-// Close gives the number back; see [Keeper.Close]. Calls that wait for another
-// one fail. Further Closes give the same.
+// Close releases the number; see [Keeper.Close]. Calls of Next and Fill that wait for
+// another number fail. Further calls of Close return the same result.
 func (g *Generator[T]) Close() error {
 	g.close()
 	<-g.done
 	var rest sync.WaitGroup
 	defer rest.Wait()
 	for _, k := range g.lost {
-		rest.Go(func() { _ = k.Close() }) // who lost a number needn't hear of it
+		rest.Go(func() { _ = k.Close() }) // the loss was reported before
 	}
 	return g.Keeper().Close()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// build makes a generator that doesn't wait.
+// build returns a generator that fails instead of waiting.
 func build(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
 	return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l, MaxWait: -1}})
 }
@@ -28,7 +28,7 @@ func generator(t *testing.T, s nodelease.Store, p nodelease.Pool, o nodelease.Op
 	return g
 }
 
-// A generator claims, mints, and gives the number back.
+// A Generator claims a number, creates IDs, and releases the number.
 func TestGenerator(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		for _, again := range []bool{false, true} {
@@ -37,7 +37,7 @@ func TestGenerator(t *testing.T) {
 			id := must(g.Next())
 			ids := make([]idtype.Snowflake, 10)
 			if n, err := g.Fill(t.Context(), ids); n != 10 || err != nil || ids[0] <= id {
-				t.Errorf("Fill: got %d IDs from %v on, %v", n, ids[0], err)
+				t.Errorf("Fill: got %d IDs, the first %v, %v", n, ids[0], err)
 			}
 			if k := g.Keeper(); k.Number() != 0 || k.Err() != nil {
 				t.Errorf("got number %d, %v", k.Number(), k.Err())
@@ -62,7 +62,7 @@ func TestGenerator(t *testing.T) {
 	})
 }
 
-// Without Reacquire a loss is for good, and says why.
+// Without Reacquire a loss is permanent, and the error has its reason.
 func TestGeneratorLoss(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -75,11 +75,11 @@ func TestGeneratorLoss(t *testing.T) {
 		n, err2 := g.Fill(t.Context(), make([]idtype.Snowflake, 3))
 		for _, err := range []error{err, err2} {
 			if !errors.Is(err, idtype.ErrLeaseLost) || !errors.Is(err, errDown) {
-				t.Errorf("expected the reason of the loss, got %v", err)
+				t.Errorf("expected %v and %v, got %v", idtype.ErrLeaseLost, errDown, err)
 			}
 		}
 		if n != 0 || time.Since(begun) > 0 {
-			t.Errorf("expected no IDs at once, got %d after %v", n, time.Since(begun))
+			t.Errorf("expected calls to fail at once, got %d IDs after %v", n, time.Since(begun))
 		}
 		time.Sleep(time.Hour)
 		if n := len(store.noted("Claim")); n != 1 {
@@ -106,29 +106,29 @@ func TestGeneratorReacquires(t *testing.T) {
 				t.Errorf("loss %d: got %v, %v after %v", i+1, id, err, time.Since(begun))
 			}
 			if k := g.Keeper(); k == old || k.Err() != nil {
-				t.Errorf("loss %d: expected another claim, got %v", i+1, k.Err())
+				t.Errorf("loss %d: expected a new claim, got %v", i+1, k.Err())
 			}
 			if n, err := g.Fill(t.Context(), make([]idtype.Snowflake, 5)); n != 5 || err != nil {
 				t.Errorf("loss %d: Fill: got %d, %v", i+1, n, err)
 			}
 		}
-		// No other number for longer than a call waits.
+		// No number is available for longer than a call waits.
 		old := g.Keeper()
 		store.set(down)
 		<-old.Lost()
 		begun := time.Now()
 		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) || !errors.Is(err, errDown) || !strings.Contains(err.Error(), "no other number within 1s") || time.Since(begun) != time.Second {
-			t.Errorf("expected an end after 1 s, got %v after %v", err, time.Since(begun))
+			t.Errorf("expected an error after 1 s, got %v after %v", err, time.Since(begun))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		begun = time.Now()
 		if n, err := g.Fill(ctx, make([]idtype.Snowflake, 5)); n != 0 || !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 300*time.Millisecond {
-			t.Errorf("expected the end of the context, got %d, %v after %v", n, err, time.Since(begun))
+			t.Errorf("expected %v, got %d, %v after %v", context.DeadlineExceeded, n, err, time.Since(begun))
 		}
 		time.Sleep(time.Hour)
 		store.set(nil)
-		// It was tried all the time, and is soon after the store is back.
+		// The generator has kept retrying, and gets a number soon after the store is back.
 		begun = time.Now()
 		for _, err := g.Next(); err != nil; _, err = g.Next() {
 			if time.Since(begun) > 12*time.Second {
@@ -139,7 +139,7 @@ func TestGeneratorReacquires(t *testing.T) {
 	})
 }
 
-// Calls that wait for a claim while others come get it too.
+// Concurrent calls all get an ID from the next claim.
 func TestGeneratorWaiters(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -178,12 +178,12 @@ func TestGeneratorWaiters(t *testing.T) {
 	})
 }
 
-// Close while a claim is awaited ends both the waiting and the calls.
+// Close during a search for the next number ends the search and the waiting calls.
 func TestGeneratorClosesMeanwhile(t *testing.T) {
 	for name, fault := range map[string]fault{
-		"down":                 down,
-		"hung":                 hung,
-		"not heeding contexts": late(0, 10*time.Minute),
+		"down":             down,
+		"hung":             hung,
+		"ignores contexts": late(0, 10*time.Minute),
 		"busy": only("Claim", func(context.Context, call, func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 			return nodelease.Claim{}, &nodelease.BusyError{Held: 2}
 		}),
@@ -211,7 +211,7 @@ func TestGeneratorClosesMeanwhile(t *testing.T) {
 				begun := time.Now()
 				_ = g.Close()
 				if took := time.Since(begun); took > 10*time.Second {
-					t.Errorf("expected an end within 10 s, got %v", took)
+					t.Errorf("expected Close to return within 10 s, took %v", took)
 				}
 				if err := <-failed; !errors.Is(err, idtype.ErrLeaseLost) {
 					t.Errorf("expected the waiting call to fail, got %v", err)
@@ -229,7 +229,7 @@ func TestGeneratorClosesMeanwhile(t *testing.T) {
 				if more := len(store.noted("Claim")) - n; more > 0 {
 					t.Errorf("expected no claim after Close, got %d", more)
 				}
-				// Nothing that was granted meanwhile is held on.
+				// A number that was granted meanwhile isn't held any more.
 				store.set(nil)
 				for range 2 {
 					k := acquire(t, store, pool(2), nodelease.Options{Wait: -1})
@@ -240,7 +240,7 @@ func TestGeneratorClosesMeanwhile(t *testing.T) {
 	}
 }
 
-// Close at the very time when a claim is granted leaves none behind.
+// A claim that is granted during Close is released.
 func TestGeneratorClosesAtOnce(t *testing.T) {
 	for range 100 {
 		onFakeTime(t, func(t *testing.T) {
@@ -268,8 +268,7 @@ func TestGeneratorClosesAtOnce(t *testing.T) {
 	}
 }
 
-// Numbers that were lost, and that the store hasn't taken back, are nobody's
-// business after Close.
+// After Close, the generator doesn't retry the release of numbers that it lost before.
 func TestGeneratorClosesLost(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -291,12 +290,13 @@ func TestGeneratorClosesLost(t *testing.T) {
 		n := len(store.noted("Release"))
 		time.Sleep(time.Hour)
 		if more := len(store.noted("Release")) - n; more > 0 {
-			t.Errorf("expected an end of releases, got %d more", more)
+			t.Errorf("expected no more releases, got %d", more)
 		}
 	})
 }
 
-// Only for the loss of a claim is there something to wait for.
+// Errors other than the loss of a claim are returned at once, without a wait for the
+// next claim.
 func TestGeneratorOtherErrors(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -313,8 +313,8 @@ func TestGeneratorOtherErrors(t *testing.T) {
 		begun := time.Now()
 		synctest.Wait() // or the keeper would begin with the stepped clock
 		clock.step(time.Hour)
-		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) || !strings.Contains(err.Error(), "one until 2026-11-21T10:11:39.000Z") {
-			t.Errorf("expected a claim that isn't renewed so far, got %v", err)
+		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) || !strings.Contains(err.Error(), "2026-11-21T10:11:39.000Z") {
+			t.Errorf("expected %v with the claim's end, got %v", idtype.ErrLeaseNotRenewed, err)
 		}
 		clock.step(-time.Hour)
 		broken = true
@@ -327,7 +327,7 @@ func TestGeneratorOtherErrors(t *testing.T) {
 				t.Errorf("expected %v, got %d, %v", errBroken, n, err)
 			}
 			if since := time.Since(begun); since > 0 {
-				t.Errorf("expected errors at once, got them after %v", since)
+				t.Errorf("expected errors at once, got an error after %v", since)
 			}
 			<-g.Keeper().Lost()
 			begun = time.Now()
@@ -336,7 +336,7 @@ func TestGeneratorOtherErrors(t *testing.T) {
 	})
 }
 
-// A breakable generator fails for a reason of its own.
+// A breakable generator fails with errBroken once broken is set.
 type breakable struct {
 	idtype.Generator[idtype.Snowflake]
 	broken *bool
@@ -358,8 +358,8 @@ func (b *breakable) Fill(ctx context.Context, dst []idtype.Snowflake) (int, erro
 	return b.Generator.Fill(ctx, dst)
 }
 
-// While a number is claimed anew, answers may be lost for long: it costs one
-// number, not one for each try.
+// If the store's answers are lost while a generator reacquires a number, the attempts
+// use up one number in total, not one each.
 func TestGeneratorLostAnswers(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -381,10 +381,10 @@ func TestGeneratorLostAnswers(t *testing.T) {
 		time.Sleep(time.Minute)
 		id, err := g.Next()
 		if stats := g.Keeper().Stats(); err != nil || stats.Number != 1 || stats.Term != 1 {
-			t.Errorf("expected the number that was granted in vain, got %+v, %v", g.Keeper().Stats(), err)
+			t.Errorf("expected the number that was granted without an answer, got %+v, %v", g.Keeper().Stats(), err)
 		}
 		if current, ok := g.Current().(*idtype.SnowflakeGenerator); !ok || current.Stats().Minted != 1 {
-			t.Errorf("expected the generator that minted %v, got %v", id, g.Current())
+			t.Errorf("expected the generator that created %v, got %v", id, g.Current())
 		}
 		closes(t, g)
 	})
@@ -392,7 +392,7 @@ func TestGeneratorLostAnswers(t *testing.T) {
 
 var errBuild = errors.New("can't be built")
 
-// A generator that can't be built doesn't cost a number.
+// If building the generator fails, the number is released.
 func TestGeneratorNotBuilt(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -403,19 +403,19 @@ func TestGeneratorNotBuilt(t *testing.T) {
 			t.Errorf("expected a release and %v, got %v, %v", errBuild, g, err)
 		}
 		if mark := store.last("Release").mark; mark != 0 {
-			t.Errorf("expected the number to be given back as it came, got a high-water mark of %d", mark)
+			t.Errorf("expected the high-water mark to stay 0, got %d", mark)
 		}
-		// What doesn't mint under the lease mints on when the number is somebody else's.
+		// A generator without the lease would keep using the number after its loss.
 		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Wait: -1}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
 			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: l.Number()})
 		})
 		if !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "pass the lease on") || len(store.noted("Release")) != 2 {
-			t.Errorf("expected a generator without the lease to be refused, got %v, %v", g, err)
+			t.Errorf("a generator without the lease: want %v, got %v, %v", idtype.ErrNode, g, err)
 		}
 		if g, err := nodelease.NewGenerator(t.Context(), store, nodelease.Pool{}, nodelease.Options{}, build); !errors.Is(err, idtype.ErrNode) {
-			t.Errorf("expected an invalid pool to be refused, got %v, %v", g, err)
+			t.Errorf("an invalid pool: want %v, got %v, %v", idtype.ErrNode, g, err)
 		}
-		// What can't be built anew is tried again.
+		// After a loss, a failed build is retried.
 		time.Sleep(time.Minute)
 		tries := 0
 		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Reacquire: true}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
@@ -433,20 +433,20 @@ func TestGeneratorNotBuilt(t *testing.T) {
 		store.set(nil)
 		time.Sleep(2 * time.Minute)
 		if id, err := g.Next(); err != nil || tries != 4 {
-			t.Errorf("expected an ID after the third try, got %v, %v after %d", id, err, tries-1)
+			t.Errorf("expected an ID after the third attempt, got %v, %v after %d", id, err, tries-1)
 		}
 		closes(t, g)
 		if claims, releases := len(store.noted("Claim")), len(store.noted("Release")); releases != 6 {
-			t.Errorf("expected each number to be given back, got %d releases of %d claims", releases, claims)
+			t.Errorf("expected each number to be released, got %d releases of %d claims", releases, claims)
 		}
 	})
 }
 
-// A Fill is of one claim: what it got before the loss is given, with the error.
+// A Fill uses one claim. After a loss it returns the IDs created so far, and the error.
 func TestGeneratorFillLoss(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		// Full milliseconds are waited for.
+		// Spread64 has few IDs per millisecond, so that the Fill outlasts the claim.
 		g, err := nodelease.NewSpread64Generator(t.Context(), store, 0, nodelease.Options{TTL: time.Second, Reacquire: true})
 		if err != nil {
 			t.Fatal(err)
@@ -461,24 +461,24 @@ func TestGeneratorFillLoss(t *testing.T) {
 		layout := idtype.Spread64Layout{}
 		first := must(layout.Parts(ids[0])).Generator
 		if at := ids[0].Time(); at.Sub(begun) > 10*time.Millisecond {
-			t.Errorf("expected all IDs since %v, got the first of %v", begun, at)
+			t.Errorf("expected the first ID to have the time %v, got %v", begun, at)
 		}
 		for _, id := range ids[:n] {
 			if must(layout.Parts(id)).Generator != first {
-				t.Fatalf("expected the number %d alone, got %v", first, id)
+				t.Fatalf("expected all IDs to have number %d, got %v", first, id)
 			}
 		}
 		store.set(nil)
 		m, err := g.Fill(t.Context(), ids[:100])
 		if m != 100 || err != nil {
-			t.Errorf("expected IDs of the next claim, got %d, %v", m, err)
+			t.Errorf("expected 100 IDs from the next claim, got %d, %v", m, err)
 		}
 		closes(t, g)
 	})
 }
 
-// A partial generator gets one ID of those that it is asked for, from the second
-// claim on.
+// A partial generator fills dst under the first claim. Under later claims its Fill
+// creates one ID and fails.
 type partial struct {
 	idtype.Generator[idtype.Snowflake]
 	first bool
@@ -492,7 +492,7 @@ func (p *partial) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error)
 	return n, errBroken
 }
 
-// Fewer IDs than were asked for come with an error, also after a new claim.
+// A Fill that creates too few IDs returns an error, also under a new claim.
 func TestGeneratorFillPart(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -517,8 +517,7 @@ func TestGeneratorFillPart(t *testing.T) {
 	})
 }
 
-// A release that is late is of a claim of its own, not of the next one of this
-// generator.
+// A late release of an earlier claim doesn't release the generator's next claim.
 func TestGeneratorLateRelease(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
@@ -550,13 +549,13 @@ func TestGeneratorLateRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		if other, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Wait: -1}, build); !errors.Is(err, nodelease.ErrPoolExhausted) {
-			t.Errorf("expected the number to be held, got %v and %v of both, %v", must(g.Next()), must(other.Next()), err)
+			t.Errorf("expected the number to be held, got IDs %v and %v from two holders, %v", must(g.Next()), must(other.Next()), err)
 		}
 		closes(t, g)
 	})
 }
 
-// The clock and the lease of a generator for Snos are those of its claim.
+// NewSnoGenerator rejects a config that conflicts with the claim.
 func TestSnoGeneratorConfig(t *testing.T) {
 	partition := idtype.SnoPartitionFrom(7)
 	for _, test := range []struct {

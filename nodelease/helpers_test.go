@@ -14,8 +14,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
-// onFakeTime runs a test in which time passes only while everything waits, from
-// a time on that all formats have.
+// onFakeTime runs a test with synctest's fake clock, which starts at a time that all
+// formats can represent.
 func onFakeTime(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,7 +31,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A call is what a store was asked.
+// A call is a recorded call of a store.
 type call struct {
 	what  string // Claim, Renew or Release
 	at    time.Time
@@ -40,7 +40,7 @@ type call struct {
 	mark  int64
 }
 
-// A faulty store notes its calls, and does with them what the test wants.
+// A faulty store records its calls, and passes them to the fault of the test.
 type faulty struct {
 	leasetest.Store
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ type faulty struct {
 	fault fault
 }
 
-// A fault does a call, or doesn't, or something else.
+// A fault replaces a call. It may call do, which makes the call.
 type fault func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error)
 
 var errDown = errors.New("store is down")
@@ -71,7 +71,7 @@ func (f *faulty) pass(ctx context.Context, c call, do func() (nodelease.Claim, e
 	return fault(ctx, c, do)
 }
 
-// noted gives the calls of one kind.
+// noted returns the calls of one method.
 func (f *faulty) noted(what string) (calls []call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +83,7 @@ func (f *faulty) noted(what string) (calls []call) {
 	return calls
 }
 
-// last gives the last call of a kind.
+// last returns the last call of a method.
 func (f *faulty) last(what string) call {
 	calls := f.noted(what)
 	return calls[len(calls)-1]
@@ -104,7 +104,7 @@ func (f *faulty) Release(ctx context.Context, p nodelease.Pool, c nodelease.Clai
 	return err
 }
 
-// only has a fault for one kind of calls.
+// only applies a fault to one method.
 func only(what string, f fault) fault {
 	return func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 		if c.what != what {
@@ -119,14 +119,13 @@ func down(context.Context, call, func() (nodelease.Claim, error)) (nodelease.Cla
 	return nodelease.Claim{}, errDown
 }
 
-// hung answers when its context ends.
+// hung returns when its context ends, without making the call.
 func hung(ctx context.Context, _ call, _ func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 	<-ctx.Done()
 	return nodelease.Claim{}, ctx.Err()
 }
 
-// late does its work at once, or later, but answers after a time, whatever its
-// context says.
+// late sleeps before and after making the call, and ignores its context.
 func late(before, after time.Duration) fault {
 	return func(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 		time.Sleep(before)
@@ -136,26 +135,26 @@ func late(before, after time.Duration) fault {
 	}
 }
 
-// lossy does its work, but its answer is lost.
+// lossy makes the call and loses the answer.
 func lossy(_ context.Context, _ call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 	_, _ = do()
 	return nodelease.Claim{}, errDown
 }
 
-// A wall is a clock that may be stepped.
+// A wall is a clock that can be stepped.
 type wall struct{ off atomic.Int64 }
 
 func (w *wall) now() time.Time       { return time.Now().Add(time.Duration(w.off.Load())) }
 func (w *wall) step(d time.Duration) { w.off.Add(int64(d)) }
 
-// pool gives a pool for Snowflakes with so many numbers.
+// pool returns a pool of Snowflake numbers of the given size.
 func pool(size int) nodelease.Pool {
 	p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 	p.Size = size
 	return p
 }
 
-// snowflakes gives a generator under a claim that doesn't wait.
+// snowflakes returns a generator with the lease that fails instead of waiting.
 func snowflakes(t *testing.T, l idtype.Lease, clock func() time.Time) *idtype.SnowflakeGenerator {
 	t.Helper()
 	g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l, Clock: clock, MaxWait: -1}})
@@ -165,10 +164,10 @@ func snowflakes(t *testing.T, l idtype.Lease, clock func() time.Time) *idtype.Sn
 	return g
 }
 
-// when is the time of an ID, in Unix milliseconds.
+// when returns the time of an ID, in Unix milliseconds.
 func when(id idtype.Snowflake) int64 { return idtype.SnowflakeLayout{}.Time(id).UnixMilli() }
 
-// acquire claims a number that is there.
+// acquire claims a number, and fails the test if it can't.
 func acquire(t *testing.T, s nodelease.Store, p nodelease.Pool, o nodelease.Options) *nodelease.Keeper {
 	t.Helper()
 	k, err := nodelease.Acquire(t.Context(), s, p, o)
@@ -178,7 +177,7 @@ func acquire(t *testing.T, s nodelease.Store, p nodelease.Pool, o nodelease.Opti
 	return k
 }
 
-// closes gives a number back.
+// closes closes k, and fails the test if that fails.
 func closes(t *testing.T, k interface{ Close() error }) {
 	t.Helper()
 	if err := k.Close(); err != nil {

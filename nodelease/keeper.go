@@ -12,8 +12,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Keeper holds a claim, and renews it in the background until Close. It is an
-// [idtype.Lease], for one generator: a second one is refused. It is safe for
+// A Keeper holds a claim and renews it in the background until Close. It is an
+// [idtype.Lease] for one generator, and rejects a second one. It is safe for
 // concurrent use.
 type Keeper struct {
 	store  Store
@@ -25,40 +25,40 @@ type Keeper struct {
 	after  int64
 	begun  time.Time
 
-	until atomic.Int64 // math.MinInt64: ended
+	until atomic.Int64 // math.MinInt64 once the claim has ended
 	lost  chan struct{}
 	close context.CancelFunc
-	done  chan struct{} // closed when the background is at rest
+	done  chan struct{} // closed when the background goroutine has ended
 
 	mu       sync.Mutex
 	claim    Claim
-	asked    int64        // the holder's clock when the claim was last asked for
+	asked    int64        // Request.Now of the last granted request
 	trusted  time.Time    // the end of the trust window, by the monotonic clock
-	minted   func() int64 // of the generator; nil: there is none yet
+	minted   func() int64 // from Attach: the time up to which the generator has created IDs; nil before
 	err      error        // why the claim ended
-	released error        // what became of the release, once done is closed
+	released error        // the result of the release, once done is closed
 	stats    Stats
 }
 
-// A Keeper has the optional methods of a Lease too.
+// A Keeper implements the optional methods of a Lease too.
 var _ interface {
 	idtype.Lease
 	Attach(layout string, minted func() int64) error
 	Err() error
 } = (*Keeper)(nil)
 
-// Stats tell how a claim is doing.
+// Stats describe the state of a claim.
 type Stats struct {
 	Number   int
 	Term     int64
-	Age      time.Duration // since it was claimed
-	Left     time.Duration // of the trust window; 0 if the claim has ended
-	Renewals uint64
-	Failures uint64 // renewals that failed
-	// LastFailure is why the last one did that failed.
+	Age      time.Duration // time since the claim was requested
+	Left     time.Duration // rest of the trust window; 0 if the claim has ended
+	Renewals uint64        // successful renewals
+	Failures uint64        // failed renewals
+	// LastFailure is the error of the last failed renewal.
 	LastFailure error
-	// Skew is by how much this machine's clock is ahead of the store's, give or
-	// take the time of a call. 0 if the store doesn't tell.
+	// Skew is how far this machine's clock is ahead of the store's, to within the
+	// duration of a call. It is 0 if the store doesn't report its time.
 	Skew time.Duration
 }
 
@@ -73,19 +73,21 @@ func newKeeper(store Store, pool Pool, o Options, r Request, c Claim, sent time.
 	return k
 }
 
-// Number is the number that is held.
+// Number returns the claimed number.
 func (k *Keeper) Number() int { return k.number }
 
-// After is in Unix milliseconds: up to there the number may have been used.
+// After returns the high-water mark that the claim found, in Unix milliseconds.
+// Earlier holders may have used the number up to this time.
 func (k *Keeper) After() int64 { return k.after }
 
-// Until is in Unix milliseconds: up to there the number may be used now. It is
-// [math.MinInt64] once the claim has ended.
+// Until returns the time up to which the number may be used, in Unix milliseconds. It
+// returns [math.MinInt64] once the claim has ended.
 func (k *Keeper) Until() int64 { return k.until.Load() }
 
-// Attach is called by the generator that mints under the claim. It refuses a
-// second one, which would repeat the first one's IDs, and one of another layout
-// than the pool's ([idtype.ErrNode]).
+// Attach registers the generator that uses the number; generators of package idtype
+// call it. [idtype.Lease] describes the arguments. Attach rejects a second generator,
+// which would create the same IDs as the first, and a generator with another layout
+// than the pool's. Both errors wrap [idtype.ErrNode].
 func (k *Keeper) Attach(layout string, minted func() int64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -93,36 +95,36 @@ func (k *Keeper) Attach(layout string, minted func() int64) error {
 	case k.err != nil:
 		return k.err
 	case k.minted != nil:
-		return fmt.Errorf("nodelease: expected one generator for number %d of pool %q, got a second one, which would repeat the IDs of the first: acquire a number for each: %w",
+		return fmt.Errorf("nodelease: attach a generator to number %d of pool %q: another generator is attached, and both would create the same IDs; acquire a number for each: %w",
 			k.number, k.pool.Name, idtype.ErrNode)
 	case k.pool.checked && layout != k.pool.Layout:
-		return fmt.Errorf("nodelease: expected a generator for the numbers of pool %q (%s), got one for others (%s): make the pool from the generator's layout: %w",
-			k.pool.Name, k.pool.Layout, layout, idtype.ErrNode)
+		return fmt.Errorf("nodelease: attach a generator to number %d of pool %q: want layout %q, got %q; make the pool from the generator's layout: %w",
+			k.number, k.pool.Name, k.pool.Layout, layout, idtype.ErrNode)
 	}
 	k.minted = minted
 	return nil
 }
 
-// attached says whether there is a generator.
+// attached reports whether the claim has a generator.
 func (k *Keeper) attached() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.minted != nil
 }
 
-// Lost is closed when the claim is lost. A claim that is closed before stays
-// open here.
+// Lost returns a channel that is closed when the claim is lost. If Close ends the
+// claim first, the channel stays open.
 func (k *Keeper) Lost() <-chan struct{} { return k.lost }
 
-// Err tells why the claim has ended, and wraps [idtype.ErrLeaseLost]; if it was
-// by Close, [ErrClosed] too. It is nil while the claim is held.
+// Err returns nil while the claim is held, and then the reason why it ended. The
+// error wraps [idtype.ErrLeaseLost], and [ErrClosed] if Close ended the claim.
 func (k *Keeper) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
 }
 
-// Stats tells how the claim is doing.
+// Stats returns the state of the claim.
 func (k *Keeper) Stats() Stats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -134,17 +136,17 @@ func (k *Keeper) Stats() Stats {
 	return s
 }
 
-// maxRelease is how long giving a number back takes at the most.
+// maxRelease is the time limit of a release.
 const maxRelease = 5 * time.Second
 
-// Close gives the number back: from the last unit on in which its generator has
-// minted, so that the next holder needn't wait, or without a generator of package
-// idtype from Until on. A Keeper that has lost its claim has to be closed, too. It
-// takes some 5 s at the most. An error tells that the store didn't take
-// the number back: then it is held until the TTL is over. Further calls give the
-// same.
+// Close ends the claim and releases the number. With an attached generator, it sets
+// the high-water mark to the last unit of time in which the generator created an ID,
+// so that the next holder needn't wait. Without one, the high-water mark stays at
+// Until. A Keeper that has lost its claim must be closed too. Close takes about 5 s at
+// most. If the store fails to release the number, Close returns an error, and the
+// number stays held until the TTL is over. Further calls return the same result.
 func (k *Keeper) Close() error {
-	k.end(fmt.Errorf("nodelease: number %d of pool %q given back: %w", k.number, k.pool.Name, ErrClosed))
+	k.end(fmt.Errorf("nodelease: number %d of pool %q: %w", k.number, k.pool.Name, ErrClosed))
 	k.close()
 	<-k.done
 	k.mu.Lock()
@@ -152,7 +154,7 @@ func (k *Keeper) Close() error {
 	return k.released
 }
 
-// atRest says whether the number was given back, or that was given up.
+// atRest reports whether the release has succeeded or was given up.
 func (k *Keeper) atRest() bool {
 	select {
 	case <-k.done:
@@ -162,7 +164,7 @@ func (k *Keeper) atRest() bool {
 	}
 }
 
-// keep renews the claim until it ends, and then gives the number back.
+// keep renews the claim until it ends, and then releases the number.
 func (k *Keeper) keep(ctx context.Context) {
 	defer close(k.done)
 	if err := k.renewals(ctx); err != nil && k.end(err) {
@@ -170,24 +172,24 @@ func (k *Keeper) keep(ctx context.Context) {
 		k.o.Logger.Warn("node number lost", "pool", k.pool.Name, "number", k.number, "error", err)
 	}
 	err := k.release()
-	// Where a claim lives as long as a connection, a number that was lost would
-	// be held on. Elsewhere it is free by now.
+	// Retry the release of a lost number. In a store whose claims live as long as a
+	// connection, the number would stay held; in other stores the claim has expired.
 	for tries := 0; err != nil && ctx.Err() == nil && tries < 30; tries++ {
 		ttl, _ := k.trust()
 		pause(ctx, jitter(ttl/3))
 		err = k.release()
 	}
 	if err != nil {
-		err = fmt.Errorf("nodelease: number %d of pool %q not given back: %w", k.number, k.pool.Name, err)
-		k.o.Logger.Warn("node number not given back", "pool", k.pool.Name, "number", k.number, "error", err)
+		err = fmt.Errorf("nodelease: release number %d of pool %q: %w", k.number, k.pool.Name, err)
+		k.o.Logger.Warn("node number not released", "pool", k.pool.Name, "number", k.number, "error", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.released = err
 }
 
-// renewals renews the claim whenever that is due, until it is lost: then it
-// returns why. It returns nil when the context ends.
+// renewals renews the claim whenever a renewal is due. If the claim is lost, it
+// returns the reason. If the context ends, it returns nil.
 func (k *Keeper) renewals(ctx context.Context) error {
 	for ctx.Err() == nil {
 		k.untilDue(ctx)
@@ -198,15 +200,15 @@ func (k *Keeper) renewals(ctx context.Context) error {
 	return nil
 }
 
-// renewInTime tries to renew the claim until that works, or the claim is lost:
-// then it returns why. It returns nil when the context ends.
+// renewInTime tries to renew the claim until it succeeds. If the claim is lost, it
+// returns the reason. If the context ends, it returns nil.
 func (k *Keeper) renewInTime(ctx context.Context) error {
 	ttl, trusted := k.trust()
-	failure := errors.New("this process didn't run meanwhile")
+	failure := errors.New("this process wasn't running")
 	for retry := ttl / 30; ctx.Err() == nil; retry = min(2*retry, ttl/6) {
 		left := time.Until(trusted)
 		if left <= 0 {
-			return fmt.Errorf("nodelease: expected a renewal of number %d of pool %q within %v, got none: claim a number again: %w: %w",
+			return fmt.Errorf("nodelease: renew number %d of pool %q: not renewed within %v; claim a number again: %w: %w",
 				k.number, k.pool.Name, window(ttl), failure, idtype.ErrLeaseLost)
 		}
 		failure = k.renew(ctx, min(ttl/6, left))
@@ -214,7 +216,7 @@ func (k *Keeper) renewInTime(ctx context.Context) error {
 		case failure == nil || ctx.Err() != nil:
 			return nil
 		case errors.Is(failure, ErrSuperseded):
-			return fmt.Errorf("nodelease: expected to hold number %d of pool %q, got it taken away: claim a number again: %w: %w",
+			return fmt.Errorf("nodelease: renew number %d of pool %q: the claim is over; claim a number again: %w: %w",
 				k.number, k.pool.Name, failure, idtype.ErrLeaseLost)
 		}
 		left = time.Until(trusted)
@@ -224,9 +226,9 @@ func (k *Keeper) renewInTime(ctx context.Context) error {
 	return nil
 }
 
-// untilDue waits until the claim is to be renewed. The wall clock of a machine
-// that was suspended, or whose clock was set forward, shows that before the
-// monotonic clock does; until then the generator wouldn't mint.
+// untilDue waits until a renewal is due. It also watches the wall clock: if the clock
+// was set forward or the machine was suspended, the wall clock may pass Until long
+// before the monotonic clock reaches the renewal, and the generator would stand still.
 func (k *Keeper) untilDue(ctx context.Context) {
 	k.mu.Lock()
 	ttl, trusted := k.claim.TTL, k.trusted
@@ -246,12 +248,13 @@ func (k *Keeper) renew(ctx context.Context, limit time.Duration) error {
 	k.mu.Lock()
 	c := k.claim
 	k.mu.Unlock()
-	// Before anything is sent: the store counts from when it gets it.
+	// Take the time before sending: the store counts the TTL from when it receives
+	// the request.
 	sent := time.Now()
 	r := k.o.request(k.holder, c.TTL)
 	renewed, err := bounded(ctx, limit, func(ctx context.Context) (Claim, error) { return k.store.Renew(ctx, k.pool, c, r) })
 	if err == nil && (renewed.Number != k.number || renewed.Term != k.term || renewed.Holder != k.holder || renewed.Until < r.Until) {
-		err = fmt.Errorf("nodelease: expected the store to renew number %d in term %d for %q up to %s, got number %d in term %d for %q up to %s",
+		err = fmt.Errorf("the store's answer doesn't match the claim: want number %d in term %d for %q until %s, got number %d in term %d for %q until %s",
 			k.number, k.term, k.holder, stamp(r.Until), renewed.Number, renewed.Term, renewed.Holder, stamp(renewed.Until))
 	}
 	if err == nil {
@@ -268,7 +271,7 @@ func (k *Keeper) renew(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// granted takes over what the store wrote.
+// granted records a claim that the store granted or renewed.
 func (k *Keeper) granted(r Request, c Claim, sent time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -281,12 +284,12 @@ func (k *Keeper) granted(r Request, c Claim, sent time.Time) {
 		k.stats.Skew = time.UnixMilli(r.Now).Sub(c.Time)
 	}
 	if k.err == nil {
-		// What was written may reach further, if the clock was ahead.
+		// The stored high-water mark may be later than r.Until, if the clock was ahead.
 		k.until.Store(min(r.Until, c.Until))
 	}
 }
 
-// trust is how long the claim stands, and until when it is trusted.
+// trust returns the claim's TTL and the end of its trust window.
 func (k *Keeper) trust() (ttl time.Duration, until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -305,7 +308,7 @@ func (k *Keeper) end(err error) bool {
 	return true
 }
 
-// release gives the number back after the claim has ended.
+// release releases the number after the claim has ended.
 func (k *Keeper) release() error {
 	k.mu.Lock()
 	c, minted := k.claim, k.minted

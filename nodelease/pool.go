@@ -12,51 +12,52 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Pool is a set of node numbers, 0 to Size-1, of which each is held by one
-// generator at a time. The functions from [ForSnowflake] to [ForSnoRanges] make
-// the pool of a layout. A program may change Name and Reserved. All programs that
-// share a pool must agree on Size and Layout; stores refuse others.
+// A Pool is a set of node numbers, 0 to Size-1. One generator at a time holds each
+// number. The functions [ForSnowflake] to [ForSnoRanges] return the pool of a
+// layout; a program may change its Name and Reserved. All programs that share a pool
+// must use the same Size and Layout. Stores reject any other with [ErrPoolMismatch].
 type Pool struct {
-	// Name tells pools of one store apart: up to 63 lower-case letters, digits,
-	// hyphens and underscores, of which the first is a letter. IDs of two pools
-	// may be equal, so all that mint for one table need the same pool.
+	// Name identifies the pool in its store: a lower-case letter, followed by up to
+	// 62 lower-case letters, digits, hyphens and underscores. Generators of different
+	// pools can create equal IDs, so all generators for one table need the same pool.
 	Name string
-	// Size is how many numbers there are, 1 to 65536.
+	// Size is the number of node numbers, 1 to 65536.
 	Size int
-	// Layout says what the numbers mean, in up to 1000 bytes of words. A generator
-	// of another layout is refused, unless the pool is of the program's own making.
+	// Layout describes the meaning of the numbers, in up to 1000 bytes of text. The
+	// pool of a layout rejects generators of any other layout. For a pool that the
+	// program composed itself, the generator's layout isn't checked.
 	Layout string
-	// Reserved are numbers that this program doesn't claim, since something else
-	// uses them: a machine with a number of its own, or another site. Each program
-	// that shares the pool names them itself; no store keeps them. In Postgres,
-	// reserve_node of package migrations keeps a number from all programs.
+	// Reserved lists numbers that this program doesn't claim because something else
+	// uses them, such as a machine with a fixed number, or another site. Each program
+	// that shares the pool lists them itself; no store keeps the list. In Postgres,
+	// reserve_node of package migrations reserves a number for all programs.
 	Reserved []int
 
-	checked bool // generators have to have this very layout
+	checked bool // generators must have this layout
 	cluster int
 	spread  bool
 	err     error
 }
 
-// maxLayout is room for words, in bytes.
+// maxLayout is the maximum length of Layout, in bytes.
 const maxLayout = 1000
 
 // maxSize is the largest pool: all partitions of Sno.
 const maxSize = 1 << 16
 
-// ForSnowflake is the pool of a layout's datacenters and workers: 1024 numbers
-// by default, of which each is the bits of datacenter and worker together. So
-// datacenter 3 and worker 7, reserved for a default next_snowflake(3, 7), are the
-// number 3<<5 | 7.
+// ForSnowflake returns the pool of a layout's datacenters and workers: 1024 numbers
+// by default. A number consists of the bits of datacenter and worker: datacenter 3
+// and worker 7, reserved for the column default next_snowflake(3, 7), are the number
+// 3<<5 | 7.
 func ForSnowflake(l idtype.SnowflakeLayout) Pool {
-	ones, err := l.Parts(idtype.MaxSnowflake) // of which each field has all bits
+	ones, err := l.Parts(idtype.MaxSnowflake) // all bits of each field are set
 	return Pool{
 		Name: "snowflake", Size: (ones.Datacenter + 1) * (ones.Worker + 1),
 		Layout: "snowflake: " + l.String(), checked: true, err: err,
 	}
 }
 
-// ForSnowflakeSI is the pool of a layout's machines, by default 32.
+// ForSnowflakeSI returns the pool of a layout's machines, 32 by default.
 func ForSnowflakeSI(l idtype.SnowflakeSILayout) Pool {
 	ones, err := l.Parts(idtype.MaxSnowflakeSI)
 	return Pool{
@@ -65,8 +66,8 @@ func ForSnowflakeSI(l idtype.SnowflakeSILayout) Pool {
 	}
 }
 
-// ForSpread64 is the pool of a cluster's generators, 64. A cluster is configured,
-// 0 to 15, and is what sets apart the IDs of two installations.
+// ForSpread64 returns the pool of a cluster's 64 generators. The cluster, 0 to 15, is
+// configured. Installations with different clusters never create the same ID.
 func ForSpread64(cluster int) Pool {
 	_, err := idtype.Spread64Layout{}.Compose(idtype.Spread64Parts{Time: time.UnixMilli(1), Cluster: cluster})
 	return Pool{
@@ -76,59 +77,60 @@ func ForSpread64(cluster int) Pool {
 	}
 }
 
-// ForSno is the pool of all partitions, 65536. Claim from it with a SnoConfig
-// whose Partition is nil.
+// ForSno returns the pool of all 65536 partitions. The SnoConfig of a generator for
+// it has no Partition.
 func ForSno() Pool {
 	return Pool{Name: "sno", Size: maxSize, Layout: "sno: partitions", checked: true}
 }
 
-// ForSnoRanges is the pool of the sequence ranges of one partition, as many as
-// SnoConfig.Ranges says, 1 to 16384. If other processes claim partitions with
-// [ForSno], this one has to be reserved there.
+// ForSnoRanges returns the pool of the ranges of one partition's sequence. ranges is
+// SnoConfig.Ranges, 1 to 16384. If other processes claim partitions from [ForSno],
+// reserve this partition there.
 func ForSnoRanges(p idtype.SnoPartition, ranges int) Pool {
 	pool := Pool{
 		Name: fmt.Sprintf("sno-%04x", p.Uint16()), Size: ranges,
 		Layout: fmt.Sprintf("sno: partition %d in %d ranges of its sequence", p.Uint16(), ranges), checked: true,
 	}
 	if ranges < 1 || ranges > maxRanges {
-		pool.err = fmt.Errorf("expected a Sno partition of 1 to %d ranges, got %d: %w", maxRanges, ranges, idtype.ErrRange)
+		pool.err = fmt.Errorf("want 1 to %d ranges of the sequence, got %d: %w", maxRanges, ranges, idtype.ErrRange)
 	}
 	return pool
 }
 
-// maxRanges of a partition have four sequence numbers each, the fewest.
+// maxRanges leaves each range of a partition four sequence numbers, the minimum.
 const maxRanges = maxSize / 4
 
-// Cluster is the cluster of a pool that [ForSpread64] made.
+// Cluster returns the cluster of a pool from [ForSpread64]. For other pools, ok is
+// false.
 func (p Pool) Cluster() (cluster int, ok bool) { return p.cluster, p.spread }
 
 var poolName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// Validate tells whether numbers can be claimed from the pool. [Acquire] and
-// stores look themselves.
+// Validate returns an error if no numbers can be claimed from the pool. [Acquire] and
+// stores call it.
 func (p Pool) Validate() error {
 	switch {
 	case p.err != nil:
-		return fmt.Errorf("nodelease: %w", p.err)
+		return fmt.Errorf("nodelease: pool %q: %w", p.Name, p.err)
 	case !poolName.MatchString(p.Name):
-		return fmt.Errorf("nodelease: expected a pool with a name of up to 63 lower-case letters, digits, hyphens and underscores, the first a letter, got %q: %w", p.Name, idtype.ErrNode)
+		return fmt.Errorf("nodelease: Pool.Name: want up to 63 lower-case letters, digits, hyphens and underscores, the first a letter, got %q: %w", p.Name, idtype.ErrNode)
 	case p.Size < 1 || p.Size > maxSize:
-		return fmt.Errorf("nodelease: expected pool %q to have 1 to %d numbers, got %d: choose a layout with at most 16 bits of node numbers: %w", p.Name, maxSize, p.Size, idtype.ErrNode)
+		return fmt.Errorf("nodelease: pool %q: want a Size of 1 to %d, got %d; choose a layout with at most 16 bits of node numbers: %w", p.Name, maxSize, p.Size, idtype.ErrNode)
 	case !printable(p.Layout) || len(p.Layout) > maxLayout:
-		return fmt.Errorf("nodelease: expected pool %q to have a layout of at most %d bytes of printable UTF-8, got %d bytes: %.50q: %w", p.Name, maxLayout, len(p.Layout), p.Layout, idtype.ErrNode)
+		return fmt.Errorf("nodelease: pool %q: want a Layout of at most %d bytes of printable UTF-8, got %d bytes: %.50q: %w", p.Name, maxLayout, len(p.Layout), p.Layout, idtype.ErrNode)
 	}
 	for _, n := range p.Reserved {
 		if n < 0 || n >= p.Size {
-			return fmt.Errorf("nodelease: expected the reserved numbers of pool %q from 0 to %d, got %d: %w", p.Name, p.Size-1, n, idtype.ErrNode)
+			return fmt.Errorf("nodelease: pool %q: reserved number %d is out of range; want 0 to %d: %w", p.Name, n, p.Size-1, idtype.ErrNode)
 		}
 	}
 	return nil
 }
 
-// reserves reports whether Reserved has the number.
+// reserves reports whether the number is in Reserved.
 func (p Pool) reserves(n int) bool { return slices.Contains(p.Reserved, n) }
 
-// printable says whether every store can keep the text.
+// printable reports whether every store can keep the text.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }

@@ -12,7 +12,8 @@ import (
 
 var base = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Each layout has as many numbers as its fields, and what sets it apart.
+// The pool of a layout has one number per value of its node fields. Its name and
+// Layout distinguish it from other pools.
 func TestPools(t *testing.T) {
 	partition := idtype.SnoPartitionFrom(0xab01)
 	for _, test := range []struct {
@@ -44,7 +45,7 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// What is wrong with a pool is said, and it isn't claimed from.
+// The error for an invalid pool names the invalid value, and the store isn't called.
 func TestInvalidPools(t *testing.T) {
 	valid := nodelease.Pool{Name: "a-z_09", Size: 4, Layout: "any"}
 	with := func(change func(*nodelease.Pool)) nodelease.Pool {
@@ -75,16 +76,16 @@ func TestInvalidPools(t *testing.T) {
 		{with(func(p *nodelease.Pool) { p.Name = "A" }), `got "A"`, idtype.ErrNode},
 		{with(func(p *nodelease.Pool) { p.Name = "a/b" }), `got "a/b"`, idtype.ErrNode},
 		{with(func(p *nodelease.Pool) { p.Name = "a\n" }), `got "a\n"`, idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Size = 0 }), "1 to 65536 numbers, got 0", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Size = 0 }), "1 to 65536, got 0", idtype.ErrNode},
 		{with(func(p *nodelease.Pool) { p.Size = 65537 }), "got 65537", idtype.ErrNode},
 		{with(func(p *nodelease.Pool) { p.Layout = "a\x00" }), "printable UTF-8", idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Reserved = []int{4} }), "from 0 to 3, got 4", idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Reserved = []int{-1} }), "from 0 to 3, got -1", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Reserved = []int{4} }), "number 4 is out of range; want 0 to 3", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Reserved = []int{-1} }), "number -1 is out of range; want 0 to 3", idtype.ErrNode},
 		{nodelease.ForSnowflake(idtype.SnowflakeLayout{WorkerBits: 70}), "", idtype.ErrRange},
 		{nodelease.ForSnowflakeSI(idtype.SnowflakeSILayout{}), "", idtype.ErrRange},
-		{nodelease.ForSpread64(16), "got 16", idtype.ErrNode},
-		{nodelease.ForSpread64(-1), "got -1", idtype.ErrNode},
-		{nodelease.ForSnoRanges(idtype.SnoPartition{}, 0), "1 to 16384 ranges, got 0", idtype.ErrRange},
+		{nodelease.ForSpread64(16), "16", idtype.ErrNode},
+		{nodelease.ForSpread64(-1), "-1", idtype.ErrNode},
+		{nodelease.ForSnoRanges(idtype.SnoPartition{}, 0), "1 to 16384 ranges of the sequence, got 0", idtype.ErrRange},
 		{nodelease.ForSnoRanges(idtype.SnoPartition{}, 16385), "got 16385", idtype.ErrRange},
 	} {
 		store := new(faulty)
@@ -93,7 +94,7 @@ func TestInvalidPools(t *testing.T) {
 			t.Errorf("%+v: expected an error with %q, got %v, %v", test.pool, test.says, k, err)
 		}
 		if len(store.calls) > 0 {
-			t.Errorf("%+v: the store was asked", test.pool)
+			t.Errorf("%+v: the store was called", test.pool)
 		}
 	}
 }
@@ -103,25 +104,25 @@ func TestOptions(t *testing.T) {
 		o    nodelease.Options
 		says string
 	}{
-		{nodelease.Options{TTL: time.Second - 1}, "expected a TTL from 1s to 1h0m0s, got 999.999999ms"},
-		{nodelease.Options{TTL: time.Hour + 1}, "got 1h0m0.000000001s"},
-		{nodelease.Options{TTL: -time.Second}, "got -1s"},
+		{nodelease.Options{TTL: time.Second - 1}, "Options.TTL: 999.999999ms is out of range; want 1s to 1h0m0s"},
+		{nodelease.Options{TTL: time.Hour + 1}, "1h0m0.000000001s is out of range"},
+		{nodelease.Options{TTL: -time.Second}, "-1s is out of range"},
 		{nodelease.Options{Holder: strings.Repeat("é", 100) + "x"}, "at most 200 bytes of printable UTF-8, got 201"},
 		{nodelease.Options{Holder: "a\nb"}, `"a\nb"`},
 		{nodelease.Options{Holder: "a\xff"}, `"a\xff"`},
-		{nodelease.Options{Reacquire: true}, "NewGenerator alone"},
+		{nodelease.Options{Reacquire: true}, "use NewGenerator"},
 	} {
 		store := new(faulty)
 		if k, err := nodelease.Acquire(t.Context(), store, pool(1), test.o); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("expected an error with %q, got %v, %v", test.says, k, err)
 		}
 		if len(store.calls) > 0 {
-			t.Errorf("%q: the store was asked", test.says)
+			t.Errorf("%q: the store was called", test.says)
 		}
 	}
 }
 
-// What the store is asked for by default, and otherwise.
+// The request contains the options or their defaults.
 func TestRequest(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		clock := new(wall)
@@ -145,7 +146,7 @@ func TestRequest(t *testing.T) {
 				t.Errorf("expected %+v, got %+v", want, got)
 			}
 		}
-		// What makes a holder unique doesn't come from its name.
+		// Two claims with the same Options.Holder have different holders.
 		for range 2 {
 			closes(t, acquire(t, store, pool(9), nodelease.Options{Holder: "same"}))
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
-// Processes with clocks that are off and are stepped, and whose store fails in
-// all ways, while its own clock is stepped as well: in no format that has node
-// numbers does an ID come twice, and each ID lies within its claim.
+// No format creates a duplicate ID, and each ID lies within its claim, although the
+// clocks of the processes and of the store are wrong and are stepped, and calls of the
+// store fail in all ways.
 func TestRandomFaults(t *testing.T) {
 	random(t, "Snowflake", when, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Snowflake], error) {
 		return nodelease.NewSnowflakeGenerator(ctx, s, idtype.SnowflakeLayout{}, o)
@@ -29,7 +29,7 @@ func TestRandomFaults(t *testing.T) {
 	random(t, "Spread64", func(id idtype.Spread64) int64 { return id.Time().UnixMilli() }, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Spread64], error) {
 		return nodelease.NewSpread64Generator(ctx, s, 3, o)
 	})
-	// Generators of Snos go on when the clock steps back, in time that they may have
+	// A Sno generator continues when the clock steps back, in time that it may have
 	// used already.
 	sno := func(id idtype.Sno) int64 { return id.Time().UnixMilli() }
 	random(t, "Sno", sno, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Sno], error) {
@@ -44,11 +44,11 @@ func TestRandomFaults(t *testing.T) {
 // A starter claims a number for a generator of T.
 type starter[T comparable] func(context.Context, nodelease.Store, nodelease.Options) (*nodelease.Generator[T], error)
 
-// random runs a world of one format a few times.
+// random runs a world with one format three times.
 func random[T comparable](t *testing.T, format string, when func(T) int64, start starter[T]) {
 	for range 3 {
-		// It determines what the processes and the store do; the jitter of the claims
-		// is their own.
+		// The seed determines the actions of the processes and the store, but not the
+		// jitter of claims and renewals.
 		seed := rand.Uint64()
 		t.Run(fmt.Sprintf("%s, seed %d", format, seed), func(t *testing.T) {
 			onFakeTime(t, func(t *testing.T) {
@@ -89,12 +89,12 @@ func (w *world[T]) run(t *testing.T) {
 	time.Sleep(time.Minute) // until all calls have ended
 	t.Logf("%d IDs of %d claims", len(w.seen), len(w.claims))
 	if len(w.seen) < 1000 || len(w.claims) < 10 {
-		t.Error("expected more of both")
+		t.Error("expected at least 1000 IDs and 10 claims")
 	}
 }
 
-// A process claims numbers, mints, and ends, by Close or without a word, again
-// and again.
+// A process repeatedly claims a number, creates IDs, and ends: by Close, or as if it
+// was killed.
 type process[T comparable] struct {
 	*world[T]
 	r     *rand.Rand
@@ -113,13 +113,13 @@ func (p *process[T]) run(t *testing.T) {
 		}
 		p.mint(t, g, store)
 		if p.r.IntN(3) == 0 {
-			store.die() // and is never heard of again
+			store.die() // so that Close has no effect
 		}
 		_ = g.Close()
 	}
 }
 
-// mint mints for some time in three goroutines, with pauses.
+// mint creates IDs for some time in three goroutines, with pauses.
 func (p *process[T]) mint(t *testing.T, g *nodelease.Generator[T], store *erratic) {
 	for end := time.Now().Add(p.upTo(6 * time.Second)); time.Now().Before(end); {
 		var wg sync.WaitGroup
@@ -135,7 +135,7 @@ func (p *process[T]) mint(t *testing.T, g *nodelease.Generator[T], store *errati
 	}
 }
 
-// mintUntil mints until then, and sometimes steps the clock.
+// mintUntil creates IDs until the given time, and sometimes steps the clock.
 func (p *process[T]) mintUntil(t *testing.T, until time.Time, g *nodelease.Generator[T], store *erratic) {
 	ids := make([]T, 5)
 	for time.Now().Before(until) {
@@ -154,7 +154,7 @@ func (p *process[T]) mintUntil(t *testing.T, until time.Time, g *nodelease.Gener
 		}
 		after, mark := k.After(), store.mark(k)
 		if k != g.Keeper() {
-			after, mark = 0, math.MaxInt64 // the IDs may be of either claim
+			after, mark = 0, math.MaxInt64 // the IDs may belong to either claim
 		}
 		p.note(t, ids[:n], k, after, mark)
 		time.Sleep(p.upTo(15 * time.Millisecond))
@@ -170,27 +170,27 @@ func (p *process[T]) note(t *testing.T, ids []T, k *nodelease.Keeper, after, mar
 	p.claims[k] = true
 	for _, id := range ids {
 		if before, ok := p.seen[id]; ok {
-			t.Errorf("%v was minted by %s and by %s", id, before, who)
+			t.Errorf("duplicate ID %v, created by %s and by %s", id, before, who)
 		}
 		p.seen[id] = who
 		if at := p.when(id); at <= after || at > mark {
-			t.Errorf("%v was minted for %d by %s, which may use (%d, %d]", id, at, who, after, mark)
+			t.Errorf("ID %v of time %d was created by %s, which may use (%d, %d]", id, at, who, after, mark)
 		}
 	}
 }
 
 func (p *process[T]) upTo(d time.Duration) time.Duration { return time.Duration(p.r.Int64N(int64(d))) }
 
-// An erratic store is one whose calls may be slow, fail, or be done without an
-// answer; for some time they all do.
+// An erratic store has calls that are slow, that fail, or that take effect although
+// they fail. At times all calls fail.
 type erratic struct {
 	nodelease.Store
 	mu   sync.Mutex
 	r    *rand.Rand
 	dead bool
-	down time.Time // until then
-	// marks are the highest high-water marks granted, by number and term. A
-	// Keeper's Until may be lower than an earlier one, if the clock steps back.
+	down time.Time // all calls fail until this time
+	// marks holds the highest granted high-water mark, by number and term. If the
+	// clock steps back, a Keeper's Until may be lower.
 	marks map[[2]int64]int64
 }
 
@@ -201,7 +201,7 @@ func (e *erratic) granted(c nodelease.Claim) {
 	e.marks[key] = max(e.marks[key], c.Until)
 }
 
-// mark is the highest high-water mark of a claim so far.
+// mark returns the highest high-water mark of a claim so far.
 func (e *erratic) mark(k *nodelease.Keeper) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -243,7 +243,7 @@ func (e *erratic) delay() time.Duration {
 	return time.Duration(e.r.Int64N(int64(400 * time.Millisecond)))
 }
 
-// few leaves a pool so few numbers that each is used again by another process.
+// few shrinks a pool to two numbers, so that processes reuse each other's numbers.
 func few(p nodelease.Pool) nodelease.Pool {
 	p.Size = 2
 	return p
