@@ -185,7 +185,7 @@ func (m *minter) fails(t *testing.T) journal.Event {
 	t.Helper()
 	e := m.told(t, journal.Failed, 1, patience)
 	m.ends(t)
-	if strings.Contains(e.Error, "expected an answer of the store") {
+	if e.NoAnswer {
 		m.of.repeat("process %s: %s", m.name, e.Error)
 	}
 	return e

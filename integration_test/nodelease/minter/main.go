@@ -159,6 +159,7 @@ func told(event string, err error) journal.Event {
 			e.RetryAfter = busy.RetryAfter
 		}
 		e.Superseded = errors.Is(err, nodelease.ErrSuperseded)
+		e.NoAnswer = errors.Is(err, context.DeadlineExceeded)
 	}
 	return e
 }

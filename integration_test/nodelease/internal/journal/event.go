@@ -2,20 +2,19 @@ package journal
 
 import "time"
 
-// The events that the minting program tells of on its standard output, one JSON
-// object a line.
+// The minter reports these events on its standard output, one JSON object per line.
 const (
-	Acquired = "acquired" // a claim, with Number, Term, After, Until
-	Renewed  = "renewed"  // a renewal
-	Progress = "progress" // Minted is how many IDs there are so far
+	Acquired = "acquired" // a number was claimed: Number, Term, After, Until
+	Renewed  = "renewed"  // a claim was renewed
+	Progress = "progress" // Minted counts the IDs so far
 	Lost     = "lost"     // a claim was lost: Since, Error and the counts of its Stats
-	Refused  = "refused"  // a call of the generator failed with ErrLeaseLost, the first one of a claim
-	Failed   = "failed"   // a claim couldn't be had
-	Tried    = "tried"    // after a loss: Refusals are the calls that were refused, Minted those that weren't
-	Closed   = "closed"   // the generator was closed: Error is that of Close, with the counts of Stats
+	Refused  = "refused"  // the first call of the generator failed with ErrLeaseLost under this claim
+	Failed   = "failed"   // no number could be claimed
+	Tried    = "tried"    // after a loss: Refusals counts the failed calls, Minted the successful ones
+	Closed   = "closed"   // the generator was closed: Error from Close, and the counts of its Stats
 )
 
-// An Event is one of them.
+// An Event is a report of the minter.
 type Event struct {
 	Event  string
 	Number int
@@ -24,12 +23,16 @@ type Event struct {
 	Until  int64 // Unix milliseconds
 	Minted uint64
 	Error  string
-	// LeaseLost, Exhausted, Behind, Superseded: what the error wraps.
+	// These report whether the error wraps ErrLeaseLost, ErrPoolExhausted,
+	// ErrClockBehind and ErrSuperseded.
 	LeaseLost, Exhausted, Behind, Superseded bool
-	// Since the last renewal was sent that was granted.
+	// NoAnswer reports whether the store didn't answer in time: the error wraps
+	// context.DeadlineExceeded.
+	NoAnswer bool
+	// Since is the time since the last granted claim or renewal was sent.
 	Since time.Duration
-	Took  time.Duration // of a claim that failed
-	// RetryAfter is that of the BusyError, if it is one.
+	Took  time.Duration // duration of the failed claim
+	// RetryAfter is the RetryAfter of a BusyError.
 	RetryAfter time.Duration
 	Refusals   uint64
 	Renewals   uint64
