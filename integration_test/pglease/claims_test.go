@@ -20,8 +20,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// Where conflicts are errors, calls are repeated: as many at once as there are
-// numbers get one each, from a pool that the first of them makes.
+// At isolation levels that turn conflicts into errors, the store retries calls. N
+// concurrent holders get N numbers of a pool that the first of them creates.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -53,19 +53,19 @@ func TestIsolation(t *testing.T) {
 					claims[i] = claim(t, s, p, ask(fmt.Sprint(c.Holder, " again"), time.Minute))
 				}
 				if _, err := s.Claim(t.Context(), p, ask("one more", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
-					t.Errorf("expected %d numbers and no more, got %v", p.Size, err)
+					t.Errorf("expected %v after %d claims, got %v", nodelease.ErrPoolExhausted, p.Size, err)
 				}
 			})
 		}
 	})
 }
 
-// A transaction that hangs holds up one number, and not the pool.
+// A stuck transaction blocks one number, not the pool.
 func TestStuckTransaction(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		s, p := up(t, db), small(4)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // for who waits all the same
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a blocked call would otherwise wait until the end of the test
 		defer cancel()
 		a := claim(t, s, p, ask("a", time.Minute))
 		b := claim(t, s, p, ask("b", time.Minute))
@@ -74,7 +74,7 @@ func TestStuckTransaction(t *testing.T) {
 		r := ask("stuck", time.Minute)
 		var number int
 		must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node($1, $2, $3, '{}', $4, 60000, $5, $6)", p.Name, p.Size, p.Layout, r.Holder, r.Now, r.Until).Scan(&number))
-		// And one that has locked a number that is held.
+		// A second transaction locks a held number.
 		other, err := db.Conn(t).Begin(ctx)
 		must(t, err)
 		_, err = other.Exec(ctx, "SELECT FROM sortkey.node_lease WHERE number = $1 FOR UPDATE", a.Number)
@@ -95,15 +95,15 @@ func TestStuckTransaction(t *testing.T) {
 		must(t, tx.Rollback(ctx))
 		must(t, other.Rollback(ctx))
 		if d := claim(t, s, p, ask("d", time.Minute)); d.Number != number || d.Term != 1 || d.After != 0 {
-			t.Errorf("expected number %d as it was, got %+v", number, d)
+			t.Errorf("expected number %d in term 1 after 0, got %+v", number, d)
 		}
 		_, err = s.Renew(ctx, p, a, ask("", time.Minute))
 		must(t, err)
 	})
 }
 
-// Nobody hears of a claim that isn't on disk, whatever the database's default
-// is, and that default is back with the next transaction.
+// Claims are on disk before they are confirmed, for each default of
+// synchronous_commit. The default applies again in the next transaction.
 func TestDurability(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -124,7 +124,7 @@ func TestDurability(t *testing.T) {
 				must(t, err)
 				must(t, tx.QueryRow(ctx, "SHOW synchronous_commit").Scan(&got))
 				if got != want {
-					t.Errorf("%s: expected to commit with %s where %s is the default, got %s", call, want, setting, got)
+					t.Errorf("%s with default %s: expected synchronous_commit %s, got %s", call, setting, want, got)
 				}
 				if strings.HasPrefix(call, "unreserve") {
 					_, err = tx.Exec(ctx, "UPDATE sortkey.node_lease SET mark = 0")
@@ -133,7 +133,7 @@ func TestDurability(t *testing.T) {
 				must(t, tx.Commit(ctx))
 				must(t, conn.QueryRow(ctx, "SHOW synchronous_commit").Scan(&got))
 				if got != setting {
-					t.Errorf("%s: expected the setting to be %s afterwards, got %s", call, setting, got)
+					t.Errorf("after %s: expected synchronous_commit %s, got %s", call, setting, got)
 				}
 			}
 			_, err = conn.Exec(ctx, "UPDATE sortkey.node_lease SET term = 0")
@@ -142,9 +142,9 @@ func TestDurability(t *testing.T) {
 	})
 }
 
-// Renewals hardly ever touch the index, and leave the table as big as it is. Pages
-// lose their old row versions only while no transaction in the database can see
-// them, so the test runs alone, and without autovacuum, whose ANALYZE has a snapshot.
+// Renewals are HOT updates and don't grow the table. The server prunes old row versions
+// from pages only if no transaction in the database can see them. So the test runs
+// alone, and without autovacuum, whose ANALYZE has a snapshot.
 func TestRenewalsInPlace(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		const holders, renewals = 100, 20
@@ -166,21 +166,21 @@ func TestRenewalsInPlace(t *testing.T) {
 		if now := one[int](t, pool, "SELECT pg_relation_size('sortkey.node_lease')"); now > size+size/10+8192 {
 			t.Errorf("expected the table to stay at %d bytes, got %d after %d renewals of %d claims", size, now, renewals, holders)
 		}
-		must(t, renewing.Close()) // sessions that end tell at once what they have done
-		pgtest.Eventually(t, "the server has counted all updates, and 95 % of the renewals in place", func() error {
+		must(t, renewing.Close()) // a session reports its statistics when it ends
+		pgtest.Eventually(t, "the server has counted all updates, 95 % of the renewals as HOT", func() error {
 			all := one[int](t, pool, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'node_lease'")
 			hot := one[int](t, pool, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'node_lease'")
 			// The claims are updates too, of indexed columns.
 			if all < holders*(1+renewals) || hot < holders*renewals*95/100 {
-				return fmt.Errorf("%d of %d in place", hot, all)
+				return fmt.Errorf("%d of %d updates are HOT", hot, all)
 			}
 			return nil
 		})
 	})
 }
 
-// A number is reserved before its pool is used, and while it is; not while it
-// is held, nor while it may have been used for times to come.
+// A number can be reserved before or after the first claim of its pool, but not while
+// it is held or while its high-water mark is in the future.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -198,7 +198,7 @@ func TestReserve(t *testing.T) {
 			wrong(t, err, nil, words...)
 		}
 		must(t, call("reserve_node", p.Name, 1, "default of orders.id"))
-		must(t, call("reserve_node", p.Name, 1, "default of orders.id")) // as a migration may that is run again
+		must(t, call("reserve_node", p.Name, 1, "default of orders.id")) // a migration may run twice
 		a := claim(t, s, p, ask("host a AAAA", time.Minute))
 		b := claim(t, s, p, ask("host b BBBB", time.Minute))
 		if a.Number != 0 || b.Number != 2 {
@@ -206,17 +206,18 @@ func TestReserve(t *testing.T) {
 		}
 		inUse(call("reserve_node", p.Name, 0, "x"), "number 0 of pool small", "held by host a until")
 		if _, err := s.Claim(ctx, p, ask("c", time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
-			t.Errorf("expected no number, got %v", err)
+			t.Errorf("expected %v, got %v", nodelease.ErrPoolExhausted, err)
 		}
 		if n := one[int](t, pool, "SELECT count(*) FROM sortkey.node_lease WHERE reserved IS NOT NULL"); n != 1 {
-			t.Errorf("expected a number that is held not to be reserved, got %d that are", n)
+			t.Errorf("expected one reserved number, got %d", n)
 		}
 
-		// In two steps: nobody gets it next, and then the holder ends.
+		// A held number is reserved in two steps: with while_held no other holder gets it,
+		// and then its holder releases it.
 		must(t, call("reserve_node", p.Name, 0, "default of bills.id", true))
 		_, err := s.Renew(ctx, p, a, ask("", time.Minute))
 		must(t, err)
-		mark := time.Now().UnixMilli() + 40_000 // the renewed claim reaches further
+		mark := time.Now().UnixMilli() + 40_000 // within the renewed claim
 		must(t, s.Release(ctx, p, a, mark))
 		var busy *nodelease.BusyError
 		if _, err := s.Claim(ctx, p, ask("c", time.Minute)); !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 2 {
@@ -230,16 +231,16 @@ func TestReserve(t *testing.T) {
 			t.Error("expected the number to be reserved once its high-water mark has passed")
 		}
 
-		// What could be renewed, since nobody got it, can't be any more.
+		// An expired claim can't be renewed once its number is reserved.
 		must(t, s.Release(ctx, p, b, 5))
 		b = claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Millisecond, Now: 10, Until: 20})
-		pgtest.Eventually(t, "the claim is over", func() error { return call("reserve_node", p.Name, 2, "x") })
+		pgtest.Eventually(t, "the claim has expired", func() error { return call("reserve_node", p.Name, 2, "x") })
 		_, err = s.Renew(ctx, p, b, ask("", time.Minute))
 		wrong(t, err, nodelease.ErrSuperseded)
 		must(t, call("unreserve_node", p.Name, 2))
 		must(t, call("unreserve_node", p.Name, 0, "2001-01-01Z"))
 		if late := one[int64](t, pool, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - mark FROM sortkey.node_lease WHERE number = 2"); late > 120_000 || late < -10 {
-			t.Errorf("expected the high-water mark to be that of the return, got one %d ms before now", late)
+			t.Errorf("expected the high-water mark to be the time of unreserve_node, got one %d ms before now", late)
 		}
 		if c := claim(t, s, p, ask("c", time.Minute)); c.Number != 0 || c.After != mark {
 			t.Errorf("expected number 0 after %d, got %+v", mark, c)
@@ -251,7 +252,7 @@ func TestReserve(t *testing.T) {
 			t.Errorf("expected number 2, got %+v", d)
 		}
 		if _, err := s.Claim(ctx, p, ask("e", time.Minute)); !errors.Is(err, nodelease.ErrClockBehind) {
-			t.Errorf("expected number 1 to be left alone until 2100, got %v", err)
+			t.Errorf("expected number 1 not to be granted until 2100, got %v", err)
 		}
 
 		wrong(t, call("unreserve_node", p.Name, 0), nil, "expected a reserved number", "got 0")
@@ -260,7 +261,7 @@ func TestReserve(t *testing.T) {
 		wrong(t, call("reserve_node", "Small", 1, "x"), nil, "expected a pool", "'Small'")
 		wrong(t, call("reserve_node", p.Name, 1, nil), nil, "a note", "NULL")
 
-		// A reservation that the pool has no number for is of another layout, most likely.
+		// A reserved number out of the pool's range means that the layouts differ.
 		p.Name = "later"
 		must(t, call("reserve_node", p.Name, 5, "x"))
 		_, err = s.Claim(ctx, p, ask("f", time.Minute))
@@ -270,8 +271,8 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// An exhausted pool names the reservations that the database keeps, their notes
-// and the function that gives one back, and tells them from the program's own.
+// The error of an exhausted pool lists the numbers reserved in the database with their
+// notes, and names unreserve_node. Numbers in Pool.Reserved are counted separately.
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -281,14 +282,14 @@ func TestReservations(t *testing.T) {
 			_, err := nodelease.Acquire(t.Context(), s, p, nodelease.Options{Wait: -1})
 			wrong(t, err, nodelease.ErrPoolExhausted, words...)
 			if has := strings.Contains(err.Error(), "unreserve_node"); has != (len(words) > 1) {
-				t.Errorf("want unreserve_node named only where it helps, got %v", err)
+				t.Errorf("want unreserve_node named only if the database has reservations, got %v", err)
 			}
 		}
 		p.Reserved = []int{0, 1, 2, 3, 4, 5, 6}
 		busy("7 in Pool.Reserved")
 		db.Exec(t, "SELECT sortkey.reserve_node('small', 5, repeat('é', 1000))")
 		db.Exec(t, "SELECT sortkey.reserve_node('small', 2, 'the default of \"Orders\".id')")
-		busy("7 in Pool.Reserved", "; reserved in the database: 2 for 'the default of \"Orders\".id', ", fmt.Sprintf("5 for '%s'; sortkey.unreserve_node gives one back", strings.Repeat("é", 100)))
+		busy("7 in Pool.Reserved", "; reserved in the database: 2 for 'the default of \"Orders\".id', ", fmt.Sprintf("5 for '%s'; sortkey.unreserve_node", strings.Repeat("é", 100)))
 		p.Reserved = []int{0, 1}
 		for _, n := range []int{3, 4, 6} {
 			db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('small', %d, 'x')", n))
@@ -298,7 +299,7 @@ func TestReservations(t *testing.T) {
 		if c := claim(t, s, p, ask("a", time.Minute)); c.Number != 6 {
 			t.Errorf("want number 6, got %d", c.Number)
 		}
-		p.Reserved = nil // another program: it takes the numbers that this one left
+		p.Reserved = nil // another program can claim the numbers in this program's Pool.Reserved
 		for want := range 2 {
 			if c := claim(t, s, p, ask(fmt.Sprint(want), time.Minute)); c.Number != want {
 				t.Errorf("want number %d, got %d", want, c.Number)
@@ -307,9 +308,8 @@ func TestReservations(t *testing.T) {
 	})
 }
 
-// A claim reads few rows of a pool, however large, also once the server plans for
-// all arguments alike. Besides, it reads the row of each number that the program
-// reserves at most once.
+// A claim reads few rows, even of a large pool and with a generic plan. In addition it
+// reads the row of each number in Pool.Reserved at most once.
 func TestClaimReadsFewRows(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -322,7 +322,7 @@ func TestClaimReadsFewRows(t *testing.T) {
 			tx, err := conn.Begin(ctx)
 			must(t, err)
 			const sofar = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer FROM pg_stat_xact_user_tables WHERE relname = 'node_lease'"
-			var before int // of transactions that the server hasn't counted yet
+			var before int // reads of earlier transactions that the server hasn't flushed yet
 			must(t, tx.QueryRow(ctx, sofar).Scan(&before))
 			must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node('large', $3, 'x', $1, $2, 60000, 1800000000000, 1800000000001)",
 				reserved, fmt.Sprint("holder ", claims), size).Scan(&number))
@@ -330,7 +330,7 @@ func TestClaimReadsFewRows(t *testing.T) {
 			must(t, tx.Commit(ctx))
 			return number, rows - before
 		}
-		read(db.Conn(t), "{}") // makes the pool
+		read(db.Conn(t), "{}") // creates the pool
 		odd := fmt.Sprintf("SELECT range_agg(int4range(n, n + 1))::text FROM generate_series(1, %d, 2) n", size-1)
 		most := size / 16 * 15
 		for _, before := range []string{"SELECT", "ANALYZE sortkey.node_lease"} {
@@ -345,9 +345,9 @@ func TestClaimReadsFewRows(t *testing.T) {
 				"each other": {one[string](t, db.SQL(t), odd), size / 2, func(n int) bool { return n%2 == 1 }},
 			} {
 				conn := db.Conn(t)
-				for i := range 10 { // from the sixth on, the server may plan for all arguments alike
+				for i := range 10 { // from the sixth call on, the server may use a generic plan
 					if number, rows := read(conn, reserves.reserved); reserves.of(number) || rows > reserves.count+500 {
-						t.Errorf("%s, %s reserved, call %d: want a number that isn't reserved after at most %d rows, got %d after %d",
+						t.Errorf("%s, %s reserved, call %d: want a free number after at most %d rows, got %d after %d",
 							before, name, i+1, reserves.count+500, number, rows)
 					}
 				}
@@ -356,8 +356,8 @@ func TestClaimReadsFewRows(t *testing.T) {
 	})
 }
 
-// No plan of a claim compares a number with a list of reserved ones, which is
-// quadratic: neither one for the arguments of a call nor one for all.
+// Neither the custom nor the generic plan of a claim compares a number with a list of
+// reserved numbers, which would take quadratic time.
 func TestClaimPlans(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -380,14 +380,14 @@ func TestClaimPlans(t *testing.T) {
 			_, err = conn.Exec(ctx, "SELECT FROM sortkey.claim_node('planned', 4, 'x', '{[0,2]}', $1, 60000, 5, 6)", pgx.QueryExecModeExec, mode)
 			must(t, err)
 			if got := plans.String(); strings.Count(got, "<@") < 1 || regexp.MustCompile(`\b(ANY|ALL) \(`).MatchString(got) {
-				t.Errorf("%s: want a test of ranges and of no list, got %s", mode, got)
+				t.Errorf("%s: want a test with ranges (<@) and none with a list, got %s", mode, got)
 			}
 		}
 	})
 }
 
-// Calls of one holder that are under way at the same time may get a number each.
-// The next one keeps one of them and gives the others back.
+// Concurrent calls of one holder may get one number each. The holder's next call keeps
+// one number and releases the others.
 func TestSameHolderAtOnce(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -410,10 +410,10 @@ func TestSameHolderAtOnce(t *testing.T) {
 			}
 		}
 		r = ask("third", time.Minute)
-		r.Now, r.Until = r.Until+1000, r.Until+1000 // the high-water mark stays as the call wrote it
+		r.Now, r.Until = r.Until+1000, r.Until+1000 // after the high-water mark of the released number
 		c := claim(t, s, p, r)
 		if c.Number == b.Number {
-			t.Errorf("expected the number that is held not to be granted, got %+v", c)
+			t.Errorf("expected a number other than %d, got %+v", b.Number, c)
 		}
 		if _, err := s.Renew(ctx, p, a, ask("", time.Minute)); a.Number != b.Number && !errors.Is(err, nodelease.ErrSuperseded) {
 			t.Errorf("expected the other claim to be over, got %v", err)
@@ -421,18 +421,18 @@ func TestSameHolderAtOnce(t *testing.T) {
 	})
 }
 
-// A number that is reserved when its claim is over is out of reach for whoever
-// held it, who may be asleep: it is neither renewed nor repeated, nor released
-// with a high-water mark of then when it is given back.
+// If a number is reserved after its claim has expired, the sleeping holder can't use
+// it any more: it can't renew the claim, get it by a repeated call, or lower the
+// high-water mark with a release.
 func TestReservedAsleep(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, s, p, pool := t.Context(), up(t, db), small(2), db.SQL(t)
 		asleep := claim(t, s, p, nodelease.Request{Holder: "asleep", TTL: time.Millisecond, Now: 10, Until: 20})
 		must(t, execute(ctx, pool, "SELECT sortkey.reserve_node($1, $2, 'x', while_held => true)", p.Name, asleep.Number))
-		pgtest.Eventually(t, "the claim is over", func() error {
+		pgtest.Eventually(t, "the claim has expired", func() error {
 			if one[bool](t, pool, "SELECT expires_at > clock_timestamp() FROM sortkey.node_lease WHERE holder = 'asleep'") {
-				return errors.New("it isn't")
+				return errors.New("the claim has not expired")
 			}
 			return nil
 		})
@@ -441,22 +441,22 @@ func TestReservedAsleep(t *testing.T) {
 		must(t, execute(ctx, pool, "SELECT sortkey.unreserve_node($1, $2, '2030-01-01Z')", p.Name, asleep.Number))
 		must(t, s.Release(ctx, p, asleep, 15))
 		if mark := one[int64](t, pool, "SELECT max(mark) FROM sortkey.node_lease"); mark < 1_800_000_000_000 {
-			t.Errorf("expected the high-water mark of the return to stay, got %d", mark)
+			t.Errorf("expected the high-water mark of unreserve_node to stay, got %d", mark)
 		}
 
 		p.Name = "repeated"
 		again := claim(t, s, p, nodelease.Request{Holder: "again", TTL: time.Millisecond, Now: 10, Until: 20})
 		must(t, execute(ctx, pool, "SELECT sortkey.reserve_node($1, $2, 'x', while_held => true)", p.Name, again.Number))
-		pgtest.Eventually(t, "the claim is over", func() error {
+		pgtest.Eventually(t, "the claim has expired", func() error {
 			if c := claim(t, s, p, ask("again", time.Millisecond)); c.Number == again.Number {
-				return errors.New("it is repeated still")
+				return errors.New("a repeated call still gets the reserved number")
 			}
 			return nil
 		})
 	})
 }
 
-// Reservations that are locked, or out of the pool, don't stop anybody.
+// Locked reservations, and reservations out of the pool's range, don't block claims.
 func TestReservedMeanwhile(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -467,10 +467,10 @@ func TestReservedMeanwhile(t *testing.T) {
 		must(t, err)
 		other := small(2)
 		other.Name = "other"
-		claim(t, s, other, ask("a", time.Minute)) // makes the pool
+		claim(t, s, other, ask("a", time.Minute)) // creates the pool
 		claim(t, s, p, ask("a", time.Minute))
 		p.Reserved = []int{1}
-		soon, cancel := context.WithTimeout(ctx, 30*time.Second) // for who waits all the same
+		soon, cancel := context.WithTimeout(ctx, 30*time.Second) // a blocked call would otherwise wait until the end of the test
 		defer cancel()
 		lock, err := db.Conn(t).Begin(ctx)
 		must(t, err)
@@ -486,13 +486,13 @@ func TestReservedMeanwhile(t *testing.T) {
 		must(t, execute(ctx, db.SQL(t), "SELECT sortkey.unreserve_node('other', 3, '2001-01-01Z')"))
 		claim(t, s, other, ask("b", time.Minute))
 		if c, err := s.Claim(ctx, other, ask("c", time.Minute)); !errors.As(err, &busy) || busy.Held != 2 {
-			t.Errorf("expected no number that isn't the pool's, got %+v, %v", c, err)
+			t.Errorf("expected no number out of the pool's range, got %+v, %v", c, err)
 		}
 	})
 }
 
-// What would be kept is bounded, so that a program in error, or a hostile one,
-// can't make rows that no query can be run on.
+// The functions bound stored values, so that a faulty or hostile program can't store
+// rows on which queries fail.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -513,13 +513,13 @@ func TestBounds(t *testing.T) {
 			err := execute(ctx, pool, "SELECT sortkey.claim_node('long', 2, repeat('x', $1), '{}', 'h', 60000, 1, 2)", bytes)
 			wrong(t, err, nil, "a layout and a holder of up to 1000 bytes")
 			if len(err.Error()) > 1000 {
-				t.Errorf("expected an error for people, got one of %d bytes", len(err.Error()))
+				t.Errorf("expected an error of at most 1000 bytes, got %d", len(err.Error()))
 			}
 		}
 	})
 }
 
-// People see who holds what, without what it takes to do so in their place.
+// node_status shows the holders, but not the values needed to renew their claims.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -543,8 +543,8 @@ func TestStatus(t *testing.T) {
 			t.Errorf("expected %q, got %q", want, got)
 		}
 
-		// By hand, as documented: a number is taken from its holder, and one
-		// with a high-water mark far ahead set free.
+		// The documented repairs by hand: take a number away from its holder, and lower a
+		// high-water mark that is far ahead.
 		db.Exec(t, `UPDATE sortkey.node_lease SET holder = NULL, expires_at = NULL WHERE pool = 'small' AND number = 0;
 			UPDATE sortkey.node_lease SET mark = extract(epoch FROM clock_timestamp()) * 1000 WHERE pool = 'small' AND number = 1 AND holder IS NULL`)
 		taken := map[int]int64{}

@@ -9,16 +9,16 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// The server's clock is an hour ahead, and is set right, and is an hour behind.
-// Claims that are renewed stay, those that aren't end within a TTL of the next
-// look at them, and what is free stays free to claim.
+// The server's clock is first an hour ahead, then correct, then an hour behind.
+// Renewed claims stay. Other claims expire within a TTL of the next attempt to claim a
+// number. Free numbers can be claimed at any time.
 func TestServerClockSteps(t *testing.T) {
 	t.Parallel()
 	const short, long = time.Minute, 10 * time.Minute
 	pgtest.OneFaketime(t, func(t *testing.T, db *pgtest.DB, clock *pgtest.Clock) {
 		ctx, s, p := t.Context(), up(t, db), small(5)
-		// Nobody mints ahead of his clock, so that no high-water mark is ahead
-		// of the next one's.
+		// No request goes beyond its holder's clock, so no high-water mark is ahead of
+		// the next holder's clock.
 		ask := func(holder string, ttl time.Duration) nodelease.Request {
 			now := time.Now().UnixMilli()
 			return nodelease.Request{Holder: holder, TTL: ttl, Now: now, Until: now}
@@ -33,7 +33,7 @@ func TestServerClockSteps(t *testing.T) {
 			t.Helper()
 			var busy *nodelease.BusyError
 			if _, err := s.Claim(ctx, p, ask("nobody", long)); !errors.Is(err, nodelease.ErrPoolExhausted) || !errors.As(err, &busy) || busy.Held != 5 {
-				t.Fatalf("expected all to be held, got %v", err)
+				t.Fatalf("expected all numbers to be held, got %v", err)
 			}
 			return busy
 		}
@@ -47,13 +47,13 @@ func TestServerClockSteps(t *testing.T) {
 		renew(live)
 		first := claim(t, s, p, ask("first", long))
 		if first.Number == live.Number || first.Number == dead.Number {
-			t.Errorf("expected a number that is free, got %d", first.Number)
+			t.Errorf("expected a free number, got %d", first.Number)
 		}
 		second, third := claim(t, s, p, ask("second", long)), claim(t, s, p, ask("third", long))
 		if busy := exhausted(); busy.RetryAfter <= 0 || busy.RetryAfter > short {
-			t.Errorf("expected the first to be held for %v at most, got %v", short, busy.RetryAfter)
+			t.Errorf("expected the first number to be free within %v, got %v", short, busy.RetryAfter)
 		}
-		// A TTL later, not an hour.
+		// The claim expires after a TTL, not after an hour.
 		clock.Step(t, short)
 		heir := claim(t, s, p, ask("heir", long))
 		if heir.Number != dead.Number || heir.Term != dead.Term+1 || heir.After != dead.Until {
@@ -69,10 +69,11 @@ func TestServerClockSteps(t *testing.T) {
 			t.Errorf("expected number %d, got %d", second.Number, again.Number)
 		}
 		if busy := exhausted(); busy.RetryAfter <= 0 || busy.RetryAfter > long {
-			t.Errorf("expected the first to be held for %v at most, got %v", long, busy.RetryAfter)
+			t.Errorf("expected the first number to be free within %v, got %v", long, busy.RetryAfter)
 		}
 
-		// Set forward, it ends claims early. Whose number nobody has got may go on; a term ends when somebody has.
+		// Setting the clock forward ends claims early. An expired claim can be renewed
+		// until another holder gets the number.
 		clock.Step(t, time.Hour)
 		renew(live)
 		last := claim(t, s, p, ask("last", long))
@@ -85,7 +86,7 @@ func TestServerClockSteps(t *testing.T) {
 			case c.Number != last.Number:
 				must(t, err)
 			case last.After < c.Until:
-				t.Errorf("expected it after %d, got %d", c.Until, last.After)
+				t.Errorf("expected a claim after %d, got %d", c.Until, last.After)
 			default:
 				wrong(t, err, nodelease.ErrSuperseded)
 			}

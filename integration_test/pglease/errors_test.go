@@ -18,7 +18,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// each makes all calls of a store and gives what they fail with.
+// each calls every method of a store and passes the error to f.
 func each(t *testing.T, s *pglease.Store, p nodelease.Pool, f func(what string, err error)) {
 	t.Helper()
 	c := nodelease.Claim{Number: 0, Term: 1, Holder: "a"}
@@ -29,7 +29,7 @@ func each(t *testing.T, s *pglease.Store, p nodelease.Pool, f func(what string, 
 	f("Release", s.Release(t.Context(), p, c, 0))
 }
 
-// What isn't installed, and what isn't granted, each call says.
+// If the schema isn't installed, each call fails with ErrMisconfigured and the remedy.
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -43,16 +43,16 @@ func TestNotInstalled(t *testing.T) {
 		all("", `schema "sortkey"`, advice, "small")
 		list, err := migrations.List(migrations.Config{})
 		must(t, err)
-		for _, m := range list[:7] { // without those for claims
+		for _, m := range list[:7] { // all before the migration for claims
 			db.Exec(t, m.Up)
 		}
 		all("", `schema "sortkey"`, advice)
 		db.Exec(t, list[7].Up)
 		all("elsewhere", `schema "elsewhere"`, advice)
 		for _, name := range []string{"Upper", "x y", `x"`, "sortkey.", "é", "1a", "a123456789012345678901234567890123456789012345678901234567890123"} {
-			all(name, "expected the name of a schema", fmt.Sprintf("%q", name))
+			all(name, "Config.Schema", fmt.Sprintf("%q", name))
 		}
-		// A word that SQL reserves is found not to be there, no more.
+		// A reserved word of SQL is a valid name; the schema is just missing.
 		all("select", `schema "select"`, advice)
 
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "other"}))
@@ -60,15 +60,15 @@ func TestNotInstalled(t *testing.T) {
 	})
 }
 
-// A worker of Citus has the functions, and neither the tables nor their types:
-// each call names both remedies, and Acquire doesn't wait for them.
+// A Citus worker has the functions, but neither the tables nor their types. Each
+// error names both remedies, and Acquire fails at once.
 func TestWithoutTables(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		s := up(t, db)
 		advised := func(what string, err error) {
 			t.Helper()
-			wrong(t, fmt.Errorf("%s: %w", what, err), nodelease.ErrMisconfigured, "does not exist", "run migrations.Up", "on a worker of Citus, connect to the coordinator")
+			wrong(t, fmt.Errorf("%s: %w", what, err), nodelease.ErrMisconfigured, "does not exist", "run migrations.Up", "on a Citus worker, connect to the coordinator")
 		}
 		db.Exec(t, "DROP TABLE sortkey.node_pool, sortkey.node_lease CASCADE")
 		each(t, s, small(1), advised)
@@ -82,7 +82,7 @@ func TestWithoutTables(t *testing.T) {
 			t.Errorf("want an error at once, got %v", err)
 		}
 
-		// An error about something else gets no advice, and may be over soon.
+		// An error about another table has no advice and isn't ErrMisconfigured.
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "other"}))
 		db.Exec(t, `CREATE FUNCTION log_claim() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO an_other.claim_log VALUES (1); RETURN NEW; END$$;
 			CREATE SCHEMA an_other;
@@ -95,7 +95,7 @@ func TestWithoutTables(t *testing.T) {
 	})
 }
 
-// A login that the server refuses fails at once.
+// If the server rejects the login, Acquire fails at once.
 func TestRefusedLogin(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -118,8 +118,7 @@ func TestRefusedLogin(t *testing.T) {
 	})
 }
 
-// A role needs what is documented and no more, and with that it can't touch what
-// the functions write.
+// A role needs only the documented privileges. With them it can't access the tables.
 func TestPrivileges(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -161,13 +160,13 @@ func TestPrivileges(t *testing.T) {
 			"ALTER TABLE sortkey.node_lease OWNER TO CURRENT_USER", "ALTER FUNCTION sortkey.release_node SET search_path = public",
 		} {
 			if _, err := pool.ExecContext(ctx, statement); err == nil {
-				t.Errorf("expected no right to %s", statement)
+				t.Errorf("%s: expected SQLSTATE 42501, got no error", statement)
 			} else {
 				wrong(t, err, nil, "42501")
 			}
 		}
-		// Nor is a high-water mark set back further than the claim found it, or
-		// by who doesn't hold it.
+		// Release doesn't lower a high-water mark below the claim's After, and only the
+		// holder can lower it.
 		must(t, app.Release(ctx, small(3), c, -1))
 		if mark := one[int64](t, db.SQL(t), "SELECT mark FROM sortkey.node_lease WHERE number = $1", c.Number); mark != c.After {
 			t.Errorf("expected a high-water mark of %d, got %d", c.After, mark)
@@ -181,8 +180,7 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
-// The functions have their owner's rights. What the caller's search_path has in
-// it isn't what they use.
+// The functions run with their owner's rights and ignore the caller's search_path.
 func TestHostileCaller(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -217,7 +215,7 @@ func TestHostileCaller(t *testing.T) {
 	})
 }
 
-// A server that can't be written to says what to connect to.
+// The error of a read-only server advises to connect to the primary.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -227,9 +225,9 @@ func TestReadOnly(t *testing.T) {
 		s = pglease.New(db.SQL(t), pglease.Config{})
 		for _, p := range []nodelease.Pool{small(2), {Name: "new", Size: 1}} {
 			each(t, s, p, func(what string, err error) {
-				wrong(t, fmt.Errorf("%s: %w", what, err), nil, "25006", "expected the primary", "target_session_attrs=read-write")
+				wrong(t, fmt.Errorf("%s: %w", what, err), nil, "25006", "connect to the primary", "target_session_attrs=read-write")
 				if errors.Is(err, nodelease.ErrMisconfigured) {
-					t.Errorf("want an error that a failover ends, got %v", err)
+					t.Errorf("want a temporary error, got %v", err)
 				}
 			})
 		}

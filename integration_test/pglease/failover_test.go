@@ -14,13 +14,13 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A standby is a second server in the container of the first.
+// A standby is a second server in the primary's container.
 type standby struct {
 	t  *testing.T
 	db *pgtest.DB
 }
 
-// run runs a command in the container, as the system's user of the servers.
+// run runs a command in the container as the operating system user postgres.
 func (s standby) run(command string) (string, error) {
 	s.t.Helper()
 	status, r, err := s.db.Container().Exec(s.t.Context(), []string{"sh", "-c", command}, tcexec.Multiplexed(), tcexec.WithUser("postgres"))
@@ -48,7 +48,7 @@ func (s standby) query(statement string) (string, error) {
 END`, s.db.Name, statement))
 }
 
-// startStandby makes a standby and has it follow the primary.
+// startStandby creates a standby that follows the primary.
 func startStandby(t *testing.T, db *pgtest.DB) standby {
 	t.Helper()
 	s := standby{t, db}
@@ -56,7 +56,7 @@ func startStandby(t *testing.T, db *pgtest.DB) standby {
 	hba := one[string](t, db.SQL(t), "SHOW hba_file")
 	s.must(fmt.Sprintf("echo 'host replication follower 127.0.0.1/32 trust' >>%s", hba))
 	db.Exec(t, "SELECT pg_reload_conf()")
-	pgtest.Eventually(t, "a standby is made", func() error {
+	pgtest.Eventually(t, "the standby is created", func() error {
 		_, err := s.run("rm -rf /tmp/standby && pg_basebackup -h 127.0.0.1 -U follower -D /tmp/standby -R -c fast --no-sync && chmod 700 /tmp/standby")
 		return err
 	})
@@ -64,32 +64,32 @@ func startStandby(t *testing.T, db *pgtest.DB) standby {
 	return s
 }
 
-// start starts it, with further settings. It needs as many connections as the
-// primary has.
+// start starts the standby with additional settings. Its max_connections must not be
+// lower than the primary's.
 func (s standby) start(settings string) {
 	s.t.Helper()
 	out, err := s.run(`pg_ctl -D /tmp/standby -l /tmp/standby.log -w -o "-p 5433 -c fsync=off -c max_connections=300 ` + settings + `" start >/dev/null || { cat /tmp/standby.log; false; }`)
 	if err != nil {
-		s.t.Fatalf("expected a standby to start: %s%v", out, err)
+		s.t.Fatalf("start the standby: %s%v", out, err)
 	}
 }
 
-// caughtUp waits until the standby has all that the primary has.
+// caughtUp waits until the standby has replayed the primary's log.
 func (s standby) caughtUp() {
 	s.t.Helper()
 	lsn := one[string](s.t, s.db.SQL(s.t), "SELECT pg_current_wal_lsn()")
 	pgtest.Eventually(s.t, "the standby has caught up", func() error {
 		got, err := s.query(fmt.Sprintf("SELECT pg_last_wal_replay_lsn() >= '%s'", lsn))
 		if err == nil && got != "t" {
-			err = errors.New("it hasn't")
+			err = errors.New("it lags behind")
 		}
 		return err
 	})
 }
 
-// A standby grants nothing. One that takes over without the last claims and
-// renewals goes on renewing what it knows, and grants numbers only when what it
-// doesn't know is over, after all that it allowed to be minted.
+// A standby grants nothing. If it is promoted without the last claims and renewals, it
+// still renews the claims that it knows. It grants numbers only after the lost claims
+// have expired, and the new claims start after the high-water marks of the lost ones.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
@@ -115,13 +115,13 @@ func TestFailover(t *testing.T) {
 			wrong(t, err, nil, "25006")
 		}
 
-		// The standby gets nothing any more; then there is a claim; then the primary dies.
+		// Stop replication, claim a number on the primary, and promote the standby.
 		replica.must("pg_ctl -D /tmp/standby -m fast -w stop >/dev/null")
 		lost := claim(t, s, p, ask("lost", longest))
 		replica.start("-c primary_conninfo=")
 		replica.must("pg_ctl -D /tmp/standby -w promote >/dev/null")
 		if got, err := replica.query("SELECT count(*) FROM sortkey.node_lease WHERE holder = 'lost'"); err != nil || got != "0" {
-			t.Fatalf("expected a claim to be lost, got %s, %v", got, err)
+			t.Fatalf("expected the standby to lack the claim, got %s, %v", got, err)
 		}
 
 		expect := func(statement string, want string) {
@@ -130,33 +130,34 @@ func TestFailover(t *testing.T) {
 				t.Errorf("%s: expected %s, got %s, %v", statement, want, got, err)
 			}
 		}
-		// The pool's longest TTL counts, and not the one that is asked for.
+		// The wait is the longest TTL in the pool, not the requested TTL.
 		begin := time.Now().UnixMilli() - 1000 // the server's clock may differ a little
 		got, err := replica.query(call(p, "new", begin))
 		must(t, err)
 		var ahead int
 		var fence int64
 		if _, err := fmt.Sscanf(got, "%d|%d", &ahead, &fence); err != nil || ahead != 3 || fence < begin+longest.Milliseconds() || fence > begin+longest.Milliseconds()+60000 {
-			t.Fatalf("expected 3 free numbers from %v on, got %s, %v", longest, got, err)
+			t.Fatalf("expected 3 free numbers after %v, got %s, %v", longest, got, err)
 		}
 		expect(renew(known), "t")
 		expect(renew(lost), "f")
 		expect(call(p, "new", fence), fmt.Sprintf("3|%d", fence))
-		// A repetition is of a claim that nobody has heard of, and no better than others.
+		// A repeated call is treated like a new claim, and has to wait.
 		expect(call(p, "known", time.Now().UnixMilli()), fmt.Sprintf("4|%d", fence))
-		// The lost one's number and term again, but not its holder's, and after all that it may have minted.
+		// The new claim has the number and the term of the lost claim, but another holder,
+		// and starts after the lost claim's range.
 		if fence <= lost.Until {
-			t.Errorf("expected what was lost to end before %d, got %d", fence, lost.Until)
+			t.Errorf("expected the lost claim to end before %d, got %d", fence, lost.Until)
 		}
 		expect(call(p, "new", fence+1), fmt.Sprintf("%d|%d|%d", lost.Number, lost.Term, fence))
 		expect(renew(lost), "f")
-		// In a pool that is new there is nothing to wait for.
+		// A new pool needs no wait.
 		expect(call(unused, "new", begin), "0|1|0")
 	})
 }
 
-// A fence that is put up by hand, as after a restore, is one for Go's callers,
-// too: they wait, and get a number when it is over.
+// After the timeline is changed by hand, as after a restore, Acquire waits for the
+// fence and then gets a number.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -175,20 +176,20 @@ func TestFence(t *testing.T) {
 			t.Errorf("expected to wait for 2 s, got a number after %v", took)
 		}
 		if fence := r.Now + busy.RetryAfter.Milliseconds() - 1; k.After() != fence {
-			t.Errorf("expected it after %d, got %d", fence, k.After())
+			t.Errorf("expected a claim after %d, got %d", fence, k.After())
 		}
 		must(t, k.Close())
-		// Once.
+		// The fence applies once.
 		k, err = nodelease.Acquire(ctx, s, p, nodelease.Options{Wait: -1})
 		must(t, err)
 		must(t, k.Close())
 		if got := one[string](t, db.SQL(t), "SELECT timeline FROM sortkey.node_pool"); got != "00000001" {
 			t.Errorf("expected timeline 00000001, got %s", got)
 		}
-		// Nor is such a number reserved for something that would mint before.
+		// A number can't be reserved before the fence either.
 		db.Exec(t, "UPDATE sortkey.node_pool SET timeline = '00000000'; UPDATE sortkey.node_lease SET mark = 0")
 		for range 2 {
-			// It needs no claim to have seen that a standby has taken over.
+			// reserve_node detects the new timeline itself, without a claim before it.
 			wrong(t, execute(ctx, db.SQL(t), "SELECT sortkey.reserve_node('small', 1, 'x')"), nil, "55006", "mark of")
 			_, err = s.Claim(ctx, p, ask("c", time.Second))
 			wrong(t, err, nodelease.ErrClockBehind)

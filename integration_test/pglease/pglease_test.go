@@ -25,25 +25,25 @@ func TestMain(m *testing.M) { pgtest.MainParallel(m, 16) }
 // must is pgtest.Must.
 var must = pgtest.Must
 
-// up installs the functions and gives a store.
+// up installs the functions and returns a store.
 func up(t *testing.T, db *pgtest.DB, opts ...pgtest.Option) *pglease.Store {
 	t.Helper()
 	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 	return pglease.New(db.SQL(t, opts...), pglease.Config{})
 }
 
-// small is a pool of so many numbers.
+// small returns a pool of the given size.
 func small(size int) nodelease.Pool {
 	return nodelease.Pool{Name: "small", Size: size, Layout: `for a "test", it's`}
 }
 
-// ask is a request of now.
+// ask returns a request with the current time.
 func ask(holder string, ttl time.Duration) nodelease.Request {
 	now := time.Now().UnixMilli()
 	return nodelease.Request{Holder: holder, TTL: ttl, Now: now, Until: now + ttl.Milliseconds()*9/10}
 }
 
-// claim claims a number that is there.
+// claim claims a number, and fails the test if it can't.
 func claim(t *testing.T, s *pglease.Store, p nodelease.Pool, r nodelease.Request) nodelease.Claim {
 	t.Helper()
 	c, err := s.Claim(t.Context(), p, r)
@@ -51,7 +51,7 @@ func claim(t *testing.T, s *pglease.Store, p nodelease.Pool, r nodelease.Request
 	return c
 }
 
-// wrong complains about an error that isn't the sentinel, or lacks words.
+// wrong fails the test unless err wraps the sentinel and contains the words.
 func wrong(t *testing.T, err error, sentinel error, words ...string) {
 	t.Helper()
 	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
@@ -65,7 +65,7 @@ func wrong(t *testing.T, err error, sentinel error, words ...string) {
 	}
 }
 
-// one is the result of a query of one value.
+// one returns the single value of a query.
 func one[T any](t testing.TB, db interface {
 	QueryRow(query string, args ...any) *sql.Row
 }, query string, args ...any) (v T) {
@@ -74,13 +74,13 @@ func one[T any](t testing.TB, db interface {
 	return v
 }
 
-// execute runs a statement, and looks at its error alone.
+// execute runs a statement and returns its error.
 func execute(ctx context.Context, db *sql.DB, query string, args ...any) error {
 	_, err := db.ExecContext(ctx, query, args...)
 	return err
 }
 
-// The store passes the tests that each must pass.
+// The store passes the tests of leasetest.
 func TestExercise(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -91,9 +91,9 @@ func TestExercise(t *testing.T) {
 	})
 }
 
-// So it does on all versions, behind PgBouncer in transaction mode, where the
-// next statement may be on another of few connections. Outside CI, each call is
-// made once.
+// The store passes the tests of leasetest on all versions, behind PgBouncer in
+// transaction mode, where each statement may use another of a few connections.
+// Outside CI, the test makes each call once.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	bouncer := pgtest.Bouncer{Suite: "trixie", Version: "1.24", Backends: 4, Settings: "max_client_conn = 1000\nmax_prepared_statements = 0"}
@@ -111,8 +111,8 @@ func TestPgBouncer(t *testing.T) {
 	})
 }
 
-// open gives a store that is connected already, which on a busy machine takes
-// longer than a call may with a short TTL.
+// open returns a store that is connected already. On a busy machine, connecting takes
+// longer than a call with a short TTL may take.
 func open(t *testing.T, db *pgtest.DB, opts ...pgtest.Option) *pglease.Store {
 	t.Helper()
 	pool := db.SQL(t, opts...)
@@ -120,8 +120,8 @@ func open(t *testing.T, db *pgtest.DB, opts ...pgtest.Option) *pglease.Store {
 	return pglease.New(pool, pglease.Config{})
 }
 
-// All calls say the same in each of pgx's ways to execute queries, and with
-// lib/pq, which sends all as text.
+// All calls return the same results in each of pgx's query modes, and with lib/pq,
+// which sends all arguments as text.
 func TestDrivers(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -140,14 +140,14 @@ func TestDrivers(t *testing.T) {
 	})
 }
 
-// refuseUnwelcome has commits of claims fail whose holder is "unwelcome".
+// refuseUnwelcome makes the commit of each claim by the holder "unwelcome" fail.
 func refuseUnwelcome(t *testing.T, db *pgtest.DB) {
 	db.Exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'refused at the commit'; END$$;
 		CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON sortkey.node_lease DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
 			WHEN (NEW.holder = 'unwelcome') EXECUTE FUNCTION refuse()`)
 }
 
-// calls makes all calls of a store, with what each may answer.
+// calls makes all calls of a store and checks their results and errors.
 func calls(t *testing.T, s *pglease.Store, name string) {
 	ctx, p := t.Context(), small(5)
 	p.Name, p.Reserved = name, []int{0, 3}
@@ -166,7 +166,7 @@ func calls(t *testing.T, s *pglease.Store, name string) {
 	if !errors.As(err, &busy) || busy.Held != 1 || busy.Reserved != 2 || busy.Ahead != 2 || busy.RetryAfter != 6*time.Millisecond {
 		t.Errorf("expected 1 held, 2 reserved and 2 ahead, got %v, %+v", err, busy)
 	}
-	// The row of the result comes before the commit, which may fail yet.
+	// The driver receives the row before the commit, which may still fail.
 	_, err = s.Claim(ctx, p, ask("unwelcome", time.Minute))
 	wrong(t, err, nil, "refused at the commit")
 	r = ask("", 2*time.Minute)
@@ -178,16 +178,16 @@ func calls(t *testing.T, s *pglease.Store, name string) {
 	other := b
 	other.Holder = "someone else"
 	_, err = s.Renew(ctx, p, other, r)
-	wrong(t, err, nodelease.ErrSuperseded, "number 1", `in term 1, got term 1, held by`, "it's")
+	wrong(t, err, nodelease.ErrSuperseded, "number 1", "in term 1: ", "held by", "it's")
 	if strings.Contains(err.Error(), "AAAA") {
-		t.Errorf("expected no word of what makes the holder unique, got %v", err)
+		t.Errorf("expected no unique part of the holder in the error, got %v", err)
 	}
 	must(t, s.Release(ctx, p, b, r.Now+1))
 	_, err = s.Renew(ctx, p, b, r)
-	wrong(t, err, nodelease.ErrSuperseded, "got term 1, released")
+	wrong(t, err, nodelease.ErrSuperseded, "released in term 1")
 	other.Number = 5
 	_, err = s.Renew(ctx, p, other, r)
-	wrong(t, err, nodelease.ErrSuperseded, "no such number")
+	wrong(t, err, nodelease.ErrSuperseded, "missing in the database")
 	for _, change := range []func(*nodelease.Pool){
 		func(p *nodelease.Pool) { p.Size++ },
 		func(p *nodelease.Pool) { p.Layout += " else" },
@@ -195,6 +195,6 @@ func calls(t *testing.T, s *pglease.Store, name string) {
 		q := p
 		change(&q)
 		_, err := s.Claim(ctx, q, ask("c", time.Second))
-		wrong(t, err, nodelease.ErrPoolMismatch, name, fmt.Sprintf("with 5 numbers for %s", `'for a "test", it''s'`), fmt.Sprintf("got %d for", q.Size))
+		wrong(t, err, nodelease.ErrPoolMismatch, name, "5 numbers", `'for a "test", it''s'`, fmt.Sprint(q.Size))
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A query is a call of a function, which is all of its transaction.
+// A query is a call of a SQL function in a transaction of its own.
 type query struct {
-	text    string // with %s for the schema
+	text    string // with %s in place of the schema
 	args    []any
 	results []any
 }
 
-// attempts is how often a call is made that conflicts with others'.
+// attempts limits the retries of a call that conflicts with other transactions.
 const attempts = 10
 
-// call runs a query. Conflicts come up where the database's default isolation is
-// higher than read committed, and are over as soon as the other transaction is;
-// a call that failed so changed nothing.
+// call runs a query, and retries it after conflicts. Conflicts occur if the default
+// isolation level of the database is higher than read committed. A call that failed
+// with a conflict changed nothing, and succeeds once the other transaction has ended.
 func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query) error {
 	if s.err != nil {
 		return s.err
@@ -49,8 +49,8 @@ func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query
 	return fmt.Errorf("pglease: %s of pool %q: %w", what, p.Name, s.explain(err))
 }
 
-// state is the SQLSTATE of an error, "" if it has none. Of pgx it is
-// *pgconn.PgError, of lib/pq *pq.Error, both with this method.
+// state returns the SQLSTATE of an error, or "" if it has none. Both *pgconn.PgError
+// of pgx and *pq.Error of lib/pq have the method SQLState.
 func state(err error) string {
 	var pg interface{ SQLState() string }
 	if !errors.As(err, &pg) {
@@ -59,24 +59,24 @@ func state(err error) string {
 	return pg.SQLState()
 }
 
-// explain adds the remedy to an error of the server, and
-// [nodelease.ErrMisconfigured] to errors that last until somebody changes the
-// setup. Other errors, such as those of a failover, may be over soon.
+// explain adds the remedy to an error of the server. If the error persists until the
+// setup changes, it also adds [nodelease.ErrMisconfigured]. Other errors, such as
+// errors during a failover, are temporary.
 func (s *Store) explain(err error) error {
 	switch code := state(err); code {
 	case "SK001":
 		return fmt.Errorf("%w: %w", err, nodelease.ErrPoolMismatch)
 	case "25006": // read_only_sql_transaction
-		return fmt.Errorf("%w: expected the primary, got a server or a default that is read-only: connect to the primary (target_session_attrs=read-write, where a URL names several hosts)", err)
+		return fmt.Errorf("%w: the server or its default is read-only; connect to the primary (target_session_attrs=read-write if the URL names several hosts)", err)
 	case "3F000", "42883", "42P01", "42704": // invalid_schema_name, undefined_function, undefined_table, undefined_object
-		// Triggers of the database's owner may miss something, too.
+		// Triggers of the database's owner can fail with these codes too.
 		if code == "3F000" || s.ours.MatchString(err.Error()) {
-			// Citus copies functions to its workers, but neither tables nor their types.
-			return fmt.Errorf("%w: schema %q of this database lacks what package migrations installs; run migrations.Up, set Config.Schema to the schema it ran for, or, on a worker of Citus, connect to the coordinator: %w",
+			// Citus copies functions to its workers, but not tables and their types.
+			return fmt.Errorf("%w: schema %q lacks objects of package migrations; run migrations.Up, set Config.Schema to the schema of migrations.Up, or, on a Citus worker, connect to the coordinator: %w",
 				err, s.schema, nodelease.ErrMisconfigured)
 		}
 	case "42501": // insufficient_privilege
-		return fmt.Errorf("%w: as the owner of schema %q run GRANT USAGE ON SCHEMA %[2]s TO this role, and GRANT EXECUTE on functions claim_node, renew_node and release_node, as the documentation of pglease has it: %w",
+		return fmt.Errorf("%w; as the owner of schema %q, run GRANT USAGE ON SCHEMA %[2]s TO this role and GRANT EXECUTE on claim_node, renew_node and release_node, as in the documentation of pglease: %w",
 			err, s.schema, nodelease.ErrMisconfigured)
 	case "28000", "28P01", "3D000", "22023": // invalid_authorization_specification, invalid_password, invalid_catalog_name, invalid_parameter_value
 		return fmt.Errorf("%w: %w", err, nodelease.ErrMisconfigured)

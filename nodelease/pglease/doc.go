@@ -1,124 +1,132 @@
-// Package pglease keeps the claims of package nodelease in Postgres, for all who
-// run that anyway: a [nodelease.Store] of one row per node number.
+// Package pglease is a [nodelease.Store] in Postgres. It keeps one row per node
+// number.
 //
-//	err := migrations.Up(ctx, db, migrations.Config{}) // once, by whoever owns the schema
+//	err := migrations.Up(ctx, db, migrations.Config{}) // once, as the owner of the schema
 //	...
 //	leases, err := sql.Open("pgx", url)
 //	leases.SetMaxOpenConns(2)
 //	store := pglease.New(leases, pglease.Config{})
 //	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, layout, nodelease.Options{Reacquire: true})
 //
-// It works with any driver for database/sql whose errors have a method SQLState,
-// as those of pgx and lib/pq do. Give it a small [sql.DB] of its own: in one that
-// the program uses up, renewals wait in line with all else, and a claim that isn't
-// renewed in time is lost. A renewal is one statement that updates one row by its
-// key, three times in a TTL for each claim. A claim finds a free number by an index;
-// it reads the held rows and the free rows in Pool.Reserved. It reads the whole pool
-// only if no number is free. The first claim makes the rows, which
-// for the 65,536 of ForSno is some 10 MB, and has to be done in half a TTL.
+// The package works with each driver for database/sql whose errors have a method
+// SQLState, such as pgx and lib/pq. Give the store a small [sql.DB] of its own. In a
+// pool that the program exhausts, renewals wait for a connection, and a claim that
+// isn't renewed in time is lost.
+//
+// A renewal is one statement that updates one row by its primary key, three times per
+// TTL and claim. A claim finds a free number by an index. It reads the held rows and
+// the free rows in Pool.Reserved, and the whole pool only if no number is free. The
+// first claim inserts all rows of the pool, about 10 MB for the 65,536 numbers of
+// ForSno, and must complete within half a TTL.
 //
 // # Privileges
 //
-// The functions have the rights of the schema's owner, and nobody may call them,
-// nor read or write the tables, until that is granted. A program needs
+// The functions run with the rights of the schema's owner. Until the owner grants
+// privileges, no other role can call them, or read or write the tables. A program
+// needs
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO app;
 //
-// and no more: with these alone it can use a pool up, or spoil it with
-// high-water marks that are far ahead, but it can't set back a high-water mark
-// that it didn't make, so that IDs repeat. In a schema of another name they
-// have that instead of sortkey.
+// and no more. Replace sortkey if the schema has another name. With these privileges
+// a program can exhaust a pool, or make its numbers unusable with high-water marks
+// that are far ahead. It can't lower a high-water mark that another claim wrote, so it
+// can't cause duplicate IDs.
 //
-// Who restores a dump without privileges (pg_restore --no-privileges) has to take
-// them from PUBLIC again: REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey FROM
-// PUBLIC, and then grant anew what programs need.
+// If a dump is restored without privileges (pg_restore --no-privileges), PUBLIC can
+// call the functions. Run REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey FROM
+// PUBLIC, and then grant the programs their privileges again.
 //
-// # Numbers of defaults
+// # Numbers of column defaults
 //
-// A number that something else mints with for ever, such as the default of a
-// column, is reserved in the migration that brings the default, before that mints:
+// A column default such as next_snowflake(31, 31) holds its node number permanently.
+// Reserve the number in the migration that adds the default, before the default is
+// used:
 //
 //	SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of orders.id');
 //
-// It fails if the number is held, or was used up to a time that is yet to come.
-// Then end its holder, or choose another number. The pool needn't have been used
-// before. SELECT sortkey.unreserve_node('snowflake', 31 << 5 | 31) gives it back,
-// once nothing mints with it any more.
+// The function fails if the number is held, or if its high-water mark is in the
+// future. In that case stop the holder, or choose another number. The pool need not
+// exist yet. When the default is dropped, free the number:
 //
-// Pool.Reserved is a program's own affair: claims of that program leave these
-// numbers out, and the database keeps nothing of them. If a pool is exhausted, the
-// error names the numbers that reserve_node keeps, with their notes.
+//	SELECT sortkey.unreserve_node('snowflake', 31 << 5 | 31);
 //
-// # Poolers, replicas, failover
+// Pool.Reserved belongs to one program: claims of that program skip these numbers, and
+// the database doesn't store them. If a pool is exhausted, the error lists the numbers
+// that reserve_node reserved, with their notes.
 //
-// Each call is a statement and a transaction of its own and needs nothing of the
-// session, so PgBouncer's transaction mode will do, if the driver uses no
-// prepared statements there or PgBouncer follows them (from 1.21 on, with
-// max_prepared_statements): for pgx default_query_exec_mode=exec in the URL,
-// for lib/pq binary_parameters=yes.
+// # Poolers, replicas and failover
 //
-// Claims are for the primary. A standby refuses each call, since they all write,
-// so that what it doesn't know yet can't be granted again. Where a URL names
-// several hosts, add target_session_attrs=read-write.
+// Each call is a single statement and its own transaction, and uses no session state.
+// So PgBouncer's transaction mode works if the driver doesn't use prepared statements,
+// or if PgBouncer tracks them (from 1.21, with max_prepared_statements). To turn
+// prepared statements off, set default_query_exec_mode=exec in the URL for pgx, or
+// binary_parameters=yes for lib/pq.
 //
-// What was confirmed is on disk, also where the database's synchronous_commit is
-// off. But a standby that isn't synchronous, and takes over, may not have got the
-// last of it. Its log has another timeline then. The first claim that sees
-// that in a pool notes it, and no number is granted before the longest TTL in the
-// pool is over, and each begins after that time: what was lost, nobody trusts by
-// then. Present claims go on being renewed. Meanwhile Acquire waits, or fails with
-// an ErrClockBehind. (That time is node_pool.fenced_until. If the clock of the
-// server was far ahead when it took over, correct the column by hand.) All
-// programs of a pool should have the same TTL, since the standby may not know of a
-// longer one. What this doesn't cover:
+// Claims need the primary. A standby rejects each call, since each one writes, so a
+// standby that lags behind can't grant a number twice. If the URL names several hosts,
+// add target_session_attrs=read-write.
 //
-//   - A holder whose clock was ahead, and whose high-water marks are among what was lost,
-//     may have minted IDs that a later holder repeats when that time comes.
-//   - A pool that was first used so short a time before that all of it was lost.
-//   - An old primary that goes on for some of the clients. That is for whoever
-//     fails over to rule out.
-//   - What changes no timeline: a snapshot of the disk or a dump that is restored,
-//     a logical replica that takes over, a service that tells nothing of its log.
-//     Before programs claim again, have the next claims see another one.
+// Confirmed writes are on disk, even if the database turns synchronous_commit off. But
+// an asynchronous standby that is promoted may lack the last writes. Its log has a new
+// timeline. The first claim that sees a new timeline in a pool records it. From then
+// on no number is granted until the longest TTL in the pool is over, and each new
+// claim starts after that time. By then no process trusts a claim that was lost.
+// Existing claims are still renewed. Meanwhile Acquire waits, or fails with
+// ErrClockBehind. The column node_pool.fenced_until has the end of this wait; if the
+// server's clock was far ahead at the promotion, correct it by hand. All programs of
+// a pool should use the same TTL, since the standby may not know about a longer one.
 //
-// For the latter:
+// This doesn't cover:
+//
+//   - A holder whose clock was ahead, if its high-water marks were lost. A later holder
+//     may duplicate its IDs when that time comes.
+//   - A pool that was first used shortly before the failover, so that all of it was
+//     lost.
+//   - An old primary that still serves some clients. The failover must prevent that.
+//   - Changes without a new timeline: a restored disk snapshot or dump, a logical
+//     replica that takes over, or a service that doesn't report its log position.
+//
+// In the last case, run this before programs claim again, so that the next claim of
+// each pool sees a new timeline:
 //
 //	UPDATE sortkey.node_pool SET timeline = 'restored';
 //
-// Synchronous replication to the standby that takes over loses nothing, and
-// leaves nothing of this but the old primary.
+// With synchronous replication to the promoted standby no writes are lost, and only the
+// old primary remains as a risk.
 //
-// # Looking, and helping by hand
+// # Inspection and repair
 //
 //	SELECT * FROM sortkey.node_status WHERE pool = 'snowflake' AND state <> 'free';
 //
-// shows each number's holder, when its claim ends, and its high-water mark, which
-// is NULL for a number that was never used. The view belongs to the owner of the
-// tables. The owner can grant SELECT on it safely: unlike sortkey.node_lease, it
-// doesn't show what is needed to renew or release another process's claim.
+// shows the holder of each number, when its claim expires, and its high-water mark,
+// which is NULL for a number that was never used. The view belongs to the owner of the
+// tables. The owner can grant SELECT on it safely: unlike sortkey.node_lease, it doesn't
+// show the values needed to renew or release another process's claim.
 //
-// How long a claim stands is by the clock of the server. If that was an hour
-// ahead and is set right, claims that aren't renewed end a TTL after the next
-// attempt to claim, not an hour later.
+// Claims expire by the server's clock. If that clock was an hour ahead and is
+// corrected, a claim that isn't renewed expires a TTL after the next attempt to claim a
+// number, not an hour later.
 //
-// To take a number away from its holder is safe at any time. It mints up to its
-// high-water mark at most, where the next one begins:
+// Taking a number away from its holder is safe at any time. The holder creates IDs up
+// to its high-water mark at most, and the next holder starts there:
 //
 //	UPDATE sortkey.node_lease SET holder = NULL, expires_at = NULL WHERE pool = 'snowflake' AND number = 7;
 //
-// A number whose holder's clock was years ahead has a high-water mark that is
-// years ahead, and is left alone until then. To use it earlier, take it away
-// from its holder as above, find out that no table has an ID of that number and
-// of a later time, in any database, and set the high-water mark to now:
+// If a holder's clock was years ahead, the high-water mark of its number is years
+// ahead too, and the number isn't granted until then. To use the number earlier, take
+// it away from its holder as above. Check that no table, in any database, has an ID
+// with that number and a later time. Then set the high-water mark to the present:
 //
 //	UPDATE sortkey.node_lease SET mark = extract(epoch FROM clock_timestamp()) * 1000
 //	WHERE pool = 'snowflake' AND number = 7 AND holder IS NULL;
 //
-// Where such IDs are left, they repeat when their time comes. Nothing else
-// needs a high-water mark set back. Down of package migrations drops the
-// high-water marks with all else: end all programs that mint under claims
-// first, and let the clock pass their high-water marks before you go on.
+// If a table still has such IDs, the number duplicates them when their time comes. In
+// no other situation should a high-water mark be lowered.
+//
+// Down of package migrations drops the high-water marks with everything else. Before
+// it, stop all programs that use claims. Before programs claim numbers again, wait
+// until the clock has passed the dropped high-water marks.
 package pglease

@@ -11,8 +11,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// The database has had migrations.Up. Its claims have a small pool of
-// connections for themselves.
+// migrations.Up has run in the database. Claims use a small pool of connections of
+// their own.
 func ExampleNew() {
 	leases, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -27,5 +27,5 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer ids.Close()
-	fmt.Println("minting with number", ids.Keeper().Number())
+	fmt.Println("node number:", ids.Keeper().Number())
 }

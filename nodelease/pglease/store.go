@@ -11,36 +11,36 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// DefaultSchema is the schema that a [Config] without one means.
+// DefaultSchema is the schema of a [Config] without Schema.
 const DefaultSchema = "sortkey"
 
-// A Config says where the functions are.
+// A Config locates the SQL functions.
 type Config struct {
-	Schema string // as in migrations.Config: [a-z_][a-z0-9_]*, at most 63 bytes; "": sortkey
+	Schema string // as in migrations.Config: [a-z_][a-z0-9_]*, at most 63 bytes; "" means sortkey
 }
 
-// A Store is a [nodelease.Store] in a database. It keeps nothing itself, so it
-// needs no Close, and there may be several.
+// A Store is a [nodelease.Store] in a database. It has no state of its own: it needs
+// no Close, and a process may have several.
 type Store struct {
 	db     *sql.DB
 	schema string
-	ours   *regexp.Regexp // finds the schema's name before a dot
-	err    error          // of the config
+	ours   *regexp.Regexp // matches the schema's name before a dot
+	err    error          // set if the Config is invalid
 }
 
 var _ nodelease.Store = (*Store)(nil)
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// New gives the store of a database in which migrations.Up has been run. If the
-// name of the schema can't be one, all calls say so.
+// New returns the store of a database in which migrations.Up has run. If the name of
+// the schema is invalid, all calls of the store fail.
 func New(db *sql.DB, c Config) *Store {
 	s := &Store{db: db, schema: c.Schema}
 	if s.schema == "" {
 		s.schema = DefaultSchema
 	}
 	if !schemaName.MatchString(s.schema) {
-		s.err = fmt.Errorf("pglease: expected the name of a schema, of at most 63 lower-case letters, digits and underscores, got %q: %w", c.Schema, nodelease.ErrMisconfigured)
+		s.err = fmt.Errorf("pglease: Config.Schema: want at most 63 lower-case letters, digits and underscores, the first not a digit, got %q: %w", c.Schema, nodelease.ErrMisconfigured)
 	}
 	s.ours = regexp.MustCompile(`\b` + regexp.QuoteMeta(s.schema) + `\.`)
 	return s
@@ -53,7 +53,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	var held, reserved, ahead, frees, highWaterMark sql.Null[int64]
 	var reservations sql.Null[string]
 	err := s.call(ctx, p, "claim a number", query{
-		// With types, for drivers that send all numbers as bigint, and text for ranges.
+		// Casts, for drivers that send all numbers as bigint and ranges as text.
 		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations
 			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint)`,
 		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until},
@@ -71,7 +71,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 			busy.RetryAfter = r.TimeToPass(highWaterMark.V)
 		}
 		if reservations.Valid {
-			return nodelease.Claim{}, fmt.Errorf("%w; reserved in the database: %s; %s.unreserve_node gives one back", busy, reservations.V, s.schema)
+			return nodelease.Claim{}, fmt.Errorf("%w; reserved in the database: %s; %s.unreserve_node frees a reserved number", busy, reservations.V, s.schema)
 		}
 		return nodelease.Claim{}, busy
 	}
@@ -97,14 +97,14 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 		return nodelease.Claim{}, err
 	}
 	if !renewed {
-		by := "released"
+		now := fmt.Sprintf("released in term %d", term.V)
 		if holder.Valid {
-			by = fmt.Sprintf("held by %q", holder.V)
+			now = fmt.Sprintf("held by %q in term %d", holder.V, term.V)
 		} else if !term.Valid {
-			by = "and no such number"
+			now = "missing in the database"
 		}
-		return nodelease.Claim{}, fmt.Errorf("pglease: expected number %d of pool %q in term %d, got term %d, %s: claim another: %w",
-			c.Number, p.Name, c.Term, term.V, by, nodelease.ErrSuperseded)
+		return nodelease.Claim{}, fmt.Errorf("pglease: renew number %d of pool %q in term %d: the number is %s; claim another: %w",
+			c.Number, p.Name, c.Term, now, nodelease.ErrSuperseded)
 	}
 	c.After, c.Until, c.TTL, c.Time = after.V, until.V, r.TTL, time.UnixMilli(now)
 	return c, nil
@@ -112,7 +112,7 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 
 // Release ends a claim; see [nodelease.Store].
 func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
-	var released bool // if not, the term is over, which is as good
+	var released bool // false if the term was over already
 	return s.call(ctx, p, fmt.Sprintf("release number %d", c.Number), query{
 		`SELECT %s.release_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint)`,
 		[]any{p.Name, c.Number, c.Term, c.Holder, highWaterMark},
@@ -120,9 +120,9 @@ func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim
 	})
 }
 
-// multirange returns the numbers as an int4multirange in text: neighbours are
-// one range, so that the call stays short where a program reserves most of a
-// pool. Drivers have types of their own for ranges.
+// multirange returns the text form of the numbers as an int4multirange. Consecutive
+// numbers are one range, so that the call stays short if a program reserves most of a
+// pool. The form is text because drivers have different types for ranges.
 func multirange(numbers []int) string {
 	sorted := slices.Clone(numbers)
 	slices.Sort(sorted)
@@ -140,7 +140,7 @@ func multirange(numbers []int) string {
 	return "{" + string(text) + "}"
 }
 
-// milliseconds rounds up: a claim may stand longer than was asked for, not
+// milliseconds rounds up, since a claim may last longer than requested, but not
 // shorter.
 func milliseconds(d time.Duration) int64 {
 	return (d + time.Millisecond - 1).Milliseconds()

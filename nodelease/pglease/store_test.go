@@ -16,11 +16,11 @@ func TestMultirange(t *testing.T) {
 	}
 	numbers := []int{3, 1, 2}
 	if multirange(numbers); !slices.Equal(numbers, []int{3, 1, 2}) {
-		t.Errorf("want the caller's numbers untouched, got %v", numbers)
+		t.Errorf("want the caller's numbers unchanged, got %v", numbers)
 	}
 }
 
-// A claim that stands for less than was asked for would be trusted too long.
+// If milliseconds rounded down, a holder would trust its claim too long.
 func TestMilliseconds(t *testing.T) {
 	for d, want := range map[time.Duration]int64{
 		time.Second: 1000, time.Second + 1: 1001, time.Second - 1: 1000, time.Hour: 3_600_000,
