@@ -12,9 +12,9 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// Without a server, each call names all servers and the reason why there is no
-// connection, also one that waits for an earlier call of the same holder, or for
-// the client to identify itself.
+// Without a connection, the error of each call names all servers and the reason. So
+// does the error of a call that waits for an earlier call of the same holder, or for
+// the authentication.
 func TestNoAnswer(t *testing.T) {
 	errDial := errors.New("dial says no")
 	for _, test := range []struct {
@@ -83,7 +83,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// A server that accepts the connection and is silent is named, too.
+// The error also names a server that accepts the connection and doesn't answer.
 func TestNoAnswerOfSilentServer(t *testing.T) {
 	s, err := Connect([]string{"zk1.example:2181"}, Config{Dial: func(string, string, time.Duration) (net.Conn, error) {
 		ours, theirs := net.Pipe()

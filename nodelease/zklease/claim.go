@@ -16,15 +16,15 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// Claim grants a number; see [nodelease.Store]. It waits for its turn in the
-// pool's queue for three quarters of the time that the context has left, or for
-// half the TTL if the context doesn't end.
+// Claim grants a number; see [nodelease.Store]. It waits in the pool's queue for at
+// most three quarters of the time until the context's deadline, or half the TTL if the
+// context has no deadline.
 func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
 	own, err := s.open(ctx, p)
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
-	// A repetition waits for what the earlier call has left to do.
+	// A repeated call waits until the earlier call has cleaned up.
 	done, err := s.turn(ctx, "claim "+own.root+" "+r.Holder)
 	if err != nil {
 		return nodelease.Claim{}, err
@@ -33,7 +33,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 		func() (nodelease.Claim, error) { return own.claim(ctx, r) },
 		func(c nodelease.Claim, err error) {
 			if err == nil {
-				_ = own.release(c, c.After) // nobody has minted with it
+				_ = own.release(c, c.After) // unused: keep the high-water mark
 			}
 		})
 	return c, explain(err)
@@ -63,7 +63,7 @@ func (p *pool) claimOnce(ctx context.Context, r nodelease.Request) (nodelease.Cl
 	if c, ok, err := p.repeat(ctx, r); ok || err != nil {
 		return c, err
 	}
-	// Who waits for a number doesn't stand in the way of others.
+	// If no number is free, don't enter the queue, so that others aren't blocked.
 	v, err := p.look(ctx)
 	if err != nil {
 		return nodelease.Claim{}, err
@@ -96,10 +96,10 @@ func (p *pool) claimOnce(ctx context.Context, r nodelease.Request) (nodelease.Cl
 	}
 }
 
-// prepare sees to it that the pool is there, and is what the caller takes it for.
+// prepare creates the pool's znodes if they are missing, and checks its layout.
 func (p *pool) prepare(ctx context.Context) error {
 	err := p.persist(ctx, func() error {
-		// What others did before this call was made has to count.
+		// See all changes that were made before this call.
 		_, err := p.conn.Sync(p.root)
 		return err
 	})
@@ -117,7 +117,7 @@ func (p *pool) prepare(ctx context.Context) error {
 				return err
 			}
 		}
-		// Last of all: what has it has all.
+		// The layout comes last: a pool that has it is complete.
 		data, err = p.getOrMake(ctx, path, encode(layout{p.Size, p.Layout}))
 	}
 	if err != nil {
@@ -125,18 +125,18 @@ func (p *pool) prepare(ctx context.Context) error {
 	}
 	made, err := decode[layout](path, data)
 	if err == nil && (made.Size != p.Size || made.Layout != p.Layout) {
-		err = fmt.Errorf("zklease: expected pool %q as it was made at %s, with %d numbers for %q, got %d for %q: %w",
+		err = fmt.Errorf("zklease: open pool %q at %s: created with %d numbers and layout %q, but this program has %d and %q; use the same layout, or another pool name: %w",
 			p.Name, p.root, made.Size, made.Layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
 	}
 	return err
 }
 
-// path is that of one of a number's znodes.
+// path returns the path of a number's znode in a directory of the pool.
 func (p *pool) path(dir string, number int) string {
 	return p.root + "/" + dir + "/" + strconv.Itoa(number)
 }
 
-// getOrMake reads a znode, and makes it if it isn't there.
+// getOrMake reads a znode, and creates it if it doesn't exist.
 func (s *Store) getOrMake(ctx context.Context, path string, data []byte) ([]byte, error) {
 	for {
 		found, _, err := s.get(ctx, path)
@@ -149,7 +149,7 @@ func (s *Store) getOrMake(ctx context.Context, path string, data []byte) ([]byte
 	}
 }
 
-// make makes a znode that stays, and those above it, if they aren't there.
+// make creates a persistent znode and its parents, unless they exist.
 func (s *Store) make(ctx context.Context, path string, data []byte) error {
 	err := s.persist(ctx, func() error {
 		exists, _, err := s.conn.Exists(path)
@@ -168,7 +168,7 @@ func (s *Store) make(ctx context.Context, path string, data []byte) error {
 		}
 		return s.make(ctx, path, data)
 	case err != nil:
-		return fmt.Errorf("zklease: expected to make %s: %w", path, err)
+		return fmt.Errorf("zklease: create %s: %w", path, err)
 	}
 	return nil
 }
@@ -180,15 +180,15 @@ func (s *Store) get(ctx context.Context, path string) (data []byte, stat *zk.Sta
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("zklease: expected to read %s: %w", path, err)
+		err = fmt.Errorf("zklease: read %s: %w", path, err)
 	}
 	return data, stat, err
 }
 
-// A view is what of a pool can be seen at one glance.
+// A view is the state of a pool's claims at one time.
 type view struct {
-	names    []string // of the claims, whatever they are
-	stat     *zk.Stat // of the claims' parent
+	names    []string // names of the claims' znodes, including names that aren't numbers
+	stat     *zk.Stat // stat of the claims' parent
 	sent     time.Time
 	received time.Time
 	free     []int
@@ -233,8 +233,8 @@ func (v view) busy() *nodelease.BusyError {
 	return &nodelease.BusyError{Held: v.held, Reserved: v.reserved}
 }
 
-// choose returns the best number that can be claimed. If there is none, its error
-// says why.
+// choose returns the claimable number with the lowest high-water mark. Without one, it
+// returns a [*nodelease.BusyError].
 func (p *pool) choose(ctx context.Context, r nodelease.Request, v view, place *place) (spot, error) {
 	busy := v.busy()
 	var names []string
@@ -261,7 +261,7 @@ func (p *pool) choose(ctx context.Context, r nodelease.Request, v view, place *p
 			ahead(busy, r.TimeToPass(0))
 		}
 	}
-	// One of some, if reading all would take too long.
+	// In a large pool, choose among a random part, since reading all would take long.
 	if len(old) > chunk {
 		rand.Shuffle(len(old), func(i, j int) { old[i], old[j] = old[j], old[i] })
 	}
@@ -285,10 +285,11 @@ func (p *pool) choose(ctx context.Context, r nodelease.Request, v view, place *p
 	return spot{}, busy
 }
 
-// chunk is how many records are read at a time.
+// chunk is the number of records read at a time.
 const chunk = 1024
 
-// ahead counts a free number whose high-water mark the clock takes so long to pass.
+// ahead counts a free number whose high-water mark the clock passes after the duration
+// passed.
 func ahead(busy *nodelease.BusyError, passed time.Duration) {
 	if busy.Ahead == 0 || passed < busy.RetryAfter {
 		busy.RetryAfter = passed
@@ -316,8 +317,7 @@ func (p *pool) spots(ctx context.Context, ns []int) ([]spot, error) {
 	return spots, err
 }
 
-// each calls f for 0 to n-1, several at a time, since answers take longer than
-// questions.
+// each calls f for 0 to n-1, several at a time, to overlap the round trips.
 func each(n int, f func(int) error) error {
 	const workers = 32
 	errs := make([]error, n)
@@ -333,11 +333,11 @@ func each(n int, f func(int) error) error {
 	return errors.Join(errs...)
 }
 
-// errTaken: someone was faster.
-var errTaken = errors.New("zklease: the number was taken meanwhile")
+// errTaken: another process claimed the number first.
+var errTaken = errors.New("zklease: number taken by another process")
 
-// grab takes a number, and leaves the queue. If the number was released and still
-// has a znode, it puts its own in place of that.
+// grab claims a number and leaves the queue. If the number was released and still has
+// a znode, grab replaces the znode.
 func (p *pool) grab(ctx context.Context, r nodelease.Request, place *place, sp spot, released bool) (nodelease.Claim, error) {
 	path, recordPath := p.path(poolName, sp.number), p.path(recordName, sp.number)
 	next := record{Term: sp.record.Term + 1, Holder: r.Holder, After: sp.record.Until, Until: max(sp.record.Until, r.Until)}
@@ -367,10 +367,10 @@ func (p *pool) grab(ctx context.Context, r nodelease.Request, place *place, sp s
 		case contested(err):
 			return nodelease.Claim{}, errTaken
 		case !transient(err):
-			return nodelease.Claim{}, fmt.Errorf("zklease: expected to claim %s: %w", path, err)
+			return nodelease.Claim{}, fmt.Errorf("zklease: claim %s: %w", path, err)
 		}
-		// Was it done? There is no giving up on that: a number that nobody knows
-		// of would be held for as long as the session lives.
+		// Find out whether the request took effect, without a time limit. Otherwise the
+		// number could stay held, without a holder that knows it, until the session ends.
 		var data []byte
 		var stat *zk.Stat
 		err = p.persist(p.life, func() (err error) {
@@ -393,8 +393,8 @@ func (p *pool) grab(ctx context.Context, r nodelease.Request, place *place, sp s
 	return nodelease.Claim{}, p.noAnswer(ctx, nil)
 }
 
-// hold is what makes the znode of a claim. Its version is 1: that of a claim that
-// another program has made is 0.
+// hold returns the requests that create the znode of a claim. They give it version 1,
+// to tell it from the znodes of other programs, which have version 0.
 func (s *Store) hold(path string, t tag) []any {
 	return []any{
 		&zk.CreateRequest{Path: path, Data: encode(t), Acl: s.config.ACL, Flags: zk.FlagEphemeral},
@@ -402,15 +402,16 @@ func (s *Store) hold(path string, t tag) []any {
 	}
 }
 
-// holdVersion is the version of the znode of a claim.
+// holdVersion is the version of a claim's znode.
 const holdVersion = 1
 
-// failed is the index of the request that had all of them fail.
+// failed returns the index of the request that made the transaction fail.
 func failed(results []zk.MultiResponse) int {
 	return slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil })
 }
 
-// granted makes the claim known. Stat is of a znode that was written for it.
+// granted records a claim as held and returns it. stat is the stat of a znode that was
+// just written for it.
 func (s *Store) granted(path string, number int, m record, r nodelease.Request, stat *zk.Stat) nodelease.Claim {
 	s.mu.Lock()
 	s.held[path] = m.Term
@@ -418,7 +419,7 @@ func (s *Store) granted(path string, number int, m record, r nodelease.Request, 
 	return nodelease.Claim{Number: number, Term: m.Term, Holder: m.Holder, After: m.After, Until: m.Until, TTL: min(r.TTL, s.session()), Time: time.UnixMilli(stat.Mtime)}
 }
 
-// gone has the store forget a claim.
+// gone forgets a held claim, unless the number has another term by now.
 func (s *Store) gone(path string, term int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -427,7 +428,7 @@ func (s *Store) gone(path string, term int64) {
 	}
 }
 
-// repeat gives the claim that the holder has, if it has one.
+// repeat renews and returns the holder's claim, if it has one.
 func (p *pool) repeat(ctx context.Context, r nodelease.Request) (c nodelease.Claim, ok bool, err error) {
 	name := p.root + " " + r.Holder
 	p.mu.Lock()
@@ -452,7 +453,7 @@ func (p *pool) repeat(ctx context.Context, r nodelease.Request) (c nodelease.Cla
 			return nil
 		}
 		if err == nil && stat.Version == holdVersion {
-			tags[i], _ = decode[tag](path, data) // of another program, if it makes no sense
+			tags[i], _ = decode[tag](path, data) // invalid content belongs to another program
 		}
 		return err
 	})
@@ -476,5 +477,5 @@ func (p *pool) repeat(ctx context.Context, r nodelease.Request) (c nodelease.Cla
 	return c, false, nil
 }
 
-// maxSearched bounds what is remembered of calls that got no number.
+// maxSearched limits the number of remembered holders without a claim.
 const maxSearched = 1024

@@ -9,7 +9,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease/zklease"
 )
 
-// A process has one store for all its life, and closes it last.
+// A process has one store for its whole life, and closes it last.
 func ExampleConnect() {
 	store, err := zklease.Connect([]string{"zk1:2181", "zk2:2181", "zk3:2181"}, zklease.Config{})
 	if err != nil {
@@ -22,5 +22,5 @@ func ExampleConnect() {
 		log.Fatal(err)
 	}
 	defer ids.Close()
-	fmt.Println("minting with number", ids.Keeper().Number())
+	fmt.Println("node number:", ids.Keeper().Number())
 }

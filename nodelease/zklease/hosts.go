@@ -7,32 +7,32 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Hosts are the servers to connect to, one after the other. The client's own
-// list looks their names up once and for all, and has it wait for a second
-// before it connects again to the only server that there is, which may be as
-// long as a claim stands.
+// hosts is the list of servers, which the client tries in turn. The client's own list
+// resolves host names only once. With a single server it also waits a second before
+// each new connection, which may be as long as a claim lasts.
 type hosts struct {
 	mu      sync.Mutex
 	servers []string
 	next    int
-	tried   int // since the last that answered
+	tried   int // servers tried since the last answer
 }
 
 var _ zk.HostProvider = (*hosts)(nil)
 
-// Init is given them in random order.
+// Init sets the servers, which the client passes in random order.
 func (h *hosts) Init(servers []string) error {
 	if len(servers) == 0 {
-		return errors.New("expected servers, got none")
+		return errors.New("no servers")
 	}
 	h.servers = servers
 	return nil
 }
 
-// Len is how many there are.
+// Len returns the number of servers.
 func (h *hosts) Len() int { return len(h.servers) }
 
-// Next is the one to try now. Pause says that all have been tried.
+// Next returns the server to try next. pause is true if all servers have been tried
+// since the last pause or answer.
 func (h *hosts) Next() (server string, pause bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,7 +46,7 @@ func (h *hosts) Next() (server string, pause bool) {
 	return server, pause
 }
 
-// Connected says that the last one answered.
+// Connected records that the last server answered.
 func (h *hosts) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

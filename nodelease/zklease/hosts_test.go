@@ -2,7 +2,7 @@ package zklease
 
 import "testing"
 
-// All servers are tried before there is a pause, also after one has answered.
+// The client tries all servers before a pause, also after a server has answered.
 func TestHosts(t *testing.T) {
 	for _, servers := range [][]string{{"a"}, {"a", "b", "c"}} {
 		h := &hosts{}

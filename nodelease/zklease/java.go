@@ -15,19 +15,18 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// The pools of Spread64 have the znodes of the Java program whose IDs these are:
-// queue and pool, and clusterName. That program keeps no records. Of its claims
-// only their znodes tell, and only while they are there.
+// The pools of Spread64 have the znodes of the Java program with the same ID format:
+// queue, pool and clusterName. The Java program writes no high-water marks. Only the
+// znodes of its claims show them, and only while they exist.
 
-// clusterName is the znode of the cluster's number, below a pool's root.
+// clusterName is the name of the znode with the cluster's number, below a pool's root.
 const clusterName = "cluster-id"
 
-// holdBack is how long a number isn't claimed after a process of the Java
-// program may have released it. That program relies on clocks that differ by
-// less than this.
+// holdBack is how long a number isn't claimed after a Java process may have released
+// it. The Java program requires clocks that differ by less than this.
 const holdBack = 2 * time.Second
 
-// javaPrograms are the others of a pool of Spread64.
+// javaPrograms implements others for a pool of Spread64.
 type javaPrograms struct {
 	mu      sync.Mutex
 	history history
@@ -41,12 +40,12 @@ func (j *javaPrograms) prepare(ctx context.Context, p *pool) error {
 		return err
 	}
 	if got := strings.TrimSpace(string(data)); got != fmt.Sprint(cluster) {
-		return fmt.Errorf("zklease: expected cluster %d for pool %q, got %q in %s: configure the one or change the other: %w", cluster, p.Name, got, path, nodelease.ErrPoolMismatch)
+		return fmt.Errorf("zklease: open pool %q: want cluster %d, got %q in %s; configure that cluster, or correct the znode: %w", p.Name, cluster, got, path, nodelease.ErrPoolMismatch)
 	}
 	return nil
 }
 
-// released finds the numbers that letGo keeps from the Java program.
+// released returns the numbers that letGo is blocking for the Java program.
 func (j *javaPrograms) released(ctx context.Context, p *pool, held map[int]bool) (map[int]bool, error) {
 	spots, err := p.spots(ctx, slices.Collect(maps.Keys(held)))
 	if err != nil {
@@ -69,8 +68,8 @@ func (j *javaPrograms) released(ctx context.Context, p *pool, held map[int]bool)
 	return released, nil
 }
 
-// settled leaves out the numbers that a process of the Java program may have
-// released just now.
+// settled returns the free numbers without the numbers that a Java process may have
+// released within holdBack.
 func (j *javaPrograms) settled(ctx context.Context, p *pool, v view, place *place, busy *nodelease.BusyError) ([]int, error) {
 	j.mu.Lock()
 	j.history.note(v.stat.Cversion, v.names, p.Size, v.received)
@@ -81,7 +80,7 @@ func (j *javaPrograms) settled(ctx context.Context, p *pool, v view, place *plac
 	j.mu.Unlock()
 
 	if v.stat.Cversion == 0 {
-		return v.free, nil // there never was a claim
+		return v.free, nil // the pool has never had a claim
 	}
 	var lock *zk.Stat
 	err := p.persist(ctx, func() (err error) {
@@ -102,12 +101,12 @@ func (j *javaPrograms) settled(ctx context.Context, p *pool, v view, place *plac
 	if err != nil {
 		return nil, err
 	}
-	ours := make(map[int]bool) // numbers whose release was the last change, and not a Java process's
+	ours := make(map[int]bool) // numbers whose release by this package was the last change of the pool
 	for _, sp := range spots {
 		if !sp.used {
 			continue
 		}
-		// All of the pool has been at rest since before this record was written.
+		// No claim of the pool has changed since before this record was written.
 		if sp.stat.Mzxid > v.stat.Pzxid && lock.Ctime-sp.stat.Mtime >= holdBack.Milliseconds() {
 			return v.free, nil
 		}
@@ -129,10 +128,10 @@ func (j *javaPrograms) settled(ctx context.Context, p *pool, v view, place *plac
 	return free, nil
 }
 
-// letGo keeps the znode for a while, as the Java program does, and then has it go
-// in one change with its record: so one sees that no other program was the last
-// to hold the number. Programs with this package needn't wait: they go by the
-// record.
+// letGo keeps the znode for holdBack, as the Java program does, and then deletes it
+// together with a write of its record, in one transaction. The transaction shows that
+// no Java process was the last holder of the number. Programs with this package don't
+// wait for the deletion: the record tells them that the number is free.
 func (j *javaPrograms) letGo(p *pool, number int, r record) (any, func(version int32)) {
 	path := p.path(poolName, number)
 	return &zk.CheckVersionRequest{Path: path, Version: holdVersion}, func(version int32) {
@@ -147,27 +146,27 @@ func (j *javaPrograms) letGo(p *pool, number int, r record) (any, func(version i
 					&zk.SetDataRequest{Path: p.path(recordName, number), Data: encode(r), Version: version})
 				return err
 			})
-			if err == nil || contested(err) { // then someone else has the number
+			if err == nil || contested(err) { // contested: another holder has the number
 				p.gone(path, r.Term)
 			}
 		})
 	}
 }
 
-// A history is what a store has seen of a pool's claims, for the numbers whose
-// releases nobody has recorded.
+// A history tracks since when numbers are free, by the pool's claims that a store has
+// seen. It is needed for releases by the Java program, which have no record.
 type history struct {
-	changes int32 // how many there had been to the claims at the last look
+	changes int32 // change counter of the claims at the last look
 	present map[string]bool
-	// absent is since when numbers have been free without a break, as far as was
-	// seen, by the monotonic clock.
+	// absent has the time since which each number has been free without a break, by
+	// the monotonic clock.
 	absent map[int]time.Time
 }
 
-// note takes in what was seen in one look, which was over at the given time.
+// note adds the claims that a look has seen; the look ended at received.
 func (h *history) note(changes int32, names []string, size int, received time.Time) {
 	present := make(map[string]bool, len(names))
-	seen := int32(0) // claims and releases between the last look and this one
+	seen := int32(0) // visible changes between the last look and this one
 	for _, name := range names {
 		present[name] = true
 		if !h.present[name] {
@@ -179,8 +178,8 @@ func (h *history) note(changes int32, names []string, size int, received time.Ti
 			seen++
 		}
 	}
-	// If there were more changes than one sees, any number may have been held in
-	// between.
+	// If the counter shows more changes than are visible, any number may have been held
+	// in between.
 	complete := h.present != nil && changes-h.changes == seen
 	absent := make(map[int]time.Time, size)
 	for n := range size {
@@ -195,8 +194,8 @@ func (h *history) note(changes int32, names []string, size int, received time.Ti
 	h.changes, h.present, h.absent = changes, present, absent
 }
 
-// left is how long a free number is still held back, for a look that began at
-// the given time.
+// left returns how long a free number must still be held back, for a look that began
+// at sent.
 func (h *history) left(number int, sent time.Time) time.Duration {
 	return min(holdBack-sent.Sub(h.absent[number]), holdBack)
 }

@@ -9,24 +9,25 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// others are programs without this package that claim numbers of a pool by the
-// same znodes. Most pools have nobody else; java.go has the others of Spread64.
+// others handles programs without this package that claim numbers of a pool through the
+// same znodes. Most pools have none (nobody). Pools of Spread64 may be shared with the
+// Java program (javaPrograms).
 type others interface {
-	// prepare makes the znodes that the others need, and checks them.
+	// prepare creates the znodes that the other programs need, and checks them.
 	prepare(ctx context.Context, p *pool) error
-	// released returns those of the numbers with a znode whose claim was released,
-	// and whose znode is there for the others alone.
+	// released returns the released numbers whose znodes remain only to block other
+	// programs. held has the numbers with a znode.
 	released(ctx context.Context, p *pool, held map[int]bool) (map[int]bool, error)
-	// settled returns those of the view's free numbers that can be claimed without
-	// harm to the others, and counts the rest as held. The caller has the lock.
+	// settled returns the view's free numbers that no other program may still be
+	// using, and counts the rest as held. The caller has the lock.
 	settled(ctx context.Context, p *pool, v view, place *place, busy *nodelease.BusyError) ([]int, error)
-	// letGo returns what is done with a claim's znode in the transaction that
-	// releases the claim and writes r, and what to do after that, given the version
-	// of the record.
+	// letGo returns the request for a claim's znode in the transaction that releases
+	// the claim and writes r, and a function to call after the transaction with the
+	// version of the record.
 	letGo(p *pool, number int, r record) (request any, after func(version int32))
 }
 
-// othersOf returns the others of a pool, with what is known of them.
+// othersOf returns the others of a pool, with their state.
 func (s *Store) othersOf(p nodelease.Pool, root string) others {
 	if _, ok := p.Cluster(); !ok {
 		return nobody{}
@@ -39,7 +40,7 @@ func (s *Store) othersOf(p nodelease.Pool, root string) others {
 	return s.sharing[root]
 }
 
-// nobody is for pools that no other programs share.
+// nobody implements others for pools that no other programs share.
 type nobody struct{}
 
 func (nobody) prepare(context.Context, *pool) error { return nil }
@@ -55,7 +56,7 @@ func (nobody) letGo(p *pool, number int, r record) (any, func(int32)) {
 	return &zk.DeleteRequest{Path: path, Version: holdVersion}, func(int32) { p.gone(path, r.Term) }
 }
 
-// inBackground goes on with a release, for which Close waits.
+// inBackground continues a release in a goroutine; Close waits for it.
 func (s *Store) inBackground(release func()) {
 	s.mu.Lock()
 	s.releases++
@@ -68,11 +69,11 @@ func (s *Store) inBackground(release func()) {
 	}()
 }
 
-// maxFinish is how long Close waits for them.
+// maxFinish is how long Close waits for releases in the background.
 const maxFinish = 3 * time.Second
 
-// finish waits for releases that go on in the background, but not for servers
-// that don't answer.
+// finish waits for releases in the background, for at most maxFinish, since the servers
+// may not answer.
 func (s *Store) finish() {
 	for deadline := time.Now().Add(maxFinish); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()

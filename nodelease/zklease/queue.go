@@ -12,10 +12,10 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A place in a pool's queue. Who is first takes the lock, claims and leaves. The
-// Java program gives its ticket back when it has the lock; here it is kept, so
-// that requests can name it: they fail if the session has ended, and the lock
-// may be someone else's.
+// A place is a process's place in a pool's queue. The first in the queue takes the
+// lock, claims a number and leaves. The Java program deletes its ticket when it has the
+// lock. This package keeps the ticket, so that a transaction can require it: the
+// transaction fails if the session has ended and another process may have the lock.
 type place struct {
 	store  *Store
 	queue  string
@@ -26,8 +26,8 @@ type place struct {
 func (p *place) ticketPath() string { return p.queue + "/" + p.ticket }
 func (p *place) lockPath() string   { return p.queue + "/" + lockName }
 
-// A queueError tells what was in front of us for all the time that there was. It
-// is a BusyError, so that Acquire goes on trying.
+// A queueError names the znode that was in front of this process until the deadline. It
+// wraps a BusyError, so that Acquire retries.
 type queueError struct {
 	text string
 	busy *nodelease.BusyError
@@ -36,10 +36,10 @@ type queueError struct {
 func (e *queueError) Error() string { return e.text }
 func (e *queueError) Unwrap() error { return e.busy }
 
-// errSessionEnded: what the session held is gone, so begin anew.
-var errSessionEnded = errors.New("zklease: the session has ended")
+// errSessionEnded: the session has ended with all of its znodes; start again.
+var errSessionEnded = errors.New("zklease: session ended")
 
-// enter waits for the lock until the deadline.
+// enter joins the queue and waits for the lock until the deadline.
 func (s *Store) enter(ctx context.Context, root, holder string, deadline time.Time) (*place, error) {
 	p := &place{store: s, queue: root + "/" + queueName}
 	if err := p.take(ctx, holder); err != nil {
@@ -53,7 +53,7 @@ func (s *Store) enter(ctx context.Context, root, holder string, deadline time.Ti
 	return p, nil
 }
 
-// take gets a ticket.
+// take creates a ticket.
 func (p *place) take(ctx context.Context, holder string) error {
 	for {
 		p.ticket = ticketName(time.Now(), rand.IntN(10000))
@@ -64,8 +64,8 @@ func (p *place) take(ctx context.Context, holder string) error {
 	}
 }
 
-// create makes a znode that goes with the session, and says whether it is ours:
-// it isn't if somebody else has made one.
+// create creates an ephemeral znode and reports whether the znode is ours. It isn't if
+// another process has created it before.
 func (p *place) create(ctx context.Context, path string, data []byte) (bool, error) {
 	mine := false
 	err := p.store.persist(ctx, func() error {
@@ -74,7 +74,7 @@ func (p *place) create(ctx context.Context, path string, data []byte) (bool, err
 			mine = err == nil
 			return err
 		}
-		// It may be from an attempt whose answer got lost.
+		// An earlier attempt may have created it, and its answer was lost.
 		found, _, err := p.store.conn.Get(path)
 		mine = err == nil && string(found) == string(data)
 		if errors.Is(err, zk.ErrNoNode) {
@@ -85,7 +85,7 @@ func (p *place) create(ctx context.Context, path string, data []byte) (bool, err
 	return mine, err
 }
 
-// wait waits until we are first and have the lock.
+// wait waits until this process is first in the queue and has the lock.
 func (p *place) wait(ctx context.Context, deadline time.Time) error {
 	begun := time.Now()
 	for {
@@ -114,16 +114,16 @@ func (p *place) wait(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// How often to look at what is in front of us: the more often, the nearer to the
-// front we are.
+// The polling interval in the queue is firstPoll times the position, counted from 1, and
+// at most lastPoll.
 const (
 	firstPoll = 5 * time.Millisecond
 	lastPoll  = 250 * time.Millisecond
 )
 
-// pass waits until what is in front of us is gone. It looks again and again, and
-// sets no watch: those of the client may miss what happens while it connects
-// anew, as it names a transaction to go on from that it may have got after that.
+// pass waits until the znode in front is gone. It polls instead of setting a watch:
+// watches may miss a change while the client reconnects, because the client tells the
+// server to continue from a transaction that may be later than the change.
 func (p *place) pass(ctx context.Context, before string, position int, begun, deadline time.Time) error {
 	path := p.queue + "/" + before
 	for poll := min(firstPoll*time.Duration(position+1), lastPoll); ; {
@@ -137,7 +137,7 @@ func (p *place) pass(ctx context.Context, before string, position int, begun, de
 			return err
 		}
 		if !time.Now().Before(deadline) {
-			return &queueError{text: fmt.Sprintf("zklease: expected to get to the front of %s within %v, got %s in front, which session 0x%x made at %s by the servers' clock: see what became of that process, or delete the znode",
+			return &queueError{text: fmt.Sprintf("zklease: wait in %s: after %v, %s is still in front, created by session 0x%x at %s by the servers' clock; check that process, or delete the znode",
 				p.queue, time.Since(begun).Round(time.Millisecond), path, uint64(stat.EphemeralOwner), stamp(stat.Ctime))}
 		}
 		select {
@@ -150,8 +150,8 @@ func (p *place) pass(ctx context.Context, before string, position int, begun, de
 	}
 }
 
-// leave gives the place and the lock back, however long that takes: the session
-// may live on for days.
+// leave deletes the ticket and the lock in the background. It retries without a limit,
+// since the session may live for days.
 func (p *place) leave() {
 	if p.left || p.ticket == "" {
 		return
@@ -160,12 +160,12 @@ func (p *place) leave() {
 	go func() {
 		s := p.store
 		_ = s.persist(s.life, func() error {
-			// The lock may have been made in a request whose answer got lost, and be
-			// unknown yet to the server that we are connected to now.
+			// The lock may come from a request whose answer was lost, and the current
+			// server may not know it yet.
 			if _, err := s.conn.Sync(p.queue); err != nil {
 				return err
 			}
-			// Both or the ticket alone: the lock may be someone else's.
+			// Delete the lock only if it is ours.
 			data, _, err := s.conn.Get(p.lockPath())
 			switch {
 			case err != nil && !errors.Is(err, zk.ErrNoNode):
@@ -179,7 +179,7 @@ func (p *place) leave() {
 	}()
 }
 
-// unlock is what gives the place and the lock back.
+// unlock returns the requests that delete the ticket and the lock.
 func (p *place) unlock() []any {
 	return []any{
 		&zk.DeleteRequest{Path: p.ticketPath(), Version: -1},

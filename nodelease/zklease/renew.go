@@ -10,8 +10,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// Renew extends a claim; see [nodelease.Store]. A claim whose session has expired
-// is over.
+// Renew extends a claim; see [nodelease.Store]. It fails if the claim's session has
+// expired.
 func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
 	own, err := s.open(ctx, p)
 	if err != nil {
@@ -19,11 +19,12 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 	}
 	return await(ctx, s, func() {},
 		func() (nodelease.Claim, error) { return own.extend(ctx, c.Number, tag{c.Term, c.Holder}, r) },
-		// Whatever was done late is the holder's own, and no harm.
+		// A late renewal is harmless: it extends the holder's own claim.
 		func(nodelease.Claim, error) {})
 }
 
-// extend has a claim live on with our session, and moves its high-water mark on.
+// extend moves a claim to the current session if necessary, and advances its
+// high-water mark.
 func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Request) (nodelease.Claim, error) {
 	path, recordPath := p.path(poolName, number), p.path(recordName, number)
 	for {
@@ -33,14 +34,14 @@ func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Reques
 		m, version, holds, err := p.claimed(ctx, path, recordPath, t)
 		if err == nil && holds == nil {
 			p.gone(path, t.Term)
-			err = fmt.Errorf("zklease: expected %s to be ours in term %d, got none or another program's: the session has expired, or somebody has deleted it: %w", path, t.Term, nodelease.ErrSuperseded)
+			err = fmt.Errorf("zklease: renew %s in term %d: the znode is missing or another program's, since the session expired or the znode was deleted: %w", path, t.Term, nodelease.ErrSuperseded)
 		}
 		if err != nil {
 			return nodelease.Claim{}, err
 		}
 		ops := []any{&zk.CheckVersionRequest{Path: path, Version: holdVersion}}
 		if holds.EphemeralOwner != p.conn.SessionID() {
-			// It was claimed in another session, and would go with that.
+			// The znode was created in an earlier session, and would disappear with it.
 			ops = append([]any{&zk.DeleteRequest{Path: path, Version: holdVersion}}, p.hold(path, t)...)
 		}
 		m.Until = max(m.Until, r.Until)
@@ -49,19 +50,19 @@ func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Reques
 		case err == nil:
 			return p.granted(path, number, m, r, results[len(results)-1].Stat), nil
 		case !transient(err) && !contested(err):
-			return nodelease.Claim{}, fmt.Errorf("zklease: expected to renew %s: %w", path, err)
+			return nodelease.Claim{}, fmt.Errorf("zklease: renew %s: %w", path, err)
 		}
-		// Our own request may have been done although its answer got lost: if the
-		// term is still ours, it is asked for once more.
+		// The request may have taken effect although its answer was lost. Repeat it if the
+		// claim still has this term.
 	}
 }
 
-// claimed reads the record of a claim, if its term isn't over, and what is known
-// of its znode, nil if that is gone.
+// claimed reads the record of a claim and the stat of its znode, which is nil if the
+// znode is gone. If the term is over, the error wraps ErrSuperseded.
 func (s *Store) claimed(ctx context.Context, path, recordPath string, t tag) (m record, version int32, holds *zk.Stat, err error) {
 	data, stat, err := s.get(ctx, recordPath)
 	if errors.Is(err, zk.ErrNoNode) {
-		return m, 0, nil, fmt.Errorf("zklease: expected %s, got none: somebody has deleted it: %w", recordPath, nodelease.ErrSuperseded)
+		return m, 0, nil, fmt.Errorf("zklease: read %s: the znode was deleted: %w", recordPath, nodelease.ErrSuperseded)
 	}
 	if err != nil {
 		return m, 0, nil, err
@@ -73,11 +74,11 @@ func (s *Store) claimed(ctx context.Context, path, recordPath string, t tag) (m 
 		if m.Term > t.Term {
 			s.gone(path, t.Term)
 		}
-		holder := fmt.Sprintf("held by %q", m.Holder)
+		now := fmt.Sprintf("held by %q", m.Holder)
 		if m.Holder == "" {
-			holder = "released"
+			now = "released"
 		}
-		return m, 0, nil, fmt.Errorf("zklease: expected %s in term %d, got term %d, %s: %w", path, t.Term, m.Term, holder, nodelease.ErrSuperseded)
+		return m, 0, nil, fmt.Errorf("zklease: renew %s in term %d: the number is %s in term %d: %w", path, t.Term, now, m.Term, nodelease.ErrSuperseded)
 	}
 	err = s.persist(ctx, func() error {
 		exists, found, err := s.conn.Exists(path)
@@ -89,14 +90,14 @@ func (s *Store) claimed(ctx context.Context, path, recordPath string, t tag) (m 
 	return m, stat.Version, holds, err
 }
 
-// contested says whether a request failed since something has changed since we
-// looked.
+// contested reports whether a request failed because another client changed a znode
+// meanwhile.
 func contested(err error) bool {
 	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNodeExists)
 }
 
-// Release ends a claim; see [nodelease.Store]. It goes on after its context has
-// ended, until it has got through or the store is closed.
+// Release ends a claim; see [nodelease.Store]. If its context ends, the release
+// continues in the background until it succeeds or the store is closed.
 func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim, highWaterMark int64) error {
 	own, err := s.open(ctx, p)
 	if err != nil {
@@ -136,7 +137,7 @@ func (p *pool) release(c nodelease.Claim, highWaterMark int64) error {
 			after(results[0].Stat.Version)
 			return nil
 		case !transient(err) && !contested(err):
-			return fmt.Errorf("zklease: expected to release %s: %w", path, err)
+			return fmt.Errorf("zklease: release %s: %w", path, err)
 		case p.life.Err() != nil:
 			return errStoreClosed
 		}

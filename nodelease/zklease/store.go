@@ -15,32 +15,31 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// Config is what a [Store] can be told. The zero value is what most programs
-// want.
+// Config configures a [Store]. The zero value suits most programs.
 type Config struct {
-	// Root is the znode under which each pool has one of its own, named after
-	// the pool. By default /sortkey.
+	// Root is the parent of the pools' znodes, which have the names of the pools. The
+	// default is /sortkey.
 	Root string
-	// Roots are the znodes of the pools that don't have Root/Name, by the pool's
-	// name.
+	// Roots maps the names of pools to their znodes, for pools that aren't at
+	// Root/Name.
 	Roots map[string]string
-	// SessionTimeout is how long the numbers of a process that was killed stay
-	// held, and the longest TTL that a claim gets: 1 s to 1 h, by default 30 s, as
-	// the TTL of nodelease.Options. The servers have limits of their own, by
-	// default 4 s and 40 s, and have the last word.
+	// SessionTimeout is how long the numbers of a killed process stay held, and the
+	// longest TTL of a claim: 1 s to 1 h, 30 s by default, like the TTL of
+	// nodelease.Options. The servers limit it to a range of their own, 4 s to 40 s by
+	// default.
 	SessionTimeout time.Duration
-	// ACL is for the znodes that are created. Nil means that everybody may do
-	// everything. Programs with different ACLs need different Roots, since the first
-	// one to come creates it with its own.
+	// ACL is the access control list of the znodes that the store creates. Nil allows
+	// everything to all clients. Programs with different ACLs need different Roots,
+	// since the first program creates the Root with its ACL.
 	ACL []zk.ACL
-	// AuthScheme and Auth are what the client identifies itself with, such as
-	// "digest" and "user:password". By default it doesn't.
+	// AuthScheme and Auth are the client's credentials, such as "digest" and
+	// "user:password". By default the client doesn't authenticate.
 	AuthScheme string
 	Auth       []byte
 	// Dial opens connections. Nil means TCP without TLS.
 	Dial zk.Dialer
-	// Logger gets what the client of ZooKeeper has to say on its connection. Nil
-	// means that nothing is logged.
+	// Logger gets the messages of the ZooKeeper client about its connection. Nil means
+	// no logging.
 	Logger *slog.Logger
 }
 
@@ -59,7 +58,7 @@ func (c Config) normal() (Config, error) {
 		c.SessionTimeout = defaultSession
 	}
 	if c.SessionTimeout < minSession || c.SessionTimeout > maxSession {
-		return c, fmt.Errorf("zklease: expected a session timeout from %v to %v, got %v", minSession, maxSession, c.SessionTimeout)
+		return c, fmt.Errorf("zklease: Config.SessionTimeout: %v is out of range; want %v to %v", c.SessionTimeout, minSession, maxSession)
 	}
 	if err := checkPath(c.Root); err != nil {
 		return c, err
@@ -78,41 +77,41 @@ func (c Config) normal() (Config, error) {
 	return c, nil
 }
 
-// A Store is a [nodelease.Store] in a ZooKeeper ensemble. Its claims live as long
-// as its session, so one Store is for the whole life of a process. It is safe for
+// A Store is a [nodelease.Store] in a ZooKeeper ensemble. Its claims live as long as
+// its session, so a process uses one Store for its whole life. A Store is safe for
 // concurrent use.
 type Store struct {
 	config  Config
 	servers string // for errors
 	conn    *zk.Conn
-	timeout atomic.Int64 // of the session, as negotiated, in milliseconds
+	timeout atomic.Int64 // the negotiated session timeout, in milliseconds
 
-	ready   chan struct{} // closed once the client has identified itself
-	authErr error         // why it hasn't, once ready is closed
+	ready   chan struct{} // closed once the client has authenticated, or failed to
+	authErr error         // the error of the authentication, once ready is closed
 
-	life  context.Context // until Close
+	life  context.Context // ends with Close
 	close context.CancelFunc
 	once  sync.Once
 
 	mu        sync.Mutex
-	busy      map[string]chan struct{} // calls under way: see turn
-	held      map[string]int64         // the terms of the claims that were granted here, by the path of the number
-	searched  map[string]bool          // holders that have no claim
-	sharing   map[string]others        // of the pools, by root
+	busy      map[string]chan struct{} // running calls; see turn
+	held      map[string]int64         // terms of the claims of this store, by the path of the number
+	searched  map[string]bool          // holders known to have no claim
+	sharing   map[string]others        // the other programs of each pool, by root
 	wires     map[*wire]bool
-	releases  int   // that go on in the background
-	abandoned bool  // no more connections
-	down      error // why there is no connection; nil once a server has answered, and before the first attempt
+	releases  int   // number of releases in the background
+	abandoned bool  // dial refuses new connections
+	down      error // why the store isn't connected; nil while it is, and before the first attempt
 }
 
 var _ nodelease.Store = (*Store)(nil)
 
-// errStoreClosed is what calls after Close get.
-var errStoreClosed = fmt.Errorf("zklease: expected an open store, got a closed one: %w", nodelease.ErrMisconfigured)
+// errStoreClosed is the error of calls after Close.
+var errStoreClosed = fmt.Errorf("zklease: store is closed: %w", nodelease.ErrMisconfigured)
 
-// Connect gives a store on an ensemble, of which it is told some or all servers,
-// such as "zk1.example.com:2181". It returns at once: a call of the store waits
-// for the connection for as long as its context allows.
+// Connect returns a store on an ensemble. servers lists some or all of its servers,
+// such as "zk1.example.com:2181". Connect doesn't wait for a connection: each call of
+// the store waits for it until the call's context ends.
 func Connect(servers []string, c Config) (*Store, error) {
 	c, err := c.normal()
 	if err != nil {
@@ -127,7 +126,7 @@ func Connect(servers []string, c Config) (*Store, error) {
 		zk.WithLogger(connectionLog{c.Logger}), zk.WithLogInfo(c.Logger.Enabled(context.Background(), slog.LevelInfo)))
 	if err != nil {
 		s.close()
-		return nil, fmt.Errorf("zklease: %w", err)
+		return nil, fmt.Errorf("zklease: connect to %q: %w", s.servers, err)
 	}
 	go s.identify()
 	return s, nil
@@ -139,8 +138,8 @@ func (l connectionLog) Printf(format string, args ...any) {
 	l.Info("zookeeper: " + fmt.Sprintf(format, args...))
 }
 
-// identify tells the servers who we are, if we are anybody. The client repeats
-// it on other connections once it has worked.
+// identify authenticates the client if the config has credentials. After a success the
+// client repeats the authentication on each new connection.
 func (s *Store) identify() {
 	defer close(s.ready)
 	if s.config.AuthScheme == "" {
@@ -149,24 +148,24 @@ func (s *Store) identify() {
 	s.authErr = s.persist(s.life, func() error { return s.conn.AddAuth(s.config.AuthScheme, s.config.Auth) })
 }
 
-// Close ends the session, and is to be called after the Close of the Keepers and
-// Generators. If there are claims still, the session is left to its timeout: the
-// numbers stay held for that long, as if the process had been killed, since
-// something may go on minting with them. Where other programs may use a pool, it
-// waits until two seconds after the last release.
+// Close ends the session. Close all Keepers and Generators before. If claims are left,
+// their generators may still create IDs, so Close doesn't end the session: the numbers
+// stay held until the session expires, as if the process had been killed. If the Java
+// program may share a pool, Close waits until two seconds after the last release.
 func (s *Store) Close() {
 	s.once.Do(func() {
 		s.finish()
 		s.close()
 		if s.abandon() {
-			go s.conn.Close() // it would wait for an answer
+			go s.conn.Close() // in the background, since it waits for an answer
 		} else {
 			s.conn.Close()
 		}
 	})
 }
 
-// abandon leaves the session to its timeout if there are claims.
+// abandon closes the connections without ending the session, if the store has claims.
+// It reports whether it did.
 func (s *Store) abandon() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,11 +182,11 @@ func (s *Store) abandon() bool {
 type pool struct {
 	*Store
 	nodelease.Pool
-	root   string // its znode
+	root   string // the path of its znode
 	others others
 }
 
-// open returns a pool once requests can be sent.
+// open waits until requests can be sent, and returns the pool.
 func (s *Store) open(ctx context.Context, p nodelease.Pool) (*pool, error) {
 	if err := s.begin(ctx, p); err != nil {
 		return nil, err
@@ -199,8 +198,8 @@ func (s *Store) open(ctx context.Context, p nodelease.Pool) (*pool, error) {
 	return &pool{Store: s, Pool: p, root: root, others: s.othersOf(p, root)}, nil
 }
 
-// session is the session's timeout, and so the longest that a claim stands. It
-// is known once there was an answer.
+// session returns the session timeout, the maximum TTL of a claim. It is 0 before the
+// first answer of a server.
 func (s *Store) session() time.Duration {
 	return time.Duration(s.timeout.Load()) * time.Millisecond
 }
@@ -222,13 +221,13 @@ func (s *Store) begin(ctx context.Context, p nodelease.Pool) error {
 	case s.life.Err() != nil:
 		return errStoreClosed
 	case s.authErr != nil:
-		return fmt.Errorf("zklease: expected the servers to accept the authentication by %q: %w: %w", s.config.AuthScheme, s.authErr, nodelease.ErrMisconfigured)
+		return fmt.Errorf("zklease: authenticate with Config.AuthScheme %q: %w: %w", s.config.AuthScheme, s.authErr, nodelease.ErrMisconfigured)
 	}
 	return nil
 }
 
-// turn has calls of one name wait for each other. The returned function lets the
-// next one go on.
+// turn serializes calls with the same name. The returned function ends the caller's
+// turn.
 func (s *Store) turn(ctx context.Context, name string) (func(), error) {
 	for {
 		s.mu.Lock()
@@ -253,16 +252,16 @@ func (s *Store) turn(ctx context.Context, name string) (func(), error) {
 	}
 }
 
-// await calls f in a goroutine of its own, and waits no longer than the context,
-// since requests of the client know none: they wait for a connection as long as
-// it takes. late gets the answer that comes after that, and done is called when
-// nothing is left to do.
+// await calls f in a goroutine and waits until f returns or the context ends. The
+// requests of the client ignore contexts and may wait for a connection forever. If f
+// returns after the context has ended, await passes the result to late. It calls done
+// after f and late.
 func await[T any](ctx context.Context, s *Store, done func(), f func() (T, error), late func(T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
-	answers := make(chan answer) // without a buffer: either is it taken or it is late
+	answers := make(chan answer) // unbuffered: an answer is either received or late
 	go func() {
 		defer done()
 		value, err := f()
@@ -281,9 +280,9 @@ func await[T any](ctx context.Context, s *Store, done func(), f func() (T, error
 	}
 }
 
-// noAnswer is the error of a call whose context has ended. It names the servers,
-// and why there is no connection if there is none, else the error that the call
-// met on its way.
+// noAnswer returns the error of a call whose context has ended. It names the servers,
+// and the reason why the store isn't connected. If the store is connected, it wraps
+// err, the last error of the call, instead.
 func (s *Store) noAnswer(ctx context.Context, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,19 +295,19 @@ func (s *Store) noAnswer(ctx context.Context, err error) error {
 	return fmt.Errorf("zklease: no answer in time from %s: %w", s.servers, ctx.Err())
 }
 
-// explain adds [nodelease.ErrMisconfigured] to errors that last until somebody
-// changes the setup.
+// explain adds the remedy and [nodelease.ErrMisconfigured] to errors that persist until
+// the setup changes.
 func explain(err error) error {
 	for _, e := range []error{zk.ErrNoAuth, zk.ErrAuthFailed, zk.ErrInvalidACL} {
 		if errors.Is(err, e) {
-			return fmt.Errorf("%w: give the Config the Auth and ACL that the znodes were made with: %w", err, nodelease.ErrMisconfigured)
+			return fmt.Errorf("%w; set Config.AuthScheme, Config.Auth and Config.ACL as in the program that created the znodes: %w", err, nodelease.ErrMisconfigured)
 		}
 	}
 	return err
 }
 
-// persist repeats a request that may not have got to a server, until the context
-// ends. What it asks for may have been done already when it is sent again.
+// persist repeats a request after errors of the connection, until the context ends. An
+// earlier attempt may have taken effect when the request is sent again.
 func (s *Store) persist(ctx context.Context, f func() error) error {
 	for {
 		err := f()
@@ -325,8 +324,8 @@ func (s *Store) persist(ctx context.Context, f func() error) error {
 	}
 }
 
-// transient says whether a request may have been done or not, because of the
-// connection.
+// transient reports whether err is an error of the connection, so that the request may
+// or may not have taken effect.
 func transient(err error) bool {
 	for _, e := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrClosing} {
 		if errors.Is(err, e) {

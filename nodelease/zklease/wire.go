@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// dial opens a connection.
+// dial opens a connection for the client.
 func (s *Store) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	dial := s.config.Dial
 	if dial == nil {
@@ -31,23 +31,23 @@ func (s *Store) dial(network, address string, timeout time.Duration) (net.Conn, 
 	return w, nil
 }
 
-// connected notes what became of the last connection.
+// connected records the state of the connection: nil, or the reason why it was lost.
 func (s *Store) connected(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.down = err
 }
 
-// A wire is a connection to a server. It reads along what the client of
-// ZooKeeper keeps to itself, the timeout that a server has set for the session.
+// A wire is a connection to a server. It reads the session timeout from the server's
+// first answer, because the ZooKeeper client doesn't report it.
 type wire struct {
 	net.Conn
 	store  *Store
 	server string
-	head   []byte // of the first answer
+	head   []byte // the start of the first answer
 }
 
-// The first answer begins with its length, the version of the protocol and the
+// The first answer starts with its length, the protocol version and the session
 // timeout in milliseconds, four bytes each. The timeout is 0 if the session has
 // expired.
 const headLength = 12
@@ -69,9 +69,9 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write has the client give the error that it has for lost connections: a
-// request that could be written in part only may have been done or not, as one
-// whose answer got lost.
+// Write replaces each error by zk.ErrConnectionClosed, the client's error for a lost
+// connection. A request that was written in part may have taken effect, as if its
+// answer was lost.
 func (w *wire) Write(b []byte) (int, error) {
 	n, err := w.Conn.Write(b)
 	if err != nil {
@@ -82,9 +82,9 @@ func (w *wire) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline bounds the wait for the first answer. The client would wait
-// for a server that hangs until the session is long over, instead of trying
-// another one.
+// SetReadDeadline limits the wait for the first answer. Otherwise the client would wait
+// for a hanging server until long after the session has expired, instead of trying the
+// next server.
 func (w *wire) SetReadDeadline(t time.Time) error {
 	if len(w.head) == 0 && !t.IsZero() {
 		if latest := time.Now().Add(max(time.Second, w.store.config.SessionTimeout*2/3)); t.After(latest) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The timeout is read out of the first answer, in whatever pieces it comes.
+// The timeout is read from the first answer, even if it arrives in pieces.
 func TestWire(t *testing.T) {
 	answer := []byte{0, 0, 0, 36, 0, 0, 0, 0, 0, 0, 0x10, 0x04, 9, 9, 9, 9}
 	for piece := 1; piece <= len(answer); piece++ {
@@ -34,20 +34,20 @@ func TestWire(t *testing.T) {
 			got = append(got, b[:n]...)
 		}
 		if string(got[:len(answer)]) != string(answer) {
-			t.Errorf("expected what was written, got %v", got)
+			t.Errorf("expected %v, got %v", answer, got)
 		}
 		if ms := s.timeout.Load(); ms != 0x1004 {
 			t.Errorf("in pieces of %d: expected a timeout of %d ms, got %d", piece, 0x1004, ms)
 		}
 		conn.Close()
 		if len(s.wires) != 0 {
-			t.Error("expected a closed connection to be forgotten")
+			t.Error("expected the store to drop the closed connection")
 		}
 	}
 }
 
-// A server that accepts connections and says nothing doesn't keep the client
-// from the others.
+// The wait for a server that accepts the connection and doesn't answer is bounded, so
+// that the client can try the next server.
 func TestWireBoundsFirstAnswer(t *testing.T) {
 	s := &Store{wires: map[*wire]bool{}, config: Config{SessionTimeout: time.Second}}
 	ours, _ := net.Pipe()
@@ -64,6 +64,6 @@ func TestWireBoundsFirstAnswer(t *testing.T) {
 	timer := time.AfterFunc(30*time.Second, func() { conn.Close() })
 	defer timer.Stop()
 	if _, err := conn.Read(make([]byte, 4)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("expected the wait to end, got %v after %v", err, time.Since(begun))
+		t.Errorf("expected %v, got %v after %v", os.ErrDeadlineExceeded, err, time.Since(begun))
 	}
 }

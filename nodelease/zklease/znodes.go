@@ -32,13 +32,13 @@ var pathPattern = regexp.MustCompile(`^(/[^/\x00-\x1f\x7f]+)+$`)
 func checkPath(path string) error {
 	if !pathPattern.MatchString(path) || strings.HasPrefix(path, "/zookeeper") ||
 		slices.ContainsFunc(strings.Split(path, "/"), func(name string) bool { return name == "." || name == ".." }) {
-		return fmt.Errorf("zklease: expected the path of a znode such as %s, got %q", defaultRoot, path)
+		return fmt.Errorf("zklease: Config.Root or Config.Roots: want the path of a znode such as %s, got %q", defaultRoot, path)
 	}
 	return nil
 }
 
-// ticketName is the name of a place in the queue: places are taken in the order
-// of their names.
+// ticketName returns the name of a ticket in the queue. The queue is in the order of
+// the names.
 func ticketName(now time.Time, random int) string {
 	return fmt.Sprintf("nr-%014d-%04d", now.UnixMilli(), random)
 }
@@ -48,7 +48,8 @@ var ticketPattern = regexp.MustCompile(`^nr-[0-9]{14,}-[0-9]{4}$`)
 // notInQueue is the position of a ticket that is gone.
 const notInQueue = -1
 
-// inFront is the ticket in front of another one, and how many there are.
+// inFront returns the ticket before the given one in the queue, and the number of
+// tickets before it.
 func inFront(names []string, ticket string) (before string, position int) {
 	if !slices.Contains(names, ticket) {
 		return "", notInQueue
@@ -62,37 +63,37 @@ func inFront(names []string, ticket string) (before string, position int) {
 	return before, position
 }
 
-// A record is what the znode of a number's high-water mark says.
+// A record is the content of the znode of a number's high-water mark.
 type record struct {
 	Term   int64  `json:"term"`
 	Holder string `json:"holder"` // "" if the number was released
-	After  int64  `json:"after"`  // in Unix milliseconds, as Until
+	After  int64  `json:"after"`  // in Unix milliseconds, like Until
 	Until  int64  `json:"until"`
 }
 
-// A tag is what the znode of a claim says.
+// A tag is the content of the znode of a claim.
 type tag struct {
 	Term   int64  `json:"term"`
 	Holder string `json:"holder"`
 }
 
-// A layout is what a pool was made with.
+// A layout is the content of the layout znode of a pool.
 type layout struct {
 	Size   int    `json:"size"`
 	Layout string `json:"layout"`
 }
 
-// encode gives one of the three as people can read it.
+// encode returns a record, tag or layout as JSON, which people can read and edit.
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // there are only numbers and strings in them
+		panic(err) // can't happen: all fields are numbers and strings
 	}
 	return b
 }
 
-// decode reads one of the three, as written by encode or by hand: with all of
-// its names, and no others.
+// decode parses a record, tag or layout, written by encode or by hand. All fields are
+// required, and unknown fields are an error.
 func decode[T any](path string, data []byte) (T, error) {
 	var v, example T
 	var names, wanted map[string]json.RawMessage
@@ -100,15 +101,15 @@ func decode[T any](path string, data []byte) (T, error) {
 	d.DisallowUnknownFields()
 	err := errors.Join(d.Decode(&v), json.Unmarshal(data, &names), json.Unmarshal(encode(example), &wanted))
 	if err == nil && len(names) != len(wanted) {
-		err = fmt.Errorf("%d names instead of %d", len(names), len(wanted))
+		err = fmt.Errorf("want %d fields, got %d", len(wanted), len(names))
 	}
 	if err != nil {
-		return v, fmt.Errorf("zklease: expected %s to have content such as %s, got %q: %w: %w", path, encode(example), data, err, nodelease.ErrMisconfigured)
+		return v, fmt.Errorf("zklease: decode %s: want content such as %s, got %q: %w: %w", path, encode(example), data, err, nodelease.ErrMisconfigured)
 	}
 	return v, nil
 }
 
-// numbers are those of the names that are numbers of a pool.
+// numbers returns the names that are numbers of the pool.
 func numbers(names []string, size int) map[int]bool {
 	found := make(map[int]bool, len(names))
 	for _, name := range names {
@@ -119,16 +120,15 @@ func numbers(names []string, size int) map[int]bool {
 	return found
 }
 
-// A spot is a number that could be claimed.
+// A spot is a number with its record.
 type spot struct {
 	number int
-	used   bool // the others are zero if it never was
-	record record
-	stat   *zk.Stat // of the record
+	used   bool     // whether the number has a record
+	record record   // zero if unused
+	stat   *zk.Stat // stat of the record's znode
 }
 
-// byAge sorts numbers that were never used first, then the one that hasn't been
-// for longest.
+// byAge sorts unused numbers first, then by high-water mark, lowest first.
 func byAge(a, b spot) int {
 	if a.used != b.used {
 		if a.used {

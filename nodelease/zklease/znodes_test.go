@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Tickets have the Java program's form, and are in order of time.
+// Ticket names have the Java program's form and sort by time.
 func TestTicketName(t *testing.T) {
 	at := time.UnixMilli(1763784000123)
 	if got, want := ticketName(at, 42), "nr-01763784000123-0042"; got != want {
@@ -44,7 +44,7 @@ func TestInFront(t *testing.T) {
 	}
 }
 
-// What people read and write.
+// A record is readable JSON, and decode accepts records that were edited by hand.
 func TestRecord(t *testing.T) {
 	m := record{Term: 3, Holder: `web-3 "<ä>"`, After: -5, Until: 1763784000123}
 	data := encode(m)
@@ -101,16 +101,16 @@ func TestConfig(t *testing.T) {
 		{Roots: map[string]string{"p": "x"}},
 	} {
 		if _, err := Connect([]string{"127.0.0.1:1"}, bad); err == nil {
-			t.Errorf("expected %+v to be refused", bad)
+			t.Errorf("%+v: expected an error, got none", bad)
 		}
 	}
 	if _, err := Connect(nil, Config{}); err == nil {
-		t.Error("expected no store without servers")
+		t.Error("no servers: expected an error, got none")
 	}
 }
 
 func TestTransient(t *testing.T) {
 	if transient(nil) || transient(errors.New("x")) {
-		t.Error("expected other errors to be final")
+		t.Error("expected nil and unknown errors not to be transient")
 	}
 }
