@@ -23,30 +23,30 @@ import (
 	"github.com/sortkey/sortkey/nodelease/zklease"
 )
 
-// newPool gives a pool that no test has used.
+// newPool returns a pool with a unique name.
 func newPool(size int) nodelease.Pool {
 	return nodelease.Pool{Name: "test-" + strings.ToLower(crand.Text()), Size: size, Layout: "made up"}
 }
 
 func rootOf(p nodelease.Pool) string { return "/sortkey/" + p.Name }
 
-// request is what a new holder asks now.
+// request returns the request of a new holder at the current time.
 func request() nodelease.Request {
 	now := time.Now().UnixMilli()
 	return nodelease.Request{Holder: "test " + crand.Text(), TTL: time.Minute, Now: now, Until: now + 1000}
 }
 
-// patience bounds calls that are to succeed.
+// patience is the time limit of calls that must succeed.
 const patience = 2 * time.Minute
 
-// within gives a context for one call.
+// within returns a context for one call.
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// claim claims a number that is there.
+// claim claims a number, and fails the test if it can't.
 func claim(t testing.TB, s nodelease.Store, p nodelease.Pool, r nodelease.Request) nodelease.Claim {
 	t.Helper()
 	c, err := s.Claim(within(t, patience), p, r)
@@ -56,7 +56,7 @@ func claim(t testing.TB, s nodelease.Store, p nodelease.Pool, r nodelease.Reques
 	return c
 }
 
-// children are the names below a znode.
+// children returns the names of a znode's children.
 func children(t testing.TB, conn *zk.Conn, path string) []string {
 	t.Helper()
 	names, _, err := conn.Children(path)
@@ -66,20 +66,20 @@ func children(t testing.TB, conn *zk.Conn, path string) []string {
 	return names
 }
 
-// isEmpty waits until nothing is below a znode.
+// isEmpty waits until a znode has no children.
 func isEmpty(t testing.TB, conn *zk.Conn, path string) {
 	t.Helper()
 	pgtest.Eventually(t, path+" is empty", func() error {
-		// An error may be of a connection that was lost with the server.
+		// The connection may have been lost with the server, so retry after errors.
 		names, _, err := conn.Children(path)
 		if err == nil && len(names) > 0 {
-			err = fmt.Errorf("it has %q", names)
+			err = fmt.Errorf("children %q", names)
 		}
 		return err
 	})
 }
 
-// A minter is a generator under a claim, and the last of its IDs.
+// A minter is a claim with its generator and the last ID.
 type minter struct {
 	*nodelease.Keeper
 	pool nodelease.Pool
@@ -113,7 +113,7 @@ func (m *minter) mint(t testing.TB) {
 	}
 }
 
-// isLost waits for the loss, after which nothing is minted.
+// isLost waits until the claim is lost, and checks that the generator fails.
 func (m *minter) isLost(t testing.TB) {
 	t.Helper()
 	select {
@@ -129,16 +129,17 @@ func (m *minter) isLost(t testing.TB) {
 	}
 }
 
-// lives expects the znode of the claim to be there, and with it its session.
-func (m *minter) lives(t testing.TB, conn *zk.Conn, so string) {
+// lives checks that the znode of the claim exists, so that its session is alive.
+// meaning says why that matters.
+func (m *minter) lives(t testing.TB, conn *zk.Conn, meaning string) {
 	t.Helper()
 	path := fmt.Sprintf("%s/pool/%d", rootOf(m.pool), m.Number())
 	if exists, _, err := conn.Exists(path); err != nil || !exists {
-		t.Errorf("want %s, so that %s; got %v, %v", path, so, exists, err)
+		t.Errorf("want %s to exist, since that shows that %s; got %v, %v", path, meaning, exists, err)
 	}
 }
 
-// follows says that a later holder of the number repeats nothing.
+// follows checks that m, a later holder of the number, starts after the IDs of before.
 func (m *minter) follows(t testing.TB, before *minter) {
 	t.Helper()
 	if m.Number() != before.Number() || m.Stats().Term <= before.Stats().Term {
@@ -150,7 +151,7 @@ func (m *minter) follows(t testing.TB, before *minter) {
 	m.mint(t)
 }
 
-// A session expires when its client is cut off for long enough.
+// A session expires if its client is cut off for the session timeout.
 func testExpiry(t *testing.T, server *zktest.Server) {
 	p := newPool(1)
 	s := open(t, server, zklease.Config{SessionTimeout: expiring})
@@ -162,11 +163,10 @@ func testExpiry(t *testing.T, server *zktest.Server) {
 
 	second := acquire(t, open(t, server, zklease.Config{}), p, nodelease.Options{})
 	second.follows(t, first)
-	// The first one's store gets a session again, and its late release changes
-	// nothing.
+	// The first store gets a new session. Its late release changes nothing.
 	s.reconnect()
 	if _, err := s.Claim(within(t, patience), p, request()); !errors.Is(err, nodelease.ErrPoolExhausted) {
-		t.Errorf("expected no number, got %v", err)
+		t.Errorf("expected %v, got %v", nodelease.ErrPoolExhausted, err)
 	}
 	if err := first.Close(); err != nil {
 		t.Error(err)
@@ -179,7 +179,7 @@ func testExpiry(t *testing.T, server *zktest.Server) {
 	third.follows(t, second)
 }
 
-// A renewal in another session than the claim's, which has expired, is too late.
+// A claim can't be renewed after its session has expired.
 func testRenewAfterExpiry(t *testing.T, server *zktest.Server) {
 	p := newPool(1)
 	s := open(t, server, zklease.Config{SessionTimeout: expiring})
@@ -190,7 +190,7 @@ func testRenewAfterExpiry(t *testing.T, server *zktest.Server) {
 	if got, err := s.Renew(within(t, patience), p, c, request()); !errors.Is(err, nodelease.ErrSuperseded) {
 		t.Errorf("expected %v, got %+v, %v", nodelease.ErrSuperseded, got, err)
 	}
-	// What was minted is told all the same.
+	// A release still writes the high-water mark.
 	if err := s.Release(within(t, patience), p, c, c.Until-500); err != nil {
 		t.Error(err)
 	}
@@ -201,7 +201,7 @@ func testRenewAfterExpiry(t *testing.T, server *zktest.Server) {
 	}
 }
 
-// A claim that is granted when nobody waits for it any more is given back.
+// A claim that is granted after its call was canceled is released.
 func testGivenUp(t *testing.T, server *zktest.Server) {
 	p := newPool(1)
 	s := open(t, server, zklease.Config{})
@@ -210,7 +210,7 @@ func testGivenUp(t *testing.T, server *zktest.Server) {
 		t.Fatal(err)
 	}
 	s.mu.Lock()
-	s.stall = []byte(`"until"`) // of the high-water mark
+	s.stall = []byte(`"until"`) // contained in the write of a high-water mark
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := request()
@@ -220,9 +220,9 @@ func testGivenUp(t *testing.T, server *zktest.Server) {
 		claimed <- err
 	}()
 	conn := server.Conn(t)
-	pgtest.Eventually(t, "the claim is there", func() error {
+	pgtest.Eventually(t, "the claim has a znode", func() error {
 		if names := children(t, conn, rootOf(p)+"/pool"); len(names) != 1 {
-			return fmt.Errorf("there is %q", names)
+			return fmt.Errorf("the pool has %q", names)
 		}
 		return nil
 	})
@@ -230,7 +230,7 @@ func testGivenUp(t *testing.T, server *zktest.Server) {
 	if err := <-claimed; !errors.Is(err, context.Canceled) {
 		t.Errorf("expected %v, got %v", context.Canceled, err)
 	}
-	// The same holder waits until that is done.
+	// A repeated call of the holder waits until the canceled claim is released.
 	var next nodelease.Claim
 	again := within(t, patience)
 	go func() {
@@ -256,7 +256,7 @@ func testGivenUp(t *testing.T, server *zktest.Server) {
 	isEmpty(t, conn, rootOf(p)+"/queue")
 }
 
-// A claim that is renewed by another store of the process lives on with that.
+// A claim that another store renews moves to the session of that store.
 func testMoved(t *testing.T, server *zktest.Server) {
 	p := newPool(1)
 	from, to := open(t, server, zklease.Config{}), open(t, server, zklease.Config{})
@@ -272,15 +272,14 @@ func testMoved(t *testing.T, server *zktest.Server) {
 		t.Fatalf("expected a renewal of %+v, got %+v, %v", c, moved, err)
 	}
 	if exists, after, err := conn.Exists(path); err != nil || !exists || after.EphemeralOwner == before.EphemeralOwner {
-		t.Errorf("expected a claim of another session than 0x%x, got %+v, %v", before.EphemeralOwner, after, err)
+		t.Errorf("expected another session than 0x%x, got %+v, %v", before.EphemeralOwner, after, err)
 	}
 	if again := claim(t, to, p, nodelease.Request{Holder: c.Holder, TTL: time.Minute, Now: c.Until, Until: c.Until + 1000}); again.Term != c.Term {
-		t.Errorf("expected the claim of the same holder, %+v, got %+v", c, again)
+		t.Errorf("expected the holder's claim %+v, got %+v", c, again)
 	}
 }
 
-// A server that comes back within the session's timeout finds the holders as
-// they were.
+// If the server restarts within the session timeout, claims stay.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	server := zktest.Run(t)
@@ -302,10 +301,10 @@ func TestRestart(t *testing.T) {
 	server.Start(t)
 
 	m.mint(t)
-	// The release goes on when the server is there.
+	// The release continues once the server is back.
 	conn := server.Conn(t)
 	isEmpty(t, conn, rootOf(q)+"/pool")
-	m.lives(t, conn, "the number was given back, and not with its session")
+	m.lives(t, conn, "the number was released while its session was alive")
 	if next := claim(t, s, q, request()); next.After != c.After+7 {
 		t.Errorf("expected a claim after %d, got %+v", c.After+7, next)
 	}
@@ -313,13 +312,13 @@ func TestRestart(t *testing.T) {
 		t.Error(err)
 	}
 	if stats := m.Stats(); stats.Term != 1 || m.Err() == nil || !errors.Is(m.Err(), nodelease.ErrClosed) {
-		t.Errorf("expected the first term to have lasted, got %+v, %v", stats, m.Err())
+		t.Errorf("expected the claim to last until Close, in term 1, got %+v, %v", stats, m.Err())
 	}
 	acquire(t, open(t, server, zklease.Config{}), p, nodelease.Options{}).follows(t, m)
 }
 
-// A number that was lost while the servers didn't answer is given back when they
-// do, even if the session lives on.
+// A number that was lost while the server didn't answer is released when the server
+// answers again, even if the session is still alive.
 func TestLostInALongSession(t *testing.T) {
 	t.Parallel()
 	server := zktest.Run(t)
@@ -333,12 +332,12 @@ func TestLostInALongSession(t *testing.T) {
 	m.isLost(t)
 	server.Unpause(t)
 	isEmpty(t, conn, rootOf(p)+"/pool")
-	other.lives(t, conn, "the number was given back, and not with its session")
+	other.lives(t, conn, "the number was released while its session was alive")
 	acquire(t, s, p, nodelease.Options{}).follows(t, m)
 }
 
-// Calls end with their contexts, whatever the server does, and what they leave
-// behind ends when the store is closed, or is put right when the server answers.
+// Calls end with their contexts, even if the server doesn't answer. Their goroutines
+// end when the store is closed. Their effects are undone when the server answers.
 func TestPaused(t *testing.T) {
 	server := zktest.Run(t)
 	conn := server.Conn(t)
@@ -352,9 +351,9 @@ func TestPaused(t *testing.T) {
 	fresh := open(t, server, zklease.Config{})
 
 	server.Pause(t)
-	doomed := open(t, server, zklease.Config{SessionTimeout: brief}) // without a connection
-	// Each call ends with its context, once it has been sent or waits for one that
-	// has.
+	doomed := open(t, server, zklease.Config{SessionTimeout: brief}) // never connects
+	// bounded cancels a call once it has sent a request, or waits for another call that
+	// has, and checks that the call returns.
 	bounded := func(what string, call func(context.Context) error) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -363,7 +362,7 @@ func TestPaused(t *testing.T) {
 		go func() { ended <- call(ctx) }()
 		pgtest.Eventually(t, what+" waits", func() error {
 			if waiting() <= before {
-				return errors.New("it doesn't")
+				return errors.New("it isn't waiting")
 			}
 			return nil
 		})
@@ -383,20 +382,20 @@ func TestPaused(t *testing.T) {
 			_, err := s.Renew(ctx, q, held, request())
 			return err
 		})
-		// Twice: the second one waits for what the first one left to do.
+		// Twice: the second call waits for the goroutine of the first.
 		for range 2 {
 			bounded("Release", func(ctx context.Context) error { return s.Release(ctx, q, held, held.After) })
 		}
 	}
-	// Four on each of the stores that are connected, the second Release not among
-	// them, and one on the other: its release.
+	// Each connected store has four goroutines: two claims, a renewal and the first
+	// release. The third store has one, for its release.
 	if got := underWay(); got < 2*4+1 {
-		t.Errorf("expected calls to be under way on all three stores, got %d", got)
+		t.Errorf("expected at least 9 goroutines of the three stores, got %d", got)
 	}
 	doomed.Close()
-	pgtest.Eventually(t, "a closed store is at rest", func() error {
+	pgtest.Eventually(t, "the goroutines of the closed store have ended", func() error {
 		if got := underWay(); got > 2*4 {
-			return fmt.Errorf("%d calls are under way", got)
+			return fmt.Errorf("%d goroutines are left", got)
 		}
 		return nil
 	})
@@ -406,40 +405,39 @@ func TestPaused(t *testing.T) {
 		isEmpty(t, conn, rootOf(p)+"/pool")
 		isEmpty(t, conn, rootOf(p)+"/queue")
 	}
-	pgtest.Eventually(t, "the stores are at rest", func() error {
+	pgtest.Eventually(t, "the goroutines of the stores have ended", func() error {
 		if got := underWay(); got > 0 {
-			return fmt.Errorf("%d calls are under way", got)
+			return fmt.Errorf("%d goroutines are left", got)
 		}
 		return nil
 	})
 	if next := claim(t, s, p, request()); next.After != released.After+7 {
-		t.Errorf("expected the high-water mark %d as it was, got %+v", released.After+7, next)
+		t.Errorf("expected the unchanged high-water mark %d, got %+v", released.After+7, next)
 	}
 	if err := doomed.Release(within(t, time.Second), p, held, 0); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("expected an error of a closed store, got %v", err)
+		t.Errorf("a closed store: expected an error at once, got %v", err)
 	}
 }
 
-// underWay is how many goroutines stores have started that haven't ended.
+// underWay returns the number of running goroutines that stores have started.
 func underWay() int {
 	return strings.Count(stacks(), "created by github.com/sortkey/sortkey/nodelease/zklease.")
 }
 
-// waiting is how many goroutines wait for an answer to a request, or for another
-// call.
+// waiting returns the number of goroutines that wait for an answer or for another call.
 func waiting() int {
 	all := stacks()
 	return strings.Count(all, "zk.(*Conn).request(") + strings.Count(all, "zklease.(*Store).turn(")
 }
 
-// stacks are those of all goroutines.
+// stacks returns the stacks of all goroutines.
 func stacks() string {
 	b := make([]byte, 4<<20)
 	return string(b[:runtime.Stack(b, true)])
 }
 
-// A claim ends with its session, and a session with its store, unless something
-// may go on minting.
+// Close ends the session. If a claim is left, whose generator may still create IDs, the
+// session stays until its timeout.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	server := zktest.Run(t)
@@ -454,12 +452,12 @@ func TestClose(t *testing.T) {
 		t.Errorf("expected a store to end its session, got %d", sessions)
 	}
 
-	settings := zklease.Config{SessionTimeout: expiring} // which the test waits out
+	settings := zklease.Config{SessionTimeout: expiring} // the test waits for this long
 	s = open(t, server, settings)
 	sent := time.Now()
 	c := claim(t, s, p, request())
 	if c.TTL != settings.SessionTimeout {
-		t.Errorf("expected the claim to stand for the session's timeout, got %v", c.TTL)
+		t.Errorf("expected a TTL of %v, the session timeout, got %v", settings.SessionTimeout, c.TTL)
 	}
 	s.Close()
 	s.Close()
@@ -470,7 +468,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// The servers have the last word on how long a claim stands.
+// The session timeout that the servers grant limits the TTL of a claim.
 func testNegotiated(t *testing.T, server *zktest.Server) {
 	s := open(t, server, zklease.Config{SessionTimeout: 10 * zktest.MaxSession})
 	r := request()
@@ -488,12 +486,12 @@ func testNegotiated(t *testing.T, server *zktest.Server) {
 		t.Errorf("expected a renewal for %v, got %+v, %v", r.TTL, c, err)
 	}
 	if skew := time.Since(c.Time); skew < -time.Minute || skew > time.Minute {
-		t.Errorf("expected the server's time, got %v", c.Time)
+		t.Errorf("expected a time within a minute of this clock's, got %v", c.Time)
 	}
 }
 
-// Whatever gets lost with a connection, requests or answers, no number is
-// granted twice, and none is held for nobody.
+// If connections are lost with requests and answers, no number is granted twice, and
+// none stays held without a holder that knows it.
 func testCutConnections(t *testing.T, server *zktest.Server) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -502,7 +500,7 @@ func testCutConnections(t *testing.T, server *zktest.Server) {
 	var (
 		mu    sync.Mutex
 		terms = map[[2]int64]string{}
-		last  = map[int]stretch{} // by number, of its highest term so far
+		last  = map[int]stretch{} // the stretch of each number's latest term
 		count atomic.Int64
 	)
 	enough, gaveUp := pgtest.Scaled[int64](20, 200), time.Now().Add(patience)
@@ -561,14 +559,15 @@ func testCutConnections(t *testing.T, server *zktest.Server) {
 	}
 	group.Wait()
 	if got := count.Load(); got < enough {
-		t.Errorf("expected %d claims in spite of everything, got %d", enough, got)
+		t.Errorf("expected at least %d claims, got %d", enough, got)
 	}
 	conn := server.Conn(t)
 	isEmpty(t, conn, rootOf(p)+"/pool")
 	isEmpty(t, conn, rootOf(p)+"/queue")
 }
 
-// In a large pool not all high-water marks are read, and still a number is found.
+// In a large pool a claim finds the only claimable number, although it reads the
+// high-water marks in parts.
 func testManyNumbers(t *testing.T, server *zktest.Server) {
 	p := newPool(3000)
 	s := open(t, server, zklease.Config{})
@@ -601,7 +600,7 @@ func testManyNumbers(t *testing.T, server *zktest.Server) {
 	if !errors.As(err, &busy) || busy.Held != 2 || busy.Ahead != 2998 {
 		t.Errorf("expected 2 numbers held and 2998 ahead, got %+v", busy)
 	}
-	// What nobody can read is named.
+	// The error names a high-water mark with invalid content.
 	if _, err := conn.Set(rootOf(p)+"/high-water-mark/77", []byte("{}"), -1); err != nil {
 		t.Fatal(err)
 	}
@@ -610,15 +609,15 @@ func testManyNumbers(t *testing.T, server *zktest.Server) {
 	}
 }
 
-// Who may do what is up to the ACL. It goes for the root, too, which whoever
-// comes first makes, so here that isn't the other tests' root.
+// The ACL applies to all znodes of the store. It includes the root, which the first
+// program creates, so this test doesn't use the root of the other tests.
 func testAuth(t *testing.T, server *zktest.Server) {
 	p := newPool(1)
 	root := "/closed"
 	c := zklease.Config{Root: root, AuthScheme: "digest", Auth: []byte("ids:secret"), ACL: zk.AuthACL(zk.PermAll)}
 	s := open(t, server, c)
 	got := claim(t, s, p, request())
-	// Also on another connection.
+	// The client authenticates on each new connection.
 	s.disconnect()
 	s.reconnect()
 	if _, err := s.Renew(within(t, patience), p, got, request()); err != nil {

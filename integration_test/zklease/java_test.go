@@ -18,10 +18,10 @@ import (
 	"github.com/sortkey/sortkey/nodelease/zklease"
 )
 
-// holdBack is how long the Java program wants its numbers to rest.
+// holdBack is how long the Java program keeps a number blocked after its release.
 const holdBack = 2 * time.Second
 
-// A java is what a process of the Java program is to ZooKeeper.
+// A java acts as a process of the Java program in ZooKeeper.
 type java struct {
 	*zk.Conn
 	t    testing.TB
@@ -33,7 +33,7 @@ var (
 	lockTicket = "nr-00000000000000"
 )
 
-// begin makes what the Java program does when it is first started.
+// begin creates the znodes that the Java program creates at its first start.
 func (j java) begin(cluster string) {
 	j.t.Helper()
 	path := ""
@@ -53,7 +53,7 @@ func (j java) keep(path, data string) {
 	}
 }
 
-// take makes an ephemeral znode.
+// take creates an ephemeral znode.
 func (j java) take(path string) {
 	j.t.Helper()
 	if _, err := j.Create(j.root+path, nil, zk.FlagEphemeral, anyone); err != nil {
@@ -68,17 +68,17 @@ func (j java) giveBack(path string) {
 	}
 }
 
-// testJava: both programs on one root.
+// testJava tests both programs on one root.
 func testJava(t *testing.T, server *zktest.Server) {
 	p := nodelease.ForSpread64(3)
-	// each test has a root of its own.
+	// setup gives each test a root of its own.
 	setup := func(t *testing.T) (java, *client) {
 		t.Helper()
 		root := "/org/example/" + strings.ToLower(crand.Text())
 		s := open(t, server, zklease.Config{Roots: map[string]string{p.Name: root}})
 		return java{server.Conn(t), t, root}, s
 	}
-	// frees claims where there is no number yet, and gives for how long.
+	// frees makes a claim that must fail, and returns its RetryAfter.
 	frees := func(t *testing.T, s nodelease.Store, held int) time.Duration {
 		t.Helper()
 		got, err := s.Claim(within(t, patience), p, request())
@@ -103,7 +103,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 			t.Errorf("expected %v for clusters 3 and 4, got %+v, %v", nodelease.ErrPoolMismatch, got, err)
 		}
 		if names := children(t, other.Conn, other.root); len(names) != 3 {
-			t.Errorf("expected nothing to be made, got %q", names)
+			t.Errorf("expected no new znodes, got %q", names)
 		}
 	})
 
@@ -114,7 +114,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		claim(t, s, nodelease.Pool{Name: p.Name, Size: 64, Layout: "not of clusters"}, request())
 	})
 
-	t.Run("its root, its queue, its numbers", func(t *testing.T) {
+	t.Run("the Java program's claims are respected", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
 		j.begin("3")
@@ -134,14 +134,14 @@ func testJava(t *testing.T, server *zktest.Server) {
 		}
 		isEmpty(t, j.Conn, j.root+"/queue")
 		if names := children(t, j.Conn, j.root+"/pool"); len(names) != 64 {
-			t.Errorf("expected that program to see 64 numbers held, got %q", names)
+			t.Errorf("expected the Java program to see 64 numbers held, got %q", names)
 		}
 		if left := frees(t, s, 64); left != 0 {
-			t.Errorf("expected no guess when a number is free, got %v", left)
+			t.Errorf("expected an unknown RetryAfter, got %v", left)
 		}
 	})
 
-	t.Run("its release is respected", func(t *testing.T) {
+	t.Run("the Java program's releases block a number for two seconds", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
 		j.begin("3")
@@ -163,11 +163,11 @@ func testJava(t *testing.T, server *zktest.Server) {
 		}
 	})
 
-	t.Run("nothing to respect", func(t *testing.T) {
+	t.Run("no wait if no Java process can have released a number", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
 		j.begin("3")
-		// There never was a claim.
+		// The pool has never had a claim.
 		first := claim(t, s, p, request())
 		// Our own release was the last change.
 		if err := s.Release(within(t, patience), p, first, first.After); err != nil {
@@ -179,20 +179,20 @@ func testJava(t *testing.T, server *zktest.Server) {
 		if again.Number != first.Number {
 			t.Errorf("expected number %d again, got %+v", first.Number, again)
 		}
-		// A renewal shows that nothing has changed for long.
+		// A renewal more than two seconds ago, and no change since.
 		if _, err := other.Renew(within(t, patience), p, again, request()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(holdBack + 100*time.Millisecond)
 		claim(t, open(t, server, zklease.Config{Roots: map[string]string{p.Name: j.root}}), p, request())
-		// After which there was a change. Nor does a renewal help that came later.
+		// That claim was a change, so the next claim waits, even after a new renewal.
 		for begun := time.Now(); ; begun = time.Now() {
 			if _, err := other.Renew(within(t, patience), p, again, request()); err != nil {
 				t.Fatal(err)
 			}
 			_, err := open(t, server, zklease.Config{Roots: map[string]string{p.Name: j.root}}).Claim(within(t, patience), p, request())
 			if time.Since(begun) >= holdBack {
-				continue // that claim may have been late enough
+				continue // too slow: the claim may have succeeded after two seconds
 			}
 			var busy *nodelease.BusyError
 			if !errors.As(err, &busy) || busy.Held != 64 {
@@ -202,13 +202,13 @@ func testJava(t *testing.T, server *zktest.Server) {
 		}
 	})
 
-	t.Run("our release rests for it, and not for us", func(t *testing.T) {
+	t.Run("a release blocks the number for the Java program only", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
 		c := claim(t, s, p, request())
 		path := fmt.Sprintf("%s/pool/%d", j.root, c.Number)
-		// The release is for others to wait for. On a busy machine it may take as long
-		// by itself.
+		// Release doesn't wait for the two seconds. Repeat it if the machine was so busy
+		// that it took as long anyway.
 		for sent := time.Now(); ; sent = time.Now() {
 			if err := s.Release(within(t, patience), p, c, c.After); err != nil {
 				t.Fatal(err)
@@ -221,7 +221,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		if got, err := s.Renew(within(t, patience), p, c, request()); !errors.Is(err, nodelease.ErrSuperseded) {
 			t.Errorf("expected %v, got %+v, %v", nodelease.ErrSuperseded, got, err)
 		}
-		// In another session, and for longer than it would have rested.
+		// Another session claims the number, and holds it for more than two seconds.
 		other := open(t, server, zklease.Config{Roots: map[string]string{p.Name: j.root}})
 		next := claim(t, other, p, request())
 		if next.Number != c.Number || next.Term <= c.Term {
@@ -233,30 +233,30 @@ func testJava(t *testing.T, server *zktest.Server) {
 			t.Fatal(err)
 		}
 		s.Close()
-		// At the end the store waits for the rest.
+		// Close waits until the two seconds are over.
 		sent := time.Now()
 		if err := other.Release(within(t, patience), p, next, next.After); err != nil {
 			t.Fatal(err)
 		}
 		go other.Close()
-		pgtest.Eventually(t, "the number is free for that program", func() error {
+		pgtest.Eventually(t, "the number is free for the Java program", func() error {
 			exists, _, err := j.Exists(path)
 			if exists {
-				err = errors.New("it isn't")
+				err = errors.New("its znode still exists")
 			}
 			return err
 		})
 		if rested := time.Since(sent); rested < holdBack {
-			t.Errorf("expected the number to rest for %v, got %v", holdBack, rested)
+			t.Errorf("expected the number to stay blocked for %v, got %v", holdBack, rested)
 		}
 	})
 
-	t.Run("a number that it took after an expiry", func(t *testing.T) {
+	t.Run("the Java program claims a number after its session expired", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
 		c := claim(t, s, p, request())
 		path := fmt.Sprintf("/pool/%d", c.Number)
-		j.giveBack(path) // as the end of the session does
+		j.giveBack(path) // as at the end of the session
 		j.take(path)
 		if got, err := s.Renew(within(t, patience), p, c, request()); !errors.Is(err, nodelease.ErrSuperseded) {
 			t.Errorf("expected %v, got %+v, %v", nodelease.ErrSuperseded, got, err)
@@ -265,7 +265,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 			t.Error(err)
 		}
 		if exists, _, err := j.Exists(j.root + path); err != nil || !exists {
-			t.Errorf("expected its claim to stand, got %v, %v", exists, err)
+			t.Errorf("expected the Java program's claim to stay, got %v, %v", exists, err)
 		}
 		for n := range 64 {
 			if n != c.Number {
@@ -275,12 +275,12 @@ func testJava(t *testing.T, server *zktest.Server) {
 		frees(t, s, 64)
 	})
 
-	t.Run("its lock", func(t *testing.T) {
+	t.Run("a claim waits for the Java program's lock", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
 		j.begin("3")
 		j.take("/queue/" + lockTicket)
-		// Without a deadline it waits for half the TTL.
+		// Without a deadline, Claim waits for half the TTL.
 		begun, r := time.Now(), request()
 		r.TTL = 4 * time.Second
 		got, err := s.Claim(context.Background(), p, r)
@@ -289,15 +289,15 @@ func testJava(t *testing.T, server *zktest.Server) {
 			t.Errorf("expected an error that names the lock, got %+v, %v", got, err)
 		}
 		if took := time.Since(begun); took < r.TTL/2 {
-			t.Errorf("expected to wait for %v, got %v", r.TTL/2, took)
+			t.Errorf("expected a wait of %v, got %v", r.TTL/2, took)
 		}
-		pgtest.Eventually(t, "nothing of ours is left", func() error {
+		pgtest.Eventually(t, "our ticket is gone", func() error {
 			if names := children(t, j.Conn, j.root+"/queue"); len(names) != 1 || names[0] != lockTicket {
-				return fmt.Errorf("there is %q", names)
+				return fmt.Errorf("the queue has %q", names)
 			}
 			return nil
 		})
-		// Acquire goes on trying.
+		// Acquire retries.
 		time.AfterFunc(1500*time.Millisecond, func() { _ = j.Delete(j.root+"/queue/"+lockTicket, -1) })
 		k, err := nodelease.Acquire(within(t, patience), s, p, nodelease.Options{Wait: patience})
 		if err != nil {
@@ -309,7 +309,7 @@ func testJava(t *testing.T, server *zktest.Server) {
 		}
 	})
 
-	t.Run("places in the queue", func(t *testing.T) {
+	t.Run("a claim waits for the Java program's ticket", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
 		j.begin("3")
@@ -320,18 +320,18 @@ func testJava(t *testing.T, server *zktest.Server) {
 			_, err := s.Claim(within(t, patience), p, request())
 			claimed <- err
 		}()
-		pgtest.Eventually(t, "there are two in the queue", func() error {
+		pgtest.Eventually(t, "the queue has two tickets", func() error {
 			if names := children(t, j.Conn, j.root+"/queue"); len(names) != 2 {
-				return fmt.Errorf("there is %q", names)
+				return fmt.Errorf("the queue has %q", names)
 			}
 			return nil
 		})
-		// Who is first takes the lock and gives the ticket back.
+		// The Java process takes the lock and deletes its ticket.
 		j.take("/queue/" + lockTicket)
 		j.giveBack(ahead)
 		select {
 		case err := <-claimed:
-			t.Errorf("expected to wait for the lock, got %v", err)
+			t.Errorf("expected the claim to wait for the lock, got %v", err)
 		case <-time.After(300 * time.Millisecond):
 		}
 		j.giveBack("/queue/" + lockTicket)
@@ -341,12 +341,11 @@ func testJava(t *testing.T, server *zktest.Server) {
 	})
 }
 
-// The ticket of a process that died while it was in the queue goes with its
-// session.
+// If a process dies in the queue, its ticket disappears when its session expires.
 func testDeadInTheQueue(t *testing.T, server *zktest.Server) {
 	p := newPool(2)
 	conn := server.Conn(t)
-	claim(t, open(t, server, zklease.Config{}), p, request()) // so that the pool is there
+	claim(t, open(t, server, zklease.Config{}), p, request()) // creates the pool
 	lock := rootOf(p) + "/queue/" + lockTicket
 	if _, err := conn.Create(lock, nil, zk.FlagEphemeral, anyone); err != nil {
 		t.Fatal(err)
@@ -354,9 +353,9 @@ func testDeadInTheQueue(t *testing.T, server *zktest.Server) {
 	dead := open(t, server, zklease.Config{SessionTimeout: brief})
 	within := within(t, patience)
 	go func() { _, _ = dead.Claim(within, p, request()) }()
-	pgtest.Eventually(t, "it is in the queue", func() error {
+	pgtest.Eventually(t, "the process is in the queue", func() error {
 		if names := children(t, conn, rootOf(p)+"/queue"); len(names) != 2 {
-			return fmt.Errorf("there is %q", names)
+			return fmt.Errorf("the queue has %q", names)
 		}
 		return nil
 	})

@@ -18,13 +18,11 @@ import (
 
 func TestMain(m *testing.M) { pgtest.MainParallel(m, 32) }
 
-// The session timeouts of tests: in which sessions are to expire, in those of
-// leasetest, which repeat what takes too long, and in others; and of sessions that
-// must not, however busy the machine is.
+// Session timeouts of the tests.
 const (
-	brief    = 4 * time.Second
-	expiring = 10 * time.Second
-	lasting  = zktest.MaxSession
+	brief    = 4 * time.Second   // expires; for leasetest, which repeats tests that took too long
+	expiring = 10 * time.Second  // expires; for the other tests
+	lasting  = zktest.MaxSession // must not expire, even on a busy machine
 )
 
 // A client is a store whose connections the test can cut.
@@ -34,8 +32,8 @@ type client struct {
 	mu      sync.Mutex
 	conns   []net.Conn
 	cut     bool
-	stall   []byte        // a request with this in it gets no answer,
-	gate    chan struct{} // nor does any other, until this is closed; nil if there was none
+	stall   []byte        // after a request that contains this, no request gets an answer
+	gate    chan struct{} // until gate is closed; nil before such a request
 }
 
 // A conn is a connection whose answers can be held up.
@@ -64,7 +62,7 @@ func (c conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// open gives a store on the server.
+// open returns a store on the server.
 func open(t testing.TB, server *zktest.Server, c zklease.Config) *client {
 	t.Helper()
 	if c.SessionTimeout == 0 {
@@ -92,8 +90,8 @@ func open(t testing.TB, server *zktest.Server, c zklease.Config) *client {
 	return cl
 }
 
-// disconnect ends the connection without ending the session, and lets there be
-// no other one until the end of reconnect: as the death of the process would.
+// disconnect closes the connections without ending the session, as the death of the
+// process would, and prevents new connections until reconnect.
 func (c *client) disconnect() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,15 +108,15 @@ func (c *client) reconnect() {
 	c.cut = false
 }
 
-// TestServer runs the tests that leave the server as it is, at the same time.
+// TestServer runs the tests that don't stop or pause the server, in parallel.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	server := zktest.Run(t)
 	for name, test := range map[string]func(*testing.T, *zktest.Server){
 		"store": testStore, "expiry": testExpiry, "renewed after expiry": testRenewAfterExpiry,
-		"negotiated": testNegotiated, "auth": testAuth, "java": testJava, "dead in the queue": testDeadInTheQueue,
+		"negotiated timeout": testNegotiated, "auth": testAuth, "java": testJava, "death in the queue": testDeadInTheQueue,
 		"cut connections": testCutConnections, "many numbers": testManyNumbers,
-		"moved": testMoved, "given up": testGivenUp,
+		"renewed by another store": testMoved, "canceled claim": testGivenUp,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,8 +136,8 @@ func testStore(t *testing.T, server *zktest.Server) {
 	})
 }
 
-// A modest client asks for no longer claims than its session allows, so that it
-// gets what it asks for.
+// A modest client requests a TTL of at most its session timeout, so that the store
+// grants the requested TTL.
 type modest struct{ *client }
 
 func (m modest) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
