@@ -9,8 +9,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// testDistinct: as many numbers as there are, each once; the next when one is
-// given back.
+// testDistinct checks that concurrent holders get all numbers, each once, and that the
+// next holder gets a number when one is released.
 func (s *suite) testDistinct() {
 	const size = 8
 	p := s.pool(size)
@@ -38,7 +38,7 @@ func (s *suite) testDistinct() {
 			s.Error(err)
 		}
 		if got.After != 0 || got.Until != r[i].Until {
-			s.Errorf("a number that was never used: expected it after 0, until %d, got %+v", r[i].Until, got)
+			s.Errorf("an unused number: expected a claim after 0 until %d, got %+v", r[i].Until, got)
 		}
 		if taken[got.Number] {
 			s.Errorf("number %d was granted twice", got.Number)
@@ -60,8 +60,7 @@ func (s *suite) testDistinct() {
 	late.busy(p, s.request(0, 100), size, 0, 0)
 }
 
-// testReserved: the numbers in Pool.Reserved are reserved for the call that
-// names them, and for no other.
+// testReserved checks that the numbers in Pool.Reserved are reserved for that call only.
 func (s *suite) testReserved() {
 	p := s.pool(5)
 	p.Reserved = []int{0, 3, 3}
@@ -78,7 +77,7 @@ func (s *suite) testReserved() {
 	all.Reserved = []int{1, 0}
 	s.open().busy(all, s.request(0, 100), 0, 2, 0)
 
-	// Another program that reserves nothing can claim them, and keeps them.
+	// Another program, without Pool.Reserved, can claim and keep these numbers.
 	p.Reserved = nil
 	other := s.open()
 	claims := []nodelease.Claim{other.claim(p, s.request(0, 100)), other.claim(p, s.request(0, 100))}
@@ -94,7 +93,8 @@ func (s *suite) testReserved() {
 	c.claim(all, s.request(0, 100))
 }
 
-// testRepeated: a claim is asked for again when the answer was lost.
+// testRepeated checks that a repeated claim, as after a lost answer, returns the same
+// claim.
 func (s *suite) testRepeated() {
 	p := s.pool(2)
 	c := s.open()
@@ -104,7 +104,7 @@ func (s *suite) testRepeated() {
 	r := s.request(1000, 100)
 	first := c.claim(p, r)
 	for i := range 3 {
-		// As a call that is repeated later would: with other times.
+		// A later call has later times.
 		r.Now, r.Until = r.Now+10, r.Until+10
 		got := c.claim(p, r)
 		if got.Number != first.Number || got.Term != first.Term || got.After != first.After || got.Until != r.Until {
@@ -124,11 +124,12 @@ func (s *suite) testRepeated() {
 		s.Errorf("after the release: expected number %d in a term after %d, after %d, got %+v", first.Number, first.Term, s.base+1050, got)
 	}
 	if used := max(first.After, other.After); used != s.base+7 {
-		s.Errorf("expected one number after %d, got %+v and %+v", s.base+7, first, other)
+		s.Errorf("expected one of the claims after %d, got %+v and %+v", s.base+7, first, other)
 	}
 }
 
-// testOrder: what is likeliest to be behind everybody's clock goes first.
+// testOrder checks that the number with the lowest high-water mark is granted first: it
+// is the most likely to be behind each holder's clock.
 func (s *suite) testOrder() {
 	p := s.pool(4)
 	c := s.open()
@@ -136,7 +137,7 @@ func (s *suite) testOrder() {
 	for range 3 {
 		claims = append(claims, c.claim(p, s.request(0, 100)))
 	}
-	// In another order than they were claimed, and released.
+	// High-water marks in another order than the claims.
 	for i, mark := range []int64{30, 10, 20} {
 		c.release(p, claims[i], mark)
 	}
@@ -151,8 +152,8 @@ func (s *suite) testOrder() {
 	}
 }
 
-// testAhead: a clock that was ahead spoils one number, until the others have
-// passed its high-water mark.
+// testAhead checks that a clock that was ahead makes one number unusable, until the
+// other clocks have passed its high-water mark.
 func (s *suite) testAhead() {
 	const hour = 3_600_000
 	p := s.pool(3)
@@ -179,7 +180,7 @@ func (s *suite) testAhead() {
 	}
 }
 
-// testPools: the numbers of one have nothing to do with those of another.
+// testPools checks that the numbers of two pools are independent.
 func (s *suite) testPools() {
 	c := s.open()
 	p, q := s.pool(1), s.pool(1)
@@ -193,7 +194,7 @@ func (s *suite) testPools() {
 	}
 }
 
-// testMismatch: all that share a pool agree on it.
+// testMismatch checks that a pool with another size or layout is rejected.
 func (s *suite) testMismatch() {
 	c := s.open()
 	p := s.pool(4)
@@ -211,7 +212,7 @@ func (s *suite) testMismatch() {
 	c.release(p, claim, 150)
 }
 
-// testInvalid: what isn't a pool isn't made.
+// testInvalid checks that invalid pools are rejected.
 func (s *suite) testInvalid() {
 	c := s.open()
 	p := s.pool(2)
@@ -222,13 +223,13 @@ func (s *suite) testInvalid() {
 	for _, q := range []nodelease.Pool{unnamed, empty, beyond} {
 		got, err := c.try(q, s.request(0, 100))
 		if busy := (*nodelease.BusyError)(nil); err == nil || errors.As(err, &busy) {
-			s.Errorf("%+v: expected it to be refused, got %+v, %v", q, got, err)
+			s.Errorf("invalid pool %+v: expected an error, got %+v, %v", q, got, err)
 		}
 	}
 	c.claim(p, s.request(0, 100))
 }
 
-// testCancelled: nothing is done for a context that has ended.
+// testCancelled checks that a call with an ended context changes nothing.
 func (s *suite) testCancelled() {
 	p := s.pool(1)
 	c := s.open()
@@ -251,16 +252,16 @@ func (s *suite) testCancelled() {
 	}
 }
 
-// testCancelledMidway: whatever a claim has done when its context ends, the
-// number isn't lost, and a later call makes it known. The storms cut renewals and
-// releases short.
+// testCancelledMidway checks that a claim whose context ends during the call loses no
+// number: a later call of the holder returns it. The storms do the same with renewals
+// and releases.
 func (s *suite) testCancelledMidway() {
 	p := s.pool(1)
 	c := s.open()
 	begun := time.Now()
 	claim := c.claim(p, s.request(0, 1))
 	took := time.Since(begun) + time.Microsecond
-	// cut claims with a context that ends anywhere in the call.
+	// cut makes a claim whose context ends at some point in the call.
 	const calls = 24
 	cut := func(i int, r nodelease.Request) (nodelease.Claim, error) {
 		ctx, cancel := context.WithTimeout(s.Context(), took*time.Duration(i)/(calls/2))
@@ -268,14 +269,14 @@ func (s *suite) testCancelledMidway() {
 		begun := time.Now()
 		got, err := c.store.Claim(ctx, p, r)
 		if late := time.Since(begun); late > patience/2 {
-			s.Errorf("expected a call to end with its context, got %v", late)
+			s.Errorf("expected the call to return when its context ends, took %v", late)
 		}
 		return got, err
 	}
 	for i := range calls {
 		mark := claim.Until - s.base
 		c.release(p, claim, mark)
-		// For a while, since a call that was cut off may be done later than the next.
+		// Retry, since the cut call may take effect after the next one.
 		r := s.brief(mark+1, 1)
 		var err error
 		if claim, err = cut(i, r); err != nil {
@@ -285,7 +286,7 @@ func (s *suite) testCancelledMidway() {
 			s.Fatalf("expected the high-water mark %d, got %+v", s.base+mark, claim)
 		}
 	}
-	// And if nobody asks again, the number is free some time later.
+	// If the holder doesn't call again, the number is free after some time.
 	c.release(p, claim, claim.Until-s.base)
 	for i := range calls {
 		if got, err := cut(i, s.brief(time.Now().UnixMilli()-s.base, 1)); err == nil {

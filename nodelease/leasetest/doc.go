@@ -1,7 +1,7 @@
-// Package leasetest has the tests that each [nodelease.Store] must pass, and a
-// store in memory, for tests of programs.
+// Package leasetest has a [nodelease.Store] in memory, for tests of programs, and the
+// tests that each implementation of a store must pass.
 //
-// A store's own tests call [Exercise] with a way to open it:
+// The tests of an implementation call [Exercise] with a function that opens a store:
 //
 //	func TestStore(t *testing.T) {
 //		leasetest.Exercise(t, leasetest.Harness{Open: func(t *testing.T) nodelease.Store { return open(t) }})

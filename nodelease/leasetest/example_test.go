@@ -9,8 +9,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
-// A store in memory, in place of the one of production, lets a program's tests
-// mint without a server.
+// With a store in memory, the tests of a program need no server.
 func ExampleStore() {
 	store := &leasetest.Store{}
 	ids, err := nodelease.NewSpread64Generator(context.Background(), store, 3, nodelease.Options{})
@@ -23,12 +22,12 @@ func ExampleStore() {
 	// Output: 0 true <nil>
 }
 
-// The test of a store, in a file of the package that has it.
+// The function is a test in the package of the store.
 func ExampleExercise() {
 	_ = func(t *testing.T) { // func TestStore(t *testing.T) {
-		shared := &leasetest.Store{} // what the stores of all processes lead to
+		shared := &leasetest.Store{} // the data that all clients share
 		leasetest.Exercise(t, leasetest.Harness{
-			Open: func(*testing.T) nodelease.Store { return shared }, // the store of one process
+			Open: func(*testing.T) nodelease.Store { return shared }, // a client of one process
 		})
 	}
 }

@@ -13,32 +13,30 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A Harness is what [Exercise] needs to know of a store.
+// A Harness tells [Exercise] how to test a store.
 type Harness struct {
-	// Open gives a client of the store, with a connection of its own where the
-	// store has connections. All that one test function opens are clients
-	// of the same data; the next test function may find that data, or none. Whatever
-	// has to be closed, Open leaves to t.Cleanup.
+	// Open returns a client of the store. If the store uses connections, each client
+	// has its own. All clients in one test function share the same data. The next test
+	// function may see that data or none. Open registers cleanups with t.Cleanup.
 	Open func(t *testing.T) nodelease.Store
-	// OpenLasting is Open for tests in which no claim is to lapse, however busy the
-	// machine is: where claims live as long as connections, these should outlast a
-	// minute's silence. Nil: Open.
+	// OpenLasting replaces Open in tests in which no claim may expire, even on a busy
+	// machine. If claims live as long as connections, these connections should survive
+	// a minute without traffic. Nil means Open.
 	OpenLasting func(t *testing.T) nodelease.Store
-	// Pool gives a pool of so many numbers that no test has used before. Nil:
+	// Pool returns a pool of the given size that no test has used before. Nil means
 	// pools with random names.
 	Pool func(t *testing.T, size int) nodelease.Pool
-	// TTL is the shortest that the store can do well on a machine that has other
-	// things to do; 0 means three seconds.
+	// TTL is the shortest TTL that works reliably on a busy machine. 0 means three
+	// seconds.
 	TTL time.Duration
-	// Crash ends a client as the death of its process would, where that makes a
-	// difference to the store: where claims live no longer than connections. Nil
-	// where a claim is over when its TTL is.
+	// Crash ends a client as the death of its process would. It is nil if claims expire
+	// by their TTL alone, and set if they also end with a connection.
 	Crash func(t *testing.T, client nodelease.Store)
 }
 
-// Exercise runs the tests that each store must pass. The tests run in parallel,
-// each with a pool of its own, and mostly wait: with -parallel 16 it takes about
-// three times the TTL.
+// Exercise runs the tests that each store must pass. They run in parallel, each with
+// its own pool, and mostly wait. With -parallel 16, Exercise takes about three times the
+// TTL.
 func Exercise(t *testing.T, h Harness) {
 	if h.TTL == 0 {
 		h.TTL = 3 * time.Second
@@ -51,33 +49,33 @@ func Exercise(t *testing.T, h Harness) {
 			return nodelease.Pool{Name: "test-" + strings.ToLower(rand.Text()), Size: size, Layout: "leasetest: made up"}
 		}
 	}
-	// The group ends when all in it have, so that the caller may clean up.
+	// The group waits for its parallel tests, so that the caller can clean up after it.
 	t.Run("store", func(t *testing.T) {
 		for _, test := range []struct {
 			name   string
 			run    func(*suite)
-			lapses bool // claims are to lapse in it
+			lapses bool // the test lets claims expire
 		}{
 			{"grants each number once", (*suite).testDistinct, false},
 			{"reserved numbers", (*suite).testReserved, false},
-			{"the same holder again", (*suite).testRepeated, false},
-			{"least recently used first", (*suite).testOrder, false},
+			{"repeated claim", (*suite).testRepeated, false},
+			{"lowest high-water mark first", (*suite).testOrder, false},
 			{"high-water marks ahead", (*suite).testAhead, false},
-			{"pools are their own", (*suite).testPools, false},
-			{"other pools of the name", (*suite).testMismatch, false},
+			{"independent pools", (*suite).testPools, false},
+			{"pool mismatch", (*suite).testMismatch, false},
 			{"invalid pools", (*suite).testInvalid, false},
-			{"time to live", (*suite).testLapse, true},
+			{"expiry", (*suite).testLapse, true},
 			{"renewals", (*suite).testRenewed, true},
-			{"renewed late", (*suite).testRenewedLate, true},
+			{"late renewal", (*suite).testRenewedLate, true},
 			{"high-water marks don't go back", (*suite).testMarks, true},
 			{"superseded", (*suite).testSuperseded, true},
 			{"released", (*suite).testReleased, false},
-			{"someone else's", (*suite).testForeign, false},
-			{"contexts that have ended", (*suite).testCancelled, false},
-			{"contexts that end", (*suite).testCancelledMidway, false},
+			{"another holder or term", (*suite).testForeign, false},
+			{"context ended before the call", (*suite).testCancelled, false},
+			{"context ends during the call", (*suite).testCancelledMidway, false},
 			{"keepers and generators", (*suite).testStack, false},
 			{"storm", (*suite).testStorm, false},
-			{"storm with claims given up", (*suite).testRoughStorm, true},
+			{"storm with abandoned claims", (*suite).testRoughStorm, true},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
@@ -91,29 +89,29 @@ func Exercise(t *testing.T, h Harness) {
 	})
 }
 
-// A suite is what all tests need.
+// A suite is the state of one test.
 type suite struct {
 	*testing.T
 	h    Harness
-	base int64 // a time in Unix milliseconds that the test counts from
+	base int64 // the test's times are relative to this time, in Unix milliseconds
 }
 
-// patience is how long a store may take for what it has to do at some time.
+// patience is the time limit for calls, and for effects that a store may delay.
 const patience = 30 * time.Second
 
-// pool gives a new pool.
+// pool returns a new pool.
 func (s *suite) pool(size int) nodelease.Pool {
 	s.Helper()
 	return s.h.Pool(s.T, size)
 }
 
-// open gives a new client.
+// open returns a new client.
 func (s *suite) open() *client {
 	s.Helper()
 	return &client{s, s.h.Open(s.T)}
 }
 
-// crash ends a client, or leaves it alone where its claims end by themselves.
+// crash ends a client, if the store needs that for its claims to expire.
 func (s *suite) crash(c *client) {
 	s.Helper()
 	if s.h.Crash != nil {
@@ -121,28 +119,28 @@ func (s *suite) crash(c *client) {
 	}
 }
 
-// long is the time to live of claims that aren't to be over during a test.
+// long is the TTL of claims that must not expire during a test.
 const long = 10 * time.Minute
 
-// request is what a new holder asks, at a time from the base on, for as many
-// milliseconds.
+// request returns the request of a new holder. Its Now is at milliseconds after the
+// base, its Until lasting milliseconds later.
 func (s *suite) request(at, lasting int64) nodelease.Request {
 	return nodelease.Request{Holder: "test " + rand.Text(), TTL: long, Now: s.base + at, Until: s.base + at + lasting}
 }
 
-// brief is a request for a claim that may be over during the test.
+// brief returns a request for a claim that may expire during the test.
 func (s *suite) brief(at, lasting int64) nodelease.Request {
 	r := s.request(at, lasting)
 	r.TTL = s.h.TTL
 	return r
 }
 
-// patiently gives a context for a call that isn't to fail.
+// patiently returns a context for a call that must succeed.
 func (s *suite) patiently() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.Context(), patience)
 }
 
-// eventually waits until f has no complaints any more.
+// eventually waits until f returns nil.
 func (s *suite) eventually(what string, f func() error) {
 	s.Helper()
 	var err error
@@ -151,17 +149,17 @@ func (s *suite) eventually(what string, f func() error) {
 			return
 		}
 	}
-	s.Fatalf("expected that %s within %s: %v", what, s.h.TTL+patience, err)
+	s.Fatalf("condition %q not met within %s: %v", what, s.h.TTL+patience, err)
 }
 
-// A client is a client of the store whose calls fail the test, unless they are
-// meant to fail.
+// A client is a client of the store. Its methods fail the test if the store doesn't
+// behave as expected.
 type client struct {
 	*suite
 	store nodelease.Store
 }
 
-// try claims a number, and looks at what it is given.
+// try claims a number and checks a granted claim.
 func (c *client) try(p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
 	c.Helper()
 	ctx, cancel := c.patiently()
@@ -176,24 +174,24 @@ func (c *client) try(p nodelease.Pool, r nodelease.Request) (nodelease.Claim, er
 	return got, nil
 }
 
-// granted tells what is wrong with a new claim.
+// granted returns an error if a new claim doesn't match its request.
 func granted(p nodelease.Pool, r nodelease.Request, got nodelease.Claim) error {
 	switch {
 	case got.Number < 0 || got.Number >= p.Size || slices.Contains(p.Reserved, got.Number):
-		return fmt.Errorf("expected a number of %d but for %v, got %d", p.Size, p.Reserved, got.Number)
+		return fmt.Errorf("expected a number below %d and not in %v, got %d", p.Size, p.Reserved, got.Number)
 	case got.Holder != r.Holder:
-		return fmt.Errorf("expected a claim of %q, got one of %q", r.Holder, got.Holder)
+		return fmt.Errorf("expected holder %q, got %q", r.Holder, got.Holder)
 	case got.After >= r.Now || got.After < 0:
 		return fmt.Errorf("expected a high-water mark before %d, got %d", r.Now, got.After)
 	case got.Until < r.Until:
-		return fmt.Errorf("expected a claim until %d, got %d", r.Until, got.Until)
+		return fmt.Errorf("expected a claim until at least %d, got %d", r.Until, got.Until)
 	case got.TTL < 0 || got.TTL > r.TTL:
-		return fmt.Errorf("expected a claim of at most %v, got %v", r.TTL, got.TTL)
+		return fmt.Errorf("expected a TTL of at most %v, got %v", r.TTL, got.TTL)
 	}
 	return nil
 }
 
-// claim claims a number that is there.
+// claim claims a number, and fails the test if it can't.
 func (c *client) claim(p nodelease.Pool, r nodelease.Request) nodelease.Claim {
 	c.Helper()
 	got, err := c.try(p, r)
@@ -203,13 +201,13 @@ func (c *client) claim(p nodelease.Pool, r nodelease.Request) nodelease.Claim {
 	return got
 }
 
-// claimEventually waits for a number, asking at the time that it is.
+// claimEventually retries a claim with the current time until it is granted.
 func (c *client) claimEventually(p nodelease.Pool) nodelease.Claim {
 	c.Helper()
 	return c.grantedEventually(p, func() nodelease.Request { return c.brief(time.Now().UnixMilli()-c.base, 1) })
 }
 
-// grantedEventually waits for a number, asking again and again.
+// grantedEventually retries a claim until it is granted.
 func (c *client) grantedEventually(p nodelease.Pool, request func() nodelease.Request) (got nodelease.Claim) {
 	c.Helper()
 	c.eventually("a number is free", func() (err error) {
@@ -222,19 +220,20 @@ func (c *client) grantedEventually(p nodelease.Pool, request func() nodelease.Re
 	return got
 }
 
-// busy claims a number where there is none, and returns when to try again.
+// busy makes a claim that must fail with a BusyError of these counts, and returns its
+// RetryAfter.
 func (c *client) busy(p nodelease.Pool, r nodelease.Request, held, reserved, ahead int) (retryAfter time.Duration) {
 	c.Helper()
 	got, err := c.try(p, r)
 	var busy *nodelease.BusyError
 	if !errors.As(err, &busy) {
-		c.Fatalf("expected no number, got %+v, %v", got, err)
+		c.Fatalf("expected a BusyError, got %+v, %v", got, err)
 	}
 	if busy.Held != held || busy.Reserved != reserved || busy.Ahead != ahead {
 		c.Errorf("expected %d held, %d reserved and %d ahead, got %d, %d and %d", held, reserved, ahead, busy.Held, busy.Reserved, busy.Ahead)
 	}
 	if ahead == 0 && (busy.RetryAfter < 0 || busy.RetryAfter > r.TTL) {
-		c.Errorf("expected the first of the held numbers to be free within %v, got %v", r.TTL, busy.RetryAfter)
+		c.Errorf("expected a RetryAfter of at most %v, got %v", r.TTL, busy.RetryAfter)
 	}
 	want := nodelease.ErrPoolExhausted
 	if ahead > 0 {
@@ -246,8 +245,8 @@ func (c *client) busy(p nodelease.Pool, r nodelease.Request, held, reserved, ahe
 	return busy.RetryAfter
 }
 
-// renew renews a claim that isn't over, up to a time from the base on. It gives
-// the claim as it is then.
+// renew renews a claim up to a time relative to the base, and returns the renewed claim.
+// It fails the test if the store refuses.
 func (c *client) renew(p nodelease.Pool, claim nodelease.Claim, until int64) nodelease.Claim {
 	c.Helper()
 	got, err := c.tryRenew(p, claim, until, long)
@@ -268,7 +267,7 @@ func (c *client) tryRenew(p nodelease.Pool, claim nodelease.Claim, until int64, 
 	})
 }
 
-// release releases a claim, over or not, at a high-water mark from the base on.
+// release releases a claim, over or not, at a high-water mark relative to the base.
 func (c *client) release(p nodelease.Pool, claim nodelease.Claim, mark int64) {
 	c.Helper()
 	ctx, cancel := c.patiently()
@@ -278,23 +277,23 @@ func (c *client) release(p nodelease.Pool, claim nodelease.Claim, mark int64) {
 	}
 }
 
-// refused renews and releases a claim whose term is over. Whether that changes
-// nothing is for the test to see.
+// refused renews and releases a claim whose term is over. The caller checks that this
+// changes nothing.
 func (c *client) refused(p nodelease.Pool, claim nodelease.Claim) {
 	c.Helper()
 	const hour = 3_600_000
 	if got, err := c.tryRenew(p, claim, hour, long); !errors.Is(err, nodelease.ErrSuperseded) {
-		c.Errorf("expected no renewal of %+v, got %+v, %v", claim, got, err)
+		c.Errorf("renewal of %+v: expected %v, got %+v, %v", claim, nodelease.ErrSuperseded, got, err)
 	}
 	for _, mark := range []int64{-hour, hour} {
 		c.release(p, claim, mark)
 	}
 }
 
-// slack is by how much the store's clock may run faster than this one.
+// slack is how much faster the store's clock may run than this machine's.
 func (s *suite) slack() time.Duration { return 10*time.Millisecond + s.h.TTL/50 }
 
-// stands is how long a claim does.
+// stands returns how long a claim lasts.
 func (s *suite) stands(c nodelease.Claim) time.Duration {
 	if c.TTL > 0 {
 		return min(c.TTL, s.h.TTL)

@@ -12,10 +12,10 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A Store is a [nodelease.Store] in memory: for one process, and for tests. The
-// zero value is ready.
+// A Store is a [nodelease.Store] in memory, for the tests of one process. The zero
+// value is ready to use.
 type Store struct {
-	// Clock is the store's clock. Nil means the system's.
+	// Clock is the store's clock. Nil means the system clock.
 	Clock func() time.Time
 
 	mu    sync.Mutex
@@ -29,7 +29,7 @@ type pool struct {
 }
 
 type number struct {
-	holder        string // "": released, or never held
+	holder        string // "" if released or never held
 	term          int64
 	after         int64 // the high-water mark when the claim was granted
 	highWaterMark int64
@@ -46,7 +46,7 @@ func (s *Store) now() time.Time {
 	return s.Clock()
 }
 
-// open gives a pool, and makes it if it isn't there.
+// open returns a pool, and creates it if it doesn't exist.
 func (s *Store) open(p nodelease.Pool) (*pool, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *Store) open(p nodelease.Pool) (*pool, error) {
 	}
 	got := s.pools[p.Name]
 	if got.size != p.Size || got.layout != p.Layout {
-		return nil, fmt.Errorf("leasetest: expected pool %q as it was made, with %d numbers for %q, got %d for %q: %w",
+		return nil, fmt.Errorf("leasetest: open pool %q: created with %d numbers and layout %q, but this program has %d and %q; use the same layout, or another pool name: %w",
 			p.Name, got.size, got.layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
 	}
 	return got, nil
@@ -92,7 +92,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	var free []int
 	for i := range pool.numbers {
 		n := &pool.numbers[i]
-		// A clock that went back would have it held for as much longer.
+		// If the clock was set back, the claim would last too long: limit it to its TTL.
 		if latest := now.Add(n.ttl); n.expires.After(latest) {
 			n.expires = latest
 		}
@@ -122,7 +122,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	return n.claim(i, now), nil
 }
 
-// shorter returns the shorter of two durations, where 0 is none.
+// shorter returns the shorter of two durations. 0 means no duration for a.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 {
 		return b
@@ -138,18 +138,19 @@ func (n *number) claim(i int, now time.Time) nodelease.Claim {
 	return nodelease.Claim{Number: i, Term: n.term, Holder: n.holder, After: n.after, Until: n.highWaterMark, TTL: n.ttl, Time: now}
 }
 
-// held gives the number of a claim whose term isn't over.
+// held returns the number of a claim, or an error that wraps ErrSuperseded if the
+// claim's term is over.
 func (s *Store) held(p nodelease.Pool, c nodelease.Claim) (*number, error) {
 	pool, err := s.open(p)
 	if err != nil {
 		return nil, err
 	}
 	if c.Number < 0 || c.Number >= pool.size {
-		return nil, fmt.Errorf("leasetest: expected a claim of one of the %d numbers of pool %q, got %d: %w", pool.size, p.Name, c.Number, nodelease.ErrSuperseded)
+		return nil, fmt.Errorf("leasetest: renew number %d of pool %q: out of range; want 0 to %d: %w", c.Number, p.Name, pool.size-1, nodelease.ErrSuperseded)
 	}
 	n := &pool.numbers[c.Number]
 	if n.term != c.Term || n.holder != c.Holder {
-		return nil, fmt.Errorf("leasetest: expected number %d of pool %q in term %d, got term %d, held by %q: %w",
+		return nil, fmt.Errorf("leasetest: renew number %d of pool %q in term %d: the number is in term %d, held by %q: %w",
 			c.Number, p.Name, c.Term, n.term, n.holder, nodelease.ErrSuperseded)
 	}
 	return n, nil

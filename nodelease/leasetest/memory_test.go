@@ -8,8 +8,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
 
-// TestMain has more tests run at a time than there are processors, since they
-// wait most of the time.
+// TestMain runs more tests in parallel than the machine has processors, since they
+// mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "32")

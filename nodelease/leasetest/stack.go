@@ -9,10 +9,10 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// testStack: what programs do with a store.
+// testStack uses the store as programs do, with Keepers and generators.
 func (s *suite) testStack() {
 	p := s.pool(1)
-	// Not to be lost because the machine has other things to do.
+	// Long enough that a busy machine doesn't lose the claim.
 	ttl := 4 * s.h.TTL
 	acquire := func(wait time.Duration) (*nodelease.Keeper, error) {
 		ctx, cancel := s.patiently()
@@ -50,7 +50,7 @@ func (s *suite) testStack() {
 		if i == 0 {
 			s.eventually("the claim is renewed", func() error {
 				if stats := k.Stats(); stats.Renewals == 0 {
-					return errors.Join(errors.New("it isn't"), stats.LastFailure)
+					return errors.Join(errors.New("no renewal"), stats.LastFailure)
 				}
 				return nil
 			})

@@ -14,30 +14,30 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// A stretch is the time that a holder may have used of a number.
+// A stretch is the time range of a number that a holder may have used.
 type stretch struct {
 	claim nodelease.Claim
-	end   int64 // up to where it may have minted
-	exact bool  // the store has confirmed everything, so that the high-water mark is end
+	end   int64 // end of the range
+	exact bool  // the store confirmed each call, so end is the high-water mark
 }
 
-// A storm is what holders did at the same time, at random.
+// A storm runs concurrent holders that make random calls.
 type storm struct {
 	*suite
 	pool  nodelease.Pool
-	rough bool         // also with claims that were cut short, or are given up
-	took  atomic.Int64 // how long the last complete call took, in nanoseconds
+	rough bool         // claims may also be cut short or abandoned
+	took  atomic.Int64 // duration of the last complete call, in nanoseconds
 
 	mu        sync.Mutex
 	stretches []stretch
 }
 
-// testStorm: no two holders of a number may mint at the same time, whatever
-// happens in which order.
+// testStorm checks that the ranges of a number's holders never overlap under concurrent
+// claims, renewals and releases.
 func (s *suite) testStorm() { (&storm{suite: s}).run(s.h.TTL) }
 
-// testRoughStorm: nor if claims end by themselves. Where that takes the end of a
-// connection, it is a storm as the other.
+// testRoughStorm is testStorm with claims that expire. If claims end only with a
+// connection, it is the same as testStorm, but longer.
 func (s *suite) testRoughStorm() { (&storm{suite: s, rough: s.h.Crash == nil}).run(2 * s.h.TTL) }
 
 func (s *storm) run(lasting time.Duration) {
@@ -54,7 +54,7 @@ func (s *storm) run(lasting time.Duration) {
 		}
 		store, r := c.store, rand.New(rand.NewPCG(seed, i))
 		wg.Go(func() {
-			// Clocks differ, so that some find high-water marks ahead of them.
+			// Each holder's clock differs, so that some are behind high-water marks.
 			off := r.Int64N(200) - 100
 			for s.goesOn(deadline) && s.hold(store, r, off) {
 			}
@@ -66,9 +66,8 @@ func (s *storm) run(lasting time.Duration) {
 	}
 }
 
-// goesOn reports whether the storm continues: until the deadline, and on a busy
-// machine until enough numbers have passed from holder to holder. There are five
-// numbers.
+// goesOn reports whether the storm continues: until the deadline, and on a busy machine
+// until its five numbers have had enough holders.
 func (s *storm) goesOn(deadline time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +101,8 @@ func (s *storm) hold(store nodelease.Store, r *rand.Rand, off int64) bool {
 	if s.wrong(err) {
 		return false
 	}
-	// In a rough storm, what was cut short may have been done for a holder that
-	// nobody knows of.
+	// In a rough storm, a call that was cut short may have granted a claim that no
+	// holder knows.
 	mine := stretch{claim, claim.Until, !s.rough}
 	defer func() {
 		s.mu.Lock()
@@ -113,7 +112,7 @@ func (s *storm) hold(store nodelease.Store, r *rand.Rand, off int64) bool {
 	for range r.IntN(4) {
 		time.Sleep(time.Duration(r.Int64N(int64(5 * time.Millisecond))))
 		if s.rough && r.IntN(10) == 0 {
-			time.Sleep(s.h.TTL + s.h.TTL/10) // the claim is over, and may have been granted to another
+			time.Sleep(s.h.TTL + s.h.TTL/10) // until the claim has expired and another holder may have the number
 		}
 		var got nodelease.Claim
 		cut, err := s.call(r, true, func(ctx context.Context) (err error) {
@@ -127,7 +126,7 @@ func (s *storm) hold(store nodelease.Store, r *rand.Rand, off int64) bool {
 			return false
 		}
 		if got.Until < mine.end || got.Number != claim.Number || got.Term != claim.Term {
-			s.Errorf("expected %+v to be renewed from %d on, got %+v", claim, mine.end, got)
+			s.Errorf("expected %+v to be renewed until at least %d, got %+v", claim, mine.end, got)
 		}
 		mine.end, mine.exact = got.Until, mine.exact && !cut
 	}
@@ -140,8 +139,8 @@ func (s *storm) hold(store nodelease.Store, r *rand.Rand, off int64) bool {
 	return !s.wrong(err)
 }
 
-// call makes a call. It may first cut one short, anywhere in the time that calls
-// take, and reports whether it did.
+// call makes a call. If mayCut, it may first make the call with a context that ends at
+// a random time. It reports whether such a call was cut short.
 func (s *storm) call(r *rand.Rand, mayCut bool, f func(context.Context) error) (cut bool, err error) {
 	if mayCut && r.IntN(4) == 0 {
 		ctx, cancel := context.WithTimeout(s.Context(), time.Duration(r.Int64N(2*s.took.Load()+1)))
@@ -160,7 +159,7 @@ func (s *storm) call(r *rand.Rand, mayCut bool, f func(context.Context) error) (
 	return cut, err
 }
 
-// wrong notes an error.
+// wrong reports an error to the test, and reports whether there was one.
 func (s *storm) wrong(err error) bool {
 	if err != nil {
 		s.Error(err)
@@ -168,7 +167,7 @@ func (s *storm) wrong(err error) bool {
 	return err != nil
 }
 
-// judge looks at the stretches of each number in order.
+// judge checks that the stretches of each number don't overlap.
 func (s *storm) judge() {
 	slices.SortFunc(s.stretches, func(a, b stretch) int {
 		return cmp.Or(cmp.Compare(a.claim.Number, b.claim.Number), cmp.Compare(a.claim.Term, b.claim.Term))
@@ -182,15 +181,15 @@ func (s *storm) judge() {
 		passed++
 		switch {
 		case a.claim.Term == b.claim.Term:
-			s.Errorf("expected one holder of a term, got %+v and %+v", a, b)
+			s.Errorf("expected one holder per term, got %+v and %+v", a, b)
 		case b.claim.After < a.end:
 			s.Errorf("expected a claim after %d, got %+v after %+v", a.end, b, a)
 		case a.exact && b.claim.After != a.end:
 			s.Errorf("expected a claim after exactly %d, got %+v after %+v", a.end, b, a)
 		}
 	}
-	s.Logf("%d claims, of which %d of a number used before", len(s.stretches), passed)
+	s.Logf("%d claims, %d of them with a number used before", len(s.stretches), passed)
 	if passed < 5 {
-		s.Errorf("expected numbers to pass from holder to holder, got %d times", passed)
+		s.Errorf("expected at least 5 claims with a number used before, got %d", passed)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// testLapse: who isn't heard of any more loses the number, not before its time
-// to live is over.
+// testLapse checks that a claim without renewals expires, and not before its TTL.
 func (s *suite) testLapse() {
 	p := s.pool(1)
 	c, rival := s.open(), s.open()
@@ -31,18 +30,18 @@ func (s *suite) testLapse() {
 	}
 }
 
-// testRenewed: who is heard of keeps the number.
+// testRenewed checks that renewals keep a claim.
 func (s *suite) testRenewed() {
 	for range 5 {
 		if s.renewed() {
 			return
 		}
 	}
-	s.Fatalf("expected this process to run once in %v", s.h.TTL)
+	s.Fatalf("the machine is too busy: this process doesn't run once in %v", s.h.TTL)
 }
 
-// renewed says whether it came to see anything: not if nothing ran here until
-// the claim was over.
+// renewed runs the test once. It returns false if the machine was so busy that the claim
+// may have expired before a check.
 func (s *suite) renewed() bool {
 	p := s.pool(1)
 	c, rival := s.open(), s.open()
@@ -68,7 +67,7 @@ func (s *suite) renewed() bool {
 			s.Fatalf("expected the number to be held, got %+v", theirs)
 		}
 	}
-	// The time to live counts from the last renewal.
+	// The TTL counts from the last renewal.
 	s.crash(c)
 	s.eventually("the number is free", func() error {
 		_, err := rival.try(p, s.brief(1_000_000, 1))
@@ -80,7 +79,8 @@ func (s *suite) renewed() bool {
 	return true
 }
 
-// testRenewedLate: as long as nobody else has got the number, it isn't too late.
+// testRenewedLate checks that an expired claim can be renewed if no other holder has the
+// number.
 func (s *suite) testRenewedLate() {
 	p := s.pool(1)
 	c := s.open()
@@ -91,7 +91,7 @@ func (s *suite) testRenewedLate() {
 	c.release(p, claim, 4000)
 }
 
-// testMarks: what was written once may have been used.
+// testMarks checks that renewals never lower the high-water mark.
 func (s *suite) testMarks() {
 	p := s.pool(1)
 	c := s.open()
@@ -105,14 +105,14 @@ func (s *suite) testMarks() {
 	}
 	s.crash(c)
 	rival := s.open()
-	s.eventually("the high-water mark shows", func() error {
+	s.eventually("the next claim has the high-water mark", func() error {
 		next, err := rival.try(p, s.request(2001, 100))
 		if err == nil && next.After != s.base+2000 {
 			s.Errorf("expected the high-water mark %d, got %+v", s.base+2000, next)
 		}
 		return err
 	})
-	// The high-water mark of a release does go back.
+	// A release lowers the high-water mark.
 	p = s.pool(1)
 	c = s.open()
 	c.release(p, c.claim(p, s.request(0, 1000)), -7)
@@ -121,7 +121,8 @@ func (s *suite) testMarks() {
 	}
 }
 
-// testSuperseded: a term that is over since someone else got the number.
+// testSuperseded checks that a claim can't be renewed or released after another holder
+// has claimed the number.
 func (s *suite) testSuperseded() {
 	p := s.pool(1)
 	c, present := s.open(), s.open()
@@ -145,7 +146,7 @@ func (s *suite) testSuperseded() {
 	}
 }
 
-// testReleased: a term that is over since it was released.
+// testReleased checks that a claim can't be renewed or released after its release.
 func (s *suite) testReleased() {
 	p := s.pool(1)
 	c := s.open()
@@ -166,7 +167,7 @@ func (s *suite) testReleased() {
 	}
 }
 
-// testForeign: a claim is known by its number, its term and its holder.
+// testForeign checks that a claim is identified by its number, its term and its holder.
 func (s *suite) testForeign() {
 	p := s.pool(2)
 	c := s.open()
