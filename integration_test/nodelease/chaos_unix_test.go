@@ -13,7 +13,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
 
-// soak is how long the mixture of faults goes on, at the least.
+// soak returns the minimum duration of the random faults.
 func soak(t *testing.T) time.Duration {
 	t.Helper()
 	s := os.Getenv("SORTKEY_SOAK")
@@ -25,24 +25,24 @@ func soak(t *testing.T) time.Duration {
 	return d
 }
 
-// An upheaval is a mixture of faults, by chance.
+// An upheaval is a scenario with random faults.
 type upheaval struct {
 	*scenario
-	pace          time.Duration // of this machine: a TTL in which nothing is lost
+	pace          time.Duration // a TTL with which this machine loses no claims
 	numbers, most int
 	alive         []*minter
 	due           []deed
 	done          map[string]int
 }
 
-// A deed is what is to be done later.
+// A deed is an action at a later time.
 type deed struct {
 	at time.Time
 	do func()
 }
 
-// chaos starts, ends, kills, and stops processes by chance, more than there are
-// numbers, of two pools, and pauses the server now and then.
+// chaos randomly starts, ends, kills and stops processes of two pools, more than the
+// pools have numbers, and sometimes pauses the server.
 func chaos(t *testing.T, scenarios scenarios, srv *server) {
 	one, two := scenarios.begin(t), scenarios.begin(t)
 	one.format, two.format = "snowflake:2", "sno:3"
@@ -50,7 +50,7 @@ func chaos(t *testing.T, scenarios scenarios, srv *server) {
 	for _, u := range pools {
 		u.done = map[string]int{}
 	}
-	// Long enough for numbers to change hands, however slow the machine is.
+	// Run until numbers have passed to other processes, even on a slow machine.
 	begun, lasts := time.Now(), soak(t)
 	goesOn := func() bool {
 		since := time.Since(begun)
@@ -67,7 +67,6 @@ func chaos(t *testing.T, scenarios scenarios, srv *server) {
 		}
 		if paused && time.Now().After(back) {
 			srv.unpause(t)
-			// As long without, or nobody would get anything.
 			paused, back = false, time.Time{}
 		}
 		u.fault(t)
@@ -89,14 +88,14 @@ func chaos(t *testing.T, scenarios scenarios, srv *server) {
 		}
 		u.recovers(t)
 		if c := u.check(t); c.handovers() < u.numbers {
-			t.Errorf("expected more handovers, got %d: the test proves little", c.handovers())
+			t.Errorf("expected at least %d handovers, got %d: the test proves little", u.numbers, c.handovers())
 		}
 		t.Logf("%s: %v", u.format, u.done)
 	}
 }
 
-// holders is how many processes have held a number. Each beyond the first of a
-// number has got it from another.
+// holders returns how many processes have held a number. All but the first holder of a
+// number got it from another process.
 func (u *upheaval) holders() (n int) {
 	for _, m := range u.minters {
 		n += min(m.count(journal.Acquired), 1)
@@ -104,7 +103,7 @@ func (u *upheaval) holders() (n int) {
 	return n
 }
 
-// fault does something to a process.
+// fault starts a process, or signals one.
 func (u *upheaval) fault(t *testing.T) {
 	t.Helper()
 	if len(u.alive) < u.most && u.random.IntN(2) == 0 {
@@ -113,7 +112,7 @@ func (u *upheaval) fault(t *testing.T) {
 		if u.random.IntN(2) == 0 {
 			args = append(args, "-reacquire")
 		}
-		// Clocks that are a little off, too.
+		// Half of the processes have a wrong clock.
 		if u.random.IntN(2) == 0 {
 			args = append(args, "-offset", time.Duration(u.random.Int64N(int64(2*time.Second))-int64(time.Second)).String())
 		}
@@ -126,7 +125,7 @@ func (u *upheaval) fault(t *testing.T) {
 	}
 	m := u.alive[u.random.IntN(len(u.alive))]
 	if m.count(journal.Acquired) == 0 && u.random.IntN(10) > 0 {
-		return // however long it takes to begin
+		return // usually let a process start first, even if that takes long
 	}
 	switch u.random.IntN(4) {
 	case 0:
@@ -142,15 +141,16 @@ func (u *upheaval) fault(t *testing.T) {
 	}
 }
 
-// upTo is a time of at most d, by chance.
+// upTo returns a random duration below d.
 func (u *upheaval) upTo(d time.Duration) time.Duration {
 	return time.Duration(u.random.Int64N(int64(d)))
 }
 
-// send sends a signal to a process, which may have ended.
+// send sends a signal to a process. The process may have ended before.
 func (u *upheaval) send(m *minter, s syscall.Signal) { _ = m.cmd.Process.Signal(s) }
 
-// settle does what is due by then, and forgets processes that have ended.
+// settle runs the deeds that are due by the given time, and drops processes that have
+// ended.
 func (u *upheaval) settle(t *testing.T, by time.Time) {
 	t.Helper()
 	u.due = slices.DeleteFunc(u.due, func(d deed) bool {
@@ -170,7 +170,7 @@ func (u *upheaval) settle(t *testing.T, by time.Time) {
 	})
 }
 
-// recovers expects all numbers to be usable when it is over.
+// recovers checks that all numbers are usable in the end.
 func (u *upheaval) recovers(t *testing.T) {
 	t.Helper()
 	u.ttl = 2 * u.pace

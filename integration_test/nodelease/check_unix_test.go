@@ -15,12 +15,12 @@ import (
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
 
-// late is by how much a process may notice too late that nine tenths of the TTL
-// are over: another TTL, since this machine may have other things to do. The exact
-// time is for the tests of package nodelease, whose time is fake.
+// late is how late a process may notice that nine tenths of the TTL are over: another
+// TTL, since the machine may be busy. The tests of package nodelease check the exact
+// time with a fake clock.
 func late(ttl time.Duration) time.Duration { return ttl }
 
-// A tenure is what one process minted in one term of a number.
+// A tenure summarizes the IDs of one process in one term of a number.
 type tenure struct {
 	number      int
 	term        int64
@@ -30,29 +30,29 @@ type tenure struct {
 	first, last int64 // times of IDs, in Unix milliseconds
 }
 
-// A minted ID, and by which process.
+// A minted is an ID with the process that created it.
 type minted struct {
 	id      journal.ID
 	process int32
 }
 
-// A collection is all that the processes of a scenario have minted.
+// A collection has all IDs of a scenario's processes.
 type collection struct {
 	format   journal.Format
 	ids      []minted
 	tenures  map[[2]int64]*tenure // by number and term
-	problems map[string]int       // of a kind, and how many
+	problems map[string]int       // counts by kind
 	said     []string
 }
 
-// problem keeps the first few of each kind.
+// problem counts a problem, and keeps the texts of the first three of each kind.
 func (c *collection) problem(kind, format string, args ...any) {
 	if c.problems[kind]++; c.problems[kind] <= 3 {
 		c.said = append(c.said, kind+": "+fmt.Sprintf(format, args...))
 	}
 }
 
-// collect reads the journals of all processes, and checks what was minted.
+// collect reads the journals of all processes and checks their IDs.
 func collect(format journal.Format, journals []string) (*collection, error) {
 	c := &collection{format: format, tenures: map[[2]int64]*tenure{}, problems: map[string]int{}}
 	for process, name := range journals {
@@ -65,9 +65,9 @@ func collect(format journal.Format, journals []string) (*collection, error) {
 	return c, nil
 }
 
-// read reads a journal, and checks it against itself.
+// read reads a journal and checks its IDs against its claims.
 func (c *collection) read(process int, name string) error {
-	granted := map[[2]int64]journal.Record{} // last
+	granted := map[[2]int64]journal.Record{} // the last grant of each term
 	previous := map[[2]int64]journal.ID{}
 	err := journal.Read(name, func(e journal.Record) {
 		key := [2]int64{int64(e.Number), e.Term}
@@ -77,10 +77,10 @@ func (c *collection) read(process int, name string) error {
 			c.tenures[key] = t
 		}
 		if t.process != process {
-			c.problem("a term of two processes", "term %d of number %d is of process %d, and of %d", e.Term, e.Number, t.process, process)
+			c.problem("term with two processes", "processes %[3]d and %[4]d have term %[1]d of number %[2]d", e.Term, e.Number, t.process, process)
 		}
 		if t.after != e.After {
-			c.problem("a term with two high-water marks", "term %d of number %d begins after %d, and after %d", e.Term, e.Number, t.after, e.After)
+			c.problem("term with two starts", "term %d of number %d starts after %d, and after %d", e.Term, e.Number, t.after, e.After)
 		}
 		if e.Kind == journal.Granted {
 			granted[key] = e
@@ -88,22 +88,22 @@ func (c *collection) read(process int, name string) error {
 		}
 		grant := granted[key]
 		if trusted := e.Begun - e.Sent; trusted > grant.TTL-grant.TTL/10+late(grant.TTL) {
-			c.problem("trusted for too long", "process %d minted in term %d of number %d %v after it asked for the renewal that it was granted last", process, e.Term, e.Number, trusted)
+			c.problem("trusted for too long", "process %d created IDs in term %d of number %d %v after it sent its last granted request", process, e.Term, e.Number, trusted)
 		}
 		for b := range slices.Chunk(e.IDs, len(journal.ID{})) {
 			id := journal.ID(b)
 			at, number := c.format.Decode(id)
 			if number != e.Number {
-				c.problem("another number", "process %d, which held number %d, minted %x with number %d", process, e.Number, id, number)
+				c.problem("wrong number", "process %d, which held number %d, created %x with number %d", process, e.Number, id, number)
 			}
 			if at <= e.After {
-				c.problem("before the high-water mark", "process %d minted %x in term %d of number %d, of %d, which isn't after %d", process, id, e.Term, e.Number, at, e.After)
+				c.problem("before the high-water mark", "process %d created %x in term %d of number %d with time %d, which isn't after %d", process, id, e.Term, e.Number, at, e.After)
 			}
 			if at > grant.Until {
-				c.problem("beyond the high-water mark", "process %d minted %x in term %d of number %d, of %d, granted was up to %d", process, id, e.Term, e.Number, at, grant.Until)
+				c.problem("beyond the high-water mark", "process %d created %x in term %d of number %d with time %d, which is after %d", process, id, e.Term, e.Number, at, grant.Until)
 			}
 			if p, ok := previous[key]; ok && c.format.Increasing && bytes.Compare(p[:], id[:]) >= 0 {
-				c.problem("not increasing", "process %d minted %x after %x", process, id, p)
+				c.problem("not increasing", "process %d created %x after %x", process, id, p)
 			}
 			previous[key] = id
 			if t.ids++; t.ids == 1 {
@@ -114,37 +114,37 @@ func (c *collection) read(process int, name string) error {
 		}
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was killed before it began
+		return nil // the process was killed before it created its journal
 	}
 	return err
 }
 
-// repeats looks for IDs that there are twice.
+// repeats looks for duplicate IDs.
 func (c *collection) repeats() {
 	slices.SortFunc(c.ids, func(a, b minted) int { return bytes.Compare(a.id[:], b.id[:]) })
 	for i := 1; i < len(c.ids); i++ {
 		if a, b := c.ids[i-1], c.ids[i]; a.id == b.id {
 			at, number := c.format.Decode(a.id)
-			c.problem("an ID twice", "%x, with number %d, of %d, by processes %d and %d", a.id, number, at, a.process, b.process)
+			c.problem("duplicate ID", "processes %[4]d and %[5]d created %[1]x with number %[2]d and time %[3]d", a.id, number, at, a.process, b.process)
 		}
 	}
 }
 
-// order expects each term of a number to begin after all that came before it.
+// order checks that each term of a number starts after the IDs of all earlier terms.
 func (c *collection) order() {
-	var before *tenure // with IDs: the last one of the same number
+	var before *tenure // the last tenure of the same number that has IDs
 	for _, t := range c.sorted() {
 		if before != nil && before.number != t.number {
 			before = nil
 		}
 		if before != nil && t.after < before.last {
-			c.problem("a high-water mark behind IDs", "term %d of number %d was to begin after %d, but term %d had minted at %d", t.term, t.number, t.after, before.term, before.last)
+			c.problem("high-water mark before earlier IDs", "term %d of number %d starts after %d, but term %d has an ID of time %d", t.term, t.number, t.after, before.term, before.last)
 		}
 		if t.ids == 0 {
 			continue
 		}
 		if before != nil && t.first <= before.last {
-			c.problem("terms that overlap", "term %d of number %d began at %d, but term %d had minted at %d", t.term, t.number, t.first, before.term, before.last)
+			c.problem("overlapping terms", "term %d of number %d has an ID of time %d, but term %d has one of time %d", t.term, t.number, t.first, before.term, before.last)
 		}
 		before = t
 	}
@@ -156,7 +156,7 @@ func (c *collection) sorted() []*tenure {
 	})
 }
 
-// handovers is how often a number went from one process to another.
+// handovers counts how often a number passed from one process to another.
 func (c *collection) handovers() (n int) {
 	all := c.sorted()
 	for i := 1; i < len(all); i++ {
@@ -167,7 +167,7 @@ func (c *collection) handovers() (n int) {
 	return n
 }
 
-// with gives the tenures of a number, by term.
+// with returns the tenures of a number in the order of their terms.
 func (c *collection) with(number int) (of []*tenure) {
 	for _, t := range c.sorted() {
 		if t.number == number {

@@ -2,8 +2,8 @@ package nodelease
 
 import "syscall"
 
-// child keeps a process out of reach of Ctrl-C, which goes to all processes of a
-// terminal, and has it die with this one, even if it is stopped then.
+// child protects a process from Ctrl-C, which goes to all processes of a terminal, and
+// kills it when this process dies, even if it is stopped at that time.
 func child() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,7 +4,7 @@ package nodelease
 
 import "syscall"
 
-// child keeps a process out of reach of Ctrl-C, which goes to all processes of a
-// terminal. If this one dies, its standard input ends; if it is stopped then,
-// the system sends SIGHUP to its group, which has lost its parent.
+// child protects a process from Ctrl-C, which goes to all processes of a terminal. If
+// this process dies, the child's standard input ends. If the child is stopped at that
+// time, the system sends SIGHUP to its orphaned process group.
 func child() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

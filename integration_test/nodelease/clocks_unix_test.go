@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A process whose clock is an hour ahead is killed. It spoils its own number for
-// an hour, and no other.
+// A process whose clock is an hour ahead is killed. Its own number is unusable for an
+// hour, and no other number is.
 func clockAhead(t *testing.T, s *scenario) {
 	s.format = "snowflake:1"
 	ahead := s.start(t, "-offset", "1h")
@@ -17,22 +17,22 @@ func clockAhead(t *testing.T, s *scenario) {
 	ahead.kill(t)
 	right := s.start(t, "-wait", "-1s")
 	if n := right.acquired(t).Number; n == spoilt {
-		t.Errorf("expected a process to get the number that isn't spoilt, got %d", n)
+		t.Errorf("expected another number than %d, whose high-water mark is ahead", n)
 	}
 	right.mints(t)
 
-	// By the end of its wait the claim of the one that was killed is over.
+	// The claim of the killed process expires during this wait.
 	expectBehind(t, s, s.start(t, "-wait", (2*s.ttl).String()), 2*s.ttl, time.Hour)
 	right.close(t)
 	again := s.start(t, "-wait", "-1s")
 	if n := again.acquired(t).Number; n == spoilt {
-		t.Errorf("expected a process to get the number that isn't spoilt, got %d", n)
+		t.Errorf("expected another number than %d, whose high-water mark is ahead", n)
 	}
 
-	// With such a clock the number can be used.
+	// A process with a clock an hour ahead can use the number.
 	other := s.start(t, "-offset", "1h", "-wait", "10m")
 	if e := other.acquired(t); e.Number != spoilt || e.After < time.Now().Add(time.Hour-patience).UnixMilli() {
-		t.Errorf("expected a process with a clock an hour ahead to get number %d, from an hour ahead on, got number %d after %v", spoilt, e.Number, time.UnixMilli(e.After))
+		t.Errorf("expected number %d after a time an hour ahead, got number %d after %v", spoilt, e.Number, time.UnixMilli(e.After))
 	}
 	other.mints(t)
 	other.close(t)
@@ -41,24 +41,23 @@ func clockAhead(t *testing.T, s *scenario) {
 	s.check(t)
 }
 
-// expectBehind expects a process that gets no number since its clock is behind
-// a high-water mark by about as much.
+// expectBehind checks that a process fails after wait because its clock is behind a
+// high-water mark by about the duration by.
 func expectBehind(t *testing.T, s *scenario, m *minter, wait, by time.Duration) {
 	t.Helper()
 	e := m.fails(t)
 	if !e.Behind || e.Exhausted {
-		t.Errorf("expected process %s to find its clock behind, got %q", m.name, e.Error)
+		t.Errorf("expected process %s to fail with ErrClockBehind, got %q", m.name, e.Error)
 	}
 	if e.Took < wait || e.Took > wait+s.ttl/2+late(s.ttl) {
 		t.Errorf("expected process %s to fail after %v, got %v", m.name, wait, e.Took)
 	}
 	if (e.RetryAfter - by).Abs() > patience {
-		t.Errorf("expected to be told to try again about %v later, got %v: %s", by, e.RetryAfter, e.Error)
+		t.Errorf("expected a RetryAfter of about %v, got %v: %s", by, e.RetryAfter, e.Error)
 	}
 }
 
-// A process whose clock is an hour behind gets a number that was never used, but
-// none that was.
+// A process whose clock is an hour behind gets an unused number, but no used one.
 func clockBehind(t *testing.T, s *scenario) {
 	s.format = "snowflake:1"
 	right := s.start(t)
@@ -67,13 +66,13 @@ func clockBehind(t *testing.T, s *scenario) {
 	right.close(t)
 	slow := s.start(t, "-offset", "-1h", "-wait", "-1s")
 	if n := slow.acquired(t).Number; n == used {
-		t.Errorf("expected a process whose clock is behind to get the number that was never used, got %d", n)
+		t.Errorf("expected the unused number, got %d", n)
 	}
 	slow.mints(t)
 	expectBehind(t, s, s.start(t, "-offset", "-1h", "-wait", "1s"), time.Second, time.Hour)
 	other := s.start(t, "-wait", "-1s")
 	if n := other.acquired(t).Number; n != used {
-		t.Errorf("expected a process whose clock is right to get the number that is left, %d, got %d", used, n)
+		t.Errorf("expected the free number %d, got %d", used, n)
 	}
 	other.mints(t)
 	slow.mints(t)
@@ -82,8 +81,8 @@ func clockBehind(t *testing.T, s *scenario) {
 	s.check(t)
 }
 
-// A holder's clock is set back to a time in which the holder before it minted,
-// and in a format that needn't wait for the clock.
+// A holder's clock is set back to a time in which the previous holder created IDs. The
+// format, Sno, doesn't wait for the clock.
 func clockSetBack(t *testing.T, s *scenario) {
 	s.format = "sno:1"
 	first := s.start(t)
@@ -92,7 +91,8 @@ func clockSetBack(t *testing.T, s *scenario) {
 	first.close(t)
 	second := s.start(t, "-clock")
 	second.mints(t)
-	// To and fro, so that no bit sets its IDs apart.
+	// Set the clock back several times, so that the tick-tock bit doesn't distinguish the
+	// IDs of the two holders.
 	for _, back := range []string{"-300ms", "-600ms", "-900ms", "-1200ms"} {
 		second.order(t, "clock "+back)
 		second.mints(t)

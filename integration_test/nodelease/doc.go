@@ -1,8 +1,8 @@
-// Package nodelease tests claims of node numbers with real processes and real
-// faults: processes that are killed and stopped, servers that are paused, cut off,
-// stopped and started again, and clocks that are off by an hour. All that the
-// processes have minted is looked at for repeats.
+// Package nodelease tests claims of node numbers with real processes and real faults:
+// processes are killed and stopped, servers are paused, cut off, stopped and restarted,
+// and clocks are wrong by an hour. The tests check all IDs of the processes for
+// duplicates.
 //
-// SORTKEY_SEED repeats a run's random choices, and SORTKEY_SOAK, such as 10m, is
-// how long the random mixture of faults goes on.
+// SORTKEY_SEED repeats the random choices of a run. SORTKEY_SOAK, for example 10m, is
+// the duration of the random faults.
 package nodelease

@@ -20,10 +20,10 @@ import (
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
 
-// patience bounds all waits for what must happen.
+// patience is the time limit for each wait.
 const patience = 2 * time.Minute
 
-// A minter is a process of the minting program.
+// A minter is a process of the program minter.
 type minter struct {
 	name    string
 	journal string
@@ -31,17 +31,17 @@ type minter struct {
 	orders  io.WriteCloser
 	exited  chan struct{}
 	status  error // once exited is closed
-	meant   int   // losses that the scenario brings about
+	meant   int   // number of losses that the scenario intends
 	of      *scenario
 	trouble bytes.Buffer
 
 	mu     sync.Mutex
 	events []journal.Event
 	minted uint64
-	news   chan struct{} // closed with the next event
+	news   chan struct{} // closed at the next event
 }
 
-// start starts one more process.
+// start starts another process.
 func (s *scenario) start(t *testing.T, args ...string) *minter {
 	t.Helper()
 	name := fmt.Sprintf("%d", len(s.minters))
@@ -89,19 +89,20 @@ func (m *minter) happened(e journal.Event) {
 	m.news = make(chan struct{})
 }
 
-// String is all that is known of the process.
+// String returns the events and the error output of the process.
 func (m *minter) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "process %s (%s), of which %d IDs were heard, told:", m.name, strings.Join(m.cmd.Args[1:], " "), m.minted)
+	fmt.Fprintf(&b, "process %s (%s) reported at least %d IDs and these events:", m.name, strings.Join(m.cmd.Args[1:], " "), m.minted)
 	for _, e := range m.events {
 		fmt.Fprintf(&b, "\n\t%+v", e)
 	}
 	return b.String() + "\n" + m.trouble.String()
 }
 
-// until waits until done has nothing to say any more about what the process told.
+// until waits until done returns nil. It calls done, with the lock held, after each
+// event.
 func (m *minter) until(t *testing.T, within time.Duration, done func() error) {
 	t.Helper()
 	deadline := time.After(within)
@@ -138,12 +139,12 @@ func (m *minter) told(t *testing.T, event string, n int, within time.Duration) (
 			e = all[n-1]
 			return nil
 		}
-		return fmt.Errorf("to tell %q %d times", event, n)
+		return fmt.Errorf("to report the event %q %d times", event, n)
 	})
 	return e
 }
 
-// all gives the events of a kind; the lock is held.
+// all returns the events of a kind. The caller holds the lock.
 func (m *minter) all(event string) (all []journal.Event) {
 	for _, e := range m.events {
 		if e.Event == event {
@@ -153,16 +154,16 @@ func (m *minter) all(event string) (all []journal.Event) {
 	return all
 }
 
-// count is how many events of a kind there were so far.
+// count returns the number of events of a kind so far.
 func (m *minter) count(event string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.all(event))
 }
 
-// steady repeats the scenario if the process has lost a claim that it was to keep,
-// because no renewal was answered in time. That another process has the number is
-// no such loss.
+// steady repeats the scenario if the process lost a claim without an intended fault,
+// because no renewal was answered in time. It ignores losses to another process, which
+// the scenario must report.
 func (m *minter) steady() {
 	m.mu.Lock()
 	lost := m.all(journal.Lost)
@@ -180,7 +181,8 @@ func (m *minter) acquired(t *testing.T) journal.Event {
 	return m.told(t, journal.Acquired, 1, patience)
 }
 
-// fails waits for the end of a process that gets no number.
+// fails waits for the end of a process that gets no number. If the store didn't answer,
+// it repeats the scenario.
 func (m *minter) fails(t *testing.T) journal.Event {
 	t.Helper()
 	e := m.told(t, journal.Failed, 1, patience)
@@ -191,10 +193,10 @@ func (m *minter) fails(t *testing.T) journal.Event {
 	return e
 }
 
-// mints waits until the process mints, from now on.
+// mints waits until the process creates new IDs.
 func (m *minter) mints(t *testing.T) {
 	t.Helper()
-	// What comes next may have been minted before.
+	// The next report may count IDs from before this call, so wait for two.
 	for range 2 {
 		m.mu.Lock()
 		before := m.minted
@@ -203,12 +205,12 @@ func (m *minter) mints(t *testing.T) {
 			if m.minted > before {
 				return nil
 			}
-			return fmt.Errorf("to mint more than %d IDs", before)
+			return fmt.Errorf("to create more than %d IDs", before)
 		})
 	}
 }
 
-// keeps expects a process that mints, and hasn't lost a claim.
+// keeps checks that the process creates IDs and hasn't lost a claim.
 func (m *minter) keeps(t *testing.T) {
 	t.Helper()
 	m.mints(t)
@@ -218,8 +220,7 @@ func (m *minter) keeps(t *testing.T) {
 	}
 }
 
-// renews waits for so many renewals from now on. Four take longer than a claim
-// lasts that isn't renewed.
+// renews waits for n more renewals. Four renewals take longer than a TTL.
 func (m *minter) renews(t *testing.T, n int) {
 	t.Helper()
 	m.told(t, journal.Renewed, m.count(journal.Renewed)+n, patience)
@@ -229,7 +230,7 @@ func (m *minter) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := m.cmd.Process.Signal(s); err != nil {
 		m.steady()
-		t.Fatalf("expected to send process %s %v: %v", m.name, s, err)
+		t.Fatalf("send process %s %v: %v", m.name, s, err)
 	}
 }
 
@@ -243,39 +244,39 @@ func (m *minter) ends(t *testing.T) {
 	}
 }
 
-// close has the process give its number back, and end.
+// close makes the process release its number and end.
 func (m *minter) close(t *testing.T) {
 	t.Helper()
 	m.signal(t, syscall.SIGTERM)
 	m.ends(t)
 	if m.status != nil {
-		t.Errorf("expected process %s to end well, got %v", m.name, m.status)
+		t.Errorf("expected process %s to end without an error, got %v", m.name, m.status)
 	}
 }
 
-// kill has the process end on the spot.
+// kill kills the process.
 func (m *minter) kill(t *testing.T) {
 	t.Helper()
 	m.signal(t, syscall.SIGKILL)
 	m.ends(t)
 }
 
-// order has the process do something.
+// order sends the process a command.
 func (m *minter) order(t *testing.T, order string) {
 	t.Helper()
 	_, err := io.WriteString(m.orders, order+"\n")
 	must(t, err)
 }
 
-// tries waits until a process that has lost its claim for good has ended, and
-// expects all its attempts to mint to have been refused.
+// tries waits for the end of a process that has lost its claim permanently, and checks
+// that all its calls of the generator failed after the loss.
 func (m *minter) tries(t *testing.T) {
 	t.Helper()
 	if e := m.told(t, journal.Refused, 1, patience); !e.LeaseLost {
-		t.Errorf("expected process %s to be refused with ErrLeaseLost, got %q", m.name, e.Error)
+		t.Errorf("expected process %s to fail with ErrLeaseLost, got %q", m.name, e.Error)
 	}
 	if e := m.told(t, journal.Tried, 1, patience); e.Refusals == 0 || e.Minted != 0 {
-		t.Errorf("expected all of process %s's attempts to be refused after its loss, got %d refused, and %d not", m.name, e.Refusals, e.Minted)
+		t.Errorf("expected all calls of process %s to fail after its loss, got %d failed and %d successful calls", m.name, e.Refusals, e.Minted)
 	}
 	m.ends(t)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// Faults are the same on all versions of Postgres, so they are on the last one.
+// The faults don't depend on the version of Postgres, so the tests use the latest.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	program := build(t)
@@ -23,7 +23,7 @@ func TestPostgres(t *testing.T) {
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		return scenarios{program, []string{"-postgres", db.URL}}
 	}
-	// The longest first.
+	// The longest test starts first.
 	t.Run("chaos", func(t *testing.T) {
 		t.Parallel()
 		started(t, pgtest.OneServer, func(t *testing.T, db *pgtest.DB) {
@@ -41,7 +41,7 @@ func TestPostgres(t *testing.T) {
 		}
 		started(t, each, func(t *testing.T, server clocked) {
 			scenarios := in(t, server.DB)
-			t.Run("taken over", func(t *testing.T) {
+			t.Run("takeover", func(t *testing.T) {
 				pgtest.ThoroughOnly(t)
 				scenarios.run(t, func(t *testing.T, s *scenario) { takenOver(t, s, server.Clock) })
 			})
@@ -66,7 +66,7 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
-// postgresServer is the server of a database.
+// postgresServer returns the server of a database.
 func postgresServer(t *testing.T, db *pgtest.DB) *server {
 	t.Helper()
 	docker, ctr := pgtest.Docker(t), db.Container()
@@ -77,7 +77,7 @@ func postgresServer(t *testing.T, db *pgtest.DB) *server {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			if err := f(ctx); err != nil {
-				t.Fatalf("expected to %s the server: %v", what, err)
+				t.Fatalf("%s the server: %v", what, err)
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func postgresServer(t *testing.T, db *pgtest.DB) *server {
 		unpause: func(t testing.TB) { pgtest.Unpause(t, ctr) },
 		cut:     func(t testing.TB) { pgtest.Disconnect(t, ctr) },
 		join:    func(t testing.TB) { pgtest.Reconnect(t, ctr) },
-		ends:    []ending{end("crash", "KILL"), end("stop", "INT")}, // which is a fast shutdown
+		ends:    []ending{end("crash", "KILL"), end("stop", "INT")}, // SIGINT is a fast shutdown
 		start: do("start", func(ctx context.Context) error {
 			_, err := docker.ContainerStart(ctx, id, client.ContainerStartOptions{})
 			return err
@@ -110,10 +110,10 @@ func postgresServer(t *testing.T, db *pgtest.DB) *server {
 	}
 }
 
-// takenOver has the server's clock step ahead, so that a number goes to a
-// process whose clock is ahead too, while its holder has all reason to trust
-// its claim. Both mint, and their high-water marks keep them apart. The next
-// renewal tells the holder.
+// takenOver steps the server's clock ahead. The server grants the number to a process
+// whose clock is ahead too, while the holder still trusts its claim. Both create IDs, in
+// ranges separated by the high-water mark. The holder learns of the loss at its next
+// renewal.
 func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
 	clock.Step(t, 0)
 	s.format, s.ttl = "sno:1", 3*s.ttl
@@ -123,24 +123,23 @@ func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
 	clock.Step(t, time.Hour)
 	early := s.start(t, "-offset", (2 * s.ttl).String(), "-wait", "-1s")
 	if e := early.acquired(t); e.After < time.Now().UnixMilli() {
-		t.Errorf("expected to take the number over while its holder may mint, got a high-water mark of %v", time.UnixMilli(e.After))
+		t.Errorf("expected a takeover before the holder's high-water mark, got a claim after %v", time.UnixMilli(e.After))
 	}
 	holder.mints(t)
 	if n := holder.count(journal.Lost); n > 0 {
-		t.Error("expected the holder to mint on until its next renewal, got that it has lost its claim: the test proves less than it should")
+		t.Error("the holder lost its claim before its next renewal, so the test proves less than it should")
 	}
 	early.mints(t)
 	if e := s.lost(t, holder, 1); !e.Superseded || e.Since > s.ttl/2+late(s.ttl) {
-		t.Errorf("expected the renewal to tell the holder that its term is over, got it %v after the last one: %s", e.Since, e.Error)
+		t.Errorf("expected ErrSuperseded at the next renewal, got this %v after the last one: %s", e.Since, e.Error)
 	}
 	holder.tries(t)
 	early.close(t)
 	s.check(t)
 }
 
-// serverClock steps the server's clock by an hour while claims are held. Holders
-// that live keep them, and the number of one that doesn't is free about a TTL
-// later.
+// serverClock steps the server's clock by an hour while claims are held. Live holders
+// keep their claims. The number of a killed holder is free about a TTL later.
 func serverClock(t *testing.T, s *scenario, clock *pgtest.Clock) {
 	clock.Step(t, 0)
 	s.format = "snowflake:1"
@@ -152,22 +151,22 @@ func serverClock(t *testing.T, s *scenario, clock *pgtest.Clock) {
 		dies.mints(t)
 		waits := s.start(t, "-wait", "10m")
 		if step > 0 {
-			// Whoever lives has renewed its claim before another can have it.
+			// Live holders renew their claims before another process can get the numbers.
 			clock.Step(t, step)
 			dies.renews(t, 4)
 			dies.keeps(t)
 			if n := waits.count(journal.Acquired); n > 0 {
-				t.Fatal("expected no number to be free while holders live, with the server's clock an hour ahead")
+				t.Fatal("with the server's clock an hour ahead, a process got the number of a live holder")
 			}
 			dies.kill(t)
 		} else {
-			// A claim that is never renewed, and stands for an hour more by this clock.
+			// The claim isn't renewed any more, and by the stepped clock lasts another hour.
 			dies.kill(t)
 			clock.Step(t, step)
 		}
-		// Not an hour later.
+		// The number must be free long before an hour has passed.
 		if e := waits.acquired(t); e.Number != number {
-			t.Errorf("expected number %d to be free with the server's clock set to %v, got number %d", number, step, e.Number)
+			t.Errorf("server clock stepped to %v: expected number %d, got number %d", step, number, e.Number)
 		}
 		lives.keeps(t)
 		dies = waits

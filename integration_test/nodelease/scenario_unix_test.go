@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { pgtest.MainParallel(m, 8) }
 // must is pgtest.Must.
 var must = pgtest.Must
 
-// build gives the minting program.
+// build builds the minter and returns its path.
 func build(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "minter")
@@ -33,13 +33,13 @@ func build(t *testing.T) string {
 	return name
 }
 
-// scenarios are those of a store.
+// scenarios starts scenarios on one store.
 type scenarios struct {
 	program string
-	args    []string // that say where the store is
+	args    []string // the minter's flags for the store
 }
 
-// A scenario is processes that share a pool, and what they have minted.
+// A scenario has processes that share a pool, and collects their IDs.
 type scenario struct {
 	scenarios
 	format  string
@@ -49,26 +49,26 @@ type scenario struct {
 	seed    uint64
 	random  *rand.Rand
 	minters []*minter
-	again   bool // may run once more, with a longer TTL
+	again   bool // can be repeated with a longer TTL
 }
 
-// starting is held by who starts a server: more than one at a time, and claims
-// are lost elsewhere for want of a processor.
+// starting serializes the start of servers. Several starts at a time use so much
+// processor time that other tests lose their claims.
 var starting sync.Mutex
 
-// started runs a test with a server, given a function that starts it first.
+// started starts a server with start and runs the test with it.
 func started[T any](t *testing.T, start func(*testing.T, func(*testing.T, T)), test func(*testing.T, T)) {
 	starting.Lock()
 	done := sync.OnceFunc(starting.Unlock)
-	defer done() // if it couldn't be started
+	defer done() // if start fails
 	start(t, func(t *testing.T, server T) {
 		done()
 		test(t, server)
 	})
 }
 
-// begin makes a scenario without processes. Its pool, which is its own, has four
-// numbers, and its TTL suits the machine.
+// begin returns a scenario without processes. It has a new pool of four numbers, and a
+// TTL that suits the machine.
 func (sc scenarios) begin(t *testing.T) *scenario {
 	t.Helper()
 	seed := rand.Uint64()
@@ -94,15 +94,15 @@ var pools atomic.Int64
 
 func newPool() string { return fmt.Sprintf("pool-%d", pools.Add(1)) }
 
-// The TTLs of scenarios. In the shortest, on a machine that has time, a renewal is
-// answered a hundred times over.
+// The range of suitable TTLs. On an idle machine, the shortest is a hundred times the
+// duration of a renewal.
 const (
 	shortestTTL = 5 * time.Second
 	longestTTL  = 30 * time.Second
 )
 
-// suitable is a TTL in which claims are only lost for the faults that are meant,
-// and not because the machine has other things to do.
+// suitable returns a TTL with which claims are lost through the intended faults only, and
+// not because the machine is busy.
 func (s *scenario) suitable(t *testing.T) time.Duration {
 	t.Helper()
 	probe := *s
@@ -114,28 +114,28 @@ func (s *scenario) suitable(t *testing.T) time.Duration {
 	took := time.Since(begun)
 	ttl := min(max(shortestTTL, (20*took).Round(time.Second)), longestTTL)
 	if ttl > shortestTTL {
-		t.Logf("with a TTL of %v, since a process that claims a number and gives it back takes %v", ttl, took)
+		t.Logf("using a TTL of %v, since a process needs %v to claim and release a number", ttl, took)
 	}
 	return ttl
 }
 
-// mostTTL is the longest TTL of a scenario that runs again. Claims of processes
-// that were killed have to be over within patience.
+// mostTTL is the longest TTL of a repeated scenario. Claims of killed processes must
+// expire within patience.
 const mostTTL = time.Minute
 
-// tooBusy is what a scenario panics with to run once more.
+// tooBusy is the panic value that makes a scenario run again.
 type tooBusy string
 
-// repeat ends an attempt at a scenario for which the machine had too little time,
-// unless the TTL can't be longer.
+// repeat ends an attempt at a scenario because the machine is too busy, unless the TTL
+// has its maximum already.
 func (s *scenario) repeat(format string, args ...any) {
 	if s.again {
 		panic(tooBusy(fmt.Sprintf(format, args...)))
 	}
 }
 
-// run runs a scenario, and again with a longer TTL where the machine had other
-// things to do than to renew its claims in time.
+// run runs a scenario. If the machine was too busy to renew claims in time, run repeats
+// the scenario with a longer TTL.
 func (sc scenarios) run(t *testing.T, f func(*testing.T, *scenario)) {
 	t.Helper()
 	for s := sc.begin(t); ; {
@@ -151,7 +151,7 @@ func (sc scenarios) run(t *testing.T, f func(*testing.T, *scenario)) {
 	}
 }
 
-// attempt gives the reason for which a scenario has to run again.
+// attempt runs a scenario once. It returns the reason if the scenario must be repeated.
 func (s *scenario) attempt(t *testing.T, f func(*testing.T, *scenario)) (why tooBusy) {
 	t.Helper()
 	defer func() {
@@ -171,17 +171,17 @@ func (s *scenario) attempt(t *testing.T, f func(*testing.T, *scenario)) (why too
 	return ""
 }
 
-// steady repeats the scenario if a process has lost a claim that it was to keep.
+// steady repeats the scenario if a process has lost a claim without an intended fault.
 func (s *scenario) steady() {
 	for _, m := range s.minters {
 		m.steady()
 	}
 }
 
-// window is for how long a claim is trusted.
+// window returns how long a claim is trusted.
 func (s *scenario) window() time.Duration { return s.ttl - s.ttl/10 }
 
-// collect ends all processes, and gives what they have minted.
+// collect kills all processes and returns their IDs.
 func (s *scenario) collect(t *testing.T) *collection {
 	t.Helper()
 	var journals []string
@@ -190,7 +190,7 @@ func (s *scenario) collect(t *testing.T) *collection {
 		m.ends(t)
 		journals = append(journals, m.journal)
 		if trouble := m.trouble.String(); trouble != "" {
-			t.Errorf("expected process %s to have no complaints, got %s", m.name, trouble)
+			t.Errorf("expected no error output of process %s, got %s", m.name, trouble)
 		}
 	}
 	format, err := journal.ParseFormat(s.format)
@@ -200,8 +200,7 @@ func (s *scenario) collect(t *testing.T) *collection {
 	return c
 }
 
-// check ends all processes, and expects all that they have minted to be in
-// order.
+// check kills all processes and reports each problem of their IDs as an error.
 func (s *scenario) check(t *testing.T) *collection {
 	t.Helper()
 	s.steady()
@@ -215,11 +214,11 @@ func (s *scenario) check(t *testing.T) *collection {
 	if len(c.ids) == 0 {
 		t.Error("expected IDs, got none: the test proves nothing")
 	}
-	t.Logf("%d IDs of %d processes in %d terms, %d handovers", len(c.ids), len(s.minters), len(c.tenures), c.handovers())
+	t.Logf("%d IDs by %d processes in %d terms, %d handovers", len(c.ids), len(s.minters), len(c.tenures), c.handovers())
 	return c
 }
 
-// lost waits for the nth loss of a process.
+// lost waits for the nth loss of a process, which the scenario intends.
 func (s *scenario) lost(t *testing.T, m *minter, n int) journal.Event {
 	t.Helper()
 	m.meant = max(m.meant, n)

@@ -10,16 +10,18 @@ import (
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
 
-// A server is a store's server, with its data and its port for good.
+// A server is the server of a store. It keeps its data and its port when it is
+// restarted.
 type server struct {
 	pause, unpause func(testing.TB)
-	cut, join      func(testing.TB) // from its network, and with that from everybody
-	// ends are the ways in which it ends, for start to start it again.
+	cut, join      func(testing.TB) // disconnect it from its network, and reconnect it
+	// ends are the ways to end the server; start restarts it.
 	ends  []ending
 	start func(testing.TB)
-	// refuses reports whether calls fail at once while it is gone, instead of waiting.
+	// refuses reports whether calls fail at once while the server is down, instead of
+	// waiting.
 	refuses bool
-	// cutAlways reports whether outages cut it from its network outside CI too.
+	// cutAlways reports whether outages cut the server from its network outside CI too.
 	cutAlways bool
 }
 
@@ -28,13 +30,13 @@ type ending struct {
 	end  func(testing.TB)
 }
 
-// serverFaults are scenarios, one after the other, of a server of their own.
+// serverFaults are groups of scenarios. Each group runs in sequence on its own server.
 var serverFaults = map[string]func(*testing.T, scenarios, *server){
 	"outages":       outages,
 	"interruptions": interruptions,
 }
 
-// outages are scenarios in which the server is gone for too long.
+// outages are scenarios in which the server is down for longer than claims last.
 func outages(t *testing.T, scenarios scenarios, srv *server) {
 	outage := func(t *testing.T, gone, back func(testing.TB)) {
 		t.Helper()
@@ -43,7 +45,7 @@ func outages(t *testing.T, scenarios scenarios, srv *server) {
 	t.Run(srv.ends[0].name, func(t *testing.T) { outage(t, srv.ends[0].end, srv.start) })
 	t.Run("cut", func(t *testing.T) {
 		if !srv.cutAlways {
-			pgtest.ThoroughOnly(t) // it runs on Postgres
+			pgtest.ThoroughOnly(t) // in short runs, Postgres covers this
 		}
 		outage(t, srv.cut, srv.join)
 	})
@@ -53,8 +55,8 @@ func outages(t *testing.T, scenarios scenarios, srv *server) {
 	})
 }
 
-// outage has the server gone for longer than claims last. Minting stops, and goes
-// on with other claims once it is back.
+// outage takes the server down for longer than claims last. The generators stop, and
+// continue with new claims once the server is back.
 func outage(t *testing.T, s *scenario, gone, back func(testing.TB)) {
 	t.Helper()
 	once, again, jumper := s.start(t), s.start(t, "-reacquire"), s.start(t, "-clock")
@@ -62,35 +64,35 @@ func outage(t *testing.T, s *scenario, gone, back func(testing.TB)) {
 		m.mints(t)
 	}
 	first := again.acquired(t)
-	// What was granted last is what a server would forget first.
+	// Wait for a renewal: a server that loses writes would lose the latest.
 	once.renews(t, 1)
 	gone(t)
-	// To the process this is as if it had been suspended for an hour, with its
-	// monotonic clock: the claim is still trusted, but not for this time.
+	// To the process this looks as if it had been suspended for an hour. By its monotonic
+	// clock the claim is still trusted, but the time is after Until.
 	jumper.order(t, "clock 1h")
 	for _, m := range s.minters {
 		e := s.lost(t, m, 1)
 		if e.Since > s.window()+late(s.ttl) {
-			t.Errorf("expected process %s to notice its loss %v after its last renewal was asked for, got %v", m.name, s.window(), e.Since)
+			t.Errorf("expected process %s to notice the loss %v after it sent its last renewal, got %v", m.name, s.window(), e.Since)
 		}
 		if e.Failures == 0 {
-			t.Errorf("expected process %s to have counted renewals that failed, got none: %+v", m.name, e)
+			t.Errorf("expected process %s to count failed renewals, got none: %+v", m.name, e)
 		}
 	}
 	once.tries(t)
 	jumper.tries(t)
 	if n := again.count(journal.Acquired); n != 1 {
-		t.Errorf("expected no other claim while the server is gone, got %d", n-1)
+		t.Errorf("expected no new claim while the server is down, got %d", n-1)
 	}
 	back(t)
-	// The numbers of the others are free by now, or about to be.
+	// The numbers of the other processes are free by now, or soon.
 	second := again.told(t, journal.Acquired, 2, patience)
 	if second.Number == first.Number && second.Term <= first.Term {
-		t.Errorf("expected another claim than term %d of number %d, got term %d of number %d", first.Term, first.Number, second.Term, second.Number)
+		t.Errorf("expected a new claim after term %d of number %d, got term %d of number %d", first.Term, first.Number, second.Term, second.Number)
 	}
 	again.mints(t)
-	// The number of one may be spoilt: a server that was paused gets all that it
-	// was sent meanwhile, also a high-water mark that is an hour ahead.
+	// One number may be unusable: a server that was paused still processes the requests
+	// sent to it, also one with a high-water mark an hour ahead.
 	others := []*minter{s.start(t, "-wait", "10m"), s.start(t, "-wait", "10m")}
 	for _, m := range others {
 		m.mints(t)
@@ -101,8 +103,8 @@ func outage(t *testing.T, s *scenario, gone, back func(testing.TB)) {
 	s.check(t)
 }
 
-// interruptions are scenarios in which the server is gone for a shorter time than
-// claims are trusted: nothing is lost.
+// interruptions are scenarios in which the server is down for a shorter time than claims
+// are trusted, so that no claim is lost.
 func interruptions(t *testing.T, scenarios scenarios, srv *server) {
 	t.Run("pause", func(t *testing.T) {
 		interruption(t, scenarios, 1, 1.0/3, srv.pause, srv.unpause)
@@ -112,26 +114,26 @@ func interruptions(t *testing.T, scenarios scenarios, srv *server) {
 			pgtest.ThoroughOnly(t)
 			lasts := 0.1
 			if srv.refuses {
-				// A renewal, which is due after a third, falls into that.
+				// Long enough for a renewal, which is due after a third of the TTL.
 				lasts = 0.4
 			}
-			// There has to be time for the server to start.
+			// Twice the TTL, to have time for the start of the server.
 			if n := interruption(t, scenarios, 2, lasts, way.end, srv.start); n == 0 && srv.refuses {
-				t.Error("expected renewals to fail while the server is gone, got none that did")
+				t.Error("expected failed renewals while the server is down, got none")
 			}
 		})
 	}
 }
 
-// interruption has the server gone for a part of a TTL, which is so many times
-// that of the scenario, and gives how many renewals have failed.
+// interruption takes the server down for a fraction of the TTL, which is a multiple of
+// the scenario's TTL. It returns the number of failed renewals.
 func interruption(t *testing.T, scenarios scenarios, times int, lasts float64, gone, back func(testing.TB)) (failures uint64) {
 	t.Helper()
 	scenarios.run(t, func(t *testing.T, s *scenario) {
 		s.ttl *= time.Duration(times)
 		m := s.start(t, "-reacquire")
 		m.mints(t)
-		// From right after a renewal on, so that most time is left.
+		// Start right after a renewal, when the trust window is longest.
 		renewals := m.count(journal.Renewed) + 1
 		m.told(t, journal.Renewed, renewals, patience)
 		begun := time.Now()
@@ -141,7 +143,7 @@ func interruption(t *testing.T, scenarios scenarios, times int, lasts float64, g
 		took := time.Since(begun)
 		m.told(t, journal.Renewed, renewals+1, patience)
 		if took > s.window()*2/3 {
-			s.repeat("the server was gone for %v of a TTL of %v", took, s.ttl)
+			s.repeat("the server was down for %v of a TTL of %v", took, s.ttl)
 		}
 		m.keeps(t)
 		m.close(t)

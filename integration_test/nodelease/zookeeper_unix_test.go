@@ -17,7 +17,7 @@ func TestZooKeeper(t *testing.T) {
 		scenarios
 		*server
 	}
-	// each is a server that has served somebody: its first answers take it long.
+	// each starts a server and warms it up, since its first answers are slow.
 	each := func(t *testing.T, f func(*testing.T, zookeeper)) {
 		t.Helper()
 		zk := zktest.Run(t)
@@ -36,7 +36,7 @@ func TestZooKeeper(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "outages" {
-				pgtest.ThoroughOnly(t) // they run on Postgres
+				pgtest.ThoroughOnly(t) // in short runs, Postgres covers these
 			}
 			started(t, each, func(t *testing.T, zk zookeeper) {
 				f(t, zk.scenarios, zk.server)
@@ -48,7 +48,7 @@ func TestZooKeeper(t *testing.T) {
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
 				if p.name != "kill" {
-					pgtest.ThoroughOnly(t) // they run on Postgres
+					pgtest.ThoroughOnly(t) // in short runs, Postgres covers these
 				}
 				zk.run(t, p.f)
 			})

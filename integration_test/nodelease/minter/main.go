@@ -1,11 +1,11 @@
-// The minter mints IDs under a claim of a node number, as a process that tests
-// can kill, stop and cut off. Each ID is in its journal before it counts; what
-// happens to its claim it tells on its standard output, in lines of JSON.
+// The program minter creates IDs with a claimed node number, as a process that tests can
+// kill, stop and cut off. It records each ID in a journal before it uses the ID. It
+// reports the events of its claims on standard output, in lines of JSON.
 //
 //	minter -postgres URL -format snowflake:2 -ttl 3s -journal FILE
 //
-// With SIGTERM it gives its number back. It ends when its standard input does,
-// and takes orders from there: "clock 1h" sets its clock to an hour ahead.
+// On SIGTERM it releases its number and ends. It reads commands from standard input, and
+// ends at the end of the input: "clock 1h" sets its clock an hour ahead.
 package main
 
 import (
@@ -30,16 +30,15 @@ import (
 )
 
 const (
-	// maxBatch is how many IDs are minted at once: in a unit of time, since more
-	// would keep a processor busy with waiting for the next one.
+	// maxBatch limits the IDs of one call. They fit into a unit of time; a larger batch
+	// would keep a processor busy waiting for the next unit.
 	maxBatch = 150
-	// maxPause is between two batches. Two generators of one number mint in the
-	// same unit many times a second.
+	// maxPause limits the pause between two calls. It is so short that two generators
+	// with the same number would use the same unit many times per second.
 	maxPause = 10 * time.Millisecond
-	// insist is how long a first claim is repeated that fails for other reasons than
-	// that no number is free.
+	// insist is how long the first claim is retried after errors other than a BusyError.
 	insist = 10 * time.Minute
-	// tellEvery is how often progress is told.
+	// tellEvery is the interval between reports of progress.
 	tellEvery = 50 * time.Millisecond
 )
 
@@ -50,17 +49,17 @@ func main() {
 	flag.StringVar(&store.postgres, "postgres", "", "the URL of a database with the migrations")
 	flag.StringVar(&store.zookeeper, "zookeeper", "", "servers, with commas between them")
 	flag.StringVar(&store.root, "root", "", "the path in ZooKeeper")
-	flag.StringVar(&format, "format", "snowflake:2", "the format of the IDs, and how many node numbers it has")
-	flag.StringVar(&pool, "pool", "", "another name than the pool of the format has")
-	flag.DurationVar(&p.o.TTL, "ttl", 3*time.Second, "of a claim")
-	flag.DurationVar(&p.o.Wait, "wait", 0, "for a number; 0: twice the TTL")
-	flag.BoolVar(&p.o.Reacquire, "reacquire", false, "claim a number anew when one was lost")
-	flag.BoolVar(&p.offsets, "clock", false, "have a clock that can be set")
-	offset := flag.Duration("offset", 0, "what that clock is ahead by; implies -clock")
-	flag.StringVar(&name, "journal", "", "the file to write IDs to")
-	flag.DurationVar(&p.try, "try", time.Second, "how long to go on trying to mint after a loss")
-	flag.BoolVar(&p.deaf, "deaf", false, "go on minting when a claim is lost, to see that repeats are found")
-	flag.Uint64Var(&p.seed, "seed", 1, "of the sizes of batches, and the pauses between them")
+	flag.StringVar(&format, "format", "snowflake:2", "the format of the IDs and its node numbers, such as snowflake:2 or sno:3")
+	flag.StringVar(&pool, "pool", "", "the name of the pool; default: the format's")
+	flag.DurationVar(&p.o.TTL, "ttl", 3*time.Second, "the TTL of a claim")
+	flag.DurationVar(&p.o.Wait, "wait", 0, "how long to wait for a number; 0 means twice the TTL")
+	flag.BoolVar(&p.o.Reacquire, "reacquire", false, "claim another number after a loss")
+	flag.BoolVar(&p.offsets, "clock", false, "use a clock that commands can set")
+	offset := flag.Duration("offset", 0, "how far that clock is ahead; implies -clock")
+	flag.StringVar(&name, "journal", "", "the file to which to write IDs")
+	flag.DurationVar(&p.try, "try", time.Second, "how long to continue calling the generator after a loss")
+	flag.BoolVar(&p.deaf, "deaf", false, "ignore the loss of a claim, to test that duplicates are found")
+	flag.Uint64Var(&p.seed, "seed", 1, "the seed of the batch sizes and pauses")
 	flag.Parse()
 
 	p.offsets = p.offsets || *offset != 0
@@ -113,15 +112,15 @@ func (p *program) main(format, pool, name string, flags storeFlags) int {
 	return 0
 }
 
-// obey follows orders until there are none any more: whoever started the
-// process is gone.
+// obey runs commands from standard input. At the end of the input, which means that the
+// parent process has ended, it ends the program.
 func (p *program) obey() {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		order, value, _ := strings.Cut(lines.Text(), " ")
 		d, err := time.ParseDuration(value)
 		if order != "clock" || err != nil || !p.offsets {
-			fmt.Fprintf(os.Stderr, "expected an order such as \"clock 1h\", and -clock, got %q\n", lines.Text())
+			fmt.Fprintf(os.Stderr, "invalid command %q: want one such as \"clock 1h\", and the flag -clock\n", lines.Text())
 			os.Exit(2)
 		}
 		p.offset.Store(int64(d))
@@ -129,7 +128,8 @@ func (p *program) obey() {
 	os.Exit(2)
 }
 
-// clock is nil if it isn't one that can be set: the system's has a faster path.
+// clock returns a clock that can be set, or nil for the system clock, for which
+// generators have a faster path.
 func (p *program) clock() func() time.Time {
 	if !p.offsets {
 		return nil
@@ -147,7 +147,7 @@ func (p *program) tell(e journal.Event) {
 	_, _ = os.Stdout.Write(append(line, '\n'))
 }
 
-// told is an event with an error.
+// told returns an event with an error.
 func told(event string, err error) journal.Event {
 	e := journal.Event{Event: event}
 	if err != nil {
@@ -187,7 +187,7 @@ func (p *program) run(ctx context.Context, store *watched) error {
 			p.tell(e)
 			return nil
 		}
-		// The server is gone, or busy.
+		// The server is down or busy: retry.
 		if time.Since(p.begun) > insist {
 			return err
 		}
@@ -200,7 +200,7 @@ func (p *program) run(ctx context.Context, store *watched) error {
 	return err
 }
 
-// mint mints until the process is told to end, or a claim is lost for good.
+// mint creates IDs until the context ends or the claim is lost permanently.
 func (p *program) mint(ctx context.Context, g *generator) error {
 	random := rand.New(rand.NewPCG(p.seed, 0))
 	batch := make([]journal.ID, maxBatch)
@@ -223,13 +223,13 @@ func (p *program) mint(ctx context.Context, g *generator) error {
 			return err
 		case errors.Is(err, idtype.ErrLeaseLost):
 			after.Refusals++
-			// Once for each claim.
+			// Report this once per claim.
 			if term := g.Keeper().Stats().Term; term != refusedTerm {
 				refusedTerm = term
 				p.tell(told(journal.Refused, err))
 			}
 		case errors.Is(err, idtype.ErrClockBackwards):
-			// Its clock was set back by an order.
+			// A command has set the clock back.
 		default:
 			return err
 		}

@@ -13,16 +13,16 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// errJournal: what was minted can't be written down.
-var errJournal = errors.New("no journal")
+// errJournal: the journal can't be written.
+var errJournal = errors.New("journal failure")
 
-// A watched store writes down what it grants before anybody knows.
+// A watched store records each grant in the journal before it returns it.
 type watched struct {
 	nodelease.Store
 	p *program
 
 	mu      sync.Mutex
-	granted map[int64]time.Duration // when what a term was last granted was asked for
+	granted map[int64]time.Duration // by term and number: when the last granted call was sent
 }
 
 func (w *watched) Claim(ctx context.Context, pool nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
@@ -60,14 +60,15 @@ func (w *watched) note(c nodelease.Claim, r nodelease.Request, sent time.Duratio
 	})
 }
 
-// sent is when the call was begun that was last granted in a term.
+// sent returns when the last granted call of a term was sent.
 func (w *watched) sent(number int, term int64) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.granted[term<<16|int64(number)]
 }
 
-// build makes the generator of a claim, and tells of the claim's begin and end.
+// build returns the generator of a claim, and reports the start and the loss of the
+// claim.
 func (p *program) build(k *nodelease.Keeper, store *watched) (idtype.Generator[journal.ID], error) {
 	stats := k.Stats()
 	g, err := p.format.Build(p.lease(k), p.o.Clock)
@@ -87,7 +88,7 @@ func (p *program) build(k *nodelease.Keeper, store *watched) (idtype.Generator[j
 	return &recorder{g, p, k, store, stats.Term}, nil
 }
 
-// A recorder writes down what a generator mints before anybody gets it.
+// A recorder records the IDs of a generator in the journal before it returns them.
 type recorder struct {
 	idtype.Generator[journal.ID]
 	p     *program
@@ -127,7 +128,7 @@ func (r *recorder) note(begun, sent time.Duration, ids []journal.ID) error {
 	return nil
 }
 
-// lease is the claim, or one that is broken on purpose.
+// lease returns the claim, or with -deaf a lease that ignores its loss.
 func (p *program) lease(k *nodelease.Keeper) idtype.Lease {
 	if p.deaf {
 		return deaf{k}
@@ -135,13 +136,12 @@ func (p *program) lease(k *nodelease.Keeper) idtype.Lease {
 	return k
 }
 
-// A deaf lease is never lost.
+// A deaf lease ignores the loss of its claim.
 type deaf struct{ k *nodelease.Keeper }
 
 func (l deaf) Number() int  { return l.k.Number() }
 func (l deaf) After() int64 { return l.k.After() }
 func (l deaf) Until() int64 { return math.MaxInt64 }
 
-// Attach is for [nodelease.NewGenerator], which refuses a generator without the
-// lease.
+// Attach makes [nodelease.NewGenerator] accept the generator.
 func (l deaf) Attach(layout string, minted func() int64) error { return l.k.Attach(layout, minted) }

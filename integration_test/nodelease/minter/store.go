@@ -13,10 +13,10 @@ import (
 	"github.com/sortkey/sortkey/nodelease/zklease"
 )
 
-// storeFlags say which store it is.
+// storeFlags are the flags that select the store.
 type storeFlags struct{ postgres, zookeeper, root string }
 
-// open gives a store, and how to be done with it.
+// open returns the store and a function that closes it.
 func (f storeFlags) open(ttl time.Duration) (nodelease.Store, func(), error) {
 	switch {
 	case f.postgres != "":
@@ -32,5 +32,5 @@ func (f storeFlags) open(ttl time.Duration) (nodelease.Store, func(), error) {
 		}
 		return store, store.Close, nil
 	}
-	return nil, nil, errors.New("expected -postgres or -zookeeper, got neither")
+	return nil, nil, errors.New("no store: set -postgres or -zookeeper")
 }

@@ -15,19 +15,20 @@ import (
 // A Format is a format of IDs with few node numbers.
 type Format struct {
 	Pool nodelease.Pool
-	// Unit is what an ID's time is exact to.
+	// Unit is the resolution of an ID's time.
 	Unit time.Duration
-	// Increasing says that a generator's IDs increase, whatever its clock does.
+	// Increasing reports whether a generator's IDs increase even if its clock steps
+	// back.
 	Increasing bool
-	// Build makes a generator under a lease.
+	// Build returns a generator with a lease and a clock.
 	Build func(idtype.Lease, func() time.Time) (idtype.Generator[ID], error)
-	// Decode gives the begin of an ID's unit, in Unix milliseconds, and its
-	// node number.
+	// Decode returns the start of an ID's unit, in Unix milliseconds, and its node
+	// number.
 	Decode func(ID) (milli int64, number int)
 }
 
-// ParseFormat reads "snowflake:2", whose layout has 2 bits for the worker, so
-// that the pool has 4 numbers, or "sno:3", a partition in 3 ranges.
+// ParseFormat parses the name of a format. The layout of "snowflake:2" has 2 bits for
+// the worker, so its pool has 4 numbers. "sno:3" is a partition in 3 ranges.
 func ParseFormat(s string) (Format, error) {
 	name, size, _ := strings.Cut(s, ":")
 	n, err := strconv.Atoi(size)
@@ -38,7 +39,7 @@ func ParseFormat(s string) (Format, error) {
 	case name == "sno":
 		return sno(n), nil
 	}
-	return Format{}, fmt.Errorf("expected a format such as snowflake:2 or sno:3, got %q", s)
+	return Format{}, fmt.Errorf("want a format such as snowflake:2 or sno:3, got %q", s)
 }
 
 func snowflake(workerBits int) Format {
@@ -76,7 +77,7 @@ func sno(ranges int) Format {
 	}
 }
 
-// A mapped generator gives the bytes of another one's IDs.
+// A mapped generator converts the IDs of another generator to IDs of this package.
 type mapped[T any] struct {
 	idtype.Generator[T]
 	bytes func(T) ID
@@ -87,13 +88,13 @@ func plain[T any](g idtype.Generator[T], bytes func(T) ID) idtype.Generator[ID] 
 	return &mapped[T]{Generator: g, bytes: bytes}
 }
 
-// Next mints one ID.
+// Next creates one ID.
 func (m *mapped[T]) Next() (ID, error) {
 	id, err := m.Generator.Next()
 	return m.bytes(id), err
 }
 
-// Fill mints len(dst) IDs, for one goroutine at a time.
+// Fill creates len(dst) IDs, for one goroutine at a time.
 func (m *mapped[T]) Fill(ctx context.Context, dst []ID) (int, error) {
 	if len(m.buf) < len(dst) {
 		m.buf = make([]T, len(dst))

@@ -1,5 +1,5 @@
-// Package journal is what the minting program writes down, and what the tests
-// read and check.
+// Package journal is the format of the files in which the program minter records its
+// claims and IDs, for the tests to check.
 package journal
 
 import (
@@ -11,32 +11,31 @@ import (
 	"time"
 )
 
-// An ID is one of any format: its bytes, with zeros before those that have
-// fewer than ten.
+// An ID holds the bytes of an ID of any format, left-padded with zeros to ten bytes.
 type ID [10]byte
 
 // The kinds of records.
 const (
-	// Granted: the store has answered a Claim or Renew.
+	// Granted: the store has granted a Claim or Renew.
 	Granted = "granted"
-	// Minted: the generator has given IDs.
+	// Minted: the generator has created IDs.
 	Minted = "minted"
 )
 
-// A Record is a line of a journal, in JSON. Times with a clock are in Unix
-// milliseconds, the others since the process began, by its monotonic clock.
+// A Record is a line of a journal, in JSON.
 type Record struct {
 	Kind   string
 	Number int
 	Term   int64
-	// After is the high-water mark that the claim found, Until the one it was
-	// granted: up to there the generator may mint from here on in the journal.
+	// After and Until are the range of the claim, in Unix milliseconds. From this
+	// record on, the generator may create IDs up to Until.
 	After, Until int64
-	// TTL is for how long the claim was granted.
+	// TTL is the granted TTL.
 	TTL time.Duration
-	// Sent is when the call of the store was begun that was granted last.
+	// Sent is the time at which the last granted call of the store was sent, since the
+	// start of the process, by its monotonic clock.
 	Sent time.Duration
-	// Begun is when the generator was called that has minted.
+	// Begun is the time at which the generator was called, like Sent.
 	Begun time.Duration
 	// IDs are the bytes of the IDs, one after the other.
 	IDs []byte
@@ -48,14 +47,14 @@ type Writer struct {
 	file *os.File
 }
 
-// Create begins a journal.
+// Create creates a journal.
 func Create(name string) (*Writer, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
 	return &Writer{file: f}, err
 }
 
-// Append writes a record with one call of the system: from then on it is there,
-// also if the process is killed.
+// Append writes a record with one system call. After that the record stays even if the
+// process is killed.
 func (w *Writer) Append(r Record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -67,8 +66,8 @@ func (w *Writer) Append(r Record) error {
 	return err
 }
 
-// Read gives a journal to f, record by record. A last one that isn't complete is
-// one on which the process was killed: nobody has used its IDs.
+// Read calls f for each record of a journal. It ignores an incomplete last record: the
+// process was killed while writing it, before the IDs were used.
 func Read(name string, f func(Record)) error {
 	file, err := os.Open(name)
 	if err != nil {
