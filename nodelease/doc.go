@@ -1,7 +1,7 @@
 // Package nodelease claims a node number for each running instance of a program,
 // from a [Store] that all instances share: Postgres (package pglease) or ZooKeeper
-// (package zklease). Generators with different node numbers never create the same
-// ID.
+// (package zklease). Generators of one layout with different node numbers never create
+// the same ID.
 //
 //	store := pglease.New(db, pglease.Config{})
 //	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeLayout{},
@@ -68,12 +68,14 @@
 //	 ^                 +----------+                              |
 //	 +-----------------------------------------------------------+
 //
-// A release lowers the high-water mark to the last unit of time in which the
-// generator created an ID. Close releases the number; after a loss it is released
-// once the store answers. After a crash the high-water mark stays where it was, up to
-// a TTL ahead. A process can't claim a number before its clock has passed the number's
-// high-water mark. So a holder whose clock was an hour ahead makes its own number
-// unusable for an hour, and no other.
+// Close releases the number. After a loss, the Keeper releases it once the store
+// answers. A release sets the high-water mark back to the last unit of time in which the
+// generator created an ID. After a crash the high-water mark stays where it was, up to a
+// TTL ahead.
+//
+// A process can't claim a number before its clock has passed the number's high-water
+// mark. So a holder whose clock was an hour ahead makes its own number unusable for an
+// hour, and no other number.
 //
 // # Limits
 //

@@ -157,7 +157,7 @@ func (g *Generator[T]) Next() (T, error) {
 	return id, err
 }
 
-// Fill creates len(dst) IDs in order, under one claim. If the claim is lost halfway,
+// Fill creates len(dst) IDs in order, under one claim. If the claim is lost meanwhile,
 // Fill returns the number of IDs created so far and an error that wraps
 // [idtype.ErrLeaseLost]. If the claim was lost before the first ID, Fill waits for
 // the next claim as Next does.

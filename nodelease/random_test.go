@@ -164,17 +164,17 @@ func (p *process[T]) mintUntil(t *testing.T, until time.Time, g *nodelease.Gener
 // note records IDs. It expects each to be new, later than after, and no later than
 // mark.
 func (p *process[T]) note(t *testing.T, ids []T, k *nodelease.Keeper, after, mark int64) {
-	who := fmt.Sprintf("%s, term %d of number %d", p.name, k.Stats().Term, k.Number())
+	holder := fmt.Sprintf("%s, term %d of number %d", p.name, k.Stats().Term, k.Number())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.claims[k] = true
 	for _, id := range ids {
 		if before, ok := p.seen[id]; ok {
-			t.Errorf("duplicate ID %v, created by %s and by %s", id, before, who)
+			t.Errorf("duplicate ID %v, created by %s and by %s", id, before, holder)
 		}
-		p.seen[id] = who
+		p.seen[id] = holder
 		if at := p.when(id); at <= after || at > mark {
-			t.Errorf("ID %v of time %d was created by %s, which may use (%d, %d]", id, at, who, after, mark)
+			t.Errorf("ID %v of time %d was created by %s, which may use (%d, %d]", id, at, holder, after, mark)
 		}
 	}
 }

@@ -121,9 +121,9 @@ var (
 	// ErrPoolMismatch: the pool was created with another size or layout.
 	ErrPoolMismatch = errors.New("pool layout mismatch")
 	// ErrMisconfigured: the store can't be used as it is set up, and a retry doesn't
-	// help. Causes are a wrong config, a missing schema or privilege, and a store that
-	// was closed. Acquire fails with it at once. It retries after all other errors of
-	// a store until Options.Wait is over.
+	// help. Causes are a wrong config, a missing schema or privilege, and a closed
+	// store. Acquire fails at once with this error and ErrPoolMismatch. After any other
+	// error of a store it retries until Options.Wait is over.
 	ErrMisconfigured = errors.New("unusable store")
 	// ErrClosed: Close released the claim. The errors of its generator wrap it.
 	// Errors that wrap it also wrap idtype.ErrLeaseLost.

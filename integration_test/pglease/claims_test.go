@@ -170,7 +170,7 @@ func TestRenewalsInPlace(t *testing.T) {
 		pgtest.Eventually(t, "the server has counted all updates, 95 % of the renewals as HOT", func() error {
 			all := one[int](t, pool, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'node_lease'")
 			hot := one[int](t, pool, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'node_lease'")
-			// The claims are updates too, of indexed columns.
+			// Claims are updates too, but of indexed columns.
 			if all < holders*(1+renewals) || hot < holders*renewals*95/100 {
 				return fmt.Errorf("%d of %d updates are HOT", hot, all)
 			}
