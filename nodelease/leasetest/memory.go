@@ -59,7 +59,7 @@ func (s *Store) open(p nodelease.Pool) (*pool, error) {
 	}
 	got := s.pools[p.Name]
 	if got.size != p.Size || got.layout != p.Layout {
-		return nil, fmt.Errorf("leasetest: open pool %q: created with %d numbers and layout %q, but this program has %d and %q; use the same layout, or another pool name: %w",
+		return nil, fmt.Errorf("leasetest: open pool %q: created with %d numbers and layout %q, but this program has %d and %q; use the same size and layout, or another pool name: %w",
 			p.Name, got.size, got.layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
 	}
 	return got, nil

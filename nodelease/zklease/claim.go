@@ -125,7 +125,7 @@ func (p *pool) prepare(ctx context.Context) error {
 	}
 	made, err := decode[layout](path, data)
 	if err == nil && (made.Size != p.Size || made.Layout != p.Layout) {
-		err = fmt.Errorf("zklease: open pool %q at %s: created with %d numbers and layout %q, but this program has %d and %q; use the same layout, or another pool name: %w",
+		err = fmt.Errorf("zklease: open pool %q at %s: created with %d numbers and layout %q, but this program has %d and %q; use the same size and layout, or another pool name: %w",
 			p.Name, p.root, made.Size, made.Layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
 	}
 	return err
