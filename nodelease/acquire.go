@@ -119,7 +119,7 @@ func judge(err error, left time.Duration) verdict {
 	var spent spentError
 	switch {
 	case errors.As(err, &busy):
-		// A clock that is behind all numbers by an hour won't catch up.
+		// No number is held, and the clock can't pass a high-water mark in time.
 		if busy.Held == 0 && busy.Ahead > 0 && busy.RetryAfter > left {
 			return hopeless
 		}

@@ -187,8 +187,8 @@ func (g *Generator[T]) ended(t *tenure[T], err error) bool {
 	return errors.Is(err, idtype.ErrLeaseLost) && t.keeper.Err() != nil
 }
 
-// retry waits for the next claim and repeats the call, until the call fails for
-// another reason than the end of its claim, or succeeds.
+// retry waits for the next claim, for at most maxSwap, and repeats the call with it. It
+// does so until the call succeeds, or fails for a reason other than the end of a claim.
 func (g *Generator[T]) retry(ctx context.Context, t *tenure[T], call func(*tenure[T]) error) error {
 	timer := time.NewTimer(maxSwap)
 	defer timer.Stop()

@@ -226,9 +226,9 @@ func (k *Keeper) renewInTime(ctx context.Context) error {
 	return nil
 }
 
-// untilDue waits until a renewal is due. It also watches the wall clock: if the clock
-// was set forward or the machine was suspended, the wall clock may pass Until long
-// before the monotonic clock reaches the renewal, and the generator would stand still.
+// untilDue waits until a renewal is due. It also watches the wall clock: if that was set
+// forward, or the machine was suspended, the time may be after Until long before a
+// renewal is due by the monotonic clock, and the generator can't create IDs until then.
 func (k *Keeper) untilDue(ctx context.Context) {
 	k.mu.Lock()
 	ttl, trusted := k.claim.TTL, k.trusted

@@ -10,8 +10,8 @@
 //
 // The package works with each driver for database/sql whose errors have a method
 // SQLState, such as pgx and lib/pq. Give the store a small [sql.DB] of its own. In a
-// pool that the program exhausts, renewals wait for a connection, and a claim that
-// isn't renewed in time is lost.
+// [sql.DB] that the program shares and exhausts, renewals wait for a connection, and a
+// claim that isn't renewed in time is lost.
 //
 // A renewal is one statement that updates one row by its primary key, three times per
 // TTL and claim. A claim finds a free number by an index. It reads the held rows and
@@ -89,8 +89,8 @@
 //   - Changes without a new timeline: a restored disk snapshot or dump, a logical
 //     replica that takes over, or a service that doesn't report its log position.
 //
-// In the last case, run this before programs claim again, so that the next claim of
-// each pool sees a new timeline:
+// In the last case, run this statement before programs claim numbers again. Then the
+// next claim of each pool sees a new timeline:
 //
 //	UPDATE sortkey.node_pool SET timeline = 'restored';
 //

@@ -1,5 +1,5 @@
-// Package zklease is a [nodelease.Store] in ZooKeeper, for programs that run an
-// ensemble anyway. For all others package pglease is simpler.
+// Package zklease is a [nodelease.Store] in ZooKeeper, for programs that use an ensemble
+// anyway. For other programs, package pglease is simpler.
 //
 //	store, err := zklease.Connect([]string{"zk1:2181", "zk2:2181", "zk3:2181"}, zklease.Config{})
 //	...
@@ -14,7 +14,7 @@
 // The authority is the ensemble. A claim is an ephemeral znode, which lives as long as
 // the session of its store. Each change is one transaction on the claim and its
 // high-water mark. Stale data from a server that lags behind can make a transaction
-// fail, but never makes a wrong one succeed.
+// fail, but can't make a wrong one succeed.
 //
 // A session expires when the servers haven't heard from it for the session timeout, by
 // their clocks. A claim lasts for the TTL of nodelease.Options, or for the session
@@ -22,9 +22,9 @@
 // trusted for nine tenths of that time. All servers must have the same limits for
 // session timeouts.
 //
-//	                                  TTL 30 s, session 30 s   TTL 10 s, session 30 s
-//	cut off: no more IDs              within 27 s              within 9 s
-//	killed: the number is free        after 30 s               after 30 s
+//	                                TTL 30 s, session 30 s   TTL 10 s, session 30 s
+//	cut off: the generator stops    within 27 s              within 9 s
+//	killed: the number is free      after 30 s               after 30 s
 //
 // If the process lives, its session outlives a Keeper that has lost its claim. The
 // Keeper releases the number as soon as the servers answer. A Release whose context
@@ -81,8 +81,8 @@
 // # Access
 //
 // By default, any client of the servers can change the znodes. To restrict access, set
-// Config.AuthScheme, Config.Auth and Config.ACL, for example to
-// zk.AuthACL(zk.PermAll). For TLS, set Config.Dial.
+// Config.AuthScheme, Config.Auth, and a Config.ACL such as zk.AuthACL(zk.PermAll). For
+// TLS, set Config.Dial.
 //
 // # The Java program
 //
