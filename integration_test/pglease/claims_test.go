@@ -143,8 +143,8 @@ func TestDurability(t *testing.T) {
 }
 
 // At least 95 % of the renewals are HOT updates, and the table hardly grows. The server
-// prunes old row versions from pages only if no transaction in the database can see them. So the test runs
-// alone, and without autovacuum, whose ANALYZE has a snapshot.
+// prunes old row versions only if no transaction in the database can see them. So the
+// test runs alone, and without autovacuum, whose ANALYZE has a snapshot.
 func TestRenewalsInPlace(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		const holders, renewals = 100, 20

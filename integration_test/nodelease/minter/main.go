@@ -1,11 +1,11 @@
-// The program minter creates IDs with a claimed node number, as a process that tests can
-// kill, stop and cut off. It records each ID in a journal before it uses the ID. It
+// Minter creates IDs with a claimed node number, in a process that tests can kill, stop
+// and cut off from the store. It records each ID in a journal before it uses the ID. It
 // reports the events of its claims on standard output, in lines of JSON.
 //
 //	minter -postgres URL -format snowflake:2 -ttl 3s -journal FILE
 //
-// On SIGTERM it releases its number and ends. It reads commands from standard input, and
-// ends at the end of the input: "clock 1h" sets its clock an hour ahead.
+// On SIGTERM it releases its number and ends. It reads commands from standard input:
+// "clock 1h" sets its clock an hour ahead. At the end of the input it ends.
 package main
 
 import (
