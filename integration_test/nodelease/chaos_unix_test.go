@@ -54,7 +54,7 @@ func chaos(t *testing.T, scenarios scenarios, srv *server) {
 	begun, lasts := time.Now(), soak(t)
 	goesOn := func() bool {
 		since := time.Since(begun)
-		return since < lasts || since < lasts+2*patience && slices.ContainsFunc(pools, func(u *upheaval) bool { return u.holders() < 2*u.numbers })
+		return since < lasts || since < lasts+4*patience && slices.ContainsFunc(pools, func(u *upheaval) bool { return u.holders() < 2*u.numbers })
 	}
 	random, paused := one.random, false
 	var back time.Time // when the server is to be unpaused

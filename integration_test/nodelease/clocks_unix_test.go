@@ -9,7 +9,7 @@ import (
 
 // A process whose clock is an hour ahead is killed. Its own number is unusable for an
 // hour, and no other number is.
-func clockAhead(t *testing.T, s *scenario) {
+func clockAhead(t testing.TB, s *scenario) {
 	s.format = "snowflake:1"
 	ahead := s.start(t, "-offset", "1h")
 	spoilt := ahead.acquired(t).Number
@@ -43,7 +43,7 @@ func clockAhead(t *testing.T, s *scenario) {
 
 // expectBehind checks that a process fails after wait because its clock is behind a
 // high-water mark by about the duration by.
-func expectBehind(t *testing.T, s *scenario, m *minter, wait, by time.Duration) {
+func expectBehind(t testing.TB, s *scenario, m *minter, wait, by time.Duration) {
 	t.Helper()
 	e := m.fails(t)
 	if !e.Behind || e.Exhausted {
@@ -58,7 +58,7 @@ func expectBehind(t *testing.T, s *scenario, m *minter, wait, by time.Duration) 
 }
 
 // A process whose clock is an hour behind gets an unused number, but no used one.
-func clockBehind(t *testing.T, s *scenario) {
+func clockBehind(t testing.TB, s *scenario) {
 	s.format = "snowflake:1"
 	right := s.start(t)
 	used := right.acquired(t).Number
@@ -83,7 +83,7 @@ func clockBehind(t *testing.T, s *scenario) {
 
 // A holder's clock is set back to a time in which the previous holder created IDs. The
 // format, Sno, doesn't wait for the clock.
-func clockSetBack(t *testing.T, s *scenario) {
+func clockSetBack(t testing.TB, s *scenario) {
 	s.format = "sno:1"
 	first := s.start(t)
 	first.mints(t)

@@ -42,7 +42,7 @@ type minter struct {
 }
 
 // start starts another process.
-func (s *scenario) start(t *testing.T, args ...string) *minter {
+func (s *scenario) start(t testing.TB, args ...string) *minter {
 	t.Helper()
 	name := fmt.Sprintf("%d", len(s.minters))
 	m := &minter{name: name, journal: filepath.Join(s.dir, name), of: s, exited: make(chan struct{}), news: make(chan struct{})}
@@ -103,7 +103,7 @@ func (m *minter) String() string {
 
 // until waits until done returns nil. It calls done, with the lock held, after each
 // event.
-func (m *minter) until(t *testing.T, within time.Duration, done func() error) {
+func (m *minter) until(t testing.TB, within time.Duration, done func() error) {
 	t.Helper()
 	deadline := time.After(within)
 	for {
@@ -120,19 +120,17 @@ func (m *minter) until(t *testing.T, within time.Duration, done func() error) {
 			err := done()
 			m.mu.Unlock()
 			if err != nil {
-				m.steady()
 				t.Fatalf("expected process %s %v, but it ended: %v", m.name, err, m.status)
 			}
 			return
 		case <-deadline:
-			m.steady()
 			t.Fatalf("expected process %s %v within %v", m.name, err, within)
 		}
 	}
 }
 
 // told waits for the nth event of a kind, from 1.
-func (m *minter) told(t *testing.T, event string, n int, within time.Duration) (e journal.Event) {
+func (m *minter) told(t testing.TB, event string, n int, within time.Duration) (e journal.Event) {
 	t.Helper()
 	m.until(t, within, func() error {
 		if all := m.all(event); len(all) >= n {
@@ -161,40 +159,26 @@ func (m *minter) count(event string) int {
 	return len(m.all(event))
 }
 
-// steady repeats the scenario if the process lost a claim without an intended fault,
-// because no renewal was answered in time. It ignores losses to another process, which
-// the scenario must report.
-func (m *minter) steady() {
-	m.mu.Lock()
-	lost := m.all(journal.Lost)
-	m.mu.Unlock()
-	for _, e := range lost[min(m.meant, len(lost)):] {
-		if !e.Superseded {
-			m.of.repeat("process %s: %s", m.name, e.Error)
-		}
-	}
-}
-
 // acquired waits for the first claim.
-func (m *minter) acquired(t *testing.T) journal.Event {
+func (m *minter) acquired(t testing.TB) journal.Event {
 	t.Helper()
 	return m.told(t, journal.Acquired, 1, patience)
 }
 
 // fails waits for the end of a process that gets no number. If the store didn't answer,
 // it repeats the scenario.
-func (m *minter) fails(t *testing.T) journal.Event {
+func (m *minter) fails(t testing.TB) journal.Event {
 	t.Helper()
 	e := m.told(t, journal.Failed, 1, patience)
 	m.ends(t)
 	if e.NoAnswer {
-		m.of.repeat("process %s: %s", m.name, e.Error)
+		m.of.busy(t, "process %s: %s", m.name, e.Error)
 	}
 	return e
 }
 
 // mints waits until the process creates new IDs.
-func (m *minter) mints(t *testing.T) {
+func (m *minter) mints(t testing.TB) {
 	t.Helper()
 	// The next report may count IDs from before this call, so wait for two.
 	for range 2 {
@@ -211,31 +195,29 @@ func (m *minter) mints(t *testing.T) {
 }
 
 // keeps checks that the process creates IDs and hasn't lost a claim.
-func (m *minter) keeps(t *testing.T) {
+func (m *minter) keeps(t testing.TB) {
 	t.Helper()
 	m.mints(t)
-	m.steady()
 	if n := m.count(journal.Lost); n > 0 {
 		t.Errorf("expected process %s to keep its claim, got %d losses", m.name, n)
 	}
 }
 
 // renews waits for n more renewals. Four renewals take longer than a TTL.
-func (m *minter) renews(t *testing.T, n int) {
+func (m *minter) renews(t testing.TB, n int) {
 	t.Helper()
 	m.told(t, journal.Renewed, m.count(journal.Renewed)+n, patience)
 }
 
-func (m *minter) signal(t *testing.T, s syscall.Signal) {
+func (m *minter) signal(t testing.TB, s syscall.Signal) {
 	t.Helper()
 	if err := m.cmd.Process.Signal(s); err != nil {
-		m.steady()
 		t.Fatalf("send process %s %v: %v", m.name, s, err)
 	}
 }
 
 // ends waits for the end of the process.
-func (m *minter) ends(t *testing.T) {
+func (m *minter) ends(t testing.TB) {
 	t.Helper()
 	select {
 	case <-m.exited:
@@ -245,7 +227,7 @@ func (m *minter) ends(t *testing.T) {
 }
 
 // close makes the process release its number and end.
-func (m *minter) close(t *testing.T) {
+func (m *minter) close(t testing.TB) {
 	t.Helper()
 	m.signal(t, syscall.SIGTERM)
 	m.ends(t)
@@ -255,14 +237,14 @@ func (m *minter) close(t *testing.T) {
 }
 
 // kill kills the process.
-func (m *minter) kill(t *testing.T) {
+func (m *minter) kill(t testing.TB) {
 	t.Helper()
 	m.signal(t, syscall.SIGKILL)
 	m.ends(t)
 }
 
 // order sends the process a command.
-func (m *minter) order(t *testing.T, order string) {
+func (m *minter) order(t testing.TB, order string) {
 	t.Helper()
 	_, err := io.WriteString(m.orders, order+"\n")
 	must(t, err)
@@ -270,7 +252,7 @@ func (m *minter) order(t *testing.T, order string) {
 
 // tries waits for the end of a process that has lost its claim permanently, and checks
 // that all its calls of the generator failed after the loss.
-func (m *minter) tries(t *testing.T) {
+func (m *minter) tries(t testing.TB) {
 	t.Helper()
 	if e := m.told(t, journal.Refused, 1, patience); !e.LeaseLost {
 		t.Errorf("expected process %s to fail with ErrLeaseLost, got %q", m.name, e.Error)

@@ -43,9 +43,9 @@ func TestPostgres(t *testing.T) {
 			scenarios := in(t, server.DB)
 			t.Run("takeover", func(t *testing.T) {
 				pgtest.ThoroughOnly(t)
-				scenarios.run(t, func(t *testing.T, s *scenario) { takenOver(t, s, server.Clock) })
+				scenarios.run(t, func(t testing.TB, s *scenario) { takenOver(t, s, server.Clock) })
 			})
-			scenarios.run(t, func(t *testing.T, s *scenario) { serverClock(t, s, server.Clock) })
+			scenarios.run(t, func(t testing.TB, s *scenario) { serverClock(t, s, server.Clock) })
 		})
 	})
 	for name, f := range serverFaults {
@@ -114,7 +114,7 @@ func postgresServer(t *testing.T, db *pgtest.DB) *server {
 // whose clock is ahead too, while the holder still trusts its claim. Both create IDs, in
 // ranges separated by the high-water mark. The holder learns of the loss at its next
 // renewal.
-func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
+func takenOver(t testing.TB, s *scenario, clock *pgtest.Clock) {
 	clock.Step(t, 0)
 	s.format, s.ttl = "sno:1", 3*s.ttl
 	holder := s.start(t)
@@ -140,7 +140,7 @@ func takenOver(t *testing.T, s *scenario, clock *pgtest.Clock) {
 
 // serverClock steps the server's clock by an hour while claims are held. Live holders
 // keep their claims. The number of a killed holder is free about a TTL later.
-func serverClock(t *testing.T, s *scenario, clock *pgtest.Clock) {
+func serverClock(t testing.TB, s *scenario, clock *pgtest.Clock) {
 	clock.Step(t, 0)
 	s.format = "snowflake:1"
 	lives, dies := s.start(t), s.start(t)

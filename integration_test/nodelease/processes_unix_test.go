@@ -17,7 +17,7 @@ import (
 // processes lists the scenarios in which processes end or stop while the server is up.
 var processes = []struct {
 	name string
-	f    func(*testing.T, *scenario)
+	f    func(testing.TB, *scenario)
 }{
 	{"full pool", fullPool},
 	{"kill", killed},
@@ -30,7 +30,7 @@ var processes = []struct {
 
 // N processes hold N numbers. One more process waits until its time limit, or until
 // another process releases its number.
-func fullPool(t *testing.T, s *scenario) {
+func fullPool(t testing.TB, s *scenario) {
 	var numbers []int
 	for range 4 {
 		s.start(t)
@@ -80,7 +80,7 @@ func fullPool(t *testing.T, s *scenario) {
 
 // Processes are killed while they create IDs. Waiting processes get their numbers when
 // the claims have expired, and start after the high-water marks.
-func killed(t *testing.T, s *scenario) {
+func killed(t testing.TB, s *scenario) {
 	s.format = "snowflake:1"
 	a, b := s.start(t), s.start(t)
 	a.acquired(t)
@@ -121,7 +121,7 @@ func killed(t *testing.T, s *scenario) {
 // A process is stopped for longer than its claim lasts, and another process gets its
 // number. When the first process continues, it creates no more IDs, or with -reacquire
 // only IDs of a new claim.
-func stopped(t *testing.T, s *scenario) {
+func stopped(t testing.TB, s *scenario) {
 	s.format = "snowflake:1"
 	once, again := s.start(t), s.start(t, "-reacquire")
 	first := again.acquired(t)
@@ -158,8 +158,9 @@ func stopped(t *testing.T, s *scenario) {
 
 // A process that ignores the loss of its claim duplicates another process's IDs, and the
 // checks detect the duplicates.
-func repeatsFound(t *testing.T, s *scenario) {
+func repeatsFound(t testing.TB, s *scenario) {
 	s.format = "snowflake:0"
+	s.repeats = true
 	deaf := s.start(t, "-deaf")
 	deaf.mints(t)
 	deaf.signal(t, syscall.SIGSTOP)

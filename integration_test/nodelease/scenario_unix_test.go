@@ -49,7 +49,8 @@ type scenario struct {
 	seed    uint64
 	random  *rand.Rand
 	minters []*minter
-	again   bool // can be repeated with a longer TTL
+	slow    string // why the machine is too busy for the scenario, if it is
+	repeats bool   // its processes create duplicates on purpose
 }
 
 // starting serializes the start of servers. Several starts at a time use so much
@@ -103,7 +104,7 @@ const (
 
 // suitable returns a TTL with which claims are lost through the intended faults only, and
 // not because the machine is busy.
-func (s *scenario) suitable(t *testing.T) time.Duration {
+func (s *scenario) suitable(t testing.TB) time.Duration {
 	t.Helper()
 	probe := *s
 	probe.dir, probe.pool, probe.ttl = t.TempDir(), newPool(), time.Minute
@@ -119,70 +120,11 @@ func (s *scenario) suitable(t *testing.T) time.Duration {
 	return ttl
 }
 
-// mostTTL is the longest TTL of a repeated scenario. Claims of killed processes must
-// expire within patience.
-const mostTTL = time.Minute
-
-// tooBusy is the panic value that makes a scenario run again.
-type tooBusy string
-
-// repeat ends an attempt at a scenario because the machine is too busy, unless the TTL
-// has its maximum already.
-func (s *scenario) repeat(format string, args ...any) {
-	if s.again {
-		panic(tooBusy(fmt.Sprintf(format, args...)))
-	}
-}
-
-// run runs a scenario. If the machine was too busy to renew claims in time, run repeats
-// the scenario with a longer TTL.
-func (sc scenarios) run(t *testing.T, f func(*testing.T, *scenario)) {
-	t.Helper()
-	for s := sc.begin(t); ; {
-		s.again = s.ttl < mostTTL
-		why := s.attempt(t, f)
-		if why == "" || t.Failed() {
-			return
-		}
-		t.Logf("a TTL of %v was too short: %s", s.ttl, why)
-		ttl := min(3*s.ttl, mostTTL)
-		s = sc.begin(t)
-		s.ttl = max(s.ttl, ttl)
-	}
-}
-
-// attempt runs a scenario once. It returns the reason if the scenario must be repeated.
-func (s *scenario) attempt(t *testing.T, f func(*testing.T, *scenario)) (why tooBusy) {
-	t.Helper()
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case tooBusy:
-			why = r
-			for _, m := range s.minters {
-				_ = m.cmd.Process.Kill()
-				m.ends(t)
-			}
-		default:
-			panic(r)
-		}
-	}()
-	f(t, s)
-	return ""
-}
-
-// steady repeats the scenario if a process has lost a claim without an intended fault.
-func (s *scenario) steady() {
-	for _, m := range s.minters {
-		m.steady()
-	}
-}
-
 // window returns how long a claim is trusted.
 func (s *scenario) window() time.Duration { return s.ttl - s.ttl/10 }
 
 // collect kills all processes and returns their IDs.
-func (s *scenario) collect(t *testing.T) *collection {
+func (s *scenario) collect(t testing.TB) *collection {
 	t.Helper()
 	var journals []string
 	for _, m := range s.minters {
@@ -201,16 +143,10 @@ func (s *scenario) collect(t *testing.T) *collection {
 }
 
 // check kills all processes and reports each problem of their IDs as an error.
-func (s *scenario) check(t *testing.T) *collection {
+func (s *scenario) check(t testing.TB) *collection {
 	t.Helper()
-	s.steady()
 	c := s.collect(t)
-	for _, p := range c.said {
-		t.Error(p)
-	}
-	for kind, n := range c.problems {
-		t.Errorf("%d times: %s", n, kind)
-	}
+	s.report(t, c)
 	if len(c.ids) == 0 {
 		t.Error("expected IDs, got none: the test proves nothing")
 	}
@@ -218,8 +154,23 @@ func (s *scenario) check(t *testing.T) *collection {
 	return c
 }
 
+// report reports each problem of the IDs as an error, also one that a busy machine
+// helped to find.
+func (s *scenario) report(t testing.TB, c *collection) {
+	t.Helper()
+	if tr, ok := t.(*trial); ok {
+		t = tr.TB
+	}
+	for _, p := range c.said {
+		t.Error(p)
+	}
+	for kind, n := range c.problems {
+		t.Errorf("%d times: %s", n, kind)
+	}
+}
+
 // lost waits for the nth loss of a process, which the scenario intends.
-func (s *scenario) lost(t *testing.T, m *minter, n int) journal.Event {
+func (s *scenario) lost(t testing.TB, m *minter, n int) journal.Event {
 	t.Helper()
 	m.meant = max(m.meant, n)
 	e := m.told(t, journal.Lost, n, patience)

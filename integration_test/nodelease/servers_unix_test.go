@@ -40,7 +40,7 @@ var serverFaults = map[string]func(*testing.T, scenarios, *server){
 func outages(t *testing.T, scenarios scenarios, srv *server) {
 	outage := func(t *testing.T, gone, back func(testing.TB)) {
 		t.Helper()
-		scenarios.run(t, func(t *testing.T, s *scenario) { outage(t, s, gone, back) })
+		scenarios.run(t, func(t testing.TB, s *scenario) { outage(t, s, gone, back) })
 	}
 	t.Run(srv.ends[0].name, func(t *testing.T) { outage(t, srv.ends[0].end, srv.start) })
 	t.Run("cut", func(t *testing.T) {
@@ -57,7 +57,7 @@ func outages(t *testing.T, scenarios scenarios, srv *server) {
 
 // outage takes the server down for longer than claims last. The generators stop, and
 // continue with new claims once the server is back.
-func outage(t *testing.T, s *scenario, gone, back func(testing.TB)) {
+func outage(t testing.TB, s *scenario, gone, back func(testing.TB)) {
 	t.Helper()
 	once, again, jumper := s.start(t), s.start(t, "-reacquire"), s.start(t, "-clock")
 	for _, m := range s.minters {
@@ -129,7 +129,7 @@ func interruptions(t *testing.T, scenarios scenarios, srv *server) {
 // the scenario's TTL. It returns the number of failed renewals.
 func interruption(t *testing.T, scenarios scenarios, times int, lasts float64, gone, back func(testing.TB)) (failures uint64) {
 	t.Helper()
-	scenarios.run(t, func(t *testing.T, s *scenario) {
+	scenarios.run(t, func(t testing.TB, s *scenario) {
 		s.ttl *= time.Duration(times)
 		m := s.start(t, "-reacquire")
 		m.mints(t)
@@ -143,7 +143,7 @@ func interruption(t *testing.T, scenarios scenarios, times int, lasts float64, g
 		took := time.Since(begun)
 		m.told(t, journal.Renewed, renewals+1, patience)
 		if took > s.window()*2/3 {
-			s.repeat("the server was down for %v of a TTL of %v", took, s.ttl)
+			s.busy(t, "the server was down for %v of a TTL of %v", took, s.ttl)
 		}
 		m.keeps(t)
 		m.close(t)
