@@ -2,8 +2,10 @@ package guide
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"os"
 	"regexp"
 	"strconv"
@@ -17,7 +19,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// pageText is a page of docs.
+// pageText returns the text of a page of docs.
 func pageText(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/" + page + ".md")
@@ -25,7 +27,7 @@ func pageText(t *testing.T, page string) string {
 	return string(text)
 }
 
-// number reads what a page writes, such as 108,270.
+// number parses a number as pages write it, such as 108,270.
 func number(t *testing.T, s string) float64 {
 	t.Helper()
 	n, err := strconv.ParseFloat(strings.ReplaceAll(s, ",", ""), 64)
@@ -33,7 +35,7 @@ func number(t *testing.T, s string) float64 {
 	return n
 }
 
-// thousands writes numbers as the page does.
+// thousands formats a number as pages write it.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	if n < 10_000 {
@@ -45,14 +47,14 @@ func thousands(n int) string {
 	return s
 }
 
-// The table of the formats is what the layouts give.
+// The page's table of formats agrees with the layouts.
 func TestChoosingFormats(t *testing.T) {
 	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	instant := func(at time.Time) string { return at.Format("2006-01-02T15:04:05.000Z") }
 	snowflake, spread := idtype.DefaultSnowflakeLayout(), idtype.Spread64Layout{}
 	si := idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
 	lastSpread, lastSno := idtype.MustParseSpread64("ffffffffffff03ff"), idtype.MustParseSno("xxxxxxxxxxxxxxxx")
-	// The last ID of a format has the largest of each part.
+	// The last ID of a format has the largest value of each part.
 	a, err := snowflake.Parts(idtype.MaxSnowflake)
 	must(t, err)
 	b, err := si.Parts(idtype.MaxSnowflakeSI)
@@ -61,30 +63,53 @@ func TestChoosingFormats(t *testing.T) {
 	must(t, err)
 	years := si.Time(idtype.MaxSnowflakeSI).Sub(si.BaseClock).Hours() / 24 / 365.25
 	longest := idtype.SnowflakeSI(idtype.MaxSnowflakeSI).String()
+	lastUID60 := idtype.UID60(idtype.MaxUID60)
 	page := pageText(t, "choosing")
 	for _, row := range []string{
-		fmt.Sprintf("| `Snowflake` | %s | %s | %d | 8 | 18 or 19 |", instant(a.Time), thousands((a.Sequence+1)*1000), (a.Datacenter+1)*(a.Worker+1)),
-		fmt.Sprintf("| `SnowflakeSI` | %.2f years after its base clock | %s | %d | 8 | up to %d |", years, thousands((b.Index+1)*1000), b.Machine+1, len(longest)),
-		fmt.Sprintf("| `UID60` | %s | %s | no numbers | 8 | 10 |", instant(idtype.UID60(idtype.MaxUID60).Time()), thousands((idtype.UID60(idtype.MaxUID60).Sequence()+1)*1000)),
-		fmt.Sprintf("| `Spread64` | %s | %s | %d | 8 | %d |", instant(lastSpread.Time()), thousands((c.Sequence+1)*1000), (c.Generator+1)*(c.Cluster+1), len(lastSpread.String())),
-		fmt.Sprintf("| `Sno` | %s | %s | %s | 16 | %d |", instant(lastSno.Time()), thousands((math.MaxUint16+1)*250), thousands(math.MaxUint16+1), len(lastSno.String())),
+		fmt.Sprintf("| `Snowflake` | %d | `bigint` | 18 or 19 digits: `779300444248735744` | %s | %d | %s |",
+			bits.Len64(idtype.MaxSnowflake), thousands((a.Sequence+1)*1000), (a.Datacenter+1)*(a.Worker+1), instant(a.Time)),
+		fmt.Sprintf("| `SnowflakeSI` | %d | `bigint` | up to %d digits: `1781273964118016` | %s | %d | %.2f years after its base clock |",
+			bits.Len64(idtype.MaxSnowflakeSI), len(longest), thousands((b.Index+1)*1000), b.Machine+1, years),
+		fmt.Sprintf("| `UID60` | %d | `bigint` | %d characters: `%s` | %s | no node numbers | %s |",
+			bits.Len64(idtype.MaxUID60), len(lastUID60.String()), idtype.MustParseUID60("7TEAe6SwuZ"), thousands((lastUID60.Sequence()+1)*1000), instant(lastUID60.Time())),
+		fmt.Sprintf("| `Spread64` | 64 | `bigint` | %d hex digits: `%s` | %s | %d | %s |",
+			len(lastSpread.String()), idtype.MustParseSpread64("cb54ecf2840a0015"), thousands((c.Sequence+1)*1000), (c.Generator+1)*(c.Cluster+1), instant(lastSpread.Time())),
+		fmt.Sprintf("| `Sno` | 80 | `uuid` | %d characters: `%s` | %s | %s | %s |",
+			len(lastSno.String()), idtype.MustParseSno("brpk4q72xwf2m63l"), thousands((math.MaxUint16+1)*250), thousands(math.MaxUint16+1), instant(lastSno.Time())),
 	} {
 		if !strings.Contains(page, row) {
-			t.Errorf("expected the page to have %s", row)
+			t.Errorf("the page doesn't contain %s", row)
 		}
+	}
+	if uuid := idtype.MustParseSno("brpk4q72xwf2m63l").UUID().String(); !strings.Contains(page, "`"+uuid+"`") {
+		t.Errorf("the page doesn't contain %s", uuid)
 	}
 	first, err := snowflake.Floor(day)
 	must(t, err)
 	if last := idtype.Snowflake(idtype.MaxSnowflake); len(first.String()) != 18 || len(last.String()) != 19 {
-		t.Errorf("%s and %s", first, last)
+		t.Errorf("expected Snowflakes of 18 to 19 digits, got %s to %s", first, last)
 	}
 }
 
-// The layouts have what their comments say, and the database has them.
+// The first generator of the page uses its worker, and rejects others.
+func TestChoosingGenerator(t *testing.T) {
+	gen, err := guide.NewOrderIDs(31)
+	must(t, err)
+	id, err := gen.Next()
+	must(t, err)
+	if p, err := idtype.DefaultSnowflakeLayout().Parts(id); err != nil || p.Worker != 31 || p.Datacenter != 0 {
+		t.Errorf("generated %+v, %v", p, err)
+	}
+	if _, err := guide.NewOrderIDs(32); !errors.Is(err, idtype.ErrNode) {
+		t.Errorf("worker 32: expected %v, got %v", idtype.ErrNode, err)
+	}
+}
+
+// The layouts have the limits in their comments, and the database uses them.
 func TestChoosingLayouts(t *testing.T) {
 	events, pages := guide.Ends()
 	if events.Year() != 2304 || pages.Year() != 2060 {
-		t.Errorf("they end %v and %v", events, pages)
+		t.Errorf("the layouts end at %v and %v", events, pages)
 	}
 	for worker, works := range map[int]bool{0: true, 63: true, 64: false} {
 		if _, err := guide.NewEvents(worker); (err == nil) != works {
@@ -96,36 +121,36 @@ func TestChoosingLayouts(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := guide.EventLayout.Compose(idtype.SnowflakeParts{Time: at, Sequence: 16384}); err == nil {
-		t.Error("expected no more than 16384 in a millisecond")
+		t.Error("expected an error for sequence 16384, got none")
 	}
 	at = pages.Add(-time.Hour)
 	if _, err := guide.PageLayout.Compose(idtype.SnowflakeSIParts{Time: at, Machine: 7, Index: 1023}); err != nil {
 		t.Error(err)
 	}
 	if _, err := guide.PageLayout.Compose(idtype.SnowflakeSIParts{Time: at, Machine: 8}); err == nil {
-		t.Error("expected no more than 8 machines")
+		t.Error("expected an error for machine 8, got none")
 	}
 
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		must(t, guide.MigrateLayouts(t.Context(), pool))
-		if err := migrations.Check(t.Context(), pool, migrations.Config{}); err == nil {
-			t.Error("expected a program with the default layout to be refused")
+		if err := migrations.Check(t.Context(), pool, migrations.Config{}); !errors.Is(err, migrations.ErrLayout) {
+			t.Errorf("a program with the default layout: expected %v, got %v", migrations.ErrLayout, err)
 		}
 		gen, err := guide.NewEvents(5)
 		must(t, err)
 		id, err := gen.Next()
 		must(t, err)
-		var minted time.Time
+		var created time.Time
 		var worker int
-		err = pool.QueryRowContext(t.Context(), `SELECT "time", worker FROM sortkey.snowflake_parts($1)`, id.Int64()).Scan(&minted, &worker)
-		if err != nil || !minted.Equal(guide.EventLayout.Time(id)) || worker != 5 {
-			t.Errorf("got %v and %d, %v", minted, worker, err)
+		err = pool.QueryRowContext(t.Context(), `SELECT "time", worker FROM sortkey.snowflake_parts($1)`, id.Int64()).Scan(&created, &worker)
+		if err != nil || !created.Equal(guide.EventLayout.Time(id)) || worker != 5 {
+			t.Errorf("got %v and %d, %v", created, worker, err)
 		}
 	})
 }
 
-// The kinds of documents can be told from the text.
+// The text of a key contains the kind of its document.
 func TestChoosingDocuments(t *testing.T) {
 	invoices, creditNotes, err := guide.NewDocuments('A', 10)
 	must(t, err)
@@ -146,34 +171,35 @@ func TestChoosingDocuments(t *testing.T) {
 	}
 }
 
-// The odds that the page gives are those of the formula.
+// The probabilities in the page agree with its formulas.
 func TestChoosingOdds(t *testing.T) {
 	page := pageText(t, "choosing")
 	rows := regexp.MustCompile(`(?m)^\| (\d+) \| ([\d.]+) \| ([\d.,]+) \|$`).FindAllStringSubmatch(page, -1)
 	if len(rows) != 5 {
-		t.Fatalf("%d rows of odds", len(rows))
+		t.Fatalf("expected 5 rows of collisions, got %d", len(rows))
 	}
 	for _, row := range rows {
 		got := guide.UID60Collisions(int(number(t, row[1])), number(t, row[2]), 365*24*time.Hour)
 		if want := number(t, row[3]); math.Abs(got/want-1) > 0.02 {
-			t.Errorf("%v: %.4f", row[0], got)
+			t.Errorf("%v: computed %.4f", row[0], got)
 		}
 	}
 	if got := guide.UID60Collisions(2, 1000, time.Millisecond) * 131072; math.Abs(got-1) > 1e-9 {
-		t.Errorf("two that meet collide in %v of 131072 cases", got)
+		t.Errorf("expected two IDs in a millisecond to collide in 1 of 131072 cases, got %v", got)
 	}
 	if got := guide.RandomCollision(1e9, 122); math.Abs(got/9.4e-20-1) > 0.01 || !strings.Contains(page, "9.4e-20") {
-		t.Errorf("a billion UUIDs: %v", got)
+		t.Errorf("the page is wrong for a billion UUIDs: computed %v", got)
 	}
 	if got := guide.RandomCollision(2.7e18, 122); math.Abs(got-0.5) > 0.005 || !strings.Contains(page, "2.7e18") {
-		t.Errorf("a chance of one half: %v", got)
+		t.Errorf("the page is wrong for a probability of one half: computed %v", got)
 	}
-	if got := guide.RandomCollision(23, 8); math.Abs(got-0.63) > 0.01 { // not by approximation: 0.638
-		t.Errorf("23 of 256: %v", got)
+	if got := guide.RandomCollision(23, 8); math.Abs(got-0.63) > 0.01 { // the approximation without Expm1 would be 0.638
+		t.Errorf("23 of 256: computed %v", got)
 	}
 }
 
-// JavaScript has a 64-bit float for each number.
+// The page's JSON and its rounded number are correct: JavaScript numbers are
+// 64-bit floats.
 func TestChoosingJavaScript(t *testing.T) {
 	page := pageText(t, "choosing")
 	line := guide.Line{
@@ -182,11 +208,11 @@ func TestChoosingJavaScript(t *testing.T) {
 	}
 	b, err := json.Marshal(line)
 	if err != nil || !strings.Contains(page, "\n"+string(b)+"\n") {
-		t.Errorf("the page doesn't have %s, %v", b, err)
+		t.Errorf("the page doesn't contain %s, %v", b, err)
 	}
 	rounded := strconv.FormatFloat(float64(line.Snowflake), 'f', -1, 64)
 	if rounded != "779300444248735700" || !strings.Contains(page, "`"+rounded+"`") {
-		t.Errorf("rounded it is %s", rounded)
+		t.Errorf("expected the page to show the rounded number %s", rounded)
 	}
 	same := 0
 	for n := line.Snowflake - 1000; n < line.Snowflake+1000; n++ {
@@ -194,11 +220,11 @@ func TestChoosingJavaScript(t *testing.T) {
 			same++
 		}
 	}
-	// A float stands for the numbers nearer to it than to its neighbours, which are 128 apart; those halfway go to the even one.
+	// Floats of this size are 128 apart. A number halfway between two is rounded to the even one.
 	if same < 127 || same > 129 || float64(idtype.MaxSnowflakeSI) == float64(idtype.MaxSnowflakeSI-1) {
-		t.Errorf("%d numbers are the same", same)
+		t.Errorf("%d numbers have the same float", same)
 	}
-	// What comes back may be a number or a string.
+	// Clients may send numbers or strings.
 	for _, in := range []string{`{"Snowflake":17,"SnowflakeSI":"17"}`, `{"Snowflake":"17","SnowflakeSI":17}`} {
 		var back guide.Line
 		if err := json.Unmarshal([]byte(in), &back); err != nil || back.Snowflake != 17 || back.SnowflakeSI != 17 {
@@ -210,7 +236,7 @@ func TestChoosingJavaScript(t *testing.T) {
 	}
 }
 
-// Keys in order change a page or two; the others hundreds.
+// Inserts of ascending keys change a few pages, inserts of other keys hundreds.
 func TestChoosingPages(t *testing.T) {
 	page := pageText(t, "choosing")
 	migrated.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -219,7 +245,7 @@ func TestChoosingPages(t *testing.T) {
 			return pgtest.Value[string](t, conn, "SELECT redo_lsn::text FROM pg_control_checkpoint()")
 		}
 		var plans []string
-		// A checkpoint while rows are inserted has pages counted twice.
+		// Repeat if a checkpoint ran during the inserts: it counts pages twice.
 		for last := ""; last == "" || last != checkpoint(); {
 			plans = nil
 			db.Exec(t, "DROP TABLE IF EXISTS ordered, spread, random")
@@ -239,20 +265,20 @@ func TestChoosingPages(t *testing.T) {
 		}
 		names := []string{"`Snowflake`, in order", "`Spread64`", "random uuid"}
 		if len(plans) != len(names) {
-			t.Fatalf("%d plans", len(plans))
+			t.Fatalf("expected %d plans, got %d", len(names), len(plans))
 		}
 		for i, name := range names {
 			dirtied := regexp.MustCompile(`dirtied=(\d+)`).FindStringSubmatch(plans[i])
 			row := regexp.MustCompile(`(?m)^\| ` + name + ` \| (\d+) \|$`).FindStringSubmatch(page)
 			if dirtied == nil || row == nil {
-				t.Errorf("%s: %v, %v", name, plans[i], row)
+				t.Errorf("%s: no count in the plan %v or in the row %v", name, plans[i], row)
 				continue
 			}
-			if got, says := number(t, dirtied[1]), number(t, row[1]); got < says*0.95 || got > says*1.05+20 {
-				t.Errorf("%s: the page says %v, but it is %v", name, says, got)
+			if got, documented := number(t, dirtied[1]), number(t, row[1]); got < documented*0.95 || got > documented*1.05+20 {
+				t.Errorf("%s: expected about %v pages as in the page, got %v", name, documented, got)
 			}
 		}
-		// Postgres has what the table of other keys says.
+		// uuidv7() exists since Postgres 18, as in the table of other keys.
 		var version int
 		must(t, conn.QueryRow(t.Context(), "SELECT current_setting('server_version_num')::int / 10000").Scan(&version))
 		var has bool

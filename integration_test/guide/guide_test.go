@@ -1,4 +1,4 @@
-// Package guide runs the code of the pages in docs, which is in examples/guide.
+// Package guide tests the code of the pages in docs, which is in examples/guide.
 package guide
 
 import (
@@ -17,17 +17,17 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // must is pgtest.Must.
 var must = pgtest.Must
 
-// migrated is a database that knows the formats.
+// migrated creates databases in which the migrations have run.
 var migrated = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
 	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 })
 
-// A piece is a part of a page's SQL, with the name by which the page shows it.
+// A piece is a part of a page's SQL, with the name that the page refers to.
 type piece struct{ name, sql string }
 
 var heading = regexp.MustCompile(`(?m)^-- \[([a-z0-9-]*)\]\n`)
 
-// pieces are those of a file of examples/guide, in its order.
+// pieces returns the pieces of a file of examples/guide, in order.
 func pieces(t *testing.T, file string) (found []piece) {
 	t.Helper()
 	source, err := os.ReadFile("../../examples/guide/" + file)
@@ -44,7 +44,7 @@ func pieces(t *testing.T, file string) (found []piece) {
 	return found
 }
 
-// pieceOf is the piece of a file that has a name.
+// pieceOf returns the piece of a file with the given name.
 func pieceOf(t *testing.T, file, name string) piece {
 	t.Helper()
 	for _, p := range pieces(t, file) {
@@ -56,13 +56,14 @@ func pieceOf(t *testing.T, file, name string) piece {
 	return piece{}
 }
 
-// statements are those of a piece, one by one, as psql sends them: some can't be
-// in a transaction with others. Only ends of lines end a statement.
+// statements returns the statements of a piece. Like psql, tests run them one by
+// one, because some can't be in a transaction with others. A statement ends with a
+// semicolon at the end of a line.
 func (p piece) statements() []string {
 	return slices.DeleteFunc(regexp.MustCompile(`;( *--.*)?\n`).Split(p.sql, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// run runs a piece on a database.
+// run runs the piece in a database.
 func (p piece) run(t *testing.T, db *pgtest.DB) {
 	t.Helper()
 	conn := db.Conn(t)
@@ -73,7 +74,7 @@ func (p piece) run(t *testing.T, db *pgtest.DB) {
 	}
 }
 
-// migrate has a database know the formats.
+// migrate runs the migrations in a database.
 func migrate(t *testing.T, db *pgtest.DB) {
 	t.Helper()
 	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
