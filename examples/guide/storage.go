@@ -1,14 +1,39 @@
 package guide
 
 import (
+	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/pgxcodec"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// FromColumns reads what psql shows of a bigint and of a uuid column, and gives
-// the texts that logs and JSON have. Scan takes the text of a Sno as well.
+// Connect returns a pool that encodes and scans IDs, their pointers and slices,
+// and InvoiceID.
+func Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, err
+	}
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := pgxcodec.AfterConnect(ctx, conn); err != nil {
+			return err
+		}
+		return pgxcodec.RegisterOwn[InvoiceID](conn.TypeMap())
+	}
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// An InvoiceID identifies an invoice. The compiler rejects the ID of an order in
+// its place.
+type InvoiceID struct{ idtype.Snowflake }
+
+// FromColumns converts a bigint and a uuid, as psql shows them, to the texts in
+// logs and JSON. Scan also accepts the text of a Sno.
 func FromColumns(number, uuid string) (visit, customer string, err error) {
 	var v idtype.Spread64
 	var c idtype.Sno
@@ -18,7 +43,7 @@ func FromColumns(number, uuid string) (visit, customer string, err error) {
 	return v.String(), c.String(), nil
 }
 
-// ToColumns is the way back: from the texts to what a WHERE needs.
+// ToColumns converts the texts to values for a WHERE clause.
 func ToColumns(visit, customer string) (number int64, uuid string, err error) {
 	v, err := idtype.ParseSpread64(visit)
 	if err != nil {
@@ -31,7 +56,7 @@ func ToColumns(visit, customer string) (number int64, uuid string, err error) {
 	return v.Int64(), c.UUID().String(), nil
 }
 
-// An Export has IDs in columns that aren't their own.
+// An Export stores IDs in columns of other types.
 type Export struct {
 	Subject sqltypes.SnoText     `gorm:"primaryKey"` // text, here sortkey.sno_as_text
 	Raw     sqltypes.SnoBytes    // bytea, 10 bytes

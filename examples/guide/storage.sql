@@ -2,8 +2,8 @@
 CREATE TABLE customers (id sortkey.sno PRIMARY KEY, name text NOT NULL);
 CREATE TABLE orders (
     id sortkey.snowflake PRIMARY KEY,
-    customer_id uuid NOT NULL REFERENCES customers, -- a column of the base type may refer to one of the domain
-    replaces_id sortkey.snowflake REFERENCES orders, -- the domains refuse zero, but not NULL
+    customer_id uuid NOT NULL REFERENCES customers, -- a column of the base type can reference a column of the domain
+    replaces_id sortkey.snowflake REFERENCES orders, -- domains reject zero, but accept NULL
     total bigint NOT NULL
 );
 INSERT INTO customers VALUES (sortkey.sno_from_text('brpk4q72xwf2m63l'), 'Ada');
@@ -11,7 +11,7 @@ INSERT INTO orders VALUES (779300444248735744, sortkey.sno_from_text('brpk4q72xw
 
 -- [look]
 SELECT id, customer_id, total FROM orders;
-SELECT sortkey.snowflake_time(id) AS minted, sortkey.sno_text(customer_id) AS customer FROM orders;
+SELECT sortkey.snowflake_time(id) AS created_at, sortkey.sno_text(customer_id) AS customer FROM orders;
 
 -- [parts]
 SELECT parts.* FROM customers, sortkey.sno_parts(customers.id) AS parts;
@@ -22,7 +22,7 @@ SELECT total FROM orders
 WHERE id >= sortkey.snowflake_floor('2026-11-01Z') AND id < sortkey.snowflake_floor('2026-12-01Z');
 
 -- [bare]
-SELECT to_timestamp(((id >> 22) + 1609459200000) / 1000.0) AS minted, encode(uuid_send(customer_id), 'escape') AS customer FROM orders;
+SELECT to_timestamp(((id >> 22) + 1609459200000) / 1000.0) AS created_at, encode(uuid_send(customer_id), 'escape') AS customer FROM orders;
 
 -- [refused]
 INSERT INTO customers VALUES ('f47ac10b-58cc-4372-a567-0e02b2c3d479', 'a random uuid');
@@ -43,7 +43,7 @@ ANALYZE customers;
 CREATE TABLE exports (subject sortkey.sno_as_text PRIMARY KEY, raw bytea NOT NULL, parent sortkey.sno);
 
 -- [sizes]
--- Hashes instead of random uuids, and bits in reverse instead of a program that mints Spread64, give the same sizes each time.
+-- Hashes instead of random uuids, and reversed bits instead of a Spread64 generator, make the sizes the same in each run.
 CREATE TABLE by_sequence (id bigserial PRIMARY KEY, total bigint NOT NULL);
 CREATE TABLE by_snowflake (id bigint PRIMARY KEY, total bigint NOT NULL);
 CREATE TABLE by_spread64 (id bigint PRIMARY KEY, total bigint NOT NULL);

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,7 +29,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// shownOutput is the block of text that a page shows below a piece of SQL, or "".
+// shownOutput returns the text block below a piece of SQL in a page, or "".
 func shownOutput(t *testing.T, page, piece string) string {
 	t.Helper()
 	block := regexp.MustCompile("(?s)<!-- ../examples/guide/" + page + `\.sql [a-z0-9 -]*\b` + piece + " -->\n```sql\n.*?\n```\n(?:\n```text\n(.*?)```\n)?").FindStringSubmatch(pageText(t, page))
@@ -37,8 +39,8 @@ func shownOutput(t *testing.T, page, piece string) string {
 	return block[1]
 }
 
-// psql runs a piece as psql does, and gives what it prints but for tags and
-// counts of rows: tables, and the errors of statements.
+// psql runs a piece and returns the output that psql would print, without command
+// tags and row counts: tables, and the errors of statements.
 func (p piece) psql(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	var out strings.Builder
@@ -47,18 +49,18 @@ func (p piece) psql(t *testing.T, conn *pgx.Conn) string {
 		for _, r := range results {
 			out.WriteString(psqlTable(r))
 		}
-		var refusal *pgconn.PgError
+		var pgErr *pgconn.PgError
 		if err != nil {
-			if !errors.As(err, &refusal) {
+			if !errors.As(err, &pgErr) {
 				t.Fatalf("[%s]: %v", p.name, err)
 			}
-			fmt.Fprintf(&out, "ERROR:  %s\n", refusal.Message)
+			fmt.Fprintf(&out, "ERROR:  %s\n", pgErr.Message)
 		}
 	}
 	return out.String()
 }
 
-// psqlTable draws rows as psql does: headings in the middle, numbers at the right.
+// psqlTable formats rows as psql does: headings centred, numbers right-aligned.
 func psqlTable(r *pgconn.Result) string {
 	if len(r.FieldDescriptions) == 0 {
 		return ""
@@ -100,7 +102,7 @@ func psqlTable(r *pgconn.Result) string {
 	return out.String()
 }
 
-// The page's SQL says what the page shows.
+// The page shows the output of its SQL.
 func TestStorage(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
@@ -109,31 +111,31 @@ func TestStorage(t *testing.T) {
 		}
 		all := pieces(t, "storage.sql")
 		if len(all) < 10 {
-			t.Errorf("%d pieces", len(all))
+			t.Errorf("expected at least 10 pieces, got %d", len(all))
 		}
 		for _, p := range all {
 			got := p.psql(t, conn)
 			if p.name == "sizes" {
-				continue // what [measure] measures; the page has a link
+				continue // it fills the tables for [measure]; the page has a link to it
 			}
 			want := shownOutput(t, "storage", p.name)
 			if p.name == "measure" {
 				checkSizes(t, got, want)
 			} else if got != want {
-				t.Errorf("[%s]: the page shows\n%sbut it is\n%s", p.name, want, got)
+				t.Errorf("[%s]: expected the output in the page\n%sgot\n%s", p.name, want, got)
 			}
 		}
 		var target int
 		err := conn.QueryRow(t.Context(), `SELECT attstattarget FROM pg_attribute
 			WHERE attrelid = 'customers'::regclass AND attname = 'id'`).Scan(&target)
 		if err != nil || target != 500 {
-			t.Errorf("a target of %d, %v", target, err)
+			t.Errorf("expected a statistics target of 500, got %d, %v", target, err)
 		}
 	})
 }
 
-// checkSizes compares sizes of tables, which may be a byte larger or smaller in
-// another version.
+// checkSizes compares the sizes of tables. They may differ by a byte between
+// versions of Postgres.
 func checkSizes(t *testing.T, got, want string) {
 	t.Helper()
 	rows := func(table string) map[string][]float64 {
@@ -150,21 +152,21 @@ func checkSizes(t *testing.T, got, want string) {
 		}
 		return found
 	}
-	is, says := rows(got), rows(want)
-	if len(is) != 7 || len(says) != 7 {
+	measured, documented := rows(got), rows(want)
+	if len(measured) != 7 || len(documented) != 7 {
 		t.Fatalf("expected 7 tables, got\n%s", got)
 	}
-	for name, sizes := range is {
+	for name, sizes := range measured {
 		for i := range sizes {
-			if len(says[name]) != 2 || math.Abs(sizes[i]-says[name][i]) > 1 {
-				t.Errorf("%s: the page says %v, but it is %v\n%s", name, says[name], sizes, got)
+			if len(documented[name]) != 2 || math.Abs(sizes[i]-documented[name][i]) > 1 {
+				t.Errorf("%s: expected sizes near %v as in the page, got %v\n%s", name, documented[name], sizes, got)
 				break
 			}
 		}
 	}
 }
 
-// What psql shows and what Go writes can be had from each other.
+// Column values, as psql shows them, convert to texts and back.
 func TestStorageColumns(t *testing.T) {
 	visit, customer, err := guide.FromColumns("-3795148059624996843", "6272706b-3471-3732-7877-66326d36336c")
 	if err != nil || visit != "cb54ecf2840a0015" || customer != "brpk4q72xwf2m63l" {
@@ -175,17 +177,17 @@ func TestStorageColumns(t *testing.T) {
 		t.Errorf("got %d and %s, %v", number, uuid, err)
 	}
 	if _, _, err := guide.FromColumns("1", "f47ac10b-58cc-4372-a567-0e02b2c3d479"); err == nil {
-		t.Error("expected an error of a random uuid, got none")
+		t.Error("FromColumns: expected an error for a random uuid, got none")
 	}
 	if _, _, err := guide.ToColumns("cb54ecf2840a0015", "BRPK4Q72XWF2M63L"); err == nil {
-		t.Error("expected an error of capitals, got none")
+		t.Error("ToColumns: expected an error for capitals, got none")
 	}
 	if _, _, err := guide.ToColumns("-3795148059624996843", customer); err == nil {
-		t.Error("expected an error of a number, got none")
+		t.Error("ToColumns: expected an error for a number, got none")
 	}
 }
 
-// A Snowflake's text gets longer when the page says so.
+// The text of a Snowflake gets its nineteenth digit at the time in the page.
 func TestStorageDigits(t *testing.T) {
 	first := idtype.MustParseSnowflake("1000000000000000000")
 	if got := idtype.DefaultSnowflakeLayout().Time(first); got.Format("2006-01") != "2028-07" {
@@ -193,7 +195,26 @@ func TestStorageDigits(t *testing.T) {
 	}
 }
 
-// The other columns have what the page says.
+// Connect's pools encode and scan an ID type of the caller, alone and in slices.
+func TestStorageOwnType(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		pool, err := guide.Connect(t.Context(), db.URL)
+		must(t, err)
+		defer pool.Close()
+		want := []guide.InvoiceID{{Snowflake: 1}, {Snowflake: 779300444248735744}}
+		var first guide.InvoiceID
+		var all []guide.InvoiceID
+		err = pool.QueryRow(t.Context(), "SELECT ($1::bigint[])[1], $1::bigint[]", want).Scan(&first, &all)
+		if err != nil || first != want[0] || !slices.Equal(all, want) {
+			t.Errorf("expected %v, got %v and %v, %v", want, first, all, err)
+		}
+		if b, err := json.Marshal(want[1]); err != nil || string(b) != `"779300444248735744"` {
+			t.Errorf("got %s, %v", b, err)
+		}
+	})
+}
+
+// The columns of other types store the values that the page describes.
 func TestStorageExports(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pieceOf(t, "storage.sql", "text").run(t, db)
@@ -213,17 +234,17 @@ func TestStorageExports(t *testing.T) {
 		if want := "brpk4q72xwf2m63l 10 NULL, brpk4q72xwf2m63m 10 6272706b-3471-3732-7877-66326d36336c"; err != nil || stored != want {
 			t.Errorf("got %s, %v", stored, err)
 		}
-		// Whose order is that of IDs, as TestParityCollation of package migrations has it.
+		// With this collation texts sort as IDs do: see TestParityCollation in integration_test/migrations.
 		var collation string
 		err = g.Raw(`SELECT collname FROM pg_attribute JOIN pg_collation c ON c.oid = attcollation
 			WHERE attrelid = 'exports'::regclass AND attname = 'subject'`).Row().Scan(&collation)
 		if err != nil || collation != "C" {
-			t.Errorf("a collation %s, %v", collation, err)
+			t.Errorf("expected the collation C, got %s, %v", collation, err)
 		}
 	})
 }
 
-// A view needs no rights to the schema that has its functions.
+// A role that reads the view needs no right to the schema of its functions.
 func TestStorageViewRole(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pieceOf(t, "storage.sql", "tables").run(t, db)
@@ -237,19 +258,19 @@ func TestStorageViewRole(t *testing.T) {
 		var customer, kind string
 		err := conn.QueryRow(t.Context(), "SELECT customer, pg_typeof(id)::text FROM orders_readable").Scan(&customer, &kind)
 		if err != nil || customer != "brpk4q72xwf2m63l" || kind != "text" {
-			t.Errorf("got %s, and an id as %s, %v", customer, kind, err)
+			t.Errorf("got customer %s and an id of type %s, %v", customer, kind, err)
 		}
 		if _, err := conn.Exec(t.Context(), "SELECT sortkey.snowflake_time(1)"); err == nil {
-			t.Error("expected no right to the schema")
+			t.Error("expected the role to have no right to the schema, but its call succeeded")
 		}
 	})
 }
 
-// guideRole makes a role, which goes when the test ends.
-func guideRole(t *testing.T, db *pgtest.DB, what string) string {
+// guideRole creates a role, and drops it when the test ends.
+func guideRole(t *testing.T, db *pgtest.DB, prefix string) string {
 	t.Helper()
-	// Roles are the server's, which other tests use at the same time.
-	name := what + "_" + db.Name
+	// Roles belong to the server, which other tests use at the same time.
+	name := prefix + "_" + db.Name
 	db.Exec(t, "CREATE ROLE "+name)
 	conn := db.SQL(t)
 	t.Cleanup(func() {
@@ -260,7 +281,7 @@ func guideRole(t *testing.T, db *pgtest.DB, what string) string {
 	return name
 }
 
-// A tap keeps what a client sends.
+// A tap is a connection that records all bytes written to it.
 type tap struct {
 	net.Conn
 	mu   *sync.Mutex
@@ -274,7 +295,7 @@ func (c tap) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A wire makes connections that are tapped.
+// A wire dials connections, and records all bytes that are sent.
 type wire struct {
 	mu   sync.Mutex
 	sent bytes.Buffer
@@ -295,7 +316,7 @@ func (w *wire) DialTimeout(network, address string, timeout time.Duration) (net.
 	return w.DialContext(ctx, network, address)
 }
 
-// form says in which of these forms a value was sent since the last call.
+// form returns the names of the forms that were sent since the last call.
 func (w *wire) form(forms map[string]string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -309,7 +330,7 @@ func (w *wire) form(forms map[string]string) string {
 	return strings.Join(found, ",")
 }
 
-// What goes over the wire is what the page's table says.
+// Clients send parameters in the forms that the page lists.
 func TestStorageWire(t *testing.T) {
 	forms := map[string]map[string]string{
 		"Snowflake": {"8 bytes": "\x0a\xd0\xa0\xb5\x7d\x00\x00\x00", "text": "\x00779300444248735744", "literal": "'779300444248735744'"},
@@ -323,7 +344,7 @@ func TestStorageWire(t *testing.T) {
 			t.Helper()
 			cells := regexp.MustCompile(`(?m)^\| [^|]*` + name + `[^|]*\| ([^|]*) \| ([^|]*) \|$`).FindStringSubmatch(pageText(t, "storage"))
 			if cells == nil {
-				t.Fatalf("the page doesn't show %s", name)
+				t.Fatalf("the page has no row for %s", name)
 			}
 			var snowflake idtype.Snowflake
 			var sno idtype.Sno
@@ -340,7 +361,7 @@ func TestStorageWire(t *testing.T) {
 					t.Fatalf("%s, %s: %v", name, v.format, err)
 				}
 				if got := w.form(forms[v.format]); got != cells[i+1] {
-					t.Errorf("%s, %s: the page says %s, but it is %q", name, v.format, cells[i+1], got)
+					t.Errorf("%s, %s: expected %s as in the page, got %q", name, v.format, cells[i+1], got)
 				}
 			}
 			if snowflake != 779300444248735744 || sno.String() != "brpk4q72xwf2m63l" {
@@ -366,8 +387,8 @@ func TestStorageWire(t *testing.T) {
 	})
 }
 
-// SQLite keeps what Value gives, and turns a text of digits in a column declared
-// uuid into a number.
+// In a column declared uuid, SQLite stores the result of Value unchanged, and
+// converts a text of digits to a number.
 func TestStorageSQLite(t *testing.T) {
 	g := sqlitetest.Open(t)
 	must(t, g.Exec("CREATE TABLE t (id uuid)").Error)
