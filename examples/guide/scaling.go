@@ -8,8 +8,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// SitePool is the pool of a site whose number is the datacenter of its IDs: 32
-// numbers, and none of another site's.
+// SitePool returns the pool of a site, whose number is the datacenter of its IDs.
+// It has 32 node numbers; the numbers of the other sites are reserved.
 func SitePool(site int) nodelease.Pool {
 	pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
 	for n := range pool.Size {
@@ -20,8 +20,8 @@ func SitePool(site int) nodelease.Pool {
 	return pool
 }
 
-// ShardGenerators makes a generator for each of 32 logical shards, whose number
-// is the datacenter of its IDs. The worker is this process's own.
+// ShardGenerators returns a generator for each of 32 logical shards. The number
+// of the shard is the datacenter of its IDs. Each instance has its own worker.
 func ShardGenerators(worker int) (gens [32]*idtype.SnowflakeGenerator, err error) {
 	for shard := range gens {
 		gens[shard], err = idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: shard, Worker: worker})
@@ -32,13 +32,13 @@ func ShardGenerators(worker int) (gens [32]*idtype.SnowflakeGenerator, err error
 	return gens, nil
 }
 
-// ShardOf reads the shard off an ID.
+// ShardOf returns the shard in an ID.
 func ShardOf(id idtype.Snowflake) (int, error) {
 	p, err := idtype.DefaultSnowflakeLayout().Parts(id)
 	return p.Datacenter, err
 }
 
-// ByHash spreads keys over n shards by all of their bits.
+// ByHash returns the shard of a key among n, by a hash of all its bits.
 func ByHash(id idtype.Snowflake, n int) (shard int, err error) {
 	key, err := id.MarshalBinary()
 	if err != nil {
@@ -46,9 +46,9 @@ func ByHash(id idtype.Snowflake, n int) (shard int, err error) {
 	}
 	h := fnv.New64a()
 	h.Write(key)
-	high, _ := bits.Mul64(h.Sum64(), uint64(n)) // by the upper bits, which depend on most of the key
+	high, _ := bits.Mul64(h.Sum64(), uint64(n)) // the upper bits of the hash depend on most of the key
 	return int(high), nil
 }
 
-// ByRemainder is what not to do.
+// ByRemainder shows the wrong way: it uses only the low bits of a key.
 func ByRemainder(id idtype.Snowflake, n int) int { return int(id.Int64() % int64(n)) }

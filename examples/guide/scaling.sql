@@ -1,5 +1,5 @@
 -- [site]
--- At site 1. Site 2 has 2 wherever this has 1.
+-- At site 1. At site 2, write 2 in place of 1.
 SELECT sortkey.reserve_node('snowflake', 1 << 5 | 31, 'default of orders.id');
 CREATE TABLE orders (
     id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1, 31),
@@ -10,12 +10,12 @@ CREATE TABLE orders (
 CREATE PUBLICATION orders_of_site_1 FOR TABLE orders;
 
 -- [subscribe]
--- At site 1, when both have published.
+-- At site 1, once both sites have their publications.
 CREATE SUBSCRIPTION site_1_from_site_2 CONNECTION 'host=site-2 dbname=shop user=replicator'
     PUBLICATION orders_of_site_2 WITH (origin = none, copy_data = false);
 
 -- [publish-own]
--- Of what is here, site 1 publishes the rows that it has minted: those with datacenter 1 in the key.
+-- Site 1 publishes its own rows, which have datacenter 1 in the key.
 CREATE PUBLICATION orders_of_site_1 FOR TABLE orders WHERE ((id >> 17) & 31 = 1) WITH (publish = 'insert, update, delete');
 
 -- [subscribe-own]
@@ -23,7 +23,7 @@ CREATE SUBSCRIPTION site_1_from_site_2 CONNECTION 'host=site-2 dbname=shop user=
     PUBLICATION orders_of_site_2 WITH (copy_data = false);
 
 -- [promote]
--- At a subscriber that takes over from site 1, before anything is inserted there.
+-- At a subscriber that takes over from site 1, before the first INSERT there.
 SELECT sortkey.reserve_node('snowflake', 3 << 5 | 31, 'default of orders.id');
 ALTER TABLE orders ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(3, 31);
 ALTER SUBSCRIPTION site_3_from_site_1 DISABLE;
@@ -38,7 +38,7 @@ CREATE TABLE carts_2 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 2)
 CREATE TABLE carts_3 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 3);
 
 -- [citus-tables]
--- At the coordinator. The CHECK refuses what isn't a Snowflake, as the domain would.
+-- At the coordinator. The CHECK rejects the same values as the domain.
 CREATE TABLE customers (id bigint PRIMARY KEY, name text NOT NULL);
 SELECT create_distributed_table('customers', 'id');
 ALTER TABLE customers ADD CONSTRAINT customers_id_is_snowflake CHECK (id > 0);

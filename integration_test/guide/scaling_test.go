@@ -19,15 +19,15 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// A site is a server of its own, in the container of a shared one, which has the
-// programs of the server and whose settings are others.
+// A site is a separate server, with its own settings, in the container of a shared
+// server. It uses the programs that are installed there.
 type site struct {
 	t      *testing.T
 	db     *pgtest.DB
 	number int // 1 or 2
 }
 
-// run runs a command in the container, as the system's user of the servers.
+// run runs a shell command in the container as the user postgres.
 func (s site) run(command string) (string, error) {
 	s.t.Helper()
 	out, err := pgtest.Exec(s.t, s.db.Container(), "postgres", "sh", "-c", command)
@@ -36,7 +36,7 @@ func (s site) run(command string) (string, error) {
 
 func (s site) port() int { return 5440 + s.number }
 
-// start makes the server, with the SQL of this module in a database shop.
+// start creates and starts the server, and runs a file of SQL in its database shop.
 func (s site) start(file string) {
 	s.t.Helper()
 	_, err := s.run(fmt.Sprintf(`rm -rf /tmp/site%[1]d && initdb -D /tmp/site%[1]d -A trust --no-sync >/dev/null &&
@@ -45,7 +45,7 @@ func (s site) start(file string) {
 	must(s.t, err)
 }
 
-// stop ends it at once.
+// stop shuts the server down immediately and removes its files.
 func (s site) stop() error {
 	_, err := s.run(fmt.Sprintf("pg_ctl -D /tmp/site%[1]d -m immediate -w stop >/dev/null; rm -rf /tmp/site%[1]d /tmp/site%[1]d.log", s.number))
 	return err
@@ -63,7 +63,8 @@ func (s site) must(statements string) string {
 	return out
 }
 
-// piece runs a piece of the page, which is for site 1, as this site has it.
+// piece runs a piece of the page. The page shows site 1; for site 2, piece swaps
+// the numbers.
 func (s site) piece(p piece) error {
 	s.t.Helper()
 	text := p.sql
@@ -76,8 +77,8 @@ func (s site) piece(p piece) error {
 	return err
 }
 
-// Two servers write the same table, by what the page has on replication: origin
-// = none, and where that isn't there yet, filters by who has minted.
+// Two servers that write the same table replicate to each other with the SQL of
+// the page: with origin = none, and with row filters, which also work on Postgres 15.
 func TestSites(t *testing.T) {
 	t.Parallel()
 	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
@@ -110,8 +111,9 @@ func TestSites(t *testing.T) {
 			}
 		}
 		total := 0
-		// Rows of both are at both, again and again: what comes back would be in
-		// its own way, and nothing would come after it.
+		// exchange inserts rows at both sites and waits until both have all rows, three
+		// times. A row that returned to its site would stop replication with a duplicate
+		// key.
 		exchange := func() {
 			t.Helper()
 			for range 3 {
@@ -122,7 +124,7 @@ func TestSites(t *testing.T) {
 				for _, s := range sites {
 					pgtest.Eventually(t, fmt.Sprintf("site %d has all rows", s.number), func() error {
 						if got := s.must("SELECT count(*) FROM orders"); got != fmt.Sprint(total) {
-							return fmt.Errorf("it has %s of %d", got, total)
+							return fmt.Errorf("got %s of %d rows", got, total)
 						}
 						return nil
 					})
@@ -131,26 +133,26 @@ func TestSites(t *testing.T) {
 			for _, s := range sites {
 				want := fmt.Sprintf("1|31|%d\n2|31|%[1]d", total/2)
 				if got := s.must("SELECT (p).datacenter, (p).worker, count(*) FROM (SELECT sortkey.snowflake_parts(id) p FROM orders) q GROUP BY 1, 2 ORDER BY 1"); got != want {
-					t.Errorf("site %d has %s, want %s", s.number, got, want)
+					t.Errorf("site %d: got %s, want %s", s.number, got, want)
 				}
 				if got := s.must("SELECT sum(apply_error_count) FROM pg_stat_subscription_stats"); got != "0" {
-					t.Errorf("site %d had %s errors", s.number, got)
+					t.Errorf("site %d: expected no replication errors, got %s", s.number, got)
 				}
 			}
 		}
 		both("site")
 		if db.Version == "15" {
 			if err := sites[0].piece(pieceOf(t, "scaling.sql", "subscribe")); err == nil || !strings.Contains(err.Error(), `unrecognized subscription parameter: "origin"`) {
-				t.Errorf("15 has no origin, said the page: %v", err)
+				t.Errorf("expected Postgres 15 to reject origin, got %v", err)
 			}
 		} else {
 			both("publish-all", "subscribe")
 			exchange()
-			// A row that the other site has minted is changed here.
+			// Site 1 updates a row that site 2 created.
 			sites[0].must("UPDATE orders SET total = -1 WHERE id = (SELECT max(id) FROM orders WHERE (id >> 17) & 31 = 2)")
-			pgtest.Eventually(t, "the change is at site 2", func() error {
+			pgtest.Eventually(t, "the change reaches site 2", func() error {
 				if sites[1].must("SELECT count(*) FROM orders WHERE total = -1") != "1" {
-					return errors.New("it isn't")
+					return errors.New("it hasn't arrived")
 				}
 				return nil
 			})
@@ -165,18 +167,18 @@ func TestSites(t *testing.T) {
 		exchange()
 		sites[0].must("DELETE FROM orders WHERE id = (SELECT max(id) FROM orders WHERE (id >> 17) & 31 = 1)")
 		total--
-		pgtest.Eventually(t, "the row is gone at site 2", func() error {
+		pgtest.Eventually(t, "the deletion reaches site 2", func() error {
 			if got := sites[1].must("SELECT count(*) FROM orders"); got != fmt.Sprint(total) {
-				return fmt.Errorf("it has %s of %d", got, total)
+				return fmt.Errorf("site 2 has %s rows, want %d", got, total)
 			}
 			return nil
 		})
-		// What it published before has arrived, so a TRUNCATE would have, too.
+		// TRUNCATE isn't published. Once the row inserted after it has arrived, it would have arrived too.
 		sites[0].must("TRUNCATE orders")
 		sites[0].must("INSERT INTO orders (total) VALUES (-2)")
-		pgtest.Eventually(t, "a row of site 1 is at site 2", func() error {
+		pgtest.Eventually(t, "a row of site 1 reaches site 2", func() error {
 			if got := sites[1].must("SELECT count(*) FROM orders WHERE total = -2"); got != "1" {
-				return fmt.Errorf("there are %s", got)
+				return fmt.Errorf("got %s such rows", got)
 			}
 			return nil
 		})
@@ -184,26 +186,26 @@ func TestSites(t *testing.T) {
 			t.Errorf("expected site 2 to keep its %d rows, got %s", total+1, got)
 		}
 
-		// Site 2 is gone, and site 1 goes on by itself.
+		// Site 2 fails, and site 1 continues alone.
 		must(t, sites[1].stop())
 		promote := pieceOf(t, "scaling.sql", "promote")
 		promote.sql = strings.ReplaceAll(promote.sql, "site_3_from_site_1", "site_1_from_site_2")
 		must(t, sites[0].piece(promote))
 		if got := sites[0].must("INSERT INTO orders (total) VALUES (1) RETURNING (sortkey.snowflake_parts(id)).datacenter"); got != "3" {
-			t.Errorf("minted for datacenter %s", got)
+			t.Errorf("expected an ID of datacenter 3, got %s", got)
 		}
 		sites = sites[:1]
 
 		for _, p := range pieces(t, "scaling.sql") {
 			if !slices.Contains([]string{"site", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "hash", "citus-tables", "citus-lock-timeout"}, p.name) {
-				t.Errorf("nothing looks at [%s]", p.name)
+				t.Errorf("no test runs [%s]", p.name)
 			}
 		}
 	})
 }
 
-// Sites claim from the same pool, in databases that know nothing of each other,
-// and never the same number.
+// Sites never claim the same number, although their databases don't know of each
+// other.
 func TestSitePool(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		store := pglease.New(db.SQL(t), pglease.Config{})
@@ -213,28 +215,28 @@ func TestSitePool(t *testing.T) {
 			must(t, err)
 			defer k.Close()
 			if k.Number() != 3<<5|i {
-				t.Errorf("claimed %d", k.Number())
+				t.Errorf("expected number %d, got %d", 3<<5|i, k.Number())
 			}
 		}
 		var busy *nodelease.BusyError
 		if _, err := nodelease.Acquire(t.Context(), store, pool, nodelease.Options{Wait: -1}); !errors.As(err, &busy) || busy.Held != 32 || busy.Reserved != 1024-32 {
-			t.Errorf("expected 32 numbers, got %v", err)
+			t.Errorf("expected a pool of 32 numbers, all held, got %v", err)
 		}
 
-		// Another share in the same database, as after a site is gone.
+		// After a failover, programs of two sites claim in the same database.
 		db.Exec(t, "TRUNCATE sortkey.node_lease, sortkey.node_pool")
 		for _, site := range []int{1, 3} {
 			k, err := nodelease.Acquire(t.Context(), store, guide.SitePool(site), nodelease.Options{})
 			must(t, err)
 			defer k.Close()
 			if k.Number() != site<<5 {
-				t.Errorf("site %d claimed %d", site, k.Number())
+				t.Errorf("site %d: expected number %d, got %d", site, site<<5, k.Number())
 			}
 		}
 	})
 }
 
-// A shard is read off the keys that its generator mints.
+// ShardOf returns the shard of the generator that created an ID.
 func TestShards(t *testing.T) {
 	gens, err := guide.ShardGenerators(7)
 	must(t, err)
@@ -242,16 +244,16 @@ func TestShards(t *testing.T) {
 		id, err := gen.Next()
 		must(t, err)
 		if shard, err := guide.ShardOf(id); err != nil || shard != want {
-			t.Errorf("shard %d: %d, %v", want, shard, err)
+			t.Errorf("expected shard %d, got %d, %v", want, shard, err)
 		}
 	}
 	if _, err := guide.ShardOf(-1); err == nil {
-		t.Error("a shard of what is no ID")
+		t.Error("ShardOf(-1): expected an error, got none")
 	}
 }
 
-// The remainder is poor, a hash isn't, by the figures of the page; nor is
-// Postgres's own.
+// A remainder spreads keys badly. ByHash and the hash partitions of Postgres spread
+// them evenly. The page shows the same figures.
 func TestSpread(t *testing.T) {
 	var out strings.Builder
 	every := func(d time.Duration) (ids []idtype.Snowflake) {
@@ -267,9 +269,9 @@ func TestSpread(t *testing.T) {
 		every time.Duration
 		n     int
 	}{
-		{"one a millisecond, 8 shards", time.Millisecond, 8},
-		{"one a millisecond, 10 shards", time.Millisecond, 10},
-		{"one a second, 10 shards", time.Second, 10},
+		{"one per millisecond, 8 shards", time.Millisecond, 8},
+		{"one per millisecond, 10 shards", time.Millisecond, 10},
+		{"one per second, 10 shards", time.Second, 10},
 	} {
 		remainder, hash := make([]int, c.n), make([]int, c.n)
 		for _, id := range every(c.every) {
@@ -280,14 +282,14 @@ func TestSpread(t *testing.T) {
 		}
 		fmt.Fprintf(&out, "%s\n  id %% n  %v\n  ByHash  %v\n", c.title, remainder, hash)
 		if mean := 8000 / c.n; slices.Min(hash) < mean*9/10 || slices.Max(hash) > mean*11/10 {
-			t.Errorf("%s: hashed to %v", c.title, hash)
+			t.Errorf("%s: expected all shards within 10 %% of %d, got %v", c.title, mean, hash)
 		}
 	}
 	if want := shown(t, "scaling-out"); len(want) != 1 || out.String() != want[0] {
 		t.Errorf("the page shows\n%s\ngot\n%s", want, out.String())
 	}
 	if _, err := guide.ByHash(-1, 8); err == nil {
-		t.Error("hashed what is no ID")
+		t.Error("ByHash(-1): expected an error, got none")
 	}
 
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
@@ -303,7 +305,7 @@ func TestSpread(t *testing.T) {
 }
 
 // On Citus the tables of the page are distributed and colocated, their
-// constraints hold, and a role's lock_timeout reaches the workers.
+// constraints apply, and the lock_timeout of a role reaches the workers.
 func TestCitus(t *testing.T) {
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		migrate(t, c.DB)
@@ -312,7 +314,7 @@ func TestCitus(t *testing.T) {
 
 		_, err := conn.Exec(t.Context(), "INSERT INTO customers VALUES (-1, 'no Snowflake')")
 		if pg := (*pgconn.PgError)(nil); !errors.As(err, &pg) || pg.Code != "23514" || !strings.Contains(pg.Message, "customers_id_is_snowflake") {
-			t.Errorf("want that the CHECK refuses -1, got %v", err)
+			t.Errorf("want the CHECK to reject -1, got %v", err)
 		}
 		c.Exec(t, `INSERT INTO customers SELECT sortkey.snowflake_floor('2026-11-01Z') + n, 'customer ' || n FROM generate_series(1, 50) n;
 			INSERT INTO purchases SELECT id, id + 1 FROM customers`)
@@ -338,7 +340,7 @@ func TestCitus(t *testing.T) {
 			var settings string
 			must(t, worker.Conn(t).QueryRow(t.Context(), "SELECT rolconfig::text FROM pg_roles WHERE rolname = $1", role).Scan(&settings))
 			if settings != "{lock_timeout=2s}" {
-				t.Errorf("a worker has %s for the role, want the lock_timeout", settings)
+				t.Errorf("a worker has the settings %s for the role, want lock_timeout=2s", settings)
 			}
 		}
 	})
