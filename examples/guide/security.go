@@ -12,24 +12,25 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// Reveal is what anybody reads off one key.
+// Reveal describes the facts that anyone can read from a key.
 func Reveal(id idtype.Snowflake) (string, error) {
 	p, err := idtype.DefaultSnowflakeLayout().Parts(id)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("minted %s by datacenter %d, worker %d, which minted %d others in that millisecond before",
+	return fmt.Sprintf("created %s by datacenter %d, worker %d, after %d others in that millisecond",
 		p.Time.Format(time.RFC3339Nano), p.Datacenter, p.Worker, p.Sequence), nil
 }
 
-// Estimate is how many numbers from 0 on there are, if these are some of them by
-// chance: workers, from those of a few keys, or the IDs of a busy millisecond.
+// Estimate returns an estimate of n from a random sample of the numbers 0 to n-1:
+// the number of workers from the workers of a few keys, or the number of IDs in a
+// busy millisecond from a few sequence numbers.
 func Estimate(seen []int) float64 {
 	largest := float64(slices.Max(seen) + 1)
 	return largest + largest/float64(len(seen)) - 1
 }
 
-// A Document has a key for the database, and a name that can't be guessed for all others.
+// A Document has a key for the database and a random token for clients.
 type Document struct {
 	ID      idtype.Snowflake `json:"-"`
 	Token   string           `json:"id" gorm:"not null;uniqueIndex"`
@@ -37,22 +38,22 @@ type Document struct {
 	Title   string           `json:"title"`
 }
 
-// BeforeCreate makes the token: 26 characters, 130 random bits.
+// BeforeCreate generates the token: 26 characters, 130 random bits.
 func (d *Document) BeforeCreate(*gorm.DB) error {
 	d.Token = rand.Text()
 	return nil
 }
 
-// DocumentOf finds a document that the user owns. For one of others the error is that
-// for one that doesn't exist: gorm.ErrRecordNotFound.
+// DocumentOf returns a document that the user owns. For other users' documents it
+// returns gorm.ErrRecordNotFound, as for a document that doesn't exist.
 func DocumentOf(db *gorm.DB, user idtype.Snowflake, token string) (Document, error) {
 	var d Document
 	err := db.Where("token = ? AND owner_id = ?", token, user).Take(&d).Error
 	return d, err
 }
 
-// NewResetToken makes what is mailed, and what is stored: a hash, so that who
-// reads the table can't use it.
+// NewResetToken returns a token to mail to the user, and its hash to store. A
+// reader of the table can't use the hash.
 func NewResetToken() (mailed string, stored [sha256.Size]byte) {
 	mailed = rand.Text()
 	return mailed, sha256.Sum256([]byte(mailed))

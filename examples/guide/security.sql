@@ -6,7 +6,7 @@ CREATE TABLE documents (
     title text NOT NULL
 );
 
--- [mint]
+-- [default]
 CREATE TABLE payments (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31), amount bigint NOT NULL);
 SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of payments.id');
 GRANT INSERT ON payments TO app;
@@ -14,10 +14,10 @@ GRANT USAGE ON SCHEMA sortkey TO app;
 GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO app;
 
 -- [pinned]
-BEGIN; -- or everybody may call it between two of these
+BEGIN; -- without a transaction, every role could call the function before the REVOKE
 CREATE FUNCTION next_payment_id() RETURNS bigint
     LANGUAGE sql VOLATILE SECURITY DEFINER
-    RETURN sortkey.next_snowflake(31, 31); -- bound when the function is made, so no search_path matters
+    RETURN sortkey.next_snowflake(31, 31); -- bound at creation, so the search_path of the caller has no effect
 REVOKE EXECUTE ON FUNCTION next_payment_id() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION next_payment_id() TO app;
 REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM app;

@@ -21,46 +21,46 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// All that the page says a key reveals, it does.
+// Reveal describes all facts that the page lists.
 func TestSecurityReveal(t *testing.T) {
 	layout := idtype.DefaultSnowflakeLayout()
 	id, err := layout.Compose(idtype.SnowflakeParts{Time: time.Date(2026, 11, 21, 11, 1, 44, 611e6, time.UTC), Datacenter: 2, Worker: 3, Sequence: 40})
 	must(t, err)
 	got, err := guide.Reveal(id)
-	if want := "minted 2026-11-21T11:01:44.611Z by datacenter 2, worker 3, which minted 40 others in that millisecond before"; err != nil || got != want {
+	if want := "created 2026-11-21T11:01:44.611Z by datacenter 2, worker 3, after 40 others in that millisecond"; err != nil || got != want {
 		t.Errorf("got %s, %v", got, err)
 	}
 	if _, err := guide.Reveal(-1); err == nil {
-		t.Error("expected an error of a negative number")
+		t.Error("Reveal(-1): expected an error, got none")
 	}
 }
 
-// An attacker who knows the second and the node has as many candidates for a key
-// as the page says: one per unit of time, times the starts and random numbers of
-// UID60. The tests of idtype cover how a generator starts.
+// An attacker who knows the second and the node of a key has the number of
+// candidates in the page: one per unit of time, and for a UID60 one per start of the
+// sequence and random number as well. The tests of idtype cover the starts.
 func TestSecurityCandidates(t *testing.T) {
 	page := pageText(t, "security")
 	units := func(unit time.Duration) int { return int(time.Second / unit) }
 	last := idtype.UID60(idtype.MaxUID60)
-	starts, randoms := (last.Sequence()+1)/2, last.Random()+1 // half of the sequence numbers begin a millisecond
+	starts, randoms := (last.Sequence()+1)/2, last.Random()+1 // a millisecond starts with one of the lower half of the sequence numbers
 	for name, n := range map[string]int{
 		"Snowflake": units(idtest.Snowflake.Unit), "SnowflakeSI": units(idtest.SnowflakeSI.Unit), "UID60": units(idtest.UID60.Unit) * starts * randoms,
 		"Spread64": units(idtest.Spread64.Unit), "Sno": units(idtest.Sno.Unit),
 	} {
 		if !regexp.MustCompile(`(?m)^\| ` + "`" + name + "`" + ` \|.*\| ` + thousands(n) + ` \|$`).MatchString(page) {
-			t.Errorf("%s: expected the page to have %d candidates", name, n)
+			t.Errorf("%s: the page doesn't have %d candidates", name, n)
 		}
 	}
 	for name, bits := range map[string]float64{"UUIDv7": 74 + math.Log2(1000), "UUIDv4": 122} {
 		row := regexp.MustCompile(`(?m)^\| ` + name + ` \|.*\| 10\^(\d+) and more \|$`).FindStringSubmatch(page)
 		power := math.Floor(bits * math.Log10(2))
 		if row == nil || number(t, row[1]) != power {
-			t.Errorf("%s: expected the page to have 10^%v, got %v", name, power, row)
+			t.Errorf("%s: expected 10^%v candidates in the page, got %v", name, power, row)
 		}
 	}
 }
 
-// From a few numbers of many, the many are estimated.
+// Estimate is unbiased: the mean of many estimates is close to the true number.
 func TestSecurityEstimate(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, test := range []struct{ all, seen int }{{24, 5}, {1000, 20}} {
@@ -69,12 +69,12 @@ func TestSecurityEstimate(t *testing.T) {
 			sum += guide.Estimate(random.Perm(test.all)[:test.seen])
 		}
 		if mean := sum / float64(trials); math.Abs(mean/float64(test.all)-1) > 0.03 {
-			t.Errorf("%d of %d: estimated %.1f", test.seen, test.all, mean)
+			t.Errorf("%d of %d seen: expected a mean near %[2]d, got %.1f", test.seen, test.all, mean)
 		}
 	}
 }
 
-// A document is found by its token, by its owner alone, and shows no key.
+// Only its owner finds a document, by its token. Its JSON doesn't contain the key.
 func TestSecurityDocuments(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		g := db.GORM(t, nil)
@@ -91,13 +91,13 @@ func TestSecurityDocuments(t *testing.T) {
 		if err != nil || found != hers {
 			t.Errorf("got %v, %v", found, err)
 		}
-		_, notTheirs := guide.DocumentOf(g, 2, hers.Token)
-		_, notThere := guide.DocumentOf(g, 2, "none")
-		if !errors.Is(notTheirs, gorm.ErrRecordNotFound) || notTheirs.Error() != notThere.Error() {
-			t.Errorf("got %v and %v", notTheirs, notThere)
+		_, notOwned := guide.DocumentOf(g, 2, hers.Token)
+		_, missing := guide.DocumentOf(g, 2, "none")
+		if !errors.Is(notOwned, gorm.ErrRecordNotFound) || notOwned.Error() != missing.Error() {
+			t.Errorf("expected the same error for another user's document and a missing one, got %v and %v", notOwned, missing)
 		}
 		if err := g.Create(&guide.Document{OwnerID: 1, Token: hers.Token}).Error; err != nil {
-			t.Errorf("expected a token of its own: %v", err)
+			t.Errorf("expected BeforeCreate to replace the token, got %v", err)
 		}
 		b, err := json.Marshal(hers)
 		if err != nil || strings.Contains(string(b), hers.ID.String()) || !strings.Contains(string(b), hers.Token) {
@@ -114,7 +114,7 @@ func TestSecurityResetToken(t *testing.T) {
 	}
 }
 
-// Roles can do what the page grants, and nothing else.
+// Roles can do everything that the page grants, and nothing else.
 func TestSecurityGrants(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		app, monitoring := guideRole(t, db, "app"), guideRole(t, db, "monitoring")
@@ -130,16 +130,16 @@ func TestSecurityGrants(t *testing.T) {
 		allowed := func(conn *pgx.Conn, sql string) {
 			t.Helper()
 			if _, err := conn.Exec(t.Context(), sql); err != nil {
-				t.Errorf("expected the right to %s: %v", sql, err)
+				t.Errorf("%s: expected the right to run it, got %v", sql, err)
 			}
 		}
 		denied := func(conn *pgx.Conn, sql string) {
 			t.Helper()
 			if _, err := conn.Exec(t.Context(), sql); err == nil || !strings.Contains(err.Error(), "permission denied") {
-				t.Errorf("expected no right to %s, got %v", sql, err)
+				t.Errorf("%s: expected permission denied, got %v", sql, err)
 			}
 		}
-		never := func() { // whatever was granted
+		never := func() { // denied after every grant of the page
 			t.Helper()
 			for _, sql := range []string{
 				"SELECT sortkey.next_uid60()", "SELECT setval('sortkey.snowflake_clock', 1)", "SELECT nextval('sortkey.snowflake_clock')",
@@ -159,24 +159,24 @@ func TestSecurityGrants(t *testing.T) {
 			case "token":
 				p.run(t, db)
 				db.Exec(t, "GRANT INSERT, SELECT ON documents TO "+app)
-				// A program that mints itself has no right to the schema of the domains.
+				// A program that generates IDs in Go needs no right to the schema of the domains.
 				allowed(appConn, "INSERT INTO documents (id, owner_id, title) VALUES (779300444248735744, 1, 'x')")
 				if _, err := appConn.Exec(t.Context(), "INSERT INTO documents (id, owner_id, title) VALUES (0, 1, 'x')"); err == nil {
-					t.Error("expected the domain to refuse zero")
+					t.Error("expected the domain to reject zero, but the INSERT succeeded")
 				}
 				var version string
 				if err := appConn.QueryRow(t.Context(), "SELECT substr(token::text, 15, 1) FROM documents").Scan(&version); err != nil || version != "4" {
-					t.Errorf("a uuid of version %s, %v", version, err)
+					t.Errorf("expected a uuid of version 4, got %s, %v", version, err)
 				}
 				denied(appConn, "SELECT sortkey.snowflake_time(1)")
 				never()
-			case "mint":
+			case "default":
 				p.run(t, db)
 				db.Exec(t, "REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM "+app)
-				denied(appConn, "INSERT INTO payments (amount) VALUES (1)") // the default is called as who inserts
+				denied(appConn, "INSERT INTO payments (amount) VALUES (1)") // a default runs with the rights of the role that inserts
 				db.Exec(t, "GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO "+app)
 				allowed(appConn, "INSERT INTO payments (amount) VALUES (1)")
-				allowed(appConn, "SELECT sortkey.next_snowflake(1, 1)") // any node number
+				allowed(appConn, "SELECT sortkey.next_snowflake(1, 1)") // the grant covers every node number
 				allowed(appConn, "SELECT sortkey.snowflake_time(1)")
 				never()
 			case "pinned":
@@ -184,9 +184,9 @@ func TestSecurityGrants(t *testing.T) {
 				allowed(appConn, "INSERT INTO payments (amount) VALUES (2)")
 				denied(appConn, "SELECT sortkey.next_snowflake(1, 1)")
 				denied(monitoringConn, "SELECT next_payment_id()")
-				var minted int
-				if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM payments, sortkey.snowflake_parts(id) WHERE datacenter = 31 AND worker = 31").Scan(&minted); err != nil || minted != 2 {
-					t.Errorf("%d keys of the number that was reserved, %v", minted, err)
+				var created int
+				if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM payments, sortkey.snowflake_parts(id) WHERE datacenter = 31 AND worker = 31").Scan(&created); err != nil || created != 2 {
+					t.Errorf("expected 2 keys with the reserved number, got %d, %v", created, err)
 				}
 				never()
 			case "lease":
@@ -199,37 +199,37 @@ func TestSecurityGrants(t *testing.T) {
 				p.run(t, db)
 				var holder string
 				if err := monitoringConn.QueryRow(t.Context(), "SELECT holder FROM sortkey.node_status WHERE state = 'held'").Scan(&holder); err != nil || holder != "host 7" {
-					t.Errorf("expected the holder without what is secret, got %s, %v", holder, err)
+					t.Errorf("expected the holder without its secret, got %s, %v", holder, err)
 				}
 				denied(monitoringConn, "SELECT * FROM sortkey.node_lease")
 				denied(monitoringConn, claim)
 			case "audit":
 				got := strings.ReplaceAll(p.psql(t, owner), app, "app")
 				if want := shownOutput(t, "security", p.name); squeezed(got) != squeezed(want) {
-					t.Errorf("[%s]: the page shows\n%sbut it is\n%s", p.name, want, got)
+					t.Errorf("[%s]: expected the output in the page\n%sgot\n%s", p.name, want, got)
 				}
-				// As a restore without privileges leaves them: everybody's.
-				db.Exec(t, `CREATE FUNCTION sortkey.of_all() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
-					CREATE FUNCTION sortkey.of_many() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
-					GRANT EXECUTE ON FUNCTION sortkey.of_many() TO `+app)
+				// After a restore without privileges, every role can call the functions.
+				db.Exec(t, `CREATE FUNCTION sortkey.for_all() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
+					CREATE FUNCTION sortkey.for_many() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
+					GRANT EXECUTE ON FUNCTION sortkey.for_many() TO `+app)
 				got = squeezed(strings.ReplaceAll(p.psql(t, owner), app, "app"))
-				if !strings.Contains(got, "of_all | PUBLIC") || !strings.Contains(got, "of_many | PUBLIC, app") {
-					t.Errorf("expected what everybody may call, got\n%s", got)
+				if !strings.Contains(got, "for_all | PUBLIC") || !strings.Contains(got, "for_many | PUBLIC, app") {
+					t.Errorf("expected functions granted to PUBLIC in the list, got\n%s", got)
 				}
 			default:
-				t.Errorf("[%s] isn't looked at", p.name)
+				t.Errorf("no test runs [%s]", p.name)
 			}
 			if p.name != "audit" {
 				shownOutput(t, "security", p.name)
 			}
 		}
 		if len(ran) != 6 {
-			t.Errorf("ran %v", ran)
+			t.Errorf("expected 6 pieces, ran %v", ran)
 		}
 	})
 }
 
-// squeezed is a table whose columns have other widths.
+// squeezed returns a table without the padding of its columns.
 func squeezed(table string) string {
 	return regexp.MustCompile(` +|-+`).ReplaceAllString(table, " ")
 }
