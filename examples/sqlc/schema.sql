@@ -1,4 +1,4 @@
--- Two tables have columns of domains, which package migrations has installed: sqlc.yaml needs no list of them.
+-- Two tables have columns of domains, which package migrations installs. sqlc.yaml needs no list of these columns.
 CREATE TABLE customers (
     id         sortkey.sno PRIMARY KEY,
     email      text NOT NULL,
@@ -10,15 +10,15 @@ CREATE TABLE orders (
     replaces    sortkey.snowflake REFERENCES orders,
     cents       bigint NOT NULL
 );
--- Two have columns of Postgres' own types. sqlc.yaml says which of them are IDs.
--- What is an ID here is spelt bigint, never int8: see the README about arrays.
+-- Two tables have columns of Postgres's own types. sqlc.yaml lists the IDs among them.
+-- IDs are declared as bigint, never as int8: see the README about arrays.
 CREATE TABLE visits (
     id          bigint PRIMARY KEY,        -- a UID60
-    customer_id uuid REFERENCES customers, -- a Sno, as every uuid here
+    customer_id uuid REFERENCES customers, -- a Sno, like every uuid here
     page        text NOT NULL
 );
 CREATE TABLE vouchers (
-    code     text COLLATE "C" PRIMARY KEY, -- a Sno's text
+    code     text COLLATE "C" PRIMARY KEY, -- the text of a Sno
     order_id bigint REFERENCES orders,     -- a Snowflake
-    cents    bigint NOT NULL               -- a number, and no ID
+    cents    bigint NOT NULL               -- a number, not an ID
 );
