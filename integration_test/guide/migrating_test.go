@@ -24,7 +24,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// gooseFile is a provider of goose with one migration.
+// gooseFile returns a goose provider with one migration.
 func gooseFile(t *testing.T, pool *sql.DB, text string) *goose.Provider {
 	t.Helper()
 	p, err := goose.NewProvider(goose.DialectPostgres, pool, fstest.MapFS{"00001_orders.sql": {Data: []byte(text)}})
@@ -32,7 +32,7 @@ func gooseFile(t *testing.T, pool *sql.DB, text string) *goose.Provider {
 	return p
 }
 
-// as is a pool whose connections have another role.
+// as returns a pool whose connections run as a role.
 func as(t *testing.T, db *pgtest.DB, role string) *sql.DB {
 	t.Helper()
 	return db.SQL(t, pgtest.AfterConnect(func(ctx context.Context, c *pgx.Conn) error {
@@ -41,7 +41,7 @@ func as(t *testing.T, db *pgtest.DB, role string) *sql.DB {
 	}))
 }
 
-// The SQL of docs/migrating.md, in the order of its file.
+// The SQL of docs/migrating.md works, in the order of migrating.sql.
 func TestMigratingSQL(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
@@ -60,13 +60,13 @@ func TestMigratingSQL(t *testing.T) {
 			switch p.name {
 			case "role":
 				if err := guide.Install(ctx, as(t, db, owner)); err == nil {
-					t.Error("a role without rights has installed")
+					t.Error("Install: expected an error for a role without rights, got none")
 				}
 				p.run(t, db)
 				must(t, guide.Install(ctx, as(t, db, owner)))
 			case "grants":
 				if err := guide.Verify(ctx, as(t, db, app)); err == nil || !strings.Contains(err.Error(), "GRANT USAGE") {
-					t.Errorf("a role without rights verified: %v", err)
+					t.Errorf("Verify: expected an error with the missing GRANT for a role without rights, got %v", err)
 				}
 				p.run(t, db)
 				leases := as(t, db, app)
@@ -88,7 +88,7 @@ func TestMigratingSQL(t *testing.T) {
 					"SELECT setval('sortkey.snowflake_clock', 1)":         false,
 				} {
 					if _, err := leases.ExecContext(ctx, statement); (err == nil) != allowed {
-						t.Errorf("%s: %v", statement, err)
+						t.Errorf("%s: expected allowed to be %t, got %v", statement, allowed, err)
 					}
 				}
 			case "goose":
@@ -99,7 +99,7 @@ func TestMigratingSQL(t *testing.T) {
 				const insert = "INSERT INTO orders (total) VALUES (3) RETURNING id > 1000, (sortkey.snowflake_parts(id)).worker"
 				has(t, "up", lines(t, conn, insert), "t|29")
 				if _, err := conn.Exec(ctx, "INSERT INTO orders VALUES (-1)"); err == nil {
-					t.Error("what is no key was let in")
+					t.Error("expected the CHECK to reject -1, but the INSERT succeeded")
 				}
 				has(t, "old rows", lines(t, conn, "SELECT count(*) FROM orders WHERE id <= 2"), "2")
 				const reserved = "SELECT count(*) FROM sortkey.node_status WHERE state = 'reserved'"
@@ -128,24 +128,24 @@ func TestMigratingSQL(t *testing.T) {
 				has(t, p.name, lines(t, conn, "SELECT minted_at FROM ("+strings.TrimSuffix(strings.TrimSpace(p.sql), ";")+") q WHERE minted_at = '"+
 					time.Unix(sec, nsec).UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)+"'"), "*")
 			default:
-				t.Errorf("nothing looks at [%s]", p.name)
+				t.Errorf("no test runs [%s]", p.name)
 			}
 		}
-		// The way back, when nothing is in use any more.
+		// Down fails while a column uses a domain, and works afterwards.
 		db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
 		if err := migrations.Down(ctx, pool, migrations.Config{}); err == nil || !strings.Contains(err.Error(), "used") {
-			t.Errorf("went down with a column in use: %v", err)
+			t.Errorf("Down: expected an error that names the table in use, got %v", err)
 		}
 		must(t, guide.Verify(ctx, pool))
 		db.Exec(t, "DROP TABLE used")
 		must(t, migrations.Down(ctx, pool, migrations.Config{}))
 		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
-			t.Errorf("after Down: %v", err)
+			t.Errorf("Verify after Down: expected %v, got %v", migrations.ErrNotInstalled, err)
 		}
 	})
 }
 
-// checks compares the constraints of the page with the domains, value by value.
+// checks compares the CHECK constraints of the page with the domains, value by value.
 func checks(t *testing.T, db *pgtest.DB, add string) {
 	t.Helper()
 	ctx, pool := t.Context(), db.SQL(t)
@@ -168,13 +168,14 @@ func checks(t *testing.T, db *pgtest.DB, add string) {
 			_, byDomain := pool.ExecContext(ctx, fmt.Sprintf("SELECT $1::text::sortkey.%s", c.column), v)
 			_, byCheck := pool.ExecContext(ctx, fmt.Sprintf("INSERT INTO events (%s) SELECT $1::text::%s", c.column, c.base), v)
 			if (byDomain == nil) != (byCheck == nil) {
-				t.Errorf("%s %s: the domain says %v, the check %v", c.column, v, byDomain, byCheck)
+				t.Errorf("%s %s: expected equal results, got %v from the domain and %v from the CHECK", c.column, v, byDomain, byCheck)
 			}
 		}
 	}
 }
 
-// Another schema and epoch, and who is refused there.
+// ShopKeys installs another schema and epoch. Programs with other settings are
+// rejected there.
 func TestShopKeys(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
@@ -182,15 +183,15 @@ func TestShopKeys(t *testing.T) {
 		must(t, migrations.Check(ctx, pool, guide.ShopKeys))
 		has(t, "times", lines(t, db.Conn(t), "SELECT keys.snowflake_time(0) = '2026-01-01Z', keys.snowflake_si_time(0) = '2026-01-01Z'"), "t|t")
 		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
-			t.Errorf("another schema: %v", err)
+			t.Errorf("Verify of another schema: expected %v, got %v", migrations.ErrNotInstalled, err)
 		}
 		other := guide.ShopKeys
 		other.Snowflake = idtype.SnowflakeLayout{}
 		if err := migrations.Check(ctx, pool, other); !errors.Is(err, migrations.ErrLayout) {
-			t.Errorf("another epoch: %v", err)
+			t.Errorf("Check with another epoch: expected %v, got %v", migrations.ErrLayout, err)
 		}
 		if err := migrations.Up(ctx, pool, other); !errors.Is(err, migrations.ErrLayout) {
-			t.Errorf("another epoch: %v", err)
+			t.Errorf("Up with another epoch: expected %v, got %v", migrations.ErrLayout, err)
 		}
 		ids, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil)
 		must(t, err)
@@ -198,7 +199,7 @@ func TestShopKeys(t *testing.T) {
 	})
 }
 
-// The files are those of the tools, and are written once.
+// WriteFiles writes files for goose and psql. A second call changes nothing.
 func TestWriteFiles(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, folder := t.Context(), db.SQL(t), t.TempDir()
@@ -210,7 +211,7 @@ func TestWriteFiles(t *testing.T) {
 		must(t, err)
 		must(t, guide.Verify(ctx, pool))
 		if err := guide.Install(ctx, pool); !errors.Is(err, migrations.ErrForeign) {
-			t.Errorf("Up after goose: %v", err)
+			t.Errorf("Install after goose: expected %v, got %v", migrations.ErrForeign, err)
 		}
 		_, err = p.DownTo(ctx, 0)
 		must(t, err)
@@ -221,10 +222,10 @@ func TestWriteFiles(t *testing.T) {
 	})
 }
 
-// What others minted is read by the layouts that the page gives.
+// The page's layouts decode and continue the IDs of other snowflake libraries.
 func TestLayoutsOfOthers(t *testing.T) {
 	for _, c := range []struct {
-		whose  string
+		source string
 		layout idtype.SnowflakeLayout
 		id     idtype.Snowflake
 		want   idtype.SnowflakeParts
@@ -235,19 +236,19 @@ func TestLayoutsOfOthers(t *testing.T) {
 		{"bwmarrin", guide.NodeLayout, 2124415908347793409, idtype.SnowflakeParts{Time: time.UnixMilli(1795335196946).UTC(), Worker: 37, Sequence: 1}},
 		// The example of Discord's own documentation.
 		{"Discord", guide.DiscordLayout, 175928847299117063, idtype.SnowflakeParts{Time: time.UnixMilli(1462015105796).UTC(), Datacenter: 1, Sequence: 7}},
-		// By the expression of Instagram's article: shard 1341, sequence 5001 % 1024.
+		// Computed as in Instagram's article: shard 1341, sequence 5001 % 1024.
 		{"Instagram", guide.InstagramLayout, 87654321<<23 | 1341<<10 | 5001%1024,
 			idtype.SnowflakeParts{Time: time.UnixMilli(1314220021721 + 87654321).UTC(), Datacenter: 1341, Sequence: 905}},
 	} {
 		got, err := c.layout.Parts(c.id)
 		if err != nil || got != c.want {
-			t.Errorf("%s: got %+v, %v, want %+v", c.whose, got, err, c.want)
+			t.Errorf("%s: got %+v, %v, want %+v", c.source, got, err, c.want)
 		}
 		if back, err := c.layout.Compose(got); err != nil || back != c.id {
-			t.Errorf("%s: composed %v, %v, want %v", c.whose, back, err, c.id)
+			t.Errorf("%s: composed %v, %v, want %v", c.source, back, err, c.id)
 		}
 	}
-	// It goes on after what is there, under the same node.
+	// ContinueNode starts after the newest ID, with the same node.
 	newest, err := guide.NodeLayout.Compose(idtype.SnowflakeParts{Time: time.Now().Add(500 * time.Millisecond), Worker: 1023, Sequence: 4095})
 	must(t, err)
 	gen, err := guide.ContinueNode(newest, 37)
@@ -255,6 +256,6 @@ func TestLayoutsOfOthers(t *testing.T) {
 	id, err := gen.Next()
 	must(t, err)
 	if p, err := guide.NodeLayout.Parts(id); err != nil || p.Worker != 37 || id <= newest {
-		t.Errorf("minted %+v after %v, %v", p, newest, err)
+		t.Errorf("expected an ID of worker 37 after %v, got %+v, %v", newest, p, err)
 	}
 }

@@ -32,8 +32,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// lines are the rows of the last of some statements, as text with | between the
-// columns.
+// lines runs statements and returns the rows of the last one, as text with |
+// between the columns.
 func lines(t testing.TB, conn *pgx.Conn, statements string) (found []string) {
 	t.Helper()
 	results, err := conn.PgConn().Exec(t.Context(), statements).ReadAll()
@@ -46,7 +46,7 @@ func lines(t testing.TB, conn *pgx.Conn, statements string) (found []string) {
 	return found
 }
 
-// has tells of lines that aren't as they should be; a * in one stands for anything.
+// has reports an error unless got equals want. A * in want matches any text.
 func has(t testing.TB, what string, got []string, want ...string) {
 	t.Helper()
 	if !slices.EqualFunc(got, want, func(g, w string) bool {
@@ -63,7 +63,7 @@ func has(t testing.TB, what string, got []string, want ...string) {
 	}
 }
 
-// claimIDs is ClaimIDs of the page on a database.
+// claimIDs calls ClaimIDs of the page, and closes the generator when the test ends.
 func claimIDs(t *testing.T, leases *sql.DB) *nodelease.Generator[idtype.Snowflake] {
 	t.Helper()
 	ids, err := guide.ClaimIDs(t.Context(), pglease.New(leases, pglease.Config{}), slog.New(slog.DiscardHandler))
@@ -72,14 +72,14 @@ func claimIDs(t *testing.T, leases *sql.DB) *nodelease.Generator[idtype.Snowflak
 	return ids
 }
 
-// The SQL of docs/operations.md, in the order of its file.
+// The SQL of docs/operations.md works, in the order of operations.sql.
 func TestOperationsSQL(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
 		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
 			SELECT sortkey.manage_partitions('events', '1 month')`)
 		var ids *nodelease.Generator[idtype.Snowflake]
-		minted := func(worker int) {
+		checkDefault := func(worker int) {
 			t.Helper()
 			has(t, "a default", lines(t, conn, "INSERT INTO payments (amount) VALUES (1) RETURNING (sortkey.snowflake_parts(id)).datacenter, (sortkey.snowflake_parts(id)).worker"),
 				fmt.Sprintf("31|%d", worker))
@@ -89,12 +89,12 @@ func TestOperationsSQL(t *testing.T) {
 			case "reserve", "payments":
 				p.run(t, db)
 			case "status":
-				minted(31)
+				checkDefault(31)
 				ids = claimIDs(t, pool)
 				has(t, p.name, lines(t, conn, p.sql), "snowflake|0|held|*, process *|*|1|*|", "snowflake|1023|reserved|*|default of payments.id")
 			case "numbers":
 				has(t, p.name, lines(t, conn, p.sql), "snowflake|1024|1022|1|0|f")
-				// Its clock is an hour ahead, and so is the mark that it leaves.
+				// A clock that is an hour ahead leaves a high-water mark an hour ahead.
 				k, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}),
 					nodelease.Options{Clock: func() time.Time { return time.Now().Add(time.Hour) }})
 				must(t, err)
@@ -106,7 +106,7 @@ func TestOperationsSQL(t *testing.T) {
 				long, err := migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{At: time.Now().AddDate(-1, 0, 0)})
 				must(t, err)
 				if len(long) != 6 {
-					t.Errorf("maintained %v", long)
+					t.Errorf("expected 6 steps, got %v", long)
 				}
 				db.Exec(t, "INSERT INTO events SELECT sortkey.snowflake_floor(now())")
 				has(t, p.name, lines(t, conn, p.sql), "events|4|1")
@@ -131,18 +131,18 @@ func TestOperationsSQL(t *testing.T) {
 				p.run(t, db)
 				layout := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
 				if _, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), layout, nodelease.Options{Wait: -1}); !errors.Is(err, nodelease.ErrClockBehind) {
-					t.Errorf("expected no number before the TTL is over, got %v", err)
+					t.Errorf("expected %v before the TTL is over, got %v", nodelease.ErrClockBehind, err)
 				}
 				if _, err := ids.Next(); err != nil {
-					t.Errorf("expected those that have a number to go on, got %v", err)
+					t.Errorf("expected a generator with a claim to continue, got %v", err)
 				}
 			case "renumber":
-				// Not yet used, but fenced: the numbers of a copy are reserved before its programs claim.
+				// The pool is fenced after [restored]. Lift that: a copy reserves its numbers before its programs claim.
 				db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '-infinity'")
 				p.run(t, db)
-				minted(30)
+				checkDefault(30)
 			default:
-				t.Errorf("nothing looks at [%s]", p.name)
+				t.Errorf("no test runs [%s]", p.name)
 			}
 		}
 	})
@@ -179,7 +179,8 @@ func TestNodeOfPod(t *testing.T) {
 	}
 }
 
-// A generator begins after what is in the table, also where its clock doesn't.
+// AfterNewest returns a generator that starts after the newest ID of the table, even
+// if the clock is behind that ID.
 func TestAfterNewest(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
@@ -189,7 +190,7 @@ func TestAfterNewest(t *testing.T) {
 		first, err := gen.Next()
 		must(t, err)
 		if p, _ := idtype.DefaultSnowflakeLayout().Parts(first); p.Datacenter != 1 || p.Worker != 2 {
-			t.Errorf("minted %+v", p)
+			t.Errorf("expected datacenter 1 and worker 2, got %+v", p)
 		}
 		newest, err := idtype.DefaultSnowflakeLayout().Compose(idtype.SnowflakeParts{Time: time.Now().Add(700 * time.Millisecond), Datacenter: 31})
 		must(t, err)
@@ -222,7 +223,7 @@ func TestSnosAcrossRestart(t *testing.T) {
 		t.Errorf("expected an ID of the same partition after %v, got %v", ids[len(ids)-1], id)
 	}
 	if _, err := guide.ResumeSnos(file); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("expected a snapshot to be used once, got %v", err)
+		t.Errorf("expected the second use of a snapshot to fail with %v, got %v", fs.ErrNotExist, err)
 	}
 }
 
@@ -254,25 +255,24 @@ func TestStatsAndReady(t *testing.T) {
 			return w.Code
 		}
 		if code := ready(); code != http.StatusOK {
-			t.Errorf("got %d", code)
+			t.Errorf("with a claim: expected status 200, got %d", code)
 		}
 		must(t, ids.Close())
 		if code := ready(); code != http.StatusServiceUnavailable {
-			t.Errorf("without a claim: got %d", code)
+			t.Errorf("without a claim: expected status 503, got %d", code)
 		}
 	})
 }
 
-// What is under way when a process is to stop gets its ID, and then the number
-// is free.
+// Stop lets a request that has started get its ID, and then frees the number.
 func TestStop(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		leases := db.SQL(t)
 		ids := claimIDs(t, leases)
-		begun, goOn := make(chan struct{}), make(chan struct{})
+		started, proceed := make(chan struct{}), make(chan struct{})
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			close(begun)
-			<-goOn
+			close(started)
+			<-proceed
 			id, err := ids.Next()
 			fmt.Fprint(w, !id.IsZero(), err)
 		})}
@@ -292,25 +292,25 @@ func TestStop(t *testing.T) {
 			body, err := io.ReadAll(r.Body)
 			answer <- fmt.Sprint(string(body), err)
 		}()
-		<-begun
+		<-started
 		stopped := make(chan error, 1)
 		go func() { stopped <- guide.Stop(context.Background(), server, ids, leases) }()
-		pgtest.Eventually(t, "nobody listens any more", func() error {
+		pgtest.Eventually(t, "the server stops listening", func() error {
 			c, err := net.Dial("tcp", address)
 			if err != nil {
 				return nil
 			}
 			c.Close()
-			return errors.New("somebody does")
+			return errors.New("it accepts connections")
 		})
-		close(goOn)
+		close(proceed)
 		if got := <-answer; got != "true <nil><nil>" {
-			t.Errorf("the last request got %s", got)
+			t.Errorf("expected the last request to get an ID, got %s", got)
 		}
 		must(t, <-stopped)
 		if err := leases.Ping(); err == nil {
-			t.Error("the pool is open still")
+			t.Error("expected a closed pool, but it is open")
 		}
-		has(t, "numbers that are held", lines(t, db.Conn(t), "SELECT number FROM sortkey.node_status WHERE state = 'held'"))
+		has(t, "held numbers", lines(t, db.Conn(t), "SELECT number FROM sortkey.node_status WHERE state = 'held'"))
 	})
 }

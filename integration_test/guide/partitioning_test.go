@@ -14,7 +14,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// shown are the blocks of text in a page: what the SQL above them gives.
+// shown returns the text blocks of a page, which show the output of the SQL above.
 func shown(t *testing.T, page string) (blocks []string) {
 	t.Helper()
 	for _, m := range regexp.MustCompile("(?ms)^```text\n(.*?)^```$").FindAllStringSubmatch(pageText(t, page), -1) {
@@ -24,12 +24,12 @@ func shown(t *testing.T, page string) (blocks []string) {
 }
 
 var (
-	// A plan as pages show it doesn't say how a partition is read, and by which condition.
+	// Plans in pages omit the scan types and conditions of partitions.
 	scanOf    = regexp.MustCompile(`(?:Seq Scan|Index Scan using \S+|Index Only Scan using \S+|Bitmap Heap Scan) on (\S+).*`)
 	condition = regexp.MustCompile(`^ *(Filter|Index Cond|Recheck Cond|-> +Bitmap Index Scan)`)
 )
 
-// plan is that of an EXPLAIN, as pages show it.
+// plan formats the output of EXPLAIN as pages show it.
 func plan(explained []string) string {
 	var out strings.Builder
 	for _, line := range explained {
@@ -40,7 +40,7 @@ func plan(explained []string) string {
 	return out.String()
 }
 
-// The SQL of docs/partitioning.md, in the order of its file.
+// The SQL of docs/partitioning.md works, in the order of partitioning.sql.
 func TestPartitioningSQL(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
@@ -65,7 +65,7 @@ func TestPartitioningSQL(t *testing.T) {
 				p.run(t, db)
 			case "manage":
 				p.run(t, db)
-				// The partitions of the plans, which are of November 2026.
+				// The plans in the page are for partitions of November 2026.
 				db.Exec(t, "CALL sortkey.maintain_partitions(at => '2026-11-02 12:00Z')")
 			case "window", "everything":
 				wantPlan(lines(t, conn, p.sql))
@@ -73,15 +73,15 @@ func TestPartitioningSQL(t *testing.T) {
 				wantPlan(lines(t, conn, p.sql))
 				lines(t, conn, "RESET plan_cache_mode")
 			case "now":
-				// All partitions are older, but for the default one.
+				// All partitions but the default one are older.
 				if got := plan(lines(t, conn, p.sql)); got != "Append\n  Subplans Removed: 5\n  ->  Scan on events_default\n" && now.After(time.Date(2026, 11, 8, 0, 0, 0, 0, time.UTC)) {
 					t.Errorf("got\n%s", got)
 				}
 			case "plan":
-				// The partition of today is missing still.
+				// Today's partition doesn't exist yet.
 				if got := strings.Join(lines(t, conn, p.sql), "\n"); !strings.Contains(got, "create|public.events_p"+now.Format("20060102")+"|"+now.Format("2006-01-02 00:00:00+00")) &&
 					time.Now().UTC().YearDay() == now.YearDay() {
-					t.Errorf("planned %s", got)
+					t.Errorf("expected a step that creates today's partition, got %s", got)
 				}
 			case "maintain":
 				db.Exec(t, "SELECT sortkey.unmanage_partitions('events'); CREATE TABLE kept (LIKE events INCLUDING ALL) PARTITION BY RANGE (id);"+
@@ -94,7 +94,7 @@ func TestPartitioningSQL(t *testing.T) {
 				}
 				got := lines(t, conn, "SELECT relid FROM pg_partition_tree('kept') WHERE isleaf ORDER BY relid::text")
 				if time.Now().UTC().YearDay() == now.YearDay() {
-					has(t, "what is left: the old ones were dropped", got, append([]string{"kept_default"}, want...)...)
+					has(t, "partitions after maintenance dropped the old ones", got, append([]string{"kept_default"}, want...)...)
 				}
 				db.Exec(t, "SELECT sortkey.unmanage_partitions('kept'); SELECT sortkey.manage_partitions('events', every => '1 day')")
 			case "log":
@@ -110,15 +110,15 @@ func TestPartitioningSQL(t *testing.T) {
 				db.Exec(t, "INSERT INTO events VALUES (sortkey.snowflake_floor('2026-11-02Z'), 'x')")
 				p.run(t, db)
 				has(t, "statistics", lines(t, conn, "SELECT DISTINCT inherited FROM pg_stats WHERE tablename = 'events'"), "t")
-			case "grants": // in TestPartitioningGrants
-			case "publication": // in TestPartitioningReplicated
+			case "grants": // see TestPartitioningGrants
+			case "publication": // see TestPartitioningReplicated
 			case "check":
 				db.Exec(t, `CREATE TABLE visits (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, page text NOT NULL DEFAULT '/' CHECK (page <> ''));
 					CREATE INDEX visits_page ON visits (page);
 					INSERT INTO visits OVERRIDING SYSTEM VALUE VALUES (17), (sortkey.snowflake_floor('2026-11-02Z') + 5)`)
 				p.run(t, db)
 			case "attach":
-				// Who has prepared a statement before doesn't notice.
+				// A statement that was prepared before the change still works.
 				user := db.Conn(t)
 				var before, after int
 				const count = "SELECT count(*) FROM visits WHERE id > $1"
@@ -126,7 +126,7 @@ func TestPartitioningSQL(t *testing.T) {
 				p.run(t, db)
 				must(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
 				if before != 2 || after != 2 {
-					t.Errorf("counted %d before, %d after", before, after)
+					t.Errorf("expected 2 rows before and after, got %d and %d", before, after)
 				}
 				has(t, "rows", lines(t, conn, "SELECT tableoid::regclass, id < 100, page FROM visits ORDER BY id"), "visits_before_2027|t|/", "visits_before_2027|f|/")
 				has(t, "partitions", lines(t, conn, "SELECT count(*) > 1 FROM pg_partition_tree('visits') WHERE isleaf"), "t")
@@ -135,25 +135,25 @@ func TestPartitioningSQL(t *testing.T) {
 				db.Exec(t, "INSERT INTO visits VALUES (sortkey.snowflake_floor('2027-01-01Z'))")
 				must(t, user.QueryRow(t.Context(), count, 0).Scan(&after))
 				if after != 3 {
-					t.Errorf("counted %d with one that is new", after)
+					t.Errorf("expected 3 rows after an INSERT, got %d", after)
 				}
-				for _, refused := range []string{"INSERT INTO visits VALUES (17)", "INSERT INTO visits VALUES (18, '')"} {
-					if _, err := conn.Exec(t.Context(), refused); err == nil {
-						t.Errorf("no error of %s", refused)
+				for _, invalid := range []string{"INSERT INTO visits VALUES (17)", "INSERT INTO visits VALUES (18, '')"} {
+					if _, err := conn.Exec(t.Context(), invalid); err == nil {
+						t.Errorf("%s: expected an error, got none", invalid)
 					}
 				}
-			case "partman-table", "partman": // in TestPartmanSQL
+			case "partman-table", "partman": // see TestPartmanSQL
 			default:
-				t.Errorf("nothing looks at [%s]", p.name)
+				t.Errorf("no test runs [%s]", p.name)
 			}
 		}
 		if len(plans) != 0 {
-			t.Errorf("%d plans of the page were not compared", len(plans))
+			t.Errorf("the page has %d more plans than the SQL", len(plans))
 		}
 	})
 }
 
-// ATTACH PARTITION takes the check for granted, and says so.
+// ATTACH PARTITION relies on the CHECK of the page and reads no rows.
 func TestAttachReadsNothing(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE TABLE visits (id bigint PRIMARY KEY); INSERT INTO visits VALUES (17)")
@@ -164,19 +164,19 @@ func TestAttachReadsNothing(t *testing.T) {
 				t.Fatalf("%v\nin: %s", err, s)
 			}
 			if strings.Contains(s, "ATTACH PARTITION") {
-				has(t, "rows that were read", lines(t, conn, "SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables WHERE relname = 'visits_before_2027'"), "0")
+				has(t, "rows read", lines(t, conn, "SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables WHERE relname = 'visits_before_2027'"), "0")
 			}
 		}
 	})
 }
 
-// A second identity column moves to the new table by the statements of the page.
+// The statements of the page move a second identity column to the new table.
 func TestAttachIdentity(t *testing.T) {
 	page := pageText(t, "partitioning")
 	before, after := "ALTER TABLE visits_before_2027 ALTER n DROP IDENTITY", "ALTER TABLE visits ALTER n ADD GENERATED BY DEFAULT AS IDENTITY (START 1000)"
 	for _, s := range []string{before, after} {
 		if !strings.Contains(page, "`"+s+"`") {
-			t.Errorf("want %s in the page", s)
+			t.Errorf("the page doesn't contain %s", s)
 		}
 	}
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
@@ -202,13 +202,13 @@ func TestAttachIdentity(t *testing.T) {
 		exec("INSERT INTO visits (id) VALUES (3), (sortkey.snowflake_floor('2027-01-01Z'))")
 		has(t, "rows", lines(t, conn, "SELECT n FROM visits ORDER BY id"), "1", "2", "1000", "1001")
 		if _, err := conn.Exec(t.Context(), "INSERT INTO visits DEFAULT VALUES"); err == nil || !strings.Contains(err.Error(), `null value in column "id"`) {
-			t.Errorf("want the key's identity to be gone, got %v", err)
+			t.Errorf("want an error because the key has no identity any more, got %v", err)
 		}
 	})
 }
 
-// An owner with the grants of the page, and none else, manages and maintains its
-// table, by itself and through a member; a DBA reads the log.
+// With only the grants of the page, the owner of a table and a member of the owner
+// manage and maintain it, and a DBA reads the log.
 func TestPartitioningGrants(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		owner, member, dba := guideRole(t, db, "app_owner"), guideRole(t, db, "member"), guideRole(t, db, "dba")
@@ -224,12 +224,12 @@ func TestPartitioningGrants(t *testing.T) {
 		grants.sql = strings.NewReplacer("app_owner", owner, "dba", dba).Replace(grants.sql)
 		const manage, maintain = "SELECT sortkey.manage_partitions('app.events', '1 day', premake => 2)", "CALL sortkey.maintain_partitions(at => '2026-11-21 12:00Z')"
 		if err := as(owner, manage); err == nil || !strings.Contains(err.Error(), "permission denied") {
-			t.Errorf("want no right to manage a table before the grants, got %v", err)
+			t.Errorf("want permission denied before the grants, got %v", err)
 		}
 		grants.run(t, db)
 		must(t, as(owner, manage))
 		must(t, as(owner, maintain))
-		db.Exec(t, "INSERT INTO app.events VALUES (sortkey.snowflake_floor('2026-10-12Z'))") // to be moved
+		db.Exec(t, "INSERT INTO app.events VALUES (sortkey.snowflake_floor('2026-10-12Z'))") // for maintenance to move
 		must(t, as(owner, strings.Replace(manage, "2)", "3)", 1)))
 		must(t, as(member, maintain))
 		conn := db.Conn(t)
@@ -238,25 +238,25 @@ func TestPartitioningGrants(t *testing.T) {
 		lines(t, conn, "SET SESSION AUTHORIZATION "+dba)
 		has(t, "the log", lines(t, conn, "SELECT role, count(*), count(*) FILTER (WHERE outcome = 'done') FROM sortkey.partition_log GROUP BY role ORDER BY role"),
 			owner+"|5|5", member+"|3|3")
-		// Without a right to the table's schema.
+		// The DBA needs no right to the schema of the table.
 		has(t, "the last maintenance", lines(t, conn, pieceOf(t, "operations.sql", "maintained").sql), "app.events|*-*|0")
 		for _, denied := range []string{"DELETE FROM sortkey.partition_log", "SELECT * FROM app.events", "INSERT INTO sortkey.partitioned_table SELECT * FROM sortkey.partitioned_table"} {
 			if err := as(dba, denied); err == nil || !strings.Contains(err.Error(), "permission denied") {
-				t.Errorf("%s: want no right to it, got %v", denied, err)
+				t.Errorf("%s: want permission denied, got %v", denied, err)
 			}
 		}
-		// Without CREATE on the schema no partition is made.
+		// Without CREATE on the schema, maintenance can't create partitions.
 		db.Exec(t, "REVOKE CREATE ON SCHEMA app FROM "+owner)
 		must(t, as(owner, strings.Replace(manage, "2)", "4)", 1)))
 		if err := as(owner, maintain); err == nil || !strings.Contains(err.Error(), "1 failed") {
-			t.Errorf("want the step to fail, got %v", err)
+			t.Errorf("want one failed step, got %v", err)
 		}
 		must(t, as(owner, "SELECT sortkey.unmanage_partitions('app.events')"))
 	})
 }
 
-// Two servers with partitions of their own replicate the table by the publication
-// of the page, whichever makes a partition first.
+// With the publication of the page, two servers replicate a table that each one
+// partitions itself. Either server can create a partition first.
 func TestPartitioningReplicated(t *testing.T) {
 	t.Parallel()
 	pgtest.OnePair(t, func(t *testing.T, publisher, subscriber *pgtest.DB, link *pgtest.Link) {
@@ -284,22 +284,22 @@ func TestPartitioningReplicated(t *testing.T) {
 		insert := func(day, kind string) {
 			publisher.Exec(t, "INSERT INTO events VALUES (sortkey.snowflake_floor('"+day+"Z') + 1, '"+kind+"')")
 		}
-		insert("2026-11-02", "of a partition of both")
-		arrived("events_p20261102|of a partition of both")
+		insert("2026-11-02", "in both")
+		arrived("events_p20261102|in both")
 
-		// The publisher makes a partition that the subscriber doesn't have, and moves a row to it.
+		// The publisher creates a partition first, and moves a row to it.
 		insert("2026-11-04", "moved")
 		publisher.Exec(t, "CALL sortkey.maintain_partitions(at => '2026-11-03 12:00Z')")
-		insert("2026-11-04 12:00", "of a partition of one")
+		insert("2026-11-04 12:00", "publisher first")
 		has(t, "at the publisher", places(publisher), "events_p20261102|*", "events_p20261104|moved", "events_p20261104|*")
-		arrived("events_p20261102|of a partition of both", "events_default|moved", "events_default|of a partition of one")
+		arrived("events_p20261102|in both", "events_default|moved", "events_default|publisher first")
 		subscriber.Exec(t, "CALL sortkey.maintain_partitions(at => '2026-11-03 12:00Z')")
-		arrived("events_p20261102|of a partition of both", "events_p20261104|moved", "events_p20261104|of a partition of one")
+		arrived("events_p20261102|in both", "events_p20261104|moved", "events_p20261104|publisher first")
 
-		// The subscriber makes one first.
+		// The subscriber creates a partition first.
 		subscriber.Exec(t, "CALL sortkey.maintain_partitions(at => '2026-11-04 12:00Z')")
-		insert("2026-11-05", "of a partition of the other")
-		arrived("events_p20261102|of a partition of both", "events_p20261104|moved", "events_p20261104|of a partition of one", "events_p20261105|of a partition of the other")
+		insert("2026-11-05", "subscriber first")
+		arrived("events_p20261102|in both", "events_p20261104|moved", "events_p20261104|publisher first", "events_p20261105|subscriber first")
 		subscriber.Exec(t, "DROP SUBSCRIPTION events")
 	})
 }
@@ -313,9 +313,9 @@ func TestMaintainAndWindows(t *testing.T) {
 		logger := slog.New(slog.NewTextHandler(&log, nil))
 		must(t, guide.Maintain(ctx, pool, logger))
 		if n := strings.Count(log.String(), "action=create"); n != 5 {
-			t.Errorf("made %d partitions: %s", n, log.String())
+			t.Errorf("expected 5 new partitions, got %d: %s", n, log.String())
 		}
-		// Somebody holds the default partition's lock: the step is left.
+		// While a session holds a lock on the default partition, maintenance skips the step.
 		day := time.Now().UTC().AddDate(0, 0, -40).Truncate(24 * time.Hour)
 		db.Exec(t, fmt.Sprintf("INSERT INTO events SELECT sortkey.snowflake_floor('%s'), 'late'", day.Format(time.RFC3339)))
 		log.Reset()
@@ -325,7 +325,7 @@ func TestMaintainAndWindows(t *testing.T) {
 		must(t, err)
 		must(t, guide.Maintain(ctx, pool, logger))
 		if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "action=drain") {
-			t.Errorf("expected a step to be left, got %s", log.String())
+			t.Errorf("expected a warning about a skipped step, got %s", log.String())
 		}
 		must(t, tx.Rollback())
 		must(t, guide.Maintain(ctx, pool, logger))
@@ -341,10 +341,10 @@ func TestMaintainAndWindows(t *testing.T) {
 		events, err := guide.EventsOf(gdb, day, day.AddDate(0, 0, 1))
 		must(t, err)
 		if len(events) != 3 || events[0].Kind != "late" || events[2].Kind != "2" {
-			t.Errorf("found %v", events)
+			t.Errorf("expected the 3 events of the day, got %v", events)
 		}
 		if n, err := guide.CountEvents(ctx, pool, day, day.AddDate(0, 0, 1)); err != nil || n != 3 {
-			t.Errorf("counted %d, %v", n, err)
+			t.Errorf("expected a count of 3, got %d, %v", n, err)
 		}
 	})
 }
@@ -365,7 +365,7 @@ func TestPartmanSQL(t *testing.T) {
 		has(t, "a message", lines(t, conn, fmt.Sprintf("INSERT INTO messages VALUES ('%s', 'hello') RETURNING tableoid::regclass", id.UUID())),
 			"messages_p"+id.Time().Format("20060102"))
 		if _, err := conn.Exec(t.Context(), "INSERT INTO messages VALUES (gen_random_uuid(), 'no sno')"); err == nil {
-			t.Error("a random uuid was let in")
+			t.Error("expected an error for a random uuid, but the INSERT succeeded")
 		}
 	})
 }
