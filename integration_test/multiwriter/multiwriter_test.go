@@ -1,6 +1,6 @@
-// Package multiwriter tests IDs where two servers take writes at the same time
-// and replicate to one another. There a key that both have minted isn't refused
-// by an index: each server takes its own row, and replication ends at the other's.
+// Package multiwriter tests IDs on two servers that accept writes at the same time
+// and replicate to each other. If both create the same key, no index rejects it:
+// each server stores its own row, and replication stops at the row of the other.
 package multiwriter
 
 import (
@@ -22,13 +22,13 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // must is pgtest.Must.
 var must = pgtest.Must
 
-// The numbers of the defaults, one of each server's.
+// The node numbers of the defaults, by server.
 var (
 	workers    = map[string]int{"a": 1, "b": 2}
 	partitions = map[string]idtype.SnoPartition{"a": idtype.SnoPartitionFrom(0xFFFE), "b": idtype.SnoPartitionFrom(0xFFFF)}
 )
 
-// twoSites gives two servers that replicate both ways.
+// twoSites calls f with two servers that replicate in both directions.
 func twoSites(t *testing.T, f func(t *testing.T, a, b *site, link *pgtest.Link)) {
 	t.Helper()
 	pgtest.OnePair(t, func(t *testing.T, dbA, dbB *pgtest.DB, link *pgtest.Link) {
@@ -40,13 +40,12 @@ func twoSites(t *testing.T, f func(t *testing.T, a, b *site, link *pgtest.Link))
 	})
 }
 
-// With a number of its own for each who mints, two servers come to have the same
-// rows, and no conflict, also after neither has reached the other for a while and
-// both have gone on.
+// If each generator has its own node number, two servers converge to the same rows
+// without a conflict, even if both write while the link between them is cut.
 //
-// Claims live at one server, a. Programs at b claim there, too; a cut between
-// the servers isn't one between them and a. What the defaults mint with is
-// reserved at both, lest somebody some day claims at b.
+// Server a keeps the claims, also for programs at b. The cut separates the servers,
+// but not those programs from a. The numbers of the defaults are reserved at both
+// servers, because a program could also claim at b.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	twoSites(t, func(t *testing.T, a, b *site, link *pgtest.Link) {
@@ -64,44 +63,44 @@ func TestTwoServers(t *testing.T) {
 		converged(t, a, b)
 		for _, s := range []*site{a, b} {
 			if v := s.state(t); v.errors != 0 {
-				t.Errorf("expected no error of replication at %s, got %d", s.name, v.errors)
+				t.Errorf("%s: expected no replication errors, got %d", s.name, v.errors)
 			}
 		}
 		numbers(t, a, b)
 
 		t.Run("cut", func(t *testing.T) {
-			pgtest.ThoroughOnly(t) // it takes seconds to notice a cut
-			// The cut comes while all write, and is noticed.
+			pgtest.ThoroughOnly(t) // servers take seconds to notice a cut
+			// Cut the link during writes, and wait until both servers notice.
 			wait := write(t, a, b)
 			link.Cut(t, b.db)
 			wait()
 			for _, s := range []*site{a, b} {
 				pgtest.Eventually(t, s.name+" notices the cut", func() error {
 					if v := s.state(t); v.senders != 0 || v.errors == 0 {
-						return fmt.Errorf("the other has %d connections to it, and %d of its own were broken", v.senders, v.errors)
+						return fmt.Errorf("%d connections from the other server and %d replication errors, want 0 and some", v.senders, v.errors)
 					}
 					return nil
 				})
 			}
-			broken := map[*site]int64{a: a.state(t).errors, b: b.state(t).errors}
+			errorsOfCut := map[*site]int64{a: a.state(t).errors, b: b.state(t).errors}
 			write(t, a, b)()
 			for _, table := range tables {
 				if got, all := a.has(t, table, b.name), b.wrote[table]; got.Rows >= all.Rows {
-					t.Errorf("%s: expected %s without what b wrote since the cut, got all %d rows", a.name, table, got.Rows)
+					t.Errorf("%s: expected %s without the rows that b wrote since the cut, got all %d", a.name, table, got.Rows)
 				}
 				if got, all := b.has(t, table, a.name), a.wrote[table]; got.Rows >= all.Rows {
-					t.Errorf("%s: expected %s without what a wrote since the cut, got all %d rows", b.name, table, got.Rows)
+					t.Errorf("%s: expected %s without the rows that a wrote since the cut, got all %d", b.name, table, got.Rows)
 				}
 			}
 
-			// So does its end.
+			// Heal the link during writes.
 			wait = write(t, a, b)
 			link.Heal(t, b.db)
 			wait()
 			converged(t, a, b)
-			for s, n := range broken {
+			for s, n := range errorsOfCut {
 				if v := s.state(t); v.errors != n {
-					t.Errorf("expected no error of replication at %s after the %d of the cut, got %d", s.name, n, v.errors)
+					t.Errorf("%s: expected only the %d replication errors of the cut, got %d", s.name, n, v.errors)
 				}
 			}
 			numbers(t, a, b)
@@ -109,21 +108,21 @@ func TestTwoServers(t *testing.T) {
 	})
 }
 
-// converged waits until both have the same rows, and looks whether these are all
-// that were written.
+// converged waits until both servers have the same rows, and checks that these are
+// all rows that were written.
 func converged(t *testing.T, a, b *site) {
 	t.Helper()
 	for _, s := range []*site{a, b} {
-		pgtest.Eventually(t, "the other server reaches "+s.name, func() error {
+		pgtest.Eventually(t, "the other server connects to "+s.name, func() error {
 			if v := s.state(t); v.senders != 1 {
-				return fmt.Errorf("it has %d connections to it", v.senders)
+				return fmt.Errorf("got %d connections, want 1", v.senders)
 			}
 			return nil
 		})
 	}
 	for _, s := range []*site{a, b} {
 		end := s.end(t)
-		pgtest.Eventually(t, "the other server has what was written at "+s.name, func() error { return s.applied(t.Context(), end) })
+		pgtest.Eventually(t, "the other server applies all changes of "+s.name, func() error { return s.applied(t.Context(), end) })
 	}
 	pgtest.Eventually(t, "both servers have the same rows", func() error {
 		for _, table := range tables {
@@ -144,29 +143,29 @@ func converged(t *testing.T, a, b *site) {
 	for _, writer := range []*site{a, b} {
 		for _, table := range tables {
 			if got, want := a.has(t, table, writer.name), writer.wrote[table]; got != want {
-				t.Errorf("%s: expected of what %s wrote %+v, got %+v", table, writer.name, want, got)
+				t.Errorf("%s: expected %+v written by %s, got %+v", table, want, writer.name, got)
 			}
 		}
 		if v := writer.state(t); v.senders != 1 || !v.enabled || !v.ready || v.conflict != 0 {
-			t.Errorf("expected replication to go on at %s, without a conflict, got %+v", writer.name, v)
+			t.Errorf("%s: expected replication to continue without a conflict, got %+v", writer.name, v)
 		}
 	}
 }
 
-// numbers looks whether all who have minted had numbers of their own.
+// numbers checks that each generator used its own node number.
 func numbers(t *testing.T, a, b *site) {
 	t.Helper()
-	seen := make(map[string]string) // who minted with a number
+	seen := make(map[string]string) // the generator that used a number
 	own := func(table, format string, s *site, want int, got []int) {
 		t.Helper()
 		if slices.Sort(got); !slices.Equal(slices.Compact(got), []int{want}) {
 			t.Errorf("%s at %s: expected IDs of %s %d, got %v", table, s.name, format, want, slices.Compact(got))
 		}
-		number, minter := fmt.Sprintf("%s %d", format, want), table+" at "+s.name
+		number, generator := fmt.Sprintf("%s %d", format, want), table+" at "+s.name
 		if other, taken := seen[number]; taken {
-			t.Errorf("expected %s for one who mints, got %s and %s", number, other, minter)
+			t.Errorf("expected one generator with %s, got %s and %s", number, other, generator)
 		}
-		seen[number] = minter
+		seen[number] = generator
 	}
 	node := func(id idtype.Snowflake) int {
 		p, err := idtype.DefaultSnowflakeLayout().Parts(id)
@@ -182,7 +181,7 @@ func numbers(t *testing.T, a, b *site) {
 	}
 }
 
-// numbersOf are those in the keys of a site's rows.
+// numbersOf returns the node numbers in the keys of a site's rows.
 func numbersOf[T any](t *testing.T, s *site, table string, number func(T) int) (numbers []int) {
 	t.Helper()
 	rows, err := s.pool.Query(t.Context(), "SELECT id FROM "+table+" WHERE server = $1", s.name)
@@ -195,9 +194,9 @@ func numbersOf[T any](t *testing.T, s *site, table string, number func(T) int) (
 	return numbers
 }
 
-// Two that mint with the same number at the same time mint the same keys. Each
-// server takes its own, and neither can apply the other's, ever: what the test
-// above looks for is there to be found.
+// Two generators with the same node number at the same time create the same keys.
+// Each server stores its own row and can never apply the other's. So
+// TestTwoServers does fail if node numbers aren't separate.
 func TestSameNumber(t *testing.T) {
 	pgtest.ThoroughOnly(t)
 	t.Parallel()
@@ -210,9 +209,9 @@ func TestSameNumber(t *testing.T) {
 			partition := idtype.SnoPartitionFrom(1)
 			events, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition, Options: idtype.Options{Clock: clock}})
 			must(t, err)
-			s.mintWith(t, orders, events)
+			s.useGenerators(t, orders, events)
 		}
-		// First what doesn't collide, to see that rows get to and fro.
+		// Rows without a collision are replicated in both directions.
 		for _, s := range []*site{a, b} {
 			must(t, s.insertBySQL(t.Context()))
 		}
@@ -226,16 +225,15 @@ func TestSameNumber(t *testing.T) {
 		cut := map[*site]int64{a: a.state(t).errors, b: b.state(t).errors}
 		link.Heal(t, b.db)
 		for _, s := range []*site{a, b} {
-			// One of them is of the cut, if it was noticed; the others are of the row,
-			// which is tried again and again.
-			pgtest.Eventually(t, "replication ends in errors at "+s.name, func() error {
+			// One error can come from the cut. The others come from retries of the row.
+			pgtest.Eventually(t, "replication fails at "+s.name, func() error {
 				if v := s.state(t); v.errors < cut[s]+3 || s.db.Version >= "18" && v.conflict == 0 {
 					return fmt.Errorf("got %+v", v)
 				}
 				return nil
 			})
 			if err := s.applied(t.Context(), s.end(t)); err == nil {
-				t.Errorf("expected what was written at %s not to be applied, got it applied", s.name)
+				t.Errorf("expected the changes of %s not to be applied, but they were", s.name)
 			}
 		}
 		atA, err := a.digest(t.Context(), "orders")
@@ -243,7 +241,7 @@ func TestSameNumber(t *testing.T) {
 		atB, err := b.digest(t.Context(), "orders")
 		must(t, err)
 		if atA == atB {
-			t.Error("expected each server to have its own order of the same key, got the same orders")
+			t.Error("expected different orders with the same key on the two servers, got the same orders")
 		}
 	})
 }

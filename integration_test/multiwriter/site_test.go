@@ -20,17 +20,17 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// tables are those that both servers have and replicate.
+// tables lists the tables that both servers replicate.
 var tables = []string{"orders", "events", "payments", "notes"}
 
-// An Order is a row that GORM writes.
+// An Order is a row of orders, written by GORM.
 type Order struct {
 	ID      idtype.Snowflake
 	Server  string
 	Changes int
 }
 
-// A site is a server with those who write there.
+// A site is a server with its writers.
 type site struct {
 	name string
 	db   *pgtest.DB
@@ -44,11 +44,11 @@ type site struct {
 	wrote map[string]tally // by table
 }
 
-// A tally is what there is of a site's rows in a table.
+// A tally counts the rows that a site wrote to a table, and their changes.
 type tally struct{ Rows, Changes int64 }
 
-// newSite installs the functions and makes the tables, whose defaults mint with
-// a worker and a partition of this server's.
+// newSite runs the migrations and creates the tables. Their defaults use the
+// worker and the partition of this server.
 func newSite(t *testing.T, name string, db *pgtest.DB, worker int, partition idtype.SnoPartition) *site {
 	t.Helper()
 	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
@@ -68,15 +68,15 @@ func newSite(t *testing.T, name string, db *pgtest.DB, worker int, partition idt
 	}
 }
 
-// follow has the site get what is written at another one, and not what that one
-// got from elsewhere.
+// follow subscribes the site to the rows that are written at another one, without
+// the rows that are replicated to it.
 func (s *site) follow(t *testing.T, other *site, link *pgtest.Link) {
 	t.Helper()
 	s.db.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION from_%s CONNECTION '%s&connect_timeout=5' PUBLICATION rows WITH (origin = none, copy_data = false)",
 		other.name, link.URL(t, other.db)))
 }
 
-// claim has Go's writers mint with numbers that they claim in a store.
+// claim gives the writers in Go generators with numbers that they claim in a store.
 func (s *site) claim(t *testing.T, store nodelease.Store) {
 	t.Helper()
 	orders, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{Reacquire: true},
@@ -91,20 +91,21 @@ func (s *site) claim(t *testing.T, store nodelease.Store) {
 		})
 	must(t, err)
 	t.Cleanup(func() { events.Close() })
-	s.mintWith(t, orders, events)
+	s.useGenerators(t, orders, events)
 }
 
-func (s *site) mintWith(t *testing.T, orders idtype.Generator[idtype.Snowflake], events idtype.Generator[idtype.Sno]) {
+// useGenerators sets the generators of the writers in Go.
+func (s *site) useGenerators(t *testing.T, orders idtype.Generator[idtype.Snowflake], events idtype.Generator[idtype.Sno]) {
 	t.Helper()
 	s.orders, s.events = orders, events
 	must(t, s.gorm.Use(gormplugin.New(gormplugin.For(orders))))
 }
 
-// rounds is how often each writer writes in one go.
+// rounds is the number of rounds per writer in a call of write.
 const rounds = 15
 
-// write has all of the sites' writers write at the same time. What it gives
-// waits for them.
+// write starts all writers of the sites at the same time, and returns a function
+// that waits for them.
 func write(t *testing.T, sites ...*site) (wait func()) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -187,7 +188,7 @@ func (s *site) insertBySQL(ctx context.Context) error {
 	return nil
 }
 
-// insert inserts five rows, whose keys their defaults mint.
+// insert inserts five rows whose keys come from the default of the table.
 func insert[T any](ctx context.Context, pool *pgxpool.Pool, table string) ([]T, error) {
 	rows, err := pool.Query(ctx, "INSERT INTO "+table+" (changes) SELECT 0 FROM generate_series(1, 5) RETURNING id")
 	if err != nil {
@@ -196,7 +197,7 @@ func insert[T any](ctx context.Context, pool *pgxpool.Pool, table string) ([]T, 
 	return pgx.CollectRows(rows, pgx.RowTo[T])
 }
 
-// changeAndDelete updates a row of this site's and deletes another.
+// changeAndDelete updates one row of this site and deletes another.
 func (s *site) changeAndDelete(ctx context.Context, table string, change, remove any) error {
 	_, err := s.pool.Exec(ctx, "UPDATE "+table+" SET changes = changes + 1 WHERE id = $1", change)
 	if err != nil {
@@ -212,26 +213,26 @@ func (s *site) add(table string, rows, changes int64) {
 	s.wrote[table] = tally{s.wrote[table].Rows + rows, s.wrote[table].Changes + changes}
 }
 
-// has is what the site has of a site's rows in a table.
+// has returns the tally of the rows in a table that were written at the site named of.
 func (s *site) has(t *testing.T, table, of string) (n tally) {
 	t.Helper()
 	must(t, s.pool.QueryRow(t.Context(), "SELECT count(*), coalesce(sum(changes), 0)::bigint FROM "+table+" WHERE server = $1", of).Scan(&n.Rows, &n.Changes))
 	return n
 }
 
-// digest is a hash of all that is in a table.
+// digest returns the row count of a table and a hash of its rows.
 func (s *site) digest(ctx context.Context, table string) (hash string, err error) {
 	err = s.pool.QueryRow(ctx, "SELECT count(*) || ' rows, ' || coalesce(md5(string_agg(r::text, E'\n' ORDER BY r.id)), '') FROM "+table+" r").Scan(&hash)
 	return hash, err
 }
 
-// A state is that of replication both ways, as one of the servers sees it.
+// A state describes replication in both directions, as seen by one server.
 type state struct {
-	senders  int   // that stream to the other server
-	enabled  bool  // is the subscription
-	ready    bool  // are all of its tables
-	errors   int64 // that ended its worker, one more whenever it tried again
-	conflict int64 // rows that couldn't be applied; from Postgres 18 on
+	senders  int   // connections that stream to the other server
+	enabled  bool  // whether the subscription is enabled
+	ready    bool  // whether all tables of the subscription are ready
+	errors   int64 // errors that ended the apply worker; each retry adds one
+	conflict int64 // rows that couldn't be applied; always 0 before Postgres 18
 }
 
 func (s *site) state(t *testing.T) (v state) {
@@ -241,27 +242,27 @@ func (s *site) state(t *testing.T) (v state) {
 			(SELECT bool_and(subenabled) FROM pg_subscription),
 			(SELECT count(*) = $1 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel),
 			(SELECT sum(apply_error_count)::bigint FROM pg_stat_subscription_stats),
-			-- By way of JSON, since before 18 there are no such columns.
+			-- Through JSON, because versions before 18 lack these columns.
 			(SELECT coalesce(sum(c.value::bigint), 0)::bigint FROM pg_stat_subscription_stats s, jsonb_each_text(to_jsonb(s)) c WHERE c.key LIKE 'confl\_%')`,
 		len(tables)).Scan(&v.senders, &v.enabled, &v.ready, &v.errors, &v.conflict))
 	return v
 }
 
-// end is where the server's write-ahead log ends now.
+// end returns the end of the server's write-ahead log.
 func (s *site) end(t *testing.T) (lsn string) {
 	t.Helper()
 	must(t, s.pool.QueryRow(t.Context(), "SELECT pg_current_wal_lsn()::text").Scan(&lsn))
 	return lsn
 }
 
-// applied complains unless the other server has applied all up to there.
+// applied returns an error unless the other server has applied all changes up to lsn.
 func (s *site) applied(ctx context.Context, lsn string) error {
 	var upTo string
 	var active, all bool
 	err := s.pool.QueryRow(ctx, "SELECT confirmed_flush_lsn::text, active, active AND confirmed_flush_lsn >= $1::text::pg_lsn FROM pg_replication_slots", lsn).
 		Scan(&upTo, &active, &all)
 	if err == nil && !all {
-		err = fmt.Errorf("of what was written at %s up to %s the other server has applied what is before %s, and is connected: %t", s.name, lsn, upTo, active)
+		err = fmt.Errorf("changes of %s: applied up to %s, want %s; connected: %t", s.name, upTo, lsn, active)
 	}
 	return err
 }
