@@ -173,7 +173,7 @@ func TestSites(t *testing.T) {
 			}
 			return nil
 		})
-		// TRUNCATE isn't published. Once the row inserted after it has arrived, it would have arrived too.
+		// TRUNCATE isn't published: a row that is inserted after it arrives, and site 2 keeps its other rows.
 		sites[0].must("TRUNCATE orders")
 		sites[0].must("INSERT INTO orders (total) VALUES (-2)")
 		pgtest.Eventually(t, "a row of site 1 reaches site 2", func() error {

@@ -68,8 +68,8 @@ func newSite(t *testing.T, name string, db *pgtest.DB, worker int, partition idt
 	}
 }
 
-// follow subscribes the site to the rows that are written at another one, without
-// the rows that are replicated to it.
+// follow subscribes the site to the changes made at another one, but not to the
+// changes that the other one receives by replication.
 func (s *site) follow(t *testing.T, other *site, link *pgtest.Link) {
 	t.Helper()
 	s.db.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION from_%s CONNECTION '%s&connect_timeout=5' PUBLICATION rows WITH (origin = none, copy_data = false)",
@@ -213,10 +213,10 @@ func (s *site) add(table string, rows, changes int64) {
 	s.wrote[table] = tally{s.wrote[table].Rows + rows, s.wrote[table].Changes + changes}
 }
 
-// has returns the tally of the rows in a table that were written at the site named of.
-func (s *site) has(t *testing.T, table, of string) (n tally) {
+// has returns the tally of the rows in a table that the site named writer wrote.
+func (s *site) has(t *testing.T, table, writer string) (n tally) {
 	t.Helper()
-	must(t, s.pool.QueryRow(t.Context(), "SELECT count(*), coalesce(sum(changes), 0)::bigint FROM "+table+" WHERE server = $1", of).Scan(&n.Rows, &n.Changes))
+	must(t, s.pool.QueryRow(t.Context(), "SELECT count(*), coalesce(sum(changes), 0)::bigint FROM "+table+" WHERE server = $1", writer).Scan(&n.Rows, &n.Changes))
 	return n
 }
 
