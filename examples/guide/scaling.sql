@@ -1,5 +1,5 @@
 -- [site]
--- At site 1. At site 2, write 2 in place of 1.
+-- At site 1. At site 2 the datacenter is 2: 2 << 5 | 31 and next_snowflake(2, 31).
 SELECT sortkey.reserve_node('snowflake', 1 << 5 | 31, 'default of orders.id');
 CREATE TABLE orders (
     id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1, 31),

@@ -98,7 +98,7 @@ func TestChoosingGenerator(t *testing.T) {
 	id, err := gen.Next()
 	must(t, err)
 	if p, err := idtype.DefaultSnowflakeLayout().Parts(id); err != nil || p.Worker != 31 || p.Datacenter != 0 {
-		t.Errorf("generated %+v, %v", p, err)
+		t.Errorf("expected datacenter 0 and worker 31, got %+v, %v", p, err)
 	}
 	if _, err := guide.NewOrderIDs(32); !errors.Is(err, idtype.ErrNode) {
 		t.Errorf("worker 32: expected %v, got %v", idtype.ErrNode, err)
@@ -109,11 +109,11 @@ func TestChoosingGenerator(t *testing.T) {
 func TestChoosingLayouts(t *testing.T) {
 	events, pages := guide.Ends()
 	if events.Year() != 2304 || pages.Year() != 2060 {
-		t.Errorf("the layouts end at %v and %v", events, pages)
+		t.Errorf("expected the layouts to end in 2304 and 2060, got %v and %v", events, pages)
 	}
 	for worker, works := range map[int]bool{0: true, 63: true, 64: false} {
 		if _, err := guide.NewEvents(worker); (err == nil) != works {
-			t.Errorf("worker %d: %v", worker, err)
+			t.Errorf("worker %d: expected success to be %t, got %v", worker, works, err)
 		}
 	}
 	at := events.Add(-time.Hour)
@@ -145,7 +145,7 @@ func TestChoosingLayouts(t *testing.T) {
 		var worker int
 		err = pool.QueryRowContext(t.Context(), `SELECT "time", worker FROM sortkey.snowflake_parts($1)`, id.Int64()).Scan(&created, &worker)
 		if err != nil || !created.Equal(guide.EventLayout.Time(id)) || worker != 5 {
-			t.Errorf("got %v and %d, %v", created, worker, err)
+			t.Errorf("expected the time of %v and worker 5, got %v and %d, %v", id, created, worker, err)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestChoosingDocuments(t *testing.T) {
 			must(t, err)
 			got, err := idtype.SnoMetaFromText(id.String())
 			if err != nil || got != kind || id.Partition() != (idtype.SnoPartition{'A', 10}) {
-				t.Errorf("%v: %q, %v, partition %v", id, got, err, id.Partition())
+				t.Errorf("%v: expected kind %q and partition A 10, got %q and %v, %v", id, kind, got, id.Partition(), err)
 			}
 			seen[id.WithMeta(0)] = true
 		}
@@ -193,8 +193,8 @@ func TestChoosingOdds(t *testing.T) {
 	if got := guide.RandomCollision(2.7e18, 122); math.Abs(got-0.5) > 0.005 || !strings.Contains(page, "2.7e18") {
 		t.Errorf("the page is wrong for a probability of one half: computed %v", got)
 	}
-	if got := guide.RandomCollision(23, 8); math.Abs(got-0.63) > 0.01 { // the approximation without Expm1 would be 0.638
-		t.Errorf("23 of 256: computed %v", got)
+	if got := guide.RandomCollision(23, 8); math.Abs(got-0.63) > 0.01 { // the exact value is 0.638
+		t.Errorf("23 of 256: expected about 0.63, got %v", got)
 	}
 }
 
@@ -222,17 +222,17 @@ func TestChoosingJavaScript(t *testing.T) {
 	}
 	// Floats of this size are 128 apart. A number halfway between two is rounded to the even one.
 	if same < 127 || same > 129 || float64(idtype.MaxSnowflakeSI) == float64(idtype.MaxSnowflakeSI-1) {
-		t.Errorf("%d numbers have the same float", same)
+		t.Errorf("expected about 128 Snowflakes with the same float, and none with the largest SnowflakeSI, got %d", same)
 	}
 	// Clients may send numbers or strings.
 	for _, in := range []string{`{"Snowflake":17,"SnowflakeSI":"17"}`, `{"Snowflake":"17","SnowflakeSI":17}`} {
 		var back guide.Line
 		if err := json.Unmarshal([]byte(in), &back); err != nil || back.Snowflake != 17 || back.SnowflakeSI != 17 {
-			t.Errorf("%s: %v, %v", in, back, err)
+			t.Errorf("%s: expected 17 and 17, got %v, %v", in, back, err)
 		}
 	}
 	if b, err := json.Marshal(guide.Line{}); err != nil || strings.Count(string(b), "null") != 5 {
-		t.Errorf("got %s, %v", b, err)
+		t.Errorf("expected null for each zero ID, got %s, %v", b, err)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestChoosingPages(t *testing.T) {
 		must(t, conn.QueryRow(t.Context(), "SELECT current_setting('server_version_num')::int / 10000").Scan(&version))
 		var has bool
 		if err := conn.QueryRow(t.Context(), "SELECT to_regprocedure('uuidv7()') IS NOT NULL").Scan(&has); err != nil || has != (version >= 18) {
-			t.Errorf("uuidv7 on Postgres %d: %t, %v", version, has, err)
+			t.Errorf("Postgres %d: expected uuidv7 to exist since 18, got %t, %v", version, has, err)
 		}
 	})
 }

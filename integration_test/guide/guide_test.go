@@ -83,6 +83,6 @@ func migrate(t *testing.T, db *pgtest.DB) {
 func TestPieces(t *testing.T) {
 	p := piece{"two", "SELECT ';',\n  1; -- one\n\nSELECT 2;\n"}
 	if got := p.statements(); len(got) != 2 || got[1] != "\nSELECT 2" {
-		t.Errorf("got %q", got)
+		t.Errorf("expected 2 statements, got %q", got)
 	}
 }

@@ -191,11 +191,11 @@ func TestStorageColumns(t *testing.T) {
 func TestStorageDigits(t *testing.T) {
 	first := idtype.MustParseSnowflake("1000000000000000000")
 	if got := idtype.DefaultSnowflakeLayout().Time(first); got.Format("2006-01") != "2028-07" {
-		t.Errorf("got %v", got)
+		t.Errorf("expected July 2028, got %v", got)
 	}
 }
 
-// Connect's pools encode and scan an ID type of the caller, alone and in slices.
+// A pool from Connect encodes and scans the caller's own ID type, alone and in slices.
 func TestStorageOwnType(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool, err := guide.Connect(t.Context(), db.URL)
@@ -396,6 +396,6 @@ func TestStorageSQLite(t *testing.T) {
 	var kinds []string
 	must(t, g.Exec("INSERT INTO t VALUES (?), (?)", id, id.String()).Error)
 	if err := g.Raw("SELECT typeof(id) FROM t ORDER BY rowid").Scan(&kinds).Error; err != nil || strings.Join(kinds, " ") != "text integer" {
-		t.Errorf("got %v, %v", kinds, err)
+		t.Errorf("expected text from Value and an integer from String, got %v, %v", kinds, err)
 	}
 }
