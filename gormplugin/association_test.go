@@ -178,7 +178,7 @@ func TestSharedKeys(t *testing.T) {
 
 	for _, v := range []any{&profile{}, &[]profile{{ID: 1}, {}}} {
 		err := db.Create(v).Error
-		if !errors.Is(err, gorm.ErrPrimaryKeyRequired) || !strings.Contains(err.Error(), "gormplugin: expected profile.ID to be set") {
+		if !errors.Is(err, gorm.ErrPrimaryKeyRequired) || !strings.Contains(err.Error(), "gormplugin: fill profile.ID: the key is zero") {
 			t.Errorf("%T: error = %v", v, err)
 		}
 	}

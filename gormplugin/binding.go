@@ -56,15 +56,15 @@ func checkBindings(bindings []Binding) error {
 	for _, b := range bindings {
 		switch {
 		case b.mints == nil:
-			return fmt.Errorf("gormplugin: expected a generator in every For and Named, got nil: make one first, such as with idtype.NewSnowflakeGenerator")
+			return fmt.Errorf("gormplugin: bind generator: For or Named got nil; create a generator first, for example with idtype.NewSnowflakeGenerator")
 		case !b.named && types[b.mints]:
-			return fmt.Errorf("gormplugin: expected one generator for %v, got two: give one of them a name with Named", b.mints)
+			return fmt.Errorf("gormplugin: bind generator of %v: the type already has one; give one of the two a name with Named", b.mints)
 		case !b.named:
 			types[b.mints] = true
 		case b.name == "", b.name == byType, b.name == optOut, strings.ContainsAny(b.name, "; \t\n\"`\\"):
-			return fmt.Errorf("gormplugin: expected a generator's name that a tag can hold, got %q: choose letters and digits, and not IDGEN", b.name)
+			return fmt.Errorf("gormplugin: bind generator %q: a struct tag can't contain this name; use letters and digits, but not IDGEN", b.name)
 		case names[b.name]:
-			return fmt.Errorf("gormplugin: expected one generator named %q, got two: rename one", b.name)
+			return fmt.Errorf("gormplugin: bind generator %q: the name is already in use; rename one of the two", b.name)
 		default:
 			names[b.name] = true
 		}
@@ -250,7 +250,7 @@ func (c *column[T, P]) mint(ctx context.Context) (T, error) {
 func mintAll[T any](ctx context.Context, gen idtype.Generator[T], ids []T) error {
 	n, err := gen.Fill(ctx, ids)
 	if err == nil && n != len(ids) {
-		err = fmt.Errorf("expected %d IDs from Fill of %T, got %d and no error: mend the generator", len(ids), gen, n)
+		err = fmt.Errorf("%T.Fill: want %d IDs, got %d without an error; fix the generator", gen, len(ids), n)
 	}
 	return err
 }

@@ -1,47 +1,68 @@
-// Package gormplugin fills in the primary keys of the rows that GORM creates.
-// It takes a generator, and one line where the database is opened:
+// Package gormplugin generates the primary keys of the rows that GORM creates.
+// Pass a generator to [New], and the plugin to [gorm.DB.Use]:
 //
-//	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // no two processes with the same number
-//	...
+//	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // a number of its own per process
 //	err = db.Use(gormplugin.New(gormplugin.For(gen)))
 //
-// From then on every model whose key is of the type that gen mints gets an ID
-// from it: a struct, a slice or an array of them, maps created through a Model,
-// associations, custom join tables. A key that is set is never changed, nor is
-// one that GORM takes from another table.
+// Create then sets every zero primary key of the type that gen generates: in a
+// struct, in a slice or an array of structs, in maps created through a Model, in
+// associations, and in custom join tables. The plugin never changes a key that is
+// set, nor a key that GORM copies from another table.
 //
-// # Which generator
+// # Several generators
 //
-// The first of these that says something decides:
+// [For] binds a generator to a type of key, [Named] to a name. The tag of a key
+// takes precedence over its type:
 //
-//   - the field's tag: `gorm:"idgen:orders"` names a generator registered with
-//     [Named], `gorm:"idgen"` means the one that [For] bound to the field's
-//     type, and `gorm:"idgen:-"` leaves the key alone (idgen:-;default:(-) leaves
-//     it to a default of the database, which GORM then reads);
-//   - the type: T, *T, [database/sql.Null] of T. T may be wrapped in a struct
-//     with no other field, such as the column forms of package sqltypes and ID
-//     types of your own.
+//   - `gorm:"idgen:orders"` selects the generator with that name.
+//   - `gorm:"idgen"` selects the generator of the field's type.
+//   - `gorm:"idgen:-"` leaves the key alone. With `gorm:"idgen:-;default:(-)"`
+//     the database's default sets the key, and GORM reads it back.
+//   - Without a tag, the generator of T fills keys of type T, *T and
+//     [database/sql.Null] of T. T may be wrapped in a struct with no other field,
+//     such as the column types of package sqltypes and your own ID types.
 //
-// Generators get the context of the statement, with Fill, and may go by what is
-// in it. Next serves statements without one.
+// A key that has both a generator and a default in the database is filled by the
+// generator. The plugin passes the context of the statement to the generator's
+// Fill, so a generator may depend on values in the context. For a statement
+// without a context, the plugin may call Next instead.
 //
-// Of a composite key only parts with a tag are filled; the others are the
-// caller's. Where no part has one, and one part alone could be filled, that is an
-// error, since it was forgotten. A key with a default in the database is filled if
-// it has a generator.
+// # Zero keys
 //
-// # Keys of other rows
+// The plugin fills a key that is zero, nil, a pointer to zero, or an invalid
+// sql.Null. If a key with one of package idtype's types is zero and no generator
+// fills it, Create fails with [ErrNoGenerator] instead of inserting a zero key.
+// Two kinds of key may stay zero: the key of a belongs-to, which the database's
+// foreign key rejects, and parts of a composite key.
 //
-// A key that refers to another row is never made up. GORM tells of those of a
-// belongs-to:
+// # Composite keys
+//
+// In a composite key, the plugin fills the parts that have an idgen tag. The
+// caller sets the others. If no part has a tag, and exactly one part could be
+// filled, a row in which that part is zero fails with [ErrNoGenerator], since the
+// tag was probably forgotten.
+//
+// # NULL
+//
+// GORM reads NULL into a field of type T as a zero ID, without an error. For a
+// column that may be NULL, declare a *T, a [database/sql.Null] of T or a
+// sqltypes.Optional. Pluck of a column with NULLs needs a slice of
+// [database/sql.Null] or of sqltypes.Optional.
+//
+// # Associations and shared keys
+//
+// The plugin never generates a key that refers to another row. In a belongs-to,
+// GORM detects such a key:
 //
 //	type Profile struct {
 //		UserID idtype.Snowflake `gorm:"primaryKey"`
 //		User   User
 //	}
 //
-// Of the other direction it tells once it has met the User, and never if the
-// has-one is in a struct that User embeds. A tag tells in any case:
+// In a has-one or a has-many, GORM detects it only after it has parsed the owner,
+// and never if the relation is in a struct that the owner embeds. From then on,
+// creating such a row alone, with a zero key, fails with
+// [gorm.ErrPrimaryKeyRequired]. The tag idgen:- works in every case:
 //
 //	type User struct {
 //		ID      idtype.Snowflake
@@ -54,15 +75,15 @@
 //
 // # Foreign keys of another type
 //
-// GORM copies IDs to the foreign keys of associations, and converts them to the
-// keys' types. Some conversions store another value without an error: a string
-// gets the integer's rune, mostly U+FFFD, an int32 the lower bits, a float64 a
-// number nearby. The plugin refuses relations with such keys, polymorphic ones
-// and join tables included. The first Create or Update of the model that
-// declares the relation fails with a [gorm.ErrUnsupportedRelation] that names
-// both fields. Keys of other types than package idtype's, such as int64, are
-// checked only if a generator fills them. Declare the foreign key with the type
-// of the ID:
+// GORM copies the ID of a row to the foreign keys of its associations, and
+// converts it to their type. Some conversions store another value without an
+// error: a string gets the rune of the integer, usually U+FFFD, an int32 gets the
+// lower bits, a float64 gets a nearby number. The plugin rejects such relations,
+// including polymorphic ones and join tables. The first Create or Update of the
+// model that declares the relation fails with a [gorm.ErrUnsupportedRelation]
+// that names both fields. Keys of other types than package idtype's, such as
+// int64, are checked only if a generator fills them. Declare the foreign key with
+// the type of the ID:
 //
 //	type Order struct {
 //		ID    idtype.Snowflake
@@ -75,86 +96,85 @@
 //		OwnerType string
 //	}
 //
-// To keep a text column, declare the key as sql.Null[string], which stores the
-// decimal digits of an integer. Preload of a has-many then compares text with a bigint, which
-// pgx refuses outside of its simple protocol.
+// To keep a text column, declare the foreign key as sql.Null[string], which
+// stores the decimal digits of an integer. Preload of a has-many then compares
+// text with a bigint, which pgx accepts only in its simple protocol.
 //
-// The plugin accepts keys of any type in a relation that GORM never saves: one
-// whose field has the tag `gorm:"<-:false"` or `gorm:"->"`. GORM still reads such
-// a field, and creates the row without it. Association().Append stores nothing
-// there.
+// Relations that GORM never saves, because the field has the tag `gorm:"<-:false"`
+// or `gorm:"->"`, may have foreign keys of any type. GORM still reads such a
+// field. Create ignores it, and Association().Append stores nothing there.
 //
-// Reads are left alone: a model that is only read may have string keys.
-// FirstOrInit, FirstOrCreate, Attrs, Assign and Update convert the values that
-// they put into a struct in the same way, and the plugin doesn't see them: give
-// a string field id.String().
+// The plugin does not check reads: a model that is only read may have string
+// keys. FirstOrInit, FirstOrCreate, Attrs, Assign and Update convert the values
+// that they put into a struct in the same way, and the plugin can't detect it.
+// For a string field, pass id.String().
 //
 // # Errors
 //
-// A model whose tag names no generator, or one that mints another type, fails at
-// its first Create with an [ErrNoGenerator] that says what to write. So does a row without an ID where the key has one of package idtype's
-// types and nothing fills it, instead of being inserted with a zero key. Two kinds
-// of key are left alone and may be zero: that of a belongs-to, which the
-// database's foreign key refuses, and parts of a composite key.
+// The first Create of a model fails with [ErrNoGenerator] if a tag names no
+// registered generator, or a generator of another type. The error contains the
+// remedy. If a generator fails, the statement isn't run, and [errors.Is] finds
+// the generator's error.
 //
-// If a generator fails, the statement isn't run, and [errors.Is] finds the
-// error.
+// # Hooks, Select and Omit
 //
-// # When
+// The plugin sets IDs before everything else in a Create. BeforeSave and
+// BeforeCreate hooks see the IDs and may replace them.
+// [gorm.Session.SkipHooks] has no effect on the plugin. If a Select leaves out
+// the key, the plugin adds it to the INSERT, so that struct and row have the same
+// ID. Omit("ID") leaves the key to the database.
 //
-// IDs are set before anything else happens in a Create, so BeforeSave and
-// BeforeCreate hooks see them and may replace them. [gorm.Session.SkipHooks]
-// makes no difference. A Select that leaves the key out gets it added, since
-// struct and row would disagree otherwise; Omit("ID") leaves the key alone.
-//
-// A struct keeps its ID if the database then refuses the row, and in a DryRun:
-// that it has one doesn't mean that it was stored.
+// A struct keeps its ID if the database rejects the row, and in a DryRun: an ID
+// in a struct doesn't mean that the row was stored.
 //
 // # Upserts
 //
-// An ON CONFLICT on another unique key than the primary one may keep a row
-// whose ID is not the new one. Where the database supports RETURNING, the
-// structs then get the IDs that their rows have: one by one, and in batches if
-// the update has no WHERE, with which rows could be missing from the answer. If
-// rows of a batch are missing all the same, which a trigger can bring about, it
-// fails: nobody knows which.
+// An ON CONFLICT on a unique key other than the primary key may keep a row with
+// an older ID. If the database supports RETURNING, the structs then get the IDs
+// of the stored rows: always in a single Create, and in a batch unless the update
+// has a WHERE, which could leave rows out of the result. If a batch returns fewer
+// rows for another reason, such as a trigger, Create fails, because the rows
+// can't be matched to the structs.
 //
-// After an ON CONFLICT that changed nothing, the ID that was made up for a
-// single struct, or the only one of a slice, is zero again. In a larger batch
-// with DO NOTHING nobody says which rows were skipped: their structs keep IDs
-// that no row has. GORM saves associations that way, so rows that belong to one
-// with a unique column of its own, and that are created in a slice, may refer to
-// a row that was skipped: look such rows up first. Maps keep what they were given.
+// If an ON CONFLICT changes nothing, the plugin resets the generated ID of a
+// single struct, or of a slice with one element, to zero. In a larger batch with
+// DO NOTHING, the database doesn't report the skipped rows: their structs keep
+// IDs that no row has. Maps always keep their generated IDs.
+//
+// GORM also saves associations with DO NOTHING. If you create a slice of rows that
+// belong to a model with another unique column, and that model's row exists
+// already, the new rows refer to an ID that was not stored. Look up such rows
+// first.
 //
 // # Time windows and pages
 //
-// [MintedBetween] finds the rows minted in a window of time by the index of
-// the key, without a column for the time. [PageAfter] and [PageBefore] go
-// through rows page by page, oldest or newest first. [G] is for the generic
-// interface of GORM.
+// [MintedBetween] finds the rows whose IDs were generated in a time window. It
+// uses the index of the key, and needs no column for the time. [PageAfter] and
+// [PageBefore] read rows page by page, oldest or newest first. [G] adapts these
+// scopes to GORM's generic interface.
 //
 // # Lists of IDs
 //
-// A list is a condition after IN, or in a map:
+// Pass a list of IDs to IN, or in a map:
 //
 //	db.Find(&orders, "id IN ?", ids)
 //	db.Where(map[string]any{"id": ids}).Delete(&Order{})
 //
-// GORM gives other forms another meaning:
+// Other forms have another meaning in GORM:
 //
-//   - Find(&orders, ids), Where(ids) and Delete(&Order{}, ids) take a slice of
-//     structs for models. sqltypes.Text, Optional and SnoBytes are structs, as
-//     are ID types of your own that embed an ID. The database then knows no
-//     such column. Zero IDs are no condition at all, so a list of them finds
+//   - Find(&orders, ids), Where(ids) and Delete(&Order{}, ids) treat a slice of
+//     structs as models. sqltypes.Text, Optional and SnoBytes are structs, as
+//     are your own ID types that embed an ID. The statement then fails with an
+//     unknown column. Zero IDs add no condition, so a list of zero IDs finds
 //     every row, as an empty list does.
-//   - Find(&orders, id) takes a single sqltypes.SnoBytes for a list of bytes.
+//   - Find(&orders, id) treats a single sqltypes.SnoBytes as a list of bytes.
 //     Write "id = ?".
-//   - Where("id", ids) is id = (1, 2), which Postgres refuses. A list of one
-//     works.
+//   - Where("id", ids) becomes id = (1, 2), which Postgres rejects. A list with
+//     one ID works.
 //
-// GORM doesn't store a slice field as an array: its INSERT writes (1, 2), and NULL
-// for an empty slice. A column of type bigint[] needs a type of its own, here
-// with pgx's:
+// GORM doesn't store a slice field as an array: its INSERT contains (1, 2), or
+// NULL for an empty slice. A column of type bigint[] needs its own Go type, here
+// with pgx:
 //
 //	type OrderIDs []idtype.Snowflake
 //
@@ -177,16 +197,16 @@
 //		return pgtype.NewMap().Scan(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []byte(text.V), (*[]idtype.Snowflake)(v))
 //	}
 //
-// It is a parameter for ANY as well: Where("id = ANY (?)", OrderIDs(ids)).
+// The type also works as a parameter of ANY: Where("id = ANY (?)", OrderIDs(ids)).
 //
 // # Columns of domains
 //
-// The tag `gorm:"type:sortkey.snowflake"` makes a column of a domain. Primary keys
-// need no more. For another column AutoMigrate learns the name of the domain's
-// base type, and sends an ALTER TABLE each time that the program starts. That
-// rewrites no row, but it waits for all others who use the table, drops the
-// column's statistics, and fails if a view has the column. A dialector that knows
-// domains as other names of their base types sends none:
+// The tag `gorm:"type:sortkey.snowflake"` declares a column of a domain. A primary
+// key needs nothing else. For other columns, AutoMigrate sees the domain's base
+// type and sends an ALTER TABLE each time the program starts. The statement
+// rewrites no rows, but it waits until nobody else uses the table, drops the
+// column's statistics, and fails if a view has the column. A dialector that
+// declares domains as aliases of their base types avoids the statement:
 //
 //	type dialector struct{ *postgres.Dialector }
 //
@@ -196,29 +216,26 @@
 //
 //	type migrator struct{ postgres.Migrator }
 //
-//	// GetTypeAliases returns what the type in a tag may begin with.
+//	// GetTypeAliases returns the prefixes that a column type in a tag may have.
 //	func (m migrator) GetTypeAliases(name string) []string {
 //		return append(slices.Clone(m.Migrator.GetTypeAliases(name)), "sortkey.")
 //	}
 //
 //	db, err := gorm.Open(dialector{postgres.Open(dsn).(*postgres.Dialector)}, &gorm.Config{})
 //
-// # Reading
+// # Scanning
 //
-// These are ways of GORM's own:
+// GORM itself, not the plugin, has these limits:
 //
-//   - Scan takes a Sno for a list of rows. Read a single one by Pluck into a
-//     slice, or into a sqltypes.Optional.
-//   - A NULL becomes a zero ID in a struct, without an error: a field that may
-//     tell them apart is a *T. Pluck of NULLs takes a slice of [database/sql.Null]
-//     or sqltypes.Optional.
-//   - A map gets what the driver gives: an int64, or the 36 characters of a uuid.
+//   - Scan mistakes a single Sno for a slice. Use Pluck with a slice, or Scan
+//     into a sqltypes.Optional.
+//   - A map gets the driver's value: an int64, or the 36 characters of a uuid.
 //
 // # Generated code
 //
-// In code of gorm.io/gen a key has the conditions of its own kind, such as
-// o.ID.Gt(cursor); a window is layout.Range and o.ID.Gte(lo), o.ID.Lt(hi). In takes
-// IDs one by one, and a slice as
+// In code generated by gorm.io/gen, a key has typed conditions such as
+// o.ID.Gt(cursor). For a time window, use the bounds of layout.Range:
+// o.ID.Gte(lo), o.ID.Lt(hi). In takes IDs one by one. For a slice, write
 //
 //	o.WithContext(ctx).Where(o.WithContext(ctx).Columns(o.ID).In(field.Values(ids)))
 package gormplugin

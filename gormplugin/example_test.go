@@ -133,7 +133,7 @@ func ExampleFor_context() {
 	fmt.Println(db.Create(&Customer{}).Error)
 	// Output:
 	// 7
-	// gormplugin: expected an ID for Customer.ID, got none from its generator: no context
+	// gormplugin: fill Customer.ID: generate an ID: no context
 }
 
 func ExamplePageBefore() {
@@ -171,7 +171,7 @@ func ExampleNamed() {
 	// No generator has the name in the tag of AuditEntry.ID.
 	fmt.Println(db.Create(&AuditEntry{}).Error)
 	// Output:
-	// gormplugin: expected AuditEntry.ID to name a generator among ["orders"], got "audit": pass gormplugin.Named("audit", gen) to New: no generator for the key
+	// gormplugin: fill AuditEntry.ID: want the name of a generator among ["orders"], got "audit"; pass gormplugin.Named("audit", gen) to New: no generator for the key
 }
 
 // The type of a key finds its generator.

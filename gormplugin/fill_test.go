@@ -141,7 +141,7 @@ func TestUnaddressable(t *testing.T) {
 	db := open(t, For(gen))
 	for _, value := range []any{order{}, [2]order{{ID: 1}, {}}} {
 		err := db.Create(value).Error
-		if !errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "gormplugin: expected a pointer to gormplugin.order, whose ID is to be filled") {
+		if !errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "gormplugin: fill order.ID: want a pointer to a gormplugin.order, ") {
 			t.Errorf("%T: %v", value, err)
 		}
 	}
@@ -210,7 +210,7 @@ func TestMaps(t *testing.T) {
 		}
 		n++
 	}
-	if err := db.Model(&order{}).Create(map[string]any(nil)).Error; !errors.Is(err, gorm.ErrInvalidData) || errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "in which order.ID is to be filled") {
+	if err := db.Model(&order{}).Create(map[string]any(nil)).Error; !errors.Is(err, gorm.ErrInvalidData) || errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "fill order.ID: the map is nil") {
 		t.Errorf("a nil map: %v", err)
 	}
 	// Nobody knows the key of a table without a model.

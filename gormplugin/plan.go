@@ -78,10 +78,10 @@ func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 		if f != loneID(s) {
 			return nil, nil
 		}
-		k.err = fmt.Errorf("gormplugin: expected %s, the one ID in a composite key, to be set or to have a tag, got neither: set it, or write gorm:\"idgen\" for the generator of its type, idgen:name, or idgen:- to leave it alone: %w",
+		k.err = fmt.Errorf("gormplugin: fill %s: the only ID of a composite key is zero and has no idgen tag; set it, or tag it gorm:\"idgen\" for the generator of its type, idgen:name for a named one, or idgen:- to leave it alone: %w",
 			fieldName(f), ErrNoGenerator)
 	case isShared(s, f):
-		k.err = fmt.Errorf("gormplugin: expected %s to be set, which another model declares to be its foreign key, got no ID: create the row through that model, set the key, or tag it idgen or idgen:-: %w",
+		k.err = fmt.Errorf("gormplugin: fill %s: the key is zero, and another model declares it as a foreign key; create the row through that model, set the key, or tag it idgen or idgen:-: %w",
 			fieldName(f), gorm.ErrPrimaryKeyRequired)
 	case p.byType(k):
 	case isID(f.FieldType) && !f.HasDefaultValue:
@@ -106,11 +106,11 @@ func (p *planner) named(k *key, name string) error {
 		if k.useExact(b) || k.useWrapped(b) {
 			return nil
 		}
-		return fmt.Errorf("gormplugin: expected a generator for %s, which is of type %v, got %q, which mints %v: name another one, or change the field's type: %w",
+		return fmt.Errorf("gormplugin: fill %s of type %v: generator %q generates %v; name another generator, or change the field's type: %w",
 			fieldName(k.field), k.field.FieldType, name, b.mints, ErrNoGenerator)
 	}
 	slices.Sort(names)
-	return fmt.Errorf("gormplugin: expected %s to name a generator among %q, got %q: pass gormplugin.Named(%[3]q, gen) to New: %w",
+	return fmt.Errorf("gormplugin: fill %s: want the name of a generator among %q, got %q; pass gormplugin.Named(%[3]q, gen) to New: %w",
 		fieldName(k.field), names, name, ErrNoGenerator)
 }
 
@@ -150,11 +150,11 @@ func (k *key) useWrapped(b Binding) bool {
 func (p *planner) missing(f *schema.Field) error {
 	id := idOf(f.FieldType)
 	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.mints == id }) {
-		return fmt.Errorf("gormplugin: expected %s to be of type T, *T or sql.Null[T] with T = %v or a struct that holds nothing else, got %v: change the field's type, or set the ID yourself: %w",
+		return fmt.Errorf("gormplugin: fill %s: want type T, *T or sql.Null[T], where T is %v or a struct that contains only that, got %v; change the field's type, or set the ID yourself: %w",
 			fieldName(f), id, f.FieldType, ErrNoGenerator)
 	}
-	return fmt.Errorf("gormplugin: expected a generator of %v for %s, got none: pass gormplugin.For(gen) to New, set the ID yourself, or tag the field gorm:\"idgen:-\": %w",
-		id, fieldName(f), ErrNoGenerator)
+	return fmt.Errorf("gormplugin: fill %s: no generator is bound to type %v; pass gormplugin.For(gen) to New, set the ID yourself, or tag the field gorm:\"idgen:-\": %w",
+		fieldName(f), id, ErrNoGenerator)
 }
 
 // fieldName is what errors call a field.
@@ -173,7 +173,7 @@ func checkTags(s *schema.Schema) error {
 		// The field's own tag: TagSettings may have that of a struct around it.
 		_, own := schema.ParseTagSetting(f.Tag.Get("gorm"), ";")[tagKey]
 		if tag, _ := idgenTag(f); own && tag != optOut && !f.PrimaryKey {
-			return fmt.Errorf("gormplugin: expected the tag idgen on a primary key, got it on %s: remove it, or add primaryKey: %w",
+			return fmt.Errorf("gormplugin: fill %s: the field has the tag idgen but is not a primary key; remove the tag, or add primaryKey: %w",
 				fieldName(f), ErrNoGenerator)
 		}
 	}

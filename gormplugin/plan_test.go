@@ -26,14 +26,14 @@ func TestUse(t *testing.T) {
 	}
 	var none idtype.Generator[idtype.Snowflake]
 	for want, bindings := range map[string][]Binding{
-		"expected a generator in every For and Named, got nil":           {For(none)},
-		"expected a generator in every For and Named, got nil: make one": {For((*idtype.SnowflakeGenerator)(nil))},
-		"expected one generator for idtype.Snowflake, got two":           {For(snowflakes()), For(snos()), For(snowflakes())},
-		`expected one generator named "a", got two`:                      {Named("a", snowflakes()), Named("a", snos())},
-		`a tag can hold, got ""`:                                         {Named("", snowflakes())},
-		`a tag can hold, got "-"`:                                        {Named("-", snowflakes())},
-		`a tag can hold, got "IDGEN"`:                                    {Named("IDGEN", snowflakes())},
-		`a tag can hold, got "a;b"`:                                      {Named("a;b", snowflakes())},
+		"bind generator: For or Named got nil":                         {For(none)},
+		"bind generator: For or Named got nil; create a generator":     {For((*idtype.SnowflakeGenerator)(nil))},
+		"bind generator of idtype.Snowflake: the type already has one": {For(snowflakes()), For(snos()), For(snowflakes())},
+		`bind generator "a": the name is already in use`:               {Named("a", snowflakes()), Named("a", snos())},
+		`bind generator "": a struct tag can't contain`:                {Named("", snowflakes())},
+		`bind generator "-": a struct tag can't contain`:               {Named("-", snowflakes())},
+		`bind generator "IDGEN": a struct tag can't contain`:           {Named("IDGEN", snowflakes())},
+		`bind generator "a;b": a struct tag can't contain`:             {Named("a;b", snowflakes())},
 	} {
 		db := open(t)
 		err := db.Use(New(bindings...))
@@ -46,7 +46,7 @@ func TestUse(t *testing.T) {
 		}
 	}
 	for _, c := range "; \t\n\"`\\" {
-		if err := open(t).Use(New(Named("a"+string(c)+"b", snos()))); err == nil || !strings.Contains(err.Error(), "that a tag can hold") {
+		if err := open(t).Use(New(Named("a"+string(c)+"b", snos()))); err == nil || !strings.Contains(err.Error(), "a struct tag can't contain this name") {
 			t.Errorf("a name with %q: error = %v", c, err)
 		}
 	}
@@ -139,23 +139,23 @@ func TestModelErrors(t *testing.T) {
 	s := &server{affected: 1}
 	db := openServer(t, s, For(snowflakes()), Named("snos", snos()), Named("orders", snowflakes()))
 	for want, values := range map[string][]any{
-		`expected unknownName.ID to name a generator among ["orders" "snos"], got "oders": pass gormplugin.Named("oders", gen) to New`:                 {&unknownName{}, &[]unknownName{{}}, &unknownName{ID: 1}},
-		`expected firstUnknown.Left to name a generator among`:                                                                                         {&firstUnknown{}},
-		`expected secondUnknown.Right to name a generator among`:                                                                                       {&secondUnknown{}},
-		`expected a generator for wrongType.ID, which is of type idtype.Snowflake, got "snos", which mints idtype.Sno: `:                               {&wrongType{}},
-		`expected a generator of idtype.UID60 for unbound.ID, got none: pass gormplugin.For(gen) to New`:                                               {&unbound{}, &[]unbound{{ID: 1}, {}}, []*unbound{{}}, unbound{}},
-		`expected a generator of idtype.UID60 for unboundByTag.ID, got none`:                                                                           {&unboundByTag{}, &unboundByTag{ID: 1}},
-		`expected a generator of uint for taggedSerial.ID, got none`:                                                                                   {&taggedSerial{}},
-		`expected a generator of idtype.Sno for onlyNamed.ID, got none`:                                                                                {&onlyNamed{}},
-		`expected a generator of idtype.UID60 for unboundNull.ID, got none`:                                                                            {&unboundNull{}},
-		`expected a generator of idtype.UID60 for unboundNullPointer.ID, got none`:                                                                     {&unboundNullPointer{}},
-		`expected a generator of idtype.UID60 for unboundTextPointer.ID, got none`:                                                                     {&unboundTextPointer{}},
-		`expected a generator of idtype.UID60 for unboundForm.ID, got none`:                                                                            {&unboundForm{}},
-		`expected a generator of idtype.UID60 for unboundPointer.ID, got none`:                                                                         {&unboundPointer{}},
-		`expected a generator of idtype.UID60 for unboundText.ID, got none`:                                                                            {&unboundText{}},
-		`expected oddForm.ID to be of type T, *T or sql.Null[T] with T = idtype.Snowflake or a struct that holds nothing else, got **idtype.Snowflake`: {&oddForm{}},
-		`expected the tag idgen on a primary key, got it on tagOnData.Other`:                                                                           {&tagOnData{}},
-		`expected the tag idgen on a primary key, got it on tagsOnKeyAndData.Other`:                                                                    {&tagsOnKeyAndData{}},
+		`fill unknownName.ID: want the name of a generator among ["orders" "snos"], got "oders"; pass gormplugin.Named("oders", gen) to New`:       {&unknownName{}, &[]unknownName{{}}, &unknownName{ID: 1}},
+		`fill firstUnknown.Left: want the name of a generator`:                                                                                     {&firstUnknown{}},
+		`fill secondUnknown.Right: want the name of a generator`:                                                                                   {&secondUnknown{}},
+		`fill wrongType.ID of type idtype.Snowflake: generator "snos" generates idtype.Sno; `:                                                      {&wrongType{}},
+		`fill unbound.ID: no generator is bound to type idtype.UID60; pass gormplugin.For(gen) to New`:                                             {&unbound{}, &[]unbound{{ID: 1}, {}}, []*unbound{{}}, unbound{}},
+		`fill unboundByTag.ID: no generator is bound to type idtype.UID60;`:                                                                        {&unboundByTag{}, &unboundByTag{ID: 1}},
+		`fill taggedSerial.ID: no generator is bound to type uint;`:                                                                                {&taggedSerial{}},
+		`fill onlyNamed.ID: no generator is bound to type idtype.Sno;`:                                                                             {&onlyNamed{}},
+		`fill unboundNull.ID: no generator is bound to type idtype.UID60;`:                                                                         {&unboundNull{}},
+		`fill unboundNullPointer.ID: no generator is bound to type idtype.UID60;`:                                                                  {&unboundNullPointer{}},
+		`fill unboundTextPointer.ID: no generator is bound to type idtype.UID60;`:                                                                  {&unboundTextPointer{}},
+		`fill unboundForm.ID: no generator is bound to type idtype.UID60;`:                                                                         {&unboundForm{}},
+		`fill unboundPointer.ID: no generator is bound to type idtype.UID60;`:                                                                      {&unboundPointer{}},
+		`fill unboundText.ID: no generator is bound to type idtype.UID60;`:                                                                         {&unboundText{}},
+		`fill oddForm.ID: want type T, *T or sql.Null[T], where T is idtype.Snowflake or a struct that contains only that, got **idtype.Snowflake`: {&oddForm{}},
+		`fill tagOnData.Other: the field has the tag idgen but is not a primary key`:                                                               {&tagOnData{}},
+		`fill tagsOnKeyAndData.Other: the field has the tag idgen but is not a primary key`:                                                        {&tagsOnKeyAndData{}},
 	} {
 		for range 2 { // the plan is cached
 			for _, v := range values {
@@ -238,7 +238,7 @@ func TestGeneratorErrors(t *testing.T) {
 	db := openServer(t, s, For(gen))
 	rows := make([]order, 5)
 	err := db.Create(&rows).Error
-	if !errors.Is(err, errUsedUp) || err.Error() != "gormplugin: expected an ID for order.ID, got none from its generator: used up" {
+	if !errors.Is(err, errUsedUp) || err.Error() != "gormplugin: fill order.ID: generate an ID: used up" {
 		t.Errorf("error = %v", err)
 	}
 	for _, r := range rows {
@@ -331,7 +331,7 @@ func (l lazy) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error) {
 func TestGeneratorThatGivesTooFew(t *testing.T) {
 	db := open(t, For(lazy{snowflakes()}))
 	rows := make([]order, 3)
-	if err := db.Create(&rows).Error; err == nil || !strings.Contains(err.Error(), "expected 3 IDs from Fill of gormplugin.lazy, got 2 and no error") {
+	if err := db.Create(&rows).Error; err == nil || !strings.Contains(err.Error(), "gormplugin.lazy.Fill: want 3 IDs, got 2") {
 		t.Errorf("error = %v", err)
 	}
 	// Where no ID is missing, none is asked for.

@@ -59,10 +59,10 @@ func misfit(r *schema.Relationship, ref *schema.Reference) error {
 	key, id := ref.ForeignKey, ref.PrimaryKey
 	remedy := fmt.Sprintf("declare %s as %v", fieldName(key), contentOf(id.FieldType))
 	if contentOf(key.FieldType).Kind() == reflect.String && fitsText(id.FieldType) {
-		remedy += ", or, to keep a column of text, as sql.Null[string]"
+		remedy += ", or as sql.Null[string] to keep a text column"
 	}
-	remedy += fmt.Sprintf(", or add <-:false to the gorm tag of %s, which GORM then doesn't save", fieldName(permitting(r)))
-	return fmt.Errorf("gormplugin: relate %s: GORM can't keep %s (%v) in %s (%v), and would store another value or panic; %s: %w",
+	remedy += fmt.Sprintf(", or add <-:false to the gorm tag of %s so that GORM doesn't save it", fieldName(permitting(r)))
+	return fmt.Errorf("gormplugin: relate %s: GORM can't store %s (%v) in %s (%v) without changing the value or panicking; %s: %w",
 		fieldName(r.Field), fieldName(id), id.FieldType, fieldName(key), key.FieldType, remedy, gorm.ErrUnsupportedRelation)
 }
 

@@ -83,7 +83,7 @@ func TestRelationsOfOtherTypes(t *testing.T) {
 		names []string // in the error
 		runs  []*gorm.DB
 	}{
-		"has-many": {[]string{"hasMany.Items", "keep hasMany.ID (idtype.Snowflake) in stringItem.OwnerID (string)", "declare stringItem.OwnerID as idtype.Snowflake, or, to keep a column of text, as sql.Null[string], or add <-:false to the gorm tag of hasMany.Items, which GORM then doesn't save: "}, []*gorm.DB{
+		"has-many": {[]string{"hasMany.Items", "store hasMany.ID (idtype.Snowflake) in stringItem.OwnerID (string)", "declare stringItem.OwnerID as idtype.Snowflake, or as sql.Null[string] to keep a text column, or add <-:false to the gorm tag of hasMany.Items so that GORM doesn't save it: "}, []*gorm.DB{
 			db.Create(&hasMany{}), db.Create(&hasMany{Items: []stringItem{{}}}), db.Create([]hasMany{{}, {}}), db.Create([]*hasMany{{ID: 1, Items: []stringItem{{}}}}),
 			db.Save(&hasMany{ID: 1}), db.Save(&hasMany{ID: 1, Items: []stringItem{{}}}), db.Updates(&hasMany{ID: 1, Items: []stringItem{{}}}),
 			db.Model(&hasMany{ID: 1}).Update("id", 2), db.Model(&hasMany{}).Create(map[string]any{"id": 7}), db.Omit("Items").Create(&hasMany{}),

@@ -134,8 +134,8 @@ func (k *key) refuse(ctx context.Context, row reflect.Value) error {
 	case k.err != nil:
 		return k.err
 	}
-	return fmt.Errorf("gormplugin: expected a pointer to %s, whose %s is to be filled, got a value that can't be written to: pass &row: %w",
-		row.Type(), k.field.Name, gorm.ErrInvalidValue)
+	return fmt.Errorf("gormplugin: fill %s: want a pointer to a %v, got a value that can't be written to; pass &row: %w",
+		fieldName(k.field), row.Type(), gorm.ErrInvalidValue)
 }
 
 // failed is the error of a generator.
@@ -143,7 +143,7 @@ func (k *key) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("gormplugin: expected an ID for %s, got none from its generator: %w", fieldName(k.field), err)
+	return fmt.Errorf("gormplugin: fill %s: generate an ID: %w", fieldName(k.field), err)
 }
 
 func (k *key) fillMaps(ctx context.Context, rows []map[string]any) error {
@@ -179,7 +179,7 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 	case k.fills == nil:
 		return k.err
 	case row == nil:
-		return fmt.Errorf("gormplugin: expected a map, in which %s is to be filled, got nil: pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
+		return fmt.Errorf("gormplugin: fill %s: the map is nil; pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
 	}
 	id, err := k.fills.next(ctx)
 	if err != nil {

@@ -111,7 +111,7 @@ func fieldOf(s *schema.Schema, table string, c clause.Column) (*schema.Field, er
 		return s.LookUpField(c.Name), nil
 	case s.PrioritizedPrimaryField == nil:
 		// GORM would take the first column.
-		return nil, fmt.Errorf("gormplugin: expected the name of a column, since %s has no primary key of one, got an empty one: pass the name: %w", s.Name, gorm.ErrInvalidField)
+		return nil, fmt.Errorf("gormplugin: find the key column of %s: the model has no primary key of one column; pass the name of a column: %w", s.Name, gorm.ErrInvalidField)
 	}
 	return s.PrioritizedPrimaryField, nil
 }
@@ -171,7 +171,7 @@ func (b between) bounds(builder clause.Builder) (lo, hi any, err error) {
 func stored(f *schema.Field, id any) (any, error) {
 	t, form := contentOf(reflect.TypeOf(id)), contentOf(f.FieldType)
 	if isID(form) && !sameKind(form, t) {
-		return nil, fmt.Errorf("gormplugin: compare %s: want an ID of type %v, got %v; pass a cursor or a layout of that type, or name another column: %w",
+		return nil, fmt.Errorf("gormplugin: compare %s: want an ID of type %v, got %v; pass a cursor or a layout of the column's type, or name another column: %w",
 			fieldName(f), identity(form), identity(t), gorm.ErrInvalidField)
 	}
 	if t == form || !isID(t) || dataType(form) == "" || dataType(form) == dataType(t) {
@@ -180,7 +180,7 @@ func stored(f *schema.Field, id any) (any, error) {
 	// The text and the bytes of a Sno order as it does, the text of a number doesn't.
 	v := content(reflect.ValueOf(id))
 	if !wraps(form, v.Type()) || v.Type() != reflect.TypeFor[idtype.Sno]() && dataType(form) != dataType(v.Type()) {
-		return nil, fmt.Errorf("gormplugin: expected a column that orders as its IDs do, got %s, which is a %v in a column of type %s: compare a column of type %s: %w",
+		return nil, fmt.Errorf("gormplugin: compare %s: a %v in a column of type %s doesn't sort in the order of its IDs; use a column of type %s: %w",
 			fieldName(f), f.FieldType, dataType(form), dataType(v.Type()), gorm.ErrInvalidField)
 	}
 	return holding(form, v).Interface(), nil
@@ -244,7 +244,7 @@ func (p page) scope(db *gorm.DB) *gorm.DB {
 	case order.Expression == nil && order.Columns[0].Desc == p.descending && nameOf(s, table, order.Columns[0].Column) == nameOf(s, table, p.column):
 		return db
 	}
-	_ = db.AddError(errors.New("gormplugin: expected a page in the order of its key alone, got an ORDER BY before it: leave out Order, and use Take or Find, since First, Last and FindInBatches have an order of their own"))
+	_ = db.AddError(errors.New("gormplugin: order page: the query already has an ORDER BY; remove Order, and use Take or Find instead of First, Last or FindInBatches, which add an order"))
 	return db
 }
 

@@ -92,7 +92,7 @@ func TestPageErrors(t *testing.T) {
 	shared := db.Model(&two{}).Session(&gorm.Session{})
 	seven := idtype.Snowflake(7)
 	for want, txs := range map[string][]*gorm.DB{
-		"expected a page in the order of its key alone, got an ORDER BY before it": {
+		"order page: the query already has an ORDER BY": {
 			db.Order("note").Scopes(PageAfter("", seven)).Find(&[]order{}),
 			db.Scopes(PageAfter("", seven)).Order("note").Find(&[]order{}),
 			db.Order("id desc").Scopes(PageAfter("", seven)).Find(&[]order{}),
@@ -105,7 +105,7 @@ func TestPageErrors(t *testing.T) {
 			db.Scopes(PageAfter("", seven)).Last(&order{}),
 			db.Scopes(PageBefore("", seven)).FindInBatches(&[]order{}, 2, func(*gorm.DB, int) error { return nil }),
 		},
-		"expected the name of a column, since two has no primary key of one, got an empty one": {
+		"find the key column of two: the model has no primary key of one column": {
 			db.Scopes(PageAfter("", seven)).Find(&[]two{}),
 			db.Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]two{}),
 			db.Model(&two{}).Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]map[string]any{}),
@@ -113,7 +113,7 @@ func TestPageErrors(t *testing.T) {
 			PageAfter("", idtype.Snowflake(0))(shared).Find(&[]two{}),
 			db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", time.Time{}, time.Time{})).Find(&[]two{}),
 		},
-		"expected the name of a column, since noKey has no primary key of one, got an empty one": {
+		"find the key column of noKey: the model has no primary key of one column": {
 			db.Scopes(PageAfter("", seven)).Find(&[]noKey{}),
 		},
 	} {
@@ -168,8 +168,8 @@ func TestMintedBetweenForms(t *testing.T) {
 		}
 	}
 	err = db.Scopes(MintedBetween(numbers, "decimal", from, to)).Find(&[]texts{}).Error
-	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "expected a column that orders as its IDs do, got texts.Decimal, "+
-		"which is a gormplugin.text[github.com/sortkey/sortkey/idtype.Snowflake] in a column of type text: compare a column of type bigint") {
+	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Decimal: a gormplugin.text[github.com/sortkey/sortkey/idtype.Snowflake] "+
+		"in a column of type text doesn't sort in the order of its IDs; use a column of type bigint") {
 		t.Errorf("decimal text: %v", err)
 	}
 	err = db.Scopes(MintedBetween(layout, "own", from, to)).Find(&[]texts{}).Error
@@ -246,7 +246,7 @@ func TestScopesOfOtherIDs(t *testing.T) {
 		}
 	}
 	err := db.Scopes(PageAfter("", uid)).Find(&[]kinds{}).Error
-	if want := "gormplugin: compare kinds.ID: want an ID of type idtype.Snowflake, got idtype.UID60; pass a cursor or a layout of that type, or name another column: invalid field"; err == nil || err.Error() != want {
+	if want := "gormplugin: compare kinds.ID: want an ID of type idtype.Snowflake, got idtype.UID60; pass a cursor or a layout of the column's type, or name another column: invalid field"; err == nil || err.Error() != want {
 		t.Errorf("error = %v, want %s", err, want)
 	}
 	for i, scope := range []scope{

@@ -135,8 +135,8 @@ func reconcile(db *gorm.DB) {
 	}
 	if p.answers > 0 && db.RowsAffected != int64(p.answers) {
 		// The structs after a row that is missing have their neighbours' IDs.
-		_ = db.AddError(fmt.Errorf("gormplugin: expected %d rows back from the upsert, one for each %s, got %d, so that nobody knows which row is whose: create them one by one if a trigger may skip a row: %w",
-			p.answers, stmt.Schema.Name, db.RowsAffected, gorm.ErrInvalidData))
+		_ = db.AddError(fmt.Errorf("gormplugin: upsert %s: want %d rows back, got %d, which can't be matched to the structs; create the rows one by one if a trigger can skip some: %w",
+			stmt.Schema.Name, p.answers, db.RowsAffected, gorm.ErrInvalidData))
 		return
 	}
 	if db.RowsAffected > 0 {

@@ -103,7 +103,7 @@ func TestUpsertGivesRealIDs(t *testing.T) {
 	}
 	// A trigger skipped a row: which one, nobody says.
 	s.rows = [][]driver.Value{{int64(500)}, {int64(4)}}
-	if err := upsert.Create(&[]contact{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.Contains(err.Error(), "expected 3 rows back from the upsert, one for each contact, got 2") {
+	if err := upsert.Create(&[]contact{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.Contains(err.Error(), "upsert contact: want 3 rows back, got 2") {
 		t.Errorf("a row that is missing: %v", err)
 	}
 	// The update's condition was false.

@@ -162,7 +162,7 @@ func (d dialector) Migrator(db *gorm.DB) gorm.Migrator {
 
 type migrator struct{ postgres.Migrator }
 
-// GetTypeAliases returns what the type in a tag may begin with.
+// GetTypeAliases returns the prefixes that a column type in a tag may have.
 func (m migrator) GetTypeAliases(name string) []string {
 	return append(slices.Clone(m.Migrator.GetTypeAliases(name)), "sortkey.")
 }

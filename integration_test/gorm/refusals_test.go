@@ -43,7 +43,7 @@ func (k of[T, N]) generatorFails(t *testing.T, g *gorm.DB) {
 	ids, more := ids[:18], ids[18:]
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, errUsedUp) || !strings.Contains(err.Error(), ".ID, got none from its generator") {
+		if !errors.Is(err, errUsedUp) || !strings.Contains(err.Error(), ".ID: generate an ID: ") {
 			t.Errorf("%s: got %v, want %v", what, err, errUsedUp)
 		}
 	}
@@ -153,7 +153,7 @@ func (k of[T, N]) cancelled(t *testing.T, g *gorm.DB) {
 		if errors.Is(err, sql.ErrTxDone) && name == "graph" && strings.Contains(err.Error(), context.Canceled.Error()) {
 			err = errors.Join(err, context.Canceled)
 		}
-		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), ".ID, got none from its generator") {
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), ".ID: generate an ID: ") {
 			t.Errorf("%s: got %v, want %v", name, err, context.Canceled)
 		}
 		k.empty(t, g, name)
