@@ -11,23 +11,24 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Binding says which keys a generator is for. [For] and [Named] make them.
+// A Binding assigns a generator to keys. [For] and [Named] return Bindings.
 type Binding struct {
 	named bool
 	name  string
 	mints reflect.Type // nil if there is no generator
 
-	// filler returns the filler of fields of a type; nil if that can't hold the
-	// IDs. boxFiller does so for a pointer to a struct around the ID, and for a
-	// sql.Null of one.
+	// filler returns the filler for fields of a type, or nil if the type can't
+	// hold the generator's IDs. boxFiller does the same for a pointer to a struct
+	// around the ID, and for a sql.Null of such a struct.
 	filler, boxFiller func(reflect.Type) filler
 }
 
-// For binds a generator to all primary keys of the type that it mints, except
-// where a tag says otherwise.
+// For binds a generator to all primary keys of type T, *T and
+// [database/sql.Null] of T, where T may be wrapped in a struct with no other
+// field. A tag on a key takes precedence.
 func For[T any](gen idtype.Generator[T]) Binding {
 	if v := reflect.ValueOf(gen); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return Binding{} // such as of a constructor that failed
+		return Binding{} // for example the nil result of a constructor that failed
 	}
 	return Binding{
 		mints:     reflect.TypeFor[T](),
@@ -36,15 +37,15 @@ func For[T any](gen idtype.Generator[T]) Binding {
 	}
 }
 
-// Named binds a generator to the keys with the tag `gorm:"idgen:name"`.
+// Named binds a generator to the keys that have the tag `gorm:"idgen:name"`.
 func Named[T any](name string, gen idtype.Generator[T]) Binding {
 	b := For(gen)
 	b.named, b.name = true, name
 	return b
 }
 
-// The values of the tag that are not names. GORM gives a tag without a value
-// its own name, in capitals.
+// The values of the tag that are not names of generators. If the tag has no value,
+// GORM sets the value to the tag's name in capitals.
 const (
 	tagKey = "IDGEN"
 	byType = tagKey
@@ -74,21 +75,23 @@ func checkBindings(bindings []Binding) error {
 
 // A filler puts a generator's IDs into key fields of one type.
 type filler interface {
-	// one fills a field, which can be addressed, if it has no ID.
+	// one fills an addressable field if the field has no ID.
 	one(ctx context.Context, field reflect.Value) (filled bool, err error)
-	// rows fills the fields of k in the elements of a slice or an array.
+	// rows fills the field of k in each element of a slice or an array.
 	rows(ctx context.Context, k *key, rows reflect.Value) error
-	// next returns an ID.
+	// next generates an ID.
 	next(ctx context.Context) (any, error)
 }
 
+// fillerOf returns a filler for fields of type T, *T and sql.Null[T], and nil for
+// other types.
 func fillerOf[T any](gen idtype.Generator[T], t reflect.Type) filler {
 	isZero := zero[T]()
 	switch t {
 	case reflect.TypeFor[T]():
 		return newColumn(gen, isZero, func(p *T, id T) { *p = id })
 	case reflect.TypeFor[*T]():
-		// A new pointer, since the old one may be the caller's own.
+		// Set a new pointer: the caller may use the variable at the old one.
 		return newColumn(gen,
 			func(p **T) bool { return *p == nil || isZero(*p) },
 			func(p **T, id T) { *p = &id })
@@ -100,8 +103,8 @@ func fillerOf[T any](gen idtype.Generator[T], t reflect.Type) filler {
 	return nil
 }
 
-// boxFillerOf is for a struct around the ID, such as a type of the caller's
-// own, in a pointer or a sql.Null. It works by reflection.
+// boxFillerOf returns a filler for a pointer to a struct around the ID, such as the
+// caller's own ID type, and for a sql.Null of such a struct. It uses reflection.
 func boxFillerOf[T any](gen idtype.Generator[T], t reflect.Type) filler {
 	content := t
 	switch {
@@ -118,9 +121,9 @@ func boxFillerOf[T any](gen idtype.Generator[T], t reflect.Type) filler {
 	return c
 }
 
-// zero gives what finds out whether a T is missing: for the types of package
-// idtype without reflection, which would take longer than all else that is
-// done for a row.
+// zero returns a function that reports whether a T is zero. For the types of
+// package idtype it uses no reflection, which would take longer than all other
+// work for a row.
 func zero[T any]() func(*T) bool {
 	for _, f := range []any{
 		isZero[idtype.Snowflake], isZero[idtype.SnowflakeSI], isZero[idtype.UID60], isZero[idtype.Spread64], isZero[idtype.Sno],
@@ -134,17 +137,19 @@ func zero[T any]() func(*T) bool {
 
 func isZero[T comparable](p *T) bool { return *p == *new(T) }
 
-// A column fills fields with a T. P is how it reaches a field: by its address,
-// since schema.Field.Set would allocate for every ID, or by its reflect.Value.
+// A column fills fields with a T. It accesses a field through a P: the field's
+// address, because schema.Field.Set would allocate for every ID, or its
+// reflect.Value.
 type column[T, P any] struct {
 	gen     idtype.Generator[T]
 	missing func(P) bool
 	put     func(P, T)
-	place   func(field reflect.Value) P // nil: the address
+	place   func(field reflect.Value) P // nil if P is the address
 	blocks  sync.Pool
 }
 
-// A block is a run of fields without an ID, and the IDs for them.
+// A block holds fields without an ID and the IDs for them, so that one call of
+// Fill generates many IDs.
 type block[T, P any] struct {
 	fields [blockSize]P
 	ids    [blockSize]T
@@ -185,13 +190,14 @@ func (c *column[T, P]) rows(ctx context.Context, k *key, rows reflect.Value) err
 			continue
 		}
 		if !row.CanAddr() {
-			// Then none can be: nothing is in the block yet.
+			// Then no row is addressable, and the block is empty.
 			if err := k.refuse(ctx, row); err != nil {
 				return err
 			}
 			continue
 		}
-		// As in one. A method for both would not be inlined: a call for every row.
+		// The same code as in one: a shared method would not be inlined, and
+		// would add a call per row.
 		field := k.in(ctx, row)
 		var p P
 		if c.place != nil {
@@ -214,13 +220,13 @@ func (c *column[T, P]) rows(ctx context.Context, k *key, rows reflect.Value) err
 	return k.failed(c.assign(ctx, b, n))
 }
 
-// assign mints IDs for the first n fields of a block.
+// assign generates IDs for the first n fields of a block.
 func (c *column[T, P]) assign(ctx context.Context, b *block[T, P], n int) error {
 	if n == 0 {
 		return nil
 	}
 	fields := b.fields[:n]
-	// A pooled block must not keep the caller's rows alive.
+	// A block in the pool must not keep the caller's rows alive.
 	defer clear(fields)
 	if err := mintAll(ctx, c.gen, b.ids[:n]); err != nil {
 		return err
@@ -233,8 +239,8 @@ func (c *column[T, P]) assign(ctx context.Context, b *block[T, P], n int) error 
 
 func (c *column[T, P]) next(ctx context.Context) (any, error) { return c.mint(ctx) }
 
-// mint is Next, except that the generator gets the context: it stops waiting
-// when that is done, and may go by what is in it.
+// mint generates an ID. It calls Fill instead of Next if there is a context: the
+// generator stops waiting when the context is done, and may use its values.
 func (c *column[T, P]) mint(ctx context.Context) (T, error) {
 	if ctx == context.Background() {
 		return c.gen.Next()
@@ -245,8 +251,8 @@ func (c *column[T, P]) mint(ctx context.Context) (T, error) {
 	return b.ids[0], err
 }
 
-// mintAll is Fill that doesn't trust a generator to say that it gave too few:
-// the rest of the block would be IDs that were used before.
+// mintAll calls Fill, and fails if Fill returns too few IDs without an error:
+// the rest of the block would contain IDs of earlier rows.
 func mintAll[T any](ctx context.Context, gen idtype.Generator[T], ids []T) error {
 	n, err := gen.Fill(ctx, ids)
 	if err == nil && n != len(ids) {

@@ -14,31 +14,31 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// ErrNoGenerator is in the errors about keys that no generator fills: none is
-// bound, none has the name, or it mints another type.
+// ErrNoGenerator is wrapped by errors about keys that no generator can fill: no
+// generator is bound to the type or has the name, or it generates another type.
 var ErrNoGenerator = errors.New("no generator for the key")
 
-// A plan is what a Create has to do for a model.
+// A plan lists the keys that a Create fills for a model.
 type plan struct {
 	keys      []key
-	err       error // a tag names a generator that can't be used, or a relation has a misfit
-	relations int   // how many relations the model had then, or unwatched
+	err       error // a tag names an unusable generator, or a foreign key can't store an ID
+	relations int   // the number of the model's relations when the plan was made, or unwatched
 }
 
-// unwatched is for the join tables that GORM makes: the association sets all
-// their keys, and their relations are written to without a lock.
+// unwatched marks the plan of a join table that GORM creates. The association sets
+// all its keys, and GORM writes to its relations without a lock.
 const unwatched = -1
 
-// A key is a primary key, or a part of one, that is to be filled.
+// A key is a primary key to fill, or a part of one.
 type key struct {
 	field *schema.Field
-	index int    // of the field in the model; -1 if it is in an embedded struct
-	depth int    // of the ID in the key's type, in structs of one field each
-	fills filler // nil: it can't be filled, and err says why
-	err   error
+	index int    // index of the field in the model, or -1 if it is in an embedded struct
+	depth int    // number of structs of one field around the ID
+	fills filler // nil if no generator can fill the key
+	err   error  // the reason, if fills is nil
 }
 
-// resolve finds out what to do for a model. The lock of s.Relationships is held.
+// resolve returns the plan of a model. The caller holds the lock of s.Relationships.
 func (p *planner) resolve(s *schema.Schema) *plan {
 	plan := &plan{relations: len(s.Relationships.Relations)}
 	if plan.err = checkTags(s); plan.err == nil {
@@ -56,8 +56,8 @@ func (p *planner) resolve(s *schema.Schema) *plan {
 	return plan
 }
 
-// classify returns what a Create does for a primary key of a model, nil if it
-// leaves the key alone. The error is that of a tag.
+// classify returns a primary key of a model to fill, or nil if a Create leaves the
+// key alone. It fails if the key has a wrong tag.
 func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 	tag, tagged := idgenTag(f)
 	if tag == optOut || !f.Creatable || isForeign(s, f) {
@@ -92,7 +92,7 @@ func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 	return k, nil
 }
 
-// named sets the filler to that of the generator of a name.
+// named makes the generator with a name fill the key.
 func (p *planner) named(k *key, name string) error {
 	var names []string
 	for _, b := range p.bindings {
@@ -114,8 +114,8 @@ func (p *planner) named(k *key, name string) error {
 		fieldName(k.field), names, name, ErrNoGenerator)
 }
 
-// byType sets the filler to that of the generator of the field's type; only
-// if there is none, to that of the type which is the field's only content.
+// byType makes the generator of the field's type fill the key, and reports whether
+// one is bound. A generator of the type that the field wraps is the second choice.
 func (p *planner) byType(k *key) bool {
 	for _, fits := range []func(Binding) bool{k.useExact, k.useWrapped} {
 		for _, b := range p.bindings {
@@ -127,14 +127,15 @@ func (p *planner) byType(k *key) bool {
 	return false
 }
 
-// useExact makes a generator fill the key if the field's type is that of its
-// IDs, a pointer to that, or a sql.Null of it.
+// useExact makes a generator of T fill the key if the field is a T, a *T or a
+// sql.Null[T].
 func (k *key) useExact(b Binding) bool {
 	k.fills, k.depth = b.filler(k.field.FieldType), 0
 	return k.fills != nil
 }
 
-// useWrapped makes a generator fill the key if the ID is in a struct of its own.
+// useWrapped makes a generator of T fill the key if the field wraps a T in structs
+// of one field.
 func (k *key) useWrapped(b Binding) bool {
 	k.depth = 0
 	for t, ok := wrappedType(k.field.FieldType); ok; t, ok = wrappedType(t) {
@@ -147,6 +148,7 @@ func (k *key) useWrapped(b Binding) bool {
 	return k.fills != nil
 }
 
+// missing returns the error for a key whose type has no generator.
 func (p *planner) missing(f *schema.Field) error {
 	id := idOf(f.FieldType)
 	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.mints == id }) {
@@ -157,20 +159,22 @@ func (p *planner) missing(f *schema.Field) error {
 		fieldName(f), id, ErrNoGenerator)
 }
 
-// fieldName is what errors call a field.
+// fieldName returns the name of a field for errors.
 func fieldName(f *schema.Field) string { return f.Schema.Name + "." + f.BindName() }
 
-// idgenTag is the field's tag. GORM has copied those of an embedded struct to
-// the fields in it.
+// idgenTag returns the field's idgen tag. GORM copies the tags of an embedded
+// struct to its fields.
 func idgenTag(f *schema.Field) (tag string, tagged bool) {
 	tag, tagged = f.TagSettings[tagKey]
 	return strings.TrimSpace(tag), tagged
 }
 
-// checkTags refuses a tag on a field that is no key: nothing would fill it.
+// checkTags rejects an idgen tag on a field that is not a primary key, which the
+// plugin doesn't fill.
 func checkTags(s *schema.Schema) error {
 	for _, f := range s.Fields {
-		// The field's own tag: TagSettings may have that of a struct around it.
+		// Parse the field's own tag: TagSettings may include the tag of the
+		// struct that embeds the field.
 		_, own := schema.ParseTagSetting(f.Tag.Get("gorm"), ";")[tagKey]
 		if tag, _ := idgenTag(f); own && tag != optOut && !f.PrimaryKey {
 			return fmt.Errorf("gormplugin: fill %s: the field has the tag idgen but is not a primary key; remove the tag, or add primaryKey: %w",
@@ -180,8 +184,8 @@ func checkTags(s *schema.Schema) error {
 	return nil
 }
 
-// isJoinTable reports whether t is a struct type that GORM made for a
-// many2many: it has no name, and its fields are two keys or more and one ignored.
+// isJoinTable reports whether t is a struct type that GORM created for a
+// many2many: an unnamed type with two or more keys and one ignored field.
 func isJoinTable(t reflect.Type) bool {
 	last := t.NumField() - 1
 	if t.Name() != "" || last < 2 || t.Field(last).Tag != `gorm:"-"` || t.Field(last).Type.Kind() != reflect.Struct {
@@ -195,8 +199,8 @@ func isJoinTable(t reflect.Type) bool {
 	return true
 }
 
-// isForeign reports whether GORM sets the key from a row that this one
-// belongs to. The lock of s.Relationships is held.
+// isForeign reports whether GORM copies the key from a row to which this row
+// belongs. The caller holds the lock of s.Relationships.
 func isForeign(s *schema.Schema, f *schema.Field) bool {
 	belongs := func(r *schema.Relationship) bool {
 		return r.Type == schema.BelongsTo && slices.ContainsFunc(r.References, func(ref *schema.Reference) bool {
@@ -204,17 +208,18 @@ func isForeign(s *schema.Schema, f *schema.Field) bool {
 		})
 	}
 	for name, r := range s.Relationships.Relations {
-		// The others are still being written to when they appear here.
+		// Relations of other models may still be written to.
 		if !fromOutside(name) && belongs(r) {
 			return true
 		}
 	}
-	// Relations of the same name hide one another, such as in two embedded structs.
+	// Relations has one entry per name. BelongsTo also has the relations that share
+	// a name, for example in two embedded structs.
 	return slices.ContainsFunc(s.Relationships.BelongsTo, belongs)
 }
 
-// isShared reports whether another model that was parsed has this key for its
-// has-one or has-many. The lock of s.Relationships is held.
+// isShared reports whether the key is the foreign key of a has-one or has-many of
+// another model that was parsed. The caller holds the lock of s.Relationships.
 func isShared(s *schema.Schema, f *schema.Field) bool {
 	for name, r := range s.Relationships.Relations {
 		if fromOutside(name) && slices.ContainsFunc(r.References, func(ref *schema.Reference) bool {
@@ -226,12 +231,14 @@ func isShared(s *schema.Schema, f *schema.Field) bool {
 	return false
 }
 
-// fromOutside tells GORM's names for the relations of other models to this one
-// from those of its own, which are names of exported fields.
+// fromOutside reports whether a relation is another model's. GORM's names of such
+// relations begin with an underscore. The names of a model's own relations are
+// names of exported fields.
 func fromOutside(relation string) bool { return strings.HasPrefix(relation, "_") }
 
-// loneID is the one part of a composite key that is an ID and no foreign key,
-// if no part has a tag: an oversight, as in the key of a partitioned table.
+// loneID returns the only part of a composite key that is an ID and not a foreign
+// key, if no part has a tag. The tag was probably forgotten, for example in the
+// key of a partitioned table.
 func loneID(s *schema.Schema) (lone *schema.Field) {
 	for _, f := range s.PrimaryFields {
 		if _, tagged := idgenTag(f); tagged {
@@ -256,7 +263,7 @@ var (
 // isID reports whether a key of type t holds one of package idtype's IDs.
 func isID(t reflect.Type) bool { return idOf(t).PkgPath() == idPackage }
 
-// idOf is the type of the ID in a key of type t.
+// idOf returns the type of the ID in a key of type t.
 func idOf(t reflect.Type) reflect.Type {
 	t = contentOf(t)
 	for inner, ok := wrappedType(t); ok; inner, ok = wrappedType(t) {
@@ -265,7 +272,7 @@ func idOf(t reflect.Type) reflect.Type {
 	return t
 }
 
-// content is the ID in a value. No pointer on the way to it may be nil.
+// content returns the ID in a value. No pointer to the ID may be nil.
 func content(v reflect.Value) reflect.Value {
 	for id := idOf(v.Type()); v.Type() != id; {
 		if v.Kind() == reflect.Pointer {
@@ -277,7 +284,8 @@ func content(v reflect.Value) reflect.Value {
 	return v
 }
 
-// contentOf is what a pointer or a sql.Null of type t has in it.
+// contentOf returns the type to which a pointer type t points, and the T of a
+// sql.Null[T]. It returns other types unchanged.
 func contentOf(t reflect.Type) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -292,8 +300,8 @@ func isSQLNull(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t.PkgPath() == sqlPackage && t.NumField() == 2 && t.Field(0).Name == "V"
 }
 
-// wrappedType is the type of the only field of a struct type, as the column
-// forms in package sqltypes are made.
+// wrappedType returns the type of the only field of a struct type, such as a column
+// type of package sqltypes.
 func wrappedType(t reflect.Type) (reflect.Type, bool) {
 	if t.Kind() != reflect.Struct || t.NumField() != 1 || !t.Field(0).IsExported() {
 		return nil, false
@@ -301,7 +309,7 @@ func wrappedType(t reflect.Type) (reflect.Type, bool) {
 	return t.Field(0).Type, true
 }
 
-// wraps reports whether t is a type, or a struct of one field that has it.
+// wraps reports whether t is the type inner, or wraps it in structs of one field.
 func wraps(t, inner reflect.Type) bool {
 	for ok := true; ok; t, ok = wrappedType(t) {
 		if t == inner {

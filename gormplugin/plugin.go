@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// The names under which GORM knows the plugin and its callbacks.
+// The names under which the plugin and its callbacks are registered with GORM.
 const (
 	pluginName        = "sortkey"
 	fillCallback      = "sortkey:fill_keys"
@@ -17,19 +17,19 @@ const (
 	checkCallback     = "sortkey:check_relations"
 )
 
-// A Plugin fills in primary keys. One may serve several databases, and as many
-// goroutines as there are.
+// A Plugin fills the primary keys of new rows. It is safe for concurrent use, and
+// for use with several databases.
 type Plugin struct{ bindings []Binding }
 
 var _ gorm.Plugin = (*Plugin)(nil)
 
-// New makes a plugin for [gorm.DB.Use], which reports what is wrong with the
-// bindings: two for one type or name, a name that no tag can hold, a missing
-// generator.
+// New returns a plugin for [gorm.DB.Use]. Use fails if a binding has no
+// generator, if two bindings have the same type or name, and if a struct tag
+// can't contain the name of a binding.
 func New(bindings ...Binding) *Plugin { return &Plugin{bindings: bindings} }
 
-// Name is the plugin's name: a second one on the same database is a
-// [gorm.ErrRegistered].
+// Name returns the plugin's name. A second plugin of that name on the same
+// database fails with [gorm.ErrRegistered].
 func (p *Plugin) Name() string { return pluginName }
 
 // Initialize registers the callbacks. [gorm.DB.Use] calls it.
@@ -38,8 +38,8 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		return err
 	}
 	create, models := db.Callback().Create(), &planner{bindings: p.bindings}
-	// Before everything: at a later place hooks wouldn't see the ID, and
-	// "before gorm:begin_transaction" comes too late where the default
+	// Before all other callbacks, so that hooks see the ID.
+	// Before("gorm:begin_transaction") would be too late if the default
 	// transaction is off.
 	if err := create.Before("*").Register(fillCallback, models.fill); err != nil {
 		return err
@@ -47,22 +47,21 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := db.Callback().Update().Before("*").Register(checkCallback, models.checkUpdate); err != nil {
 		return err
 	}
-	// Before the associations, which take the row's ID for their foreign keys.
+	// Before GORM saves the associations, which copy the row's ID to their foreign keys.
 	return create.After("gorm:create").Before("gorm:save_after_associations").Register(reconcileCallback, reconcile)
 }
 
-// A planner knows what a Create has to do for each model of a database. It
-// finds that out once.
+// A planner caches the plan of each model of a database.
 type planner struct {
 	bindings []Binding
-	// A map that is copied to be written is half as expensive to read as a
-	// sync.Map.
+	// A map that is copied on each write: reading it takes half as long as
+	// reading a sync.Map.
 	plans   atomic.Pointer[map[*schema.Schema]*plan]
 	writing sync.Mutex
-	related sync.Map // from *schema.Schema to what checkRelations found
+	related sync.Map // from *schema.Schema to the result of checkRelations
 }
 
-// fill is the callback before a Create.
+// fill is the callback that runs before a Create.
 func (p *planner) fill(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil {
@@ -94,7 +93,7 @@ func (p *planner) fill(db *gorm.DB) {
 	}
 }
 
-// planFor gives the plan of a model.
+// planFor returns the plan of a model.
 func (p *planner) planFor(s *schema.Schema) *plan {
 	var known *plan
 	if plans := p.plans.Load(); plans != nil {
@@ -106,7 +105,7 @@ func (p *planner) planFor(s *schema.Schema) *plan {
 	if known != nil && known.relations == unwatched {
 		return known
 	}
-	// Another model may have declared since that this one shares its key.
+	// If another model was parsed since, it may have added a relation that shares this model's key.
 	s.Relationships.Mux.RLock()
 	defer s.Relationships.Mux.RUnlock()
 	if known == nil || known.relations != len(s.Relationships.Relations) {
@@ -115,7 +114,7 @@ func (p *planner) planFor(s *schema.Schema) *plan {
 	return known
 }
 
-// keep remembers the plan of a model.
+// keep stores and returns the plan of a model.
 func (p *planner) keep(s *schema.Schema, made *plan) *plan {
 	p.writing.Lock()
 	defer p.writing.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// checkUpdate is the callback before an Update, which saves associations as a
-// Create does.
+// checkUpdate is the callback that runs before an Update. An Update saves
+// associations as a Create does.
 func (p *planner) checkUpdate(db *gorm.DB) {
 	s := db.Statement.Schema
 	if db.Error != nil || s == nil {
@@ -30,9 +30,9 @@ func (p *planner) checkUpdate(db *gorm.DB) {
 	}
 }
 
-// checkRelations refuses relations of a model in which GORM would store another
-// value than the ID. GORM converts an integer to a string by its rune, for
-// example, and truncates it for a smaller integer, without an error.
+// checkRelations rejects relations of a model in which GORM would store another
+// value than the ID. For example, GORM converts an integer to a string as a rune,
+// and truncates it to a smaller integer, without an error.
 func (p *planner) checkRelations(s *schema.Schema) error {
 	own := &s.Relationships
 	for _, relations := range [][]*schema.Relationship{own.BelongsTo, own.HasOne, own.HasMany, own.Many2Many} {
@@ -51,10 +51,11 @@ func (p *planner) checkRelations(s *schema.Schema) error {
 }
 
 // permitting returns the field whose permissions decide whether GORM saves a
-// relation: of the relations that have one name, as in two embedded structs,
-// GORM consults the last.
+// relation. If relations share a name, for example in two embedded structs, GORM
+// uses the last one.
 func permitting(r *schema.Relationship) *schema.Field { return r.Schema.FieldsByName[r.Name] }
 
+// misfit returns the error for a foreign key that can't store an ID.
 func misfit(r *schema.Relationship, ref *schema.Reference) error {
 	key, id := ref.ForeignKey, ref.PrimaryKey
 	remedy := fmt.Sprintf("declare %s as %v", fieldName(key), contentOf(id.FieldType))
@@ -66,7 +67,7 @@ func misfit(r *schema.Relationship, ref *schema.Reference) error {
 		fieldName(r.Field), fieldName(id), id.FieldType, fieldName(key), key.FieldType, remedy, gorm.ErrUnsupportedRelation)
 }
 
-// fitsText reports whether a sql.Null[string] keeps an ID in a field of type t.
+// fitsText reports whether a sql.Null[string] can store the ID in a field of type t.
 func fitsText(t reflect.Type) bool {
 	sample := sampleOf(idOf(t))
 	value, err := driver.DefaultParameterConverter.ConvertValue(holding(t, sample).Interface())
@@ -74,9 +75,9 @@ func fitsText(t reflect.Type) bool {
 	return err == nil && text.Scan(value) == nil && keeps(t, sample, text.V)
 }
 
-// carries reports whether an ID that GORM copies from one field to a foreign
-// key is still that ID. It tries an ID of the type. An error of GORM is left to
-// the statement that meets it.
+// carries reports whether an ID stays the same when GORM copies it to a foreign
+// key. It tries a sample ID. If GORM fails with an error, carries returns true,
+// because a statement fails with that error, too.
 func (p *planner) carries(key, id *schema.Field) (carried bool) {
 	if key.FieldType == id.FieldType || !p.hasID(id) {
 		return true
@@ -87,7 +88,7 @@ func (p *planner) carries(key, id *schema.Field) (carried bool) {
 	}
 	defer func() {
 		if recover() != nil {
-			carried = false // GORM panics, as with a slice for an array of another length
+			carried = false // GORM panics, for example if it copies a slice to an array of another length
 		}
 	}()
 	ctx, row := context.Background(), reflect.New(key.Schema.ModelType)
@@ -98,13 +99,13 @@ func (p *planner) carries(key, id *schema.Field) (carried bool) {
 	return err != nil || keeps(id.FieldType, sample, stored)
 }
 
-// keeps reports whether a value that is stored for an ID in a field of type t
-// is that ID.
+// keeps reports whether a stored value is an ID that was in a field of type t.
 func keeps(t reflect.Type, id reflect.Value, stored any) bool {
 	if n, ok := stored.(float64); ok && float64(int64(n)) == n {
-		stored = int64(n) // a float that is precise enough
+		stored = int64(n) // the float is precise enough
 	}
-	// The texts of some IDs are decimal numbers as well, which are other IDs.
+	// The text of an ID may also be the decimal number of another ID, so the type
+	// has to read the value.
 	for _, t := range []reflect.Type{contentOf(t), id.Type()} {
 		back := reflect.New(t)
 		if scanner, ok := back.Interface().(sql.Scanner); ok && scanner.Scan(stored) == nil && back.Elem().Equal(holding(t, id)) {
@@ -119,8 +120,8 @@ func keeps(t reflect.Type, id reflect.Value, stored any) bool {
 }
 
 // hasID reports whether a field has an ID of package idtype, or is a key that a
-// generator fills with an ID of another type. Other keys of that type, often
-// int64, can have small numbers, which fit in more foreign keys.
+// generator fills with an ID of another type, often int64. Keys of that type that
+// no generator fills may be small numbers, which fit in smaller foreign keys.
 func (p *planner) hasID(f *schema.Field) bool {
 	if isID(f.FieldType) {
 		return true
@@ -129,9 +130,9 @@ func (p *planner) hasID(f *schema.Field) bool {
 	return slices.ContainsFunc(p.bindings, func(b Binding) bool { return b.mints == id }) && p.fills(f)
 }
 
-// fills reports whether a key is one that a generator fills, by its tag and its
-// type. A key that GORM copies from another row counts
-// as well, since that row's ID can come from the generator.
+// fills reports whether a generator is bound to a key by its tag or its type. It
+// returns true for a key that GORM copies from another row, because a generator
+// may fill that row's ID.
 func (p *planner) fills(f *schema.Field) bool {
 	tag, tagged := idgenTag(f)
 	if !f.PrimaryKey || !tagged && len(f.Schema.PrimaryFields) > 1 {
@@ -147,12 +148,12 @@ func (p *planner) fills(f *schema.Field) bool {
 	return p.named(&k, tag) == nil
 }
 
-// sampleOf returns an ID of type t that no smaller form can hold: the integers
-// are odd and need all their bits, and the texts of UID60 and Spread64 could be
-// decimal integers. It isn't valid if t is neither an ID nor an integer.
+// sampleOf returns an ID of type t that a smaller type can't hold: the integers are
+// odd and need all their bits, and the texts of UID60 and Spread64 could be decimal
+// integers. It returns an invalid Value if t is neither an ID nor an integer.
 func sampleOf(t reflect.Type) reflect.Value {
-	// An ID type of another package needs a sample here: others are checked as
-	// integers of 64 bits, or not at all.
+	// An ID type of another package needs a sample here. Without one it is checked
+	// as an integer of 64 bits, or not at all.
 	for _, id := range []any{
 		idtype.SnowflakeSI(1<<53 - 1), idtype.MustParseUID60("1234567892"), idtype.MustParseSpread64("9234567890120123"), idtype.MustParseSno("brpk4q72xwf2m63l"),
 	} {
@@ -167,7 +168,7 @@ func sampleOf(t reflect.Type) reflect.Value {
 	return reflect.Value{}
 }
 
-// holding returns a value of type t with an ID in it. t is the ID's type, or a
+// holding returns a value of type t that contains an ID. t is the ID's type, or a
 // pointer, a sql.Null, or a struct of one field around it.
 func holding(t reflect.Type, id reflect.Value) reflect.Value {
 	v := reflect.New(t).Elem()

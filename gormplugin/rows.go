@@ -9,9 +9,9 @@ import (
 	"gorm.io/gorm"
 )
 
-// wanted reports whether the key is among the columns of the statement, to
-// which it is added if a Select left it out: GORM would insert a row without
-// the ID that the struct has.
+// wanted reports whether the statement inserts the key. If a Select leaves out the
+// key, wanted adds it: otherwise GORM would insert a row without the ID that the
+// struct has.
 func (k *key) wanted(stmt *gorm.Statement) bool {
 	if len(stmt.Selects) == 0 && len(stmt.Omits) == 0 {
 		return true
@@ -21,14 +21,14 @@ func (k *key) wanted(stmt *gorm.Statement) bool {
 		return selected
 	}
 	if restricted {
-		// Sessions share the slice.
+		// Clip, because sessions share the slice.
 		stmt.Selects = append(slices.Clip(stmt.Selects), k.field.DBName)
 	}
 	return true
 }
 
 // fill fills the key in all rows of the statement that lack it. It reports
-// whether the statement has one row, and that did.
+// whether the statement's only row was filled.
 func (k *key) fill(stmt *gorm.Statement) (one bool, err error) {
 	ctx, rows := stmt.Context, stmt.ReflectValue
 	if row := only(rows); row.IsValid() && row.Type() == stmt.Schema.ModelType {
@@ -44,7 +44,7 @@ func (k *key) fill(stmt *gorm.Statement) (one bool, err error) {
 			return false, k.fillAll(ctx, rows)
 		}
 	}
-	// Values of other types than the model's are GORM's to refuse.
+	// GORM rejects values of other types than the model's.
 	switch rows := stmt.Dest.(type) {
 	case map[string]any:
 		return false, k.fillMap(ctx, rows)
@@ -80,8 +80,8 @@ func (k *key) fillAll(ctx context.Context, rows reflect.Value) error {
 	return nil
 }
 
-// element is the struct of an element, which may be a pointer. It isn't valid
-// for nil, which is left to GORM: its error gives the index.
+// element returns the struct of a slice's element, which may be a pointer to it. For
+// a nil pointer it returns an invalid Value. GORM's error then contains the index.
 func element(rows reflect.Value, i int) reflect.Value {
 	row := rows.Index(i)
 	for row.Kind() == reflect.Pointer {
@@ -90,9 +90,9 @@ func element(rows reflect.Value, i int) reflect.Value {
 	return row
 }
 
-// only is the struct of a statement that has one: that, or a slice's only
-// element, which is how generated code creates a single row. It isn't valid if
-// there are more or none.
+// only returns the struct of a statement that creates a single row: rows itself, or
+// the only element of a slice, which generated code passes for a single row. If the
+// statement has more rows or none, only returns an invalid Value.
 func only(rows reflect.Value) reflect.Value {
 	switch rows.Kind() {
 	case reflect.Struct:
@@ -105,19 +105,20 @@ func only(rows reflect.Value) reflect.Value {
 	return reflect.Value{}
 }
 
-// in is where a row, which can be addressed, has the key.
+// in returns the field of the key in an addressable row.
 func (k *key) in(ctx context.Context, row reflect.Value) reflect.Value {
 	var field reflect.Value
 	if k.index >= 0 {
 		field = row.Field(k.index)
 	} else {
-		// This allocates embedded pointers that are nil. The key is missing then.
+		// ReflectValueOf allocates embedded structs behind nil pointers. Their key
+		// is zero.
 		field = k.field.ReflectValueOf(ctx, row)
 	}
 	return k.content(field)
 }
 
-// content is where a value of the key's type has the ID.
+// content returns the ID in a value of the key's type.
 func (k *key) content(v reflect.Value) reflect.Value {
 	for range k.depth {
 		v = v.Field(0)
@@ -125,7 +126,7 @@ func (k *key) content(v reflect.Value) reflect.Value {
 	return v
 }
 
-// refuse gives the error for a row that can't be filled, if it has no ID.
+// refuse returns an error if a row that can't be filled has no ID.
 func (k *key) refuse(ctx context.Context, row reflect.Value) error {
 	_, zero := k.field.ValueOf(ctx, row)
 	switch {
@@ -138,7 +139,7 @@ func (k *key) refuse(ctx context.Context, row reflect.Value) error {
 		fieldName(k.field), row.Type(), gorm.ErrInvalidValue)
 }
 
-// failed is the error of a generator.
+// failed wraps the error of a generator.
 func (k *key) failed(err error) error {
 	if err == nil {
 		return nil
@@ -155,7 +156,7 @@ func (k *key) fillMaps(ctx context.Context, rows []map[string]any) error {
 	return nil
 }
 
-// fillNewMap is fillMap for a map that may still have to be made.
+// fillNewMap fills a map, and creates it first if it is nil.
 func (k *key) fillNewMap(ctx context.Context, row *map[string]any) error {
 	if *row == nil {
 		*row = map[string]any{}
@@ -172,7 +173,7 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 		if !isMissing(reflect.ValueOf(v)) {
 			return nil
 		}
-		// Under the name it has, since GORM would list the column twice.
+		// Use the same name: with another one, GORM would list the column twice.
 		column = name
 	}
 	switch {
@@ -186,15 +187,15 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 		return k.failed(err)
 	}
 	if form := contentOf(k.field.FieldType); form != reflect.TypeOf(id) {
-		// The ID itself would be stored in another form.
+		// Wrap the ID: unwrapped, it would be stored in another form.
 		id = holding(form, reflect.ValueOf(id)).Interface()
 	}
 	row[column] = id
 	return nil
 }
 
-// isMissing reports whether a value in a map is no ID: nil, zero, or a pointer
-// to or a sql.Null of one that is.
+// isMissing reports whether a value contains no ID: it is nil, zero, an invalid
+// sql.Null, or a pointer to or a sql.Null of such a value.
 func isMissing(v reflect.Value) bool {
 	for v.IsValid() && !v.IsZero() {
 		switch {

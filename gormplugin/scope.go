@@ -16,35 +16,38 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// G makes of a scope of [gorm.DB.Scopes] one that [gorm.G] takes, which calls it
-// at its place among the conditions: an Or belongs before it.
+// G adapts a scope for [gorm.DB.Scopes] to the generic interface of [gorm.G]:
 //
 //	gorm.G[Order](db).Scopes(gormplugin.G(gormplugin.PageBefore("", cursor))).Limit(20).Find(ctx)
+//
+// GORM's generic interface applies the scope at its place among the conditions.
+// Write an Or before it.
 func G(scope func(*gorm.DB) *gorm.DB) func(*gorm.Statement) {
 	return func(stmt *gorm.Statement) { scope(stmt.DB) }
 }
 
-// A Layout turns a window of time into bounds of IDs. The layouts of package
-// idtype do, except for Spread64's, whose IDs don't order by time.
+// A Layout converts a time window to bounds of IDs. The layouts of package idtype
+// implement it, except for the layout of Spread64, whose IDs don't sort by time.
 type Layout[T any] interface {
 	Range(from, to time.Time) (lo, hi T, err error)
 }
 
-// MintedBetween is a scope for [gorm.DB.Scopes]: the rows whose ID was minted
-// from one instant to before another. It compares the column itself with two
-// bounds, so that an index on it serves:
+// MintedBetween returns a scope for [gorm.DB.Scopes] that selects the rows whose ID
+// was generated at or after from and before to. It compares the column with two
+// bounds, so that the database can use an index on the column:
 //
 //	"orders"."id" >= lo AND "orders"."id" < hi
 //
-// An empty column means the model's primary key, a plain name a column of the
-// statement's table, and one with a dot a column of the table before it. A
-// zero from or to leaves that side open, to the format's smallest and largest
-// value. A window that the layout refuses is the query's error, as is a column
-// whose form, such as decimal text, doesn't order by time.
+// An empty column means the model's primary key. A plain name is a column of the
+// statement's table. In a name with a dot, the table comes before the dot. If from
+// is zero, the window begins with the format's smallest value. If to is zero, it
+// extends to the largest.
 //
-// A column that holds IDs of another type is an error, too. The model tells its
-// type: nothing is checked without a model, for a column of another table, and
-// for a field of another type, such as an int64, a uuid.UUID or a string.
+// The query fails if the layout rejects the window, if the column has another ID
+// type than the layout, or if the column doesn't sort by time, such as decimal
+// text. MintedBetween takes the column's type from the model. It can't check a
+// query without a model, a column of another table, and a field of another type,
+// such as an int64, a uuid.UUID or a string.
 func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
 	lo, hi, err := layout.Range(from, to)
 	condition := between{columnOf(column), lo, hi, err}
@@ -57,23 +60,27 @@ func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) f
 	}
 }
 
-// PageAfter is a scope for [gorm.DB.Scopes]: the rows after a cursor, which is
-// the last ID of the page before, in the order of their IDs. Those of a zero
-// cursor, or of a nil pointer, begin with the smallest. Pages of a size,
-// whatever is inserted and deleted meanwhile, are
+// PageAfter returns a scope for [gorm.DB.Scopes] that selects the rows after a
+// cursor, in the order of their IDs. The cursor is the last ID of the previous
+// page:
 //
 //	db.Scopes(gormplugin.PageAfter("", cursor)).Limit(size).Find(&page)
 //
-// The column is that of [MintedBetween], and so are the errors. The order is
-// the pages' own: another Order before is an error.
+// A zero cursor or a nil pointer selects the first page. Rows that are inserted or
+// deleted between two queries don't shift the pages.
+//
+// The column and the errors are those of [MintedBetween]. PageAfter sets the order
+// of the query, which fails if it already has another Order.
 func PageAfter[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
 	return page{columnOf(column), cursor, isNone(cursor), false}.scope
 }
 
-// PageBefore is [PageAfter] backwards: the rows before a cursor, which for IDs
-// that order by time are the older ones, the newest of them first. Those of a
-// zero cursor begin with the largest ID. [gorm.DB.First] has an order of its own,
-// which is an error: the first of them is found by Take.
+// PageBefore is [PageAfter] in descending order. It selects the rows before a
+// cursor: the older rows, newest first, if the IDs sort by time. A zero cursor or a
+// nil pointer selects the page with the largest IDs.
+//
+// Use Take for the first row of a page: [gorm.DB.First] sets its own order, which
+// is an error.
 func PageBefore[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
 	return page{columnOf(column), cursor, isNone(cursor), true}.scope
 }
@@ -88,19 +95,19 @@ func columnOf(name string) clause.Column {
 	case name == "":
 		return clause.PrimaryColumn
 	case strings.Contains(name, "."):
-		return clause.Column{Name: name} // the dialect splits it
+		return clause.Column{Name: name} // the dialect splits the name
 	}
 	return clause.Column{Table: clause.CurrentTable, Name: name}
 }
 
-// fieldOf is the field of a column, if the statement's table is the model's. It
-// is nil if the column may be another table's.
+// fieldOf returns the field of a column of the model's table, or nil if the column
+// may belong to another table.
 func fieldOf(s *schema.Schema, table string, c clause.Column) (*schema.Field, error) {
 	switch {
 	case s == nil:
 		return nil, nil
 	case c.Table == "":
-		// A name with a dot has its table before the last one.
+		// The table is the part before the last dot.
 		if i := strings.LastIndexByte(c.Name, '.'); i >= 0 && c.Name[:i] == table {
 			return s.LookUpField(c.Name[i+1:]), nil
 		}
@@ -110,14 +117,14 @@ func fieldOf(s *schema.Schema, table string, c clause.Column) (*schema.Field, er
 	case c.Name != clause.PrimaryKey:
 		return s.LookUpField(c.Name), nil
 	case s.PrioritizedPrimaryField == nil:
-		// GORM would take the first column.
+		// GORM would use the first column.
 		return nil, fmt.Errorf("gormplugin: find the key column of %s: the model has no primary key of one column; pass the name of a column: %w", s.Name, gorm.ErrInvalidField)
 	}
 	return s.PrioritizedPrimaryField, nil
 }
 
-// compared returns an ID in the form that a column stores, as far as the
-// statement's model tells it.
+// compared returns an ID in the form that a column stores. If the statement's model
+// doesn't have the column, it returns the ID unchanged.
 func compared(builder clause.Builder, c clause.Column, id any) (any, error) {
 	stmt, ok := builder.(*gorm.Statement)
 	if !ok {
@@ -130,14 +137,14 @@ func compared(builder clause.Builder, c clause.Column, id any) (any, error) {
 	return stored(field, id)
 }
 
-// between is the condition of a window. It is built when the model is known.
+// between is the condition of a time window. GORM builds it once the model is known.
 type between struct {
 	column clause.Column
 	lo, hi any
-	err    error // of a query that becomes a condition of another one
+	err    error // the layout's error, also if the query becomes a condition of another one
 }
 
-// NegationBuild is for Not: GORM would negate the first comparison alone.
+// NegationBuild implements Not. Without it, GORM would negate only the first comparison.
 func (b between) NegationBuild(builder clause.Builder) {
 	_, _ = builder.WriteString("NOT (")
 	b.Build(builder)
@@ -155,7 +162,7 @@ func (b between) Build(builder clause.Builder) {
 	clause.Lt{Column: b.column, Value: hi}.Build(builder)
 }
 
-// bounds are those of the window as the column stores IDs.
+// bounds returns the bounds of the window in the form that the column stores.
 func (b between) bounds(builder clause.Builder) (lo, hi any, err error) {
 	if err = b.err; err == nil {
 		lo, err = compared(builder, b.column, b.lo)
@@ -166,8 +173,8 @@ func (b between) bounds(builder clause.Builder) (lo, hi any, err error) {
 	return lo, hi, err
 }
 
-// stored returns an ID in the form that a field stores. It fails if the field
-// has IDs of another type, or doesn't order as they do.
+// stored returns an ID in the form that a field stores. It fails if the field has
+// IDs of another type, or if its form sorts differently from the IDs.
 func stored(f *schema.Field, id any) (any, error) {
 	t, form := contentOf(reflect.TypeOf(id)), contentOf(f.FieldType)
 	if isID(form) && !sameKind(form, t) {
@@ -177,7 +184,8 @@ func stored(f *schema.Field, id any) (any, error) {
 	if t == form || !isID(t) || dataType(form) == "" || dataType(form) == dataType(t) {
 		return id, nil
 	}
-	// The text and the bytes of a Sno order as it does, the text of a number doesn't.
+	// The text and the bytes of a Sno sort as the Sno does. The text of a number
+	// doesn't sort as the number does.
 	v := content(reflect.ValueOf(id))
 	if !wraps(form, v.Type()) || v.Type() != reflect.TypeFor[idtype.Sno]() && dataType(form) != dataType(v.Type()) {
 		return nil, fmt.Errorf("gormplugin: compare %s: a %v in a column of type %s doesn't sort in the order of its IDs; use a column of type %s: %w",
@@ -186,15 +194,16 @@ func stored(f *schema.Field, id any) (any, error) {
 	return holding(form, v).Interface(), nil
 }
 
-// sameKind reports whether two types hold the same IDs. A type of the caller's
-// own that embeds an ID goes with that, and not with another such type.
+// sameKind reports whether two types hold the same IDs. A type of the caller that
+// embeds an ID can be compared with that ID's type, but not with another type that
+// embeds it.
 func sameKind(a, b reflect.Type) bool {
 	a, b = identity(a), identity(b)
 	return wraps(a, b) || wraps(b, a)
 }
 
-// identity is the type of the ID in a type t: one of package idtype, or one of
-// the caller's own that embeds it.
+// identity returns the type of the ID in a type t: a type of package idtype, or the
+// caller's own type that embeds one.
 func identity(t reflect.Type) reflect.Type {
 	t = contentOf(t)
 	for inner, ok := wrappedType(t); ok && !t.Field(0).Anonymous; inner, ok = wrappedType(t) {
@@ -203,7 +212,7 @@ func identity(t reflect.Type) reflect.Type {
 	return t
 }
 
-// dataType is the column type that a type asks GORM for.
+// dataType returns the column type that a type declares for GORM.
 func dataType(t reflect.Type) string {
 	if t, ok := reflect.New(t).Interface().(schema.GormDataTypeInterface); ok {
 		return t.GormDataType()
@@ -211,7 +220,7 @@ func dataType(t reflect.Type) string {
 	return ""
 }
 
-// A page is a scope: rows in the order of a column, from a cursor on.
+// A page selects rows in the order of a column, beginning after a cursor.
 type page struct {
 	column     clause.Column
 	cursor     any
@@ -220,8 +229,8 @@ type page struct {
 }
 
 func (p page) scope(db *gorm.DB) *gorm.DB {
-	db = db.Clauses() // a statement of its own, if db is shared, for the errors below
-	// IDs of Spread64 are negative as well: a zero cursor is no bound.
+	db = db.Clauses() // if db is shared, get a new statement for the errors below
+	// Spread64 has negative IDs, so zero can't be a bound.
 	if !p.first {
 		db = narrow(db, p)
 	}
@@ -248,7 +257,8 @@ func (p page) scope(db *gorm.DB) *gorm.DB {
 	return db
 }
 
-// check is for the first page, too, whose cursor is no condition.
+// check compares the types of column and cursor. It also covers the first page, which
+// has no condition.
 func (p page) check(s *schema.Schema, table string) error {
 	field, err := fieldOf(s, table, p.column)
 	if t := reflect.TypeOf(p.cursor); err == nil && field != nil && t != nil {
@@ -270,8 +280,9 @@ func (p page) Build(builder clause.Builder) {
 	}
 }
 
-// orderUnlessCounted leaves the order out of a Count, which takes out only those
-// that it finds before it calls scopes. A query that follows it keeps the order.
+// orderUnlessCounted omits the order in a Count. GORM removes an order from a Count
+// only if the order was there before it calls the scopes. A later query with the same
+// statement keeps the order.
 func orderUnlessCounted(c clause.Clause, builder clause.Builder) {
 	if stmt, ok := builder.(*gorm.Statement); ok && counts(stmt) {
 		return
@@ -287,8 +298,9 @@ func counts(stmt *gorm.Statement) bool {
 	return number && strings.HasPrefix(strings.ToUpper(selected.SQL), "COUNT(")
 }
 
-// modelOf is the schema of a statement whose scopes are run, which is before
-// GORM parses the model, and the name of its table. It may not be known yet.
+// modelOf returns the schema of a statement's model, and the name of its table. GORM
+// calls scopes before it parses the model. If the statement has no model yet, the
+// schema is nil.
 func modelOf(stmt *gorm.Statement) (*schema.Schema, string) {
 	model := stmt.Model
 	if model == nil {
@@ -301,7 +313,7 @@ func modelOf(stmt *gorm.Statement) (*schema.Schema, string) {
 	return parsed.Schema, cmp.Or(stmt.Table, parsed.Table)
 }
 
-// nameOf is a column's name, for comparing it to another.
+// nameOf returns a column's name in a form that can be compared.
 func nameOf(s *schema.Schema, table string, c clause.Column) string {
 	if s != nil && c.Table == s.Table {
 		c.Table = clause.CurrentTable
@@ -315,8 +327,8 @@ func nameOf(s *schema.Schema, table string, c clause.Column) string {
 	return c.Name
 }
 
-// narrow adds a condition to all that there are. After an Or, Where alone would
-// add it to the last of the alternatives.
+// narrow adds a condition that applies to all existing conditions. After an Or, Where
+// would add it only to the last alternative.
 func narrow(db *gorm.DB, condition clause.Expression) *gorm.DB {
 	db = db.Where(condition)
 	stmt := db.Statement
@@ -336,12 +348,12 @@ func isOr(e clause.Expression) bool {
 	return ok
 }
 
-// alternatives are conditions in parentheses, in the order that GORM gives
-// them without.
+// alternatives are conditions in parentheses. Their order is the one that GORM uses
+// without parentheses.
 type alternatives []clause.Expression
 
 func (a alternatives) Build(builder clause.Builder) {
 	_ = builder.WriteByte('(')
-	clause.Where{Exprs: slices.Clone(a)}.Build(builder) // which sorts them
+	clause.Where{Exprs: slices.Clone(a)}.Build(builder) // sorts the copy
 	_ = builder.WriteByte(')')
 }

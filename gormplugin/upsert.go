@@ -15,22 +15,22 @@ const (
 	returning  = "RETURNING"
 )
 
-// upsert is the setting with what is to be put right after the INSERT.
+// upsert is the key of a statement's setting that holds a pending.
 type upsert struct{}
 
+// A pending holds the data for the check after an INSERT with ON CONFLICT.
 type pending struct {
-	stmt *gorm.Statement // associations inherit settings, which aren't theirs
-	// madeUp are keys that were filled in for the only row, which may turn out
-	// to exist.
+	stmt *gorm.Statement // the statement itself: associations inherit its settings
+	// madeUp are the keys that were filled in the only row, which may turn out to
+	// exist already.
 	madeUp []*key
 	row    reflect.Value
-	// answers is how many rows RETURNING has to give, if it was added to get
-	// the IDs of several; GORM goes by their order.
+	// answers is the number of rows that RETURNING must return, or 0 if the plugin
+	// didn't add it for several rows. GORM assigns rows to structs by their order.
 	answers int
 }
 
-// prepareUpsert sees to it that the structs of an upsert end up with the IDs
-// that their rows have.
+// prepareUpsert makes the structs of an upsert get the IDs of the stored rows.
 func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
 	p := pending{stmt: stmt, madeUp: filled, row: only(stmt.ReflectValue)}
 	if mayGetOtherIDs(stmt, plan) {
@@ -44,8 +44,8 @@ func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
 	}
 }
 
-// mayGetOtherIDs reports whether rows may have other IDs than the structs of an
-// upsert, and RETURNING can tell which.
+// mayGetOtherIDs reports whether the rows of an upsert may have other IDs than the
+// structs, and RETURNING can supply the IDs.
 func mayGetOtherIDs(stmt *gorm.Statement, plan *plan) bool {
 	conflict, ok := stmt.Clauses[onConflict].Expression.(clause.OnConflict)
 	if !ok || len(plan.keys) == 0 || conflict.DoNothing || byPrimaryKey(stmt, conflict) {
@@ -55,26 +55,26 @@ func mayGetOtherIDs(stmt *gorm.Statement, plan *plan) bool {
 	case reflect.Struct:
 		return true
 	case reflect.Slice, reflect.Array:
-		// GORM matches rows by their order, so none may be missing. It
-		// appends maps.
+		// GORM matches rows to structs by their order, so no row must be missing.
+		// To a slice of maps, GORM appends the returned rows.
 		return (len(conflict.Where.Exprs) == 0 || stmt.ReflectValue.Len() <= 1) && !isMaps(stmt.Dest)
 	}
 	return false
 }
 
-// returnIDs adds the keys to the statement's RETURNING, and reports whether
-// there are any to add.
+// returnIDs adds the keys to the statement's RETURNING, and reports whether it added
+// any column.
 func returnIDs(stmt *gorm.Statement, plan *plan) bool {
 	var columns []clause.Column
 	c, ok := stmt.Clauses[returning]
 	if given, isReturning := c.Expression.(clause.Returning); isReturning {
-		// GORM would append to the caller's slice.
+		// Clip, because GORM would append to the caller's slice.
 		given.Columns = slices.Clip(given.Columns)
 		c.Expression = given
 		stmt.Clauses[returning] = c
 	}
 	if !ok {
-		// GORM adds these by itself only if there is no RETURNING.
+		// GORM adds columns with defaults only to a statement without RETURNING.
 		for _, f := range stmt.Schema.FieldsWithDefaultDBValue {
 			if f.Readable {
 				columns = append(columns, clause.Column{Name: f.DBName})
@@ -88,7 +88,7 @@ func returnIDs(stmt *gorm.Statement, plan *plan) bool {
 		}
 	}
 	if len(columns) > 0 {
-		// Dialects without RETURNING ignore it.
+		// Dialects without RETURNING ignore the clause.
 		stmt.AddClause(clause.Returning{Columns: columns})
 	}
 	return len(columns) > 0
@@ -102,13 +102,14 @@ func isMaps(dest any) bool {
 	return false
 }
 
-// byPrimaryKey reports whether only rows with the same ID conflict.
+// byPrimaryKey reports whether ON CONFLICT applies to the primary key alone, so that
+// conflicting rows have the same ID.
 func byPrimaryKey(stmt *gorm.Statement, c clause.OnConflict) bool {
 	if c.OnConstraint != "" {
 		return false
 	}
 	if len(c.Columns) == 0 {
-		return c.UpdateAll // GORM puts the primary key there
+		return c.UpdateAll // for which GORM adds the primary key
 	}
 	if len(c.Columns) != len(stmt.Schema.PrimaryFieldDBNames) {
 		return false
@@ -121,12 +122,13 @@ func byPrimaryKey(stmt *gorm.Statement, c clause.OnConflict) bool {
 	return true
 }
 
-// reconcile is the callback after the INSERT: an ID that was made up for a row
-// that was not inserted is taken back.
+// reconcile is the callback that runs after the INSERT. If the only row was not
+// inserted, reconcile resets its generated ID to zero. If RETURNING returned too few
+// rows, it fails.
 func reconcile(db *gorm.DB) {
 	stmt := db.Statement
 	if _, ok := stmt.Clauses[onConflict]; !ok {
-		return // without making room for settings
+		return // early: LoadAndDelete would allocate the map of settings
 	}
 	v, _ := stmt.Settings.LoadAndDelete(upsert{})
 	p, _ := v.(pending)
@@ -134,7 +136,7 @@ func reconcile(db *gorm.DB) {
 		return
 	}
 	if p.answers > 0 && db.RowsAffected != int64(p.answers) {
-		// The structs after a row that is missing have their neighbours' IDs.
+		// The structs after a missing row have their neighbors' IDs.
 		_ = db.AddError(fmt.Errorf("gormplugin: upsert %s: want %d rows back, got %d, which can't be matched to the structs; create the rows one by one if a trigger can skip some: %w",
 			stmt.Schema.Name, p.answers, db.RowsAffected, gorm.ErrInvalidData))
 		return
