@@ -9,7 +9,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// statement is what the callback sees of a Create of rows, a pointer.
+// statement returns the database that the fill callback gets for a Create of rows. Rows
+// is a pointer.
 func statement(t testing.TB, rows any) (*planner, *gorm.DB) {
 	db := open(t)
 	tx := db.Session(&gorm.Session{Initialized: true})
@@ -30,12 +31,12 @@ func TestAllocations(t *testing.T) {
 	row := benchRow{}
 	p, tx := statement(t, &row)
 	if n := testing.AllocsPerRun(1000, func() { row.ID = 0; p.fill(tx) }); n != 0 || row.ID == 0 {
-		t.Errorf("a row allocates %v times, and its ID is %d", n, row.ID)
+		t.Errorf("one row: %v allocations, want 0; ID %d", n, row.ID)
 	}
 	rows := make([]benchRow, 1000)
 	p, tx = statement(t, &rows)
 	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == 0 {
-		t.Errorf("1000 rows allocate %v times, and the last ID is %d", n, rows[999].ID)
+		t.Errorf("1000 rows: %v allocations, want 0; last ID %d", n, rows[999].ID)
 	}
 	ptrs := make([]*benchRow, 1000)
 	for i := range ptrs {
@@ -43,17 +44,16 @@ func TestAllocations(t *testing.T) {
 	}
 	p, tx = statement(t, &ptrs)
 	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == 0 {
-		t.Errorf("1000 pointers to rows allocate %v times, and the last ID is %d", n, rows[999].ID)
+		t.Errorf("1000 pointers to rows: %v allocations, want 0; last ID %d", n, rows[999].ID)
 	}
-	// With a context to pass on.
 	p, tx = statement(t, &row)
 	tx.Statement.Context = t.Context()
 	if n := testing.AllocsPerRun(1000, func() { row.ID = 0; p.fill(tx) }); n >= 1 || row.ID == 0 {
-		t.Errorf("a row with a context allocates %v times, and its ID is %d", n, row.ID)
+		t.Errorf("one row with a context: %v allocations, want 0; ID %d", n, row.ID)
 	}
 }
 
-// What is kept for the next statement doesn't refer to the rows of this one.
+// Blocks in the pool don't refer to the rows of earlier statements.
 func TestBlocksForgetRows(t *testing.T) {
 	gen := snowflakes()
 	gen.limit = 2*blockSize + 1
@@ -64,7 +64,7 @@ func TestBlocksForgetRows(t *testing.T) {
 		return made[len(made)-1]
 	}
 	k := key{index: 0, fills: c}
-	for range 2 { // for the second there are no IDs
+	for range 2 { // the generator has no IDs for the second round
 		rows := make([]benchRow, blockSize+1)
 		_, tx := statement(t, &rows)
 		k.field = tx.Statement.Schema.PrioritizedPrimaryField
@@ -75,7 +75,7 @@ func TestBlocksForgetRows(t *testing.T) {
 	for _, b := range made {
 		for i, p := range b.fields {
 			if p != nil {
-				t.Fatalf("field %d is kept", i)
+				t.Fatalf("the block still refers to field %d", i)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ type label struct {
 	ID idtype.Sno `gorm:"idgen:labels"`
 }
 
-// inserted are the SQL and arguments of the INSERTs that s saw.
+// inserted returns the table and the arguments of each INSERT that s received.
 func inserted(s *server) (got []string) {
 	for i, q := range s.ran {
 		if !strings.HasPrefix(q, "INSERT") {
@@ -101,7 +101,7 @@ func TestAssociations(t *testing.T) {
 	if err := db.Create(&[]child{{Parent: &parent{}}, {ParentID: 1}}).Error; err != nil {
 		t.Fatal(err)
 	}
-	// The children have theirs before their parent does.
+	// The children get their IDs before the parent.
 	wantInserted(t, s, "parents 7 NULL", "children 5 7 6 1")
 
 	if err := db.Create(&parent{Boss: &parent{}, Crew: []*parent{{}, {}}, Friends: []*parent{{}, {ID: 1}}}).Error; err != nil {
@@ -114,13 +114,13 @@ func TestAssociations(t *testing.T) {
 		"parents 12 NULL 1 NULL",
 		"parent_friends 8 12 8 1")
 
-	// Existing rows are referred to, not renamed.
+	// Existing rows keep their IDs.
 	boss := parent{ID: 1}
 	if err := db.Create(&parent{Boss: &boss, Tags: []label{{ID: idtype.Sno{9: 50}}}}).Error; err != nil {
 		t.Fatal(err)
 	}
 	if boss.ID != 1 {
-		t.Errorf("an existing row became %d", boss.ID)
+		t.Errorf("existing row: got ID %d, want 1", boss.ID)
 	}
 	wantInserted(t, s, "parents 1 NULL", "parents 13 1", "labels "+snoText(50), "parent_tags 13 "+snoText(50))
 }
@@ -150,13 +150,13 @@ type wallet struct {
 	Name      string
 }
 
-// A key that two tables share comes from the one that it refers to.
+// If two tables share a key, it is generated in the table to which the other refers.
 func TestSharedKeys(t *testing.T) {
 	s := &server{affected: 1}
 	gen := snowflakes()
 	db := openServer(t, s, For(gen))
 
-	// Before the account is parsed nothing tells that its key is a profile's.
+	// Before the account is parsed, GORM doesn't know that the profile has the account's key.
 	if err := db.Create(&profile{}).Error; err != nil {
 		t.Fatal(err)
 	}
@@ -184,10 +184,10 @@ func TestSharedKeys(t *testing.T) {
 	}
 	w := wallet{}
 	if err := db.Create(&w).Error; err != nil || w.AccountID != 0 {
-		t.Errorf("a wallet of nobody: %+v, %v", w, err)
+		t.Errorf("wallet without an account: got %+v, %v, want no ID", w, err)
 	}
 	if gen.n != 3 {
-		t.Errorf("%d IDs were minted", gen.n)
+		t.Errorf("%d generated IDs, want 3", gen.n)
 	}
 }
 
@@ -206,8 +206,8 @@ type tenant struct {
 	Ticket *ticket `gorm:"foreignKey:ID"`
 }
 
-// Relations of the row's own say nothing of its key, in whatever order GORM
-// gives them.
+// A model's own relations don't affect whether its key is shared, in any order of the
+// relations.
 func TestSharedKeyWithRelations(t *testing.T) {
 	for range 20 {
 		db := open(t, For(snowflakes()))
@@ -229,8 +229,8 @@ type estate struct {
 	Parcels []parcel `gorm:"foreignKey:LeaseID"`
 }
 
-// A part of a composite key is no more left at zero than a whole one, whether
-// its owner is known or not.
+// A zero part of a composite key fails with ErrNoGenerator, before and after the owner is
+// parsed.
 func TestSharedPartOfKey(t *testing.T) {
 	db := open(t, For(snowflakes()))
 	for range 2 {
@@ -244,7 +244,7 @@ func TestSharedPartOfKey(t *testing.T) {
 	}
 }
 
-// A tag makes a key of its own of one that is shared.
+// With a tag, a shared key is generated.
 func TestSharedKeyWithTag(t *testing.T) {
 	db := open(t, For(snowflakes()))
 	create(t, db, &tenant{})
@@ -277,7 +277,8 @@ type vault struct {
 	Name string
 }
 
-// GORM doesn't say of a has-one in an embedded struct whose key it is: a tag does.
+// For a has-one in an embedded struct, GORM doesn't report whose key it is. A tag stops the
+// plugin from generating it.
 func TestSharedKeyOfEmbedded(t *testing.T) {
 	s := &server{affected: 1}
 	db := openServer(t, s, For(snowflakes()))
@@ -289,15 +290,15 @@ func TestSharedKeyOfEmbedded(t *testing.T) {
 	wantInserted(t, s, "offices 1", "vaults 1 a")
 	alone := vault{}
 	if err := db.Create(&alone).Error; err != nil || alone.ID != 0 {
-		t.Errorf("a vault of nobody: %+v, %v", alone, err)
+		t.Errorf("vault without an office: got %+v, %v, want no ID", alone, err)
 	}
-	// Without one the key is made up.
+	// Without a tag the key is generated.
 	if err := db.Create(&tower{}).Error; err != nil {
 		t.Fatal(err)
 	}
 	untold := safe{}
 	if err := db.Create(&untold).Error; err != nil || untold.ID != 3 {
-		t.Errorf("a safe of nobody: %+v, %v", untold, err)
+		t.Errorf("safe without a tower: got %+v, %v, want ID 3", untold, err)
 	}
 }
 
@@ -329,14 +330,14 @@ func TestCustomJoinTable(t *testing.T) {
 		"stays "+snoText(1)+" 1 2 "+snoText(2)+" 1 3")
 }
 
-// visit is a join table with a key that only the association knows to be foreign.
+// A visit is a row of a join table. Only the association determines that its key is foreign.
 type visit struct {
 	PersonID idtype.Snowflake `gorm:"primaryKey"`
 	PlaceID  idtype.Snowflake
 }
 
 func TestCustomJoinTableWithForeignKey(t *testing.T) {
-	for range 20 { // the relations come in another order each time
+	for range 20 { // the order of the relations varies
 		db := open(t, For(snowflakes()))
 		if err := db.SetupJoinTable(&person{}, "Places", &visit{}); err != nil {
 			t.Fatal(err)
@@ -377,15 +378,15 @@ type hidden struct {
 	Account *account `gorm:"foreignKey:OtherID"`
 }
 
-// Two relations of one name: GORM knows both, but only one by its name.
+// Two relations have the same name: GORM has both, but finds only one by its name.
 func TestHiddenRelation(t *testing.T) {
 	h := hidden{}
 	if create(t, open(t, For(snowflakes())), &h); h.Embedded.AccountID != 0 {
-		t.Errorf("the foreign key became %d", h.Embedded.AccountID)
+		t.Errorf("foreign key = %d, want 0", h.Embedded.AccountID)
 	}
 }
 
-// labeled has a key with the name of a column in its join table.
+// A labeled model has a key with the name of a column in its join table.
 type labeled struct {
 	LabelID idtype.Snowflake `gorm:"primaryKey"`
 	Labels  []label          `gorm:"many2many:labelings"`
@@ -398,7 +399,7 @@ func TestKeyNamedLikeJoinColumn(t *testing.T) {
 	}
 }
 
-// The types of automatic join tables have no name, but neither have some models.
+// The types of automatic join tables are unnamed, but so are the types of some models.
 func TestUnnamedModel(t *testing.T) {
 	db := open(t, For(snowflakes()))
 	m := struct {
@@ -430,14 +431,14 @@ func TestUnnamedModel(t *testing.T) {
 	}{}
 	wantSQL(t, create(t, db.Table("things"), &embeds), "INSERT INTO `things` (`id`,`part`,`name`) VALUES (5,0,\"\")")
 	wantSQL(t, create(t, db.Table("things"), &struct{}{}), "INSERT INTO `things` DEFAULT VALUES")
-	// And some with a name look like them otherwise.
+	// A named type may have the fields of a join table.
 	type thing struct {
 		ID    idtype.Snowflake `gorm:"primaryKey;idgen"`
 		Part  int              `gorm:"primaryKey"`
 		Extra struct{}         `gorm:"-"`
 	}
 	wantSQL(t, create(t, db, &thing{}), "INSERT INTO `things` (`id`,`part`) VALUES (6,0)")
-	// A join table has two keys.
+	// This type has one key, and a join table has two.
 	alone := struct {
 		ID    idtype.Snowflake `gorm:"primaryKey"`
 		Extra struct{}         `gorm:"-"`

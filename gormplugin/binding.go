@@ -13,9 +13,9 @@ import (
 
 // A Binding assigns a generator to keys. [For] and [Named] return Bindings.
 type Binding struct {
-	named bool
-	name  string
-	mints reflect.Type // nil if there is no generator
+	named  bool
+	name   string
+	idType reflect.Type // nil if there is no generator
 
 	// filler returns the filler for fields of a type, or nil if the type can't
 	// hold the generator's IDs. boxFiller does the same for a pointer to a struct
@@ -31,7 +31,7 @@ func For[T any](gen idtype.Generator[T]) Binding {
 		return Binding{} // for example the nil result of a constructor that failed
 	}
 	return Binding{
-		mints:     reflect.TypeFor[T](),
+		idType:    reflect.TypeFor[T](),
 		filler:    func(t reflect.Type) filler { return fillerOf(gen, t) },
 		boxFiller: func(t reflect.Type) filler { return boxFillerOf(gen, t) },
 	}
@@ -56,12 +56,12 @@ func checkBindings(bindings []Binding) error {
 	names, types := map[string]bool{}, map[reflect.Type]bool{}
 	for _, b := range bindings {
 		switch {
-		case b.mints == nil:
+		case b.idType == nil:
 			return fmt.Errorf("gormplugin: bind generator: For or Named got nil; create a generator first, for example with idtype.NewSnowflakeGenerator")
-		case !b.named && types[b.mints]:
-			return fmt.Errorf("gormplugin: bind generator of %v: the type already has one; give one of the two a name with Named", b.mints)
+		case !b.named && types[b.idType]:
+			return fmt.Errorf("gormplugin: bind generator of %v: the type already has one; give one of the two a name with Named", b.idType)
 		case !b.named:
-			types[b.mints] = true
+			types[b.idType] = true
 		case b.name == "", b.name == byType, b.name == optOut, strings.ContainsAny(b.name, "; \t\n\"`\\"):
 			return fmt.Errorf("gormplugin: bind generator %q: a struct tag can't contain this name; use letters and digits, but not IDGEN", b.name)
 		case names[b.name]:
@@ -172,7 +172,7 @@ func (c *column[T, P]) one(ctx context.Context, field reflect.Value) (bool, erro
 	if !c.missing(p) {
 		return false, nil
 	}
-	id, err := c.mint(ctx)
+	id, err := c.generate(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -228,7 +228,7 @@ func (c *column[T, P]) assign(ctx context.Context, b *block[T, P], n int) error 
 	fields := b.fields[:n]
 	// A block in the pool must not keep the caller's rows alive.
 	defer clear(fields)
-	if err := mintAll(ctx, c.gen, b.ids[:n]); err != nil {
+	if err := generateAll(ctx, c.gen, b.ids[:n]); err != nil {
 		return err
 	}
 	for i, p := range fields {
@@ -237,23 +237,23 @@ func (c *column[T, P]) assign(ctx context.Context, b *block[T, P], n int) error 
 	return nil
 }
 
-func (c *column[T, P]) next(ctx context.Context) (any, error) { return c.mint(ctx) }
+func (c *column[T, P]) next(ctx context.Context) (any, error) { return c.generate(ctx) }
 
-// mint generates an ID. It calls Fill instead of Next if there is a context: the
+// generate returns a new ID. It calls Fill instead of Next if there is a context: the
 // generator stops waiting when the context is done, and may use its values.
-func (c *column[T, P]) mint(ctx context.Context) (T, error) {
+func (c *column[T, P]) generate(ctx context.Context) (T, error) {
 	if ctx == context.Background() {
 		return c.gen.Next()
 	}
 	b := c.blocks.Get().(*block[T, P])
 	defer c.blocks.Put(b)
-	err := mintAll(ctx, c.gen, b.ids[:1])
+	err := generateAll(ctx, c.gen, b.ids[:1])
 	return b.ids[0], err
 }
 
-// mintAll calls Fill, and fails if Fill returns too few IDs without an error:
+// generateAll calls Fill, and fails if Fill returns too few IDs without an error:
 // the rest of the block would contain IDs of earlier rows.
-func mintAll[T any](ctx context.Context, gen idtype.Generator[T], ids []T) error {
+func generateAll[T any](ctx context.Context, gen idtype.Generator[T], ids []T) error {
 	n, err := gen.Fill(ctx, ids)
 	if err == nil && n != len(ids) {
 		err = fmt.Errorf("%T.Fill: want %d IDs, got %d without an error; fix the generator", gen, len(ids), n)

@@ -31,7 +31,7 @@ type AuditEntry struct {
 	Text string
 }
 
-// open stands for gorm.Open with a real driver.
+// open takes the place of gorm.Open with a real driver.
 func open() *gorm.DB {
 	db, err := gorm.Open(tests.DummyDialector{}, &gorm.Config{DryRun: true, Logger: logger.Discard})
 	if err != nil {
@@ -73,7 +73,7 @@ func Example() {
 	// 2 <nil>
 }
 
-// An Author and an Article have IDs of one generator, told apart by a byte.
+// An Author and an Article get IDs of one generator. A byte of the ID identifies the model.
 type Author struct {
 	ID   idtype.Sno `gorm:"idgen:author"`
 	Name string
@@ -85,7 +85,7 @@ type Article struct {
 	Author   Author
 }
 
-// The IDs of a Sno generator differ by model in their metabyte.
+// The metabyte of a Sno identifies the model.
 func ExampleNamed_metabyte() {
 	gen := must(idtype.NewSnoGenerator(idtype.SnoConfig{}))
 	db := open()
@@ -105,8 +105,8 @@ func ExampleNamed_metabyte() {
 
 type tenantKey struct{}
 
-// A tenants is a generator whose IDs have their tenant's number in the
-// metabyte. The plugin passes it the context of the statement.
+// A tenants generator puts the tenant's number into the metabyte of its IDs. It takes
+// the number from the context of the statement, which the plugin passes to Fill.
 type tenants struct{ gen *idtype.SnoGenerator }
 
 func (g tenants) Fill(ctx context.Context, dst []idtype.Sno) (int, error) {
@@ -120,7 +120,7 @@ func (g tenants) Fill(ctx context.Context, dst []idtype.Sno) (int, error) {
 // Next is for statements without a context.
 func (g tenants) Next() (idtype.Sno, error) { return idtype.Sno{}, errors.New("no context") }
 
-// A generator of one's own can go by the context of a statement.
+// Your own generator can depend on the context of a statement.
 func ExampleFor_context() {
 	db := open()
 	if err := db.Use(gormplugin.New(gormplugin.For(tenants{must(idtype.NewSnoGenerator(idtype.SnoConfig{}))}))); err != nil {
@@ -143,7 +143,7 @@ func ExamplePageBefore() {
 	for range 2 {
 		stmt := db.Scopes(gormplugin.PageBefore("", cursor)).Limit(20).Find(&page).Statement
 		fmt.Println(stmt.SQL.String(), stmt.Vars)
-		cursor = 418195596902400000 // of the last order on the page
+		cursor = 418195596902400000 // the last order of the page
 	}
 	// Output:
 	// SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT ? [20]
@@ -174,7 +174,7 @@ func ExampleNamed() {
 	// gormplugin: fill AuditEntry.ID: want the name of a generator among ["orders"], got "audit"; pass gormplugin.Named("audit", gen) to New: no generator for the key
 }
 
-// The type of a key finds its generator.
+// The type of a key selects its generator.
 func ExampleNew() {
 	db := open()
 	err := db.Use(gormplugin.New(
@@ -211,13 +211,13 @@ func ExampleFor() {
 }
 
 func ExamplePageAfter() {
-	var cursor idtype.Snowflake = 418195596902400000 // of the last order that was handled
+	var cursor idtype.Snowflake = 418195596902400000 // the last order of the previous page
 	stmt := open().Scopes(gormplugin.PageAfter("", cursor)).Limit(100).Find(&[]Order{}).Statement
 	fmt.Println(stmt.SQL.String(), stmt.Vars)
 	// Output: SELECT * FROM `orders` WHERE `orders`.`id` > ? ORDER BY `orders`.`id` LIMIT ? [418195596902400000 100]
 }
 
-// The scopes are those of GORM's Scopes; its generics take them through G.
+// G adapts a scope to GORM's generic interface.
 func ExampleG() {
 	ctx := context.Background()
 	orders, err := gorm.G[Order](open()).Scopes(gormplugin.G(gormplugin.PageBefore("", idtype.Snowflake(0)))).Limit(20).Find(ctx)

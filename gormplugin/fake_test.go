@@ -18,12 +18,12 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// counter mints 1, 2, 3 as T makes them, up to a limit.
+// A counter generates IDs from the numbers 1, 2, 3, up to a limit.
 type counter[T any] struct {
 	mu    sync.Mutex
 	make  func(int64) T
 	n     int64
-	limit int64 // 0: none
+	limit int64 // 0 if there is no limit
 	ctx   context.Context
 }
 
@@ -56,7 +56,7 @@ func snowflakes() *counter[idtype.Snowflake] {
 	return &counter[idtype.Snowflake]{make: func(n int64) idtype.Snowflake { return idtype.Snowflake(n) }}
 }
 
-// from is snowflakes that begin after n.
+// from returns a counter that begins after n.
 func from(n int64) *counter[idtype.Snowflake] {
 	c := snowflakes()
 	c.n = n
@@ -67,7 +67,7 @@ func snos() *counter[idtype.Sno] {
 	return &counter[idtype.Sno]{make: func(n int64) idtype.Sno { return idtype.Sno{9: byte(n)} }}
 }
 
-// open gives a database that builds SQL without running it.
+// open returns a database that builds SQL without running it.
 func open(t testing.TB, bindings ...Binding) *gorm.DB {
 	t.Helper()
 	return openWith(t, &gorm.Config{DryRun: true}, bindings...)
@@ -88,13 +88,13 @@ func openWith(t testing.TB, config *gorm.Config, bindings ...Binding) *gorm.DB {
 	return db
 }
 
-// sqlOf is a statement's SQL with its values.
+// sqlOf returns a statement's SQL with its values.
 func sqlOf(tx *gorm.DB) string {
 	return tx.Dialector.Explain(tx.Statement.SQL.String(), tx.Statement.Vars...)
 }
 
-// A server is a database/sql driver that records statements, and answers
-// queries with the rows it was told to.
+// A server is a database/sql driver that records statements and returns the same rows
+// for each query.
 type server struct {
 	mu       sync.Mutex
 	ran      []string
@@ -104,7 +104,7 @@ type server struct {
 	affected int64
 }
 
-// openServer gives a database whose statements reach s.
+// openServer returns a database that sends its statements to s.
 func openServer(t testing.TB, s *server, bindings ...Binding) *gorm.DB {
 	t.Helper()
 	pool := sql.OpenDB(s)
@@ -112,7 +112,7 @@ func openServer(t testing.TB, s *server, bindings ...Binding) *gorm.DB {
 	return openWith(t, &gorm.Config{ConnPool: pool}, bindings...)
 }
 
-// inserts are the INSERT statements that ran.
+// inserts returns the INSERT statements that ran.
 func (s *server) inserts() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

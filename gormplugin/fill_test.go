@@ -24,7 +24,7 @@ type order struct {
 	Note string
 }
 
-// create runs a Create without a server and gives its SQL.
+// create runs a Create, and returns its SQL.
 func create(t *testing.T, db *gorm.DB, value any) string {
 	t.Helper()
 	tx := db.Create(value)
@@ -73,7 +73,7 @@ func TestShapes(t *testing.T) {
 			}
 			for i, id := range got {
 				if v := tx.Statement.Vars[2*i]; v != id {
-					t.Errorf("row %d is inserted with %v, and its struct has %v", i, v, id)
+					t.Errorf("row %d: INSERT has ID %v, struct has %v", i, v, id)
 				}
 			}
 		})
@@ -96,7 +96,7 @@ func idsOfPtrs(rows []*order) (ids []idtype.Snowflake) {
 	return ids
 }
 
-// Batches longer than a block, with set keys in between, are in row order.
+// IDs are in the order of the rows, even if the rows need several blocks and some keys are set.
 func TestManyRows(t *testing.T) {
 	rows := make([]order, 3*blockSize+17)
 	want := idtype.Snowflake(0)
@@ -109,12 +109,12 @@ func TestManyRows(t *testing.T) {
 	for i := range rows {
 		if i%7 == 3 {
 			if rows[i].ID != idtype.Snowflake(1_000_000+i) {
-				t.Fatalf("row %d had an ID and got %d", i, rows[i].ID)
+				t.Fatalf("row %d: an ID that was set became %d", i, rows[i].ID)
 			}
 			continue
 		}
 		if want++; rows[i].ID != want {
-			t.Fatalf("row %d has %d, want %d", i, rows[i].ID, want)
+			t.Fatalf("row %d: ID = %d, want %d", i, rows[i].ID, want)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestCreateInBatches(t *testing.T) {
 	}
 }
 
-func TestUnaddressable(t *testing.T) {
+func TestUnaddressableRows(t *testing.T) {
 	gen := snowflakes()
 	db := open(t, For(gen))
 	for _, value := range []any{order{}, [2]order{{ID: 1}, {}}} {
@@ -148,11 +148,11 @@ func TestUnaddressable(t *testing.T) {
 	if err := db.Create(struct{ ID idtype.Snowflake }{}).Error; !errors.Is(err, gorm.ErrInvalidValue) {
 		t.Errorf("an unnamed struct: %v", err)
 	}
-	// What has its ID needs nothing written to it.
+	// A row with an ID need not be addressable.
 	create(t, db, order{ID: 4})
 	create(t, db, [2]order{{ID: 4}, {ID: 5}})
 	if gen.n != 0 {
-		t.Errorf("%d IDs were minted", gen.n)
+		t.Errorf("%d generated IDs, want 0", gen.n)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestMaps(t *testing.T) {
 		wantSQL(t, create(t, db.Model(&order{}), map[string]any{name: idtype.Snowflake(99)}), "INSERT INTO `orders` (`id`) VALUES (99)")
 		wantSQL(t, create(t, db.Model(&order{}), map[string]any{name: "98"}), "INSERT INTO `orders` (`id`) VALUES (\"98\")")
 	}
-	// What a map gives first is different each time.
+	// The order of iteration over a map varies.
 	for range 20 {
 		wantSQL(t, create(t, db.Model(&order{}), map[string]any{"id": idtype.Snowflake(99), "note": "a"}), "INSERT INTO `orders` (`id`,`note`) VALUES (99,\"a\")")
 	}
@@ -200,7 +200,7 @@ func TestMaps(t *testing.T) {
 			t.Errorf("the key of the caller's map became %v", m["id"])
 		}
 	}
-	// An empty key gets its ID under the name it was given by.
+	// The ID of an empty key is stored under the name that the map has for it.
 	n := int64(8)
 	for _, empty := range []any{nil, idtype.Snowflake(0), new(idtype.Snowflake), (*idtype.Snowflake)(nil), sql.Null[idtype.Snowflake]{}, sql.Null[idtype.Snowflake]{Valid: true}, sql.Null[idtype.Snowflake]{V: 9}} {
 		m := map[string]any{"ID": empty}
@@ -213,9 +213,9 @@ func TestMaps(t *testing.T) {
 	if err := db.Model(&order{}).Create(map[string]any(nil)).Error; !errors.Is(err, gorm.ErrInvalidData) || errors.Is(err, gorm.ErrInvalidValue) || !strings.Contains(err.Error(), "fill order.ID: the map is nil") {
 		t.Errorf("a nil map: %v", err)
 	}
-	// Nobody knows the key of a table without a model.
+	// Without a model, the plugin doesn't know the key.
 	wantSQL(t, create(t, db.Table("orders"), map[string]any{"note": "a"}), "INSERT INTO `orders` (`note`) VALUES (\"a\")")
-	// Generics make a map of their assignments.
+	// GORM's generic interface passes assignments as a map.
 	wantSQL(t, create(t, db.Model(order{}), map[string]any{"note": "g"}), "INSERT INTO `orders` (`id`,`note`) VALUES ("+idtype.Snowflake(n).String()+",\"g\")")
 }
 
@@ -240,18 +240,18 @@ func TestHooks(t *testing.T) {
 		wantSQL(t, create(t, db, &rows), "INSERT INTO `hookeds` (`id`) VALUES (1),(200),(3)")
 		for i, r := range rows {
 			if want := idtype.Snowflake(i + 1); !slices.Equal(r.Seen, ids(want, want)) {
-				t.Errorf("the hooks of row %d saw %v", i, r.Seen)
+				t.Errorf("row %d: the hooks saw %v, want %d twice", i, r.Seen, want)
 			}
 		}
 		skipped := hooked{}
 		wantSQL(t, create(t, db.Session(&gorm.Session{SkipHooks: true}), &skipped), "INSERT INTO `hookeds` (`id`) VALUES (4)")
 		if skipped.Seen != nil {
-			t.Error("hooks ran")
+			t.Errorf("SkipHooks: hooks ran, and saw %v", skipped.Seen)
 		}
 	}
 }
 
-// Whatever other plugins register, keys are there first.
+// Keys are set before the callbacks of other plugins run.
 func TestCallbackOrder(t *testing.T) {
 	db := openWith(t, &gorm.Config{DryRun: true}, For(snowflakes()))
 	var seen []idtype.Snowflake
@@ -268,7 +268,7 @@ func TestCallbackOrder(t *testing.T) {
 	}
 	db.Create(&order{})
 	if !slices.Equal(seen, ids(1, 1, 1)) {
-		t.Errorf("callbacks saw %v", seen)
+		t.Errorf("callbacks saw %v, want 1 each", seen)
 	}
 }
 
@@ -282,7 +282,7 @@ type optedOut struct {
 	Name string
 }
 
-// GORM leaves the space in.
+// GORM doesn't trim the value of a tag.
 type taggedWithSpace struct {
 	ID idtype.Snowflake `gorm:"idgen: special"`
 }
@@ -292,7 +292,7 @@ type optedOutWithSpace struct {
 	Name string
 }
 
-func TestWhichGenerator(t *testing.T) {
+func TestGeneratorSelection(t *testing.T) {
 	db := open(t, For(from(100)), For(snos()), Named("special", from(200)))
 	for _, c := range []struct{ value, want any }{
 		{&order{}, &order{ID: 101}},
@@ -310,7 +310,7 @@ func TestWhichGenerator(t *testing.T) {
 	}
 }
 
-// Public for the sake of GORM, which doesn't look into unexported structs.
+// Base is exported, because GORM ignores unexported embedded structs.
 type Base struct {
 	ID idtype.Snowflake `gorm:"primaryKey"`
 }
@@ -361,17 +361,17 @@ func TestEmbedded(t *testing.T) {
 	f := shadows{}
 	create(t, db, &f)
 	if a.ID != 1 || b.ID != 2 || c.B.ID != 3 || d[2].B.ID != 5 || e.B.ID != 101 {
-		t.Error("a struct's ID differs from its row's")
+		t.Errorf("IDs = %d, %d, %d, %d, %d, want 1, 2, 3, 5, 101", a.ID, b.ID, c.B.ID, d[2].B.ID, e.B.ID)
 	}
 	if f.ID != (idtype.Sno{9: 1}) || f.Base.ID != 0 {
 		t.Errorf("shadowed key: %+v", f)
 	}
 	if err := db.Create(embedsPointer{}).Error; !errors.Is(err, gorm.ErrInvalidValue) {
-		t.Errorf("unaddressable with a nil struct: %v", err)
+		t.Errorf("unaddressable row with a nil embedded struct: %v", err)
 	}
 }
 
-// text is a column form like those of package sqltypes.
+// text stores an ID as text, as a column type of package sqltypes does.
 type text[T interface {
 	comparable
 	fmt.Stringer
@@ -380,10 +380,11 @@ type text[T interface {
 func (v text[T]) Value() (driver.Value, error) { return v.ID.String(), nil }
 func (text[T]) GormDataType() string           { return "text" }
 
-// ownText is a type of the caller's own with that form.
+// ownText is an ID type of the caller that is stored as text.
 type ownText struct{ Text }
 
-// Text is exported: only then is a field embedded that others can set.
+// Text is exported, because other packages can set an embedded field only if its type is
+// exported.
 type Text = text[idtype.Sno]
 
 func TestColumnForms(t *testing.T) {
@@ -396,7 +397,7 @@ func TestColumnForms(t *testing.T) {
 	p := []pointer{{}, {&zero}, {&zero}, {&nine}}
 	create(t, db, &p)
 	if *p[0].ID != 1 || *p[1].ID != 2 || *p[2].ID != 3 || *p[3].ID != 9 || zero != 0 {
-		t.Errorf("*T: %d %d %d %d, and the caller's own became %d", *p[0].ID, *p[1].ID, *p[2].ID, *p[3].ID, zero)
+		t.Errorf("*T: got %d, %d, %d, %d, want 1, 2, 3, 9; the caller's variable became %d", *p[0].ID, *p[1].ID, *p[2].ID, *p[3].ID, zero)
 	}
 	n := []null{{}, {sql.Null[idtype.Snowflake]{V: 9, Valid: true}}, {sql.Null[idtype.Snowflake]{Valid: true}}, {sql.Null[idtype.Snowflake]{V: 9}}}
 	create(t, db, &n)
@@ -408,22 +409,22 @@ func TestColumnForms(t *testing.T) {
 	wantSQL(t, create(t, db, &s), "INSERT INTO `as_texts` (`id`) VALUES (\"2222222222222223\"),(\"222222222222222b\")")
 	wantSQL(t, create(t, db.Model(&asText{}), map[string]any{}), "INSERT INTO `as_texts` (`id`) VALUES (\"2222222222222224\")")
 	if s[0].ID.ID != (idtype.Sno{9: 1}) {
-		t.Errorf("another form: %v", s)
+		t.Errorf("text: got %v", s)
 	}
 	m := map[string]any{}
 	create(t, db.Model(&null{}), m)
 	if m["id"] != idtype.Snowflake(7) {
-		t.Errorf("a map for Null[T]: %v", m)
+		t.Errorf("map for Null[T]: got %v, want ID 7", m)
 	}
-	// A form of a form, such as a type of one's own.
+	// An own type around a column type.
 	type own struct{ ID ownText }
 	o := own{}
 	wantSQL(t, create(t, db, &o), "INSERT INTO `owns` (`id`) VALUES (\"2222222222222225\")")
 	wantSQL(t, create(t, db.Model(&own{}), map[string]any{}), "INSERT INTO `owns` (`id`) VALUES (\"2222222222222226\")")
 	if o.ID.ID != (idtype.Sno{9: 3}) {
-		t.Errorf("a form of a form: %v", o)
+		t.Errorf("own type around a column type: %v", o)
 	}
-	// Of the type whose generator comes first, and by a name.
+	// The text of a Snowflake, with the generator of its type and a named one.
 	type decimal struct{ ID text[idtype.Snowflake] }
 	type named struct {
 		ID text[idtype.Snowflake] `gorm:"idgen:special"`
@@ -432,7 +433,7 @@ func TestColumnForms(t *testing.T) {
 	wantSQL(t, create(t, db, &named{}), "INSERT INTO `nameds` (`id`) VALUES (\"101\")")
 }
 
-// A struct that has more than an ID, or that hides it, is no form of it.
+// The plugin doesn't fill a struct with more fields than an ID, or with an unexported ID.
 func TestOtherStructs(t *testing.T) {
 	type withPair struct{ ID pair }
 	type withOpaque struct{ ID opaque }
@@ -445,7 +446,7 @@ func TestOtherStructs(t *testing.T) {
 	}
 }
 
-// pair has the names, but not the package, of a sql.Null.
+// pair has the fields of a sql.Null, but is another type.
 type pair struct {
 	V     idtype.Snowflake
 	Valid bool
@@ -504,7 +505,7 @@ func TestCompositeKeys(t *testing.T) {
 	db := open(t, For(snowflakes()), Named("snos", snos()))
 	l := line{}
 	wantSQL(t, create(t, db, &l), "INSERT INTO `lines` (`order_id`,`id`,`name`) VALUES (0,1,\"\")")
-	// Parts without a tag are the caller's.
+	// The plugin leaves parts without a tag to the caller.
 	wantSQL(t, create(t, db, &two{}), "INSERT INTO `twos` (`left`,`right`) VALUES (0,0)")
 	b := bothTagged{}
 	create(t, db, &b)
@@ -516,12 +517,12 @@ func TestCompositeKeys(t *testing.T) {
 	wantSQL(t, create(t, db, &secondByDefault{Left: 5}), "INSERT INTO `second_by_defaults` (`left`) VALUES (5) RETURNING `right`")
 	err := db.Create(&partitioned{Year: 2024}).Error
 	if !errors.Is(err, ErrNoGenerator) || !strings.Contains(err.Error(), "partitioned.ID") || !strings.Contains(err.Error(), `gorm:"idgen"`) {
-		t.Errorf("the one ID of a composite key: %v", err)
+		t.Errorf("only ID of a composite key: got %v, want %v", err, ErrNoGenerator)
 	}
 	m := membership{UserID: 7, Group: &group{}}
 	wantSQL(t, create(t, db, &m), "INSERT INTO `memberships` (`group_id`,`user_id`) VALUES (3,7)")
 	create(t, db, &membership{UserID: 7})
-	// A part that isn't filled says nothing of those after it.
+	// A part that opts out doesn't affect the parts after it.
 	wantSQL(t, create(t, db, &firstOptedOut{}), "INSERT INTO `first_opted_outs` (`left`,`right`) VALUES (0,4)")
 	b = bothTagged{}
 	create(t, db.Omit("Left"), &b)
@@ -548,16 +549,16 @@ func TestSelectAndOmit(t *testing.T) {
 		r := priced{}
 		wantSQL(t, create(t, tx, &r), "INSERT INTO `priceds` (`name`,`price`) VALUES (\"\",0)")
 		if r.ID != 0 {
-			t.Errorf("the omitted key became %d", r.ID)
+			t.Errorf("omitted key: ID = %d, want 0", r.ID)
 		}
 	}
-	// A session's list is not the statement's to change.
+	// The statement doesn't change the list of the session.
 	list := make([]string, 1, 4)
 	list[0] = "Name"
 	shared := db.Select(list).Session(&gorm.Session{})
 	create(t, shared, &priced{})
 	if got := list[:2][1]; got != "" {
-		t.Errorf("the list's next element is %q", got)
+		t.Errorf("the list's next element became %q", got)
 	}
 	wantSQL(t, create(t, shared, &priced{}), "INSERT INTO `priceds` (`id`,`name`) VALUES (8,\"\")")
 
@@ -574,12 +575,12 @@ func TestSelectAndOmit(t *testing.T) {
 	ro := readOnly{}
 	wantSQL(t, create(t, db, &ro), "INSERT INTO `read_onlies` (`name`) VALUES (\"\")")
 	if ro.ID != 0 {
-		t.Errorf("a read-only key became %d", ro.ID)
+		t.Errorf("read-only key: ID = %d, want 0", ro.ID)
 	}
 }
 
-// A model that the callback can't make sense of is for GORM to refuse.
-func TestForeignDestinations(t *testing.T) {
+// The callback ignores values that don't match the model. GORM rejects them.
+func TestUnknownDestinations(t *testing.T) {
 	type view struct{ Note string }
 	db := open(t, For(snowflakes()))
 	fill, tx := db.Callback().Create().Get(fillCallback), db.Session(&gorm.Session{Initialized: true})
@@ -611,10 +612,10 @@ func TestContext(t *testing.T) {
 				want = int64(len(*rows))
 			}
 			if got := gen.n - before; got != want {
-				t.Errorf("%T: %d IDs were minted, want %d", value, got, want)
+				t.Errorf("%T: %d generated IDs, want %d", value, got, want)
 			}
 			if gen.ctx == nil || gen.ctx.Value(ctxKey{}) != 1 {
-				t.Errorf("%T: the generator didn't get the statement's context", value)
+				t.Errorf("%T: the generator got another context than the statement's", value)
 			}
 		}
 	}
@@ -651,7 +652,7 @@ func TestConcurrency(t *testing.T) {
 				mu.Lock()
 				for _, id := range append(idsOf(rows), one.ID, l.ID, m["id"].(idtype.Snowflake)) {
 					if id == 0 || seen[id] {
-						t.Errorf("ID %d was seen before", id)
+						t.Errorf("ID %d is zero or a duplicate", id)
 					}
 					seen[id] = true
 				}
@@ -662,7 +663,7 @@ func TestConcurrency(t *testing.T) {
 	wg.Wait()
 }
 
-// No plan is lost if many are made at once.
+// Concurrent calls of keep lose no plan.
 func TestConcurrentPlans(t *testing.T) {
 	var p planner
 	var wg sync.WaitGroup
@@ -679,8 +680,8 @@ func TestConcurrentPlans(t *testing.T) {
 	}
 }
 
-// GORM goes on writing to a model's relations while the model is used: this is
-// for the race detector.
+// GORM writes to a model's relations while the model is in use. The race detector checks
+// that the plugin reads them under the lock.
 func TestConcurrentParsing(t *testing.T) {
 	for range 20 {
 		db := open(t)
@@ -697,7 +698,7 @@ func TestConcurrentParsing(t *testing.T) {
 		})
 		for n := 0; p.planFor(tx.Statement.Schema).keys[0].err == nil; n++ {
 			if n == 10_000_000 {
-				t.Fatal("nobody told the profile of the account")
+				t.Fatal("the account's relation never reached the profile")
 			}
 			runtime.Gosched()
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// An ID type of a user's own, around one of idtype's.
+// A lineID is the caller's own ID type, which embeds one of package idtype.
 type lineID struct{ idtype.Snowflake }
 
 type ownLine struct {
@@ -21,8 +21,8 @@ type ownLine struct {
 	Text string
 }
 
-// A generator of the type itself goes before one of what it contains, however
-// they are ordered; and without it that one will do.
+// An own ID type prefers the generator of that type over the generator of the embedded
+// type, in any order of the bindings.
 func TestOwnIDType(t *testing.T) {
 	own := func() *counter[lineID] {
 		return &counter[lineID]{make: func(n int64) lineID { return lineID{idtype.Snowflake(1000 + n)} }}
@@ -78,9 +78,8 @@ type (
 	}
 )
 
-// A pointer to an ID type of a user's own, or a sql.Null of one, is filled as
-// a field of the contained type is.
-func TestOwnIDTypeMayBeNull(t *testing.T) {
+// A pointer to an own ID type and a sql.Null of one are filled like a field of that type.
+func TestNullableOwnIDType(t *testing.T) {
 	line := func(n int64) *lineID { return &lineID{idtype.Snowflake(n)} }
 	null := func(n int64) sql.Null[lineID] { return sql.Null[lineID]{V: *line(n), Valid: true} }
 	sno := func(n byte) text[idtype.Sno] { return text[idtype.Sno]{idtype.Sno{9: n}} }
@@ -111,25 +110,25 @@ func TestOwnIDTypeMayBeNull(t *testing.T) {
 		}
 	}
 	if !zero.IsZero() {
-		t.Errorf("the caller's own became %v", zero)
+		t.Errorf("the caller's variable became %v, want zero", zero)
 	}
 
-	// A generator of the type itself goes first here, too.
+	// The generator of the own type takes precedence.
 	own := &counter[lineID]{make: func(n int64) lineID { return *line(1000 + n) }}
 	p := ownPointer{}
 	if err := open(t, For(snowflakes()), For(own)).Create(&p).Error; err != nil || p.ID == nil || *p.ID != *line(1001) {
-		t.Errorf("a generator of its own: %v, %v", p.ID, err)
+		t.Errorf("generator of the own type: got %v, %v, want 1001", p.ID, err)
 	}
-	// What a statement doesn't store is taken back, and without an ID nothing is.
+	// The ID of a row that is not stored is reset. Without an ID nothing is stored.
 	s := &server{}
 	db := openServer(t, s, For(&counter[idtype.Snowflake]{make: snowflakes().make, limit: 2}))
 	p = ownPointer{}
 	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&p).Error; err != nil || p.ID != nil {
-		t.Errorf("after a conflict: %v, %v", p.ID, err)
+		t.Errorf("after a conflict: got ID %v, %v, want none", p.ID, err)
 	}
 	rows := []ownPointer{{}, {}}
 	if err := db.Create(&rows).Error; !errors.Is(err, errUsedUp) || rows[0].ID != nil || len(s.inserts()) != 1 {
-		t.Errorf("without an ID: %v, %v, ran %q", rows, err, s.ran)
+		t.Errorf("generator without IDs: got %v, %v, ran %q", rows, err, s.ran)
 	}
 	if err := db.WithContext(canceled()).Create(&ownNull{}).Error; !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
@@ -139,7 +138,7 @@ func TestOwnIDTypeMayBeNull(t *testing.T) {
 			t.Errorf("%T by value: %v", v, err)
 		}
 	}
-	// No generator for it is said as for the ID itself.
+	// A missing generator is the same error as for the embedded type.
 	if err := open(t, For(snos())).Create(&ownPointer{}).Error; !errors.Is(err, ErrNoGenerator) {
 		t.Errorf("no generator: %v", err)
 	}

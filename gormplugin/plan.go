@@ -107,7 +107,7 @@ func (p *planner) named(k *key, name string) error {
 			return nil
 		}
 		return fmt.Errorf("gormplugin: fill %s of type %v: generator %q generates %v; name another generator, or change the field's type: %w",
-			fieldName(k.field), k.field.FieldType, name, b.mints, ErrNoGenerator)
+			fieldName(k.field), k.field.FieldType, name, b.idType, ErrNoGenerator)
 	}
 	slices.Sort(names)
 	return fmt.Errorf("gormplugin: fill %s: want the name of a generator among %q, got %q; pass gormplugin.Named(%[3]q, gen) to New: %w",
@@ -151,7 +151,7 @@ func (k *key) useWrapped(b Binding) bool {
 // missing returns the error for a key whose type has no generator.
 func (p *planner) missing(f *schema.Field) error {
 	id := idOf(f.FieldType)
-	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.mints == id }) {
+	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.idType == id }) {
 		return fmt.Errorf("gormplugin: fill %s: want type T, *T or sql.Null[T], where T is %v or a struct that contains only that, got %v; change the field's type, or set the ID yourself: %w",
 			fieldName(f), id, f.FieldType, ErrNoGenerator)
 	}

@@ -16,13 +16,13 @@ import (
 func TestUse(t *testing.T) {
 	db := open(t, For(snowflakes()))
 	if err := db.Use(New(For(snos()))); !errors.Is(err, gorm.ErrRegistered) {
-		t.Errorf("twice: %v", err)
+		t.Errorf("second Use: got %v, want %v", err, gorm.ErrRegistered)
 	}
 	if db.Plugins["sortkey"] == nil {
-		t.Errorf("the plugins are %v", db.Plugins)
+		t.Errorf("plugins = %v, want sortkey among them", db.Plugins)
 	}
 	if err := open(t).Use(New(Named("orders-2.EU_X:ü", snos()))); err != nil {
-		t.Errorf("a name: %v", err)
+		t.Errorf("name with other characters: %v", err)
 	}
 	var none idtype.Generator[idtype.Snowflake]
 	for want, bindings := range map[string][]Binding{
@@ -40,20 +40,20 @@ func TestUse(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "gormplugin: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("error = %v, want %s", err, want)
 		}
-		// What was refused isn't half there.
+		// After an error nothing is registered.
 		if db.Plugins[pluginName] != nil || db.Callback().Create().Get(fillCallback) != nil {
-			t.Error("the plugin was registered all the same")
+			t.Error("the plugin was registered despite the error")
 		}
 	}
 	for _, c := range "; \t\n\"`\\" {
 		if err := open(t).Use(New(Named("a"+string(c)+"b", snos()))); err == nil || !strings.Contains(err.Error(), "a struct tag can't contain this name") {
-			t.Errorf("a name with %q: error = %v", c, err)
+			t.Errorf("name with %q: error = %v", c, err)
 		}
 	}
 }
 
-// Callbacks that GORM can't put in order make Use fail, be it the plugin's first
-// or its second one that nothing more can be registered after.
+// Use fails if GORM can't sort the callbacks, at the plugin's first callback or at a later
+// one.
 func TestUseWithConflictingCallbacks(t *testing.T) {
 	for _, c := range []struct{ before, after string }{
 		{"gorm:create", "gorm:after_create"},
@@ -104,7 +104,7 @@ type unboundTextPointer struct{ ID *text[idtype.UID60] }
 
 type unboundForm struct{ ID twiceText }
 
-// twiceText is a form of a form.
+// twiceText wraps a column type in another struct.
 type twiceText struct{ Twice }
 
 type Twice = text[idtype.UID60]
@@ -169,7 +169,7 @@ func TestModelErrors(t *testing.T) {
 	// A model with an error gets no IDs at all.
 	second := secondUnknown{}
 	if db.Create(&second); second.Left != 0 {
-		t.Errorf("the key before the error became %d", second.Left)
+		t.Errorf("Left = %d, want 0, because Right has an error", second.Left)
 	}
 	if err := db.Create([]*unbound{{ID: 1}, nil}).Error; !errors.Is(err, gorm.ErrInvalidData) {
 		t.Errorf("a nil element: %v, want GORM's error", err)
@@ -180,7 +180,7 @@ func TestModelErrors(t *testing.T) {
 	if got := s.inserts(); len(got) > 0 {
 		t.Errorf("inserted %q", got)
 	}
-	// A key that is set needs no generator, nor does one that is left out.
+	// A key that is set or omitted needs no generator.
 	for _, tx := range []*gorm.DB{
 		db.Create(&unbound{ID: 1}), db.Create(unbound{ID: 1}), db.Create([]unbound{{ID: 1}}), db.Omit("ID").Create(&unbound{Name: "a"}),
 		db.Model(&unbound{}).Create(map[string]any{"id": 1}),
@@ -194,7 +194,7 @@ func TestModelErrors(t *testing.T) {
 	}
 }
 
-// Keys that the database makes are no business of the plugin's.
+// The plugin leaves keys alone that the database generates.
 func TestOtherKeys(t *testing.T) {
 	type serial struct {
 		ID   uint
@@ -218,7 +218,7 @@ func TestOtherKeys(t *testing.T) {
 	wantSQL(t, create(t, db, &keyless{}), "INSERT INTO `keylesses` (`name`) VALUES (\"\")")
 	wantSQL(t, create(t, db, &code{}), "INSERT INTO `codes` (`code`) VALUES (\"\")")
 	wantSQL(t, create(t, db, &optedOutData{}), "INSERT INTO `opted_out_data` (`id`,`other`) VALUES (1,0)")
-	// But a generator that is bound to the type is for them too.
+	// A generator that is bound to their type fills them.
 	db = open(t, For(&counter[uint]{make: func(n int64) uint { return uint(n) }}))
 	u := serial{}
 	wantSQL(t, create(t, db, &u), "INSERT INTO `serials` (`name`,`id`) VALUES (\"\",1) RETURNING `id`")
@@ -227,7 +227,7 @@ func TestOtherKeys(t *testing.T) {
 	}
 	u = serial{ID: 9}
 	if create(t, db, &u); u.ID != 9 {
-		t.Errorf("the ID that was set became %d", u.ID)
+		t.Errorf("ID = %d, want 9 as set", u.ID)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestGeneratorErrors(t *testing.T) {
 	}
 	for _, r := range rows {
 		if r.ID != 0 {
-			t.Errorf("a row of a failed Create has %d", r.ID)
+			t.Errorf("after a failed Create: ID = %d, want 0", r.ID)
 		}
 	}
 	if err := db.Create(&order{}).Error; !errors.Is(err, errUsedUp) {
@@ -255,7 +255,7 @@ func TestGeneratorErrors(t *testing.T) {
 			t.Errorf("%T: error = %v", value, err)
 		}
 	}
-	// A struct is as it was.
+	// The struct is unchanged.
 	type pointer struct{ ID *idtype.Snowflake }
 	p := pointer{}
 	if err := db.Create(&p).Error; !errors.Is(err, errUsedUp) || p.ID != nil {
@@ -273,7 +273,7 @@ func TestGeneratorErrors(t *testing.T) {
 	if len(s.ran) > 0 {
 		t.Errorf("ran %q", s.ran)
 	}
-	// In an association it undoes what came before.
+	// A failure in an association rolls back the earlier INSERTs.
 	gen.limit = gen.n + 2
 	err = db.Create(&parent{Children: []child{{}, {}}}).Error
 	if !errors.Is(err, errUsedUp) {
@@ -284,7 +284,7 @@ func TestGeneratorErrors(t *testing.T) {
 	}
 }
 
-// faltering fails once.
+// A faltering generator fails once.
 type faltering struct {
 	*counter[idtype.Snowflake]
 	failed bool
@@ -298,42 +298,42 @@ func (f *faltering) Fill(ctx context.Context, dst []idtype.Snowflake) (int, erro
 	return f.counter.Fill(ctx, dst)
 }
 
-// The blocks after one that has no IDs don't make up for it.
-func TestGeneratorThatFailsOnce(t *testing.T) {
+// A Create fails even if only the first block gets no IDs.
+func TestGeneratorFailsOnce(t *testing.T) {
 	rows := make([]order, 2*blockSize)
 	if err := open(t, For(&faltering{counter: snowflakes()})).Create(&rows).Error; !errors.Is(err, errUsedUp) {
 		t.Errorf("error = %v, the first ID is %d", err, rows[0].ID)
 	}
 }
 
-// After an error nothing else is minted for the statement.
+// After an error, no further ID is generated for the statement.
 func TestNothingAfterError(t *testing.T) {
 	gen, others := snowflakes(), snos()
 	db := open(t, For(gen), Named("snos", others))
 	failed := db.Session(&gorm.Session{})
 	_ = failed.AddError(errUsedUp)
 	if err := failed.Create(&order{}).Error; !errors.Is(err, errUsedUp) || gen.n != 0 {
-		t.Errorf("error = %v, and %d IDs were minted", err, gen.n)
+		t.Errorf("error = %v, %d generated IDs, want 0", err, gen.n)
 	}
 	gen.n, gen.limit = 1, 1
 	if err := db.Create(&bothTagged{}).Error; !errors.Is(err, errUsedUp) || others.n != 0 {
-		t.Errorf("error = %v, and %d IDs were minted for the other part of the key", err, others.n)
+		t.Errorf("error = %v, %d generated IDs for the other part of the key, want 0", err, others.n)
 	}
 }
 
-// lazy gives fewer IDs than it was asked for.
+// A lazy generator returns one ID fewer than requested.
 type lazy struct{ *counter[idtype.Snowflake] }
 
 func (l lazy) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error) {
 	return l.counter.Fill(ctx, dst[:len(dst)-1])
 }
 
-func TestGeneratorThatGivesTooFew(t *testing.T) {
+func TestGeneratorReturnsTooFewIDs(t *testing.T) {
 	db := open(t, For(lazy{snowflakes()}))
 	rows := make([]order, 3)
 	if err := db.Create(&rows).Error; err == nil || !strings.Contains(err.Error(), "gormplugin.lazy.Fill: want 3 IDs, got 2") {
 		t.Errorf("error = %v", err)
 	}
-	// Where no ID is missing, none is asked for.
+	// If no ID is missing, Fill is not called.
 	create(t, db, &[]order{{ID: 1}, {ID: 2}})
 }

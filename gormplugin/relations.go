@@ -127,7 +127,7 @@ func (p *planner) hasID(f *schema.Field) bool {
 		return true
 	}
 	id := idOf(f.FieldType)
-	return slices.ContainsFunc(p.bindings, func(b Binding) bool { return b.mints == id }) && p.fills(f)
+	return slices.ContainsFunc(p.bindings, func(b Binding) bool { return b.idType == id }) && p.fills(f)
 }
 
 // fills reports whether a generator is bound to a key by its tag or its type. It

@@ -13,7 +13,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// The models of relations of each kind, whose foreign keys are strings.
+// The models have one relation of each kind. Their foreign keys are strings or a smaller
+// integer.
 type (
 	hasMany struct {
 		ID    idtype.Snowflake
@@ -71,8 +72,8 @@ type (
 	}
 )
 
-// A relation whose foreign key would be stored as another value is refused at
-// the first Create or Update of its model, with the association or without.
+// If GORM would store another value in a foreign key, the first Create or Update of the
+// model fails, even without an associated row.
 func TestRelationsOfOtherTypes(t *testing.T) {
 	db := openServer(t, &server{affected: 1}, For(snowflakes()), For(snos()))
 	if err := db.SetupJoinTable(&left{}, "Rights", &leftRight{}); err != nil {
@@ -123,9 +124,9 @@ func TestRelationsOfOtherTypes(t *testing.T) {
 	}
 }
 
-// Models beside such a relation are no concern of it, nor are statements that
-// store nothing.
-func TestRelationsOfOtherTypesLeaveAlone(t *testing.T) {
+// The plugin accepts statements on the associated model alone, and statements that store
+// no foreign key.
+func TestRelationsOfOtherTypesAllowOtherStatements(t *testing.T) {
 	s := &server{affected: 1, columns: []string{"id", "owner_id"}, rows: [][]driver.Value{{int64(7), "7"}}}
 	db := openServer(t, s, For(snowflakes()), For(snos()))
 	if err := db.Create(&hasMany{}).Error; err == nil || len(s.ran) > 0 {
@@ -194,9 +195,8 @@ type (
 	}
 )
 
-// A relation that GORM may not save can have a foreign key of any type: no
-// statement stores the key.
-func TestRelationsThatAreOnlyRead(t *testing.T) {
+// A relation that GORM never saves can have a foreign key of any type.
+func TestReadOnlyRelations(t *testing.T) {
 	s := &server{affected: 1, columns: []string{"id", "owner_id"}, rows: [][]driver.Value{{int64(7), "7"}}}
 	db := openServer(t, s, For(snowflakes()), For(snos()))
 	if err := db.SetupJoinTable(&readLeft{}, "Rights", &readLeftRight{}); err != nil {
@@ -235,8 +235,8 @@ func TestRelationsThatAreOnlyRead(t *testing.T) {
 		t.Errorf("ran %s", got)
 	}
 
-	// GORM saves these in one kind of statement, or by the permissions of
-	// another field of the same name.
+	// GORM saves the first two in one kind of statement. In the third, it uses the
+	// permissions of another field of the same name.
 	for want, err := range map[string]error{
 		"add <-:false to the gorm tag of createOnly.Items":    db.Create(&createOnly{}).Error,
 		"add <-:false to the gorm tag of updateOnly.Items":    db.Updates(&updateOnly{ID: 1, Items: items}).Error,
@@ -248,8 +248,8 @@ func TestRelationsThatAreOnlyRead(t *testing.T) {
 	}
 }
 
-// The models whose keys are of a plain type, which a generator can mint, and
-// rows that refer to them by a smaller integer.
+// Models with keys of a plain type that a generator may generate, and models that refer
+// to them by a smaller integer.
 type (
 	country struct {
 		ID int64 `gorm:"autoIncrement;idgen:-"`
@@ -264,7 +264,7 @@ type (
 	}
 	minted64 struct {
 		ID     int64
-		Number int64 // isn't the key
+		Number int64 // not the key
 	}
 	shared64 struct {
 		MintedID int64 `gorm:"primaryKey"`
@@ -293,16 +293,16 @@ type (
 	}
 )
 
-// A foreign key can be smaller than a key whose type a generator mints, if the
-// generator doesn't fill that key.
+// A foreign key can be smaller than a key of a generator's type if the generator doesn't
+// fill that key.
 func TestRelationsOfKeysWithoutGenerator(t *testing.T) {
-	mint := &counter[int64]{make: func(n int64) int64 { return n }}
-	db := open(t, For(snowflakes()), For(mint))
+	numbers := &counter[int64]{make: func(n int64) int64 { return n }}
+	db := open(t, For(snowflakes()), For(numbers))
 	for name, err := range map[string]error{
 		"tag":                 db.Create(&in32[country]{Owner: country{ID: 7}}).Error,
 		"composite":           db.Create(&inRegion[pair64]{Owner: pair64{ID: 7, Region: 8}}).Error,
 		"another column":      db.Create(&byNumber32{Owner: minted64{ID: 7, Number: 8}}).Error,
-		"only a name's":       open(t, For(snowflakes()), Named("special", mint)).Create(&in32[minted64]{Owner: minted64{ID: 7}}).Error,
+		"other generator":     open(t, For(snowflakes()), Named("special", numbers)).Create(&in32[minted64]{Owner: minted64{ID: 7}}).Error,
 		"update of a country": db.Updates(&in32[country]{ID: 1, Owner: country{ID: 7}}).Error,
 	} {
 		if err != nil {
@@ -310,10 +310,10 @@ func TestRelationsOfKeysWithoutGenerator(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"type":       db.Create(&in32[minted64]{}).Error,
-		"tag":        db.Create(&inRegion[tagged64]{}).Error,
-		"shared key": db.Create(&ofShared32{}).Error,
-		"tag's name": open(t, For(snowflakes()), Named("special", mint)).Create(&in32[special64]{}).Error,
+		"type":        db.Create(&in32[minted64]{}).Error,
+		"tag":         db.Create(&inRegion[tagged64]{}).Error,
+		"shared key":  db.Create(&ofShared32{}).Error,
+		"name in tag": open(t, For(snowflakes()), Named("special", numbers)).Create(&in32[special64]{}).Error,
 	} {
 		if !errors.Is(err, gorm.ErrUnsupportedRelation) {
 			t.Errorf("%s: %v, want %v", name, err, gorm.ErrUnsupportedRelation)
@@ -325,7 +325,7 @@ type special64 struct {
 	ID int64 `gorm:"idgen:special"`
 }
 
-// An ID that is stored as 10 bytes, as sqltypes.SnoBytes is.
+// snoBytes is an ID that is stored as 10 bytes, like a sqltypes.SnoBytes.
 type snoBytes struct{ ID idtype.Sno }
 
 func (b snoBytes) Value() (driver.Value, error) { return b.ID[:], nil }
@@ -349,8 +349,8 @@ type (
 	}
 )
 
-// The error names a sql.Null[string] only for IDs that it can keep. A type with
-// which GORM panics is refused as well.
+// The error suggests sql.Null[string] only for IDs that it can store. The plugin also
+// rejects a type with which GORM panics.
 func TestRelationsOfBytes(t *testing.T) {
 	db := openServer(t, &server{affected: 1}, For(snowflakes()), For(snos()))
 	for name, err := range map[string]error{

@@ -69,8 +69,8 @@ func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) f
 // A zero cursor or a nil pointer selects the first page. Rows that are inserted or
 // deleted between two queries don't shift the pages.
 //
-// The column and the errors are those of [MintedBetween]. PageAfter sets the order
-// of the query, which fails if it already has another Order.
+// For the column and its errors, see [MintedBetween]. PageAfter sets the order of the
+// query. The query fails if it already has another Order.
 func PageAfter[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
 	return page{columnOf(column), cursor, isNone(cursor), false}.scope
 }

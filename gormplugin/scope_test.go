@@ -63,7 +63,7 @@ func TestPages(t *testing.T) {
 		{sqlOf(db.Scopes(PageAfter("left", seven)).Find(&[]two{})), "SELECT * FROM `twos` WHERE `twos`.`left` > 7 ORDER BY `twos`.`left`"},
 		{find(db.Scopes(PageAfter("", new(idtype.Snowflake)))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
 		{find(db.Scopes(PageAfter[interface{ IsZero() bool }]("", nil))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
-		// These have the pages' own order already.
+		// The existing order is the order of the page.
 		{sqlOf(db.Scopes(PageAfter("", idtype.Snowflake(7))).First(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 1"},
 		{sqlOf(db.Scopes(PageAfter("ID", first)).First(&order{})), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 1"},
 		{sqlOf(db.Scopes(PageBefore("id", idtype.Snowflake(7))).Last(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1"},
@@ -81,8 +81,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Pages in another order would leave rows out, and a key of several parts has
-// no column of its own.
+// Pages in another order would skip rows. A composite key is not one column.
 func TestPageErrors(t *testing.T) {
 	type noKey struct {
 		Note string
@@ -121,18 +120,18 @@ func TestPageErrors(t *testing.T) {
 			if tx.Error == nil || !strings.HasPrefix(tx.Error.Error(), "gormplugin: "+want) {
 				t.Errorf("%d: error = %v, want %s", i, tx.Error, want)
 			}
-			// GORM's error of that name speaks of pointers to structs.
+			// gorm.ErrInvalidValue is about pointers to structs.
 			if errors.Is(tx.Error, gorm.ErrInvalidField) == strings.Contains(want, "ORDER BY") || errors.Is(tx.Error, gorm.ErrInvalidValue) {
 				t.Errorf("%d: error = %v", i, tx.Error)
 			}
 		}
 	}
 	if db.Error != nil || shared.Error != nil {
-		t.Errorf("the errors stay: %v, %v", db.Error, shared.Error)
+		t.Errorf("the shared databases keep the errors %v, %v", db.Error, shared.Error)
 	}
 }
 
-// Bounds are stored as the field stores IDs, if that orders by time.
+// Bounds have the form in which the field stores IDs, if the form sorts by time.
 func TestMintedBetweenForms(t *testing.T) {
 	type texts struct {
 		ID      text[idtype.Sno]
@@ -178,10 +177,10 @@ func TestMintedBetweenForms(t *testing.T) {
 	}
 }
 
-// otherLineID is an ID type of a user's own that isn't lineID.
+// An otherLineID is another ID type of the caller.
 type otherLineID struct{ idtype.Snowflake }
 
-// These column forms stand in for package sqltypes.
+// optional and raw are column types, as in package sqltypes.
 type (
 	optional[T interface {
 		IsZero() bool
@@ -213,8 +212,8 @@ type kinds struct {
 	At      time.Time
 }
 
-// Scopes take the IDs that a column holds, whatever form they have there, and
-// refuse others, which the database would compare as numbers.
+// Scopes accept IDs of the column's type in any form. They reject IDs of other types, which
+// the database would compare as numbers.
 func TestScopesOfOtherIDs(t *testing.T) {
 	db, run := open(t, For(snowflakes())), openServer(t, &server{})
 	seven, uid, spread := idtype.Snowflake(7), idtype.UID60(5000), idtype.MustParseSpread64("cb54ecf2840a0015")
@@ -238,7 +237,7 @@ func TestScopesOfOtherIDs(t *testing.T) {
 				}
 			}
 			if i == 2 || i == 4 {
-				continue // a first page, before there is a model: it has no cursor to compare
+				continue // the first page has no cursor, and G runs before GORM knows the model
 			}
 			if _, err := gorm.G[kinds](run).Scopes(G(scope)).Find(t.Context()); !errors.Is(err, gorm.ErrInvalidField) {
 				t.Errorf("column %q, %d, G: %v", column, i, err)
@@ -253,7 +252,7 @@ func TestScopesOfOtherIDs(t *testing.T) {
 		PageAfter("line", otherLineID{1}), PageAfter("lines", otherLineID{1}), PageAfter("line", optional[otherLineID]{otherLineID{1}}),
 		PageAfter("uid", seven), PageAfter("spread", seven), PageAfter("sno", seven), PageAfter("text", seven), PageAfter("bytes", seven),
 		MintedBetween(idtype.SnowflakeLayout{}, "uid", now, now), MintedBetween(idtype.UID60Layout{}, "digits", now, now),
-		// of the right kind, but in text
+		// the right ID type, stored as text
 		PageAfter("digits", seven), PageAfter("digits", idtype.Snowflake(0)), MintedBetween(idtype.SnowflakeLayout{}, "digits", now, now),
 	} {
 		if err := db.Scopes(scope).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
@@ -261,7 +260,7 @@ func TestScopesOfOtherIDs(t *testing.T) {
 		}
 	}
 
-	// These are compared in the form of the column.
+	// These IDs are compared in the form of the column.
 	for name, c := range map[string]struct {
 		scope scope
 		want  any
@@ -293,7 +292,7 @@ func TestScopesOfOtherIDs(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", name, stmt.Vars, stmt.Error, c.want)
 		}
 	}
-	// An alias is the model's table, and the name isn't, then.
+	// With an alias, only the alias refers to the model's table.
 	for _, cursor := range []idtype.UID60{0, uid} {
 		if err := db.Table("others AS k").Scopes(PageAfter("k.id", cursor)).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
 			t.Errorf("an alias: %v", err)
@@ -307,38 +306,37 @@ func TestScopesOfOtherIDs(t *testing.T) {
 			t.Errorf("%s: %v", name, tx.Error)
 		}
 	}
-	// Where a scope is called before there is a model, and for Preload.
+	// The scope is called before GORM knows the model, as in Preload.
 	if err := PageAfter("", uid)(db).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
-		t.Errorf("a scope that is called: %v", err)
+		t.Errorf("scope called directly: %v", err)
 	}
 	if err := db.Where(db.Scopes(PageAfter("", uid))).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
-		t.Errorf("a scope in a group: %v", err)
+		t.Errorf("scope in a group: %v", err)
 	}
 }
 
-// What a statement has is put into another order for its SQL alone: sessions
-// share it.
+// Building SQL doesn't reorder the statement's conditions, which sessions share.
 func TestAlternativesAreShared(t *testing.T) {
 	shared := alternatives{clause.Or(clause.Expr{SQL: "a"}), clause.Expr{SQL: "b"}}
 	for range 2 {
 		stmt := open(t).Statement
 		if shared.Build(stmt); stmt.SQL.String() != "(b OR a)" || !isOr(shared[0]) {
-			t.Errorf("SQL = %s, of %v", stmt.SQL.String(), shared)
+			t.Errorf("SQL = %s, want (b OR a); the conditions became %v", stmt.SQL.String(), shared)
 		}
 	}
 }
 
-// A scope goes where GORM takes conditions.
+// Preload accepts a scope as a condition.
 func TestScopesOfPreload(t *testing.T) {
 	s := &server{columns: []string{"id"}, rows: [][]driver.Value{{int64(1)}}}
 	db := openServer(t, s, For(snowflakes()), For(snos()), Named("labels", snos()))
-	db.Preload("Children", PageAfter("", idtype.Snowflake(7))).Find(&[]parent{}) // the answer makes no sense
+	db.Preload("Children", PageAfter("", idtype.Snowflake(7))).Find(&[]parent{}) // the rows don't matter
 	if got := s.ran[len(s.ran)-1]; !strings.HasSuffix(got, " AND `children`.`id` > ? ORDER BY `children`.`id`") {
 		t.Errorf("ran %q", s.ran)
 	}
 }
 
-// A query that was counted still has the order of its pages.
+// After a Count, a query still has the order of its pages.
 func TestPagesAfterCount(t *testing.T) {
 	s := &server{columns: []string{"id"}}
 	db := openServer(t, s, For(snowflakes()))
@@ -358,7 +356,7 @@ func TestPagesAfterCount(t *testing.T) {
 	}
 }
 
-// The scopes serve the generic interface as well.
+// The scopes work in GORM's generic interface.
 func TestScopesOfG(t *testing.T) {
 	s := &server{columns: []string{"id"}}
 	db := openServer(t, s, For(snowflakes()))
@@ -369,7 +367,7 @@ func TestScopesOfG(t *testing.T) {
 	}
 	wantSQL(t, s.ran[0], "SELECT * FROM `orders` WHERE `orders`.`id` >= ? AND `orders`.`id` < ? AND `orders`.`id` < ? ORDER BY `orders`.`id` DESC")
 	if _, err := gorm.G[order](db).Scopes(G(MintedBetween(layout, "", to, from))).Find(t.Context()); !errors.Is(err, idtype.ErrRange) || len(s.ran) > 1 {
-		t.Errorf("a window backwards: %v, ran %q", err, s.ran)
+		t.Errorf("reversed window: got %v, ran %q", err, s.ran)
 	}
 }
 
@@ -388,7 +386,7 @@ func TestMintedBetweenErrors(t *testing.T) {
 	backwards := MintedBetween(idtype.DefaultSnowflakeLayout(), "", now, now.Add(-time.Hour))
 	for _, tx := range []*gorm.DB{
 		db.Scopes(backwards), backwards(db),
-		// GORM takes over the conditions of a query, not its error.
+		// GORM copies the conditions of a query, but not its error.
 		db.Where(db.Scopes(backwards)), db.Not(db.Scopes(backwards)), db.Where("note = ?", "a").Or(db.Scopes(backwards)),
 	} {
 		if err := tx.Find(&[]order{}).Error; !errors.Is(err, idtype.ErrRange) || len(s.ran) > 0 {
@@ -398,11 +396,11 @@ func TestMintedBetweenErrors(t *testing.T) {
 	if err := db.Scopes(MintedBetween(idtype.SnowflakeSILayout{}, "", now, now)).Find(&[]order{}).Error; !errors.Is(err, idtype.ErrRange) {
 		t.Errorf("error = %v", err)
 	}
-	// The database itself isn't marked by the failure.
+	// The shared database doesn't keep the error.
 	if db.Error != nil {
 		t.Errorf("db.Error = %v", db.Error)
 	}
 	if err := db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", now, now)).Table("t").Find(&[]map[string]any{}).Error; !errors.Is(err, gorm.ErrModelValueRequired) {
-		t.Errorf("the primary key of no model: %v", err)
+		t.Errorf("primary key without a model: got %v, want %v", err, gorm.ErrModelValueRequired)
 	}
 }

@@ -21,7 +21,7 @@ type contact struct {
 
 var onEmail = []clause.Column{{Name: "email"}}
 
-func TestUpsertAsksForIDs(t *testing.T) {
+func TestUpsertReturning(t *testing.T) {
 	type counted struct {
 		ID    idtype.Snowflake
 		Email string
@@ -43,7 +43,7 @@ func TestUpsertAsksForIDs(t *testing.T) {
 	for name, c := range map[string]struct {
 		tx    *gorm.DB
 		value any
-		want  string // what follows RETURNING
+		want  string // the list after RETURNING
 	}{
 		"another key":             {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), &contact{}, "`id`"},
 		"another key, all":        {db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}), &contact{}, "`id`"},
@@ -79,14 +79,14 @@ func TestUpsertAsksForIDs(t *testing.T) {
 	}
 }
 
-// ownConflict is a clause that only its author knows.
+// ownConflict is an ON CONFLICT clause that the plugin doesn't know.
 type ownConflict struct{}
 
 func (ownConflict) Name() string                   { return onConflict }
 func (o ownConflict) MergeClause(c *clause.Clause) { c.Expression = o }
 func (ownConflict) Build(b clause.Builder)         { _, _ = b.WriteString("DO WHAT I MEAN") }
 
-func TestUpsertGivesRealIDs(t *testing.T) {
+func TestUpsertSetsStoredIDs(t *testing.T) {
 	s := &server{columns: []string{"id"}}
 	db := openServer(t, s, For(snowflakes()))
 	upsert := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Session(&gorm.Session{})
@@ -101,10 +101,10 @@ func TestUpsertGivesRealIDs(t *testing.T) {
 	if err := upsert.Create(&batch).Error; err != nil || batch[0].ID != 2 || batch[1].ID != 500 || batch[2].ID != 4 {
 		t.Errorf("batch = %v %v %v, %v", batch[0], batch[1], batch[2], err)
 	}
-	// A trigger skipped a row: which one, nobody says.
+	// A trigger skipped a row, and the plugin can't tell which one.
 	s.rows = [][]driver.Value{{int64(500)}, {int64(4)}}
 	if err := upsert.Create(&[]contact{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.Contains(err.Error(), "upsert contact: want 3 rows back, got 2") {
-		t.Errorf("a row that is missing: %v", err)
+		t.Errorf("missing row: %v", err)
 	}
 	// The update's condition was false.
 	s.rows = nil
@@ -114,7 +114,7 @@ func TestUpsertGivesRealIDs(t *testing.T) {
 	}
 }
 
-// Rows count only if they were asked for to get their IDs.
+// The row count matters only if the plugin added RETURNING to get the IDs.
 func TestUpsertThatSkipsRows(t *testing.T) {
 	type hiddenKey struct {
 		ID    idtype.Snowflake `gorm:"->:false;<-:create"`
@@ -142,7 +142,7 @@ func TestUpsertThatSkipsRows(t *testing.T) {
 	}
 }
 
-// A database without RETURNING counts rows as it likes.
+// A database without RETURNING may report another row count.
 func TestUpsertWithoutReturning(t *testing.T) {
 	s := &server{affected: 4}
 	db := openServer(t, s, For(snowflakes()))
@@ -154,7 +154,7 @@ func TestUpsertWithoutReturning(t *testing.T) {
 	}
 }
 
-// The caller's slice, which may have room, isn't written to.
+// The plugin doesn't append to the caller's slice of columns.
 func TestUpsertKeepsReturning(t *testing.T) {
 	columns := []clause.Column{{Name: "name"}, {Name: "email"}}
 	db := open(t, For(snowflakes()))
@@ -171,15 +171,15 @@ func TestDoNothing(t *testing.T) {
 
 	c := contact{}
 	if err := nothing.Create(&c).Error; err != nil || c.ID != 0 {
-		t.Errorf("a row that isn't there: %+v, %v", c, err)
+		t.Errorf("skipped row: got %+v, %v, want no ID", c, err)
 	}
 	c = contact{ID: 9}
 	if err := nothing.Create(&c).Error; err != nil || c.ID != 9 {
-		t.Errorf("an ID of the caller's: %+v, %v", c, err)
+		t.Errorf("skipped row with an ID: got %+v, %v, want ID 9", c, err)
 	}
 	e := embedsPrefixedPointer{}
 	if err := nothing.Create(&e).Error; err != nil || e.B.ID != 0 {
-		t.Errorf("an embedded key: %+v, %v", e.B, err)
+		t.Errorf("embedded key: got %+v, %v, want no ID", e.B, err)
 	}
 	slice, pointers, given := []contact{{}}, []*contact{{}}, []contact{{ID: 9}}
 	array := [1]contact{}
@@ -189,15 +189,15 @@ func TestDoNothing(t *testing.T) {
 		}
 	}
 	if slice[0].ID != 0 || pointers[0].ID != 0 || given[0].ID != 9 || array[0].ID != 0 {
-		t.Errorf("slices of one: %+v, %+v, %+v, %+v", slice, pointers[0], given, array)
+		t.Errorf("slices of one: got %+v, %+v, %+v, %+v, want an ID only in the third", slice, pointers[0], given, array)
 	}
 	b := bothTagged{}
 	if err := nothing.Create(&b).Error; err != nil || b != (bothTagged{}) {
-		t.Errorf("a key of two: %v, %v", b, err)
+		t.Errorf("composite key: got %v, %v, want no IDs", b, err)
 	}
 	batch := []contact{{}, {}}
 	if err := nothing.Create(&batch).Error; err != nil || batch[0].ID == 0 {
-		t.Errorf("a batch: %v, %v", batch, err)
+		t.Errorf("batch: got %v, %v, want IDs", batch, err)
 	}
 	m := map[string]any{}
 	for _, value := range []any{m, &m, []map[string]any{m}, &[]map[string]any{m}} {
@@ -209,21 +209,20 @@ func TestDoNothing(t *testing.T) {
 	s.affected = 1
 	c = contact{}
 	if err := nothing.Create(&c).Error; err != nil || c.ID == 0 {
-		t.Errorf("a row that is there: %+v, %v", c, err)
+		t.Errorf("inserted row: got %+v, %v, want an ID", c, err)
 	}
-	// Without ON CONFLICT the count says nothing.
+	// Without ON CONFLICT, the plugin ignores the row count.
 	s.affected = 0
 	if err := db.Create(&c).Error; err != nil || c.ID == 0 {
-		t.Errorf("a plain Create: %+v, %v", c, err)
+		t.Errorf("plain Create: got %+v, %v, want an ID", c, err)
 	}
 	c = contact{}
 	if err := nothing.Session(&gorm.Session{DryRun: true}).Create(&c).Error; err != nil || c.ID == 0 {
-		t.Errorf("a dry run: %+v, %v", c, err)
+		t.Errorf("dry run: got %+v, %v, want an ID", c, err)
 	}
 }
 
-// The parent's row is skipped and its association's isn't, or the reverse:
-// neither takes the other's ID back.
+// If the row of an association is skipped, the parent keeps its ID, and the reverse.
 func TestDoNothingWithAssociations(t *testing.T) {
 	type city struct {
 		ID   idtype.Snowflake
@@ -255,16 +254,15 @@ func TestDoNothingWithAssociations(t *testing.T) {
 	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.ID == 0 || v.City.ID != 9 || v.CityID != 9 {
 		t.Errorf("inhabitant = %+v, city = %+v, %v", v, v.City, err)
 	}
-	// Of several cities nobody knows which one was skipped.
+	// In a batch, the plugin can't tell which city was skipped.
 	batch := []inhabitant{{City: &city{}}, {City: &city{}}}
 	if err := db.Create(&batch).Error; err != nil || batch[0].CityID == 0 || batch[0].CityID != batch[0].City.ID {
 		t.Errorf("inhabitant = %+v, city = %+v, %v", batch[0], batch[0].City, err)
 	}
 }
 
-// A row that the database refuses keeps its ID, whatever it was to do about
-// conflicts.
-func TestRefusedRows(t *testing.T) {
+// A struct keeps its ID if the database rejects the row, with every kind of ON CONFLICT.
+func TestRejectedRows(t *testing.T) {
 	s := &server{columns: []string{"id"}}
 	db := openServer(t, s, For(snowflakes()))
 	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
