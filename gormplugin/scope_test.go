@@ -265,27 +265,27 @@ func TestScopesOfOtherIDs(t *testing.T) {
 		scope scope
 		want  any
 	}{
-		"itself":                 {PageAfter("", seven), seven},
-		"pointer":                {PageAfter("pointer", &seven), &seven},
-		"Null":                   {PageAfter("null", seven), seven},
-		"an Optional":            {PageAfter("id", optional[idtype.Snowflake]{seven}), optional[idtype.Snowflake]{seven}},
-		"of an Optional":         {PageBefore("opt", seven), seven},
-		"text of the number":     {PageAfter("id", text[idtype.Snowflake]{seven}), seven},
-		"its own text":           {PageAfter("digits", text[idtype.Snowflake]{seven}), text[idtype.Snowflake]{seven}},
-		"own type":               {PageAfter("line", lineID{7}), lineID{7}},
-		"own type's content":     {PageAfter("line", seven), seven},
-		"own type for content":   {PageAfter("id", lineID{7}), lineID{7}},
-		"Optional own type":      {PageAfter("lines", lineID{7}), lineID{7}},
-		"own type for another's": {PageAfter("opt", optional[lineID]{lineID{7}}), optional[lineID]{lineID{7}}},
-		"Sno as text":            {PageAfter("text", sno), text[idtype.Sno]{sno}},
-		"Sno as bytes":           {PageBefore("kinds.bytes", &sno), raw{sno}},
-		"text as Sno":            {PageAfter("sno", text[idtype.Sno]{sno}), sno},
-		"an integer":             {PageAfter("int", seven), seven},
-		"a string":               {PageAfter("string", sno), sno},
-		"a time":                 {PageAfter("at", now), now},
-		"an unknown column":      {PageAfter("nothing", uid), uid},
-		"another table":          {PageAfter("others.id", uid), uid},
-		"no column":              {PageAfter("a.b.id", uid), uid},
+		"itself":                      {PageAfter("", seven), seven},
+		"pointer":                     {PageAfter("pointer", &seven), &seven},
+		"Null":                        {PageAfter("null", seven), seven},
+		"an Optional":                 {PageAfter("id", optional[idtype.Snowflake]{seven}), optional[idtype.Snowflake]{seven}},
+		"ID for an Optional":          {PageBefore("opt", seven), seven},
+		"text of the number":          {PageAfter("id", text[idtype.Snowflake]{seven}), seven},
+		"its own text":                {PageAfter("digits", text[idtype.Snowflake]{seven}), text[idtype.Snowflake]{seven}},
+		"own type":                    {PageAfter("line", lineID{7}), lineID{7}},
+		"ID for an own type":          {PageAfter("line", seven), seven},
+		"own type for an ID":          {PageAfter("id", lineID{7}), lineID{7}},
+		"own type for an Optional":    {PageAfter("lines", lineID{7}), lineID{7}},
+		"Optional own type for an ID": {PageAfter("opt", optional[lineID]{lineID{7}}), optional[lineID]{lineID{7}}},
+		"Sno as text":                 {PageAfter("text", sno), text[idtype.Sno]{sno}},
+		"Sno as bytes":                {PageBefore("kinds.bytes", &sno), raw{sno}},
+		"text as Sno":                 {PageAfter("sno", text[idtype.Sno]{sno}), sno},
+		"an integer":                  {PageAfter("int", seven), seven},
+		"a string":                    {PageAfter("string", sno), sno},
+		"a time":                      {PageAfter("at", now), now},
+		"an unknown column":           {PageAfter("nothing", uid), uid},
+		"another table":               {PageAfter("others.id", uid), uid},
+		"name with two dots":          {PageAfter("a.b.id", uid), uid},
 	} {
 		stmt := db.Scopes(c.scope).Find(&[]kinds{}).Statement
 		if stmt.Error != nil || !slices.Equal(stmt.Vars, []any{c.want}) {
@@ -299,8 +299,8 @@ func TestScopesOfOtherIDs(t *testing.T) {
 		}
 	}
 	for name, tx := range map[string]*gorm.DB{
-		"beside an alias": db.Table("others AS k").Scopes(PageAfter("kinds.id", uid)).Find(&[]kinds{}),
-		"no model":        db.Table("kinds").Scopes(PageAfter("id", uid)).Find(&[]map[string]any{}),
+		"table name despite an alias": db.Table("others AS k").Scopes(PageAfter("kinds.id", uid)).Find(&[]kinds{}),
+		"no model":                    db.Table("kinds").Scopes(PageAfter("id", uid)).Find(&[]map[string]any{}),
 	} {
 		if tx.Error != nil {
 			t.Errorf("%s: %v", name, tx.Error)
