@@ -14,8 +14,8 @@ type thing[T any] struct {
 
 func (thing[T]) TableName() string { return "things" }
 
-// Keys that are zero are filled, keys that are set are kept, in everything
-// that GORM creates rows from; and what the structs say is what the rows have.
+// Create fills zero keys and keeps keys that are set, in every kind of value that it
+// accepts. Structs and rows have the same IDs.
 func (k of[T, N]) create(t *testing.T, g *gorm.DB) {
 	set := k.ids(t, 10)
 
@@ -50,14 +50,14 @@ func (k of[T, N]) create(t *testing.T, g *gorm.DB) {
 
 	for got, want := range map[T]T{kept.ID: set[0], values[1].ID: set[1], values[3].ID: set[2], pointers[0].ID: set[3], array[1].ID: set[4]} {
 		if got != want {
-			t.Errorf("a key that was set: got %v, want %v", got, want)
+			t.Errorf("key that was set: got %v, want %v", got, want)
 		}
 	}
 	k.agree(t, g, all)
 }
 
-// agree sees that the table has these structs and nothing else, with IDs that
-// differ.
+// agree checks that the table contains exactly these structs, and that no two have the
+// same ID.
 func (k of[T, N]) agree(t *testing.T, g *gorm.DB, want []thing[T]) {
 	t.Helper()
 	var rows []thing[T]
@@ -71,12 +71,12 @@ func (k of[T, N]) agree(t *testing.T, g *gorm.DB, want []thing[T]) {
 	}
 	for _, w := range want {
 		if got := names[w.Name]; got != w.ID || w.ID.IsZero() {
-			t.Errorf("%s: the struct has ID %v, the row %v", w.Name, w.ID, got)
+			t.Errorf("%s: ID = %v in the struct, %v in the row", w.Name, w.ID, got)
 		}
 	}
 }
 
-// ids are some from the past, as an earlier run would have left them.
+// ids returns n IDs with a time in the past, like IDs of an earlier run.
 func (k of[T, N]) ids(t *testing.T, n int) (ids []T) {
 	t.Helper()
 	for i := range n {
@@ -87,7 +87,7 @@ func (k of[T, N]) ids(t *testing.T, n int) (ids []T) {
 	return ids
 }
 
-// What can't be filled is an error, and nothing is inserted.
+// If a key can't be filled, Create fails and inserts nothing.
 func (k of[T, N]) createRefused(t *testing.T, g *gorm.DB) {
 	for name, c := range map[string]struct {
 		value any

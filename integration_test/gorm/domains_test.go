@@ -21,9 +21,9 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Models with columns of the domains of schema sortkey. Tags have no variables,
-// so there is one for each domain. A default is written as Postgres shows it,
-// with a space behind the comma, for AutoMigrate compares the two.
+// Models with columns of the domains of schema sortkey. A tag can't have variables, so each
+// domain has a model. AutoMigrate compares a default with its text in Postgres, so the tags
+// have a space after the comma.
 type (
 	domainSnowflake struct {
 		ID       idtype.Snowflake `gorm:"type:sortkey.snowflake"`
@@ -48,8 +48,8 @@ type (
 	}
 )
 
-// Models can have their columns in domains: AutoMigrate makes them, the plugin
-// fills the keys, and the database the columns that have defaults.
+// The columns of a model can be of domains: AutoMigrate creates them, the plugin fills the
+// keys, and the database fills the columns that have defaults.
 func TestDomains(t *testing.T) {
 	for _, client := range postgresOpposites { // SQLite has no domains
 		t.Run(client, func(t *testing.T) {
@@ -81,7 +81,7 @@ func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
 	}
 
 	field := func(m *M, name string) reflect.Value { return reflect.ValueOf(m).Elem().FieldByName(name) }
-	// The parent's ID is minted first, by the plugin, and that of Made by the server.
+	// The plugin generates the parent's ID first. The server generates Made.
 	child, parent := new(M), new(M)
 	field(parent, "Name").SetString("parent")
 	field(child, "Name").SetString("child")
@@ -100,15 +100,15 @@ func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
 	if !slices.Equal(names, []string{"child", "parent"}) {
 		t.Errorf("%s: found %q by their IDs", domain, names)
 	}
-	// Columns of the domain refuse what isn't an ID; here GORM asks for it.
+	// Columns of the domain reject values that aren't IDs, such as zero.
 	err := g.Table(table).Where("name = ?", "child").Update("parent_id", reflect.Zero(field(child, "ID").Type()).Interface()).Error
 	if err == nil || !strings.Contains(err.Error(), "23514") {
-		t.Errorf("%s: a zero ID was taken: %v", domain, err)
+		t.Errorf("%s: zero ID: got %v, want SQLSTATE 23514", domain, err)
 	}
 
-	// What GORM repeats, except for the key: it asks for the base type's name.
-	// It costs a lock that nobody else can have, and what ANALYZE knew of the
-	// columns, but no row is touched.
+	// GORM repeats ALTER TABLE for each column but the key, because it compares the
+	// domain's name with the base type's. The statement takes an exclusive lock and drops
+	// the columns' statistics, but rewrites no rows.
 	must(t, g.Exec(fmt.Sprintf("CREATE INDEX ON %s (parent_id)", table)).Error)
 	files := func() (list []string) {
 		t.Helper()
@@ -132,17 +132,17 @@ func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
 		t.Errorf("%s: a second AutoMigrate ran %q, want %q", domain, got, want)
 	}
 	if after := files(); !slices.Equal(before, after) || len(after) < 3 {
-		t.Errorf("%s: the second AutoMigrate wrote %q anew, which were %q", domain, after, before)
+		t.Errorf("%s: the second AutoMigrate rewrote files: got %q, want %q", domain, after, before)
 	}
 	if after := statistics(); known != "id made name parent_id" || after != "id name" {
-		t.Errorf("%s: statistics of %q, and of %q after the second AutoMigrate", domain, known, after)
+		t.Errorf("%s: columns with statistics: %q before and %q after the second AutoMigrate", domain, known, after)
 	}
 	must(t, g.Exec(fmt.Sprintf("CREATE VIEW %s_parents AS SELECT parent_id FROM %[1]s", table)).Error)
 	if err := g.AutoMigrate(new(M)); err == nil || !strings.Contains(err.Error(), "cannot alter type of a column used by a view") {
 		t.Errorf("%s: AutoMigrate with a view: %v", domain, err)
 	}
 
-	// With the names of the domains among those of the base types it repeats nothing.
+	// If the dialector declares the domains as aliases of the base types, GORM repeats nothing.
 	pool, err := g.DB()
 	must(t, err)
 	aware, err := gorm.Open(dialector{postgres.New(postgres.Config{Conn: pool}).(*postgres.Dialector)}, &gorm.Config{Logger: g.Logger})
@@ -153,7 +153,7 @@ func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
 	must(t, g.Exec("DROP VIEW "+table+"_parents").Error)
 }
 
-// A dialector is the one in the documentation of package gormplugin.
+// A dialector is a copy of the dialector in the documentation of package gormplugin.
 type dialector struct{ *postgres.Dialector }
 
 func (d dialector) Migrator(db *gorm.DB) gorm.Migrator {
@@ -174,12 +174,12 @@ func TestDomainDialectorInDocumentation(t *testing.T) {
 	must(t, err)
 	code := regexp.MustCompile(`(?s)\ntype dialector struct.*?"sortkey\."\)\n}\n`).FindString(string(source))
 	if text := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString(string(doc), ""); code == "" || !strings.Contains(text, code) {
-		t.Errorf("expected the documentation of gormplugin to have\n%s", code)
+		t.Errorf("the documentation of gormplugin lacks this code:\n%s", code)
 	}
 }
 
-// A key can be left to the database: without the plugin GORM leaves a zero key
-// out, and reads what the default has made of it.
+// The database can generate the keys: without the plugin, GORM omits a zero key from the
+// INSERT, and reads the default's value back.
 func TestDomainDefaultKey(t *testing.T) {
 	type ticket struct {
 		ID   idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake(0,1)"`
@@ -196,23 +196,23 @@ func TestDomainDefaultKey(t *testing.T) {
 				must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 				g := db.GORM(t, nil, clients[client]...)
 				must(t, g.AutoMigrate(&ticket{}, &note{}))
-				start := time.Now().Add(-time.Minute) // the server's clock may be another
+				start := time.Now().Add(-time.Minute) // the server's clock may differ
 				tickets, notes := []ticket{{Name: "a"}, {Name: "b"}}, []note{{Name: "a"}}
 				must(t, g.Create(&tickets).Error)
 				must(t, g.Create(&notes).Error)
 				p, err := idtype.SnowflakeLayout{}.Parts(tickets[1].ID)
 				if err != nil || p.Datacenter != 0 || p.Worker != 1 || p.Time.Before(start) || tickets[0].ID >= tickets[1].ID {
-					t.Errorf("the server made %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
+					t.Errorf("the server generated %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
 				}
 				if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != 258 || id.Time().Before(start) {
-					t.Errorf("the server made %v", id)
+					t.Errorf("the server generated %v", id)
 				}
 				var found []ticket
 				must(t, g.Order("id").Find(&found).Error)
 				if !slices.Equal(found, tickets) {
 					t.Errorf("got %v, want %v", found, tickets)
 				}
-				// A key's column is one that GORM leaves alone.
+				// GORM doesn't alter the columns of primary keys.
 				if got := alterations(t, g, &ticket{}, &note{}); len(got) > 0 {
 					t.Errorf("a second AutoMigrate ran %q", got)
 				}

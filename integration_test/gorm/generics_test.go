@@ -10,7 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// gorm.G creates rows with IDs as the rest of GORM does.
+// gorm.G creates rows with IDs.
 func (k of[T, N]) genericCreate(t *testing.T, g *gorm.DB) {
 	ctx, preset := t.Context(), k.ids(t, 3)
 	things := gorm.G[thing[T]](g)
@@ -40,7 +40,7 @@ func (k of[T, N]) genericCreate(t *testing.T, g *gorm.DB) {
 	}))
 	all := append([]thing[T]{one, kept, counted, selected, inside}, batch...)
 
-	// GORM makes a map of these, which nobody gets to see.
+	// GORM converts these to a map that it doesn't return.
 	name := clause.Column{Name: "name"}
 	for what, assigners := range map[string][]clause.Assigner{
 		"Assignment":  {clause.Assignment{Column: name, Value: "Assignment"}},
@@ -57,7 +57,7 @@ func (k of[T, N]) genericCreate(t *testing.T, g *gorm.DB) {
 	}
 	row, err := things.Where("name is null or name = ''").First(ctx)
 	if err != nil || row.ID != omitted.ID || omitted.ID.IsZero() {
-		t.Errorf("Omit: the struct has ID %v, the row %v, %v", omitted.ID, row.ID, err)
+		t.Errorf("Omit: ID = %v in the struct, %v in the row, %v", omitted.ID, row.ID, err)
 	}
 	_, err = things.Where("id = ?", omitted.ID).Delete(ctx)
 	must(t, err)
@@ -80,7 +80,7 @@ func (k of[T, N]) genericCreate(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, all)
 }
 
-// Upserts by gorm.G leave the rows' IDs in the structs as well.
+// After an upsert by gorm.G, the structs have the IDs of the rows.
 func (k of[T, N]) genericUpsert(t *testing.T, g *gorm.DB) {
 	ctx := t.Context()
 	old := []contact[T]{newContact[T]("a", "old"), newContact[T]("bb", "old")}
@@ -100,11 +100,11 @@ func (k of[T, N]) genericUpsert(t *testing.T, g *gorm.DB) {
 	ids, names := k.contacts(t, g)
 	for _, c := range append(batch, one, selected, inserted) {
 		if c.ID != ids[c.Email] || c.ID.IsZero() {
-			t.Errorf("contact %s has ID %v, its row %v", c.Email, c.ID, ids[c.Email])
+			t.Errorf("contact %s: ID = %v in the struct, %v in the row", c.Email, c.ID, ids[c.Email])
 		}
 	}
 	if ids["a"] != old[0].ID || ids["bb"] != old[1].ID || names["a"] != "new" || names["bb"] != "selected" || !skipped.ID.IsZero() {
-		t.Errorf("got %v, %v, and ID %v where nothing was done", ids, names, skipped.ID)
+		t.Errorf("got %v, %v, and ID %v for the skipped row, want none", ids, names, skipped.ID)
 	}
 }
 
@@ -159,7 +159,7 @@ func (k of[T, N]) genericQuery(t *testing.T, g *gorm.DB) {
 		t.Errorf("Scan: got IDs %v of %v", ids, things)
 	}
 
-	// Changes reach the rows meant and no others.
+	// Updates and deletes affect only the matching rows.
 	changed := func(what string, n int, err error) {
 		t.Helper()
 		if n != 1 || err != nil {

@@ -29,7 +29,7 @@ func must1[T any](t *testing.T, f func() (T, error)) T {
 	return v
 }
 
-// clients are the ways to Postgres whose SQL or whose arguments differ.
+// clients are the clients of Postgres. They differ in their SQL or in the form of their arguments.
 var clients = map[string][]pgtest.Option{
 	"codec":                  {pgtest.Codec},
 	"codec, simple protocol": {pgtest.Codec, pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
@@ -38,27 +38,27 @@ var clients = map[string][]pgtest.Option{
 	"plain, simple protocol": {pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
 }
 
-// The clients that a test runs with, the first of them on all versions of
-// Postgres. Outside CI most tests run with one.
+// Lists of clients for a test. The first client runs on all versions of Postgres. Outside
+// CI, most tests run with one client.
 var (
 	allClients  = append(slices.Sorted(maps.Keys(clients)), "SQLite")
 	everyClient = pgtest.Scaled([]string{"codec"}, allClients)
-	// opposites have nothing in common.
+	// opposites are the clients that differ most.
 	opposites         = pgtest.Scaled([]string{"codec"}, []string{"codec", "plain, simple protocol", "SQLite"})
 	postgresOpposites = slices.DeleteFunc(slices.Clone(opposites), func(client string) bool { return client == "SQLite" })
 )
 
-// A test is one that every ID type goes through. It gets GORM with the plugin
-// and a generator of the type, on a database that has the tables of models.
+// A test runs with every ID type. Its function gets GORM with the plugin and a generator of
+// the type, on a database that has the tables of the models.
 type test struct {
 	name    string
 	run     func(t *testing.T, g *gorm.DB)
 	clients []string
 	empty   bool // the database has no tables
-	byTime  bool // it is for IDs that order by time
+	byTime  bool // only for IDs that sort by time
 }
 
-// tests returns the tests of the type. Their methods are in the other files.
+// tests returns the tests of the type. The other files have their methods.
 func (k of[T, N]) tests() []test {
 	return []test{
 		{name: "Create", run: k.create, clients: allClients},
@@ -77,7 +77,7 @@ func (k of[T, N]) tests() []test {
 
 		{name: "KeyForms", run: k.keyForms, clients: opposites},
 		{name: "CompositeKeys", run: k.compositeKeys, clients: opposites},
-		{name: "WhichGenerator", run: k.whichGenerator, clients: opposites},
+		{name: "GeneratorSelection", run: k.generatorSelection, clients: opposites},
 		{name: "SelectAndOmit", run: k.selectAndOmit, clients: opposites},
 		{name: "DefaultKeys", run: k.defaultKeys, clients: opposites, empty: true},
 
@@ -118,7 +118,7 @@ func (k of[T, N]) tests() []test {
 		{name: "UpsertOfDeleted", run: k.upsertOfDeleted, clients: opposites},
 
 		{name: "Upsert", run: k.upsert, clients: allClients},
-		{name: "UpsertOfNothing", run: k.upsertOfNothing, clients: opposites},
+		{name: "UpsertSkipped", run: k.upsertSkipped, clients: opposites},
 		{name: "Returning", run: k.returning, clients: opposites},
 		{name: "UpsertGraph", run: k.upsertGraph, clients: opposites},
 		{name: "UpsertJoins", run: k.upsertJoins, clients: opposites, empty: true},
@@ -127,7 +127,7 @@ func (k of[T, N]) tests() []test {
 	}
 }
 
-// N is the person of the type; see its definition.
+// N is the person type for T, for example snowflakePerson.
 type of[T idtest.ID[T], N any] struct{ idtest.Kind[T] }
 
 func TestSnowflake(t *testing.T) { of[idtype.Snowflake, snowflakePerson]{idtest.Snowflake}.test(t) }
@@ -155,8 +155,8 @@ func (k of[T, N]) test(t *testing.T) {
 			must(t, g.SetupJoinTable(new(N), "Clubs", &membership[T]{}))
 			c.run(t, g)
 		}
-		// One type per type of column runs with all clients. Packages pgx and
-		// databasesql show that all clients move the values of the others.
+		// One ID type per column type runs with all clients. The tests of pgx and
+		// databasesql cover all clients with the other ID types.
 		if k.Name != idtest.Snowflake.Name && k.Name != idtest.Sno.Name {
 			c.clients = c.clients[:1]
 		}
@@ -172,7 +172,7 @@ func (k of[T, N]) test(t *testing.T) {
 				case c.empty && i == 0:
 					pgtest.Each(t, onPostgres)
 				case c.empty:
-					pgtest.One(t, onPostgres) // another client meets no other Postgres
+					pgtest.One(t, onPostgres) // one version of Postgres is enough for other clients
 				case i == 0:
 					template.EachReused(t, onPostgres)
 				default:

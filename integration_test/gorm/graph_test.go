@@ -11,11 +11,10 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// The models of the tests below: one of each association. GORM makes names of
-// columns out of the names of Go types, which doesn't work for those of generic
-// types. So the columns have theirs given, and since in a many2many there is no
-// way to, the struct with these embeds the generic one, which has to be
-// exported for GORM to see it: N is that struct.
+// The models of the tests below have one association of each kind. GORM derives column
+// names from the names of Go types, which fails for generic types, so the tags name the
+// columns. A many2many has no tag for that. So a struct N embeds the generic Person, which
+// is exported because GORM ignores unexported embedded structs.
 
 type (
 	snowflakePerson struct {
@@ -48,16 +47,16 @@ type Person[T sqltypes.ID, N any] struct {
 	Passport *passport[T] `gorm:"foreignKey:PersonID"` // has one
 	Orders   []order[T]   `gorm:"foreignKey:PersonID"` // has many
 	Pictures []picture[T] `gorm:"polymorphic:Owner"`   // polymorphic
-	Detail   *detail[T]   `gorm:"foreignKey:ID"`       // shares its key
+	Detail   *detail[T]   `gorm:"foreignKey:ID"`       // has the same key
 
 	ManagerID sqltypes.Optional[T]
-	Manager   *N  // belongs to its own kind
+	Manager   *N  // belongs to another person
 	Team      []N `gorm:"foreignKey:ManagerID"`
 
-	// A join table that GORM makes, and one with an ID of its own.
+	// A join table that GORM creates, and a join table with its own ID.
 	Tags  []*tag[T]  `gorm:"many2many:person_tags;joinForeignKey:PersonID;joinReferences:TagID"`
 	Clubs []*club[T] `gorm:"many2many:memberships;joinForeignKey:PersonID;joinReferences:ClubID"`
-	// Both sides are the same kind.
+	// Both sides are people.
 	Friends []*N `gorm:"many2many:friendships;joinForeignKey:PersonID;joinReferences:FriendID"`
 }
 
@@ -113,11 +112,11 @@ func (tag[T]) TableName() string        { return "tags" }
 func (club[T]) TableName() string       { return "clubs" }
 func (membership[T]) TableName() string { return "memberships" }
 
-// generic is the struct that a person embeds.
+// generic returns the generic struct that a person embeds.
 func (p *Person[T, N]) generic() *Person[T, N] { return p }
 
-// in is what a person has. That N embeds it can't be said in a constraint
-// without making N depend on T there.
+// in returns the generic struct in a person. It uses a type assertion, because a
+// constraint that N embeds the struct would make N depend on T.
 func (k of[T, N]) in(n *N) *Person[T, N] {
 	return any(n).(interface{ generic() *Person[T, N] }).generic()
 }
@@ -136,7 +135,7 @@ func (k of[T, N]) graphModels() []any {
 	return []any{&company[T]{}, new(N), &passport[T]{}, &order[T]{}, &picture[T]{}, &detail[T]{}, &tag[T]{}, &club[T]{}, &membership[T]{}}
 }
 
-// newGraph has one of everything.
+// newGraph returns a person with at least one association of each kind.
 func (k of[T, N]) newGraph() *N {
 	return k.newPerson(Person[T, N]{
 		Name:     "Ada",
@@ -159,8 +158,8 @@ func (k of[T, N]) newGraph() *N {
 	})
 }
 
-// All associations of a graph get IDs that agree with each other and with the
-// rows.
+// All associations of a graph get IDs. The foreign keys match the IDs, in the structs and
+// in the rows.
 func (k of[T, N]) graph(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
@@ -168,10 +167,10 @@ func (k of[T, N]) graph(t *testing.T, g *gorm.DB) {
 
 	// The structs.
 	seen := map[T]string{}
-	minted := func(what string, id T) {
+	isNew := func(what string, id T) {
 		t.Helper()
 		if id.IsZero() || seen[id] != "" {
-			t.Errorf("%s: got ID %v, want one that nothing else has (%s)", what, id, seen[id])
+			t.Errorf("%s: got ID %v, want a new one; the ID is used by: %q", what, id, seen[id])
 		}
 		seen[id] = what
 	}
@@ -181,43 +180,43 @@ func (k of[T, N]) graph(t *testing.T, g *gorm.DB) {
 			t.Errorf("%s: got %v, want %v", what, got, want)
 		}
 	}
-	minted("person", a.ID)
-	minted("company", a.Company.ID)
+	isNew("person", a.ID)
+	isNew("company", a.Company.ID)
 	same("belongs to", *a.CompanyID, a.Company.ID)
-	minted("passport", a.Passport.ID)
+	isNew("passport", a.Passport.ID)
 	same("has one", a.Passport.PersonID, a.ID)
 	for _, o := range a.Orders {
-		minted("order "+o.Item, o.ID)
+		isNew("order "+o.Item, o.ID)
 		same("has many", o.PersonID, a.ID)
 	}
-	minted("nested picture", a.Orders[0].Pictures[0].ID)
+	isNew("nested picture", a.Orders[0].Pictures[0].ID)
 	same("nested polymorphic", a.Orders[0].Pictures[0].OwnerID, a.Orders[0].ID)
 	for _, p := range a.Pictures {
-		minted("picture "+p.File, p.ID)
+		isNew("picture "+p.File, p.ID)
 		same("polymorphic", p.OwnerID, a.ID)
 	}
 	same("shared key", a.Detail.ID, a.ID)
 	manager := k.in(a.Manager).ID
-	minted("manager", manager)
+	isNew("manager", manager)
 	same("belongs to its own kind", a.ManagerID.ID, manager)
 	for i := range a.Team {
 		p := k.in(&a.Team[i])
-		minted("team "+p.Name, p.ID)
+		isNew("team "+p.Name, p.ID)
 		same("has many of its own kind", p.ManagerID.ID, a.ID)
 	}
 	luigi := k.in(&a.Team[0])
-	minted("order of the team", luigi.Orders[0].ID)
+	isNew("order of the team", luigi.Orders[0].ID)
 	same("has many of the team", luigi.Orders[0].PersonID, luigi.ID)
 	for _, v := range a.Tags {
-		minted("tag "+v.Name, v.ID)
+		isNew("tag "+v.Name, v.ID)
 	}
-	minted("club", a.Clubs[0].ID)
+	isNew("club", a.Clubs[0].ID)
 	for _, n := range a.Friends {
 		p := k.in(n)
-		minted("friend "+p.Name, p.ID)
+		isNew("friend "+p.Name, p.ID)
 	}
 
-	// The rows, by queries that only the database's own idea of equality decides.
+	// The rows, by queries in which the database compares the IDs.
 	for query, want := range map[string]int{
 		"people": 6, "companies": 1, "passports": 1, "orders": 3, "pictures": 3, "details": 1, "tags": 2, "clubs": 1,
 		"people p join companies c on c.id = p.company_id":                                                           1,
@@ -245,16 +244,16 @@ func (k of[T, N]) graph(t *testing.T, g *gorm.DB) {
 	if len(joins) != 1 {
 		t.Fatalf("got %d memberships, want 1", len(joins))
 	}
-	minted("membership", joins[0].ID)
+	isNew("membership", joins[0].ID)
 
-	// Existing rows keep their IDs when they come along once more, and a join
-	// table with an ID gets one for each further row.
+	// Existing rows keep their IDs if they are saved again, and each new row of the join
+	// table gets an ID.
 	grace := k.newPerson(Person[T, N]{Name: "Grace", Company: a.Company, Tags: a.Tags[:1], Clubs: a.Clubs, Manager: ada})
 	company, tag, club := a.Company.ID, a.Tags[0].ID, a.Clubs[0].ID
 	manager = a.ID
 	must(t, g.Create(grace).Error)
 	again := k.in(grace)
-	minted("further person", again.ID)
+	isNew("further person", again.ID)
 	same("existing company", *again.CompanyID, company)
 	same("existing company's struct", again.Company.ID, company)
 	same("existing tag", again.Tags[0].ID, tag)
@@ -264,21 +263,21 @@ func (k of[T, N]) graph(t *testing.T, g *gorm.DB) {
 	if len(joins) != 1 || joins[0].ClubID != club {
 		t.Fatalf("got memberships %v, want one of club %v", joins, club)
 	}
-	minted("further membership", joins[0].ID)
+	isNew("further membership", joins[0].ID)
 
-	// Associations added later.
+	// Append.
 	must(t, g.Model(grace).Association("Orders").Append(&order[T]{Item: "later"}))
-	minted("later order", again.Orders[0].ID)
+	isNew("later order", again.Orders[0].ID)
 	same("later order's person", again.Orders[0].PersonID, again.ID)
 	must(t, g.Model(grace).Association("Friends").Append(k.named("Later"), ada))
-	minted("later friend", k.in(again.Friends[0]).ID)
+	isNew("later friend", k.in(again.Friends[0]).ID)
 	if n := g.Model(grace).Association("Friends").Count(); n != 2 {
 		t.Errorf("got %d friends, want 2", n)
 	}
 }
 
-// An account and a profile have their owner's key. One says so itself, of the
-// other its owner does.
+// An account and a profile have their owner's key. The account declares it itself. For the
+// profile, the owner declares it.
 
 type owner[T sqltypes.ID] struct {
 	ID      T
@@ -308,9 +307,8 @@ func (item[T]) TableName() string    { return "items" }
 func (profile[T]) TableName() string { return "profiles" }
 func (account[T]) TableName() string { return "accounts" }
 
-// A key that is another row's is never made up.
+// A key that refers to another row is never generated.
 func (k of[T, N]) sharedKey(t *testing.T, g *gorm.DB) {
-
 	a := account[T]{Owner: &owner[T]{Name: "Ada"}}
 	must(t, g.Create(&a).Error)
 	if a.OwnerID != a.Owner.ID || a.OwnerID.IsZero() {
@@ -318,7 +316,7 @@ func (k of[T, N]) sharedKey(t *testing.T, g *gorm.DB) {
 	}
 	b := account[T]{}
 	if err := g.Create(&b).Error; err == nil || !b.OwnerID.IsZero() {
-		t.Errorf("an account of nobody: got ID %v, %v, want none, which its foreign key refuses", b.OwnerID, err)
+		t.Errorf("account without an owner: got ID %v, %v, want no ID and an error of the foreign key", b.OwnerID, err)
 	}
 
 	o := owner[T]{Name: "Grace", Profile: &profile[T]{Notes: "admiral"}}
@@ -328,7 +326,7 @@ func (k of[T, N]) sharedKey(t *testing.T, g *gorm.DB) {
 	}
 	p := profile[T]{Notes: "of nobody"}
 	if err := g.Create(&p).Error; !errors.Is(err, gorm.ErrPrimaryKeyRequired) || !p.ID.IsZero() {
-		t.Errorf("a profile of nobody: got ID %v, %v, want none and %v", p.ID, err, gorm.ErrPrimaryKeyRequired)
+		t.Errorf("profile without an owner: got ID %v, %v, want no ID and %v", p.ID, err, gorm.ErrPrimaryKeyRequired)
 	}
 
 	for table, want := range map[string]T{"accounts.owner_id": a.OwnerID, "profiles.id": o.ID} {
@@ -336,7 +334,7 @@ func (k of[T, N]) sharedKey(t *testing.T, g *gorm.DB) {
 		name, column, _ := strings.Cut(table, ".")
 		must(t, g.Table(name).Pluck(column, &ids).Error)
 		if len(ids) != 1 || ids[0] != want {
-			t.Errorf("%s: got %v, want %v alone", table, ids, want)
+			t.Errorf("%s: got %v, want only %v", table, ids, want)
 		}
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A hooked row's hooks note the ID that they see, and use it.
+// A hooked row has hooks that record and use its ID.
 type hooked[T sqltypes.ID] struct {
 	ID    T
 	Name  string
-	Code  string          // made from the ID by BeforeSave
+	Code  string          // set from the ID by BeforeSave
 	Parts []hookedPart[T] `gorm:"foreignKey:HookedID"`
 
-	Instead T   `gorm:"-"` // what BeforeCreate makes the ID, unless it is zero
-	Saw     []T `gorm:"-"` // by all hooks, in order
+	Instead T   `gorm:"-"` // if not zero, the ID that BeforeCreate sets
+	Saw     []T `gorm:"-"` // the IDs that the hooks saw, in order
 }
 
 type hookedPart[T sqltypes.ID] struct {
@@ -29,7 +29,7 @@ type hookedPart[T sqltypes.ID] struct {
 	Saw      []T `gorm:"-"`
 }
 
-// A trace is what AfterCreate leaves.
+// A trace is a row that AfterCreate inserts.
 type trace[T sqltypes.ID] struct {
 	ID       T
 	HookedID T
@@ -53,7 +53,7 @@ func (h *hooked[T]) BeforeCreate(*gorm.DB) error {
 	return nil
 }
 
-// AfterCreate finds the row by its ID, with the same connection.
+// AfterCreate finds the row by its ID, on the same connection.
 func (h *hooked[T]) AfterCreate(tx *gorm.DB) error {
 	h.Saw = append(h.Saw, h.ID)
 	var n int64
@@ -61,7 +61,7 @@ func (h *hooked[T]) AfterCreate(tx *gorm.DB) error {
 		return err
 	}
 	if n != 1 {
-		return errors.New("the row isn't there")
+		return errors.New("AfterCreate found no row with the ID")
 	}
 	return tx.Create(&trace[T]{HookedID: h.ID}).Error
 }
@@ -73,8 +73,8 @@ func (p *hookedPart[T]) BeforeCreate(*gorm.DB) error {
 	return nil
 }
 
-// Hooks see the IDs that the rows will have, and may replace them. It's the same
-// without GORM's transaction, whose beginning is one of the callbacks.
+// Hooks see the IDs of the rows and may replace them, also without GORM's transaction, which
+// begins in a callback.
 func (k of[T, N]) hooks(t *testing.T, g *gorm.DB) {
 	set := k.ids(t, 4)
 	for name, g := range map[string]*gorm.DB{
@@ -102,7 +102,7 @@ func (k of[T, N]) hooks(t *testing.T, g *gorm.DB) {
 		for _, h := range all {
 			before := h.Saw[0]
 			if h.Instead.IsZero() != (h.ID == before) || !h.Instead.IsZero() && h.ID != h.Instead || before.IsZero() || seen[before] {
-				t.Errorf("%s: %s: got ID %v, its hooks saw %v, want one that nothing else has, or %v", name, h.Name, h.ID, h.Saw, h.Instead)
+				t.Errorf("%s: %s: got ID %v, the hooks saw %v, want a new ID, or %v", name, h.Name, h.ID, h.Saw, h.Instead)
 			}
 			seen[before] = true
 			if want := []T{before, before, h.ID, h.ID}; !slices.Equal(h.Saw, want) {
@@ -113,12 +113,12 @@ func (k of[T, N]) hooks(t *testing.T, g *gorm.DB) {
 			}
 			for _, p := range h.Parts {
 				if want := []T{p.ID, h.ID}; p.HookedID != h.ID || p.ID.IsZero() || !slices.Equal(p.Saw, want) {
-					t.Errorf("%s: %s: got part %+v, want one of %v whose hook saw that", name, h.Name, p, h.ID)
+					t.Errorf("%s: %s: got part %+v, want HookedID %v, in the hook as well", name, h.Name, p, h.ID)
 				}
 			}
 		}
 
-		// The rows are what the structs are.
+		// The rows equal the structs.
 		var rows []hooked[T]
 		must(t, g.Preload("Parts", func(g *gorm.DB) *gorm.DB { return g.Order("id") }).Order("name").Find(&rows).Error)
 		for i := range all {
@@ -129,7 +129,7 @@ func (k of[T, N]) hooks(t *testing.T, g *gorm.DB) {
 				h.Parts[j].Saw = nil
 			}
 			if h.Parts == nil {
-				h.Parts = []hookedPart[T]{} // as Preload leaves it
+				h.Parts = []hookedPart[T]{} // as Preload sets it
 			}
 		}
 		if !reflect.DeepEqual(rows, all) {
@@ -143,7 +143,7 @@ func (k of[T, N]) hooks(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Without hooks the IDs are there all the same.
+// Without hooks the plugin still fills the IDs.
 func (k of[T, N]) skippedHooks(t *testing.T, g *gorm.DB) {
 	g = g.Session(&gorm.Session{SkipHooks: true})
 	rows := []hooked[T]{{Name: "a", Parts: make([]hookedPart[T], 1)}, {Name: "b"}}
@@ -162,6 +162,6 @@ func (k of[T, N]) skippedHooks(t *testing.T, g *gorm.DB) {
 	var part hookedPart[T]
 	must(t, g.Take(&part).Error)
 	if p := rows[0].Parts[0]; p.Saw != nil || p.ID.IsZero() || part.ID != p.ID || part.HookedID != rows[0].ID {
-		t.Errorf("got part %+v, its row %+v, want the same, of %v", p, part, rows[0].ID)
+		t.Errorf("got part %+v, its row %+v, want the same with HookedID %v", p, part, rows[0].ID)
 	}
 }

@@ -413,9 +413,8 @@ func makeThings[M any](t *testing.T, g *gorm.DB, thing func(name string) M) {
 	must(t, g.Model(new(M)).Create(map[string]any{"name": "d"}).Error)
 }
 
-// The tag names the generator that a key is filled from. Without a name it is
-// the one for the key's type.
-func (k of[T, N]) whichGenerator(t *testing.T, g *gorm.DB) {
+// The tag selects the generator of a key. Without a name, the type selects it.
+func (k of[T, N]) generatorSelection(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 12)
 	byType, byTag, byOther := ids[:4], ids[4:8], ids[8:]
 	for name, c := range map[string]struct {

@@ -24,12 +24,12 @@ type listed[T any] struct {
 	Name string
 }
 
-// A client remembers the parameters of a statement, so each type has a table.
+// Clients cache the parameter types of a statement, so each ID type has its own table.
 func (listed[T]) TableName() string {
 	return strings.ReplaceAll(fmt.Sprintf("listed %T", *new(T)), ".", " ")
 }
 
-// onClients runs a test with clients of Postgres, and on SQLite.
+// onClients runs a test with the clients of Postgres and on SQLite.
 func onClients(t *testing.T, f func(t *testing.T, g *gorm.DB)) {
 	for _, client := range everyClient {
 		t.Run(client, func(t *testing.T) {
@@ -45,8 +45,8 @@ func onClients(t *testing.T, f func(t *testing.T, g *gorm.DB)) {
 	}
 }
 
-// A list of IDs is a condition in the forms that the documentation of
-// gormplugin names. The others are an error, where they would find other rows.
+// A list of IDs is a condition in the forms that the documentation of gormplugin shows. The
+// other forms fail, or have the documented meaning.
 func TestListsAsConditions(t *testing.T) {
 	onClients(t, func(t *testing.T, g *gorm.DB) {
 		a, b, c := idtype.Snowflake(7), idtype.Snowflake(8), idtype.Snowflake(9)
@@ -63,7 +63,7 @@ func TestListsAsConditions(t *testing.T) {
 	})
 }
 
-// lists tries the conditions with three IDs of a type, which may be a struct.
+// lists tests the conditions with three IDs of a type, which may be a struct.
 func lists[T any](t *testing.T, g *gorm.DB, isStruct bool, a, b, c T) {
 	t.Helper()
 	must(t, g.AutoMigrate(&listed[T]{}))
@@ -109,7 +109,7 @@ func lists[T any](t *testing.T, g *gorm.DB, isStruct bool, a, b, c T) {
 		var names []string
 		err := q.tx.Model(&listed[T]{}).Order("name").Pluck("name", &names).Error
 		if isBytes && strings.HasPrefix(name, "one ID") {
-			// GORM takes its value for a list of bytes. Some clients have an error.
+			// GORM treats the value as a list of bytes. Some clients return an error.
 			if len(names) > 0 {
 				t.Errorf("%s: got %q", name, names)
 			}
@@ -136,7 +136,7 @@ func lists[T any](t *testing.T, g *gorm.DB, isStruct bool, a, b, c T) {
 	}
 }
 
-// Lists that are read are of the columns' IDs, whatever their names.
+// Scan and Pluck read lists of IDs from columns of any name.
 func TestListsOfForms(t *testing.T) {
 	onClients(t, func(t *testing.T, g *gorm.DB) {
 		id := sqltypes.TextOf(idtype.Sno{9: 7})
@@ -160,7 +160,7 @@ func TestListsOfForms(t *testing.T) {
 	})
 }
 
-// snowflakes are a bigint[], as the documentation of gormplugin has it.
+// snowflakes is the type for a bigint[] in the documentation of gormplugin.
 type snowflakes []idtype.Snowflake
 
 func (snowflakes) GormDataType() string { return "bigint[]" }
@@ -182,8 +182,8 @@ func (v *snowflakes) Scan(src any) error {
 	return pgtype.NewMap().Scan(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []byte(text.V), (*[]idtype.Snowflake)(v))
 }
 
-// A column of an array needs a type with Value and Scan: GORM makes a list of
-// values of a slice, and NULL of an empty one.
+// An array column needs a Go type with Value and Scan: GORM stores a plain slice as a list of
+// values, and an empty slice as NULL.
 func TestArrays(t *testing.T) {
 	type basket struct {
 		ID    idtype.Snowflake
@@ -220,21 +220,21 @@ func TestArrays(t *testing.T) {
 				t.Errorf("%s: got %v, %v, want %v", name, ids, err, c.want)
 			}
 		}
-		// What a bare slice does.
+		// A plain slice.
 		g = g.Table("baskets")
 		must(t, g.Create(&slice{ID: 10, Items: []idtype.Snowflake{}}).Error)
 		var isNull bool
 		must(t, g.Select("items IS NULL").Where("id = 10").Scan(&isNull).Error)
 		if !isNull {
-			t.Error("an empty slice isn't NULL")
+			t.Error("empty slice: not stored as NULL")
 		}
 		for _, items := range [][]idtype.Snowflake{{7}, {7, 8}} {
 			if err := g.Create(&slice{ID: 11, Items: items}).Error; err == nil {
-				t.Errorf("stored %v", items)
+				t.Errorf("stored the plain slice %v, want an error", items)
 			}
 		}
 		if err := g.Find(&[]slice{}, "id = 3").Error; err == nil {
-			t.Error("read into a slice")
+			t.Error("read into a plain slice, want an error")
 		}
 	})
 }

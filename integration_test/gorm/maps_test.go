@@ -10,8 +10,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Rows made from maps get their IDs as structs do. The ID is in the map, under
-// the name that the key has there, or else the column's.
+// Rows created from maps get IDs. The map contains the ID under its own name for the key,
+// or else under the column's name.
 func (k of[T, N]) createMaps(t *testing.T, g *gorm.DB) {
 	set := k.ids(t, 9)
 	var zero T
@@ -28,7 +28,7 @@ func (k of[T, N]) createMaps(t *testing.T, g *gorm.DB) {
 			id, _ := row[key].(T)
 			name, _ := row["name"].(string)
 			if len(row) != 2 || id.IsZero() || !before[i].IsZero() && id != before[i] {
-				t.Errorf("got map %v, want an ID under %q, and %v if that was set", row, key, before[i])
+				t.Errorf("got map %v, want an ID under %q; it was %v before", row, key, before[i])
 			}
 			want = append(want, thing[T]{ID: id, Name: name})
 		}
@@ -47,7 +47,7 @@ func (k of[T, N]) createMaps(t *testing.T, g *gorm.DB) {
 	ofSlice := map[string]any{"name": "model is a slice"}
 	create(&[]thing[T]{}, "id", ofSlice, ofSlice)
 
-	// By the column's and by the field's name, with an ID and without.
+	// The key has the column's or the field's name, with an ID and without.
 	for n, key := range []string{"id", "ID"} {
 		kept := map[string]any{"name": key + ", set", key: set[2+n]}
 		create(&thing[T]{}, key, kept, kept)
@@ -65,17 +65,17 @@ func (k of[T, N]) createMaps(t *testing.T, g *gorm.DB) {
 		want = append(want, thing[T]{ID: id, Name: key + ", mixed 1"})
 	}
 
-	// What else can hold an ID is one that is set.
+	// An ID in another form is kept.
 	for i, id := range []any{&set[6], sql.Null[T]{V: set[7], Valid: true}, sqltypes.OptionalOf(set[8])} {
 		name := fmt.Sprintf("form %d", i)
 		must(t, g.Model(&thing[T]{}).Create(map[string]any{"name": name, "id": id}).Error)
 		want = append(want, thing[T]{ID: set[6+i], Name: name})
 	}
 	if !zero.IsZero() {
-		t.Errorf("the caller's own ID became %v", zero)
+		t.Errorf("the caller's variable became %v, want zero", zero)
 	}
 
-	// A map that isn't there yet is made.
+	// A nil map is created.
 	var made map[string]any
 	must(t, g.Model(&thing[T]{}).Create(&made).Error)
 	id, _ := made["id"].(T)
@@ -83,7 +83,7 @@ func (k of[T, N]) createMaps(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, want)
 }
 
-// Without a model nobody knows what the key is: the ID is the database's.
+// Without a model, the plugin doesn't know the key, and the database sets it.
 func (k of[T, N]) createMapWithoutModel(t *testing.T, g *gorm.DB) {
 	byDefault := k.ids(t, 1)[0]
 	for _, table := range []string{"things", "others"} {
@@ -92,7 +92,7 @@ func (k of[T, N]) createMapWithoutModel(t *testing.T, g *gorm.DB) {
 	row := map[string]any{"name": "a"}
 	must(t, g.Table("things").Create(row).Error)
 	if id, ok := row["id"]; ok {
-		t.Errorf("the map has ID %v, want none", id)
+		t.Errorf("map: ID = %v, want none", id)
 	}
 	k.agree(t, g, []thing[T]{{ID: byDefault, Name: "a"}})
 
@@ -104,12 +104,12 @@ func (k of[T, N]) createMapWithoutModel(t *testing.T, g *gorm.DB) {
 		t.Errorf("got %d rows with NULL, want 2", nulls)
 	}
 
-	// With one, the table may be another.
+	// With a model, the table may be another one.
 	row = map[string]any{"name": "c"}
 	must(t, g.Table("others").Model(&thing[T]{}).Create(row).Error)
 	var ids []T
 	must(t, g.Table("others").Where("name = 'c'").Pluck("id", &ids).Error)
 	if len(ids) != 1 || ids[0] == byDefault || ids[0].IsZero() || ids[0] != row["id"] {
-		t.Errorf("the map has ID %v, the table %v, want the same new one", row["id"], ids)
+		t.Errorf("ID = %v in the map, %v in the table, want the same new ID", row["id"], ids)
 	}
 }

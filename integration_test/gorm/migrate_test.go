@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// forms has an ID in every form that a column can take. "key" is a domain.
+// forms has an ID in every form of column. The type "key" is a domain.
 type forms[T sqltypes.ID] struct {
 	ID       T
 	Plain    T
@@ -33,8 +33,8 @@ type forms[T sqltypes.ID] struct {
 
 func (forms[T]) TableName() string { return "forms" }
 
-// AutoMigrate makes columns of the types' own, and finds nothing to change the
-// next time.
+// AutoMigrate creates columns of the ID types' column types. A second AutoMigrate changes
+// nothing.
 func (k of[T, N]) migrate(t *testing.T, g *gorm.DB) {
 	varchar, char := "varchar(40)", "char(20)"
 	if isPostgres(g) {
@@ -66,18 +66,18 @@ func (k of[T, N]) migrate(t *testing.T, g *gorm.DB) {
 	r := pgtest.NewRecorder()
 	must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(models...))
 	if len(r.With("SELECT")) == 0 {
-		t.Error("expected the second AutoMigrate to look at the tables, it didn't")
+		t.Error("the second AutoMigrate read no tables")
 	}
 	for _, kind := range []string{"ALTER", "CREATE", "DROP", "INSERT"} {
 		for _, s := range r.With(kind) {
-			// GORM knows no domains, and finds char(n) under another name.
+			// GORM doesn't support domains, and compares char(n) with another name.
 			if !strings.Contains(s, "TYPE key USING") && !strings.Contains(s, "TYPE char(20) USING") {
 				t.Errorf("the second AutoMigrate issued %s", s)
 			}
 		}
 	}
 
-	// What the columns are for: they take what their fields hold.
+	// The columns store the values of their fields.
 	id := k.ids(t, 1)[0]
 	txt, null := sqltypes.TextOf(id), sql.Null[T]{V: id, Valid: true}
 	in := forms[T]{Plain: id, Pointer: &id, Null: null, Optional: sqltypes.OptionalOf(id),
@@ -91,7 +91,8 @@ func (k of[T, N]) migrate(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// checkColumns compares the columns' types, and sees that no column counts.
+// checkColumns compares the types of columns, and checks that no column has a default or is
+// an identity column.
 func (k of[T, N]) checkColumns(t *testing.T, g *gorm.DB, want map[string]map[string]string) {
 	t.Helper()
 	for table, columns := range want {
@@ -119,7 +120,7 @@ func (k of[T, N]) checkColumns(t *testing.T, g *gorm.DB, want map[string]map[str
 func (k of[T, N]) checkForeignKeys(t *testing.T, g *gorm.DB) {
 	t.Helper()
 	if !isPostgres(g) {
-		return // it has them, without a catalog of their columns
+		return // SQLite has no catalog of the columns of foreign keys
 	}
 	want := []string{
 		"accounts(owner_id) owners", "friendships(friend_id) people", "friendships(person_id) people",

@@ -169,7 +169,7 @@ func condition(sql string) clause.Where {
 
 // Where an ON CONFLICT has changed no row, the ID that was made up is taken
 // back, and one that was given stays.
-func (k of[T, N]) upsertOfNothing(t *testing.T, g *gorm.DB) {
+func (k of[T, N]) upsertSkipped(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 3)
 	old := newContact[T]("a", "old")
 	must(t, g.Create(&old).Error)
