@@ -21,7 +21,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// with is GORM on the same database, with the plugin and other generators.
+// with returns GORM on the same database, with the plugin and other generators.
 func with(t *testing.T, g *gorm.DB, bindings ...gormplugin.Binding) *gorm.DB {
 	t.Helper()
 	return withConfig(t, g, gorm.Config{}, bindings...)
@@ -42,7 +42,7 @@ func withConfig(t *testing.T, g *gorm.DB, config gorm.Config, bindings ...gormpl
 	return other
 }
 
-// A script is a generator of these IDs, which fails after the last.
+// A script is a generator that returns a list of IDs, and fails after the last one.
 type script[T any] struct{ ids []T }
 
 func scripted[T any](ids ...T) *script[T] { return &script[T]{ids} }
@@ -64,8 +64,8 @@ func (s *script[T]) Fill(_ context.Context, dst []T) (int, error) {
 	return n, nil
 }
 
-// Models with their key in other forms than T, and in other places. GORM sees
-// embedded structs only if they are exported.
+// Models with keys in other forms than T, and in embedded structs. GORM ignores embedded
+// structs that are unexported.
 
 type Key[T sqltypes.ID] struct {
 	ID T `gorm:"primaryKey"`
@@ -144,7 +144,7 @@ func (embedsNested[T]) TableName() string          { return "embeds_nesteds" }
 func (embedsPrefixed[T]) TableName() string        { return "embeds_prefixeds" }
 func (embedsPrefixedPointer[T]) TableName() string { return "embeds_prefixed_pointers" }
 
-// Keys are filled in all forms and places that they can have.
+// The plugin fills keys in all forms, also in embedded structs.
 func (k of[T, N]) keyForms(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
 	testKey(t, g, ids, func(m *pointerKey[T], id T) { m.ID = &id })
@@ -162,12 +162,12 @@ func (k of[T, N]) keyForms(t *testing.T, g *gorm.DB) {
 	testKey(t, g, ids, func(m *embedsPrefixed[T], id T) { m.In.ID = id })
 	testKey(t, g, ids, func(m *embedsPrefixedPointer[T], id T) { m.In = &Key[T]{id} })
 
-	// A pointer is the caller's, what it points to is not the row's.
+	// The plugin sets a new pointer instead of changing the caller's variable.
 	var zero T
 	rows := []pointerKey[T]{{ID: &zero, Name: "x"}, {ID: &zero, Name: "y"}}
 	must(t, g.Create(&rows).Error)
 	if !zero.IsZero() || *rows[0].ID == *rows[1].ID {
-		t.Errorf("two pointers to one zero ID: got %v and %v, and that became %v", *rows[0].ID, *rows[1].ID, zero)
+		t.Errorf("two pointers to one zero ID: got %v and %v, want two IDs; the variable became %v", *rows[0].ID, *rows[1].ID, zero)
 	}
 	// A named generator fills the forms of its IDs as well.
 	named := with(t, g, gormplugin.Named("text", scripted(ids[0])))
@@ -176,7 +176,7 @@ func (k of[T, N]) keyForms(t *testing.T, g *gorm.DB) {
 	rowsAre(t, g, []namedText[T]{{ID: sqltypes.TextOf(ids[0]), Name: "x"}})
 }
 
-// testKey creates rows of a model that has a name and a key, which set sets.
+// testKey creates rows of a model with a name and a key. The function set sets the key.
 func testKey[M any, T sqltypes.ID](t *testing.T, g *gorm.DB, ids []T, set func(*M, T)) {
 	t.Helper()
 	m := modelOf[M, T](t, g)
@@ -190,18 +190,18 @@ func testKey[M any, T sqltypes.ID](t *testing.T, g *gorm.DB, ids []T, set func(*
 	first, second := named("e"), named("f, set")
 	set(&second, ids[1])
 	must(t, g.Create([]*M{&first, &second}).Error)
-	want := append(append([]M{one}, slice...), first, second) // in the order of their names
+	want := append(append([]M{one}, slice...), first, second) // in the order of the names
 	rowsAre(t, g, want)
 	seen := map[T]bool{}
 	for i := range want {
 		id := m.key(&want[i])
 		if id.IsZero() || seen[id] || i == 2 && id != ids[0] || i == 5 && id != ids[1] {
-			t.Errorf("%s: row %d: got ID %v, want one that no other has, or the one that was set", m.Table, i, id)
+			t.Errorf("%s: row %d: got ID %v, want a new one, or the one that was set", m.Table, i, id)
 		}
 		seen[id] = true
 	}
 
-	// A map has the ID in a form that is stored as the field's is.
+	// A map gets the ID in a form that is stored like the field.
 	var preset M
 	set(&preset, ids[2])
 	column := m.PrioritizedPrimaryField.DBName
@@ -211,12 +211,12 @@ func testKey[M any, T sqltypes.ID](t *testing.T, g *gorm.DB, ids []T, set func(*
 		var row M
 		must(t, g.Where("name = ?", name).Take(&row).Error)
 		if id, got := m.key(&row), bare[T](values[column]); got != id || id.IsZero() || seen[id] || value != nil && id != ids[2] {
-			t.Errorf("%s: the map has ID %v, the row %v, want the same, which is new or set", m.Table, got, id)
+			t.Errorf("%s: ID = %v in the map, %v in the row, want the same, new or set", m.Table, got, id)
 		}
 	}
 }
 
-// A model is what GORM knows of M, whose key holds a T in some form.
+// A model is GORM's schema of M, whose key holds a T in some form.
 type model[M any, T sqltypes.ID] struct {
 	*schema.Schema
 	t *testing.T
@@ -229,8 +229,8 @@ func modelOf[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) model[M, T] {
 	return model[M, T]{stmt.Schema, t}
 }
 
-// with returns a new M with values in the fields named before them, except
-// those that M doesn't have.
+// with returns a new M. The arguments are names and values of fields in turn. Names that M
+// doesn't have are ignored.
 func (m model[M, T]) with(values ...string) *M {
 	m.t.Helper()
 	row := new(M)
@@ -242,7 +242,7 @@ func (m model[M, T]) with(values ...string) *M {
 	return row
 }
 
-// form returns what the row has in the field of its key, and key the ID in it.
+// form returns the value of the row's key field. key returns the ID in it.
 func (m model[M, T]) form(row *M) any {
 	v, _ := m.PrioritizedPrimaryField.ValueOf(m.t.Context(), reflect.ValueOf(row))
 	return v
@@ -250,7 +250,7 @@ func (m model[M, T]) form(row *M) any {
 
 func (m model[M, T]) key(row *M) T { return bare[T](m.form(row)) }
 
-// bare is the ID in a key of any form.
+// bare returns the ID in a key of any form.
 func bare[T sqltypes.ID](v any) T {
 	switch v := v.(type) {
 	case nil:
@@ -296,7 +296,7 @@ type noPart[T sqltypes.ID] struct {
 	Name  string
 }
 
-// A part of the key is also the ID of the row that this belongs to.
+// A linePart belongs to an owner, whose ID is a part of its key.
 type linePart[T sqltypes.ID] struct {
 	OwnerID T `gorm:"primaryKey"`
 	ID      T `gorm:"primaryKey;idgen"`
@@ -308,7 +308,7 @@ func (bothParts[T]) TableName() string { return "both_parts" }
 func (noPart[T]) TableName() string    { return "no_parts" }
 func (linePart[T]) TableName() string  { return "line_parts" }
 
-// Of a composite key what has a tag is filled, the rest is as it was given.
+// In a composite key, the plugin fills the parts with a tag, and leaves the others unchanged.
 func (k of[T, N]) compositeKeys(t *testing.T, g *gorm.DB) {
 	set := k.ids(t, 4)
 	var zero T
@@ -325,7 +325,7 @@ func (k of[T, N]) compositeKeys(t *testing.T, g *gorm.DB) {
 	for i, want := range []T{zero, set[0], set[0], set[1], set[0], set[0]} {
 		l := lines[i]
 		if l.OrderID != want || l.ID.IsZero() || seen[l.ID] || i == 3 && l.ID != set[2] {
-			t.Errorf("got line %+v, want an ID of its own, of order %v", l, want)
+			t.Errorf("got line %+v, want a new ID, of order %v", l, want)
 		}
 		seen[l.ID] = true
 	}
@@ -356,14 +356,14 @@ func (k of[T, N]) compositeKeys(t *testing.T, g *gorm.DB) {
 	for i := range parts {
 		p := &parts[i]
 		if p.OwnerID != p.Owner.ID || p.OwnerID.IsZero() || p.ID.IsZero() || p.ID == p.OwnerID {
-			t.Errorf("got part %+v of owner %v, want the owner's ID and one of its own", p, p.Owner.ID)
+			t.Errorf("got part %+v of owner %v, want the owner's ID and a new one", p, p.Owner.ID)
 		}
 		p.Owner = nil
 	}
 	var rows []linePart[T]
 	must(t, g.Joins("join owners on owners.id = owner_id").Order("owners.name").Find(&rows).Error)
 	if !slices.Equal(rows, parts) {
-		t.Errorf("the rows are %+v, the structs %+v", rows, parts)
+		t.Errorf("rows = %+v, structs = %+v", rows, parts)
 	}
 }
 
@@ -373,11 +373,11 @@ func rowsAre[M any](t *testing.T, g *gorm.DB, want []M) {
 	var rows []M
 	must(t, g.Order("name").Find(&rows).Error)
 	if !reflect.DeepEqual(rows, want) {
-		t.Errorf("%T: the rows are %+v, the structs %+v", rows, rows, want)
+		t.Errorf("%T: rows = %+v, structs = %+v", rows, rows, want)
 	}
 }
 
-// Models whose rows are things and whose generators are of all kinds.
+// Models of table things with all kinds of tags.
 
 type (
 	taggedThing[T sqltypes.ID] struct {
@@ -455,8 +455,8 @@ type label[T sqltypes.ID] struct {
 func (parcel[T]) TableName() string { return "parcels" }
 func (label[T]) TableName() string  { return "labels" }
 
-// Whatever is selected, or left out beside the key, the row has the ID that its
-// struct has.
+// With every Select, and with every Omit of other fields than the key, struct and row have
+// the same ID.
 func (k of[T, N]) selectAndOmit(t *testing.T, g *gorm.DB) {
 	type saved struct{ name, weight, sender, labels bool }
 	for name, c := range map[string]struct {
@@ -528,14 +528,14 @@ func (k of[T, N]) selectAndOmit(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// A key that is left out, or opted out, is the database's. Where GORM knows of
-// a default it reads what the row got.
+// If the key is omitted or has the tag idgen:-, the database sets it. If the model declares a
+// default, GORM reads the value back.
 func (k of[T, N]) defaultKeys(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 2)
 	byDefault, set := ids[0], ids[1]
 	var zero T
 	must(t, g.Exec(fmt.Sprintf("create table things (id %s primary key default '%s', name text)", k.Column, k.Stored(byDefault))).Error)
-	// A generator without an ID: nothing must be minted.
+	// The generator has no IDs, so it fails if the plugin calls it.
 	g = with(t, g, gormplugin.For(scripted[T]()))
 	unbound := with(t, g)
 	for name, c := range map[string]struct {
@@ -546,8 +546,8 @@ func (k of[T, N]) defaultKeys(t *testing.T, g *gorm.DB) {
 		"Omit of the column":          {known[T](g.Omit("id")), byDefault, byDefault},
 		"Omit of the table's column":  {known[T](g.Omit("things.id")), byDefault, byDefault},
 		"Select and Omit":             {known[T](g.Select("Name").Omit("ID")), byDefault, byDefault},
-		"Omit of what Select has":     {known[T](g.Select("ID", "Name").Omit("ID")), byDefault, byDefault},
-		"Omit of what Select * has":   {known[T](g.Select("*").Omit("ID")), byDefault, byDefault},
+		"Omit and Select of the key":  {known[T](g.Select("ID", "Name").Omit("ID")), byDefault, byDefault},
+		"Omit and Select *":           {known[T](g.Select("*").Omit("ID")), byDefault, byDefault},
 		"Omit, default unknown":       {creating(g.Omit("ID"), &thing[T]{}, func(m *thing[T]) T { return m.ID }), byDefault, zero},
 		"Omit of an ID that is set":   {creating(g.Omit("ID"), &withDefault[T]{ID: set}, func(m *withDefault[T]) T { return m.ID }), byDefault, byDefault},
 		"no generator, but a default": {known[T](unbound), byDefault, byDefault},
@@ -569,7 +569,7 @@ func (k of[T, N]) defaultKeys(t *testing.T, g *gorm.DB) {
 			t.Errorf("%s: got %v and row %v, %v, want %v and row %v", name, got, rows, err, c.result, c.row)
 		}
 	}
-	// Without a default in the table it is an error, or NULL, but no ID.
+	// Without a default in the table, the result is an error or NULL.
 	must(t, g.Exec("drop table things").Error)
 	must(t, g.AutoMigrate(&thing[T]{}))
 	one := thing[T]{Name: "a"}
@@ -579,7 +579,7 @@ func (k of[T, N]) defaultKeys(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// creating gives what value's key is after a Create.
+// creating returns a function that creates value and returns its key.
 func creating[M, T any](g *gorm.DB, value *M, key func(*M) T) func() (T, error) {
 	return func() (T, error) {
 		err := g.Create(value).Error
@@ -587,7 +587,7 @@ func creating[M, T any](g *gorm.DB, value *M, key func(*M) T) func() (T, error) 
 	}
 }
 
-// known is creating of a model that tells GORM of the default.
+// known returns creating for a model that declares the default.
 func known[T sqltypes.ID](g *gorm.DB) func() (T, error) {
 	return creating(g, &withDefault[T]{}, func(m *withDefault[T]) T { return m.ID })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A library has patrons and their loans, with keys of one type or another.
+// A library has patrons and their loans, with keys of type K.
 type patron[K any] struct {
 	ID    K
 	Name  string
@@ -33,14 +33,14 @@ type loan[K any] struct {
 func (patron[K]) TableName() string { return "patrons" }
 func (loan[K]) TableName() string   { return "loans" }
 
-// otherUUID is the key of a model that has had UUIDs of another origin.
+// otherUUID is the key of a model whose UUIDs are not Snos.
 type otherUUID string
 
 func (otherUUID) GormDataType() string { return "uuid" }
 
 var randomUUIDs = []otherUUID{"f47ac10b-58cc-4372-a567-0e02b2c3d479", "0b6ccd2c-9b56-4a5c-8ab4-4b4b5d6c1f0e"}
 
-// A model whose key was something else can be given an ID type.
+// The key of an existing model can get an ID type.
 func (k of[T, N]) moved(t *testing.T, g *gorm.DB) {
 	if k.Column == "uuid" {
 		k.movedFromUUID(t, g)
@@ -49,7 +49,7 @@ func (k of[T, N]) moved(t *testing.T, g *gorm.DB) {
 	k.movedFromNumbers(t, g)
 }
 
-// alterations are the statements of AutoMigrate that do something.
+// alterations returns the statements of AutoMigrate that change something.
 func alterations(t *testing.T, g *gorm.DB, models ...any) (s []string) {
 	t.Helper()
 	r := pgtest.NewRecorder()
@@ -60,7 +60,7 @@ func alterations(t *testing.T, g *gorm.DB, models ...any) (s []string) {
 	return s
 }
 
-// keyColumn is the type and the default of a column, as Postgres has them.
+// keyColumn returns the type and the default of a column in Postgres.
 func keyColumn(t *testing.T, g *gorm.DB, table, column string) string {
 	t.Helper()
 	var got string
@@ -69,15 +69,15 @@ func keyColumn(t *testing.T, g *gorm.DB, table, column string) string {
 	return got
 }
 
-// The numbers of a sequence are IDs like others: they sort before all that are
-// minted, except with Spread64. AutoMigrate changes nothing, not even the
-// default, which the programs that don't know of the move go on using.
+// The numbers of a sequence are valid IDs. They sort before all generated IDs, except with
+// Spread64. AutoMigrate changes nothing, not even the default, which older programs still
+// use.
 func (k of[T, N]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(&patron[int64]{}, &loan[int64]{}))
 	old := patron[int64]{Name: "old", Loans: []loan[int64]{{Title: "old"}}}
 	must(t, g.Create(&old).Error)
 	if old.ID != 1 || old.Loans[0].PatronID != 1 {
-		t.Fatalf("expected numbers, got %+v", old)
+		t.Fatalf("got %+v, want IDs 1", old)
 	}
 
 	if s := alterations(t, g, &patron[T]{}, &loan[T]{}); isPostgres(g) && len(s) > 0 {
@@ -92,7 +92,7 @@ func (k of[T, N]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 	var before []patron[T]
 	must(t, g.Preload("Loans").Find(&before, "name = ?", "old").Error)
 	if len(before) != 1 || fmt.Sprint(k.Stored(before[0].ID)) != "1" || len(before[0].Loans) != 1 || before[0].Loans[0].PatronID != before[0].ID {
-		t.Fatalf("got %+v, want the row from before with ID 1 and its loan", before)
+		t.Fatalf("got %+v, want the old row with ID 1 and its loan", before)
 	}
 	first := before[0]
 	if isPostgres(g) {
@@ -103,19 +103,19 @@ func (k of[T, N]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 			var last int
 			must(t, g.Raw("select last_value from "+table+"_id_seq").Scan(&last).Error)
 			if last != 1 {
-				t.Errorf("%s: the sequence is at %d, want it unused since", table, last)
+				t.Errorf("%s: the sequence is at %d, want 1", table, last)
 			}
 		}
 		late := patron[int64]{Name: "late"}
 		must(t, g.Create(&late).Error)
 		var n patron[T]
 		if err := g.First(&n, "name = ?", "late").Error; err != nil || late.ID != 2 || k.Stored(n.ID) != "2" {
-			t.Errorf("a program from before: got %d and %v, %v, want 2", late.ID, n.ID, err)
+			t.Errorf("older program: got %d and %v, %v, want 2", late.ID, n.ID, err)
 		}
 		must(t, g.Delete(&late).Error)
 	}
 
-	// Both kinds of rows serve alike.
+	// Queries treat old and new rows alike.
 	must(t, g.Create(&loan[T]{Title: "mixed", PatronID: first.ID, HeirID: &fresh.ID}).Error)
 	must(t, g.Model(&first).Update("name", "renamed").Error)
 	var loans []loan[T]
@@ -124,7 +124,7 @@ func (k of[T, N]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 		t.Errorf("got loans %+v, want one with an heir", loans)
 	}
 	if err := g.Create(&loan[T]{Title: "of nobody", PatronID: k.ids(t, 1)[0]}).Error; err == nil {
-		t.Error("the foreign key is gone")
+		t.Error("loan without a patron: want an error of the foreign key")
 	}
 	var ids []T
 	must(t, g.Model(&patron[T]{}).Order("id").Pluck("id", &ids).Error)
@@ -133,11 +133,11 @@ func (k of[T, N]) movedFromNumbers(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Keys of 32 bits stay as they are, since AutoMigrate leaves primary keys
-// alone: new IDs are refused until a statement makes room for them.
+// AutoMigrate doesn't alter primary keys, so keys of 32 bits keep their type. Inserts fail until
+// an ALTER TABLE changes it to bigint.
 func (k of[T, N]) movedFromSerial(t *testing.T, g *gorm.DB) {
 	if k.Column == "uuid" || !isPostgres(g) {
-		return // SQLite's integers have 64 bits
+		return // integers have 64 bits in SQLite
 	}
 	must(t, g.AutoMigrate(&patron[int32]{}, &loan[int32]{}))
 	must(t, g.Create(&patron[int32]{Name: "old", Loans: []loan[int32]{{Title: "old"}}}).Error)
@@ -153,7 +153,7 @@ func (k of[T, N]) movedFromSerial(t *testing.T, g *gorm.DB) {
 	}
 	p := patron[T]{Name: "new"}
 	if err := g.Create(&p).Error; err == nil {
-		t.Errorf("%v fits into an integer", p.ID)
+		t.Errorf("Create with ID %v in a column of type integer: want an error", p.ID)
 	}
 	must(t, g.Exec("alter table patrons alter column id type bigint").Error)
 	must(t, g.Create(&p).Error)
@@ -164,7 +164,7 @@ func (k of[T, N]) movedFromSerial(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// An identity column takes IDs, unless it is ALWAYS one.
+// An identity column accepts IDs, unless it is GENERATED ALWAYS.
 func (k of[T, N]) movedFromIdentity(t *testing.T, g *gorm.DB) {
 	if k.Column == "uuid" || !isPostgres(g) {
 		return // SQLite has none
@@ -185,8 +185,8 @@ func (k of[T, N]) movedFromIdentity(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// A uuid column stays one, but what is in it is no Sno: reading it is a clear
-// error, while the rows that are new, and all that doesn't read IDs, work.
+// A uuid column with other UUIDs keeps its type. Reading such a UUID as a Sno fails with a clear
+// error. New rows work, and so do statements that don't read IDs.
 func (k of[T, N]) movedFromUUID(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(&patron[otherUUID]{}, &loan[otherUUID]{}))
 	if isPostgres(g) {
@@ -222,7 +222,7 @@ func (k of[T, N]) movedFromUUID(t *testing.T, g *gorm.DB) {
 		"Pluck":       g.Model(&patron[T]{}).Pluck("id", &ids).Error,
 		"foreign key": g.Select("patron_id").Find(&loans).Error,
 	} {
-		if !errors.Is(err, idtype.ErrNotSno) || !strings.Contains(err.Error(), string(randomUUIDs[0])) || !strings.Contains(err.Error(), "another origin") {
+		if !errors.Is(err, idtype.ErrNotSno) || !strings.Contains(err.Error(), string(randomUUIDs[0])) {
 			t.Errorf("%s: got %v, want %v and the value", name, err, idtype.ErrNotSno)
 		}
 	}
@@ -232,17 +232,17 @@ func (k of[T, N]) movedFromUUID(t *testing.T, g *gorm.DB) {
 	var old patron[otherUUID]
 	must(t, g.Preload("Loans").First(&old, "name = ?", "renamed").Error)
 	if count != 2 || old.ID != randomUUIDs[0] || len(old.Loans) != 1 || old.Loans[0].ID != randomUUIDs[1] {
-		t.Errorf("got %d rows, and %+v from before", count, old)
+		t.Errorf("got %d rows and %+v, want 2 and the old row", count, old)
 	}
-	// The old program reads the new rows as well.
+	// The old program can read the new rows.
 	var everyone []patron[otherUUID]
 	must(t, g.Order("name").Find(&everyone).Error)
 	if len(everyone) != 2 || string(everyone[0].ID) != k.Stored(p.ID) {
-		t.Errorf("got %+v, want %s and the row from before", everyone, k.Stored(p.ID))
+		t.Errorf("got %+v, want ID %s and the old row", everyone, k.Stored(p.ID))
 	}
 }
 
-// The tags of a field have the last word on its column.
+// The tags of a field take precedence over the column type of its Go type.
 func (k of[T, N]) columnTags(t *testing.T, g *gorm.DB) {
 	type noIncrement struct {
 		ID T `gorm:"primaryKey;autoIncrement:false"`
@@ -262,7 +262,7 @@ func (k of[T, N]) columnTags(t *testing.T, g *gorm.DB) {
 	}
 	serial := "bigserial"
 	if k.Column == "uuid" {
-		serial = "smallserial" // the size of a type that isn't a number is 0
+		serial = "smallserial" // a type that isn't a number has size 0
 	}
 	if !isPostgres(g) {
 		serial = k.Column
@@ -289,19 +289,19 @@ func (k of[T, N]) columnTags(t *testing.T, g *gorm.DB) {
 		if want += "PRIMARY KEY (id))"; definition != want {
 			t.Errorf("%s: AutoMigrate ran %q, want %q", table, definition, want)
 		}
-		// GORM takes the 64 bits of a number for the length that the column should have.
+		// GORM mistakes the 64 bits of a number for the length of the column.
 		if s := alterations(t, g.Table(table), c.model); len(s) > 0 && (table != "typed" || k.Column == "uuid") {
 			t.Errorf("%s: a second AutoMigrate ran %q", table, s)
 		}
 	}
 
-	// A column that counts isn't asked to.
+	// The plugin fills the key, so the sequence isn't used.
 	if k.Column == "bigint" {
 		row := increment{}
 		must(t, g.Table("counted").Create(&row).Error)
 		var found increment
 		if err := g.Table("counted").First(&found).Error; err != nil || found != row || row.ID.IsZero() || k.Stored(row.ID) == "1" {
-			t.Errorf("autoIncrement: got %v, %v, want %v, which is minted", found, err, row)
+			t.Errorf("autoIncrement: got %v, %v, want %v, from the generator", found, err, row)
 		}
 	}
 }

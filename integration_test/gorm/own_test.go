@@ -20,7 +20,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// ID types of the caller's own: an order's ID is no customer's.
+// The caller's own ID types: an order's ID can't be used as a customer's.
 type (
 	orderID    struct{ idtype.Snowflake }
 	customerID struct{ idtype.Sno }
@@ -51,8 +51,8 @@ type (
 	}
 )
 
-// Types of one's own have the columns of the types that they embed, are filled,
-// and found, as those are: registered with the codec or not, and on SQLite.
+// Own ID types work like the types that they embed: they have the same columns, and are
+// filled and found in the same way, whether registered with the codec or not, and on SQLite.
 func TestOwnTypes(t *testing.T) {
 	registered := pgtest.AfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		m := conn.TypeMap()
@@ -119,7 +119,7 @@ func testOwnTypes(t *testing.T, g *gorm.DB) {
 		}
 	}
 
-	// So are pointers to them, and sql.Null.
+	// Pointers to own types and sql.Null of them.
 	must(t, g.AutoMigrate(&optionalPurchase{}, &optionalBuyer{}))
 	purchases, buyers := make([]optionalPurchase, 3), []optionalBuyer{{}, {ID: sql.Null[customerID]{V: ada.ID, Valid: true}}}
 	must(t, g.Create(&purchases).Error)
@@ -138,12 +138,12 @@ func testOwnTypes(t *testing.T, g *gorm.DB) {
 		t.Errorf("found %+v and %+v, want %+v and %+v", foundPurchases, foundBuyers, purchases, buyers)
 	}
 
-	// And they go through JSON as those do.
+	// JSON.
 	b, err := json.Marshal(ada)
 	must(t, err)
 	var back buyer
 	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, ada) {
-		t.Errorf("through %s: %+v, %v", b, back, err)
+		t.Errorf("JSON %s: got %+v, %v", b, back, err)
 	}
 	must(t, g.Delete(&buyer{}, "id = ?", customerID{}).Error)
 	must(t, g.Delete(second).Error)

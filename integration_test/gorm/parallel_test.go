@@ -10,23 +10,23 @@ import (
 	"github.com/sortkey/sortkey/gormplugin"
 )
 
-// Many goroutines share a database, and use each model for the first time
-// together. No ID is given twice, and each row has that of its struct.
+// Many goroutines share a database, and use each model for the first time at the same time.
+// All IDs differ, and each row has the ID of its struct.
 func (k of[T, N]) parallel(t *testing.T, g *gorm.DB) {
 	pool, err := g.DB()
 	must(t, err)
 	pool.SetMaxOpenConns(8)
 	if !isPostgres(g) {
-		pool.SetMaxOpenConns(1) // it has one writer at a time
+		pool.SetMaxOpenConns(1) // SQLite allows one writer at a time
 	}
-	g = with(t, g, gormplugin.For(must1(t, k.NewGenerator))) // to which all models are new
+	g = with(t, g, gormplugin.For(must1(t, k.NewGenerator))) // a new GORM has parsed no models
 
 	const rounds = 2
 	var (
 		mu     sync.Mutex
 		things []thing[T]
-		people = map[T]T{} // to their companies
-		owners = map[T]T{} // to their profiles
+		people = map[T]T{} // from people to companies
+		owners = map[T]T{} // from owners to profiles
 	)
 	var wg sync.WaitGroup
 	for n := range 16 {
@@ -42,9 +42,9 @@ func (k of[T, N]) parallel(t *testing.T, g *gorm.DB) {
 				several := []map[string]any{{"name": name("maps", 0)}, {"name": name("maps", 1)}}
 				o := owner[T]{Name: "x", Profile: &profile[T]{}, Items: make([]item[T], 2)}
 				ada := k.newGraph()
-				k.in(ada).Clubs = nil // whose join table is set up for one database
+				k.in(ada).Clubs = nil // this GORM has no setup of their join table
 
-				// A model of associations that others have.
+				// A model that is also an association of other models.
 				alone := picture[T]{OwnerType: "nobody"}
 
 				steps := []func() error{
@@ -95,7 +95,7 @@ func (k of[T, N]) parallel(t *testing.T, g *gorm.DB) {
 			t.Errorf("%s: got %d rows for %d structs, want %d", query, len(pairs), len(want), 16*rounds)
 		}
 	}
-	// No ID of a table is in another, but for those of profiles and details.
+	// All IDs differ across tables, except in profiles and details, which share keys.
 	var total, distinct int
 	must(t, g.Raw(`select count(*), count(distinct id) from (
 		select id from things union all select id from owners union all select id from items union all select id from people
@@ -106,8 +106,8 @@ func (k of[T, N]) parallel(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// What a model needs is found out while GORM may still be finding out what
-// other models have to do with it. Nothing is sent to a database.
+// The plugin makes the plan of a model while GORM may still parse related models. This is a
+// dry run.
 func (k of[T, N]) parallelFirstUse(t *testing.T, g *gorm.DB) {
 	gen := must1(t, k.NewGenerator)
 	for range 30 {
@@ -115,8 +115,8 @@ func (k of[T, N]) parallelFirstUse(t *testing.T, g *gorm.DB) {
 		start := make(chan struct{})
 		var wg sync.WaitGroup
 		for range 2 {
-			// No two of them have associations of one model: GORM itself isn't
-			// up to that.
+			// No two models have an association with the same model: GORM can't
+			// parse such models concurrently.
 			for _, value := range []any{k.newGraph(), &picture[T]{}, &passport[T]{}, &tag[T]{}, &company[T]{}, &owner[T]{}, &item[T]{}} {
 				wg.Go(func() {
 					<-start

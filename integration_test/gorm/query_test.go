@@ -19,7 +19,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Rows are found by their IDs in all the ways that GORM has.
+// GORM finds rows by their IDs with every kind of condition.
 func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
@@ -28,7 +28,7 @@ func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
 	friend := k.in(a.Friends[0]).ID
 	team := []T{luigi.ID, mary.ID}
 
-	// One row by its ID, and none by another.
+	// One row by its ID, and no row by another ID.
 	other := k.ids(t, 1)[0]
 	for name, by := range map[string]func(id T) *gorm.DB{
 		"inline":         func(id T) *gorm.DB { return g.Where(id) },
@@ -56,7 +56,7 @@ func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
 		}
 		var none []N
 		if err := by(other).Find(&none).Error; err != nil || len(none) > 0 {
-			t.Errorf("%s: an ID that no row has: got %d rows, %v", name, len(none), err)
+			t.Errorf("%s: unknown ID: got %d rows, %v, want none", name, len(none), err)
 		}
 	}
 	for name, first := range map[string]func(dest *N) *gorm.DB{
@@ -117,7 +117,7 @@ func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
 		t.Errorf("Joins without partners: got %+v", got)
 	}
 
-	// Updates and deletions touch the rows meant, and no others.
+	// Updates and deletes affect only the matching rows.
 	must(t, g.Model(k.byID(a.ID)).Update("name", "Ada L.").Error)
 	must(t, g.Model(new(N)).Where("id IN ?", team).Update("manager_id", friend).Error)
 	var count int64
@@ -147,7 +147,7 @@ func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Conditions beyond those of one table and one ID.
+// Conditions with NULL, lists, tuples and subqueries.
 func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
@@ -241,7 +241,7 @@ func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
 		t.Errorf("Exec: got %d rows without a company, want 2", count)
 	}
 
-	// A zero ID is no condition, and a change needs one.
+	// A zero ID is no condition, and an update or delete needs a condition.
 	for name, c := range map[string]*gorm.DB{
 		"Delete":            g.Delete(new(N)),
 		"Delete of a slice": g.Delete(&[]N{*new(N)}),
@@ -252,7 +252,7 @@ func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
 			t.Errorf("%s by a zero ID: got %d rows, %v, want %v", name, c.RowsAffected, c.Error, gorm.ErrMissingWhereClause)
 		}
 	}
-	// Structs with a key or other fields are.
+	// Structs with a key or other fields are conditions.
 	if tx := g.Where(&order[T]{PersonID: luigi.ID}).Delete(&order[T]{}); tx.Error != nil || tx.RowsAffected != 1 {
 		t.Errorf("Delete by a struct: got %d rows, %v, want 1", tx.RowsAffected, tx.Error)
 	}
@@ -261,7 +261,7 @@ func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
 	}
 
 	if !isPostgres(g) {
-		return // no locks of rows
+		return // SQLite has no row locks
 	}
 	must(t, g.Transaction(func(tx *gorm.DB) error {
 		must(t, tx.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate}).First(new(N), a.ID).Error)
@@ -273,7 +273,7 @@ func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
 	}))
 }
 
-// Associations are loaded as far as their conditions go.
+// Preload and Joins load the associations that match their conditions.
 func (k of[T, N]) loading(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
@@ -281,7 +281,7 @@ func (k of[T, N]) loading(t *testing.T, g *gorm.DB) {
 	mary, friend := k.in(&a.Team[1]), k.in(a.Friends[1])
 	brass := a.Orders[1].ID
 
-	// Of Ada: how many orders, team members, friends, clubs, pictures.
+	// The numbers of Ada's orders, team members, friends, clubs and pictures.
 	for name, c := range map[string]struct {
 		tx   *gorm.DB
 		want [5]int
@@ -323,7 +323,7 @@ func (k of[T, N]) loading(t *testing.T, g *gorm.DB) {
 		t.Errorf("G.Preload: got %v, %v", g1, err)
 	}
 
-	// Joins leave out what their conditions don't meet, inner ones the row too.
+	// Joins omits associations that don't match. InnerJoins omits the row, too.
 	own, other := a.Company.ID, mary.ID
 	for name, c := range map[string]struct {
 		tx      *gorm.DB
@@ -359,7 +359,7 @@ func (k of[T, N]) loading(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// IDs go into all that takes a column.
+// IDs can be scanned into every kind of destination.
 func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
@@ -390,15 +390,15 @@ func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
 	if !slices.Equal(optionals, []sqltypes.Optional[T]{{ID: boss}, {}}) {
 		t.Errorf("Pluck of Optionals: got %v, want %v and none", optionals, boss)
 	}
-	// To GORM the elements of both are T: pointers are no place for NULL here.
+	// GORM treats the elements of both slices as T, so pointers don't accept NULL here.
 	for _, dest := range []any{&ids, &pointers} {
 		if err := both().Pluck("manager_id", dest).Error; !errors.Is(err, idtype.ErrNull) {
 			t.Errorf("Pluck of NULL into %T: got %v, want %v", dest, err, idtype.ErrNull)
 		}
 	}
 
-	// One. A Sno is an array, whose elements GORM would scan into; but as the
-	// only field of a struct it isn't.
+	// A single value. A Sno is an array, which GORM mistakes for a list of rows. A Sno in a
+	// struct works.
 	var (
 		one T
 		opt sqltypes.Optional[T]
@@ -432,13 +432,13 @@ func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
 		pairs[1].Who != boss || pairs[1].Manager != nil || pairs[1].Company.Valid || !pairs[1].Opt.IsZero() {
 		t.Errorf("Scan into structs: got %+v", pairs)
 	}
-	// A field that isn't for NULL is zero for it, which is GORM's way.
+	// GORM reads NULL as zero into a field that can't be NULL.
 	var zeros []struct{ ManagerID T }
 	if err := both().Select("manager_id").Find(&zeros).Error; err != nil || len(zeros) != 2 || zeros[0].ManagerID != boss || !zeros[1].ManagerID.IsZero() {
 		t.Errorf("NULL into a field: got %v, %v, want %v and zero", zeros, err, boss)
 	}
 
-	// A map gets what the driver has for the column, not the Go type.
+	// A map gets the driver's value, not the Go type.
 	stored := func(id T) any {
 		if k.Column == "uuid" {
 			return k.Stored(id)
@@ -465,14 +465,14 @@ func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
 	if err := g.Model(new(N)).Take(&row, "id = ?", a.ID).Error; err != nil || row["id"] != stored(a.ID) {
 		t.Errorf("map: got %v, %v", row, err)
 	}
-	// Which finds the row again.
+	// The value in the map finds the row.
 	var count int64
 	must(t, g.Model(new(N)).Where(map[string]any{"id": row["id"]}).Count(&count).Error)
 	if count != 1 {
 		t.Errorf("by the ID in a map: got %d rows, want 1", count)
 	}
 
-	// Rows one by one, and in batches.
+	// Single rows and batches.
 	rows, err := both().Rows()
 	must(t, err)
 	defer rows.Close()
@@ -502,7 +502,7 @@ func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Foreign keys are set, changed, and set to NULL.
+// Updates set foreign keys, also to NULL.
 func (k of[T, N]) changes(t *testing.T, g *gorm.DB) {
 	one, two := company[T]{Name: "one"}, company[T]{Name: "two"}
 	must(t, g.Create([]*company[T]{&one, &two}).Error)
@@ -513,7 +513,7 @@ func (k of[T, N]) changes(t *testing.T, g *gorm.DB) {
 	type change struct {
 		do      func(ada *N, tx *gorm.DB) *gorm.DB
 		company *T
-		manager T // zero: NULL
+		manager T // zero means NULL
 	}
 	in := k.in
 	for name, c := range map[string]change{
@@ -565,7 +565,7 @@ func (k of[T, N]) changes(t *testing.T, g *gorm.DB) {
 			return g.Save(ada)
 		}, &two.ID, n},
 	} {
-		// Pointers of their own: GORM writes to where a foreign key points.
+		// Use separate variables, because GORM writes through the pointer of a foreign key.
 		first, second := one.ID, one.ID
 		ada := k.newPerson(Person[T, N]{Name: "Ada", CompanyID: &first, ManagerID: sqltypes.OptionalOf(b)})
 		bob := k.newPerson(Person[T, N]{Name: "Bob", CompanyID: &second, ManagerID: sqltypes.OptionalOf(b)})
@@ -594,15 +594,15 @@ func (k of[T, N]) changes(t *testing.T, g *gorm.DB) {
 			}
 		}
 		if in(ada).ID != id {
-			t.Errorf("%s: the ID became %v", name, in(ada).ID)
+			t.Errorf("%s: the ID became %v, want %v", name, in(ada).ID, id)
 		}
 		must(t, g.Delete([]*N{ada, bob}).Error)
 	}
 }
 
-// Associations are found, counted, replaced and taken apart by their IDs.
+// Association finds, counts, replaces and deletes associations by their IDs.
 func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
-	ada, grace := k.newGraph(), k.newGraph() // Grace shows that others keep theirs
+	ada, grace := k.newGraph(), k.newGraph() // Grace's associations must not change
 	must(t, g.Create([]*N{ada, grace}).Error)
 	a, o := k.in(ada), k.in(grace)
 	of := func(name string) *gorm.Association { return g.Model(ada).Association(name) }
@@ -655,7 +655,7 @@ func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
 	count("Clear", "people where name = 'Ada' and manager_id is null", 1)
 	count("Clear", "people where name = 'Ada' and company_id is not null and manager_id is not null", 1)
 
-	// Has one and has many. What was theirs is nobody's.
+	// Has one and has many. Removed rows stay, with a NULL foreign key.
 	must(t, of("Passport").Replace(&passport[T]{Number: "fresh"}))
 	if a.Passport.ID.IsZero() || a.Passport.PersonID != a.ID {
 		t.Errorf("Replace of the passport: got %+v", a.Passport)
@@ -669,7 +669,7 @@ func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
 	count("Delete", "orders where person_id is null and item = 'brass'", 1)
 	var gone order[T]
 	if err := g.First(&gone, brass.ID).Error; err != nil || !gone.PersonID.IsZero() {
-		t.Errorf("an order of nobody: got %+v, %v", gone, err)
+		t.Errorf("removed order: got %+v, %v, want no person", gone, err)
 	}
 	must(t, of("Orders").Replace([]order[T]{{Item: "silk"}, {ID: brass.ID, Item: "brass"}}))
 	if len(a.Orders) != 2 || a.Orders[0].ID.IsZero() || a.Orders[1].ID != brass.ID || a.Orders[0].PersonID != a.ID || a.Orders[1].PersonID != a.ID {
@@ -680,7 +680,7 @@ func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
 	must(t, of("Orders").Unscoped().Clear())
 	must(t, of("Team").Clear())
 	count("Clear", "people where manager_id is null and name in ('Luigi', 'Mary')", 2)
-	// Grace's are 3 orders and 3 pictures; one picture is of an order, and the cards are nobody's.
+	// Grace has 3 orders and 3 pictures, one of them of an order. The cards have no person.
 	count("Unscoped", "orders", 3+1+1)
 	count("Unscoped", "pictures", 3+2)
 
@@ -696,7 +696,7 @@ func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
 	must(t, of("Friends").Clear())
 	for name, want := range map[string]int{"Tags": 1, "Clubs": 2, "Friends": 0} {
 		if n := of(name).Count(); n != int64(want) {
-			t.Errorf("%s: %d are left, want %d", name, n, want)
+			t.Errorf("%s: %d left, want %d", name, n, want)
 		}
 	}
 	count("left", "person_tags", 2+1)
@@ -707,10 +707,10 @@ func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
 	must(t, g.Model(&membership[T]{}).Pluck("id", &ids).Error)
 	slices.SortFunc(ids, T.Compare)
 	if ids = slices.Compact(ids); len(ids) != 3 || slices.Contains(ids, *new(T)) {
-		t.Errorf("memberships have the IDs %v, want 3", ids)
+		t.Errorf("IDs of memberships = %v, want 3", ids)
 	}
 
-	// New rows get IDs, in every kind of association.
+	// Append gives IDs to new rows in every kind of association.
 	image, pass, grown := picture[T]{File: "new"}, passport[T]{Number: "new"}, club[T]{Name: "grown"}
 	for name, row := range map[string]any{
 		"Orders": map[string]any{"item": "new"}, "Pictures": &image, "Passport": &pass, "Clubs": &grown, "Friends": k.named("new"), "Manager": k.named("chief"),
@@ -729,7 +729,7 @@ func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
 		var got []T
 		must(t, g.Raw("select id from "+row).Scan(&got).Error)
 		if !slices.Equal(got, []T{want}) {
-			t.Errorf("Append: %s have the IDs %v, want %v as in the struct", row, got, want)
+			t.Errorf("Append: %s: IDs = %v, want %v as in the struct", row, got, want)
 		}
 	}
 	for _, table := range []string{"orders", "pictures", "passports", "people", "clubs", "memberships"} {
@@ -741,7 +741,7 @@ func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Statements that GORM prepares take IDs again and again.
+// Prepared statements work with IDs repeatedly.
 func (k of[T, N]) prepared(t *testing.T, g *gorm.DB) {
 	p := g.Session(&gorm.Session{PrepareStmt: true})
 	var all []thing[T]
@@ -778,7 +778,7 @@ func (k of[T, N]) prepared(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, all)
 }
 
-// A pool of pgx, whose connections have the codec, keeps them for itself.
+// GORM on a pgxpool.Pool returns all connections, which have the codec, to the pool.
 func TestPool(t *testing.T) {
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
 		g := db.GORM(t, &gorm.Config{PrepareStmt: true}, clients["pool"]...)
@@ -795,7 +795,7 @@ func TestPool(t *testing.T) {
 		if s := sqlDB.Stats(); s.Idle != 0 || s.InUse != 0 {
 			t.Errorf("got %+v, want all connections back in the pool", s)
 		}
-		// Only the codec refuses to store a Sno as text by accident.
+		// With the codec, storing a Sno as text by accident is an error.
 		var text string
 		if err := sqlDB.QueryRow("select $1::text", a.ID).Scan(&text); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
 			t.Errorf("as text: got %q, %v, want an error that names sqltypes.SnoText", text, err)
@@ -803,7 +803,7 @@ func TestPool(t *testing.T) {
 	})
 }
 
-// The log shows an ID as the database does.
+// The log shows an ID in the form of the database.
 func (k of[T, N]) log(t *testing.T, g *gorm.DB) {
 	r := pgtest.NewRecorder()
 	g = g.Session(&gorm.Session{Logger: r})
@@ -816,7 +816,7 @@ func (k of[T, N]) log(t *testing.T, g *gorm.DB) {
 		}
 	}
 
-	// In every form, so that the statement can be run as it is.
+	// The logged statement can be run unchanged.
 	b := k.ids(t, 1)[0]
 	literal := func(id T) string {
 		switch {

@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// empty sees that there are no rows in the tables of the graph, nor things.
+// empty checks that the tables of the graph and the table things have no rows.
 func (k of[T, N]) empty(t *testing.T, g *gorm.DB, what string) {
 	t.Helper()
 	for _, table := range []string{"things", "companies", "people", "passports", "orders", "pictures", "details", "tags", "clubs", "memberships", "person_tags", "friendships"} {
@@ -28,7 +28,7 @@ func (k of[T, N]) empty(t *testing.T, g *gorm.DB, what string) {
 	}
 }
 
-// failing is GORM with a generator of these IDs alone.
+// failing returns GORM with a generator that fails after these IDs.
 func (k of[T, N]) failing(t *testing.T, g *gorm.DB, ids ...T) *gorm.DB {
 	t.Helper()
 	g = with(t, g, gormplugin.For(scripted(ids...)))
@@ -36,8 +36,8 @@ func (k of[T, N]) failing(t *testing.T, g *gorm.DB, ids ...T) *gorm.DB {
 	return g
 }
 
-// A generator's error is the caller's, and nothing is inserted, wherever in the
-// rows or in their associations it came.
+// If the generator fails, Create returns its error and inserts nothing, at any row and at any
+// association.
 func (k of[T, N]) generatorFails(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 19)
 	ids, more := ids[:18], ids[18:]
@@ -73,7 +73,7 @@ func (k of[T, N]) generatorFails(t *testing.T, g *gorm.DB) {
 		refused(name, c.create(failing))
 		k.empty(t, g, name)
 	}
-	// At each of the graph's 18 IDs.
+	// The generator fails at each of the graph's 18 IDs.
 	for n := range 18 {
 		name := fmt.Sprintf("a graph with %d IDs", n)
 		refused(name, k.failing(t, g, ids[:n]...).Create(k.newGraph()).Error)
@@ -81,7 +81,7 @@ func (k of[T, N]) generatorFails(t *testing.T, g *gorm.DB) {
 	}
 	must(t, k.failing(t, g, ids...).Create(k.newGraph()).Error)
 
-	// Associations of a row that is there.
+	// Associations of an existing row.
 	ada := k.named("Ada")
 	must(t, g.Create(ada).Error)
 	var before, after int
@@ -92,10 +92,10 @@ func (k of[T, N]) generatorFails(t *testing.T, g *gorm.DB) {
 	refused("Append with a join table", k.failing(t, g, more...).Model(ada).Association("Clubs").Append(&club[T]{Name: "c"}))
 	must(t, g.Raw(count).Scan(&after).Error)
 	if before != after {
-		t.Errorf("Append: got %d rows, want the %d from before", after, before)
+		t.Errorf("Append: got %d rows, want %d as before", after, before)
 	}
 
-	// The caller's own transaction goes on, since no statement failed in it.
+	// The caller's transaction can continue, because no statement failed in it.
 	kept := thing[T]{ID: ids[0], Name: "kept"}
 	must(t, k.failing(t, g).Transaction(func(tx *gorm.DB) error {
 		refused("in a transaction", tx.Create(&thing[T]{Name: "lost"}).Error)
@@ -104,7 +104,7 @@ func (k of[T, N]) generatorFails(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, []thing[T]{kept})
 }
 
-// A waiting generator has these IDs, and then none until the caller gives up.
+// A waiting generator returns the IDs of its script. Then it waits until the context is done.
 type waiting[T any] struct {
 	script[T]
 	begun chan struct{}
@@ -120,7 +120,7 @@ func (w *waiting[T]) Fill(ctx context.Context, dst []T) (int, error) {
 	return n, ctx.Err()
 }
 
-// A context ends the wait for an ID, and nothing is inserted.
+// If the context is canceled during the wait for an ID, Create inserts nothing.
 func (k of[T, N]) cancelled(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 4)
 	for name, c := range map[string]struct {
@@ -148,8 +148,8 @@ func (k of[T, N]) cancelled(t *testing.T, g *gorm.DB) {
 			}
 		}()
 		err := c.create(other.WithContext(ctx))
-		// A transaction that database/sql has ended for the same reason is a
-		// further error to GORM, which then wraps that one alone.
+		// If database/sql has also ended the transaction, GORM wraps only the error
+		// of the transaction.
 		if errors.Is(err, sql.ErrTxDone) && name == "graph" && strings.Contains(err.Error(), context.Canceled.Error()) {
 			err = errors.Join(err, context.Canceled)
 		}
@@ -160,8 +160,7 @@ func (k of[T, N]) cancelled(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Models that name a generator which isn't there, or none, and have no other
-// way to an ID. Their rows are things.
+// Models of table things without a usable generator.
 
 type (
 	unknownName[T sqltypes.ID] struct {
@@ -192,8 +191,8 @@ func (noType[T]) TableName() string      { return "things" }
 func (loneID[T]) TableName() string      { return "things" }
 func (noKey[T]) TableName() string       { return "things" }
 
-// Without a generator for a key nothing is inserted, and the error says which
-// model and which field lack one.
+// Without a generator for a key, Create inserts nothing, and the error contains the model and
+// the field.
 func (k of[T, N]) noGenerator(t *testing.T, g *gorm.DB) {
 	set := k.ids(t, 4)
 	type otherID struct{ idtype.Sno }
@@ -212,13 +211,13 @@ func (k of[T, N]) noGenerator(t *testing.T, g *gorm.DB) {
 		"none of a Null":            {unbound, "nullKey", []any{&nullKey[T]{}}},
 		"none of an Optional":       {unbound, "optionalKey", []any{&optionalKey[T]{}}},
 		"none of a Text":            {unbound, "textKey", []any{&textKey[T]{}}},
-		"none of a form of a form":  {unbound, "nestedKey", []any{&nestedKey[T]{}}},
+		"none of an Optional Text":  {unbound, "nestedKey", []any{&nestedKey[T]{}}},
 		"an unknown name":           {bound, "unknownName", []any{&unknownName[T]{}, &unknownName[T]{ID: set[0]}, []unknownName[T]{{}, {}}}},
 		"another type":              {bound, "otherType", []any{&otherType[T]{}, []otherType[T]{{}}}},
 		"a composite key's only ID": {bound, "loneID", []any{&loneID[T]{Name: "x"}, []loneID[T]{{Name: "x"}, {Name: "y"}}}},
-		"a tag on what is no key":   {bound, "noKey", []any{&noKey[T]{}}},
+		"a tag on another field":    {bound, "noKey", []any{&noKey[T]{}}},
 	} {
-		for range 2 { // the second time the model is known
+		for range 2 { // the second time, the plan is cached
 			for _, v := range c.values {
 				k.refusesModel(t, name, c.field, c.g.Create(v).Error)
 			}
@@ -250,7 +249,7 @@ func (k of[T, N]) refusesModel(t *testing.T, what, model string, err error) {
 	}
 }
 
-// A second plugin is refused, and the first goes on.
+// A second plugin fails to register. The first plugin continues to work.
 func (k of[T, N]) registeredTwice(t *testing.T, g *gorm.DB) {
 	second := gormplugin.New(gormplugin.For(scripted(k.ids(t, 1)...)))
 	for range 2 {
@@ -258,7 +257,7 @@ func (k of[T, N]) registeredTwice(t *testing.T, g *gorm.DB) {
 			t.Errorf("got %v, want %v", err, gorm.ErrRegistered)
 		}
 	}
-	rows := []thing[T]{{Name: "a"}, {Name: "b"}} // more than the second has IDs for
+	rows := []thing[T]{{Name: "a"}, {Name: "b"}} // more rows than the second plugin has IDs
 	must(t, g.Create(&rows).Error)
 	k.agree(t, g, rows)
 }

@@ -31,7 +31,7 @@ type anyItem[F any] struct {
 func (anyOwner[K, F]) TableName() string { return "owners" }
 func (anyItem[F]) TableName() string     { return "items" }
 
-// ID types of a user's own that a generator mints.
+// The caller's own ID types, which have a generator.
 type (
 	plainID   int64
 	plainUint uint64
@@ -39,12 +39,13 @@ type (
 
 type plainText string
 
-// A keyed owner's item: what a foreign key of type F holds, or an error.
+// A stored is the value in an item's foreign key, or the error of Create.
 type stored struct {
 	value any
 	err   error
 }
 
+// foreignKey creates an owner with an item, and returns the stored foreign key of type F.
 func foreignKey[F, K any](t *testing.T, g *gorm.DB, id K) stored {
 	t.Helper()
 	must(t, g.Exec("delete from owners").Error)
@@ -64,7 +65,7 @@ func foreignKey[F, K any](t *testing.T, g *gorm.DB, id K) stored {
 		var n int
 		must(t, g.Raw("select count(*) from owners").Scan(&n).Error)
 		if len(values) > 0 || n > 0 {
-			t.Errorf("%T for %T: %v, but %d owners and the keys %v are there", *new(F), id, err, n, values)
+			t.Errorf("%T for %T: got %v, but stored %d owners and the keys %v", *new(F), id, err, n, values)
 		}
 		return stored{nil, err}
 	}
@@ -74,13 +75,13 @@ func foreignKey[F, K any](t *testing.T, g *gorm.DB, id K) stored {
 	return stored{values[0], nil}
 }
 
-// GORM copies an owner's ID to foreign keys of other types. The plugin refuses
-// the types in which GORM would store another value without an error. Types
-// that keep the ID are taken, and GORM's own errors are left to GORM.
+// GORM copies an owner's ID to foreign keys of other types. The plugin rejects the types in
+// which GORM would store another value without an error. It accepts types that keep the ID,
+// and types for which GORM itself returns an error.
 func TestForeignKeyTypes(t *testing.T) {
 	g := sqlitetest.Open(t)
 	must(t, g.Use(gormplugin.New(gormplugin.For(scripted[plainID]()), gormplugin.For(scripted[plainUint]()))))
-	// Columns without a type keep values as they are.
+	// A column without a type stores values unchanged.
 	must(t, g.Exec("create table owners (id primary key)").Error)
 	must(t, g.Exec("create table items (id integer primary key, owner_id)").Error)
 	id := idtype.Snowflake(779300444248735745)
@@ -90,12 +91,12 @@ func TestForeignKeyTypes(t *testing.T) {
 	si := idtype.SnowflakeSI(1781273964118017)
 	spread := idtype.MustParseSpread64("cb54ecf2840a0015")
 	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
-	// Their texts could be decimal numbers.
+	// IDs whose texts could be decimal numbers.
 	uid, digits := idtype.MustParseUID60("1234567892"), idtype.MustParseSpread64("9234567890120123")
 	refused := gorm.ErrUnsupportedRelation
 	for name, c := range map[string]struct {
 		got  stored
-		want any // a value, or an error: of the plugin or with this text
+		want any // a value, refused, or an error with this text
 	}{
 		"string":           {foreignKey[string](t, g, id), refused},
 		"a type of string": {foreignKey[plainText](t, g, id), refused},
@@ -117,7 +118,7 @@ func TestForeignKeyTypes(t *testing.T) {
 		"pointer":          {foreignKey[*idtype.Snowflake](t, g, id), n},
 		"sql.Null":         {foreignKey[sql.Null[idtype.Snowflake]](t, g, id), n},
 		"Optional":         {foreignKey[sqltypes.OptionalSnowflake](t, g, id), n},
-		"a type around it": {foreignKey[orderID](t, g, id), n},
+		"own type":         {foreignKey[orderID](t, g, id), n},
 		"[]byte":           {foreignKey[[]byte](t, g, id), errors.New("failed to set value")},
 		"*bool":            {foreignKey[*bool](t, g, id), errors.New("failed to set value")},
 		"sql.NullInt32":    {foreignKey[sql.NullInt32](t, g, id), errors.New("value out of range")},
@@ -133,15 +134,15 @@ func TestForeignKeyTypes(t *testing.T) {
 		"*string of a Null":                 {foreignKey[*string](t, g, null), refused},
 		"string of an Optional":             {foreignKey[string](t, g, sqltypes.OptionalOf(id)), text},
 		"*string of an Optional":            {foreignKey[*string](t, g, sqltypes.OptionalOf(id)), refused},
-		"string of a type around it":        {foreignKey[string](t, g, own), text},
-		"*string of a type around it":       {foreignKey[*string](t, g, own), refused},
-		"int32 of a pointer to one":         {foreignKey[int32](t, g, &own), refused},
-		"string of a minted type":           {foreignKey[string](t, g, plainID(n)), refused},
-		"sql.Null[string] of a minted type": {foreignKey[sql.Null[string]](t, g, plainID(n)), text},
-		"int64 of a minted type":            {foreignKey[int64](t, g, plainID(n)), n},
-		"int32 of a minted type":            {foreignKey[int32](t, g, plainID(n)), refused},
-		"string of another minted type":     {foreignKey[string](t, g, plainUint(n)), refused},
-		"int64 of another minted type":      {foreignKey[int64](t, g, plainUint(n)), n},
+		"string of an own type":             {foreignKey[string](t, g, own), text},
+		"*string of an own type":            {foreignKey[*string](t, g, own), refused},
+		"int32 of a pointer to an own type": {foreignKey[int32](t, g, &own), refused},
+		"string of plainID":                 {foreignKey[string](t, g, plainID(n)), refused},
+		"sql.Null[string] of plainID":       {foreignKey[sql.Null[string]](t, g, plainID(n)), text},
+		"int64 of plainID":                  {foreignKey[int64](t, g, plainID(n)), n},
+		"int32 of plainID":                  {foreignKey[int32](t, g, plainID(n)), refused},
+		"string of plainUint":               {foreignKey[string](t, g, plainUint(n)), refused},
+		"int64 of plainUint":                {foreignKey[int64](t, g, plainUint(n)), n},
 
 		"string of its Text":       {foreignKey[string](t, g, sqltypes.TextOf(id)), text},
 		"*string of its Text":      {foreignKey[*string](t, g, sqltypes.TextOf(id)), text},
@@ -175,7 +176,7 @@ func TestForeignKeyTypes(t *testing.T) {
 		"[]byte of SnoBytes":       {foreignKey[[]byte](t, g, sqltypes.SnoBytesOf(sno)), must1(t, sno.MarshalBinary)},
 		"Optional Sno of SnoBytes": {foreignKey[sqltypes.OptionalSno](t, g, sqltypes.SnoBytesOf(sno)), sno.UUID().String()},
 
-		// Other keys are no concern of the plugin.
+		// The plugin ignores keys without a generator.
 		"int32 of int64":  {foreignKey[int32](t, g, int64(7)), int64(7)},
 		"string of int64": {foreignKey[string](t, g, int64(7)), "7"},
 	} {
@@ -192,7 +193,7 @@ func TestForeignKeyTypes(t *testing.T) {
 	}
 }
 
-// Models whose foreign keys are strings, and models with the remedies.
+// Models with foreign keys of type string, and models with the two remedies.
 type (
 	writer struct {
 		ID    idtype.Snowflake
@@ -247,8 +248,8 @@ func (goodText) TableName() string    { return "texts" }
 func (goodNote) TableName() string    { return "notes" }
 func (textView) TableName() string    { return "texts" }
 
-// Where a foreign key is a string, GORM would store U+FFFD for an integer ID.
-// The first Create or Update of the model is refused, and nothing is stored.
+// GORM would store U+FFFD for an integer ID in a string foreign key. The first Create or Update
+// of the model fails and stores nothing.
 func TestStringForeignKeys(t *testing.T) {
 	onClients(t, func(t *testing.T, g *gorm.DB) {
 		g.DisableForeignKeyConstraintWhenMigrating = true
@@ -279,7 +280,7 @@ func TestStringForeignKeys(t *testing.T) {
 			t.Errorf("the tables have %v rows, want none", n)
 		}
 
-		// The error's remedies, and a view of the same tables.
+		// The two remedies, and a model for reading the same tables.
 		w := goodWriter{Texts: make([]goodText, 2), Notes: make([]goodNote, 1)}
 		must(t, g.Create(&w).Error)
 		must(t, g.Model(&w).Association("Notes").Append(&goodNote{}))
@@ -289,7 +290,7 @@ func TestStringForeignKeys(t *testing.T) {
 		var owners []string
 		must(t, g.Model(&goodNote{}).Distinct("owner_id").Pluck("owner_id", &owners).Error)
 		if len(owners) != 1 || owners[0] != w.ID.String() {
-			t.Errorf("the notes are of %q, want %q", owners, w.ID)
+			t.Errorf("owners of the notes = %q, want %q", owners, w.ID)
 		}
 		for name, q := range map[string]*gorm.DB{"Preload": g.Preload("Writer"), "Joins": g.Joins("Writer")} {
 			var views []textView

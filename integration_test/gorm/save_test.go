@@ -11,11 +11,10 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// Save creates what has no ID and what no row has the ID of, and updates the
-// rest.
+// Save creates rows without an ID or with an unknown ID, and updates the others.
 func (k of[T, N]) save(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 4)
-	want := map[*thing[T]]T{} // the IDs that were known before
+	want := map[*thing[T]]T{} // the IDs that were set before
 
 	one := &thing[T]{Name: "new"}
 	must(t, g.Save(one).Error)
@@ -59,11 +58,11 @@ func (k of[T, N]) save(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, append([]thing[T]{*one, *three, values[1], values[2], values[3]},
 		byValue[0], byValue[1], *four, *pointers[1], *pointers[2], *pointers[3], *more[0], *five, *more[2]))
 	if err := g.Save(thing[T]{Name: "by value"}).Error; !errors.Is(err, gorm.ErrInvalidValue) {
-		t.Errorf("a struct by value: got %v, want %v", err, gorm.ErrInvalidValue)
+		t.Errorf("struct by value: got %v, want %v", err, gorm.ErrInvalidValue)
 	}
 }
 
-// A row that is missing is created with an ID, one that is there gives its own.
+// FirstOrCreate creates a missing row with an ID, and returns the ID of an existing row.
 func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
 	var zero T
@@ -71,7 +70,7 @@ func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	for name, c := range map[string]struct {
 		tx    func() *gorm.DB // sessions don't copy Attrs and Assign
 		conds []any
-		id    T // of the row that is made; zero means any
+		id    T // ID of the created row; zero means any
 	}{
 		"struct":              {func() *gorm.DB { return g }, []any{thing[T]{Name: "struct"}}, zero},
 		"pointer":             {func() *gorm.DB { return g }, []any{&thing[T]{Name: "pointer"}}, zero},
@@ -103,7 +102,7 @@ func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	}
 	k.agree(t, g, all)
 
-	// Assign changes a row that is there, under the ID that it has.
+	// Assign updates an existing row, which keeps its ID.
 	changed := thing[T]{}
 	must(t, g.Where(thing[T]{Name: "struct"}).Assign(thing[T]{Name: "assigned"}).FirstOrCreate(&changed).Error)
 	for i := range all {
@@ -117,7 +116,7 @@ func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, all)
 }
 
-// Every row of every batch gets its ID.
+// Every row of every batch gets an ID.
 func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 2)
 	var all []thing[T]
@@ -158,7 +157,7 @@ func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
 			t.Errorf("%s: %d statements, want batches of 2", name, n)
 		}
 		if name == "CreateInBatches" && (values[1].ID != preset[0] || pointers[4].ID != preset[1]) {
-			t.Errorf("%s changed an ID that was set: %v, %v", name, values[1].ID, pointers[4].ID)
+			t.Errorf("%s: IDs that were set became %v, %v", name, values[1].ID, pointers[4].ID)
 		}
 
 		all = append(append(append(all, one), values...), byValue...)
@@ -170,7 +169,7 @@ func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, all)
 }
 
-// Whatever a session does otherwise, its rows get IDs.
+// Rows get IDs in sessions with any settings.
 func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
 	var all []thing[T]
 	for name, session := range map[string]gorm.Session{
@@ -191,7 +190,7 @@ func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
 	}
 	k.agree(t, g, all)
 
-	// What is only built has an ID as well, the one in the SQL.
+	// A dry run sets the ID that is in the SQL.
 	dry := thing[T]{Name: "dry"}
 	tx := g.Session(&gorm.Session{DryRun: true}).Create(&dry)
 	must(t, tx.Error)
@@ -206,7 +205,7 @@ func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
 		}
 	}
 	k.agree(t, g, all)
-	// And can be inserted with it.
+	// The row can be inserted with this ID.
 	id := dry.ID
 	must(t, g.Create(&dry).Error)
 	if dry.ID != id {
@@ -215,8 +214,7 @@ func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, append(all, dry))
 }
 
-// Rows that a rollback took back leave their IDs to their structs, with which
-// they can be inserted once more.
+// After a rollback the structs keep their IDs, and can be inserted again.
 func (k of[T, N]) transaction(t *testing.T, g *gorm.DB) {
 	failed := errors.New("failed on purpose")
 	kept, dropped, inner, again := thing[T]{Name: "kept"}, thing[T]{Name: "dropped"}, thing[T]{Name: "inner"}, thing[T]{Name: "again"}
@@ -236,7 +234,7 @@ func (k of[T, N]) transaction(t *testing.T, g *gorm.DB) {
 		return nil
 	}))
 	if dropped.ID.IsZero() || again.ID.IsZero() {
-		t.Errorf("got IDs %v and %v after a rollback, want those that were made", dropped.ID, again.ID)
+		t.Errorf("after a rollback: IDs = %v and %v, want the generated IDs", dropped.ID, again.ID)
 	}
 	k.agree(t, g, []thing[T]{kept, inner})
 
@@ -257,13 +255,12 @@ func (k of[T, N]) transaction(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, []thing[T]{kept, inner, again})
 }
 
-// Associations that come to an existing row, new ones and others, with and
-// without FullSaveAssociations.
+// Updates and Save with FullSaveAssociations save new and existing associations.
 func (k of[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
-	// rows are those of a table that a condition on the ID and the name finds.
+	// rows returns the number of rows of a table with an ID and a name.
 	rows := func(table, name string, id T) (n int64) {
 		t.Helper()
 		must(t, g.Table(table).Where("id = ? and "+name, id).Count(&n).Error)
@@ -314,7 +311,7 @@ func (k of[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
 	k.memberships(t, g, b.ID, 2)
 }
 
-// memberships sees that a person has so many, each with an ID.
+// memberships checks the number of a person's memberships, and that each has an ID.
 func (k of[T, N]) memberships(t *testing.T, g *gorm.DB, person T, want int) {
 	t.Helper()
 	var joins []membership[T]

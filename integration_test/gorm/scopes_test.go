@@ -36,22 +36,22 @@ type letter[T sqltypes.ID] struct {
 func (sender[T]) TableName() string { return "senders" }
 func (letter[T]) TableName() string { return "letters" }
 
-// An archive has letters whose IDs were minted over some weeks.
+// An archive has letters whose IDs were generated over some weeks.
 type archive[T sqltypes.ID] struct {
 	ids    []T // in the order of the column
 	minted map[T]time.Time
 	kind   map[T]string
 }
 
-// archive makes the tables, with a sender for each ID. A sender's ID is its
-// letter's, so that pages by either are the same.
+// archive creates a sender for each ID. A letter has the ID of its sender, so that pages by
+// either ID are the same.
 func (k of[T, N]) archive(t *testing.T, g *gorm.DB, n int) *archive[T] {
 	t.Helper()
 	a := &archive[T]{minted: map[T]time.Time{}, kind: map[T]string{}}
 	r := idtest.Rand(k.Name)
 	var senders []sender[T]
 	for i := range n {
-		// Two IDs of Spread64 that are a day and a unit apart have different signs.
+		// With Spread64, IDs that are a day and a unit apart have different signs.
 		at := k.First.AddDate(1, 0, i).Add(time.Duration(i) * k.Unit)
 		id, err := k.At(at, func(largest int) int { return r.IntN(largest + 1) })
 		must(t, err)
@@ -67,7 +67,7 @@ func (a *archive[T]) letter(id T) letter[T] {
 	return letter[T]{ID: id, Code: id.String(), Kind: a.kind[id], SenderID: id}
 }
 
-// put makes letters the only ones.
+// put replaces all letters.
 func (a *archive[T]) put(t *testing.T, g *gorm.DB, ids []T) {
 	t.Helper()
 	must(t, g.Exec("delete from letters").Error)
@@ -80,14 +80,14 @@ func (a *archive[T]) put(t *testing.T, g *gorm.DB, ids []T) {
 
 const pageSize = 3
 
-// A scope is what db.Scopes takes.
+// A scope is an argument of db.Scopes.
 type scope = func(*gorm.DB) *gorm.DB
 
-// A pager is PageAfter or PageBefore, with a cursor.
+// A pager calls PageAfter or PageBefore with a cursor.
 type pager = func(column string) scope
 
-// Pages that begin with a zero cursor have each row once, in the order of the
-// column, whatever is inserted and deleted meanwhile.
+// Pages that begin with a zero cursor contain each row once, in the order of the column, even
+// if rows are inserted and deleted between the pages.
 func (k of[T, N]) pages(t *testing.T, g *gorm.DB) {
 	a := k.archive(t, g, 21)
 	if k.Layout == nil && (!strings.HasPrefix(k.Stored(a.ids[0]), "-") || strings.HasPrefix(k.Stored(a.ids[20]), "-")) {
@@ -130,7 +130,7 @@ func (k of[T, N]) pages(t *testing.T, g *gorm.DB) {
 		"Where after it":   {plain(func(p pager) *gorm.DB { return g.Scopes(p("")).Where("kind <> ?", "c") }), notC},
 		"Or":               {plain(func(p pager) *gorm.DB { return aOrB().Scopes(p("")) }), notC},
 		"Or first": {plain(func(p pager) *gorm.DB {
-			// GORM's condition for soft deletion would make an AND of it.
+			// With its condition for soft deletion, GORM would turn the Or into an AND.
 			return g.Unscoped().Or("kind = ? and deleted_at is null", "a").Where("kind = ? and deleted_at is null", "b").Scopes(p(""))
 		}), notC},
 		"Or alone":      {plain(func(p pager) *gorm.DB { return g.Or("kind <> ?", "c").Scopes(p("")) }), notC},
@@ -181,14 +181,14 @@ func (k of[T, N]) pages(t *testing.T, g *gorm.DB) {
 		a.walk(t, tx, "transaction", a.ids, nil, func(c T) ([]letter[T], error) { return find(after(c)) })
 		return nil
 	}))
-	// Where all IDs are larger than zero, it takes no scope.
+	// If all IDs are larger than zero, a page needs no scope.
 	if k.Layout != nil {
 		a.walk(t, g, "no scope", a.ids, nil, func(c T) ([]letter[T], error) {
 			return plain(func(pager) *gorm.DB { return g.Where("id > ?", c).Order("id") })(nil)
 		})
 	}
 
-	// What gives one row gives the page's first, or refuses to.
+	// Methods for one row return the first row of the page, or fail.
 	a.put(t, g, a.ids)
 	for name, c := range map[string]struct {
 		scope   scope
@@ -225,15 +225,15 @@ func (k of[T, N]) pages(t *testing.T, g *gorm.DB) {
 			}
 		}
 	}
-	// The column is the one named.
+	// The argument selects the column.
 	a.exchange(t, g, a.ids[0], a.ids[20])
 	for column, want := range map[string]int{"": 0, "id": 0, "letters.id": 0, "sender_id": 20, "letters.sender_id": 20, "Sender.id": 20} {
 		var l letter[T]
 		if err := g.Joins("Sender").Scopes(gormplugin.PageAfter(column, zero)).Take(&l).Error; err != nil || l.ID != a.ids[want] {
-			t.Errorf("the first by %q: got %v, %v, want %v", column, l.ID, err, a.ids[want])
+			t.Errorf("first row by %q: got %v, %v, want %v", column, l.ID, err, a.ids[want])
 		}
 	}
-	// The rows that are still to come can be counted, and the query used again.
+	// Count returns the number of remaining rows. The query can be used again.
 	left := int64(-1)
 	q := g.Model(&letter[T]{}).Scopes(gormplugin.PageAfter("", a.ids[9]))
 	var rows []letter[T]
@@ -248,7 +248,7 @@ func (k of[T, N]) pages(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// exchange gives two letters each other's sender, so that columns differ.
+// exchange swaps the senders of two letters, so that the columns differ.
 func (a *archive[T]) exchange(t *testing.T, g *gorm.DB, one, other T) {
 	t.Helper()
 	for letterID, senderID := range map[T]T{one: other, other: one} {
@@ -256,25 +256,25 @@ func (a *archive[T]) exchange(t *testing.T, g *gorm.DB, one, other T) {
 	}
 }
 
-// withSenders is the rows, which have to have their senders.
+// withSenders returns an error if a row lacks its sender.
 func withSenders[T sqltypes.ID](rows []letter[T], err error) ([]letter[T], error) {
 	for _, r := range rows {
 		if r.Sender == nil || r.Sender.ID != r.SenderID {
-			err = errors.Join(err, fmt.Errorf("letter %v of sender %v has %+v", r.ID, r.SenderID, r.Sender))
+			err = errors.Join(err, fmt.Errorf("letter %v: got sender %+[3]v, want ID %[2]v", r.ID, r.SenderID, r.Sender))
 		}
 	}
 	return rows, err
 }
 
-// walk goes from page to page through the letters with the IDs that has
-// approves of, and compares each page with what it must be. Between pages
-// letters come and go, before and after the cursor.
+// walk reads the letters page by page and compares each page. It expects the letters whose
+// IDs has accepts. Between two pages it inserts and deletes letters before and after the
+// cursor.
 func (a *archive[T]) walk(t *testing.T, g *gorm.DB, name string, ids []T, has func(T) bool, find func(cursor T) ([]letter[T], error)) {
 	t.Helper()
 	const (
 		absent = iota
 		live
-		gone // once and for all
+		gone // deleted permanently
 	)
 	state := make([]int, len(ids))
 	var first []T
@@ -285,7 +285,7 @@ func (a *archive[T]) walk(t *testing.T, g *gorm.DB, name string, ids []T, has fu
 	}
 	a.put(t, g, first)
 	remove := func(i int) {
-		// Every other one leaves its row behind.
+		// Every other letter is deleted softly.
 		tx := g.Session(&gorm.Session{SkipDefaultTransaction: true})
 		if i%2 == 0 {
 			tx = tx.Unscoped()
@@ -336,7 +336,7 @@ func (a *archive[T]) walk(t *testing.T, g *gorm.DB, name string, ids []T, has fu
 			remove(i)
 		}
 		if pages%3 != 0 {
-			remove(at) // the row of the cursor
+			remove(at) // the row at the cursor
 		}
 	}
 	if pages <= 3 {
@@ -353,7 +353,7 @@ func lastIndex(s []int, v int) int {
 	return -1
 }
 
-// A window of time narrows everything that GORM does with rows.
+// A time window restricts queries, updates and deletes.
 func (k of[T, N]) windows(t *testing.T, g *gorm.DB) {
 	a := k.archive(t, g, 12)
 	at := func(i int) time.Time { return a.minted[a.ids[i]] }
@@ -363,7 +363,7 @@ func (k of[T, N]) windows(t *testing.T, g *gorm.DB) {
 	var open time.Time
 	window := minted("", at(4), at(9))
 	within, others := a.ids[4:9], slices.Concat(a.ids[:4], a.ids[9:])
-	var kinds []T // those of kind a or b
+	var kinds []T // IDs of kind a or b in the window
 	for _, id := range within {
 		if a.kind[id] != "c" {
 			kinds = append(kinds, id)
@@ -448,10 +448,10 @@ func (k of[T, N]) windows(t *testing.T, g *gorm.DB) {
 		}
 	}
 
-	// Changes.
+	// Updates and deletes.
 	for name, c := range map[string]struct {
 		change func(window scope) *gorm.DB
-		left   []T // of kind a, b and c
+		left   []T // IDs of kind a, b and c after the change
 	}{
 		"Update": {func(w scope) *gorm.DB { return g.Model(&letter[T]{}).Scopes(w).Update("kind", "z") }, others},
 		"Update after Or": {func(w scope) *gorm.DB {
@@ -481,7 +481,7 @@ func (k of[T, N]) windows(t *testing.T, g *gorm.DB) {
 		if got := left(); tx.Error != nil || !slices.Equal(got, c.left) || int(tx.RowsAffected) != len(a.ids)-len(c.left) {
 			t.Errorf("%s: left %v, %v, %d rows, want %v", name, got, tx.Error, tx.RowsAffected, c.left)
 		}
-		// A window that is refused is an error, and nothing happens.
+		// An invalid window is an error, and nothing changes.
 		a.put(t, g, a.ids)
 		tx = c.change(minted("", at(9), at(4)))
 		if got := left(); !errors.Is(tx.Error, idtype.ErrRange) || !slices.Equal(got, a.ids) {
@@ -515,12 +515,11 @@ func (k of[T, N]) windows(t *testing.T, g *gorm.DB) {
 		}
 	}
 	if g.Error != nil {
-		t.Errorf("the database keeps the error %v", g.Error)
+		t.Errorf("the shared database keeps the error %v", g.Error)
 	}
 }
 
-// Windows and pages go by the index of the key, in the plan that Postgres
-// chooses by itself.
+// Windows and pages use the index of the key, in a plan without hints or settings.
 func (k of[T, N]) windowPlan(t *testing.T, g *gorm.DB) {
 	start := k.First.AddDate(1, 0, 0)
 	things := make([]thing[T], 5000)
@@ -563,8 +562,8 @@ func (k of[T, N]) windowPlan(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Cursors and windows are compared in the form of the column. A cursor or window
-// of another ID type is refused: as a number it would find other rows.
+// Cursors and windows are compared in the form of the column. A cursor or window of another ID
+// type is an error: as a number it would select other rows.
 func TestScopesOfForms(t *testing.T) {
 	layout, uids := idtype.SnoLayout{}, idtype.UID60Layout{}
 	from := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)

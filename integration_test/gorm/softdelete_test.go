@@ -9,8 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// A row that is deleted softly keeps its ID, is hidden from whatever finds rows
-// by IDs, and can come back.
+// A softly deleted row keeps its ID. Queries by ID don't find it. It can be restored.
 func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 	ada := sender[T]{Name: "Ada", Letters: []letter[T]{{Code: "a"}, {Code: "b"}, {Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"}}}
 	must(t, g.Create(&ada).Error)
@@ -18,7 +17,7 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 	for _, l := range ada.Letters {
 		ids = append(ids, l.ID)
 	}
-	// rows are the codes that the table has, which GORM's conditions don't touch.
+	// rows returns the codes in the table, without GORM's condition for soft deletion.
 	rows := func(where string) (codes []string) {
 		must(t, g.Raw("select code from letters where "+where+" order by code").Scan(&codes).Error)
 		return codes
@@ -26,10 +25,10 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 	state := func(what string, live, deleted []string) {
 		t.Helper()
 		if got := rows("deleted_at is null"); !slices.Equal(got, live) {
-			t.Errorf("%s: got %v that are not deleted, want %v", what, got, live)
+			t.Errorf("%s: not deleted: got %v, want %v", what, got, live)
 		}
 		if got := rows("deleted_at is not null"); !slices.Equal(got, deleted) {
-			t.Errorf("%s: got %v deleted, want %v", what, got, deleted)
+			t.Errorf("%s: deleted: got %v, want %v", what, got, deleted)
 		}
 	}
 
@@ -45,11 +44,11 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 		t.Errorf("G.Delete: %d rows, %v", n, err)
 	}
 	if tx := g.Delete(&letter[T]{}, ids[:5]); tx.Error != nil || tx.RowsAffected != 1 {
-		t.Errorf("Delete of some that are deleted: %d rows, %v", tx.RowsAffected, tx.Error)
+		t.Errorf("Delete of a list with deleted rows: %d rows, %v, want 1", tx.RowsAffected, tx.Error)
 	}
 	state("Delete by a slice", []string{"f"}, []string{"a", "b", "c", "d", "e"})
 
-	// What finds rows.
+	// Queries.
 	for name, q := range map[string]*gorm.DB{
 		"all":       g,
 		"slice":     g.Where(ids),
@@ -63,11 +62,11 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 	} {
 		var found []letter[T]
 		if err := q.Find(&found).Error; err != nil || len(found) != 1 || found[0].ID != ids[5] {
-			t.Errorf("%s: got %+v, %v, want f alone", name, found, err)
+			t.Errorf("%s: got %+v, %v, want only f", name, found, err)
 		}
 	}
 	if err := g.First(&letter[T]{}, ids[0]).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
-		t.Errorf("First of a deleted one: %v", err)
+		t.Errorf("First of a deleted row: %v", err)
 	}
 	var count int64
 	if err := g.Model(&letter[T]{}).Where("id IN ?", ids).Count(&count).Error; err != nil || count != 1 {
@@ -86,7 +85,7 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 		}
 	}
 
-	// The row is still there.
+	// The row still exists.
 	var l letter[T]
 	if err := g.Unscoped().First(&l, ids[1]).Error; err != nil || l.ID != ids[1] || l.Code != "b" || !l.DeletedAt.Valid || l.SenderID != ada.ID {
 		t.Errorf("Unscoped: got %+v, %v", l, err)
@@ -96,7 +95,7 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 		t.Errorf("Create with the ID of a deleted row: %v, %+v", err, again)
 	}
 
-	// It comes back: by an update, and with Save of a struct that isn't deleted.
+	// An update restores the row, and so does Save of a struct that isn't deleted.
 	must(t, g.Unscoped().Model(&l).Update("deleted_at", nil).Error)
 	must(t, g.Unscoped().Model(&letter[T]{}).Where("id = ?", ids[2]).Update("deleted_at", gorm.DeletedAt{}).Error)
 	saved := letter[T]{ID: ids[3], Code: "d", Kind: "saved", SenderID: ada.ID}
@@ -107,7 +106,7 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 		t.Errorf("Save: got %+v, %v", restored, err)
 	}
 
-	// And goes for good.
+	// Unscoped deletes permanently.
 	must(t, g.Unscoped().Delete(&letter[T]{}, ids[1:3]).Error)
 	must(t, g.Unscoped().Delete(a).Error)
 	state("Unscoped Delete", []string{"d", "f"}, []string{"e"})
@@ -120,22 +119,22 @@ func (k of[T, N]) softDelete(t *testing.T, g *gorm.DB) {
 	}
 	state("created again", []string{"a", "b", "d", "f"}, []string{"e"})
 
-	// The other side is hidden from joins, and its letters stay.
+	// Joins don't find a deleted sender. Its letters stay.
 	must(t, g.Delete(&ada).Error)
 	l = letter[T]{}
 	if err := g.Joins("Sender").First(&l, "letters.id = ?", ids[5]).Error; err != nil || l.Sender != nil || l.SenderID != ada.ID {
-		t.Errorf("Joins of a deleted one: got %+v, %v", l, err)
+		t.Errorf("Joins with a deleted sender: got %+v, %v", l, err)
 	}
 	if err := g.InnerJoins("Sender").First(&l, "letters.id = ?", ids[5]).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
-		t.Errorf("InnerJoins of a deleted one: %v", err)
+		t.Errorf("InnerJoins with a deleted sender: %v", err)
 	}
 	l = letter[T]{}
 	if err := g.Preload("Sender").First(&l, ids[5]).Error; err != nil || l.Sender != nil {
-		t.Errorf("Preload of a deleted one: got %+v, %v", l, err)
+		t.Errorf("Preload of a deleted sender: got %+v, %v", l, err)
 	}
 }
 
-// An upsert may meet a row that is deleted softly: the struct gets its ID.
+// If an upsert conflicts with a softly deleted row, the struct gets the ID of that row.
 func (k of[T, N]) upsertOfDeleted(t *testing.T, g *gorm.DB) {
 	ada := sender[T]{Name: "Ada"}
 	must(t, g.Create(&ada).Error)
@@ -160,20 +159,20 @@ func (k of[T, N]) upsertOfDeleted(t *testing.T, g *gorm.DB) {
 				must(t, g.Clauses(c.conflict).Create(&letters[0]).Error)
 			}
 			if got := letters[len(letters)/2].ID; got != old.ID {
-				t.Errorf("%s: the struct has ID %v, the row %v", name, got, old.ID)
+				t.Errorf("%s: ID = %v in the struct, %v in the row", name, got, old.ID)
 			}
 			for _, l := range letters {
 				var row letter[T]
 				must(t, g.Unscoped().First(&row, "code = ?", l.Code).Error)
 				if row.ID != l.ID || l.ID.IsZero() || row.Kind != l.Kind || row.DeletedAt.Valid != (l.Code == "known" && !c.revived) {
-					t.Errorf("%s: got the row %+v for the struct %+v", name, row, l)
+					t.Errorf("%s: got row %+v for struct %+v", name, row, l)
 				}
 			}
 			must(t, g.Exec("delete from letters").Error)
 		}
 	}
 
-	// One that is left as it is has no ID to give.
+	// If the row isn't changed, the struct gets no ID.
 	old := letter[T]{Code: "known", SenderID: ada.ID}
 	must(t, g.Create(&old).Error)
 	must(t, g.Delete(&old).Error)
@@ -181,7 +180,7 @@ func (k of[T, N]) upsertOfDeleted(t *testing.T, g *gorm.DB) {
 	if tx := g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped); tx.Error != nil || tx.RowsAffected != 0 || !skipped.ID.IsZero() {
 		t.Errorf("DoNothing: %d rows, %v, %+v", tx.RowsAffected, tx.Error, skipped)
 	}
-	// Nor is one found that could be taken instead of a new one.
+	// FirstOrCreate doesn't find the deleted row, and fails to create another one.
 	created := letter[T]{}
 	if err := g.FirstOrCreate(&created, letter[T]{Code: "known", SenderID: ada.ID}).Error; err == nil {
 		t.Errorf("FirstOrCreate: got %+v, want the error of the unique key", created)
@@ -189,6 +188,6 @@ func (k of[T, N]) upsertOfDeleted(t *testing.T, g *gorm.DB) {
 	var n int64
 	must(t, g.Unscoped().Model(&letter[T]{}).Count(&n).Error)
 	if n != 1 {
-		t.Errorf("got %d letters, want the deleted one alone", n)
+		t.Errorf("got %d letters, want only the deleted one", n)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A contact has other unique keys than its ID. Its hooks note the ID they see.
+// A contact has other unique keys than its ID. Its hooks record the ID.
 type contact[T sqltypes.ID] struct {
 	ID        T
 	Email     string `gorm:"unique"`
@@ -30,7 +30,7 @@ type contact[T sqltypes.ID] struct {
 	before, after T
 }
 
-// A call needs its contact.
+// A call requires a contact.
 type call[T sqltypes.ID] struct {
 	ID        T
 	ContactID T `gorm:"not null"`
@@ -57,8 +57,7 @@ var (
 	updateName = clause.AssignmentColumns([]string{"name"})
 )
 
-// contacts gives the rows' IDs by their emails, and sees that nothing else has
-// happened to the rows than that their names are new.
+// contacts returns the IDs and the names of the rows by email.
 func (k of[T, N]) contacts(t *testing.T, g *gorm.DB) (ids map[string]T, names map[string]string) {
 	t.Helper()
 	ids, names = map[string]T{}, map[string]string{}
@@ -75,8 +74,8 @@ func newContact[T sqltypes.ID](email, name string) contact[T] {
 	return contact[T]{Email: email, Name: name, Team: "team of " + email, Desk: len(email)}
 }
 
-// An upsert that meets a row by another key than the ID leaves the ID of the
-// row in the struct, whatever it was given as.
+// If an upsert conflicts on another key than the ID, the struct gets the ID of the row, in
+// every kind of value that Create accepts.
 func (k of[T, N]) upsert(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 1)[0]
 	ways := map[string]clause.OnConflict{
@@ -106,14 +105,14 @@ func (k of[T, N]) upsert(t *testing.T, g *gorm.DB) {
 			one := newContact[T]("a", way)
 			must(t, tx.Create(&one).Error)
 			again := newContact[T]("bb", way)
-			again.ID = preset // of no row
+			again.ID = preset // no row has this ID
 			must(t, tx.Create(&again).Error)
 			inserted := newContact[T]("dddd", way)
 			must(t, tx.Create(&inserted).Error)
 			want["dddd"] = inserted.ID
 			got := []*contact[T]{&one, &again, &inserted}
 
-			if len(conflict.Where.Exprs) == 0 { // which is the next test's
+			if len(conflict.Where.Exprs) == 0 { // with a condition, the plugin adds RETURNING only for a single row
 				values := []contact[T]{newContact[T]("eeeee", way), newContact[T]("ccc", way), newContact[T]("ffffff", way), newContact[T]("a", way)}
 				must(t, tx.Create(&values).Error)
 				want["eeeee"], want["ffffff"] = values[0].ID, values[2].ID
@@ -145,18 +144,18 @@ func (k of[T, N]) upsert(t *testing.T, g *gorm.DB) {
 
 			ids, names := k.contacts(t, g)
 			if !maps.Equal(ids, want) {
-				t.Errorf("%s: the rows have IDs %v, want %v", way, ids, want)
+				t.Errorf("%s: IDs of the rows = %v, want %v", way, ids, want)
 			}
 			for _, c := range got {
 				if c.ID != want[c.Email] || c.ID.IsZero() || names[c.Email] != way {
-					t.Errorf("%s: contact %s has ID %v, its row %v and name %q", way, c.Email, c.ID, want[c.Email], names[c.Email])
+					t.Errorf("%s: contact %s: ID = %v in the struct, %v in the row with name %q", way, c.Email, c.ID, want[c.Email], names[c.Email])
 				}
-				// Hooks before see the ID that was made, those after the row's.
+				// BeforeCreate sees the generated ID, AfterCreate the ID of the row.
 				if session.SkipHooks {
 					continue
 				}
 				if c.after != c.ID || c.before.IsZero() {
-					t.Errorf("%s: contact %s: BeforeCreate saw ID %v, AfterCreate %v, want %v there", way, c.Email, c.before, c.after, c.ID)
+					t.Errorf("%s: contact %s: BeforeCreate saw ID %v, AfterCreate saw %v, want %v", way, c.Email, c.before, c.after, c.ID)
 				}
 			}
 		}
@@ -167,8 +166,8 @@ func condition(sql string) clause.Where {
 	return clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: sql}}}
 }
 
-// Where an ON CONFLICT has changed no row, the ID that was made up is taken
-// back, and one that was given stays.
+// If an ON CONFLICT changes no row, a generated ID is reset to zero, and an ID that was set
+// stays.
 func (k of[T, N]) upsertSkipped(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 3)
 	old := newContact[T]("a", "old")
@@ -188,26 +187,26 @@ func (k of[T, N]) upsertSkipped(t *testing.T, g *gorm.DB) {
 			skipped := newContact[T]("a", way)
 			res := tx.Create(&skipped)
 			if res.Error != nil || res.RowsAffected != 0 || !skipped.ID.IsZero() {
-				t.Errorf("%s: skipped with ID %v, %d rows, %v, want no ID", way, skipped.ID, res.RowsAffected, res.Error)
+				t.Errorf("%s: skipped row: ID = %v, %d rows, %v, want no ID", way, skipped.ID, res.RowsAffected, res.Error)
 			}
 			if skipped.before.IsZero() || !skipped.after.IsZero() {
-				t.Errorf("%s: BeforeCreate saw ID %v, AfterCreate %v, want one, and none", way, skipped.before, skipped.after)
+				t.Errorf("%s: BeforeCreate saw ID %v, AfterCreate saw %v, want an ID, then none", way, skipped.before, skipped.after)
 			}
-			// Nothing is left over from the first time.
+			// A second Create of the same struct has the same result.
 			if err := tx.Create(&skipped).Error; err != nil || !skipped.ID.IsZero() {
-				t.Errorf("%s: skipped again with ID %v, %v", way, skipped.ID, err)
+				t.Errorf("%s: skipped again: ID = %v, %v, want none", way, skipped.ID, err)
 			}
-			// A slice of one is how generated code creates a single row.
+			// Generated code passes a single row as a slice.
 			values, pointers := []contact[T]{newContact[T]("a", way)}, []*contact[T]{{Email: "a", Team: "team of a", Desk: 1}}
 			must(t, tx.Create(&values).Error)
 			must(t, tx.CreateInBatches(pointers, 1).Error)
 			if id := values[0].ID; !id.IsZero() || !pointers[0].ID.IsZero() {
-				t.Errorf("%s: slices of one were skipped with IDs %v and %v, want none", way, id, pointers[0].ID)
+				t.Errorf("%s: skipped slices of one: IDs = %v and %v, want none", way, id, pointers[0].ID)
 			}
-			// GORM empties the slice then.
+			// With RETURNING *, GORM empties the slice.
 			first, emptied := &values[0], values
 			if err := tx.Clauses(clause.Returning{}).Create(&emptied).Error; err != nil || !first.ID.IsZero() {
-				t.Errorf("%s: RETURNING * left ID %v, %v, want none", way, first.ID, err)
+				t.Errorf("%s: RETURNING *: ID = %v, %v, want none", way, first.ID, err)
 			}
 			given := newContact[T]("a", way)
 			given.ID = preset[0]
@@ -229,18 +228,18 @@ func (k of[T, N]) upsertSkipped(t *testing.T, g *gorm.DB) {
 				t.Errorf("%s: batch %v, %v and %v, %d rows, %v", way, batch[0].ID, batch[1].ID, batch[2].ID, res.RowsAffected, res.Error)
 			}
 			if ids, names := k.contacts(t, g); !maps.Equal(ids, want) || names["a"] != "old" {
-				t.Errorf("%s: the rows have IDs %v and name %q, want %v and old", way, ids, names["a"], want)
+				t.Errorf("%s: IDs of the rows = %v, name = %q, want %v and old", way, ids, names["a"], want)
 			}
 		}
 	}
 	dry := newContact[T]("a", "dry")
 	must(t, g.Session(&gorm.Session{DryRun: true}).Clauses(clause.OnConflict{DoNothing: true}).Create(&dry).Error)
 	if dry.ID.IsZero() {
-		t.Error("a dry run: got no ID, want one, since nobody knows")
+		t.Error("dry run: got no ID, want the generated one")
 	}
 }
 
-// RETURNING is asked for where the database may have another ID, and only there.
+// The plugin adds RETURNING only if the row may have another ID.
 func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
 	first := newContact[T]("a", "old")
 	must(t, g.Create(&first).Error)
@@ -289,7 +288,7 @@ func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
 			return g.Model(&contact[T]{}).Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName}).
 				Create([]map[string]any{{"email": "a", "name": "maps"}, {"email": "maps", "name": "maps"}})
 		}, false},
-		// Here the associations are what conflicts, by their primary keys.
+		// The associations conflict on their primary keys.
 		"associations": {func(g *gorm.DB) *gorm.DB {
 			c := newContact[T]("graph", "graph")
 			c.Company, c.Calls = &company[T]{Name: "x"}, []call[T]{{About: "x"}}
@@ -305,7 +304,7 @@ func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
 		must(t, c.create(g.Session(&gorm.Session{Logger: r})).Error)
 		inserts := r.With("INSERT")
 		if got := slices.ContainsFunc(inserts, func(s string) bool { return strings.Contains(s, "RETURNING") }); len(inserts) == 0 || got != c.want {
-			t.Errorf("%s: RETURNING is %t, want %t: %q", name, got, c.want, inserts)
+			t.Errorf("%s: has RETURNING = %t, want %t: %q", name, got, c.want, inserts)
 		}
 	}
 	ids, names := k.contacts(t, g)
@@ -314,7 +313,7 @@ func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Associations of a row that turned out to exist refer to it.
+// If an upsert finds an existing row, the associations refer to that row.
 func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
 	old := []contact[T]{newContact[T]("a", "old"), newContact[T]("bb", "old")}
 	must(t, g.Create(&old).Error)
@@ -341,7 +340,7 @@ func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
 			continue
 		}
 		if *row.Detail != *c.Detail || *row.Company != *c.Company || *row.CompanyID != c.Company.ID || !slices.Equal(row.Calls, c.Calls) {
-			t.Errorf("%s: the rows and the structs differ: %+v and %+v", c.Email, row, c)
+			t.Errorf("%s: got row %+v, want %+v", c.Email, row, c)
 		}
 		for _, call := range c.Calls {
 			if call.ContactID != c.ID || call.ID.IsZero() {
@@ -350,17 +349,17 @@ func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
 		}
 	}
 
-	// A contact that is skipped has no ID that its calls could have.
+	// A skipped contact has no ID for its calls.
 	skipped := contact[T]{Email: "a", Calls: []call[T]{{About: "skipped"}}}
 	if err := g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped).Error; err == nil || !skipped.ID.IsZero() {
-		t.Errorf("a call of a contact that was skipped: got ID %v, %v, want none, which the foreign key refuses", skipped.ID, err)
+		t.Errorf("call of a skipped contact: got ID %v, %v, want no ID and an error", skipped.ID, err)
 	}
 	var n int64
 	must(t, g.Model(&call[T]{}).Count(&n).Error)
 	if n != 6 {
 		t.Errorf("got %d calls, want 6", n)
 	}
-	// The association may be new where its owner is skipped, and the reverse.
+	// The company may be new if its contact is skipped, and the reverse.
 	skipped = contact[T]{Email: "a", Company: &company[T]{Name: "new"}}
 	must(t, g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped).Error)
 	must(t, g.Model(&company[T]{}).Where("name = 'new' and id = ?", skipped.Company.ID).Count(&n).Error)
@@ -375,7 +374,7 @@ func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Join tables too refer to the rows that were there.
+// Join tables also refer to the existing rows.
 func (k of[T, N]) upsertJoins(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(k.graphModels()...))
 	must(t, g.Exec("create unique index person_name on people (name)").Error)
@@ -410,8 +409,8 @@ func (k of[T, N]) upsertJoins(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Keys in other forms, keys of which the ID is a part, and columns that the
-// database fills.
+// Models with keys in other forms, with composite keys, and with columns that the database
+// fills.
 type (
 	codedPointer[T sqltypes.ID] struct {
 		ID   *T
@@ -448,7 +447,7 @@ func (codedPart[T]) TableName() string     { return "coded_parts" }
 func (codedDefault[T]) TableName() string  { return "coded_defaults" }
 func (codedEmbedded[T]) TableName() string { return "coded_embeddeds" }
 
-// Upserts work with every kind of key that is filled.
+// Upserts work with every kind of key that the plugin fills.
 func (k of[T, N]) upsertKeys(t *testing.T, g *gorm.DB) {
 	upsertKeys[codedPointer[T], T](t, g)
 	upsertKeys[codedNull[T], T](t, g)
@@ -456,12 +455,12 @@ func (k of[T, N]) upsertKeys(t *testing.T, g *gorm.DB) {
 	upsertKeys[codedEmbedded[T], T](t, g)
 	for _, row := range upsertKeys[codedDefault[T], T](t, g) {
 		if row.Count != 2 {
-			t.Errorf("%s has count %d, want the default", row.Code, row.Count)
+			t.Errorf("%s: count = %d, want 2, the default", row.Code, row.Count)
 		}
 	}
 }
 
-// upsertKeys returns the structs whose rows are there.
+// upsertKeys returns the structs that have a row.
 func upsertKeys[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) []*M {
 	t.Helper()
 	m := modelOf[M, T](t, g)
@@ -482,7 +481,7 @@ func upsertKeys[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) []*M {
 		var stored T
 		must(t, g.Table(m.Table).Select("id").Where("code = ? and name = ?", code, name).Row().Scan(&stored))
 		if got := m.key(row); got != stored || got.IsZero() {
-			t.Errorf("%s: %s has ID %v, its row %v", m.Table, code, got, stored)
+			t.Errorf("%s: %s: ID = %v in the struct, %v in the row", m.Table, code, got, stored)
 		}
 	}
 	first := m.key(create(g, "old", "a")[0])
@@ -494,7 +493,7 @@ func upsertKeys[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) []*M {
 		agree(batch[i], code, "batch")
 	}
 	if m.key(one[0]) != first || m.key(batch[1]) != first {
-		t.Errorf("%s: a has the IDs %v and %v, want %v", m.Table, m.key(one[0]), m.key(batch[1]), first)
+		t.Errorf("%s: a: IDs = %v and %v, want %v", m.Table, m.key(one[0]), m.key(batch[1]), first)
 	}
 	nothing := g.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
 	if id := m.key(create(nothing, "nothing", "a")[0]); !id.IsZero() {
@@ -505,7 +504,7 @@ func upsertKeys[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) []*M {
 	return slices.Concat(one, batch, inserted)
 }
 
-// reviewed has a hook that replaces the ID, which an upsert may replace again.
+// A reviewed row has a hook that replaces the ID. An upsert may replace it again.
 type reviewed[T sqltypes.ID] struct {
 	ID   T
 	Code string `gorm:"unique"`
@@ -523,7 +522,7 @@ func (r *reviewed[T]) BeforeCreate(*gorm.DB) error {
 	return nil
 }
 
-// The ID is the row's in the end, whoever had set another.
+// After an upsert, the struct has the ID of the row, even if a hook replaced the ID.
 func (k of[T, N]) upsertAfterHook(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
 	var last T

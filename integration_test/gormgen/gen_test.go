@@ -9,15 +9,14 @@ import (
 	"testing"
 )
 
-// TestGen generates package query from the models, and runs the tests of testdata
-// with it. The package lies in a temporary folder; an overlay shows it to go as
-// testdata/query.
+// TestGen generates package query from the models, and runs the tests in testdata with it.
+// The package is in a temporary folder. An overlay maps it to testdata/query.
 func TestGen(t *testing.T) {
 	generated := filepath.Join(t.TempDir(), "query")
 	run(t, "run", "./generate", "-out", generated)
 	files, err := filepath.Glob(filepath.Join(generated, "*.go"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("generated %v, %v", files, err)
+		t.Fatalf("generated files: %v, %v", files, err)
 	}
 	replace := map[string]string{}
 	for _, file := range files {

@@ -1,4 +1,4 @@
-// Generate makes package query in a folder of that name.
+// Generate writes package query to the folder that -out names.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	out := flag.String("out", "query", "the folder")
+	out := flag.String("out", "query", "the output folder")
 	flag.Parse()
 	g := gen.NewGenerator(gen.Config{OutPath: *out, Mode: gen.WithDefaultQuery | gen.WithQueryInterface})
 	g.ApplyBasic(model.Customer{}, model.Order{}, model.Line{})

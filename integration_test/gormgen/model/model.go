@@ -1,4 +1,4 @@
-// Package model has the models that gorm.io/gen makes package query from.
+// Package model has the models from which gorm.io/gen generates package query.
 package model
 
 import (
@@ -6,7 +6,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A Customer has an ID that is stored as a uuid.
+// A Customer has an ID in a uuid column.
 type Customer struct {
 	ID     idtype.Sno
 	Email  string `gorm:"unique"`
@@ -14,7 +14,7 @@ type Customer struct {
 	Orders []Order
 }
 
-// An Order has one that is stored as a bigint, and IDs of others in all forms.
+// An Order has an ID in a bigint column, and foreign keys in all forms.
 type Order struct {
 	ID         idtype.Snowflake
 	Number     string `gorm:"unique"`
@@ -27,7 +27,7 @@ type Order struct {
 	Lines      []Line
 }
 
-// A Line has a generator of a name.
+// A Line has a named generator.
 type Line struct {
 	ID      idtype.UID60 `gorm:"idgen:lines"`
 	OrderID idtype.Snowflake

@@ -1,5 +1,5 @@
-// Package uses tests the ID types with the query code of gorm.io/gen. It builds
-// only with the package that TestGen generates.
+// Package uses tests the ID types with the query code of gorm.io/gen. It compiles only with
+// package query, which TestGen generates.
 package uses
 
 import (
@@ -54,7 +54,7 @@ func each(t *testing.T, f func(t *testing.T, g *gorm.DB, q *query.Query)) {
 // must is pgtest.Must.
 var must = pgtest.Must
 
-// stored sees that the rows of a table are those of the IDs, by their names.
+// stored compares the IDs of a table's rows, by name.
 func stored[T comparable](t *testing.T, g *gorm.DB, table, name string, want map[string]T) {
 	t.Helper()
 	rows, err := g.Table(table).Select(name, "id").Rows()
@@ -69,7 +69,7 @@ func stored[T comparable](t *testing.T, g *gorm.DB, table, name string, want map
 	}
 	must(t, rows.Err())
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s has %v, want %v", table, got, want)
+		t.Errorf("%s: got %v, want %v", table, got, want)
 	}
 }
 
@@ -118,30 +118,30 @@ func TestCreate(t *testing.T) {
 		preset := &model.Order{Number: "preset", CustomerID: ada.ID, ID: 54321}
 		must(t, q.Order.WithContext(ctx).Save(one, saved, preset))
 		if one.ID != want["one"] || preset.ID != 54321 {
-			t.Errorf("Save changed IDs: %v and %v", one.ID, preset.ID)
+			t.Errorf("Save: IDs became %v and %v", one.ID, preset.ID)
 		}
 		note(saved, preset)
 		found, err := q.Order.WithContext(ctx).Where(q.Order.ID.Eq(one.ID)).First()
 		if err != nil || found.State != "saved" {
-			t.Errorf("Save: the row is %+v, %v", found, err)
+			t.Errorf("Save: got row %+v, %v", found, err)
 		}
 
-		// A row that is missing, and then isn't.
+		// FirstOrCreate creates the row, then finds it.
 		for range 2 {
 			o, err := q.Order.WithContext(ctx).Where(q.Order.Number.Eq("first")).Attrs(q.Order.CustomerID.Value(ada.ID)).FirstOrCreate()
 			must(t, err)
 			if was, ok := want["first"]; ok && was != o.ID || o.CustomerID != ada.ID {
-				t.Errorf("FirstOrCreate found %+v, want ID %v", o, was)
+				t.Errorf("FirstOrCreate: got %+v, want ID %v", o, was)
 			}
 			note(o)
 		}
 		o, err := q.Order.WithContext(ctx).Where(q.Order.ID.Eq(idtype.Snowflake(777))).Attrs(q.Order.Number.Value("777"), q.Order.CustomerID.Value(ada.ID)).FirstOrCreate()
 		if err != nil || o.ID != 777 {
-			t.Errorf("FirstOrCreate by an ID gave %+v, %v", o, err)
+			t.Errorf("FirstOrCreate by an ID: got %+v, %v", o, err)
 		}
 		note(o)
 		if o, err := q.Order.WithContext(ctx).Where(q.Order.Number.Eq("init")).FirstOrInit(); err != nil || o.ID != 0 || o.Number != "init" {
-			t.Errorf("FirstOrInit gave %+v, %v", o, err)
+			t.Errorf("FirstOrInit: got %+v, %v", o, err)
 		}
 
 		// Upserts by another key.
@@ -149,25 +149,25 @@ func TestCreate(t *testing.T) {
 		upserted := []*model.Order{{Number: "one", CustomerID: ada.ID, State: "upserted"}, {Number: "new", CustomerID: ada.ID}, {Number: "first", CustomerID: ada.ID}}
 		must(t, q.Order.WithContext(ctx).Clauses(byNumber).Create(upserted...))
 		if upserted[0].ID != want["one"] || upserted[2].ID != want["first"] {
-			t.Errorf("upserts gave IDs %v and %v, want %v and %v", upserted[0].ID, upserted[2].ID, want["one"], want["first"])
+			t.Errorf("upserts: IDs = %v and %v, want %v and %v", upserted[0].ID, upserted[2].ID, want["one"], want["first"])
 		}
 		note(upserted...)
 		skipped := &model.Order{Number: "one", CustomerID: ada.ID}
 		must(t, q.Order.WithContext(ctx).Clauses(clause.OnConflict{DoNothing: true}).Create(skipped))
 		if skipped.ID != 0 {
-			t.Errorf("DO NOTHING left ID %v, want none", skipped.ID)
+			t.Errorf("DO NOTHING: ID = %v, want none", skipped.ID)
 		}
 
 		// Associations, and transactions.
 		line := &model.Line{Item: "brass"}
 		must(t, q.Order.Lines.WithContext(ctx).Model(one).Append(line))
 		if line.OrderID != one.ID || line.ID == 0 {
-			t.Errorf("Append made %+v, want one of order %v", line, one.ID)
+			t.Errorf("Append: got %+v, want a line of order %v", line, one.ID)
 		}
 		failed := errors.New("failed on purpose")
 		again := &model.Order{Number: "again", CustomerID: ada.ID}
 		if err := q.Transaction(func(tx *query.Query) error { return errors.Join(tx.Order.WithContext(ctx).Create(again), failed) }); !errors.Is(err, failed) || again.ID == 0 {
-			t.Errorf("got ID %v, %v, want one, and %v", again.ID, err, failed)
+			t.Errorf("got ID %v, %v, want an ID and %v", again.ID, err, failed)
 		}
 		stored(t, g, "orders", "number", want)
 		stored(t, g, "customers", "email", map[string]idtype.Sno{"ada@example.com": ada.ID, "grace@example.com": two[0].CustomerID})
@@ -230,7 +230,7 @@ func TestQuery(t *testing.T) {
 				q.Customer.WithContext(ctx).Select(q.Customer.ID).Where(q.Customer.Email.Eq("grace")))), ids[1:2]},
 		} {
 			var got []idtype.Snowflake
-			// In a join, a plain Find would take the ID from the other table.
+			// In a join, Find without Select would read the ID of the other table.
 			rows, err := c.do.Select(o.ALL).Find()
 			for _, row := range rows {
 				got = append(got, row.ID)
@@ -264,7 +264,7 @@ func TestQuery(t *testing.T) {
 			t.Errorf("association: got %+v, %v", lines, err)
 		}
 
-		// Changes reach the rows meant and no others.
+		// Updates and deletes affect only the matching rows.
 		rows := func(what string, want int64, info gen.ResultInfo, err error) {
 			t.Helper()
 			if err != nil || info.RowsAffected != want {
@@ -278,7 +278,7 @@ func TestQuery(t *testing.T) {
 		info, err = o.WithContext(ctx).Where(o.ID.In(ids[2])).Updates(model.Order{CustomerID: grace.ID})
 		rows("Updates", 1, info, err)
 		if n, err := o.WithContext(ctx).Where(o.CustomerID.Eq(grace.ID)).Count(); err != nil || n != 5 {
-			t.Errorf("changes reached %d rows, %v, want 5", n, err)
+			t.Errorf("updates changed %d rows, %v, want 5", n, err)
 		}
 		must(t, o.Lines.Unscoped().WithContext(ctx).Model(orders[0]).Unscoped().Clear())
 		_, err = q.Line.WithContext(ctx).Where(q.Line.OrderID.In(ids[1], ids[4], ids[5])).Delete()
@@ -291,7 +291,7 @@ func TestQuery(t *testing.T) {
 	})
 }
 
-// valuers are IDs as Field.In takes them.
+// valuers returns IDs as arguments for Field.In.
 func valuers[T driver.Valuer](ids []T) []driver.Valuer {
 	values := make([]driver.Valuer, len(ids))
 	for i, id := range ids {
@@ -300,7 +300,7 @@ func valuers[T driver.Valuer](ids []T) []driver.Valuer {
 	return values
 }
 
-// scope is a scope in the form that gen takes.
+// scope converts a scope of GORM to a scope of gen.
 func scope(s func(*gorm.DB) *gorm.DB) func(gen.Dao) gen.Dao {
 	return func(dao gen.Dao) gen.Dao {
 		do := dao.(*gen.DO)
