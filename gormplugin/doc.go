@@ -1,13 +1,13 @@
 // Package gormplugin generates the primary keys of the rows that GORM creates.
 // Pass a generator to [New], and the plugin to [gorm.DB.Use]:
 //
-//	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // a number of its own per process
+//	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // unique per process
 //	err = db.Use(gormplugin.New(gormplugin.For(gen)))
 //
-// Create then sets every zero primary key of the type that gen generates: in a
-// struct, in a slice or an array of structs, in maps created through a Model, in
-// associations, and in custom join tables. The plugin never changes a key that is
-// set, nor a key that GORM copies from another table.
+// Create then fills every zero primary key of gen's ID type: in a struct, in a slice
+// or an array of structs, in maps created through a Model, in associations, and in
+// custom join tables. The plugin never changes a key that is set, nor a key that
+// GORM copies from another table.
 //
 // # Several generators
 //
@@ -32,8 +32,8 @@
 // The plugin fills a key that is zero, nil, a pointer to zero, or an invalid
 // sql.Null. If a key with one of package idtype's types is zero and no generator
 // fills it, Create fails with [ErrNoGenerator] instead of inserting a zero key.
-// Two kinds of key may stay zero: the key of a belongs-to, which the database's
-// foreign key rejects, and parts of a composite key.
+// Two kinds of key may stay zero: the key of a belongs-to, which a foreign key
+// constraint rejects, and parts of a composite key.
 //
 // # Composite keys
 //
@@ -129,22 +129,21 @@
 //
 // # Upserts
 //
-// An ON CONFLICT on a unique key other than the primary key may keep a row with
-// an older ID. If the database supports RETURNING, the structs then get the IDs
-// of the stored rows: always in a single Create, and in a batch unless the update
-// has a WHERE, which could leave rows out of the result. If a batch returns fewer
-// rows for another reason, such as a trigger, Create fails, because the rows
-// can't be matched to the structs.
+// If an upsert conflicts on another unique key than the primary key, the existing
+// row keeps its ID. On a database with RETURNING, the struct then gets that ID. In a
+// batch this needs an update without a WHERE, since a WHERE could leave rows out of
+// the result. If a batch returns fewer rows for another reason, such as a trigger,
+// Create fails, because the rows can't be matched to the structs.
 //
 // If an ON CONFLICT changes nothing, the plugin resets the generated ID of a
 // single struct, or of a slice with one element, to zero. In a larger batch with
 // DO NOTHING, the database doesn't report the skipped rows: their structs keep
 // IDs that no row has. Maps always keep their generated IDs.
 //
-// GORM also saves associations with DO NOTHING. If you create a slice of rows that
-// belong to a model with another unique column, and that model's row exists
-// already, the new rows refer to an ID that was not stored. Look up such rows
-// first.
+// GORM also saves associations with DO NOTHING. For example, create a slice of
+// orders, each with a Customer whose email is unique. If a customer with that email
+// exists already, the new order refers to an ID that was not stored. Look up
+// existing customers first.
 //
 // # Time windows and pages
 //
@@ -164,9 +163,9 @@
 //
 //   - Find(&orders, ids), Where(ids) and Delete(&Order{}, ids) treat a slice of
 //     structs as models. sqltypes.Text, Optional and SnoBytes are structs, as
-//     are your own ID types that embed an ID. The statement then fails with an
-//     unknown column. Zero IDs add no condition, so a list of zero IDs finds
-//     every row, as an empty list does.
+//     are your own ID types that embed an ID. The statement then fails, because
+//     the table has no such column. Zero IDs of these types add no condition: a
+//     list of them finds every row, as an empty list does.
 //   - Find(&orders, id) treats a single sqltypes.SnoBytes as a list of bytes.
 //     Write "id = ?".
 //   - Where("id", ids) becomes id = (1, 2), which Postgres rejects. A list with

@@ -20,8 +20,8 @@ import (
 //
 //	gorm.G[Order](db).Scopes(gormplugin.G(gormplugin.PageBefore("", cursor))).Limit(20).Find(ctx)
 //
-// GORM's generic interface applies the scope at its place among the conditions.
-// Write an Or before it.
+// GORM's generic interface applies conditions in the order of the calls. Write an
+// Or before the scope.
 func G(scope func(*gorm.DB) *gorm.DB) func(*gorm.Statement) {
 	return func(stmt *gorm.Statement) { scope(stmt.DB) }
 }
@@ -79,8 +79,8 @@ func PageAfter[T interface{ IsZero() bool }](column string, cursor T) func(*gorm
 // cursor: the older rows, newest first, if the IDs sort by time. A zero cursor or a
 // nil pointer selects the page with the largest IDs.
 //
-// Use Take for the first row of a page: [gorm.DB.First] sets its own order, which
-// is an error.
+// For the first row of a page, use [gorm.DB.Take]. [gorm.DB.First] fails, because it
+// sets its own order.
 func PageBefore[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
 	return page{columnOf(column), cursor, isNone(cursor), true}.scope
 }
@@ -327,8 +327,8 @@ func nameOf(s *schema.Schema, table string, c clause.Column) string {
 	return c.Name
 }
 
-// narrow adds a condition that applies to all existing conditions. After an Or, Where
-// would add it only to the last alternative.
+// narrow combines a condition with all existing conditions by AND. After an Or, Where
+// would combine it only with the last alternative.
 func narrow(db *gorm.DB, condition clause.Expression) *gorm.DB {
 	db = db.Where(condition)
 	stmt := db.Statement
@@ -348,7 +348,7 @@ func isOr(e clause.Expression) bool {
 	return ok
 }
 
-// alternatives are conditions in parentheses. Their order is the one that GORM uses
+// alternatives are conditions in parentheses, in the order that GORM would give them
 // without parentheses.
 type alternatives []clause.Expression
 

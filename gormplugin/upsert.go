@@ -21,10 +21,10 @@ type upsert struct{}
 // A pending holds the data for the check after an INSERT with ON CONFLICT.
 type pending struct {
 	stmt *gorm.Statement // the statement itself: associations inherit its settings
-	// madeUp are the keys that were filled in the only row, which may turn out to
+	// generated are the keys that were filled in the only row, which may turn out to
 	// exist already.
-	madeUp []*key
-	row    reflect.Value
+	generated []*key
+	row       reflect.Value
 	// answers is the number of rows that RETURNING must return, or 0 if the plugin
 	// didn't add it for several rows. GORM assigns rows to structs by their order.
 	answers int
@@ -32,14 +32,14 @@ type pending struct {
 
 // prepareUpsert makes the structs of an upsert get the IDs of the stored rows.
 func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
-	p := pending{stmt: stmt, madeUp: filled, row: only(stmt.ReflectValue)}
+	p := pending{stmt: stmt, generated: filled, row: only(stmt.ReflectValue)}
 	if mayGetOtherIDs(stmt, plan) {
 		added := returnIDs(stmt, plan)
 		if added && !p.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
 			p.answers = stmt.ReflectValue.Len()
 		}
 	}
-	if len(p.madeUp) > 0 || p.answers > 0 {
+	if len(p.generated) > 0 || p.answers > 0 {
 		stmt.Settings.Store(upsert{}, p)
 	}
 }
@@ -144,7 +144,7 @@ func reconcile(db *gorm.DB) {
 	if db.RowsAffected > 0 {
 		return
 	}
-	for _, k := range p.madeUp {
+	for _, k := range p.generated {
 		k.in(stmt.Context, p.row).SetZero()
 	}
 }

@@ -48,8 +48,8 @@ type (
 	}
 )
 
-// The columns of a model can be of domains: AutoMigrate creates them, the plugin fills the
-// keys, and the database fills the columns that have defaults.
+// A model can have columns of domains: AutoMigrate creates them, the plugin fills the keys,
+// and the database fills the columns that have defaults.
 func TestDomains(t *testing.T) {
 	for _, client := range postgresOpposites { // SQLite has no domains
 		t.Run(client, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (k of[T, N]) genericCreate(t *testing.T, g *gorm.DB) {
 	if result.RowsAffected != 1 {
 		t.Errorf("WithResult: got %d rows, want 1", result.RowsAffected)
 	}
-	// GORM would leave the key out of the INSERT.
+	// Without the plugin, GORM would omit the key from the INSERT.
 	selected, omitted := thing[T]{Name: "selected"}, thing[T]{}
 	must(t, things.Select("Name").Create(ctx, &selected))
 	must(t, things.Omit("Name").Create(ctx, &omitted))

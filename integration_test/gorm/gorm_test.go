@@ -29,7 +29,8 @@ func must1[T any](t *testing.T, f func() (T, error)) T {
 	return v
 }
 
-// clients are the clients of Postgres. They differ in their SQL or in the form of their arguments.
+// clients are the connection options of the tests. They differ in the SQL or in the form of the
+// arguments that reach Postgres.
 var clients = map[string][]pgtest.Option{
 	"codec":                  {pgtest.Codec},
 	"codec, simple protocol": {pgtest.Codec, pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},

@@ -455,8 +455,7 @@ type label[T sqltypes.ID] struct {
 func (parcel[T]) TableName() string { return "parcels" }
 func (label[T]) TableName() string  { return "labels" }
 
-// With every Select, and with every Omit of other fields than the key, struct and row have
-// the same ID.
+// Struct and row have the same ID with every Select, and with every Omit that keeps the key.
 func (k of[T, N]) selectAndOmit(t *testing.T, g *gorm.DB) {
 	type saved struct{ name, weight, sender, labels bool }
 	for name, c := range map[string]struct {

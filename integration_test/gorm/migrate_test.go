@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// forms has an ID in every form of column. The type "key" is a domain.
+// A forms row has an ID in each form that a column can have. The type "key" is a domain.
 type forms[T sqltypes.ID] struct {
 	ID       T
 	Plain    T
@@ -33,8 +33,8 @@ type forms[T sqltypes.ID] struct {
 
 func (forms[T]) TableName() string { return "forms" }
 
-// AutoMigrate creates columns of the ID types' column types. A second AutoMigrate changes
-// nothing.
+// AutoMigrate creates columns of the types that the ID types declare. A second AutoMigrate
+// changes nothing.
 func (k of[T, N]) migrate(t *testing.T, g *gorm.DB) {
 	varchar, char := "varchar(40)", "char(20)"
 	if isPostgres(g) {

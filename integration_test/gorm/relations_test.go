@@ -230,7 +230,7 @@ type (
 		OwnerID   sql.Null[string]
 		OwnerType string
 	}
-	// A view is only read.
+	// A textView is only read.
 	textView struct {
 		ID       string
 		WriterID string

@@ -26,7 +26,7 @@ func (k of[T, N]) save(t *testing.T, g *gorm.DB) {
 	three := &thing[T]{Name: "preset", ID: preset[0]}
 	must(t, g.Save(three).Error)
 	want[three] = preset[0]
-	// GORM would leave the key out of the INSERT.
+	// Without the plugin, GORM would omit the key from the INSERT.
 	four := &thing[T]{Name: "selected"}
 	must(t, g.Select("Name").Save(four).Error)
 	five := &thing[T]{Name: "no hooks"}

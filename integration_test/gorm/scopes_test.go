@@ -266,9 +266,9 @@ func withSenders[T sqltypes.ID](rows []letter[T], err error) ([]letter[T], error
 	return rows, err
 }
 
-// walk reads the letters page by page and compares each page. It expects the letters whose
-// IDs has accepts. Between two pages it inserts and deletes letters before and after the
-// cursor.
+// walk reads the letters page by page and compares each page. It expects the letters for
+// whose IDs the function has returns true. Between two pages it inserts and deletes letters
+// before and after the cursor.
 func (a *archive[T]) walk(t *testing.T, g *gorm.DB, name string, ids []T, has func(T) bool, find func(cursor T) ([]letter[T], error)) {
 	t.Helper()
 	const (
@@ -519,7 +519,7 @@ func (k of[T, N]) windows(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Windows and pages use the index of the key, in a plan without hints or settings.
+// For windows and pages, Postgres uses the index of the key without planner settings.
 func (k of[T, N]) windowPlan(t *testing.T, g *gorm.DB) {
 	start := k.First.AddDate(1, 0, 0)
 	things := make([]thing[T], 5000)

@@ -107,7 +107,7 @@ func TestCreate(t *testing.T) {
 		}
 		must(t, q.Order.WithContext(ctx).CreateInBatches(batch, 2))
 		note(batch...)
-		// GORM would leave the key out of the INSERT.
+		// Without the plugin, GORM would omit the key from the INSERT.
 		selected := &model.Order{Number: "selected", CustomerID: ada.ID}
 		must(t, q.Order.WithContext(ctx).Select(q.Order.Number, q.Order.CustomerID).Create(selected))
 		note(selected)
