@@ -63,7 +63,7 @@ func misfit(r *schema.Relationship, ref *schema.Reference) error {
 		remedy += ", or as sql.Null[string] to keep a text column"
 	}
 	remedy += fmt.Sprintf(", or add <-:false to the gorm tag of %s so that GORM doesn't save it", fieldName(permitting(r)))
-	return fmt.Errorf("gormplugin: relate %s: GORM can't store %s (%v) in %s (%v) without changing the value or panicking; %s: %w",
+	return fmt.Errorf("gormplugin: check relation %s: GORM can't store %s (%v) in %s (%v) without changing the value or panicking; %s: %w",
 		fieldName(r.Field), fieldName(id), id.FieldType, fieldName(key), key.FieldType, remedy, gorm.ErrUnsupportedRelation)
 }
 

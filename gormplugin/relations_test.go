@@ -107,7 +107,7 @@ func TestRelationsOfOtherTypes(t *testing.T) {
 			db.Create(&polymorphic{}), db.Updates(&polymorphic{ID: 1, Notes: []stringNote{{}}}),
 			{Error: db.Model(&polymorphic{ID: 1}).Association("Notes").Append(&stringNote{})},
 		}},
-		"embedded":  {[]string{"relate embedding.In.Owner: ", "embedding.In.OwnerID", "order.ID"}, []*gorm.DB{db.Create(&embedding{})}},
+		"embedded":  {[]string{"check relation embedding.In.Owner: ", "embedding.In.OwnerID", "order.ID"}, []*gorm.DB{db.Create(&embedding{})}},
 		"many2many": {[]string{"left.Rights", "leftRight.LeftID", "left.ID"}, []*gorm.DB{db.Create(&left{}), db.Updates(&left{ID: 1, Rights: []right{{}}})}},
 	} {
 		for i, tx := range c.runs {
@@ -115,7 +115,7 @@ func TestRelationsOfOtherTypes(t *testing.T) {
 				t.Errorf("%s, %d: %v, want %v", name, i, tx.Error, gorm.ErrUnsupportedRelation)
 				continue
 			}
-			for _, want := range append(c.names, "gormplugin: relate ") {
+			for _, want := range append(c.names, "gormplugin: check relation ") {
 				if !strings.Contains(tx.Error.Error(), want) {
 					t.Errorf("%s, %d: %v, want %q in it", name, i, tx.Error, want)
 				}

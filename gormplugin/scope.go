@@ -118,7 +118,7 @@ func fieldOf(s *schema.Schema, table string, c clause.Column) (*schema.Field, er
 		return s.LookUpField(c.Name), nil
 	case s.PrioritizedPrimaryField == nil:
 		// GORM would use the first column.
-		return nil, fmt.Errorf("gormplugin: find the key column of %s: the model has no primary key of one column; pass the name of a column: %w", s.Name, gorm.ErrInvalidField)
+		return nil, fmt.Errorf("gormplugin: find the key column of %s: the model has no single-column primary key; pass the name of a column: %w", s.Name, gorm.ErrInvalidField)
 	}
 	return s.PrioritizedPrimaryField, nil
 }

@@ -104,7 +104,7 @@ func TestPageErrors(t *testing.T) {
 			db.Scopes(PageAfter("", seven)).Last(&order{}),
 			db.Scopes(PageBefore("", seven)).FindInBatches(&[]order{}, 2, func(*gorm.DB, int) error { return nil }),
 		},
-		"find the key column of two: the model has no primary key of one column": {
+		"find the key column of two: the model has no single-column primary key": {
 			db.Scopes(PageAfter("", seven)).Find(&[]two{}),
 			db.Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]two{}),
 			db.Model(&two{}).Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]map[string]any{}),
@@ -112,7 +112,7 @@ func TestPageErrors(t *testing.T) {
 			PageAfter("", idtype.Snowflake(0))(shared).Find(&[]two{}),
 			db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", time.Time{}, time.Time{})).Find(&[]two{}),
 		},
-		"find the key column of noKey: the model has no primary key of one column": {
+		"find the key column of noKey: the model has no single-column primary key": {
 			db.Scopes(PageAfter("", seven)).Find(&[]noKey{}),
 		},
 	} {
