@@ -14,8 +14,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// ErrNoGenerator is wrapped by errors about keys that no generator can fill: no
-// generator is bound to the type or has the name, or it generates another type.
+// ErrNoGenerator means that no generator can fill a key: none is bound to the key's
+// type or has the name in its tag, or the named generator generates another type.
 var ErrNoGenerator = errors.New("no generator for the key")
 
 // A plan lists the keys that a Create fills for a model.
@@ -34,8 +34,8 @@ type key struct {
 	field *schema.Field
 	index int    // index of the field in the model, or -1 if it is in an embedded struct
 	depth int    // number of structs of one field around the ID
-	fills filler // nil if no generator can fill the key
-	err   error  // the reason, if fills is nil
+	fills filler // nil if no generator fills the key
+	err   error  // the error for a zero key, if fills is nil
 }
 
 // resolve returns the plan of a model. The caller holds the lock of s.Relationships.
