@@ -59,7 +59,7 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 		return p
 	}
 	if c.column.registry.columnOf(target) != nil {
-		return scanRefusal{fmt.Errorf("pgxcodec: expected one ID for %T, got an array: scan it into a slice: %w", target, idtype.ErrSyntax)}
+		return scanRefusal{fmt.Errorf("pgxcodec: scan an array into %T: the target holds one ID; pass a pointer to a slice: %w", target, idtype.ErrSyntax)}
 	}
 	return c.Codec.PlanScan(m, oid, format, target)
 }
@@ -72,7 +72,7 @@ type encodeLiteral struct {
 	oid uint32
 }
 
-var errLiteral = errors.New("pgxcodec: expected an array literal of elements that the column takes, such as {1,2} or {{1,2},{3,4}}: pass a slice")
+var errLiteral = errors.New("pgxcodec: encode a string as an array: want a literal of elements that the column takes, such as {1,2} or {{1,2},{3,4}}; pass a slice")
 
 func (p encodeLiteral) Encode(value any, buf []byte) ([]byte, error) {
 	if !plainDimensions(value.(string)) {
@@ -274,7 +274,7 @@ func (scanBinary[V, W]) Scan(src []byte, target any) error {
 		*dst = nil
 		return nil
 	}
-	ids, err := readArray[V, W](src, func(int) error { return nullError[V]() })
+	ids, err := readArray[V, W](src, func(int) error { return scanNullError[V]() })
 	if err == nil {
 		*dst = ids
 	}

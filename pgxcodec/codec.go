@@ -72,6 +72,6 @@ const maxErrorInput = 64
 
 // badWire is the error of bytes that no server sends for such a column.
 func badWire(want string, src []byte) error {
-	return fmt.Errorf("pgxcodec: expected %s, got %d bytes %q: the column is not of the type that its OID says: %w",
+	return fmt.Errorf("pgxcodec: decode a column value: want %s, got %d bytes %q; check that the column has the type its OID names: %w",
 		want, len(src), src[:min(len(src), maxErrorInput)], idtype.ErrSyntax)
 }

@@ -441,7 +441,7 @@ func TestRefusals(t *testing.T) {
 			for _, value := range c.values() {
 				for _, format := range []int16{binaryFormat, textFormat} {
 					b, err := m.Encode(oid, format, value, nil)
-					if err == nil || !strings.Contains(err.Error(), " parameter for "+fmt.Sprintf("%T", value)+", got "+name+": ") {
+					if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("pgxcodec: encode %T: want a ", value)) || !strings.Contains(err.Error(), " parameter, got "+name+"; ") {
 						t.Errorf("%T as %s, format %d: %q, %v, want an error", value, name, format, b, err)
 					}
 				}
@@ -453,7 +453,7 @@ func TestRefusals(t *testing.T) {
 		_, array := c.column()
 		for _, value := range c.values() {
 			for _, format := range []int16{binaryFormat, textFormat} {
-				if b, err := m.Encode(array, format, value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: expected a slice for a parameter of type ") {
+				if b, err := m.Encode(array, format, value, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("pgxcodec: encode %T: want a slice for a ", value)) {
 					t.Errorf("%T as OID %d, format %d: %q, %v, want an error", value, array, format, b, err)
 				}
 			}
@@ -463,14 +463,14 @@ func TestRefusals(t *testing.T) {
 		oid   uint32
 		value any
 	}{
-		"expected one ID for a bigint parameter, got []idtype.Snowflake: write = ANY($1)":                                                                                         {pgtype.Int8OID, []idtype.Snowflake{1}},
-		"expected one ID for a uuid parameter, got []*idtype.Sno: write = ANY($1)":                                                                                                {pgtype.UUIDOID, []*idtype.Sno{&sno}},
-		"expected a uuid parameter for idtype.Sno, got bigint[]: make the column uuid, or pass a slice of sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns": {pgtype.Int8ArrayOID, sno},
-		"expected a uuid parameter for *idtype.Sno, got text[]: make the column uuid, or pass a slice of sqltypes.SnoText for text columns, ":                                     {pgtype.TextArrayOID, &sno},
-		"expected a uuid parameter for pgxcodec_test.customerID, got text[]: make the column uuid, or pass a slice of sqltypes.Text[pgxcodec_test.customerID] for text columns, ": {pgtype.TextArrayOID, customerID{sno}},
-		"expected a uuid parameter for idtype.Sno, got text: ":                                                                                                                    {pgtype.TextArrayOID, []idtype.Sno{sno}},
-		"expected a uuid parameter for idtype.Sno, got bytea: ":                                                                                                                   {pgtype.ByteaArrayOID, &[]idtype.Sno{sno}},
-		"expected a uuid parameter for *idtype.Sno, got text: ":                                                                                                                   {pgtype.VarcharArrayOID, []*idtype.Sno{&sno}},
+		"encode []idtype.Snowflake: want one ID for a bigint parameter, got a slice; write = ANY($1)":                                                                             {pgtype.Int8OID, []idtype.Snowflake{1}},
+		"encode []*idtype.Sno: want one ID for a uuid parameter, got a slice; write = ANY($1)":                                                                                    {pgtype.UUIDOID, []*idtype.Sno{&sno}},
+		"encode idtype.Sno: want a uuid parameter, got bigint[]; make the column uuid, or pass a slice of sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns": {pgtype.Int8ArrayOID, sno},
+		"encode *idtype.Sno: want a uuid parameter, got text[]; make the column uuid, or pass a slice of sqltypes.SnoText for text columns, ":                                     {pgtype.TextArrayOID, &sno},
+		"encode pgxcodec_test.customerID: want a uuid parameter, got text[]; make the column uuid, or pass a slice of sqltypes.Text[pgxcodec_test.customerID] for text columns, ": {pgtype.TextArrayOID, customerID{sno}},
+		"encode idtype.Sno: want a uuid parameter, got text; ":                                                                                                                    {pgtype.TextArrayOID, []idtype.Sno{sno}},
+		"encode idtype.Sno: want a uuid parameter, got bytea; ":                                                                                                                   {pgtype.ByteaArrayOID, &[]idtype.Sno{sno}},
+		"encode *idtype.Sno: want a uuid parameter, got text; ":                                                                                                                   {pgtype.VarcharArrayOID, []*idtype.Sno{&sno}},
 	} {
 		for _, format := range []int16{binaryFormat, textFormat} {
 			if b, err := m.Encode(c.oid, format, c.value, nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -484,7 +484,7 @@ func TestRefusals(t *testing.T) {
 		src := encode(t, m, pgtype.Int8ArrayOID, format, []idtype.Snowflake{1})
 		for _, target := range []any{&id, &pointer, &sno} {
 			err := m.Scan(pgtype.Int8ArrayOID, format, src, target)
-			if !errors.Is(err, idtype.ErrSyntax) || !strings.Contains(err.Error(), "got an array: scan it into a slice") || id != snowflake || pointer != &snowflake {
+			if !errors.Is(err, idtype.ErrSyntax) || !strings.Contains(err.Error(), "the target holds one ID; pass a pointer to a slice") || id != snowflake || pointer != &snowflake {
 				t.Errorf("an array into %T, format %d: %v", target, format, err)
 			}
 		}
@@ -691,7 +691,7 @@ func TestUnregisteredRefusals(t *testing.T) {
 					if err != nil {
 						t.Errorf("%T as %s, format %d: %v", c.value, column, format, err)
 					}
-				} else if want := fmt.Sprintf("pgxcodec: expected a %s parameter for %T, got %s: ", c.want, c.value, column); err == nil || !strings.Contains(err.Error(), want) {
+				} else if want := fmt.Sprintf("pgxcodec: encode %T: want a %s parameter, got %s; ", c.value, c.want, column); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%T as %s, format %d: %q, %v, want %q", c.value, column, format, b, err, want)
 				}
 			}
@@ -701,7 +701,7 @@ func TestUnregisteredRefusals(t *testing.T) {
 		for _, value := range []any{[]customerID{own}, []*customerID{p}, &[]customerID{own}, []sql.Null[customerID]{{V: own, Valid: true}},
 			[]sqltypes.Optional[customerID]{{ID: own}}, pgtype.FlatArray[customerID]{own}, [1]customerID{own}} {
 			for _, format := range []int16{binaryFormat, textFormat} {
-				if b, err := m.Encode(oid, format, value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: expected a uuid parameter for ") {
+				if b, err := m.Encode(oid, format, value, nil); err == nil || !strings.Contains(err.Error(), ": want a uuid parameter, got ") {
 					t.Errorf("%T as OID %d, format %d: %q, %v, want an error", value, oid, format, b, err)
 				}
 			}
@@ -833,7 +833,7 @@ func TestNullArrays(t *testing.T) {
 
 		ids = []idtype.Snowflake{id}
 		err = m.Scan(pgtype.Int8ArrayOID, format, encode(t, m, pgtype.Int8ArrayOID, format, []*idtype.Snowflake{&id, nil}), &ids)
-		if !errors.Is(err, idtype.ErrNull) || !strings.Contains(err.Error(), "expected idtype.Snowflake, got NULL: scan what may be NULL into *idtype.Snowflake, sql.Null[") {
+		if !errors.Is(err, idtype.ErrNull) || !strings.Contains(err.Error(), "scan NULL into idtype.Snowflake; scan a nullable column into *idtype.Snowflake, sql.Null[") {
 			t.Errorf("NULL among IDs, format %d: %v", format, err)
 		}
 		if format == binaryFormat && !strings.Contains(err.Error(), "pgxcodec: array element 1: ") {
@@ -862,11 +862,11 @@ func TestBadWire(t *testing.T) {
 		dst       any
 		src, want string
 	}{
-		{pgtype.Int8OID, new(idtype.Snowflake), "abc", `pgxcodec: expected an int8 of 8 bytes, got 3 bytes "abc": `},
-		{pgtype.UUIDOID, new(idtype.Sno), "abc", `pgxcodec: expected a uuid of 16 bytes, got 3 bytes "abc": `},
-		{pgtype.Int8ArrayOID, new([]idtype.Snowflake), "abc", `pgxcodec: expected an array in the binary format, got 3 bytes "abc": `},
+		{pgtype.Int8OID, new(idtype.Snowflake), "abc", `pgxcodec: decode a column value: want an int8 of 8 bytes, got 3 bytes "abc"; `},
+		{pgtype.UUIDOID, new(idtype.Sno), "abc", `want a uuid of 16 bytes, got 3 bytes "abc"; `},
+		{pgtype.Int8ArrayOID, new([]idtype.Snowflake), "abc", `want an array in the binary format, got 3 bytes "abc"; `},
 		{pgtype.Int8ArrayOID, new([]idtype.Snowflake), strings.Repeat("\x00", 16), "got 16 bytes"},
-		{pgtype.Int8OID, new(idtype.Snowflake), strings.Repeat("x", 100), `got 100 bytes "` + strings.Repeat("x", 64) + `": `},
+		{pgtype.Int8OID, new(idtype.Snowflake), strings.Repeat("x", 100), `got 100 bytes "` + strings.Repeat("x", 64) + `"; `},
 	} {
 		if err := m.Scan(c.oid, binaryFormat, []byte(c.src), c.dst); !errors.Is(err, idtype.ErrSyntax) && c.src[0] != 0 || !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%T from %q: %v, want %q", c.dst, c.src, err, c.want)
@@ -879,8 +879,8 @@ func TestBadWire(t *testing.T) {
 func TestRefusalMessages(t *testing.T) {
 	const (
 		forSno       = "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns"
-		uuidInQuery  = "write $1::uuid if the query gives the parameter no type, pass id.String() to a function, or use "
-		bytesInQuery = "write $1::bytea if the query gives the parameter no type, pass id.String() to a function, or use "
+		uuidInQuery  = "write $1::uuid if the query gives the parameter no type, pass id.String() to a function that takes text, or use "
+		bytesInQuery = "write $1::bytea if the query gives the parameter no type, pass id.String() to a function that takes text, or use "
 	)
 	registered, plain := newMap(), pgtype.NewMap()
 	pgxcodec.Register(plain)
@@ -890,23 +890,23 @@ func TestRefusalMessages(t *testing.T) {
 		value any
 		want  string
 	}{
-		{plain, pgtype.UUIDOID, snowflake, "expected a bigint parameter for idtype.Snowflake, got uuid: make the column bigint, or use sqltypes.SnowflakeText for text columns"},
-		{plain, pgtype.UUIDOID, snowflakeSI, "for idtype.SnowflakeSI, got uuid: make the column bigint, or use sqltypes.SnowflakeSIText for text columns"},
-		{plain, pgtype.UUIDOID, uid60, "for idtype.UID60, got uuid: make the column bigint, or use sqltypes.UID60Text for text columns"},
-		{plain, pgtype.ByteaOID, spread64, "for idtype.Spread64, got bytea: make the column bigint, or use sqltypes.Spread64Text for text columns"},
-		{plain, pgtype.TextOID, spread64, "for idtype.Spread64, got text: write $1::bigint if the query gives the parameter no type, pass id.String() to a function, or use sqltypes.Spread64Text for text columns"},
-		{plain, pgtype.Int8OID, sno, "expected a uuid parameter for idtype.Sno, got bigint: make the column uuid, or use " + forSno},
-		{plain, pgtype.BPCharOID, &sno, "expected a uuid parameter for *idtype.Sno, got char(n): make the column uuid, or use " + forSno},
-		{plain, pgtype.VarcharOID, sno, "expected a uuid parameter for idtype.Sno, got text: " + uuidInQuery + forSno},
-		{plain, pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "expected a bytea parameter for sqltypes.SnoBytes, got bigint: make the column bytea, or use idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
-		{plain, pgtype.TextOID, sqltypes.SnoBytesOf(sno), "got text: " + bytesInQuery + "idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
-		{plain, pgtype.UUIDOID, sqltypes.TextOf(uid60), "got uuid: make the column text, or use idtype.UID60 for bigint columns"},
-		{plain, pgtype.ByteaOID, sqltypes.TextOf(sno), "got bytea: make the column text, or use idtype.Sno for uuid columns, sqltypes.SnoBytes for bytea columns"},
-		{registered, pgtype.UUIDOID, orderID{snowflake}, "for pgxcodec_test.orderID, got uuid: make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] for text columns"},
-		{registered, pgtype.ByteaOID, customerID{sno}, "for pgxcodec_test.customerID, got bytea: make the column uuid, or use sqltypes.Text[pgxcodec_test.customerID] for text columns, sqltypes.SnoBytes for bytea columns"},
-		{plain, pgtype.UUIDOID, orderID{snowflake}, "for pgxcodec_test.orderID, got uuid: make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] or sqltypes.SnowflakeText for text columns"},
-		{plain, pgtype.TextOID, customerID{sno}, "for pgxcodec_test.customerID, got text: " + uuidInQuery + "sqltypes.Text[pgxcodec_test.customerID] or " + forSno},
-		{plain, pgtype.UUIDOID, sqltypes.TextOf(customerID{sno}), "got uuid: make the column text, or use pgxcodec_test.customerID for uuid columns, sqltypes.SnoBytes for bytea columns"},
+		{plain, pgtype.UUIDOID, snowflake, "encode idtype.Snowflake: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.SnowflakeText for text columns"},
+		{plain, pgtype.UUIDOID, snowflakeSI, "encode idtype.SnowflakeSI: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.SnowflakeSIText for text columns"},
+		{plain, pgtype.UUIDOID, uid60, "encode idtype.UID60: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.UID60Text for text columns"},
+		{plain, pgtype.ByteaOID, spread64, "encode idtype.Spread64: want a bigint parameter, got bytea; make the column bigint, or use sqltypes.Spread64Text for text columns"},
+		{plain, pgtype.TextOID, spread64, "encode idtype.Spread64: want a bigint parameter, got text; write $1::bigint if the query gives the parameter no type, pass id.String() to a function that takes text, or use sqltypes.Spread64Text for text columns"},
+		{plain, pgtype.Int8OID, sno, "encode idtype.Sno: want a uuid parameter, got bigint; make the column uuid, or use " + forSno},
+		{plain, pgtype.BPCharOID, &sno, "encode *idtype.Sno: want a uuid parameter, got char(n); make the column uuid, or use " + forSno},
+		{plain, pgtype.VarcharOID, sno, "encode idtype.Sno: want a uuid parameter, got text; " + uuidInQuery + forSno},
+		{plain, pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "encode sqltypes.SnoBytes: want a bytea parameter, got bigint; make the column bytea, or use idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
+		{plain, pgtype.TextOID, sqltypes.SnoBytesOf(sno), "got text; " + bytesInQuery + "idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
+		{plain, pgtype.UUIDOID, sqltypes.TextOf(uid60), "got uuid; make the column text, or use idtype.UID60 for bigint columns"},
+		{plain, pgtype.ByteaOID, sqltypes.TextOf(sno), "got bytea; make the column text, or use idtype.Sno for uuid columns, sqltypes.SnoBytes for bytea columns"},
+		{registered, pgtype.UUIDOID, orderID{snowflake}, "encode pgxcodec_test.orderID: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] for text columns"},
+		{registered, pgtype.ByteaOID, customerID{sno}, "encode pgxcodec_test.customerID: want a uuid parameter, got bytea; make the column uuid, or use sqltypes.Text[pgxcodec_test.customerID] for text columns, sqltypes.SnoBytes for bytea columns"},
+		{plain, pgtype.UUIDOID, orderID{snowflake}, "encode pgxcodec_test.orderID: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] or sqltypes.SnowflakeText for text columns"},
+		{plain, pgtype.TextOID, customerID{sno}, "encode pgxcodec_test.customerID: want a uuid parameter, got text; " + uuidInQuery + "sqltypes.Text[pgxcodec_test.customerID] or " + forSno},
+		{plain, pgtype.UUIDOID, sqltypes.TextOf(customerID{sno}), "got uuid; make the column text, or use pgxcodec_test.customerID for uuid columns, sqltypes.SnoBytes for bytea columns"},
 	} {
 		if _, err := c.m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%T as OID %d: %v, want %q", c.value, c.oid, err, c.want)

@@ -160,12 +160,12 @@ func (c *column) refuse(value any, wrapped planner) error {
 		remedy := "make the column " + own.name
 		if c == &c.registry.text {
 			// Postgres takes a parameter for text if the query gives it no type.
-			remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function", own.name)
+			remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function that takes text", own.name)
 		}
-		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s: %s, or use %s", own.name, value, c.name, remedy, own.alternatives)
+		return fmt.Errorf("pgxcodec: encode %T: want a %s parameter, got %s; %s, or use %s", value, own.name, c.name, remedy, own.alternatives)
 	}
 	if first(c, func(m member) pgtype.EncodePlan { return m.encodeSlice(0, value) }) != nil {
-		return fmt.Errorf("pgxcodec: expected one ID for a %s parameter, got %T: write = ANY($1) to find several", c.name, value)
+		return fmt.Errorf("pgxcodec: encode %T: want one ID for a %s parameter, got a slice; write = ANY($1) to match several", value, c.name)
 	}
 	return nil
 }
@@ -177,9 +177,9 @@ func (c *column) refuseElement(value any, wrapped planner) error {
 	case own == nil, own.unregistered && wrapped.takes(reflect.TypeOf(value)):
 		return nil
 	case c.takes(own):
-		return fmt.Errorf("pgxcodec: expected a slice for a parameter of type %s[], got %T: pass a slice of it", c.name, value)
+		return fmt.Errorf("pgxcodec: encode %T: want a slice for a %s[] parameter, got one ID; pass []%[1]T", value, c.name)
 	default:
-		return fmt.Errorf("pgxcodec: expected a %s parameter for %T, got %s[]: make the column %[1]s, or pass a slice of %[4]s", own.name, value, c.name, own.alternatives)
+		return fmt.Errorf("pgxcodec: encode %T: want a %s parameter, got %s[]; make the column %[2]s, or pass a slice of %[4]s", value, own.name, c.name, own.alternatives)
 	}
 }
 

@@ -108,7 +108,7 @@ func (l *Loader) domains(ctx context.Context, conn *pgx.Conn) ([]domain, error) 
 	}
 	domains, err := queryDomains(ctx, conn)
 	if err != nil {
-		return nil, fmt.Errorf("pgxcodec: expected the domains of database %q, got an error from the server: %w", key.name, err)
+		return nil, fmt.Errorf("pgxcodec: load the domains of database %q: %w", key.name, err)
 	}
 	next := answer{domains: domains, until: asked.Add(maxTrust)}
 	if len(domains) == 0 {

@@ -187,7 +187,7 @@ func TestAfterConnectWithoutDomains(t *testing.T) {
 func TestAfterConnectError(t *testing.T) {
 	s := &server{t: t, version: "18.0"}
 	var pgErr *pgconn.PgError
-	if _, err := s.connect(pgxcodec.AfterConnect); !errors.As(err, &pgErr) || pgErr.Code != "42501" || !strings.Contains(err.Error(), `pgxcodec: expected the domains of database "d"`) {
+	if _, err := s.connect(pgxcodec.AfterConnect); !errors.As(err, &pgErr) || pgErr.Code != "42501" || !strings.Contains(err.Error(), `pgxcodec: load the domains of database "d": `) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -268,7 +268,7 @@ func checkTicket(t *testing.T, m *pgtype.Map, oid, array uint32) {
 			t.Errorf("%T as OID %d: %q, want the number %d", c.value, oid, got, c.want)
 		}
 	}
-	if b, err := m.Encode(oid, binaryFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "expected a uuid parameter") {
+	if b, err := m.Encode(oid, binaryFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "want a uuid parameter") {
 		t.Errorf("a Sno as OID %d: %q, %v, want an error", oid, b, err)
 	}
 	if b, err := m.Encode(oid, binaryFormat, idtype.Snowflake(-1), nil); !errors.Is(err, idtype.ErrRange) {
@@ -301,7 +301,7 @@ func checkTicket(t *testing.T, m *pgtype.Map, oid, array uint32) {
 	if err != nil || fmt.Sprint(v, owns, pages, flakes) != fmt.Sprint([]any{ticket("T-7"), ticket("T-8")}, []ticket{"T-7", "T-8"}, []idtype.UID60{6, 7}, []idtype.Snowflake{7, 8}) {
 		t.Errorf("{7,8} from OID %d: %v, %v, %v, %v, %v", array, v, owns, pages, flakes, err)
 	}
-	if _, err := m.Encode(array, binaryFormat, snowflake, nil); err == nil || !strings.Contains(err.Error(), "expected a slice") {
+	if _, err := m.Encode(array, binaryFormat, snowflake, nil); err == nil || !strings.Contains(err.Error(), "want a slice") {
 		t.Errorf("an ID as OID %d: %v, want an error", array, err)
 	}
 	for _, src := range [][]byte{encode(t, m, array, binaryFormat, []*int64{nil}), ids[:30]} {
@@ -605,5 +605,5 @@ func ExampleRegister() {
 	fmt.Println(reason)
 	// Output:
 	// brpk4q72xwf2m63l
-	// pgxcodec: expected a uuid parameter for idtype.Sno, got text: write $1::uuid if the query gives the parameter no type, pass id.String() to a function, or use sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns
+	// pgxcodec: encode idtype.Sno: want a uuid parameter, got text; write $1::uuid if the query gives the parameter no type, pass id.String() to a function that takes text, or use sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns
 }

@@ -47,11 +47,11 @@ func RegisterOwn[T interface {
 		case "uuid":
 			check, add = checkOwn[T, uuidText[T]](), addUUID[T]
 		default:
-			check = fmt.Errorf("its column type is %q", column)
+			check = fmt.Errorf("its column type is %q, want bigint or uuid", column)
 		}
 	}
 	if check != nil {
-		return fmt.Errorf("pgxcodec: expected a struct that embeds an ID type of idtype, and nothing else, and leaves its methods alone, got %v: %w", reflect.TypeFor[T](), check)
+		return fmt.Errorf("pgxcodec: register %v: %w; declare a struct that embeds one ID type of package idtype, has no other field, and keeps the methods of that type", reflect.TypeFor[T](), check)
 	}
 	r, whole := registryOf(m)
 	alternatives := fmt.Sprintf("sqltypes.Text[%T] for text columns", zero)
@@ -81,7 +81,7 @@ func embeds(t reflect.Type) error {
 		return nil
 	}
 	if t.Kind() != reflect.Struct || t.NumField() != 1 || !t.Field(0).Anonymous {
-		return fmt.Errorf("%v is no such struct", t)
+		return fmt.Errorf("%v is not a struct with one embedded ID type", t)
 	}
 	return embeds(t.Field(0).Type)
 }
@@ -170,7 +170,7 @@ func checkOwn[T plainID, W wire[T]]() error {
 			encoding.BinaryUnmarshaler
 		})
 		if !ok {
-			return fmt.Errorf("*%T lacks Scan, UnmarshalText or UnmarshalBinary", id)
+			return fmt.Errorf("*%T lacks the method Scan, UnmarshalText or UnmarshalBinary", id)
 		}
 		if sample != nil {
 			if refused = s.Scan(sample); refused != nil {
@@ -188,13 +188,13 @@ func checkOwn[T plainID, W wire[T]]() error {
 			return err
 		}
 		if want := fmt.Append(nil, v); !bytes.Equal(b, want) {
-			return fmt.Errorf("an ID is stored as %q by its method Value, and is %q in text or binary", want, b)
+			return fmt.Errorf("its Value method stores %q, its text or binary form is %q", want, b)
 		}
 		if err := w.get(b, &back); err != nil {
 			return err
 		}
 		if back != id {
-			return fmt.Errorf("an ID is written as %q, and read as %v", b, back)
+			return fmt.Errorf("an ID written as %q is read back as %v", b, back)
 		}
 	}
 	if samples == 0 {

@@ -90,23 +90,23 @@ func (definedID) GormDataType() string            { return "bigint" }
 
 func TestRegisterOwnRefuses(t *testing.T) {
 	for want, register := range map[string]func(*pgtype.Map) error{
-		`got pgxcodec_test.textColumnID: its column type is "text"`:               pgxcodec.RegisterOwn[textColumnID],
-		`got pgxcodec_test.prefixedID: an ID is stored as "c_`:                    pgxcodec.RegisterOwn[prefixedID],
-		`got pgxcodec_test.shortID: pgxcodec: expected a text of 16 bytes`:        pgxcodec.RegisterOwn[shortID],
-		`got pgxcodec_test.noID: never stored`:                                    pgxcodec.RegisterOwn[noID],
-		`got pgxcodec_test.negativeID: an ID is stored as "-7"`:                   pgxcodec.RegisterOwn[negativeID],
-		`*pgxcodec_test.unscannableID lacks Scan, UnmarshalText`:                  pgxcodec.RegisterOwn[unscannableID],
-		`got pgxcodec_test.pointerID: *idtype.Snowflake is no such struct`:        pgxcodec.RegisterOwn[pointerID],
-		`got *pgxcodec_test.orderID: *pgxcodec_test.orderID is no such struct`:    pgxcodec.RegisterOwn[*orderID],
-		`got pgxcodec_test.tenantID: pgxcodec_test.tenantID is no such struct`:    pgxcodec.RegisterOwn[tenantID],
-		`got pgxcodec_test.definedID: pgxcodec_test.definedID is no such struct`:  pgxcodec.RegisterOwn[definedID],
-		"*pgxcodec_test.unparsedID lacks Scan, UnmarshalText or UnmarshalBinary":  pgxcodec.RegisterOwn[unparsedID],
-		"*pgxcodec_test.undecodedID lacks Scan, UnmarshalText or UnmarshalBinary": pgxcodec.RegisterOwn[undecodedID],
-		"got pgxcodec_test.neverID: never":                                        pgxcodec.RegisterOwn[neverID],
-		"got pgxcodec_test.unreadID: never":                                       pgxcodec.RegisterOwn[unreadID],
-		`an ID is written as "0", and read as 1`:                                  pgxcodec.RegisterOwn[changedID],
-		"expected an int64 from the method Value of pgxcodec_test.stringID":       pgxcodec.RegisterOwn[stringID],
-		`an ID is stored as "c_` + "2222222222222229":                             pgxcodec.RegisterOwn[oddID],
+		`register pgxcodec_test.textColumnID: its column type is "text", want bigint or uuid`: pgxcodec.RegisterOwn[textColumnID],
+		`register pgxcodec_test.prefixedID: its Value method stores "c_`:                      pgxcodec.RegisterOwn[prefixedID],
+		`register pgxcodec_test.shortID: encode pgxcodec_test.shortID: want 16 bytes of text`: pgxcodec.RegisterOwn[shortID],
+		`register pgxcodec_test.noID: never stored`:                                           pgxcodec.RegisterOwn[noID],
+		`register pgxcodec_test.negativeID: its Value method stores "-7"`:                     pgxcodec.RegisterOwn[negativeID],
+		`*pgxcodec_test.unscannableID lacks the method Scan, UnmarshalText`:                   pgxcodec.RegisterOwn[unscannableID],
+		`register pgxcodec_test.pointerID: *idtype.Snowflake is not a struct`:                 pgxcodec.RegisterOwn[pointerID],
+		`register *pgxcodec_test.orderID: *pgxcodec_test.orderID is not a struct`:             pgxcodec.RegisterOwn[*orderID],
+		`register pgxcodec_test.tenantID: pgxcodec_test.tenantID is not a struct`:             pgxcodec.RegisterOwn[tenantID],
+		`register pgxcodec_test.definedID: pgxcodec_test.definedID is not a struct`:           pgxcodec.RegisterOwn[definedID],
+		"*pgxcodec_test.unparsedID lacks the method Scan, UnmarshalText or UnmarshalBinary":   pgxcodec.RegisterOwn[unparsedID],
+		"*pgxcodec_test.undecodedID lacks the method Scan, UnmarshalText or UnmarshalBinary":  pgxcodec.RegisterOwn[undecodedID],
+		"register pgxcodec_test.neverID: never":                                               pgxcodec.RegisterOwn[neverID],
+		"register pgxcodec_test.unreadID: never":                                              pgxcodec.RegisterOwn[unreadID],
+		`an ID written as "0" is read back as 1`:                                              pgxcodec.RegisterOwn[changedID],
+		"encode pgxcodec_test.stringID: want an int64 from its Value method, got string":      pgxcodec.RegisterOwn[stringID],
+		`its Value method stores "c_` + "2222222222222229":                                    pgxcodec.RegisterOwn[oddID],
 	} {
 		m := pgtype.NewMap()
 		if err := register(m); err == nil || !strings.Contains(err.Error(), want) {
@@ -241,7 +241,7 @@ func TestOwnTypesWithMethodsOfPgx(t *testing.T) {
 		{pgtype.ByteaOID, prefix}, {pgtype.UUIDOID, prefix}, {pgtype.TextOID, packed}, {pgtype.Int8OID, packed},
 		{pgtype.TextOID, pointed}, {pgtype.ByteaOID, toPointed}, {pgtype.ByteaArrayOID, prefix}, {pgtype.TextArrayOID, prefix},
 	} {
-		if b, err := m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: expected a ") {
+		if b, err := m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: encode ") {
 			t.Errorf("%T into OID %d: %q, %v, want an error", c.value, c.oid, b, err)
 		}
 	}

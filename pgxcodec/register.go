@@ -92,7 +92,7 @@ func registryOf(m *pgtype.Map) (r *registry, whole bool) {
 func baseCodec(m *pgtype.Map, oid uint32) pgtype.Codec {
 	t, ok := m.TypeForOID(oid)
 	if !ok {
-		panic("pgxcodec: a built-in type has no codec") // every Map has them all
+		panic("pgxcodec: the type map has no codec for a built-in type") // every Map has them all
 	}
 	return unwrap(t.Codec)
 }

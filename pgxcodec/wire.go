@@ -102,7 +102,7 @@ func number[T plainID](id T) (int64, error) {
 	}
 	n, ok := v.(int64)
 	if !ok {
-		return 0, fmt.Errorf("pgxcodec: expected an int64 from the method Value of %T, got %T: leave Value to the type that it embeds", id, v)
+		return 0, fmt.Errorf("encode %T: want an int64 from its Value method, got %T; remove that method to use the embedded one", id, v)
 	}
 	return n, nil
 }
@@ -139,7 +139,7 @@ func (uuidBinary[T]) put(buf []byte, id T) ([]byte, error) {
 	// The text of a Sno is the bytes of its uuid.
 	b, err := id.AppendText(buf)
 	if n := len(b) - len(buf); err == nil && n != len(uuid.UUID{}) {
-		return nil, fmt.Errorf("pgxcodec: expected a text of 16 bytes from %T, got %d: leave its methods to the idtype.Sno that it embeds", id, n)
+		return nil, fmt.Errorf("encode %T: want 16 bytes of text from its AppendText method, got %d; remove that method to use the embedded one", id, n)
 	}
 	return b, err
 }

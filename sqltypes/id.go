@@ -64,7 +64,7 @@ func restore[T ID](dst *T, old T, err error) error {
 }
 
 func lacks[T ID](method string) error {
-	return fmt.Errorf("sqltypes: expected an ID type with a method %[1]s, got %[2]T: declare %[1]s on *%[2]T", method, *new(T))
+	return fmt.Errorf("sqltypes: use %[2]T as an ID: *%[2]T has no method %[1]s; declare it", method, *new(T))
 }
 
 // valueOf returns the Value of src if that is a driver.Valuer, which drivers don't
@@ -80,11 +80,11 @@ func valueOf[T driver.Valuer](src any) (any, error) {
 		return nil, nil
 	}
 	if own, _ := valuer.ID(*new(T)); id == nil || id != own {
-		return nil, fmt.Errorf("sqltypes: expected an ID of the format of %T, alone or in a struct, got a %T: scan it into its own type: %w", *new(T), src, idtype.ErrSyntax)
+		return nil, fmt.Errorf("sqltypes: scan %T as %T: want one ID of this format, alone or in a struct; scan other IDs into their own type: %w", src, *new(T), idtype.ErrSyntax)
 	}
 	val, err := v.Value()
 	if err != nil {
-		return nil, fmt.Errorf("sqltypes: expected an ID, got a %T whose Value failed: %w", src, err)
+		return nil, fmt.Errorf("sqltypes: scan %T: its Value method failed: %w", src, err)
 	}
 	return val, nil
 }
@@ -96,10 +96,11 @@ func isNull(src any) bool {
 }
 
 func nullError(want string, dst any) error {
-	return fmt.Errorf("sqltypes: expected %s, got NULL: scan a nullable column into *%[2]T, sql.Null[%[2]T] or sqltypes.Optional[%[2]T]: %[3]w",
-		want, dst, idtype.ErrNull)
+	return fmt.Errorf("sqltypes: scan NULL into %[1]T: want %[2]s; scan a nullable column into *%[1]T, sql.Null[%[1]T] or sqltypes.Optional[%[1]T]: %[3]w",
+		dst, want, idtype.ErrNull)
 }
 
-func typeError(want string, src any) error {
-	return fmt.Errorf("sqltypes: expected %s, got a column value of type %T: choose the Go type that fits the column: %w", want, src, idtype.ErrSyntax)
+func typeError(want string, src, dst any) error {
+	return fmt.Errorf("sqltypes: scan a column value of type %T into %T: want %s; use the Go type that fits the column: %w",
+		src, dst, want, idtype.ErrSyntax)
 }

@@ -55,7 +55,7 @@ func (v *SnoBytes) Scan(src any) error {
 	}
 	b, ok := val.([]byte)
 	if !ok {
-		return typeError(snoBytesWant, src)
+		return typeError(snoBytesWant, src, *v)
 	}
 	return v.ID.UnmarshalBinary(b)
 }

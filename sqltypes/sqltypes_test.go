@@ -328,9 +328,9 @@ func TestMessages(t *testing.T) {
 		src  any
 		want string
 	}{
-		{new(sqltypes.SnowflakeText), nil, "sqltypes: expected the text of an idtype.Snowflake, got NULL: scan a nullable column into "},
-		{new(sqltypes.SnoBytes), nil, "expected the 10 bytes of an idtype.Sno, got NULL: scan a nullable column into *sqltypes.SnoBytes, sql.Null[sqltypes.SnoBytes] or sqltypes.Optional[sqltypes.SnoBytes]: "},
-		{new(sqltypes.SnoBytes), int64(1), "expected the 10 bytes of an idtype.Sno, got a column value of type int64: "},
+		{new(sqltypes.SnowflakeText), nil, ": want the text of an idtype.Snowflake; scan a nullable column into "},
+		{new(sqltypes.SnoBytes), nil, "sqltypes: scan NULL into sqltypes.SnoBytes: want the 10 bytes of an idtype.Sno; scan a nullable column into *sqltypes.SnoBytes, sql.Null[sqltypes.SnoBytes] or sqltypes.Optional[sqltypes.SnoBytes]: "},
+		{new(sqltypes.SnoBytes), int64(1), "sqltypes: scan a column value of type int64 into sqltypes.SnoBytes: want the 10 bytes of an idtype.Sno; "},
 	} {
 		if err := c.dst.Scan(c.src); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%T: Scan(%v): %v, want %q", c.dst, c.src, err, c.want)
@@ -384,9 +384,9 @@ func TestForeignTypes(t *testing.T) {
 	}{
 		{text.UnmarshalText([]byte("1")), "no"},
 		{optional.UnmarshalJSON([]byte("1")), "no"},
-		{optional.Scan("1"), "with a method Scan, got sqltypes_test.textID: declare Scan on *sqltypes_test.textID"},
-		{scannedText.Scan("1"), "with a method UnmarshalText, "},
-		{scanned.UnmarshalJSON([]byte("1")), "with a method UnmarshalJSON, "},
+		{optional.Scan("1"), "sqltypes: use sqltypes_test.textID as an ID: *sqltypes_test.textID has no method Scan; declare it"},
+		{scannedText.Scan("1"), "has no method UnmarshalText; "},
+		{scanned.UnmarshalJSON([]byte("1")), "has no method UnmarshalJSON; "},
 		{scanned.Scan("1"), "no"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {

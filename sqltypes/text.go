@@ -83,7 +83,7 @@ func (v *Text[T]) Scan(src any) error {
 	case []byte:
 		return v.UnmarshalText(bytes.TrimRight(val, " "))
 	}
-	return typeError(v.want(), src)
+	return typeError(v.want(), src, *v)
 }
 
 func (v Text[T]) want() string { return fmt.Sprintf("the text of an %T", v.ID) }

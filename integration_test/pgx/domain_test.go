@@ -227,11 +227,11 @@ func TestDomainsOfOthers(t *testing.T) {
 			}
 			for column, value := range map[string]any{"code": sno, "codes": []idtype.Sno{sno}, "c": sno, "d": sno, "n": sno, "id": sno} {
 				_, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{column}, pgx.CopyFromRows([][]any{{value}}))
-				if err == nil || !strings.Contains(err.Error(), "expected a uuid parameter for ") {
+				if err == nil || !strings.Contains(err.Error(), "want a uuid parameter, got ") {
 					t.Errorf("COPY of %T into %s: %v, want it refused", value, column, err)
 				}
 				_, err = conn.Exec(ctx, "insert into t ("+column+") values ($1)", value)
-				if byOID(mode) && (err == nil || !strings.Contains(err.Error(), "expected a uuid parameter for ")) {
+				if byOID(mode) && (err == nil || !strings.Contains(err.Error(), "want a uuid parameter, got ")) {
 					t.Errorf("INSERT of %T into %s: %v, want it refused", value, column, err)
 				}
 			}
