@@ -11,14 +11,14 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// An arrayCodec is the codec of an array whose elements an elementCodec
-// handles. It takes over slices of IDs, which pgx would go through by
-// reflection, and leaves the rest to the codec it embeds.
+// An arrayCodec is the codec of an array type whose elements have an elementCodec.
+// It handles slices of IDs, for which pgx would use reflection, and leaves other
+// values to the codec that it embeds.
 type arrayCodec struct {
 	pgtype.Codec
 	column  *column
 	element uint32 // the elements' OID
-	callers bool   // the array or its elements have a codec of the caller's, which is asked first
+	callers bool   // the caller registered a codec for the array or its elements, which goes first
 }
 
 func (c *arrayCodec) wrapped() pgtype.Codec { return c.Codec }
@@ -32,8 +32,8 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 			return p
 		}
 	}
-	// In text the elements need quotes (a UID60 can be written "NULL"): that
-	// pgx does well, and only the modes that aren't fast use it.
+	// In the text format, elements need quotes: the text of a UID60 can be "NULL".
+	// Leave that to pgx; only the slower exec modes use the text format.
 	if format == pgtype.BinaryFormatCode && !c.callers {
 		if p := first(c.column, func(v member) pgtype.EncodePlan { return v.encodeSlice(c.element, value) }); p != nil {
 			return p
@@ -64,9 +64,8 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 	return c.Codec.PlanScan(m, oid, format, target)
 }
 
-// encodeLiteral makes an array of its text form, such as {{1,2},{3,4}}. pgx
-// does this itself in COPY, and keeps the dimensions, but only where it finds
-// its own *ArrayCodec.
+// encodeLiteral encodes an array from its text form, such as {{1,2},{3,4}}. In COPY,
+// pgx does this itself and keeps the dimensions, but only for its own *ArrayCodec.
 type encodeLiteral struct {
 	m   *pgtype.Map
 	oid uint32
@@ -76,7 +75,7 @@ var errLiteral = errors.New("pgxcodec: encode a string as an array: want a liter
 
 func (p encodeLiteral) Encode(value any, buf []byte) ([]byte, error) {
 	if !plainDimensions(value.(string)) {
-		return nil, errLiteral // pgx goes on as it does without us
+		return nil, errLiteral // pgx then falls back to what it does without this package
 	}
 	var a pgtype.Array[any]
 	if err := p.m.Scan(p.oid, pgtype.TextFormatCode, []byte(value.(string)), &a); err != nil {
@@ -85,8 +84,8 @@ func (p encodeLiteral) Encode(value any, buf []byte) ([]byte, error) {
 	return p.m.Encode(p.oid, pgtype.BinaryFormatCode, a, buf)
 }
 
-// plainDimensions tells whether a literal has dimensions that would be lost,
-// and nothing that pgx reads in another way than the server does.
+// plainDimensions reports whether pgx would lose the literal's dimensions, and pgx
+// and the server parse the literal alike.
 func plainDimensions(literal string) bool {
 	return (strings.HasPrefix(literal, "{{") || strings.HasPrefix(literal, "[")) &&
 		!strings.ContainsAny(literal, " \t\n\v\f\r\\") &&
@@ -94,7 +93,7 @@ func plainDimensions(literal string) bool {
 }
 
 func encodeSlicePlan[V any, B wire[V]](element uint32, value any) pgtype.EncodePlan {
-	// These plans have a field and so are allocated; pgx keeps them.
+	// These plans have a field, so they are allocated. pgx caches them.
 	switch value.(type) {
 	case []V:
 		return encodeSlice[V, B]{element}
@@ -108,9 +107,9 @@ func encodeSlicePlan[V any, B wire[V]](element uint32, value any) pgtype.EncodeP
 	return nil
 }
 
-// The binary format of an array with one dimension: the number of dimensions,
-// whether it has NULLs, the elements' OID, the length, the lower bound; then
-// of each element its size, -1 for NULL, and its bytes.
+// The binary format of a one-dimensional array: the number of dimensions, a flag for
+// NULLs, the elements' OID, the length, the lower bound; then, per element, its size
+// (-1 for NULL) and its bytes.
 const (
 	hasNullsOffset = 4
 	elementNull    = 0xffffffff
@@ -211,13 +210,13 @@ func (p encodePointerSlicePointer[V, W]) Encode(value any, buf []byte) ([]byte, 
 	return putPointerSlice[V, W](buf, p.element, *ids)
 }
 
-// A sliceScanner is what an array's codec needs to know to scan a value.
+// A sliceScanner holds the arguments of an array codec's PlanScan.
 type sliceScanner struct {
 	codec  pgtype.Codec
 	m      *pgtype.Map
 	oid    uint32
 	format int16
-	direct bool // without the codec
+	direct bool // bypasses codec
 }
 
 func scanSlicePlan[V any, B wire[V]](s sliceScanner, target any) pgtype.ScanPlan {
@@ -236,7 +235,7 @@ func scanSlicePlan[V any, B wire[V]](s sliceScanner, target any) pgtype.ScanPlan
 	return nil
 }
 
-// scanElements is the plan for *[]E, nil if the codec can't do it.
+// scanElements returns a plan for *[]E, or nil if the codec has none.
 func scanElements[E any](s sliceScanner) pgtype.ScanPlan {
 	next := s.codec.PlanScan(s.m, s.oid, s.format, new(pgtype.FlatArray[E]))
 	if next == nil {
@@ -254,7 +253,7 @@ func (p scanSlice[E]) Scan(src []byte, target any) error {
 	if !ok {
 		return pgtype.ErrScanTargetTypeChanged
 	}
-	// pgx clears the slice before it reads the first element.
+	// Not into dst: pgx clears the slice before it reads the first element.
 	var elements pgtype.FlatArray[E]
 	if err := p.next.Scan(src, &elements); err != nil {
 		return err
@@ -308,11 +307,11 @@ func (scanBinaryPointers[V, W]) Scan(src []byte, target any) error {
 	return nil
 }
 
-// maxDimensions is how many dimensions an array of Postgres can have.
+// maxDimensions is the maximum number of dimensions of a Postgres array.
 const maxDimensions = 6
 
-// readHeader gives the number of an array's elements, of all dimensions, and
-// the bytes that have the elements.
+// readHeader returns the number of elements of an array, over all dimensions, and
+// the bytes of the elements.
 func readHeader(array []byte) (n int, elements []byte, err error) {
 	if len(array) < 12 {
 		return 0, nil, badArray(array)
@@ -328,8 +327,8 @@ func readHeader(array []byte) (n int, elements []byte, err error) {
 	for range dimensions {
 		product *= int64(int32(binary.BigEndian.Uint32(src)))
 		src = src[8:]
-		// An element has four bytes at least. This is also what keeps the product
-		// from running over.
+		// An element has at least four bytes. This check also keeps the product from
+		// overflowing.
 		if product < 0 || product > int64(len(src)/4) {
 			return 0, nil, badArray(array)
 		}
@@ -337,8 +336,8 @@ func readHeader(array []byte) (n int, elements []byte, err error) {
 	return int(product), src, nil
 }
 
-// readArray reads all elements of an array. It asks null about those that are
-// NULL, and leaves them zero.
+// readArray reads all elements of an array. For a NULL element it calls null, and
+// leaves the element zero if null returns nil.
 func readArray[V any, W wire[V]](array []byte, null func(i int) error) ([]V, error) {
 	n, src, err := readHeader(array)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// An elementCodec is the codec of a column that can hold IDs. It takes over
-// the types that its column holds, refuses the IDs that belong in another, and
-// leaves the rest to the codec it embeds.
+// An elementCodec is the codec of a column type that can hold IDs. It handles the
+// ID types that the column holds, rejects IDs that belong in another column type, and
+// leaves other values to the codec that it embeds.
 //
-// It plans the types it knows itself: pgx's hooks for scan targets are never
-// asked about types with a Scan method.
+// It plans scans itself, because pgx never calls its hooks for scan targets
+// (TryWrapScanPlanFuncs) for types with a Scan method.
 type elementCodec struct {
 	pgtype.Codec
 	column  *column
-	callers bool // Codec is the caller's own for a domain, and is asked first
+	callers bool // the caller registered Codec for a domain; it goes first
 }
 
 func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
@@ -39,7 +39,7 @@ func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value
 func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
 	switch target.(type) {
 	case *string, **string, *[]byte, *int64, **int64, *int, *[16]byte, *pgtype.Text, *pgtype.Int8, *pgtype.UUID, *any:
-		// Not ours, and frequent: a scan is planned for each query.
+		// Common types that aren't IDs. pgx plans a scan for each query, so skip the search.
 		return c.Codec.PlanScan(m, oid, format, target)
 	}
 	if c.callers {
@@ -57,20 +57,20 @@ func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }
 func (c *elementCodec) holder() *column       { return c.column }
 func (c *elementCodec) ofCaller() bool        { return c.callers }
 
-// A refusal is the plan for an ID in a column where nobody would find it.
+// A refusal is the plan for an ID in a wrong column type. It returns err.
 type refusal struct{ err error }
 
 func (r refusal) Encode(any, []byte) ([]byte, error) { return nil, r.err }
 
-// A scanRefusal is the plan for a target that can't hold what a column has.
+// A scanRefusal is the plan for a target that can't hold the column's value.
 type scanRefusal struct{ err error }
 
 func (r scanRefusal) Scan([]byte, any) error { return r.err }
 
-// maxErrorInput is how much of a refused value an error shows, in bytes.
+// maxErrorInput is the number of bytes of a rejected value that an error shows.
 const maxErrorInput = 64
 
-// badWire is the error of bytes that no server sends for such a column.
+// badWire returns the error for bytes that no server sends for a column type.
 func badWire(want string, src []byte) error {
 	return fmt.Errorf("pgxcodec: decode a column value: want %s, got %d bytes %q; check that the column has the type its OID names: %w",
 		want, len(src), src[:min(len(src), maxErrorInput)], idtype.ErrSyntax)

@@ -13,18 +13,18 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A registry has the Go types that a connection knows, by the column that
-// holds them. All codecs of a connection share one.
+// A registry holds the Go types that a connection knows, by column type. All codecs
+// of a connection share one registry.
 type registry struct{ bigint, uuid, text, char, bytea column }
 
-// A column is a kind of column that can hold IDs.
+// A column is a column type that can hold IDs.
 type column struct {
-	name     string // for people
-	pgName   string // of the type that an argument has where its OID is unknown
+	name     string // in error messages
+	pgName   string // the Postgres type of an argument whose OID is unknown
 	registry *registry
 
-	// members is replaced as a whole: types that were loaded on one connection
-	// and registered on others have those others read it.
+	// members is replaced as a whole, because other connections may read it: a
+	// pgtype.Type loaded on one connection can be registered on others.
 	members atomic.Pointer[[]member]
 }
 
@@ -35,8 +35,8 @@ func (c *column) all() []member {
 	return nil
 }
 
-// A member is a Go type V that a column holds, together with the types made of
-// V. The plans it gives are nil for types that have nothing to do with it.
+// A member is a Go type V that a column type holds, with the types built from V.
+// Its methods return a nil plan for all other types.
 type member interface {
 	goType() any // the zero V
 	holds(value any) bool
@@ -45,7 +45,7 @@ type member interface {
 	encodeSlice(element uint32, value any) pgtype.EncodePlan // binary format
 	scanSlice(s sliceScanner, target any) pgtype.ScanPlan
 	registerDefaults(m *pgtype.Map, name string)
-	alternatives() string // the Go types for other columns
+	alternatives() string // the Go types for other column types
 }
 
 func newRegistry() *registry {
@@ -58,7 +58,7 @@ func newRegistry() *registry {
 	for _, c := range r.columns() {
 		c.registry = r
 	}
-	// A Sno is what is most often kept as text.
+	// First, because a Sno is the ID type most often stored as text.
 	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns"+snoBytesToo)
 	addBigint[idtype.Snowflake](r, "sqltypes.SnowflakeText for text columns")
 	addBigint[idtype.SnowflakeSI](r, "sqltypes.SnowflakeSIText for text columns")
@@ -72,23 +72,23 @@ func (r *registry) columns() []*column {
 	return []*column{&r.bigint, &r.uuid, &r.text, &r.char, &r.bytea}
 }
 
-// addBigint adds a type whose column is bigint, and its text.
+// addBigint adds a type whose column is bigint, and Text of that type.
 func addBigint[T plainID](r *registry, alternatives string) {
 	r.bigint.add(memberOf[T, bigintBinary[T], bigintText[T]]{alternatives})
 	addText[T](r, textAlternatives(reflect.TypeFor[T](), &r.bigint))
 }
 
-// addUUID adds a type whose column is uuid, and its text.
+// addUUID adds a type whose column is uuid, and Text of that type.
 func addUUID[T plainID](r *registry, alternatives string) {
 	r.uuid.add(memberOf[T, uuidBinary[T], uuidText[T]]{alternatives})
 	addText[T](r, textAlternatives(reflect.TypeFor[T](), &r.uuid))
 }
 
-// snoBytesToo ends the alternatives for a Sno.
+// snoBytesToo is appended to the alternatives for a Sno.
 const snoBytesToo = ", sqltypes.SnoBytes for bytea columns"
 
-// textAlternatives returns the alternatives to the text of a T, whose own
-// column is c.
+// textAlternatives returns the alternatives to Text of t, an ID type whose own column
+// is c.
 func textAlternatives(t reflect.Type, c *column) string {
 	alternatives := fmt.Sprintf("%v for %s columns", t, c.name)
 	if c == &c.registry.uuid {
@@ -102,7 +102,7 @@ func addText[T plainID](r *registry, alternatives string) {
 	r.char.add(memberOf[sqltypes.Text[T], paddedChars[T], paddedChars[T]]{alternatives})
 }
 
-// add adds a member, unless the column has it.
+// add adds a member, unless the column already has it.
 func (c *column) add(m member) {
 	for {
 		old, members := c.members.Load(), c.all()
@@ -116,7 +116,7 @@ func (c *column) add(m member) {
 	}
 }
 
-// first is the first plan that a member of the column gives, nil if none does.
+// first returns the first plan that is not nil, over the members of a column, or nil.
 func first[P any](c *column, plan func(member) P) (none P) {
 	for _, m := range c.all() {
 		if p := plan(m); any(p) != nil {
@@ -126,15 +126,15 @@ func first[P any](c *column, plan func(member) P) (none P) {
 	return none
 }
 
-// An ownColumn is the column that stores IDs of a Go type.
+// An ownColumn is the column type for a Go type of IDs.
 type ownColumn struct {
 	*column
-	alternatives string // the Go types for other columns
-	unregistered bool   // the Go type is a struct of the caller's that embeds an ID
+	alternatives string // the Go types for other column types
+	unregistered bool   // the Go type is an unregistered struct that embeds an ID
 }
 
-// columnOf returns the column of a value's type, nil if that isn't known as a
-// type of IDs.
+// columnOf returns the column of a value's type, or nil if the type isn't a known ID
+// type.
 func (r *registry) columnOf(value any) *ownColumn {
 	for _, c := range r.columns() {
 		for _, m := range c.all() {
@@ -146,20 +146,20 @@ func (r *registry) columnOf(value any) *ownColumn {
 	return nil
 }
 
-// takes reports whether the column takes IDs whose own column is another:
-// char(n) takes text.
+// takes reports whether c holds IDs whose own column is own: the same column, or
+// char(n) for text.
 func (c *column) takes(own *ownColumn) bool {
 	return own.column == c || own.column == &c.registry.text && c == &c.registry.char
 }
 
-// refuse is the error of an ID that belongs in another column, and of a slice
-// where one ID is meant, nil for values that aren't IDs or that the wrapped codec
-// encodes.
+// refuse returns an error for an ID that belongs in another column type, and for a
+// slice in place of one ID. It returns nil for values that aren't IDs or that the
+// wrapped codec encodes.
 func (c *column) refuse(value any, wrapped planner) error {
 	if own := c.registry.columnOfType(reflect.TypeOf(value)); own != nil && !c.takes(own) && !(own.unregistered && wrapped.takes(reflect.TypeOf(value))) {
 		remedy := "make the column " + own.name
 		if c == &c.registry.text {
-			// Postgres takes a parameter for text if the query gives it no type.
+			// Postgres types a parameter as text if the query gives it no type.
 			remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function that takes text", own.name)
 		}
 		return fmt.Errorf("pgxcodec: encode %T: want a %s parameter, got %s; %s, or use %s", value, own.name, c.name, remedy, own.alternatives)
@@ -170,8 +170,8 @@ func (c *column) refuse(value any, wrapped planner) error {
 	return nil
 }
 
-// refuseElement is the error of an ID where an array of the column's type is
-// meant, nil for values that aren't IDs or that the wrapped codec encodes.
+// refuseElement returns an error for an ID in place of an array of the column's type.
+// It returns nil for values that aren't IDs or that the wrapped codec encodes.
 func (c *column) refuseElement(value any, wrapped planner) error {
 	switch own := c.registry.columnOfType(reflect.TypeOf(value)); {
 	case own == nil, own.unregistered && wrapped.takes(reflect.TypeOf(value)):
@@ -183,11 +183,11 @@ func (c *column) refuseElement(value any, wrapped planner) error {
 	}
 }
 
-// A planner is the method PlanEncode of a codec, for one OID and format.
+// A planner is a codec's PlanEncode method for one OID and format.
 type planner func(value any) pgtype.EncodePlan
 
-// takes reports whether a codec encodes values of type t, such as a struct with
-// a method TextValue, or the values that pointers of type t point to.
+// takes reports whether a codec encodes values of type t, such as a struct with a
+// TextValue method, or, if t is a pointer type, the values it points to.
 func (plan planner) takes(t reflect.Type) bool {
 	if t.Kind() != reflect.Pointer || t.Name() != "" {
 		return plan(reflect.Zero(t).Interface()) != nil
@@ -195,7 +195,7 @@ func (plan planner) takes(t reflect.Type) bool {
 	return plan(reflect.New(t.Elem()).Interface()) != nil || plan.takes(t.Elem())
 }
 
-// memberOf is the member V: B is its wire in the binary format, T in text.
+// memberOf is the member for V. B is its wire for the binary format, T for text.
 type memberOf[V sqltypes.ID, B, T wire[V]] struct{ others string }
 
 func (memberOf[V, B, T]) goType() any            { return *new(V) }
@@ -249,7 +249,8 @@ func (memberOf[V, B, T]) registerDefaults(m *pgtype.Map, name string) {
 	}
 }
 
-// registerDefault names the Postgres type of T and *T where its OID is unknown.
+// registerDefault sets the Postgres type of T and *T for arguments whose OID is
+// unknown.
 func registerDefault[T any](m *pgtype.Map, name string) {
 	m.RegisterDefaultPgType(*new(T), name)
 	m.RegisterDefaultPgType((*T)(nil), name)

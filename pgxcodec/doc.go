@@ -1,74 +1,92 @@
-// Package pgxcodec moves IDs between Go and Postgres through pgx without a
-// conversion. Give a pool, or a database/sql pool of pgx, the function that
-// prepares its connections:
+// Package pgxcodec encodes and scans IDs in pgx, without the detour through
+// Value and Scan. Install it on a pgx pool, or on a database/sql pool over pgx:
 //
-//	config.AfterConnect = pgxcodec.AfterConnect                        // pgxpool
-//	stdlib.OpenDB(config, stdlib.OptionAfterConnect(pgxcodec.AfterConnect))
+//	config.AfterConnect = pgxcodec.AfterConnect                             // pgxpool
+//	stdlib.OpenDB(config, stdlib.OptionAfterConnect(pgxcodec.AfterConnect)) // database/sql
 //
-// [AfterConnect] is [Register] and one query for the database's domains. A pool
-// that opens many connections can keep a [Loader], which remembers the answer.
+// IDs are then query arguments and scan targets, by column type:
 //
-// Then T, *T, **T, [sql.Null] of T and [sqltypes.Optional] of T, pointers to
-// these, and []T and []*T can be arguments, and scanned into, where T is
+//	bigint                                  idtype.Snowflake, SnowflakeSI, UID60, Spread64
+//	uuid                                    idtype.Sno
+//	text, varchar, char(n), citext, name    sqltypes.Text of these five types
+//	bytea                                   sqltypes.SnoBytes
 //
-//	idtype.Snowflake, SnowflakeSI, UID60, Spread64   bigint
-//	idtype.Sno                                       uuid
-//	sqltypes.Text of the five                        text, varchar, char(n), citext
-//	sqltypes.SnoBytes                                bytea
+// The package consists of one type and three functions:
+//   - [AfterConnect] registers the ID types and the database's domains on a connection.
+//   - [Loader] does the same for a pool and caches the domains.
+//   - [Register] registers the ID types on a [pgtype.Map], without domains.
+//   - [RegisterOwn] registers an ID type of your own: a struct that embeds an ID.
 //
-// or a domain over that column type. [pgtype.Range] and [pgtype.Multirange] of
-// the bigint types are int8range and int8multirange; composite types, where pgx
-// can take these, hold IDs as they do other values. All query exec modes store
-// the same value. ID types of your own are known after [RegisterOwn].
+// # Go types
 //
-// database/sql knows no arrays: there, slices can be arguments, and are scanned
-// through [pgtype.Map.SQLScanner] of a map that has been registered.
+// For each Go type T in the table, the codec handles T, *T, **T, [sql.Null] of T,
+// [sqltypes.Optional] of T, pointers to these, []T and []*T. The column type may
+// also be a domain over one in the table. [pgtype.Range] and [pgtype.Multirange] of
+// the bigint types map to int8range and int8multirange. Composite types can hold
+// IDs wherever pgx supports composite types. All query exec modes store the same
+// value.
 //
-// In a json or jsonb column, IDs inside of structs, maps and slices are what
-// their MarshalJSON gives. An ID alone is what its Value gives, as pgx has it
-// with every [driver.Valuer].
+// # Arrays in database/sql
 //
-// # What is refused
+// database/sql has no arrays. Pass a slice as an argument. To scan an array, use
+// [pgtype.Map.SQLScanner] of a map that was passed to [Register].
 //
-// An ID whose parameter or column is known to be of another of these column
-// types is an error that names the Go type to use: a Sno as text would be
-// equal to nothing that a SnoText has stored. The same holds for a struct that
-// embeds an ID, registered or not, unless the struct has a method Value or
-// GormDataType of its own. An unregistered one can also have pgx's method for the
-// column's type, such as TextValue: pgx then calls it.
+// # NULL and the zero ID
 //
-// Nothing can be refused where nothing is known: the modes exec and
-// simple_protocol don't learn what a parameter is, and a connection without
-// AfterConnect doesn't know what a domain is over. (There, arrays of a domain over
-// char(n) can't be read either.)
-// Numbers that are no IDs aren't sent, as they could not be read again.
+// Scanning NULL into T or into an element of []T fails with [idtype.ErrNull]. Scan
+// a nullable column into *T, sql.Null[T] or sqltypes.Optional[T]. The zero ID is a
+// value like any other; only Optional stores it as NULL.
 //
-// A number that is out of the format's range, a UUID that isn't a Sno
-// ([idtype.ErrNotSno]) and NULL ([idtype.ErrNull]) are errors of the scan. They
-// leave a T, *T, sql.Null, Optional, []T or []*T as it was; what pgx takes apart
-// itself, such as [][]T, may be half filled. A Sno can be scanned from text and
-// bytea as well, by [idtype.Sno.Scan].
+// # JSON
+//
+// In a json or jsonb column, an ID inside a struct, map or slice is encoded by its
+// MarshalJSON method. An ID that is itself the argument is encoded by its Value
+// method, as pgx does with every [driver.Valuer].
+//
+// # Wrong column types
+//
+// Encoding an ID for another column type in the table fails with an error that
+// names the Go type to use. A Sno encoded as text, for example, would match no
+// SnoText in the column. The same applies to a struct that embeds an ID, registered
+// or not, unless the struct has its own Value or GormDataType method. An
+// unregistered struct may also have pgx's method for the column type, such as
+// TextValue; pgx then calls that method.
+//
+// The codec can't check a parameter if it doesn't know the type:
+//   - The exec modes exec and simple_protocol don't learn parameter types.
+//   - A connection without AfterConnect doesn't know the base types of domains. It
+//     can't read arrays of a domain over char(n) either.
+//
+// # Invalid values
+//
+// A number outside the format's range is never sent, because it couldn't be read
+// back: encoding it fails with [idtype.ErrRange]. Scanning such a number fails with
+// the same error, and scanning a UUID that isn't a Sno fails with
+// [idtype.ErrNotSno]. A failed scan leaves a T, *T, sql.Null, Optional, []T or []*T
+// unchanged. A target that pgx takes apart itself, such as [][]T, may be partly
+// filled. A Sno can also be scanned from text and bytea; see [idtype.Sno.Scan].
 //
 // # PgBouncer
 //
-// In transaction mode, PgBouncer from 1.21 on, with max_prepared_statements
-// above 0 as is the default of 1.24, lets pgx work as it does without. Otherwise
-// set default_query_exec_mode=cache_describe or exec: cache_statement, pgx's
-// default, fails with SQLSTATE 26000 or 42P05 there, and so does what is prepared
-// by name. Never use describe_exec through PgBouncer outside of a transaction: its
-// two round trips can find two servers, of which the second may execute another
-// client's statement.
+// In transaction mode, pgx's default settings need PgBouncer 1.21 or later with
+// max_prepared_statements above 0, which is the default in 1.24. Otherwise set
+// default_query_exec_mode=cache_describe or exec: without that PgBouncer setting,
+// cache_statement, pgx's default, and statements prepared by name fail with
+// SQLSTATE 26000 or 42P05.
+//
+// Never use describe_exec through PgBouncer outside a transaction. Its two round
+// trips can reach two servers, and the second server may execute another client's
+// statement.
 //
 // # Other codecs
 //
-// The codecs that the map has already are wrapped, not replaced: values of
-// other types take the same way as before. If the caller has registered a codec
-// for a domain or for its array, [AfterConnect] tries that codec first, for IDs
-// too. If it has no plan for an ID, the ID is encoded as in the base type.
+// [Register] wraps the codecs that the map already has. Values of other types are
+// encoded as before. If you registered a codec for a domain or for its array,
+// [AfterConnect] tries that codec first, for IDs too. If the codec has no plan for
+// an ID, the ID is encoded as in the base type.
 //
-// A codec for uuid that is registered
-// later and replaces this one, as those for google/uuid do, takes the fast way
-// from Sno and no more: pgx then goes through Value and Scan. So register this
-// package last, but before [pgx.Conn.LoadType] and [pgx.Conn.LoadTypes], which
-// copy the codecs that they find.
+// A uuid codec that is registered later, such as one for google/uuid, replaces this
+// package's. A Sno then goes through Value and Scan: slower, with the same result.
+// So register this package last, but before [pgx.Conn.LoadType] and
+// [pgx.Conn.LoadTypes], which copy the codecs that they find.
 package pgxcodec

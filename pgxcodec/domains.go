@@ -13,32 +13,32 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// AfterConnect is [Register], and asks the server for the domains over the
-// column types that hold IDs, those of schema sortkey and all others, so that
-// what is said of the column types holds for them too: in arrays, in COPY, and
-// in what is refused. It wraps codecs that the caller has registered for domains.
-// It fits pgxpool.Config.AfterConnect and stdlib.OptionAfterConnect.
+// AfterConnect calls [Register] and then registers the domains over the column types
+// that hold IDs, in all schemas. A domain then works like its base type: in arrays, in
+// COPY, and in the check for wrong column types. AfterConnect wraps codecs that the
+// caller has registered for domains. Its signature fits pgxpool.Config.AfterConnect
+// and stdlib.OptionAfterConnect.
 //
-// It asks once per connection, in one round trip. See [Loader].
+// It queries the server once per connection, in one round trip. A [Loader] caches the
+// result for a pool.
 func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 	return new(Loader).AfterConnect(ctx, conn)
 }
 
-// A Loader is an [AfterConnect] for the connections of one pool: it remembers
-// the domains of a database for a minute, and doesn't ask again before.
-// (Connections that open at the same moment may each ask.)
+// A Loader is an [AfterConnect] for the connections of one pool. It caches the
+// domains of a database for one minute. (Connections that open at the same moment may
+// each query the server.)
 //
-// Migrations may create domains after a program's first connection. A connection
-// that opens a minute after them, or later, knows the domains. If the database
-// has no domains at first, the Loader caches that answer for as long as it has
-// been finding none, up to a minute: with empty answers at 0 s and 2 s it asks
-// again after 4 s. The second connection therefore always asks, and later ones
-// rarely do.
+// Domains that a migration creates are registered on every connection that opens a
+// minute later or more. While a database has no domains, the Loader queries more often:
+// it caches an empty result for as long as it has been finding none, up to a minute.
+// After empty results at 0 s and 2 s, for example, it queries again at 4 s. The second
+// connection therefore always queries, and later ones rarely do.
 //
-// Databases differ in the numbers that they give to domains. A Loader tells
-// them apart by the server's address and version, the user, and the database's
-// name. Call [Loader.Forget] when domains or the database were created anew, or
-// when a proxy may have gone to another server, and the next connection asks.
+// Domains have different OIDs in different databases. A Loader distinguishes databases
+// by the server's address and version, the user, and the database's name. Call
+// [Loader.Forget] after domains or the database were recreated, or if a proxy may have
+// switched to another server.
 //
 // The zero Loader is ready to use. It must not be copied.
 type Loader struct {
@@ -46,34 +46,34 @@ type Loader struct {
 	known map[database]answer
 }
 
-// An answer is a database's last answer about its domains.
+// An answer is the last query result for a database.
 type answer struct {
 	domains []domain
-	until   time.Time // the Loader trusts the answer
-	since   time.Time // the Loader has seen no domains, if there are none
+	until   time.Time // when the answer expires
+	since   time.Time // if domains is empty: when the Loader first found none
 }
 
-// maxTrust is how long a Loader trusts an answer.
+// maxTrust is the maximum time for which a Loader trusts an answer.
 const maxTrust = time.Minute
 
-// A database is what a Loader remembers domains by. The user's name is that of
-// the database where the latter is left out.
+// A database is the cache key of a Loader. If name is empty, the database is named
+// like the user.
 type database struct{ address, user, name, version string }
 
-// A domain is a row of pg_type, of a domain or the type citext.
+// A domain is a domain, or the type citext, as in pg_type.
 type domain struct {
 	schema, name        string
 	oid, arrayOID, base uint32
 }
 
-// Forget has the next connection ask for the domains again.
+// Forget empties the cache, so that the next connection queries the domains again.
 func (l *Loader) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known = nil
 }
 
-// AfterConnect does what the function of this name does.
+// AfterConnect does the same as the function [AfterConnect], with the cached domains.
 func (l *Loader) AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 	m := conn.TypeMap()
 	Register(m)
@@ -89,7 +89,7 @@ func (l *Loader) AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 
 func (l *Loader) domains(ctx context.Context, conn *pgx.Conn) ([]domain, error) {
 	key := database{
-		address: fmt.Sprint(conn.PgConn().Conn().RemoteAddr()), // of several hosts, the one that answered
+		address: fmt.Sprint(conn.PgConn().Conn().RemoteAddr()), // of several configured hosts, the connected one
 		user:    conn.Config().User,
 		name:    conn.Config().Database,
 		version: conn.PgConn().ParameterStatus("server_version"),
@@ -121,15 +121,17 @@ func (l *Loader) domains(ctx context.Context, conn *pgx.Conn) ([]domain, error) 
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// After Forget, which replaces the map, this keeps nothing: it asked before.
+	// If Forget has replaced l.known meanwhile, this stores into the discarded map:
+	// the query began before Forget.
 	if !known[key].until.After(next.until) {
 		known[key] = next
 	}
 	return domains, nil
 }
 
-// The types that domains are over, at the bottom: those of builtin. citext is
-// text with another way to compare, and an extension, whose OID is any.
+// domainsSQL selects the domains whose base type, at the end of a chain of domains,
+// is in builtin or is citext. citext is text with another comparison. It is an
+// extension's type, so its OID differs between databases.
 var domainsSQL = func() string {
 	var oids []string
 	for _, b := range builtin {
@@ -153,8 +155,8 @@ where (b.oid operator(pg_catalog.=) any ('{%s}'::pg_catalog.oid[]) or b.typname 
 }()
 
 func queryDomains(ctx context.Context, conn *pgx.Conn) ([]domain, error) {
-	// This mode takes one round trip, leaves no prepared statement behind, and
-	// goes through any PgBouncer.
+	// This mode takes one round trip, leaves no prepared statement behind, and works
+	// through any PgBouncer.
 	rows, err := conn.Query(ctx, domainsSQL, pgx.QueryExecModeExec)
 	if err != nil {
 		return nil, err
@@ -165,15 +167,15 @@ func queryDomains(ctx context.Context, conn *pgx.Conn) ([]domain, error) {
 	})
 }
 
-// register gives a domain, and its array, the codec of its base type. A codec
-// that the caller has registered for it is wrapped.
+// register registers the base type's codec for a domain and its array. It wraps a
+// codec that the caller has registered for the domain.
 func (d domain) register(m *pgtype.Map) {
 	base := wrapperOf(m, d.base)
 	if base == nil {
 		return
 	}
 	c := base.holder()
-	// With the schema, so that no type of the caller's has the same name.
+	// With the schema, to avoid a clash with a type of the caller's.
 	name, arrayName := d.schema+"."+d.name, d.schema+"._"+d.name
 
 	known, knownArray := knownType(m, d.oid, name), knownType(m, d.arrayOID, arrayName)
@@ -197,8 +199,8 @@ func (d domain) register(m *pgtype.Map) {
 	}
 }
 
-// knownType is the type that a map has for an OID, or else under a name: the
-// caller can have registered it with the OID that another database has.
+// knownType returns the type that a map has for an OID, or else under a name: the
+// caller may have registered it with the OID of another database.
 func knownType(m *pgtype.Map, oid uint32, name string) *pgtype.Type {
 	t, ok := m.TypeForOID(oid)
 	if !ok {
@@ -207,9 +209,9 @@ func knownType(m *pgtype.Map, oid uint32, name string) *pgtype.Type {
 	return t
 }
 
-// callersCodec is the codec of a domain's type if it is the caller's own: one
-// that is not of this package, nor the one of the base type, which
-// [pgx.Conn.LoadType] gives to domains.
+// callersCodec returns the codec of a domain's type if the caller registered it, and
+// nil if the codec is one of this package or that of the base type, which
+// [pgx.Conn.LoadType] registers for domains.
 func callersCodec(t *pgtype.Type, base wrapper) pgtype.Codec {
 	if t == nil {
 		return nil
@@ -223,8 +225,8 @@ func callersCodec(t *pgtype.Type, base wrapper) pgtype.Codec {
 	return nil
 }
 
-// registerAs registers a type under its name and the name that the map knows it
-// by. Names that the map has for other types stay theirs.
+// registerAs registers a type under its own name and the name of the known type. It
+// leaves alone names that the map has for other types.
 func registerAs(m *pgtype.Map, t, known *pgtype.Type) {
 	names := []string{t.Name}
 	if known != nil && known.Name != t.Name {

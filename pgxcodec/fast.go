@@ -10,12 +10,11 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// This file writes out what plan.go has for every type, for the plans that
-// nearly all queries use: of an ID in its own column, in the binary format.
-// plan.go does the rest.
+// This file repeats the generic plans of plan.go, without generics, for the cases that
+// nearly all queries use: an ID in its own column type, in the binary format.
 //
-// A call through a type parameter costs more than what these plans do. Against
-// an int64, the four bigint types take
+// A call through a type parameter costs more than the work of these plans. Relative
+// to an int64, the four bigint types take
 //
 //	         with this file   without it
 //	encode   1.00–1.05 ×      1.28–1.35 ×
@@ -23,7 +22,7 @@ import (
 //
 // (2026-11-22, Go 1.26.8, AMD EPYC, medians of six runs of
 // go test -bench '(Encode|Scan)$/format=binary/kind=bigint' ./pgx in bench;
-// without it means that elementType returns an *elementCodec.)
+// "Without it" means that elementType returns an *elementCodec.)
 
 // A bigintCodec is the codec of int8.
 type bigintCodec struct{ elementCodec }
@@ -76,7 +75,7 @@ type (
 	scanSno         struct{}
 )
 
-// notID is the error of a number that is no ID.
+// notID returns the error for a number outside its format's range.
 func notID(id driver.Valuer) error {
 	_, err := id.Value()
 	return err
@@ -90,8 +89,8 @@ func (encodeSnowflake) Encode(value any, buf []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
 }
 
-// The range is looked at by a shift, here and below: to compare with a constant
-// of 64 bits takes longer.
+// The range check is a shift, here and below, because a comparison with a 64-bit
+// constant takes longer.
 func (encodeSnowflakeSI) Encode(value any, buf []byte) ([]byte, error) {
 	id := value.(idtype.SnowflakeSI)
 	if uint64(id)>>bits.Len64(idtype.MaxSnowflakeSI) != 0 {
@@ -178,7 +177,8 @@ func (encodeSno) Encode(value any, buf []byte) ([]byte, error) {
 }
 
 func (scanSno) Scan(src []byte, target any) error {
-	// A Sno's uuid is its text. If this one isn't, the slow way says so better.
+	// The bytes of a Sno's uuid are its text. If they don't parse, the generic plan
+	// returns the better error.
 	if dst, ok := target.(*idtype.Sno); ok && dst.UnmarshalText(src) == nil {
 		return nil
 	}

@@ -15,24 +15,24 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// RegisterOwn teaches a connection's type map an ID type of the caller's: a
-// struct that embeds one of package idtype, and nothing else.
+// RegisterOwn registers the ID type T, a struct of the caller's whose only field is an
+// embedded type of package idtype:
 //
 //	type OrderID struct{ idtype.Snowflake }
 //
-// Such types keep apart the IDs of different tables, and have all methods of
-// the type that they embed. Unregistered, they go through Value and Scan, which
-// takes several times as long, and their slices can't be arguments in the modes
-// exec and simple_protocol; the columns that refuse the embedded ID refuse them
-// too. Registered, they can be what the types of package
-// idtype can, and so can [sqltypes.Text] of them.
+// Such a type keeps the IDs of different tables apart and has all methods of the
+// embedded type. (type OrderID idtype.Snowflake, without a struct, has none of the
+// methods; pgx treats it as a plain number.)
 //
-// (type OrderID idtype.Snowflake, without a struct, has none of the methods, and
-// is a mere number to pgx.)
+// A registered type, and [sqltypes.Text] of it, works wherever the types of package
+// idtype do. An unregistered type goes through Value and Scan, which takes several
+// times as long, and slices of it can't be arguments in the modes exec and
+// simple_protocol. Columns that reject the embedded ID reject the struct in either
+// case.
 //
-// RegisterOwn is also [Register]. It is for each connection, as AfterConnect
-// is; a map that shares types with another, as Map.Copy does, shares T. The
-// error says what is wrong with T.
+// RegisterOwn also calls [Register]. Call it for each connection, in the same place as
+// AfterConnect. A map that shares its types with another, such as one made by Map.Copy,
+// shares T too. If T is not such a struct, the error names the reason.
 func RegisterOwn[T interface {
 	sqltypes.ID
 	encoding.BinaryAppender
@@ -73,8 +73,8 @@ func RegisterOwn[T interface {
 	return nil
 }
 
-// embeds is nil if a type is a struct of one embedded field, which is a type of
-// package idtype or such a struct itself. What is beside it would be lost.
+// embeds returns nil if t is a type of package idtype, or a struct with one embedded
+// field of such a type or struct. Any other field would be lost in the database.
 func embeds(t reflect.Type) error {
 	switch t {
 	case reflect.TypeFor[idtype.Snowflake](), reflect.TypeFor[idtype.SnowflakeSI](), reflect.TypeFor[idtype.UID60](), reflect.TypeFor[idtype.Spread64](), reflect.TypeFor[idtype.Sno]():
@@ -87,8 +87,8 @@ func embeds(t reflect.Type) error {
 }
 
 // columnOfType returns the column for values of t: a registered type, a caller's
-// struct that embeds an ID, or a pointer, Null, Optional or Text of one. It
-// returns nil for other types.
+// struct that embeds an ID, or a pointer to, Null of, Optional of or Text of such a
+// type. It returns nil for other types.
 func (r *registry) columnOfType(t reflect.Type) *ownColumn {
 	switch {
 	case t == nil:
@@ -125,18 +125,17 @@ type columnValue interface {
 	GormDataType() string
 }
 
-// embedded is an ID of the type of idtype that a struct embeds, nil if there is
-// none, or if the struct is stored in another way than that ID: if it has a
-// method Value of its own, or names another column type for GORM.
+// embedded returns a sample ID of the type that a struct embeds. It returns nil if
+// the struct embeds no ID type, or stores the ID differently: with its own Value
+// method, or in another column type for GORM.
 func embedded(t reflect.Type) (id columnValue) {
 	defer func() {
 		if recover() != nil {
-			id = nil // a method Value of the struct's own, which needs more than the ID
+			id = nil // the struct's own Value method, which panics with only the ID set
 		}
 	}()
 	for _, f := range reflect.VisibleFields(t) {
-		// Structs that embed an ID of another type aren't recognized without a
-		// sample here.
+		// An ID type that has no sample here is not recognized in structs.
 		for _, sample := range []columnValue{idtype.Snowflake(7), idtype.SnowflakeSI(7), idtype.UID60(7), idtype.Spread64(7), idtype.Sno{9: 7}} {
 			if !f.Anonymous || f.Type != reflect.TypeOf(sample) {
 				continue
@@ -157,8 +156,8 @@ func embedded(t reflect.Type) (id columnValue) {
 	return nil
 }
 
-// checkOwn compares what the codec would write to what the type's own methods
-// do, for the zero ID and one more, and reads it back.
+// checkOwn compares the codec's encoding with that of the type's own methods, for the
+// zero ID and one more, and reads both back.
 func checkOwn[T plainID, W wire[T]]() error {
 	var refused error
 	samples := 0
@@ -174,7 +173,7 @@ func checkOwn[T plainID, W wire[T]]() error {
 		}
 		if sample != nil {
 			if refused = s.Scan(sample); refused != nil {
-				continue // the other kind's
+				continue // the sample is of the other column type
 			}
 			samples++
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// encodePlan is the plan for a value if its type is V or made of V, and nil
-// otherwise. W is V's wire in the format.
+// encodePlan returns the plan for a value whose type is V or built from V, and nil for
+// other types. W is V's wire for the format.
 func encodePlan[V sqltypes.ID, W wire[V]](value any) pgtype.EncodePlan {
 	switch value.(type) {
 	case V:
@@ -32,9 +32,8 @@ func encodePlan[V sqltypes.ID, W wire[V]](value any) pgtype.EncodePlan {
 	return nil
 }
 
-// scanPlan is the plan for a target if it can hold a V, and nil otherwise.
-// Pointers to pointers to others than V are left to pgx, which comes back
-// with what they point to.
+// scanPlan returns the plan for a target that can hold a V, and nil for other targets.
+// pgx itself dereferences other pointers to pointers and then asks for a plan again.
 func scanPlan[V sqltypes.ID, W wire[V]](target any) pgtype.ScanPlan {
 	switch target.(type) {
 	case *V:
@@ -49,7 +48,7 @@ func scanPlan[V sqltypes.ID, W wire[V]](target any) pgtype.ScanPlan {
 	return nil
 }
 
-// put appends *v, or says NULL if there is nothing.
+// put appends *v, or returns nil, which means NULL, if v is nil.
 func put[V any, W wire[V]](buf []byte, v *V) ([]byte, error) {
 	if v == nil {
 		return nil, nil

@@ -2,7 +2,7 @@ package pgxcodec
 
 import "github.com/jackc/pgx/v5/pgtype"
 
-// builtin has the types of every database that can hold IDs.
+// builtin lists the built-in Postgres types that can hold IDs.
 var builtin = []struct {
 	name          string
 	oid, arrayOID uint32
@@ -17,9 +17,9 @@ var builtin = []struct {
 	{"bytea", pgtype.ByteaOID, pgtype.ByteaArrayOID, func(r *registry) *column { return &r.bytea }},
 }
 
-// Register teaches a connection's type map the ID types. It wraps the codecs
-// that the map has for int8, uuid, text, varchar, bpchar, name, bytea and their
-// arrays, and can be called again after others were registered.
+// Register registers the ID types on a connection's type map, conn.TypeMap(). It wraps
+// the codecs that the map has for int8, uuid, text, varchar, bpchar, name, bytea and
+// their arrays. Call it again after registering other codecs for these types.
 func Register(m *pgtype.Map) {
 	r, _ := registryOf(m)
 	register(m, r)
@@ -37,7 +37,8 @@ func register(m *pgtype.Map, r *registry) {
 	}
 }
 
-// registerDefaults names the Postgres type of members where OIDs are unknown.
+// registerDefaults sets the Postgres type of members for arguments whose OID is
+// unknown.
 func (c *column) registerDefaults(m *pgtype.Map, members ...member) {
 	if c.pgName == "" {
 		return
@@ -47,15 +48,15 @@ func (c *column) registerDefaults(m *pgtype.Map, members ...member) {
 	}
 }
 
-// A wrapper is one of our codecs, around the one that was there before.
+// A wrapper is a codec of this package around the codec that the map had before.
 type wrapper interface {
 	pgtype.Codec
 	wrapped() pgtype.Codec
 	holder() *column
-	ofCaller() bool // the wrapped codec is the caller's own for a domain, and is asked first
+	ofCaller() bool // the caller registered the wrapped codec for a domain; it goes first
 }
 
-// wrapperOf is the codec of a type if it is ours, and nil otherwise.
+// wrapperOf returns the codec of a type if it is of this package, and nil otherwise.
 func wrapperOf(m *pgtype.Map, oid uint32) wrapper {
 	t, ok := m.TypeForOID(oid)
 	if !ok {
@@ -65,8 +66,9 @@ func wrapperOf(m *pgtype.Map, oid uint32) wrapper {
 	return w
 }
 
-// registryOf is the registry of a map's codecs, a new one if it has none of
-// ours: any may have been replaced. It is whole if none was.
+// registryOf returns the registry that a map's codecs share, or a new one if the map
+// has no codec of this package. Other packages may have replaced some of the codecs;
+// whole reports that none is missing.
 func registryOf(m *pgtype.Map) (r *registry, whole bool) {
 	whole = true
 	for _, b := range builtin {
@@ -87,18 +89,17 @@ func registryOf(m *pgtype.Map) (r *registry, whole bool) {
 	return r, whole
 }
 
-// baseCodec is the codec that a map has for a built-in type, without ours
-// around it.
+// baseCodec returns the codec that a map has for a built-in type, unwrapped.
 func baseCodec(m *pgtype.Map, oid uint32) pgtype.Codec {
 	t, ok := m.TypeForOID(oid)
 	if !ok {
-		panic("pgxcodec: the type map has no codec for a built-in type") // every Map has them all
+		panic("pgxcodec: the type map has no codec for a built-in type") // impossible: every Map has them all
 	}
 	return unwrap(t.Codec)
 }
 
-// unwrap is a codec without ours around it: wrapped twice it would be asked
-// twice.
+// unwrap returns the codec inside a codec of this package, so that wrapping the
+// result never nests wrappers. It returns other codecs unchanged.
 func unwrap(codec pgtype.Codec) pgtype.Codec {
 	if w, ok := codec.(wrapper); ok {
 		return w.wrapped()
@@ -117,9 +118,9 @@ func elementType(c *column, base pgtype.Codec) pgtype.Codec {
 	return &e
 }
 
-// arrayType is the array of a type that has one of our codecs. The array's
-// own codec reads its elements with the codec that it was made with, and so
-// has to be made again.
+// arrayType returns the array type for an element type that has a codec of this
+// package. A pgtype.ArrayCodec is bound to its element's codec, so arrayType makes a
+// new one.
 func arrayType(name string, oid uint32, element *pgtype.Type, c *column, base pgtype.Codec, callers bool) *pgtype.Type {
 	if a, ok := base.(*pgtype.ArrayCodec); ok {
 		base = &pgtype.ArrayCodec{ElementType: element, Delimiter: a.Delimiter}

@@ -15,19 +15,19 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A wire is what values of the type V look like in one kind of column and one
-// format. The types that implement it have no fields, so that plans made of
-// them have none either, and cost no allocation.
+// A wire encodes and decodes values of type V for one column type and one format.
+// Implementations have no fields, so plans built from them have none either and need
+// no allocation.
 type wire[V any] interface {
 	// put appends a value.
 	put(buf []byte, v V) ([]byte, error)
-	// get reads a value that isn't NULL. If it fails, *dst is as it was. The
-	// unusual is left to V's Scan, for it to accept or to explain.
+	// get reads a value that isn't NULL. If it fails, it leaves *dst unchanged. It
+	// passes unusual input to V's Scan, which accepts it or returns the error.
 	get(src []byte, dst *V) error
 }
 
-// A plainID is a type of package idtype, or a struct of the caller's that
-// embeds one: an ID in its own column.
+// A plainID is an ID in its own column type: a type of package idtype, or a struct of
+// the caller's that embeds one.
 type plainID interface {
 	sqltypes.ID
 	encoding.BinaryAppender
@@ -36,11 +36,11 @@ type plainID interface {
 type bigintBinary[T plainID] struct{}
 
 func (bigintBinary[T]) put(buf []byte, id T) ([]byte, error) {
-	// The binary form of an ID is that of an int8.
+	// The binary form of an ID is the wire format of int8.
 	if b, err := id.AppendBinary(buf); err == nil && len(b) == len(buf)+8 {
 		return b, nil
 	}
-	// Except for a Spread64 with reserved bits, which can be kept as it is.
+	// A Spread64 with reserved bits has no binary form, but is stored as it is.
 	n, err := number(id)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (bigintBinary[T]) get(src []byte, dst *T) error {
 type bigintText[T plainID] struct{}
 
 func (bigintText[T]) put(buf []byte, id T) ([]byte, error) {
-	// In place: a buffer of its own would cost an allocation.
+	// In place, to save the allocation of another buffer.
 	b, err := bigintBinary[T]{}.put(buf, id)
 	if err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (bigintText[T]) get(src []byte, dst *T) error {
 	return scanInto(dst, n)
 }
 
-// canonical tells whether a number that ParseInt has read is written as a
-// server does: without a plus, and without leading zeros.
+// canonical reports whether a number that ParseInt accepts is written as a server
+// writes it: without a plus sign and without leading zeros.
 func canonical(src []byte) bool {
 	first := src[0]
 	if first == '-' {
@@ -94,7 +94,7 @@ func canonical(src []byte) bool {
 	return '1' <= first && first <= '9' || len(src) == 1 // a 0
 }
 
-// number is what a bigint column holds of an ID.
+// number returns the bigint for an ID.
 func number[T plainID](id T) (int64, error) {
 	v, err := id.Value()
 	if err != nil {
@@ -107,7 +107,8 @@ func number[T plainID](id T) (int64, error) {
 	return n, nil
 }
 
-// setNumber is dst.Scan(n), without its allocation, for the types of idtype.
+// setNumber is dst.Scan(n) without the allocation. known is false for types outside
+// package idtype.
 func setNumber[T plainID](dst *T, n int64) (known bool, err error) {
 	switch dst := any(dst).(type) {
 	case *idtype.Snowflake:
@@ -136,7 +137,7 @@ func setNumber[T plainID](dst *T, n int64) (known bool, err error) {
 type uuidBinary[T plainID] struct{}
 
 func (uuidBinary[T]) put(buf []byte, id T) ([]byte, error) {
-	// The text of a Sno is the bytes of its uuid.
+	// The bytes of a Sno's uuid are its text.
 	b, err := id.AppendText(buf)
 	if n := len(b) - len(buf); err == nil && n != len(uuid.UUID{}) {
 		return nil, fmt.Errorf("encode %T: want 16 bytes of text from its AppendText method, got %d; remove that method to use the embedded one", id, n)
@@ -176,7 +177,7 @@ func (uuidText[T]) put(buf []byte, id T) ([]byte, error) {
 
 func (uuidText[T]) get(src []byte, dst *T) error {
 	u, err := uuid.ParseBytes(src)
-	if err != nil || len(src) != 36 { // ParseBytes reads other notations as well
+	if err != nil || len(src) != 36 { // ParseBytes also accepts other notations
 		return scanInto(dst, string(src))
 	}
 	if sno, ok := any(dst).(*idtype.Sno); ok && sno.UnmarshalText(u[:]) == nil {
@@ -185,18 +186,18 @@ func (uuidText[T]) get(src []byte, dst *T) error {
 	return scanInto(dst, u)
 }
 
-// chars is text, varchar and the domains over them, in both formats.
+// chars is the wire for text, varchar and domains over them, in both formats.
 type chars[T sqltypes.ID] struct{}
 
 func (chars[T]) put(buf []byte, v sqltypes.Text[T]) ([]byte, error) { return v.ID.AppendText(buf) }
 
 func (chars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
-	// Not dst.UnmarshalText, which keeps a copy: T is a type of idtype or embeds
-	// one, and leaves itself alone if it fails.
+	// Not dst.UnmarshalText, which saves a copy to restore. T is a type of idtype or
+	// embeds one, whose UnmarshalText leaves its receiver unchanged if it fails.
 	return any(&dst.ID).(encoding.TextUnmarshaler).UnmarshalText(src)
 }
 
-// paddedChars is char(n), whose server pads what it stores with spaces.
+// paddedChars is the wire for char(n), which the server pads with spaces.
 type paddedChars[T sqltypes.ID] struct{ chars[T] }
 
 func (p paddedChars[T]) get(src []byte, dst *sqltypes.Text[T]) error {

@@ -1,15 +1,36 @@
-// Package sqltypes stores IDs in other columns than their own. A field's Go
-// type decides its column:
+// Package sqltypes stores IDs in text, bytea and nullable columns. Wrap the ID, or
+// declare the field with the type for its column:
 //
-//	idtype.Sno                      uuid
-//	sqltypes.SnoText                text, varchar, char(16)
-//	sqltypes.SnoBytes               bytea
-//	sqltypes.OptionalSno            uuid, NULL for the zero ID
+//	db.Exec("INSERT INTO pages (code) VALUES ($1)", sqltypes.TextOf(id)) // text
+//	type Page struct{ Parent sqltypes.OptionalSno }                      // uuid, may be NULL
 //
-// SnoText is [Text] of a Sno, and OptionalSno is [Optional] of it. Both are for
-// every ID type, the caller's own included, and can be combined: an
-// OptionalSnoText is a nullable text column.
+// The package has three types. Text and Optional hold any [ID]: a type of package
+// idtype, or a struct of your own that embeds one.
+//   - [Text] stores the ID's text in text, varchar or char(n). Create one with [TextOf].
+//     Aliases: [SnowflakeText], [SnowflakeSIText], [UID60Text], [Spread64Text], [SnoText].
+//   - [SnoBytes] stores the 10 bytes of an idtype.Sno in bytea. Create one with [SnoBytesOf].
+//   - [Optional] stores an ID in a nullable column. Create one with [OptionalOf].
+//     Aliases: [OptionalSnowflake], [OptionalSnowflakeSI], [OptionalUID60],
+//     [OptionalSpread64], [OptionalSno], [OptionalSnoText], [OptionalSnoBytes].
 //
-// Text columns should be declared COLLATE "C": under some other collations
-// text doesn't sort as the IDs do, under most it takes longer to compare.
+// The types combine: an OptionalSnoText is a nullable text column. A column of the
+// ID's native type needs no type of this package: use idtype.Sno for uuid and the
+// other types of idtype for bigint.
+//
+// # NULL and the zero ID
+//
+// Scanning NULL into a [Text] or a [SnoBytes] fails with [idtype.ErrNull]; both store
+// the zero ID as a value. An [Optional] stores the zero ID as NULL and reads NULL as
+// the zero ID.
+//
+// # JSON
+//
+// The JSON of each type is that of the ID it holds: null for the zero ID, a number
+// for a SnowflakeSI, and a string otherwise. To omit a zero ID, use the struct tag
+// option omitzero; omitempty has no effect on structs.
+//
+// # Collation
+//
+// Declare text columns COLLATE "C". Under some other collations, text doesn't sort as
+// the IDs do; under most, comparisons are slower.
 package sqltypes

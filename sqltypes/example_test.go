@@ -8,7 +8,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A table whose key is text, with an optional reference to itself.
+// A table with a text key and an optional reference to itself.
 func Example() {
 	type Page struct {
 		ID     sqltypes.SnoText
@@ -26,14 +26,14 @@ func Example() {
 	// {"ID":"brpk4q72xwf2m63l","Parent":null}
 }
 
-// The caller's own ID types embed one of package idtype.
+// A caller's own ID type embeds a type of package idtype.
 func ExampleText() {
 	type OrderID struct{ idtype.UID60 }
 
 	v := sqltypes.TextOf(OrderID{11093174944930914})
 	fmt.Println(v)
 
-	// A char(10) column pads IDs of 9 characters.
+	// A char(10) column pads an ID of 9 characters.
 	err := v.Scan("xinaS8QBh ")
 	fmt.Println(v.ID.UID60.Int64(), err)
 	// Output:

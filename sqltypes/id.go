@@ -11,9 +11,9 @@ import (
 	"github.com/sortkey/sortkey/internal/valuer"
 )
 
-// An ID is what [Text] and [Optional] can hold: the types of package idtype,
-// and structs that embed one of them. Its pointer must be an [sql.Scanner], an
-// [encoding.TextUnmarshaler] and a [json.Unmarshaler] as well.
+// An ID is a type that [Text] and [Optional] can hold: a type of package idtype, or
+// a struct that embeds one. A pointer to it must also implement [sql.Scanner],
+// [encoding.TextUnmarshaler] and [json.Unmarshaler].
 type ID interface {
 	comparable
 	IsZero() bool
@@ -25,8 +25,8 @@ type ID interface {
 	GormDataType() string
 }
 
-// The three functions below put back what *dst was if they fail, since
-// nobody has to believe that a type outside idtype does.
+// The three functions below restore *dst if they fail. Types outside idtype may
+// change their receiver before they return an error.
 
 func unmarshalText[T ID](dst *T, b []byte) error {
 	u, ok := any(dst).(encoding.TextUnmarshaler)
@@ -55,7 +55,7 @@ func scan[T ID](dst *T, src any) error {
 	return restore(dst, old, s.Scan(src))
 }
 
-// restore sets *dst to what it was if there is an error.
+// restore sets *dst to old if err is not nil, and returns err.
 func restore[T ID](dst *T, old T, err error) error {
 	if err != nil {
 		*dst = old
@@ -67,9 +67,10 @@ func lacks[T ID](method string) error {
 	return fmt.Errorf("sqltypes: use %[2]T as an ID: *%[2]T has no method %[1]s; declare it", method, *new(T))
 }
 
-// valueOf returns the Value of src if that is a driver.Valuer, which drivers don't
-// pass but ent does: id.Scan(&id). A nil pointer is NULL. All that isn't an ID of
-// the format that T has is refused: its text could be a T as well.
+// valueOf returns the Value of src if src is a driver.Valuer, and src otherwise.
+// Drivers don't pass a Valuer to Scan, but ent does: id.Scan(&id). A nil pointer is
+// NULL. valueOf rejects a Valuer that isn't an ID of T's format, because its text
+// could be mistaken for a T.
 func valueOf[T driver.Valuer](src any) (any, error) {
 	v, ok := src.(driver.Valuer)
 	if !ok {
@@ -89,7 +90,7 @@ func valueOf[T driver.Valuer](src any) (any, error) {
 	return val, nil
 }
 
-// isNull reports whether a driver's value is NULL: some give a nil slice.
+// isNull reports whether a driver's value is NULL. Some drivers pass a nil slice.
 func isNull(src any) bool {
 	b, isBytes := src.([]byte)
 	return src == nil || isBytes && b == nil

@@ -6,15 +6,15 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// An Optional is an ID whose column may be NULL: the zero ID, which is never
-// minted, stands for NULL. It suits optional foreign keys, without pointers.
+// An Optional is an ID in a nullable column, such as an optional foreign key. The
+// zero ID stands for NULL; generators never create it.
 type Optional[T ID] struct {
-	// ID is a field with a name because a type parameter can't be embedded. Its
-	// tag is that of [Text].
+	// ID is a named field because a type parameter can't be embedded. The tag is
+	// explained at [Text].
 	ID T `gorm:"column:write IN for a slice of IDs"`
 }
 
-// The types of package idtype, SnoText and SnoBytes in columns that may be NULL.
+// Optional for the types of package idtype, for SnoText and for SnoBytes.
 type (
 	// OptionalSnowflake is a nullable bigint.
 	OptionalSnowflake = Optional[idtype.Snowflake]
@@ -26,19 +26,19 @@ type (
 	OptionalSpread64 = Optional[idtype.Spread64]
 	// OptionalSno is a nullable uuid.
 	OptionalSno = Optional[idtype.Sno]
-	// OptionalSnoText is a nullable SnoText.
+	// OptionalSnoText is a nullable text, varchar or char(n).
 	OptionalSnoText = Optional[SnoText]
-	// OptionalSnoBytes is a nullable SnoBytes.
+	// OptionalSnoBytes is a nullable bytea.
 	OptionalSnoBytes = Optional[SnoBytes]
 )
 
-// OptionalOf is id for a nullable column: NULL if id is the zero ID.
+// OptionalOf returns id as an Optional, which is NULL if id is the zero ID.
 func OptionalOf[T ID](id T) Optional[T] { return Optional[T]{id} }
 
-// IsZero reports whether there is no ID.
+// IsZero reports whether v holds no ID.
 func (v Optional[T]) IsZero() bool { return v.ID.IsZero() }
 
-// String is the ID's text, and empty if there is no ID.
+// String returns the ID's text, or an empty string if v holds no ID.
 func (v Optional[T]) String() string {
 	if v.IsZero() {
 		return ""
@@ -46,7 +46,7 @@ func (v Optional[T]) String() string {
 	return v.ID.String()
 }
 
-// AppendText appends the ID's text, and nothing if there is no ID.
+// AppendText appends the ID's text, or nothing if v holds no ID.
 func (v Optional[T]) AppendText(b []byte) ([]byte, error) {
 	if v.IsZero() {
 		return b, nil
@@ -54,10 +54,10 @@ func (v Optional[T]) AppendText(b []byte) ([]byte, error) {
 	return v.ID.AppendText(b)
 }
 
-// MarshalText is the ID's text, and empty if there is no ID.
+// MarshalText returns the ID's text, or an empty text if v holds no ID.
 func (v Optional[T]) MarshalText() ([]byte, error) { return v.AppendText([]byte{}) }
 
-// UnmarshalText reads the ID's text; an empty one is no ID.
+// UnmarshalText parses the ID's text. An empty text sets v to no ID.
 func (v *Optional[T]) UnmarshalText(b []byte) error {
 	if len(b) == 0 {
 		*v = Optional[T]{}
@@ -66,7 +66,7 @@ func (v *Optional[T]) UnmarshalText(b []byte) error {
 	return unmarshalText(&v.ID, b)
 }
 
-// MarshalJSON is the ID's JSON, and null if there is no ID.
+// MarshalJSON returns the ID's JSON, or null if v holds no ID.
 func (v Optional[T]) MarshalJSON() ([]byte, error) {
 	if v.IsZero() {
 		return []byte("null"), nil
@@ -74,7 +74,7 @@ func (v Optional[T]) MarshalJSON() ([]byte, error) {
 	return v.ID.MarshalJSON()
 }
 
-// UnmarshalJSON reads the ID's JSON; null is no ID.
+// UnmarshalJSON parses the ID's JSON. null sets v to no ID.
 func (v *Optional[T]) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*v = Optional[T]{}
@@ -83,7 +83,7 @@ func (v *Optional[T]) UnmarshalJSON(b []byte) error {
 	return unmarshalJSON(&v.ID, b)
 }
 
-// Value is what T gives for its column, and NULL if there is no ID.
+// Value returns the ID's Value, or NULL if v holds no ID.
 func (v Optional[T]) Value() (driver.Value, error) {
 	if v.IsZero() {
 		return nil, nil
@@ -91,8 +91,8 @@ func (v Optional[T]) Value() (driver.Value, error) {
 	return v.ID.Value()
 }
 
-// Scan takes the column values and IDs that T takes, and an Optional of the same
-// format; NULL is no ID.
+// Scan accepts the column values and IDs that T's Scan accepts, and an Optional of
+// the same format. NULL sets v to no ID.
 func (v *Optional[T]) Scan(src any) error {
 	val, err := valueOf[T](src)
 	switch {
@@ -106,8 +106,8 @@ func (v *Optional[T]) Scan(src any) error {
 	case Optional[T], *Optional[T], T, *T:
 		return scan(&v.ID, val)
 	}
-	return scan(&v.ID, src) // T decides about an ID in another column's type
+	return scan(&v.ID, src) // T's Scan accepts or rejects an ID for another column type
 }
 
-// GormDataType is the type of T's column.
+// GormDataType returns the column type of T.
 func (v Optional[T]) GormDataType() string { return v.ID.GormDataType() }

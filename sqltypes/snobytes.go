@@ -6,44 +6,44 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A SnoBytes is an [idtype.Sno] whose column is bytea and holds its 10 bytes,
-// which order by time. Its text and JSON are the Sno's. The zero ID is 10 zero
-// bytes; for NULL see [Optional].
+// A SnoBytes is an [idtype.Sno] in a bytea column, which stores its 10 bytes. They
+// sort by time. Text and JSON are those of the Sno. The zero ID is 10 zero bytes;
+// for NULL, see [Optional].
 type SnoBytes struct {
-	ID idtype.Sno `gorm:"column:write IN for a slice of IDs"` // as in [Text]
+	ID idtype.Sno `gorm:"column:write IN for a slice of IDs"` // see [Text]
 }
 
 const snoBytesWant = "the 10 bytes of an idtype.Sno"
 
-// SnoBytesOf is id for a bytea column.
+// SnoBytesOf returns id as a SnoBytes.
 func SnoBytesOf(id idtype.Sno) SnoBytes { return SnoBytes{id} }
 
 // IsZero reports whether the ID is the zero ID.
 func (v SnoBytes) IsZero() bool { return v.ID.IsZero() }
 
-// String is the ID's text: 16 digits.
+// String returns the ID's text: 16 digits.
 func (v SnoBytes) String() string { return v.ID.String() }
 
 // AppendText appends the ID's text. The error is always nil.
 func (v SnoBytes) AppendText(b []byte) ([]byte, error) { return v.ID.AppendText(b) }
 
-// MarshalText is the ID's text. The error is always nil.
+// MarshalText returns the ID's text. The error is always nil.
 func (v SnoBytes) MarshalText() ([]byte, error) { return v.ID.MarshalText() }
 
-// UnmarshalText reads the ID's text.
+// UnmarshalText parses the ID's text.
 func (v *SnoBytes) UnmarshalText(b []byte) error { return v.ID.UnmarshalText(b) }
 
-// MarshalJSON is the ID's JSON.
+// MarshalJSON returns the ID's JSON.
 func (v SnoBytes) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 
-// UnmarshalJSON reads the ID's JSON.
+// UnmarshalJSON parses the ID's JSON.
 func (v *SnoBytes) UnmarshalJSON(b []byte) error { return v.ID.UnmarshalJSON(b) }
 
-// Value gives the 10 bytes.
+// Value returns the 10 bytes.
 func (v SnoBytes) Value() (driver.Value, error) { return v.ID.MarshalBinary() }
 
-// Scan takes 10 bytes. It also takes a SnoBytes, a pointer to one, or a struct
-// around one. It refuses strings, and an [idtype.Sno], whose Value is a UUID. NULL
+// Scan accepts 10 bytes. It also accepts a SnoBytes, a pointer to one, or a struct
+// around one. It rejects strings, and an [idtype.Sno], whose Value is a UUID. NULL
 // is an [idtype.ErrNull].
 func (v *SnoBytes) Scan(src any) error {
 	val, err := valueOf[SnoBytes](src)
@@ -60,5 +60,5 @@ func (v *SnoBytes) Scan(src any) error {
 	return v.ID.UnmarshalBinary(b)
 }
 
-// GormDataType is the column's type for GORM: bytea.
+// GormDataType returns the column type for GORM: bytea.
 func (SnoBytes) GormDataType() string { return "bytea" }

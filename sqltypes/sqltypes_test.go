@@ -26,17 +26,17 @@ var (
 	snoRaw, _ = sno.MarshalBinary()
 )
 
-// A value is what every type of this package is.
+// A value is a type of this package.
 type value interface {
 	comparable
 	sqltypes.ID
 }
 
-// A scan is a row of a type's table: what a driver gives, and what becomes of
-// it. want is the value expected, or the error.
+// A scan is a test case: Scan(src) returns the value want, or an error that wraps
+// the sentinel want.
 type scan struct{ src, want any }
 
-// testType checks a type with one of its values and all that can be scanned.
+// testType tests all methods of type V with the value v, and Scan with scans.
 func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver.Value, gorm string, scans []scan) {
 	t.Helper()
 	var zero V
@@ -64,7 +64,7 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 	if got, err := json.Marshal(zero); err != nil || string(got) != "null" {
 		t.Errorf("%T: JSON of zero = %s, %v, want null", v, got, err)
 	}
-	// As the key of a map, the value is its text.
+	// JSON uses the text of a map key.
 	if got, err := json.Marshal(map[V]int{v: 1}); err != nil || string(got) != `{"`+text+`":1}` {
 		t.Errorf("%T: JSON of a map = %s, %v", v, got, err)
 	}
@@ -101,7 +101,7 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 	scans = append(scans, scan{sqlValue, v}, scan{v, v}, scan{&v, v}, scan{embedder[V]{v}, v}, scan{&embedder[V]{v}, v}, scan{sql.Null[V]{V: v, Valid: true}, v},
 		scan{failing[V]{}, os.ErrDeadlineExceeded}, scan{&failing[V]{}, os.ErrDeadlineExceeded}, scan{endless{}, idtype.ErrSyntax}, scan{sql.NullString{String: text, Valid: true}, idtype.ErrSyntax}, scan{1.5, idtype.ErrSyntax}, scan{true, idtype.ErrSyntax})
 	for _, s := range scans {
-		// What was there must differ from what comes, or be left alone.
+		// A successful scan must change the destination, a failed one must not.
 		before := v
 		if s.want == any(v) {
 			before = zero
@@ -121,23 +121,23 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 	}
 }
 
-// An embedder is a caller's type that holds an ID and passes its Value on.
+// An embedder is a caller's type that holds an ID and returns the ID's Value.
 type embedder[V sqltypes.ID] struct{ id V }
 
 func (e embedder[V]) Value() (driver.Value, error) { return e.id.Value() }
 
-// A failing holds an ID, but has no Value.
+// A failing holds an ID, but its Value fails.
 type failing[V any] struct{ ID V }
 
 func (failing[V]) Value() (driver.Value, error) { return nil, os.ErrDeadlineExceeded }
 
-// An endless is a driver.Valuer whose Value is itself.
+// An endless is a driver.Valuer whose Value returns itself.
 type endless struct{}
 
 func (e endless) Value() (driver.Value, error) { return e, nil }
 
-// Nil pointers are NULL, and an ID of another type or column isn't taken for
-// one of this, even where its text or number could be one.
+// Scan treats nil pointers as NULL. It rejects an ID of another format or column
+// type, even if the text or number of that ID is valid for the destination.
 func TestScanValuers(t *testing.T) {
 	digits := idtype.MustParseUID60("1234567890")
 	for _, tt := range []struct {
@@ -155,7 +155,7 @@ func TestScanValuers(t *testing.T) {
 		{new(sqltypes.UID60Text), []any{
 			sql.Null[sqltypes.SnowflakeText]{V: sqltypes.TextOf(idtype.Snowflake(1234567890)), Valid: true}, sql.Null[*sqltypes.SnowflakeText]{V: new(sqltypes.TextOf(idtype.Snowflake(1234567890))), Valid: true},
 		}, idtype.ErrSyntax},
-		{new(sqltypes.OptionalUID60), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits))}, idtype.ErrSyntax}, // which would be the decimal of another one
+		{new(sqltypes.OptionalUID60), []any{sqltypes.TextOf(digits), sqltypes.OptionalOf(sqltypes.TextOf(digits))}, idtype.ErrSyntax}, // the text would parse as the decimal of another ID
 		{new(sqltypes.OptionalSnowflake), []any{sqltypes.TextOf(snowflake), sqltypes.OptionalUID60{}, sql.NullInt64{}}, idtype.ErrSyntax},
 		{new(sqltypes.SnowflakeText), []any{struct{ *sqltypes.SnowflakeText }{}, &struct{ *sqltypes.SnowflakeText }{}}, idtype.ErrNull},
 		{new(sqltypes.SnoBytes), []any{struct{ *sqltypes.SnoBytes }{}}, idtype.ErrNull},
@@ -175,7 +175,7 @@ func TestScanValuers(t *testing.T) {
 	for _, src := range []any{(*sqltypes.OptionalSnowflake)(nil), (*idtype.Snowflake)(nil), sqltypes.OptionalSnowflake{}, idtype.Snowflake(0), sql.Null[idtype.Snowflake]{}} {
 		v := sqltypes.OptionalOf(snowflake)
 		if err := v.Scan(src); err != nil || !v.IsZero() {
-			t.Errorf("Scan(%T) = %v, %v, want none", src, v, err)
+			t.Errorf("Scan(%T) = %v, %v, want no ID", src, v, err)
 		}
 	}
 	// An ID of the same format.
@@ -213,7 +213,7 @@ func TestText(t *testing.T) {
 		{"9007199254740992", idtype.ErrRange},
 		{nil, idtype.ErrNull},
 	})
-	short := sqltypes.TextOf(uid60) // of 9 characters, which a char(10) pads
+	short := sqltypes.TextOf(uid60) // 9 characters: char(10) pads it
 	testType(t, short, "xinaS8QBh", `"xinaS8QBh"`, "xinaS8QBh", "text", []scan{
 		{"xinaS8QBh ", short},
 		{[]byte("xinaS8QBh "), short},
@@ -236,7 +236,7 @@ func TestText(t *testing.T) {
 		{[]byte("brpk4q72xwf2m63l"), text},
 		{"brpk4q72xwf2m63l    ", text},
 		{"2222222222222222", sqltypes.SnoText{}},
-		{"6272706b-3471-3732-7877-66326d36336c", idtype.ErrSyntax}, // a uuid isn't the text
+		{"6272706b-3471-3732-7877-66326d36336c", idtype.ErrSyntax}, // a UUID is not the ID's text
 		{"BRPK4Q72XWF2M63L", idtype.ErrSyntax},
 		{snoRaw, idtype.ErrSyntax},
 		{nil, idtype.ErrNull},
@@ -312,7 +312,7 @@ func TestOptionalZero(t *testing.T) {
 	if err := id.UnmarshalText(nil); err != nil || id != none {
 		t.Errorf("UnmarshalText = %v, %v, want none", id, err)
 	}
-	// omitzero asks IsZero.
+	// omitzero calls IsZero.
 	b, err := json.Marshal(struct {
 		Parent sqltypes.Optional[idtype.Sno] `json:"parent,omitzero"`
 	}{})
@@ -321,7 +321,7 @@ func TestOptionalZero(t *testing.T) {
 	}
 }
 
-// Errors name the remedy.
+// Error messages name the value and the remedy.
 func TestMessages(t *testing.T) {
 	for _, c := range []struct {
 		dst  sql.Scanner
@@ -338,8 +338,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// An ID that could not be read again isn't written.
-func TestNoIDs(t *testing.T) {
+// Value fails for a number outside the format's range, which Scan would reject.
+func TestValueOutOfRange(t *testing.T) {
 	for _, v := range []driver.Valuer{
 		sqltypes.TextOf(idtype.Snowflake(-1)), sqltypes.TextOf(idtype.SnowflakeSI(1 << 53)), sqltypes.TextOf(idtype.UID60(-1)),
 		sqltypes.TextOf(idtype.Spread64(0x0400)), sqltypes.OptionalOf(idtype.Snowflake(-1)), sqltypes.OptionalOf(sqltypes.TextOf(idtype.Snowflake(-1))),
@@ -350,8 +350,8 @@ func TestNoIDs(t *testing.T) {
 	}
 }
 
-// A bareID has the methods of an ID that its pointer doesn't need, and a JSON
-// of its own for zero.
+// A bareID implements ID, without the pointer methods. Its zero value marshals to
+// JSON 0 instead of null.
 type bareID struct{ n int }
 
 func (id bareID) IsZero() bool                     { return id.n == 0 }
@@ -362,8 +362,8 @@ func (bareID) MarshalJSON() ([]byte, error)        { return []byte("0"), nil }
 func (bareID) Value() (driver.Value, error)        { return nil, nil }
 func (bareID) GormDataType() string                { return "" }
 
-// A textID lacks Scan, a scannedID all but Scan. Both change their receiver
-// when they fail.
+// A textID lacks Scan. A scannedID has Scan and no other pointer method. Both change
+// their receiver when they fail.
 type (
 	textID    struct{ bareID }
 	scannedID struct{ bareID }
@@ -373,8 +373,8 @@ func (id *textID) UnmarshalText([]byte) error { id.n++; return errors.New("no") 
 func (id *textID) UnmarshalJSON([]byte) error { id.n++; return errors.New("no") }
 func (id *scannedID) Scan(any) error          { id.n++; return errors.New("no") }
 
-// A type outside idtype is restored if it fails, and an error names the method
-// that it lacks.
+// If a method of a type outside idtype fails, the receiver is restored. If the
+// type lacks a method, the error names it.
 func TestForeignTypes(t *testing.T) {
 	text, optional := sqltypes.TextOf(textID{bareID{1}}), sqltypes.OptionalOf(textID{bareID{1}})
 	scannedText, scanned := sqltypes.TextOf(scannedID{bareID{1}}), sqltypes.OptionalOf(scannedID{bareID{1}})
@@ -394,7 +394,7 @@ func TestForeignTypes(t *testing.T) {
 		}
 	}
 	if text.ID.n != 1 || optional.ID.n != 1 || scannedText.ID.n != 1 || scanned.ID.n != 1 {
-		t.Errorf("a failure left a trace: %v, %v, %v, %v", text, optional, scannedText, scanned)
+		t.Errorf("failed calls changed their receivers: %v, %v, %v, %v", text, optional, scannedText, scanned)
 	}
 	if b, err := json.Marshal(sqltypes.Optional[textID]{}); err != nil || string(b) != "null" {
 		t.Errorf("JSON = %s, %v", b, err)
@@ -404,17 +404,17 @@ func TestForeignTypes(t *testing.T) {
 	}
 }
 
-// What a type takes from a column is what it gave, or a spelling of it that
-// its documentation names.
+// A scanned value is written back as it was read, except for alternative spellings
+// that the documentation of the type names.
 func FuzzScan(f *testing.F) {
 	f.Add("xinaS8QBh ", false)             // padded by char(10)
-	f.Add("xiAnaS8QBh", true)              // padded by the format itself
+	f.Add("xiAnaS8QBh", true)              // the format's padded form
 	f.Add("brpk4q72xwf2m63l", true)        //
 	f.Add("cb54ecf2840a0015", false)       //
 	f.Add("132271570944274432", true)      //
 	f.Add(string(snoRaw), true)            // 10 bytes
 	f.Add("9007199254740992", false)       // past SnowflakeSI
-	f.Add("brpk4q72xwf2m63l\u00a0", false) // a space that isn't one
+	f.Add("brpk4q72xwf2m63l\u00a0", false) // a no-break space
 	f.Add("2222222222222222", false)       // the zero ID, which an Optional stores as NULL
 	f.Fuzz(func(t *testing.T, s string, asBytes bool) {
 		var src any = s
@@ -442,7 +442,7 @@ func fuzzScan[V value](t *testing.T, src any, s string) {
 	}
 	got, err := dst.Value()
 	if err != nil {
-		t.Fatalf("%T: Value of what came from %q: %v", dst, s, err)
+		t.Fatalf("%T: scanned from %q, but Value failed: %v", dst, s, err)
 	}
 	want := strings.TrimRight(s, " ")
 	switch any(dst).(type) {
@@ -458,6 +458,6 @@ func fuzzScan[V value](t *testing.T, src any, s string) {
 		}
 	}
 	if got != want {
-		t.Fatalf("%T: Scan(%q) gives %q", dst, s, got)
+		t.Fatalf("%T: scanned from %q, Value = %q", dst, s, got)
 	}
 }

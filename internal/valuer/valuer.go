@@ -1,4 +1,4 @@
-// Package valuer tells which ID a driver.Valuer passes on.
+// Package valuer finds the ID type that a driver.Valuer is or holds.
 package valuer
 
 import (
@@ -8,13 +8,13 @@ import (
 
 var valuerType = reflect.TypeFor[driver.Valuer]()
 
-// mostPointers ends the search in a value that points to itself.
+// mostPointers bounds the search, for values that point to themselves.
 const mostPointers = 8
 
-// ID returns the type of the ID that v is, points to, or holds in a struct. An
-// ID here is any driver.Valuer that isn't a struct around another one, so there is
-// no list of types to extend. If it is a nil pointer, null is true. If v holds
-// several IDs, the type is nil.
+// ID returns the type of the ID that v is, points to, or holds in a struct. Any
+// driver.Valuer that isn't a struct around another Valuer counts as an ID, so the
+// package needs no list of types. If the ID is a nil pointer, null is true. If v
+// holds several IDs, the type is nil.
 func ID(v driver.Valuer) (id reflect.Type, null bool) {
 	ids := find(nil, reflect.ValueOf(v), mostPointers)
 	if len(ids) != 1 {
@@ -23,7 +23,7 @@ func ID(v driver.Valuer) (id reflect.Type, null bool) {
 	return ids[0], ids[0] == nil
 }
 
-// find appends the types of the IDs in v, and nil for a nil pointer to one.
+// find appends the types of the IDs in v, and nil for each nil pointer to an ID.
 func find(ids []reflect.Type, v reflect.Value, pointers int) []reflect.Type {
 	if v.Kind() == reflect.Interface && !v.IsNil() {
 		v = v.Elem()

@@ -9,7 +9,7 @@ import (
 	"github.com/sortkey/sortkey/internal/valuer"
 )
 
-// A number and a code are IDs of two formats.
+// number and code are IDs of two formats.
 type (
 	number int64
 	code   [10]byte
@@ -53,7 +53,7 @@ func TestID(t *testing.T) {
 		{struct{ *sql.Null[code] }{&sql.Null[code]{}}, reflect.TypeFor[code](), false},
 		{struct {
 			embeds
-			*extra // no driver.Valuer, whatever it has
+			*extra // not a driver.Valuer, though its field is one
 			err    error
 		}{embeds{n}, &extra{}, nil}, one, false},
 		{sql.NullInt64{}, reflect.TypeFor[sql.NullInt64](), false},
