@@ -11,7 +11,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Encoding and scanning cost no allocation, planning included.
+// Planning, encoding and scanning don't allocate.
 func TestAllocations(t *testing.T) {
 	m := newMap()
 	for _, c := range members {
@@ -24,7 +24,7 @@ func (o of[V]) allocations(t *testing.T, m *pgtype.Map) {
 		t.Helper()
 		want := 0.0
 		if _, scans := what.(sql.Scanner); scans && format == textFormat && strings.HasPrefix(reflect.TypeFor[V]().String(), "pgxcodec_test.") {
-			want = 1 // a caller's own type is given the value in an interface
+			want = 1 // the Scan of a caller's own type takes the value in an interface
 		}
 		n := testing.AllocsPerRun(100, func() {
 			if err := f(); err != nil {
@@ -55,7 +55,7 @@ func (o of[V]) allocations(t *testing.T, m *pgtype.Map) {
 		})
 	}
 
-	// The slice is what it costs to scan into one, and what its pointers point to.
+	// A scan into a slice allocates the slice, and once more for pointers' targets.
 	src := must(m.Encode(o.array, binaryFormat, []V{o.v, o.v, o.v}, nil))
 	for target, want := range map[any]float64{new([]V): 1, new([]*V): 2} {
 		n := testing.AllocsPerRun(100, func() {
@@ -68,7 +68,7 @@ func (o of[V]) allocations(t *testing.T, m *pgtype.Map) {
 		}
 	}
 
-	// A new *V is what it costs to scan into **V.
+	// A scan into **V allocates the new V.
 	var p *V
 	src = o.wire(binaryFormat)
 	n := testing.AllocsPerRun(100, func() {

@@ -30,7 +30,7 @@ type (
 	customerID struct{ idtype.Sno }
 )
 
-// newMap knows all types.
+// newMap returns a map with all types, the caller's own included.
 func newMap() *pgtype.Map {
 	m := pgtype.NewMap()
 	err := errors.Join(pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[visitID](m), pgxcodec.RegisterOwn[customerID](m))
@@ -49,7 +49,8 @@ func encode(t *testing.T, m *pgtype.Map, oid uint32, format int16, value any) []
 	return b
 }
 
-// viaCodec says that a plan is one of this package's, not pgx's way around it.
+// viaCodec checks that a plan is one of this package's, not one that pgx found
+// without it.
 func viaCodec(t *testing.T, what any, plan any) {
 	t.Helper()
 	if name := fmt.Sprintf("%T", plan); !strings.HasPrefix(name, "pgxcodec.") {
@@ -57,7 +58,7 @@ func viaCodec(t *testing.T, what any, plan any) {
 	}
 }
 
-// A member is a Go type with its column and one of its values on the wire.
+// A member tests a Go type in its column type, with one value in both wire formats.
 type member interface {
 	test(t *testing.T, m *pgtype.Map)
 	allocations(t *testing.T, m *pgtype.Map)
@@ -111,7 +112,7 @@ func textOf[T sqltypes.ID](oid, array uint32, id T) member {
 
 func (o of[V]) column() (oid, array uint32) { return o.oid, o.array }
 
-// wire is the value in a format.
+// wire returns the encoded value in a format.
 func (o of[V]) wire(format int16) []byte {
 	if format == binaryFormat {
 		return []byte(o.binary)
@@ -140,7 +141,7 @@ func (o of[V]) test(t *testing.T, m *pgtype.Map) {
 			if got := encode(t, m, o.oid, format, value); !bytes.Equal(got, want) {
 				t.Errorf("%T as %d, format %d: %q, want %q", value, o.oid, format, got, want)
 			}
-			// After what is in the buffer already.
+			// Encode appends to the buffer.
 			if got, err := m.Encode(o.oid, format, value, []byte("x")); err != nil || string(got) != "x"+string(want) {
 				t.Errorf("%T as %d, format %d: appends %q, %v", value, o.oid, format, got, err)
 			}
@@ -162,7 +163,7 @@ func (o of[V]) test(t *testing.T, m *pgtype.Map) {
 		for _, target := range []any{new(V), &null, new(sql.Null[V]), new(sqltypes.Optional[V])} {
 			viaCodec(t, target, m.PlanScan(o.oid, format, target))
 		}
-		// pgx goes to the codec for what other pointers point to.
+		// pgx dereferences other pointers and asks the codec for a plan again.
 		p := &null
 		scanned(t, m, o, format, nil, p, nil)
 		var ppp **V
@@ -174,7 +175,7 @@ func (o of[V]) test(t *testing.T, m *pgtype.Map) {
 			t.Errorf("%T: %v", optional, err)
 		}
 
-		// Failures leave the destination as it was.
+		// Failures leave the destination unchanged.
 		failed(t, m, o, format, nil, idtype.ErrNull, o.v)
 		for _, src := range [][]byte{{}, {0xff}, append([]byte("##"), want...), append(want[:len(want):len(want)], '#'), bytes.Repeat([]byte{0xfe}, len(want)+3), bytes.Repeat([]byte("z"), 500)} {
 			failed(t, m, o, format, src, nil, o.v)
@@ -187,7 +188,7 @@ func (o of[V]) test(t *testing.T, m *pgtype.Map) {
 	}
 }
 
-// scanned checks a scan into a destination that holds before.
+// scanned checks that a scan changes a destination from before to want.
 func scanned[V sqltypes.ID, D any](t *testing.T, m *pgtype.Map, o of[V], format int16, src []byte, before, want D) {
 	t.Helper()
 	if err := m.Scan(o.oid, format, src, &before); err != nil || !reflect.DeepEqual(before, want) {
@@ -195,6 +196,7 @@ func scanned[V sqltypes.ID, D any](t *testing.T, m *pgtype.Map, o of[V], format 
 	}
 }
 
+// failed checks that a scan fails and leaves its destination unchanged.
 func failed[V sqltypes.ID, D any](t *testing.T, m *pgtype.Map, o of[V], format int16, src []byte, want error, before D) {
 	t.Helper()
 	after := before
@@ -209,7 +211,7 @@ func (o of[V]) testSlices(t *testing.T, m *pgtype.Map, format int16) {
 	ids, pointers := []V{o.v, zero, o.v}, []*V{&o.v, nil, &o.v}
 	var none []V
 	var nonePointers []*V
-	// pgtype's own array types take pgx's way, and must agree with ours.
+	// pgx encodes pgtype's own array types itself. The results must agree.
 	for _, c := range []struct{ value, same any }{
 		{ids, pgtype.FlatArray[V](ids)},
 		{&ids, pgtype.Array[V]{Elements: ids, Dims: []pgtype.ArrayDimension{{Length: 3, LowerBound: 1}}, Valid: true}},
@@ -237,7 +239,7 @@ func (o of[V]) testSlices(t *testing.T, m *pgtype.Map, format int16) {
 	roundTrip(t, m, o, format, []sql.Null[V]{{V: o.v, Valid: true}, {}})
 	roundTrip(t, m, o, format, []sqltypes.Optional[V]{{ID: o.v}, {}})
 
-	// A NULL, or a broken element, in what []V can't hold.
+	// Arrays that []V can't hold: with a NULL, or malformed.
 	before := []V{o.v}
 	for _, src := range [][]byte{
 		encode(t, m, o.array, format, pointers),
@@ -264,7 +266,7 @@ func roundTrip[V sqltypes.ID, S any](t *testing.T, m *pgtype.Map, o of[V], forma
 	}
 }
 
-// The header of an array in binary, byte by byte.
+// The binary header of an array, byte by byte.
 func TestArrayWire(t *testing.T) {
 	m := newMap()
 	for _, c := range []struct {
@@ -284,20 +286,19 @@ func TestArrayWire(t *testing.T) {
 	}
 }
 
-// An ID whose text is the word NULL has quotes in an array.
+// An ID whose text is NULL is quoted in an array's text form.
 func TestTextNamedNull(t *testing.T) {
 	m := newMap()
 	ids := []sqltypes.UID60Text{sqltypes.TextOf(idtype.MustParseUID60("NULL"))}
 	if got := encode(t, m, pgtype.TextArrayOID, textFormat, ids); string(got) != `{"NULL"}` {
-		t.Errorf("the array is %s", got)
+		t.Errorf("encoded as %s", got)
 	}
 	o := of[sqltypes.UID60Text]{array: pgtype.TextArrayOID}
 	roundTrip(t, m, o, textFormat, ids)
 	roundTrip(t, m, o, binaryFormat, ids)
 }
 
-// The edges of the numbers that a bigint column can hold of each type: the
-// codec and Scan agree on them.
+// The codec and Scan agree about numbers at the limits of each bigint type.
 func TestIntegerEdges(t *testing.T) {
 	m := newMap()
 	for _, n := range []int64{-1 << 63, -1<<63 + 1, -1 << 53, -1, 0, 1, 1<<53 - 1, 1 << 53, 1<<60 - 1, 1 << 60, 1<<63 - 1} {
@@ -312,7 +313,7 @@ func TestIntegerEdges(t *testing.T) {
 	}
 }
 
-// What Value refuses is refused, and all else is the number.
+// encodeEdge checks that the codec rejects n if Value does, and else encodes n.
 func encodeEdge[T interface {
 	~int64
 	driver.Valuer
@@ -383,12 +384,12 @@ func TestNotSno(t *testing.T) {
 			t.Errorf("%T, format %d: %v, want ErrNotSno", ids, format, err)
 		}
 		if id != sno || optional.ID != sno || null.V != sno || !null.Valid || *p != sno || ids[0] != sno {
-			t.Errorf("format %d: a failed scan left a trace", format)
+			t.Errorf("format %d: a failed scan changed its target", format)
 		}
 	}
 }
 
-// Ten bytes are a Sno; fewer and more aren't, however they are written.
+// A bytea of any length but 10 is not a Sno.
 func TestByteaLength(t *testing.T) {
 	m := newMap()
 	for _, src := range []string{`\x`, `\x4e`, `\x4e6f2160a0ff9a0a10`, `\x4e6f2160a0ff9a0a103300`, `4e6f2160a0ff9a0a1033`, `\x4e6f2160a0ff9a0a103x`, `\116o!\140`} {
@@ -399,7 +400,7 @@ func TestByteaLength(t *testing.T) {
 	}
 }
 
-// char(n) pads; text and varchar don't, so that spaces there are data.
+// Trailing spaces are padding in char(n), and data in text and varchar.
 func TestPadding(t *testing.T) {
 	m := newMap()
 	for _, format := range []int16{binaryFormat, textFormat} {
@@ -425,8 +426,8 @@ func TestPadding(t *testing.T) {
 	}
 }
 
-// An ID in a column where it would never be found again is refused, in both
-// formats, and the error says which type to use.
+// Encoding an ID for another column type fails in both formats. The error names
+// the type to use.
 func TestRefusals(t *testing.T) {
 	m := newMap()
 	columns := map[uint32]string{pgtype.Int8OID: "bigint", pgtype.UUIDOID: "uuid", pgtype.ByteaOID: "bytea",
@@ -448,7 +449,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
-	// One ID is no array, as of = ANY($1) with a cast forgotten.
+	// One ID is not an array, as in = ANY($1) without a slice.
 	for _, c := range members {
 		_, array := c.column()
 		for _, value := range c.values() {
@@ -478,7 +479,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
-	// And an array is not one ID.
+	// An array is not one ID.
 	for _, format := range []int16{binaryFormat, textFormat} {
 		id, pointer := snowflake, &snowflake
 		src := encode(t, m, pgtype.Int8ArrayOID, format, []idtype.Snowflake{1})
@@ -489,14 +490,14 @@ func TestRefusals(t *testing.T) {
 			}
 		}
 	}
-	// NULL fits everywhere.
+	// NULL fits every column.
 	if b := encode(t, m, pgtype.TextOID, textFormat, (*idtype.Sno)(nil)); b != nil {
 		t.Errorf("a nil *Sno as text: %q", b)
 	}
 }
 
-// A column of text or bytes that holds Snos can be read without saying so.
-func TestSnoFromElsewhere(t *testing.T) {
+// A Sno can be scanned from text and bytea columns too.
+func TestSnoFromTextAndBytea(t *testing.T) {
 	m := newMap()
 	for _, format := range []int16{binaryFormat, textFormat} {
 		for _, c := range []struct {
@@ -519,8 +520,7 @@ func TestSnoFromElsewhere(t *testing.T) {
 	}
 }
 
-// Where no OID is known, or one that the map doesn't know, the Go type says
-// what an argument is.
+// If the OID of an argument is 0 or not in the map, the Go type decides the encoding.
 func TestUnknownOID(t *testing.T) {
 	for _, c := range members {
 		c.unknown(t, newMap())
@@ -531,7 +531,7 @@ func (o of[V]) unknown(t *testing.T, m *pgtype.Map) {
 	const domain = 123456
 	for _, oid := range []uint32{0, domain} {
 		for i, value := range o.values() {
-			if i != 2 { // pgx takes **V apart itself, with the same end
+			if i != 2 { // pgx dereferences **V itself, with the same result
 				viaCodec(t, value, m.PlanEncode(oid, textFormat, value))
 			}
 			if got := encode(t, m, oid, textFormat, value); string(got) != o.text {
@@ -628,7 +628,7 @@ func TestComposite(t *testing.T) {
 	}
 }
 
-// The caller's own types, unregistered, take pgx's way through Value and Scan.
+// pgx encodes unregistered types of the caller through Value and Scan.
 func TestUnregisteredTypes(t *testing.T) {
 	m := pgtype.NewMap()
 	pgxcodec.Register(m)
@@ -656,8 +656,8 @@ func TestUnregisteredTypes(t *testing.T) {
 	}
 }
 
-// The caller's own types, unregistered, are refused where the ID that they embed
-// is, in all forms; and where the type is stored in a way of its own, nothing is.
+// An unregistered struct is rejected for the columns that reject the ID it embeds, in
+// all forms. A struct with its own storage format is never rejected.
 func TestUnregisteredRefusals(t *testing.T) {
 	type (
 		tenant   struct{ Tenant int }
@@ -715,14 +715,14 @@ func TestUnregisteredRefusals(t *testing.T) {
 		}
 	}
 
-	// NULL fits everywhere.
+	// NULL fits every column.
 	var none *customerID
 	for _, value := range []any{none, (*sqltypes.Optional[customerID])(nil)} {
 		if b := encode(t, m, pgtype.TextOID, textFormat, value); b != nil {
 			t.Errorf("a nil %T as text: %q", value, b)
 		}
 	}
-	// Types that are stored in another way than the ID they embed, or not at all.
+	// Types with their own storage format, or none.
 	for _, c := range []struct {
 		value any
 		want  string
@@ -730,7 +730,7 @@ func TestUnregisteredRefusals(t *testing.T) {
 		{prefixedID{sno}, "c_" + sno.String()}, {&prefixedID{sno}, "c_" + sno.String()}, {oddID{sno}, "c_" + sno.String()},
 		{uuidTextID{sno}, sno.UUID().String()}, {stringID{snowflake}, snowflake.String()},
 		{cachedID{sno, func() string { return "cached" }}, "cached"},
-		{pointers{&own}, sno.UUID().String()}, // nobody embeds an ID by a pointer
+		{pointers{&own}, sno.UUID().String()}, // an ID embedded by pointer is not recognized
 	} {
 		if got := encode(t, m, pgtype.TextOID, textFormat, c.value); string(got) != c.want {
 			t.Errorf("%T as text: %q, want %q", c.value, got, c.want)
@@ -741,13 +741,13 @@ func TestUnregisteredRefusals(t *testing.T) {
 			t.Errorf("%T as text: %q, %v, want the error of its Value", value, b, err)
 		}
 	}
-	// Where no OID is known, they go through Value as before.
+	// Without an OID, they go through Value as before.
 	if got := encode(t, m, 0, textFormat, own); string(got) != sno.UUID().String() {
 		t.Errorf("without an OID: %q", got)
 	}
 }
 
-// A plan that is kept for a column may meet another type.
+// A plan that pgx caches for a column may meet another target type.
 func TestTargetTypeChanged(t *testing.T) {
 	m := newMap()
 	for _, c := range members {
@@ -773,8 +773,8 @@ func TestTargetTypeChanged(t *testing.T) {
 	}
 }
 
-// Arrays in the binary format, byte by byte: those that are read, of any
-// dimensions, and those that are refused before anything is made for them.
+// Arrays in the binary format, byte by byte: valid arrays of any dimensions, and
+// malformed arrays, which are rejected before any allocation for their elements.
 func TestArrayRead(t *testing.T) {
 	m := newMap()
 	wire := func(words ...uint32) []byte {
@@ -789,7 +789,7 @@ func TestArrayRead(t *testing.T) {
 		{wire(0, 0, element), []idtype.Snowflake{}},
 		{wire(1, 0, element, 0, 1), []idtype.Snowflake{}},
 		{wire(1, 0, element, 2, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
-		{wire(1, 0, element, 1, 7, 8, 0, 1), []idtype.Snowflake{1}}, // from index 7 on
+		{wire(1, 0, element, 1, 7, 8, 0, 1), []idtype.Snowflake{1}}, // lower bound 7
 		{wire(2, 0, element, 1, 1, 2, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
 		{wire(3, 0, element, 2, 1, 1, 1, 1, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
 		{wire(6, 0, element, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 8, 0, 1, 8, 0, 2), []idtype.Snowflake{1, 2}},
@@ -802,13 +802,13 @@ func TestArrayRead(t *testing.T) {
 		}
 	}
 	for _, src := range [][]byte{
-		{}, wire(0, 0), wire(0, 0, element)[:11], wire(0, 0, element, 0), // nothing may follow
+		{}, wire(0, 0), wire(0, 0, element)[:11], wire(0, 0, element, 0), // trailing bytes
 		wire(1, 0, element), wire(1, 0, element, 1), wire(1, 0, element, 1, 1), wire(1, 0, element, 1, 1, 8), wire(1, 0, element, 1, 1, 8, 0),
 		wire(1, 0, element, 2, 1, 8, 0, 1), wire(1, 0, element, 1, 1, 8, 0, 1, 0), wire(1, 0, element, 1, 1, 7, 0, 1), wire(1, 0, element, 1, 1, 0),
 		wire(1, 0, element, 0x7fffffff, 1, 8, 0, 1), wire(1, 0, element, 0xffffffff, 1, 8, 0, 1), wire(1, 0, element, 1, 1, 0xfffffffe, 0, 1),
 		wire(2, 0, element, 0xffffffff, 1, 0xffffffff, 1, 8, 0, 1), wire(2, 0, element, 0x10000, 1, 0x10000, 1, 8, 0, 1),
 		wire(7, 0, element, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 8, 0, 1), wire(0xffffffff, 0, element, 1, 1, 8, 0, 1),
-		wire(1, 0, element, 1, 1, 8, 0x80000000, 1), // no Snowflake
+		wire(1, 0, element, 1, 1, 8, 0x80000000, 1), // negative
 	} {
 		ids, pointers := []idtype.Snowflake{7}, []*idtype.Snowflake{nil}
 		err1 := m.Scan(pgtype.Int8ArrayOID, binaryFormat, src, &ids)
@@ -819,7 +819,7 @@ func TestArrayRead(t *testing.T) {
 	}
 }
 
-// NULL empties what had something, and arrays can be NULLs alone.
+// A NULL array sets a slice to nil. An array can consist of NULLs only.
 func TestNullArrays(t *testing.T) {
 	m := newMap()
 	for _, format := range []int16{binaryFormat, textFormat} {
@@ -842,19 +842,19 @@ func TestNullArrays(t *testing.T) {
 	}
 }
 
-// A scan makes a new ID for a pointer: what it pointed to stays.
+// A scan into a pointer allocates a new ID and leaves the old one unchanged.
 func TestPointerIsNew(t *testing.T) {
 	m := newMap()
 	for _, format := range []int16{binaryFormat, textFormat} {
 		before := idtype.Snowflake(7)
 		p := &before
 		if err := m.Scan(pgtype.Int8OID, format, encode(t, m, pgtype.Int8OID, format, snowflake), &p); err != nil || *p != snowflake || before != 7 {
-			t.Errorf("format %d: %v, %v, and what it pointed to is %v", format, *p, err, before)
+			t.Errorf("format %d: got %v, %v, and the old ID is %v", format, *p, err, before)
 		}
 	}
 }
 
-// Errors of bytes that no server sends show them, cut.
+// The error for bytes that no server sends shows the first 64 of them.
 func TestBadWire(t *testing.T) {
 	m := newMap()
 	for _, c := range []struct {
@@ -874,8 +874,8 @@ func TestBadWire(t *testing.T) {
 	}
 }
 
-// Every refusal names a remedy for the column that it is about, and the Go
-// types for other columns.
+// The error for a wrong column type names a remedy for that column, and the Go types
+// for other columns.
 func TestRefusalMessages(t *testing.T) {
 	const (
 		forSno       = "sqltypes.SnoText for text columns, sqltypes.SnoBytes for bytea columns"
@@ -914,7 +914,8 @@ func TestRefusalMessages(t *testing.T) {
 	}
 }
 
-// Plans can be asked by others than pgx's map, which keeps nil to itself.
+// Plans encode nil pointers as NULL. pgx's map handles nil before it asks a plan, but
+// other callers may not.
 func TestNilPlans(t *testing.T) {
 	m := newMap()
 	for _, c := range []struct {
@@ -931,7 +932,7 @@ func TestNilPlans(t *testing.T) {
 	}
 }
 
-// Text that looks right has its sentinel.
+// Almost valid text fails with the right sentinel.
 func TestTextSentinels(t *testing.T) {
 	m := newMap()
 	id, number := sno, snowflake

@@ -8,10 +8,10 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// Connections whose maps share a registry can add types at the same time, and
-// lose none.
+// Connections whose maps share a registry can add types concurrently without losing
+// one.
 func TestAddConcurrently(t *testing.T) {
-	// On one processor, workers seldom meet.
+	// On one processor, the workers would rarely run concurrently.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0))))
 	members := []member{
 		memberOf[idtype.Snowflake, bigintBinary[idtype.Snowflake], bigintText[idtype.Snowflake]]{},
@@ -19,7 +19,7 @@ func TestAddConcurrently(t *testing.T) {
 		memberOf[idtype.UID60, bigintBinary[idtype.UID60], bigintText[idtype.UID60]]{},
 		memberOf[idtype.Spread64, bigintBinary[idtype.Spread64], bigintText[idtype.Spread64]]{},
 	}
-	// The columns of many rounds, through which each worker goes at its own speed.
+	// One column per round. Each worker goes through them at its own speed.
 	columns := make([]column, 100_000)
 	start := make(chan struct{})
 	var workers sync.WaitGroup

@@ -24,8 +24,8 @@ type (
 	namedString string
 )
 
-// Values that aren't IDs go to and come from every column as they do without
-// this package: the same bytes, the same errors.
+// Values that aren't IDs are encoded and scanned as without this package: the same
+// bytes, the same errors.
 func TestDelegation(t *testing.T) {
 	n, s := int64(-7), "6272706b-3471-3732-7877-66326d36336c"
 	values := []any{
@@ -35,7 +35,7 @@ func TestDelegation(t *testing.T) {
 		1.5, true, time.Time{}, (*int64)(nil), struct{}{}, idtype.SnoPartition{'A', 10},
 		[]int64{1, 2}, []*int64{&n, nil}, []string{"NULL", `a"b`}, [][16]byte{{1}}, []uuid.UUID{{1}}, [][]byte{{0}, nil},
 		[][]int64{{1, 2}, {3, 4}}, []int64{}, []int64(nil), []any{"a", nil}, [2]int64{1, 2}, []namedBigint{1},
-		// Literals that pgx reads in another way than the server.
+		// Literals that pgx and the server parse differently.
 		namedString("{1, 2}"), namedString("{ a , b }"), namedString(`{"a" , "b"}`), namedString(`{a\"b}`), namedString("{null}"),
 	}
 	for _, c := range []struct{ oid, array uint32 }{
@@ -49,7 +49,7 @@ func TestDelegation(t *testing.T) {
 					got, err := ours.Encode(oid, format, value, []byte{})
 					want, wantErr := plain.Encode(oid, format, value, []byte{})
 					sameError := fmt.Sprint(err) == fmt.Sprint(wantErr)
-					if oid == c.array && format == binaryFormat { // the text of what is no literal fails in other words
+					if oid == c.array && format == binaryFormat { // a string that isn't an array literal fails with another text
 						sameError = (err == nil) == (wantErr == nil)
 					}
 					if !bytes.Equal(got, want) || (got == nil) != (want == nil) || !sameError {
@@ -65,12 +65,12 @@ func TestDelegation(t *testing.T) {
 							continue
 						}
 						got, want := reflect.New(reflect.TypeOf(target)), reflect.New(reflect.TypeOf(target))
-						if _, ok := target.(*any); ok { // as Rows.Values
+						if _, ok := target.(*any); ok { // as Rows.Values does
 							got, want = reflect.ValueOf(new(any)), reflect.ValueOf(new(any))
 						}
 						_, scanner := got.Interface().(sql.Scanner)
 						if src == nil && !scanner && got.Elem().Kind() != reflect.Interface {
-							continue // pgx tries NULL as one type or another, by chance
+							continue // pgx scans NULL into such types in random order
 						}
 						err := ours.Scan(oid, format, src, got.Interface())
 						wantErr := plain.Scan(oid, format, src, want.Interface())
@@ -84,8 +84,8 @@ func TestDelegation(t *testing.T) {
 	}
 }
 
-// COPY takes an array's text form, with its dimensions, as it does without
-// this package: pgx looks for its own codec there.
+// COPY accepts the text form of an array and keeps its dimensions, as it does without
+// this package. pgx does this only for its own array codec.
 func TestArrayLiteral(t *testing.T) {
 	m := newMap()
 	for _, literal := range []string{"{{1,2},{3,4}}", "{{1},{NULL}}", "[2:3]={1,2}", `{{"1"}}`} {
@@ -101,8 +101,8 @@ func TestArrayLiteral(t *testing.T) {
 			}
 		}
 	}
-	// What has no dimensions to lose, or what the server may read otherwise, is
-	// left to pgx, which sends it as text.
+	// Literals that have one dimension, or that the server may parse differently, are
+	// left to pgx, which sends them as text.
 	for _, literal := range []string{"{x}", "{1,2}", "{}", "", "{{1, 2}}", "{{1,\t2}}", "{{1,\n2}}", "{{1,\v2}}", "{{1,\f2}}", "{{1,\r2}}", "{{1,null}}", "[1:1]={Null}", `{{\1}}`, "{{x}}"} {
 		for _, oid := range []uint32{pgtype.Int8ArrayOID, pgtype.TextArrayOID} {
 			if b, err := m.Encode(oid, binaryFormat, literal, nil); err == nil && literal != "{{x}}" {
@@ -112,8 +112,8 @@ func TestArrayLiteral(t *testing.T) {
 	}
 }
 
-// The codec of the packages for google/uuid, in short: it replaces uuid's, and
-// gives a uuid.UUID where nobody asks for a type.
+// A googleCodec is a short form of the codecs for google/uuid. It replaces pgx's uuid
+// codec and decodes to a uuid.UUID if the caller asks for no type.
 type googleCodec struct{ pgtype.UUIDCodec }
 
 func (googleCodec) DecodeValue(m *pgtype.Map, oid uint32, format int16, src []byte) (any, error) {
@@ -162,7 +162,7 @@ func registerGoogle(m *pgtype.Map) {
 	m.RegisterType(&pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: googleCodec{}})
 }
 
-func TestWithAnotherCodec(t *testing.T) {
+func TestWithGoogleCodec(t *testing.T) {
 	for name, register := range map[string][]func(*pgtype.Map){
 		"before":  {registerGoogle, pgxcodec.Register},
 		"after":   {pgxcodec.Register, registerGoogle},
@@ -200,7 +200,7 @@ func TestWithAnotherCodec(t *testing.T) {
 				src := encode(t, m, pgtype.UUIDOID, format, u)
 				var v any
 				if err := m.Scan(pgtype.UUIDOID, format, src, &v); err != nil || v != any(u) {
-					t.Errorf("format %d: the value is %T %v, %v", format, v, v, err)
+					t.Errorf("format %d: got value %T %v, %v", format, v, v, err)
 				}
 				var id idtype.Sno
 				if err := m.Scan(pgtype.UUIDOID, format, src, &id); !errors.Is(err, idtype.ErrNotSno) {
@@ -214,7 +214,7 @@ func TestWithAnotherCodec(t *testing.T) {
 	}
 }
 
-// Registering again finds no codec of ours inside another.
+// Registering twice doesn't nest codecs of this package.
 func TestRegisterTwice(t *testing.T) {
 	m := newMap()
 	pgxcodec.Register(m)
@@ -225,24 +225,24 @@ func TestRegisterTwice(t *testing.T) {
 		}
 		inner := reflect.ValueOf(typ.Codec).Elem().FieldByName("Codec").Elem().Type().String()
 		if strings.Contains(inner, "pgxcodec.") {
-			t.Errorf("%s: inside of ours is %s", name, inner)
+			t.Errorf("%s: wraps %s", name, inner)
 		}
 	}
 }
 
-// An array whose codec can't read IDs is an error, not a panic.
+// Scanning an array whose codec can't read IDs fails and doesn't panic.
 func TestForeignArray(t *testing.T) {
 	m := pgtype.NewMap()
 	m.RegisterType(&pgtype.Type{Name: "_int8", OID: pgtype.Int8ArrayOID, Codec: pgtype.TextCodec{}})
 	pgxcodec.Register(m)
 	var ids []idtype.Snowflake
 	if err := m.Scan(pgtype.Int8ArrayOID, textFormat, []byte("{1}"), &ids); err == nil {
-		t.Errorf("no error, but %v", ids)
+		t.Errorf("got %v, want an error", ids)
 	}
 }
 
-// Whichever codec of ours is left, what it knows is kept.
-func TestRegistryIsFound(t *testing.T) {
+// Register keeps registered types as long as one codec of this package is left.
+func TestRegistrySurvivesReplacedCodecs(t *testing.T) {
 	names := []string{"int8", "_int8", "uuid", "_uuid", "text", "_text", "varchar", "_varchar", "bpchar", "_bpchar", "bytea", "_bytea", "name", "_name"}
 	for _, left := range names {
 		m, plain := pgtype.NewMap(), pgtype.NewMap()
@@ -259,8 +259,9 @@ func TestRegistryIsFound(t *testing.T) {
 	}
 }
 
-// RegisterOwn puts back what was replaced, by others or by another connection's.
-func TestRegisterOwnMends(t *testing.T) {
+// RegisterOwn restores codecs that were replaced, by other packages or by those of
+// another connection.
+func TestRegisterOwnRestoresCodecs(t *testing.T) {
 	plain := pgtype.NewMap()
 	for _, name := range []string{"uuid", "_uuid"} {
 		m := newMap()

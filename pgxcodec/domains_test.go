@@ -23,17 +23,17 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A server speaks as much of the protocol as a connection needs to ask for
-// domains, and counts the questions.
+// A server is a fake Postgres server that answers the query for domains and counts the
+// queries.
 type server struct {
 	t       *testing.T
-	rows    [][]string // of pg_type; an error if nil
+	rows    [][]string // the domains; nil makes the query fail
 	queries atomic.Int32
 	version string
 	user    string
 	address string
 	name    string // of the database; "d" if empty
-	onQuery func() // runs when a question has come
+	onQuery func() // runs when a query arrives
 }
 
 func (s *server) connect(after func(context.Context, *pgx.Conn) error) (*pgx.Conn, error) {
@@ -104,7 +104,7 @@ func (s *server) serve(conn net.Conn) {
 	}
 }
 
-// An addressed connection is to a server somewhere.
+// An addressed is a connection with a chosen remote address.
 type addressed struct {
 	net.Conn
 	address string
@@ -149,7 +149,7 @@ func TestAfterConnect(t *testing.T) {
 			t.Errorf("%T as OID %d: %q, want %q", c.value, c.oid, got, want)
 		}
 	}
-	// An array says of what it is an array.
+	// The binary form of an array contains the OID of its element type.
 	array := encode(t, m, 16402, binaryFormat, []idtype.Snowflake{snowflake})
 	if !bytes.Contains(array, []byte{0, 0, 16401 >> 8, 16401 & 0xff}) {
 		t.Errorf("the array %q doesn't have the domain's OID", array)
@@ -160,7 +160,7 @@ func TestAfterConnect(t *testing.T) {
 	if _, err := m.Encode(16405, textFormat, sno, nil); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
 		t.Errorf("a Sno as sno_as_text: %v", err)
 	}
-	// An OID of more than 16 bits, in an array that is empty.
+	// An OID above 16 bits, in an empty array.
 	if got := encode(t, m, 305419897, binaryFormat, []idtype.Snowflake{}); string(got) != "\x00\x00\x00\x00\x00\x00\x00\x00\x12\x34\x56\x78" {
 		t.Errorf("an empty array: % x", got)
 	}
@@ -171,7 +171,7 @@ func TestAfterConnect(t *testing.T) {
 		}
 	}
 	if _, ok := m.TypeForName("sno"); ok {
-		t.Error("a domain is registered under a name that others may have")
+		t.Error("a domain is registered under a name without its schema")
 	}
 }
 
@@ -192,11 +192,11 @@ func TestAfterConnectError(t *testing.T) {
 	}
 }
 
-// A ticket is a type of the caller's, which ticketCodec stores as a number.
+// A ticket is a caller's type, which ticketCodec stores as a number.
 type ticket string
 
-// A ticketCodec is a codec of the caller's for a domain over bigint. Of the IDs
-// it knows UID60, and stores it as a number that is higher by one.
+// A ticketCodec is a caller's codec for a domain over bigint. The only ID type it
+// knows is UID60, which it stores as the number plus one.
 type ticketCodec struct{ pgtype.Int8Codec }
 
 func (c ticketCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
@@ -255,8 +255,8 @@ func (p scanTicket) Scan(src []byte, target any) error {
 	return nil
 }
 
-// checkTicket checks that a domain's codec is the caller's, and that IDs which
-// the caller's codec doesn't know go through it as through bigint.
+// checkTicket checks that a domain uses the caller's codec, and that ID types which
+// this codec doesn't know are encoded as bigint.
 func checkTicket(t *testing.T, m *pgtype.Map, oid, array uint32) {
 	t.Helper()
 	number := func(n int64) []byte { return encode(t, m, pgtype.Int8OID, binaryFormat, n) }
@@ -311,8 +311,8 @@ func checkTicket(t *testing.T, m *pgtype.Map, oid, array uint32) {
 	}
 }
 
-// A codec that the caller has registered for a domain or its array stays, under
-// each name and OID that it was registered for, also if AfterConnect runs again.
+// AfterConnect keeps a codec that the caller has registered for a domain or its array,
+// under each name and OID, even if it runs again.
 func TestCallersCodecs(t *testing.T) {
 	types := func(name string, oid uint32) func(*pgtype.Map) {
 		return func(m *pgtype.Map) {
@@ -329,13 +329,13 @@ func TestCallersCodecs(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		register func(*pgtype.Map)
-		names    string // that lead to the domain
+		names    string // of the domain or its array
 	}{
-		"by the domain's name":                 {types("app.order_id", 16407), "app.order_id app._order_id"},
-		"by another name":                      {types("order_id", 16407), "app.order_id app._order_id order_id _order_id"},
-		"by the name, and an OID of elsewhere": {types("app.order_id", 20001), "app.order_id app._order_id"},
-		"the domain alone":                     {element, "app.order_id app._order_id own"},
-		"the array alone":                      {array, "app.order_id app._order_id owns"},
+		"by the domain's name":                          {types("app.order_id", 16407), "app.order_id app._order_id"},
+		"by another name":                               {types("order_id", 16407), "app.order_id app._order_id order_id _order_id"},
+		"by the name, with the OID of another database": {types("app.order_id", 20001), "app.order_id app._order_id"},
+		"the domain alone":                              {element, "app.order_id app._order_id own"},
+		"the array alone":                               {array, "app.order_id app._order_id owns"},
 	} {
 		for how, after := range map[string]func(context.Context, *pgx.Conn) error{"AfterConnect": pgxcodec.AfterConnect, "Loader": new(pgxcodec.Loader).AfterConnect} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -356,7 +356,7 @@ func TestCallersCodecs(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkTicket(t, before.TypeMap(), 16407, 16408)
-				if name != "by the name, and an OID of elsewhere" { // by then another type has that name
+				if name != "by the name, with the OID of another database" { // by then another type has that name
 					checkTicket(t, between.TypeMap(), 16407, 16408)
 				}
 				for _, name := range strings.Fields(c.names) {
@@ -365,7 +365,7 @@ func TestCallersCodecs(t *testing.T) {
 						t.Errorf("%s is %v", name, typ)
 					}
 				}
-				// What a Go type is by default leads to a codec by its name.
+				// RegisterDefaultPgType finds the codec by its name.
 				before.TypeMap().RegisterDefaultPgType(ticket(""), strings.Fields(c.names)[0])
 				if got := encode(t, before.TypeMap(), 0, binaryFormat, ticket("T-7")); !bytes.Equal(got, encode(t, before.TypeMap(), pgtype.Int8OID, binaryFormat, int64(7))) {
 					t.Errorf("a ticket without an OID: %q", got)
@@ -376,8 +376,7 @@ func TestCallersCodecs(t *testing.T) {
 	}
 }
 
-// A type of another OID keeps a domain's name, where the domain has one of the
-// caller's as well.
+// A caller's type with another OID keeps its name, even if it is a domain's name.
 func TestCallersNames(t *testing.T) {
 	s := &server{t: t, rows: domainRows, version: "18.0"}
 	conn, err := s.connect(func(ctx context.Context, conn *pgx.Conn) error {
@@ -400,8 +399,8 @@ func TestCallersNames(t *testing.T) {
 	}
 }
 
-// An array whose codec is the caller's, and no *pgtype.ArrayCodec, is asked
-// first, and its elements are IDs.
+// A caller's codec for an array that isn't a *pgtype.ArrayCodec goes first. Elements are
+// encoded as IDs.
 func TestCallersArrayCodec(t *testing.T) {
 	s := &server{t: t, rows: domainRows, version: "18.0"}
 	conn, err := s.connect(func(ctx context.Context, conn *pgx.Conn) error {
@@ -422,8 +421,8 @@ func TestCallersArrayCodec(t *testing.T) {
 	}
 }
 
-// The codecs that pgx's LoadType gives a domain, those of its base type, are
-// none of the caller's: slices of IDs go the fast way after AfterConnect.
+// pgx's LoadType registers the base type's codec for a domain. AfterConnect doesn't
+// treat it as a caller's codec, so slices of IDs use this package's plans.
 func TestLoadedBeforeAfterConnect(t *testing.T) {
 	s := &server{t: t, rows: domainRows, version: "18.0"}
 	conn, err := s.connect(func(ctx context.Context, conn *pgx.Conn) error {
@@ -470,25 +469,25 @@ func TestLoader(t *testing.T) {
 	connect(1)
 	connect(1)
 	connect(1)
-	s.version = "18.0" // another server has other OIDs
+	s.version = "18.0" // another server, with other OIDs
 	connect(2)
-	s.user = "other" // whose database is another, if none is named
+	s.user = "other" // the default database is named like the user
 	connect(3)
 	connect(3)
 	l.Forget()
 	connect(4)
 	connect(4)
 	l.Forget()
-	s.onQuery = l.Forget // an answer to an older question is forgotten as well
+	s.onQuery = l.Forget // discards the result of a query under way, too
 	connect(5)
 	s.onQuery = nil
 	connect(6)
 	connect(6)
 }
 
-// A Loader trusts that a database has no domains for as long as it has seen
-// none, and a minute at most. So few connections ask, and those know the domains
-// that open after migrations which run when the first connection is there.
+// A Loader caches an empty result for as long as it has found no domains, up to a
+// minute. So few connections query the domains, and connections that open after the
+// migrations of a program's first connection have them.
 func TestLoaderWithoutDomains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{t: t, rows: [][]string{}, version: "18.0"}
@@ -514,13 +513,13 @@ func TestLoaderWithoutDomains(t *testing.T) {
 			time.Sleep(time.Second / 10)
 		}
 		if len(asked) > 16 {
-			t.Errorf("asked %d times, after %v", len(asked), asked)
+			t.Errorf("queried %d times, after %v", len(asked), asked)
 		}
-		// The domains are made. No connection that opens a minute later lacks them.
+		// The domains are created. Every connection that opens a minute later has them.
 		s.rows = domainRows
 		time.Sleep(time.Minute)
 		if asked, loaded := connect(); !asked || !loaded {
-			t.Errorf("a minute after the domains were made: asked %v, loaded %v", asked, loaded)
+			t.Errorf("a minute after the domains were created: asked %v, loaded %v", asked, loaded)
 		}
 		time.Sleep(time.Minute - 1)
 		if asked, loaded := connect(); asked || !loaded {
@@ -541,13 +540,13 @@ func TestLoaderWithoutDomains(t *testing.T) {
 				t.Errorf("after migrations of %v: asked %v, loaded %v", took, asked, loaded)
 			}
 		}
-		// Forget needs no minute.
+		// Forget takes effect at once.
 		l, s.rows = pgxcodec.Loader{}, [][]string{}
 		connect()
 		time.Sleep(time.Second)
 		connect()
 		if asked, _ := connect(); asked {
-			t.Error("asked again at once")
+			t.Error("queried again at once")
 		}
 		s.rows = domainRows
 		l.Forget()
@@ -557,7 +556,7 @@ func TestLoaderWithoutDomains(t *testing.T) {
 	})
 }
 
-// Each database is asked once.
+// A Loader queries each database once.
 func TestLoaderKeys(t *testing.T) {
 	var l pgxcodec.Loader
 	s := &server{t: t, rows: domainRows, version: "18.0"}

@@ -19,11 +19,12 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// These examples need a Postgres. They are run by the integration tests, on all
-// versions: they make tables, and shouldn't find a database of yours by chance.
+// TestExamples runs the examples that need a Postgres server. They create tables, so
+// they run only if the integration tests ask for it, on every Postgres version, and not
+// whenever DATABASE_URL is set.
 func TestExamples(t *testing.T) {
 	if os.Getenv("RUN_EXAMPLES") == "" {
-		t.Skip("expected RUN_EXAMPLES=1, and in DATABASE_URL a database that may be written to: the integration tests run this")
+		t.Skip("runs in the integration tests, with RUN_EXAMPLES=1 and DATABASE_URL set to a scratch database")
 	}
 	for name, c := range map[string]struct {
 		run  func()
@@ -38,13 +39,13 @@ func TestExamples(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := output(t, c.run); got != c.want {
-				t.Errorf("it prints %q, want %q", got, c.want)
+				t.Errorf("printed %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-// output is what f prints.
+// output returns the text that f prints.
 func output(t *testing.T, f func()) string {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -65,7 +66,7 @@ func output(t *testing.T, f func()) string {
 	return string(printed)
 }
 
-// A pool whose connections know the IDs.
+// A pool whose connections have the codec.
 func Example_pgxpool() {
 	ctx := context.Background()
 	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
@@ -101,8 +102,8 @@ func Example_pgxpool() {
 	// Prints: true
 }
 
-// A pool of database/sql on pgx. With the codec, slices can be arguments here
-// too. To scan into one takes a map that knows the type.
+// A database/sql pool over pgx. With the codec, slices can be arguments. Scanning into
+// a slice takes a registered pgtype.Map.
 func Example_databaseSQL() {
 	config, err := pgx.ParseConfig(os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -127,7 +128,7 @@ func Example_databaseSQL() {
 	// Prints: true true [779300444248735744]
 }
 
-// COPY is the fastest way in for many rows. Fill mints the keys for them.
+// COPY is the fastest way to insert many rows. Fill generates their keys.
 func Example_copy() {
 	ctx := context.Background()
 	conn := connect(ctx, "CREATE TABLE events (id bigint PRIMARY KEY, kind text NOT NULL)")
@@ -150,8 +151,8 @@ func Example_copy() {
 	// Prints: 10000 rows
 }
 
-// Each page begins after the last ID of the one before. The first begins after
-// the zero ID, which is never minted and smaller than all others.
+// Each page begins after the last ID of the previous page. The first page begins after
+// the zero ID, which sorts before every generated ID.
 func Example_keysetPagination() {
 	ctx := context.Background()
 	conn := connect(ctx, "CREATE TABLE posts (id uuid PRIMARY KEY)")
@@ -187,7 +188,7 @@ func Example_keysetPagination() {
 	// Prints: 20 20 10
 }
 
-// A window of time is a range of keys, for which the primary key's index does.
+// A time window is a range of keys, so the query uses the primary key's index.
 func Example_timeWindow() {
 	ctx := context.Background()
 	conn := connect(ctx, "CREATE TABLE orders (id bigint PRIMARY KEY)")
@@ -216,10 +217,10 @@ func Example_timeWindow() {
 	// Prints: 60 orders between 12:00 and 13:00
 }
 
-// An OrderID is no other table's ID, which the compiler sees to.
+// An OrderID is the ID of an order. The compiler rejects IDs of other tables.
 type OrderID struct{ idtype.Snowflake }
 
-// An ID type of one's own, in a pool whose connections know it.
+// A pool whose connections have the codec for an ID type of your own.
 func Example_ownType() {
 	ctx := context.Background()
 	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
@@ -255,7 +256,7 @@ func Example_ownType() {
 	// Prints: true
 }
 
-// connect opens a connection that knows the IDs, and makes a table.
+// connect opens a connection with the codec and creates a table.
 func connect(ctx context.Context, createTable string) *pgx.Conn {
 	conn, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -270,8 +271,8 @@ func connect(ctx context.Context, createTable string) *pgx.Conn {
 	return conn
 }
 
-// A pool that remembers the database's domains, rather than ask for them once
-// per connection.
+// A pool that caches the database's domains instead of querying them on each
+// connection.
 func ExampleLoader() {
 	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -284,7 +285,7 @@ func ExampleLoader() {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-	// After a migration that makes domains:
+	// After a migration that creates domains:
 	loader.Forget()
 	pool.Reset()
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Whatever the server sends, each codec takes what the type's Scan takes from
-// the same column through a driver, and leaves the destination alone if not.
+// For any bytes from the server, the codec accepts the same values as the type's Scan
+// does through a database/sql driver. If it fails, it leaves the destination unchanged.
 func FuzzWire(f *testing.F) {
 	for _, c := range members {
 		for _, v := range c.values()[:1] {
@@ -40,8 +40,8 @@ func FuzzWire(f *testing.F) {
 	f.Add([]byte("00"))                                            // a leading zero
 	f.Add([]byte("+1"))                                            // ParseInt takes a sign
 	f.Add([]byte("{NULL}"))                                        //
-	f.Add([]byte("{6272706b-3471-3732-7877-66326d36336c"))         // ParseBytes takes any character before and after
-	f.Add([]byte("urn:uuid:6272706b-3471-3732-7877-66326d36336c")) // and this
+	f.Add([]byte("{6272706b-3471-3732-7877-66326d36336c"))         // uuid.ParseBytes accepts any character before and after
+	f.Add([]byte("urn:uuid:6272706b-3471-3732-7877-66326d36336c")) // uuid.ParseBytes accepts this
 	f.Add([]byte("6272706B-3471-3732-7877-66326D36336C"))          // upper case
 	f.Fuzz(func(t *testing.T, src []byte) {
 		m := newMap()
@@ -63,7 +63,7 @@ func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
 			t.Fatalf("%T from %q: failed with %v, but changed its destination", got, src, err)
 		}
 		if err == nil {
-			// What was read is written the same, save for notations that no server uses.
+			// The ID is written back as it was read, except for notations that no server uses.
 			back, err := m.Encode(o.oid, format, got, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -73,10 +73,10 @@ func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
 				t.Fatalf("%T from %q, then %q: %v, %v", got, src, back, again, err)
 			}
 			if format == binaryFormat && o.oid == pgtype.Int8OID && !bytes.Equal(back, src) {
-				t.Fatalf("%T from %q is written %q", got, src, back)
+				t.Fatalf("%T from %q: written back as %q", got, src, back)
 			}
 		}
-		// All that holds a V takes the same, or stays as it was.
+		// Types that hold a V accept the same bytes, or stay unchanged.
 		valid := err == nil
 		whole(t, m, o.oid, format, src, valid, &o.v, &got)
 		whole(t, m, o.oid, format, src, valid, sql.Null[V]{V: o.v, Valid: true}, sql.Null[V]{V: got, Valid: true})
@@ -85,7 +85,7 @@ func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
 		var ids []V
 		valid = m.Scan(o.array, format, src, &ids) == nil
 		whole(t, m, o.array, format, src, valid, []V{o.v}, ids)
-		// pgx reads the same, by its own way.
+		// pgx's own array code reads the same IDs.
 		var flat pgtype.FlatArray[V]
 		flatErr := m.Scan(o.array, format, src, &flat)
 		if valid && (flatErr != nil || !slices.Equal(ids, flat)) {
@@ -110,8 +110,8 @@ func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
 	}
 }
 
-// whole scans src into what holds before, which is to become after, or to stay
-// as it is if src isn't valid.
+// whole checks that scanning src changes a destination from before to after, or leaves
+// it unchanged if src isn't valid.
 func whole[D any](t *testing.T, m *pgtype.Map, oid uint32, format int16, src []byte, valid bool, before, after D) {
 	t.Helper()
 	dst, want := before, before
@@ -124,7 +124,7 @@ func whole[D any](t *testing.T, m *pgtype.Map, oid uint32, format int16, src []b
 	}
 }
 
-// driverScan is dst.Scan of what a driver makes of a column's bytes.
+// driverScan calls dst.Scan with the value that a driver makes of a column's bytes.
 func driverScan(oid uint32, format int16, src []byte, dst any) error {
 	scanner := dst.(sql.Scanner)
 	bad := errors.New("not of this column")
@@ -150,7 +150,7 @@ func driverScan(oid uint32, format int16, src []byte, dst any) error {
 	case oid == pgtype.ByteaOID:
 		return scanner.Scan(bytes.Clone(src))
 	case oid == pgtype.TextOID || oid == pgtype.VarcharOID:
-		if bytes.HasSuffix(src, []byte(" ")) { // Scan can't know that this isn't padding
+		if bytes.HasSuffix(src, []byte(" ")) { // Scan would drop them as padding
 			return bad
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Types that embed an ID and do something else with it.
+// Types that embed an ID and change its behaviour or layout.
 type (
 	textColumnID  struct{ idtype.Snowflake }
 	prefixedID    struct{ idtype.Sno }
@@ -88,7 +88,7 @@ func (id definedID) AppendBinary(b []byte) ([]byte, error) {
 func (id definedID) Value() (driver.Value, error) { return idtype.Snowflake(id).Value() }
 func (definedID) GormDataType() string            { return "bigint" }
 
-func TestRegisterOwnRefuses(t *testing.T) {
+func TestRegisterOwnRejects(t *testing.T) {
 	for want, register := range map[string]func(*pgtype.Map) error{
 		`register pgxcodec_test.textColumnID: its column type is "text", want bigint or uuid`: pgxcodec.RegisterOwn[textColumnID],
 		`register pgxcodec_test.prefixedID: its Value method stores "c_`:                      pgxcodec.RegisterOwn[prefixedID],
@@ -119,8 +119,9 @@ func TestRegisterOwnRefuses(t *testing.T) {
 	}
 }
 
-// Types of all that can be embedded, and of methods that are made up for.
-func TestRegisterOwnTakes(t *testing.T) {
+// RegisterOwn accepts all embedded types, and wrong AppendBinary methods, for which the
+// codec uses Value.
+func TestRegisterOwnAccepts(t *testing.T) {
 	m := pgtype.NewMap()
 	err := errors.Join(pgxcodec.RegisterOwn[machineID](m), pgxcodec.RegisterOwn[pageID](m), pgxcodec.RegisterOwn[longID](m), pgxcodec.RegisterOwn[brokenID](m))
 	if err != nil {
@@ -134,8 +135,8 @@ func TestRegisterOwnTakes(t *testing.T) {
 	}
 }
 
-// Own types stay registered when others come or codecs are replaced, and
-// domains that were registered before know them.
+// Own types stay registered when other types are registered or codecs are replaced.
+// Domains that were registered earlier accept them.
 func TestOwnTypesStay(t *testing.T) {
 	s := &server{t: t, rows: domainRows, version: "18.0"}
 	conn, err := s.connect(pgxcodec.AfterConnect)
@@ -172,7 +173,7 @@ func TestOwnTypesStay(t *testing.T) {
 	pgxcodec.Register(m)
 	check()
 
-	// Another connection knows nothing of it.
+	// Other connections don't have the type.
 	other := pgtype.NewMap()
 	pgxcodec.Register(other)
 	if plan := fmt.Sprintf("%T", other.PlanEncode(pgtype.Int8OID, binaryFormat, orderID{})); strings.HasPrefix(plan, "pgxcodec.") {
@@ -180,7 +181,7 @@ func TestOwnTypesStay(t *testing.T) {
 	}
 }
 
-// ID types with methods that pgx looks for.
+// ID types with methods of pgx's interfaces, such as pgtype.TextValuer.
 type (
 	prefixID  struct{ idtype.Snowflake }
 	packedID  struct{ idtype.Sno }
@@ -209,9 +210,9 @@ func (partsID) Dimensions() []pgtype.ArrayDimension {
 func (id partsID) Index(i int) any { return id.String()[i*8:][:8] }
 func (partsID) IndexType() any     { return "" }
 
-// A struct that embeds an ID is stored as pgx stores it in a column of another
-// type, if it has the method for that type. Other types of column refuse it.
-func TestOwnTypesWithMethodsOfPgx(t *testing.T) {
+// If a struct that embeds an ID has pgx's method for another column type, pgx stores it
+// there by that method. Other column types reject it.
+func TestOwnTypesWithPgxMethods(t *testing.T) {
 	plain, m := pgtype.NewMap(), newMap()
 	pgxcodec.Register(m)
 	prefix, packed, pointed := prefixID{snowflake}, packedID{sno}, pointedID{sno}
@@ -247,7 +248,7 @@ func TestOwnTypesWithMethodsOfPgx(t *testing.T) {
 	}
 }
 
-// A copy of a map shares what it knows, and is given the defaults of its own.
+// A copied map shares the registered types. RegisterOwn sets the defaults on each.
 func TestCopiedMap(t *testing.T) {
 	m := pgtype.NewMap()
 	pgxcodec.Register(m)
@@ -262,8 +263,8 @@ func TestCopiedMap(t *testing.T) {
 	}
 }
 
-// Types that one connection has loaded can be registered on others, whose maps
-// then look at what the first goes on to learn.
+// A type loaded on one connection can be registered on others. Their maps then read a
+// registry to which the first connection adds types concurrently.
 func TestSharedTypes(t *testing.T) {
 	a, b := pgtype.NewMap(), pgtype.NewMap()
 	pgxcodec.Register(a)
@@ -285,8 +286,8 @@ func TestSharedTypes(t *testing.T) {
 	}
 }
 
-// What could not be read again isn't sent: neither alone nor in a slice.
-func TestNoIDs(t *testing.T) {
+// Encoding fails for a number outside the format's range, alone or in a slice.
+func TestEncodeOutOfRange(t *testing.T) {
 	m := newMap()
 	refused := func(oid, array uint32, value, slice any) {
 		t.Helper()
@@ -313,7 +314,7 @@ func TestNoIDs(t *testing.T) {
 	texts(sqltypes.TextOf(idtype.UID60(-1)), []sqltypes.UID60Text{{ID: -1}})
 	texts(sqltypes.TextOf(idtype.Spread64(0x0400)), []sqltypes.Spread64Text{{ID: 0x0400}})
 
-	// A Spread64 with reserved bits can be read from its column, and written back.
+	// A Spread64 with reserved bits can be read from bigint and written back.
 	for _, format := range []int16{binaryFormat, textFormat} {
 		var id idtype.Spread64
 		var own visitID
@@ -332,7 +333,7 @@ func TestNoIDs(t *testing.T) {
 	}
 }
 
-// A type of the caller's own keeps the IDs of one table apart from others.
+// An ID type of the caller's own keeps the IDs of a table apart from others.
 func ExampleRegisterOwn() {
 	type OrderID struct{ idtype.Snowflake }
 
