@@ -1,4 +1,4 @@
-// Package databasesql tests the ID types with the drivers of database/sql.
+// Package databasesql tests the ID types with database/sql drivers.
 package databasesql
 
 import (
@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// The driver of pgx gives the same with the codec and without, in all modes.
+// The pgx driver returns the same values with and without the codec, in all exec modes.
 func TestPgx(t *testing.T) {
 	t.Parallel()
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -26,7 +26,7 @@ func TestPgx(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 					t.Parallel()
-					// The modes look for each other's values otherwise.
+					// One schema per mode, since the test searches its table by value.
 					schema := pgx.Identifier{name + " " + mode.String()}.Sanitize()
 					db.Exec(t, fmt.Sprintf("create schema %s; set search_path = %[1]s; %s", schema, idtest.CreateTable()))
 					inSchema := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = schema })
@@ -53,9 +53,8 @@ func TestSQLite(t *testing.T) {
 	check(t, db, idtest.SQLite)
 }
 
-// SQLite turns what looks like a number into one in a column declared uuid, so
-// that Snos stored as their 16 digits would collide. In the form that Value
-// gives, they don't.
+// In a column declared uuid, SQLite converts text that looks like a number, so Snos
+// stored as their 16 digits can collide. In the form that Value returns they don't.
 func TestSQLiteNumericAffinity(t *testing.T) {
 	db := openSQLite(t)
 	if _, err := db.Exec("create table t (id uuid primary key)"); err != nil {
@@ -68,7 +67,7 @@ func TestSQLiteNumericAffinity(t *testing.T) {
 		t.Errorf("%s: stored %v, %v, want an infinite number", a, number, err)
 	}
 	if _, err := db.Exec("insert into t values ($1)", b.String()); err == nil {
-		t.Errorf("expected %s to collide with %s, it didn't", b, a)
+		t.Errorf("inserted %s and %s as text, expected a collision", a, b)
 	}
 
 	if _, err := db.Exec("delete from t"); err != nil {
@@ -82,7 +81,7 @@ func TestSQLiteNumericAffinity(t *testing.T) {
 	}
 }
 
-// check runs statements in all ways that database/sql has.
+// check runs idtest.Check with direct queries, prepared statements and a transaction.
 func check(t *testing.T, db *sql.DB, d idtest.Dialect) {
 	t.Run("direct", func(t *testing.T) {
 		idtest.Check(t, func(sql string, args ...any) idtest.Row { return db.QueryRowContext(t.Context(), sql, args...) }, d)

@@ -25,9 +25,9 @@ const someID idtype.Snowflake = 132271570944274432
 
 var someSno = idtype.MustParseSno("brpk4q72xwf2m63l")
 
-// What the other tests rely on: each statement of a client finds itself on
-// another backend than the one before, by PgBouncer's own order as long as
-// there is one client at a time, and by a turner always.
+// turns checks an assumption of the other tests: each statement of a client runs on
+// another backend than the previous statement. A turner guarantees this; without one,
+// PgBouncer's round robin does, as long as there is only one client at a time.
 func (p *proxy) turns(t *testing.T) {
 	alternates(t, p.Conn(t, simple))
 	alternates(t, p.Conn(t, simple, p.turner(t).trace()))
@@ -45,18 +45,18 @@ func alternates(t *testing.T, conn *pgx.Conn) {
 	}
 	a, b := pids[0], pids[1]
 	if want := []int{a, b, a, b, a, b}; a == b || !slices.Equal(pids, want) {
-		t.Errorf("expected two backends by turns, got %v", pids)
+		t.Errorf("expected two alternating backends, got %v", pids)
 	}
 }
 
-// mode tests what there is to one query exec mode.
+// mode tests one query exec mode.
 func (p *proxy) mode(t *testing.T, mode pgx.QueryExecMode) {
 	want, ok := p.setup.expected[mode]
 	if !ok {
-		t.Fatal("expected an outcome for every mode, got none")
+		t.Fatal("no expected outcome for this mode")
 	}
 	t.Run("outcome", func(t *testing.T) {
-		// For statements that no other test has left on one of the backends.
+		// Part of the statement's text, so that no other test has prepared it on a backend.
 		label := strings.ReplaceAll(mode.String(), " ", "_")
 		pool := p.Pool(t, pgtest.Codec, pgtest.Mode(mode), p.turner(t).trace())
 		got := outcome{
@@ -76,7 +76,7 @@ func (p *proxy) mode(t *testing.T, mode pgx.QueryExecMode) {
 	}
 }
 
-// works tests that everything works in a mode, when it is done in some way.
+// works tests that everything works in a mode, with statements run by how and howSQL.
 func (p *proxy) works(t *testing.T, mode pgx.QueryExecMode, how func(client) runner, howSQL func(*sql.DB) query) {
 	opts := []pgtest.Option{pgtest.Codec, pgtest.Mode(mode)}
 	t.Run("turns", func(t *testing.T) {
@@ -86,7 +86,7 @@ func (p *proxy) works(t *testing.T, mode pgx.QueryExecMode, how func(client) run
 	t.Run("at once", func(t *testing.T) { p.atOnce(t, how, opts...) })
 }
 
-// failure is the SQLSTATE of a statement that fails, run a few times.
+// failure runs a statement a few times and returns the SQLSTATE if it fails.
 func failure(t *testing.T, run runner, sql string) string {
 	t.Helper()
 	for range 3 {
@@ -111,8 +111,8 @@ func sqlState(t *testing.T, err error) string {
 	return e.Code
 }
 
-// atOnce has several goroutines work with one pool, each on a connection of its
-// own, and more of them than there are backends.
+// atOnce runs several goroutines on one pool, each on its own connection. There are more
+// goroutines than backends.
 func (p *proxy) atOnce(t *testing.T, how func(client) runner, opts ...pgtest.Option) {
 	pool := p.Pool(t, opts...)
 	var conns []*pgxpool.Conn
@@ -121,7 +121,7 @@ func (p *proxy) atOnce(t *testing.T, how func(client) runner, opts ...pgtest.Opt
 			c.Release()
 		}
 	}()
-	var seen sync.Map // of backends' processes
+	var seen sync.Map // process IDs of backends
 	for range workers {
 		c, err := pool.Acquire(t.Context())
 		if err != nil {
@@ -151,8 +151,7 @@ func (p *proxy) atOnce(t *testing.T, how func(client) runner, opts ...pgtest.Opt
 	}
 }
 
-// Statements that are prepared by hand, as with sql.DB.Prepare, have names in
-// all modes.
+// Statements that the client prepares, as sql.DB.Prepare does, have names in all modes.
 func (p *proxy) named(t *testing.T) {
 	pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 		conn := p.Conn(t, pgtest.Codec, pgtest.Mode(mode), p.turner(t).trace())
@@ -166,10 +165,10 @@ func (p *proxy) named(t *testing.T) {
 	})
 }
 
-// Two clients of the default mode give the same statement the same name. Where
-// PgBouncer doesn't follow that, the second meets the name of the first.
+// In the default mode, two clients give the same statement the same name. Unless
+// PgBouncer tracks prepared statements, the second client's name clashes with the first.
 func (p *proxy) sameStatement(t *testing.T) {
-	p.turner(t) // leaves one backend for all
+	p.turner(t) // leaves one backend for both clients
 	var id idtype.Snowflake
 	for n, want := range []string{"", p.setup.same} {
 		conn := p.Conn(t, pgtest.Codec)
@@ -180,8 +179,8 @@ func (p *proxy) sameStatement(t *testing.T) {
 	}
 }
 
-// Why describe_exec is worse than an error: on another backend it executes the
-// statement that was described there last, whosever it was.
+// The mode describe_exec can do worse than fail: on another backend it executes the
+// statement that was described there last, even another client's.
 func (p *proxy) strayStatement(t *testing.T) {
 	other := p.Conn(t, pgtest.Mode(pgx.QueryExecModeExec))
 	stray := &strayed{turner: p.turner(t), between: func(ctx context.Context) {
@@ -197,7 +196,7 @@ func (p *proxy) strayStatement(t *testing.T) {
 		}
 		return id
 	}
-	same(t, "ID, by the other client's statement", nil, ask(conn), someID+1)
+	same(t, "ID, from the other client's statement", nil, ask(conn), someID+1)
 	err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
 		same(t, "ID, in a transaction", nil, ask(tx), someID)
 		return nil
@@ -207,8 +206,8 @@ func (p *proxy) strayStatement(t *testing.T) {
 	}
 }
 
-// A strayed client has another one's statement run between its own statement's
-// description and execution.
+// A strayed tracer runs another client's statement between the description and the
+// execution of its own client's statement.
 type strayed struct {
 	*turner
 	between func(context.Context)
@@ -221,8 +220,8 @@ func (s *strayed) TracePrepareEnd(ctx context.Context, c *pgx.Conn, data pgx.Tra
 	}
 }
 
-// Domains are found through PgBouncer, by a Loader once for all connections of
-// a pool.
+// AfterConnect finds domains through PgBouncer. A Loader queries them once for all
+// connections of a pool.
 func (p *proxy) domains(t *testing.T) {
 	p.direct.Exec(t, `create schema sortkey;
 create domain sortkey.snowflake as bigint check (value > 0);
@@ -245,22 +244,21 @@ create table owned (id sortkey.snowflake, owner sortkey.sno)`)
 				defer c.Release()
 				checkDomains(t, c.Conn())
 			}
-			if n := asked.questions.Load(); n != 1 {
-				t.Errorf("expected one question for domains from %d connections, got %d", workers, n)
+			if n := asked.queries.Load(); n != 1 {
+				t.Errorf("expected one query for domains from %d connections, got %d", workers, n)
 			}
 			checkDomains(t, p.Conn(t, pgtest.Codec, pgtest.Mode(mode)))
 		})
 	}
 }
 
-// checkDomains moves IDs through domains as parameters, results and copies. The
-// values would come through without the domains being known, if slowly, which
-// is why it looks for those, too.
+// checkDomains sends IDs through domains as parameters, results and COPY rows. It also
+// checks that the domains are registered: the values would round-trip without that.
 func checkDomains(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	for _, name := range []string{"sortkey.snowflake", "sortkey._snowflake", "sortkey.sno", "sortkey._sno"} {
 		if _, ok := conn.TypeMap().TypeForName(name); !ok {
-			t.Errorf("expected the connection to know %s, it doesn't", name)
+			t.Errorf("%s is not registered on the connection", name)
 		}
 	}
 	run := alone(conn)
@@ -282,15 +280,15 @@ func checkDomains(t *testing.T, conn *pgx.Conn) {
 	same(t, "copied", err, back, [][]any{row})
 }
 
-// A counter counts the questions for domains.
+// A counter counts the queries for domains.
 type counter struct {
 	*turner
-	questions atomic.Int32
+	queries atomic.Int32
 }
 
 func (c *counter) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	if strings.Contains(data.SQL, "pg_type") {
-		c.questions.Add(1)
+		c.queries.Add(1)
 	}
 	return c.turner.TraceQueryStart(ctx, conn, data)
 }

@@ -1,6 +1,5 @@
-// Package pgbouncer tests the codec through PgBouncer in transaction mode,
-// where a client may find itself on another connection to the server with each
-// transaction.
+// Package pgbouncer tests the codec through PgBouncer in transaction mode, in which
+// each transaction of a client may use another connection to the server.
 package pgbouncer
 
 import (
@@ -15,38 +14,37 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// backends is how many connections to the server PgBouncer has.
+// backends is the number of PgBouncer's connections to the server.
 const backends = 2
 
-// A setup is a version of PgBouncer and what is set there, and what comes of
-// it.
+// A setup is a version of PgBouncer with its settings, and the expected outcomes.
 type setup struct {
 	name     string
-	suite    string // the Debian release that has the version
+	suite    string // the Debian release with this version
 	version  string
 	settings string
 	expected map[pgx.QueryExecMode]outcome
-	named    string // SQLSTATE of statements that are prepared by hand
-	same     string // SQLSTATE of one that another client has prepared
-	usual    bool   // for users of this version
-	brief    bool   // the outcomes are enough, it isn't different from another one
+	named    string // SQLSTATE of statements prepared by name
+	same     string // SQLSTATE of a statement that another client has prepared
+	usual    bool   // the default settings of this version
+	brief    bool   // test only the outcomes, which equal another setup's
 }
 
-// An outcome is the SQLSTATE that statements fail with, "" if they don't, when
-// each is on another connection to the server than the one before.
+// An outcome is the SQLSTATE with which statements fail if each runs on another
+// connection to the server than the previous one. It is "" if they succeed.
 type outcome struct {
-	alone string // statements on their own
-	inTx  string // those in transactions of their own
+	alone string // without a transaction
+	inTx  string // each in its own transaction
 }
 
 func (o outcome) String() string {
 	return fmt.Sprintf("%q alone, %q in a transaction", o.alone, o.inTx)
 }
 
-// missing is the SQLSTATE of a prepared statement that isn't there.
+// missing is the SQLSTATE for a prepared statement that doesn't exist.
 const missing = "26000"
 
-// withoutNames is what PgBouncer gives that doesn't follow prepared statements.
+// withoutNames are the outcomes if PgBouncer doesn't track prepared statements.
 var withoutNames = map[pgx.QueryExecMode]outcome{
 	pgx.QueryExecModeCacheStatement: {alone: missing, inTx: missing},
 	pgx.QueryExecModeCacheDescribe:  {},
@@ -81,8 +79,8 @@ var setups = []setup{
 	},
 }
 
-// The usual setup is tried with every version of Postgres, the others with one,
-// and outside CI not at all.
+// The usual setup runs on every version of Postgres. The others run on one version, and
+// only in CI.
 func TestTransactionMode(t *testing.T) {
 	for _, s := range setups {
 		t.Run(s.name, func(t *testing.T) {
@@ -106,8 +104,8 @@ func TestTransactionMode(t *testing.T) {
 	}
 }
 
-// A proxy is a PgBouncer in front of a test's database. Its DB is the database
-// as seen through it.
+// A proxy is a PgBouncer in front of a test's database. Its DB connects through
+// PgBouncer.
 type proxy struct {
 	pgtest.DB
 	direct *pgtest.DB
@@ -122,8 +120,8 @@ func start(t *testing.T, db *pgtest.DB, s setup) *proxy {
 	return p
 }
 
-// openBackends has PgBouncer open all the connections to the server that it may
-// have, as it does when all are needed at once. After that it keeps them.
+// openBackends makes PgBouncer open all its connections to the server, by using them at
+// once. PgBouncer then keeps them open.
 func (p *proxy) openBackends(t *testing.T) {
 	t.Helper()
 	var txs []pgx.Tx
@@ -141,10 +139,10 @@ func (p *proxy) openBackends(t *testing.T) {
 	}
 }
 
-// A turner keeps one of PgBouncer's connections to the server busy, so that
-// all others have the other one, and can make the two change places. As the
-// tracer of a client it does so before each statement, and between preparing
-// and executing one, when the client isn't in a transaction.
+// A turner keeps one of PgBouncer's two connections to the server busy, so that all
+// other clients use the other connection. It can swap the two. As a client's tracer it
+// swaps them before each statement, and between preparing and executing a statement,
+// unless the client is in a transaction.
 type turner struct {
 	t           testing.TB
 	busy, ready *pgx.Conn
@@ -160,7 +158,7 @@ func (p *proxy) turner(t testing.TB) *turner {
 
 var simple = pgtest.Mode(pgx.QueryExecModeSimpleProtocol)
 
-// turn leaves the connection that was busy for the others.
+// turn swaps the busy connection and the free one.
 func (u *turner) turn(ctx context.Context) {
 	u.exec(ctx, u.ready, "begin")
 	u.exec(ctx, u.busy, "rollback")
@@ -169,7 +167,7 @@ func (u *turner) turn(ctx context.Context) {
 
 func (u *turner) exec(ctx context.Context, conn *pgx.Conn, sql string) {
 	if _, err := conn.Exec(ctx, sql); err != nil {
-		u.t.Errorf("%s, to have the backends change places: %v", sql, err)
+		u.t.Errorf("%s, to swap the backends: %v", sql, err)
 	}
 }
 
@@ -180,7 +178,7 @@ func (u *turner) unlessInTx(ctx context.Context, conn *pgx.Conn) context.Context
 	return ctx
 }
 
-// trace makes the turner a client's tracer.
+// trace returns the option that makes the turner a client's tracer.
 func (u *turner) trace() pgtest.Option {
 	return pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = u })
 }

@@ -14,12 +14,11 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 )
 
-// workers is how many clients are at work at once: more than there are
-// backends.
+// workers is the number of concurrent clients, more than there are backends.
 const workers = backends + 1
 
-// tables makes those that the tests write to: a table of forms and one of
-// copies per worker. In transaction mode there are no temporary tables.
+// tables creates, per worker, a table of forms and a table for COPY. Temporary tables
+// don't work in transaction mode.
 var tables = func() string {
 	var sql strings.Builder
 	for n := range workers {
@@ -33,19 +32,19 @@ var tables = func() string {
 	return sql.String()
 }()
 
-// onTablesOf has a statement of package idtest use a worker's table.
+// onTablesOf makes a statement of package idtest use a worker's table.
 func onTablesOf(worker int, sql string) string {
 	return strings.ReplaceAll(sql, "forms", fmt.Sprintf("forms_%d", worker))
 }
 
 func copies(worker int) string { return fmt.Sprintf("copies_%d", worker) }
 
-// A sample has IDs of a type.
+// A sample holds IDs of a type.
 type sample struct {
-	name, column string // of the type, and its column's type
-	ids          reflect.Value
-	pointers     any // to two of them, and nil
-	stored       []string
+	name, column string        // the names of the type and of its column type
+	ids          reflect.Value // a slice
+	pointers     any           // a slice of two pointers and nil
+	stored       []string      // ids as text from the server
 }
 
 func sampleOf[T idtest.ID[T]](k idtest.Kind[T]) sample {
@@ -70,7 +69,7 @@ var samples = []sample{
 	sampleOf(idtest.Snowflake), sampleOf(idtest.SnowflakeSI), sampleOf(idtest.UID60), sampleOf(idtest.Spread64), sampleOf(idtest.Sno),
 }
 
-// A client is what pgx runs statements on: a pool, a connection, a transaction.
+// A client is a pool, a connection or a transaction of pgx.
 type client interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -79,22 +78,22 @@ type client interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// A runner runs a test's statement by some client.
+// A runner runs a function with a client, with or without a transaction.
 type runner func(context.Context, func(client) error) error
 
-// alone runs statements as they are.
+// alone runs statements without a transaction.
 func alone(c client) runner {
 	return func(_ context.Context, f func(client) error) error { return f(c) }
 }
 
-// inTx runs each in a transaction of its own.
+// inTx runs each statement in its own transaction.
 func inTx(c client) runner {
 	return func(ctx context.Context, f func(client) error) error {
 		return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return f(tx) })
 	}
 }
 
-// A row is the answer to a statement that runs when the answer is scanned.
+// A row is the result of a statement that runs when Scan is called.
 type row func(dest ...any) error
 
 func (r row) Scan(dest ...any) error { return r(dest...) }
@@ -105,10 +104,10 @@ func (run runner) query(ctx context.Context, sql string, args ...any) idtest.Row
 	})
 }
 
-// A query runs a statement that gives one row.
+// A query runs a statement that returns one row.
 type query func(ctx context.Context, sql string, args ...any) idtest.Row
 
-// aloneSQL and inTxSQL are alone and inTx for database/sql.
+// aloneSQL is alone, and inTxSQL is inTx, for database/sql.
 func aloneSQL(db *sql.DB) query {
 	return func(ctx context.Context, sql string, args ...any) idtest.Row {
 		return db.QueryRowContext(ctx, sql, args...)
@@ -128,14 +127,14 @@ func inTxSQL(db *sql.DB) query {
 	}
 }
 
-// values are all forms of all types.
+// values tests all forms of all types.
 func (q query) values(t *testing.T, worker int) {
 	idtest.Check(t, func(sql string, args ...any) idtest.Row {
 		return q(t.Context(), onTablesOf(worker, sql), args...)
 	}, idtest.Postgres)
 }
 
-// everything is what a client has to get right.
+// everything tests values, arrays, batches and COPY.
 func (run runner) everything(t *testing.T, worker int) {
 	t.Run("values", func(t *testing.T) { query(run.query).values(t, worker) })
 	t.Run("arrays", run.arrays)
@@ -163,7 +162,7 @@ from unnest($1::%s[]) with ordinality as u (id, n) where id = any($2)`, s.column
 	}
 }
 
-// All types are in one batch.
+// batch tests all types in one batch.
 func (run runner) batch(t *testing.T) {
 	const each = 10
 	var batch pgx.Batch
@@ -205,8 +204,8 @@ func (run runner) copy(t *testing.T, table string) {
 	same(t, "rows", err, back, rows)
 }
 
-// copied copies rows into a table, and gives what is there then, in order of
-// the first column. It leaves the table empty.
+// copied copies rows into a table and returns the table's rows, sorted by the first
+// column. It leaves the table empty.
 func (run runner) copied(ctx context.Context, table string, columns []string, rows [][]any) (back [][]any, err error) {
 	err = run(ctx, func(c client) error {
 		_, err := c.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
@@ -224,7 +223,7 @@ func (run runner) copied(ctx context.Context, table string, columns []string, ro
 	return back, err
 }
 
-// rowLike scans a row into new values of the types of others.
+// rowLike scans a row into new values of the same types as those of row.
 func rowLike(row []any) pgx.RowToFunc[[]any] {
 	return func(r pgx.CollectableRow) ([]any, error) {
 		var into, values []any

@@ -13,7 +13,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Ranges and multiranges of bigint IDs, in all modes.
+// Ranges and multiranges of bigint IDs round-trip in all modes.
 func TestRangeTypes(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
@@ -24,13 +24,13 @@ func TestRangeTypes(t *testing.T) {
 
 func (k of[T]) rangeTypes(t *testing.T, conn *pgx.Conn) {
 	if k.Column != "bigint" {
-		return // Postgres has no ranges of uuid
+		return // Postgres has no range type for uuid
 	}
 	ctx := t.Context()
 	if _, err := conn.Exec(ctx, "create temporary table "+k.Name+" (r int8range, m int8multirange)"); err != nil {
 		t.Fatal(err)
 	}
-	// The server writes ranges of integers with an inclusive and an exclusive end.
+	// The server normalizes integer ranges to an inclusive lower and an exclusive upper bound.
 	lo, hi, last := k.Edges[0], k.Edges[1], k.Edges[len(k.Edges)-1]
 	closed := pgtype.Range[T]{Lower: lo, Upper: hi, LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
 	open := pgtype.Range[T]{Lower: last, LowerType: pgtype.Inclusive, UpperType: pgtype.Unbounded, Valid: true}
@@ -58,8 +58,8 @@ func (k of[T]) rangeTypes(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// Composite types hold IDs, arrays of them, and domains over them, loaded one
-// by one and together.
+// Composite types hold IDs, arrays of IDs and domains, whether loaded one by one or
+// together.
 func TestComposites(t *testing.T) {
 	type part struct {
 		N    idtype.Spread64
@@ -93,7 +93,7 @@ func TestComposites(t *testing.T) {
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
-				// Composites need types by OID, which two modes don't have for parameters.
+				// Composites need parameter OIDs, which the last two modes don't have.
 				for _, mode := range pgtest.Modes[:3] {
 					conn := db.Conn(t, pgtest.Codec, pgtest.Mode(mode))
 					if err := load(conn); err != nil {

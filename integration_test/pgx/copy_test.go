@@ -11,8 +11,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// COPY takes values, pointers, NULL and slices into all columns and domains over
-// them, whether the connection knows these or not.
+// COPY accepts values, pointers, NULL and slices for all column types and domains over
+// them, whether or not the connection has the domains registered.
 func TestCopy(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
@@ -63,8 +63,8 @@ func (e entry[V]) copies(t *testing.T, conn *pgx.Conn, column string) {
 	}
 }
 
-// COPY allocates by the buffer, not by the row: at most once in 100 rows. No
-// other test may allocate meanwhile.
+// COPY allocates per buffer, not per row: at most once per 100 rows. The test doesn't
+// run in parallel, because allocations of other tests would count.
 func TestCopyAllocations(t *testing.T) {
 	const n = 10_000
 	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
@@ -79,7 +79,7 @@ func TestCopyAllocations(t *testing.T) {
 
 func (e entry[V]) copyAllocations(t *testing.T, conn *pgx.Conn, n int) float64 {
 	s := e.open(t, conn, e.column)
-	// Rows that cost nothing themselves.
+	// Rows that are allocated once.
 	byValue, byPointer := []any{e.ids[1]}, []any{&e.ids[2]}
 	return testing.AllocsPerRun(1, func() {
 		left := n

@@ -15,8 +15,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Where the server says that a parameter or a column is of the domain, and
-// where it says that it is of the base type.
+// The server describes some parameters and columns with the domain's OID, and some with
+// the base type's.
 func TestDomainOIDs(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
@@ -47,13 +47,13 @@ func TestDomainOIDs(t *testing.T) {
 		}
 		for _, table := range []string{"sortkey.number", "sortkey._number"} {
 			if typ, ok := conn.TypeMap().TypeForName(table); !ok || oids[typ.OID] == "" {
-				t.Errorf("%s isn't loaded: %v", table, typ)
+				t.Errorf("%s is not registered: %v", table, typ)
 			}
 		}
 	})
 }
 
-// A ticket is a type of the caller's, which ticketCodec stores as a number.
+// A ticket is a caller's type, which ticketCodec stores as a number.
 type ticket string
 
 type ticketCodec struct{ pgtype.Int8Codec }
@@ -80,8 +80,8 @@ func (encodeTicket) Encode(value any, buf []byte) ([]byte, error) {
 	return append(buf, digits...), nil
 }
 
-// A codec that the caller has registered for a domain stays, with its format,
-// and IDs go through the domain as before.
+// AfterConnect keeps a codec that the caller has registered for a domain, with its
+// format. IDs work with the domain too.
 func TestCallersDomainCodec(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
@@ -120,7 +120,7 @@ func TestCallersDomainCodec(t *testing.T) {
 			if _, err := conn.Exec(ctx, "insert into t (id) values ($1)", idtype.Sno{}); err == nil {
 				t.Error("a Sno as a domain over bigint: no error")
 			}
-			// Of an array the server says that it is of the domain.
+			// The server describes the array with the OID of the domain's array type.
 			rows, _ := conn.Query(ctx, "select ids from t limit 1")
 			values, err := pgx.CollectOneRow(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
 			if err != nil || fmt.Sprintf("%#v", values) != `[]interface {}{[]interface {}{"T-7", "T-8"}}` {
@@ -137,7 +137,7 @@ func TestCallersDomainCodec(t *testing.T) {
 	})
 }
 
-// LoadTypes copies the codecs that it finds, and so has to come after Register.
+// LoadTypes copies the codecs that it finds, so it must run after Register.
 func TestLoadTypes(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
@@ -183,9 +183,9 @@ func loadTypes(t *testing.T, conn *pgx.Conn) error {
 	return err
 }
 
-// Domains of any schema are known, over other domains and over citext, which
-// is known itself: what doesn't belong there is refused, in COPY too.
-func TestDomainsOfOthers(t *testing.T) {
+// AfterConnect registers citext, and the domains of all schemas, including domains over
+// other domains and over citext. They reject IDs of another column type, in COPY too.
+func TestDomainsOfAllSchemas(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		db.Exec(t, `create schema app; create extension citext;
@@ -195,12 +195,12 @@ func TestDomainsOfOthers(t *testing.T) {
 			conn, ctx := db.Conn(t, loaded, pgtest.Mode(mode)), t.Context()
 			for _, name := range []string{"app.order_id", "app._order_id", "app.code", "app._code", "app.any_case", "public.citext"} {
 				if _, ok := conn.TypeMap().TypeForName(name); !ok {
-					t.Errorf("%s isn't known", name)
+					t.Errorf("%s is not registered", name)
 				}
 			}
 			for _, name := range []string{"app.list", "app._list", "app.amount"} {
 				if _, ok := conn.TypeMap().TypeForName(name); ok {
-					t.Errorf("%s is known, though no ID belongs there", name)
+					t.Errorf("%s is registered, but can't hold an ID", name)
 				}
 			}
 			id, sno := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
@@ -223,16 +223,16 @@ func TestDomainsOfOthers(t *testing.T) {
 				t.Errorf("read %v, %v, %v, %v, %v, %v, %v, %v, %v", gotID, gotIDs, gotCode, gotCodes, gotC, gotD, gotN, gotList, err)
 			}
 			if err := conn.QueryRow(ctx, "select count(*), count(distinct (t.*)::text) from t").Scan(&n, &same); err != nil || n != 2 || same != 1 {
-				t.Errorf("INSERT and COPY stored %d rows of %d kinds, %v, want 2 of the same", n, same, err)
+				t.Errorf("INSERT and COPY stored %d rows, %d distinct, %v, want 2 equal rows", n, same, err)
 			}
 			for column, value := range map[string]any{"code": sno, "codes": []idtype.Sno{sno}, "c": sno, "d": sno, "n": sno, "id": sno} {
 				_, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{column}, pgx.CopyFromRows([][]any{{value}}))
 				if err == nil || !strings.Contains(err.Error(), "want a uuid parameter, got ") {
-					t.Errorf("COPY of %T into %s: %v, want it refused", value, column, err)
+					t.Errorf("COPY of %T into %s: %v, want an error of the codec", value, column, err)
 				}
 				_, err = conn.Exec(ctx, "insert into t ("+column+") values ($1)", value)
 				if byOID(mode) && (err == nil || !strings.Contains(err.Error(), "want a uuid parameter, got ")) {
-					t.Errorf("INSERT of %T into %s: %v, want it refused", value, column, err)
+					t.Errorf("INSERT of %T into %s: %v, want an error of the codec", value, column, err)
 				}
 			}
 			if _, err := conn.Exec(ctx, "truncate t"); err != nil {
@@ -242,8 +242,8 @@ func TestDomainsOfOthers(t *testing.T) {
 	})
 }
 
-// Domains over types that hold no IDs don't count among those that a Loader
-// remembers: it asks again, and finds the domain that is created later.
+// Domains over types that can't hold IDs count as no domains: a Loader queries again
+// and finds a domain that is created later.
 func TestLoaderForeignDomains(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "create domain other as numeric; create domain list as bigint[]")
@@ -253,7 +253,7 @@ func TestLoaderForeignDomains(t *testing.T) {
 		conn := db.Conn(t, pgtest.AfterConnect(l.AfterConnect))
 		for name, want := range map[string]bool{"public.late": true, "public._late": true, "public.other": false, "public.list": false, "public._list": false} {
 			if _, ok := conn.TypeMap().TypeForName(name); ok != want {
-				t.Errorf("%s is known: %v, want %v", name, ok, want)
+				t.Errorf("%s is registered: %v, want %v", name, ok, want)
 			}
 		}
 	})

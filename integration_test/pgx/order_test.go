@@ -13,8 +13,8 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// Compare orders as the column does, and so do text and bytes of those formats
-// that promise it.
+// Compare sorts IDs as the column does. So do the text and bytes of formats that
+// document it.
 func TestOrder(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.order) })
 }
@@ -25,7 +25,7 @@ func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
 	for range 2000 {
 		ids = append(ids, k.Random(r))
 	}
-	// Neighbours in time: pairs that differ in few bits.
+	// Pairs in adjacent units of time, which differ in few bits.
 	for range 1000 {
 		at := randomTime(r, k.First, k.Last.Add(-k.Unit))
 		for _, at := range []time.Time{at, at.Add(k.Unit)} {
@@ -56,32 +56,32 @@ func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
 
 	want := slices.SortedFunc(slices.Values(ids), T.Compare)
 	if !slices.Equal(orderBy("id"), want) {
-		t.Error("the column and Compare order differently")
+		t.Error("the column and Compare sort differently")
 	}
 	if same := slices.Equal(orderBy("raw"), want); same != k.BytesOrder {
-		t.Errorf("bytes order as the column does: got %v, want %v", same, k.BytesOrder)
+		t.Errorf("bytes sort as the column does: got %v, want %v", same, k.BytesOrder)
 	}
 	if same := slices.Equal(orderBy("txt"), want); same != k.TextOrders {
-		t.Errorf("texts order as the column does: got %v, want %v", same, k.TextOrders)
+		t.Errorf("texts sort as the column does: got %v, want %v", same, k.TextOrders)
 	}
 }
 
-// The bounds of a window of time find the rows minted in it, and no others.
+// A query between the bounds of a time window finds exactly the IDs created in it.
 func TestRange(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) { eachType(t, db, suite.ranges) })
 }
 
 func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 	if k.Layout == nil {
-		return // IDs that don't order by time have no ranges
+		return // IDs that don't sort by time have no ranges
 	}
 	ctx, r := t.Context(), idtest.Rand(t.Name())
 	if _, err := conn.Exec(ctx, "create temporary table "+k.Name+" (id "+k.Column+", at timestamptz)"); err != nil {
 		t.Fatal(err)
 	}
 
-	// In each unit around some instants, the lowest ID, the highest, and others.
-	// The very last ID of the format is left out: no bound lies above it.
+	// The lowest, the highest and a random ID of each unit of time around some
+	// instants, but not the last ID of the format, which no upper bound exceeds.
 	start := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	instants := []time.Time{k.First.Add(2 * k.Unit), start, start.Add(time.Hour), k.Last.Add(-2 * k.Unit)}
 	var rows [][]any
@@ -105,7 +105,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 		t.Fatal(err)
 	}
 
-	// Bounds at the edges of units, within them, and outside of the format.
+	// Bounds at the start and end of units, and outside the format's range.
 	bounds := []time.Time{{}, k.First.Add(-time.Hour), k.Last.Add(time.Hour)}
 	for _, instant := range instants {
 		for n := -3; n <= 3; n++ {
@@ -137,7 +137,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 		}
 	}
 
-	// Windows that meet have all rows between them, and none twice.
+	// Adjacent windows together contain each row once.
 	for range 20 {
 		var cuts []time.Time
 		for range 5 {
@@ -158,13 +158,13 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 			total += got
 		}
 		if total != len(rows) {
-			t.Errorf("windows between %v have %d rows together, want %d", cuts, total, len(rows))
+			t.Errorf("windows between %v contain %d rows in total, want %d", cuts, total, len(rows))
 		}
 	}
 }
 
-// within tells whether the unit at at lies in a window. It is the definition,
-// worked out on times alone.
+// within reports whether the unit of time at lies in a window. It computes the expected
+// result from times alone.
 func (k of[T]) within(at, from, to time.Time) bool {
 	unit := func(t time.Time) int64 {
 		d := t.Sub(k.First)

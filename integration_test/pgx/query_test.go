@@ -46,7 +46,7 @@ func records() []record {
 	}
 }
 
-// Batches mix the types, and rows become structs, in all modes.
+// Batches with several ID types, and rows collected into structs, work in all modes.
 func TestBatchAndRows(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, createRecords)
@@ -115,7 +115,7 @@ func TestNegativeNumbers(t *testing.T) {
 			n := int64(id)
 			queries := map[string]int64{"select 1::bigint-$1": 1 - n, "select 1::bigint -$1": 1 - n, "select $1-1::bigint": n - 1, "select $1::bigint": n, "select 2::bigint*$1/2": n}
 			if mode == pgx.QueryExecModeSimpleProtocol {
-				queries["select 1-$1"] = 1 - n // elsewhere $1 would be an integer, as 1 is
+				queries["select 1-$1"] = 1 - n // in other modes $1 would be an integer, like 1
 			}
 			if n == -1<<63 {
 				queries = map[string]int64{"select $1::bigint": n, "select 0::bigint+$1": n}
@@ -130,8 +130,8 @@ func TestNegativeNumbers(t *testing.T) {
 	})
 }
 
-// google/uuid's codec, registered before ours and after, goes on as it was, and
-// so do pgx's own types for uuid: what they give is what they give without us.
+// The google/uuid codec, registered before or after this one, and pgx's own uuid types
+// give the same results as without this codec.
 func TestWithGoogleUUID(t *testing.T) {
 	u, sno := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), idtype.MustParseSno("brpk4q72xwf2m63l")
 	type registrations []func(*pgtype.Map)
@@ -180,8 +180,8 @@ func TestWithGoogleUUID(t *testing.T) {
 	})
 }
 
-// same compares what two connections make of an argument and of what comes
-// back, as a value of the argument's type and as what Rows.Values gives.
+// same compares the results of a query on two connections: scanned into a value of the
+// argument's type, and from Rows.Values.
 func same(t *testing.T, without, with *pgx.Conn, sql string, arg any) {
 	t.Helper()
 	answer := func(conn *pgx.Conn) string {

@@ -15,8 +15,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// What a column holds and no ID has: the error can be told by its sentinel, and
-// says which column it was; the destination stays as it was.
+// Scanning a value that is not an ID fails with a sentinel and the column's name, and
+// leaves the destination unchanged.
 func TestBadInput(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
@@ -39,7 +39,7 @@ func (k of[T]) badInput(t *testing.T, conn *pgx.Conn) {
 		}
 		if id != before || *pointer != before || null != (sql.Null[T]{V: before, Valid: true}) || optional.ID != before ||
 			len(ids) != 1 || ids[0] != before || len(pointers) != 2 || *pointers[0] != before {
-			t.Errorf("%s left a trace: %v, %v, %v, %v, %v, %v", stored, id, *pointer, null, optional, ids, pointers)
+			t.Errorf("%s changed a destination: %v, %v, %v, %v, %v, %v", stored, id, *pointer, null, optional, ids, pointers)
 		}
 		rows, _ := conn.Query(t.Context(), "select "+column+" as key")
 		if _, err := pgx.CollectRows(rows, pgx.RowTo[T]); !errors.Is(err, want) {
@@ -48,7 +48,7 @@ func (k of[T]) badInput(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// refused scans an expression into what can't hold it.
+// refused checks that scanning an expression fails with want.
 func refused(t *testing.T, conn *pgx.Conn, expression string, dst any, want error) {
 	t.Helper()
 	err := conn.QueryRow(t.Context(), "select "+expression+" as key").Scan(dst)
@@ -57,7 +57,7 @@ func refused(t *testing.T, conn *pgx.Conn, expression string, dst any, want erro
 	}
 }
 
-// Columns of other types, and values of other lengths.
+// Scanning a column of another type, or a value of another length, fails.
 func TestWrongColumn(t *testing.T) {
 	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
 		number, id := idtype.Snowflake(7), idtype.MustParseSno("brpk4q72xwf2m63l")
@@ -82,9 +82,9 @@ func TestWrongColumn(t *testing.T) {
 			refused(t, conn, expression, &raw, idtype.ErrSyntax)
 		}
 		if number != 7 || spread != -7 || id.String() != "brpk4q72xwf2m63l" || txt.ID != id || raw.ID != id {
-			t.Errorf("left a trace: %v, %v, %v, %v, %v", number, spread, id, txt, raw)
+			t.Errorf("a failed scan changed a destination: %v, %v, %v, %v, %v", number, spread, id, txt, raw)
 		}
-		// Narrower numbers are numbers.
+		// Other numeric types scan as numbers.
 		for _, expression := range []string{"8::smallint", "8::integer", "8::bigint", "8::numeric", "'8'::text"} {
 			var n idtype.Snowflake
 			if err := conn.QueryRow(t.Context(), "select "+expression).Scan(&n); err != nil || n != 8 {
@@ -94,17 +94,17 @@ func TestWrongColumn(t *testing.T) {
 	})
 }
 
-// byOID tells whether a mode learns the types of parameters.
+// byOID reports whether a mode learns the types of parameters.
 func byOID(mode pgx.QueryExecMode) bool {
 	return mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol
 }
 
-// The modes that don't learn the types of parameters store a Sno in a text
-// column as the text of its UUID, which no SnoText equals.
+// Modes that don't learn parameter types store a Sno in a text column as the text of its
+// UUID, which no SnoText matches.
 func TestWrongParameterOfUnknownType(t *testing.T) {
 	inEachMode(t, "create table t (txt text); create table texts (id text); insert into texts values ('brpk4q72xwf2m63l')", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		if byOID(mode) {
-			return // TestRemedies
+			return // see TestRemedies
 		}
 		ctx, id := t.Context(), idtype.MustParseSno("brpk4q72xwf2m63l")
 		var stored string
@@ -122,8 +122,8 @@ func TestWrongParameterOfUnknownType(t *testing.T) {
 	})
 }
 
-// A uuid column is never given raw bytes, which the server would pad with zeros
-// or cut off, and never another text.
+// The codec never sends raw bytes, which the server would pad or truncate, or a Sno's
+// text for a uuid column.
 func TestNoRawBytesForUUID(t *testing.T) {
 	inEachMode(t, "create table t (id uuid, ids uuid[])", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		id := idtype.MustParseSno("brpk4q72xwf2m63l")
@@ -143,7 +143,7 @@ func TestNoRawBytesForUUID(t *testing.T) {
 	})
 }
 
-// mustBeEmpty says that nothing was stored in table t.
+// mustBeEmpty checks that table t is empty.
 func mustBeEmpty(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	var n int
@@ -152,8 +152,8 @@ func mustBeEmpty(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// mustRefuse says that the codec has refused, or the server where the codec
-// couldn't know.
+// mustRefuse checks that the codec rejected the value, or that the server did in modes
+// in which the codec doesn't know the parameter's type.
 func mustRefuse(t *testing.T, mode pgx.QueryExecMode, in any, err error) {
 	t.Helper()
 	var pgErr *pgconn.PgError
@@ -167,8 +167,8 @@ func mustRefuse(t *testing.T, mode pgx.QueryExecMode, in any, err error) {
 	}
 }
 
-// What could not be read again is refused before it is stored, in all modes.
-func TestNoIDs(t *testing.T) {
+// Numbers outside the format's range are rejected before they are stored, in all modes.
+func TestOutOfRange(t *testing.T) {
 	inEachMode(t, "create table t (n bigint, list bigint[], txt text)", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
 		for column, values := range map[string][]any{
 			"n":    {idtype.Snowflake(-1), idtype.SnowflakeSI(1 << 53), idtype.UID60(1 << 60), sqltypes.OptionalOf(idtype.Snowflake(-1))},
@@ -185,8 +185,8 @@ func TestNoIDs(t *testing.T) {
 	})
 }
 
-// An ID type of the caller's own that isn't registered goes through Value and
-// Scan. Where no types are known, nothing says what an array of it is.
+// An unregistered ID type of the caller goes through Value and Scan. Slices of it don't
+// work in modes that don't learn parameter types.
 func TestUnregisteredOwnType(t *testing.T) {
 	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		number, sno := orderID{132271570944274432}, customerID{idtype.MustParseSno("brpk4q72xwf2m63l")}
@@ -204,8 +204,8 @@ func TestUnregisteredOwnType(t *testing.T) {
 	})
 }
 
-// An ID type of the caller's own that isn't registered is refused where the ID
-// that it embeds is, and stored where that is.
+// Columns accept or reject an unregistered ID type of the caller as they do the ID that
+// it embeds.
 func TestUnregisteredOwnTypeElsewhere(t *testing.T) {
 	columns := []string{"txt text", "short varchar(40)", "pad char(40)", "raw bytea", "n name"}
 	ddl := "create table t (" + strings.Join(columns, ", ") + ", txt_list text[], short_list varchar(40)[], pad_list char(40)[], raw_list bytea[], n_list name[])"
@@ -251,7 +251,7 @@ func TestUnregisteredOwnTypeElsewhere(t *testing.T) {
 	})
 }
 
-// The remedies that errors name do what they promise.
+// The remedies in error messages work.
 func TestRemedies(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		sno, number := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(7)
@@ -264,11 +264,11 @@ func TestRemedies(t *testing.T) {
 			for _, c := range []struct {
 				sql   string
 				arg   any
-				names string // by the error
+				names string // the remedy in the error
 				then  string
 				with  any
 			}{
-				// The query gives no type.
+				// The query doesn't give the parameter a type.
 				{"select $1", sno, noType + "uuid", "select $1::uuid", sno},
 				{"select $1", number, noType + "bigint", "select $1::bigint", number},
 				{"select $1", raw, noType + "bytea", "select $1::bytea", raw},
@@ -331,7 +331,7 @@ func TestRemedies(t *testing.T) {
 			if err := errors.Join(copied([]int64{1}), copied("{1,2}"), copied("{{1,2},{3,4}}")); err != nil {
 				t.Error(err)
 			}
-			// What a Go type can't hold.
+			// Scans into a type that can't hold the value.
 			var ids []idtype.Snowflake
 			var one idtype.Snowflake
 			for _, c := range []struct {

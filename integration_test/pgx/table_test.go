@@ -17,22 +17,22 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// All values of [idtest] go through as they do with other drivers.
+// The values of [idtest] round-trip, as with other drivers.
 func TestValues(t *testing.T) {
 	inEachMode(t, idtest.CreateTable(), func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
 		idtest.Check(t, func(sql string, args ...any) idtest.Row { return conn.QueryRow(t.Context(), sql, args...) }, idtest.Postgres)
 	})
 }
 
-// The table: each Go type in each of its columns and in a domain over it, known
-// to the connection and unknown, in all modes, as a value, a pointer, NULL, a
-// slice, a slice with NULL, and an empty one.
+// TestTable tests each Go type in each of its column types and in domains over them,
+// registered or not, in all modes: as a value, a pointer, NULL, a slice, a slice with
+// NULL, and an empty slice.
 func TestTable(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
 		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
 			if mode == pgx.QueryExecModeCacheDescribe || mode == pgx.QueryExecModeDescribeExec {
-				pgtest.ThoroughOnly(t) // the codec sees what it does with cache_statement
+				pgtest.ThoroughOnly(t) // for the codec, these modes are like cache_statement
 			}
 			t.Parallel()
 			known, unknown := db.Conn(t, loaded, pgtest.Mode(mode)), db.Conn(t, unloaded, pgtest.Mode(mode))
@@ -40,14 +40,15 @@ func TestTable(t *testing.T) {
 				_, here := known.TypeMap().TypeForName(domain)
 				_, there := unknown.TypeMap().TypeForName(domain)
 				if !here || there {
-					t.Errorf("%s is known: %v and %v, want true and false", domain, here, there)
+					t.Errorf("%s is registered: %v and %v, want true and false", domain, here, there)
 				}
 			}
 			for _, r := range rows() {
 				t.Run(r.name(), func(t *testing.T) {
 					r.check(t, known, r.columnType())
 					r.check(t, known, domains[r.columnType()])
-					// Of an unknown domain's array nobody knows that its elements are padded.
+					// Without the domain registered, pgx can't tell that the elements of its
+					// array are padded.
 					if r.columnType() != "char(20)" {
 						r.check(t, unknown, domains[r.columnType()])
 					}
@@ -57,16 +58,16 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// A row of the table.
+// A row is a Go type in one of its column types.
 type row interface {
 	name() string
 	columnType() string
-	// check goes through all forms of the Go type in a column of the base type,
-	// or of a domain over it.
+	// check tests all forms of the Go type in a column of the base type or of a
+	// domain over it.
 	check(t *testing.T, conn *pgx.Conn, column string)
-	// copies is the same for COPY.
+	// copies does the same for COPY.
 	copies(t *testing.T, conn *pgx.Conn, column string)
-	// copyAllocations counts what a COPY of n rows allocates.
+	// copyAllocations returns the number of allocations of a COPY of n rows.
 	copyAllocations(t *testing.T, conn *pgx.Conn, n int) float64
 }
 
@@ -74,38 +75,38 @@ type row interface {
 type entry[V sqltypes.ID] struct {
 	column string // its base type
 	ids    []V
-	stored func(V) string // as the server shows it
+	stored func(V) string // the ID as text from the server
 }
 
 func (e entry[V]) name() string       { return fmt.Sprintf("%T in %s", *new(V), e.column) }
 func (e entry[V]) columnType() string { return e.column }
 
-// A session is a table with a column of an entry's type and one of its arrays.
+// A session is a table with a column of an entry's type and a column of its array type.
 type session[V sqltypes.ID] struct {
 	entry[V]
 	*testing.T
 	conn   *pgx.Conn
 	table  string
 	column string
-	shown  string // an array as a list of what the server shows
+	shown  string // an expression for the array's elements as text; NULL for an empty array
 }
 
-// tables numbers the tables: statements that are prepared for one don't fit
-// another of the same name.
+// tables numbers the tables, because a statement prepared for a table doesn't fit
+// another table of the same name.
 var tables atomic.Int64
 
 func (e entry[V]) open(t *testing.T, conn *pgx.Conn, column string) session[V] {
 	t.Helper()
 	s := session[V]{e, t, conn, fmt.Sprintf("t%d", tables.Add(1)), column, `(select array_agg(x::text order by n) from unnest(ids) with ordinality u (x, n))`}
 	if strings.HasPrefix(e.column, "char") {
-		// Casts to text drop the padding; array_agg of none is NULL in any case.
+		// Drop the padding of char(n).
 		s.shown = strings.Replace(s.shown, "x::text", "rtrim(x::text)", 1)
 	}
 	s.exec("create temporary table {t} (n serial, id " + column + ", ids " + column + "[])")
 	return s
 }
 
-// sql is a statement whose {t} is the session's table.
+// sql replaces {t} in a statement with the session's table.
 func (s session[V]) sql(statement string) string {
 	return strings.ReplaceAll(statement, "{t}", s.table)
 }
@@ -117,7 +118,7 @@ func (s session[V]) exec(sql string, args ...any) {
 	}
 }
 
-// query scans one row, and fails the test with what went in.
+// query scans one row. If that fails, it reports the types of the arguments.
 func (s session[V]) query(sql string, args []any, dst ...any) bool {
 	s.Helper()
 	err := s.conn.QueryRow(s.Context(), s.sql(sql), args...).Scan(dst...)
@@ -147,7 +148,7 @@ func (e entry[V]) check(t *testing.T, conn *pgx.Conn, column string) {
 	s.search()
 }
 
-// scalars stores an ID as a value, or in all forms, and reads it in each form.
+// scalars stores an ID as a value, or in all forms, and scans it into each form.
 func (s session[V]) scalars(id V, allForms bool) {
 	p := &id
 	type form struct {
@@ -169,7 +170,7 @@ func (s session[V]) scalars(id V, allForms bool) {
 		var optional sqltypes.Optional[V]
 		var shown sql.Null[string]
 		statement, dst := "insert into {t} (id) values ($1) returning id, id, id, rtrim(id::text)", []any{&pointer, &null, &optional, &shown}
-		if !c.null { // which a V can't hold
+		if !c.null { // a V can't hold NULL
 			statement, dst = statement+", id", append(dst, &v)
 		}
 		if !s.query(statement, []any{c.in}, dst...) {
@@ -188,7 +189,7 @@ func (s session[V]) scalars(id V, allForms bool) {
 	}
 }
 
-// nulls stores NULL from all that can be NULL, and reads it.
+// nulls stores NULL from all forms that can be NULL, and scans it.
 func (s session[V]) nulls() {
 	id := s.ids[1]
 	for _, in := range []any{nil, (*V)(nil), (**V)(nil), sql.Null[V]{}, &sql.Null[V]{}, sqltypes.Optional[V]{}, &sqltypes.Optional[V]{}, (*sqltypes.Optional[V])(nil)} {
@@ -207,7 +208,7 @@ func (s session[V]) nulls() {
 	}
 }
 
-// two are IDs other than zero, which an Optional stores as NULL.
+// two returns two IDs that aren't zero, since an Optional stores zero as NULL.
 func (s session[V]) two() (ids []V) {
 	for _, id := range s.ids {
 		if !id.IsZero() {
@@ -217,7 +218,7 @@ func (s session[V]) two() (ids []V) {
 	return ids[:2:2]
 }
 
-// slices stores arrays, and reads them.
+// slices stores arrays and scans them.
 func (s session[V]) slices() {
 	all, ids := s.ids, s.two()
 	two, pointers := []string{s.stored(ids[0]), s.stored(ids[1])}, []*V{&ids[0], nil, &ids[1], nil}
@@ -245,7 +246,7 @@ func (s session[V]) slices() {
 	roundTrip(s, []*V(nil), nil)
 	roundTrip(s, []*V{nil, nil}, shown("", ""))
 
-	// NULL has no place in a []V.
+	// A []V can't hold NULL.
 	before := []V{ids[0]}
 	err := s.conn.QueryRow(s.Context(), s.sql("insert into {t} (ids) values ($1) returning ids"), pointers).Scan(&before)
 	if !errors.Is(err, idtype.ErrNull) || len(before) != 1 || before[0] != ids[0] {
@@ -253,13 +254,13 @@ func (s session[V]) slices() {
 	}
 }
 
-// roundTrip stores a slice, and a pointer to it, and reads it.
+// roundTrip stores a slice and a pointer to it, and scans both results.
 func roundTrip[V sqltypes.ID, E any](s session[V], in []E, want []*string) {
 	s.Helper()
 	for _, in := range []any{in, &in} {
 		var shown []*string
 		var isNull bool
-		out := make([]E, 1) // which NULL is to empty
+		out := make([]E, 1) // NULL must set it to nil
 		if !s.query("insert into {t} (ids) values ($1) returning ids, ids is null, "+s.shown, []any{in}, &out, &isNull, &shown) {
 			continue
 		}
@@ -270,7 +271,7 @@ func roundTrip[V sqltypes.ID, E any](s session[V], in []E, want []*string) {
 	}
 }
 
-// search finds rows by what it is given, in all places that a parameter can have.
+// search finds rows by ID, with the parameter in various places of a query.
 func (s session[V]) search() {
 	s.exec("truncate {t}")
 	s.exec("insert into {t} (id) select unnest($1::"+s.column+"[])", s.ids)

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// A suite has the tests that need the Go type.
+// A suite holds the tests that depend on the Go type.
 type suite interface {
 	TypeName() string
 	order(t *testing.T, conn *pgx.Conn)
@@ -38,16 +38,15 @@ var suites = []suite{
 	of[idtype.Sno]{idtest.Sno},
 }
 
-// each is [pgtest.Each] beside the other tests, each of which has a database of
-// its own.
+// each is [pgtest.Each] in parallel with other tests. Each test has its own database.
 func each(t *testing.T, f func(t *testing.T, db *pgtest.DB)) {
 	t.Helper()
 	t.Parallel()
 	pgtest.Each(t, f)
 }
 
-// inEachMode runs f on a connection with the codec for each way in which pgx
-// executes queries, in one database.
+// inEachMode runs f in each query exec mode, on a connection with the codec. The
+// connections share a database.
 func inEachMode(t *testing.T, ddl string, f func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode)) {
 	t.Helper()
 	each(t, func(t *testing.T, db *pgtest.DB) {
@@ -66,7 +65,7 @@ func eachType(t *testing.T, db *pgtest.DB, f func(s suite, t *testing.T, conn *p
 	}
 }
 
-// tableName is a name as Postgres has it unless it is quoted.
+// tableName returns the name of a table that was created without quotes.
 func tableName(name string) string { return strings.ToLower(name) }
 
 // The caller's own ID types.
@@ -76,13 +75,13 @@ type (
 	customerID struct{ idtype.Sno }
 )
 
-// registerOwn teaches a connection the caller's own types.
+// registerOwn registers the caller's own types on a connection.
 func registerOwn(conn *pgx.Conn) error {
 	m := conn.TypeMap()
 	return errors.Join(pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[visitID](m), pgxcodec.RegisterOwn[customerID](m))
 }
 
-// Connections that know the domains, and connections that don't.
+// Connections with the domains registered, and without.
 var (
 	loaded = pgtest.AfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		return errors.Join(pgxcodec.AfterConnect(ctx, conn), registerOwn(conn))
@@ -90,7 +89,8 @@ var (
 	unloaded = pgtest.AfterConnect(func(_ context.Context, conn *pgx.Conn) error { return registerOwn(conn) })
 )
 
-// domains are over the types of columns that hold IDs. One is over another.
+// domains maps column types that hold IDs to domains over them. sortkey.short_uuid is
+// over another domain.
 var domains = map[string]string{
 	"bigint":      "sortkey.number",
 	"uuid":        "sortkey.short_uuid",
@@ -113,8 +113,8 @@ func createDomains(t *testing.T, db *pgtest.DB) {
 	db.Exec(t, ddl)
 }
 
-// rows are the Go types, each in all columns that can hold it. A further type
-// is a further row.
+// rows lists the Go types, each in all column types that can hold it. Add a row for
+// each new type.
 func rows() []row {
 	list := []row{
 		entry[orderID]{"bigint", wrapped(idtest.Snowflake.Edges, func(id idtype.Snowflake) orderID { return orderID{id} }), decimalOf[orderID]},

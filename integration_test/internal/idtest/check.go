@@ -12,7 +12,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A Type is a [Kind] of any Go type.
+// A Type is a [Kind] of some Go type.
 type Type interface {
 	TypeName() string
 	Cases(n int) []Case
@@ -20,21 +20,21 @@ type Type interface {
 	checkNull(t *testing.T, q Query)
 }
 
-// Types are all ID types.
+// Types lists all ID types.
 var Types = []Type{Snowflake, SnowflakeSI, UID60, Spread64, Sno}
 
-// TypeName is the name of the Go type.
+// TypeName returns the name of the Go type.
 func (k Kind[T]) TypeName() string { return k.Name }
 
-// A Query runs a statement that gives one row, by some driver, in some way.
+// A Query runs a statement that returns one row, with some driver.
 type Query func(sql string, args ...any) Row
 
-// A Row is the answer: that of database/sql and that of pgx have this method.
+// A Row is the result of a [Query], such as *sql.Row and pgx.Row.
 type Row interface{ Scan(dest ...any) error }
 
-// A Dialect is what the databases write differently.
+// A Dialect holds the differences between databases.
 type Dialect struct {
-	// Shown is the expression for a column's value as text.
+	// Shown returns an expression for a column's value as text.
 	Shown func(column string) string
 }
 
@@ -49,7 +49,8 @@ var SQLite = Dialect{func(column string) string {
 	return Postgres.Shown(column)
 }}
 
-// CreateTable makes the table that Check uses: one column per type of column.
+// CreateTable returns the statement that creates the table for Check. The table has one
+// column per column type.
 func CreateTable() string {
 	var columns []string
 	for _, c := range Columns {
@@ -58,8 +59,8 @@ func CreateTable() string {
 	return "create table forms (" + strings.Join(columns, ", ") + ")"
 }
 
-// Check sends what every ID type has to go through with any driver: values are
-// stored as they should be and come back, and what is no ID is refused.
+// Check tests all ID types with one driver: values are stored correctly and read back,
+// and scanning a value that isn't an ID fails.
 func Check(t *testing.T, q Query, d Dialect) {
 	for _, typ := range Types {
 		t.Run(typ.TypeName(), func(t *testing.T) {
@@ -72,8 +73,7 @@ func Check(t *testing.T, q Query, d Dialect) {
 	}
 }
 
-// check stores a value, looks at what was stored, and finds it again by the
-// value.
+// check stores a value, checks the stored text, and finds the row by the value.
 func (c Case) check(t *testing.T, q Query, d Dialect) {
 	t.Helper()
 	what := fmt.Sprintf("%T %v in %s", c.Value, text(c.Value), c.Column)
@@ -100,7 +100,7 @@ func (c Case) check(t *testing.T, q Query, d Dialect) {
 	}
 }
 
-// text shows what a pointer points to.
+// text dereferences pointers, for messages.
 func text(v any) any {
 	for r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && !r.IsNil(); r = r.Elem() {
 		v = r.Elem().Interface()
@@ -108,13 +108,13 @@ func text(v any) any {
 	return v
 }
 
-// put stores a literal, or null, and gives the row to scan it from.
+// put stores a literal, or null, and returns the row to scan it from.
 func put(q Query, column, literal string) Row {
 	return q(fmt.Sprintf(`insert into forms (%[1]q) values (%[2]s) returning %[1]q`, column, literal))
 }
 
-// checkRefused scans what is no ID. The error can be told by its sentinel,
-// whatever the driver has wrapped it in, and the destination stays as it was.
+// checkRefused scans values that aren't IDs. The error must wrap the sentinel, through
+// any wrapping by the driver, and the destination must stay unchanged.
 func (k Kind[T]) checkRefused(t *testing.T, q Query) {
 	before := k.Edges[1]
 	for stored, want := range k.Refused {
@@ -129,7 +129,7 @@ func (k Kind[T]) checkRefused(t *testing.T, q Query) {
 	}
 }
 
-// checkNull scans NULL into types that have no place for it.
+// checkNull scans NULL into types that can't hold it.
 func (k Kind[T]) checkNull(t *testing.T, q Query) {
 	before := k.Edges[1]
 	keeps(t, q, k.Column, "null", before, idtype.ErrNull)
@@ -139,7 +139,7 @@ func (k Kind[T]) checkNull(t *testing.T, q Query) {
 	}
 }
 
-// keeps is fails for a destination that has to stay as it was.
+// keeps is fails for a destination that must stay unchanged.
 func keeps[D any](t *testing.T, q Query, column, literal string, before D, want error) {
 	t.Helper()
 	dest := before
@@ -149,6 +149,7 @@ func keeps[D any](t *testing.T, q Query, column, literal string, before D, want 
 	}
 }
 
+// fails checks that scanning a literal fails with want.
 func fails(t *testing.T, q Query, column, literal string, dest any, want error) {
 	t.Helper()
 	if err := put(q, column, literal).Scan(dest); !errors.Is(err, want) {

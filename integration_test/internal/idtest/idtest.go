@@ -1,6 +1,5 @@
-// Package idtest has what tests against databases know of the ID types. A
-// further type is one more [Kind] here, and one more row in the tables of the
-// packages that test its Go type.
+// Package idtest describes the ID types for tests against databases. To test a new
+// type, add a [Kind] here, and a row in the tables of the packages that test Go types.
 package idtest
 
 import (
@@ -25,49 +24,48 @@ type ID[T any] interface {
 // A Kind is an ID type.
 type Kind[T ID[T]] struct {
 	Name   string // of the Go type
-	Column string // its type
+	Column string // the type of its column
 
-	// Stored is how the column shows an ID as text.
+	// Stored returns an ID as the database casts it to text.
 	Stored func(T) string
-	// Edges are particular IDs, the smallest and the largest among them.
+	// Edges are edge cases, including the smallest and the largest ID.
 	Edges []T
-	// Random is any of all IDs.
+	// Random returns any ID of the format.
 	Random func(*rand.Rand) T
 
-	// Whether texts and bytes order as the column does.
+	// TextOrders and BytesOrder report whether text and bytes sort as the column does.
 	TextOrders, BytesOrder bool
 
-	// Layout is nil if IDs don't order by time.
+	// Layout is nil if IDs don't sort by time.
 	Layout gormplugin.Layout[T]
 	// First and Last are the first and the last unit of time.
 	First, Last time.Time
 	Unit        time.Duration
-	// At is an ID of a time. What its other fields are is up to pick, which is
-	// given the largest value of each.
+	// At returns an ID with a time. pick chooses each other field, given the field's
+	// largest value.
 	At func(t time.Time, pick func(largest int) int) (T, error)
 
-	// NewGenerator is one that no other shares its node number with.
+	// NewGenerator returns a generator with a node number of its own.
 	NewGenerator func() (idtype.Generator[T], error)
 
-	// Refused are values of the column, as text, that no ID has, each with the
-	// error of scanning it.
+	// Refused maps column values that aren't IDs, as text, to the error of scanning
+	// them.
 	Refused map[string]error
-	// Wrapped gives further Go types that hold the ID.
+	// Wrapped returns cases for further Go types that hold the ID.
 	Wrapped func(T) []Case
 }
 
-// A Case is a Go value and what is to be stored for it.
+// A Case is a Go value and the expected column value.
 type Case struct {
-	Column string // its type, one of Columns
+	Column string // the column's type, one of Columns
 	Value  any
 	Stored sql.Null[string] // as text
 }
 
-// Columns are the types of the columns that IDs are stored in.
+// Columns lists the column types that store IDs.
 var Columns = []string{"bigint", "uuid", "text", "varchar(40)", "char(20)", "bytea"}
 
-// Cases are the values of a type, in all Go types that hold it: the edges and
-// n random ones.
+// Cases returns the edge cases and n random IDs, in all Go types that hold the ID.
 func (k Kind[T]) Cases(n int) []Case {
 	r := Rand(k.Name)
 	ids := k.Edges
@@ -103,7 +101,7 @@ func (k Kind[T]) Cases(n int) []Case {
 	return cases
 }
 
-// unlessZero is what an Optional stores.
+// unlessZero returns the value that an Optional stores: NULL for the zero ID.
 func unlessZero[T ID[T]](id T, stored sql.Null[string]) sql.Null[string] {
 	stored.Valid = !id.IsZero()
 	if !stored.Valid {
@@ -114,7 +112,7 @@ func unlessZero[T ID[T]](id T, stored sql.Null[string]) sql.Null[string] {
 
 func notNull(s string) sql.Null[string] { return sql.Null[string]{V: s, Valid: true} }
 
-// Rand gives random numbers, the same in each run.
+// Rand returns a source of random numbers, which are the same in each run.
 func Rand(name string) *rand.Rand {
 	var seed [32]byte
 	copy(seed[:], name)
@@ -172,7 +170,7 @@ var (
 		Refused: map[string]error{"-1": idtype.ErrRange, "1152921504606846976": idtype.ErrRange},
 	}
 
-	// The column's order is that of signed numbers.
+	// The column sorts as signed numbers.
 	Spread64 = Kind[idtype.Spread64]{
 		Name: "Spread64", Column: "bigint",
 		Stored: decimal[idtype.Spread64],
@@ -187,7 +185,7 @@ var (
 		NewGenerator: func() (idtype.Generator[idtype.Spread64], error) {
 			return idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 3, Cluster: 7})
 		},
-		// A number with reserved bits is no ID, but it stays readable.
+		// A number with reserved bits is not a valid ID, but can be stored and read.
 		Wrapped: func(id idtype.Spread64) []Case {
 			id |= 0x0400
 			return []Case{{"bigint", id, notNull(decimal(id))}}
@@ -220,7 +218,7 @@ var (
 		Refused: map[string]error{
 			"f47ac10b-58cc-4372-a567-0e02b2c3d479": idtype.ErrNotSno,
 			"00000000-0000-0000-0000-000000000000": idtype.ErrNotSno,
-			// One character, an upper case B, is wrong.
+			// One wrong character, an upper-case B.
 			"4272706b-3471-3732-7877-66326d36336c": idtype.ErrNotSno,
 		},
 		Wrapped: func(id idtype.Sno) []Case {
@@ -240,7 +238,7 @@ var snowflakeSILayout = idtype.SnowflakeSILayout{BaseClock: utc(2020, 1, 1)}
 
 func decimal[T ~int64](id T) string { return fmt.Sprint(int64(id)) }
 
-// utc is an instant; after the day come hour, minute, second and millisecond.
+// utc returns an instant. rest is hour, minute, second and millisecond.
 func utc(year, month, day int, rest ...int) time.Time {
 	rest = append(rest, 0, 0, 0, 0)
 	return time.Date(year, time.Month(month), day, rest[0], rest[1], rest[2], rest[3]*int(time.Millisecond), time.UTC)

@@ -1,6 +1,6 @@
-// Package sqlitetest gives tests databases of SQLite, for what isn't Postgres'
-// own. It isn't part of pgtest since it registers a driver, whose name another
-// one has that tests use.
+// Package sqlitetest provides SQLite databases for tests that don't depend on Postgres.
+// It is separate from pgtest because it registers a driver under a name that other
+// tests use for another driver.
 package sqlitetest
 
 import (
@@ -41,14 +41,14 @@ func closeDB(t testing.TB, g *gorm.DB) {
 	}
 }
 
-// A Schema is what databases hold that are copies of one another. The zero value
-// is ready to use.
+// A Schema is a filled database of which tests open copies. The zero value is ready to
+// use.
 type Schema struct {
 	once sync.Once
 	file []byte
 }
 
-// Open opens a copy of the database that the first call of Open had up fill.
+// Open opens a copy of the database. The first call of Open fills the database with up.
 func (s *Schema) Open(t testing.TB, up func(g *gorm.DB)) *gorm.DB {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.db")
@@ -65,7 +65,7 @@ func (s *Schema) Open(t testing.TB, up func(g *gorm.DB)) *gorm.DB {
 		}
 	})
 	if s.file == nil {
-		t.Fatal("expected a database to copy, but filling it failed in an earlier test")
+		t.Fatal("no database to copy: filling it failed in an earlier test")
 	}
 	if err := os.WriteFile(file, s.file, 0o600); err != nil {
 		t.Fatal(err)

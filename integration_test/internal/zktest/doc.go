@@ -1,4 +1,4 @@
-// Package zktest gives tests ZooKeeper servers.
+// Package zktest provides ZooKeeper servers for tests.
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
@@ -8,7 +8,6 @@
 //		...
 //	}
 //
-// They are in containers, by way of package pgtest: without Docker a test that
-// needs one is listed as not run, and a container goes whatever way the test
-// process ends.
+// Package pgtest runs the servers in containers. Without Docker, it lists a test that
+// needs one as not run. It removes the containers however the test process ends.
 package zktest

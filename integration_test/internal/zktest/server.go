@@ -16,16 +16,16 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// A Server is a ZooKeeper of one server, which a test can pause, cut off, stop
-// and start. Its data and its port outlive a restart.
+// A Server is a single ZooKeeper server, which a test can pause, disconnect, stop and
+// start. It keeps its data and its port across restarts.
 type Server struct {
-	// Address is where clients connect to: host:port.
+	// Address is host:port, for clients.
 	Address   string
 	container testcontainers.Container
 }
 
-// MinSession and MaxSession are the session timeouts that a server grants. It
-// looks for expired sessions every 100 ms.
+// MinSession and MaxSession bound the session timeouts that a server grants. The server
+// checks for expired sessions every 100 ms.
 const (
 	MinSession = 200 * time.Millisecond
 	MaxSession = 5 * time.Minute
@@ -41,10 +41,10 @@ admin.enableServer=false
 4lw.commands.whitelist=*
 `
 
-// startTimeout bounds the start of a server. A second or two are usual.
+// startTimeout bounds the start of a server, which usually takes a second or two.
 const startTimeout = 5 * time.Minute
 
-// Run starts a server of the test's own, which goes when the test ends.
+// Run starts a server for one test and removes it when the test ends.
 func Run(t testing.TB) *Server {
 	t.Helper()
 	image := pgtest.DebianImage(t, "zookeeper", "trixie", "openjdk-21-jre-headless", "libzookeeper-java")
@@ -62,7 +62,7 @@ func Run(t testing.TB) *Server {
 		}),
 		testcontainers.WithEntrypoint("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 			"-cp", strings.Join(path, ":"),
-			"-Dzookeeper.forceSync=no", // durability is not what is tested here
+			"-Dzookeeper.forceSync=no", // tests don't need durability
 			"org.apache.zookeeper.server.quorum.QuorumPeerMain", "/zoo.cfg"),
 		testcontainers.WithExposedPorts("2181/tcp"),
 		testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {
@@ -92,17 +92,17 @@ func (s *Server) wait(t testing.TB) {
 			}
 		}
 	}
-	t.Fatalf("expected ZooKeeper to answer at %s within %v, got no answer (its container: %s)", s.Address, startTimeout, state)
+	t.Fatalf("no answer from ZooKeeper at %s within %v (container state: %s)", s.Address, startTimeout, state)
 }
 
-// Answers says whether the server does within a time.
+// Answers reports whether the server answers within limit.
 func (s *Server) Answers(limit time.Duration) bool {
-	// "Mode: standalone" among other things, or that it isn't serving yet.
+	// The output contains "Mode: standalone" once the server accepts sessions.
 	state, err := s.command("srvr", limit)
 	return err == nil && strings.Contains(state, "Mode:")
 }
 
-// Sessions is how many sessions there are, connected or not.
+// Sessions returns the number of sessions, connected or not.
 func (s *Server) Sessions(t testing.TB) int {
 	t.Helper()
 	state, err := s.command("mntr", 10*time.Second)
@@ -112,12 +112,12 @@ func (s *Server) Sessions(t testing.TB) int {
 		_, err = fmt.Sscan(after, &n)
 	}
 	if err != nil || !ok {
-		t.Fatalf("expected zk_global_sessions in what the server tells, got %q, %v", state, err)
+		t.Fatalf("expected zk_global_sessions in the output of mntr, got %q, %v", state, err)
 	}
 	return n
 }
 
-// command gives the answer to one of the commands of four letters.
+// command runs one of ZooKeeper's four-letter commands and returns its output.
 func (s *Server) command(name string, limit time.Duration) (string, error) {
 	conn, err := net.DialTimeout("tcp", s.Address, limit)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *Server) command(name string, limit time.Duration) (string, error) {
 	return string(answer), err
 }
 
-// Conn gives a plain client, to look at what is there and to be another program.
+// Conn returns a plain client, for inspecting data or acting as another program.
 func (s *Server) Conn(t testing.TB) *zk.Conn {
 	t.Helper()
 	conn, _, err := zk.Connect([]string{s.Address}, MaxSession, zk.WithLogger(silent{}))
@@ -144,7 +144,7 @@ func (s *Server) Conn(t testing.TB) *zk.Conn {
 	t.Cleanup(conn.Close)
 	pgtest.Eventually(t, "a client has a session", func() error {
 		if state := conn.State(); state != zk.StateHasSession {
-			return fmt.Errorf("it is in %v", state)
+			return fmt.Errorf("its state is %v", state)
 		}
 		return nil
 	})
@@ -155,19 +155,19 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// Pause has the server answer nobody, with all connections as they were.
+// Pause stops all processes of the server but keeps its connections open.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
 	pgtest.Pause(t, s.container)
 }
 
-// Unpause ends a Pause. The server's clock has gone on.
+// Unpause ends a Pause. The server's clock kept running.
 func (s *Server) Unpause(t testing.TB) {
 	t.Helper()
 	pgtest.Unpause(t, s.container)
 }
 
-// Disconnect cuts the server from its network.
+// Disconnect disconnects the server from its network.
 func (s *Server) Disconnect(t testing.TB) {
 	t.Helper()
 	pgtest.Disconnect(t, s.container)
@@ -179,7 +179,7 @@ func (s *Server) Reconnect(t testing.TB) {
 	pgtest.Reconnect(t, s.container)
 }
 
-// Stop ends the server.
+// Stop stops the server.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	s.do(t, "stop", func(ctx context.Context) error {
@@ -188,7 +188,7 @@ func (s *Server) Stop(t testing.TB) {
 	})
 }
 
-// Start starts it again, and waits until it answers.
+// Start starts a stopped server and waits until it answers.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	s.do(t, "start", s.container.Start)
@@ -200,6 +200,6 @@ func (s *Server) do(t testing.TB, what string, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	if err := f(ctx); err != nil {
-		t.Fatal(fmt.Errorf("expected to %s the server: %w", what, err))
+		t.Fatal(fmt.Errorf("%s the server: %w", what, err))
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// What is there stays there, and the server is found again where it was.
+// After each fault, the server has the same data and answers at the same address.
 func TestServer(t *testing.T) {
 	server := Run(t)
 	if _, err := server.Conn(t).Create("/there", []byte("x"), 0, zk.WorldACL(zk.PermAll)); err != nil {
@@ -28,19 +28,19 @@ func TestServer(t *testing.T) {
 	} {
 		fault.begin(t)
 		if server.Answers(300 * time.Millisecond) {
-			t.Errorf("expected no answer of a server that is %s, got one", fault.name)
+			t.Errorf("got an answer from a server that is %s", fault.name)
 		}
 		fault.end(t)
 		pgtest.Eventually(t, "a server that was "+fault.name+" answers", func() error {
 			if !server.Answers(time.Second) {
-				return errors.New("it doesn't")
+				return errors.New("no answer")
 			}
 			return nil
 		})
-		// With another client: one that has tried to connect meanwhile may have got
-		// through to Docker's proxy, and waits a minute for an answer.
+		// Use a new client: one that tried to connect during the fault may have reached
+		// Docker's proxy, and would wait a minute for an answer.
 		if _, _, err := server.Conn(t).Get("/there"); err != nil {
-			t.Errorf("expected a server that was %s to have its data, got %v", fault.name, err)
+			t.Errorf("reading the data of a server that was %s: %v", fault.name, err)
 		}
 	}
 }
