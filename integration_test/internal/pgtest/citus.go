@@ -17,26 +17,26 @@ const (
 	citusVersion = "17"
 	citusWorkers = 2
 
-	// exUnavailable is the exit status of a script that can't get an image on this
-	// machine, as in sysexits.h.
+	// exUnavailable, from sysexits.h, is the exit status of a script that can't get an
+	// image on this machine.
 	exUnavailable = 69
 )
 
 // citusSettings are arguments of a node's server. The nodes trust each other and
-// talk without TLS; moving a shard takes logical replication.
+// connect without TLS. Moving a shard needs logical replication.
 var citusSettings = []string{
 	"-c", "shared_preload_libraries=citus", "-c", "wal_level=logical", "-c", "citus.node_conninfo=sslmode=disable",
 }
 
 // A Cluster is a database on a Citus cluster.
 type Cluster struct {
-	*DB           // at the coordinator
-	Workers []*DB // the same database at each worker
+	*DB           // on the coordinator
+	Workers []*DB // the same database on each worker
 }
 
 // Citus runs f as the subtest citus, with an empty database on a cluster of a
-// coordinator and two workers. Tests of a package share the cluster. Where no
-// image of Citus can be had, the test is listed as not run.
+// coordinator and two workers. Tests of a package share the cluster. If no Citus image
+// is available on this machine, Citus lists the test as not run.
 func Citus(t *testing.T, f func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	NeedsContainers(t)
@@ -63,25 +63,25 @@ var citusNodes = sync.OnceValues(func() ([]*running, error) {
 	return nodes, nil
 })
 
-// citusImage is the name of an image of Postgres with Citus. It takes
-// enterExtras to run.
+// citusImage returns the name of an image of Postgres with Citus. A container of it
+// needs the options of enterExtras.
 func citusImage(ctx context.Context, version string) (string, error) {
 	return imageFrom(ctx, "citus-image", version)
 }
 
-// citusNode is enterExtras for a server that the other nodes may enter.
+// citusNode is enterExtras for a server that accepts connections from the other nodes.
 func citusNode(version string) ([]testcontainers.ContainerCustomizer, error) {
 	opts, err := enterExtras(version)
 	return append(opts, testcontainers.WithEnv(map[string]string{"POSTGRES_HOST_AUTH_METHOD": "trust"})), err
 }
 
-// newCluster makes a database of one name on all nodes, and tells the
-// coordinator of the workers.
+// newCluster creates a database with the same name on all nodes, and adds the workers
+// to the coordinator.
 func newCluster(t *testing.T, nodes []*running) *Cluster {
 	t.Helper()
 	name := newDatabaseName()
 	var dbs []*DB
-	// The workers first: at the end, the coordinator's database goes first.
+	// The workers first, so that the coordinator's database is dropped first.
 	for _, node := range slices.Backward(nodes) {
 		db := node.newDBNamed(t, name)
 		db.Exec(t, "create extension citus")
@@ -96,7 +96,7 @@ func newCluster(t *testing.T, nodes []*running) *Cluster {
 	return c
 }
 
-// host is the address of the server's container, as other containers see it.
+// host returns the address of the server's container for other containers.
 func (db *DB) host(t testing.TB) string {
 	t.Helper()
 	ip, err := db.server.container.ContainerIP(t.Context())

@@ -16,7 +16,7 @@ import (
 	"github.com/sortkey/sortkey/pgxcodec"
 )
 
-// An Option changes how a client of pgx connects.
+// An Option changes how a pgx client connects.
 type Option func(*settings)
 
 type settings struct {
@@ -25,28 +25,28 @@ type settings struct {
 	fromPool     bool
 }
 
-// AfterConnect has f called with each new connection.
+// AfterConnect makes the client call f for each new connection.
 func AfterConnect(f func(context.Context, *pgx.Conn) error) Option {
 	return func(s *settings) { s.afterConnect = f }
 }
 
-// Codec has pgx move IDs with package pgxcodec.
+// Codec installs package pgxcodec.
 var Codec = AfterConnect(pgxcodec.AfterConnect)
 
-// Mode sets how queries are executed.
+// Mode sets the default query exec mode.
 func Mode(m pgx.QueryExecMode) Option {
 	return func(s *settings) { s.config.DefaultQueryExecMode = m }
 }
 
-// Config changes anything else.
+// Config changes any other setting.
 func Config(f func(*pgx.ConnConfig)) Option {
 	return func(s *settings) { f(s.config) }
 }
 
-// FromPool has database/sql take its connections from a pool of pgx.
+// FromPool makes database/sql use the connections of a pgx pool.
 func FromPool(s *settings) { s.fromPool = true }
 
-// Modes are all the ways in which pgx executes queries.
+// Modes lists all query exec modes of pgx.
 var Modes = []pgx.QueryExecMode{
 	pgx.QueryExecModeCacheStatement,
 	pgx.QueryExecModeCacheDescribe,
@@ -55,7 +55,7 @@ var Modes = []pgx.QueryExecMode{
 	pgx.QueryExecModeSimpleProtocol,
 }
 
-// EachMode runs f once per way in which pgx executes queries, as a subtest.
+// EachMode runs f once per query exec mode, as a subtest.
 func EachMode(t *testing.T, f func(t *testing.T, mode pgx.QueryExecMode)) {
 	t.Helper()
 	for _, m := range Modes {
@@ -77,7 +77,7 @@ func (db *DB) settings(t testing.TB, opts []Option) *settings {
 	return s
 }
 
-// Conn opens a connection of pgx.
+// Conn opens a pgx connection.
 func (db *DB) Conn(t testing.TB, opts ...Option) *pgx.Conn {
 	t.Helper()
 	s := db.settings(t, opts)
@@ -96,7 +96,7 @@ func (db *DB) Conn(t testing.TB, opts ...Option) *pgx.Conn {
 	return conn
 }
 
-// Pool opens a pool of pgx.
+// Pool opens a pgx pool.
 func (db *DB) Pool(t testing.TB, opts ...Option) *pgxpool.Pool {
 	t.Helper()
 	s := db.settings(t, opts)
@@ -116,13 +116,13 @@ func (db *DB) Pool(t testing.TB, opts ...Option) *pgxpool.Pool {
 		select {
 		case <-closed:
 		case <-time.After(2 * time.Minute):
-			t.Error("expected the pool to close, but it waits for a connection that was never released")
+			t.Error("the pool doesn't close: the test didn't release a connection")
 		}
 	})
 	return pool
 }
 
-// SQL opens a pool of database/sql, with the driver of pgx.
+// SQL opens a database/sql pool with the pgx driver.
 func (db *DB) SQL(t testing.TB, opts ...Option) *sql.DB {
 	t.Helper()
 	s := db.settings(t, opts)
@@ -136,8 +136,8 @@ func (db *DB) SQL(t testing.TB, opts ...Option) *sql.DB {
 	return pool
 }
 
-// GORM opens the database with GORM, through [DB.SQL]. What GORM logs shows
-// with the test's other output. A nil config is GORM's default.
+// GORM opens the database with GORM, through [DB.SQL]. GORM logs to the test's output.
+// A nil config is GORM's default.
 func (db *DB) GORM(t testing.TB, config *gorm.Config, opts ...Option) *gorm.DB {
 	t.Helper()
 	if config == nil {

@@ -4,6 +4,6 @@ package pgtest
 
 import "syscall"
 
-// detached keeps a child process out of reach of the signals that end this
-// one, such as those of Ctrl-C, which go to all processes of a terminal.
+// detached protects a child process from signals that end this process, such as that of
+// Ctrl-C, which the terminal sends to all its processes.
 func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -1,4 +1,4 @@
-// Package pgtest gives tests databases on real Postgres servers.
+// Package pgtest provides databases on real Postgres servers for tests.
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 //
@@ -10,39 +10,43 @@
 //		})
 //	}
 //
-// [Each] runs its function as TestInsert/pg17, and so on for every version
-// that is asked for, each time with an empty database of its own; [One] on the
-// last of them. Tests of a package share one server per version, which
-// starts when the first test needs it. All that a test opens through its [DB] is
-// closed when the test ends, and if the test failed it shows what the server
-// logged.
+// [Each] runs its function once per requested version of Postgres, as TestInsert/pg17
+// and so on, each time with its own empty database. [One] runs it on the last version
+// only. Tests of a package share one server per version, which starts when the first
+// test needs it. When a test ends, pgtest closes all clients that the test opened
+// through its [DB]. If the test failed, pgtest shows the server's log.
 //
-// With a [Template] the database is a copy of one that is filled once per server:
+// A [Template] fills a database once per server and gives each test a copy.
 // [Template.Each] drops the copy when the test ends. For hundreds of short tests,
-// [Template.EachReused] empties it and gives it to the next test.
+// [Template.EachReused] empties the copy and gives it to the next test.
 //
 // # Where the servers come from
 //
-// The first of these that applies:
+// pgtest uses the first of these that applies:
 //
-//   - POSTGRES_VERSIONS, such as "15 17 18": a container of each version.
+//   - POSTGRES_VERSIONS, such as "15 17 18": a container per version.
 //   - DATABASE_URL: that server; the user must be allowed to create databases.
 //   - Docker, if it answers: a container of version 17.
-//   - The server binaries that scripts/with-postgres finds on this machine.
+//   - The server programs that scripts/with-postgres finds on this machine.
 //
-// Where there is none, tests fail and say what was looked for: a test that is
-// passed over in silence is worth nothing.
+// If none applies, tests fail with an error that lists these sources. They are not
+// skipped, because nobody would notice.
 //
 // # Containers
 //
-// A test that needs more than a database, such as a server that it can pause,
-// or a proxy, calls [EachServer], [OneServer], [EachContainer], [Container] or
-// [NeedsContainers]. [EachPartman] gives servers that have pg_partman,
-// [OneFaketime] one whose clock the test steps, [OnePair] two that can
-// replicate, by a link that the test cuts, and [Citus] a cluster. Without Docker
-// these tests are listed as not run when the package's tests end, also in the
-// file that TESTS_NOT_RUN names; where CI is "true" that is a failure. The same
-// holds for tests of Citus on a machine that gets no image of it.
+// A test that needs more than a database, such as a proxy or a server that it can
+// pause, calls one of:
+//   - [EachServer] and [OneServer]: a server for this test alone
+//   - [EachContainer] and [OneContainer]: a shared server that other containers can reach
+//   - [Container] and [NeedsContainers]: any other container
+//   - [EachPartman]: a server with pg_partman
+//   - [OneFaketime]: a server whose clock the test can step
+//   - [OnePair]: two servers that can replicate over a link that the test can cut
+//   - [Citus]: a cluster
 //
-// Whatever way the test process ends, killed included, its containers go.
+// Without Docker, pgtest lists these tests as not run when the package's tests end. It
+// also appends them to the file that TESTS_NOT_RUN names. If CI is "true", it fails.
+// The same applies to tests of Citus if no image of Citus is available.
+//
+// However the test process ends, even if it is killed, its containers are removed.
 package pgtest

@@ -21,12 +21,11 @@ import (
 	tcexec "github.com/testcontainers/testcontainers-go/exec"
 )
 
-// docker gives a client of the Docker daemon, or says why there is none.
+// docker returns a client of the Docker daemon, or an error that says why it can't.
 //
-// What it finds out about the daemon it leaves in the environment of the
-// process, for testcontainers-go, the scripts and the watchdog, which would
-// otherwise each look for a daemon by rules of their own. What the user has
-// set stays as it is.
+// It stores the daemon's settings in the environment of the process for
+// testcontainers-go, the scripts and the watchdog, because each of them has its own
+// rules for finding a daemon. It doesn't change variables that the user has set.
 var docker = sync.OnceValues(func() (*client.Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -34,7 +33,7 @@ var docker = sync.OnceValues(func() (*client.Client, error) {
 	setDefault("DOCKER_HOST", func() string { return dockerContextHost(ctx) })
 	c, err := client.New(client.FromEnv)
 	if err != nil {
-		return nil, fmt.Errorf("the settings of Docker make no sense: %w", err)
+		return nil, fmt.Errorf("invalid Docker settings: %w", err)
 	}
 	if _, err := c.Ping(ctx, client.PingOptions{}); err != nil {
 		return nil, fmt.Errorf("Docker doesn't answer at %s: %w", c.DaemonHost(), err)
@@ -44,7 +43,7 @@ var docker = sync.OnceValues(func() (*client.Client, error) {
 	return c, nil
 })
 
-// setDefault sets an environment variable that isn't set, unless to "".
+// setDefault sets an environment variable that is unset, unless value returns "".
 func setDefault(name string, value func() string) {
 	if os.Getenv(name) != "" {
 		return
@@ -54,7 +53,7 @@ func setDefault(name string, value func() string) {
 	}
 }
 
-// dockerContextHost is the daemon that the docker command talks to, or "".
+// dockerContextHost returns the address of the docker command's daemon, or "".
 func dockerContextHost(ctx context.Context) string {
 	host, err := exec.CommandContext(ctx, "docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}").Output()
 	if err != nil {
@@ -63,15 +62,15 @@ func dockerContextHost(ctx context.Context) string {
 	return strings.TrimSpace(string(host))
 }
 
-// ryukDisabled is "true" where testcontainers-go couldn't have the container
-// that it has remove the others: where there is neither its image nor a
-// registry to pull that from. The watchdog does the same work.
+// ryukDisabled returns "true" if testcontainers-go can't run Ryuk, its container that
+// removes other containers: if the image is missing and no registry has it. The watchdog
+// removes the containers instead.
 func ryukDisabled(ctx context.Context, c *client.Client) string {
 	image := testcontainers.ReaperDefaultImage //nolint:staticcheck // deprecated, but the name has no other public place
 	if _, err := c.ImageInspect(ctx, image); err == nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // registries that don't answer
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // in case the registry doesn't answer
 	defer cancel()
 	pull, err := c.ImagePull(ctx, image, client.ImagePullOptions{})
 	if err == nil {
@@ -83,10 +82,10 @@ func ryukDisabled(ctx context.Context, c *client.Client) string {
 	return ""
 }
 
-// hostOverride is the address of the containers' published ports where
-// testcontainers-go would get it wrong. It takes a machine with a /.dockerenv
-// for a container whose daemon is somewhere outside. But machines made from an
-// image have that file, too, and run a daemon of their own.
+// hostOverride returns the address of the containers' published ports if
+// testcontainers-go would get it wrong. If /.dockerenv exists, testcontainers-go assumes
+// that it runs in a container and the daemon runs outside. But machines made from an
+// image have that file, too, and run their own daemon.
 func hostOverride(daemon string) string {
 	if !strings.HasPrefix(daemon, "unix://") {
 		return ""
@@ -100,8 +99,8 @@ func hostOverride(daemon string) string {
 	return "127.0.0.1"
 }
 
-// Docker gives a client of the Docker daemon, for what testcontainers-go has
-// no methods for: pausing a container, cutting it from its network.
+// Docker returns a client of the Docker daemon, for operations that testcontainers-go
+// lacks, such as pausing a container or disconnecting it from its network.
 func Docker(t testing.TB) *client.Client {
 	t.Helper()
 	NeedsContainers(t)
@@ -112,8 +111,8 @@ func Docker(t testing.TB) *client.Client {
 	return c
 }
 
-// Container starts a container of the test's own, which goes when the test
-// ends. If the test failed it shows what the container logged.
+// Container starts a container for one test and removes it when the test ends. If the
+// test failed, it shows the container's log.
 func Container(t testing.TB, image string, opts ...testcontainers.ContainerCustomizer) testcontainers.Container {
 	t.Helper()
 	c := Docker(t)
@@ -131,13 +130,13 @@ func Container(t testing.TB, image string, opts ...testcontainers.ContainerCusto
 		}
 	})
 	if err != nil {
-		t.Fatalf("expected a container of %s: %v", image, err)
+		t.Fatalf("start a container of %s: %v", image, err)
 	}
 	return ctr
 }
 
-// Exec runs a command in a container, as a user that it has, and returns what the
-// command wrote. A status other than 0 is an error that has it, too.
+// Exec runs a command in a container, as one of the container's users, and returns its
+// output. If the exit status isn't 0, the error contains the output too.
 func Exec(t testing.TB, ctr testcontainers.Container, user string, command ...string) (string, error) {
 	t.Helper()
 	status, r, err := ctr.Exec(t.Context(), command, tcexec.Multiplexed(), tcexec.WithUser(user))
@@ -154,14 +153,14 @@ func Exec(t testing.TB, ctr testcontainers.Container, user string, command ...st
 func showContainerLog(t testing.TB, image string, ctr testcontainers.Container) {
 	log, err := containerLog(ctr)
 	if err != nil {
-		t.Logf("the log of a container of %s can't be had: %v", image, err)
+		t.Logf("reading the log of a container of %s: %v", image, err)
 		return
 	}
-	t.Logf("a container of %s, which this test started, logged:\n%s", image, lastLines(log, logLines))
+	t.Logf("log of a container of %s, which this test started:\n%s", image, lastLines(log, logLines))
 }
 
-// removeAtEnd removes a container when the test ends. It is there even if it
-// couldn't be started.
+// removeAtEnd removes a container when the test ends, even if the container was created
+// but didn't start.
 func removeAtEnd(t testing.TB, c *client.Client, ctr testcontainers.Container) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -174,8 +173,8 @@ func removeAtEnd(t testing.TB, c *client.Client, ctr testcontainers.Container) {
 	})
 }
 
-// containerID is "" if there is no container, which testcontainers-go may
-// express as nil in an interface.
+// containerID returns a container's ID. It returns "" if there is no container:
+// testcontainers-go may return a nil pointer in the interface.
 func containerID(ctr testcontainers.Container) string {
 	if c, ok := ctr.(*testcontainers.DockerContainer); ctr == nil || ok && c == nil {
 		return ""
@@ -186,13 +185,13 @@ func containerID(ctr testcontainers.Container) string {
 func removeContainer(ctx context.Context, c *client.Client, id string) error {
 	_, err := c.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 	if err != nil && !isGone(err) {
-		return fmt.Errorf("container %.12s stays behind: %w", id, err)
+		return fmt.Errorf("remove container %.12s: %w", id, err)
 	}
 	return nil
 }
 
-// postgresImage is the name of an image of a Postgres server. It may take
-// minutes to get it, once on a machine.
+// postgresImage returns the name of an image of a Postgres server. Getting the image may
+// take minutes, once per machine.
 func postgresImage(ctx context.Context, version string) (string, error) {
 	if !onPath("bash") || !onPath("docker") {
 		return "postgres:" + version + "-alpine", nil // testcontainers-go pulls it
@@ -200,16 +199,16 @@ func postgresImage(ctx context.Context, version string) (string, error) {
 	return imageFrom(ctx, "postgres-image", version)
 }
 
-// extrasImage is the name of an image of a Postgres server with what some tests
-// need beside it. It takes enterExtras to run.
+// extrasImage returns the name of an image of a Postgres server with pg_partman and
+// faketime. A container of it needs the options of enterExtras.
 func extrasImage(ctx context.Context, version string) (string, error) {
 	return imageFrom(ctx, "postgres-extras-image", version)
 }
 
-// DebianImage is the name of an image with packages of a Debian release, such
-// as DebianImage(t, "pgbouncer", "trixie", "pgbouncer"), for [Container]. It has
-// no entry point: the test gives the command. It may take minutes to get it,
-// once on a machine. A name stands for one list of packages.
+// DebianImage returns the name of an image with packages of a Debian release, for
+// [Container]: for example DebianImage(t, "pgbouncer", "trixie", "pgbouncer"). The image
+// has no entry point, so the test passes the command. Getting the image may take
+// minutes, once per machine. Use each name for one list of packages.
 func DebianImage(t testing.TB, name, suite string, packages ...string) string {
 	t.Helper()
 	NeedsContainers(t)
@@ -222,7 +221,7 @@ func DebianImage(t testing.TB, name, suite string, packages ...string) string {
 	return image
 }
 
-// imageFrom is the name of the image that a script has seen to.
+// imageFrom returns the name of the image that a script pulls or builds.
 func imageFrom(ctx context.Context, script string, args ...string) (string, error) {
 	root, err := repositoryRoot()
 	if err != nil {
@@ -232,13 +231,13 @@ func imageFrom(ctx context.Context, script string, args ...string) (string, erro
 	defer show.Close()
 	var trouble bytes.Buffer
 	cmd := exec.CommandContext(ctx, "bash", append([]string{filepath.Join(root, "scripts", script)}, args...)...)
-	cmd.Stderr = io.MultiWriter(&trouble, show) // what the script waits for
-	// With TERM the script ends what it has started; killed, it couldn't.
+	cmd.Stderr = io.MultiWriter(&trouble, show) // the script's progress messages
+	// On SIGTERM the script stops its child processes. SIGKILL would leave them running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	image, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("expected an image from scripts/%s %s, got %w: %s",
+		return "", fmt.Errorf("scripts/%s %s: %w: %s",
 			script, strings.Join(args, " "), err, lastLines(trouble.String(), 20))
 	}
 	return strings.TrimSpace(string(image)), nil
@@ -249,7 +248,7 @@ func onPath(command string) bool {
 	return err == nil
 }
 
-// repositoryRoot is the folder with go.work, at or above the working directory.
+// repositoryRoot returns the directory with go.work, at or above the working directory.
 func repositoryRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -260,7 +259,7 @@ func repositoryRoot() (string, error) {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", errors.New("expected go.work, with scripts beside it, in a folder above " + start + ", found none")
+			return "", errors.New("no go.work in " + start + " or a directory above it")
 		}
 	}
 }

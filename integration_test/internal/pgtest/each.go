@@ -15,11 +15,11 @@ import (
 	"github.com/testcontainers/testcontainers-go/modules/postgres"
 )
 
-// adminTimeout bounds what the harness itself does on a server.
+// adminTimeout bounds pgtest's own operations on a server.
 const adminTimeout = time.Minute
 
-// Each runs f once per version of Postgres, as a subtest named after it, with
-// an empty database of its own.
+// Each runs f once per version of Postgres, as a subtest named after the version, with
+// its own empty database.
 func Each(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	each(t, need(t, sharedServers), f)
@@ -32,15 +32,15 @@ func EachParallel(t *testing.T, f func(t *testing.T, db *DB)) {
 	Each(t, f)
 }
 
-// One is [Each] on the last of the versions only: for what is known to be the
-// same on all of them from a test that is like it.
+// One is [Each] on the last version only. Use it if a similar test shows that all
+// versions behave the same.
 func One(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	each(t, last(need(t, sharedServers)), f)
 }
 
-// EachContainer is [Each] for tests that need a server which other containers
-// can reach: [DB.URLFromContainers] and [DB.Container] have a meaning there.
+// EachContainer is [Each] with servers in containers, which other containers can reach.
+// The test can use [DB.URLFromContainers] and [DB.Container].
 func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
@@ -50,14 +50,14 @@ func EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 // last returns the server of the last version only.
 func last(servers []*server) []*server { return servers[len(servers)-1:] }
 
-// OneContainer is [EachContainer] on the last of the versions only.
+// OneContainer is [EachContainer] on the last version only.
 func OneContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
 	each(t, last(need(t, containerServers)), f)
 }
 
-// Must ends the test if something fails that it is not about.
+// Must fails the test on an error in its setup.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -65,7 +65,7 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// need is what a test can't do without.
+// need returns the result of get, or fails the test.
 func need[T any](t *testing.T, get func() (T, error)) T {
 	t.Helper()
 	v, err := get()
@@ -88,9 +88,9 @@ func eachFrom(t *testing.T, servers []*server, get func(t *testing.T, r *running
 	}
 }
 
-// EachServer is [EachContainer] for tests that pause their server, cut it from
-// its network, stop it and start it again: it is theirs alone. Its data and
-// its port outlive a restart.
+// EachServer is [EachContainer] with a server for each test alone, which the test can
+// pause, disconnect from its network, stop and start again. The server keeps its data
+// and its port across restarts.
 func EachServer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
@@ -99,15 +99,14 @@ func EachServer(t *testing.T, f func(t *testing.T, db *DB)) {
 	}
 }
 
-// OneServer is [EachServer] on the last of the versions only.
+// OneServer is [EachServer] on the last version only.
 func OneServer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	v := lastVersion(t)
 	t.Run("pg"+v, func(t *testing.T) { f(t, ownServer(t, v, stoppable).newDB(t)) })
 }
 
-// lastVersion is the last of those that are asked for, for a test that needs a
-// container of it.
+// lastVersion returns the last requested version, for a test that needs a container.
 func lastVersion(t *testing.T) string {
 	t.Helper()
 	NeedsContainers(t)
@@ -115,7 +114,7 @@ func lastVersion(t *testing.T) string {
 	return versions[len(versions)-1]
 }
 
-// ownServer starts a server that goes when the test ends.
+// ownServer starts a server for one test and removes it when the test ends.
 func ownServer(t *testing.T, version string, k kind) *running {
 	t.Helper()
 	docker := Docker(t)
@@ -130,21 +129,21 @@ func ownServer(t *testing.T, version string, k kind) *running {
 	return r
 }
 
-// A DB is an empty database of a test's own. What its methods open is closed
-// when the test that they are given ends.
+// A DB is a test's own database. A client that a method opens is closed when the test
+// passed to the method ends.
 type DB struct {
 	Name    string // of the database
-	URL     string // that drivers connect to
-	Version string // of the server: 17
+	URL     string // for drivers
+	Version string // major version of the server, such as 17
 
 	server *running
 }
 
-// databasePrefix begins the names of our databases.
+// databasePrefix is the prefix of the names of pgtest's databases.
 const databasePrefix = "sortkey_test_"
 
-// databases numbers them. The random part of their names is for servers that
-// several processes test on.
+// databases numbers the databases. databaseOwner is a random part of their names,
+// because several processes may use the same server.
 var (
 	databases     atomic.Int64
 	databaseOwner = strings.ToLower(rand.Text()[:8])
@@ -161,7 +160,7 @@ func newDatabaseName() string {
 
 func (r *running) newDBNamed(t *testing.T, name string) *DB {
 	t.Helper()
-	return r.newDBFrom(t, "template0", name) // which nobody can be connected to: that would be an error
+	return r.newDBFrom(t, "template0", name) // template1 may have connections, which CREATE DATABASE rejects
 }
 
 func (r *running) newDBFrom(t *testing.T, template, name string) *DB {
@@ -195,7 +194,7 @@ func (r *running) testDB(t *testing.T, name string) *DB {
 func (r *running) create(t *testing.T, name, template string) {
 	t.Helper()
 	if err := r.exec(adminTimeout, "create database "+name+" template "+template); err != nil {
-		t.Fatalf("expected to create a database, for which the user needs the right to: %v", err)
+		t.Fatalf("create a database, for which the user needs CREATEDB: %v", err)
 	}
 }
 
@@ -203,7 +202,7 @@ func (r *running) drop(name string) error {
 	return r.exec(adminTimeout, "drop database if exists "+name+" with (force)")
 }
 
-// exec runs a statement beside the tests.
+// exec runs a statement on pgtest's own connection.
 func (r *running) exec(timeout time.Duration, sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -211,7 +210,7 @@ func (r *running) exec(timeout time.Duration, sql string) error {
 	return err
 }
 
-// withDatabase is the connection string of another database of the server.
+// withDatabase returns the connection string for another database of the server.
 func withDatabase(connection, name string) (string, error) {
 	u, err := url.Parse(connection)
 	if err != nil || u.Scheme == "" {
@@ -221,8 +220,8 @@ func withDatabase(connection, name string) (string, error) {
 	return u.String(), nil
 }
 
-// Eventually waits until f returns nil. It fails the test after two minutes, which
-// even a machine under load doesn't need.
+// Eventually waits until f returns nil. It fails the test after two minutes, which is
+// ample even on a loaded machine. what is a statement such as "the server answers".
 func Eventually(t testing.TB, what string, f func() error) {
 	t.Helper()
 	const patience = 2 * time.Minute
@@ -232,22 +231,22 @@ func Eventually(t testing.TB, what string, f func() error) {
 			return
 		}
 	}
-	t.Fatalf("expected that %s within %s: %v", what, patience, err)
+	t.Fatalf("timed out after %s waiting until %s: %v", patience, what, err)
 }
 
 func (db *DB) showLog(t *testing.T) {
 	if db.server.log == nil {
 		return
 	}
-	// What the server writes gets to Docker's log a while later. Once a line of
-	// ours is there, so is all that came before.
+	// The server's output reaches Docker's log with a delay. Write a line, and wait
+	// until the log contains it.
 	end := "pgtest: end of the log of " + db.Name
-	_ = db.server.exec(2*time.Second, "do $$ begin raise log '"+end+"'; end $$") // in vain if the server is down
+	_ = db.server.exec(2*time.Second, "do $$ begin raise log '"+end+"'; end $$") // fails if the server is down
 	var log string
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		var err error
 		if log, err = db.server.log(); err != nil {
-			t.Logf("the log of the server can't be had: %v", err)
+			t.Logf("reading the server's log: %v", err)
 			return
 		}
 		if before, _, found := strings.Cut(log, end); found {
@@ -255,18 +254,18 @@ func (db *DB) showLog(t *testing.T) {
 			break
 		}
 	}
-	t.Logf("the server, of which this test used database %s, logged:\n%s", db.Name, lastLines(linesAbout(db.Name, log), logLines))
+	t.Logf("server log, with lines about the test's database %s:\n%s", db.Name, lastLines(linesAbout(db.Name, log), logLines))
 }
 
-// Container is the container of the server. It is nil in a test of [Each] whose
-// server isn't in one.
+// Container returns the server's container. It is nil in a test of [Each] if the server
+// doesn't run in a container.
 func (db *DB) Container() *postgres.PostgresContainer { return db.server.container }
 
-// URLFromContainers is the URL of the database as other containers see it.
+// URLFromContainers returns the URL of the database for other containers.
 func (db *DB) URLFromContainers(t testing.TB) string {
 	t.Helper()
 	if db.server.container == nil {
-		t.Fatal("expected a server in a container, as EachContainer and EachServer give, got one that may be anywhere")
+		t.Fatal("the server doesn't run in a container; use EachContainer or EachServer")
 	}
 	u, err := url.Parse(db.URL)
 	if err != nil {
@@ -276,8 +275,7 @@ func (db *DB) URLFromContainers(t testing.TB) string {
 	return u.String()
 }
 
-// Exec runs statements that make up the test's surroundings: several if there
-// are semicolons between them.
+// Exec runs one or more statements, separated by semicolons, to set up a test.
 func (db *DB) Exec(t testing.TB, sql string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), db.URL)

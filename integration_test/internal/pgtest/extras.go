@@ -15,20 +15,20 @@ import (
 	"github.com/testcontainers/testcontainers-go/exec"
 )
 
-// partmanVersions are those that scripts/postgres-extras-image has pg_partman
-// for. Debian's for 15 is 4.7, which has no encoders and decoders of time.
+// partmanVersions are the versions of Postgres for which scripts/postgres-extras-image
+// has pg_partman. Debian's pg_partman for 15 is 4.7, which has no time encoders and
+// decoders.
 var partmanVersions = []string{"17", "18"}
 
-// EachPartman is [EachContainer] on servers where pg_partman, 5.2 or later, can
-// be created as an extension. It leaves out the versions that Debian has no such
-// pg_partman for. Where only those are asked for it runs on 17: pg_partman is
-// tested wherever tests are run.
+// EachPartman is [EachContainer] on servers with the extension pg_partman, 5.2 or later.
+// It leaves out versions for which Debian has no such pg_partman. If only such versions
+// are requested, it runs on 17, so that pg_partman is always tested.
 func EachPartman(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)
 	versions, without := choosePartman(need(t, containerVersions))
 	if len(without) > 0 {
-		t.Logf("on Postgres %s, not on %s: Debian has no pg_partman of 5.2 or later for that",
+		t.Logf("on Postgres %s, not on %s: Debian has no pg_partman 5.2 or later for it",
 			strings.Join(versions, ", "), strings.Join(without, ", "))
 	}
 	servers := partmanServers()
@@ -39,8 +39,8 @@ func EachPartman(t *testing.T, f func(t *testing.T, db *DB)) {
 	each(t, chosen, f)
 }
 
-// choosePartman gives the versions to test pg_partman on, never none, and those
-// of the asked for that it leaves out.
+// choosePartman returns the versions to test pg_partman on, at least one, and the
+// requested versions that it leaves out.
 func choosePartman(asked []string) (chosen, without []string) {
 	for _, v := range asked {
 		if slices.Contains(partmanVersions, v) {
@@ -55,7 +55,7 @@ func choosePartman(asked []string) (chosen, without []string) {
 	return chosen, without
 }
 
-// partmanServers are the servers of all versions that have it, not started yet.
+// partmanServers returns a server for each version with pg_partman, not started yet.
 var partmanServers = sync.OnceValue(func() map[string]*server {
 	servers := make(map[string]*server)
 	for _, v := range partmanVersions {
@@ -64,8 +64,8 @@ var partmanServers = sync.OnceValue(func() map[string]*server {
 	return servers
 })
 
-// enterExtras makes a server of an image that has the programs of one: with the
-// environment and the entry point that images made to be servers have.
+// enterExtras returns options that run an image with Postgres programs as a server: they
+// add the entry point and the environment of the official images.
 func enterExtras(version string) ([]testcontainers.ContainerCustomizer, error) {
 	root, err := repositoryRoot()
 	if err != nil {
@@ -80,19 +80,18 @@ func enterExtras(version string) ([]testcontainers.ContainerCustomizer, error) {
 		}),
 		testcontainers.WithEntrypoint(entryPoint),
 		testcontainers.WithEnv(map[string]string{
-			// Before /usr/bin, where Debian has other programs of the same names.
+			// Before /usr/bin, where Debian has wrappers with the same names.
 			"PATH": "/usr/local/sbin:/usr/local/bin:" + programs(version) + ":/usr/sbin:/usr/bin:/sbin:/bin",
 			"LANG": "C.UTF-8",
 		}),
 	}, nil
 }
 
-// programs is the folder of the server's programs in Debian.
+// programs returns the directory of the server's programs in Debian.
 func programs(version string) string { return "/usr/lib/postgresql/" + version + "/bin" }
 
-// OneFaketime is [EachServer] on the last of the versions only, with a clock that
-// the test steps. The server can't be stopped and started again: its data is in
-// memory.
+// OneFaketime is [EachServer] on the last version only, with a clock that the test can
+// step. The test can't stop and restart the server, whose data is in memory.
 func OneFaketime(t *testing.T, f func(t *testing.T, db *DB, clock *Clock)) {
 	t.Helper()
 	v := lastVersion(t)
@@ -102,48 +101,46 @@ func OneFaketime(t *testing.T, f func(t *testing.T, db *DB, clock *Clock)) {
 	})
 }
 
-// A Clock is the time of day as a server sees it, all its processes alike: what
-// now() and clock_timestamp() tell, and the times in its log. It goes as fast as
-// the real one.
+// A Clock is the wall clock of a server and all its processes: now(), clock_timestamp()
+// and the times in the server's log. It runs at the real rate.
 //
-// How long something takes the server measures with another clock, which can't
-// be stepped, but some deadlines are times of day: a pg_sleep or a timeout, such
-// as statement_timeout, under way ends later by as much as the clock is stepped
-// back meanwhile. Even pg_sleep(0) may. What begins after the step lasts as long
-// as it should.
+// The server measures durations with a monotonic clock, which the test can't step. But
+// some deadlines use the wall clock: if the clock is stepped back during a pg_sleep or
+// while a timeout such as statement_timeout runs, it ends later by that amount. Even
+// pg_sleep(0) may. Sleeps and timeouts that begin after the step are not affected.
 type Clock struct {
 	server *running
 }
 
-// clockFile has what the clock differs from the real one by. It is in memory
-// because each look at the clock reads it, for which a file in the container's
-// layers takes twenty times as long.
+// clockFile contains the clock's offset from real time. It is in memory because each
+// reading of the clock reads the file, which takes twenty times as long on the
+// container's file system.
 const clockFile = "/dev/shm/clock"
 
-// Step steps the clock to d after the real time, or before it if d is negative:
-// steps don't add up, and Step(t, 0) ends them. When it returns, no process of
-// the server sees another time any more.
+// Step sets the clock to d after real time, or before it if d is negative. Steps don't
+// add up; Step(t, 0) restores real time. When Step returns, all processes of the server
+// see the new time.
 func (c *Clock) Step(t testing.TB, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
-	// A new file, so that nobody reads half of one.
+	// Replace the file, so that no process reads a partial one.
 	code, out, err := c.server.container.Exec(ctx, []string{"sh", "-ec",
 		fmt.Sprintf("echo %+.6f >%[2]s.new; mv %[2]s.new %[2]s", d.Seconds(), clockFile)}, exec.Multiplexed())
 	if err != nil {
-		t.Fatalf("expected to step the clock by %s: %v", d, err)
+		t.Fatalf("step the clock by %s: %v", d, err)
 	}
 	if code != 0 {
 		said, _ := io.ReadAll(out)
-		t.Fatalf("expected to step the clock by %s, got status %d: %s", d, code, said)
+		t.Fatalf("step the clock by %s: status %d: %s", d, code, said)
 	}
 }
 
-// fakeClock is enterExtras for a server that asks a library for the time. The
-// other programs in its container don't.
+// fakeClock is enterExtras for a server that gets the time from libfaketime. Other
+// programs in the container use real time.
 func fakeClock(version string) ([]testcontainers.ContainerCustomizer, error) {
 	opts, err := enterExtras(version)
-	// This is the postgres that PATH finds first.
+	// PATH finds this postgres first.
 	return append(opts, testcontainers.WithFiles(testcontainers.ContainerFile{
 		Reader:            strings.NewReader(fmt.Sprintf(fakingServer, clockFile, programs(version))),
 		ContainerFilePath: "/usr/local/bin/postgres",
@@ -151,17 +148,16 @@ func fakeClock(version string) ([]testcontainers.ContainerCustomizer, error) {
 	})), err
 }
 
-// fakingServer is a script.
+// fakingServer is a shell script that runs postgres with libfaketime.
 //
-// The library also takes the place of the functions that wait, as it can have
-// clocks go faster, and whatever runs while one of them waits sees the real
-// time: the handlers of signals, and processes that these start. With the clock
-// ahead no lock_timeout would end a wait, and parallel workers of version 15
-// would see the real time for good. So those functions get names in capitals,
-// which nobody calls.
+// libfaketime also replaces functions that wait, such as poll and sleep, because it can
+// change the rate of clocks. While such a function waits, signal handlers, and processes
+// that they start, see real time. With the clock ahead, lock_timeout would never end a
+// wait, and parallel workers of version 15 would see real time permanently. So the script
+// renames those functions to upper case, and the server calls the real ones.
 //
-// Without NO_CACHE a process would go on for seconds with the time that it had.
-// Intervals stay real, or else a step back would stop whatever waits.
+// Without FAKETIME_NO_CACHE, a process would use its old time for seconds. The monotonic
+// clock stays real, because otherwise a step back would stop every wait.
 const fakingServer = `#!/bin/sh
 set -e
 echo +0 >%[1]s

@@ -23,12 +23,12 @@ func TestChoosePartman(t *testing.T) {
 	} {
 		chosen, without := choosePartman(strings.Fields(c.asked))
 		if !slices.Equal(chosen, strings.Fields(c.chosen)) || !slices.Equal(without, strings.Fields(c.without)) {
-			t.Errorf("of %s: got %v without %v, want %s without %s", c.asked, chosen, without, c.chosen, c.without)
+			t.Errorf("choosePartman(%s) = %v, %v, want %s, %s", c.asked, chosen, without, c.chosen, c.without)
 		}
 	}
 }
 
-// It can be created, is new enough, and does its work.
+// The servers have pg_partman 5.2 or later, and it works.
 func TestEachPartman(t *testing.T) {
 	t.Parallel()
 	var ran []string
@@ -59,24 +59,24 @@ func TestEachPartman(t *testing.T) {
 		}
 	})
 	if len(ran) == 0 {
-		t.Error("expected it to run on some version, it ran on none")
+		t.Error("EachPartman ran on no version")
 	}
 }
 
-// A step reaches sessions that are there and sessions to come, forward and back.
+// A step, forward or back, takes effect in existing and in new sessions.
 func TestOneFaketime(t *testing.T) {
 	t.Parallel()
 	OneFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
 		conn := db.Conn(t)
-		// Rounded, so that neither a slow machine nor a Docker elsewhere matters.
+		// Rounded, to allow for a slow machine or a Docker host with another clock.
 		off := func(conn *pgx.Conn) time.Duration { return time.Until(clockOf(t, conn)).Round(10 * time.Minute) }
 		check := func(want time.Duration) {
 			t.Helper()
 			if got := off(conn); got != want {
-				t.Errorf("a session from before the step: off by %s, want %s", got, want)
+				t.Errorf("an existing session: off by %s, want %s", got, want)
 			}
 			if got := off(db.Conn(t)); got != want {
-				t.Errorf("a session from after the step: off by %s, want %s", got, want)
+				t.Errorf("a new session: off by %s, want %s", got, want)
 			}
 		}
 		check(0)
@@ -85,7 +85,7 @@ func TestOneFaketime(t *testing.T) {
 			check(d)
 		}
 
-		// So do steps of less than a second.
+		// Steps of less than a second take effect too.
 		clock.Step(t, time.Hour)
 		outer := time.Now()
 		before := clockOf(t, conn)
@@ -95,14 +95,14 @@ func TestOneFaketime(t *testing.T) {
 		got := clockOf(t, conn).Sub(before) + 500*time.Millisecond
 		most := time.Since(outer)
 		if slew := 20 * time.Millisecond; got < least-slew || got > most+slew {
-			t.Errorf("a step back by 500 ms: apart from it the clock went by %s in between %s and %s", got, least, most)
+			t.Errorf("after a step back by 500 ms: the clock advanced by %s otherwise, want between %s and %s", got, least, most)
 		}
 	})
 }
 
-// What is under way sees a step, parallel workers see the clock, and timeouts
-// end what waits though the clock is elsewhere.
-func TestFaketimeIsEverywhere(t *testing.T) {
+// A running statement sees a step, parallel workers use the stepped clock, and timeouts
+// fire although the clock is off.
+func TestFaketimeInAllProcesses(t *testing.T) {
 	ThoroughOnly(t)
 	t.Parallel()
 	OneFaketime(t, func(t *testing.T, db *DB, clock *Clock) {
@@ -125,11 +125,11 @@ func TestFaketimeIsEverywhere(t *testing.T) {
 				end $$`)
 			seen <- err
 		}()
-		Eventually(t, "the statement is under way", func() error {
+		Eventually(t, "the statement runs", func() error {
 			var busy int
 			err := db.server.admin.QueryRow(ctx, "select count(*) from pg_stat_activity where datname = $1 and state = 'active'", db.Name).Scan(&busy)
 			if err == nil && busy == 0 {
-				err = errors.New("none is active")
+				err = errors.New("no active backend")
 			}
 			return err
 		})

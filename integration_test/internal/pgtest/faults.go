@@ -8,12 +8,11 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// bridge is the network that containers are in by default.
+// bridge is Docker's default network for containers.
 const bridge = "bridge"
 
-// Pause has all processes of a container stand still, with all connections as
-// they were. On a busy machine the system may not get to stop all of them in
-// time; then it is tried again.
+// Pause suspends all processes of a container and leaves its connections open. On a busy
+// machine, Docker may fail to suspend all processes in time. Pause then tries again.
 func Pause(t testing.TB, ctr testcontainers.Container) {
 	t.Helper()
 	Eventually(t, "the container is paused", func() error {
@@ -24,7 +23,7 @@ func Pause(t testing.TB, ctr testcontainers.Container) {
 	})
 }
 
-// Unpause ends a [Pause]. The container's clock has gone on.
+// Unpause ends a [Pause]. The container's clock kept running.
 func Unpause(t testing.TB, ctr testcontainers.Container) {
 	t.Helper()
 	mustFault(t, "unpause", func(ctx context.Context, c *client.Client) error {
@@ -33,7 +32,7 @@ func Unpause(t testing.TB, ctr testcontainers.Container) {
 	})
 }
 
-// Disconnect cuts a container from its network.
+// Disconnect disconnects a container from its network.
 func Disconnect(t testing.TB, ctr testcontainers.Container) {
 	t.Helper()
 	mustFault(t, "disconnect", func(ctx context.Context, c *client.Client) error {
@@ -51,8 +50,8 @@ func Reconnect(t testing.TB, ctr testcontainers.Container) {
 	})
 }
 
-// fault does something to a container. It doesn't depend on the test's context,
-// since faults are undone when tests end.
+// fault calls f with a Docker client. The context is not the test's, because tests undo
+// faults in cleanup functions.
 func fault(t testing.TB, f func(context.Context, *client.Client) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
@@ -62,6 +61,6 @@ func fault(t testing.TB, f func(context.Context, *client.Client) error) error {
 func mustFault(t testing.TB, what string, f func(context.Context, *client.Client) error) {
 	t.Helper()
 	if err := fault(t, f); err != nil {
-		t.Fatalf("expected to %s the container: %v", what, err)
+		t.Fatalf("%s the container: %v", what, err)
 	}
 }

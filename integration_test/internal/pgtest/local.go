@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// localServer is a server from the programs on this machine, which
-// scripts/with-postgres runs for as long as a command of ours runs: one that
-// tells the URL and ends when our end of its stdin closes, by whatever cause.
+// localServer starts a server from the programs on this machine. scripts/with-postgres
+// runs the server as long as a given command runs. Our command prints the URL and ends
+// when its stdin closes, which happens even if this process is killed.
 func localServer() (*server, error) {
 	if !onPath("bash") {
 		return nil, errors.New("scripts/with-postgres needs bash, which is not on PATH")
@@ -24,13 +24,13 @@ func localServer() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A file, because a script that tidies up after us mustn't stumble over a
-	// closed pipe.
+	// A file, because the script cleans up after this process has died, when writing to
+	// a pipe would fail.
 	output, err := os.CreateTemp("", "with-postgres-*.log")
 	if err != nil {
 		return nil, err
 	}
-	_ = os.Remove(output.Name()) // open files stay
+	_ = os.Remove(output.Name()) // the open file stays usable
 	cmd := exec.Command("bash", filepath.Join(root, "scripts", "with-postgres"), "sh", "-c", `echo "$DATABASE_URL"; exec cat >/dev/null`)
 	cmd.Stderr = output
 	in, err := cmd.StdinPipe()
@@ -61,29 +61,29 @@ func localServer() (*server, error) {
 	select {
 	case url := <-line:
 		if url == "" {
-			return nil, errors.Join(stop(), errors.New("scripts/with-postgres gave no URL"))
+			return nil, errors.Join(stop(), errors.New("scripts/with-postgres printed no URL"))
 		}
 		atEnd(stop)
 		return serverBeside(url)
 	case <-time.After(startTimeout):
 		_ = cmd.Process.Signal(os.Interrupt)
-		return nil, errors.Join(fmt.Errorf("scripts/with-postgres gave no URL within %s", startTimeout), stop())
+		return nil, errors.Join(fmt.Errorf("scripts/with-postgres printed no URL within %s", startTimeout), stop())
 	}
 }
 
-// serverBeside is the server that with-postgres has started.
+// serverBeside returns the server that scripts/with-postgres has started.
 func serverBeside(url string) (*server, error) {
 	s, err := serverAt(url)
 	if err == nil {
 		err = keepLog(s.r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("scripts/with-postgres gave %s: %w", url, err)
+		return nil, fmt.Errorf("scripts/with-postgres printed %s: %w", url, err)
 	}
 	return s, nil
 }
 
-// keepLog makes use of the server being ours: its log lies beside its data.
+// keepLog sets r.log and the log's line prefix. The log is next to the server's data.
 func keepLog(r *running) error {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()

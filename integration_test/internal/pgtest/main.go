@@ -16,17 +16,16 @@ import (
 	"github.com/testcontainers/testcontainers-go/log"
 )
 
-// process is what has to be dealt with when the tests of the package have
-// ended. It is a variable because the testing package hands its tests nothing
-// through which they could share a server.
+// process holds the work to do after the tests of the package. It is a package variable
+// because package testing offers no other way to share servers between tests.
 var process struct {
 	sync.Mutex
-	endings []func() error // in the order in which things were started
-	notRun  []string       // tests that lacked something, each with the reason
+	endings []func() error // run in reverse order
+	notRun  []string       // tests that were not run, each with the reason
 }
 
-// atEnd has f called when the tests of the package have ended. If the process
-// dies before that, f is never called.
+// atEnd registers f to run after the tests of the package. If the process dies earlier,
+// f doesn't run.
 func atEnd(f func() error) {
 	process.Lock()
 	defer process.Unlock()
@@ -41,7 +40,7 @@ func Main(m *testing.M) {
 	if session := os.Getenv(watchdogVar); session != "" {
 		os.Exit(watch(session))
 	}
-	log.SetDefault(log.NewNoopLogger()) // it is testcontainers' own: a dozen lines for each container
+	log.SetDefault(log.NewNoopLogger()) // testcontainers logs a dozen lines per container
 	status := m.Run()
 	for _, end := range slices.Backward(process.endings) {
 		if err := end(); err != nil {
@@ -52,16 +51,14 @@ func Main(m *testing.M) {
 	os.Exit(max(status, reportNotRun()))
 }
 
-// MainParallel is [Main] with n tests running at a time, for tests that wait more
-// than they compute.
+// MainParallel is [Main] with up to n parallel tests, for tests that mostly wait.
 func MainParallel(m *testing.M, n int) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", strconv.Itoa(n))
 	Main(m)
 }
 
-// NeedsContainers is called by a test that can't do with a database alone.
-// Without Docker the test ends here, to be listed as not run.
+// NeedsContainers ends the test and lists it as not run if Docker isn't available.
 func NeedsContainers(t testing.TB) {
 	t.Helper()
 	if _, err := docker(); err != nil {
@@ -74,7 +71,7 @@ func oneLine(err error) string {
 	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 }
 
-// notRun ends a test that lacks something, and doesn't forget it.
+// notRun skips a test and adds it to the list of tests that were not run.
 func notRun(t testing.TB, reason error) {
 	t.Helper()
 	process.Lock()
@@ -83,14 +80,15 @@ func notRun(t testing.TB, reason error) {
 	t.Skip("not run:", reason)
 }
 
-// reportNotRun lists the tests that weren't, and gives the process's exit status.
+// reportNotRun lists the tests that were not run, and returns the exit status of the
+// process.
 func reportNotRun() int {
 	if len(process.notRun) == 0 {
 		return 0
 	}
 	list := strings.Join(process.notRun, "")
 	fmt.Printf("pgtest: not run:\n%s", list)
-	// "go test ./..." keeps to itself what a package prints whose tests pass.
+	// "go test ./..." doesn't show the output of packages whose tests pass.
 	if name := os.Getenv("TESTS_NOT_RUN"); name != "" {
 		if err := appendTo(name, list); err != nil {
 			fmt.Fprintln(os.Stderr, "pgtest:", err)
@@ -98,7 +96,7 @@ func reportNotRun() int {
 		}
 	}
 	if Thorough() {
-		fmt.Println("pgtest: expected all tests to run, since CI=true; give them what they lack")
+		fmt.Println("pgtest: tests were not run, which is a failure with CI=true; provide what they need")
 		return 1
 	}
 	return 0
@@ -117,9 +115,9 @@ func openAppend(name string) (*os.File, error) {
 	return os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 }
 
-// progress returns a writer for what somebody who waits for the tests wants to
-// see at once: "go test" shows a package's output at its end. It is the file that
-// TESTS_PROGRESS names, or else the terminal, if there is one.
+// progress returns a writer for progress messages, because "go test" shows a package's
+// output only at its end. The writer is the file that TESTS_PROGRESS names, or else the
+// terminal, if there is one.
 func progress() io.WriteCloser {
 	name := cmp.Or(os.Getenv("TESTS_PROGRESS"), "/dev/tty")
 	f, err := openAppend(name)

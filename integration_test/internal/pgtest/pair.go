@@ -11,15 +11,13 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// pairVersion is the first version whose subscriptions can leave out what the
-// publisher has from elsewhere, without which two servers that replicate both
-// ways would send each other's rows back.
+// pairVersion is the first version with the subscription option origin = none. Without
+// it, two servers that replicate both ways would send each other's rows back.
 const pairVersion = 16
 
-// OnePair is [EachServer] with two servers, on the last of the versions only.
-// Each has an empty database of its own, and its write-ahead log is fit for
-// logical replication. They reach one another by a link. Where only versions
-// before 16 are asked for, it runs on 17. Their data is in memory.
+// OnePair is [EachServer] with two servers, on the last version only. Each server has an
+// empty database and wal_level = logical. The servers reach each other over link. If only
+// versions before 16 are requested, OnePair runs on 17. The servers' data is in memory.
 func OnePair(t *testing.T, f func(t *testing.T, a, b *DB, link *Link)) {
 	t.Helper()
 	NeedsContainers(t)
@@ -33,7 +31,8 @@ func OnePair(t *testing.T, f func(t *testing.T, a, b *DB, link *Link)) {
 	})
 }
 
-// choosePair gives the last version that two servers can be had of.
+// choosePair returns the last requested version that is at least pairVersion, or the
+// default version.
 func choosePair(asked []string) string {
 	chosen := defaultVersion
 	for _, v := range asked {
@@ -44,14 +43,14 @@ func choosePair(asked []string) string {
 	return chosen
 }
 
-// A Link is a network that servers have for themselves, beside the one through
-// which the test reaches them. When a server is cut from it, the others don't
-// reach that server any more, and clients do.
+// A Link is a network between servers, separate from the network through which the test
+// reaches them. If a server is cut from the link, the other servers can't reach it, but
+// clients can.
 type Link struct {
 	id string
 }
 
-// newLink makes one that goes when the test ends, after the containers in it.
+// newLink creates a link and removes it when the test ends, after the containers in it.
 func newLink(t testing.TB) *Link {
 	t.Helper()
 	docker := Docker(t)
@@ -61,14 +60,14 @@ func newLink(t testing.TB) *Link {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), adminTimeout)
 	defer cancel()
-	// An internal network never becomes a container's way to the outside, through
-	// which its ports are published.
+	// An internal network never becomes a container's default route, which its published
+	// ports use.
 	n, err := docker.NetworkCreate(ctx, fmt.Sprintf("sortkey-test-%s-%d", session, databases.Add(1)), client.NetworkCreateOptions{
 		Internal: true,
 		Labels:   map[string]string{sessionLabel: session},
 	})
 	if err != nil {
-		t.Fatalf("expected a network: %v", err)
+		t.Fatalf("create a network: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
@@ -82,13 +81,13 @@ func newLink(t testing.TB) *Link {
 
 func removeNetwork(ctx context.Context, c *client.Client, id string) error {
 	if _, err := c.NetworkRemove(ctx, id, client.NetworkRemoveOptions{}); err != nil && !isGone(err) {
-		return fmt.Errorf("network %.12s stays behind: %w", id, err)
+		return fmt.Errorf("remove network %.12s: %w", id, err)
 	}
 	return nil
 }
 
-// join has the others in the link find a server by a name, which stays the same
-// when the server's address changes.
+// join adds a server to the link under a name, which stays the same if the server's
+// address changes.
 func (l *Link) join(t testing.TB, db *DB) {
 	t.Helper()
 	mustFault(t, "link", func(ctx context.Context, c *client.Client) error {
@@ -100,10 +99,10 @@ func (l *Link) join(t testing.TB, db *DB) {
 	})
 }
 
-// linkName is the name of a server in its link.
+// linkName returns the name of a server in its link.
 func linkName(db *DB) string { return "pg-" + db.Container().GetContainerID()[:12] }
 
-// URL is the URL of a database as other servers in the link see it.
+// URL returns the URL of a database for other servers in the link.
 func (l *Link) URL(t testing.TB, db *DB) string {
 	t.Helper()
 	u, err := url.Parse(db.URL)
@@ -114,8 +113,8 @@ func (l *Link) URL(t testing.TB, db *DB) string {
 	return u.String()
 }
 
-// Cut cuts a server from the others. Their connections stay as they were, and
-// nothing comes through them any more.
+// Cut disconnects a server from the link. Connections between the servers stay open, but
+// transfer nothing.
 func (l *Link) Cut(t testing.TB, db *DB) {
 	t.Helper()
 	mustFault(t, "cut", func(ctx context.Context, c *client.Client) error {
@@ -124,7 +123,7 @@ func (l *Link) Cut(t testing.TB, db *DB) {
 	})
 }
 
-// Heal ends a [Link.Cut]. The server's address may be another one.
+// Heal ends a [Link.Cut]. The server's address may change.
 func (l *Link) Heal(t testing.TB, db *DB) {
 	t.Helper()
 	l.join(t, db)

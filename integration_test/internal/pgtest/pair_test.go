@@ -16,15 +16,15 @@ import (
 func TestChoosePair(t *testing.T) {
 	for asked, want := range map[string]string{"17": "17", "15 17 18": "18", "18 15": "18", "15": "17", "15 16": "16"} {
 		if got := choosePair(strings.Fields(asked)); got != want {
-			t.Errorf("of %s: expected %s, got %s", asked, want, got)
+			t.Errorf("choosePair(%s): expected %s, got %s", asked, want, got)
 		}
 	}
 }
 
-// A cut is one between the servers: no new connection gets through, nor, as the
-// tests of package multiwriter have it, do those that there are. Clients go on.
+// A cut blocks new connections between the servers, but not those of clients. The tests
+// of package multiwriter show that it blocks existing connections too.
 func TestOnePair(t *testing.T) {
-	ThoroughOnly(t) // elsewhere the tests of package multiwriter show it
+	ThoroughOnly(t) // otherwise the tests of package multiwriter cover it
 	t.Parallel()
 	OnePair(t, func(t *testing.T, a, b *DB, link *Link) {
 		remote := fmt.Sprintf("'%s&connect_timeout=2'", link.URL(t, b))
@@ -46,16 +46,16 @@ func TestOnePair(t *testing.T) {
 			return v
 		}
 		if got := level(a) + " " + level(b); got != "logical logical" {
-			t.Errorf("expected both servers to have logs for logical replication, got %s", got)
+			t.Errorf("expected wal_level logical on both servers, got %s", got)
 		}
 		for range 2 {
 			link.Cut(t, b)
 			if err := at(a, "SELECT dblink_connect("+remote+")"); err == nil {
-				t.Error("expected no connection through the cut, got one")
+				t.Error("connected through the cut, expected an error")
 			}
 			for _, db := range []*DB{a, b} {
 				if err := at(db, "SELECT 1"); err != nil {
-					t.Errorf("expected both servers to answer clients meanwhile, got %v", err)
+					t.Errorf("a server doesn't answer a client during the cut: %v", err)
 				}
 			}
 			link.Heal(t, b)
@@ -64,8 +64,8 @@ func TestOnePair(t *testing.T) {
 	})
 }
 
-// Networks go as containers do, when these have gone.
-func TestNoNetworkStaysBehind(t *testing.T) {
+// The networks of a killed test process are removed after its containers.
+func TestNetworksAreRemoved(t *testing.T) {
 	ThoroughOnly(t)
 	NeedsContainers(t)
 	t.Parallel()
@@ -81,16 +81,16 @@ func TestNoNetworkStaysBehind(t *testing.T) {
 		}
 	}
 	if link == "" {
-		t.Fatal("expected the server to be in a network besides the one of all containers, got none")
+		t.Fatal("the server is only in Docker's default network")
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	if err := cmd.Wait(); err == nil {
-		t.Error("expected the process to fail, it didn't")
+		t.Error("the process succeeded, expected a failure")
 	}
-	Eventually(t, "the network goes", func() error {
+	Eventually(t, "the network is removed", func() error {
 		_, err := Docker(t).NetworkInspect(t.Context(), link, client.NetworkInspectOptions{})
 		if err == nil {
-			return fmt.Errorf("network %.12s is there", link)
+			return fmt.Errorf("network %.12s exists", link)
 		}
 		if !errdefs.IsNotFound(err) {
 			return err

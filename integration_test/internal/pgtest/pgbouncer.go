@@ -13,16 +13,16 @@ import (
 
 // A Bouncer is a PgBouncer in transaction mode.
 type Bouncer struct {
-	Suite    string // the Debian release that it is from
-	Version  string // that this has: 1.24
-	Backends int    // how many connections to the server it has
-	Settings string // besides, a line each
+	Suite    string // the Debian release that has the version
+	Version  string // such as 1.24
+	Backends int    // the number of connections to the server
+	Settings string // further settings, one per line
 }
 
-// Start starts it in front of a database, and gives the database as seen
-// through it. With server_round_robin a client's next transaction isn't on the
-// backend of the one before, if another is free. The timeout is for a client that
-// holds up others: tests are to fail then, not to hang.
+// Start starts PgBouncer in front of a database, and returns a DB that connects through
+// it. With server_round_robin, a client's next transaction uses another backend if one is
+// free. With query_wait_timeout, a test fails instead of hanging if a client blocks the
+// others.
 func (b Bouncer) Start(t testing.TB, db *DB) DB {
 	t.Helper()
 	image := DebianImage(t, "pgbouncer", b.Suite, "pgbouncer")
@@ -48,7 +48,7 @@ log_disconnections = 0
 `, db.Name, server.Hostname(), server.Port(), server.User.Username(), password, port, b.Backends, b.Settings)
 	ctr := Container(t, image,
 		testcontainers.WithCmd("pgbouncer", config),
-		testcontainers.WithConfigModifier(func(c *container.Config) { c.User = "postgres" }), // it refuses to run as root
+		testcontainers.WithConfigModifier(func(c *container.Config) { c.User = "postgres" }), // PgBouncer doesn't run as root
 		testcontainers.WithExposedPorts(port+"/tcp"),
 		testcontainers.WithFiles(testcontainers.ContainerFile{Reader: strings.NewReader(ini), ContainerFilePath: config, FileMode: 0o644}),
 		testcontainers.WithWaitStrategy(wait.ForLog("process up: PgBouncer "+b.Version+".")))

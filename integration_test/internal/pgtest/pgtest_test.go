@@ -48,7 +48,7 @@ func TestParseVersions(t *testing.T) {
 		got, err := parseVersions(in)
 		if want == "" {
 			if err == nil || !strings.Contains(err.Error(), `such as "15 17 18"`) || !strings.Contains(err.Error(), in) {
-				t.Errorf("%q: got %v, %v, want an error that names it and says what is expected", in, got, err)
+				t.Errorf("%q: got %v, %v, want an error with the value and an example", in, got, err)
 			}
 		} else if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%q: got %v, %v, want %s", in, got, err, want)
@@ -82,11 +82,11 @@ func TestLinesAbout(t *testing.T) {
 
 func TestHostOverride(t *testing.T) {
 	if got := hostOverride("tcp://192.0.2.1:2375"); got != "" {
-		t.Errorf("a daemon elsewhere: got %q, want none", got)
+		t.Errorf("a remote daemon: got %q, want none", got)
 	}
 }
 
-// Every call gets an empty database, which is gone afterwards.
+// Each call gets an empty database, which is dropped afterwards.
 func TestEach(t *testing.T) {
 	var names []string
 	for range 2 {
@@ -102,7 +102,7 @@ func TestEach(t *testing.T) {
 		var left []string
 		err := db.Conn(t).QueryRow(t.Context(), "select coalesce(array_agg(datname::text), '{}') from pg_database where datname = any($1)", names).Scan(&left)
 		if err != nil || len(left) > 0 {
-			t.Errorf("got %v, %v, want no database of the tests before", left, err)
+			t.Errorf("got %v, %v, want no database of earlier tests", left, err)
 		}
 	})
 }
@@ -156,8 +156,8 @@ func TestClients(t *testing.T) {
 	})
 }
 
-// A server of the test's own can be paused, cut off, stopped and started, and
-// is found again where it was.
+// A test can pause, disconnect, stop and start its own server. The server's address stays
+// the same.
 func TestEachServer(t *testing.T) {
 	t.Parallel()
 	var ids []string
@@ -182,13 +182,13 @@ func TestEachServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := answer(300 * time.Millisecond); err == nil {
-			t.Error("expected no answer of a paused server, got one")
+			t.Error("got an answer from a paused server")
 		}
 		if _, err := docker.ContainerUnpause(t.Context(), id, client.ContainerUnpauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := conn.Ping(t.Context()); err != nil {
-			t.Errorf("expected the connection to outlive the pause, got %v", err)
+			t.Errorf("the connection broke during the pause: %v", err)
 		}
 
 		network := client.NetworkDisconnectOptions{Container: id}
@@ -196,7 +196,7 @@ func TestEachServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := answer(300 * time.Millisecond); err == nil {
-			t.Error("expected no answer of a server that is cut off, got one")
+			t.Error("got an answer from a disconnected server")
 		}
 		if _, err := docker.NetworkConnect(t.Context(), "bridge", client.NetworkConnectOptions{Container: id}); err != nil {
 			t.Fatal(err)
@@ -207,14 +207,14 @@ func TestEachServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := answer(time.Second); err == nil {
-			t.Error("expected no answer of a stopped server, got one")
+			t.Error("got an answer from a stopped server")
 		}
 		if err := db.Container().Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		Eventually(t, "the server answers again", func() error { return answer(time.Second) })
 
-		// A paused container goes, too, when the test ends.
+		// A paused container is also removed when the test ends.
 		if _, err := docker.ContainerPause(t.Context(), id, client.ContainerPauseOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestEachServer(t *testing.T) {
 	}
 }
 
-// A container of the test's own reaches the database.
+// A test's own container reaches the database.
 func TestContainer(t *testing.T) {
 	var ids []string
 	EachContainer(t, func(t *testing.T, db *DB) {
@@ -251,9 +251,9 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// Whatever way a test process ends, its containers go. Outside CI only the worst
-// end is tried.
-func TestNoContainerStaysBehind(t *testing.T) {
+// However a test process ends, its containers are removed. Outside CI, only SIGKILL is
+// tested.
+func TestContainersAreRemoved(t *testing.T) {
 	NeedsContainers(t)
 	t.Parallel()
 	signal := func(s syscall.Signal) func(*child) {
@@ -276,15 +276,15 @@ func TestNoContainerStaysBehind(t *testing.T) {
 			cmd := misbehave(t, c.test)
 			id := waitForLine(t, cmd, "container ")
 			if !exists(t, id) {
-				t.Fatal("expected a container while the process runs, found none")
+				t.Fatal("no container while the process runs")
 			}
 			c.end(cmd)
 			if err := cmd.Wait(); err == nil {
-				t.Error("expected the process to fail, it didn't")
+				t.Error("the process succeeded, expected a failure")
 			}
-			Eventually(t, "the container goes", func() error {
+			Eventually(t, "the container is removed", func() error {
 				if exists(t, id) {
-					return fmt.Errorf("container %.12s is there", id)
+					return fmt.Errorf("container %.12s exists", id)
 				}
 				return nil
 			})
@@ -292,15 +292,15 @@ func TestNoContainerStaysBehind(t *testing.T) {
 	}
 }
 
-// A server from the programs on this machine ends with the test process, too.
-// Where there are no programs, that is said.
-func TestNoLocalServerStaysBehind(t *testing.T) {
+// A server from the programs on this machine ends with the test process. If there are no
+// programs, the test process fails with an error that names the package to install.
+func TestLocalServerEnds(t *testing.T) {
 	t.Parallel()
 	cmd := misbehave(t, "TestDatabase", "DOCKER_HOST=unix:///nonexistent")
 	url := waitForLine(t, cmd, "url ")
 	if url == "" {
 		if cmd.Wait() == nil || !strings.Contains(cmd.seen, "apt-get install postgresql") {
-			t.Errorf("expected a server, or a failure that says what to install, got\n%s", cmd.seen)
+			t.Errorf("expected a server, or an error that names the package to install, got\n%s", cmd.seen)
 		}
 		return
 	}
@@ -324,7 +324,7 @@ func TestNoLocalServerStaysBehind(t *testing.T) {
 	})
 }
 
-// A failed test shows what the server logged about it.
+// A failed test shows the server's log lines about its database.
 func TestFailureShowsServerLog(t *testing.T) {
 	NeedsContainers(t)
 	t.Parallel()
@@ -334,7 +334,7 @@ func TestFailureShowsServerLog(t *testing.T) {
 	}
 }
 
-// And what the containers of its own did.
+// A failed test shows the logs of its own containers.
 func TestFailureShowsContainerLog(t *testing.T) {
 	ThoroughOnly(t)
 	NeedsContainers(t)
@@ -345,7 +345,7 @@ func TestFailureShowsContainerLog(t *testing.T) {
 	}
 }
 
-// A test whose image can't be had fails, and says what the script has said.
+// If an image can't be built, the test fails with the script's error.
 func TestNoImage(t *testing.T) {
 	NeedsContainers(t)
 	t.Parallel()
@@ -360,26 +360,26 @@ func TestNoImage(t *testing.T) {
 	}
 }
 
-// Where there is no server at all, tests fail, and say what was looked for and
-// what to do.
+// If no server is available, tests fail with an error that lists the sources of servers
+// and a remedy.
 func TestNoServer(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		env  []string
 		want []string
 	}{
-		{"nothing", nil, []string{"expected a Postgres server", "POSTGRES_VERSIONS", "DATABASE_URL",
+		{"nothing", nil, []string{"no Postgres server to test against", "POSTGRES_VERSIONS", "DATABASE_URL",
 			"Docker doesn't answer at unix:///nonexistent", "with-postgres", "apt-get install postgresql"}},
-		{"versions without Docker", []string{"POSTGRES_VERSIONS=15 18"}, []string{"expected Docker", "15, 18", "start Docker"}},
-		{"bad versions", []string{"POSTGRES_VERSIONS=next"}, []string{"expected POSTGRES_VERSIONS", `"next"`}},
-		{"nobody at the URL", []string{"DATABASE_URL=postgres://localhost:1/x"}, []string{"DATABASE_URL", "refused"}},
+		{"versions without Docker", []string{"POSTGRES_VERSIONS=15 18"}, []string{"need Docker", "15, 18", "start Docker"}},
+		{"bad versions", []string{"POSTGRES_VERSIONS=next"}, []string{"parse POSTGRES_VERSIONS", `"next"`}},
+		{"no server at the URL", []string{"DATABASE_URL=postgres://localhost:1/x"}, []string{"DATABASE_URL", "refused"}},
 		{"not a URL", []string{"DATABASE_URL=host=localhost port=1"}, []string{"DATABASE_URL"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := append([]string{"DOCKER_HOST=unix:///nonexistent", "PATH=/nonexistent"}, c.env...)
 			output, err := misbehave(t, "TestDatabase", env...).output()
 			if err == nil {
-				t.Error("expected the tests to fail, they didn't")
+				t.Error("the tests succeeded, expected a failure")
 			}
 			for _, want := range c.want {
 				if !strings.Contains(output, want) {
@@ -390,7 +390,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// Tests that Docker was missing for are listed, which is a failure in CI.
+// Tests that need Docker are listed as not run if it is missing. In CI that is a failure.
 func TestNotRunIsListed(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list")
 	for _, ci := range []string{"", "CI=true"} {
@@ -400,24 +400,24 @@ func TestNotRunIsListed(t *testing.T) {
 			t.Errorf("with %q: got %v", ci, err)
 		}
 		if !strings.Contains(output, "pgtest: not run:\nTestNeedsContainers: it needs containers, but Docker doesn't answer") {
-			t.Errorf("with %q: expected the test in a list, got\n%s", ci, output)
+			t.Errorf("with %q: expected a list with the test, got\n%s", ci, output)
 		}
 	}
 	b, err := os.ReadFile(list)
 	if n := strings.Count(string(b), "TestNeedsContainers: "); err != nil || n != 2 {
-		t.Errorf("expected the test of both runs in the file, got %v, %q", err, b)
+		t.Errorf("expected one line per run in the file, got %v, %q", err, b)
 	}
 }
 
 // A child is a run of the tests in testdata/misbehave.
 type child struct {
 	*exec.Cmd
-	in   io.Closer // many of the tests wait until it closes
+	in   io.Closer // stdin; many of the tests wait until it closes
 	out  *os.File
-	seen string // of its output, by waitForLine
+	seen string // the output that waitForLine has read
 }
 
-// misbehaving builds those tests.
+// misbehaving builds the tests in testdata/misbehave and returns the binary's path.
 var misbehaving = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "pgtest-*")
 	if err != nil {
@@ -425,7 +425,7 @@ var misbehaving = sync.OnceValues(func() (string, error) {
 	}
 	atEnd(func() error { return os.RemoveAll(dir) })
 	name := filepath.Join(dir, "misbehave.test")
-	// As this binary was built, so that the packages below are built already.
+	// With the same -race flag as this binary, so that dependencies are in the build cache.
 	out, err := exec.Command("go", "test", "-c", "-race="+builtWithRace(), "-o", name, "./testdata/misbehave").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
@@ -440,8 +440,8 @@ func builtWithRace() string {
 	return strconv.FormatBool(has)
 }
 
-// misbehave starts one of them, in an environment without the settings of this
-// run but with those of env.
+// misbehave starts one of the tests in testdata/misbehave. Its environment has the
+// settings in env, and none of the settings of this run.
 func misbehave(t *testing.T, test string, env ...string) *child {
 	t.Helper()
 	binary, err := misbehaving()
@@ -454,7 +454,7 @@ func misbehave(t *testing.T, test string, env ...string) *child {
 	}
 	defer w.Close()
 	cmd := exec.Command(binary, "-test.run=^"+test+"$", "-test.v", "-test.timeout=5m")
-	// The terminal is no place for errors that are provoked.
+	// Keep the provoked errors off the terminal.
 	cmd.Env = append(append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		name, _, _ := strings.Cut(s, "=")
 		return slices.Contains([]string{versionsVar, urlVar, "CI", "TESTS_NOT_RUN"}, name)
@@ -475,16 +475,16 @@ func misbehave(t *testing.T, test string, env ...string) *child {
 	return &child{Cmd: cmd, in: in, out: r}
 }
 
-// output waits for the child's end. It also sees that nobody else has the
-// child's stdout open, for which "go test" would wait.
+// output waits for the child to end and returns its output. It also waits until no
+// other process has the child's stdout open, as "go test" does.
 func (c *child) output() (string, error) {
 	c.in.Close()
 	b, _ := io.ReadAll(c.out)
 	return string(b), c.Wait()
 }
 
-// waitForLine gives the rest of the first line that has a prefix, "" if the
-// child ends without.
+// waitForLine returns the rest of the first line with a prefix, or "" if the child ends
+// without such a line.
 func waitForLine(t *testing.T, c *child, prefix string) string {
 	t.Helper()
 	lines := bufio.NewScanner(c.out)

@@ -9,20 +9,20 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// A Recorder is a logger for GORM that keeps the statements.
+// A Recorder is a GORM logger that records statements.
 type Recorder struct {
 	logger.Interface
 	mu         sync.Mutex
 	statements []string
 }
 
-// NewRecorder makes one that has none yet.
+// NewRecorder returns an empty Recorder.
 func NewRecorder() *Recorder { return &Recorder{Interface: logger.Discard} }
 
-// LogMode leaves it as it is.
+// LogMode returns r unchanged.
 func (r *Recorder) LogMode(logger.LogLevel) logger.Interface { return r }
 
-// Trace keeps a statement.
+// Trace records a statement.
 func (r *Recorder) Trace(_ context.Context, _ time.Time, f func() (sql string, rows int64), _ error) {
 	sql, _ := f()
 	r.mu.Lock()
@@ -30,7 +30,7 @@ func (r *Recorder) Trace(_ context.Context, _ time.Time, f func() (sql string, r
 	r.statements = append(r.statements, sql)
 }
 
-// With gives the statements that begin so, in capitals.
+// With returns the statements that begin with prefix, which must be upper case.
 func (r *Recorder) With(prefix string) (found []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// startTimeout bounds the start of a server. Two seconds are usual.
+	// startTimeout bounds the start of a server, which usually takes two seconds.
 	startTimeout = 5 * time.Minute
-	// imageTimeout bounds getting an image, which may be a build.
+	// imageTimeout bounds pulling or building an image.
 	imageTimeout = 30 * time.Minute
 
-	// dataDirectory is the same in all images' containers.
+	// dataDirectory is the data directory in all containers.
 	dataDirectory = "/pgdata"
 )
 
-// A server is one that tests share. It starts when the first test needs it.
+// A server is a shared server. It starts when the first test needs it.
 type server struct {
-	name  string // of the subtests that it is used for: pg17
+	name  string // of the subtests that use it, such as pg17
 	start func() (*running, error)
 
 	once sync.Once
@@ -45,18 +45,18 @@ func (s *server) running() (*running, error) {
 	return s.r, s.err
 }
 
-// A running server is one that answers.
+// A running is a server that has started.
 type running struct {
 	url       string        // of some database on it
-	admin     *pgxpool.Pool // connected to that
-	version   string        // major
-	own       bool          // a test's own, which goes with it
+	admin     *pgxpool.Pool // connects to url
+	version   string        // major version
+	own       bool          // for one test, and removed with it
 	container *postgres.PostgresContainer
-	log       func() (string, error) // nil if there is no telling where the log is
+	log       func() (string, error) // nil if the log's location is unknown
 }
 
-// connect waits until the server answers, unless doomed says that it never
-// will. A nil doomed means that it has to answer at once.
+// connect waits until the server answers, or until doomed returns the reason why it never
+// will. If doomed is nil, the server must answer at once.
 func (r *running) connect(ctx context.Context, doomed func(context.Context) error) error {
 	config, err := pgxpool.ParseConfig(r.url)
 	if err != nil {
@@ -98,39 +98,38 @@ func (r *running) close() error {
 // A kind is a way to run a server in a container.
 type kind struct {
 	image    func(ctx context.Context, version string) (string, error)
-	settings []string // arguments of the server, besides those of all kinds
-	own      bool     // one test's own: it goes with the test
-	durable  bool     // its data outlives a restart; otherwise the data is in memory
+	settings []string // arguments of the server, in addition to serverSettings
+	own      bool     // for one test, and removed with it
+	durable  bool     // keeps its data across restarts; otherwise the data is in memory
 	options  func(version string) ([]testcontainers.ContainerCustomizer, error)
 }
 
 var (
 	// shared is a server for all tests of a package.
 	shared = kind{image: postgresImage}
-	// stoppable is a server that its test may stop and start. Its port stays the same.
+	// stoppable is a server that its test can stop and start. It keeps its port.
 	stoppable = kind{image: postgresImage, own: true, durable: true}
-	// extended is a shared server with the extensions that the plain image lacks.
+	// extended is a shared server with pg_partman.
 	extended = kind{image: extrasImage, options: enterExtras}
-	// clocked is a server whose clock its test steps.
+	// clocked is a server whose clock its test can step.
 	clocked = kind{image: extrasImage, own: true, options: fakeClock}
-	// logical is a server whose write-ahead log is fit for logical replication. It
-	// notices a broken connection within seconds.
+	// logical is a server with wal_level = logical. It detects a broken replication
+	// connection within seconds.
 	logical = kind{image: postgresImage, own: true, settings: []string{"-c", "wal_level=logical",
 		"-c", "wal_sender_timeout=12s", "-c", "wal_receiver_timeout=12s", "-c", "wal_retrieve_retry_interval=200ms"}}
 	// sharded is a shared server that is a node of a Citus cluster.
 	sharded = kind{image: citusImage, settings: citusSettings, options: citusNode}
 )
 
-// serverSettings are arguments of every server. Durability is not what is tested
-// here: with these settings a server that is killed loses nothing, only a machine
-// that loses power does.
+// serverSettings are arguments of every server. Tests don't need durability: with these
+// settings a killed server loses no data, but a machine that loses power does.
 var serverSettings = []string{
 	"-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off",
 	"-c", "max_connections=300", "-c", "jit=off", "-c", "log_checkpoints=off", "-c", "log_line_prefix=" + logPrefix,
 }
 
-// runContainer starts a container with a server. If it fails, it may still return
-// a container to remove.
+// runContainer starts a server in a container. If it fails, the result may still hold a
+// container to remove.
 func runContainer(version string, k kind) (*running, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), imageTimeout)
 	defer cancel()
@@ -147,11 +146,11 @@ func runContainer(version string, k kind) (*running, error) {
 	c, err := postgres.Run(ctx, image, opts...)
 	r := &running{container: c, own: k.own, log: func() (string, error) { return containerLog(c) }}
 	if err != nil {
-		return r, fmt.Errorf("expected a container of %s: %w", image, err)
+		return r, fmt.Errorf("start a container of %s: %w", image, err)
 	}
 	if err := r.connectContainer(ctx); err != nil {
 		log, _ := r.log()
-		return r, fmt.Errorf("expected a server in a container of %s: %w; its log:\n%s", image, err, lastLines(log, logLines))
+		return r, fmt.Errorf("start a server in a container of %s: %w; its log:\n%s", image, err, lastLines(log, logLines))
 	}
 	if !r.own {
 		atEnd(r.close)
@@ -159,7 +158,7 @@ func runContainer(version string, k kind) (*running, error) {
 	return r, nil
 }
 
-// containerOptions returns what a container of this kind is run with.
+// containerOptions returns the options for a container of this kind.
 func (k kind) containerOptions(version string) ([]testcontainers.ContainerCustomizer, error) {
 	label, err := containerLabel()
 	if err != nil {
@@ -187,8 +186,8 @@ func (k kind) containerOptions(version string) ([]testcontainers.ContainerCustom
 	return append(opts, more...), err
 }
 
-// connectContainer waits until the server in the container answers, or the
-// container ends.
+// connectContainer waits until the server in the container answers. It fails if the
+// container stops.
 func (r *running) connectContainer(ctx context.Context) error {
 	var err error
 	if r.url, err = r.container.ConnectionString(ctx, "sslmode=disable"); err != nil {
@@ -197,14 +196,14 @@ func (r *running) connectContainer(ctx context.Context) error {
 	return r.connect(ctx, func(ctx context.Context) error {
 		state, err := r.container.State(ctx)
 		if err == nil && !state.Running {
-			err = fmt.Errorf("its container has ended with status %d", state.ExitCode)
+			err = fmt.Errorf("its container stopped with status %d", state.ExitCode)
 		}
 		return err
 	})
 }
 
-// outliveRestart has a container keep its data, in an anonymous volume, and the
-// port that its server's is published as.
+// outliveRestart makes a container keep its data, in an anonymous volume, and its
+// published port.
 func outliveRestart(port string) testcontainers.CustomizeRequestOption {
 	return testcontainers.WithHostConfigModifier(func(c *container.HostConfig) {
 		c.Mounts = append(c.Mounts, mount.Mount{Type: mount.TypeVolume, Target: dataDirectory})
@@ -212,13 +211,13 @@ func outliveRestart(port string) testcontainers.CustomizeRequestOption {
 	})
 }
 
-// PublishedAs has a container's port, such as 5432/tcp, published as one that
-// stays the same when the container is started again.
+// PublishedAs publishes a container's port, such as 5432/tcp, as a fixed port, which stays
+// the same when the container restarts.
 func PublishedAs(containerPort, port string) network.PortMap {
 	return network.PortMap{network.MustParsePort(containerPort): {{HostIP: netip.IPv4Unspecified(), HostPort: port}}}
 }
 
-// FreePort is a port of this machine that nobody listens on.
+// FreePort returns a port of this machine on which no process listens.
 func FreePort() (string, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {

@@ -15,11 +15,11 @@ const (
 	versionsVar = "POSTGRES_VERSIONS"
 	urlVar      = "DATABASE_URL"
 
-	// defaultVersion is that of the container where no version is asked for.
+	// defaultVersion is the version of the container if no version is requested.
 	defaultVersion = "17"
 )
 
-// sharedServers are those that Each goes through.
+// sharedServers returns the servers for [Each].
 var sharedServers = sync.OnceValues(func() ([]*server, error) {
 	if os.Getenv(versionsVar) != "" {
 		return containerServers()
@@ -27,7 +27,7 @@ var sharedServers = sync.OnceValues(func() ([]*server, error) {
 	if url := os.Getenv(urlVar); url != "" {
 		s, err := serverAt(url)
 		if err != nil {
-			return nil, fmt.Errorf("expected a Postgres server at %s, which is set: %w", urlVar, err)
+			return nil, fmt.Errorf("connect to the Postgres server in %s: %w", urlVar, err)
 		}
 		return []*server{s}, nil
 	}
@@ -39,15 +39,15 @@ var sharedServers = sync.OnceValues(func() ([]*server, error) {
 	if noBinaries == nil {
 		return []*server{s}, nil
 	}
-	return nil, fmt.Errorf(`expected a Postgres server to test against, got none:
+	return nil, fmt.Errorf(`no Postgres server to test against:
 	%s and %s are not set
 	%w
 	%w
-Start Docker; or set %[2]s to a server where you may create databases; or install
+Start Docker; or set %[2]s to a server on which you can create databases; or install
 the server's programs, on Debian with: apt-get install postgresql`, versionsVar, urlVar, noDocker, noBinaries)
 })
 
-// containerServers are servers in containers, not started yet.
+// containerServers returns servers in containers, not started yet.
 var containerServers = sync.OnceValues(func() ([]*server, error) {
 	versions, err := containerVersions()
 	if err != nil {
@@ -60,7 +60,7 @@ var containerServers = sync.OnceValues(func() ([]*server, error) {
 	return servers, nil
 })
 
-// containerVersions are the versions of which to have containers.
+// containerVersions returns the requested versions, for servers in containers.
 func containerVersions() ([]string, error) {
 	asked := os.Getenv(versionsVar)
 	versions, err := parseVersions(asked)
@@ -68,18 +68,18 @@ func containerVersions() ([]string, error) {
 		return nil, err
 	}
 	if _, err := docker(); err != nil {
-		return nil, fmt.Errorf("expected Docker, for containers of Postgres %s (%s is %q): %w; start Docker, or unset %[2]s",
+		return nil, fmt.Errorf("containers of Postgres %s (%s is %q) need Docker: %w; start Docker, or unset %[2]s",
 			strings.Join(versions, ", "), versionsVar, asked, err)
 	}
 	return versions, nil
 }
 
-// parseVersions reads major versions with spaces or commas between them.
+// parseVersions parses major versions separated by spaces or commas.
 func parseVersions(s string) ([]string, error) {
 	var versions []string
 	for _, v := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' }) {
 		if n, err := strconv.Atoi(v); err != nil || n < 1 || v != strconv.Itoa(n) {
-			return nil, fmt.Errorf("expected %s as major versions of Postgres such as \"15 17 18\", got %q in %q", versionsVar, v, s)
+			return nil, fmt.Errorf("parse %s: %q in %q is not a major version of Postgres; write versions such as \"15 17 18\"", versionsVar, v, s)
 		}
 		if !slices.Contains(versions, v) {
 			versions = append(versions, v)
@@ -91,7 +91,7 @@ func parseVersions(s string) ([]string, error) {
 	return versions, nil
 }
 
-// serverAt is a server that runs already.
+// serverAt returns the running server at a URL.
 func serverAt(url string) (*server, error) {
 	r := &running{url: url}
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)

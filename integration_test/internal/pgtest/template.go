@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Template is a database that tests get copies of. A copy takes less time than
-// filling a database for each test.
+// A Template is a filled database of which tests get copies. Copying takes less time than
+// filling a database per test.
 type Template struct {
 	fill func(t *testing.T, db *DB)
 
@@ -19,8 +19,8 @@ type Template struct {
 	made map[*running]*copies
 }
 
-// NewTemplate returns a Template. The first test that needs it on a server has
-// fill fill it there. If that fails, so does each test that needs it later.
+// NewTemplate returns a Template. The first test that needs it on a server calls fill to
+// fill the database there. If that fails, all later tests that need the template fail.
 func NewTemplate(fill func(t *testing.T, db *DB)) *Template {
 	return &Template{fill: fill, made: map[*running]*copies{}}
 }
@@ -51,57 +51,56 @@ func (tp *Template) EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	eachFrom(t, need(t, containerServers), tp.newDB, f)
 }
 
-// EachReused is [Template.Each] with copies that tests use one after the other,
-// which takes a fraction of the time of a copy per test. A parallel test calls
-// t.Parallel first: while it waits for its turn, it holds no database.
+// EachReused is [Template.Each] with copies that tests use one after the other. This
+// takes a fraction of the time of a copy per test. A parallel test must call t.Parallel
+// first, so that it holds no database while it waits for its turn.
 //
-// When a test ends, the tables that are empty in the template are emptied again.
-// The test leaves everything else as it found it; it fails if it changes columns,
-// defaults, indexes, constraints, triggers or functions. A database whose test
-// failed is not used again.
+// When a test ends, EachReused empties the tables that are empty in the template. The
+// test must leave everything else unchanged. It fails if it changes columns, defaults,
+// indexes, constraints, triggers or functions. The database of a failed test is dropped.
 func (tp *Template) EachReused(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	eachFrom(t, need(t, sharedServers), tp.reusedDB, f)
 }
 
-// OneReused is [Template.EachReused] on the last of the versions only.
+// OneReused is [Template.EachReused] on the last version only.
 func (tp *Template) OneReused(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	eachFrom(t, last(need(t, sharedServers)), tp.reusedDB, f)
 }
 
-// newDB copies the template for one test.
+// newDB returns a copy of the template for one test.
 func (tp *Template) newDB(t *testing.T, r *running) *DB {
 	t.Helper()
 	return r.newDBFrom(t, tp.on(t, r).name, newDatabaseName())
 }
 
-// reusedDB returns a copy that is the test's until it ends.
+// reusedDB returns a copy that the test uses until it ends.
 func (tp *Template) reusedDB(t *testing.T, r *running) *DB {
 	t.Helper()
 	return tp.on(t, r).take(t)
 }
 
-// copies are the template on one server and the copies that wait for a test.
+// A copies is the template on one server, with the copies that no test is using.
 type copies struct {
 	server *running
 
 	mu     sync.Mutex
 	name   string // of the filled database
-	failed string // the test in which it couldn't be filled
+	failed string // the test in which filling it failed
 	idle   []*reused
 }
 
-// A reused is a database that tests use one after the other, with a connection to
-// empty it by.
+// A reused is a database that tests use one after the other, with a connection for
+// emptying it.
 type reused struct {
 	name  string
 	admin *pgx.Conn
-	kept  []uint32 // the tables that aren't empty in the template
-	shape string   // what look returned first
+	kept  []uint32 // the tables with rows in the template
+	shape string   // the hash from look before the first test
 }
 
-// on returns the copies on a server. There is a database to copy.
+// on returns the copies on a server, after filling the template if necessary.
 func (tp *Template) on(t *testing.T, r *running) *copies {
 	t.Helper()
 	tp.mu.Lock()
@@ -115,7 +114,7 @@ func (tp *Template) on(t *testing.T, r *running) *copies {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failed != "" {
-		t.Fatalf("expected a template to copy, but filling it failed in %s", c.failed)
+		t.Fatalf("no template to copy: filling it failed in %s", c.failed)
 	}
 	if c.name != "" {
 		return c
@@ -127,7 +126,7 @@ func (tp *Template) on(t *testing.T, r *running) *copies {
 	if t.Failed() {
 		t.FailNow()
 	}
-	// Postgres copies only databases that nobody is connected to.
+	// Postgres can't copy a database with connections.
 	for _, sql := range []string{
 		"alter database " + name + " allow_connections false",
 		"select pg_terminate_backend(pid, 60000) from pg_stat_activity where backend_type = 'client backend' and datname = '" + name + "'",
@@ -138,8 +137,8 @@ func (tp *Template) on(t *testing.T, r *running) *copies {
 	return c
 }
 
-// create creates a database that is dropped when the tests of the package have
-// ended, unless its container goes anyway.
+// create creates a database, and drops it after the tests of the package unless its
+// container is removed anyway.
 func (c *copies) create(t *testing.T, name, template string) {
 	t.Helper()
 	c.server.create(t, name, template)
@@ -148,6 +147,7 @@ func (c *copies) create(t *testing.T, name, template string) {
 	}
 }
 
+// take returns an idle copy, or a new one, until the test ends.
 func (c *copies) take(t *testing.T) *DB {
 	t.Helper()
 	c.mu.Lock()
@@ -179,7 +179,7 @@ func (c *copies) take(t *testing.T) *DB {
 	return c.server.testDB(t, db.name)
 }
 
-// add makes another copy to use again.
+// add creates another copy for reuse.
 func (c *copies) add(t *testing.T) *reused {
 	t.Helper()
 	db := &reused{name: newDatabaseName()}
@@ -195,8 +195,8 @@ func (c *copies) add(t *testing.T) *reused {
 	return db
 }
 
-// look returns the tables that have rows, and a hash of the catalog's rows that
-// a test has to leave alone. Tests create nothing with a lower OID than 16384.
+// look returns the tables with rows, and a hash of the catalog rows that a test must not
+// change. Objects that tests create have OIDs from 16384 on.
 func (db *reused) look(ctx context.Context) (filled []uint32, shape string, err error) {
 	err = db.admin.QueryRow(ctx, `
 		select (select array_agg(oid) from pg_class where relkind = 'r' and oid >= 16384 and pg_relation_size(oid) > 0),
@@ -210,8 +210,8 @@ func (db *reused) look(ctx context.Context) (filled []uint32, shape string, err 
 	return filled, shape, err
 }
 
-// empty empties the tables that a test has filled. It returns an error if the
-// test changed more than rows.
+// empty truncates the tables that a test has filled. It returns an error if the test
+// changed more than rows.
 func (db *reused) empty() error {
 	ctx, cancel := context.WithTimeout(context.Background(), adminTimeout)
 	defer cancel()
@@ -220,14 +220,15 @@ func (db *reused) empty() error {
 		return err
 	}
 	if shape != db.shape {
-		return errors.New("expected the test to leave columns, defaults, indexes, constraints, triggers and functions alone; use Each")
+		return errors.New("the test changed columns, defaults, indexes, constraints, triggers or functions; use Each")
 	}
 	filled = slices.DeleteFunc(filled, func(oid uint32) bool { return slices.Contains(db.kept, oid) })
 	if len(filled) == 0 {
 		return nil
 	}
-	// Postgres empties a table only together with those that refer to it. One that
-	// has rows in the template is an error: "cascade" would empty it, too.
+	// Postgres truncates a table only together with the tables that reference it. Don't
+	// use CASCADE, which would also truncate tables with rows in the template: those
+	// must cause an error.
 	var tables string
 	if err := db.admin.QueryRow(ctx, `
 		with recursive emptied (oid) as (select unnest($1::oid[])

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every test finds what fill has put into the database, and nothing else, whether
-// the copy is its own or another test's before.
+// Each test finds exactly the rows that fill inserted, whether its copy is new or was
+// used by another test.
 func TestTemplate(t *testing.T) {
 	fills := 0
 	template := NewTemplate(func(t *testing.T, db *DB) {
@@ -40,7 +40,7 @@ func TestTemplate(t *testing.T) {
 		template.OneReused(t, use(&reused))
 	}
 	if fills != 1 || own[0] == own[1] || reused[0] != reused[1] {
-		t.Errorf("filled %d databases, for tests on %v and %v, want 1, two databases and one", fills, own, reused)
+		t.Errorf("filled %d databases, want 1; copied to %v, want two databases; reused %v, want one database", fills, own, reused)
 	}
 
 	template.OneReused(t, func(t *testing.T, db *DB) {
@@ -66,8 +66,8 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
-// If a template can't be filled, that is tried once, and all tests that need it
-// fail.
+// If filling a template fails, it isn't tried again, and all tests that need the
+// template fail.
 func TestUnfillableTemplate(t *testing.T) {
 	t.Parallel()
 	One(t, func(t *testing.T, db *DB) {
@@ -85,7 +85,7 @@ func TestFailReused(t *testing.T) {
 	One(t, func(t *testing.T, db *DB) {
 		output, err := misbehave(t, "TestFailReused", urlVar+"="+db.URL).output()
 		if err == nil || !strings.Contains(output, "reused: false exists: false\n") {
-			t.Errorf("expected another database, and the first one dropped, got %v and\n%s", err, output)
+			t.Errorf("expected the first database to be dropped and a second one, got %v and\n%s", err, output)
 		}
 	})
 }

@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// Thorough reports whether the tests run every variant and the full counts: in
-// CI, where CI=true. Elsewhere a test runs the variants and counts that find
-// most faults, so that make test stays short.
+// Thorough reports whether tests run every variant with full counts, which they do if
+// CI=true. Otherwise a test runs only the variants and counts that find most faults, to
+// keep make test short.
 func Thorough() bool { return os.Getenv("CI") == "true" }
 
-// ThoroughOnly skips a test outside CI. Use it only for a test that has a
-// shorter sibling which always runs.
+// ThoroughOnly skips a test outside CI. Use it only if a shorter test of the same
+// behaviour always runs.
 func ThoroughOnly(t testing.TB) {
 	t.Helper()
 	if !Thorough() {
-		t.Skip("runs where CI=true")
+		t.Skip("runs only with CI=true")
 	}
 }
 

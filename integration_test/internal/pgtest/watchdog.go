@@ -20,40 +20,39 @@ import (
 	"github.com/testcontainers/testcontainers-go"
 )
 
-// The containers of a test process are removed by a second process, the
-// watchdog. The two share a pipe, which breaks when the first one ends,
-// whatever its end: a panic, os.Exit, SIGKILL. The watchdog is the test binary
-// once more, so that it needs no docker command, and it finds the containers
-// by their label, so that none is missed that was being created just then. So
-// it is with networks.
+// A second process, the watchdog, removes the containers and networks of a test process.
+// The two processes share a pipe, which breaks when the test process ends, even by a
+// panic, os.Exit or SIGKILL. The watchdog is another run of the test binary, so it needs
+// no docker command. It finds containers by their label, so it doesn't miss a container
+// that was being created when the test process ended.
 
 const (
-	// watchdogVar makes a test binary the watchdog of the session it names.
+	// watchdogVar names the session whose watchdog a test binary is to be.
 	watchdogVar = "PGTEST_WATCHDOG"
-	// sessionLabel is the label, on every container, that names the session.
+	// sessionLabel is the label of every container. Its value is the session.
 	sessionLabel = "io.github.sortkey.pgtest"
 
 	watchdogReady = "ready\n"
-	// watchdogDone tells the watchdog that nothing can be under way any more.
+	// watchdogDone tells the watchdog that no container is being created any more.
 	watchdogDone = "done\n"
-	// watchdogPatience is how long it looks for late containers if not told.
+	// watchdogPatience is the time for which the watchdog looks for late containers
+	// without watchdogDone.
 	watchdogPatience = 5 * time.Second
-	// watchdogErrors is how much longer it goes on trying if something fails.
+	// watchdogErrors is the additional time for which it retries after errors.
 	watchdogErrors = time.Minute
 )
 
-// watchedSession is the value of the label of this process's containers and
-// networks. When it has returned, there is a watchdog that will remove what has
-// the label.
+// watchedSession returns the label's value for the containers and networks of this
+// process. It starts the watchdog, which removes everything with that label.
 var watchedSession = sync.OnceValues(func() (string, error) {
 	session := strings.ToLower(rand.Text())
 	if err := startWatchdog(session); err != nil {
-		return "", fmt.Errorf("expected a second process of the test binary, which removes containers, got %w", err)
+		return "", fmt.Errorf("start the watchdog, which removes containers: %w", err)
 	}
 	return session, nil
 })
 
-// containerLabel labels a container.
+// containerLabel returns the option that labels a container with the session.
 func containerLabel() (testcontainers.CustomizeRequestOption, error) {
 	session, err := watchedSession()
 	if err != nil {
@@ -74,8 +73,8 @@ func startWatchdog(session string) error {
 	if err != nil {
 		return err
 	}
-	// Pipes, never the process's own stdout or stderr: "go test" waits until
-	// nobody has those open.
+	// Pipes, never this process's stdout or stderr: "go test" waits until no process
+	// has them open.
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -90,7 +89,7 @@ func startWatchdog(session string) error {
 		return errors.Join(fmt.Errorf("%q", line+string(rest)), err, cmd.Wait())
 	}
 	atEnd(func() error {
-		_, _ = io.WriteString(in, watchdogDone) // if it fails, so does Wait
+		_, _ = io.WriteString(in, watchdogDone) // if this fails, Wait fails too
 		in.Close()
 		trouble, _ := io.ReadAll(output)
 		if err := cmd.Wait(); err != nil {
@@ -101,7 +100,7 @@ func startWatchdog(session string) error {
 	return nil
 }
 
-// watch is the main function of the watchdog. Its result is the exit status.
+// watch is the main function of the watchdog. It returns the exit status.
 func watch(session string) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	fmt.Print(watchdogReady)
@@ -117,7 +116,7 @@ func watch(session string) int {
 		switch late := time.Since(deadline); {
 		case err == nil && late > 0:
 			return 0
-		case late > watchdogErrors: // for what somebody else is removing
+		case late > watchdogErrors: // until then, another process may be removing a container
 			fmt.Println(err)
 			return 1
 		}
@@ -125,7 +124,7 @@ func watch(session string) int {
 	}
 }
 
-// sweep removes the containers of a session, and then its networks.
+// sweep removes the containers of a session and then its networks.
 func sweep(session string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -153,8 +152,8 @@ func sweep(session string) error {
 	return errors.Join(errs...)
 }
 
-// isGone reports whether a container couldn't be removed because somebody else
-// has, or is at it.
+// isGone reports whether a container couldn't be removed because another process has
+// removed it or is removing it.
 func isGone(err error) bool {
 	return errdefs.IsNotFound(err) || errdefs.IsConflict(err) && strings.Contains(err.Error(), "in progress")
 }

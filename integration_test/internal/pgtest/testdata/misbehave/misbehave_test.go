@@ -1,6 +1,5 @@
-// Package misbehave has what the tests of pgtest have to see happen in a
-// process of its own. Tests that can be ended from outside wait until their
-// stdin closes.
+// Package misbehave contains tests that fail or crash. The tests of pgtest run them in a
+// separate process. A test that is ended from outside waits until its stdin closes.
 package misbehave
 
 import (
