@@ -259,8 +259,8 @@ func TestRegistrySurvivesReplacedCodecs(t *testing.T) {
 	}
 }
 
-// RegisterOwn restores codecs that were replaced, by other packages or by those of
-// another connection.
+// RegisterOwn restores codecs that other packages, or another connection's types, have
+// replaced.
 func TestRegisterOwnRestoresCodecs(t *testing.T) {
 	plain := pgtype.NewMap()
 	for _, name := range []string{"uuid", "_uuid"} {

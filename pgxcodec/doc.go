@@ -68,10 +68,10 @@
 //
 // # PgBouncer
 //
-// In transaction mode, pgx's default settings need PgBouncer 1.21 or later with
-// max_prepared_statements above 0, which is the default in 1.24. Otherwise set
-// default_query_exec_mode=cache_describe or exec: without that PgBouncer setting,
-// cache_statement, pgx's default, and statements prepared by name fail with
+// In transaction mode, pgx works with its default settings if PgBouncer is 1.21 or
+// later and max_prepared_statements is above 0, the default in 1.24. Otherwise set
+// default_query_exec_mode=cache_describe or exec. Without that PgBouncer setting,
+// pgx's default mode cache_statement and statements prepared by name fail with
 // SQLSTATE 26000 or 42P05.
 //
 // Never use describe_exec through PgBouncer outside a transaction. Its two round
@@ -85,8 +85,8 @@
 // [AfterConnect] tries that codec first, for IDs too. If the codec has no plan for
 // an ID, the ID is encoded as in the base type.
 //
-// A uuid codec that is registered later, such as one for google/uuid, replaces this
-// package's. A Sno then goes through Value and Scan: slower, with the same result.
+// A uuid codec that is registered later, such as one for google/uuid, replaces the
+// codec of this package. A Sno then goes through Value and Scan: slower, with the same result.
 // So register this package last, but before [pgx.Conn.LoadType] and
 // [pgx.Conn.LoadTypes], which copy the codecs that they find.
 package pgxcodec

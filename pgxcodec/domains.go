@@ -73,7 +73,8 @@ func (l *Loader) Forget() {
 	l.known = nil
 }
 
-// AfterConnect does the same as the function [AfterConnect], with the cached domains.
+// AfterConnect is like the function [AfterConnect], but queries the domains only if the
+// cache has none for the database.
 func (l *Loader) AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 	m := conn.TypeMap()
 	Register(m)

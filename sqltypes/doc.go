@@ -25,7 +25,7 @@
 //
 // # JSON
 //
-// The JSON of each type is that of the ID it holds: null for the zero ID, a number
+// Each type has the same JSON as the ID that it holds: null for the zero ID, a number
 // for a SnowflakeSI, and a string otherwise. To omit a zero ID, use the struct tag
 // option omitzero; omitempty has no effect on structs.
 //

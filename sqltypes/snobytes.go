@@ -7,7 +7,7 @@ import (
 )
 
 // A SnoBytes is an [idtype.Sno] in a bytea column, which stores its 10 bytes. They
-// sort by time. Text and JSON are those of the Sno. The zero ID is 10 zero bytes;
+// sort by time. The text and JSON forms are the Sno's. The zero ID is 10 zero bytes;
 // for NULL, see [Optional].
 type SnoBytes struct {
 	ID idtype.Sno `gorm:"column:write IN for a slice of IDs"` // see [Text]

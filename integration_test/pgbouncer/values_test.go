@@ -223,7 +223,7 @@ func (run runner) copied(ctx context.Context, table string, columns []string, ro
 	return back, err
 }
 
-// rowLike scans a row into new values of the same types as those of row.
+// rowLike scans a row into new values with the types of row's values.
 func rowLike(row []any) pgx.RowToFunc[[]any] {
 	return func(r pgx.CollectableRow) ([]any, error) {
 		var into, values []any

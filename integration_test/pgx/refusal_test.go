@@ -206,7 +206,7 @@ func TestUnregisteredOwnType(t *testing.T) {
 
 // Columns accept or reject an unregistered ID type of the caller as they do the ID that
 // it embeds.
-func TestUnregisteredOwnTypeElsewhere(t *testing.T) {
+func TestUnregisteredOwnTypeInOtherColumns(t *testing.T) {
 	columns := []string{"txt text", "short varchar(40)", "pad char(40)", "raw bytea", "n name"}
 	ddl := "create table t (" + strings.Join(columns, ", ") + ", txt_list text[], short_list varchar(40)[], pad_list char(40)[], raw_list bytea[], n_list name[])"
 	inEachMode(t, ddl, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {

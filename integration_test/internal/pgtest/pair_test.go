@@ -21,8 +21,8 @@ func TestChoosePair(t *testing.T) {
 	}
 }
 
-// A cut blocks new connections between the servers, but not those of clients. The tests
-// of package multiwriter show that it blocks existing connections too.
+// A cut blocks new connections between the servers, but clients can still connect. The
+// tests of package multiwriter show that it blocks existing connections too.
 func TestOnePair(t *testing.T) {
 	ThoroughOnly(t) // otherwise the tests of package multiwriter cover it
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Template is a filled database of which tests get copies. Copying takes less time than
+// A Template is a filled database that tests get copies of. Copying takes less time than
 // filling a database per test.
 type Template struct {
 	fill func(t *testing.T, db *DB)

@@ -41,7 +41,7 @@ func closeDB(t testing.TB, g *gorm.DB) {
 	}
 }
 
-// A Schema is a filled database of which tests open copies. The zero value is ready to
+// A Schema is a filled database that tests open copies of. The zero value is ready to
 // use.
 type Schema struct {
 	once sync.Once
