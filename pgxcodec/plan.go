@@ -145,7 +145,7 @@ func (scanValue[V, W]) Scan(src []byte, target any) error {
 // nullError returns the error for a NULL that is scanned into a V.
 func nullError[V any]() error { return fmt.Errorf("pgxcodec: %w", scanNullError[V]()) }
 
-// scanNullError returns nullError without the package's name, for [elementError].
+// scanNullError returns nullError without the package's name, for elementError.
 func scanNullError[V any]() error {
 	return fmt.Errorf("scan NULL into %[1]T; scan a nullable column into *%[1]T, sql.Null[%[1]T] or sqltypes.Optional[%[1]T]: %[2]w", *new(V), idtype.ErrNull)
 }
