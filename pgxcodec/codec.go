@@ -57,7 +57,7 @@ func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }
 func (c *elementCodec) holder() *column       { return c.column }
 func (c *elementCodec) ofCaller() bool        { return c.callers }
 
-// A refusal is the plan for an ID in a wrong column type. It returns err.
+// A refusal is the plan for an ID in a wrong column type. Encode returns err.
 type refusal struct{ err error }
 
 func (r refusal) Encode(any, []byte) ([]byte, error) { return nil, r.err }

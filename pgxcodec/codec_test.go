@@ -914,7 +914,7 @@ func TestRefusalMessages(t *testing.T) {
 	}
 }
 
-// Plans encode nil pointers as NULL. pgx's map handles nil before it asks a plan, but
+// Plans encode nil pointers as NULL. pgx's map handles nil before it calls a plan, but
 // other callers may not.
 func TestNilPlans(t *testing.T) {
 	m := newMap()

@@ -146,8 +146,8 @@ func (r *registry) columnOf(value any) *ownColumn {
 	return nil
 }
 
-// takes reports whether c holds IDs whose own column is own: the same column, or
-// char(n) for text.
+// takes reports whether c holds the IDs of own: c is their own column, or it is char(n)
+// and their own column is text.
 func (c *column) takes(own *ownColumn) bool {
 	return own.column == c || own.column == &c.registry.text && c == &c.registry.char
 }

@@ -29,9 +29,9 @@ func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 // domains of a database for one minute. (Connections that open at the same moment may
 // each query the server.)
 //
-// Domains that a migration creates are registered on every connection that opens a
-// minute later or more. While a database has no domains, the Loader queries more often:
-// it caches an empty result for as long as it has been finding none, up to a minute.
+// A connection that opens a minute or more after a migration has the domains that the
+// migration created. If the database had no domains before, the Loader finds them sooner:
+// it caches an empty result only for the time since it first found none, up to a minute.
 // After empty results at 0 s and 2 s, for example, it queries again at 4 s. The second
 // connection therefore always queries, and later ones rarely do.
 //
@@ -60,7 +60,7 @@ const maxTrust = time.Minute
 // like the user.
 type database struct{ address, user, name, version string }
 
-// A domain is a domain, or the type citext, as in pg_type.
+// A domain is a row of pg_type: a domain, or the type citext.
 type domain struct {
 	schema, name        string
 	oid, arrayOID, base uint32

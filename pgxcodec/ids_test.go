@@ -2,8 +2,8 @@ package pgxcodec_test
 
 import "github.com/sortkey/sortkey/idtype"
 
-// One ID of each type. None has a zero byte in the middle, or is so small that the
-// runtime converts it to an interface without an allocation.
+// One ID of each type. None has a zero byte in the middle. None is small enough for the
+// runtime to convert it to an interface without an allocation.
 var (
 	snowflake   = idtype.Snowflake(132271570944274432)
 	snowflakeSI = idtype.SnowflakeSI(9007199254740991)

@@ -25,9 +25,9 @@ const someID idtype.Snowflake = 132271570944274432
 
 var someSno = idtype.MustParseSno("brpk4q72xwf2m63l")
 
-// turns checks an assumption of the other tests: each statement of a client runs on
-// another backend than the previous statement. A turner guarantees this; without one,
-// PgBouncer's round robin does, as long as there is only one client at a time.
+// turns checks an assumption of the other tests: consecutive statements of a client run
+// on different backends. A turner guarantees this. Without a turner, PgBouncer's round
+// robin does, as long as only one client is active.
 func (p *proxy) turns(t *testing.T) {
 	alternates(t, p.Conn(t, simple))
 	alternates(t, p.Conn(t, simple, p.turner(t).trace()))
@@ -76,7 +76,7 @@ func (p *proxy) mode(t *testing.T, mode pgx.QueryExecMode) {
 	}
 }
 
-// works tests that everything works in a mode, with statements run by how and howSQL.
+// works tests all operations in a mode, with statements run by how and howSQL.
 func (p *proxy) works(t *testing.T, mode pgx.QueryExecMode, how func(client) runner, howSQL func(*sql.DB) query) {
 	opts := []pgtest.Option{pgtest.Codec, pgtest.Mode(mode)}
 	t.Run("turns", func(t *testing.T) {

@@ -30,8 +30,8 @@ type setup struct {
 	brief    bool   // test only the outcomes, which equal another setup's
 }
 
-// An outcome is the SQLSTATE with which statements fail if each runs on another
-// connection to the server than the previous one. It is "" if they succeed.
+// An outcome is the SQLSTATE with which statements fail if consecutive statements run on
+// different connections to the server. It is "" if they succeed.
 type outcome struct {
 	alone string // without a transaction
 	inTx  string // each in its own transaction

@@ -163,8 +163,8 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// within reports whether the unit of time at lies in a window. It computes the expected
-// result from times alone.
+// within reports whether the unit of time that contains at lies in a window. It computes
+// the expected result from times alone.
 func (k of[T]) within(at, from, to time.Time) bool {
 	unit := func(t time.Time) int64 {
 		d := t.Sub(k.First)

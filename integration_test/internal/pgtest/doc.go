@@ -29,8 +29,8 @@
 //   - Docker, if it answers: a container of version 17.
 //   - The server programs that scripts/with-postgres finds on this machine.
 //
-// If none applies, tests fail with an error that lists these sources. They are not
-// skipped, because nobody would notice.
+// If none applies, tests fail with an error that lists these sources. They fail rather
+// than skip, because skipped tests go unnoticed.
 //
 // # Containers
 //
@@ -48,5 +48,5 @@
 // also appends them to the file that TESTS_NOT_RUN names. If CI is "true", it fails.
 // The same applies to tests of Citus if no image of Citus is available.
 //
-// However the test process ends, even if it is killed, its containers are removed.
+// The containers are removed when the test process ends, even if it is killed.
 package pgtest

@@ -57,7 +57,7 @@ func OneContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	each(t, last(need(t, containerServers)), f)
 }
 
-// Must fails the test on an error in its setup.
+// Must fails the test if err is not nil. Use it for errors in the test's setup.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -251,8 +251,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// However a test process ends, its containers are removed. Outside CI, only SIGKILL is
-// tested.
+// The containers of a test process are removed in whatever way it ends. Outside CI, only
+// SIGKILL is tested.
 func TestContainersAreRemoved(t *testing.T) {
 	NeedsContainers(t)
 	t.Parallel()

@@ -25,26 +25,26 @@ func NewTemplate(fill func(t *testing.T, db *DB)) *Template {
 	return &Template{fill: fill, made: map[*running]*copies{}}
 }
 
-// Each is [Each] with copies of the template.
+// Each is like the function [Each], with copies of the template.
 func (tp *Template) Each(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	eachFrom(t, need(t, sharedServers), tp.newDB, f)
 }
 
-// EachParallel is [EachParallel] with copies of the template.
+// EachParallel is like the function [EachParallel], with copies of the template.
 func (tp *Template) EachParallel(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	t.Parallel()
 	tp.Each(t, f)
 }
 
-// One is [One] with a copy of the template.
+// One is like the function [One], with a copy of the template.
 func (tp *Template) One(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	eachFrom(t, last(need(t, sharedServers)), tp.newDB, f)
 }
 
-// EachContainer is [EachContainer] with copies of the template.
+// EachContainer is like the function [EachContainer], with copies of the template.
 func (tp *Template) EachContainer(t *testing.T, f func(t *testing.T, db *DB)) {
 	t.Helper()
 	NeedsContainers(t)

@@ -9,5 +9,6 @@
 //	}
 //
 // Package pgtest runs the servers in containers. Without Docker, it lists a test that
-// needs one as not run. It removes the containers however the test process ends.
+// needs one as not run. It removes the containers when the test process ends, even if
+// the process is killed.
 package zktest
