@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// A block is why there is no slot now.
+// A block describes why a call can't take a number now.
 type block struct {
 	reason reason
-	unit   int64         // that the clock has to pass, or the lease to reach
-	until  int64         // where the lease ends, in Unix milliseconds
-	pause  time.Duration // after which to look again
-	least  time.Duration // the block's minimum duration at the clock's normal rate
+	unit   int64         // the unit that the clock must pass or reach, or that the lease must cover
+	until  int64         // the end of the lease, in Unix milliseconds
+	pause  time.Duration // the time to wait before the next attempt
+	least  time.Duration // the block's minimum duration if the clock runs at its normal rate
 }
 
 type reason int
 
 const (
-	reasonFull      reason = iota // the clock is at the unit, whose numbers are used up
-	reasonBehind                  // the clock is behind the unit, in which the last ID was minted
-	reasonBound                   // the unit is that of the start bound, in which nothing was minted
-	reasonUnleased                // the lease doesn't reach the unit
+	reasonFull      reason = iota // all numbers of the clock's unit are used
+	reasonBehind                  // the clock is behind the unit of the last ID
+	reasonBound                   // the clock has not passed the start bound
+	reasonUnleased                // the lease doesn't cover the unit
 	reasonEnded                   // the lease has ended
-	reasonOvertaken               // others in the queue got what there was
+	reasonOvertaken               // other calls in the queue took all numbers
 )
 
-// behind is the block of a clock that has to get to a unit first, or past the
-// start bound.
+// behind returns the block for a clock that must first reach a unit, or pass the start
+// bound.
 func (s *sequencer) behind() block {
 	b := block{reason: reasonBehind, unit: s.unit}
-	next := s.unit // the first that the clock can go on with
+	next := s.unit // the first unit in which the generator can continue
 	switch {
 	case s.unit == s.bound:
 		b.reason = reasonBound
@@ -43,7 +43,7 @@ func (s *sequencer) behind() block {
 	return b
 }
 
-// usedUp is the block of a unit whose numbers are used up.
+// usedUp returns the block for a unit without unused numbers.
 func (s *sequencer) usedUp() block {
 	if !s.full {
 		s.full = true
@@ -52,27 +52,27 @@ func (s *sequencer) usedUp() block {
 	return block{reason: reasonFull, unit: s.unit, pause: s.left()}
 }
 
-// failure is the error of a call that could wait no longer.
+// failure returns the error for a call that may not wait longer.
 func (s *sequencer) failure(b block) error {
 	format, within := s.line.format, max(s.maxWait, 0)
 	now, unit := stamp(s.wall), stamp(s.line.time(b.unit))
 	switch b.reason {
 	case reasonFull:
-		return fmt.Errorf("idtype: expected the clock to pass %s within %v, whose %d sequence numbers of %s are used up, got %s: %w",
-			unit, within, s.capacity(), format, now, ErrSequenceExhausted)
+		return fmt.Errorf("idtype: create %s within %v: all %d sequence numbers of %s are used, and the clock is at %s; raise MaxWait, or check that the clock runs: %w",
+			format, within, s.capacity(), unit, now, ErrSequenceExhausted)
 	case reasonOvertaken:
-		return fmt.Errorf("idtype: expected a sequence number of %s within %v, got none behind the other calls that wait: mint with fewer goroutines, with Fill, or with more generators: %w",
+		return fmt.Errorf("idtype: create %s within %v: other calls took all sequence numbers; use fewer goroutines, Fill, or more generators: %w",
 			format, within, ErrSequenceExhausted)
 	case reasonEnded:
 		return endedError(s.lease, format)
 	case reasonUnleased:
-		return fmt.Errorf("idtype: expected a lease of %s number %d that reaches %s, got one until %s: wait for its renewal, and see that it is renewed by the same clock: %w",
-			format, s.lease.Number(), unit, stamp(time.UnixMilli(b.until)), ErrLeaseNotRenewed)
+		return fmt.Errorf("idtype: create %s with number %d: the lease ends at %s, before %s; wait for its renewal, and check that the lease uses the generator's clock: %w",
+			format, s.lease.Number(), stamp(time.UnixMilli(b.until)), unit, ErrLeaseNotRenewed)
 	case reasonBound:
-		return fmt.Errorf("idtype: expected the clock to pass %s, up to which %s IDs of this node may have been minted before, within %v, got %s: check the system's time, and NotBefore or the lease: %w",
-			unit, format, within, now, ErrClockBackwards)
+		return fmt.Errorf("idtype: create %s within %v: the clock is at %s and must pass %s, because this node may have created IDs up to then; check the system time, and NotBefore or the lease: %w",
+			format, within, now, unit, ErrClockBackwards)
 	default:
-		return fmt.Errorf("idtype: expected the clock to catch up with %s, up to which %s has minted, within %v, got %s: check the system's time: %w",
-			unit, format, within, now, ErrClockBackwards)
+		return fmt.Errorf("idtype: create %s within %v: the clock is at %s and must reach %s, because this generator created IDs up to then; check the system time: %w",
+			format, within, now, unit, ErrClockBackwards)
 	}
 }

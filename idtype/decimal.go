@@ -1,15 +1,13 @@
 package idtype
 
-import "strconv"
-
-// parseDecimal reads a decimal integer from lo to hi: digits alone, without a
-// leading zero; a minus sign before them only if lo is negative.
+// parseDecimal parses a decimal integer from lo to hi: only digits, without a
+// leading zero. A minus sign is valid only if lo is negative.
 func parseDecimal(s []byte, lo, hi int64) (v int64, ok bool) {
 	negative := lo < 0 && len(s) > 0 && s[0] == '-'
 	if negative {
 		s = s[1:]
 	}
-	// 19 digits can't overflow a uint64, and no int64 has more.
+	// 19 digits fit a uint64, and every int64 has at most 19.
 	if len(s) == 0 || len(s) > 19 || s[0] == '0' && (len(s) > 1 || negative) {
 		return 0, false
 	}
@@ -27,14 +25,14 @@ func parseDecimal(s []byte, lo, hi int64) (v int64, ok bool) {
 	return int64(n), n <= uint64(hi)
 }
 
-// decimalFlaw says why parseDecimal refused s.
-func decimalFlaw(s []byte, lo, hi int64) flaw {
+// decimalFlaw returns the reason why parseDecimal rejected s.
+func decimalFlaw(s []byte, lo int64) flaw {
 	first := 0
 	if lo < 0 && len(s) > 0 && s[0] == '-' {
 		first = 1
 	}
 	if len(s) == first {
-		return flaw{-1, "it has no digits", ErrSyntax}
+		return flaw{-1, "no digits", ErrSyntax}
 	}
 	for i := first; i < len(s); i++ {
 		if s[i]-'0' > 9 {
@@ -44,12 +42,7 @@ func decimalFlaw(s []byte, lo, hi int64) flaw {
 	if s[first] == '0' && len(s) > 1 {
 		return flaw{first, "leading zero", ErrSyntax}
 	}
-	return outOfRange(first == 1, lo, hi)
+	return outOfRange()
 }
 
-func outOfRange(low bool, lo, hi int64) flaw {
-	if low {
-		return flaw{-1, "the smallest is " + strconv.FormatInt(lo, 10), ErrRange}
-	}
-	return flaw{-1, "the largest is " + strconv.FormatInt(hi, 10), ErrRange}
-}
+func outOfRange() flaw { return flaw{-1, "out of range", ErrRange} }

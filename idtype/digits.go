@@ -1,6 +1,9 @@
 package idtype
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strconv"
+)
 
 // The alphabets of the text forms, and for each the value of every byte.
 const (
@@ -26,7 +29,7 @@ func digitFlaw(values *[256]byte, b []byte) flaw {
 			return badCharacter(i, c)
 		}
 	}
-	panic("idtype: no flaw in " + string(b))
+	panic("idtype: no invalid character in " + strconv.Quote(string(b)))
 }
 
 func digitValues(alphabet string) (t [256]byte) {

@@ -4,46 +4,45 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
-// The reasons for which this package refuses something. Errors wrap them, so
-// compare with [errors.Is].
+// The errors of this package wrap these sentinels. Compare with [errors.Is].
 var (
-	// ErrSyntax: the input isn't written the way the format writes its IDs.
+	// ErrSyntax: the input doesn't have the format's syntax.
 	ErrSyntax = errors.New("invalid syntax")
-	// ErrRange: a number or a time doesn't fit the place it is meant for.
+	// ErrRange: a number or a time is outside the range of its field.
 	ErrRange = errors.New("value out of range")
-	// ErrNull: NULL was scanned into an ID. NULL is not an ID.
-	ErrNull = errors.New("NULL is not an ID")
-	// ErrNotSno: a UUID whose 16 bytes are not the 16 characters of a Sno.
-	ErrNotSno = errors.New("UUID is not a Sno")
+	// ErrNull: NULL was scanned into an ID.
+	ErrNull = errors.New("unexpected NULL")
+	// ErrNotSno: the 16 bytes of a UUID are not the 16 characters of a Sno.
+	ErrNotSno = errors.New("not a Sno")
 
-	// ErrClockBackwards: the clock is further behind the last ID, or behind NotBefore
-	// or a lease's After, than a generator was allowed to wait, or stayed behind it for
-	// that long.
-	ErrClockBackwards = errors.New("clock is behind the last ID")
-	// ErrSequenceExhausted: a unit's sequence numbers were used up, and while a
-	// call was allowed to wait, either the clock didn't move on or those that
-	// waited before it got all that there was.
+	// ErrClockBackwards: the clock is behind the last ID, NotBefore or a lease's After,
+	// by more than the call may wait, or it stayed behind for that long.
+	ErrClockBackwards = errors.New("clock behind the last ID")
+	// ErrSequenceExhausted: all sequence numbers of a unit of time are used, and within
+	// MaxWait either the clock didn't advance or earlier calls in the queue took all
+	// new numbers.
 	ErrSequenceExhausted = errors.New("sequence exhausted")
-	// ErrTimeExhausted: the time lies past the last instant of the format.
-	ErrTimeExhausted = errors.New("time is past the end of the format")
-	// ErrBeforeEpoch: the time lies before the first instant of the format.
-	ErrBeforeEpoch = errors.New("time is before the epoch")
+	// ErrTimeExhausted: the time is after the last instant of the format.
+	ErrTimeExhausted = errors.New("time past the end of the format")
+	// ErrBeforeEpoch: the time is before the first instant of the format.
+	ErrBeforeEpoch = errors.New("time before the epoch")
 	// ErrNode: a node number (datacenter, worker, machine, generator, cluster,
-	// partition) doesn't fit its field or comes from two sources, or, for a Sno, the
-	// process has already assigned the partition automatically.
+	// partition) doesn't fit its field or comes from two sources; or a Sno partition
+	// was already assigned automatically in this process.
 	ErrNode = errors.New("node number out of range")
-	// ErrLeaseLost: the lease of a node number has ended. [ErrLeaseNotRenewed] wraps
-	// it too. A generator creates nothing more under a lease that has ended: claim a
-	// number again. The error wraps the reason too, if the [Lease] has an Err method.
+	// ErrLeaseLost: the lease of a node number has ended. The generator creates no more
+	// IDs: claim a number again. If the [Lease] has an Err method, the error also wraps
+	// the reason. [ErrLeaseNotRenewed] wraps ErrLeaseLost too.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrLeaseNotRenewed: the lease goes on, but isn't renewed up to the time that
-	// the clock shows, such as after the clock was set forward. Try again: the next
-	// renewal mends it. Errors that wrap it wrap ErrLeaseLost too.
+	// ErrLeaseNotRenewed: the lease continues, but its last renewal doesn't cover the
+	// clock's time, for example after the clock was set forward. Try again after the
+	// next renewal. Errors that wrap ErrLeaseNotRenewed also wrap ErrLeaseLost.
 	ErrLeaseNotRenewed error = notRenewed{}
-	// ErrPartitionsExhausted: the process has used all 65,536 Sno partitions, so
-	// that none is left for an automatic one.
+	// ErrPartitionsExhausted: the process uses all 65,536 Sno partitions, so none is
+	// left to assign automatically.
 	ErrPartitionsExhausted = errors.New("Sno partitions exhausted")
 )
 
@@ -52,38 +51,73 @@ type notRenewed struct{}
 func (notRenewed) Error() string { return "lease not renewed yet" }
 func (notRenewed) Unwrap() error { return ErrLeaseLost }
 
-// maxErrorInput is how much of a refused input an error keeps, in bytes.
+// maxErrorInput is the number of bytes of a rejected input that an error keeps.
 const maxErrorInput = 64
 
-// A ParseError says why an input is not an ID. It wraps one of [ErrSyntax],
-// [ErrRange], [ErrNull] and [ErrNotSno], or the error of a
-// [database/sql/driver.Valuer] that was scanned.
+// A ParseError reports that an input is not an ID. It wraps [ErrSyntax],
+// [ErrRange], [ErrNull] or [ErrNotSno], or the error of a scanned
+// [database/sql/driver.Valuer].
 type ParseError struct {
-	Type   string // the ID type that was expected, such as "Snowflake"
-	Want   string // what that type accepts here
-	Input  string // what was given, cut at 64 bytes
-	Pos    int    // offset of the first byte that is wrong; -1 if it is the whole
-	Reason string // what is wrong, and what to do where that isn't plain
+	Type   string // the ID type, such as "Snowflake"
+	Want   string // the accepted input
+	Input  string // the input, cut at 64 bytes
+	Pos    int    // offset of the first invalid byte; -1 if no single byte is invalid
+	Reason string // the reason, and the remedy if Want isn't enough
 	Err    error  // the sentinel, or the error of a Valuer
+
+	number  bool // Input is a number, not text
+	scanned bool // Scan failed
 }
 
-// Error gives what was expected, what came, and why it was refused.
+// Error returns the operation, the input, the reason and the accepted input.
 func (e *ParseError) Error() string {
-	got := "NULL"
-	if e.Err != ErrNull {
-		got = strconv.Quote(e.Input)
+	input := strconv.Quote(e.Input)
+	switch {
+	case e.Err == ErrNull:
+		return "idtype: scan NULL into " + e.Type + ": " + e.Reason
+	case e.number:
+		input = e.Input
 	}
-	where := ""
+	switch {
+	case e.scanned:
+		return "idtype: scan " + input + " into " + e.Type + ": " + e.problem()
+	case e.number:
+		return "idtype: convert " + input + " to " + e.Type + ": " + e.problem()
+	}
+	return "idtype: parse " + input + " as " + e.Type + ": " + e.problem()
+}
+
+// problem returns the part of the error text after the input.
+func (e *ParseError) problem() string {
+	reason := e.Reason
 	if e.Pos >= 0 {
-		where = " at byte " + strconv.Itoa(e.Pos)
+		reason += " at byte " + strconv.Itoa(e.Pos)
 	}
-	return "idtype: expected " + e.Type + " as " + e.Want + ", got " + got + ": " + e.Reason + where
+	switch e.Err {
+	case ErrSyntax, ErrRange, ErrNotSno:
+	default: // the error of a Valuer
+		return reason
+	}
+	if strings.HasPrefix(reason, "got ") {
+		return "want " + e.Want + ", " + reason
+	}
+	return reason + "; want " + e.Want
 }
 
 // Unwrap returns Err.
 func (e *ParseError) Unwrap() error { return e.Err }
 
-// A flaw is what is wrong with an input, found once a fast parser has said no.
+// scanError marks the error of a failed Scan.
+func scanError(err error) error {
+	var e *ParseError
+	if errors.As(err, &e) {
+		e.scanned = true
+	}
+	return err
+}
+
+// A flaw is the reason to reject an input. Parsers look for it only after their fast
+// path has failed.
 type flaw struct {
 	pos    int
 	reason string
@@ -95,30 +129,29 @@ func (f flaw) in(typeName, want string, input []byte) *ParseError {
 		Pos: f.pos, Reason: f.reason, Err: f.err}
 }
 
-// badCharacter is the flaw of the byte c at pos.
+// badCharacter returns the flaw for the byte c at pos.
 func badCharacter(pos int, c byte) flaw {
-	return flaw{pos, strconv.Quote(string([]byte{c})) + " is not a digit of this form", ErrSyntax}
+	return flaw{pos, "invalid character " + strconv.Quote(string([]byte{c})), ErrSyntax}
 }
 
-// badLength is the flaw of an input of the wrong length.
+// badLength returns the flaw for an input of n bytes, where another length is wanted.
 func badLength(n int) flaw {
-	return flaw{-1, "it has " + strconv.Itoa(n) + " bytes", ErrSyntax}
+	return flaw{-1, "got " + strconv.Itoa(n) + " bytes", ErrSyntax}
 }
 
-// badType is the error of a Scan from a value that no column of this type gives.
+// badType returns the error for a Scan from a Go type that Scan doesn't accept.
 func badType(typeName, want string, src any) error {
-	return flaw{-1, fmt.Sprintf("a column value of type %T can't be an ID: scan it from the column type that the format has", src), ErrSyntax}.
-		in(typeName, want, fmt.Append(nil, src))
+	return scanError(flaw{-1, fmt.Sprintf("got %T; scan a column of the format's type", src), ErrSyntax}.in(typeName, want, fmt.Append(nil, src)))
 }
 
-// nullError is the error of scanning NULL into an ID.
+// nullError returns the error for a Scan from NULL.
 func nullError(typeName, want string) error {
 	return &ParseError{Type: typeName, Want: want, Pos: -1, Err: ErrNull,
 		Reason: fmt.Sprintf("NULL is not an ID; scan a nullable column into *idtype.%[1]s, sql.Null[idtype.%[1]s] or sqltypes.Optional[idtype.%[1]s]", typeName)}
 }
 
-// A limitError is a value past a limit of its format. It is an [ErrRange]
-// and, where there is one, the more particular sentinel.
+// A limitError reports a value outside the limits of its format. It wraps [ErrRange]
+// and, if there is one, a more specific sentinel.
 type limitError struct {
 	msg string
 	err error
@@ -127,10 +160,10 @@ type limitError struct {
 func (e *limitError) Error() string   { return e.msg }
 func (e *limitError) Unwrap() []error { return []error{e.err, ErrRange} }
 
-// checkField refuses a field's value that needs more than its bits.
+// checkField returns an error if v doesn't fit the bits of a field.
 func checkField(typeName, field string, v, bits int, sentinel error) error {
 	if v >= 0 && int64(v) < 1<<bits {
 		return nil
 	}
-	return &limitError{fmt.Sprintf("idtype: expected a %s %s from 0 to %d, got %d: choose one in that range", typeName, field, int64(1)<<bits-1, v), sentinel}
+	return &limitError{fmt.Sprintf("idtype: %s %s: %d is out of range; want 0 to %d", typeName, field, v, int64(1)<<bits-1), sentinel}
 }

@@ -165,7 +165,7 @@ func ExampleNewSnowflakeGenerator() {
 	// Output:
 	// 779677492838674432 <nil>
 	// 779677492838674433 <nil>
-	// idtype: expected a Snowflake worker from 0 to 31, got 32: choose one in that range true
+	// idtype: Snowflake worker: 32 is out of range; want 0 to 31 true
 }
 
 // An epoch and widths of one's own are a layout, which both the generator and
@@ -357,8 +357,8 @@ func ExampleParseSnowflake() {
 	}
 	// Output:
 	// 132271570944274432 <nil>
-	// idtype: expected Snowflake as a decimal integer from 0 to 9223372036854775807, got "0132271570944274432": leading zero at byte 0
-	// idtype: expected Snowflake as a decimal integer from 0 to 9223372036854775807, got "9223372036854775808": the largest is 9223372036854775807
+	// idtype: parse "0132271570944274432" as Snowflake: leading zero at byte 0; want a decimal integer from 0 to 9223372036854775807
+	// idtype: parse "9223372036854775808" as Snowflake: out of range; want a decimal integer from 0 to 9223372036854775807
 }
 
 func ExampleParseSnowflakeSI() {

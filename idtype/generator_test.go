@@ -191,7 +191,7 @@ func (s subject[T]) testNotBefore(t *testing.T) {
 		c.frozen = true
 		g := s.new(t, Options{NotBefore: bound, clock: c.clock()})
 		c.wall = wall
-		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "NotBefore") || !strings.Contains(err.Error(), "got "+stamp(wall)) {
+		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "NotBefore") || !strings.Contains(err.Error(), "the clock is at "+stamp(wall)) {
 			t.Errorf("minted %v at %v, bound %v: %v", id, wall, bound, err)
 		}
 	}
@@ -217,7 +217,7 @@ func (s subject[T]) testEnds(t *testing.T) {
 	} {
 		given := partitions.passed
 		g, err := s.make(Options{clock: s.clockAt(wall).clock()})
-		if !reflect.ValueOf(g).IsNil() || !errors.Is(err, want) || !strings.Contains(err.Error(), fmt.Sprintf("from %s to ", stamp(s.epoch))) || !strings.Contains(err.Error(), ", got "+stamp(wall)+": ") {
+		if !reflect.ValueOf(g).IsNil() || !errors.Is(err, want) || !strings.Contains(err.Error(), fmt.Sprintf("want %s to ", stamp(s.epoch))) || !strings.Contains(err.Error(), "time "+stamp(wall)+" to ") {
 			t.Errorf("made at %v: %v", wall, err)
 		}
 		if _, err := s.make(Options{Clock: func() time.Time { return wall }}); !errors.Is(err, want) {
@@ -611,7 +611,7 @@ func TestSnoPartitionsGiven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			partitionsAt(t, 0x410a)
 			p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
-			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "partition 16650 was already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
+			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "partition 16650: already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
 				t.Errorf("a partition that was given away: %v", err)
 			}
 			if _, err := explicit(SnoPartitionFrom(p.Uint16() + 1)); err != nil {

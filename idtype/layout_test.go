@@ -58,7 +58,7 @@ func TestLayoutValidate(t *testing.T) {
 		"base clock is 1970":    {SnowflakeSILayout{BaseClock: time.Unix(0, 0)}, true, ""},
 		"no machine":            {SnowflakeSILayout{base, 0, 13}, true, ""},
 		"no index":              {SnowflakeSILayout{base, 13, 0}, true, ""},
-		"12 bits":               {SnowflakeSILayout{base, 5, 7}, false, "13 together"},
+		"12 bits":               {SnowflakeSILayout{base, 5, 7}, false, "13 in total"},
 		"negative machine":      {SnowflakeSILayout{base, -1, 14}, false, "machine -1"},
 		"base clock between ms": {SnowflakeSILayout{BaseClock: base.Add(time.Microsecond)}, false, "whole milliseconds"},
 		"uid60":                 {UID60Layout{}, true, ""},
@@ -108,8 +108,8 @@ func TestComposeLimits(t *testing.T) {
 		want error
 		says string
 	}{
-		"datacenter":            {snowflake(SnowflakeParts{at, 32, 0, 0}), ErrNode, "0 to 31, got 32"},
-		"negative datacenter":   {snowflake(SnowflakeParts{at, -1, 0, 0}), ErrNode, "got -1"},
+		"datacenter":            {snowflake(SnowflakeParts{at, 32, 0, 0}), ErrNode, "32 is out of range; want 0 to 31"},
+		"negative datacenter":   {snowflake(SnowflakeParts{at, -1, 0, 0}), ErrNode, "-1 is out of range"},
 		"worker":                {snowflake(SnowflakeParts{at, 0, 32, 0}), ErrNode, "worker"},
 		"sequence":              {snowflake(SnowflakeParts{at, 0, 0, 4096}), ErrRange, "0 to 4095"},
 		"snowflake before":      {snowflake(SnowflakeParts{Time: utc("2020-12-31T23:59:59.9995Z")}), ErrBeforeEpoch, "2021-01-01T00:00:00.000Z"},

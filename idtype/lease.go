@@ -6,44 +6,46 @@ import (
 	"math"
 )
 
-// A Lease is a node number that was claimed for a time, and may be lost. Given
-// one, a generator takes its node number from it and mints only for the time
-// that the claim covers: what is after After, and not after Until. So the next
-// holder of the number, whose After is the last Until of this one, can't repeat
-// an ID, whatever the clocks of both do.
+// A Lease is a node number claimed for a limited time. A generator with a Lease takes its
+// node number from the Lease, and creates IDs only for times after After and up to Until.
+// The After of the next holder is the last Until of this one, so the two never create the
+// same ID, even if their clocks differ.
 //
-// A claim is for one generator: two with the same Lease repeat each other's IDs,
-// also if one is made after the other. Claim a number for each.
+// A Lease serves one generator. Two generators with the same Lease create duplicates, even
+// one after the other. Claim a number for each.
 //
-// A Lease may also have the method
+// # Optional method Attach
 //
 //	Attach(layout string, minted func() int64) error
 //
-// The constructor of a generator calls Attach last of all, and returns its error. So a
-// lease can refuse a second generator, or one of another layout, and can hand the number
-// on from where the generator stopped instead of from Until. The layout describes how the
-// format uses the number, such as "spread64: cluster 5". Two generators of the same
+// If a Lease has this method, the constructor of the generator calls it as the last step,
+// and returns its error. The Lease can then reject a second generator or another layout.
+// It can also pass on the number from the generator's high-water mark instead of from
+// Until. The layout describes how the format uses the number, such as
+// "spread64: cluster 5". Two generators of the same
 // layout with different numbers never create the same ID. minted returns the generator's
 // high-water mark: the start of the last unit in which it created an ID, in Unix
 // milliseconds, or [math.MinInt64] if it created none. Once Until is math.MinInt64, the
 // mark is final.
 //
-// A Lease may also have the method
+// # Optional method Err
 //
 //	Err() error
 //
-// Err returns the reason why the lease ended, and nil before that. The generator wraps
-// the reason in its error, so that its caller can tell a closed lease from a lost one. It
-// calls Err only after Until has returned math.MinInt64. Err must not call the generator.
+// Err returns the reason why the lease ended, or nil before that. The generator wraps
+// the reason in its error, so that its caller can tell a closed lease from a lost one. The
+// generator calls Err only after Until has returned math.MinInt64. Err must not call the
+// generator.
 type Lease interface {
-	// Number is the node number, the same for the whole claim.
+	// Number returns the node number. It never changes.
 	Number() int
-	// After is in Unix milliseconds: mint only in later units. It is the
-	// same for the whole claim.
+	// After returns a time in Unix milliseconds. The generator creates IDs only in
+	// later units. After never changes.
 	After() int64
-	// Until is in Unix milliseconds: mint up to and including its unit. It
-	// moves on with each renewal, and is [math.MinInt64] once the claim is lost.
-	// It is called for every ID, so let it be an atomic load.
+	// Until returns a time in Unix milliseconds. The generator creates IDs up to and
+	// including its unit. Each renewal advances Until. Once the lease has ended, Until
+	// returns [math.MinInt64]. The generator calls Until for every ID, so it should be
+	// an atomic load.
 	Until() int64
 }
 
@@ -55,7 +57,7 @@ type (
 	reasoner interface{ Err() error }
 )
 
-// endedError is the error of a call under a lease that has ended.
+// endedError returns the error for a call under a lease that has ended.
 func endedError(l Lease, format string) error {
 	var reason error
 	if r, ok := l.(reasoner); ok {
@@ -71,21 +73,21 @@ func endedError(l Lease, format string) error {
 	}
 }
 
-// leaseNumber is the number of a lease, for a generator that was given no
-// numbers of its own.
+// leaseNumber returns the number of a lease. own reports whether the config also has
+// numbers of its own, which is an error.
 func leaseNumber(l Lease, typeName, fields string, own bool, count int) (int, error) {
 	if own {
-		return 0, &limitError{fmt.Sprintf("idtype: expected a %s config with either a Lease or its own %s, got both: leave %[2]s zero, the lease has the number", typeName, fields), ErrNode}
+		return 0, &limitError{fmt.Sprintf("idtype: %sConfig.Lease: %s set too; leave %[2]s zero, because the lease has the number", typeName, fields), ErrNode}
 	}
 	n := l.Number()
 	if n < 0 || n >= count {
-		return 0, &limitError{fmt.Sprintf("idtype: expected a lease with a number for %s from 0 to %d, got %d: claim one from a pool of that size", typeName, count-1, n), ErrNode}
+		return 0, &limitError{fmt.Sprintf("idtype: %sConfig.Lease: number %d is out of range; want 0 to %d; claim a number from a pool of that size", typeName, n, count-1), ErrNode}
 	}
 	return n, nil
 }
 
-// leased reports whether the lease, if there is one, covers a unit. If it doesn't, b is
-// the reason.
+// leased reports whether the generator has no lease or its lease covers a unit. If not, b
+// is the reason.
 func (s *sequencer) leased(unit int64) (b block, covered bool) {
 	if s.lease == nil {
 		return block{}, true
@@ -99,14 +101,14 @@ func (s *sequencer) leased(unit int64) (b block, covered bool) {
 	return block{}, true
 }
 
-// minted returns the high-water mark for a lease's Attach. A call on the fast path
-// may be under way that found the lease to hold: it mints in the word's unit, too.
+// minted returns the high-water mark for a lease's Attach. A concurrent call on the fast
+// path, which checked the lease before it ended, also takes its number from the word's unit.
 func (s *sequencer) minted() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.origin < 0 && s.stats.Minted == 0 {
 		return math.MinInt64
 	}
-	// After a toggle the last unit is an earlier one than the last before it.
+	// After a toggle, s.unit is earlier than the last unit before the toggle, s.safe.
 	return s.line.milli(max(s.unit, s.safe))
 }

@@ -163,7 +163,7 @@ func (s *sequencer) init(p spec, o Options) error {
 		return err
 	}
 	if s.lease != nil {
-		if err := s.startAfter(time.UnixMilli(s.lease.After()), "a lease that begins"); err != nil {
+		if err := s.startAfter(time.UnixMilli(s.lease.After()), "Lease.After"); err != nil {
 			return err
 		}
 	}
@@ -182,14 +182,14 @@ func (s *sequencer) init(p spec, o Options) error {
 	return nil
 }
 
-// startAfter makes t a start bound: only later units are left. A time before the
-// epoch, such as the zero Time, is no bound.
-func (s *sequencer) startAfter(t time.Time, what string) error {
+// startAfter makes t a start bound: the generator uses only later units. It ignores a time
+// before the epoch, such as the zero Time. Errors call the bound by its name.
+func (s *sequencer) startAfter(t time.Time, bound string) error {
 	unit, outside := s.line.place(t)
 	switch {
 	case outside == ErrTimeExhausted:
-		return &limitError{fmt.Sprintf("idtype: expected %s before the end of %s, %s, got %s: no ID is left: %v",
-			what, s.line.format, stamp(s.line.end()), stamp(t), outside), outside}
+		return &limitError{fmt.Sprintf("idtype: start %s generator after %s %s: want a time before the end of the format, %s: %v",
+			s.line.format, bound, stamp(t), stamp(s.line.end()), outside), outside}
 	case outside == nil:
 		s.useUp(unit)
 	}
@@ -546,15 +546,17 @@ func (s *sequencer) backfill(t time.Time) (slot, error) {
 	if err != nil {
 		return slot{}, err
 	}
-	end, what := now, "now"
+	end, limit := now, "the current time"
 	if s.origin >= 0 {
-		end, what = s.origin, "the first ID of Next or Fill"
+		end, limit = s.origin, "the first ID of Next and Fill"
 	}
 	switch {
 	case unit >= end:
-		return slot{}, &limitError{fmt.Sprintf("idtype: expected a time for At before the unit of %s, %s, got %s: backfill before you mint, or with a generator of another partition", what, stamp(s.line.time(end)), stamp(t)), ErrRange}
+		return slot{}, &limitError{fmt.Sprintf("idtype: create %s at %s: want a time before %s, %s; call At before Next and Fill, or use a generator with another partition",
+			s.line.format, stamp(t), stamp(s.line.time(end)), limit), ErrRange}
 	case unit < s.past.unit:
-		return slot{}, &limitError{fmt.Sprintf("idtype: expected a time for At from %s on, which is where the last one, NotBefore or the lease's begin lead, got %s: sort the rows by time first, and use a generator without these two", stamp(s.line.time(s.past.unit)), stamp(t)), ErrRange}
+		return slot{}, &limitError{fmt.Sprintf("idtype: create %s at %s: want a time from %s, which the last call of At, NotBefore or the lease determines; sort the rows by time, and use a generator without NotBefore and Lease",
+			s.line.format, stamp(t), stamp(s.line.time(s.past.unit))), ErrRange}
 	}
 	if b, covered := s.leased(unit); !covered {
 		return slot{}, s.failure(b)
@@ -565,8 +567,8 @@ func (s *sequencer) backfill(t time.Time) (slot, error) {
 	}
 	next = s.notZero(unit, next)
 	if next > s.max {
-		return slot{}, fmt.Errorf("idtype: expected at most %d rows for At in the 4 ms from %s, got one more: give it a time 4 ms later, or another generator: %w",
-			s.capacity(), stamp(s.line.time(unit)), ErrSequenceExhausted)
+		return slot{}, fmt.Errorf("idtype: create %s at %s: all %d sequence numbers of the 4 ms from %s are used; use a time 4 ms later, or another generator: %w",
+			s.line.format, stamp(t), s.capacity(), stamp(s.line.time(unit)), ErrSequenceExhausted)
 	}
 	s.past = backfilled{unit, next + 1}
 	s.stats.Minted++

@@ -28,10 +28,10 @@ type Sno [10]byte
 
 const (
 	snoName  = "Sno"
-	snoText  = "16 digits [2-9a-x]"
-	snoUUID  = "a UUID whose 16 bytes are the Sno's 16 digits [2-9a-x]"
+	snoText  = "16 characters [2-9a-x]"
+	snoUUID  = "a UUID whose 16 bytes are the 16 characters of a Sno"
 	snoBytes = "10 bytes"
-	snoScan  = "a uuid whose 16 bytes are the digits [2-9a-x] of its text, that text, or 10 raw bytes"
+	snoScan  = "the UUID of a Sno as 16 bytes or 36 characters, 16 characters [2-9a-x], or 10 raw bytes"
 
 	snoDigits = 16
 )
@@ -200,10 +200,10 @@ func SnoFromUUID(u uuid.UUID) (id Sno, err error) {
 	return id, nil
 }
 
-// setUUID sets *id from the two halves of a UUID.
+// setUUID sets *id from the two halves of a scanned UUID.
 func (id *Sno) setUUID(hi, lo uint64) error {
 	if !id.setDigits(hi, lo) {
-		return notSno(hi, lo)
+		return scanError(notSno(hi, lo))
 	}
 	return nil
 }
@@ -213,7 +213,7 @@ func notSno(hi, lo uint64) error {
 	var u uuid.UUID
 	binary.BigEndian.PutUint64(u[:8], hi)
 	binary.BigEndian.PutUint64(u[8:], lo)
-	return flaw{-1, "its bytes are not a Sno's digits; the column holds UUIDs of another origin", ErrNotSno}.in(snoName, snoUUID, []byte(u.String()))
+	return flaw{-1, "not all bytes are in [2-9a-x], so the UUID is from another source", ErrNotSno}.in(snoName, snoUUID, []byte(u.String()))
 }
 
 // IsZero reports whether id is the zero ID, which is never minted.
@@ -333,15 +333,18 @@ func (id *Sno) Scan(src any) error {
 func (id *Sno) scanText(b []byte) error {
 	switch len(b) {
 	case snoDigits:
-		return id.UnmarshalText(b)
+		if err := id.UnmarshalText(b); err != nil {
+			return scanError(err)
+		}
+		return nil
 	case uuidTextSize:
 		hi, lo, ok := readUUID((*[uuidTextSize]byte)(b))
 		if !ok {
-			return flaw{-1, "invalid UUID format", ErrSyntax}.in(snoName, snoScan, b)
+			return scanError(flaw{-1, "invalid UUID", ErrSyntax}.in(snoName, snoScan, b))
 		}
 		return id.setUUID(hi, lo)
 	}
-	return badLength(len(b)).in(snoName, snoScan, b)
+	return scanError(badLength(len(b)).in(snoName, snoScan, b))
 }
 
 // GormDataType is the column's type for GORM: uuid.

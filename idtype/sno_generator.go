@@ -111,10 +111,10 @@ func (c SnoConfig) resolved() (SnoConfig, error) {
 	bounds := c.SequenceMin != 0 || c.SequenceMax != 0
 	switch {
 	case c.Ranges < 0 || c.Ranges > 1<<16/snoMinSequences:
-		return c, &limitError{fmt.Sprintf("idtype: expected a Sno config with at most %d Ranges, got %d: each has at least %d sequence numbers", 1<<16/snoMinSequences, c.Ranges, snoMinSequences), ErrRange}
+		return c, &limitError{fmt.Sprintf("idtype: SnoConfig.Ranges: %d is out of range; want 0 to %d, because each range needs at least %d sequence numbers", c.Ranges, 1<<16/snoMinSequences, snoMinSequences), ErrRange}
 	case c.Ranges > 0:
 		if c.Lease == nil || c.Partition == nil {
-			return c, &limitError{"idtype: expected a Sno config that has Ranges to have a Lease and a Partition: the lease's number says which of the partition's ranges it is", ErrNode}
+			return c, &limitError{"idtype: SnoConfig.Ranges: Lease or Partition is not set; set both, because the lease's number selects a range of the partition", ErrNode}
 		}
 		n, err := leaseNumber(c.Lease, snoName, "SequenceMin and SequenceMax", bounds, c.Ranges)
 		if err != nil {
@@ -132,10 +132,10 @@ func (c SnoConfig) resolved() (SnoConfig, error) {
 	}
 	if s := c.Snapshot; s != nil {
 		if c.Lease != nil {
-			return c, &limitError{"idtype: expected a Sno config with a Snapshot or a Lease, got both: leave Snapshot nil, the lease says from when on to mint", ErrNode}
+			return c, &limitError{"idtype: SnoConfig.Snapshot: Lease set too; leave Snapshot nil, because the lease determines the start", ErrNode}
 		}
 		if c.Partition != nil || bounds {
-			return c, &limitError{"idtype: expected a Sno config with a Snapshot or with a Partition and bounds, got both: leave those zero, the snapshot has them", ErrNode}
+			return c, &limitError{"idtype: SnoConfig.Snapshot: Partition, SequenceMin or SequenceMax set too; leave them zero, because the snapshot has them", ErrNode}
 		}
 		if err := s.check(); err != nil {
 			return c, err
@@ -154,7 +154,7 @@ func snoBounds(lo, hi uint16) (uint16, uint16, error) {
 	}
 	lo, hi = min(lo, hi), max(lo, hi)
 	if hi-lo < snoMinSequences-1 {
-		return 0, 0, &limitError{fmt.Sprintf("idtype: expected a Sno sequence range of at least %d numbers, got %d to %d: widen SequenceMin and SequenceMax", snoMinSequences, lo, hi), ErrRange}
+		return 0, 0, &limitError{fmt.Sprintf("idtype: SnoConfig.SequenceMin and SequenceMax: %d to %d is too short; want at least %d numbers", lo, hi, snoMinSequences), ErrRange}
 	}
 	return lo, hi, nil
 }
@@ -250,14 +250,14 @@ func (s *partitionSeries) next() (uint16, error) {
 			return p, nil
 		}
 	}
-	return 0, fmt.Errorf("idtype: all 65536 Sno partitions are used in this process: share a generator, or set SnoConfig.Partition: %w", ErrPartitionsExhausted)
+	return 0, fmt.Errorf("idtype: assign a Sno partition: all 65536 are used in this process; share a generator, or set SnoConfig.Partition: %w", ErrPartitionsExhausted)
 }
 
 // take reserves a partition of the caller's. One that was given away is refused,
 // except to a snapshot if there is one of the generator that got it.
 func (s *partitionSeries) take(p uint16, snapshot bool) error {
 	if s.automatic.has(p) && !(snapshot && s.handed.has(p)) {
-		return &limitError{fmt.Sprintf("idtype: Sno partition %d was already assigned automatically in this process: set Partition on every generator, or create the generators that have one first, before a call of NewSno", p), ErrNode}
+		return &limitError{fmt.Sprintf("idtype: use Sno partition %d: already assigned automatically in this process; set Partition on every generator, or create the generators with a Partition first, before any call of NewSno", p), ErrNode}
 	}
 	s.explicit.add(p)
 	return nil

@@ -56,7 +56,7 @@ func (p *SnoSnapshot) check() error {
 		{"atNext", int64(p.AtNext), 0, int64(hi) + 1},
 	} {
 		if f.v < f.lo || f.v > f.hi {
-			return &limitError{fmt.Sprintf("idtype: expected a Sno snapshot whose %s is from %d to %d, got %d: give it as Snapshot gave it", f.name, f.lo, f.hi, f.v), ErrRange}
+			return &limitError{fmt.Sprintf("idtype: SnoConfig.Snapshot: %s is %d; want %d to %d; pass the snapshot unchanged", f.name, f.v, f.lo, f.hi), ErrRange}
 		}
 	}
 	return nil

@@ -106,8 +106,8 @@ func (l SnowflakeLayout) String() string {
 }
 
 func (l SnowflakeLayout) badWidths() error {
-	return &limitError{fmt.Sprintf("idtype: expected Snowflake widths of 0 or more, at least 1 of sequence, and at most %d together, got datacenter %d, worker %d, sequence %d",
-		63-snowflakeMinTimeBits, l.DatacenterBits, l.WorkerBits, l.SequenceBits), ErrRange}
+	return &limitError{fmt.Sprintf("idtype: SnowflakeLayout: widths datacenter %d, worker %d, sequence %d are out of range; want 0 or more each, at least 1 for sequence, and at most %d in total",
+		l.DatacenterBits, l.WorkerBits, l.SequenceBits, 63-snowflakeMinTimeBits), ErrRange}
 }
 
 // SnowflakeParts are the fields of a [Snowflake].

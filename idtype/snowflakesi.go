@@ -66,10 +66,10 @@ func (l SnowflakeSILayout) Validate() error {
 func (l SnowflakeSILayout) checked() (SnowflakeSILayout, error) {
 	l = l.normal()
 	if l.BaseClock.IsZero() {
-		return l, &limitError{"idtype: expected a SnowflakeSILayout with a BaseClock, got none: choose an instant before the first ID; it can't change afterwards", ErrRange}
+		return l, &limitError{"idtype: SnowflakeSILayout.BaseClock: not set; choose an instant before the first ID, and never change it", ErrRange}
 	}
 	if m, i := l.MachineBits, l.IndexBits; m < 0 || i < 0 || m > snowflakeSILowBits || m+i != snowflakeSILowBits {
-		return l, &limitError{fmt.Sprintf("idtype: expected SnowflakeSI widths of 0 or more that are 13 together, got machine %d, index %d", m, i), ErrRange}
+		return l, &limitError{fmt.Sprintf("idtype: SnowflakeSILayout: widths machine %d, index %d are out of range; want 0 or more each, and 13 in total", m, i), ErrRange}
 	}
 	return l, checkEpoch(snowflakeSIKind.name, "base clock", l.BaseClock)
 }

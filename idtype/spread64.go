@@ -31,7 +31,7 @@ type Spread64 int64
 var spread64Kind = integerKind{"Spread64", "a decimal integer from -9223372036854775808 to 9223372036854775807", math.MinInt64, math.MaxInt64}
 
 const (
-	spread64Text   = "16 digits [0-9a-f]"
+	spread64Text   = "16 hex digits [0-9a-f]"
 	spread64Digits = 16
 
 	spread64TimeBits      = 42

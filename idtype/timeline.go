@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// A timeline maps instants to the units in which a format counts its time.
+// A timeline maps instants to a format's units of time.
 type timeline struct {
 	format string // the ID type's name, for errors
-	epoch  int64  // Unix milliseconds at which unit 0 begins
-	step   int64  // milliseconds in a unit
+	epoch  int64  // the start of unit 0, in Unix milliseconds
+	step   int64  // milliseconds per unit
 	last   int64  // the last unit
 }
 
-// unixMilli is t in Unix milliseconds, rounded down; where those overflow,
-// the nearest value that still orders correctly against every timeline.
+// unixMilli returns t in Unix milliseconds, rounded down. If that overflows, it returns a
+// value that lies on the correct side of every timeline.
 func unixMilli(t time.Time) int64 {
 	const far = math.MaxInt64 / 1000 / 2
 	switch s := t.Unix(); {
@@ -27,8 +27,8 @@ func unixMilli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// place is the unit in which t lies, or the nearest with the sentinel of the
-// side on which t lies outside.
+// place returns the unit of t. If t is outside the timeline, place returns the nearest
+// unit, and ErrBeforeEpoch or ErrTimeExhausted.
 func (l timeline) place(t time.Time) (unit int64, outside error) {
 	ms := unixMilli(t) - l.epoch
 	switch {
@@ -40,7 +40,7 @@ func (l timeline) place(t time.Time) (unit int64, outside error) {
 	return ms / l.step, nil
 }
 
-// unit is the unit in which t lies.
+// unit returns the unit of t.
 func (l timeline) unit(t time.Time) (int64, error) {
 	u, outside := l.place(t)
 	if outside != nil {
@@ -49,30 +49,30 @@ func (l timeline) unit(t time.Time) (int64, error) {
 	return u, nil
 }
 
-// milli is the instant at which a unit begins, in Unix milliseconds.
+// milli returns the start of a unit in Unix milliseconds.
 func (l timeline) milli(unit int64) int64 { return l.epoch + unit*l.step }
 
-// time is the instant at which a unit begins.
+// time returns the start of a unit.
 func (l timeline) time(unit int64) time.Time { return time.UnixMilli(l.milli(unit)).UTC() }
 
-// end is the last millisecond of the format.
+// end returns the last millisecond of the format.
 func (l timeline) end() time.Time {
 	return time.UnixMilli(l.milli(l.last+1) - 1).UTC()
 }
 
 func (l timeline) outside(t time.Time, sentinel error) error {
-	return &limitError{fmt.Sprintf("idtype: expected a time for %s from %s to %s, got %s: check the clock, or choose a format or layout for that time: %v", l.format,
-		stamp(l.time(0)), stamp(l.end()), stamp(t), sentinel), sentinel}
+	return &limitError{fmt.Sprintf("idtype: convert time %s to %s: want %s to %s; check the clock, or choose a format or layout that covers the time: %v",
+		stamp(t), l.format, stamp(l.time(0)), stamp(l.end()), sentinel), sentinel}
 }
 
-// stamp writes an instant with its milliseconds, in UTC.
+// stamp formats an instant in UTC, with milliseconds.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// timeRange gives the two bounds of a window of time, given how a unit's
-// lowest ID is made and which ID is the largest of all.
+// timeRange returns the lowest IDs at from and to. floor returns the lowest ID of a unit;
+// largest is the format's largest ID.
 func timeRange[T any](l timeline, from, to time.Time, floor func(unit int64) T, largest T) (lo, hi T, err error) {
 	if !from.IsZero() && !to.IsZero() && from.After(to) {
-		return lo, hi, &limitError{fmt.Sprintf("idtype: expected a window of time that ends after it begins, got from %s to %s: swap them",
+		return lo, hi, &limitError{fmt.Sprintf("idtype: convert times %s to %s to a range: the end is before the start; swap the times",
 			stamp(from), stamp(to)), ErrRange}
 	}
 	bound := func(t time.Time) T {
@@ -89,10 +89,10 @@ func timeRange[T any](l timeline, from, to time.Time, floor func(unit int64) T, 
 	return lo, hi, nil
 }
 
-// checkEpoch refuses the instants from which no format can count.
+// checkEpoch returns an error if t can't be an epoch.
 func checkEpoch(typeName, field string, t time.Time) error {
 	if y := t.UTC().Year(); y < 1 || y > 9999 || t.Nanosecond()%int(time.Millisecond) != 0 {
-		return &limitError{fmt.Sprintf("idtype: expected a %s %s in whole milliseconds between the years 1 and 9999, got %s",
+		return &limitError{fmt.Sprintf("idtype: %s %s: %s is invalid; want whole milliseconds between the years 1 and 9999",
 			typeName, field, t.UTC().Format(time.RFC3339Nano)), ErrRange}
 	}
 	return nil

@@ -32,7 +32,7 @@ const MaxUID60 = 1<<60 - 1
 var uid60Kind = integerKind{"UID60", "a decimal integer from 0 to 1152921504606846975", 0, MaxUID60}
 
 const (
-	uid60Text = "4 to 10 digits [A-Za-z0-9_-]"
+	uid60Text = "4 to 10 characters [A-Za-z0-9_-]"
 
 	uid60SequenceBits = 9
 	uid60RandomBits   = 9
@@ -204,7 +204,7 @@ func (id *UID60) UnmarshalText(b []byte) error {
 		return digitFlaw(&base64Value, b).in(uid60Kind.name, uid60Text, b)
 	}
 	if n != uid60MaxDigits && n != uid60Digits(v) {
-		return flaw{2, "leading A, which only the form of 10 digits has", ErrSyntax}.in(uid60Kind.name, uid60Text, b)
+		return flaw{2, "leading A", ErrSyntax}.in(uid60Kind.name, uid60Text+", with a leading A only in the 10-character form", b)
 	}
 	*id = v
 	return nil

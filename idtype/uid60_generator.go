@@ -49,7 +49,7 @@ const uid60Starts = 256
 // ([ErrBeforeEpoch], [ErrTimeExhausted]).
 func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	if c.Lease != nil {
-		return nil, &limitError{"idtype: expected a UID60 config without a Lease, got one: the format has no node number; choose another, or leave Lease nil", ErrNode}
+		return nil, &limitError{"idtype: UID60Config.Lease: a UID60 has no node number; leave Lease nil, or choose another format", ErrNode}
 	}
 	g := &UID60Generator{}
 	g.random.init(c.Random)
@@ -140,7 +140,7 @@ func (r *randomBits) first(used numbers) (uint32, error) {
 	words := r.words[used.begin/numbersPerWord : (used.end+numbersPerWord-1)/numbersPerWord]
 	buf := r.buf[:len(words)*8+1]
 	if _, err := io.ReadFull(r.source, buf); err != nil {
-		return 0, fmt.Errorf("idtype: expected %d random bytes for UID60: %w", len(buf), err)
+		return 0, fmt.Errorf("idtype: read %d random bytes for UID60: %w", len(buf), err)
 	}
 	for i := range words {
 		words[i].Store(binary.NativeEndian.Uint64(buf[1+8*i:]))

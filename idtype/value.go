@@ -10,18 +10,18 @@ import (
 	"github.com/sortkey/sortkey/internal/valuer"
 )
 
-// An integerKind is what the integer types differ in as numbers, so that one
-// piece of code can read them all.
+// An integerKind describes an integer ID type, so that all of them share one parser and
+// one scanner.
 type integerKind struct {
-	name   string // the type's name
-	want   string // its number, for errors
-	lo, hi int64  // the values that a column may hold
+	name   string // of the type
+	want   string // the accepted numbers, for errors
+	lo, hi int64  // the range of the column's values
 }
 
 // bigintType is the column type of the integer types.
 const bigintType = "bigint"
 
-// check refuses numbers that can't be IDs.
+// check returns an error if v can't be an ID.
 func (k *integerKind) check(v int64) error {
 	if v >= k.lo && v <= k.hi {
 		return nil
@@ -29,26 +29,27 @@ func (k *integerKind) check(v int64) error {
 	return k.outside(v)
 }
 
-// outside is the error of a number that isn't in the range. It is apart from
-// check so that the latter is inlined.
+// outside returns the error for a number out of range. It is separate from check so
+// that the compiler inlines check.
 func (k *integerKind) outside(v int64) error {
-	return outOfRange(v < k.lo, k.lo, k.hi).in(k.name, k.want, strconv.AppendInt(nil, v, 10))
+	e := outOfRange().in(k.name, k.want, strconv.AppendInt(nil, v, 10))
+	e.number = true
+	return e
 }
 
-// parse reads the decimal form. It takes bytes, as all parsers here do; who has
-// a string converts it, which copies nothing, because the compiler sees that
-// they neither keep the bytes nor change them. (In a generic function it
-// wouldn't see that from other packages.)
+// parse parses the decimal form. Like all parsers here, it takes bytes. The callers'
+// conversions from string copy nothing, because the compiler proves that the parsers
+// neither keep nor change the bytes. (It can't prove that for a generic function called
+// from another package.)
 func (k *integerKind) parse(b []byte) (int64, error) {
 	v, ok := parseDecimal(b, k.lo, k.hi)
 	if !ok {
-		return 0, decimalFlaw(b, k.lo, k.hi).in(k.name, k.want, b)
+		return 0, decimalFlaw(b, k.lo).in(k.name, k.want, b)
 	}
 	return v, nil
 }
 
-// scanInteger sets dst from what database/sql gives for a bigint column, or
-// from a driver.Valuer.
+// scanInteger sets dst from the value of a bigint column or from a driver.Valuer.
 func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 	var v int64
 	var err error
@@ -75,14 +76,18 @@ func scanInteger[T ~int64](dst *T, k *integerKind, src any) error {
 		case nil, int64:
 			return scanInteger(dst, k, val)
 		}
-		return badType(k.name, k.want, val) // a text could be the ID's own
+		return badType(k.name, k.want, val) // text could be decimal or the ID's own form
 	}
-	return set(dst, T(v), err)
+	if err != nil {
+		return scanError(err)
+	}
+	*dst = T(v)
+	return nil
 }
 
 // valueOf returns the Value of src, for the Scan of T. Drivers don't pass a
-// driver.Valuer, but ent does: id.Scan(&id). A nil pointer is NULL. All that
-// isn't a T, or a struct around one, is refused: its number could be a T as well.
+// driver.Valuer, but ent does: id.Scan(&id). A nil pointer is NULL. valueOf accepts only
+// a T or a struct that holds one, because the number of another type could be a valid T.
 func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
 	v, ok := src.(driver.Valuer)
 	if !ok {
@@ -93,20 +98,20 @@ func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
 	case null:
 		return nil, nil
 	case id != reflect.TypeFor[T]():
-		return nil, flaw{-1, fmt.Sprintf("the %T is neither a %[2]s nor a struct around one; scan it into its own type", src, typeName), ErrSyntax}.
-			in(typeName, want, fmt.Append(nil, src))
+		return nil, scanError(flaw{-1, fmt.Sprintf("got %T; scan it into its own type", src), ErrSyntax}.
+			in(typeName, "a "+typeName+" or a struct that holds one", fmt.Append(nil, src)))
 	}
 	val, err := v.Value()
 	if err != nil {
-		return nil, flaw{-1, fmt.Sprintf("the Value of the %T failed: %v", src, err), err}.in(typeName, want, fmt.Append(nil, src))
+		return nil, scanError(flaw{-1, fmt.Sprintf("call Value of %T: %v", src, err), err}.in(typeName, want, fmt.Append(nil, src)))
 	}
 	if _, again := val.(driver.Valuer); again {
-		return nil, badType(typeName, want, val) // or it could go on without end
+		return nil, badType(typeName, want, val) // following it could loop forever
 	}
 	return val, nil
 }
 
-// unmarshalInteger sets dst from 8 bytes, big-endian.
+// unmarshalInteger sets dst from 8 big-endian bytes.
 func unmarshalInteger[T ~int64](dst *T, k *integerKind, b []byte) error {
 	if len(b) != 8 {
 		return badLength(len(b)).in(k.name, "8 bytes", b)
@@ -115,7 +120,8 @@ func unmarshalInteger[T ~int64](dst *T, k *integerKind, b []byte) error {
 	return set(dst, T(v), k.check(v))
 }
 
-// appendBinary appends 8 bytes, big-endian, of what unmarshalInteger would read.
+// appendBinary appends v as 8 big-endian bytes. It rejects numbers that unmarshalInteger
+// rejects.
 func (k *integerKind) appendBinary(b []byte, v int64) ([]byte, error) {
 	if err := k.check(v); err != nil {
 		return b, err
@@ -123,7 +129,7 @@ func (k *integerKind) appendBinary(b []byte, v int64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(b, uint64(v)), nil
 }
 
-// appendDecimal appends the decimal form of what parse would read.
+// appendDecimal appends the decimal form of v. It rejects numbers that parse rejects.
 func (k *integerKind) appendDecimal(b []byte, v int64) ([]byte, error) {
 	if err := k.check(v); err != nil {
 		return b, err
@@ -131,7 +137,7 @@ func (k *integerKind) appendDecimal(b []byte, v int64) ([]byte, error) {
 	return strconv.AppendInt(b, v, 10), nil
 }
 
-// value is what a bigint column is given, of what scanInteger would read.
+// value returns v for a bigint column. It rejects numbers that scanInteger rejects.
 func (k *integerKind) value(v int64) (driver.Value, error) {
 	if err := k.check(v); err != nil {
 		return nil, err
@@ -139,8 +145,8 @@ func (k *integerKind) value(v int64) (driver.Value, error) {
 	return v, nil
 }
 
-// set sets *dst to v unless there is an error: nothing that fails leaves a
-// trace in its receiver.
+// set sets *dst to v unless err is set, so that a failed call leaves its receiver
+// unchanged.
 func set[T any](dst *T, v T, err error) error {
 	if err == nil {
 		*dst = v
@@ -148,7 +154,7 @@ func set[T any](dst *T, v T, err error) error {
 	return err
 }
 
-// must is behind the MustParse functions.
+// must implements the MustParse functions.
 func must[T any](id T, err error) T {
 	if err != nil {
 		panic(err)
@@ -156,10 +162,10 @@ func must[T any](id T, err error) T {
 	return id
 }
 
-// The JSON of the zero ID.
+// jsonNull is the JSON form of the zero ID.
 const jsonNull = "null"
 
-// quote puts an ID's text between the quotes of a JSON string.
+// quote returns an ID's text as a JSON string.
 func quote(appendText func([]byte) ([]byte, error), size int) ([]byte, error) {
 	b, err := appendText(append(make([]byte, 0, size+2), '"'))
 	if err != nil {
@@ -168,8 +174,8 @@ func quote(appendText func([]byte) ([]byte, error), size int) ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// unquote takes the text out of a JSON string. No format's text needs an
-// escape, so a backslash stays, for the parser to refuse.
+// unquote returns the text of a JSON string. No format's text needs an escape, so
+// unquote keeps backslashes, and the parser rejects them.
 func unquote(b []byte) (s []byte, quoted bool) {
 	if len(b) >= 2 && b[0] == '"' && b[len(b)-1] == '"' {
 		return b[1 : len(b)-1], true
@@ -177,11 +183,11 @@ func unquote(b []byte) (s []byte, quoted bool) {
 	return b, false
 }
 
-// unquoteText is unquote for the types whose JSON is always a string.
+// unquoteText is like unquote, for types that accept only JSON strings.
 func unquoteText(b []byte, name, want string) ([]byte, error) {
 	s, quoted := unquote(b)
 	if !quoted {
-		return nil, flaw{-1, "it is not a JSON string", ErrSyntax}.in(name, want, b)
+		return nil, flaw{-1, "not a JSON string", ErrSyntax}.in(name, want+" in quotes", b)
 	}
 	return s, nil
 }

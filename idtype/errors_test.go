@@ -1,0 +1,46 @@
+package idtype
+
+import (
+	"database/sql/driver"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// errValuer is a driver.Valuer that holds a Snowflake and fails.
+type errValuer struct{ Snowflake }
+
+func (errValuer) Value() (driver.Value, error) { return nil, errors.New("no value") }
+
+func TestErrorTexts(t *testing.T) {
+	scan := func(src any) error { var id Snowflake; return id.Scan(src) }
+	scanSno := func(src any) error { var id Sno; return id.Scan(src) }
+	errOf := func(_ any, err error) error { return err }
+	foreign := uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479")
+	_, err := SnoFromUUID(foreign)
+	_, _, window := UID60Layout{}.Range(time.UnixMilli(2), time.UnixMilli(1))
+	for want, err := range map[string]error{
+		`idtype: parse "abc" as Sno: want 16 characters [2-9a-x], got 3 bytes`:                                                                                                                       errOf(ParseSno("abc")),
+		`idtype: parse "Brpk4q72xwf2m63l" as Sno: invalid character "B" at byte 0; want 16 characters [2-9a-x]`:                                                                                      errOf(ParseSno("Brpk4q72xwf2m63l")),
+		`idtype: parse "1" as Sno: not a JSON string; want 16 characters [2-9a-x] in quotes`:                                                                                                         new(Sno).UnmarshalJSON([]byte("1")),
+		`idtype: parse "9007199254740992" as SnowflakeSI: out of range; want a decimal integer from 0 to 9007199254740991`:                                                                           errOf(ParseSnowflakeSI("9007199254740992")),
+		`idtype: parse "" as Snowflake: no digits; want a decimal integer from 0 to 9223372036854775807`:                                                                                             errOf(ParseSnowflake("")),
+		`idtype: convert -1 to Snowflake: out of range; want a decimal integer from 0 to 9223372036854775807`:                                                                                        errOf(Snowflake(-1).Value()),
+		`idtype: scan -1 into Snowflake: out of range; want a decimal integer from 0 to 9223372036854775807`:                                                                                         scan(int64(-1)),
+		`idtype: scan "-1" into Snowflake: invalid character "-" at byte 0; want a decimal integer from 0 to 9223372036854775807`:                                                                    scan("-1"),
+		`idtype: scan "1.5" into Snowflake: want a decimal integer from 0 to 9223372036854775807, got float64; scan a column of the format's type`:                                                   scan(1.5),
+		`idtype: scan "AAAB" into Snowflake: want a Snowflake or a struct that holds one, got idtype.UID60; scan it into its own type`:                                                               scan(UID60(1 << 12)),
+		`idtype: scan "7" into Snowflake: call Value of idtype.errValuer: no value`:                                                                                                                  scan(errValuer{7}),
+		`idtype: scan NULL into Sno: NULL is not an ID; scan a nullable column into *idtype.Sno, sql.Null[idtype.Sno] or sqltypes.Optional[idtype.Sno]`:                                              scanSno(nil),
+		`idtype: parse "f47ac10b-58cc-4372-a567-0e02b2c3d479" as Sno: not all bytes are in [2-9a-x], so the UUID is from another source; want a UUID whose 16 bytes are the 16 characters of a Sno`:  err,
+		`idtype: scan "f47ac10b-58cc-4372-a567-0e02b2c3d479" into Sno: not all bytes are in [2-9a-x], so the UUID is from another source; want a UUID whose 16 bytes are the 16 characters of a Sno`: scanSno(foreign),
+		`idtype: parse "xiAaS8QBh" as UID60: leading A at byte 2; want 4 to 10 characters [A-Za-z0-9_-], with a leading A only in the 10-character form`:                                             errOf(ParseUID60("xiAaS8QBh")),
+		`idtype: convert times 1970-01-01T00:00:00.002Z to 1970-01-01T00:00:00.001Z to a range: the end is before the start; swap the times`:                                                         window,
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
