@@ -2,16 +2,16 @@ package idtype
 
 import "encoding/binary"
 
-// digits are the 16 digits [2-9a-x], in two octets, each for five of the ten
-// bytes: the ID's text, and the UUID that holds it.
+// digits returns the 16 digits [2-9a-x] in two octets, each for five of the ten bytes.
+// They are the ID's text and its UUID.
 func (id *Sno) digits() (hi, lo uint64) {
 	head, tail := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint16(id[8:])
 	hi, lo = octetSpread(head>>24, 5), octetSpread(head<<16|uint64(tail), 5)
 	return octetDigits(hi, '2', 8), octetDigits(lo, '2', 8)
 }
 
-// setDigits is the inverse of digits. It says no if one of them is none; then
-// *id is as it was.
+// setDigits is the inverse of digits. It returns false, and leaves *id unchanged, if a
+// byte is not a digit.
 func (id *Sno) setDigits(hi, lo uint64) bool {
 	hi, ok1 := octetValues(hi, '2', 8, 5)
 	lo, ok2 := octetValues(lo, '2', 8, 5)

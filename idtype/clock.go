@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// A clock tells the time and lets time pass.
+// A clock reads the time and waits.
 type clock struct {
-	start time.Time // from which ticks counts
-	// wall is the clock that may be stepped. Nil: the system's.
+	start time.Time // the start of ticks
+	// wall reads the wall clock, which can step. Nil means the system's.
 	wall func() time.Time
-	// anchored: within a unit, ticks alone is read. Only a wall that runs
-	// at the pace of ticks can be trusted with that; a caller's can't.
+	// anchored means that the generator reads only ticks within a unit. That is safe
+	// only if the wall clock runs at the pace of ticks, so not for a caller's Clock.
 	anchored bool
 
-	// Tests set these, so that waits are scripted too.
+	// Tests set these to script waits.
 	monotonic func() time.Duration
 	sleep     func(ctx context.Context, d time.Duration, wake <-chan struct{})
 }
 
-// systemClock reads the wall from now, or from the system if it is nil. Ticks
-// and waits go by the system's monotonic clock: even a wall that stands still
-// can't make a bounded wait endless.
+// systemClock returns a clock whose wall clock is now, or the system's if now is nil.
+// Ticks and waits use the system's monotonic clock, so that a bounded wait ends even if
+// the wall clock stands still.
 func systemClock(now func() time.Time) clock {
 	return clock{start: time.Now(), wall: now, anchored: now == nil}
 }
 
-// ticks is the monotonic clock.
+// ticks reads the monotonic clock.
 func (c *clock) ticks() time.Duration {
 	if c.monotonic != nil {
 		return c.monotonic()
@@ -38,38 +38,36 @@ func (c *clock) ticks() time.Duration {
 // read reads both clocks.
 func (c *clock) read() (wall time.Time, ticks time.Duration) {
 	if c.wall == nil {
-		// One reading is of both.
+		// A Go time holds readings of both clocks.
 		wall = time.Now()
 		return wall, wall.Sub(c.start)
 	}
 	return c.wall(), c.ticks()
 }
 
-// Go's sleeps take a millisecond, or up to a quarter more, even if less was
-// asked for. At the end of a unit of a millisecond that would be to oversleep
-// into the next one, and if what is left of that doesn't suffice to mint all its
-// numbers, they are lost. So a pause that is as short as this is spent
-// spinning. That is but a small part of the time: the next pause is a long one.
+// A sleep of Go takes at least one millisecond, and up to a quarter more. At the end of a
+// one-millisecond unit, a sleep would end in the middle of the next unit, and the
+// generator would lose the numbers it has no time left to use. Short pauses therefore spin
+// instead of sleeping. The cost is small, because a long pause follows each short one.
 const (
 	oversleep = 250 * time.Microsecond
-	mintsIn   = 60 * time.Nanosecond   // a number
-	spinMost  = 300 * time.Microsecond // for all of them
+	mintsIn   = 60 * time.Nanosecond   // the time to take one number
+	spinMost  = 300 * time.Microsecond // the limit for all numbers of a unit
 )
 
-// spinBelow is the longest pause that isn't slept, if a unit has so many
-// numbers.
+// spinBelow returns the longest pause that spins, for units with this many numbers.
 func spinBelow(numbers int64) time.Duration {
 	return oversleep + time.Duration(min(numbers*int64(mintsIn), int64(spinMost)))
 }
 
-// mostStill is how many readings in a row may show the same time before spinning
-// ends. In a bubble of testing/synctest time only passes while all sleep, and there
-// is no other clock. A reading takes 50 ns or more with its Gosched, so this many
-// take longer than a tick of a clock that ticks every 0.5 ms, as on Windows.
+// mostStill is the number of consecutive equal readings after which pause stops
+// spinning. In a bubble of testing/synctest, time passes only while all goroutines
+// sleep. A reading and its Gosched take at least 50 ns, so 20,000 readings take longer
+// than a tick of Windows' 0.5 ms clock.
 const mostStill = 20_000
 
-// pause lets d pass, spinning or asleep; less if ctx ends or wake is signalled
-// while it sleeps.
+// pause waits for d, spinning or asleep. A sleep ends early if ctx ends or wake
+// receives a signal.
 func (c *clock) pause(ctx context.Context, d time.Duration, spin bool, wake <-chan struct{}) {
 	if c.sleep != nil {
 		c.sleep(ctx, d, wake)

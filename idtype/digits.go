@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// The alphabets of the text forms, and for each the value of every byte.
+// The alphabets of the text forms, and the values of their digits.
 const (
 	hexDigits    = "0123456789abcdef"
-	base32Digits = "23456789abcdefghijklmnopqrstuvwx"                                 // Sno's: in the order of ASCII, so that text orders as bytes do
-	base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" // base64url's, RFC 4648 section 5
+	base32Digits = "23456789abcdefghijklmnopqrstuvwx"                                 // for Sno; in ASCII order, so that text and bytes sort alike
+	base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" // base64url, RFC 4648 section 5
 )
 
 var (
@@ -21,8 +21,7 @@ var (
 // noDigit is the value of a byte that isn't in the alphabet.
 const noDigit = 0xff
 
-// digitFlaw is the flaw of a text that has a byte outside an alphabet: the
-// first of them.
+// digitFlaw returns the flaw for the first byte of b outside the alphabet.
 func digitFlaw(values *[256]byte, b []byte) flaw {
 	for i, c := range b {
 		if values[c] == noDigit {
@@ -42,40 +41,41 @@ func digitValues(alphabet string) (t [256]byte) {
 	return t
 }
 
-// An octet is eight digits, one in each byte of a word, the first in the
-// highest. All eight are read or written at once. The alphabet has 2^width
-// digits: as many decimal ones as decimals says, from first on, then letters
-// from a on. Callers give these three as constants, and inlining folds them.
+// An octet is a word of eight digits, one per byte, the first in the highest byte. The
+// functions below read or write all eight digits at once. The alphabet has 2^width digits:
+// decimal digits that start at first, as many as decimals, then letters that start at 'a'.
+// Callers pass these three as constants, which inlining folds.
 
-// A one in each of eight bytes: times a byte, that byte in all of them.
+// octetOnes has a one in each of eight bytes. Its product with a byte has that byte in all
+// eight.
 const octetOnes = 0x0101010101010101
 
-// octetValues gives the value of each digit in its byte, and whether all were
+// octetValues returns the value of each digit in its byte, and whether all bytes are
 // digits.
 func octetValues(x, first, decimals uint64, width int) (v uint64, ok bool) {
-	// Bit 6 tells letters from decimal digits. If all are digits, no byte
-	// borrows from its neighbour, and v is right. If not, v is some values or
-	// other, whose digits can't be x.
+	// Bit 6 distinguishes letters from decimal digits. If all bytes are digits, no byte
+	// borrows from its neighbour, and v is correct. Otherwise v holds other values, and
+	// their digits differ from x.
 	letters := x >> 6 & octetOnes
 	v = (x - first*octetOnes - letters*('a'-first-decimals)) & ((1<<width - 1) * octetOnes)
 	return v, octetDigits(v, first, decimals) == x
 }
 
-// octetDigits gives the digit of each value in its byte.
+// octetDigits returns the digit of each value in its byte.
 func octetDigits(v, first, decimals uint64) uint64 {
-	// The sum takes the values of letters to 128 or more, and none to 256, nor
-	// does the next: nothing carries into a neighbour.
+	// The sum reaches 128 exactly for the values of letters. Neither it nor the result
+	// reaches 256, so no byte carries into its neighbour.
 	letters := (v + (128-decimals)*octetOnes) >> 7 & octetOnes
 	return v + first*octetOnes + letters*('a'-first-decimals)
 }
 
-// octets are the two octets of 16 digits.
+// octets returns 16 digits as two octets.
 func octets(b []byte) (hi, lo uint64) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:16])
 }
 
-// octetPack puts eight values of width bits, one in each byte, side by side:
-// by pairs, then by fours, then all.
+// octetPack joins eight values of width bits, one per byte, without gaps: first pairs,
+// then fours, then all.
 func octetPack(v uint64, width int) uint64 {
 	v = v&0x00ff00ff00ff00ff | v>>8&0x00ff00ff00ff00ff<<width
 	v = v&0x0000ffff0000ffff | v>>16&0x0000ffff0000ffff<<(2*width)

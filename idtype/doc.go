@@ -1,94 +1,112 @@
-// Package idtype has five time-sortable primary keys for Postgres, each a
-// small Go value with a generator that never mints it twice.
+// Package idtype provides five time-sortable primary key types for Postgres,
+// each with a generator that never returns the same ID twice.
 //
 //	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3})
 //	id, err := gen.Next()
 //
-// # Which one
+// # Types and constructors
 //
-//   - [Snowflake]: 63 bits in a bigint. The usual choice: dense, fast, 1024
-//     node numbers, 4096 IDs a millisecond each.
-//   - [SnowflakeSI]: 53 bits in a bigint. For IDs that JavaScript handles as
-//     numbers; 32 node numbers, 256 IDs a millisecond each.
-//   - [UID60]: 60 bits in a bigint, 10 characters in a URL. Needs no node
-//     number, and pays for that with a chance of collision between processes.
-//   - [Spread64]: 64 bits in a bigint, without time order. For stores in which
-//     keys that follow one another make a hot spot.
-//   - [Sno]: 80 bits in a uuid column. A byte of its own for a type tag, a
-//     version or a status, 65,536 partitions, 16 million IDs a second each.
+//   - [Snowflake], [NewSnowflakeGenerator]: 63 bits in a bigint. The usual choice:
+//     1024 node numbers, 4096 IDs per millisecond each.
+//   - [SnowflakeSI], [NewSnowflakeSIGenerator]: 53 bits in a bigint. Exact as a
+//     JavaScript number; 32 node numbers, 256 IDs per millisecond each.
+//   - [UID60], [NewUID60Generator]: 60 bits in a bigint, 10 characters in a URL. No
+//     node number, but a small chance of collisions between processes.
+//   - [Spread64], [NewSpread64Generator]: 64 bits in a bigint, without time order.
+//     For stores where sequential keys create a hot spot.
+//   - [Sno], [NewSnoGenerator]: 80 bits in a uuid column. One byte for a type tag, a
+//     version or a status; 65,536 partitions, 16 million IDs per second each.
 //
-// # What each form takes and gives
+// # NULL
 //
-// Value is what database/sql stores; Scan also takes what an older table or
-// another driver may give. Parse and UnmarshalText take what String and
-// MarshalText give. What isn't listed is refused with a [*ParseError].
+// NULL is not an ID: scanning it is an [ErrNull]. Scan a nullable column into a
+// pointer, [database/sql.Null], or sqltypes.Optional.
 //
-//	            | Value         | Scan                      | String, Parse      | JSON, of zero: null
+// # Zero
+//
+// Generators never return the zero ID. It is stored as zero, not as NULL, and it is the
+// smallest value of its column. Keyset pagination can therefore start with
+// WHERE id > $1 and a zero cursor. The exception is Spread64: half of its column values
+// are negative, so a scan over them starts without a bound.
+//
+// # JSON
+//
+// A zero ID is written as null, and null is read as zero. A Snowflake is a quoted
+// decimal, because JavaScript numbers lose digits above 2^53. A SnowflakeSI is a bare
+// number. Both are read quoted or bare, but never as a float or with an exponent. The
+// other types are quoted text.
+//
+// # Accepted and returned forms
+//
+// Value returns the form that database/sql stores. Scan also accepts forms that older
+// tables and other drivers return. Parse and UnmarshalText accept the output of String
+// and MarshalText. They reject all other input with a [*ParseError].
+//
+//	            | Value         | Scan                      | String, Parse      | JSON (zero: null)
 //	------------+---------------+---------------------------+--------------------+--------------------
 //	Snowflake   | int64         | int64 or decimal,         | decimal            | "decimal";
 //	            |               | 0 to 2^63-1               |                    | reads it bare too
 //	SnowflakeSI | int64         | int64 or decimal,         | decimal            | decimal;
 //	            |               | 0 to 2^53-1               |                    | reads it quoted too
-//	UID60       | int64         | int64 or decimal,         | 4 to 10 digits     | "text"
+//	UID60       | int64         | int64 or decimal,         | 4 to 10 characters | "text"
 //	            |               | 0 to 2^60-1               | of base64url       |
 //	Spread64    | int64         | int64 or decimal, any     | 16 hex digits,     | "text"
-//	            |               | (reserved bits are kept)  | reserved bits zero |
-//	Sno         | string of the | 16 bytes or 36 characters | 16 digits [2-9a-x] | "text"
-//	            | UUID that it  | of that UUID, 16 digits,  |                    |
-//	            | is stored as  | 10 raw bytes              |                    |
+//	            |               | (keeps reserved bits)     | reserved bits zero |
+//	Sno         | string of its | 16 bytes or 36 characters | 16 characters      | "text"
+//	            | UUID          | of its UUID, its text,    | [2-9a-x]           |
+//	            |               | 10 raw bytes              |                    |
 //
-// Scan also takes an ID of its own type, a pointer to one, or a struct around one,
-// such as a [database/sql.Null]: ent calls id.Scan(&id). The struct must be a
-// [database/sql/driver.Valuer] that holds one ID, and pass on its Value. Scan
-// refuses every other Valuer, because the same number can be a valid ID of this
-// format: convert it, or pass its Value.
+// Decimals have no sign, space or leading zero. Only the decimal of a Spread64 column can
+// be negative. Text is case-sensitive, except that the hex digits of a scanned UUID can
+// be upper case, because some databases return them so. The binary form is 8 big-endian
+// bytes, or 10 for Sno, and is as strict as Parse.
 //
-// What couldn't be read again isn't written: Value and the forms beside it
-// refuse numbers that are no IDs, such as Snowflake(-1), with an [ErrRange].
-// String shows them. [SnowflakeFromInt64] and its like convert a number that comes
-// from elsewhere, and are as strict as Parse: a Spread64 with reserved bits is
-// refused.
+// Scan also accepts an ID of its own type, a pointer to one, or a struct that holds one,
+// such as a [database/sql.Null], because ent calls id.Scan(&id). The struct must be a
+// [database/sql/driver.Valuer] that returns the Value of its ID. Scan rejects every other
+// Valuer, because the number of another type can be a valid ID of this type. Convert it,
+// or pass its Value.
 //
-// Decimals have no sign, space or leading zero; only a Spread64's, in a column,
-// can be negative. Text is case-sensitive; the hex of a UUID, which isn't the
-// Sno's own text, may have capitals, as some databases write it. The binary form is 8 bytes, 10 for
-// Sno, big-endian, and as strict as Parse.
+// Value, MarshalText, MarshalBinary and MarshalJSON reject numbers that are not IDs, such
+// as Snowflake(-1), with an [ErrRange], because they could not be read back. String
+// formats them. [SnowflakeFromInt64] and the corresponding functions of the other types
+// convert a number from another source. They are as strict as Parse:
+// [Spread64FromInt64] rejects a number with reserved bits. Scan and Value of a Spread64
+// keep reserved bits.
 //
-// In SQLite a Sno's column may be declared uuid or text: the 36 characters are
-// safe in both. In MySQL it is a char(36). The others are bigint everywhere.
-//
-// # Zero and NULL
-//
-// The zero ID is never minted. It is the smallest value of its column, so that
-// keyset pagination can begin with WHERE id > $1 and a zero cursor; Spread64,
-// half of whose column values are negative, is the exception. NULL is not an
-// ID: a nullable column is scanned into a pointer, [database/sql.Null], or
-// sqltypes.Optional.
+// In SQLite, declare a Sno column uuid or text; both keep the 36 characters. In MySQL, use
+// char(36). For the other types, use bigint in every database.
 //
 // # Generators
 //
-// A generator may be shared by goroutines, and never repeats an ID, whatever
-// the clock does. If a unit of time has no numbers left, or the clock stepped
-// back, Next waits, for [Options.MaxWait] at the longest, and then fails with
-// [ErrSequenceExhausted] or [ErrClockBackwards]. If the clock is further behind than
-// that, Next fails at once. Fill goes on for as long as the format's rate demands,
-// and fails so only if nobody gets anything for so long. Calls that wait sleep, and
-// are served in the order in which they came, a Fill with what a unit has at a time.
-// A Sno generator goes on without waiting at the first step back, in the other half
-// of its IDs.
+// Goroutines can share a generator. It never returns a duplicate, even if the clock steps
+// back. If a unit of time has no unused numbers, or the clock stepped back, Next waits for
+// up to [Options.MaxWait], and then fails with [ErrSequenceExhausted] or
+// [ErrClockBackwards]. If the clock is behind by more than MaxWait, Next fails at once.
 //
-// Two generators with the same node number do repeat each other's IDs. Node
-// numbers are the caller's to keep apart: by configuration, or by a [Lease] that
-// is claimed from a store. After a restart, a clock that was set back could lead
-// to times that the same node has used: [Options.NotBefore], the Snapshot of a
-// [SnoGenerator], or a Lease keep it from those.
+// Fill waits as long as the format's rate requires. It fails only if no call gets an ID
+// for MaxWait. Waiting calls sleep, and are served in order of arrival. In each
+// turn, a Fill takes at most one unit's numbers.
+//
+// A [SnoGenerator] doesn't wait when the clock first steps back. It sets the tick-tock bit
+// of its IDs and continues.
+//
+// # Node numbers and restarts
+//
+// Two generators with the same node number create duplicates. The caller keeps node
+// numbers distinct, by configuration or with a [Lease] claimed from a store. If the clock
+// was set back before a restart, a new generator could reuse times of the previous run.
+// [Options.NotBefore], the Snapshot of a SnoGenerator, or a Lease prevents that.
+//
+// # Tests with testing/synctest
 //
 // In a bubble of testing/synctest, generators use the bubble's clock. It starts at
 // 2000-01-01, before the epoch of most formats: sleep past the epoch before creating
-// a generator. A generator may be used in one bubble after another, but not in two
-// at once.
+// a generator. Bubbles can use a generator one after another, but not at the same time.
 //
-// Stats tells what a generator has done, and Remaining how long its format
-// lasts. Watch SequenceOverflows (the node is at its rate's limit) and
-// ClockRegressions (the machine's clock is being set back).
+// # Monitoring
+//
+// Stats returns the counters of a generator, and Remaining the time left in its format.
+// Watch SequenceOverflows (the node is at the limit of its rate) and ClockRegressions (the
+// clock of the machine is being set back).
 package idtype

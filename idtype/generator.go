@@ -5,56 +5,53 @@ import (
 	"time"
 )
 
-// A Generator mints IDs and never the same one twice. It may be used by
-// several goroutines at once.
+// A Generator creates IDs and never returns a duplicate. It is safe for concurrent use.
 type Generator[T any] interface {
-	// Next mints one ID. It waits where the format's rate or a clock that
-	// stepped back demand it, for [Options.MaxWait] at the longest.
+	// Next returns one new ID. If the sequence is full or the clock stepped back, Next
+	// waits, for up to [Options.MaxWait].
 	Next() (T, error)
-	// Fill mints len(dst) IDs in order, for as long as that takes at the
-	// format's rate. It gives the number it minted: fewer than len(dst) only
-	// with an error, which may be that of ctx.
+	// Fill writes len(dst) new IDs to dst, in order, and waits as long as the format's
+	// rate requires. It returns the number of IDs written, which is less than len(dst)
+	// only if err is not nil. err can be the error of ctx.
 	Fill(ctx context.Context, dst []T) (n int, err error)
 }
 
-// Options are what all generators can be told. The zero value is what most
-// programs want.
+// Options are the options of all generators. The zero value suits most programs.
 type Options struct {
-	// Clock gives the time. Nil means the system's, of which a generator
-	// reads the wall clock once a unit if it can, and for the rest the monotonic
-	// clock. A Clock of the caller's is read by the constructor and in each call, by
-	// one goroutine at a time.
+	// Clock returns the current time. If it is nil, the generator uses the system
+	// clocks: if possible the wall clock once per unit, and otherwise the monotonic
+	// clock. The constructor and every call read a Clock that is not nil, one goroutine
+	// at a time.
 	Clock func() time.Time
-	// MaxWait bounds how long a call waits while the sequence is full, the
-	// clock is behind the last ID, or a lease isn't renewed; for a Fill, how long
-	// it waits while nobody gets anything. 0 means one second; a negative value
-	// means not to wait but to fail at once.
+	// MaxWait limits the time that a call waits while the sequence is full, the clock is
+	// behind the last ID, or the lease is not renewed. For Fill it limits the time in
+	// which no call gets an ID. 0 means one second. If MaxWait is negative, calls fail
+	// at once instead of waiting.
 	//
-	// If the clock is further behind the last ID, NotBefore or the start of the
-	// lease than a call may still wait, the call fails at once, even if somebody is
-	// about to step the clock forward.
+	// If the clock is behind the last ID, NotBefore or the start of the lease by more
+	// than the rest of MaxWait, the call fails at once, even if the clock is about to be
+	// set forward.
 	MaxWait time.Duration
-	// NotBefore is a time that may have been used already, by an earlier run
-	// of the program: the generator mints in later units only. Zero means that
-	// there is none.
+	// NotBefore is a time up to which an earlier run of the program may have created
+	// IDs. The generator creates IDs only in later units. The zero Time sets no bound.
 	NotBefore time.Time
-	// Lease is a node number that was claimed for a time, for this generator
-	// alone. Nil means that the configured number is its for ever.
+	// Lease is a node number claimed for a limited time, for this generator only. If it
+	// is nil, the generator keeps its configured number permanently.
 	Lease Lease
 
-	clock *clock // set by tests, instead of Clock: waits are scripted too
+	clock *clock // replaces Clock in tests, which script waits too
 }
 
-// GeneratorStats count what a generator has done since it was made.
+// GeneratorStats are the counters of a generator since its creation.
 type GeneratorStats struct {
-	Minted            uint64 // IDs
-	Waits             uint64 // times that a call had to wait, for whatever reason
-	SequenceOverflows uint64 // units of time whose sequence numbers didn't suffice
-	ClockRegressions  uint64 // times that the clock was seen to step back, by a unit or more
-	TickTocks         uint64 // times that a Sno generator went on in the other half of its IDs, instead of waiting
+	Minted            uint64 // IDs created
+	Waits             uint64 // calls that waited, for any reason
+	SequenceOverflows uint64 // units with fewer sequence numbers than requested
+	ClockRegressions  uint64 // steps back of the clock by a unit or more
+	TickTocks         uint64 // steps back that a Sno generator handled with its tick-tock bit instead of waiting
 }
 
-// report adds what was minted in the present unit to the stats.
+// report returns the counters, with the IDs of the current unit.
 func (s *sequencer) report() GeneratorStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +61,7 @@ func (s *sequencer) report() GeneratorStats {
 	return stats
 }
 
-// remaining is how long the format's time still lasts.
+// remaining returns the time until the end of the format.
 func (s *sequencer) remaining() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package idtype
 
 import "encoding/binary"
 
-// readHex reads 16 digits [0-9a-f], in two octets.
+// readHex parses 16 digits [0-9a-f] in two octets.
 func readHex(hi, lo uint64) (v uint64, ok bool) {
 	hi, ok1 := octetValues(hi, '0', 10, 4)
 	lo, ok2 := octetValues(lo, '0', 10, 4)
@@ -18,8 +18,8 @@ func writeHex(v uint64) (hi, lo uint64) {
 // uuidTextSize is the length of a UUID's text, 8-4-4-4-12 hex digits.
 const uuidTextSize = 36
 
-// readUUID reads the text of a UUID, whose letters may be of either case, as
-// the two halves of its bytes.
+// readUUID parses the text of a UUID, in either case, and returns the two halves of its
+// bytes.
 func readUUID(b *[uuidTextSize]byte) (hi, lo uint64, ok bool) {
 	if b[8] != '-' || b[13] != '-' || b[18] != '-' || b[23] != '-' {
 		return 0, 0, false
@@ -30,12 +30,11 @@ func readUUID(b *[uuidTextSize]byte) (hi, lo uint64, ok bool) {
 	return hi, lo, ok1 && ok2
 }
 
-// lower makes the capitals of an octet small: it sets bit 5 where bit 6 is set.
-// That leaves digits and small letters as they are, and makes hex digits of no
-// other bytes.
+// lower converts an octet to lower case: it sets bit 5 where bit 6 is set. It doesn't
+// change digits and lower-case letters, and turns no other byte into a hex digit.
 func lower(x uint64) uint64 { return x | x>>1&(0x20*octetOnes) }
 
-// uuidString is the text of the UUID of two halves, in small letters.
+// uuidString returns the text of a UUID, given in two halves, in lower case.
 func uuidString(hi, lo uint64) string {
 	var b [uuidTextSize]byte
 	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'

@@ -21,12 +21,11 @@ import (
 // If a Lease has this method, the constructor of the generator calls it as the last step,
 // and returns its error. The Lease can then reject a second generator or another layout.
 // It can also pass on the number from the generator's high-water mark instead of from
-// Until. The layout describes how the format uses the number, such as
-// "spread64: cluster 5". Two generators of the same
-// layout with different numbers never create the same ID. minted returns the generator's
-// high-water mark: the start of the last unit in which it created an ID, in Unix
-// milliseconds, or [math.MinInt64] if it created none. Once Until is math.MinInt64, the
-// mark is final.
+// Until. The layout describes how the format uses the number, such as "spread64: cluster
+// 5". Two generators of the same layout with different numbers never create the same ID.
+// minted returns the generator's high-water mark: the start of the last unit in which it
+// created an ID, in Unix milliseconds, or [math.MinInt64] if it created none. Once Until
+// is math.MinInt64, the mark is final.
 //
 // # Optional method Err
 //
@@ -102,7 +101,8 @@ func (s *sequencer) leased(unit int64) (b block, covered bool) {
 }
 
 // minted returns the high-water mark for a lease's Attach. A concurrent call on the fast
-// path, which checked the lease before it ended, also takes its number from the word's unit.
+// path, which checked the lease before it ended, also takes its number from the word's
+// unit.
 func (s *sequencer) minted() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// A queue has the calls that wait, in the order in which they came. The first
-// leads: it alone sleeps and looks at the clock, for all of them. Calls that
-// come while there is a queue look for them too, before they queue themselves.
+// A queue holds the waiting calls in order of arrival. Only the first, the leader, sleeps
+// until a deadline and then reads the clock for all of them. A new call also reads the
+// clock and serves the queue, before it joins the queue itself.
 type queue struct {
 	head, tail *waiter
 	calls      int
-	wanted     int           // numbers
-	served     time.Duration // when one last did, by the monotonic clock
-	spins      int           // pauses since then that weren't slept
-	waiters    sync.Pool     // without channels, which belong to a bubble of testing/synctest
+	wanted     int           // the numbers that all calls want
+	served     time.Duration // the time when a call last got numbers, by the monotonic clock
+	spins      int           // pauses since then that spun
+	waiters    sync.Pool     // without their channels, which belong to a bubble of testing/synctest
 }
 
-// A waiter is a call that waits.
+// A waiter is a waiting call.
 type waiter struct {
 	call
 	n     int
-	since time.Duration // by the monotonic clock
+	since time.Duration // the start of the wait, by the monotonic clock
 
-	// What it got, once it left the queue.
+	// The result, once the call has left the queue.
 	left  bool
 	got   slot
 	count int
 	err   error
 
-	news       sync.Cond     // for a call that only news can wake
-	wake       chan struct{} // for one that a timer or a context can wake as well; else nil
+	news       sync.Cond     // wakes a call that waits without a timer and a context
+	wake       chan struct{} // wakes a call that waits with one of them; otherwise nil
 	prev, next *waiter
 }
 
@@ -39,14 +39,15 @@ func (q *queue) push(w *waiter) {
 	if w.prev = q.tail; w.prev != nil {
 		w.prev.next = w
 	} else {
-		q.head, q.served = w, w.since // an earlier time may come from another bubble's clock
+		q.head, q.served = w, w.since // the old value of served may come from another bubble's clock
 	}
 	q.tail = w
 	q.calls++
 	q.wanted += w.n
 }
 
-// remove gives a waiter what it got, and the lead, if it had it, to the next.
+// remove takes a waiter with its result out of the queue. If the waiter was the leader, the
+// next one becomes the leader.
 func (q *queue) remove(w *waiter, got slot, count int, err error) {
 	if w.prev != nil {
 		w.prev.next = w.next
@@ -72,8 +73,8 @@ func (w *waiter) signal() {
 	}
 }
 
-// dismiss lets go of a waiter. If it is still in the queue, the caller's clock,
-// lease or random source has panicked.
+// dismiss recycles a waiter. A waiter that is still in the queue is there because the
+// caller's clock, lease or random source panicked.
 func (q *queue) dismiss(w *waiter) {
 	if !w.left {
 		q.remove(w, slot{}, 0, nil)
@@ -82,8 +83,8 @@ func (q *queue) dismiss(w *waiter) {
 	q.waiters.Put(w)
 }
 
-// wait queues a call until it has its slot. The lock is held, but for the
-// time that it sleeps.
+// wait queues a call until it gets a slot or fails. The caller holds the lock; wait
+// releases it while it sleeps.
 func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error) {
 	s.stats.Waits++
 	c.waited = true
@@ -108,12 +109,12 @@ func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error)
 	return w.got, w.count, w.err
 }
 
-// sleep waits, without the lock, for news: who leads, for the time when there
-// may be some.
+// sleep waits without the lock. The leader waits until the clock may allow new numbers;
+// the other calls wait until they are woken.
 func (s *sequencer) sleep(ctx context.Context, w *waiter) {
 	leads := w == s.queue.head
 	if !leads && ctx.Done() == nil {
-		w.news.Wait() // cheaper than a select, and without a channel
+		w.news.Wait() // cheaper than a select, and needs no channel
 		return
 	}
 	wake := make(chan struct{}, 1)
@@ -134,9 +135,9 @@ func (s *sequencer) sleep(ctx context.Context, w *waiter) {
 	}
 }
 
-// pause is how long to wait until there may be news, and whether it is to be
-// spent spinning. Against a clock that stands still just before a unit's end
-// that helps for a few times only: then it is slept.
+// pause returns the time to wait until there may be new numbers, and whether to spin for
+// it. After three spins without a result it sleeps instead, because the clock may stand
+// still just before the end of a unit.
 func (s *sequencer) pause(w *waiter) (pause time.Duration, spin bool) {
 	pause, left := s.blocked.pause, s.patience(w)
 	switch {
@@ -162,8 +163,8 @@ func (s *sequencer) poll() {
 	s.serve(now)
 }
 
-// serve gives the waiting calls the numbers there are. It fails calls that have
-// waited too long, and calls whose wait would end before the clock gets there.
+// serve gives the available numbers to the waiting calls, in order. It fails calls that
+// have waited too long, and calls whose wait would end before the clock allows new numbers.
 func (s *sequencer) serve(now int64) {
 	q := &s.queue
 	for w := q.head; w != nil; w = q.head {
@@ -176,7 +177,7 @@ func (s *sequencer) serve(now int64) {
 		}
 		q.remove(w, got, count, err)
 	}
-	// They are in the order of the time since when they wait.
+	// The queue is sorted by since.
 	enough := max(s.blocked.least, 1)
 	for w := q.head; w != nil && s.maxWait-(s.reading-w.since) < enough; {
 		next := w.next
@@ -191,8 +192,8 @@ func (s *sequencer) serve(now int64) {
 	}
 }
 
-// patience is for how long a call may still wait. For the patient, what others
-// get counts too: the clock isn't standing still.
+// patience returns the time that a call may still wait. For a patient call, the time
+// starts again when any call gets numbers, because the clock is then running.
 func (s *sequencer) patience(w *waiter) time.Duration {
 	since := w.since
 	if w.patient {
@@ -201,17 +202,17 @@ func (s *sequencer) patience(w *waiter) time.Duration {
 	return s.maxWait - (s.reading - since)
 }
 
-// A stall is the time while calls wait because the numbers of units are used up.
+// A stall is a period in which calls wait because all numbers of a unit are used.
 type stall struct {
 	going       bool
-	began, told time.Duration // by the monotonic clock
+	began, told time.Duration // its start and its last message, by the monotonic clock
 }
 
-// tellEvery is the least time between two messages of a stall. It is a bit less than a
-// Sno's unit, because the leader looks at the clock once in each.
+// tellEvery is the minimum time between two messages of a stall. It is slightly less than
+// a unit of Sno, because the leader reads the clock once per unit.
 const tellEvery = 3 * time.Millisecond
 
-// tellOverflow sends a message when a stall begins, while it lasts, and when it ends.
+// tellOverflow sends a message at the start, during and at the end of a stall.
 func (s *sequencer) tellOverflow() {
 	t, calls := &s.stall, s.queue.calls
 	switch {

@@ -11,45 +11,42 @@ import (
 	"time"
 )
 
-// A sequencer hands out (unit, sequence) pairs, each once: it is what all
-// generators have in common.
+// A sequencer hands out each (unit, number) pair once. All generators use one.
 //
-// What is next is one word, since unit, tick-tock bit and number have to change
-// together, or they would repeat:
+// The state is one word, because unit, tick-tock bit and number must change together.
+// Otherwise pairs could repeat.
 //
 //	 63                                  shift                               0
 //	+------------------------------------+------------------------------------+
-//	| unit, then the tick-tock bit       | the number that is next            |
+//	| unit, then the tick-tock bit       | next number                        |
 //	| if the format has one              |                                    |
 //	+------------------------------------+------------------------------------+
 //
-// While a unit lasts, a call adds 1 to the word, and what was there before is
-// its own, if the number isn't past the last. All else is done under a lock: a
-// new unit, a clock that stepped back, calls that have to wait. The number has
-// more bits than it needs, so that calls which come too late, and are bound to
-// find their number past the last, don't count up the unit; whoever finds the
-// unit full closes the fast path.
+// Fast path: within a unit, a call adds 1 to the word. The previous value is its pair,
+// unless the number is past the last one. Everything else happens under a lock: new units,
+// clocks that stepped back, calls that wait. The number field is wider than needed, so
+// that concurrent calls that find the unit full don't carry into the unit field. The
+// first call that finds the unit full closes the fast path.
 //
-// How long a unit lasts is told by the monotonic clock, which takes half the
-// time to read. It is anchored to the wall clock in each unit anew. That is
-// safe: no pair can repeat, whatever the clocks say, since the word only
-// changes to what was never there. A step of the wall shows at the next unit,
-// and until then IDs are off by less than a unit.
+// The monotonic clock determines the end of a unit, because reading it takes half the
+// time. Each unit anchors it to the wall clock again. No pair can repeat, even if the
+// clocks are wrong, because the word only changes to values that it never had. A step of
+// the wall clock takes effect at the next unit; until then the times of IDs are wrong by
+// less than a unit.
 type sequencer struct {
 	spec
 	shift   int
 	mask    uint64
 	maxWait time.Duration
-	spin    time.Duration // the longest pause that isn't slept
-	length  time.Duration // of a unit
+	spin    time.Duration // the longest pause that spins
+	length  time.Duration // the length of a unit
 	lease   Lease         // nil: none
 	clock   clock
 
-	// The fast path is open until the monotonic clock reaches open: the word has
-	// the unit that the clock shows, the unit has numbers, and no call waits. If
-	// open is more than a unit ahead, it was set in another bubble of
-	// testing/synctest, and the fast path is closed. The unit's time, in Unix
-	// milliseconds, is for the lease.
+	// The fast path is open until the monotonic clock reaches open. While it is open, the
+	// word has the clock's unit, the unit has unused numbers, and no call waits. If open
+	// is more than a unit ahead, another bubble of testing/synctest set it, and the fast
+	// path is closed. milli is the unit's time in Unix milliseconds, for the lease.
 	open  atomic.Int64
 	milli atomic.Int64
 	_     cacheLine
@@ -57,85 +54,84 @@ type sequencer struct {
 	_     cacheLine
 
 	mu      sync.Mutex
-	origin  int64         // the unit first minted in; -1: nothing was minted yet
-	bound   int64         // the start bound: the first ID is of a later unit
-	unit    int64         // the unit last minted in; before that, the start bound
-	begin   uint32        // the number with which that unit began
+	origin  int64         // the first unit with an ID; -1: no ID exists yet
+	bound   int64         // the start bound: only later units have IDs
+	unit    int64         // the unit of the last ID; before the first ID, the start bound
+	begin   uint32        // the first number used of that unit
 	tick    bool          // the tick-tock bit
-	drifts  uint32        // how often it changed
-	safe    int64         // the last unit in which the other tick-tock bit was used
-	past    backfilled    // where backfill goes on
-	seen    int64         // the unit that the clock showed when it was last read
-	wall    time.Time     // the wall clock then
-	reading time.Duration // the monotonic clock then
-	full    bool          // the unit was found to be full
-	blocked block         // why takeNow last got no numbers
+	drifts  uint32        // the number of its changes
+	safe    int64         // the last unit with IDs of the other tick-tock bit
+	past    backfilled    // the next pair for backfill
+	seen    int64         // the clock's unit at the last reading
+	wall    time.Time     // the wall clock at the last reading
+	reading time.Duration // the monotonic clock at the last reading
+	full    bool          // a call found the unit full
+	blocked block         // the reason why takeNow last got no numbers
 	queue   queue
 	stall   stall
-	stats   GeneratorStats // but for what was minted in the present unit
+	stats   GeneratorStats // Minted excludes the current unit
 }
 
-// A spec describes a sequencer: what its format and its generator's config
-// determine.
+// A spec holds the parameters that a sequencer takes from its format and from the config
+// of its generator.
 type spec struct {
 	line     timeline
 	min, max uint32 // the sequence numbers of a unit
-	// first returns the number with which a unit begins, min to max, given the
-	// range of the numbers that the one before used. Nil: min.
+	// first returns the first number of a unit, from min to max. used is the range of
+	// numbers that the previous unit used. If first is nil, units begin at min.
 	first func(used numbers) (uint32, error)
-	// skipZero: the very first pair would make the zero ID, so that
-	// unit 0 begins at 1.
+	// skipZero means that pair (0, 0) is the zero ID, so unit 0 begins at 1.
 	skipZero bool
-	// ticks: a step back toggles a bit instead of waiting.
+	// ticks means that a step back of the clock toggles a bit instead of waiting.
 	ticks    bool
-	from     *SnoSnapshot       // where to go on; nil: nowhere
+	from     *SnoSnapshot       // the state to continue from, or nil
 	overflow chan<- SnoOverflow // nil: none
-	// claim takes the generator's node number, after everything that can fail except
-	// the lease's Attach. Nil: there is nothing to take.
+	// claim takes the generator's node number, after all steps that can fail except the
+	// lease's Attach. It can be nil.
 	claim  func() error
 	layout string // for the lease's Attach
 }
 
-// A cacheLine keeps what all calls write from what they only read. Some
-// processors fetch two lines at a time.
+// A cacheLine separates the word that all calls write from fields that they only read.
+// Some processors fetch two lines of 64 bytes at a time.
 type cacheLine [128]byte
 
-// closed is when the fast path closed: before all time.
+// closed is the value of open while the fast path is closed.
 const closed = 0
 
-// minRoom is how many goroutines may come too late for a unit before they would
-// count it up. Each does so once, and then has to take the lock: it would need a
-// million of them, all in the time in which one closes the fast path. Layouts
-// that leave less room don't use it.
+// minRoom is the minimum number of concurrent calls that can find a unit full before the
+// number field would carry into the unit field. Each call adds 1 at most once, and then
+// takes the lock. A carry would need a million goroutines in the time in which one of them
+// closes the fast path. Layouts with less room don't use the fast path.
 const minRoom = 1 << 20
 
-// A slot is a run of numbers in a unit, which begins at seq. The head is the
-// unit with, in a format that has one, the tick-tock bit below it.
+// A slot is a run of numbers in a unit, starting with seq. The head is the unit, followed
+// by the tick-tock bit if the format has one.
 type slot struct {
 	head uint64
 	seq  uint32
 }
 
-// numbers is a range of sequence numbers, without its end. Full: none is left
-// after them, and the unit that begins is the next one.
+// numbers is a half-open range of sequence numbers. full means that the range ends with the
+// unit's last number and that the new unit directly follows.
 type numbers struct {
 	begin, end uint32
 	full       bool
 }
 
 const (
-	// defaultMaxWait is Options.MaxWait's.
+	// defaultMaxWait is the default of Options.MaxWait.
 	defaultMaxWait = time.Second
-	// longPause is how long a call sleeps at the most before it looks again
-	// whether a clock that is behind was set right, or a lease renewed.
+	// longPause is the longest sleep of a call before it checks again whether a clock
+	// was set right or a lease renewed.
 	longPause = 10 * time.Millisecond
-	// unending is the length of a block that has no end: longer than any call waits.
+	// unending is the duration of a permanent block. No call waits that long.
 	unending = math.MaxInt64
 )
 
-// init makes the sequencer. It counts the units up to the start bounds as used. It
-// refuses a clock that shows a time outside the format's: the layout has expired, or
-// its epoch is yet to come.
+// init initializes the sequencer. It marks the units up to the start bounds as used. It
+// returns an error if the clock is outside the format's time: past its end, or before its
+// epoch.
 func (s *sequencer) init(p spec, o Options) error {
 	s.spec, s.lease = p, o.Lease
 	s.maxWait = min(cmp.Or(o.MaxWait, defaultMaxWait), unending-1)
@@ -196,8 +192,7 @@ func (s *sequencer) startAfter(t time.Time, bound string) error {
 	return nil
 }
 
-// useUp counts the units up to this one as used up, and lets no toggle lead
-// back behind it.
+// useUp marks all units up to this one as used, for both values of the tick-tock bit.
 func (s *sequencer) useUp(unit int64) {
 	s.safe = max(s.safe, unit)
 	if unit > s.unit {
@@ -206,16 +201,16 @@ func (s *sequencer) useUp(unit int64) {
 	}
 }
 
-// continueAt goes on in a unit, with this number.
+// continueAt continues in a unit, with this number.
 func (s *sequencer) continueAt(unit int64, next uint32) {
 	s.unit, s.begin = unit, next
 	s.word.Store(s.head()<<s.shift | uint64(next))
 }
 
-// capacity is how many numbers a unit has.
+// capacity returns the number of sequence numbers per unit.
 func (s *sequencer) capacity() int64 { return int64(s.max-s.min) + 1 }
 
-// head is the upper part of the word.
+// head returns the upper part of the word.
 func (s *sequencer) head() uint64 {
 	h := uint64(s.unit)
 	if s.ticks {
@@ -227,7 +222,7 @@ func (s *sequencer) head() uint64 {
 	return h
 }
 
-// split takes a word apart.
+// split returns the parts of a word.
 func (s *sequencer) split(word uint64) slot { return slot{word >> s.shift, uint32(word & s.mask)} }
 
 // takeOne takes a single number.
@@ -240,51 +235,51 @@ func (s *sequencer) takeOne() (slot, error) {
 	return got, err
 }
 
-// takeFast takes a single number if the fast path is open and the unit has one.
+// takeFast takes a single number if the fast path is open and the unit has one left.
 func (s *sequencer) takeFast() (slot, bool) {
 	open := s.open.Load()
 	if open == closed {
 		return slot{}, false
 	}
-	// Unsigned, a left of 0 or less is too long as well.
+	// As unsigned, left-1 is also too large if left is 0 or less.
 	left := open - int64(s.clock.ticks())
 	if uint64(left-1) >= uint64(s.length) || s.lease != nil && s.lease.Until() < s.milli.Load() {
 		return slot{}, false
 	}
-	// By now the word may be of a later unit. Then a call that came after this
-	// one has found that the clock and the lease allow it.
+	// The word may already have a later unit. In that case another call has checked
+	// that the clock and the lease allow that unit.
 	got := s.split(s.word.Add(1) - 1)
 	return got, got.seq <= s.max
 }
 
-// A call is what has to be known of a Next or a Fill while it goes on.
+// A call is the state of a call of Next or Fill.
 type call struct {
-	begun  int64 // the unit in which it began; -1 before it looked at the clock
-	waited bool  // it has waited since
-	// patient: MaxWait is for a clock that stands still, not for the others in
-	// the queue. A Fill takes as long as the format's rate demands.
+	begun  int64 // the unit in which the call began; -1 before it has read the clock
+	waited bool  // the call has waited
+	// patient means that MaxWait limits only the time in which no call gets numbers, not
+	// the time behind other calls. Fill is patient.
 	patient bool
 }
 
-// take takes up to n numbers of a unit, and returns how many it took. It waits while
-// there are none.
+// take takes up to n numbers of a unit, and returns their count. It waits until there is at
+// least one.
 func (s *sequencer) take(ctx context.Context, c *call, n int) (slot, int, error) {
 	if err := ctx.Err(); err != nil {
 		return slot{}, 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Read under the lock: a reading that waited for it would look like a
-	// clock that went back.
+	// The clock is read under the lock, because a reading from before the lock could look
+	// like a step back.
 	now, err := s.now()
 	if err != nil {
 		return slot{}, 0, err
 	}
 	defer s.settle()
 	if c.begun < 0 {
-		c.begun = max(now, 0) // before the epoch nothing passes that it could use
+		c.begun = max(now, 0) // the units before the epoch have no numbers
 	}
-	// Those that wait already come first, or the patient would starve.
+	// Waiting calls come first, because otherwise patient calls would starve.
 	if s.serve(now); s.queue.head == nil {
 		got, count, err := s.takeNow(c, n, n, now)
 		switch {
@@ -297,8 +292,8 @@ func (s *sequencer) take(ctx context.Context, c *call, n int) (slot, int, error)
 	return s.wait(ctx, c, n)
 }
 
-// now is the clock's unit. A clock that fell from the format's time to before
-// its epoch is one that went back.
+// now reads the clock and returns its unit. It returns -1 if the clock stepped back to
+// before the epoch.
 func (s *sequencer) now() (int64, error) {
 	wall, reading := s.clock.read()
 	now, outside := s.line.place(wall)
@@ -316,9 +311,9 @@ func (s *sequencer) now() (int64, error) {
 	return now, nil
 }
 
-// takeNow takes up to n numbers of a unit for a call, without waiting. The calls in the
-// queue together want wanted numbers. If count is 0 without an error, s.blocked is the
-// reason.
+// takeNow takes up to n numbers of a unit for a call, without waiting. wanted is the sum of
+// numbers that all calls in the queue want. If count is 0 without an error, s.blocked is
+// the reason.
 func (s *sequencer) takeNow(c *call, n, wanted int, now int64) (got slot, count int, err error) {
 	if b, covered := s.leased(now); !covered {
 		s.blocked = b
@@ -354,9 +349,9 @@ func (s *sequencer) takeNow(c *call, n, wanted int, now int64) (got slot, count 
 	return slot{}, 0, nil
 }
 
-// firstUnit returns the first unit of which a call may take numbers. A call that waited
-// may use the units that passed meanwhile, because they lie after the last ID and within
-// the call. It uses no more of them than the wanted numbers need.
+// firstUnit returns the first unit from which a call may take numbers. A call that waited
+// may use the units that passed during the wait, because they are after the last ID and
+// within the duration of the call. It uses only as many of them as the wanted numbers need.
 func (s *sequencer) firstUnit(c *call, wanted int, now int64) int64 {
 	if !c.waited {
 		return now
@@ -374,19 +369,19 @@ func (s *sequencer) takeFromUnit(n int) (slot, int) {
 			return slot{}, 0
 		}
 		count := min(uint64(n), uint64(s.max)-next+1)
-		// The fast path may have taken some meanwhile.
+		// The fast path may have taken numbers concurrently.
 		if s.word.CompareAndSwap(word, word+count) {
 			return s.split(word), int(count)
 		}
 	}
 }
 
-// used returns the numbers of the unit that were given away.
+// used returns the used numbers of the current unit.
 func (s *sequencer) used(word uint64) numbers {
 	return numbers{begin: s.begin, end: uint32(min(word&s.mask, uint64(s.max)+1))}
 }
 
-// toggle begins an earlier unit, in the other half of the IDs.
+// toggle begins an earlier unit, with the other tick-tock bit.
 func (s *sequencer) toggle(unit int64) error {
 	from := s.unit
 	if err := s.toUnit(unit, !s.tick); err != nil {
@@ -417,8 +412,7 @@ func (s *sequencer) toUnit(unit int64, tick bool) error {
 	return nil
 }
 
-// notZero is the number with which to go on in a unit, so that it doesn't make
-// the zero ID.
+// notZero returns the first number from next on that doesn't make the zero ID.
 func (s *sequencer) notZero(unit int64, next uint32) uint32 {
 	if unit == 0 && s.skipZero {
 		return max(next, 1)
@@ -426,17 +420,17 @@ func (s *sequencer) notZero(unit int64, next uint32) uint32 {
 	return next
 }
 
-// left is how long the clock's unit still lasts.
+// left returns the time until the end of the clock's unit.
 func (s *sequencer) left() time.Duration { return s.until(s.seen + 1) }
 
-// until is how long the clock takes to a unit, at its normal rate.
+// until returns the time until the start of a unit, if the clock runs at its normal rate.
 func (s *sequencer) until(unit int64) time.Duration {
-	// It may be more milliseconds than a Duration holds.
+	// A Duration can't hold all gaps.
 	gap := min(s.line.milli(unit)-unixMilli(s.wall), math.MaxInt64/int64(time.Millisecond))
 	return time.Duration(gap)*time.Millisecond - time.Duration(s.wall.Nanosecond())%time.Millisecond
 }
 
-// settle opens or closes the fast path, as it is to be for what comes next.
+// settle opens or closes the fast path for the next calls.
 func (s *sequencer) settle() {
 	if s.overflow != nil {
 		s.tellOverflow()
@@ -452,9 +446,9 @@ func (s *sequencer) settle() {
 	s.open.Store(int64(s.reading + s.left()))
 }
 
-// fill gives dst the IDs that compose makes of runs of numbers.
+// fill fills dst with IDs. compose makes IDs from a run of numbers.
 func fill[T any](ctx context.Context, s *sequencer, dst []T, compose func([]T, slot)) (n int, err error) {
-	// One ID is minted as Next does: that is what a request with a context takes.
+	// A single ID uses the fast path, as Next does: requests with a context call Fill so.
 	if len(dst) == 1 && ctx.Err() == nil {
 		if got, ok := s.takeFast(); ok {
 			compose(dst, got)
@@ -473,7 +467,7 @@ func fill[T any](ctx context.Context, s *sequencer, dst []T, compose func([]T, s
 	return n, nil
 }
 
-// series fills dst with the IDs from id on, step apart.
+// series fills dst with id, id+step, id+2*step, and so on.
 func series[T ~int64](dst []T, id, step T) {
 	if len(dst) == 1 {
 		dst[0] = id
@@ -482,9 +476,8 @@ func series[T ~int64](dst []T, id, step T) {
 	longSeries(dst, id, step)
 }
 
-// longSeries is not inlined, because its loop takes 1.7 times as long if it
-// crosses a cache line. At the beginning of a function, which is aligned, it
-// crosses none.
+// longSeries is not inlined, because its loop takes 1.7 times as long if it crosses a
+// cache line. At the start of a function, which is aligned, the loop doesn't cross one.
 //
 //go:noinline
 func longSeries[T ~int64](dst []T, id, step T) {
@@ -494,14 +487,14 @@ func longSeries[T ~int64](dst []T, id, step T) {
 	}
 }
 
-// snapshot returns what resume needs to go on where this sequencer stopped.
+// snapshot returns the state from which resume continues.
 func (s *sequencer) snapshot() SnoSnapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	used := s.used(s.word.Load())
 	now, err := s.now()
 	if err != nil {
-		// A clock outside the format's time says nothing.
+		// The clock is outside the format's time.
 		now = s.seen
 	}
 	return SnoSnapshot{
@@ -511,7 +504,7 @@ func (s *sequencer) snapshot() SnoSnapshot {
 	}
 }
 
-// resume goes on where a snapshot was taken, unless the start bound lies later.
+// resume continues from a snapshot, unless the start bound is later.
 func (s *sequencer) resume(p *SnoSnapshot) {
 	s.drifts, s.tick = p.Drifts, p.Drifts&1 == 1
 	s.origin, s.seen = p.First, p.Now
@@ -527,14 +520,14 @@ func (s *sequencer) resume(p *SnoSnapshot) {
 	}
 }
 
-// A backfilled is where backfill goes on.
+// A backfilled is the next unit and number for backfill.
 type backfilled struct {
 	unit int64
 	next uint32
 }
 
-// backfill takes a number of the unit of t for [SnoGenerator.At]. The unit must have
-// passed.
+// backfill takes a number from the unit of t, for [SnoGenerator.At]. The unit must be in
+// the past.
 func (s *sequencer) backfill(t time.Time) (slot, error) {
 	unit, err := s.line.unit(t)
 	if err != nil {
@@ -573,7 +566,7 @@ func (s *sequencer) backfill(t time.Time) (slot, error) {
 	s.past = backfilled{unit, next + 1}
 	s.stats.Minted++
 	if s.origin < 0 {
-		// What comes live comes later, whatever the clock does.
+		// Next and Fill must use later units, even if the clock steps back.
 		s.useUp(unit)
 	}
 	return slot{uint64(unit) << 1, next}, nil

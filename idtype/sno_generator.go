@@ -8,51 +8,52 @@ import (
 	"time"
 )
 
-// A SnoConfig says how a [SnoGenerator] mints.
+// A SnoConfig configures a [SnoGenerator].
 type SnoConfig struct {
-	// Meta is the metabyte of Next and Fill.
+	// Meta is the metabyte of IDs from Next and Fill.
 	Meta byte
-	// Partition keeps generators apart. Nil takes the next automatic partition: a
-	// series that starts at a number taken from the time and skips partitions that
-	// other generators of this process use. That suffices for one process; several
-	// processes need configured partitions. A partition that was assigned
-	// automatically is an [ErrNode] here, in a Snapshot and in a Lease, except in a
-	// Snapshot of the generator that has it. Create generators with a configured
-	// partition first.
+	// Partition is the partition of the generator. If it is nil, the generator gets the
+	// next automatic partition. Automatic partitions are consecutive, start at a number
+	// derived from the time, and skip partitions that other generators of this process
+	// use. They suit a single process; several processes need configured partitions.
+	//
+	// A partition that was assigned automatically is an [ErrNode] here, in a Snapshot
+	// and in a Lease, except in a Snapshot of the generator that has it. Create
+	// generators with a configured partition first.
 	Partition *SnoPartition
-	// SequenceMin and SequenceMax let generators share a partition, each with
-	// a range of sequence numbers of its own, at least 4 long. They may come
-	// in either order. A SequenceMax of 0 means 65535, unless SequenceMin is
-	// 65535.
+	// SequenceMin and SequenceMax are the bounds of the sequence numbers, in either
+	// order. Generators with different ranges can share a partition. A range has at
+	// least 4 numbers. A SequenceMax of 0 means 65535, unless SequenceMin is 65535.
 	SequenceMin, SequenceMax uint16
-	// Snapshot is what another generator left behind: this one takes over its
-	// partition and bounds, which are left zero here, and goes on exactly where
-	// it stopped. Not with a Lease, which says itself where to go on.
+	// Snapshot is the state of an earlier generator. The new generator continues exactly
+	// where the earlier one stopped, with its partition and sequence bounds; leave those
+	// fields zero. A Snapshot can't be combined with a Lease, which determines the start
+	// itself.
 	Snapshot *SnoSnapshot
-	// Overflow gets a message about every 4 ms while calls wait because the
-	// sequence numbers of a unit are used up, and one when none waits any more.
-	// A message that the channel has no room for is dropped: give it some.
+	// Overflow receives a message about every 4 ms while calls wait because all sequence
+	// numbers of a unit are used, and one message when no call waits any longer. The
+	// generator drops messages that don't fit the channel's buffer.
 	Overflow chan<- SnoOverflow
-	// Ranges has generators share one partition by a Lease: the sequence
-	// numbers of Partition are divided into so many ranges of the same size, 1 to
-	// 16384, and the lease's number, 0 to Ranges-1, says which is this
-	// generator's. All that share the partition must give the same Ranges. 0: the
-	// lease's number is the partition, which is left nil here.
+	// Ranges lets generators with leases share a partition. It divides the sequence
+	// numbers of Partition into this many ranges of equal size, 1 to 16384. The lease's
+	// number, 0 to Ranges-1, selects the range of this generator. All generators of the
+	// partition must have the same Ranges. If Ranges is 0, the lease's number is the
+	// partition; leave Partition nil.
 	Ranges int
 	Options
 }
 
-// A SnoOverflow tells that calls wait for sequence numbers.
+// A SnoOverflow reports that calls wait for sequence numbers.
 type SnoOverflow struct {
-	Now   time.Time // by the generator's clock
-	Count int       // calls that wait now; 0 in the last message of a stall
-	Ticks int       // milliseconds since the stall began
+	Now   time.Time // the time of the generator's clock
+	Count int       // the number of waiting calls; 0 in the last message of a stall
+	Ticks int       // milliseconds since the start of the stall
 }
 
-// A SnoGenerator mints [Sno]s, 65,536 in 4 ms with a partition of its own. They
-// increase strictly, except when the clock steps back: then the tick-tock bit
-// changes, and the generator goes on in the time that the clock shows. It is
-// safe for concurrent use.
+// A SnoGenerator creates [Sno]s, up to 65,536 per 4 ms with its own partition. The IDs
+// increase strictly, unless the clock steps back. In that case the generator toggles the
+// tick-tock bit and continues at the clock's time. A SnoGenerator is safe for concurrent
+// use.
 type SnoGenerator struct {
 	seq       sequencer
 	partition uint16
@@ -61,15 +62,16 @@ type SnoGenerator struct {
 
 var _ Generator[Sno] = (*SnoGenerator)(nil)
 
-// snoMinSequences is how few sequence numbers a range may have.
+// snoMinSequences is the minimum number of sequence numbers in a range.
 const snoMinSequences = 4
 
-// NewSnoGenerator makes a generator. It refuses sequence ranges shorter than 4
-// ([ErrRange]), an automatic partition if the process has used all
-// ([ErrPartitionsExhausted]), a partition that another generator got automatically
-// ([ErrNode]), a Snapshot with a value out of range ([ErrRange]), numbers from two
-// sources, such as a Partition and a Lease ([ErrNode]), and a clock outside of the
-// format's time ([ErrBeforeEpoch], [ErrTimeExhausted]).
+// NewSnoGenerator returns a new generator. It returns
+//   - [ErrRange] if a sequence range has fewer than 4 numbers, or a value of the Snapshot
+//     or Ranges is out of range
+//   - [ErrNode] if the partition was assigned to another generator automatically, or a
+//     number comes from two sources, such as a Partition and a Lease
+//   - [ErrPartitionsExhausted] if no automatic partition is left in this process
+//   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	c, err := c.resolved()
 	if err != nil {
@@ -85,7 +87,7 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 		from: c.Snapshot, overflow: c.Overflow, layout: layout,
 		claim: func() (err error) {
 			g.partition, err = c.partition()
-			g.seq.skipZero = g.partition == 0 // an automatic one is known only now
+			g.seq.skipZero = g.partition == 0 // an automatic partition is known only now
 			return err
 		},
 	}, c.Options); err != nil {
@@ -94,7 +96,7 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	return g, nil
 }
 
-// partition takes the partition of a generator that is about to be made.
+// partition reserves the partition of a new generator.
 func (c SnoConfig) partition() (uint16, error) {
 	partitions.Lock()
 	defer partitions.Unlock()
@@ -105,8 +107,8 @@ func (c SnoConfig) partition() (uint16, error) {
 	return p, partitions.take(p, c.Snapshot != nil)
 }
 
-// resolved puts what a lease or a snapshot has into the config, and the bounds
-// in order.
+// resolved returns the config with the values of its lease or snapshot, and with the
+// sequence bounds in order.
 func (c SnoConfig) resolved() (SnoConfig, error) {
 	bounds := c.SequenceMin != 0 || c.SequenceMax != 0
 	switch {
@@ -147,7 +149,7 @@ func (c SnoConfig) resolved() (SnoConfig, error) {
 	return c, err
 }
 
-// snoBounds gives a range of sequence numbers in order.
+// snoBounds returns the bounds of a sequence range in order.
 func snoBounds(lo, hi uint16) (uint16, uint16, error) {
 	if hi == 0 && lo != 65535 {
 		hi = 65535
@@ -159,10 +161,10 @@ func snoBounds(lo, hi uint16) (uint16, uint16, error) {
 	return lo, hi, nil
 }
 
-// Next mints one ID with the configured metabyte; see [Generator].
+// Next returns one new ID with the configured metabyte; see [Generator].
 func (g *SnoGenerator) Next() (Sno, error) { return g.NextMeta(g.meta) }
 
-// NextMeta mints one ID with this metabyte.
+// NextMeta returns one new ID with this metabyte.
 func (g *SnoGenerator) NextMeta(meta byte) (Sno, error) {
 	s, err := g.seq.takeOne()
 	if err != nil {
@@ -171,7 +173,7 @@ func (g *SnoGenerator) NextMeta(meta byte) (Sno, error) {
 	return g.compose(s, meta), nil
 }
 
-// Fill mints len(dst) IDs in order, with the configured metabyte; see
+// Fill writes len(dst) new IDs to dst, in order, with the configured metabyte; see
 // [Generator].
 func (g *SnoGenerator) Fill(ctx context.Context, dst []Sno) (int, error) {
 	return g.fillMeta(ctx, dst, g.meta)
@@ -190,14 +192,14 @@ func (g *SnoGenerator) compose(s slot, meta byte) Sno {
 	return snoOf(s.head, meta, g.partition, uint16(s.seq))
 }
 
-// Stats tells what the generator has done so far; its views count as well.
+// Stats returns the counters of the generator, including its views.
 func (g *SnoGenerator) Stats() GeneratorStats { return g.seq.report() }
 
-// Remaining is how long the format's time still lasts.
+// Remaining returns the time until the end of the format.
 func (g *SnoGenerator) Remaining() time.Duration { return g.seq.remaining() }
 
-// WithMeta is a view of the generator that mints with another metabyte. All
-// views share the generator's sequence.
+// WithMeta returns a view of the generator that uses another metabyte. All views share
+// the generator's sequence.
 func (g *SnoGenerator) WithMeta(meta byte) Generator[Sno] { return snoView{g, meta} }
 
 type snoView struct {
@@ -211,33 +213,32 @@ func (v snoView) Fill(ctx context.Context, dst []Sno) (int, error) {
 	return v.g.fillMeta(ctx, dst, v.meta)
 }
 
-// partitions records the partitions that this process uses. A configured and an
-// automatic partition are never the same.
+// partitions records the partitions that this process uses. No partition is both
+// configured and automatic.
 var partitions struct {
 	sync.Mutex
 	partitionSeries
 }
 
-// A partitionSeries gives automatic partitions, one after another, beginning at
-// a number taken from the time, so that two processes started one after another
-// differ.
+// A partitionSeries assigns consecutive automatic partitions. It starts at a number
+// derived from the time, so that processes started one after another differ.
 type partitionSeries struct {
 	begun  bool
 	first  uint16
-	passed int // how many partitions, from first on, were given away or skipped
+	passed int // the number of partitions, from first on, that were assigned or skipped
 
-	automatic partitionSet // given away
-	handed    partitionSet // of these, the ones of which there is a Snapshot
-	explicit  partitionSet // of the caller's
+	automatic partitionSet // assigned by next
+	handed    partitionSet // the automatic ones with a Snapshot
+	explicit  partitionSet // configured by the caller
 }
 
-// A partitionSet is a set of partitions, a bit for each.
+// A partitionSet is a set of partitions, with one bit each.
 type partitionSet [1 << 16 / 64]uint64
 
 func (s *partitionSet) add(p uint16)      { s[p/64] |= 1 << (p % 64) }
 func (s *partitionSet) has(p uint16) bool { return s[p/64]>>(p%64)&1 == 1 }
 
-// next gives a partition away.
+// next assigns a partition.
 func (s *partitionSeries) next() (uint16, error) {
 	if !s.begun {
 		s.begun, s.first = true, uint16(time.Now().UnixNano()>>16)
@@ -253,8 +254,8 @@ func (s *partitionSeries) next() (uint16, error) {
 	return 0, fmt.Errorf("idtype: assign a Sno partition: all 65536 are used in this process; share a generator, or set SnoConfig.Partition: %w", ErrPartitionsExhausted)
 }
 
-// take reserves a partition of the caller's. One that was given away is refused,
-// except to a snapshot if there is one of the generator that got it.
+// take reserves a configured partition. It returns an error if the partition was assigned
+// automatically, unless the config has a snapshot and the partition's generator made one.
 func (s *partitionSeries) take(p uint16, snapshot bool) error {
 	if s.automatic.has(p) && !(snapshot && s.handed.has(p)) {
 		return &limitError{fmt.Sprintf("idtype: use Sno partition %d: already assigned automatically in this process; set Partition on every generator, or create the generators with a Partition first, before any call of NewSno", p), ErrNode}
@@ -263,15 +264,15 @@ func (s *partitionSeries) take(p uint16, snapshot bool) error {
 	return nil
 }
 
-// packageSno is the generator behind NewSno.
+// packageSno is the generator of NewSno.
 var packageSno struct {
 	sync.Mutex
 	made atomic.Pointer[SnoGenerator]
 }
 
-// NewSno mints from a generator of this package's own, on an automatic
-// partition. It is meant for one process alone; several need generators with
-// partitions that are given to them.
+// NewSno returns a new ID from a package-level generator with an automatic partition. It
+// suits a single process. With several processes, create generators with configured
+// partitions.
 func NewSno(meta byte) (Sno, error) {
 	g := packageSno.made.Load()
 	if g == nil {
@@ -283,7 +284,7 @@ func NewSno(meta byte) (Sno, error) {
 	return g.NextMeta(meta)
 }
 
-// makePackageSno keeps no error: the clock may be set right later.
+// makePackageSno doesn't store an error, because the clock may be corrected later.
 func makePackageSno() (*SnoGenerator, error) {
 	packageSno.Lock()
 	defer packageSno.Unlock()

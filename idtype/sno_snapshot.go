@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// A SnoSnapshot is what a generator has to remember, so that another can go on
-// exactly where it stopped: it mints nothing that the first did, wherever the
-// clock is by then. It is meant to be stored, as JSON or otherwise, when a
-// program ends, and to be used once. Times are in units of 4 ms since 2010.
+// A SnoSnapshot is the state of a generator. A generator made from it continues exactly
+// where the first one stopped, and creates no duplicates, even if the clock stepped back
+// in between. Store it, as JSON or otherwise, when a program ends, and use it once. Times
+// are in units of 4 ms since 2010.
 type SnoSnapshot struct {
 	Partition   SnoPartition `json:"partition"`
 	SequenceMin uint16       `json:"sequenceMin"`
 	SequenceMax uint16       `json:"sequenceMax"`
-	Sequence    uint16       `json:"sequence"` // the last that was used of WallHi
-	Now         int64        `json:"now"`      // the clock
-	WallHi      int64        `json:"wallHi"`   // the highest unit under the current tick-tock bit
-	WallSafe    int64        `json:"wallSafe"` // the highest unit under the other one
-	Drifts      uint32       `json:"drifts"`   // how often the tick-tock bit changed; the lowest bit is the current one
+	Sequence    uint16       `json:"sequence"` // the last used number of WallHi
+	Now         int64        `json:"now"`      // the clock's unit
+	WallHi      int64        `json:"wallHi"`   // the highest unit used with the current tick-tock bit
+	WallSafe    int64        `json:"wallSafe"` // the highest unit used with the other bit
+	Drifts      uint32       `json:"drifts"`   // the number of changes of the tick-tock bit; the lowest bit is the current one
 
-	First  int64  `json:"first"`  // the first unit that Next and Fill minted in; -1: they didn't yet
-	AtUnit int64  `json:"atUnit"` // the first unit that At may mint in
-	AtNext uint32 `json:"atNext"` // the sequence number with which it goes on there
+	First  int64  `json:"first"`  // the first unit used by Next and Fill; -1 if they have created no ID
+	AtUnit int64  `json:"atUnit"` // the first unit that At can use
+	AtNext uint32 `json:"atNext"` // the next sequence number of AtUnit
 }
 
-// Snapshot is the state of the generator after all calls that have returned.
-// Take it after the last of them: what is minted later, a generator that is
-// made from the snapshot mints again. It is of no use to a generator with a
-// Lease, whose partition is another's by then.
+// Snapshot returns the state of the generator after all calls that have returned. Call it
+// after the last Next or Fill. A generator made from the snapshot repeats the IDs created
+// after the snapshot. The snapshot of a generator with a Lease is not usable, because
+// another generator may have the partition by then.
 func (g *SnoGenerator) Snapshot() SnoSnapshot {
 	partitions.Lock()
 	partitions.handed.add(g.partition)
@@ -37,7 +37,7 @@ func (g *SnoGenerator) Snapshot() SnoSnapshot {
 	return p
 }
 
-// check refuses what is out of range.
+// check returns an error if a field is out of range.
 func (p *SnoSnapshot) check() error {
 	lo, hi, err := snoBounds(p.SequenceMin, p.SequenceMax)
 	if err != nil {
@@ -62,12 +62,11 @@ func (p *SnoSnapshot) check() error {
 	return nil
 }
 
-// At mints an ID of a time that has passed, for rows that are moved over from
-// another kind of key. Times must not decrease from call to call, so sort the
-// rows by time first, and must lie after NotBefore and a Lease's After, and
-// before the first unit of the generator's own time: [ErrRange]. It has no
-// other numbers for a unit than Next would have had; when they are used up that
-// is an [ErrSequenceExhausted].
+// At returns a new ID for a time in the past, for rows that migrate from another kind of
+// key. Times must not decrease from call to call, so sort the rows by time first. They
+// must be after NotBefore and the Lease's After, and before the first unit of Next and
+// Fill; otherwise At returns [ErrRange]. A unit has as many numbers for At as for Next. If
+// all are used, At returns [ErrSequenceExhausted].
 func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
 	s, err := g.seq.backfill(t)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A Snowflake is a 64-bit ID that orders by time, in the layout that Twitter
-// introduced:
+// A Snowflake is a 64-bit ID that sorts by time, in the layout introduced by Twitter:
 //
 //	 63 62                                        22 21    17 16    12 11          0
 //	+--+---------------------------------------------+--------+--------+------------+
@@ -20,12 +19,12 @@ import (
 //	|  |                                             | : 5    |        |            |
 //	+--+---------------------------------------------+--------+--------+------------+
 //
-// The widths and the epoch are a [SnowflakeLayout]'s. A Snowflake is stored as
-// a bigint and written as a decimal number; in JSON that number is quoted,
-// because JavaScript's numbers lose digits past 2^53.
+// A [SnowflakeLayout] sets the widths and the epoch. A Snowflake is stored as a bigint.
+// Its text form is a decimal number, which JSON quotes, because JavaScript numbers lose
+// digits above 2^53.
 type Snowflake int64
 
-// MaxSnowflake is the largest number that is a [Snowflake].
+// MaxSnowflake is the largest [Snowflake].
 const MaxSnowflake = math.MaxInt64
 
 var snowflakeKind = integerKind{"Snowflake", "a decimal integer from 0 to 9223372036854775807", 0, MaxSnowflake}
@@ -33,29 +32,28 @@ var snowflakeKind = integerKind{"Snowflake", "a decimal integer from 0 to 922337
 const (
 	// snowflakeEpoch is 2021-01-01T00:00:00Z in Unix milliseconds.
 	snowflakeEpoch = 1609459200000
-	// snowflakeMinTimeBits leaves the time 49 days at the least: a layout
-	// with less is a mistake.
+	// snowflakeMinTimeBits is the minimum width of the time, which lasts 49 days. A
+	// layout with fewer bits is a mistake.
 	snowflakeMinTimeBits = 32
 )
 
-// A SnowflakeLayout says what the bits of a [Snowflake] mean. The time takes
-// what the three widths leave of 63 bits. The zero value is
-// [DefaultSnowflakeLayout].
+// A SnowflakeLayout defines the bits of a [Snowflake]. The time has the rest of the 63
+// bits. The zero value is [DefaultSnowflakeLayout].
 type SnowflakeLayout struct {
-	Epoch          time.Time // whole milliseconds; zero: 2021-01-01T00:00:00Z
-	DatacenterBits int       // all three widths 0: 5, 5, 12
+	Epoch          time.Time // in whole milliseconds; zero means 2021-01-01T00:00:00Z
+	DatacenterBits int       // if all three widths are 0, they are 5, 5 and 12
 	WorkerBits     int
 	SequenceBits   int
 }
 
-// DefaultSnowflakeLayout has 5 bits of datacenter, 5 of worker and 12 of
-// sequence (4096 IDs a millisecond), and counts time from 2021-01-01, which
-// ends at 2090-09-07T15:47:35.551Z.
+// DefaultSnowflakeLayout returns the layout with 5 datacenter bits, 5 worker bits and 12
+// sequence bits (4096 IDs per millisecond). Its time starts at 2021-01-01 and ends at
+// 2090-09-07T15:47:35.551Z.
 func DefaultSnowflakeLayout() SnowflakeLayout {
 	return SnowflakeLayout{Epoch: time.UnixMilli(snowflakeEpoch).UTC(), DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12}
 }
 
-// normal fills in the defaults.
+// normal returns the layout with defaults for zero fields.
 func (l SnowflakeLayout) normal() SnowflakeLayout {
 	d := DefaultSnowflakeLayout()
 	if l.Epoch.IsZero() {
@@ -67,7 +65,7 @@ func (l SnowflakeLayout) normal() SnowflakeLayout {
 	return l
 }
 
-// line is the layout's timeline; the layout is normal and valid.
+// line returns the timeline of a normal, valid layout.
 func (l SnowflakeLayout) line() timeline {
 	return timeline{snowflakeKind.name, l.Epoch.UnixMilli(), 1, 1<<(63-l.timeShift()) - 1}
 }
@@ -76,9 +74,9 @@ func (l SnowflakeLayout) workerShift() int     { return l.SequenceBits }
 func (l SnowflakeLayout) datacenterShift() int { return l.SequenceBits + l.WorkerBits }
 func (l SnowflakeLayout) timeShift() int       { return l.SequenceBits + l.WorkerBits + l.DatacenterBits }
 
-// Validate tells whether IDs can be made with the layout: no width is
-// negative, there is a sequence, the time keeps at least 32 bits, and the
-// epoch is a whole millisecond between the years 1 and 9999.
+// Validate returns nil if the layout is valid: no width is negative, the sequence has at
+// least 1 bit, the time has at least 32 bits, and the epoch is a whole millisecond between
+// the years 1 and 9999.
 func (l SnowflakeLayout) Validate() error {
 	_, err := l.checked()
 	return err
@@ -86,7 +84,7 @@ func (l SnowflakeLayout) Validate() error {
 
 func (l SnowflakeLayout) checked() (SnowflakeLayout, error) {
 	l = l.normal()
-	// Each width is looked at before their sum is, which could overflow.
+	// Each width is checked before the sum, which could overflow.
 	for _, w := range []int{l.DatacenterBits, l.WorkerBits, l.SequenceBits} {
 		if w < 0 || w > 63-snowflakeMinTimeBits {
 			return l, l.badWidths()
@@ -98,7 +96,7 @@ func (l SnowflakeLayout) checked() (SnowflakeLayout, error) {
 	return l, checkEpoch(snowflakeKind.name, "epoch", l.Epoch)
 }
 
-// String gives the layout in words, such as "epoch 2021-01-01T00:00:00.000Z;
+// String returns a description of the layout, such as "epoch 2021-01-01T00:00:00.000Z;
 // bits: datacenter 5, worker 5, sequence 12".
 func (l SnowflakeLayout) String() string {
 	l = l.normal()
@@ -118,9 +116,9 @@ type SnowflakeParts struct {
 	Sequence   int       // 0 to 4095
 }
 
-// Compose makes the ID that has these parts. A time, node or sequence out of
-// range is an error that names the limit: [ErrBeforeEpoch],
-// [ErrTimeExhausted], [ErrNode] or [ErrRange].
+// Compose returns the ID with these parts. If a part is out of range, it returns
+// [ErrBeforeEpoch], [ErrTimeExhausted], [ErrNode] or [ErrRange]; the error text names the
+// limit.
 func (l SnowflakeLayout) Compose(p SnowflakeParts) (Snowflake, error) {
 	l, err := l.checked()
 	if err != nil {
@@ -140,7 +138,7 @@ func (l SnowflakeLayout) Compose(p SnowflakeParts) (Snowflake, error) {
 	return Snowflake(unit<<l.timeShift()) | node | Snowflake(p.Sequence), nil
 }
 
-// node is the datacenter and worker in their places.
+// node returns the datacenter and worker, shifted to their bits.
 func (l SnowflakeLayout) node(datacenter, worker int) (Snowflake, error) {
 	if err := checkField(snowflakeKind.name, "datacenter", datacenter, l.DatacenterBits, ErrNode); err != nil {
 		return 0, err
@@ -151,7 +149,7 @@ func (l SnowflakeLayout) node(datacenter, worker int) (Snowflake, error) {
 	return Snowflake(datacenter<<l.datacenterShift() | worker<<l.workerShift()), nil
 }
 
-// Parts takes an ID apart. A negative number is not a Snowflake: [ErrRange].
+// Parts returns the parts of an ID. For a negative number it returns [ErrRange].
 func (l SnowflakeLayout) Parts(id Snowflake) (SnowflakeParts, error) {
 	l, err := l.checked()
 	if err != nil {
@@ -169,23 +167,23 @@ func (l SnowflakeLayout) Parts(id Snowflake) (SnowflakeParts, error) {
 	}, nil
 }
 
-// Time is the millisecond in which the ID was minted, in UTC; the zero Time
-// where [SnowflakeLayout.Parts] would give an error.
+// Time returns the millisecond in which the ID was created, in UTC. If
+// [SnowflakeLayout.Parts] returns an error, Time returns the zero Time.
 func (l SnowflakeLayout) Time(id Snowflake) time.Time {
 	p, _ := l.Parts(id)
 	return p.Time
 }
 
-// Floor is the lowest ID of the millisecond in which t lies: [ErrBeforeEpoch]
-// or [ErrTimeExhausted] if the layout has none.
+// Floor returns the lowest ID of the millisecond that contains t. If t is outside the
+// layout's time, it returns [ErrBeforeEpoch] or [ErrTimeExhausted].
 func (l SnowflakeLayout) Floor(t time.Time) (Snowflake, error) {
 	return l.Compose(SnowflakeParts{Time: t})
 }
 
-// Range gives the bounds lo <= id < hi of the IDs minted from one instant to
-// before another, so that windows that meet in time meet in IDs. A zero from
-// or to leaves that side open. Times outside the layout's give its smallest
-// and its largest value. A window that ends before it begins is an [ErrRange].
+// Range returns the bounds lo <= id < hi of the IDs created at or after from and before
+// to. It rounds both times down to milliseconds, so adjacent time windows have adjacent
+// ranges. A zero from or to leaves that side open. For times outside the layout, Range
+// uses the smallest or the largest ID. If to is before from, it returns [ErrRange].
 func (l SnowflakeLayout) Range(from, to time.Time) (lo, hi Snowflake, err error) {
 	l, err = l.checked()
 	if err != nil {
@@ -196,18 +194,18 @@ func (l SnowflakeLayout) Range(from, to time.Time) (lo, hi Snowflake, err error)
 	}, math.MaxInt64)
 }
 
-// ParseSnowflake reads a decimal number from 0 to 9223372036854775807, without
-// sign, space or leading zero. The error is a [*ParseError].
+// ParseSnowflake parses a decimal number from 0 to 9223372036854775807, without sign,
+// space or leading zero. The error is a [*ParseError].
 func ParseSnowflake(s string) (Snowflake, error) {
 	v, err := snowflakeKind.parse([]byte(s))
 	return Snowflake(v), err
 }
 
-// MustParseSnowflake is [ParseSnowflake] for constants: it panics on an error.
+// MustParseSnowflake is like [ParseSnowflake], but panics on an error. Use it for
+// constants.
 func MustParseSnowflake(s string) Snowflake { return must(ParseSnowflake(s)) }
 
-// SnowflakeFromInt64 is the ID that a column holds as n. A negative number is an
-// [ErrRange].
+// SnowflakeFromInt64 converts a column's number. If n is negative, it returns [ErrRange].
 func SnowflakeFromInt64(n int64) (Snowflake, error) {
 	if n >= 0 {
 		return Snowflake(n), nil
@@ -215,47 +213,47 @@ func SnowflakeFromInt64(n int64) (Snowflake, error) {
 	return 0, snowflakeKind.check(n)
 }
 
-// Int64 is the number that the column holds.
+// Int64 returns the column's number.
 func (id Snowflake) Int64() int64 { return int64(id) }
 
-// IsZero reports whether id is the zero ID, which is never minted.
+// IsZero reports whether id is the zero ID. Generators never return it.
 func (id Snowflake) IsZero() bool { return id == 0 }
 
-// Compare orders IDs as their column does, which is by time.
+// Compare compares IDs by time, as their column does.
 func (id Snowflake) Compare(other Snowflake) int { return cmp.Compare(id, other) }
 
-// AppendText appends the decimal number. A negative number is an
+// AppendText appends the decimal number. If the number is negative, it returns
 // [ErrRange].
 func (id Snowflake) AppendText(b []byte) ([]byte, error) {
 	return snowflakeKind.appendDecimal(b, int64(id))
 }
 
-// String is the decimal number, of any value.
+// String returns the decimal number, also for a number that is not an ID.
 func (id Snowflake) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// MarshalText is what AppendText appends.
+// MarshalText returns the text that AppendText appends.
 func (id Snowflake) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText reads what [ParseSnowflake] does.
+// UnmarshalText accepts the same input as [ParseSnowflake].
 func (id *Snowflake) UnmarshalText(b []byte) error {
 	v, err := snowflakeKind.parse(b)
 	return set(id, Snowflake(v), err)
 }
 
-// AppendBinary appends the 8 bytes, big-endian. A negative number is an
+// AppendBinary appends 8 big-endian bytes. If the number is negative, it returns
 // [ErrRange].
 func (id Snowflake) AppendBinary(b []byte) ([]byte, error) {
 	return snowflakeKind.appendBinary(b, int64(id))
 }
 
-// MarshalBinary gives what AppendBinary appends.
+// MarshalBinary returns the bytes that AppendBinary appends.
 func (id Snowflake) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
-// UnmarshalBinary reads 8 bytes, big-endian. The first bit must be zero.
+// UnmarshalBinary accepts 8 big-endian bytes. The first bit must be zero.
 func (id *Snowflake) UnmarshalBinary(b []byte) error { return unmarshalInteger(id, &snowflakeKind, b) }
 
-// MarshalJSON gives the decimal number in quotes, and null for the zero ID. A
-// negative number is an [ErrRange].
+// MarshalJSON returns the decimal number in quotes, or null for the zero ID. If the
+// number is negative, it returns [ErrRange].
 func (id Snowflake) MarshalJSON() ([]byte, error) {
 	if id == 0 {
 		return []byte(jsonNull), nil
@@ -263,7 +261,7 @@ func (id Snowflake) MarshalJSON() ([]byte, error) {
 	return quote(id.AppendText, 19)
 }
 
-// UnmarshalJSON reads a decimal number, quoted or not, and null as the zero ID.
+// UnmarshalJSON accepts a decimal number, quoted or bare, and null for the zero ID.
 func (id *Snowflake) UnmarshalJSON(b []byte) error {
 	if string(b) == jsonNull {
 		*id = 0
@@ -273,18 +271,18 @@ func (id *Snowflake) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
-// Value gives the column's int64. A negative number is an
-// [ErrRange]: it could be stored, and not be read again.
+// Value returns the column's int64. If the number is negative, it returns [ErrRange],
+// because Scan could not read the number back.
 func (id Snowflake) Value() (driver.Value, error) { return snowflakeKind.value(int64(id)) }
 
-// Scan takes an int64 or its decimal text. It also takes a Snowflake, a pointer to
-// one, or a struct around one. Negative numbers are refused, and NULL is an
-// [ErrNull].
+// Scan accepts an int64 or its decimal text. It also accepts a Snowflake, a pointer to
+// one, or a struct that holds one. For a negative number it returns [ErrRange], and for
+// NULL [ErrNull].
 func (id *Snowflake) Scan(src any) error { return scanInteger(id, &snowflakeKind, src) }
 
-// GormDataType is the column's type for GORM: bigint. Without it GORM would
-// make the key a bigserial.
+// GormDataType returns the column type for GORM: bigint. Without this method, GORM would
+// declare the key as bigserial.
 func (Snowflake) GormDataType() string { return bigintType }
 
-// LogValue is the ID's text.
+// LogValue returns the ID's text.
 func (id Snowflake) LogValue() slog.Value { return slog.StringValue(id.String()) }

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A SnowflakeConfig says how a [SnowflakeGenerator] mints.
+// A SnowflakeConfig configures a [SnowflakeGenerator].
 type SnowflakeConfig struct {
-	Layout     SnowflakeLayout // zero: [DefaultSnowflakeLayout]
+	Layout     SnowflakeLayout // the zero value means [DefaultSnowflakeLayout]
 	Datacenter int             // 0 to 31 in the default layout
-	Worker     int             // 0 to 31; no two generators may share both numbers
-	Options                    // a Lease has the bits of both as one number, and leaves them zero here
+	Worker     int             // 0 to 31; each generator needs its own pair of numbers
+	Options                    // with a Lease, leave Datacenter and Worker zero: its number has the bits of both
 }
 
-// A SnowflakeGenerator mints strictly increasing [Snowflake]s: 4096 a
+// A SnowflakeGenerator creates strictly increasing [Snowflake]s, up to 4096 per
 // millisecond in the default layout. It is safe for concurrent use.
 type SnowflakeGenerator struct {
 	seq   sequencer
@@ -23,10 +23,12 @@ type SnowflakeGenerator struct {
 
 var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
 
-// NewSnowflakeGenerator makes a generator. It refuses an invalid layout, one that
-// has no ID for the time that the clock shows ([ErrBeforeEpoch],
-// [ErrTimeExhausted]), and node numbers that don't fit it ([ErrNode]). The number of
-// a Lease is split into datacenter, the upper bits, and worker.
+// NewSnowflakeGenerator returns a new generator. It returns
+//   - [ErrRange] if the layout is invalid
+//   - [ErrNode] if a node number doesn't fit the layout, or comes from two sources
+//   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
+//
+// The upper bits of a Lease's number are the datacenter, and the lower bits the worker.
 func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	l, err := c.Layout.checked()
 	if err != nil {
@@ -50,7 +52,7 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	return g, nil
 }
 
-// Next mints one ID; see [Generator].
+// Next returns one new ID; see [Generator].
 func (g *SnowflakeGenerator) Next() (Snowflake, error) {
 	s, err := g.seq.takeOne()
 	if err != nil {
@@ -59,12 +61,12 @@ func (g *SnowflakeGenerator) Next() (Snowflake, error) {
 	return g.at(s), nil
 }
 
-// Fill mints len(dst) IDs in order; see [Generator].
+// Fill writes len(dst) new IDs to dst, in order; see [Generator].
 func (g *SnowflakeGenerator) Fill(ctx context.Context, dst []Snowflake) (int, error) {
 	return fill(ctx, &g.seq, dst, g.compose)
 }
 
-// at is the ID of a slot's first number.
+// at returns the ID of a slot's first number.
 func (g *SnowflakeGenerator) at(s slot) Snowflake {
 	return Snowflake(s.head<<g.shift) | g.node | Snowflake(s.seq)
 }
@@ -73,8 +75,8 @@ func (g *SnowflakeGenerator) compose(dst []Snowflake, s slot) {
 	series(dst, g.at(s), 1)
 }
 
-// Stats tells what the generator has done so far.
+// Stats returns the counters of the generator.
 func (g *SnowflakeGenerator) Stats() GeneratorStats { return g.seq.report() }
 
-// Remaining is how long the layout's time still lasts.
+// Remaining returns the time until the end of the layout.
 func (g *SnowflakeGenerator) Remaining() time.Duration { return g.seq.remaining() }

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// A SnowflakeSI is a 53-bit ID that orders by time and that JavaScript holds
-// exactly as a number:
+// A SnowflakeSI is a 53-bit ID that sorts by time and is exact as a JavaScript number:
 //
 //	 63      53 52                               13 12       8 7          0
 //	+----------+-----------------------------------+----------+------------+
@@ -19,30 +18,29 @@ import (
 //	|          |                                   | : 5      |            |
 //	+----------+-----------------------------------+----------+------------+
 //
-// The lower 13 bits can be split otherwise; a [SnowflakeSILayout] says how. A
-// SnowflakeSI is stored as a bigint and written as a decimal number, bare even
-// in JSON, which is what it is for.
+// A [SnowflakeSILayout] can split the lower 13 bits differently. A SnowflakeSI is stored
+// as a bigint. Its text form is a decimal number, and its JSON form a bare number.
 type SnowflakeSI int64
 
-// MaxSnowflakeSI is the largest number that is a [SnowflakeSI]: 2^53-1, which
-// JavaScript calls Number.MAX_SAFE_INTEGER.
+// MaxSnowflakeSI is the largest [SnowflakeSI]: 2^53-1, JavaScript's
+// Number.MAX_SAFE_INTEGER.
 const MaxSnowflakeSI = 1<<53 - 1
 
 var snowflakeSIKind = integerKind{"SnowflakeSI", "a decimal integer from 0 to 9007199254740991", 0, MaxSnowflakeSI}
 
-// snowflakeSILowBits are those of machine and index together.
+// snowflakeSILowBits is the total width of machine and index.
 const snowflakeSILowBits = 13
 
-// A SnowflakeSILayout says what the bits of a [SnowflakeSI] mean. The zero
-// value is not valid: there is no default base clock, since 40 bits last 34.84
-// years from whichever is chosen.
+// A SnowflakeSILayout defines the bits of a [SnowflakeSI]. The zero value is invalid,
+// because the base clock has no default: 40 bits last only 34.84 years from the chosen
+// instant.
 type SnowflakeSILayout struct {
-	BaseClock   time.Time // whole milliseconds; required
-	MachineBits int       // both widths 0: 5 and 8
-	IndexBits   int       // together with MachineBits always 13
+	BaseClock   time.Time // in whole milliseconds; required
+	MachineBits int       // if both widths are 0, they are 5 and 8
+	IndexBits   int       // MachineBits and IndexBits are 13 in total
 }
 
-// normal fills in the defaults.
+// normal returns the layout with defaults for zero fields.
 func (l SnowflakeSILayout) normal() SnowflakeSILayout {
 	if l.MachineBits == 0 && l.IndexBits == 0 {
 		l.MachineBits, l.IndexBits = 5, 8
@@ -50,14 +48,13 @@ func (l SnowflakeSILayout) normal() SnowflakeSILayout {
 	return l
 }
 
-// line is the layout's timeline; the layout is normal and valid.
+// line returns the timeline of a normal, valid layout.
 func (l SnowflakeSILayout) line() timeline {
 	return timeline{snowflakeSIKind.name, l.BaseClock.UnixMilli(), 1, 1<<40 - 1}
 }
 
-// Validate tells whether IDs can be made with the layout: the base clock is
-// set, to a whole millisecond between the years 1 and 9999, and the widths are
-// 0 or more and 13 together.
+// Validate returns nil if the layout is valid: the base clock is set to a whole
+// millisecond between the years 1 and 9999, and the widths are 0 or more and 13 in total.
 func (l SnowflakeSILayout) Validate() error {
 	_, err := l.checked()
 	return err
@@ -74,7 +71,7 @@ func (l SnowflakeSILayout) checked() (SnowflakeSILayout, error) {
 	return l, checkEpoch(snowflakeSIKind.name, "base clock", l.BaseClock)
 }
 
-// String gives the layout in words, such as "base clock
+// String returns a description of the layout, such as "base clock
 // 2024-01-01T00:00:00.000Z; bits: machine 5, index 8".
 func (l SnowflakeSILayout) String() string {
 	l = l.normal()
@@ -88,9 +85,9 @@ type SnowflakeSIParts struct {
 	Index   int       // 0 to 255
 }
 
-// Compose makes the ID that has these parts. A time, machine or index out of
-// range is an error that names the limit: [ErrBeforeEpoch],
-// [ErrTimeExhausted], [ErrNode] or [ErrRange].
+// Compose returns the ID with these parts. If a part is out of range, it returns
+// [ErrBeforeEpoch], [ErrTimeExhausted], [ErrNode] or [ErrRange]; the error text names the
+// limit.
 func (l SnowflakeSILayout) Compose(p SnowflakeSIParts) (SnowflakeSI, error) {
 	l, err := l.checked()
 	if err != nil {
@@ -110,14 +107,14 @@ func (l SnowflakeSILayout) Compose(p SnowflakeSIParts) (SnowflakeSI, error) {
 	return SnowflakeSI(unit<<snowflakeSILowBits) | node | SnowflakeSI(p.Index), nil
 }
 
-// node is the machine in its place.
+// node returns the machine, shifted to its bits.
 func (l SnowflakeSILayout) node(machine int) (SnowflakeSI, error) {
 	err := checkField(snowflakeSIKind.name, "machine", machine, l.MachineBits, ErrNode)
 	return SnowflakeSI(machine << l.IndexBits), err
 }
 
-// Parts takes an ID apart. A negative number or one past 2^53-1 is not a
-// SnowflakeSI: [ErrRange].
+// Parts returns the parts of an ID. For a number that is negative or above 2^53-1 it
+// returns [ErrRange].
 func (l SnowflakeSILayout) Parts(id SnowflakeSI) (SnowflakeSIParts, error) {
 	l, err := l.checked()
 	if err != nil {
@@ -133,23 +130,23 @@ func (l SnowflakeSILayout) Parts(id SnowflakeSI) (SnowflakeSIParts, error) {
 	}, nil
 }
 
-// Time is the millisecond in which the ID was minted, in UTC; the zero Time
-// where [SnowflakeSILayout.Parts] would give an error.
+// Time returns the millisecond in which the ID was created, in UTC. If
+// [SnowflakeSILayout.Parts] returns an error, Time returns the zero Time.
 func (l SnowflakeSILayout) Time(id SnowflakeSI) time.Time {
 	p, _ := l.Parts(id)
 	return p.Time
 }
 
-// Floor is the lowest ID of the millisecond in which t lies: [ErrBeforeEpoch]
-// or [ErrTimeExhausted] if the layout has none.
+// Floor returns the lowest ID of the millisecond that contains t. If t is outside the
+// layout's time, it returns [ErrBeforeEpoch] or [ErrTimeExhausted].
 func (l SnowflakeSILayout) Floor(t time.Time) (SnowflakeSI, error) {
 	return l.Compose(SnowflakeSIParts{Time: t})
 }
 
-// Range gives the bounds lo <= id < hi of the IDs minted from one instant to
-// before another, so that windows that meet in time meet in IDs. A zero from
-// or to leaves that side open. Times outside the layout's give its smallest
-// and its largest value. A window that ends before it begins is an [ErrRange].
+// Range returns the bounds lo <= id < hi of the IDs created at or after from and before
+// to. It rounds both times down to milliseconds, so adjacent time windows have adjacent
+// ranges. A zero from or to leaves that side open. For times outside the layout, Range
+// uses the smallest or the largest ID. If to is before from, it returns [ErrRange].
 func (l SnowflakeSILayout) Range(from, to time.Time) (lo, hi SnowflakeSI, err error) {
 	l, err = l.checked()
 	if err != nil {
@@ -160,18 +157,19 @@ func (l SnowflakeSILayout) Range(from, to time.Time) (lo, hi SnowflakeSI, err er
 	}, SnowflakeSI(snowflakeSIKind.hi))
 }
 
-// ParseSnowflakeSI reads a decimal number from 0 to 9007199254740991, without
-// sign, space or leading zero. The error is a [*ParseError].
+// ParseSnowflakeSI parses a decimal number from 0 to 9007199254740991, without sign,
+// space or leading zero. The error is a [*ParseError].
 func ParseSnowflakeSI(s string) (SnowflakeSI, error) {
 	v, err := snowflakeSIKind.parse([]byte(s))
 	return SnowflakeSI(v), err
 }
 
-// MustParseSnowflakeSI is [ParseSnowflakeSI] for constants: it panics on an error.
+// MustParseSnowflakeSI is like [ParseSnowflakeSI], but panics on an error. Use it for
+// constants.
 func MustParseSnowflakeSI(s string) SnowflakeSI { return must(ParseSnowflakeSI(s)) }
 
-// SnowflakeSIFromInt64 is the ID that a column holds as n. A number that is
-// negative or past 2^53-1 is an [ErrRange].
+// SnowflakeSIFromInt64 converts a column's number. If n is negative or above 2^53-1, it
+// returns [ErrRange].
 func SnowflakeSIFromInt64(n int64) (SnowflakeSI, error) {
 	if uint64(n) <= MaxSnowflakeSI {
 		return SnowflakeSI(n), nil
@@ -179,50 +177,49 @@ func SnowflakeSIFromInt64(n int64) (SnowflakeSI, error) {
 	return 0, snowflakeSIKind.check(n)
 }
 
-// Int64 is the number that the column holds.
+// Int64 returns the column's number.
 func (id SnowflakeSI) Int64() int64 { return int64(id) }
 
-// IsZero reports whether id is the zero ID, which is never minted.
+// IsZero reports whether id is the zero ID. Generators never return it.
 func (id SnowflakeSI) IsZero() bool { return id == 0 }
 
-// Compare orders IDs as their column does, which is by time.
+// Compare compares IDs by time, as their column does.
 func (id SnowflakeSI) Compare(other SnowflakeSI) int { return cmp.Compare(id, other) }
 
-// AppendText appends the decimal number. One that is negative or past 2^53-1 is
-// an [ErrRange].
+// AppendText appends the decimal number. If the number is negative or above 2^53-1, it
+// returns [ErrRange].
 func (id SnowflakeSI) AppendText(b []byte) ([]byte, error) {
 	return snowflakeSIKind.appendDecimal(b, int64(id))
 }
 
-// String is the decimal number, of any value.
+// String returns the decimal number, also for a number that is not an ID.
 func (id SnowflakeSI) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// MarshalText is what AppendText appends.
+// MarshalText returns the text that AppendText appends.
 func (id SnowflakeSI) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText reads what [ParseSnowflakeSI] does.
+// UnmarshalText accepts the same input as [ParseSnowflakeSI].
 func (id *SnowflakeSI) UnmarshalText(b []byte) error {
 	v, err := snowflakeSIKind.parse(b)
 	return set(id, SnowflakeSI(v), err)
 }
 
-// AppendBinary appends the 8 bytes, big-endian. A number that is negative or
-// past 2^53-1 is an [ErrRange].
+// AppendBinary appends 8 big-endian bytes. If the number is negative or above 2^53-1, it
+// returns [ErrRange].
 func (id SnowflakeSI) AppendBinary(b []byte) ([]byte, error) {
 	return snowflakeSIKind.appendBinary(b, int64(id))
 }
 
-// MarshalBinary gives what AppendBinary appends.
+// MarshalBinary returns the bytes that AppendBinary appends.
 func (id SnowflakeSI) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
-// UnmarshalBinary reads 8 bytes, big-endian. The first 11 bits must be zero.
+// UnmarshalBinary accepts 8 big-endian bytes. The first 11 bits must be zero.
 func (id *SnowflakeSI) UnmarshalBinary(b []byte) error {
 	return unmarshalInteger(id, &snowflakeSIKind, b)
 }
 
-// MarshalJSON gives the bare decimal number, and null for the zero ID. A number
-// that is negative or past 2^53-1, which JavaScript would change, is an
-// [ErrRange].
+// MarshalJSON returns the bare decimal number, or null for the zero ID. If the number is
+// negative or above 2^53-1, which JavaScript would round, it returns [ErrRange].
 func (id SnowflakeSI) MarshalJSON() ([]byte, error) {
 	if id == 0 {
 		return []byte(jsonNull), nil
@@ -230,7 +227,7 @@ func (id SnowflakeSI) MarshalJSON() ([]byte, error) {
 	return id.AppendText(nil)
 }
 
-// UnmarshalJSON reads a decimal number, bare or quoted, and null as the zero ID.
+// UnmarshalJSON accepts a decimal number, bare or quoted, and null for the zero ID.
 func (id *SnowflakeSI) UnmarshalJSON(b []byte) error {
 	if string(b) == jsonNull {
 		*id = 0
@@ -240,18 +237,18 @@ func (id *SnowflakeSI) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
-// Value gives the column's int64. A number that is negative or past 2^53-1 is
-// an [ErrRange]: it could be stored, and not be read again.
+// Value returns the column's int64. If the number is negative or above 2^53-1, it returns
+// [ErrRange], because Scan could not read the number back.
 func (id SnowflakeSI) Value() (driver.Value, error) { return snowflakeSIKind.value(int64(id)) }
 
-// Scan takes an int64 or its decimal text. It also takes a SnowflakeSI, a pointer
-// to one, or a struct around one. Numbers that are negative or past 2^53-1 are
-// refused, and NULL is an [ErrNull].
+// Scan accepts an int64 or its decimal text. It also accepts a SnowflakeSI, a pointer to
+// one, or a struct that holds one. For a number that is negative or above 2^53-1 it
+// returns [ErrRange], and for NULL [ErrNull].
 func (id *SnowflakeSI) Scan(src any) error { return scanInteger(id, &snowflakeSIKind, src) }
 
-// GormDataType is the column's type for GORM: bigint. Without it GORM would
-// make the key a bigserial.
+// GormDataType returns the column type for GORM: bigint. Without this method, GORM would
+// declare the key as bigserial.
 func (SnowflakeSI) GormDataType() string { return bigintType }
 
-// LogValue is the ID's text.
+// LogValue returns the ID's text.
 func (id SnowflakeSI) LogValue() slog.Value { return slog.StringValue(id.String()) }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A SnowflakeSIConfig says how a [SnowflakeSIGenerator] mints.
+// A SnowflakeSIConfig configures a [SnowflakeSIGenerator].
 type SnowflakeSIConfig struct {
 	Layout  SnowflakeSILayout // its BaseClock is required
-	Machine int               // 0 to 31 in the default split; no two generators may share it
-	Options                   // the number of a Lease is the machine's, which is left zero here
+	Machine int               // 0 to 31 in the default split; each generator needs its own number
+	Options                   // with a Lease, leave Machine zero: the lease has the number
 }
 
-// A SnowflakeSIGenerator mints strictly increasing [SnowflakeSI]s: 256 a
+// A SnowflakeSIGenerator creates strictly increasing [SnowflakeSI]s, up to 256 per
 // millisecond in the default split. It is safe for concurrent use.
 type SnowflakeSIGenerator struct {
 	seq  sequencer
@@ -21,9 +21,10 @@ type SnowflakeSIGenerator struct {
 
 var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
 
-// NewSnowflakeSIGenerator makes a generator. It refuses an invalid layout, one that
-// has no ID for the time that the clock shows ([ErrBeforeEpoch],
-// [ErrTimeExhausted]), and a machine number that doesn't fit it ([ErrNode]).
+// NewSnowflakeSIGenerator returns a new generator. It returns
+//   - [ErrRange] if the layout is invalid
+//   - [ErrNode] if the machine number doesn't fit the layout, or comes from two sources
+//   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
 func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error) {
 	l, err := c.Layout.checked()
 	if err != nil {
@@ -45,7 +46,7 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	return g, nil
 }
 
-// Next mints one ID; see [Generator].
+// Next returns one new ID; see [Generator].
 func (g *SnowflakeSIGenerator) Next() (SnowflakeSI, error) {
 	s, err := g.seq.takeOne()
 	if err != nil {
@@ -54,12 +55,12 @@ func (g *SnowflakeSIGenerator) Next() (SnowflakeSI, error) {
 	return g.at(s), nil
 }
 
-// Fill mints len(dst) IDs in order; see [Generator].
+// Fill writes len(dst) new IDs to dst, in order; see [Generator].
 func (g *SnowflakeSIGenerator) Fill(ctx context.Context, dst []SnowflakeSI) (int, error) {
 	return fill(ctx, &g.seq, dst, g.compose)
 }
 
-// at is the ID of a slot's first number.
+// at returns the ID of a slot's first number.
 func (g *SnowflakeSIGenerator) at(s slot) SnowflakeSI {
 	return SnowflakeSI(s.head<<snowflakeSILowBits) | g.node | SnowflakeSI(s.seq)
 }
@@ -68,8 +69,8 @@ func (g *SnowflakeSIGenerator) compose(dst []SnowflakeSI, s slot) {
 	series(dst, g.at(s), 1)
 }
 
-// Stats tells what the generator has done so far.
+// Stats returns the counters of the generator.
 func (g *SnowflakeSIGenerator) Stats() GeneratorStats { return g.seq.report() }
 
-// Remaining is how long the layout's time still lasts.
+// Remaining returns the time until the end of the layout.
 func (g *SnowflakeSIGenerator) Remaining() time.Duration { return g.seq.remaining() }

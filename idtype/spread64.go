@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// A Spread64 is a 64-bit ID that has a time but no time order: IDs minted one
-// after another lie far apart in the key space, like hashes, so that no page
-// or shard takes all inserts.
+// A Spread64 is a 64-bit ID that has a time but doesn't sort by it. Consecutive IDs are
+// far apart in the key space, like hashes, so inserts spread over all pages or shards.
 //
 //	 63                                      22 21      16 15      10 9       4 3        0
 //	+------------------------------------------+----------+----------+---------+----------+
@@ -20,14 +19,14 @@ import (
 //	| reverse order : 42                       | : 6      | 0 : 6    | ator: 6 | : 4      |
 //	+------------------------------------------+----------+----------+---------+----------+
 //
-// The design's text speaks of a reversed byte order; its program reverses the
-// 42 bits, and so do its IDs.
+// The text of the original design describes a reversed byte order, but its program and
+// its IDs reverse the 42 bits. This package does the same.
 //
-// It is stored as a bigint in two's complement, so that half of the IDs are
-// negative there, and written as 16 hex digits.
+// A Spread64 is stored as a bigint in two's complement, so half of the IDs are negative in
+// the column. Its text form is 16 hex digits.
 type Spread64 int64
 
-// The column may hold any number: data with reserved bits stays readable.
+// The column can hold any number, because data with reserved bits must stay readable.
 var spread64Kind = integerKind{"Spread64", "a decimal integer from -9223372036854775808 to 9223372036854775807", math.MinInt64, math.MaxInt64}
 
 const (
@@ -45,14 +44,14 @@ const (
 	spread64Reserved = 0xfc00
 )
 
-// spread64Line counts from 1970.
+// spread64Line starts at 1970.
 var spread64Line = timeline{spread64Kind.name, 0, 1, 1<<spread64TimeBits - 1}
 
-// A Spread64Layout makes [Spread64]s from parts. It has no choices, and since
-// the IDs don't order by time, no floors and ranges.
+// A Spread64Layout composes [Spread64]s from parts. It has no options. It has no Floor
+// and Range either, because the IDs don't sort by time.
 type Spread64Layout struct{}
 
-// Validate always gives nil.
+// Validate always returns nil.
 func (Spread64Layout) Validate() error { return nil }
 
 // Spread64Parts are the fields of a [Spread64].
@@ -63,9 +62,9 @@ type Spread64Parts struct {
 	Cluster   int       // 0 to 15
 }
 
-// Compose makes the ID that has these parts. A part out of range is an error
-// that names the limit: [ErrBeforeEpoch], [ErrTimeExhausted], [ErrNode] or
-// [ErrRange].
+// Compose returns the ID with these parts. If a part is out of range, it returns
+// [ErrBeforeEpoch], [ErrTimeExhausted], [ErrNode] or [ErrRange]; the error text names the
+// limit.
 func (Spread64Layout) Compose(p Spread64Parts) (Spread64, error) {
 	unit, err := spread64Line.unit(p.Time)
 	if err != nil {
@@ -81,13 +80,13 @@ func (Spread64Layout) Compose(p Spread64Parts) (Spread64, error) {
 	return spread64(unit, p.Sequence) | node, nil
 }
 
-// spread64 puts the time and the sequence in their places.
+// spread64 returns an ID with this time and sequence.
 func spread64(unit int64, sequence int) Spread64 {
-	// Reversing all 64 bits moves the 42 of the time to the top as well.
+	// Reversing all 64 bits also moves the 42 time bits to the top.
 	return Spread64(bits.Reverse64(uint64(unit))) | Spread64(sequence)<<spread64SequenceShift
 }
 
-// spread64Node is the generator and the cluster in their places.
+// spread64Node returns the generator and the cluster, shifted to their bits.
 func spread64Node(generator, cluster int) (Spread64, error) {
 	if err := checkField(spread64Kind.name, "generator", generator, spread64GeneratorBits, ErrNode); err != nil {
 		return 0, err
@@ -98,7 +97,7 @@ func spread64Node(generator, cluster int) (Spread64, error) {
 	return Spread64(generator<<spread64GeneratorShift | cluster), nil
 }
 
-// Parts takes an ID apart. A number with a reserved bit set is not a Spread64:
+// Parts returns the parts of an ID. For a number with reserved bits it returns
 // [ErrRange].
 func (Spread64Layout) Parts(id Spread64) (Spread64Parts, error) {
 	if err := id.check(); err != nil {
@@ -113,7 +112,7 @@ func (Spread64Layout) Parts(id Spread64) (Spread64Parts, error) {
 	}, nil
 }
 
-// check refuses numbers with reserved bits.
+// check returns an error if a reserved bit is set.
 func (id Spread64) check() error {
 	if id&spread64Reserved == 0 {
 		return nil
@@ -121,26 +120,27 @@ func (id Spread64) check() error {
 	return flaw{-1, "reserved bits are set", ErrRange}.in(spread64Kind.name, spread64Text+" with bits 10 to 15 zero", []byte(id.String()))
 }
 
-// Time is [Spread64.Time].
+// Time returns [Spread64.Time].
 func (Spread64Layout) Time(id Spread64) time.Time { return id.Time() }
 
-// Time is the millisecond in which the ID was minted, in UTC.
+// Time returns the millisecond in which the ID was created, in UTC.
 func (id Spread64) Time() time.Time {
 	return spread64Line.time(int64(bits.Reverse64(uint64(id)) & (1<<spread64TimeBits - 1)))
 }
 
-// ParseSpread64 reads 16 digits [0-9a-f] whose reserved bits are zero. The
-// error is a [*ParseError].
+// ParseSpread64 parses 16 hex digits [0-9a-f] with all reserved bits zero. The error is a
+// [*ParseError].
 func ParseSpread64(s string) (id Spread64, err error) {
 	err = id.UnmarshalText([]byte(s))
 	return id, err
 }
 
-// MustParseSpread64 is [ParseSpread64] for constants: it panics on an error.
+// MustParseSpread64 is like [ParseSpread64], but panics on an error. Use it for
+// constants.
 func MustParseSpread64(s string) Spread64 { return must(ParseSpread64(s)) }
 
-// Spread64FromInt64 is the ID that a column holds as n, which is negative for half
-// of the IDs. A number with reserved bits is an [ErrRange]; Scan keeps it.
+// Spread64FromInt64 converts a column's number, which is negative for half of the IDs. If
+// n has reserved bits, it returns [ErrRange], unlike Scan, which keeps them.
 func Spread64FromInt64(n int64) (Spread64, error) {
 	if n&spread64Reserved == 0 {
 		return Spread64(n), nil
@@ -148,18 +148,18 @@ func Spread64FromInt64(n int64) (Spread64, error) {
 	return 0, Spread64(n).check()
 }
 
-// Int64 is the number that the column holds: negative for half of the IDs.
+// Int64 returns the column's number, which is negative for half of the IDs.
 func (id Spread64) Int64() int64 { return int64(id) }
 
-// IsZero reports whether id is the zero ID, which is never minted.
+// IsZero reports whether id is the zero ID. Generators never return it.
 func (id Spread64) IsZero() bool { return id == 0 }
 
-// Compare orders IDs as their column does: as signed numbers, which is neither
-// the order of their times nor that of their texts.
+// Compare compares IDs as signed numbers, as their column does. Neither times nor texts
+// sort in this order.
 func (id Spread64) Compare(other Spread64) int { return cmp.Compare(id, other) }
 
-// AppendText appends 16 hex digits. A number with reserved bits has no text
-// that could be read again: [ErrRange].
+// AppendText appends 16 hex digits. If the number has reserved bits, it returns
+// [ErrRange], because [ParseSpread64] could not read the text back.
 func (id Spread64) AppendText(b []byte) ([]byte, error) {
 	if err := id.check(); err != nil {
 		return b, err
@@ -172,18 +172,18 @@ func (id Spread64) appendHex(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, hi), lo)
 }
 
-// String is 16 hex digits, of any value.
+// String returns 16 hex digits, also for a number with reserved bits.
 func (id Spread64) String() string {
 	var buf [spread64Digits]byte
 	return string(id.appendHex(buf[:0]))
 }
 
-// MarshalText is what AppendText appends.
+// MarshalText returns the text that AppendText appends.
 func (id Spread64) MarshalText() ([]byte, error) {
 	return id.AppendText(make([]byte, 0, spread64Digits))
 }
 
-// UnmarshalText reads what [ParseSpread64] does.
+// UnmarshalText accepts the same input as [ParseSpread64].
 func (id *Spread64) UnmarshalText(b []byte) error {
 	if len(b) != spread64Digits {
 		return badLength(len(b)).in(spread64Kind.name, spread64Text, b)
@@ -195,8 +195,8 @@ func (id *Spread64) UnmarshalText(b []byte) error {
 	return set(id, Spread64(v), Spread64(v).check())
 }
 
-// AppendBinary appends the 8 bytes, big-endian. A number with reserved bits is
-// an [ErrRange].
+// AppendBinary appends 8 big-endian bytes. If the number has reserved bits, it returns
+// [ErrRange].
 func (id Spread64) AppendBinary(b []byte) ([]byte, error) {
 	if err := id.check(); err != nil {
 		return b, err
@@ -204,10 +204,10 @@ func (id Spread64) AppendBinary(b []byte) ([]byte, error) {
 	return spread64Kind.appendBinary(b, int64(id))
 }
 
-// MarshalBinary gives what AppendBinary appends.
+// MarshalBinary returns the bytes that AppendBinary appends.
 func (id Spread64) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
-// UnmarshalBinary reads 8 bytes, big-endian. The reserved bits must be zero.
+// UnmarshalBinary accepts 8 big-endian bytes. The reserved bits must be zero.
 func (id *Spread64) UnmarshalBinary(b []byte) error {
 	var v Spread64
 	if err := unmarshalInteger(&v, &spread64Kind, b); err != nil {
@@ -216,8 +216,8 @@ func (id *Spread64) UnmarshalBinary(b []byte) error {
 	return set(id, v, v.check())
 }
 
-// MarshalJSON gives the 16 hex digits in quotes, and null for the zero ID. A
-// number with reserved bits is an [ErrRange].
+// MarshalJSON returns 16 hex digits in quotes, or null for the zero ID. If the number has
+// reserved bits, it returns [ErrRange].
 func (id Spread64) MarshalJSON() ([]byte, error) {
 	if id == 0 {
 		return []byte(jsonNull), nil
@@ -225,7 +225,7 @@ func (id Spread64) MarshalJSON() ([]byte, error) {
 	return quote(id.AppendText, spread64Digits)
 }
 
-// UnmarshalJSON reads 16 hex digits in quotes, and null as the zero ID.
+// UnmarshalJSON accepts 16 hex digits in quotes, and null for the zero ID.
 func (id *Spread64) UnmarshalJSON(b []byte) error {
 	if string(b) == jsonNull {
 		*id = 0
@@ -238,19 +238,19 @@ func (id *Spread64) UnmarshalJSON(b []byte) error {
 	return id.UnmarshalText(s)
 }
 
-// Value gives the column's int64, which is negative for half of the IDs. It can
-// have reserved bits: what Scan has kept can be written back.
+// Value returns the column's int64, which is negative for half of the IDs. It keeps
+// reserved bits, so a program can write back every number that Scan accepts.
 func (id Spread64) Value() (driver.Value, error) { return int64(id), nil }
 
-// Scan takes an int64 or its decimal text, never the text form: 16 decimal
-// digits could be either. It also takes a Spread64, a pointer to one, or a struct
-// around one. A number with reserved bits is kept, so that data already in a
-// column stays readable. NULL is an [ErrNull].
+// Scan accepts an int64 or its decimal text. It doesn't accept the text form, because 16
+// decimal digits could be either. It also accepts a Spread64, a pointer to one, or a
+// struct that holds one. Scan keeps reserved bits, so that data already in a column stays
+// readable. For NULL it returns [ErrNull].
 func (id *Spread64) Scan(src any) error { return scanInteger(id, &spread64Kind, src) }
 
-// GormDataType is the column's type for GORM: bigint. Without it GORM would
-// make the key a bigserial.
+// GormDataType returns the column type for GORM: bigint. Without this method, GORM would
+// declare the key as bigserial.
 func (Spread64) GormDataType() string { return bigintType }
 
-// LogValue is the ID's text.
+// LogValue returns the ID's text.
 func (id Spread64) LogValue() slog.Value { return slog.StringValue(id.String()) }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A Spread64Config says how a [Spread64Generator] mints.
+// A Spread64Config configures a [Spread64Generator].
 type Spread64Config struct {
 	Generator int // 0 to 63
-	Cluster   int // 0 to 15; no two generators may share both numbers
-	Options       // the number of a Lease is the generator's, which is left zero here
+	Cluster   int // 0 to 15; each generator needs its own pair of numbers
+	Options       // with a Lease, leave Generator zero: the lease has the number
 }
 
-// A Spread64Generator mints [Spread64]s, 64 a millisecond, which increase in
-// (time, sequence). It is safe for concurrent use.
+// A Spread64Generator creates [Spread64]s, up to 64 per millisecond. Their (time, sequence)
+// pairs increase strictly. It is safe for concurrent use.
 type Spread64Generator struct {
 	seq  sequencer
 	node Spread64
@@ -23,9 +23,10 @@ type Spread64Generator struct {
 
 var _ Generator[Spread64] = (*Spread64Generator)(nil)
 
-// NewSpread64Generator makes a generator. It refuses a generator or cluster
-// number out of range ([ErrNode]), and a clock outside of the format's time
-// ([ErrBeforeEpoch], [ErrTimeExhausted]).
+// NewSpread64Generator returns a new generator. It returns
+//   - [ErrNode] if the generator or cluster number is out of range, or the generator
+//     number comes from two sources
+//   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 	if c.Lease != nil {
 		var err error
@@ -44,15 +45,15 @@ func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 	return g, nil
 }
 
-// localSpread64 has the process's own generators by the bits of their numbers.
+// localSpread64 holds the generators of LocalSpread64Generator by their node bits.
 var localSpread64 struct {
 	sync.Mutex
 	made map[Spread64]*Spread64Generator
 }
 
-// LocalSpread64Generator gives the process's one generator of this pair, with
-// default options: two callers can't mint under one identity, not knowing of
-// each other. It refuses a generator or cluster number out of range ([ErrNode]).
+// LocalSpread64Generator returns the process-wide generator for this pair of numbers, with
+// default options. All callers share it, so independent callers with the same pair don't
+// create duplicates. If a number is out of range, it returns [ErrNode].
 func LocalSpread64Generator(generator, cluster int) (*Spread64Generator, error) {
 	node, err := spread64Node(generator, cluster)
 	if err != nil {
@@ -73,7 +74,7 @@ func LocalSpread64Generator(generator, cluster int) (*Spread64Generator, error) 
 	return g, nil
 }
 
-// Next mints one ID; see [Generator].
+// Next returns one new ID; see [Generator].
 func (g *Spread64Generator) Next() (Spread64, error) {
 	s, err := g.seq.takeOne()
 	if err != nil {
@@ -82,12 +83,12 @@ func (g *Spread64Generator) Next() (Spread64, error) {
 	return g.at(s), nil
 }
 
-// Fill mints len(dst) IDs in order; see [Generator].
+// Fill writes len(dst) new IDs to dst, in order; see [Generator].
 func (g *Spread64Generator) Fill(ctx context.Context, dst []Spread64) (int, error) {
 	return fill(ctx, &g.seq, dst, g.compose)
 }
 
-// at is the ID of a slot's first number.
+// at returns the ID of a slot's first number.
 func (g *Spread64Generator) at(s slot) Spread64 {
 	return spread64(int64(s.head), int(s.seq)) | g.node
 }
@@ -96,8 +97,8 @@ func (g *Spread64Generator) compose(dst []Spread64, s slot) {
 	series(dst, g.at(s), 1<<spread64SequenceShift)
 }
 
-// Stats tells what the generator has done so far.
+// Stats returns the counters of the generator.
 func (g *Spread64Generator) Stats() GeneratorStats { return g.seq.report() }
 
-// Remaining is how long the format's time still lasts.
+// Remaining returns the time until the end of the format.
 func (g *Spread64Generator) Remaining() time.Duration { return g.seq.remaining() }

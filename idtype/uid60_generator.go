@@ -11,28 +11,31 @@ import (
 	"time"
 )
 
-// A UID60Config says how a [UID60Generator] mints.
+// A UID60Config configures a [UID60Generator].
 type UID60Config struct {
-	// Random gives the random bits, in blocks that are read ahead. Nil means
-	// [crypto/rand.Reader]. It is read by one goroutine at a time.
+	// Random is the source of random bits. The generator reads it ahead in blocks, one
+	// goroutine at a time. Nil means [crypto/rand.Reader].
 	Random  io.Reader
-	Options // without a Lease: there is no node number to claim
+	Options // a Lease is an error, because a UID60 has no node number
 }
 
-// A UID60Generator mints strictly increasing [UID60]s, 512 a millisecond. It is
+// A UID60Generator creates strictly increasing [UID60]s, up to 512 per millisecond. It is
 // safe for concurrent use.
 //
-// A UID60 has no node number. Generators in different processes are kept apart
-// by chance: each millisecond begins at a random sequence number from 0 to
-// 255, or at 0 if it directly follows a full one, and each ID has 9 random bits.
-// The chance that two processes mint a same ID in a millisecond in which both mint
-// n, after one that wasn't full:
+// A UID60 has no node number, so generators in different processes can create the same ID.
+// Two random choices keep the chance small. Each millisecond begins at a random sequence
+// number from 0 to 255, or at 0 if it directly follows a full millisecond. Each ID has 9
+// random bits.
 //
-//	n        1             10           100     256    the full rate, 512
+// The table shows the chance that two processes create the same ID in a millisecond in
+// which each creates n IDs. The previous millisecond was not full, except in the last
+// column, where both processes run at the full rate.
+//
+//	n        1             10           100     256    512, the full rate
 //	chance   1 in 131072   1 in 1335    6.2 %   28 %   63 %
 //
-// So UID60 suits processes that mint now and then, with a unique index to catch
-// the rest. Don't mint in bulk in several processes at once.
+// UID60 therefore suits processes that create IDs occasionally, with a unique index to
+// reject the remaining duplicates. Don't create IDs in bulk in several processes at once.
 type UID60Generator struct {
 	seq    sequencer
 	random randomBits
@@ -40,13 +43,14 @@ type UID60Generator struct {
 
 var _ Generator[UID60] = (*UID60Generator)(nil)
 
-// uid60Starts is how many sequence numbers a millisecond may begin with: half
-// of them, so that the other half can follow.
+// uid60Starts is the number of possible first sequence numbers of a millisecond. It is
+// half of all numbers, so that at least the other half can follow.
 const uid60Starts = 256
 
-// NewUID60Generator makes a generator. It refuses a Lease ([ErrNode]), a NotBefore
-// past the end of the format, and a clock outside of the format's time
-// ([ErrBeforeEpoch], [ErrTimeExhausted]).
+// NewUID60Generator returns a new generator. It returns
+//   - [ErrNode] if Lease is set
+//   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
+//   - [ErrTimeExhausted] if NotBefore is past the end of the format
 func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	if c.Lease != nil {
 		return nil, &limitError{"idtype: UID60Config.Lease: a UID60 has no node number; leave Lease nil, or choose another format", ErrNode}
@@ -59,7 +63,7 @@ func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	return g, nil
 }
 
-// Next mints one ID; see [Generator]. An error of Random is returned.
+// Next returns one new ID; see [Generator]. It also returns errors of Random.
 func (g *UID60Generator) Next() (UID60, error) {
 	s, err := g.seq.takeOne()
 	if err != nil {
@@ -68,13 +72,13 @@ func (g *UID60Generator) Next() (UID60, error) {
 	return g.at(s), nil
 }
 
-// Fill mints len(dst) IDs in order; see [Generator]. An error of Random is
-// returned.
+// Fill writes len(dst) new IDs to dst, in order; see [Generator]. It also returns
+// errors of Random.
 func (g *UID60Generator) Fill(ctx context.Context, dst []UID60) (int, error) {
 	return fill(ctx, &g.seq, dst, g.compose)
 }
 
-// at is the ID of a slot's first number.
+// at returns the ID of a slot's first number.
 func (g *UID60Generator) at(s slot) UID60 {
 	bits, _ := g.random.from(s.seq)
 	return uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits | UID60(bits&randomMask)
@@ -95,16 +99,16 @@ func (g *UID60Generator) compose(dst []UID60, s slot) {
 	}
 }
 
-// Stats tells what the generator has done so far.
+// Stats returns the counters of the generator.
 func (g *UID60Generator) Stats() GeneratorStats { return g.seq.report() }
 
-// Remaining is how long the format's time still lasts.
+// Remaining returns the time until the end of the format.
 func (g *UID60Generator) Remaining() time.Duration { return g.seq.remaining() }
 
-// randomBits has random bits for each sequence number of a millisecond. Those
-// that a millisecond used are renewed before the next begins, so that the fast
-// path only reads them. A slow call may find those of the next millisecond:
-// then two IDs of this process share them, which no other process can tell.
+// randomBits holds random bits for each sequence number of a millisecond. Before the next
+// millisecond begins, it replaces the bits that the previous one used, so the fast path
+// only reads them. A slow call may read the bits of the next millisecond. In that case two
+// IDs of this process have the same random bits, which no other process can detect.
 type randomBits struct {
 	source *bufio.Reader
 	filled bool
@@ -122,17 +126,17 @@ func (r *randomBits) init(source io.Reader) {
 	if source == nil {
 		source = rand.Reader
 	}
-	r.source = bufio.NewReaderSize(source, 512) // less than a microsecond's worth
+	r.source = bufio.NewReaderSize(source, 512) // reading them takes less than a microsecond
 }
 
-// from gives the random bits of a sequence number, and above them those of the
-// ones after it: how many these are altogether.
+// from returns the random bits of a sequence number and, above them, the bits of the
+// numbers that follow it in the same word. numbers is their count.
 func (r *randomBits) from(seq uint32) (bits uint64, numbers int) {
 	skip := seq % numbersPerWord
 	return r.words[seq/numbersPerWord].Load() >> (skip * uid60RandomBits), numbersPerWord - int(skip)
 }
 
-// first gives the number with which a millisecond begins.
+// first returns the first sequence number of a millisecond.
 func (r *randomBits) first(used numbers) (uint32, error) {
 	if !r.filled {
 		used.begin, used.end = 0, 1<<uid60SequenceBits
@@ -147,7 +151,7 @@ func (r *randomBits) first(used numbers) (uint32, error) {
 	}
 	r.filled = true
 	if used.full {
-		// Whoever needs the full rate gets all 512.
+		// A caller at the full rate gets all 512 numbers.
 		return 0, nil
 	}
 	return uint32(buf[0]), nil // a byte has uid60Starts values
