@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Users test with testing/synctest, where time passes only while all goroutines
-// sleep, and channels and timers belong to a bubble.
+// TestBubble uses generators in bubbles of testing/synctest. There, time passes only while
+// all goroutines sleep, and channels and timers belong to one bubble.
 func TestBubble(t *testing.T) { each(t, formats, suite.testBubble) }
 
-// bubble runs a test in a bubble, from some time on.
+// bubble runs a test in a bubble whose time starts at from.
 func bubble(t *testing.T, from time.Time, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,8 +27,8 @@ func (s subject[T]) testBubble(t *testing.T) {
 	if start.After(s.end()) {
 		start = s.end().AddDate(-1, 0, 0)
 	}
-	// One generator of each bubble, and one of the process, which is used in all
-	// of them: each waits when its unit is full.
+	// Each bubble has its own generator and uses a shared one. Both wait when a unit is
+	// full.
 	var shared Generator[T]
 	seen := map[T]bool{}
 	for i := range 3 {
@@ -44,12 +44,12 @@ func (s subject[T]) testBubble(t *testing.T) {
 	bubble(t, start.Add(4*time.Hour), s.testBubbleWaits)
 	s.testBubbleBehind(t, start)
 
-	// One that was made outside, and is used there again.
+	// A generator from outside is used in bubbles, and then outside again.
 	for _, o := range []Options{{}, {Clock: time.Now}} {
 		g := s.new(t, o)
 		seen := map[T]bool{must(g.Next()): true}
 		bubble(t, start, func(t *testing.T) { s.mintInBubble(t, g, seen) })
-		bubble(t, start.Add(time.Second), func(t *testing.T) { must(g.Next()) }) // the unit isn't full
+		bubble(t, start.Add(time.Second), func(t *testing.T) { must(g.Next()) }) // without a wait
 		if id, ok := s.nextBehind(t, g); ok {
 			seen[id] = true
 		}
@@ -60,15 +60,14 @@ func (s subject[T]) testBubble(t *testing.T) {
 		}
 		for _, id := range dst[:n] {
 			if seen[id] {
-				t.Fatalf("%v was minted twice", id)
+				t.Fatalf("duplicate %v", id)
 			}
 			seen[id] = true
 		}
 	}
 }
 
-// testBubbleBehind: a generator is used in a bubble of an earlier time than the
-// one before.
+// testBubbleBehind uses a generator in a bubble whose time is before the last ID.
 func (s subject[T]) testBubbleBehind(t *testing.T, start time.Time) {
 	for _, behind := range []time.Duration{2 * time.Second, 24 * time.Hour} {
 		var g Generator[T]
@@ -86,8 +85,8 @@ func (s subject[T]) testBubbleBehind(t *testing.T, start time.Time) {
 	}
 }
 
-// nextBehind calls Next while the clock is far behind the last ID. Only a format
-// with a tick-tock bit creates an ID then, with the time that the clock shows.
+// nextBehind calls Next while the clock is far behind the last ID. Only a format with a
+// tick-tock bit creates an ID then, with the clock's time.
 func (s subject[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
 	t.Helper()
 	began := time.Now()
@@ -96,7 +95,7 @@ func (s subject[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
 	case !s.toggles && errors.Is(err, ErrClockBackwards):
 	case s.toggles && err == nil:
 		if at := s.at(id); at.Before(began.Add(-s.step)) || at.After(time.Now()) {
-			t.Errorf("at %v: Next = %v, of %v", began.UTC(), id, at)
+			t.Errorf("at %v: Next = %v with time %v", began.UTC(), id, at)
 		}
 		return id, true
 	default:
@@ -105,7 +104,7 @@ func (s subject[T]) nextBehind(t *testing.T, g Generator[T]) (id T, ok bool) {
 	return id, false
 }
 
-// mintInBubble has goroutines mint ten units' IDs at once.
+// mintInBubble creates the IDs of ten units in several goroutines.
 func (s subject[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) {
 	t.Helper()
 	began := time.Now()
@@ -120,7 +119,7 @@ func (s subject[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) 
 			n, err := len(ids), error(nil)
 			switch w % 4 {
 			case 0:
-				n, err = g.Fill(ctx, ids) // with a context that may end
+				n, err = g.Fill(ctx, ids) // with a context that can end
 			case 1:
 				n, err = g.Fill(context.Background(), ids)
 			default:
@@ -138,7 +137,7 @@ func (s subject[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) 
 			}
 			for _, id := range ids[:n] {
 				if seen[id] {
-					t.Errorf("%v was minted twice", id)
+					t.Errorf("duplicate %v", id)
 				}
 				seen[id] = true
 			}
@@ -151,7 +150,7 @@ func (s subject[T]) mintInBubble(t *testing.T, g Generator[T], seen map[T]bool) 
 	}
 }
 
-// testBubbleWaits: waits end when they would on another clock.
+// testBubbleWaits checks that waits in a bubble end after the expected time.
 func (s subject[T]) testBubbleWaits(t *testing.T) {
 	within := func(what string, want error, took time.Duration, call func() error) {
 		t.Helper()
@@ -166,7 +165,7 @@ func (s subject[T]) testBubbleWaits(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	// The default clock, for what is left of a wait and for one that ends.
+	// The default clock: a wait until the start bound, and one until the context ends.
 	bound := time.Now().Add(300 * time.Millisecond).Truncate(s.step)
 	g := s.new(t, Options{NotBefore: bound})
 	within("up to a start bound", nil, time.Until(bound.Add(s.step)), func() error {
@@ -180,7 +179,7 @@ func (s subject[T]) testBubbleWaits(t *testing.T) {
 		_, err := g.Fill(ctx, make([]T, 5))
 		return err
 	})
-	// A clock of the caller's that stands still.
+	// A caller's clock that is stopped.
 	now := time.Now()
 	g = s.new(t, Options{Clock: func() time.Time { return now }})
 	s.fillUnit(t, g)
@@ -188,14 +187,14 @@ func (s subject[T]) testBubbleWaits(t *testing.T) {
 		_, err := g.Next()
 		return err
 	})
-	now = now.Add(s.step - time.Microsecond) // a pause that is spent spinning
+	now = now.Add(s.step - time.Microsecond) // a pause that spins
 	within("MaxWait, spinning", ErrSequenceExhausted, time.Second, func() error {
 		_, err := g.Next()
 		return err
 	})
 }
 
-// NewSno works once the clock does: a bubble begins before the format's time.
+// NewSno fails before the format's epoch, and works after it.
 func TestBubbleNewSno(t *testing.T) {
 	was := packageSno.made.Swap(nil)
 	defer packageSno.made.Store(was)

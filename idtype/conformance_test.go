@@ -23,7 +23,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// value is what every ID type can do, and pointer what every pointer to one can.
+// value is the method set of every ID type, and pointer the method set of a pointer to one.
 type value[T any] interface {
 	comparable
 	fmt.Stringer
@@ -47,30 +47,30 @@ type pointer[T any] interface {
 	sql.Scanner
 }
 
-// A format is what the conformance suite has to know of an ID type.
+// A format describes an ID type for the conformance suite.
 type format[T value[T], P pointer[T]] struct {
 	name   string
 	column string // GormDataType
 	parse  func(string) (T, error)
 	must   func(string) T
-	// parts checks Compose and Parts, or how they refuse, against a vector.
+	// parts checks Compose and Parts against a vector.
 	parts func(t *testing.T, v vector, id T)
-	// random makes an ID of any time and any parts.
+	// random returns an ID with a random time and random parts.
 	random func(*rand.Rand) T
-	// orderKey is what the column orders by, as bytes.
+	// orderKey returns bytes that sort as the column does.
 	orderKey   func(T) []byte
-	textOrders bool // the text orders as the column does
-	byteOrders bool // the bytes order as the column does
+	textOrders bool // the text sorts as the column does
+	byteOrders bool // the bytes sort as the column does
 
 	badText  []bad
-	badJSON  []bad // besides the quoted badText
+	badJSON  []bad // in addition to badText in quotes
 	goodJSON map[string]string
 	badScan  []badSource
 	goodScan []goodSource
 	badBytes []string // hex, of the right length
 
-	// noIDs are values of the Go type that are no IDs. Value refuses them too,
-	// unless Scan gives them.
+	// noIDs are values of the Go type that are not IDs. Value rejects them too, unless
+	// scansNoIDs.
 	noIDs      []T
 	fromInt64  func(int64) (T, error)
 	scansNoIDs bool
@@ -89,10 +89,10 @@ type badSource struct {
 
 type goodSource struct {
 	src  any
-	text string // of the ID that it gives; "0" for an integer without text
+	text string // of the scanned ID
 }
 
-// A vector is an ID in every form; see testdata/vectors.json.
+// A vector is an ID in all its forms; see testdata/vectors.json.
 type vector struct {
 	Note   string
 	Layout struct {
@@ -126,7 +126,7 @@ func vectors(t testing.TB, name string) (list []vector) {
 	return list
 }
 
-// badDecimals are refused by the parsers of decimal numbers.
+// badDecimals are inputs that the parsers of decimal numbers reject.
 var badDecimals = []bad{
 	{"", ErrSyntax, -1},
 	{"00", ErrSyntax, 0},
@@ -146,26 +146,26 @@ var badDecimals = []bad{
 	{strings.Repeat("9", 100), ErrRange, -1},
 }
 
-// badNumbers are JSON that the types with decimal text refuse.
+// badNumbers are JSON inputs that the types with decimal text reject.
 var badNumbers = []bad{
 	{"1.0", ErrSyntax, 1}, {"1e3", ErrSyntax, 1}, {"-1", ErrSyntax, 0}, {"true", ErrSyntax, 0}, {"{}", ErrSyntax, 0},
 	{"[1]", ErrSyntax, 0}, {`"`, ErrSyntax, 0}, {"", ErrSyntax, -1}, {`"\u0031"`, ErrSyntax, 0}, {"9223372036854775808", ErrRange, -1},
 }
 
-// badStrings are JSON that the types with quoted text refuse.
+// badStrings are JSON inputs that the types with quoted text reject.
 var badStrings = []bad{
 	{"1", ErrSyntax, -1}, {"1.5", ErrSyntax, -1}, {"true", ErrSyntax, -1}, {"{}", ErrSyntax, -1}, {`"`, ErrSyntax, -1}, {"", ErrSyntax, -1},
 	{"NULL", ErrSyntax, -1},
 }
 
-// badSources are column values that no ID type takes.
+// badSources are column values that every ID type rejects.
 var badSources = []badSource{
 	{nil, ErrNull}, {[]byte(nil), ErrNull}, {1.0, ErrSyntax}, {true, ErrSyntax}, {time.Unix(0, 0), ErrSyntax}, {"", ErrSyntax},
 	{[]byte{}, ErrSyntax}, {"x y", ErrSyntax}, {uint64(1), ErrSyntax},
 }
 
 func integerKey[T ~int64](id T) []byte {
-	return uint64Bytes(uint64(id) ^ 1<<63) // the sign bit flipped: unsigned order is then the signed one
+	return uint64Bytes(uint64(id) ^ 1<<63) // flips the sign bit, so that unsigned order is the signed order
 }
 
 func uint64Bytes(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
@@ -219,7 +219,7 @@ var uid60Format = format[UID60, *UID60]{
 	orderKey: integerKey[UID60], byteOrders: true,
 	badText: []bad{
 		{"", ErrSyntax, -1}, {"AAA", ErrSyntax, -1}, {"AAAAAAAAAAA", ErrSyntax, -1},
-		{"AAAAA", ErrSyntax, 2}, {"xiAaS8QBh", ErrSyntax, 2}, // the form of 10 digits alone is padded
+		{"AAAAA", ErrSyntax, 2}, {"xiAaS8QBh", ErrSyntax, 2}, // only the 10-character form is padded
 		{"naS8QBhx+", ErrSyntax, 8}, {"naS8QBhx/", ErrSyntax, 8}, {"AABA=", ErrSyntax, 4}, {"AA A", ErrSyntax, 2}, {"AAB\x80", ErrSyntax, 3},
 	},
 	badJSON: badStrings,
@@ -296,7 +296,7 @@ var snoFormat = format[Sno, *Sno]{
 	},
 }
 
-// checkParts takes an ID apart and puts it together.
+// checkParts checks Compose, Parts and Time of a layout.
 func checkParts[T, P comparable](t *testing.T, compose func(P) (T, error), parts func(T) (P, error), timeOf func(T) time.Time, id T, at time.Time, want P) {
 	t.Helper()
 	got, err := compose(want)
@@ -324,10 +324,10 @@ func (f format[T, P]) test(t *testing.T) {
 	t.Run("vectors", f.testVectors)
 	t.Run("order", f.testOrder)
 	t.Run("round trips", f.testRoundTrips)
-	t.Run("refusals", f.testRefusals)
+	t.Run("invalid input", f.testRefusals)
 	t.Run("scan", f.testScan)
 	t.Run("scan valuers", f.testScanValuers)
-	t.Run("no IDs", f.testNoIDs)
+	t.Run("invalid numbers", f.testNoIDs)
 	t.Run("zero", f.testZero)
 	t.Run("allocations", f.testAllocations)
 }
@@ -340,7 +340,7 @@ func (f format[T, P]) testVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			if f.must(v.Text) != id {
-				t.Error("MustParse differs")
+				t.Error("MustParse and Parse differ")
 			}
 			f.parts(t, v, id)
 			if s := id.String(); s != v.Text {
@@ -375,11 +375,11 @@ func (f format[T, P]) reads(t *testing.T, id T, what string, read func(P) error)
 	}
 }
 
-// other is some ID that isn't zero.
+// other returns an ID that isn't zero.
 func (f format[T, P]) other() T { return f.random(rand.New(rand.NewPCG(1, 2))) }
 
-// refuses checks that read gives an error and leaves its receiver alone.
-// It gives the position and the input that the error names.
+// refuses checks that read returns a *ParseError and doesn't change its receiver. It
+// returns the position and the input in the error.
 func (f format[T, P]) refuses(t *testing.T, what string, want error, read func(P) error) (pos int, input string) {
 	t.Helper()
 	was := f.other()
@@ -407,7 +407,7 @@ func (f format[T, P]) testRefusals(t *testing.T) {
 		pos, input := f.refuses(t, fmt.Sprintf("Parse(%q)", b.in), b.err, func(p P) error {
 			id, err := f.parse(b.in)
 			if !id.IsZero() {
-				t.Errorf("Parse(%q) gives %v with its error", b.in, id)
+				t.Errorf("Parse(%q) returns %v with an error", b.in, id)
 			}
 			return err
 		})
@@ -459,12 +459,12 @@ func (f format[T, P]) testScan(t *testing.T) {
 	}
 }
 
-// A passing is a caller's own type whose Value is that of v.
+// A passing is a type whose Value is the Value of v.
 type passing struct{ v driver.Valuer }
 
 func (v passing) Value() (driver.Value, error) { return v.v.Value() }
 
-// A result is a caller's type that holds an ID and has a Value of its own.
+// A result is a type that holds an ID but has another Value.
 type result[V any] struct {
 	id  V
 	v   any
@@ -473,7 +473,7 @@ type result[V any] struct {
 
 func (r result[V]) Value() (driver.Value, error) { return r.v, r.err }
 
-// A kind is a caller's ID type of which only the caller knows the format.
+// A kind is a user's ID type. idtype can't know its format.
 type kind UID60
 
 func (k kind) Value() (driver.Value, error) { return UID60(k).Value() }
@@ -483,13 +483,13 @@ type endless struct{}
 
 func (e endless) Value() (driver.Value, error) { return e, nil }
 
-// An embedder is a caller's ID type, which has the methods of the one in it.
+// An embedder is a user's ID type with the Value of the ID it holds.
 type embedder[V any] struct{ ID V }
 
 func (e embedder[V]) Value() (driver.Value, error) { return any(e.ID).(driver.Valuer).Value() }
 
-// testScanValuers: ent's CreateBulk calls id.Scan(&id) once the rows are
-// committed.
+// testScanValuers tests Scan from Valuers, because ent's CreateBulk calls id.Scan(&id)
+// after the rows are committed.
 func (f format[T, P]) testScanValuers(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 100 {
@@ -511,7 +511,7 @@ func (f format[T, P]) testScanValuers(t *testing.T) {
 	}
 	for _, src := range []any{
 		endless{}, &endless{}, result[T]{v: id}, result[T]{v: &id}, result[T]{v: endless{}}, result[T]{v: 1.5}, result[T]{v: true},
-		// Nothing shows that these are of the format.
+		// These don't hold an ID of the format.
 		result[int]{v: must(id.Value())}, result[int]{}, kind(1), sql.NullInt64{Int64: 1, Valid: true}, sql.NullString{String: id.String(), Valid: true},
 	} {
 		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrSyntax, func(p P) error { return p.Scan(src) })
@@ -524,7 +524,7 @@ func (f format[T, P]) testScanValuers(t *testing.T) {
 			}
 		}
 	}
-	// The numbers of one format are numbers of another, too.
+	// IDs of other formats are rejected, although their numbers may be valid here.
 	refuse := func(src any) {
 		t.Helper()
 		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrSyntax, func(p P) error { return p.Scan(src) })
@@ -561,7 +561,7 @@ func refuseWrapped[V driver.Valuer](refuse func(any), v V) {
 	refuse(struct{ *sql.Null[V] }{&sql.Null[V]{V: v, Valid: true}})
 }
 
-// A struct that embeds a nil pointer has a Value that panics.
+// The Value of a struct that embeds a nil pointer panics, so Scan must not call it.
 func TestScanEmbeddedNil(t *testing.T) {
 	for _, src := range []driver.Valuer{struct{ *Snowflake }{}, &struct{ *Snowflake }{}, struct{ *UID60 }{}, struct{ driver.Valuer }{}, sql.Null[struct{ *Snowflake }]{Valid: true}} {
 		id := Snowflake(7)
@@ -571,7 +571,8 @@ func TestScanEmbeddedNil(t *testing.T) {
 	}
 }
 
-// The text of some UID60s and Spread64s is the decimal number of another one.
+// Scan rejects text from a Valuer, because the text of some UID60s and Spread64s is also
+// the decimal number of another ID.
 func TestScanTextOfValuer(t *testing.T) {
 	for _, v := range []any{"1234567890", []byte("1234567890")} {
 		id := UID60(7)
@@ -620,15 +621,15 @@ func (f format[T, P]) testOrder(t *testing.T) {
 		ab, _ := a.AppendBinary(nil)
 		bb, _ := b.AppendBinary(nil)
 		if f.byteOrders && bytes.Compare(ab, bb) != want {
-			t.Fatalf("the bytes of %v and %v don't order as they do", a, b)
+			t.Fatalf("the bytes of %v and %v don't sort as the IDs do", a, b)
 		}
 		if f.textOrders && cmp.Compare(a.String(), b.String()) != want {
-			t.Fatalf("the texts of %v and %v don't order as they do", a, b)
+			t.Fatalf("the texts of %v and %v don't sort as the IDs do", a, b)
 		}
 	}
 }
 
-// What couldn't be read again isn't written.
+// testNoIDs checks that methods don't write numbers that they can't read back.
 func (f format[T, P]) testNoIDs(t *testing.T) {
 	for _, id := range f.noIDs {
 		write := map[string]func() (int, error){
@@ -668,7 +669,7 @@ func (f format[T, P]) testNoIDs(t *testing.T) {
 	for _, n := range []int64{
 		math.MinInt64, -1 << 53, -1 << 16, -1<<16 | 0x3ff, -1, 0, 1, 0x3ff, 0x400, 0x8000, 0xfc00, 1 << 16, 1<<53 - 1, 1 << 53, 1<<60 - 1, 1 << 60, math.MaxInt64,
 	} {
-		// What the binary form is read as, which is as strict.
+		// UnmarshalBinary is as strict.
 		var want T
 		wantErr := P(&want).UnmarshalBinary(uint64Bytes(uint64(n)))
 		id, err := f.fromInt64(n)
@@ -677,7 +678,7 @@ func (f format[T, P]) testNoIDs(t *testing.T) {
 		}
 		var pe *ParseError
 		if err != nil && (!errors.As(err, &pe) || pe.Type != f.name) {
-			t.Errorf("from %d: error %v, want a *ParseError of %s", n, err, f.name)
+			t.Errorf("from %d: error %v, want a *ParseError for %s", n, err, f.name)
 		}
 		if scanned := *new(T); !f.scansNoIDs {
 			scanErr := P(&scanned).Scan(n)
@@ -691,7 +692,7 @@ func (f format[T, P]) testNoIDs(t *testing.T) {
 func (f format[T, P]) testZero(t *testing.T) {
 	var zero T
 	if !zero.IsZero() || f.other().IsZero() {
-		t.Error("IsZero is wrong")
+		t.Errorf("IsZero: %v for zero and %v for another ID", zero.IsZero(), f.other().IsZero())
 	}
 	if b, err := json.Marshal(zero); err != nil || string(b) != "null" {
 		t.Errorf("JSON of zero: %s, %v", b, err)

@@ -10,8 +10,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// eachPair calls f with text in which two bytes, at all places, are pairs of bytes.
-// Digits are read by the word, where a byte could spill into the next.
+// eachPair calls f with text in which two adjacent bytes are replaced, at every position
+// and with all pairs of values in CI, a sample of them elsewhere. Parsers read whole
+// words, so a byte could carry into its neighbour.
 func eachPair(text string, f func(s []byte)) {
 	s := []byte(text)
 	for pos := range len(s) - 1 {
@@ -51,7 +52,7 @@ func TestSpread64DigitsInWords(t *testing.T) {
 	})
 }
 
-// The text of a UUID is taken and given as package uuid does.
+// readUUID and uuidString agree with package uuid.
 func TestUUIDTextInWords(t *testing.T) {
 	eachPair("f47ac10b-58cc-4372-a567-0e02b2c3d479", func(s []byte) {
 		want, err := uuid.ParseBytes(s)
@@ -71,8 +72,8 @@ func TestUUIDTextInWords(t *testing.T) {
 	})
 }
 
-// Digits are written by the word too: so all pairs of digits, at all places, among
-// random ones, against bits set one by one.
+// Sno also writes whole words. The test tries every pair of digits at every position,
+// among random digits, and sets the expected bits one by one.
 func TestSnoWordsInDigits(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for pos := range snoDigits - 1 {
@@ -103,7 +104,7 @@ func TestSnoWordsInDigits(t *testing.T) {
 	}
 }
 
-// As TestSnoWordsInDigits. Reserved bits are written too.
+// This is TestSnoWordsInDigits for Spread64. String also writes reserved bits.
 func TestSpread64WordsInDigits(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for shift := 0; shift <= 56; shift += 4 {
@@ -116,7 +117,7 @@ func TestSpread64WordsInDigits(t *testing.T) {
 	}
 }
 
-// Two octets appended to nothing would be two allocations.
+// Appending two octets to an empty slice would allocate twice.
 func TestMarshalTextAllocatesOnce(t *testing.T) {
 	for _, id := range []encoding.TextMarshaler{snoFormat.other(), spread64Format.other()} {
 		if n := testing.AllocsPerRun(100, func() { _, _ = id.MarshalText() }); n != 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A generator for each process, told apart by its node numbers.
+// Each process has its own generator with its own node numbers.
 func Example() {
 	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: 2, Worker: 3})
 	if err != nil {
@@ -41,7 +41,7 @@ func ExampleSnowflakeGenerator_Fill() {
 	// Output: 10000 <nil> true
 }
 
-// A time window becomes a range of keys, which an index on the key serves.
+// A time window is a range of keys, so a query uses the index of the primary key.
 func ExampleSnowflakeLayout_Range() {
 	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	lo, hi, err := idtype.DefaultSnowflakeLayout().Range(day, day.AddDate(0, 0, 1))
@@ -64,8 +64,7 @@ func ExampleParseSno() {
 	// true true 0
 }
 
-// The metabyte can count the versions of a record: its ID stays the same but
-// for that byte.
+// The metabyte can count the versions of a record. The rest of the ID stays the same.
 func ExampleSno_WithMeta() {
 	v1 := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta(1)
 	v2 := v1.WithMeta(v1.Meta() + 1)
@@ -73,8 +72,8 @@ func ExampleSno_WithMeta() {
 	// Output: brpk4q7228f2m63l brpk4q722cf2m63l true
 }
 
-// A program that stops leaves a snapshot behind; the next one goes on exactly
-// there, even if the clock was set back meanwhile.
+// A program stores a snapshot before it ends. The next run continues from it without
+// duplicates, even if the clock was set back in between.
 func ExampleSnoGenerator_Snapshot() {
 	partition := idtype.SnoPartition{'A', 10}
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &partition})
@@ -103,8 +102,8 @@ func ExampleSnoGenerator_Snapshot() {
 	// Output: true true <nil>
 }
 
-// Rows that have another kind of key get IDs of the time when they were made:
-// oldest first, and before the generator mints for the present.
+// A migration gives existing rows IDs with their creation times. It starts with the oldest
+// row, and runs before the first call of Next.
 func ExampleSnoGenerator_At() {
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{'A', 10}})
 	if err != nil {
@@ -124,7 +123,7 @@ func ExampleSnoGenerator_At() {
 	// 8srtbgru272im222 2024-11-21 12:00:00.12 +0000 UTC <nil>
 }
 
-// Only the IDs that JavaScript holds exactly are bare numbers.
+// Only a SnowflakeSI, which is exact in JavaScript, is a bare number.
 func Example_json() {
 	doc, err := json.Marshal(struct {
 		Order idtype.Snowflake
@@ -142,8 +141,8 @@ func Example_json() {
 	// Output: {"Order":"132271570944274432","Event":1783298472345855,"User":"brpk4q72xwf2m63l","Short":"xinaS8QBh","None":null} <nil>
 }
 
-// noon stands still, so that the examples mint the same IDs each time. Programs
-// leave Clock alone.
+// noon is a stopped clock, so that the examples always create the same IDs. Programs don't
+// set Clock.
 func noon() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
 
 func ExampleNewSnowflakeGenerator() {
@@ -168,8 +167,8 @@ func ExampleNewSnowflakeGenerator() {
 	// idtype: Snowflake worker: 32 is out of range; want 0 to 31 true
 }
 
-// An epoch and widths of one's own are a layout, which both the generator and
-// those who read its IDs are given.
+// A layout sets the epoch and the widths. Use the same layout to create IDs and to read
+// their parts.
 func ExampleNewSnowflakeGenerator_layout() {
 	layout := idtype.SnowflakeLayout{
 		Epoch:          time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
@@ -188,7 +187,7 @@ func ExampleNewSnowflakeGenerator_layout() {
 	// Output: 117957250256076800 2026-11-22 12:00:00 +0000 UTC 200 <nil>
 }
 
-// The base clock is chosen once, when the first ID is about to be minted.
+// Choose the base clock once, before the first ID, and never change it.
 func ExampleNewSnowflakeSIGenerator() {
 	layout := idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	gen, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: layout, Machine: 7, Options: idtype.Options{Clock: noon}})
@@ -200,10 +199,10 @@ func ExampleNewSnowflakeSIGenerator() {
 	// Output: 230385254401792 <nil>
 }
 
-// A UID60 has no node number. What is random here is so for the example alone.
+// A UID60 has no node number. The example sets Random only to make its output repeatable.
 func ExampleNewUID60Generator() {
 	gen, err := idtype.NewUID60Generator(idtype.UID60Config{
-		Random:  rand.NewChaCha8([32]byte{1}), // leave it out
+		Random:  rand.NewChaCha8([32]byte{1}), // omit it in programs
 		Options: idtype.Options{Clock: noon},
 	})
 	if err != nil {
@@ -218,7 +217,7 @@ func ExampleNewUID60Generator() {
 	// Y1EAkRN4AN <nil>
 }
 
-// The last digits are the generator's number and the cluster's.
+// The last two digits are the generator number, 10, and the cluster number, 1.
 func ExampleNewSpread64Generator() {
 	gen, err := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 10, Cluster: 1, Options: idtype.Options{Clock: noon}})
 	if err != nil {
@@ -233,7 +232,7 @@ func ExampleNewSpread64Generator() {
 	// 004504c0458100a1 <nil>
 }
 
-// Whoever in a process asks for the same numbers gets the same generator.
+// Callers that pass the same numbers get the same generator.
 func ExampleLocalSpread64Generator() {
 	a, err := idtype.LocalSpread64Generator(63, 15)
 	if err != nil {
@@ -262,7 +261,7 @@ func ExampleNewSnoGenerator() {
 	// 9q8xk7a2ef2im223 c <nil>
 }
 
-// One generator mints for several kinds, which the metabyte tells apart.
+// One generator creates IDs for several types of records, with a metabyte for each.
 func ExampleSnoGenerator_WithMeta() {
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{'A', 10}, Options: idtype.Options{Clock: noon}})
 	if err != nil {
@@ -279,7 +278,7 @@ func ExampleSnoGenerator_WithMeta() {
 	// 9q8xk7a2ef2im224 c 2 <nil>
 }
 
-// For programs that need a few IDs and have nothing to configure.
+// NewSno suits programs that need a few IDs and no configuration.
 func ExampleNewSno() {
 	a, err := idtype.NewSno('c')
 	if err != nil {
@@ -290,7 +289,7 @@ func ExampleNewSno() {
 	// Output: true 16 <nil>
 }
 
-// Many at once: a call, and an array in an INSERT or a COPY.
+// Fill creates the IDs of a batch, for an INSERT of an array or a COPY.
 func ExampleSnoGenerator_Fill() {
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: 'e'})
 	if err != nil {
@@ -302,8 +301,8 @@ func ExampleSnoGenerator_Fill() {
 	// Output: 1000 <nil> true
 }
 
-// A UID60 has 512 IDs a millisecond at most, so this takes some milliseconds,
-// and no longer than the context allows.
+// A UID60Generator creates up to 512 IDs per millisecond, so Fill takes several
+// milliseconds here. It stops early if the context ends.
 func ExampleUID60Generator_Fill() {
 	gen, err := idtype.NewUID60Generator(idtype.UID60Config{})
 	if err != nil {
@@ -335,7 +334,7 @@ func ExampleSnowflakeSIGenerator_Fill() {
 	// Output: 1000 <nil> true
 }
 
-// Later Spread64s aren't greater ones, as all the others are.
+// Spread64 is the only type whose IDs don't increase.
 func ExampleSpread64Generator_Fill() {
 	gen, err := idtype.NewSpread64Generator(idtype.Spread64Config{Generator: 1})
 	if err != nil {
@@ -357,15 +356,16 @@ func ExampleParseSnowflake() {
 	}
 	// Output:
 	// 132271570944274432 <nil>
-	// idtype: parse "0132271570944274432" as Snowflake: leading zero at byte 0; want a decimal integer from 0 to 9223372036854775807
-	// idtype: parse "9223372036854775808" as Snowflake: out of range; want a decimal integer from 0 to 9223372036854775807
+	// idtype: parse "0132271570944274432" as Snowflake: leading zero at byte 0; want a
+	// decimal integer from 0 to 9223372036854775807 idtype: parse "9223372036854775808"
+	// as Snowflake: out of range; want a decimal integer from 0 to 9223372036854775807
 }
 
 func ExampleParseSnowflakeSI() {
 	id, err := idtype.ParseSnowflakeSI("1783298472345855")
 	fmt.Println(id.Int64(), err)
 
-	_, err = idtype.ParseSnowflakeSI("9007199254740992") // more than JavaScript holds exactly
+	_, err = idtype.ParseSnowflakeSI("9007199254740992") // not exact in JavaScript
 	fmt.Println(errors.Is(err, idtype.ErrRange))
 	// Output:
 	// 1783298472345855 <nil>
@@ -422,14 +422,14 @@ func ExampleSnowflakeSILayout_Range() {
 	// Output: 230385254400000 230414745600000 <nil>
 }
 
-// Without an end, the range goes up to the largest ID.
+// Without an end, the range extends to the largest ID.
 func ExampleUID60Layout_Range() {
 	lo, hi, err := idtype.UID60Layout{}.Range(noon(), time.Time{})
 	fmt.Println(lo, hi, err)
 	// Output: AAEAkRN4AA __________ <nil>
 }
 
-// In a uuid column, whose order is that of time, too.
+// A uuid column with Snos sorts by time.
 func ExampleSnoLayout_Range() {
 	lo, hi, err := idtype.SnoLayout{}.Range(noon(), noon().Add(time.Hour))
 	fmt.Printf("WHERE id >= '%s' AND id < '%s' %v\n", lo.UUID(), hi.UUID(), err)

@@ -12,8 +12,8 @@ func FuzzUID60(f *testing.F)       { uid60Format.fuzz(f) }
 func FuzzSpread64(f *testing.F)    { spread64Format.fuzz(f) }
 func FuzzSno(f *testing.F)         { snoFormat.fuzz(f) }
 
-// fuzz hands any bytes to everything that reads an ID: what is refused leaves
-// the receiver alone, and what is taken is written back the same.
+// fuzz passes random bytes to all functions that read an ID. If they return an error, the
+// receiver must be unchanged. Otherwise the ID must be written back as the same bytes.
 func (format format[T, P]) fuzz(f *testing.F) {
 	for _, v := range vectors(f, format.name) {
 		b, err := hex.DecodeString(v.Binary)

@@ -17,8 +17,8 @@ import (
 
 func TestGenerators(t *testing.T) { each(t, formats, suite.testClocks) }
 
-// testClocks is the suite on a clock of the caller's, and on one like the
-// system's.
+// testClocks runs the suite on a clock like a caller's Clock, and on one like the system
+// clock.
 func (s subject[T]) testClocks(t *testing.T) {
 	t.Run("own clock", s.test)
 	s.anchored = true
@@ -36,7 +36,7 @@ func (s subject[T]) test(t *testing.T) {
 	t.Run("allocations", s.testAllocations)
 }
 
-// options are those of a generator on the real clock.
+// options returns the options of a generator on the real clock.
 func (s subject[T]) options() Options {
 	if s.anchored {
 		return Options{}
@@ -50,34 +50,34 @@ func (s subject[T]) testFrozen(t *testing.T) {
 	s.fillUnit(t, g)
 	_, err := g.Next()
 	if !errors.Is(err, ErrSequenceExhausted) {
-		t.Errorf("on a frozen clock: %v", err)
+		t.Errorf("on a stopped clock: %v, want ErrSequenceExhausted", err)
 	}
 	if c.asleep != 50*time.Millisecond {
 		t.Errorf("waited %v, want 50 ms", c.asleep)
 	}
 	n, err := g.Fill(t.Context(), make([]T, 3))
 	if n != 0 || !errors.Is(err, ErrSequenceExhausted) {
-		t.Errorf("Fill on a frozen clock: %d, %v", n, err)
+		t.Errorf("Fill on a stopped clock: %d, %v, want ErrSequenceExhausted", n, err)
 	}
 	c.step(s.step)
 	if _, err := g.Next(); err != nil {
-		t.Errorf("when the clock runs again: %v", err)
+		t.Errorf("after the clock has advanced: %v", err)
 	}
 
-	// Just before the unit's end too, a call sleeps and doesn't burn a core.
+	// Also just before the end of a unit, a call sleeps instead of spinning.
 	g, c = s.scripted(t, 50*time.Millisecond)
 	c.frozen = true
 	c.wall = c.wall.Add(s.step - time.Microsecond)
 	s.fillUnit(t, g)
 	if _, err := g.Next(); !errors.Is(err, ErrSequenceExhausted) || c.slept > 60 {
-		t.Errorf("frozen before the end of a unit: %v after %d waits", err, c.slept)
+		t.Errorf("clock stopped before the end of a unit: %v after %d waits", err, c.slept)
 	}
 
 	impatient, c := s.scripted(t, -1)
 	c.frozen = true
 	s.fillUnit(t, impatient)
 	if _, err := impatient.Next(); !errors.Is(err, ErrSequenceExhausted) || c.slept != 0 {
-		t.Errorf("without waiting: %v after %d waits", err, c.slept)
+		t.Errorf("with a negative MaxWait: %v after %d waits", err, c.slept)
 	}
 }
 
@@ -90,7 +90,7 @@ func (s subject[T]) testBack(t *testing.T) {
 		t.Errorf("after a step back: %v after %v", second, first)
 	}
 	if s.toggles {
-		// A toggle instead of a wait; the next step back has to wait.
+		// The first step back toggles the bit; the next one waits.
 		if at := s.at(second); c.slept != 0 || s.pair(first).tick == s.pair(second).tick || !at.Equal(c.wall) {
 			t.Errorf("after a step back: %d waits, tick-tock %v, %v", c.slept, s.pair(second).tick, at)
 		}
@@ -100,25 +100,24 @@ func (s subject[T]) testBack(t *testing.T) {
 			t.Errorf("after another step back: %d waits, then %v", c.slept, third)
 		}
 	} else if c.slept == 0 {
-		t.Error("didn't wait for the clock")
+		t.Error("Next didn't wait for the clock")
 	}
 
-	// A wait that can't end in time isn't begun.
+	// Next doesn't begin a wait that can't end in time.
 	c.step(-time.Hour)
 	c.asleep = 0
 	before := stats(g).Waits
 	for range 1000 {
 		if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "within 100ms") {
-			t.Fatalf("an hour back: %v", err)
+			t.Fatalf("after a step back by an hour: %v", err)
 		}
 	}
 	if n, err := g.Fill(t.Context(), make([]T, 3)); n != 0 || !errors.Is(err, ErrClockBackwards) {
-		t.Errorf("Fill an hour back: %d, %v", n, err)
+		t.Errorf("Fill after a step back by an hour: %d, %v", n, err)
 	}
 	if waits := stats(g).Waits - before; c.asleep != 0 || waits != 0 {
-		t.Errorf("waited %d times, %v altogether", waits, c.asleep)
+		t.Errorf("%d waits, %v in total, want none", waits, c.asleep)
 	}
-	// One that could is ended when it can't any more, or after MaxWait.
 	s.testKnownGap(t)
 
 	impatient, c := s.scripted(t, -1)
@@ -133,18 +132,19 @@ func (s subject[T]) testBack(t *testing.T) {
 		_, err = impatient.Next()
 	}
 	if !errors.Is(err, ErrClockBackwards) || c.slept != 0 {
-		t.Errorf("without waiting: %v after %d waits", err, c.slept)
+		t.Errorf("with a negative MaxWait: %v after %d waits", err, c.slept)
 	}
 }
 
-// testKnownGap looks at the gaps that are just as long as a call waits, or longer.
+// testKnownGap tests waits for a clock that is behind by about MaxWait. A wait ends when it
+// can no longer succeed, or after MaxWait.
 func (s subject[T]) testKnownGap(t *testing.T) {
 	t.Helper()
 	const maxWait = 100 * time.Millisecond
 	for _, tt := range []struct {
-		gap    time.Duration // from the clock to the first time that may be used
+		gap    time.Duration // from the clock to the first usable time
 		frozen bool
-		over   time.Duration // how much the clock is further behind after the first pause
+		over   time.Duration // a step back during the first pause
 		want   error
 		asleep time.Duration
 	}{
@@ -164,8 +164,8 @@ func (s subject[T]) testKnownGap(t *testing.T) {
 		}
 		g := s.new(t, Options{MaxWait: maxWait, NotBefore: c.wall, clock: clock})
 		c.wall, c.frozen = c.wall.Add(s.step-tt.gap), tt.frozen
-		// A frozen clock keeps the gap, and the wait its end: it is given up when what
-		// is left of it is less.
+		// If the clock is stopped, the gap stays. The wait ends when its remaining time is
+		// shorter than the gap.
 		least := tt.asleep
 		if tt.frozen {
 			least -= tt.gap
@@ -182,20 +182,20 @@ func (s subject[T]) testNotBefore(t *testing.T) {
 	g := s.new(t, Options{NotBefore: bound, clock: c.clock()})
 	at := s.at(must(g.Next()))
 	if !at.After(bound) {
-		t.Errorf("minted at %v, bound %v", at, bound)
+		t.Errorf("an ID of %v, want one after the bound %v", at, bound)
 	}
-	// Within the unit of the bound, and before it, nothing is minted: not even
-	// by a toggle.
+	// In the unit of the bound and before it, the generator creates no ID, not even with a
+	// toggle.
 	for _, wall := range []time.Time{bound, bound.Add(1 - s.step), bound.Add(-time.Hour), s.epoch.Add(-time.Hour)} {
 		c := s.clockAt(bound)
 		c.frozen = true
 		g := s.new(t, Options{NotBefore: bound, clock: c.clock()})
 		c.wall = wall
 		if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), "NotBefore") || !strings.Contains(err.Error(), "the clock is at "+stamp(wall)) {
-			t.Errorf("minted %v at %v, bound %v: %v", id, wall, bound, err)
+			t.Errorf("ID %v at %v, bound %v: %v", id, wall, bound, err)
 		}
 	}
-	// A bound before the epoch is none; one past the end leaves nothing.
+	// A bound before the epoch is ignored. A bound past the end is an error.
 	g = s.new(t, Options{NotBefore: s.epoch.Add(-time.Hour), clock: s.clockAt(s.epoch.Add(time.Hour)).clock()})
 	if _, err := g.Next(); err != nil {
 		t.Errorf("with a bound before the epoch: %v", err)
@@ -205,12 +205,12 @@ func (s subject[T]) testNotBefore(t *testing.T) {
 		t.Errorf("with a bound past the end: %v, %v", g, err)
 	}
 	if partitions.passed != given {
-		t.Error("a generator that wasn't made took a partition")
+		t.Error("a failed constructor took a partition")
 	}
 }
 
 func (s subject[T]) testEnds(t *testing.T) {
-	// A layout that has expired, or an epoch that is yet to come, shows at once.
+	// The constructor rejects a clock past the end or before the epoch.
 	for wall, want := range map[time.Time]error{
 		s.epoch.Add(-1): ErrBeforeEpoch, s.epoch.Add(-time.Hour): ErrBeforeEpoch, {}: ErrBeforeEpoch,
 		s.end().Add(s.step): ErrTimeExhausted, s.end().AddDate(1000, 0, 0): ErrTimeExhausted,
@@ -218,13 +218,13 @@ func (s subject[T]) testEnds(t *testing.T) {
 		given := partitions.passed
 		g, err := s.make(Options{clock: s.clockAt(wall).clock()})
 		if !reflect.ValueOf(g).IsNil() || !errors.Is(err, want) || !strings.Contains(err.Error(), fmt.Sprintf("want %s to ", stamp(s.epoch))) || !strings.Contains(err.Error(), "time "+stamp(wall)+" to ") {
-			t.Errorf("made at %v: %v", wall, err)
+			t.Errorf("constructor at %v: %v", wall, err)
 		}
 		if _, err := s.make(Options{Clock: func() time.Time { return wall }}); !errors.Is(err, want) {
-			t.Errorf("made at %v by a clock of the caller's: %v", wall, err)
+			t.Errorf("constructor at %v with Options.Clock: %v", wall, err)
 		}
 		if partitions.passed != given {
-			t.Error("a generator that wasn't made took a partition")
+			t.Error("a failed constructor took a partition")
 		}
 	}
 	s.new(t, Options{clock: s.clockAt(s.epoch).clock()})
@@ -236,7 +236,7 @@ func (s subject[T]) testEnds(t *testing.T) {
 	if _, err := g.Next(); !errors.Is(err, ErrBeforeEpoch) || c.slept != 0 {
 		t.Errorf("before the epoch: %v after %d waits", err, c.slept)
 	}
-	// Once it has minted, a clock before the epoch is one that went back.
+	// After the first ID, a clock before the epoch is a clock that stepped back.
 	c.step(time.Hour)
 	must(g.Next())
 	c.step(-2 * time.Hour)
@@ -255,12 +255,12 @@ func TestNeverZero(t *testing.T) { each(t, smallFormats, suite.testNeverZero) }
 
 func (s subject[T]) testNeverZero(t *testing.T) {
 	var zero T
-	for range 20 { // UID60 begins at random
+	for range 20 { // UID60 begins at random numbers
 		c := s.clockAt(s.epoch)
 		g := s.new(t, Options{clock: c.clock()})
 		id := must(g.Next())
 		if p := s.pair(id); id == zero || p.unit != 0 || p.number == 0 {
-			t.Fatalf("the format's first ID is %v", id)
+			t.Fatalf("the format's first ID is %v, want the smallest that isn't zero", id)
 		}
 	}
 }
@@ -272,21 +272,21 @@ func (s subject[T]) testFillCancelled(t *testing.T) {
 	cancel()
 	dst := make([]T, 10)
 	if n, err := g.Fill(ctx, dst); n != 0 || !errors.Is(err, context.Canceled) {
-		t.Errorf("Fill after the end = %d, %v", n, err)
+		t.Errorf("Fill with a cancelled context = %d, %v", n, err)
 	}
 	ctx, c.onSleep = context.WithCancel(t.Context())
 	dst = make([]T, 2*s.capacity())
 	n, err := g.Fill(ctx, dst)
 	if n == 0 || n > s.capacity() || !errors.Is(err, context.Canceled) {
-		t.Errorf("Fill cancelled in a wait = %d of %d in a unit, %v", n, s.capacity(), err)
+		t.Errorf("Fill cancelled during a wait = %d, %v; want at most %d IDs", n, err, s.capacity())
 	}
 	var zero T
 	if slices.Contains(dst[:n], zero) || dst[n] != zero {
-		t.Error("n isn't the number of IDs that were minted")
+		t.Error("Fill returned another count than the number of IDs written")
 	}
 }
 
-// testTime has the generator's IDs keep up with the real clock.
+// testTime checks that the IDs have the time of the real clock.
 func (s subject[T]) testTime(t *testing.T) {
 	g := s.new(t, s.options())
 	for range 20 {
@@ -294,13 +294,13 @@ func (s subject[T]) testTime(t *testing.T) {
 		before := time.Now()
 		at := s.at(must(g.Next()))
 		if after := time.Now(); at.Before(before.Add(-s.step)) || at.After(after) {
-			t.Errorf("minted for %v between %v and %v", at, before, after)
+			t.Errorf("an ID of %v, created between %v and %v", at, before, after)
 		}
 	}
 }
 
-// testCrowd has more goroutines at once than a unit has numbers. They queue:
-// nobody fails while the clock runs, and numbers that passed meanwhile are used.
+// testCrowd runs more goroutines than a unit has numbers. Their calls queue, and no call
+// fails while the clock runs.
 func (s subject[T]) testCrowd(t *testing.T) {
 	o := s.options()
 	o.MaxWait = time.Hour
@@ -313,7 +313,7 @@ func (s subject[T]) testCrowd(t *testing.T) {
 		defer mu.Unlock()
 		for _, id := range ids {
 			if seen[id] {
-				t.Errorf("%v was minted twice", id)
+				t.Errorf("duplicate %v", id)
 			}
 			seen[id] = true
 		}
@@ -347,8 +347,8 @@ func (s subject[T]) testCrowd(t *testing.T) {
 	}
 }
 
-// Nothing but the zero ID is left out: with a node number the first unit is
-// whole.
+// The first unit is complete, except for the zero ID. So with a node number, it begins at
+// number 0.
 func TestFirstUnit(t *testing.T) {
 	clock := func(from time.Time) Options { return Options{clock: (&scripted{wall: from}).clock()} }
 	sf := must(must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: clock(DefaultSnowflakeLayout().Epoch)})).Next())
@@ -361,7 +361,7 @@ func TestFirstUnit(t *testing.T) {
 }
 
 func (s subject[T]) testAllocations(t *testing.T) {
-	// A clock that runs on with every reading, so that no call waits.
+	// The clock advances with every reading, so that no call waits.
 	wall := utc("2026-11-21T10:11:12.344Z")
 	g := s.new(t, Options{Clock: func() time.Time { wall = wall.Add(s.step / 4); return wall }})
 	if n := testing.AllocsPerRun(500, func() {
@@ -393,7 +393,7 @@ func TestGeneratorNodes(t *testing.T) {
 	id := must(must(s, err).Next())
 	p, _ = twitter.Parts(id)
 	if p.Datacenter != 3 || p.Worker != 63 || time.Since(p.Time).Abs() > time.Minute {
-		t.Errorf("%+v in another layout", p)
+		t.Errorf("%+v in a layout of 2, 6 and 14 bits, want datacenter 3, worker 63 and the current time", p)
 	}
 	si, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 31})
 	q, _ := siLayout.Parts(must(must(si, err).Next()))
@@ -419,8 +419,7 @@ func TestGeneratorNodes(t *testing.T) {
 	}
 }
 
-// All 13 adjustable bits of a SnowflakeSI can go to the index, or to the
-// machine.
+// The index or the machine of a SnowflakeSI can have all 13 adjustable bits.
 func TestSISplits(t *testing.T) {
 	for _, bits := range []int{0, 1, 12, 13} {
 		layout := SnowflakeSILayout{BaseClock: siLayout.BaseClock, MachineBits: bits, IndexBits: 13 - bits}
@@ -443,7 +442,7 @@ func TestLocalSpread64(t *testing.T) {
 	a, b := must(LocalSpread64Generator(7, 3)), must(LocalSpread64Generator(7, 3))
 	c := must(LocalSpread64Generator(3, 7))
 	if a != b || a == c {
-		t.Error("a pair doesn't have one generator of its own")
+		t.Error("want one generator per pair of numbers")
 	}
 	p, _ := Spread64Layout{}.Parts(must(a.Next()))
 	if p.Generator != 7 || p.Cluster != 3 {
@@ -455,15 +454,15 @@ func TestUID60Random(t *testing.T) {
 	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
 	bits := "\x07" + strings.Repeat("\xff", 600)
 	g, err := NewUID60Generator(UID60Config{Random: strings.NewReader(bits), Options: Options{clock: c.clock()}})
-	// The first byte is the start.
+	// The first byte is the first sequence number.
 	p, _ := UID60Layout{}.Parts(must(must(g, err).Next()))
 	if p.Sequence != 7 || p.Random != 511 {
-		t.Errorf("%+v of the bytes 07 ff ff", p)
+		t.Errorf("%+v from the bytes 07 ff ff, want sequence 7, random 511", p)
 	}
 
-	// Milliseconds begin anywhere in 0 to 255, and each ID has random bits of
-	// its own: another than its neighbour's, and than those of the same
-	// number before.
+	// Milliseconds begin at all numbers from 0 to 255. Each ID has its own random bits:
+	// they rarely equal those of its neighbour, or of the previous ID with the same
+	// number.
 	starts, randoms, same := map[int]bool{}, map[int]bool{}, 0
 	before := make([]int, 512)
 	g = must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
@@ -481,20 +480,20 @@ func TestUID60Random(t *testing.T) {
 		c.step(time.Millisecond)
 	}
 	if most := slices.Max(slices.Collect(maps.Keys(starts))); len(starts) < 200 || most > 255 {
-		t.Errorf("%d milliseconds began with %d numbers, the largest %d", rounds, len(starts), most)
+		t.Errorf("%d milliseconds began at %d numbers, the largest is %d; want at least 200, at most 255", rounds, len(starts), most)
 	}
-	// Some 430 of 512 are expected, and 4 that are the same by chance.
+	// The expected values are about 430 of 512 numbers, and 4 equal ones.
 	if len(randoms) < 350 || same > 25 {
-		t.Errorf("%d IDs had %d random numbers, %d times the same as a neighbour", rounds, len(randoms), same)
+		t.Errorf("%d IDs had %d different random numbers, and %d equal neighbours; want at least 350 and at most 25", rounds, len(randoms), same)
 	}
 
 	broken := must(NewUID60Generator(UID60Config{Random: iotest.ErrReader(io.ErrClosedPipe)}))
 	if id, err := broken.Next(); !errors.Is(err, io.ErrClosedPipe) || id != 0 {
-		t.Errorf("without randomness: %v, %v", id, err)
+		t.Errorf("with a failing Random: %v, %v", id, err)
 	}
 	short := must(NewUID60Generator(UID60Config{Random: strings.NewReader("abc")}))
 	if n, err := short.Fill(t.Context(), make([]UID60, 5)); !errors.Is(err, io.ErrUnexpectedEOF) || n != 0 {
-		t.Errorf("with too little randomness: %d, %v", n, err)
+		t.Errorf("with a short Random: %d, %v", n, err)
 	}
 	if _, err := NewUID60Generator(UID60Config{Options: Options{Lease: &fakeLease{}}}); !errors.Is(err, ErrNode) {
 		t.Errorf("with a lease: %v", err)
@@ -505,7 +504,7 @@ func TestSnoBounds(t *testing.T) {
 	part := SnoPartition{'A', 10}
 	for _, r := range []struct {
 		min, max uint16
-		lo, hi   uint16 // 0, 0: refused
+		lo, hi   uint16 // 0, 0: an error
 	}{
 		{0, 0, 0, 65535}, {10, 0, 10, 65535}, {65535, 0, 0, 65535}, {20, 10, 10, 20}, {0, 3, 0, 3}, {0, 2, 0, 0}, {7, 7, 0, 0}, {65535, 65532, 65532, 65535},
 		{65533, 0, 0, 0}, {65532, 0, 65532, 65535},
@@ -523,11 +522,11 @@ func TestSnoBounds(t *testing.T) {
 	}
 }
 
-// The series begins where no test has a partition of its own.
+// Automatic partitions begin at a number that no test configures.
 func init() { partitions.first, partitions.begun = 30_000, true }
 
-// partitionsAt has the series go on at a number, as if no generator had been
-// made, until the test ends.
+// partitionsAt makes automatic partitions start at first, as in a new process, until the
+// end of the test.
 func partitionsAt(t *testing.T, first uint16) {
 	t.Helper()
 	was := partitions.partitionSeries
@@ -535,7 +534,7 @@ func partitionsAt(t *testing.T, first uint16) {
 	partitions.partitionSeries = partitionSeries{first: first, begun: true}
 }
 
-// explicitly are the ways in which a generator gets a partition of the caller's.
+// explicitly lists the ways to configure a partition.
 var explicitly = map[string]func(p SnoPartition) (*SnoGenerator, error){
 	"Partition": func(p SnoPartition) (*SnoGenerator, error) { return NewSnoGenerator(SnoConfig{Partition: &p}) },
 	"Snapshot": func(p SnoPartition) (*SnoGenerator, error) {
@@ -550,12 +549,12 @@ var explicitly = map[string]func(p SnoPartition) (*SnoGenerator, error){
 }
 
 func TestSnoPartitions(t *testing.T) {
-	partitionsAt(t, 65_000) // it goes on at 0
+	partitionsAt(t, 65_000) // wraps to 0
 	seen := map[SnoPartition]bool{}
 	for range 1000 {
 		p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
 		if seen[p] {
-			t.Fatalf("partition %v was given twice", p)
+			t.Fatalf("partition %v was assigned twice", p)
 		}
 		seen[p] = true
 	}
@@ -564,12 +563,12 @@ func TestSnoPartitions(t *testing.T) {
 		t.Errorf("the last partition: %v", err)
 	}
 	if _, err := NewSnoGenerator(SnoConfig{}); !errors.Is(err, ErrPartitionsExhausted) {
-		t.Errorf("one partition too many: %v", err)
+		t.Errorf("after the last partition: %v", err)
 	}
 }
 
-// The series skips the partitions that generators of the process have from their
-// callers, or have had.
+// Automatic partitions skip the configured partitions of all generators that the process
+// has created.
 func TestSnoPartitionsSkipped(t *testing.T) {
 	for name, explicit := range explicitly {
 		t.Run(name, func(t *testing.T) {
@@ -580,7 +579,7 @@ func TestSnoPartitionsSkipped(t *testing.T) {
 				must(g.Fill(t.Context(), dst))
 				for _, id := range dst {
 					if seen[id] {
-						t.Fatalf("partition %v: %v was minted twice", id.Partition(), id)
+						t.Fatalf("partition %v: duplicate %v", id.Partition(), id)
 					}
 					seen[id] = true
 				}
@@ -592,10 +591,10 @@ func TestSnoPartitionsSkipped(t *testing.T) {
 			}
 			for _, want := range []uint16{65_532, 65_534, 1, 4, 5} {
 				if got := fill(must(NewSnoGenerator(SnoConfig{}))).Uint16(); got != want {
-					t.Errorf("an automatic partition is %d, want %d; explicit ones are %d", got, want, own)
+					t.Errorf("automatic partition %d, want %d; configured partitions are %d", got, want, own)
 				}
 			}
-			// If all that is left is taken, none is left.
+			// The last partition is configured, so no automatic one is left.
 			partitions.passed = 0xffff
 			must(explicit(SnoPartitionFrom(65_529)))
 			if _, err := NewSnoGenerator(SnoConfig{}); !errors.Is(err, ErrPartitionsExhausted) {
@@ -605,25 +604,25 @@ func TestSnoPartitionsSkipped(t *testing.T) {
 	}
 }
 
-// A partition that the series has given away is refused to all others.
+// An automatic partition can't be configured for another generator.
 func TestSnoPartitionsGiven(t *testing.T) {
 	for name, explicit := range explicitly {
 		t.Run(name, func(t *testing.T) {
 			partitionsAt(t, 0x410a)
 			p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
 			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "partition 16650: already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
-				t.Errorf("a partition that was given away: %v", err)
+				t.Errorf("configuring an automatic partition: %v", err)
 			}
 			if _, err := explicit(SnoPartitionFrom(p.Uint16() + 1)); err != nil {
 				t.Errorf("the next partition: %v", err)
 			}
 			if p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition(); p.Uint16() != 0x410c {
-				t.Errorf("the series goes on with %d", p.Uint16())
+				t.Errorf("the next automatic partition is %d, want 0x410c", p.Uint16())
 			}
 		})
 	}
 
-	// NewSno has one too.
+	// NewSno has an automatic partition too.
 	was := packageSno.made.Swap(nil)
 	defer packageSno.made.Store(was)
 	partitionsAt(t, 7)
@@ -632,10 +631,10 @@ func TestSnoPartitionsGiven(t *testing.T) {
 		t.Errorf("NewSno has partition %d, want 8", id.Partition().Uint16())
 	}
 	if g, err := explicitly["Partition"](SnoPartitionFrom(8)); g != nil || !errors.Is(err, ErrNode) {
-		t.Errorf("the partition of NewSno: %v", err)
+		t.Errorf("configuring the partition of NewSno: %v", err)
 	}
 
-	// A generator goes on from an automatic one's snapshot, which hands the partition over.
+	// A snapshot hands an automatic partition over to the next generator.
 	partitionsAt(t, 7)
 	c := &scripted{wall: snoStart}
 	g := must(NewSnoGenerator(SnoConfig{Options: Options{clock: c.clock()}}))
@@ -647,10 +646,10 @@ func TestSnoPartitionsGiven(t *testing.T) {
 		}
 	}
 	if g, err := explicitly["Partition"](first.Partition()); g != nil || !errors.Is(err, ErrNode) {
-		t.Errorf("given and handed over: %v, %v", g, err)
+		t.Errorf("configuring an automatic partition that was handed over: %v, %v", g, err)
 	}
 
-	// A config that is refused, or a lease, takes no partition.
+	// A constructor that fails takes no partition.
 	partitionsAt(t, 7)
 	p := SnoPartitionFrom(7)
 	l := &attachedLease{fakeLease: newLease(7, snoTime(-1), snoTime(100)), minted: func() int64 { return 0 }}
@@ -664,11 +663,11 @@ func TestSnoPartitionsGiven(t *testing.T) {
 	}
 	must(NewSnoGenerator(SnoConfig{}))
 	if g, err := NewSnoGenerator(SnoConfig{Options: Options{Lease: l}}); g != nil || !errors.Is(err, ErrNode) {
-		t.Errorf("a lease of a number that is given away, %v: it is attached before it is refused", err)
+		t.Errorf("a lease with the number of an automatic partition: %v, want ErrNode before Attach", err)
 	}
 }
 
-// Generators of both kinds are made at the same time.
+// Several goroutines create generators with automatic and configured partitions.
 func TestSnoPartitionsConcurrent(t *testing.T) {
 	partitionsAt(t, 0)
 	var mu sync.Mutex
@@ -692,7 +691,7 @@ func TestSnoPartitionsConcurrent(t *testing.T) {
 				if explicit {
 					k[1] = true
 				} else if k[0] {
-					t.Error("the series gave a partition twice")
+					t.Error("an automatic partition was assigned twice")
 				} else {
 					k[0] = true
 				}
@@ -704,7 +703,7 @@ func TestSnoPartitionsConcurrent(t *testing.T) {
 	wg.Wait()
 	for p, k := range kinds {
 		if k[0] && k[1] {
-			t.Errorf("partition %v is both automatic and explicit", p)
+			t.Errorf("partition %v is both automatic and configured", p)
 		}
 	}
 }

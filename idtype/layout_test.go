@@ -25,13 +25,14 @@ func TestLayoutDefaults(t *testing.T) {
 	a, err := zero.Compose(p)
 	b, _ := def.Compose(p)
 	if err != nil || a != b {
-		t.Errorf("the zero layout makes %v, %v, the default one %v", a, err, b)
+		t.Errorf("Compose of the zero layout = %v, %v; want %v as with the default layout", a, err, b)
 	}
-	// An epoch alone keeps the default widths, and widths alone the epoch.
+	// A layout with only an epoch has the default widths, and one with only widths the
+	// default epoch.
 	c, _ := SnowflakeLayout{DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12}.Compose(p)
 	d, _ := SnowflakeLayout{Epoch: def.Epoch}.Compose(p)
 	if c != a || d != a {
-		t.Errorf("partly default layouts make %v and %v, want %v", c, d, a)
+		t.Errorf("Compose of layouts with partial defaults = %v and %v, want %v", c, d, a)
 	}
 }
 
@@ -72,7 +73,7 @@ func TestLayoutValidate(t *testing.T) {
 	}
 }
 
-// An invalid layout makes nothing, anywhere.
+// Every method and constructor rejects an invalid layout.
 func TestLayoutInvalid(t *testing.T) {
 	l, si := SnowflakeLayout{WorkerBits: 40, SequenceBits: 40}, SnowflakeSILayout{}
 	now := utc("2026-11-21T00:00:00Z")
@@ -108,31 +109,31 @@ func TestComposeLimits(t *testing.T) {
 		want error
 		says string
 	}{
-		"datacenter":            {snowflake(SnowflakeParts{at, 32, 0, 0}), ErrNode, "32 is out of range; want 0 to 31"},
-		"negative datacenter":   {snowflake(SnowflakeParts{at, -1, 0, 0}), ErrNode, "-1 is out of range"},
-		"worker":                {snowflake(SnowflakeParts{at, 0, 32, 0}), ErrNode, "worker"},
-		"sequence":              {snowflake(SnowflakeParts{at, 0, 0, 4096}), ErrRange, "0 to 4095"},
-		"snowflake before":      {snowflake(SnowflakeParts{Time: utc("2020-12-31T23:59:59.9995Z")}), ErrBeforeEpoch, "2021-01-01T00:00:00.000Z"},
-		"snowflake past":        {snowflake(SnowflakeParts{Time: utc("2090-09-07T15:47:35.552Z")}), ErrTimeExhausted, "2090-09-07T15:47:35.551Z"},
-		"machine":               {si(SnowflakeSIParts{at, 32, 0}), ErrNode, "0 to 31"},
-		"index":                 {si(SnowflakeSIParts{at, 0, 256}), ErrRange, "0 to 255"},
-		"si before":             {si(SnowflakeSIParts{Time: utc("2019-12-31T23:59:59.999Z")}), ErrBeforeEpoch, "2020-01-01"},
-		"si past":               {si(SnowflakeSIParts{Time: siLayout.BaseClock.Add(1 << 40 * time.Millisecond)}), ErrTimeExhausted, "2054-11-03T19:53:47.775Z"},
-		"uid60 sequence":        {uid(UID60Parts{at, 512, 0}), ErrRange, "0 to 511"},
-		"uid60 random":          {uid(UID60Parts{at, 0, -1}), ErrRange, "random"},
-		"uid60 past":            {uid(UID60Parts{Time: utc("2157-07-13T07:35:11.104Z")}), ErrTimeExhausted, "2157-07-13T07:35:11.103Z"},
-		"uid60 before":          {uid(UID60Parts{Time: utc("2018-02-28T23:59:59.999Z")}), ErrBeforeEpoch, "2018-03-01"},
-		"spread64 sequence":     {spread(Spread64Parts{at, 64, 0, 0}), ErrRange, "0 to 63"},
-		"spread64 generator":    {spread(Spread64Parts{at, 0, 64, 0}), ErrNode, "generator"},
-		"spread64 cluster":      {spread(Spread64Parts{at, 0, 0, 16}), ErrNode, "0 to 15"},
-		"spread64 past":         {spread(Spread64Parts{Time: utc("2109-05-15T07:35:11.104Z")}), ErrTimeExhausted, "2109-05-15T07:35:11.103Z"},
-		"spread64 before":       {spread(Spread64Parts{Time: time.Unix(0, -1)}), ErrBeforeEpoch, "1970-01-01"},
-		"sno before":            {sno(SnoParts{Time: utc("2009-12-31T23:59:59.999Z")}), ErrBeforeEpoch, "2010-01-01"},
-		"sno past":              {sno(SnoParts{Time: utc("2079-09-07T15:47:35.552Z")}), ErrTimeExhausted, "2079-09-07T15:47:35.551Z"},
-		"no time":               {sno(SnoParts{}), ErrBeforeEpoch, "0001-01-01"},
-		"as far as Go can say":  {sno(SnoParts{Time: time.Unix(math.MaxInt64, 0)}), ErrTimeExhausted, "2079"},
-		"as early as Go can":    {spread(Spread64Parts{Time: time.Unix(math.MinInt64/2, 0)}), ErrBeforeEpoch, "1970"},
-		"far past the int64 ms": {uid(UID60Parts{Time: time.Unix(math.MaxInt64/900, 0)}), ErrTimeExhausted, "2157"},
+		"datacenter":           {snowflake(SnowflakeParts{at, 32, 0, 0}), ErrNode, "32 is out of range; want 0 to 31"},
+		"negative datacenter":  {snowflake(SnowflakeParts{at, -1, 0, 0}), ErrNode, "-1 is out of range"},
+		"worker":               {snowflake(SnowflakeParts{at, 0, 32, 0}), ErrNode, "worker"},
+		"sequence":             {snowflake(SnowflakeParts{at, 0, 0, 4096}), ErrRange, "0 to 4095"},
+		"snowflake before":     {snowflake(SnowflakeParts{Time: utc("2020-12-31T23:59:59.9995Z")}), ErrBeforeEpoch, "2021-01-01T00:00:00.000Z"},
+		"snowflake past":       {snowflake(SnowflakeParts{Time: utc("2090-09-07T15:47:35.552Z")}), ErrTimeExhausted, "2090-09-07T15:47:35.551Z"},
+		"machine":              {si(SnowflakeSIParts{at, 32, 0}), ErrNode, "0 to 31"},
+		"index":                {si(SnowflakeSIParts{at, 0, 256}), ErrRange, "0 to 255"},
+		"si before":            {si(SnowflakeSIParts{Time: utc("2019-12-31T23:59:59.999Z")}), ErrBeforeEpoch, "2020-01-01"},
+		"si past":              {si(SnowflakeSIParts{Time: siLayout.BaseClock.Add(1 << 40 * time.Millisecond)}), ErrTimeExhausted, "2054-11-03T19:53:47.775Z"},
+		"uid60 sequence":       {uid(UID60Parts{at, 512, 0}), ErrRange, "0 to 511"},
+		"uid60 random":         {uid(UID60Parts{at, 0, -1}), ErrRange, "random"},
+		"uid60 past":           {uid(UID60Parts{Time: utc("2157-07-13T07:35:11.104Z")}), ErrTimeExhausted, "2157-07-13T07:35:11.103Z"},
+		"uid60 before":         {uid(UID60Parts{Time: utc("2018-02-28T23:59:59.999Z")}), ErrBeforeEpoch, "2018-03-01"},
+		"spread64 sequence":    {spread(Spread64Parts{at, 64, 0, 0}), ErrRange, "0 to 63"},
+		"spread64 generator":   {spread(Spread64Parts{at, 0, 64, 0}), ErrNode, "generator"},
+		"spread64 cluster":     {spread(Spread64Parts{at, 0, 0, 16}), ErrNode, "0 to 15"},
+		"spread64 past":        {spread(Spread64Parts{Time: utc("2109-05-15T07:35:11.104Z")}), ErrTimeExhausted, "2109-05-15T07:35:11.103Z"},
+		"spread64 before":      {spread(Spread64Parts{Time: time.Unix(0, -1)}), ErrBeforeEpoch, "1970-01-01"},
+		"sno before":           {sno(SnoParts{Time: utc("2009-12-31T23:59:59.999Z")}), ErrBeforeEpoch, "2010-01-01"},
+		"sno past":             {sno(SnoParts{Time: utc("2079-09-07T15:47:35.552Z")}), ErrTimeExhausted, "2079-09-07T15:47:35.551Z"},
+		"no time":              {sno(SnoParts{}), ErrBeforeEpoch, "0001-01-01"},
+		"the latest Go time":   {sno(SnoParts{Time: time.Unix(math.MaxInt64, 0)}), ErrTimeExhausted, "2079"},
+		"the earliest Go time": {spread(Spread64Parts{Time: time.Unix(math.MinInt64/2, 0)}), ErrBeforeEpoch, "1970"},
+		"overflowing int64 ms": {uid(UID60Parts{Time: time.Unix(math.MaxInt64/900, 0)}), ErrTimeExhausted, "2157"},
 	} {
 		if !errors.Is(c.err, c.want) || !errors.Is(c.err, ErrRange) || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: %v; want %v and %q", name, c.err, c.want, c.says)
@@ -163,22 +164,22 @@ func TestPartsRefuse(t *testing.T) {
 		}
 	}
 	if !(SnowflakeLayout{}).Time(-1).IsZero() || !siLayout.Time(-1).IsZero() || !UID60(-1).Time().IsZero() {
-		t.Error("Time of what is no ID isn't the zero Time")
+		t.Error("Time of an invalid ID isn't the zero Time")
 	}
-	// Reserved bits don't hide the time.
+	// Reserved bits don't change the time.
 	if at := Spread64(1<<10 | math.MinInt64).Time(); !at.Equal(time.UnixMilli(1)) {
 		t.Errorf("Spread64 with a reserved bit: %v", at)
 	}
 	if s := UID60(-1).String(); s != "invalid UID60(-1)" {
-		t.Errorf("String of what is no UID60: %q", s)
+		t.Errorf("String of UID60(-1) = %q", s)
 	}
 }
 
-// A ranged is a format with bounds by time.
+// A ranged is a format with a Range method.
 type ranged[T value[T]] struct {
 	floor func(time.Time) (T, error)
 	rng   func(from, to time.Time) (lo, hi T, err error)
-	// edges are the lowest and the highest ID that can be minted at a time.
+	// edges returns the lowest and the highest ID of a time.
 	edges       func(time.Time) (lo, hi T)
 	first, last time.Time // the first and the last unit
 	unit        time.Duration
@@ -223,21 +224,21 @@ func (f ranged[T]) test(t *testing.T) {
 		return lo, hi
 	}
 
-	// Just the IDs of the units from at to before to, however the edges lie
-	// within their units.
+	// The window has exactly the IDs of the units from at to before to, also if its edges
+	// are within units.
 	for _, within := range []time.Duration{0, 1, f.unit / 2, f.unit - 1} {
 		to := at.Add(5 * f.unit)
 		lo, hi := window(at.Add(within), to.Add(within))
 		for i := -2; i < 8; i++ {
 			low, high := f.edges(at.Add(time.Duration(i) * f.unit))
 			if want := i >= 0 && i < 5; in(lo, low, hi) != want || in(lo, high, hi) != want {
-				t.Errorf("unit %d with edges %v into theirs: lowest ID in the window %v, highest %v; want %v", i, within, in(lo, low, hi), in(lo, high, hi), want)
+				t.Errorf("unit %d, edges %v into their units: lowest ID in window %v, highest %v; want %v", i, within, in(lo, low, hi), in(lo, high, hi), want)
 			}
 		}
-		// Windows that meet tile.
+		// Adjacent windows have adjacent ranges.
 		lo2, hi2 := window(to.Add(within), to.Add(time.Hour))
 		if lo2 != hi || hi2.Compare(lo2) <= 0 {
-			t.Errorf("the next window is [%v, %v), after one to %v", lo2, hi2, hi)
+			t.Errorf("the next window is [%v, %v), want it to start at %v", lo2, hi2, hi)
 		}
 		floor, err := f.floor(at.Add(within))
 		if low, _ := f.edges(at); err != nil || floor != low || floor != lo {
@@ -248,7 +249,7 @@ func (f ranged[T]) test(t *testing.T) {
 	var zero T
 	lowest, _ := f.edges(f.first)
 	if lowest != zero {
-		t.Errorf("the lowest ID is %v", lowest)
+		t.Errorf("the lowest ID is %v, want zero", lowest)
 	}
 	before, past := f.first.Add(-time.Nanosecond), f.last.Add(f.unit)
 	noon := at.Add(time.Hour)
@@ -280,7 +281,7 @@ func (f ranged[T]) test(t *testing.T) {
 	}
 
 	if _, _, err := f.rng(noon, at); !errors.Is(err, ErrRange) {
-		t.Errorf("a window from noon to before it: %v", err)
+		t.Errorf("a window that ends before it starts: %v", err)
 	}
 	if _, err := f.floor(before); !errors.Is(err, ErrBeforeEpoch) {
 		t.Errorf("Floor before the epoch: %v", err)
@@ -297,7 +298,7 @@ func TestSnoDerived(t *testing.T) {
 	id := MustParseSno("brpk4q72xwf2m63l")
 	v := id.WithMeta(id.Meta() + 1).WithPartition(SnoPartition{'A', 10})
 	if v.Meta() != id.Meta()+1 || v.Partition().Uint16() != 0x410a || v.Sequence() != id.Sequence() || !v.Time().Equal(id.Time()) || v.TickTock() != id.TickTock() {
-		t.Errorf("%+v derived of %+v", v, id)
+		t.Errorf("%+v derived from %+v", v, id)
 	}
 	for m := range 256 {
 		w := id.WithMeta(byte(m))
@@ -315,7 +316,7 @@ func TestSnoDerived(t *testing.T) {
 	}
 }
 
-// What errors and failed tests show of a Sno can be read, and be pasted.
+// Errors and failed tests show a Sno as a readable Go expression.
 func TestSnoGoString(t *testing.T) {
 	id := MustParseSno("brpk4q72xwf2m63l")
 	if s, want := fmt.Sprintf("%#v", struct{ ID Sno }{id}), `struct { ID idtype.Sno }{ID:idtype.MustParseSno("brpk4q72xwf2m63l")}`; s != want {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A fakeLease is a claim as a test wants it.
+// A fakeLease is a Lease controlled by a test.
 type fakeLease struct {
 	number int
 	after  time.Time
@@ -30,7 +30,7 @@ func (l *fakeLease) After() int64 { return l.after.UnixMilli() }
 func (l *fakeLease) Until() int64 { return l.until.Load() }
 func (l *fakeLease) lose()        { l.until.Store(math.MinInt64) }
 
-// A lease's number is the generator's, and it leaves no room for another.
+// A generator takes its number from its lease, and rejects a second source of numbers.
 func TestLeaseNumber(t *testing.T) {
 	now := utc("2026-11-21T10:11:12.344Z")
 	long := func(n int) Options {
@@ -102,16 +102,17 @@ func (s subject[T]) leased(t *testing.T, after, until, maxWait time.Duration) (G
 	return s.new(t, Options{Lease: l, MaxWait: maxWait, clock: c.clock()}), c, l
 }
 
-// testLeaseBounds: later than the unit of After, up to and with that of Until.
+// testLeaseBounds checks that the generator creates IDs only after the unit of After, and
+// up to and including the unit of Until.
 func (s subject[T]) testLeaseBounds(t *testing.T) {
 	g, c, l := s.leased(t, 2*s.step, 5*s.step, -1)
 	for i := range 10 {
 		id, err := g.Next()
 		switch {
 		case i <= 2:
-			// Both times are there to be read.
+			// The error names both times.
 			if !errors.Is(err, ErrClockBackwards) || !strings.Contains(err.Error(), stamp(c.wall)) || !strings.Contains(err.Error(), stamp(l.after)) {
-				t.Errorf("unit %d, not after the lease's begin: %v, %v", i, id, err)
+				t.Errorf("unit %d, not after the lease's After: %v, %v", i, id, err)
 			}
 		case i <= 5:
 			if err != nil || !s.at(id).Equal(c.wall) {
@@ -124,22 +125,22 @@ func (s subject[T]) testLeaseBounds(t *testing.T) {
 		}
 		c.step(s.step)
 	}
-	// A tick-tock doesn't lead behind After either.
+	// A toggle doesn't allow units up to After either.
 	c.step(-8 * s.step)
 	if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
 		t.Errorf("back in the unit of After: %v, %v", id, err)
 	}
 
-	// The later one of two start bounds counts.
+	// The later of the two start bounds applies.
 	c = s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	for _, bounds := range [][2]time.Duration{{3 * s.step, 0}, {0, 3 * s.step}} {
 		g := s.new(t, Options{Lease: newLease(s.lease, c.wall.Add(bounds[0]), c.wall.Add(time.Hour)), NotBefore: c.wall.Add(bounds[1]), clock: c.clock()})
 		start := c.wall
 		if at := s.at(must(g.Next())); !at.After(start.Add(3*s.step)) || at.After(c.wall) {
-			t.Errorf("bounds %v: minted for %v after %v", bounds, at, start)
+			t.Errorf("bounds %v: ID with time %v, start %v", bounds, at, start)
 		}
 	}
-	// It may begin before the format's time, and must not end with it.
+	// A lease can begin before the epoch, but not past the end of the format.
 	g = s.new(t, Options{Lease: newLease(s.lease, s.epoch.Add(-time.Hour), c.wall.Add(time.Hour)), clock: c.clock()})
 	must(g.Next())
 	if _, err := s.make(Options{Lease: newLease(s.lease, s.end().Add(s.step), s.end().Add(time.Hour))}); !errors.Is(err, ErrTimeExhausted) {
@@ -147,7 +148,7 @@ func (s subject[T]) testLeaseBounds(t *testing.T) {
 	}
 }
 
-// testLeaseLost: not one ID more, and no waiting.
+// testLeaseLost checks that a lost lease stops the generator at once, without a wait.
 func (s subject[T]) testLeaseLost(t *testing.T) {
 	g, c, l := s.leased(t, -time.Hour, time.Hour, math.MaxInt64)
 	must(g.Next())
@@ -162,10 +163,10 @@ func (s subject[T]) testLeaseLost(t *testing.T) {
 		c.step(s.step)
 	}
 	if c.slept != 0 {
-		t.Error("waited for a lease that is lost")
+		t.Error("a call waited for a lost lease")
 	}
 
-	// Calls that wait for numbers are told as well.
+	// Waiting calls fail too.
 	g, c, l = s.leased(t, -time.Hour, time.Hour, time.Minute)
 	c.frozen = true
 	s.fillUnit(t, g)
@@ -185,7 +186,7 @@ func (s subject[T]) testLeaseLost(t *testing.T) {
 	wg.Wait()
 }
 
-// testLeaseRenewed: a claim that wasn't renewed so far may yet be.
+// testLeaseRenewed checks that the generator continues after a late renewal.
 func (s subject[T]) testLeaseRenewed(t *testing.T) {
 	g, c, l := s.leased(t, -time.Hour, 0, 50*time.Millisecond)
 	must(g.Next())
@@ -196,11 +197,11 @@ func (s subject[T]) testLeaseRenewed(t *testing.T) {
 	l.until.Store(c.wall.Add(s.step - 1).UnixMilli())
 	at := s.at(must(g.Next()))
 	if at.After(c.wall) || c.wall.Sub(at) >= s.step {
-		t.Errorf("renewed: minted for %v at %v", at, c.wall)
+		t.Errorf("renewed: ID with time %v at %v", at, c.wall)
 	}
 }
 
-// testLeasePassed: what passed while a call waited lies within the lease too.
+// testLeasePassed checks that units that passed during a wait are within the lease too.
 func (s subject[T]) testLeasePassed(t *testing.T) {
 	g, c, l := s.leased(t, 0, time.Hour, 0)
 	c.over = 5 * s.step
@@ -213,13 +214,13 @@ func (s subject[T]) testLeasePassed(t *testing.T) {
 	}
 	for _, id := range dst[:n] {
 		if at := s.at(id); !at.After(after.Truncate(s.step)) || at.UnixMilli() > l.Until() {
-			t.Fatalf("minted for %v with a lease from %v to %v", at, after, time.UnixMilli(l.Until()))
+			t.Fatalf("ID with time %v under a lease from %v to %v", at, after, time.UnixMilli(l.Until()))
 		}
 	}
 }
 
-// A lease that ends while others mint: nothing is minted past what it covers,
-// on the real clock and with several goroutines.
+// A lease ends while several goroutines create IDs on the real clock. No ID has a time past
+// the end of the lease.
 func TestLeaseEnds(t *testing.T) {
 	start := time.Now()
 	l := newLease(7, start.Add(-time.Second), start.Add(time.Hour))
@@ -233,7 +234,7 @@ func TestLeaseEnds(t *testing.T) {
 					return
 				}
 				if at := (SnowflakeLayout{}).Time(id).UnixMilli(); err != nil || at > l.Until() {
-					t.Errorf("minted for %d with a lease until %d: %v", at, l.Until(), err)
+					t.Errorf("ID with time %d under a lease until %d: %v", at, l.Until(), err)
 					return
 				}
 			}
@@ -244,7 +245,7 @@ func TestLeaseEnds(t *testing.T) {
 	wg.Wait()
 }
 
-// An attachedLease keeps what it was told, and takes one generator.
+// An attachedLease records the arguments of Attach, and accepts one generator.
 type attachedLease struct {
 	*fakeLease
 	layout string
@@ -262,7 +263,8 @@ func (l *attachedLease) Attach(layout string, minted func() int64) error {
 	return nil
 }
 
-// testLeaseAttached: a lease learns how far its generator came, and may refuse it.
+// testLeaseAttached checks the high-water mark of the generator, and that Attach can reject
+// a generator.
 func (s subject[T]) testLeaseAttached(t *testing.T) {
 	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	start := c.wall
@@ -270,7 +272,7 @@ func (s subject[T]) testLeaseAttached(t *testing.T) {
 	o := Options{Lease: l, MaxWait: -1, clock: c.clock()}
 	g := s.new(t, o)
 	if got := l.minted(); got != math.MinInt64 {
-		t.Errorf("nothing minted: up to %d", got)
+		t.Errorf("high-water mark %d without an ID, want math.MinInt64", got)
 	}
 	if _, err := s.make(o); !errors.Is(err, errAttached) {
 		t.Errorf("a second generator: %v", err)
@@ -278,26 +280,26 @@ func (s subject[T]) testLeaseAttached(t *testing.T) {
 	for i := range 5 {
 		must(g.Next())
 		if want := start.Add(time.Duration(i) * s.step).UnixMilli(); l.minted() != want {
-			t.Errorf("minted up to %d, want %d", l.minted(), want)
+			t.Errorf("high-water mark %d, want %d", l.minted(), want)
 		}
 		c.step(s.step)
 	}
 	want := l.minted()
-	// A step back that a tick-tock bit allows leaves the high-water mark where it was.
+	// A step back doesn't lower the high-water mark, even after a toggle.
 	c.step(-3 * s.step)
 	if _, err := g.Next(); err != nil && !errors.Is(err, ErrClockBackwards) {
 		t.Error(err)
 	}
 	if got := l.minted(); got != want {
-		t.Errorf("after a step back: minted up to %d, want %d", got, want)
+		t.Errorf("after a step back: high-water mark %d, want %d", got, want)
 	}
 	l.lose()
 	if _, err := g.Next(); !errors.Is(err, ErrLeaseLost) || l.minted() != want {
-		t.Errorf("after the loss: %v, minted up to %d, want %d", err, l.minted(), want)
+		t.Errorf("after the loss: %v, high-water mark %d, want %d", err, l.minted(), want)
 	}
 }
 
-// A reasonedLease tells why it ended.
+// A reasonedLease is a lease with an Err method.
 type reasonedLease struct {
 	*fakeLease
 	reason error
@@ -305,8 +307,8 @@ type reasonedLease struct {
 
 func (l reasonedLease) Err() error { return l.reason }
 
-// testLeaseReasons: the reason for the end of a lease is in the error, once. A
-// lease that goes on isn't asked.
+// testLeaseReasons checks that the error contains the reason for the end of a lease, once.
+// Before the end, the error doesn't contain it.
 func (s subject[T]) testLeaseReasons(t *testing.T) {
 	cause := errors.New("given back")
 	for _, test := range []struct {
@@ -336,19 +338,18 @@ func (s subject[T]) testLeaseReasons(t *testing.T) {
 	}
 }
 
-// What At has minted counts, too.
+// The high-water mark includes IDs from At.
 func TestLeaseAttachedAt(t *testing.T) {
 	now := utc("2026-11-21T10:11:12.344Z")
 	l := &attachedLease{fakeLease: newLease(7, now.Add(-time.Hour), now.Add(time.Hour))}
 	g := must(NewSnoGenerator(SnoConfig{Options: Options{Lease: l, clock: (&scripted{wall: now}).clock()}}))
 	must(g.At(0, now.Add(-4*time.Second)))
 	if got, want := l.minted(), now.Add(-4*time.Second).UnixMilli(); got != want {
-		t.Errorf("minted up to %d, want %d", got, want)
+		t.Errorf("high-water mark %d, want %d", got, want)
 	}
 }
 
-// A lease learns the layout, so that two generators with numbers of one pool
-// can't mean different things by them.
+// Attach gets the layout, so that a pool can reject generators with different layouts.
 func TestLeaseLayout(t *testing.T) {
 	now := utc("2026-11-21T10:11:12.344Z")
 	p := SnoPartition{1, 2}

@@ -16,23 +16,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// modelChecks is how many scripts each format's model runs on each kind of
-// clock, unless -rapid.checks says otherwise.
+// modelChecks is the number of random scripts for each format and each kind of clock. The
+// flag -rapid.checks overrides it.
 var modelChecks = scaled("200", "500")
 
-// A tape is a clock that only a script and waits move. It records what it was
-// asked.
+// A tape is a clock that only scripts and waits move. It records readings and waits.
 type tape struct {
 	anchored bool
 	wall     time.Time
 	ticks    time.Duration   // the monotonic clock
 	frozen   bool            // waits don't move the wall
-	over     time.Duration   // how much longer a wait takes than asked for
-	steps    []time.Duration // of the wall, in the waits to come
+	over     time.Duration   // the time by which waits are too long
+	steps    []time.Duration // steps of the wall during the next waits
 	log      []moment
 }
 
-// A moment is a reading of the wall or, if wait isn't 0, a wait.
+// A moment is a reading of the clocks or, if wait isn't 0, a wait.
 type moment struct {
 	wall  time.Time
 	ticks time.Duration
@@ -63,24 +62,24 @@ func (c *tape) clock() *clock {
 	}
 }
 
-// A model says what a generator has to mint, by what it was shown of the clock.
+// A model predicts the IDs of a generator from its readings of the clock.
 type model struct {
 	plan
 	anchored bool
 	patience time.Duration // negative: none
 
-	unit  int64 // the highest used under the current tick-tock bit, or the start bound
-	next  int64 // number in it
+	unit  int64 // the highest unit used with the current tick-tock bit, or the start bound
+	next  int64 // the next number of unit
 	tick  bool
-	safe  int64         // the highest unit used under the other bit
-	first int64         // unit that was minted in; -1: none was
-	bound int64         // the start bound: nothing was minted in this unit
-	shown int64         // the unit that the clock showed
-	until time.Duration // which time on the monotonic clock it lasts, if that needs no look at the wall
+	safe  int64         // the highest unit used with the other bit
+	first int64         // the first unit with an ID; -1: no ID exists
+	bound int64         // the start bound, a unit without IDs
+	shown int64         // the clock's unit at the last reading
+	until time.Duration // the end of the unit on the monotonic clock, if the generator doesn't read the wall before
 
-	atUnit, atNext int64 // where At goes on
+	atUnit, atNext int64 // the next unit and number of At
 	drifts         uint32
-	wanting        bool // the unit was asked for more numbers than it has
+	wanting        bool // a call found the unit full
 	stats          GeneratorStats
 }
 
@@ -91,7 +90,7 @@ func newModel(p plan, anchored bool, patience time.Duration, bound int64) *model
 	return m
 }
 
-// useUp lets nothing be minted up to a unit.
+// useUp marks all units up to this one as used.
 func (m *model) useUp(unit int64) {
 	m.safe = max(m.safe, unit)
 	if unit >= m.unit {
@@ -99,14 +98,14 @@ func (m *model) useUp(unit int64) {
 	}
 }
 
-// look is the unit that the clock shows.
+// look returns the clock's unit.
 func (m *model) look(wall time.Time) (int64, error) {
 	passed := wall.UnixMilli() - m.epoch.UnixMilli()
 	now := passed / m.step.Milliseconds()
 	switch {
 	case passed < 0 && m.unit < 0:
 		return 0, ErrBeforeEpoch
-	case passed < 0: // the clock went back
+	case passed < 0: // the clock stepped back
 		now = -1
 	case now > m.last:
 		return 0, ErrTimeExhausted
@@ -118,7 +117,8 @@ func (m *model) look(wall time.Time) (int64, error) {
 	return now, nil
 }
 
-// open begins a unit. Where chance has a say, it is as it was.
+// open begins a unit. If its first number is random, open takes it from was, the actual
+// IDs.
 func (m *model) open(unit int64, was []pair) {
 	start, most := m.min, m.min
 	if m.random && !(m.first >= 0 && m.next > m.max && unit == m.unit+1) {
@@ -136,20 +136,20 @@ func (m *model) open(unit int64, was []pair) {
 	}
 }
 
-// A request is a call of Next or Fill while it goes on.
+// A request is the state of a call of Next or Fill.
 type request struct {
 	begun  int64 // unit
 	waited bool
 }
 
-// unknown is the unit of a call that didn't look at the clock yet.
+// unknown is the unit of a call that has not read the clock.
 const unknown = -2
 
-// try takes the next of n numbers, as many as one unit has.
+// try takes up to n numbers from one unit.
 func (m *model) try(now int64, r request, n int64, was []pair) ([]pair, error) {
 	unit := now
 	if r.waited {
-		// What passed since the call began, but no more of it than it takes.
+		// The units that passed since the call began, but only as many as it needs.
 		unit = min(max(now-(n-1)/int64(m.capacity()), r.begun, m.unit), now)
 	}
 	switch {
@@ -166,7 +166,7 @@ func (m *model) try(now int64, r request, n int64, was []pair) ([]pair, error) {
 	case m.unit < now:
 		m.open(m.unit+1, was)
 	case m.unit == m.bound:
-		return nil, ErrClockBackwards // it isn't past the start bound
+		return nil, ErrClockBackwards // the clock has not passed the start bound
 	default:
 		if !m.wanting {
 			m.stats.SequenceOverflows++
@@ -186,8 +186,8 @@ func (m *model) take(n int64) (ids []pair) {
 	return ids
 }
 
-// reserve follows a call, by what it saw, until it gets numbers or may wait no
-// longer.
+// reserve replays the recorded readings and waits of a call until the call gets numbers or
+// fails.
 func (m *model) reserve(t *rapid.T, r *request, n int64, was []pair, log *[]moment) ([]pair, error) {
 	var began time.Duration
 	for first := true; ; first = false {
@@ -221,7 +221,7 @@ func (m *model) reserve(t *rapid.T, r *request, n int64, was []pair, log *[]mome
 	}
 }
 
-// ahead is when the clock, if it is behind, is so no more.
+// ahead returns the time that a clock which is behind must reach.
 func (m *model) ahead() time.Time {
 	switch {
 	case m.unit == m.bound:
@@ -232,10 +232,10 @@ func (m *model) ahead() time.Time {
 	return m.time(m.unit)
 }
 
-// pop gives the next that the generator did.
+// pop returns the next recorded reading or wait of the generator.
 func pop(t *rapid.T, log *[]moment, wait bool) moment {
 	if len(*log) == 0 || (*log)[0].wait > 0 != wait {
-		t.Fatalf("expected a wait: %v, a look at the clock: %v; what the generator did is %v", wait, !wait, *log)
+		t.Fatalf("want next: wait %v, reading %v; got the record %v", wait, !wait, *log)
 	}
 	next := (*log)[0]
 	*log = (*log)[1:]
@@ -249,12 +249,12 @@ type trial[T comparable] struct {
 	g    Generator[T]
 	m    *model
 	seen map[pair]bool
-	prev *pair // of this generator
-	high int64 // the highest unit ever used, or counted as used
+	prev *pair // the last pair of this generator
+	high int64 // the highest unit that any generator used or marked as used
 }
 
-// TestModel compares each format's generator with a plain model of it, over
-// random scripts of what clocks do and callers ask.
+// TestModel compares each format's generator with a simple model, in random scripts of
+// clock changes and calls.
 func TestModel(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" { // rapid's default
 		_ = f.Value.Set(modelChecks)
@@ -266,7 +266,7 @@ func TestModel(t *testing.T) {
 func (s subject[T]) testModel(t *testing.T) {
 	if u, ok := any(&s).(*subject[UID60]); ok {
 		u.make = func(o Options) (Generator[UID60], error) {
-			return NewUID60Generator(UID60Config{Random: rand.NewChaCha8([32]byte{}), Options: o}) // the same for each run of a script
+			return NewUID60Generator(UID60Config{Random: rand.NewChaCha8([32]byte{}), Options: o}) // equal in each run of a script
 		}
 	}
 	for _, anchored := range []bool{false, true} {
@@ -280,7 +280,7 @@ func (s subject[T]) testModel(t *testing.T) {
 				x.restart(t)
 				actions := map[string]func(*rapid.T){
 					"next": x.next, "fill": x.fill, "pass": x.pass, "step": x.shift, "jump": x.jump, "waits": x.waits,
-					"next again": x.next, "fill again": x.fill, "pass again": x.pass, // as often as all others
+					"next again": x.next, "fill again": x.fill, "pass again": x.pass, // half of all actions
 					"restart": x.restart,
 					"":        x.check,
 				}
@@ -294,12 +294,12 @@ func (s subject[T]) testModel(t *testing.T) {
 	}
 }
 
-// span is a length of time, from less than a unit to an hour.
+// span returns a duration, from less than a unit to an hour.
 func (x *trial[T]) span(t *rapid.T) time.Duration {
 	return rapid.SampledFrom([]time.Duration{x.step / 4, x.step / 2, x.step, 2 * x.step, 7*x.step + x.step/4, 50 * x.step, time.Hour}).Draw(t, "span")
 }
 
-// either is a span in either direction.
+// either returns a positive or negative span.
 func (x *trial[T]) either(t *rapid.T) time.Duration {
 	if rapid.Bool().Draw(t, "back") {
 		return -x.span(t)
@@ -307,7 +307,7 @@ func (x *trial[T]) either(t *rapid.T) time.Duration {
 	return x.span(t)
 }
 
-// shown is the unit that the clock shows, or the one next to the format's time.
+// shown returns the clock's unit, or the nearest value outside the format's units.
 func (x *trial[T]) shown() int64 {
 	since := x.c.wall.Sub(x.epoch)
 	if since < 0 {
@@ -316,7 +316,7 @@ func (x *trial[T]) shown() int64 {
 	return min(int64(since/x.step), x.last+1)
 }
 
-// outside is the error of a clock that shows none of the format's units.
+// outside returns the error for a clock outside the format's time.
 func (x *trial[T]) outside() error {
 	switch unit := x.shown(); {
 	case unit < 0:
@@ -336,13 +336,13 @@ func (x *trial[T]) pass(t *rapid.T) {
 	x.c.wall, x.c.ticks = x.c.wall.Add(d), x.c.ticks+d
 }
 
-// shift steps the wall, while some time passes.
+// shift steps the wall clock and lets some time pass.
 func (x *trial[T]) shift(t *rapid.T) {
 	x.c.wall = x.c.wall.Add(x.either(t))
 	x.c.ticks += rapid.SampledFrom([]time.Duration{0, x.step / 4, x.step}).Draw(t, "ticks")
 }
 
-// jump sets the wall.
+// jump sets the wall clock.
 func (x *trial[T]) jump(t *rapid.T) {
 	to := map[string]time.Time{
 		"home": utc("2026-11-21T10:11:12.344Z"), "back": x.time(x.high),
@@ -356,7 +356,7 @@ func (x *trial[T]) jump(t *rapid.T) {
 	x.c.wall = to[rapid.SampledFrom(where).Draw(t, "to")].Add(x.step / 4)
 }
 
-// waits says what becomes of waits.
+// waits sets the effect of the next waits.
 func (x *trial[T]) waits(t *rapid.T) {
 	x.c.frozen = rapid.Bool().Draw(t, "frozen")
 	x.c.over = rapid.SampledFrom([]time.Duration{0, 0, x.step / 4, 20 * x.step, time.Hour}).Draw(t, "over")
@@ -366,7 +366,7 @@ func (x *trial[T]) waits(t *rapid.T) {
 	}
 }
 
-// options are those of a next generator.
+// options returns random options for the next generator.
 func (x *trial[T]) options(t *rapid.T) Options {
 	wait := rapid.SampledFrom([]time.Duration{0, -1, 3 * time.Millisecond, 50 * time.Millisecond}).Draw(t, "MaxWait")
 	return Options{clock: x.c.clock(), MaxWait: wait}
@@ -379,7 +379,7 @@ func patience(o Options) time.Duration {
 	return o.MaxWait
 }
 
-// restart goes on with a new generator that only knows how far the last got.
+// restart continues with a new generator whose NotBefore is the last unit used.
 func (x *trial[T]) restart(t *rapid.T) {
 	o := x.options(t)
 	if x.high >= 0 {
@@ -388,7 +388,7 @@ func (x *trial[T]) restart(t *rapid.T) {
 	g, err := x.make(o)
 	if want := x.outside(); want != nil {
 		if !errors.Is(err, want) {
-			t.Fatalf("made outside of the format's time: %v, want %v", err, want)
+			t.Fatalf("constructor outside the format's time: %v, want %v", err, want)
 		}
 		x.c.wall = x.time(max(x.high, 0))
 		g, err = x.make(o)
@@ -399,7 +399,7 @@ func (x *trial[T]) restart(t *rapid.T) {
 	x.g, x.m, x.prev = g, newModel(x.plan, x.c.anchored, patience(o), x.high), nil
 }
 
-// next calls Next, a few times.
+// next calls Next several times.
 func (x *trial[T]) next(t *rapid.T) {
 	for range rapid.IntRange(1, 12).Draw(t, "calls") {
 		x.c.log = nil
@@ -424,7 +424,8 @@ func (x *trial[T]) next(t *rapid.T) {
 	}
 }
 
-// quick reports whether one ID is minted without a look at the wall clock.
+// quick reports whether the next call uses the fast path, without a reading of the wall
+// clock.
 func (x *trial[T]) quick() bool {
 	return x.m.anchored && x.c.ticks < x.m.until && x.m.next <= x.m.max
 }
@@ -440,7 +441,7 @@ func (x *trial[T]) fill(t *rapid.T) {
 		if i < n {
 			was = append(was, x.pair(id))
 		} else if id != *new(T) {
-			t.Fatalf("Fill gave %d IDs, but also %v", n, id)
+			t.Fatalf("Fill returned %d, but also wrote %v", n, id)
 		}
 	}
 	var wantErr error
@@ -455,20 +456,20 @@ func (x *trial[T]) fill(t *rapid.T) {
 	x.compare(t, was, want, err, wantErr)
 }
 
-// compare compares what a call gave with what it had to give.
+// compare compares the result of a call with the model's.
 func (x *trial[T]) compare(t *rapid.T, was, want []pair, err, wantErr error) {
 	if got := sentinel(err); got != wantErr {
 		t.Fatalf("error %v, want %v", err, wantErr)
 	}
 	if !slices.Equal(was, want) {
-		t.Fatalf("minted %v, want %v", was, want)
+		t.Fatalf("created %v, want %v", was, want)
 	}
 	if len(x.c.log) > 0 {
-		t.Fatalf("did more than it had to: %v", x.c.log)
+		t.Fatalf("unexpected readings and waits: %v", x.c.log)
 	}
 	for _, p := range was {
 		if x.seen[p] {
-			t.Fatalf("%v was minted twice", p)
+			t.Fatalf("duplicate %v", p)
 		}
 		if l := x.prev; l != nil && l.tick == p.tick && (p.unit < l.unit || p.unit == l.unit && p.number <= l.number) {
 			t.Fatalf("%v after %v", p, *l)
@@ -477,7 +478,7 @@ func (x *trial[T]) compare(t *rapid.T, was, want []pair, err, wantErr error) {
 	}
 }
 
-// sentinel is the one that an error wraps.
+// sentinel returns the sentinel that an error wraps, or the error itself.
 func sentinel(err error) error {
 	for _, s := range []error{ErrClockBackwards, ErrSequenceExhausted, ErrBeforeEpoch, ErrTimeExhausted, ErrRange} {
 		if errors.Is(err, s) {
@@ -487,19 +488,19 @@ func sentinel(err error) error {
 	return err
 }
 
-// check compares what was counted.
+// check compares the counters.
 func (x *trial[T]) check(t *rapid.T) {
 	if got := stats(x.g); got != x.m.stats {
-		t.Fatalf("counted %+v, want %+v", got, x.m.stats)
+		t.Fatalf("Stats = %+v, want %+v", got, x.m.stats)
 	}
 }
 
-// snapshot goes on with a generator that is made from the snapshot of the last.
+// snapshot continues with a generator made from the snapshot of the last one.
 func snapshot(t *rapid.T, x *trial[Sno]) {
 	m := x.m
 	x.c.log = nil
 	s := x.g.(*SnoGenerator).Snapshot()
-	_, _ = m.look(x.c.wall) // the unit shown last, if the clock is outside
+	_, _ = m.look(x.c.wall) // keeps m.shown if the clock is outside the format
 	want := SnoSnapshot{
 		Partition: s.Partition, SequenceMin: uint16(m.min), SequenceMax: uint16(m.max), Sequence: uint16(m.next - 1),
 		Now: m.shown, WallHi: m.unit, WallSafe: m.safe, Drifts: m.drifts, First: m.first, AtUnit: m.atUnit, AtNext: uint32(m.atNext),
@@ -517,12 +518,12 @@ func snapshot(t *rapid.T, x *trial[Sno]) {
 	}
 	if want := x.outside(); want != nil {
 		if _, err := NewSnoGenerator(SnoConfig{Snapshot: &s, Options: Options{clock: x.c.clock()}}); !errors.Is(err, want) {
-			t.Fatalf("made outside of the format's time: %v, want %v", err, want)
+			t.Fatalf("constructor outside the format's time: %v, want %v", err, want)
 		}
 		return
 	}
 	if m.first >= 0 {
-		m.bound = -1 // in a snapshot, a unit that was a bound looks like one that is full
+		m.bound = -1 // a snapshot doesn't distinguish a start bound from a full unit
 	}
 	o := x.options(t)
 	if ahead := rapid.Int64Range(-1, 9).Draw(t, "bound"); ahead >= 0 && x.high+ahead <= m.last {
@@ -541,7 +542,7 @@ func snapshot(t *rapid.T, x *trial[Sno]) {
 	x.g, x.prev = g, nil
 }
 
-// at calls At, a few times.
+// at calls At several times.
 func at(t *rapid.T, x *trial[Sno]) {
 	m := x.m
 	from := rapid.SampledFrom([]int64{m.atUnit, m.first, x.shown(), 0, -1, m.last + 1}).Draw(t, "from")
@@ -564,7 +565,7 @@ func at(t *rapid.T, x *trial[Sno]) {
 	}
 }
 
-// at takes a number of a unit that passed.
+// at takes a number of a past unit.
 func (m *model) at(unit int64, wall time.Time) ([]pair, error) {
 	switch {
 	case unit < 0:
@@ -599,7 +600,7 @@ func (m *model) at(unit int64, wall time.Time) ([]pair, error) {
 	return []pair{{unit: unit, number: m.atNext - 1}}, nil
 }
 
-// TestMovingClock mints from several goroutines while another moves the clock.
+// TestMovingClock creates IDs in several goroutines while another one moves the clock.
 func TestMovingClock(t *testing.T) { each(t, smallFormats, suite.testMovingClock) }
 
 func (s subject[T]) testMovingClock(t *testing.T) {
@@ -608,7 +609,7 @@ func (s subject[T]) testMovingClock(t *testing.T) {
 		clock := c.clock()
 		monotonic := clock.monotonic
 		clock.monotonic = func() time.Duration {
-			defer runtime.Gosched() // much may happen before the reading is used
+			defer runtime.Gosched() // other goroutines run between a reading and its use
 			return monotonic()
 		}
 		g := s.new(t, Options{clock: clock, MaxWait: 5 * s.step})

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// four is a sequencer with four numbers in a millisecond.
+// four returns a sequencer with four numbers per millisecond.
 func four(t *testing.T, c *scripted, maxWait time.Duration) *sequencer {
 	t.Helper()
 	if c.wall.IsZero() {
@@ -24,10 +24,10 @@ func four(t *testing.T, c *scripted, maxWait time.Duration) *sequencer {
 	return s
 }
 
-// A gate is a clock whose waits end when a test says so.
+// A gate is a clock whose waits end on a signal from the test.
 type gate struct {
 	scripted
-	naps chan struct{} // one is received when a wait begins, and ends it
+	naps chan struct{} // each value ends one wait
 }
 
 func (g *gate) sequencer(t *testing.T, maxWait time.Duration) *sequencer {
@@ -43,7 +43,7 @@ func (g *gate) sequencer(t *testing.T, maxWait time.Duration) *sequencer {
 	return s
 }
 
-// until ends waits until a call has ended.
+// until ends waits until a call returns, and returns its result.
 func (g *gate) until(got chan minted) minted {
 	for {
 		select {
@@ -54,7 +54,7 @@ func (g *gate) until(got chan minted) minted {
 	}
 }
 
-// queued waits until the queue has this many calls.
+// queued blocks until the queue has this many calls.
 func (s *sequencer) queued(t *testing.T, calls int) {
 	t.Helper()
 	await(t, fmt.Sprintf("a queue of %d calls", calls), func() bool {
@@ -64,14 +64,14 @@ func (s *sequencer) queued(t *testing.T, calls int) {
 	})
 }
 
-// minted is what a call gave.
+// minted is the result of a call of take.
 type minted struct {
 	slot  slot
 	count int
 	err   error
 }
 
-// goes makes a call in the background.
+// goes calls take in the background.
 func (s *sequencer) goes(ctx context.Context, n int, patient bool) chan minted {
 	got := make(chan minted, 1)
 	go func() {
@@ -81,7 +81,7 @@ func (s *sequencer) goes(ctx context.Context, n int, patient bool) chan minted {
 	return got
 }
 
-// crowd uses up the unit, and has six calls wait for numbers.
+// crowd uses all numbers of the unit, and starts six calls that wait for numbers.
 func (s *sequencer) crowd(t *testing.T) (calls []chan minted) {
 	t.Helper()
 	for range 4 {
@@ -94,15 +94,15 @@ func (s *sequencer) crowd(t *testing.T) (calls []chan minted) {
 	return calls
 }
 
-// Calls that wait are served in the order in which they came, before new ones,
-// and by whoever looks at the clock first.
+// Waiting calls are served in order of arrival, before new calls. The first call that
+// reads the clock in a new unit serves the others.
 func TestQueue(t *testing.T) {
 	for _, anchored := range []bool{false, true} {
 		c := &gate{scripted: scripted{anchored: anchored}}
 		s := c.sequencer(t, time.Hour)
 		unit := uint64(must(s.line.unit(c.wall)))
 		calls := s.crowd(t)
-		// Nobody gets anything while the unit lasts.
+		// No call gets a number before the end of the unit.
 		c.step(time.Millisecond / 2)
 		late := s.goes(t.Context(), 1, false)
 		s.queued(t, 7)
@@ -111,7 +111,7 @@ func TestQueue(t *testing.T) {
 				t.Fatalf("call %d got %+v", i, <-got)
 			}
 		}
-		// In the next unit a new call comes, sees to the others, and is last.
+		// In the next unit, a new call serves the others, and queues behind them.
 		c.step(time.Millisecond / 2)
 		newest := s.goes(t.Context(), 1, false)
 		s.queued(t, 4)
@@ -120,7 +120,7 @@ func TestQueue(t *testing.T) {
 				t.Errorf("call %d got %+v", i, m)
 			}
 		}
-		// In the one after it, it is who leads.
+		// In the unit after that, the leader serves the others.
 		c.step(time.Millisecond)
 		for i, got := range []chan minted{calls[4], calls[5], late, newest} {
 			if m := c.until(got); m.err != nil || m.slot != (slot{unit + 2, uint32(i)}) {
@@ -131,15 +131,15 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// If time passed before somebody looked, as many of its units are used as the
-// queue needs.
+// If several units passed before a call read the clock, the queue uses as many of them as
+// it needs.
 func TestQueueUsesPassedUnits(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
 	unit := uint64(must(s.line.unit(c.wall)))
 	calls := s.crowd(t)
 	c.step(5 * time.Millisecond)
-	// Four are served of the present unit, so two have to be of the one before.
+	// The current unit has four numbers, so two calls get numbers of the previous unit.
 	want := []slot{{unit + 4, 0}, {unit + 4, 1}, {unit + 5, 0}, {unit + 5, 1}, {unit + 5, 2}, {unit + 5, 3}}
 	for i, got := range calls {
 		if m := c.until(got); m.err != nil || m.slot != want[i] {
@@ -148,35 +148,35 @@ func TestQueueUsesPassedUnits(t *testing.T) {
 	}
 }
 
-// The fast path is for as long as the unit lasts, has numbers, and nobody waits.
+// The fast path is open while the unit lasts, has unused numbers, and no call waits.
 func TestFastPath(t *testing.T) {
 	c := &gate{scripted: scripted{anchored: true}}
 	s := c.sequencer(t, time.Hour)
 	must(s.takeOne())
 	if _, ok := s.takeFast(); !ok {
-		t.Fatal("it isn't open after the first number")
+		t.Fatal("the fast path is closed after the first number")
 	}
 	must(s.takeOne())
 	must(s.takeOne())
 	if got, ok := s.takeFast(); ok {
-		t.Errorf("it gives a fifth number of four, %+v", got)
+		t.Errorf("the fast path returns a fifth number of four: %+v", got)
 	}
 	waits := s.goes(t.Context(), 1, false)
 	s.queued(t, 1)
 	c.step(time.Millisecond)
 	if _, ok := s.takeFast(); ok {
-		t.Error("it is open although the unit is over")
+		t.Error("the fast path is open after the end of the unit")
 	}
 	must(s.takeOne())
 	if m := <-waits; m.slot.seq != 0 || m.err != nil {
-		t.Errorf("who waited got %+v", m)
+		t.Errorf("the waiting call got %+v", m)
 	}
 	if got, ok := s.takeFast(); !ok || got.seq != 2 {
-		t.Errorf("then it gives %+v, %v", got, ok)
+		t.Errorf("the fast path then returns %+v, %v", got, ok)
 	}
 
-	// A lease that ends with the unit's numbers not used up, and is renewed:
-	// who waited for that comes first.
+	// A lease ends while the unit still has numbers. After its renewal, the waiting call
+	// comes first.
 	c = &gate{scripted: scripted{anchored: true}}
 	s = c.sequencer(t, time.Hour)
 	l := newLease(0, c.wall.Add(-time.Hour), c.wall)
@@ -184,23 +184,23 @@ func TestFastPath(t *testing.T) {
 	must(s.takeOne())
 	l.until.Add(-1)
 	if got, ok := s.takeFast(); ok {
-		t.Errorf("it gives %+v, past the lease's end", got)
+		t.Errorf("the fast path returns %+v past the lease's end", got)
 	}
 	waits = s.goes(t.Context(), 1, false)
 	s.queued(t, 1)
 	l.until.Add(1)
 	if got, ok := s.takeFast(); ok {
-		t.Errorf("it passes over who waits: %+v", got)
+		t.Errorf("the fast path returns %+v before the waiting call", got)
 	}
 	if m := c.until(waits); m.slot.seq != 1 || m.err != nil {
-		t.Errorf("who waited got %+v", m)
+		t.Errorf("the waiting call got %+v", m)
 	}
 	if got, ok := s.takeFast(); !ok || got.seq != 2 {
-		t.Errorf("then it gives %+v, %v", got, ok)
+		t.Errorf("the fast path then returns %+v, %v", got, ok)
 	}
 }
 
-// A call that ends with its context leaves the queue, and the lead to another.
+// A call whose context ends leaves the queue. If it was the leader, the next call leads.
 func TestQueueIsLeft(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
@@ -221,14 +221,14 @@ func TestQueueIsLeft(t *testing.T) {
 	s.queued(t, 1)
 	c.step(time.Millisecond)
 	if m := c.until(second); m.err != nil || m.slot.seq != 0 {
-		t.Errorf("who stayed got %+v", m)
+		t.Errorf("the remaining call got %+v", m)
 	}
 	if s.queue.wanted != 0 || s.queue.head != nil || s.queue.tail != nil {
 		t.Errorf("the queue isn't empty: %+v", &s.queue)
 	}
 }
 
-// An error that a call gets isn't progress, for those that wait on.
+// A call that fails doesn't extend the time that patient calls wait.
 func TestErrorIsNotServed(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
@@ -240,12 +240,12 @@ func TestErrorIsNotServed(t *testing.T) {
 	s.first = func(numbers) (uint32, error) { return 0, io.ErrUnexpectedEOF }
 	c.step(time.Millisecond)
 	if m := c.until(waits); !errors.Is(m.err, io.ErrUnexpectedEOF) || s.queue.served != 0 {
-		t.Errorf("got %+v, and one was served at %v", m, s.queue.served)
+		t.Errorf("got %+v, and served is %v; want an error and 0", m, s.queue.served)
 	}
 }
 
-// A clock of the caller's that panics takes down the call that read it, not
-// those behind it, nor those to come.
+// If a caller's clock panics, only the call that read it fails. Waiting and later calls
+// still work.
 func TestClockPanics(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
@@ -289,15 +289,15 @@ func TestClockPanics(t *testing.T) {
 	}
 }
 
-// MaxWait is for each call from when it began to wait; for a Fill, from when
-// anybody last got something.
+// MaxWait of Next starts when its wait begins. MaxWait of Fill starts again whenever any
+// call gets numbers.
 func TestQueuePatience(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, 3*time.Millisecond)
 	for range 4 {
 		must(s.takeOne())
 	}
-	// The first five want more than the next units have.
+	// Each of five Fills takes all numbers of a unit.
 	var fills []chan minted
 	for i := range 5 {
 		fills = append(fills, s.goes(t.Context(), 4, true))
@@ -317,16 +317,16 @@ func TestQueuePatience(t *testing.T) {
 	if m := c.until(next); !errors.Is(m.err, ErrSequenceExhausted) || !strings.Contains(m.err.Error(), "other calls") {
 		t.Errorf("Next behind the others: %+v", m)
 	}
-	// If nobody gets anything, a Fill gives up as well.
+	// If no call gets numbers, Fill also fails.
 	alone := s.goes(t.Context(), 4, true)
 	s.queued(t, 1)
 	c.mu.Lock()
 	c.ticks += 3 * time.Millisecond
 	c.mu.Unlock()
 	if m := c.until(alone); !errors.Is(m.err, ErrSequenceExhausted) || strings.Contains(m.err.Error(), "other calls") {
-		t.Errorf("Fill on a clock that stands: %+v", m)
+		t.Errorf("Fill on a stopped clock: %+v", m)
 	}
-	// All are told if the clock leaves the format's time.
+	// All waiting calls fail if the clock passes the end of the format.
 	a, b := s.goes(t.Context(), 1, false), s.goes(t.Context(), 1, true)
 	s.queued(t, 2)
 	c.step(200 * 365 * 24 * time.Hour)
@@ -337,13 +337,13 @@ func TestQueuePatience(t *testing.T) {
 	}
 }
 
-// Calls that waited may use the units that passed meanwhile, as many as it
-// takes, those that didn't only what the clock shows.
+// A call that waited can use the units that passed during its wait, as many as it needs. A
+// call that didn't wait uses only the clock's unit.
 func TestPassedUnits(t *testing.T) {
 	for _, test := range []struct {
 		n      int
 		waited bool
-		want   []int64 // units after the full one; each is used up
+		want   []int64 // units after the full one; the call uses all their numbers
 	}{
 		{1, true, []int64{5}}, {4, true, []int64{5}}, {5, true, []int64{4, 5}}, {9, true, []int64{3, 4, 5}},
 		{20, true, []int64{1, 2, 3, 4, 5}}, {1000, true, []int64{1, 2, 3, 4, 5}}, {1000, false, []int64{5}},
@@ -372,7 +372,7 @@ func TestPassedUnits(t *testing.T) {
 		}
 	}
 
-	// The rest of a unit that passed, but nothing from before the call.
+	// A call uses the rest of a past unit, but no unit from before the call.
 	c := &scripted{}
 	s := four(t, c, 0)
 	unit := must(s.line.unit(c.wall))
@@ -387,7 +387,7 @@ func TestPassedUnits(t *testing.T) {
 	}
 }
 
-// A call may have begun in a unit that the clock then stepped back from.
+// The clock can step back to before the unit in which a call began.
 func TestBegunLater(t *testing.T) {
 	c := &scripted{}
 	s := four(t, c, 0)
@@ -397,8 +397,8 @@ func TestBegunLater(t *testing.T) {
 	}
 }
 
-// Within a unit only the monotonic clock is read; the wall's steps show in the
-// next one.
+// Within a unit, the generator reads only the monotonic clock. A step of the wall clock
+// takes effect in the next unit.
 func TestAnchor(t *testing.T) {
 	c := &scripted{anchored: true}
 	s := four(t, c, -1)
@@ -426,7 +426,7 @@ func TestAnchor(t *testing.T) {
 		t.Errorf("a step back, after the unit: %+v, %v, wall read %d times", got, err, read)
 	}
 
-	// A reading that is of no use doesn't count.
+	// A reading outside the format's time doesn't change the fast path.
 	c = &scripted{anchored: true}
 	s = four(t, c, -1)
 	must(s.takeOne())
@@ -440,7 +440,7 @@ func TestAnchor(t *testing.T) {
 		t.Errorf("in the year 280000 the fast path is open until %v", time.Duration(s.open.Load()))
 	}
 
-	// A clock of the caller's is read every time.
+	// A caller's clock is read in each call.
 	c = &scripted{}
 	s = four(t, c, -1)
 	must(s.takeOne())
@@ -450,8 +450,7 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
-// Where the time leaves the number too little room to be counted past the last,
-// each call takes the lock.
+// If a wide time leaves too few spare bits for the number, each call takes the lock.
 func TestWideTime(t *testing.T) {
 	for _, test := range []struct {
 		layout   SnowflakeLayout
@@ -477,7 +476,7 @@ func TestWideTime(t *testing.T) {
 					p, err := test.layout.Parts(id)
 					mu.Lock()
 					if err != nil || seen[id] || time.Since(p.Time).Abs() > time.Minute {
-						t.Errorf("%+v: %v is of %v, %v", test.layout, id, p, err)
+						t.Errorf("%+v: duplicate or wrong ID %v with parts %v, %v", test.layout, id, p, err)
 					}
 					seen[id] = true
 					mu.Unlock()
@@ -496,9 +495,9 @@ func TestStats(t *testing.T) {
 		t.Errorf("at first: %+v", got)
 	}
 	for range 5 {
-		must(g.Next()) // the fifth waits
+		must(g.Next()) // the fifth call waits
 	}
-	if n := must(g.Fill(t.Context(), make([]Snowflake, 8))); n != 8 { // so do the last five
+	if n := must(g.Fill(t.Context(), make([]Snowflake, 8))); n != 8 { // waits twice
 		t.Fatal(n)
 	}
 	c.step(-time.Millisecond)
@@ -510,7 +509,7 @@ func TestStats(t *testing.T) {
 	if got, want := g.Stats(), (GeneratorStats{Minted: 14, Waits: 4, SequenceOverflows: 3, ClockRegressions: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	// A unit overflows once, however many calls find it so.
+	// A unit counts as one overflow, even if several calls find it full.
 	c.wall, c.frozen = utc("2090-09-07T15:47:35.500Z"), true
 	impatient := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: layout, Options: Options{clock: c.clock(), MaxWait: -1}}))
 	for range 10 {
@@ -521,8 +520,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// A pause that is spent spinning isn't slept if the clock ticks coarsely, and is
-// slept if the clock stands still.
+// A pause that spins doesn't sleep if the clock has coarse ticks. It sleeps if the clock is
+// stopped.
 func TestSpinCoarse(t *testing.T) {
 	for _, test := range []struct {
 		tick  time.Duration // in 10,000 readings of 50 ns
@@ -534,7 +533,7 @@ func TestSpinCoarse(t *testing.T) {
 			return time.Duration(readings/10_000) * test.tick
 		}}
 		wake := make(chan struct{}, 1)
-		wake <- struct{}{} // which only a sleep receives
+		wake <- struct{}{} // only a sleep receives it
 		c.pause(t.Context(), 400*time.Microsecond, true, wake)
 		if slept := len(wake) == 0; slept != test.sleep {
 			t.Errorf("ticks of %v: slept %v after %d readings, want %v", test.tick, slept, readings, test.sleep)

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// The scripted clocks begin here, at the beginning of a unit. The tests count
-// units from it.
+// snoStart is the start time of the scripted clocks, and the start of unit 0 in these
+// tests.
 var snoStart = utc("2026-11-21T10:11:12.344Z")
 
 func snoTime(unit int) time.Time { return snoStart.Add(time.Duration(unit) * 4 * time.Millisecond) }
 
-// toUnit sets the wall.
+// toUnit sets the wall clock to the start of a unit.
 func (c *scripted) toUnit(unit int) { c.step(snoTime(unit).Sub(c.wall)) }
 
-// smallSno is a generator with the numbers 10 to 13, on a scripted clock.
+// smallSno returns a generator with the numbers 10 to 13, on a scripted clock.
 func smallSno(t testing.TB, c *scripted, o Options) *SnoGenerator {
 	t.Helper()
 	o.clock = c.clock()
@@ -33,7 +33,7 @@ func smallSno(t testing.TB, c *scripted, o Options) *SnoGenerator {
 	return g
 }
 
-// handOver restores a generator from another's snapshot, by way of JSON.
+// handOver returns a generator made from the JSON of g's snapshot.
 func handOver(t testing.TB, g *SnoGenerator, c *scripted, o Options) *SnoGenerator {
 	t.Helper()
 	var s SnoSnapshot
@@ -58,7 +58,7 @@ func placeOf(id Sno) snoPlace {
 	return snoPlace{int(id.Time().Sub(snoStart) / (4 * time.Millisecond)), int(id.Sequence()), id.TickTock()}
 }
 
-// eachClock runs a test on a clock of the caller's and on one like the system's.
+// eachClock runs a test on a clock like a caller's Clock, and on one like the system clock.
 func eachClock(t *testing.T, test func(t *testing.T, c *scripted)) {
 	for _, anchored := range []bool{false, true} {
 		t.Run(fmt.Sprintf("anchored=%v", anchored), func(t *testing.T) {
@@ -69,39 +69,39 @@ func eachClock(t *testing.T, test func(t *testing.T, c *scripted)) {
 
 func TestSnoTickTock(t *testing.T) {
 	steps := []struct {
-		ms   int // where the clock is
+		ms   int // the clock's time, from snoStart
 		want snoPlace
 		wait bool
 		err  error
 	}{
 		{ms: 0, want: snoPlace{0, 10, false}},
 		{ms: 3, want: snoPlace{0, 11, false}},
-		{ms: 0, want: snoPlace{0, 12, false}}, // back within the unit: nothing changes
+		{ms: 0, want: snoPlace{0, 12, false}}, // a step back within the unit has no effect
 		{ms: 40, want: snoPlace{10, 10, false}},
-		{ms: 20, want: snoPlace{5, 10, true}}, // the first step back, in the time that the clock shows
+		{ms: 20, want: snoPlace{5, 10, true}}, // the first step back toggles the bit and uses the clock's time
 		{ms: 20, want: snoPlace{5, 11, true}},
 		{ms: 28, want: snoPlace{7, 10, true}},
-		{ms: 24, want: snoPlace{7, 11, true}, wait: true}, // into the stretch that the toggle covers
-		{ms: 12, want: snoPlace{7, 12, true}, wait: true}, // and to before it
-		{ms: 40, want: snoPlace{10, 10, true}},            // through what the other half used
+		{ms: 24, want: snoPlace{7, 11, true}, wait: true}, // back within the units of the toggled bit
+		{ms: 12, want: snoPlace{7, 12, true}, wait: true}, // and to before these units
+		{ms: 40, want: snoPlace{10, 10, true}},            // units that the other bit used
 		{ms: 48, want: snoPlace{12, 10, true}},
-		{ms: 44, want: snoPlace{11, 10, false}}, // after it: that is a first step back again
+		{ms: 44, want: snoPlace{11, 10, false}}, // after these units, a step back toggles again
 		{ms: 48, want: snoPlace{12, 10, false}},
 		{ms: 56, want: snoPlace{14, 10, false}},
-		{ms: 48, want: snoPlace{13, 10, true}, wait: true}, // where the other half was last in use
+		{ms: 48, want: snoPlace{13, 10, true}, wait: true}, // the last unit of the other bit
 		{ms: 52, want: snoPlace{13, 11, true}},
-		{ms: -3600_000, err: ErrClockBackwards}, // too far to wait for
+		{ms: -3600_000, err: ErrClockBackwards}, // too far back for a wait
 		{ms: 52, want: snoPlace{13, 12, true}},
 		{ms: 60, want: snoPlace{15, 10, true}},
 		{ms: 60, want: snoPlace{15, 11, true}},
 		{ms: 60, want: snoPlace{15, 12, true}},
 		{ms: 60, want: snoPlace{15, 13, true}},
-		{ms: 56, want: snoPlace{16, 10, true}, wait: true}, // behind, then full
+		{ms: 56, want: snoPlace{16, 10, true}, wait: true}, // behind, and then full
 		{ms: 68, want: snoPlace{17, 10, true}},
 		{ms: 68, want: snoPlace{17, 11, true}},
 		{ms: 68, want: snoPlace{17, 12, true}},
 		{ms: 68, want: snoPlace{17, 13, true}},
-		{ms: 60, want: snoPlace{15, 10, false}}, // a full unit doesn't matter to a toggle
+		{ms: 60, want: snoPlace{15, 10, false}}, // a toggle can follow a full unit
 	}
 	eachClock(t, func(t *testing.T, c *scripted) {
 		g := smallSno(t, c, Options{MaxWait: 100 * time.Millisecond})
@@ -122,25 +122,25 @@ func TestSnoTickTock(t *testing.T) {
 	})
 }
 
-// A generator that is made from a snapshot goes on where the other stopped,
-// wherever the clock is by then.
+// A generator made from a snapshot continues where the other one stopped, at any time of
+// the clock.
 func TestSnoSnapshot(t *testing.T) {
-	none := 0 // no start bound; unit 0 is none of those below
+	none := 0 // no start bound; the test cases don't use unit 0
 	for _, tt := range []struct {
 		name   string
 		bound  int   // NotBefore of the first generator
-		before []int // the units in which it mints
+		before []int // the units of its IDs
 		bound2 int   // NotBefore of the second
-		then   int   // the unit in which that begins
+		then   int   // the clock's unit at its first call
 		want   snoPlace
 		wait   bool
 	}{
 		{"same unit", none, []int{50, 50}, none, 50, snoPlace{50, 12, false}, false},
 		{"later", none, []int{50, 50}, none, 55, snoPlace{55, 10, false}, false},
 		{"behind", none, []int{50, 60}, none, 55, snoPlace{55, 10, true}, false},
-		{"behind in the stretch of a toggle", none, []int{60, 55, 57}, none, 56, snoPlace{57, 11, true}, true},
-		{"behind after that stretch", none, []int{60, 55, 62}, none, 61, snoPlace{61, 10, false}, false},
-		{"behind at its end", none, []int{60, 55, 62}, none, 60, snoPlace{61, 10, false}, true},
+		{"behind in the units of a toggle", none, []int{60, 55, 57}, none, 56, snoPlace{57, 11, true}, true},
+		{"behind after these units", none, []int{60, 55, 62}, none, 61, snoPlace{61, 10, false}, false},
+		{"behind at their end", none, []int{60, 55, 62}, none, 60, snoPlace{61, 10, false}, true},
 		{"same unit, toggled", none, []int{60, 55}, none, 55, snoPlace{55, 11, true}, false},
 		{"later, toggled", none, []int{60, 55}, none, 60, snoPlace{60, 10, true}, false},
 		{"toggled twice", none, []int{60, 55, 62, 61}, none, 61, snoPlace{61, 11, false}, false},
@@ -181,7 +181,7 @@ func TestSnoSnapshot(t *testing.T) {
 				g = handOver(t, g, c, options(tt.bound2))
 				c.toUnit(tt.then)
 				if c.asleep != 0 {
-					t.Fatal("the first generator waited")
+					t.Fatal("a call waited before the tested one")
 				}
 				id, err := g.Next()
 				if err != nil || placeOf(id) != tt.want || seen[id] || id.Partition() != (SnoPartition{'A', 10}) || tt.wait != (c.asleep > 0) {
@@ -192,8 +192,8 @@ func TestSnoSnapshot(t *testing.T) {
 	}
 }
 
-// The JSON is exactly this, since it is stored; and what has no more than the
-// keys that other implementations write can be read.
+// The JSON of a snapshot is stable, because programs store it. A snapshot with only the
+// keys of other implementations is valid too.
 func TestSnoSnapshotJSON(t *testing.T) {
 	c := &scripted{wall: snoStart}
 	g := must(NewSnoGenerator(SnoConfig{Meta: 3, Partition: &SnoPartition{'A', 10}, SequenceMin: 13, SequenceMax: 10, Options: Options{clock: c.clock()}}))
@@ -227,8 +227,7 @@ func TestSnoSnapshotJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := must(NewSnoGenerator(SnoConfig{Snapshot: &s, Options: Options{clock: c.clock()}}))
-		// When the other one began to mint isn't known, so nothing can be
-		// said to lie before.
+		// The first unit of the other implementation is unknown, so At rejects all times.
 		for _, unit := range []int{-1 << 30, -1, 1, 2, 3, 5, 6} {
 			if id, err := g.At(0, snoTime(unit)); !errors.Is(err, ErrRange) {
 				t.Errorf("At in unit %d: %+v, %v", unit, placeOf(id), err)
@@ -244,14 +243,14 @@ func TestSnoSnapshotRefused(t *testing.T) {
 	last := int64(1<<39 - 1)
 	valid := SnoSnapshot{SequenceMin: 10, SequenceMax: 13, Sequence: 13, Now: last, WallHi: last, WallSafe: last, First: last, AtUnit: last + 1, AtNext: 14}
 	if _, err := NewSnoGenerator(SnoConfig{Snapshot: &valid}); err != nil {
-		t.Errorf("the largest of all: %v", err)
+		t.Errorf("the largest values: %v", err)
 	}
 	least := SnoSnapshot{SequenceMin: 13, SequenceMax: 10, Sequence: 10, Now: -1, WallHi: -1, WallSafe: -1, First: -1}
 	if _, err := NewSnoGenerator(SnoConfig{Snapshot: &least}); err != nil {
-		t.Errorf("the smallest of all: %v", err)
+		t.Errorf("the smallest values: %v", err)
 	}
 	for _, tt := range []struct {
-		what   string // what the error has to tell
+		what   string // part of the error text
 		change func(*SnoSnapshot)
 	}{
 		{"sequence is", func(s *SnoSnapshot) { s.Sequence = 14 }},
@@ -288,12 +287,12 @@ func TestSnoSnapshotRefused(t *testing.T) {
 	} {
 		c.Snapshot = &valid
 		if g, err := NewSnoGenerator(c); g != nil || !errors.Is(err, ErrNode) {
-			t.Errorf("a snapshot and more, %d: %v", i, err)
+			t.Errorf("a snapshot with other settings, %d: %v", i, err)
 		}
 	}
 }
 
-// Two generators share a partition, each with a range of its own.
+// Two generators share a partition, each with its own range.
 func TestSnoSharedPartition(t *testing.T) {
 	bounds := [][2]uint16{{0, 63}, {127, 64}}
 	const workers, each = 2, 1000
@@ -313,7 +312,7 @@ func TestSnoSharedPartition(t *testing.T) {
 				defer mu.Unlock()
 				for _, id := range ids {
 					if s := id.Sequence(); s < min(b[0], b[1]) || s > max(b[0], b[1]) {
-						t.Errorf("%d is none of the numbers %v", s, b)
+						t.Errorf("number %d is outside the bounds %v", s, b)
 					}
 					seen[id] = true
 				}
@@ -322,11 +321,11 @@ func TestSnoSharedPartition(t *testing.T) {
 	}
 	wg.Wait()
 	if want := len(bounds) * workers * each; len(seen) != want {
-		t.Errorf("%d IDs of %d are different", len(seen), want)
+		t.Errorf("%d different IDs, want %d", len(seen), want)
 	}
 }
 
-// A lease's number is the partition, or one of its ranges.
+// A lease's number is the partition, or the index of one of its ranges.
 func TestSnoLeaseNumbers(t *testing.T) {
 	c := &scripted{wall: snoStart}
 	own := &SnoPartition{'A', 10}
@@ -334,7 +333,7 @@ func TestSnoLeaseNumbers(t *testing.T) {
 		return Options{Lease: newLease(n, snoTime(-1), snoTime(100)), clock: c.clock()}
 	}
 	for _, ranges := range []int{1, 3, 16, 16384} {
-		next := 0 // the first number that none of the ranges had so far
+		next := 0 // the first number after the previous ranges
 		for n := range ranges {
 			g, err := NewSnoGenerator(SnoConfig{Partition: own, Ranges: ranges, Options: lease(n)})
 			if err != nil {
@@ -348,7 +347,7 @@ func TestSnoLeaseNumbers(t *testing.T) {
 			next = int(s.SequenceMax) + 1
 		}
 		if next > 65536 {
-			t.Errorf("%d ranges end with %d", ranges, next-1)
+			t.Errorf("%d ranges end at number %d", ranges, next-1)
 		}
 	}
 	for _, n := range []int{0, 1, 65535} {
@@ -360,7 +359,7 @@ func TestSnoLeaseNumbers(t *testing.T) {
 
 	for i, tt := range []struct {
 		c    SnoConfig
-		node bool // ErrNode; or else no more than ErrRange
+		node bool // want ErrNode instead of just ErrRange
 	}{
 		{SnoConfig{Ranges: 3, Partition: own}, true},
 		{SnoConfig{Ranges: 3, Options: lease(0)}, true},
@@ -385,7 +384,7 @@ func TestSnoOverflow(t *testing.T) {
 		return must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: maxWait, clock: c.clock()}}))
 	}
 	eachClock(t, func(t *testing.T, c *scripted) {
-		// A wait begins when it can receive from turns, and then ends.
+		// Each value from turns ends one wait.
 		turns := make(chan bool)
 		c.onSleep = func() {
 			frozen := <-turns
@@ -406,7 +405,7 @@ func TestSnoOverflow(t *testing.T) {
 		calls(6)
 		turns <- true
 		turns <- true
-		turns <- false // four get the numbers of the next unit
+		turns <- false // four calls get the numbers of the next unit
 		turns <- false
 		wg.Wait()
 		must(g.Fill(t.Context(), make([]Sno, 2)))
@@ -438,17 +437,17 @@ func TestSnoOverflow(t *testing.T) {
 			must(g.Next())
 		}
 		if c.slept == 0 {
-			t.Error("didn't wait for the clock")
+			t.Error("Next didn't wait for the clock")
 		}
 		g = generator(messages, c, -1)
 		for range 4 {
 			must(g.Next())
 		}
 		if _, err := g.Next(); err == nil {
-			t.Error("a unit isn't full")
+			t.Error("Next succeeded in a full unit")
 		}
 		if len(messages) != 0 {
-			t.Errorf("a message of a stall that isn't one: %+v", <-messages)
+			t.Errorf("a message without a stall: %+v", <-messages)
 		}
 	})
 
@@ -467,16 +466,16 @@ func TestSnoOverflow(t *testing.T) {
 			await(t, "20 IDs without a reader of the messages", done.Load)
 		}
 		if m := <-full; m.Ticks != -1 {
-			t.Errorf("%+v took another message's place", m)
+			t.Errorf("message %+v replaced an earlier one", m)
 		}
 	})
 }
 
-// An ID at a given time is never one that comes live, nor the other way round.
+// IDs from At and IDs from Next never collide.
 func TestSnoAt(t *testing.T) {
 	type step struct {
 		clock int // the unit
-		at    int // that of At; live: Next
+		at    int // the unit of At; live means a call of Next
 		want  snoPlace
 		err   error
 	}
@@ -496,7 +495,7 @@ func TestSnoAt(t *testing.T) {
 			{clock: 100, at: 50, err: ErrSequenceExhausted},
 			{clock: 100, at: 51, want: snoPlace{51, 10, false}},
 			{clock: 100, at: 100, err: ErrRange}, // now
-			{clock: 100, at: 150, err: ErrRange}, // yet to come
+			{clock: 100, at: 150, err: ErrRange}, // the future
 			{clock: 100, at: 99, want: snoPlace{99, 10, false}},
 			{clock: 100, at: live, want: snoPlace{100, 10, false}},
 			{clock: 100, at: 99, want: snoPlace{99, 11, false}},
@@ -524,19 +523,19 @@ func TestSnoAt(t *testing.T) {
 			{clock: 105, at: 99, want: snoPlace{99, 11, false}},
 			{clock: 105, at: 104, err: ErrRange},
 		}},
-		{"then the clock steps back", []step{
+		{"At, then a step back", []step{
 			{clock: 60, at: 50, want: snoPlace{50, 10, false}},
-			{clock: 49, at: live, want: snoPlace{51, 10, false}}, // a wait, no toggle
+			{clock: 49, at: live, want: snoPlace{51, 10, false}}, // waits instead of toggling
 			{clock: 55, at: live, want: snoPlace{55, 10, false}},
 			{clock: 52, at: live, want: snoPlace{52, 10, true}},
 		}},
-		{"then it stays in At's unit", []step{
+		{"At, then a step back into its unit", []step{
 			{clock: 60, at: 50, want: snoPlace{50, 10, false}},
 			{clock: 50, at: live, want: snoPlace{51, 10, false}},
 			{clock: 55, at: live, want: snoPlace{55, 10, false}},
-			{clock: 50, at: live, want: snoPlace{51, 10, true}}, // nor later
+			{clock: 50, at: live, want: snoPlace{51, 10, true}}, // also after a toggle
 		}},
-		{"then it steps back far", []step{
+		{"At, then a step far back", []step{
 			{clock: 60, at: 50, want: snoPlace{50, 10, false}},
 			{clock: -1000, at: live, err: ErrClockBackwards},
 			{clock: 52, at: live, want: snoPlace{52, 10, false}},
@@ -576,7 +575,7 @@ func TestSnoAtLimits(t *testing.T) {
 		at  time.Time
 		err error
 	}{
-		{snoTime(20), ErrRange}, // where the bound is
+		{snoTime(20), ErrRange}, // the unit of the bound
 		{snoTime(-20), ErrRange},
 		{snoPlan.epoch.Add(-1), ErrBeforeEpoch},
 		{time.Time{}, ErrBeforeEpoch},
@@ -590,7 +589,7 @@ func TestSnoAtLimits(t *testing.T) {
 		t.Errorf("after the bound: %+v", placeOf(id))
 	}
 
-	// A snapshot doesn't lead behind a later bound either, nor out of the range.
+	// A snapshot doesn't allow times before a later bound, or numbers outside the range.
 	g = handOver(t, g, c, Options{NotBefore: snoTime(40)})
 	if id, err := g.At(0, snoTime(40)); !errors.Is(err, ErrRange) {
 		t.Errorf("at the bound after a snapshot: %+v, %v", placeOf(id), err)
@@ -598,10 +597,10 @@ func TestSnoAtLimits(t *testing.T) {
 	must(g.At(0, snoTime(41)))
 	g = must(NewSnoGenerator(SnoConfig{Snapshot: &SnoSnapshot{SequenceMin: 10, Sequence: 10, WallHi: -1, WallSafe: -1, First: -1}}))
 	if id := must(g.At(0, snoPlan.epoch)); id.Sequence() != 10 {
-		t.Errorf("the range begins at 10, At gave %d", id.Sequence())
+		t.Errorf("At returned number %d, want the first of the range, 10", id.Sequence())
 	}
 
-	// The zero ID is none.
+	// At never returns the zero ID.
 	g = must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
 	for want := range 3 {
 		if id := must(g.At(0, snoPlan.epoch)); id != (Sno{9: byte(want + 1)}) {
@@ -609,7 +608,7 @@ func TestSnoAtLimits(t *testing.T) {
 		}
 	}
 	if got := g.Stats(); got != (GeneratorStats{Minted: 3}) {
-		t.Errorf("three IDs of At count as %+v", got)
+		t.Errorf("Stats after three calls of At: %+v", got)
 	}
 	partitionsAt(t, 0)
 	for n, want := range []Sno{{9: 1}, {7: 1}} {
@@ -619,7 +618,7 @@ func TestSnoAtLimits(t *testing.T) {
 		}
 	}
 
-	// A lease covers what is after its After, and not after its Until.
+	// A lease covers times after After, up to Until.
 	l := newLease(9, snoTime(20), snoTime(40))
 	g = must(NewSnoGenerator(SnoConfig{Options: Options{Lease: l, MaxWait: time.Millisecond, clock: c.clock()}}))
 	for _, tt := range []struct {
@@ -632,11 +631,11 @@ func TestSnoAtLimits(t *testing.T) {
 	}
 	l.lose()
 	if id, err := g.At(0, snoTime(40)); !errors.Is(err, ErrLeaseLost) {
-		t.Errorf("under a lease that is lost: %+v, %v", placeOf(id), err)
+		t.Errorf("under a lost lease: %+v, %v", placeOf(id), err)
 	}
 }
 
-// A generator's views, and whatever else mints from it, share its numbers.
+// All views and methods of a generator share its sequence.
 func TestSnoViews(t *testing.T) {
 	eachClock(t, func(t *testing.T, c *scripted) {
 		g := must(NewSnoGenerator(SnoConfig{Meta: 1, Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
@@ -687,7 +686,7 @@ func TestSnoViews(t *testing.T) {
 	}
 	wg.Wait()
 	if len(seen) != 5*each || g.Stats().Minted != 5*each {
-		t.Errorf("%d IDs, %d but for their metabytes; Stats say %d", 5*each, len(seen), g.Stats().Minted)
+		t.Errorf("%d IDs, %d of them different without metabytes; Stats().Minted = %d", 5*each, len(seen), g.Stats().Minted)
 	}
 }
 
@@ -702,12 +701,12 @@ func TestRemaining(t *testing.T) {
 		{time.Hour, 0},
 	} {
 		if c.step(tt.step); g.Remaining() != tt.want {
-			t.Errorf("at %v: %v remain, want %v", c.wall, g.Remaining(), tt.want)
+			t.Errorf("at %v: Remaining = %v, want %v", c.wall, g.Remaining(), tt.want)
 		}
 	}
 	c.wall = DefaultSnowflakeLayout().Epoch
 	wide := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: SnowflakeLayout{SequenceBits: 1}, Options: Options{clock: c.clock()}}))
 	if got := wide.Remaining(); got < 290*365*24*time.Hour {
-		t.Errorf("more than a Duration holds: %v", got)
+		t.Errorf("Remaining = %v, want at least 290 years", got)
 	}
 }

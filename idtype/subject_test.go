@@ -30,22 +30,22 @@ func await(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// A pair is what a generator gives away once.
+// A pair is the part of an ID that a generator never repeats.
 type pair struct {
 	unit   int64
 	tick   bool
 	number int64
 }
 
-// A plan is what the tests know of a format.
+// A plan describes a format for the tests.
 type plan struct {
 	epoch    time.Time
-	step     time.Duration // of a unit
-	last     int64         // unit
-	min, max int64         // numbers of a unit
-	toggles  bool          // has a tick-tock bit
-	random   bool          // a unit begins at a number from 0 to 255, but at 0 right after a full one
-	skips    bool          // the very first pair would make the zero ID
+	step     time.Duration // the length of a unit
+	last     int64         // the last unit
+	min, max int64         // the numbers of a unit
+	toggles  bool          // the format has a tick-tock bit
+	random   bool          // a unit begins at a number from 0 to 255, or at 0 directly after a full unit
+	skips    bool          // pair (0, 0) is the zero ID
 }
 
 func (p plan) capacity() int { return int(p.max - p.min + 1) }
@@ -53,16 +53,16 @@ func (p plan) time(unit int64) time.Time {
 	return time.UnixMilli(p.epoch.UnixMilli() + unit*p.step.Milliseconds())
 }
 
-// end is the beginning of the last unit.
+// end returns the start of the last unit.
 func (p plan) end() time.Time { return p.time(p.last) }
 
-// A subject is a format's generator as the tests need it.
+// A subject creates and inspects the generator of a format for the tests.
 type subject[T comparable] struct {
 	plan
 	make     func(Options) (Generator[T], error)
-	lease    int          // the number for a lease, which gives its generator the same node bits
-	pair     func(T) pair // by the bits of an ID; panics if the node bits are not the generator's
-	anchored bool         // on a clock of which the wall is read once a unit
+	lease    int          // the lease number that gives a generator the same node bits
+	pair     func(T) pair // decodes an ID; panics if its node bits are not the generator's
+	anchored bool         // the generator reads the wall clock only once per unit
 }
 
 // checkNode panics if the node bits of an ID differ from its generator's.
@@ -132,7 +132,7 @@ func spreadSubject(generator, cluster int) subject[Spread64] {
 			return NewSpread64Generator(c)
 		},
 		pair: func(id Spread64) pair {
-			checkNode(id, int(id&(1<<16-1)), node) // with the reserved bits, which are 0
+			checkNode(id, int(id&(1<<16-1)), node) // includes the reserved bits, which are 0
 			return pair{unit: int64(bits.Reverse64(uint64(id)) & (1<<42 - 1)), number: int64(id) >> 16 & 63}
 		},
 	}
@@ -158,7 +158,7 @@ func snoSubject(partition SnoPartition, lo, hi uint16) subject[Sno] {
 	}
 }
 
-// A suite is the tests that all formats have in common.
+// A suite is the set of tests that all formats share.
 type suite interface {
 	testClocks(*testing.T)
 	testLease(*testing.T)
@@ -173,12 +173,12 @@ type suite interface {
 
 var (
 	snoPlan = snoSubject(SnoPartition{}, 0, 99).plan
-	// Of a Sno's numbers, a unit has too many to be filled often.
+	// This Sno has only 100 numbers per unit, because filling 65,536 takes too long.
 	formats = []suite{
 		snowflakeSubject(SnowflakeLayout{}, 21, 10), siSubject(5, 8, 21), uid60Subject(), spreadSubject(42, 9), snoSubject(SnoPartition{0xA5, 0x5A}, 0, 99),
 	}
-	// smallFormats have units that are soon full, where the format allows that. Their node
-	// bits are zero, so that all but the last could make the zero ID.
+	// smallFormats have units with few numbers, where the format allows it. Their node bits
+	// are zero, so all but the last could create the zero ID.
 	smallFormats = []suite{
 		snowflakeSubject(SnowflakeLayout{DatacenterBits: 9, WorkerBits: 10, SequenceBits: 3}, 0, 0), siSubject(9, 4, 0), uid60Subject(), spreadSubject(0, 0),
 		snoSubject(SnoPartition{}, 0, 9), snoSubject(SnoPartition{'A', 10}, 60, 99),
@@ -202,7 +202,7 @@ func (s subject[T]) new(t testing.TB, o Options) Generator[T] {
 	return g
 }
 
-// scripted makes a generator on a scripted clock.
+// scripted returns a generator with a scripted clock, and the clock.
 func (s subject[T]) scripted(t testing.TB, maxWait time.Duration) (Generator[T], *scripted) {
 	t.Helper()
 	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
@@ -213,23 +213,23 @@ func (s subject[T]) clockAt(wall time.Time) *scripted {
 	return &scripted{wall: wall, anchored: s.anchored}
 }
 
-// at is the time of an ID.
+// at returns the time of an ID.
 func (s subject[T]) at(id T) time.Time { return s.time(s.pair(id).unit) }
 
-// fillUnit mints until the unit has no numbers left.
+// fillUnit creates IDs until the unit has no numbers left.
 func (s subject[T]) fillUnit(t testing.TB, g Generator[T]) {
 	t.Helper()
 	for s.pair(must(g.Next())).number < s.max {
 	}
 }
 
-// increases reports whether b was minted after a.
+// increases reports whether b was created after a.
 func (s subject[T]) increases(a, b T) bool {
 	p, q := s.pair(a), s.pair(b)
 	return p.tick != q.tick || p.unit < q.unit || p.unit == q.unit && p.number < q.number
 }
 
-// stats are the Stats of a generator of any type.
+// stats returns the Stats of a generator of any type.
 func stats(g any) GeneratorStats { return g.(interface{ Stats() GeneratorStats }).Stats() }
 
 // A scripted clock moves only when a test or a wait moves it.
@@ -239,10 +239,10 @@ type scripted struct {
 	wall     time.Time
 	ticks    time.Duration // the monotonic clock
 	frozen   bool          // waits don't move the wall
-	over     time.Duration // how much longer a wait takes than asked for
-	slept    int           // waits
-	asleep   time.Duration // how long they took
-	onSleep  func()        // called when a wait begins; nil: nothing is
+	over     time.Duration // the time by which waits are too long
+	slept    int           // the number of waits
+	asleep   time.Duration // the total time of waits
+	onSleep  func()        // called when a wait begins, if not nil
 }
 
 func (c *scripted) clock() *clock {
@@ -270,8 +270,8 @@ func (c *scripted) clock() *clock {
 	}
 }
 
-// step moves the wall. A step back takes some time, or a generator that looks
-// at the wall once a unit wouldn't see it.
+// step moves the wall clock. A step back also moves the monotonic clock, so that a
+// generator that reads the wall clock once per unit notices the step.
 func (c *scripted) step(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// collisionOdds is the chance that two generators mint a same ID if each mints
-// n IDs in the same millisecond, both after an idle one; n is at most 256, so
-// that no start is too late for them. Two starts that are d apart share n-d
-// sequence numbers, and at each the random bits may be the same.
+// collisionOdds returns the chance that two generators create the same ID if each creates
+// n IDs in the same millisecond, after an idle one. n is at most 256, so the IDs fit after
+// every start. If two starts differ by d, they share n-d sequence numbers, and each shared
+// number collides if the random bits are equal.
 func collisionOdds(n int) (p float64) {
 	for a := range uid60Starts {
 		for b := range uid60Starts {
@@ -20,8 +20,8 @@ func collisionOdds(n int) (p float64) {
 	return p / (uid60Starts * uid60Starts)
 }
 
-// The odds that the documentation of UID60Generator gives, by the formula and
-// by trying.
+// TestUID60Odds checks the odds in the documentation of UID60Generator by formula and by
+// simulation.
 func TestUID60Odds(t *testing.T) {
 	for n, want := range map[int]float64{1: 1.0 / 131072, 10: 1.0 / 1335, 100: 0.0622, 256: 0.279} {
 		if got := collisionOdds(n); math.Abs(got/want-1) > 0.01 {
@@ -32,7 +32,7 @@ func TestUID60Odds(t *testing.T) {
 		t.Errorf("at the full rate: %.4f", full)
 	}
 
-	// After a full millisecond, one that doesn't follow it directly begins at random as well.
+	// A millisecond begins at a random number, unless it directly follows a full one.
 	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
 	g := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
 	starts := map[int]int{}
@@ -47,7 +47,7 @@ func TestUID60Odds(t *testing.T) {
 		starts[must(g.Next()).Sequence()]++
 	}
 	if len(starts) < 80 { // 139 are expected
-		t.Errorf("200 milliseconds that come later than the one after a full one begin at %d numbers: %v", len(starts), starts)
+		t.Errorf("200 milliseconds, each two after a full one, begin at %d numbers, want at least 80: %v", len(starts), starts)
 	}
 
 	c = &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
@@ -61,7 +61,7 @@ func TestUID60Odds(t *testing.T) {
 			c.step(2 * time.Millisecond)
 			must(a.Fill(t.Context(), as))
 			must(b.Fill(t.Context(), bs))
-			// Both are in order: one walk finds what they share.
+			// Both slices are sorted, so one walk finds a shared ID.
 			for i, j := 0, 0; i < n && j < n; {
 				if as[i] == bs[j] {
 					collided++
@@ -75,7 +75,7 @@ func TestUID60Odds(t *testing.T) {
 			}
 		}
 		p := collisionOdds(n)
-		// Six standard deviations: once in 500 million runs by chance.
+		// Six standard deviations: a false failure once in 500 million runs.
 		if spread := 6 * math.Sqrt(p*(1-p)/trials); math.Abs(float64(collided)/trials-p) > spread {
 			t.Errorf("%d IDs each: %d of %d trials collided, want about %.0f", n, collided, trials, p*trials)
 		}

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// uniqueCount is how many IDs of each format TestUnique mints, unless the
-// variable says otherwise, as make soak does.
+// uniqueCount is the number of IDs that TestUnique creates per format. The environment
+// variable uniqueVariable overrides it, as in make soak.
 const (
 	uniqueCount    = 5_000_000
 	uniqueVariable = "SORTKEY_UNIQUE"
 )
 
-// minters is how many goroutines mint at once, on as many processors.
+// minters is the number of concurrent goroutines, and of processors, that create IDs.
 const minters = 8
 
-// A tally is what a goroutine got, for both states of the tick-tock bit.
+// A tally holds the IDs of one goroutine, for both values of the tick-tock bit.
 type tally [2][]uint64
 
-// add reports whether the pair comes after the one before.
+// add adds a pair, and reports whether it is greater than the previous one.
 func (y *tally) add(p pair) bool {
 	keys := &y[0]
 	if p.tick {
@@ -40,8 +40,8 @@ func (y *tally) add(p pair) bool {
 	return n < 2 || (*keys)[n-2] < key
 }
 
-// repeated looks for a key that two have, and counts all. Each is in order, so
-// that merging them finds it.
+// repeated counts all keys, and returns the duplicates. It merges the tallies, which are
+// sorted.
 func repeated(tallies []tally) (count int, repeats []string) {
 	for tick := range 2 {
 		var lists [][]uint64
@@ -69,7 +69,7 @@ func repeated(tallies []tally) (count int, repeats []string) {
 	return count, repeats
 }
 
-// mintFor mints for some time; see mint.
+// mintFor creates IDs for some time; see mint.
 func (s subject[T]) mintFor(t *testing.T, o Options, d time.Duration) GeneratorStats {
 	t.Helper()
 	start := time.Now()
@@ -77,9 +77,10 @@ func (s subject[T]) mintFor(t *testing.T, o Options, d time.Duration) GeneratorS
 	return s.mint(t, must(s.make(o)), func(int) bool { return time.Since(start) < d })
 }
 
-// mint has goroutines call Next and Fill for as long as more, given the number of IDs
-// asked for, wants of each. It checks what they get: no repeats, in order, counted, no
-// errors but those tolerated.
+// mint calls Next and Fill in several goroutines. Each goroutine continues as long as more
+// returns true for the number of IDs it has requested. mint checks that there are no
+// duplicates and no errors except the tolerated ones, that each goroutine's IDs increase,
+// and that Stats counts them all.
 func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool, tolerated ...error) GeneratorStats {
 	t.Helper()
 	tallies := make([]tally, minters)
@@ -109,7 +110,7 @@ func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool
 				}
 				for _, id := range ids[:n] {
 					if p := s.pair(id); !mine.add(p) {
-						t.Errorf("a goroutine got %v after a later one", p)
+						t.Errorf("a goroutine got %v after a greater pair", p)
 						return
 					}
 				}
@@ -119,22 +120,22 @@ func (s subject[T]) mint(t *testing.T, g Generator[T], more func(asked int) bool
 	wg.Wait()
 	count, repeats := repeated(tallies)
 	if len(repeats) > 0 {
-		t.Errorf("minted twice: %v", repeats)
+		t.Errorf("duplicates: %v", repeats)
 	}
 	stats := stats(g)
 	if !t.Failed() && stats.Minted != uint64(count) {
-		t.Errorf("%d IDs were counted as %d", count, stats.Minted)
+		t.Errorf("Stats().Minted = %d, want %d", stats.Minted, count)
 	}
 	return stats
 }
 
-// second is how many IDs a format has in a second.
+// second returns the maximum number of IDs per second.
 func (p plan) second() float64 { return float64(p.capacity()) / p.step.Seconds() }
 
 var uniqueStart = utc("2026-11-21T10:11:12.344Z")
 
-// runningClock runs at a multiple of real time. The wall is off by some time,
-// which depends on the time.
+// runningClock returns a clock that runs at a multiple of real time. Its wall clock is off
+// by the result of off.
 func runningClock(factor float64, anchored bool, off func(time.Duration) time.Duration) *clock {
 	start := time.Now()
 	ticks := func() time.Duration { return time.Duration(float64(time.Since(start)) * factor) }
@@ -160,7 +161,7 @@ func runningClock(factor float64, anchored bool, off func(time.Duration) time.Du
 	}
 }
 
-// countingClock goes on by a step with each reading.
+// countingClock returns a clock that advances by a step with each reading.
 func countingClock(step time.Duration, anchored bool) *clock {
 	var now atomic.Int64
 	ticks := func() time.Duration { return time.Duration(now.Add(int64(step))) }
@@ -172,8 +173,8 @@ func countingClock(step time.Duration, anchored bool) *clock {
 	}
 }
 
-// TestUnique mints on clocks that run freely, at rates below, at and past what
-// the format has.
+// TestUnique creates IDs on running clocks, at rates below, at and above the maximum rate
+// of the format.
 func TestUnique(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
 	each(t, append(formats[:4:4], snoSubject(SnoPartition{0xA5, 0x5A}, 0, 65535)), suite.testUnique)
@@ -203,10 +204,10 @@ func (s subject[T]) testUnique(t *testing.T) {
 	}
 	variants := map[string]Options{}
 	for i, load := range []string{"below", "at", "past"} {
-		// About what two processors mint: a twentieth of what the clock has
-		// room for, all of it, ten times that.
+		// Two processors create about 20 million IDs per second. The clocks have room for
+		// 20 times this rate, for this rate, and for a tenth of it.
 		factor := []float64{400e6, 20e6, 2e6}[i] / s.second()
-		// A reading is for about 3 IDs.
+		// One reading of the clock yields about 3 IDs.
 		step := time.Duration([]float64{30, 3, 0.3}[i] * float64(s.step) / float64(s.capacity()))
 		variants[load+", own clock"] = Options{Clock: runningClock(factor, false, nil).wall}
 		variants[load+", running"] = Options{clock: runningClock(factor, false, nil)}
@@ -214,7 +215,7 @@ func (s subject[T]) testUnique(t *testing.T) {
 		variants[load+", counting"] = Options{clock: countingClock(step, false)}
 		variants[load+", counting, anchored"] = Options{clock: countingClock(step, true)}
 	}
-	// Much happens between a reading and its use, and units are short.
+	// Other goroutines run between a reading and its use, and units are short.
 	late := countingClock(s.step/4, true)
 	ticks := late.monotonic
 	late.monotonic = func() time.Duration { defer runtime.Gosched(); return ticks() }
@@ -224,14 +225,14 @@ func (s subject[T]) testUnique(t *testing.T) {
 	}
 }
 
-// TestUniqueOnSteppingWall has a wall that steps back and forth all the time.
+// TestUniqueOnSteppingWall uses a wall clock that steps back and forth all the time.
 func TestUniqueOnSteppingWall(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
 	each(t, formats, suite.testSteppingWall)
 }
 
 func (s subject[T]) testSteppingWall(t *testing.T) {
-	off := func(now time.Duration) time.Duration { // another for each 40 units
+	off := func(now time.Duration) time.Duration { // a different offset for each 40 units
 		r := rand.NewPCG(uint64(now/(40*s.step)), 0)
 		return -time.Duration(r.Uint64() % uint64(30*s.step))
 	}
@@ -246,10 +247,11 @@ func (s subject[T]) testSteppingWall(t *testing.T) {
 	}
 }
 
-// The reference implementation repeats Snos when several goroutines use up its
-// numbers: clock, highest time and sequence change one after another. Here they are to change
-// together, also when the wall, with each reading, jumps into units that were used
-// before, while numbers of the present one are being given away.
+// TestUniqueOnJumpingWall tests that time, tick-tock bit and number change together. In
+// the reference implementation of Sno they change one after another, so it creates
+// duplicates if several goroutines use all its numbers. In this test, each reading of the
+// wall clock jumps to units that were used before, while other calls take numbers of the
+// current unit.
 func TestUniqueOnJumpingWall(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
 	for _, anchored := range []bool{false, true} {
@@ -264,7 +266,7 @@ func TestUniqueOnJumpingWall(t *testing.T) {
 		g := s.new(t, Options{MaxWait: -1, clock: &c})
 		toggles := scaled(2000, 10_000)
 		more := func(asked int) bool {
-			// A toggle takes up to 170 IDs, counted over all goroutines.
+			// There are up to 170 IDs per toggle, in all goroutines together.
 			return asked < 500*toggles && stats(g).TickTocks < uint64(toggles)
 		}
 		if got := s.mint(t, g, more, ErrSequenceExhausted, ErrClockBackwards); got.TickTocks < uint64(toggles) {
@@ -273,8 +275,8 @@ func TestUniqueOnJumpingWall(t *testing.T) {
 	}
 }
 
-// TestUniqueOnRealClock mints with all formats at once, for some seconds, as
-// fast as they have IDs.
+// TestUniqueOnRealClock creates IDs of all formats concurrently, for some seconds, at their
+// maximum rates.
 func TestUniqueOnRealClock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
@@ -287,7 +289,7 @@ func TestUniqueOnRealClock(t *testing.T) {
 		wg.Go(func() { siSubject(5, 8, 21).mintFor(t, o, d) })
 		wg.Go(func() { uid60Subject().mintFor(t, o, d) })
 		wg.Go(func() { spreadSubject(42, 9).mintFor(t, o, d) })
-		// All of a Sno's numbers would be more than two processors mint.
+		// With all 65,536 numbers, two processors could not reach a Sno's maximum rate.
 		wg.Go(func() { snoSubject(SnoPartition{0xA5, 0x5A}, 0, 999).mintFor(t, o, d) })
 	}
 	wg.Wait()
