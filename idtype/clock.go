@@ -45,7 +45,7 @@ func (c *clock) read() (wall time.Time, ticks time.Duration) {
 	return c.wall(), c.ticks()
 }
 
-// A sleep of Go takes at least one millisecond, and up to a quarter more. At the end of a
+// A Go sleep takes at least one millisecond, and up to a quarter more. At the end of a
 // one-millisecond unit, a sleep would end in the middle of the next unit, and the
 // generator would lose the numbers it has no time left to use. Short pauses therefore spin
 // instead of sleeping. The cost is small, because a long pause follows each short one.

@@ -19,21 +19,21 @@
 //
 // # NULL
 //
-// NULL is not an ID: scanning it is an [ErrNull]. Scan a nullable column into a
-// pointer, [database/sql.Null], or sqltypes.Optional.
+// NULL is not an ID. Scan returns [ErrNull] for it. Scan a nullable column into a pointer,
+// [database/sql.Null], or sqltypes.Optional.
 //
 // # Zero
 //
-// Generators never return the zero ID. It is stored as zero, not as NULL, and it is the
-// smallest value of its column. Keyset pagination can therefore start with
-// WHERE id > $1 and a zero cursor. The exception is Spread64: half of its column values
-// are negative, so a scan over them starts without a bound.
+// Generators never return the zero ID. It is stored as an ordinary value, not as NULL. It
+// is the smallest value of its column, so keyset pagination can start with a zero cursor
+// and WHERE id > $1. The exception is Spread64: half of its column values are negative,
+// so a scan over them starts without a bound.
 //
 // # JSON
 //
-// A zero ID is written as null, and null is read as zero. A Snowflake is a quoted
+// The zero ID is null in JSON, and null unmarshals to the zero ID. A Snowflake is a quoted
 // decimal, because JavaScript numbers lose digits above 2^53. A SnowflakeSI is a bare
-// number. Both are read quoted or bare, but never as a float or with an exponent. The
+// number. Unmarshalling either accepts both forms, but no floats and no exponents. The
 // other types are quoted text.
 //
 // # Accepted and returned forms
@@ -68,9 +68,9 @@
 // or pass its Value.
 //
 // Value, MarshalText, MarshalBinary and MarshalJSON reject numbers that are not IDs, such
-// as Snowflake(-1), with an [ErrRange], because they could not be read back. String
-// formats them. [SnowflakeFromInt64] and the corresponding functions of the other types
-// convert a number from another source. They are as strict as Parse:
+// as Snowflake(-1), with [ErrRange], because no function could read them back. String
+// formats them nevertheless. [SnowflakeFromInt64] and the corresponding functions of the
+// other types convert a number from another source. They are as strict as Parse:
 // [Spread64FromInt64] rejects a number with reserved bits. Scan and Value of a Spread64
 // keep reserved bits.
 //
@@ -80,16 +80,16 @@
 // # Generators
 //
 // Goroutines can share a generator. It never returns a duplicate, even if the clock steps
-// back. If a unit of time has no unused numbers, or the clock stepped back, Next waits for
-// up to [Options.MaxWait], and then fails with [ErrSequenceExhausted] or
+// back. If all numbers of the current unit of time are used, or the clock stepped back,
+// Next waits for up to [Options.MaxWait], and then fails with [ErrSequenceExhausted] or
 // [ErrClockBackwards]. If the clock is behind by more than MaxWait, Next fails at once.
 //
-// Fill waits as long as the format's rate requires. It fails only if no call gets an ID
-// for MaxWait. Waiting calls sleep, and are served in order of arrival. In each
+// Fill waits as long as the format's rate requires. MaxWait limits only the time in which
+// no call gets an ID. Waiting calls sleep, and are served in order of arrival. In each
 // turn, a Fill takes at most one unit's numbers.
 //
-// A [SnoGenerator] doesn't wait when the clock first steps back. It sets the tick-tock bit
-// of its IDs and continues.
+// A [SnoGenerator] doesn't wait when the clock first steps back. It toggles the tick-tock
+// bit of its IDs and continues.
 //
 // # Node numbers and restarts
 //
@@ -102,7 +102,7 @@
 //
 // In a bubble of testing/synctest, generators use the bubble's clock. It starts at
 // 2000-01-01, before the epoch of most formats: sleep past the epoch before creating
-// a generator. Bubbles can use a generator one after another, but not at the same time.
+// a generator. Bubbles can use the same generator one after another, but not concurrently.
 //
 // # Monitoring
 //

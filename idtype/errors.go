@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The errors of this package wrap these sentinels. Compare with [errors.Is].
+// Functions of this package return these sentinels wrapped. Compare with [errors.Is].
 var (
 	// ErrSyntax: the input doesn't have the format's syntax.
 	ErrSyntax = errors.New("invalid syntax")

@@ -18,10 +18,10 @@ type Generator[T any] interface {
 
 // Options are the options of all generators. The zero value suits most programs.
 type Options struct {
-	// Clock returns the current time. If it is nil, the generator uses the system
-	// clocks: if possible the wall clock once per unit, and otherwise the monotonic
-	// clock. The constructor and every call read a Clock that is not nil, one goroutine
-	// at a time.
+	// Clock returns the current time. The constructor and every call read it, one
+	// goroutine at a time. If Clock is nil, the generator uses the system clocks. If
+	// possible it then reads the wall clock only once per unit, and the monotonic clock
+	// in between.
 	Clock func() time.Time
 	// MaxWait limits the time that a call waits while the sequence is full, the clock is
 	// behind the last ID, or the lease is not renewed. For Fill it limits the time in
@@ -29,8 +29,8 @@ type Options struct {
 	// at once instead of waiting.
 	//
 	// If the clock is behind the last ID, NotBefore or the start of the lease by more
-	// than the rest of MaxWait, the call fails at once, even if the clock is about to be
-	// set forward.
+	// than the call may still wait, the call fails at once, even if the clock is about to
+	// be set forward.
 	MaxWait time.Duration
 	// NotBefore is a time up to which an earlier run of the program may have created
 	// IDs. The generator creates IDs only in later units. The zero Time sets no bound.

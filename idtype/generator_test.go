@@ -461,7 +461,7 @@ func TestUID60Random(t *testing.T) {
 	}
 
 	// Milliseconds begin at all numbers from 0 to 255. Each ID has its own random bits:
-	// they rarely equal those of its neighbour, or of the previous ID with the same
+	// they rarely equal the bits of its neighbour or of the previous ID with the same
 	// number.
 	starts, randoms, same := map[int]bool{}, map[int]bool{}, 0
 	before := make([]int, 512)

@@ -31,10 +31,10 @@ import (
 //
 //	Err() error
 //
-// Err returns the reason why the lease ended, or nil before that. The generator wraps
-// the reason in its error, so that its caller can tell a closed lease from a lost one. The
-// generator calls Err only after Until has returned math.MinInt64. Err must not call the
-// generator.
+// Err returns the reason why the lease ended, or nil before that. The generator wraps the
+// reason in its error, so that its caller can distinguish a closed lease from a lost one.
+// The generator calls Err only after Until has returned math.MinInt64. Err must not call
+// the generator.
 type Lease interface {
 	// Number returns the node number. It never changes.
 	Number() int

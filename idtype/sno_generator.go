@@ -17,9 +17,9 @@ type SnoConfig struct {
 	// derived from the time, and skip partitions that other generators of this process
 	// use. They suit a single process; several processes need configured partitions.
 	//
-	// A partition that was assigned automatically is an [ErrNode] here, in a Snapshot
-	// and in a Lease, except in a Snapshot of the generator that has it. Create
-	// generators with a configured partition first.
+	// Create generators with a configured partition first. The constructor returns
+	// [ErrNode] if the partition here, in a Snapshot or in a Lease was already assigned
+	// automatically, except for a Snapshot of the generator that has it.
 	Partition *SnoPartition
 	// SequenceMin and SequenceMax are the bounds of the sequence numbers, in either
 	// order. Generators with different ranges can share a partition. A range has at

@@ -25,9 +25,9 @@ type SnoSnapshot struct {
 }
 
 // Snapshot returns the state of the generator after all calls that have returned. Call it
-// after the last Next or Fill. A generator made from the snapshot repeats the IDs created
-// after the snapshot. The snapshot of a generator with a Lease is not usable, because
-// another generator may have the partition by then.
+// after the last Next or Fill. A generator made from the snapshot repeats IDs that the
+// old generator creates after it. The snapshot of a generator with a Lease is not usable,
+// because another generator may have the partition by then.
 func (g *SnoGenerator) Snapshot() SnoSnapshot {
 	partitions.Lock()
 	partitions.handed.add(g.partition)
