@@ -71,37 +71,31 @@ type ParseError struct {
 
 // Error returns the operation, the input, the reason and the accepted input.
 func (e *ParseError) Error() string {
+	problem := e.Reason
+	if e.Pos >= 0 {
+		problem += " at byte " + strconv.Itoa(e.Pos)
+	}
+	switch e.Err {
+	case ErrSyntax, ErrRange, ErrNotSno: // not ErrNull and the errors of Valuers
+		if strings.HasPrefix(problem, "got ") {
+			problem = "want " + e.Want + ", " + problem
+		} else {
+			problem += "; want " + e.Want
+		}
+	}
 	input := strconv.Quote(e.Input)
-	switch {
-	case e.Err == ErrNull:
-		return "idtype: scan NULL into " + e.Type + ": " + e.Reason
-	case e.number:
+	if e.number {
 		input = e.Input
 	}
 	switch {
+	case e.Err == ErrNull:
+		return "idtype: scan NULL into " + e.Type + ": " + problem
 	case e.scanned:
-		return "idtype: scan " + input + " into " + e.Type + ": " + e.problem()
+		return "idtype: scan " + input + " into " + e.Type + ": " + problem
 	case e.number:
-		return "idtype: convert " + input + " to " + e.Type + ": " + e.problem()
+		return "idtype: convert " + input + " to " + e.Type + ": " + problem
 	}
-	return "idtype: parse " + input + " as " + e.Type + ": " + e.problem()
-}
-
-// problem returns the part of the error text after the input.
-func (e *ParseError) problem() string {
-	reason := e.Reason
-	if e.Pos >= 0 {
-		reason += " at byte " + strconv.Itoa(e.Pos)
-	}
-	switch e.Err {
-	case ErrSyntax, ErrRange, ErrNotSno:
-	default: // the error of a Valuer
-		return reason
-	}
-	if strings.HasPrefix(reason, "got ") {
-		return "want " + e.Want + ", " + reason
-	}
-	return reason + "; want " + e.Want
+	return "idtype: parse " + input + " as " + e.Type + ": " + problem
 }
 
 // Unwrap returns Err.
