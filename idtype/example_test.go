@@ -356,9 +356,8 @@ func ExampleParseSnowflake() {
 	}
 	// Output:
 	// 132271570944274432 <nil>
-	// idtype: parse "0132271570944274432" as Snowflake: leading zero at byte 0; want a
-	// decimal integer from 0 to 9223372036854775807 idtype: parse "9223372036854775808"
-	// as Snowflake: out of range; want a decimal integer from 0 to 9223372036854775807
+	// idtype: parse "0132271570944274432" as Snowflake: leading zero at byte 0; want a decimal integer from 0 to 9223372036854775807
+	// idtype: parse "9223372036854775808" as Snowflake: out of range; want a decimal integer from 0 to 9223372036854775807
 }
 
 func ExampleParseSnowflakeSI() {

@@ -310,13 +310,13 @@ func (l reasonedLease) Err() error { return l.reason }
 // testLeaseReasons checks that the error contains the reason for the end of a lease, once.
 // Before the end, the error doesn't contain it.
 func (s subject[T]) testLeaseReasons(t *testing.T) {
-	cause := errors.New("given back")
+	cause := errors.New("released")
 	for _, test := range []struct {
 		reason error
 		says   string
 	}{
-		{fmt.Errorf("example: %w: %w", cause, ErrLeaseLost), "example: given back: lease lost"},
-		{fmt.Errorf("example: %w", cause), "example: given back: lease lost"},
+		{fmt.Errorf("example: %w: %w", cause, ErrLeaseLost), "example: released: lease lost"},
+		{fmt.Errorf("example: %w", cause), "example: released: lease lost"},
 		{nil, "the lease of the number has ended; claim a number again: lease lost"},
 	} {
 		c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))

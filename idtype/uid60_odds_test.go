@@ -47,7 +47,7 @@ func TestUID60Odds(t *testing.T) {
 		starts[must(g.Next()).Sequence()]++
 	}
 	if len(starts) < 80 { // 139 are expected
-		t.Errorf("200 milliseconds, each two after a full one, begin at %d numbers, want at least 80: %v", len(starts), starts)
+		t.Errorf("200 milliseconds, each 2 ms after a full one, begin at %d numbers, want at least 80: %v", len(starts), starts)
 	}
 
 	c = &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
