@@ -76,7 +76,7 @@ func endedError(l Lease, format string) error {
 // numbers of its own, which is an error.
 func leaseNumber(l Lease, typeName, fields string, own bool, count int) (int, error) {
 	if own {
-		return 0, &limitError{fmt.Sprintf("idtype: %sConfig.Lease: %s set too; leave %[2]s zero, because the lease has the number", typeName, fields), ErrNode}
+		return 0, &limitError{fmt.Sprintf("idtype: %sConfig.Lease: cannot be combined with %s; leave %[2]s zero, because the lease has the number", typeName, fields), ErrNode}
 	}
 	n := l.Number()
 	if n < 0 || n >= count {

@@ -116,7 +116,7 @@ func (c SnoConfig) resolved() (SnoConfig, error) {
 		return c, &limitError{fmt.Sprintf("idtype: SnoConfig.Ranges: %d is out of range; want 0 to %d, because each range needs at least %d sequence numbers", c.Ranges, 1<<16/snoMinSequences, snoMinSequences), ErrRange}
 	case c.Ranges > 0:
 		if c.Lease == nil || c.Partition == nil {
-			return c, &limitError{"idtype: SnoConfig.Ranges: Lease or Partition is not set; set both, because the lease's number selects a range of the partition", ErrNode}
+			return c, &limitError{"idtype: SnoConfig.Ranges: requires Lease and Partition; set both, because the lease's number selects a range of the partition", ErrNode}
 		}
 		n, err := leaseNumber(c.Lease, snoName, "SequenceMin and SequenceMax", bounds, c.Ranges)
 		if err != nil {
@@ -134,10 +134,10 @@ func (c SnoConfig) resolved() (SnoConfig, error) {
 	}
 	if s := c.Snapshot; s != nil {
 		if c.Lease != nil {
-			return c, &limitError{"idtype: SnoConfig.Snapshot: Lease set too; leave Snapshot nil, because the lease determines the start", ErrNode}
+			return c, &limitError{"idtype: SnoConfig.Snapshot: cannot be combined with Lease; leave Snapshot nil, because the lease determines the start", ErrNode}
 		}
 		if c.Partition != nil || bounds {
-			return c, &limitError{"idtype: SnoConfig.Snapshot: Partition, SequenceMin or SequenceMax set too; leave them zero, because the snapshot has them", ErrNode}
+			return c, &limitError{"idtype: SnoConfig.Snapshot: cannot be combined with Partition, SequenceMin and SequenceMax; leave them zero, because the snapshot has them", ErrNode}
 		}
 		if err := s.check(); err != nil {
 			return c, err
