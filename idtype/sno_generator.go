@@ -65,11 +65,12 @@ var _ Generator[Sno] = (*SnoGenerator)(nil)
 // snoMinSequences is the minimum number of sequence numbers in a range.
 const snoMinSequences = 4
 
-// NewSnoGenerator returns a new generator. It returns
+// NewSnoGenerator returns a new generator. It fails with
 //   - [ErrRange] if a sequence range has fewer than 4 numbers, or a value of the Snapshot
 //     or Ranges is out of range
-//   - [ErrNode] if the partition was assigned to another generator automatically, or a
-//     number comes from two sources, such as a Partition and a Lease
+//   - [ErrNode] if the partition was assigned to another generator automatically, a number
+//     comes from two sources, such as a Partition and a Lease, or Ranges is set without a
+//     Lease and a Partition
 //   - [ErrPartitionsExhausted] if no automatic partition is left in this process
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {

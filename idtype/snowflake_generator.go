@@ -23,7 +23,7 @@ type SnowflakeGenerator struct {
 
 var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
 
-// NewSnowflakeGenerator returns a new generator. It returns
+// NewSnowflakeGenerator returns a new generator. It fails with
 //   - [ErrRange] if the layout is invalid
 //   - [ErrNode] if a node number doesn't fit the layout, or comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time

@@ -21,7 +21,7 @@ type SnowflakeSIGenerator struct {
 
 var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
 
-// NewSnowflakeSIGenerator returns a new generator. It returns
+// NewSnowflakeSIGenerator returns a new generator. It fails with
 //   - [ErrRange] if the layout is invalid
 //   - [ErrNode] if the machine number doesn't fit the layout, or comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time

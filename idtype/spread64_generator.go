@@ -23,7 +23,7 @@ type Spread64Generator struct {
 
 var _ Generator[Spread64] = (*Spread64Generator)(nil)
 
-// NewSpread64Generator returns a new generator. It returns
+// NewSpread64Generator returns a new generator. It fails with
 //   - [ErrNode] if the generator or cluster number is out of range, or the generator
 //     number comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time

@@ -47,7 +47,7 @@ var _ Generator[UID60] = (*UID60Generator)(nil)
 // half of all numbers, so that at least the other half can follow.
 const uid60Starts = 256
 
-// NewUID60Generator returns a new generator. It returns
+// NewUID60Generator returns a new generator. It fails with
 //   - [ErrNode] if Lease is set
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore is past the end of the format
