@@ -13,22 +13,22 @@ import (
 // them, so compare with [errors.Is].
 var (
 	// ErrNotInstalled: the schema isn't there, or nothing of ours is in it.
-	ErrNotInstalled = errors.New("sortkey is not installed")
+	ErrNotInstalled = errors.New("sortkey not installed")
 	// ErrOutdated: migrations of this package's version were not run.
-	ErrOutdated = errors.New("sortkey's migrations were not all run")
+	ErrOutdated = errors.New("outdated installation")
 	// ErrIncomplete: the tables that say what is installed are empty, as after
 	// a dump was restored without its data.
-	ErrIncomplete = errors.New("sortkey's tables are empty")
+	ErrIncomplete = errors.New("empty installation tables")
 	// ErrLayout: the installation is for other layouts.
-	ErrLayout = errors.New("layouts differ")
+	ErrLayout = errors.New("layout mismatch")
 	// ErrForeign: the migrations were run by something else than Up.
-	ErrForeign = errors.New("installed by another tool")
+	ErrForeign = errors.New("installation by another tool")
 	// ErrCitusWorker: the connection is to a worker of a Citus cluster. The tables
 	// of an installation exist on the coordinator only.
-	ErrCitusWorker = errors.New("connected to a Citus worker")
+	ErrCitusWorker = errors.New("connection to a Citus worker")
 	// ErrUnreservedNode: a default mints with a node number that a program could
 	// claim. Only Check returns it, and only if nothing else is wrong.
-	ErrUnreservedNode = errors.New("node number not reserved")
+	ErrUnreservedNode = errors.New("unreserved node number")
 )
 
 // Check tells whether the database has what this process takes for granted:
@@ -63,8 +63,8 @@ func checkInstallation(ctx context.Context, db querier, d data) error {
 	}
 	for i, s := range steps() {
 		if _, ok := applied[i+1]; !ok {
-			return fmt.Errorf("migrations: expected %d migrations in schema %q, got an installation without number %d (%s): run Up, or the tool that ran the others: %w",
-				len(steps()), d.Schema, i+1, s.name, ErrOutdated)
+			return fmt.Errorf("migrations: check schema %q: migration %d (%s) of %d is not installed; run Up, or the tool that installed the others: %w",
+				d.Schema, i+1, s.name, len(steps()), ErrOutdated)
 		}
 	}
 	return checkLayouts(ctx, db, d, false)
@@ -90,7 +90,7 @@ func checkDefaults(ctx context.Context, db querier, schema string) error {
 		if more > 0 {
 			name = fmt.Sprintf("%s (and %d more)", name, more)
 		}
-		found = append(found, fmt.Sprintf("%s mints with unreserved number %d of pool %s: run %s", name, number, pool, remedy))
+		found = append(found, fmt.Sprintf("%s uses unreserved number %d of pool %s (run %s)", name, number, pool, remedy))
 	}
 	if err := rows.Err(); err != nil {
 		return unreadable(schema, err)
@@ -120,11 +120,11 @@ func checkLayouts(ctx context.Context, db querier, d data, beforeUp bool) error 
 		switch {
 		case got == w.layout, !ok && beforeUp:
 		case !ok:
-			return fmt.Errorf("migrations: expected functions for %s (%s) in schema %q, got an installation without them: run Up with it, or another tool with AddSnowflakeSI: %w",
-				w.title, w.layout, d.Schema, ErrOutdated)
+			return fmt.Errorf("migrations: check schema %q: it has no functions for %s (%s); run Up with this Config, or add them with AddSnowflakeSI and your own tool: %w",
+				d.Schema, w.title, w.layout, ErrOutdated)
 		default:
-			return fmt.Errorf("migrations: expected %s with %s, as this process has it, got schema %q with %s: give this process the database's layout, or another schema: %w",
-				w.title, w.layout, d.Schema, got, ErrLayout)
+			return fmt.Errorf("migrations: check schema %q: its %s layout is %s, and this process has %s; give this process the layout of the database, or another schema: %w",
+				d.Schema, w.title, got, w.layout, ErrLayout)
 		}
 	}
 	return nil
@@ -167,7 +167,7 @@ func revisions(ctx context.Context, db querier, schema string) (map[int]time.Tim
 	applied, err := readMap[int, time.Time](ctx, db, schema, "revision", "version, installed_at")
 	if err == nil && len(applied) == 0 {
 		// The first migration writes a row where it makes the table.
-		err = fmt.Errorf("migrations: expected a row for each migration in %s.revision, got none, as after a restore without data: restore the data of schema %[1]q, too (pg_dump --data-only --schema=%[1]s): %w",
+		err = fmt.Errorf("migrations: check schema %q: table %[1]s.revision is empty, as after a restore without data; restore the data of the schema (pg_dump --data-only --schema=%[1]s): %w",
 			schema, ErrIncomplete)
 	}
 	return applied, err
@@ -187,7 +187,7 @@ func ownRevisions(ctx context.Context, db querier, schema string) (map[int]time.
 	if err != nil || own {
 		return applied, err
 	}
-	return nil, fmt.Errorf("migrations: expected schema %q to be as Up left it, got one whose %d migrations were run by something else: go on with that tool and the files for it: %w",
+	return nil, fmt.Errorf("migrations: schema %q has %d migrations that another tool ran; continue with that tool and its files: %w",
 		schema, len(applied), ErrForeign)
 }
 
@@ -200,7 +200,7 @@ func readMap[K comparable, V any](ctx context.Context, db querier, schema, table
 		if err := refuseCitusWorker(ctx, db); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("migrations: expected table %s.%s, got none in this database: run Up, or your own tool with the files for it: %w", schema, table, ErrNotInstalled)
+		return nil, fmt.Errorf("migrations: this database has no table %s.%s; run Up, or your own migration tool: %w", schema, table, ErrNotInstalled)
 	}
 	rows, err := db.QueryContext(ctx, "SELECT "+columns+" FROM "+schema+"."+table)
 	if err != nil {
@@ -245,7 +245,7 @@ func refuseCitusWorker(ctx context.Context, db querier) error {
 func unreadable(schema string, err error) error {
 	var pg interface{ SQLState() string }
 	if errors.As(err, &pg) && pg.SQLState() == "42501" {
-		err = fmt.Errorf("%w: GRANT USAGE ON SCHEMA %s to this role", err, schema)
+		err = fmt.Errorf("%w; run GRANT USAGE ON SCHEMA %s TO this role", err, schema)
 	}
 	return failed("read", schema, err)
 }

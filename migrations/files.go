@@ -81,7 +81,7 @@ func SQLAfter(c Config, version int) (string, error) {
 	}
 	list := d.list()
 	if version < 0 || version > len(list) {
-		return "", fmt.Errorf("migrations: expected a version from 0 to %d, got %d", len(list), version)
+		return "", fmt.Errorf("migrations: SQLAfter: version %d is out of range; want 0 to %d", version, len(list))
 	}
 	var b strings.Builder
 	b.WriteString("-- The SQL of sortkey, to be run once: psql -v ON_ERROR_STOP=1 -f sortkey.sql\n--\n" +
@@ -104,7 +104,7 @@ func AddSnowflakeSI(c Config) (string, error) {
 		return "", err
 	}
 	if d.SnowflakeSI == nil {
-		return "", errors.New("migrations: expected a Config with a layout of SnowflakeSI, got none: give its base clock")
+		return "", errors.New("migrations: AddSnowflakeSI: Config.SnowflakeSI has no BaseClock; set it")
 	}
 	return d.snowflakeSIFunctions(), nil
 }
@@ -117,8 +117,8 @@ func (d data) refuseOther(version int) string {
 BEGIN
     IF (SELECT max(version) FROM %[1]s.revision) IS DISTINCT FROM %[2]d THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = format('expected schema %[1]s at migration %[2]d, got it at %%s', (SELECT max(version) FROM %[1]s.revision)),
-            HINT = 'SELECT * FROM %[1]s.revision tells which migrations were run.';
+            MESSAGE = format('schema %[1]s is at migration %%s, not %[2]d', (SELECT max(version) FROM %[1]s.revision)),
+            HINT = 'SELECT * FROM %[1]s.revision lists the installed migrations.';
     END IF;
 END
 $$;
@@ -128,8 +128,8 @@ $$;
 BEGIN
     IF to_regclass('%[1]s.revision') IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
-            MESSAGE = 'expected a database without schema %[1]s, got one in which it is installed already',
-            HINT = 'SELECT * FROM %[1]s.revision tells which migrations were run.';
+            MESSAGE = 'sortkey is already installed in schema %[1]s',
+            HINT = 'SELECT * FROM %[1]s.revision lists the installed migrations.';
     END IF;
 END
 $$;
@@ -156,7 +156,7 @@ func WriteNew(folder string, files fs.FS) error {
 			missing, texts[name] = append(missing, name), text
 			return nil
 		case err == nil && !bytes.Equal(there, text):
-			return fmt.Errorf("migrations: expected %s to be as it was written, or not to be there, got another text: give the Config that it was written with, or undo the change", filepath.Join(folder, name))
+			return fmt.Errorf("migrations: write %s: the file exists with other content; pass the Config that it was written with, or undo the change", filepath.Join(folder, name))
 		}
 		return err
 	})

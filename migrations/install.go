@@ -46,7 +46,7 @@ func Up(ctx context.Context, db *sql.DB, c Config) error {
 		var partial *goose.PartialError
 		if errors.As(err, &partial) {
 			version := int(partial.Failed.Source.Version)
-			err = fmt.Errorf("migration %d (%s) failed: %w", version, steps()[version-1].name, partial.Err)
+			err = fmt.Errorf("migration %d (%s): %w", version, steps()[version-1].name, partial.Err)
 		}
 		return failed("install", d.Schema, err)
 	}
@@ -83,8 +83,8 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 		}
 		for version := range applied {
 			if version > len(list) {
-				return fmt.Errorf("migrations: expected at most migration %d in schema %q, got %d: run Down of the version of this package that installed it",
-					len(list), d.Schema, version)
+				return fmt.Errorf("migrations: remove schema %q: it has migration %d, and this version of the package has migrations up to %d; run Down of the version that installed it",
+					d.Schema, version, len(list))
 			}
 		}
 		for _, m := range slices.Backward(list) {
@@ -141,7 +141,7 @@ func provider(db *sql.DB, d data) (*goose.Provider, error) {
 }
 
 func failed(what, schema string, err error) error {
-	return fmt.Errorf("migrations: expected to %s schema %q, got: %w", what, schema, err)
+	return fmt.Errorf("migrations: %s schema %q: %w", what, schema, err)
 }
 
 const lockKey = "hashtextextended('sortkey migrations of ' || $1, 0)"
@@ -212,7 +212,7 @@ func prepare(ctx context.Context, db *sql.DB, d data) error {
 		if !there {
 			for _, statement := range []string{"CREATE SCHEMA " + d.Schema, d.markSchema()} {
 				if _, err := tx.ExecContext(ctx, statement); err != nil {
-					return failed("make", d.Schema, err)
+					return failed("create", d.Schema, err)
 				}
 			}
 		}
@@ -262,8 +262,8 @@ func withDependents(err error) error {
 	}
 	if v := reflect.Indirect(reflect.ValueOf(pg)); v.Kind() == reflect.Struct {
 		if f := v.FieldByName("Detail"); f.IsValid() && f.Kind() == reflect.String {
-			return fmt.Errorf("%w (%s): drop or change what depends on it first", err, f.String())
+			return fmt.Errorf("%w (%s); drop or change the dependent objects first", err, f.String())
 		}
 	}
-	return fmt.Errorf("%w: drop or change what depends on it first", err)
+	return fmt.Errorf("%w; drop or change the dependent objects first", err)
 }

@@ -142,7 +142,7 @@ func (s snowflake) MaxDatacenter() int   { return 1<<s.DatacenterBits - 1 }
 func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
 	max, err := l.Parts(idtype.MaxSnowflake) // of which each field has all bits
 	if err != nil {
-		return snowflake{}, fmt.Errorf("migrations: %w", err)
+		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: %w", err)
 	}
 	s := snowflake{
 		format: format{
@@ -157,8 +157,8 @@ func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
 	s.UnitBits = 63 - s.TimeShift()
 	s.Layout = l.String()
 	if s.UnitBits > maxTimeBits {
-		return snowflake{}, fmt.Errorf("migrations: expected a Snowflake layout whose time has at most %d bits, for SQL's times are no longer exact beyond, got %d (%s): give datacenter, worker and sequence more",
-			maxTimeBits, s.UnitBits, s.Layout)
+		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: time has %d bits (%s); want at most %d, since SQL computes longer times inexactly; give datacenter, worker or sequence more bits",
+			s.UnitBits, s.Layout, maxTimeBits)
 	}
 	return s, nil
 }
@@ -178,7 +178,7 @@ func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, err
 	}
 	max, err := l.Parts(idtype.MaxSnowflakeSI)
 	if err != nil {
-		return nil, fmt.Errorf("migrations: %w", err)
+		return nil, fmt.Errorf("migrations: Config.SnowflakeSI: %w", err)
 	}
 	s := &snowflakeSI{
 		format: format{

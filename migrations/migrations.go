@@ -97,9 +97,9 @@ func (c Config) data() (data, error) {
 	}
 	switch {
 	case !schemaName.MatchString(d.Schema), len(d.Schema) > maxIdentifier, reserved()[d.Schema]:
-		return d, fmt.Errorf("migrations: expected the name of a schema, of at most %d lower-case letters, digits and underscores and no word that SQL or PL/pgSQL reserves, got %q", maxIdentifier, c.Schema)
+		return d, fmt.Errorf("migrations: Config.Schema: %q is not a valid name; want 1 to %d lower-case letters, digits and underscores, no leading digit, and no reserved word of SQL or PL/pgSQL", c.Schema, maxIdentifier)
 	case strings.HasPrefix(d.Schema, "pg_"), d.Schema == "information_schema":
-		return d, fmt.Errorf("migrations: expected the name of a schema, got %q: information_schema and names that begin with pg_ are the system's", c.Schema)
+		return d, fmt.Errorf("migrations: Config.Schema: %q is reserved for the system, as are information_schema and all names that begin with pg_; choose another name", c.Schema)
 	}
 	var err error
 	if d.Snowflake, err = snowflakeOf(d.Schema, c.Snowflake); err != nil {
@@ -166,7 +166,7 @@ var steps = sync.OnceValue(func() []step {
 	for i, up := range ups {
 		number, name, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(up, "sql/"), ".up.sql"), "_")
 		if number != fmt.Sprintf("%04d", i+1) {
-			panic("migrations: expected version " + fmt.Sprint(i+1) + ", got " + up)
+			panic("migrations: embedded file " + up + ": want version " + fmt.Sprint(i+1))
 		}
 		list = append(list, step{name, parse(up), parse(strings.TrimSuffix(up, ".up.sql") + ".down.sql")})
 	}
@@ -202,5 +202,5 @@ func (d data) snowflakeSIFunctions() string {
 			return d.up(t, t.Name())
 		}
 	}
-	panic("migrations: expected the functions of SnowflakeSI in a file")
+	panic("migrations: no embedded file defines the functions of SnowflakeSI")
 }

@@ -12,9 +12,9 @@ import (
 var (
 	// ErrLocked: another transaction held a lock in each attempt. The step, and the
 	// steps of the table after it, are left for the next call.
-	ErrLocked = errors.New("locked by another transaction")
+	ErrLocked = errors.New("lock held by another transaction")
 	// ErrPartition: the database refused the step. The error says why.
-	ErrPartition = errors.New("partition step failed")
+	ErrPartition = errors.New("failed partition step")
 )
 
 // PartitionOptions are for [MaintainPartitions]. The zero value maintains all
@@ -120,8 +120,7 @@ func newMaintenance(db *sql.DB, schema string, o PartitionOptions) (*maintenance
 		m.lockTimeout = defaultLockTimeout
 	}
 	if m.lockTimeout < time.Millisecond || m.lockTimeout > 24*time.Hour {
-		return nil, fmt.Errorf("migrations: expected a LockTimeout from a millisecond to a day, got %v: give a tenth of a second, or 0 for %v",
-			o.LockTimeout, defaultLockTimeout)
+		return nil, fmt.Errorf("migrations: PartitionOptions.LockTimeout: %v is out of range; want 1ms to 24h, or 0 for %v", o.LockTimeout, defaultLockTimeout)
 	}
 	return m, nil
 }

@@ -8,8 +8,8 @@ DO $$
 BEGIN
     IF to_regclass('sortkey.revision') IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'duplicate_object',
-            MESSAGE = 'expected a database without schema sortkey, got one in which it is installed already',
-            HINT = 'SELECT * FROM sortkey.revision tells which migrations were run.';
+            MESSAGE = 'sortkey is already installed in schema sortkey',
+            HINT = 'SELECT * FROM sortkey.revision lists the installed migrations.';
     END IF;
 END
 $$;
@@ -33,7 +33,7 @@ DO $$
 BEGIN
     IF current_setting('server_version_num')::integer < 150000 THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = format('expected Postgres 15 or later, got %s', current_setting('server_version'));
+            MESSAGE = format('server version %s is not supported; want Postgres 15 or later', current_setting('server_version'));
     END IF;
     -- It may be there: made beforehand for a role that mustn't make schemas, or for a tool's table of versions.
     IF to_regnamespace('sortkey') IS NULL THEN
@@ -119,7 +119,7 @@ BEGIN
             IF value IS NULL THEN
                 -- Without it there would be no telling what was minted.
                 RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                    MESSAGE = format('expected a sequence %s that has been called, got one that was set by hand meanwhile', clock);
+                    MESSAGE = format('sequence %s was set by hand and has no last value', clock);
             END IF;
             unit := value & last_unit;
             counter := value >> unit_bits;
@@ -155,25 +155,25 @@ BEGIN
 
         IF next_unit > last_unit THEN
             RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
-                MESSAGE = format('expected a time that the IDs of %s can hold, got %s, which is past their last', clock, clock_timestamp()),
-                HINT = 'Check the server''s clock, or move to a format or layout that lasts longer.';
+                MESSAGE = format('clock time %s is past the last time that IDs of %s can hold', clock_timestamp(), clock),
+                HINT = 'Check the server''s clock, or change to a format or layout with a later end.';
         END IF;
         pause := (next_unit - ahead - now_unit) * unit_ms;
         IF waited + pause > max_wait AND unit = 0 THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = format('expected a clock that isn''t before the first ID that %s can make, of %s, got %s',
-                    clock, to_timestamp((epoch + unit_ms) / 1000.0), clock_timestamp()),
-                HINT = 'Set the server''s clock right, or wait until then.';
+                MESSAGE = format('clock time %s is before %s, the first time that IDs of %s can hold',
+                    clock_timestamp(), to_timestamp((epoch + unit_ms) / 1000.0), clock),
+                HINT = 'Correct the server''s clock, or wait until that time.';
         ELSIF waited + pause > max_wait AND unit > now_unit + ahead THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = format('expected a clock that isn''t behind the last ID of %s, minted at %s, got %s',
-                    clock, to_timestamp((epoch + unit * unit_ms) / 1000.0), clock_timestamp()),
-                HINT = 'The server''s clock was set back. Set it right, or wait until it has caught up.';
+                MESSAGE = format('clock time %s is behind %s, the time of the last ID of %s',
+                    clock_timestamp(), to_timestamp((epoch + unit * unit_ms) / 1000.0), clock),
+                HINT = 'The server''s clock was set back. Correct it, or wait until it has caught up.';
         ELSIF waited + pause > max_wait THEN
             RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded',
-                MESSAGE = format('expected at most %s IDs of %s in %s ms, got more calls than that for %s ms',
-                    capacity, clock, unit_ms, max_wait),
-                HINT = 'Mint IDs in the program, on node numbers of their own, or take a format that has more.';
+                MESSAGE = format('too many calls: %s has %s IDs per %s ms, and calls exceeded this rate for %s ms',
+                    clock, capacity, unit_ms, max_wait),
+                HINT = 'Generate IDs in the program, with separate node numbers, or use a format with more IDs per millisecond.';
         END IF;
         -- A little more than needed: then the next calls find several units that they need not wait for.
         pause := pause + 2;
@@ -232,7 +232,7 @@ AS $$
 BEGIN
     IF id < 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('expected a Snowflake, a number of 0 or more, got %s', id);
+            MESSAGE = format('%s is not a Snowflake; want 0 or greater', id);
     END IF;
     "time" := to_timestamp(((id >> 22) + 1609459200000) / 1000::float8);
     datacenter := (id >> 17) & 31;
@@ -259,8 +259,8 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a Snowflake, a decimal integer from 0 to 9223372036854775807, got %L', left(s, 64)),
-        HINT = 'Signs, spaces and leading zeros are not part of an ID''s text.';
+        MESSAGE = format('cannot parse %L as Snowflake; want a decimal integer from 0 to 9223372036854775807', left(s, 64)),
+        HINT = 'Remove signs, spaces and leading zeros.';
 END
 $$;
 
@@ -282,10 +282,10 @@ BEGIN
     unit := floor(extract(epoch FROM (t - timestamptz '2021-01-01 00:00:00.000+00')) * 1000);
     IF unit < 0 OR unit > 2199023255551 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-            MESSAGE = format('expected a time for Snowflake from 2021-01-01T00:00:00.000Z to 2090-09-07T15:47:35.551Z, got %s',
+            MESSAGE = format('time %s is out of range for Snowflake (2021-01-01T00:00:00.000Z to 2090-09-07T15:47:35.551Z)',
                 to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
                     || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
-            HINT = 'For an open end use -infinity or infinity.';
+            HINT = 'Use -infinity or infinity for an open end.';
     END IF;
     RETURN unit::bigint << 22;
 END
@@ -314,7 +314,7 @@ BEGIN
             OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
         IF value IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('expected a datacenter from 0 to 31 and a worker from 0 to 31, got %s and %s',
+                MESSAGE = pg_catalog.format('node number is out of range: datacenter %s (0 to 31), worker %s (0 to 31)',
                     coalesce(datacenter::pg_catalog.text, 'NULL'), coalesce(worker::pg_catalog.text, 'NULL'));
         END IF;
         value := sortkey.advance_clock('sortkey.snowflake_clock', 1609459200000, 1, 41, 12, 0);
@@ -419,7 +419,7 @@ AS $$
 BEGIN
     IF id NOT BETWEEN 0 AND 1152921504606846975 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('expected a UID60, a number from 0 to 1152921504606846975, got %s', id);
+            MESSAGE = format('%s is not a UID60; want 0 to 1152921504606846975', id);
     END IF;
     "time" := to_timestamp(((id >> 18) + 1519862400000) / 1000::float8);
     sequence := (id >> 9) & 511;
@@ -463,8 +463,8 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a UID60, 4 to 10 digits [A-Za-z0-9_-], got %L', left(s, 64)),
-        HINT = 'Only the form of 10 digits has an A for a leading zero.';
+        MESSAGE = format('cannot parse %L as UID60; want 4 to 10 digits [A-Za-z0-9_-]', left(s, 64)),
+        HINT = 'Only the 10-digit form has leading zeros, written as A.';
 END
 $$;
 
@@ -485,10 +485,10 @@ BEGIN
     unit := floor(extract(epoch FROM (t - timestamptz '2018-03-01 00:00:00.000+00')) * 1000);
     IF unit < 0 OR unit > 4398046511103 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-            MESSAGE = format('expected a time for UID60 from 2018-03-01T00:00:00.000Z to 2157-07-13T07:35:11.103Z, got %s',
+            MESSAGE = format('time %s is out of range for UID60 (2018-03-01T00:00:00.000Z to 2157-07-13T07:35:11.103Z)',
                 to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
                     || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
-            HINT = 'For an open end use -infinity or infinity.';
+            HINT = 'Use -infinity or infinity for an open end.';
     END IF;
     RETURN unit::bigint << 18;
 END
@@ -602,7 +602,7 @@ AS $$
 BEGIN
     IF (id & 64512) <> 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('expected a Spread64, a number whose bits 10 to 15 are zero, got %s', id);
+            MESSAGE = format('%s is not a Spread64; want bits 10 to 15 zero', id);
     END IF;
     "time" := sortkey.spread64_time(id);
     sequence := (id >> 16) & 63;
@@ -630,8 +630,8 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a Spread64, 16 digits [0-9a-f] with bits 10 to 15 zero, got %L', left(s, 64)),
-        HINT = 'Digits are in lower case.';
+        MESSAGE = format('cannot parse %L as Spread64; want 16 digits [0-9a-f] with bits 10 to 15 zero', left(s, 64)),
+        HINT = 'Use lower-case digits.';
 END
 $$;
 
@@ -658,7 +658,7 @@ BEGIN
             OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
         IF value IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('expected a generator from 0 to 63 and a cluster from 0 to 15, got %s and %s',
+                MESSAGE = pg_catalog.format('node number is out of range: generator %s (0 to 63), cluster %s (0 to 15)',
                     coalesce(generator::pg_catalog.text, 'NULL'), coalesce(cluster::pg_catalog.text, 'NULL'));
         END IF;
         value := sortkey.advance_clock('sortkey.spread64_clock', 0, 1, 42, 6, 0);
@@ -760,7 +760,7 @@ DECLARE
 BEGIN
     IF btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') <> '' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-            MESSAGE = format('expected a sno, a uuid whose 16 bytes are digits [2-9a-x], got %s, a uuid of another origin', id);
+            MESSAGE = format('%s is not a Sno; want a uuid whose 16 bytes are digits [2-9a-x]', id);
     END IF;
     -- Half by half: 8 characters to 8 digits, 5 bits in each byte; then to 4 times 10 bits, 2 times 20, and 40.
     FOREACH half IN ARRAY ARRAY[
@@ -794,8 +794,8 @@ BEGIN
         RETURN encode(s::bytea, 'hex')::uuid;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a sno, 16 digits [2-9a-x], got %L', left(s, 64)),
-        HINT = 'Digits are in lower case.';
+        MESSAGE = format('cannot parse %L as Sno; want 16 digits [2-9a-x]', left(s, 64)),
+        HINT = 'Use lower-case digits.';
 END
 $$;
 
@@ -817,10 +817,10 @@ BEGIN
     unit := floor(extract(epoch FROM (t - timestamptz '2010-01-01 00:00:00.000+00')) * 250);
     IF unit < 0 OR unit > 549755813887 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-            MESSAGE = format('expected a time for Sno from 2010-01-01T00:00:00.000Z to 2079-09-07T15:47:35.551Z, got %s',
+            MESSAGE = format('time %s is out of range for Sno (2010-01-01T00:00:00.000Z to 2079-09-07T15:47:35.551Z)',
                 to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
                     || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
-            HINT = 'For an open end use -infinity or infinity.';
+            HINT = 'Use -infinity or infinity for an open end.';
     END IF;
     RETURN (to_hex(sortkey.sno_digits(unit::bigint << 1)) || '3232323232323232')::uuid;
 END
@@ -873,7 +873,7 @@ BEGIN
             OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
         IF value IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('expected a metabyte from 0 to 255 and a partition from 0 to 65535, got %s and %s',
+                MESSAGE = pg_catalog.format('node number is out of range: metabyte %s (0 to 255), partition %s (0 to 65535)',
                     coalesce(meta::pg_catalog.text, 'NULL'), coalesce(partition::pg_catalog.text, 'NULL'));
         END IF;
         value := sortkey.advance_clock('sortkey.sno_clock', 1262304000000, 4, 39, 16, 0);
@@ -995,8 +995,8 @@ BEGIN
     SELECT c.relowner INTO owner FROM pg_class c WHERE c.oid = parent;
     IF NOT pg_has_role(owner, 'USAGE') THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-            MESSAGE = format('expected the owner of %s, %I, got %I', parent, pg_get_userbyid(owner), current_user),
-            HINT = format('Call it as %I, or as a member of %1$I.', pg_get_userbyid(owner));
+            MESSAGE = format('role %I does not own %s; the owner is %I', current_user, parent, pg_get_userbyid(owner)),
+            HINT = format('Use role %I, or a member of %1$I.', pg_get_userbyid(owner));
     END IF;
 END
 $$;
@@ -1038,8 +1038,8 @@ BEGIN
     SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
     IF rel.oid IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_table',
-            MESSAGE = format('expected a partitioned table, got %s', coalesce(parent::text, 'NULL')),
-            HINT = 'Give the name of one that there is.';
+            MESSAGE = format('table %s does not exist', coalesce(parent::text, 'NULL')),
+            HINT = 'Pass the name of an existing partitioned table.';
     END IF;
     PERFORM sortkey.require_owner(parent);
     SELECT p.partstrat, p.partnatts, a.attname, a.atttypid INTO strategy, columns, key, key_type
@@ -1047,11 +1047,12 @@ BEGIN
         WHERE p.partrelid = parent;
     IF strategy IS DISTINCT FROM 'r' OR columns <> 1 OR key IS NULL OR rel.relpersistence = 't' THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-            MESSAGE = format('expected a table that is PARTITION BY RANGE of one column, got %s, %s', parent, CASE
-                WHEN strategy IS NULL THEN 'which is not partitioned'
-                WHEN rel.relpersistence = 't' THEN 'which is temporary'
+            MESSAGE = format('cannot manage partitions of %s: it is %s', parent, CASE
+                WHEN strategy IS NULL THEN 'not partitioned'
+                WHEN rel.relpersistence = 't' THEN 'temporary'
                 ELSE 'PARTITION BY ' || pg_get_partkeydef(parent) END),
-            HINT = 'A table is partitioned when it is made. To partition one with rows, make another and attach the first to it.';
+            DETAIL = 'The table must be PARTITION BY RANGE of one column, and not temporary.',
+            HINT = 'A table is partitioned when it is created. To partition an existing table, create a partitioned table and attach the existing one to it.';
     END IF;
 
     -- Through domains over domains, down to what is stored.
@@ -1064,57 +1065,59 @@ BEGIN
     END LOOP;
     IF wanted IS NOT NULL AND wanted <> domain_format THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected format %s for %s.%I, as its domain says, got %L', domain_format, parent, key, wanted),
-            HINT = 'Leave the format to the domain. Times read by another format would be wrong.';
+            MESSAGE = format('format %L does not match %s.%I, whose domain is %s', wanted, parent, key, domain_format),
+            DETAIL = 'The times of the partitions would be wrong.',
+            HINT = 'Omit format. The domain determines it.';
     END IF;
     wanted := coalesce(wanted, domain_format);
     IF wanted = 'spread64' THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = format('expected IDs that order by time, got Spread64 in %s.%I, whose IDs of any time are everywhere', parent, key),
-            HINT = 'Partition by another column, or by HASH, or take another format.';
+            MESSAGE = format('cannot manage partitions by %s.%I: Spread64 IDs do not order by time', parent, key),
+            HINT = 'Partition by another column or by HASH, or use another format.';
     ELSIF wanted IS NULL OR wanted NOT IN ('snowflake', 'snowflake_si', 'uid60', 'sno') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a format for the IDs in %s.%I, of type %s, got %s',
-                parent, key, format_type(key_type, NULL), coalesce(quote_literal(wanted), 'none')),
-            HINT = 'Give the format snowflake, snowflake_si or uid60 of a bigint, or sno of a uuid.';
+            MESSAGE = format('format %s is not valid for %s.%I of type %s',
+                coalesce(quote_literal(wanted), 'NULL'), parent, key, format_type(key_type, NULL)),
+            HINT = 'Pass format snowflake, snowflake_si or uid60 for a bigint column, or sno for a uuid column.';
     ELSIF to_regprocedure(format('sortkey.%I(timestamptz)', wanted || '_floor')) IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_function',
-            MESSAGE = format('expected a format with functions in this database, got %s, which has none in schema sortkey', wanted),
-            HINT = 'Install with the format''s base clock, the SnowflakeSI of the Config.';
+            MESSAGE = format('format %s has no functions in schema sortkey', wanted),
+            HINT = 'Set Config.SnowflakeSI, which has the base clock of the format, and run Up or AddSnowflakeSI.';
     ELSIF type.oid <> (CASE wanted WHEN 'sno' THEN 'uuid'::regtype ELSE 'bigint'::regtype END) THEN
         RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-            MESSAGE = format('expected a column of type %s for IDs of format %s, got %s.%I of type %s',
-                CASE wanted WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, wanted, parent, key, format_type(key_type, NULL)),
-            HINT = 'Give the format that the column''s IDs have.';
+            MESSAGE = format('format %s needs a column of type %s, but %s.%I is of type %s',
+                wanted, CASE wanted WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, parent, key, format_type(key_type, NULL)),
+            HINT = 'Pass the format of the IDs in this column.';
     END IF;
 
     IF (months >= 0 AND seconds >= 0 AND (months > 0) <> (seconds > 0)
         AND seconds % 60 = 0 AND months <= 1200 AND seconds <= 3155760000) IS NOT TRUE THEN -- NULL if it is infinite
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a partition for every so many months, or days, hours and minutes, got %s', coalesce(quote_literal(every), 'NULL')),
-            HINT = 'Give one minute to a hundred years, such as ''1 month'', ''7 days'' or ''6 hours'', and no mix of months and days.';
+            MESSAGE = format('partition interval %s is not valid', coalesce(quote_literal(every), 'NULL')),
+            DETAIL = 'The interval must be whole months, or whole days, hours and minutes, from one minute to 100 years.',
+            HINT = 'Use an interval such as ''1 month'', ''7 days'' or ''6 hours''. Do not mix months with days, hours or minutes.';
     END IF;
     IF premake IS NULL OR premake NOT BETWEEN 1 AND 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected 1 to 1000 partitions to be made ahead, got %s', coalesce(premake::text, 'NULL')),
-            HINT = 'Give as many as are needed until somebody notices that none are made any more.';
+            MESSAGE = format('premake %s is out of range (1 to 1000)', coalesce(premake::text, 'NULL')),
+            HINT = 'Create enough partitions ahead to last until somebody notices that maintenance has stopped.';
     END IF;
     -- Of months and days alike each must be 0 or more: that no month is long enough is seen when it is too late.
     IF retention <= interval '0' OR extract(year FROM retention) * 12 + extract(month FROM retention) < 0
         OR extract(day FROM retention) < 0 OR extract(epoch FROM retention) <= 0 OR retention > interval '1000 years' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected partitions to be kept for some time, got %L', retention),
-            HINT = 'Give a positive interval of up to 1000 years, or NULL to keep them for ever.';
+            MESSAGE = format('retention %L is not valid', retention),
+            HINT = 'Use a positive interval of up to 1000 years, without negative fields, or NULL to keep partitions permanently.';
     END IF;
     IF retention_action IS NULL OR retention_action NOT IN ('detach', 'drop') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected detach or drop for what is to be done with old partitions, got %s', coalesce(quote_literal(retention_action), 'NULL')),
-            HINT = 'What is detached stays, as a table of its own.';
+            MESSAGE = format('retention_action %s is not valid; want detach or drop', coalesce(quote_literal(retention_action), 'NULL')),
+            HINT = 'Use detach to keep old partitions as separate tables, or drop to delete them.';
     END IF;
     IF default_partition IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-            MESSAGE = 'expected true or false for default_partition, got NULL',
-            HINT = 'Give true to keep rows outside all partitions, false to refuse them.';
+            MESSAGE = 'default_partition must not be NULL',
+            HINT = 'Use true to keep rows outside all partitions, or false to reject them.';
     END IF;
 
     PERFORM sortkey.managed_tables(NULL, true);
@@ -1154,15 +1157,15 @@ BEGIN
             DELETE FROM sortkey.partition_log l WHERE l.ended_at < now() - interval '90 days';
         END IF;
     EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'delete old rows of partition_log and partitioned_table: %', SQLERRM;
+        RAISE WARNING 'cannot delete old rows of partition_log and partitioned_table: %', SQLERRM;
     END;
     RETURN QUERY SELECT t.parent FROM sortkey.partitioned_table t JOIN pg_class c ON c.oid = t.parent
         WHERE managed_tables.parent IS NULL OR t.parent = managed_tables.parent
         ORDER BY t.parent::text;
     IF NOT FOUND AND managed_tables.parent IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-            MESSAGE = format('expected a table that is managed here, got %s', managed_tables.parent),
-            HINT = 'Call sortkey.manage_partitions for it first.';
+            MESSAGE = format('partitions of %s are not managed', managed_tables.parent),
+            HINT = 'Call sortkey.manage_partitions for the table first.';
     END IF;
 END
 $$;
@@ -1262,8 +1265,8 @@ BEGIN
     LOOP
         IF times IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-                MESSAGE = format('expected partitions of %s to have IDs of format %s for bounds, got %s %s', parent, format, partition, bounds),
-                HINT = 'Detach that partition, or attach it with the bounds that ' || format || '_floor gives.';
+                MESSAGE = format('bounds of partition %s of %s are not IDs of format %s: %s', partition, parent, format, bounds),
+                HINT = 'Detach that partition, or attach it with bounds from ' || format || '_floor.';
         END IF;
         RETURN NEXT;
     END LOOP;
@@ -1309,10 +1312,10 @@ BEGIN
             INTO first, last;
         IF at IS NULL OR at < first OR at > last THEN
             RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-                MESSAGE = format('expected a time that IDs of format %s have, %s to %s, got %s', m.format,
-                    to_char(first AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(last AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-                    coalesce(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'NULL')),
-                HINT = 'Check the server''s clock, or the time that was given.';
+                MESSAGE = format('time %s is out of range for format %s (%s to %s)',
+                    coalesce(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'NULL'), m.format,
+                    to_char(first AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(last AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+                HINT = 'Check the server''s clock, or the argument at.';
         END IF;
         SELECT coalesce(range_agg(p.times), '{}') INTO taken FROM sortkey.partition_times(m.parent, m.format) p;
 
@@ -1447,8 +1450,8 @@ BEGIN
             statements := statements || '{SET LOCAL row_security = off}' -- an error rather than rows that aren't seen
                 || format('DO %L', format('BEGIN IF EXISTS (SELECT 1 FROM %s) THEN'
                     ' RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'', MESSAGE = %L, HINT = %L; END IF; END',
-                    partition, format('drop default partition %s: it has rows', partition),
-                    'Delete them or move them, or call manage_partitions with default_partition => true.'));
+                    partition, format('cannot drop default partition %s: it has rows', partition),
+                    'Delete or move the rows, or call manage_partitions with default_partition => true.'));
         END IF;
         -- Not CONCURRENTLY, which refuses to run in a transaction. Not DROP alone, which drops rows that others refer
         -- to.
@@ -1465,15 +1468,15 @@ BEGIN
     what := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
-            format('cannot create %s as a partition of %s %s: a relation of that name exists and isn''t a partition of the table', partition, parent, what),
-            'Rename or drop it, or attach it. If it was detached for its age, rows for it came later: they are in the default partition.'))];
+            format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, what),
+            'Rename, drop or attach that relation. If retention detached it, rows that came later for it are in the default partition.'))];
     END IF;
 
     IF m.default_id IS NOT NULL AND (action = 'drain' OR lower <= at) THEN
         IF m.default_kind = 'p' THEN
             RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''wrong_object_type'', MESSAGE = %L, HINT = %L; END',
-                format('expected a default partition that isn''t partitioned itself, to move rows from it to %s, got %s', partition, m.default_id::regclass),
-                'Move them by hand, or have another default partition.'))];
+                format('cannot move rows to %s: default partition %s is itself partitioned', partition, m.default_id::regclass),
+                'Move the rows by hand, or replace the default partition with a plain table.'))];
         END IF;
         moved := concat_ws(' AND ', format('d.%I OPERATOR(pg_catalog.>=) %s', m.key, first),
             CASE WHEN upper < 'infinity' THEN format('d.%I OPERATOR(pg_catalog.<) %s', m.key, last) END);
@@ -1658,7 +1661,7 @@ BEGIN
                 VALUES (begun_at, parent::text, action, partition, lower, upper, attempts, outcome, problem);
         END IF;
     EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'write partition_log: %', SQLERRM;
+        RAISE WARNING 'cannot write to partition_log: %', SQLERRM;
     END;
     -- After a lock_timeout the run ends: the next step would wait for the same lock, and block the sessions behind it.
     IF partition IS NULL OR outcome = 'skipped' THEN
@@ -1718,13 +1721,13 @@ DECLARE
 BEGIN
     IF (ms OPERATOR(pg_catalog.>=) 1 AND ms OPERATOR(pg_catalog.<=) 86400000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = pg_catalog.format('expected to wait for a lock from a millisecond to a day, got %s',
+            MESSAGE = pg_catalog.format('lock_timeout %s is out of range (1 millisecond to 1 day)',
                 coalesce(pg_catalog.quote_literal(lock_timeout), 'NULL')),
             HINT = 'Other sessions wait behind this lock request. Use a short timeout such as 100 milliseconds.';
     END IF;
     IF parent IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-            MESSAGE = 'expected a partitioned table, got NULL', HINT = 'Take steps table by table, or call maintain_partitions.';
+            MESSAGE = 'parent must not be NULL', HINT = 'Pass one table per call, or call maintain_partitions.';
     END IF;
     LOOP
         attempt := attempt OPERATOR(pg_catalog.+) 1;
@@ -1840,8 +1843,8 @@ BEGIN
     END LOOP;
     IF failures OPERATOR(pg_catalog.>) 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = pg_catalog.format('expected all steps to be taken, got %s failed', failures),
-            HINT = 'The warnings name the steps and the reasons. Steps that don''t depend on these are done.';
+            MESSAGE = pg_catalog.format('partition steps failed: %s', failures),
+            HINT = 'See the warnings for the steps and the reasons. All other steps are done, unless they depend on a failed one.';
     END IF;
 END
 $$;
@@ -2002,9 +2005,10 @@ BEGIN
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
         AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < 253402300800000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a pool, a size from 1 to 65536, a layout and a holder of up to 1000 bytes, a TTL of up to an hour, and a time up to which to mint that isn''t before now nor after the year 9999, got %s',
-                concat_ws(', ', quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
-                    coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')));
+            MESSAGE = format('invalid argument of claim_node: pool %s, size %s, layout %s, holder %s, ttl_ms %s, now_ms %s, until_ms %s',
+                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
+                coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
+            DETAIL = 'pool matches [a-z][a-z0-9_-]* and has up to 63 characters, size is 1 to 65536, layout has up to 1000 bytes, holder has 1 to 1000 bytes, ttl_ms is 1 to 3600000, and until_ms is at or after now_ms and not after the year 9999.';
     END IF;
     PERFORM sortkey.commit_durably();
     reserved := coalesce(reserved, '{}');
@@ -2021,16 +2025,16 @@ BEGIN
             SELECT l.number INTO number FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
             IF number IS NOT NULL THEN
                 RAISE EXCEPTION USING ERRCODE = 'SK001',
-                    MESSAGE = format('expected the reserved numbers of pool %s, of %s (%s), from 0 to %s, got %s', pool, size, layout, size - 1, number),
-                    HINT = 'Give this process the layout that the number was reserved for, or take the reservation back with unreserve_node.';
+                    MESSAGE = format('reserved number %s is out of range for pool %s of layout %L (0 to %s)', number, pool, layout, size - 1),
+                    HINT = 'Give this process the layout that the number was reserved for, or cancel the reservation with unreserve_node.';
             END IF;
         END IF;
         SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
     END IF;
     IF known.size <> size OR known.layout <> layout THEN
         RAISE EXCEPTION USING ERRCODE = 'SK001',
-            MESSAGE = format('expected pool %s as it was made, with %s numbers for %L, got %s for %L', pool, known.size, known.layout, size, layout),
-            HINT = 'Give this process the layout of the others, or the pool another name.';
+            MESSAGE = format('pool %s has %s numbers of layout %L, but this process has %s numbers of layout %L', pool, known.size, known.layout, size, layout),
+            HINT = 'Give this process the layout of the pool, or the pool another name.';
     END IF;
 
     lowest := sortkey.node_fence(pool, ttl);
@@ -2123,8 +2127,8 @@ DECLARE
 BEGIN
     IF (ttl_ms BETWEEN 1 AND 3600000 AND until_ms < 253402300800000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a TTL of up to an hour and a time up to which to mint that isn''t after the year 9999, got %s ms and %s',
-                coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
+            MESSAGE = format('invalid argument of renew_node: ttl_ms %s, until_ms %s', coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
+            DETAIL = 'ttl_ms is 1 to 3600000, and until_ms is not after the year 9999.';
     END IF;
     PERFORM sortkey.commit_durably();
     UPDATE sortkey.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
@@ -2151,7 +2155,8 @@ AS $$
 BEGIN
     IF (mark_ms < 253402300800000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected the time up to which was minted, not after the year 9999, got %s', coalesce(mark_ms::text, 'NULL'));
+            MESSAGE = format('invalid argument of release_node: mark_ms %s', coalesce(mark_ms::text, 'NULL')),
+            DETAIL = 'mark_ms is the time of the last ID and is not after the year 9999.';
     END IF;
     PERFORM sortkey.commit_durably();
     UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
@@ -2181,9 +2186,9 @@ BEGIN
     size := coalesce(known.size, 65536); -- the largest
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a pool, a number from 0 to %s and a note, got %s, %s and %s',
-                size - 1, quote_nullable(pool), coalesce(number::text, 'NULL'), quote_nullable(note)),
-            HINT = 'A pool''s name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter.';
+            MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
+                quote_nullable(pool), coalesce(number::text, 'NULL'), size - 1, quote_nullable(note), coalesce(while_held::text, 'NULL')),
+            HINT = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. No argument can be NULL.';
     END IF;
     PERFORM sortkey.commit_durably();
     INSERT INTO sortkey.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
@@ -2195,17 +2200,18 @@ BEGIN
     now_at := clock_timestamp();
     IF lease.holder IS NOT NULL AND lease.expires_at > now_at THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-            MESSAGE = format('expected number %s of pool %s to be free, got it held by %s until %s, if it isn''t renewed',
+            MESSAGE = format('cannot reserve number %s of pool %s: it is held by %s until %s, unless renewed',
                 number, pool, regexp_replace(lease.holder, ' \S+$', ''), lease.expires_at),
-            HINT = 'Call it with while_held => true, end that program, and call it again; or choose another number.';
+            HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
     END IF;
     lease.mark := greatest(lease.mark, sortkey.node_fence(pool, interval '0'));
     -- The mark's unit of time, which is some milliseconds in some formats, counts as a whole.
     IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-            MESSAGE = format('expected number %s of pool %s to be unused from now on, got a mark of %s, in Unix milliseconds, up to which it may have been used, where the clock is at %s',
+            MESSAGE = format('cannot reserve number %s of pool %s: it has a high-water mark of %s, and the clock is at %s, in Unix milliseconds',
                 number, pool, lease.mark, floor(extract(epoch FROM now_at) * 1000)),
-            HINT = 'Call it again a second after that time, or choose another number.';
+            DETAIL = 'The number may have been used up to the high-water mark.',
+            HINT = 'Call reserve_node again once the clock is a second past the mark, or choose another number.';
     END IF;
     -- A claim whose time is over could be renewed.
     UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
@@ -2225,7 +2231,7 @@ DECLARE
 BEGIN
     IF isfinite(used_until) IS FALSE OR used_until >= timestamptz '10000-01-01 00:00:00+00' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected the time up to which the number was used, not after the year 9999, got %s', used_until);
+            MESSAGE = format('used_until %s is out of range; want a finite time that is not after the year 9999', used_until);
     END IF;
     -- IDs are up to 10 ms ahead of the server's clock.
     used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + 10;
@@ -2235,7 +2241,7 @@ BEGIN
         WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-            MESSAGE = format('expected a reserved number of pool %s, got %s', quote_nullable(pool), coalesce(number::text, 'NULL'));
+            MESSAGE = format('number %s of pool %s is not reserved', coalesce(number::text, 'NULL'), quote_nullable(pool));
     END IF;
 END
 $$;

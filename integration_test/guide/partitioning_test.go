@@ -248,7 +248,7 @@ func TestPartitioningGrants(t *testing.T) {
 		// Without CREATE on the schema, maintenance can't create partitions.
 		db.Exec(t, "REVOKE CREATE ON SCHEMA app FROM "+owner)
 		must(t, as(owner, strings.Replace(manage, "2)", "4)", 1)))
-		if err := as(owner, maintain); err == nil || !strings.Contains(err.Error(), "1 failed") {
+		if err := as(owner, maintain); err == nil || !strings.Contains(err.Error(), "partition steps failed: 1") {
 			t.Errorf("want the step to fail, got %v", err)
 		}
 		must(t, as(owner, "SELECT sortkey.unmanage_partitions('app.events')"))

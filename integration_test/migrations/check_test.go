@@ -35,20 +35,20 @@ func TestCheckLayouts(t *testing.T) {
 			title  string
 			want   []string
 		}{
-			"another epoch": {func(c *migrations.Config) { c.Snowflake.Epoch = c.Snowflake.Epoch.Add(time.Millisecond) }, "Snowflake with",
+			"another epoch": {func(c *migrations.Config) { c.Snowflake.Epoch = c.Snowflake.Epoch.Add(time.Millisecond) }, "Snowflake layout",
 				[]string{snowflake, "epoch 2015-01-01T00:00:00.001Z; bits: datacenter 2, worker 8, sequence 12"}},
-			"other widths": {func(c *migrations.Config) { c.Snowflake.DatacenterBits, c.Snowflake.WorkerBits = 8, 2 }, "Snowflake with",
+			"other widths": {func(c *migrations.Config) { c.Snowflake.DatacenterBits, c.Snowflake.WorkerBits = 8, 2 }, "Snowflake layout",
 				[]string{snowflake, "epoch 2015-01-01T00:00:00.000Z; bits: datacenter 8, worker 2, sequence 12"}},
-			"the default layout": {func(c *migrations.Config) { c.Snowflake = idtype.SnowflakeLayout{} }, "Snowflake with",
+			"the default layout": {func(c *migrations.Config) { c.Snowflake = idtype.SnowflakeLayout{} }, "Snowflake layout",
 				[]string{snowflake, "epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12"}},
-			"another base clock": {func(c *migrations.Config) { c.SnowflakeSI.BaseClock = time.UnixMilli(0) }, "SnowflakeSI with",
+			"another base clock": {func(c *migrations.Config) { c.SnowflakeSI.BaseClock = time.UnixMilli(0) }, "SnowflakeSI layout",
 				[]string{si, "base clock 1970-01-01T00:00:00.000Z; bits: machine 5, index 8"}},
-			"other widths of SnowflakeSI": {func(c *migrations.Config) { c.SnowflakeSI.MachineBits, c.SnowflakeSI.IndexBits = 6, 7 }, "SnowflakeSI with",
+			"other widths of SnowflakeSI": {func(c *migrations.Config) { c.SnowflakeSI.MachineBits, c.SnowflakeSI.IndexBits = 6, 7 }, "SnowflakeSI layout",
 				[]string{si, "base clock 2020-01-01T00:00:00.000Z; bits: machine 6, index 7"}},
 		} {
 			other := ours
 			c.change(&other)
-			want := append(c.want, c.title, `schema "sortkey"`, "give this process the database's layout, or another schema")
+			want := append(c.want, c.title, `schema "sortkey"`, "give this process the layout of the database, or another schema")
 			wantError(t, migrations.Check(ctx, pool, other), migrations.ErrLayout, want...)
 			wantError(t, migrations.Up(ctx, pool, other), migrations.ErrLayout, want...)
 			if t.Failed() {
@@ -87,7 +87,7 @@ func TestCheckInstallation(t *testing.T) {
 		for _, m := range list[1:] {
 			_, err := p.UpTo(ctx, int64(m.Version-1))
 			must(t, err)
-			wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, m.Name, fmt.Sprintf("%d migrations", len(list)), "run Up, or the tool")
+			wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, m.Name, fmt.Sprintf("of %d is not installed", len(list)), "run Up, or the tool")
 			if applied := installApplied(t, pool, c); len(applied) != m.Version-1 {
 				t.Errorf("expected %d migrations to be applied, got %v", m.Version-1, applied)
 			}
@@ -96,7 +96,7 @@ func TestCheckInstallation(t *testing.T) {
 		must(t, err)
 		must(t, migrations.Check(ctx, pool, c))
 		db.Exec(t, "DELETE FROM sortkey.revision WHERE version = 3")
-		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, "number 3 (snowflake_si)")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, "migration 3 (snowflake_si)")
 		db.Exec(t, "DELETE FROM sortkey.revision")
 		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey")
 		wantError(t, migrations.Check(ctx, pool, migrations.Config{Schema: "elsewhere"}), migrations.ErrNotInstalled, "elsewhere.revision")
@@ -138,7 +138,7 @@ func TestCheckDefaults(t *testing.T) {
 			CREATE TABLE orders_default PARTITION OF orders DEFAULT`)
 		for _, check := range []*sql.DB{pool, reader} {
 			wantError(t, migrations.Check(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
-				"column public.orders.id (and 1 more) mints with unreserved number 1021 of pool snowflake", "run SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
+				"column public.orders.id (and 1 more) uses unreserved number 1021 of pool snowflake", "run SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
 		}
 		must(t, migrations.Up(ctx, pool, c))
 		must(t, migrations.Up(ctx, reader, c))
@@ -151,9 +151,9 @@ func TestCheckDefaults(t *testing.T) {
 		// The remedy is a statement, whatever the names.
 		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(1, 2)); DROP TABLE orders`)
 		err := migrations.Check(ctx, pool, c)
-		wantError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" mints with unreserved number 2 of pool sno: run `)
-		_, remedy, _ := strings.Cut(err.Error(), ": run ")
-		remedy, _, _ = strings.Cut(remedy, ": node number")
+		wantError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" uses unreserved number 2 of pool sno (run `)
+		_, remedy, _ := strings.Cut(err.Error(), "(run ")
+		remedy, _, _ = strings.Cut(remedy, "): ")
 		db.Exec(t, remedy)
 		must(t, migrations.Check(ctx, pool, c))
 	})

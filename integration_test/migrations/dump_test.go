@@ -120,7 +120,7 @@ func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
 		}
 		must(t, func() error { _, err := restored.ExecContext(ctx, "ANALYZE of_"+g.format); return err }())
 	}
-	wantError(t, migrations.Down(ctx, restored, c), nil, "drop or change what depends on it first")
+	wantError(t, migrations.Down(ctx, restored, c), nil, "drop or change the dependent objects first")
 }
 
 func TestDump(t *testing.T) {

@@ -431,7 +431,7 @@ func TestServerNodes(t *testing.T) {
 						args[i] = "0"
 					}
 					args[field] = v
-					fails(t, conn, "22003", "select "+call(args), "expected a ", fmt.Sprintf(" from 0 to %d", max), ", got ", strings.ToUpper(v))
+					fails(t, conn, "22003", "select "+call(args), "node number is out of range: ", fmt.Sprintf("%s (0 to %d)", strings.ToUpper(v), max))
 				}
 				if after := pgtest.Value[int64](t, conn, last); after != before {
 					t.Errorf("%s: expected calls that fail to use up nothing, got from %d to %d", f.format, before, after)
@@ -514,11 +514,11 @@ func TestServerSequenceEnd(t *testing.T) {
 			t.Errorf("expected a counter that is full and not far beyond, got %d", n)
 		}
 		fails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)",
-			"expected a clock that isn't behind the last ID of sortkey.spread64_clock, minted at ", "The server's clock was set back.")
+			"clock time ", " is behind ", "the last ID of sortkey.spread64_clock", "The server's clock was set back.")
 
 		// Nobody waits for a clock that is behind by more than a second.
 		exec(t, conns[0], `select setval('sortkey.spread64_clock', (100::bigint << 42) | (extract(epoch from clock_timestamp() + interval '1 minute') * 1000)::bigint)`)
-		fails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)", "expected a clock that isn't behind")
+		fails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)", " is behind ")
 
 		// Once the clock has caught up it goes on, with a later time.
 		exec(t, conns[0], `select setval('sortkey.spread64_clock', (100::bigint << 42) | (extract(epoch from clock_timestamp() + interval '300 ms') * 1000)::bigint)`)
@@ -588,7 +588,7 @@ func TestServerLifetime(t *testing.T) {
 		}
 		upFrom("later", time.Now().Add(time.Hour))
 		fails(t, conn, "55000", "select later.next_snowflake(0, 0)",
-			"expected a clock that isn't before the first ID that later.snowflake_clock can make, of ", ", got ")
+			"clock time ", " is before ", "the first time that IDs of later.snowflake_clock can hold")
 
 		// Soon enough to wait for. Zero, which would be the first ID, is none.
 		for wait := 500 * time.Millisecond; ; wait *= 2 {
@@ -634,7 +634,7 @@ func TestServerLifetime(t *testing.T) {
 			return nil
 		})
 		for range 3 {
-			fails(t, conn, "54000", "select over.next_snowflake(1, 1)", "expected a time that the IDs of over.snowflake_clock can hold, got ", "past their last")
+			fails(t, conn, "54000", "select over.next_snowflake(1, 1)", "is past the last time that IDs of over.snowflake_clock can hold")
 		}
 	})
 }
@@ -647,14 +647,14 @@ func TestServerAdvanceClock(t *testing.T) {
 		// One ID in 2 seconds.
 		exec(t, conn, "create sequence slow increment by "+fmt.Sprint(int64(1)<<40))
 		const advance = "select sortkey.advance_clock('slow', 0, 2000, 40, 0, 0)"
-		fails(t, conn, "55000", advance, "expected a sequence public.slow that has been called, got one that was set by hand")
+		fails(t, conn, "55000", advance, "sequence public.slow was set by hand")
 		exec(t, conn, "select nextval('slow')")
 		got := map[string]int{}
 		for range 3 {
 			_, err := conn.Exec(t.Context(), advance)
 			got[sqlState(err)]++
 			if err != nil {
-				wantSQLState(t, err, "53400", advance, "expected at most 1 IDs of public.slow in 2000 ms, got more calls than that for 1000 ms", "take a format that has more")
+				wantSQLState(t, err, "53400", advance, "public.slow has 1 IDs per 2000 ms", "for 1000 ms", "use a format with more IDs per millisecond")
 			}
 		}
 		if got[""] == 0 || got["53400"] == 0 {

@@ -743,45 +743,45 @@ func TestPartitionsRefused(t *testing.T) {
 			create table unknown (id bigint) partition by range (id);
 			create table texts (id sortkey.sno_as_text) partition by range (id)`)
 		for _, c := range []struct{ call, got, hint string }{
-			{"sortkey.manage_partitions(null, '1 day')", "got NULL", "Give the name"},
-			{"sortkey.manage_partitions(4242, '1 day')", "got 4242", "Give the name"},
-			{"sortkey.manage_partitions('plain', '1 day', 'uid60')", "got public.plain, which is not partitioned", "A table is partitioned when it is made"},
-			{"sortkey.manage_partitions('two', '1 day', 'uid60')", "got public.two, PARTITION BY RANGE (id, b)", "A table is partitioned"},
-			{"sortkey.manage_partitions('hashed', '1 day', 'uid60')", "got public.hashed, PARTITION BY HASH (id)", "A table is partitioned"},
-			{"sortkey.manage_partitions('listed', '1 day', 'uid60')", "got public.listed, PARTITION BY LIST (id)", "A table is partitioned"},
-			{"sortkey.manage_partitions('computed', '1 day', 'uid60')", "got public.computed, PARTITION BY RANGE (((id + 1)))", "A table is partitioned"},
-			{"sortkey.manage_partitions('spread', '1 day')", "got Spread64 in public.spread.id, whose IDs of any time are everywhere", "or take another format"},
-			{"sortkey.manage_partitions('unknown', '1 day')", "public.unknown.id, of type bigint, got none", "Give the format"},
-			{"sortkey.manage_partitions('unknown', '1 day', 'spread64')", "got Spread64", "another format"},
-			{"sortkey.manage_partitions('good', '1 day', 'uid60')", "expected format snowflake for public.good.id, as its domain says, got 'uid60'", "Leave the format"},
-			{"sortkey.manage_partitions('spread', '1 day', 'uid60')", "expected format spread64 for public.spread.id", "Leave the format"},
-			{"sortkey.manage_partitions('good', '1 day', retention => '1001 years')", "got '1001 years'", "up to 1000 years"},
-			{"sortkey.next_partition_step(null)", "got NULL", "table by table"},
-			{"sortkey.manage_partitions('unknown', '1 day', 'ulid')", "got 'ulid'", "Give the format"},
-			{"sortkey.manage_partitions('unknown', '1 day', 'sno')", "of type uuid for IDs of format sno, got public.unknown.id of type bigint", "Give the format"},
-			{"sortkey.manage_partitions('texts', '1 day')", "of type sortkey.sno_as_text, got none", "Give the format"},
-			{"sortkey.manage_partitions('texts', '1 day', 'sno')", "got public.texts.id of type sortkey.sno_as_text", "Give the format"},
-			{"sortkey.manage_partitions('good', null)", "got NULL", "'1 month'"},
-			{"sortkey.manage_partitions('good', '0')", "got '00:00:00'", "'1 month'"},
-			{"sortkey.manage_partitions('good', '-1 day')", "got '-1 days'", "'1 month'"},
-			{"sortkey.manage_partitions('good', '-1 month')", "got '-1 mons'", "'1 month'"},
-			{"sortkey.manage_partitions('good', '1 month 1 day')", "got '1 mon 1 day'", "no mix of months and days"},
-			{"sortkey.manage_partitions('good', '90 seconds')", "got '00:01:30'", "'1 month'"},
-			{"sortkey.manage_partitions('good', '101 years')", "got '101 years'", "to a hundred years"},
-			{"sortkey.manage_partitions('good', '1 day', premake => 0)", "got 0", "Give as many"},
-			{"sortkey.manage_partitions('good', '1 day', premake => null)", "got NULL", "Give as many"},
-			{"sortkey.manage_partitions('good', '1 day', retention => '0')", "got '00:00:00'", "or NULL"},
-			{"sortkey.manage_partitions('good', '1 day', retention => '1 month -40 days')", "got '1 mon -40 days'", "or NULL"},
-			{"sortkey.manage_partitions('good', '1 day', retention_action => 'archive')", "got 'archive'", "What is detached stays"},
-			{"sortkey.manage_partitions('good', '1 day', retention_action => null)", "got NULL", "What is detached stays"},
-			{"sortkey.manage_partitions('good', '1 day', default_partition => null)", "got NULL", "false to refuse them"},
-			{"sortkey.unmanage_partitions('good')", "got public.good", "Call sortkey.manage_partitions"},
-			{"sortkey.next_partition_step('good', lock_timeout => '0')", "got '00:00:00'", "such as 100 milliseconds"},
-			{"sortkey.next_partition_step('good', lock_timeout => null)", "got NULL", "such as 100 milliseconds"},
+			{"sortkey.manage_partitions(null, '1 day')", "table NULL does not exist", "Pass the name"},
+			{"sortkey.manage_partitions(4242, '1 day')", "table 4242 does not exist", "Pass the name"},
+			{"sortkey.manage_partitions('plain', '1 day', 'uid60')", "public.plain: it is not partitioned", "A table is partitioned when it is created"},
+			{"sortkey.manage_partitions('two', '1 day', 'uid60')", "public.two: it is PARTITION BY RANGE (id, b)", "A table is partitioned"},
+			{"sortkey.manage_partitions('hashed', '1 day', 'uid60')", "public.hashed: it is PARTITION BY HASH (id)", "A table is partitioned"},
+			{"sortkey.manage_partitions('listed', '1 day', 'uid60')", "public.listed: it is PARTITION BY LIST (id)", "A table is partitioned"},
+			{"sortkey.manage_partitions('computed', '1 day', 'uid60')", "public.computed: it is PARTITION BY RANGE (((id + 1)))", "A table is partitioned"},
+			{"sortkey.manage_partitions('spread', '1 day')", "by public.spread.id: Spread64", "or use another format"},
+			{"sortkey.manage_partitions('unknown', '1 day')", "format NULL is not valid for public.unknown.id of type bigint", "Pass format"},
+			{"sortkey.manage_partitions('unknown', '1 day', 'spread64')", "Spread64", "another format"},
+			{"sortkey.manage_partitions('good', '1 day', 'uid60')", "format 'uid60' does not match public.good.id, whose domain is snowflake", "Omit format"},
+			{"sortkey.manage_partitions('spread', '1 day', 'uid60')", "public.spread.id, whose domain is spread64", "Omit format"},
+			{"sortkey.manage_partitions('good', '1 day', retention => '1001 years')", "retention '1001 years'", "up to 1000 years"},
+			{"sortkey.next_partition_step(null)", "parent must not be NULL", "one table per call"},
+			{"sortkey.manage_partitions('unknown', '1 day', 'ulid')", "format 'ulid'", "Pass format"},
+			{"sortkey.manage_partitions('unknown', '1 day', 'sno')", "format sno needs a column of type uuid, but public.unknown.id is of type bigint", "Pass the format"},
+			{"sortkey.manage_partitions('texts', '1 day')", "format NULL is not valid for public.texts.id of type sortkey.sno_as_text", "Pass format"},
+			{"sortkey.manage_partitions('texts', '1 day', 'sno')", "public.texts.id is of type sortkey.sno_as_text", "Pass the format"},
+			{"sortkey.manage_partitions('good', null)", "partition interval NULL", "'1 month'"},
+			{"sortkey.manage_partitions('good', '0')", "partition interval '00:00:00'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '-1 day')", "partition interval '-1 days'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '-1 month')", "partition interval '-1 mons'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '1 month 1 day')", "partition interval '1 mon 1 day'", "Do not mix months with days"},
+			{"sortkey.manage_partitions('good', '90 seconds')", "partition interval '00:01:30'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '101 years')", "partition interval '101 years'", "'1 month'"},
+			{"sortkey.manage_partitions('good', '1 day', premake => 0)", "premake 0 is out of range", "Create enough"},
+			{"sortkey.manage_partitions('good', '1 day', premake => null)", "premake NULL is out of range", "Create enough"},
+			{"sortkey.manage_partitions('good', '1 day', retention => '0')", "retention '00:00:00'", "or NULL"},
+			{"sortkey.manage_partitions('good', '1 day', retention => '1 month -40 days')", "retention '1 mon -40 days'", "or NULL"},
+			{"sortkey.manage_partitions('good', '1 day', retention_action => 'archive')", "retention_action 'archive'", "Use detach"},
+			{"sortkey.manage_partitions('good', '1 day', retention_action => null)", "retention_action NULL", "Use detach"},
+			{"sortkey.manage_partitions('good', '1 day', default_partition => null)", "default_partition must not be NULL", "false to reject them"},
+			{"sortkey.unmanage_partitions('good')", "partitions of public.good are not managed", "Call sortkey.manage_partitions"},
+			{"sortkey.next_partition_step('good', lock_timeout => '0')", "lock_timeout '00:00:00'", "such as 100 milliseconds"},
+			{"sortkey.next_partition_step('good', lock_timeout => null)", "lock_timeout NULL", "such as 100 milliseconds"},
 		} {
 			_, err := db.pool.ExecContext(t.Context(), "select "+c.call)
 			var pg *pgconn.PgError
-			if !errors.As(err, &pg) || !strings.HasPrefix(pg.Message, "expected ") || !strings.Contains(pg.Message, c.got) || !strings.Contains(pg.Hint, c.hint) {
+			if !errors.As(err, &pg) || !strings.Contains(pg.Message, c.got) || !strings.Contains(pg.Hint, c.hint) {
 				t.Errorf("%s: expected an error with %q and advice with %q, got %v, %+v", c.call, c.got, c.hint, err, pg)
 			}
 		}
@@ -791,17 +791,17 @@ func TestPartitionsRefused(t *testing.T) {
 			_, err := db.pool.ExecContext(t.Context(), "call sortkey.maintain_partitions("+args+")")
 			return err
 		}
-		wantError(t, call("'good'"), nil, "expected a table that is managed here, got public.good")
+		wantError(t, call("'good'"), nil, "partitions of public.good are not managed")
 		_, err := migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{Parent: "good"})
-		wantError(t, err, nil, "got public.good")
+		wantError(t, err, nil, "public.good")
 		_, err = migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{LockTimeout: -time.Second})
-		wantError(t, err, nil, "got -1s")
+		wantError(t, err, nil, "PartitionOptions.LockTimeout: -1s")
 
 		// Another installation's domain is no format of this one.
 		up(t, db.DB, migrations.Config{Schema: "other"})
 		db.Exec(t, "create table another (id other.uid60) partition by range (id); select other.manage_partitions('another', '1 day')")
 		_, err = db.pool.ExecContext(t.Context(), "select sortkey.manage_partitions('another', '1 day')")
-		wantError(t, err, nil, "got none")
+		wantError(t, err, nil, "format NULL", "public.another.id")
 
 		// Of a time that the format doesn't have there is nothing to be planned.
 		db.Exec(t, "select sortkey.manage_partitions('good', '1 day')")
@@ -810,7 +810,7 @@ func TestPartitionsRefused(t *testing.T) {
 				t.Errorf("expected an error at %s", at)
 			}
 			_, err := db.try(t, at+"T00:00:00Z")
-			wantError(t, err, migrations.ErrPartition, "got "+at+"T00:00:00Z", "public.good")
+			wantError(t, err, migrations.ErrPartition, "time "+at+"T00:00:00Z", "public.good")
 		}
 		// In a transaction that isn't its own, it does nothing.
 		_, err = db.pool.ExecContext(t.Context(), "begin; call sortkey.maintain_partitions(at => '"+partitionNow+"'); commit")
@@ -856,7 +856,7 @@ func TestPartitionsNames(t *testing.T) {
 		// What has a partition's name and is none isn't touched.
 		db.Exec(t, "create table odd.renamed_p20261122t0600 (a int); insert into odd.renamed_p20261122t0600 values (1)")
 		_, err := migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{Parent: "odd.renamed", At: partitionTime(t, "2026-11-22T01:00:00Z")})
-		wantError(t, err, nil, "cannot create odd.renamed_p20261122t0600 as a partition of odd.renamed FOR VALUES FROM", "Rename or drop it")
+		wantError(t, err, nil, "cannot create odd.renamed_p20261122t0600 as a partition of odd.renamed FOR VALUES FROM", "Rename, drop or attach")
 		partitionWant(t, "it untouched", db.strings(t, "select a::text from odd.renamed_p20261122t0600"), "1")
 
 		// A table that is gone is forgotten, one that is no longer to be managed left alone.
@@ -883,7 +883,7 @@ func TestPartitionsRoles(t *testing.T) {
 		conn, told := db.listen(t)
 		exec(t, conn, "set role "+member)
 		_, err := conn.Exec(t.Context(), "call sortkey.maintain_partitions(at => '"+partitionNow+"')")
-		wantError(t, err, nil, "expected all steps to be taken, got 1 failed")
+		wantError(t, err, nil, "partition steps failed: 1")
 		warnings := told.take("WARNING ")
 		if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "failed plan app.b: permission denied") {
 			t.Errorf("expected a warning of b, got %q", warnings)
@@ -920,7 +920,7 @@ func TestPartitionsOfOtherOwners(t *testing.T) {
 		}
 		refused := func(sql string) {
 			t.Helper()
-			wantSQLState(t, as(other, sql), "42501", sql, "owner of public.e, "+owner+", got "+other, "member of "+owner)
+			wantSQLState(t, as(other, sql), "42501", sql, other+" does not own public.e", "the owner is "+owner, "member of "+owner)
 		}
 		const manage, unmanage = "select sortkey.manage_partitions('e', '1 day', retention => '1 day', retention_action => 'drop')", "select sortkey.unmanage_partitions('e')"
 		refused(manage)
@@ -1070,7 +1070,7 @@ func TestPartitionsForeignKeyMeanwhile(t *testing.T) {
 			tx := db.begin(t, "alter table child_of_"+parent+" add foreign key (id) references "+to+" on delete cascade")
 			result := db.behind(t, db.Conn(t), "call sortkey.maintain_partitions('"+parent+"', at => '"+partitionNow+"')")
 			must(t, tx.Commit(ctx))
-			wantError(t, <-result, nil, "1 failed")
+			wantError(t, <-result, nil, "failed: 1")
 			if n := len(db.strings(t, "select '' from child_of_"+parent)); n != 1 {
 				t.Errorf("to %s: expected the row that refers to the table to stay, got %d", to, n)
 			}
@@ -1181,7 +1181,7 @@ func TestPartitionsDefaultChanged(t *testing.T) {
 			insert into e values (sortkey.snowflake_floor('2026-11-01Z'), 'early'), (sortkey.snowflake_floor('2027-01-01Z'), 'ahead')`)
 		for range 2 {
 			steps, err := db.try(t, partitionNow)
-			if len(steps) == 0 || !errors.Is(err, migrations.ErrPartition) || !strings.Contains(err.Error(), "drop default partition other.rest: it has rows; Delete them") {
+			if len(steps) == 0 || !errors.Is(err, migrations.ErrPartition) || !strings.Contains(err.Error(), "drop default partition other.rest: it has rows; Delete or move") {
 				t.Fatalf("want the default partition to be refused for its rows, got %v, %v", steps, err)
 			}
 			last := steps[len(steps)-1]
@@ -1496,8 +1496,8 @@ func TestPartitionsLogLocked(t *testing.T) {
 		partitionWant(t, "partitions", db.strings(t, "select relname from pg_class where relispartition and relkind = 'r' order by 1"),
 			"a_default", "a_p20261121", "a_p20261122", "b_default", "b_p20261121", "b_p20261122")
 		partitionWant(t, "a warning of the old row, and of each new one", told.take("WARNING "),
-			append([]string{"delete old rows of partition_log and partitioned_table: canceling statement due to lock timeout"},
-				slices.Repeat([]string{"write partition_log: canceling statement due to lock timeout"}, 8)...)...)
+			append([]string{"cannot delete old rows of partition_log and partitioned_table: canceling statement due to lock timeout"},
+				slices.Repeat([]string{"cannot write to partition_log: canceling statement due to lock timeout"}, 8)...)...)
 		partitionWant(t, "the log", db.strings(t, "select parent_table from sortkey.partition_log"), "x")
 		must(t, call())
 		partitionWant(t, "the log", db.strings(t, "select parent_table || ' ' || action from sortkey.partition_log order by 1"), "public.a maintain", "public.b maintain")
@@ -1507,7 +1507,7 @@ func TestPartitionsLogLocked(t *testing.T) {
 		db.Exec(t, "alter table sortkey.partition_log add check (parent_table <> 'public.a') not valid; drop table a_p20261122")
 		must(t, call())
 		partitionWant(t, "partitions", db.strings(t, "select relname from pg_class where relname = 'a_p20261122'"), "a_p20261122")
-		const violated = `write partition_log: new row for relation "partition_log" violates check constraint "partition_log_parent_table_check"`
+		const violated = `cannot write to partition_log: new row for relation "partition_log" violates check constraint "partition_log_parent_table_check"`
 		partitionWant(t, "a warning of each row", told.take("WARNING "), violated, violated)
 	})
 }

@@ -150,8 +150,8 @@ func TestTools(t *testing.T) {
 					if applied := installApplied(t, pool, c); len(applied) != last {
 						t.Errorf("expected Status to know of all migrations, got %v", applied)
 					}
-					wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "go on with that tool")
-					wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "go on with that tool")
+					wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "continue with that tool")
+					wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "continue with that tool")
 					installSame(t, "Up and Down of another tool's", installCatalog(t, pool, "sortkey"), want)
 
 					// A tool stops at what is used. Unlike Down, it has gone that far.
@@ -301,7 +301,7 @@ func TestPSQL(t *testing.T) {
 
 		for _, settings := range [][]string{{stop}, nil} {
 			out, ok := psql(settings...)
-			if ok != (settings == nil) || !strings.Contains(out, "expected a database without schema sortkey, got one in which it is installed already") {
+			if ok != (settings == nil) || !strings.Contains(out, "sortkey is already installed in schema sortkey") {
 				t.Errorf("expected psql to say that all is there, got %s", out)
 			}
 			installSame(t, "psql again", installCatalog(t, pool, "sortkey"), want)
@@ -324,11 +324,11 @@ func TestSQLAfter(t *testing.T) {
 			db.Exec(t, m.Up)
 		}
 		_, err = pool.ExecContext(ctx, rest)
-		wantError(t, err, nil, "expected schema sortkey at migration 3, got it at 2")
+		wantError(t, err, nil, "schema sortkey is at migration 2, not 3")
 		db.Exec(t, "ROLLBACK; "+list[2].Up)
 		db.Exec(t, rest)
 		must(t, migrations.Check(ctx, pool, c))
 		_, err = pool.ExecContext(ctx, rest)
-		wantError(t, err, nil, fmt.Sprintf("expected schema sortkey at migration 3, got it at %d", len(list)))
+		wantError(t, err, nil, fmt.Sprintf("schema sortkey is at migration %d, not 3", len(list)))
 	})
 }

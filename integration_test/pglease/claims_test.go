@@ -255,17 +255,17 @@ func TestReserve(t *testing.T) {
 			t.Errorf("expected number 1 not to be granted until 2100, got %v", err)
 		}
 
-		wrong(t, call("unreserve_node", p.Name, 0), nil, "expected a reserved number", "got 0")
-		wrong(t, call("reserve_node", p.Name, 3, "x"), nil, "a number from 0 to 2", "3")
-		wrong(t, call("reserve_node", p.Name, -1, "x"), nil, "a number from 0 to 2")
-		wrong(t, call("reserve_node", "Small", 1, "x"), nil, "expected a pool", "'Small'")
-		wrong(t, call("reserve_node", p.Name, 1, nil), nil, "a note", "NULL")
+		wrong(t, call("unreserve_node", p.Name, 0), nil, "number 0 of pool", "is not reserved")
+		wrong(t, call("reserve_node", p.Name, 3, "x"), nil, "number 3 (0 to 2)")
+		wrong(t, call("reserve_node", p.Name, -1, "x"), nil, "number -1 (0 to 2)")
+		wrong(t, call("reserve_node", "Small", 1, "x"), nil, "pool 'Small'")
+		wrong(t, call("reserve_node", p.Name, 1, nil), nil, "note NULL")
 
 		// A reserved number out of the pool's range means that the layouts differ.
 		p.Name = "later"
 		must(t, call("reserve_node", p.Name, 5, "x"))
 		_, err = s.Claim(ctx, p, ask("f", time.Minute))
-		wrong(t, err, nodelease.ErrPoolMismatch, "reserved numbers of pool later", "from 0 to 2, got 5")
+		wrong(t, err, nodelease.ErrPoolMismatch, "reserved number 5", "pool later", "(0 to 2)")
 		must(t, call("unreserve_node", p.Name, 5))
 		claim(t, s, p, ask("f", time.Minute))
 	})

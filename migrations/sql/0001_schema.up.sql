@@ -6,7 +6,7 @@ DO $$
 BEGIN
     IF current_setting('server_version_num')::integer < 150000 THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = format('expected Postgres 15 or later, got %s', current_setting('server_version'));
+            MESSAGE = format('server version %s is not supported; want Postgres 15 or later', current_setting('server_version'));
     END IF;
     -- It may be there: made beforehand for a role that mustn't make schemas, or for a tool's table of versions.
     IF to_regnamespace('{{.Schema}}') IS NULL THEN
@@ -92,7 +92,7 @@ BEGIN
             IF value IS NULL THEN
                 -- Without it there would be no telling what was minted.
                 RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                    MESSAGE = format('expected a sequence %s that has been called, got one that was set by hand meanwhile', clock);
+                    MESSAGE = format('sequence %s was set by hand and has no last value', clock);
             END IF;
             unit := value & last_unit;
             counter := value >> unit_bits;
@@ -128,25 +128,25 @@ BEGIN
 
         IF next_unit > last_unit THEN
             RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
-                MESSAGE = format('expected a time that the IDs of %s can hold, got %s, which is past their last', clock, clock_timestamp()),
-                HINT = 'Check the server''s clock, or move to a format or layout that lasts longer.';
+                MESSAGE = format('clock time %s is past the last time that IDs of %s can hold', clock_timestamp(), clock),
+                HINT = 'Check the server''s clock, or change to a format or layout with a later end.';
         END IF;
         pause := (next_unit - ahead - now_unit) * unit_ms;
         IF waited + pause > max_wait AND unit = 0 THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = format('expected a clock that isn''t before the first ID that %s can make, of %s, got %s',
-                    clock, to_timestamp((epoch + unit_ms) / 1000.0), clock_timestamp()),
-                HINT = 'Set the server''s clock right, or wait until then.';
+                MESSAGE = format('clock time %s is before %s, the first time that IDs of %s can hold',
+                    clock_timestamp(), to_timestamp((epoch + unit_ms) / 1000.0), clock),
+                HINT = 'Correct the server''s clock, or wait until that time.';
         ELSIF waited + pause > max_wait AND unit > now_unit + ahead THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = format('expected a clock that isn''t behind the last ID of %s, minted at %s, got %s',
-                    clock, to_timestamp((epoch + unit * unit_ms) / 1000.0), clock_timestamp()),
-                HINT = 'The server''s clock was set back. Set it right, or wait until it has caught up.';
+                MESSAGE = format('clock time %s is behind %s, the time of the last ID of %s',
+                    clock_timestamp(), to_timestamp((epoch + unit * unit_ms) / 1000.0), clock),
+                HINT = 'The server''s clock was set back. Correct it, or wait until it has caught up.';
         ELSIF waited + pause > max_wait THEN
             RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded',
-                MESSAGE = format('expected at most %s IDs of %s in %s ms, got more calls than that for %s ms',
-                    capacity, clock, unit_ms, max_wait),
-                HINT = 'Mint IDs in the program, on node numbers of their own, or take a format that has more.';
+                MESSAGE = format('too many calls: %s has %s IDs per %s ms, and calls exceeded this rate for %s ms',
+                    clock, capacity, unit_ms, max_wait),
+                HINT = 'Generate IDs in the program, with separate node numbers, or use a format with more IDs per millisecond.';
         END IF;
         -- A little more than needed: then the next calls find several units that they need not wait for.
         pause := pause + 2;

@@ -26,7 +26,7 @@ AS $$
 BEGIN
     IF id < 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('expected a Snowflake, a number of 0 or more, got %s', id);
+            MESSAGE = format('%s is not a Snowflake; want 0 or greater', id);
     END IF;
     "time" := {{.Instant "(id >> %d)" .TimeShift}};
     datacenter := (id >> {{.DatacenterShift}}) & {{.MaxDatacenter}};
@@ -53,8 +53,8 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a Snowflake, a decimal integer from 0 to 9223372036854775807, got %L', left(s, 64)),
-        HINT = 'Signs, spaces and leading zeros are not part of an ID''s text.';
+        MESSAGE = format('cannot parse %L as Snowflake; want a decimal integer from 0 to 9223372036854775807', left(s, 64)),
+        HINT = 'Remove signs, spaces and leading zeros.';
 END
 $$;
 
@@ -82,7 +82,7 @@ BEGIN
     IF ({{template "tick is good" .}}) IS NOT TRUE THEN
         IF value IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('expected a datacenter from 0 to {{.MaxDatacenter}} and a worker from 0 to {{.MaxWorker}}, got %s and %s',
+                MESSAGE = pg_catalog.format('node number is out of range: datacenter %s (0 to {{.MaxDatacenter}}), worker %s (0 to {{.MaxWorker}})',
                     coalesce(datacenter::pg_catalog.text, 'NULL'), coalesce(worker::pg_catalog.text, 'NULL'));
         END IF;
         value := {{$s}}.advance_clock('{{$s}}.snowflake_clock', {{.EpochMS}}, 1, {{.UnitBits}}, {{.ClockBits}}, 0);

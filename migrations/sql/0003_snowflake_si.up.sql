@@ -34,7 +34,7 @@ AS $$
 BEGIN
     IF id NOT BETWEEN 0 AND 9007199254740991 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('expected a SnowflakeSI, a number from 0 to 9007199254740991, got %s', id);
+            MESSAGE = format('%s is not a SnowflakeSI; want 0 to 9007199254740991', id);
     END IF;
     "time" := {{.Instant "(id >> %d)" .TimeShift}};
     machine := (id >> {{.SequenceBits}}) & {{.MaxMachine}};
@@ -58,8 +58,8 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a SnowflakeSI, a decimal integer from 0 to 9007199254740991, got %L', left(s, 64)),
-        HINT = 'Signs, spaces and leading zeros are not part of an ID''s text.';
+        MESSAGE = format('cannot parse %L as SnowflakeSI; want a decimal integer from 0 to 9007199254740991', left(s, 64)),
+        HINT = 'Remove signs, spaces and leading zeros.';
 END
 $$;
 
@@ -86,7 +86,7 @@ BEGIN
     IF ({{template "tick is good" .}}) IS NOT TRUE THEN
         IF value IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('expected a machine from 0 to {{.MaxMachine}}, got %s', coalesce(machine::pg_catalog.text, 'NULL'));
+                MESSAGE = pg_catalog.format('node number is out of range: machine %s (0 to {{.MaxMachine}})', coalesce(machine::pg_catalog.text, 'NULL'));
         END IF;
         value := {{$s}}.advance_clock('{{$s}}.snowflake_si_clock', {{.EpochMS}}, 1, {{.UnitBits}}, {{.ClockBits}}, 0);
     END IF;

@@ -23,7 +23,7 @@ AS $$
 BEGIN
     IF id NOT BETWEEN 0 AND 1152921504606846975 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('expected a UID60, a number from 0 to 1152921504606846975, got %s', id);
+            MESSAGE = format('%s is not a UID60; want 0 to 1152921504606846975', id);
     END IF;
     "time" := {{.Instant "(id >> 18)"}};
     sequence := (id >> 9) & 511;
@@ -67,8 +67,8 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a UID60, 4 to 10 digits [A-Za-z0-9_-], got %L', left(s, 64)),
-        HINT = 'Only the form of 10 digits has an A for a leading zero.';
+        MESSAGE = format('cannot parse %L as UID60; want 4 to 10 digits [A-Za-z0-9_-]', left(s, 64)),
+        HINT = 'Only the 10-digit form has leading zeros, written as A.';
 END
 $$;
 

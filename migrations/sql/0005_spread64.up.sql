@@ -36,7 +36,7 @@ AS $$
 BEGIN
     IF (id & 64512) <> 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('expected a Spread64, a number whose bits 10 to 15 are zero, got %s', id);
+            MESSAGE = format('%s is not a Spread64; want bits 10 to 15 zero', id);
     END IF;
     "time" := {{$s}}.spread64_time(id);
     sequence := (id >> 16) & 63;
@@ -64,8 +64,8 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a Spread64, 16 digits [0-9a-f] with bits 10 to 15 zero, got %L', left(s, 64)),
-        HINT = 'Digits are in lower case.';
+        MESSAGE = format('cannot parse %L as Spread64; want 16 digits [0-9a-f] with bits 10 to 15 zero', left(s, 64)),
+        HINT = 'Use lower-case digits.';
 END
 $$;
 
@@ -82,7 +82,7 @@ BEGIN
     IF ({{template "tick is good" .}}) IS NOT TRUE THEN
         IF value IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('expected a generator from 0 to 63 and a cluster from 0 to 15, got %s and %s',
+                MESSAGE = pg_catalog.format('node number is out of range: generator %s (0 to 63), cluster %s (0 to 15)',
                     coalesce(generator::pg_catalog.text, 'NULL'), coalesce(cluster::pg_catalog.text, 'NULL'));
         END IF;
         value := {{$s}}.advance_clock('{{$s}}.spread64_clock', {{.EpochMS}}, 1, {{.UnitBits}}, {{.ClockBits}}, 0);

@@ -49,7 +49,7 @@ DECLARE
 BEGIN
     IF btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') <> '' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-            MESSAGE = format('expected a sno, a uuid whose 16 bytes are digits [2-9a-x], got %s, a uuid of another origin', id);
+            MESSAGE = format('%s is not a Sno; want a uuid whose 16 bytes are digits [2-9a-x]', id);
     END IF;
     -- Half by half: 8 characters to 8 digits, 5 bits in each byte; then to 4 times 10 bits, 2 times 20, and 40.
     FOREACH half IN ARRAY ARRAY[
@@ -83,8 +83,8 @@ BEGIN
         RETURN encode(s::bytea, 'hex')::uuid;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('expected a sno, 16 digits [2-9a-x], got %L', left(s, 64)),
-        HINT = 'Digits are in lower case.';
+        MESSAGE = format('cannot parse %L as Sno; want 16 digits [2-9a-x]', left(s, 64)),
+        HINT = 'Use lower-case digits.';
 END
 $$;
 
@@ -136,7 +136,7 @@ BEGIN
     IF ({{template "tick is good" .}}) IS NOT TRUE THEN
         IF value IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('expected a metabyte from 0 to 255 and a partition from 0 to 65535, got %s and %s',
+                MESSAGE = pg_catalog.format('node number is out of range: metabyte %s (0 to 255), partition %s (0 to 65535)',
                     coalesce(meta::pg_catalog.text, 'NULL'), coalesce(partition::pg_catalog.text, 'NULL'));
         END IF;
         value := {{$s}}.advance_clock('{{$s}}.sno_clock', {{.EpochMS}}, 4, {{.UnitBits}}, {{.ClockBits}}, 0);

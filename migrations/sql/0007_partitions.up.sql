@@ -56,8 +56,8 @@ BEGIN
     SELECT c.relowner INTO owner FROM pg_class c WHERE c.oid = parent;
     IF NOT pg_has_role(owner, 'USAGE') THEN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
-            MESSAGE = format('expected the owner of %s, %I, got %I', parent, pg_get_userbyid(owner), current_user),
-            HINT = format('Call it as %I, or as a member of %1$I.', pg_get_userbyid(owner));
+            MESSAGE = format('role %I does not own %s; the owner is %I', current_user, parent, pg_get_userbyid(owner)),
+            HINT = format('Use role %I, or a member of %1$I.', pg_get_userbyid(owner));
     END IF;
 END
 $$;
@@ -99,8 +99,8 @@ BEGIN
     SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
     IF rel.oid IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_table',
-            MESSAGE = format('expected a partitioned table, got %s', coalesce(parent::text, 'NULL')),
-            HINT = 'Give the name of one that there is.';
+            MESSAGE = format('table %s does not exist', coalesce(parent::text, 'NULL')),
+            HINT = 'Pass the name of an existing partitioned table.';
     END IF;
     PERFORM {{$s}}.require_owner(parent);
     SELECT p.partstrat, p.partnatts, a.attname, a.atttypid INTO strategy, columns, key, key_type
@@ -108,11 +108,12 @@ BEGIN
         WHERE p.partrelid = parent;
     IF strategy IS DISTINCT FROM 'r' OR columns <> 1 OR key IS NULL OR rel.relpersistence = 't' THEN
         RAISE EXCEPTION USING ERRCODE = 'wrong_object_type',
-            MESSAGE = format('expected a table that is PARTITION BY RANGE of one column, got %s, %s', parent, CASE
-                WHEN strategy IS NULL THEN 'which is not partitioned'
-                WHEN rel.relpersistence = 't' THEN 'which is temporary'
+            MESSAGE = format('cannot manage partitions of %s: it is %s', parent, CASE
+                WHEN strategy IS NULL THEN 'not partitioned'
+                WHEN rel.relpersistence = 't' THEN 'temporary'
                 ELSE 'PARTITION BY ' || pg_get_partkeydef(parent) END),
-            HINT = 'A table is partitioned when it is made. To partition one with rows, make another and attach the first to it.';
+            DETAIL = 'The table must be PARTITION BY RANGE of one column, and not temporary.',
+            HINT = 'A table is partitioned when it is created. To partition an existing table, create a partitioned table and attach the existing one to it.';
     END IF;
 
     -- Through domains over domains, down to what is stored.
@@ -125,57 +126,59 @@ BEGIN
     END LOOP;
     IF wanted IS NOT NULL AND wanted <> domain_format THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected format %s for %s.%I, as its domain says, got %L', domain_format, parent, key, wanted),
-            HINT = 'Leave the format to the domain. Times read by another format would be wrong.';
+            MESSAGE = format('format %L does not match %s.%I, whose domain is %s', wanted, parent, key, domain_format),
+            DETAIL = 'The times of the partitions would be wrong.',
+            HINT = 'Omit format. The domain determines it.';
     END IF;
     wanted := coalesce(wanted, domain_format);
     IF wanted = 'spread64' THEN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = format('expected IDs that order by time, got Spread64 in %s.%I, whose IDs of any time are everywhere', parent, key),
-            HINT = 'Partition by another column, or by HASH, or take another format.';
+            MESSAGE = format('cannot manage partitions by %s.%I: Spread64 IDs do not order by time', parent, key),
+            HINT = 'Partition by another column or by HASH, or use another format.';
     ELSIF wanted IS NULL OR wanted NOT IN ('snowflake', 'snowflake_si', 'uid60', 'sno') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a format for the IDs in %s.%I, of type %s, got %s',
-                parent, key, format_type(key_type, NULL), coalesce(quote_literal(wanted), 'none')),
-            HINT = 'Give the format snowflake, snowflake_si or uid60 of a bigint, or sno of a uuid.';
+            MESSAGE = format('format %s is not valid for %s.%I of type %s',
+                coalesce(quote_literal(wanted), 'NULL'), parent, key, format_type(key_type, NULL)),
+            HINT = 'Pass format snowflake, snowflake_si or uid60 for a bigint column, or sno for a uuid column.';
     ELSIF to_regprocedure(format('{{$s}}.%I(timestamptz)', wanted || '_floor')) IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_function',
-            MESSAGE = format('expected a format with functions in this database, got %s, which has none in schema {{$s}}', wanted),
-            HINT = 'Install with the format''s base clock, the SnowflakeSI of the Config.';
+            MESSAGE = format('format %s has no functions in schema {{$s}}', wanted),
+            HINT = 'Set Config.SnowflakeSI, which has the base clock of the format, and run Up or AddSnowflakeSI.';
     ELSIF type.oid <> (CASE wanted WHEN 'sno' THEN 'uuid'::regtype ELSE 'bigint'::regtype END) THEN
         RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
-            MESSAGE = format('expected a column of type %s for IDs of format %s, got %s.%I of type %s',
-                CASE wanted WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, wanted, parent, key, format_type(key_type, NULL)),
-            HINT = 'Give the format that the column''s IDs have.';
+            MESSAGE = format('format %s needs a column of type %s, but %s.%I is of type %s',
+                wanted, CASE wanted WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, parent, key, format_type(key_type, NULL)),
+            HINT = 'Pass the format of the IDs in this column.';
     END IF;
 
     IF (months >= 0 AND seconds >= 0 AND (months > 0) <> (seconds > 0)
         AND seconds % 60 = 0 AND months <= 1200 AND seconds <= 3155760000) IS NOT TRUE THEN -- NULL if it is infinite
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a partition for every so many months, or days, hours and minutes, got %s', coalesce(quote_literal(every), 'NULL')),
-            HINT = 'Give one minute to a hundred years, such as ''1 month'', ''7 days'' or ''6 hours'', and no mix of months and days.';
+            MESSAGE = format('partition interval %s is not valid', coalesce(quote_literal(every), 'NULL')),
+            DETAIL = 'The interval must be whole months, or whole days, hours and minutes, from one minute to 100 years.',
+            HINT = 'Use an interval such as ''1 month'', ''7 days'' or ''6 hours''. Do not mix months with days, hours or minutes.';
     END IF;
     IF premake IS NULL OR premake NOT BETWEEN 1 AND 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected 1 to 1000 partitions to be made ahead, got %s', coalesce(premake::text, 'NULL')),
-            HINT = 'Give as many as are needed until somebody notices that none are made any more.';
+            MESSAGE = format('premake %s is out of range (1 to 1000)', coalesce(premake::text, 'NULL')),
+            HINT = 'Create enough partitions ahead to last until somebody notices that maintenance has stopped.';
     END IF;
     -- Of months and days alike each must be 0 or more: that no month is long enough is seen when it is too late.
     IF retention <= interval '0' OR extract(year FROM retention) * 12 + extract(month FROM retention) < 0
         OR extract(day FROM retention) < 0 OR extract(epoch FROM retention) <= 0 OR retention > interval '1000 years' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected partitions to be kept for some time, got %L', retention),
-            HINT = 'Give a positive interval of up to 1000 years, or NULL to keep them for ever.';
+            MESSAGE = format('retention %L is not valid', retention),
+            HINT = 'Use a positive interval of up to 1000 years, without negative fields, or NULL to keep partitions permanently.';
     END IF;
     IF retention_action IS NULL OR retention_action NOT IN ('detach', 'drop') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected detach or drop for what is to be done with old partitions, got %s', coalesce(quote_literal(retention_action), 'NULL')),
-            HINT = 'What is detached stays, as a table of its own.';
+            MESSAGE = format('retention_action %s is not valid; want detach or drop', coalesce(quote_literal(retention_action), 'NULL')),
+            HINT = 'Use detach to keep old partitions as separate tables, or drop to delete them.';
     END IF;
     IF default_partition IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-            MESSAGE = 'expected true or false for default_partition, got NULL',
-            HINT = 'Give true to keep rows outside all partitions, false to refuse them.';
+            MESSAGE = 'default_partition must not be NULL',
+            HINT = 'Use true to keep rows outside all partitions, or false to reject them.';
     END IF;
 
     PERFORM {{$s}}.managed_tables(NULL, true);
@@ -215,15 +218,15 @@ BEGIN
             DELETE FROM {{$s}}.partition_log l WHERE l.ended_at < now() - interval '90 days';
         END IF;
     EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'delete old rows of partition_log and partitioned_table: %', SQLERRM;
+        RAISE WARNING 'cannot delete old rows of partition_log and partitioned_table: %', SQLERRM;
     END;
     RETURN QUERY SELECT t.parent FROM {{$s}}.partitioned_table t JOIN pg_class c ON c.oid = t.parent
         WHERE managed_tables.parent IS NULL OR t.parent = managed_tables.parent
         ORDER BY t.parent::text;
     IF NOT FOUND AND managed_tables.parent IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-            MESSAGE = format('expected a table that is managed here, got %s', managed_tables.parent),
-            HINT = 'Call {{$s}}.manage_partitions for it first.';
+            MESSAGE = format('partitions of %s are not managed', managed_tables.parent),
+            HINT = 'Call {{$s}}.manage_partitions for the table first.';
     END IF;
 END
 $$;
@@ -323,8 +326,8 @@ BEGIN
     LOOP
         IF times IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-                MESSAGE = format('expected partitions of %s to have IDs of format %s for bounds, got %s %s', parent, format, partition, bounds),
-                HINT = 'Detach that partition, or attach it with the bounds that ' || format || '_floor gives.';
+                MESSAGE = format('bounds of partition %s of %s are not IDs of format %s: %s', partition, parent, format, bounds),
+                HINT = 'Detach that partition, or attach it with bounds from ' || format || '_floor.';
         END IF;
         RETURN NEXT;
     END LOOP;
@@ -370,10 +373,10 @@ BEGIN
             INTO first, last;
         IF at IS NULL OR at < first OR at > last THEN
             RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-                MESSAGE = format('expected a time that IDs of format %s have, %s to %s, got %s', m.format,
-                    to_char(first AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(last AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'),
-                    coalesce(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'NULL')),
-                HINT = 'Check the server''s clock, or the time that was given.';
+                MESSAGE = format('time %s is out of range for format %s (%s to %s)',
+                    coalesce(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'NULL'), m.format,
+                    to_char(first AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(last AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+                HINT = 'Check the server''s clock, or the argument at.';
         END IF;
         SELECT coalesce(range_agg(p.times), '{}') INTO taken FROM {{$s}}.partition_times(m.parent, m.format) p;
 
@@ -508,8 +511,8 @@ BEGIN
             statements := statements || '{SET LOCAL row_security = off}' -- an error rather than rows that aren't seen
                 || format('DO %L', format('BEGIN IF EXISTS (SELECT 1 FROM %s) THEN'
                     ' RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'', MESSAGE = %L, HINT = %L; END IF; END',
-                    partition, format('drop default partition %s: it has rows', partition),
-                    'Delete them or move them, or call manage_partitions with default_partition => true.'));
+                    partition, format('cannot drop default partition %s: it has rows', partition),
+                    'Delete or move the rows, or call manage_partitions with default_partition => true.'));
         END IF;
         -- Not CONCURRENTLY, which refuses to run in a transaction. Not DROP alone, which drops rows that others refer
         -- to.
@@ -526,15 +529,15 @@ BEGIN
     what := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
-            format('cannot create %s as a partition of %s %s: a relation of that name exists and isn''t a partition of the table', partition, parent, what),
-            'Rename or drop it, or attach it. If it was detached for its age, rows for it came later: they are in the default partition.'))];
+            format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, what),
+            'Rename, drop or attach that relation. If retention detached it, rows that came later for it are in the default partition.'))];
     END IF;
 
     IF m.default_id IS NOT NULL AND (action = 'drain' OR lower <= at) THEN
         IF m.default_kind = 'p' THEN
             RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''wrong_object_type'', MESSAGE = %L, HINT = %L; END',
-                format('expected a default partition that isn''t partitioned itself, to move rows from it to %s, got %s', partition, m.default_id::regclass),
-                'Move them by hand, or have another default partition.'))];
+                format('cannot move rows to %s: default partition %s is itself partitioned', partition, m.default_id::regclass),
+                'Move the rows by hand, or replace the default partition with a plain table.'))];
         END IF;
         moved := concat_ws(' AND ', format('d.%I OPERATOR(pg_catalog.>=) %s', m.key, first),
             CASE WHEN upper < 'infinity' THEN format('d.%I OPERATOR(pg_catalog.<) %s', m.key, last) END);
@@ -719,7 +722,7 @@ BEGIN
                 VALUES (begun_at, parent::text, action, partition, lower, upper, attempts, outcome, problem);
         END IF;
     EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'write partition_log: %', SQLERRM;
+        RAISE WARNING 'cannot write to partition_log: %', SQLERRM;
     END;
     -- After a lock_timeout the run ends: the next step would wait for the same lock, and block the sessions behind it.
     IF partition IS NULL OR outcome = 'skipped' THEN
@@ -779,13 +782,13 @@ DECLARE
 BEGIN
     IF (ms OPERATOR(pg_catalog.>=) 1 AND ms OPERATOR(pg_catalog.<=) 86400000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = pg_catalog.format('expected to wait for a lock from a millisecond to a day, got %s',
+            MESSAGE = pg_catalog.format('lock_timeout %s is out of range (1 millisecond to 1 day)',
                 coalesce(pg_catalog.quote_literal(lock_timeout), 'NULL')),
             HINT = 'Other sessions wait behind this lock request. Use a short timeout such as 100 milliseconds.';
     END IF;
     IF parent IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'null_value_not_allowed',
-            MESSAGE = 'expected a partitioned table, got NULL', HINT = 'Take steps table by table, or call maintain_partitions.';
+            MESSAGE = 'parent must not be NULL', HINT = 'Pass one table per call, or call maintain_partitions.';
     END IF;
     LOOP
         attempt := attempt OPERATOR(pg_catalog.+) 1;
@@ -901,8 +904,8 @@ BEGIN
     END LOOP;
     IF failures OPERATOR(pg_catalog.>) 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = pg_catalog.format('expected all steps to be taken, got %s failed', failures),
-            HINT = 'The warnings name the steps and the reasons. Steps that don''t depend on these are done.';
+            MESSAGE = pg_catalog.format('partition steps failed: %s', failures),
+            HINT = 'See the warnings for the steps and the reasons. All other steps are done, unless they depend on a failed one.';
     END IF;
 END
 $$;

@@ -136,9 +136,10 @@ BEGIN
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
         AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a pool, a size from 1 to 65536, a layout and a holder of up to 1000 bytes, a TTL of up to an hour, and a time up to which to mint that isn''t before now nor after the year 9999, got %s',
-                concat_ws(', ', quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
-                    coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')));
+            MESSAGE = format('invalid argument of claim_node: pool %s, size %s, layout %s, holder %s, ttl_ms %s, now_ms %s, until_ms %s',
+                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
+                coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
+            DETAIL = 'pool matches [a-z][a-z0-9_-]* and has up to 63 characters, size is 1 to 65536, layout has up to 1000 bytes, holder has 1 to 1000 bytes, ttl_ms is 1 to 3600000, and until_ms is at or after now_ms and not after the year 9999.';
     END IF;
     PERFORM {{$s}}.commit_durably();
     reserved := coalesce(reserved, '{}');
@@ -155,16 +156,16 @@ BEGIN
             SELECT l.number INTO number FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
             IF number IS NOT NULL THEN
                 RAISE EXCEPTION USING ERRCODE = 'SK001',
-                    MESSAGE = format('expected the reserved numbers of pool %s, of %s (%s), from 0 to %s, got %s', pool, size, layout, size - 1, number),
-                    HINT = 'Give this process the layout that the number was reserved for, or take the reservation back with unreserve_node.';
+                    MESSAGE = format('reserved number %s is out of range for pool %s of layout %L (0 to %s)', number, pool, layout, size - 1),
+                    HINT = 'Give this process the layout that the number was reserved for, or cancel the reservation with unreserve_node.';
             END IF;
         END IF;
         SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     END IF;
     IF known.size <> size OR known.layout <> layout THEN
         RAISE EXCEPTION USING ERRCODE = 'SK001',
-            MESSAGE = format('expected pool %s as it was made, with %s numbers for %L, got %s for %L', pool, known.size, known.layout, size, layout),
-            HINT = 'Give this process the layout of the others, or the pool another name.';
+            MESSAGE = format('pool %s has %s numbers of layout %L, but this process has %s numbers of layout %L', pool, known.size, known.layout, size, layout),
+            HINT = 'Give this process the layout of the pool, or the pool another name.';
     END IF;
 
     lowest := {{$s}}.node_fence(pool, ttl);
@@ -257,8 +258,8 @@ DECLARE
 BEGIN
     IF (ttl_ms BETWEEN 1 AND 3600000 AND until_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a TTL of up to an hour and a time up to which to mint that isn''t after the year 9999, got %s ms and %s',
-                coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
+            MESSAGE = format('invalid argument of renew_node: ttl_ms %s, until_ms %s', coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
+            DETAIL = 'ttl_ms is 1 to 3600000, and until_ms is not after the year 9999.';
     END IF;
     PERFORM {{$s}}.commit_durably();
     UPDATE {{$s}}.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
@@ -285,7 +286,8 @@ AS $$
 BEGIN
     IF (mark_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected the time up to which was minted, not after the year 9999, got %s', coalesce(mark_ms::text, 'NULL'));
+            MESSAGE = format('invalid argument of release_node: mark_ms %s', coalesce(mark_ms::text, 'NULL')),
+            DETAIL = 'mark_ms is the time of the last ID and is not after the year 9999.';
     END IF;
     PERFORM {{$s}}.commit_durably();
     UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
@@ -315,9 +317,9 @@ BEGIN
     size := coalesce(known.size, 65536); -- the largest
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected a pool, a number from 0 to %s and a note, got %s, %s and %s',
-                size - 1, quote_nullable(pool), coalesce(number::text, 'NULL'), quote_nullable(note)),
-            HINT = 'A pool''s name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter.';
+            MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
+                quote_nullable(pool), coalesce(number::text, 'NULL'), size - 1, quote_nullable(note), coalesce(while_held::text, 'NULL')),
+            HINT = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. No argument can be NULL.';
     END IF;
     PERFORM {{$s}}.commit_durably();
     INSERT INTO {{$s}}.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
@@ -329,17 +331,18 @@ BEGIN
     now_at := clock_timestamp();
     IF lease.holder IS NOT NULL AND lease.expires_at > now_at THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-            MESSAGE = format('expected number %s of pool %s to be free, got it held by %s until %s, if it isn''t renewed',
+            MESSAGE = format('cannot reserve number %s of pool %s: it is held by %s until %s, unless renewed',
                 number, pool, regexp_replace(lease.holder, ' \S+$', ''), lease.expires_at),
-            HINT = 'Call it with while_held => true, end that program, and call it again; or choose another number.';
+            HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
     END IF;
     lease.mark := greatest(lease.mark, {{$s}}.node_fence(pool, interval '0'));
     -- The mark's unit of time, which is some milliseconds in some formats, counts as a whole.
     IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-            MESSAGE = format('expected number %s of pool %s to be unused from now on, got a mark of %s, in Unix milliseconds, up to which it may have been used, where the clock is at %s',
+            MESSAGE = format('cannot reserve number %s of pool %s: it has a high-water mark of %s, and the clock is at %s, in Unix milliseconds',
                 number, pool, lease.mark, floor(extract(epoch FROM now_at) * 1000)),
-            HINT = 'Call it again a second after that time, or choose another number.';
+            DETAIL = 'The number may have been used up to the high-water mark.',
+            HINT = 'Call reserve_node again once the clock is a second past the mark, or choose another number.';
     END IF;
     -- A claim whose time is over could be renewed.
     UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
@@ -359,7 +362,7 @@ DECLARE
 BEGIN
     IF isfinite(used_until) IS FALSE OR used_until >= timestamptz '10000-01-01 00:00:00+00' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('expected the time up to which the number was used, not after the year 9999, got %s', used_until);
+            MESSAGE = format('used_until %s is out of range; want a finite time that is not after the year 9999', used_until);
     END IF;
     -- IDs are up to {{.AheadMS}} ms ahead of the server's clock.
     used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + {{.AheadMS}};
@@ -369,7 +372,7 @@ BEGIN
         WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-            MESSAGE = format('expected a reserved number of pool %s, got %s', quote_nullable(pool), coalesce(number::text, 'NULL'));
+            MESSAGE = format('number %s of pool %s is not reserved', coalesce(number::text, 'NULL'), quote_nullable(pool));
     END IF;
 END
 $$;

@@ -91,10 +91,10 @@ BEGIN
     unit := floor(extract(epoch FROM (t - timestamptz '{{.Epoch}}')) * {{.UnitsPerSecond}});
     IF unit < 0 OR unit > {{.LastUnit}} THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
-            MESSAGE = format('expected a time for {{.Title}} from {{.First}} to {{.Last}}, got %s',
+            MESSAGE = format('time %s is out of range for {{.Title}} ({{.First}} to {{.Last}})',
                 to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
                     || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
-            HINT = 'For an open end use -infinity or infinity.';
+            HINT = 'Use -infinity or infinity for an open end.';
     END IF;
 {{- end}}
 
