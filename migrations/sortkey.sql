@@ -18,7 +18,7 @@ $$;
 -- 1. schema
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -26,8 +26,8 @@ BEGIN
 END
 $$;
 
--- What the other migrations build on: the schema, two tables that say what is installed, and the clock of the
--- generators on the server.
+-- The base of the other migrations: the schema, two tables that record the installation, and the clock of the server's
+-- generators.
 
 DO $$
 BEGIN
@@ -35,66 +35,67 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = format('server version %s is not supported; want Postgres 15 or later', current_setting('server_version'));
     END IF;
-    -- It may be there: made beforehand for a role that mustn't make schemas, or for a tool's table of versions.
+    -- The schema can exist already, created for a role that must not create schemas or for a tool's version table.
     IF to_regnamespace('sortkey') IS NULL THEN
         CREATE SCHEMA sortkey;
-        COMMENT ON SCHEMA sortkey IS 'Sortable keys: this schema was made by their migrations.';
+        COMMENT ON SCHEMA sortkey IS 'Created by the sortkey migrations.';
     END IF;
 END
 $$;
 
--- One row per migration that was run, whichever tool ran it. A program asks here whether it finds what it needs.
+-- One row per installed migration, whichever tool ran it. Programs read it to check the installation.
 CREATE TABLE sortkey.revision (
     version integer PRIMARY KEY,
     name text NOT NULL,
     installed_at timestamptz NOT NULL DEFAULT current_timestamp
 );
-COMMENT ON TABLE sortkey.revision IS 'The migrations of sortkey that were run.';
+COMMENT ON TABLE sortkey.revision IS 'The installed migrations of sortkey.';
 
--- The layouts that the functions were made for. A program with another one would take IDs for what they aren't.
+-- The layouts that the functions use. A program with a different layout would misread IDs.
 CREATE TABLE sortkey.layout (
     format text PRIMARY KEY,
     layout text NOT NULL
 );
-COMMENT ON TABLE sortkey.layout IS 'What the bits of the formats with a choice mean in the functions of this schema. It never changes.';
+COMMENT ON TABLE sortkey.layout IS 'The bit layouts that the functions of this schema use. They never change.';
 
-GRANT SELECT ON sortkey.revision, sortkey.layout TO PUBLIC; -- who may use the schema may ask
+GRANT SELECT ON sortkey.revision, sortkey.layout TO PUBLIC; -- any role with USAGE on the schema can check the installation
 
 -- The clock of a generator on the server.
 --
--- Each format that is minted here has a sequence, and all that a generator remembers is in it. Its value is
+-- Each format has a sequence, which is the only state of its generator. A value of the sequence is
 --
 --     counter << unit_bits | unit
 --
--- where unit is a time, counted in the format's units (milliseconds, or 4 of them) from its epoch. The sequence's
--- increment is 1 << unit_bits. So nextval() counts up within a unit, and can't get from one unit into another: before
--- it did, the sequence would end. Only advance_clock() sets the unit, one session at a time, and only to a later one.
--- From that it follows that no pair of unit and counter comes up twice, whatever the clock does and however many
--- sessions there are.
+-- where unit is a time, counted from the format's epoch in the format's units (1 ms, or 4 ms for sno). The sequence's
+-- increment is 1 << unit_bits. So nextval() increments the counter within a unit. It cannot overflow into another
+-- unit: the sequence ends first. Only advance_clock() changes the unit, in one session at a time, and only to a later
+-- one. Therefore no pair of unit and counter occurs twice, even if the clock steps back and many sessions generate IDs.
 --
--- A generator calls nextval(), and makes an ID of what it gets if the unit is the clock's (or up to 10 ms ahead
--- of it) and the counter fits the format. If not, it calls advance_clock().
+-- A generator calls nextval(). If the unit is that of the clock, or up to 10 ms ahead of it, and the counter
+-- fits the format, the value becomes an ID. Otherwise the generator calls advance_clock().
 --
--- The lock is one of transactions, taken in a subtransaction that is rolled back when the work is done. A sequence
--- isn't rolled back, but the lock is given back at once: were it kept until the end of the transaction, one that stays
--- open would stop all inserts. And no error or cancelled statement can leave it behind, as one of sessions could be.
+-- advance_clock() takes a transaction-level advisory lock in a subtransaction, and rolls the subtransaction back when
+-- it has advanced the sequence. A rollback doesn't revert a sequence, but it releases the lock at once. If the lock
+-- were held until the end of the transaction, an open transaction would block all inserts. A session-level lock could
+-- remain after an error or a canceled statement.
 --
--- A sequence begins with a value that is full, of unit 0: so the first call finds out the time.
+-- The first value of a sequence is a full unit 0, so the first call sets the unit from the clock.
 --
--- If the clock is set back, calls fail until it has caught up; those that it catches up with within a second wait. They
--- wait in pg_sleep(), which goes by the same clock: one that the clock is set back under waits for as much longer, and
--- neither statement_timeout nor lock_timeout, which go by that clock too, end it. pg_cancel_backend() does.
+-- If the clock steps back, calls fail until it has caught up. Calls that need to wait a second or less wait instead.
+-- They wait in pg_sleep(), which uses the same clock. If the clock steps back during the wait, the wait gets longer by
+-- the size of the step. statement_timeout and lock_timeout use the same clock and don't end it; pg_cancel_backend()
+-- does.
 --
--- A copy of the database that mints beside the original, whether made with TEMPLATE, from a backup or by replication,
--- needs node numbers of its own, and so does another installation in the same database: it has sequences of its own.
+-- A copy of the database that generates IDs beside the original, made with TEMPLATE, from a backup or by replication,
+-- needs its own node numbers. So does a second installation in the same database, which has its own sequences.
 CREATE FUNCTION sortkey.advance_clock(
     clock regclass,
     epoch bigint,           -- milliseconds since 1970
-    unit_ms integer,        -- milliseconds in a unit
+    unit_ms integer,        -- milliseconds per unit
     unit_bits integer,
     sequence_bits integer,
-    first_counter integer   -- with which a unit begins, unless the one before it was full
-) RETURNS bigint            -- a value of the sequence that is the caller's
+    first_counter integer   -- counter at the start of a unit, unless the unit before it was full
+) RETURNS bigint            -- a value of the sequence, for the caller alone
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -117,7 +118,7 @@ BEGIN
             PERFORM pg_advisory_xact_lock(1936683115, clock::oid::integer); -- the number is 'sork' in ASCII
             value := pg_sequence_last_value(clock);
             IF value IS NULL THEN
-                -- Without it there would be no telling what was minted.
+                -- The last value is the only record of the generated IDs.
                 RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                     MESSAGE = format('sequence %s was set by hand and has no last value', clock);
             END IF;
@@ -130,7 +131,7 @@ BEGIN
                 taken := nextval(clock);
                 counter := taken >> unit_bits;
             END IF;
-            -- With a CACHE, which nobody should give the sequence, the value can be of another unit.
+            -- If somebody sets a CACHE on the sequence, the value can be of another unit.
             IF taken IS NULL OR counter >= capacity OR (taken & last_unit) <> unit THEN
                 taken := NULL;
                 next_unit := greatest(unit + 1, now_unit);
@@ -141,11 +142,11 @@ BEGIN
                     END IF;
                     PERFORM setval(clock, taken);
                 ELSIF counter > 2 * capacity THEN
-                    -- Calls that failed have counted on. Keep the sequence from its end; it stays full.
+                    -- Failed calls have incremented the counter. Reset it, still full, so that the sequence doesn't end.
                     PERFORM setval(clock, unit | (capacity << unit_bits));
                 END IF;
             END IF;
-            RAISE EXCEPTION USING ERRCODE = 'SK000', MESSAGE = 'give back the lock';
+            RAISE EXCEPTION USING ERRCODE = 'SK000', MESSAGE = 'release the lock';
         EXCEPTION WHEN SQLSTATE 'SK000' THEN
             NULL;
         END;
@@ -156,7 +157,7 @@ BEGIN
         IF next_unit > last_unit THEN
             RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
                 MESSAGE = format('clock time %s is past the last time that IDs of %s can hold', clock_timestamp(), clock),
-                HINT = 'Check the server''s clock, or change to a format or layout with a later end.';
+                HINT = 'Check the server''s clock, or use a format or layout that ends later.';
         END IF;
         pause := (next_unit - ahead - now_unit) * unit_ms;
         IF waited + pause > max_wait AND unit = 0 THEN
@@ -175,7 +176,7 @@ BEGIN
                     clock, capacity, unit_ms, max_wait),
                 HINT = 'Generate IDs in the program, with separate node numbers, or use a format with more IDs per millisecond.';
         END IF;
-        -- A little more than needed: then the next calls find several units that they need not wait for.
+        -- Sleep a little longer than needed, so that the next calls have several units without a wait.
         pause := pause + 2;
         PERFORM pg_sleep(pause / 1000.0);
         waited := waited + pause;
@@ -184,7 +185,7 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) FROM PUBLIC;
 COMMENT ON FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) IS
-    'Part of the next_... functions, not for anybody else.';
+    'Internal function of the next_... functions.';
 
 INSERT INTO sortkey.revision (version, name) VALUES (1, 'schema');
 
@@ -198,7 +199,7 @@ $$;
 -- 2. snowflake
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -216,9 +217,9 @@ INSERT INTO sortkey.layout (format, layout) VALUES ('snowflake', 'epoch 2021-01-
 
 CREATE DOMAIN sortkey.snowflake AS bigint
     CONSTRAINT snowflake_is_positive CHECK (VALUE > 0);
-COMMENT ON DOMAIN sortkey.snowflake IS 'A 64-bit ID that orders by time. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN sortkey.snowflake IS 'A 64-bit ID that sorts by time. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- When an ID was minted; NULL if it is negative.
+-- Returns the time of an ID, or NULL if it is negative.
 CREATE FUNCTION sortkey.snowflake_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id >= 0 THEN to_timestamp(((id >> 22) + 1609459200000) / 1000::float8) END;
@@ -241,13 +242,13 @@ BEGIN
 END
 $$;
 
--- The decimal number; NULL if it is negative.
+-- Returns the decimal number, or NULL if it is negative.
 CREATE FUNCTION sortkey.snowflake_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id >= 0 THEN id::text END;
 
--- Reads what snowflake_text writes. In "C", as all from_text functions, whatever the text's own collation is: where it
--- takes different characters for the same, patterns aren't supported.
+-- Parses the output of snowflake_text. All from_text functions match in collation "C", since nondeterministic
+-- collations of the argument don't support patterns.
 CREATE FUNCTION sortkey.snowflake_from_text(s text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -264,7 +265,7 @@ BEGIN
 END
 $$;
 
--- The lowest ID of the millisecond in which t lies: what queries by time and partitions are bounded by, as in
+-- Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time, such as
 -- id >= snowflake_floor(t1) AND id < snowflake_floor(t2).
 CREATE FUNCTION sortkey.snowflake_floor(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -278,7 +279,7 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN 9223372036854775807;
     END IF;
-    -- Numeric all the way: floating point would be wrong by a unit now and then.
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
     unit := floor(extract(epoch FROM (t - timestamptz '2021-01-01 00:00:00.000+00')) * 1000);
     IF unit < 0 OR unit > 2199023255551 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
@@ -292,16 +293,16 @@ END
 $$;
 
 CREATE SEQUENCE sortkey.snowflake_clock INCREMENT BY 2199023255552 START WITH 9007199254740992;
-COMMENT ON SEQUENCE sortkey.snowflake_clock IS 'Of next_snowflake: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE sortkey.snowflake_clock IS 'The state of next_snowflake: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. A datacenter and worker are for one database, and no program mints with them.
+-- Generates an ID, as the default of a column. No program or other database may use the same datacenter and worker.
 CREATE FUNCTION sortkey.next_snowflake(datacenter integer, worker integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$
 DECLARE
-    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
-    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
-    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
+    -- caller's search_path must not decide which objects it uses.
     value bigint := CASE WHEN (datacenter OPERATOR(pg_catalog.>>) 5) OPERATOR(pg_catalog.=) 0 AND (worker OPERATOR(pg_catalog.>>) 5) OPERATOR(pg_catalog.=) 0
         THEN pg_catalog.nextval('sortkey.snowflake_clock') END;
 BEGIN
@@ -326,7 +327,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM PUBLIC;
--- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
     statement text;
@@ -359,7 +360,7 @@ $$;
 -- 3. snowflake_si
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -367,14 +368,13 @@ BEGIN
 END
 $$;
 
--- SnowflakeSI, a bigint of 53 bits, which JavaScript's numbers hold exactly.
+-- SnowflakeSI, a bigint of 53 bits, which a JavaScript number represents exactly.
 
 CREATE DOMAIN sortkey.snowflake_si AS bigint
     CONSTRAINT snowflake_si_is_positive_and_53_bits CHECK (VALUE BETWEEN 1 AND 9007199254740991);
-COMMENT ON DOMAIN sortkey.snowflake_si IS 'A 53-bit ID that orders by time. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN sortkey.snowflake_si IS 'A 53-bit ID that sorts by time. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- The format counts time from a base clock that each installation chooses. Here none was given, so there is nothing
--- that functions could be made for.
+-- The format counts time from a base clock, which is a setting of the installation. Without it, there are no functions.
 
 INSERT INTO sortkey.revision (version, name) VALUES (3, 'snowflake_si');
 
@@ -388,7 +388,7 @@ $$;
 -- 4. uid60
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -400,14 +400,14 @@ $$;
 --
 --     0000 | milliseconds since 2018-03-01T00:00:00.000Z : 42 | sequence : 9 | random : 9
 --
--- It lasts until 2157-07-13T07:35:11.103Z. In text it is the digits of the number in base64url, without leading A but at least four,
--- the last two of them moved to the front.
+-- It lasts until 2157-07-13T07:35:11.103Z. Its text is the number in base64url without leading A digits, but with at least four
+-- digits. The last two digits are moved to the front.
 
 CREATE DOMAIN sortkey.uid60 AS bigint
     CONSTRAINT uid60_is_positive_and_60_bits CHECK (VALUE BETWEEN 1 AND 1152921504606846975);
-COMMENT ON DOMAIN sortkey.uid60 IS 'A 60-bit ID that orders by time, 10 characters as text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN sortkey.uid60 IS 'A 60-bit ID that sorts by time, with a text of 10 characters. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- When an ID was minted; NULL if it is none.
+-- Returns the time of an ID, or NULL if the number is not an ID.
 CREATE FUNCTION sortkey.uid60_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id BETWEEN 0 AND 1152921504606846975 THEN to_timestamp(((id >> 18) + 1519862400000) / 1000::float8) END;
@@ -427,11 +427,10 @@ BEGIN
 END
 $$;
 
--- The text; NULL if the number is no ID.
+-- Returns the text of an ID, or NULL if the number is not an ID.
 --
--- The first 10 digits of the number's upper 60 bits in base64 are those wanted, once the last 12 of the 60 bits are
--- moved to the front. An ID from May 2020 on has all 10 digits; of smaller ones those behind the first two lose the A
--- that they begin with (but the last two stay).
+-- It moves the last 12 of the 60 bits to the front and takes the first 10 digits of base64. IDs since May 2020 have all
+-- 10 digits. In a smaller ID, the digits after the first two lose their leading A digits; the last two digits stay.
 CREATE FUNCTION sortkey.uid60_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE
@@ -445,7 +444,7 @@ CREATE FUNCTION sortkey.uid60_text(id bigint) RETURNS text
                 '+/', '-_')
         END;
 
--- Reads what uid60_text writes, and the same padded with A to 10 digits.
+-- Parses the output of uid60_text, and the same text padded with A to 10 digits.
 CREATE FUNCTION sortkey.uid60_from_text(s text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -455,7 +454,7 @@ DECLARE
     id bigint;
 BEGIN
     IF s COLLATE "C" ~ '^[A-Za-z0-9_-]{4,10}$' THEN
-        -- In base64, with a last digit that completes 8 bytes.
+        -- Base64, with an eleventh digit that completes 8 bytes.
         digits := translate(lpad(substr(s, 3) || left(s, 2), 10, 'A') || 'A=', '-_', '+/');
         id := (('x' || encode(decode(digits, 'base64'), 'hex'))::bit(64)::bigint >> 4) & 1152921504606846975;
         IF length(s) = 10 OR s COLLATE "C" = sortkey.uid60_text(id) THEN
@@ -468,7 +467,7 @@ BEGIN
 END
 $$;
 
--- The lowest ID of the millisecond in which t lies: a bound for queries by time and for partitions.
+-- Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.
 CREATE FUNCTION sortkey.uid60_floor(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -481,7 +480,7 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN 1152921504606846975;
     END IF;
-    -- Numeric all the way: floating point would be wrong by a unit now and then.
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
     unit := floor(extract(epoch FROM (t - timestamptz '2018-03-01 00:00:00.000+00')) * 1000);
     IF unit < 0 OR unit > 4398046511103 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
@@ -495,17 +494,17 @@ END
 $$;
 
 CREATE SEQUENCE sortkey.uid60_clock INCREMENT BY 4398046511104 START WITH 2251799813685248;
-COMMENT ON SEQUENCE sortkey.uid60_clock IS 'Of next_uid60: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE sortkey.uid60_clock IS 'The state of next_uid60: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. The format has no node numbers: it is chance that keeps the IDs of two
--- databases, or of one and a program, apart. So each millisecond begins at a random sequence, and 9 bits are random.
+-- Generates an ID, as the default of a column. The format has no node numbers. To make collisions with other databases
+-- and programs unlikely, each millisecond starts at a random sequence number, and 9 bits of each ID are random.
 CREATE FUNCTION sortkey.next_uid60() RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$
 DECLARE
-    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
-    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
-    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
+    -- caller's search_path must not decide which objects it uses.
     value bigint := pg_catalog.nextval('sortkey.uid60_clock');
     random pg_catalog.bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid());
 BEGIN
@@ -525,7 +524,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.next_uid60() FROM PUBLIC;
--- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
     statement text;
@@ -558,7 +557,7 @@ $$;
 -- 5. spread64
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -566,21 +565,21 @@ BEGIN
 END
 $$;
 
--- Spread64, a bigint, half of whose values are negative:
+-- Spread64, a bigint. Half of the IDs are negative:
 --
 --     milliseconds since 1970 : 42, the bits in reverse | sequence : 6 | 000000 | generator : 6 | cluster : 4
 --
--- It lasts until 2109-05-15T07:35:11.103Z. It has a time but no order in time, on purpose: so there is no floor.
+-- It lasts until 2109-05-15T07:35:11.103Z. By design, IDs do not sort by time, so there is no floor function.
 
 CREATE DOMAIN sortkey.spread64 AS bigint
     CONSTRAINT spread64_is_not_zero CHECK (VALUE <> 0)
     CONSTRAINT spread64_has_no_reserved_bits CHECK ((VALUE & 64512) = 0);
-COMMENT ON DOMAIN sortkey.spread64 IS 'A 64-bit ID that spreads over all numbers, 16 hex digits as text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN sortkey.spread64 IS 'A 64-bit ID that spreads over all bigint values, with a text of 16 hexadecimal digits. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- When an ID was minted.
+-- Returns the time of an ID.
 --
--- The upper 42 bits in reverse are 5 bytes and 2 bits. A byte times 0x0202020202 holds 5 copies of it, of which the
--- mask 0x010884422010 takes each bit once; modulo 1023, which adds up groups of 10 bits, they come out in reverse.
+-- It reverses the upper 42 bits: 5 bytes and 2 bits. Multiplication by 0x0202020202 makes 5 copies of a byte, and the
+-- mask 0x010884422010 selects each bit once. Modulo 1023, which adds groups of 10 bits, yields them in reverse order.
 CREATE FUNCTION sortkey.spread64_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN to_timestamp(((
@@ -602,7 +601,7 @@ AS $$
 BEGIN
     IF (id & 64512) <> 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('%s is not a Spread64; want bits 10 to 15 zero', id);
+            MESSAGE = format('%s is not a Spread64; want zero in bits 10 to 15', id);
     END IF;
     "time" := sortkey.spread64_time(id);
     sequence := (id >> 16) & 63;
@@ -611,7 +610,7 @@ BEGIN
 END
 $$;
 
--- 16 hex digits; NULL if reserved bits are set.
+-- Returns the 16 hexadecimal digits, or NULL if a reserved bit is set.
 CREATE FUNCTION sortkey.spread64_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (id & 64512) = 0 THEN encode(int8send(id), 'hex') END;
@@ -630,22 +629,22 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('cannot parse %L as Spread64; want 16 digits [0-9a-f] with bits 10 to 15 zero', left(s, 64)),
+        MESSAGE = format('cannot parse %L as Spread64; want 16 digits [0-9a-f] with zero in bits 10 to 15', left(s, 64)),
         HINT = 'Use lower-case digits.';
 END
 $$;
 
 CREATE SEQUENCE sortkey.spread64_clock INCREMENT BY 4398046511104 START WITH 281474976710656;
-COMMENT ON SEQUENCE sortkey.spread64_clock IS 'Of next_spread64: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE sortkey.spread64_clock IS 'The state of next_spread64: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. A generator and cluster are for one database, and no program mints with them.
+-- Generates an ID, as the default of a column. No program or other database may use the same generator and cluster.
 CREATE FUNCTION sortkey.next_spread64(generator integer, cluster integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$
 DECLARE
-    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
-    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
-    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
+    -- caller's search_path must not decide which objects it uses.
     value bigint := CASE WHEN (generator OPERATOR(pg_catalog.>>) 6) OPERATOR(pg_catalog.=) 0 AND (cluster OPERATOR(pg_catalog.>>) 4) OPERATOR(pg_catalog.=) 0
         THEN pg_catalog.nextval('sortkey.spread64_clock') END;
 BEGIN
@@ -670,7 +669,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.next_spread64(integer, integer) FROM PUBLIC;
--- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
     statement text;
@@ -703,7 +702,7 @@ $$;
 -- 6. sno
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -715,24 +714,24 @@ $$;
 --
 --     4 ms units since 2010-01-01T00:00:00.000Z : 39 | tick-tock : 1 | metabyte : 8 | partition : 16 | sequence : 16
 --
--- It lasts until 2079-09-07T15:47:35.551Z. In text it is 16 digits of 5 bits, from the alphabet 23456789abcdefghijklmnopqrstuvwx, and
--- those 16 characters in ASCII are the 16 bytes of the uuid that holds it. So text, bytes and column have one order.
+-- It lasts until 2079-09-07T15:47:35.551Z. Its text has 16 digits of 5 bits each, from the alphabet 23456789abcdefghijklmnopqrstuvwx.
+-- The uuid that stores it has these 16 ASCII characters as its bytes. So the text, the bytes and the uuid sort alike.
 
 CREATE DOMAIN sortkey.sno AS uuid
     CONSTRAINT sno_is_not_zero CHECK (VALUE <> '32323232-3232-3232-3232-323232323232')
     CONSTRAINT sno_has_digits_for_bytes CHECK (btrim(uuid_send(VALUE), '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN sortkey.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN sortkey.sno IS 'An 80-bit ID that sorts by time. The bytes of the uuid are the 16 characters of its text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- In the order of "C", which is that of time. Other collations put letters before digits, or mix cases.
+-- Collation "C" sorts by time. Other collations put letters before digits or ignore case.
 CREATE DOMAIN sortkey.sno_as_text AS text COLLATE "C"
     CONSTRAINT sno_as_text_is_not_zero CHECK (VALUE <> '2222222222222222')
     CONSTRAINT sno_as_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN sortkey.sno_as_text IS 'The text of a sno, for columns that have to be text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN sortkey.sno_as_text IS 'The text of a sno, for columns that must be text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- When an ID was minted, to 4 ms; NULL if the uuid is no sno.
+-- Returns the time of an ID, in units of 4 ms, or NULL if the uuid is not a sno.
 --
--- It is of the first 8 digits, without the last bit. A digit is its character less 50, which is '2', or less 89 for a
--- letter: the same modulo 39, and no digit is as large.
+-- The time is in the first 8 digits, without their last bit. The value of a digit is its character minus 50 (the code
+-- of '2'), or minus 89 for a letter. Both are equal modulo 39, and every value is less than 39.
 CREATE FUNCTION sortkey.sno_time(id uuid) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN
@@ -762,7 +761,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
             MESSAGE = format('%s is not a Sno; want a uuid whose 16 bytes are digits [2-9a-x]', id);
     END IF;
-    -- Half by half: 8 characters to 8 digits, 5 bits in each byte; then to 4 times 10 bits, 2 times 20, and 40.
+    -- For each half: convert 8 characters to 8 digits, 5 bits per byte, then pack them to 4 x 10, 2 x 20 and 40 bits.
     FOREACH half IN ARRAY ARRAY[
         ('x' || encode(substr(uuid_send(id), 1, 8), 'hex'))::bit(64)::bigint,
         ('x' || encode(substr(uuid_send(id), 9, 8), 'hex'))::bit(64)::bigint]
@@ -780,7 +779,7 @@ BEGIN
 END
 $$;
 
--- The 16 digits; NULL if the uuid is no sno.
+-- Returns the 16 digits, or NULL if the uuid is not a sno.
 CREATE FUNCTION sortkey.sno_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN encode(uuid_send(id), 'escape') END;
@@ -799,8 +798,8 @@ BEGIN
 END
 $$;
 
--- The lowest ID of the 4 ms in which t lies, of all metabytes and partitions: a bound for queries by time and for
--- partitions.
+-- Returns the lowest ID of the 4 ms that contain t, for any metabyte and partition: a bound for partitions and for
+-- queries by time.
 CREATE FUNCTION sortkey.sno_floor(t timestamptz) RETURNS uuid
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -813,7 +812,7 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN '78787878-7878-7878-7878-787878787878';
     END IF;
-    -- Numeric all the way: floating point would be wrong by a unit now and then.
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
     unit := floor(extract(epoch FROM (t - timestamptz '2010-01-01 00:00:00.000+00')) * 250);
     IF unit < 0 OR unit > 549755813887 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
@@ -826,8 +825,8 @@ BEGIN
 END
 $$;
 
--- 40 bits as 8 digits, the characters in the bytes of the result: to 2 times 20 bits, 4 times 10, 8 times 5, and then
--- to characters, of which those from 8 on are letters.
+-- Converts 40 bits to 8 digits, with one character per byte of the result. It unpacks them to 2 x 20, 4 x 10 and 8 x 5
+-- bits, and then to characters. Digits from 8 on are letters.
 CREATE FUNCTION sortkey.sno_digits(bits bigint) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -840,7 +839,7 @@ BEGIN
 END
 $$;
 
--- How pg_partman, from version 5.2 on, gets from times to snos and back.
+-- The encoder and decoder that pg_partman 5.2 and later use to convert between times and snos.
 CREATE FUNCTION sortkey.sno_partman_encoder(t timestamptz) RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN sortkey.sno_floor(t);
@@ -850,17 +849,17 @@ CREATE FUNCTION sortkey.sno_partman_decoder(s text) RETURNS timestamptz
     RETURN sortkey.sno_time(s::uuid);
 
 CREATE SEQUENCE sortkey.sno_clock INCREMENT BY 549755813888 START WITH 36028797018963968;
-COMMENT ON SEQUENCE sortkey.sno_clock IS 'Of next_sno: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE sortkey.sno_clock IS 'The state of next_sno: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. A partition is for one database, and no program mints with it.
+-- Generates an ID, as the default of a column. No program or other database may use the same partition.
 CREATE FUNCTION sortkey.next_sno(meta integer, partition integer) RETURNS uuid
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
-    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
-    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
+    -- caller's search_path must not decide which objects it uses.
     value bigint := CASE WHEN (meta OPERATOR(pg_catalog.>>) 8) OPERATOR(pg_catalog.=) 0 AND (partition OPERATOR(pg_catalog.>>) 16) OPERATOR(pg_catalog.=) 0
         THEN pg_catalog.nextval('sortkey.sno_clock') END;
 BEGIN
@@ -878,13 +877,13 @@ BEGIN
         END IF;
         value := sortkey.advance_clock('sortkey.sno_clock', 1262304000000, 4, 39, 16, 0);
     END IF;
-    -- The tick-tock bit is zero: this clock never goes back.
+    -- The tick-tock bit is zero, since this clock never steps back.
     RETURN (to_hex(sortkey.sno_digits((value OPERATOR(pg_catalog.&) 549755813887) << 1))
         || to_hex(sortkey.sno_digits((meta::bigint << 32) | (partition::bigint << 16) | (value >> 39))))::uuid;
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.next_sno(integer, integer) FROM PUBLIC;
--- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
     statement text;
@@ -917,7 +916,7 @@ $$;
 -- 7. partitions
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -925,26 +924,26 @@ BEGIN
 END
 $$;
 
--- Partitions by time, for tables that are PARTITION BY RANGE of a key whose IDs order by time.
+-- Partitions by time, for tables that are PARTITION BY RANGE of a key that sorts by time.
 --
--- manage_partitions() records how a table is to be divided. maintain_partitions(), called regularly, does the work: it
--- creates the partitions of the present and of some time ahead, keeps a default partition if the table is to have one,
--- moves rows from there to their own partitions, and detaches or drops partitions older than the retention.
--- plan_partitions() shows the steps as SQL, and the table partition_log has the steps that were taken. Every function
--- has the rights of the role that calls it.
+-- manage_partitions() records the settings of a table. maintain_partitions(), called regularly, does the work: it
+-- creates the current partition and some partitions ahead, creates a default partition if the settings ask for one,
+-- moves rows from the default partition to new partitions, and detaches or drops partitions older than the retention.
+-- plan_partitions() shows the steps as SQL, and the table partition_log records the completed steps. Every function
+-- runs with the privileges of its caller.
 
 CREATE TABLE sortkey.partitioned_table (
     parent regclass PRIMARY KEY,
     format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno')),
     every interval NOT NULL,
     premake integer NOT NULL,
-    retention interval, -- NULL: for ever
+    retention interval, -- NULL: permanent
     retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop')),
     default_partition boolean NOT NULL
 );
-COMMENT ON TABLE sortkey.partitioned_table IS 'How tables are partitioned by time. Written by manage_partitions and unmanage_partitions.';
+COMMENT ON TABLE sortkey.partitioned_table IS 'The partition settings of tables, written by manage_partitions and unmanage_partitions.';
 
--- A random key, since a logical replica of this table may also have rows of its own, and the keys must not collide.
+-- A random key, so that rows don't collide with local rows of a logical replica of this table.
 CREATE TABLE sortkey.partition_log (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     begun_at timestamptz NOT NULL,
@@ -960,11 +959,11 @@ CREATE TABLE sortkey.partition_log (
     problem text
 );
 CREATE INDEX ON sortkey.partition_log (ended_at);
-COMMENT ON TABLE sortkey.partition_log IS 'The steps of maintain_partitions, for 90 days. The action maintain ends each call for a table.';
-COMMENT ON COLUMN sortkey.partition_log.attempts IS 'How often the step was tried: more than once if another transaction held a lock.';
-COMMENT ON COLUMN sortkey.partition_log.outcome IS 'done, skipped because of a lock, or failed; problem says why.';
+COMMENT ON TABLE sortkey.partition_log IS 'The steps of maintain_partitions in the last 90 days. Each run for a table ends with the action maintain.';
+COMMENT ON COLUMN sortkey.partition_log.attempts IS 'The number of attempts: more than one if another transaction held a lock.';
+COMMENT ON COLUMN sortkey.partition_log.outcome IS 'done, skipped (because of a lock) or failed. The column problem has the reason.';
 
--- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
     statement text;
@@ -982,9 +981,9 @@ BEGIN
 END
 $$;
 
-GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT: maintain_partitions() works on the tables in here
+GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
--- Refuses a role that doesn't have the rights of a table's owner.
+-- Raises an error unless the current role has the privileges of the table's owner.
 CREATE FUNCTION sortkey.require_owner(parent regclass) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -1001,19 +1000,19 @@ BEGIN
 END
 $$;
 
--- Records how a table is to be partitioned, in place of an earlier record. It changes nothing in the table. The caller
--- owns the table or is a member of its owner: with retention the record has maintenance drop rows.
+-- Records or replaces the partition settings of a table. It doesn't change the table. The caller must own the table or
+-- be a member of its owner, because maintenance with retention drops rows.
 --
---     parent            a table that is PARTITION BY RANGE of one column, a bigint or uuid or a domain over them
---     every             the time of a partition: months, or days, hours and minutes
---     format            of the IDs: snowflake, snowflake_si, uid60 or sno; NULL if the column has its domain
---     premake           the number of partitions to create ahead of the present one
---     retention         how long to keep a partition after its end; NULL: for ever
+--     parent            a table that is PARTITION BY RANGE of one column: a bigint, a uuid or a domain over them
+--     every             the interval of a partition: months, or days, hours and minutes
+--     format            the format of the IDs: snowflake, snowflake_si, uid60 or sno; NULL if the column's domain has it
+--     premake           the number of partitions to create ahead of the current one
+--     retention         how long to keep a partition after its end; NULL: permanently
 --     retention_action  detach or drop
 --     default_partition whether a default partition takes rows outside all others; without one, such a row is an error
 --
--- Partitions begin in UTC: with months, quarters and years, counted from the year 2000; else counted from Monday,
--- 2000-01-03, so that weeks begin on Mondays, and days and hours as in UTC.
+-- Partitions begin in UTC. Intervals of months count from 2000-01-01, so that they align with months, quarters and
+-- years. Other intervals count from Monday, 2000-01-03, so that they align with weeks, days and hours.
 CREATE FUNCTION sortkey.manage_partitions(
     parent regclass, every interval, format text DEFAULT NULL,
     premake integer DEFAULT 4, retention interval DEFAULT NULL, retention_action text DEFAULT 'detach',
@@ -1024,7 +1023,7 @@ CREATE FUNCTION sortkey.manage_partitions(
 AS $$
 #variable_conflict use_variable
 DECLARE
-    wanted text := format; -- which the domain can give
+    wanted text := format; -- by default that of the domain
     domain_format text;
     rel pg_class;
     type pg_type;
@@ -1055,7 +1054,7 @@ BEGIN
             HINT = 'A table is partitioned when it is created. To partition an existing table, create a partitioned table and attach the existing one to it.';
     END IF;
 
-    -- Through domains over domains, down to what is stored.
+    -- Resolve domains over domains to the base type.
     SELECT t.* INTO type FROM pg_type t WHERE t.oid = key_type;
     WHILE type.typtype = 'd' LOOP
         IF type.typnamespace = 'sortkey'::regnamespace AND type.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno') THEN
@@ -1102,7 +1101,7 @@ BEGIN
             MESSAGE = format('premake %s is out of range (1 to 1000)', coalesce(premake::text, 'NULL')),
             HINT = 'Create enough partitions ahead to last until somebody notices that maintenance has stopped.';
     END IF;
-    -- Of months and days alike each must be 0 or more: that no month is long enough is seen when it is too late.
+    -- Check the fields separately: an interval such as '1 month -29 days' is negative in February.
     IF retention <= interval '0' OR extract(year FROM retention) * 12 + extract(month FROM retention) < 0
         OR extract(day FROM retention) < 0 OR extract(epoch FROM retention) <= 0 OR retention > interval '1000 years' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -1129,7 +1128,7 @@ BEGIN
 END
 $$;
 
--- Ends the maintenance of a table, for its owner or a member of it. The partitions stay as they are.
+-- Ends the maintenance of a table. The caller must own the table or be a member of its owner. The partitions stay.
 CREATE FUNCTION sortkey.unmanage_partitions(parent regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1141,8 +1140,8 @@ BEGIN
 END
 $$;
 
--- Lists the managed tables, or the given one, which must be managed. With forget it also deletes the records of dropped
--- tables, and rows of the log older than 90 days, if the role may and no lock is in the way.
+-- Returns all managed tables, or parent, which must be managed. If forget is true, it also deletes the settings of
+-- dropped tables and log rows older than 90 days, if the role has the privileges and no lock prevents it.
 CREATE FUNCTION sortkey.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1170,7 +1169,7 @@ BEGIN
 END
 $$;
 
--- The time of the partition that t belongs to.
+-- Returns the time range of the partition that contains t.
 CREATE FUNCTION sortkey.partition_window(every interval, t timestamptz) RETURNS tstzrange
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -1193,7 +1192,7 @@ BEGIN
 END
 $$;
 
--- The name of a table's partition. A long name is cut, and told from others that are cut alike by a hash of all of it.
+-- Returns the name of a partition. It truncates a long table name and adds a hash of the full name, to keep it unique.
 CREATE FUNCTION sortkey.partition_name(parent regclass, suffix text) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -1214,7 +1213,7 @@ BEGIN
 END
 $$;
 
--- A time as the bound of a partition. The lowest bound is the first ID after zero, since domains refuse zero.
+-- Converts a time to the bound of a partition. The lowest bound is the first ID after zero, since domains reject zero.
 CREATE FUNCTION sortkey.partition_bound(format text, t timestamptz) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -1231,8 +1230,8 @@ BEGIN
 END
 $$;
 
--- The times of a table's partitions, without the default one. An upper bound that isn't the first ID of its unit of
--- time counts as the next unit, so that partitions that touch never seem to have a gap between them.
+-- Returns the time ranges of a table's partitions, except the default partition. If an upper bound isn't the first ID
+-- of its time unit, the range ends with the next unit, so that adjacent partitions have no gap between them.
 CREATE FUNCTION sortkey.partition_times(parent regclass, format text)
     RETURNS TABLE (partition regclass, times tstzrange)
     LANGUAGE plpgsql STABLE STRICT
@@ -1245,7 +1244,7 @@ BEGIN
         SELECT c.oid, e.bounds, CASE WHEN f.t IS NOT NULL AND u.t IS NOT NULL THEN tstzrange(f.t, u.t) END
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         CROSS JOIN LATERAL pg_get_expr(c.relpartbound, c.oid) e (bounds)
-        -- Numbers and uuids, whose text doesn't depend on settings.
+        -- The text of numbers and uuids doesn't depend on settings.
         CROSS JOIN LATERAL regexp_match(e.bounds,
             '^FOR VALUES FROM [(]''?([-0-9a-fA-F]+|MINVALUE)''?[)] TO [(]''?([-0-9a-fA-F]+|MAXVALUE)''?[)]$') p (bound)
         CROSS JOIN LATERAL (SELECT CASE
@@ -1273,26 +1272,26 @@ BEGIN
 END
 $$;
 
--- The steps that a table, or each table, needs at a time; plan_partitions() explains them.
+-- Returns the steps that parent, or each managed table, needs at a time. plan_partitions() describes them.
 CREATE FUNCTION sortkey.partition_steps(parent regclass, at timestamptz)
     RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
-    SET row_security = off -- an error rather than rows that aren't seen
+    SET row_security = off -- raise an error instead of hiding rows
 AS $$
 #variable_conflict use_variable
 DECLARE
     m record;
     default_partition regclass;
-    taken tstzmultirange;      -- by existing partitions
+    taken tstzmultirange;      -- ranges of existing partitions
     next_window tstzrange;
     gaps tstzrange[];          -- windows without a partition
-    drained tstzrange[];       -- windows without a partition that have rows in the default one
+    drained tstzrange[];       -- windows without a partition and with rows in the default partition
     gap tstzrange;
-    first timestamptz;         -- instant of the format
+    first timestamptz;         -- time of the format
     last timestamptz;
     horizon timestamptz;       -- the end of the last partition ahead
-    cutoff timestamptz;        -- partitions that end by then are removed
+    cutoff timestamptz;        -- partitions that end by this time are removed
     position timestamptz;
     t timestamptz;
 BEGIN
@@ -1324,7 +1323,7 @@ BEGIN
         next_window := sortkey.partition_window(m.every, at);
         FOR i IN 0..m.premake LOOP
             horizon := upper(next_window);
-            -- The format's first and last partitions end where it does.
+            -- The first and the last partition end with the format.
             gap := tstzrange(greatest(lower(next_window), first), CASE WHEN horizon > last THEN 'infinity' ELSE horizon END);
             IF NOT taken @> gap THEN
                 gaps := gaps || ARRAY(SELECT unnest(tstzmultirange(gap) - taken));
@@ -1333,7 +1332,7 @@ BEGIN
             next_window := sortkey.partition_window(m.every, horizon);
         END LOOP;
 
-        -- An index finds the first row in the default partition, then the first one after that row's window, and so on.
+        -- Use the index to find the first row in the default partition, then the first row after its window, and so on.
         drained := '{}';
         position := CASE WHEN cutoff > first THEN greatest(lower(sortkey.partition_window(m.every, cutoff)), first) ELSE '-infinity' END;
         WHILE default_partition IS NOT NULL AND position <= last LOOP
@@ -1351,14 +1350,14 @@ BEGIN
             IF gap IS NOT NULL THEN
                 drained := drained || gap;
             ELSE
-                -- It lies in the millisecond in which a partition that was made by hand begins or ends.
+                -- The row is in the time unit in which a manually created partition begins or ends.
                 SELECT g INTO gap FROM unnest(taken) g WHERE g @> t;
             END IF;
             position := upper(gap);
         END LOOP;
 
         FOR gap IN SELECT g FROM unnest(gaps || drained) g
-            WHERE (upper(g) <= cutoff) IS NOT TRUE -- no partition that would be removed at once
+            WHERE (upper(g) <= cutoff) IS NOT TRUE -- retention would remove such a partition at once
             GROUP BY g ORDER BY g = ANY (drained), g
         LOOP
             action := CASE WHEN gap = ANY (drained) THEN 'drain' ELSE 'create' END;
@@ -1400,16 +1399,17 @@ BEGIN
 END
 $$;
 
--- The SQL of a step, one statement per element: Citus refuses several in one EXECUTE, and an empty SELECT list.
+-- Returns the SQL of a step, one statement per element, since Citus rejects several statements in one EXECUTE. Citus
+-- also rejects an empty SELECT list.
 --
--- A new partition is created as a table and then attached. Then reads and writes of the parent go on, except of the
--- default partition, which Postgres locks and reads. CREATE TABLE ... PARTITION OF would stop every reader and writer
--- of the parent.
+-- A step creates a partition as a table and then attaches it. This doesn't block reads and writes of the parent, except
+-- of the default partition, which Postgres locks and reads. CREATE TABLE ... PARTITION OF would block all reads and
+-- writes of the parent.
 --
--- Moving rows, and removing a partition, has to stop them. A writer that has already chosen the default partition for
--- its row would get an error instead. Such a step waits for the lock on the parent alone. Its other locks are NOWAIT,
--- so other sessions wait behind it for at most one lock_timeout, or two if a foreign key references the table. A session
--- that uses a partition through the parent has a lock on the parent, too.
+-- A step that moves rows or removes a partition has to block them. Otherwise a writer that has already chosen the
+-- default partition for its row would get an error. Such a step waits only for the lock on the parent. It takes its
+-- other locks with NOWAIT, so other sessions wait behind it for at most one lock_timeout, or two if a foreign key
+-- references the table. Any session that uses a partition through the parent also holds a lock on the parent.
 CREATE FUNCTION sortkey.partition_sql(
     parent regclass, action text, partition text, lower timestamptz, upper timestamptz, at timestamptz
 ) RETURNS text[]
@@ -1423,8 +1423,8 @@ DECLARE
     rel pg_class;
     first text;
     last text;
-    what text;
-    locks text; -- the tables to lock without a wait
+    bounds text;
+    locks text; -- the tables to lock with NOWAIT
     columns text;
     moved text; -- a condition
     reference record;
@@ -1439,7 +1439,7 @@ BEGIN
         WHERE x.parent = parent;
 
     IF action IN ('detach', 'drop') THEN
-        -- LOCK TABLE refuses foreign tables, and tables of other owners.
+        -- LOCK TABLE rejects foreign tables, and tables on which the role lacks privileges.
         SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid = m.default_id) INTO locks FROM pg_class c
             WHERE c.oid IN (to_regclass(partition), m.default_id) AND c.relkind <> 'f' AND has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE');
         statements := ARRAY[format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent)];
@@ -1447,14 +1447,13 @@ BEGIN
             statements := statements || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', locks);
         END IF;
         IF to_regclass(partition) = m.default_id THEN
-            statements := statements || '{SET LOCAL row_security = off}' -- an error rather than rows that aren't seen
+            statements := statements || '{SET LOCAL row_security = off}' -- raise an error instead of hiding rows
                 || format('DO %L', format('BEGIN IF EXISTS (SELECT 1 FROM %s) THEN'
                     ' RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'', MESSAGE = %L, HINT = %L; END IF; END',
                     partition, format('cannot drop default partition %s: it has rows', partition),
                     'Delete or move the rows, or call manage_partitions with default_partition => true.'));
         END IF;
-        -- Not CONCURRENTLY, which refuses to run in a transaction. Not DROP alone, which drops rows that others refer
-        -- to.
+        -- DETACH CONCURRENTLY cannot run in a transaction. DROP alone would drop rows that foreign keys reference.
         statements := statements || format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
         IF action = 'drop' THEN
             statements := statements || format('DROP %s %s',
@@ -1465,10 +1464,10 @@ BEGIN
 
     first := sortkey.partition_bound(m.format, lower);
     last := sortkey.partition_bound(m.format, upper);
-    what := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
+    bounds := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
-            format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, what),
+            format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, bounds),
             'Rename, drop or attach that relation. If retention detached it, rows that came later for it are in the default partition.'))];
     END IF;
 
@@ -1483,13 +1482,13 @@ BEGIN
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns FROM pg_attribute a
             WHERE a.attrelid = parent AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
 
-        statements := '{SET LOCAL row_security = off}'; -- an error rather than rows that aren't seen
+        statements := '{SET LOCAL row_security = off}'; -- raise an error instead of hiding rows
         IF EXISTS (SELECT FROM pg_constraint c WHERE c.condeferrable AND parent IN (c.conrelid, c.confrelid)) THEN
             statements := statements || '{SET CONSTRAINTS ALL IMMEDIATE}';
         END IF;
         statements := statements || format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent)
             || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', m.default_id::regclass);
-        -- The move deletes and inserts rows, which must not cascade.
+        -- The move deletes and inserts rows. The deletes must not cascade.
         FOR reference IN
             SELECT c.conname, c.conrelid::regclass AS source, string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND ') AS condition
                 FROM pg_constraint c
@@ -1499,7 +1498,7 @@ BEGIN
                 JOIN pg_attribute f ON f.attrelid = c.conrelid AND f.attnum = k.f
                 JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.p
                 WHERE c.contype = 'f' AND c.conparentid = 0
-                    AND (c.confrelid = m.default_id OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- the parent is among these
+                    AND (c.confrelid = m.default_id OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- includes the parent
                 GROUP BY c.oid ORDER BY c.conname
         LOOP
             statements := statements || format('DO %L', format(
@@ -1519,11 +1518,11 @@ BEGIN
         statements := statements || format('ALTER TABLE %s OWNER TO %I', partition, pg_get_userbyid(rel.relowner));
     END IF;
     IF moved IS NULL THEN
-        RETURN statements || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, what);
+        RETURN statements || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, bounds);
     END IF;
 
-    -- A publication of the table has the DELETE; it has the INSERT only if the partition is attached before. Triggers
-    -- are off, since no row is new or gone.
+    -- A publication of the table includes the DELETE. To include the INSERT, attach the partition before it. Disable
+    -- triggers, since the move adds and removes no rows.
     SELECT array_agg(t.disable) FILTER (WHERE t.event = 'DELETE') AS before_delete, array_agg(t.enable) FILTER (WHERE t.event = 'DELETE') AS after_delete,
             array_agg(t.disable) FILTER (WHERE t.event = 'INSERT') AS before_insert, array_agg(t.enable) FILTER (WHERE t.event = 'INSERT') AS after_insert
         INTO triggers
@@ -1531,7 +1530,7 @@ BEGIN
             SELECT o.event, format('ALTER TABLE %s DISABLE TRIGGER %I', o.target, t.tgname) AS disable,
                     format('ALTER TABLE %s %s TRIGGER %I', o.target, e.enable, t.tgname) AS enable
                 FROM (VALUES ('DELETE', m.default_id, m.default_id::regclass::text, 8),
-                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5: FOR EACH ROW, the triggers that the partition gets
+                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5: FOR EACH ROW, since the partition gets these
                 JOIN pg_trigger t ON t.tgrelid = o.source AND NOT t.tgisinternal AND (t.tgtype & o.bits) = o.bits
                 JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
                 ORDER BY t.tgname) t;
@@ -1540,7 +1539,7 @@ BEGIN
         || format('CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s', columns, m.default_id::regclass, moved)
         || format('DELETE FROM %s d WHERE %s', m.default_id::regclass, moved)
         || triggers.after_delete
-        || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, what)
+        || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, bounds)
         || triggers.before_insert
         || format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM pg_temp.sortkey_drained', partition, columns, columns)
         || triggers.after_insert
@@ -1548,17 +1547,18 @@ BEGIN
 END
 $$;
 
--- The steps that maintain_partitions() would take at a time, in order. The statements of a row run in one transaction.
+-- Returns the steps that maintain_partitions() would take at a time, in order. The statements of a row run in one
+-- transaction.
 --
---     create   makes a partition; if its time has begun, moves the rows that came to the default partition meanwhile
---     drain    makes a partition for rows in the default one, and moves them. Rows after the last partition ahead stay
---              there until their time is near; rows older than the retention stay for good
---     default  makes the default partition
---     detach   detaches a partition that ended a whole retention ago
---     drop     drops one; or the default partition of a table that is to have none, which fails while that has rows.
---              A run in which a create or drain failed leaves the default partition to the next
+--     create   creates a partition; if its time has begun, moves its rows out of the default partition
+--     drain    creates a partition for rows in the default partition, and moves them. Rows after the last partition
+--              ahead stay there until their time is near. Rows older than the retention stay permanently
+--     default  creates the default partition
+--     detach   detaches a partition that ended longer ago than the retention
+--     drop     drops such a partition; or drops the default partition if default_partition is false, which fails
+--              while it has rows. If a create or drain fails, the run doesn't drop the default partition
 --
--- Partitions that were made by hand stay as they are; only the gaps between them are filled.
+-- It doesn't change manually created partitions, and fills the gaps between them.
 CREATE FUNCTION sortkey.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
     RETURNS TABLE (
         parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text[]
@@ -1573,16 +1573,17 @@ $$;
 -- A run is the maintenance of a table in one call of maintain_partitions(). Between its transactions the caller holds:
 --
 --     plan   the remaining steps, from partition_steps()
---     state  of the partitions when they were planned; it differs if another session has changed them since
---     taken  the partitions of the steps that were done or failed, which this run doesn't plan again; also the default
---            partition after a step failed to create a partition
+--     state  the state of the partitions at the time of the plan, to detect changes by other sessions
+--     taken  the partitions of completed and failed steps, which this run doesn't plan again; also the default partition
+--            after a step failed to create a partition
 --
--- plan_partition_run locks the table and returns the run with a plan for its next step: a new one if it has none, or if
--- the state differs.
+-- plan_partition_run locks the table and returns the run with a plan for its next step. If the run has no plan, or if
+-- the state has changed, it makes a new plan.
 --
--- The locks are on the table, its default partition, and a partition that is to be removed. They make maintainers of a
--- table wait for one another, and keep new foreign keys and triggers away until the step is done. They block no reads or
--- writes, so the wait can be long. After deadlock_timeout, Postgres also cancels an autovacuum that holds one.
+-- It locks the table, the default partition and the partition to be removed. These locks make maintainers of a table
+-- wait for one another, and prevent new foreign keys and triggers until the step is done. They don't block reads and
+-- writes, so the timeout can be long. After deadlock_timeout, Postgres also cancels an autovacuum that holds such a
+-- lock.
 CREATE FUNCTION sortkey.plan_partition_run(parent regclass, at timestamptz, run jsonb) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1600,7 +1601,7 @@ BEGIN
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END IF;
-    -- Another session can create or drop the default partition until the table is locked.
+    -- Look this up under the lock of the table, since other sessions can create or drop the default partition before.
     SELECT c.oid INTO id FROM pg_partitioned_table p JOIN pg_class c ON c.oid = p.partdefid WHERE p.partrelid = parent AND c.relkind <> 'f';
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
@@ -1624,7 +1625,7 @@ BEGIN
 END
 $$;
 
--- A hash of a table's partitions, as the catalog has them, and of its record in partitioned_table.
+-- Returns a hash of the catalog rows of a table and its partitions, and of its row in partitioned_table.
 CREATE FUNCTION sortkey.partition_state(parent regclass) RETURNS text
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -1634,8 +1635,8 @@ AS $$
             WHERE c.oid = partition_state.parent OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = partition_state.parent))))
 $$;
 
--- Logs a step, if the role may, and returns the run after it. The step still holds its locks. So the wait for the log is
--- short, and an error of the log is a warning.
+-- Logs a step, if the role has the privilege, and returns the run without that step. The step still holds its locks, so
+-- the lock timeout for the log is short, and an error of the log is only a warning.
 CREATE FUNCTION sortkey.end_partition_step(
     parent regclass, run jsonb, begun_at timestamptz, attempts integer,
     action text, partition text, lower timestamptz, upper timestamptz, outcome text, problem text
@@ -1663,11 +1664,11 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         RAISE WARNING 'cannot write to partition_log: %', SQLERRM;
     END;
-    -- After a lock_timeout the run ends: the next step would wait for the same lock, and block the sessions behind it.
+    -- A lock timeout ends the run. The next step would wait for the same lock, and block other sessions behind it.
     IF partition IS NULL OR outcome = 'skipped' THEN
         RETURN '{"plan": []}';
     END IF;
-    -- The default partition keeps the rows of a window whose partition couldn't be created, so this run doesn't drop it.
+    -- If a step fails to create a partition, the default partition still takes its rows. So this run doesn't drop it.
     IF outcome = 'failed' AND action IN ('create', 'drain') THEN
         SELECT p.partdefid::regclass::text INTO default_partition FROM pg_partitioned_table p WHERE p.partrelid = parent;
         plan := jsonb_path_query_array(plan, '$[*] ? (@.partition != $default)', jsonb_build_object('default', default_partition));
@@ -1677,8 +1678,8 @@ BEGIN
 END
 $$;
 
--- The seconds to pause after an attempt that timed out on a lock. It doubles with each attempt, up to 5 s, and is
--- randomized so that two callers don't collide repeatedly.
+-- Returns the seconds to pause after a lock timeout. The pause doubles with each attempt, up to 5 s, and is randomized
+-- so that two callers don't collide repeatedly.
 CREATE FUNCTION sortkey.partition_pause(attempt integer, lock_timeout interval) RETURNS double precision
     LANGUAGE sql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1686,33 +1687,33 @@ AS $$
     SELECT least(5, extract(epoch FROM lock_timeout)::double precision * 2 ^ (attempt - 1)) * (0.5 + random() / 2)
 $$;
 
--- Takes the next step of a table's run, which is NULL at first, and returns the run after it. No row means that nothing
--- is left to do. The outcome is
+-- Takes the next step of a run and returns the run without that step. For the first step, pass NULL as run. It returns
+-- no row if no steps are left. The outcome is
 --
 --     done
---     skipped  because of a lock, after six attempts. This ends the run
+--     skipped  because of a lock, after six attempts; this ends the run
 --     failed   because of an error
 --
--- A step that isn't done leaves nothing behind, and its problem says why. If the plan fails, the action is plan.
+-- A skipped or failed step is rolled back, and problem has the reason. If the plan itself fails, the action is plan.
 --
--- Call it in one transaction per step, since locks are kept to the end of it. An attempt that fails releases its locks
--- before the pause. All names have their schema here instead of a search_path, since functions that the table uses may
--- depend on the caller's.
+-- Call it in one transaction per step, since a step holds its locks until the end of the transaction. A failed attempt
+-- releases its locks before the pause. The function qualifies all names instead of setting search_path, since functions
+-- that the table uses can depend on the search_path of the caller.
 CREATE FUNCTION sortkey.next_partition_step(
     parent regclass, at timestamptz DEFAULT clock_timestamp(), lock_timeout interval DEFAULT '100 milliseconds', INOUT run jsonb DEFAULT NULL,
     OUT action text, OUT partition text, OUT lower timestamptz, OUT upper timestamptz, OUT statements text[], OUT outcome text, OUT problem text
 ) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE
-    SET lock_timeout = 0   -- and then as given
-    SET row_security = off -- an error rather than rows that aren't seen
+    SET lock_timeout = 0   -- the function sets it to the argument
+    SET row_security = off -- raise an error instead of hiding rows
 AS $$
 #variable_conflict use_variable
 DECLARE
     attempts CONSTANT integer := 6;
     attempt integer := 0;
-    begun_at timestamptz := pg_catalog.clock_timestamp(); -- of this step
+    begun_at timestamptz := pg_catalog.clock_timestamp(); -- the start of this step
     tried text;                                           -- the partition of the last attempt
-    before integer := 0;                                  -- attempts at other steps
+    before integer := 0;                                  -- the number of attempts at other steps
     ms CONSTANT numeric := pg_catalog.ceil(extract(epoch FROM lock_timeout) OPERATOR(pg_catalog.*) 1000);
     statement text;
     message text;
@@ -1743,7 +1744,7 @@ BEGIN
             SELECT s.action, s.partition, s.lower, s.upper INTO action, partition, lower, upper
                 FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_extract_path(run, 'plan', '0'))
                     s (action pg_catalog.text, partition pg_catalog.text, lower pg_catalog.timestamptz, upper pg_catalog.timestamptz);
-            -- After a new plan, another step can be the next one.
+            -- A new plan can begin with another step.
             IF tried IS NOT NULL AND (partition OPERATOR(pg_catalog.=) tried) IS NOT TRUE THEN
                 begun_at := pg_catalog.clock_timestamp();
                 before := attempt OPERATOR(pg_catalog.-) 1;
@@ -1768,7 +1769,7 @@ BEGIN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
                 problem := pg_catalog.concat_ws('; ', message,
                     CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail END, CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint END);
-                -- A row of the new partition came to the default one after the plan. A new plan moves it.
+                -- After the plan, a row for the new partition went to the default partition. A new plan moves it.
                 EXIT WHEN SQLSTATE OPERATOR(pg_catalog.<>) '23514' OR action OPERATOR(pg_catalog.<>) 'create'
                     OR attempt OPERATOR(pg_catalog.=) attempts;
                 run := pg_catalog.jsonb_delete(run, 'state');
@@ -1783,14 +1784,14 @@ BEGIN
 END
 $$;
 
--- Takes the steps of plan_partitions(), for one table or all, each in a transaction of its own and with a notice. A
--- step that doesn't get a lock in six attempts is left for the next call, as are the table's steps after it, with a
--- warning. Each attempt waits up to 2 s for locks that block no reads or writes, then lock_timeout for the others. A
--- step that fails leaves the others to be taken, and raises an error in the end. dry_run takes no step and shows the SQL.
+-- Takes the steps of plan_partitions() for parent, or for all managed tables. Each step has its own transaction and a
+-- notice. If a step doesn't get a lock in six attempts, the procedure raises a warning and leaves the step, and the
+-- later steps of that table, to the next call. Each attempt waits up to 2 s for locks that don't block reads and
+-- writes, then lock_timeout for the others. If a step fails, the procedure takes the other steps and then raises an
+-- error. With dry_run it takes no steps and shows their SQL.
 --
--- CALL it by itself: it commits, which Postgres refuses inside a transaction block, as an "invalid transaction
--- termination", before anything is done. A procedure with a search_path of its own couldn't commit; so all names have
--- their schema.
+-- CALL it outside a transaction block. Inside, Postgres rejects the first COMMIT with "invalid transaction
+-- termination", before any step. A procedure that sets search_path cannot commit, so this one qualifies all names.
 CREATE PROCEDURE sortkey.maintain_partitions(
     parent regclass DEFAULT NULL, lock_timeout interval DEFAULT '100 milliseconds', dry_run boolean DEFAULT false,
     at timestamptz DEFAULT NULL
@@ -1819,7 +1820,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Each statement has to see what others did before its locks. SET TRANSACTION comes first in a transaction.
+    -- Statements must see changes committed before their locks. SET TRANSACTION must come first in a transaction.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     tables := ARRAY(SELECT m FROM sortkey.managed_tables(parent, true) m);
@@ -1861,7 +1862,7 @@ $$;
 -- 8. leases
 -- ---------------------------------------------------------------------------------------------------------------------
 
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -1869,16 +1870,17 @@ BEGIN
 END
 $$;
 
--- Node numbers that programs claim for a time, for package pglease.
+-- Leases of node numbers, for package pglease.
 --
--- Each number of a pool has a row, with a mark: up to there, in Unix milliseconds by the clocks of those who mint, the
--- number may have been used. A claim begins after the mark that it finds and writes the next one before it is used, and
--- only the holder of the number's present term can move that. This is what keeps IDs from repeating, and it needs no
--- clock to be right. Who holds a number, and how long, is this server's to say, by clock_timestamp() alone.
+-- Each number of a pool has a row with a high-water mark, in Unix milliseconds by the clocks of the programs. The
+-- number may have been used up to that mark. A claim begins after the current mark and writes the next one before the
+-- program generates an ID. Only the holder of the number's current term can advance the mark. This rule prevents
+-- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides who holds a
+-- number and how long.
 --
--- A role that could write the tables could set a mark back, and have IDs repeated. So the functions have their owner's
--- rights, and nobody has others until they are granted. Each is called in a statement and transaction of its own and
--- leaves nothing in the session, so that they work through poolers.
+-- A role with write access to the tables could lower a mark and cause duplicate IDs. So the functions are SECURITY
+-- DEFINER, and other roles have no privileges until they are granted. Each function is called in a separate statement
+-- and transaction and leaves no session state, so it works through connection poolers.
 
 CREATE TABLE sortkey.node_pool (
     name text PRIMARY KEY,
@@ -1887,12 +1889,12 @@ CREATE TABLE sortkey.node_pool (
     timeline text,
     fenced_until timestamptz NOT NULL DEFAULT '-infinity'
 );
-COMMENT ON TABLE sortkey.node_pool IS 'Pools of node numbers, as programs first asked for them.';
-COMMENT ON COLUMN sortkey.node_pool.layout IS 'What the numbers mean: programs of another layout are refused.';
-COMMENT ON COLUMN sortkey.node_pool.timeline IS 'Of the write-ahead log, when numbers were last claimed: another one means that a standby has taken over.';
-COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'After a standby has taken over, whatever it hadn''t got yet was minted before this time.';
+COMMENT ON TABLE sortkey.node_pool IS 'The pools of node numbers. The first claim creates a pool.';
+COMMENT ON COLUMN sortkey.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
+COMMENT ON COLUMN sortkey.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
+COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'After a failover, all IDs under claims that the standby had not received are from before this time.';
 
--- With room in the pages a renewal, which changes no indexed column, stays in its row's page.
+-- The fillfactor leaves room for HOT updates: renewals change no indexed column.
 CREATE TABLE sortkey.node_lease (
     pool text NOT NULL,
     number integer NOT NULL,
@@ -1909,18 +1911,18 @@ CREATE TABLE sortkey.node_lease (
 ) WITH (fillfactor = 50);
 CREATE INDEX node_lease_free ON sortkey.node_lease (pool, free_mark, number) WHERE free_mark IS NOT NULL;
 CREATE INDEX node_lease_held ON sortkey.node_lease (pool, holder) WHERE holder IS NOT NULL;
-COMMENT ON TABLE sortkey.node_lease IS 'Who holds which node number; node_status shows it for people. Lowering a mark by hand can repeat IDs.';
-COMMENT ON COLUMN sortkey.node_lease.term IS 'How often the number was claimed.';
-COMMENT ON COLUMN sortkey.node_lease.mark IS 'Unix milliseconds, up to which the number may have been used.';
-COMMENT ON COLUMN sortkey.node_lease.after IS 'The mark that the last claim found.';
-COMMENT ON COLUMN sortkey.node_lease.holder IS 'NULL: released, or never held. Who knows it can renew and release the claim.';
-COMMENT ON COLUMN sortkey.node_lease.expires_at IS 'From then on, by this server''s clock, somebody else may claim the number.';
-COMMENT ON COLUMN sortkey.node_lease.ttl IS 'How long the claim stands without being renewed.';
-COMMENT ON COLUMN sortkey.node_lease.reserved IS 'Why the number is never claimed, as reserve_node was told. NULL: it may be.';
-COMMENT ON COLUMN sortkey.node_lease.free_mark IS 'The mark of a number that is free. NULL: it is reserved, or has a holder, whose claim may have expired.';
+COMMENT ON TABLE sortkey.node_lease IS 'The node numbers and their holders; see node_status. Lowering a mark by hand can cause duplicate IDs.';
+COMMENT ON COLUMN sortkey.node_lease.term IS 'The number of claims so far.';
+COMMENT ON COLUMN sortkey.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
+COMMENT ON COLUMN sortkey.node_lease.after IS 'The high-water mark before the last claim.';
+COMMENT ON COLUMN sortkey.node_lease.holder IS 'The holder, or NULL if the number was released or never held. Its value authorizes to renew and release the claim.';
+COMMENT ON COLUMN sortkey.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
+COMMENT ON COLUMN sortkey.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
+COMMENT ON COLUMN sortkey.node_lease.reserved IS 'The note passed to reserve_node, or NULL if the number is not reserved. A reserved number cannot be claimed.';
+COMMENT ON COLUMN sortkey.node_lease.free_mark IS 'The mark of a free number, or NULL if the number is reserved or has a holder, even an expired one.';
 
--- Has the transaction on disk, and on the standbys that are synchronous, before the caller hears of it, whatever the
--- database's default is. A setting of the function would end before the commit.
+-- Makes the commit wait for the disk and for synchronous standbys, even if the database's default is a weaker
+-- synchronous_commit. A SET clause of the function would end before the commit.
 CREATE FUNCTION sortkey.commit_durably() RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1932,9 +1934,9 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.commit_durably() FROM PUBLIC;
-COMMENT ON FUNCTION sortkey.commit_durably() IS 'Part of the ..._node functions, not for anybody else.';
+COMMENT ON FUNCTION sortkey.commit_durably() IS 'Internal function of the ..._node functions.';
 
--- The timeline of the write-ahead log: a standby that takes over begins another one.
+-- Returns the timeline of the write-ahead log. A promoted standby begins a new timeline.
 CREATE FUNCTION sortkey.node_timeline() RETURNS text
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1942,15 +1944,15 @@ AS $$
 BEGIN
     RETURN left(pg_walfile_name(pg_current_wal_lsn()), 8);
 EXCEPTION WHEN OTHERS THEN
-    RETURN NULL; -- not every service that speaks this language has a log of this kind
+    RETURN NULL; -- some Postgres-compatible services have no such log
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.node_timeline() FROM PUBLIC;
-COMMENT ON FUNCTION sortkey.node_timeline() IS 'Part of the ..._node functions, not for anybody else.';
+COMMENT ON FUNCTION sortkey.node_timeline() IS 'Internal function of the ..._node functions.';
 
--- Up to when, in Unix milliseconds, any number of a pool may have been used, whatever its mark says: 0, or after a standby
--- has taken over, the end of the fence. It may not have got the last claims and renewals. What these allowed to be minted
--- ends at the latest when the longest TTL is over, so nobody begins before that. Present claims go on.
+-- Returns the time, in Unix milliseconds, up to which any number of a pool may have been used, regardless of its mark.
+-- It is 0, or the end of the fence after a failover. The promoted standby can lack the last claims and renewals. These
+-- expire within the longest TTL, so new claims wait until then. Existing claims continue.
 CREATE FUNCTION sortkey.node_fence(pool text, ttl interval) RETURNS bigint
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1971,21 +1973,21 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.node_fence(text, interval) FROM PUBLIC;
-COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Part of the ..._node functions, not for anybody else.';
+COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Internal function of the ..._node functions.';
 
--- Claims a number of a pool, which is made when it is first asked for.
+-- Claims a number of a pool. The first claim creates the pool.
 --
---     size, layout      of the pool; others than it was made with are refused (SK001)
---     reserved          numbers that this call must not claim. Other calls may; reserve_node keeps a number from all of them
---     holder            unique to the claim: the same one again gives the same number and term
---     ttl_ms            how long the claim stands
---     now_ms, until_ms  the holder's clock, and up to where it wants to mint
+--     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
+--     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
+--     holder            unique to the claim; a repeated call with the same holder returns the same number and term
+--     ttl_ms            the time until the claim expires
+--     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
 --
--- It takes the number with the lowest mark behind now_ms, among those that are free; if there is none, among those whose
--- claims have expired. It passes over rows that others have locked: a transaction that hangs holds up one number and not
--- the pool, unless it is about to make that or its fence. If no number can be had, number is NULL, and the result tells
--- how many are held, reserved, and free with a mark ahead of now_ms, the lowest of these marks, when the first that is
--- held is free if it isn't renewed, and the first reservations that reserve_node made.
+-- It claims the free number with the lowest mark before now_ms. If no number is free, it claims such a number whose
+-- claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
+-- creating the pool or the fence. If no number is available, number is NULL, and the result has the number of held and
+-- reserved numbers, the number of free numbers with a mark at or after now_ms and the lowest of these marks, the time
+-- until the first held number becomes free unless renewed, and the first reservations made with reserve_node.
 CREATE FUNCTION sortkey.claim_node(
     pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
@@ -1999,7 +2001,7 @@ AS $$
 DECLARE
     ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
     known sortkey.node_pool;
-    lowest bigint; -- what no mark counts as less than
+    lowest bigint; -- the fence, a lower limit of all marks
     now_at timestamptz;
 BEGIN
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
@@ -2015,11 +2017,11 @@ BEGIN
 
     SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
     IF NOT FOUND THEN
-        -- Of several that are the first, one makes the pool and the others wait for it.
+        -- If several first claims run at once, one creates the pool and the others wait for it.
         INSERT INTO sortkey.node_pool (name, size, layout, timeline)
             VALUES (pool, size, layout, sortkey.node_timeline()) ON CONFLICT DO NOTHING;
         IF FOUND THEN
-            -- What was reserved before is there already, and what was until it was given back.
+            -- Rows exist already for numbers that are reserved, or were.
             INSERT INTO sortkey.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
             DELETE FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
             SELECT l.number INTO number FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
@@ -2039,8 +2041,8 @@ BEGIN
 
     lowest := sortkey.node_fence(pool, ttl);
 
-    -- The same call again? Then nobody has heard of what was granted, so nothing was minted, and it can be granted as of
-    -- now; and of calls that were under way at the same time each may have got a number.
+    -- Is this a repeated call? Then the holder didn't receive the first result and has generated no IDs. Grant the
+    -- number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
     SELECT l.number INTO number FROM sortkey.node_lease l
         WHERE l.pool = pool AND l.holder = holder
         ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
@@ -2059,9 +2061,10 @@ BEGIN
         UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number AND l.holder = holder;
     END IF;
 
-    -- If the clock was set back a claim would stand for as much longer. A holder that lives renews within a TTL. The
-    -- clock is looked at row by row, after the claims that are seen were written. holder >= '' is true for every
-    -- holder; it makes the planner choose node_lease_held, even without statistics.
+    -- If the clock steps back, claims would expire later by the size of the step. Cap them at one TTL from now, since a
+    -- live holder renews within a TTL. clock_timestamp() runs per row, so it is later than each visible claim. The
+    -- condition holder >= '' is true for every holder; it makes the planner choose node_lease_held, even without
+    -- statistics.
     UPDATE sortkey.node_lease l SET expires_at = clock_timestamp() + l.ttl
         FROM (
             SELECT o.number FROM sortkey.node_lease o
@@ -2075,7 +2078,7 @@ BEGIN
         WHERE l.pool = pool AND l.number < size AND l.free_mark < now_ms AND lowest < now_ms AND NOT l.number <@ reserved
         ORDER BY l.free_mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
-        -- This reads the whole pool, so that a number which is released meanwhile isn't missed.
+        -- Read the whole pool, to include numbers that were released in the meantime.
         SELECT l.number INTO number FROM sortkey.node_lease l
             WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND NOT l.number <@ reserved
                 AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
@@ -2087,7 +2090,7 @@ BEGIN
             WHERE l.pool = pool AND l.number = number
             RETURNING l.term, l.after, l.mark INTO term, after, until;
     ELSE
-        -- What is free, but locked, is being claimed.
+        -- A number that is free but locked is being claimed, and counts as held.
         SELECT count(*) FILTER (WHERE NOT a.kept AND NOT a.ahead), count(*) FILTER (WHERE a.kept), count(*) FILTER (WHERE NOT a.kept AND a.ahead),
                 ceil(extract(epoch FROM min(l.expires_at) FILTER (WHERE NOT a.kept AND l.holder IS NOT NULL AND l.expires_at > now_at) - now_at) * 1000),
                 min(greatest(l.mark, lowest)) FILTER (WHERE NOT a.kept AND a.ahead)
@@ -2111,9 +2114,9 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) FROM PUBLIC;
 
--- Renews a claim, also one whose time is over, if nobody else has got the number meanwhile and it isn't reserved: moves
--- its mark on to until_ms, never back. If somebody has, or the claim was released, nothing changes, and the result has
--- the number's term and, in as far as it is for people, its holder.
+-- Renews a claim and raises its mark to until_ms, if that is later. An expired claim can be renewed if no other program
+-- has claimed the number and it isn't reserved. If another program has claimed it, or the claim was released, nothing
+-- changes, and the result has the current term and the readable part of the holder.
 CREATE FUNCTION sortkey.renew_node(
     pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
     OUT renewed boolean, OUT after bigint, OUT until bigint, OUT time_ms bigint, OUT present_term bigint, OUT present_holder text
@@ -2145,8 +2148,8 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) FROM PUBLIC;
 
--- Ends a claim whose holder has minted up to mark_ms, and won't any more. It tells whether it did: not if the number is
--- in another term or was released. The mark doesn't get lower than the claim found it.
+-- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number
+-- is in another term or was released before. The mark doesn't fall below its value before the claim.
 CREATE FUNCTION sortkey.release_node(pool text, number integer, term bigint, holder text, mark_ms bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -2166,11 +2169,11 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) FROM PUBLIC;
 
--- Keeps a number from being claimed, for what mints with it for ever, such as the default of a column; also before the
--- pool was ever used. note says what that is. Such a thing may mint once this has returned, and not before: so a number
--- that is held is an error, or one that was used up to a time which this server's clock has yet to pass by a second.
+-- Reserves a number permanently, for example for the default of a column. Programs cannot claim a reserved number. The
+-- pool need not exist yet. note describes the use of the number. The number can be used once reserve_node has returned.
+-- So reserve_node fails if the number is held, or if this server's clock isn't a second past the number's mark.
 --
--- while_held => true only sees to it that nobody claims the number any more. Call it again when the holder is gone.
+-- while_held => true only prevents further claims. Call reserve_node again after the holder has stopped.
 CREATE FUNCTION sortkey.reserve_node(pool text, number integer, note text, while_held boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -2183,7 +2186,7 @@ DECLARE
     now_at timestamptz;
 BEGIN
     SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
-    size := coalesce(known.size, 65536); -- the largest
+    size := coalesce(known.size, 65536); -- the largest size
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
@@ -2205,7 +2208,7 @@ BEGIN
             HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
     END IF;
     lease.mark := greatest(lease.mark, sortkey.node_fence(pool, interval '0'));
-    -- The mark's unit of time, which is some milliseconds in some formats, counts as a whole.
+    -- Wait for the whole time unit of the mark, which is several milliseconds in some formats.
     IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
             MESSAGE = format('cannot reserve number %s of pool %s: it has a high-water mark of %s, and the clock is at %s, in Unix milliseconds',
@@ -2213,14 +2216,14 @@ BEGIN
             DETAIL = 'The number may have been used up to the high-water mark.',
             HINT = 'Call reserve_node again once the clock is a second past the mark, or choose another number.';
     END IF;
-    -- A claim whose time is over could be renewed.
+    -- Remove an expired claim, which the holder could renew.
     UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.reserve_node(text, integer, text, boolean) FROM PUBLIC;
 
--- Gives a reserved number back to the pool, when nothing mints with it any more: used_until is up to when something
--- did, by the times in its IDs; NULL means up to now.
+-- Cancels the reservation of a number that is no longer in use. used_until is the time of the last ID generated with
+-- it. NULL means now.
 CREATE FUNCTION sortkey.unreserve_node(pool text, number integer, used_until timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -2236,7 +2239,7 @@ BEGIN
     -- IDs are up to 10 ms ahead of the server's clock.
     used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + 10;
     PERFORM sortkey.commit_durably();
-    -- Whoever held it before mustn't release it now, with a mark of then.
+    -- Remove the holder, so that it cannot release the number with an old mark.
     UPDATE sortkey.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
         WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
     IF NOT FOUND THEN
@@ -2247,16 +2250,16 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
 
--- For people. It leaves out what makes a holder unique, by which claims can be released.
+-- Shows node numbers to people. It omits the unique part of a holder, which authorizes to release the claim.
 CREATE VIEW sortkey.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
         regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
         CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
     FROM sortkey.node_lease l;
-COMMENT ON VIEW sortkey.node_status IS 'Node numbers, who holds them, and the time up to which each may have been used (mark; NULL if it was never used).';
+COMMENT ON VIEW sortkey.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
 
--- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
     statement text;
@@ -2278,21 +2281,21 @@ BEGIN
 END
 $$;
 
--- Lists the defaults that mint with a node number, to find numbers that aren't reserved. Postgres tells which columns,
--- domains and SQL functions (with RETURN or BEGIN ATOMIC) depend on the functions that mint. The number is read from the
--- text of the default.
+-- Lists the defaults that generate IDs with a node number, to find numbers that aren't reserved. pg_depend has the
+-- columns, domains and SQL functions (with RETURN or BEGIN ATOMIC) that depend on the next_ functions. The view reads
+-- the number from the text of the default.
 CREATE VIEW sortkey.node_defaults AS
-    WITH minting (function, first, second) AS (
+    WITH generators (function, first, second) AS (
         VALUES ('next_snowflake', 'datacenter', 'worker'), ('next_snowflake_si', 'machine', NULL),
             ('next_spread64', 'generator', 'cluster'), ('next_sno', 'meta', 'partition')
     ), uses AS (
         SELECT d.classid, d.objid, m.function, m.first, m.second,
             CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE 'sortkey\.' END AS prefix
-        FROM minting m
+        FROM generators m
             JOIN pg_proc p ON p.pronamespace = 'sortkey'::regnamespace AND p.proname = m.function
             JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
     ), lasting AS (
-        -- Any role may create temporary objects, and only its session uses them.
+        -- Exclude temporary objects: any role can create them, and only one session uses them.
         SELECT n.oid, n.nspname FROM pg_namespace n WHERE n.nspname !~ '^pg_temp_'
     ), defaults AS (
         SELECT 'column' AS kind, format('%I.%I.%I', n.nspname, c.relname, t.attname) AS name,
@@ -2310,7 +2313,7 @@ CREATE VIEW sortkey.node_defaults AS
         FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
             JOIN lasting n ON n.oid = p.pronamespace AND n.oid <> 'sortkey'::regnamespace
     ), calls AS (
-        -- Without the quotes of simple names, and without anything else in quotes, a call is a name and its arguments.
+        -- Remove the quotes of simple names, and all other quoted text. Then a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function,
             coalesce(substring(c[1] FROM d.first || ' => ([0-9]{1,5})(?:,|$)'),
                 substring(c[1] FROM '^([0-9]{1,5})(?:,|$)'))::integer AS first,
@@ -2323,7 +2326,7 @@ CREATE VIEW sortkey.node_defaults AS
         SELECT c.kind, c.name, c.expression,
             CASE c.function WHEN 'next_snowflake' THEN 'snowflake' WHEN 'next_snowflake_si' THEN 'snowflake-si'
                 WHEN 'next_spread64' THEN 'spread64-' || c.second WHEN 'next_sno' THEN 'sno' END AS pool,
-            -- As nodelease writes it.
+            -- The layout text of package nodelease.
             CASE c.function
                 WHEN 'next_snowflake' THEN (SELECT 'snowflake: ' || l.layout FROM sortkey.layout l WHERE l.format = 'snowflake')
                 WHEN 'next_snowflake_si' THEN (SELECT 'snowflake_si: ' || l.layout FROM sortkey.layout l WHERE l.format = 'snowflake_si')
@@ -2339,15 +2342,15 @@ CREATE VIEW sortkey.node_defaults AS
     )
     SELECT n.kind, n.name, n.expression, o.pool, n.number, l.reserved
     FROM numbers n
-        -- A program may give its pool another name than nodelease does.
+        -- Programs can give a pool a name other than the default of package nodelease.
         LEFT JOIN LATERAL (
             SELECT p.name FROM sortkey.node_pool p WHERE p.layout = n.layout AND p.size > n.number
             UNION ALL
             SELECT n.pool WHERE NOT EXISTS (SELECT FROM sortkey.node_pool p WHERE p.layout = n.layout AND p.size > n.number)
         ) o (pool) ON true
         LEFT JOIN sortkey.node_lease l ON l.pool = o.pool AND l.number = n.number;
-COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that mint with a node number, with the note of the reservation. reserved is NULL if the number isn''t reserved; number is NULL if it isn''t a literal.';
--- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that generate IDs with a node number. reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if it is not a literal.';
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
     statement text;

@@ -1,6 +1,6 @@
 {{define "schema" -}}
--- What the other migrations build on: the schema, two tables that say what is installed, and the clock of the
--- generators on the server.
+-- The base of the other migrations: the schema, two tables that record the installation, and the clock of the server's
+-- generators.
 
 DO $$
 BEGIN
@@ -8,7 +8,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = format('server version %s is not supported; want Postgres 15 or later', current_setting('server_version'));
     END IF;
-    -- It may be there: made beforehand for a role that mustn't make schemas, or for a tool's table of versions.
+    -- The schema can exist already, created for a role that must not create schemas or for a tool's version table.
     IF to_regnamespace('{{.Schema}}') IS NULL THEN
         CREATE SCHEMA {{.Schema}};
         {{template "mark schema" .}}
@@ -16,58 +16,59 @@ BEGIN
 END
 $$;
 
--- One row per migration that was run, whichever tool ran it. A program asks here whether it finds what it needs.
+-- One row per installed migration, whichever tool ran it. Programs read it to check the installation.
 CREATE TABLE {{.Schema}}.revision (
     version integer PRIMARY KEY,
     name text NOT NULL,
     installed_at timestamptz NOT NULL DEFAULT current_timestamp
 );
-COMMENT ON TABLE {{.Schema}}.revision IS 'The migrations of sortkey that were run.';
+COMMENT ON TABLE {{.Schema}}.revision IS 'The installed migrations of sortkey.';
 
--- The layouts that the functions were made for. A program with another one would take IDs for what they aren't.
+-- The layouts that the functions use. A program with a different layout would misread IDs.
 CREATE TABLE {{.Schema}}.layout (
     format text PRIMARY KEY,
     layout text NOT NULL
 );
-COMMENT ON TABLE {{.Schema}}.layout IS 'What the bits of the formats with a choice mean in the functions of this schema. It never changes.';
+COMMENT ON TABLE {{.Schema}}.layout IS 'The bit layouts that the functions of this schema use. They never change.';
 
-GRANT SELECT ON {{.Schema}}.revision, {{.Schema}}.layout TO PUBLIC; -- who may use the schema may ask
+GRANT SELECT ON {{.Schema}}.revision, {{.Schema}}.layout TO PUBLIC; -- any role with USAGE on the schema can check the installation
 
 -- The clock of a generator on the server.
 --
--- Each format that is minted here has a sequence, and all that a generator remembers is in it. Its value is
+-- Each format has a sequence, which is the only state of its generator. A value of the sequence is
 --
 --     counter << unit_bits | unit
 --
--- where unit is a time, counted in the format's units (milliseconds, or 4 of them) from its epoch. The sequence's
--- increment is 1 << unit_bits. So nextval() counts up within a unit, and can't get from one unit into another: before
--- it did, the sequence would end. Only advance_clock() sets the unit, one session at a time, and only to a later one.
--- From that it follows that no pair of unit and counter comes up twice, whatever the clock does and however many
--- sessions there are.
+-- where unit is a time, counted from the format's epoch in the format's units (1 ms, or 4 ms for sno). The sequence's
+-- increment is 1 << unit_bits. So nextval() increments the counter within a unit. It cannot overflow into another
+-- unit: the sequence ends first. Only advance_clock() changes the unit, in one session at a time, and only to a later
+-- one. Therefore no pair of unit and counter occurs twice, even if the clock steps back and many sessions generate IDs.
 --
--- A generator calls nextval(), and makes an ID of what it gets if the unit is the clock's (or up to {{.AheadMS}} ms ahead
--- of it) and the counter fits the format. If not, it calls advance_clock().
+-- A generator calls nextval(). If the unit is that of the clock, or up to {{.AheadMS}} ms ahead of it, and the counter
+-- fits the format, the value becomes an ID. Otherwise the generator calls advance_clock().
 --
--- The lock is one of transactions, taken in a subtransaction that is rolled back when the work is done. A sequence
--- isn't rolled back, but the lock is given back at once: were it kept until the end of the transaction, one that stays
--- open would stop all inserts. And no error or cancelled statement can leave it behind, as one of sessions could be.
+-- advance_clock() takes a transaction-level advisory lock in a subtransaction, and rolls the subtransaction back when
+-- it has advanced the sequence. A rollback doesn't revert a sequence, but it releases the lock at once. If the lock
+-- were held until the end of the transaction, an open transaction would block all inserts. A session-level lock could
+-- remain after an error or a canceled statement.
 --
--- A sequence begins with a value that is full, of unit 0: so the first call finds out the time.
+-- The first value of a sequence is a full unit 0, so the first call sets the unit from the clock.
 --
--- If the clock is set back, calls fail until it has caught up; those that it catches up with within a second wait. They
--- wait in pg_sleep(), which goes by the same clock: one that the clock is set back under waits for as much longer, and
--- neither statement_timeout nor lock_timeout, which go by that clock too, end it. pg_cancel_backend() does.
+-- If the clock steps back, calls fail until it has caught up. Calls that need to wait a second or less wait instead.
+-- They wait in pg_sleep(), which uses the same clock. If the clock steps back during the wait, the wait gets longer by
+-- the size of the step. statement_timeout and lock_timeout use the same clock and don't end it; pg_cancel_backend()
+-- does.
 --
--- A copy of the database that mints beside the original, whether made with TEMPLATE, from a backup or by replication,
--- needs node numbers of its own, and so does another installation in the same database: it has sequences of its own.
+-- A copy of the database that generates IDs beside the original, made with TEMPLATE, from a backup or by replication,
+-- needs its own node numbers. So does a second installation in the same database, which has its own sequences.
 CREATE FUNCTION {{.Schema}}.advance_clock(
     clock regclass,
     epoch bigint,           -- milliseconds since 1970
-    unit_ms integer,        -- milliseconds in a unit
+    unit_ms integer,        -- milliseconds per unit
     unit_bits integer,
     sequence_bits integer,
-    first_counter integer   -- with which a unit begins, unless the one before it was full
-) RETURNS bigint            -- a value of the sequence that is the caller's
+    first_counter integer   -- counter at the start of a unit, unless the unit before it was full
+) RETURNS bigint            -- a value of the sequence, for the caller alone
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -90,7 +91,7 @@ BEGIN
             PERFORM pg_advisory_xact_lock(1936683115, clock::oid::integer); -- the number is 'sork' in ASCII
             value := pg_sequence_last_value(clock);
             IF value IS NULL THEN
-                -- Without it there would be no telling what was minted.
+                -- The last value is the only record of the generated IDs.
                 RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                     MESSAGE = format('sequence %s was set by hand and has no last value', clock);
             END IF;
@@ -103,7 +104,7 @@ BEGIN
                 taken := nextval(clock);
                 counter := taken >> unit_bits;
             END IF;
-            -- With a CACHE, which nobody should give the sequence, the value can be of another unit.
+            -- If somebody sets a CACHE on the sequence, the value can be of another unit.
             IF taken IS NULL OR counter >= capacity OR (taken & last_unit) <> unit THEN
                 taken := NULL;
                 next_unit := greatest(unit + 1, now_unit);
@@ -114,11 +115,11 @@ BEGIN
                     END IF;
                     PERFORM setval(clock, taken);
                 ELSIF counter > 2 * capacity THEN
-                    -- Calls that failed have counted on. Keep the sequence from its end; it stays full.
+                    -- Failed calls have incremented the counter. Reset it, still full, so that the sequence doesn't end.
                     PERFORM setval(clock, unit | (capacity << unit_bits));
                 END IF;
             END IF;
-            RAISE EXCEPTION USING ERRCODE = 'SK000', MESSAGE = 'give back the lock';
+            RAISE EXCEPTION USING ERRCODE = 'SK000', MESSAGE = 'release the lock';
         EXCEPTION WHEN SQLSTATE 'SK000' THEN
             NULL;
         END;
@@ -129,7 +130,7 @@ BEGIN
         IF next_unit > last_unit THEN
             RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
                 MESSAGE = format('clock time %s is past the last time that IDs of %s can hold', clock_timestamp(), clock),
-                HINT = 'Check the server''s clock, or change to a format or layout with a later end.';
+                HINT = 'Check the server''s clock, or use a format or layout that ends later.';
         END IF;
         pause := (next_unit - ahead - now_unit) * unit_ms;
         IF waited + pause > max_wait AND unit = 0 THEN
@@ -148,7 +149,7 @@ BEGIN
                     clock, capacity, unit_ms, max_wait),
                 HINT = 'Generate IDs in the program, with separate node numbers, or use a format with more IDs per millisecond.';
         END IF;
-        -- A little more than needed: then the next calls find several units that they need not wait for.
+        -- Sleep a little longer than needed, so that the next calls have several units without a wait.
         pause := pause + 2;
         PERFORM pg_sleep(pause / 1000.0);
         waited := waited + pause;
@@ -157,7 +158,7 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION {{.Schema}}.advance_clock(regclass, bigint, integer, integer, integer, integer) FROM PUBLIC;
 COMMENT ON FUNCTION {{.Schema}}.advance_clock(regclass, bigint, integer, integer, integer, integer) IS
-    'Part of the next_... functions, not for anybody else.';
+    'Internal function of the next_... functions.';
 
 {{template "revision" .}}
 {{- end}}

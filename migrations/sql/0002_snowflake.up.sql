@@ -10,9 +10,9 @@ INSERT INTO {{$s}}.layout (format, layout) VALUES ('snowflake', '{{.Layout}}');
 
 CREATE DOMAIN {{$s}}.snowflake AS bigint
     CONSTRAINT snowflake_is_positive CHECK (VALUE > 0);
-COMMENT ON DOMAIN {{$s}}.snowflake IS 'A 64-bit ID that orders by time. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN {{$s}}.snowflake IS 'A 64-bit ID that sorts by time. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
--- When an ID was minted; NULL if it is negative.
+-- Returns the time of an ID, or NULL if it is negative.
 CREATE FUNCTION {{$s}}.snowflake_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id >= 0 THEN {{.Instant "(id >> %d)" .TimeShift}} END;
@@ -35,13 +35,13 @@ BEGIN
 END
 $$;
 
--- The decimal number; NULL if it is negative.
+-- Returns the decimal number, or NULL if it is negative.
 CREATE FUNCTION {{$s}}.snowflake_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id >= 0 THEN id::text END;
 
--- Reads what snowflake_text writes. In "C", as all from_text functions, whatever the text's own collation is: where it
--- takes different characters for the same, patterns aren't supported.
+-- Parses the output of snowflake_text. All from_text functions match in collation "C", since nondeterministic
+-- collations of the argument don't support patterns.
 CREATE FUNCTION {{$s}}.snowflake_from_text(s text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -58,7 +58,7 @@ BEGIN
 END
 $$;
 
--- The lowest ID of the millisecond in which t lies: what queries by time and partitions are bounded by, as in
+-- Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time, such as
 -- id >= snowflake_floor(t1) AND id < snowflake_floor(t2).
 CREATE FUNCTION {{$s}}.snowflake_floor(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -70,9 +70,9 @@ END
 $$;
 
 CREATE SEQUENCE {{$s}}.snowflake_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
-COMMENT ON SEQUENCE {{$s}}.snowflake_clock IS 'Of next_snowflake: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE {{$s}}.snowflake_clock IS 'The state of next_snowflake: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. A datacenter and worker are for one database, and no program mints with them.
+-- Generates an ID, as the default of a column. No program or other database may use the same datacenter and worker.
 CREATE FUNCTION {{$s}}.next_snowflake(datacenter integer, worker integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$

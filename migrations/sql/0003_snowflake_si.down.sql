@@ -1,5 +1,5 @@
 {{define "snowflake_si" -}}
--- IF EXISTS: without a base clock there is nothing but the domain.
+-- IF EXISTS: without a base clock, the domain is the only object.
 DROP FUNCTION IF EXISTS {{.Schema}}.next_snowflake_si(integer);
 DROP SEQUENCE IF EXISTS {{.Schema}}.snowflake_si_clock;
 DROP FUNCTION IF EXISTS {{.Schema}}.snowflake_si_floor(timestamptz);

@@ -1,15 +1,14 @@
 {{define "snowflake_si" -}}
--- SnowflakeSI, a bigint of 53 bits, which JavaScript's numbers hold exactly.
+-- SnowflakeSI, a bigint of 53 bits, which a JavaScript number represents exactly.
 
 CREATE DOMAIN {{.Schema}}.snowflake_si AS bigint
     CONSTRAINT snowflake_si_is_positive_and_53_bits CHECK (VALUE BETWEEN 1 AND 9007199254740991);
-COMMENT ON DOMAIN {{.Schema}}.snowflake_si IS 'A 53-bit ID that orders by time. DROP SCHEMA {{.Schema}} CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN {{.Schema}}.snowflake_si IS 'A 53-bit ID that sorts by time. DROP SCHEMA {{.Schema}} CASCADE drops the columns of this type.';
 
 {{if .SnowflakeSI -}}
 {{template "snowflake_si functions" .}}
 {{else -}}
--- The format counts time from a base clock that each installation chooses. Here none was given, so there is nothing
--- that functions could be made for.
+-- The format counts time from a base clock, which is a setting of the installation. Without it, there are no functions.
 {{end}}
 {{template "revision" .}}
 {{- end}}
@@ -22,7 +21,7 @@ COMMENT ON DOMAIN {{.Schema}}.snowflake_si IS 'A 53-bit ID that orders by time. 
 
 INSERT INTO {{$s}}.layout (format, layout) VALUES ('snowflake_si', '{{.Layout}}');
 
--- When an ID was minted; NULL if it is none.
+-- Returns the time of an ID, or NULL if the number is not an ID.
 CREATE FUNCTION {{$s}}.snowflake_si_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id BETWEEN 0 AND 9007199254740991 THEN {{.Instant "(id >> %d)" .TimeShift}} END;
@@ -42,7 +41,7 @@ BEGIN
 END
 $$;
 
--- The decimal number; NULL if it is no ID.
+-- Returns the decimal number, or NULL if it is not an ID.
 CREATE FUNCTION {{$s}}.snowflake_si_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id BETWEEN 0 AND 9007199254740991 THEN id::text END;
@@ -63,7 +62,7 @@ BEGIN
 END
 $$;
 
--- The lowest ID of the millisecond in which t lies: a bound for queries by time and for partitions.
+-- Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.
 CREATE FUNCTION {{$s}}.snowflake_si_floor(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -74,9 +73,9 @@ END
 $$;
 
 CREATE SEQUENCE {{$s}}.snowflake_si_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
-COMMENT ON SEQUENCE {{$s}}.snowflake_si_clock IS 'Of next_snowflake_si: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE {{$s}}.snowflake_si_clock IS 'The state of next_snowflake_si: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. A machine is for one database, and no program mints with it.
+-- Generates an ID, as the default of a column. No program or other database may use the same machine.
 CREATE FUNCTION {{$s}}.next_snowflake_si(machine integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$

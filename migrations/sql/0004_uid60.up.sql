@@ -4,14 +4,14 @@
 --
 --     0000 | milliseconds since {{.First}} : 42 | sequence : 9 | random : 9
 --
--- It lasts until {{.Last}}. In text it is the digits of the number in base64url, without leading A but at least four,
--- the last two of them moved to the front.
+-- It lasts until {{.Last}}. Its text is the number in base64url without leading A digits, but with at least four
+-- digits. The last two digits are moved to the front.
 
 CREATE DOMAIN {{$s}}.uid60 AS bigint
     CONSTRAINT uid60_is_positive_and_60_bits CHECK (VALUE BETWEEN 1 AND 1152921504606846975);
-COMMENT ON DOMAIN {{$s}}.uid60 IS 'A 60-bit ID that orders by time, 10 characters as text. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN {{$s}}.uid60 IS 'A 60-bit ID that sorts by time, with a text of 10 characters. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
--- When an ID was minted; NULL if it is none.
+-- Returns the time of an ID, or NULL if the number is not an ID.
 CREATE FUNCTION {{$s}}.uid60_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id BETWEEN 0 AND 1152921504606846975 THEN {{.Instant "(id >> 18)"}} END;
@@ -31,11 +31,10 @@ BEGIN
 END
 $$;
 
--- The text; NULL if the number is no ID.
+-- Returns the text of an ID, or NULL if the number is not an ID.
 --
--- The first 10 digits of the number's upper 60 bits in base64 are those wanted, once the last 12 of the 60 bits are
--- moved to the front. An ID from May 2020 on has all 10 digits; of smaller ones those behind the first two lose the A
--- that they begin with (but the last two stay).
+-- It moves the last 12 of the 60 bits to the front and takes the first 10 digits of base64. IDs since May 2020 have all
+-- 10 digits. In a smaller ID, the digits after the first two lose their leading A digits; the last two digits stay.
 CREATE FUNCTION {{$s}}.uid60_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE
@@ -49,7 +48,7 @@ CREATE FUNCTION {{$s}}.uid60_text(id bigint) RETURNS text
                 '+/', '-_')
         END;
 
--- Reads what uid60_text writes, and the same padded with A to 10 digits.
+-- Parses the output of uid60_text, and the same text padded with A to 10 digits.
 CREATE FUNCTION {{$s}}.uid60_from_text(s text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -59,7 +58,7 @@ DECLARE
     id bigint;
 BEGIN
     IF s COLLATE "C" ~ '^[A-Za-z0-9_-]{4,10}$' THEN
-        -- In base64, with a last digit that completes 8 bytes.
+        -- Base64, with an eleventh digit that completes 8 bytes.
         digits := translate(lpad(substr(s, 3) || left(s, 2), 10, 'A') || 'A=', '-_', '+/');
         id := (('x' || encode(decode(digits, 'base64'), 'hex'))::bit(64)::bigint >> 4) & 1152921504606846975;
         IF length(s) = 10 OR s COLLATE "C" = {{$s}}.uid60_text(id) THEN
@@ -72,7 +71,7 @@ BEGIN
 END
 $$;
 
--- The lowest ID of the millisecond in which t lies: a bound for queries by time and for partitions.
+-- Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.
 CREATE FUNCTION {{$s}}.uid60_floor(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -83,10 +82,10 @@ END
 $$;
 
 CREATE SEQUENCE {{$s}}.uid60_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
-COMMENT ON SEQUENCE {{$s}}.uid60_clock IS 'Of next_uid60: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE {{$s}}.uid60_clock IS 'The state of next_uid60: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. The format has no node numbers: it is chance that keeps the IDs of two
--- databases, or of one and a program, apart. So each millisecond begins at a random sequence, and 9 bits are random.
+-- Generates an ID, as the default of a column. The format has no node numbers. To make collisions with other databases
+-- and programs unlikely, each millisecond starts at a random sequence number, and 9 bits of each ID are random.
 CREATE FUNCTION {{$s}}.next_uid60() RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$

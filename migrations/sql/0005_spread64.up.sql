@@ -1,20 +1,20 @@
 {{define "spread64" -}}
 {{$s := .Schema}}{{with .Spread64 -}}
--- Spread64, a bigint, half of whose values are negative:
+-- Spread64, a bigint. Half of the IDs are negative:
 --
 --     milliseconds since 1970 : 42, the bits in reverse | sequence : 6 | 000000 | generator : 6 | cluster : 4
 --
--- It lasts until {{.Last}}. It has a time but no order in time, on purpose: so there is no floor.
+-- It lasts until {{.Last}}. By design, IDs do not sort by time, so there is no floor function.
 
 CREATE DOMAIN {{$s}}.spread64 AS bigint
     CONSTRAINT spread64_is_not_zero CHECK (VALUE <> 0)
     CONSTRAINT spread64_has_no_reserved_bits CHECK ((VALUE & 64512) = 0);
-COMMENT ON DOMAIN {{$s}}.spread64 IS 'A 64-bit ID that spreads over all numbers, 16 hex digits as text. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN {{$s}}.spread64 IS 'A 64-bit ID that spreads over all bigint values, with a text of 16 hexadecimal digits. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
--- When an ID was minted.
+-- Returns the time of an ID.
 --
--- The upper 42 bits in reverse are 5 bytes and 2 bits. A byte times 0x0202020202 holds 5 copies of it, of which the
--- mask 0x010884422010 takes each bit once; modulo 1023, which adds up groups of 10 bits, they come out in reverse.
+-- It reverses the upper 42 bits: 5 bytes and 2 bits. Multiplication by 0x0202020202 makes 5 copies of a byte, and the
+-- mask 0x010884422010 selects each bit once. Modulo 1023, which adds groups of 10 bits, yields them in reverse order.
 CREATE FUNCTION {{$s}}.spread64_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN {{.Instant `(
@@ -36,7 +36,7 @@ AS $$
 BEGIN
     IF (id & 64512) <> 0 THEN
         RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-            MESSAGE = format('%s is not a Spread64; want bits 10 to 15 zero', id);
+            MESSAGE = format('%s is not a Spread64; want zero in bits 10 to 15', id);
     END IF;
     "time" := {{$s}}.spread64_time(id);
     sequence := (id >> 16) & 63;
@@ -45,7 +45,7 @@ BEGIN
 END
 $$;
 
--- 16 hex digits; NULL if reserved bits are set.
+-- Returns the 16 hexadecimal digits, or NULL if a reserved bit is set.
 CREATE FUNCTION {{$s}}.spread64_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (id & 64512) = 0 THEN encode(int8send(id), 'hex') END;
@@ -64,15 +64,15 @@ BEGIN
         END IF;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('cannot parse %L as Spread64; want 16 digits [0-9a-f] with bits 10 to 15 zero', left(s, 64)),
+        MESSAGE = format('cannot parse %L as Spread64; want 16 digits [0-9a-f] with zero in bits 10 to 15', left(s, 64)),
         HINT = 'Use lower-case digits.';
 END
 $$;
 
 CREATE SEQUENCE {{$s}}.spread64_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
-COMMENT ON SEQUENCE {{$s}}.spread64_clock IS 'Of next_spread64: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE {{$s}}.spread64_clock IS 'The state of next_spread64: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. A generator and cluster are for one database, and no program mints with them.
+-- Generates an ID, as the default of a column. No program or other database may use the same generator and cluster.
 CREATE FUNCTION {{$s}}.next_spread64(generator integer, cluster integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$

@@ -4,24 +4,24 @@
 --
 --     4 ms units since {{.First}} : 39 | tick-tock : 1 | metabyte : 8 | partition : 16 | sequence : 16
 --
--- It lasts until {{.Last}}. In text it is 16 digits of 5 bits, from the alphabet 23456789abcdefghijklmnopqrstuvwx, and
--- those 16 characters in ASCII are the 16 bytes of the uuid that holds it. So text, bytes and column have one order.
+-- It lasts until {{.Last}}. Its text has 16 digits of 5 bits each, from the alphabet 23456789abcdefghijklmnopqrstuvwx.
+-- The uuid that stores it has these 16 ASCII characters as its bytes. So the text, the bytes and the uuid sort alike.
 
 CREATE DOMAIN {{$s}}.sno AS uuid
     CONSTRAINT sno_is_not_zero CHECK (VALUE <> '32323232-3232-3232-3232-323232323232')
     CONSTRAINT sno_has_digits_for_bytes CHECK (btrim(uuid_send(VALUE), '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN {{$s}}.sno IS 'An 80-bit ID that orders by time, the 16 characters of its text being the bytes of the uuid. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN {{$s}}.sno IS 'An 80-bit ID that sorts by time. The bytes of the uuid are the 16 characters of its text. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
--- In the order of "C", which is that of time. Other collations put letters before digits, or mix cases.
+-- Collation "C" sorts by time. Other collations put letters before digits or ignore case.
 CREATE DOMAIN {{$s}}.sno_as_text AS text COLLATE "C"
     CONSTRAINT sno_as_text_is_not_zero CHECK (VALUE <> '2222222222222222')
     CONSTRAINT sno_as_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
-COMMENT ON DOMAIN {{$s}}.sno_as_text IS 'The text of a sno, for columns that have to be text. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
+COMMENT ON DOMAIN {{$s}}.sno_as_text IS 'The text of a sno, for columns that must be text. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
--- When an ID was minted, to 4 ms; NULL if the uuid is no sno.
+-- Returns the time of an ID, in units of 4 ms, or NULL if the uuid is not a sno.
 --
--- It is of the first 8 digits, without the last bit. A digit is its character less 50, which is '2', or less 89 for a
--- letter: the same modulo 39, and no digit is as large.
+-- The time is in the first 8 digits, without their last bit. The value of a digit is its character minus 50 (the code
+-- of '2'), or minus 89 for a letter. Both are equal modulo 39, and every value is less than 39.
 CREATE FUNCTION {{$s}}.sno_time(id uuid) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN
@@ -51,7 +51,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
             MESSAGE = format('%s is not a Sno; want a uuid whose 16 bytes are digits [2-9a-x]', id);
     END IF;
-    -- Half by half: 8 characters to 8 digits, 5 bits in each byte; then to 4 times 10 bits, 2 times 20, and 40.
+    -- For each half: convert 8 characters to 8 digits, 5 bits per byte, then pack them to 4 x 10, 2 x 20 and 40 bits.
     FOREACH half IN ARRAY ARRAY[
         ('x' || encode(substr(uuid_send(id), 1, 8), 'hex'))::bit(64)::bigint,
         ('x' || encode(substr(uuid_send(id), 9, 8), 'hex'))::bit(64)::bigint]
@@ -69,7 +69,7 @@ BEGIN
 END
 $$;
 
--- The 16 digits; NULL if the uuid is no sno.
+-- Returns the 16 digits, or NULL if the uuid is not a sno.
 CREATE FUNCTION {{$s}}.sno_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN encode(uuid_send(id), 'escape') END;
@@ -88,8 +88,8 @@ BEGIN
 END
 $$;
 
--- The lowest ID of the 4 ms in which t lies, of all metabytes and partitions: a bound for queries by time and for
--- partitions.
+-- Returns the lowest ID of the 4 ms that contain t, for any metabyte and partition: a bound for partitions and for
+-- queries by time.
 CREATE FUNCTION {{$s}}.sno_floor(t timestamptz) RETURNS uuid
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -99,8 +99,8 @@ AS $$
 END
 $$;
 
--- 40 bits as 8 digits, the characters in the bytes of the result: to 2 times 20 bits, 4 times 10, 8 times 5, and then
--- to characters, of which those from 8 on are letters.
+-- Converts 40 bits to 8 digits, with one character per byte of the result. It unpacks them to 2 x 20, 4 x 10 and 8 x 5
+-- bits, and then to characters. Digits from 8 on are letters.
 CREATE FUNCTION {{$s}}.sno_digits(bits bigint) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -113,7 +113,7 @@ BEGIN
 END
 $$;
 
--- How pg_partman, from version 5.2 on, gets from times to snos and back.
+-- The encoder and decoder that pg_partman 5.2 and later use to convert between times and snos.
 CREATE FUNCTION {{$s}}.sno_partman_encoder(t timestamptz) RETURNS uuid
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN {{$s}}.sno_floor(t);
@@ -123,9 +123,9 @@ CREATE FUNCTION {{$s}}.sno_partman_decoder(s text) RETURNS timestamptz
     RETURN {{$s}}.sno_time(s::uuid);
 
 CREATE SEQUENCE {{$s}}.sno_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
-COMMENT ON SEQUENCE {{$s}}.sno_clock IS 'Of next_sno: a time and a counter. Setting it by hand can repeat IDs.';
+COMMENT ON SEQUENCE {{$s}}.sno_clock IS 'The state of next_sno: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- A new ID, for the default of a column. A partition is for one database, and no program mints with it.
+-- Generates an ID, as the default of a column. No program or other database may use the same partition.
 CREATE FUNCTION {{$s}}.next_sno(meta integer, partition integer) RETURNS uuid
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -141,7 +141,7 @@ BEGIN
         END IF;
         value := {{$s}}.advance_clock('{{$s}}.sno_clock', {{.EpochMS}}, 4, {{.UnitBits}}, {{.ClockBits}}, 0);
     END IF;
-    -- The tick-tock bit is zero: this clock never goes back.
+    -- The tick-tock bit is zero, since this clock never steps back.
     RETURN (to_hex({{$s}}.sno_digits({{.Unit}} << 1))
         || to_hex({{$s}}.sno_digits((meta::bigint << 32) | (partition::bigint << 16) | (value >> {{.UnitBits}}))))::uuid;
 END

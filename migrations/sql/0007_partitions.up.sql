@@ -1,25 +1,25 @@
 {{define "partitions" -}}
 {{$s := .Schema -}}
--- Partitions by time, for tables that are PARTITION BY RANGE of a key whose IDs order by time.
+-- Partitions by time, for tables that are PARTITION BY RANGE of a key that sorts by time.
 --
--- manage_partitions() records how a table is to be divided. maintain_partitions(), called regularly, does the work: it
--- creates the partitions of the present and of some time ahead, keeps a default partition if the table is to have one,
--- moves rows from there to their own partitions, and detaches or drops partitions older than the retention.
--- plan_partitions() shows the steps as SQL, and the table partition_log has the steps that were taken. Every function
--- has the rights of the role that calls it.
+-- manage_partitions() records the settings of a table. maintain_partitions(), called regularly, does the work: it
+-- creates the current partition and some partitions ahead, creates a default partition if the settings ask for one,
+-- moves rows from the default partition to new partitions, and detaches or drops partitions older than the retention.
+-- plan_partitions() shows the steps as SQL, and the table partition_log records the completed steps. Every function
+-- runs with the privileges of its caller.
 
 CREATE TABLE {{$s}}.partitioned_table (
     parent regclass PRIMARY KEY,
     format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno')),
     every interval NOT NULL,
     premake integer NOT NULL,
-    retention interval, -- NULL: for ever
+    retention interval, -- NULL: permanent
     retention_action text NOT NULL CHECK (retention_action IN ('detach', 'drop')),
     default_partition boolean NOT NULL
 );
-COMMENT ON TABLE {{$s}}.partitioned_table IS 'How tables are partitioned by time. Written by manage_partitions and unmanage_partitions.';
+COMMENT ON TABLE {{$s}}.partitioned_table IS 'The partition settings of tables, written by manage_partitions and unmanage_partitions.';
 
--- A random key, since a logical replica of this table may also have rows of its own, and the keys must not collide.
+-- A random key, so that rows don't collide with local rows of a logical replica of this table.
 CREATE TABLE {{$s}}.partition_log (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     begun_at timestamptz NOT NULL,
@@ -35,17 +35,17 @@ CREATE TABLE {{$s}}.partition_log (
     problem text
 );
 CREATE INDEX ON {{$s}}.partition_log (ended_at);
-COMMENT ON TABLE {{$s}}.partition_log IS 'The steps of maintain_partitions, for 90 days. The action maintain ends each call for a table.';
-COMMENT ON COLUMN {{$s}}.partition_log.attempts IS 'How often the step was tried: more than once if another transaction held a lock.';
-COMMENT ON COLUMN {{$s}}.partition_log.outcome IS 'done, skipped because of a lock, or failed; problem says why.';
+COMMENT ON TABLE {{$s}}.partition_log IS 'The steps of maintain_partitions in the last 90 days. Each run for a table ends with the action maintain.';
+COMMENT ON COLUMN {{$s}}.partition_log.attempts IS 'The number of attempts: more than one if another transaction held a lock.';
+COMMENT ON COLUMN {{$s}}.partition_log.outcome IS 'done, skipped (because of a lock) or failed. The column problem has the reason.';
 
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
             WHERE c.oid IN ('{{$s}}.partitioned_table'::regclass, '{{$s}}.partition_log'::regclass)
 {{- template "protected"}}
-GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT: maintain_partitions() works on the tables in here
+GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
--- Refuses a role that doesn't have the rights of a table's owner.
+-- Raises an error unless the current role has the privileges of the table's owner.
 CREATE FUNCTION {{$s}}.require_owner(parent regclass) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -62,19 +62,19 @@ BEGIN
 END
 $$;
 
--- Records how a table is to be partitioned, in place of an earlier record. It changes nothing in the table. The caller
--- owns the table or is a member of its owner: with retention the record has maintenance drop rows.
+-- Records or replaces the partition settings of a table. It doesn't change the table. The caller must own the table or
+-- be a member of its owner, because maintenance with retention drops rows.
 --
---     parent            a table that is PARTITION BY RANGE of one column, a bigint or uuid or a domain over them
---     every             the time of a partition: months, or days, hours and minutes
---     format            of the IDs: snowflake, snowflake_si, uid60 or sno; NULL if the column has its domain
---     premake           the number of partitions to create ahead of the present one
---     retention         how long to keep a partition after its end; NULL: for ever
+--     parent            a table that is PARTITION BY RANGE of one column: a bigint, a uuid or a domain over them
+--     every             the interval of a partition: months, or days, hours and minutes
+--     format            the format of the IDs: snowflake, snowflake_si, uid60 or sno; NULL if the column's domain has it
+--     premake           the number of partitions to create ahead of the current one
+--     retention         how long to keep a partition after its end; NULL: permanently
 --     retention_action  detach or drop
 --     default_partition whether a default partition takes rows outside all others; without one, such a row is an error
 --
--- Partitions begin in UTC: with months, quarters and years, counted from the year 2000; else counted from Monday,
--- 2000-01-03, so that weeks begin on Mondays, and days and hours as in UTC.
+-- Partitions begin in UTC. Intervals of months count from 2000-01-01, so that they align with months, quarters and
+-- years. Other intervals count from Monday, 2000-01-03, so that they align with weeks, days and hours.
 CREATE FUNCTION {{$s}}.manage_partitions(
     parent regclass, every interval, format text DEFAULT NULL,
     premake integer DEFAULT 4, retention interval DEFAULT NULL, retention_action text DEFAULT 'detach',
@@ -85,7 +85,7 @@ CREATE FUNCTION {{$s}}.manage_partitions(
 AS $$
 #variable_conflict use_variable
 DECLARE
-    wanted text := format; -- which the domain can give
+    wanted text := format; -- by default that of the domain
     domain_format text;
     rel pg_class;
     type pg_type;
@@ -116,7 +116,7 @@ BEGIN
             HINT = 'A table is partitioned when it is created. To partition an existing table, create a partitioned table and attach the existing one to it.';
     END IF;
 
-    -- Through domains over domains, down to what is stored.
+    -- Resolve domains over domains to the base type.
     SELECT t.* INTO type FROM pg_type t WHERE t.oid = key_type;
     WHILE type.typtype = 'd' LOOP
         IF type.typnamespace = '{{$s}}'::regnamespace AND type.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno') THEN
@@ -163,7 +163,7 @@ BEGIN
             MESSAGE = format('premake %s is out of range (1 to 1000)', coalesce(premake::text, 'NULL')),
             HINT = 'Create enough partitions ahead to last until somebody notices that maintenance has stopped.';
     END IF;
-    -- Of months and days alike each must be 0 or more: that no month is long enough is seen when it is too late.
+    -- Check the fields separately: an interval such as '1 month -29 days' is negative in February.
     IF retention <= interval '0' OR extract(year FROM retention) * 12 + extract(month FROM retention) < 0
         OR extract(day FROM retention) < 0 OR extract(epoch FROM retention) <= 0 OR retention > interval '1000 years' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -190,7 +190,7 @@ BEGIN
 END
 $$;
 
--- Ends the maintenance of a table, for its owner or a member of it. The partitions stay as they are.
+-- Ends the maintenance of a table. The caller must own the table or be a member of its owner. The partitions stay.
 CREATE FUNCTION {{$s}}.unmanage_partitions(parent regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -202,8 +202,8 @@ BEGIN
 END
 $$;
 
--- Lists the managed tables, or the given one, which must be managed. With forget it also deletes the records of dropped
--- tables, and rows of the log older than 90 days, if the role may and no lock is in the way.
+-- Returns all managed tables, or parent, which must be managed. If forget is true, it also deletes the settings of
+-- dropped tables and log rows older than 90 days, if the role has the privileges and no lock prevents it.
 CREATE FUNCTION {{$s}}.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -231,7 +231,7 @@ BEGIN
 END
 $$;
 
--- The time of the partition that t belongs to.
+-- Returns the time range of the partition that contains t.
 CREATE FUNCTION {{$s}}.partition_window(every interval, t timestamptz) RETURNS tstzrange
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -254,7 +254,7 @@ BEGIN
 END
 $$;
 
--- The name of a table's partition. A long name is cut, and told from others that are cut alike by a hash of all of it.
+-- Returns the name of a partition. It truncates a long table name and adds a hash of the full name, to keep it unique.
 CREATE FUNCTION {{$s}}.partition_name(parent regclass, suffix text) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -275,7 +275,7 @@ BEGIN
 END
 $$;
 
--- A time as the bound of a partition. The lowest bound is the first ID after zero, since domains refuse zero.
+-- Converts a time to the bound of a partition. The lowest bound is the first ID after zero, since domains reject zero.
 CREATE FUNCTION {{$s}}.partition_bound(format text, t timestamptz) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -292,8 +292,8 @@ BEGIN
 END
 $$;
 
--- The times of a table's partitions, without the default one. An upper bound that isn't the first ID of its unit of
--- time counts as the next unit, so that partitions that touch never seem to have a gap between them.
+-- Returns the time ranges of a table's partitions, except the default partition. If an upper bound isn't the first ID
+-- of its time unit, the range ends with the next unit, so that adjacent partitions have no gap between them.
 CREATE FUNCTION {{$s}}.partition_times(parent regclass, format text)
     RETURNS TABLE (partition regclass, times tstzrange)
     LANGUAGE plpgsql STABLE STRICT
@@ -306,7 +306,7 @@ BEGIN
         SELECT c.oid, e.bounds, CASE WHEN f.t IS NOT NULL AND u.t IS NOT NULL THEN tstzrange(f.t, u.t) END
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         CROSS JOIN LATERAL pg_get_expr(c.relpartbound, c.oid) e (bounds)
-        -- Numbers and uuids, whose text doesn't depend on settings.
+        -- The text of numbers and uuids doesn't depend on settings.
         CROSS JOIN LATERAL regexp_match(e.bounds,
             '^FOR VALUES FROM [(]''?([-0-9a-fA-F]+|MINVALUE)''?[)] TO [(]''?([-0-9a-fA-F]+|MAXVALUE)''?[)]$') p (bound)
         CROSS JOIN LATERAL (SELECT CASE
@@ -334,26 +334,26 @@ BEGIN
 END
 $$;
 
--- The steps that a table, or each table, needs at a time; plan_partitions() explains them.
+-- Returns the steps that parent, or each managed table, needs at a time. plan_partitions() describes them.
 CREATE FUNCTION {{$s}}.partition_steps(parent regclass, at timestamptz)
     RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
-    SET row_security = off -- an error rather than rows that aren't seen
+    SET row_security = off -- raise an error instead of hiding rows
 AS $$
 #variable_conflict use_variable
 DECLARE
     m record;
     default_partition regclass;
-    taken tstzmultirange;      -- by existing partitions
+    taken tstzmultirange;      -- ranges of existing partitions
     next_window tstzrange;
     gaps tstzrange[];          -- windows without a partition
-    drained tstzrange[];       -- windows without a partition that have rows in the default one
+    drained tstzrange[];       -- windows without a partition and with rows in the default partition
     gap tstzrange;
-    first timestamptz;         -- instant of the format
+    first timestamptz;         -- time of the format
     last timestamptz;
     horizon timestamptz;       -- the end of the last partition ahead
-    cutoff timestamptz;        -- partitions that end by then are removed
+    cutoff timestamptz;        -- partitions that end by this time are removed
     position timestamptz;
     t timestamptz;
 BEGIN
@@ -385,7 +385,7 @@ BEGIN
         next_window := {{$s}}.partition_window(m.every, at);
         FOR i IN 0..m.premake LOOP
             horizon := upper(next_window);
-            -- The format's first and last partitions end where it does.
+            -- The first and the last partition end with the format.
             gap := tstzrange(greatest(lower(next_window), first), CASE WHEN horizon > last THEN 'infinity' ELSE horizon END);
             IF NOT taken @> gap THEN
                 gaps := gaps || ARRAY(SELECT unnest(tstzmultirange(gap) - taken));
@@ -394,7 +394,7 @@ BEGIN
             next_window := {{$s}}.partition_window(m.every, horizon);
         END LOOP;
 
-        -- An index finds the first row in the default partition, then the first one after that row's window, and so on.
+        -- Use the index to find the first row in the default partition, then the first row after its window, and so on.
         drained := '{}';
         position := CASE WHEN cutoff > first THEN greatest(lower({{$s}}.partition_window(m.every, cutoff)), first) ELSE '-infinity' END;
         WHILE default_partition IS NOT NULL AND position <= last LOOP
@@ -412,14 +412,14 @@ BEGIN
             IF gap IS NOT NULL THEN
                 drained := drained || gap;
             ELSE
-                -- It lies in the millisecond in which a partition that was made by hand begins or ends.
+                -- The row is in the time unit in which a manually created partition begins or ends.
                 SELECT g INTO gap FROM unnest(taken) g WHERE g @> t;
             END IF;
             position := upper(gap);
         END LOOP;
 
         FOR gap IN SELECT g FROM unnest(gaps || drained) g
-            WHERE (upper(g) <= cutoff) IS NOT TRUE -- no partition that would be removed at once
+            WHERE (upper(g) <= cutoff) IS NOT TRUE -- retention would remove such a partition at once
             GROUP BY g ORDER BY g = ANY (drained), g
         LOOP
             action := CASE WHEN gap = ANY (drained) THEN 'drain' ELSE 'create' END;
@@ -461,16 +461,17 @@ BEGIN
 END
 $$;
 
--- The SQL of a step, one statement per element: Citus refuses several in one EXECUTE, and an empty SELECT list.
+-- Returns the SQL of a step, one statement per element, since Citus rejects several statements in one EXECUTE. Citus
+-- also rejects an empty SELECT list.
 --
--- A new partition is created as a table and then attached. Then reads and writes of the parent go on, except of the
--- default partition, which Postgres locks and reads. CREATE TABLE ... PARTITION OF would stop every reader and writer
--- of the parent.
+-- A step creates a partition as a table and then attaches it. This doesn't block reads and writes of the parent, except
+-- of the default partition, which Postgres locks and reads. CREATE TABLE ... PARTITION OF would block all reads and
+-- writes of the parent.
 --
--- Moving rows, and removing a partition, has to stop them. A writer that has already chosen the default partition for
--- its row would get an error instead. Such a step waits for the lock on the parent alone. Its other locks are NOWAIT,
--- so other sessions wait behind it for at most one lock_timeout, or two if a foreign key references the table. A session
--- that uses a partition through the parent has a lock on the parent, too.
+-- A step that moves rows or removes a partition has to block them. Otherwise a writer that has already chosen the
+-- default partition for its row would get an error. Such a step waits only for the lock on the parent. It takes its
+-- other locks with NOWAIT, so other sessions wait behind it for at most one lock_timeout, or two if a foreign key
+-- references the table. Any session that uses a partition through the parent also holds a lock on the parent.
 CREATE FUNCTION {{$s}}.partition_sql(
     parent regclass, action text, partition text, lower timestamptz, upper timestamptz, at timestamptz
 ) RETURNS text[]
@@ -484,8 +485,8 @@ DECLARE
     rel pg_class;
     first text;
     last text;
-    what text;
-    locks text; -- the tables to lock without a wait
+    bounds text;
+    locks text; -- the tables to lock with NOWAIT
     columns text;
     moved text; -- a condition
     reference record;
@@ -500,7 +501,7 @@ BEGIN
         WHERE x.parent = parent;
 
     IF action IN ('detach', 'drop') THEN
-        -- LOCK TABLE refuses foreign tables, and tables of other owners.
+        -- LOCK TABLE rejects foreign tables, and tables on which the role lacks privileges.
         SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid = m.default_id) INTO locks FROM pg_class c
             WHERE c.oid IN (to_regclass(partition), m.default_id) AND c.relkind <> 'f' AND has_table_privilege(c.oid, 'UPDATE, DELETE, TRUNCATE');
         statements := ARRAY[format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent)];
@@ -508,14 +509,13 @@ BEGIN
             statements := statements || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', locks);
         END IF;
         IF to_regclass(partition) = m.default_id THEN
-            statements := statements || '{SET LOCAL row_security = off}' -- an error rather than rows that aren't seen
+            statements := statements || '{SET LOCAL row_security = off}' -- raise an error instead of hiding rows
                 || format('DO %L', format('BEGIN IF EXISTS (SELECT 1 FROM %s) THEN'
                     ' RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'', MESSAGE = %L, HINT = %L; END IF; END',
                     partition, format('cannot drop default partition %s: it has rows', partition),
                     'Delete or move the rows, or call manage_partitions with default_partition => true.'));
         END IF;
-        -- Not CONCURRENTLY, which refuses to run in a transaction. Not DROP alone, which drops rows that others refer
-        -- to.
+        -- DETACH CONCURRENTLY cannot run in a transaction. DROP alone would drop rows that foreign keys reference.
         statements := statements || format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
         IF action = 'drop' THEN
             statements := statements || format('DROP %s %s',
@@ -526,10 +526,10 @@ BEGIN
 
     first := {{$s}}.partition_bound(m.format, lower);
     last := {{$s}}.partition_bound(m.format, upper);
-    what := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
+    bounds := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
-            format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, what),
+            format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, bounds),
             'Rename, drop or attach that relation. If retention detached it, rows that came later for it are in the default partition.'))];
     END IF;
 
@@ -544,13 +544,13 @@ BEGIN
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns FROM pg_attribute a
             WHERE a.attrelid = parent AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
 
-        statements := '{SET LOCAL row_security = off}'; -- an error rather than rows that aren't seen
+        statements := '{SET LOCAL row_security = off}'; -- raise an error instead of hiding rows
         IF EXISTS (SELECT FROM pg_constraint c WHERE c.condeferrable AND parent IN (c.conrelid, c.confrelid)) THEN
             statements := statements || '{SET CONSTRAINTS ALL IMMEDIATE}';
         END IF;
         statements := statements || format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent)
             || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', m.default_id::regclass);
-        -- The move deletes and inserts rows, which must not cascade.
+        -- The move deletes and inserts rows. The deletes must not cascade.
         FOR reference IN
             SELECT c.conname, c.conrelid::regclass AS source, string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND ') AS condition
                 FROM pg_constraint c
@@ -560,7 +560,7 @@ BEGIN
                 JOIN pg_attribute f ON f.attrelid = c.conrelid AND f.attnum = k.f
                 JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.p
                 WHERE c.contype = 'f' AND c.conparentid = 0
-                    AND (c.confrelid = m.default_id OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- the parent is among these
+                    AND (c.confrelid = m.default_id OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- includes the parent
                 GROUP BY c.oid ORDER BY c.conname
         LOOP
             statements := statements || format('DO %L', format(
@@ -580,11 +580,11 @@ BEGIN
         statements := statements || format('ALTER TABLE %s OWNER TO %I', partition, pg_get_userbyid(rel.relowner));
     END IF;
     IF moved IS NULL THEN
-        RETURN statements || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, what);
+        RETURN statements || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, bounds);
     END IF;
 
-    -- A publication of the table has the DELETE; it has the INSERT only if the partition is attached before. Triggers
-    -- are off, since no row is new or gone.
+    -- A publication of the table includes the DELETE. To include the INSERT, attach the partition before it. Disable
+    -- triggers, since the move adds and removes no rows.
     SELECT array_agg(t.disable) FILTER (WHERE t.event = 'DELETE') AS before_delete, array_agg(t.enable) FILTER (WHERE t.event = 'DELETE') AS after_delete,
             array_agg(t.disable) FILTER (WHERE t.event = 'INSERT') AS before_insert, array_agg(t.enable) FILTER (WHERE t.event = 'INSERT') AS after_insert
         INTO triggers
@@ -592,7 +592,7 @@ BEGIN
             SELECT o.event, format('ALTER TABLE %s DISABLE TRIGGER %I', o.target, t.tgname) AS disable,
                     format('ALTER TABLE %s %s TRIGGER %I', o.target, e.enable, t.tgname) AS enable
                 FROM (VALUES ('DELETE', m.default_id, m.default_id::regclass::text, 8),
-                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5: FOR EACH ROW, the triggers that the partition gets
+                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5: FOR EACH ROW, since the partition gets these
                 JOIN pg_trigger t ON t.tgrelid = o.source AND NOT t.tgisinternal AND (t.tgtype & o.bits) = o.bits
                 JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
                 ORDER BY t.tgname) t;
@@ -601,7 +601,7 @@ BEGIN
         || format('CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s', columns, m.default_id::regclass, moved)
         || format('DELETE FROM %s d WHERE %s', m.default_id::regclass, moved)
         || triggers.after_delete
-        || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, what)
+        || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, bounds)
         || triggers.before_insert
         || format('INSERT INTO %s (%s) OVERRIDING SYSTEM VALUE SELECT %s FROM pg_temp.sortkey_drained', partition, columns, columns)
         || triggers.after_insert
@@ -609,17 +609,18 @@ BEGIN
 END
 $$;
 
--- The steps that maintain_partitions() would take at a time, in order. The statements of a row run in one transaction.
+-- Returns the steps that maintain_partitions() would take at a time, in order. The statements of a row run in one
+-- transaction.
 --
---     create   makes a partition; if its time has begun, moves the rows that came to the default partition meanwhile
---     drain    makes a partition for rows in the default one, and moves them. Rows after the last partition ahead stay
---              there until their time is near; rows older than the retention stay for good
---     default  makes the default partition
---     detach   detaches a partition that ended a whole retention ago
---     drop     drops one; or the default partition of a table that is to have none, which fails while that has rows.
---              A run in which a create or drain failed leaves the default partition to the next
+--     create   creates a partition; if its time has begun, moves its rows out of the default partition
+--     drain    creates a partition for rows in the default partition, and moves them. Rows after the last partition
+--              ahead stay there until their time is near. Rows older than the retention stay permanently
+--     default  creates the default partition
+--     detach   detaches a partition that ended longer ago than the retention
+--     drop     drops such a partition; or drops the default partition if default_partition is false, which fails
+--              while it has rows. If a create or drain fails, the run doesn't drop the default partition
 --
--- Partitions that were made by hand stay as they are; only the gaps between them are filled.
+-- It doesn't change manually created partitions, and fills the gaps between them.
 CREATE FUNCTION {{$s}}.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
     RETURNS TABLE (
         parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text[]
@@ -634,16 +635,17 @@ $$;
 -- A run is the maintenance of a table in one call of maintain_partitions(). Between its transactions the caller holds:
 --
 --     plan   the remaining steps, from partition_steps()
---     state  of the partitions when they were planned; it differs if another session has changed them since
---     taken  the partitions of the steps that were done or failed, which this run doesn't plan again; also the default
---            partition after a step failed to create a partition
+--     state  the state of the partitions at the time of the plan, to detect changes by other sessions
+--     taken  the partitions of completed and failed steps, which this run doesn't plan again; also the default partition
+--            after a step failed to create a partition
 --
--- plan_partition_run locks the table and returns the run with a plan for its next step: a new one if it has none, or if
--- the state differs.
+-- plan_partition_run locks the table and returns the run with a plan for its next step. If the run has no plan, or if
+-- the state has changed, it makes a new plan.
 --
--- The locks are on the table, its default partition, and a partition that is to be removed. They make maintainers of a
--- table wait for one another, and keep new foreign keys and triggers away until the step is done. They block no reads or
--- writes, so the wait can be long. After deadlock_timeout, Postgres also cancels an autovacuum that holds one.
+-- It locks the table, the default partition and the partition to be removed. These locks make maintainers of a table
+-- wait for one another, and prevent new foreign keys and triggers until the step is done. They don't block reads and
+-- writes, so the timeout can be long. After deadlock_timeout, Postgres also cancels an autovacuum that holds such a
+-- lock.
 CREATE FUNCTION {{$s}}.plan_partition_run(parent regclass, at timestamptz, run jsonb) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -661,7 +663,7 @@ BEGIN
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END IF;
-    -- Another session can create or drop the default partition until the table is locked.
+    -- Look this up under the lock of the table, since other sessions can create or drop the default partition before.
     SELECT c.oid INTO id FROM pg_partitioned_table p JOIN pg_class c ON c.oid = p.partdefid WHERE p.partrelid = parent AND c.relkind <> 'f';
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
@@ -685,7 +687,7 @@ BEGIN
 END
 $$;
 
--- A hash of a table's partitions, as the catalog has them, and of its record in partitioned_table.
+-- Returns a hash of the catalog rows of a table and its partitions, and of its row in partitioned_table.
 CREATE FUNCTION {{$s}}.partition_state(parent regclass) RETURNS text
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -695,8 +697,8 @@ AS $$
             WHERE c.oid = partition_state.parent OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = partition_state.parent))))
 $$;
 
--- Logs a step, if the role may, and returns the run after it. The step still holds its locks. So the wait for the log is
--- short, and an error of the log is a warning.
+-- Logs a step, if the role has the privilege, and returns the run without that step. The step still holds its locks, so
+-- the lock timeout for the log is short, and an error of the log is only a warning.
 CREATE FUNCTION {{$s}}.end_partition_step(
     parent regclass, run jsonb, begun_at timestamptz, attempts integer,
     action text, partition text, lower timestamptz, upper timestamptz, outcome text, problem text
@@ -724,11 +726,11 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         RAISE WARNING 'cannot write to partition_log: %', SQLERRM;
     END;
-    -- After a lock_timeout the run ends: the next step would wait for the same lock, and block the sessions behind it.
+    -- A lock timeout ends the run. The next step would wait for the same lock, and block other sessions behind it.
     IF partition IS NULL OR outcome = 'skipped' THEN
         RETURN '{"plan": []}';
     END IF;
-    -- The default partition keeps the rows of a window whose partition couldn't be created, so this run doesn't drop it.
+    -- If a step fails to create a partition, the default partition still takes its rows. So this run doesn't drop it.
     IF outcome = 'failed' AND action IN ('create', 'drain') THEN
         SELECT p.partdefid::regclass::text INTO default_partition FROM pg_partitioned_table p WHERE p.partrelid = parent;
         plan := jsonb_path_query_array(plan, '$[*] ? (@.partition != $default)', jsonb_build_object('default', default_partition));
@@ -738,8 +740,8 @@ BEGIN
 END
 $$;
 
--- The seconds to pause after an attempt that timed out on a lock. It doubles with each attempt, up to 5 s, and is
--- randomized so that two callers don't collide repeatedly.
+-- Returns the seconds to pause after a lock timeout. The pause doubles with each attempt, up to 5 s, and is randomized
+-- so that two callers don't collide repeatedly.
 CREATE FUNCTION {{$s}}.partition_pause(attempt integer, lock_timeout interval) RETURNS double precision
     LANGUAGE sql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -747,33 +749,33 @@ AS $$
     SELECT least(5, extract(epoch FROM lock_timeout)::double precision * 2 ^ (attempt - 1)) * (0.5 + random() / 2)
 $$;
 
--- Takes the next step of a table's run, which is NULL at first, and returns the run after it. No row means that nothing
--- is left to do. The outcome is
+-- Takes the next step of a run and returns the run without that step. For the first step, pass NULL as run. It returns
+-- no row if no steps are left. The outcome is
 --
 --     done
---     skipped  because of a lock, after six attempts. This ends the run
+--     skipped  because of a lock, after six attempts; this ends the run
 --     failed   because of an error
 --
--- A step that isn't done leaves nothing behind, and its problem says why. If the plan fails, the action is plan.
+-- A skipped or failed step is rolled back, and problem has the reason. If the plan itself fails, the action is plan.
 --
--- Call it in one transaction per step, since locks are kept to the end of it. An attempt that fails releases its locks
--- before the pause. All names have their schema here instead of a search_path, since functions that the table uses may
--- depend on the caller's.
+-- Call it in one transaction per step, since a step holds its locks until the end of the transaction. A failed attempt
+-- releases its locks before the pause. The function qualifies all names instead of setting search_path, since functions
+-- that the table uses can depend on the search_path of the caller.
 CREATE FUNCTION {{$s}}.next_partition_step(
     parent regclass, at timestamptz DEFAULT clock_timestamp(), lock_timeout interval DEFAULT '100 milliseconds', INOUT run jsonb DEFAULT NULL,
     OUT action text, OUT partition text, OUT lower timestamptz, OUT upper timestamptz, OUT statements text[], OUT outcome text, OUT problem text
 ) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE
-    SET lock_timeout = 0   -- and then as given
-    SET row_security = off -- an error rather than rows that aren't seen
+    SET lock_timeout = 0   -- the function sets it to the argument
+    SET row_security = off -- raise an error instead of hiding rows
 AS $$
 #variable_conflict use_variable
 DECLARE
     attempts CONSTANT integer := 6;
     attempt integer := 0;
-    begun_at timestamptz := pg_catalog.clock_timestamp(); -- of this step
+    begun_at timestamptz := pg_catalog.clock_timestamp(); -- the start of this step
     tried text;                                           -- the partition of the last attempt
-    before integer := 0;                                  -- attempts at other steps
+    before integer := 0;                                  -- the number of attempts at other steps
     ms CONSTANT numeric := pg_catalog.ceil(extract(epoch FROM lock_timeout) OPERATOR(pg_catalog.*) 1000);
     statement text;
     message text;
@@ -804,7 +806,7 @@ BEGIN
             SELECT s.action, s.partition, s.lower, s.upper INTO action, partition, lower, upper
                 FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_extract_path(run, 'plan', '0'))
                     s (action pg_catalog.text, partition pg_catalog.text, lower pg_catalog.timestamptz, upper pg_catalog.timestamptz);
-            -- After a new plan, another step can be the next one.
+            -- A new plan can begin with another step.
             IF tried IS NOT NULL AND (partition OPERATOR(pg_catalog.=) tried) IS NOT TRUE THEN
                 begun_at := pg_catalog.clock_timestamp();
                 before := attempt OPERATOR(pg_catalog.-) 1;
@@ -829,7 +831,7 @@ BEGIN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
                 problem := pg_catalog.concat_ws('; ', message,
                     CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail END, CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint END);
-                -- A row of the new partition came to the default one after the plan. A new plan moves it.
+                -- After the plan, a row for the new partition went to the default partition. A new plan moves it.
                 EXIT WHEN SQLSTATE OPERATOR(pg_catalog.<>) '23514' OR action OPERATOR(pg_catalog.<>) 'create'
                     OR attempt OPERATOR(pg_catalog.=) attempts;
                 run := pg_catalog.jsonb_delete(run, 'state');
@@ -844,14 +846,14 @@ BEGIN
 END
 $$;
 
--- Takes the steps of plan_partitions(), for one table or all, each in a transaction of its own and with a notice. A
--- step that doesn't get a lock in six attempts is left for the next call, as are the table's steps after it, with a
--- warning. Each attempt waits up to 2 s for locks that block no reads or writes, then lock_timeout for the others. A
--- step that fails leaves the others to be taken, and raises an error in the end. dry_run takes no step and shows the SQL.
+-- Takes the steps of plan_partitions() for parent, or for all managed tables. Each step has its own transaction and a
+-- notice. If a step doesn't get a lock in six attempts, the procedure raises a warning and leaves the step, and the
+-- later steps of that table, to the next call. Each attempt waits up to 2 s for locks that don't block reads and
+-- writes, then lock_timeout for the others. If a step fails, the procedure takes the other steps and then raises an
+-- error. With dry_run it takes no steps and shows their SQL.
 --
--- CALL it by itself: it commits, which Postgres refuses inside a transaction block, as an "invalid transaction
--- termination", before anything is done. A procedure with a search_path of its own couldn't commit; so all names have
--- their schema.
+-- CALL it outside a transaction block. Inside, Postgres rejects the first COMMIT with "invalid transaction
+-- termination", before any step. A procedure that sets search_path cannot commit, so this one qualifies all names.
 CREATE PROCEDURE {{$s}}.maintain_partitions(
     parent regclass DEFAULT NULL, lock_timeout interval DEFAULT '100 milliseconds', dry_run boolean DEFAULT false,
     at timestamptz DEFAULT NULL
@@ -880,7 +882,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Each statement has to see what others did before its locks. SET TRANSACTION comes first in a transaction.
+    -- Statements must see changes committed before their locks. SET TRANSACTION must come first in a transaction.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     tables := ARRAY(SELECT m FROM {{$s}}.managed_tables(parent, true) m);

@@ -1,15 +1,16 @@
 {{define "leases" -}}
 {{$s := .Schema -}}
--- Node numbers that programs claim for a time, for package pglease.
+-- Leases of node numbers, for package pglease.
 --
--- Each number of a pool has a row, with a mark: up to there, in Unix milliseconds by the clocks of those who mint, the
--- number may have been used. A claim begins after the mark that it finds and writes the next one before it is used, and
--- only the holder of the number's present term can move that. This is what keeps IDs from repeating, and it needs no
--- clock to be right. Who holds a number, and how long, is this server's to say, by clock_timestamp() alone.
+-- Each number of a pool has a row with a high-water mark, in Unix milliseconds by the clocks of the programs. The
+-- number may have been used up to that mark. A claim begins after the current mark and writes the next one before the
+-- program generates an ID. Only the holder of the number's current term can advance the mark. This rule prevents
+-- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides who holds a
+-- number and how long.
 --
--- A role that could write the tables could set a mark back, and have IDs repeated. So the functions have their owner's
--- rights, and nobody has others until they are granted. Each is called in a statement and transaction of its own and
--- leaves nothing in the session, so that they work through poolers.
+-- A role with write access to the tables could lower a mark and cause duplicate IDs. So the functions are SECURITY
+-- DEFINER, and other roles have no privileges until they are granted. Each function is called in a separate statement
+-- and transaction and leaves no session state, so it works through connection poolers.
 
 CREATE TABLE {{$s}}.node_pool (
     name text PRIMARY KEY,
@@ -18,12 +19,12 @@ CREATE TABLE {{$s}}.node_pool (
     timeline text,
     fenced_until timestamptz NOT NULL DEFAULT '-infinity'
 );
-COMMENT ON TABLE {{$s}}.node_pool IS 'Pools of node numbers, as programs first asked for them.';
-COMMENT ON COLUMN {{$s}}.node_pool.layout IS 'What the numbers mean: programs of another layout are refused.';
-COMMENT ON COLUMN {{$s}}.node_pool.timeline IS 'Of the write-ahead log, when numbers were last claimed: another one means that a standby has taken over.';
-COMMENT ON COLUMN {{$s}}.node_pool.fenced_until IS 'After a standby has taken over, whatever it hadn''t got yet was minted before this time.';
+COMMENT ON TABLE {{$s}}.node_pool IS 'The pools of node numbers. The first claim creates a pool.';
+COMMENT ON COLUMN {{$s}}.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
+COMMENT ON COLUMN {{$s}}.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
+COMMENT ON COLUMN {{$s}}.node_pool.fenced_until IS 'After a failover, all IDs under claims that the standby had not received are from before this time.';
 
--- With room in the pages a renewal, which changes no indexed column, stays in its row's page.
+-- The fillfactor leaves room for HOT updates: renewals change no indexed column.
 CREATE TABLE {{$s}}.node_lease (
     pool text NOT NULL,
     number integer NOT NULL,
@@ -40,18 +41,18 @@ CREATE TABLE {{$s}}.node_lease (
 ) WITH (fillfactor = 50);
 CREATE INDEX node_lease_free ON {{$s}}.node_lease (pool, free_mark, number) WHERE free_mark IS NOT NULL;
 CREATE INDEX node_lease_held ON {{$s}}.node_lease (pool, holder) WHERE holder IS NOT NULL;
-COMMENT ON TABLE {{$s}}.node_lease IS 'Who holds which node number; node_status shows it for people. Lowering a mark by hand can repeat IDs.';
-COMMENT ON COLUMN {{$s}}.node_lease.term IS 'How often the number was claimed.';
-COMMENT ON COLUMN {{$s}}.node_lease.mark IS 'Unix milliseconds, up to which the number may have been used.';
-COMMENT ON COLUMN {{$s}}.node_lease.after IS 'The mark that the last claim found.';
-COMMENT ON COLUMN {{$s}}.node_lease.holder IS 'NULL: released, or never held. Who knows it can renew and release the claim.';
-COMMENT ON COLUMN {{$s}}.node_lease.expires_at IS 'From then on, by this server''s clock, somebody else may claim the number.';
-COMMENT ON COLUMN {{$s}}.node_lease.ttl IS 'How long the claim stands without being renewed.';
-COMMENT ON COLUMN {{$s}}.node_lease.reserved IS 'Why the number is never claimed, as reserve_node was told. NULL: it may be.';
-COMMENT ON COLUMN {{$s}}.node_lease.free_mark IS 'The mark of a number that is free. NULL: it is reserved, or has a holder, whose claim may have expired.';
+COMMENT ON TABLE {{$s}}.node_lease IS 'The node numbers and their holders; see node_status. Lowering a mark by hand can cause duplicate IDs.';
+COMMENT ON COLUMN {{$s}}.node_lease.term IS 'The number of claims so far.';
+COMMENT ON COLUMN {{$s}}.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
+COMMENT ON COLUMN {{$s}}.node_lease.after IS 'The high-water mark before the last claim.';
+COMMENT ON COLUMN {{$s}}.node_lease.holder IS 'The holder, or NULL if the number was released or never held. Its value authorizes to renew and release the claim.';
+COMMENT ON COLUMN {{$s}}.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
+COMMENT ON COLUMN {{$s}}.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
+COMMENT ON COLUMN {{$s}}.node_lease.reserved IS 'The note passed to reserve_node, or NULL if the number is not reserved. A reserved number cannot be claimed.';
+COMMENT ON COLUMN {{$s}}.node_lease.free_mark IS 'The mark of a free number, or NULL if the number is reserved or has a holder, even an expired one.';
 
--- Has the transaction on disk, and on the standbys that are synchronous, before the caller hears of it, whatever the
--- database's default is. A setting of the function would end before the commit.
+-- Makes the commit wait for the disk and for synchronous standbys, even if the database's default is a weaker
+-- synchronous_commit. A SET clause of the function would end before the commit.
 CREATE FUNCTION {{$s}}.commit_durably() RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -63,9 +64,9 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.commit_durably() FROM PUBLIC;
-COMMENT ON FUNCTION {{$s}}.commit_durably() IS 'Part of the ..._node functions, not for anybody else.';
+COMMENT ON FUNCTION {{$s}}.commit_durably() IS 'Internal function of the ..._node functions.';
 
--- The timeline of the write-ahead log: a standby that takes over begins another one.
+-- Returns the timeline of the write-ahead log. A promoted standby begins a new timeline.
 CREATE FUNCTION {{$s}}.node_timeline() RETURNS text
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -73,15 +74,15 @@ AS $$
 BEGIN
     RETURN left(pg_walfile_name(pg_current_wal_lsn()), 8);
 EXCEPTION WHEN OTHERS THEN
-    RETURN NULL; -- not every service that speaks this language has a log of this kind
+    RETURN NULL; -- some Postgres-compatible services have no such log
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.node_timeline() FROM PUBLIC;
-COMMENT ON FUNCTION {{$s}}.node_timeline() IS 'Part of the ..._node functions, not for anybody else.';
+COMMENT ON FUNCTION {{$s}}.node_timeline() IS 'Internal function of the ..._node functions.';
 
--- Up to when, in Unix milliseconds, any number of a pool may have been used, whatever its mark says: 0, or after a standby
--- has taken over, the end of the fence. It may not have got the last claims and renewals. What these allowed to be minted
--- ends at the latest when the longest TTL is over, so nobody begins before that. Present claims go on.
+-- Returns the time, in Unix milliseconds, up to which any number of a pool may have been used, regardless of its mark.
+-- It is 0, or the end of the fence after a failover. The promoted standby can lack the last claims and renewals. These
+-- expire within the longest TTL, so new claims wait until then. Existing claims continue.
 CREATE FUNCTION {{$s}}.node_fence(pool text, ttl interval) RETURNS bigint
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -102,21 +103,21 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.node_fence(text, interval) FROM PUBLIC;
-COMMENT ON FUNCTION {{$s}}.node_fence(text, interval) IS 'Part of the ..._node functions, not for anybody else.';
+COMMENT ON FUNCTION {{$s}}.node_fence(text, interval) IS 'Internal function of the ..._node functions.';
 
--- Claims a number of a pool, which is made when it is first asked for.
+-- Claims a number of a pool. The first claim creates the pool.
 --
---     size, layout      of the pool; others than it was made with are refused (SK001)
---     reserved          numbers that this call must not claim. Other calls may; reserve_node keeps a number from all of them
---     holder            unique to the claim: the same one again gives the same number and term
---     ttl_ms            how long the claim stands
---     now_ms, until_ms  the holder's clock, and up to where it wants to mint
+--     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
+--     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
+--     holder            unique to the claim; a repeated call with the same holder returns the same number and term
+--     ttl_ms            the time until the claim expires
+--     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
 --
--- It takes the number with the lowest mark behind now_ms, among those that are free; if there is none, among those whose
--- claims have expired. It passes over rows that others have locked: a transaction that hangs holds up one number and not
--- the pool, unless it is about to make that or its fence. If no number can be had, number is NULL, and the result tells
--- how many are held, reserved, and free with a mark ahead of now_ms, the lowest of these marks, when the first that is
--- held is free if it isn't renewed, and the first reservations that reserve_node made.
+-- It claims the free number with the lowest mark before now_ms. If no number is free, it claims such a number whose
+-- claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
+-- creating the pool or the fence. If no number is available, number is NULL, and the result has the number of held and
+-- reserved numbers, the number of free numbers with a mark at or after now_ms and the lowest of these marks, the time
+-- until the first held number becomes free unless renewed, and the first reservations made with reserve_node.
 CREATE FUNCTION {{$s}}.claim_node(
     pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
@@ -130,7 +131,7 @@ AS $$
 DECLARE
     ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
     known {{$s}}.node_pool;
-    lowest bigint; -- what no mark counts as less than
+    lowest bigint; -- the fence, a lower limit of all marks
     now_at timestamptz;
 BEGIN
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
@@ -146,11 +147,11 @@ BEGIN
 
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     IF NOT FOUND THEN
-        -- Of several that are the first, one makes the pool and the others wait for it.
+        -- If several first claims run at once, one creates the pool and the others wait for it.
         INSERT INTO {{$s}}.node_pool (name, size, layout, timeline)
             VALUES (pool, size, layout, {{$s}}.node_timeline()) ON CONFLICT DO NOTHING;
         IF FOUND THEN
-            -- What was reserved before is there already, and what was until it was given back.
+            -- Rows exist already for numbers that are reserved, or were.
             INSERT INTO {{$s}}.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
             DELETE FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
             SELECT l.number INTO number FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
@@ -170,8 +171,8 @@ BEGIN
 
     lowest := {{$s}}.node_fence(pool, ttl);
 
-    -- The same call again? Then nobody has heard of what was granted, so nothing was minted, and it can be granted as of
-    -- now; and of calls that were under way at the same time each may have got a number.
+    -- Is this a repeated call? Then the holder didn't receive the first result and has generated no IDs. Grant the
+    -- number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
     SELECT l.number INTO number FROM {{$s}}.node_lease l
         WHERE l.pool = pool AND l.holder = holder
         ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
@@ -190,9 +191,10 @@ BEGIN
         UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number AND l.holder = holder;
     END IF;
 
-    -- If the clock was set back a claim would stand for as much longer. A holder that lives renews within a TTL. The
-    -- clock is looked at row by row, after the claims that are seen were written. holder >= '' is true for every
-    -- holder; it makes the planner choose node_lease_held, even without statistics.
+    -- If the clock steps back, claims would expire later by the size of the step. Cap them at one TTL from now, since a
+    -- live holder renews within a TTL. clock_timestamp() runs per row, so it is later than each visible claim. The
+    -- condition holder >= '' is true for every holder; it makes the planner choose node_lease_held, even without
+    -- statistics.
     UPDATE {{$s}}.node_lease l SET expires_at = clock_timestamp() + l.ttl
         FROM (
             SELECT o.number FROM {{$s}}.node_lease o
@@ -206,7 +208,7 @@ BEGIN
         WHERE l.pool = pool AND l.number < size AND l.free_mark < now_ms AND lowest < now_ms AND NOT l.number <@ reserved
         ORDER BY l.free_mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
-        -- This reads the whole pool, so that a number which is released meanwhile isn't missed.
+        -- Read the whole pool, to include numbers that were released in the meantime.
         SELECT l.number INTO number FROM {{$s}}.node_lease l
             WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND NOT l.number <@ reserved
                 AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
@@ -218,7 +220,7 @@ BEGIN
             WHERE l.pool = pool AND l.number = number
             RETURNING l.term, l.after, l.mark INTO term, after, until;
     ELSE
-        -- What is free, but locked, is being claimed.
+        -- A number that is free but locked is being claimed, and counts as held.
         SELECT count(*) FILTER (WHERE NOT a.kept AND NOT a.ahead), count(*) FILTER (WHERE a.kept), count(*) FILTER (WHERE NOT a.kept AND a.ahead),
                 ceil(extract(epoch FROM min(l.expires_at) FILTER (WHERE NOT a.kept AND l.holder IS NOT NULL AND l.expires_at > now_at) - now_at) * 1000),
                 min(greatest(l.mark, lowest)) FILTER (WHERE NOT a.kept AND a.ahead)
@@ -242,9 +244,9 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) FROM PUBLIC;
 
--- Renews a claim, also one whose time is over, if nobody else has got the number meanwhile and it isn't reserved: moves
--- its mark on to until_ms, never back. If somebody has, or the claim was released, nothing changes, and the result has
--- the number's term and, in as far as it is for people, its holder.
+-- Renews a claim and raises its mark to until_ms, if that is later. An expired claim can be renewed if no other program
+-- has claimed the number and it isn't reserved. If another program has claimed it, or the claim was released, nothing
+-- changes, and the result has the current term and the readable part of the holder.
 CREATE FUNCTION {{$s}}.renew_node(
     pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
     OUT renewed boolean, OUT after bigint, OUT until bigint, OUT time_ms bigint, OUT present_term bigint, OUT present_holder text
@@ -276,8 +278,8 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.renew_node(text, integer, bigint, text, bigint, bigint) FROM PUBLIC;
 
--- Ends a claim whose holder has minted up to mark_ms, and won't any more. It tells whether it did: not if the number is
--- in another term or was released. The mark doesn't get lower than the claim found it.
+-- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number
+-- is in another term or was released before. The mark doesn't fall below its value before the claim.
 CREATE FUNCTION {{$s}}.release_node(pool text, number integer, term bigint, holder text, mark_ms bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -297,11 +299,11 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.release_node(text, integer, bigint, text, bigint) FROM PUBLIC;
 
--- Keeps a number from being claimed, for what mints with it for ever, such as the default of a column; also before the
--- pool was ever used. note says what that is. Such a thing may mint once this has returned, and not before: so a number
--- that is held is an error, or one that was used up to a time which this server's clock has yet to pass by a second.
+-- Reserves a number permanently, for example for the default of a column. Programs cannot claim a reserved number. The
+-- pool need not exist yet. note describes the use of the number. The number can be used once reserve_node has returned.
+-- So reserve_node fails if the number is held, or if this server's clock isn't a second past the number's mark.
 --
--- while_held => true only sees to it that nobody claims the number any more. Call it again when the holder is gone.
+-- while_held => true only prevents further claims. Call reserve_node again after the holder has stopped.
 CREATE FUNCTION {{$s}}.reserve_node(pool text, number integer, note text, while_held boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -314,7 +316,7 @@ DECLARE
     now_at timestamptz;
 BEGIN
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
-    size := coalesce(known.size, 65536); -- the largest
+    size := coalesce(known.size, 65536); -- the largest size
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
@@ -336,7 +338,7 @@ BEGIN
             HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
     END IF;
     lease.mark := greatest(lease.mark, {{$s}}.node_fence(pool, interval '0'));
-    -- The mark's unit of time, which is some milliseconds in some formats, counts as a whole.
+    -- Wait for the whole time unit of the mark, which is several milliseconds in some formats.
     IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
             MESSAGE = format('cannot reserve number %s of pool %s: it has a high-water mark of %s, and the clock is at %s, in Unix milliseconds',
@@ -344,14 +346,14 @@ BEGIN
             DETAIL = 'The number may have been used up to the high-water mark.',
             HINT = 'Call reserve_node again once the clock is a second past the mark, or choose another number.';
     END IF;
-    -- A claim whose time is over could be renewed.
+    -- Remove an expired claim, which the holder could renew.
     UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.reserve_node(text, integer, text, boolean) FROM PUBLIC;
 
--- Gives a reserved number back to the pool, when nothing mints with it any more: used_until is up to when something
--- did, by the times in its IDs; NULL means up to now.
+-- Cancels the reservation of a number that is no longer in use. used_until is the time of the last ID generated with
+-- it. NULL means now.
 CREATE FUNCTION {{$s}}.unreserve_node(pool text, number integer, used_until timestamptz DEFAULT NULL) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -367,7 +369,7 @@ BEGIN
     -- IDs are up to {{.AheadMS}} ms ahead of the server's clock.
     used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + {{.AheadMS}};
     PERFORM {{$s}}.commit_durably();
-    -- Whoever held it before mustn't release it now, with a mark of then.
+    -- Remove the holder, so that it cannot release the number with an old mark.
     UPDATE {{$s}}.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
         WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
     IF NOT FOUND THEN
@@ -378,14 +380,14 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
 
--- For people. It leaves out what makes a holder unique, by which claims can be released.
+-- Shows node numbers to people. It omits the unique part of a holder, which authorizes to release the claim.
 CREATE VIEW {{$s}}.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
         regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
         CASE WHEN l.mark < {{.EndOfTimeMS}} THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
     FROM {{$s}}.node_lease l;
-COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, who holds them, and the time up to which each may have been used (mark; NULL if it was never used).';
+COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
 
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
@@ -395,21 +397,21 @@ COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, who holds them, and the tim
             WHERE p.pronamespace = '{{$s}}'::regnamespace
                 AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node', 'node_fence', 'node_timeline', 'commit_durably')
 {{- template "protected"}}
--- Lists the defaults that mint with a node number, to find numbers that aren't reserved. Postgres tells which columns,
--- domains and SQL functions (with RETURN or BEGIN ATOMIC) depend on the functions that mint. The number is read from the
--- text of the default.
+-- Lists the defaults that generate IDs with a node number, to find numbers that aren't reserved. pg_depend has the
+-- columns, domains and SQL functions (with RETURN or BEGIN ATOMIC) that depend on the next_ functions. The view reads
+-- the number from the text of the default.
 CREATE VIEW {{$s}}.node_defaults AS
-    WITH minting (function, first, second) AS (
+    WITH generators (function, first, second) AS (
         VALUES ('next_snowflake', 'datacenter', 'worker'), ('next_snowflake_si', 'machine', NULL),
             ('next_spread64', 'generator', 'cluster'), ('next_sno', 'meta', 'partition')
     ), uses AS (
         SELECT d.classid, d.objid, m.function, m.first, m.second,
             CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE '{{$s}}\.' END AS prefix
-        FROM minting m
+        FROM generators m
             JOIN pg_proc p ON p.pronamespace = '{{$s}}'::regnamespace AND p.proname = m.function
             JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
     ), lasting AS (
-        -- Any role may create temporary objects, and only its session uses them.
+        -- Exclude temporary objects: any role can create them, and only one session uses them.
         SELECT n.oid, n.nspname FROM pg_namespace n WHERE n.nspname !~ '^pg_temp_'
     ), defaults AS (
         SELECT 'column' AS kind, format('%I.%I.%I', n.nspname, c.relname, t.attname) AS name,
@@ -427,7 +429,7 @@ CREATE VIEW {{$s}}.node_defaults AS
         FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
             JOIN lasting n ON n.oid = p.pronamespace AND n.oid <> '{{$s}}'::regnamespace
     ), calls AS (
-        -- Without the quotes of simple names, and without anything else in quotes, a call is a name and its arguments.
+        -- Remove the quotes of simple names, and all other quoted text. Then a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function,
             coalesce(substring(c[1] FROM d.first || ' => ([0-9]{1,5})(?:,|$)'),
                 substring(c[1] FROM '^([0-9]{1,5})(?:,|$)'))::integer AS first,
@@ -440,7 +442,7 @@ CREATE VIEW {{$s}}.node_defaults AS
         SELECT c.kind, c.name, c.expression,
             CASE c.function WHEN 'next_snowflake' THEN 'snowflake' WHEN 'next_snowflake_si' THEN 'snowflake-si'
                 WHEN 'next_spread64' THEN 'spread64-' || c.second WHEN 'next_sno' THEN 'sno' END AS pool,
-            -- As nodelease writes it.
+            -- The layout text of package nodelease.
             CASE c.function
                 WHEN 'next_snowflake' THEN (SELECT 'snowflake: ' || l.layout FROM {{$s}}.layout l WHERE l.format = 'snowflake')
                 WHEN 'next_snowflake_si' THEN (SELECT 'snowflake_si: ' || l.layout FROM {{$s}}.layout l WHERE l.format = 'snowflake_si')
@@ -456,14 +458,14 @@ CREATE VIEW {{$s}}.node_defaults AS
     )
     SELECT n.kind, n.name, n.expression, o.pool, n.number, l.reserved
     FROM numbers n
-        -- A program may give its pool another name than nodelease does.
+        -- Programs can give a pool a name other than the default of package nodelease.
         LEFT JOIN LATERAL (
             SELECT p.name FROM {{$s}}.node_pool p WHERE p.layout = n.layout AND p.size > n.number
             UNION ALL
             SELECT n.pool WHERE NOT EXISTS (SELECT FROM {{$s}}.node_pool p WHERE p.layout = n.layout AND p.size > n.number)
         ) o (pool) ON true
         LEFT JOIN {{$s}}.node_lease l ON l.pool = o.pool AND l.number = n.number;
-COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that mint with a node number, with the note of the reservation. reserved is NULL if the number isn''t reserved; number is NULL if it isn''t a literal.';
+COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that generate IDs with a node number. reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if it is not a literal.';
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.node_defaults'::regclass
 {{- template "protected"}}

@@ -1,4 +1,4 @@
-{{- /* What several migrations have in common. */ -}}
+{{- /* Templates that several migrations share. */ -}}
 
 {{define "revision" -}}
 INSERT INTO {{.Schema}}.revision (version, name) VALUES ({{.Version}}, '{{.Name}}');
@@ -8,15 +8,15 @@ INSERT INTO {{.Schema}}.revision (version, name) VALUES ({{.Version}}, '{{.Name}
 DELETE FROM {{.Schema}}.revision WHERE version = {{.Version}};
 {{end}}
 
-{{/* By its comment a schema that the migrations have made is told from one that was there. */}}
-{{define "mark schema"}}COMMENT ON SCHEMA {{.Schema}} IS 'Sortable keys: this schema was made by their migrations.';{{end}}
+{{/* The comment marks a schema as created by the migrations. */}}
+{{define "mark schema"}}COMMENT ON SCHEMA {{.Schema}} IS 'Created by the sortkey migrations.';{{end}}
 
 {{define "drop empty schema" -}}
--- The schema goes if it was made for this and is empty. A tool's table of versions, or whatever else was put there,
--- keeps it.
+-- Drop the schema if the migrations created it and it is empty. Any other object in it, such as the version table of a
+-- migration tool, keeps it.
 DO $$
 BEGIN
-    IF (SELECT obj_description(oid, 'pg_namespace') = 'Sortable keys: this schema was made by their migrations.' AND pg_has_role(nspowner, 'USAGE')
+    IF (SELECT obj_description(oid, 'pg_namespace') = 'Created by the sortkey migrations.' AND pg_has_role(nspowner, 'USAGE')
         FROM pg_namespace WHERE nspname = '{{.Schema}}')
     THEN
         DROP SCHEMA {{.Schema}} RESTRICT;
@@ -27,9 +27,9 @@ END
 $$;
 {{end}}
 
-{{/* Around each migration. */}}
+{{/* Before and after each migration. */}}
 {{define "before" -}}
--- Names without a schema mean the system's, whatever else the role's search_path would find.
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
     PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
@@ -45,9 +45,9 @@ END
 $$;
 {{end}}
 
-{{/* Around a query for what is the owner's alone: its kind, name, privileges and owner. */}}
+{{/* Before and after a query for the objects that only their owner may use: kind, name, privileges and owner. */}}
 {{define "protect these" -}}
--- ALTER DEFAULT PRIVILEGES may have given to others what must be the owner's alone.
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
     statement text;
@@ -66,7 +66,7 @@ END
 $$;
 {{end}}
 
-{{/* Of a format. */}}
+{{/* The same for the sequence and the functions of a format. */}}
 {{define "protect" -}}
 {{template "protect these" .}}
             SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
@@ -77,7 +77,7 @@ $$;
 {{- template "protected"}}
 {{- end}}
 
-{{/* The unit of time in which t lies, as the beginning of a floor function. */}}
+{{/* The beginning of a floor function: computes the unit of time that contains t. */}}
 {{define "unit" -}}
 DECLARE
     unit numeric;
@@ -87,7 +87,7 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN {{.Highest}};
     END IF;
-    -- Numeric all the way: floating point would be wrong by a unit now and then.
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
     unit := floor(extract(epoch FROM (t - timestamptz '{{.Epoch}}')) * {{.UnitsPerSecond}});
     IF unit < 0 OR unit > {{.LastUnit}} THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
@@ -98,12 +98,12 @@ BEGIN
     END IF;
 {{- end}}
 
-{{/* What the functions that mint begin with: the next value of the format's sequence, and whether it will do. */}}
+{{/* The beginning of a next_ function: takes a value of the format's sequence and checks it. */}}
 {{define "tick" -}}
 DECLARE
-    -- What runs for each row is spared variables, and a search_path of the function's own, which together would cost
-    -- a quarter of its time. So all names have their schema, those of operators and types included: the function
-    -- has its owner's rights, and a caller's search_path mustn't choose what they are used for.
+    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
+    -- caller's search_path must not decide which objects it uses.
     value bigint :={{" "}}
 {{- end}}
 {{define "next value"}}pg_catalog.nextval('{{.Schema}}.{{.Format}}_clock'){{end}}
