@@ -9,41 +9,41 @@ import (
 	"time"
 )
 
-// What [Check], [Up] and [Down] find wrong with an installation. Errors wrap
-// them, so compare with [errors.Is].
+// The problems with an installation that [Check], [Up] and [Down] report. Errors
+// wrap them, so compare with [errors.Is].
 var (
-	// ErrNotInstalled: the schema isn't there, or nothing of ours is in it.
+	// ErrNotInstalled means that the schema doesn't exist or has no installation.
 	ErrNotInstalled = errors.New("sortkey not installed")
-	// ErrOutdated: migrations of this package's version were not run.
+	// ErrOutdated means that migrations of this version of the package, or the
+	// functions of SnowflakeSI, are not installed.
 	ErrOutdated = errors.New("outdated installation")
-	// ErrIncomplete: the tables that say what is installed are empty, as after
-	// a dump was restored without its data.
+	// ErrIncomplete means that the tables that record the installation are empty,
+	// as after a restore of a dump without its data.
 	ErrIncomplete = errors.New("empty installation tables")
-	// ErrLayout: the installation is for other layouts.
+	// ErrLayout means that the installation has other layouts than the Config.
 	ErrLayout = errors.New("layout mismatch")
-	// ErrForeign: the migrations were run by something else than Up.
+	// ErrForeign means that another tool than Up ran the migrations.
 	ErrForeign = errors.New("installation by another tool")
-	// ErrCitusWorker: the connection is to a worker of a Citus cluster. The tables
-	// of an installation exist on the coordinator only.
+	// ErrCitusWorker means that the connection is to a worker of a Citus cluster.
+	// Only the coordinator has the tables of an installation.
 	ErrCitusWorker = errors.New("connection to a Citus worker")
-	// ErrUnreservedNode: a default mints with a node number that a program could
-	// claim. Only Check returns it, and only if nothing else is wrong.
+	// ErrUnreservedNode means that a default generates IDs with a node number that
+	// a program could claim. Only Check returns it, if there is no other problem.
 	ErrUnreservedNode = errors.New("unreserved node number")
 )
 
-// Check tells whether the database has what this process takes for granted:
-// all migrations, of the same layouts. A process with another epoch, say,
-// would read wrong times out of IDs, and could mint some that are there; the
-// error has both layouts. Call it when the process starts.
+// Check returns an error unless the database has all migrations, with the layouts
+// of c. Call it when a process starts. A process with another epoch, for example,
+// would read wrong times from IDs and could generate duplicates. The error names
+// both layouts.
 //
-// Check also looks for defaults that mint with a node number that isn't
-// reserved. If a program claims that number, both mint the same IDs.
-// [ErrUnreservedNode] names the defaults and the call that reserves the number.
-// Nothing else is wrong, so a process may log this error and start. The view
-// node_defaults lists the defaults.
+// Check also looks for defaults that generate IDs with a node number that isn't
+// reserved. If a program claimed that number, both could generate the same IDs.
+// The error, which wraps [ErrUnreservedNode], names the defaults and the call that
+// reserves the number. Check returns it only if there is no other problem, so a
+// process can log it and start. The view node_defaults lists the defaults.
 //
-// A role needs USAGE on the schema for it, and no more. It doesn't matter which
-// tool ran the migrations.
+// Check needs only USAGE on the schema. It accepts an installation by any tool.
 func Check(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
@@ -55,7 +55,7 @@ func Check(ctx context.Context, db *sql.DB, c Config) error {
 	return checkDefaults(ctx, db, d.Schema)
 }
 
-// checkInstallation does what Check does, except that it ignores defaults.
+// checkInstallation is Check without checkDefaults.
 func checkInstallation(ctx context.Context, db querier, d data) error {
 	applied, err := revisions(ctx, db, d.Schema)
 	if err != nil {
@@ -70,8 +70,8 @@ func checkInstallation(ctx context.Context, db querier, d data) error {
 	return checkLayouts(ctx, db, d, false)
 }
 
-// checkDefaults looks for node numbers in defaults that aren't reserved. A
-// number that isn't a literal can't be known here.
+// checkDefaults returns an error if a default uses a node number that isn't
+// reserved. It ignores defaults whose number isn't a literal.
 func checkDefaults(ctx context.Context, db querier, schema string) error {
 	rows, err := db.QueryContext(ctx, fmt.Sprintf(`SELECT pool, number, min(kind || ' ' || name), count(*) - 1,
 			format('SELECT %[1]s.reserve_node(%%L, %%s, %%L)', pool, number, min(kind || ' ' || name))
@@ -101,8 +101,8 @@ func checkDefaults(ctx context.Context, db querier, schema string) error {
 	return fmt.Errorf("migrations: check the defaults of schema %q: %s: %w", schema, strings.Join(found, "; "), ErrUnreservedNode)
 }
 
-// checkLayouts compares the layouts of an installation with those wanted.
-// Before Up it is no fault that one isn't there.
+// checkLayouts compares the layouts of an installation with those of d. If
+// beforeUp is true, layouts may be missing.
 func checkLayouts(ctx context.Context, db querier, d data, beforeUp bool) error {
 	installed, err := layouts(ctx, db, d.Schema)
 	if err != nil {
@@ -130,7 +130,7 @@ func checkLayouts(ctx context.Context, db querier, d data, beforeUp bool) error 
 	return nil
 }
 
-// querier is what *sql.DB and *sql.Tx have in common.
+// A querier is a *sql.DB or a *sql.Tx.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -144,11 +144,11 @@ func hasSchema(ctx context.Context, db querier, schema string) (there bool, err 
 	return there, nil
 }
 
-// hasTable tells whether there is a table, whoever may read it.
+// hasTable reports whether a table exists, even if the role cannot read it.
 func hasTable(ctx context.Context, db querier, schema, table string) (there bool, err error) {
-	// Not to_regclass, which needs USAGE on the schema. And no parameters, which
-	// with lib/pq mean a prepared statement, and trouble behind PgBouncer; the
-	// names are of letters, digits and underscores.
+	// to_regclass would need USAGE on the schema. With parameters, lib/pq would use
+	// a prepared statement, which can fail behind PgBouncer. The names need no quotes:
+	// they consist of letters, digits and underscores.
 	err = db.QueryRowContext(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = '%s' AND c.relname = '%s')`, schema, table)).Scan(&there)
 	if err != nil {
@@ -157,24 +157,24 @@ func hasTable(ctx context.Context, db querier, schema, table string) (there bool
 	return there, nil
 }
 
-// layouts are the installation's, by format.
+// layouts returns the layouts of an installation by format.
 func layouts(ctx context.Context, db querier, schema string) (map[string]string, error) {
 	return readMap[string, string](ctx, db, schema, "layout", "format, layout")
 }
 
-// revisions are the migrations that were run, and when.
+// revisions returns the times of the installed migrations by version.
 func revisions(ctx context.Context, db querier, schema string) (map[int]time.Time, error) {
 	applied, err := readMap[int, time.Time](ctx, db, schema, "revision", "version, installed_at")
 	if err == nil && len(applied) == 0 {
-		// The first migration writes a row where it makes the table.
+		// The first migration creates the table and writes a row.
 		err = fmt.Errorf("migrations: check schema %q: table %[1]s.revision is empty, as after a restore without data; restore the data of the schema (pg_dump --data-only --schema=%[1]s): %w",
 			schema, ErrIncomplete)
 	}
 	return applied, err
 }
 
-// ownRevisions are revisions of an installation that Up has made, or none. One
-// whose migrations Up has no record of is refused.
+// ownRevisions returns the revisions of an installation by Up, or nil if nothing
+// is installed. It returns [ErrForeign] if Up has no record of the migrations.
 func ownRevisions(ctx context.Context, db querier, schema string) (map[int]time.Time, error) {
 	applied, err := revisions(ctx, db, schema)
 	if errors.Is(err, ErrNotInstalled) {
@@ -223,8 +223,8 @@ func readMap[K comparable, V any](ctx context.Context, db querier, schema, table
 }
 
 // refuseCitusWorker returns [ErrCitusWorker] if the server is a worker of a Citus
-// cluster, where the coordinator has made the functions and types of an
-// installation, but none of its tables.
+// cluster. The coordinator creates the functions and types of an installation on
+// the workers, but not its tables.
 func refuseCitusWorker(ctx context.Context, db querier) error {
 	const catalog, table = "pg_catalog", "pg_dist_local_group"
 	citus, err := hasTable(ctx, db, catalog, table)
@@ -241,7 +241,7 @@ func refuseCitusWorker(ctx context.Context, db querier) error {
 	return fmt.Errorf("migrations: this server is worker %d of a Citus cluster; connect to the coordinator: %w", group, ErrCitusWorker)
 }
 
-// unreadable says what a role lacks that can't read what is installed.
+// unreadable adds the missing privilege to an error from reading an installation.
 func unreadable(schema string, err error) error {
 	var pg interface{ SQLState() string }
 	if errors.As(err, &pg) && pg.SQLState() == "42501" {

@@ -1,161 +1,177 @@
-// Package migrations makes a database understand sortable keys: domains for
-// columns, functions from IDs to times and texts and back, bounds for queries
-// by time, defaults that mint IDs on the server, partitions by time, and claims
-// of node numbers. All of it is plain SQL and PL/pgSQL, for Postgres 15 and later.
-// It needs no extension and no superuser.
+// Package migrations installs SQL functions, domains and tables for sortable
+// keys in a Postgres database, and checks the installation.
 //
-//	err := migrations.Up(ctx, db, migrations.Config{})
+//	err := migrations.Up(ctx, db, migrations.Config{})   // on deployment: install or upgrade
+//	err = migrations.Check(ctx, db, migrations.Config{}) // in each process, at startup
 //
-// That installs schema sortkey, by goose, with a table of versions of its own.
-// Each process calls [Check] when it starts: it refuses a database whose
-// layouts are others than the process's, or that isn't up to date.
+// [Up] creates the schema sortkey with goose, using a separate version table.
+// [Check] returns an error if the installation is incomplete or has other
+// layouts than the process. The installation has
 //
-// # With a migration tool of your own
+//   - domains for columns,
+//   - functions that convert IDs to times and texts and back,
+//   - bounds for queries by time,
+//   - defaults that generate IDs on the server,
+//   - maintenance of partitions by time,
+//   - leases of node numbers, for package pglease.
 //
-// [Goose], [GolangMigrate] and [Tern] give the same migrations as a file system
-// for these tools, and [SQL] as a file for psql. To keep the files beside your
-// own migrations, write them to a folder:
+// It is plain SQL and PL/pgSQL for Postgres 15 and later. It needs no extension
+// and no superuser.
+//
+// # With your own migration tool
+//
+// [Goose], [GolangMigrate] and [Tern] return the migrations as a file system for
+// these tools. [SQL] returns them as one file for psql, and [List] as statements
+// for any other tool. To keep the files beside your own migrations, write them
+// to a folder:
 //
 //	files, err := migrations.GolangMigrate(migrations.Config{})
 //	...
 //	err = migrations.WriteNew("db/sortkey", files)
 //
-// The same does for later versions of this package, which may have more of them.
-// Give the tool a table of versions for them that isn't the one of your own
-// migrations: their numbers begin at 1. (goose: WithTableName, or -table;
-// golang-migrate: x-migrations-table in the URL; tern: version_table, or the
-// argument of NewMigrator, with its schema.) After a failure golang-migrate wants
-// the version before it by force; the database is as it was. Going down, these
-// tools stop where something is in use, with half of it gone; Down doesn't.
+// Run the same code after an upgrade of this package: it adds the files of new
+// migrations.
 //
-// [List] gives the bare statements, for any other tool. An installation stays
-// with the tool that made it: Up refuses to go on with another's. [SQLAfter] and
-// [AddSnowflakeSI] are for going on without Up.
+// The versions begin at 1, so the tool needs a separate version table for these
+// files: in goose WithTableName or -table; in golang-migrate x-migrations-table
+// in the URL; in tern version_table, or the argument of NewMigrator, with its
+// schema.
+//
+// If a migration fails in golang-migrate, the database is unchanged, and the
+// tool requires force with the previous version. If these tools migrate down
+// and an object is in use, they stop halfway. [Down] removes all or nothing.
+//
+// Continue with the tool that made the installation: Up refuses an installation
+// of another tool. To upgrade without Up, use [SQLAfter] and [AddSnowflakeSI].
 //
 // # What is installed
 //
-// For each format a domain, for columns, that refuses zero and what is no ID:
-// snowflake, snowflake_si, uid60 and spread64 over bigint, sno over uuid, and
-// sno_as_text over text, COLLATE "C", in whose order texts are in that of time.
-// And these functions, where T is snowflake, snowflake_si, uid60, spread64 or
-// sno, and ID a bigint or uuid:
+// Each format has a domain for columns, which rejects zero and values that are
+// not IDs: snowflake, snowflake_si, uid60 and spread64 over bigint, sno over
+// uuid, and sno_as_text over text. The collation of sno_as_text is "C", which
+// sorts texts by time.
 //
-//	T_time(ID) timestamptz        when it was minted
-//	T_parts(ID) record            all of its fields
-//	T_text(ID) text               as Go writes it
-//	T_from_text(text) ID          as Go reads it: strictly
-//	T_floor(timestamptz) ID       the lowest ID of that instant; not for spread64
+// The functions are as follows. T is snowflake, snowflake_si, uid60, spread64 or
+// sno, and ID is bigint or uuid:
 //
-// They give what package idtype gives, to the bit. T_time and T_text are NULL
-// for what is no ID (spread64_time, like Go, doesn't look at reserved bits), and
-// the others raise an error.
+//	T_time(ID) timestamptz        the time of the ID
+//	T_parts(ID) record            all fields
+//	T_text(ID) text               the text form, as in Go
+//	T_from_text(text) ID          the ID of a text; strict, as in Go
+//	T_floor(timestamptz) ID       the lowest ID of that time; not for spread64
 //
-// A domain and its base type go together: in comparisons, in foreign keys from
-// one to the other, in indexes. But to change a column from bigint to a domain
-// is to write the table anew, under a lock that stops all else. (The way back
-// changes the catalog alone.) So choose the domain when a table is made, or stay
-// with the base type and
+// They return the same results as package idtype. For a value that is not an ID,
+// T_time and T_text return NULL and the others raise an error. As in Go,
+// spread64_time ignores the reserved bits.
+//
+// A domain and its base type are compatible in comparisons, in indexes, and in
+// foreign keys between them. Changing a column from bigint to a domain rewrites
+// the table under an ACCESS EXCLUSIVE lock. The reverse changes only the catalog.
+// So choose the domain when you create a table. For an existing table, keep the
+// base type and add a constraint:
 //
 //	ALTER TABLE orders ADD CONSTRAINT orders_id_is_a_key CHECK (id > 0) NOT VALID;
 //
-// which refuses the values that the domain refuses. docs/migrating.md has the
-// CHECK of each format. pg_partman takes no domain as a key, so there that is the
-// way, too.
+// It rejects the same values as the domain. docs/migrating.md has the CHECK of
+// each format. Use such a CHECK with pg_partman too, since it doesn't support
+// domains as keys.
 //
 // Never run DROP SCHEMA sortkey CASCADE while tables use the schema. It drops
 //
 //   - each column of a domain, with its values, and the primary and foreign keys
-//     of this column,
+//     on this column,
 //   - each table that is partitioned by such a column, with all of its rows,
 //   - defaults, CHECKs, indexes, generated columns and views that call a function
 //     of the schema or name a domain. Without its CHECK a column takes any value.
 //
-// [Down] drops nothing while anything depends on the schema, and names it.
-// A column of the base type survives a DROP SCHEMA, and so does a CHECK of
-// Postgres's own functions and operators, such as the one above. Prefer these for
-// keys that have to survive, for keys that tables are partitioned by, and on
-// Citus. Name the constraint: Citus 14 refuses some CHECKs without a name, with
-// "unrecognized node type: 55".
+// [Down] drops nothing while other objects depend on the schema, and names them.
+// A column of the base type survives a DROP SCHEMA, and so does a CHECK that uses
+// only built-in functions and operators, such as the one above. Prefer these for
+// keys that must survive, for partition keys, and on Citus. Name the constraint:
+// Citus 14 rejects some unnamed CHECKs with "unrecognized node type: 55".
 //
 // # Partitions by time
 //
-// A table that is PARTITION BY RANGE of its key can be kept in partitions by
-// time. Say once, in the migration that makes the table, how:
+// The installation can maintain partitions by time for a table that is PARTITION
+// BY RANGE of its key. Set them up once, in the migration that creates the table:
 //
 //	CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text) PARTITION BY RANGE (id);
 //	SELECT sortkey.manage_partitions('events', '1 day', retention => '90 days', retention_action => 'drop');
 //
-// For a column of type bigint or uuid, say the format too: format => 'uid60'.
-// Then have it done every hour or so, by pg_cron,
+// For a column of type bigint or uuid, pass the format, too: format => 'uid60'.
+// Then run the maintenance every hour or so, with pg_cron,
 //
 //	SELECT cron.schedule('partitions', '@hourly', 'CALL sortkey.maintain_partitions()');
 //
-// by a CronJob that runs psql -c 'CALL sortkey.maintain_partitions()', or by
-// [MaintainPartitions]. It creates partitions ahead (4, unless premake says
-// otherwise), moves rows out of the default partition to their own, and detaches
-// or drops partitions that ended longer ago than the retention. Several may run
-// at a time. To see the steps, with their SQL, before and after:
+// with a CronJob that runs psql -c 'CALL sortkey.maintain_partitions()', or with
+// [MaintainPartitions]. Maintenance creates partitions ahead (premake; 4 by
+// default), moves rows out of the default partition to their own partitions, and
+// detaches or drops partitions that ended longer ago than the retention. Several
+// runs can overlap. To see the steps, with their SQL, before and after:
 //
 //	SELECT action, partition, statements FROM sortkey.plan_partitions();
 //	CALL sortkey.maintain_partitions(dry_run => true);
 //	SELECT * FROM sortkey.partition_log ORDER BY ended_at DESC;
 //
-// Each step is a short transaction. It waits 100 ms for a lock, after up to 2 s for
-// locks that block no reads or writes, and is tried six times before it is left
-// for the next call. Creating a partition ahead doesn't block inserts and reads,
-// except those of the default partition and writes to tables that the table's
-// foreign keys reference. All users of the table wait while rows are moved, a
-// partition is detached, or, if there is a default partition, one is created
-// whose time has begun. So keep the default partition small: long reads of it put
-// maintenance off, and Postgres scans it whenever a partition is created. Have
-// the key first in an index, by which rows to be moved are found.
+// Each step is a short transaction. It waits up to 2 s for locks that don't block
+// reads and writes, then 100 ms for each other lock. After six attempts it leaves
+// the step to the next call. Creating a partition ahead blocks only inserts and
+// reads of the default partition, and writes to tables that the table's foreign
+// keys reference. All users of the table wait while a step moves rows, detaches a
+// partition, or, if there is a default partition, creates a partition whose time
+// has begun.
 //
-// With default_partition => false there is no default partition. Then queries
-// ordered by the key read only as many partitions as they need, and partitions
-// are created ahead whatever readers do, but a row outside all partitions is an
-// error. A table can be changed either way by another call of manage_partitions;
-// a default partition that has rows isn't dropped.
+// Keep the default partition small. Postgres scans it whenever a partition is
+// created, and long reads of it delay maintenance. To find the rows to move,
+// maintenance needs an index that begins with the key.
 //
-// Maintenance removes a partition only if its whole window is older than the
-// retention. Rows that are older when they come stay in the default partition. Rows
-// that a foreign key refers to are neither moved nor removed; the step fails and
-// names the key. Have partitions created in good time where there are such keys:
-// a window whose first rows went to the default partition and are referred to
-// gets its partition only when the key is dropped.
+// With default_partition => false, the table has no default partition. Queries
+// ordered by the key then read only as many partitions as they need, and readers
+// cannot delay the creation of partitions ahead, but a row outside all partitions
+// is an error. To change this later, call manage_partitions again. Maintenance
+// doesn't drop a default partition that has rows.
 //
-// The role that maintains owns the tables, or is a member of the roles that do.
-// The owner has CREATE on their schemas, TEMPORARY on the database, USAGE on the
-// schema sortkey, and SELECT, INSERT and DELETE on sortkey.partition_log if its
-// steps are to be logged. A role that calls manage_partitions needs the right to
-// write sortkey.partitioned_table, and the rights of the table's owner. A role
-// that writes sortkey.partitioned_table directly decides which partitions are
-// removed from every managed table: grant that only to roles that may drop all of
-// them. Don't maintain tables as a superuser whose owners you don't trust:
-// creating partitions and moving rows runs their functions.
+// Maintenance removes a partition only if its whole time range is older than the
+// retention. If rows arrive after that, they stay in the default partition. A step
+// doesn't move or remove rows that a foreign key references; it fails and names
+// the key. If a table has such foreign keys, create its partitions early enough:
+// once referenced rows are in the default partition, a partition for their time
+// can be created only after the foreign key is dropped.
 //
-// Autovacuum doesn't analyze partitioned tables, and maintenance doesn't either,
-// since it would read a sample of each partition: ANALYZE them now and then.
+// The role that runs maintenance must own the tables or be a member of the roles
+// that own them. The owner needs CREATE on the schemas of the tables, TEMPORARY on
+// the database and USAGE on the schema sortkey. To log its steps, it also needs
+// SELECT, INSERT and DELETE on sortkey.partition_log. A role that calls
+// manage_partitions needs write access to sortkey.partitioned_table and the
+// privileges of the table's owner. A role that writes to sortkey.partitioned_table
+// directly controls which partitions are removed from every managed table: grant
+// that only to roles that may drop all of them. If you don't trust the owner of a
+// table, don't maintain it as a superuser: creating partitions and moving rows
+// runs the owner's functions.
 //
-// Partitions get what CREATE TABLE ... PARTITION OF would give them, so no
-// grants, policies, replica identity or storage parameters of their own. CALL
-// commits, so it can't be inside of a transaction. Where a clock that is wrong
-// mustn't cost data, use retention_action => 'detach'.
+// Autovacuum doesn't analyze partitioned tables. Nor does maintenance, since
+// ANALYZE reads a sample of each partition. Run ANALYZE on them now and then.
+//
+// A partition has the same properties as with CREATE TABLE ... PARTITION OF. It
+// has no grants, policies, replica identity or storage parameters of its own.
+// Run CALL outside a transaction block, since it commits. If a wrong clock must
+// not cost data, use retention_action => 'detach'.
 //
 // # pg_partman
 //
-// From version 5.2 on pg_partman manages tables whose key is a uuid, given two
-// functions that get from times to keys and back:
+// pg_partman 5.2 and later can manage tables with uuid keys, given two functions
+// that convert between times and keys:
 //
 //	SELECT partman.create_parent(p_parent_table := 'public.events', p_control := 'id', p_interval := '1 day',
 //		p_time_encoder := 'sortkey.sno_partman_encoder', p_time_decoder := 'sortkey.sno_partman_decoder');
 //
 // # Statistics
 //
-// The planner knows how keys are spread from a histogram. Between two bounds of
-// it, it takes bigint keys to be spread evenly, so that windows of any width are
-// well estimated; for uuids it counts whole bins, a hundred by default. For big
-// tables with sno keys have at least two in the smallest window that matters, so
-// three hundred or more for one of 1 %:
+// The planner estimates row counts from a histogram of the keys. Within a bin it
+// interpolates bigint keys, so estimates are good for time ranges of any width.
+// For uuid keys it counts whole bins, a hundred by default. For a big table with
+// sno keys, raise the statistics target until the smallest time range that matters
+// contains at least two whole bins. For 1 % of the rows, that takes 300 or more:
 //
 //	ALTER TABLE events ALTER COLUMN id SET STATISTICS 500;
 //
@@ -164,10 +180,11 @@
 //	SELECT * FROM orders
 //	WHERE id >= sortkey.snowflake_floor('2026-11-01Z') AND id < sortkey.snowflake_floor('2026-12-01Z');
 //
-// This is a range of the primary key's index, and of partitions. A condition on
-// snowflake_time(id) would read the whole table. -infinity and infinity give the
-// lowest and the highest bound; a time that the format can't hold is an error.
-// Without the Z, or another offset, a text is a time in the session's TimeZone.
+// This query reads a range of the primary key's index, and only the partitions in
+// that range. A condition on snowflake_time(id) would read the whole table. The
+// floors of -infinity and infinity are the lowest and the highest bound. A time
+// outside the format's range is an error. A text without Z or another offset is a
+// time in the session's TimeZone.
 //
 // # Defaults
 //
@@ -177,75 +194,79 @@
 //	);
 //
 // next_snowflake(datacenter, worker), next_snowflake_si(machine), next_uid60(),
-// next_spread64(generator, cluster) and next_sno(metabyte, partition) mint on
-// the server. They repeat nothing, whatever its clock does and however many
-// sessions there are, and IDs are at most 10 ms ahead of the clock. Where more
-// are asked for than the format has, or the clock was set back, a call waits,
-// for a second at most, and fails. (One that the clock is set back under, while
-// it waits, waits for as much longer: Postgres's timeouts go by that clock, too.)
-// The SQLSTATE says why:
+// next_spread64(generator, cluster) and next_sno(metabyte, partition) generate
+// IDs on the server. They never return a duplicate, even if the clock steps back
+// and many sessions call them. IDs are at most 10 ms ahead of the clock.
 //
-//	53400 configuration_limit_exceeded      more IDs than the format has
+// If calls exceed the rate of the format, or the clock was set back, a call waits
+// for up to a second and then fails. (If the clock is set back during the wait,
+// the wait gets longer by the size of the step, and so do Postgres's timeouts,
+// which use the same clock.) The SQLSTATE has the reason:
+//
+//	53400 configuration_limit_exceeded      calls exceed the rate of the format
 //	55000 object_not_in_prerequisite_state  the clock is behind the last ID
-//	54000 program_limit_exceeded            the format's time is over
-//	22003 numeric_value_out_of_range        no such node number
+//	54000 program_limit_exceeded            the clock is past the end of the format
+//	22003 numeric_value_out_of_range        the node number is out of range
 //
-// There is one counter per format and database: all next_spread64 together have
-// 64 IDs in a millisecond, whatever generators they name. An ID that is the first
-// of its millisecond costs a record in the write-ahead log.
+// Each database has one counter per format: all calls of next_spread64 share 64
+// IDs per millisecond, even with different generators. The first ID of each
+// millisecond writes a record to the write-ahead log.
 //
-// The functions find their sequences by the name of the schema, which therefore
-// can't be renamed, and keep a lock on them to the end of the transaction, as
-// nextval does. Get IDs by RETURNING: lastval() is of that sequence.
+// The functions refer to their sequences by schema name, so don't rename the
+// schema. Like nextval, they hold a lock on the sequence until the end of the
+// transaction. Read generated IDs with RETURNING: lastval() returns the value of
+// the sequence.
 //
-// A server whose clock once was far in the future, and minted, refuses until that
-// time has come. Give it a node number of its own that nothing was minted with,
-// and only then reset the sequence: SELECT setval('sortkey.snowflake_clock', 1).
+// If IDs were generated while the server's clock was far in the future, the
+// functions fail until that time. To recover, switch to a node number with which
+// no ID was generated. Only then reset the sequence:
 //
-// A node number belongs to one database: no program may mint with it, nor a
-// copy of the database that goes on by itself, such as one from CREATE DATABASE
-// … TEMPLATE, or a logical subscriber that was promoted, nor another
-// installation. (A physical standby
-// that takes over and a restored dump are this database, and go on where it was.)
+//	SELECT setval('sortkey.snowflake_clock', 1);
 //
-// # Claims of node numbers
+// A node number belongs to one database. No program may use it, nor another
+// installation, nor a copy of the database that runs beside it, such as one from
+// CREATE DATABASE … TEMPLATE or a promoted logical subscriber. A promoted physical
+// standby and a restored dump replace the database and continue with its numbers.
 //
-// claim_node, renew_node and release_node are for package pglease, which lets
-// programs share the node numbers of a pool. reserve_node keeps a number from
-// being claimed, such as one that a default names:
+// # Leases of node numbers
+//
+// Programs lease node numbers of a pool with package pglease, which calls
+// claim_node, renew_node and release_node. To exclude a number from the pool, for
+// example one that a default uses, reserve it:
 //
 //	SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of orders.id');
 //
-// The documentation of pglease has more, and how to see in node_status who holds
-// what.
+// See the documentation of pglease for more, and for the view node_status, which
+// shows the holders.
 //
-// The view node_defaults lists the defaults of columns and domains that mint
-// with a node number, and the functions of SQL (RETURN or BEGIN ATOMIC) that do:
+// The view node_defaults lists the defaults of columns and domains that generate
+// IDs with a node number, and the SQL functions (with RETURN or BEGIN ATOMIC) that
+// do:
 //
 //	SELECT kind, name, pool, number FROM sortkey.node_defaults WHERE reserved IS NULL;
 //
-// The column reserved is the note of the reservation, and NULL if nobody reserved
-// the number. The number is NULL if the call computes it. Postgres doesn't know
-// the calls of triggers, of functions in PL/pgSQL and of bodies in quotes, so the
-// view doesn't list these. [Check] returns [ErrUnreservedNode] for a number that
-// isn't reserved.
+// The column reserved is the note of the reservation, or NULL if the number isn't
+// reserved. The number is NULL if it isn't a literal. Postgres doesn't track calls
+// in triggers, in PL/pgSQL functions and in function bodies that are strings, so
+// the view doesn't list these. [Check] returns [ErrUnreservedNode] for a number
+// that isn't reserved.
 //
 // # Privileges
 //
-// The next_ functions and those for claims, and they alone, are SECURITY DEFINER,
-// because a role that could set their sequences or marks could have IDs repeated.
-// Nobody may call them until they are granted:
+// The next_ functions and those for leases are SECURITY DEFINER, since a role with
+// write access to the sequences and tables could cause duplicate IDs. By default,
+// only the owner can call them:
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO app;
 //
-// Any role that may connect can hold a generator up for as long as it wants to,
-// by an advisory lock of its key, but not change what it mints.
+// A role that can call a next_ function can pass any node number. To prevent that,
+// grant a function of your own instead, which calls it with a fixed number.
 //
-// Whoever may call one may name any node number. Where that is too much, leave
-// the calls to a function of your own that names it.
+// Any role that can connect can block a generator with an advisory lock on its
+// key, for as long as it likes. It cannot change the IDs.
 //
-// All else is for everybody who may use the schema, and runs with the rights of
-// who calls it. Migrations are run by a role that may make the schema, or owns
-// it.
+// All other functions run with the privileges of the caller, and any role with
+// USAGE on the schema can call them. The role that runs the migrations must own
+// the schema or be able to create it.
 package migrations

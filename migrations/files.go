@@ -11,21 +11,19 @@ import (
 	"testing/fstest"
 )
 
-// Goose gives the migrations as the files that goose reads, such as
-// 00002_snowflake.sql.
+// Goose returns the migrations as files for goose, such as 00002_snowflake.sql.
 func Goose(c Config) (fs.FS, error) { return filesOf(c, gooseFiles) }
 
 func gooseFiles(m Migration) map[string]string {
-	// A body as a whole: goose would split it at semicolons, of which the
-	// functions are full.
+	// Without these marks, goose would split function bodies at semicolons.
 	statement := func(s string) string {
 		return "-- +goose StatementBegin\n" + s + "-- +goose StatementEnd\n"
 	}
 	return map[string]string{fmt.Sprintf("%05d_%s.sql", m.Version, m.Name): "-- +goose Up\n" + statement(m.Up) + "\n-- +goose Down\n" + statement(m.Down)}
 }
 
-// GolangMigrate gives the migrations as the files that golang-migrate reads,
-// such as 000002_snowflake.up.sql and 000002_snowflake.down.sql.
+// GolangMigrate returns the migrations as files for golang-migrate, such as
+// 000002_snowflake.up.sql and 000002_snowflake.down.sql.
 func GolangMigrate(c Config) (fs.FS, error) {
 	return filesOf(c, func(m Migration) map[string]string {
 		name := fmt.Sprintf("%06d_%s", m.Version, m.Name)
@@ -33,8 +31,7 @@ func GolangMigrate(c Config) (fs.FS, error) {
 	})
 }
 
-// Tern gives the migrations as the files that tern reads, such as
-// 002_snowflake.sql.
+// Tern returns the migrations as files for tern, such as 002_snowflake.sql.
 func Tern(c Config) (fs.FS, error) {
 	return filesOf(c, func(m Migration) map[string]string {
 		return map[string]string{fmt.Sprintf("%03d_%s.sql", m.Version, m.Name): ternEscape.Replace(m.Up) +
@@ -61,19 +58,20 @@ func mapFS(list []Migration, files func(Migration) map[string]string) fs.FS {
 	return dir
 }
 
-// ternEscape is for tern, which takes its files for templates.
+// ternEscape escapes SQL for tern, whose files are Go templates.
 var ternEscape = strings.NewReplacer("{{", `{{"{{"}}`)
 
-// SQL gives all migrations as one file for psql, in one transaction:
+// SQL returns all migrations as one file for psql, in one transaction:
 //
 //	psql -v ON_ERROR_STOP=1 -f sortkey.sql
 //
-// Where they were run already it ends in an error and changes nothing.
+// If the schema has an installation already, the file fails and changes nothing.
 func SQL(c Config) (string, error) { return SQLAfter(c, 0) }
 
-// SQLAfter is [SQL] without the first migrations: for an installation that has
-// so many, as SELECT max(version) FROM sortkey.revision tells. Where it has
-// others, it ends in an error and changes nothing.
+// SQLAfter returns the migrations after a version, as [SQL] does. Use it to upgrade
+// an installation at that version, which is the result of SELECT max(version) FROM
+// sortkey.revision. If the installation is at another version, the file fails and
+// changes nothing.
 func SQLAfter(c Config, version int) (string, error) {
 	d, err := c.data()
 	if err != nil {
@@ -84,8 +82,8 @@ func SQLAfter(c Config, version int) (string, error) {
 		return "", fmt.Errorf("migrations: SQLAfter: version %d is out of range; want 0 to %d", version, len(list))
 	}
 	var b strings.Builder
-	b.WriteString("-- The SQL of sortkey, to be run once: psql -v ON_ERROR_STOP=1 -f sortkey.sql\n--\n" +
-		"-- All of it is one transaction: it is there as a whole, or not at all.\n\nBEGIN;\n\n" + d.refuseOther(version))
+	b.WriteString("-- The installation of sortkey. Run it once: psql -v ON_ERROR_STOP=1 -f sortkey.sql\n--\n" +
+		"-- It is one transaction, so it is installed completely or not at all.\n\nBEGIN;\n\n" + d.refuseOther(version))
 	for _, m := range list[version:] {
 		fmt.Fprintf(&b, "\n-- %s\n-- %d. %s\n-- %[1]s\n\n%[4]s", strings.Repeat("-", 117), m.Version, m.Name, m.Up)
 	}
@@ -93,11 +91,11 @@ func SQLAfter(c Config, version int) (string, error) {
 	return b.String(), nil
 }
 
-// AddSnowflakeSI gives the SQL that adds the functions of SnowflakeSI to an
-// installation that was made without a base clock, for a migration of your own
-// where it is another tool that has made it. [Up] does it by itself.
+// AddSnowflakeSI returns SQL that adds the functions of SnowflakeSI to an
+// installation without a base clock. Use it in a migration of your own if you
+// installed sortkey with your own tool. [Up] adds the functions itself.
 //
-// It needs no way down: that of the installation takes these functions along.
+// The SQL needs no down migration: the installation's own drops these functions.
 func AddSnowflakeSI(c Config) (string, error) {
 	d, err := c.data()
 	if err != nil {
@@ -109,8 +107,8 @@ func AddSnowflakeSI(c Config) (string, error) {
 	return d.snowflakeSIFunctions(), nil
 }
 
-// refuseOther is a statement that fails where there is an installation of
-// another version; 0 means none.
+// refuseOther returns a statement that fails unless the installation is at the
+// given version. Version 0 means that nothing is installed.
 func (d data) refuseOther(version int) string {
 	if version > 0 {
 		return fmt.Sprintf(`DO $$
@@ -136,9 +134,9 @@ $$;
 `, d.Schema)
 }
 
-// WriteNew writes those of the files that aren't there yet to a folder, which it
-// makes if need be. A file that is there must be the same: a migration never
-// changes once it is out. If one isn't, nothing is written.
+// WriteNew writes files to a folder, which it creates if necessary. It skips
+// existing files, since a released migration never changes. If an existing file
+// has other content, WriteNew writes nothing and returns an error.
 func WriteNew(folder string, files fs.FS) error {
 	var missing []string
 	texts := map[string][]byte{}

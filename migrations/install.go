@@ -13,27 +13,25 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
-// Up installs what isn't there yet, each migration in a transaction of its
-// own: one that fails leaves the database as the one before it did, and after
-// mending what was in its way Up goes on with it. Processes that call it at the
-// same time wait for one another, for as long as ctx lets them.
+// Up installs the missing migrations, each in a separate transaction. If one
+// fails, it is rolled back. Remove the cause and call Up again to continue.
+// Concurrent calls wait for one another, until ctx is done.
 //
-// An installation of other layouts is refused ([ErrLayout]); only SnowflakeSI's
-// can be added later. So is one that another tool has made ([ErrForeign]): go
-// on with that.
+// Up returns [ErrLayout] if the installation has other layouts. It can add only
+// the layout of SnowflakeSI later. It returns [ErrForeign] if another tool made
+// the installation: continue with that tool.
 //
-// The role needs the right to create schemas in the database, or a schema that
-// is there already and in which it may create; where nothing is to be done,
-// USAGE on it is enough. The connection must be one that isn't handed to others
-// between transactions, as PgBouncer's are in transaction mode. On Citus it must
-// be one to the coordinator ([ErrCitusWorker]).
+// The role needs CREATE on the database or on an existing schema. If all
+// migrations are installed, it needs only USAGE on the schema. The connection
+// must be a session of its own: PgBouncer in transaction mode does not work. On
+// Citus, connect to the coordinator, or Up returns [ErrCitusWorker].
 func Up(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
 		return err
 	}
 	if there, err := hasTable(ctx, db, d.Schema, versionTable); err == nil && there && checkInstallation(ctx, db, d) == nil {
-		return nil // a role that couldn't do more than look may call this, too
+		return nil // so that a role with USAGE alone can call Up
 	}
 	if err := prepare(ctx, db, d); err != nil {
 		return err
@@ -53,25 +51,25 @@ func Up(ctx context.Context, db *sql.DB, c Config) error {
 	if err := addSnowflakeSI(ctx, db, d); err != nil {
 		return err
 	}
-	// Another process may have been quicker, with another layout.
+	// Another process may have installed another layout in the meantime.
 	return checkInstallation(ctx, db, d)
 }
 
-// Down removes all of an installation, and the schema if nothing else is in
-// it, in one transaction. While columns, defaults or functions depend on it, it
-// removes nothing and says on what. Where nothing is installed, it does
-// nothing.
+// Down removes an installation in one transaction. It also drops the schema, if the
+// migrations created it and it is empty. If columns, defaults or functions depend on the
+// installation, Down removes nothing and returns an error that names them. If
+// nothing is installed, Down does nothing.
 //
-// Functions in PL/pgSQL that use the installation don't count: the server
-// doesn't know what they use before they run.
+// The server doesn't track the dependencies of PL/pgSQL functions, so these don't
+// prevent Down.
 func Down(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
 		return err
 	}
 	list := d.list()
-	// Not through goose, which ends a transaction with each migration: half an
-	// installation is of no use to anybody.
+	// goose would commit after each migration, and an error would leave half an
+	// installation.
 	return locked(ctx, db, "remove", d.Schema, func(tx *sql.Tx) error {
 		there, err := hasSchema(ctx, tx, d.Schema)
 		if err != nil || !there {
@@ -104,14 +102,14 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 	})
 }
 
-// A MigrationStatus tells of one migration whether it was run.
+// A MigrationStatus holds the status of one migration.
 type MigrationStatus struct {
 	Version   int
 	Name      string
-	AppliedAt time.Time // zero: it wasn't
+	AppliedAt time.Time // zero: not installed
 }
 
-// Status lists the migrations, and which of them were run, by whichever tool.
+// Status returns all migrations, with the times at which any tool installed them.
 func Status(ctx context.Context, db *sql.DB, c Config) ([]MigrationStatus, error) {
 	d, err := c.data()
 	if err != nil {
@@ -128,11 +126,12 @@ func Status(ctx context.Context, db *sql.DB, c Config) ([]MigrationStatus, error
 	return list, nil
 }
 
-// versionTable is goose's, beside the rest. It doesn't have goose's name for it:
-// the schema may be one in which a program keeps that for migrations of its own.
+// versionTable is the version table of goose, in the schema of the installation.
+// It differs from goose's default name, which a program may use in the same
+// schema for its own migrations.
 const versionTable = "sortkey_goose_version"
 
-// provider is goose, as Up uses it.
+// provider returns the goose provider for Up.
 func provider(db *sql.DB, d data) (*goose.Provider, error) {
 	return goose.NewProvider(goose.DialectPostgres, db, mapFS(d.list(), gooseFiles),
 		goose.WithTableName(d.Schema+"."+versionTable),
@@ -140,15 +139,15 @@ func provider(db *sql.DB, d data) (*goose.Provider, error) {
 		goose.WithDisableGlobalRegistry(true))
 }
 
-func failed(what, schema string, err error) error {
-	return fmt.Errorf("migrations: %s schema %q: %w", what, schema, err)
+func failed(verb, schema string, err error) error {
+	return fmt.Errorf("migrations: %s schema %q: %w", verb, schema, err)
 }
 
 const lockKey = "hashtextextended('sortkey migrations of ' || $1, 0)"
 
-// A sessionLock has those that change the same installation wait for one
-// another between goose's transactions. It is the server's, so it goes with the
-// connection at the latest.
+// A sessionLock is an advisory lock on the schema with this name. It is held
+// across the transactions of goose, so that concurrent calls wait for one
+// another. The server releases it when the connection ends.
 type sessionLock string
 
 func (schema sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
@@ -161,10 +160,9 @@ func (schema sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) err
 	return err
 }
 
-// locked runs f in a transaction that excludes others that change the same
-// installation.
-func locked(ctx context.Context, db *sql.DB, what, schema string, f func(*sql.Tx) error) error {
-	var own error // of f, which says what it was about
+// locked runs f in a transaction, under the lock of the installation.
+func locked(ctx context.Context, db *sql.DB, verb, schema string, f func(*sql.Tx) error) error {
+	var own error // the error of f, which needs no context
 	err := inTx(ctx, db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock("+lockKey+")", schema); err != nil {
 			return err
@@ -173,28 +171,28 @@ func locked(ctx context.Context, db *sql.DB, what, schema string, f func(*sql.Tx
 		return own
 	})
 	if err != nil && own == nil {
-		return failed(what, schema, err)
+		return failed(verb, schema, err)
 	}
 	return err
 }
 
 func inTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
-	// What is seen must be as new as the locks, whatever the database's default.
+	// Statements must see changes committed before their locks, so override the
+	// default isolation level of the database.
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // in vain after Commit
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	if err := f(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-// prepare finds out whether Up may go to work, and makes what goose needs
-// before the first migration: the schema, and its table in there. Goose would
-// make the table without a lock, so that several at once get into one another's
-// way and wait a second.
+// prepare checks that Up can proceed, and creates the schema and the version table
+// of goose. If goose created the table itself, it would do so without a lock, and
+// concurrent calls would collide and wait for a second.
 func prepare(ctx context.Context, db *sql.DB, d data) error {
 	return locked(ctx, db, "install", d.Schema, func(tx *sql.Tx) error {
 		if _, err := ownRevisions(ctx, tx, d.Schema); err != nil {
@@ -203,8 +201,8 @@ func prepare(ctx context.Context, db *sql.DB, d data) error {
 		if err := checkLayouts(ctx, tx, d, true); err != nil {
 			return err
 		}
-		// Not IF NOT EXISTS, which asks for the right to make schemas even if
-		// there is one.
+		// CREATE SCHEMA IF NOT EXISTS would need the privilege even if the schema
+		// exists.
 		there, err := hasSchema(ctx, tx, d.Schema)
 		if err != nil {
 			return err
@@ -226,15 +224,15 @@ func prepare(ctx context.Context, db *sql.DB, d data) error {
 		if err := store.CreateVersionTable(ctx, tx); err != nil {
 			return failed("install", d.Schema, err)
 		}
-		if err := store.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil { // which goose wants first
+		if err := store.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil { // goose requires this row
 			return failed("install", d.Schema, err)
 		}
 		return nil
 	})
 }
 
-// addSnowflakeSI makes the functions of SnowflakeSI if they are asked for and
-// an installation without a base clock came before.
+// addSnowflakeSI creates the functions of SnowflakeSI if d has its layout and the
+// installation doesn't.
 func addSnowflakeSI(ctx context.Context, db *sql.DB, d data) error {
 	if d.SnowflakeSI == nil {
 		return nil
@@ -251,11 +249,10 @@ func addSnowflakeSI(ctx context.Context, db *sql.DB, d data) error {
 	})
 }
 
-// withDependents adds to an error what Postgres says besides the message, if it
-// is that something depends on what was to be dropped.
+// withDependents adds the names of the dependent objects to the error of a DROP.
 func withDependents(err error) error {
-	// Of pgx as *pgconn.PgError and of lib/pq as *pq.Error, which have the field
-	// and no interface for it.
+	// *pgconn.PgError of pgx and *pq.Error of lib/pq have the names in the field
+	// Detail, for which there is no common interface.
 	var pg interface{ SQLState() string }
 	if !errors.As(err, &pg) || pg.SQLState() != "2BP01" {
 		return err

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxAhead is how far IDs of the generators on the server may be ahead of
-	// its clock: what a busy millisecond borrows from the next ones.
+	// maxAhead is the most that IDs of the server's generators can be ahead of its
+	// clock. At peak rates, a generator takes IDs of the next milliseconds.
 	maxAhead = 10 * time.Millisecond
-	// maxTimeBits is the most that a layout's time may have: beyond 2229 years,
-	// intervals of Postgres, which multiply in floating point, lose microseconds.
+	// maxTimeBits is the limit of a layout's time bits. Beyond 2229 years, intervals
+	// of Postgres, which multiply in floating point, lose microseconds.
 	maxTimeBits = 46
-	// spareBits of a generator's counter on the server are for calls that find
-	// a unit full, or the clock behind.
+	// spareBits is the number of bits in the counter of a server's generator for
+	// calls beyond a full unit, or while the clock is behind.
 	spareBits = 8
 )
 
-// A format is what the SQL of an ID type is written from: what the bits of its
-// time mean. Times are derived from package idtype, so that none is said twice.
+// A format holds the properties of an ID type that its SQL needs. Times come from
+// package idtype, so that no definition is repeated.
 type format struct {
 	Schema string
 	Format string // as in the names of functions: snowflake_si
@@ -33,53 +33,53 @@ type format struct {
 	UnitBits     int
 	SequenceBits int
 
-	Lowest, Highest string // literals: the values of the floor at -infinity and infinity
+	Lowest, Highest string // literals: the floors of -infinity and infinity
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// First is the first instant of the format.
+// First returns the first instant of the format.
 func (f format) First() string { return stamp(f.first) }
 
-// Last is the last millisecond of the format.
+// Last returns the last millisecond of the format.
 func (f format) Last() string { return stamp(f.last.Add(f.unit - time.Millisecond)) }
 
-// Epoch is the first instant as a literal of type timestamptz.
+// Epoch returns the first instant as a literal of type timestamptz.
 func (f format) Epoch() string { return f.first.UTC().Format("2006-01-02 15:04:05.000+00") }
 
-// EpochMS is the first instant in Unix milliseconds.
+// EpochMS returns the first instant in Unix milliseconds.
 func (f format) EpochMS() int64 { return f.first.UnixMilli() }
 
-// UnitsPerSecond is the rate of the format's time.
+// UnitsPerSecond returns the number of time units per second.
 func (f format) UnitsPerSecond() int64 { return int64(time.Second / f.unit) }
 
 func (f format) unitMS() int64 { return f.unit.Milliseconds() }
 
-// LastUnit is the largest unit, and so the mask for a unit.
+// LastUnit returns the largest unit, which is also the mask for a unit.
 func (f format) LastUnit() int64 { return 1<<f.UnitBits - 1 }
 
-// MaxSequence is the largest sequence number.
+// MaxSequence returns the largest sequence number.
 func (f format) MaxSequence() int64 { return 1<<f.SequenceBits - 1 }
 
-// ClockBits is how many bits of sequence a generator on the server uses: all
-// of them, unless the format has so many that there would be no room to count
-// calls beyond.
+// ClockBits returns the number of sequence bits that a server's generator uses:
+// all, unless that leaves fewer than spareBits for the counter.
 func (f format) ClockBits() int { return min(f.SequenceBits, 63-spareBits-f.UnitBits) }
 
-// Increment of the sequence that is a generator's clock.
+// Increment returns the increment of the sequence that is a generator's clock.
 func (f format) Increment() int64 { return 1 << f.UnitBits }
 
-// FullAt is the first value of that sequence whose counter is too large.
+// FullAt returns the first value of that sequence whose counter is too large.
 func (f format) FullAt() int64 { return 1 << (f.UnitBits + f.ClockBits()) }
 
-// Instant is an expression for the beginning of a unit, given one for the unit
-// (a format, if it has arguments). It is IMMUTABLE, so that functions inline.
+// Instant returns an SQL expression for the beginning of a unit. The unit is an
+// SQL expression, too, or a format if there are arguments. The result is IMMUTABLE,
+// so that functions can be inlined.
 func (f format) Instant(unit string, args ...any) string {
 	if len(args) > 0 {
 		unit = fmt.Sprintf(unit, args...)
 	}
-	// Seconds since 1970 in floating point are exact to a microsecond up to
-	// 2^33: to the year 2242, and back to 1697. They are the quicker way.
+	// Floating-point seconds since 1970 are faster. They are exact to a microsecond
+	// within 2^33 seconds, from the year 1697 to 2242.
 	const exact = 1 << 33
 	if max(-f.first.Unix(), f.last.Unix()) < exact {
 		if f.unitMS() != 1 {
@@ -91,25 +91,25 @@ func (f format) Instant(unit string, args ...any) string {
 		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.unitMS())
 }
 
-// Unit is an expression for the unit of the variable value, which is one of the
-// clock's. All names in it have their schema, as in the next two.
+// Unit returns an SQL expression for the unit of the variable value, which is a
+// value of the clock. It qualifies all names, as do UnitEnd and UnitNear.
 func (f format) Unit() string {
 	return fmt.Sprintf("(value OPERATOR(pg_catalog.&) %d)", f.LastUnit())
 }
 
-// UnitEnd is an expression for the end of that unit, exact enough to compare
-// the clock with.
+// UnitEnd returns an SQL expression for the end of that unit, exact enough to
+// compare with the clock.
 func (f format) UnitEnd() string { return f.instantOf(f.unitMS()) }
 
-// UnitNear is an expression for the instant from which on that unit isn't too
-// far ahead of the clock.
+// UnitNear returns an SQL expression for the first instant at which that unit is
+// not too far ahead of the clock.
 func (f format) UnitNear() string { return f.instantOf(-f.aheadMS()) }
 
-// aheadMS is how far a unit may be ahead of the clock: whole units.
+// aheadMS returns the most that a unit can be ahead of the clock, in whole units.
 func (f format) aheadMS() int64 { return maxAhead.Milliseconds() / f.unitMS() * f.unitMS() }
 
-// instantOf is an expression for the beginning of the unit of the variable value
-// and some milliseconds.
+// instantOf returns an SQL expression for the beginning of the unit of the
+// variable value plus an offset in milliseconds.
 func (f format) instantOf(offset int64) string {
 	unit := f.Unit()
 	if f.unitMS() != 1 {
@@ -121,7 +121,7 @@ func (f format) instantOf(offset int64) string {
 		unit, f.EpochMS()+offset)
 }
 
-// Fits is an expression that is true if a variable has no more than these bits.
+// Fits returns an SQL expression that is true if a variable fits into width bits.
 func (f format) Fits(variable string, width int) string {
 	return fmt.Sprintf("(%s OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.=) 0", variable, width)
 }
@@ -140,7 +140,7 @@ func (s snowflake) MaxWorker() int       { return 1<<s.WorkerBits - 1 }
 func (s snowflake) MaxDatacenter() int   { return 1<<s.DatacenterBits - 1 }
 
 func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
-	max, err := l.Parts(idtype.MaxSnowflake) // of which each field has all bits
+	max, err := l.Parts(idtype.MaxSnowflake) // the maximum of each field
 	if err != nil {
 		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: %w", err)
 	}

@@ -13,25 +13,24 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// DefaultSchema is the schema that a [Config] without one means.
+// DefaultSchema is the schema of a [Config] that names none.
 const DefaultSchema = "sortkey"
 
-// A Config says where an installation lies, and what the bits of the formats
-// with a choice mean there. The zero Config is an installation in schema
-// sortkey, of the default layout of Snowflake and without the functions of
-// SnowflakeSI.
+// A Config holds the schema of an installation and the layouts of the formats
+// that have a choice of layouts. The zero Config means schema sortkey, the
+// default layout of Snowflake, and no functions for SnowflakeSI.
 //
-// A layout is for good: what the database was told once, it holds programs to.
+// The layouts of an installation cannot change. Programs must use the same ones.
 type Config struct {
 	Schema      string                   // [a-z_][a-z0-9_]*, at most 63 bytes; "": sortkey
 	Snowflake   idtype.SnowflakeLayout   // zero: [idtype.DefaultSnowflakeLayout]
-	SnowflakeSI idtype.SnowflakeSILayout // zero: no functions for it; can be given later
+	SnowflakeSI idtype.SnowflakeSILayout // zero: no functions for it; can be added later
 }
 
-// Validate tells whether an installation can be made so: the schema's name is
-// of lower-case letters, digits and underscores, isn't one of the system's and
-// is no word that SQL or PL/pgSQL reserves, the layouts are valid, and
-// Snowflake's time has at most 46 bits.
+// Validate returns an error if the Config is invalid. The schema name must
+// consist of lower-case letters, digits and underscores, and must be neither a
+// system name nor a reserved word of SQL or PL/pgSQL. The layouts must be valid,
+// and the time of Snowflake must have at most 46 bits.
 func (c Config) Validate() error {
 	_, err := c.data()
 	return err
@@ -44,7 +43,7 @@ func (c Config) schema() string {
 	return c.Schema
 }
 
-// A Migration is one step of an installation, as SQL in two directions.
+// A Migration is one step of an installation, as SQL for each direction.
 type Migration struct {
 	Version int    // from 1, without gaps
 	Name    string // such as "snowflake"
@@ -52,8 +51,8 @@ type Migration struct {
 	Down    string
 }
 
-// List gives the migrations in their order, for tools that none of the other
-// functions is for. Each is to be run in a transaction of its own.
+// List returns the migrations in order, for migration tools that no other
+// function supports. Run each one in a separate transaction.
 func List(c Config) ([]Migration, error) {
 	d, err := c.data()
 	if err != nil {
@@ -62,7 +61,8 @@ func List(c Config) ([]Migration, error) {
 	return d.list(), nil
 }
 
-// data is what the SQL files are filled in with. They see only what is exported.
+// data holds the values for the templates in the SQL files. Templates see only
+// exported fields.
 type data struct {
 	Schema      string
 	AheadMS     int64
@@ -112,10 +112,10 @@ func (c Config) data() (data, error) {
 	return d, nil
 }
 
-// reserved are the words that a name without quotes can't be: of the server's
-// keywords all that mean something else in one of the places where the name is
-// needed, such as the type of a column (bigint.snowflake isn't one); and the
-// reserved words of PL/pgSQL, such as loop, which ends the query of a FOR.
+// reserved returns the words that cannot be an unquoted schema name. They are the
+// keywords of the server that have another meaning in some place where the name
+// is needed, such as the type of a column (bigint.snowflake is not a type), and
+// the reserved words of PL/pgSQL, such as loop, which ends the query of a FOR.
 var reserved = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for word := range strings.FieldsSeq(`all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
@@ -139,26 +139,25 @@ var reserved = sync.OnceValue(func() map[string]bool {
 //go:embed sql
 var files embed.FS
 
-// A step is a migration as a template: its file in either direction, which
-// defines what is named as the migration is.
+// A step holds the templates of a migration. Each file defines a template with
+// the name of the migration.
 type step struct {
 	name     string
 	up, down *template.Template
 }
 
-// shared is what the files have in common.
+// shared returns the templates that the files share.
 var shared = sync.OnceValue(func() *template.Template {
 	return template.Must(template.ParseFS(files, "sql/shared.sql"))
 })
 
-// steps are the migrations, by version. Versions are the numbers of the files.
-// They are parsed when they are first asked for, which takes 2 ms: not whenever
-// a program starts that has this package in it.
+// steps returns the migrations by version, which is the number of their file.
+// Parsing takes 2 ms, so it happens on first use and not at program start.
 var steps = sync.OnceValue(func() []step {
 	parse := func(file string) *template.Template {
 		return template.Must(template.Must(shared().Clone()).ParseFS(files, file))
 	}
-	ups, err := fs.Glob(files, "sql/*.up.sql") // in their order
+	ups, err := fs.Glob(files, "sql/*.up.sql") // sorted
 	if err != nil {
 		panic(err)
 	}
@@ -173,8 +172,8 @@ var steps = sync.OnceValue(func() []step {
 	return list
 })
 
-// render fills in a file that is part of the package, and so without errors
-// that a caller could cause.
+// render executes a template. It panics on errors, since the templates are part
+// of the package and callers cannot cause any.
 func (d data) render(t *template.Template, name string) string {
 	var b strings.Builder
 	if err := t.ExecuteTemplate(&b, name, d); err != nil {
@@ -183,19 +182,20 @@ func (d data) render(t *template.Template, name string) string {
 	return strings.TrimSpace(blankLines.ReplaceAllString(b.String(), "\n\n")) + "\n"
 }
 
-// up is render for what makes something.
+// up renders a template that creates objects.
 func (d data) up(t *template.Template, name string) string {
 	return d.render(shared(), "before") + "\n" + d.render(t, name) + "\n" + d.render(shared(), "after")
 }
 
 var blankLines = regexp.MustCompile(`\n{3,}`)
 
-// markSchema is a statement that tells a schema made by us from one that was
-// there, and dropEmptySchema one that drops the former if nothing is in it.
+// markSchema returns a statement that marks the schema as created by the
+// migrations. dropEmptySchema returns one that drops a marked schema if it is
+// empty.
 func (d data) markSchema() string      { return d.render(shared(), "mark schema") }
 func (d data) dropEmptySchema() string { return d.render(shared(), "drop empty schema") }
 
-// snowflakeSIFunctions is the part of a migration that needs a base clock.
+// snowflakeSIFunctions returns the part of a migration that needs a base clock.
 func (d data) snowflakeSIFunctions() string {
 	for _, s := range steps() {
 		if t := s.up.Lookup("snowflake_si functions"); t != nil {

@@ -8,67 +8,65 @@ import (
 	"time"
 )
 
-// Errors of a [PartitionStep] wrap one of these, so compare with [errors.Is].
+// The error of a [PartitionStep] wraps one of these, so compare with [errors.Is].
 var (
-	// ErrLocked: another transaction held a lock in each attempt. The step, and the
-	// steps of the table after it, are left for the next call.
+	// ErrLocked means that another transaction held a lock in each attempt. The step
+	// and the later steps of the table are left to the next call.
 	ErrLocked = errors.New("lock held by another transaction")
-	// ErrPartition: the database refused the step. The error says why.
+	// ErrPartition means that the step failed. The error has the reason.
 	ErrPartition = errors.New("failed partition step")
 )
 
-// PartitionOptions are for [MaintainPartitions]. The zero value maintains all
-// tables that are managed.
+// PartitionOptions are the options of [MaintainPartitions]. The zero value
+// maintains all managed tables.
 type PartitionOptions struct {
-	// Parent is the only table to maintain, as SQL would name it: events, or
-	// app."Events". It has to be managed. Empty: all that are.
+	// Parent is the table to maintain, named as in SQL: events, or app."Events". It
+	// must be managed. Empty: all managed tables.
 	Parent string
-	// LockTimeout is how long an attempt at a step waits for a lock while others
-	// wait behind it; in whole milliseconds, at most a day. 0: 100 ms. A step is
-	// attempted six times, with pauses of up to 1, 2, 4, 8 and 16 times LockTimeout,
-	// and 5 s at most, between the attempts. Before that, each attempt waits up to 2 s
-	// for locks that block no reads or writes. While a manual VACUUM or a CREATE INDEX
-	// CONCURRENTLY holds such a lock, a call can take about 15 s per table.
+	// LockTimeout is the timeout for a lock behind which other sessions wait, in
+	// whole milliseconds, at most a day. 0: 100 ms. A step has six attempts, with
+	// pauses of up to 1, 2, 4, 8 and 16 times LockTimeout, at most 5 s, between them.
+	// Before such a lock, each attempt waits up to 2 s for locks that don't block
+	// reads and writes. While a manual VACUUM or a CREATE INDEX CONCURRENTLY holds
+	// one of these, a call can take about 15 s per table.
 	LockTimeout time.Duration
-	// At is the time to maintain the partitions for. Zero: the server's.
+	// At is the current time for the maintenance. Zero: the server's clock.
 	At time.Time
-	// DryRun lists the steps that the tables need, and takes none.
+	// DryRun returns the steps without taking them.
 	DryRun bool
 }
 
-// A PartitionStep is one thing that was done to a table's partitions, or that
-// would be.
+// A PartitionStep is a completed, failed or planned change of a table's partitions.
 type PartitionStep struct {
 	// Table is the partitioned table, and Partition the partition of the step. Both
-	// are schema-qualified and quoted as in SQL.
+	// are schema-qualified, and quoted as in SQL.
 	Table, Partition string
-	// Action is create, default, drain, detach or drop, or plan if the table's steps
-	// couldn't be planned, for the reason in Err; Partition is empty then.
+	// Action is create, default, drain, detach or drop. It is plan if planning the
+	// steps of the table failed; then Partition is empty and Err has the reason.
 	Action string
-	// From and To are the time of the partition, without the end. They are zero
-	// where it has no end, for a default partition, and without a partition.
+	// From and To are the time range of the partition; To is exclusive. They are
+	// zero for an open end, for a default partition, and without a partition.
 	From, To time.Time
-	// SQL is what was executed, or would be, in one transaction.
+	// SQL has the statements of the step, which run in one transaction.
 	SQL string
-	// Err is nil if the step was taken or only planned, and wraps [ErrLocked] or
-	// [ErrPartition] if it had to be left.
+	// Err is nil if the step is done or only planned. Otherwise it wraps [ErrLocked]
+	// or [ErrPartition].
 	Err error
 }
 
-// MaintainPartitions creates the partitions that are needed next, moves rows out
-// of default partitions, and detaches or drops partitions older than the
-// retention, as the SQL function manage_partitions recorded it for each table.
-// Call it every few hours, and at least several times in the time that
-// partitions are created ahead for.
+// MaintainPartitions creates partitions ahead, moves rows out of default
+// partitions, and detaches or drops partitions older than the retention, with the
+// settings that the SQL function manage_partitions recorded for each table. Call it
+// every few hours, and several times within the time of the partitions ahead.
 //
-// Each step is a transaction of its own. A step that doesn't get its locks is
-// left with [ErrLocked] in its Err, which is no error of the call: the next call
-// takes it, and the steps of the table after it. A step that fails is left with
-// [ErrPartition], and the call returns these errors joined, after all other
-// steps. Several processes may call at the same time.
+// Each step is a separate transaction. If a step doesn't get its locks, its Err
+// wraps [ErrLocked]. That is not an error of the call: the next call takes the step
+// and the later steps of the table. If a step fails, its Err wraps [ErrPartition].
+// The call then takes the other steps and returns these errors, joined. Several
+// processes can call MaintainPartitions at the same time.
 //
-// It does the same as CALL maintain_partitions(), by the same SQL functions, and
-// needs the same privileges; the steps of both are in the table partition_log.
+// CALL maintain_partitions() does the same with the same SQL functions, and needs
+// the same privileges. Both record their steps in the table partition_log.
 func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOptions) ([]PartitionStep, error) {
 	d, err := c.data()
 	if err != nil {
@@ -125,14 +123,14 @@ func newMaintenance(db *sql.DB, schema string, o PartitionOptions) (*maintenance
 	return m, nil
 }
 
-// A managedTable is one whose partitions are maintained.
+// A managedTable is a table in partitioned_table.
 type managedTable struct {
 	oid  int64
 	name string
 }
 
-// tables lists the tables, and sets the time if none was given: it is the same
-// for all of them.
+// tables returns the tables to maintain. It also sets m.at, unless the options
+// have it, so that all tables use the same time.
 func (m *maintenance) tables(ctx context.Context, o PartitionOptions) ([]managedTable, error) {
 	var list []managedTable
 	err := inTx(ctx, m.db, func(tx *sql.Tx) error {
@@ -162,10 +160,10 @@ func (m *maintenance) tables(ctx context.Context, o PartitionOptions) ([]managed
 	return list, err
 }
 
-// columns of a step that a plan has too; what has no end is NULL.
+// stepColumns are the columns of a step, planned or taken. An open end is NULL.
 const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(array_to_string(statements, E';\n') || ';', '')`
 
-// plan lists the steps that a table needs.
+// plan returns the steps that a table needs.
 func (m *maintenance) plan(ctx context.Context, t managedTable) (list []PartitionStep, err error) {
 	defer func() {
 		if err != nil {
@@ -187,8 +185,8 @@ func (m *maintenance) plan(ctx context.Context, t managedTable) (list []Partitio
 	return list, rows.Err()
 }
 
-// maintain takes the steps that a table needs. It stops when none is left, or
-// when a query fails.
+// maintain takes the steps that a table needs, until no step is left or a query
+// fails.
 func (m *maintenance) maintain(ctx context.Context, t managedTable) ([]PartitionStep, error) {
 	var taken []PartitionStep
 	var problems []error
@@ -208,9 +206,8 @@ func (m *maintenance) maintain(ctx context.Context, t managedTable) ([]Partition
 	}
 }
 
-// next takes the next step of a table's run, which the server begins where run
-// is NULL, and sets run to go on with. The step is nil if there is none, or
-// with an error.
+// next takes the next step of a run and updates run. If run is NULL, the server
+// begins a run. The step is nil if no step is left, or if next returns an error.
 func (m *maintenance) next(ctx context.Context, t managedTable, run *sql.NullString) (*PartitionStep, error) {
 	s := &PartitionStep{Table: t.name}
 	var outcome, problem string
@@ -218,7 +215,7 @@ func (m *maintenance) next(ctx context.Context, t managedTable, run *sql.NullStr
 		err := s.scan(tx.QueryRowContext(ctx, "SELECT "+stepColumns+`, outcome, coalesce(problem, ''), run::text
 			FROM `+m.schema+`.next_partition_step($1::bigint::oid::regclass, $2, $3::bigint * interval '1 millisecond', $4::text::jsonb)`,
 			t.oid, m.at, m.lockTimeout.Milliseconds(), *run), &outcome, &problem, run)
-		if errors.Is(err, sql.ErrNoRows) { // nothing is left to do
+		if errors.Is(err, sql.ErrNoRows) { // no steps are left
 			s = nil
 			return nil
 		}
@@ -237,11 +234,11 @@ func (m *maintenance) next(ctx context.Context, t managedTable, run *sql.NullStr
 }
 
 func (s *PartitionStep) left(why error, problem string) error {
-	what := s.Partition
-	if what == "" {
-		what = "partitions of " + s.Table
+	object := s.Partition
+	if object == "" {
+		object = "partitions of " + s.Table
 	}
-	return fmt.Errorf("migrations: %s %s: %s: %w", s.Action, what, problem, why)
+	return fmt.Errorf("migrations: %s %s: %s: %w", s.Action, object, problem, why)
 }
 
 func (s *PartitionStep) scan(row interface{ Scan(...any) error }, more ...any) error {

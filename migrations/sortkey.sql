@@ -1,6 +1,6 @@
--- The SQL of sortkey, to be run once: psql -v ON_ERROR_STOP=1 -f sortkey.sql
+-- The installation of sortkey. Run it once: psql -v ON_ERROR_STOP=1 -f sortkey.sql
 --
--- All of it is one transaction: it is there as a whole, or not at all.
+-- It is one transaction, so it is installed completely or not at all.
 
 BEGIN;
 
