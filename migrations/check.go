@@ -139,7 +139,7 @@ type querier interface {
 func hasSchema(ctx context.Context, db querier, schema string) (there bool, err error) {
 	err = db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '"+schema+"')").Scan(&there)
 	if err != nil {
-		return false, failed("look for", schema, err)
+		return false, failed("find", schema, err)
 	}
 	return there, nil
 }
@@ -152,7 +152,7 @@ func hasTable(ctx context.Context, db querier, schema, table string) (there bool
 	err = db.QueryRowContext(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = '%s' AND c.relname = '%s')`, schema, table)).Scan(&there)
 	if err != nil {
-		return false, failed("look into", schema, err)
+		return false, failed("inspect", schema, err)
 	}
 	return there, nil
 }
@@ -233,7 +233,7 @@ func refuseCitusWorker(ctx context.Context, db querier) error {
 	}
 	var group int // the coordinator's is 0
 	if err := db.QueryRowContext(ctx, "SELECT groupid FROM "+catalog+"."+table).Scan(&group); err != nil {
-		return failed("look into", catalog, err)
+		return failed("inspect", catalog, err)
 	}
 	if group == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// open stands for sql.Open with the driver that the program uses.
+// open opens the database with the program's driver.
 func open() *sql.DB {
 	db, err := sql.Open("pgx", os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -24,7 +24,7 @@ func open() *sql.DB {
 	return db
 }
 
-// It is done as often as one likes, and by several processes at once.
+// Up is idempotent, and several processes can call it at once.
 func ExampleUp() {
 	ctx := context.Background()
 	db := open()
@@ -33,13 +33,13 @@ func ExampleUp() {
 		log.Fatal(err)
 	}
 	var id int64
-	var minted time.Time
-	err := db.QueryRowContext(ctx, "SELECT id, sortkey.snowflake_time(id) FROM sortkey.next_snowflake(31, 31) id").Scan(&id, &minted)
-	fmt.Println(id, minted, err)
+	var created time.Time
+	err := db.QueryRowContext(ctx, "SELECT id, sortkey.snowflake_time(id) FROM sortkey.next_snowflake(31, 31) id").Scan(&id, &created)
+	fmt.Println(id, created, err)
 }
 
-// An epoch of one's own, a base clock for SnowflakeSI, and another schema: the
-// same Config in all processes, and with all functions.
+// Choose an epoch, a base clock for SnowflakeSI, and a schema. Use the same Config
+// in all processes, and with all functions.
 func ExampleConfig() {
 	config := migrations.Config{
 		Schema:      "ids",
@@ -55,7 +55,7 @@ func ExampleConfig() {
 	// true
 }
 
-// A process that starts looks whether the database is fit for it.
+// Check the database when a process starts.
 func ExampleCheck() {
 	db := open()
 	defer db.Close()
@@ -64,13 +64,13 @@ func ExampleCheck() {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrOutdated):
 		log.Fatal("run the migrations first: ", err)
 	case errors.Is(err, migrations.ErrUnreservedNode):
-		log.Print(err) // nothing else is wrong, so a process may start
+		log.Print(err) // no other problem, so the process can start
 	case err != nil:
 		log.Fatal(err)
 	}
 }
 
-// Files for a migration tool of one's own, here goose.
+// Get the files for your own migration tool, here goose.
 func ExampleGoose() {
 	files, err := migrations.Goose(migrations.Config{})
 	if err != nil {
@@ -81,8 +81,8 @@ func ExampleGoose() {
 	// Output: [00001_schema.sql 00002_snowflake.sql] <nil>
 }
 
-// The files that a project keeps beside its own. When there is a version with
-// more migrations, the same adds these.
+// Keep the files in the project. After an upgrade of this package, the same code
+// adds the files of new migrations.
 func ExampleWriteNew() {
 	folder, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -108,7 +108,7 @@ func ExampleWriteNew() {
 	// <nil>
 }
 
-// For psql, in one file.
+// Get one file for psql.
 func ExampleSQL() {
 	text, err := migrations.SQL(migrations.Config{Schema: "ids"})
 	fmt.Println(strings.Contains(text, "CREATE FUNCTION ids.next_snowflake("), err)
@@ -120,7 +120,7 @@ func ExampleList() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, m := range list[:2] { // and more, in this order
+	for _, m := range list[:2] { // the first two, in order
 		fmt.Println(m.Version, m.Name, strings.Contains(m.Up, "CREATE"), strings.Contains(m.Down, "DROP"))
 	}
 	// Output:
@@ -128,7 +128,7 @@ func ExampleList() {
 	// 2 snowflake true true
 }
 
-// Every hour or so, from one process or several.
+// Run the maintenance every hour or so, in one process or several.
 func ExampleMaintainPartitions() {
 	db := open()
 	defer db.Close()

@@ -15,9 +15,9 @@ import (
 	"text/template"
 )
 
-var update = flag.Bool("update", false, "write sortkey.sql anew")
+var update = flag.Bool("update", false, "regenerate sortkey.sql")
 
-// The file for those who read SQL and not Go is what the package renders.
+// sortkey.sql, for readers of SQL, is the output of SQL(Config{}).
 func TestRenderedFile(t *testing.T) {
 	const file = "sortkey.sql"
 	want, err := SQL(Config{})
@@ -34,11 +34,11 @@ func TestRenderedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("expected %s to be what SQL(Config{}) gives; write it anew: go test ./migrations -run %s -update", file, t.Name())
+		t.Errorf("%s differs from SQL(Config{}); regenerate it with go test ./migrations -run %s -update", file, t.Name())
 	}
 }
 
-// read gives all of a file system, which is a valid one.
+// read returns the files of a file system and checks that it is valid.
 func read(t *testing.T, dir fs.FS, err error) map[string]string {
 	t.Helper()
 	if err != nil {
@@ -95,7 +95,7 @@ func TestFiles(t *testing.T) {
 				t.Errorf("expected tern's files %v, got %v", slices.Sorted(maps.Keys(wantTern)), slices.Sorted(maps.Keys(got)))
 			}
 
-			// The marks of tools are nowhere else.
+			// The SQL itself has no tool's marks.
 			for _, m := range list {
 				for _, mark := range []string{"+goose", "---- create above", "---- tern"} {
 					if strings.Contains(m.Up+m.Down, mark) {
@@ -107,7 +107,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// executed is what tern makes of a file.
+// executed executes a file as a template, as tern does.
 func executed(t *testing.T, text string) string {
 	t.Helper()
 	tmpl, err := template.New("").Parse(text)
@@ -129,15 +129,15 @@ func TestTernEscape(t *testing.T) {
 	}
 }
 
-// Only with a base clock is there something to add.
+// AddSnowflakeSI requires a base clock.
 func TestAddSnowflakeSI(t *testing.T) {
 	if _, err := AddSnowflakeSI(Config{}); err == nil || !strings.Contains(err.Error(), "BaseClock") {
 		t.Errorf("expected an error that names BaseClock, got %v", err)
 	}
 }
 
-// A folder gets the files that it doesn't have, and keeps those that it has,
-// which must be the same.
+// WriteNew writes the missing files. If an existing file has other content, it
+// writes nothing.
 func TestWriteNew(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "db", "sortkey")
 	files, err := GolangMigrate(Config{})
@@ -161,7 +161,7 @@ func TestWriteNew(t *testing.T) {
 			got, err1 := os.ReadFile(filepath.Join(folder, name))
 			want, err2 := fs.ReadFile(files, name)
 			if err1 != nil || err2 != nil || string(got) != string(want) {
-				t.Errorf("%s: expected it to be written: %v, %v", name, err1, err2)
+				t.Errorf("%s: expected the file's content, got %v, %v", name, err1, err2)
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func TestWriteNew(t *testing.T) {
 	}
 }
 
-// The SQL after a version has the migrations after it.
+// SQLAfter returns the migrations after a version.
 func TestSQLAfter(t *testing.T) {
 	for _, version := range []int{-1, len(steps()) + 1} {
 		if _, err := SQLAfter(Config{}, version); err == nil || !strings.Contains(err.Error(), fmt.Sprint(version)) {

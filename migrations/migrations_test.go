@@ -15,7 +15,7 @@ import (
 var (
 	someClock = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)}
 
-	// configs are those whose SQL differs by more than numbers.
+	// configs are configurations whose SQL differs in more than numbers.
 	configs = map[string]Config{
 		"default":          {},
 		"with SnowflakeSI": {Schema: "other", SnowflakeSI: someClock},
@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 	} {
 		err := Config{Schema: name}.Validate()
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("Config.Schema: %q", name)) {
-			t.Errorf("expected schema %q to be refused by name, got %v", name, err)
+			t.Errorf("expected an error that names schema %q, got %v", name, err)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestValidateLayouts(t *testing.T) {
 			} else if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.want)) {
 				t.Errorf("expected an error with %q, got %v", c.want, err)
 			}
-			// All that renders refuses what Validate does.
+			// All functions return the error of Validate.
 			for name, render := range map[string]func(Config) error{
 				"List":           func(c Config) error { _, err := List(c); return err },
 				"Goose":          func(c Config) error { _, err := Goose(c); return err },
@@ -86,14 +86,14 @@ func TestValidateLayouts(t *testing.T) {
 					continue // some of these would need a database
 				}
 				if got := render(c.config); got == nil || got.Error() != err.Error() {
-					t.Errorf("expected %s to say the same as Validate (%v), got %v", name, err, got)
+					t.Errorf("expected %s to return the error of Validate, %v, got %v", name, err, got)
 				}
 			}
 		})
 	}
 }
 
-// What a version says of itself is its number and its name.
+// Each migration records its version and name, and Down deletes the record.
 func TestList(t *testing.T) {
 	for name, c := range configs {
 		list, err := List(c)
@@ -107,19 +107,19 @@ func TestList(t *testing.T) {
 			}
 			names = append(names, m.Name)
 			if want := fmt.Sprintf("INSERT INTO %s.revision (version, name) VALUES (%d, '%s');", c.schema(), m.Version, m.Name); !strings.Contains(m.Up, want) {
-				t.Errorf("%s: expected %s to end in %s", name, m.Name, want)
+				t.Errorf("%s: expected %s to contain %s", name, m.Name, want)
 			}
 			if want := fmt.Sprintf("DELETE FROM %s.revision WHERE version = %d;", c.schema(), m.Version); i > 0 && !strings.Contains(m.Down, want) {
-				t.Errorf("%s: expected the way down of %s to have %s", name, m.Name, want)
+				t.Errorf("%s: expected Down of %s to contain %s", name, m.Name, want)
 			}
 		}
 		if want := []string{"schema", "snowflake", "snowflake_si", "uid60", "spread64", "sno"}; !slices.Equal(names[:len(want)], want) {
-			t.Errorf("%s: expected the migrations %v, whose numbers databases have noted, got %v", name, want, names)
+			t.Errorf("%s: expected the migrations %v, since databases have recorded their versions, got %v", name, want, names)
 		}
 	}
 }
 
-// What is rendered reads as if it was written by hand.
+// The rendered SQL is formatted as if written by hand.
 func TestRendering(t *testing.T) {
 	ugly := regexp.MustCompile(`(?m)[ \t]+$|\t|\n\n\n|\A\s|<no value>|%!|\{\{|\}\}`)
 	transaction := regexp.MustCompile(`(?m)^(BEGIN|COMMIT|ROLLBACK|END);`)
@@ -138,36 +138,36 @@ func TestRendering(t *testing.T) {
 					t.Errorf("expected %s %s to end with a statement", m.Name, direction)
 				}
 				if c.Schema != "" && strings.Contains(text, "sortkey.") {
-					t.Errorf("expected no word of schema sortkey in that of %s, got one in %s %s", c.Schema, m.Name, direction)
+					t.Errorf("schema %s: expected no name of schema sortkey, got one in %s %s", c.Schema, m.Name, direction)
 				}
 				if at := transaction.FindString(text); at != "" {
-					t.Errorf("expected the transaction to be the tool's, got %s in %s %s", at, m.Name, direction)
+					t.Errorf("expected no transaction control, which is up to the tool, got %s in %s %s", at, m.Name, direction)
 				}
 			}
 		}
 	}
 }
 
-// An old server is told apart before anything is made.
+// The first migration rejects old servers before it creates anything.
 func TestOldServer(t *testing.T) {
 	list, err := List(Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusal := strings.Index(list[0].Up, "IF current_setting('server_version_num')::integer < 150000 THEN\n        RAISE EXCEPTION")
+	check := strings.Index(list[0].Up, "IF current_setting('server_version_num')::integer < 150000 THEN\n        RAISE EXCEPTION")
 	first := strings.Index(list[0].Up, "CREATE")
-	if refusal < 0 || refusal > first {
-		t.Errorf("expected servers before 15 to be refused first, got the refusal at %d and a CREATE at %d", refusal, first)
+	if check < 0 || check > first {
+		t.Errorf("expected the check of the server version before the first CREATE, got it at %d and a CREATE at %d", check, first)
 	}
 }
 
-// pgError is as those of pgx and lib/pq are.
+// pgError has the fields and methods of the errors of pgx and lib/pq.
 type pgError struct{ Code, Detail string }
 
 func (e *pgError) Error() string    { return "cannot drop it" }
 func (e *pgError) SQLState() string { return e.Code }
 
-// noDetail is an error of another driver.
+// noDetail is an error of another driver, without details.
 type noDetail string
 
 func (noDetail) Error() string      { return "cannot drop it" }

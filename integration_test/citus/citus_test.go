@@ -35,9 +35,8 @@ func installed(t *testing.T, f func(t *testing.T, c *pgtest.Cluster)) {
 	})
 }
 
-// A connection to a worker is refused, with the advice to connect to the
-// coordinator, and leaves the worker as it was: before the installation and
-// after it.
+// All functions reject a connection to a worker, with advice to connect to the
+// coordinator. They don't change the worker, before or after the installation.
 func TestWorker(t *testing.T) {
 	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
 		worker := c.Workers[0]
@@ -81,7 +80,7 @@ func TestWorker(t *testing.T) {
 	})
 }
 
-// objects lists what the schema sortkey of a server has.
+// objects returns the names of all objects in the schema sortkey.
 func objects(t testing.TB, db *pgtest.DB) []string {
 	t.Helper()
 	rows, err := db.Conn(t).Query(t.Context(), `
@@ -96,9 +95,9 @@ func objects(t testing.TB, db *pgtest.DB) []string {
 	return list
 }
 
-// A key of the base type as the distribution column finds its rows. A domain
-// there loses them. If the last part fails because rows are found, Citus has
-// mended it, and the warning in scaling-out.md can go.
+// Queries find rows by a distribution column of the base type, but not by one of a
+// domain. If the last part of the test fails because it finds rows, Citus has fixed
+// this, and the warning in scaling-out.md can be removed.
 func TestDistributionColumn(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
 		conn := c.Conn(t)
@@ -108,7 +107,7 @@ func TestDistributionColumn(t *testing.T) {
 				select create_distributed_table('%[1]s', 'id');
 				insert into %[1]s select %[3]s, n from generate_series(1, %[4]d) n`, table, column, first, rows))
 		}
-		// found counts the rows that an equality finds, looked up one by one.
+		// found looks up each row by its key and returns the number of rows found.
 		found := func(table, column string) (n int) {
 			keys, err := conn.Query(t.Context(), "select id::"+column+" from "+table)
 			must(t, err)
@@ -136,7 +135,7 @@ func TestDistributionColumn(t *testing.T) {
 			}
 		}
 
-		// A domain anywhere else is safe.
+		// A domain in any other column is safe.
 		c.Exec(t, `create table by_tenant (tenant integer, id sortkey.snowflake, primary key (tenant, id));
 			select create_distributed_table('by_tenant', 'tenant');
 			insert into by_tenant select 1, sortkey.snowflake_floor('2026-11-01Z') + n from generate_series(1, 100) n`)
@@ -151,7 +150,7 @@ func TestDistributionColumn(t *testing.T) {
 	})
 }
 
-// Two tables are colocated only if their distribution columns have one type.
+// Citus colocates two tables only if their distribution columns have the same type.
 func TestColocation(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
 		c.Exec(t, `create table customers (id bigint primary key);
@@ -161,12 +160,12 @@ func TestColocation(t *testing.T) {
 			create table notes (customer_id sortkey.snowflake, id bigint, primary key (customer_id, id))`)
 		_, err := c.Conn(t).Exec(t.Context(), "select create_distributed_table('notes', 'customer_id', colocate_with => 'customers')")
 		if err == nil || !strings.Contains(err.Error(), "cannot colocate") {
-			t.Errorf("want that Citus refuses to colocate a domain with its base type, got %v", err)
+			t.Errorf("colocate a domain with its base type: want an error, got %v", err)
 		}
 	})
 }
 
-// A CHECK that casts to a domain needs a name where it is added to a distributed
+// A CHECK that casts to a domain needs a name when it is added to a distributed
 // table.
 func TestNamedCheck(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
@@ -174,19 +173,19 @@ func TestNamedCheck(t *testing.T) {
 		conn := c.Conn(t)
 		const check = "check (id::sortkey.snowflake is not null)"
 		if _, err := conn.Exec(t.Context(), "alter table orders add "+check); err == nil {
-			t.Error("Citus takes a CHECK without a name: the documentation says that it doesn't")
+			t.Error("Citus accepts an unnamed CHECK, but the documentation says that it doesn't")
 		}
 		_, err := conn.Exec(t.Context(), "alter table orders add constraint orders_id_is_snowflake "+check)
 		must(t, err)
 		if _, err := conn.Exec(t.Context(), "insert into orders values (-1)"); err == nil {
-			t.Error("the CHECK lets -1 pass")
+			t.Error("the CHECK accepts -1")
 		}
 	})
 }
 
-// The lock_timeout of a session applies at the coordinator alone: behind a reader
-// at a worker, a statement waits without end. A role's lock_timeout applies at the
-// workers, too, as does one that is SET LOCAL where Citus passes that on.
+// The lock_timeout of a session applies only on the coordinator: behind a reader on
+// a worker, a statement waits forever. The lock_timeout of a role also applies on
+// the workers, and so does SET LOCAL lock_timeout if Citus propagates it.
 func TestLockTimeout(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
 		role := c.Name + "_migrator"
@@ -224,7 +223,7 @@ func TestLockTimeout(t *testing.T) {
 			t.Error("the change ended behind a reader")
 		}
 
-		// Nothing is left of a change, which would be in the way of the next.
+		// quiet waits until no earlier change holds a lock.
 		quiet := func() {
 			t.Helper()
 			for _, node := range append([]*pgtest.DB{c.DB}, c.Workers...) {
@@ -232,7 +231,7 @@ func TestLockTimeout(t *testing.T) {
 				pgtest.Eventually(t, "no change holds a lock or waits for one", func() error {
 					if n := pgtest.Value[int](t, conn, `select count(*) from pg_locks l join pg_class c on c.oid = l.relation
 						where c.relname ~ '^orders' and l.mode = 'AccessExclusiveLock'`); n > 0 {
-						return fmt.Errorf("%d do", n)
+						return fmt.Errorf("%d locks", n)
 					}
 					return nil
 				})
@@ -263,8 +262,8 @@ func TestLockTimeout(t *testing.T) {
 	})
 }
 
-// Partitions of distributed tables are created, drained, detached and dropped as
-// on one server, and are distributed themselves.
+// Maintenance creates, drains, detaches and drops partitions of distributed tables
+// as on a single server. The partitions are distributed, too.
 func TestPartitions(t *testing.T) {
 	installed(t, func(t *testing.T, c *pgtest.Cluster) {
 		c.Exec(t, `create table events (tenant integer, id bigint, primary key (tenant, id)) partition by range (id);
@@ -292,7 +291,7 @@ func TestPartitions(t *testing.T) {
 		maintain("2026-11-21T10:00:00Z",
 			"create events_p20261121", "create events_p20261122", "default events_default",
 			"create visits_p20261121", "create visits_p20261122", "default visits_default")
-		// Rows of each day, of which the last two have no partition yet.
+		// Rows of four days. The last two have no partition yet.
 		const days = "generate_series(timestamptz '2026-11-21Z', '2026-11-24Z', '1 day') day"
 		c.Exec(t, "insert into events select n, sortkey.snowflake_floor(day) + n from generate_series(1, 8) n, "+days)
 		c.Exec(t, "insert into visits select sortkey.sno_floor(day + n * interval '1 second') from generate_series(1, 8) n, "+days)
@@ -300,10 +299,10 @@ func TestPartitions(t *testing.T) {
 			"create events_p20261125", "drain events_p20261123", "drain events_p20261124", "drop events_p20261121",
 			"create visits_p20261125", "drain visits_p20261123", "drain visits_p20261124", "detach visits_p20261121")
 		if n := pgtest.Value[int](t, conn, "select count(*) from events"); n != 24 {
-			t.Errorf("events has %d rows, want 24: those of the first day were dropped", n)
+			t.Errorf("events has %d rows, want 24 after the first day was dropped", n)
 		}
 		if n := pgtest.Value[int](t, conn, "select count(*) from visits_p20261121"); n != 8 {
-			t.Errorf("the partition that was detached has %d rows, want 8", n)
+			t.Errorf("the detached partition has %d rows, want 8", n)
 		}
 		if n := pgtest.Value[int](t, conn, `select count(*) from pg_inherits i where i.inhparent in ('events'::regclass, 'visits'::regclass)
 			and not exists (select from pg_dist_partition d where d.logicalrelid = i.inhrelid)`); n != 0 {

@@ -17,8 +17,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
-// A process that would read other things out of IDs is refused, and told what
-// both sides have.
+// Check and Up reject a process with another layout. The error names both layouts.
 func TestCheckLayouts(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
@@ -55,7 +54,7 @@ func TestCheckLayouts(t *testing.T) {
 				t.Fatal(name)
 			}
 		}
-		// Half an installation isn't completed with another layout.
+		// Up doesn't complete a partial installation with another layout.
 		must(t, migrations.Down(ctx, pool, ours))
 		db.Exec(t, "CREATE SCHEMA sortkey; CREATE SEQUENCE sortkey.snowflake_si_clock")
 		wantError(t, migrations.Up(ctx, pool, ours), nil, "migration 3 (snowflake_si)")
@@ -64,7 +63,7 @@ func TestCheckLayouts(t *testing.T) {
 		wantError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrLayout, snowflake)
 		installSame(t, "Up with another layout", installCatalog(t, pool, "sortkey"), half)
 		must(t, migrations.Up(ctx, pool, ours))
-		// The same, said in other words.
+		// An equal epoch in another time zone is accepted.
 		same := ours
 		same.Snowflake.Epoch = same.Snowflake.Epoch.In(time.FixedZone("", 3600))
 		must(t, migrations.Check(ctx, pool, same))
@@ -105,7 +104,7 @@ func TestCheckInstallation(t *testing.T) {
 	})
 }
 
-// A role needs no more than to see into the schema.
+// Check needs only USAGE on the schema.
 func TestCheckByRole(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, c, name := t.Context(), complete, installRoleName(db, "reader")
@@ -116,7 +115,7 @@ func TestCheckByRole(t *testing.T) {
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		must(t, migrations.Check(ctx, pool, c))
 		if applied := installApplied(t, pool, c); len(applied) < 6 {
-			t.Errorf("expected Status to work, too, got %v", applied)
+			t.Errorf("expected Status to return the migrations, got %v", applied)
 		}
 		for _, statement := range []string{"INSERT INTO sortkey.revision VALUES (7, 'x')", "DELETE FROM sortkey.revision", "UPDATE sortkey.layout SET layout = 'x'",
 			"TRUNCATE sortkey.layout", "SELECT * FROM sortkey.sortkey_goose_version", "CREATE TABLE sortkey.t ()"} {
@@ -126,8 +125,8 @@ func TestCheckByRole(t *testing.T) {
 	})
 }
 
-// A node number in a default that nobody reserved is an error of its own, which
-// names the default and the call that mends it. Nothing else refuses it.
+// An unreserved node number in a default is a separate error, which names the
+// default and the call that reserves the number. Only Check returns it.
 func TestCheckDefaults(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c, name := t.Context(), db.SQL(t), complete, installRoleName(db, "reader")
@@ -142,13 +141,13 @@ func TestCheckDefaults(t *testing.T) {
 		}
 		must(t, migrations.Up(ctx, pool, c))
 		must(t, migrations.Up(ctx, reader, c))
-		// Of another layout, which is the worse.
+		// ErrLayout takes precedence.
 		wantError(t, migrations.Check(ctx, pool, migrations.Config{Snowflake: idtype.SnowflakeLayout{WorkerBits: 10, SequenceBits: 12}}), migrations.ErrLayout)
 		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
 		must(t, migrations.Check(ctx, reader, c))
 		db.Exec(t, "SELECT sortkey.unreserve_node('snowflake', 1021)")
 		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrUnreservedNode, "1021")
-		// The remedy is a statement, whatever the names.
+		// The remedy is a valid statement, even for names that need quotes.
 		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(1, 2)); DROP TABLE orders`)
 		err := migrations.Check(ctx, pool, c)
 		wantError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" uses unreserved number 2 of pool sno (run `)
@@ -159,7 +158,7 @@ func TestCheckDefaults(t *testing.T) {
 	})
 }
 
-// node_defaults reads each kind of default, as the server prints it.
+// The view node_defaults lists each kind of default.
 func TestNodeDefaults(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), complete
@@ -202,7 +201,7 @@ func TestNodeDefaults(t *testing.T) {
 				t.Errorf("%s: expected\n%s\ngot\n%s", settings, strings.Join(want, "\n"), strings.Join(got, "\n"))
 			}
 		}
-		// Of pools that exist, all of the format count, whatever their names: each could claim the number.
+		// All existing pools of the format count, whatever their names, since a program could claim the number in each.
 		db.Exec(t, "DROP TABLE t CASCADE; DROP DOMAIN key; DROP FUNCTION next_key, uncounted; CREATE TABLE t (a bigint DEFAULT sortkey.next_snowflake(3, 7), b bigint DEFAULT sortkey.next_spread64(5, 1), c uuid DEFAULT sortkey.next_sno(0, 9), d bigint DEFAULT sortkey.next_snowflake_si(1))")
 		store := pglease.New(pool, pglease.Config{})
 		claim := func(p nodelease.Pool, name string) {
@@ -213,7 +212,7 @@ func TestNodeDefaults(t *testing.T) {
 			must(t, err)
 		}
 		claim(nodelease.ForSnowflake(c.Snowflake), "shop")
-		// These can't: one has another layout, one lacks the number.
+		// These pools don't count: one has another layout, and one lacks the number.
 		claim(nodelease.ForSnowflake(idtype.SnowflakeLayout{Epoch: complete.SnowflakeSI.BaseClock, SequenceBits: 12, WorkerBits: 10}), "layout")
 		claim(nodelease.Pool{Size: 103, Layout: nodelease.ForSnowflake(c.Snowflake).Layout}, "size")
 		_, err := conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(3, 8))")

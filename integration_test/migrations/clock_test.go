@@ -14,10 +14,10 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// The server's clock is stepped back and forward while 8 sessions mint. No ID
-// comes twice, and those of a session increase, whatever the clock does. A call
-// waits for a second at most and then says what is wrong, and all goes on once
-// the clock has caught up.
+// The server's clock steps back and forward while 8 sessions generate IDs. There are
+// no duplicates, and the IDs of a session increase. If the clock is behind, a call
+// waits for a second at most and then returns an error. Calls succeed again once the
+// clock has caught up.
 func TestServerClockSteps(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -37,7 +37,7 @@ func TestServerClockSteps(t *testing.T) {
 			wg.Go(func() { errs[i] = load.run(ctx, conn, i) })
 		}
 
-		var high, at time.Duration // the highest that the clock was set to, and what it is set to
+		var high, at time.Duration // the highest offset of the clock so far, and the current one
 		for _, step := range pgtest.Scaled(
 			[]time.Duration{-5 * time.Millisecond, -500 * time.Millisecond, -time.Hour, 0, time.Hour},
 			[]time.Duration{
@@ -54,7 +54,7 @@ func TestServerClockSteps(t *testing.T) {
 			for _, f := range formats {
 				n := 100
 				if behind {
-					n = 1 // not even what is left of the unit
+					n = 1 // not even the rest of the unit is usable
 				}
 				start := time.Now()
 				_, err := probe.Exec(t.Context(), fmt.Sprintf("select %s from generate_series(1, %d)", f.next, n))
@@ -62,17 +62,17 @@ func TestServerClockSteps(t *testing.T) {
 				if behind {
 					wantSQLState(t, err, "55000", f.next, " is behind ", "the last ID of "+f.clock(), "The server's clock was set back.")
 				} else if err != nil {
-					t.Errorf("%s: expected it to go on at %s, where %s was the highest; got %v", f.name, at, high, err)
+					t.Errorf("%s: expected IDs at %s, where the highest offset was %s; got %v", f.name, at, high, err)
 				}
 				if took > genClockPatience {
-					t.Errorf("%s: expected an answer after about a second, got %v after %s", f.name, err, took)
+					t.Errorf("%s: expected a result after about a second, got %v after %s", f.name, err, took)
 				}
 			}
-			// Sessions go on at the new time, and mint if it is the highest.
-			tried, minted := load.tried.Load(), load.minted.Load()
-			pgtest.Eventually(t, fmt.Sprintf("sessions go on at %s, where %s was the highest", at, high), func() error {
-				if n, m := load.tried.Load()-tried, load.minted.Load()-minted; n < 2*clients || high == at && m == 0 {
-					return fmt.Errorf("they tried %d times, and minted in %d", n, m)
+			// Sessions continue at the new time. They generate IDs if it is the highest so far.
+			tried, inserted := load.tried.Load(), load.inserted.Load()
+			pgtest.Eventually(t, fmt.Sprintf("sessions continue at %s, where the highest offset was %s", at, high), func() error {
+				if n, m := load.tried.Load()-tried, load.inserted.Load()-inserted; n < 2*clients || high == at && m == 0 {
+					return fmt.Errorf("%d statements, %d of them successful", n, m)
 				}
 				return nil
 			})
@@ -82,13 +82,13 @@ func TestServerClockSteps(t *testing.T) {
 		for _, err := range errs {
 			must(t, err)
 		}
-		t.Logf("%d statements minted, %d found the clock behind, %d slept when it was set back",
-			load.minted.Load(), load.behind.Load(), load.woken.Load())
-		if load.minted.Load() == 0 || load.behind.Load() == 0 {
-			t.Error("expected statements that minted and statements that found the clock behind")
+		t.Logf("%d statements succeeded, %d failed because the clock was behind, %d were asleep when it was set back",
+			load.inserted.Load(), load.behind.Load(), load.woken.Load())
+		if load.inserted.Load() == 0 || load.behind.Load() == 0 {
+			t.Error("expected statements that succeed and statements that fail because the clock is behind")
 		}
 
-		// A cancelled statement may have left its connection closed.
+		// Use another connection, since a canceled statement can close its own.
 		for _, f := range formats {
 			for client := range clients {
 				var ids []byte
@@ -97,21 +97,21 @@ func TestServerClockSteps(t *testing.T) {
 				must(t, genCheckOrder(f, ids))
 			}
 			if ahead := pgtest.Value[float64](t, probe, fmt.Sprintf("select extract(epoch from max(sortkey.%[1]s_time(id)) - clock_timestamp())::float8 from %[1]s", f.name)); ahead > 0.010 {
-				t.Errorf("%s: expected no ID more than 10 ms ahead of the highest that the clock was set to, got %.3f s", f.name, ahead)
+				t.Errorf("%s: expected no ID more than 10 ms ahead of the highest clock, got %.3f s", f.name, ahead)
 			}
 		}
 	})
 }
 
-// genClockPatience is how long a statement may take on a busy machine. Its calls
-// wait for a second by the server's count. If they waited for the clock, they
-// would wait for up to an hour.
+// genClockPatience is the time limit for a statement on a busy machine. Its calls
+// wait for a second, as counted by the server. If they waited for the clock to catch
+// up, they would wait for up to an hour.
 const genClockPatience = 30 * time.Second
 
-// A genClockLoad is sessions that insert all the time.
+// A genClockLoad runs sessions that insert continuously and counts their statements.
 type genClockLoad struct {
-	formats                      []genFormat
-	tried, minted, behind, woken atomic.Int64
+	formats                        []genFormat
+	tried, inserted, behind, woken atomic.Int64
 }
 
 func (l *genClockLoad) run(ctx context.Context, conn *pgx.Conn, client int) error {
@@ -138,28 +138,28 @@ func (l *genClockLoad) run(ctx context.Context, conn *pgx.Conn, client int) erro
 			if err != nil {
 				return err
 			}
-			l.minted.Add(1)
+			l.inserted.Add(1)
 		}
 		if took > genClockPatience {
-			return fmt.Errorf("%s: expected an answer after about a second, got one after %s: %w", f.name, took, err)
+			return fmt.Errorf("%s: expected a result after about a second, got one after %s: %w", f.name, took, err)
 		}
 	}
 	return nil
 }
 
-// wake cancels the statements that were asleep when the clock was set back, or
-// that go to sleep yet: what sleeps wakes at a time of day. They began later
-// than now.
+// wake cancels statements that are asleep after the clock was set back. They would
+// sleep until the clock reaches their wake-up time. Their start time is later than
+// the current time.
 func (l *genClockLoad) wake(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	pgtest.Eventually(t, "statements end that began before the clock was set back", func() error {
+	pgtest.Eventually(t, "no statement from before the clock was set back is running", func() error {
 		var began, asleep int64
 		must(t, conn.QueryRow(t.Context(), `select count(*), count(*) filter (where wait_event = 'PgSleep' and pg_cancel_backend(pid))
 			from pg_stat_activity where backend_type = 'client backend' and state = 'active' and pid <> pg_backend_pid()
 				and query_start > clock_timestamp()`).Scan(&began, &asleep))
 		l.woken.Add(asleep)
 		if began > 0 {
-			return fmt.Errorf("%d run", began)
+			return fmt.Errorf("%d are running", began)
 		}
 		return nil
 	})

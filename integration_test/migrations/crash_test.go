@@ -17,9 +17,9 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// genCrashTables has two tables: one whose default mints as usual, and one whose
-// default is the sequence of a generator as such, so that all are of one unit and
-// no clock helps to keep them apart.
+// genCrashTables creates two tables. The default of one is a next_ function. The
+// default of the other is the bare sequence of a generator, so that all values are of
+// one unit and the clock doesn't help to keep them unique.
 const genCrashTables = `
 	create table ordinary (id bigint primary key default sortkey.next_snowflake(1, 1));
 	create table bare (id bigint primary key default nextval('sortkey.sno_clock'))`
@@ -27,31 +27,31 @@ const genCrashTables = `
 // A genLoad is a set of clients that insert rows. Each row is committed when its
 // ID is returned.
 type genLoad struct {
-	t       *testing.T
-	stop    context.CancelFunc
-	wg      sync.WaitGroup
-	batches atomic.Int64
-	told    [][]string // the IDs, by client
-	errs    []error
+	t        *testing.T
+	stop     context.CancelFunc
+	wg       sync.WaitGroup
+	batches  atomic.Int64
+	returned [][]string // the returned IDs, by client
+	errs     []error
 }
 
 func startLoad(t *testing.T, db *pgtest.DB, clients int) *genLoad {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	l := &genLoad{t: t, stop: stop, told: make([][]string, clients), errs: make([]error, clients)}
+	l := &genLoad{t: t, stop: stop, returned: make([][]string, clients), errs: make([]error, clients)}
 	for i, conn := range genConns(t, db, clients) {
 		l.wg.Go(func() { l.errs[i] = l.insert(ctx, conn, i) })
 	}
 	return l
 }
 
-// insert inserts rows until the server is gone or ctx ends.
+// insert inserts rows until the server stops or ctx is done.
 func (l *genLoad) insert(ctx context.Context, conn *pgx.Conn, client int) error {
 	if _, err := conn.Exec(ctx, "set synchronous_commit = on"); err != nil {
 		return err
 	}
 	for i := client + 1; ctx.Err() == nil; i++ {
-		// Others' rows and one's own, by one and by several.
+		// Insert single rows and several at once, in both tables.
 		sql := "insert into bare default values returning id::text"
 		if i%3 == 0 {
 			sql = "insert into ordinary select sortkey.next_snowflake(1, 1) from generate_series(1, 20) returning id::text"
@@ -64,13 +64,13 @@ func (l *genLoad) insert(ctx context.Context, conn *pgx.Conn, client int) error 
 		if err != nil {
 			return err
 		}
-		l.told[client] = append(l.told[client], ids...)
+		l.returned[client] = append(l.returned[client], ids...)
 		l.batches.Add(1)
 	}
 	return nil
 }
 
-// goOn waits until so many more statements are done.
+// goOn waits until the clients have completed a number of further statements.
 func (l *genLoad) goOn(statements int64) {
 	l.t.Helper()
 	end := l.batches.Load() + statements
@@ -82,15 +82,15 @@ func (l *genLoad) goOn(statements int64) {
 	})
 }
 
-// end stops the clients and returns the IDs that they were told. A server that is
-// gone is no error, one that refuses a statement is.
+// end stops the clients and returns all IDs that the server returned. It ignores
+// errors of a stopped server and reports all other errors.
 func (l *genLoad) end() []string {
 	l.t.Helper()
 	l.stop()
 	l.wg.Wait()
 	var all []string
-	for i, ids := range l.told {
-		// What a server that goes says: admin_shutdown and crash_shutdown.
+	for i, ids := range l.returned {
+		// A server that stops returns admin_shutdown or crash_shutdown.
 		if code := sqlState(l.errs[i]); code != "" && !strings.HasPrefix(code, "57P0") && code != "57014" {
 			l.t.Error(l.errs[i])
 		}
@@ -99,23 +99,23 @@ func (l *genLoad) end() []string {
 	return all
 }
 
-// genStored expects the IDs that clients were told to be stored, none told twice.
-func genStored(t *testing.T, conn *pgx.Conn, told []string) {
+// genStored fails the test unless all returned IDs are stored and unique.
+func genStored(t *testing.T, conn *pgx.Conn, returned []string) {
 	t.Helper()
-	seen := make(map[string]bool, len(told))
-	for _, id := range told {
+	seen := make(map[string]bool, len(returned))
+	for _, id := range returned {
 		if seen[id] {
 			t.Fatalf("expected no ID to be returned twice, got %s", id)
 		}
 		seen[id] = true
 	}
-	if lost := pgtest.Value[int](t, conn, `select count(*) from unnest($1::text[]) as told
-		where told not in (select id::text from ordinary union all select id::text from bare)`, told); lost != 0 {
-		t.Fatalf("expected the rows that were committed, got %d of %d lost: the test proves nothing", lost, len(told))
+	if lost := pgtest.Value[int](t, conn, `select count(*) from unnest($1::text[]) as returned
+		where returned not in (select id::text from ordinary union all select id::text from bare)`, returned); lost != 0 {
+		t.Fatalf("%d of %d committed rows are lost, so the test proves nothing", lost, len(returned))
 	}
 }
 
-// A server that is killed while it mints, and started again, repeats nothing.
+// A server that is killed while it generates IDs, and restarted, returns no duplicates.
 func TestServerCrash(t *testing.T) {
 	t.Parallel()
 	const clients, statements = 6, 300
@@ -124,30 +124,30 @@ func TestServerCrash(t *testing.T) {
 		up(t, db, complete)
 		db.Exec(t, genCrashTables)
 		docker, id := pgtest.Docker(t), db.Container().GetContainerID()
-		var told []string
+		var returned []string
 		for round := range rounds {
 			load := startLoad(t, db, clients)
 			load.goOn(int64(statements * (round + 1)))
 			if _, err := docker.ContainerKill(t.Context(), id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
 				t.Fatal(err)
 			}
-			told = append(told, load.end()...)
+			returned = append(returned, load.end()...)
 			must(t, db.Container().Start(t.Context()))
-			genStored(t, genAnswer(t, db.URL), told)
+			genStored(t, genAnswer(t, db.URL), returned)
 		}
 		load := startLoad(t, db, clients)
 		load.goOn(statements)
-		told = append(told, load.end()...)
+		returned = append(returned, load.end()...)
 		conn := db.Conn(t)
-		genStored(t, conn, told)
-		t.Logf("%d IDs in %d rounds, %d of them of one unit", len(told), rounds+1, pgtest.Value[int](t, conn, "select count(*) from bare"))
+		genStored(t, conn, returned)
+		t.Logf("%d IDs in %d rounds, %d of them in one unit", len(returned), rounds+1, pgtest.Value[int](t, conn, "select count(*) from bare"))
 		if n := pgtest.Value[int](t, conn, "select count(distinct id & ((1::bigint << 39) - 1)) from bare"); n != 1 {
-			t.Errorf("expected all of one unit, got of %d: the test proves less than it should", n)
+			t.Errorf("expected all IDs in one unit, got %d units: the test proves less than it should", n)
 		}
 	})
 }
 
-// genAnswer is a connection to a server once it answers.
+// genAnswer waits until the server accepts connections and returns one.
 func genAnswer(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	var conn *pgx.Conn
@@ -159,8 +159,9 @@ func genAnswer(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// A standby that is promoted while its primary mints goes on where it was, and
-// so does a dump that was made meanwhile: neither repeats an ID that it holds.
+// A standby that is promoted while its primary generates IDs continues the sequences,
+// and so does a database restored from a dump of that time. Neither generates an ID
+// that it already stores.
 func TestServerFailover(t *testing.T) {
 	t.Parallel()
 	const clients = 4
@@ -205,21 +206,21 @@ func TestServerFailover(t *testing.T) {
 		<-dumped
 		restored := *primary
 		restored.Host, restored.Path = genHost(t, db.URL), "/restored"
-		for what, at := range map[string]string{"promoted": promoted.String(), "restored": restored.String()} {
+		for name, at := range map[string]string{"promoted": promoted.String(), "restored": restored.String()} {
 			conn := genAnswer(t, at)
 			for _, table := range []string{"ordinary", "bare"} {
-				// Each row's ID is refused if it is there already.
+				// The primary key rejects duplicates.
 				before := pgtest.Value[int](t, conn, "select count(*) from "+table)
 				for range 5 {
 					if _, err := conn.Exec(t.Context(), "insert into "+table+" select from generate_series(1, 1000)"); err != nil {
-						t.Errorf("%s, of which %d rows came from the primary: %v", what, before, err)
+						t.Errorf("%s: insert after %d rows from the primary: %v", name, before, err)
 						break
 					}
 				}
 				if before == 0 {
-					t.Errorf("%s: expected rows of the primary in %s", what, table)
+					t.Errorf("%s: expected rows from the primary in %s", name, table)
 				}
-				t.Logf("%s: %d rows of %s came from the primary", what, before, table)
+				t.Logf("%s: %d rows of %s came from the primary", name, before, table)
 			}
 		}
 		load.end()

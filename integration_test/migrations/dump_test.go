@@ -13,8 +13,8 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// installTables are a program's tables: a column of each domain with its
-// default, and what else can depend on an installation.
+// installTables returns SQL that creates a column of each domain with its default,
+// and the other objects that can depend on an installation.
 func installTables() string {
 	var b strings.Builder
 	for _, g := range installGenerators {
@@ -32,7 +32,7 @@ func installTables() string {
 	return b.String()
 }
 
-// installMinted are the tables whose IDs the server mints.
+// installMinted are the tables whose defaults generate IDs.
 var installMinted = func() []string {
 	names := []string{"of_sno_as_text", "parted"}
 	for _, g := range installGenerators {
@@ -41,7 +41,7 @@ var installMinted = func() []string {
 	return names
 }()
 
-// installMint has defaults mint in each table.
+// installMint inserts rows with generated IDs into each table.
 func installMint(t testing.TB, pool *sql.DB) {
 	t.Helper()
 	for _, table := range installMinted {
@@ -50,10 +50,10 @@ func installMint(t testing.TB, pool *sql.DB) {
 	}
 }
 
-// installDatabase makes one more database on the server.
-func installDatabase(t testing.TB, db *pgtest.DB, what, options string) *pgtest.DB {
+// installDatabase creates another database on the server.
+func installDatabase(t testing.TB, db *pgtest.DB, suffix, options string) *pgtest.DB {
 	t.Helper()
-	name := db.Name + "_" + what
+	name := db.Name + "_" + suffix
 	db.Exec(t, "CREATE DATABASE "+name+" TEMPLATE template0 "+options)
 	t.Cleanup(func() {
 		if _, err := db.SQL(t).ExecContext(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
@@ -71,12 +71,12 @@ func installClocks(t testing.TB, pool *sql.DB) []string {
 	return columnOf(t, pool, "SELECT format('%s %s', sequencename, last_value) FROM pg_sequences WHERE schemaname = 'sortkey' AND sequencename LIKE '%\\_clock' ORDER BY 1")
 }
 
-// installRestored holds a restored database to the one that was dumped: all is
-// there, it works, and what it mints isn't in either.
+// installRestored checks that a restored database has the same installation as the
+// dumped one, that it works, and that it generates IDs that neither database has.
 func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
 	t.Helper()
 	ctx := t.Context()
-	wantError(t, migrations.Check(ctx, restored, c), migrations.ErrUnreservedNode, "of_snowflake.id") // and nothing else
+	wantError(t, migrations.Check(ctx, restored, c), migrations.ErrUnreservedNode, "of_snowflake.id") // and no other problem
 	catalog := installCatalog(t, restored, "sortkey")
 	installSame(t, "restored", catalog, installCatalog(t, old, "sortkey"))
 	const versions = "SELECT format('%s %s', id, version_id) FROM sortkey.sortkey_goose_version ORDER BY 1"
@@ -84,7 +84,7 @@ func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
 	must(t, migrations.Up(ctx, restored, c))
 	installSame(t, "Up after a restore", installCatalog(t, restored, "sortkey"), catalog)
 	if after := columnOf(t, restored, versions); len(before) < 7 || !slices.Equal(after, before) {
-		t.Errorf("expected Up to find nothing to do, got %v and then %v", before, after)
+		t.Errorf("expected Up to change nothing, got %v and then %v", before, after)
 	}
 
 	installMint(t, restored)
@@ -96,9 +96,9 @@ func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
 			seen[id] = true
 		}
 		if len(ids) != 1000 || len(seen) != len(ids) {
-			t.Errorf("%s: expected 500 IDs that were dumped and 500 new ones, got %d, %d of them different", table, len(ids), len(seen))
+			t.Errorf("%s: expected 500 dumped and 500 new IDs, got %d, %d of them distinct", table, len(ids), len(seen))
 		}
-		// The old database has the 500 as well, and 500 that it minted since.
+		// The old database has the 500 dumped IDs, and 500 that it generated after the dump.
 		var both int
 		for _, id := range columnOf(t, old, column) {
 			if seen[id] {
@@ -106,17 +106,17 @@ func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
 			}
 		}
 		if both != 500 {
-			t.Errorf("%s: expected the databases to share the 500 IDs that were dumped, got %d", table, both)
+			t.Errorf("%s: expected the databases to share the 500 dumped IDs, got %d", table, both)
 		}
 	}
 	for _, g := range installGenerators {
 		var bad int
 		must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE (%s) IS NOT TRUE OR shown <> sortkey.%s_text(id)) FROM of_%[2]s", g.checks, g.format)).Scan(&bad))
 		if bad != 0 {
-			t.Errorf("expected good IDs in of_%s, got %d others", g.format, bad)
+			t.Errorf("of_%s: expected valid IDs, got %d invalid ones", g.format, bad)
 		}
 		if _, err := restored.ExecContext(ctx, "INSERT INTO of_"+g.format+" SELECT * FROM (SELECT NULL::sortkey."+g.format+", 1) q"); err == nil {
-			t.Errorf("expected of_%s to have its constraints", g.format)
+			t.Errorf("of_%s: expected the NULL to violate a constraint", g.format)
 		}
 		must(t, func() error { _, err := restored.ExecContext(ctx, "ANALYZE of_"+g.format); return err }())
 	}
@@ -149,17 +149,17 @@ func TestDump(t *testing.T) {
 		restore := func(into *pgtest.DB, kind string) {
 			t.Helper()
 			if out, ok := psql(into, kind); !ok {
-				t.Fatalf("expected %s to be restored, got %s", kind, out)
+				t.Fatalf("restore %s: %s", kind, out)
 			}
 		}
 		installMint(t, old)
 		if len(clocks) != 5 || slices.Equal(installClocks(t, old), clocks) {
-			t.Fatalf("expected 5 clocks that go on, got %v", clocks)
+			t.Fatalf("expected 5 clocks that advance, got %v", clocks)
 		}
 		survived := func(pool *sql.DB) {
 			t.Helper()
 			if got := installClocks(t, pool); !slices.Equal(got, clocks) {
-				t.Errorf("expected the sequences as they were dumped (%v), got %v", clocks, got)
+				t.Errorf("expected the dumped values of the sequences (%v), got %v", clocks, got)
 			}
 		}
 
@@ -175,7 +175,7 @@ func TestDump(t *testing.T) {
 			survived(into.SQL(t))
 			installRestored(t, old, into.SQL(t), c)
 		})
-		t.Run("into a database with another order of text", func(t *testing.T) {
+		t.Run("into a database with another collation", func(t *testing.T) {
 			into := installDatabase(t, db, "danish", "ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'da-DK' LOCALE 'C'")
 			restore(into, "plain")
 			survived(into.SQL(t))
@@ -187,7 +187,7 @@ func TestDump(t *testing.T) {
 			pool := into.SQL(t)
 			for name, f := range map[string]func(context.Context, *sql.DB, migrations.Config) error{"Check": migrations.Check, "Up": migrations.Up, "Down": migrations.Down} {
 				if err := f(ctx, pool, c); err == nil {
-					t.Errorf("expected %s to notice that data is missing", name)
+					t.Errorf("%s: expected an error because of missing data, got none", name)
 				} else {
 					wantError(t, err, migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey")
 				}
@@ -201,9 +201,9 @@ func TestDump(t *testing.T) {
 			pool := into.SQL(t)
 			must(t, migrations.Up(ctx, pool, c))
 			restore(into, "own_schema")
-			// The tables that say what is installed aren't empty.
+			// Up has filled the tables that record the installation.
 			if out, ok := psql(into, "data"); ok || !strings.Contains(out, "duplicate key value") {
-				t.Errorf("expected the installation's own rows to be there, got %s", out)
+				t.Errorf("expected a conflict with the rows of the installation, got %s", out)
 			}
 			restore(into, "own_data")
 			installRestored(t, old, pool, c)

@@ -19,15 +19,15 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// A genFormat is a format as these tests see it.
+// A genFormat holds the properties of a format for these tests.
 type genFormat struct {
 	name string // as in the names of functions
-	next string // what mints on the server
+	next string // the call that generates an ID
 	base string // type of the column
-	rate int    // IDs in a millisecond
+	rate int    // IDs per millisecond
 
-	// parts reads 8 or 16 bytes, as int8send and uuid_send give them. It fails
-	// if they are no ID of the layout, or have other node numbers than next.
+	// parts parses 8 or 16 bytes, the output of int8send and uuid_send. It returns an
+	// error if they are not an ID of the layout with the node numbers of next.
 	parts func([]byte) (genParts, error)
 }
 
@@ -36,7 +36,7 @@ type genParts struct {
 	sequence int
 }
 
-// order is the order in which a generator mints.
+// order returns a number that increases with each ID of a generator.
 func (p genParts) order() int64 { return p.time.UnixMilli()<<16 | int64(p.sequence) }
 
 func (f genFormat) width() int {
@@ -53,12 +53,12 @@ func (f genFormat) send() string {
 	return "int8send"
 }
 
-// clock is the format's sequence.
+// clock returns the name of the format's sequence.
 func (f genFormat) clock() string { return "sortkey." + f.name + "_clock" }
 
 func genInt(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
 
-// genNode is an error if got isn't want.
+// genNode returns an error if got isn't want.
 func genNode(got, want [2]int) error {
 	if got != want {
 		return fmt.Errorf("expected node numbers %v, got %v", want, got)
@@ -66,11 +66,11 @@ func genNode(got, want [2]int) error {
 	return nil
 }
 
-// genSpread64 is the index of Spread64, which has the fewest IDs in a
-// millisecond, in genFormats.
+// genSpread64 is the index in genFormats of Spread64, which has the fewest IDs per
+// millisecond.
 const genSpread64 = 3
 
-// genFormats are all of them.
+// genFormats returns all formats.
 func genFormats() []genFormat {
 	return []genFormat{
 		{
@@ -116,7 +116,7 @@ func genFormats() []genFormat {
 	}
 }
 
-// genConns gives n sessions.
+// genConns opens n sessions.
 func genConns(t testing.TB, db *pgtest.DB, n int) []*pgx.Conn {
 	t.Helper()
 	conns := make([]*pgx.Conn, n)
@@ -126,7 +126,7 @@ func genConns(t testing.TB, db *pgtest.DB, n int) []*pgx.Conn {
 	return conns
 }
 
-// genEach calls f for 0 to n-1 at the same time, and ends the test if one fails.
+// genEach calls f for 0 to n-1 concurrently, and ends the test if a call fails.
 func genEach(t testing.TB, n int, f func(i int) error) {
 	t.Helper()
 	must(t, genAll(n, f))
@@ -142,9 +142,8 @@ func genAll(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// genCheckOrder reads the IDs of a session, one after the other in the order in
-// which they were minted: all of the layout, with the server's node numbers,
-// and increasing.
+// genCheckOrder checks the concatenated IDs of a session, in the order of their
+// generation: all have the layout and the server's node numbers, and they increase.
 func genCheckOrder(f genFormat, ids []byte) error {
 	var last int64
 	w := f.width()
@@ -154,7 +153,7 @@ func genCheckOrder(f genFormat, ids []byte) error {
 			return fmt.Errorf("%s %x: %w", f.name, ids[i:i+w], err)
 		}
 		if p.order() <= last {
-			return fmt.Errorf("expected IDs of %s that increase within a session, got %x as number %d", f.name, ids[i:i+w], i/w+1)
+			return fmt.Errorf("%s: expected increasing IDs within a session, got %x as number %d", f.name, ids[i:i+w], i/w+1)
 		}
 		last = p.order()
 	}
@@ -165,15 +164,15 @@ func TestServerDefaults(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 10_000) })
 }
 
-// A rare collision needs more rows.
-func TestServerDefaultsOfMany(t *testing.T) {
+// More rows find rarer collisions.
+func TestServerDefaultsManyRows(t *testing.T) {
 	pgtest.ThoroughOnly(t)
 	t.Parallel()
 	installed.One(t, func(t *testing.T, db *pgtest.DB) { genDefaults(t, db, 100_000) })
 }
 
-// genDefaults has 8 sessions insert so many rows each. All IDs have the server's
-// node numbers, so that they can't be those of another generator.
+// genDefaults inserts rows in each of 8 sessions. All IDs have the server's node
+// numbers, so no other generator can have generated them.
 func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 	const clients, singles = 8, 500
 	ctx := t.Context()
@@ -204,7 +203,7 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 		}
 		return nil
 	}
-	// The slowest format beside the others, which come one after the other: so there are fewer sessions at once.
+	// Run the slowest format beside the others, and these one after the other, to limit the number of busy sessions.
 	genEach(t, 2, func(lane int) error {
 		for i, f := range formats {
 			if (f.name == "spread64") != (lane == 0) {
@@ -217,7 +216,7 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 		return nil
 	})
 
-	// At the end, because an index of what many insert at once takes most of the time. It finds whatever is there twice.
+	// Create the primary key at the end, since it would take most of the time of concurrent inserts. It finds duplicates.
 	genEach(t, len(formats), func(i int) error {
 		_, err := conns[i].Exec(ctx, "alter table "+formats[i].name+" add primary key (id)")
 		return err
@@ -238,8 +237,8 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 	})
 }
 
-// With more calls than a format has IDs, it gives nearly all that it has, none
-// of them twice and none more than 10 ms ahead of the clock.
+// If calls exceed the rate of a format, it returns IDs at nearly its full rate,
+// without duplicates and at most 10 ms ahead of the clock.
 func TestServerRateCap(t *testing.T) {
 	const clients = 12
 	duration := pgtest.Scaled(300*time.Millisecond, time.Second)
@@ -248,7 +247,7 @@ func TestServerRateCap(t *testing.T) {
 		conns := genConns(t, db, clients)
 		for _, f := range genFormats() {
 			if f.rate > 256 {
-				continue // more than the sessions would ask for on a slow machine
+				continue // the sessions cannot exceed this rate on a slow machine
 			}
 			exec(t, conns[0], fmt.Sprintf("create unlogged table %s (id bigint)", f.name))
 			var most atomic.Int64 // microseconds ahead of the clock
@@ -256,7 +255,7 @@ func TestServerRateCap(t *testing.T) {
 			start := time.Now()
 			genEach(t, clients, func(i int) error {
 				for time.Since(start) < duration {
-					// The inner SELECT mints a row's ID, the outer one looks at the clock after that.
+					// The inner SELECT generates the ID of a row before RETURNING reads the clock.
 					var ahead float64
 					err := conns[i].QueryRow(ctx, fmt.Sprintf(`
 						with minted as (insert into %[1]s select %[2]s from generate_series(1, 500) returning id, clock_timestamp() as now)
@@ -272,38 +271,38 @@ func TestServerRateCap(t *testing.T) {
 			took := time.Since(start)
 			var n, repeated int
 			must(t, conns[0].QueryRow(ctx, fmt.Sprintf("select count(*), count(*) - count(distinct id) from %s", f.name)).Scan(&n, &repeated))
-			t.Logf("%s: %d IDs in a millisecond, of %d; up to %.3f ms ahead of the clock",
+			t.Logf("%s: %d of %d IDs per millisecond, up to %.3f ms ahead of the clock",
 				f.name, n/int(took.Milliseconds()), f.rate, float64(most.Load())/1000)
 			if repeated > 0 {
-				t.Errorf("%s: expected no ID twice, got %d of %d", f.name, repeated, n)
+				t.Errorf("%s: expected no duplicates, got %d of %d", f.name, repeated, n)
 			}
 			if n > f.rate*int(took.Milliseconds()+11) {
-				t.Errorf("%s: expected at most %d IDs in a millisecond, got %d in %s", f.name, f.rate, n, took)
+				t.Errorf("%s: expected at most %d IDs per millisecond, got %d in %s", f.name, f.rate, n, took)
 			}
 			if most.Load() > 10_000 {
 				t.Errorf("%s: expected IDs at most 10 ms ahead of the clock, got %d µs", f.name, most.Load())
 			}
 			if f.rate <= 64 && most.Load() < 1000 {
-				t.Errorf("%s: expected IDs ahead of the clock, for the format's rate was to be reached; got %d µs", f.name, most.Load())
+				t.Errorf("%s: expected IDs at least 1 ms ahead of the clock at the format's full rate, got %d µs", f.name, most.Load())
 			}
 		}
 	})
 }
 
-// genAdvisoryLocks counts those of the database, not of tests beside this one.
+// genAdvisoryLocks counts the advisory locks in the database of this test.
 const genAdvisoryLocks = `select count(*) from pg_locks where locktype = 'advisory'
 	and database = (select oid from pg_database where datname = current_database())`
 
-// A transaction that has minted and stays open doesn't stop others, nor does it
-// keep a lock. What it minted isn't minted again, whether it is rolled back as a
-// whole or to a savepoint.
+// An open transaction that has generated IDs doesn't block others and holds no
+// advisory lock. Its IDs aren't generated again, even after a rollback of the
+// transaction or to a savepoint.
 func TestServerOpenTransaction(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conns := genConns(t, db, 2)
 		open, other := conns[0], conns[1]
 		exec(t, other, "set statement_timeout = '60s'")
 		for _, f := range genFormats() {
-			// Enough for several milliseconds, so that the clock is advanced.
+			// More IDs than a millisecond has, so that advance_clock runs.
 			many := fmt.Sprintf("select array_agg(%s::text) from generate_series(1, %d)", f.next, min(4*f.rate, 5000))
 			for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 				seen := map[string]bool{}
@@ -311,7 +310,7 @@ func TestServerOpenTransaction(t *testing.T) {
 					t.Helper()
 					for _, id := range pgtest.Value[[]string](t, conn, many) {
 						if seen[id] {
-							t.Fatalf("%s: expected no ID twice, got %s", f.name, id)
+							t.Fatalf("%s: expected no duplicates, got %s", f.name, id)
 						}
 						seen[id] = true
 					}
@@ -319,7 +318,7 @@ func TestServerOpenTransaction(t *testing.T) {
 				exec(t, open, "begin isolation level "+level)
 				add(open)
 				if n := pgtest.Value[int](t, other, genAdvisoryLocks); n != 0 {
-					t.Fatalf("%s: expected no lock to stay, got %d", f.name, n)
+					t.Fatalf("%s: expected no advisory locks, got %d", f.name, n)
 				}
 				add(other)
 				exec(t, open, "savepoint s")
@@ -334,8 +333,8 @@ func TestServerOpenTransaction(t *testing.T) {
 	})
 }
 
-// Statements that are cancelled at any point leave nothing behind: no lock, and
-// nothing by which an ID would be minted again.
+// A statement canceled at any point leaves no lock behind and causes no duplicate
+// IDs.
 func TestServerCancelled(t *testing.T) {
 	const clients, duration, patience = 10, 2 * time.Second, 2 * time.Minute
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
@@ -365,7 +364,7 @@ func TestServerCancelled(t *testing.T) {
 		tooFew := func() bool { return inserted.Load() < 10 || cancelled.Load() < 100 }
 		genEach(t, clients, func(i int) error {
 			for time.Since(start) < duration || tooFew() && time.Since(start) < patience {
-				// 0: cancelled by another session alone.
+				// With a timeout of 0, only the other session cancels the statement.
 				_, err := conns[i].Exec(t.Context(), fmt.Sprintf("set statement_timeout = %d; set lock_timeout = %d", i%6, i%2), pgx.QueryExecModeSimpleProtocol)
 				if err == nil {
 					_, err = conns[i].Exec(t.Context(), mint)
@@ -383,20 +382,20 @@ func TestServerCancelled(t *testing.T) {
 		})
 		close(stop)
 		wg.Wait()
-		t.Logf("%d statements minted, %d were cancelled", inserted.Load(), cancelled.Load())
+		t.Logf("%d statements succeeded, %d were canceled", inserted.Load(), cancelled.Load())
 		if tooFew() {
-			t.Errorf("expected statements to be cancelled and others to succeed, got %d and %d", cancelled.Load(), inserted.Load())
+			t.Errorf("expected at least 100 canceled and 10 successful statements, got %d and %d", cancelled.Load(), inserted.Load())
 		}
 		if n := pgtest.Value[int](t, killer, genAdvisoryLocks); n != 0 {
-			t.Errorf("expected no lock to stay, got %d", n)
+			t.Errorf("expected no advisory locks, got %d", n)
 		}
 		exec(t, killer, "set statement_timeout = '60s'")
 		exec(t, killer, mint)
 	})
 }
 
-// Node numbers out of range are refused, with what was given, and use up
-// nothing: a role that may mint can't bring a sequence to its end.
+// Node numbers out of range are errors, which name the value. Such calls don't
+// advance the sequence, so a role that can generate IDs cannot exhaust it.
 func TestServerNodes(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
@@ -434,14 +433,14 @@ func TestServerNodes(t *testing.T) {
 					fails(t, conn, "22003", "select "+call(args), "node number is out of range: ", fmt.Sprintf("%s (0 to %d)", strings.ToUpper(v), max))
 				}
 				if after := pgtest.Value[int64](t, conn, last); after != before {
-					t.Errorf("%s: expected calls that fail to use up nothing, got from %d to %d", f.format, before, after)
+					t.Errorf("%s: expected failed calls not to advance the sequence, got %d to %d", f.format, before, after)
 				}
 			}
 		}
 	})
 }
 
-// A read-only transaction can't mint.
+// A read-only transaction cannot generate IDs.
 func TestServerReadOnly(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
@@ -453,8 +452,8 @@ func TestServerReadOnly(t *testing.T) {
 	})
 }
 
-// With a CACHE that somebody gave the sequence, sessions hold values back. IDs
-// are still unique, increase within a session, and are never older than the call.
+// If somebody sets a CACHE on the sequence, sessions keep values for later. IDs are
+// still unique, increase within a session, and are never older than the call.
 func TestServerCache(t *testing.T) {
 	const clients, duration = 6, 1500 * time.Millisecond
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
@@ -466,7 +465,7 @@ func TestServerCache(t *testing.T) {
 		genEach(t, clients, func(i int) error {
 			n := 500
 			if i%2 == 1 {
-				n = 1 // and then not for some milliseconds
+				n = 1 // and then a pause of some milliseconds
 			}
 			var all []byte
 			for time.Since(start) < duration {
@@ -481,7 +480,7 @@ func TestServerCache(t *testing.T) {
 					return err
 				}
 				if age > 0 {
-					return fmt.Errorf("expected IDs no older than the call, got one older by %.3f ms", age*1000)
+					return fmt.Errorf("expected IDs no older than the call, got one %.3f ms older", age*1000)
 				}
 				all = append(all, ids...)
 				if n == 1 {
@@ -493,49 +492,49 @@ func TestServerCache(t *testing.T) {
 	})
 }
 
-// Calls that fail count on in the sequence. They don't bring it to its end, from
-// which it couldn't come back.
+// Failed calls increment the counter in the sequence, but they don't exhaust the
+// sequence, which would be permanent.
 func TestServerSequenceEnd(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conns := genConns(t, db, 4)
-		// The most that the sequence can count to, less 50, in a unit an hour ahead.
+		// 50 values before the end of the sequence, in a unit an hour ahead.
 		exec(t, conns[0], `select setval('sortkey.spread64_clock',
 			(((1::bigint << 21) - 50) << 42) | (extract(epoch from clock_timestamp() + interval '1 hour') * 1000)::bigint)`)
 		genEach(t, len(conns), func(i int) error {
 			for range 200 {
 				_, err := conns[i].Exec(t.Context(), "select sortkey.next_spread64(1, 1)")
 				if sqlState(err) != "55000" { // object_not_in_prerequisite_state
-					return fmt.Errorf("expected the error of a clock that is behind, got %w", err)
+					return fmt.Errorf("expected SQLSTATE 55000 because the clock is behind, got %w", err)
 				}
 			}
 			return nil
 		})
 		if n := pgtest.Value[int64](t, conns[0], "select pg_sequence_last_value('sortkey.spread64_clock') >> 42"); n > 2*64+int64(len(conns)) || n < 64 {
-			t.Errorf("expected a counter that is full and not far beyond, got %d", n)
+			t.Errorf("expected a counter slightly above its capacity, got %d", n)
 		}
 		fails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)",
 			"clock time ", " is behind ", "the last ID of sortkey.spread64_clock", "The server's clock was set back.")
 
-		// Nobody waits for a clock that is behind by more than a second.
+		// A call doesn't wait for a clock that is more than a second behind.
 		exec(t, conns[0], `select setval('sortkey.spread64_clock', (100::bigint << 42) | (extract(epoch from clock_timestamp() + interval '1 minute') * 1000)::bigint)`)
 		fails(t, conns[0], "55000", "select sortkey.next_spread64(1, 1)", " is behind ")
 
-		// Once the clock has caught up it goes on, with a later time.
+		// Once the clock has caught up, calls return IDs with a later time.
 		exec(t, conns[0], `select setval('sortkey.spread64_clock', (100::bigint << 42) | (extract(epoch from clock_timestamp() + interval '300 ms') * 1000)::bigint)`)
 		if later := pgtest.Value[bool](t, conns[0], `with u as materialized (select pg_sequence_last_value('sortkey.spread64_clock') & ((1::bigint << 42) - 1) as unit)
 			select extract(epoch from sortkey.spread64_time(sortkey.next_spread64(1, 1))) * 1000 > unit from u`); !later {
 			t.Error("expected an ID after the last one")
 		}
 
-		// A sequence that somebody restarts tells no time, and then the clock does.
+		// If somebody restarts the sequence, calls take the time from the clock.
 		exec(t, conns[0], "alter sequence sortkey.spread64_clock restart")
 		if now := pgtest.Value[bool](t, conns[0], `select sortkey.spread64_time(sortkey.next_spread64(1, 1)) > now() - interval '1 minute'`); !now {
-			t.Error("expected an ID of now")
+			t.Error("expected an ID with the current time")
 		}
 	})
 }
 
-// Layouts at the limits: of many IDs in a millisecond, of few, and of much time.
+// Layouts at the limits: many IDs per millisecond, few, and many bits of time.
 func TestServerLayouts(t *testing.T) {
 	const clients = 4
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
@@ -568,7 +567,7 @@ func TestServerLayouts(t *testing.T) {
 				return genCheckOrder(genFormat{name: schema, base: "bigint", parts: func(b []byte) (genParts, error) {
 					p, err := layout.Parts(idtype.Snowflake(genInt(b)))
 					if since := time.Since(p.Time); since > time.Minute || since < -time.Minute {
-						err = errors.Join(err, fmt.Errorf("expected a time of now, got %s", p.Time))
+						err = errors.Join(err, fmt.Errorf("expected the current time, got %s", p.Time))
 					}
 					return genParts{p.Time, p.Sequence}, errors.Join(err, genNode([2]int{p.Datacenter, p.Worker}, [2]int{datacenter, worker}))
 				}}, ids)
@@ -577,8 +576,7 @@ func TestServerLayouts(t *testing.T) {
 	})
 }
 
-// Before the first instant of a layout there are no IDs, and after the last one
-// neither.
+// Generators return errors before the first instant of a layout and after the last.
 func TestServerLifetime(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
@@ -590,7 +588,7 @@ func TestServerLifetime(t *testing.T) {
 		fails(t, conn, "55000", "select later.next_snowflake(0, 0)",
 			"clock time ", " is before ", "the first time that IDs of later.snowflake_clock can hold")
 
-		// Soon enough to wait for. Zero, which would be the first ID, is none.
+		// An epoch shortly ahead. The first unit has no IDs, since zero isn't one.
 		for wait := 500 * time.Millisecond; ; wait *= 2 {
 			upFrom("soon", time.Now().Add(wait))
 			_, err := conn.Exec(t.Context(), "select soon.next_snowflake(0, 0)")
@@ -615,7 +613,7 @@ func TestServerLifetime(t *testing.T) {
 			t.Errorf("expected an ID that isn't zero, got %d", id)
 		}
 
-		// 41 bits of milliseconds, which end soon, and after the first IDs.
+		// 41 bits of milliseconds that end shortly after the first IDs.
 		for wait := time.Second; ; wait *= 2 {
 			upFrom("over", time.Now().Add(wait).Add(-(1<<41)*time.Millisecond))
 			_, err := conn.Exec(t.Context(), "select over.next_snowflake(1, 1) from generate_series(1, 100)")
@@ -628,7 +626,7 @@ func TestServerLifetime(t *testing.T) {
 		pgtest.Eventually(t, "the format ends", func() error {
 			_, err := conn.Exec(t.Context(), "select over.next_snowflake(1, 1) from generate_series(1, 10000)")
 			if err == nil {
-				return errors.New("it goes on")
+				return errors.New("calls still succeed")
 			}
 			wantSQLState(t, err, "54000", "at the end")
 			return nil
@@ -639,12 +637,12 @@ func TestServerLifetime(t *testing.T) {
 	})
 }
 
-// What no load can bring about for sure: a rate that is too high for all of a
-// second, and a sequence that was set to a value that isn't called yet.
+// Conditions that no load reaches reliably: calls above the rate for a whole second,
+// and a sequence that was set by hand and not called since.
 func TestServerAdvanceClock(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
-		// One ID in 2 seconds.
+		// One ID per 2 seconds.
 		exec(t, conn, "create sequence slow increment by "+fmt.Sprint(int64(1)<<40))
 		const advance = "select sortkey.advance_clock('slow', 0, 2000, 40, 0, 0)"
 		fails(t, conn, "55000", advance, "sequence public.slow was set by hand")
@@ -658,7 +656,7 @@ func TestServerAdvanceClock(t *testing.T) {
 			}
 		}
 		if got[""] == 0 || got["53400"] == 0 {
-			t.Errorf("expected a value and then an error, got %v", got)
+			t.Errorf("expected a value and an error, got %v", got)
 		}
 	})
 }

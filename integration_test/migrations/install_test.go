@@ -21,9 +21,8 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// installCatalog is all that an installation consists of, in the words of the
-// server: one line for each thing that could be otherwise. Tables that tools
-// keep their versions in are left out.
+// installCatalog returns a description of an installation from the catalog, one line
+// per property. It omits the version tables of tools.
 func installCatalog(t testing.TB, db *sql.DB, schema string) []string {
 	t.Helper()
 	lines := columnOf(t, db, `
@@ -58,22 +57,22 @@ func hasInstallTable(t testing.TB, db *sql.DB, schema, table string) (there bool
 	return there
 }
 
-// installSame compares two catalogs by the lines that only one has.
-func installSame(t testing.TB, what string, got, want []string) {
+// installSame reports the lines that only one of two catalogs has.
+func installSame(t testing.TB, situation string, got, want []string) {
 	t.Helper()
 	for _, line := range want {
 		if !slices.Contains(got, line) {
-			t.Errorf("%s: expected, got nothing like it: %s", what, line)
+			t.Errorf("%s: missing: %s", situation, line)
 		}
 	}
 	for _, line := range got {
 		if !slices.Contains(want, line) {
-			t.Errorf("%s: got, where nothing was expected: %s", what, line)
+			t.Errorf("%s: unexpected: %s", situation, line)
 		}
 	}
 }
 
-// installApplied are the migrations that Status says were run.
+// installApplied returns the versions that Status reports as installed.
 func installApplied(t testing.TB, db *sql.DB, c migrations.Config) []int {
 	t.Helper()
 	status, err := migrations.Status(t.Context(), db, c)
@@ -92,7 +91,7 @@ func installApplied(t testing.TB, db *sql.DB, c migrations.Config) []int {
 			continue
 		}
 		if age := time.Since(s.AppliedAt); age < -time.Hour || age > time.Hour {
-			t.Errorf("expected migration %d to be applied just now, got %s ago", s.Version, age)
+			t.Errorf("migration %d: expected an AppliedAt of now, got %s ago", s.Version, age)
 		}
 		applied = append(applied, s.Version)
 	}
@@ -114,15 +113,15 @@ func installPQ(t testing.TB, db *pgtest.DB) *sql.DB {
 	return pool
 }
 
-// An installation can be made and removed again and again, with one connection,
-// by each driver, and nothing is left of it.
+// Up and Down work repeatedly, with one connection and with each driver. Down leaves
+// nothing.
 func TestUpAndDown(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		all, err := migrations.List(migrations.Config{})
 		must(t, err)
 		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
 			pool.SetMaxOpenConns(1)
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // were it to wait for a second connection
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // in case it waits for a second connection
 			defer cancel()
 			c := complete
 			everything := `SELECT format('%s %s', classid::regclass, objid) FROM pg_depend WHERE classid NOT IN ('pg_rewrite'::regclass)
@@ -156,14 +155,14 @@ func TestUpAndDown(t *testing.T) {
 	})
 }
 
-// Down touches nothing while something depends on the installation, and says
-// what does. What a user keeps in the schema stays.
-func TestDownOfUsed(t *testing.T) {
+// Down changes nothing while other objects depend on the installation, and names
+// them. It keeps the user's own objects in the schema.
+func TestDownInUse(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
 			ctx, c := t.Context(), migrations.Config{}
 			must(t, migrations.Up(ctx, pool, c))
-			// Of the last migration, of one in the middle, and of the first that has something to depend on.
+			// Dependencies on the last migration, on one in the middle, and on the first possible one.
 			for _, used := range []struct{ create, drop, dependent string }{
 				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1, 2))", "DROP TABLE orders", "default value for column id of table orders"},
 				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY)", "DROP TABLE orders", "column id of table orders"},
@@ -176,8 +175,8 @@ func TestDownOfUsed(t *testing.T) {
 				db.Exec(t, used.create)
 				catalog := installCatalog(t, pool, "sortkey")
 				wantError(t, migrations.Down(ctx, pool, c), nil, used.dependent, "drop or change the dependent objects first", `schema "sortkey"`)
-				installSame(t, "Down of what is used by "+used.create, installCatalog(t, pool, "sortkey"), catalog)
-				if err := migrations.Check(ctx, pool, c); !errors.Is(err, migrations.ErrUnreservedNode) { // of the first default
+				installSame(t, "Down after "+used.create, installCatalog(t, pool, "sortkey"), catalog)
+				if err := migrations.Check(ctx, pool, c); !errors.Is(err, migrations.ErrUnreservedNode) { // because of the first default
 					must(t, err)
 				}
 				must(t, migrations.Up(ctx, pool, c))
@@ -189,7 +188,7 @@ func TestDownOfUsed(t *testing.T) {
 			var n int
 			must(t, pool.QueryRowContext(ctx, "SELECT n FROM sortkey.own").Scan(&n))
 			if got := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace"); n != 42 || !slices.Equal(got, []string{"own"}) {
-				t.Errorf("expected the user's table, with its row, and nothing else, got %v", got)
+				t.Errorf("expected only the user's table, with its row, got %v", got)
 			}
 			must(t, migrations.Up(ctx, pool, c))
 			must(t, migrations.Check(ctx, pool, c))
@@ -202,14 +201,14 @@ func TestDownOfUsed(t *testing.T) {
 	})
 }
 
-// DROP SCHEMA CASCADE, unlike Down, takes columns and tables along, as the
-// documentation says. What doesn't need the schema stays.
+// DROP SCHEMA CASCADE, unlike Down, drops columns and tables, as documented. It keeps
+// objects that don't depend on the schema.
 func TestDropSchemaCascade(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
 		for _, comment := range columnOf(t, pool, "SELECT obj_description(oid, 'pg_type') FROM pg_type WHERE typnamespace = 'sortkey'::regnamespace AND typtype = 'd'") {
 			if !strings.HasSuffix(comment, "DROP SCHEMA sortkey CASCADE drops the columns of this type.") {
-				t.Errorf("expected the comment to warn, got %s", comment)
+				t.Errorf("expected a warning in the comment, got %s", comment)
 			}
 		}
 		db.Exec(t, `CREATE TABLE of_domain (id sortkey.snowflake PRIMARY KEY, n int);
@@ -246,7 +245,7 @@ func TestDropSchemaCascade(t *testing.T) {
 	})
 }
 
-// A column of a domain becomes one of the base type without being written anew.
+// A change of a column from a domain to its base type doesn't rewrite the table.
 func TestDomainToBase(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
@@ -255,14 +254,13 @@ func TestDomainToBase(t *testing.T) {
 		before := columnOf(t, pool, files)
 		db.Exec(t, `ALTER TABLE t ALTER COLUMN id TYPE bigint, ALTER COLUMN owner TYPE uuid, ALTER COLUMN code TYPE text COLLATE "C"`)
 		if after := columnOf(t, pool, files); !slices.Equal(after, before) {
-			t.Errorf("expected the table and its index in the files %v, got %v", before, after)
+			t.Errorf("expected the same files of the table and its index, %v, got %v", before, after)
 		}
 		must(t, migrations.Down(t.Context(), pool, migrations.Config{}))
 	})
 }
 
-// A migration that fails leaves the database as the one before it did, and Up
-// goes on from there.
+// A failed migration leaves the database unchanged, and the next Up continues there.
 func TestBrokenUp(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool, ctx, c := db.SQL(t), t.Context(), complete
@@ -270,7 +268,7 @@ func TestBrokenUp(t *testing.T) {
 		whole := installCatalog(t, pool, "sortkey")
 		must(t, migrations.Down(ctx, pool, c))
 
-		// One obstacle per migration of the clock and the formats. Each is made by the end of its migration, so that all before it has to be taken back.
+		// One obstacle for each of the first six migrations. The conflict is near the end of the migration, so most of it has to be rolled back.
 		for i, o := range []struct{ create, drop string }{
 			{"CREATE FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
 				"DROP FUNCTION sortkey.advance_clock"},
@@ -281,7 +279,7 @@ func TestBrokenUp(t *testing.T) {
 			{"CREATE SEQUENCE sortkey.sno_clock", "DROP SEQUENCE sortkey.sno_clock"},
 		} {
 			broken := i + 1
-			// What the migrations before it leave.
+			// The catalog after the migrations before it.
 			must(t, migrations.Down(ctx, pool, c))
 			db.Exec(t, "CREATE SCHEMA IF NOT EXISTS sortkey")
 			list, err := migrations.List(c)
@@ -307,23 +305,22 @@ func TestBrokenUp(t *testing.T) {
 			wantError(t, migrations.Check(ctx, pool, c), sentinel, "run Up")
 			db.Exec(t, o.drop)
 			must(t, migrations.Up(ctx, pool, c))
-			installSame(t, "Up after mending", installCatalog(t, pool, "sortkey"), whole)
+			installSame(t, "Up after the cause is removed", installCatalog(t, pool, "sortkey"), whole)
 		}
 
-		// Down of a part.
+		// Down of a partial installation.
 		must(t, migrations.Down(ctx, pool, c))
-		db.Exec(t, "CREATE SEQUENCE sortkey.uid60_clock") // in the schema, which we have made here
+		db.Exec(t, "CREATE SEQUENCE sortkey.uid60_clock") // in the schema, which this test has created
 		wantError(t, migrations.Up(ctx, pool, c), nil, "already exists")
 		db.Exec(t, "DROP SEQUENCE sortkey.uid60_clock")
 		must(t, migrations.Down(ctx, pool, c))
 		if left := installCatalog(t, pool, "sortkey"); len(left) != 1 {
-			t.Errorf("expected an empty schema after Down of a part, got %v", left)
+			t.Errorf("expected an empty schema after Down of a partial installation, got %v", left)
 		}
 	})
 }
 
-// Processes that install, or remove, at the same time don't get into one
-// another's way.
+// Concurrent calls of Up, and of Down, succeed.
 func TestConcurrently(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		const processes = 8
@@ -347,7 +344,7 @@ func TestConcurrently(t *testing.T) {
 		}
 		list, err := migrations.List(c)
 		must(t, err)
-		want := []string{"0"} // goose's own
+		want := []string{"0"} // the initial row of goose
 		for _, m := range list {
 			want = append(want, strconv.Itoa(m.Version))
 		}
@@ -369,12 +366,12 @@ func TestConcurrently(t *testing.T) {
 	})
 }
 
-// A process that another one with a different layout overtakes is told.
+// Up returns ErrLayout if another process installs another layout in the meantime.
 func TestOvertaken(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		late := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(1)}}
 		quick := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.UnixMilli(2)}}
-		// The first transaction finds nothing; the other process comes after it.
+		// The first transaction finds no installation. The other process installs after it.
 		after := &installAfterCommit{do: func() { must(t, migrations.Up(t.Context(), db.SQL(t), quick)) }}
 		pool := db.SQL(t, pgtest.Config(func(c *pgx.ConnConfig) { c.Tracer = after }))
 		wantError(t, migrations.Up(t.Context(), pool, late), migrations.ErrLayout,
@@ -383,7 +380,7 @@ func TestOvertaken(t *testing.T) {
 	})
 }
 
-// installAfterCommit does something after the first commit.
+// installAfterCommit calls do after the first commit.
 type installAfterCommit struct {
 	do   func()
 	once sync.Once
@@ -401,7 +398,7 @@ func (a *installAfterCommit) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ p
 	}
 }
 
-// Who waits for another can give up, and leaves no lock behind.
+// A canceled call stops waiting for another one and leaves no lock behind.
 func TestGiveUpWaiting(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		installDrivers(t, db, func(t *testing.T, pool *sql.DB) {
@@ -417,12 +414,12 @@ func TestGiveUpWaiting(t *testing.T) {
 				case err := <-done:
 					wantError(t, err, nil, "schema \"sortkey\"", "cancel") // lib/pq doesn't wrap the context's error
 				case <-time.After(time.Minute):
-					t.Fatalf("expected %s to end with its context", name)
+					t.Fatalf("%s: expected the call to end with its context", name)
 				}
 				installWaiting(t, db, 0)
 				exec(t, other, "SELECT pg_advisory_unlock_all()")
 				if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
-					t.Errorf("expected nothing after %s gave up, got %v", name, left)
+					t.Errorf("expected nothing after the canceled %s, got %v", name, left)
 				}
 				must(t, migrations.Up(t.Context(), pool, migrations.Config{}))
 				must(t, migrations.Down(t.Context(), pool, migrations.Config{}))
@@ -431,7 +428,7 @@ func TestGiveUpWaiting(t *testing.T) {
 	})
 }
 
-// installWaiting waits until so many sessions wait for a lock.
+// installWaiting waits until a number of sessions wait for an advisory lock.
 func installWaiting(t testing.TB, db *pgtest.DB, want int) {
 	t.Helper()
 	conn := db.Conn(t)
@@ -439,16 +436,16 @@ func installWaiting(t testing.TB, db *pgtest.DB, want int) {
 		var n int
 		must(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n))
 		if n != want {
-			return fmt.Errorf("%d do", n)
+			return fmt.Errorf("%d sessions wait", n)
 		}
 		return nil
 	})
 }
 
-// installRole makes a role that can log in, and opens the database as it.
+// installRole creates a role and opens the database as that role.
 func installRole(t testing.TB, db *pgtest.DB, name string) *sql.DB {
 	t.Helper()
-	// Roles are the server's, which other tests use at the same time.
+	// Other tests use the server at the same time, and roles are global.
 	db.Exec(t, fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD 'secret'", name))
 	u, err := url.Parse(db.URL)
 	must(t, err)
@@ -465,10 +462,10 @@ func installRole(t testing.TB, db *pgtest.DB, name string) *sql.DB {
 	return pool
 }
 
-func installRoleName(db *pgtest.DB, what string) string { return what + "_" + db.Name }
+func installRoleName(db *pgtest.DB, prefix string) string { return prefix + "_" + db.Name }
 
-// A role that may not make schemas can install into one that was made for it.
-func TestSchemaMadeBeforehand(t *testing.T) {
+// A role without CREATE on the database can install into an existing schema.
+func TestExistingSchema(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, c, name := t.Context(), migrations.Config{Schema: "ids"}, installRoleName(db, "installer")
 		pool := installRole(t, db, name)
@@ -480,22 +477,22 @@ func TestSchemaMadeBeforehand(t *testing.T) {
 		for range 2 {
 			must(t, migrations.Up(ctx, pool, c))
 			must(t, migrations.Check(ctx, pool, c))
-			must(t, migrations.Down(ctx, pool, c)) // the schema isn't the role's, and stays
+			must(t, migrations.Down(ctx, pool, c)) // keeps the schema, which the role doesn't own
 			installSame(t, "Down", installCatalog(t, pool, "ids"), before)
 		}
 		db.Exec(t, "ALTER SCHEMA ids OWNER TO "+name)
-		for range 2 { // nor does it go if it is the role's: who made it may have had to
+		for range 2 { // Down also keeps a schema that the role owns, since Up didn't create it
 			must(t, migrations.Up(ctx, pool, c))
 			must(t, migrations.Down(ctx, pool, c))
 			if left := installCatalog(t, pool, "ids"); len(left) != 1 {
-				t.Errorf("expected the schema to stay, and nothing in it, got %v", left)
+				t.Errorf("expected an empty schema, got %v", left)
 			}
 		}
 	})
 }
 
-// A schema that is there for other things, with the names that goose uses for a
-// program's own migrations, stays as it is.
+// An installation in a shared schema doesn't change other objects there, such as
+// goose's version table for a program's own migrations.
 func TestSharedSchema(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{Schema: "public"}
@@ -510,11 +507,11 @@ func TestSharedSchema(t *testing.T) {
 		db.Exec(t, "DROP TABLE goose_db_version")
 		must(t, migrations.Up(ctx, pool, c))
 		must(t, migrations.Down(ctx, pool, c))
-		db.Exec(t, "CREATE TABLE public.stays ()") // which public has to be there for
+		db.Exec(t, "CREATE TABLE public.stays ()") // checks that schema public still exists
 	})
 }
 
-// Two installations in one database have nothing to do with one another.
+// Two installations in one database are independent.
 func TestTwoInstallations(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
@@ -527,7 +524,7 @@ func TestTwoInstallations(t *testing.T) {
 		must(t, migrations.Up(ctx, pool, a))
 		aAlone := installCatalog(t, pool, "a")
 		must(t, migrations.Up(ctx, pool, b))
-		installSame(t, "a beside b", installCatalog(t, pool, "a"), aAlone)
+		installSame(t, "a after Up of b", installCatalog(t, pool, "a"), aAlone)
 		works := func(c migrations.Config) {
 			t.Helper()
 			must(t, migrations.Check(ctx, pool, c))
@@ -541,7 +538,7 @@ func TestTwoInstallations(t *testing.T) {
 			q, err := c.SnowflakeSI.Parts(si)
 			must(t, err)
 			if p.Worker != 7 || q.Machine != 5 || !p.Time.Equal(when) || !q.Time.Equal(siWhen) || time.Since(when).Abs() > time.Hour {
-				t.Errorf("expected an ID of worker 7 and one of machine 5, of now, got %+v and %+v", p, q)
+				t.Errorf("expected current IDs of worker 7 and machine 5, got %+v and %+v", p, q)
 			}
 		}
 		works(a)
@@ -558,7 +555,7 @@ func TestTwoInstallations(t *testing.T) {
 	})
 }
 
-// A base clock can come later, once.
+// A base clock can be added later, once.
 func TestAddSnowflakeSI(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
@@ -574,9 +571,9 @@ func TestAddSnowflakeSI(t *testing.T) {
 		for range 2 {
 			must(t, migrations.Up(ctx, pool, with))
 			must(t, migrations.Check(ctx, pool, with))
-			installSame(t, "a base clock that came later", installCatalog(t, pool, "sortkey"), want)
+			installSame(t, "a base clock added later", installCatalog(t, pool, "sortkey"), want)
 		}
-		// Programs that know of none go on.
+		// Programs without a base clock still work.
 		must(t, migrations.Check(ctx, pool, without))
 		must(t, migrations.Up(ctx, pool, without))
 		other := migrations.Config{SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.UnixMilli(0)}}
@@ -590,7 +587,7 @@ func TestAddSnowflakeSI(t *testing.T) {
 			t.Errorf("expected nothing, got %v", left)
 		}
 
-		// With a tool: one more migration, of the user's own.
+		// With another tool, the user adds a migration.
 		list, err := migrations.List(without)
 		must(t, err)
 		for _, m := range list {
@@ -600,12 +597,12 @@ func TestAddSnowflakeSI(t *testing.T) {
 		must(t, err)
 		db.Exec(t, add)
 		must(t, migrations.Check(ctx, pool, with))
-		installSame(t, "a base clock that came later by a tool", installCatalog(t, pool, "sortkey"), want)
+		installSame(t, "a base clock added later by a tool", installCatalog(t, pool, "sortkey"), want)
 		installRemove(t, db, list)
 	})
 }
 
-// installRemove runs the way down by hand, and finds nothing left.
+// installRemove runs the down migrations by hand and checks that nothing is left.
 func installRemove(t testing.TB, db *pgtest.DB, list []migrations.Migration) {
 	t.Helper()
 	for _, m := range slices.Backward(list) {
@@ -616,7 +613,7 @@ func installRemove(t testing.TB, db *pgtest.DB, list []migrations.Migration) {
 	}
 }
 
-// What a later version of the package has installed, an older one leaves alone.
+// An older version of the package doesn't change an installation by a later one.
 func TestLaterVersion(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
@@ -629,8 +626,8 @@ func TestLaterVersion(t *testing.T) {
 	})
 }
 
-// A schema's name that is valid can be used without quotes, whatever the server
-// has for keywords.
+// Every valid schema name works without quotes, even if it is a keyword of the
+// server.
 func TestKeywords(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
@@ -650,19 +647,19 @@ func TestKeywords(t *testing.T) {
 				CREATE TABLE $s.t (id $s.d DEFAULT $s.f()); SELECT $s.t.id, $s.f(), 1::$s.d FROM $s.t;
 				`, "$s", w))
 		}
-		if _, err := pool.ExecContext(t.Context(), all.String()+"ROLLBACK"); err != nil { // which names the word
-			t.Errorf("expected keywords to be refused as a schema's name, or to work, got %v", err)
+		if _, err := pool.ExecContext(t.Context(), all.String()+"ROLLBACK"); err != nil { // the error names the word
+			t.Errorf("a valid schema name doesn't work without quotes: %v", err)
 		}
 		for _, w := range reserved {
 			if !slices.Contains(refused, w) {
-				t.Errorf("expected %s to be refused", w)
+				t.Errorf("reserved word %s: expected an error from Validate", w)
 			}
 		}
 	})
 }
 
-// installWords are the keywords of PL/pgSQL: the reserved ones, and after the
-// bar the others. The server doesn't list them.
+// installWords are the keywords of PL/pgSQL, with the reserved ones before the bar.
+// The server has no list of them.
 const installWords = `all begin by case declare else end execute for foreach from if in into loop not null or strict then to using when while | absolute
 	alias and array assert backward call chain close collate column column_name commit constant constraint constraint_name continue current cursor
 	datatype debug default detail diagnostics do dump elseif elsif errcode error exception exit fetch first forward get hint import info insert is
@@ -671,13 +668,13 @@ const installWords = `all begin by case declare else end execute for foreach fro
 	rollback row_count rowtype schema schema_name scroll slice sqlstate stacked table table_name type use_column use_variable
 	variable_conflict warning`
 
-// The functions run in a schema of any valid name: keywords of PL/pgSQL, its own
-// name, which no setting may begin with, and names of variables.
+// The functions work in a schema of any valid name: keywords of PL/pgSQL, plpgsql,
+// with which no setting can begin, and names of variables.
 func TestSchemaNames(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
-		pool.SetMaxIdleConns(-1) // sessions that keep the functions of many schemas get slow
+		pool.SetMaxIdleConns(-1) // a session that caches the functions of many schemas gets slow
 		reserved, others, _ := strings.Cut(installWords, "|")
 		for _, w := range strings.Fields(reserved) {
 			wantError(t, migrations.Config{Schema: w}.Validate(), nil, w)
@@ -690,7 +687,7 @@ func TestSchemaNames(t *testing.T) {
 			c := migrations.Config{Schema: w, SnowflakeSI: complete.SnowflakeSI}
 			list, err := migrations.List(c)
 			if err != nil {
-				continue // Validate refuses it
+				continue // Validate rejects it
 			}
 			var b strings.Builder
 			b.WriteString("BEGIN;\n")
@@ -722,20 +719,20 @@ func TestSchemaNames(t *testing.T) {
 			}
 			b.WriteString("ROLLBACK")
 			if _, err := pool.ExecContext(t.Context(), strings.ReplaceAll(b.String(), "$s.", w+".")); err != nil {
-				t.Errorf("expected schema %s to be refused, or to work, got %v", w, err)
+				t.Errorf("schema %s: %v", w, err)
 			}
 		}
 	})
 }
 
-// No type of the installation has a function's name: a call with a literal or a
-// parameter would be a cast.
-func TestNamesOfTypes(t *testing.T) {
+// No type and function of the installation have the same name. Otherwise a call with
+// a literal or a parameter would be a cast.
+func TestTypeNames(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		if both := columnOf(t, pool, `SELECT typname FROM pg_type t JOIN pg_proc p ON p.proname = t.typname AND p.pronamespace = t.typnamespace
 			WHERE typnamespace = 'sortkey'::regnamespace ORDER BY 1`); len(both) != 0 {
-			t.Errorf("expected names of types that no function has, got %v", both)
+			t.Errorf("expected no name of both a type and a function, got %v", both)
 		}
 		if got := columnOf(t, pool, "SELECT sortkey.sno_text('6272706b-3471-3732-7877-66326d36336c')"); !slices.Equal(got, []string{"brpk4q72xwf2m63l"}) {
 			t.Errorf("expected the text of the sno, got %v", got)

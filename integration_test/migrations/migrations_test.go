@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // must is pgtest.Must.
 var must = pgtest.Must
 
-// complete is a configuration with the functions of all formats.
+// complete is a Config with the functions of all formats.
 var complete = migrations.Config{
 	SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)},
 }
@@ -29,7 +29,7 @@ var complete = migrations.Config{
 // installed is a database after Up.
 var installed = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) { up(t, db, complete) })
 
-// up makes an installation.
+// up installs sortkey.
 func up(t testing.TB, db *pgtest.DB, c migrations.Config) {
 	t.Helper()
 	must(t, migrations.Up(t.Context(), db.SQL(t), c))
@@ -70,8 +70,8 @@ func columnOf(t testing.TB, db *sql.DB, query string, args ...any) []string {
 	return values
 }
 
-// wantError expects an error that wraps a sentinel, unless that is nil, and has
-// all of the parts in its text.
+// wantError fails the test unless err wraps the sentinel, if that isn't nil, and its
+// text contains all parts.
 func wantError(t testing.TB, err, sentinel error, parts ...string) {
 	t.Helper()
 	if err == nil || sentinel != nil && !errors.Is(err, sentinel) {
@@ -85,25 +85,26 @@ func wantError(t testing.TB, err, sentinel error, parts ...string) {
 	}
 }
 
-// fails expects a statement to fail with a code, and a message or hint that has
-// all of the parts.
+// fails executes a statement and fails the test unless it returns an error as
+// wantSQLState expects.
 func fails(t testing.TB, conn *pgx.Conn, code, sql string, parts ...string) {
 	t.Helper()
 	_, err := conn.Exec(t.Context(), sql)
 	wantSQLState(t, err, code, sql, parts...)
 }
 
-// wantSQLState is fails with the error of what was tried.
-func wantSQLState(t testing.TB, err error, code, what string, parts ...string) {
+// wantSQLState fails the test unless err has the code, and its message or hint
+// contains all parts.
+func wantSQLState(t testing.TB, err error, code, operation string, parts ...string) {
 	t.Helper()
 	if sqlState(err) != code {
-		t.Fatalf("%s: expected an error of SQLSTATE %s, got %v", what, code, err)
+		t.Fatalf("%s: expected an error of SQLSTATE %s, got %v", operation, code, err)
 	}
 	var pg *pgconn.PgError
 	errors.As(err, &pg)
 	for _, p := range parts {
-		if said := pg.Message + " " + pg.Hint; !strings.Contains(said, p) {
-			t.Errorf("%s: expected an error with %q, got %s", what, p, said)
+		if text := pg.Message + " " + pg.Hint; !strings.Contains(text, p) {
+			t.Errorf("%s: expected an error with %q, got %s", operation, p, text)
 		}
 	}
 }

@@ -24,28 +24,28 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// parityIDs is how many random IDs of each format are taken apart on either
-// side. On each version it is a part of them.
+// parityIDs is the number of random IDs of each format in TestParityManyIDs. TestParity
+// uses fewer.
 const parityIDs = 100_000
 
-// parityOdd are settings that change how values are read and shown. The
-// functions mustn't care.
+// parityOdd are settings that change the input and output of values. They must not
+// affect the functions.
 var parityOdd = []string{
 	"SET DateStyle = 'German, DMY'", "SET TimeZone = 'America/St_Johns'", "SET IntervalStyle = 'sql_standard'", "SET extra_float_digits = -15",
 	"SET bytea_output = 'escape'", "SET escape_string_warning = off", "SET standard_conforming_strings = off",
 	"SET plpgsql.variable_conflict = 'use_column'", "SET search_path = ''",
 }
 
-// A parityFormat is an ID type in an installation, in Go. Its functions take
-// and give what the column shows as text, so that all formats are one to the
-// tests, and no codec comes between.
+// A parityFormat is the Go implementation of an ID type, with the layout of an
+// installation. Its functions use the text output of the column as stored values, so
+// that the tests handle all formats alike, without codecs.
 type parityFormat struct {
-	schema, name string // of the functions in SQL
+	schema, name string // in the names of the SQL functions
 	title        string // in errors
 	column       string
 	fields       string // of T_parts after the time, comma-separated
 
-	zero   string // which no domain takes
+	zero   string // which all domains reject
 	random func(*rand.Rand) string
 	edges  []string
 	noIDs  func(*rand.Rand) string
@@ -74,8 +74,7 @@ type parityFloors[T any] interface {
 	Range(from, to time.Time) (lo, hi T, err error)
 }
 
-// parityOf makes a format of a Go type. The texts of parts are those of the
-// fields of P.
+// parityOf returns the format of a Go type.
 func parityOf[T idtest.ID[T], P any](f parityFormat, layout parityLayout[T, P], parse func(string) (T, error), read func(string) (T, bool), show func(T) string) *parityFormat {
 	var zero T
 	f.zero = show(zero)
@@ -119,7 +118,7 @@ func parityOf[T idtest.ID[T], P any](f parityFormat, layout parityLayout[T, P], 
 	return &f
 }
 
-// parityShow writes parts as the tests' queries do.
+// parityShow formats parts as the queries of the tests do.
 func parityShow(p any) string {
 	switch p := p.(type) {
 	case idtype.SnowflakeParts:
@@ -140,7 +139,7 @@ func parityShow(p any) string {
 	panic(fmt.Sprintf("parts %T", p))
 }
 
-// parityShort is a number of at most so many bits, of any size below.
+// parityShort returns a random number of a random width, of at most width bits.
 func parityShort(r *rand.Rand, width int) int64 {
 	return int64(r.Uint64() >> (64 - width) >> max(0, r.IntN(2*width)-width))
 }
@@ -199,7 +198,7 @@ func paritySno(schema string) *parityFormat {
 		return id
 	}
 	edges := []string{show(idtype.Sno{}), show(idtype.Sno{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})}
-	for bit := range 80 { // each alone, and all but each
+	for bit := range 80 { // a single bit, and all bits except one
 		var one, rest idtype.Sno
 		for i := range rest {
 			rest[i] = 0xff
@@ -219,7 +218,7 @@ func paritySno(schema string) *parityFormat {
 					u[i] = byte(r.Uint32())
 				}
 			}
-			bytes := "\x00\x01 01:;A`yz{\x7f\x80\x92\xb2\xe1\xff" // next to digits, and digits with another bit
+			bytes := "\x00\x01 01:;A`yz{\x7f\x80\x92\xb2\xe1\xff" // neighbors of digits, and digits with another bit
 			u[r.IntN(16)] = bytes[r.IntN(len(bytes))]
 			return u.String()
 		},
@@ -236,7 +235,7 @@ func parityNumber[T ~int64](stored string) (T, bool) {
 
 func parityDecimal[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }
 
-// parityBeyond gives numbers that are negative or not below a limit.
+// parityBeyond returns a source of numbers below zero and from limit on.
 func parityBeyond(limit int64) func(*rand.Rand) string {
 	return func(r *rand.Rand) string {
 		switch r.IntN(4) {
@@ -249,8 +248,9 @@ func parityBeyond(limit int64) func(*rand.Rand) string {
 	}
 }
 
-// The installations that are compared: layouts of any width, times to the year
-// 2242 and from 1697 on, for which SQL has one expression, and others.
+// parityConfigs are the tested installations. They have layouts of various widths,
+// with times from the years 1697 to 2242, for which SQL has a separate expression, and
+// with other times.
 var parityConfigs = []migrations.Config{
 	complete,
 	{Schema: "twitter", Snowflake: idtype.SnowflakeLayout{Epoch: parityUTC("2010-11-04T01:42:54.657Z"), DatacenterBits: 5, WorkerBits: 5, SequenceBits: 12},
@@ -273,8 +273,8 @@ func parityUTC(s string) time.Time {
 	return t
 }
 
-// parityInstall gives the formats of the first n installations: of the first
-// one all, of others those that have a layout.
+// parityInstall installs the first n configurations and returns their formats: all
+// formats for the first one, and the formats with layouts for the others.
 func parityInstall(t *testing.T, db *pgtest.DB, n int) (formats []*parityFormat) {
 	t.Helper()
 	for i, c := range parityConfigs[:n] {
@@ -288,12 +288,12 @@ func parityInstall(t *testing.T, db *pgtest.DB, n int) (formats []*parityFormat)
 	return formats
 }
 
-// parityMicros is an instant in SQL as parityShow writes it.
+// parityMicros returns an SQL expression for a time in the form of parityShow.
 func parityMicros(expression string) string {
 	return "trunc(extract(epoch FROM " + expression + ") * 1000000)::bigint"
 }
 
-// parityInstant is an instant as a literal.
+// parityInstant formats a time as an SQL literal.
 func parityInstant(t time.Time) string {
 	t, era := t.UTC(), ""
 	if year := t.Year(); year < 1 {
@@ -302,8 +302,8 @@ func parityInstant(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05.000000+00") + era
 }
 
-// parityTries makes functions that give the result of another as text, or its
-// error as a code and a message.
+// parityTries creates functions that call another function and return its result as
+// text, or its error as SQLSTATE and message.
 func parityTries(t *testing.T, db *pgtest.DB, f *parityFormat) {
 	t.Helper()
 	for name, parameter := range map[string]string{"from_text": "text", "floor": "timestamptz", "parts": f.column} {
@@ -319,7 +319,7 @@ func parityTries(t *testing.T, db *pgtest.DB, f *parityFormat) {
 	}
 }
 
-// try gives what a function of SQL makes of values.
+// try returns the results of an SQL function for each of the values.
 func (f *parityFormat) try(t *testing.T, conn *pgx.Conn, name string, values []string) []string {
 	t.Helper()
 	rows, _ := conn.Query(t.Context(), "SELECT public.try_"+strings.ReplaceAll(f.function(name), ".", "_")+
@@ -332,8 +332,8 @@ func (f *parityFormat) try(t *testing.T, conn *pgx.Conn, name string, values []s
 	return results
 }
 
-// What is an ID has the same text, time and parts in SQL as in Go, and the text
-// is read as the same ID.
+// compareIDs checks that each ID has the same text, time and parts in SQL as in Go,
+// and that SQL parses the text to the same ID.
 func (f *parityFormat) compareIDs(t *testing.T, conn *pgx.Conn, n int) {
 	t.Helper()
 	r := idtest.Rand(f.schema + f.name)
@@ -364,7 +364,7 @@ func (f *parityFormat) compareIDs(t *testing.T, conn *pgx.Conn, n int) {
 			t.Errorf("%s.%s %s: SQL says time %d, text %s, from text %s, parts %s; Go says %d, %s, parts %s",
 				f.schema, f.name, ids[i], micros, text, parsed, parts, at.UnixMicro(), texts[i], want)
 			if wrong++; wrong == 5 {
-				return errors.New("and so on")
+				return errors.New("too many errors")
 			}
 		}
 		i++
@@ -375,8 +375,8 @@ func (f *parityFormat) compareIDs(t *testing.T, conn *pgx.Conn, n int) {
 	}
 }
 
-// What is no ID has no text, no time and no parts in SQL where it has none in
-// Go.
+// compareNoIDs checks that values that are not IDs have no text, time and parts in
+// SQL if they have none in Go.
 func (f *parityFormat) compareNoIDs(t *testing.T, conn *pgx.Conn, n int) {
 	t.Helper()
 	r := idtest.Rand(f.schema + f.name + " not")
@@ -394,10 +394,10 @@ func (f *parityFormat) compareNoIDs(t *testing.T, conn *pgx.Conn, n int) {
 		v := values[i]
 		at, ok := f.time(v)
 		if ok != (micros != nil) || ok && at.UnixMicro() != *micros {
-			t.Errorf("%s.%s %s: SQL has another time than %v (%v)", f.schema, f.name, v, at, ok)
+			t.Errorf("%s.%s %s: SQL and Go times differ, want %v (%t)", f.schema, f.name, v, at, ok)
 		}
 		if _, err := f.text(v); err == nil || text != nil {
-			t.Errorf("%s.%s %s: has a text: Go's error is %v", f.schema, f.name, v, err)
+			t.Errorf("%s.%s %s: expected no text, Go's error is %v", f.schema, f.name, v, err)
 		}
 		code := "22003" // numeric_value_out_of_range
 		if f.column == "uuid" {
@@ -416,15 +416,15 @@ func (f *parityFormat) compareNoIDs(t *testing.T, conn *pgx.Conn, n int) {
 	must(t, conn.QueryRow(t.Context(), fmt.Sprintf("SELECT num_nonnulls(%s(NULL), %s(NULL), (SELECT p.time FROM %s(NULL) p), %s(NULL)) = 0",
 		f.function("time"), f.function("text"), f.function("parts"), f.function("from_text"))).Scan(&null))
 	if !null {
-		t.Errorf("%s.%s: NULL isn't NULL", f.schema, f.name)
+		t.Errorf("%s.%s: expected NULL for NULL", f.schema, f.name)
 	}
 }
 
 // parityLimits matches the range of times in an error.
 var parityLimits = regexp.MustCompile(`[-0-9T:.]+Z to [-0-9T:.]+Z`)
 
-// Bounds of time are the same: of any instant, at the edges of units, and
-// beyond the format's times.
+// compareFloors checks that floors are the same in SQL and Go: at random times, at
+// the edges of units, and outside the range of the format.
 func (f *parityFormat) compareFloors(t *testing.T, conn *pgx.Conn, n int) {
 	t.Helper()
 	if f.floor == nil {
@@ -460,7 +460,7 @@ func (f *parityFormat) compareFloors(t *testing.T, conn *pgx.Conn, n int) {
 			value := strings.NewReplacer("+00", "Z", " BC", " BC", " ", "T").Replace(literals[i])
 			want = fmt.Sprintf("22008 time %s is out of range for %s (%s)", value, f.title, limits)
 			if limits == "" {
-				t.Errorf("%s.%s: no limits in Go's %v", f.schema, f.name, err)
+				t.Errorf("%s.%s: expected the range of times in Go's error, got %v", f.schema, f.name, err)
 			}
 		}
 		if got != want {
@@ -469,14 +469,14 @@ func (f *parityFormat) compareFloors(t *testing.T, conn *pgx.Conn, n int) {
 		}
 	}
 	if outside < 4 || outside > 16 {
-		t.Errorf("%s.%s: %d times outside, want some and few", f.schema, f.name, outside)
+		t.Errorf("%s.%s: %d times are out of range, want 4 to 16", f.schema, f.name, outside)
 	}
 	if got := f.try(t, conn, "floor", []string{"-infinity", "infinity"}); got[0] != f.lo || got[1] != f.hi {
-		t.Errorf("%s.%s: open ends are %s, want %s and %s", f.schema, f.name, got, f.lo, f.hi)
+		t.Errorf("%s.%s: floors of infinity are %s, want %s and %s", f.schema, f.name, got, f.lo, f.hi)
 	}
 }
 
-// parityMalformed are texts that parsers are known to trip over.
+// parityMalformed are texts that parsers often get wrong.
 var parityMalformed = []string{
 	"", " ", "0", "00", "01", "-1", "-0", "+1", " 1", "1 ", "1\n", "\n1", "1\r\n", "1_0", "1.0", "1e3", "0x1", "0b1", "1\n2", "١", "１", "NaN", "Infinity", "null",
 	"9007199254740991", "9007199254740992", "9223372036854775807", "9223372036854775808", "09223372036854775807", "18446744073709551617", "99999999999999999999",
@@ -489,7 +489,7 @@ var parityMalformed = []string{
 	`brpk4q72\134wf2m6`, `brpk4q72xwf2m63\`, `\xDEADBEEF`, "it's", `\'`, "100%", "%s", `"1"`, "{}", "[1]",
 }
 
-// Text is read in SQL if it is in Go, and the error has the value in it.
+// compareTexts checks that SQL and Go parse the same texts. SQL errors name the value.
 func (f *parityFormat) compareTexts(t *testing.T, conn *pgx.Conn, n int) {
 	t.Helper()
 	r := idtest.Rand(f.schema + f.name + " text")
@@ -516,11 +516,11 @@ func (f *parityFormat) compareTexts(t *testing.T, conn *pgx.Conn, n int) {
 		}
 	}
 	if read < n/50 || refused < n/5 {
-		t.Errorf("%s.%s: %d texts read and %d refused of %d: not a test", f.schema, f.name, read, refused, n)
+		t.Errorf("%s.%s: %d texts parsed and %d rejected of %d, too few for a test", f.schema, f.name, read, refused, n)
 	}
 }
 
-// parityMutate changes a text a little: sometimes to that of another ID.
+// parityMutate changes a text a little. The result can be the text of another ID.
 func parityMutate(r *rand.Rand, s string) string {
 	const characters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFXYZ+/=-_ \n\t.,'\"\\é１٣\u00a0\u2028\x01\x7f"
 	runes, pool := []rune(s), []rune(characters)
@@ -531,7 +531,7 @@ func parityMutate(r *rand.Rand, s string) string {
 		}
 		c := pool[r.IntN(len(pool))]
 		if r.IntN(2) == 0 && len(runes) > 0 {
-			c = runes[r.IntN(len(runes))] // another of its own digits
+			c = runes[r.IntN(len(runes))] // one of its own digits
 		}
 		switch k := r.IntN(10); {
 		case k < 5 && len(runes) > 0:
@@ -549,7 +549,7 @@ func parityMutate(r *rand.Rand, s string) string {
 	return string(runes)
 }
 
-// parityQuoted is the beginning of a value as an error shows it.
+// parityQuoted quotes the first 64 characters of a value, like the errors.
 func parityQuoted(s string) string {
 	if runes := []rune(s); len(runes) > 64 {
 		s = string(runes[:64])
@@ -561,7 +561,8 @@ func parityQuoted(s string) string {
 	return quoted
 }
 
-// compare compares so many IDs and instants, and fewer of what takes longer.
+// compare compares n IDs and times, and fewer texts and invalid values, which take
+// longer.
 func (f *parityFormat) compare(t *testing.T, conn *pgx.Conn, n int) {
 	t.Helper()
 	f.compareIDs(t, conn, n)
@@ -570,7 +571,7 @@ func (f *parityFormat) compare(t *testing.T, conn *pgx.Conn, n int) {
 	f.compareNoIDs(t, conn, n/20)
 }
 
-// Go and SQL agree on every ID, instant and text, whatever a session has set.
+// Go and SQL functions return the same results, with any session settings.
 func TestParity(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		formats := parityInstall(t, db, len(parityConfigs))
@@ -589,8 +590,8 @@ func TestParity(t *testing.T) {
 	})
 }
 
-// Nor do they differ in many.
-func TestParityOfMany(t *testing.T) {
+// Go and SQL functions return the same results for many values.
+func TestParityManyIDs(t *testing.T) {
 	pgtest.ThoroughOnly(t)
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -602,7 +603,7 @@ func TestParityOfMany(t *testing.T) {
 	})
 }
 
-// SQL reads the vectors, which neither Go nor SQL has made, as Go does.
+// SQL handles the test vectors, which are from other implementations, as Go does.
 func TestParityVectors(t *testing.T) {
 	type vector struct {
 		Layout struct {
@@ -628,7 +629,7 @@ func TestParityVectors(t *testing.T) {
 			for _, same := range byLayout {
 				l := same[0].Layout
 				if l.DatacenterBits+l.WorkerBits+l.SequenceBits == 15 {
-					continue // 48 bits of time are too many for SQL
+					continue // SQL doesn't support 48 bits of time
 				}
 				schemas++
 				c := migrations.Config{Schema: fmt.Sprint("v", schemas)}
@@ -645,7 +646,7 @@ func TestParityVectors(t *testing.T) {
 					f.edges = append(f.edges, v.SQL)
 					if v.Padded != "" {
 						if got := pgtest.Value[string](t, conn, "SELECT "+f.function("from_text")+"($1)::text", v.Padded); got != v.SQL {
-							t.Errorf("%s: SQL reads %s as %s, want %s", f.name, v.Padded, got, v.SQL)
+							t.Errorf("%s: SQL parses %s as %s, want %s", f.name, v.Padded, got, v.SQL)
 						}
 					}
 				}
@@ -660,9 +661,8 @@ func TestParityVectors(t *testing.T) {
 	})
 }
 
-// In a database whose collation isn't that of bytes, all functions work, and
-// the domain of texts has the order of the IDs. To Danes aa is a letter behind z,
-// and those who don't care for case take A for a.
+// All functions work in a database with another collation than "C", and sno_as_text
+// sorts like the IDs. The Danish collation sorts aa after z. Another one ignores case.
 func TestParityCollation(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		config, err := pgx.ParseConfig(db.URL)
@@ -708,10 +708,10 @@ func TestParityCollation(t *testing.T) {
 		must(t, conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE a <> b), count(*) FILTER (WHERE a <> c) FROM
 			(SELECT row_number() OVER (ORDER BY id) a, row_number() OVER (ORDER BY code) b, row_number() OVER (ORDER BY plain) c FROM t) o`).Scan(&domain, &plain))
 		if domain != 0 || plain == 0 {
-			t.Errorf("%d texts are elsewhere than their IDs in the domain, %d in a column of text; want none and some", domain, plain)
+			t.Errorf("%d texts of the domain sort differently from their IDs, and %d texts of a plain column; want none and some", domain, plain)
 		}
 
-		// Equal to such a collation are texts that aren't one another's.
+		// In this collation, texts of different IDs are equal.
 		danish.Exec(t, `CREATE COLLATION blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false)`)
 		for _, f := range formats {
 			for range 100 {
@@ -721,7 +721,7 @@ func TestParityCollation(t *testing.T) {
 				var got string
 				must(t, conn.QueryRow(t.Context(), "SELECT "+f.function("from_text")+"($1::text COLLATE blind)::text", text).Scan(&got))
 				if got != id {
-					t.Errorf("%s: SQL reads %s as %s, want %s", f.name, text, got, id)
+					t.Errorf("%s: SQL parses %s as %s, want %s", f.name, text, got, id)
 				}
 			}
 		}
@@ -729,18 +729,18 @@ func TestParityCollation(t *testing.T) {
 		for f, text := range map[string]string{"sno": "BRPK4q72xwf2m63l", "spread64": "CB54ecf2840a0015", "uid60": "AAAAé"} {
 			err := conn.QueryRow(t.Context(), "SELECT sortkey."+f+"_from_text($1::text COLLATE blind)::text", text).Scan(&parsed)
 			if err == nil || !strings.Contains(err.Error(), "22P02") {
-				t.Errorf("%s: SQL reads %s as %s, %v", f, text, parsed, err)
+				t.Errorf("%s: parse %s: want SQLSTATE 22P02, got %s, %v", f, text, parsed, err)
 			}
 		}
 		for _, code := range []string{"BRPK4q72xwf2m63l", "brpk4q72xwf2m6é"} {
 			if _, err := conn.Exec(t.Context(), "SELECT ($1::text COLLATE blind)::sortkey.sno_as_text", code); err == nil || !strings.Contains(err.Error(), "23514") {
-				t.Errorf("%s is a sno_as_text: %v", code, err)
+				t.Errorf("%s: want SQLSTATE 23514 from sno_as_text, got %v", code, err)
 			}
 		}
 	})
 }
 
-// Each domain refuses what is no ID, and names what was wrong with it.
+// Each domain rejects values that are not IDs. The constraint names the reason.
 func TestParityDomains(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		formats := parityInstall(t, db, 1)
@@ -767,11 +767,11 @@ func TestParityDomains(t *testing.T) {
 			}
 			var null bool
 			if err := conn.QueryRow(t.Context(), "SELECT NULL::sortkey."+domain+" IS NULL").Scan(&null); err != nil || !null {
-				t.Errorf("%s: NULL is refused: %v", domain, err)
+				t.Errorf("%s: want NULL accepted, got %v", domain, err)
 			}
 		}
 
-		// What the functions refuse, the domains do, and the other way round.
+		// The domains reject the same values as the functions, and zero.
 		for _, f := range formats {
 			r := idtest.Rand(f.name + " domain")
 			domain := "sortkey." + f.name
@@ -787,12 +787,12 @@ func TestParityDomains(t *testing.T) {
 					RETURN false;
 				END $$`, f.name, f.column, domain))
 			rows, _ := conn.Query(t.Context(), "SELECT public.is_"+f.name+"(x) FROM unnest($1::text[]) WITH ORDINALITY AS u (x, n) ORDER BY n", values)
-			taken, err := pgx.CollectRows(rows, pgx.RowTo[bool])
+			accepted, err := pgx.CollectRows(rows, pgx.RowTo[bool])
 			must(t, err)
 			for i, v := range values {
 				_, err := f.text(v)
-				if want := err == nil && v != f.zero; taken[i] != want {
-					t.Errorf("%s %s: taken is %v, want %v", domain, v, taken[i], want)
+				if want := err == nil && v != f.zero; accepted[i] != want {
+					t.Errorf("%s %s: accepted is %v, want %v", domain, v, accepted[i], want)
 				}
 			}
 		}
@@ -800,7 +800,7 @@ func TestParityDomains(t *testing.T) {
 	})
 }
 
-// Columns of a domain and of its base type refer to one another.
+// Foreign keys between columns of a domain and of its base type work in both directions.
 func TestParityForeignKeys(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)

@@ -14,9 +14,8 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// The real pg_partman makes the partitions of a table by snos, finds the rows'
-// among them, empties the default one and drops what is too old: by the encoder
-// and the decoder.
+// pg_partman, with the encoder and decoder, creates the partitions of a table with sno
+// keys, moves rows out of the default partition, and drops old partitions.
 func TestPartman(t *testing.T) {
 	t.Parallel()
 	pgtest.EachPartman(t, func(t *testing.T, db *pgtest.DB) {
@@ -34,10 +33,10 @@ func TestPartman(t *testing.T) {
 	})
 }
 
-// partmanDays works with a table for whose partitions it is today.
+// partmanDays tests a table whose current partition is that of today.
 func partmanDays(t *testing.T, conn *pgx.Conn, today time.Time) error {
 	t.Helper()
-	// pg_partman takes no domain for a key, so the column has its checks.
+	// pg_partman doesn't support domains as keys, so the column has a CHECK.
 	for _, statement := range []string{
 		"drop table if exists events cascade", "drop schema if exists partman cascade",
 		"create schema partman", "create extension pg_partman schema partman",
@@ -58,8 +57,8 @@ func partmanDays(t *testing.T, conn *pgx.Conn, today time.Time) error {
 		must(t, err)
 		return pgtest.Value[string](t, conn, `insert into events values ($1, $2) returning tableoid::regclass::text`, id, at)
 	}
-	// A row at the first and one at the last instant of each day, and one of long
-	// ago that no partition is for.
+	// A row at the first and one at the last instant of each day, and one before all
+	// partitions.
 	const first, last = -6, 2
 	for n := first; n <= last; n++ {
 		day := today.AddDate(0, 0, n)
@@ -73,9 +72,9 @@ func partmanDays(t *testing.T, conn *pgx.Conn, today time.Time) error {
 	}
 
 	const oldest = `select min(relid::text) from pg_partition_tree('events') where relid::text like 'events\_p%'`
-	// The default one is emptied into a partition that is made for it, by the
-	// function of times: the procedure looks for a function of uuids that isn't
-	// there. In 5.2 the function, too, is not for uuids.
+	// partition_data_time creates a partition for the rows in the default partition
+	// and moves them. The procedure would call a function for uuids, which doesn't
+	// exist. In version 5.2, partition_data_time doesn't support uuids either.
 	if strings.HasPrefix(pgtest.Value[string](t, conn, `select extversion from pg_extension where extname = 'pg_partman'`), "5.2.") {
 		exec(t, conn, `delete from events_default`)
 	} else {
@@ -86,7 +85,7 @@ func partmanDays(t *testing.T, conn *pgx.Conn, today time.Time) error {
 		}
 	}
 
-	// Three days are kept, and more is made ahead.
+	// Keep three days, and create more partitions ahead.
 	exec(t, conn, `update partman.part_config set retention = '3 days', retention_keep_table = false, premake = 5 where parent_table = 'public.events'`)
 	exec(t, conn, `select partman.run_maintenance('public.events')`)
 	begin := today.AddDate(0, 0, -3)
@@ -97,10 +96,10 @@ func partmanDays(t *testing.T, conn *pgx.Conn, today time.Time) error {
 		return fmt.Errorf("%d rows are left, from %v on, want %d from %v on", n, from, 2*(last+3+1), begin)
 	}
 	if day := today.AddDate(0, 0, 5); insert(day) != of(day) {
-		return fmt.Errorf("a row of the fifth day ahead went elsewhere than to %s", of(day))
+		return fmt.Errorf("the row of the fifth day ahead is not in %s", of(day))
 	}
 
-	// And what reads a window of time reads its partition alone.
+	// A query by time reads only the partition of that time.
 	day := func(n int) string { return today.AddDate(0, 0, n).Format("'2006-01-02Z'") }
 	plan := explain(t, conn, "costs off", "select * from events where id >= sortkey.sno_floor("+day(0)+") and id < sortkey.sno_floor("+day(1)+")")
 	partition := regexp.MustCompile(`events_(p\d+|default)\b`) // an index has a longer name

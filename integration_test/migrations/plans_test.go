@@ -10,8 +10,8 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// plansFormats are those of the first installation, and one whose times need
-// the other expression of an instant.
+// plansFormats returns the formats of the first installation, and a format that uses
+// the other expression for times.
 func plansFormats(t *testing.T, db *pgtest.DB) []*parityFormat {
 	t.Helper()
 	late := parityConfigs[3]
@@ -21,9 +21,8 @@ func plansFormats(t *testing.T, db *pgtest.DB) []*parityFormat {
 
 var plansIndexCond = regexp.MustCompile(`(?m)^ *Index Cond: (.*)$`)
 
-// A window of time is one of the index, however its ends are given. They are
-// constants to the planner where they can be, so that it knows how many rows
-// to expect.
+// A query by time is a range of the index, in whatever form its bounds are. If
+// possible, the bounds are constants to the planner, which can then estimate the rows.
 func TestPlansOfWindows(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
@@ -35,7 +34,7 @@ func TestPlansOfWindows(t *testing.T) {
 			for _, column := range []string{f.column, f.schema + "." + f.name} {
 				table := fmt.Sprintf("t%d_%d", i, len(column))
 				exec(t, conn, "CREATE TABLE "+table+" (id "+column+" PRIMARY KEY, filler text NOT NULL DEFAULT repeat('x', 100))")
-				// A row a minute for four days: now and after the format's first hour.
+				// A row per two minutes before now, and one per two minutes after the start of the format.
 				exec(t, conn, fmt.Sprintf(`INSERT INTO %s SELECT %s(t) FROM generate_series(1, 6000) i, LATERAL (SELECT CASE WHEN i %% 2 = 0 OR now() < '%[3]s'
 					THEN timestamptz '%[3]s' + i * interval '1 minute' ELSE now() - i * interval '1 minute' END AS t) x`, table, floor, first))
 				exec(t, conn, "ANALYZE "+table)
@@ -71,14 +70,14 @@ func TestPlansOfWindows(t *testing.T) {
 				check("generic plan", explain(t, conn, "COSTS OFF, VERBOSE", execute), floor+"($1)", floor+"($2)")
 				exec(t, conn, "RESET plan_cache_mode")
 				exec(t, conn, "DEALLOCATE w")
-				// What is known when the statement begins.
+				// Bounds that are known when the statement begins.
 				if f.first.Before(parityUTC("2100-01-01T00:00:00Z")) {
 					check("now()", explain(t, conn, "COSTS OFF, VERBOSE", fmt.Sprintf(window, "now() - interval '2 hours'", "now() - interval '1 hour'")), floor+"((now()", floor+"((now()")
 				}
 				check("an expression", explain(t, conn, "COSTS OFF, VERBOSE", fmt.Sprintf(window, from, to)), floor+"(('")
 				check("open end", explain(t, conn, "COSTS OFF, VERBOSE", fmt.Sprintf(window, "'-infinity'", "'"+literals[0]+"'")), "'"+f.lo+"'::"+f.column)
 
-				// And they are the rows of that hour.
+				// The query returns the rows of that hour.
 				n := pgtest.Value[int](t, conn, fmt.Sprintf("SELECT count(*) FROM ("+window+") w", "'"+literals[0]+"'", "'"+literals[1]+"'"))
 				if n != 30 && n != 60 {
 					t.Errorf("%s: %d rows in an hour, want one every two minutes", f.name, n)
@@ -88,8 +87,8 @@ func TestPlansOfWindows(t *testing.T) {
 	})
 }
 
-// In a query the functions of time and text are what they are made of, built-in
-// functions all, and what they make of a constant is a constant.
+// Queries inline the functions of times and texts, which then consist of built-in
+// functions. With a constant argument, they are constants.
 func TestPlansInline(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)

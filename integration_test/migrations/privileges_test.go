@@ -13,10 +13,10 @@ import (
 
 type installGenerator struct {
 	format, signature, call string
-	checks                  string // true for what call mints
+	checks                  string // a condition that is true for IDs of the call
 }
 
-// installGenerators are the functions that mint, one of each format.
+// installGenerators are the next_ functions, one of each format.
 var installGenerators = []installGenerator{
 	{"snowflake", "next_snowflake(integer, integer)", "sortkey.next_snowflake(3, 7)",
 		"(sortkey.snowflake_parts(id)).datacenter = 3 AND (sortkey.snowflake_parts(id)).worker = 7 AND abs(extract(epoch FROM clock_timestamp() - sortkey.snowflake_time(id))) < 3600"},
@@ -30,13 +30,13 @@ var installGenerators = []installGenerator{
 		"sortkey.sno_text(id) ~ '^[2-9a-x]{16}$' AND (sortkey.sno_parts(id)).meta = 200 AND (sortkey.sno_parts(id)).partition = 40000 AND abs(extract(epoch FROM clock_timestamp() - sortkey.sno_time(id))) < 3600"},
 }
 
-// installLeases are the functions for claims of node numbers.
+// installLeases are the functions for leases of node numbers.
 var installLeases = []string{"claim_node", "renew_node", "release_node", "reserve_node", "unreserve_node"}
 
-// installParts are functions that others call.
+// installParts are internal functions that others call.
 var installParts = []string{"advance_clock", "commit_durably", "node_fence", "node_timeline"}
 
-// What the functions may do is as intended, in the server's own words.
+// Functions and relations have the intended privileges and flags in the catalog.
 func TestFunctionFlags(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
@@ -62,7 +62,7 @@ func TestFunctionFlags(t *testing.T) {
 				kind, want = "part", "definer false, public false, vu"
 			case format:
 				kind, want = "pure", "definer false, public true, is"
-			default: // whatever else there is has its caller's rights
+			default: // all other functions run with the privileges of the caller
 				kind, want, got = "other", "definer false", fmt.Sprintf("definer %t", definer)
 			}
 			count[kind]++
@@ -71,31 +71,31 @@ func TestFunctionFlags(t *testing.T) {
 			}
 		}
 		must(t, rows.Err())
-		// 5 formats of 4 functions, 4 floors, and 3 of Sno's own.
+		// 5 formats with 4 functions each, 4 floors, and 3 more functions of Sno.
 		if count["next"] != 5 || count["lease"] != len(installLeases) || count["part"] != len(installParts) || count["pure"] != 27 {
-			t.Errorf("expected 5 functions that mint, %d for leases, %d that are part of these, and 27 others, got %v", len(installLeases), len(installParts), count)
+			t.Errorf("expected 5 next_ functions, %d for leases, %d internal ones, and 27 others, got %v", len(installLeases), len(installParts), count)
 		}
-		// Sequences and tables: nobody has rights but the owner, except to read what is installed, which claims aren't.
+		// Only the owner has privileges on sequences and tables, except SELECT on the tables that record the installation.
 		for _, line := range columnOf(t, pool, `SELECT format('%s: %s may %s', relname, grantee::regrole, privilege_type) FROM pg_class, aclexplode(relacl)
 			WHERE relnamespace = 'sortkey'::regnamespace AND grantee <> relowner`) {
 			if !strings.HasSuffix(line, ": - may SELECT") || strings.Contains(line, "_clock") || strings.Contains(line, "node_") && !strings.HasPrefix(line, "node_defaults:") {
-				t.Errorf("expected no more rights, got %s", line)
+				t.Errorf("unexpected privilege: %s", line)
 			}
 		}
 	})
 }
 
-// A role that may call one function inserts with it as a default, and can do
-// nothing else to the generators.
-func TestRoleThatInserts(t *testing.T) {
+// A role with EXECUTE on one function can use it as a default, and has no other
+// access to the generators.
+func TestInsertRole(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "writer")
 		role := installRole(t, db, name)
-		role.SetMaxOpenConns(1) // currval and lastval are a session's
+		role.SetMaxOpenConns(1) // currval and lastval belong to a session
 		denied := func(statement string) {
 			t.Helper()
 			if _, err := role.ExecContext(ctx, statement); err == nil || !strings.Contains(err.Error(), "permission denied") && !strings.Contains(err.Error(), "must be owner") {
-				t.Errorf("expected no right to %s, got %v", statement, err)
+				t.Errorf("%s: expected a lack of privileges, got %v", statement, err)
 			}
 		}
 		denied("SELECT sortkey.next_uid60()")
@@ -105,14 +105,14 @@ func TestRoleThatInserts(t *testing.T) {
 			table, clock := "of_"+g.format, "sortkey."+g.format+"_clock"
 			db.Exec(t, fmt.Sprintf(`CREATE TABLE %s (id sortkey.%s PRIMARY KEY DEFAULT %s, n int);
 				GRANT INSERT ON %[1]s TO %[4]s; GRANT EXECUTE ON FUNCTION sortkey.%[5]s TO %[4]s`, table, g.format, g.call, name, g.signature))
-			for range 20 { // some begin a millisecond, and some go on in one
+			for range 20 { // some calls begin a millisecond, and some continue it
 				_, err := role.ExecContext(ctx, "INSERT INTO "+table+" (n) SELECT generate_series(1, 100)")
 				must(t, err)
 			}
 			var good, all int
 			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.checks+"), count(*) FROM "+table).Scan(&good, &all))
 			if good != 2000 || all != 2000 {
-				t.Errorf("expected 2000 IDs as %s mints them, got %d of %d", g.call, good, all)
+				t.Errorf("expected 2000 valid IDs of %s, got %d of %d", g.call, good, all)
 			}
 			for _, statement := range []string{
 				"SELECT nextval('" + clock + "')", "SELECT setval('" + clock + "', 1)", "SELECT currval('" + clock + "')", "SELECT lastval()",
@@ -138,8 +138,8 @@ func TestRoleThatInserts(t *testing.T) {
 	})
 }
 
-// installTraps are objects of a caller's own, in a schema that it puts first.
-// Whoever uses one gets an error with the name of the role whose rights it has.
+// installTraps returns SQL that creates objects of the caller in schemas that come
+// first in its search_path. Use of one raises an error with the current role.
 func installTraps() string {
 	var b strings.Builder
 	b.WriteString(`CREATE SCHEMA evil;
@@ -148,7 +148,7 @@ func installTraps() string {
 	trap := func(signature, result string) {
 		fmt.Fprintf(&b, "CREATE FUNCTION evil.%s RETURNS %s LANGUAGE plpgsql AS $$BEGIN PERFORM evil.trap(); RETURN NULL; END$$;\n", signature, result)
 	}
-	// Operators, for all types that the functions could compute with.
+	// Operators, for all types that the functions can use.
 	for i, o := range []struct{ operator, left, right, result string }{
 		{"&", "bigint", "bigint", "bigint"}, {"|", "bigint", "bigint", "bigint"}, {"<<", "bigint", "integer", "bigint"}, {">>", "bigint", "integer", "bigint"},
 		{"&", "integer", "integer", "integer"}, {"|", "integer", "integer", "integer"}, {"<<", "integer", "integer", "integer"}, {">>", "integer", "integer", "integer"},
@@ -172,12 +172,12 @@ func installTraps() string {
 		{"pg_sequence_last_value(regclass)", "bigint"}, {"pg_advisory_xact_lock(integer, integer)", "bool"}, {"int8(bit)", "bigint"}, {"bit(bigint, integer)", "bit"}, {"text(bit)", "text"},
 	} {
 		if strings.Contains(f.signature, `"any"`) {
-			continue // for functions in C alone
+			continue // only C functions can have this type
 		}
 		trap(f.signature, f.result)
 	}
-	// Types that turn whatever becomes one of them into a call, in the schema and in the temporary one, which is
-	// looked through first; and one that numbers could be cast to unasked.
+	// Domains whose CHECK is a call, in this schema and in pg_temp, which is searched first for types. And a type with
+	// an implicit cast from numbers.
 	for _, schema := range []string{"evil", "pg_temp"} {
 		for _, name := range []string{"text", "bytea", "uuid", "int8", "int4", "float8", "timestamptz", "bit", "regclass", "oid", "numeric"} {
 			fmt.Fprintf(&b, "CREATE DOMAIN %s.%s AS pg_catalog.%[2]s CHECK (evil.trap());\n", schema, name)
@@ -198,8 +198,8 @@ func installTraps() string {
 	return b.String()
 }
 
-// The functions have their owner's rights. A caller can't get at them, nor
-// change what is minted, by objects or settings of its own.
+// A caller cannot use its own objects or settings to run code with the privileges of
+// the functions' owner, or to change the generated IDs.
 func TestHostileCaller(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "caller")
@@ -219,13 +219,13 @@ func TestHostileCaller(t *testing.T) {
 		must(t, exec(installTraps()))
 		for _, path := range []string{"evil, pg_temp, pg_catalog, public", "pg_temp, evil, pg_catalog, public", "evil, public"} {
 			must(t, exec("SET search_path = "+path))
-			// The traps do snap, where the path alone decides.
+			// The traps work if only the search_path decides.
 			for _, bait := range []string{"SELECT 1::bigint & 1::bigint", "SELECT clock_timestamp()", "SELECT 'x'::text", "SELECT 'x'::pg_temp.bytea", "SELECT 1::bigint < 2::bigint", "SELECT nextval('pg_class'::pg_catalog.regclass)"} {
 				if path == "evil, public" && (strings.Contains(bait, "&") || strings.Contains(bait, "clock") || strings.Contains(bait, "<") || strings.Contains(bait, "nextval")) {
 					continue // pg_catalog comes first
 				}
 				if err := exec(bait); err == nil || !strings.Contains(err.Error(), "trapped "+name) {
-					t.Errorf("expected %s to run into a trap with %s, got %v", bait, path, err)
+					t.Errorf("%s: expected the error of a trap with search_path %s, got %v", bait, path, err)
 				}
 			}
 			for _, settings := range []string{"", `SET TimeZone = 'Pacific/Kiritimati'; SET DateStyle = 'SQL, DMY'; SET IntervalStyle = 'iso_8601'; SET bytea_output = 'escape';
@@ -239,10 +239,10 @@ func TestHostileCaller(t *testing.T) {
 					for range 5 {
 						must(t, exec(fmt.Sprintf("INSERT INTO public.of_%s SELECT %s FROM pg_catalog.generate_series(1, 300)", g.format, g.call)))
 					}
-					// Errors are written with the owner's rights, too.
+					// Error messages are formatted with the privileges of the owner, too.
 					for _, call := range installRefused[g.format] {
 						if err := exec("SELECT sortkey." + call); sqlState(err) != "22003" {
-							t.Errorf("expected %s to be refused, got %v", call, err)
+							t.Errorf("%s: expected SQLSTATE 22003, got %v", call, err)
 						}
 					}
 				}
@@ -253,18 +253,18 @@ func TestHostileCaller(t *testing.T) {
 			var good, all int
 			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.checks+"), count(*) FROM of_"+g.format).Scan(&good, &all))
 			if good != 9000 || all != 9000 {
-				t.Errorf("expected 9000 IDs as %s mints them, got %d of %d", g.call, good, all)
+				t.Errorf("expected 9000 valid IDs of %s, got %d of %d", g.call, good, all)
 			}
 			var last sql.NullInt64
 			must(t, session.QueryRowContext(ctx, fmt.Sprintf("SELECT pg_catalog.pg_sequence_last_value('evil.%s_clock'::pg_catalog.regclass)", g.format)).Scan(&last))
 			if last.Valid {
-				t.Errorf("expected the caller's own sequence to be untouched, got %d", last.Int64)
+				t.Errorf("expected no call of the caller's own sequence, got %d", last.Int64)
 			}
 		}
 	})
 }
 
-// installRefused are calls with numbers that the formats don't have.
+// installRefused are calls with node numbers out of range.
 var installRefused = map[string][]string{
 	"snowflake":    {"next_snowflake(32, 0)", "next_snowflake(0, -1)", "next_snowflake(NULL, 1)"},
 	"snowflake_si": {"next_snowflake_si(32)", "next_snowflake_si(NULL)"},
@@ -272,7 +272,7 @@ var installRefused = map[string][]string{
 	"sno":          {"next_sno(256, 0)", "next_sno(0, 65536)", "next_sno(NULL, NULL)"},
 }
 
-// Rights that are given away by default don't reach what is the owner's alone.
+// ALTER DEFAULT PRIVILEGES doesn't grant access to the protected objects.
 func TestDefaultPrivileges(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool, name := db.SQL(t), installRoleName(db, "favored")
@@ -286,20 +286,19 @@ func TestDefaultPrivileges(t *testing.T) {
 				SELECT proname, proacl, proowner FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace
 					AND (prosecdef OR proname = ANY ($1))
 			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner AND NOT (name IN ('node_defaults', 'partitioned_table') AND grantee = 0 AND privilege_type = 'SELECT')`, installParts) {
-			t.Errorf("expected the owner's rights alone, got %s", line)
+			t.Errorf("expected privileges of the owner only, got %s", line)
 		}
-		// Such a default is still of use elsewhere.
+		// The default still applies to other functions.
 		if n := len(columnOf(t, pool, fmt.Sprintf(`SELECT proname FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace
 			AND proname = 'sno_floor' AND has_function_privilege('%s', oid, 'EXECUTE')`, name))); n != 1 {
-			t.Errorf("expected sno_floor to stay what everybody may call")
+			t.Error("expected EXECUTE on sno_floor")
 		}
 	})
 }
 
-// Operators that are nearer to the migrations' arguments than the system's, in a
-// schema of the role's search_path, are not what they mean: not when functions
-// are made, nor when they run.
-func TestOperatorsInTheWay(t *testing.T) {
+// The migrations and functions use the operators of pg_catalog, even if operators in
+// the role's search_path match the argument types better.
+func TestShadowedOperators(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
 		for i, o := range []string{"/ bigint double_precision double_precision", "< numeric integer boolean", "> numeric integer boolean", "> numeric bigint boolean", "* numeric integer numeric"} {
@@ -312,7 +311,7 @@ func TestOperatorsInTheWay(t *testing.T) {
 		if in := columnOf(t, pool, `SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 			JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND d.refobjid = o.oid
 			WHERE p.pronamespace = 'sortkey'::regnamespace AND o.oprnamespace = 'public'::regnamespace`); len(in) != 0 {
-			t.Errorf("expected functions of the system's operators, got others in %v", in)
+			t.Errorf("expected only operators of pg_catalog, got others in %v", in)
 		}
 		for _, g := range installGenerators {
 			query := fmt.Sprintf("SELECT sortkey.%[1]s_time(id), sortkey.%[1]s_parts(id), sortkey.%[1]s_from_text(sortkey.%[1]s_text(id)) = id FROM (SELECT %[2]s) t (id)", g.format, g.call)
@@ -323,15 +322,15 @@ func TestOperatorsInTheWay(t *testing.T) {
 				t.Errorf("%s: expected a row, got %d", g.format, n)
 			}
 		}
-		// The role's own search_path is back when the migrations are done.
+		// The migrations restore the role's search_path.
 		if got := columnOf(t, pool, "SHOW search_path"); !slices.Equal(got, []string{`"$user", public`}) {
-			t.Errorf("expected the search_path as it was, got %v", got)
+			t.Errorf("expected the original search_path, got %v", got)
 		}
 	})
 }
 
-// A schema that is there with nothing of ours in it is nobody's to remove.
-func TestDownOfNothing(t *testing.T) {
+// Down keeps a schema without an installation.
+func TestDownWithoutInstallation(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, "CREATE SCHEMA mine")
 		must(t, migrations.Down(t.Context(), db.SQL(t), migrations.Config{Schema: "mine"}))

@@ -9,8 +9,7 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// The table of the statistics: rows of 20 days, whose nights are two thirds as
-// busy as their days.
+// The test table has rows of 20 days. The rate at night is two thirds of that by day.
 const (
 	statisticsRows  = 100_000
 	statisticsDays  = 20
@@ -19,7 +18,7 @@ const (
 
 var statisticsBegin = time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 
-// statisticsTime is when a row was inserted, in milliseconds from the beginning.
+// statisticsTime returns the time of a row.
 func statisticsTime(row int) time.Time {
 	const perDay = float64(statisticsRows) / statisticsDays
 	day := float64(row) / perDay
@@ -33,18 +32,17 @@ func statisticsTime(row int) time.Time {
 	return statisticsBegin.Add(time.Duration((whole+part)*24*60*60*1000) * time.Millisecond)
 }
 
-// The planner knows about how many rows a window of time has, from what ANALYZE
-// leaves by default: the keys are numbers that grow with time. Within what is
-// between two entries of its histogram, a hundredth of the table, it draws a
-// line, and is wrong by as much as the rate changes there. With a uuid it can't,
-// and takes half of what lies between two entries for any part of that: for
-// windows of a hundredth or less there have to be more entries, two to a window
-// at the least. Columns of domains are as good as those of the base types.
+// The planner estimates the rows of a time range from the default statistics. Within
+// a bin of the histogram, a hundredth of the table, it interpolates numbers, and is
+// wrong only as far as the rate changes within the bin. It cannot interpolate uuids,
+// and assumes half a bin for any part of one. So time ranges of a hundredth of the
+// table or less need more bins, at least two per range. Columns of a domain have the
+// same estimates as columns of the base type.
 func TestStatistics(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
 		exec(t, conn, "CREATE UNLOGGED TABLE t (number bigint, snowflake sortkey.snowflake, uuid uuid, sno sortkey.sno)")
-		// As statisticsTime, in a day of as many numbers as there are rows in all.
+		// The same as statisticsTime, with the time of day in units of 1/statisticsRows.
 		exec(t, conn, fmt.Sprintf(`INSERT INTO t SELECT floor, floor, sno, sno FROM (
 				SELECT sortkey.snowflake_floor(at) AS floor, sortkey.sno_floor(at) AS sno FROM (
 					SELECT timestamptz '%s' + (i / %[2]d * 86400000 + CASE WHEN i %% %[2]d < %[3]d
@@ -67,7 +65,7 @@ func TestStatistics(t *testing.T) {
 			must(t, json.Unmarshal(data, &plans))
 			return plans[0].Plan.Rows
 		}
-		// spread is how far estimates of windows with so many rows are from the truth.
+		// spread returns the least and the highest ratio of an estimate to the actual row count.
 		spread := func(column, floor string, rows int) (least, most float64) {
 			t.Helper()
 			const windows = 25
@@ -89,7 +87,7 @@ func TestStatistics(t *testing.T) {
 			}
 		}
 
-		// The rows are where this test takes them to be.
+		// Check that the rows are at the times of statisticsTime.
 		from, rows := statisticsRows/8, statisticsRows/1000
 		if n := pgtest.Value[int](t, conn, "SELECT count(*) FROM t WHERE number >= sortkey.snowflake_floor($1) AND number < sortkey.snowflake_floor($2)",
 			statisticsTime(from), statisticsTime(from+rows)); n < rows-2 || n > rows+2 {
@@ -106,7 +104,7 @@ func TestStatistics(t *testing.T) {
 				within(column, "sno", statisticsRows/part, 1.5)
 			}
 			if least, _ := spread(column, "sno", rows); least > 0.1 {
-				t.Errorf("%s: the least estimate of %d rows is %.2f times that: is more known of a uuid than this test says?", column, rows, least)
+				t.Errorf("%s: the least estimate of %d rows is %.2f times that: estimates for uuids are better than this test assumes", column, rows, least)
 			}
 			exec(t, conn, "ALTER TABLE t ALTER COLUMN "+column+" SET STATISTICS 500")
 		}

@@ -23,13 +23,13 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// A tool is a program's own way to run migrations.
+// A tool is a migration tool.
 type tool interface {
-	to(ctx context.Context, version int) error // up or down
-	mend(failed int) error                     // what the tool wants after a migration failed
+	to(ctx context.Context, version int) error // migrates up or down
+	mend(failed int) error                     // prepares a retry after a failed migration
 }
 
-// tools open each tool, with the files for it, on a database.
+// tools has the files of each tool and a function that opens it on a database.
 var tools = map[string]struct {
 	files func(migrations.Config) (fs.FS, error)
 	open  func(t *testing.T, db *pgtest.DB, files fs.FS) tool
@@ -88,8 +88,8 @@ func toolMigrateOn(t *testing.T, files fs.FS, d database.Driver) tool {
 	return toolMigrate{m}
 }
 
-// It notes that a migration failed, and wants to be told that the database is
-// as the one before left it.
+// mend resets the version to the one before the failed migration, which golang-migrate
+// has marked as dirty.
 func (g toolMigrate) mend(failed int) error {
 	var dirty migrate.ErrDirty
 	if err := g.m.Up(); !errors.As(err, &dirty) || dirty.Version != failed {
@@ -115,8 +115,8 @@ func (g toolTern) to(ctx context.Context, version int) error {
 	return g.m.MigrateTo(ctx, int32(version))
 }
 
-// Each tool makes of its files what Up makes, takes it back, and leaves a
-// failed migration undone. Up and Down keep their hands off the result.
+// Each tool installs and removes the same objects as Up and Down, and rolls back a
+// failed migration. Up and Down refuse an installation by another tool.
 func TestTools(t *testing.T) {
 	c := complete
 	list, err := migrations.List(c)
@@ -127,7 +127,7 @@ func TestTools(t *testing.T) {
 		must(t, migrations.Up(t.Context(), pool, c))
 		want := installCatalog(t, pool, "sortkey")
 		must(t, migrations.Down(t.Context(), pool, c))
-		// What is left where a sno is used: the migrations up to that of Sno.
+		// After a failed way down while a sno is in use, the migrations up to Sno's remain.
 		sno := 1 + slices.IndexFunc(list, func(m migrations.Migration) bool { return m.Name == "sno" })
 		for _, m := range list[:sno] {
 			db.Exec(t, m.Up)
@@ -148,18 +148,18 @@ func TestTools(t *testing.T) {
 					installSame(t, where+" files up", installCatalog(t, pool, "sortkey"), want)
 					must(t, migrations.Check(ctx, pool, c))
 					if applied := installApplied(t, pool, c); len(applied) != last {
-						t.Errorf("expected Status to know of all migrations, got %v", applied)
+						t.Errorf("expected Status to report all migrations, got %v", applied)
 					}
 					wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "continue with that tool")
 					wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "continue with that tool")
-					installSame(t, "Up and Down of another tool's", installCatalog(t, pool, "sortkey"), want)
+					installSame(t, "Up and Down after another tool", installCatalog(t, pool, "sortkey"), want)
 
-					// A tool stops at what is used. Unlike Down, it has gone that far.
+					// Unlike Down, a tool stops halfway if an object is in use.
 					db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
 					if err := tool.to(ctx, 0); err == nil {
-						t.Error("expected no way down while a table uses a domain")
+						t.Error("expected an error while a table uses a domain")
 					}
-					installSame(t, "down of what is used", installCatalog(t, pool, "sortkey"), wantUsed)
+					installSame(t, "down while a table uses a domain", installCatalog(t, pool, "sortkey"), wantUsed)
 					db.Exec(t, "DROP TABLE used")
 					if g, ok := tool.(toolMigrate); ok {
 						must(t, g.m.Force(sno))
@@ -180,7 +180,7 @@ func TestTools(t *testing.T) {
 						obstruct += " RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'"
 						sentinel = migrations.ErrNotInstalled
 					}
-					db.Exec(t, "CREATE SCHEMA sortkey") // which therefore stays
+					db.Exec(t, "CREATE SCHEMA sortkey") // the migrations don't drop this schema
 					for _, m := range list[:failing-1] {
 						db.Exec(t, m.Up)
 					}
@@ -193,7 +193,7 @@ func TestTools(t *testing.T) {
 					db.Exec(t, "DROP "+obstacle)
 					must(t, tool.mend(failing))
 					must(t, tool.to(ctx, last))
-					installSame(t, "up after mending", installCatalog(t, pool, "sortkey"), want)
+					installSame(t, "up after the cause is removed", installCatalog(t, pool, "sortkey"), want)
 					must(t, tool.to(ctx, 0))
 					db.Exec(t, "DROP SCHEMA sortkey")
 				}
@@ -202,7 +202,7 @@ func TestTools(t *testing.T) {
 	})
 }
 
-// A tool may keep its versions in the schema, which then stays.
+// If a tool's version table is in the schema, the schema stays.
 func TestToolInSchema(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool := t.Context(), db.SQL(t)
@@ -219,19 +219,19 @@ func TestToolInSchema(t *testing.T) {
 			_, err = p.DownTo(ctx, 0)
 			must(t, err)
 			if left := columnOf(t, pool, "SELECT relname FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND relkind = 'r'"); !slices.Equal(left, []string{"goose_db_version"}) {
-				t.Errorf("expected the tool's table alone, got %v", left)
+				t.Errorf("expected only the tool's table, got %v", left)
 			}
 		}
 	})
 }
 
-// A toolShell runs Postgres's own programs in the server's container.
+// A toolShell runs psql, pg_dump and the like in the server's container.
 type toolShell struct {
 	t  testing.TB
 	db *pgtest.DB
 }
 
-// url is that of a database as seen from inside the container.
+// url returns the URL of a database, for use inside the container.
 func (s toolShell) url(database string) string {
 	u, err := url.Parse(s.db.URL)
 	must(s.t, err)
@@ -239,30 +239,30 @@ func (s toolShell) url(database string) string {
 	return u.String()
 }
 
-// write puts a file into the container.
+// write writes a file in the container.
 func (s toolShell) write(path, text string) {
 	s.t.Helper()
 	must(s.t, s.db.Container().CopyToContainer(s.t.Context(), []byte(text), path, 0o644))
 }
 
-// run gives what a command wrote, and whether it succeeded.
+// run returns the output of a command and reports whether it succeeded.
 func (s toolShell) run(command ...string) (string, bool) {
 	s.t.Helper()
 	out, err := pgtest.Exec(s.t, s.db.Container(), "root", command...)
 	return out, err == nil
 }
 
-// must runs a command that has to succeed.
+// must runs a command and fails the test on an error.
 func (s toolShell) must(command ...string) string {
 	s.t.Helper()
 	out, ok := s.run(command...)
 	if !ok {
-		s.t.Fatalf("expected %v to succeed, got:\n%s", command, out)
+		s.t.Fatalf("%v failed:\n%s", command, out)
 	}
 	return out
 }
 
-// The one file for psql does what Up does, once.
+// The file for psql installs the same objects as Up. A second run fails.
 func TestPSQL(t *testing.T) {
 	c := complete
 	text, err := migrations.SQL(c)
@@ -280,7 +280,7 @@ func TestPSQL(t *testing.T) {
 		}
 		const stop = "-vON_ERROR_STOP=1"
 
-		// A broken one leaves nothing, however psql goes on.
+		// A failed file changes nothing, even if psql continues after errors.
 		db.Exec(t, "CREATE SCHEMA sortkey; CREATE SEQUENCE sortkey.sno_clock")
 		before := installCatalog(t, pool, "sortkey")
 		if out, ok := psql(stop); ok || !strings.Contains(out, `relation "sno_clock" already exists`) {
@@ -292,7 +292,7 @@ func TestPSQL(t *testing.T) {
 		db.Exec(t, "DROP SCHEMA sortkey CASCADE")
 
 		if out, ok := psql(stop); !ok || out != "" {
-			t.Fatalf("expected psql to have nothing to say, got %s", out)
+			t.Fatalf("expected no output of psql, got %s", out)
 		}
 		installSame(t, "psql", installCatalog(t, pool, "sortkey"), want)
 		must(t, migrations.Check(ctx, pool, c))
@@ -302,7 +302,7 @@ func TestPSQL(t *testing.T) {
 		for _, settings := range [][]string{{stop}, nil} {
 			out, ok := psql(settings...)
 			if ok != (settings == nil) || !strings.Contains(out, "sortkey is already installed in schema sortkey") {
-				t.Errorf("expected psql to say that all is there, got %s", out)
+				t.Errorf("expected an error that sortkey is installed, got %s", out)
 			}
 			installSame(t, "psql again", installCatalog(t, pool, "sortkey"), want)
 		}
@@ -312,7 +312,7 @@ func TestPSQL(t *testing.T) {
 	})
 }
 
-// An installation without Up goes on where it is, and nowhere else.
+// SQLAfter upgrades an installation at its version, and fails at any other version.
 func TestSQLAfter(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
