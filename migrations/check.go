@@ -101,8 +101,8 @@ func checkDefaults(ctx context.Context, db querier, schema string) error {
 	return fmt.Errorf("migrations: check the defaults of schema %q: %s: %w", schema, strings.Join(found, "; "), ErrUnreservedNode)
 }
 
-// checkLayouts compares the layouts of an installation with those of d. If
-// beforeUp is true, layouts may be missing.
+// checkLayouts returns [ErrLayout] if an installation has other layouts than d, and
+// [ErrOutdated] if a layout is missing, unless beforeUp is true.
 func checkLayouts(ctx context.Context, db querier, d data, beforeUp bool) error {
 	installed, err := layouts(ctx, db, d.Schema)
 	if err != nil {

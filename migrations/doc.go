@@ -41,10 +41,10 @@
 // tool requires force with the previous version. If these tools migrate down
 // and an object is in use, they stop halfway. [Down] removes all or nothing.
 //
-// Continue with the tool that made the installation: Up refuses an installation
+// Continue with the tool that created the installation: Up refuses an installation
 // of another tool. To upgrade without Up, use [SQLAfter] and [AddSnowflakeSI].
 //
-// # What is installed
+// # Installed objects
 //
 // Each format has a domain for columns, which rejects zero and values that are
 // not IDs: snowflake, snowflake_si, uid60 and spread64 over bigint, sno over

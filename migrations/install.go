@@ -18,7 +18,7 @@ import (
 // Concurrent calls wait for one another, until ctx is done.
 //
 // Up returns [ErrLayout] if the installation has other layouts. It can add only
-// the layout of SnowflakeSI later. It returns [ErrForeign] if another tool made
+// the layout of SnowflakeSI later. It returns [ErrForeign] if another tool created
 // the installation: continue with that tool.
 //
 // The role needs CREATE on the database or on an existing schema. If all

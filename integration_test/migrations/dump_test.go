@@ -32,8 +32,8 @@ func installTables() string {
 	return b.String()
 }
 
-// installMinted are the tables whose defaults generate IDs.
-var installMinted = func() []string {
+// installGenerated are the tables whose defaults generate IDs.
+var installGenerated = func() []string {
 	names := []string{"of_sno_as_text", "parted"}
 	for _, g := range installGenerators {
 		names = append(names, "of_"+g.format)
@@ -41,10 +41,10 @@ var installMinted = func() []string {
 	return names
 }()
 
-// installMint inserts rows with generated IDs into each table.
-func installMint(t testing.TB, pool *sql.DB) {
+// installInsert inserts rows with generated IDs into each table.
+func installInsert(t testing.TB, pool *sql.DB) {
 	t.Helper()
-	for _, table := range installMinted {
+	for _, table := range installGenerated {
 		_, err := pool.ExecContext(t.Context(), "INSERT INTO "+table+" (n) SELECT generate_series(1, 500)")
 		must(t, err)
 	}
@@ -87,8 +87,8 @@ func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
 		t.Errorf("expected Up to change nothing, got %v and then %v", before, after)
 	}
 
-	installMint(t, restored)
-	for _, table := range installMinted {
+	installInsert(t, restored)
+	for _, table := range installGenerated {
 		column := "SELECT id::text FROM " + table
 		ids := columnOf(t, restored, column)
 		seen := map[string]bool{}
@@ -129,7 +129,7 @@ func TestDump(t *testing.T) {
 	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, old, shell := t.Context(), db.SQL(t), toolShell{t, db}
 		db.Exec(t, installTables())
-		installMint(t, old)
+		installInsert(t, old)
 		clocks := installClocks(t, old)
 
 		file := func(kind string) string { return "/tmp/" + db.Name + "." + kind }
@@ -152,7 +152,7 @@ func TestDump(t *testing.T) {
 				t.Fatalf("restore %s: %s", kind, out)
 			}
 		}
-		installMint(t, old)
+		installInsert(t, old)
 		if len(clocks) != 5 || slices.Equal(installClocks(t, old), clocks) {
 			t.Fatalf("expected 5 clocks that advance, got %v", clocks)
 		}

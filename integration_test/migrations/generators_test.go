@@ -258,8 +258,8 @@ func TestServerRateCap(t *testing.T) {
 					// The inner SELECT generates the ID of a row before RETURNING reads the clock.
 					var ahead float64
 					err := conns[i].QueryRow(ctx, fmt.Sprintf(`
-						with minted as (insert into %[1]s select %[2]s from generate_series(1, 500) returning id, clock_timestamp() as now)
-						select extract(epoch from max(sortkey.%[1]s_time(id) - now))::float8 from minted`, f.name, f.next)).Scan(&ahead)
+						with generated as (insert into %[1]s select %[2]s from generate_series(1, 500) returning id, clock_timestamp() as now)
+						select extract(epoch from max(sortkey.%[1]s_time(id) - now))::float8 from generated`, f.name, f.next)).Scan(&ahead)
 					if err != nil {
 						return err
 					}
@@ -341,7 +341,7 @@ func TestServerCancelled(t *testing.T) {
 		f := genFormats()[genSpread64]
 		db.Exec(t, "create table ids (id bigint primary key)")
 		conns, killer := genConns(t, db, clients), db.Conn(t)
-		mint := fmt.Sprintf("insert into ids select %s from generate_series(1, 40)", f.next)
+		insertIDs := fmt.Sprintf("insert into ids select %s from generate_series(1, 40)", f.next)
 		var cancelled, inserted atomic.Int64
 		start := time.Now()
 		stop := make(chan struct{})
@@ -367,7 +367,7 @@ func TestServerCancelled(t *testing.T) {
 				// With a timeout of 0, only the other session cancels the statement.
 				_, err := conns[i].Exec(t.Context(), fmt.Sprintf("set statement_timeout = %d; set lock_timeout = %d", i%6, i%2), pgx.QueryExecModeSimpleProtocol)
 				if err == nil {
-					_, err = conns[i].Exec(t.Context(), mint)
+					_, err = conns[i].Exec(t.Context(), insertIDs)
 				}
 				switch {
 				case err == nil:
@@ -390,7 +390,7 @@ func TestServerCancelled(t *testing.T) {
 			t.Errorf("expected no advisory locks, got %d", n)
 		}
 		exec(t, killer, "set statement_timeout = '60s'")
-		exec(t, killer, mint)
+		exec(t, killer, insertIDs)
 	})
 }
 
@@ -472,10 +472,10 @@ func TestServerCache(t *testing.T) {
 				var ids []byte
 				var age float64
 				err := conns[i].QueryRow(t.Context(), fmt.Sprintf(`
-					with minted as materialized (select clock_timestamp() as before, %s as id from generate_series(1, %d)),
-					inserted as (insert into ids select id from minted)
+					with generated as materialized (select clock_timestamp() as before, %s as id from generate_series(1, %d)),
+					inserted as (insert into ids select id from generated)
 					select string_agg(int8send(id), ''), extract(epoch from max(date_trunc('milliseconds', before) - sortkey.spread64_time(id)))::float8
-					from minted`, f.next, n)).Scan(&ids, &age)
+					from generated`, f.next, n)).Scan(&ids, &age)
 				if err != nil {
 					return err
 				}
@@ -556,8 +556,8 @@ func TestServerLayouts(t *testing.T) {
 			genEach(t, clients, func(i int) error {
 				var ids []byte
 				err := conns[i].QueryRow(t.Context(), fmt.Sprintf(`
-					with minted as (insert into %s_ids select %[1]s.next_snowflake(%d, %d) from generate_series(1, %d) returning id)
-					select string_agg(int8send(id), '') from minted`, schema, datacenter, worker, c.n)).Scan(&ids)
+					with generated as (insert into %s_ids select %[1]s.next_snowflake(%d, %d) from generate_series(1, %d) returning id)
+					select string_agg(int8send(id), '') from generated`, schema, datacenter, worker, c.n)).Scan(&ids)
 				if err != nil {
 					return err
 				}

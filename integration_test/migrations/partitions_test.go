@@ -21,7 +21,7 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// partitionNow is the time of the tests: a Saturday.
+// partitionNow is the current time of the tests, a Saturday.
 const partitionNow = "2026-11-21T10:30:00Z"
 
 // A partitionDB is a database with sortkey installed.
@@ -42,7 +42,7 @@ func partitionTime(t testing.TB, s string) time.Time {
 	return at
 }
 
-// managed creates a table and manages it with partitions of a day.
+// managed creates a table and manages its partitions, with an interval of a day.
 func (db partitionDB) managed(t testing.TB, table, arguments string) {
 	t.Helper()
 	db.Exec(t, "create table "+table+" (id sortkey.snowflake primary key, v text) partition by range (id)")
@@ -54,7 +54,7 @@ func (db partitionDB) manage(t testing.TB, table, arguments string) {
 	db.Exec(t, "select sortkey.manage_partitions('"+table+"', '1 day', "+arguments+")")
 }
 
-// begin begins a transaction with some statements.
+// begin begins a transaction and executes statements in it.
 func (db partitionDB) begin(t testing.TB, statements string) pgx.Tx {
 	t.Helper()
 	tx, err := db.Conn(t).Begin(t.Context())
@@ -64,15 +64,15 @@ func (db partitionDB) begin(t testing.TB, statements string) pgx.Tx {
 	return tx
 }
 
-// role makes a role of the test's own.
-func (db partitionDB) role(t testing.TB, what string) string {
+// role creates a role and returns its name.
+func (db partitionDB) role(t testing.TB, prefix string) string {
 	t.Helper()
-	name := installRoleName(db.DB, what)
+	name := installRoleName(db.DB, prefix)
 	installRole(t, db.DB, name)
 	return name
 }
 
-// A listener keeps what the server tells a session, as "WARNING text".
+// A listener collects the notices of a session, as "WARNING text".
 type listener struct {
 	mu    sync.Mutex
 	heard []string
@@ -90,7 +90,7 @@ func (db partitionDB) listen(t testing.TB) (*pgx.Conn, *listener) {
 	})), l
 }
 
-// take returns the messages since the last call that have a prefix, without it.
+// take returns the notices since the last call that have a prefix, without the prefix.
 func (l *listener) take(prefix string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +103,8 @@ func (l *listener) take(prefix string) (found []string) {
 	return found
 }
 
-// maintain does what there is to do at a time, of which all has to succeed, and
-// lists it as "action partition".
+// maintain takes the steps that are due at a time and lists them as "action
+// partition". It fails the test unless all succeed.
 func (db partitionDB) maintain(t testing.TB, at string) []string {
 	t.Helper()
 	steps, err := db.try(t, at)
@@ -130,34 +130,35 @@ func partitionActions(steps []migrations.PartitionStep) []string {
 	return list
 }
 
-// strings is the first column of a query, as text.
+// strings returns the first column of a query.
 func (db partitionDB) strings(t testing.TB, query string, args ...any) []string {
 	t.Helper()
 	return columnOf(t, db.pool, query, args...)
 }
 
-// partitions are a table's, with their bounds.
+// partitions returns the partitions of a table, with their bounds.
 func (db partitionDB) partitions(t testing.TB, parent string) []string {
 	t.Helper()
 	return db.strings(t, `select c.relname || ' ' || pg_get_expr(c.relpartbound, c.oid) from pg_inherits i join pg_class c on c.oid = i.inhrelid
 		where i.inhparent = $1::text::regclass order by 1`, parent)
 }
 
-// places tells of each row in which table it is: "table v".
+// places returns the partition of each row, as "partition v".
 func (db partitionDB) places(t testing.TB, table string) []string {
 	t.Helper()
 	return db.strings(t, "select c.relname || ' ' || x.v from "+table+" x join pg_class c on c.oid = x.tableoid order by x.id")
 }
 
-func partitionWant(t testing.TB, what string, got []string, want ...string) {
+// partitionWant fails the test unless got and want are equal.
+func partitionWant(t testing.TB, name string, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("expected %s\n\t%s\ngot\n\t%s", what, strings.Join(want, "\n\t"), strings.Join(got, "\n\t"))
+		t.Errorf("%s: expected\n\t%s\ngot\n\t%s", name, strings.Join(want, "\n\t"), strings.Join(got, "\n\t"))
 	}
 }
 
-// Partitions of all formats and widths are made ahead, and take the IDs of
-// their time, to the first and the last.
+// Maintenance creates partitions ahead for all formats and intervals. Each partition
+// takes the first and the last ID of its time.
 func TestPartitionsAhead(t *testing.T) {
 	formats := []struct{ column, format string }{
 		{"sortkey.snowflake", "NULL"}, {"bigint", "'snowflake'"},
@@ -167,7 +168,7 @@ func TestPartitionsAhead(t *testing.T) {
 	}
 	widths := []struct {
 		every string
-		begin []string // of the partitions, and the end of the last
+		begin []string // the beginnings of the partitions, and the end of the last one
 		names []string
 	}{
 		{"1 month", []string{"2026-11-01", "2026-12-01", "2027-01-01", "2027-02-01"}, []string{"20261101", "20261201", "20270101"}},
@@ -195,25 +196,25 @@ func TestPartitionsAhead(t *testing.T) {
 			table := fmt.Sprintf("w%d", i)
 			format := db.strings(t, "select format from sortkey.partitioned_table where parent = $1::text::regclass", table)[0]
 			insert := func(at, v string) {
-				// The first and the last ID of a time.
+				// The first ID of a time.
 				db.Exec(t, fmt.Sprintf("insert into %s values (sortkey.%s_floor('%s+00'), '%s')", table, format, at, v))
 			}
 			var want []string
 			for j, name := range w.names {
 				insert(w.begin[j], "first")
-				// 4 milliseconds are a unit of Sno.
+				// The first ID of the last 4 ms, which are a unit of Sno.
 				db.Exec(t, fmt.Sprintf("insert into %s values (sortkey.%s_floor(timestamptz '%s+00' - interval '4 ms'), 'last')", table, format, w.begin[j+1]))
 				want = append(want, table+"_p"+name+" first", table+"_p"+name+" last")
 			}
 			insert(w.begin[len(w.names)], "beyond")
-			partitionWant(t, "of "+w.every+" in "+format, db.places(t, table), append(want, table+"_default beyond")...)
+			partitionWant(t, "rows of "+w.every+" in "+format, db.places(t, table), append(want, table+"_default beyond")...)
 		}
-		partitionWant(t, "nothing left to do", db.maintain(t, partitionNow))
+		partitionWant(t, "no steps", db.maintain(t, partitionNow))
 	})
 }
 
-// Old partitions are detached or dropped when they were over for all of the
-// retention; others, of whatever bounds, never are.
+// Maintenance detaches or drops a partition when its end is older than the retention,
+// and no earlier, whatever its bounds.
 func TestPartitionsRetention(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table kept (id sortkey.snowflake primary key, v text) partition by range (id);
@@ -225,39 +226,39 @@ func TestPartitionsRetention(t *testing.T) {
 			create table elsewhere.half partition of kept for values from (sortkey.snowflake_floor('2026-11-01Z')) to (sortkey.snowflake_floor('2026-11-21 12:00Z'));
 			select sortkey.manage_partitions('kept', '1 day', premake => 1, retention => '2 days');
 			select sortkey.manage_partitions('dropped', '1 day', premake => 1, retention => '2 days', retention_action => 'drop')`)
-		partitionWant(t, "what somebody else's partitions leave", db.maintain(t, partitionNow),
+		partitionWant(t, "steps around existing partitions", db.maintain(t, partitionNow),
 			"create public.dropped_p20261121", "create public.dropped_p20261122", "default public.dropped_default",
 			"create public.kept_p20261121t1200", "create public.kept_p20261122", "default public.kept_default",
 			`detach elsewhere."Year"`)
 		db.Exec(t, "insert into kept values (sortkey.snowflake_floor('2026-11-21 13:00Z'), 'x'); insert into dropped table kept")
-		before := "2026-11-23T23:59:59Z" // the 21st ended two days ago less a second
-		partitionWant(t, "nothing early", db.maintain(t, before), "create public.dropped_p20261123", "create public.dropped_p20261124",
+		before := "2026-11-23T23:59:59Z" // a second less than two days after the end of the 21st
+		partitionWant(t, "no step too early", db.maintain(t, before), "create public.dropped_p20261123", "create public.dropped_p20261124",
 			"create public.kept_p20261123", "create public.kept_p20261124", "detach elsewhere.half")
-		partitionWant(t, "the 21st gone", db.maintain(t, "2026-11-24T00:00:00Z"),
+		partitionWant(t, "steps that remove the 21st", db.maintain(t, "2026-11-24T00:00:00Z"),
 			"create public.dropped_p20261125", "drop public.dropped_p20261121",
 			"create public.kept_p20261125", "detach public.kept_p20261121t1200")
 		partitionWant(t, "the detached rows", db.places(t, "kept_p20261121t1200"), "kept_p20261121t1200 x")
 		partitionWant(t, "no rows", append(db.places(t, "kept"), db.places(t, "dropped")...))
-		partitionWant(t, "the rest", db.strings(t, "select c.relname from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'kept'::regclass order by 1"),
+		partitionWant(t, "the remaining partitions", db.strings(t, "select c.relname from pg_inherits join pg_class c on c.oid = inhrelid where inhparent = 'kept'::regclass order by 1"),
 			"ancient", "kept_default", "kept_p20261122", "kept_p20261123", "kept_p20261124", "kept_p20261125")
 
-		// A row that comes too late for its partition stays where it is. Nobody
-		// has said that it may go: it can be of before the table had such keys.
+		// A row that is older than the retention when it arrives stays in the default
+		// partition. It can be from before the table had such keys.
 		db.Exec(t, "insert into dropped values (1, 'serial'), (sortkey.snowflake_floor('2026-11-20 13:00Z'), 'late')")
-		partitionWant(t, "nothing to do about it", db.maintain(t, "2026-11-24T00:00:00Z"))
-		partitionWant(t, "the late ones where they were", db.places(t, "dropped"), "dropped_default serial", "dropped_default late")
-		// Where another table has a partition's name, it waits for a decision.
+		partitionWant(t, "no steps for late rows", db.maintain(t, "2026-11-24T00:00:00Z"))
+		partitionWant(t, "late rows in the default partition", db.places(t, "dropped"), "dropped_default serial", "dropped_default late")
+		// A step fails if another table has the partition's name.
 		db.Exec(t, "create table kept_p20261127 (); insert into kept values (sortkey.snowflake_floor('2026-11-24 14:00Z'), 'early')")
 		steps, err := migrations.MaintainPartitions(t.Context(), db.pool, complete,
 			migrations.PartitionOptions{Parent: "kept", At: partitionTime(t, "2026-11-26T00:00:00Z")})
 		wantError(t, err, migrations.ErrPartition, "cannot create public.kept_p20261127 as a partition of")
-		partitionWant(t, "all the same the other steps", partitionActions(steps), "create public.kept_p20261126", "create public.kept_p20261127",
+		partitionWant(t, "all other steps", partitionActions(steps), "create public.kept_p20261126", "create public.kept_p20261127",
 			"detach public.kept_p20261122", "detach public.kept_p20261123")
 	})
 }
 
-// Rows outside all partitions go to the default one, and from there to their
-// own, whole, without triggers or foreign keys taking notice.
+// Maintenance moves rows from the default partition to their own partitions without
+// changes, and without firing triggers or foreign key actions.
 func TestPartitionsDrain(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table ref (a bigint primary key); insert into ref values (1);
@@ -283,43 +284,43 @@ func TestPartitionsDrain(t *testing.T) {
 		rows := "select format('%s %s %s %s %s', n, id, v, g, r) from e order by 1"
 		before := db.strings(t, rows)
 		partitionWant(t, "steps", db.maintain(t, "2026-11-22T00:00:00Z"), "drain public.e_p20261001", "drain public.e_p20261123")
-		partitionWant(t, "each in its place", db.places(t, "e"),
+		partitionWant(t, "each row in its partition", db.places(t, "e"),
 			"e_p20261001 2026-10-01 00:00:00Z", "e_p20261001 2026-10-01 23:59:59.999Z", "e_p20261123 2026-11-23 05:00Z",
 			"e_default 2026-11-30Z", "e_default 2100-01-01Z")
 		partitionWant(t, "the same rows", db.strings(t, rows), before...)
-		partitionWant(t, "no trigger to run", db.strings(t, "select what from log"))
+		partitionWant(t, "no trigger calls", db.strings(t, "select what from log"))
 		triggers := "select tgname || tgenabled::text from pg_trigger where tgrelid = $1::text::regclass and not tgisinternal order by 1"
-		partitionWant(t, "triggers as they were", db.strings(t, triggers, "e_default"), "aO", "bA", "cD", "sO")
+		partitionWant(t, "the same states of triggers", db.strings(t, triggers, "e_default"), "aO", "bA", "cD", "sO")
 		partitionWant(t, "triggers of the parent", db.strings(t, triggers, "e_p20261123"), "aO", "bA", "cD")
-		partitionWant(t, "a partition like others", db.strings(t, "select count(*)::text from pg_index where indrelid = 'e_p20261123'::regclass and indisvalid"), "2")
+		partitionWant(t, "both indexes on the partition", db.strings(t, "select count(*)::text from pg_index where indrelid = 'e_p20261123'::regclass and indisvalid"), "2")
 
-		// What is referred to isn't moved: to delete it might cascade.
+		// Referenced rows aren't moved, since their deletion could cascade.
 		db.Exec(t, `insert into e (id, v) values (sortkey.uid60_floor('2026-11-24Z'), 'referred');
 			create table f (id bigint references e on delete cascade);
 			create table later (id bigint references e deferrable initially deferred);
 			insert into f values (sortkey.uid60_floor('2026-11-24Z'));`)
 		steps, err := db.try(t, "2026-11-24T00:00:00Z")
 		wantError(t, err, migrations.ErrPartition, "public.f references some of them by foreign key f_id_fkey; Drop that foreign key")
-		partitionWant(t, "the other step to be taken", partitionActions(steps), "create public.e_p20261125", "drain public.e_p20261124")
+		partitionWant(t, "both steps", partitionActions(steps), "create public.e_p20261125", "drain public.e_p20261124")
 		partitionWant(t, "the reference", db.strings(t, "select id::text from f"), db.strings(t, "select sortkey.uid60_floor('2026-11-24Z')::text")...)
 		db.Exec(t, "truncate f")
-		partitionWant(t, "the step that was left", db.maintain(t, "2026-11-24T00:00:00Z"), "drain public.e_p20261124")
-		partitionWant(t, "nothing lost", db.strings(t, "select count(*)::text from e"), "6")
+		partitionWant(t, "the failed step again", db.maintain(t, "2026-11-24T00:00:00Z"), "drain public.e_p20261124")
+		partitionWant(t, "all rows", db.strings(t, "select count(*)::text from e"), "6")
 
-		// What is referred to isn't dropped either, and the rest is.
+		// Partitions with referenced rows aren't dropped; the others are.
 		db.Exec(t, `insert into f values (sortkey.uid60_floor('2026-10-01Z'));
 			select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '1 day', retention_action => 'drop')`)
 		steps, err = db.try(t, "2026-11-24T00:00:00Z")
 		wantError(t, err, migrations.ErrPartition, "is still referenced from table")
 		partitionWant(t, "steps", partitionActions(steps), "drop public.e_p20261001", "drop public.e_p20261121", "drop public.e_p20261122")
-		partitionWant(t, "what is left", db.strings(t, "select relname from pg_class where relname like 'e\\_p________' order by 1"),
+		partitionWant(t, "the remaining partitions", db.strings(t, "select relname from pg_class where relname like 'e\\_p________' order by 1"),
 			"e_p20261001", "e_p20261123", "e_p20261124", "e_p20261125")
 		partitionWant(t, "the reference", db.strings(t, "select count(*)::text from f"), "1")
 	})
 }
 
-// Nothing is lost, and no insert fails, while rows come in, of generators in
-// programs and on the server, and two maintainers move them and make partitions.
+// No rows are lost and no insert fails while programs insert rows, with IDs generated
+// in programs and on the server, and two maintainers create partitions and move rows.
 func TestPartitionsUnderInserts(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
@@ -347,7 +348,7 @@ func TestPartitionsUnderInserts(t *testing.T) {
 					if n == 10 {
 						begun <- struct{}{}
 					}
-					// A transaction that reads first, and stays open over several tables.
+					// A transaction that reads before it inserts, in several tables.
 					err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 						var keys []string
 						for i := range tables {
@@ -377,7 +378,7 @@ func TestPartitionsUnderInserts(t *testing.T) {
 						return nil
 					})
 					if err != nil {
-						t.Errorf("expected inserts to go on, got %v", err)
+						t.Errorf("insert: %v", err)
 						return
 					}
 				}
@@ -391,7 +392,7 @@ func TestPartitionsUnderInserts(t *testing.T) {
 		var drains atomic.Int64
 		for range 2 {
 			maintainers.Go(func() {
-				// A step is left if no attempt got its locks; then another call takes it.
+				// If no attempt gets its locks, a later call takes the step.
 				for minute := 0; minute < 4 || drains.Load() == 0 && minute < 60; minute++ {
 					steps, err := migrations.MaintainPartitions(ctx, db.pool, complete, migrations.PartitionOptions{At: now.Add(time.Duration(minute) * time.Minute)})
 					if err != nil {
@@ -408,7 +409,7 @@ func TestPartitionsUnderInserts(t *testing.T) {
 		maintainers.Wait()
 		close(stop)
 		wg.Wait()
-		db.maintain(t, time.Now().Format(time.RFC3339)) // what was skipped
+		db.maintain(t, time.Now().Format(time.RFC3339)) // the skipped steps
 
 		var want, got []string
 		for _, keys := range inserted {
@@ -421,22 +422,22 @@ func TestPartitionsUnderInserts(t *testing.T) {
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			t.Errorf("expected the %d rows that were inserted, got %d, or others", len(want), len(got))
+			t.Errorf("expected the %d inserted rows, got %d rows with other IDs", len(want), len(got))
 		}
 		if drains.Load() == 0 {
-			t.Error("expected rows to be drained while others came in, got no such step")
+			t.Error("expected drain steps during the inserts, got none")
 		}
 	})
 }
 
-// A row can come to the default partition after the plan was made and before its
-// partition is there: when that partition's time begins, or from a clock that is
-// ahead. It is moved, and nothing fails.
+// A row can arrive in the default partition between the plan and the creation of its
+// partition: when the time of that partition begins, or from a clock that is ahead.
+// Maintenance moves it, without an error.
 func TestPartitionsRowAfterPlan(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.managed(t, "e", "premake => 2")
 		db.maintain(t, partitionNow)
-		tx := db.begin(t, "insert into e values (sortkey.snowflake_floor('2026-11-24 00:00Z'), 'late')") // which no plan sees
+		tx := db.begin(t, "insert into e values (sortkey.snowflake_floor('2026-11-24 00:00Z'), 'late')") // no plan sees this row
 		maintained := make(chan error, 1)
 		var steps []migrations.PartitionStep
 		go func() {
@@ -449,17 +450,17 @@ func TestPartitionsRowAfterPlan(t *testing.T) {
 		committing := db.strings(t, "select clock_timestamp()::text")[0]
 		must(t, tx.Commit(t.Context()))
 		must(t, <-maintained)
-		partitionWant(t, "the steps of another plan", partitionActions(steps), "create public.e_p20261125", "drain public.e_p20261124")
+		partitionWant(t, "the steps of a new plan", partitionActions(steps), "create public.e_p20261125", "drain public.e_p20261124")
 		must(t, errors.Join(steps[0].Err, steps[1].Err))
 		partitionWant(t, "the row in its partition", db.places(t, "e"), "e_p20261124 late")
-		// The wait was of another step.
-		partitionWant(t, "one attempt of each", db.strings(t, `select action || ' ' || attempts || (begun_at > $1) from sortkey.partition_log
+		// The attempt that waited doesn't count for these steps.
+		partitionWant(t, "one attempt per step", db.strings(t, `select action || ' ' || attempts || (begun_at > $1) from sortkey.partition_log
 			where partition in ('public.e_p20261124', 'public.e_p20261125') order by ended_at`, committing), "create 1true", "drain 1true")
 	})
 }
 
-// A step that doesn't get its locks is left after six attempts, with the steps of
-// its table after it. Other tables are maintained, and the next call goes on.
+// If a step doesn't get its locks in six attempts, maintenance leaves it and the later
+// steps of its table. It maintains other tables, and the next call takes the steps.
 func TestPartitionsLockTimeout(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		for _, table := range []string{"a", "b"} {
@@ -469,7 +470,7 @@ func TestPartitionsLockTimeout(t *testing.T) {
 		db.maintain(t, partitionNow)
 		tx := db.begin(t, "select from a")
 
-		// Without a timeout it would wait until the context ends.
+		// Without the lock timeout, the call would wait until the context is done.
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		options := migrations.PartitionOptions{At: partitionTime(t, "2026-11-23T10:00:00Z"), LockTimeout: 10 * time.Millisecond}
@@ -479,30 +480,30 @@ func TestPartitionsLockTimeout(t *testing.T) {
 			"create public.b_p20261123", "create public.b_p20261124", "drop public.b_p20261121")
 		for _, s := range steps {
 			if blocked := s.Table == "public.a"; errors.Is(s.Err, migrations.ErrLocked) != blocked || !blocked && s.Err != nil {
-				t.Errorf("expected %s %s to be left only where there is a lock, got %v", s.Action, s.Partition, s.Err)
+				t.Errorf("%s %s: expected ErrLocked only behind a lock, got %v", s.Action, s.Partition, s.Err)
 			}
 		}
-		partitionWant(t, "b to be done", db.strings(t, "select to_regclass('b_p20261124')::text || coalesce(to_regclass('b_p20261121')::text, '')"), "b_p20261124")
-		partitionWant(t, "nothing of a", db.strings(t, "select to_regclass('a_p20261121')::text || coalesce(to_regclass('a_p20261124')::text, '')"), "a_p20261121")
+		partitionWant(t, "partitions of b", db.strings(t, "select to_regclass('b_p20261124')::text || coalesce(to_regclass('b_p20261121')::text, '')"), "b_p20261124")
+		partitionWant(t, "partitions of a", db.strings(t, "select to_regclass('a_p20261121')::text || coalesce(to_regclass('a_p20261124')::text, '')"), "a_p20261121")
 
-		// The procedure warns of it, and is content.
-		conn, told := db.listen(t)
+		// The procedure raises a warning and no error.
+		conn, notices := db.listen(t)
 		exec(t, conn, "call sortkey.maintain_partitions(lock_timeout => '10 ms', at => '2026-11-23 10:00Z')")
-		if warnings := told.take("WARNING skipped "); len(warnings) != 1 {
+		if warnings := notices.take("WARNING skipped "); len(warnings) != 1 {
 			t.Errorf("got warnings %q, want 1", warnings)
 		}
-		partitionWant(t, "six attempts of either", db.strings(t, "select attempts || ' ' || problem from sortkey.partition_log where outcome = 'skipped'"),
+		partitionWant(t, "six attempts of each call", db.strings(t, "select attempts || ' ' || problem from sortkey.partition_log where outcome = 'skipped'"),
 			"6 canceling statement due to lock timeout", "6 canceling statement due to lock timeout")
-		partitionWant(t, "the setting as before", []string{pgtest.Value[string](t, conn, "show lock_timeout")}, "0")
+		partitionWant(t, "the original lock_timeout", []string{pgtest.Value[string](t, conn, "show lock_timeout")}, "0")
 
 		must(t, tx.Rollback(t.Context()))
-		partitionWant(t, "the rest", db.maintain(t, "2026-11-23T10:00:00Z"),
+		partitionWant(t, "the remaining steps", db.maintain(t, "2026-11-23T10:00:00Z"),
 			"create public.a_p20261123", "create public.a_p20261124", "drop public.a_p20261121")
 	})
 }
 
-// Inserts wait neither for a partition to be made ahead nor make it wait, even
-// if their transactions stay open.
+// Inserts, even in open transactions, don't block the creation of a partition ahead,
+// nor does it block inserts.
 func TestPartitionsAheadOfOpenTransactions(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.managed(t, "e", "premake => 1")
@@ -512,12 +513,12 @@ func TestPartitionsAheadOfOpenTransactions(t *testing.T) {
 		_, err := tx.Exec(t.Context(), "insert into e values (sortkey.snowflake_floor('2026-11-23 11:00Z'), 'y')")
 		must(t, err)
 		must(t, tx.Commit(t.Context()))
-		partitionWant(t, "both", db.places(t, "e"), "e_p20261121 x", "e_p20261123 y")
+		partitionWant(t, "both rows", db.places(t, "e"), "e_p20261121 x", "e_p20261123 y")
 	})
 }
 
-// An insert into a window that is being drained, or made when it has begun,
-// waits, and finds the new partition.
+// An insert waits while maintenance drains rows of its time, or creates a partition
+// whose time has begun. It then uses the new partition.
 func TestPartitionsInsertWaits(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
@@ -541,8 +542,8 @@ func TestPartitionsInsertWaits(t *testing.T) {
 	})
 }
 
-// behind executes a statement that has to wait for a lock, and returns while it
-// waits.
+// behind executes a statement that has to wait for a lock. It returns when the
+// statement waits.
 func (db partitionDB) behind(t testing.TB, conn *pgx.Conn, sql string) <-chan error {
 	t.Helper()
 	result := make(chan error, 1)
@@ -570,19 +571,19 @@ func (db partitionDB) waiting(t testing.TB, query string, arg any) {
 	t.Helper()
 	pgtest.Eventually(t, "a session waits for a lock", func() error {
 		if len(db.strings(t, query, arg)) == 0 {
-			return errors.New("none does")
+			return errors.New("no session waits")
 		}
 		return nil
 	})
 }
 
-// Two that maintain a table take turns, and the second sees what the first did,
-// also where transactions by default see only what was before them.
+// Two maintainers of a table take turns, and the second sees the changes of the first,
+// even if the default isolation level is repeatable read.
 func TestPartitionsTwoMaintainers(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
-			create table a (like e including all) partition by range (id); -- the one before, that is free
+			create table a (like e including all) partition by range (id); -- maintained first, without a wait
 			select sortkey.manage_partitions('a', '1 day', premake => 1), sortkey.manage_partitions('e', '1 day', premake => 1)`)
 		db.maintain(t, partitionNow)
 		first := db.Conn(t)
@@ -605,7 +606,7 @@ func TestPartitionsTwoMaintainers(t *testing.T) {
 			must(t, err)
 			_, err = tx.Exec(ctx, "select sortkey.next_partition_step('e', $1)", at)
 			must(t, err)
-			partitionWant(t, "the setting as before", db.strings(t, "show lock_timeout"), pgtest.Value[string](t, first, "show lock_timeout"))
+			partitionWant(t, "the original lock_timeout", db.strings(t, "show lock_timeout"), pgtest.Value[string](t, first, "show lock_timeout"))
 			conn, pool := db.Conn(t, repeatable), db.SQL(t, repeatable)
 			pool.SetMaxOpenConns(1)
 			pid := conn.PgConn().PID()
@@ -617,7 +618,7 @@ func TestPartitionsTwoMaintainers(t *testing.T) {
 			db.waits(t, pid)
 			must(t, tx.Commit(ctx))
 			if err := <-result; err != nil {
-				t.Errorf("expected the second to find the work done, got %v", err)
+				t.Errorf("second maintainer: %v", err)
 			}
 		}
 		if n := len(db.partitions(t, "e")); n != 5 {
@@ -626,7 +627,7 @@ func TestPartitionsTwoMaintainers(t *testing.T) {
 	})
 }
 
-// A dry run changes nothing, and its SQL by hand does what the real one does.
+// A dry run changes nothing. Executing its SQL by hand has the same result as a run.
 func TestPartitionsDryRun(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
@@ -648,32 +649,32 @@ func TestPartitionsDryRun(t *testing.T) {
 		steps, err := migrations.MaintainPartitions(ctx, db.pool, complete, options)
 		must(t, err)
 		if len(steps) != 7 {
-			t.Fatalf("expected 4 days to be made, 2 windows drained, 1 dropped, got %q", partitionActions(steps))
+			t.Fatalf("expected 4 creates, 2 drains and 1 drop, got %q", partitionActions(steps))
 		}
 		if from := partitionTime(t, "2026-11-22T00:00:00Z"); !steps[0].From.Equal(from) || !steps[0].To.Equal(from.AddDate(0, 0, 1)) {
 			t.Errorf("expected the times of the first step, got %v to %v", steps[0].From, steps[0].To)
 		}
-		conn, told := db.listen(t)
-		// A publication has rows that leave the default partition, and has those that come only to what is a partition.
+		conn, notices := db.listen(t)
+		// A publication includes the inserted rows only if the partition is attached before.
 		if sql := steps[4].SQL; strings.Index(sql, "INSERT INTO ") < strings.Index(sql, " ATTACH ") {
-			t.Errorf("expected rows to come when the partition is attached, got\n%s", sql)
+			t.Errorf("expected ATTACH before INSERT, got\n%s", sql)
 		}
-		// Inside of a transaction too, and if it is one that only reads.
+		// A dry run also works in a transaction, even a read-only one.
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 		must(t, err)
 		_, err = tx.Exec(ctx, "call sortkey.maintain_partitions('by_hand.e', dry_run => true, at => $1)", options.At)
 		must(t, err)
 		must(t, tx.Commit(ctx))
-		partitionWant(t, "nothing changed", state("by_hand"), before...)
-		partitionWant(t, "nothing forgotten", db.strings(t, "select count(*)::text from sortkey.partitioned_table"), "3")
+		partitionWant(t, "no changes", state("by_hand"), before...)
+		partitionWant(t, "all settings", db.strings(t, "select count(*)::text from sortkey.partitioned_table"), "3")
 
 		var want []string
 		for _, s := range steps {
 			want = append(want, fmt.Sprintf("%s %s\nBEGIN;\n%s\nCOMMIT;", s.Action, s.Partition, s.SQL))
 		}
-		said := told.take("NOTICE ")
-		partitionWant(t, "the same SQL of the procedure", said, want...)
-		for _, statement := range said {
+		shown := notices.take("NOTICE ")
+		partitionWant(t, "the same SQL from the procedure", shown, want...)
+		for _, statement := range shown {
 			_, sql, _ := strings.Cut(statement, "\n")
 			db.Exec(t, sql)
 		}
@@ -682,16 +683,16 @@ func TestPartitionsDryRun(t *testing.T) {
 		must(t, err)
 		for i, s := range called {
 			if i >= len(steps) || strings.ReplaceAll(s.SQL, "by_call", "by_hand") != steps[i].SQL {
-				t.Errorf("expected to be executed what was planned, got %s", s.SQL)
+				t.Errorf("expected the planned SQL, got %s", s.SQL)
 			}
 		}
-		partitionWant(t, "the same by hand", state("by_hand"), state("by_call")...)
+		partitionWant(t, "the same result by hand", state("by_hand"), state("by_call")...)
 		partitionWant(t, "the rows", db.places(t, "by_hand.e"), "e_p20261118 2026-11-18Z", "e_p20261121 2026-11-21 23:00Z", "e_default 2027-01-01Z")
-		partitionWant(t, "nothing left to do", db.maintain(t, partitionNow))
+		partitionWant(t, "no steps", db.maintain(t, partitionNow))
 	})
 }
 
-// Queries by time see only the partitions of that time.
+// Queries by time read only the partitions of that time.
 func TestPartitionsPruned(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		for _, f := range []struct{ table, column, format string }{
@@ -703,13 +704,13 @@ func TestPartitionsPruned(t *testing.T) {
 			db.maintain(t, partitionNow)
 			conn := db.Conn(t, pgtest.Mode(pgx.QueryExecModeSimpleProtocol))
 			scan := regexp.MustCompile(`Scan (?:using \S+ )?on (\w+)(?: \w+)?\n`)
-			check := func(what, plan string, removed int) {
+			check := func(form, plan string, removed int) {
 				t.Helper()
 				scans := scan.FindAllStringSubmatch(plan, -1)
 				scans = slices.DeleteFunc(scans, func(m []string) bool { return strings.HasSuffix(m[1], "_pkey") })
 				if len(scans) != 1 || scans[0][1] != f.table+"_p20261122" || !strings.Contains(plan, "Index Cond") ||
 					strings.Contains(plan, "Subplans Removed") != (removed > 0) || removed > 0 && !strings.Contains(plan, fmt.Sprintf("Subplans Removed: %d\n", removed)) {
-					t.Errorf("%s, %s: expected an index scan of one partition, and %d to be removed at executor start, got\n%s", f.column, what, removed, plan)
+					t.Errorf("%s, %s: expected an index scan of one partition, and %d to be removed at executor start, got\n%s", f.column, form, removed, plan)
 				}
 			}
 			query := func(from, to string) string {
@@ -721,7 +722,7 @@ func TestPartitionsPruned(t *testing.T) {
 			check("custom plan", explain(t, conn, "costs off", "execute q('2026-11-22Z', '2026-11-23Z')"), 0)
 			exec(t, conn, "set plan_cache_mode = force_generic_plan")
 			check("generic plan", explain(t, conn, "costs off", "execute q('2026-11-22Z', '2026-11-23Z')"), 4)
-			// now() with what makes it the test's time.
+			// now() plus an offset to the time of the test.
 			now := func(of string) string {
 				return fmt.Sprintf("now() + (timestamptz '%s' - timestamptz '%s')", of, db.strings(t, "select now()::text")[0])
 			}
@@ -730,8 +731,8 @@ func TestPartitionsPruned(t *testing.T) {
 	})
 }
 
-// Whatever is said wrong is refused with what it was and what to say instead.
-func TestPartitionsRefused(t *testing.T) {
+// Invalid arguments are errors that name the value and the remedy.
+func TestPartitionsInvalid(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table good (id sortkey.snowflake) partition by range (id);
 			create table plain (id bigint);
@@ -782,10 +783,10 @@ func TestPartitionsRefused(t *testing.T) {
 			_, err := db.pool.ExecContext(t.Context(), "select "+c.call)
 			var pg *pgconn.PgError
 			if !errors.As(err, &pg) || !strings.Contains(pg.Message, c.got) || !strings.Contains(pg.Hint, c.hint) {
-				t.Errorf("%s: expected an error with %q and advice with %q, got %v, %+v", c.call, c.got, c.hint, err, pg)
+				t.Errorf("%s: expected an error with %q and a hint with %q, got %v, %+v", c.call, c.got, c.hint, err, pg)
 			}
 		}
-		partitionWant(t, "nothing to be managed", db.strings(t, "select parent::text from sortkey.partitioned_table"))
+		partitionWant(t, "no managed tables", db.strings(t, "select parent::text from sortkey.partitioned_table"))
 
 		call := func(args string) error {
 			_, err := db.pool.ExecContext(t.Context(), "call sortkey.maintain_partitions("+args+")")
@@ -797,13 +798,13 @@ func TestPartitionsRefused(t *testing.T) {
 		_, err = migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{LockTimeout: -time.Second})
 		wantError(t, err, nil, "PartitionOptions.LockTimeout: -1s")
 
-		// Another installation's domain is no format of this one.
+		// The domain of another installation doesn't determine the format.
 		up(t, db.DB, migrations.Config{Schema: "other"})
 		db.Exec(t, "create table another (id other.uid60) partition by range (id); select other.manage_partitions('another', '1 day')")
 		_, err = db.pool.ExecContext(t.Context(), "select sortkey.manage_partitions('another', '1 day')")
 		wantError(t, err, nil, "format NULL", "public.another.id")
 
-		// Of a time that the format doesn't have there is nothing to be planned.
+		// A time out of the format's range is an error.
 		db.Exec(t, "select sortkey.manage_partitions('good', '1 day')")
 		for _, at := range []string{"1999-01-01", "3000-01-01"} {
 			if err := call("at => '" + at + "Z'"); err == nil {
@@ -812,14 +813,14 @@ func TestPartitionsRefused(t *testing.T) {
 			_, err := db.try(t, at+"T00:00:00Z")
 			wantError(t, err, migrations.ErrPartition, "time "+at+"T00:00:00Z", "public.good")
 		}
-		// In a transaction that isn't its own, it does nothing.
+		// In a transaction block, CALL fails and changes nothing.
 		_, err = db.pool.ExecContext(t.Context(), "begin; call sortkey.maintain_partitions(at => '"+partitionNow+"'); commit")
 		wantSQLState(t, err, "2D000", "CALL in a transaction")
-		partitionWant(t, "no partition", db.partitions(t, "good"))
+		partitionWant(t, "no partitions", db.partitions(t, "good"))
 	})
 }
 
-// Names and settings may be as odd as Postgres lets them be.
+// Maintenance works with unusual names and settings.
 func TestPartitionsNames(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		for _, setting := range []string{"datestyle = 'SQL, DMY'", "timezone = 'America/New_York'", "search_path = ''", "intervalstyle = 'iso_8601'",
@@ -827,7 +828,7 @@ func TestPartitionsNames(t *testing.T) {
 			db.Exec(t, "do $$ begin execute format('alter database %I set "+strings.ReplaceAll(setting, "'", "''")+"', current_database()); end $$")
 		}
 		db.pool = db.SQL(t) // with these settings
-		partitionWant(t, "a month of UTC", db.strings(t, "select (sortkey.partition_window('1 month', '2026-11-01 00:30Z') = tstzrange('2026-11-01Z', '2026-12-01Z'))::text"), "true")
+		partitionWant(t, "a month in UTC", db.strings(t, "select (sortkey.partition_window('1 month', '2026-11-01 00:30Z') = tstzrange('2026-11-01Z', '2026-12-01Z'))::text"), "true")
 		long := strings.Repeat("ä", 31)
 		db.Exec(t, `create schema "Odd ""Schema'"; create schema other;
 			create table "Odd ""Schema'"."T %_'x\$$" ("I ""d'" sortkey.sno primary key, v text) partition by range ("I ""d'");
@@ -841,36 +842,36 @@ func TestPartitionsNames(t *testing.T) {
 		if n := len(db.maintain(t, partitionNow)); n != 12 {
 			t.Errorf("expected 3 partitions of each table, got %d", n)
 		}
-		partitionWant(t, "nothing left to do", db.maintain(t, partitionNow))
-		partitionWant(t, "names that fit", db.strings(t, `select bool_and(octet_length(c.relname) <= 63 and c.relname ~ '^ä+_[0-9a-f]{8}_(p20261121t0600|p20261121t1200|default)$')::text || count(*)
+		partitionWant(t, "no steps", db.maintain(t, partitionNow))
+		partitionWant(t, "names of at most 63 bytes", db.strings(t, `select bool_and(octet_length(c.relname) <= 63 and c.relname ~ '^ä+_[0-9a-f]{8}_(p20261121t0600|p20261121t1200|default)$')::text || count(*)
 			from pg_inherits join pg_class c on c.oid = inhrelid where c.relname like 'ä%' and c.relkind = 'r'`), "true9")
 		db.Exec(t, `insert into "Odd ""Schema'"."T %_'x\$$" values (sortkey.sno_floor('2026-11-20 07:00Z'), 'a'), (sortkey.sno_floor('2026-11-21 07:00Z'), 'b')`)
 		partitionWant(t, "steps", db.maintain(t, partitionNow), `drain "Odd ""Schema'"."T %_'x\$$_p20261120t0600"`)
 		partitionWant(t, "steps a day later", db.maintain(t, "2026-11-21T12:00:00Z")[:2],
 			`create "Odd ""Schema'"."T %_'x\$$_p20261121t1800"`, `drop "Odd ""Schema'"."T %_'x\$$_p20261120t0600"`)
 
-		// Under another name the table goes on.
+		// Maintenance continues after the table is renamed.
 		db.Exec(t, `alter table "Odd ""Schema'"."T %_'x\$$" rename to "renamed"; alter schema "Odd ""Schema'" rename to odd`)
 		partitionWant(t, "steps under the new name", db.maintain(t, "2026-11-21T18:00:00Z")[:1], "create odd.renamed_p20261122t0000")
 
-		// What has a partition's name and is none isn't touched.
+		// A table that isn't a partition but has a partition's name isn't changed.
 		db.Exec(t, "create table odd.renamed_p20261122t0600 (a int); insert into odd.renamed_p20261122t0600 values (1)")
 		_, err := migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{Parent: "odd.renamed", At: partitionTime(t, "2026-11-22T01:00:00Z")})
 		wantError(t, err, nil, "cannot create odd.renamed_p20261122t0600 as a partition of odd.renamed FOR VALUES FROM", "Rename, drop or attach")
-		partitionWant(t, "it untouched", db.strings(t, "select a::text from odd.renamed_p20261122t0600"), "1")
+		partitionWant(t, "the unchanged table", db.strings(t, "select a::text from odd.renamed_p20261122t0600"), "1")
 
-		// A table that is gone is forgotten, one that is no longer to be managed left alone.
+		// The settings of a dropped table are deleted. A table that is no longer managed isn't changed.
 		db.Exec(t, "drop table odd.renamed; select sortkey.unmanage_partitions('other."+long+"1')")
 		steps := db.maintain(t, "2026-11-22T01:00:00Z")
-		partitionWant(t, "what is left", db.strings(t, "select parent::text from sortkey.partitioned_table order by 1"), `public."`+long+`1"`, `public."`+long+`2"`)
+		partitionWant(t, "the managed tables", db.strings(t, "select parent::text from sortkey.partitioned_table order by 1"), `public."`+long+`1"`, `public."`+long+`2"`)
 		if len(steps) == 0 || slices.ContainsFunc(steps, func(s string) bool { return strings.Contains(s, "other.") }) {
 			t.Errorf("expected steps of two tables, got %q", steps)
 		}
 	})
 }
 
-// Tables that fail don't keep others from being maintained, and are told of in
-// the end. The role that maintains needs no more than to own the tables.
+// Errors of one table don't prevent the maintenance of others; the call returns them at
+// the end. The maintaining role only needs to own the tables.
 func TestPartitionsRoles(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create schema app; create table app.a (id sortkey.snowflake primary key, v text) partition by range (id);
@@ -880,33 +881,33 @@ func TestPartitionsRoles(t *testing.T) {
 		owner, member := db.role(t, "owner"), db.role(t, "member")
 		db.Exec(t, fmt.Sprintf(`grant %[1]s to %[2]s; alter table app.a owner to %[1]s; alter table app.c owner to %[1]s;
 			grant usage, create on schema app to %[1]s; grant usage on schema sortkey to %[1]s`, owner, member))
-		conn, told := db.listen(t)
+		conn, notices := db.listen(t)
 		exec(t, conn, "set role "+member)
 		_, err := conn.Exec(t.Context(), "call sortkey.maintain_partitions(at => '"+partitionNow+"')")
 		wantError(t, err, nil, "partition steps failed: 1")
-		warnings := told.take("WARNING ")
+		warnings := notices.take("WARNING ")
 		if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "failed plan app.b: permission denied") {
-			t.Errorf("expected a warning of b, got %q", warnings)
+			t.Errorf("expected a warning about b, got %q", warnings)
 		}
 		partitionWant(t, "the owner's partitions", db.strings(t, `select c.relname || ' ' || replace(pg_get_userbyid(c.relowner), current_database(), '')
 			from pg_inherits join pg_class c on c.oid = inhrelid where c.relnamespace = 'app'::regnamespace and c.relkind = 'r' order by 1`),
 			"a_default owner_", "a_p20261121 owner_", "a_p20261122 owner_", "c_default owner_", "c_p20261121 owner_", "c_p20261122 owner_")
-		// Rows that the role mustn't see make an error: left out, they would be where they don't belong for ever.
+		// Rows hidden by row-level security cause an error. If they were ignored, they would stay in the default partition.
 		db.Exec(t, `insert into app.c values (sortkey.snowflake_floor('2026-10-01Z'), 'hidden');
 			alter table app.c_default enable row level security, force row level security`)
 		_, err = conn.Exec(t.Context(), "call sortkey.maintain_partitions('app.c', at => '"+partitionNow+"')")
-		if warnings = told.take("WARNING "); err == nil || len(warnings) != 1 || !strings.Contains(warnings[0], "row-level security") {
-			t.Errorf("expected a failure of row-level security, got %v, %q", err, warnings)
+		if warnings = notices.take("WARNING "); err == nil || len(warnings) != 1 || !strings.Contains(warnings[0], "row-level security") {
+			t.Errorf("expected an error because of row-level security, got %v, %q", err, warnings)
 		}
 		_, err = conn.Exec(t.Context(), "select sortkey.manage_partitions('app.a', '2 days')")
 		if err == nil {
-			t.Error("expected a role that has no right to it not to change what is managed")
+			t.Error("manage_partitions without write access to partitioned_table: expected an error, got none")
 		}
 	})
 }
 
-// A role that may write the list of managed tables manages its own tables, and tables
-// of the roles that it is a member of.
+// A role with write access to partitioned_table can manage its own tables, and tables
+// of roles that it is a member of.
 func TestPartitionsOfOtherOwners(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		owner, member, other := db.role(t, "owner"), db.role(t, "member"), db.role(t, "other")
@@ -932,8 +933,8 @@ func TestPartitionsOfOtherOwners(t *testing.T) {
 	})
 }
 
-// Partitions whose bounds aren't at a format's units, or at its ends, are
-// filled around without overlap.
+// Maintenance fills the gaps around partitions whose bounds aren't at units of the
+// format or at the ends of its range, without overlaps.
 func TestPartitionsBounds(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table e (id bigint primary key, v text) partition by range (id);
@@ -945,17 +946,17 @@ func TestPartitionsBounds(t *testing.T) {
 			end $$`)
 		partitionWant(t, "the gaps", db.maintain(t, "2020-02-01T00:00:00Z"),
 			"create public.e_p20200101", "create public.e_p20210301t000000001", "create public.e_p20220101", "default public.e_default")
-		// What lies in the parts of milliseconds goes to the default partition, and stays.
+		// Rows in the partial milliseconds between partitions stay in the default partition.
 		db.Exec(t, `insert into e values (sortkey.snowflake_si_floor('2020-06-01Z') + 4, 'before'), (sortkey.snowflake_si_floor('2020-06-01Z') + 5, 'in'),
 			(sortkey.snowflake_si_floor('2021-03-01Z') + 5, 'after'), (0, 'zero'), (-1, 'none'), (9223372036854775807, 'too large'),
 			(sortkey.snowflake_si_floor('2024-03-01Z'), 'ahead')`)
-		partitionWant(t, "nothing", db.maintain(t, "2020-02-01T00:00:00Z"))
+		partitionWant(t, "no steps", db.maintain(t, "2020-02-01T00:00:00Z"))
 		partitionWant(t, "places", db.places(t, "e"), "e_default none", "e_default zero", "e_default before", "mine in", "e_default after", "e_default ahead", "e_default too large")
-		partitionWant(t, "the last partition to be open", db.maintain(t, "2054-10-01T00:00:00Z"), "create public.e_p20540101", "drain public.e_p20240101")
+		partitionWant(t, "steps for the last, open partition", db.maintain(t, "2054-10-01T00:00:00Z"), "create public.e_p20540101", "drain public.e_p20240101")
 		partitionWant(t, "its bounds", db.strings(t, "select regexp_replace(pg_get_expr(relpartbound, oid), '\\d+', 'N') from pg_class where relname = 'e_p20540101'"),
 			"FOR VALUES FROM ('N') TO (MAXVALUE)")
 
-		// The first week of the format is none of seven days.
+		// The first week of the format has less than seven days.
 		db.Exec(t, `create table made (id sortkey.sno primary key, v text) partition by range (id);
 			create table drained (id sortkey.snowflake_si primary key, v text) partition by range (id);
 			create table drained_default partition of drained default;
@@ -968,12 +969,12 @@ func TestPartitionsBounds(t *testing.T) {
 	})
 }
 
-// A dump has what is managed, and a database made of it goes on.
+// A dump includes the settings, and maintenance continues in a restored database.
 func TestPartitionsDump(t *testing.T) {
 	t.Parallel()
 	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
 		ctx := t.Context()
-		// Before its table in the alphabet, and after.
+		// One table sorts before schema sortkey, and one after.
 		db.Exec(t, `create schema zoo; create table zoo."E" (id sortkey.sno primary key, v text) partition by range (id);
 			create table a (id bigint primary key, v text) partition by range (id);
 			select sortkey.manage_partitions('zoo."E"', '1 day', premake => 1);
@@ -996,20 +997,20 @@ func TestPartitionsDump(t *testing.T) {
 	})
 }
 
-// A partition has what the table has, on all versions.
-func TestPartitionsLikeTheirTable(t *testing.T) {
+// A partition has the properties of the table, on all versions of Postgres.
+func TestPartitionsProperties(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		var version int
 		must(t, db.pool.QueryRowContext(t.Context(), "select current_setting('server_version_num')::int").Scan(&version))
 		space, using, virtual := db.Name+"_space", "", ""
-		if version >= 170000 { // a partitioned table has no access method before
+		if version >= 170000 { // before, a partitioned table has no access method
 			db.Exec(t, "create access method heap2 type table handler heap_tableam_handler")
 			using = "using heap2"
 		}
 		if version >= 180000 {
 			virtual = ", twice int generated always as (n * 2) virtual"
 		}
-		// Not in the same message: it can't be in a transaction.
+		// In separate messages, since CREATE TABLESPACE can't run in a transaction.
 		conn := db.Conn(t)
 		exec(t, conn, "set allow_in_place_tablespaces = on")
 		exec(t, conn, "create tablespace "+space+" location ''")
@@ -1024,10 +1025,10 @@ func TestPartitionsLikeTheirTable(t *testing.T) {
 		partitionWant(t, "steps", db.maintain(t, partitionNow), "create public.e_p20261121", "create public.e_p20261122", "default public.e_default", "drop public.far")
 		db.Exec(t, "insert into e (id) values (sortkey.uid60_floor('2026-11-21Z')), (sortkey.uid60_floor('2026-11-23Z'))")
 		partitionWant(t, "steps", db.maintain(t, "2026-11-22T00:00:00Z"), "drain public.e_p20261123")
-		partitionWant(t, "the row as it was", db.strings(t, "select tableoid::regclass || v || n from e order by id"), "e_p20261121d1", "e_p20261123d2")
+		partitionWant(t, "the original rows", db.strings(t, "select tableoid::regclass || v || n from e order by id"), "e_p20261121d1", "e_p20261123d2")
 		method := map[bool]string{true: "heap2", false: "heap"}[version >= 170000]
 		for _, partition := range []string{"e_default", "e_p20261121", "e_p20261123"} {
-			partitionWant(t, "all of it", db.strings(t, `select concat_ws(' ', s.spcname, m.amname, a.attstorage, col_description(c.oid, 2),
+			partitionWant(t, "the properties", db.strings(t, `select concat_ws(' ', s.spcname, m.amname, a.attstorage, col_description(c.oid, 2),
 					(select count(*) from pg_statistic_ext where stxrelid = c.oid), (select count(*) from pg_index where indrelid = c.oid and indpred is not null))
 				from pg_class c join pg_tablespace s on s.oid = c.reltablespace join pg_am m on m.oid = c.relam join pg_attribute a on a.attrelid = c.oid and a.attnum = 2
 				where c.oid = $1::text::regclass`, partition), space+" "+method+" e a comment 1 1")
@@ -1037,7 +1038,7 @@ func TestPartitionsLikeTheirTable(t *testing.T) {
 	})
 }
 
-// The table that is partitioned by time may be a partition itself.
+// A table that is partitioned by time can itself be a partition.
 func TestPartitionsOfPartitions(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table e (region text, v text, id sortkey.uid60, primary key (id, region)) partition by list (region);
@@ -1056,9 +1057,9 @@ func TestPartitionsOfPartitions(t *testing.T) {
 	})
 }
 
-// A foreign key that comes while a step waits for its lock is seen: rows that it
-// leads to aren't moved, which would cascade.
-func TestPartitionsForeignKeyMeanwhile(t *testing.T) {
+// A step sees a foreign key that is added while the step waits for its lock. It
+// doesn't move referenced rows, since that would cascade.
+func TestPartitionsConcurrentForeignKey(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		db.managed(t, "a", "premake => 1")
@@ -1072,32 +1073,32 @@ func TestPartitionsForeignKeyMeanwhile(t *testing.T) {
 			must(t, tx.Commit(ctx))
 			wantError(t, <-result, nil, "failed: 1")
 			if n := len(db.strings(t, "select '' from child_of_"+parent)); n != 1 {
-				t.Errorf("to %s: expected the row that refers to the table to stay, got %d", to, n)
+				t.Errorf("foreign key to %s: expected 1 referencing row, got %d", to, n)
 			}
 		}
 	})
 }
 
-// What would be made to be removed at once isn't made.
+// Maintenance doesn't create partitions that the retention would remove at once.
 func TestPartitionsShortRetention(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
 			select sortkey.manage_partitions('e', '1 hour', premake => 1, retention => '2 hours', retention_action => 'drop')`)
 		partitionWant(t, "hours", db.maintain(t, "2026-11-21T05:30:00Z"), "create public.e_p20261121t0500", "create public.e_p20261121t0600", "default public.e_default")
 		db.manage(t, "e", "premake => 1, retention => '2 hours', retention_action => 'drop'")
-		// The night is over, and not to be kept.
-		partitionWant(t, "the rest of the day", db.maintain(t, "2026-11-21T10:30:00Z"),
+		// The hours of the night are older than the retention.
+		partitionWant(t, "steps for the rest of the day", db.maintain(t, "2026-11-21T10:30:00Z"),
 			"create public.e_p20261121t0700", "create public.e_p20261122", "drop public.e_p20261121t0500", "drop public.e_p20261121t0600")
 		again := db.maintain(t, "2026-11-21T10:30:00Z")
 		if len(again) > 1 {
-			t.Errorf("expected an end, got %q", again)
+			t.Errorf("expected at most one more step, got %q", again)
 		}
 	})
 }
 
-// Operators that fit the domain of a key better than the system's don't choose
-// what is moved.
-func TestPartitionsOperatorsInTheWay(t *testing.T) {
+// Maintenance uses the operators of pg_catalog, even if other operators match the
+// domain of a key better.
+func TestPartitionsShadowedOperators(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
 			create table child (id sortkey.snowflake references e);
@@ -1114,13 +1115,13 @@ func TestPartitionsOperatorsInTheWay(t *testing.T) {
 		conn := db.Conn(t)
 		exec(t, conn, "set search_path = public, pg_catalog")
 		exec(t, conn, "call sortkey.maintain_partitions('e', at => '"+partitionNow+"')")
-		partitionWant(t, "the row moved", db.places(t, "e"), "e_p20261101 x", "e_p20261121 y")
+		partitionWant(t, "the moved row", db.places(t, "e"), "e_p20261101 x", "e_p20261121 y")
 	})
 }
 
-// Without a default partition, the newest rows come from the newest partition, a
-// long reader doesn't keep partitions from being created ahead, and a row outside
-// all partitions is an error.
+// Without a default partition, a query for the newest rows reads only the newest
+// partitions, a long reader doesn't block the creation of partitions ahead, and a row
+// outside all partitions is an error.
 func TestPartitionsWithoutDefault(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
@@ -1138,7 +1139,7 @@ func TestPartitionsWithoutDefault(t *testing.T) {
 			if strings.Contains(plan, "Merge Append") != merge || strings.Contains(plan, "  Append") == merge || strings.Contains(plan, "Sort  ") {
 				t.Errorf("%s: want a Merge Append: %t, and an Append otherwise, got\n%s", table, merge, plan)
 			}
-			// Three partitions ahead are empty, and the next one has the newest rows.
+			// Three partitions ahead are empty, and the one before them has the newest rows.
 			plan = explain(t, db.Conn(t), "analyze, costs off, timing off, summary off", "select * from "+table+" order by id desc limit 10")
 			if unread := strings.Count(plan, "(never executed)"); unread != map[bool]int{false: 1, true: 0}[merge] {
 				t.Errorf("%s: want an Append to read from the partitions ahead to the newest rows, got\n%s", table, plan)
@@ -1151,7 +1152,7 @@ func TestPartitionsWithoutDefault(t *testing.T) {
 		must(t, err)
 		partitionWant(t, "steps", partitionActions(steps), "create public.a_p20261126", "create public.b_p20261126")
 		if steps[0].Err != nil || !errors.Is(steps[1].Err, migrations.ErrLocked) {
-			t.Errorf("want the reader to stop only the table with a default partition, got %v and %v", steps[0].Err, steps[1].Err)
+			t.Errorf("want the reader to block only the table with a default partition, got %v and %v", steps[0].Err, steps[1].Err)
 		}
 		must(t, tx.Rollback(ctx))
 
@@ -1160,8 +1161,8 @@ func TestPartitionsWithoutDefault(t *testing.T) {
 	})
 }
 
-// A table gets a default partition, or loses it, when manage_partitions says so
-// later. Rows in it are moved, and those that can't be keep it.
+// A later call of manage_partitions can add or remove the default partition. Rows of
+// the default partition are moved; if some can't be, the default partition stays.
 func TestPartitionsDefaultChanged(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		manage := func(extra string) {
@@ -1169,20 +1170,20 @@ func TestPartitionsDefaultChanged(t *testing.T) {
 		}
 		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id)`)
 		manage(", default_partition => false")
-		partitionWant(t, "none", db.maintain(t, partitionNow), "create public.e_p20261121", "create public.e_p20261122")
+		partitionWant(t, "steps without a default partition", db.maintain(t, partitionNow), "create public.e_p20261121", "create public.e_p20261122")
 		manage("")
-		partitionWant(t, "one", db.maintain(t, partitionNow), "default public.e_default")
+		partitionWant(t, "steps with a default partition", db.maintain(t, partitionNow), "default public.e_default")
 		manage(", default_partition => false")
-		partitionWant(t, "none again", db.maintain(t, partitionNow), "drop public.e_default")
-		partitionWant(t, "nothing to do", db.maintain(t, partitionNow))
+		partitionWant(t, "steps that remove it", db.maintain(t, partitionNow), "drop public.e_default")
+		partitionWant(t, "no steps", db.maintain(t, partitionNow))
 
-		// Under whatever name it has. The row of a window is moved; the other one is of none.
+		// The name of the default partition doesn't matter. One row is in the time of a partition; the other one is ahead.
 		db.Exec(t, `create schema other; create table other.rest partition of e default;
 			insert into e values (sortkey.snowflake_floor('2026-11-01Z'), 'early'), (sortkey.snowflake_floor('2027-01-01Z'), 'ahead')`)
 		for range 2 {
 			steps, err := db.try(t, partitionNow)
 			if len(steps) == 0 || !errors.Is(err, migrations.ErrPartition) || !strings.Contains(err.Error(), "drop default partition other.rest: it has rows; Delete or move") {
-				t.Fatalf("want the default partition to be refused for its rows, got %v, %v", steps, err)
+				t.Fatalf("want an error because the default partition has rows, got %v, %v", steps, err)
 			}
 			last := steps[len(steps)-1]
 			if last.Action != "drop" || last.Partition != "other.rest" || !last.From.IsZero() || !last.To.IsZero() {
@@ -1191,16 +1192,16 @@ func TestPartitionsDefaultChanged(t *testing.T) {
 		}
 		partitionWant(t, "the rows", db.places(t, "e"), "e_p20261101 early", "rest ahead")
 		db.Exec(t, "delete from other.rest")
-		partitionWant(t, "none", db.maintain(t, partitionNow), "drop other.rest")
+		partitionWant(t, "the drop", db.maintain(t, partitionNow), "drop other.rest")
 		partitionWant(t, "partitions", db.strings(t, "select relid::text from pg_partition_tree('e') where isleaf order by 1"), "e_p20261101", "e_p20261121", "e_p20261122")
 	})
 }
 
-// The default partition stays while the partition of a window can't be created:
-// its rows have no other place.
+// Maintenance doesn't drop the default partition if it fails to create a partition,
+// whose rows would have no other place.
 func TestPartitionsDefaultKept(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
-		// The default partition is known when the table is planned, or changes meanwhile.
+		// The setting is off at the time of the plan, or changes after it.
 		for table, between := range map[string]func(){
 			"planned": func() {},
 			"changed": func() {
@@ -1219,11 +1220,11 @@ func TestPartitionsDefaultKept(t *testing.T) {
 			partitionWant(t, "steps", steps, "failed create public."+table+"_p20261121", "done create public."+table+"_p20261122")
 			db.Exec(t, "insert into "+table+" values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x'); drop table "+table+"_p20261121")
 			steps, _ = db.run(t, table, partitionNow, func(int) {})
-			partitionWant(t, "the rest", steps, "done drain public."+table+"_p20261121", "done drop public."+table+"_rest")
+			partitionWant(t, "the remaining steps", steps, "done drain public."+table+"_p20261121", "done drop public."+table+"_rest")
 			partitionWant(t, "the row", db.places(t, table), table+"_p20261121 x")
 		}
 
-		// A partition that can't be filled keeps it, too.
+		// The same if maintenance fails to move rows to a partition.
 		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
 			create table e_default partition of e default;
 			insert into e values (sortkey.snowflake_floor('2026-11-21 11:00Z'), 'x');
@@ -1234,9 +1235,9 @@ func TestPartitionsDefaultKept(t *testing.T) {
 	})
 }
 
-// A default partition that another session drops or creates while a step waits for
-// the table is seen: the step locks the one there is by then.
-func TestPartitionsDefaultMeanwhile(t *testing.T) {
+// If another session drops or creates the default partition while a step waits for the
+// table, the step sees the change and locks the new default partition.
+func TestPartitionsConcurrentDefault(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		step := func(conn *pgx.Conn) (string, error) {
@@ -1247,7 +1248,7 @@ func TestPartitionsDefaultMeanwhile(t *testing.T) {
 		}
 		db.Exec(t, "create table e (id sortkey.snowflake primary key, v text) partition by range (id)")
 		for _, c := range []struct{ keep, took, locks string }{
-			{"false", "done create public.e_p20261121", ""}, // to begin with
+			{"false", "done create public.e_p20261121", ""}, // the initial partitions
 			{"false", "done create public.e_p20261122", ""},
 			{"true", "done default public.e_default", "e_default"},
 			{"false", "done drop public.e_default", ""},
@@ -1275,7 +1276,7 @@ func TestPartitionsDefaultMeanwhile(t *testing.T) {
 			db.waits(t, second.PgConn().PID())
 			must(t, tx.Commit(ctx))
 			if err := <-result; err != nil {
-				t.Errorf("after %s: want nothing left to do, got %v", c.took, err)
+				t.Errorf("after %s: want no steps, got %v", c.took, err)
 			}
 			partitionWant(t, "the default partition, locked", db.strings(t, `select distinct c.relname from pg_locks l join pg_class c on c.oid = l.relation
 				where l.pid = $1 and l.mode = 'ShareUpdateExclusiveLock' and c.relname = 'e_default'`, second.PgConn().PID()), strings.Fields(c.locks)...)
@@ -1284,8 +1285,8 @@ func TestPartitionsDefaultMeanwhile(t *testing.T) {
 	})
 }
 
-// run takes a table's steps until nothing is left to do, with between after each
-// step, and counts the plans that were made.
+// run takes the steps of a table until no step is left, and calls between after each
+// step. It returns the steps and the number of plans.
 func (db partitionDB) run(t testing.TB, table, at string, between func(step int)) (steps []string, plans int) {
 	t.Helper()
 	ctx := t.Context()
@@ -1308,12 +1309,12 @@ func (db partitionDB) run(t testing.TB, table, at string, between func(step int)
 		steps = append(steps, outcome+" "+action+" "+partition)
 		between(len(steps))
 	}
-	t.Fatal("want a run to go on with, got none")
+	t.Fatal("next_partition_step returned no run")
 	return nil, 0
 }
 
-// A call plans a table once, and again only if somebody else changes the table's
-// partitions meanwhile.
+// A call plans a table once. It makes a new plan only if another session changes the
+// table's partitions or settings.
 func TestPartitionsPlannedOnce(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.managed(t, "e", "premake => 20, retention => '10 days'")
@@ -1326,7 +1327,7 @@ func TestPartitionsPlannedOnce(t *testing.T) {
 		}
 		steps, plans := db.run(t, "e", "2026-12-03T10:30:00Z", func(step int) {
 			switch step {
-			case 1: // the next window, in other hands
+			case 1: // another session creates the next partition
 				db.Exec(t, `create table mine partition of e for values from (sortkey.snowflake_floor('2026-12-13Z')) to (sortkey.snowflake_floor('2026-12-14Z'))`)
 			case 2:
 				db.Exec(t, "alter table mine rename to ours")
@@ -1334,7 +1335,7 @@ func TestPartitionsPlannedOnce(t *testing.T) {
 				db.manage(t, "e", "premake => 12, retention => '100 days'")
 			}
 		})
-		partitionWant(t, "steps as others let them be", steps, "done create public.e_p20261212", "done create public.e_p20261214",
+		partitionWant(t, "steps after changes by other sessions", steps, "done create public.e_p20261212", "done create public.e_p20261214",
 			"done create public.e_p20261215")
 		if plans != 4 {
 			t.Errorf("got %d plans, want 4", plans)
@@ -1342,20 +1343,20 @@ func TestPartitionsPlannedOnce(t *testing.T) {
 	})
 }
 
-// A step that meets a lock gives back its own ones, waits, and tries again; so
-// others wait for one lock_timeout at a time.
+// A step that doesn't get a lock releases its own locks, pauses and retries. So other
+// sessions wait for one lock_timeout at a time.
 func TestPartitionsLockRetried(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
 		db.managed(t, "e", "premake => 1, retention => '1 day'")
 		db.maintain(t, partitionNow)
 		db.maintain(t, "2026-11-22T10:30:00Z")
-		// The timeout in force when a statement of a step begins.
+		// The trigger reports the lock_timeout at the start of a step's statement.
 		db.Exec(t, `create function note() returns event_trigger language plpgsql as $$ begin raise notice 'lock_timeout %', current_setting('lock_timeout'); end $$;
 			create event trigger note on ddl_command_start when tag in ('ALTER TABLE') execute function note();
 			select sortkey.manage_partitions('e', '1 day', premake => 1, retention => '10 hours')`)
 		reader := db.begin(t, "select from e")
-		conn, told := db.listen(t)
+		conn, notices := db.listen(t)
 		result := make(chan error, 1)
 		go func() {
 			_, err := conn.Exec(ctx, "call sortkey.maintain_partitions(at => '2026-11-22 10:30Z', lock_timeout => '1 s')")
@@ -1368,18 +1369,18 @@ func TestPartitionsLockRetried(t *testing.T) {
 		must(t, <-result)
 		partitionWant(t, "one step in several attempts", db.strings(t, `select concat_ws(' ', action, partition, outcome, attempts between 2 and 6)
 			from sortkey.partition_log where action = 'detach'`), "detach public.e_p20261121 done t")
-		partitionWant(t, "the given timeout in force for the step's statement, once", told.take("NOTICE "), "lock_timeout 1s", "detach public.e_p20261121")
+		partitionWant(t, "the given lock_timeout for one statement", notices.take("NOTICE "), "lock_timeout 1s", "detach public.e_p20261121")
 		db.Exec(t, "drop event trigger note")
 
-		// Twice as long each time, random, and bounded.
+		// The pause doubles with each attempt, and is random and bounded.
 		partitionWant(t, "pauses", db.strings(t, `select every(pause between low / 2 and low)::text || every(pause <> other)::text from generate_series(1, 100),
 			lateral (values (1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.6), (20, 5.0)) v (attempt, low),
 			lateral (select sortkey.partition_pause(attempt, '100 ms'), sortkey.partition_pause(attempt, '100 ms')) p (pause, other)`), "truetrue")
 	})
 }
 
-// Each statement of a step is one command that Citus takes. It also runs by itself
-// in the extended protocol, and all of them by hand do the work.
+// Each statement of a step is a single command, as Citus requires. It works in the
+// extended protocol. Executing all statements by hand completes the maintenance.
 func TestPartitionsSingleCommands(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx, role := t.Context(), db.role(t, "owner")
@@ -1408,7 +1409,7 @@ func TestPartitionsSingleCommands(t *testing.T) {
 				must(t, pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 					for _, statement := range s.Statements {
 						if strings.Contains(statement, "SELECT FROM") {
-							t.Errorf("want no empty list, which Citus refuses, got %s", statement)
+							t.Errorf("want no empty SELECT list, which Citus rejects, got %s", statement)
 						}
 						if err := conn.PgConn().ExecParams(ctx, statement, nil, nil, nil, nil).Read().Err; err != nil {
 							return fmt.Errorf("%s: %w", statement, err)
@@ -1417,7 +1418,7 @@ func TestPartitionsSingleCommands(t *testing.T) {
 					return nil
 				}))
 			}
-			partitionWant(t, "nothing left", db.maintain(t, at))
+			partitionWant(t, "no steps", db.maintain(t, at))
 		}
 		apply(partitionNow)
 		db.Exec(t, "insert into e select sortkey.uid60_floor(x::timestamptz) from unnest(array['2026-10-01Z', '2026-11-23 01:00Z']) x; create table f (id bigint references e)")
@@ -1434,8 +1435,8 @@ func TestPartitionsSingleCommands(t *testing.T) {
 	})
 }
 
-// The log has each step, of either way to maintain partitions, and the end of
-// each call. It keeps 90 days, and is for roles that are let.
+// The log has each step and the end of each run, for both ways to maintain partitions.
+// It keeps 90 days. Roles without privileges on the log don't write to it.
 func TestPartitionsLog(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx := t.Context()
@@ -1458,34 +1459,34 @@ func TestPartitionsLog(t *testing.T) {
 		if _, err := db.pool.ExecContext(ctx, "call sortkey.maintain_partitions(at => $1)", options.At); err == nil {
 			t.Error("want the step to fail")
 		}
-		partitionWant(t, "the same by the procedure", db.strings(t, log), want...)
+		partitionWant(t, "the same log by the procedure", db.strings(t, log), want...)
 
-		// The table's owner maintains it without a right to the log, and logs with one.
+		// The table's owner needs privileges on the log to write to it, but not to maintain the table.
 		role := db.role(t, "owner")
 		db.Exec(t, `grant create on schema public to `+role+`; grant usage on schema sortkey to `+role+`;
 			alter table e owner to `+role+`; alter table e_default owner to `+role+`; drop table e_p20261122`)
 		conn := db.Conn(t)
 		exec(t, conn, "set role "+role)
 		exec(t, conn, "call sortkey.maintain_partitions(at => $1)", options.At)
-		partitionWant(t, "nothing more", db.strings(t, log), want...)
+		partitionWant(t, "the same log without privileges", db.strings(t, log), want...)
 		db.Exec(t, "grant select, insert, delete on sortkey.partition_log to "+role)
 		exec(t, conn, "call sortkey.maintain_partitions(at => $1)", options.At)
-		partitionWant(t, "one more", db.strings(t, log), append(want, "public.e maintain 1 done f")...)
+		partitionWant(t, "one more row with privileges", db.strings(t, log), append(want, "public.e maintain 1 done f")...)
 	})
 }
 
-// A log that can't be written undoes no step, and a call doesn't wait for it long:
-// not to write it, nor to delete from it.
+// If the log can't be written, steps are still done. A call waits only briefly for the
+// log, to write to it and to delete old rows.
 func TestPartitionsLogLocked(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // without an end to its waits, a call would fail
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // a call that waits longer fails
 		defer cancel()
 		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
 			create table b (like a including all) partition by range (id);
 			select sortkey.manage_partitions(t, '1 day', premake => 1) from unnest(array['a', 'b']::regclass[]) t;
 			insert into sortkey.partition_log (begun_at, ended_at, parent_table, action, attempts, outcome)
 				values (now(), now() - interval '91 days', 'x', 'maintain', 1, 'done')`)
-		conn, told := db.listen(t)
+		conn, notices := db.listen(t)
 		call := func() error {
 			_, err := conn.Exec(ctx, "call sortkey.maintain_partitions(at => $1)", partitionTime(t, partitionNow))
 			return err
@@ -1495,25 +1496,24 @@ func TestPartitionsLogLocked(t *testing.T) {
 		must(t, tx.Rollback(ctx))
 		partitionWant(t, "partitions", db.strings(t, "select relname from pg_class where relispartition and relkind = 'r' order by 1"),
 			"a_default", "a_p20261121", "a_p20261122", "b_default", "b_p20261121", "b_p20261122")
-		partitionWant(t, "a warning of the old row, and of each new one", told.take("WARNING "),
+		partitionWant(t, "a warning about the old row and each new one", notices.take("WARNING "),
 			append([]string{"cannot delete old rows of partition_log and partitioned_table: canceling statement due to lock timeout"},
 				slices.Repeat([]string{"cannot write to partition_log: canceling statement due to lock timeout"}, 8)...)...)
 		partitionWant(t, "the log", db.strings(t, "select parent_table from sortkey.partition_log"), "x")
 		must(t, call())
 		partitionWant(t, "the log", db.strings(t, "select parent_table || ' ' || action from sortkey.partition_log order by 1"), "public.a maintain", "public.b maintain")
 
-		// Nor does an error of the log undo a step.
-		told.take("")
+		// If a write to the log fails, steps are still done.
+		notices.take("")
 		db.Exec(t, "alter table sortkey.partition_log add check (parent_table <> 'public.a') not valid; drop table a_p20261122")
 		must(t, call())
 		partitionWant(t, "partitions", db.strings(t, "select relname from pg_class where relname = 'a_p20261122'"), "a_p20261122")
 		const violated = `cannot write to partition_log: new row for relation "partition_log" violates check constraint "partition_log_parent_table_check"`
-		partitionWant(t, "a warning of each row", told.take("WARNING "), violated, violated)
+		partitionWant(t, "a warning about each row", notices.take("WARNING "), violated, violated)
 	})
 }
 
-// A call that is cancelled returns the steps it has taken, and leaves nothing of
-// the one it was at.
+// A canceled call returns its completed steps, and rolls back the current one.
 func TestPartitionsCancelled(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		db.Exec(t, `create table a (id sortkey.snowflake primary key, v text) partition by range (id);
@@ -1534,10 +1534,10 @@ func TestPartitionsCancelled(t *testing.T) {
 		db.waitsFor(t, "b")
 		cancel()
 		if err := <-result; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "maintain partitions of public.b") {
-			t.Errorf("want the cancellation, and the table it came at, got %v", err)
+			t.Errorf("want context.Canceled and the name of the table, got %v", err)
 		}
 		partitionWant(t, "steps of the other table", partitionActions(steps), "create public.a_p20261121", "create public.a_p20261122", "default public.a_default")
 		must(t, tx.Rollback(t.Context()))
-		partitionWant(t, "the rest", db.maintain(t, partitionNow), "create public.b_p20261121", "create public.b_p20261122")
+		partitionWant(t, "the remaining steps", db.maintain(t, partitionNow), "create public.b_p20261121", "create public.b_p20261122")
 	})
 }
