@@ -20,9 +20,9 @@ var (
 	// ErrIncomplete means that the tables that record the installation are empty,
 	// as after a restore of a dump without its data.
 	ErrIncomplete = errors.New("empty installation tables")
-	// ErrLayout means that the installation has other layouts than the Config.
+	// ErrLayout means that the layouts of the installation differ from the Config.
 	ErrLayout = errors.New("layout mismatch")
-	// ErrForeign means that another tool than Up ran the migrations.
+	// ErrForeign means that a tool other than Up ran the migrations.
 	ErrForeign = errors.New("installation by another tool")
 	// ErrCitusWorker means that the connection is to a worker of a Citus cluster.
 	// Only the coordinator has the tables of an installation.
@@ -34,8 +34,8 @@ var (
 
 // Check returns an error unless the database has all migrations, with the layouts
 // of c. Call it when a process starts. A process with another epoch, for example,
-// would read wrong times from IDs and could generate duplicates. The error names
-// both layouts.
+// would read wrong times from IDs and could generate duplicates. If the layouts
+// differ, the error names both.
 //
 // Check also looks for defaults that generate IDs with a node number that isn't
 // reserved. If a program claimed that number, both could generate the same IDs.

@@ -5,8 +5,8 @@
 //	err = migrations.Check(ctx, db, migrations.Config{}) // in each process, at startup
 //
 // [Up] creates the schema sortkey with goose, using a separate version table.
-// [Check] returns an error if the installation is incomplete or has other
-// layouts than the process. The installation has
+// [Check] returns an error if the installation is incomplete, or if its layouts
+// differ from the Config. The installation has
 //
 //   - domains for columns,
 //   - functions that convert IDs to times and texts and back,

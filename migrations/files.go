@@ -95,7 +95,8 @@ func SQLAfter(c Config, version int) (string, error) {
 // installation without a base clock. Use it in a migration of your own if you
 // installed sortkey with your own tool. [Up] adds the functions itself.
 //
-// The SQL needs no down migration: the installation's own drops these functions.
+// The SQL needs no down migration, since the one of the installation drops these
+// functions.
 func AddSnowflakeSI(c Config) (string, error) {
 	d, err := c.data()
 	if err != nil {

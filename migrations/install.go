@@ -17,8 +17,8 @@ import (
 // fails, it is rolled back. Remove the cause and call Up again to continue.
 // Concurrent calls wait for one another, until ctx is done.
 //
-// Up returns [ErrLayout] if the installation has other layouts. It can add only
-// the layout of SnowflakeSI later. It returns [ErrForeign] if another tool created
+// Up returns [ErrLayout] if the layouts of the installation differ from c. It can
+// add only the layout of SnowflakeSI later. It returns [ErrForeign] if another tool created
 // the installation: continue with that tool.
 //
 // The role needs CREATE on the database or on an existing schema. If all

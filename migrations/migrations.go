@@ -28,9 +28,9 @@ type Config struct {
 }
 
 // Validate returns an error if the Config is invalid. The schema name must
-// consist of lower-case letters, digits and underscores, and must be neither a
-// system name nor a reserved word of SQL or PL/pgSQL. The layouts must be valid,
-// and the time of Snowflake must have at most 46 bits.
+// consist of lower-case letters, digits and underscores, and must not begin with a
+// digit. It must be neither a system name nor a reserved word of SQL or PL/pgSQL.
+// The layouts must be valid, and the time of Snowflake must have at most 46 bits.
 func (c Config) Validate() error {
 	_, err := c.data()
 	return err
@@ -43,7 +43,7 @@ func (c Config) schema() string {
 	return c.Schema
 }
 
-// A Migration is one step of an installation, as SQL for each direction.
+// A Migration is one step of an installation, with SQL to install and remove it.
 type Migration struct {
 	Version int    // from 1, without gaps
 	Name    string // such as "snowflake"

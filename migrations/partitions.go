@@ -26,9 +26,9 @@ type PartitionOptions struct {
 	// LockTimeout is the timeout for a lock behind which other sessions wait, in
 	// whole milliseconds, at most a day. 0: 100 ms. A step has six attempts, with
 	// pauses of up to 1, 2, 4, 8 and 16 times LockTimeout, at most 5 s, between them.
-	// Before such a lock, each attempt waits up to 2 s for locks that don't block
-	// reads and writes. While a manual VACUUM or a CREATE INDEX CONCURRENTLY holds
-	// one of these, a call can take about 15 s per table.
+	// Each attempt first waits up to 2 s for locks that don't block reads and writes.
+	// While a manual VACUUM or a CREATE INDEX CONCURRENTLY holds one of those, a call
+	// can take about 15 s per table.
 	LockTimeout time.Duration
 	// At is the current time for the maintenance. Zero: the server's clock.
 	At time.Time

@@ -295,12 +295,12 @@ $$;
 CREATE SEQUENCE sortkey.snowflake_clock INCREMENT BY 2199023255552 START WITH 9007199254740992;
 COMMENT ON SEQUENCE sortkey.snowflake_clock IS 'The state of next_snowflake: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. No program or other database may use the same datacenter and worker.
+-- Generates an ID, for the default of a column. No program or other database may use the same datacenter and worker.
 CREATE FUNCTION sortkey.next_snowflake(datacenter integer, worker integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
     -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
     -- caller's search_path must not decide which objects it uses.
     value bigint := CASE WHEN (datacenter OPERATOR(pg_catalog.>>) 5) OPERATOR(pg_catalog.=) 0 AND (worker OPERATOR(pg_catalog.>>) 5) OPERATOR(pg_catalog.=) 0
@@ -496,13 +496,13 @@ $$;
 CREATE SEQUENCE sortkey.uid60_clock INCREMENT BY 4398046511104 START WITH 2251799813685248;
 COMMENT ON SEQUENCE sortkey.uid60_clock IS 'The state of next_uid60: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. The format has no node numbers. To make collisions with other databases
+-- Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases
 -- and programs unlikely, each millisecond starts at a random sequence number, and 9 bits of each ID are random.
 CREATE FUNCTION sortkey.next_uid60() RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
     -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
     -- caller's search_path must not decide which objects it uses.
     value bigint := pg_catalog.nextval('sortkey.uid60_clock');
@@ -637,12 +637,12 @@ $$;
 CREATE SEQUENCE sortkey.spread64_clock INCREMENT BY 4398046511104 START WITH 281474976710656;
 COMMENT ON SEQUENCE sortkey.spread64_clock IS 'The state of next_spread64: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. No program or other database may use the same generator and cluster.
+-- Generates an ID, for the default of a column. No program or other database may use the same generator and cluster.
 CREATE FUNCTION sortkey.next_spread64(generator integer, cluster integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
     -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
     -- caller's search_path must not decide which objects it uses.
     value bigint := CASE WHEN (generator OPERATOR(pg_catalog.>>) 6) OPERATOR(pg_catalog.=) 0 AND (cluster OPERATOR(pg_catalog.>>) 4) OPERATOR(pg_catalog.=) 0
@@ -851,13 +851,13 @@ CREATE FUNCTION sortkey.sno_partman_decoder(s text) RETURNS timestamptz
 CREATE SEQUENCE sortkey.sno_clock INCREMENT BY 549755813888 START WITH 36028797018963968;
 COMMENT ON SEQUENCE sortkey.sno_clock IS 'The state of next_sno: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. No program or other database may use the same partition.
+-- Generates an ID, for the default of a column. No program or other database may use the same partition.
 CREATE FUNCTION sortkey.next_sno(meta integer, partition integer) RETURNS uuid
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
     -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
     -- caller's search_path must not decide which objects it uses.
     value bigint := CASE WHEN (meta OPERATOR(pg_catalog.>>) 8) OPERATOR(pg_catalog.=) 0 AND (partition OPERATOR(pg_catalog.>>) 16) OPERATOR(pg_catalog.=) 0
@@ -1601,7 +1601,7 @@ BEGIN
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END IF;
-    -- Look this up under the lock of the table, since other sessions can create or drop the default partition before.
+    -- Look up the default partition after locking the table, since another session can create or drop it until then.
     SELECT c.oid INTO id FROM pg_partitioned_table p JOIN pg_class c ON c.oid = p.partdefid WHERE p.partrelid = parent AND c.relkind <> 'f';
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
@@ -1875,8 +1875,8 @@ $$;
 -- Each number of a pool has a row with a high-water mark, in Unix milliseconds by the clocks of the programs. The
 -- number may have been used up to that mark. A claim begins after the current mark and writes the next one before the
 -- program generates an ID. Only the holder of the number's current term can advance the mark. This rule prevents
--- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides who holds a
--- number and how long.
+-- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides which program
+-- holds a number and for how long.
 --
 -- A role with write access to the tables could lower a mark and cause duplicate IDs. So the functions are SECURITY
 -- DEFINER, and other roles have no privileges until they are granted. Each function is called in a separate statement
@@ -1915,7 +1915,7 @@ COMMENT ON TABLE sortkey.node_lease IS 'The node numbers and their holders; see 
 COMMENT ON COLUMN sortkey.node_lease.term IS 'The number of claims so far.';
 COMMENT ON COLUMN sortkey.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
 COMMENT ON COLUMN sortkey.node_lease.after IS 'The high-water mark before the last claim.';
-COMMENT ON COLUMN sortkey.node_lease.holder IS 'The holder, or NULL if the number was released or never held. Its value authorizes to renew and release the claim.';
+COMMENT ON COLUMN sortkey.node_lease.holder IS 'The holder, or NULL if the number was released or never held. A program that knows the value can renew and release the claim.';
 COMMENT ON COLUMN sortkey.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
 COMMENT ON COLUMN sortkey.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
 COMMENT ON COLUMN sortkey.node_lease.reserved IS 'The note passed to reserve_node, or NULL if the number is not reserved. A reserved number cannot be claimed.';
@@ -1985,9 +1985,14 @@ COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Internal function of 
 --
 -- It claims the free number with the lowest mark before now_ms. If no number is free, it claims such a number whose
 -- claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
--- creating the pool or the fence. If no number is available, number is NULL, and the result has the number of held and
--- reserved numbers, the number of free numbers with a mark at or after now_ms and the lowest of these marks, the time
--- until the first held number becomes free unless renewed, and the first reservations made with reserve_node.
+-- creating the pool or the fence. If no number is available, number is NULL, and the result has
+--
+--     held_count        the number of held numbers
+--     reserved_count    the number of reserved numbers
+--     ahead_count       the number of free numbers with a mark at or after now_ms
+--     lowest_mark       the lowest of these marks
+--     frees_ms          the time until the first held number is free, unless renewed
+--     reservations      the first reservations made with reserve_node
 CREATE FUNCTION sortkey.claim_node(
     pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
@@ -2250,7 +2255,8 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
 
--- Shows node numbers to people. It omits the unique part of a holder, which authorizes to release the claim.
+-- Shows node numbers to people. It omits the unique part of a holder, since a program that knows it can release the
+-- claim.
 CREATE VIEW sortkey.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,

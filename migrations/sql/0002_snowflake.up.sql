@@ -72,7 +72,7 @@ $$;
 CREATE SEQUENCE {{$s}}.snowflake_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
 COMMENT ON SEQUENCE {{$s}}.snowflake_clock IS 'The state of next_snowflake: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. No program or other database may use the same datacenter and worker.
+-- Generates an ID, for the default of a column. No program or other database may use the same datacenter and worker.
 CREATE FUNCTION {{$s}}.next_snowflake(datacenter integer, worker integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$

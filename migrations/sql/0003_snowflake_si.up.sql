@@ -75,7 +75,7 @@ $$;
 CREATE SEQUENCE {{$s}}.snowflake_si_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
 COMMENT ON SEQUENCE {{$s}}.snowflake_si_clock IS 'The state of next_snowflake_si: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. No program or other database may use the same machine.
+-- Generates an ID, for the default of a column. No program or other database may use the same machine.
 CREATE FUNCTION {{$s}}.next_snowflake_si(machine integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$

@@ -84,7 +84,7 @@ $$;
 CREATE SEQUENCE {{$s}}.uid60_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
 COMMENT ON SEQUENCE {{$s}}.uid60_clock IS 'The state of next_uid60: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. The format has no node numbers. To make collisions with other databases
+-- Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases
 -- and programs unlikely, each millisecond starts at a random sequence number, and 9 bits of each ID are random.
 CREATE FUNCTION {{$s}}.next_uid60() RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER

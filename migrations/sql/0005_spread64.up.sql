@@ -72,7 +72,7 @@ $$;
 CREATE SEQUENCE {{$s}}.spread64_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
 COMMENT ON SEQUENCE {{$s}}.spread64_clock IS 'The state of next_spread64: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. No program or other database may use the same generator and cluster.
+-- Generates an ID, for the default of a column. No program or other database may use the same generator and cluster.
 CREATE FUNCTION {{$s}}.next_spread64(generator integer, cluster integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 AS $$

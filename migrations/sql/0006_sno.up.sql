@@ -125,7 +125,7 @@ CREATE FUNCTION {{$s}}.sno_partman_decoder(s text) RETURNS timestamptz
 CREATE SEQUENCE {{$s}}.sno_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
 COMMENT ON SEQUENCE {{$s}}.sno_clock IS 'The state of next_sno: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, as the default of a column. No program or other database may use the same partition.
+-- Generates an ID, for the default of a column. No program or other database may use the same partition.
 CREATE FUNCTION {{$s}}.next_sno(meta integer, partition integer) RETURNS uuid
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp

@@ -663,7 +663,7 @@ BEGIN
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END IF;
-    -- Look this up under the lock of the table, since other sessions can create or drop the default partition before.
+    -- Look up the default partition after locking the table, since another session can create or drop it until then.
     SELECT c.oid INTO id FROM pg_partitioned_table p JOIN pg_class c ON c.oid = p.partdefid WHERE p.partrelid = parent AND c.relkind <> 'f';
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);

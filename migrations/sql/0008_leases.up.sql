@@ -5,8 +5,8 @@
 -- Each number of a pool has a row with a high-water mark, in Unix milliseconds by the clocks of the programs. The
 -- number may have been used up to that mark. A claim begins after the current mark and writes the next one before the
 -- program generates an ID. Only the holder of the number's current term can advance the mark. This rule prevents
--- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides who holds a
--- number and how long.
+-- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides which program
+-- holds a number and for how long.
 --
 -- A role with write access to the tables could lower a mark and cause duplicate IDs. So the functions are SECURITY
 -- DEFINER, and other roles have no privileges until they are granted. Each function is called in a separate statement
@@ -45,7 +45,7 @@ COMMENT ON TABLE {{$s}}.node_lease IS 'The node numbers and their holders; see n
 COMMENT ON COLUMN {{$s}}.node_lease.term IS 'The number of claims so far.';
 COMMENT ON COLUMN {{$s}}.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
 COMMENT ON COLUMN {{$s}}.node_lease.after IS 'The high-water mark before the last claim.';
-COMMENT ON COLUMN {{$s}}.node_lease.holder IS 'The holder, or NULL if the number was released or never held. Its value authorizes to renew and release the claim.';
+COMMENT ON COLUMN {{$s}}.node_lease.holder IS 'The holder, or NULL if the number was released or never held. A program that knows the value can renew and release the claim.';
 COMMENT ON COLUMN {{$s}}.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
 COMMENT ON COLUMN {{$s}}.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
 COMMENT ON COLUMN {{$s}}.node_lease.reserved IS 'The note passed to reserve_node, or NULL if the number is not reserved. A reserved number cannot be claimed.';
@@ -115,9 +115,14 @@ COMMENT ON FUNCTION {{$s}}.node_fence(text, interval) IS 'Internal function of t
 --
 -- It claims the free number with the lowest mark before now_ms. If no number is free, it claims such a number whose
 -- claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
--- creating the pool or the fence. If no number is available, number is NULL, and the result has the number of held and
--- reserved numbers, the number of free numbers with a mark at or after now_ms and the lowest of these marks, the time
--- until the first held number becomes free unless renewed, and the first reservations made with reserve_node.
+-- creating the pool or the fence. If no number is available, number is NULL, and the result has
+--
+--     held_count        the number of held numbers
+--     reserved_count    the number of reserved numbers
+--     ahead_count       the number of free numbers with a mark at or after now_ms
+--     lowest_mark       the lowest of these marks
+--     frees_ms          the time until the first held number is free, unless renewed
+--     reservations      the first reservations made with reserve_node
 CREATE FUNCTION {{$s}}.claim_node(
     pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
@@ -380,7 +385,8 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
 
--- Shows node numbers to people. It omits the unique part of a holder, which authorizes to release the claim.
+-- Shows node numbers to people. It omits the unique part of a holder, since a program that knows it can release the
+-- claim.
 CREATE VIEW {{$s}}.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,

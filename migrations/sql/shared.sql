@@ -101,7 +101,7 @@ BEGIN
 {{/* The beginning of a next_ function: takes a value of the format's sequence and checks it. */}}
 {{define "tick" -}}
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would take a quarter of its time. Without the
+    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
     -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
     -- caller's search_path must not decide which objects it uses.
     value bigint :={{" "}}
