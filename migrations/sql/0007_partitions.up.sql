@@ -327,7 +327,7 @@ BEGIN
         IF times IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
                 MESSAGE = format('bounds of partition %s of %s are not IDs of format %s: %s', partition, parent, format, bounds),
-                HINT = 'Detach that partition, or attach it with bounds from ' || format || '_floor.';
+                HINT = format('Detach that partition, or attach it with bounds from %s_floor.', format);
         END IF;
         RETURN NEXT;
     END LOOP;
