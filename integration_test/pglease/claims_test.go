@@ -501,9 +501,9 @@ func TestBounds(t *testing.T) {
 		c := claim(t, s, p, ask("a", time.Minute))
 		for _, until := range []int64{end, math.MaxInt64} {
 			_, err := s.Claim(ctx, p, nodelease.Request{Holder: "b", TTL: time.Minute, Now: 5, Until: until})
-			wrong(t, err, nil, "nor after the year 9999", fmt.Sprint(until))
+			wrong(t, err, nil, "(not after the year 9999)", fmt.Sprint(until))
 			_, err = s.Renew(ctx, p, c, nodelease.Request{TTL: time.Minute, Now: 5, Until: until})
-			wrong(t, err, nil, "isn't after the year 9999", fmt.Sprint(until))
+			wrong(t, err, nil, "(not after the year 9999)", fmt.Sprint(until))
 			wrong(t, s.Release(ctx, p, c, until), nil, "not after the year 9999", fmt.Sprint(until))
 		}
 		for _, until := range []string{"infinity", "-infinity", "10000-01-01Z"} {

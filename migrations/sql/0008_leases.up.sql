@@ -142,10 +142,10 @@ BEGIN
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
         AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of claim_node: pool %s, size %s, layout %s, holder %s, ttl_ms %s, now_ms %s, until_ms %s',
+            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s, holder %s, ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
                 quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
                 coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
-            DETAIL = 'pool matches [a-z][a-z0-9_-]* and has up to 63 characters, size is 1 to 65536, layout has up to 1000 bytes, holder has 1 to 1000 bytes, ttl_ms is 1 to 3600000, and until_ms is at or after now_ms and not after the year 9999.';
+            DETAIL = 'A pool name matches [a-z][a-z0-9_-]* and has up to 63 characters, a layout has up to 1000 bytes, a holder has 1 to 1000 bytes, and until_ms is not before now_ms.';
     END IF;
     PERFORM {{$s}}.commit_durably();
     reserved := coalesce(reserved, '{}');
@@ -265,8 +265,8 @@ DECLARE
 BEGIN
     IF (ttl_ms BETWEEN 1 AND 3600000 AND until_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of renew_node: ttl_ms %s, until_ms %s', coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
-            DETAIL = 'ttl_ms is 1 to 3600000, and until_ms is not after the year 9999.';
+            MESSAGE = format('invalid argument of renew_node: ttl_ms %s (1 to 3600000), until_ms %s (not after the year 9999)',
+                coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
     END IF;
     PERFORM {{$s}}.commit_durably();
     UPDATE {{$s}}.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
@@ -293,8 +293,7 @@ AS $$
 BEGIN
     IF (mark_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of release_node: mark_ms %s', coalesce(mark_ms::text, 'NULL')),
-            DETAIL = 'mark_ms is the time of the last ID and is not after the year 9999.';
+            MESSAGE = format('invalid argument of release_node: mark_ms %s (not after the year 9999)', coalesce(mark_ms::text, 'NULL'));
     END IF;
     PERFORM {{$s}}.commit_durably();
     UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
