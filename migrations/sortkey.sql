@@ -1092,9 +1092,8 @@ BEGIN
     IF (months >= 0 AND seconds >= 0 AND (months > 0) <> (seconds > 0)
         AND seconds % 60 = 0 AND months <= 1200 AND seconds <= 3155760000) IS NOT TRUE THEN -- NULL if it is infinite
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('partition interval %s is not valid', coalesce(quote_literal(every), 'NULL')),
-            DETAIL = 'The interval must be whole months, or whole days, hours and minutes, from one minute to 100 years.',
-            HINT = 'Use an interval such as ''1 month'', ''7 days'' or ''6 hours''. Do not mix months with days, hours or minutes.';
+            MESSAGE = format('partition interval %s is not valid; want whole months, or whole days, hours and minutes', coalesce(quote_literal(every), 'NULL')),
+            HINT = 'Use an interval from 1 minute to 100 years, such as ''1 month'', ''7 days'' or ''6 hours''. Do not mix months with days, hours or minutes.';
     END IF;
     IF premake IS NULL OR premake NOT BETWEEN 1 AND 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
@@ -1105,8 +1104,8 @@ BEGIN
     IF retention <= interval '0' OR extract(year FROM retention) * 12 + extract(month FROM retention) < 0
         OR extract(day FROM retention) < 0 OR extract(epoch FROM retention) <= 0 OR retention > interval '1000 years' THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('retention %L is not valid', retention),
-            HINT = 'Use a positive interval of up to 1000 years, without negative fields, or NULL to keep partitions permanently.';
+            MESSAGE = format('retention %L is not valid; want a positive interval of up to 1000 years, or NULL', retention),
+            HINT = 'Use an interval without negative fields, or NULL to keep partitions permanently.';
     END IF;
     IF retention_action IS NULL OR retention_action NOT IN ('detach', 'drop') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
