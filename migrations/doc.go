@@ -37,9 +37,9 @@
 // in the URL; in tern version_table, or the argument of NewMigrator, with its
 // schema.
 //
-// If a migration fails in golang-migrate, the database is unchanged, and the
-// tool requires force with the previous version. If these tools migrate down
-// and an object is in use, they stop halfway. [Down] removes all or nothing.
+// If a migration fails, the database is unchanged. With golang-migrate, run force
+// with the previous version before you retry. If an object is in use, a down
+// migration by these tools stops halfway. [Down] removes everything or nothing.
 //
 // Continue with the tool that created the installation: Up refuses an installation
 // of another tool. To upgrade without Up, use [SQLAfter] and [AddSnowflakeSI].
