@@ -49,7 +49,7 @@ CREATE TABLE sortkey.revision (
     name text NOT NULL,
     installed_at timestamptz NOT NULL DEFAULT current_timestamp
 );
-COMMENT ON TABLE sortkey.revision IS 'The installed migrations of sortkey.';
+COMMENT ON TABLE sortkey.revision IS 'The installed migrations, one per row.';
 
 -- The layouts that the functions use. A program with a different layout would misread IDs.
 CREATE TABLE sortkey.layout (

@@ -22,7 +22,7 @@ CREATE TABLE {{.Schema}}.revision (
     name text NOT NULL,
     installed_at timestamptz NOT NULL DEFAULT current_timestamp
 );
-COMMENT ON TABLE {{.Schema}}.revision IS 'The installed migrations of sortkey.';
+COMMENT ON TABLE {{.Schema}}.revision IS 'The installed migrations, one per row.';
 
 -- The layouts that the functions use. A program with a different layout would misread IDs.
 CREATE TABLE {{.Schema}}.layout (
