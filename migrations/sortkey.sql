@@ -2011,10 +2011,10 @@ BEGIN
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
         AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < 253402300800000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s, holder %s, ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
+            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s (up to 1000 bytes), holder %s (1 to 1000 bytes), ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
                 quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
                 coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
-            DETAIL = 'A pool name matches [a-z][a-z0-9_-]* and has up to 63 characters, a layout has up to 1000 bytes, a holder has 1 to 1000 bytes, and until_ms is not before now_ms.';
+            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
     END IF;
     PERFORM sortkey.commit_durably();
     reserved := coalesce(reserved, '{}');

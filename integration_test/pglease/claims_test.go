@@ -511,7 +511,7 @@ func TestBounds(t *testing.T) {
 		}
 		for _, bytes := range []int{1001, 10_000_000} {
 			err := execute(ctx, pool, "SELECT sortkey.claim_node('long', 2, repeat('x', $1), '{}', 'h', 60000, 1, 2)", bytes)
-			wrong(t, err, nil, "a layout and a holder of up to 1000 bytes")
+			wrong(t, err, nil, "(up to 1000 bytes)")
 			if len(err.Error()) > 1000 {
 				t.Errorf("expected an error of at most 1000 bytes, got %d", len(err.Error()))
 			}
