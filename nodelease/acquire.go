@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Acquire retries at intervals that start at firstPoll and double. The interval is
-// limited to lastPoll while no number is free, and to lastRetry while the store fails,
-// possibly because every waiting process is calling it.
+// Acquire retries at intervals that start at firstPoll and double. The longest interval
+// is lastPoll while no number is free. While the store fails it is lastRetry, since the
+// calls of all waiting processes may be overloading the store.
 const (
 	firstPoll = 50 * time.Millisecond
 	lastPoll  = 500 * time.Millisecond
@@ -22,17 +22,19 @@ const (
 // Acquire claims a number of a pool for one generator. The returned [Keeper] renews
 // the claim until Close.
 //
-// If no number is free, or the store fails, Acquire retries until Options.Wait is
-// over, plus half a TTL if the store doesn't answer. So a process can start while the
-// store fails over. Then Acquire returns the last error:
+// If no number is free, or the store fails, Acquire retries until Options.Wait is over,
+// plus half a TTL if the store doesn't answer. So a process can start while the store
+// fails over. After that, Acquire returns the last error:
 //
 //   - If all numbers are held or reserved, the error wraps [ErrPoolExhausted].
 //   - If numbers are free, but this machine's clock is behind their high-water
 //     marks, the error wraps [ErrClockBehind].
 //   - In both cases it wraps a [*BusyError] with the counts of the pool; use errors.As.
 //
-// Acquire fails at once with [ErrMisconfigured] and [ErrPoolMismatch], since waiting
-// doesn't help. ctx bounds the call of Acquire, not the claim.
+// Acquire fails at once if waiting doesn't help: with [ErrMisconfigured], with
+// [ErrPoolMismatch], and with [ErrClockBehind] if no number is held and the clock can't
+// pass a high-water mark within Options.Wait. ctx limits the call of Acquire, not the
+// life of the claim.
 func Acquire(ctx context.Context, store Store, pool Pool, o Options) (*Keeper, error) {
 	if o.Reacquire {
 		return nil, errors.New("nodelease: Options.Reacquire: not supported by Acquire, since a Keeper is a single claim; use NewGenerator")
@@ -53,14 +55,14 @@ func check(pool Pool, o Options) (Options, error) {
 	return o.normal()
 }
 
-// unique returns a holder for one claim.
+// unique returns the name of a holder for one claim.
 func (o Options) unique() string { return o.Holder + " " + crand.Text() }
 
 // acquire claims a number for a holder. If an earlier call with the same holder
 // failed although the store had granted a number, acquire gets that number.
 func acquire(ctx context.Context, store Store, pool Pool, o Options, holder string) (*Keeper, error) {
 	begun, wait := time.Now(), max(o.Wait, 0)
-	var cause error // the last error other than a timeout, which a later timeout would hide
+	var cause error // the last error that isn't a timeout, reported together with a later timeout
 	var logBusy, logFailure sync.Once
 	for poll := firstPoll; ; poll *= 2 {
 		sent := time.Now()
@@ -178,7 +180,7 @@ func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Con
 		if ctx.Err() != nil {
 			grace = maxGrace
 		}
-		// If the process was stopped meanwhile, the answer may have arrived too.
+		// If the process was paused meanwhile, the answer may have arrived as well.
 		select {
 		case a = <-answers:
 		case <-time.After(grace):

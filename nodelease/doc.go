@@ -29,29 +29,32 @@
 // compared, with one exception: the high-water mark of a number is compared with
 // the clock of the process that claims the number.
 //
-// High-water marks prevent duplicate IDs; clocks don't. The high-water mark of a
-// number is a time in the store. A claim covers the range (After, Until]: from the
-// high-water mark that the claim found to the one that it wrote. A generator
-// creates IDs only for times in that range, by its own clock, even if that clock is
-// wrong. The high-water mark is written before it is used, only the holder of the
-// number's current term can write it, and the next holder starts after it. So a
-// process stays within its own range if it is paused or suspended for hours, if it
-// is cut off from the store, or if its clock is an hour ahead.
+// Uniqueness depends on high-water marks, not on correct clocks. The high-water mark
+// of a number is a time in the store: the number may have been used up to that time.
+// A claim covers the range (After, Until]: from the high-water mark that the claim
+// found to the one that the claim or its last renewal wrote. A generator creates IDs
+// only for times in that range, by its own clock, even if that clock is wrong. The
+// store has the new high-water mark before the generator creates an ID up to it.
+// Only the holder of the number's current term can write the mark, and the next
+// holder starts after it. So a process stays within its own range even if it is
+// paused or suspended for hours, if it is cut off from the store, or if its clock is
+// an hour ahead.
 //
-// A term identifies one holder's time with a number. Each claim of the number has a
-// higher term. Renewals and releases name their term, and change nothing once the
-// number has a later one.
+// A term is a counter that identifies one claim of a number: each new claim has a
+// higher term. Renewals and releases name the term of their claim, and change
+// nothing once the number has a later term.
 //
 // The trust window makes a holder stop before the store grants its number to another
 // process. The store keeps a claim for a TTL, by its own clock, after the last
 // renewal. The holder trusts the claim for nine tenths of the TTL, by its monotonic
-// clock, counted from before it sent the renewal. After that its generator fails with
-// [idtype.ErrLeaseLost]. The claim is renewed after a third of the TTL, give or take
-// a tenth of that third, so that a failed renewal can be retried.
+// clock, counted from the moment before it sent the renewal. After that its
+// generator fails with [idtype.ErrLeaseLost]. The holder renews the claim after a
+// third of the TTL, give or take a tenth of that third, which leaves time to retry a
+// failed renewal.
 //
 // If the clock is set forward, or the machine was suspended, the generator waits for
-// a renewal, which comes within half a second. If the generator's MaxWait is shorter,
-// calls fail with [idtype.ErrLeaseNotRenewed] until then.
+// a renewal, which the Keeper sends within half a second. If the generator's MaxWait
+// is shorter, calls fail with [idtype.ErrLeaseNotRenewed] until then.
 //
 //	                    renewed: the high-water mark advances
 //	                     +------+
@@ -61,32 +64,33 @@
 //	 ^  by the store,  |  (After, |------------------------>|   lost   |  Err and Lost report it;
 //	 |  term + 1       |   Until] |   holds the number      +----------+  no more IDs
 //	 |                 +----------+                              |
-//	 |                      | Close                              | released once the store answers,
-//	 |   from the last ID   v                                    | or expired after the TTL
-//	 |   created on    +----------+                              |
+//	 |                      | Close: the high-water mark goes    | released once the store answers,
+//	 |                      v back to the last ID                | or expired after the TTL
+//	 |                 +----------+                              |
 //	 +-----------------|  closed  |                              |
 //	 ^                 +----------+                              |
 //	 +-----------------------------------------------------------+
 //
 // Close releases the number. After a loss, the Keeper releases it once the store
-// answers. A release sets the high-water mark back to the last unit of time in which the
-// generator created an ID. After a crash the high-water mark stays where it was, up to a
-// TTL ahead.
+// answers. A release sets the high-water mark back to the last unit of time in which
+// the generator created an ID. After a crash the high-water mark stays where it was,
+// at most nine tenths of a TTL after the last renewal.
 //
 // A process can't claim a number before its clock has passed the number's high-water
-// mark. So a holder whose clock was an hour ahead makes its own number unusable for an
-// hour, and no other number.
+// mark. So if a holder's clock was an hour ahead, only its own number is unusable,
+// for an hour.
 //
 // # Limits
 //
 //   - A clock that was years ahead leaves a high-water mark years ahead, and nobody
 //     can claim the number until then. An operator can set the high-water mark back
-//     after checking that no ID of that time is in use.
+//     after checking that no ID with that number and a time in the future is in use.
 //   - A store that loses confirmed writes, such as an asynchronous replica that is
 //     promoted, may lose high-water marks and claims. Package pglease documents how
 //     it handles that.
-//   - A process that is copied while it runs, such as a virtual machine whose snapshot
-//     is resumed twice, is one holder to the store. Claim the number after the copy.
+//   - A process that is copied while it runs, such as a virtual machine whose
+//     snapshot is resumed twice, is one holder to the store, so the copies can
+//     create the same IDs. Claim the number after the copy.
 //   - The store doesn't know of other users of a number, such as a column default.
 //     Reserve the number: in Postgres with reserve_node, elsewhere in the
 //     Pool.Reserved of each program.

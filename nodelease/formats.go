@@ -27,27 +27,29 @@ func NewSnowflakeSIGenerator(ctx context.Context, store Store, layout idtype.Sno
 	})
 }
 
-// NewSpread64Generator claims a generator number of the cluster, 0 to 15, from the
-// pool [ForSpread64], and returns a generator of Spread64s with it. Options.Clock is
-// also the generator's clock.
+// NewSpread64Generator claims one of the 64 generator numbers of a cluster, from the
+// pool [ForSpread64], and returns a generator of Spread64s with it. The cluster is 0 to
+// 15. Options.Clock is also the generator's clock.
 func NewSpread64Generator(ctx context.Context, store Store, cluster int, o Options) (*Generator[idtype.Spread64], error) {
 	return NewGenerator(ctx, store, ForSpread64(cluster), o, func(l idtype.Lease) (*idtype.Spread64Generator, error) {
 		return idtype.NewSpread64Generator(idtype.Spread64Config{Cluster: cluster, Options: idtype.Options{Lease: l, Clock: o.Clock}})
 	})
 }
 
-// NewSnoGenerator claims a partition from the pool [ForSno] and returns a generator
-// of Snos with it. If c.Ranges and c.Partition are set, it claims a range of that
-// partition's sequence instead, from the pool [ForSnoRanges]. c.Lease, c.Clock and
-// c.Snapshot must be nil: the claim is the lease, and Options.Clock the clock. The
-// other fields of c are as for [idtype.NewSnoGenerator].
+// NewSnoGenerator claims a partition from the pool [ForSno] and returns a generator of
+// Snos with it. If c.Ranges and c.Partition are set, it claims a range of that
+// partition's sequence instead, from the pool [ForSnoRanges]. Set both or neither. With
+// both, c.SequenceMin and c.SequenceMax must be zero. c.Lease, c.Clock and c.Snapshot
+// must be nil: the claim is the lease, and Options.Clock the clock. The other fields of
+// c are as for [idtype.NewSnoGenerator].
 func NewSnoGenerator(ctx context.Context, store Store, c idtype.SnoConfig, o Options) (*Generator[idtype.Sno], error) {
 	if err := checkSno(c); err != nil {
 		return nil, fmt.Errorf("nodelease: %w: %w", err, idtype.ErrNode)
 	}
 	pool := ForSno()
 	if c.Partition != nil {
-		// Copy the partition: each claim reads it, and the caller may change its own.
+		// Copy the partition: each claim reads it, and the caller may change its
+		// variable.
 		p := *c.Partition
 		c.Partition = &p
 		pool = ForSnoRanges(p, c.Ranges)

@@ -12,11 +12,11 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Generator generates IDs with a claimed node number. Close releases the number.
-// With Options.Reacquire, the Generator claims another number after it has lost one.
-// Under one claim, its IDs are in the same order as the IDs of the generator that it
-// wraps. The next claim may have a lower number. A Generator is safe for concurrent
-// use.
+// A Generator generates IDs with a claimed node number. Close releases the number. With
+// Options.Reacquire, the Generator claims another number after it has lost one. Under
+// one claim, its IDs are in the same order as the IDs of the generator that it wraps.
+// The first IDs under the next claim may sort before the last IDs under this one, for
+// example because the number is lower. A Generator is safe for concurrent use.
 type Generator[T any] struct {
 	store   Store
 	pool    Pool
@@ -44,8 +44,8 @@ var _ idtype.Generator[int64] = (*Generator[int64])(nil)
 //
 // NewGenerator rejects a generator that wasn't built with the lease. A generator from
 // outside package idtype must call the lease's Attach ([Keeper.Attach]). With
-// Options.Reacquire, a background goroutine calls build for each new claim; build
-// should return quickly.
+// Options.Reacquire, a background goroutine calls build for each new claim. build
+// should return quickly, since calls of Next and Fill wait for it.
 func NewGenerator[T any, G idtype.Generator[T]](ctx context.Context, store Store, pool Pool, o Options, build func(idtype.Lease) (G, error)) (*Generator[T], error) {
 	reacquire := o.Reacquire
 	o, err := check(pool, o)
@@ -113,7 +113,8 @@ func (g *Generator[T]) replace() {
 }
 
 // A spentError means that its holder got a number and released or rejected it. The
-// holder must not claim again, since a late Release could then end its next claim.
+// holder must not claim again: if a Release is late, the holder would get the same
+// claim, and the Release would end it.
 type spentError struct{ error }
 
 func (e spentError) Unwrap() error { return e.error }
@@ -143,7 +144,7 @@ func (g *Generator[T]) again() *tenure[T] {
 const maxSwap = time.Second
 
 // Next creates one ID. If the claim is lost, Next waits up to a second for the next
-// claim. After that, or at once without Options.Reacquire, it returns the reason of
+// claim. After that, or at once without Options.Reacquire, it returns the reason for
 // the loss, an error that wraps [idtype.ErrLeaseLost].
 func (g *Generator[T]) Next() (T, error) {
 	t := g.current.Load()
@@ -187,8 +188,9 @@ func (g *Generator[T]) ended(t *tenure[T], err error) bool {
 	return errors.Is(err, idtype.ErrLeaseLost) && t.keeper.Err() != nil
 }
 
-// retry waits for the next claim, for at most maxSwap, and repeats the call with it. It
-// does so until the call succeeds, or fails for a reason other than the end of a claim.
+// retry waits for the next claim and repeats the call with it, until the call succeeds
+// or fails for a reason other than the end of a claim. It waits for at most maxSwap in
+// total.
 func (g *Generator[T]) retry(ctx context.Context, t *tenure[T], call func(*tenure[T]) error) error {
 	timer := time.NewTimer(maxSwap)
 	defer timer.Stop()
@@ -213,11 +215,11 @@ func (g *Generator[T]) retry(ctx context.Context, t *tenure[T], call func(*tenur
 	}
 }
 
-// Keeper returns the current claim. To close it, close the Generator.
+// Keeper returns the Keeper of the current claim. Don't close it; close the Generator.
 func (g *Generator[T]) Keeper() *Keeper { return g.current.Load().keeper }
 
 // Current returns the wrapped generator, for methods that Generator lacks. With
-// Options.Reacquire, each new claim has a new generator.
+// Options.Reacquire, each new claim has a new generator, so don't keep the result.
 func (g *Generator[T]) Current() idtype.Generator[T] { return g.current.Load().generator }
 
 // Close releases the number; see [Keeper.Close]. Calls of Next and Fill that wait for
@@ -228,7 +230,7 @@ func (g *Generator[T]) Close() error {
 	var rest sync.WaitGroup
 	defer rest.Wait()
 	for _, k := range g.lost {
-		rest.Go(func() { _ = k.Close() }) // the loss was reported before
+		rest.Go(func() { _ = k.Close() }) // the loss was already reported
 	}
 	return g.Keeper().Close()
 }

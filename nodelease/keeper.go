@@ -47,18 +47,19 @@ var _ interface {
 	Err() error
 } = (*Keeper)(nil)
 
-// Stats describe the state of a claim.
+// Stats holds the state of a claim.
 type Stats struct {
 	Number   int
 	Term     int64
 	Age      time.Duration // time since the claim was requested
-	Left     time.Duration // rest of the trust window; 0 if the claim has ended
+	Left     time.Duration // time left in the trust window; 0 if the claim has ended
 	Renewals uint64        // successful renewals
 	Failures uint64        // failed renewals
 	// LastFailure is the error of the last failed renewal.
 	LastFailure error
 	// Skew is how far this machine's clock is ahead of the store's, to within the
-	// duration of a call. It is 0 if the store doesn't report its time.
+	// duration of a call. It is negative if this machine's clock is behind, and 0 if
+	// the store doesn't report its time.
 	Skew time.Duration
 }
 
@@ -87,7 +88,8 @@ func (k *Keeper) Until() int64 { return k.until.Load() }
 // Attach registers the generator that uses the number; generators of package idtype
 // call it. [idtype.Lease] describes the arguments. Attach rejects a second generator,
 // which would create the same IDs as the first, and a generator with another layout
-// than the pool's. Both errors wrap [idtype.ErrNode].
+// than the pool's ([Pool.Layout]). Both errors wrap [idtype.ErrNode]. Once the claim
+// has ended, Attach returns the error of Err.
 func (k *Keeper) Attach(layout string, minted func() int64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,7 +156,7 @@ func (k *Keeper) Close() error {
 	return k.released
 }
 
-// atRest reports whether the release has succeeded or was given up.
+// atRest reports whether the release has succeeded or has been given up.
 func (k *Keeper) atRest() bool {
 	select {
 	case <-k.done:
@@ -173,7 +175,8 @@ func (k *Keeper) keep(ctx context.Context) {
 	}
 	err := k.release()
 	// Retry the release of a lost number. In a store whose claims live as long as a
-	// connection, the number would stay held; in other stores the claim has expired.
+	// connection, the number would otherwise stay held. In other stores the claim
+	// expires anyway.
 	for tries := 0; err != nil && ctx.Err() == nil && tries < 30; tries++ {
 		ttl, _ := k.trust()
 		pause(ctx, jitter(ttl/3))
@@ -226,9 +229,10 @@ func (k *Keeper) renewInTime(ctx context.Context) error {
 	return nil
 }
 
-// untilDue waits until a renewal is due. It also watches the wall clock: if that was set
-// forward, or the machine was suspended, the time may be after Until long before a
-// renewal is due by the monotonic clock, and the generator can't create IDs until then.
+// untilDue waits until a renewal is due. It also watches the wall clock. If that clock
+// was set forward, or the machine was suspended, it may be past Until long before a
+// renewal is due by the monotonic clock. The generator can't create IDs until the
+// renewal.
 func (k *Keeper) untilDue(ctx context.Context) {
 	k.mu.Lock()
 	ttl, trusted := k.claim.TTL, k.trusted
@@ -284,7 +288,8 @@ func (k *Keeper) granted(r Request, c Claim, sent time.Time) {
 		k.stats.Skew = time.UnixMilli(r.Now).Sub(c.Time)
 	}
 	if k.err == nil {
-		// The stored high-water mark may be later than r.Until, if the clock was ahead.
+		// The stored high-water mark may be later than r.Until, if the clock was ahead
+		// at an earlier request.
 		k.until.Store(min(r.Until, c.Until))
 	}
 }

@@ -15,19 +15,19 @@ type Options struct {
 	// the number of a killed process is free sooner.
 	TTL time.Duration
 	// Wait is how long Acquire waits for a free number, for the clock to pass the
-	// high-water marks of the free numbers, and for a failing store to recover.
-	// 0 means twice the TTL, after which the numbers of killed processes are free.
-	// A negative value means that Acquire doesn't wait.
+	// high-water marks of the free numbers, and for a failing store to recover. 0 means
+	// twice the TTL, after which the numbers of killed processes are free. A negative
+	// value means a single attempt.
 	Wait time.Duration
 	// Clock must be the generator's clock. Nil means the system clock.
 	Clock func() time.Time
-	// Holder names the holder to people who look into the store, in at most 200
-	// bytes. The default is the host name and the process ID.
+	// Holder names the holder for people who inspect the store, in at most 200 bytes of
+	// printable UTF-8. The default is the host name and the process ID.
 	Holder string
 	// Reacquire makes a [Generator] claim another number after it has lost one.
 	// [Acquire] rejects it, because a Keeper is a single claim.
 	Reacquire bool
-	// Logger logs waits for a number, failed claims and renewals, losses, and
+	// Logger logs waits for a number, failed claims, renewals and releases, losses, and
 	// numbers that were reacquired. Nil means no logging.
 	Logger *slog.Logger
 }
@@ -70,8 +70,8 @@ func (o Options) normal() (Options, error) {
 	return o, nil
 }
 
-// request returns a request for the time range in which a claim with this TTL,
-// granted now, is trusted.
+// request returns a request of a holder. Its range, from Now to Until, is the trust
+// window of a claim with this TTL that is granted now.
 func (o Options) request(holder string, ttl time.Duration) Request {
 	now := o.Clock().UnixMilli()
 	return Request{Holder: holder, TTL: o.TTL, Now: now, Until: now + window(ttl).Milliseconds()}

@@ -12,10 +12,11 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Pool is a set of node numbers, 0 to Size-1. One generator at a time holds each
-// number. The functions [ForSnowflake] to [ForSnoRanges] return the pool of a
-// layout; a program may change its Name and Reserved. All programs that share a pool
-// must use the same Size and Layout. Stores reject any other with [ErrPoolMismatch].
+// A Pool is a set of node numbers, 0 to Size-1. At most one generator at a time holds
+// each number. [ForSnowflake], [ForSnowflakeSI], [ForSpread64], [ForSno] and
+// [ForSnoRanges] return the pool of a layout. A program may change the Name and
+// Reserved of that pool. All programs that share a pool must use the same Size and
+// Layout. Stores reject a different Size or Layout with [ErrPoolMismatch].
 type Pool struct {
 	// Name identifies the pool in its store: a lower-case letter, followed by up to
 	// 62 lower-case letters, digits, hyphens and underscores. Generators of different
@@ -23,9 +24,10 @@ type Pool struct {
 	Name string
 	// Size is the number of node numbers, 1 to 65536.
 	Size int
-	// Layout describes the meaning of the numbers, in up to 1000 bytes of text. The
-	// pool of a layout rejects generators of any other layout. For a pool that the
-	// program composed itself, the generator's layout isn't checked.
+	// Layout describes the meaning of the numbers, in up to 1000 bytes of text. A pool
+	// that ForSnowflake or a similar function returned rejects generators of any other
+	// layout. For a pool that the program composed itself, the generator's layout isn't
+	// checked.
 	Layout string
 	// Reserved lists numbers that this program doesn't claim because something else
 	// uses them, such as a machine with a fixed number, or another site. Each program
@@ -33,7 +35,7 @@ type Pool struct {
 	// reserve_node of package migrations reserves a number for all programs.
 	Reserved []int
 
-	checked bool // generators must have this layout
+	checked bool // Attach rejects generators of another layout
 	cluster int
 	spread  bool
 	err     error
@@ -45,10 +47,10 @@ const maxLayout = 1000
 // maxSize is the largest pool: all partitions of Sno.
 const maxSize = 1 << 16
 
-// ForSnowflake returns the pool of a layout's datacenters and workers: 1024 numbers
-// by default. A number consists of the bits of datacenter and worker: datacenter 3
-// and worker 7, reserved for the column default next_snowflake(3, 7), are the number
-// 3<<5 | 7.
+// ForSnowflake returns the pool of a layout's datacenters and workers: 1024 numbers by
+// default. A number consists of the bits of datacenter and worker. In the default
+// layout, datacenter 3 and worker 7 are the number 3<<5 | 7. To use them in the column
+// default next_snowflake(3, 7), reserve this number.
 func ForSnowflake(l idtype.SnowflakeLayout) Pool {
 	ones, err := l.Parts(idtype.MaxSnowflake) // all bits of each field are set
 	return Pool{
@@ -66,8 +68,9 @@ func ForSnowflakeSI(l idtype.SnowflakeSILayout) Pool {
 	}
 }
 
-// ForSpread64 returns the pool of a cluster's 64 generators. The cluster, 0 to 15, is
-// configured. Installations with different clusters never create the same ID.
+// ForSpread64 returns the pool of a cluster's 64 generators. The caller chooses the
+// cluster, 0 to 15; stores don't assign it. Installations with different clusters never
+// create the same ID.
 func ForSpread64(cluster int) Pool {
 	_, err := idtype.Spread64Layout{}.Compose(idtype.Spread64Parts{Time: time.UnixMilli(1), Cluster: cluster})
 	return Pool{
@@ -77,8 +80,8 @@ func ForSpread64(cluster int) Pool {
 	}
 }
 
-// ForSno returns the pool of all 65536 partitions. The SnoConfig of a generator for
-// it has no Partition.
+// ForSno returns the pool of all 65536 partitions. A generator for it leaves
+// SnoConfig.Partition nil.
 func ForSno() Pool {
 	return Pool{Name: "sno", Size: maxSize, Layout: "sno: partitions", checked: true}
 }
@@ -106,8 +109,7 @@ func (p Pool) Cluster() (cluster int, ok bool) { return p.cluster, p.spread }
 
 var poolName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// Validate returns an error if no numbers can be claimed from the pool. [Acquire] and
-// stores call it.
+// Validate returns an error if the pool is invalid. [Acquire] and stores call it.
 func (p Pool) Validate() error {
 	switch {
 	case p.err != nil:
@@ -130,7 +132,8 @@ func (p Pool) Validate() error {
 // reserves reports whether the number is in Reserved.
 func (p Pool) reserves(n int) bool { return slices.Contains(p.Reserved, n) }
 
-// printable reports whether every store can keep the text.
+// printable reports whether the text is UTF-8 without control characters, which every
+// store can keep.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }

@@ -23,31 +23,31 @@ import (
 // Until.
 type Store interface {
 	// Claim grants a number of the pool that isn't held, isn't reserved, and has a
-	// high-water mark before r.Now. Among several it chooses the number with the
-	// lowest high-water mark, except that a store may prefer released numbers to
-	// numbers with expired claims. Unless the holder releases it, no other holder
-	// gets the number for r.TTL, by the store's clock. Claim writes r.Until as the
-	// new high-water mark. A store may grant a shorter TTL ([Request.LimitTTL]).
+	// high-water mark before r.Now. Among several it chooses the number with the lowest
+	// high-water mark. A store may prefer released numbers to numbers with expired
+	// claims, and may compare only a random part of a large pool. Unless the holder
+	// releases it, no other holder gets the number for r.TTL, by the store's clock.
+	// Claim writes r.Until as the new high-water mark. A store may grant a shorter TTL
+	// ([Request.LimitTTL]).
 	//
 	// A call with the Holder of an earlier call repeats that call. If the earlier
 	// claim was granted and isn't released, Claim returns its number, term and
 	// After, even if the high-water mark has moved since, and renews it as Renew
 	// does. A claim whose holder never receives the answer expires like any other.
 	//
-	// If the pool has no such number, the error wraps a [*BusyError]; use errors.As.
-	// If the pool was created with another Size or Layout, it wraps
-	// [ErrPoolMismatch]. If no call can succeed until the setup changes, it wraps
-	// [ErrMisconfigured].
+	// If no number can be granted, the error wraps a [*BusyError]; use errors.As. If
+	// the pool was created with another Size or Layout, it wraps [ErrPoolMismatch]. If
+	// no call can succeed until the setup changes, it wraps [ErrMisconfigured].
 	//
 	// The numbers in p.Reserved apply to this call only: the store doesn't grant
 	// them to this caller, doesn't store them for later calls, and doesn't take them
 	// from their holders.
 	Claim(ctx context.Context, p Pool, r Request) (Claim, error)
 
-	// Renew advances the high-water mark to r.Until, never back, and extends the
-	// claim to r.TTL from now, by the store's clock. It may renew an expired claim
-	// if no other holder has claimed the number since. If the number has another
-	// term or holder, or was released, Renew changes nothing, and its error wraps
+	// Renew raises the high-water mark to r.Until, if that is later, and extends the
+	// claim to r.TTL from now, by the store's clock. It may renew an expired claim if
+	// no other holder has claimed the number since. If the number has another term or
+	// holder, or was released, Renew changes nothing, and its error wraps
 	// [ErrSuperseded].
 	Renew(ctx context.Context, p Pool, c Claim, r Request) (Claim, error)
 
@@ -61,10 +61,10 @@ type Store interface {
 
 // A Request holds a holder's arguments to [Store.Claim] and [Store.Renew].
 type Request struct {
-	Holder string        // unique to one claim and not empty; the part before the last space is for people
+	Holder string        // unique to one claim and not empty; the part before the last space is for people to read
 	TTL    time.Duration // duration of the claim
 	Now    int64         // the holder's clock, in Unix milliseconds
-	Until  int64         // the high-water mark to write, the end of the range to use, in Unix milliseconds
+	Until  int64         // the high-water mark to write: the end of the range to use, in Unix milliseconds
 }
 
 // LimitTTL returns the request that a store grants if it can't grant r.TTL. Its TTL
@@ -109,7 +109,7 @@ type Claim struct {
 	Time time.Time
 }
 
-// Errors of this package and of stores wrap these.
+// Errors of this package and of stores wrap these, so compare with [errors.Is].
 var (
 	// ErrPoolExhausted: all numbers of the pool are held or reserved.
 	ErrPoolExhausted = errors.New("pool exhausted")
@@ -122,11 +122,11 @@ var (
 	ErrPoolMismatch = errors.New("pool layout mismatch")
 	// ErrMisconfigured: the store can't be used as it is set up, and a retry doesn't
 	// help. Causes are a wrong config, a missing schema or privilege, and a closed
-	// store. Acquire fails at once with this error and ErrPoolMismatch. After any other
-	// error of a store it retries until Options.Wait is over.
+	// store. Acquire fails at once with this error and ErrPoolMismatch. After most
+	// other errors of a store it retries until Options.Wait is over.
 	ErrMisconfigured = errors.New("unusable store")
-	// ErrClosed: Close released the claim. The errors of its generator wrap it.
-	// Errors that wrap it also wrap idtype.ErrLeaseLost.
+	// ErrClosed: Close ended the claim. After that, the errors of the claim's generator
+	// wrap ErrClosed, and also idtype.ErrLeaseLost.
 	ErrClosed error = closed{}
 )
 
@@ -140,9 +140,9 @@ func (closed) Unwrap() error { return idtype.ErrLeaseLost }
 // numbers, but the clock hasn't passed their high-water marks. Otherwise it wraps
 // [ErrPoolExhausted].
 type BusyError struct {
-	// RetryAfter is how long the clock takes to pass the lowest high-water mark of
-	// the free numbers. If no number is free, it is the time until the first claim
-	// expires unless renewed. It is 0 if the store doesn't know.
+	// RetryAfter is how long the clock takes to pass the lowest high-water mark of the
+	// free numbers. If no number is free, it is the time until the first claim expires,
+	// unless that claim is renewed. It is 0 if the store doesn't know.
 	RetryAfter time.Duration
 	Held       int // held numbers
 	Ahead      int // free numbers whose high-water mark the clock hasn't passed
