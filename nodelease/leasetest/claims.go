@@ -9,8 +9,8 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// testDistinct checks that concurrent holders get all numbers, each once, and that the
-// next holder gets a number when one is released.
+// testDistinct checks that concurrent holders get different numbers until all are held,
+// and that the next holder gets a number that was released.
 func (s *suite) testDistinct() {
 	const size = 8
 	p := s.pool(size)
@@ -128,8 +128,8 @@ func (s *suite) testRepeated() {
 	}
 }
 
-// testOrder checks that the number with the lowest high-water mark is granted first: it
-// is the most likely to be behind each holder's clock.
+// testOrder checks that the number with the lowest high-water mark is granted first. It
+// is the mark that most clocks have passed.
 func (s *suite) testOrder() {
 	p := s.pool(4)
 	c := s.open()
@@ -137,7 +137,7 @@ func (s *suite) testOrder() {
 	for range 3 {
 		claims = append(claims, c.claim(p, s.request(0, 100)))
 	}
-	// High-water marks in another order than the claims.
+	// Set the high-water marks in another order than the claims.
 	for i, mark := range []int64{30, 10, 20} {
 		c.release(p, claims[i], mark)
 	}

@@ -16,8 +16,8 @@ import (
 // A Harness tells [Exercise] how to test a store.
 type Harness struct {
 	// Open returns a client of the store. If the store uses connections, each client
-	// has its own. All clients in one test function share the same data. The next test
-	// function may see that data or none. Open registers cleanups with t.Cleanup.
+	// has its own. Clients opened with the same t must share their data. Clients of
+	// different tests may share it too. Open registers cleanups with t.Cleanup.
 	Open func(t *testing.T) nodelease.Store
 	// OpenLasting replaces Open in tests in which no claim may expire, even on a busy
 	// machine. If claims live as long as connections, these connections should survive
@@ -29,8 +29,8 @@ type Harness struct {
 	// TTL is the shortest TTL that works reliably on a busy machine. 0 means three
 	// seconds.
 	TTL time.Duration
-	// Crash ends a client as the death of its process would. It is nil if claims expire
-	// by their TTL alone, and set if they also end with a connection.
+	// Crash ends a client as the death of its process would. Leave it nil if claims
+	// expire by their TTL alone. Set it if they also end with a connection.
 	Crash func(t *testing.T, client nodelease.Store)
 }
 
@@ -122,8 +122,8 @@ func (s *suite) crash(c *client) {
 // long is the TTL of claims that must not expire during a test.
 const long = 10 * time.Minute
 
-// request returns the request of a new holder. Its Now is at milliseconds after the
-// base, its Until lasting milliseconds later.
+// request returns the request of a new holder. Its Now is the base plus at, and its
+// Until is Now plus lasting, in milliseconds.
 func (s *suite) request(at, lasting int64) nodelease.Request {
 	return nodelease.Request{Holder: "test " + rand.Text(), TTL: long, Now: s.base + at, Until: s.base + at + lasting}
 }
@@ -267,7 +267,8 @@ func (c *client) tryRenew(p nodelease.Pool, claim nodelease.Claim, until int64, 
 	})
 }
 
-// release releases a claim, over or not, at a high-water mark relative to the base.
+// release releases a claim, whose term may be over, at a high-water mark relative to
+// the base.
 func (c *client) release(p nodelease.Pool, claim nodelease.Claim, mark int64) {
 	c.Helper()
 	ctx, cancel := c.patiently()
@@ -277,8 +278,8 @@ func (c *client) release(p nodelease.Pool, claim nodelease.Claim, mark int64) {
 	}
 }
 
-// refused renews and releases a claim whose term is over. The caller checks that this
-// changes nothing.
+// refused checks that a claim whose term is over can't be renewed, and releases it. The
+// caller checks that this changes nothing.
 func (c *client) refused(p nodelease.Pool, claim nodelease.Claim) {
 	c.Helper()
 	const hour = 3_600_000
@@ -290,10 +291,11 @@ func (c *client) refused(p nodelease.Pool, claim nodelease.Claim) {
 	}
 }
 
-// slack is how much faster the store's clock may run than this machine's.
+// slack returns the tolerance for an early end of a claim, since the store's clock may
+// run faster than this machine's.
 func (s *suite) slack() time.Duration { return 10*time.Millisecond + s.h.TTL/50 }
 
-// stands returns how long a claim lasts.
+// stands returns how long a claim from a brief request lasts without a renewal.
 func (s *suite) stands(c nodelease.Claim) time.Duration {
 	if c.TTL > 0 {
 		return min(c.TTL, s.h.TTL)

@@ -88,11 +88,12 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 		reserved[i] = true
 	}
 	busy := &nodelease.BusyError{}
-	var frees, passed time.Duration // the shortest
+	var frees, passed time.Duration // the shortest times until a claim expires and until the clock passes a high-water mark
 	var free []int
 	for i := range pool.numbers {
 		n := &pool.numbers[i]
-		// If the clock was set back, the claim would last too long: limit it to its TTL.
+		// If the clock was set back, the claim would last too long: end it a TTL from
+		// now.
 		if latest := now.Add(n.ttl); n.expires.After(latest) {
 			n.expires = latest
 		}
@@ -122,7 +123,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	return n.claim(i, now), nil
 }
 
-// shorter returns the shorter of two durations. 0 means no duration for a.
+// shorter returns the shorter of two durations, or b if a is 0.
 func shorter(a, b time.Duration) time.Duration {
 	if a == 0 {
 		return b

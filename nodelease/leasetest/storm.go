@@ -25,7 +25,7 @@ type stretch struct {
 type storm struct {
 	*suite
 	pool  nodelease.Pool
-	rough bool         // claims may also be cut short or abandoned
+	rough bool         // calls of Claim may also be cut short, and claims abandoned
 	took  atomic.Int64 // duration of the last complete call, in nanoseconds
 
 	mu        sync.Mutex
@@ -140,7 +140,7 @@ func (s *storm) hold(store nodelease.Store, r *rand.Rand, off int64) bool {
 }
 
 // call makes a call. If mayCut, it may first make the call with a context that ends at
-// a random time. It reports whether such a call was cut short.
+// a random time. It reports whether that first call was cut short.
 func (s *storm) call(r *rand.Rand, mayCut bool, f func(context.Context) error) (cut bool, err error) {
 	if mayCut && r.IntN(4) == 0 {
 		ctx, cancel := context.WithTimeout(s.Context(), time.Duration(r.Int64N(2*s.took.Load()+1)))

@@ -167,7 +167,7 @@ func (s *suite) testReleased() {
 	}
 }
 
-// testForeign checks that a claim is identified by its number, its term and its holder.
+// testForeign checks that the number, term and holder together identify a claim.
 func (s *suite) testForeign() {
 	p := s.pool(2)
 	c := s.open()
