@@ -17,7 +17,8 @@ type query struct {
 	results []any
 }
 
-// attempts limits the retries of a call that conflicts with other transactions.
+// attempts is the maximum number of attempts at a call that conflicts with other
+// transactions.
 const attempts = 10
 
 // call runs a query, and retries it after conflicts. Conflicts occur if the default

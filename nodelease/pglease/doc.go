@@ -9,21 +9,21 @@
 //	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, layout, nodelease.Options{Reacquire: true})
 //
 // The package works with each driver for database/sql whose errors have a method
-// SQLState, such as pgx and lib/pq. Give the store a small [sql.DB] of its own. In a
-// [sql.DB] that the program shares and exhausts, renewals wait for a connection, and a
-// claim that isn't renewed in time is lost.
+// SQLState, such as pgx and lib/pq. Give the store a small [sql.DB] of its own. If the
+// program exhausts a [sql.DB] that it shares with the store, renewals wait for a
+// connection, and a claim that isn't renewed in time is lost.
 //
-// A renewal is one statement that updates one row by its primary key, three times per
-// TTL and claim. A claim finds a free number by an index. It reads the held rows and
-// the free rows in Pool.Reserved, and the whole pool only if no number is free. The
-// first claim inserts all rows of the pool, about 10 MB for the 65,536 numbers of
-// ForSno, and must complete within half a TTL.
+// Each claim is renewed three times per TTL, by one statement that updates one row by
+// its primary key. A new claim finds a free number by an index. It also reads the held
+// rows and the free rows in Pool.Reserved, and the whole pool only if no number is
+// free. The first claim inserts all rows of the pool, about 10 MB for the 65,536
+// numbers of ForSno, and must complete within half a TTL.
 //
 // # Privileges
 //
-// The functions run with the rights of the schema's owner. Until the owner grants
-// privileges, no other role can call them, or read or write the tables. A program
-// needs
+// The functions run with the privileges of their owner, the role that ran the
+// migrations. Until the owner grants privileges, no other role can call them, or read
+// or write the tables. A program needs
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) TO app;
@@ -47,15 +47,16 @@
 //
 //	SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of orders.id');
 //
-// The function fails if the number is held, or if its high-water mark is in the
-// future. In that case stop the holder, or choose another number. The pool need not
-// exist yet. When the default is dropped, free the number:
+// The function fails if the number is held, or if the server's clock isn't more than a
+// second past its high-water mark. In that case stop the holder and wait, or choose
+// another number. The pool need not exist yet. After you drop the default, free the
+// number:
 //
 //	SELECT sortkey.unreserve_node('snowflake', 31 << 5 | 31);
 //
 // Pool.Reserved belongs to one program: claims of that program skip these numbers, and
-// the database doesn't store them. If a pool is exhausted, the error lists the numbers
-// that reserve_node reserved, with their notes.
+// the database doesn't store them. If a pool is exhausted, the error lists the first
+// three numbers that reserve_node reserved, with their notes, and counts the others.
 //
 // # Poolers, replicas and failover
 //
@@ -70,14 +71,15 @@
 // add target_session_attrs=read-write.
 //
 // Confirmed writes are on disk, even if the database turns synchronous_commit off. But
-// an asynchronous standby that is promoted may lack the last writes. Its log has a new
-// timeline. The first claim that sees a new timeline in a pool records it. From then
-// on no number is granted until the longest TTL in the pool is over, and each new
-// claim starts after that time. By then no process trusts a claim that was lost.
-// Existing claims are still renewed. Meanwhile Acquire waits, or fails with
-// ErrClockBehind. The column node_pool.fenced_until has the end of this wait; if the
-// server's clock was far ahead at the promotion, correct it by hand. All programs of
-// a pool should use the same TTL, since the standby may not know about a longer one.
+// an asynchronous standby that is promoted may lack the last writes. After its
+// promotion, its write-ahead log has a new timeline. In each pool, the first attempt to
+// claim a number records the new timeline. From then on no number of the pool is
+// granted for the longest TTL in the pool, and each later claim starts after that time.
+// By then no process trusts a claim that was lost. Existing claims are still renewed.
+// Meanwhile Acquire waits, or fails with ErrClockBehind. The column
+// node_pool.fenced_until has the end of this wait. If the server's clock was far ahead
+// when the new timeline was recorded, correct the column by hand. All programs of a
+// pool should use the same TTL, since the standby may not know about a longer one.
 //
 // This doesn't cover:
 //
@@ -101,32 +103,33 @@
 //
 //	SELECT * FROM sortkey.node_status WHERE pool = 'snowflake' AND state <> 'free';
 //
-// shows the holder of each number, when its claim expires, and its high-water mark,
-// which is NULL for a number that was never used. The view belongs to the owner of the
-// tables. The owner can grant SELECT on it safely: unlike sortkey.node_lease, it doesn't
-// show the values needed to renew or release another process's claim.
+// shows the held and the reserved numbers: the holder, when its claim expires, and the
+// high-water mark, which is NULL for a number that was never used. At first only the
+// owner of the view can read it. The owner can grant SELECT on it safely: unlike
+// sortkey.node_lease, it doesn't show the values needed to renew or release another
+// process's claim.
 //
 // Claims expire by the server's clock. If that clock was an hour ahead and is
 // corrected, a claim that isn't renewed expires a TTL after the next attempt to claim a
 // number, not an hour later.
 //
 // Taking a number away from its holder is safe at any time. The holder creates IDs up
-// to its high-water mark at most, and the next holder starts there:
+// to its high-water mark at most, and the next holder starts after it:
 //
 //	UPDATE sortkey.node_lease SET holder = NULL, expires_at = NULL WHERE pool = 'snowflake' AND number = 7;
 //
-// If a holder's clock was years ahead, the high-water mark of its number is years
-// ahead too, and the number isn't granted until then. To use the number earlier, take
-// it away from its holder as above. Check that no table, in any database, has an ID
-// with that number and a later time. Then set the high-water mark to the present:
+// If a holder's clock was years ahead, the high-water mark of its number is years ahead
+// too, and the number isn't granted until then. To use the number earlier, take it away
+// from its holder as above. Check that no table, in any database, has an ID with that
+// number and a time in the future. Then set the high-water mark to the present:
 //
 //	UPDATE sortkey.node_lease SET mark = extract(epoch FROM clock_timestamp()) * 1000
 //	WHERE pool = 'snowflake' AND number = 7 AND holder IS NULL;
 //
-// If a table still has such IDs, the number duplicates them when their time comes. In
-// no other situation should a high-water mark be lowered.
+// If a table still has such IDs, later holders duplicate them when their time comes.
+// Never lower a high-water mark in any other situation.
 //
-// Down of package migrations drops the high-water marks with everything else. Before
-// it, stop all programs that use claims. Before programs claim numbers again, wait
-// until the clock has passed the dropped high-water marks.
+// migrations.Down drops the high-water marks with everything else. Before you call it,
+// stop all programs that use claims. Before they claim numbers again, wait until the
+// clock has passed the dropped high-water marks.
 package pglease

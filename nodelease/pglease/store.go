@@ -19,7 +19,7 @@ type Config struct {
 	Schema string // as in migrations.Config: [a-z_][a-z0-9_]*, at most 63 bytes; "" means sortkey
 }
 
-// A Store is a [nodelease.Store] in a database. It has no state of its own: it needs
+// A Store is a [nodelease.Store] in a database. It has no state of its own, so it needs
 // no Close, and a process may have several.
 type Store struct {
 	db     *sql.DB
@@ -53,7 +53,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	var held, reserved, ahead, frees, highWaterMark sql.Null[int64]
 	var reservations sql.Null[string]
 	err := s.call(ctx, p, "claim a number", query{
-		// Casts, for drivers that send all numbers as bigint and ranges as text.
+		// The casts are for drivers that send all numbers as bigint and ranges as text.
 		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations
 			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint)`,
 		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until},
