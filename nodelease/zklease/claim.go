@@ -24,7 +24,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
-	// A repeated call waits until the earlier call has cleaned up.
+	// Wait until an earlier call of the same holder has cleaned up.
 	done, err := s.turn(ctx, "claim "+own.root+" "+r.Holder)
 	if err != nil {
 		return nodelease.Claim{}, err
@@ -33,7 +33,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 		func() (nodelease.Claim, error) { return own.claim(ctx, r) },
 		func(c nodelease.Claim, err error) {
 			if err == nil {
-				_ = own.release(c, c.After) // unused: keep the high-water mark
+				_ = own.release(c, c.After) // unused: set the high-water mark back
 			}
 		})
 	return c, explain(err)
@@ -233,8 +233,9 @@ func (v view) busy() *nodelease.BusyError {
 	return &nodelease.BusyError{Held: v.held, Reserved: v.reserved}
 }
 
-// choose returns the claimable number with the lowest high-water mark. Without one, it
-// returns a [*nodelease.BusyError].
+// choose returns the claimable number with the lowest high-water mark, in a large pool
+// the lowest of a random part. If no number is claimable, it returns a
+// [*nodelease.BusyError].
 func (p *pool) choose(ctx context.Context, r nodelease.Request, v view, place *place) (spot, error) {
 	busy := v.busy()
 	var names []string
@@ -261,7 +262,7 @@ func (p *pool) choose(ctx context.Context, r nodelease.Request, v view, place *p
 			ahead(busy, r.TimeToPass(0))
 		}
 	}
-	// In a large pool, choose among a random part, since reading all would take long.
+	// In a large pool, begin with a random part, since reading all would take long.
 	if len(old) > chunk {
 		rand.Shuffle(len(old), func(i, j int) { old[i], old[j] = old[j], old[i] })
 	}
@@ -288,8 +289,8 @@ func (p *pool) choose(ctx context.Context, r nodelease.Request, v view, place *p
 // chunk is the number of records read at a time.
 const chunk = 1024
 
-// ahead counts a free number whose high-water mark the clock passes after the duration
-// passed.
+// ahead counts a free number whose high-water mark the clock hasn't passed. The
+// parameter passed is how long that takes.
 func ahead(busy *nodelease.BusyError, passed time.Duration) {
 	if busy.Ahead == 0 || passed < busy.RetryAfter {
 		busy.RetryAfter = passed

@@ -6,7 +6,7 @@
 //	defer store.Close() // after the generators are closed
 //	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, layout, nodelease.Options{Reacquire: true})
 //
-// A process has one store for its whole life. The servers need no setup: the store
+// A process uses one store for its whole life. The servers need no setup: the store
 // creates znodes when it needs them.
 //
 // # Authority, trust and terms
@@ -16,27 +16,30 @@
 // high-water mark. Stale data from a server that lags behind can make a transaction
 // fail, but can't make a wrong one succeed.
 //
-// A session expires when the servers haven't heard from it for the session timeout, by
-// their clocks. A claim lasts for the TTL of nodelease.Options, or for the session
-// timeout granted by the servers if that is shorter, after its last renewal. It is
-// trusted for nine tenths of that time. All servers must have the same limits for
-// session timeouts.
+// A session expires when the servers haven't heard from it for the session timeout,
+// by their clocks. The number of a killed process stays held until then. The TTL of
+// a claim is the TTL of nodelease.Options, or the session timeout granted by the
+// servers if that is shorter. After each renewal, the holder trusts the claim for
+// nine tenths of the TTL. All servers must have the same limits for session
+// timeouts. Otherwise a session that moves to another server could expire while its
+// claims are still trusted.
 //
 //	                                TTL 30 s, session 30 s   TTL 10 s, session 30 s
 //	cut off: the generator stops    within 27 s              within 9 s
 //	killed: the number is free      after 30 s               after 30 s
 //
-// If the process lives, its session outlives a Keeper that has lost its claim. The
-// Keeper releases the number as soon as the servers answer. A Release whose context
-// ends continues in the background.
+// If a Keeper loses its claim and the process lives on, the session still holds the
+// number. The Keeper releases the number as soon as the servers answer. A Release
+// whose context ends continues in the background.
 //
-// A term is identified by the number, the term in its high-water mark, and the holder.
-// Each write names the version of the high-water mark and requires the claim's znode.
-// So renewals and releases of earlier terms change nothing, even if they arrive late.
+// The number, the holder, and the term that is stored with the high-water mark
+// identify a claim. Each transaction requires that the high-water mark has not
+// changed since it was read, and a renewal also requires the claim's znode. So
+// renewals and releases of earlier terms change nothing, even if they arrive late.
 //
 //   - If the connection is lost and restored before the session expires, the claims
-//     stay. A request whose answer was lost may have taken effect or not; the store
-//     checks, and continues.
+//     stay. A request whose answer was lost may have taken effect or not. The store
+//     checks which, and continues.
 //   - If the session expires, the claims are lost ([nodelease.ErrSuperseded]) and the
 //     numbers are free. Their next holders start after the high-water marks. The store
 //     opens a new session by itself.
@@ -47,7 +50,8 @@
 //
 // # Znodes
 //
-// Each pool has a znode of its own, [Config].Root/name or its path in Config.Roots:
+// Each pool has a znode of its own: Config.Root followed by the pool's name, or the
+// path in Config.Roots:
 //
 //	/sortkey/snowflake
 //	|-- layout                      size and layout of the pool: {"size":1024,"layout":"snowflake: epoch ..."}
@@ -63,8 +67,9 @@
 //	    `-- 18                      {"term":9,"holder":"","after":0,"until":1763780000512}, released
 //
 // The times of high-water marks are in Unix milliseconds. The queue only prevents
-// conflicts between processes that start at the same time. Waiting in it is bounded,
-// and a process that finds no free number doesn't keep the lock.
+// conflicts between processes that start at the same time. The time that a process
+// waits in it is limited, and a process that finds no free number doesn't keep the
+// lock.
 //
 // To inspect a pool, and to free number 17 by hand:
 //
@@ -73,10 +78,11 @@
 //	get -s /sortkey/snowflake/high-water-mark/17
 //	delete /sortkey/snowflake/pool/17
 //
-// A holder that still runs loses the number at its next renewal. It creates IDs up to
-// its high-water mark at most, and the next holder starts there. Never delete a
-// high-water mark. If a high-water mark is years ahead and no ID of that time is in
-// use, set it back by writing an earlier "until".
+// A holder that still runs loses the number at its next renewal. It creates IDs up
+// to its high-water mark at most, and the next holder starts after it. Never delete
+// a high-water mark. If a high-water mark is years ahead, and no ID with that number
+// and a time in the future is in use, set it back by writing an earlier "until" to
+// its znode.
 //
 // # Access
 //
@@ -99,8 +105,9 @@
 //     and Store.Close waits for that. Programs with this package can claim the number
 //     at once.
 //   - This package doesn't claim a number that a Java process may have released less
-//     than two seconds ago. If the store can't tell, as in the first process that joins
-//     a pool in use, the claim takes two seconds; use a longer Options.Wait.
+//     than two seconds ago. If the store can't tell, as in the first process that
+//     joins a pool in use, the claim takes two seconds, so Options.Wait must be
+//     longer.
 //   - The Java program holds the lock while it waits for a free number. So its processes
 //     are served first when a pool is exhausted.
 package zklease

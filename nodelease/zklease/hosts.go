@@ -8,8 +8,8 @@ import (
 )
 
 // hosts is the list of servers, which the client tries in turn. The client's own list
-// resolves host names only once. With a single server it also waits a second before
-// each new connection, which may be as long as a claim lasts.
+// resolves host names only once. With a single server the client's list also waits a
+// second before each new connection, and a claim may last only a second.
 type hosts struct {
 	mu      sync.Mutex
 	servers []string
@@ -46,7 +46,7 @@ func (h *hosts) Next() (server string, pause bool) {
 	return server, pause
 }
 
-// Connected records that the last server answered.
+// Connected records that the server of the last call of Next answered.
 func (h *hosts) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 
 // The pools of Spread64 have the znodes of the Java program with the same ID format:
 // queue, pool and clusterName. The Java program writes no high-water marks. Only the
-// znodes of its claims show them, and only while they exist.
+// znode of a claim shows that the number is in use, and only while it exists.
 
 // clusterName is the name of the znode with the cluster's number, below a pool's root.
 const clusterName = "cluster-id"
@@ -106,7 +106,9 @@ func (j *javaPrograms) settled(ctx context.Context, p *pool, v view, place *plac
 		if !sp.used {
 			continue
 		}
-		// No claim of the pool has changed since before this record was written.
+		// The record is newer than the last change of the pool's claims, and was at
+		// least holdBack old when this process got the lock. So each release by a Java
+		// process is older than holdBack.
 		if sp.stat.Mzxid > v.stat.Pzxid && lock.Ctime-sp.stat.Mtime >= holdBack.Milliseconds() {
 			return v.free, nil
 		}
@@ -153,8 +155,8 @@ func (j *javaPrograms) letGo(p *pool, number int, r record) (any, func(version i
 	}
 }
 
-// A history tracks since when numbers are free, by the pool's claims that a store has
-// seen. It is needed for releases by the Java program, which have no record.
+// A history tracks since when numbers are free, from the claims that the store has seen
+// in the pool. It is needed for releases by the Java program, which have no record.
 type history struct {
 	changes int32 // change counter of the claims at the last look
 	present map[string]bool
@@ -163,7 +165,7 @@ type history struct {
 	absent map[int]time.Time
 }
 
-// note adds the claims that a look has seen; the look ended at received.
+// note adds the claims that a look has found. The look ended at received.
 func (h *history) note(changes int32, names []string, size int, received time.Time) {
 	present := make(map[string]bool, len(names))
 	seen := int32(0) // visible changes between the last look and this one

@@ -150,8 +150,8 @@ func (p *place) pass(ctx context.Context, before string, position int, begun, de
 	}
 }
 
-// leave deletes the ticket and the lock in the background. It retries without a limit,
-// since the session may live for days.
+// leave deletes the ticket and the lock in the background. It retries without a limit.
+// Otherwise a ticket could block the queue for days, as long as the session lives.
 func (p *place) leave() {
 	if p.left || p.ticket == "" {
 		return

@@ -23,10 +23,9 @@ type Config struct {
 	// Roots maps the names of pools to their znodes, for pools that aren't at
 	// Root/Name.
 	Roots map[string]string
-	// SessionTimeout is how long the numbers of a killed process stay held, and the
-	// longest TTL of a claim: 1 s to 1 h, 30 s by default, like the TTL of
-	// nodelease.Options. The servers limit it to a range of their own, 4 s to 40 s by
-	// default.
+	// SessionTimeout is how long the numbers of a killed process stay held: 1 s to 1 h,
+	// 30 s by default, like the TTL of nodelease.Options. It also limits the TTL of a
+	// claim. The servers limit it to a range of their own, 4 s to 40 s by default.
 	SessionTimeout time.Duration
 	// ACL is the access control list of the znodes that the store creates. Nil allows
 	// everything to all clients. Programs with different ACLs need different Roots,
@@ -38,8 +37,8 @@ type Config struct {
 	Auth       []byte
 	// Dial opens connections. Nil means TCP without TLS.
 	Dial zk.Dialer
-	// Logger gets the messages of the ZooKeeper client about its connection. Nil means
-	// no logging.
+	// Logger receives the messages of the ZooKeeper client about its connection. Nil
+	// means no logging.
 	Logger *slog.Logger
 }
 
@@ -148,10 +147,11 @@ func (s *Store) identify() {
 	s.authErr = s.persist(s.life, func() error { return s.conn.AddAuth(s.config.AuthScheme, s.config.Auth) })
 }
 
-// Close ends the session. Close all Keepers and Generators before. If claims are left,
-// their generators may still create IDs, so Close doesn't end the session: the numbers
-// stay held until the session expires, as if the process had been killed. If the Java
-// program may share a pool, Close waits until two seconds after the last release.
+// Close closes the connection and ends the session. Close all Keepers and Generators
+// first. If the store still has claims, their generators may still create IDs, so Close
+// doesn't end the session: until it expires, the numbers stay held, as if the process
+// had been killed. If the Java program may share a pool, Close waits until two seconds
+// after the last release.
 func (s *Store) Close() {
 	s.once.Do(func() {
 		s.finish()
@@ -306,8 +306,8 @@ func explain(err error) error {
 	return err
 }
 
-// persist repeats a request after errors of the connection, until the context ends. An
-// earlier attempt may have taken effect when the request is sent again.
+// persist repeats a request after errors of the connection, until the context ends.
+// When it sends the request again, an earlier attempt may already have taken effect.
 func (s *Store) persist(ctx context.Context, f func() error) error {
 	for {
 		err := f()

@@ -69,9 +69,9 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write replaces each error by zk.ErrConnectionClosed, the client's error for a lost
-// connection. A request that was written in part may have taken effect, as if its
-// answer was lost.
+// Write replaces each error with zk.ErrConnectionClosed, the client's error for a lost
+// connection. A request that was written in part may have taken effect, just like a
+// request whose answer was lost.
 func (w *wire) Write(b []byte) (int, error) {
 	n, err := w.Conn.Write(b)
 	if err != nil {

@@ -48,8 +48,8 @@ var ticketPattern = regexp.MustCompile(`^nr-[0-9]{14,}-[0-9]{4}$`)
 // notInQueue is the position of a ticket that is gone.
 const notInQueue = -1
 
-// inFront returns the ticket before the given one in the queue, and the number of
-// tickets before it.
+// inFront returns the ticket directly before the given one in the queue, and the
+// position: the number of tickets before the given one.
 func inFront(names []string, ticket string) (before string, position int) {
 	if !slices.Contains(names, ticket) {
 		return "", notInQueue
