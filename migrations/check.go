@@ -33,9 +33,9 @@ var (
 )
 
 // Check returns an error unless the database has all migrations, with the layouts
-// of c. Call it when a process starts. A process with another epoch, for example,
-// would read wrong times from IDs and could generate duplicates. If the layouts
-// differ, the error names both.
+// of c. Call it when a process starts. A process whose layout has another epoch,
+// for example, would read wrong times from IDs and could generate duplicates. If
+// the layouts differ, the error names both.
 //
 // Check also looks for defaults that generate IDs with a node number that isn't
 // reserved. If a program claimed that number, both could generate the same IDs.
@@ -147,8 +147,8 @@ func hasSchema(ctx context.Context, db querier, schema string) (there bool, err 
 // hasTable reports whether a table exists, even if the role cannot read it.
 func hasTable(ctx context.Context, db querier, schema, table string) (there bool, err error) {
 	// to_regclass would need USAGE on the schema. With parameters, lib/pq would use
-	// a prepared statement, which can fail behind PgBouncer. The names need no quotes:
-	// they consist of letters, digits and underscores.
+	// a prepared statement, which can fail behind PgBouncer. The names need no
+	// escaping: they consist of letters, digits and underscores.
 	err = db.QueryRowContext(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = '%s' AND c.relname = '%s')`, schema, table)).Scan(&there)
 	if err != nil {

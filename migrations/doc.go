@@ -34,12 +34,13 @@
 //
 // The versions begin at 1, so the tool needs a separate version table for these
 // files: in goose WithTableName or -table; in golang-migrate x-migrations-table
-// in the URL; in tern version_table, or the argument of NewMigrator, with its
-// schema.
+// in the URL; in tern version_table, or the argument of NewMigrator, qualified
+// with a schema.
 //
-// If a migration fails, the database is unchanged. With golang-migrate, run force
-// with the previous version before you retry. If an object is in use, a down
-// migration by these tools stops halfway. [Down] removes everything or nothing.
+// Each migration changes everything or nothing. If one fails with golang-migrate,
+// run force with the previous version before you retry. If other objects depend
+// on the installation, these tools remove only part of it before they fail.
+// [Down] removes everything or nothing.
 //
 // Continue with the tool that created the installation: Up refuses an installation
 // of another tool. To upgrade without Up, use [SQLAfter] and [AddSnowflakeSI].
@@ -49,7 +50,7 @@
 // Each format has a domain for columns, which rejects zero and values that are
 // not IDs: snowflake, snowflake_si, uid60 and spread64 over bigint, sno over
 // uuid, and sno_as_text over text. The collation of sno_as_text is "C", which
-// sorts texts by time.
+// sorts the texts by time.
 //
 // The functions are as follows. T is snowflake, snowflake_si, uid60, spread64 or
 // sno, and ID is bigint or uuid:
@@ -72,9 +73,9 @@
 //
 //	ALTER TABLE orders ADD CONSTRAINT orders_id_is_a_key CHECK (id > 0) NOT VALID;
 //
-// It rejects the same values as the domain. docs/migrating.md has the CHECK of
-// each format. Use such a CHECK with pg_partman too, since it doesn't support
-// domains as keys.
+// It rejects the same new values as the domain snowflake. docs/migrating.md has
+// the CHECK of each format. Use such a CHECK with pg_partman too, since
+// pg_partman doesn't support domains as keys.
 //
 // Never run DROP SCHEMA sortkey CASCADE while tables use the schema. It drops
 //
@@ -84,16 +85,18 @@
 //   - defaults, CHECKs, indexes, generated columns and views that call a function
 //     of the schema or name a domain. Without its CHECK a column takes any value.
 //
-// [Down] drops nothing while other objects depend on the schema, and names them.
-// A column of the base type survives a DROP SCHEMA, and so does a CHECK that uses
-// only built-in functions and operators, such as the one above. Prefer these for
-// keys that must survive, for partition keys, and on Citus. Name the constraint:
-// Citus 14 rejects some unnamed CHECKs with "unrecognized node type: 55".
+// While other objects depend on the schema, [Down] drops nothing and returns an
+// error that names them. A column of the base type survives a DROP SCHEMA, and so
+// does a CHECK that uses only built-in functions and operators, such as the one
+// above. Prefer these for keys that must survive, for partition keys, and on
+// Citus. Name the constraint: Citus 14 rejects some unnamed CHECKs with
+// "unrecognized node type: 55".
 //
 // # Partitions by time
 //
 // The installation can maintain partitions by time for a table that is PARTITION
-// BY RANGE of its key. Set them up once, in the migration that creates the table:
+// BY RANGE of its key. Set the partitions up once, in the migration that creates
+// the table:
 //
 //	CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text) PARTITION BY RANGE (id);
 //	SELECT sortkey.manage_partitions('events', '1 day', retention => '90 days', retention_action => 'drop');
@@ -107,19 +110,20 @@
 // [MaintainPartitions]. Maintenance creates partitions ahead (premake; 4 by
 // default), moves rows out of the default partition to their own partitions, and
 // detaches or drops partitions that ended longer ago than the retention. Several
-// runs can overlap. To see the steps, with their SQL, before and after:
+// runs can overlap. The first two of these statements show the steps and their
+// SQL without taking them. The third lists the steps of earlier runs:
 //
 //	SELECT action, partition, statements FROM sortkey.plan_partitions();
 //	CALL sortkey.maintain_partitions(dry_run => true);
 //	SELECT * FROM sortkey.partition_log ORDER BY ended_at DESC;
 //
 // Each step is a short transaction. It waits up to 2 s for locks that don't block
-// reads and writes, then 100 ms for each other lock. After six attempts it leaves
-// the step to the next call. Creating a partition ahead blocks only inserts and
-// reads of the default partition, and writes to tables that the table's foreign
-// keys reference. All users of the table wait while a step moves rows, detaches a
-// partition, or, if there is a default partition, creates a partition whose time
-// has begun.
+// reads and writes, then 100 ms for each other lock. After six attempts,
+// maintenance leaves the step to the next call. Creating a partition ahead blocks
+// only inserts and reads of the default partition, and writes to tables that the
+// table's foreign keys reference. All users of the table wait while a step moves
+// rows, detaches or drops a partition, or, if there is a default partition,
+// creates a partition whose time has begun.
 //
 // Keep the default partition small. Postgres scans it whenever a partition is
 // created, and long reads of it delay maintenance. To find the rows to move,
@@ -131,31 +135,35 @@
 // is an error. To change this later, call manage_partitions again. Maintenance
 // doesn't drop a default partition that has rows.
 //
-// Maintenance removes a partition only if its whole time range is older than the
-// retention. If rows arrive after that, they stay in the default partition. A step
-// doesn't move or remove rows that a foreign key references; it fails and names
-// the key. If a table has such foreign keys, create its partitions early enough:
-// once referenced rows are in the default partition, a partition for their time
-// can be created only after the foreign key is dropped.
+// Maintenance removes a partition, even one that it didn't create, once its whole
+// time range is older than the retention. Rows of that range that arrive later
+// stay in the default partition. A step doesn't move or remove rows that a
+// foreign key references; it fails and names the key. If a table has such foreign
+// keys, create its partitions early enough: once referenced rows are in the
+// default partition, a partition for their time can be created only after the
+// foreign key is dropped.
 //
 // The role that runs maintenance must own the tables or be a member of the roles
-// that own them. The owner needs CREATE on the schemas of the tables, TEMPORARY on
-// the database and USAGE on the schema sortkey. To log its steps, it also needs
-// SELECT, INSERT and DELETE on sortkey.partition_log. A role that calls
-// manage_partitions needs write access to sortkey.partitioned_table and the
-// privileges of the table's owner. A role that writes to sortkey.partitioned_table
-// directly controls which partitions are removed from every managed table: grant
-// that only to roles that may drop all of them. If you don't trust the owner of a
-// table, don't maintain it as a superuser: creating partitions and moving rows
-// runs the owner's functions.
+// that own them. The owner needs CREATE on the schemas of the tables, TEMPORARY
+// on the database and USAGE on the schema sortkey. To log the steps and delete
+// old log rows, the owner also needs SELECT, INSERT and DELETE on
+// sortkey.partition_log. A role that calls manage_partitions needs write access
+// to sortkey.partitioned_table and the privileges of the table's owner. A role
+// with write access to that table controls which partitions are removed from
+// every managed table, so grant it only to roles that may drop all of them. If
+// you don't trust the owner of a table, don't maintain it as a superuser:
+// creating partitions and moving rows runs the owner's functions.
 //
 // Autovacuum doesn't analyze partitioned tables. Nor does maintenance, since
 // ANALYZE reads a sample of each partition. Run ANALYZE on them now and then.
 //
 // A partition has the same properties as with CREATE TABLE ... PARTITION OF. It
-// has no grants, policies, replica identity or storage parameters of its own.
-// Run CALL outside a transaction block, since it commits. If a wrong clock must
-// not cost data, use retention_action => 'detach'.
+// has no grants, policies, replica identity or storage parameters of its own. Run
+// CALL sortkey.maintain_partitions() outside a transaction block, since it
+// commits.
+//
+// If the server's clock is far ahead, maintenance removes partitions too early.
+// To keep their rows even then, use retention_action => 'detach'.
 //
 // # pg_partman
 //
@@ -169,9 +177,10 @@
 //
 // The planner estimates row counts from a histogram of the keys. Within a bin it
 // interpolates bigint keys, so estimates are good for time ranges of any width.
-// For uuid keys it counts whole bins, a hundred by default. For a big table with
-// sno keys, raise the statistics target until the smallest time range that matters
-// contains at least two whole bins. For 1 % of the rows, that takes 300 or more:
+// For uuid keys it counts whole bins. A column has a hundred bins by default. For
+// a big table with sno keys, raise this number, the statistics target, until the
+// smallest time range that matters contains at least two whole bins. For a range
+// of 1 % of the rows, that takes a target of 300 or more:
 //
 //	ALTER TABLE events ALTER COLUMN id SET STATISTICS 500;
 //
@@ -183,8 +192,8 @@
 // This query reads a range of the primary key's index, and only the partitions in
 // that range. A condition on snowflake_time(id) would read the whole table. The
 // floors of -infinity and infinity are the lowest and the highest bound. A time
-// outside the format's range is an error. A text without Z or another offset is a
-// time in the session's TimeZone.
+// outside the format's range is an error. A literal without Z or another offset
+// is a time in the session's TimeZone.
 //
 // # Defaults
 //
@@ -199,23 +208,24 @@
 // and many sessions call them. IDs are at most 10 ms ahead of the clock.
 //
 // If calls exceed the rate of the format, or the clock was set back, a call waits
-// for up to a second and then fails. (If the clock is set back during the wait,
-// the wait gets longer by the size of the step, and so do Postgres's timeouts,
-// which use the same clock.) The SQLSTATE has the reason:
+// for up to a second. If that isn't enough, the call fails; if the clock is more
+// than a second behind, it fails at once. If the clock is set back during the
+// wait, the wait gets longer by the size of the step, and so do Postgres's
+// timeouts, which use the same clock. The SQLSTATE of an error has the reason:
 //
 //	53400 configuration_limit_exceeded      calls exceed the rate of the format
 //	55000 object_not_in_prerequisite_state  the clock is behind the last ID
 //	54000 program_limit_exceeded            the clock is past the end of the format
 //	22003 numeric_value_out_of_range        the node number is out of range
 //
-// Each database has one counter per format: all calls of next_spread64 share 64
-// IDs per millisecond, even with different generators. The first ID of each
-// millisecond writes a record to the write-ahead log.
+// An installation has one counter per format: all calls of next_spread64 share 64
+// IDs per millisecond, even with different generators. Each time unit with an ID,
+// such as a millisecond, adds at least one record to the write-ahead log.
 //
 // The functions refer to their sequences by schema name, so don't rename the
 // schema. Like nextval, they hold a lock on the sequence until the end of the
 // transaction. Read generated IDs with RETURNING: lastval() returns the value of
-// the sequence.
+// the sequence, which is not the ID.
 //
 // If IDs were generated while the server's clock was far in the future, the
 // functions fail until that time. To recover, switch to a node number with which
@@ -223,10 +233,11 @@
 //
 //	SELECT setval('sortkey.snowflake_clock', 1);
 //
-// A node number belongs to one database. No program may use it, nor another
-// installation, nor a copy of the database that runs beside it, such as one from
-// CREATE DATABASE … TEMPLATE or a promoted logical subscriber. A promoted physical
-// standby and a restored dump replace the database and continue with its numbers.
+// The node number of a default belongs to one installation. Programs and other
+// installations must not use it. The same holds for a copy of the database that
+// runs beside the original, such as a copy from CREATE DATABASE … TEMPLATE or a
+// promoted logical subscriber. A promoted physical standby or a restored dump
+// replaces the original and continues with its numbers.
 //
 // # Leases of node numbers
 //
@@ -239,34 +250,37 @@
 // See the documentation of pglease for more, and for the view node_status, which
 // shows the holders.
 //
-// The view node_defaults lists the defaults of columns and domains that generate
-// IDs with a node number, and the SQL functions (with RETURN or BEGIN ATOMIC) that
-// do:
+// The view node_defaults lists the column defaults, domain defaults and SQL
+// functions (with RETURN or BEGIN ATOMIC) that generate IDs with a node number.
+// This query finds the numbers that aren't reserved:
 //
 //	SELECT kind, name, pool, number FROM sortkey.node_defaults WHERE reserved IS NULL;
 //
-// The column reserved is the note of the reservation, or NULL if the number isn't
-// reserved. The number is NULL if it isn't a literal. Postgres doesn't track calls
-// in triggers, in PL/pgSQL functions and in function bodies that are strings, so
-// the view doesn't list these. [Check] returns [ErrUnreservedNode] for a number
-// that isn't reserved.
+// The column reserved has the note of the reservation, or NULL if the number
+// isn't reserved. The column number is NULL if the call passes no literal.
+// Postgres doesn't track calls in triggers, in PL/pgSQL functions and in function
+// bodies that are strings, so the view doesn't list these. [Check] returns
+// [ErrUnreservedNode] for a number that isn't reserved.
 //
 // # Privileges
 //
-// The next_ functions and those for leases are SECURITY DEFINER, since a role with
-// write access to the sequences and tables could cause duplicate IDs. By default,
-// only the owner can call them:
+// The next_ functions and the functions for leases are SECURITY DEFINER, since a
+// role with write access to the sequences and tables could cause duplicate IDs.
+// By default, only the owner can call them. To let the role app generate
+// Snowflakes:
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO app;
 //
-// A role that can call a next_ function can pass any node number. To prevent that,
-// grant a function of your own instead, which calls it with a fixed number.
+// A role that can call a next_ function can pass any node number. To prevent
+// that, create a SECURITY DEFINER function that calls it with a fixed number, and
+// grant EXECUTE on that function instead.
 //
-// Any role that can connect can block a generator with an advisory lock on its
-// key, for as long as it likes. It cannot change the IDs.
+// Any role that can connect can take the advisory lock of a generator, and block
+// the generator for as long as it likes. It cannot change the IDs.
 //
 // All other functions run with the privileges of the caller, and any role with
-// USAGE on the schema can call them. The role that runs the migrations must own
-// the schema or be able to create it.
+// USAGE on the schema can call them, except internal ones. The role that runs the
+// migrations needs USAGE and CREATE on the schema, or CREATE on the database if
+// the schema doesn't exist.
 package migrations

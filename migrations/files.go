@@ -95,8 +95,8 @@ func SQLAfter(c Config, version int) (string, error) {
 // installation without a base clock. Use it in a migration of your own if you
 // installed sortkey with your own tool. [Up] adds the functions itself.
 //
-// The SQL needs no down migration, since the one of the installation drops these
-// functions.
+// The SQL needs no down migration: the down migration of snowflake_si also drops
+// these functions.
 func AddSnowflakeSI(c Config) (string, error) {
 	d, err := c.data()
 	if err != nil {
@@ -109,7 +109,7 @@ func AddSnowflakeSI(c Config) (string, error) {
 }
 
 // refuseOther returns a statement that fails unless the installation is at the
-// given version. Version 0 means that nothing is installed.
+// given version. Version 0 stands for a schema without an installation.
 func (d data) refuseOther(version int) string {
 	if version > 0 {
 		return fmt.Sprintf(`DO $$

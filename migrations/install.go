@@ -17,14 +17,15 @@ import (
 // fails, it is rolled back. Remove the cause and call Up again to continue.
 // Concurrent calls wait for one another, until ctx is done.
 //
-// Up returns [ErrLayout] if the layouts of the installation differ from c. It can
-// add only the layout of SnowflakeSI later. It returns [ErrForeign] if another tool created
-// the installation: continue with that tool.
+// Up returns [ErrLayout] if the layouts of the installation differ from c. The
+// layout of SnowflakeSI is the only one that it can add to an installation. Up
+// returns [ErrForeign] if another tool created the installation: continue with that
+// tool.
 //
-// The role needs CREATE on the database or on an existing schema. If all
-// migrations are installed, it needs only USAGE on the schema. The connection
-// must be a session of its own: PgBouncer in transaction mode does not work. On
-// Citus, connect to the coordinator, or Up returns [ErrCitusWorker].
+// The role needs CREATE on the database, or USAGE and CREATE on an existing schema.
+// If all migrations are installed, it needs only USAGE on the schema. Up needs a
+// session of its own, so PgBouncer in transaction mode does not work. On Citus,
+// connect to the coordinator, or Up returns [ErrCitusWorker].
 func Up(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
@@ -60,8 +61,8 @@ func Up(ctx context.Context, db *sql.DB, c Config) error {
 // installation, Down removes nothing and returns an error that names them. If
 // nothing is installed, Down does nothing.
 //
-// The server doesn't track the dependencies of PL/pgSQL functions, so these don't
-// prevent Down.
+// The server doesn't track what the bodies of PL/pgSQL functions use, so these
+// functions don't prevent Down.
 func Down(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
@@ -162,7 +163,7 @@ func (schema sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) err
 
 // locked runs f in a transaction, under the lock of the installation.
 func locked(ctx context.Context, db *sql.DB, verb, schema string, f func(*sql.Tx) error) error {
-	var own error // the error of f, which needs no context
+	var own error // the error of f, which already names the verb and the schema
 	err := inTx(ctx, db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock("+lockKey+")", schema); err != nil {
 			return err
@@ -177,8 +178,8 @@ func locked(ctx context.Context, db *sql.DB, verb, schema string, f func(*sql.Tx
 }
 
 func inTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
-	// Statements must see changes committed before their locks, so override the
-	// default isolation level of the database.
+	// A statement must see all changes that were committed before it got its locks,
+	// so override the default isolation level of the database.
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err

@@ -13,11 +13,12 @@ const (
 	// maxAhead is the most that IDs of the server's generators can be ahead of its
 	// clock. At peak rates, a generator takes IDs of the next milliseconds.
 	maxAhead = 10 * time.Millisecond
-	// maxTimeBits is the limit of a layout's time bits. Beyond 2229 years, intervals
-	// of Postgres, which multiply in floating point, lose microseconds.
+	// maxTimeBits is the limit of a layout's time bits. 46 bits of milliseconds are
+	// 2229 years. For longer times, a multiplication of intervals in Postgres,
+	// which is in floating point, loses microseconds.
 	maxTimeBits = 46
-	// spareBits is the number of bits in the counter of a server's generator for
-	// calls beyond a full unit, or while the clock is behind.
+	// spareBits is the number of spare bits in the counter of a server's generator.
+	// Calls count into them while the unit is full or the clock is behind.
 	spareBits = 8
 )
 
@@ -71,9 +72,9 @@ func (f format) Increment() int64 { return 1 << f.UnitBits }
 // FullAt returns the first value of that sequence whose counter is too large.
 func (f format) FullAt() int64 { return 1 << (f.UnitBits + f.ClockBits()) }
 
-// Instant returns an SQL expression for the beginning of a unit. The unit is an
-// SQL expression, too, or a format if there are arguments. The result is IMMUTABLE,
-// so that functions can be inlined.
+// Instant returns an SQL expression for the beginning of a unit. The unit is an SQL
+// expression too, or a format string if there are arguments. The result is
+// IMMUTABLE, so that functions can be inlined.
 func (f format) Instant(unit string, args ...any) string {
 	if len(args) > 0 {
 		unit = fmt.Sprintf(unit, args...)
@@ -91,8 +92,9 @@ func (f format) Instant(unit string, args ...any) string {
 		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.unitMS())
 }
 
-// Unit returns an SQL expression for the unit of the variable value, which is a
-// value of the clock. It qualifies all names, as do UnitEnd and UnitNear.
+// Unit returns an SQL expression for the unit in a value of the clock, from the
+// PL/pgSQL variable named value. The expression qualifies all names, as do UnitEnd
+// and UnitNear.
 func (f format) Unit() string {
 	return fmt.Sprintf("(value OPERATOR(pg_catalog.&) %d)", f.LastUnit())
 }
@@ -105,11 +107,12 @@ func (f format) UnitEnd() string { return f.instantOf(f.unitMS()) }
 // not too far ahead of the clock.
 func (f format) UnitNear() string { return f.instantOf(-f.aheadMS()) }
 
-// aheadMS returns the most that a unit can be ahead of the clock, in whole units.
+// aheadMS returns the most that a unit can be ahead of the clock, in milliseconds,
+// rounded down to whole units.
 func (f format) aheadMS() int64 { return maxAhead.Milliseconds() / f.unitMS() * f.unitMS() }
 
-// instantOf returns an SQL expression for the beginning of the unit of the
-// variable value plus an offset in milliseconds.
+// instantOf returns an SQL expression for the beginning of the unit that Unit
+// returns, plus an offset in milliseconds.
 func (f format) instantOf(offset int64) string {
 	unit := f.Unit()
 	if f.unitMS() != 1 {

@@ -13,7 +13,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// DefaultSchema is the schema of a [Config] that names none.
+// DefaultSchema is the schema of a [Config] without Schema.
 const DefaultSchema = "sortkey"
 
 // A Config holds the schema of an installation and the layouts of the formats
@@ -112,10 +112,10 @@ func (c Config) data() (data, error) {
 	return d, nil
 }
 
-// reserved returns the words that cannot be an unquoted schema name. They are the
-// keywords of the server that have another meaning in some place where the name
-// is needed, such as the type of a column (bigint.snowflake is not a type), and
-// the reserved words of PL/pgSQL, such as loop, which ends the query of a FOR.
+// reserved returns the words that cannot be an unquoted schema name. They are
+// keywords of the server and of PL/pgSQL with another meaning in a place where the
+// name is needed. For example, bigint.snowflake is not a type of a column, and loop
+// ends the query of a FOR.
 var reserved = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for word := range strings.FieldsSeq(`all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
@@ -152,7 +152,8 @@ var shared = sync.OnceValue(func() *template.Template {
 })
 
 // steps returns the migrations by version, which is the number of their file.
-// Parsing takes 2 ms, so it happens on first use and not at program start.
+// Parsing takes 2 ms, so steps parses them on the first call and not at program
+// start.
 var steps = sync.OnceValue(func() []step {
 	parse := func(file string) *template.Template {
 		return template.Must(template.Must(shared().Clone()).ParseFS(files, file))

@@ -23,14 +23,15 @@ type PartitionOptions struct {
 	// Parent is the table to maintain, named as in SQL: events, or app."Events". It
 	// must be managed. Empty: all managed tables.
 	Parent string
-	// LockTimeout is the timeout for a lock behind which other sessions wait, in
-	// whole milliseconds, at most a day. 0: 100 ms. A step has six attempts, with
-	// pauses of up to 1, 2, 4, 8 and 16 times LockTimeout, at most 5 s, between them.
-	// Each attempt first waits up to 2 s for locks that don't block reads and writes.
-	// While a manual VACUUM or a CREATE INDEX CONCURRENTLY holds one of those, a call
-	// can take about 15 s per table.
+	// LockTimeout is the timeout for a lock behind which other sessions wait: 1 ms
+	// to 24 h, in whole milliseconds. 0: 100 ms. A step has six attempts, with
+	// pauses of up to 1, 2, 4, 8 and 16 times LockTimeout, at most 5 s, between
+	// them. Each attempt first waits up to 2 s for locks that don't block reads and
+	// writes. While a manual VACUUM or a CREATE INDEX CONCURRENTLY holds such a
+	// lock, a call can take about 15 s per table.
 	LockTimeout time.Duration
-	// At is the current time for the maintenance. Zero: the server's clock.
+	// At is the time that the maintenance takes as the current time. Zero: the
+	// server's clock.
 	At time.Time
 	// DryRun returns the steps without taking them.
 	DryRun bool
@@ -41,11 +42,13 @@ type PartitionStep struct {
 	// Table is the partitioned table, and Partition the partition of the step. Both
 	// are schema-qualified, and quoted as in SQL.
 	Table, Partition string
-	// Action is create, default, drain, detach or drop. It is plan if planning the
-	// steps of the table failed; then Partition is empty and Err has the reason.
+	// Action is create, default (create the default partition), drain (create a
+	// partition for rows of the default partition, and move them), detach or drop.
+	// If planning the steps of the table failed, Action is plan, Partition is
+	// empty, and Err has the reason.
 	Action string
 	// From and To are the time range of the partition; To is exclusive. They are
-	// zero for an open end, for a default partition, and without a partition.
+	// zero for an open end, for a default partition, and if Partition is empty.
 	From, To time.Time
 	// SQL has the statements of the step, which run in one transaction.
 	SQL string
@@ -57,7 +60,8 @@ type PartitionStep struct {
 // MaintainPartitions creates partitions ahead, moves rows out of default
 // partitions, and detaches or drops partitions older than the retention, with the
 // settings that the SQL function manage_partitions recorded for each table. Call it
-// every few hours, and several times within the time of the partitions ahead.
+// every few hours, and at least several times in the time that the partitions ahead
+// cover.
 //
 // Each step is a separate transaction. If a step doesn't get its locks, its Err
 // wraps [ErrLocked]. That is not an error of the call: the next call takes the step
@@ -66,7 +70,8 @@ type PartitionStep struct {
 // processes can call MaintainPartitions at the same time.
 //
 // CALL maintain_partitions() does the same with the same SQL functions, and needs
-// the same privileges. Both record their steps in the table partition_log.
+// the same privileges. Both record the steps that they take in the table
+// partition_log.
 func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOptions) ([]PartitionStep, error) {
 	d, err := c.data()
 	if err != nil {
@@ -207,7 +212,8 @@ func (m *maintenance) maintain(ctx context.Context, t managedTable) ([]Partition
 }
 
 // next takes the next step of a run and updates run. If run is NULL, the server
-// begins a run. The step is nil if no step is left, or if next returns an error.
+// begins a new run. The step is nil if no step is left, or if next returns an
+// error.
 func (m *maintenance) next(ctx context.Context, t managedTable, run *sql.NullString) (*PartitionStep, error) {
 	s := &PartitionStep{Table: t.name}
 	var outcome, problem string
