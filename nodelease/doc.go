@@ -33,12 +33,12 @@
 // of a number is a time in the store: the number may have been used up to that time.
 // A claim covers the range (After, Until]: from the high-water mark that the claim
 // found to the one that the claim or its last renewal wrote. A generator creates IDs
-// only for times in that range, by its own clock, even if that clock is wrong. The
-// store has the new high-water mark before the generator creates an ID up to it.
-// Only the holder of the number's current term can write the mark, and the next
-// holder starts after it. So a process stays within its own range even if it is
-// paused or suspended for hours, if it is cut off from the store, or if its clock is
-// an hour ahead.
+// only for times in that range, by its own clock, even if that clock is wrong. Each
+// high-water mark is in the store before the generator creates IDs up to it. Only
+// the holder of the number's current term can write the mark, and the next holder
+// starts after it. So a process stays within its own range even if it is paused or
+// suspended for hours, if it is cut off from the store, or if its clock is an hour
+// ahead.
 //
 // A term is a counter that identifies one claim of a number: each new claim has a
 // higher term. Renewals and releases name the term of their claim, and change
@@ -82,9 +82,10 @@
 //
 // # Limits
 //
-//   - A clock that was years ahead leaves a high-water mark years ahead, and nobody
-//     can claim the number until then. An operator can set the high-water mark back
-//     after checking that no ID with that number and a time in the future is in use.
+//   - A clock that was years ahead leaves a high-water mark years ahead, and no
+//     process can claim the number until then. An operator can set the high-water
+//     mark back after checking that no ID with that number and a time in the future
+//     is in use.
 //   - A store that loses confirmed writes, such as an asynchronous replica that is
 //     promoted, may lose high-water marks and claims. Package pglease documents how
 //     it handles that.

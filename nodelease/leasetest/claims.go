@@ -253,7 +253,7 @@ func (s *suite) testCancelled() {
 }
 
 // testCancelledMidway checks that a claim whose context ends during the call loses no
-// number: a later call of the holder returns it. The storms do the same with renewals
+// number: a later call of the holder returns it. The storms test the same for renewals
 // and releases.
 func (s *suite) testCancelledMidway() {
 	p := s.pool(1)

@@ -15,7 +15,7 @@
 //
 // Each claim is renewed three times per TTL, by one statement that updates one row by
 // its primary key. A new claim finds a free number by an index. It also reads the held
-// rows and the free rows in Pool.Reserved, and the whole pool only if no number is
+// rows and the free rows in Pool.Reserved. It reads the whole pool only if no number is
 // free. The first claim inserts all rows of the pool, about 10 MB for the 65,536
 // numbers of ForSno, and must complete within half a TTL.
 //
@@ -73,10 +73,10 @@
 // Confirmed writes are on disk, even if the database turns synchronous_commit off. But
 // an asynchronous standby that is promoted may lack the last writes. After its
 // promotion, its write-ahead log has a new timeline. In each pool, the first attempt to
-// claim a number records the new timeline. From then on no number of the pool is
-// granted for the longest TTL in the pool, and each later claim starts after that time.
-// By then no process trusts a claim that was lost. Existing claims are still renewed.
-// Meanwhile Acquire waits, or fails with ErrClockBehind. The column
+// claim a number records the new timeline. From then on, the server grants no number of
+// the pool until the longest TTL in the pool has passed, and each later claim starts
+// after that time. By then no process trusts a claim that was lost. Existing claims are
+// still renewed. Meanwhile Acquire waits, or fails with ErrClockBehind. The column
 // node_pool.fenced_until has the end of this wait. If the server's clock was far ahead
 // when the new timeline was recorded, correct the column by hand. All programs of a
 // pool should use the same TTL, since the standby may not know about a longer one.
@@ -84,7 +84,7 @@
 // This doesn't cover:
 //
 //   - A holder whose clock was ahead, if its high-water marks were lost. A later holder
-//     may duplicate its IDs when that time comes.
+//     may duplicate its IDs when their time comes.
 //   - A pool that was first used shortly before the failover, so that all of it was
 //     lost.
 //   - An old primary that still serves some clients. The failover must prevent that.
