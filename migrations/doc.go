@@ -42,8 +42,9 @@
 // on the installation, these tools remove only part of it before they fail.
 // [Down] removes everything or nothing.
 //
-// Continue with the tool that created the installation: Up refuses an installation
-// of another tool. To upgrade without Up, use [SQLAfter] and [AddSnowflakeSI].
+// Continue with the tool that created the installation: Up refuses an
+// installation by another tool. To upgrade without Up, use [SQLAfter] and
+// [AddSnowflakeSI].
 //
 // # Installed objects
 //
@@ -110,8 +111,10 @@
 // [MaintainPartitions]. Maintenance creates partitions ahead (premake; 4 by
 // default), moves rows out of the default partition to their own partitions, and
 // detaches or drops partitions that ended longer ago than the retention. Several
-// runs can overlap. The first two of these statements show the steps and their
-// SQL without taking them. The third lists the steps of earlier runs:
+// runs can overlap.
+//
+// The first two of these statements show the steps and their SQL without taking
+// them. The third lists the steps of earlier runs:
 //
 //	SELECT action, partition, statements FROM sortkey.plan_partitions();
 //	CALL sortkey.maintain_partitions(dry_run => true);
@@ -135,13 +138,14 @@
 // is an error. To change this later, call manage_partitions again. Maintenance
 // doesn't drop a default partition that has rows.
 //
-// Maintenance removes a partition, even one that it didn't create, once its whole
-// time range is older than the retention. Rows of that range that arrive later
-// stay in the default partition. A step doesn't move or remove rows that a
-// foreign key references; it fails and names the key. If a table has such foreign
-// keys, create its partitions early enough: once referenced rows are in the
-// default partition, a partition for their time can be created only after the
-// foreign key is dropped.
+// Maintenance removes a partition once its whole time range is older than the
+// retention. This includes partitions that were created by hand, except one that
+// begins at MINVALUE. If rows of that range arrive later, they stay in the
+// default partition. A step doesn't move or remove rows that a foreign key
+// references; it fails and names the key. If a table has such foreign keys,
+// create its partitions early enough: once referenced rows are in the default
+// partition, a partition for their time can be created only after the foreign key
+// is dropped.
 //
 // The role that runs maintenance must own the tables or be a member of the roles
 // that own them. The owner needs CREATE on the schemas of the tables, TEMPORARY
@@ -219,8 +223,8 @@
 //	22003 numeric_value_out_of_range        the node number is out of range
 //
 // An installation has one counter per format: all calls of next_spread64 share 64
-// IDs per millisecond, even with different generators. Each time unit with an ID,
-// such as a millisecond, adds at least one record to the write-ahead log.
+// IDs per millisecond, even with different generators. Each millisecond with an
+// ID (for snos, each 4 ms) adds at least one record to the write-ahead log.
 //
 // The functions refer to their sequences by schema name, so don't rename the
 // schema. Like nextval, they hold a lock on the sequence until the end of the

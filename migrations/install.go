@@ -146,9 +146,10 @@ func failed(verb, schema string, err error) error {
 
 const lockKey = "hashtextextended('sortkey migrations of ' || $1, 0)"
 
-// A sessionLock is an advisory lock on the schema with this name. It is held
-// across the transactions of goose, so that concurrent calls wait for one
-// another. The server releases it when the connection ends.
+// A sessionLock is the name of a schema. It takes an advisory lock for the
+// installation in that schema and holds it across the transactions of goose, so
+// that concurrent calls wait for one another. The server releases it when the
+// connection ends.
 type sessionLock string
 
 func (schema sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
