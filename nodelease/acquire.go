@@ -29,7 +29,7 @@ const (
 //   - If all numbers are held or reserved, the error wraps [ErrPoolExhausted].
 //   - If numbers are free, but this machine's clock is behind their high-water
 //     marks, the error wraps [ErrClockBehind].
-//   - In both cases it wraps a [*BusyError] with the counts of the pool; use errors.As.
+//   - Both errors wrap a [*BusyError] with the counts of the pool; use errors.As.
 //
 // Acquire fails at once if waiting doesn't help: with [ErrMisconfigured], with
 // [ErrPoolMismatch], and with [ErrClockBehind] if no number is held and the clock can't
