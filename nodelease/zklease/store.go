@@ -20,8 +20,8 @@ type Config struct {
 	// Root is the parent of the pools' znodes, which have the names of the pools. The
 	// default is /sortkey.
 	Root string
-	// Roots maps the names of pools to their znodes, for pools that aren't at
-	// Root/Name.
+	// Roots maps the names of pools to the paths of their znodes, for pools that aren't
+	// at Root/Name.
 	Roots map[string]string
 	// SessionTimeout is how long the numbers of a killed process stay held: 1 s to 1 h,
 	// 30 s by default, like the TTL of nodelease.Options. It also limits the TTL of a
