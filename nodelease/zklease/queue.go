@@ -14,8 +14,9 @@ import (
 
 // A place is a process's place in a pool's queue. The first in the queue takes the
 // lock, claims a number and leaves. The Java program deletes its ticket when it has the
-// lock. This package keeps the ticket, so that a transaction can require it: the
-// transaction fails if the session has ended and another process may have the lock.
+// lock. This package keeps the ticket and deletes it in the transaction that claims the
+// number. So the transaction fails if the session has ended and another process may
+// have the lock.
 type place struct {
 	store  *Store
 	queue  string
