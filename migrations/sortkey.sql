@@ -131,7 +131,7 @@ BEGIN
                 taken := nextval(clock);
                 counter := taken >> unit_bits;
             END IF;
-            -- If somebody sets a CACHE on the sequence, the value can be of another unit.
+            -- If somebody sets a CACHE on the sequence, the value can be from another unit.
             IF taken IS NULL OR counter >= capacity OR (taken & last_unit) <> unit THEN
                 taken := NULL;
                 next_unit := greatest(unit + 1, now_unit);
@@ -1023,7 +1023,7 @@ CREATE FUNCTION sortkey.manage_partitions(
 AS $$
 #variable_conflict use_variable
 DECLARE
-    wanted text := format; -- by default that of the domain
+    wanted text := format; -- NULL: the format of the domain
     domain_format text;
     rel pg_class;
     type pg_type;
@@ -1271,7 +1271,7 @@ BEGIN
 END
 $$;
 
--- Returns the steps that parent, or each managed table, needs at a time. plan_partitions() describes them.
+-- Returns the steps that parent, or each managed table, needs at the time at. plan_partitions() describes them.
 CREATE FUNCTION sortkey.partition_steps(parent regclass, at timestamptz)
     RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
     LANGUAGE plpgsql VOLATILE
@@ -1287,8 +1287,8 @@ DECLARE
     gaps tstzrange[];          -- windows without a partition
     drained tstzrange[];       -- windows without a partition and with rows in the default partition
     gap tstzrange;
-    first timestamptz;         -- time of the format
-    last timestamptz;
+    first timestamptz;         -- the first time of the format
+    last timestamptz;          -- its last time
     horizon timestamptz;       -- the end of the last partition ahead
     cutoff timestamptz;        -- partitions that end by this time are removed
     position timestamptz;
@@ -1529,7 +1529,7 @@ BEGIN
             SELECT o.event, format('ALTER TABLE %s DISABLE TRIGGER %I', o.target, t.tgname) AS disable,
                     format('ALTER TABLE %s %s TRIGGER %I', o.target, e.enable, t.tgname) AS enable
                 FROM (VALUES ('DELETE', m.default_id, m.default_id::regclass::text, 8),
-                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5: FOR EACH ROW, since the partition gets these
+                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5 = ROW + INSERT: a partition gets the row triggers of its table only
                 JOIN pg_trigger t ON t.tgrelid = o.source AND NOT t.tgisinternal AND (t.tgtype & o.bits) = o.bits
                 JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
                 ORDER BY t.tgname) t;
@@ -1557,7 +1557,7 @@ $$;
 --     drop     drops such a partition; or drops the default partition if default_partition is false, which fails
 --              while it has rows. If a create or drain fails, the run doesn't drop the default partition
 --
--- It doesn't change manually created partitions, and fills the gaps between them.
+-- It fills the gaps between manually created partitions, and changes these only by retention.
 CREATE FUNCTION sortkey.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
     RETURNS TABLE (
         parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text[]
@@ -1819,7 +1819,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Statements must see changes committed before their locks. SET TRANSACTION must come first in a transaction.
+    -- A statement must see all changes that were committed before it got its locks. SET TRANSACTION must come first in a transaction.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     tables := ARRAY(SELECT m FROM sortkey.managed_tables(parent, true) m);
@@ -1891,7 +1891,7 @@ CREATE TABLE sortkey.node_pool (
 COMMENT ON TABLE sortkey.node_pool IS 'The pools of node numbers. The first claim creates a pool.';
 COMMENT ON COLUMN sortkey.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
 COMMENT ON COLUMN sortkey.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
-COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'After a failover, all IDs under claims that the standby had not received are from before this time.';
+COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby had not received has expired.';
 
 -- The fillfactor leaves room for HOT updates: renewals change no indexed column.
 CREATE TABLE sortkey.node_lease (
@@ -1950,8 +1950,8 @@ REVOKE EXECUTE ON FUNCTION sortkey.node_timeline() FROM PUBLIC;
 COMMENT ON FUNCTION sortkey.node_timeline() IS 'Internal function of the ..._node functions.';
 
 -- Returns the time, in Unix milliseconds, up to which any number of a pool may have been used, regardless of its mark.
--- It is 0, or the end of the fence after a failover. The promoted standby can lack the last claims and renewals. These
--- expire within the longest TTL, so new claims wait until then. Existing claims continue.
+-- It is 0 before any failover, and fenced_until of the pool afterwards. The promoted standby can lack the last claims
+-- and renewals. These expire within the longest TTL, so new claims wait until then. Existing claims continue.
 CREATE FUNCTION sortkey.node_fence(pool text, ttl interval) RETURNS bigint
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1982,8 +1982,8 @@ COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Internal function of 
 --     ttl_ms            the time until the claim expires
 --     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
 --
--- It claims the free number with the lowest mark before now_ms. If no number is free, it claims such a number whose
--- claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
+-- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
+-- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
 -- creating the pool or the fence. If no number is available, number is NULL, and the result has
 --
 --     held_count        the number of held numbers
@@ -1991,7 +1991,7 @@ COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Internal function of 
 --     ahead_count       the number of free numbers with a mark at or after now_ms
 --     lowest_mark       the lowest of these marks
 --     frees_ms          the time until the first held number is free, unless renewed
---     reservations      the first reservations made with reserve_node
+--     reservations      the first three reservations made with reserve_node, and the count of the others
 CREATE FUNCTION sortkey.claim_node(
     pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
@@ -2045,8 +2045,8 @@ BEGIN
 
     lowest := sortkey.node_fence(pool, ttl);
 
-    -- Is this a repeated call? Then the holder didn't receive the first result and has generated no IDs. Grant the
-    -- number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
+    -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
+    -- generated no IDs. Grant the number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
     SELECT l.number INTO number FROM sortkey.node_lease l
         WHERE l.pool = pool AND l.holder = holder
         ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
@@ -2317,7 +2317,7 @@ CREATE VIEW sortkey.node_defaults AS
         FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
             JOIN lasting n ON n.oid = p.pronamespace AND n.oid <> 'sortkey'::regnamespace
     ), calls AS (
-        -- Remove the quotes of simple names, and all other quoted text. Then a call is a name and its arguments.
+        -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function,
             coalesce(substring(c[1] FROM d.first || ' => ([0-9]{1,5})(?:,|$)'),
                 substring(c[1] FROM '^([0-9]{1,5})(?:,|$)'))::integer AS first,

@@ -104,7 +104,7 @@ BEGIN
                 taken := nextval(clock);
                 counter := taken >> unit_bits;
             END IF;
-            -- If somebody sets a CACHE on the sequence, the value can be of another unit.
+            -- If somebody sets a CACHE on the sequence, the value can be from another unit.
             IF taken IS NULL OR counter >= capacity OR (taken & last_unit) <> unit THEN
                 taken := NULL;
                 next_unit := greatest(unit + 1, now_unit);

@@ -85,7 +85,7 @@ CREATE FUNCTION {{$s}}.manage_partitions(
 AS $$
 #variable_conflict use_variable
 DECLARE
-    wanted text := format; -- by default that of the domain
+    wanted text := format; -- NULL: the format of the domain
     domain_format text;
     rel pg_class;
     type pg_type;
@@ -333,7 +333,7 @@ BEGIN
 END
 $$;
 
--- Returns the steps that parent, or each managed table, needs at a time. plan_partitions() describes them.
+-- Returns the steps that parent, or each managed table, needs at the time at. plan_partitions() describes them.
 CREATE FUNCTION {{$s}}.partition_steps(parent regclass, at timestamptz)
     RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
     LANGUAGE plpgsql VOLATILE
@@ -349,8 +349,8 @@ DECLARE
     gaps tstzrange[];          -- windows without a partition
     drained tstzrange[];       -- windows without a partition and with rows in the default partition
     gap tstzrange;
-    first timestamptz;         -- time of the format
-    last timestamptz;
+    first timestamptz;         -- the first time of the format
+    last timestamptz;          -- its last time
     horizon timestamptz;       -- the end of the last partition ahead
     cutoff timestamptz;        -- partitions that end by this time are removed
     position timestamptz;
@@ -591,7 +591,7 @@ BEGIN
             SELECT o.event, format('ALTER TABLE %s DISABLE TRIGGER %I', o.target, t.tgname) AS disable,
                     format('ALTER TABLE %s %s TRIGGER %I', o.target, e.enable, t.tgname) AS enable
                 FROM (VALUES ('DELETE', m.default_id, m.default_id::regclass::text, 8),
-                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5: FOR EACH ROW, since the partition gets these
+                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5 = ROW + INSERT: a partition gets the row triggers of its table only
                 JOIN pg_trigger t ON t.tgrelid = o.source AND NOT t.tgisinternal AND (t.tgtype & o.bits) = o.bits
                 JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
                 ORDER BY t.tgname) t;
@@ -619,7 +619,7 @@ $$;
 --     drop     drops such a partition; or drops the default partition if default_partition is false, which fails
 --              while it has rows. If a create or drain fails, the run doesn't drop the default partition
 --
--- It doesn't change manually created partitions, and fills the gaps between them.
+-- It fills the gaps between manually created partitions, and changes these only by retention.
 CREATE FUNCTION {{$s}}.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
     RETURNS TABLE (
         parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text[]
@@ -881,7 +881,7 @@ BEGIN
         RETURN;
     END IF;
 
-    -- Statements must see changes committed before their locks. SET TRANSACTION must come first in a transaction.
+    -- A statement must see all changes that were committed before it got its locks. SET TRANSACTION must come first in a transaction.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     tables := ARRAY(SELECT m FROM {{$s}}.managed_tables(parent, true) m);

@@ -22,7 +22,7 @@ CREATE TABLE {{$s}}.node_pool (
 COMMENT ON TABLE {{$s}}.node_pool IS 'The pools of node numbers. The first claim creates a pool.';
 COMMENT ON COLUMN {{$s}}.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
 COMMENT ON COLUMN {{$s}}.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
-COMMENT ON COLUMN {{$s}}.node_pool.fenced_until IS 'After a failover, all IDs under claims that the standby had not received are from before this time.';
+COMMENT ON COLUMN {{$s}}.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby had not received has expired.';
 
 -- The fillfactor leaves room for HOT updates: renewals change no indexed column.
 CREATE TABLE {{$s}}.node_lease (
@@ -81,8 +81,8 @@ REVOKE EXECUTE ON FUNCTION {{$s}}.node_timeline() FROM PUBLIC;
 COMMENT ON FUNCTION {{$s}}.node_timeline() IS 'Internal function of the ..._node functions.';
 
 -- Returns the time, in Unix milliseconds, up to which any number of a pool may have been used, regardless of its mark.
--- It is 0, or the end of the fence after a failover. The promoted standby can lack the last claims and renewals. These
--- expire within the longest TTL, so new claims wait until then. Existing claims continue.
+-- It is 0 before any failover, and fenced_until of the pool afterwards. The promoted standby can lack the last claims
+-- and renewals. These expire within the longest TTL, so new claims wait until then. Existing claims continue.
 CREATE FUNCTION {{$s}}.node_fence(pool text, ttl interval) RETURNS bigint
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -113,8 +113,8 @@ COMMENT ON FUNCTION {{$s}}.node_fence(text, interval) IS 'Internal function of t
 --     ttl_ms            the time until the claim expires
 --     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
 --
--- It claims the free number with the lowest mark before now_ms. If no number is free, it claims such a number whose
--- claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
+-- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
+-- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
 -- creating the pool or the fence. If no number is available, number is NULL, and the result has
 --
 --     held_count        the number of held numbers
@@ -122,7 +122,7 @@ COMMENT ON FUNCTION {{$s}}.node_fence(text, interval) IS 'Internal function of t
 --     ahead_count       the number of free numbers with a mark at or after now_ms
 --     lowest_mark       the lowest of these marks
 --     frees_ms          the time until the first held number is free, unless renewed
---     reservations      the first reservations made with reserve_node
+--     reservations      the first three reservations made with reserve_node, and the count of the others
 CREATE FUNCTION {{$s}}.claim_node(
     pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
@@ -176,8 +176,8 @@ BEGIN
 
     lowest := {{$s}}.node_fence(pool, ttl);
 
-    -- Is this a repeated call? Then the holder didn't receive the first result and has generated no IDs. Grant the
-    -- number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
+    -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
+    -- generated no IDs. Grant the number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
     SELECT l.number INTO number FROM {{$s}}.node_lease l
         WHERE l.pool = pool AND l.holder = holder
         ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
@@ -434,7 +434,7 @@ CREATE VIEW {{$s}}.node_defaults AS
         FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
             JOIN lasting n ON n.oid = p.pronamespace AND n.oid <> '{{$s}}'::regnamespace
     ), calls AS (
-        -- Remove the quotes of simple names, and all other quoted text. Then a call is a name and its arguments.
+        -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
         SELECT d.kind, d.name, d.expression, d.function,
             coalesce(substring(c[1] FROM d.first || ' => ([0-9]{1,5})(?:,|$)'),
                 substring(c[1] FROM '^([0-9]{1,5})(?:,|$)'))::integer AS first,

@@ -27,7 +27,7 @@ END
 $$;
 {{end}}
 
-{{/* Before and after each migration. */}}
+{{/* Templates that come before and after each migration. */}}
 {{define "before" -}}
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
@@ -45,7 +45,7 @@ END
 $$;
 {{end}}
 
-{{/* Before and after a query for the objects that only their owner may use: kind, name, privileges and owner. */}}
+{{/* Templates around a query that returns kind, name, privileges and owner of the objects that only their owner may use. */}}
 {{define "protect these" -}}
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
