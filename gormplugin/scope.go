@@ -188,7 +188,7 @@ func stored(f *schema.Field, id any) (any, error) {
 	// doesn't sort as the number does.
 	v := content(reflect.ValueOf(id))
 	if !wraps(form, v.Type()) || v.Type() != reflect.TypeFor[idtype.Sno]() && dataType(form) != dataType(v.Type()) {
-		return nil, fmt.Errorf("gormplugin: compare %s: a %v in a column of type %s doesn't sort in the order of its IDs; use a column of type %s: %w",
+		return nil, fmt.Errorf("gormplugin: compare %s: IDs of type %v in a column of type %s don't sort in their order; use a column of type %s: %w",
 			fieldName(f), f.FieldType, dataType(form), dataType(v.Type()), gorm.ErrInvalidField)
 	}
 	return holding(form, v).Interface(), nil

@@ -167,8 +167,8 @@ func TestMintedBetweenForms(t *testing.T) {
 		}
 	}
 	err = db.Scopes(MintedBetween(numbers, "decimal", from, to)).Find(&[]texts{}).Error
-	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Decimal: a gormplugin.text[github.com/sortkey/sortkey/idtype.Snowflake] "+
-		"in a column of type text doesn't sort in the order of its IDs; use a column of type bigint") {
+	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Decimal: IDs of type gormplugin.text[github.com/sortkey/sortkey/idtype.Snowflake] "+
+		"in a column of type text don't sort in their order; use a column of type bigint") {
 		t.Errorf("decimal text: %v", err)
 	}
 	err = db.Scopes(MintedBetween(layout, "own", from, to)).Find(&[]texts{}).Error

@@ -72,7 +72,7 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z
 // largest is the format's largest ID.
 func timeRange[T any](l timeline, from, to time.Time, floor func(unit int64) T, largest T) (lo, hi T, err error) {
 	if !from.IsZero() && !to.IsZero() && from.After(to) {
-		return lo, hi, &limitError{fmt.Sprintf("idtype: convert times %s to %s to a range: the end is before the start; swap the times",
+		return lo, hi, &limitError{fmt.Sprintf("idtype: convert times %s and %s to a range: the end is before the start; swap the times",
 			stamp(from), stamp(to)), ErrRange}
 	}
 	bound := func(t time.Time) T {

@@ -78,7 +78,7 @@ func (g *Generator[T]) begin(ctx context.Context, holder string) (*tenure[T], er
 	}
 	built, err := g.build(k)
 	if err == nil && !k.attached() {
-		err = fmt.Errorf("nodelease: build a generator for number %d of pool %q: it doesn't use the lease; pass the lease on in idtype.Options: %w",
+		err = fmt.Errorf("nodelease: build a generator for number %d of pool %q: it doesn't use the lease; pass it the lease in idtype.Options.Lease: %w",
 			k.number, k.pool.Name, idtype.ErrNode)
 	}
 	if err != nil {

@@ -409,7 +409,7 @@ func TestGeneratorNotBuilt(t *testing.T) {
 		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Wait: -1}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
 			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: l.Number()})
 		})
-		if !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "pass the lease on") || len(store.noted("Release")) != 2 {
+		if !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "pass it the lease") || len(store.noted("Release")) != 2 {
 			t.Errorf("a generator without the lease: want %v, got %v, %v", idtype.ErrNode, g, err)
 		}
 		if g, err := nodelease.NewGenerator(t.Context(), store, nodelease.Pool{}, nodelease.Options{}, build); !errors.Is(err, idtype.ErrNode) {

@@ -207,7 +207,7 @@ func (k *Keeper) renewals(ctx context.Context) error {
 // returns the reason. If the context ends, it returns nil.
 func (k *Keeper) renewInTime(ctx context.Context) error {
 	ttl, trusted := k.trust()
-	failure := errors.New("this process wasn't running")
+	failure := errors.New("this process was suspended")
 	for retry := ttl / 30; ctx.Err() == nil; retry = min(2*retry, ttl/6) {
 		left := time.Until(trusted)
 		if left <= 0 {

@@ -187,7 +187,7 @@ func checkOwn[T plainID, W wire[T]]() error {
 			return err
 		}
 		if want := fmt.Append(nil, v); !bytes.Equal(b, want) {
-			return fmt.Errorf("its Value method stores %q, its text or binary form is %q", want, b)
+			return fmt.Errorf("its Value method stores %q, but its text or binary form is %q", want, b)
 		}
 		if err := w.get(b, &back); err != nil {
 			return err

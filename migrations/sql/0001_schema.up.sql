@@ -93,7 +93,8 @@ BEGIN
             IF value IS NULL THEN
                 -- The last value is the only record of the generated IDs.
                 RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                    MESSAGE = format('sequence %s was set by hand and has no last value', clock);
+                    MESSAGE = format('sequence %s was set by hand and has no last value', clock),
+                    HINT = format('Switch to a node number with which no ID was generated. Then run SELECT setval(%L, 1).', clock);
             END IF;
             unit := value & last_unit;
             counter := value >> unit_bits;

@@ -160,7 +160,7 @@ BEGIN
     IF premake IS NULL OR premake NOT BETWEEN 1 AND 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('premake %s is out of range (1 to 1000)', coalesce(premake::text, 'NULL')),
-            HINT = 'Create enough partitions ahead to last until somebody notices that maintenance has stopped.';
+            HINT = 'Use 1 to 1000: enough to last until somebody notices that maintenance has stopped.';
     END IF;
     -- Check the fields separately: an interval such as '1 month -29 days' is negative in February.
     IF retention <= interval '0' OR extract(year FROM retention) * 12 + extract(month FROM retention) < 0
@@ -529,7 +529,7 @@ BEGIN
     IF to_regclass(partition) IS NOT NULL THEN
         RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
             format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, bounds),
-            'Rename, drop or attach that relation. If retention detached it, rows that came later for it are in the default partition.'))];
+            'Rename, drop or attach that relation. If retention detached it, rows that arrived for it since then are in the default partition.'))];
     END IF;
 
     IF m.default_id IS NOT NULL AND (action = 'drain' OR lower <= at) THEN

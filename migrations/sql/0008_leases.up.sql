@@ -378,7 +378,8 @@ BEGIN
         WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-            MESSAGE = format('number %s of pool %s is not reserved', coalesce(number::text, 'NULL'), quote_nullable(pool));
+            MESSAGE = format('number %s of pool %s is not reserved', coalesce(number::text, 'NULL'), quote_nullable(pool)),
+                HINT = 'The view {{$s}}.node_status lists the reserved numbers.';
     END IF;
 END
 $$;

@@ -34,7 +34,7 @@ func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Reques
 		m, version, holds, err := p.claimed(ctx, path, recordPath, t)
 		if err == nil && holds == nil {
 			p.gone(path, t.Term)
-			err = fmt.Errorf("zklease: renew %s in term %d: the znode is missing or another program's, since the session expired or the znode was deleted: %w", path, t.Term, nodelease.ErrSuperseded)
+			err = fmt.Errorf("zklease: renew %s in term %d: the znode is missing or belongs to another program, because the session expired or the znode was deleted: %w", path, t.Term, nodelease.ErrSuperseded)
 		}
 		if err != nil {
 			return nodelease.Claim{}, err
