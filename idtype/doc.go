@@ -1,5 +1,5 @@
-// Package idtype provides five time-sortable primary key types for Postgres,
-// each with a generator that never returns the same ID twice.
+// Package idtype provides five primary key types for Postgres. Four of them sort by time.
+// Each type has a generator that never returns the same ID twice.
 //
 //	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3})
 //	id, err := gen.Next()
@@ -27,7 +27,7 @@
 // Generators never return the zero ID. It is stored as an ordinary value, not as NULL. It
 // is the smallest value of its column, so keyset pagination can start with a zero cursor
 // and WHERE id > $1. The exception is Spread64: half of its column values are negative,
-// so a scan over them starts without a bound.
+// so the query for the first page must have no lower bound.
 //
 // # JSON
 //
@@ -39,8 +39,9 @@
 // # Accepted and returned forms
 //
 // Value returns the form that database/sql stores. Scan also accepts forms that older
-// tables and other drivers return. Parse and UnmarshalText accept the output of String
-// and MarshalText. They reject all other input with a [*ParseError].
+// tables and other drivers return. Parse and UnmarshalText accept the output of
+// MarshalText, and for UID60 also the text padded to 10 characters. They reject all other
+// input with a [*ParseError].
 //
 //	            | Value         | Scan                      | String, Parse      | JSON (zero: null)
 //	------------+---------------+---------------------------+--------------------+--------------------
@@ -56,10 +57,10 @@
 //	            | UUID          | of its UUID, its text,    | [2-9a-x]           |
 //	            |               | 10 raw bytes              |                    |
 //
-// Decimals have no sign, space or leading zero. Only the decimal of a Spread64 column can
-// be negative. Text is case-sensitive, except that the hex digits of a scanned UUID can
-// be upper case, because some databases return them so. The binary form is 8 big-endian
-// bytes, or 10 for Sno, and is as strict as Parse.
+// Decimals have no sign, space or leading zero, except that the decimal of a Spread64
+// column can have a minus sign. Text is case-sensitive, except that a scanned UUID can
+// have upper-case hex digits, because some databases return them. The binary form is 8
+// big-endian bytes, or 10 for Sno. UnmarshalBinary rejects the same IDs as Parse.
 //
 // Scan also accepts an ID of its own type, a pointer to one, or a struct that holds one,
 // such as a [database/sql.Null], because ent calls id.Scan(&id). The struct must be a
@@ -71,8 +72,8 @@
 // as Snowflake(-1), with [ErrRange], because no function could read them back. String
 // formats them nevertheless. [SnowflakeFromInt64] and the corresponding functions of the
 // other types convert a number from another source. They are as strict as Parse:
-// [Spread64FromInt64] rejects a number with reserved bits. Scan and Value of a Spread64
-// keep reserved bits.
+// [Spread64FromInt64] rejects a number with reserved bits. Only Scan and Value of a
+// Spread64 keep reserved bits.
 //
 // In SQLite, declare a Sno column uuid or text; both keep the 36 characters. In MySQL, use
 // char(36). For the other types, use bigint in every database.
@@ -80,20 +81,22 @@
 // # Generators
 //
 // Goroutines can share a generator. It never returns a duplicate, even if the clock steps
-// back. If all numbers of the current unit of time are used, or the clock stepped back,
-// Next waits for up to [Options.MaxWait], and then fails with [ErrSequenceExhausted] or
-// [ErrClockBackwards]. If the clock is behind by more than MaxWait, Next fails at once.
+// back. A unit of time is 1 ms, or 4 ms for Sno. If all numbers of the current unit are
+// used, or the clock stepped back, Next waits for up to [Options.MaxWait], and then fails
+// with [ErrSequenceExhausted] or [ErrClockBackwards]. If the clock is behind by more than
+// MaxWait, Next fails at once.
 //
-// Fill waits as long as the format's rate requires. MaxWait limits only the time in which
-// no call gets an ID. Waiting calls sleep, and are served in order of arrival. In each
-// turn, a Fill takes at most one unit's numbers.
+// Fill waits as long as the format's rate requires. For Fill, MaxWait limits only the time
+// in which no call gets an ID. Waiting calls sleep, and are served in order of arrival. In
+// each turn, a Fill takes at most one unit's numbers.
 //
-// A [SnoGenerator] doesn't wait when the clock first steps back. It toggles the tick-tock
-// bit of its IDs and continues.
+// If the clock of a [SnoGenerator] steps back, the generator toggles the tick-tock bit of
+// its IDs and continues. It waits only if the clock steps back again, behind the last ID
+// from before the previous step.
 //
 // # Node numbers and restarts
 //
-// Two generators with the same node number create duplicates. The caller keeps node
+// Two generators with the same node number can create duplicates. The caller keeps node
 // numbers distinct, by configuration or with a [Lease] claimed from a store. If the clock
 // was set back before a restart, a new generator could reuse times of the previous run.
 // [Options.NotBefore], the Snapshot of a SnoGenerator, or a Lease prevents that.
@@ -106,7 +109,7 @@
 //
 // # Monitoring
 //
-// Stats returns the counters of a generator, and Remaining the time left in its format.
-// Watch SequenceOverflows (the node is at the limit of its rate) and ClockRegressions (the
-// clock of the machine is being set back).
+// Stats returns the counters of a generator, and Remaining the time left in its format. If
+// SequenceOverflows keeps growing, the node is at the limit of its rate. If
+// ClockRegressions grows, the machine's clock is being set back.
 package idtype
