@@ -11,7 +11,7 @@ import (
 var (
 	// ErrSyntax: the input doesn't have the format's syntax.
 	ErrSyntax = errors.New("invalid syntax")
-	// ErrRange: a number or a time is outside the range of its field.
+	// ErrRange: a number, a time or the width of a field is out of range.
 	ErrRange = errors.New("value out of range")
 	// ErrNull: NULL was scanned into an ID.
 	ErrNull = errors.New("unexpected NULL")
@@ -34,12 +34,13 @@ var (
 	// was already assigned automatically in this process.
 	ErrNode = errors.New("node number out of range")
 	// ErrLeaseLost: the lease of a node number has ended. The generator creates no more
-	// IDs: claim a number again. If the [Lease] has an Err method, the error also wraps
-	// the reason. [ErrLeaseNotRenewed] wraps ErrLeaseLost too.
+	// IDs: claim a number again, and create a new generator with it. If the [Lease] has
+	// an Err method, the error also wraps the reason.
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseNotRenewed: the lease continues, but its last renewal doesn't cover the
 	// clock's time, for example after the clock was set forward. Try again after the
-	// next renewal. Errors that wrap ErrLeaseNotRenewed also wrap ErrLeaseLost.
+	// next renewal. The error also wraps ErrLeaseLost, so compare with
+	// ErrLeaseNotRenewed first.
 	ErrLeaseNotRenewed error = notRenewed{}
 	// ErrPartitionsExhausted: the process uses all 65,536 Sno partitions, so none is
 	// left to assign automatically.
@@ -128,7 +129,7 @@ func badCharacter(pos int, c byte) flaw {
 	return flaw{pos, "invalid character " + strconv.Quote(string([]byte{c})), ErrSyntax}
 }
 
-// badLength returns the flaw for an input of n bytes, where another length is wanted.
+// badLength returns the flaw for an input of the wrong length, n bytes.
 func badLength(n int) flaw {
 	return flaw{-1, "got " + strconv.Itoa(n) + " bytes", ErrSyntax}
 }

@@ -19,9 +19,10 @@ type Generator[T any] interface {
 // Options are the options of all generators. The zero value suits most programs.
 type Options struct {
 	// Clock returns the current time. The constructor and every call read it, one
-	// goroutine at a time. If Clock is nil, the generator uses the system clocks. If
-	// possible it then reads the wall clock only once per unit, and the monotonic clock
-	// in between.
+	// goroutine at a time. If Clock is nil, the generator uses the system clocks: the
+	// wall clock once per unit, and the monotonic clock in between. If a
+	// [SnowflakeLayout] has fewer than 20 bits for node numbers and sequence, every call
+	// reads the wall clock.
 	Clock func() time.Time
 	// MaxWait limits the time that a call waits while the sequence is full, the clock is
 	// behind the last ID, or the lease is not renewed. For Fill it limits the time in
@@ -45,13 +46,13 @@ type Options struct {
 // GeneratorStats are the counters of a generator since its creation.
 type GeneratorStats struct {
 	Minted            uint64 // IDs created
-	Waits             uint64 // calls that waited, for any reason
+	Waits             uint64 // waits of calls, for any reason; one Fill can wait several times
 	SequenceOverflows uint64 // units with fewer sequence numbers than requested
-	ClockRegressions  uint64 // steps back of the clock by a unit or more
+	ClockRegressions  uint64 // steps of the clock back to an earlier unit
 	TickTocks         uint64 // steps back that a Sno generator handled with its tick-tock bit instead of waiting
 }
 
-// report returns the counters, with the IDs of the current unit.
+// report returns the counters, including the IDs of the current unit.
 func (s *sequencer) report() GeneratorStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 // The After of the next holder is the last Until of this one, so the two never create the
 // same ID, even if their clocks differ.
 //
-// A Lease serves one generator. Two generators with the same Lease create duplicates, even
-// one after the other. Claim a number for each.
+// A Lease serves one generator. Two generators with the same Lease can create duplicates,
+// even if one stops before the other starts. Claim a number for each.
 //
 // # Optional method Attach
 //
@@ -20,12 +20,14 @@ import (
 //
 // If a Lease has this method, the constructor of the generator calls it as the last step,
 // and returns its error. The Lease can then reject a second generator or another layout.
-// It can also pass on the number from the generator's high-water mark instead of from
-// Until. The layout describes how the format uses the number, such as "spread64: cluster
-// 5". Two generators of the same layout with different numbers never create the same ID.
+//
+// The layout describes how the format uses the number, such as "spread64: cluster 5". Two
+// generators of the same layout with different numbers never create the same ID.
+//
 // minted returns the generator's high-water mark: the start of the last unit in which it
 // created an ID, in Unix milliseconds, or [math.MinInt64] if it created none. Once Until
-// is math.MinInt64, the mark is final.
+// is math.MinInt64, the mark is final. The next holder's After can then be the mark
+// instead of the last Until.
 //
 // # Optional method Err
 //
@@ -42,9 +44,9 @@ type Lease interface {
 	// later units. After never changes.
 	After() int64
 	// Until returns a time in Unix milliseconds. The generator creates IDs up to and
-	// including its unit. Each renewal advances Until. Once the lease has ended, Until
-	// returns [math.MinInt64]. The generator calls Until for every ID, so it should be
-	// an atomic load.
+	// including the unit of that time. Each renewal advances Until. Once the lease has
+	// ended, Until returns [math.MinInt64]. The generator calls Until for every ID, so
+	// it should be an atomic load.
 	Until() int64
 }
 
@@ -100,9 +102,9 @@ func (s *sequencer) leased(unit int64) (b block, covered bool) {
 	return block{}, true
 }
 
-// minted returns the high-water mark for a lease's Attach. A concurrent call on the fast
-// path, which checked the lease before it ended, also takes its number from the word's
-// unit.
+// minted returns the high-water mark for a lease's Attach. The mark also covers a
+// concurrent call on the fast path that checked the lease before it ended: that call takes
+// its number from the unit of the word.
 func (s *sequencer) minted() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

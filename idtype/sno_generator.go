@@ -19,11 +19,12 @@ type SnoConfig struct {
 	//
 	// Create generators with a configured partition first. The constructor returns
 	// [ErrNode] if the partition here, in a Snapshot or in a Lease was already assigned
-	// automatically, except for a Snapshot of the generator that has it.
+	// automatically, unless the Snapshot is of the generator to which it was assigned.
 	Partition *SnoPartition
 	// SequenceMin and SequenceMax are the bounds of the sequence numbers, in either
-	// order. Generators with different ranges can share a partition. A range has at
-	// least 4 numbers. A SequenceMax of 0 means 65535, unless SequenceMin is 65535.
+	// order. Generators can share a partition if their ranges don't overlap. A range has
+	// at least 4 numbers. A SequenceMax of 0 means 65535, unless SequenceMin is 65535: the
+	// range is then 0 to 65535.
 	SequenceMin, SequenceMax uint16
 	// Snapshot is the state of an earlier generator. The new generator continues exactly
 	// where the earlier one stopped, with its partition and sequence bounds; leave those
@@ -43,17 +44,18 @@ type SnoConfig struct {
 	Options
 }
 
-// A SnoOverflow reports that calls wait for sequence numbers.
+// A SnoOverflow reports a stall: a period in which calls wait because all sequence numbers
+// of a unit are used.
 type SnoOverflow struct {
 	Now   time.Time // the time of the generator's clock
 	Count int       // the number of waiting calls; 0 in the last message of a stall
 	Ticks int       // milliseconds since the start of the stall
 }
 
-// A SnoGenerator creates [Sno]s, up to 65,536 per 4 ms with its own partition. The IDs
-// increase strictly, unless the clock steps back. In that case the generator toggles the
-// tick-tock bit and continues at the clock's time. A SnoGenerator is safe for concurrent
-// use.
+// A SnoGenerator creates [Sno]s, up to 65,536 per 4 ms if it shares its partition with no
+// other generator. The IDs increase strictly, unless the clock steps back. In that case the
+// generator toggles the tick-tock bit and continues at the clock's time. A SnoGenerator is
+// safe for concurrent use.
 type SnoGenerator struct {
 	seq       sequencer
 	partition uint16
@@ -73,6 +75,7 @@ const snoMinSequences = 4
 //     Lease and a Partition
 //   - [ErrPartitionsExhausted] if no automatic partition is left in this process
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
+//   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the format
 func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	c, err := c.resolved()
 	if err != nil {
@@ -193,7 +196,7 @@ func (g *SnoGenerator) compose(s slot, meta byte) Sno {
 	return snoOf(s.head, meta, g.partition, uint16(s.seq))
 }
 
-// Stats returns the counters of the generator, including its views.
+// Stats returns the counters of the generator. They include the calls of its views.
 func (g *SnoGenerator) Stats() GeneratorStats { return g.seq.report() }
 
 // Remaining returns the time until the end of the format.
@@ -214,8 +217,8 @@ func (v snoView) Fill(ctx context.Context, dst []Sno) (int, error) {
 	return v.g.fillMeta(ctx, dst, v.meta)
 }
 
-// partitions records the partitions that this process uses. No partition is both
-// configured and automatic.
+// partitions records the partitions that this process uses. A partition is either
+// configured or automatic, except that a snapshot can configure an automatic one.
 var partitions struct {
 	sync.Mutex
 	partitionSeries
@@ -285,7 +288,8 @@ func NewSno(meta byte) (Sno, error) {
 	return g.NextMeta(meta)
 }
 
-// makePackageSno doesn't store an error, because the clock may be corrected later.
+// makePackageSno returns the generator of NewSno, and creates it if there is none. It
+// doesn't store an error, because the clock may be corrected later.
 func makePackageSno() (*SnoGenerator, error) {
 	packageSno.Lock()
 	defer packageSno.Unlock()

@@ -27,6 +27,7 @@ var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
 //   - [ErrRange] if the layout is invalid
 //   - [ErrNode] if a node number doesn't fit the layout, or comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
+//   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the layout
 //
 // The upper bits of a Lease's number are the datacenter, and the lower bits the worker.
 func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {

@@ -25,6 +25,7 @@ var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
 //   - [ErrRange] if the layout is invalid
 //   - [ErrNode] if the machine number doesn't fit the layout, or comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
+//   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the layout
 func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error) {
 	l, err := c.Layout.checked()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 // A UID60Config configures a [UID60Generator].
 type UID60Config struct {
-	// Random is the source of random bits. The generator reads it ahead in blocks, one
-	// goroutine at a time. Nil means [crypto/rand.Reader].
+	// Random is the source of random bits. The generator reads ahead from it in blocks,
+	// one goroutine at a time. Nil means [crypto/rand.Reader].
 	Random  io.Reader
 	Options // a Lease is an error, because a UID60 has no node number
 }
@@ -28,8 +28,8 @@ type UID60Config struct {
 // random bits.
 //
 // The table shows the chance that two processes create the same ID in a millisecond in
-// which each creates n IDs. The previous millisecond was not full, except in the last
-// column, where both processes run at the full rate.
+// which each creates n IDs. In the last column, both processes run at the full rate. In the
+// other columns, the previous millisecond was not full.
 //
 //	n        1             10           100     256    512, the full rate
 //	chance   1 in 131072   1 in 1335    6.2 %   28 %   63 %
@@ -105,10 +105,11 @@ func (g *UID60Generator) Stats() GeneratorStats { return g.seq.report() }
 // Remaining returns the time until the end of the format.
 func (g *UID60Generator) Remaining() time.Duration { return g.seq.remaining() }
 
-// randomBits holds random bits for each sequence number of a millisecond. Before the next
-// millisecond begins, it replaces the bits that the previous one used, so the fast path
-// only reads them. A slow call may read the bits of the next millisecond. In that case two
-// IDs of this process have the same random bits, which no other process can detect.
+// randomBits holds random bits for each sequence number of a millisecond. At the start of a
+// millisecond, first replaces the bits that the previous millisecond used, so the fast path
+// only reads bits. A slow call may read bits that the next millisecond uses too. Two IDs of
+// this process then have the same random bits, but different times. The chance of a
+// collision with another process stays the same.
 type randomBits struct {
 	source *bufio.Reader
 	filled bool
