@@ -22,8 +22,8 @@ import (
 // t is the tick-tock bit. A generator toggles it when the clock steps back.
 //
 // The text form has 16 digits of the alphabet 23456789abcdefghijklmnopqrstuvwx. These 16
-// ASCII characters are also the 16 bytes of the uuid column, so psql shows in hex the same
-// text that a log shows.
+// ASCII characters are also the 16 bytes of the uuid column: psql shows the hex codes of
+// the characters that a log shows.
 type Sno [10]byte
 
 const (
@@ -138,7 +138,7 @@ func (id Sno) Meta() byte { return id[5] }
 // Partition returns the partition of the generator.
 func (id Sno) Partition() SnoPartition { return SnoPartition(id[6:8]) }
 
-// Sequence returns the sequence number within the 4 ms unit of the partition.
+// Sequence returns the partition's sequence number within the 4 ms unit: 0 to 65535.
 func (id Sno) Sequence() uint16 { return binary.BigEndian.Uint16(id[8:]) }
 
 // WithMeta returns the ID with another metabyte: for example the ID of the next version
@@ -154,9 +154,9 @@ func (id Sno) WithPartition(p SnoPartition) Sno {
 	return id
 }
 
-// SnoMetaFromText returns the metabyte of a Sno's text. It decodes only the digits at
-// offsets 8 and 9. A program can use it to find the type of a JSON document before
-// unmarshalling it.
+// SnoMetaFromText returns the metabyte of a Sno's text. It decodes and checks only the
+// digits at offsets 8 and 9. If the metabyte is a type tag, a program can choose the Go
+// type for a JSON document before unmarshalling it.
 func SnoMetaFromText(s string) (byte, error) {
 	if len(s) != snoDigits {
 		return 0, badLength(len(s)).in(snoName, snoText, []byte(s))
@@ -234,8 +234,8 @@ func (id Sno) String() string {
 	return string(b)
 }
 
-// GoString returns the ID as a Go expression, idtype.MustParseSno("..."). Error texts of
-// pgx contain it.
+// GoString returns the ID as a Go expression, idtype.MustParseSno("..."), for the error
+// texts of pgx.
 func (id Sno) GoString() string { return `idtype.MustParseSno("` + id.String() + `")` }
 
 // MarshalText returns the 16 characters of the ID. The error is always nil.
@@ -289,7 +289,7 @@ func (id *Sno) UnmarshalJSON(b []byte) error {
 }
 
 // Value returns the 36 characters of [Sno.UUID]. It returns a string, because each driver
-// stores 16 raw bytes differently, and GORM expands them in an IN list.
+// stores 16 raw bytes differently, and GORM would expand them to 16 numbers in an IN list.
 func (id Sno) Value() (driver.Value, error) { return uuidString(id.digits()), nil }
 
 // Scan accepts the 16 bytes or the 36 characters of a uuid column, and the 16 characters

@@ -32,7 +32,7 @@ var snowflakeKind = integerKind{"Snowflake", "a decimal integer from 0 to 922337
 const (
 	// snowflakeEpoch is 2021-01-01T00:00:00Z in Unix milliseconds.
 	snowflakeEpoch = 1609459200000
-	// snowflakeMinTimeBits is the minimum width of the time, which lasts 49 days. A
+	// snowflakeMinTimeBits is the minimum width of the time. 32 bits last 49 days; a
 	// layout with fewer bits is a mistake.
 	snowflakeMinTimeBits = 32
 )
@@ -228,7 +228,7 @@ func (id Snowflake) AppendText(b []byte) ([]byte, error) {
 	return snowflakeKind.appendDecimal(b, int64(id))
 }
 
-// String returns the decimal number, also for a number that is not an ID.
+// String returns the decimal number, even if it is not an ID.
 func (id Snowflake) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // MarshalText returns the text that AppendText appends.

@@ -192,7 +192,7 @@ func (id SnowflakeSI) AppendText(b []byte) ([]byte, error) {
 	return snowflakeSIKind.appendDecimal(b, int64(id))
 }
 
-// String returns the decimal number, also for a number that is not an ID.
+// String returns the decimal number, even if it is not an ID.
 func (id SnowflakeSI) String() string { return strconv.FormatInt(int64(id), 10) }
 
 // MarshalText returns the text that AppendText appends.

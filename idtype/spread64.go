@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// A Spread64 is a 64-bit ID that has a time but doesn't sort by it. Consecutive IDs are
-// far apart in the key space, like hashes, so inserts spread over all pages or shards.
+// A Spread64 is a 64-bit ID that has a time but doesn't sort by it. IDs of consecutive
+// milliseconds are far apart in the key space, like hashes, so inserts spread over all
+// pages or shards.
 //
 //	 63                                      22 21      16 15      10 9       4 3        0
 //	+------------------------------------------+----------+----------+---------+----------+
@@ -20,7 +21,7 @@ import (
 //	+------------------------------------------+----------+----------+---------+----------+
 //
 // The text of the original design describes a reversed byte order, but its program and
-// its IDs reverse the 42 bits. This package does the same.
+// its IDs reverse the 42 bits. This package reverses the bits too.
 //
 // A Spread64 is stored as a bigint in two's complement, so half of the IDs are negative in
 // the column. Its text form is 16 hex digits.
@@ -140,7 +141,7 @@ func ParseSpread64(s string) (id Spread64, err error) {
 func MustParseSpread64(s string) Spread64 { return must(ParseSpread64(s)) }
 
 // Spread64FromInt64 converts a column's number, which is negative for half of the IDs. If
-// n has reserved bits, it returns [ErrRange], unlike Scan, which keeps them.
+// n has reserved bits, it returns [ErrRange]. Scan keeps reserved bits instead.
 func Spread64FromInt64(n int64) (Spread64, error) {
 	if n&spread64Reserved == 0 {
 		return Spread64(n), nil
@@ -172,7 +173,7 @@ func (id Spread64) appendHex(b []byte) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, hi), lo)
 }
 
-// String returns 16 hex digits, also for a number with reserved bits.
+// String returns 16 hex digits, even if the number has reserved bits.
 func (id Spread64) String() string {
 	var buf [spread64Digits]byte
 	return string(id.appendHex(buf[:0]))

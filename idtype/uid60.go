@@ -37,7 +37,7 @@ const (
 	uid60RandomBits   = 9
 	uid60TimeShift    = uid60SequenceBits + uid60RandomBits
 
-	// With fewer than four digits, too few would remain behind the two at the front.
+	// At least two digits follow the two that are moved to the front.
 	uid60MinDigits = 4
 	uid60MaxDigits = 10
 )
@@ -111,14 +111,15 @@ func (id UID60) Time() time.Time {
 	return uid60Line.time(int64(id >> uid60TimeShift))
 }
 
-// Sequence returns the sequence number within the millisecond of the generator: 0 to 511.
+// Sequence returns the generator's sequence number within the millisecond: 0 to 511.
 func (id UID60) Sequence() int { return int(id >> uid60RandomBits & (1<<uid60SequenceBits - 1)) }
 
 // Random returns the random number of the ID: 0 to 511.
 func (id UID60) Random() int { return int(id & (1<<uid60RandomBits - 1)) }
 
-// ParseUID60 parses the output of [UID60.String], or the form padded with A to 10 digits.
-// The error is a [*ParseError].
+// ParseUID60 parses the output of [UID60.String]. It also accepts a shorter number that is
+// padded with leading zero digits, A, to 10 digits: AHAAAAAAAA as well as AHAA. The error
+// is a [*ParseError].
 func ParseUID60(s string) (id UID60, err error) {
 	err = id.UnmarshalText([]byte(s))
 	return id, err
