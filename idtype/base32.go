@@ -3,7 +3,7 @@ package idtype
 import "encoding/binary"
 
 // digits returns the 16 digits [2-9a-x] in two octets, each for five of the ten bytes.
-// They are the ID's text and its UUID.
+// The 16 bytes are the ID's text, and also its UUID.
 func (id *Sno) digits() (hi, lo uint64) {
 	head, tail := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint16(id[8:])
 	hi, lo = octetSpread(head>>24, 5), octetSpread(head<<16|uint64(tail), 5)

@@ -11,8 +11,9 @@ type clock struct {
 	start time.Time // the start of ticks
 	// wall reads the wall clock, which can step. Nil means the system's.
 	wall func() time.Time
-	// anchored means that the generator reads only ticks within a unit. That is safe
-	// only if the wall clock runs at the pace of ticks, so not for a caller's Clock.
+	// anchored means that the generator uses the fast path, which reads only ticks. That
+	// is safe only if the wall clock runs at the pace of ticks, so not for a caller's
+	// Clock.
 	anchored bool
 
 	// Tests set these to script waits.
@@ -20,9 +21,9 @@ type clock struct {
 	sleep     func(ctx context.Context, d time.Duration, wake <-chan struct{})
 }
 
-// systemClock returns a clock whose wall clock is now, or the system's if now is nil.
-// Ticks and waits use the system's monotonic clock, so that a bounded wait ends even if
-// the wall clock stands still.
+// systemClock returns a clock that reads the wall time with the function now, or from the
+// system if now is nil. Ticks and waits use the system's monotonic clock, so that a bounded
+// wait ends even if the wall clock stands still.
 func systemClock(now func() time.Time) clock {
 	return clock{start: time.Now(), wall: now, anchored: now == nil}
 }
@@ -45,14 +46,14 @@ func (c *clock) read() (wall time.Time, ticks time.Duration) {
 	return c.wall(), c.ticks()
 }
 
-// A Go sleep takes at least one millisecond, and up to a quarter more. At the end of a
-// one-millisecond unit, a sleep would end in the middle of the next unit, and the
-// generator would lose the numbers it has no time left to use. Short pauses therefore spin
+// A Go sleep takes at least 1 ms, and can end 0.25 ms late. At the end of a
+// one-millisecond unit, a sleep would end in the middle of the next unit, and the rest of
+// that unit would be too short to use all its numbers. Short pauses therefore spin
 // instead of sleeping. The cost is small, because a long pause follows each short one.
 const (
 	oversleep = 250 * time.Microsecond
 	mintsIn   = 60 * time.Nanosecond   // the time to take one number
-	spinMost  = 300 * time.Microsecond // the limit for all numbers of a unit
+	spinMost  = 300 * time.Microsecond // the limit of that time for all numbers of a unit
 )
 
 // spinBelow returns the longest pause that spins, for units with this many numbers.
@@ -60,10 +61,10 @@ func spinBelow(numbers int64) time.Duration {
 	return oversleep + time.Duration(min(numbers*int64(mintsIn), int64(spinMost)))
 }
 
-// mostStill is the number of consecutive equal readings after which pause stops
-// spinning. In a bubble of testing/synctest, time passes only while all goroutines
-// sleep. A reading and its Gosched take at least 50 ns, so 20,000 readings take longer
-// than a tick of Windows' 0.5 ms clock.
+// mostStill is the number of consecutive equal readings after which pause stops spinning
+// and sleeps. In a bubble of testing/synctest, time passes only while all goroutines
+// sleep, so a spin would never end. A reading and its Gosched take at least 50 ns, so
+// 20,000 readings take longer than a tick of Windows' 0.5 ms clock.
 const mostStill = 20_000
 
 // pause waits for d, spinning or asleep. A sleep ends early if ctx ends or wake

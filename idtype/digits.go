@@ -43,8 +43,9 @@ func digitValues(alphabet string) (t [256]byte) {
 
 // An octet is a word of eight digits, one per byte, the first in the highest byte. The
 // functions below read or write all eight digits at once. The alphabet has 2^width digits:
-// decimal digits that start at first, as many as decimals, then letters that start at 'a'.
-// Callers pass these three as constants, which inlining folds.
+// the decimal digits from first to '9', then letters from 'a' on. decimals is the number of
+// decimal digits. Callers pass width, first and decimals as constants, so that the compiler
+// can fold them after inlining.
 
 // octetOnes has a one in each of eight bytes. Its product with a byte has that byte in all
 // eight.

@@ -31,10 +31,10 @@ func readUUID(b *[uuidTextSize]byte) (hi, lo uint64, ok bool) {
 }
 
 // lower converts an octet to lower case: it sets bit 5 where bit 6 is set. It doesn't
-// change digits and lower-case letters, and turns no other byte into a hex digit.
+// change decimal digits or lower-case letters, and turns only A to F into hex digits.
 func lower(x uint64) uint64 { return x | x>>1&(0x20*octetOnes) }
 
-// uuidString returns the text of a UUID, given in two halves, in lower case.
+// uuidString returns the lower-case text of the UUID with these two halves.
 func uuidString(hi, lo uint64) string {
 	var b [uuidTextSize]byte
 	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'

@@ -15,7 +15,7 @@ type queue struct {
 	wanted     int           // the numbers that all calls want
 	served     time.Duration // the time when a call last got numbers, by the monotonic clock
 	spins      int           // pauses since then that spun
-	waiters    sync.Pool     // without their channels, which belong to a bubble of testing/synctest
+	waiters    sync.Pool     // without channels, which belong to one bubble of testing/synctest
 }
 
 // A waiter is a waiting call.
@@ -30,8 +30,8 @@ type waiter struct {
 	count int
 	err   error
 
-	news       sync.Cond     // wakes a call that waits without a timer and a context
-	wake       chan struct{} // wakes a call that waits with one of them; otherwise nil
+	news       sync.Cond     // wakes a call that waits with neither a timer nor a context
+	wake       chan struct{} // wakes a call that waits with a timer or a context; otherwise nil
 	prev, next *waiter
 }
 
@@ -46,8 +46,8 @@ func (q *queue) push(w *waiter) {
 	q.wanted += w.n
 }
 
-// remove takes a waiter with its result out of the queue. If the waiter was the leader, the
-// next one becomes the leader.
+// remove takes a waiter out of the queue and sets its result. If the waiter was the leader,
+// the next one becomes the leader.
 func (q *queue) remove(w *waiter, got slot, count int, err error) {
 	if w.prev != nil {
 		w.prev.next = w.next
@@ -73,8 +73,8 @@ func (w *waiter) signal() {
 	}
 }
 
-// dismiss recycles a waiter. A waiter that is still in the queue is there because the
-// caller's clock, lease or random source panicked.
+// dismiss recycles a waiter. If the waiter is still in the queue, the caller's clock, lease
+// or random source has panicked.
 func (q *queue) dismiss(w *waiter) {
 	if !w.left {
 		q.remove(w, slot{}, 0, nil)
@@ -177,7 +177,7 @@ func (s *sequencer) serve(now int64) {
 		}
 		q.remove(w, got, count, err)
 	}
-	// The queue is sorted by since.
+	// The queue is sorted by since, so the loop ends at a call that has time left.
 	enough := max(s.blocked.least, 1)
 	for w := q.head; w != nil && s.maxWait-(s.reading-w.since) < enough; {
 		next := w.next

@@ -28,11 +28,11 @@ import (
 // that concurrent calls that find the unit full don't carry into the unit field. The
 // first call that finds the unit full closes the fast path.
 //
-// The monotonic clock determines the end of a unit, because reading it takes half the
-// time. Each unit anchors it to the wall clock again. No pair can repeat, even if the
-// clocks are wrong, because the word only changes to values that it never had. A step of
-// the wall clock takes effect at the next unit; until then the times of IDs are wrong by
-// less than a unit.
+// The monotonic clock determines the end of a unit, because reading it takes half as long
+// as reading the wall clock. Each unit anchors it to the wall clock again. Even if the
+// clocks are wrong, no pair repeats, because the word never returns to an earlier value. A
+// step of the wall clock takes effect at the next unit; until then the times of IDs are
+// wrong by less than a unit.
 type sequencer struct {
 	spec
 	shift   int
@@ -129,9 +129,9 @@ const (
 	unending = math.MaxInt64
 )
 
-// init initializes the sequencer. It marks the units up to the start bounds as used. It
-// returns an error if the clock is outside the format's time: past its end, or before its
-// epoch.
+// init initializes the sequencer: it marks the units up to the start bounds as used, claims
+// the node number, and attaches the lease. It returns an error if the clock or a start bound
+// is past the end of the format, or if the clock is before the epoch.
 func (s *sequencer) init(p spec, o Options) error {
 	s.spec, s.lease = p, o.Lease
 	s.maxWait = min(cmp.Or(o.MaxWait, defaultMaxWait), unending-1)
@@ -201,7 +201,7 @@ func (s *sequencer) useUp(unit int64) {
 	}
 }
 
-// continueAt continues in a unit, with this number.
+// continueAt sets the unit and the next number.
 func (s *sequencer) continueAt(unit int64, next uint32) {
 	s.unit, s.begin = unit, next
 	s.word.Store(s.head()<<s.shift | uint64(next))
@@ -262,7 +262,7 @@ type call struct {
 }
 
 // take takes up to n numbers of a unit, and returns their count. It waits until there is at
-// least one.
+// least one, or fails.
 func (s *sequencer) take(ctx context.Context, c *call, n int) (slot, int, error) {
 	if err := ctx.Err(); err != nil {
 		return slot{}, 0, err
@@ -360,7 +360,7 @@ func (s *sequencer) firstUnit(c *call, wanted int, now int64) int64 {
 	return min(max(now-passed, c.begun, s.unit), now)
 }
 
-// takeFromUnit takes up to n numbers of the unit.
+// takeFromUnit takes up to n numbers of the current unit.
 func (s *sequencer) takeFromUnit(n int) (slot, int) {
 	for {
 		word := s.word.Load()
@@ -448,7 +448,8 @@ func (s *sequencer) settle() {
 
 // fill fills dst with IDs. compose makes IDs from a run of numbers.
 func fill[T any](ctx context.Context, s *sequencer, dst []T, compose func([]T, slot)) (n int, err error) {
-	// A single ID uses the fast path, as Next does: requests with a context call Fill so.
+	// A single ID uses the fast path, as in Next: a caller with a context uses Fill
+	// instead of Next.
 	if len(dst) == 1 && ctx.Err() == nil {
 		if got, ok := s.takeFast(); ok {
 			compose(dst, got)
@@ -511,7 +512,7 @@ func (s *sequencer) resume(p *SnoSnapshot) {
 	s.safe = max(s.safe, p.WallSafe)
 	switch {
 	case p.First < 0:
-		s.useUp(p.WallHi) // a start bound too
+		s.useUp(p.WallHi) // without an ID, WallHi is a start bound
 	case p.WallHi > s.unit:
 		s.continueAt(p.WallHi, uint32(p.Sequence)+1)
 	}

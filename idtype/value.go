@@ -10,8 +10,8 @@ import (
 	"github.com/sortkey/sortkey/internal/valuer"
 )
 
-// An integerKind describes an integer ID type, so that all of them share one parser and
-// one scanner.
+// An integerKind describes an integer ID type, so that all integer types share one parser
+// and one scanner.
 type integerKind struct {
 	name   string // of the type
 	want   string // the accepted numbers, for errors
