@@ -4,8 +4,8 @@
 //	db.Exec("INSERT INTO pages (code) VALUES ($1)", sqltypes.TextOf(id)) // text
 //	type Page struct{ Parent sqltypes.OptionalSno }                      // uuid, may be NULL
 //
-// The package has three types. Text and Optional hold any [ID]: a type of package
-// idtype, or a struct of your own that embeds one.
+// The package has three types. Text and Optional hold any [ID], such as a type of
+// package idtype or a struct of your own that embeds one.
 //   - [Text] stores the ID's text in text, varchar or char(n). Create one with [TextOf].
 //     Aliases: [SnowflakeText], [SnowflakeSIText], [UID60Text], [Spread64Text], [SnoText].
 //   - [SnoBytes] stores the 10 bytes of an idtype.Sno in bytea. Create one with [SnoBytesOf].
@@ -13,9 +13,9 @@
 //     Aliases: [OptionalSnowflake], [OptionalSnowflakeSI], [OptionalUID60],
 //     [OptionalSpread64], [OptionalSno], [OptionalSnoText], [OptionalSnoBytes].
 //
-// The types combine: an OptionalSnoText is a nullable text column. A column of the
-// ID's native type needs no type of this package: use idtype.Sno for uuid and the
-// other types of idtype for bigint.
+// The types combine: an OptionalSnoText is a Sno in a nullable text column. For a
+// NOT NULL uuid or bigint column, use the type of package idtype itself: idtype.Sno for
+// uuid, the others for bigint.
 //
 // # NULL and the zero ID
 //
@@ -31,6 +31,6 @@
 //
 // # Collation
 //
-// Declare text columns COLLATE "C". Under some other collations, text doesn't sort as
-// the IDs do; under most, comparisons are slower.
+// Declare text columns COLLATE "C". Under some other collations, the texts of Snos
+// don't sort by time. Under most, comparisons of text are slower.
 package sqltypes

@@ -12,8 +12,9 @@ import (
 )
 
 // An ID is a type that [Text] and [Optional] can hold: a type of package idtype, or
-// a struct that embeds one. A pointer to it must also implement [sql.Scanner],
-// [encoding.TextUnmarshaler] and [json.Unmarshaler].
+// a struct that embeds one. An Optional can also hold a Text or a [SnoBytes]. A pointer
+// to the type must implement [sql.Scanner], [encoding.TextUnmarshaler] and
+// [json.Unmarshaler].
 type ID interface {
 	comparable
 	IsZero() bool

@@ -9,8 +9,8 @@ import (
 // An Optional is an ID in a nullable column, such as an optional foreign key. The
 // zero ID stands for NULL; generators never create it.
 type Optional[T ID] struct {
-	// ID is a named field because a type parameter can't be embedded. The tag is
-	// explained at [Text].
+	// ID is a named field because a type parameter can't be embedded. For the tag,
+	// see [Text].
 	ID T `gorm:"column:write IN for a slice of IDs"`
 }
 
@@ -109,5 +109,5 @@ func (v *Optional[T]) Scan(src any) error {
 	return scan(&v.ID, src) // T's Scan accepts or rejects an ID for another column type
 }
 
-// GormDataType returns the column type of T.
+// GormDataType returns the column type of T for GORM.
 func (v Optional[T]) GormDataType() string { return v.ID.GormDataType() }

@@ -43,8 +43,8 @@ func (v *SnoBytes) UnmarshalJSON(b []byte) error { return v.ID.UnmarshalJSON(b) 
 func (v SnoBytes) Value() (driver.Value, error) { return v.ID.MarshalBinary() }
 
 // Scan accepts 10 bytes. It also accepts a SnoBytes, a pointer to one, or a struct
-// around one. It rejects strings, and an [idtype.Sno], whose Value is a UUID. NULL
-// is an [idtype.ErrNull].
+// that holds one. It rejects strings, and an [idtype.Sno], because its Value is a UUID.
+// For NULL it returns [idtype.ErrNull].
 func (v *SnoBytes) Scan(src any) error {
 	val, err := valueOf[SnoBytes](src)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Text is an ID in a text, varchar or char(n) column, which stores the ID's own
-// text form. The zero ID has a text form too; for NULL, see [Optional].
+// A Text is an ID in a text, varchar or char(n) column, which stores the ID's text
+// form. The zero ID is stored as its text; for NULL, see [Optional].
 type Text[T ID] struct {
 	// ID is a named field because a type parameter can't be embedded. If a GORM
 	// condition is a slice of structs, GORM treats the structs as models and
@@ -57,8 +57,8 @@ func (v Text[T]) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 // UnmarshalJSON parses the ID's JSON.
 func (v *Text[T]) UnmarshalJSON(b []byte) error { return unmarshalJSON(&v.ID, b) }
 
-// Value returns the ID's text as a string, or an error if the ID is outside its
-// format's range and has no text.
+// Value returns the ID's text as a string. If the ID is outside its format's range, and
+// therefore has no text, it returns an error.
 func (v Text[T]) Value() (driver.Value, error) {
 	b, err := v.ID.AppendText(nil)
 	if err != nil {
@@ -68,9 +68,9 @@ func (v Text[T]) Value() (driver.Value, error) {
 }
 
 // Scan accepts the ID's text as a string or bytes. It also accepts a Text of the
-// same format, a pointer to one, or a struct around one. Scan drops trailing spaces:
-// a char(n) column pads its values, and drivers don't report the column type. NULL
-// is an [idtype.ErrNull].
+// same format, a pointer to one, or a struct that holds one. Scan drops trailing
+// spaces, because a char(n) column pads its values and drivers don't report the column
+// type. For NULL it returns [idtype.ErrNull].
 func (v *Text[T]) Scan(src any) error {
 	val, err := valueOf[T](src)
 	switch {
