@@ -18,7 +18,7 @@ type arrayCodec struct {
 	pgtype.Codec
 	column  *column
 	element uint32 // the elements' OID
-	callers bool   // the caller registered a codec for the array or its elements, which goes first
+	callers bool   // the caller registered a codec for the array or its elements; it goes first
 }
 
 func (c *arrayCodec) wrapped() pgtype.Codec { return c.Codec }
@@ -84,8 +84,8 @@ func (p encodeLiteral) Encode(value any, buf []byte) ([]byte, error) {
 	return p.m.Encode(p.oid, pgtype.BinaryFormatCode, a, buf)
 }
 
-// plainDimensions reports whether pgx would lose the literal's dimensions, and pgx
-// and the server parse the literal alike.
+// plainDimensions reports whether a literal has dimensions that pgx would lose, and
+// only syntax that pgx and the server parse alike.
 func plainDimensions(literal string) bool {
 	return (strings.HasPrefix(literal, "{{") || strings.HasPrefix(literal, "[")) &&
 		!strings.ContainsAny(literal, " \t\n\v\f\r\\") &&

@@ -12,8 +12,8 @@ import (
 // ID types that the column holds, rejects IDs that belong in another column type, and
 // leaves other values to the codec that it embeds.
 //
-// It plans scans itself, because pgx never calls its hooks for scan targets
-// (TryWrapScanPlanFuncs) for types with a Scan method.
+// The codec plans scans itself: pgx's hook for scan targets, TryWrapScanPlanFuncs, is
+// never called for types with a Scan method.
 type elementCodec struct {
 	pgtype.Codec
 	column  *column

@@ -4,7 +4,8 @@
 //	config.AfterConnect = pgxcodec.AfterConnect                             // pgxpool
 //	stdlib.OpenDB(config, stdlib.OptionAfterConnect(pgxcodec.AfterConnect)) // database/sql
 //
-// IDs are then query arguments and scan targets, by column type:
+// IDs then work as query arguments and scan targets. The column type determines the Go
+// type:
 //
 //	bigint                                  idtype.Snowflake, SnowflakeSI, UID60, Spread64
 //	uuid                                    idtype.Sno
@@ -28,8 +29,8 @@
 //
 // # Arrays in database/sql
 //
-// database/sql has no arrays. Pass a slice as an argument. To scan an array, use
-// [pgtype.Map.SQLScanner] of a map that was passed to [Register].
+// database/sql has no arrays, but a slice works as an argument. To scan an array, use
+// the [pgtype.Map.SQLScanner] method of a map that was passed to [Register].
 //
 // # NULL and the zero ID
 //
@@ -46,13 +47,13 @@
 // # Wrong column types
 //
 // Encoding an ID for another column type in the table fails with an error that
-// names the Go type to use. A Sno encoded as text, for example, would match no
-// SnoText in the column. The same applies to a struct that embeds an ID, registered
-// or not, unless the struct has its own Value or GormDataType method. An
-// unregistered struct may also have pgx's method for the column type, such as
-// TextValue; pgx then calls that method.
+// names the Go type to use. Without that check, pgx would for example send a Sno to a
+// text column as the 36 characters of its UUID, which match no SnoText in the column.
+// The check also applies to a struct that embeds an ID, registered or not, unless the
+// struct has its own Value or GormDataType method. If an unregistered struct has pgx's
+// method for the column type, such as TextValue, pgx calls that method instead.
 //
-// The codec can't check a parameter if it doesn't know the type:
+// The codec can't check a parameter whose type it doesn't know:
 //   - The exec modes exec and simple_protocol don't learn parameter types.
 //   - A connection without AfterConnect doesn't know the base types of domains. It
 //     can't read arrays of a domain over char(n) either.
@@ -75,18 +76,18 @@
 // SQLSTATE 26000 or 42P05.
 //
 // Never use describe_exec through PgBouncer outside a transaction. Its two round
-// trips can reach two servers, and the second server may execute another client's
-// statement.
+// trips can reach two server connections, and the second one may execute another
+// client's statement.
 //
 // # Other codecs
 //
 // [Register] wraps the codecs that the map already has. Values of other types are
-// encoded as before. If you registered a codec for a domain or for its array,
-// [AfterConnect] tries that codec first, for IDs too. If the codec has no plan for
-// an ID, the ID is encoded as in the base type.
+// encoded as before. [AfterConnect] also wraps a codec that you registered for a domain
+// or for its array. That codec then goes first, for IDs too. If it has no plan for an
+// ID, the ID is encoded as in the base type.
 //
 // A uuid codec that is registered later, such as one for google/uuid, replaces the
-// codec of this package. A Sno then goes through Value and Scan: slower, with the same result.
-// So register this package last, but before [pgx.Conn.LoadType] and
-// [pgx.Conn.LoadTypes], which copy the codecs that they find.
+// codec of this package. A Sno then goes through Value and Scan, which is slower but
+// has the same result. So register this package last, but before [pgx.Conn.LoadType]
+// and [pgx.Conn.LoadTypes], which copy the codecs that they find.
 package pgxcodec

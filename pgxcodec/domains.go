@@ -14,8 +14,8 @@ import (
 )
 
 // AfterConnect calls [Register] and then registers the domains over the column types
-// that hold IDs, in all schemas. A domain then works like its base type: in arrays, in
-// COPY, and in the check for wrong column types. AfterConnect wraps codecs that the
+// that can hold IDs, in all schemas. A domain then works like its base type: in arrays,
+// in COPY, and in the check for wrong column types. AfterConnect wraps codecs that the
 // caller has registered for domains. Its signature fits pgxpool.Config.AfterConnect
 // and stdlib.OptionAfterConnect.
 //
@@ -25,20 +25,20 @@ func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 	return new(Loader).AfterConnect(ctx, conn)
 }
 
-// A Loader is an [AfterConnect] for the connections of one pool. It caches the
-// domains of a database for one minute. (Connections that open at the same moment may
-// each query the server.)
+// A Loader does the work of [AfterConnect] for the connections of one pool, and caches
+// the domains of a database for one minute. (Connections that open at the same moment
+// may each query the server.)
 //
-// A connection that opens a minute or more after a migration has the domains that the
-// migration created. If the database had no domains before, the Loader finds them sooner:
-// it caches an empty result only for the time since it first found none, up to a minute.
-// After empty results at 0 s and 2 s, for example, it queries again at 4 s. The second
-// connection therefore always queries, and later ones rarely do.
+// A connection that opens a minute or more after a migration knows the domains that the
+// migration created. If the database had no domains before, the Loader finds them
+// sooner: it caches an empty result for as long as it has found none so far, up to a
+// minute. After empty results at 0 s and 2 s, for example, it queries again at 4 s. The
+// second connection therefore always queries, and later ones rarely do.
 //
 // Domains have different OIDs in different databases. A Loader distinguishes databases
 // by the server's address and version, the user, and the database's name. Call
-// [Loader.Forget] after domains or the database were recreated, or if a proxy may have
-// switched to another server.
+// [Loader.Forget] after someone recreates a domain or the database, or if a proxy may
+// have switched to another server.
 //
 // The zero Loader is ready to use. It must not be copied.
 type Loader struct {
@@ -176,7 +176,7 @@ func (d domain) register(m *pgtype.Map) {
 		return
 	}
 	c := base.holder()
-	// With the schema, to avoid a clash with a type of the caller's.
+	// The schema in the name avoids a clash with a type of the caller's.
 	name, arrayName := d.schema+"."+d.name, d.schema+"._"+d.name
 
 	known, knownArray := knownType(m, d.oid, name), knownType(m, d.arrayOID, arrayName)
@@ -227,7 +227,7 @@ func callersCodec(t *pgtype.Type, base wrapper) pgtype.Codec {
 }
 
 // registerAs registers a type under its own name and the name of the known type. It
-// leaves alone names that the map has for other types.
+// skips a name that the map already uses for another type.
 func registerAs(m *pgtype.Map, t, known *pgtype.Type) {
 	names := []string{t.Name}
 	if known != nil && known.Name != t.Name {

@@ -21,8 +21,8 @@ import (
 //	scan     0.82–1.14 ×      1.56–2.03 ×
 //
 // (2026-11-22, Go 1.26.8, AMD EPYC, medians of six runs of
-// go test -bench '(Encode|Scan)$/format=binary/kind=bigint' ./pgx in bench;
-// "Without it" means that elementType returns an *elementCodec.)
+// go test -bench '(Encode|Scan)$/format=binary/kind=bigint' ./pgx in bench. In the
+// runs without this file, elementType returned an *elementCodec.)
 
 // A bigintCodec is the codec of int8.
 type bigintCodec struct{ elementCodec }

@@ -21,8 +21,8 @@ import (
 //	type OrderID struct{ idtype.Snowflake }
 //
 // Such a type keeps the IDs of different tables apart and has all methods of the
-// embedded type. (type OrderID idtype.Snowflake, without a struct, has none of the
-// methods; pgx treats it as a plain number.)
+// embedded type. (A type without a struct, such as type OrderID idtype.Snowflake, has
+// none of the methods, and pgx treats it as a plain number.)
 //
 // A registered type, and [sqltypes.Text] of it, works wherever the types of package
 // idtype do. An unregistered type goes through Value and Scan, which takes several
@@ -31,8 +31,9 @@ import (
 // case.
 //
 // RegisterOwn also calls [Register]. Call it for each connection, in the same place as
-// AfterConnect. A map that shares its types with another, such as one made by Map.Copy,
-// shares T too. If T is not such a struct, the error names the reason.
+// AfterConnect. If two maps share their types, for example because Map.Copy made one
+// from the other, the codecs of both maps handle T. If T is not such a struct,
+// RegisterOwn returns an error that names the reason.
 func RegisterOwn[T interface {
 	sqltypes.ID
 	encoding.BinaryAppender

@@ -56,7 +56,7 @@ type wrapper interface {
 	ofCaller() bool // the caller registered the wrapped codec for a domain; it goes first
 }
 
-// wrapperOf returns the codec of a type if it is of this package, and nil otherwise.
+// wrapperOf returns the codec of a type if this package made it, and nil otherwise.
 func wrapperOf(m *pgtype.Map, oid uint32) wrapper {
 	t, ok := m.TypeForOID(oid)
 	if !ok {
@@ -67,8 +67,8 @@ func wrapperOf(m *pgtype.Map, oid uint32) wrapper {
 }
 
 // registryOf returns the registry that a map's codecs share, or a new one if the map
-// has no codec of this package. Other packages may have replaced some of the codecs;
-// whole reports that none is missing.
+// has no codec of this package. Other packages may have replaced some of the codecs.
+// whole reports whether all codecs are of this package and share r.
 func registryOf(m *pgtype.Map) (r *registry, whole bool) {
 	whole = true
 	for _, b := range builtin {

@@ -65,7 +65,8 @@ func (bigintBinary[T]) get(src []byte, dst *T) error {
 type bigintText[T plainID] struct{}
 
 func (bigintText[T]) put(buf []byte, id T) ([]byte, error) {
-	// In place, to save the allocation of another buffer.
+	// The binary form goes behind buf and is then overwritten, which saves the
+	// allocation of another buffer.
 	b, err := bigintBinary[T]{}.put(buf, id)
 	if err != nil {
 		return nil, err
