@@ -1,17 +1,17 @@
 // Package gormplugin generates the primary keys of the rows that GORM creates.
-// Pass a generator to [New], and the plugin to [gorm.DB.Use]:
+// Pass a generator to [For], the binding to [New], and the plugin to [gorm.DB.Use]:
 //
 //	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // unique per process
 //	err = db.Use(gormplugin.New(gormplugin.For(gen)))
 //
 // Create then fills every zero primary key of gen's ID type: in a struct, in a slice
-// or an array of structs, in maps created through a Model, in associations, and in
-// custom join tables. The plugin never changes a key that is set, nor a key that
-// GORM copies from another table.
+// or an array of structs, in the maps that db.Model(&Order{}).Create inserts, in
+// associations, and in custom join tables. The plugin never changes a key that is
+// set, nor a key that GORM copies from another table.
 //
 // # Several generators
 //
-// [For] binds a generator to a type of key, [Named] to a name. The tag of a key
+// [For] binds a generator to a type of key, and [Named] to a name. The tag of a key
 // takes precedence over its type:
 //
 //   - `gorm:"idgen:orders"` selects the generator with that name.
@@ -22,25 +22,26 @@
 //     [database/sql.Null] of T. T may be wrapped in a struct with no other field,
 //     such as the column types of package sqltypes and your own ID types.
 //
-// A key that has both a generator and a default in the database is filled by the
-// generator. The plugin passes the context of the statement to the generator's
-// Fill, so a generator may depend on values in the context. For a statement
-// without a context, the plugin may call Next instead.
+// If a key has both a generator and a default in the database, the generator fills
+// it. The plugin passes the context of the statement to the generator's Fill, so a
+// generator may depend on values in the context. For a statement without a context,
+// the plugin may call Next instead.
 //
 // # Zero keys
 //
 // The plugin fills a key that is zero, nil, a pointer to zero, or an invalid
 // sql.Null. If a key with one of package idtype's types is zero and no generator
 // fills it, Create fails with [ErrNoGenerator] instead of inserting a zero key.
-// Two kinds of key may stay zero: the key of a belongs-to, which a foreign key
-// constraint rejects, and parts of a composite key.
+// The plugin leaves some zero keys alone: a key with the tag idgen:- or with a default
+// in the database, the key of a belongs-to, which a foreign key constraint rejects,
+// and parts of a composite key.
 //
 // # Composite keys
 //
-// In a composite key, the plugin fills the parts that have an idgen tag. The
-// caller sets the others. If no part has a tag, and exactly one part could be
-// filled, a row in which that part is zero fails with [ErrNoGenerator], since the
-// tag was probably forgotten.
+// In a composite key, the plugin fills the parts that have an idgen tag. The caller
+// sets the others. If no part has a tag, and exactly one part is an ID that has no
+// default in the database and is not the key of a belongs-to, the tag was probably
+// forgotten. Create then fails with [ErrNoGenerator] if that part is zero.
 //
 // # NULL
 //
@@ -60,9 +61,10 @@
 //	}
 //
 // In a has-one or a has-many, GORM detects it only after it has parsed the owner,
-// and never if the relation is in a struct that the owner embeds. From then on,
-// creating such a row alone, with a zero key, fails with
-// [gorm.ErrPrimaryKeyRequired]. The tag idgen:- works in every case:
+// and never if the relation is in a struct that the owner embeds. Until GORM has
+// detected the key, the plugin generates it if the row is created alone. After that,
+// creating the row alone with a zero key fails with [gorm.ErrPrimaryKeyRequired]. The
+// tag idgen:- always prevents a generated key:
 //
 //	type User struct {
 //		ID      idtype.Snowflake
@@ -80,10 +82,10 @@
 // error: a string gets the rune of the integer, usually U+FFFD, an int32 gets the
 // lower bits, a float64 gets a nearby number. The plugin rejects such relations,
 // including polymorphic ones and join tables. The first Create or Update of the
-// model that declares the relation fails with a [gorm.ErrUnsupportedRelation]
-// that names both fields. Keys of other types than package idtype's, such as
-// int64, are checked only if a generator fills them. Declare the foreign key with
-// the type of the ID:
+// model that declares the relation fails with an error that names both fields and
+// wraps [gorm.ErrUnsupportedRelation]. The plugin checks keys of other types than
+// package idtype's, such as int64, only if a generator fills them. Declare the
+// foreign key with the type of the ID:
 //
 //	type Order struct {
 //		ID    idtype.Snowflake
@@ -100,14 +102,14 @@
 // stores the decimal digits of an integer. Preload of a has-many then compares
 // text with a bigint, which pgx accepts only in its simple protocol.
 //
-// Relations that GORM never saves, because the field has the tag `gorm:"<-:false"`
-// or `gorm:"->"`, may have foreign keys of any type. GORM still reads such a
-// field. Create ignores it, and Association().Append stores nothing there.
+// A relation may have a foreign key of any type if GORM never saves it, because its
+// field has the tag `gorm:"<-:false"` or `gorm:"->"`. GORM still reads such a field.
+// Create ignores it, and Association().Append stores nothing there.
 //
 // The plugin does not check reads: a model that is only read may have string
 // keys. FirstOrInit, FirstOrCreate, Attrs, Assign and Update convert the values
-// that they put into a struct in the same way, and the plugin can't detect it.
-// For a string field, pass id.String().
+// that they put into a struct in the same way. The plugin can't detect that: for a
+// string field, pass id.String().
 //
 // # Errors
 //
@@ -129,10 +131,10 @@
 //
 // # Upserts
 //
-// If an upsert conflicts on another unique key than the primary key, the existing
+// If an upsert conflicts on a unique key other than the primary key, the existing
 // row keeps its ID. On a database with RETURNING, the struct then gets that ID. In a
-// batch this needs an update without a WHERE, since a WHERE could leave rows out of
-// the result. If a batch returns fewer rows for another reason, such as a trigger,
+// batch, this requires a DO UPDATE without WHERE, since a WHERE could leave rows out
+// of the result. If a batch returns fewer rows for another reason, such as a trigger,
 // Create fails, because the rows can't be matched to the structs.
 //
 // If an ON CONFLICT changes nothing, the plugin resets the generated ID of a
@@ -141,9 +143,9 @@
 // IDs that no row has. Maps always keep their generated IDs.
 //
 // GORM also saves associations with DO NOTHING. For example, create a slice of
-// orders, each with a Customer whose email is unique. If a customer with that email
-// exists already, the new order refers to an ID that was not stored. Look up
-// existing customers first.
+// orders, each with a new Customer whose email is unique. If a customer with that
+// email already exists, the order refers to a customer ID that was not stored. Look
+// up existing customers first.
 //
 // # Time windows and pages
 //
@@ -159,13 +161,14 @@
 //	db.Find(&orders, "id IN ?", ids)
 //	db.Where(map[string]any{"id": ids}).Delete(&Order{})
 //
-// Other forms have another meaning in GORM:
+// In GORM, other forms mean something else:
 //
 //   - Find(&orders, ids), Where(ids) and Delete(&Order{}, ids) treat a slice of
 //     structs as models. sqltypes.Text, Optional and SnoBytes are structs, as
 //     are your own ID types that embed an ID. The statement then fails, because
-//     the table has no such column. Zero IDs of these types add no condition: a
-//     list of them finds every row, as an empty list does.
+//     the table has no column for the field of such a struct. Zero IDs of these
+//     types add no condition: a list of zero IDs finds every row, as an empty list
+//     does.
 //   - Find(&orders, id) treats a single sqltypes.SnoBytes as a list of bytes.
 //     Write "id = ?".
 //   - Where("id", ids) becomes id = (1, 2), which Postgres rejects. A list with
@@ -203,8 +206,8 @@
 // The tag `gorm:"type:sortkey.snowflake"` declares a column of a domain. A primary
 // key needs nothing else. For other columns, AutoMigrate sees the domain's base
 // type and sends an ALTER TABLE each time the program starts. The statement
-// rewrites no rows, but it waits until nobody else uses the table, drops the
-// column's statistics, and fails if a view has the column. A dialector that
+// rewrites no rows, but it waits until no other transaction uses the table, drops
+// the column's statistics, and fails if a view uses the column. A dialector that
 // declares domains as aliases of their base types avoids the statement:
 //
 //	type dialector struct{ *postgres.Dialector }
@@ -234,7 +237,8 @@
 //
 // In code generated by gorm.io/gen, a key has typed conditions such as
 // o.ID.Gt(cursor). For a time window, use the bounds of layout.Range:
-// o.ID.Gte(lo), o.ID.Lt(hi). In takes IDs one by one. For a slice, write
+// o.ID.Gte(lo), o.ID.Lt(hi). o.ID.In takes the IDs as separate arguments. For a
+// slice, write
 //
 //	o.WithContext(ctx).Where(o.WithContext(ctx).Columns(o.ID).In(field.Values(ids)))
 package gormplugin
