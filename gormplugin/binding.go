@@ -44,8 +44,8 @@ func Named[T any](name string, gen idtype.Generator[T]) Binding {
 	return b
 }
 
-// The values of the tag that are not names of generators. If the tag has no value,
-// GORM sets the value to the tag's name in capitals.
+// The values of the tag that are not generator names. If the tag has no value, GORM
+// sets the value to the tag's name in capitals.
 const (
 	tagKey = "IDGEN"
 	byType = tagKey
@@ -137,8 +137,8 @@ func zero[T any]() func(*T) bool {
 
 func isZero[T comparable](p *T) bool { return *p == *new(T) }
 
-// A column fills fields with a T. It accesses a field through a P: the field's
-// address, because schema.Field.Set would allocate for every ID, or its
+// A column fills fields with a T. P is the way to access a field: its address,
+// because schema.Field.Set would allocate for every ID, or, in a boxFiller, its
 // reflect.Value.
 type column[T, P any] struct {
 	gen     idtype.Generator[T]
@@ -196,8 +196,8 @@ func (c *column[T, P]) rows(ctx context.Context, k *key, rows reflect.Value) err
 			}
 			continue
 		}
-		// The same code as in one: a shared method would not be inlined, and
-		// would add a call per row.
+		// The method one has the same code: a shared method would not be inlined,
+		// and would add a call per row.
 		field := k.in(ctx, row)
 		var p P
 		if c.place != nil {

@@ -22,7 +22,7 @@ var ErrNoGenerator = errors.New("no generator for the key")
 type plan struct {
 	keys      []key
 	err       error // a tag names an unusable generator, or a foreign key can't store an ID
-	relations int   // the number of the model's relations when the plan was made, or unwatched
+	relations int   // the number of relations that the model had when the plan was made, or unwatched
 }
 
 // unwatched marks the plan of a join table that GORM creates. The association sets
@@ -92,7 +92,7 @@ func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 	return k, nil
 }
 
-// named makes the generator with a name fill the key.
+// named binds the key to the generator with this name.
 func (p *planner) named(k *key, name string) error {
 	var names []string
 	for _, b := range p.bindings {
@@ -114,8 +114,8 @@ func (p *planner) named(k *key, name string) error {
 		fieldName(k.field), names, name, ErrNoGenerator)
 }
 
-// byType makes the generator of the field's type fill the key, and reports whether
-// one is bound. A generator of the type that the field wraps is the second choice.
+// byType binds the key to the generator of the field's type, and reports whether there
+// is one. A generator of the type that the field wraps is the second choice.
 func (p *planner) byType(k *key) bool {
 	for _, fits := range []func(Binding) bool{k.useExact, k.useWrapped} {
 		for _, b := range p.bindings {
@@ -127,15 +127,15 @@ func (p *planner) byType(k *key) bool {
 	return false
 }
 
-// useExact makes a generator of T fill the key if the field is a T, a *T or a
-// sql.Null[T].
+// useExact binds the key to a generator of T if the field is a T, a *T or a
+// sql.Null[T]. It reports whether it did.
 func (k *key) useExact(b Binding) bool {
 	k.fills, k.depth = b.filler(k.field.FieldType), 0
 	return k.fills != nil
 }
 
-// useWrapped makes a generator of T fill the key if the field wraps a T in structs
-// of one field.
+// useWrapped binds the key to a generator of T if the field wraps a T in structs of
+// one field. It reports whether it did.
 func (k *key) useWrapped(b Binding) bool {
 	k.depth = 0
 	for t, ok := wrappedType(k.field.FieldType); ok; t, ok = wrappedType(t) {
@@ -169,8 +169,8 @@ func idgenTag(f *schema.Field) (tag string, tagged bool) {
 	return strings.TrimSpace(tag), tagged
 }
 
-// checkTags rejects an idgen tag on a field that is not a primary key, which the
-// plugin doesn't fill.
+// checkTags rejects an idgen tag on a field that is not a primary key, because the
+// plugin fills only primary keys.
 func checkTags(s *schema.Schema) error {
 	for _, f := range s.Fields {
 		// Parse the field's own tag: TagSettings may include the tag of the

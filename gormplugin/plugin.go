@@ -24,7 +24,7 @@ type Plugin struct{ bindings []Binding }
 var _ gorm.Plugin = (*Plugin)(nil)
 
 // New returns a plugin for [gorm.DB.Use]. Use fails if a binding has no
-// generator, if two bindings have the same type or name, and if a struct tag
+// generator, if two bindings have the same type or name, or if a struct tag
 // can't contain the name of a binding.
 func New(bindings ...Binding) *Plugin { return &Plugin{bindings: bindings} }
 
@@ -105,7 +105,7 @@ func (p *planner) planFor(s *schema.Schema) *plan {
 	if known != nil && known.relations == unwatched {
 		return known
 	}
-	// If another model was parsed since, it may have added a relation that shares this model's key.
+	// A model parsed since then may have added a relation that shares this model's key.
 	s.Relationships.Mux.RLock()
 	defer s.Relationships.Mux.RUnlock()
 	if known == nil || known.relations != len(s.Relationships.Relations) {

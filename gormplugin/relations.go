@@ -30,9 +30,9 @@ func (p *planner) checkUpdate(db *gorm.DB) {
 	}
 }
 
-// checkRelations rejects relations of a model in which GORM would store another
-// value than the ID. For example, GORM converts an integer to a string as a rune,
-// and truncates it to a smaller integer, without an error.
+// checkRelations rejects relations of a model in which GORM would store a value other
+// than the ID. For example, GORM converts an integer to a string as a rune, and
+// truncates it to a smaller integer, without an error.
 func (p *planner) checkRelations(s *schema.Schema) error {
 	own := &s.Relationships
 	for _, relations := range [][]*schema.Relationship{own.BelongsTo, own.HasOne, own.HasMany, own.Many2Many} {
@@ -77,7 +77,7 @@ func fitsText(t reflect.Type) bool {
 
 // carries reports whether an ID stays the same when GORM copies it to a foreign
 // key. It tries a sample ID. If GORM fails with an error, carries returns true,
-// because a statement fails with that error, too.
+// because the user's statement will fail with that error too.
 func (p *planner) carries(key, id *schema.Field) (carried bool) {
 	if key.FieldType == id.FieldType || !p.hasID(id) {
 		return true

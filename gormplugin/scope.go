@@ -46,7 +46,7 @@ type Layout[T any] interface {
 // The query fails if the layout rejects the window, if the column has another ID
 // type than the layout, or if the column doesn't sort by time, such as decimal
 // text. MintedBetween takes the column's type from the model. It can't check a
-// query without a model, a column of another table, and a field of another type,
+// query without a model, a column of another table, or a field of another type,
 // such as an int64, a uuid.UUID or a string.
 func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
 	lo, hi, err := layout.Range(from, to)
@@ -141,7 +141,7 @@ func compared(builder clause.Builder, c clause.Column, id any) (any, error) {
 type between struct {
 	column clause.Column
 	lo, hi any
-	err    error // the layout's error, also if the query becomes a condition of another one
+	err    error // the layout's error; Build reports it if the query becomes a condition of another query
 }
 
 // NegationBuild implements Not. Without it, GORM would negate only the first comparison.
@@ -229,7 +229,7 @@ type page struct {
 }
 
 func (p page) scope(db *gorm.DB) *gorm.DB {
-	db = db.Clauses() // if db is shared, get a new statement for the errors below
+	db = db.Clauses() // returns a new statement if db is shared, for the errors below
 	// Spread64 has negative IDs, so zero can't be a bound.
 	if !p.first {
 		db = narrow(db, p)
@@ -313,7 +313,7 @@ func modelOf(stmt *gorm.Statement) (*schema.Schema, string) {
 	return parsed.Schema, cmp.Or(stmt.Table, parsed.Table)
 }
 
-// nameOf returns a column's name in a form that can be compared.
+// nameOf returns a column's name in a form that is equal for equal columns.
 func nameOf(s *schema.Schema, table string, c clause.Column) string {
 	if s != nil && c.Table == s.Table {
 		c.Table = clause.CurrentTable
@@ -348,8 +348,8 @@ func isOr(e clause.Expression) bool {
 	return ok
 }
 
-// alternatives are conditions in parentheses, in the order that GORM would give them
-// without parentheses.
+// alternatives are conditions in parentheses. They have the order in which GORM would
+// write them without parentheses.
 type alternatives []clause.Expression
 
 func (a alternatives) Build(builder clause.Builder) {

@@ -15,18 +15,19 @@ const (
 	returning  = "RETURNING"
 )
 
-// upsert is the key of a statement's setting that holds a pending.
+// upsert is the key of the statement setting that holds a pending.
 type upsert struct{}
 
 // A pending holds the data for the check after an INSERT with ON CONFLICT.
 type pending struct {
 	stmt *gorm.Statement // the statement itself: associations inherit its settings
-	// generated are the keys that were filled in the only row, which may turn out to
-	// exist already.
+	// generated are the keys that the plugin filled in the only row. They are reset to
+	// zero if the statement affects no row.
 	generated []*key
 	row       reflect.Value
-	// answers is the number of rows that RETURNING must return, or 0 if the plugin
-	// didn't add it for several rows. GORM assigns rows to structs by their order.
+	// answers is the number of rows that RETURNING must return, because GORM assigns
+	// rows to structs by their order. It is 0 if the plugin added no RETURNING, or if
+	// the statement has a single row.
 	answers int
 }
 
