@@ -21,9 +21,9 @@ import (
 //
 // t is the tick-tock bit. A generator toggles it when the clock steps back.
 //
-// The text form has 16 digits of the alphabet 23456789abcdefghijklmnopqrstuvwx. These 16
-// ASCII characters are also the 16 bytes of the uuid column: psql shows the hex codes of
-// the characters that a log shows.
+// The text form has 16 digits of the alphabet 23456789abcdefghijklmnopqrstuvwx. The uuid
+// column stores these 16 ASCII characters as its 16 bytes, so psql shows the hex codes of
+// the text that a log shows.
 type Sno [10]byte
 
 const (
@@ -43,7 +43,8 @@ var snoLine = timeline{snoName, 1262304000000, 4, 1<<39 - 1}
 var snoMax = Sno{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
 // A SnoPartition is the node number of a Sno: it distinguishes generators that run at the
-// same time, in one process or in several. A literal is, for example, {'A', 10}.
+// same time, in one process or in several. For example, SnoPartition{'A', 10} is partition
+// 16650.
 type SnoPartition [2]byte
 
 // SnoPartitionFrom returns the partition with number n. The high byte comes first.
@@ -52,7 +53,7 @@ func SnoPartitionFrom(n uint16) SnoPartition { return SnoPartition{byte(n >> 8),
 // Uint16 returns the partition as a number.
 func (p SnoPartition) Uint16() uint16 { return uint16(p[0])<<8 | uint16(p[1]) }
 
-// A SnoLayout composes [Sno]s from parts, and converts times to bounds. It has no options.
+// A SnoLayout composes a [Sno] from parts, and converts times to bounds. It has no options.
 type SnoLayout struct{}
 
 // Validate always returns nil.

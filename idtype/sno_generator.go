@@ -52,10 +52,10 @@ type SnoOverflow struct {
 	Ticks int       // milliseconds since the start of the stall
 }
 
-// A SnoGenerator creates [Sno]s, up to 65,536 per 4 ms if it shares its partition with no
-// other generator. The IDs increase strictly, unless the clock steps back. In that case the
-// generator toggles the tick-tock bit and continues at the clock's time. A SnoGenerator is
-// safe for concurrent use.
+// A SnoGenerator creates IDs of type [Sno], up to 65,536 per 4 ms if it shares its partition
+// with no other generator. The IDs increase strictly, unless the clock steps back. In that
+// case the generator toggles the tick-tock bit and continues at the clock's time. A
+// SnoGenerator is safe for concurrent use.
 type SnoGenerator struct {
 	seq       sequencer
 	partition uint16

@@ -13,7 +13,7 @@ type SnowflakeConfig struct {
 	Options                    // with a Lease, leave Datacenter and Worker zero: its number has the bits of both
 }
 
-// A SnowflakeGenerator creates strictly increasing [Snowflake]s, up to 4096 per
+// A SnowflakeGenerator creates strictly increasing IDs of type [Snowflake], up to 4096 per
 // millisecond in the default layout. It is safe for concurrent use.
 type SnowflakeGenerator struct {
 	seq   sequencer

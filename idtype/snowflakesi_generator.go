@@ -12,8 +12,8 @@ type SnowflakeSIConfig struct {
 	Options                   // with a Lease, leave Machine zero: the lease has the number
 }
 
-// A SnowflakeSIGenerator creates strictly increasing [SnowflakeSI]s, up to 256 per
-// millisecond in the default split. It is safe for concurrent use.
+// A SnowflakeSIGenerator creates strictly increasing IDs of type [SnowflakeSI], up to 256
+// per millisecond in the default split. It is safe for concurrent use.
 type SnowflakeSIGenerator struct {
 	seq  sequencer
 	node SnowflakeSI

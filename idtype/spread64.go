@@ -23,8 +23,9 @@ import (
 // The text of the original design describes a reversed byte order, but its program and
 // its IDs reverse the 42 bits. This package reverses the bits too.
 //
-// A Spread64 is stored as a bigint in two's complement, so half of the IDs are negative in
-// the column. Its text form is 16 hex digits.
+// The reserved bits of an ID are zero. A Spread64 is stored as a bigint in two's
+// complement, so half of the IDs are negative in the column. Its text form is 16 hex
+// digits.
 type Spread64 int64
 
 // The column can hold any number, because data with reserved bits must stay readable.
@@ -48,8 +49,8 @@ const (
 // spread64Line starts at 1970.
 var spread64Line = timeline{spread64Kind.name, 0, 1, 1<<spread64TimeBits - 1}
 
-// A Spread64Layout composes [Spread64]s from parts. It has no options. It has no Floor
-// and Range either, because the IDs don't sort by time.
+// A Spread64Layout composes a [Spread64] from parts. It has no options, and no Floor or
+// Range, because the IDs don't sort by time.
 type Spread64Layout struct{}
 
 // Validate always returns nil.
@@ -244,7 +245,7 @@ func (id *Spread64) UnmarshalJSON(b []byte) error {
 func (id Spread64) Value() (driver.Value, error) { return int64(id), nil }
 
 // Scan accepts an int64 or its decimal text. It doesn't accept the text form, because 16
-// decimal digits could be either. It also accepts a Spread64, a pointer to one, or a
+// decimal digits could be either form. It also accepts a Spread64, a pointer to one, or a
 // struct that holds one. Scan keeps reserved bits, so that data already in a column stays
 // readable. For NULL it returns [ErrNull].
 func (id *Spread64) Scan(src any) error { return scanInteger(id, &spread64Kind, src) }

@@ -14,8 +14,8 @@ type Spread64Config struct {
 	Options       // with a Lease, leave Generator zero: the lease has the number
 }
 
-// A Spread64Generator creates [Spread64]s, up to 64 per millisecond. Their (time, sequence)
-// pairs increase strictly. It is safe for concurrent use.
+// A Spread64Generator creates IDs of type [Spread64], up to 64 per millisecond. Their
+// (time, sequence) pairs increase strictly. It is safe for concurrent use.
 type Spread64Generator struct {
 	seq  sequencer
 	node Spread64

@@ -45,7 +45,7 @@ const (
 // uid60Line starts at 2018-03-01T00:00:00Z.
 var uid60Line = timeline{uid60Kind.name, 1519862400000, 1, 1<<42 - 1}
 
-// A UID60Layout composes [UID60]s from parts, and converts times to bounds. It has no
+// A UID60Layout composes a [UID60] from parts, and converts times to bounds. It has no
 // options.
 type UID60Layout struct{}
 
@@ -250,9 +250,9 @@ func (id *UID60) UnmarshalJSON(b []byte) error {
 func (id UID60) Value() (driver.Value, error) { return uid60Kind.value(int64(id)) }
 
 // Scan accepts an int64 or its decimal text. It doesn't accept the text form, because ten
-// decimal digits could be either. It also accepts a UID60, a pointer to one, or a struct
-// that holds one. For a number that is negative or above 2^60-1 it returns [ErrRange], and
-// for NULL [ErrNull].
+// decimal digits could be either form. It also accepts a UID60, a pointer to one, or a
+// struct that holds one. For a number that is negative or above 2^60-1 it returns
+// [ErrRange], and for NULL [ErrNull].
 func (id *UID60) Scan(src any) error { return scanInteger(id, &uid60Kind, src) }
 
 // GormDataType returns the column type for GORM: bigint. Without this method, GORM would

@@ -19,8 +19,8 @@ type UID60Config struct {
 	Options // a Lease is an error, because a UID60 has no node number
 }
 
-// A UID60Generator creates strictly increasing [UID60]s, up to 512 per millisecond. It is
-// safe for concurrent use.
+// A UID60Generator creates strictly increasing IDs of type [UID60], up to 512 per
+// millisecond. It is safe for concurrent use.
 //
 // A UID60 has no node number, so generators in different processes can create the same ID.
 // Two random choices keep the chance small. Each millisecond begins at a random sequence
@@ -106,10 +106,9 @@ func (g *UID60Generator) Stats() GeneratorStats { return g.seq.report() }
 func (g *UID60Generator) Remaining() time.Duration { return g.seq.remaining() }
 
 // randomBits holds random bits for each sequence number of a millisecond. At the start of a
-// millisecond, first replaces the bits that the previous millisecond used, so the fast path
-// only reads bits. A slow call may read bits that the next millisecond uses too. Two IDs of
-// this process then have the same random bits, but different times. The chance of a
-// collision with another process stays the same.
+// millisecond, the method first replaces the bits that the previous millisecond used, so
+// the fast path only reads bits. A slow call may read bits that the next millisecond uses
+// too. Two IDs of this process then have the same random bits, but different times.
 type randomBits struct {
 	source *bufio.Reader
 	filled bool
@@ -137,7 +136,7 @@ func (r *randomBits) from(seq uint32) (bits uint64, numbers int) {
 	return r.words[seq/numbersPerWord].Load() >> (skip * uid60RandomBits), numbersPerWord - int(skip)
 }
 
-// first returns the first sequence number of a millisecond.
+// first returns the first sequence number of a millisecond, and replaces the used bits.
 func (r *randomBits) first(used numbers) (uint32, error) {
 	if !r.filled {
 		used.begin, used.end = 0, 1<<uid60SequenceBits
