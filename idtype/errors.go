@@ -34,8 +34,9 @@ var (
 	// was already assigned automatically in this process.
 	ErrNode = errors.New("node number out of range")
 	// ErrLeaseLost: the lease of a node number has ended. The generator creates no more
-	// IDs: claim a number again, and create a new generator with it. If the [Lease] has
-	// an Err method, the error also wraps the reason.
+	// IDs: claim a number again, and create a new generator with it. The option
+	// Reacquire of package nodelease does both. If the [Lease] has an Err method, the
+	// error also wraps the reason.
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseNotRenewed: the lease continues, but its last renewal doesn't cover the
 	// clock's time, for example after the clock was set forward. Try again after the

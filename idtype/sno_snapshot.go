@@ -24,10 +24,10 @@ type SnoSnapshot struct {
 	AtNext uint32 `json:"atNext"` // the next sequence number of AtUnit
 }
 
-// Snapshot returns the state of the generator after all calls that have returned. Call it
-// after the last Next or Fill. A generator made from the snapshot repeats IDs that the
-// old generator creates after it. The snapshot of a generator with a Lease is not usable,
-// because another generator may have the partition by then.
+// Snapshot returns the state of the generator after all calls that have returned. Take the
+// snapshot after the last call of Next, Fill or At. A generator made from it repeats the
+// IDs that the old generator creates after the snapshot. The snapshot of a generator with
+// a Lease is not usable, because another generator may have the partition by then.
 func (g *SnoGenerator) Snapshot() SnoSnapshot {
 	partitions.Lock()
 	partitions.handed.add(g.partition)
@@ -64,9 +64,9 @@ func (p *SnoSnapshot) check() error {
 
 // At returns a new ID for a time in the past, for rows that migrate from another kind of
 // key. Times must not decrease from call to call, so sort the rows by time first. They
-// must be after NotBefore and the Lease's After, and before the first unit of Next and
-// Fill; otherwise At returns [ErrRange]. A unit has as many numbers for At as for Next. If
-// all are used, At returns [ErrSequenceExhausted].
+// must be after NotBefore and the Lease's After, and before the unit of the first ID from
+// Next or Fill; otherwise At returns [ErrRange]. A unit has as many numbers for At as for
+// Next. If all are used, At returns [ErrSequenceExhausted].
 func (g *SnoGenerator) At(meta byte, t time.Time) (Sno, error) {
 	s, err := g.seq.backfill(t)
 	if err != nil {
