@@ -20,8 +20,8 @@
 //
 // # Go types
 //
-// For each Go type T in the table, the codec handles T, *T, **T, [sql.Null] of T,
-// [sqltypes.Optional] of T, pointers to these, []T and []*T. The column type may
+// For each Go type T in the table, the codec handles T, *T, [sql.Null] of T,
+// [sqltypes.Optional] of T, []T, []*T, and a pointer to each. The column type may
 // also be a domain over one in the table. [pgtype.Range] and [pgtype.Multirange] of
 // the bigint types map to int8range and int8multirange. Composite types can hold
 // IDs wherever pgx supports composite types. All query exec modes store the same

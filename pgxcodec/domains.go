@@ -37,8 +37,8 @@ func AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 //
 // Domains have different OIDs in different databases. A Loader distinguishes databases
 // by the server's address and version, the user, and the database's name. Call
-// [Loader.Forget] after someone recreates a domain or the database, or if a proxy may
-// have switched to another server.
+// [Loader.Forget] after a domain or the database is dropped and created again, or if a
+// proxy may have switched to another server.
 //
 // The zero Loader is ready to use. It must not be copied.
 type Loader struct {
@@ -74,7 +74,7 @@ func (l *Loader) Forget() {
 }
 
 // AfterConnect is like the function [AfterConnect], but queries the domains only if the
-// cache has none for the database.
+// cache has no current result for the database.
 func (l *Loader) AfterConnect(ctx context.Context, conn *pgx.Conn) error {
 	m := conn.TypeMap()
 	Register(m)

@@ -15,8 +15,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// RegisterOwn registers the ID type T, a struct of the caller's whose only field is an
-// embedded type of package idtype:
+// RegisterOwn registers the ID type T: a struct type of the caller, with an embedded
+// type of package idtype as its only field:
 //
 //	type OrderID struct{ idtype.Snowflake }
 //
