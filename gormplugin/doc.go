@@ -108,8 +108,8 @@
 //
 // The plugin does not check reads: a model that is only read may have string
 // keys. FirstOrInit, FirstOrCreate, Attrs, Assign and Update convert the values
-// that they put into a struct in the same way. The plugin can't detect that: for a
-// string field, pass id.String().
+// that they put into a struct in the same way. The plugin can't detect that, so pass
+// id.String() for a string field.
 //
 // # Errors
 //
