@@ -40,7 +40,7 @@ type Options struct {
 	// is nil, the generator keeps its configured number permanently.
 	Lease Lease
 
-	clock *clock // replaces Clock in tests, which script waits too
+	clock *clock // replaces Clock in tests, which also script waits
 }
 
 // GeneratorStats are the counters of a generator since its creation.

@@ -101,8 +101,8 @@ const closed = 0
 
 // minRoom is the minimum number of concurrent calls that can find a unit full before the
 // number field would carry into the unit field. Each call adds 1 at most once, and then
-// takes the lock. A carry would need a million goroutines in the time in which one of them
-// closes the fast path. Layouts with less room don't use the fast path.
+// takes the lock. A carry would need a million such calls before one of them closes the
+// fast path. Layouts with less room don't use the fast path.
 const minRoom = 1 << 20
 
 // A slot is a run of numbers in a unit, starting with seq. The head is the unit, followed
