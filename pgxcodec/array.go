@@ -253,7 +253,8 @@ func (p scanSlice[E]) Scan(src []byte, target any) error {
 	if !ok {
 		return pgtype.ErrScanTargetTypeChanged
 	}
-	// Not into dst: pgx clears the slice before it reads the first element.
+	// Scan into a new slice, because pgx clears its target before it reads the first
+	// element.
 	var elements pgtype.FlatArray[E]
 	if err := p.next.Scan(src, &elements); err != nil {
 		return err

@@ -210,8 +210,8 @@ func knownType(m *pgtype.Map, oid uint32, name string) *pgtype.Type {
 	return t
 }
 
-// callersCodec returns the codec of a domain's type if the caller registered it, and
-// nil if the codec is one of this package or that of the base type, which
+// callersCodec returns the codec of a domain's type if the caller registered it. It
+// returns nil for a codec of this package, and for the codec of the base type, which
 // [pgx.Conn.LoadType] registers for domains.
 func callersCodec(t *pgtype.Type, base wrapper) pgtype.Codec {
 	if t == nil {

@@ -193,8 +193,9 @@ type chars[T sqltypes.ID] struct{}
 func (chars[T]) put(buf []byte, v sqltypes.Text[T]) ([]byte, error) { return v.ID.AppendText(buf) }
 
 func (chars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
-	// Not dst.UnmarshalText, which saves a copy to restore. T is a type of idtype or
-	// embeds one, whose UnmarshalText leaves its receiver unchanged if it fails.
+	// dst.UnmarshalText would keep a copy to restore after an error. Here that isn't
+	// needed: T is a type of idtype or embeds one, whose UnmarshalText leaves its
+	// receiver unchanged if it fails.
 	return any(&dst.ID).(encoding.TextUnmarshaler).UnmarshalText(src)
 }
 
