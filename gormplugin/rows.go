@@ -195,7 +195,7 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 }
 
 // isMissing reports whether a value contains no ID: it is nil, zero, an invalid
-// sql.Null, or a pointer to or a sql.Null of such a value.
+// sql.Null, or a pointer or a sql.Null that contains such a value.
 func isMissing(v reflect.Value) bool {
 	for v.IsValid() && !v.IsZero() {
 		switch {

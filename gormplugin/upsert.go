@@ -110,7 +110,7 @@ func byPrimaryKey(stmt *gorm.Statement, c clause.OnConflict) bool {
 		return false
 	}
 	if len(c.Columns) == 0 {
-		return c.UpdateAll // for which GORM adds the primary key
+		return c.UpdateAll // then GORM adds the primary key
 	}
 	if len(c.Columns) != len(stmt.Schema.PrimaryFieldDBNames) {
 		return false
