@@ -32,9 +32,9 @@
 // The plugin fills a key that is zero, nil, a pointer to zero, or an invalid
 // sql.Null. If a key with one of package idtype's types is zero and no generator
 // fills it, Create fails with [ErrNoGenerator] instead of inserting a zero key.
-// The plugin leaves some zero keys alone: a key with the tag idgen:- or with a default
-// in the database, the key of a belongs-to, which a foreign key constraint rejects,
-// and parts of a composite key.
+// That doesn't apply to a key with the tag idgen:- or with a default in the database,
+// to the key of a belongs-to, which a foreign key constraint rejects, or, with the
+// exception below, to the parts of a composite key.
 //
 // # Composite keys
 //
@@ -52,8 +52,8 @@
 //
 // # Associations and shared keys
 //
-// The plugin never generates a key that refers to another row. In a belongs-to,
-// GORM detects such a key:
+// The plugin doesn't generate a key if GORM has detected that it refers to another
+// row. In a belongs-to, GORM always detects it:
 //
 //	type Profile struct {
 //		UserID idtype.Snowflake `gorm:"primaryKey"`
