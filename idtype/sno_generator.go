@@ -53,7 +53,7 @@ type SnoOverflow struct {
 }
 
 // A SnoGenerator creates IDs of type [Sno], up to 65,536 per 4 ms if it shares its partition
-// with no other generator. The IDs increase strictly, unless the clock steps back. In that
+// with no other generator. The IDs of one metabyte increase strictly, unless the clock steps back. In that
 // case the generator toggles the tick-tock bit and continues at the clock's time. A
 // SnoGenerator is safe for concurrent use.
 type SnoGenerator struct {
