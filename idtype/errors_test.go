@@ -37,7 +37,7 @@ func TestErrorTexts(t *testing.T) {
 		`idtype: parse "f47ac10b-58cc-4372-a567-0e02b2c3d479" as Sno: not all bytes are in [2-9a-x], so the UUID is from another source; want a UUID whose 16 bytes are the 16 characters of a Sno`:  err,
 		`idtype: scan "f47ac10b-58cc-4372-a567-0e02b2c3d479" into Sno: not all bytes are in [2-9a-x], so the UUID is from another source; want a UUID whose 16 bytes are the 16 characters of a Sno`: scanSno(foreign),
 		`idtype: parse "xiAaS8QBh" as UID60: leading A at byte 2; want 4 to 10 characters [A-Za-z0-9_-], with a leading A only in the 10-character form`:                                             errOf(ParseUID60("xiAaS8QBh")),
-		`idtype: convert times 1970-01-01T00:00:00.002Z and 1970-01-01T00:00:00.001Z to a range: the end is before the start; swap the times`:                                                         window,
+		`idtype: convert times 1970-01-01T00:00:00.002Z and 1970-01-01T00:00:00.001Z to a range: the end is before the start; swap the times`:                                                        window,
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
