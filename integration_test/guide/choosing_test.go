@@ -70,7 +70,7 @@ func TestChoosingFormats(t *testing.T) {
 			bits.Len64(idtype.MaxSnowflake), thousands((a.Sequence+1)*1000), (a.Datacenter+1)*(a.Worker+1), instant(a.Time)),
 		fmt.Sprintf("| `SnowflakeSI` | %d | `bigint` | up to %d digits: `1781273964118016` | %s | %d | %.2f years after its base clock |",
 			bits.Len64(idtype.MaxSnowflakeSI), len(longest), thousands((b.Index+1)*1000), b.Machine+1, years),
-		fmt.Sprintf("| `UID60` | %d | `bigint` | %d characters: `%s` | %s | no node numbers | %s |",
+		fmt.Sprintf("| `UID60` | %d | `bigint` | up to %d characters: `%s` | %s | no node numbers | %s |",
 			bits.Len64(idtype.MaxUID60), len(lastUID60.String()), idtype.MustParseUID60("7TEAe6SwuZ"), thousands((lastUID60.Sequence()+1)*1000), instant(lastUID60.Time())),
 		fmt.Sprintf("| `Spread64` | 64 | `bigint` | %d hex digits: `%s` | %s | %d | %s |",
 			len(lastSpread.String()), idtype.MustParseSpread64("cb54ecf2840a0015"), thousands((c.Sequence+1)*1000), (c.Generator+1)*(c.Cluster+1), instant(lastSpread.Time())),
