@@ -40,7 +40,10 @@ func (tr *trial) Fatalf(format string, args ...any) {
 	panic(abandoned{})
 }
 
-func (tr *trial) FailNow() { panic(abandoned{}) }
+func (tr *trial) FailNow() {
+	tr.fail("failed")
+	panic(abandoned{})
+}
 
 // longestTrialTTL is the longest TTL of a repeated scenario. Claims of killed processes
 // must expire within patience.
