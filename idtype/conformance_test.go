@@ -50,6 +50,9 @@ type pointer[T any] interface {
 // A format describes an ID type for the conformance suite.
 type format[T value[T], P pointer[T]] struct {
 	name   string
+	file   string // the name of the vectors, if not name
+	prefix string // of the text
+	meta   *byte  // of all IDs, if not nil
 	column string // GormDataType
 	parse  func(string) (T, error)
 	must   func(string) T
@@ -333,8 +336,16 @@ func (f format[T, P]) test(t *testing.T) {
 }
 
 func (f format[T, P]) testVectors(t *testing.T) {
-	for _, v := range vectors(t, f.name) {
+	for _, v := range vectors(t, cmp.Or(f.file, f.name)) {
+		if f.meta != nil && v.Parts.Meta != *f.meta {
+			continue
+		}
 		t.Run(v.Note, func(t *testing.T) {
+			if f.prefix != "" {
+				if v.Text = f.prefix + cmp.Or(v.Padded, v.Text); v.JSON != jsonNull {
+					v.JSON = `"` + v.Text + `"`
+				}
+			}
 			id, err := f.parse(v.Text)
 			if err != nil {
 				t.Fatal(err)
@@ -447,13 +458,13 @@ func (f format[T, P]) testScan(t *testing.T) {
 	}
 	for _, g := range f.goodScan {
 		var got T
-		if err := P(&got).Scan(g.src); err != nil || got.String() != g.text {
+		if err := P(&got).Scan(g.src); err != nil || got.String() != f.prefix+g.text {
 			t.Errorf("Scan(%T(%v)) = %v, %v; want %s", g.src, g.src, got, err, g.text)
 		}
 	}
 	for in, text := range f.goodJSON {
 		var got T
-		if err := json.Unmarshal([]byte(in), &got); err != nil || got.String() != text {
+		if err := json.Unmarshal([]byte(in), &got); err != nil || got.String() != f.prefix+text {
 			t.Errorf("Unmarshal(%s) = %v, %v; want %s", in, got, err, text)
 		}
 	}

@@ -17,6 +17,22 @@
 //   - [Sno], [NewSnoGenerator]: 80 bits in a uuid column. One byte for a type tag, a
 //     version or a status; 65,536 partitions, 16 million IDs per second each.
 //
+// # Typed keys
+//
+// A typed key has the model of its table as a type argument. The compiler rejects the ID of
+// another model:
+//
+//	type Order struct {
+//		ID         idtype.SnowflakeOf[Order]
+//		CustomerID idtype.SnoOf[Customer]
+//	}
+//
+// [SnowflakeOf], [SnowflakeSIOf], [UID60Of], [Spread64Of] and [SnoOf] have the methods and
+// the column of the plain type, and Untyped returns the plain ID. [Parse] reads their text.
+// [GeneratorOf] and [SnoGeneratorOf] generate them; the GORM plugin doesn't need these two.
+// A model can declare a prefix for the text of its IDs; see [Typed]. It can also declare a
+// metabyte; see [TypedSno].
+//
 // # NULL
 //
 // NULL is not an ID. Scan returns [ErrNull] for it. Scan a nullable column into a pointer,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // Functions of this package return these sentinels wrapped. Compare with [errors.Is].
@@ -67,7 +69,7 @@ type ParseError struct {
 	Reason string // the reason, and the remedy if Want isn't enough
 	Err    error  // the sentinel, or the error of a Valuer
 
-	number  bool // Input is a number, not text
+	number  bool // Input is an ID or a number, not text
 	scanned bool // Scan failed
 }
 
@@ -137,13 +139,16 @@ func badLength(n int) flaw {
 
 // badType returns the error for a Scan from a Go type that Scan doesn't accept.
 func badType(typeName, want string, src any) error {
-	return scanError(flaw{-1, fmt.Sprintf("got %T; scan a column of the format's type", src), ErrSyntax}.in(typeName, want, fmt.Append(nil, src)))
+	return scanError(flaw{-1, "got " + typename.OfValue(src) + "; scan a column of the format's type", ErrSyntax}.in(typeName, want, fmt.Append(nil, src)))
 }
 
 // nullError returns the error for a Scan from NULL.
 func nullError(typeName, want string) error {
-	return &ParseError{Type: typeName, Want: want, Pos: -1, Err: ErrNull,
-		Reason: fmt.Sprintf("NULL is not an ID; scan a nullable column into *idtype.%[1]s, sql.Null[idtype.%[1]s] or sqltypes.Optional[idtype.%[1]s]", typeName)}
+	return &ParseError{Type: typeName, Want: want, Pos: -1, Err: ErrNull, Reason: nullReason(typeName)}
+}
+
+func nullReason(typeName string) string {
+	return fmt.Sprintf("NULL is not an ID; scan a nullable column into *idtype.%[1]s, sql.Null[idtype.%[1]s] or sqltypes.Optional[idtype.%[1]s]", typeName)
 }
 
 // A limitError reports a value outside the limits of its format. It wraps [ErrRange]

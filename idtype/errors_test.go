@@ -31,7 +31,7 @@ func TestErrorTexts(t *testing.T) {
 		`idtype: scan -1 into Snowflake: out of range; want a decimal integer from 0 to 9223372036854775807`:                                                                                         scan(int64(-1)),
 		`idtype: scan "-1" into Snowflake: invalid character "-" at byte 0; want a decimal integer from 0 to 9223372036854775807`:                                                                    scan("-1"),
 		`idtype: scan "1.5" into Snowflake: want a decimal integer from 0 to 9223372036854775807, got float64; scan a column of the format's type`:                                                   scan(1.5),
-		`idtype: scan "AAAB" into Snowflake: want a Snowflake or a struct that holds one, got idtype.UID60; scan it into its own type`:                                                               scan(UID60(1 << 12)),
+		`idtype: scan "AAAB" into Snowflake: want one ID of type idtype.Snowflake, alone or in a struct, got idtype.UID60; scan it into its own type`:                                                scan(UID60(1 << 12)),
 		`idtype: scan "7" into Snowflake: call Value of idtype.errValuer: no value`:                                                                                                                  scan(errValuer{7}),
 		`idtype: scan NULL into Sno: NULL is not an ID; scan a nullable column into *idtype.Sno, sql.Null[idtype.Sno] or sqltypes.Optional[idtype.Sno]`:                                              scanSno(nil),
 		`idtype: parse "f47ac10b-58cc-4372-a567-0e02b2c3d479" as Sno: not all bytes are in [2-9a-x], so the UUID is from another source; want a UUID whose 16 bytes are the 16 characters of a Sno`:  err,

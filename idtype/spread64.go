@@ -29,7 +29,7 @@ import (
 type Spread64 int64
 
 // The column can hold any number, because data with reserved bits must stay readable.
-var spread64Kind = integerKind{"Spread64", "a decimal integer from -9223372036854775808 to 9223372036854775807", math.MinInt64, math.MaxInt64}
+var spread64Kind = integerKind{"Spread64", "a decimal integer from -9223372036854775808 to 9223372036854775807", spread64Text, math.MinInt64, math.MaxInt64}
 
 const (
 	spread64Text   = "16 hex digits [0-9a-f]"

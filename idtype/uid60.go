@@ -28,10 +28,11 @@ type UID60 int64
 // MaxUID60 is the largest [UID60]: 2^60-1.
 const MaxUID60 = 1<<60 - 1
 
-var uid60Kind = integerKind{"UID60", "a decimal integer from 0 to 1152921504606846975", 0, MaxUID60}
+var uid60Kind = integerKind{"UID60", "a decimal integer from 0 to 1152921504606846975", uid60Text, 0, MaxUID60}
 
 const (
-	uid60Text = "4 to 10 characters [A-Za-z0-9_-]"
+	uid60Text   = "4 to 10 characters [A-Za-z0-9_-]"
+	uid60Padded = "10 characters [A-Za-z0-9_-]"
 
 	uid60SequenceBits = 9
 	uid60RandomBits   = 9
@@ -155,11 +156,16 @@ func (id UID60) Compare(other UID60) int { return cmp.Compare(id, other) }
 // AppendText appends 4 to 10 digits. If the number is negative or above 2^60-1, it returns
 // [ErrRange].
 func (id UID60) AppendText(b []byte) ([]byte, error) {
+	return id.appendDigits(b, uid60Digits(id))
+}
+
+// appendDigits appends the last n digits.
+func (id UID60) appendDigits(b []byte, n int) ([]byte, error) {
 	if err := uid60Kind.check(int64(id)); err != nil {
 		return b, err
 	}
 	b = append(b, base64Digits[id>>6&63], base64Digits[id&63])
-	for shift := 6 * (uid60Digits(id) - 1); shift >= 12; shift -= 6 {
+	for shift := 6 * (n - 1); shift >= 12; shift -= 6 {
 		b = append(b, base64Digits[id>>shift&63])
 	}
 	return b, nil

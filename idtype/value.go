@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/internal/valuer"
 )
 
@@ -15,6 +16,7 @@ import (
 type integerKind struct {
 	name   string // of the type
 	want   string // the accepted numbers, for errors
+	text   string // the accepted text, for errors
 	lo, hi int64  // the range of the column's values
 }
 
@@ -98,12 +100,12 @@ func valueOf[T any](typeName, want string, src any) (driver.Value, error) {
 	case null:
 		return nil, nil
 	case id != reflect.TypeFor[T]():
-		return nil, scanError(flaw{-1, fmt.Sprintf("got %T; scan it into its own type", src), ErrSyntax}.
-			in(typeName, "a "+typeName+" or a struct that holds one", fmt.Append(nil, src)))
+		return nil, scanError(flaw{-1, "got " + typename.OfValue(src) + "; scan it into its own type", ErrSyntax}.
+			in(typeName, "one ID of type "+typename.Of(reflect.TypeFor[T]())+", alone or in a struct", fmt.Append(nil, src)))
 	}
 	val, err := v.Value()
 	if err != nil {
-		return nil, scanError(flaw{-1, fmt.Sprintf("call Value of %T: %v", src, err), err}.in(typeName, want, fmt.Append(nil, src)))
+		return nil, scanError(flaw{-1, fmt.Sprintf("call Value of %s: %v", typename.OfValue(src), err), err}.in(typeName, want, fmt.Append(nil, src)))
 	}
 	if _, again := val.(driver.Valuer); again {
 		return nil, badType(typeName, want, val) // following it could loop forever
@@ -187,7 +189,12 @@ func unquote(b []byte) (s []byte, quoted bool) {
 func unquoteText(b []byte, name, want string) ([]byte, error) {
 	s, quoted := unquote(b)
 	if !quoted {
-		return nil, flaw{-1, "not a JSON string", ErrSyntax}.in(name, want+" in quotes", b)
+		return nil, notQuoted(name, want, b)
 	}
 	return s, nil
+}
+
+// notQuoted returns the error for JSON other than a string.
+func notQuoted(name, want string, b []byte) error {
+	return flaw{-1, "not a JSON string", ErrSyntax}.in(name, want+" in quotes", b)
 }

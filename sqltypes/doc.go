@@ -4,8 +4,8 @@
 //	db.Exec("INSERT INTO pages (code) VALUES ($1)", sqltypes.TextOf(id)) // text
 //	type Page struct{ Parent sqltypes.OptionalSno }                      // uuid, may be NULL
 //
-// The package has three types. Text and Optional hold any [ID], such as a type of
-// package idtype or a struct of your own that embeds one.
+// The package has three types. Text and Optional hold any [ID]: a type of package
+// idtype, such as a typed key, or a struct of your own that embeds one.
 //   - [Text] stores the ID's text in text, varchar or char(n). Create one with [TextOf].
 //     Aliases: [SnowflakeText], [SnowflakeSIText], [UID60Text], [Spread64Text], [SnoText].
 //   - [SnoBytes] stores the 10 bytes of an idtype.Sno in bytea. Create one with [SnoBytesOf].

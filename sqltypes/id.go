@@ -6,13 +6,15 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/internal/valuer"
 )
 
-// An ID is a type that [Text] and [Optional] can hold: a type of package idtype, or
-// a struct that embeds one. An Optional can also hold a Text or a [SnoBytes]. A pointer
+// An ID is a type that [Text] and [Optional] can hold: a type of package idtype, such as
+// a typed key, or a struct that embeds one. An Optional can also hold a Text or a [SnoBytes]. A pointer
 // to the type must implement [sql.Scanner], [encoding.TextUnmarshaler] and
 // [json.Unmarshaler].
 type ID interface {
@@ -65,7 +67,7 @@ func restore[T ID](dst *T, old T, err error) error {
 }
 
 func lacks[T ID](method string) error {
-	return fmt.Errorf("sqltypes: use %[2]T as an ID: *%[2]T has no method %[1]s; declare it", method, *new(T))
+	return fmt.Errorf("sqltypes: use %[2]s as an ID: *%[2]s has no method %[1]s; declare it", method, typename.Of(reflect.TypeFor[T]()))
 }
 
 // valueOf returns the Value of src if src is a driver.Valuer, and src otherwise.
@@ -82,11 +84,12 @@ func valueOf[T driver.Valuer](src any) (any, error) {
 		return nil, nil
 	}
 	if own, _ := valuer.ID(*new(T)); id == nil || id != own {
-		return nil, fmt.Errorf("sqltypes: scan %T as %T: want one ID of this format, alone or in a struct; scan other IDs into their own type: %w", src, *new(T), idtype.ErrSyntax)
+		return nil, fmt.Errorf("sqltypes: scan %s as %s: want one ID of this type, alone or in a struct; scan other IDs into their own type: %w",
+			typename.OfValue(src), typename.Of(reflect.TypeFor[T]()), idtype.ErrSyntax)
 	}
 	val, err := v.Value()
 	if err != nil {
-		return nil, fmt.Errorf("sqltypes: scan %T: its Value method failed: %w", src, err)
+		return nil, fmt.Errorf("sqltypes: scan %s: its Value method failed: %w", typename.OfValue(src), err)
 	}
 	return val, nil
 }
@@ -98,11 +101,11 @@ func isNull(src any) bool {
 }
 
 func nullError(want string, dst any) error {
-	return fmt.Errorf("sqltypes: scan NULL into %[1]T: want %[2]s; scan a nullable column into *%[1]T, sql.Null[%[1]T] or sqltypes.Optional[%[1]T]: %[3]w",
-		dst, want, idtype.ErrNull)
+	return fmt.Errorf("sqltypes: scan NULL into %[1]s: want %[2]s; scan a nullable column into *%[1]s, sql.Null[%[1]s] or sqltypes.Optional[%[1]s]: %[3]w",
+		typename.OfValue(dst), want, idtype.ErrNull)
 }
 
 func typeError(want string, src, dst any) error {
-	return fmt.Errorf("sqltypes: scan a column value of type %T into %T: want %s; use the Go type that fits the column: %w",
-		src, dst, want, idtype.ErrSyntax)
+	return fmt.Errorf("sqltypes: scan a column value of type %s into %s: want %s; use the Go type that fits the column: %w",
+		typename.OfValue(src), typename.OfValue(dst), want, idtype.ErrSyntax)
 }

@@ -6,10 +6,15 @@ import (
 	"fmt"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // A Text is an ID in a text, varchar or char(n) column, which stores the ID's text
 // form. The zero ID is stored as its text; for NULL, see [Optional].
+//
+// The column never contains the prefix of a typed key, such as [idtype.SnowflakeOf]. So a
+// model can get a prefix, or another one, while its table has rows, and the functions of
+// package migrations can read the column. String, MarshalText and JSON have the prefix.
 type Text[T ID] struct {
 	// ID is a named field because a type parameter can't be embedded. If a GORM
 	// condition is a slice of structs, GORM treats the structs as models and
@@ -42,6 +47,9 @@ func (v Text[T]) IsZero() bool { return v.ID.IsZero() }
 // String returns the ID's text.
 func (v Text[T]) String() string { return v.ID.String() }
 
+// GoString returns the Text as a Go expression, for the error texts of pgx.
+func (v Text[T]) GoString() string { return fmt.Sprintf("sqltypes.TextOf(%#v)", v.ID) }
+
 // AppendText appends the ID's text.
 func (v Text[T]) AppendText(b []byte) ([]byte, error) { return v.ID.AppendText(b) }
 
@@ -57,17 +65,17 @@ func (v Text[T]) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 // UnmarshalJSON parses the ID's JSON.
 func (v *Text[T]) UnmarshalJSON(b []byte) error { return unmarshalJSON(&v.ID, b) }
 
-// Value returns the ID's text as a string. If the ID is outside its format's range, and
-// therefore has no text, it returns an error.
+// Value returns the ID's text as a string, without a prefix. If the ID is outside its
+// format's range, and therefore has no text, it returns an error.
 func (v Text[T]) Value() (driver.Value, error) {
-	b, err := v.ID.AppendText(nil)
+	b, err := columnText(v.ID)
 	if err != nil {
 		return nil, err
 	}
 	return string(b), nil
 }
 
-// Scan accepts the ID's text as a string or bytes. It also accepts a Text of the
+// Scan accepts the ID's text as a string or bytes, without a prefix. It also accepts a Text of the
 // same format, a pointer to one, or a struct that holds one. Scan drops trailing
 // spaces, because a char(n) column pads its values and drivers don't report the column
 // type. For NULL it returns [idtype.ErrNull].
@@ -81,14 +89,14 @@ func (v *Text[T]) Scan(src any) error {
 	}
 	switch val := val.(type) {
 	case string:
-		return v.UnmarshalText(bytes.TrimRight([]byte(val), " "))
+		return scanColumnText(&v.ID, bytes.TrimRight([]byte(val), " "))
 	case []byte:
-		return v.UnmarshalText(bytes.TrimRight(val, " "))
+		return scanColumnText(&v.ID, bytes.TrimRight(val, " "))
 	}
 	return typeError(v.want(), src, *v)
 }
 
-func (v Text[T]) want() string { return fmt.Sprintf("the text of an %T", v.ID) }
+func (v Text[T]) want() string { return "the text of an " + typename.OfValue(v.ID) }
 
 // GormDataType returns the column type for GORM: text.
 func (Text[T]) GormDataType() string { return "text" }

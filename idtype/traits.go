@@ -1,0 +1,155 @@
+package idtype
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/sortkey/sortkey/internal/typename"
+)
+
+// traits holds the declarations of a model about the IDs of its table.
+type traits struct {
+	prefix string // of the text, with its underscore; empty if there is none
+	meta   byte   // of its Snos, if tagged
+	tagged bool
+}
+
+// The methods by which a model declares its traits.
+type (
+	prefixer interface{ IDPrefix() string }
+	tagger   interface{ IDMeta() byte }
+)
+
+var (
+	known    sync.Map // from a nil *P to *traits
+	noTraits traits
+)
+
+// traitsOf returns the traits of the model of a typed key with the type argument P, a *K.
+func traitsOf[P any]() *traits {
+	k := any(*new(P)) // a nil pointer, so this allocates nothing, however large K is
+	switch k.(type) {
+	case prefixer, tagger:
+		key := (*P)(nil) // P itself may be a type that can't be a key
+		if m, ok := known.Load(key); ok {
+			return m.(*traits)
+		}
+		return learn[P](key)
+	}
+	return &noTraits
+}
+
+// learn calls the methods of the model and stores the result under key.
+func learn[P any](key any) *traits {
+	t := modelType[P]()
+	m := declared(t)
+	if m.prefix != "" {
+		if !validPrefix(m.prefix) {
+			panic(fmt.Sprintf("idtype: method IDPrefix of %s returns %q; want lower-case letters and digits, beginning with a letter, without the underscore", typename.Of(t), m.prefix))
+		}
+		m.prefix += "_"
+	}
+	known.Store(key, m)
+	return m
+}
+
+// declared returns the results of a model's methods. It calls them on a new value, because
+// methods of K can't be called on a nil pointer.
+func declared(t reflect.Type) *traits {
+	defer func() {
+		if r := recover(); r != nil {
+			panic(fmt.Sprintf("idtype: methods IDPrefix and IDMeta of %s panic on a new value: %v; declare them on the type itself", typename.Of(t), r))
+		}
+	}()
+	k := reflect.New(t).Interface()
+	m := new(traits)
+	if p, ok := k.(prefixer); ok {
+		m.prefix = p.IDPrefix()
+	}
+	if p, ok := k.(tagger); ok {
+		m.meta, m.tagged = p.IDMeta(), true
+	}
+	return m
+}
+
+// modelType returns the model K of a *K.
+func modelType[P any]() reflect.Type {
+	t := reflect.TypeFor[P]()
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+// validPrefix reports whether a prefix is [a-z][a-z0-9]*.
+func validPrefix(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', i > 0 && '0' <= c && c <= '9':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// cut returns a text without the model's prefix.
+func (m *traits) cut(text []byte) (rest []byte, ok bool) {
+	n := len(m.prefix)
+	if len(text) < n || string(text[:n]) != m.prefix {
+		return text, false
+	}
+	return text[n:], true
+}
+
+// wrongPrefix returns the error for a text without the model's prefix. longest is the
+// length of the format's texts, which may contain an underscore themselves.
+func (m *traits) wrongPrefix(text []byte, want string, longest int) *ParseError {
+	reason := "got no prefix"
+	start := string(text[:min(len(text), maxErrorInput)])
+	if i := strings.IndexByte(start, '_'); i > 0 && len(text) > longest && validPrefix(start[:i]) {
+		reason = "got the prefix " + strconv.Quote(start[:i+1])
+	}
+	return flaw{-1, reason, ErrSyntax}.in("", m.want(want), text)
+}
+
+func (m *traits) want(want string) string {
+	if m.prefix == "" {
+		return want
+	}
+	return strconv.Quote(m.prefix) + " and " + want
+}
+
+// textError changes the error for the text after the prefix into the error for the whole
+// text.
+func (m *traits) textError(err error, text []byte) error {
+	var e *ParseError
+	if m.prefix != "" && errors.As(err, &e) {
+		e.Want, e.Input = m.want(e.Want), string(text[:min(len(text), maxErrorInput)])
+		if e.Pos >= 0 {
+			e.Pos += len(m.prefix)
+		}
+	}
+	return err
+}
+
+// typedError puts the name of a typed key into an error: of base for the model P.
+func typedError[P any](base string, err error) error {
+	var e *ParseError
+	if errors.As(err, &e) {
+		e.Type = typedName[P](base)
+		if e.Err == ErrNull {
+			e.Reason = nullReason(e.Type)
+		}
+	}
+	return err
+}
+
+// typedName returns a name such as "SnowflakeOf[shop.Order]".
+func typedName[P any](base string) string {
+	return base + "Of[" + typename.Of(modelType[P]()) + "]"
+}

@@ -1,0 +1,224 @@
+package idtype
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// A TypedSno is a [Sno] that is the key of a model's table. Use its alias [SnoOf]. The
+// type argument P is a pointer to the model, because Go compiles the methods once for all
+// pointer types.
+//
+// If the model has a method IDMeta() byte, its IDs have that metabyte. The GORM plugin and
+// [SnoGeneratorOf] create them with it. Value, Scan, Parse and all marshalling methods
+// return [ErrRange] for an ID with another metabyte, except for the zero ID. Declare IDMeta
+// only for a table whose IDs all have the metabyte: other rows can't be read.
+type TypedSno[P any] [10]byte
+
+// Untyped returns the ID without its model.
+func (id TypedSno[P]) Untyped() Sno { return Sno(id) }
+
+// ModelMeta returns the metabyte that the model declares with IDMeta. ok is false if the
+// model declares none.
+func (TypedSno[P]) ModelMeta() (meta byte, ok bool) {
+	m := traitsOf[P]()
+	return m.meta, m.tagged
+}
+
+// Time returns the time in the ID, as [Sno.Time] does.
+func (id TypedSno[P]) Time() time.Time { return Sno(id).Time() }
+
+// TickTock reports whether the tick-tock bit is set.
+func (id TypedSno[P]) TickTock() bool { return Sno(id).TickTock() }
+
+// Meta returns the metabyte.
+func (id TypedSno[P]) Meta() byte { return Sno(id).Meta() }
+
+// Partition returns the partition of the generator.
+func (id TypedSno[P]) Partition() SnoPartition { return Sno(id).Partition() }
+
+// Sequence returns the sequence number, as [Sno.Sequence] does.
+func (id TypedSno[P]) Sequence() uint16 { return Sno(id).Sequence() }
+
+// WithMeta returns the ID with another metabyte.
+func (id TypedSno[P]) WithMeta(meta byte) TypedSno[P] { return TypedSno[P](Sno(id).WithMeta(meta)) }
+
+// WithPartition returns the ID with another partition.
+func (id TypedSno[P]) WithPartition(p SnoPartition) TypedSno[P] {
+	return TypedSno[P](Sno(id).WithPartition(p))
+}
+
+// UUID returns the ID as its column stores it, as [Sno.UUID] does.
+func (id TypedSno[P]) UUID() uuid.UUID { return Sno(id).UUID() }
+
+// IsZero reports whether id is the zero ID. Generators never return it.
+func (id TypedSno[P]) IsZero() bool { return Sno(id).IsZero() }
+
+// Compare compares IDs by time, as their column does. Text and bytes sort the same way.
+func (id TypedSno[P]) Compare(other TypedSno[P]) int { return bytes.Compare(id[:], other[:]) }
+
+// check returns an error if the ID has a metabyte other than its model's.
+func (id TypedSno[P]) check() error {
+	m := traitsOf[P]()
+	if !m.tagged || id[5] == m.meta || id.IsZero() {
+		return nil
+	}
+	e := flaw{-1, "got the metabyte " + byteName(id[5]), ErrRange}.
+		in(typedName[P](snoName), "the model's metabyte "+byteName(m.meta), []byte(id.String()))
+	e.number = true
+	return e
+}
+
+// byteName returns a byte as a number, and as a character if it is printable.
+func byteName(b byte) string {
+	name := strconv.Itoa(int(b))
+	if b > ' ' && b < 0x7f {
+		name += " (" + strconv.QuoteRune(rune(b)) + ")"
+	}
+	return name
+}
+
+// AppendText appends the model's prefix and the 16 characters of the ID. If the ID has
+// a metabyte other than its model's, it returns [ErrRange].
+func (id TypedSno[P]) AppendText(b []byte) ([]byte, error) {
+	if err := id.check(); err != nil {
+		return b, err
+	}
+	return Sno(id).AppendText(append(b, traitsOf[P]().prefix...))
+}
+
+// String returns the model's prefix and the 16 characters of the ID, whatever its
+// metabyte is.
+func (id TypedSno[P]) String() string {
+	var buf [maxText]byte
+	b, _ := Sno(id).AppendText(append(buf[:0], traitsOf[P]().prefix...))
+	return string(b)
+}
+
+// GoString returns the ID as a Go expression, for the error texts of pgx.
+func (id TypedSno[P]) GoString() string {
+	return "idtype.MustParse[idtype." + typedName[P](snoName) + `]("` + id.String() + `")`
+}
+
+// MarshalText returns the text that AppendText appends.
+func (id TypedSno[P]) MarshalText() ([]byte, error) {
+	return id.AppendText(make([]byte, 0, len(traitsOf[P]().prefix)+snoDigits))
+}
+
+// UnmarshalText accepts the text that AppendText appends. It rejects a text without the
+// model's prefix, and an ID with a metabyte other than the model's.
+func (id *TypedSno[P]) UnmarshalText(b []byte) error {
+	v, err := parseTypedSno[P](b)
+	return set(id, v, err)
+}
+
+func (*TypedSno[P]) parse(s string) (TypedSno[P], error) { return parseTypedSno[P]([]byte(s)) }
+
+func parseTypedSno[P any](b []byte) (id TypedSno[P], err error) {
+	m := traitsOf[P]()
+	rest, ok := m.cut(b)
+	if !ok {
+		return id, typedError[P](snoName, m.wrongPrefix(b, snoText, 0))
+	}
+	var v Sno
+	if err := v.UnmarshalText(rest); err != nil {
+		return id, typedError[P](snoName, m.textError(err, b))
+	}
+	if err = id.set(v); err != nil {
+		err.(*ParseError).number = false // the input is text
+	}
+	return id, err
+}
+
+// set sets *id, unless v has a metabyte other than the model's.
+func (id *TypedSno[P]) set(v Sno) error { return set(id, TypedSno[P](v), TypedSno[P](v).check()) }
+
+// AppendBinary appends the 10 bytes. If the ID has another metabyte than its model
+// declares, it returns [ErrRange].
+func (id TypedSno[P]) AppendBinary(b []byte) ([]byte, error) {
+	if err := id.check(); err != nil {
+		return b, err
+	}
+	return append(b, id[:]...), nil
+}
+
+// MarshalBinary returns the bytes that AppendBinary appends.
+func (id TypedSno[P]) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
+
+// UnmarshalBinary accepts 10 bytes. It rejects a metabyte other than the model's.
+func (id *TypedSno[P]) UnmarshalBinary(b []byte) error {
+	var v Sno
+	if err := v.UnmarshalBinary(b); err != nil {
+		return typedError[P](snoName, err)
+	}
+	return id.set(v)
+}
+
+// MarshalJSON returns the text in quotes, or null for the zero ID.
+func (id TypedSno[P]) MarshalJSON() ([]byte, error) {
+	if id.IsZero() {
+		return []byte(jsonNull), nil
+	}
+	return quote(id.AppendText, len(traitsOf[P]().prefix)+snoDigits)
+}
+
+// UnmarshalJSON accepts the text in quotes, and null for the zero ID.
+func (id *TypedSno[P]) UnmarshalJSON(b []byte) error {
+	if string(b) == jsonNull {
+		*id = TypedSno[P]{}
+		return nil
+	}
+	s, quoted := unquote(b)
+	if !quoted {
+		return typedError[P](snoName, notQuoted(snoName, traitsOf[P]().want(snoText), b))
+	}
+	return id.UnmarshalText(s)
+}
+
+// Value returns the 36 characters of [Sno.UUID], without the model's prefix. If the ID has
+// a metabyte other than its model's, it returns [ErrRange].
+func (id TypedSno[P]) Value() (driver.Value, error) {
+	if err := id.check(); err != nil {
+		return nil, err
+	}
+	return Sno(id).Value()
+}
+
+// Scan accepts the column values that [Sno.Scan] accepts, without the model's prefix. It
+// also accepts an ID of the same model, a pointer to one, or a struct that holds one. It
+// rejects IDs of other models, IDs without a model, and IDs with another metabyte than the
+// model declares. For NULL it returns [ErrNull].
+func (id *TypedSno[P]) Scan(src any) error {
+	var v Sno
+	switch own := src.(type) {
+	case TypedSno[P]:
+		v = Sno(own)
+	case string, []byte, [16]byte, uuid.UUID, nil:
+		if err := v.Scan(src); err != nil {
+			return typedError[P](snoName, err)
+		}
+	default:
+		value, err := valueOf[TypedSno[P]](snoName, snoScan, src)
+		if err == nil {
+			err = v.Scan(value)
+		}
+		if err != nil {
+			return typedError[P](snoName, err)
+		}
+	}
+	if err := id.set(v); err != nil {
+		return scanError(err)
+	}
+	return nil
+}
+
+// GormDataType returns the column type for GORM: uuid.
+func (TypedSno[P]) GormDataType() string { return "uuid" }
+
+// LogValue returns the ID's text.
+func (id TypedSno[P]) LogValue() slog.Value { return slog.StringValue(id.String()) }

@@ -1,0 +1,371 @@
+package idtype
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sortkey/sortkey/internal/typename"
+)
+
+// Models of the typed keys.
+type (
+	order       struct{ _ [512]int64 }
+	customer    struct{}
+	page        struct{ customer }
+	badModel    struct{}
+	shortModel  struct{ _ []int }
+	inheriting  struct{ *page }
+	list[M any] struct{}
+)
+
+func (order) IDPrefix() string      { return "ord" }
+func (*customer) IDPrefix() string  { return "c1" }
+func (*customer) IDMeta() byte      { return 'c' }
+func (page) IDPrefix() string       { return "" }
+func (badModel) IDPrefix() string   { return "Bad_" }
+func (shortModel) IDPrefix() string { return "o" }
+
+type plain struct{}
+
+// typedInteger derives the format of a typed key from its base type's.
+func typedInteger[K any, T interface {
+	Integer
+	value[T]
+}, P pointer[T]](f format[T, P]) format[Typed[*K, T], *Typed[*K, T]] {
+	type V = Typed[*K, T]
+	base := f
+	prefix := traitsOf[*K]().prefix
+	v := format[V, *V]{
+		name: typedName[*K](f.name), file: f.name, prefix: prefix, column: f.column, parse: Parse[V, *V], must: MustParse[V, *V],
+		parts:    func(t *testing.T, v vector, id V) { base.parts(t, unprefixed(v, prefix), id.Untyped()) },
+		random:   func(r *rand.Rand) V { return V(base.random(r)) },
+		orderKey: func(id V) []byte { return base.orderKey(id.Untyped()) }, textOrders: f.textOrders, byteOrders: f.byteOrders,
+		goodJSON: f.goodJSON, badScan: f.badScan, goodScan: f.goodScan, badBytes: f.badBytes, scansNoIDs: f.scansNoIDs,
+	}
+	for _, id := range f.noIDs {
+		v.noIDs = append(v.noIDs, V(id))
+	}
+	v.badText, v.badJSON = withPrefix(f.badText, f.badJSON, prefix)
+	if prefix != "" && f.name == "UID60" {
+		v.badText = append(v.badText, bad{prefix + "AABA", ErrSyntax, -1}, bad{prefix + "xinaS8QBh", ErrSyntax, -1})
+		v.goodScan = nil
+		for _, g := range f.goodScan {
+			v.goodScan = append(v.goodScan, goodSource{g.src, string(must(MustParseUID60(g.text).appendDigits(nil, uid60MaxDigits)))})
+		}
+	}
+	if prefix != "" {
+		v.goodJSON = nil
+		for in, text := range f.goodJSON {
+			v.badJSON = append(v.badJSON, bad{in, ErrSyntax, -1}, bad{`"` + text + `"`, ErrSyntax, -1})
+		}
+	}
+	return v
+}
+
+// typedSno derives the format of a typed key from Sno's.
+func typedSno[K any]() format[SnoOf[K], *SnoOf[K]] {
+	type V = SnoOf[K]
+	f, m := snoFormat, traitsOf[*K]()
+	v := format[V, *V]{
+		name: typedName[*K](f.name), file: f.name, prefix: m.prefix, column: f.column, parse: Parse[V, *V], must: MustParse[V, *V],
+		parts: func(t *testing.T, v vector, id V) {
+			f.parts(t, unprefixed(v, m.prefix), id.Untyped())
+			if got, want := [...]any{id.UUID(), id.Time(), id.TickTock(), id.Meta(), id.Partition(), id.Sequence()},
+				[...]any{id.Untyped().UUID(), id.Untyped().Time(), id.Untyped().TickTock(), id.Untyped().Meta(), id.Untyped().Partition(), id.Untyped().Sequence()}; got != want {
+				t.Errorf("parts %v, want %v", got, want)
+			}
+			if p := (SnoPartition{7, 8}); id.WithMeta(7).Untyped() != id.Untyped().WithMeta(7) || id.WithPartition(p).Untyped() != id.Untyped().WithPartition(p) {
+				t.Errorf("WithMeta and WithPartition differ from the base type's")
+			}
+		},
+		random: func(r *rand.Rand) V {
+			id := f.random(r)
+			if m.tagged {
+				id = id.WithMeta(m.meta)
+			}
+			return V(id)
+		},
+		orderKey: func(id V) []byte { return f.orderKey(id.Untyped()) }, textOrders: f.textOrders, byteOrders: f.byteOrders,
+		badScan: f.badScan, goodScan: f.goodScan,
+	}
+	v.badText, v.badJSON = withPrefix(f.badText, f.badJSON, m.prefix)
+	if m.tagged {
+		// Other metabytes are rejected; the zero ID isn't.
+		v.meta, v.goodScan = &m.meta, nil
+		for _, g := range f.goodScan {
+			if id := MustParseSno(g.text); id.IsZero() || id.Meta() == m.meta {
+				v.goodScan = append(v.goodScan, g)
+			} else {
+				v.badScan = append(v.badScan, badSource{g.src, ErrRange})
+			}
+		}
+		other := Sno{9: 1}.WithMeta(m.meta + 1)
+		v.noIDs = []V{V(other)}
+		v.badText = append(v.badText, bad{m.prefix + other.String(), ErrRange, -1})
+		v.badScan = append(v.badScan, badSource{other.UUID(), ErrRange}, badSource{other[:], ErrRange})
+	}
+	return v
+}
+
+func unprefixed(v vector, prefix string) vector {
+	v.Text = strings.TrimPrefix(v.Text, prefix)
+	return v
+}
+
+// withPrefix puts a prefix before bad texts, and adds texts with other prefixes.
+func withPrefix(badText, badJSON []bad, prefix string) (text, inJSON []bad) {
+	if prefix == "" {
+		return badText, badJSON
+	}
+	for _, b := range badText {
+		if text = append(text, bad{b.in, ErrSyntax, -1}); b.pos >= 0 {
+			b.pos += len(prefix)
+		}
+		text = append(text, bad{prefix + b.in, b.err, b.pos})
+	}
+	for _, in := range []string{"x" + prefix + "7", "cus_7", prefix[:len(prefix)-1] + "7", strings.ToUpper(prefix) + "7", "_7", prefix + prefix + "7"} {
+		if in == prefix+prefix+"7" {
+			continue
+		}
+		text = append(text, bad{in, ErrSyntax, -1})
+	}
+	for _, b := range badJSON {
+		if b.in != `"\u0031"` {
+			inJSON = append(inJSON, bad{b.in, ErrSyntax, -1})
+		}
+	}
+	return text, inJSON
+}
+
+func TestTypedConformance(t *testing.T) {
+	typedConformance[plain](t)
+	typedConformance[order](t)
+	typedConformance[customer](t)
+	typedConformance[list[order]](t)
+}
+
+func typedConformance[K any](t *testing.T) {
+	t.Run(typename.Of(reflect.TypeFor[K]()), func(t *testing.T) {
+		t.Run("Snowflake", typedInteger[K](snowflakeFormat).test)
+		t.Run("SnowflakeSI", typedInteger[K](snowflakeSIFormat).test)
+		t.Run("UID60", typedInteger[K](uid60Format).test)
+		t.Run("Spread64", typedInteger[K](spread64Format).test)
+		t.Run("Sno", typedSno[K]().test)
+	})
+}
+
+// Scan rejects IDs of other models and formats, and IDs without a model.
+func TestTypedScanRejectsOtherModels(t *testing.T) {
+	id, sno := SnowflakeOf[order](7), SnoOf[order]{9: 7}
+	for _, src := range []any{SnowflakeOf[customer](1), new(SnowflakeOf[customer](1)), embedder[SnowflakeOf[customer]]{1}, Snowflake(1), UID60Of[order](1)} {
+		if err := id.Scan(src); !errors.Is(err, ErrSyntax) || id != 7 || !strings.Contains(err.Error(), "one ID of type idtype.SnowflakeOf[idtype.order]") {
+			t.Errorf("Scan(%T) = %v, %v", src, id, err)
+		}
+	}
+	for _, src := range []any{SnoOf[customer]{}, &SnoOf[customer]{}, embedder[SnoOf[customer]]{}, Sno{}, new(Sno)} {
+		if err := sno.Scan(src); !errors.Is(err, ErrSyntax) || sno != (SnoOf[order]{9: 7}) {
+			t.Errorf("Scan(%T) = %v, %v", src, sno, err)
+		}
+	}
+}
+
+// Error texts have the names of models, prefixes and metabytes.
+func TestTypedErrors(t *testing.T) {
+	for want, err := range map[string]error{
+		`idtype: parse "cus_7" as SnowflakeOf[idtype.order]: want "ord_" and a decimal integer from 0 to 9223372036854775807, got the prefix "cus_"`:                                                                                            second(Parse[SnowflakeOf[order]]("cus_7")),
+		`idtype: parse "7" as SnowflakeOf[idtype.order]: want "ord_" and a decimal integer from 0 to 9223372036854775807, got no prefix`:                                                                                                        second(Parse[SnowflakeOf[order]]("7")),
+		`idtype: parse "ord_7x" as SnowflakeOf[idtype.order]: invalid character "x" at byte 5; want "ord_" and a decimal integer from 0 to 9223372036854775807`:                                                                                 second(Parse[SnowflakeOf[order]]("ord_7x")),
+		`idtype: parse "AB_D_" as UID60Of[idtype.order]: want "ord_" and 4 to 10 characters [A-Za-z0-9_-], got no prefix`:                                                                                                                       second(Parse[UID60Of[order]]("AB_D_")),
+		`idtype: parse "7" as Spread64Of[idtype.plain]: want 16 hex digits [0-9a-f], got 1 bytes`:                                                                                                                                               second(Parse[Spread64Of[plain]]("7")),
+		`idtype: convert c1_2222222222222223 to SnoOf[idtype.customer]: want the model's metabyte 99 ('c'), got the metabyte 0`:                                                                                                                 second(SnoOf[customer]{9: 1}.Value()),
+		`idtype: parse "c1_2222222222222223" as SnoOf[idtype.customer]: want the model's metabyte 99 ('c'), got the metabyte 0`:                                                                                                                 second(Parse[SnoOf[customer]]("c1_2222222222222223")),
+		`idtype: scan c1_2222222222222223 into SnoOf[idtype.customer]: want the model's metabyte 99 ('c'), got the metabyte 0`:                                                                                                                  new(SnoOf[customer]).Scan(Sno{9: 1}.UUID()),
+		`idtype: scan -1 into SnowflakeOf[idtype.list[idtype.order]]: out of range; want a decimal integer from 0 to 9223372036854775807`:                                                                                                       new(SnowflakeOf[list[order]]).Scan(int64(-1)),
+		`idtype: scan NULL into SnowflakeOf[idtype.order]: NULL is not an ID; scan a nullable column into *idtype.SnowflakeOf[idtype.order], sql.Null[idtype.SnowflakeOf[idtype.order]] or sqltypes.Optional[idtype.SnowflakeOf[idtype.order]]`: new(SnowflakeOf[order]).Scan(nil),
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("error %q, want %q", err, want)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// IDs with a prefix work as map keys in JSON, in logs and with verbs of package fmt.
+func TestTypedText(t *testing.T) {
+	id, sno := SnowflakeOf[order](7), SnoOf[customer](MustParseSno("brpk4q72xwf2m63l").WithMeta('c'))
+	in := map[SnowflakeOf[order]][]SnoOf[customer]{id: {sno}}
+	b, err := json.Marshal(in)
+	if want := fmt.Sprintf(`{"ord_7":["c1_%s"]}`, sno.Untyped()); err != nil || string(b) != want {
+		t.Errorf("JSON %s, %v, want %s", b, err, want)
+	}
+	var back map[SnowflakeOf[order]][]SnoOf[customer]
+	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, in) {
+		t.Errorf("JSON reads back as %v, %v", back, err)
+	}
+	if err := json.Unmarshal([]byte(`{"cus_7":[]}`), &back); !errors.Is(err, ErrSyntax) {
+		t.Errorf("a key of another model: %v", err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("", "id", id)
+	if !strings.HasSuffix(log.String(), " id=ord_7\n") {
+		t.Errorf("logs %q", log.String())
+	}
+	if got, want := fmt.Sprintf("%v %d %#v", id, id, sno), "ord_7 7 idtype.MustParse[idtype.SnoOf[idtype.customer]](\""+sno.String()+"\")"; got != want {
+		t.Errorf("formatted as %q, want %q", got, want)
+	}
+	if b, err := json.Marshal(SnowflakeSIOf[order](7)); err != nil || string(b) != `"ord_7"` {
+		t.Errorf("JSON of a SnowflakeSI with a prefix: %s, %v", b, err)
+	}
+	if SnowflakeOf[page](7).String() != "7" {
+		t.Errorf("an empty prefix: %v", SnowflakeOf[page](7))
+	}
+}
+
+// A model whose declarations can't be used panics at first use, with its name.
+func TestTypedBadModels(t *testing.T) {
+	for want, use := range map[string]func(){
+		`idtype: method IDPrefix of idtype.badModel returns "Bad_"; want lower-case letters and digits, beginning with a letter, without the underscore`: func() { _ = SnowflakeOf[badModel](7).String() },
+		"idtype: methods IDPrefix and IDMeta of idtype.inheriting panic on a new value: ":                                                                func() { _ = SnowflakeOf[inheriting](7).String() },
+		"idtype: GeneratorOf: the generator is nil":    func() { GeneratorOf[order, Snowflake](nil) },
+		"idtype: SnoGeneratorOf: the generator is nil": func() { SnoGeneratorOf[order](nil) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.HasPrefix(got, want) {
+					t.Errorf("panic %q, want %q", got, want)
+				}
+			}()
+			use()
+		}()
+	}
+}
+
+// The text of a UID60 can contain an underscore, but no text is an ID with a prefix and
+// another ID without it.
+func TestTypedPrefixIsUnambiguous(t *testing.T) {
+	type ID = UID60Of[shortModel]
+	for _, text := range []string{"o_EAm6a_Rm", "o_AHAA", "o_EAm6a_RmA"} {
+		if id, err := Parse[ID](text); !errors.Is(err, ErrSyntax) {
+			t.Errorf("Parse(%q) = %v, %v", text, id, err)
+		}
+	}
+	if text := Typed[shortModel, Snowflake](7).String(); text != "o_7" {
+		t.Errorf("String of a key whose type argument is no pointer = %q", text)
+	}
+	if text := ID(7).String(); text != "o_AHAAAAAAAA" {
+		t.Errorf("String = %q", text)
+	}
+	_, err := Parse[ID](strings.Repeat("a", 1<<20) + "_7")
+	if err == nil || len(err.Error()) > 500 {
+		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
+	}
+	_, err = Parse[ID]("ab_123456")
+	if err == nil || !strings.HasSuffix(err.Error(), "got no prefix") {
+		t.Errorf("a text without a prefix: %v", err)
+	}
+}
+
+func TestTypedCompare(t *testing.T) {
+	type ID = SnowflakeOf[order]
+	ids := []ID{3, 1, 2}
+	slices.SortFunc(ids, ID.Compare)
+	if !slices.Equal(ids, []ID{1, 2, 3}) || !slices.IsSorted(ids) || max(ids[0], ids[1]) != 2 {
+		t.Errorf("sorted as %v", ids)
+	}
+	snos := []SnoOf[order]{{1}, {0}}
+	if slices.SortFunc(snos, SnoOf[order].Compare); snos[0] != (SnoOf[order]{}) {
+		t.Errorf("sorted as %v", snos)
+	}
+}
+
+// scriptedGenerator generates given IDs.
+type scriptedGenerator[T any] struct{ ids []T }
+
+var errEmpty = errors.New("no IDs left")
+
+func (g *scriptedGenerator[T]) Next() (id T, err error) {
+	_, err = g.Fill(context.Background(), []T{id})
+	return id, err
+}
+
+func (g *scriptedGenerator[T]) Fill(_ context.Context, dst []T) (n int, err error) {
+	if n = copy(dst, g.ids); n < len(dst) {
+		err = errEmpty
+	}
+	g.ids = g.ids[n:]
+	return n, err
+}
+
+func TestGeneratorOf(t *testing.T) {
+	base := must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 3}))
+	g := GeneratorOf[order](base)
+	ids := make([]SnowflakeOf[order], 1000)
+	ids[0] = must(g.Next())
+	if n, err := g.Fill(context.Background(), ids[1:]); n != 999 || err != nil {
+		t.Fatal(n, err)
+	}
+	for i := range ids[1:] {
+		if ids[i] >= ids[i+1] {
+			t.Fatalf("%v before %v", ids[i], ids[i+1])
+		}
+	}
+	if p, err := DefaultSnowflakeLayout().Parts(ids[999].Untyped()); err != nil || p.Worker != 3 {
+		t.Errorf("parts %v, %v", p, err)
+	}
+	short := GeneratorOf[order](&scriptedGenerator[Snowflake]{[]Snowflake{1, 2}})
+	if n, err := short.Fill(context.Background(), ids[:3]); n != 2 || err != errEmpty || ids[0] != 1 || ids[1] != 2 {
+		t.Errorf("Fill = %d, %v, %v", n, err, ids[:3])
+	}
+	if _, err := short.Next(); err != errEmpty {
+		t.Error(err)
+	}
+	if n, err := g.Fill(context.Background(), nil); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	noAllocations(t, func() { _, _ = g.Next() })
+	noAllocations(t, func() { _, _ = g.Fill(context.Background(), ids[:10]) })
+}
+
+// The metabyte is the model's, or the generator's if the model declares none.
+func TestSnoGeneratorOf(t *testing.T) {
+	base := must(NewSnoGenerator(SnoConfig{Meta: 'g', Partition: &SnoPartition{1, 2}}))
+	tagged, plain := SnoGeneratorOf[customer](base), SnoGeneratorOf[order](base)
+	snos, others := make([]SnoOf[customer], 10), make([]SnoOf[order], 10)
+	if n, err := tagged.Fill(context.Background(), snos[1:]); n != 9 || err != nil {
+		t.Fatal(n, err)
+	}
+	if n, err := plain.Fill(context.Background(), others[1:]); n != 9 || err != nil {
+		t.Fatal(n, err)
+	}
+	snos[0], others[0] = must(tagged.Next()), must(plain.Next())
+	for i := range snos {
+		if snos[i].Meta() != 'c' || others[i].Meta() != 'g' || snos[i].Untyped().WithMeta('g') == others[i].Untyped() {
+			t.Errorf("IDs %v and %v", snos[i], others[i])
+		}
+	}
+	short, was := SnoGeneratorOf[customer](&scriptedGenerator[Sno]{[]Sno{{1}}}), snos[1]
+	if n, err := short.Fill(context.Background(), snos[:2]); n != 1 || err != errEmpty || snos[0] != (SnoOf[customer]{1, 5: 'c'}) || snos[1] != was {
+		t.Errorf("Fill = %d, %v, %v", n, err, snos[:2])
+	}
+	if id, err := short.Next(); err != errEmpty || !id.IsZero() {
+		t.Error(id, err)
+	}
+	noAllocations(t, func() { _, _ = tagged.Next() })
+	noAllocations(t, func() { _, _ = tagged.Fill(context.Background(), snos) })
+}
+
+func noAllocations(t *testing.T, f func()) {
+	t.Helper()
+	if n := testing.AllocsPerRun(100, f); n != 0 {
+		t.Errorf("%v allocations, want 0", n)
+	}
+}
