@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"database/sql"
 	"reflect"
 	"testing"
 
@@ -19,37 +20,44 @@ func statement(t testing.TB, rows any) (*planner, *gorm.DB) {
 	if err := tx.Statement.Parse(rows); err != nil {
 		t.Fatal(err)
 	}
-	return &planner{bindings: []Binding{For(snowflakes())}}, tx
+	return &planner{bindings: []Binding{For(snowflakes()), For(snos())}}, tx
 }
 
-type benchRow struct {
-	ID   idtype.Snowflake
-	Name string
-}
+type benchRow = keyed[idtype.Snowflake]
 
 func TestAllocations(t *testing.T) {
-	row := benchRow{}
+	allocations[idtype.Snowflake](t)
+	allocations[idtype.SnowflakeOf[Sale]](t)
+	allocations[optional[idtype.SnowflakeOf[Sale]]](t)
+	allocations[sql.Null[idtype.SnowflakeOf[Sale]]](t)
+	allocations[idtype.SnoOf[Shopper]](t)
+}
+
+func allocations[F comparable](t *testing.T) {
+	t.Helper()
+	var none F
+	row := keyed[F]{}
 	p, tx := statement(t, &row)
-	if n := testing.AllocsPerRun(1000, func() { row.ID = 0; p.fill(tx) }); n != 0 || row.ID == 0 {
-		t.Errorf("one row: %v allocations, want 0; ID %d", n, row.ID)
+	if n := testing.AllocsPerRun(1000, func() { row.ID = none; p.fill(tx) }); n != 0 || row.ID == none {
+		t.Errorf("%T: %v allocations, want 0", row, n)
 	}
-	rows := make([]benchRow, 1000)
+	rows := make([]keyed[F], 1000)
 	p, tx = statement(t, &rows)
-	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == 0 {
-		t.Errorf("1000 rows: %v allocations, want 0; last ID %d", n, rows[999].ID)
+	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == none {
+		t.Errorf("1000 %T: %v allocations, want 0; last ID %v", row, n, rows[999].ID)
 	}
-	ptrs := make([]*benchRow, 1000)
+	ptrs := make([]*keyed[F], 1000)
 	for i := range ptrs {
 		ptrs[i] = &rows[i]
 	}
 	p, tx = statement(t, &ptrs)
-	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == 0 {
-		t.Errorf("1000 pointers to rows: %v allocations, want 0; last ID %d", n, rows[999].ID)
+	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].ID == none {
+		t.Errorf("1000 pointers to %T: %v allocations, want 0; last ID %v", row, n, rows[999].ID)
 	}
 	p, tx = statement(t, &row)
 	tx.Statement.Context = t.Context()
-	if n := testing.AllocsPerRun(1000, func() { row.ID = 0; p.fill(tx) }); n >= 1 || row.ID == 0 {
-		t.Errorf("one row with a context: %v allocations, want 0; ID %d", n, row.ID)
+	if n := testing.AllocsPerRun(1000, func() { row.ID = none; p.fill(tx) }); n >= 1 || row.ID == none {
+		t.Errorf("%T with a context: %v allocations, want 0; ID %v", row, n, row.ID)
 	}
 }
 
@@ -57,10 +65,10 @@ func TestAllocations(t *testing.T) {
 func TestBlocksForgetRows(t *testing.T) {
 	gen := snowflakes()
 	gen.limit = 2*blockSize + 1
-	c := For(gen).filler(reflect.TypeFor[idtype.Snowflake]()).(*column[idtype.Snowflake, *idtype.Snowflake])
-	var made []*block[idtype.Snowflake, *idtype.Snowflake]
+	c := For(gen).filler(itself, reflect.TypeFor[idtype.Snowflake]()).(*column[idtype.Snowflake, idtype.Snowflake])
+	var made []*block[idtype.Snowflake, idtype.Snowflake]
 	c.blocks.New = func() any {
-		made = append(made, new(block[idtype.Snowflake, *idtype.Snowflake]))
+		made = append(made, new(block[idtype.Snowflake, idtype.Snowflake]))
 		return made[len(made)-1]
 	}
 	k := key{index: 0, fills: c}

@@ -7,8 +7,10 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // A Binding assigns a generator to keys. [For] and [Named] return Bindings.
@@ -17,23 +19,22 @@ type Binding struct {
 	name   string
 	idType reflect.Type // nil if there is no generator
 
-	// filler returns the filler for fields of a type, or nil if the type can't
-	// hold the generator's IDs. boxFiller does the same for a pointer to a struct
-	// around the ID, and for a sql.Null of such a struct.
-	filler, boxFiller func(reflect.Type) filler
+	// filler returns the filler for fields with IDs of type id in a form. The type is
+	// idType or a typed key of it.
+	filler func(f form, id reflect.Type) filler
 }
 
-// For binds a generator to all primary keys of type T, *T and
-// [database/sql.Null] of T, where T may be wrapped in a struct with no other
-// field. A tag on a key takes precedence.
+// For binds a generator to all primary keys of type V, *V and [database/sql.Null] of V.
+// V is T or a typed key of T, such as idtype.SnowflakeOf[Order] if T is
+// idtype.Snowflake. V may be wrapped in a struct with no other field. A tag on a key
+// takes precedence.
 func For[T any](gen idtype.Generator[T]) Binding {
 	if v := reflect.ValueOf(gen); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return Binding{} // for example the nil result of a constructor that failed
 	}
 	return Binding{
-		idType:    reflect.TypeFor[T](),
-		filler:    func(t reflect.Type) filler { return fillerOf(gen, t) },
-		boxFiller: func(t reflect.Type) filler { return boxFillerOf(gen, t) },
+		idType: reflect.TypeFor[T](),
+		filler: func(f form, id reflect.Type) filler { return fillerOf(gen, f, id) },
 	}
 }
 
@@ -59,7 +60,7 @@ func checkBindings(bindings []Binding) error {
 		case b.idType == nil:
 			return fmt.Errorf("gormplugin: bind generator: For or Named got nil; create a generator first, for example with idtype.NewSnowflakeGenerator")
 		case !b.named && types[b.idType]:
-			return fmt.Errorf("gormplugin: bind generator of %v: the type already has one; give one of the two a name with Named", b.idType)
+			return fmt.Errorf("gormplugin: bind generator of %s: the type already has one; give one of the two a name with Named", typename.Of(b.idType))
 		case !b.named:
 			types[b.idType] = true
 		case b.name == "", b.name == byType, b.name == optOut, strings.ContainsAny(b.name, "; \t\n\"`\\"):
@@ -79,96 +80,90 @@ type filler interface {
 	one(ctx context.Context, field reflect.Value) (filled bool, err error)
 	// rows fills the field of k in each element of a slice or an array.
 	rows(ctx context.Context, k *key, rows reflect.Value) error
-	// next generates an ID.
-	next(ctx context.Context) (any, error)
 }
 
-// fillerOf returns a filler for fields of type T, *T and sql.Null[T], and nil for
-// other types.
-func fillerOf[T any](gen idtype.Generator[T], t reflect.Type) filler {
-	isZero := zero[T]()
-	switch t {
-	case reflect.TypeFor[T]():
-		return newColumn(gen, isZero, func(p *T, id T) { *p = id })
-	case reflect.TypeFor[*T]():
-		// Set a new pointer: the caller may use the variable at the old one.
-		return newColumn(gen,
+// A form is the way in which a field holds an ID.
+type form int
+
+const (
+	itself form = iota
+	behindPointer
+	inNull
+)
+
+// fillerOf returns a filler for fields with IDs of type id, which is T or a typed key of
+// T. Such an ID, alone or in structs of one field, has the memory layout of a T.
+func fillerOf[T any](gen idtype.Generator[T], f form, id reflect.Type) filler {
+	isZero, mark := zero[T](), marker[T](id)
+	switch f {
+	case behindPointer:
+		return newColumn(gen, mark,
 			func(p **T) bool { return *p == nil || isZero(*p) },
+			// Set a new pointer: the caller may use the variable at the old one.
 			func(p **T, id T) { *p = &id })
-	case reflect.TypeFor[sql.Null[T]]():
-		return newColumn(gen,
+	case inNull:
+		return newColumn(gen, mark,
 			func(p *sql.Null[T]) bool { return !p.Valid || isZero(&p.V) },
 			func(p *sql.Null[T], id T) { *p = sql.Null[T]{V: id, Valid: true} })
 	}
-	return nil
+	return newColumn(gen, mark, isZero, func(p *T, id T) { *p = id })
 }
 
-// boxFillerOf returns a filler for a pointer to a struct around the ID, such as the
-// caller's own ID type, and for a sql.Null of such a struct. It uses reflection.
-func boxFillerOf[T any](gen idtype.Generator[T], t reflect.Type) filler {
-	content := t
-	switch {
-	case t.Kind() == reflect.Pointer:
-		content = t.Elem()
-	case isSQLNull(t):
-		content = t.Field(0).Type
-	}
-	if content == t || !wraps(content, reflect.TypeFor[T]()) {
+// marker returns a function that sets the metabyte that the model of a typed key
+// declares. It returns nil if T is not a Sno or the model declares none.
+func marker[T any](key reflect.Type) func(T) T {
+	meta, declared := metaOf(key)
+	if !declared {
 		return nil
 	}
-	c := newColumn(gen, isMissing, func(field reflect.Value, id T) { field.Set(holding(t, reflect.ValueOf(id))) })
-	c.place = func(field reflect.Value) reflect.Value { return field }
-	return c
+	// All metabytes share the generator's sequence, so the IDs stay distinct.
+	mark, _ := any(func(id idtype.Sno) idtype.Sno { return id.WithMeta(meta) }).(func(T) T)
+	return mark
 }
 
-// zero returns a function that reports whether a T is zero. For the types of
-// package idtype it uses no reflection, which would take longer than all other
-// work for a row.
+// zero returns a function that reports whether a T is zero. For the kinds of package
+// idtype's types it uses no reflection, which would take longer than all other work for
+// a row.
 func zero[T any]() func(*T) bool {
-	for _, f := range []any{
-		isZero[idtype.Snowflake], isZero[idtype.SnowflakeSI], isZero[idtype.UID60], isZero[idtype.Spread64], isZero[idtype.Sno],
-	} {
-		if f, ok := f.(func(*T) bool); ok {
-			return f
-		}
+	switch t := reflect.TypeFor[T](); {
+	case t.Kind() == reflect.Int64:
+		return func(p *T) bool { return *(*int64)(unsafe.Pointer(p)) == 0 }
+	case t.Kind() == reflect.Array && t.ConvertibleTo(reflect.TypeFor[idtype.Sno]()):
+		return func(p *T) bool { return *(*idtype.Sno)(unsafe.Pointer(p)) == idtype.Sno{} }
 	}
 	return func(p *T) bool { return reflect.ValueOf(p).Elem().IsZero() }
 }
 
-func isZero[T comparable](p *T) bool { return *p == *new(T) }
-
-// A column fills fields with a T. P is the way to access a field: its address,
-// because schema.Field.Set would allocate for every ID, or, in a boxFiller, its
-// reflect.Value.
-type column[T, P any] struct {
+// A column fills fields with a T. F is a T, a *T or a sql.Null[T], and has the memory
+// layout of the fields. A column uses the address of a field, because
+// schema.Field.Set would allocate for every ID.
+type column[T, F any] struct {
 	gen     idtype.Generator[T]
-	missing func(P) bool
-	put     func(P, T)
-	place   func(field reflect.Value) P // nil if P is the address
+	missing func(*F) bool
+	put     func(*F, T)
 	blocks  sync.Pool
 }
 
 // A block holds fields without an ID and the IDs for them, so that one call of
 // Fill generates many IDs.
-type block[T, P any] struct {
-	fields [blockSize]P
+type block[T, F any] struct {
+	fields [blockSize]*F
 	ids    [blockSize]T
 }
 
 const blockSize = 256
 
-func newColumn[T, P any](gen idtype.Generator[T], missing func(P) bool, put func(P, T)) *column[T, P] {
-	return &column[T, P]{gen: gen, missing: missing, put: put,
-		blocks: sync.Pool{New: func() any { return new(block[T, P]) }}}
+func newColumn[T, F any](gen idtype.Generator[T], mark func(T) T, missing func(*F) bool, put func(*F, T)) *column[T, F] {
+	c := &column[T, F]{gen: gen, missing: missing, put: put,
+		blocks: sync.Pool{New: func() any { return new(block[T, F]) }}}
+	if mark != nil {
+		c.put = func(p *F, id T) { put(p, mark(id)) }
+	}
+	return c
 }
 
-func (c *column[T, P]) one(ctx context.Context, field reflect.Value) (bool, error) {
-	var p P
-	if c.place != nil {
-		p = c.place(field)
-	} else {
-		p = field.Addr().Interface().(P)
-	}
+func (c *column[T, F]) one(ctx context.Context, field reflect.Value) (bool, error) {
+	p := (*F)(field.Addr().UnsafePointer())
 	if !c.missing(p) {
 		return false, nil
 	}
@@ -180,8 +175,8 @@ func (c *column[T, P]) one(ctx context.Context, field reflect.Value) (bool, erro
 	return true, nil
 }
 
-func (c *column[T, P]) rows(ctx context.Context, k *key, rows reflect.Value) error {
-	b := c.blocks.Get().(*block[T, P])
+func (c *column[T, F]) rows(ctx context.Context, k *key, rows reflect.Value) error {
+	b := c.blocks.Get().(*block[T, F])
 	defer c.blocks.Put(b)
 	n := 0
 	for i := range rows.Len() {
@@ -198,13 +193,7 @@ func (c *column[T, P]) rows(ctx context.Context, k *key, rows reflect.Value) err
 		}
 		// The method one has the same code: a shared method would not be inlined,
 		// and would add a call per row.
-		field := k.in(ctx, row)
-		var p P
-		if c.place != nil {
-			p = c.place(field)
-		} else {
-			p = field.Addr().Interface().(P)
-		}
+		p := (*F)(k.in(ctx, row).Addr().UnsafePointer())
 		if !c.missing(p) {
 			continue
 		}
@@ -221,7 +210,7 @@ func (c *column[T, P]) rows(ctx context.Context, k *key, rows reflect.Value) err
 }
 
 // assign generates IDs for the first n fields of a block.
-func (c *column[T, P]) assign(ctx context.Context, b *block[T, P], n int) error {
+func (c *column[T, F]) assign(ctx context.Context, b *block[T, F], n int) error {
 	if n == 0 {
 		return nil
 	}
@@ -237,15 +226,13 @@ func (c *column[T, P]) assign(ctx context.Context, b *block[T, P], n int) error 
 	return nil
 }
 
-func (c *column[T, P]) next(ctx context.Context) (any, error) { return c.generate(ctx) }
-
 // generate returns a new ID. It calls Fill instead of Next if there is a context: the
 // generator stops waiting when the context is done, and may use its values.
-func (c *column[T, P]) generate(ctx context.Context) (T, error) {
+func (c *column[T, F]) generate(ctx context.Context) (T, error) {
 	if ctx == context.Background() {
 		return c.gen.Next()
 	}
-	b := c.blocks.Get().(*block[T, P])
+	b := c.blocks.Get().(*block[T, F])
 	defer c.blocks.Put(b)
 	err := generateAll(ctx, c.gen, b.ids[:1])
 	return b.ids[0], err
@@ -256,7 +243,7 @@ func (c *column[T, P]) generate(ctx context.Context) (T, error) {
 func generateAll[T any](ctx context.Context, gen idtype.Generator[T], ids []T) error {
 	n, err := gen.Fill(ctx, ids)
 	if err == nil && n != len(ids) {
-		err = fmt.Errorf("%T.Fill: want %d IDs, got %d without an error; fix the generator", gen, len(ids), n)
+		err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(gen), len(ids), n)
 	}
 	return err
 }

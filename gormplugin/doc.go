@@ -4,10 +4,32 @@
 //	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // unique per process
 //	err = db.Use(gormplugin.New(gormplugin.For(gen)))
 //
-// Create then fills every zero primary key of gen's ID type: in a struct, in a slice
-// or an array of structs, in the maps that db.Model(&Order{}).Create inserts, in
-// associations, and in custom join tables. The plugin never changes a key that is
-// set, nor a key that GORM copies from another table.
+// Create then fills every zero primary key of gen's ID type, and every typed key of
+// that type:
+//
+//	type Order struct {
+//		ID         idtype.SnowflakeOf[Order]
+//		CustomerID idtype.SnowflakeOf[Customer]
+//		Customer   *Customer
+//	}
+//
+// The plugin fills keys in a struct, in a slice or an array of structs, in the maps
+// that db.Model(&Order{}).Create inserts, in associations, and in custom join tables.
+// It never changes a key that is set, nor a key that GORM copies from another table.
+//
+// The key can also be in a struct that the models embed:
+//
+//	type Model[M any] struct {
+//		ID        idtype.SnowflakeOf[M] `gorm:"primaryKey"`
+//		CreatedAt time.Time
+//	}
+//
+//	type Order struct {
+//		Model[Order]
+//	}
+//
+// If the model of an idtype.SnoOf declares a metabyte with IDMeta, the plugin sets the
+// metabyte of each ID that the generator of Snos creates for the model.
 //
 // # Several generators
 //
@@ -18,9 +40,14 @@
 //   - `gorm:"idgen"` selects the generator of the field's type.
 //   - `gorm:"idgen:-"` leaves the key alone. With `gorm:"idgen:-;default:(-)"`
 //     the database's default sets the key, and GORM reads it back.
-//   - Without a tag, the generator of T fills keys of type T, *T and
-//     [database/sql.Null] of T. T may be wrapped in a struct with no other field,
-//     such as the column types of package sqltypes and your own ID types.
+//   - Without a tag, the generator of T fills keys of type V, *V and
+//     [database/sql.Null] of V. V is T or a typed key of T, and may be wrapped in a
+//     struct with no other field, such as the column types of package sqltypes and
+//     your own ID types.
+//
+// If several generators fit the type of a key, the one of the nearest type fills it:
+// for an idtype.SnowflakeOf[Order] a generator of that type, such as
+// idtype.GeneratorOf[Order](gen), and otherwise a generator of idtype.Snowflake.
 //
 // If a key has both a generator and a default in the database, the generator fills
 // it. The plugin passes the context of the statement to the generator's Fill, so a
@@ -56,7 +83,7 @@
 // row. In a belongs-to, GORM always detects it:
 //
 //	type Profile struct {
-//		UserID idtype.Snowflake `gorm:"primaryKey"`
+//		UserID idtype.SnowflakeOf[User] `gorm:"primaryKey"`
 //		User   User
 //	}
 //
@@ -67,12 +94,12 @@
 // tag idgen:- always prevents a generated key:
 //
 //	type User struct {
-//		ID      idtype.Snowflake
+//		ID      idtype.SnowflakeOf[User]
 //		Profile Profile `gorm:"foreignKey:ID"`
 //	}
 //
 //	type Profile struct {
-//		ID idtype.Snowflake `gorm:"idgen:-"`
+//		ID idtype.SnowflakeOf[User] `gorm:"idgen:-"`
 //	}
 //
 // # Foreign keys of another type
@@ -80,20 +107,24 @@
 // GORM copies the ID of a row to the foreign keys of its associations, and
 // converts it to their type. Some conversions store another value without an
 // error: a string gets the rune of the integer, usually U+FFFD, an int32 gets the
-// lower bits, a float64 gets a nearby number. The plugin rejects such relations,
-// including polymorphic ones and join tables. The first Create or Update of the
-// model that declares the relation fails with an error that names both fields and
-// wraps [gorm.ErrUnsupportedRelation]. The plugin checks keys of other types than
-// package idtype's, such as int64, only if a generator fills them. Declare the
-// foreign key with the type of the ID:
+// lower bits, a float64 gets a nearby number, and a typed key gets another model's
+// ID. The plugin rejects such relations, including polymorphic ones and join tables.
+// The first Create or Update of the model that declares the relation fails with an
+// error that names both fields and wraps [gorm.ErrUnsupportedRelation].
+//
+// A foreign key that is a typed key must have the model of the key to which it
+// refers. If that key has no model, the foreign key's model must be the one to which
+// it refers. The plugin checks keys of other types than package idtype's, such as
+// int64, only if a generator fills them. Declare the foreign key with the type of the
+// ID. The foreign key of a polymorphic relation can't have a model:
 //
 //	type Order struct {
-//		ID    idtype.Snowflake
+//		ID    idtype.SnowflakeOf[Order]
 //		Notes []Note `gorm:"polymorphic:Owner"`
 //	}
 //
 //	type Note struct {
-//		ID        idtype.Snowflake
+//		ID        idtype.SnowflakeOf[Note]
 //		OwnerID   idtype.Snowflake // not string
 //		OwnerType string
 //	}
@@ -164,7 +195,8 @@
 // In GORM, other forms mean something else:
 //
 //   - Find(&orders, ids), Where(ids) and Delete(&Order{}, ids) treat a slice of
-//     structs as models. sqltypes.Text, Optional and SnoBytes are structs, as
+//     structs as models. The types of package idtype and typed keys are not structs,
+//     and work. sqltypes.Text, Optional and SnoBytes are structs, as
 //     are your own ID types that embed an ID. The statement then fails, because
 //     the table has no column for the field of such a struct. Zero IDs of these
 //     types add no condition: a list of zero IDs finds every row, as an empty list

@@ -15,14 +15,14 @@ import (
 )
 
 type Customer struct {
-	ID     idtype.Sno
+	ID     idtype.SnoOf[Customer]
 	Name   string
 	Orders []Order
 }
 
 type Order struct {
-	ID         idtype.Snowflake
-	CustomerID idtype.Sno
+	ID         idtype.SnowflakeOf[Order]
+	CustomerID idtype.SnoOf[Customer]
 }
 
 // An AuditEntry has a generator of its own.
@@ -75,25 +75,23 @@ func Example() {
 
 // An Author and an Article get IDs of one generator. A byte of the ID identifies the model.
 type Author struct {
-	ID   idtype.Sno `gorm:"idgen:author"`
+	ID   idtype.SnoOf[Author]
 	Name string
 }
 
 type Article struct {
-	ID       idtype.Sno `gorm:"idgen:article"`
-	AuthorID idtype.Sno
+	ID       idtype.SnoOf[Article]
+	AuthorID idtype.SnoOf[Author]
 	Author   Author
 }
 
-// The metabyte of a Sno identifies the model.
-func ExampleNamed_metabyte() {
-	gen := must(idtype.NewSnoGenerator(idtype.SnoConfig{}))
+func (Author) IDMeta() byte  { return 'u' }
+func (Article) IDMeta() byte { return 'a' }
+
+// The plugin sets the metabyte that a model declares.
+func ExampleFor_metabyte() {
 	db := open()
-	err := db.Use(gormplugin.New(
-		gormplugin.Named("author", gen.WithMeta('u')),
-		gormplugin.Named("article", gen.WithMeta('a')),
-	))
-	if err != nil {
+	if err := db.Use(gormplugin.New(gormplugin.For(must(idtype.NewSnoGenerator(idtype.SnoConfig{}))))); err != nil {
 		panic(err)
 	}
 	article := Article{Author: Author{Name: "Ada"}}
@@ -138,7 +136,7 @@ func ExampleFor_context() {
 
 func ExamplePageBefore() {
 	db := open()
-	var cursor idtype.Snowflake // zero: the newest orders
+	var cursor idtype.SnowflakeOf[Order] // zero: the newest orders
 	var page []Order
 	for range 2 {
 		stmt := db.Scopes(gormplugin.PageBefore("", cursor)).Limit(20).Find(&page).Statement
@@ -203,7 +201,7 @@ func ExampleFor() {
 	orders := []Order{{}, {}, {}}
 	fmt.Println(db.Create(&orders).Error, orders[0].ID < orders[1].ID, orders[1].ID < orders[2].ID)
 
-	// There is no generator for Customer.ID, a Sno.
+	// There is no generator for Customer.ID, an idtype.SnoOf.
 	fmt.Println(errors.Is(db.Create(&Customer{}).Error, gormplugin.ErrNoGenerator))
 	// Output:
 	// <nil> true true
@@ -211,7 +209,7 @@ func ExampleFor() {
 }
 
 func ExamplePageAfter() {
-	var cursor idtype.Snowflake = 418195596902400000 // the last order of the previous page
+	var cursor idtype.SnowflakeOf[Order] = 418195596902400000 // the last order of the previous page
 	stmt := open().Scopes(gormplugin.PageAfter("", cursor)).Limit(100).Find(&[]Order{}).Statement
 	fmt.Println(stmt.SQL.String(), stmt.Vars)
 	// Output: SELECT * FROM `orders` WHERE `orders`.`id` > ? ORDER BY `orders`.`id` LIMIT ? [418195596902400000 100]
@@ -220,7 +218,7 @@ func ExamplePageAfter() {
 // G adapts a scope to GORM's generic interface.
 func ExampleG() {
 	ctx := context.Background()
-	orders, err := gorm.G[Order](open()).Scopes(gormplugin.G(gormplugin.PageBefore("", idtype.Snowflake(0)))).Limit(20).Find(ctx)
+	orders, err := gorm.G[Order](open()).Scopes(gormplugin.G(gormplugin.PageBefore("", idtype.SnowflakeOf[Order](0)))).Limit(20).Find(ctx)
 	fmt.Println(len(orders), err)
 	// Output: 0 <nil>
 }

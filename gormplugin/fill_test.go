@@ -41,26 +41,38 @@ func wantSQL(t *testing.T, got, want string) {
 	}
 }
 
+// A numeric is an integer ID, with or without a model.
+type numeric interface {
+	~int64
+	columnID
+}
+
 func TestShapes(t *testing.T) {
-	two, three := &order{}, &order{}
+	t.Run("base", shapes[idtype.Snowflake])
+	t.Run("typed", shapes[idtype.SnowflakeOf[Sale]])
+}
+
+func shapes[ID numeric](t *testing.T) {
+	type row = keyed[ID]
+	one := func(v any) []ID { return []ID{v.(*row).ID} }
+	two, three := &row{}, &row{}
 	for name, c := range map[string]struct {
 		value any
-		ids   func(any) []idtype.Snowflake
-		want  []idtype.Snowflake
+		ids   func(any) []ID
+		want  []ID
 	}{
-		"*struct":      {&order{}, func(v any) []idtype.Snowflake { return []idtype.Snowflake{v.(*order).ID} }, ids(1)},
-		"*struct, set": {&order{ID: 7}, func(v any) []idtype.Snowflake { return []idtype.Snowflake{v.(*order).ID} }, ids(7)},
-		"**struct":     {&two, func(v any) []idtype.Snowflake { return []idtype.Snowflake{two.ID} }, ids(1)},
-		"[]struct":     {[]order{{}, {}, {}}, func(v any) []idtype.Snowflake { return idsOf(v.([]order)) }, ids(1, 2, 3)},
-		"*[]struct":    {&[]order{{}, {}, {}}, func(v any) []idtype.Snowflake { return idsOf(*v.(*[]order)) }, ids(1, 2, 3)},
-		"[]struct, mixed": {[]order{{}, {ID: 9}, {}, {ID: 8}, {}}, func(v any) []idtype.Snowflake { return idsOf(v.([]order)) },
-			ids(1, 9, 2, 8, 3)},
-		"*[2]struct":  {&[2]order{{}, {}}, func(v any) []idtype.Snowflake { return idsOf(v.(*[2]order)[:]) }, ids(1, 2)},
-		"[]*struct":   {[]*order{{}, {ID: 5}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(v.([]*order)) }, ids(1, 5, 2)},
-		"*[]*struct":  {&[]*order{{}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(*v.(*[]*order)) }, ids(1, 2)},
-		"[2]*struct":  {[2]*order{{}, {}}, func(v any) []idtype.Snowflake { a := v.([2]*order); return idsOfPtrs(a[:]) }, ids(1, 2)},
-		"[]**struct":  {[]**order{&three}, func(v any) []idtype.Snowflake { return []idtype.Snowflake{three.ID} }, ids(1)},
-		"*[2]*struct": {&[2]*order{{}, {}}, func(v any) []idtype.Snowflake { return idsOfPtrs(v.(*[2]*order)[:]) }, ids(1, 2)},
+		"*struct":         {&row{}, one, []ID{1}},
+		"*struct, set":    {&row{ID: 7}, one, []ID{7}},
+		"**struct":        {&two, func(v any) []ID { return []ID{two.ID} }, []ID{1}},
+		"[]struct":        {[]row{{}, {}, {}}, func(v any) []ID { return idsOf(v.([]row)) }, []ID{1, 2, 3}},
+		"*[]struct":       {&[]row{{}, {}, {}}, func(v any) []ID { return idsOf(*v.(*[]row)) }, []ID{1, 2, 3}},
+		"[]struct, mixed": {[]row{{}, {ID: 9}, {}, {ID: 8}, {}}, func(v any) []ID { return idsOf(v.([]row)) }, []ID{1, 9, 2, 8, 3}},
+		"*[2]struct":      {&[2]row{{}, {}}, func(v any) []ID { return idsOf(v.(*[2]row)[:]) }, []ID{1, 2}},
+		"[]*struct":       {[]*row{{}, {ID: 5}, {}}, func(v any) []ID { return idsOfPtrs(v.([]*row)) }, []ID{1, 5, 2}},
+		"*[]*struct":      {&[]*row{{}, {}}, func(v any) []ID { return idsOfPtrs(*v.(*[]*row)) }, []ID{1, 2}},
+		"[2]*struct":      {[2]*row{{}, {}}, func(v any) []ID { a := v.([2]*row); return idsOfPtrs(a[:]) }, []ID{1, 2}},
+		"[]**struct":      {[]**row{&three}, func(v any) []ID { return []ID{three.ID} }, []ID{1}},
+		"*[2]*struct":     {&[2]*row{{}, {}}, func(v any) []ID { return idsOfPtrs(v.(*[2]*row)[:]) }, []ID{1, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx := open(t, For(snowflakes())).Create(c.value)
@@ -82,14 +94,14 @@ func TestShapes(t *testing.T) {
 
 func ids(v ...idtype.Snowflake) []idtype.Snowflake { return v }
 
-func idsOf(rows []order) (ids []idtype.Snowflake) {
+func idsOf[ID any](rows []keyed[ID]) (ids []ID) {
 	for _, r := range rows {
 		ids = append(ids, r.ID)
 	}
 	return ids
 }
 
-func idsOfPtrs(rows []*order) (ids []idtype.Snowflake) {
+func idsOfPtrs[ID any](rows []*keyed[ID]) (ids []ID) {
 	for _, r := range rows {
 		ids = append(ids, r.ID)
 	}
@@ -98,17 +110,22 @@ func idsOfPtrs(rows []*order) (ids []idtype.Snowflake) {
 
 // IDs are in the order of the rows, even if the rows need several blocks and some keys are set.
 func TestManyRows(t *testing.T) {
-	rows := make([]order, 3*blockSize+17)
-	want := idtype.Snowflake(0)
+	t.Run("base", manyRows[idtype.Snowflake])
+	t.Run("typed", manyRows[idtype.SnowflakeOf[Sale]])
+}
+
+func manyRows[ID numeric](t *testing.T) {
+	rows := make([]keyed[ID], 3*blockSize+17)
+	want := ID(0)
 	for i := range rows {
 		if i%7 == 3 {
-			rows[i].ID = idtype.Snowflake(1_000_000 + i)
+			rows[i].ID = ID(1_000_000 + i)
 		}
 	}
 	create(t, open(t, For(snowflakes())), &rows)
 	for i := range rows {
 		if i%7 == 3 {
-			if rows[i].ID != idtype.Snowflake(1_000_000+i) {
+			if rows[i].ID != ID(1_000_000+i) {
 				t.Fatalf("row %d: an ID that was set became %d", i, rows[i].ID)
 			}
 			continue
@@ -120,17 +137,22 @@ func TestManyRows(t *testing.T) {
 }
 
 func TestCreateInBatches(t *testing.T) {
-	rows := make([]order, 25)
+	t.Run("base", createInBatches[idtype.Snowflake])
+	t.Run("typed", createInBatches[idtype.SnowflakeOf[Sale]])
+}
+
+func createInBatches[ID numeric](t *testing.T) {
+	rows := make([]keyed[ID], 25)
 	db := openServer(t, &server{affected: 10}, For(snowflakes()))
 	if err := db.CreateInBatches(&rows, 10).Error; err != nil {
 		t.Fatal(err)
 	}
-	other := make([]order, 25)
+	other := make([]keyed[ID], 25)
 	if err := db.Session(&gorm.Session{CreateBatchSize: 10}).Create(other).Error; err != nil {
 		t.Fatal(err)
 	}
 	for i := range rows {
-		if rows[i].ID != idtype.Snowflake(i+1) || other[i].ID != idtype.Snowflake(i+26) {
+		if rows[i].ID != ID(i+1) || other[i].ID != ID(i+26) {
 			t.Fatalf("row %d: %d and %d", i, rows[i].ID, other[i].ID)
 		}
 	}
@@ -640,7 +662,7 @@ func TestConcurrency(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for range 50 {
-				rows := make([]order, 20)
+				rows := make([]keyed[idtype.Snowflake], 20)
 				one, l := order{}, line{}
 				m := map[string]any{}
 				for _, tx := range []*gorm.DB{db.Create(&rows), db.WithContext(ctx).Create(&one), db.Create(&l), db.Model(&order{}).Create(m)} {

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // ErrNoGenerator means that no generator can fill a key: none is bound to the key's
@@ -33,7 +35,6 @@ const unwatched = -1
 type key struct {
 	field *schema.Field
 	index int    // index of the field in the model, or -1 if it is in an embedded struct
-	depth int    // number of structs of one field around the ID
 	fills filler // nil if no generator fills the key
 	err   error  // the error for a zero key, if fills is nil
 }
@@ -103,11 +104,11 @@ func (p *planner) named(k *key, name string) error {
 			names = append(names, b.name)
 			continue
 		}
-		if k.useExact(b) || k.useWrapped(b) {
+		if k.use(b) {
 			return nil
 		}
-		return fmt.Errorf("gormplugin: fill %s of type %v: generator %q generates %v; name another generator, or change the field's type: %w",
-			fieldName(k.field), k.field.FieldType, name, b.idType, ErrNoGenerator)
+		return fmt.Errorf("gormplugin: fill %s of type %s: generator %q generates %s; name another generator, or change the field's type: %w",
+			fieldName(k.field), typename.Of(k.field.FieldType), name, typename.Of(b.idType), ErrNoGenerator)
 	}
 	slices.Sort(names)
 	return fmt.Errorf("gormplugin: fill %s: want the name of a generator among %q, got %q; pass gormplugin.Named(%[3]q, gen) to New: %w",
@@ -115,11 +116,18 @@ func (p *planner) named(k *key, name string) error {
 }
 
 // byType binds the key to the generator of the field's type, and reports whether there
-// is one. A generator of the type that the field wraps is the second choice.
+// is one.
 func (p *planner) byType(k *key) bool {
-	for _, fits := range []func(Binding) bool{k.useExact, k.useWrapped} {
-		for _, b := range p.bindings {
-			if !b.named && fits(b) {
+	return k.use(slices.DeleteFunc(slices.Clone(p.bindings), func(b Binding) bool { return b.named })...)
+}
+
+// use binds the key to the generator of the type that is nearest to the field's. It
+// reports whether there is one.
+func (k *key) use(bindings ...Binding) bool {
+	for form, id := range idsIn(k.field.FieldType) {
+		for _, generated := range []reflect.Type{id, untyped(id)} {
+			if i := slices.IndexFunc(bindings, func(b Binding) bool { return b.idType == generated }); i >= 0 {
+				k.fills = bindings[i].filler(form, id)
 				return true
 			}
 		}
@@ -127,40 +135,54 @@ func (p *planner) byType(k *key) bool {
 	return false
 }
 
-// useExact binds the key to a generator of T if the field is a T, a *T or a
-// sql.Null[T]. It reports whether it did.
-func (k *key) useExact(b Binding) bool {
-	k.fills, k.depth = b.filler(k.field.FieldType), 0
-	return k.fills != nil
-}
-
-// useWrapped binds the key to a generator of T if the field wraps a T in structs of
-// one field. It reports whether it did.
-func (k *key) useWrapped(b Binding) bool {
-	k.depth = 0
-	for t, ok := wrappedType(k.field.FieldType); ok; t, ok = wrappedType(t) {
-		k.depth++
-		if k.fills = b.filler(t); k.fills != nil {
-			return true
+// idsIn returns the types of the IDs that a field of type t can hold, nearest first, each
+// with the form of the field. They are t itself, the type behind t's pointer or in its
+// sql.Null, and the types in structs of one field.
+func idsIn(t reflect.Type) iter.Seq2[form, reflect.Type] {
+	return func(yield func(form, reflect.Type) bool) {
+		for f := itself; yield(f, t); {
+			inner, wrapped := wrappedType(t)
+			switch {
+			case wrapped:
+				t = inner
+			case f == itself && t.Kind() == reflect.Pointer:
+				f, t = behindPointer, t.Elem()
+			case f == itself && isSQLNull(t):
+				f, t = inNull, t.Field(0).Type
+			default:
+				return
+			}
 		}
 	}
-	k.fills, k.depth = b.boxFiller(k.field.FieldType), 0
-	return k.fills != nil
 }
 
 // missing returns the error for a key whose type has no generator.
 func (p *planner) missing(f *schema.Field) error {
 	id := idOf(f.FieldType)
-	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && b.idType == id }) {
-		return fmt.Errorf("gormplugin: fill %s: want type T, *T or sql.Null[T], where T is %v or a struct that contains only that, got %v; change the field's type, or set the ID yourself: %w",
-			fieldName(f), id, f.FieldType, ErrNoGenerator)
+	base, name := untyped(id), typename.Of(id)
+	if slices.ContainsFunc(p.bindings, func(b Binding) bool { return !b.named && (b.idType == id || b.idType == base) }) {
+		return fmt.Errorf("gormplugin: fill %s: want type T, *T or sql.Null[T], where T is %s or a struct that contains only that, got %s; change the field's type, or set the ID yourself: %w",
+			fieldName(f), name, typename.Of(f.FieldType), ErrNoGenerator)
 	}
-	return fmt.Errorf("gormplugin: fill %s: no generator is bound to type %v; pass gormplugin.For(gen) to New, set the ID yourself, or tag the field gorm:\"idgen:-\": %w",
-		fieldName(f), id, ErrNoGenerator)
+	if base != id {
+		name += " or " + typename.Of(base)
+	}
+	return fmt.Errorf("gormplugin: fill %s: no generator is bound to type %s; pass gormplugin.For(gen) to New, set the ID yourself, or tag the field gorm:\"idgen:-\": %w",
+		fieldName(f), name, ErrNoGenerator)
 }
 
 // fieldName returns the name of a field for errors.
-func fieldName(f *schema.Field) string { return f.Schema.Name + "." + f.BindName() }
+func fieldName(f *schema.Field) string { return modelName(f.Schema) + "." + f.BindName() }
+
+// modelName returns the name of a model for errors.
+func modelName(s *schema.Schema) string {
+	if !strings.HasSuffix(s.Name, "]") {
+		return s.Name
+	}
+	// GORM's name of a generic type has the import paths of its type arguments.
+	_, name, _ := strings.Cut(typename.Of(s.ModelType), ".")
+	return name
+}
 
 // idgenTag returns the field's idgen tag. GORM copies the tags of an embedded
 // struct to its fields.
@@ -272,6 +294,26 @@ func idOf(t reflect.Type) reflect.Type {
 	return t
 }
 
+// untyped returns the base type of a typed key, for example idtype.Snowflake for an
+// idtype.SnowflakeOf. It returns other types unchanged.
+func untyped(t reflect.Type) reflect.Type {
+	// Types of other packages may have the method too, for example a struct that embeds a
+	// typed key. Only in package idtype it means an equal memory layout.
+	if m, ok := t.MethodByName("Untyped"); ok && t.PkgPath() == idPackage {
+		return m.Type.Out(0)
+	}
+	return t
+}
+
+// metaOf returns the metabyte that the model of a typed key declares. It is false for
+// other types, and for models that declare none.
+func metaOf(t reflect.Type) (meta byte, ok bool) {
+	if key, is := reflect.Zero(t).Interface().(interface{ ModelMeta() (byte, bool) }); is {
+		return key.ModelMeta()
+	}
+	return 0, false
+}
+
 // content returns the ID in a value. No pointer to the ID may be nil.
 func content(v reflect.Value) reflect.Value {
 	for id := idOf(v.Type()); v.Type() != id; {
@@ -296,6 +338,18 @@ func contentOf(t reflect.Type) reflect.Type {
 	return t
 }
 
+// unpacked returns the value behind a pointer or in a sql.Null, of the type that
+// contentOf returns. No pointer may be nil.
+func unpacked(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	if isSQLNull(v.Type()) {
+		v = v.Field(0)
+	}
+	return v
+}
+
 func isSQLNull(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t.PkgPath() == sqlPackage && t.NumField() == 2 && t.Field(0).Name == "V"
 }
@@ -309,10 +363,11 @@ func wrappedType(t reflect.Type) (reflect.Type, bool) {
 	return t.Field(0).Type, true
 }
 
-// wraps reports whether t is the type inner, or wraps it in structs of one field.
+// wraps reports whether t is the type inner, a typed key of it, or wraps one of them in
+// structs of one field.
 func wraps(t, inner reflect.Type) bool {
 	for ok := true; ok; t, ok = wrappedType(t) {
-		if t == inner {
+		if t == inner || untyped(t) == inner {
 			return true
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // checkUpdate is the callback that runs before an Update. An Update saves
@@ -31,8 +32,9 @@ func (p *planner) checkUpdate(db *gorm.DB) {
 }
 
 // checkRelations rejects relations of a model in which GORM would store a value other
-// than the ID. For example, GORM converts an integer to a string as a rune, and
-// truncates it to a smaller integer, without an error.
+// than the ID, or the ID of another model. For example, GORM converts an integer to a
+// string as a rune, truncates it to a smaller integer, and converts one model's typed key
+// to another's, without an error.
 func (p *planner) checkRelations(s *schema.Schema) error {
 	own := &s.Relationships
 	for _, relations := range [][]*schema.Relationship{own.BelongsTo, own.HasOne, own.HasMany, own.Many2Many} {
@@ -41,7 +43,11 @@ func (p *planner) checkRelations(s *schema.Schema) error {
 				continue
 			}
 			for _, ref := range r.References {
-				if ref.PrimaryKey != nil && !p.carries(ref.ForeignKey, ref.PrimaryKey) {
+				switch {
+				case ref.PrimaryKey == nil: // the type of a polymorphic relation
+				case ofAnotherModel(ref):
+					return mistyped(r, ref)
+				case !p.carries(ref.ForeignKey, ref.PrimaryKey):
 					return misfit(r, ref)
 				}
 			}
@@ -55,16 +61,40 @@ func (p *planner) checkRelations(s *schema.Schema) error {
 // uses the last one.
 func permitting(r *schema.Relationship) *schema.Field { return r.Schema.FieldsByName[r.Name] }
 
+// ofAnotherModel reports whether a foreign key is a typed key of another model or of
+// another base type than the key to which it refers. If that key has no model, the
+// foreign key's model must be the one to which it refers.
+func ofAnotherModel(ref *schema.Reference) bool {
+	key, id := idOf(ref.ForeignKey.FieldType), idOf(ref.PrimaryKey.FieldType)
+	base := untyped(key)
+	switch {
+	case key == base || key == id:
+		return false
+	case isID(id) && id != base:
+		return true
+	}
+	// The type argument can't be read by reflection, but it is in the type's name.
+	return typename.Of(key) != typename.Of(base)+"Of["+typename.Of(ref.PrimaryKey.Schema.ModelType)+"]"
+}
+
+// mistyped returns the error for a foreign key that is another model's typed key.
+func mistyped(r *schema.Relationship, ref *schema.Reference) error {
+	key, id := ref.ForeignKey, ref.PrimaryKey
+	return fmt.Errorf("gormplugin: check relation %s: %s has type %s, but it refers to %s of type %s; declare %[2]s as %[6]s: %[7]w",
+		fieldName(r.Field), fieldName(key), typename.Of(key.FieldType), fieldName(id), typename.Of(id.FieldType),
+		typename.Of(contentOf(id.FieldType)), gorm.ErrUnsupportedRelation)
+}
+
 // misfit returns the error for a foreign key that can't store an ID.
 func misfit(r *schema.Relationship, ref *schema.Reference) error {
 	key, id := ref.ForeignKey, ref.PrimaryKey
-	remedy := fmt.Sprintf("declare %s as %v", fieldName(key), contentOf(id.FieldType))
+	remedy := fmt.Sprintf("declare %s as %s", fieldName(key), typename.Of(contentOf(id.FieldType)))
 	if contentOf(key.FieldType).Kind() == reflect.String && fitsText(id.FieldType) {
 		remedy += ", or as sql.Null[string] to keep a text column"
 	}
 	remedy += fmt.Sprintf(", or add <-:false to the gorm tag of %s so that GORM doesn't save it", fieldName(permitting(r)))
-	return fmt.Errorf("gormplugin: check relation %s: GORM can't store %s (%v) in %s (%v) without changing the value or panicking; %s: %w",
-		fieldName(r.Field), fieldName(id), id.FieldType, fieldName(key), key.FieldType, remedy, gorm.ErrUnsupportedRelation)
+	return fmt.Errorf("gormplugin: check relation %s: GORM can't store %s (%s) in %s (%s) without changing the value or panicking; %s: %w",
+		fieldName(r.Field), fieldName(id), typename.Of(id.FieldType), fieldName(key), typename.Of(key.FieldType), remedy, gorm.ErrUnsupportedRelation)
 }
 
 // fitsText reports whether a sql.Null[string] can store the ID in a field of type t.
@@ -152,6 +182,9 @@ func (p *planner) fills(f *schema.Field) bool {
 // odd and need all their bits, and the texts of UID60 and Spread64 could be decimal
 // integers. It returns an invalid Value if t is neither an ID nor an integer.
 func sampleOf(t reflect.Type) reflect.Value {
+	if base := untyped(t); base != t {
+		return converted(sampleOf(base), t)
+	}
 	// An ID type of another package needs a sample here. Without one it is checked
 	// as an integer of 64 bits, or not at all.
 	for _, id := range []any{
@@ -168,13 +201,24 @@ func sampleOf(t reflect.Type) reflect.Value {
 	return reflect.Value{}
 }
 
-// holding returns a value of type t that contains an ID. t is the ID's type, or a
-// pointer, a sql.Null, or a struct of one field around it.
+// converted returns an ID as type t, which is its type, a typed key of it, or its base
+// type. The ID gets the metabyte that the model of t declares: samples and the bounds of
+// time windows have none.
+func converted(id reflect.Value, t reflect.Type) reflect.Value {
+	if meta, ok := metaOf(t); ok {
+		sno := id.Convert(reflect.TypeFor[idtype.Sno]()).Interface().(idtype.Sno)
+		id = reflect.ValueOf(sno.WithMeta(meta))
+	}
+	return id.Convert(t)
+}
+
+// holding returns a value of type t that contains an ID. t is a type for which converted
+// accepts the ID, or a pointer, a sql.Null, or a struct of one field around it.
 func holding(t reflect.Type, id reflect.Value) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch {
-	case t == id.Type():
-		v.Set(id)
+	case t == idOf(t):
+		v.Set(converted(id, t))
 	case t.Kind() == reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
 		v.Elem().Set(holding(t.Elem(), id))

@@ -368,3 +368,181 @@ func TestRelationsOfBytes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Models whose foreign keys have the type F.
+type (
+	Shop          struct{ ID idtype.SnowflakeOf[Shop] }
+	plainShop     struct{ ID idtype.Snowflake }
+	ofShop[F any] struct {
+		ID     idtype.Snowflake
+		ShopID F
+		Shop   *Shop
+	}
+	ofPlainShop[F any] struct {
+		ID     idtype.Snowflake
+		ShopID F
+		Shop   *plainShop
+	}
+	ofCountry[F any] struct {
+		ID        idtype.Snowflake
+		CountryID F
+		Country   *country
+	}
+	itemOf[F any] struct {
+		ID        idtype.Snowflake
+		OwnerID   F
+		OwnerType string
+	}
+	manyOf[F any] struct {
+		ID    idtype.SnowflakeOf[Shop]
+		Items []itemOf[F] `gorm:"foreignKey:OwnerID"`
+	}
+	oneOf[F any] struct {
+		ID   sql.Null[idtype.SnowflakeOf[Shop]]
+		Item *itemOf[F] `gorm:"foreignKey:OwnerID"`
+	}
+	anyOf[F any] struct {
+		ID    SaleKey
+		Items []itemOf[F] `gorm:"polymorphic:Owner"`
+	}
+	selfOf[F any] struct {
+		ID       idtype.SnowflakeOf[Shop]
+		ParentID F
+		Parent   *selfOf[F]
+		Children []selfOf[F] `gorm:"foreignKey:ParentID"`
+	}
+	inEmbedded[F any] struct {
+		ID idtype.Snowflake
+		In Embeddable[F] `gorm:"embedded;embeddedPrefix:in_"`
+	}
+	Embeddable[F any] struct {
+		ShopID F
+		Shop   *Shop
+	}
+	readOf[F any] struct {
+		ID     idtype.Snowflake
+		ShopID F
+		Shop   *Shop `gorm:"<-:false"`
+	}
+	shopLeft struct {
+		ID     idtype.SnowflakeOf[Shop]
+		Rights []rightOf `gorm:"many2many:links;joinForeignKey:LeftID;joinReferences:RightID"`
+	}
+	rightOf struct{ ID idtype.SnoOf[Shopper] }
+	boolOf  struct {
+		ID    idtype.SnoOf[Shopper]
+		Items []itemOf[bool] `gorm:"foreignKey:OwnerID"`
+	}
+	linkOf[F any] struct {
+		LeftID  idtype.SnowflakeOf[Shop] `gorm:"primaryKey"`
+		RightID F                        `gorm:"primaryKey"`
+	}
+	// The parts of a composite key refer to a composite key.
+	typedLine struct {
+		SaleID idtype.SnowflakeOf[Sale]      `gorm:"primaryKey"`
+		ID     idtype.SnowflakeOf[typedLine] `gorm:"primaryKey;idgen"`
+		Sale   *Sale
+	}
+	ofLine[F any] struct {
+		ID     idtype.Snowflake
+		SaleID idtype.SnowflakeOf[Sale]
+		LineID F
+		Line   *typedLine `gorm:"foreignKey:SaleID,LineID;references:SaleID,ID"`
+	}
+	// A shopFront shares the key of its shop.
+	shopFront struct {
+		ID   idtype.SnowflakeOf[Shop]
+		Shop *Shop `gorm:"foreignKey:ID"`
+	}
+	frontedShop struct {
+		ID    idtype.SnowflakeOf[Shop]
+		Front *shopFront `gorm:"foreignKey:ID"`
+	}
+	ofFront[F any] struct {
+		ID      idtype.Snowflake
+		FrontID F
+		Front   *shopFront
+	}
+)
+
+// A foreign key that is another model's typed key is an error, because GORM would convert
+// one to the other.
+func TestRelationsOfOtherModels(t *testing.T) {
+	type (
+		shop     = idtype.SnowflakeOf[Shop]
+		sale     = idtype.SnowflakeOf[Sale]
+		shopper  = idtype.SnoOf[Shopper]
+		plain    = idtype.Snowflake
+		line     = idtype.SnowflakeOf[typedLine]
+		plainKey = idtype.SnowflakeOf[plainShop]
+	)
+	db := openServer(t, &server{affected: 1}, For(snowflakes()), For(snos()))
+	linked := func(left, link any) *gorm.DB {
+		db := openServer(t, &server{affected: 1}, For(snowflakes()), For(snos()))
+		if err := db.SetupJoinTable(left, "Rights", link); err != nil {
+			t.Fatal(err)
+		}
+		return db.Create(left)
+	}
+	for want, txs := range map[string][]*gorm.DB{
+		"": {
+			db.Create(&ofShop[shop]{Shop: &Shop{}}), db.Create(&ofShop[*shop]{Shop: &Shop{}}), db.Create(&ofShop[sql.Null[shop]]{Shop: &Shop{}}),
+			db.Create(&ofShop[plain]{Shop: &Shop{}}), db.Create(&ofShop[*plain]{Shop: &Shop{}}), db.Create(&ofShop[int64]{Shop: &Shop{}}),
+			db.Create(&ofPlainShop[plain]{Shop: &plainShop{}}), db.Create(&ofPlainShop[plainKey]{Shop: &plainShop{}}), db.Create(&ofPlainShop[*plainKey]{}),
+			db.Create(&ofCountry[idtype.SnowflakeOf[country]]{}),
+			db.Create(&manyOf[shop]{Items: []itemOf[shop]{{}}}), db.Create(&manyOf[plain]{Items: []itemOf[plain]{{}}}), db.Create(&oneOf[*shop]{Item: &itemOf[*shop]{}}),
+			db.Create(&anyOf[sale]{Items: []itemOf[sale]{{}}}), db.Create(&anyOf[plain]{Items: []itemOf[plain]{{}}}), db.Create(&anyOf[SaleKey]{}),
+			db.Create(&selfOf[*shop]{Parent: &selfOf[*shop]{}, Children: []selfOf[*shop]{{}}}),
+			db.Create(&inEmbedded[shop]{In: Embeddable[shop]{Shop: &Shop{}}}),
+			db.Create(&readOf[sale]{Shop: &Shop{}}),
+			linked(&shopLeft{Rights: []rightOf{{}}}, &linkOf[shopper]{}), linked(&shopLeft{Rights: []rightOf{{}}}, &linkOf[idtype.Sno]{}),
+			openServer(t, &server{affected: 1}, For(snowflakes()), For(snos())).Create(&shopLeft{Rights: []rightOf{{}}}),
+			db.Create(&ofLine[line]{Line: &typedLine{Sale: &Sale{}}}),
+			db.Create(&shopFront{Shop: &Shop{}}), db.Create(&frontedShop{Front: &shopFront{}}), db.Create(&ofFront[shop]{Front: &shopFront{ID: 7}}),
+			db.Create(&Sale{Shopper: &Shopper{}}), db.Create(&Shopper{Sales: []Sale{{}}}),
+		},
+		"ShopID has type idtype.SnowflakeOf[gormplugin.Sale], but it refers to Shop.ID of type idtype.SnowflakeOf[gormplugin.Shop]; declare ": {
+			db.Create(&ofShop[sale]{}), db.Create(&ofShop[sale]{Shop: &Shop{}}), db.Create([]ofShop[sale]{{}}), db.Save(&ofShop[sale]{ID: 1}),
+			db.Updates(&ofShop[sale]{ID: 1, Shop: &Shop{}}), {Error: db.Model(&ofShop[sale]{ID: 1}).Association("Shop").Append(&Shop{})},
+			db.Model(&ofShop[sale]{}).Create(map[string]any{}), db.Create(&inEmbedded[sale]{}),
+		},
+		"ShopID has type *idtype.SnowflakeOf[gormplugin.Sale], but it refers to Shop.ID of":                          {db.Create(&ofShop[*sale]{})},
+		"ShopID has type sql.Null[idtype.SnowflakeOf[gormplugin.Sale]], but ":                                        {db.Create(&ofShop[sql.Null[sale]]{})},
+		"ShopID has type gormplugin.SaleKey, but it refers to Shop.ID of type idtype.SnowflakeOf[gormplugin.Shop]; ": {db.Create(&ofShop[SaleKey]{})},
+		"ShopID has type idtype.UID60Of[gormplugin.Shop], but it refers to Shop.ID of type idtype.SnowflakeOf[":      {db.Create(&ofShop[idtype.UID60Of[Shop]]{})},
+		"ShopID has type idtype.SnoOf[gormplugin.Shopper], but it refers to Shop.ID of":                              {db.Create(&ofShop[shopper]{})},
+		"ShopID as idtype.Snowflake: ": {db.Create(&ofPlainShop[sale]{}), db.Create(&ofPlainShop[*shop]{}), db.Create(&ofPlainShop[idtype.UID60Of[plainShop]]{})},
+		"CountryID as int64: ":         {db.Create(&ofCountry[sale]{})},
+		"OwnerID has type idtype.SnowflakeOf[gormplugin.Sale], but it refers to manyOf[idtype.SnowflakeOf[gormplugin.Sale]].ID of":                        {db.Create(&manyOf[sale]{}), db.Updates(&manyOf[sale]{ID: 1})},
+		"].ID of type sql.Null[idtype.SnowflakeOf[gormplugin.Shop]]; declare ":                                                                            {db.Create(&oneOf[sale]{})},
+		"OwnerID has type idtype.SnowflakeOf[gormplugin.Shop], but it refers to anyOf[idtype.SnowflakeOf[gormplugin.Shop]].ID of type gormplugin.SaleKey": {db.Create(&anyOf[shop]{})},
+		"ParentID has type *idtype.SnowflakeOf[gormplugin.Sale], but it refers to selfOf[":                                                                {db.Create(&selfOf[*sale]{})},
+		"RightID has type idtype.SnoOf[gormplugin.Ticket], but it refers to rightOf.ID of type idtype.SnoOf[gormplugin.Shopper]; declare ":                {linked(&shopLeft{}, &linkOf[idtype.SnoOf[Ticket]]{})},
+		"LineID has type idtype.SnowflakeOf[gormplugin.Sale], but it refers to typedLine.ID of type idtype.SnowflakeOf[gormplugin.typedLine]; ":           {db.Create(&ofLine[sale]{})},
+		"FrontID has type idtype.SnowflakeOf[gormplugin.shopFront], but it refers to shopFront.ID of type idtype.SnowflakeOf[gormplugin.Shop]; ":          {db.Create(&ofFront[idtype.SnowflakeOf[shopFront]]{})},
+	} {
+		for i, tx := range txs {
+			switch {
+			case want == "" && tx.Error == nil:
+			case want == "", !errors.Is(tx.Error, gorm.ErrUnsupportedRelation), !strings.Contains(tx.Error.Error(), want),
+				!strings.HasPrefix(tx.Error.Error(), "gormplugin: check relation "), strings.Contains(tx.Error.Error(), "github.com"):
+				t.Errorf("%d: %v, want %v with %q", i, tx.Error, gorm.ErrUnsupportedRelation, want)
+			}
+		}
+	}
+	// A Sno with a metabyte in a column that can't store it.
+	if err := db.Create(&boolOf{}).Error; !errors.Is(err, gorm.ErrUnsupportedRelation) || !strings.Contains(err.Error(), "GORM can't store boolOf.ID (idtype.SnoOf[gormplugin.Shopper]) in itemOf[bool].OwnerID (bool) ") {
+		t.Errorf("bool: %v", err)
+	}
+	const want = "gormplugin: check relation wrongShop.Shop: wrongShop.ShopID has type idtype.SnowflakeOf[gormplugin.Sale], " +
+		"but it refers to Shop.ID of type idtype.SnowflakeOf[gormplugin.Shop]; declare wrongShop.ShopID as idtype.SnowflakeOf[gormplugin.Shop]: unsupported relations"
+	if err := db.Create(&wrongShop{}).Error; err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
+}
+
+type wrongShop struct {
+	ID     idtype.Snowflake
+	ShopID idtype.SnowflakeOf[Sale]
+	Shop   *Shop
+}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // wanted reports whether the statement inserts the key. If a Select leaves out the
@@ -107,23 +109,11 @@ func only(rows reflect.Value) reflect.Value {
 
 // in returns the field of the key in an addressable row.
 func (k *key) in(ctx context.Context, row reflect.Value) reflect.Value {
-	var field reflect.Value
 	if k.index >= 0 {
-		field = row.Field(k.index)
-	} else {
-		// ReflectValueOf allocates embedded structs behind nil pointers. Their key
-		// is zero.
-		field = k.field.ReflectValueOf(ctx, row)
+		return row.Field(k.index)
 	}
-	return k.content(field)
-}
-
-// content returns the ID in a value of the key's type.
-func (k *key) content(v reflect.Value) reflect.Value {
-	for range k.depth {
-		v = v.Field(0)
-	}
-	return v
+	// ReflectValueOf allocates embedded structs behind nil pointers. Their key is zero.
+	return k.field.ReflectValueOf(ctx, row)
 }
 
 // refuse returns an error if a row that can't be filled has no ID.
@@ -135,8 +125,8 @@ func (k *key) refuse(ctx context.Context, row reflect.Value) error {
 	case k.err != nil:
 		return k.err
 	}
-	return fmt.Errorf("gormplugin: fill %s: want a pointer to a %v, got a value that can't be written to; pass &row: %w",
-		fieldName(k.field), row.Type(), gorm.ErrInvalidValue)
+	return fmt.Errorf("gormplugin: fill %s: want a pointer to a %s, got a value that can't be written to; pass &row: %w",
+		fieldName(k.field), typename.Of(row.Type()), gorm.ErrInvalidValue)
 }
 
 // failed wraps the error of a generator.
@@ -182,15 +172,13 @@ func (k *key) fillMap(ctx context.Context, row map[string]any) error {
 	case row == nil:
 		return fmt.Errorf("gormplugin: fill %s: the map is nil; pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
 	}
-	id, err := k.fills.next(ctx)
-	if err != nil {
+	field := reflect.New(k.field.FieldType).Elem()
+	if _, err := k.fills.one(ctx, field); err != nil {
 		return k.failed(err)
 	}
-	if form := contentOf(k.field.FieldType); form != reflect.TypeOf(id) {
-		// Wrap the ID: unwrapped, it would be stored in another form.
-		id = holding(form, reflect.ValueOf(id)).Interface()
-	}
-	row[column] = id
+	// The field's type, not the generator's: a struct around the ID may store it in
+	// another form.
+	row[column] = unpacked(field).Interface()
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"gorm.io/gorm/schema"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // G adapts a scope for [gorm.DB.Scopes] to the generic interface of [gorm.G]:
@@ -43,11 +44,11 @@ type Layout[T any] interface {
 // is zero, the window begins with the format's smallest value. If to is zero, it
 // extends to the largest.
 //
-// The query fails if the layout rejects the window, if the column has another ID
-// type than the layout, or if the column doesn't sort by time, such as decimal
-// text. MintedBetween takes the column's type from the model. It can't check a
-// query without a model, a column of another table, or a field of another type,
-// such as an int64, a uuid.UUID or a string.
+// The column can store IDs of the layout's type or typed keys of that type. The query
+// fails if the layout rejects the window, if the column has another ID type, or if the
+// column doesn't sort by time, such as decimal text. MintedBetween takes the column's
+// type from the model. It can't check a query without a model, a column of another
+// table, or a field of another type, such as an int64, a uuid.UUID or a string.
 func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
 	lo, hi, err := layout.Range(from, to)
 	condition := between{columnOf(column), lo, hi, err}
@@ -65,6 +66,9 @@ func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) f
 // page:
 //
 //	db.Scopes(gormplugin.PageAfter("", cursor)).Limit(size).Find(&page)
+//
+// For a column of typed keys, the cursor can have the column's type or its base type. The
+// query fails if the cursor is another model's ID.
 //
 // A zero cursor or a nil pointer selects the first page. Rows that are inserted or
 // deleted between two queries don't shift the pages.
@@ -118,7 +122,7 @@ func fieldOf(s *schema.Schema, table string, c clause.Column) (*schema.Field, er
 		return s.LookUpField(c.Name), nil
 	case s.PrioritizedPrimaryField == nil:
 		// GORM would use the first column.
-		return nil, fmt.Errorf("gormplugin: find the key column of %s: the model has no single-column primary key; pass the name of a column: %w", s.Name, gorm.ErrInvalidField)
+		return nil, fmt.Errorf("gormplugin: find the key column of %s: the model has no single-column primary key; pass the name of a column: %w", modelName(s), gorm.ErrInvalidField)
 	}
 	return s.PrioritizedPrimaryField, nil
 }
@@ -178,8 +182,8 @@ func (b between) bounds(builder clause.Builder) (lo, hi any, err error) {
 func stored(f *schema.Field, id any) (any, error) {
 	t, form := contentOf(reflect.TypeOf(id)), contentOf(f.FieldType)
 	if isID(form) && !sameKind(form, t) {
-		return nil, fmt.Errorf("gormplugin: compare %s: want an ID of type %v, got %v; pass a cursor or a layout of the column's type, or name another column: %w",
-			fieldName(f), identity(form), identity(t), gorm.ErrInvalidField)
+		return nil, fmt.Errorf("gormplugin: compare %s: want an ID of type %s, got %s; pass a cursor or a layout of the column's type, or name another column: %w",
+			fieldName(f), typename.Of(identity(form)), typename.Of(identity(t)), gorm.ErrInvalidField)
 	}
 	if t == form || !isID(t) || dataType(form) == "" || dataType(form) == dataType(t) {
 		return id, nil
@@ -187,23 +191,24 @@ func stored(f *schema.Field, id any) (any, error) {
 	// The text and the bytes of a Sno sort as the Sno does. The text of a number
 	// doesn't sort as the number does.
 	v := content(reflect.ValueOf(id))
-	if !wraps(form, v.Type()) || v.Type() != reflect.TypeFor[idtype.Sno]() && dataType(form) != dataType(v.Type()) {
-		return nil, fmt.Errorf("gormplugin: compare %s: IDs of type %v in a column of type %s don't sort in their order; use a column of type %s: %w",
-			fieldName(f), f.FieldType, dataType(form), dataType(v.Type()), gorm.ErrInvalidField)
+	base := untyped(v.Type())
+	if !wraps(form, base) || base != reflect.TypeFor[idtype.Sno]() && dataType(form) != dataType(base) {
+		return nil, fmt.Errorf("gormplugin: compare %s: IDs of type %s in a column of type %s don't sort in their order; use a column of type %s: %w",
+			fieldName(f), typename.Of(f.FieldType), dataType(form), dataType(base), gorm.ErrInvalidField)
 	}
 	return holding(form, v).Interface(), nil
 }
 
-// sameKind reports whether two types hold the same IDs. A type of the caller that
-// embeds an ID can be compared with that ID's type, but not with another type that
-// embeds it.
+// sameKind reports whether two types hold the same IDs. A typed key, or a type of the
+// caller that embeds an ID, can be compared with its base type, but not with another
+// model's key or another type that embeds the ID.
 func sameKind(a, b reflect.Type) bool {
 	a, b = identity(a), identity(b)
 	return wraps(a, b) || wraps(b, a)
 }
 
-// identity returns the type of the ID in a type t: a type of package idtype, or the
-// caller's own type that embeds one.
+// identity returns the type of the ID in a type t: a type of package idtype, a typed key,
+// or the caller's own type that embeds one.
 func identity(t reflect.Type) reflect.Type {
 	t = contentOf(t)
 	for inner, ok := wrappedType(t); ok && !t.Field(0).Anonymous; inner, ok = wrappedType(t) {

@@ -167,7 +167,7 @@ func TestMintedBetweenForms(t *testing.T) {
 		}
 	}
 	err = db.Scopes(MintedBetween(numbers, "decimal", from, to)).Find(&[]texts{}).Error
-	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Decimal: IDs of type gormplugin.text[github.com/sortkey/sortkey/idtype.Snowflake] "+
+	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Decimal: IDs of type gormplugin.text[idtype.Snowflake] "+
 		"in a column of type text don't sort in their order; use a column of type bigint") {
 		t.Errorf("decimal text: %v", err)
 	}
@@ -402,5 +402,80 @@ func TestMintedBetweenErrors(t *testing.T) {
 	}
 	if err := db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", now, now)).Table("t").Find(&[]map[string]any{}).Error; !errors.Is(err, gorm.ErrModelValueRequired) {
 		t.Errorf("primary key without a model: got %v, want %v", err, gorm.ErrModelValueRequired)
+	}
+}
+
+type typedKinds struct {
+	ID      idtype.SnowflakeOf[Sale]
+	Pointer *idtype.SnowflakeOf[Sale]
+	Null    sql.Null[idtype.SnowflakeOf[Sale]]
+	Opt     optional[idtype.SnowflakeOf[Sale]]
+	Own     SaleKey
+	Base    idtype.Snowflake
+	Digits  text[idtype.SnowflakeOf[Sale]]
+	Sno     idtype.SnoOf[Shopper]
+	Text    text[idtype.SnoOf[Shopper]]
+	Plain   text[idtype.Sno]
+}
+
+// Scopes accept a column's own typed keys and those without a model.
+func TestScopesOfTypedKeys(t *testing.T) {
+	db := open(t, For(snowflakes()))
+	seven, sale := idtype.Snowflake(7), idtype.SnowflakeOf[Sale](7)
+	sno := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('s')
+	shopper := idtype.SnoOf[Shopper](sno)
+	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)
+	lo, hi, err := idtype.DefaultSnowflakeLayout().Range(from, to)
+	snoLo, snoHi, snoErr := idtype.SnoLayout{}.Range(from, to)
+	if err != nil || snoErr != nil {
+		t.Fatal(err, snoErr)
+	}
+	type scope = func(*gorm.DB) *gorm.DB
+	for name, c := range map[string]struct {
+		scope scope
+		want  []any
+	}{
+		"typed":                     {PageAfter("", sale), []any{sale}},
+		"base":                      {PageBefore("id", seven), []any{seven}},
+		"pointer":                   {PageAfter("pointer", &sale), []any{&sale}},
+		"base for a pointer":        {PageAfter("pointer", seven), []any{seven}},
+		"Null":                      {PageAfter("null", sale), []any{sale}},
+		"Optional":                  {PageAfter("opt", optional[idtype.SnowflakeOf[Sale]]{sale}), []any{optional[idtype.SnowflakeOf[Sale]]{sale}}},
+		"typed for a base":          {PageAfter("base", sale), []any{sale}},
+		"typed for an own":          {PageAfter("own", sale), []any{sale}},
+		"base for an own":           {PageAfter("own", seven), []any{seven}},
+		"own for a typed":           {PageAfter("", SaleKey{sale}), []any{SaleKey{sale}}},
+		"Sno":                       {PageAfter("sno", shopper), []any{shopper}},
+		"base for a Sno":            {PageAfter("sno", sno), []any{sno}},
+		"text":                      {PageAfter("text", shopper), []any{text[idtype.SnoOf[Shopper]]{shopper}}},
+		"base for a text":           {PageAfter("text", &sno), []any{text[idtype.SnoOf[Shopper]]{shopper}}},
+		"typed for a text of bases": {PageAfter("plain", shopper), []any{text[idtype.Sno]{sno}}},
+		"window":                    {MintedBetween(idtype.DefaultSnowflakeLayout(), "", from, to), []any{lo, hi}},
+		"window of Snos":            {MintedBetween(idtype.SnoLayout{}, "sno", from, to), []any{snoLo, snoHi}},
+		// With another metabyte than the model's, the bounds would have no text.
+		"window of texts": {MintedBetween(idtype.SnoLayout{}, "text", from, to), []any{
+			text[idtype.SnoOf[Shopper]]{idtype.SnoOf[Shopper](snoLo.WithMeta('s'))}, text[idtype.SnoOf[Shopper]]{idtype.SnoOf[Shopper](snoHi.WithMeta('s'))}}},
+	} {
+		stmt := db.Scopes(c.scope).Find(&[]typedKinds{}).Statement
+		if stmt.Error != nil || !slices.Equal(stmt.Vars, c.want) {
+			t.Errorf("%s: %v, %v, want %v", name, stmt.Vars, stmt.Error, c.want)
+		}
+	}
+	for want, scopes := range map[string][]scope{
+		"typedKinds.ID: want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.SnowflakeOf[gormplugin.Ticket]; pass a cursor ": {
+			PageAfter("", idtype.SnowflakeOf[Ticket](7)), PageBefore("id", idtype.SnowflakeOf[Ticket](0)), PageBefore("", new(idtype.SnowflakeOf[Ticket]))},
+		"want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.UID60Of[gormplugin.Sale]; ": {PageAfter("", idtype.UID60Of[Sale](5000)), PageAfter("pointer", idtype.UID60Of[Sale](0))},
+		"want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.UID60; ":                    {PageAfter("null", idtype.UID60(5000)), MintedBetween(idtype.UID60Layout{}, "opt", from, to)},
+		"want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.Sno; ":                      {MintedBetween(idtype.SnoLayout{}, "", from, to)},
+		"want an ID of type gormplugin.SaleKey, got idtype.SnowflakeOf[gormplugin.Ticket]; ":            {PageAfter("own", idtype.SnowflakeOf[Ticket](7))},
+		"want an ID of type idtype.SnoOf[gormplugin.Shopper], got idtype.SnoOf[gormplugin.Ticket]; ":    {PageAfter("sno", idtype.SnoOf[Ticket](sno)), PageAfter("text", idtype.SnoOf[Ticket](sno))},
+		"typedKinds.Digits: IDs of type gormplugin.text[idtype.SnowflakeOf[gormplugin.Sale]] in a column of type text don't sort in their order; use a column of type bigint": {
+			PageAfter("digits", sale), PageAfter("digits", seven), MintedBetween(idtype.DefaultSnowflakeLayout(), "digits", from, to)},
+	} {
+		for i, scope := range scopes {
+			if err := db.Scopes(scope).Find(&[]typedKinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%d: %v, want %s", i, err, want)
+			}
+		}
 	}
 }

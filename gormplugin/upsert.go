@@ -139,7 +139,7 @@ func reconcile(db *gorm.DB) {
 	if p.answers > 0 && db.RowsAffected != int64(p.answers) {
 		// The structs after a missing row have their neighbors' IDs.
 		_ = db.AddError(fmt.Errorf("gormplugin: upsert %s: want %d rows back, got %d, which can't be matched to the structs; create the rows one by one if a trigger can skip some: %w",
-			stmt.Schema.Name, p.answers, db.RowsAffected, gorm.ErrInvalidData))
+			modelName(stmt.Schema), p.answers, db.RowsAffected, gorm.ErrInvalidData))
 		return
 	}
 	if db.RowsAffected > 0 {

@@ -13,8 +13,10 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-type contact struct {
-	ID    idtype.Snowflake
+type contact = contactOf[idtype.Snowflake]
+
+type contactOf[ID any] struct {
+	ID    ID
 	Email string `gorm:"unique"`
 	Name  string
 }
@@ -87,6 +89,12 @@ func (o ownConflict) MergeClause(c *clause.Clause) { c.Expression = o }
 func (ownConflict) Build(b clause.Builder)         { _, _ = b.WriteString("DO WHAT I MEAN") }
 
 func TestUpsertSetsStoredIDs(t *testing.T) {
+	t.Run("base", upsertSetsStoredIDs[idtype.Snowflake])
+	t.Run("typed", upsertSetsStoredIDs[idtype.SnowflakeOf[Sale]])
+}
+
+func upsertSetsStoredIDs[ID numeric](t *testing.T) {
+	type contact = contactOf[ID]
 	s := &server{columns: []string{"id"}}
 	db := openServer(t, s, For(snowflakes()))
 	upsert := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Session(&gorm.Session{})
@@ -103,7 +111,7 @@ func TestUpsertSetsStoredIDs(t *testing.T) {
 	}
 	// A trigger skipped a row, and the plugin can't tell which one.
 	s.rows = [][]driver.Value{{int64(500)}, {int64(4)}}
-	if err := upsert.Create(&[]contact{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.Contains(err.Error(), "upsert contact: want 3 rows back, got 2") {
+	if err := upsert.Create(&[]contact{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.HasPrefix(err.Error(), "gormplugin: upsert contactOf[idtype.Snowflake") || !strings.Contains(err.Error(), "]: want 3 rows back, got 2") {
 		t.Errorf("missing row: %v", err)
 	}
 	// The update's condition was false.
@@ -165,6 +173,12 @@ func TestUpsertKeepsReturning(t *testing.T) {
 }
 
 func TestDoNothing(t *testing.T) {
+	t.Run("base", doNothing[idtype.Snowflake])
+	t.Run("typed", doNothing[idtype.SnowflakeOf[Sale]])
+}
+
+func doNothing[ID numeric](t *testing.T) {
+	type contact = contactOf[ID]
 	s := &server{affected: 0}
 	db := openServer(t, s, For(snowflakes()), Named("snos", snos()))
 	nothing := db.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
@@ -263,6 +277,12 @@ func TestDoNothingWithAssociations(t *testing.T) {
 
 // A struct keeps its ID if the database rejects the row, with every kind of ON CONFLICT.
 func TestRejectedRows(t *testing.T) {
+	t.Run("base", rejectedRows[idtype.Snowflake])
+	t.Run("typed", rejectedRows[idtype.SnowflakeOf[Sale]])
+}
+
+func rejectedRows[ID numeric](t *testing.T) {
+	type contact = contactOf[ID]
 	s := &server{columns: []string{"id"}}
 	db := openServer(t, s, For(snowflakes()))
 	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
