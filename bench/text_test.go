@@ -27,6 +27,9 @@ var (
 	spread64ID  = must(idtype.Spread64Layout{}.Compose(idtype.Spread64Parts{Time: when, Sequence: 12, Generator: 3, Cluster: 7}))
 	snoID       = must(idtype.SnoLayout{}.Compose(idtype.SnoParts{Time: when, Meta: 'A', Partition: idtype.SnoPartition{'A', 10}, Sequence: 1234}))
 	xidID       = xid.NewWithTime(when)
+	typedID     = idtype.SnowflakeOf[row](snowflakeID)
+	prefixedID  = idtype.SnowflakeOf[prefixedRow](snowflakeID)
+	typedSno    = idtype.SnoOf[row](snoID)
 	ulidID      = ulid.MustNewDefault(when)
 	googleID    = must(google.NewV7())
 	gofrsID     = must(gofrs.NewV7AtTime(when))
@@ -39,6 +42,7 @@ var (
 	spread64Text  = spread64ID.String()
 	snoText       = snoID.String()
 	xidText       = xidID.String()
+	prefixedText  = prefixedID.String()
 	ulidText      = ulidID.String()
 	googleText    = googleID.String()
 	gofrsText     = gofrsID.String()
@@ -48,6 +52,14 @@ var (
 	// sink makes an inlined String allocate, as in a program that keeps the result.
 	sink string
 )
+
+// A row is a model of typed keys, and a prefixedRow one that declares a prefix.
+type (
+	row         struct{}
+	prefixedRow struct{}
+)
+
+func (prefixedRow) IDPrefix() string { return "row" }
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -90,6 +102,21 @@ func BenchmarkAppendText(b *testing.B) {
 	measure(b, "Sno", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = snoID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "SnowflakeOf", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = typedID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "SnowflakeOf,prefix", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = prefixedID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "SnoOf", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = typedSno.AppendText(buf[:0])
 		}
 	})
 	measure(b, "rs/xid", func(b *testing.B) {
@@ -149,6 +176,21 @@ func BenchmarkString(b *testing.B) {
 	measure(b, "Sno", func(b *testing.B) {
 		for b.Loop() {
 			sink = snoID.String()
+		}
+	})
+	measure(b, "SnowflakeOf", func(b *testing.B) {
+		for b.Loop() {
+			sink = typedID.String()
+		}
+	})
+	measure(b, "SnowflakeOf,prefix", func(b *testing.B) {
+		for b.Loop() {
+			sink = prefixedID.String()
+		}
+	})
+	measure(b, "SnoOf", func(b *testing.B) {
+		for b.Loop() {
+			sink = typedSno.String()
 		}
 	})
 	measure(b, "rs/xid", func(b *testing.B) {
@@ -218,6 +260,21 @@ func BenchmarkParse(b *testing.B) {
 	measure(b, "Sno", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = idtype.ParseSno(snoText)
+		}
+	})
+	measure(b, "SnowflakeOf", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.Parse[idtype.SnowflakeOf[row]](snowflakeText)
+		}
+	})
+	measure(b, "SnowflakeOf,prefix", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.Parse[idtype.SnowflakeOf[prefixedRow]](prefixedText)
+		}
+	})
+	measure(b, "SnoOf", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.Parse[idtype.SnoOf[row]](snoText)
 		}
 	})
 	measure(b, "rs/xid", func(b *testing.B) {

@@ -37,6 +37,16 @@ func BenchmarkCompare(b *testing.B) {
 			order = snoID.Compare(snoID)
 		}
 	})
+	measure(b, "SnowflakeOf", func(b *testing.B) {
+		for b.Loop() {
+			order = typedID.Compare(typedID)
+		}
+	})
+	measure(b, "SnoOf", func(b *testing.B) {
+		for b.Loop() {
+			order = typedSno.Compare(typedSno)
+		}
+	})
 }
 
 // BenchmarkScanValue scans values of database/sql drivers: an int64 or a string for
@@ -48,6 +58,8 @@ func BenchmarkScanValue(b *testing.B) {
 		uid60     idtype.UID60
 		spread64  idtype.Spread64
 		sno       idtype.Sno
+		typed     idtype.SnowflakeOf[row]
+		typedUUID idtype.SnoOf[row]
 	)
 	for _, s := range []struct {
 		name string
@@ -63,6 +75,9 @@ func BenchmarkScanValue(b *testing.B) {
 		{"Spread64/int64", must(spread64ID.Value()), spread64.Scan},
 		{"Spread64/string", strconv.FormatInt(spread64ID.Int64(), 10), spread64.Scan},
 		{"Sno/string", must(snoID.Value()), sno.Scan},
+		{"SnowflakeOf/int64", must(typedID.Value()), typed.Scan},
+		{"SnowflakeOf/string", snowflakeText, typed.Scan},
+		{"SnoOf/string", must(typedSno.Value()), typedUUID.Scan},
 	} {
 		measure(b, s.name, func(b *testing.B) {
 			for b.Loop() {

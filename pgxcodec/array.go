@@ -4,11 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
+	"unsafe"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 )
 
 // An arrayCodec is the codec of an array type whose elements have an elementCodec.
@@ -32,17 +35,18 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 			return p
 		}
 	}
+	f := formOf(reflect.TypeOf(value))
 	// In the text format, elements need quotes: the text of a UID60 can be "NULL".
 	// Leave that to pgx; only the slower exec modes use the text format.
-	if format == pgtype.BinaryFormatCode && !c.callers {
-		if p := first(c.column, func(v member) pgtype.EncodePlan { return v.encodeSlice(c.element, value) }); p != nil {
+	if member := c.column.memberFor(f); member != nil && format == pgtype.BinaryFormatCode && !c.callers {
+		if p := member.encodeSlice(f, c.element); p != nil {
 			return p
 		}
 	}
 	if _, ok := value.(string); ok && format == pgtype.BinaryFormatCode {
 		return encodeLiteral{m, oid}
 	}
-	if err := c.column.refuseElement(value, wrapped); err != nil {
+	if err := c.column.refuseElement(f, value, wrapped); err != nil {
 		return refusal{err}
 	}
 	return wrapped(value)
@@ -54,12 +58,23 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 			return p
 		}
 	}
-	s := sliceScanner{c.Codec, m, oid, format, format == pgtype.BinaryFormatCode && !c.callers}
-	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scanSlice(s, target) }); p != nil {
-		return p
+	if format == pgtype.BinaryFormatCode && !c.callers {
+		e := c.column.arrays.get(idIn(target))
+		if e == nil {
+			e = c.column.planScanSlice(target)
+		}
+		if e.plan != nil {
+			return e.plan
+		}
 	}
-	if c.column.registry.columnOf(target) != nil {
-		return scanRefusal{fmt.Errorf("pgxcodec: scan an array into %T: the target holds one ID; pass a pointer to a slice: %w", target, idtype.ErrSyntax)}
+	f := formOf(reflect.TypeOf(target))
+	if member := c.column.memberFor(f); member != nil {
+		if p := member.scanElements(f, func(target any) pgtype.ScanPlan { return c.Codec.PlanScan(m, oid, format, target) }); p != nil {
+			return p
+		}
+	}
+	if f != nil && !f.many && f.same != nil {
+		return scanRefusal{fmt.Errorf("pgxcodec: scan an array into %s: the target holds one ID; pass a pointer to a slice: %w", typename.OfValue(target), idtype.ErrSyntax)}
 	}
 	return c.Codec.PlanScan(m, oid, format, target)
 }
@@ -92,17 +107,16 @@ func plainDimensions(literal string) bool {
 		strings.Count(strings.ToUpper(literal), "NULL") == strings.Count(literal, "NULL")
 }
 
-func encodeSlicePlan[V any, B wire[V]](element uint32, value any) pgtype.EncodePlan {
-	// These plans have a field, so they are allocated. pgx caches them.
-	switch value.(type) {
-	case []V:
-		return encodeSlice[V, B]{element}
-	case *[]V:
-		return encodeSlicePointer[V, B]{element}
-	case []*V:
-		return encodePointerSlice[V, B]{element}
-	case *[]*V:
-		return encodePointerSlicePointer[V, B]{element}
+func (m memberOf[V]) encodeSlice(f *form, element uint32) pgtype.EncodePlan {
+	t := f.same
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem() // the plans take both a slice and a pointer to it
+	}
+	switch t {
+	case reflect.TypeFor[[]V]():
+		return &encodeSlice[V]{f, element, m.binary(f.leaf)}
+	case reflect.TypeFor[[]*V]():
+		return &encodePointerSlice[V]{f, element, m.binary(f.leaf)}
 	}
 	return nil
 }
@@ -129,44 +143,9 @@ func appendUint32(buf []byte, values ...uint32) []byte {
 	return buf
 }
 
-func putSlice[V any, W wire[V]](buf []byte, element uint32, ids []V) ([]byte, error) {
-	if ids == nil {
-		return nil, nil
-	}
-	buf = appendHeader(buf, element, len(ids))
-	for i := range ids {
-		var err error
-		if buf, err = putElement[V, W](buf, &ids[i]); err != nil {
-			return nil, elementError(i, err)
-		}
-	}
-	return buf, nil
-}
-
-func putPointerSlice[V any, W wire[V]](buf []byte, element uint32, ids []*V) ([]byte, error) {
-	if ids == nil {
-		return nil, nil
-	}
-	start := len(buf)
-	buf = appendHeader(buf, element, len(ids))
-	for i, id := range ids {
-		if id == nil {
-			binary.BigEndian.PutUint32(buf[start+hasNullsOffset:], 1)
-			buf = binary.BigEndian.AppendUint32(buf, elementNull)
-			continue
-		}
-		var err error
-		if buf, err = putElement[V, W](buf, id); err != nil {
-			return nil, elementError(i, err)
-		}
-	}
-	return buf, nil
-}
-
-func putElement[V any, W wire[V]](buf []byte, id *V) ([]byte, error) {
+func putElement[V any](buf []byte, w wire[V], id *V) ([]byte, error) {
 	start := len(buf) + 4
-	var w W
-	buf, err := w.put(append(buf, 0, 0, 0, 0), *id)
+	buf, err := w.put(append(buf, 0, 0, 0, 0), id)
 	if err != nil {
 		return nil, err
 	}
@@ -178,78 +157,106 @@ func elementError(i int, err error) error {
 	return fmt.Errorf("pgxcodec: array element %d: %w", i, err)
 }
 
-type encodeSlice[V any, W wire[V]] struct{ element uint32 }
-
-func (p encodeSlice[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	return putSlice[V, W](buf, p.element, value.([]V))
+type encodeSlice[V any] struct {
+	*form
+	element uint32
+	w       wire[V]
 }
 
-type encodeSlicePointer[V any, W wire[V]] struct{ element uint32 }
-
-func (p encodeSlicePointer[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	ids := value.(*[]V)
-	if ids == nil {
+func (p *encodeSlice[V]) Encode(value any, buf []byte) ([]byte, error) {
+	ids, ok := in[[]V](value, p.id)
+	switch {
+	case !ok:
+		return nil, p.wrongType(value)
+	case ids == nil, *ids == nil:
 		return nil, nil
 	}
-	return putSlice[V, W](buf, p.element, *ids)
+	buf = appendHeader(buf, p.element, len(*ids))
+	for i := range *ids {
+		var err error
+		if buf, err = putElement(buf, p.w, &(*ids)[i]); err != nil {
+			return nil, elementError(i, err)
+		}
+	}
+	return buf, nil
 }
 
-type encodePointerSlice[V any, W wire[V]] struct{ element uint32 }
-
-func (p encodePointerSlice[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	return putPointerSlice[V, W](buf, p.element, value.([]*V))
+type encodePointerSlice[V any] struct {
+	*form
+	element uint32
+	w       wire[V]
 }
 
-type encodePointerSlicePointer[V any, W wire[V]] struct{ element uint32 }
-
-func (p encodePointerSlicePointer[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	ids := value.(*[]*V)
-	if ids == nil {
+func (p *encodePointerSlice[V]) Encode(value any, buf []byte) ([]byte, error) {
+	ids, ok := in[[]*V](value, p.id)
+	switch {
+	case !ok:
+		return nil, p.wrongType(value)
+	case ids == nil, *ids == nil:
 		return nil, nil
 	}
-	return putPointerSlice[V, W](buf, p.element, *ids)
+	start := len(buf)
+	buf = appendHeader(buf, p.element, len(*ids))
+	for i, id := range *ids {
+		if id == nil {
+			binary.BigEndian.PutUint32(buf[start+hasNullsOffset:], 1)
+			buf = binary.BigEndian.AppendUint32(buf, elementNull)
+			continue
+		}
+		var err error
+		if buf, err = putElement(buf, p.w, id); err != nil {
+			return nil, elementError(i, err)
+		}
+	}
+	return buf, nil
 }
 
-// A sliceScanner holds the arguments of an array codec's PlanScan.
-type sliceScanner struct {
-	codec  pgtype.Codec
-	m      *pgtype.Map
-	oid    uint32
-	format int16
-	direct bool // bypasses codec
+// planScanSlice plans the scan into a slice, and caches the plan.
+func (c *column) planScanSlice(target any) *scanEntry {
+	f := formOf(reflect.TypeOf(target))
+	var plan pgtype.ScanPlan
+	if member := c.memberFor(f); member != nil {
+		plan = member.scanSlice(f)
+	}
+	return c.arrays.put(idIn(target), plan)
 }
 
-func scanSlicePlan[V any, B wire[V]](s sliceScanner, target any) pgtype.ScanPlan {
-	switch target.(type) {
-	case *[]V:
-		if s.direct {
-			return scanBinary[V, B]{}
-		}
-		return scanElements[V](s)
-	case *[]*V:
-		if s.direct {
-			return scanBinaryPointers[V, B]{}
-		}
-		return scanElements[*V](s)
+func (m memberOf[V]) scanSlice(f *form) pgtype.ScanPlan {
+	switch f.same {
+	case reflect.TypeFor[*[]V]():
+		return &scanBinary[V]{f, m.binary(f.leaf)}
+	case reflect.TypeFor[*[]*V]():
+		return &scanBinaryPointers[V]{f, m.binary(f.leaf)}
 	}
 	return nil
 }
 
-// scanElements returns a plan for *[]E, or nil if the codec has none.
-func scanElements[E any](s sliceScanner) pgtype.ScanPlan {
-	next := s.codec.PlanScan(s.m, s.oid, s.format, new(pgtype.FlatArray[E]))
+func (memberOf[V]) scanElements(f *form, array func(target any) pgtype.ScanPlan) pgtype.ScanPlan {
+	switch f.same {
+	case reflect.TypeFor[*[]V]():
+		return planElements[V](f, array)
+	case reflect.TypeFor[*[]*V]():
+		return planElements[*V](f, array)
+	}
+	return nil
+}
+
+// planElements returns a plan for *[]E, or nil if the array's codec has none.
+func planElements[E any](f *form, array func(target any) pgtype.ScanPlan) pgtype.ScanPlan {
+	next := array(new(pgtype.FlatArray[E]))
 	if next == nil {
 		return nil
 	}
-	return scanSlice[E]{next}
+	return scanFlatArray[E]{f, next}
 }
 
-type scanSlice[E any] struct {
+type scanFlatArray[E any] struct {
+	*form
 	next pgtype.ScanPlan // scans into a *pgtype.FlatArray[E]
 }
 
-func (p scanSlice[E]) Scan(src []byte, target any) error {
-	dst, ok := target.(*[]E)
+func (p scanFlatArray[E]) Scan(src []byte, target any) error {
+	dst, ok := in[[]E](target, p.id)
 	if !ok {
 		return pgtype.ErrScanTargetTypeChanged
 	}
@@ -259,14 +266,23 @@ func (p scanSlice[E]) Scan(src []byte, target any) error {
 	if err := p.next.Scan(src, &elements); err != nil {
 		return err
 	}
-	*dst = elements
+	ids := []E(elements)
+	if p.tagged {
+		if err := p.check(reflect.NewAt(p.typ.Elem(), unsafe.Pointer(&ids)).Interface()); err != nil {
+			return err
+		}
+	}
+	*dst = ids
 	return nil
 }
 
-type scanBinary[V any, W wire[V]] struct{}
+type scanBinary[V any] struct {
+	*form
+	w wire[V]
+}
 
-func (scanBinary[V, W]) Scan(src []byte, target any) error {
-	dst, ok := target.(*[]V)
+func (p *scanBinary[V]) Scan(src []byte, target any) error {
+	dst, ok := in[[]V](target, p.id)
 	switch {
 	case !ok:
 		return pgtype.ErrScanTargetTypeChanged
@@ -274,17 +290,20 @@ func (scanBinary[V, W]) Scan(src []byte, target any) error {
 		*dst = nil
 		return nil
 	}
-	ids, err := readArray[V, W](src, func(int) error { return scanNullError[V]() })
+	ids, err := readArray(src, p.w, func(int) error { return p.nullError() })
 	if err == nil {
 		*dst = ids
 	}
 	return err
 }
 
-type scanBinaryPointers[V any, W wire[V]] struct{}
+type scanBinaryPointers[V any] struct {
+	*form
+	w wire[V]
+}
 
-func (scanBinaryPointers[V, W]) Scan(src []byte, target any) error {
-	dst, ok := target.(*[]*V)
+func (p *scanBinaryPointers[V]) Scan(src []byte, target any) error {
+	dst, ok := in[[]*V](target, p.id)
 	switch {
 	case !ok:
 		return pgtype.ErrScanTargetTypeChanged
@@ -293,7 +312,7 @@ func (scanBinaryPointers[V, W]) Scan(src []byte, target any) error {
 		return nil
 	}
 	var nulls []int
-	ids, err := readArray[V, W](src, func(i int) error { nulls = append(nulls, i); return nil })
+	ids, err := readArray(src, p.w, func(i int) error { nulls = append(nulls, i); return nil })
 	if err != nil {
 		return err
 	}
@@ -339,12 +358,11 @@ func readHeader(array []byte) (n int, elements []byte, err error) {
 
 // readArray reads all elements of an array. For a NULL element it calls null, and
 // leaves the element zero if null returns nil.
-func readArray[V any, W wire[V]](array []byte, null func(i int) error) ([]V, error) {
+func readArray[V any](array []byte, w wire[V], null func(i int) error) ([]V, error) {
 	n, src, err := readHeader(array)
 	if err != nil {
 		return nil, err
 	}
-	var w W
 	ids := make([]V, n)
 	for i := range ids {
 		if len(src) < 4 {

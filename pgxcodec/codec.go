@@ -2,6 +2,7 @@ package pgxcodec
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -27,30 +28,47 @@ func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value
 			return p
 		}
 	}
-	if p := first(c.column, func(v member) pgtype.EncodePlan { return v.encode(format, value) }); p != nil {
-		return p
+	f := formOf(reflect.TypeOf(value))
+	if member := c.column.memberFor(f); member != nil {
+		if p := member.encode(f, format); p != nil {
+			return p
+		}
 	}
-	if err := c.column.refuse(value, wrapped); err != nil {
+	if err := c.column.refuse(f, value, wrapped); err != nil {
 		return refusal{err}
 	}
 	return wrapped(value)
 }
 
 func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	switch target.(type) {
-	case *string, **string, *[]byte, *int64, **int64, *int, *[16]byte, *pgtype.Text, *pgtype.Int8, *pgtype.UUID, *any:
-		// Common types that aren't IDs. pgx plans a scan for each query, so skip the search.
-		return c.Codec.PlanScan(m, oid, format, target)
-	}
 	if c.callers {
 		if p := c.Codec.PlanScan(m, oid, format, target); p != nil {
 			return p
 		}
 	}
-	if p := first(c.column, func(v member) pgtype.ScanPlan { return v.scan(format, target) }); p != nil {
-		return p
+	if uint16(format) < uint16(len(c.column.scans)) {
+		e := c.column.scans[format].slot(idIn(target)).Load()
+		if e == nil || e.id != idIn(target) {
+			e = c.column.planScan(target, format)
+		}
+		if e.plan != nil {
+			return e.plan
+		}
 	}
 	return c.Codec.PlanScan(m, oid, format, target)
+}
+
+// planScan plans the scan into a target that holds one ID. It caches the plan.
+func (c *column) planScan(target any, format int16) *scanEntry {
+	if e := c.scans[format].get(idIn(target)); e != nil {
+		return e
+	}
+	f := formOf(reflect.TypeOf(target))
+	var plan pgtype.ScanPlan
+	if member := c.memberFor(f); member != nil {
+		plan = member.scan(f, format)
+	}
+	return c.scans[format].put(idIn(target), plan)
 }
 
 func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/pgxcodec"
 	"github.com/sortkey/sortkey/sqltypes"
 )
@@ -30,13 +31,24 @@ type (
 	customerID struct{ idtype.Sno }
 )
 
-// newMap returns a map with all types, the caller's own included.
+// Models of typed keys.
+type (
+	shop     struct{}
+	customer struct{}
+	visitor  struct{}
+)
+
+func (shop) IDPrefix() string     { return "shop" }
+func (customer) IDPrefix() string { return "cus" }
+func (customer) IDMeta() byte     { return customerMeta }
+
+const customerMeta = 'c'
+
+var taggedSno = sno.WithMeta(customerMeta)
+
 func newMap() *pgtype.Map {
 	m := pgtype.NewMap()
-	err := errors.Join(pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[visitID](m), pgxcodec.RegisterOwn[customerID](m))
-	if err != nil {
-		panic(err)
-	}
+	pgxcodec.Register(m)
 	return m
 }
 
@@ -53,7 +65,7 @@ func encode(t *testing.T, m *pgtype.Map, oid uint32, format int16, value any) []
 // without it.
 func viaCodec(t *testing.T, what any, plan any) {
 	t.Helper()
-	if name := fmt.Sprintf("%T", plan); !strings.HasPrefix(name, "pgxcodec.") {
+	if name := fmt.Sprintf("%T", plan); !strings.HasPrefix(name, "*pgxcodec.") && !strings.HasPrefix(name, "pgxcodec.") {
 		t.Errorf("%T: the plan is %s", what, name)
 	}
 }
@@ -84,6 +96,13 @@ var (
 		of[orderID]{pgtype.Int8OID, pgtype.Int8ArrayOID, orderID{snowflake}, "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
 		of[visitID]{pgtype.Int8OID, pgtype.Int8ArrayOID, visitID{spread64}, "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
 		of[customerID]{pgtype.UUIDOID, pgtype.UUIDArrayOID, customerID{sno}, "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
+		of[idtype.SnowflakeOf[shop]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.SnowflakeOf[shop](snowflake), "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
+		of[idtype.SnowflakeSIOf[visitor]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.SnowflakeSIOf[visitor](snowflakeSI), "\x00\x1f\xff\xff\xff\xff\xff\xff", "9007199254740991"},
+		of[idtype.UID60Of[shop]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.UID60Of[shop](uid60), "\x00\x27\x69\x2f\x10\x06\x1c\x62", "11093174944930914"},
+		of[idtype.Spread64Of[visitor]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.Spread64Of[visitor](spread64), "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
+		of[idtype.SnoOf[visitor]]{pgtype.UUIDOID, pgtype.UUIDArrayOID, idtype.SnoOf[visitor](sno), "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
+		of[idtype.SnoOf[customer]]{pgtype.UUIDOID, pgtype.UUIDArrayOID, idtype.SnoOf[customer](taggedSno), taggedSno.String(), taggedSno.UUID().String()},
+		of[typedID]{pgtype.Int8OID, pgtype.Int8ArrayOID, typedID{idtype.SnowflakeOf[shop](snowflake)}, "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
 		of[sqltypes.SnoBytes]{pgtype.ByteaOID, pgtype.ByteaArrayOID, sqltypes.SnoBytesOf(sno), "\x4e\x6f\x21\x60\xa0\xff\x9a\x0a\x10\x33", `\x4e6f2160a0ff9a0a1033`},
 	}
 	texts = []struct{ oid, array uint32 }{
@@ -102,12 +121,18 @@ func init() {
 			textOf(c.oid, c.array, spread64),
 			textOf(c.oid, c.array, sno),
 			textOf(c.oid, c.array, orderID{snowflake}),
-			textOf(c.oid, c.array, customerID{sno}))
+			textOf(c.oid, c.array, customerID{sno}),
+			textOf(c.oid, c.array, idtype.SnowflakeOf[shop](snowflake)),
+			textOf(c.oid, c.array, idtype.UID60Of[visitor](uid60)),
+			textOf(c.oid, c.array, idtype.SnoOf[customer](taggedSno)),
+			textOf(c.oid, c.array, typedID{idtype.SnowflakeOf[shop](snowflake)}))
 	}
 }
 
 func textOf[T sqltypes.ID](oid, array uint32, id T) member {
-	return of[sqltypes.Text[T]]{oid, array, sqltypes.TextOf(id), id.String(), id.String()}
+	v := sqltypes.TextOf(id)
+	text := must(v.Value()).(string) // without the prefix of a typed key
+	return of[sqltypes.Text[T]]{oid, array, v, text, text}
 }
 
 func (o of[V]) column() (oid, array uint32) { return o.oid, o.array }
@@ -442,7 +467,7 @@ func TestRefusals(t *testing.T) {
 			for _, value := range c.values() {
 				for _, format := range []int16{binaryFormat, textFormat} {
 					b, err := m.Encode(oid, format, value, nil)
-					if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("pgxcodec: encode %T: want a ", value)) || !strings.Contains(err.Error(), " parameter, got "+name+"; ") {
+					if err == nil || !strings.Contains(err.Error(), "pgxcodec: encode "+typename.OfValue(value)+": want a ") || !strings.Contains(err.Error(), " parameter, got "+name+"; ") {
 						t.Errorf("%T as %s, format %d: %q, %v, want an error", value, name, format, b, err)
 					}
 				}
@@ -454,7 +479,7 @@ func TestRefusals(t *testing.T) {
 		_, array := c.column()
 		for _, value := range c.values() {
 			for _, format := range []int16{binaryFormat, textFormat} {
-				if b, err := m.Encode(array, format, value, nil); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("pgxcodec: encode %T: want a slice for a ", value)) {
+				if b, err := m.Encode(array, format, value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: encode "+typename.OfValue(value)+": want a slice for a ") {
 					t.Errorf("%T as OID %d, format %d: %q, %v, want an error", value, array, format, b, err)
 				}
 			}
@@ -548,8 +573,12 @@ func (o of[V]) unknown(t *testing.T, m *pgtype.Map) {
 		var id V
 		var ids []V
 		var optional sqltypes.Optional[V]
+		_, base := m.TypeForValue(o.v)
 		for _, target := range []any{&id, &ids, &optional, new(*V), new(sql.Null[V]), new([]*V)} {
-			viaCodec(t, target, m.PlanScan(oid, textFormat, target))
+			// Only base types can be registered. pgx calls the Scan method of other types.
+			if _, scans := target.(sql.Scanner); base || !scans {
+				viaCodec(t, target, m.PlanScan(oid, textFormat, target))
+			}
 		}
 		err := errors.Join(
 			m.Scan(oid, textFormat, []byte(o.text), &id),
@@ -691,7 +720,7 @@ func TestUnregisteredRefusals(t *testing.T) {
 					if err != nil {
 						t.Errorf("%T as %s, format %d: %v", c.value, column, format, err)
 					}
-				} else if want := fmt.Sprintf("pgxcodec: encode %T: want a %s parameter, got %s; ", c.value, c.want, column); err == nil || !strings.Contains(err.Error(), want) {
+				} else if want := fmt.Sprintf("pgxcodec: encode %s: want a %s parameter, got %s; ", typename.OfValue(c.value), c.want, column); err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%T as %s, format %d: %q, %v, want %q", c.value, column, format, b, err, want)
 				}
 			}
@@ -708,7 +737,7 @@ func TestUnregisteredRefusals(t *testing.T) {
 		}
 	}
 	for _, value := range []any{own, p, sqltypes.OptionalOf(own)} {
-		for oid, want := range map[uint32]string{pgtype.UUIDArrayOID: "; pass []" + fmt.Sprintf("%T", value), pgtype.TextArrayOID: "pass a slice of "} {
+		for oid, want := range map[uint32]string{pgtype.UUIDArrayOID: "; pass []" + typename.OfValue(value), pgtype.TextArrayOID: "pass a slice of "} {
 			if b, err := m.Encode(oid, textFormat, value, nil); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%T as OID %d: %q, %v, want %q", value, oid, b, err, want)
 			}
@@ -736,7 +765,7 @@ func TestUnregisteredRefusals(t *testing.T) {
 			t.Errorf("%T as text: %q, want %q", c.value, got, c.want)
 		}
 	}
-	for _, value := range []any{noID{sno}, neverID{sno}} {
+	for _, value := range []any{neverID{sno}, neverID{sno}} {
 		if b, err := m.Encode(pgtype.TextOID, textFormat, value, nil); err == nil || strings.Contains(err.Error(), "parameter") {
 			t.Errorf("%T as text: %q, %v, want the error of its Value", value, b, err)
 		}
@@ -882,33 +911,31 @@ func TestRefusalMessages(t *testing.T) {
 		uuidInQuery  = "write $1::uuid if the query gives the parameter no type, pass id.String() to a function that takes text, or use "
 		bytesInQuery = "write $1::bytea if the query gives the parameter no type, pass id.String() to a function that takes text, or use "
 	)
-	registered, plain := newMap(), pgtype.NewMap()
-	pgxcodec.Register(plain)
+	m := newMap()
 	for _, c := range []struct {
-		m     *pgtype.Map
 		oid   uint32
 		value any
 		want  string
 	}{
-		{plain, pgtype.UUIDOID, snowflake, "encode idtype.Snowflake: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.SnowflakeText for text columns"},
-		{plain, pgtype.UUIDOID, snowflakeSI, "encode idtype.SnowflakeSI: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.SnowflakeSIText for text columns"},
-		{plain, pgtype.UUIDOID, uid60, "encode idtype.UID60: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.UID60Text for text columns"},
-		{plain, pgtype.ByteaOID, spread64, "encode idtype.Spread64: want a bigint parameter, got bytea; make the column bigint, or use sqltypes.Spread64Text for text columns"},
-		{plain, pgtype.TextOID, spread64, "encode idtype.Spread64: want a bigint parameter, got text; write $1::bigint if the query gives the parameter no type, pass id.String() to a function that takes text, or use sqltypes.Spread64Text for text columns"},
-		{plain, pgtype.Int8OID, sno, "encode idtype.Sno: want a uuid parameter, got bigint; make the column uuid, or use " + forSno},
-		{plain, pgtype.BPCharOID, &sno, "encode *idtype.Sno: want a uuid parameter, got char(n); make the column uuid, or use " + forSno},
-		{plain, pgtype.VarcharOID, sno, "encode idtype.Sno: want a uuid parameter, got text; " + uuidInQuery + forSno},
-		{plain, pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "encode sqltypes.SnoBytes: want a bytea parameter, got bigint; make the column bytea, or use idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
-		{plain, pgtype.TextOID, sqltypes.SnoBytesOf(sno), "got text; " + bytesInQuery + "idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
-		{plain, pgtype.UUIDOID, sqltypes.TextOf(uid60), "got uuid; make the column text, or use idtype.UID60 for bigint columns"},
-		{plain, pgtype.ByteaOID, sqltypes.TextOf(sno), "got bytea; make the column text, or use idtype.Sno for uuid columns, sqltypes.SnoBytes for bytea columns"},
-		{registered, pgtype.UUIDOID, orderID{snowflake}, "encode pgxcodec_test.orderID: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] for text columns"},
-		{registered, pgtype.ByteaOID, customerID{sno}, "encode pgxcodec_test.customerID: want a uuid parameter, got bytea; make the column uuid, or use sqltypes.Text[pgxcodec_test.customerID] for text columns, sqltypes.SnoBytes for bytea columns"},
-		{plain, pgtype.UUIDOID, orderID{snowflake}, "encode pgxcodec_test.orderID: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] or sqltypes.SnowflakeText for text columns"},
-		{plain, pgtype.TextOID, customerID{sno}, "encode pgxcodec_test.customerID: want a uuid parameter, got text; " + uuidInQuery + "sqltypes.Text[pgxcodec_test.customerID] or " + forSno},
-		{plain, pgtype.UUIDOID, sqltypes.TextOf(customerID{sno}), "got uuid; make the column text, or use pgxcodec_test.customerID for uuid columns, sqltypes.SnoBytes for bytea columns"},
+		{pgtype.UUIDOID, snowflake, "encode idtype.Snowflake: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.SnowflakeText for text columns"},
+		{pgtype.UUIDOID, snowflakeSI, "encode idtype.SnowflakeSI: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.SnowflakeSIText for text columns"},
+		{pgtype.UUIDOID, uid60, "encode idtype.UID60: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.UID60Text for text columns"},
+		{pgtype.ByteaOID, spread64, "encode idtype.Spread64: want a bigint parameter, got bytea; make the column bigint, or use sqltypes.Spread64Text for text columns"},
+		{pgtype.TextOID, spread64, "encode idtype.Spread64: want a bigint parameter, got text; write $1::bigint if the query gives the parameter no type, pass id.String() to a function that takes text, or use sqltypes.Spread64Text for text columns"},
+		{pgtype.Int8OID, sno, "encode idtype.Sno: want a uuid parameter, got bigint; make the column uuid, or use " + forSno},
+		{pgtype.BPCharOID, &sno, "encode *idtype.Sno: want a uuid parameter, got char(n); make the column uuid, or use " + forSno},
+		{pgtype.VarcharOID, sno, "encode idtype.Sno: want a uuid parameter, got text; " + uuidInQuery + forSno},
+		{pgtype.Int8OID, sqltypes.SnoBytesOf(sno), "encode sqltypes.SnoBytes: want a bytea parameter, got bigint; make the column bytea, or use idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
+		{pgtype.TextOID, sqltypes.SnoBytesOf(sno), "got text; " + bytesInQuery + "idtype.Sno for uuid columns, sqltypes.SnoText for text columns"},
+		{pgtype.UUIDOID, sqltypes.TextOf(uid60), "got uuid; make the column text, or use idtype.UID60 for bigint columns"},
+		{pgtype.ByteaOID, sqltypes.TextOf(sno), "got bytea; make the column text, or use idtype.Sno for uuid columns, sqltypes.SnoBytes for bytea columns"},
+		{pgtype.UUIDOID, orderID{snowflake}, "encode pgxcodec_test.orderID: want a bigint parameter, got uuid; make the column bigint, or use sqltypes.Text[pgxcodec_test.orderID] for text columns"},
+		{pgtype.ByteaOID, idtype.SnoOf[shop](sno), "encode idtype.SnoOf[pgxcodec_test.shop]: want a uuid parameter, got bytea; make the column uuid, or use sqltypes.Text[idtype.SnoOf[pgxcodec_test.shop]] for text columns, sqltypes.SnoBytes for bytea columns"},
+		{pgtype.UUIDOID, new(sqltypes.TextOf(idtype.UID60Of[shop](7))), "encode *sqltypes.Text[idtype.UID60Of[pgxcodec_test.shop]]: want a text parameter, got uuid; make the column text, or use idtype.UID60Of[pgxcodec_test.shop] for bigint columns"},
+		{pgtype.TextOID, customerID{sno}, "encode pgxcodec_test.customerID: want a uuid parameter, got text; " + uuidInQuery + "sqltypes.Text[pgxcodec_test.customerID] for text columns, sqltypes.SnoBytes for bytea columns"},
+		{pgtype.UUIDOID, sqltypes.TextOf(customerID{sno}), "got uuid; make the column text, or use pgxcodec_test.customerID for uuid columns, sqltypes.SnoBytes for bytea columns"},
 	} {
-		if _, err := c.m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+		if _, err := m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%T as OID %d: %v, want %q", c.value, c.oid, err, c.want)
 		}
 	}

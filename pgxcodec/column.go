@@ -4,234 +4,169 @@ import (
 	"database/sql"
 	"fmt"
 	"reflect"
-	"slices"
-	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A registry holds the Go types that a connection knows, by column type. All codecs
-// of a connection share one registry.
-type registry struct{ bigint, uuid, text, char, bytea column }
-
 // A column is a column type that can hold IDs.
 type column struct {
-	name     string // in error messages
-	pgName   string // the Postgres type of an argument whose OID is unknown
-	registry *registry
-
-	// members is replaced as a whole, because other connections may read it: a
-	// pgtype.Type loaded on one connection can be registered on others.
-	members atomic.Pointer[[]member]
+	name    string // in error messages
+	pgName  string // the Postgres type of an argument whose OID is unknown
+	members map[reflect.Type]member
+	scans   [2]scanPlans // for targets that hold one ID, by format
+	arrays  scanPlans    // for slices in the binary format
 }
 
-func (c *column) all() []member {
-	if p := c.members.Load(); p != nil {
-		return *p
-	}
-	return nil
+// The columns.
+var (
+	bigints = column{name: "bigint", pgName: "int8", members: map[reflect.Type]member{}}
+	uuids   = column{name: "uuid", pgName: "uuid", members: map[reflect.Type]member{}}
+	texts   = column{name: "text", pgName: "text", members: map[reflect.Type]member{}}
+	chars   = column{name: "char(n)", members: map[reflect.Type]member{}}
+	byteas  = column{name: "bytea", pgName: "bytea", members: map[reflect.Type]member{}}
+
+	columns = []*column{&bigints, &uuids, &texts, &chars, &byteas}
+)
+
+func init() {
+	addInteger[idtype.Snowflake](1 << 63)
+	addInteger[idtype.SnowflakeSI](^uint64(idtype.MaxSnowflakeSI))
+	addInteger[idtype.UID60](^uint64(idtype.MaxUID60))
+	addInteger[idtype.Spread64](0)
+	add(&uuids, memberOf[idtype.Sno]{
+		binary: func(l *leaf) wire[idtype.Sno] { return uuidBinary{l} },
+		text:   func(l *leaf) wire[idtype.Sno] { return uuidText{l} },
+		fast:   fastUUID{},
+	})
+	addText[idtype.Sno]()
+	add(&byteas, memberOf[sqltypes.SnoBytes]{
+		binary: func(*leaf) wire[sqltypes.SnoBytes] { return byteaBinary{} },
+		text:   func(*leaf) wire[sqltypes.SnoBytes] { return byteaText{} },
+	})
 }
 
-// A member is a Go type V that a column type holds, with the types built from V.
-// Its methods return a nil plan for all other types.
+// An integer is one of idtype's integer types.
+type integer interface {
+	~int64
+	sqltypes.ID
+}
+
+// addInteger adds an integer type, and Text of it. The bits in invalid are zero in all IDs.
+func addInteger[T integer](invalid uint64) {
+	add(&bigints, memberOf[T]{
+		binary: func(l *leaf) wire[T] { return bigintBinary[T]{l, invalid} },
+		text:   func(l *leaf) wire[T] { return bigintText[T]{l, invalid} },
+		fast:   fastBigint{invalid},
+	})
+	addText[T]()
+}
+
+func addText[T sqltypes.ID]() {
+	text := func(l *leaf) wire[sqltypes.Text[T]] { return textChars[T]{l} }
+	add(&texts, memberOf[sqltypes.Text[T]]{binary: text, text: text})
+	padded := func(l *leaf) wire[sqltypes.Text[T]] { return paddedChars[T]{textChars[T]{l}} }
+	t := reflect.TypeFor[sqltypes.Text[T]]()
+	chars.members[t] = memberOf[sqltypes.Text[T]]{binary: padded, text: padded}
+	addInstance[T, sqltypes.Text[T]]()
+	leaves[t].of = leaves[reflect.TypeFor[T]()]
+}
+
+func add[V sqltypes.ID](c *column, m memberOf[V]) {
+	t := reflect.TypeFor[V]()
+	c.members[t] = m
+	leaves[t] = &leaf{typ: t, base: t, column: c}
+	addInstances[V]()
+}
+
+// A member plans the forms of one base type V in a column type. Its methods return a nil
+// plan for forms that they don't handle.
 type member interface {
-	goType() any // the zero V
-	holds(value any) bool
-	encode(format int16, value any) pgtype.EncodePlan
-	scan(format int16, target any) pgtype.ScanPlan
-	encodeSlice(element uint32, value any) pgtype.EncodePlan // binary format
-	scanSlice(s sliceScanner, target any) pgtype.ScanPlan
+	encode(f *form, format int16) pgtype.EncodePlan
+	scan(f *form, format int16) pgtype.ScanPlan
+	encodeSlice(f *form, element uint32) pgtype.EncodePlan // binary format
+	scanSlice(f *form) pgtype.ScanPlan                     // binary format
+	// scanElements plans with the codec of the array.
+	scanElements(f *form, array func(target any) pgtype.ScanPlan) pgtype.ScanPlan
 	registerDefaults(m *pgtype.Map, name string)
-	alternatives() string // the Go types for other column types
 }
 
-func newRegistry() *registry {
-	r := &registry{}
-	r.bigint.name, r.bigint.pgName = "bigint", "int8"
-	r.uuid.name, r.uuid.pgName = "uuid", "uuid"
-	r.text.name, r.text.pgName = "text", "text"
-	r.char.name = "char(n)"
-	r.bytea.name, r.bytea.pgName = "bytea", "bytea"
-	for _, c := range r.columns() {
-		c.registry = r
-	}
-	// First, because a Sno is the ID type most often stored as text.
-	addUUID[idtype.Sno](r, "sqltypes.SnoText for text columns"+snoBytesToo)
-	addBigint[idtype.Snowflake](r, "sqltypes.SnowflakeText for text columns")
-	addBigint[idtype.SnowflakeSI](r, "sqltypes.SnowflakeSIText for text columns")
-	addBigint[idtype.UID60](r, "sqltypes.UID60Text for text columns")
-	addBigint[idtype.Spread64](r, "sqltypes.Spread64Text for text columns")
-	r.bytea.add(memberOf[sqltypes.SnoBytes, byteaBinary, byteaText]{"idtype.Sno for uuid columns, sqltypes.SnoText for text columns"})
-	return r
+// memberOf is the member for V. binary and text return V's wire for a leaf.
+type memberOf[V sqltypes.ID] struct {
+	binary, text func(*leaf) wire[V]
+	fast         fast // plans for V and *V in the binary format; nil if there are none
 }
 
-func (r *registry) columns() []*column {
-	return []*column{&r.bigint, &r.uuid, &r.text, &r.char, &r.bytea}
-}
-
-// addBigint adds a type whose column is bigint, and Text of that type.
-func addBigint[T plainID](r *registry, alternatives string) {
-	r.bigint.add(memberOf[T, bigintBinary[T], bigintText[T]]{alternatives})
-	addText[T](r, textAlternatives(reflect.TypeFor[T](), &r.bigint))
-}
-
-// addUUID adds a type whose column is uuid, and Text of that type.
-func addUUID[T plainID](r *registry, alternatives string) {
-	r.uuid.add(memberOf[T, uuidBinary[T], uuidText[T]]{alternatives})
-	addText[T](r, textAlternatives(reflect.TypeFor[T](), &r.uuid))
-}
-
-// snoBytesToo is appended to the alternatives for a Sno.
-const snoBytesToo = ", sqltypes.SnoBytes for bytea columns"
-
-// textAlternatives returns the alternatives to Text of t, an ID type whose own column
-// is c.
-func textAlternatives(t reflect.Type, c *column) string {
-	alternatives := fmt.Sprintf("%v for %s columns", t, c.name)
-	if c == &c.registry.uuid {
-		alternatives += snoBytesToo
-	}
-	return alternatives
-}
-
-func addText[T plainID](r *registry, alternatives string) {
-	r.text.add(memberOf[sqltypes.Text[T], chars[T], chars[T]]{alternatives})
-	r.char.add(memberOf[sqltypes.Text[T], paddedChars[T], paddedChars[T]]{alternatives})
-}
-
-// add adds a member, unless the column already has it.
-func (c *column) add(m member) {
-	for {
-		old, members := c.members.Load(), c.all()
-		if slices.ContainsFunc(members, func(other member) bool { return other.goType() == m.goType() }) {
-			return
-		}
-		members = append(slices.Clip(members), m)
-		if c.members.CompareAndSwap(old, &members) {
-			return
-		}
-	}
-}
-
-// first returns the first plan that is not nil, over the members of a column, or nil.
-func first[P any](c *column, plan func(member) P) (none P) {
-	for _, m := range c.all() {
-		if p := plan(m); any(p) != nil {
-			return p
-		}
-	}
-	return none
-}
-
-// An ownColumn is the column type for a Go type of IDs.
-type ownColumn struct {
-	*column
-	alternatives string // the Go types for other column types
-	unregistered bool   // the Go type is an unregistered struct that embeds an ID
-}
-
-// columnOf returns the column of a value's type, or nil if the type isn't a known ID
-// type.
-func (r *registry) columnOf(value any) *ownColumn {
-	for _, c := range r.columns() {
-		for _, m := range c.all() {
-			if m.holds(value) {
-				return &ownColumn{column: c, alternatives: m.alternatives()}
-			}
-		}
-	}
-	return nil
-}
-
-// takes reports whether c holds the IDs of own: c is their own column, or it is char(n)
-// and their own column is text.
-func (c *column) takes(own *ownColumn) bool {
-	return own.column == c || own.column == &c.registry.text && c == &c.registry.char
-}
-
-// refuse returns an error for an ID that belongs in another column type, and for a
-// slice in place of one ID. It returns nil for values that aren't IDs or that the
-// wrapped codec encodes.
-func (c *column) refuse(value any, wrapped planner) error {
-	if own := c.registry.columnOfType(reflect.TypeOf(value)); own != nil && !c.takes(own) && !(own.unregistered && wrapped.takes(reflect.TypeOf(value))) {
-		remedy := "make the column " + own.name
-		if c == &c.registry.text {
-			// Postgres types a parameter as text if the query gives it no type.
-			remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function that takes text", own.name)
-		}
-		return fmt.Errorf("pgxcodec: encode %T: want a %s parameter, got %s; %s, or use %s", value, own.name, c.name, remedy, own.alternatives)
-	}
-	if first(c, func(m member) pgtype.EncodePlan { return m.encodeSlice(0, value) }) != nil {
-		return fmt.Errorf("pgxcodec: encode %T: want one ID for a %s parameter, got a slice; write = ANY($1) to match several", value, c.name)
-	}
-	return nil
-}
-
-// refuseElement returns an error for an ID in place of an array of the column's type.
-// It returns nil for values that aren't IDs or that the wrapped codec encodes.
-func (c *column) refuseElement(value any, wrapped planner) error {
-	switch own := c.registry.columnOfType(reflect.TypeOf(value)); {
-	case own == nil, own.unregistered && wrapped.takes(reflect.TypeOf(value)):
+// memberFor returns the member that plans a form, or nil if the column is not the column
+// of the form's leaf, or if the form's type stores itself by its own methods.
+func (c *column) memberFor(f *form) member {
+	if f == nil || f.same == nil || !c.holds(f.leaf) {
 		return nil
-	case c.takes(own):
-		return fmt.Errorf("pgxcodec: encode %T: want a slice for a %s[] parameter, got one ID; pass []%[1]T", value, c.name)
+	}
+	return c.members[f.base]
+}
+
+// holds reports whether c stores the IDs of a leaf: c is their own column, or it is char(n)
+// and their own column is text.
+func (c *column) holds(l *leaf) bool {
+	return l.column == c || l.column == &texts && c == &chars
+}
+
+// refuse returns an error for an ID that belongs in another column type, and for a slice
+// in place of one ID. It returns nil for values that aren't IDs or that the wrapped codec
+// encodes.
+func (c *column) refuse(f *form, value any, wrapped planner) error {
+	if f == nil {
+		return nil
+	}
+	name := typename.OfValue(value)
+	if f.many {
+		if m := c.memberFor(f); m != nil && m.encodeSlice(f, 0) != nil {
+			return fmt.Errorf("pgxcodec: encode %s: want one ID for a %s parameter, got a slice; write = ANY($1) to match several", name, c.name)
+		}
+		return nil
+	}
+	if c.holds(f.leaf) || f.same == nil && wrapped.encodes(f.typ) {
+		return nil
+	}
+	remedy := "make the column " + f.column.name
+	if c == &texts {
+		// Postgres types a parameter as text if the query gives it no type.
+		remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function that takes text", f.column.name)
+	}
+	return fmt.Errorf("pgxcodec: encode %s: want a %s parameter, got %s; %s, or use %s", name, f.column.name, c.name, remedy, f.alternatives())
+}
+
+// refuseElement returns an error for an ID in place of an array of the column's type. It
+// returns nil for values that aren't IDs or that the wrapped codec encodes.
+func (c *column) refuseElement(f *form, value any, wrapped planner) error {
+	name := typename.OfValue(value)
+	switch {
+	case f == nil, f.many, f.same == nil && wrapped.encodes(f.typ):
+		return nil
+	case c.holds(f.leaf):
+		return fmt.Errorf("pgxcodec: encode %s: want a slice for a %s[] parameter, got one ID; pass []%[1]s", name, c.name)
 	default:
-		return fmt.Errorf("pgxcodec: encode %T: want a %s parameter, got %s[]; make the column %[2]s, or pass a slice of %[4]s", value, own.name, c.name, own.alternatives)
+		return fmt.Errorf("pgxcodec: encode %s: want a %s parameter, got %s[]; make the column %[2]s, or pass a slice of %[4]s", name, f.column.name, c.name, f.alternatives())
 	}
 }
 
 // A planner is a codec's PlanEncode method for one OID and format.
 type planner func(value any) pgtype.EncodePlan
 
-// takes reports whether a codec encodes values of type t, such as a struct with a
+// encodes reports whether a codec encodes values of type t, such as a struct with a
 // TextValue method, or, if t is a pointer type, the values it points to.
-func (plan planner) takes(t reflect.Type) bool {
+func (plan planner) encodes(t reflect.Type) bool {
 	if t.Kind() != reflect.Pointer || t.Name() != "" {
 		return plan(reflect.Zero(t).Interface()) != nil
 	}
-	return plan(reflect.New(t.Elem()).Interface()) != nil || plan.takes(t.Elem())
+	return plan(reflect.New(t.Elem()).Interface()) != nil || plan.encodes(t.Elem())
 }
 
-// memberOf is the member for V. B is its wire for the binary format, T for text.
-type memberOf[V sqltypes.ID, B, T wire[V]] struct{ others string }
-
-func (memberOf[V, B, T]) goType() any            { return *new(V) }
-func (m memberOf[V, B, T]) alternatives() string { return m.others }
-
-func (memberOf[V, B, T]) holds(value any) bool { return encodePlan[V, B](value) != nil }
-
-func (memberOf[V, B, T]) encode(format int16, value any) pgtype.EncodePlan {
-	switch format {
-	case pgtype.BinaryFormatCode:
-		return encodePlan[V, B](value)
-	case pgtype.TextFormatCode:
-		return encodePlan[V, T](value)
-	}
-	return nil
-}
-
-func (memberOf[V, B, T]) scan(format int16, target any) pgtype.ScanPlan {
-	switch format {
-	case pgtype.BinaryFormatCode:
-		return scanPlan[V, B](target)
-	case pgtype.TextFormatCode:
-		return scanPlan[V, T](target)
-	}
-	return nil
-}
-
-func (memberOf[V, B, T]) encodeSlice(element uint32, value any) pgtype.EncodePlan {
-	return encodeSlicePlan[V, B](element, value)
-}
-
-func (memberOf[V, B, T]) scanSlice(s sliceScanner, target any) pgtype.ScanPlan {
-	return scanSlicePlan[V, B](s, target)
-}
-
-func (memberOf[V, B, T]) registerDefaults(m *pgtype.Map, name string) {
+func (memberOf[V]) registerDefaults(m *pgtype.Map, name string) {
 	scalar, array := name, "_"+name
 	registerDefault[V](m, scalar)
 	registerDefault[*V](m, scalar)

@@ -12,11 +12,13 @@
 //	text, varchar, char(n), citext, name    sqltypes.Text of these five types
 //	bytea                                   sqltypes.SnoBytes
 //
-// The package consists of one type and three functions:
+// Typed keys, such as [idtype.SnowflakeOf], and structs that embed one ID work wherever the
+// ID does. They need no registration.
+//
+// The package consists of one type and two functions:
 //   - [AfterConnect] registers the ID types and the database's domains on a connection.
 //   - [Loader] does the same for a pool and caches the domains.
 //   - [Register] registers the ID types on a [pgtype.Map], without domains.
-//   - [RegisterOwn] registers an ID type of your own: a struct that embeds an ID.
 //
 // # Go types
 //
@@ -49,23 +51,28 @@
 // Encoding an ID for another column type in the table fails with an error that
 // names the Go type to use. Without that check, pgx would for example send a Sno to a
 // text column as the 36 characters of its UUID, which match no SnoText in the column.
-// The check also applies to a struct that embeds an ID, registered or not, unless the
-// struct has its own Value or GormDataType method. If an unregistered struct has pgx's
-// method for the column type, such as TextValue, pgx calls that method instead.
+// The check also applies to structs that embed an ID by value.
 //
 // The codec can't check a parameter whose type it doesn't know:
 //   - The exec modes exec and simple_protocol don't learn parameter types.
 //   - A connection without AfterConnect doesn't know the base types of domains. It
 //     can't read arrays of a domain over char(n) either.
 //
+// # Structs
+//
+// The codec encodes and scans a struct whose only field is an embedded ID as that ID. If
+// the struct declares Value, Scan, GormDataType or IsZero itself, or a method of pgx's
+// interfaces, such as TextValue, the codec leaves the struct to its own methods.
+//
 // # Invalid values
 //
 // A number outside the format's range is never sent, because it couldn't be read
-// back: encoding it fails with [idtype.ErrRange]. Scanning such a number fails with
-// the same error, and scanning a UUID that isn't a Sno fails with
-// [idtype.ErrNotSno]. A failed scan leaves a T, *T, sql.Null, Optional, []T or []*T
-// unchanged. A target that pgx takes apart itself, such as [][]T, may be partly
-// filled. A Sno can also be scanned from text and bytea; see [idtype.Sno.Scan].
+// back: encoding it fails with [idtype.ErrRange]. So does encoding an [idtype.SnoOf] with
+// a metabyte other than its model's. Scanning such a number or ID fails with the same
+// error, and scanning a UUID that isn't a Sno fails with [idtype.ErrNotSno]. A failed scan
+// leaves a T, *T, sql.Null, Optional, []T or []*T unchanged. A target that pgx takes apart
+// itself, such as [][]T, may be partly filled. A Sno can also be scanned from text and
+// bytea; see [idtype.Sno.Scan].
 //
 // # PgBouncer
 //

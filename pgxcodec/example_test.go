@@ -35,7 +35,7 @@ func TestExamples(t *testing.T) {
 		"copy":             {Example_copy, "10000 rows\n"},
 		"keysetPagination": {Example_keysetPagination, "20 20 10\n"},
 		"timeWindow":       {Example_timeWindow, "60 orders between 12:00 and 13:00\n"},
-		"ownType":          {Example_ownType, "true\n"},
+		"ownType":          {Example_typedKeys, "true\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := output(t, c.run); got != c.want {
@@ -217,22 +217,17 @@ func Example_timeWindow() {
 	// Prints: 60 orders between 12:00 and 13:00
 }
 
-// An OrderID is the ID of an order. The compiler rejects IDs of other tables.
-type OrderID struct{ idtype.Snowflake }
+// An Order is a model of typed keys.
+type Order struct{}
 
-// A pool whose connections have the codec for an ID type of your own.
-func Example_ownType() {
+// Typed keys need no registration.
+func Example_typedKeys() {
 	ctx := context.Background()
 	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if err := pgxcodec.AfterConnect(ctx, conn); err != nil {
-			return err
-		}
-		return pgxcodec.RegisterOwn[OrderID](conn.TypeMap())
-	}
+	config.AfterConnect = pgxcodec.AfterConnect
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		log.Fatal(err)
@@ -243,16 +238,15 @@ func Example_ownType() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, err := gen.Next()
+	id, err := idtype.GeneratorOf[Order](gen).Next()
 	if err != nil {
 		log.Fatal(err)
 	}
-	order := OrderID{id}
-	var back []OrderID
-	if err := pool.QueryRow(ctx, "SELECT $1::bigint[]", []OrderID{order}).Scan(&back); err != nil {
+	var back []idtype.SnowflakeOf[Order]
+	if err := pool.QueryRow(ctx, "SELECT $1::bigint[]", []idtype.SnowflakeOf[Order]{id}).Scan(&back); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(len(back) == 1 && back[0] == order)
+	fmt.Println(len(back) == 1 && back[0] == id)
 	// Prints: true
 }
 

@@ -1,186 +1,132 @@
 package pgxcodec
 
 import (
-	"database/sql/driver"
 	"encoding/binary"
-	"math/bits"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// This file repeats the generic plans of plan.go, without generics, for the cases that
-// nearly all queries use: an ID in its own column type, in the binary format.
-//
-// A call through a type parameter costs more than the work of these plans. Relative
-// to an int64, the four bigint types take
-//
-//	         with this file   without it
-//	encode   1.00–1.05 ×      1.28–1.35 ×
-//	scan     0.82–1.14 ×      1.56–2.03 ×
-//
-// (2026-11-22, Go 1.26.8, AMD EPYC, medians of six runs of
-// go test -bench '(Encode|Scan)$/format=binary/kind=bigint' ./pgx in bench. In the
-// runs without this file, elementType returned an *elementCodec.)
+// This file repeats encodeValue and scanValue without generics and interfaces, for the
+// cases that nearly all queries use: an ID in its own column type, in the binary format.
+// A call of a wire costs more than the work of these plans.
 
-// A bigintCodec is the codec of int8.
-type bigintCodec struct{ elementCodec }
+// fast makes these plans for a column type. They leave everything unusual to next.
+type fast interface {
+	encode(f *form, next pgtype.EncodePlan) pgtype.EncodePlan
+	scan(f *form, next pgtype.ScanPlan) pgtype.ScanPlan
+}
 
-func (c *bigintCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	if format == pgtype.BinaryFormatCode {
-		switch value.(type) {
-		case idtype.Snowflake:
-			return encodeSnowflake{}
-		case idtype.SnowflakeSI:
-			return encodeSnowflakeSI{}
-		case idtype.UID60:
-			return encodeUID60{}
-		case idtype.Spread64:
-			return encodeSpread64{}
-		}
+// fastBigint makes the plans for an integer type. The bits in invalid are zero in all IDs.
+type fastBigint struct{ invalid uint64 }
+
+func (b fastBigint) encode(f *form, next pgtype.EncodePlan) pgtype.EncodePlan {
+	return &encodeBigint{f.id, b.invalid, next}
+}
+
+func (b fastBigint) scan(f *form, next pgtype.ScanPlan) pgtype.ScanPlan {
+	return &scanBigint{f.id, b.invalid, next}
+}
+
+type encodeBigint struct {
+	id      typeID
+	invalid uint64
+	next    pgtype.EncodePlan
+}
+
+func (p *encodeBigint) Encode(value any, buf []byte) ([]byte, error) {
+	if n, ok := in[uint64](value, p.id); ok && n != nil && *n&p.invalid == 0 {
+		return binary.BigEndian.AppendUint64(buf, *n), nil
 	}
-	return c.elementCodec.PlanEncode(m, oid, format, value)
+	return p.next.Encode(value, buf)
 }
 
-func (c *bigintCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	if format == pgtype.BinaryFormatCode {
-		switch target.(type) {
-		case *idtype.Snowflake:
-			return scanSnowflake{}
-		case *idtype.SnowflakeSI:
-			return scanSnowflakeSI{}
-		case *idtype.UID60:
-			return scanUID60{}
-		case *idtype.Spread64:
-			return scanSpread64{}
-		case *int64, *int:
-			return c.Codec.PlanScan(m, oid, format, target)
-		}
-	}
-	return c.elementCodec.PlanScan(m, oid, format, target)
+type scanBigint struct {
+	id      typeID
+	invalid uint64
+	next    pgtype.ScanPlan
 }
 
-type (
-	encodeSnowflake   struct{}
-	encodeSnowflakeSI struct{}
-	encodeUID60       struct{}
-	encodeSpread64    struct{}
-	encodeSno         struct{}
-
-	scanSnowflake   struct{}
-	scanSnowflakeSI struct{}
-	scanUID60       struct{}
-	scanSpread64    struct{}
-	scanSno         struct{}
-)
-
-// notID returns the error for a number outside its format's range.
-func notID(id driver.Valuer) error {
-	_, err := id.Value()
-	return err
-}
-
-func (encodeSnowflake) Encode(value any, buf []byte) ([]byte, error) {
-	id := value.(idtype.Snowflake)
-	if id < 0 {
-		return nil, notID(id)
-	}
-	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
-}
-
-// The range check is a shift, here and below, because a comparison with a 64-bit
-// constant takes longer.
-func (encodeSnowflakeSI) Encode(value any, buf []byte) ([]byte, error) {
-	id := value.(idtype.SnowflakeSI)
-	if uint64(id)>>bits.Len64(idtype.MaxSnowflakeSI) != 0 {
-		return nil, notID(id)
-	}
-	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
-}
-
-func (encodeUID60) Encode(value any, buf []byte) ([]byte, error) {
-	id := value.(idtype.UID60)
-	if uint64(id)>>bits.Len64(idtype.MaxUID60) != 0 {
-		return nil, notID(id)
-	}
-	return binary.BigEndian.AppendUint64(buf, uint64(id)), nil
-}
-
-func (encodeSpread64) Encode(value any, buf []byte) ([]byte, error) {
-	return binary.BigEndian.AppendUint64(buf, uint64(value.(idtype.Spread64))), nil
-}
-
-func (scanSnowflake) Scan(src []byte, target any) error {
-	if dst, ok := target.(*idtype.Snowflake); ok && len(src) == 8 {
-		if id, err := idtype.SnowflakeFromInt64(int64(binary.BigEndian.Uint64(src))); err == nil {
-			*dst = id
+func (p *scanBigint) Scan(src []byte, target any) error {
+	if dst, ok := in[uint64](target, p.id); ok && len(src) == 8 {
+		if n := binary.BigEndian.Uint64(src); n&p.invalid == 0 {
+			*dst = n
 			return nil
 		}
 	}
-	return scanValue[idtype.Snowflake, bigintBinary[idtype.Snowflake]]{}.Scan(src, target)
+	return p.next.Scan(src, target)
 }
 
-func (scanSnowflakeSI) Scan(src []byte, target any) error {
-	if dst, ok := target.(*idtype.SnowflakeSI); ok && len(src) == 8 {
-		if id, err := idtype.SnowflakeSIFromInt64(int64(binary.BigEndian.Uint64(src))); err == nil {
-			*dst = id
-			return nil
-		}
+// fastUUID makes the plans for Sno.
+type fastUUID struct{}
+
+func (fastUUID) encode(f *form, next pgtype.EncodePlan) pgtype.EncodePlan {
+	if f.tagged {
+		return &encodeTagged{f.id, f.meta, next}
 	}
-	return scanValue[idtype.SnowflakeSI, bigintBinary[idtype.SnowflakeSI]]{}.Scan(src, target)
+	return &encodeUUID{f.id, next}
 }
 
-func (scanUID60) Scan(src []byte, target any) error {
-	if dst, ok := target.(*idtype.UID60); ok && len(src) == 8 {
-		if id, err := idtype.UID60FromInt64(int64(binary.BigEndian.Uint64(src))); err == nil {
-			*dst = id
-			return nil
-		}
+func (fastUUID) scan(f *form, next pgtype.ScanPlan) pgtype.ScanPlan {
+	if f.tagged {
+		return &scanTagged{f.id, f.meta, next}
 	}
-	return scanValue[idtype.UID60, bigintBinary[idtype.UID60]]{}.Scan(src, target)
+	return &scanUUID{f.id, next}
 }
 
-func (scanSpread64) Scan(src []byte, target any) error {
-	if dst, ok := target.(*idtype.Spread64); ok && len(src) == 8 {
-		*dst = idtype.Spread64(binary.BigEndian.Uint64(src))
+type encodeUUID struct {
+	id   typeID
+	next pgtype.EncodePlan
+}
+
+func (p *encodeUUID) Encode(value any, buf []byte) ([]byte, error) {
+	if id, ok := in[idtype.Sno](value, p.id); ok && id != nil {
+		u := id.UUID()
+		return append(buf, u[:]...), nil
+	}
+	return p.next.Encode(value, buf)
+}
+
+type scanUUID struct {
+	id   typeID
+	next pgtype.ScanPlan
+}
+
+func (p *scanUUID) Scan(src []byte, target any) error {
+	// The bytes of a Sno's uuid are its text.
+	if dst, ok := in[idtype.Sno](target, p.id); ok && dst.UnmarshalText(src) == nil {
 		return nil
 	}
-	return scanValue[idtype.Spread64, bigintBinary[idtype.Spread64]]{}.Scan(src, target)
+	return p.next.Scan(src, target)
 }
 
-// A uuidCodec is the codec of uuid.
-type uuidCodec struct{ elementCodec }
+// encodeTagged and scanTagged are for models with a metabyte.
+type encodeTagged struct {
+	id   typeID
+	meta byte
+	next pgtype.EncodePlan
+}
 
-func (c *uuidCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	if _, ok := value.(idtype.Sno); ok && format == pgtype.BinaryFormatCode {
-		return encodeSno{}
+func (p *encodeTagged) Encode(value any, buf []byte) ([]byte, error) {
+	if id, ok := in[idtype.Sno](value, p.id); ok && id != nil && id.Meta() == p.meta {
+		u := id.UUID()
+		return append(buf, u[:]...), nil
 	}
-	return c.elementCodec.PlanEncode(m, oid, format, value)
+	return p.next.Encode(value, buf)
 }
 
-func (c *uuidCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	if format == pgtype.BinaryFormatCode {
-		switch target.(type) {
-		case *idtype.Sno:
-			return scanSno{}
-		case *pgtype.UUID:
-			return c.Codec.PlanScan(m, oid, format, target)
-		}
-	}
-	return c.elementCodec.PlanScan(m, oid, format, target)
+type scanTagged struct {
+	id   typeID
+	meta byte
+	next pgtype.ScanPlan
 }
 
-func (encodeSno) Encode(value any, buf []byte) ([]byte, error) {
-	u := value.(idtype.Sno).UUID()
-	return append(buf, u[:]...), nil
-}
-
-func (scanSno) Scan(src []byte, target any) error {
-	// The bytes of a Sno's uuid are its text. If they don't parse, the generic plan
-	// returns the better error.
-	if dst, ok := target.(*idtype.Sno); ok && dst.UnmarshalText(src) == nil {
+func (p *scanTagged) Scan(src []byte, target any) error {
+	var id idtype.Sno
+	if dst, ok := in[idtype.Sno](target, p.id); ok && id.UnmarshalText(src) == nil && id.Meta() == p.meta {
+		*dst = id
 		return nil
 	}
-	return scanValue[idtype.Sno, uuidBinary[idtype.Sno]]{}.Scan(src, target)
+	return p.next.Scan(src, target)
 }

@@ -3,157 +3,173 @@ package pgxcodec
 import (
 	"database/sql"
 	"fmt"
+	"reflect"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// encodePlan returns the plan for a value whose type is V or built from V, and nil for
-// other types. W is V's wire for the format.
-func encodePlan[V sqltypes.ID, W wire[V]](value any) pgtype.EncodePlan {
-	switch value.(type) {
-	case V:
-		return encodeValue[V, W]{}
-	case *V:
-		return encodePointer[V, W]{}
-	case **V:
-		return encodePointerPointer[V, W]{}
-	case sql.Null[V]:
-		return encodeNull[V, W]{}
-	case *sql.Null[V]:
-		return encodeNullPointer[V, W]{}
-	case sqltypes.Optional[V]:
-		return encodeOptional[V, W]{}
-	case *sqltypes.Optional[V]:
-		return encodeOptionalPointer[V, W]{}
+func (m memberOf[V]) encode(f *form, format int16) pgtype.EncodePlan {
+	w := m.wire(f.leaf, format)
+	if w == nil {
+		return nil
+	}
+	t := f.same
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem() // the plans take both a type and a pointer to it
+	}
+	switch t {
+	case reflect.TypeFor[V]():
+		p := &encodeValue[V]{f, w}
+		if m.fast != nil && format == pgtype.BinaryFormatCode {
+			return m.fast.encode(f, p)
+		}
+		return p
+	case reflect.TypeFor[*V]():
+		return &encodePointer[V]{f, w}
+	case reflect.TypeFor[sql.Null[V]]():
+		return &encodeNull[V]{f, w}
+	case reflect.TypeFor[sqltypes.Optional[V]]():
+		return &encodeOptional[V]{f, w}
 	}
 	return nil
 }
 
-// scanPlan returns the plan for a target that can hold a V, and nil for other targets.
-// pgx itself dereferences other pointers to pointers and then asks for a plan again.
-func scanPlan[V sqltypes.ID, W wire[V]](target any) pgtype.ScanPlan {
-	switch target.(type) {
-	case *V:
-		return scanValue[V, W]{}
-	case **V:
-		return scanPointer[V, W]{}
-	case *sql.Null[V]:
-		return scanNull[V, W]{}
-	case *sqltypes.Optional[V]:
-		return scanOptional[V, W]{}
+// scan plans the scan into a target of the form. pgx itself dereferences pointers to other
+// pointers and then asks for a plan again.
+func (m memberOf[V]) scan(f *form, format int16) pgtype.ScanPlan {
+	w := m.wire(f.leaf, format)
+	if w == nil {
+		return nil
+	}
+	switch f.same {
+	case reflect.TypeFor[*V]():
+		p := &scanValue[V]{f, w}
+		if m.fast != nil && format == pgtype.BinaryFormatCode {
+			return m.fast.scan(f, p)
+		}
+		return p
+	case reflect.TypeFor[**V]():
+		return &scanPointer[V]{f, w}
+	case reflect.TypeFor[*sql.Null[V]]():
+		return &scanNull[V]{f, w}
+	case reflect.TypeFor[*sqltypes.Optional[V]]():
+		return &scanOptional[V]{f, w}
 	}
 	return nil
 }
 
-// put appends *v, or returns nil, which means NULL, if v is nil.
-func put[V any, W wire[V]](buf []byte, v *V) ([]byte, error) {
-	if v == nil {
+// wire returns the wire for a format, or nil if there is no such format.
+func (m memberOf[V]) wire(l *leaf, format int16) wire[V] {
+	switch format {
+	case pgtype.BinaryFormatCode:
+		return m.binary(l)
+	case pgtype.TextFormatCode:
+		return m.text(l)
+	}
+	return nil
+}
+
+// wrongType returns the error for a value of another type than the plan was made for.
+func (f *form) wrongType(value any) error {
+	return fmt.Errorf("pgxcodec: encode %s: want a value of the planned type %s; make a plan for each type", typename.OfValue(value), typename.Of(f.typ))
+}
+
+type encodeValue[V any] struct {
+	*form
+	w wire[V]
+}
+
+func (p *encodeValue[V]) Encode(value any, buf []byte) ([]byte, error) {
+	v, ok := in[V](value, p.id)
+	switch {
+	case !ok:
+		return nil, p.wrongType(value)
+	case v == nil:
 		return nil, nil
 	}
-	var w W
-	return w.put(buf, *v)
+	return p.w.put(buf, v)
 }
 
-type encodeValue[V any, W wire[V]] struct{}
-
-func (encodeValue[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	var w W
-	return w.put(buf, value.(V))
+type encodePointer[V any] struct {
+	*form
+	w wire[V]
 }
 
-type encodePointer[V any, W wire[V]] struct{}
-
-func (encodePointer[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	return put[V, W](buf, value.(*V))
-}
-
-type encodePointerPointer[V any, W wire[V]] struct{}
-
-func (encodePointerPointer[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	p := value.(**V)
-	if p == nil {
+func (p *encodePointer[V]) Encode(value any, buf []byte) ([]byte, error) {
+	v, ok := in[*V](value, p.id)
+	switch {
+	case !ok:
+		return nil, p.wrongType(value)
+	case v == nil, *v == nil:
 		return nil, nil
 	}
-	return put[V, W](buf, *p)
+	return p.w.put(buf, *v)
 }
 
-type encodeNull[V any, W wire[V]] struct{}
-
-func (encodeNull[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	return putNull[V, W](buf, value.(sql.Null[V]))
+type encodeNull[V any] struct {
+	*form
+	w wire[V]
 }
 
-type encodeNullPointer[V any, W wire[V]] struct{}
-
-func (encodeNullPointer[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	p := value.(*sql.Null[V])
-	if p == nil {
+func (p *encodeNull[V]) Encode(value any, buf []byte) ([]byte, error) {
+	v, ok := in[sql.Null[V]](value, p.id)
+	switch {
+	case !ok:
+		return nil, p.wrongType(value)
+	case v == nil, !v.Valid:
 		return nil, nil
 	}
-	return putNull[V, W](buf, *p)
+	return p.w.put(buf, &v.V)
 }
 
-func putNull[V any, W wire[V]](buf []byte, v sql.Null[V]) ([]byte, error) {
-	if !v.Valid {
+type encodeOptional[V sqltypes.ID] struct {
+	*form
+	w wire[V]
+}
+
+func (p *encodeOptional[V]) Encode(value any, buf []byte) ([]byte, error) {
+	v, ok := in[sqltypes.Optional[V]](value, p.id)
+	switch {
+	case !ok:
+		return nil, p.wrongType(value)
+	case v == nil, v.IsZero():
 		return nil, nil
 	}
-	var w W
-	return w.put(buf, v.V)
+	return p.w.put(buf, &v.ID)
 }
 
-type encodeOptional[V sqltypes.ID, W wire[V]] struct{}
-
-func (encodeOptional[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	return putOptional[V, W](buf, value.(sqltypes.Optional[V]))
+type scanValue[V any] struct {
+	*form
+	w wire[V]
 }
 
-type encodeOptionalPointer[V sqltypes.ID, W wire[V]] struct{}
-
-func (encodeOptionalPointer[V, W]) Encode(value any, buf []byte) ([]byte, error) {
-	p := value.(*sqltypes.Optional[V])
-	if p == nil {
-		return nil, nil
-	}
-	return putOptional[V, W](buf, *p)
-}
-
-func putOptional[V sqltypes.ID, W wire[V]](buf []byte, v sqltypes.Optional[V]) ([]byte, error) {
-	if v.IsZero() {
-		return nil, nil
-	}
-	var w W
-	return w.put(buf, v.ID)
-}
-
-type scanValue[V any, W wire[V]] struct{}
-
-func (scanValue[V, W]) Scan(src []byte, target any) error {
-	dst, ok := target.(*V)
+func (p *scanValue[V]) Scan(src []byte, target any) error {
+	dst, ok := in[V](target, p.id)
 	switch {
 	case !ok:
 		return pgtype.ErrScanTargetTypeChanged
 	case src == nil:
-		return nullError[V]()
+		return fmt.Errorf("pgxcodec: %w", p.nullError())
 	}
-	var w W
-	return w.get(src, dst)
+	return p.w.get(src, dst)
 }
 
-// nullError returns the error for a NULL that is scanned into a V.
-func nullError[V any]() error { return fmt.Errorf("pgxcodec: %w", scanNullError[V]()) }
-
-// scanNullError returns nullError without the package's name, for elementError.
-func scanNullError[V any]() error {
-	return fmt.Errorf("scan NULL into %[1]T; scan a nullable column into *%[1]T, sql.Null[%[1]T] or sqltypes.Optional[%[1]T]: %[2]w", *new(V), idtype.ErrNull)
+// nullError returns the error for a NULL that is scanned into an ID.
+func (l *leaf) nullError() error {
+	return fmt.Errorf("scan NULL into %[1]s; scan a nullable column into *%[1]s, sql.Null[%[1]s] or sqltypes.Optional[%[1]s]: %[2]w", typename.Of(l.typ), idtype.ErrNull)
 }
 
-type scanPointer[V any, W wire[V]] struct{}
+type scanPointer[V any] struct {
+	*form
+	w wire[V]
+}
 
-func (scanPointer[V, W]) Scan(src []byte, target any) error {
-	dst, ok := target.(**V)
+func (p *scanPointer[V]) Scan(src []byte, target any) error {
+	dst, ok := in[*V](target, p.id)
 	switch {
 	case !ok:
 		return pgtype.ErrScanTargetTypeChanged
@@ -161,19 +177,21 @@ func (scanPointer[V, W]) Scan(src []byte, target any) error {
 		*dst = nil
 		return nil
 	}
-	var w W
 	v := new(V)
-	if err := w.get(src, v); err != nil {
+	if err := p.w.get(src, v); err != nil {
 		return err
 	}
 	*dst = v
 	return nil
 }
 
-type scanNull[V any, W wire[V]] struct{}
+type scanNull[V any] struct {
+	*form
+	w wire[V]
+}
 
-func (scanNull[V, W]) Scan(src []byte, target any) error {
-	dst, ok := target.(*sql.Null[V])
+func (p *scanNull[V]) Scan(src []byte, target any) error {
+	dst, ok := in[sql.Null[V]](target, p.id)
 	switch {
 	case !ok:
 		return pgtype.ErrScanTargetTypeChanged
@@ -181,18 +199,20 @@ func (scanNull[V, W]) Scan(src []byte, target any) error {
 		*dst = sql.Null[V]{}
 		return nil
 	}
-	var w W
-	if err := w.get(src, &dst.V); err != nil {
+	if err := p.w.get(src, &dst.V); err != nil {
 		return err
 	}
 	dst.Valid = true
 	return nil
 }
 
-type scanOptional[V sqltypes.ID, W wire[V]] struct{}
+type scanOptional[V sqltypes.ID] struct {
+	*form
+	w wire[V]
+}
 
-func (scanOptional[V, W]) Scan(src []byte, target any) error {
-	dst, ok := target.(*sqltypes.Optional[V])
+func (p *scanOptional[V]) Scan(src []byte, target any) error {
+	dst, ok := in[sqltypes.Optional[V]](target, p.id)
 	switch {
 	case !ok:
 		return pgtype.ErrScanTargetTypeChanged
@@ -200,6 +220,5 @@ func (scanOptional[V, W]) Scan(src []byte, target any) error {
 		*dst = sqltypes.Optional[V]{}
 		return nil
 	}
-	var w W
-	return w.get(src, &dst.ID)
+	return p.w.get(src, &dst.ID)
 }

@@ -2,87 +2,81 @@ package pgxcodec
 
 import (
 	"bytes"
-	"database/sql"
 	"encoding"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
+	"errors"
+	"reflect"
 	"strconv"
+	"strings"
+	"unsafe"
 
 	"github.com/google/uuid"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A wire encodes and decodes values of type V for one column type and one format.
-// Implementations have no fields, so plans built from them have none either and need
-// no allocation.
+// A wire encodes and decodes the IDs of a leaf with the base type V, for one column type
+// and one format.
 type wire[V any] interface {
-	// put appends a value.
-	put(buf []byte, v V) ([]byte, error)
-	// get reads a value that isn't NULL. If it fails, it leaves *dst unchanged. It
-	// passes unusual input to V's Scan, which accepts it or returns the error.
+	// put appends *v.
+	put(buf []byte, v *V) ([]byte, error)
+	// get reads a value that isn't NULL. If it fails, it leaves *dst unchanged. It passes
+	// unusual input to the leaf's Scan, which accepts it or returns the error.
 	get(src []byte, dst *V) error
 }
 
-// A plainID is an ID in its own column type: a type of package idtype, or a struct of
-// the caller's that embeds one.
-type plainID interface {
-	sqltypes.ID
-	encoding.BinaryAppender
+// bigintBinary is the wire for int8. The bits in invalid are zero in all IDs.
+type bigintBinary[T integer] struct {
+	*leaf
+	invalid uint64
 }
 
-type bigintBinary[T plainID] struct{}
-
-func (bigintBinary[T]) put(buf []byte, id T) ([]byte, error) {
-	// The binary form of an ID is the wire format of int8.
-	if b, err := id.AppendBinary(buf); err == nil && len(b) == len(buf)+8 {
-		return b, nil
+func (w bigintBinary[T]) put(buf []byte, v *T) ([]byte, error) {
+	n := uint64(*v)
+	if n&w.invalid != 0 {
+		return nil, w.rejection(unsafe.Pointer(v), idtype.ErrRange)
 	}
-	// A Spread64 with reserved bits has no binary form, but is stored as it is.
-	n, err := number(id)
-	if err != nil {
-		return nil, err
-	}
-	return binary.BigEndian.AppendUint64(buf, uint64(n)), nil
+	return binary.BigEndian.AppendUint64(buf, n), nil
 }
 
-func (bigintBinary[T]) get(src []byte, dst *T) error {
+func (w bigintBinary[T]) get(src []byte, dst *T) error {
 	if len(src) != 8 {
 		return badWire("an int8 of 8 bytes", src)
 	}
-	n := int64(binary.BigEndian.Uint64(src))
-	if known, err := setNumber(dst, n); known {
-		return err
+	n := binary.BigEndian.Uint64(src)
+	if n&w.invalid != 0 {
+		return w.scan(unsafe.Pointer(dst), int64(n))
 	}
-	if any(dst).(encoding.BinaryUnmarshaler).UnmarshalBinary(src) == nil {
-		return nil
-	}
-	return scanInto(dst, n)
+	*dst = T(n)
+	return nil
 }
 
-type bigintText[T plainID] struct{}
-
-func (bigintText[T]) put(buf []byte, id T) ([]byte, error) {
-	// The binary form goes behind buf and is then overwritten, which saves the
-	// allocation of another buffer.
-	b, err := bigintBinary[T]{}.put(buf, id)
-	if err != nil {
-		return nil, err
-	}
-	return strconv.AppendInt(buf, int64(binary.BigEndian.Uint64(b[len(buf):])), 10), nil
+type bigintText[T integer] struct {
+	*leaf
+	invalid uint64
 }
 
-func (bigintText[T]) get(src []byte, dst *T) error {
+func (w bigintText[T]) put(buf []byte, v *T) ([]byte, error) {
+	n := int64(*v)
+	if uint64(n)&w.invalid != 0 {
+		return nil, w.rejection(unsafe.Pointer(v), idtype.ErrRange)
+	}
+	return strconv.AppendInt(buf, n, 10), nil
+}
+
+func (w bigintText[T]) get(src []byte, dst *T) error {
 	n, err := strconv.ParseInt(string(src), 10, 64)
 	if err != nil || !canonical(src) {
-		return scanInto(dst, string(src))
+		return w.scan(unsafe.Pointer(dst), string(src))
 	}
-	if known, err := setNumber(dst, n); known {
-		return err
+	if uint64(n)&w.invalid != 0 {
+		return w.scan(unsafe.Pointer(dst), n)
 	}
-	return scanInto(dst, n)
+	*dst = T(n)
+	return nil
 }
 
 // canonical reports whether a number that ParseInt accepts is written as a server
@@ -95,78 +89,36 @@ func canonical(src []byte) bool {
 	return '1' <= first && first <= '9' || len(src) == 1 // a 0
 }
 
-// number returns the bigint for an ID.
-func number[T plainID](id T) (int64, error) {
-	v, err := id.Value()
-	if err != nil {
-		return 0, err
+type uuidBinary struct{ *leaf }
+
+func (w uuidBinary) put(buf []byte, v *idtype.Sno) ([]byte, error) {
+	if !w.accepts(*v) {
+		return nil, w.rejection(unsafe.Pointer(v), idtype.ErrRange)
 	}
-	n, ok := v.(int64)
-	if !ok {
-		return 0, fmt.Errorf("encode %T: want an int64 from its Value method, got %T; remove that method to use the embedded one", id, v)
-	}
-	return n, nil
+	u := v.UUID()
+	return append(buf, u[:]...), nil
 }
 
-// setNumber is dst.Scan(n) without the allocation. known is false for types outside
-// package idtype.
-func setNumber[T plainID](dst *T, n int64) (known bool, err error) {
-	switch dst := any(dst).(type) {
-	case *idtype.Snowflake:
-		var id idtype.Snowflake
-		if id, err = idtype.SnowflakeFromInt64(n); err == nil {
-			*dst = id
-		}
-	case *idtype.SnowflakeSI:
-		var id idtype.SnowflakeSI
-		if id, err = idtype.SnowflakeSIFromInt64(n); err == nil {
-			*dst = id
-		}
-	case *idtype.UID60:
-		var id idtype.UID60
-		if id, err = idtype.UID60FromInt64(n); err == nil {
-			*dst = id
-		}
-	case *idtype.Spread64:
-		*dst = idtype.Spread64(n)
-	default:
-		return false, nil
-	}
-	return true, err
-}
-
-type uuidBinary[T plainID] struct{}
-
-func (uuidBinary[T]) put(buf []byte, id T) ([]byte, error) {
+func (w uuidBinary) get(src []byte, dst *idtype.Sno) error {
 	// The bytes of a Sno's uuid are its text.
-	b, err := id.AppendText(buf)
-	if n := len(b) - len(buf); err == nil && n != len(uuid.UUID{}) {
-		return nil, fmt.Errorf("encode %T: want 16 bytes of text from its AppendText method, got %d; remove that method to use the embedded one", id, n)
-	}
-	return b, err
-}
-
-func (uuidBinary[T]) get(src []byte, dst *T) error {
-	if sno, ok := any(dst).(*idtype.Sno); ok && sno.UnmarshalText(src) == nil {
-		return nil
-	}
+	var id idtype.Sno
 	switch {
+	case id.UnmarshalText(src) == nil && w.accepts(id):
+		*dst = id
+		return nil
 	case len(src) != len(uuid.UUID{}):
 		return badWire("a uuid of 16 bytes", src)
-	case any(dst).(encoding.TextUnmarshaler).UnmarshalText(src) == nil:
-		return nil
 	}
-	return scanInto(dst, uuid.UUID(src))
+	return w.scan(unsafe.Pointer(dst), uuid.UUID(src))
 }
 
-type uuidText[T plainID] struct{}
+type uuidText struct{ *leaf }
 
-func (uuidText[T]) put(buf []byte, id T) ([]byte, error) {
-	b, err := uuidBinary[T]{}.put(buf, id)
-	if err != nil {
-		return nil, err
+func (w uuidText) put(buf []byte, v *idtype.Sno) ([]byte, error) {
+	if !w.accepts(*v) {
+		return nil, w.rejection(unsafe.Pointer(v), idtype.ErrRange)
 	}
-	u := uuid.UUID(b[len(buf):])
+	u := v.UUID()
 	for i, part := range [...][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
 		if i > 0 {
 			buf = append(buf, '-')
@@ -176,39 +128,66 @@ func (uuidText[T]) put(buf []byte, id T) ([]byte, error) {
 	return buf, nil
 }
 
-func (uuidText[T]) get(src []byte, dst *T) error {
+func (w uuidText) get(src []byte, dst *idtype.Sno) error {
 	u, err := uuid.ParseBytes(src)
 	if err != nil || len(src) != 36 { // ParseBytes also accepts other notations
-		return scanInto(dst, string(src))
+		return w.scan(unsafe.Pointer(dst), string(src))
 	}
-	if sno, ok := any(dst).(*idtype.Sno); ok && sno.UnmarshalText(u[:]) == nil {
+	var id idtype.Sno
+	if id.UnmarshalText(u[:]) == nil && w.accepts(id) {
+		*dst = id
 		return nil
 	}
-	return scanInto(dst, u)
+	return w.scan(unsafe.Pointer(dst), u)
 }
 
-// chars is the wire for text, varchar and domains over them, in both formats.
-type chars[T sqltypes.ID] struct{}
+// textChars is the wire for text, varchar and domains over them, in both formats.
+type textChars[T sqltypes.ID] struct{ *leaf }
 
-func (chars[T]) put(buf []byte, v sqltypes.Text[T]) ([]byte, error) { return v.ID.AppendText(buf) }
+func (w textChars[T]) put(buf []byte, v *sqltypes.Text[T]) ([]byte, error) {
+	b, err := v.ID.AppendText(buf)
+	if err == nil && w.tagged && !w.accepts(*(*idtype.Sno)(unsafe.Pointer(v))) {
+		err = idtype.ErrRange
+	}
+	if err != nil {
+		return nil, w.rejection(unsafe.Pointer(v), err)
+	}
+	return b, nil
+}
 
-func (chars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
-	// dst.UnmarshalText would keep a copy to restore after an error. Here that isn't
-	// needed: T is a type of idtype or embeds one, whose UnmarshalText leaves its
-	// receiver unchanged if it fails.
-	return any(&dst.ID).(encoding.TextUnmarshaler).UnmarshalText(src)
+func (w textChars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
+	if w.tagged {
+		var id idtype.Sno
+		if id.UnmarshalText(src) == nil && !w.accepts(id) {
+			wrong := id // a copy, so that id itself doesn't escape
+			return w.rejection(unsafe.Pointer(&wrong), idtype.ErrRange)
+		}
+	}
+	if err := any(&dst.ID).(encoding.TextUnmarshaler).UnmarshalText(src); err != nil {
+		return w.named(err)
+	}
+	return nil
+}
+
+// named puts the name of a typed key into the error of its base type.
+func (w textChars[T]) named(err error) error {
+	var e *idtype.ParseError
+	if errors.As(err, &e) && w.of.typ.Kind() != reflect.Struct {
+		e.Type = strings.TrimPrefix(typename.Of(w.of.typ), "idtype.")
+	}
+	return err
 }
 
 // paddedChars is the wire for char(n), which the server pads with spaces.
-type paddedChars[T sqltypes.ID] struct{ chars[T] }
+type paddedChars[T sqltypes.ID] struct{ textChars[T] }
 
 func (p paddedChars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
-	return p.chars.get(bytes.TrimRight(src, " "), dst)
+	return p.textChars.get(bytes.TrimRight(src, " "), dst)
 }
 
 type byteaBinary struct{}
 
-func (byteaBinary) put(buf []byte, v sqltypes.SnoBytes) ([]byte, error) {
+func (byteaBinary) put(buf []byte, v *sqltypes.SnoBytes) ([]byte, error) {
 	return append(buf, v.ID[:]...), nil
 }
 
@@ -220,7 +199,7 @@ type byteaText struct{}
 
 const byteaPrefix = `\x`
 
-func (byteaText) put(buf []byte, v sqltypes.SnoBytes) ([]byte, error) {
+func (byteaText) put(buf []byte, v *sqltypes.SnoBytes) ([]byte, error) {
 	return hex.AppendEncode(append(buf, byteaPrefix...), v.ID[:]), nil
 }
 
@@ -236,6 +215,3 @@ func (byteaText) get(src []byte, dst *sqltypes.SnoBytes) error {
 	dst.ID = id
 	return nil
 }
-
-// scanInto is dst.Scan(src).
-func scanInto[V any](dst *V, src any) error { return any(dst).(sql.Scanner).Scan(src) }

@@ -22,11 +22,21 @@ const callbackRows = 1000
 // they take only the time of the generator, the minimum.
 func BenchmarkCallback(b *testing.B) {
 	b.Run("generator=free", func(b *testing.B) {
-		setKeys(b, func(*testing.B) idtype.Generator[idtype.Snowflake] { return new(free) }, func() {})
+		setKeys(b, func(*testing.B) idtype.Generator[idtype.Snowflake] { return new(free) }, gormplugin.For, func() {})
 	})
-	b.Run("generator=Snowflake", func(b *testing.B) { setKeys(b, snowflakes, awaitUnit) })
-	b.Run("generator=Sno", func(b *testing.B) { setKeys(b, snos, awaitUnit) })
+	// A typed key, filled by a generator of its base type.
+	b.Run("generator=free,typed", func(b *testing.B) {
+		setKeys(b, func(*testing.B) idtype.Generator[typedKey] { return idtype.GeneratorOf[row](new(free)) },
+			func(idtype.Generator[typedKey]) gormplugin.Binding { return gormplugin.For(new(free)) }, func() {})
+	})
+	b.Run("generator=Snowflake", func(b *testing.B) { setKeys(b, snowflakes, gormplugin.For, awaitUnit) })
+	b.Run("generator=Sno", func(b *testing.B) { setKeys(b, snos, gormplugin.For, awaitUnit) })
 }
+
+// A row is the model of typed keys.
+type row struct{}
+
+type typedKey = idtype.SnowflakeOf[row]
 
 func awaitUnit() { figures.AwaitUnit(time.Millisecond) }
 
@@ -43,11 +53,14 @@ func (g *free) Fill(_ context.Context, dst []idtype.Snowflake) (int, error) {
 	return len(dst), nil
 }
 
-func setKeys[T comparable](b *testing.B, generator func(*testing.B) idtype.Generator[T], pause func()) {
+func setKeys[T comparable](b *testing.B, generator func(*testing.B) idtype.Generator[T], bind func(idtype.Generator[T]) gormplugin.Binding, pause func()) {
+	byPlugin := func(b *testing.B, t *target[T], gen idtype.Generator[T]) func() error {
+		return byPlugin(b, t, bind(gen))
+	}
 	ways := []struct {
 		name string
 		set  func(*testing.B, *target[T], idtype.Generator[T]) func() error
-	}{{"Set", bySet[T]}, {"Next", byNext[T]}, {"Fill", byFill[T]}, {"plugin", byPlugin[T]}}
+	}{{"Set", bySet[T]}, {"Next", byNext[T]}, {"Fill", byFill[T]}, {"plugin", byPlugin}}
 	for _, shape := range []struct {
 		name   string
 		target func(*testing.B) *target[T]
@@ -207,9 +220,9 @@ func byFill[T comparable](_ *testing.B, t *target[T], gen idtype.Generator[T]) f
 
 // byPlugin calls the plugin's callbacks for a Create: one before the INSERT and one
 // after it.
-func byPlugin[T comparable](b *testing.B, t *target[T], gen idtype.Generator[T]) func() error {
+func byPlugin[T comparable](b *testing.B, t *target[T], bound gormplugin.Binding) func() error {
 	b.Helper()
-	tx := t.statement(b, gormplugin.New(gormplugin.For(gen)))
+	tx := t.statement(b, gormplugin.New(bound))
 	before := tx.Callback().Create().Get("sortkey:fill_keys")
 	after := tx.Callback().Create().Get("sortkey:reconcile_keys")
 	if before == nil || after == nil {

@@ -24,12 +24,7 @@ var (
 	none    = &extension{func(*pgtype.Map) {}}
 	google  = &extension{pgxuuid.Register}
 	sortkey = &extension{pgxcodec.Register}
-	own     = &extension{func(m *pgtype.Map) {
-		if err := pgxcodec.RegisterOwn[orderID](m); err != nil {
-			panic(err)
-		}
-	}}
-	both = &extension{func(m *pgtype.Map) { pgxuuid.Register(m); pgxcodec.Register(m) }}
+	both    = &extension{func(m *pgtype.Map) { pgxuuid.Register(m); pgxcodec.Register(m) }}
 )
 
 func (e *extension) newMap() *pgtype.Map {
@@ -120,6 +115,8 @@ var (
 		of[uuid.UUID]{"uuid.UUID", google, snoUUID},
 		of[uuid.UUID]{"uuid.UUID,registered", both, snoUUID},
 		of[idtype.Sno]{"Sno", sortkey, snoID},
+		of[customerID]{"SnoOf", sortkey, customer},
+		of[taggedID]{"SnoOf,tagged", sortkey, func(i int) taggedID { return taggedID(snoID(i)) }},
 		of[idtype.Sno]{"Sno,plain", none, snoID},
 	}}
 	uuidPointers = kind{"uuid-pointer", "u", pgtype.UUIDOID, pgtype.UUIDArrayOID, []subject{
@@ -127,6 +124,7 @@ var (
 		of[*[16]byte]{"*[16]byte", none, pointer(bytes16)},
 		of[*uuid.UUID]{"*uuid.UUID", google, pointer(snoUUID)},
 		of[*idtype.Sno]{"*Sno", sortkey, pointer(snoID)},
+		of[*customerID]{"*SnoOf", sortkey, pointer(customer)},
 	}}
 	bigints = kind{"bigint", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
 		of[int64]{"int64", none, number},
@@ -136,13 +134,15 @@ var (
 		of[idtype.UID60]{"UID60", sortkey, func(i int) idtype.UID60 { return idtype.UID60(number(i)) }},
 		of[idtype.Spread64]{"Spread64", sortkey, func(i int) idtype.Spread64 { return idtype.Spread64(number(i)) }},
 		of[idtype.Snowflake]{"Snowflake,plain", none, snowflake},
-		of[orderID]{"OrderID", own, order},
-		of[orderID]{"OrderID,plain", sortkey, order}, // with the codec, but not registered
+		of[orderID]{"SnowflakeOf", sortkey, order},
+		of[uid60ID]{"UID60Of", sortkey, func(i int) uid60ID { return uid60ID(number(i)) }},
+		of[structID]{"struct", sortkey, func(i int) structID { return structID{snowflake(i)} }},
 	}}
 	bigintPointers = kind{"bigint-pointer", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
 		of[*int64]{"*int64", none, pointer(number)},
 		of[*int64]{"*int64,registered", sortkey, pointer(number)},
 		of[*idtype.Snowflake]{"*Snowflake", sortkey, pointer(snowflake)},
+		of[*orderID]{"*SnowflakeOf", sortkey, pointer(order)},
 	}}
 	texts = kind{"text", "t", pgtype.TextOID, pgtype.TextArrayOID, []subject{
 		of[string]{"string", none, snoText},
@@ -168,10 +168,12 @@ var (
 			of[uuid.UUID]{"uuid.UUID,registered", both, snoUUID},
 			of[idtype.Sno]{"Sno", sortkey, snoID},
 			of[*idtype.Sno]{"*Sno", sortkey, pointer(snoID)},
+			of[customerID]{"SnoOf", sortkey, customer},
+			of[*customerID]{"*SnoOf", sortkey, pointer(customer)},
 			of[idtype.Sno]{"Sno,plain", none, snoID},
 		}},
 		{"bigint", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, append(bigints.subjects[:len(bigints.subjects):len(bigints.subjects)],
-			of[*int64]{"*int64", none, pointer(number)}, of[*idtype.Snowflake]{"*Snowflake", sortkey, pointer(snowflake)})},
+			of[*int64]{"*int64", none, pointer(number)}, of[*idtype.Snowflake]{"*Snowflake", sortkey, pointer(snowflake)}, of[*orderID]{"*SnowflakeOf", sortkey, pointer(order)})},
 		texts, byteas,
 	}
 )
@@ -202,10 +204,25 @@ func snoText(i int) string             { return snoID(i).String() }
 func snoBytes(i int) []byte            { return must(snoID(i).MarshalBinary()) }
 func snowflake(i int) idtype.Snowflake { return idtype.Snowflake(number(i)) }
 
-// An orderID is a user-defined ID type.
-type orderID struct{ idtype.Snowflake }
+// A row is the model of typed keys, and a tagged row one that declares a metabyte.
+type (
+	row       struct{}
+	taggedRow struct{}
+)
 
-func order(i int) orderID { return orderID{snowflake(i)} }
+func (taggedRow) IDMeta() byte { return 'A' } // as in snoID
+
+type (
+	orderID    = idtype.SnowflakeOf[row]
+	uid60ID    = idtype.UID60Of[row]
+	customerID = idtype.SnoOf[row]
+	taggedID   = idtype.SnoOf[taggedRow]
+	// A structID is a caller's own type.
+	structID struct{ idtype.Snowflake }
+)
+
+func order(i int) orderID       { return orderID(number(i)) }
+func customer(i int) customerID { return customerID(snoID(i)) }
 
 func pointer[T any](at func(int) T) func(int) *T {
 	return func(i int) *T { return new(at(i)) }

@@ -45,7 +45,7 @@ var stages = []stage{
 	{"pgx: encoding and scanning", "./bench/pgx", "(Encode|Scan)$/format=binary/kind=(uuid|bigint|text|bytea)(-pointer)?$", false, "-benchtime 500ms -count 5", "-benchtime 20ms"},
 	{"pgx: slices", "./bench/pgx", "(EncodeSlice|ScanSlice)$/kind=(uuid|bigint)$", false, "-benchtime 300ms -count 5", "-benchtime 20ms"},
 	{"pgx: rows and COPY", "./bench/pgx", "Benchmark(Rows|CopyFrom)$/kind=(uuid|bigint)(-pointer)?$", true, "-benchtime 1s -count 3", "-benchtime 30ms"},
-	{"GORM: setting keys", "./bench/gorm", "Callback/generator=(free|Snowflake|Sno)$", false, "-benchtime 300ms -count 5", "-benchtime 20ms"},
+	{"GORM: setting keys", "./bench/gorm", "Callback/generator=(free|free,typed|Snowflake|Sno)$", false, "-benchtime 300ms -count 5", "-benchtime 20ms"},
 	{"GORM: Create without a server", "./bench/gorm", "Create$", false, "-benchtime 1s -count 5", "-benchtime 50ms"},
 	{"GORM: Create", "./bench/gorm", "Postgres/client=codec", true, "-benchtime 3s -count 3", "-benchtime 100ms"},
 	{"primary keys", "./bench/insert", "Insert|Copy", true, "-benchtime 1x", "-benchtime 1x -rows 60000"},

@@ -1,36 +1,20 @@
 package guide
 
 import (
-	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/pgxcodec"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// Connect returns a pool that encodes and scans IDs, their pointers and slices,
-// and InvoiceID.
-func Connect(ctx context.Context, url string) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		return nil, err
-	}
-	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if err := pgxcodec.AfterConnect(ctx, conn); err != nil {
-			return err
-		}
-		return pgxcodec.RegisterOwn[InvoiceID](conn.TypeMap())
-	}
-	return pgxpool.NewWithConfig(ctx, config)
-}
+// An OrderID is the key of an Order, with a name for sqlc and gorm.io/gen.
+type OrderID = idtype.SnowflakeOf[Order]
 
-// An InvoiceID identifies an invoice. The compiler rejects the ID of an order in
-// its place.
-type InvoiceID struct{ idtype.Snowflake }
+// A Payment is a row of the table payments.
+type Payment struct{ ID PaymentID }
+
+// A PaymentID is the key of a Payment, as a struct for ent.
+type PaymentID struct{ idtype.SnowflakeOf[Payment] }
 
 // FromColumns converts a bigint and a uuid, as psql shows them, to the texts in
 // logs and JSON. Scan also accepts the text of a Sno.

@@ -11,7 +11,6 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/sortkey/sortkey/gormplugin"
-	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
@@ -129,15 +128,25 @@ func (k of[T, N]) tests() []test {
 }
 
 // N is the person type for T, for example snowflakePerson.
-type of[T idtest.ID[T], N any] struct{ idtest.Kind[T] }
-
-func TestSnowflake(t *testing.T) { of[idtype.Snowflake, snowflakePerson]{idtest.Snowflake}.test(t) }
-func TestSnowflakeSI(t *testing.T) {
-	of[idtype.SnowflakeSI, snowflakeSIPerson]{idtest.SnowflakeSI}.test(t)
+type of[T idtest.ID[T], N any] struct {
+	idtest.Kind[T]
+	bind func(*testing.T) gormplugin.Binding
 }
-func TestUID60(t *testing.T)    { of[idtype.UID60, uid60Person]{idtest.UID60}.test(t) }
-func TestSpread64(t *testing.T) { of[idtype.Spread64, spread64Person]{idtest.Spread64}.test(t) }
-func TestSno(t *testing.T)      { of[idtype.Sno, snoPerson]{idtest.Sno}.test(t) }
+
+func TestSnowflake(t *testing.T)   { runAll[snowflakePerson](t, idtest.Snowflake) }
+func TestSnowflakeSI(t *testing.T) { runAll[snowflakeSIPerson](t, idtest.SnowflakeSI) }
+func TestUID60(t *testing.T)       { runAll[uid60Person](t, idtest.UID60) }
+func TestSpread64(t *testing.T)    { runAll[spread64Person](t, idtest.Spread64) }
+func TestSno(t *testing.T)         { runAll[snoPerson](t, idtest.Sno) }
+
+func runAll[N any, T idtest.ID[T]](t *testing.T, k idtest.Kind[T]) {
+	of[T, N]{k, generatorOf(k)}.test(t)
+}
+
+// generatorOf returns a function that binds a new generator of a kind.
+func generatorOf[T idtest.ID[T]](k idtest.Kind[T]) func(*testing.T) gormplugin.Binding {
+	return func(t *testing.T) gormplugin.Binding { return gormplugin.For(must1(t, k.NewGenerator)) }
+}
 
 // test runs the tests as parallel subtests with names such as
 // Create/codec/pg17 and Create/SQLite.
@@ -152,7 +161,7 @@ func (k of[T, N]) test(t *testing.T) {
 			continue
 		}
 		run := func(t *testing.T, g *gorm.DB) {
-			must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, k.NewGenerator)))))
+			must(t, g.Use(gormplugin.New(k.bind(t))))
 			must(t, g.SetupJoinTable(new(N), "Clubs", &membership[T]{}))
 			c.run(t, g)
 		}

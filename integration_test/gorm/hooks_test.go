@@ -8,7 +8,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -79,7 +78,7 @@ func (k of[T, N]) hooks(t *testing.T, g *gorm.DB) {
 	set := k.ids(t, 4)
 	for name, g := range map[string]*gorm.DB{
 		"transaction":             g,
-		"no transaction":          withConfig(t, g, gorm.Config{SkipDefaultTransaction: true}, gormplugin.For(must1(t, k.NewGenerator))),
+		"no transaction":          withConfig(t, g, gorm.Config{SkipDefaultTransaction: true}, k.bind(t)),
 		"session, no transaction": g.Session(&gorm.Session{SkipDefaultTransaction: true}),
 	} {
 		for _, table := range []string{"hooked_parts", "hooked", "traces"} {

@@ -16,6 +16,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
+	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -26,7 +27,7 @@ type listed[T any] struct {
 
 // Clients cache the parameter types of a statement, so each ID type has its own table.
 func (listed[T]) TableName() string {
-	return strings.ReplaceAll(fmt.Sprintf("listed %T", *new(T)), ".", " ")
+	return strings.ReplaceAll("listed "+typename.OfValue(*new(T)), ".", " ")
 }
 
 // onClients runs a test with the clients of Postgres and on SQLite.
@@ -53,6 +54,8 @@ func TestListsAsConditions(t *testing.T) {
 		x, y, z := idtype.Sno{9: 7}, idtype.Sno{9: 8}, idtype.Sno{9: 9}
 		lists(t, g, false, a, b, c)
 		lists(t, g, false, x, y, z)
+		lists(t, g, false, typedSnowflake(a), typedSnowflake(b), typedSnowflake(c))
+		lists(t, g, false, typedSno(x.WithMeta('c')), typedSno(y.WithMeta('c')), typedSno(z.WithMeta('c')))
 		lists(t, g, true, sqltypes.OptionalOf(a), sqltypes.OptionalOf(b), sqltypes.OptionalOf(c))
 		lists(t, g, true, sqltypes.OptionalOf(x), sqltypes.OptionalOf(y), sqltypes.OptionalOf(z))
 		lists(t, g, true, sqltypes.TextOf(a), sqltypes.TextOf(b), sqltypes.TextOf(c))

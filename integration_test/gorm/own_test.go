@@ -1,22 +1,16 @@
 package gorm
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"reflect"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/pgxcodec"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -52,25 +46,8 @@ type (
 )
 
 // Own ID types work like the types that they embed: they have the same columns, and are
-// filled and found in the same way, whether registered with the codec or not, and on SQLite.
-func TestOwnTypes(t *testing.T) {
-	registered := pgtest.AfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		m := conn.TypeMap()
-		return errors.Join(pgxcodec.AfterConnect(ctx, conn), pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[customerID](m))
-	})
-	for name, opts := range map[string][]pgtest.Option{
-		"registered":                  {registered},
-		"registered, simple protocol": {registered, pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-				testOwnTypes(t, db.GORM(t, &gorm.Config{Logger: logger.Discard}, opts...))
-			})
-		})
-	}
-	onClients(t, testOwnTypes)
-}
+// filled and found in the same way.
+func TestOwnTypes(t *testing.T) { onClients(t, testOwnTypes) }
 
 func testOwnTypes(t *testing.T, g *gorm.DB) {
 	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: 'c'})

@@ -19,7 +19,7 @@ func (k of[T, N]) parallel(t *testing.T, g *gorm.DB) {
 	if !isPostgres(g) {
 		pool.SetMaxOpenConns(1) // SQLite allows one writer at a time
 	}
-	g = with(t, g, gormplugin.For(must1(t, k.NewGenerator))) // a new GORM has parsed no models
+	g = with(t, g, k.bind(t)) // a new GORM has parsed no models
 
 	const rounds = 2
 	var (

@@ -427,7 +427,7 @@ func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
 		Written sqltypes.Text[T]
 	}
 	var pairs []pair
-	must(t, both().Select("id as who, manager_id as manager, company_id as company, manager_id as opt, ? as written", a.ID.String()).Scan(&pairs).Error)
+	must(t, both().Select("id as who, manager_id as manager, company_id as company, manager_id as opt, ? as written", idtest.ColumnText(sqltypes.TextOf(a.ID))).Scan(&pairs).Error)
 	if len(pairs) != 2 || pairs[0].Who != a.ID || *pairs[0].Manager != boss || pairs[0].Company.V != a.Company.ID || pairs[0].Opt.ID != boss || pairs[0].Written.ID != a.ID ||
 		pairs[1].Who != boss || pairs[1].Manager != nil || pairs[1].Company.Valid || !pairs[1].Opt.IsZero() {
 		t.Errorf("Scan into structs: got %+v", pairs)

@@ -67,6 +67,7 @@ func (s sample) id(n int) any { return s.ids.Index(n % s.ids.Len()).Interface() 
 
 var samples = []sample{
 	sampleOf(idtest.Snowflake), sampleOf(idtest.SnowflakeSI), sampleOf(idtest.UID60), sampleOf(idtest.Spread64), sampleOf(idtest.Sno),
+	sampleOf(idtest.OrderID), sampleOf(idtest.VisitKey), sampleOf(idtest.CustomerID),
 }
 
 // A client is a pool, a connection or a transaction of pgx.

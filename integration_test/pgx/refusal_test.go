@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
@@ -185,77 +187,88 @@ func TestOutOfRange(t *testing.T) {
 	})
 }
 
-// An unregistered ID type of the caller goes through Value and Scan. Slices of it don't
-// work in modes that don't learn parameter types.
-func TestUnregisteredOwnType(t *testing.T) {
-	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
-		number, sno := orderID{132271570944274432}, customerID{idtype.MustParseSno("brpk4q72xwf2m63l")}
-		var gotNumber orderID
-		var gotSno customerID
-		err := conn.QueryRow(t.Context(), "select $1::bigint, $2::uuid", number, sno).Scan(&gotNumber, &gotSno)
-		if err != nil || gotNumber != number || gotSno != sno {
-			t.Errorf("values: %v, %v, %v", gotNumber, gotSno, err)
-		}
-		var found bool
-		err = conn.QueryRow(t.Context(), "select 132271570944274432 = any($1::bigint[])", []orderID{number}).Scan(&found)
-		if byOID(mode) != found || byOID(mode) != (err == nil) {
-			t.Errorf("a slice: %v, %v", found, err)
-		}
+// Typed keys and structs that embed an ID work without registration in all modes, slices
+// included.
+func TestTypedSlices(t *testing.T) {
+	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
+		const number = 132271570944274432
+		sno := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c')
+		testSlice(t, conn, "bigint", idtype.SnowflakeOf[idtest.Order](number), 7)
+		testSlice(t, conn, "bigint", orderID{number}, orderID{7})
+		testSlice(t, conn, "uuid", idtype.SnoOf[idtest.Customer](sno), idtype.SnoOf[idtest.Customer]{})
+		testSlice(t, conn, "uuid", customerID{sno}, customerID{})
 	})
 }
 
-// Columns accept or reject an unregistered ID type of the caller as they do the ID that
-// it embeds.
-func TestUnregisteredOwnTypeInOtherColumns(t *testing.T) {
+func testSlice[V comparable](t *testing.T, conn *pgx.Conn, column string, id, other V) {
+	t.Helper()
+	var got V
+	var list []V
+	var found bool
+	err := conn.QueryRow(t.Context(), fmt.Sprintf("select $1::%[1]s, $2::%[1]s[], $1::%[1]s = any($2::%[1]s[])", column), id, []V{other, id}).Scan(&got, &list, &found)
+	if err != nil || got != id || !slices.Equal(list, []V{other, id}) || !found {
+		t.Errorf("%T: %v, %v, %v, %v", id, got, list, found, err)
+	}
+}
+
+// Columns accept or reject a typed key, and a struct that embeds an ID, as they do the ID.
+func TestTypedInOtherColumns(t *testing.T) {
 	columns := []string{"txt text", "short varchar(40)", "pad char(40)", "raw bytea", "n name"}
 	ddl := "create table t (" + strings.Join(columns, ", ") + ", txt_list text[], short_list varchar(40)[], pad_list char(40)[], raw_list bytea[], n_list name[])"
 	inEachMode(t, ddl, func(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
-		ctx := t.Context()
 		sno := idtype.MustParseSno("brpk4q72xwf2m63l")
-		own := customerID{sno}
-		p := &own
-		stored := func(column string, value any) (shown string, err error) {
-			err = conn.QueryRow(ctx, fmt.Sprintf("insert into t (%s) values ($1) returning rtrim(%[1]s::text)", column), value).Scan(&shown)
-			return shown, err
-		}
 		for _, column := range columns {
 			column, _, _ = strings.Cut(column, " ")
-			for _, value := range []any{own, p, &p, sql.Null[customerID]{V: own, Valid: true}, sqltypes.OptionalOf(own)} {
-				shown, err := stored(column, value)
-				plain, plainErr := stored(column, sno)
-				if byOID(mode) {
-					if err == nil || plainErr == nil || !strings.Contains(err.Error(), fmt.Sprintf("pgxcodec: encode %T: want a uuid parameter, got ", value)) {
-						t.Errorf("%T in %s: stored %q, %v; a Sno: %v", value, column, shown, err, plainErr)
-					}
-				} else if err != nil || plainErr != nil || shown != plain {
-					t.Errorf("%T in %s: stored %q, %v; a Sno: %q, %v", value, column, shown, err, plain, plainErr)
-				}
-				if _, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{column}, pgx.CopyFromRows([][]any{{value}})); err == nil || !strings.Contains(err.Error(), "want a uuid parameter, got ") {
-					t.Errorf("COPY of %T into %s: %v", value, column, err)
-				}
-			}
-			for _, value := range []any{[]customerID{own}, []*customerID{p, nil}, &[]customerID{own}, []sqltypes.Optional[customerID]{{ID: own}}} {
-				if shown, err := stored(column+"_list", value); err == nil || byOID(mode) && !strings.Contains(err.Error(), "want a uuid parameter, got ") {
-					t.Errorf("%T in %s[]: stored %q, %v", value, column, shown, err)
-				}
-				if _, err := conn.CopyFrom(ctx, pgx.Identifier{"t"}, []string{column + "_list"}, pgx.CopyFromRows([][]any{{value}})); err == nil || !strings.Contains(err.Error(), "want a uuid parameter, got ") {
-					t.Errorf("COPY of %T into %s[]: %v", value, column, err)
-				}
-			}
+			testOtherColumn(t, conn, mode, column, sno, customerID{sno})
+			testOtherColumn(t, conn, mode, column, sno, idtype.SnoOf[idtest.Visit](sno))
 		}
-		for _, value := range []any{sqltypes.TextOf(own), sqltypes.TextOf(sno)} {
-			if shown, err := stored("txt", value); err != nil || shown != sno.String() {
+		for _, value := range []any{sqltypes.TextOf(customerID{sno}), sqltypes.TextOf(idtype.SnoOf[idtest.Visit](sno)), sqltypes.TextOf(sno)} {
+			if shown, err := stored(t, conn, "txt", value); err != nil || shown != sno.String() {
 				t.Errorf("%T in text: stored %q, %v", value, shown, err)
 			}
 		}
 	})
 }
 
+func testOtherColumn[V sqltypes.ID](t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode, column string, plain idtype.Sno, id V) {
+	t.Helper()
+	p := &id
+	for _, c := range []struct {
+		column string
+		plain  any
+		values []any
+	}{
+		{column, plain, []any{id, p, &p, sql.Null[V]{V: id, Valid: true}, sqltypes.OptionalOf(id)}},
+		{column + "_list", []idtype.Sno{plain}, []any{[]V{id}, []*V{p}, &[]V{id}, []sqltypes.Optional[V]{{ID: id}}}},
+	} {
+		want, wantErr := stored(t, conn, c.column, c.plain)
+		for _, value := range c.values {
+			shown, err := stored(t, conn, c.column, value)
+			if byOID(mode) {
+				if err == nil || wantErr == nil || !strings.Contains(err.Error(), ": want a uuid parameter, got ") {
+					t.Errorf("%T in %s: stored %q, %v; a Sno: %v", value, c.column, shown, err, wantErr)
+				}
+			} else if err != nil || wantErr != nil || shown != want {
+				t.Errorf("%T in %s: stored %q, %v; a Sno: %q, %v", value, c.column, shown, err, want, wantErr)
+			}
+			if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"t"}, []string{c.column}, pgx.CopyFromRows([][]any{{value}})); err == nil || !strings.Contains(err.Error(), "want a uuid parameter, got ") {
+				t.Errorf("COPY of %T into %s: %v", value, c.column, err)
+			}
+		}
+	}
+}
+
+// stored inserts a value and returns it as text from the server.
+func stored(t *testing.T, conn *pgx.Conn, column string, value any) (shown string, err error) {
+	err = conn.QueryRow(t.Context(), fmt.Sprintf("insert into t (%s) values ($1) returning rtrim(%[1]s::text)", column), value).Scan(&shown)
+	return shown, err
+}
+
 // The remedies in error messages work.
 func TestRemedies(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		sno, number := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.Snowflake(7)
-		txt, raw, own := sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno), customerID{sno}
+		txt, raw, own, order := sqltypes.TextOf(sno), sqltypes.SnoBytesOf(sno), customerID{sno}, idtype.SnowflakeOf[idtest.Order](7)
 		const noType, function, use, column, slice = "write $1::", "pass id.String() to a function", "or use ", "make the column ", "pass a slice of "
 		db.Exec(t, `create table t (u uuid, n bigint, txt text, short varchar(40), pad char(16), raw bytea, list bigint[], texts text[]);
 			create table mended (u uuid, n bigint, txt text, pad char(16), raw bytea)`)
@@ -296,8 +309,8 @@ func TestRemedies(t *testing.T) {
 				{"insert into t (u) values ($1)", raw, use + "idtype.Sno for uuid columns", "insert into t (u) values ($1)", raw.ID},
 				{"insert into t (txt) values ($1)", raw, ", sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(raw.ID)},
 				{"insert into t (txt) values ($1)", number, use + "sqltypes.SnowflakeText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(number)},
-				{"insert into t (txt) values ($1)", own, use + "sqltypes.Text[pgx.customerID] or sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(own)},
-				{"insert into t (txt) values ($1)", own, use + "sqltypes.Text[pgx.customerID] or sqltypes.SnoText for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(own.Sno)},
+				{"insert into t (txt) values ($1)", own, use + "sqltypes.Text[pgx.customerID] for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(own)},
+				{"insert into t (txt) values ($1)", order, use + "sqltypes.Text[idtype.SnowflakeOf[idtest.Order]] for text columns", "insert into t (txt) values ($1)", sqltypes.TextOf(order)},
 				{"insert into t (u) values ($1)", sqltypes.TextOf(own), use + "pgx.customerID for uuid columns", "insert into t (u) values ($1)", own},
 				{"insert into t (n) values ($1)", sqltypes.TextOf(number), use + "idtype.Snowflake for bigint columns", "insert into t (n) values ($1)", number},
 				// Another column for the Go type.

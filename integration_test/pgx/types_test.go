@@ -3,7 +3,6 @@ package pgx
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,6 +35,12 @@ var suites = []suite{
 	of[idtype.UID60]{idtest.UID60},
 	of[idtype.Spread64]{idtest.Spread64},
 	of[idtype.Sno]{idtest.Sno},
+	of[idtype.SnowflakeOf[idtest.Order]]{idtest.OrderID},
+	of[idtype.SnowflakeSIOf[idtest.Order]]{idtest.OrderSI},
+	of[idtype.UID60Of[idtest.Visit]]{idtest.VisitID},
+	of[idtype.Spread64Of[idtest.Visit]]{idtest.VisitKey},
+	of[idtype.SnoOf[idtest.Visit]]{idtest.VisitSno},
+	of[idtype.SnoOf[idtest.Customer]]{idtest.CustomerID},
 }
 
 // each is [pgtest.Each] in parallel with other tests. Each test has its own database.
@@ -68,25 +73,20 @@ func eachType(t *testing.T, db *pgtest.DB, f func(s suite, t *testing.T, conn *p
 // tableName returns the name of a table that was created without quotes.
 func tableName(name string) string { return strings.ToLower(name) }
 
-// The caller's own ID types.
+// Structs that embed an ID.
 type (
 	orderID    struct{ idtype.Snowflake }
 	visitID    struct{ idtype.Spread64 }
 	customerID struct{ idtype.Sno }
 )
 
-// registerOwn registers the caller's own types on a connection.
-func registerOwn(conn *pgx.Conn) error {
-	m := conn.TypeMap()
-	return errors.Join(pgxcodec.RegisterOwn[orderID](m), pgxcodec.RegisterOwn[visitID](m), pgxcodec.RegisterOwn[customerID](m))
-}
-
 // Connections with the domains registered, and without.
 var (
-	loaded = pgtest.AfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
-		return errors.Join(pgxcodec.AfterConnect(ctx, conn), registerOwn(conn))
+	loaded   = pgtest.Codec
+	unloaded = pgtest.AfterConnect(func(_ context.Context, conn *pgx.Conn) error {
+		pgxcodec.Register(conn.TypeMap())
+		return nil
 	})
-	unloaded = pgtest.AfterConnect(func(_ context.Context, conn *pgx.Conn) error { return registerOwn(conn) })
 )
 
 // domains maps column types that hold IDs to domains over them. sortkey.short_uuid is
@@ -133,7 +133,11 @@ func rows() []row {
 	list = append(list, kindRows(idtest.SnowflakeSI)...)
 	list = append(list, kindRows(idtest.UID60)...)
 	list = append(list, kindRows(idtest.Spread64)...)
-	return append(list, kindRows(idtest.Sno)...)
+	list = append(list, kindRows(idtest.Sno)...)
+	list = append(list, kindRows(idtest.OrderID)...)
+	list = append(list, kindRows(idtest.VisitKey)...)
+	list = append(list, kindRows(idtest.VisitSno)...)
+	return append(list, kindRows(idtest.CustomerID)...)
 }
 
 func kindRows[T idtest.ID[T]](k idtest.Kind[T]) []row {
@@ -144,7 +148,7 @@ func kindRows[T idtest.ID[T]](k idtest.Kind[T]) []row {
 	}
 	list := []row{entry[T]{k.Column, ids, k.Stored}}
 	for _, column := range []string{"text", "varchar(40)", "char(20)"} {
-		list = append(list, entry[sqltypes.Text[T]]{column, wrapped(ids, sqltypes.TextOf[T]), sqltypes.Text[T].String})
+		list = append(list, entry[sqltypes.Text[T]]{column, wrapped(ids, sqltypes.TextOf[T]), idtest.ColumnText[T]})
 	}
 	return list
 }

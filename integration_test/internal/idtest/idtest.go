@@ -80,8 +80,8 @@ func (k Kind[T]) Cases(n int) []Case {
 		{"text", sql.Null[sqltypes.Text[T]]{}, null},
 	}
 	for _, id := range ids {
-		stored, text := notNull(k.Stored(id)), notNull(id.String())
 		wrapped := sqltypes.TextOf(id)
+		stored, text := notNull(k.Stored(id)), notNull(ColumnText(wrapped))
 		cases = append(cases,
 			Case{k.Column, id, stored},
 			Case{k.Column, &id, stored},
@@ -111,6 +111,15 @@ func unlessZero[T ID[T]](id T, stored sql.Null[string]) sql.Null[string] {
 }
 
 func notNull(s string) sql.Null[string] { return sql.Null[string]{V: s, Valid: true} }
+
+// ColumnText returns the text that a column stores, which has no prefix.
+func ColumnText[T sqltypes.ID](id sqltypes.Text[T]) string {
+	v, err := id.Value()
+	if err != nil {
+		panic(err)
+	}
+	return v.(string)
+}
 
 // Rand returns a source of random numbers, which are the same in each run.
 func Rand(name string) *rand.Rand {

@@ -1,0 +1,267 @@
+package pgxcodec_test
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/pgxcodec"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// Structs that embed an ID and store it differently, or that can't be read back.
+type (
+	textColumnID  struct{ idtype.Snowflake }
+	prefixedID    struct{ idtype.Sno }
+	oddID         struct{ idtype.Sno }
+	neverID       struct{ idtype.Sno }
+	panickingID   struct{ idtype.Sno }
+	negativeID    struct{ idtype.Snowflake }
+	stringID      struct{ idtype.Snowflake }
+	unscannableID struct{ idtype.Snowflake }
+	unreadID      struct{ idtype.Snowflake }
+	changedID     struct{ idtype.Snowflake }
+	definedID     idtype.Snowflake
+	uuidTextID    struct{ idtype.Sno }
+	cachedID      struct {
+		idtype.Sno
+		text func() string
+	}
+)
+
+var errNever = errors.New("never")
+
+func (textColumnID) GormDataType() string          { return "text" }
+func (id prefixedID) Value() (driver.Value, error) { return "c_" + id.String(), nil }
+func (id oddID) Value() (driver.Value, error) {
+	if id.IsZero() {
+		return id.Sno.Value()
+	}
+	return "c_" + id.String(), nil
+}
+func (uuidTextID) GormDataType() string            { return "text" }
+func (id cachedID) Value() (driver.Value, error)   { return id.text(), nil }
+func (neverID) Value() (driver.Value, error)       { return nil, errNever }
+func (panickingID) Value() (driver.Value, error)   { panic(errNever) }
+func (id negativeID) Value() (driver.Value, error) { return -int64(id.Snowflake), nil }
+func (id stringID) Value() (driver.Value, error)   { return id.Snowflake.String(), nil }
+func (*unscannableID) Scan(int)                    {}
+func (*unreadID) Scan(any) error                   { return errNever }
+func (id *changedID) Scan(any) error               { id.Snowflake = 1; return nil }
+
+// These treat only some IDs differently.
+type (
+	nullID   struct{ idtype.Snowflake }
+	cappedID struct{ idtype.Snowflake }
+	lowID    struct{ idtype.Snowflake }
+	oldID    struct{ idtype.Snowflake }
+)
+
+func (id *nullID) Scan(src any) error {
+	if src == nil {
+		*id = nullID{}
+		return nil
+	}
+	return id.Snowflake.Scan(src)
+}
+
+func (id cappedID) Value() (driver.Value, error) {
+	if id.Snowflake > 1000 {
+		return nil, errNever
+	}
+	return id.Snowflake.Value()
+}
+func (id lowID) IsZero() bool { return id.Snowflake <= 7 }
+func (id *oldID) UnmarshalText(b []byte) error {
+	return id.Snowflake.UnmarshalText(bytes.TrimPrefix(b, []byte("old_")))
+}
+
+func (id definedID) Value() (driver.Value, error) { return idtype.Snowflake(id).Value() }
+
+// The codec leaves structs to their own methods if these store the ID differently.
+func TestStructsWithOwnMethods(t *testing.T) {
+	m := newMap()
+	for _, c := range []struct {
+		oid           uint32
+		value, target any
+	}{
+		{pgtype.Int8OID, textColumnID{7}, new(textColumnID)}, {pgtype.UUIDOID, prefixedID{sno}, new(prefixedID)}, {pgtype.UUIDOID, oddID{sno}, new(oddID)},
+		{pgtype.UUIDOID, neverID{sno}, new(neverID)}, {pgtype.UUIDOID, panickingID{sno}, new(panickingID)}, {pgtype.Int8OID, negativeID{7}, new(negativeID)},
+		{pgtype.Int8OID, stringID{7}, new(stringID)}, {pgtype.Int8OID, unscannableID{7}, new(unscannableID)}, {pgtype.Int8OID, unreadID{7}, new(unreadID)},
+		{pgtype.Int8OID, changedID{7}, new(changedID)}, {pgtype.Int8OID, definedID(7), new(definedID)},
+		{pgtype.Int8OID, nullID{7}, new(nullID)}, {pgtype.Int8OID, cappedID{7}, new(cappedID)}, {pgtype.Int8OID, sqltypes.OptionalOf(lowID{7}), new(sqltypes.Optional[lowID])},
+		{pgtype.TextOID, sqltypes.TextOf(oldID{7}), new(sqltypes.Text[oldID])},
+	} {
+		for _, format := range []int16{binaryFormat, textFormat} {
+			for _, plan := range []any{m.PlanEncode(c.oid, format, c.value), m.PlanScan(c.oid, format, c.target)} {
+				if name := fmt.Sprintf("%T", plan); strings.Contains(name, "pgxcodec.") {
+					t.Errorf("%T, format %d: the plan is %s", c.value, format, name)
+				}
+			}
+		}
+	}
+}
+
+// Structs that the codec stores as the embedded ID.
+type (
+	deepID    struct{ orderID }
+	machineID struct{ idtype.SnowflakeSI }
+	pageID    struct{ idtype.UID60 }
+	typedID   struct{ idtype.SnowflakeOf[shop] }
+	// The codec doesn't use this method.
+	longID struct{ idtype.Snowflake }
+	// Its text differs, but its column doesn't.
+	shortID struct{ idtype.Sno }
+)
+
+func (longID) AppendBinary(b []byte) ([]byte, error) { return append(b, make([]byte, 9)...), nil }
+func (shortID) AppendText(b []byte) ([]byte, error)  { return append(b, "short"...), nil }
+
+func TestStructs(t *testing.T) {
+	m := newMap()
+	for _, c := range []struct {
+		oid         uint32
+		value, same any
+	}{
+		{pgtype.Int8OID, orderID{snowflake}, snowflake}, {pgtype.Int8OID, deepID{orderID{snowflake}}, snowflake}, {pgtype.Int8OID, machineID{snowflakeSI}, snowflakeSI},
+		{pgtype.Int8OID, pageID{uid60}, uid60}, {pgtype.Int8OID, typedID{7}, idtype.Snowflake(7)}, {pgtype.Int8OID, longID{snowflake}, snowflake}, {pgtype.UUIDOID, shortID{sno}, sno},
+		{pgtype.Int8ArrayOID, []typedID{{7}}, []idtype.Snowflake{7}}, {pgtype.TextOID, sqltypes.TextOf(typedID{7}), sqltypes.TextOf(idtype.Snowflake(7))},
+		{pgtype.TextOID, struct{ sqltypes.SnoText }{sqltypes.TextOf(sno)}, sqltypes.TextOf(sno)},
+	} {
+		viaCodec(t, c.value, m.PlanEncode(c.oid, binaryFormat, c.value))
+		want := encode(t, m, c.oid, binaryFormat, c.same)
+		if got := encode(t, m, c.oid, binaryFormat, c.value); !bytes.Equal(got, want) {
+			t.Errorf("%T as OID %d: %q, want %q", c.value, c.oid, got, want)
+		}
+		back := reflect.New(reflect.TypeOf(c.value))
+		viaCodec(t, back.Interface(), m.PlanScan(c.oid, binaryFormat, back.Interface()))
+		if err := m.Scan(c.oid, binaryFormat, want, back.Interface()); err != nil || !reflect.DeepEqual(back.Elem().Interface(), c.value) {
+			t.Errorf("%T from OID %d: %v, %v", c.value, c.oid, back.Elem(), err)
+		}
+	}
+	// Text calls the method of the struct.
+	if got := encode(t, m, pgtype.TextOID, binaryFormat, sqltypes.TextOf(shortID{sno})); string(got) != "short" {
+		t.Errorf("the text of a struct with its own text: %q", got)
+	}
+}
+
+// ID types with methods of pgx's interfaces, such as pgtype.TextValuer.
+type (
+	prefixID  struct{ idtype.Snowflake }
+	packedID  struct{ idtype.Sno }
+	pointedID struct{ idtype.Sno }
+	numericID struct{ idtype.Sno }
+	wideID    struct{ idtype.Snowflake }
+	partsID   struct{ idtype.Sno }
+)
+
+func (id prefixID) TextValue() (pgtype.Text, error) {
+	return pgtype.Text{String: "ord_" + id.String(), Valid: true}, nil
+}
+func (id packedID) BytesValue() ([]byte, error) { return id.Sno[:], nil }
+func (id *pointedID) TextValue() (pgtype.Text, error) {
+	return pgtype.Text{String: "p_" + id.String(), Valid: true}, nil
+}
+func (id numericID) Int64Value() (pgtype.Int8, error) {
+	return pgtype.Int8{Int64: int64(id.Sno[9]), Valid: true}, nil
+}
+func (id wideID) UUIDValue() (pgtype.UUID, error) {
+	return pgtype.UUID{Bytes: [16]byte{15: byte(id.Snowflake)}, Valid: true}, nil
+}
+func (partsID) Dimensions() []pgtype.ArrayDimension {
+	return []pgtype.ArrayDimension{{Length: 2, LowerBound: 1}}
+}
+func (id partsID) Index(i int) any { return id.String()[i*8:][:8] }
+func (partsID) IndexType() any     { return "" }
+
+// If a struct that embeds an ID has pgx's method for another column type, pgx stores it
+// there by that method. Other column types reject it.
+func TestOwnTypesWithPgxMethods(t *testing.T) {
+	plain, m := pgtype.NewMap(), newMap()
+	pgxcodec.Register(m)
+	prefix, packed, pointed := prefixID{snowflake}, packedID{sno}, pointedID{sno}
+	toPrefix, toPointed := &prefix, &pointed
+	for oid, values := range map[uint32][]any{
+		pgtype.TextOID:       {prefix, toPrefix, &toPrefix, toPointed, &toPointed, (*prefixID)(nil), (**prefixID)(nil)},
+		pgtype.VarcharOID:    {prefix, toPrefix, toPointed},
+		pgtype.BPCharOID:     {prefix, toPrefix, toPointed},
+		pgtype.ByteaOID:      {packed, &packed},
+		pgtype.Int8OID:       {numericID{sno}},
+		pgtype.UUIDOID:       {wideID{7}},
+		pgtype.TextArrayOID:  {[]prefixID{prefix}, []*prefixID{toPrefix, nil}, []*pointedID{toPointed}, partsID{sno}, &partsID{sno}},
+		pgtype.ByteaArrayOID: {[]packedID{packed}},
+	} {
+		for _, value := range values {
+			for _, format := range []int16{binaryFormat, textFormat} {
+				if got, want := encode(t, m, oid, format, value), encode(t, plain, oid, format, value); !bytes.Equal(got, want) {
+					t.Errorf("%T into OID %d, format %d: %q, want %q", value, oid, format, got, want)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		oid   uint32
+		value any
+	}{
+		{pgtype.ByteaOID, prefix}, {pgtype.UUIDOID, prefix}, {pgtype.TextOID, packed}, {pgtype.Int8OID, packed},
+		{pgtype.TextOID, pointed}, {pgtype.ByteaOID, toPointed}, {pgtype.ByteaArrayOID, prefix}, {pgtype.TextArrayOID, prefix},
+	} {
+		if b, err := m.Encode(c.oid, binaryFormat, c.value, nil); err == nil || !strings.Contains(err.Error(), "pgxcodec: encode ") {
+			t.Errorf("%T into OID %d: %q, %v, want an error", c.value, c.oid, b, err)
+		}
+	}
+}
+
+// Encoding fails for a number outside the format's range, alone or in a slice.
+func TestEncodeOutOfRange(t *testing.T) {
+	m := newMap()
+	refused := func(oid, array uint32, value, slice any) {
+		t.Helper()
+		for _, format := range []int16{binaryFormat, textFormat} {
+			for oid, value := range map[uint32]any{oid: value, array: slice} {
+				b, err := m.Encode(oid, format, value, nil)
+				if !errors.Is(err, idtype.ErrRange) {
+					t.Errorf("%T %v as OID %d, format %d: %q, %v, want an error", value, value, oid, format, b, err)
+				}
+			}
+		}
+	}
+	texts := func(value, slice any) { refused(pgtype.TextOID, pgtype.TextArrayOID, value, slice) }
+	bigints := func(value, slice any) { refused(pgtype.Int8OID, pgtype.Int8ArrayOID, value, slice) }
+	bigints(idtype.Snowflake(-1), []idtype.Snowflake{1, -1})
+	one, bad := idtype.Snowflake(1), idtype.Snowflake(-1)
+	bigints(&bad, []*idtype.Snowflake{&one, &bad})
+	bigints(idtype.SnowflakeSI(1<<53), []idtype.SnowflakeSI{1, 1 << 53})
+	bigints(idtype.UID60(1<<60), []idtype.UID60{1, 1 << 60})
+	bigints(orderID{-1}, []orderID{{-1}})
+	bigints(sqltypes.OptionalOf(idtype.Snowflake(-1)), []sqltypes.Optional[idtype.Snowflake]{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.Snowflake(-1)), []sqltypes.SnowflakeText{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.SnowflakeSI(-1)), []sqltypes.SnowflakeSIText{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.UID60(-1)), []sqltypes.UID60Text{{ID: -1}})
+	texts(sqltypes.TextOf(idtype.Spread64(0x0400)), []sqltypes.Spread64Text{{ID: 0x0400}})
+
+	// A Spread64 with reserved bits can be read from bigint and written back.
+	for _, format := range []int16{binaryFormat, textFormat} {
+		var id idtype.Spread64
+		var own visitID
+		src := encode(t, m, pgtype.Int8OID, format, int64(0x0400))
+		if err := m.Scan(pgtype.Int8OID, format, src, &id); err != nil || id != 0x0400 {
+			t.Errorf("format %d: %v, %v", format, id, err)
+		}
+		if err := m.Scan(pgtype.Int8OID, format, src, &own); err != nil || own.Spread64 != 0x0400 {
+			t.Errorf("format %d: %v, %v", format, own, err)
+		}
+		for _, value := range []any{id, &id, sqltypes.OptionalOf(id), own} {
+			if got := encode(t, m, pgtype.Int8OID, format, value); !bytes.Equal(got, src) {
+				t.Errorf("%T, format %d: %q, want %q", value, format, got, src)
+			}
+		}
+	}
+}
