@@ -16,6 +16,33 @@ func NewOrderIDs(worker int) (*idtype.SnowflakeGenerator, error) {
 	return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: worker})
 }
 
+// An Order has a bigint key. In JSON its ID is "ord_779300444248735744".
+type Order struct {
+	ID         idtype.SnowflakeOf[Order]
+	CustomerID idtype.SnoOf[Customer] // the ID of an order doesn't compile here
+}
+
+// IDPrefix returns the prefix of order IDs. It is optional.
+func (Order) IDPrefix() string { return "ord" }
+
+// A Customer has a uuid key.
+type Customer struct {
+	ID idtype.SnoOf[Customer]
+}
+
+// IDMeta returns the metabyte of all customer IDs. It is optional.
+func (Customer) IDMeta() byte { return 'c' }
+
+// NewOrder returns an order of the customer with the ID in a text, such as a part
+// of a URL, and the time in the order's ID.
+func NewOrder(gen *idtype.SnowflakeGenerator, customer string) (o Order, created time.Time, err error) {
+	if o.CustomerID, err = idtype.Parse[idtype.SnoOf[Customer]](customer); err != nil {
+		return o, created, err
+	}
+	o.ID, err = idtype.GeneratorOf[Order](gen).Next() // GORM's plugin calls gen itself
+	return o, idtype.DefaultSnowflakeLayout().Time(o.ID.Untyped()), err
+}
+
 // Declare custom layouts once, in a package that all programs import.
 var (
 	// EventLayout has 64 workers with 16,384 IDs per millisecond each, until 2304.

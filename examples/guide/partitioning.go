@@ -29,7 +29,7 @@ func Maintain(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 
 // An Event is a row of a table that is partitioned by time.
 type Event struct {
-	ID   idtype.Snowflake
+	ID   idtype.SnowflakeOf[Event]
 	Kind string
 }
 

@@ -30,12 +30,15 @@ func Estimate(seen []int) float64 {
 	return largest + largest/float64(len(seen)) - 1
 }
 
+// A User can own documents.
+type User struct{ ID idtype.SnowflakeOf[User] }
+
 // A Document has a key for the database and a random token for clients.
 type Document struct {
-	ID      idtype.Snowflake `json:"-"`
-	Token   string           `json:"id" gorm:"not null;uniqueIndex"`
-	OwnerID idtype.Snowflake `json:"-" gorm:"not null;index"`
-	Title   string           `json:"title"`
+	ID      idtype.SnowflakeOf[Document] `json:"-"`
+	Token   string                       `json:"id" gorm:"not null;uniqueIndex"`
+	OwnerID idtype.SnowflakeOf[User]     `json:"-" gorm:"not null;index"`
+	Title   string                       `json:"title"`
 }
 
 // BeforeCreate generates the token: 26 characters, 130 random bits.
@@ -46,7 +49,7 @@ func (d *Document) BeforeCreate(*gorm.DB) error {
 
 // DocumentOf returns a document that the user owns. For other users' documents it
 // returns gorm.ErrRecordNotFound, as for a document that doesn't exist.
-func DocumentOf(db *gorm.DB, user idtype.Snowflake, token string) (Document, error) {
+func DocumentOf(db *gorm.DB, user idtype.SnowflakeOf[User], token string) (Document, error) {
 	var d Document
 	err := db.Where("token = ? AND owner_id = ?", token, user).Take(&d).Error
 	return d, err

@@ -11,7 +11,7 @@ import (
 	"gorm.io/gorm"
 )
 
-type Order struct{ ID idtype.Snowflake } // a bigint column, and your own fields
+type Order struct{ ID idtype.SnowflakeOf[Order] } // a bigint column, and your own fields
 
 func main() {
 	check := func(err error) {
@@ -30,6 +30,6 @@ func main() {
 	lastHour := gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "id", time.Now().Add(-time.Hour), time.Time{})
 	check(db.Scopes(lastHour).Find(&orders).Error)
 	for _, order := range orders {
-		fmt.Println(order.ID, "created", idtype.DefaultSnowflakeLayout().Time(order.ID))
+		fmt.Println(order.ID, "created", idtype.DefaultSnowflakeLayout().Time(order.ID.Untyped()))
 	}
 }

@@ -17,15 +17,15 @@ func printKeys(db *gorm.DB, out io.Writer, columnType func(table string) string,
 	order := customer.Orders[0]
 	line, visit := order.Lines[0], customer.Visits[0]
 
-	orderParts, err := idtype.DefaultSnowflakeLayout().Parts(order.ID)
+	orderParts, err := idtype.DefaultSnowflakeLayout().Parts(order.ID.Untyped())
 	if err != nil {
 		return err
 	}
-	lineParts, err := lineLayout.Parts(line.ID)
+	lineParts, err := lineLayout.Parts(line.ID.Untyped())
 	if err != nil {
 		return err
 	}
-	visitParts, err := idtype.Spread64Layout{}.Parts(visit.ID)
+	visitParts, err := idtype.Spread64Layout{}.Parts(visit.ID.Untyped())
 	if err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func printKeys(db *gorm.DB, out io.Writer, columnType func(table string) string,
 			fmt.Sprintf("machine %d, index %d", lineParts.Machine, lineParts.Index)},
 		{"visits", "Spread64", visit.ID, visitParts.Time,
 			fmt.Sprintf("sequence %d, generator %d, cluster %d", visitParts.Sequence, visitParts.Generator, visitParts.Cluster)},
-		{"events", "UID60", event.ID, event.ID.Time(),
-			fmt.Sprintf("sequence %d, random %d", event.ID.Sequence(), event.ID.Random())},
+		{"events", "UID60", event.ID, event.ID.Untyped().Time(),
+			fmt.Sprintf("sequence %d, random %d", event.ID.Untyped().Sequence(), event.ID.Untyped().Random())},
 	} {
 		var column, stored string
 		query := fmt.Sprintf("SELECT %s, CAST(id AS text) FROM %s WHERE id = ?", columnType(row.table), row.table)

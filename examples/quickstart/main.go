@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/sortkey/sortkey/idtype"
 )
 
 func main() {
@@ -73,8 +75,8 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 		return err
 	}
 	fmt.Fprintf(out, "Read the %d events from %s to %s UTC by key range: the first is %v at %s, the last %v at %s.\n\n",
-		len(window), from.Format("15:04"), to.Format("15:04"), window[0].ID, clock(window[0].ID.Time()),
-		window[len(window)-1].ID, clock(window[len(window)-1].ID.Time()))
+		len(window), from.Format("15:04"), to.Format("15:04"), window[0].ID, clock(window[0].ID),
+		window[len(window)-1].ID, clock(window[len(window)-1].ID))
 
 	if err := printKeys(db, out, s.columnType, customer, window[0]); err != nil {
 		return err
@@ -89,4 +91,4 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 	return nil
 }
 
-func clock(t time.Time) string { return t.Format("15:04:05.000") }
+func clock(id idtype.UID60Of[Event]) string { return id.Untyped().Time().Format("15:04:05.000") }

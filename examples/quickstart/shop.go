@@ -8,28 +8,36 @@ import (
 )
 
 // Each of the shop's tables uses another of the five ID types. A model only
-// declares the type of its key, and the plugin fills the key.
+// declares the type of its key, and the plugin fills the key. The compiler
+// rejects the ID of another model.
 
 // A Customer has an 80-bit ID in a uuid column. One of its bytes is free for the
 // application: here it holds the kind of the row.
 type Customer struct {
-	ID     idtype.Sno
+	ID     idtype.SnoOf[Customer]
 	Name   string
 	Orders []Order
 	Visits []Visit
 }
 
+// IDMeta returns the metabyte of customer IDs.
+func (Customer) IDMeta() byte { return 'c' }
+
 // An Order has a 63-bit ID in a bigint column, the default choice.
 type Order struct {
-	ID         idtype.Snowflake
-	CustomerID idtype.Sno
+	ID         idtype.SnowflakeOf[Order]
+	CustomerID idtype.SnoOf[Customer]
 	Lines      []OrderLine
 }
 
+// IDPrefix returns the prefix of order IDs in text, JSON and logs. The column
+// doesn't store it.
+func (Order) IDPrefix() string { return "ord" }
+
 // An OrderLine has a 53-bit ID, which JavaScript can hold as a number.
 type OrderLine struct {
-	ID       idtype.SnowflakeSI
-	OrderID  idtype.Snowflake
+	ID       idtype.SnowflakeSIOf[OrderLine]
+	OrderID  idtype.SnowflakeOf[Order]
 	Article  string
 	Quantity int
 }
@@ -37,19 +45,16 @@ type OrderLine struct {
 // A Visit has a 64-bit ID. Such IDs spread over the key space instead of sorting
 // by time.
 type Visit struct {
-	ID         idtype.Spread64
-	CustomerID idtype.Sno
+	ID         idtype.Spread64Of[Visit]
+	CustomerID idtype.SnoOf[Customer]
 	Page       string
 }
 
 // An Event has a 60-bit ID with 10 characters as text, and needs no node number.
 type Event struct {
-	ID   idtype.UID60
+	ID   idtype.UID60Of[Event]
 	Kind string
 }
-
-// customerMeta is the metabyte of customer IDs.
-const customerMeta = 'c'
 
 // lineLayout counts from a time before the shop opened.
 var lineLayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
@@ -57,7 +62,7 @@ var lineLayout = idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0,
 // keys returns a generator for each ID type. The node numbers are 0, which is
 // right for one process; each further process needs its own numbers.
 func keys() ([]gormplugin.Binding, error) {
-	customers, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: customerMeta})
+	customers, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +106,13 @@ func ada() *Customer {
 // yesterday returns n events with IDs spread evenly over day.
 func yesterday(day time.Time, n int) ([]Event, error) {
 	at := day
-	gen, err := idtype.NewUID60Generator(idtype.UID60Config{
+	uid60s, err := idtype.NewUID60Generator(idtype.UID60Config{
 		Options: idtype.Options{Clock: func() time.Time { return at }},
 	})
 	if err != nil {
 		return nil, err
 	}
+	gen := idtype.GeneratorOf[Event](uid60s)
 	kinds := []string{"view", "view", "view", "basket", "sale"}
 	events := make([]Event, n)
 	for i := range events {

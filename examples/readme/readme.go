@@ -11,12 +11,15 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
+// An Order is a row of the table that package hello creates.
+type Order struct{ ID idtype.SnowflakeOf[Order] }
+
 // OrdersSince returns the IDs of orders created since a time. The index of the primary key serves the query.
-func OrdersSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) ([]idtype.Snowflake, error) {
+func OrdersSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) ([]idtype.SnowflakeOf[Order], error) {
 	lo, hi, err := idtype.DefaultSnowflakeLayout().Range(since, time.Time{})
 	if err != nil {
 		return nil, err
 	}
 	rows, _ := pool.Query(ctx, "SELECT id FROM orders WHERE id >= $1 AND id < $2 ORDER BY id", lo, hi)
-	return pgx.CollectRows(rows, pgx.RowTo[idtype.Snowflake])
+	return pgx.CollectRows(rows, pgx.RowTo[idtype.SnowflakeOf[Order]])
 }

@@ -40,10 +40,10 @@ SELECT id FROM orders WHERE replaces = @id ORDER BY id;
 UPDATE orders SET customer_id = @customer_id WHERE id = @id;
 
 -- name: OrdersByID :many
-SELECT * FROM orders WHERE id = ANY(@ids::sortkey.snowflake[]) ORDER BY id;
+SELECT * FROM orders WHERE id = ANY(@ids::order_id[]) ORDER BY id;
 
 -- name: CustomersByID :many
-SELECT * FROM customers WHERE id = ANY(@ids::sortkey.sno[]) ORDER BY id;
+SELECT * FROM customers WHERE id = ANY(@ids::customer_id[]) ORDER BY id;
 
 -- name: VisitsByID :many
 SELECT * FROM visits WHERE id = ANY(@ids::sortkey.uid60[]) ORDER BY id;
@@ -62,5 +62,5 @@ ORDER BY customers.id, orders.id;
 
 -- An aggregate has no type for sqlc unless it is cast.
 -- name: OrdersOfCustomers :many
-SELECT customer_id, max(id)::sortkey.snowflake AS last, array_agg(id ORDER BY id)::sortkey.snowflake[] AS ids
+SELECT customer_id, max(id)::order_id AS last, array_agg(id ORDER BY id)::order_id[] AS ids
 FROM orders GROUP BY customer_id ORDER BY customer_id;

@@ -17,18 +17,18 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The blocks in README.md are copies of parts of sqlc.yaml and query.sql, except for
-// the indentation.
+// The blocks in README.md are copies of parts of the files, except for the
+// indentation.
 func TestREADME(t *testing.T) {
 	indentation := regexp.MustCompile(`(?m)^ +`)
-	source := indentation.ReplaceAllString(read(t, "sqlc.yaml")+read(t, "query.sql"), "")
-	blocks := regexp.MustCompile("(?s)```(?:yaml|sql)\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
+	source := indentation.ReplaceAllString(read(t, "sqlc.yaml")+read(t, "query.sql")+read(t, "schema.sql")+read(t, "key/key.go"), "")
+	blocks := regexp.MustCompile("(?s)```(?:yaml|sql|go)\n(.*?)```").FindAllStringSubmatch(read(t, "README.md"), -1)
 	if len(blocks) < 4 {
-		t.Errorf("expected blocks of YAML and SQL, got %q", blocks)
+		t.Errorf("expected blocks of YAML, SQL and Go, got %q", blocks)
 	}
 	for _, block := range blocks {
 		if !strings.Contains(source, indentation.ReplaceAllString(block[1], "")) {
-			t.Errorf("block in README.md that isn't in sqlc.yaml or query.sql:\n%s", block[1])
+			t.Errorf("block in README.md that isn't in the files:\n%s", block[1])
 		}
 	}
 }

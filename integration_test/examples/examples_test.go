@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 var (
 	quickstartRows = []string{
 		`customers +Sno +[2-9a-x]{16} +uuid +[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12} +20.*meta 'c'`,
-		`orders +Snowflake +(\d+) +bigint +\d+ +20.*datacenter 0, worker 0`,
+		`orders +Snowflake +ord_(\d+) +bigint +\d+ +20.*datacenter 0, worker 0`,
 		`order_lines +SnowflakeSI +(\d+) +bigint +\d+ +20.*machine 0`,
 		`visits +Spread64 +[0-9a-f]{16} +bigint +-?\d+ +20.*generator 0, cluster 0`,
 		`events +UID60 +[A-Za-z0-9_-]{10} +bigint +\d+ +20.*sequence`,

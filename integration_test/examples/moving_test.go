@@ -58,7 +58,7 @@ func TestMovingToBigint(t *testing.T) {
 		}
 		var found bigint.Customer
 		must(t, new.Preload("Orders").First(&found).Error)
-		if found.Name != "Ada" || found.ID != idtype.Snowflake(ada.ID) || len(found.Orders) != 2 || found.Orders[1].CustomerID != found.ID {
+		if found.Name != "Ada" || found.ID.Int64() != int64(ada.ID) || len(found.Orders) != 2 || found.Orders[1].CustomerID != found.ID {
 			t.Errorf("found %+v", found)
 		}
 
@@ -99,7 +99,7 @@ func TestMovingToBigint(t *testing.T) {
 				t.Errorf("AutoMigrate issued %s", s)
 			}
 		}
-		first := bigint.Refund{OrderID: idtype.Snowflake(ada.Orders[0].ID)}
+		first := bigint.Refund{OrderID: idtype.SnowflakeOf[bigint.Order](ada.Orders[0].ID)}
 		must(t, new.Create(&first).Error)
 		second := bigint.Refund{OrderID: bob.Orders[0].ID, ReplacesID: &first.ID}
 		must(t, new.Create(&second).Error)
@@ -160,7 +160,7 @@ func TestMovingToUUID(t *testing.T) {
 		runFile(t, conn, "add.sql")
 		gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
 		must(t, err)
-		between.CustomerIDs = gen
+		between.CustomerIDs = idtype.SnoGeneratorOf[between.Customer](gen)
 		both := db.GORM(t, &gorm.Config{Logger: logger.Discard}, pgtest.Codec)
 		late := between.Customer{Name: "late"}
 		must(t, both.Create(&late).Error)
@@ -254,7 +254,7 @@ func TestMovingToUUID(t *testing.T) {
 			t.Fatalf("found %d customers, want %d", len(found), len(keys))
 		}
 		for i, c := range found {
-			if c.ID != keys[i].NewID {
+			if c.ID.Untyped() != keys[i].NewID {
 				t.Fatalf("customer %v has key %v, want %v", c.Name, c.ID, keys[i].NewID)
 			}
 			if strings.HasPrefix(c.Name, "late") {
@@ -280,8 +280,9 @@ func TestMovingToUUID(t *testing.T) {
 			}
 		}
 		create("Eve")
-		if err := changed.Create(&uuid.Order{CustomerID: idtype.MustParseSno("brpk4q72xwf2m63l")}).Error; err == nil {
-			t.Error("created an order with an unknown customer")
+		unknown := idtype.SnoOf[uuid.Customer](idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c'))
+		if err := changed.Create(&uuid.Order{CustomerID: unknown}).Error; err == nil || !strings.Contains(err.Error(), "fk_customers_orders") {
+			t.Errorf("create an order with an unknown customer: got %v", err)
 		}
 		runFile(t, conn, "remove.sql")
 		create("Fay")
@@ -314,7 +315,7 @@ func movingFrom(t *testing.T, column, key string) {
 		}
 		conn := db.Conn(t)
 		runFile(t, conn, "add.sql")
-		id := idtype.MustParseSno("brpk4q72xwf2m63l")
+		id := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c')
 		_, err := conn.Exec(t.Context(), "UPDATE customers SET new_id = $1", id.UUID().String())
 		must(t, err)
 		runFile(t, conn, "check.sql")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/sortkey/sortkey/examples/sqlc/key"
 	"github.com/sortkey/sortkey/examples/sqlc/shop"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -22,12 +23,12 @@ import (
 // Without an override, sqlc maps a domain to any, which would accept every value
 // of the test.
 var (
-	_ sqltypes.Optional[idtype.Sno] = shop.Customer{}.InvitedBy
-	_ *idtype.Snowflake             = shop.Order{}.Replaces
-	_ *idtype.Sno                   = shop.Visit{}.CustomerID
-	_ sqltypes.SnoText              = shop.Voucher{}.Code
-	_ *idtype.Snowflake             = shop.Voucher{}.OrderID
-	_ *idtype.Snowflake             = shop.CustomersAndOrdersRow{}.OrderID
+	_ sqltypes.Optional[idtype.SnoOf[key.Customer]] = shop.Customer{}.InvitedBy
+	_ *idtype.SnowflakeOf[key.Order]                = shop.Order{}.Replaces
+	_ *idtype.SnoOf[key.Customer]                   = shop.Visit{}.CustomerID
+	_ sqltypes.SnoText                              = shop.Voucher{}.Code
+	_ *idtype.SnowflakeOf[key.Order]                = shop.Voucher{}.OrderID
+	_ *idtype.SnowflakeOf[key.Order]                = shop.CustomersAndOrdersRow{}.OrderID
 )
 
 // TestSqlc checks the arguments and results of the generated queries in all modes.
@@ -43,7 +44,7 @@ func TestSqlc(t *testing.T) {
 			got, err = q.GetCustomer(ctx, c.ID)
 			same(t, got, err, c)
 		}
-		customers, err := q.CustomersByID(ctx, []idtype.Sno{bob.ID, ada.ID})
+		customers, err := q.CustomersByID(ctx, []key.CustomerID{bob.ID, ada.ID})
 		same(t, customers, err, []shop.Customer{ada, bob})
 
 		orders := []shop.Order{
@@ -56,10 +57,10 @@ func TestSqlc(t *testing.T) {
 			got, err := q.CreateOrder(ctx, shop.CreateOrderParams(o))
 			same(t, got, err, o)
 		}
-		var ids []idtype.Snowflake
+		var ids []key.OrderID
 		q.CreateOrders(ctx, []shop.CreateOrdersParams{
 			shop.CreateOrdersParams(orders[2]), shop.CreateOrdersParams(orders[3]),
-		}).QueryRow(func(i int, id idtype.Snowflake, err error) {
+		}).QueryRow(func(i int, id key.OrderID, err error) {
 			same(t, id, err, orders[2+i].ID)
 			ids = append(ids, id)
 		})
@@ -75,7 +76,7 @@ func TestSqlc(t *testing.T) {
 		same(t, page, err, orders[3:])
 		window, err := q.OrdersBetween(ctx, shop.OrdersBetweenParams{Lo: k.orderWindow[0], Hi: k.orderWindow[1]})
 		same(t, window, err, orders[1:3])
-		window, err = q.OrdersByID(ctx, []idtype.Snowflake{orders[3].ID, orders[0].ID})
+		window, err = q.OrdersByID(ctx, []key.OrderID{orders[3].ID, orders[0].ID})
 		same(t, window, err, []shop.Order{orders[0], orders[3]})
 		window, err = q.OrdersByID(ctx, nil)
 		same(t, window, err, nil)
@@ -97,7 +98,7 @@ func TestSqlc(t *testing.T) {
 		groups, err := q.OrdersOfCustomers(ctx)
 		same(t, groups, err, []shop.OrdersOfCustomersRow{
 			{CustomerID: ada.ID, Last: k.orders[2], Ids: k.orders[1:3]},
-			{CustomerID: bob.ID, Last: k.orders[3], Ids: []idtype.Snowflake{k.orders[0], k.orders[3]}},
+			{CustomerID: bob.ID, Last: k.orders[3], Ids: []key.OrderID{k.orders[0], k.orders[3]}},
 		})
 
 		visits := []shop.Visit{
@@ -115,7 +116,7 @@ func TestSqlc(t *testing.T) {
 		same(t, seen, err, visits[:2])
 		seen, err = q.VisitsByID(ctx, k.visits[1:])
 		same(t, seen, err, visits[1:])
-		seen, err = q.VisitsOfCustomers(ctx, []idtype.Sno{ada.ID, bob.ID})
+		seen, err = q.VisitsOfCustomers(ctx, []key.CustomerID{ada.ID, bob.ID})
 		same(t, seen, err, visits[1:])
 
 		vouchers := []shop.Voucher{
@@ -189,9 +190,9 @@ func TestSqlcOverrides(t *testing.T) {
 
 // sqlcKeys holds the keys that a test inserts, in order.
 type sqlcKeys struct {
-	customers   []idtype.Sno
-	orders      []idtype.Snowflake // one per minute
-	orderWindow [2]idtype.Snowflake
+	customers   []key.CustomerID
+	orders      []key.OrderID // one per minute
+	orderWindow [2]key.OrderID
 	visits      []idtype.UID60
 	codes       []idtype.Sno
 }
@@ -223,14 +224,14 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.orders = append(k.orders, id)
+		k.orders = append(k.orders, key.OrderID(id))
 	}
 	lo, hi, err := layout.Range(minute(1), minute(3))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.orderWindow = [2]idtype.Snowflake{lo, hi}
-	k.customers, k.codes, k.visits = make([]idtype.Sno, 2), make([]idtype.Sno, 2), make([]idtype.UID60, 3)
+	k.orderWindow = [2]key.OrderID{key.OrderID(lo), key.OrderID(hi)}
+	k.customers, k.codes, k.visits = make([]key.CustomerID, 2), make([]idtype.Sno, 2), make([]idtype.UID60, 3)
 	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +240,7 @@ func newSqlcKeys(t *testing.T) (k sqlcKeys) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err1 := snos.Fill(t.Context(), k.customers)
+	_, err1 := idtype.SnoGeneratorOf[key.Customer](snos).Fill(t.Context(), k.customers)
 	_, err2 := snos.Fill(t.Context(), k.codes)
 	_, err3 := visits.Fill(t.Context(), k.visits)
 	if err := errors.Join(err1, err2, err3); err != nil {

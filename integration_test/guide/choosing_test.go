@@ -198,6 +198,24 @@ func TestChoosingOdds(t *testing.T) {
 	}
 }
 
+// A typed key has the prefix of its model in JSON, and rejects another metabyte.
+func TestChoosingTyped(t *testing.T) {
+	gen, err := guide.NewOrderIDs(1)
+	must(t, err)
+	customer := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta(guide.Customer{}.IDMeta())
+	order, created, err := guide.NewOrder(gen, customer.String())
+	if err != nil || order.CustomerID.Untyped() != customer || time.Since(created).Abs() > time.Minute {
+		t.Errorf("got %v, created %v, %v", order, created, err)
+	}
+	if _, _, err := guide.NewOrder(gen, "brpk4q72xwf2m63l"); !errors.Is(err, idtype.ErrRange) {
+		t.Errorf("customer with another metabyte: expected %v, got %v", idtype.ErrRange, err)
+	}
+	b, err := json.Marshal(guide.Order{ID: 779300444248735744}.ID)
+	if err != nil || !strings.Contains(pageText(t, "choosing"), " In JSON its ID is "+string(b)+".") {
+		t.Errorf("the page doesn't contain %s, %v", b, err)
+	}
+}
+
 // The page's JSON and its rounded number are correct: JavaScript numbers are
 // 64-bit floats.
 func TestChoosingJavaScript(t *testing.T) {

@@ -336,7 +336,7 @@ func TestMaintainAndWindows(t *testing.T) {
 		for i, at := range []time.Duration{-time.Millisecond, 0, 24*time.Hour - time.Millisecond, 24 * time.Hour} {
 			id, err := layout.Compose(idtype.SnowflakeParts{Time: day.Add(at), Sequence: 1 + i})
 			must(t, err)
-			must(t, gdb.Create(&guide.Event{ID: id, Kind: fmt.Sprint(i)}).Error)
+			must(t, gdb.Create(&guide.Event{ID: idtype.SnowflakeOf[guide.Event](id), Kind: fmt.Sprint(i)}).Error)
 		}
 		events, err := guide.EventsOf(gdb, day, day.AddDate(0, 0, 1))
 		must(t, err)

@@ -195,16 +195,14 @@ func TestStorageDigits(t *testing.T) {
 	}
 }
 
-// A pool from Connect encodes and scans the caller's own ID type, alone and in slices.
-func TestStorageOwnType(t *testing.T) {
+// A struct that embeds a typed key needs no registration, and has the JSON of the key.
+func TestStorageEmbedded(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool, err := guide.Connect(t.Context(), db.URL)
-		must(t, err)
-		defer pool.Close()
-		want := []guide.InvoiceID{{Snowflake: 1}, {Snowflake: 779300444248735744}}
-		var first guide.InvoiceID
-		var all []guide.InvoiceID
-		err = pool.QueryRow(t.Context(), "SELECT ($1::bigint[])[1], $1::bigint[]", want).Scan(&first, &all)
+		conn := db.Conn(t, pgtest.Codec)
+		want := []guide.PaymentID{{SnowflakeOf: 1}, {SnowflakeOf: 779300444248735744}}
+		var first guide.PaymentID
+		var all []guide.PaymentID
+		err := conn.QueryRow(t.Context(), "SELECT ($1::bigint[])[1], $1::bigint[]", want).Scan(&first, &all)
 		if err != nil || first != want[0] || !slices.Equal(all, want) {
 			t.Errorf("expected %v, got %v and %v, %v", want, first, all, err)
 		}

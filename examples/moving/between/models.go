@@ -8,19 +8,23 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// CustomerIDs generates the new keys. Each process needs its own partition.
-var CustomerIDs *idtype.SnoGenerator
+// CustomerIDs generates the new keys: idtype.SnoGeneratorOf[Customer](gen). Each
+// process needs its own partition.
+var CustomerIDs idtype.Generator[idtype.SnoOf[Customer]]
 
 // A Customer has both keys if it is created from now on.
 type Customer struct {
 	gorm.Model
 	Name  string
-	NewID sqltypes.OptionalSno `gorm:"<-:create"` // NULL in older rows until Backfill sets it
+	NewID sqltypes.Optional[idtype.SnoOf[Customer]] `gorm:"<-:create"` // NULL in older rows until Backfill sets it
 }
+
+// IDMeta returns the metabyte of all new keys.
+func (Customer) IDMeta() byte { return 'c' }
 
 // BeforeCreate sets the new key.
 func (c *Customer) BeforeCreate(*gorm.DB) error {
-	id, err := CustomerIDs.NextMeta('c')
+	id, err := CustomerIDs.Next()
 	c.NewID = sqltypes.OptionalOf(id)
 	return err
 }
@@ -41,7 +45,7 @@ func Backfill(db *gorm.DB) error {
 		}
 		err = db.Transaction(func(tx *gorm.DB) error {
 			for _, c := range customers {
-				id, err := gen.At('c', c.CreatedAt)
+				id, err := gen.At(c.IDMeta(), c.CreatedAt)
 				if err != nil {
 					return err
 				}

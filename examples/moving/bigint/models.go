@@ -11,9 +11,9 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// A Model is gorm.Model with a Snowflake as its key.
-type Model struct {
-	ID        idtype.Snowflake `gorm:"primaryKey"`
+// A Model is gorm.Model with a Snowflake as its key. K is the model that embeds it.
+type Model[K any] struct {
+	ID        idtype.SnowflakeOf[K] `gorm:"primaryKey"`
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	DeletedAt gorm.DeletedAt `gorm:"index"`
@@ -21,15 +21,15 @@ type Model struct {
 
 // A Customer has the key of Model.
 type Customer struct {
-	Model
+	Model[Customer]
 	Name   string
 	Orders []Order
 }
 
 // An Order belongs to the customer with the key CustomerID.
 type Order struct {
-	ID         idtype.Snowflake
-	CustomerID idtype.Snowflake
+	ID         idtype.SnowflakeOf[Order]
+	CustomerID idtype.SnowflakeOf[Customer]
 	Total      int64
 }
 
@@ -45,9 +45,9 @@ func Open(db *gorm.DB, worker int) error {
 
 // A Refund refers to an order, and optionally to the refund that it replaces.
 type Refund struct {
-	ID         idtype.Snowflake
-	OrderID    idtype.Snowflake `gorm:"not null"`
+	ID         idtype.SnowflakeOf[Refund]
+	OrderID    idtype.SnowflakeOf[Order] `gorm:"not null"`
 	Order      Order
-	ReplacesID *idtype.Snowflake
+	ReplacesID *idtype.SnowflakeOf[Refund]
 	Replaces   *Refund
 }

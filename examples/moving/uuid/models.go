@@ -12,7 +12,7 @@ import (
 
 // A Customer has a Sno as its key.
 type Customer struct {
-	ID        idtype.Sno `gorm:"idgen:customer"`
+	ID        idtype.SnoOf[Customer]
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	DeletedAt gorm.DeletedAt `gorm:"index"`
@@ -20,10 +20,13 @@ type Customer struct {
 	Orders    []Order
 }
 
+// IDMeta returns the metabyte of all customer keys.
+func (Customer) IDMeta() byte { return 'c' }
+
 // An Order refers to its customer by the new key.
 type Order struct {
-	ID         idtype.Snowflake
-	CustomerID idtype.Sno
+	ID         idtype.SnowflakeOf[Order]
+	CustomerID idtype.SnoOf[Customer]
 	Total      int64
 }
 
@@ -37,8 +40,5 @@ func Open(db *gorm.DB, partition idtype.SnoPartition, worker int) error {
 	if err != nil {
 		return err
 	}
-	return db.Use(gormplugin.New(
-		gormplugin.For(snowflakes),
-		gormplugin.Named("customer", snos.WithMeta('c')),
-	))
+	return db.Use(gormplugin.New(gormplugin.For(snos), gormplugin.For(snowflakes)))
 }

@@ -10,7 +10,7 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/examples/sqlc/key"
 )
 
 var (
@@ -28,9 +28,9 @@ type CreateOrdersBatchResults struct {
 }
 
 type CreateOrdersParams struct {
-	ID         idtype.Snowflake
-	CustomerID idtype.Sno
-	Replaces   *idtype.Snowflake
+	ID         key.OrderID
+	CustomerID key.CustomerID
+	Replaces   *key.OrderID
 	Cents      int64
 }
 
@@ -49,10 +49,10 @@ func (q *Queries) CreateOrders(ctx context.Context, arg []CreateOrdersParams) *C
 	return &CreateOrdersBatchResults{br, len(arg), false}
 }
 
-func (b *CreateOrdersBatchResults) QueryRow(f func(int, idtype.Snowflake, error)) {
+func (b *CreateOrdersBatchResults) QueryRow(f func(int, key.OrderID, error)) {
 	defer b.br.Close()
 	for t := 0; t < b.tot; t++ {
-		var id idtype.Snowflake
+		var id key.OrderID
 		if b.closed {
 			if f != nil {
 				f(t, id, ErrBatchAlreadyClosed)
@@ -83,8 +83,8 @@ type MoveOrdersBatchResults struct {
 }
 
 type MoveOrdersParams struct {
-	CustomerID idtype.Sno
-	ID         idtype.Snowflake
+	CustomerID key.CustomerID
+	ID         key.OrderID
 }
 
 func (q *Queries) MoveOrders(ctx context.Context, arg []MoveOrdersParams) *MoveOrdersBatchResults {

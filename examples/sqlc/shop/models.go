@@ -5,31 +5,32 @@
 package shop
 
 import (
+	"github.com/sortkey/sortkey/examples/sqlc/key"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
 type Customer struct {
-	ID        idtype.Sno
+	ID        key.CustomerID
 	Email     string
-	InvitedBy sqltypes.OptionalSno
+	InvitedBy key.OptionalCustomerID
 }
 
 type Order struct {
-	ID         idtype.Snowflake
-	CustomerID idtype.Sno
-	Replaces   *idtype.Snowflake
+	ID         key.OrderID
+	CustomerID key.CustomerID
+	Replaces   *key.OrderID
 	Cents      int64
 }
 
 type Visit struct {
 	ID         idtype.UID60
-	CustomerID *idtype.Sno
+	CustomerID *key.CustomerID
 	Page       string
 }
 
 type Voucher struct {
 	Code    sqltypes.SnoText
-	OrderID *idtype.Snowflake
+	OrderID *key.OrderID
 	Cents   int64
 }

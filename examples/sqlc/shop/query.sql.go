@@ -8,13 +8,14 @@ package shop
 import (
 	"context"
 
+	"github.com/sortkey/sortkey/examples/sqlc/key"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
 type CopyVisitsParams struct {
 	ID         idtype.UID60
-	CustomerID *idtype.Sno
+	CustomerID *key.CustomerID
 	Page       string
 }
 
@@ -23,9 +24,9 @@ INSERT INTO customers (id, email, invited_by) VALUES ($1, $2, $3) RETURNING id, 
 `
 
 type CreateCustomerParams struct {
-	ID        idtype.Sno
+	ID        key.CustomerID
 	Email     string
-	InvitedBy sqltypes.OptionalSno
+	InvitedBy key.OptionalCustomerID
 }
 
 func (q *Queries) CreateCustomer(ctx context.Context, arg CreateCustomerParams) (Customer, error) {
@@ -40,9 +41,9 @@ INSERT INTO orders (id, customer_id, replaces, cents) VALUES ($1, $2, $3, $4) RE
 `
 
 type CreateOrderParams struct {
-	ID         idtype.Snowflake
-	CustomerID idtype.Sno
-	Replaces   *idtype.Snowflake
+	ID         key.OrderID
+	CustomerID key.CustomerID
+	Replaces   *key.OrderID
 	Cents      int64
 }
 
@@ -69,7 +70,7 @@ INSERT INTO vouchers (code, order_id, cents) VALUES ($1, $2, $3) RETURNING code,
 
 type CreateVoucherParams struct {
 	Code    sqltypes.SnoText
-	OrderID *idtype.Snowflake
+	OrderID *key.OrderID
 	Cents   int64
 }
 
@@ -87,8 +88,8 @@ ORDER BY customers.id, orders.id
 `
 
 type CustomersAndOrdersRow struct {
-	ID      idtype.Sno
-	OrderID *idtype.Snowflake
+	ID      key.CustomerID
+	OrderID *key.OrderID
 }
 
 // A domain follows the join: order_id is nullable here, though orders.id isn't.
@@ -113,10 +114,10 @@ func (q *Queries) CustomersAndOrders(ctx context.Context) ([]CustomersAndOrdersR
 }
 
 const customersByID = `-- name: CustomersByID :many
-SELECT id, email, invited_by FROM customers WHERE id = ANY($1::sortkey.sno[]) ORDER BY id
+SELECT id, email, invited_by FROM customers WHERE id = ANY($1::customer_id[]) ORDER BY id
 `
 
-func (q *Queries) CustomersByID(ctx context.Context, ids []idtype.Sno) ([]Customer, error) {
+func (q *Queries) CustomersByID(ctx context.Context, ids []key.CustomerID) ([]Customer, error) {
 	rows, err := q.db.Query(ctx, customersByID, ids)
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ const getCustomer = `-- name: GetCustomer :one
 SELECT id, email, invited_by FROM customers WHERE id = $1
 `
 
-func (q *Queries) GetCustomer(ctx context.Context, id idtype.Sno) (Customer, error) {
+func (q *Queries) GetCustomer(ctx context.Context, id key.CustomerID) (Customer, error) {
 	row := q.db.QueryRow(ctx, getCustomer, id)
 	var i Customer
 	err := row.Scan(&i.ID, &i.Email, &i.InvitedBy)
@@ -151,7 +152,7 @@ const getOrder = `-- name: GetOrder :one
 SELECT id, customer_id, replaces, cents FROM orders WHERE id = $1
 `
 
-func (q *Queries) GetOrder(ctx context.Context, id idtype.Snowflake) (Order, error) {
+func (q *Queries) GetOrder(ctx context.Context, id key.OrderID) (Order, error) {
 	row := q.db.QueryRow(ctx, getOrder, id)
 	var i Order
 	err := row.Scan(
@@ -179,7 +180,7 @@ SELECT id, customer_id, replaces, cents FROM orders WHERE id > $1 ORDER BY id LI
 `
 
 type ListOrdersParams struct {
-	After idtype.Snowflake
+	After key.OrderID
 	Size  int32
 }
 
@@ -214,8 +215,8 @@ SELECT id, customer_id, replaces, cents FROM orders WHERE id >= $1 AND id < $2 O
 `
 
 type OrdersBetweenParams struct {
-	Lo idtype.Snowflake
-	Hi idtype.Snowflake
+	Lo key.OrderID
+	Hi key.OrderID
 }
 
 // The layout of the IDs gives lo and hi: see Range.
@@ -245,10 +246,10 @@ func (q *Queries) OrdersBetween(ctx context.Context, arg OrdersBetweenParams) ([
 }
 
 const ordersByID = `-- name: OrdersByID :many
-SELECT id, customer_id, replaces, cents FROM orders WHERE id = ANY($1::sortkey.snowflake[]) ORDER BY id
+SELECT id, customer_id, replaces, cents FROM orders WHERE id = ANY($1::order_id[]) ORDER BY id
 `
 
-func (q *Queries) OrdersByID(ctx context.Context, ids []idtype.Snowflake) ([]Order, error) {
+func (q *Queries) OrdersByID(ctx context.Context, ids []key.OrderID) ([]Order, error) {
 	rows, err := q.db.Query(ctx, ordersByID, ids)
 	if err != nil {
 		return nil, err
@@ -274,14 +275,14 @@ func (q *Queries) OrdersByID(ctx context.Context, ids []idtype.Snowflake) ([]Ord
 }
 
 const ordersOfCustomers = `-- name: OrdersOfCustomers :many
-SELECT customer_id, max(id)::sortkey.snowflake AS last, array_agg(id ORDER BY id)::sortkey.snowflake[] AS ids
+SELECT customer_id, max(id)::order_id AS last, array_agg(id ORDER BY id)::order_id[] AS ids
 FROM orders GROUP BY customer_id ORDER BY customer_id
 `
 
 type OrdersOfCustomersRow struct {
-	CustomerID idtype.Sno
-	Last       idtype.Snowflake
-	Ids        []idtype.Snowflake
+	CustomerID key.CustomerID
+	Last       key.OrderID
+	Ids        []key.OrderID
 }
 
 // An aggregate has no type for sqlc unless it is cast.
@@ -309,15 +310,15 @@ const ordersReplacing = `-- name: OrdersReplacing :many
 SELECT id FROM orders WHERE replaces = $1 ORDER BY id
 `
 
-func (q *Queries) OrdersReplacing(ctx context.Context, id *idtype.Snowflake) ([]idtype.Snowflake, error) {
+func (q *Queries) OrdersReplacing(ctx context.Context, id *key.OrderID) ([]key.OrderID, error) {
 	rows, err := q.db.Query(ctx, ordersReplacing, id)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []idtype.Snowflake
+	var items []key.OrderID
 	for rows.Next() {
-		var id idtype.Snowflake
+		var id key.OrderID
 		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
@@ -386,7 +387,7 @@ const visitsOfCustomers = `-- name: VisitsOfCustomers :many
 SELECT id, customer_id, page FROM visits WHERE customer_id = ANY($1::uuid[]) ORDER BY id
 `
 
-func (q *Queries) VisitsOfCustomers(ctx context.Context, ids []idtype.Sno) ([]Visit, error) {
+func (q *Queries) VisitsOfCustomers(ctx context.Context, ids []key.CustomerID) ([]Visit, error) {
 	rows, err := q.db.Query(ctx, visitsOfCustomers, ids)
 	if err != nil {
 		return nil, err
@@ -410,7 +411,7 @@ const vouchersOfOrders = `-- name: VouchersOfOrders :many
 SELECT code, order_id, cents FROM vouchers WHERE order_id = ANY($1::int8[]) ORDER BY code
 `
 
-func (q *Queries) VouchersOfOrders(ctx context.Context, ids []idtype.Snowflake) ([]Voucher, error) {
+func (q *Queries) VouchersOfOrders(ctx context.Context, ids []key.OrderID) ([]Voucher, error) {
 	rows, err := q.db.Query(ctx, vouchersOfOrders, ids)
 	if err != nil {
 		return nil, err
