@@ -59,12 +59,8 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 		}
 	}
 	if format == pgtype.BinaryFormatCode && !c.callers {
-		e := c.column.arrays.get(idIn(target))
-		if e == nil {
-			e = c.column.planScanSlice(target)
-		}
-		if e.plan != nil {
-			return e.plan
+		if p := c.column.planScanSlice(target); p != nil {
+			return p
 		}
 	}
 	f := formOf(reflect.TypeOf(target))
@@ -211,14 +207,20 @@ func (p *encodePointerSlice[V]) Encode(value any, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// planScanSlice plans the scan into a slice, and caches the plan.
-func (c *column) planScanSlice(target any) *scanEntry {
+// planScanSlice returns the plan for a slice in the binary format, and caches it. It
+// returns nil for other targets.
+func (c *column) planScanSlice(target any) pgtype.ScanPlan {
+	id := idIn(target)
+	if e := c.arrays.get(id); e != nil {
+		return e.plan
+	}
 	f := formOf(reflect.TypeOf(target))
 	var plan pgtype.ScanPlan
 	if member := c.memberFor(f); member != nil {
 		plan = member.scanSlice(f)
 	}
-	return c.arrays.put(idIn(target), plan)
+	c.arrays.put(id, plan)
+	return plan
 }
 
 func (m memberOf[V]) scanSlice(f *form) pgtype.ScanPlan {

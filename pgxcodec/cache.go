@@ -41,10 +41,9 @@ func (c *scanPlans) other(id typeID) *scanEntry {
 	return nil
 }
 
-func (c *scanPlans) put(id typeID, plan pgtype.ScanPlan) *scanEntry {
+func (c *scanPlans) put(id typeID, plan pgtype.ScanPlan) {
 	e := &scanEntry{id, plan}
 	if !c.slot(id).CompareAndSwap(nil, e) {
 		c.rest.Store(id, e)
 	}
-	return e
 }

@@ -46,29 +46,29 @@ func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target 
 			return p
 		}
 	}
-	if uint16(format) < uint16(len(c.column.scans)) {
-		e := c.column.scans[format].slot(idIn(target)).Load()
-		if e == nil || e.id != idIn(target) {
-			e = c.column.planScan(target, format)
-		}
-		if e.plan != nil {
-			return e.plan
-		}
+	if p := c.column.planScan(target, format); p != nil {
+		return p
 	}
 	return c.Codec.PlanScan(m, oid, format, target)
 }
 
-// planScan plans the scan into a target that holds one ID. It caches the plan.
-func (c *column) planScan(target any, format int16) *scanEntry {
-	if e := c.scans[format].get(idIn(target)); e != nil {
-		return e
+// planScan returns the plan for a target that holds one ID, and caches it. It returns nil
+// for other targets.
+func (c *column) planScan(target any, format int16) pgtype.ScanPlan {
+	if format != pgtype.BinaryFormatCode && format != pgtype.TextFormatCode {
+		return nil
+	}
+	plans, id := &c.scans[format], idIn(target)
+	if e := plans.get(id); e != nil {
+		return e.plan
 	}
 	f := formOf(reflect.TypeOf(target))
 	var plan pgtype.ScanPlan
 	if member := c.memberFor(f); member != nil {
 		plan = member.scan(f, format)
 	}
-	return c.scans[format].put(idIn(target), plan)
+	plans.put(id, plan)
+	return plan
 }
 
 func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }

@@ -79,10 +79,10 @@ func TestScanPlans(t *testing.T) {
 			for range 3 {
 				for _, e := range entries {
 					got := plans.get(idIn(e.target))
-					if got == nil {
-						got = plans.put(idIn(e.target), e.plan)
-					}
-					if got.plan != e.plan {
+					switch {
+					case got == nil:
+						plans.put(idIn(e.target), e.plan)
+					case got.plan != e.plan:
 						t.Errorf("the plan for %T is %v, want %v", e.target, got.plan, e.plan)
 					}
 				}

@@ -22,7 +22,7 @@ var builtin = []struct {
 // their arrays. Call it again after registering other codecs for these types.
 func Register(m *pgtype.Map) {
 	for _, b := range builtin {
-		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: &elementCodec{baseCodec(m, b.oid), b.column, false}}
+		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: elementType(b.column, baseCodec(m, b.oid))}
 		m.RegisterType(element)
 		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, b.column, baseCodec(m, b.arrayOID), false))
 	}
@@ -70,6 +70,17 @@ func unwrap(codec pgtype.Codec) pgtype.Codec {
 		return w.wrapped()
 	}
 	return codec
+}
+
+func elementType(c *column, base pgtype.Codec) pgtype.Codec {
+	e := elementCodec{base, c, false}
+	switch c {
+	case &bigints:
+		return &bigintCodec{e}
+	case &uuids:
+		return &uuidCodec{e}
+	}
+	return &e
 }
 
 // arrayType returns the array type for an element type that has a codec of this
