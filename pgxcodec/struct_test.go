@@ -183,7 +183,7 @@ func (partsID) IndexType() any     { return "" }
 
 // If a struct that embeds an ID has pgx's method for another column type, pgx stores it
 // there by that method. Other column types reject it.
-func TestOwnTypesWithPgxMethods(t *testing.T) {
+func TestStructsWithPgxMethods(t *testing.T) {
 	plain, m := pgtype.NewMap(), newMap()
 	pgxcodec.Register(m)
 	prefix, packed, pointed := prefixID{snowflake}, packedID{sno}, pointedID{sno}

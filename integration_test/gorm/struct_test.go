@@ -14,7 +14,7 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// The caller's own ID types: an order's ID can't be used as a customer's.
+// Structs that embed an ID.
 type (
 	orderID    struct{ idtype.Snowflake }
 	customerID struct{ idtype.Sno }
@@ -45,11 +45,11 @@ type (
 	}
 )
 
-// Own ID types work like the types that they embed: they have the same columns, and are
-// filled and found in the same way.
-func TestOwnTypes(t *testing.T) { onClients(t, testOwnTypes) }
+// Structs that embed an ID work like the ID: they have the same columns, and are filled
+// and found in the same way.
+func TestStructs(t *testing.T) { onClients(t, testStructs) }
 
-func testOwnTypes(t *testing.T, g *gorm.DB) {
+func testStructs(t *testing.T, g *gorm.DB) {
 	snos, err := idtype.NewSnoGenerator(idtype.SnoConfig{Meta: 'c'})
 	must(t, err)
 	must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(snos))))
@@ -96,7 +96,7 @@ func testOwnTypes(t *testing.T, g *gorm.DB) {
 		}
 	}
 
-	// Pointers to own types and sql.Null of them.
+	// Pointers to structs and sql.Null of them.
 	must(t, g.AutoMigrate(&optionalPurchase{}, &optionalBuyer{}))
 	purchases, buyers := make([]optionalPurchase, 3), []optionalBuyer{{}, {ID: sql.Null[customerID]{V: ada.ID, Valid: true}}}
 	must(t, g.Create(&purchases).Error)
