@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sortkey/sortkey/gormplugin"
@@ -68,7 +69,7 @@ var Columns = []string{"bigint", "uuid", "text", "varchar(40)", "char(20)", "byt
 // Cases returns the edge cases and n random IDs, in all Go types that hold the ID.
 func (k Kind[T]) Cases(n int) []Case {
 	r := Rand(k.Name)
-	ids := k.Edges
+	ids := slices.Clone(k.Edges) // tests run in parallel
 	for range n {
 		ids = append(ids, k.Random(r))
 	}
