@@ -59,7 +59,7 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 		}
 	}
 	if format == pgtype.BinaryFormatCode && !c.callers {
-		if p := c.column.planScanSlice(target); p != nil {
+		if p := c.column.arrays.plan(target, c.column.planScanSlice); p != nil {
 			return p
 		}
 	}
@@ -207,20 +207,12 @@ func (p *encodePointerSlice[V]) Encode(value any, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// planScanSlice returns the plan for a slice in the binary format, and caches it. It
-// returns nil for other targets.
-func (c *column) planScanSlice(target any) pgtype.ScanPlan {
-	id := idIn(target)
-	if e := c.arrays.get(id); e != nil {
-		return e.plan
-	}
-	f := formOf(reflect.TypeOf(target))
-	var plan pgtype.ScanPlan
+// planScanSlice returns the plan for a slice in the binary format, or nil for other targets.
+func (c *column) planScanSlice(f *form) pgtype.ScanPlan {
 	if member := c.memberFor(f); member != nil {
-		plan = member.scanSlice(f)
+		return member.scanSlice(f)
 	}
-	c.arrays.put(id, plan)
-	return plan
+	return nil
 }
 
 func (m memberOf[V]) scanSlice(f *form) pgtype.ScanPlan {

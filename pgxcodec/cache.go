@@ -1,6 +1,7 @@
 package pgxcodec
 
 import (
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -26,15 +27,23 @@ func (c *scanPlans) slot(id typeID) *atomic.Pointer[scanEntry] {
 	return &c.slots[uintptr(id)>>5%256] // types are aligned to 32 bytes
 }
 
+// plan returns the plan for a target. If it isn't cached yet, it comes from make, which
+// returns nil for a target without a plan.
+func (c *scanPlans) plan(target any, make func(*form) pgtype.ScanPlan) pgtype.ScanPlan {
+	id := idIn(target)
+	if e := c.get(id); e != nil {
+		return e.plan
+	}
+	plan := make(formOf(reflect.TypeOf(target)))
+	c.put(id, plan)
+	return plan
+}
+
 // get returns the entry for a type, or nil if there is none yet.
 func (c *scanPlans) get(id typeID) *scanEntry {
 	if e := c.slot(id).Load(); e != nil && e.id == id {
 		return e
 	}
-	return c.other(id)
-}
-
-func (c *scanPlans) other(id typeID) *scanEntry {
 	if e, ok := c.rest.Load(id); ok {
 		return e.(*scanEntry)
 	}

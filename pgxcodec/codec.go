@@ -46,29 +46,20 @@ func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target 
 			return p
 		}
 	}
-	if p := c.column.planScan(target, format); p != nil {
-		return p
+	if format == pgtype.BinaryFormatCode || format == pgtype.TextFormatCode {
+		if p := c.column.scans[format].plan(target, func(f *form) pgtype.ScanPlan { return c.column.planScan(f, format) }); p != nil {
+			return p
+		}
 	}
 	return c.Codec.PlanScan(m, oid, format, target)
 }
 
-// planScan returns the plan for a target that holds one ID, and caches it. It returns nil
-// for other targets.
-func (c *column) planScan(target any, format int16) pgtype.ScanPlan {
-	if format != pgtype.BinaryFormatCode && format != pgtype.TextFormatCode {
-		return nil
-	}
-	plans, id := &c.scans[format], idIn(target)
-	if e := plans.get(id); e != nil {
-		return e.plan
-	}
-	f := formOf(reflect.TypeOf(target))
-	var plan pgtype.ScanPlan
+// planScan returns the plan for a target that holds one ID, or nil for other targets.
+func (c *column) planScan(f *form, format int16) pgtype.ScanPlan {
 	if member := c.memberFor(f); member != nil {
-		plan = member.scan(f, format)
+		return member.scan(f, format)
 	}
-	plans.put(id, plan)
-	return plan
+	return nil
 }
 
 func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }

@@ -14,6 +14,8 @@ import (
 
 // A bigintCodec is the codec of int8. Its PlanScan has the same results as elementCodec's.
 // It takes 2 ns less, a tenth of a scan, because it needs no other function to find a plan.
+// uuidCodec has the same method for another column: one method with a pointer to the plans
+// takes 1 ns more.
 type bigintCodec struct{ elementCodec }
 
 func (c *bigintCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {

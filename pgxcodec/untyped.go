@@ -14,15 +14,18 @@ import (
 // pgx the other types as their base types.
 
 func registerUntyped(m *pgtype.Map) {
-	if !slices.ContainsFunc(m.TryWrapEncodePlanFuncs, func(f pgtype.TryWrapEncodePlanFunc) bool { return sameFunc(f, encodeUntyped) }) {
-		m.TryWrapEncodePlanFuncs = slices.Insert(slices.Clone(m.TryWrapEncodePlanFuncs), 0, encodeUntyped)
-	}
-	if !slices.ContainsFunc(m.TryWrapScanPlanFuncs, func(f pgtype.TryWrapScanPlanFunc) bool { return sameFunc(f, scanUntyped) }) {
-		m.TryWrapScanPlanFuncs = slices.Insert(slices.Clone(m.TryWrapScanPlanFuncs), 0, scanUntyped)
-	}
+	m.TryWrapEncodePlanFuncs = withFirst(m.TryWrapEncodePlanFuncs, encodeUntyped)
+	m.TryWrapScanPlanFuncs = withFirst(m.TryWrapScanPlanFuncs, scanUntyped)
 }
 
-func sameFunc(f, g any) bool { return reflect.ValueOf(f).Pointer() == reflect.ValueOf(g).Pointer() }
+// withFirst returns hooks with one more at the beginning, unless they already contain it.
+func withFirst[F any](hooks []F, hook F) []F {
+	same := func(other F) bool { return reflect.ValueOf(other).Pointer() == reflect.ValueOf(hook).Pointer() }
+	if slices.ContainsFunc(hooks, same) {
+		return hooks
+	}
+	return slices.Insert(slices.Clone(hooks), 0, hook)
+}
 
 // untypedForm returns the form of a value whose type has a base type other than itself,
 // or nil.
@@ -33,11 +36,6 @@ func untypedForm(value any) *form {
 	}
 	return f
 }
-
-var (
-	_ pgtype.TryWrapEncodePlanFunc = encodeUntyped
-	_ pgtype.TryWrapScanPlanFunc   = scanUntyped
-)
 
 func encodeUntyped(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 	f := untypedForm(value)
