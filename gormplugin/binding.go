@@ -116,7 +116,7 @@ func marker[T any](key reflect.Type) func(T) T {
 	if !declared {
 		return nil
 	}
-	// All metabytes share the generator's sequence, so the IDs stay distinct.
+	// The IDs must be distinct without their metabytes, as for idtype.SnoGeneratorOf.
 	mark, _ := any(func(id idtype.Sno) idtype.Sno { return id.WithMeta(meta) }).(func(T) T)
 	return mark
 }

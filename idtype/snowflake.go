@@ -27,7 +27,10 @@ type Snowflake int64
 // MaxSnowflake is the largest [Snowflake].
 const MaxSnowflake = math.MaxInt64
 
-var snowflakeKind = integerKind{"Snowflake", "a decimal integer from 0 to 9223372036854775807", "a decimal integer from 0 to 9223372036854775807", 0, MaxSnowflake}
+// snowflakeDecimal describes the numbers and the texts.
+const snowflakeDecimal = "a decimal integer from 0 to 9223372036854775807"
+
+var snowflakeKind = integerKind{"Snowflake", snowflakeDecimal, snowflakeDecimal, 0, MaxSnowflake}
 
 const (
 	// snowflakeEpoch is 2021-01-01T00:00:00Z in Unix milliseconds.

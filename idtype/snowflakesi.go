@@ -26,7 +26,10 @@ type SnowflakeSI int64
 // Number.MAX_SAFE_INTEGER.
 const MaxSnowflakeSI = 1<<53 - 1
 
-var snowflakeSIKind = integerKind{"SnowflakeSI", "a decimal integer from 0 to 9007199254740991", "a decimal integer from 0 to 9007199254740991", 0, MaxSnowflakeSI}
+// snowflakeSIDecimal describes the numbers and the texts.
+const snowflakeSIDecimal = "a decimal integer from 0 to 9007199254740991"
+
+var snowflakeSIKind = integerKind{"SnowflakeSI", snowflakeSIDecimal, snowflakeSIDecimal, 0, MaxSnowflakeSI}
 
 // snowflakeSILowBits is the total width of machine and index.
 const snowflakeSILowBits = 13

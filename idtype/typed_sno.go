@@ -63,8 +63,7 @@ func (id TypedSno[P]) IsZero() bool { return Sno(id).IsZero() }
 func (id TypedSno[P]) Compare(other TypedSno[P]) int { return bytes.Compare(id[:], other[:]) }
 
 // check returns an error if the ID has a metabyte other than its model's.
-func (id TypedSno[P]) check() error {
-	m := traitsOf[P]()
+func (id TypedSno[P]) check(m *traits) error {
 	if !m.tagged || id[5] == m.meta || id.IsZero() {
 		return nil
 	}
@@ -86,10 +85,11 @@ func byteName(b byte) string {
 // AppendText appends the model's prefix and the 16 characters of the ID. If the ID has
 // a metabyte other than its model's, it returns [ErrRange].
 func (id TypedSno[P]) AppendText(b []byte) ([]byte, error) {
-	if err := id.check(); err != nil {
+	m := traitsOf[P]()
+	if err := id.check(m); err != nil {
 		return b, err
 	}
-	return Sno(id).AppendText(append(b, traitsOf[P]().prefix...))
+	return Sno(id).AppendText(append(b, m.prefix...))
 }
 
 // String returns the model's prefix and the 16 characters of the ID, whatever its
@@ -129,19 +129,21 @@ func parseTypedSno[P any](b []byte) (id TypedSno[P], err error) {
 	if err := v.UnmarshalText(rest); err != nil {
 		return id, typedError[P](snoName, m.textError(err, b))
 	}
-	if err = id.set(v); err != nil {
+	if err = id.set(v, m); err != nil {
 		err.(*ParseError).number = false // the input is text
 	}
 	return id, err
 }
 
 // set sets *id, unless v has a metabyte other than the model's.
-func (id *TypedSno[P]) set(v Sno) error { return set(id, TypedSno[P](v), TypedSno[P](v).check()) }
+func (id *TypedSno[P]) set(v Sno, m *traits) error {
+	return set(id, TypedSno[P](v), TypedSno[P](v).check(m))
+}
 
-// AppendBinary appends the 10 bytes. If the ID has another metabyte than its model
-// declares, it returns [ErrRange].
+// AppendBinary appends the 10 bytes. If the ID has a metabyte other than its
+// model's, it returns [ErrRange].
 func (id TypedSno[P]) AppendBinary(b []byte) ([]byte, error) {
-	if err := id.check(); err != nil {
+	if err := id.check(traitsOf[P]()); err != nil {
 		return b, err
 	}
 	return append(b, id[:]...), nil
@@ -156,7 +158,7 @@ func (id *TypedSno[P]) UnmarshalBinary(b []byte) error {
 	if err := v.UnmarshalBinary(b); err != nil {
 		return typedError[P](snoName, err)
 	}
-	return id.set(v)
+	return id.set(v, traitsOf[P]())
 }
 
 // MarshalJSON returns the text in quotes, or null for the zero ID.
@@ -183,7 +185,7 @@ func (id *TypedSno[P]) UnmarshalJSON(b []byte) error {
 // Value returns the 36 characters of [Sno.UUID], without the model's prefix. If the ID has
 // a metabyte other than its model's, it returns [ErrRange].
 func (id TypedSno[P]) Value() (driver.Value, error) {
-	if err := id.check(); err != nil {
+	if err := id.check(traitsOf[P]()); err != nil {
 		return nil, err
 	}
 	return Sno(id).Value()
@@ -191,8 +193,8 @@ func (id TypedSno[P]) Value() (driver.Value, error) {
 
 // Scan accepts the column values that [Sno.Scan] accepts, without the model's prefix. It
 // also accepts an ID of the same model, a pointer to one, or a struct that holds one. It
-// rejects IDs of other models, IDs without a model, and IDs with another metabyte than the
-// model declares. For NULL it returns [ErrNull].
+// rejects IDs of other models, IDs without a model, and IDs with a metabyte other than the
+// model's. For NULL it returns [ErrNull].
 func (id *TypedSno[P]) Scan(src any) error {
 	var v Sno
 	switch own := src.(type) {
@@ -211,7 +213,7 @@ func (id *TypedSno[P]) Scan(src any) error {
 			return typedError[P](snoName, err)
 		}
 	}
-	if err := id.set(v); err != nil {
+	if err := id.set(v, traitsOf[P]()); err != nil {
 		return scanError(err)
 	}
 	return nil
