@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -28,8 +27,12 @@ var (
 	// Only the coordinator has the tables of an installation.
 	ErrCitusWorker = errors.New("connection to a Citus worker")
 	// ErrUnreservedNode means that a default generates IDs with a node number that
-	// a program could claim. Only Check returns it, if there is no other problem.
+	// a program could claim. Only Check returns it, if the installation is right.
 	ErrUnreservedNode = errors.New("unreserved node number")
+	// ErrNoNode means that a default takes its node number from the setting
+	// sortkey.node, and that the setting is missing or out of range, so that inserts
+	// fail. Only Check returns it, if the installation is right.
+	ErrNoNode = errors.New("no node number")
 )
 
 // Check returns an error unless the database has all migrations, with the layouts
@@ -37,10 +40,12 @@ var (
 // for example, would read wrong times from IDs and could generate duplicates. If
 // the layouts differ, the error names both.
 //
-// Check also looks for defaults that generate IDs with a node number that isn't
-// reserved. If a program claimed that number, both could generate the same IDs.
-// The error, which wraps [ErrUnreservedNode], names the defaults and the call that
-// reserves the number. Check returns it only if there is no other problem, so a
+// Check also looks at the defaults that generate IDs with a node number. If a
+// program claimed that number, both could generate the same IDs. So Check returns
+// [ErrUnreservedNode] if the number of a default isn't reserved, and [ErrNoNode] if
+// a default needs the setting sortkey.node and Check's session has no such setting,
+// or one that is no node number. The error names the defaults and the statements
+// that correct them. It can wrap both, but no error of the installation, so a
 // process can log it and start. The view node_defaults lists the defaults.
 //
 // Check needs only USAGE on the schema. It accepts an installation by any tool.
@@ -70,35 +75,57 @@ func checkInstallation(ctx context.Context, db querier, d data) error {
 	return checkLayouts(ctx, db, d, false)
 }
 
-// checkDefaults returns an error if a default uses a node number that isn't
+// checkDefaults returns an error if a default has no node number, or one that isn't
 // reserved. It ignores defaults whose number isn't a literal.
 func checkDefaults(ctx context.Context, db querier, schema string) error {
-	rows, err := db.QueryContext(ctx, fmt.Sprintf(`SELECT pool, number, min(kind || ' ' || name), count(*) - 1,
-			format('SELECT %[1]s.reserve_node(%%L, %%s, %%L)', pool, number, min(kind || ' ' || name))
-		FROM %[1]s.node_defaults WHERE number IS NOT NULL AND reserved IS NULL GROUP BY pool, number ORDER BY pool, number`, schema))
+	// The setting is one problem, whatever the formats of its defaults. Each
+	// unreserved number is another one.
+	rows, err := db.QueryContext(ctx, fmt.Sprintf(`
+		WITH d AS (
+			SELECT kind || ' ' || name AS name, replace(format, '_', '-') AS format, from_setting, pool, number,
+				CASE WHEN from_setting THEN 'defaults of ' || current_database() ELSE kind || ' ' || name END AS note
+			FROM %[1]s.node_defaults WHERE reserved IS NULL AND (number IS NOT NULL OR from_setting)
+		)
+		SELECT number IS NULL,
+			min(name) || CASE WHEN count(*) > 1 THEN format(' (and %%s more)', count(*) - 1) ELSE '' END
+			|| CASE WHEN number IS NULL THEN
+				' needs the setting %[1]s.node, which is ' || CASE WHEN coalesce(current_setting('%[1]s.node', true), '') = '' THEN 'missing'
+					ELSE format('%%L, no node number of %%s', current_setting('%[1]s.node'), string_agg(DISTINCT format, ' and ')) END
+				|| format(' (choose a number N that no program and no other database uses; run SELECT %%s and ALTER DATABASE %%I SET %[1]s.node = N; and reconnect)',
+					string_agg(DISTINCT format('%[1]s.reserve_node(%%L, N, %%L)', format, note), ', '), current_database())
+			ELSE
+				format(' uses unreserved number %%s of pool %%s%%s (run SELECT %[1]s.reserve_node(%%L, %%s, %%L))', number, pool,
+					CASE WHEN from_setting THEN ' from the setting %[1]s.node' ELSE '' END, pool, number, min(note))
+			END
+		FROM d GROUP BY from_setting, pool, number ORDER BY 1 DESC, pool, number, from_setting`, schema))
 	if err != nil {
 		return unreadable(schema, err)
 	}
 	defer rows.Close()
-	var found []string
+	var problems error
 	for rows.Next() {
-		var pool, name, remedy string
-		var number, more int
-		if err := rows.Scan(&pool, &number, &name, &more, &remedy); err != nil {
+		var noNode bool
+		var problem string
+		if err := rows.Scan(&noNode, &problem); err != nil {
 			return unreadable(schema, err)
 		}
-		if more > 0 {
-			name = fmt.Sprintf("%s (and %d more)", name, more)
+		sentinel := ErrUnreservedNode
+		if noNode {
+			sentinel = ErrNoNode
 		}
-		found = append(found, fmt.Sprintf("%s uses unreserved number %d of pool %s (run %s)", name, number, pool, remedy))
+		if problems == nil {
+			problems = fmt.Errorf("%s: %w", problem, sentinel)
+		} else {
+			problems = fmt.Errorf("%w; %s: %w", problems, problem, sentinel)
+		}
 	}
 	if err := rows.Err(); err != nil {
 		return unreadable(schema, err)
 	}
-	if found == nil {
+	if problems == nil {
 		return nil
 	}
-	return fmt.Errorf("migrations: check the defaults of schema %q: %s: %w", schema, strings.Join(found, "; "), ErrUnreservedNode)
+	return fmt.Errorf("migrations: check the defaults of schema %q: %w", schema, problems)
 }
 
 // checkLayouts returns [ErrLayout] if an installation has other layouts than d, and
@@ -167,8 +194,8 @@ func revisions(ctx context.Context, db querier, schema string) (map[int]time.Tim
 	applied, err := readMap[int, time.Time](ctx, db, schema, "revision", "version, installed_at")
 	if err == nil && len(applied) == 0 {
 		// The first migration creates the table and writes a row.
-		err = fmt.Errorf("migrations: check schema %q: table %[1]s.revision is empty, as after a restore without data; restore the data of the schema (pg_dump --data-only --schema=%[1]s): %w",
-			schema, ErrIncomplete)
+		err = fmt.Errorf("migrations: check schema %q: table %[1]s.revision is empty, as after a restore without data; restore the data of the schemas (pg_dump --data-only --schema=%[1]s --schema=%[2]s): %[3]w",
+			schema, schema+internalSuffix, ErrIncomplete)
 	}
 	return applied, err
 }
@@ -183,7 +210,7 @@ func ownRevisions(ctx context.Context, db querier, schema string) (map[int]time.
 	if err != nil {
 		return nil, err
 	}
-	own, err := hasTable(ctx, db, schema, versionTable)
+	own, err := hasTable(ctx, db, schema+internalSuffix, versionTable)
 	if err != nil || own {
 		return applied, err
 	}
@@ -243,9 +270,19 @@ func refuseCitusWorker(ctx context.Context, db querier) error {
 
 // unreadable adds the missing privilege to an error from reading an installation.
 func unreadable(schema string, err error) error {
-	var pg interface{ SQLState() string }
-	if errors.As(err, &pg) && pg.SQLState() == "42501" {
+	if sqlState(err) == insufficientPrivilege {
 		err = fmt.Errorf("%w; run GRANT USAGE ON SCHEMA %s TO this role", err, schema)
 	}
 	return failed("read", schema, err)
+}
+
+const insufficientPrivilege = "42501"
+
+// sqlState returns the code of a server's error, or "" for other errors.
+func sqlState(err error) string {
+	var pg interface{ SQLState() string } // an error of pgx or lib/pq
+	if errors.As(err, &pg) {
+		return pg.SQLState()
+	}
+	return ""
 }

@@ -4,9 +4,9 @@
 //	err := migrations.Up(ctx, db, migrations.Config{})   // on deployment: install or upgrade
 //	err = migrations.Check(ctx, db, migrations.Config{}) // in each process, at startup
 //
-// [Up] creates the schema sortkey with goose, using a separate version table.
-// [Check] returns an error if the installation is incomplete, or if its layouts
-// differ from the Config. The installation has
+// [Up] runs the missing migrations. [Check] returns an error if the installation is
+// incomplete, if its layouts differ from the Config, or if a default has no node
+// number of its own. The schema sortkey has
 //
 //   - domains for columns,
 //   - functions that convert IDs to times and texts and back,
@@ -15,8 +15,12 @@
 //   - maintenance of partitions by time,
 //   - leases of node numbers, for package pglease.
 //
-// It is plain SQL and PL/pgSQL for Postgres 15 and later. It needs no extension
-// and no superuser.
+// A second schema, sortkey_internal, has the functions that these call, and the
+// sequences of the generators. In psql, \df+ sortkey.* shows the functions with
+// their comments.
+//
+// The installation is plain SQL and PL/pgSQL for Postgres 15 and later. It needs no
+// extension and no superuser.
 //
 // # With your own migration tool
 //
@@ -57,14 +61,18 @@
 // sno, and ID is bigint or uuid:
 //
 //	T_time(ID) timestamptz        the time of the ID
+//	T_node(ID) integer            the node number; not for uid60
 //	T_parts(ID) record            all fields
 //	T_text(ID) text               the text form, as in Go
 //	T_from_text(text) ID          the ID of a text; strict, as in Go
 //	T_floor(timestamptz) ID       the lowest ID of that time; not for spread64
+//	T_at(timestamptz, n, ...) ID  an ID of that time, for existing rows
 //
 // They return the same results as package idtype. For a value that is not an ID,
-// T_time and T_text return NULL and the others raise an error. As in Go,
-// spread64_time ignores the reserved bits.
+// T_time, T_node and T_text return NULL and the others raise an error. As in Go,
+// spread64_time ignores the reserved bits. The text of a snowflake or snowflake_si
+// is its number, so these types have no functions for it: cast with ::text and
+// ::bigint.
 //
 // A domain and its base type are compatible in comparisons, in indexes, and in
 // foreign keys between them. Changing a column from bigint to a domain rewrites
@@ -78,7 +86,12 @@
 // the CHECK of each format. Use such a CHECK with pg_partman too, since
 // pg_partman doesn't support domains as keys.
 //
-// Never run DROP SCHEMA sortkey CASCADE while tables use the schema. It drops
+// To remove the installation without [Down], drop both schemas. But never do so
+// while tables use them:
+//
+//	DROP SCHEMA sortkey, sortkey_internal CASCADE;
+//
+// This statement drops
 //
 //   - each column of a domain, with its values, and the primary and foreign keys
 //     on this column,
@@ -149,8 +162,8 @@
 //
 // The role that runs maintenance must own the tables or be a member of the roles
 // that own them. The owner needs CREATE on the schemas of the tables, TEMPORARY
-// on the database and USAGE on the schema sortkey. To log the steps and delete
-// old log rows, the owner also needs SELECT, INSERT and DELETE on
+// on the database, and USAGE on the schemas sortkey and sortkey_internal. To log
+// the steps and delete old log rows, the owner also needs SELECT, INSERT and DELETE on
 // sortkey.partition_log. A role that calls manage_partitions needs write access
 // to sortkey.partitioned_table and the privileges of the table's owner. A role
 // with write access to that table controls which partitions are removed from
@@ -175,7 +188,7 @@
 // that convert between times and keys:
 //
 //	SELECT partman.create_parent(p_parent_table := 'public.events', p_control := 'id', p_interval := '1 day',
-//		p_time_encoder := 'sortkey.sno_partman_encoder', p_time_decoder := 'sortkey.sno_partman_decoder');
+//		p_time_encoder := 'sortkey.sno_floor', p_time_decoder := 'sortkey.sno_partman_decoder');
 //
 // # Statistics
 //
@@ -201,90 +214,146 @@
 //
 // # Defaults
 //
+// Choose a node number that no program and no other database uses. Reserve it, and
+// make it a setting of the database, which later sessions have:
+//
+//	SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');
+//	ALTER DATABASE shop SET sortkey.node = 1023;
 //	CREATE TABLE orders (
-//		id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31),
+//		id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(),
 //		...
 //	);
 //
-// next_snowflake(datacenter, worker), next_snowflake_si(machine), next_uid60(),
-// next_spread64(generator, cluster) and next_sno(metabyte, partition) generate
-// IDs on the server. They never return a duplicate, even if the clock steps back
-// and many sessions call them. IDs are at most 10 ms ahead of the clock.
+// These functions generate IDs. The first column uses the setting, and the second one
+// a number in the DDL:
 //
-// If calls exceed the rate of the format, or the clock was set back, a call waits
-// for up to a second. If that isn't enough, the call fails; if the clock is more
-// than a second behind, it fails at once. If the clock is set back during the
-// wait, the wait gets longer by the size of the step, and so do Postgres's
-// timeouts, which use the same clock. The SQLSTATE of an error has the reason:
+//	next_snowflake()          next_snowflake(node)
+//	next_snowflake_si()       next_snowflake_si(node)
+//	next_spread64()           next_spread64(node)
+//	next_sno(meta DEFAULT 0)  next_sno(meta, node)
+//	next_uid60()              (without node numbers)
+//
+// The node number is the one of package nodelease, which T_node returns: datacenter
+// << 5 | worker for a snowflake of the default layout, machine for a snowflake_si,
+// generator << 4 | cluster for a spread64, and partition for a sno. Reserve the
+// setting's number in the pool of each format that defaults use: snowflake,
+// snowflake-si, spread64, sno. The functions check this once per session. The
+// setting costs about 0.2 µs per row more than a number in the DDL.
+//
+// Only a superuser can run ALTER DATABASE ... SET sortkey.node, unless a superuser has
+// run GRANT SET ON PARAMETER sortkey.node TO the owner of the database. Without a
+// superuser, make the setting in the connection string of each program, with
+// options=-csortkey.node=1023, or put the number into the DDL. In a schema of
+// another name, the setting begins with that name.
+//
+// The functions never return a duplicate, even if the clock steps back and many
+// sessions call them. IDs are at most 10 ms ahead of the clock. If calls exceed the
+// rate of the format, or the clock was set back, a call waits for up to a second. If
+// that isn't enough, the call fails; if the clock is more than a second behind, it
+// fails at once. If the clock is set back during the wait, the wait gets longer by
+// the size of the step, and so do Postgres's timeouts, which use the same clock. The
+// SQLSTATE of an error has the reason:
 //
 //	53400 configuration_limit_exceeded      calls exceed the rate of the format
-//	55000 object_not_in_prerequisite_state  the clock is behind the last ID
+//	55000 object_not_in_prerequisite_state  the clock is behind, or sortkey.node is missing or unreserved
+//	55P03 lock_not_available                another session holds the lock of the generator
 //	54000 program_limit_exceeded            the clock is past the end of the format
-//	22003 numeric_value_out_of_range        the node number is out of range
+//	22003 numeric_value_out_of_range        the node number in the DDL is out of range
+//	22023 invalid_parameter_value           sortkey.node is out of range
 //
 // An installation has one counter per format: all calls of next_spread64 share 64
-// IDs per millisecond, even with different generators. Each millisecond with an
-// ID (for snos, each 4 ms) adds at least one record to the write-ahead log.
+// IDs per millisecond, even with different generators. Every 10 ms with an ID add at
+// least one record to the write-ahead log.
 //
-// The functions refer to their sequences by schema name, so don't rename the
-// schema. Like nextval, they hold a lock on the sequence until the end of the
-// transaction. Read generated IDs with RETURNING: lastval() returns the value of
-// the sequence, which is not the ID.
+// The functions refer to others by schema name, so don't rename the schemas. Like
+// nextval, they hold a lock on the sequence until the end of the transaction. Read
+// generated IDs with RETURNING: lastval() returns the value of the sequence, which is
+// not the ID.
 //
 // If IDs were generated while the server's clock was far in the future, the
 // functions fail until that time. To recover, switch to a node number with which
 // no ID was generated. Only then reset the sequence:
 //
-//	SELECT setval('sortkey.snowflake_clock', 1);
+//	SELECT setval('sortkey_internal.snowflake_clock', 1);
 //
-// The node number of a default belongs to one installation. Programs and other
-// installations must not use it. The same holds for a copy of the database that
-// runs beside the original, such as a copy from CREATE DATABASE … TEMPLATE or a
-// promoted logical subscriber. A promoted physical standby or a restored dump
-// replaces the original and continues with its numbers.
+// # Existing rows
+//
+// T_at returns the ID of a past time with a sequence number and a node number.
+// Reserve a separate node number for it, since it doesn't know which IDs were
+// generated at that time:
+//
+//	SELECT sortkey.reserve_node('snowflake', 1022, 'orders before 2026');
+//	SELECT sortkey.snowflake_at('2025-03-04 05:06:07.089Z', 0, 1022);
+//
+// Rows of the same millisecond, or of the same 4 ms for snos, need different sequence
+// numbers, from 0. Without a node number, T_at uses the setting. sno_at has a metabyte before the node number. uid60_at has
+// random bits instead of a node number.
+//
+// # Dumps and copies
+//
+// A copy of a database that runs beside the original needs a node number of its own.
+// Some copies lack the setting. Inserts with a default fail there, until you reserve
+// and set a number that the original doesn't use. The error has the statements. Other
+// copies have the setting, and can replace the original. If such a copy runs beside
+// the original, set another number before the first insert:
+//
+//	without the setting                    with the setting
+//	pg_dump, pg_restore                    pg_dump --create, pg_restore --create
+//	CREATE DATABASE ... TEMPLATE           pg_dumpall, pg_upgrade
+//	a subscriber of logical replication    a standby, a base backup
+//
+// Defaults with a number in the DDL use that number in each copy.
+//
+// If you dump by schema, dump both, with --schema=sortkey --schema=sortkey_internal.
+// The second has the sequences, which contain the time of the last ID.
 //
 // # Leases of node numbers
 //
 // Programs lease node numbers of a pool with package pglease, which calls
 // claim_node, renew_node and release_node. To exclude a number from the pool, for
-// example one that a default uses, reserve it:
+// example that of the defaults, reserve it:
 //
-//	SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of orders.id');
+//	SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');
 //
 // See the documentation of pglease for more, and for the view node_status, which
 // shows the holders.
 //
 // The view node_defaults lists the column defaults, domain defaults and SQL
 // functions (with RETURN or BEGIN ATOMIC) that generate IDs with a node number.
-// This query finds the numbers that aren't reserved:
+// This query finds the ones without a reserved number:
 //
-//	SELECT kind, name, pool, number FROM sortkey.node_defaults WHERE reserved IS NULL;
+//	SELECT kind, name, from_setting, pool, number FROM sortkey.node_defaults WHERE reserved IS NULL;
 //
-// The column reserved has the note of the reservation, or NULL if the number
-// isn't reserved. The column number is NULL if the call passes no literal.
-// Postgres doesn't track calls in triggers, in PL/pgSQL functions and in function
-// bodies that are strings, so the view doesn't list these. [Check] returns
-// [ErrUnreservedNode] for a number that isn't reserved.
+// The column from_setting is true if the number is the one of the setting, as this
+// session has it. The column number is NULL if the setting is no node number, or if
+// the call passes no literal. The column reserved has the note of the reservation,
+// or NULL if the number isn't reserved. Postgres doesn't track calls in triggers, in
+// PL/pgSQL functions and in function bodies that are strings, so the view doesn't
+// list these. [Check] returns [ErrNoNode] if a default needs a setting that is
+// missing or out of range, and [ErrUnreservedNode] for a number that isn't reserved.
 //
 // # Privileges
 //
-// The next_ functions and the functions for leases are SECURITY DEFINER, since a
-// role with write access to the sequences and tables could cause duplicate IDs.
-// By default, only the owner can call them. To let the role app generate
-// Snowflakes:
+// By default, only the owner of the installation can call the next_ functions and
+// the functions for leases, since their callers can cause duplicate IDs. To let the
+// role app insert with a default:
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
-//	GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO app;
+//	GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO app;
 //
-// A role that can call a next_ function can pass any node number. To prevent
-// that, create a SECURITY DEFINER function that calls it with a fixed number, and
-// grant EXECUTE on that function instead.
+// Such a role has no access to the sequences and to other next_ functions, but can
+// use any node number, since any role can change the setting in its session. To
+// prevent that, create a SECURITY DEFINER function that calls next_snowflake with a
+// number, and grant EXECUTE on that function instead.
+//
+// All other functions run with the privileges of the caller, and any role with
+// USAGE on the schema can call them. Roles that maintain partitions also need USAGE
+// on sortkey_internal. With it, a role can generate any ID, so grant it to no other.
 //
 // Any role that can connect can take the advisory lock of a generator, and block
 // the generator for as long as it likes. It cannot change the IDs.
 //
-// All other functions run with the privileges of the caller, and any role with
-// USAGE on the schema can call them, except internal ones. The role that runs the
-// migrations needs USAGE and CREATE on the schema, or CREATE on the database if
-// the schema doesn't exist.
+// The role that runs the migrations needs CREATE on the database, or USAGE and
+// CREATE on both schemas if they exist. The migrations revoke privileges on the
+// second schema and on protected objects that ALTER DEFAULT PRIVILEGES has granted.
 package migrations

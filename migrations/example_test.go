@@ -34,7 +34,7 @@ func ExampleUp() {
 	}
 	var id int64
 	var created time.Time
-	err := db.QueryRowContext(ctx, "SELECT id, sortkey.snowflake_time(id) FROM sortkey.next_snowflake(31, 31) id").Scan(&id, &created)
+	err := db.QueryRowContext(ctx, "SELECT id, sortkey.snowflake_time(id) FROM sortkey.next_snowflake(1023) id").Scan(&id, &created)
 	fmt.Println(id, created, err)
 }
 
@@ -63,8 +63,8 @@ func ExampleCheck() {
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrOutdated):
 		log.Fatal("run the migrations first: ", err)
-	case errors.Is(err, migrations.ErrUnreservedNode):
-		log.Print(err) // no other problem, so the process can start
+	case errors.Is(err, migrations.ErrNoNode), errors.Is(err, migrations.ErrUnreservedNode):
+		log.Print(err) // a problem with the defaults only, so the process can start
 	case err != nil:
 		log.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func ExampleGoose() {
 	}
 	names, err := fs.Glob(files, "*.sql")
 	fmt.Println(names[:2], err)
-	// Output: [00001_schema.sql 00002_snowflake.sql] <nil>
+	// Output: [00001_schema.sql 00002_nodes.sql] <nil>
 }
 
 // Keep the files in the project. After an upgrade of this package, the same code
@@ -111,7 +111,7 @@ func ExampleWriteNew() {
 // Get one file for psql.
 func ExampleSQL() {
 	text, err := migrations.SQL(migrations.Config{Schema: "ids"})
-	fmt.Println(strings.Contains(text, "CREATE FUNCTION ids.next_snowflake("), err)
+	fmt.Println(strings.Contains(text, "CREATE FUNCTION ids.next_snowflake()"), err)
 	// Output: true <nil>
 }
 
@@ -125,7 +125,7 @@ func ExampleList() {
 	}
 	// Output:
 	// 1 schema true true
-	// 2 snowflake true true
+	// 2 nodes true true
 }
 
 // Run the maintenance every hour or so, in one process or several.

@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 )
 
-// Goose returns the migrations as files for goose, such as 00002_snowflake.sql.
+// Goose returns the migrations as files for goose, such as 00003_snowflake.sql.
 func Goose(c Config) (fs.FS, error) { return filesOf(c, gooseFiles) }
 
 func gooseFiles(m Migration) map[string]string {
@@ -23,7 +23,7 @@ func gooseFiles(m Migration) map[string]string {
 }
 
 // GolangMigrate returns the migrations as files for golang-migrate, such as
-// 000002_snowflake.up.sql and 000002_snowflake.down.sql.
+// 000003_snowflake.up.sql and 000003_snowflake.down.sql.
 func GolangMigrate(c Config) (fs.FS, error) {
 	return filesOf(c, func(m Migration) map[string]string {
 		name := fmt.Sprintf("%06d_%s", m.Version, m.Name)
@@ -31,7 +31,7 @@ func GolangMigrate(c Config) (fs.FS, error) {
 	})
 }
 
-// Tern returns the migrations as files for tern, such as 002_snowflake.sql.
+// Tern returns the migrations as files for tern, such as 003_snowflake.sql.
 func Tern(c Config) (fs.FS, error) {
 	return filesOf(c, func(m Migration) map[string]string {
 		return map[string]string{fmt.Sprintf("%03d_%s.sql", m.Version, m.Name): ternEscape.Replace(m.Up) +

@@ -22,16 +22,17 @@ import (
 // returns [ErrForeign] if another tool created the installation: continue with that
 // tool.
 //
-// The role needs CREATE on the database, or USAGE and CREATE on an existing schema.
-// If all migrations are installed, it needs only USAGE on the schema. Up needs a
-// session of its own, so PgBouncer in transaction mode does not work. On Citus,
+// The role needs CREATE on the database, or USAGE and CREATE on both schemas if they
+// exist: that of the Config, and the one of the internal functions, which has the
+// suffix _internal. If all migrations are installed, it needs only USAGE on the
+// first. Up needs a session of its own, so PgBouncer in transaction mode does not work. On Citus,
 // connect to the coordinator, or Up returns [ErrCitusWorker].
 func Up(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
 		return err
 	}
-	if there, err := hasTable(ctx, db, d.Schema, versionTable); err == nil && there && checkInstallation(ctx, db, d) == nil {
+	if there, err := hasTable(ctx, db, d.Internal, versionTable); err == nil && there && checkInstallation(ctx, db, d) == nil {
 		return nil // so that a role with USAGE alone can call Up
 	}
 	if err := prepare(ctx, db, d); err != nil {
@@ -56,10 +57,10 @@ func Up(ctx context.Context, db *sql.DB, c Config) error {
 	return checkInstallation(ctx, db, d)
 }
 
-// Down removes an installation in one transaction. It also drops the schema, if the
-// migrations created it and it is empty. If columns, defaults or functions depend on the
-// installation, Down removes nothing and returns an error that names them. If
-// nothing is installed, Down does nothing.
+// Down removes an installation in one transaction. It also drops each of the two
+// schemas if the migrations created it and it is empty. If columns, defaults or
+// functions depend on the installation, Down removes nothing and returns an error
+// that names them. If nothing is installed, Down does nothing.
 //
 // The server doesn't track what the bodies of PL/pgSQL functions use, so these
 // functions don't prevent Down.
@@ -94,7 +95,7 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 				return failed("remove", d.Schema, withDependents(err))
 			}
 		}
-		for _, statement := range []string{"DROP TABLE IF EXISTS " + d.Schema + "." + versionTable, d.dropEmptySchema()} {
+		for _, statement := range []string{"DROP TABLE IF EXISTS " + d.Internal + "." + versionTable, d.dropEmptySchemas()} {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return failed("remove", d.Schema, err)
 			}
@@ -127,15 +128,15 @@ func Status(ctx context.Context, db *sql.DB, c Config) ([]MigrationStatus, error
 	return list, nil
 }
 
-// versionTable is the version table of goose, in the schema of the installation.
-// It differs from goose's default name, which a program may use in the same
-// schema for its own migrations.
-const versionTable = "sortkey_goose_version"
+// versionTable is the version table of goose, in the schema of the internal
+// functions. It differs from goose's default name, since an installation that has
+// it is one by Up.
+const versionTable = "goose_version"
 
 // provider returns the goose provider for Up.
 func provider(db *sql.DB, d data) (*goose.Provider, error) {
 	return goose.NewProvider(goose.DialectPostgres, db, mapFS(d.list(), gooseFiles),
-		goose.WithTableName(d.Schema+"."+versionTable),
+		goose.WithTableName(d.Internal+"."+versionTable),
 		goose.WithSessionLocker(sessionLock(d.Schema)),
 		goose.WithDisableGlobalRegistry(true))
 }
@@ -192,34 +193,32 @@ func inTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// prepare checks that Up can proceed, and creates the schema and the version table
+// prepare checks that Up can proceed, and creates the schemas and the version table
 // of goose. If goose created the table itself, it would do so without a lock, and
 // concurrent calls would collide and wait for a second.
 func prepare(ctx context.Context, db *sql.DB, d data) error {
 	return locked(ctx, db, "install", d.Schema, func(tx *sql.Tx) error {
-		if _, err := ownRevisions(ctx, tx, d.Schema); err != nil {
+		applied, err := ownRevisions(ctx, tx, d.Schema)
+		if err != nil {
 			return err
+		}
+		if applied == nil {
+			if err := refuseRemains(ctx, tx, d); err != nil {
+				return err
+			}
 		}
 		if err := checkLayouts(ctx, tx, d, true); err != nil {
 			return err
 		}
 		// CREATE SCHEMA IF NOT EXISTS would need the privilege even if the schema
 		// exists.
-		there, err := hasSchema(ctx, tx, d.Schema)
-		if err != nil {
+		if _, err := tx.ExecContext(ctx, d.createSchemas()); err != nil {
+			return uncreated(d, err)
+		}
+		if there, err := hasTable(ctx, tx, d.Internal, versionTable); err != nil || there {
 			return err
 		}
-		if !there {
-			for _, statement := range []string{"CREATE SCHEMA " + d.Schema, d.markSchema()} {
-				if _, err := tx.ExecContext(ctx, statement); err != nil {
-					return failed("create", d.Schema, err)
-				}
-			}
-		}
-		if there, err = hasTable(ctx, tx, d.Schema, versionTable); err != nil || there {
-			return err
-		}
-		store, err := database.NewStore(database.DialectPostgres, d.Schema+"."+versionTable)
+		store, err := database.NewStore(database.DialectPostgres, d.Internal+"."+versionTable)
 		if err != nil {
 			return err
 		}
@@ -231,6 +230,24 @@ func prepare(ctx context.Context, db *sql.DB, d data) error {
 		}
 		return nil
 	})
+}
+
+// refuseRemains returns an error if the schema of the internal functions has an
+// installation, although the other schema has none.
+func refuseRemains(ctx context.Context, db querier, d data) error {
+	remains, err := hasTable(ctx, db, d.Internal, d.Snowflake.Format+"_clock")
+	if err != nil || !remains {
+		return err
+	}
+	return fmt.Errorf("migrations: install schema %q: schema %q still has the internal functions of an earlier installation, as after DROP SCHEMA %[1]s CASCADE; run DROP SCHEMA %[2]s CASCADE", d.Schema, d.Internal)
+}
+
+// uncreated adds the missing privilege to an error from creating the schemas.
+func uncreated(d data, err error) error {
+	if sqlState(err) == insufficientPrivilege {
+		err = fmt.Errorf("%w; run GRANT CREATE ON DATABASE, or create both schemas and run GRANT USAGE, CREATE ON SCHEMA %s, %s TO this role", err, d.Schema, d.Internal)
+	}
+	return fmt.Errorf("migrations: create schemas %q and %q: %w", d.Schema, d.Internal, err)
 }
 
 // addSnowflakeSI creates the functions of SnowflakeSI if d has its layout and the

@@ -17,9 +17,11 @@ const (
 	// 2229 years. For longer times, a multiplication of intervals in Postgres,
 	// which is in floating point, loses microseconds.
 	maxTimeBits = 46
+	// windowTime is the time of a wide window of a server's generator.
+	windowTime = 10 * time.Millisecond
 	// spareBits is the number of spare bits in the counter of a server's generator.
-	// Calls count into them while the unit is full or the clock is behind.
-	spareBits = 8
+	// Calls count into them while the window is full or the clock is behind.
+	spareBits = 7
 )
 
 // A format holds the properties of an ID type that its SQL needs. Times come from
@@ -35,7 +37,13 @@ type format struct {
 	SequenceBits int
 
 	Lowest, Highest string // literals: the floors of -infinity and infinity
+
+	MaxNode  int    // the largest node number
+	NodeBits string // an SQL expression for the bits of the number node in an ID; "" if the format has no nodes
 }
+
+// Internal returns the schema of the functions that users don't call.
+func (f format) Internal() string { return f.Schema + internalSuffix }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
@@ -54,7 +62,8 @@ func (f format) EpochMS() int64 { return f.first.UnixMilli() }
 // UnitsPerSecond returns the number of time units per second.
 func (f format) UnitsPerSecond() int64 { return int64(time.Second / f.unit) }
 
-func (f format) unitMS() int64 { return f.unit.Milliseconds() }
+// UnitMS returns the length of a unit in milliseconds.
+func (f format) UnitMS() int64 { return f.unit.Milliseconds() }
 
 // LastUnit returns the largest unit, which is also the mask for a unit.
 func (f format) LastUnit() int64 { return 1<<f.UnitBits - 1 }
@@ -62,15 +71,26 @@ func (f format) LastUnit() int64 { return 1<<f.UnitBits - 1 }
 // MaxSequence returns the largest sequence number.
 func (f format) MaxSequence() int64 { return 1<<f.SequenceBits - 1 }
 
+// WindowBits returns the number of bits of a window in a value of the clock: its
+// first unit, and the flag of a wide window.
+func (f format) WindowBits() int { return f.UnitBits + 1 }
+
+// WideFlag returns the value of that flag.
+func (f format) WideFlag() int64 { return 1 << f.UnitBits }
+
+// CounterShift returns the shift that moves the counter in a value of the clock to
+// bit position n.
+func (f format) CounterShift(n int) int { return f.WindowBits() - n }
+
 // ClockBits returns the number of sequence bits that a server's generator uses:
 // all, unless that leaves fewer than spareBits for the counter.
-func (f format) ClockBits() int { return min(f.SequenceBits, 63-spareBits-f.UnitBits) }
+func (f format) ClockBits() int { return min(f.SequenceBits, 63-spareBits-f.WindowBits()) }
 
 // Increment returns the increment of the sequence that is a generator's clock.
-func (f format) Increment() int64 { return 1 << f.UnitBits }
+func (f format) Increment() int64 { return 1 << f.WindowBits() }
 
 // FullAt returns the first value of that sequence whose counter is too large.
-func (f format) FullAt() int64 { return 1 << (f.UnitBits + f.ClockBits()) }
+func (f format) FullAt() int64 { return 1 << (f.WindowBits() + f.ClockBits()) }
 
 // Instant returns an SQL expression for the beginning of a unit. The unit is an SQL
 // expression too, or a format string if there are arguments. The result is
@@ -83,51 +103,28 @@ func (f format) Instant(unit string, args ...any) string {
 	// within 2^33 seconds, from the year 1697 to 2242.
 	const exact = 1 << 33
 	if max(-f.first.Unix(), f.last.Unix()) < exact {
-		if f.unitMS() != 1 {
-			unit = fmt.Sprintf("%s * %d", unit, f.unitMS())
+		if f.UnitMS() != 1 {
+			unit = fmt.Sprintf("%s * %d", unit, f.UnitMS())
 		}
 		return fmt.Sprintf("to_timestamp((%s + %d) / 1000::float8)", unit, f.EpochMS())
 	}
 	return fmt.Sprintf("(timestamp '%s' + %s * interval '%d milliseconds') AT TIME ZONE 'UTC'",
-		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.unitMS())
+		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.UnitMS())
 }
 
-// Unit returns an SQL expression for the unit in a value of the clock, from the
-// PL/pgSQL variable named value. The expression qualifies all names, as do UnitEnd
-// and UnitNear.
-func (f format) Unit() string {
-	return fmt.Sprintf("(value OPERATOR(pg_catalog.&) %d)", f.LastUnit())
+// Now returns an SQL expression for the unit of the time now. tstzrange_subdiff returns the
+// seconds between two times as float8, in a third of the time of extract and
+// date_part, which look up the name of the field. Its error is less than half a
+// microsecond, which the expression adds, so that the result isn't a unit too low.
+func (f format) Now() string {
+	return fmt.Sprintf("floor((tstzrange_subdiff(now, '%s') + 0.0000005) * %d)::bigint", f.Epoch(), f.UnitsPerSecond())
 }
 
-// UnitEnd returns an SQL expression for the end of that unit, exact enough to
-// compare with the clock.
-func (f format) UnitEnd() string { return f.instantOf(f.unitMS()) }
+// Wide returns the number of units of a wide window.
+func (f format) Wide() int64 { return int64((windowTime + f.unit - 1) / f.unit) }
 
-// UnitNear returns an SQL expression for the first instant at which that unit is
-// not too far ahead of the clock.
-func (f format) UnitNear() string { return f.instantOf(-f.aheadMS()) }
-
-// aheadMS returns the most that a unit can be ahead of the clock, in milliseconds,
-// rounded down to whole units.
-func (f format) aheadMS() int64 { return maxAhead.Milliseconds() / f.unitMS() * f.unitMS() }
-
-// instantOf returns an SQL expression for the beginning of the unit that Unit
-// returns, plus an offset in milliseconds.
-func (f format) instantOf(offset int64) string {
-	unit := f.Unit()
-	if f.unitMS() != 1 {
-		unit = fmt.Sprintf("(%s OPERATOR(pg_catalog.*) %d)", unit, f.unitMS())
-	}
-	return fmt.Sprintf(`pg_catalog.to_timestamp(
-            (%s OPERATOR(pg_catalog.+) %d)
-            OPERATOR(pg_catalog./) 1000::double precision)`,
-		unit, f.EpochMS()+offset)
-}
-
-// Fits returns an SQL expression that is true if a variable fits into width bits.
-func (f format) Fits(variable string, width int) string {
-	return fmt.Sprintf("(%s OPERATOR(pg_catalog.>>) %d) OPERATOR(pg_catalog.=) 0", variable, width)
-}
+// Ahead returns the number of units that a window can be ahead of the clock.
+func (f format) Ahead() int64 { return int64(maxAhead / f.unit) }
 
 type snowflake struct {
 	format
@@ -138,7 +135,6 @@ type snowflake struct {
 func (s snowflake) WorkerShift() int     { return s.SequenceBits }
 func (s snowflake) DatacenterShift() int { return s.SequenceBits + s.WorkerBits }
 func (s snowflake) TimeShift() int       { return s.SequenceBits + s.WorkerBits + s.DatacenterBits }
-func (s snowflake) Workers() int         { return 1 << s.WorkerBits }
 func (s snowflake) MaxWorker() int       { return 1<<s.WorkerBits - 1 }
 func (s snowflake) MaxDatacenter() int   { return 1<<s.DatacenterBits - 1 }
 
@@ -158,6 +154,8 @@ func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
 		WorkerBits:     bits.Len(uint(max.Worker)),
 	}
 	s.UnitBits = 63 - s.TimeShift()
+	s.MaxNode = 1<<(s.DatacenterBits+s.WorkerBits) - 1
+	s.NodeBits = fmt.Sprintf("node::bigint << %d", s.WorkerShift())
 	s.Layout = l.String()
 	if s.UnitBits > maxTimeBits {
 		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: time has %d bits (%s); want at most %d, since SQL computes longer times inexactly; give datacenter, worker or sequence more bits",
@@ -172,8 +170,7 @@ type snowflakeSI struct {
 	Layout      string
 }
 
-func (s snowflakeSI) TimeShift() int  { return s.SequenceBits + s.MachineBits }
-func (s snowflakeSI) MaxMachine() int { return 1<<s.MachineBits - 1 }
+func (s snowflakeSI) TimeShift() int { return s.SequenceBits + s.MachineBits }
 
 func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, error) {
 	if l == (idtype.SnowflakeSILayout{}) {
@@ -192,6 +189,8 @@ func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, err
 		},
 		MachineBits: bits.Len(uint(max.Machine)),
 	}
+	s.MaxNode = 1<<s.MachineBits - 1
+	s.NodeBits = fmt.Sprintf("node::bigint << %d", s.SequenceBits)
 	s.Layout = l.String()
 	return s, nil
 }
@@ -210,6 +209,8 @@ func spread64(schema string) format {
 		Schema: schema, Format: "spread64", Title: "Spread64",
 		first: idtype.Spread64(0).Time(), last: idtype.Spread64(-1).Time(), unit: time.Millisecond,
 		UnitBits: 42, SequenceBits: 6,
+		Lowest: "0", Highest: fmt.Sprint(int64(1)<<42 - 1), // not of IDs, which have no floors, but of units
+		MaxNode: 1<<10 - 1, NodeBits: "node::bigint",
 	}
 }
 
@@ -223,5 +224,6 @@ func sno(schema string) format {
 		first: lowest.Time(), last: highest.Time(), unit: 4 * time.Millisecond,
 		UnitBits: 39, SequenceBits: 16,
 		Lowest: fmt.Sprintf("'%s'", lowest.UUID()), Highest: fmt.Sprintf("'%s'", highest.UUID()),
+		MaxNode: 1<<16 - 1, NodeBits: "((node >> 14)::bigint << 48) | ((node & 15872)::bigint << 31) | ((node & 496)::bigint << 28) | ((node & 15)::bigint << 25)",
 	}
 }

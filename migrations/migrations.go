@@ -20,16 +20,22 @@ const DefaultSchema = "sortkey"
 // that have a choice of layouts. The zero Config means schema sortkey, the
 // default layout of Snowflake, and no functions for SnowflakeSI.
 //
+// The schema has the functions, types and tables that programs and people use. The
+// functions that these call, and the state of the generators, go to a second
+// schema, whose name has the suffix _internal. The name of the setting with the
+// node number begins with the schema, as in sortkey.node.
+//
 // The layouts of an installation cannot change. Programs must use the same ones.
 type Config struct {
-	Schema      string                   // [a-z_][a-z0-9_]*, at most 63 bytes; "": sortkey
+	Schema      string                   // [a-z_][a-z0-9_]*, at most 54 bytes; "": sortkey
 	Snowflake   idtype.SnowflakeLayout   // zero: [idtype.DefaultSnowflakeLayout]
 	SnowflakeSI idtype.SnowflakeSILayout // zero: no functions for it; can be added later
 }
 
 // Validate returns an error if the Config is invalid. The schema name must
 // consist of lower-case letters, digits and underscores, and must not begin with a
-// digit. It must be neither a system name nor a reserved word of SQL or PL/pgSQL.
+// digit. It must be neither a system name nor a reserved word of SQL or PL/pgSQL,
+// and must not end with _internal.
 // The layouts must be valid, and the time of Snowflake must have at most 46 bits.
 func (c Config) Validate() error {
 	_, err := c.data()
@@ -65,7 +71,9 @@ func List(c Config) ([]Migration, error) {
 // exported fields.
 type data struct {
 	Schema      string
+	Internal    string // the schema of the functions that users don't call
 	AheadMS     int64
+	WindowMS    int64
 	EndOfTimeMS int64 // Unix milliseconds of the year 10000
 	Version     int   // of the migration
 	Name        string
@@ -87,19 +95,25 @@ func (d data) list() []Migration {
 
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
-// maxIdentifier is the longest name in Postgres.
-const maxIdentifier = 63
+const (
+	internalSuffix = "_internal"
+	// maxSchema is the longest name for which the name with the suffix is a name of
+	// Postgres, which has at most 63 bytes.
+	maxSchema = 63 - len(internalSuffix)
+)
 
 func (c Config) data() (data, error) {
 	d := data{
-		Schema: c.schema(), AheadMS: maxAhead.Milliseconds(),
+		Schema: c.schema(), Internal: c.schema() + internalSuffix, AheadMS: maxAhead.Milliseconds(), WindowMS: windowTime.Milliseconds(),
 		EndOfTimeMS: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(),
 	}
 	switch {
-	case !schemaName.MatchString(d.Schema), len(d.Schema) > maxIdentifier, reserved()[d.Schema]:
-		return d, fmt.Errorf("migrations: Config.Schema: %q is not a valid name; want 1 to %d lower-case letters, digits and underscores, no leading digit, and no reserved word of SQL or PL/pgSQL", c.Schema, maxIdentifier)
-	case strings.HasPrefix(d.Schema, "pg_"), d.Schema == "information_schema":
-		return d, fmt.Errorf("migrations: Config.Schema: %q is reserved for the system, as are information_schema and all names that begin with pg_; choose another name", c.Schema)
+	case !schemaName.MatchString(d.Schema), len(d.Schema) > maxSchema, reserved()[d.Schema]:
+		return d, fmt.Errorf("migrations: Config.Schema: %q is not a valid name; want 1 to %d lower-case letters, digits and underscores, no leading digit, and no reserved word of SQL or PL/pgSQL", c.Schema, maxSchema)
+	case strings.HasSuffix(d.Schema, internalSuffix):
+		return d, fmt.Errorf("migrations: Config.Schema: %q ends with %s, as the schemas of internal functions do; choose another name", c.Schema, internalSuffix)
+	case strings.HasPrefix(d.Schema, "pg_"), d.Schema == "information_schema", d.Schema == "plpgsql": // no setting can begin with plpgsql
+		return d, fmt.Errorf("migrations: Config.Schema: %q is reserved for the system, as are information_schema, plpgsql and all names that begin with pg_; choose another name", c.Schema)
 	}
 	var err error
 	if d.Snowflake, err = snowflakeOf(d.Schema, c.Snowflake); err != nil {
@@ -190,11 +204,11 @@ func (d data) up(t *template.Template, name string) string {
 
 var blankLines = regexp.MustCompile(`\n{3,}`)
 
-// markSchema returns a statement that marks the schema as created by the
-// migrations. dropEmptySchema returns one that drops a marked schema if it is
-// empty.
-func (d data) markSchema() string      { return d.render(shared(), "mark schema") }
-func (d data) dropEmptySchema() string { return d.render(shared(), "drop empty schema") }
+// createSchemas returns a statement that creates the missing schemas and marks them
+// as created by the migrations. dropEmptySchemas returns one that drops the marked
+// schemas that are empty.
+func (d data) createSchemas() string    { return d.render(shared(), "create schemas") }
+func (d data) dropEmptySchemas() string { return d.render(shared(), "drop empty schemas") }
 
 // snowflakeSIFunctions returns the part of a migration that needs a base clock.
 func (d data) snowflakeSIFunctions() string {

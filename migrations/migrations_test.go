@@ -24,15 +24,15 @@ var (
 )
 
 func TestValidate(t *testing.T) {
-	long := strings.Repeat("a", 63)
-	for _, name := range []string{"", "sortkey", "public", "ids", "_", "_1", "a_2", "name", "pgids", "pg", "plpgsql", long} {
+	long := strings.Repeat("a", 54)
+	for _, name := range []string{"", "sortkey", "public", "ids", "_", "_1", "a_2", "name", "pgids", "pg", "internal", long} {
 		if err := (Config{Schema: name}).Validate(); err != nil {
 			t.Errorf("expected schema %q to be valid, got %v", name, err)
 		}
 	}
 	for _, name := range []string{
 		long + "a", "Ids", "ids;", `"ids"`, "a b", "a.b", "a-b", "a$b", "1a", "ä", " ids", "ids ", "ids\n", "a'b", "{{", "--",
-		"pg_", "pg_ids", "pg_catalog", "information_schema", "user", "all", "table", "left", "binary", "bigint", "values", "system_user", "loop", "begin", "while",
+		"pg_", "pg_ids", "pg_catalog", "information_schema", "plpgsql", "_internal", "ids_internal", "user", "all", "table", "left", "binary", "bigint", "values", "system_user", "loop", "begin", "while",
 	} {
 		err := Config{Schema: name}.Validate()
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("Config.Schema: %q", name)) {
@@ -113,7 +113,7 @@ func TestList(t *testing.T) {
 				t.Errorf("%s: expected Down of %s to contain %s", name, m.Name, want)
 			}
 		}
-		if want := []string{"schema", "snowflake", "snowflake_si", "uid60", "spread64", "sno"}; !slices.Equal(names[:len(want)], want) {
+		if want := []string{"schema", "nodes", "snowflake", "snowflake_si", "uid60", "spread64", "sno", "partitions"}; !slices.Equal(names[:len(want)], want) {
 			t.Errorf("%s: expected the migrations %v, since databases have recorded their versions, got %v", name, want, names)
 		}
 	}

@@ -70,14 +70,15 @@ type PartitionStep struct {
 // processes can call MaintainPartitions at the same time.
 //
 // CALL maintain_partitions() does the same with the same SQL functions, and needs
-// the same privileges. Both record the steps that they take in the table
+// the same privileges, among them USAGE on both schemas of the installation, such
+// as sortkey and sortkey_internal. Both record the steps that they take in the table
 // partition_log.
 func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOptions) ([]PartitionStep, error) {
 	d, err := c.data()
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMaintenance(db, d.Schema, o)
+	m, err := newMaintenance(db, d, o)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +112,15 @@ func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOp
 type maintenance struct {
 	db          *sql.DB
 	schema      string
+	internal    string // the schema of internal functions
 	at          time.Time
 	lockTimeout time.Duration
 }
 
 const defaultLockTimeout = 100 * time.Millisecond
 
-func newMaintenance(db *sql.DB, schema string, o PartitionOptions) (*maintenance, error) {
-	m := &maintenance{db: db, schema: schema, at: o.At, lockTimeout: o.LockTimeout}
+func newMaintenance(db *sql.DB, d data, o PartitionOptions) (*maintenance, error) {
+	m := &maintenance{db: db, schema: d.Schema, internal: d.Internal, at: o.At, lockTimeout: o.LockTimeout}
 	if m.lockTimeout == 0 {
 		m.lockTimeout = defaultLockTimeout
 	}
@@ -146,7 +148,7 @@ func (m *maintenance) tables(ctx context.Context, o PartitionOptions) ([]managed
 		}
 		parent := sql.NullString{String: o.Parent, Valid: o.Parent != ""}
 		rows, err := tx.QueryContext(ctx, `SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname)
-			FROM `+m.schema+`.managed_tables($1::text::regclass, $2) t
+			FROM `+m.internal+`.managed_tables($1::text::regclass, $2) t
 			JOIN pg_catalog.pg_class c ON c.oid = t JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 			ORDER BY 2`, parent, !o.DryRun)
 		if err != nil {

@@ -26,8 +26,8 @@ BEGIN
 END
 $$;
 
--- The base of the other migrations: the schema, two tables that record the installation, and the clock of the server's
--- generators.
+-- The base of the other migrations: the schemas, two tables that record the installation, and the clock of the server's
+-- generators. sortkey has what users call, and sortkey_internal what these functions call.
 
 DO $$
 BEGIN
@@ -35,11 +35,37 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = format('server version %s is not supported; want Postgres 15 or later', current_setting('server_version'));
     END IF;
-    -- The schema can exist already, created for a role that must not create schemas or for a tool's version table.
-    IF to_regnamespace('sortkey') IS NULL THEN
-        CREATE SCHEMA sortkey;
-        COMMENT ON SCHEMA sortkey IS 'Created by the sortkey migrations.';
-    END IF;
+END
+$$;
+
+-- Create the schemas, unless they exist: for a role that must not create schemas, or with a tool's version table.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY '{sortkey,sortkey_internal}'::text[] LOOP
+        IF to_regnamespace(name) IS NULL THEN
+            EXECUTE format('CREATE SCHEMA %I', name);
+            EXECUTE format('COMMENT ON SCHEMA %I IS %L', name, 'Created by the sortkey migrations.');
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'SCHEMA', n.nspname, n.nspacl, n.nspowner FROM pg_namespace n WHERE n.nspname = 'sortkey_internal' AND pg_has_role(n.nspowner, 'USAGE')
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
 END
 $$;
 
@@ -58,101 +84,150 @@ CREATE TABLE sortkey.layout (
 );
 COMMENT ON TABLE sortkey.layout IS 'The bit layouts that the functions of this schema use. They never change.';
 
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.oid IN ('sortkey.revision'::regclass, 'sortkey.layout'::regclass)
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
 GRANT SELECT ON sortkey.revision, sortkey.layout TO PUBLIC; -- any role with USAGE on the schema can check the installation
 
 -- The clock of a generator on the server.
 --
 -- Each format has a sequence, which is the only state of its generator. A value of the sequence is
 --
---     counter << unit_bits | unit
+--     counter << (unit_bits + 1) | wide << unit_bits | unit
 --
--- where unit is a time, counted from the format's epoch in the format's units (1 ms, or 4 ms for sno). The sequence's
--- increment is 1 << unit_bits. So nextval() increments the counter within a unit. It cannot overflow into another
--- unit: the sequence ends first. Only advance_clock() changes the unit, in one session at a time, and only to a later
--- one. Therefore no pair of unit and counter occurs twice, even if the clock steps back and many sessions generate IDs.
+-- where unit is a time, counted from the format's epoch in the format's units (1 ms, or 4 ms for sno). The unit begins
+-- a window: the IDs of the window have times from unit to unit + width - 1. A wide window lasts 10 ms, rounded up to
+-- whole units; any other window is one unit. The sequence's increment is 1 << (unit_bits + 1), so nextval() increments
+-- the counter within a window. It cannot overflow into another window: the sequence ends first. Only advance_clock()
+-- changes the window, and only to one that begins after the end of the current one. Therefore no pair of time and
+-- counter occurs twice, even if the clock steps back and many sessions generate IDs. The IDs of a session increase, unless
+-- the clock steps back within a window.
 --
--- A generator calls nextval(). If the unit is that of the clock, or up to 10 ms ahead of it, and the counter
--- fits the format, the value becomes an ID. Otherwise the generator calls advance_clock().
+-- A generator calls nextval(). If the clock is in the window, or up to 10 ms before it, and the counter fits the
+-- format, the ID has this counter and the later one of the clock's time and the window's first unit. Otherwise the
+-- generator calls advance_clock().
 --
--- advance_clock() takes a transaction-level advisory lock in a subtransaction, and rolls the subtransaction back when
--- it has advanced the sequence. A rollback doesn't revert a sequence, but it releases the lock at once. If the lock
--- were held until the end of the transaction, an open transaction would block all inserts. A session-level lock could
--- remain after an error or a canceled statement.
+-- Most windows are wide, so that single inserts seldom have to change the window. After a full window, the next one is
+-- one unit, so that a generator reaches the full rate of its format.
 --
--- The first value of a sequence is a full unit 0, so the first call sets the unit from the clock.
+-- advance_clock() changes the window in one expression, which takes an advisory lock, compares the window with the one
+-- that it knows, sets the sequence, and releases the lock. PL/pgSQL handles interrupts only between statements, so no
+-- canceled or terminated session leaves the lock behind. A subtransaction would be slower, and on Citus it would send
+-- a SAVEPOINT to the workers, which fails during a COPY.
 --
--- If the clock steps back, calls fail until it has caught up. Calls that need to wait a second or less wait instead.
--- They wait in pg_sleep(), which uses the same clock. If the clock steps back during the wait, the wait gets longer by
--- the size of the step. statement_timeout and lock_timeout use the same clock and don't end it; pg_cancel_backend()
--- does.
+-- The first value of a sequence is a full unit 0, so the first call sets the window from the clock.
+--
+-- If the clock steps back by more than 10 ms, calls fail until it has caught up. Calls that need to wait a second or less
+-- wait instead. They wait in pg_sleep(), which uses the same clock. If the clock steps back during the wait, the wait
+-- gets longer by the size of the step. statement_timeout and lock_timeout use the same clock and don't end it;
+-- pg_cancel_backend() does.
 --
 -- A copy of the database that generates IDs beside the original, made with TEMPLATE, from a backup or by replication,
 -- needs its own node numbers. So does a second installation in the same database, which has its own sequences.
-CREATE FUNCTION sortkey.advance_clock(
+CREATE FUNCTION sortkey_internal.advance_clock(
     clock regclass,
-    epoch bigint,           -- milliseconds since 1970
+    epoch timestamptz,
     unit_ms integer,        -- milliseconds per unit
     unit_bits integer,
-    sequence_bits integer,
-    first_counter integer   -- counter at the start of a unit, unless the unit before it was full
-) RETURNS bigint            -- a value of the sequence, for the caller alone
+    counter_bits integer,
+    first_counter integer   -- counter at the start of a window, unless the window before it was full
+) RETURNS bigint            -- a value of the sequence for the caller alone; its unit is the time of the ID
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     last_unit CONSTANT bigint := (1::bigint << unit_bits) - 1;
-    capacity CONSTANT bigint := 1::bigint << sequence_bits;
+    wide_flag CONSTANT bigint := 1::bigint << unit_bits;
+    window_mask CONSTANT bigint := (2::bigint << unit_bits) - 1;
+    counter_shift CONSTANT integer := unit_bits + 1;
+    capacity CONSTANT bigint := 1::bigint << counter_bits;
+    wide_units CONSTANT bigint := (10 + unit_ms - 1) / unit_ms;
     ahead CONSTANT bigint := 10 / unit_ms;
+    lock_class CONSTANT integer := 1936683115; -- 'sork' in ASCII
+    lock_key CONSTANT integer := clock::oid::integer;
     max_wait CONSTANT integer := 1000; -- milliseconds
     value bigint;
     unit bigint;
     counter bigint;
+    width bigint;
     now_unit bigint;
     next_unit bigint;
-    taken bigint;
+    target bigint; -- the value to set
+    last_value bigint;
+    step bigint[];
     pause bigint;
-    waited bigint := 0;
+    waited bigint := 0;  -- milliseconds, for a later unit
+    busy integer := 0;   -- number of waits for the lock, of 1 ms or more
 BEGIN
     LOOP
-        BEGIN
-            PERFORM pg_advisory_xact_lock(1936683115, clock::oid::integer); -- the number is 'sork' in ASCII
-            value := pg_sequence_last_value(clock);
-            IF value IS NULL THEN
-                -- The last value is the only record of the generated IDs.
-                RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                    MESSAGE = format('sequence %s was set by hand and has no last value', clock),
-                    HINT = format('Switch to a node number with which no ID was generated. Then run SELECT setval(%L, 1).', clock);
-            END IF;
-            unit := value & last_unit;
-            counter := value >> unit_bits;
-            now_unit := floor((extract(epoch FROM clock_timestamp()) * 1000 - epoch) / unit_ms);
+        value := nextval(clock);
+        now_unit := floor((tstzrange_subdiff(clock_timestamp(), epoch) + 0.0000005) * 1000 / unit_ms);
+        unit := value & last_unit;
+        counter := value >> counter_shift;
+        width := CASE WHEN value & wide_flag <> 0 THEN wide_units ELSE 1 END;
+        IF counter < capacity AND now_unit BETWEEN unit - ahead AND unit + width - 1 THEN
+            -- Another session has changed the window.
+            RETURN (counter << counter_shift) | greatest(unit, now_unit);
+        END IF;
 
-            -- Another session may have advanced the clock while this one waited for the lock.
-            IF unit >= now_unit AND unit <= now_unit + ahead AND counter < capacity THEN
-                taken := nextval(clock);
-                counter := taken >> unit_bits;
+        -- The earliest unit that can follow: of this window, or of the next one if this one is full or over.
+        next_unit := CASE WHEN counter < capacity AND now_unit < unit THEN unit ELSE greatest(unit + width, now_unit) END;
+        target := NULL;
+        IF next_unit <= least(now_unit + ahead, last_unit) THEN
+            target := next_unit
+                -- a wide window, unless this one is full and the next one follows at once
+                | CASE WHEN (counter < capacity OR next_unit > unit + width) AND next_unit + wide_units <= last_unit THEN wide_flag ELSE 0 END
+                | CASE WHEN counter < capacity OR next_unit > unit + width THEN first_counter::bigint << counter_shift ELSE 0 END;
+        ELSIF counter > 2 * capacity THEN
+            -- Failed calls have incremented the counter. Reset it, still full, so that the sequence doesn't end.
+            target := (value & window_mask) | (capacity << counter_shift);
+        END IF;
+
+        IF target IS NOT NULL THEN
+            -- If setval() failed, the session would keep the lock.
+            last_value := (pg_sequence_parameters(clock)).maximum_value;
+            IF last_value < 9223372036854775807 THEN
+                RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+                    MESSAGE = format('sequence %s ends at %s instead of 9223372036854775807, as on a new worker of a Citus cluster', clock, last_value),
+                    HINT = 'Run SELECT * FROM run_command_on_workers(''SELECT sortkey.prepare_citus_worker()'') at the coordinator.';
             END IF;
-            -- If somebody sets a CACHE on the sequence, the value can be from another unit.
-            IF taken IS NULL OR counter >= capacity OR (taken & last_unit) <> unit THEN
-                taken := NULL;
-                next_unit := greatest(unit + 1, now_unit);
-                IF next_unit <= least(now_unit + ahead, last_unit) THEN
-                    taken := next_unit;
-                    IF counter < capacity OR next_unit > unit + 1 THEN
-                        taken := taken | (first_counter::bigint << unit_bits);
-                    END IF;
-                    PERFORM setval(clock, taken);
-                ELSIF counter > 2 * capacity THEN
-                    -- Failed calls have incremented the counter. Reset it, still full, so that the sequence doesn't end.
-                    PERFORM setval(clock, unit | (capacity << unit_bits));
+            PERFORM pg_current_xact_id(); -- get a transaction ID now, so that setval() doesn't, which could fail
+            step := CASE WHEN pg_try_advisory_lock(lock_class, lock_key) THEN ARRAY[
+                CASE WHEN pg_sequence_last_value(clock) & window_mask = value & window_mask THEN setval(clock, target) END,
+                pg_advisory_unlock(lock_class, lock_key)::integer] END;
+            IF step IS NULL THEN
+                -- Another session holds the lock, for microseconds unless it is stopped.
+                IF busy >= max_wait THEN
+                    RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+                        MESSAGE = format('session %s has held the lock of %s for more than a second', coalesce((
+                            SELECT string_agg(l.pid::text, ', ') FROM pg_locks l
+                            WHERE l.locktype = 'advisory' AND l.classid::bigint = lock_class AND l.objid = clock::oid AND l.granted
+                                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())), '?'), clock),
+                        HINT = 'The session is stopped, or has taken this advisory lock by itself. End it with pg_terminate_backend.';
                 END IF;
+                PERFORM pg_sleep(0.001);
+                busy := busy + 1;
+                CONTINUE;
             END IF;
-            RAISE EXCEPTION USING ERRCODE = 'SK000', MESSAGE = 'release the lock';
-        EXCEPTION WHEN SQLSTATE 'SK000' THEN
-            NULL;
-        END;
-        IF taken IS NOT NULL THEN
-            RETURN taken;
+            CONTINUE WHEN step[1] IS NULL; -- another session has changed the window
+            IF (target >> counter_shift) < capacity THEN
+                RETURN (target & ~window_mask) | greatest(next_unit, now_unit);
+            END IF;
         END IF;
 
         IF next_unit > last_unit THEN
@@ -164,12 +239,12 @@ BEGIN
         IF waited + pause > max_wait AND unit = 0 THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = format('clock time %s is before %s, the first time that IDs of %s can hold',
-                    clock_timestamp(), to_timestamp((epoch + unit_ms) / 1000.0), clock),
+                    clock_timestamp(), epoch + unit_ms * interval '1 millisecond', clock),
                 HINT = 'Correct the server''s clock, or wait until that time.';
         ELSIF waited + pause > max_wait AND unit > now_unit + ahead THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = format('clock time %s is behind %s, the time of the last ID of %s',
-                    clock_timestamp(), to_timestamp((epoch + unit * unit_ms) / 1000.0), clock),
+                    clock_timestamp(), epoch + unit * unit_ms * interval '1 millisecond', clock),
                 HINT = 'The server''s clock was set back. Correct it, or wait until it has caught up.';
         ELSIF waited + pause > max_wait THEN
             RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded',
@@ -184,9 +259,51 @@ BEGIN
     END LOOP;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) FROM PUBLIC;
-COMMENT ON FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) IS
-    'Internal function of the next_... functions.';
+COMMENT ON FUNCTION sortkey_internal.advance_clock(regclass, timestamptz, integer, integer, integer, integer) IS
+    'Changes the window of a generator''s clock and returns a value of the new window.';
+
+-- Raises the error of a node number that is out of range.
+CREATE FUNCTION sortkey_internal.reject_node(format text, node integer, largest integer) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+        MESSAGE = format('node number %s of %s is out of range (0 to %s)', coalesce(node::text, 'NULL'), format, largest);
+END
+$$;
+
+-- Returns the bits of a sequence number of T_at(), or raises an error if it is out of range.
+CREATE FUNCTION sortkey_internal.sequence_bits(format text, n integer, largest integer) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF n BETWEEN 0 AND largest THEN
+        RETURN n;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+        MESSAGE = format('sequence number %s of %s is out of range (0 to %s)', coalesce(n::text, 'NULL'), format, largest),
+        HINT = 'Use the next time unit for further IDs.';
+END
+$$;
+
+-- Returns the argument of T_at(), or raises an error if it is infinite.
+CREATE FUNCTION sortkey_internal.finite_time(t timestamptz) RETURNS timestamptz
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF isfinite(t) THEN
+        RETURN t;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = format('cannot generate an ID for time %s', t),
+        HINT = 'Pass a finite time.';
+END
+$$;
+-- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
 
 INSERT INTO sortkey.revision (version, name) VALUES (1, 'schema');
 
@@ -197,7 +314,649 @@ END
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 2. snowflake
+-- 2. nodes
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
+DO $$
+BEGIN
+    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
+    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- Node numbers: leases for package pglease, and reservations for the server's generators.
+--
+-- Each number of a pool has a row with a high-water mark, in Unix milliseconds by the clocks of the programs. The
+-- number may have been used up to that mark. A claim begins after the current mark and writes the next one before the
+-- program generates an ID. Only the holder of the number's current term can advance the mark. This rule prevents
+-- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides which program
+-- holds a number and for how long.
+--
+-- A role with write access to the tables could lower a mark and cause duplicate IDs. So the functions are SECURITY
+-- DEFINER, and other roles have no privileges until they are granted. Each function is called in a separate statement
+-- and transaction and leaves no session state, so it works through connection poolers.
+
+CREATE TABLE sortkey.node_pool (
+    name text PRIMARY KEY,
+    size integer NOT NULL,
+    layout text NOT NULL,
+    timeline text,
+    fenced_until timestamptz NOT NULL DEFAULT '-infinity'
+);
+COMMENT ON TABLE sortkey.node_pool IS 'The pools of node numbers. The first claim creates a pool.';
+COMMENT ON COLUMN sortkey.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
+COMMENT ON COLUMN sortkey.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
+COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby had not received has expired.';
+
+-- The fillfactor leaves room for HOT updates: renewals change no indexed column.
+CREATE TABLE sortkey.node_lease (
+    pool text NOT NULL,
+    number integer NOT NULL,
+    term bigint NOT NULL DEFAULT 0,
+    mark bigint NOT NULL DEFAULT 0,
+    after bigint NOT NULL DEFAULT 0,
+    holder text,
+    expires_at timestamptz,
+    ttl interval,
+    reserved text,
+    -- A separate column: with an index on mark itself, each renewal would write to the index.
+    free_mark bigint GENERATED ALWAYS AS (CASE WHEN holder IS NULL AND reserved IS NULL THEN mark END) STORED,
+    PRIMARY KEY (pool, number)
+) WITH (fillfactor = 50);
+CREATE INDEX node_lease_free ON sortkey.node_lease (pool, free_mark, number) WHERE free_mark IS NOT NULL;
+CREATE INDEX node_lease_held ON sortkey.node_lease (pool, holder) WHERE holder IS NOT NULL;
+COMMENT ON TABLE sortkey.node_lease IS 'The node numbers and their holders; see node_status. Lowering a mark by hand can cause duplicate IDs.';
+COMMENT ON COLUMN sortkey.node_lease.term IS 'The number of claims so far.';
+COMMENT ON COLUMN sortkey.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
+COMMENT ON COLUMN sortkey.node_lease.after IS 'The high-water mark before the last claim.';
+COMMENT ON COLUMN sortkey.node_lease.holder IS 'The holder, or NULL if the number was released or never held. A program that knows the value can renew and release the claim.';
+COMMENT ON COLUMN sortkey.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
+COMMENT ON COLUMN sortkey.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
+COMMENT ON COLUMN sortkey.node_lease.reserved IS 'The note passed to reserve_node, or NULL if the number is not reserved. A reserved number cannot be claimed.';
+COMMENT ON COLUMN sortkey.node_lease.free_mark IS 'The mark of a free number, or NULL if the number is reserved or has a holder, even an expired one.';
+
+-- Makes the commit wait for the disk and for synchronous standbys, even if the database's default is a weaker
+-- synchronous_commit. A SET clause of the function would end before the commit.
+CREATE FUNCTION sortkey_internal.commit_durably() RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+END
+$$;
+
+-- Returns the timeline of the write-ahead log. A promoted standby begins a new timeline.
+CREATE FUNCTION sortkey_internal.node_timeline() RETURNS text
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN left(pg_walfile_name(pg_current_wal_lsn()), 8);
+EXCEPTION WHEN OTHERS THEN
+    RETURN NULL; -- some Postgres-compatible services have no such log
+END
+$$;
+
+-- Returns the time, in Unix milliseconds, up to which any number of a pool may have been used, regardless of its mark.
+-- It is 0 before any failover, and fenced_until of the pool afterwards. The promoted standby can lack the last claims
+-- and renewals. These expire within the longest TTL, so new claims wait until then. Existing claims continue.
+CREATE FUNCTION sortkey_internal.node_fence(pool text, ttl interval) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    known sortkey.node_pool;
+    timeline CONSTANT text := sortkey_internal.node_timeline();
+BEGIN
+    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    IF FOUND AND known.timeline IS DISTINCT FROM timeline THEN
+        UPDATE sortkey.node_pool p SET timeline = timeline, fenced_until = greatest(p.fenced_until, clock_timestamp()
+                + greatest(ttl, (SELECT max(l.ttl) FROM sortkey.node_lease l WHERE l.pool = pool)))
+            WHERE p.name = pool AND p.timeline IS NOT DISTINCT FROM known.timeline;
+        SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    END IF;
+    RETURN CASE WHEN isfinite(known.fenced_until) THEN ceil(extract(epoch FROM known.fenced_until) * 1000) ELSE 0 END;
+END
+$$;
+
+-- Claims a number of a pool. The first claim creates the pool.
+--
+--     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
+--     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
+--     holder            unique to the claim; a repeated call with the same holder returns the same number and term
+--     ttl_ms            the time until the claim expires
+--     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
+--
+-- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
+-- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
+-- creating the pool or the fence. If no number is available, number is NULL, and the result has
+--
+--     held_count        the number of held numbers
+--     reserved_count    the number of reserved numbers
+--     ahead_count       the number of free numbers with a mark at or after now_ms
+--     lowest_mark       the lowest of these marks
+--     frees_ms          the time until the first held number is free, unless renewed
+--     reservations      the first three reservations made with reserve_node, and the count of the others
+CREATE FUNCTION sortkey.claim_node(
+    pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
+    OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
+    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
+    OUT reservations text
+)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
+    known sortkey.node_pool;
+    lowest bigint; -- the fence, a lower limit of all marks
+    now_at timestamptz;
+BEGIN
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
+        AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < 253402300800000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s (up to 1000 bytes), holder %s (1 to 1000 bytes), ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
+                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
+                coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
+            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
+    END IF;
+    PERFORM sortkey_internal.commit_durably();
+    reserved := coalesce(reserved, '{}');
+
+    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    IF NOT FOUND THEN
+        -- If several first claims run at once, one creates the pool and the others wait for it.
+        INSERT INTO sortkey.node_pool (name, size, layout, timeline)
+            VALUES (pool, size, layout, sortkey_internal.node_timeline()) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            -- Rows exist already for numbers that are reserved, or were.
+            INSERT INTO sortkey.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
+            DELETE FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
+            SELECT l.number INTO number FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
+            IF number IS NOT NULL THEN
+                RAISE EXCEPTION USING ERRCODE = 'SK001',
+                    MESSAGE = format('reserved number %s is out of range for pool %s of layout %L (0 to %s)', number, pool, layout, size - 1),
+                    HINT = 'Give this process the layout that the number was reserved for, or cancel the reservation with unreserve_node.';
+            END IF;
+        END IF;
+        SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    END IF;
+    IF known.size <> size OR known.layout <> layout THEN
+        RAISE EXCEPTION USING ERRCODE = 'SK001',
+            MESSAGE = format('pool %s has %s numbers of layout %L, but this process has %s numbers of layout %L', pool, known.size, known.layout, size, layout),
+            HINT = 'Give this process the layout of the pool, or the pool another name.';
+    END IF;
+
+    lowest := sortkey_internal.node_fence(pool, ttl);
+
+    -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
+    -- generated no IDs. Grant the number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
+    SELECT l.number INTO number FROM sortkey.node_lease l
+        WHERE l.pool = pool AND l.holder = holder
+        ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
+    IF FOUND THEN
+        UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL
+            WHERE l.pool = pool AND l.holder = holder AND l.number <> number;
+        UPDATE sortkey.node_lease l
+            SET after = greatest(l.after, lowest), mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
+            WHERE l.pool = pool AND l.number = number AND l.holder = holder AND lowest < now_ms
+                AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
+            RETURNING l.term, l.after, l.mark INTO term, after, until;
+        IF FOUND THEN
+            time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+            RETURN;
+        END IF;
+        UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number AND l.holder = holder;
+    END IF;
+
+    -- If the clock steps back, claims would expire later by the size of the step. Cap them at one TTL from now, since a
+    -- live holder renews within a TTL. clock_timestamp() runs per row, so it is later than each visible claim. The
+    -- condition holder >= '' is true for every holder; it makes the planner choose node_lease_held, even without
+    -- statistics.
+    UPDATE sortkey.node_lease l SET expires_at = clock_timestamp() + l.ttl
+        FROM (
+            SELECT o.number FROM sortkey.node_lease o
+            WHERE o.pool = pool AND o.holder >= '' AND o.expires_at > clock_timestamp() + o.ttl
+            FOR UPDATE SKIP LOCKED
+        ) late
+        WHERE l.pool = pool AND l.number = late.number;
+
+    now_at := clock_timestamp();
+    SELECT l.number INTO number FROM sortkey.node_lease l
+        WHERE l.pool = pool AND l.number < size AND l.free_mark < now_ms AND lowest < now_ms AND NOT l.number <@ reserved
+        ORDER BY l.free_mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        -- Read the whole pool, to include numbers that were released in the meantime.
+        SELECT l.number INTO number FROM sortkey.node_lease l
+            WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND NOT l.number <@ reserved
+                AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
+            ORDER BY l.mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
+    END IF;
+    IF FOUND THEN
+        UPDATE sortkey.node_lease l SET term = l.term + 1, holder = holder, after = greatest(l.mark, lowest), mark = until_ms,
+                expires_at = clock_timestamp() + ttl, ttl = ttl
+            WHERE l.pool = pool AND l.number = number
+            RETURNING l.term, l.after, l.mark INTO term, after, until;
+    ELSE
+        -- A number that is free but locked is being claimed, and counts as held.
+        SELECT count(*) FILTER (WHERE NOT a.kept AND NOT a.ahead), count(*) FILTER (WHERE a.kept), count(*) FILTER (WHERE NOT a.kept AND a.ahead),
+                ceil(extract(epoch FROM min(l.expires_at) FILTER (WHERE NOT a.kept AND l.holder IS NOT NULL AND l.expires_at > now_at) - now_at) * 1000),
+                min(greatest(l.mark, lowest)) FILTER (WHERE NOT a.kept AND a.ahead)
+            INTO held_count, reserved_count, ahead_count, frees_ms, lowest_mark
+            FROM sortkey.node_lease l
+                CROSS JOIN LATERAL (
+                    SELECT l.reserved IS NOT NULL OR l.number <@ reserved,
+                        (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) >= now_ms
+                ) a (kept, ahead)
+            WHERE l.pool = pool AND l.number < size;
+        SELECT string_agg(CASE WHEN k.place <= 3 THEN format('%s for %s', k.number, quote_literal(left(k.reserved, 100))) ELSE format('%s more', k.total - 3) END, ', ' ORDER BY k.place)
+            INTO reservations
+            FROM (
+                SELECT l.number, l.reserved, row_number() OVER (ORDER BY l.number) place, count(*) OVER () total
+                FROM sortkey.node_lease l WHERE l.pool = pool AND l.number < size AND l.reserved IS NOT NULL
+            ) k
+            WHERE k.place <= 4;
+    END IF;
+    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.claim_node IS 'Claims a node number of a pool for a program, for package pglease.';
+
+-- Renews a claim and raises its mark to until_ms, if that is later. An expired claim can be renewed if no other program
+-- has claimed the number and it isn't reserved. If another program has claimed it, or the claim was released, nothing
+-- changes, and the result has the current term and the readable part of the holder.
+CREATE FUNCTION sortkey.renew_node(
+    pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
+    OUT renewed boolean, OUT after bigint, OUT until bigint, OUT time_ms bigint, OUT present_term bigint, OUT present_holder text
+)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
+BEGIN
+    IF (ttl_ms BETWEEN 1 AND 3600000 AND until_ms < 253402300800000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of renew_node: ttl_ms %s (1 to 3600000), until_ms %s (not after the year 9999)',
+                coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
+    END IF;
+    PERFORM sortkey_internal.commit_durably();
+    UPDATE sortkey.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
+        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder
+            AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
+        RETURNING l.after, l.mark INTO after, until;
+    renewed := FOUND;
+    IF NOT renewed THEN
+        SELECT l.term, regexp_replace(l.holder, ' \S+$', '') INTO present_term, present_holder
+            FROM sortkey.node_lease l WHERE l.pool = pool AND l.number = number;
+    END IF;
+    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.renew_node IS 'Renews a claim, for package pglease.';
+
+-- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number
+-- is in another term or was released before. The mark doesn't fall below its value before the claim.
+CREATE FUNCTION sortkey.release_node(pool text, number integer, term bigint, holder text, mark_ms bigint) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+BEGIN
+    IF (mark_ms < 253402300800000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of release_node: mark_ms %s (not after the year 9999)', coalesce(mark_ms::text, 'NULL'));
+    END IF;
+    PERFORM sortkey_internal.commit_durably();
+    UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
+        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder;
+    RETURN FOUND;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.release_node IS 'Releases a claim, for package pglease.';
+
+-- Reserves a number permanently, for example for the default of a column. Programs cannot claim a reserved number. The
+-- pool need not exist yet. note describes the use of the number. The number can be used once reserve_node has returned.
+-- So reserve_node fails if the number is held, or if this server's clock isn't a second past the number's mark.
+--
+-- Pool spread64 stands for the pools of the 16 clusters, spread64-0 to spread64-15: number is generator << 4 | cluster,
+-- as in next_spread64.
+--
+-- while_held => true only prevents further claims. Call reserve_node again after the holder has stopped.
+CREATE FUNCTION sortkey.reserve_node(pool text, number integer, note text, while_held boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    known sortkey.node_pool;
+    size integer;
+    lease sortkey.node_lease;
+    now_at timestamptz;
+BEGIN
+    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
+    size := CASE WHEN pool = 'spread64' THEN 1024 ELSE coalesce(known.size, 65536) END; -- 65536 is the largest size
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
+                quote_nullable(pool), coalesce(number::text, 'NULL'), size - 1, quote_nullable(note), coalesce(while_held::text, 'NULL')),
+            HINT = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. No argument can be NULL.';
+    END IF;
+    IF pool = 'spread64' THEN
+        pool := 'spread64-' || (number & 15);
+        number := number >> 4;
+    END IF;
+    PERFORM sortkey_internal.commit_durably();
+    INSERT INTO sortkey.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
+        ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = note
+        RETURNING l.* INTO lease;
+    IF while_held THEN
+        RETURN;
+    END IF;
+    now_at := clock_timestamp();
+    IF lease.holder IS NOT NULL AND lease.expires_at > now_at THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+            MESSAGE = format('cannot reserve number %s of pool %s: it is held by %s until %s, unless renewed',
+                number, pool, regexp_replace(lease.holder, ' \S+$', ''), lease.expires_at),
+            HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
+    END IF;
+    lease.mark := greatest(lease.mark, sortkey_internal.node_fence(pool, interval '0'));
+    -- Wait for the whole time unit of the mark, which is several milliseconds in some formats.
+    IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+            MESSAGE = format('cannot reserve number %s of pool %s: it has a high-water mark of %s, and the clock is at %s, in Unix milliseconds',
+                number, pool, lease.mark, floor(extract(epoch FROM now_at) * 1000)),
+            DETAIL = 'The number may have been used up to the high-water mark.',
+            HINT = 'Call reserve_node again once the clock is a second past the mark, or choose another number.';
+    END IF;
+    -- Remove an expired claim, which the holder could renew.
+    UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.reserve_node(text, integer, text, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.reserve_node IS 'Reserves a node number permanently, for example for the defaults of this database, so that no program can claim it.';
+
+-- Cancels the reservation of a number that is no longer in use. used_until is the time of the last ID generated with
+-- it. NULL means now.
+CREATE FUNCTION sortkey.unreserve_node(pool text, number integer, used_until timestamptz DEFAULT NULL) RETURNS void
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    used_ms bigint;
+BEGIN
+    IF isfinite(used_until) IS FALSE OR used_until >= timestamptz '10000-01-01 00:00:00+00' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('used_until %s is out of range; want a finite time that is not after the year 9999', used_until);
+    END IF;
+    IF pool = 'spread64' THEN
+        pool := 'spread64-' || (number & 15);
+        number := number >> 4;
+    END IF;
+    -- IDs are up to 10 ms ahead of the server's clock.
+    used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + 10;
+    PERFORM sortkey_internal.commit_durably();
+    -- Remove the holder, so that it cannot release the number with an old mark.
+    UPDATE sortkey.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
+        WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+            MESSAGE = format('number %s of pool %s is not reserved', coalesce(number::text, 'NULL'), quote_nullable(pool)),
+                HINT = 'The view sortkey.node_status lists the reserved numbers.';
+    END IF;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.unreserve_node IS 'Cancels the reservation of a node number that generates no more IDs. used_until is the time of its last ID; NULL means now.';
+
+-- Shows node numbers to people. It omits the unique part of a holder, since a program that knows it can release the
+-- claim.
+CREATE VIEW sortkey.node_status AS
+    SELECT l.pool, l.number,
+        CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
+        regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
+        CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
+    FROM sortkey.node_lease l;
+COMMENT ON VIEW sortkey.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
+
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
+            WHERE c.relnamespace = 'sortkey'::regnamespace AND c.relname IN ('node_pool', 'node_lease', 'node_status')
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace
+                AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node')
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+-- Returns the pools of a node number, and its number there: all pools with the layout of the format, or, if there is
+-- none, the pool with the default name of package nodelease. Programs can give a pool another name.
+CREATE FUNCTION sortkey_internal.node_pools(format text, node integer) RETURNS TABLE (pool text, number integer)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH w AS (
+        SELECT v.pool, v.layout, v.number
+        FROM (VALUES
+            ('snowflake', 'snowflake', (SELECT 'snowflake: ' || l.layout FROM sortkey.layout l WHERE l.format = 'snowflake'), node),
+            ('snowflake_si', 'snowflake-si', (SELECT 'snowflake_si: ' || l.layout FROM sortkey.layout l WHERE l.format = 'snowflake_si'), node),
+            ('spread64', 'spread64-' || (node & 15), 'spread64: cluster ' || (node & 15), node >> 4),
+            ('sno', 'sno', 'sno: partitions', node)
+        ) v (format, pool, layout, number)
+        WHERE v.format = node_pools.format AND v.number >= 0
+    ), p AS (
+        SELECT p.name, w.number FROM w JOIN sortkey.node_pool p ON p.layout = w.layout AND p.size > w.number
+    )
+    SELECT p.* FROM p UNION ALL SELECT w.pool, w.number FROM w WHERE NOT EXISTS (SELECT FROM p)
+$$;
+
+-- Checks the setting sortkey.node for a format. Returns the bits of the number in an ID, and stores them in a setting of the
+-- session for ..._node_bits().
+--
+-- The workers of a Citus cluster have the functions, but not the tables. Citus copies the settings of the coordinator's
+-- database to all workers, again when it adds or activates one. So each worker ignores sortkey.node and reads a setting
+-- that has its group in the name, such as sortkey.node_1.
+CREATE FUNCTION sortkey_internal.use_node(format text, largest integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    name text := 'sortkey.node';
+    place text := '';
+    worker integer;
+    setting text;
+    remedy text;
+    bits bigint;
+    missing record;
+    other text;
+BEGIN
+    IF to_regclass('sortkey.node_lease') IS NULL THEN
+        EXECUTE 'SELECT groupid FROM pg_dist_local_group' INTO worker;
+        name := name || '_' || worker;
+        place := format(' on worker %s of the Citus cluster', worker);
+    END IF;
+    setting := nullif(current_setting(name, true), '');
+    remedy := format('ALTER DATABASE %I SET %s = N', current_database(), name);
+    IF setting IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('%s is not set, so next_%s has no node number%s', name, format, place),
+            HINT = format('Choose a number N from 0 to %s that no other server, database or program uses. Run SELECT sortkey.reserve_node(%L, N, %L) and %s%s, and reconnect.%s',
+                largest, replace(format, '_', '-'), 'defaults of ' || current_database() || place, remedy,
+                CASE WHEN worker IS NOT NULL THEN ' at the coordinator' ELSE '' END,
+                CASE WHEN worker IS NULL THEN format(' If no superuser can run this, pass N to next_%s instead.', format) ELSE '' END);
+    END IF;
+    IF setting !~ '^(0|[1-9][0-9]{0,8})$' OR setting::bigint > largest THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('%s is %L, which is not a node number of %s (0 to %s)', name, setting, format, largest),
+            HINT = format('Run %s with a reserved number, and reconnect.', remedy);
+    END IF;
+    IF worker IS NULL THEN
+        SELECT p.pool, p.number INTO missing FROM sortkey_internal.node_pools(format, setting::integer) p
+            LEFT JOIN sortkey.node_lease l ON l.pool = p.pool AND l.number = p.number
+            WHERE l.reserved IS NULL ORDER BY p.pool LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = format('sortkey.node is %s, but number %s of pool %s is not reserved', setting, missing.number, missing.pool),
+                HINT = format('Run SELECT sortkey.reserve_node(%L, %s, %L), or run %s with a reserved number and reconnect.',
+                    missing.pool, missing.number, 'defaults of ' || current_database(), remedy);
+        END IF;
+    ELSE
+        -- The reservations are on the coordinator, but the numbers of the other servers are known here.
+        EXECUTE 'SELECT n.name FROM (SELECT ''sortkey.node'' UNION SELECT ''sortkey.node_'' || groupid FROM pg_dist_node) n (name)
+            WHERE n.name <> $1 AND current_setting(n.name, true) = $2 ORDER BY 1 LIMIT 1' INTO other USING name, setting;
+        IF other IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+                MESSAGE = format('%s and %s are both %s', name, other, setting),
+                HINT = format('Each server of the Citus cluster needs its own number. Run %s with a reserved number, and reconnect.', remedy);
+        END IF;
+    END IF;
+    EXECUTE format('SELECT sortkey_internal.%I($1)', format || '_node_bits') INTO bits USING setting::integer;
+    IF current_setting('sortkey.node', true) ~ '^[0-9]{1,9}$' THEN -- on a Citus worker, it can be any text
+        PERFORM set_config(format('sortkey.%s_%s', format, current_setting('sortkey.node')), bits::text, false);
+    END IF;
+    RETURN bits;
+END
+$$;
+
+-- Prepares a worker of a Citus cluster to generate IDs. On each worker Citus limits sequences to 48 bits, so that the
+-- values of different workers differ. The clocks need 63 bits, and node numbers make the IDs of workers differ.
+--
+-- Citus sets the limits again when it activates the worker, and the clocks lose their state. So the function waits until
+-- their last windows are over.
+CREATE FUNCTION sortkey.prepare_citus_worker() RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    clock regclass;
+BEGIN
+    IF to_regclass('sortkey.node_lease') IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'this server is not a worker of a Citus cluster',
+            HINT = 'Run SELECT * FROM run_command_on_workers(''SELECT sortkey.prepare_citus_worker()'') at the coordinator.';
+    END IF;
+    PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+    FOR clock IN
+        SELECT s.seqrelid FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid
+        WHERE c.relnamespace = 'sortkey_internal'::regnamespace AND s.seqmax < 9223372036854775807
+    LOOP
+        EXECUTE format('ALTER SEQUENCE %s MINVALUE 1 MAXVALUE 9223372036854775807', clock);
+    END LOOP;
+    PERFORM pg_sleep((10 + 10) / 1000.0); -- no session can generate an ID before the commit
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.prepare_citus_worker() FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.prepare_citus_worker IS 'Prepares a worker of a Citus cluster to generate IDs. Call it on all workers with run_command_on_workers, and again after a worker is added or activated.';
+
+-- Lists the defaults that generate IDs with a node number, to find numbers that aren't reserved. pg_depend has the
+-- columns, domains and SQL functions (with RETURN or BEGIN ATOMIC) that depend on the next_ functions. The view reads
+-- explicit numbers from the text of the default.
+CREATE VIEW sortkey.node_defaults AS
+    WITH uses AS (
+        SELECT d.classid, d.objid, p.proname AS function, NOT 'node' = ANY (coalesce(p.proargnames, '{}')) AS from_setting,
+            CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE 'sortkey\.' END AS prefix
+        FROM pg_proc p JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+        WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_spread64', 'next_sno')
+    ), lasting AS (
+        -- Exclude temporary objects: any role can create them, and only one session uses them.
+        SELECT n.oid, n.nspname FROM pg_namespace n WHERE n.nspname !~ '^pg_temp_'
+    ), defaults AS (
+        SELECT 'column' AS kind, format('%I.%I.%I', n.nspname, c.relname, t.attname) AS name,
+            pg_get_expr(a.adbin, a.adrelid) AS expression, u.function, u.from_setting, u.prefix
+        FROM uses u JOIN pg_attrdef a ON u.classid = 'pg_attrdef'::regclass AND a.oid = u.objid
+            JOIN pg_attribute t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
+            JOIN pg_class c ON c.oid = a.adrelid JOIN lasting n ON n.oid = c.relnamespace
+        UNION
+        SELECT 'domain', format('%I.%I', n.nspname, t.typname), pg_get_expr(t.typdefaultbin, 0), u.function, u.from_setting, u.prefix
+        FROM uses u JOIN pg_type t ON u.classid = 'pg_type'::regclass AND t.oid = u.objid
+            JOIN lasting n ON n.oid = t.typnamespace
+        UNION
+        SELECT 'function', format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)),
+            pg_get_function_sqlbody(p.oid), u.function, u.from_setting, u.prefix
+        FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
+            JOIN lasting n ON n.oid = p.pronamespace AND n.oid <> 'sortkey'::regnamespace
+    ), nodes AS (
+        SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
+            CASE WHEN v.setting ~ '^(0|[1-9][0-9]{0,8})$' THEN v.setting::integer END AS node
+        FROM defaults d CROSS JOIN current_setting('sortkey.node', true) v (setting) WHERE d.from_setting
+        UNION ALL
+        -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
+        SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
+            coalesce(substring(c[1] FROM 'node => ([0-9]{1,9})(?:,|$)'),
+                substring(c[1] FROM CASE d.function WHEN 'next_sno' THEN '^[^,=]*, ([0-9]{1,9})$' ELSE '^([0-9]{1,9})$' END))::integer
+        FROM defaults d CROSS JOIN LATERAL regexp_matches(
+            regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', '\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
+            '(?<![a-z0-9_.])' || d.prefix || d.function || '\((?:((?:[^()]|\([^()]*\))*)\))?', 'g') c
+        WHERE NOT d.from_setting AND c[1] ~ CASE d.function WHEN 'next_sno' THEN ',' ELSE '.' END IS NOT FALSE
+    ), numbers AS (
+        SELECT n.*, substr(n.function, 6) AS format FROM nodes n
+    )
+    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, l.reserved
+    FROM numbers n
+        LEFT JOIN LATERAL sortkey_internal.node_pools(n.format, n.node) p ON n.node <= CASE n.format
+            WHEN 'snowflake' THEN 1023
+            WHEN 'snowflake_si' THEN 8191
+            WHEN 'spread64' THEN 1023
+            ELSE 65535 END
+        LEFT JOIN sortkey.node_lease l ON l.pool = p.pool AND l.number = p.number;
+COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting sortkey.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, or if the setting is not a node number.';
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = 'sortkey.node_defaults'::regclass
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p WHERE p.oid = 'sortkey.prepare_citus_worker()'::regprocedure
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
+GRANT SELECT ON sortkey.node_defaults TO PUBLIC; -- Check reads it
+-- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
+
+INSERT INTO sortkey.revision (version, name) VALUES (2, 'nodes');
+
+DO $$
+BEGIN
+    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 3. snowflake
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
@@ -212,7 +971,7 @@ $$;
 --
 --     0 | milliseconds since 2021-01-01T00:00:00.000Z : 41 | datacenter : 5 | worker : 5 | sequence : 12
 --
--- It lasts until 2090-09-07T15:47:35.551Z.
+-- It lasts until 2090-09-07T15:47:35.551Z. The node number is the number in the bits of datacenter and worker.
 
 INSERT INTO sortkey.layout (format, layout) VALUES ('snowflake', 'epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12');
 
@@ -220,10 +979,15 @@ CREATE DOMAIN sortkey.snowflake AS bigint
     CONSTRAINT snowflake_is_positive CHECK (VALUE > 0);
 COMMENT ON DOMAIN sortkey.snowflake IS 'A 64-bit ID that sorts by time. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- Returns the time of an ID, or NULL if it is negative.
 CREATE FUNCTION sortkey.snowflake_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id >= 0 THEN to_timestamp(((id >> 22) + 1609459200000) / 1000::float8) END;
+COMMENT ON FUNCTION sortkey.snowflake_time(bigint) IS 'Returns the time of an ID, or NULL if it is negative.';
+
+CREATE FUNCTION sortkey.snowflake_node(id bigint) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN id >= 0 THEN ((id >> 12) & 1023)::integer END;
+COMMENT ON FUNCTION sortkey.snowflake_node(bigint) IS 'Returns the node number of an ID, or NULL if the ID is negative.';
 
 CREATE FUNCTION sortkey.snowflake_parts(
     id bigint, OUT "time" timestamptz, OUT datacenter integer, OUT worker integer, OUT sequence integer
@@ -242,32 +1006,8 @@ BEGIN
     sequence := id & 4095;
 END
 $$;
+COMMENT ON FUNCTION sortkey.snowflake_parts(bigint) IS 'Returns the parts of an ID, or raises an error if it is negative.';
 
--- Returns the decimal number, or NULL if it is negative.
-CREATE FUNCTION sortkey.snowflake_text(id bigint) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN CASE WHEN id >= 0 THEN id::text END;
-
--- Parses the output of snowflake_text. All from_text functions match in collation "C", since nondeterministic
--- collations of the argument don't support patterns.
-CREATE FUNCTION sortkey.snowflake_from_text(s text) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF s COLLATE "C" ~ '^(0|[1-9][0-9]{0,18})$' THEN
-        IF s::numeric <= 9223372036854775807 THEN
-            RETURN s::bigint;
-        END IF;
-    END IF;
-    RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
-        MESSAGE = format('cannot parse %L as Snowflake; want a decimal integer from 0 to 9223372036854775807', left(s, 64)),
-        HINT = 'Remove signs, spaces and leading zeros.';
-END
-$$;
-
--- Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time, such as
--- id >= snowflake_floor(t1) AND id < snowflake_floor(t2).
 CREATE FUNCTION sortkey.snowflake_floor(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -292,42 +1032,106 @@ BEGIN
     RETURN unit::bigint << 22;
 END
 $$;
+COMMENT ON FUNCTION sortkey.snowflake_floor(timestamptz) IS
+    'Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time: id >= snowflake_floor(t1) AND id < snowflake_floor(t2).';
 
-CREATE SEQUENCE sortkey.snowflake_clock INCREMENT BY 2199023255552 START WITH 9007199254740992;
-COMMENT ON SEQUENCE sortkey.snowflake_clock IS 'The state of next_snowflake: a time and a counter. Setting it by hand can cause duplicate IDs.';
+CREATE SEQUENCE sortkey_internal.snowflake_clock INCREMENT BY 4398046511104 START WITH 18014398509481984;
+COMMENT ON SEQUENCE sortkey_internal.snowflake_clock IS 'The state of next_snowflake: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, for the default of a column. No program or other database may use the same datacenter and worker.
-CREATE FUNCTION sortkey.next_snowflake(datacenter integer, worker integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- Returns the unit of a reading of the clock.
+CREATE FUNCTION sortkey_internal.snowflake_now(now timestamptz) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN floor((tstzrange_subdiff(now, '2021-01-01 00:00:00.000+00') + 0.0000005) * 1000)::bigint;
+
+-- Returns the next value of the clock: a window and a counter.
+CREATE FUNCTION sortkey_internal.snowflake_tick() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN nextval('sortkey_internal.snowflake_clock');
+
+-- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
+CREATE FUNCTION sortkey_internal.snowflake_is_stale(value bigint, now_unit bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    RETURN value >= 18014398509481984
+        OR now_unit >= (value & 2199023255551) + CASE WHEN value & 2199023255552 <> 0 THEN 10 ELSE 1 END
+        OR now_unit < (value & 2199023255551) - 10;
+
+-- Changes the window of the clock and returns a value of the new window.
+CREATE FUNCTION sortkey_internal.snowflake_advance() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.advance_clock('sortkey_internal.snowflake_clock', '2021-01-01 00:00:00.000+00', 1, 41, 12, 0);
+
+-- Returns the bits of a node number in an ID.
+CREATE FUNCTION sortkey_internal.snowflake_node_bits(node integer) RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN CASE WHEN node BETWEEN 0 AND 1023 THEN node::bigint << 12 ELSE sortkey_internal.reject_node('Snowflake', node, 1023) END;
+
+-- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number, and stores the bits in a
+-- setting of the session. Its name has the number, so a session that changes the number checks it again.
+CREATE FUNCTION sortkey_internal.snowflake_node_bits() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN coalesce(
+        nullif(current_setting('sortkey.snowflake_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
+        sortkey_internal.use_node('snowflake', 1023));
+
+-- Builds an ID from a value of the clock.
+CREATE FUNCTION sortkey_internal.snowflake_of(value bigint, now_unit bigint, node bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN (greatest(value & 2199023255551, now_unit) << 22) | node | (value >> 42);
+
+-- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
+-- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
+-- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
+-- each row has its own call.
+CREATE FUNCTION sortkey_internal.mint_snowflake(now timestamptz) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
-    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
-    -- caller's search_path must not decide which objects it uses.
-    value bigint := CASE WHEN (datacenter OPERATOR(pg_catalog.>>) 5) OPERATOR(pg_catalog.=) 0 AND (worker OPERATOR(pg_catalog.>>) 5) OPERATOR(pg_catalog.=) 0
-        THEN pg_catalog.nextval('sortkey.snowflake_clock') END;
+    value bigint := sortkey_internal.snowflake_tick();
+    now_unit bigint := sortkey_internal.snowflake_now(now);
 BEGIN
-    IF (value OPERATOR(pg_catalog.<) 9007199254740992
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) pg_catalog.to_timestamp(
-            ((value OPERATOR(pg_catalog.&) 2199023255551) OPERATOR(pg_catalog.+) 1609459200001)
-            OPERATOR(pg_catalog./) 1000::double precision)
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.to_timestamp(
-            ((value OPERATOR(pg_catalog.&) 2199023255551) OPERATOR(pg_catalog.+) 1609459199990)
-            OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
-        IF value IS NULL THEN
-            RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('node number is out of range: datacenter %s (0 to 31), worker %s (0 to 31)',
-                    coalesce(datacenter::pg_catalog.text, 'NULL'), coalesce(worker::pg_catalog.text, 'NULL'));
-        END IF;
-        value := sortkey.advance_clock('sortkey.snowflake_clock', 1609459200000, 1, 41, 12, 0);
+    IF sortkey_internal.snowflake_is_stale(value, now_unit) THEN
+        value := sortkey_internal.snowflake_advance();
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
     END IF;
-    RETURN ((value OPERATOR(pg_catalog.&) 2199023255551) OPERATOR(pg_catalog.<<) 22)
-        OPERATOR(pg_catalog.|) (datacenter::bigint OPERATOR(pg_catalog.<<) 17)
-        OPERATOR(pg_catalog.|) (worker::bigint OPERATOR(pg_catalog.<<) 12)
-        OPERATOR(pg_catalog.|) (value OPERATOR(pg_catalog.>>) 41);
+    RETURN sortkey_internal.snowflake_of(value, now_unit, sortkey_internal.snowflake_node_bits());
 END
 $$;
-REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM PUBLIC;
+
+CREATE FUNCTION sortkey_internal.mint_snowflake(now timestamptz, node integer) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+AS $$
+DECLARE
+    value bigint := sortkey_internal.snowflake_tick();
+    now_unit bigint := sortkey_internal.snowflake_now(now);
+BEGIN
+    IF sortkey_internal.snowflake_is_stale(value, now_unit) THEN
+        value := sortkey_internal.snowflake_advance();
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
+    END IF;
+    RETURN sortkey_internal.snowflake_of(value, now_unit, sortkey_internal.snowflake_node_bits(node));
+END
+$$;
+
+CREATE FUNCTION sortkey.next_snowflake() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.mint_snowflake(clock_timestamp());
+COMMENT ON FUNCTION sortkey.next_snowflake() IS
+    'Generates an ID, for the default of a column, with the node number in the setting sortkey.node (0 to 1023). Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
+
+CREATE FUNCTION sortkey.next_snowflake(node integer) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.mint_snowflake(clock_timestamp(), node);
+COMMENT ON FUNCTION sortkey.next_snowflake(integer) IS
+    'Generates an ID, for the default of a column, with the given node number (0 to 1023). No program or other database may use that number.';
+
+CREATE FUNCTION sortkey.snowflake_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey.snowflake_floor(sortkey_internal.finite_time(t))
+        | CASE WHEN node IS NULL THEN sortkey_internal.snowflake_node_bits() ELSE sortkey_internal.snowflake_node_bits(node) END
+        | sortkey_internal.sequence_bits('Snowflake', n, 4095);
+COMMENT ON FUNCTION sortkey.snowflake_at IS
+    'Returns the ID of a past time with sequence number n (0 to 4095), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
+
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
@@ -337,10 +1141,10 @@ BEGIN
         SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
         FROM (
             SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.oid = 'sortkey.snowflake_clock'::regclass
+            WHERE c.oid = 'sortkey_internal.snowflake_clock'::regclass
             UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('advance_clock', 'next_snowflake')
+            SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname = 'next_snowflake'
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -348,8 +1152,11 @@ BEGIN
     END LOOP;
 END
 $$;
+-- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
 
-INSERT INTO sortkey.revision (version, name) VALUES (2, 'snowflake');
+INSERT INTO sortkey.revision (version, name) VALUES (3, 'snowflake');
 
 DO $$
 BEGIN
@@ -358,7 +1165,7 @@ END
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 3. snowflake_si
+-- 4. snowflake_si
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
@@ -377,7 +1184,7 @@ COMMENT ON DOMAIN sortkey.snowflake_si IS 'A 53-bit ID that sorts by time. DROP 
 
 -- The format counts time from a base clock, which is a setting of the installation. Without it, there are no functions.
 
-INSERT INTO sortkey.revision (version, name) VALUES (3, 'snowflake_si');
+INSERT INTO sortkey.revision (version, name) VALUES (4, 'snowflake_si');
 
 DO $$
 BEGIN
@@ -386,7 +1193,7 @@ END
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 4. uid60
+-- 5. uid60
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
@@ -408,10 +1215,10 @@ CREATE DOMAIN sortkey.uid60 AS bigint
     CONSTRAINT uid60_is_positive_and_60_bits CHECK (VALUE BETWEEN 1 AND 1152921504606846975);
 COMMENT ON DOMAIN sortkey.uid60 IS 'A 60-bit ID that sorts by time, with a text of 10 characters. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- Returns the time of an ID, or NULL if the number is not an ID.
 CREATE FUNCTION sortkey.uid60_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id BETWEEN 0 AND 1152921504606846975 THEN to_timestamp(((id >> 18) + 1519862400000) / 1000::float8) END;
+COMMENT ON FUNCTION sortkey.uid60_time(bigint) IS 'Returns the time of an ID, or NULL if the number is not an ID.';
 
 CREATE FUNCTION sortkey.uid60_parts(id bigint, OUT "time" timestamptz, OUT sequence integer, OUT random integer)
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -427,9 +1234,8 @@ BEGIN
     random := id & 511;
 END
 $$;
+COMMENT ON FUNCTION sortkey.uid60_parts(bigint) IS 'Returns the parts of an ID, or raises an error if the number is not an ID.';
 
--- Returns the text of an ID, or NULL if the number is not an ID.
---
 -- It moves the last 12 of the 60 bits to the front and takes the first 10 digits of base64. IDs since May 2020 have all
 -- 10 digits. In a smaller ID, the digits after the first two lose their leading A digits; the last two digits stay.
 CREATE FUNCTION sortkey.uid60_text(id bigint) RETURNS text
@@ -444,8 +1250,8 @@ CREATE FUNCTION sortkey.uid60_text(id bigint) RETURNS text
                     || substr(encode(int8send(id << 4), 'base64'), 7, 2),
                 '+/', '-_')
         END;
+COMMENT ON FUNCTION sortkey.uid60_text(bigint) IS 'Returns the text of an ID, or NULL if the number is not an ID.';
 
--- Parses the output of uid60_text, and the same text padded with A to 10 digits.
 CREATE FUNCTION sortkey.uid60_from_text(s text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -467,8 +1273,8 @@ BEGIN
         HINT = 'Only the 10-digit form has leading zeros, written as A.';
 END
 $$;
+COMMENT ON FUNCTION sortkey.uid60_from_text(text) IS 'Parses the output of uid60_text, and the same text padded with A to 10 digits. Raises an error for other texts.';
 
--- Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.
 CREATE FUNCTION sortkey.uid60_floor(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -493,38 +1299,77 @@ BEGIN
     RETURN unit::bigint << 18;
 END
 $$;
+COMMENT ON FUNCTION sortkey.uid60_floor(timestamptz) IS
+    'Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.';
 
-CREATE SEQUENCE sortkey.uid60_clock INCREMENT BY 4398046511104 START WITH 2251799813685248;
-COMMENT ON SEQUENCE sortkey.uid60_clock IS 'The state of next_uid60: a time and a counter. Setting it by hand can cause duplicate IDs.';
+CREATE SEQUENCE sortkey_internal.uid60_clock INCREMENT BY 8796093022208 START WITH 4503599627370496;
+COMMENT ON SEQUENCE sortkey_internal.uid60_clock IS 'The state of next_uid60: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases
--- and programs unlikely, each millisecond starts at a random sequence number, and 9 bits of each ID are random.
-CREATE FUNCTION sortkey.next_uid60() RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- Returns the unit of a reading of the clock.
+CREATE FUNCTION sortkey_internal.uid60_now(now timestamptz) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN floor((tstzrange_subdiff(now, '2018-03-01 00:00:00.000+00') + 0.0000005) * 1000)::bigint;
+
+-- Returns the next value of the clock: a window and a counter.
+CREATE FUNCTION sortkey_internal.uid60_tick() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN nextval('sortkey_internal.uid60_clock');
+
+-- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
+CREATE FUNCTION sortkey_internal.uid60_is_stale(value bigint, now_unit bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    RETURN value >= 4503599627370496
+        OR now_unit >= (value & 4398046511103) + CASE WHEN value & 4398046511104 <> 0 THEN 10 ELSE 1 END
+        OR now_unit < (value & 4398046511103) - 10;
+
+-- Returns random bytes.
+CREATE FUNCTION sortkey_internal.uid60_random() RETURNS bytea
+    LANGUAGE sql VOLATILE
+    RETURN uuid_send(gen_random_uuid());
+
+-- Changes the window of the clock and returns a value of the new window, which starts at a random sequence number.
+CREATE FUNCTION sortkey_internal.uid60_advance(random bytea) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.advance_clock('sortkey_internal.uid60_clock', '2018-03-01 00:00:00.000+00', 1, 42, 9, get_byte(random, 2));
+
+-- Builds an ID from a value of the clock.
+CREATE FUNCTION sortkey_internal.uid60_of(value bigint, now_unit bigint, random bytea) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN (greatest(value & 4398046511103, now_unit) << 18) | ((value >> 43) << 9)
+        | (get_byte(random, 0) << 1) | (get_byte(random, 1) & 1);
+
+-- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
+-- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
+-- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
+-- each row has its own call.
+CREATE FUNCTION sortkey_internal.mint_uid60(now timestamptz) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
-    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
-    -- caller's search_path must not decide which objects it uses.
-    value bigint := pg_catalog.nextval('sortkey.uid60_clock');
-    random pg_catalog.bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid());
+    value bigint := sortkey_internal.uid60_tick();
+    now_unit bigint := sortkey_internal.uid60_now(now);
+    random pg_catalog.bytea := sortkey_internal.uid60_random();
 BEGIN
-    IF (value OPERATOR(pg_catalog.<) 2251799813685248
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) pg_catalog.to_timestamp(
-            ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.+) 1519862400001)
-            OPERATOR(pg_catalog./) 1000::double precision)
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.to_timestamp(
-            ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.+) 1519862399990)
-            OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
-        value := sortkey.advance_clock('sortkey.uid60_clock', 1519862400000, 1, 42, 9, pg_catalog.get_byte(random, 2));
+    IF sortkey_internal.uid60_is_stale(value, now_unit) THEN
+        value := sortkey_internal.uid60_advance(random);
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
     END IF;
-    RETURN ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.<<) 18)
-        OPERATOR(pg_catalog.|) ((value OPERATOR(pg_catalog.>>) 42) OPERATOR(pg_catalog.<<) 9)
-        OPERATOR(pg_catalog.|) (pg_catalog.get_byte(random, 0) OPERATOR(pg_catalog.<<) 1)
-        OPERATOR(pg_catalog.|) (pg_catalog.get_byte(random, 1) OPERATOR(pg_catalog.&) 1);
+    RETURN sortkey_internal.uid60_of(value, now_unit, random);
 END
 $$;
-REVOKE EXECUTE ON FUNCTION sortkey.next_uid60() FROM PUBLIC;
+
+CREATE FUNCTION sortkey.next_uid60() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.mint_uid60(clock_timestamp());
+COMMENT ON FUNCTION sortkey.next_uid60() IS
+    'Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases and programs unlikely, 9 bits of each ID are random, and the sequence starts at a random number, usually every 10 ms.';
+
+CREATE FUNCTION sortkey.uid60_at(t timestamptz, n integer) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey.uid60_floor(sortkey_internal.finite_time(t)) | (sortkey_internal.sequence_bits('UID60', n, 511) << 9)
+        | floor(random() * 512)::bigint;
+COMMENT ON FUNCTION sortkey.uid60_at(timestamptz, integer) IS
+    'Returns an ID of a past time with sequence number n (0 to 511) and random bits, for existing rows. It can equal an ID that was generated at that time.';
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
@@ -534,10 +1379,10 @@ BEGIN
         SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
         FROM (
             SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.oid = 'sortkey.uid60_clock'::regclass
+            WHERE c.oid = 'sortkey_internal.uid60_clock'::regclass
             UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('advance_clock', 'next_uid60')
+            SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname = 'next_uid60'
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -545,8 +1390,11 @@ BEGIN
     END LOOP;
 END
 $$;
+-- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
 
-INSERT INTO sortkey.revision (version, name) VALUES (4, 'uid60');
+INSERT INTO sortkey.revision (version, name) VALUES (5, 'uid60');
 
 DO $$
 BEGIN
@@ -555,7 +1403,7 @@ END
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 5. spread64
+-- 6. spread64
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
@@ -570,16 +1418,15 @@ $$;
 --
 --     milliseconds since 1970 : 42, the bits in reverse | sequence : 6 | 000000 | generator : 6 | cluster : 4
 --
--- It lasts until 2109-05-15T07:35:11.103Z. By design, IDs do not sort by time, so there is no floor function.
+-- It lasts until 2109-05-15T07:35:11.103Z. By design, IDs do not sort by time, so there is no floor function. The node number is
+-- generator << 4 | cluster.
 
 CREATE DOMAIN sortkey.spread64 AS bigint
     CONSTRAINT spread64_is_not_zero CHECK (VALUE <> 0)
     CONSTRAINT spread64_has_no_reserved_bits CHECK ((VALUE & 64512) = 0);
 COMMENT ON DOMAIN sortkey.spread64 IS 'A 64-bit ID that spreads over all bigint values, with a text of 16 hexadecimal digits. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- Returns the time of an ID.
---
--- It reverses the upper 42 bits: 5 bytes and 2 bits. Multiplication by 0x0202020202 makes 5 copies of a byte, and the
+-- The function reverses the upper 42 bits: 5 bytes and 2 bits. Multiplication by 0x0202020202 makes 5 copies of a byte, and the
 -- mask 0x010884422010 selects each bit once. Modulo 1023, which adds groups of 10 bits, yields them in reverse order.
 CREATE FUNCTION sortkey.spread64_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -592,6 +1439,12 @@ CREATE FUNCTION sortkey.spread64_time(id bigint) RETURNS timestamptz
             | (((id >> 23) & 1) << 40)
             | (((id >> 22) & 1) << 41)
         ) + 0) / 1000::float8);
+COMMENT ON FUNCTION sortkey.spread64_time(bigint) IS 'Returns the time of an ID.';
+
+CREATE FUNCTION sortkey.spread64_node(id bigint) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (id & 1023)::integer;
+COMMENT ON FUNCTION sortkey.spread64_node(bigint) IS 'Returns the node number of an ID: generator << 4 | cluster.';
 
 CREATE FUNCTION sortkey.spread64_parts(
     id bigint, OUT "time" timestamptz, OUT sequence integer, OUT generator integer, OUT cluster integer
@@ -610,11 +1463,12 @@ BEGIN
     cluster := id & 15;
 END
 $$;
+COMMENT ON FUNCTION sortkey.spread64_parts(bigint) IS 'Returns the parts of an ID, or raises an error if a reserved bit is set.';
 
--- Returns the 16 hexadecimal digits, or NULL if a reserved bit is set.
 CREATE FUNCTION sortkey.spread64_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (id & 64512) = 0 THEN encode(int8send(id), 'hex') END;
+COMMENT ON FUNCTION sortkey.spread64_text(bigint) IS 'Returns the 16 hexadecimal digits of an ID, or NULL if a reserved bit is set.';
 
 CREATE FUNCTION sortkey.spread64_from_text(s text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -634,42 +1488,135 @@ BEGIN
         HINT = 'Use lower-case digits.';
 END
 $$;
+COMMENT ON FUNCTION sortkey.spread64_from_text(text) IS 'Parses the output of spread64_text. Raises an error for other texts.';
 
-CREATE SEQUENCE sortkey.spread64_clock INCREMENT BY 4398046511104 START WITH 281474976710656;
-COMMENT ON SEQUENCE sortkey.spread64_clock IS 'The state of next_spread64: a time and a counter. Setting it by hand can cause duplicate IDs.';
+CREATE SEQUENCE sortkey_internal.spread64_clock INCREMENT BY 8796093022208 START WITH 562949953421312;
+COMMENT ON SEQUENCE sortkey_internal.spread64_clock IS 'The state of next_spread64: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, for the default of a column. No program or other database may use the same generator and cluster.
-CREATE FUNCTION sortkey.next_spread64(generator integer, cluster integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- Returns the unit of a reading of the clock.
+CREATE FUNCTION sortkey_internal.spread64_now(now timestamptz) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN floor((tstzrange_subdiff(now, '1970-01-01 00:00:00.000+00') + 0.0000005) * 1000)::bigint;
+
+-- Returns the next value of the clock: a window and a counter.
+CREATE FUNCTION sortkey_internal.spread64_tick() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN nextval('sortkey_internal.spread64_clock');
+
+-- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
+CREATE FUNCTION sortkey_internal.spread64_is_stale(value bigint, now_unit bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    RETURN value >= 562949953421312
+        OR now_unit >= (value & 4398046511103) + CASE WHEN value & 4398046511104 <> 0 THEN 10 ELSE 1 END
+        OR now_unit < (value & 4398046511103) - 10;
+
+-- Changes the window of the clock and returns a value of the new window.
+CREATE FUNCTION sortkey_internal.spread64_advance() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.advance_clock('sortkey_internal.spread64_clock', '1970-01-01 00:00:00.000+00', 1, 42, 6, 0);
+
+-- Returns the bits of a node number in an ID.
+CREATE FUNCTION sortkey_internal.spread64_node_bits(node integer) RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN CASE WHEN node BETWEEN 0 AND 1023 THEN node::bigint ELSE sortkey_internal.reject_node('Spread64', node, 1023) END;
+
+-- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number, and stores the bits in a
+-- setting of the session. Its name has the number, so a session that changes the number checks it again.
+CREATE FUNCTION sortkey_internal.spread64_node_bits() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN coalesce(
+        nullif(current_setting('sortkey.spread64_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
+        sortkey_internal.use_node('spread64', 1023));
+
+-- Builds an ID from a unit of time and the other bits.
+CREATE FUNCTION sortkey_internal.spread64_bits(unit bigint, rest bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN reverse(unit::bit(42)::text)::bit(42)::bit(64)::bigint | rest;
+
+-- Builds an ID from a value of the clock.
+CREATE FUNCTION sortkey_internal.spread64_of(value bigint, now_unit bigint, node bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN sortkey_internal.spread64_bits(greatest(value & 4398046511103, now_unit), ((value >> 43) << 16) | node);
+
+-- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
+-- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
+-- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
+-- each row has its own call.
+CREATE FUNCTION sortkey_internal.mint_spread64(now timestamptz) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
-    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
-    -- caller's search_path must not decide which objects it uses.
-    value bigint := CASE WHEN (generator OPERATOR(pg_catalog.>>) 6) OPERATOR(pg_catalog.=) 0 AND (cluster OPERATOR(pg_catalog.>>) 4) OPERATOR(pg_catalog.=) 0
-        THEN pg_catalog.nextval('sortkey.spread64_clock') END;
+    value bigint := sortkey_internal.spread64_tick();
+    now_unit bigint := sortkey_internal.spread64_now(now);
 BEGIN
-    IF (value OPERATOR(pg_catalog.<) 281474976710656
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) pg_catalog.to_timestamp(
-            ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.+) 1)
-            OPERATOR(pg_catalog./) 1000::double precision)
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.to_timestamp(
-            ((value OPERATOR(pg_catalog.&) 4398046511103) OPERATOR(pg_catalog.+) -10)
-            OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
-        IF value IS NULL THEN
-            RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('node number is out of range: generator %s (0 to 63), cluster %s (0 to 15)',
-                    coalesce(generator::pg_catalog.text, 'NULL'), coalesce(cluster::pg_catalog.text, 'NULL'));
-        END IF;
-        value := sortkey.advance_clock('sortkey.spread64_clock', 0, 1, 42, 6, 0);
+    IF sortkey_internal.spread64_is_stale(value, now_unit) THEN
+        value := sortkey_internal.spread64_advance();
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
     END IF;
-    RETURN (pg_catalog.reverse((value OPERATOR(pg_catalog.&) 4398046511103)::bit(42)::pg_catalog.text)::bit(42)::bit(64)::bigint)
-        OPERATOR(pg_catalog.|) ((value OPERATOR(pg_catalog.>>) 42) OPERATOR(pg_catalog.<<) 16)
-        OPERATOR(pg_catalog.|) (generator::bigint OPERATOR(pg_catalog.<<) 4)
-        OPERATOR(pg_catalog.|) cluster::bigint;
+    RETURN sortkey_internal.spread64_of(value, now_unit, sortkey_internal.spread64_node_bits());
 END
 $$;
-REVOKE EXECUTE ON FUNCTION sortkey.next_spread64(integer, integer) FROM PUBLIC;
+
+CREATE FUNCTION sortkey_internal.mint_spread64(now timestamptz, node integer) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+AS $$
+DECLARE
+    value bigint := sortkey_internal.spread64_tick();
+    now_unit bigint := sortkey_internal.spread64_now(now);
+BEGIN
+    IF sortkey_internal.spread64_is_stale(value, now_unit) THEN
+        value := sortkey_internal.spread64_advance();
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
+    END IF;
+    RETURN sortkey_internal.spread64_of(value, now_unit, sortkey_internal.spread64_node_bits(node));
+END
+$$;
+
+CREATE FUNCTION sortkey.next_spread64() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.mint_spread64(clock_timestamp());
+COMMENT ON FUNCTION sortkey.next_spread64() IS
+    'Generates an ID, for the default of a column, with the node number in the setting sortkey.node (0 to 1023). Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
+
+CREATE FUNCTION sortkey.next_spread64(node integer) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.mint_spread64(clock_timestamp(), node);
+COMMENT ON FUNCTION sortkey.next_spread64(integer) IS
+    'Generates an ID, for the default of a column, with the given node number (0 to 1023). No program or other database may use that number.';
+
+-- Returns the unit of a finite time.
+CREATE FUNCTION sortkey_internal.spread64_unit(t timestamptz) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    unit numeric;
+BEGIN
+    IF t = '-infinity' THEN
+        RETURN 0;
+    ELSIF t = 'infinity' THEN
+        RETURN 4398046511103;
+    END IF;
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
+    unit := floor(extract(epoch FROM (t - timestamptz '1970-01-01 00:00:00.000+00')) * 1000);
+    IF unit < 0 OR unit > 4398046511103 THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+            MESSAGE = format('time %s is out of range for Spread64 (1970-01-01T00:00:00.000Z to 2109-05-15T07:35:11.103Z)',
+                to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                    || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
+            HINT = 'Use -infinity or infinity for an open end.';
+    END IF;
+    RETURN unit;
+END
+$$;
+
+CREATE FUNCTION sortkey.spread64_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.spread64_bits(sortkey_internal.spread64_unit(sortkey_internal.finite_time(t)), (sortkey_internal.sequence_bits('Spread64', n, 63) << 16)
+        | CASE WHEN node IS NULL THEN sortkey_internal.spread64_node_bits() ELSE sortkey_internal.spread64_node_bits(node) END);
+COMMENT ON FUNCTION sortkey.spread64_at IS
+    'Returns the ID of a past time with sequence number n (0 to 63), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
+
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
@@ -679,10 +1626,10 @@ BEGIN
         SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
         FROM (
             SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.oid = 'sortkey.spread64_clock'::regclass
+            WHERE c.oid = 'sortkey_internal.spread64_clock'::regclass
             UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('advance_clock', 'next_spread64')
+            SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname = 'next_spread64'
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -690,8 +1637,11 @@ BEGIN
     END LOOP;
 END
 $$;
+-- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
 
-INSERT INTO sortkey.revision (version, name) VALUES (5, 'spread64');
+INSERT INTO sortkey.revision (version, name) VALUES (6, 'spread64');
 
 DO $$
 BEGIN
@@ -700,7 +1650,7 @@ END
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 6. sno
+-- 7. sno
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
@@ -715,7 +1665,7 @@ $$;
 --
 --     4 ms units since 2010-01-01T00:00:00.000Z : 39 | tick-tock : 1 | metabyte : 8 | partition : 16 | sequence : 16
 --
--- It lasts until 2079-09-07T15:47:35.551Z. Its text has 16 digits of 5 bits each, from the alphabet 23456789abcdefghijklmnopqrstuvwx.
+-- It lasts until 2079-09-07T15:47:35.551Z. The node number is the partition. Its text has 16 digits of 5 bits each, from the alphabet 23456789abcdefghijklmnopqrstuvwx.
 -- The uuid that stores it has these 16 ASCII characters as its bytes. So the text, the bytes and the uuid sort alike.
 
 CREATE DOMAIN sortkey.sno AS uuid
@@ -729,8 +1679,6 @@ CREATE DOMAIN sortkey.sno_as_text AS text COLLATE "C"
     CONSTRAINT sno_as_text_has_16_digits CHECK (octet_length(VALUE) = 16 AND btrim(VALUE, '23456789abcdefghijklmnopqrstuvwx') = '');
 COMMENT ON DOMAIN sortkey.sno_as_text IS 'The text of a sno, for columns that must be text. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
 
--- Returns the time of an ID, in units of 4 ms, or NULL if the uuid is not a sno.
---
 -- The time is in the first 8 digits, without their last bit. The value of a digit is its character minus 50 (the code
 -- of '2'), or minus 89 for a letter. Both are equal modulo 39, and every value is less than 39.
 CREATE FUNCTION sortkey.sno_time(id uuid) RETURNS timestamptz
@@ -747,6 +1695,18 @@ CREATE FUNCTION sortkey.sno_time(id uuid) RETURNS timestamptz
                 | ((get_byte(uuid_send(id), 7) - 50) % 39)
             ) >> 1) * 4 + 1262304000000) / 1000::float8)
         END;
+COMMENT ON FUNCTION sortkey.sno_time(uuid) IS 'Returns the time of an ID, in units of 4 ms, or NULL if the uuid is not a sno.';
+
+-- The partition is in the last bits of digit 9, digits 10 to 11, and the first bits of digit 12.
+CREATE FUNCTION sortkey.sno_node(id uuid) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN
+        ((((get_byte(uuid_send(id), 9) - 50) % 39) & 3) << 14)
+        | (((get_byte(uuid_send(id), 10) - 50) % 39) << 9)
+        | (((get_byte(uuid_send(id), 11) - 50) % 39) << 4)
+        | (((get_byte(uuid_send(id), 12) - 50) % 39) >> 1)
+        END;
+COMMENT ON FUNCTION sortkey.sno_node(uuid) IS 'Returns the node number of an ID, its partition, or NULL if the uuid is not a sno.';
 
 CREATE FUNCTION sortkey.sno_parts(
     id uuid, OUT "time" timestamptz, OUT tick_tock boolean, OUT meta integer, OUT partition integer, OUT sequence integer
@@ -779,11 +1739,12 @@ BEGIN
     sequence := parts[2] & 65535;
 END
 $$;
+COMMENT ON FUNCTION sortkey.sno_parts(uuid) IS 'Returns the parts of an ID, or raises an error if the uuid is not a sno.';
 
--- Returns the 16 digits, or NULL if the uuid is not a sno.
 CREATE FUNCTION sortkey.sno_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN btrim(uuid_send(id), '23456789abcdefghijklmnopqrstuvwx') = '' THEN encode(uuid_send(id), 'escape') END;
+COMMENT ON FUNCTION sortkey.sno_text(uuid) IS 'Returns the 16 digits of an ID, or NULL if the uuid is not a sno.';
 
 CREATE FUNCTION sortkey.sno_from_text(s text) RETURNS uuid
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -798,9 +1759,21 @@ BEGIN
         HINT = 'Use lower-case digits.';
 END
 $$;
+COMMENT ON FUNCTION sortkey.sno_from_text(text) IS 'Parses the output of sno_text. Raises an error for other texts.';
 
--- Returns the lowest ID of the 4 ms that contain t, for any metabyte and partition: a bound for partitions and for
--- queries by time.
+-- Spreads 40 bits to 8 digits of 5 bits, one per byte.
+CREATE FUNCTION sortkey_internal.sno_digits(bits bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN (bits & 31) | ((bits << 3) & 7936) | ((bits << 6) & 2031616) | ((bits << 9) & 520093696)
+        | ((bits << 12) & 133143986176) | ((bits << 15) & 34084860461056) | ((bits << 18) & 8725724278030336)
+        | ((bits << 21) & 2233785415175766016);
+
+-- Converts 8 digits to the hexadecimal codes of their characters. The character of a digit is '2' plus the digit, plus 39
+-- for letters, which are the digits from 8 on.
+CREATE FUNCTION sortkey_internal.sno_hex(digits bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN to_hex(digits + 3617008641903833650 + 39 * (((digits + 1736164148113840152) >> 5) & 72340172838076673));
+
 CREATE FUNCTION sortkey.sno_floor(t timestamptz) RETURNS uuid
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -822,68 +1795,157 @@ BEGIN
                     || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
             HINT = 'Use -infinity or infinity for an open end.';
     END IF;
-    RETURN (to_hex(sortkey.sno_digits(unit::bigint << 1)) || '3232323232323232')::uuid;
+    -- Unpack 40 bits to 2 x 20, 4 x 10 and 8 x 5 bits, and then to characters. The functions of sortkey_internal are not
+    -- available here, since a PL/pgSQL function finds functions with the privileges of its caller.
+    DECLARE
+        digits bigint := unit::bigint << 1;
+    BEGIN
+        digits := ((digits >> 20) << 32) | (digits & 1048575);
+        digits := ((digits & 4499201581906944) << 6) | (digits & 4393751544831);
+        digits := ((digits & 279227437569541088) << 3) | (digits & 8725857424048159);
+        digits := digits + 3617008641903833650 + 39 * (((digits + 1736164148113840152) >> 5) & 72340172838076673);
+        RETURN (to_hex(digits) || '3232323232323232')::uuid;
+    END;
 END
 $$;
-
--- Converts 40 bits to 8 digits, with one character per byte of the result. It unpacks them to 2 x 20, 4 x 10 and 8 x 5
--- bits, and then to characters. Digits from 8 on are letters.
-CREATE FUNCTION sortkey.sno_digits(bits bigint) RETURNS bigint
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
-AS $$
-DECLARE
-    digits bigint := ((bits >> 20) << 32) | (bits & 1048575);
-BEGIN
-    digits := ((digits & 4499201581906944) << 6) | (digits & 4393751544831);
-    digits := ((digits & 279227437569541088) << 3) | (digits & 8725857424048159);
-    RETURN digits + 3617008641903833650 + 39 * (((digits + 1736164148113840152) >> 5) & 72340172838076673);
-END
-$$;
-
--- The encoder and decoder that pg_partman 5.2 and later use to convert between times and snos.
-CREATE FUNCTION sortkey.sno_partman_encoder(t timestamptz) RETURNS uuid
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN sortkey.sno_floor(t);
+COMMENT ON FUNCTION sortkey.sno_floor(timestamptz) IS
+    'Returns the lowest ID of the 4 ms that contain t, for any metabyte and node: a bound for partitions and for queries by time. It is also the encoder for pg_partman 5.2 and later.';
 
 CREATE FUNCTION sortkey.sno_partman_decoder(s text) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN sortkey.sno_time(s::uuid);
+COMMENT ON FUNCTION sortkey.sno_partman_decoder(text) IS 'The decoder for pg_partman 5.2 and later. The encoder is sno_floor.';
 
-CREATE SEQUENCE sortkey.sno_clock INCREMENT BY 549755813888 START WITH 36028797018963968;
-COMMENT ON SEQUENCE sortkey.sno_clock IS 'The state of next_sno: a time and a counter. Setting it by hand can cause duplicate IDs.';
+CREATE SEQUENCE sortkey_internal.sno_clock INCREMENT BY 1099511627776 START WITH 72057594037927936;
+COMMENT ON SEQUENCE sortkey_internal.sno_clock IS 'The state of next_sno: a time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Generates an ID, for the default of a column. No program or other database may use the same partition.
-CREATE FUNCTION sortkey.next_sno(meta integer, partition integer) RETURNS uuid
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- Returns the unit of a reading of the clock.
+CREATE FUNCTION sortkey_internal.sno_now(now timestamptz) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN floor((tstzrange_subdiff(now, '2010-01-01 00:00:00.000+00') + 0.0000005) * 250)::bigint;
+
+-- Returns the next value of the clock: a window and a counter.
+CREATE FUNCTION sortkey_internal.sno_tick() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN nextval('sortkey_internal.sno_clock');
+
+-- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
+CREATE FUNCTION sortkey_internal.sno_is_stale(value bigint, now_unit bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    RETURN value >= 72057594037927936
+        OR now_unit >= (value & 549755813887) + CASE WHEN value & 549755813888 <> 0 THEN 3 ELSE 1 END
+        OR now_unit < (value & 549755813887) - 2;
+
+-- Changes the window of the clock and returns a value of the new window.
+CREATE FUNCTION sortkey_internal.sno_advance() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.advance_clock('sortkey_internal.sno_clock', '2010-01-01 00:00:00.000+00', 4, 39, 16, 0);
+
+-- Returns the bits of a node number in an ID.
+CREATE FUNCTION sortkey_internal.sno_node_bits(node integer) RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN CASE WHEN node BETWEEN 0 AND 65535 THEN ((node >> 14)::bigint << 48) | ((node & 15872)::bigint << 31) | ((node & 496)::bigint << 28) | ((node & 15)::bigint << 25) ELSE sortkey_internal.reject_node('Sno', node, 65535) END;
+
+-- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number, and stores the bits in a
+-- setting of the session. Its name has the number, so a session that changes the number checks it again.
+CREATE FUNCTION sortkey_internal.sno_node_bits() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN coalesce(
+        nullif(current_setting('sortkey.sno_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
+        sortkey_internal.use_node('sno', 65535));
+
+CREATE FUNCTION sortkey_internal.reject_meta(meta integer) RETURNS bigint
+    LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
-    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
-    -- caller's search_path must not decide which objects it uses.
-    value bigint := CASE WHEN (meta OPERATOR(pg_catalog.>>) 8) OPERATOR(pg_catalog.=) 0 AND (partition OPERATOR(pg_catalog.>>) 16) OPERATOR(pg_catalog.=) 0
-        THEN pg_catalog.nextval('sortkey.sno_clock') END;
 BEGIN
-    IF (value OPERATOR(pg_catalog.<) 36028797018963968
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) pg_catalog.to_timestamp(
-            (((value OPERATOR(pg_catalog.&) 549755813887) OPERATOR(pg_catalog.*) 4) OPERATOR(pg_catalog.+) 1262304000004)
-            OPERATOR(pg_catalog./) 1000::double precision)
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) pg_catalog.to_timestamp(
-            (((value OPERATOR(pg_catalog.&) 549755813887) OPERATOR(pg_catalog.*) 4) OPERATOR(pg_catalog.+) 1262303999992)
-            OPERATOR(pg_catalog./) 1000::double precision)) IS NOT TRUE THEN
-        IF value IS NULL THEN
-            RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('node number is out of range: metabyte %s (0 to 255), partition %s (0 to 65535)',
-                    coalesce(meta::pg_catalog.text, 'NULL'), coalesce(partition::pg_catalog.text, 'NULL'));
-        END IF;
-        value := sortkey.advance_clock('sortkey.sno_clock', 1262304000000, 4, 39, 16, 0);
-    END IF;
-    -- The tick-tock bit is zero, since this clock never steps back.
-    RETURN (to_hex(sortkey.sno_digits((value OPERATOR(pg_catalog.&) 549755813887) << 1))
-        || to_hex(sortkey.sno_digits((meta::bigint << 32) | (partition::bigint << 16) | (value >> 39))))::uuid;
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+        MESSAGE = format('metabyte %s is out of range (0 to 255)', coalesce(meta::text, 'NULL'));
 END
 $$;
-REVOKE EXECUTE ON FUNCTION sortkey.next_sno(integer, integer) FROM PUBLIC;
+
+-- Returns the digits of a metabyte.
+CREATE FUNCTION sortkey_internal.sno_meta_bits(meta integer) RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN CASE WHEN meta BETWEEN 0 AND 255 THEN ((meta >> 3)::bigint << 56) | ((meta & 7)::bigint << 50) ELSE sortkey_internal.reject_meta(meta) END;
+
+-- Builds an ID from a value of the clock, in three steps, since PL/pgSQL inlines a function only if its arguments are
+-- simple. The tick-tock bit is zero, since this clock never steps back.
+CREATE FUNCTION sortkey_internal.sno_high(value bigint, now_unit bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN sortkey_internal.sno_digits(greatest(value & 549755813887, now_unit) << 1);
+
+CREATE FUNCTION sortkey_internal.sno_low(value bigint, meta bigint, node bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN meta | node | ((value >> 40) & 31) | ((value >> 37) & 7936)
+        | ((value >> 34) & 2031616) | ((value >> 31) & 16777216);
+
+CREATE FUNCTION sortkey_internal.sno_of(high bigint, low bigint) RETURNS uuid
+    LANGUAGE sql IMMUTABLE
+    RETURN (sortkey_internal.sno_hex(high) || sortkey_internal.sno_hex(low))::uuid;
+
+-- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
+-- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
+-- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
+-- each row has its own call.
+CREATE FUNCTION sortkey_internal.mint_sno(now timestamptz, meta integer) RETURNS uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+AS $$
+DECLARE
+    value bigint := sortkey_internal.sno_tick();
+    now_unit bigint := sortkey_internal.sno_now(now);
+    high bigint;
+    low bigint;
+BEGIN
+    IF sortkey_internal.sno_is_stale(value, now_unit) THEN
+        value := sortkey_internal.sno_advance();
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
+    END IF;
+    high := sortkey_internal.sno_high(value, now_unit);
+    low := sortkey_internal.sno_low(value, sortkey_internal.sno_meta_bits(meta), sortkey_internal.sno_node_bits());
+    RETURN sortkey_internal.sno_of(high, low);
+END
+$$;
+
+CREATE FUNCTION sortkey_internal.mint_sno(now timestamptz, meta integer, node integer) RETURNS uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+AS $$
+DECLARE
+    value bigint := sortkey_internal.sno_tick();
+    now_unit bigint := sortkey_internal.sno_now(now);
+    high bigint;
+    low bigint;
+BEGIN
+    IF sortkey_internal.sno_is_stale(value, now_unit) THEN
+        value := sortkey_internal.sno_advance();
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
+    END IF;
+    high := sortkey_internal.sno_high(value, now_unit);
+    low := sortkey_internal.sno_low(value, sortkey_internal.sno_meta_bits(meta), sortkey_internal.sno_node_bits(node));
+    RETURN sortkey_internal.sno_of(high, low);
+END
+$$;
+
+CREATE FUNCTION sortkey.next_sno(meta integer DEFAULT 0) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.mint_sno(clock_timestamp(), meta);
+COMMENT ON FUNCTION sortkey.next_sno(integer) IS
+    'Generates an ID, for the default of a column, with a metabyte (0 to 255) and the node number in the setting sortkey.node (0 to 65535), as its partition. Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
+
+CREATE FUNCTION sortkey.next_sno(meta integer, node integer) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN sortkey_internal.mint_sno(clock_timestamp(), meta, node);
+COMMENT ON FUNCTION sortkey.next_sno(integer, integer) IS
+    'Generates an ID, for the default of a column, with a metabyte (0 to 255) and a node number (0 to 65535), as its partition. No program or other database may use that number.';
+
+CREATE FUNCTION sortkey.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, node integer DEFAULT NULL) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN (left(encode(uuid_send(sortkey.sno_floor(sortkey_internal.finite_time(t))), 'hex'), 16) || sortkey_internal.sno_hex(sortkey_internal.sno_meta_bits(meta)
+        | CASE WHEN node IS NULL THEN sortkey_internal.sno_node_bits() ELSE sortkey_internal.sno_node_bits(node) END
+        | sortkey_internal.sno_digits(sortkey_internal.sequence_bits('Sno', n, 65535))))::uuid;
+COMMENT ON FUNCTION sortkey.sno_at IS
+    'Returns the ID of a past time with sequence number n (0 to 65535), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
+
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
@@ -893,10 +1955,10 @@ BEGIN
         SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
         FROM (
             SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.oid = 'sortkey.sno_clock'::regclass
+            WHERE c.oid = 'sortkey_internal.sno_clock'::regclass
             UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname IN ('advance_clock', 'next_sno')
+            SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
+            WHERE p.pronamespace = 'sortkey'::regnamespace AND p.proname = 'next_sno'
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -904,8 +1966,11 @@ BEGIN
     END LOOP;
 END
 $$;
+-- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
 
-INSERT INTO sortkey.revision (version, name) VALUES (6, 'sno');
+INSERT INTO sortkey.revision (version, name) VALUES (7, 'sno');
 
 DO $$
 BEGIN
@@ -914,7 +1979,7 @@ END
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 7. partitions
+-- 8. partitions
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
@@ -931,7 +1996,7 @@ $$;
 -- creates the current partition and some partitions ahead, creates a default partition if the settings ask for one,
 -- moves rows from the default partition to new partitions, and detaches or drops partitions older than the retention.
 -- plan_partitions() shows the steps as SQL, and the table partition_log records the completed steps. Every function
--- runs with the privileges of its caller.
+-- runs with the privileges of its caller, who needs USAGE on both schemas.
 
 CREATE TABLE sortkey.partitioned_table (
     parent regclass PRIMARY KEY,
@@ -985,7 +2050,7 @@ $$;
 GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
 -- Raises an error unless the current role has the privileges of the table's owner.
-CREATE FUNCTION sortkey.require_owner(parent regclass) RETURNS void
+CREATE FUNCTION sortkey_internal.require_owner(parent regclass) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1001,8 +2066,7 @@ BEGIN
 END
 $$;
 
--- Records or replaces the partition settings of a table. It doesn't change the table. The caller must own the table or
--- be a member of its owner, because maintenance with retention drops rows.
+-- The arguments are
 --
 --     parent            a table that is PARTITION BY RANGE of one column: a bigint, a uuid or a domain over them
 --     every             the interval of a partition: months, or days, hours and minutes
@@ -1011,6 +2075,8 @@ $$;
 --     retention         how long to keep a partition after its end; NULL: permanently
 --     retention_action  detach or drop
 --     default_partition whether a default partition takes rows outside all others; without one, such a row is an error
+--
+-- The caller must own the table, since maintenance can drop rows.
 --
 -- Partitions begin in UTC. Intervals of months count from 2000-01-01, so that they align with months, quarters and
 -- years. Other intervals count from Monday, 2000-01-03, so that they align with weeks, days and hours.
@@ -1041,7 +2107,7 @@ BEGIN
             MESSAGE = format('table %s does not exist', coalesce(parent::text, 'NULL')),
             HINT = 'Pass the name of an existing partitioned table.';
     END IF;
-    PERFORM sortkey.require_owner(parent);
+    PERFORM sortkey_internal.require_owner(parent);
     SELECT p.partstrat, p.partnatts, a.attname, a.atttypid INTO strategy, columns, key, key_type
         FROM pg_partitioned_table p LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
         WHERE p.partrelid = parent;
@@ -1119,7 +2185,7 @@ BEGIN
             HINT = 'Use true to keep rows outside all partitions, or false to reject them.';
     END IF;
 
-    PERFORM sortkey.managed_tables(NULL, true);
+    PERFORM sortkey_internal.managed_tables(NULL, true);
     INSERT INTO sortkey.partitioned_table AS t (parent, format, every, premake, retention, retention_action, default_partition)
         VALUES (parent, wanted, every, premake, retention, retention_action, default_partition)
         ON CONFLICT ON CONSTRAINT partitioned_table_pkey DO UPDATE SET format = excluded.format, every = excluded.every,
@@ -1127,22 +2193,25 @@ BEGIN
             default_partition = excluded.default_partition;
 END
 $$;
+COMMENT ON FUNCTION sortkey.manage_partitions(regclass, interval, text, integer, interval, text, boolean) IS
+    'Records or replaces the partition settings of a table, which maintain_partitions applies. The caller must own the table or be a member of its owner.';
 
--- Ends the maintenance of a table. The caller must own the table or be a member of its owner. The partitions stay.
 CREATE FUNCTION sortkey.unmanage_partitions(parent regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM sortkey.managed_tables(unmanage_partitions.parent, true);
-    PERFORM sortkey.require_owner(unmanage_partitions.parent);
+    PERFORM sortkey_internal.managed_tables(unmanage_partitions.parent, true);
+    PERFORM sortkey_internal.require_owner(unmanage_partitions.parent);
     DELETE FROM sortkey.partitioned_table t WHERE t.parent = unmanage_partitions.parent;
 END
 $$;
+COMMENT ON FUNCTION sortkey.unmanage_partitions(regclass) IS
+    'Ends the maintenance of a table; its partitions stay. The caller must own the table or be a member of its owner.';
 
 -- Returns all managed tables, or parent, which must be managed. If forget is true, it also deletes the settings of
 -- dropped tables and log rows older than 90 days, if the role has the privileges and no lock prevents it.
-CREATE FUNCTION sortkey.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
+CREATE FUNCTION sortkey_internal.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '2s'
@@ -1170,7 +2239,7 @@ END
 $$;
 
 -- Returns the time range of the partition that contains t.
-CREATE FUNCTION sortkey.partition_window(every interval, t timestamptz) RETURNS tstzrange
+CREATE FUNCTION sortkey_internal.partition_window(every interval, t timestamptz) RETURNS tstzrange
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1192,29 +2261,31 @@ BEGIN
 END
 $$;
 
--- Returns the name of a partition. It truncates a long table name and adds a hash of the full name, to keep it unique.
-CREATE FUNCTION sortkey.partition_name(parent regclass, suffix text) RETURNS text
+-- Returns the name of a partition, with its schema. It truncates a long table name and adds a hash of the full name, to
+-- keep it unique.
+CREATE FUNCTION sortkey_internal.partition_name(parent regclass, suffix text) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     longest CONSTANT integer := current_setting('max_identifier_length');
+    schema text;
     base text;
     hash text := '';
 BEGIN
-    SELECT c.relname INTO base FROM pg_class c WHERE c.oid = parent;
+    SELECT n.nspname, c.relname INTO schema, base FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = parent;
     IF octet_length(base || suffix) > longest THEN
         hash := '_' || left(md5(base), 8);
     END IF;
     WHILE octet_length(base || hash || suffix) > longest LOOP
         base := left(base, -1);
     END LOOP;
-    RETURN base || hash || suffix;
+    RETURN format('%I.%I', schema, base || hash || suffix);
 END
 $$;
 
 -- Converts a time to the bound of a partition. The lowest bound is the first ID after zero, since domains reject zero.
-CREATE FUNCTION sortkey.partition_bound(format text, t timestamptz) RETURNS text
+CREATE FUNCTION sortkey_internal.partition_bound(format text, t timestamptz) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -1232,7 +2303,7 @@ $$;
 
 -- Returns the time ranges of a table's partitions, except the default partition. If an upper bound isn't the first ID
 -- of its time unit, the range ends with the next unit, so that adjacent partitions have no gap between them.
-CREATE FUNCTION sortkey.partition_times(parent regclass, format text)
+CREATE FUNCTION sortkey_internal.partition_times(parent regclass, format text)
     RETURNS TABLE (partition regclass, times tstzrange)
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -1273,7 +2344,7 @@ END
 $$;
 
 -- Returns the steps that parent, or each managed table, needs at the time at. plan_partitions() describes them.
-CREATE FUNCTION sortkey.partition_steps(parent regclass, at timestamptz)
+CREATE FUNCTION sortkey_internal.partition_steps(parent regclass, at timestamptz)
     RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -1296,12 +2367,10 @@ DECLARE
     t timestamptz;
 BEGIN
     FOR m IN
-        SELECT x.*, k.attname AS key, n.nspname AS schema, nullif(p.partdefid, 0) AS default_id
+        SELECT x.*, k.attname AS key, nullif(p.partdefid, 0) AS default_id
             FROM sortkey.partitioned_table x
-            JOIN pg_class c ON c.oid = x.parent
-            JOIN pg_namespace n ON n.oid = c.relnamespace
-            JOIN pg_partitioned_table p ON p.partrelid = c.oid
-            JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = p.partattrs[0]
+            JOIN pg_partitioned_table p ON p.partrelid = x.parent
+            JOIN pg_attribute k ON k.attrelid = x.parent AND k.attnum = p.partattrs[0]
             WHERE parent IS NULL OR x.parent = parent
             ORDER BY x.parent::text
     LOOP
@@ -1316,11 +2385,11 @@ BEGIN
                     to_char(first AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(last AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
                 HINT = 'Check the server''s clock, or the argument at.';
         END IF;
-        SELECT coalesce(range_agg(p.times), '{}') INTO taken FROM sortkey.partition_times(m.parent, m.format) p;
+        SELECT coalesce(range_agg(p.times), '{}') INTO taken FROM sortkey_internal.partition_times(m.parent, m.format) p;
 
         cutoff := (at AT TIME ZONE 'UTC' - m.retention) AT TIME ZONE 'UTC';
         gaps := '{}';
-        next_window := sortkey.partition_window(m.every, at);
+        next_window := sortkey_internal.partition_window(m.every, at);
         FOR i IN 0..m.premake LOOP
             horizon := upper(next_window);
             -- The first and the last partition end with the format.
@@ -1329,12 +2398,12 @@ BEGIN
                 gaps := gaps || ARRAY(SELECT unnest(tstzmultirange(gap) - taken));
             END IF;
             EXIT WHEN horizon > last;
-            next_window := sortkey.partition_window(m.every, horizon);
+            next_window := sortkey_internal.partition_window(m.every, horizon);
         END LOOP;
 
         -- Use the index to find the first row in the default partition, then the first row after its window, and so on.
         drained := '{}';
-        position := CASE WHEN cutoff > first THEN greatest(lower(sortkey.partition_window(m.every, cutoff)), first) ELSE '-infinity' END;
+        position := CASE WHEN cutoff > first THEN greatest(lower(sortkey_internal.partition_window(m.every, cutoff)), first) ELSE '-infinity' END;
         WHILE default_partition IS NOT NULL AND position <= last LOOP
             t := NULL;
             EXECUTE format('SELECT sortkey.%1$I(d.%2$I) FROM %3$s d'
@@ -1342,7 +2411,7 @@ BEGIN
                 m.format || '_time', m.key, default_partition, m.format || '_floor')
                 INTO t USING position;
             EXIT WHEN t IS NULL OR t >= horizon;
-            next_window := sortkey.partition_window(m.every, t);
+            next_window := sortkey_internal.partition_window(m.every, t);
             gap := NULL;
             SELECT g INTO gap FROM unnest(tstzmultirange(tstzrange(
                 greatest(lower(next_window), first), CASE WHEN upper(next_window) > last THEN 'infinity' ELSE upper(next_window) END)) - taken) g
@@ -1363,17 +2432,17 @@ BEGIN
             action := CASE WHEN gap = ANY (drained) THEN 'drain' ELSE 'create' END;
             lower := lower(gap);
             upper := upper(gap);
-            partition := format('%I.%I', m.schema, sortkey.partition_name(m.parent, to_char(lower AT TIME ZONE 'UTC', '"_p"YYYYMMDD' || CASE
+            partition := sortkey_internal.partition_name(m.parent, to_char(lower AT TIME ZONE 'UTC', '"_p"YYYYMMDD' || CASE
                 WHEN extract(second FROM lower) % 1 <> 0 THEN '"t"HH24MISSMS'
                 WHEN extract(second FROM lower) <> 0 THEN '"t"HH24MISS'
                 WHEN m.every < '1 day' OR (lower AT TIME ZONE 'UTC')::time <> '00:00' THEN '"t"HH24MI'
-                ELSE '' END)));
+                ELSE '' END));
             RETURN NEXT;
         END LOOP;
 
         IF m.default_partition AND default_partition IS NULL THEN
             action := 'default';
-            partition := format('%I.%I', m.schema, sortkey.partition_name(m.parent, '_default'));
+            partition := sortkey_internal.partition_name(m.parent, '_default');
             lower := NULL;
             upper := NULL;
             RETURN NEXT;
@@ -1381,7 +2450,7 @@ BEGIN
 
         action := m.retention_action;
         FOR partition, lower, upper IN
-            SELECT p.partition::text, lower(p.times), upper(p.times) FROM sortkey.partition_times(m.parent, m.format) p
+            SELECT p.partition::text, lower(p.times), upper(p.times) FROM sortkey_internal.partition_times(m.parent, m.format) p
             WHERE m.retention IS NOT NULL AND isfinite(lower(p.times)) AND upper(p.times) <= cutoff
             ORDER BY p.times
         LOOP
@@ -1399,6 +2468,30 @@ BEGIN
 END
 $$;
 
+-- The conditions on keys in the SQL of steps, which runs under the search_path of the caller. They use the operators of
+-- pg_catalog. Queries inline the functions, and use the index of the key.
+CREATE FUNCTION sortkey_internal.is_at_least(key bigint, bound bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN key >= bound;
+
+CREATE FUNCTION sortkey_internal.is_at_least(key uuid, bound uuid) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN key >= bound;
+
+CREATE FUNCTION sortkey_internal.is_below(key bigint, bound bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN key < bound;
+
+CREATE FUNCTION sortkey_internal.is_below(key uuid, bound uuid) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN key < bound;
+
+-- Returns a statement that raises an error if a query returns a row.
+CREATE FUNCTION sortkey_internal.error_if(query text, code text, message text, hint text) RETURNS text
+    LANGUAGE sql STABLE
+    RETURN format('DO %L', format('BEGIN IF EXISTS (%s) THEN RAISE EXCEPTION USING ERRCODE = %L, MESSAGE = %L, HINT = %L; END IF; END',
+        query, code, message, hint));
+
 -- Returns the SQL of a step, one statement per element, since Citus rejects several statements in one EXECUTE. Citus
 -- also rejects an empty SELECT list.
 --
@@ -1410,7 +2503,7 @@ $$;
 -- default partition for its row would get an error. Such a step waits only for the lock on the parent. It takes its
 -- other locks with NOWAIT, so other sessions wait behind it for at most one lock_timeout, or two if a foreign key
 -- references the table. Any session that uses a partition through the parent also holds a lock on the parent.
-CREATE FUNCTION sortkey.partition_sql(
+CREATE FUNCTION sortkey_internal.partition_sql(
     parent regclass, action text, partition text, lower timestamptz, upper timestamptz, at timestamptz
 ) RETURNS text[]
     LANGUAGE plpgsql STABLE
@@ -1427,11 +2520,10 @@ DECLARE
     locks text; -- the tables to lock with NOWAIT
     columns text;
     moved text; -- a condition
-    reference record;
     triggers record;
 BEGIN
     SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
-    SELECT x.format, k.attname AS key, d.oid AS default_id, d.relkind AS default_kind INTO m
+    SELECT x.format, k.attname AS key, d.oid::regclass AS default_id, d.relkind AS default_kind INTO m
         FROM sortkey.partitioned_table x
         JOIN pg_partitioned_table p ON p.partrelid = x.parent
         JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
@@ -1448,10 +2540,9 @@ BEGIN
         END IF;
         IF to_regclass(partition) = m.default_id THEN
             statements := statements || '{SET LOCAL row_security = off}' -- raise an error instead of hiding rows
-                || format('DO %L', format('BEGIN IF EXISTS (SELECT 1 FROM %s) THEN'
-                    ' RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'', MESSAGE = %L, HINT = %L; END IF; END',
-                    partition, format('cannot drop default partition %s: it has rows', partition),
-                    'Delete or move the rows, or call manage_partitions with default_partition => true.'));
+                || sortkey_internal.error_if('SELECT 1 FROM ' || partition, 'object_not_in_prerequisite_state',
+                    format('cannot drop default partition %s: it has rows', partition),
+                    'Delete or move the rows, or call manage_partitions with default_partition => true.');
         END IF;
         -- DETACH CONCURRENTLY cannot run in a transaction. DROP alone would drop rows that foreign keys reference.
         statements := statements || format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
@@ -1462,23 +2553,23 @@ BEGIN
         RETURN statements;
     END IF;
 
-    first := sortkey.partition_bound(m.format, lower);
-    last := sortkey.partition_bound(m.format, upper);
+    first := sortkey_internal.partition_bound(m.format, lower);
+    last := sortkey_internal.partition_bound(m.format, upper);
     bounds := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
     IF to_regclass(partition) IS NOT NULL THEN
-        RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
+        RETURN ARRAY[sortkey_internal.error_if('SELECT 1', 'duplicate_table',
             format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, bounds),
-            'Rename, drop or attach that relation. If retention detached it, rows that arrived for it since then are in the default partition.'))];
+            'Rename, drop or attach that relation. If retention detached it, rows that arrived for it since then are in the default partition.')];
     END IF;
 
     IF m.default_id IS NOT NULL AND (action = 'drain' OR lower <= at) THEN
         IF m.default_kind = 'p' THEN
-            RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''wrong_object_type'', MESSAGE = %L, HINT = %L; END',
-                format('cannot move rows to %s: default partition %s is itself partitioned', partition, m.default_id::regclass),
-                'Move the rows by hand, or replace the default partition with a plain table.'))];
+            RETURN ARRAY[sortkey_internal.error_if('SELECT 1', 'wrong_object_type',
+                format('cannot move rows to %s: default partition %s is itself partitioned', partition, m.default_id),
+                'Move the rows by hand, or replace the default partition with a plain table.')];
         END IF;
-        moved := concat_ws(' AND ', format('d.%I OPERATOR(pg_catalog.>=) %s', m.key, first),
-            CASE WHEN upper < 'infinity' THEN format('d.%I OPERATOR(pg_catalog.<) %s', m.key, last) END);
+        moved := concat_ws(' AND ', format('sortkey_internal.is_at_least(d.%I, %s)', m.key, first),
+            CASE WHEN upper < 'infinity' THEN format('sortkey_internal.is_below(d.%I, %s)', m.key, last) END);
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns FROM pg_attribute a
             WHERE a.attrelid = parent AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
 
@@ -1487,10 +2578,13 @@ BEGIN
             statements := statements || '{SET CONSTRAINTS ALL IMMEDIATE}';
         END IF;
         statements := statements || format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent)
-            || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', m.default_id::regclass);
-        -- The move deletes and inserts rows. The deletes must not cascade.
-        FOR reference IN
-            SELECT c.conname, c.conrelid::regclass AS source, string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND ') AS condition
+            || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', m.default_id)
+            || ARRAY( -- The move deletes and inserts rows. The deletes must not cascade.
+                SELECT sortkey_internal.error_if(format('SELECT 1 FROM %s d JOIN %s r ON %s WHERE %s', m.default_id, c.conrelid::regclass,
+                        string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND '), moved),
+                    'foreign_key_violation', format('cannot move rows of %s to %s: %s references some of them by foreign key %I',
+                        m.default_id, partition, c.conrelid::regclass, c.conname),
+                    'Drop that foreign key, maintain the partitions, and add it again.')
                 FROM pg_constraint c
                 CROSS JOIN unnest(c.conkey, c.confkey, c.conpfeqop) AS k (f, p, op)
                 JOIN pg_operator o ON o.oid = k.op
@@ -1499,16 +2593,7 @@ BEGIN
                 JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.p
                 WHERE c.contype = 'f' AND c.conparentid = 0
                     AND (c.confrelid = m.default_id OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- includes the parent
-                GROUP BY c.oid ORDER BY c.conname
-        LOOP
-            statements := statements || format('DO %L', format(
-                'BEGIN IF EXISTS (SELECT 1 FROM %s d JOIN %s r ON %s WHERE %s) THEN'
-                    ' RAISE EXCEPTION USING ERRCODE = ''foreign_key_violation'', MESSAGE = %L, HINT = %L; END IF; END',
-                m.default_id::regclass, reference.source, reference.condition, moved,
-                format('cannot move rows of %s to %s: %s references some of them by foreign key %I',
-                    m.default_id::regclass, partition, reference.source, reference.conname),
-                'Drop that foreign key, maintain the partitions, and add it again.'));
-        END LOOP;
+                GROUP BY c.oid ORDER BY c.conname);
     END IF;
 
     statements := statements || (format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
@@ -1529,15 +2614,15 @@ BEGIN
         FROM (
             SELECT o.event, format('ALTER TABLE %s DISABLE TRIGGER %I', o.target, t.tgname) AS disable,
                     format('ALTER TABLE %s %s TRIGGER %I', o.target, e.enable, t.tgname) AS enable
-                FROM (VALUES ('DELETE', m.default_id, m.default_id::regclass::text, 8),
-                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5 = ROW + INSERT: a partition gets the row triggers of its table only
+                FROM (VALUES ('DELETE', m.default_id, m.default_id::text, 8),
+                    ('INSERT', parent, partition, 5)) o (event, source, target, bits) -- 5 = ROW + INSERT: a partition gets the row triggers of its table only
                 JOIN pg_trigger t ON t.tgrelid = o.source AND NOT t.tgisinternal AND (t.tgtype & o.bits) = o.bits
                 JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
                 ORDER BY t.tgname) t;
     RETURN statements
         || triggers.before_delete
-        || format('CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s', columns, m.default_id::regclass, moved)
-        || format('DELETE FROM %s d WHERE %s', m.default_id::regclass, moved)
+        || format('CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s', columns, m.default_id, moved)
+        || format('DELETE FROM %s d WHERE %s', m.default_id, moved)
         || triggers.after_delete
         || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, bounds)
         || triggers.before_insert
@@ -1547,8 +2632,7 @@ BEGIN
 END
 $$;
 
--- Returns the steps that maintain_partitions() would take at a time, in order. The statements of a row run in one
--- transaction.
+-- The actions are
 --
 --     create   creates a partition; if its time has begun, moves its rows out of the default partition
 --     drain    creates a partition for rows in the default partition, and moves them. Rows after the last partition
@@ -1558,7 +2642,7 @@ $$;
 --     drop     drops such a partition; or drops the default partition if default_partition is false, which fails
 --              while it has rows. If a create or drain fails, the run doesn't drop the default partition
 --
--- It fills the gaps between manually created partitions, and changes these only by retention.
+-- The steps fill the gaps between manually created partitions, and change these only by retention.
 CREATE FUNCTION sortkey.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
     RETURNS TABLE (
         parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text[]
@@ -1566,9 +2650,11 @@ CREATE FUNCTION sortkey.plan_partitions(parent regclass DEFAULT NULL, at timesta
     LANGUAGE sql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT s.*, sortkey.partition_sql(s.parent_table, s.action, s.partition, s.lower, s.upper, plan_partitions.at)
-    FROM sortkey.partition_steps(plan_partitions.parent, plan_partitions.at) s
+    SELECT s.*, sortkey_internal.partition_sql(s.parent_table, s.action, s.partition, s.lower, s.upper, plan_partitions.at)
+    FROM sortkey_internal.partition_steps(plan_partitions.parent, plan_partitions.at) s
 $$;
+COMMENT ON FUNCTION sortkey.plan_partitions(regclass, timestamptz) IS
+    'Returns the steps that maintain_partitions would take at a time, in order, for parent or for all managed tables. The statements of a row run in one transaction.';
 
 -- A run is the maintenance of a table in one call of maintain_partitions(). Between its transactions the caller holds:
 --
@@ -1584,7 +2670,7 @@ $$;
 -- wait for one another, and prevent new foreign keys and triggers until the step is done. They don't block reads and
 -- writes, so the timeout can be long. After deadlock_timeout, Postgres also cancels an autovacuum that holds such a
 -- lock.
-CREATE FUNCTION sortkey.plan_partition_run(parent regclass, at timestamptz, run jsonb) RETURNS jsonb
+CREATE FUNCTION sortkey_internal.plan_partition_run(parent regclass, at timestamptz, run jsonb) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '2s'
@@ -1606,11 +2692,11 @@ BEGIN
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END IF;
-    state := sortkey.partition_state(parent);
+    state := sortkey_internal.partition_state(parent);
     IF run->>'state' IS DISTINCT FROM state THEN
         run := jsonb_build_object('state', state, 'taken', coalesce(run->'taken', '[]'), 'plan', (
             SELECT coalesce(jsonb_agg(s ORDER BY s.number), '[]')
-            FROM sortkey.partition_steps(parent, at) WITH ORDINALITY s (parent_table, action, partition, lower, upper, number)
+            FROM sortkey_internal.partition_steps(parent, at) WITH ORDINALITY s (parent_table, action, partition, lower, upper, number)
             WHERE NOT coalesce(run->'taken', '[]') ? s.partition));
     END IF;
     IF run#>>'{plan,0,action}' IN ('detach', 'drop') THEN
@@ -1626,18 +2712,15 @@ END
 $$;
 
 -- Returns a hash of the catalog rows of a table and its partitions, and of its row in partitioned_table.
-CREATE FUNCTION sortkey.partition_state(parent regclass) RETURNS text
+CREATE FUNCTION sortkey_internal.partition_state(parent regclass) RETURNS text
     LANGUAGE sql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT md5(concat_ws(' ', (SELECT t FROM sortkey.partitioned_table t WHERE t.parent = partition_state.parent),
+    RETURN md5(concat_ws(' ', (SELECT t FROM sortkey.partitioned_table t WHERE t.parent = partition_state.parent),
         (SELECT string_agg(c.oid || ' ' || c.xmin, ' ' ORDER BY c.oid) FROM pg_class c
-            WHERE c.oid = partition_state.parent OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = partition_state.parent))))
-$$;
+            WHERE c.oid = partition_state.parent OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = partition_state.parent))));
 
 -- Logs a step, if the role has the privilege, and returns the run without that step. The step still holds its locks, so
 -- the lock timeout for the log is short, and an error of the log is only a warning.
-CREATE FUNCTION sortkey.end_partition_step(
+CREATE FUNCTION sortkey_internal.end_partition_step(
     parent regclass, run jsonb, begun_at timestamptz, attempts integer,
     action text, partition text, lower timestamptz, upper timestamptz, outcome text, problem text
 ) RETURNS jsonb
@@ -1655,7 +2738,7 @@ BEGIN
     BEGIN
         IF outcome = 'done' THEN
             state := NULL;
-            state := sortkey.partition_state(parent);
+            state := sortkey_internal.partition_state(parent);
         END IF;
         IF has_table_privilege('sortkey.partition_log', 'INSERT') THEN
             INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, lower, upper, attempts, outcome, problem)
@@ -1680,30 +2763,21 @@ $$;
 
 -- Returns the seconds to pause after a lock timeout. The pause doubles with each attempt, up to 5 s, and is randomized
 -- so that two callers don't collide repeatedly.
-CREATE FUNCTION sortkey.partition_pause(attempt integer, lock_timeout interval) RETURNS double precision
+CREATE FUNCTION sortkey_internal.partition_pause(attempt integer, lock_timeout interval) RETURNS double precision
     LANGUAGE sql VOLATILE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT least(5, extract(epoch FROM lock_timeout)::double precision * 2 ^ (attempt - 1)) * (0.5 + random() / 2)
-$$;
+    RETURN least(5, extract(epoch FROM lock_timeout)::double precision * 2 ^ (attempt - 1)) * (0.5 + random() / 2);
 
--- Takes the next step of a run and returns the run without that step. For the first step, pass NULL as run. It returns
--- no row if no steps are left. The outcome is
+-- Takes the next step of a run and returns the run without that step. It returns no row if no steps are left. A failed
+-- attempt releases its locks before the pause. If the plan itself fails, the action is plan.
 --
---     done
---     skipped  because of a lock, after six attempts; this ends the run
---     failed   because of an error
---
--- A skipped or failed step is rolled back, and problem has the reason. If the plan itself fails, the action is plan.
---
--- Call it in one transaction per step, since a step holds its locks until the end of the transaction. A failed attempt
--- releases its locks before the pause. The function qualifies all names instead of setting search_path, since functions
--- that the table uses can depend on the search_path of the caller.
-CREATE FUNCTION sortkey.next_partition_step(
-    parent regclass, at timestamptz DEFAULT clock_timestamp(), lock_timeout interval DEFAULT '100 milliseconds', INOUT run jsonb DEFAULT NULL,
+-- The statements of the step run under path, the search_path of the caller, since functions that the table uses can
+-- depend on it.
+CREATE FUNCTION sortkey_internal.take_partition_step(
+    parent regclass, at timestamptz, lock_timeout interval, path text, INOUT run jsonb,
     OUT action text, OUT partition text, OUT lower timestamptz, OUT upper timestamptz, OUT statements text[], OUT outcome text, OUT problem text
 ) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
     SET lock_timeout = 0   -- the function sets it to the argument
     SET row_security = off -- raise an error instead of hiding rows
 AS $$
@@ -1711,19 +2785,18 @@ AS $$
 DECLARE
     attempts CONSTANT integer := 6;
     attempt integer := 0;
-    begun_at timestamptz := pg_catalog.clock_timestamp(); -- the start of this step
-    tried text;                                           -- the partition of the last attempt
-    before integer := 0;                                  -- the number of attempts at other steps
-    ms CONSTANT numeric := pg_catalog.ceil(extract(epoch FROM lock_timeout) OPERATOR(pg_catalog.*) 1000);
+    begun_at timestamptz := clock_timestamp(); -- the start of this step
+    tried text;                                -- the partition of the last attempt
+    before integer := 0;                       -- the number of attempts at other steps
+    ms CONSTANT numeric := ceil(extract(epoch FROM lock_timeout) * 1000);
     statement text;
     message text;
     detail text;
     hint text;
 BEGIN
-    IF (ms OPERATOR(pg_catalog.>=) 1 AND ms OPERATOR(pg_catalog.<=) 86400000) IS NOT TRUE THEN
+    IF (ms BETWEEN 1 AND 86400000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = pg_catalog.format('lock_timeout %s is out of range (1 millisecond to 1 day)',
-                coalesce(pg_catalog.quote_literal(lock_timeout), 'NULL')),
+            MESSAGE = format('lock_timeout %s is out of range (1 millisecond to 1 day)', coalesce(quote_literal(lock_timeout), 'NULL')),
             HINT = 'Other sessions wait behind this lock request. Use a short timeout such as 100 milliseconds.';
     END IF;
     IF parent IS NULL THEN
@@ -1731,7 +2804,7 @@ BEGIN
             MESSAGE = 'parent must not be NULL', HINT = 'Pass one table per call, or call maintain_partitions.';
     END IF;
     LOOP
-        attempt := attempt OPERATOR(pg_catalog.+) 1;
+        attempt := attempt + 1;
         action := 'plan';
         partition := NULL;
         lower := NULL;
@@ -1740,58 +2813,80 @@ BEGIN
         outcome := 'done';
         problem := NULL;
         BEGIN
-            run := sortkey.plan_partition_run(parent, at, run);
-            SELECT s.action, s.partition, s.lower, s.upper INTO action, partition, lower, upper
-                FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_extract_path(run, 'plan', '0'))
-                    s (action pg_catalog.text, partition pg_catalog.text, lower pg_catalog.timestamptz, upper pg_catalog.timestamptz);
+            run := sortkey_internal.plan_partition_run(parent, at, run);
+            SELECT s.* INTO action, partition, lower, upper
+                FROM jsonb_to_record(run#>'{plan,0}') s (action text, partition text, lower timestamptz, upper timestamptz);
             -- A new plan can begin with another step.
-            IF tried IS NOT NULL AND (partition OPERATOR(pg_catalog.=) tried) IS NOT TRUE THEN
-                begun_at := pg_catalog.clock_timestamp();
-                before := attempt OPERATOR(pg_catalog.-) 1;
+            IF tried IS NOT NULL AND (partition = tried) IS NOT TRUE THEN
+                begun_at := clock_timestamp();
+                before := attempt - 1;
             END IF;
             tried := partition;
             IF action IS NOT NULL THEN
-                statements := sortkey.partition_sql(parent, action, partition, lower, upper, at);
-                PERFORM pg_catalog.set_config('lock_timeout', ms::pg_catalog.text, true);
+                statements := sortkey_internal.partition_sql(parent, action, partition, lower, upper, at);
+                PERFORM set_config('lock_timeout', ms::text, true);
+                PERFORM set_config('search_path', path, true);
                 FOREACH statement IN ARRAY statements LOOP
                     EXECUTE statement;
                 END LOOP;
+                PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             END IF;
             EXIT;
         EXCEPTION
             WHEN lock_not_available OR deadlock_detected THEN
                 outcome := 'skipped';
                 problem := SQLERRM;
-                EXIT WHEN attempt OPERATOR(pg_catalog.=) attempts;
-                PERFORM pg_catalog.pg_sleep(sortkey.partition_pause(attempt, lock_timeout));
+                EXIT WHEN attempt = attempts;
+                PERFORM pg_sleep(sortkey_internal.partition_pause(attempt, lock_timeout));
             WHEN OTHERS THEN
                 outcome := 'failed';
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-                problem := pg_catalog.concat_ws('; ', message,
-                    CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail END, CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint END);
+                problem := concat_ws('; ', message, nullif(detail, ''), nullif(hint, ''));
                 -- After the plan, a row for the new partition went to the default partition. A new plan moves it.
-                EXIT WHEN SQLSTATE OPERATOR(pg_catalog.<>) '23514' OR action OPERATOR(pg_catalog.<>) 'create'
-                    OR attempt OPERATOR(pg_catalog.=) attempts;
-                run := pg_catalog.jsonb_delete(run, 'state');
+                EXIT WHEN SQLSTATE <> '23514' OR action <> 'create' OR attempt = attempts;
+                run := run - 'state';
         END;
     END LOOP;
     IF action IS NULL THEN
-        PERFORM sortkey.end_partition_step(parent, run, begun_at, attempt OPERATOR(pg_catalog.-) before, 'maintain', NULL, NULL, NULL, outcome, NULL);
+        PERFORM sortkey_internal.end_partition_step(parent, run, begun_at, attempt - before, 'maintain', NULL, NULL, NULL, outcome, NULL);
         RETURN;
     END IF;
-    run := sortkey.end_partition_step(parent, run, begun_at, attempt OPERATOR(pg_catalog.-) before, action, partition, lower, upper, outcome, problem);
+    run := sortkey_internal.end_partition_step(parent, run, begun_at, attempt - before, action, partition, lower, upper, outcome, problem);
     RETURN NEXT;
 END
 $$;
 
--- Takes the steps of plan_partitions() for parent, or for all managed tables. Each step has its own transaction and a
--- notice. If a step doesn't get a lock in six attempts, the procedure raises a warning and leaves the step, and the
--- later steps of that table, to the next call. Each attempt waits up to 2 s for locks that don't block reads and
--- writes, then lock_timeout for the others. If a step fails, the procedure takes the other steps and then raises an
--- error. With dry_run it takes no steps and shows their SQL.
+-- The outcome is
 --
--- CALL it outside a transaction block. Inside, Postgres rejects the first COMMIT with "invalid transaction
--- termination", before any step. A procedure that sets search_path cannot commit, so this one qualifies all names.
+--     done
+--     skipped  because of a lock, after six attempts; this ends the run
+--     failed   because of an error
+--
+-- A skipped or failed step is rolled back, and problem has the reason. A step holds its locks until the end of the
+-- transaction.
+CREATE FUNCTION sortkey.next_partition_step(
+    parent regclass, at timestamptz DEFAULT clock_timestamp(), lock_timeout interval DEFAULT '100 milliseconds', INOUT run jsonb DEFAULT NULL,
+    OUT action text, OUT partition text, OUT lower timestamptz, OUT upper timestamptz, OUT statements text[], OUT outcome text, OUT problem text
+) RETURNS SETOF record
+    LANGUAGE sql VOLATILE
+AS $$
+    SELECT s.* FROM sortkey_internal.take_partition_step(parent, at, lock_timeout, pg_catalog.current_setting('search_path'), run) s
+$$;
+COMMENT ON FUNCTION sortkey.next_partition_step(regclass, timestamptz, interval, jsonb) IS
+    'Takes one step of the maintenance of a table and returns it, or no row if no steps are left. Call it in one transaction per step: first with NULL as run, then with the run that the last call returned.';
+
+-- Returns the number of failed steps, with one more step of the given outcome. NULL: none.
+CREATE FUNCTION sortkey_internal.count_failed(failed integer, outcome text) RETURNS integer
+    LANGUAGE sql IMMUTABLE
+    RETURN CASE WHEN outcome = 'failed' THEN coalesce(failed, 0) + 1 ELSE failed END;
+
+-- Each step has its own transaction and a notice. If a step doesn't get a lock in six attempts, the procedure raises a
+-- warning and leaves the step, and the later steps of that table, to the next call. Each attempt waits up to 2 s for
+-- locks that don't block reads and writes, then lock_timeout for the others. If a step fails, the procedure takes the
+-- other steps and then raises an error.
+--
+-- Inside a transaction block, Postgres rejects the first COMMIT with "invalid transaction termination", before any step.
+-- A procedure that sets search_path cannot commit, so this one qualifies all names and has no operators.
 CREATE PROCEDURE sortkey.maintain_partitions(
     parent regclass DEFAULT NULL, lock_timeout interval DEFAULT '100 milliseconds', dry_run boolean DEFAULT false,
     at timestamptz DEFAULT NULL
@@ -1800,21 +2895,21 @@ CREATE PROCEDURE sortkey.maintain_partitions(
 AS $$
 #variable_conflict use_variable
 DECLARE
-    now_at CONSTANT timestamptz := coalesce(at, pg_catalog.clock_timestamp());
-    tables oid[];
-    id oid;
-    step record;
-    run jsonb;
-    failures integer := 0;
+    now_at CONSTANT pg_catalog.timestamptz := coalesce(at, pg_catalog.clock_timestamp());
+    tables pg_catalog.oid[];
+    id pg_catalog.oid;
+    step pg_catalog.record;
+    run pg_catalog.jsonb;
+    failed integer;
 BEGIN
     IF dry_run THEN
-        FOREACH id IN ARRAY ARRAY(SELECT m FROM sortkey.managed_tables(parent, false) m) LOOP
+        FOR id IN SELECT m FROM sortkey_internal.managed_tables(parent, false) m LOOP
             BEGIN
                 FOR step IN SELECT p.* FROM sortkey.plan_partitions(id, now_at) p LOOP
                     RAISE NOTICE E'% %\nBEGIN;\n%;\nCOMMIT;', step.action, step.partition, pg_catalog.array_to_string(step.statements, E';\n');
                 END LOOP;
             EXCEPTION WHEN OTHERS THEN
-                RAISE WARNING 'failed plan %: %', id::regclass::pg_catalog.text, SQLERRM;
+                RAISE WARNING 'failed plan %: %', id::pg_catalog.regclass::pg_catalog.text, SQLERRM;
             END;
         END LOOP;
         RETURN;
@@ -1823,7 +2918,7 @@ BEGIN
     -- A statement must see all changes that were committed before it got its locks. SET TRANSACTION must come first in a transaction.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    tables := ARRAY(SELECT m FROM sortkey.managed_tables(parent, true) m);
+    tables := ARRAY(SELECT m FROM sortkey_internal.managed_tables(parent, true) m);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOREACH id IN ARRAY tables LOOP
@@ -1834,548 +2929,29 @@ BEGIN
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             EXIT WHEN step.action IS NULL;
             run := step.run;
-            IF step.outcome OPERATOR(pg_catalog.=) 'done' THEN
+            IF step.problem IS NULL THEN
                 RAISE NOTICE '% %', step.action, step.partition;
             ELSE
-                RAISE WARNING '% % %: %', step.outcome, step.action, coalesce(step.partition, id::regclass::pg_catalog.text), step.problem;
-                failures := failures OPERATOR(pg_catalog.+) CASE WHEN step.outcome OPERATOR(pg_catalog.=) 'failed' THEN 1 ELSE 0 END;
+                RAISE WARNING '% % %: %', step.outcome, step.action, coalesce(step.partition, id::pg_catalog.regclass::pg_catalog.text), step.problem;
+                failed := sortkey_internal.count_failed(failed, step.outcome);
             END IF;
         END LOOP;
     END LOOP;
-    IF failures OPERATOR(pg_catalog.>) 0 THEN
+    IF failed IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = pg_catalog.format('partition steps failed: %s', failures),
+            MESSAGE = pg_catalog.format('partition steps failed: %s', failed),
             HINT = 'See the warnings for the steps and the reasons. All other steps are done, unless they depend on a failed one.';
     END IF;
 END
 $$;
+COMMENT ON PROCEDURE sortkey.maintain_partitions(regclass, interval, boolean, timestamptz) IS
+    'Creates partitions ahead, moves rows out of default partitions, and removes old partitions, for parent or for all managed tables. CALL it regularly, outside a transaction block. With dry_run it takes no steps and shows their SQL.';
 
-INSERT INTO sortkey.revision (version, name) VALUES (7, 'partitions');
+-- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
 
-DO $$
-BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
-END
-$$;
-
--- ---------------------------------------------------------------------------------------------------------------------
--- 8. leases
--- ---------------------------------------------------------------------------------------------------------------------
-
--- Unqualified names refer to pg_catalog, whatever search_path the role has.
-DO $$
-BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
-END
-$$;
-
--- Leases of node numbers, for package pglease.
---
--- Each number of a pool has a row with a high-water mark, in Unix milliseconds by the clocks of the programs. The
--- number may have been used up to that mark. A claim begins after the current mark and writes the next one before the
--- program generates an ID. Only the holder of the number's current term can advance the mark. This rule prevents
--- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides which program
--- holds a number and for how long.
---
--- A role with write access to the tables could lower a mark and cause duplicate IDs. So the functions are SECURITY
--- DEFINER, and other roles have no privileges until they are granted. Each function is called in a separate statement
--- and transaction and leaves no session state, so it works through connection poolers.
-
-CREATE TABLE sortkey.node_pool (
-    name text PRIMARY KEY,
-    size integer NOT NULL,
-    layout text NOT NULL,
-    timeline text,
-    fenced_until timestamptz NOT NULL DEFAULT '-infinity'
-);
-COMMENT ON TABLE sortkey.node_pool IS 'The pools of node numbers. The first claim creates a pool.';
-COMMENT ON COLUMN sortkey.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
-COMMENT ON COLUMN sortkey.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
-COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby had not received has expired.';
-
--- The fillfactor leaves room for HOT updates: renewals change no indexed column.
-CREATE TABLE sortkey.node_lease (
-    pool text NOT NULL,
-    number integer NOT NULL,
-    term bigint NOT NULL DEFAULT 0,
-    mark bigint NOT NULL DEFAULT 0,
-    after bigint NOT NULL DEFAULT 0,
-    holder text,
-    expires_at timestamptz,
-    ttl interval,
-    reserved text,
-    -- A separate column: with an index on mark itself, each renewal would write to the index.
-    free_mark bigint GENERATED ALWAYS AS (CASE WHEN holder IS NULL AND reserved IS NULL THEN mark END) STORED,
-    PRIMARY KEY (pool, number)
-) WITH (fillfactor = 50);
-CREATE INDEX node_lease_free ON sortkey.node_lease (pool, free_mark, number) WHERE free_mark IS NOT NULL;
-CREATE INDEX node_lease_held ON sortkey.node_lease (pool, holder) WHERE holder IS NOT NULL;
-COMMENT ON TABLE sortkey.node_lease IS 'The node numbers and their holders; see node_status. Lowering a mark by hand can cause duplicate IDs.';
-COMMENT ON COLUMN sortkey.node_lease.term IS 'The number of claims so far.';
-COMMENT ON COLUMN sortkey.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
-COMMENT ON COLUMN sortkey.node_lease.after IS 'The high-water mark before the last claim.';
-COMMENT ON COLUMN sortkey.node_lease.holder IS 'The holder, or NULL if the number was released or never held. A program that knows the value can renew and release the claim.';
-COMMENT ON COLUMN sortkey.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
-COMMENT ON COLUMN sortkey.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
-COMMENT ON COLUMN sortkey.node_lease.reserved IS 'The note passed to reserve_node, or NULL if the number is not reserved. A reserved number cannot be claimed.';
-COMMENT ON COLUMN sortkey.node_lease.free_mark IS 'The mark of a free number, or NULL if the number is reserved or has a holder, even an expired one.';
-
--- Makes the commit wait for the disk and for synchronous standbys, even if the database's default is a weaker
--- synchronous_commit. A SET clause of the function would end before the commit.
-CREATE FUNCTION sortkey.commit_durably() RETURNS void
-    LANGUAGE plpgsql VOLATILE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
-        PERFORM set_config('synchronous_commit', 'on', true);
-    END IF;
-END
-$$;
-REVOKE EXECUTE ON FUNCTION sortkey.commit_durably() FROM PUBLIC;
-COMMENT ON FUNCTION sortkey.commit_durably() IS 'Internal function of the ..._node functions.';
-
--- Returns the timeline of the write-ahead log. A promoted standby begins a new timeline.
-CREATE FUNCTION sortkey.node_timeline() RETURNS text
-    LANGUAGE plpgsql VOLATILE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN left(pg_walfile_name(pg_current_wal_lsn()), 8);
-EXCEPTION WHEN OTHERS THEN
-    RETURN NULL; -- some Postgres-compatible services have no such log
-END
-$$;
-REVOKE EXECUTE ON FUNCTION sortkey.node_timeline() FROM PUBLIC;
-COMMENT ON FUNCTION sortkey.node_timeline() IS 'Internal function of the ..._node functions.';
-
--- Returns the time, in Unix milliseconds, up to which any number of a pool may have been used, regardless of its mark.
--- It is 0 before any failover, and fenced_until of the pool afterwards. The promoted standby can lack the last claims
--- and renewals. These expire within the longest TTL, so new claims wait until then. Existing claims continue.
-CREATE FUNCTION sortkey.node_fence(pool text, ttl interval) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-DECLARE
-    known sortkey.node_pool;
-    timeline CONSTANT text := sortkey.node_timeline();
-BEGIN
-    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
-    IF FOUND AND known.timeline IS DISTINCT FROM timeline THEN
-        UPDATE sortkey.node_pool p SET timeline = timeline, fenced_until = greatest(p.fenced_until, clock_timestamp()
-                + greatest(ttl, (SELECT max(l.ttl) FROM sortkey.node_lease l WHERE l.pool = pool)))
-            WHERE p.name = pool AND p.timeline IS NOT DISTINCT FROM known.timeline;
-        SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
-    END IF;
-    RETURN CASE WHEN isfinite(known.fenced_until) THEN ceil(extract(epoch FROM known.fenced_until) * 1000) ELSE 0 END;
-END
-$$;
-REVOKE EXECUTE ON FUNCTION sortkey.node_fence(text, interval) FROM PUBLIC;
-COMMENT ON FUNCTION sortkey.node_fence(text, interval) IS 'Internal function of the ..._node functions.';
-
--- Claims a number of a pool. The first claim creates the pool.
---
---     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
---     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
---     holder            unique to the claim; a repeated call with the same holder returns the same number and term
---     ttl_ms            the time until the claim expires
---     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
---
--- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
--- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
--- creating the pool or the fence. If no number is available, number is NULL, and the result has
---
---     held_count        the number of held numbers
---     reserved_count    the number of reserved numbers
---     ahead_count       the number of free numbers with a mark at or after now_ms
---     lowest_mark       the lowest of these marks
---     frees_ms          the time until the first held number is free, unless renewed
---     reservations      the first three reservations made with reserve_node, and the count of the others
-CREATE FUNCTION sortkey.claim_node(
-    pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
-    OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
-    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
-    OUT reservations text
-)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-DECLARE
-    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
-    known sortkey.node_pool;
-    lowest bigint; -- the fence, a lower limit of all marks
-    now_at timestamptz;
-BEGIN
-    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
-        AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < 253402300800000) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s (up to 1000 bytes), holder %s (1 to 1000 bytes), ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
-                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
-                coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
-            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
-    END IF;
-    PERFORM sortkey.commit_durably();
-    reserved := coalesce(reserved, '{}');
-
-    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
-    IF NOT FOUND THEN
-        -- If several first claims run at once, one creates the pool and the others wait for it.
-        INSERT INTO sortkey.node_pool (name, size, layout, timeline)
-            VALUES (pool, size, layout, sortkey.node_timeline()) ON CONFLICT DO NOTHING;
-        IF FOUND THEN
-            -- Rows exist already for numbers that are reserved, or were.
-            INSERT INTO sortkey.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
-            DELETE FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
-            SELECT l.number INTO number FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
-            IF number IS NOT NULL THEN
-                RAISE EXCEPTION USING ERRCODE = 'SK001',
-                    MESSAGE = format('reserved number %s is out of range for pool %s of layout %L (0 to %s)', number, pool, layout, size - 1),
-                    HINT = 'Give this process the layout that the number was reserved for, or cancel the reservation with unreserve_node.';
-            END IF;
-        END IF;
-        SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
-    END IF;
-    IF known.size <> size OR known.layout <> layout THEN
-        RAISE EXCEPTION USING ERRCODE = 'SK001',
-            MESSAGE = format('pool %s has %s numbers of layout %L, but this process has %s numbers of layout %L', pool, known.size, known.layout, size, layout),
-            HINT = 'Give this process the layout of the pool, or the pool another name.';
-    END IF;
-
-    lowest := sortkey.node_fence(pool, ttl);
-
-    -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
-    -- generated no IDs. Grant the number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
-    SELECT l.number INTO number FROM sortkey.node_lease l
-        WHERE l.pool = pool AND l.holder = holder
-        ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
-    IF FOUND THEN
-        UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL
-            WHERE l.pool = pool AND l.holder = holder AND l.number <> number;
-        UPDATE sortkey.node_lease l
-            SET after = greatest(l.after, lowest), mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
-            WHERE l.pool = pool AND l.number = number AND l.holder = holder AND lowest < now_ms
-                AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
-            RETURNING l.term, l.after, l.mark INTO term, after, until;
-        IF FOUND THEN
-            time_ms := extract(epoch FROM clock_timestamp()) * 1000;
-            RETURN;
-        END IF;
-        UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number AND l.holder = holder;
-    END IF;
-
-    -- If the clock steps back, claims would expire later by the size of the step. Cap them at one TTL from now, since a
-    -- live holder renews within a TTL. clock_timestamp() runs per row, so it is later than each visible claim. The
-    -- condition holder >= '' is true for every holder; it makes the planner choose node_lease_held, even without
-    -- statistics.
-    UPDATE sortkey.node_lease l SET expires_at = clock_timestamp() + l.ttl
-        FROM (
-            SELECT o.number FROM sortkey.node_lease o
-            WHERE o.pool = pool AND o.holder >= '' AND o.expires_at > clock_timestamp() + o.ttl
-            FOR UPDATE SKIP LOCKED
-        ) late
-        WHERE l.pool = pool AND l.number = late.number;
-
-    now_at := clock_timestamp();
-    SELECT l.number INTO number FROM sortkey.node_lease l
-        WHERE l.pool = pool AND l.number < size AND l.free_mark < now_ms AND lowest < now_ms AND NOT l.number <@ reserved
-        ORDER BY l.free_mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-        -- Read the whole pool, to include numbers that were released in the meantime.
-        SELECT l.number INTO number FROM sortkey.node_lease l
-            WHERE l.pool = pool AND l.number < size AND l.reserved IS NULL AND NOT l.number <@ reserved
-                AND (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) < now_ms
-            ORDER BY l.mark, l.number LIMIT 1 FOR UPDATE SKIP LOCKED;
-    END IF;
-    IF FOUND THEN
-        UPDATE sortkey.node_lease l SET term = l.term + 1, holder = holder, after = greatest(l.mark, lowest), mark = until_ms,
-                expires_at = clock_timestamp() + ttl, ttl = ttl
-            WHERE l.pool = pool AND l.number = number
-            RETURNING l.term, l.after, l.mark INTO term, after, until;
-    ELSE
-        -- A number that is free but locked is being claimed, and counts as held.
-        SELECT count(*) FILTER (WHERE NOT a.kept AND NOT a.ahead), count(*) FILTER (WHERE a.kept), count(*) FILTER (WHERE NOT a.kept AND a.ahead),
-                ceil(extract(epoch FROM min(l.expires_at) FILTER (WHERE NOT a.kept AND l.holder IS NOT NULL AND l.expires_at > now_at) - now_at) * 1000),
-                min(greatest(l.mark, lowest)) FILTER (WHERE NOT a.kept AND a.ahead)
-            INTO held_count, reserved_count, ahead_count, frees_ms, lowest_mark
-            FROM sortkey.node_lease l
-                CROSS JOIN LATERAL (
-                    SELECT l.reserved IS NOT NULL OR l.number <@ reserved,
-                        (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) >= now_ms
-                ) a (kept, ahead)
-            WHERE l.pool = pool AND l.number < size;
-        SELECT string_agg(CASE WHEN k.place <= 3 THEN format('%s for %s', k.number, quote_literal(left(k.reserved, 100))) ELSE format('%s more', k.total - 3) END, ', ' ORDER BY k.place)
-            INTO reservations
-            FROM (
-                SELECT l.number, l.reserved, row_number() OVER (ORDER BY l.number) place, count(*) OVER () total
-                FROM sortkey.node_lease l WHERE l.pool = pool AND l.number < size AND l.reserved IS NOT NULL
-            ) k
-            WHERE k.place <= 4;
-    END IF;
-    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
-END
-$$;
-REVOKE EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) FROM PUBLIC;
-
--- Renews a claim and raises its mark to until_ms, if that is later. An expired claim can be renewed if no other program
--- has claimed the number and it isn't reserved. If another program has claimed it, or the claim was released, nothing
--- changes, and the result has the current term and the readable part of the holder.
-CREATE FUNCTION sortkey.renew_node(
-    pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
-    OUT renewed boolean, OUT after bigint, OUT until bigint, OUT time_ms bigint, OUT present_term bigint, OUT present_holder text
-)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-DECLARE
-    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
-BEGIN
-    IF (ttl_ms BETWEEN 1 AND 3600000 AND until_ms < 253402300800000) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of renew_node: ttl_ms %s (1 to 3600000), until_ms %s (not after the year 9999)',
-                coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
-    END IF;
-    PERFORM sortkey.commit_durably();
-    UPDATE sortkey.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
-        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder
-            AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
-        RETURNING l.after, l.mark INTO after, until;
-    renewed := FOUND;
-    IF NOT renewed THEN
-        SELECT l.term, regexp_replace(l.holder, ' \S+$', '') INTO present_term, present_holder
-            FROM sortkey.node_lease l WHERE l.pool = pool AND l.number = number;
-    END IF;
-    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
-END
-$$;
-REVOKE EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) FROM PUBLIC;
-
--- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number
--- is in another term or was released before. The mark doesn't fall below its value before the claim.
-CREATE FUNCTION sortkey.release_node(pool text, number integer, term bigint, holder text, mark_ms bigint) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-BEGIN
-    IF (mark_ms < 253402300800000) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of release_node: mark_ms %s (not after the year 9999)', coalesce(mark_ms::text, 'NULL'));
-    END IF;
-    PERFORM sortkey.commit_durably();
-    UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
-        WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder;
-    RETURN FOUND;
-END
-$$;
-REVOKE EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) FROM PUBLIC;
-
--- Reserves a number permanently, for example for the default of a column. Programs cannot claim a reserved number. The
--- pool need not exist yet. note describes the use of the number. The number can be used once reserve_node has returned.
--- So reserve_node fails if the number is held, or if this server's clock isn't a second past the number's mark.
---
--- while_held => true only prevents further claims. Call reserve_node again after the holder has stopped.
-CREATE FUNCTION sortkey.reserve_node(pool text, number integer, note text, while_held boolean DEFAULT false) RETURNS void
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-DECLARE
-    known sortkey.node_pool;
-    size integer;
-    lease sortkey.node_lease;
-    now_at timestamptz;
-BEGIN
-    SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
-    size := coalesce(known.size, 65536); -- the largest size
-    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
-                quote_nullable(pool), coalesce(number::text, 'NULL'), size - 1, quote_nullable(note), coalesce(while_held::text, 'NULL')),
-            HINT = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. No argument can be NULL.';
-    END IF;
-    PERFORM sortkey.commit_durably();
-    INSERT INTO sortkey.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
-        ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = note
-        RETURNING l.* INTO lease;
-    IF while_held THEN
-        RETURN;
-    END IF;
-    now_at := clock_timestamp();
-    IF lease.holder IS NOT NULL AND lease.expires_at > now_at THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-            MESSAGE = format('cannot reserve number %s of pool %s: it is held by %s until %s, unless renewed',
-                number, pool, regexp_replace(lease.holder, ' \S+$', ''), lease.expires_at),
-            HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
-    END IF;
-    lease.mark := greatest(lease.mark, sortkey.node_fence(pool, interval '0'));
-    -- Wait for the whole time unit of the mark, which is several milliseconds in some formats.
-    IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
-        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
-            MESSAGE = format('cannot reserve number %s of pool %s: it has a high-water mark of %s, and the clock is at %s, in Unix milliseconds',
-                number, pool, lease.mark, floor(extract(epoch FROM now_at) * 1000)),
-            DETAIL = 'The number may have been used up to the high-water mark.',
-            HINT = 'Call reserve_node again once the clock is a second past the mark, or choose another number.';
-    END IF;
-    -- Remove an expired claim, which the holder could renew.
-    UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL WHERE l.pool = pool AND l.number = number;
-END
-$$;
-REVOKE EXECUTE ON FUNCTION sortkey.reserve_node(text, integer, text, boolean) FROM PUBLIC;
-
--- Cancels the reservation of a number that is no longer in use. used_until is the time of the last ID generated with
--- it. NULL means now.
-CREATE FUNCTION sortkey.unreserve_node(pool text, number integer, used_until timestamptz DEFAULT NULL) RETURNS void
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-DECLARE
-    used_ms bigint;
-BEGIN
-    IF isfinite(used_until) IS FALSE OR used_until >= timestamptz '10000-01-01 00:00:00+00' THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('used_until %s is out of range; want a finite time that is not after the year 9999', used_until);
-    END IF;
-    -- IDs are up to 10 ms ahead of the server's clock.
-    used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + 10;
-    PERFORM sortkey.commit_durably();
-    -- Remove the holder, so that it cannot release the number with an old mark.
-    UPDATE sortkey.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
-        WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_object',
-            MESSAGE = format('number %s of pool %s is not reserved', coalesce(number::text, 'NULL'), quote_nullable(pool)),
-                HINT = 'The view sortkey.node_status lists the reserved numbers.';
-    END IF;
-END
-$$;
-REVOKE EXECUTE ON FUNCTION sortkey.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
-
--- Shows node numbers to people. It omits the unique part of a holder, since a program that knows it can release the
--- claim.
-CREATE VIEW sortkey.node_status AS
-    SELECT l.pool, l.number,
-        CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
-        regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
-        CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
-    FROM sortkey.node_lease l;
-COMMENT ON VIEW sortkey.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
-
--- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
-DO $$
-DECLARE
-    statement text;
-BEGIN
-    FOR statement IN
-        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
-        FROM (
-            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.relnamespace = 'sortkey'::regnamespace AND c.relname IN ('node_pool', 'node_lease', 'node_status')
-            UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
-            WHERE p.pronamespace = 'sortkey'::regnamespace
-                AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node', 'node_fence', 'node_timeline', 'commit_durably')
-        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
-        WHERE a.grantee <> o.owner
-    LOOP
-        EXECUTE statement;
-    END LOOP;
-END
-$$;
-
--- Lists the defaults that generate IDs with a node number, to find numbers that aren't reserved. pg_depend has the
--- columns, domains and SQL functions (with RETURN or BEGIN ATOMIC) that depend on the next_ functions. The view reads
--- the number from the text of the default.
-CREATE VIEW sortkey.node_defaults AS
-    WITH generators (function, first, second) AS (
-        VALUES ('next_snowflake', 'datacenter', 'worker'), ('next_snowflake_si', 'machine', NULL),
-            ('next_spread64', 'generator', 'cluster'), ('next_sno', 'meta', 'partition')
-    ), uses AS (
-        SELECT d.classid, d.objid, m.function, m.first, m.second,
-            CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE 'sortkey\.' END AS prefix
-        FROM generators m
-            JOIN pg_proc p ON p.pronamespace = 'sortkey'::regnamespace AND p.proname = m.function
-            JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
-    ), lasting AS (
-        -- Exclude temporary objects: any role can create them, and only one session uses them.
-        SELECT n.oid, n.nspname FROM pg_namespace n WHERE n.nspname !~ '^pg_temp_'
-    ), defaults AS (
-        SELECT 'column' AS kind, format('%I.%I.%I', n.nspname, c.relname, t.attname) AS name,
-            pg_get_expr(a.adbin, a.adrelid) AS expression, u.function, u.first, u.second, u.prefix
-        FROM uses u JOIN pg_attrdef a ON u.classid = 'pg_attrdef'::regclass AND a.oid = u.objid
-            JOIN pg_attribute t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
-            JOIN pg_class c ON c.oid = a.adrelid JOIN lasting n ON n.oid = c.relnamespace
-        UNION
-        SELECT 'domain', format('%I.%I', n.nspname, t.typname), pg_get_expr(t.typdefaultbin, 0), u.function, u.first, u.second, u.prefix
-        FROM uses u JOIN pg_type t ON u.classid = 'pg_type'::regclass AND t.oid = u.objid
-            JOIN lasting n ON n.oid = t.typnamespace
-        UNION
-        SELECT 'function', format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)),
-            pg_get_function_sqlbody(p.oid), u.function, u.first, u.second, u.prefix
-        FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
-            JOIN lasting n ON n.oid = p.pronamespace AND n.oid <> 'sortkey'::regnamespace
-    ), calls AS (
-        -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
-        SELECT d.kind, d.name, d.expression, d.function,
-            coalesce(substring(c[1] FROM d.first || ' => ([0-9]{1,5})(?:,|$)'),
-                substring(c[1] FROM '^([0-9]{1,5})(?:,|$)'))::integer AS first,
-            coalesce(substring(c[1] FROM d.second || ' => ([0-9]{1,5})(?:,|$)'),
-                substring(c[1] FROM '^[^,=]*, ([0-9]{1,5})$'))::integer AS second
-        FROM defaults d CROSS JOIN LATERAL regexp_matches(
-            regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', '\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
-            '(?<![a-z0-9_.])' || d.prefix || d.function || '\((?:((?:[^()]|\([^()]*\))*)\))?', 'g') c
-    ), numbers AS (
-        SELECT c.kind, c.name, c.expression,
-            CASE c.function WHEN 'next_snowflake' THEN 'snowflake' WHEN 'next_snowflake_si' THEN 'snowflake-si'
-                WHEN 'next_spread64' THEN 'spread64-' || c.second WHEN 'next_sno' THEN 'sno' END AS pool,
-            -- The layout text of package nodelease.
-            CASE c.function
-                WHEN 'next_snowflake' THEN (SELECT 'snowflake: ' || l.layout FROM sortkey.layout l WHERE l.format = 'snowflake')
-                WHEN 'next_snowflake_si' THEN (SELECT 'snowflake_si: ' || l.layout FROM sortkey.layout l WHERE l.format = 'snowflake_si')
-                WHEN 'next_spread64' THEN 'spread64: cluster ' || c.second
-                WHEN 'next_sno' THEN 'sno: partitions' END AS layout,
-            CASE c.function
-                WHEN 'next_snowflake' THEN CASE WHEN c.first <= 31 AND c.second <= 31
-                    THEN c.first * 32 + c.second END
-                WHEN 'next_snowflake_si' THEN c.first
-                WHEN 'next_spread64' THEN CASE WHEN c.second IS NOT NULL THEN c.first END
-                WHEN 'next_sno' THEN c.second END AS number
-        FROM calls c
-    )
-    SELECT n.kind, n.name, n.expression, o.pool, n.number, l.reserved
-    FROM numbers n
-        -- Programs can give a pool a name other than the default of package nodelease.
-        LEFT JOIN LATERAL (
-            SELECT p.name FROM sortkey.node_pool p WHERE p.layout = n.layout AND p.size > n.number
-            UNION ALL
-            SELECT n.pool WHERE NOT EXISTS (SELECT FROM sortkey.node_pool p WHERE p.layout = n.layout AND p.size > n.number)
-        ) o (pool) ON true
-        LEFT JOIN sortkey.node_lease l ON l.pool = o.pool AND l.number = n.number;
-COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that generate IDs with a node number. reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if it is not a literal.';
--- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
-DO $$
-DECLARE
-    statement text;
-BEGIN
-    FOR statement IN
-        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
-        FROM (
-            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = 'sortkey.node_defaults'::regclass
-        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
-        WHERE a.grantee <> o.owner
-    LOOP
-        EXECUTE statement;
-    END LOOP;
-END
-$$;
-
-GRANT SELECT ON sortkey.node_defaults TO PUBLIC; -- Check reads it
-
-INSERT INTO sortkey.revision (version, name) VALUES (8, 'leases');
+INSERT INTO sortkey.revision (version, name) VALUES (8, 'partitions');
 
 DO $$
 BEGIN

@@ -92,8 +92,8 @@
 //   - A process that is copied while it runs, such as a virtual machine whose
 //     snapshot is resumed twice, is one holder to the store, so the copies can
 //     create the same IDs. Claim the number after the copy.
-//   - The store doesn't know of other users of a number, such as a column default.
-//     Reserve the number: in Postgres with reserve_node, elsewhere in the
-//     Pool.Reserved of each program.
+//   - The store doesn't know of other users of a number, such as the column defaults
+//     of a database. Reserve the number: in Postgres with reserve_node, elsewhere in
+//     the Pool.Reserved of each program.
 //   - A generator with an injected Clock needs the same clock in Options.Clock.
 package nodelease

@@ -111,10 +111,11 @@ func ExampleNewSnoGenerator() {
 	// Output: c 7 true <nil>
 }
 
-// The pool reserves the number that column defaults use.
+// The pool reserves the number of the column defaults, which is in the setting
+// sortkey.node of the database.
 func ExampleForSnowflake() {
 	pool := nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout())
-	pool.Reserved = []int{31<<5 | 31} // sortkey.next_snowflake(31, 31)
+	pool.Reserved = []int{1023}
 	fmt.Println(pool.Name, pool.Size, pool.Validate())
 	// Output: snowflake 1024 <nil>
 }

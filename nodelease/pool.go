@@ -49,8 +49,8 @@ const maxSize = 1 << 16
 
 // ForSnowflake returns the pool of a layout's datacenters and workers: 1024 numbers by
 // default. A number consists of the bits of datacenter and worker. In the default
-// layout, datacenter 3 and worker 7 are the number 3<<5 | 7. To use them in the column
-// default next_snowflake(3, 7), reserve this number.
+// layout, datacenter 3 and worker 7 are the number 3<<5 | 7. The column defaults of a
+// database use a number of the same pool, in the setting sortkey.node: reserve it.
 func ForSnowflake(l idtype.SnowflakeLayout) Pool {
 	ones, err := l.Parts(idtype.MaxSnowflake) // all bits of each field are set
 	return Pool{

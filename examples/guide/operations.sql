@@ -1,9 +1,10 @@
 -- [reserve]
-SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of payments.id');
+SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');
+ALTER DATABASE shop SET sortkey.node = 1023; -- for new sessions
 
 -- [payments]
 CREATE TABLE payments (
-    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31),
+    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(),
     amount bigint NOT NULL
 );
 
@@ -53,5 +54,5 @@ UNION ALL SELECT 'sno', sortkey.sno_time(sortkey.sno_floor('infinity')) - now();
 UPDATE sortkey.node_pool SET timeline = 'restored';
 
 -- [renumber]
-SELECT sortkey.reserve_node('snowflake', 31 << 5 | 30, 'default of payments.id in staging');
-ALTER TABLE payments ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(31, 30);
+SELECT sortkey.reserve_node('snowflake', 1022, 'defaults of staging');
+ALTER DATABASE staging SET sortkey.node = 1022;

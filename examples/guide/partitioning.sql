@@ -17,7 +17,7 @@ SELECT sortkey.manage_partitions('events', every => '1 day', premake => 30,
     retention => '90 days', retention_action => 'drop', default_partition => false);
 
 -- [grants]
-GRANT USAGE ON SCHEMA sortkey TO app_owner;
+GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO app_owner;
 GRANT USAGE, CREATE ON SCHEMA app TO app_owner; -- the schema of the table, where partitions are created
 GRANT INSERT, UPDATE, DELETE ON sortkey.partitioned_table TO app_owner; -- for manage_partitions and unmanage_partitions
 GRANT SELECT, INSERT, DELETE ON sortkey.partition_log TO app_owner; -- without this grant, steps aren't logged
@@ -77,7 +77,7 @@ CREATE TABLE messages (
 -- [partman]
 SELECT partman.create_parent(
     p_parent_table := 'public.messages', p_control := 'id', p_interval := '1 day',
-    p_time_encoder := 'sortkey.sno_partman_encoder', p_time_decoder := 'sortkey.sno_partman_decoder');
+    p_time_encoder := 'sortkey.sno_floor', p_time_decoder := 'sortkey.sno_partman_decoder');
 UPDATE partman.part_config SET retention = '90 days', retention_keep_table = false
 WHERE parent_table = 'public.messages';
 SELECT partman.run_maintenance('public.messages'); -- periodically

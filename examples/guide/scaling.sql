@@ -1,8 +1,12 @@
 -- [site]
--- At site 1. At site 2 the datacenter is 2: 2 << 5 | 31 and next_snowflake(2, 31).
-SELECT sortkey.reserve_node('snowflake', 1 << 5 | 31, 'default of orders.id');
+-- At site 1. At site 2 the number is 95: datacenter 2, worker 31.
+SELECT sortkey.reserve_node('snowflake', 63, 'defaults of the site');
+ALTER DATABASE shop SET sortkey.node = 63; -- datacenter 1, worker 31
+
+-- [site-table]
+-- At both sites.
 CREATE TABLE orders (
-    id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1, 31),
+    id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(),
     total bigint NOT NULL
 );
 
@@ -24,8 +28,8 @@ CREATE SUBSCRIPTION site_1_from_site_2 CONNECTION 'host=site-2 dbname=shop user=
 
 -- [promote]
 -- At a subscriber that takes over from site 1, before the first INSERT there.
-SELECT sortkey.reserve_node('snowflake', 3 << 5 | 31, 'default of orders.id');
-ALTER TABLE orders ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(3, 31);
+SELECT sortkey.reserve_node('snowflake', 127, 'defaults of the site');
+ALTER DATABASE shop SET sortkey.node = 127; -- datacenter 3, worker 31
 ALTER SUBSCRIPTION site_3_from_site_1 DISABLE;
 ALTER SUBSCRIPTION site_3_from_site_1 SET (slot_name = NONE);
 DROP SUBSCRIPTION site_3_from_site_1;
@@ -36,19 +40,3 @@ CREATE TABLE carts_0 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 0)
 CREATE TABLE carts_1 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 1);
 CREATE TABLE carts_2 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 2);
 CREATE TABLE carts_3 PARTITION OF carts FOR VALUES WITH (MODULUS 4, REMAINDER 3);
-
--- [citus-tables]
--- At the coordinator. The CHECK rejects the same values as the domain.
-CREATE TABLE customers (id bigint PRIMARY KEY, name text NOT NULL);
-SELECT create_distributed_table('customers', 'id');
-ALTER TABLE customers ADD CONSTRAINT customers_id_is_snowflake CHECK (id > 0);
-
-CREATE TABLE purchases (
-    customer_id bigint REFERENCES customers,
-    id bigint CONSTRAINT purchases_id_is_snowflake CHECK (id > 0),
-    PRIMARY KEY (customer_id, id)
-);
-SELECT create_distributed_table('purchases', 'customer_id', colocate_with => 'customers');
-
--- [citus-lock-timeout]
-ALTER ROLE migrator SET lock_timeout = '2s';

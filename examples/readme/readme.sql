@@ -1,11 +1,12 @@
 -- The SQL of README.md, for a database with the migrations.
 
 -- [payments]
+SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop'); -- no instance claims this node number
+ALTER DATABASE shop SET sortkey.node = 1023; -- as a superuser; then reconnect
 CREATE TABLE payments (
-    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, 31), -- datacenter, worker
+    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(),
     amount bigint NOT NULL
 ) PARTITION BY RANGE (id);
-SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of payments.id'); -- no instance claims it
 SELECT sortkey.manage_partitions('payments', every => '1 month', retention => '2 years', retention_action => 'drop');
 CALL sortkey.maintain_partitions(); -- run it from pg_cron or a CronJob
 SELECT sortkey.snowflake_time(id), amount FROM payments -- reads the partition of November

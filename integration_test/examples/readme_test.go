@@ -46,7 +46,8 @@ func TestREADMEInSQL(t *testing.T) {
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
 		conn := db.Conn(t)
 		// One by one, as in psql: CALL can't be in a transaction with others.
-		for _, statement := range regexp.MustCompile(`;( --.*)?\n`).Split(string(source), -1) {
+		sql := strings.ReplaceAll(string(source), "DATABASE shop", "DATABASE "+db.Name)
+		for _, statement := range regexp.MustCompile(`;( --.*)?\n`).Split(sql, -1) {
 			if _, err := conn.Exec(t.Context(), statement); err != nil {
 				t.Fatalf("%v\nin: %s", err, statement)
 			}
@@ -60,16 +61,15 @@ func TestREADMEInSQL(t *testing.T) {
 			t.Errorf("ID after Close: want %v, got %v", idtype.ErrLeaseLost, err)
 		}
 		var number, claimed, reserved int
-		must(t, conn.QueryRow(t.Context(), `SELECT (parts).datacenter << 5 | (parts).worker,
+		must(t, conn.QueryRow(t.Context(), `SELECT sortkey.snowflake_node($1),
 				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND term = 1),
-				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND reserved IS NOT NULL)
-			FROM (SELECT sortkey.snowflake_parts($1::bigint) parts) p`, int64(id)).Scan(&number, &claimed, &reserved))
-		if number != claimed || reserved != 31<<5|31 {
-			t.Errorf("want an ID of number %d and number %d reserved, got %d and %d", claimed, 31<<5|31, number, reserved)
+				(SELECT number FROM sortkey.node_lease WHERE pool = 'snowflake' AND reserved IS NOT NULL)`, int64(id)).Scan(&number, &claimed, &reserved))
+		if number != claimed || reserved != 1023 {
+			t.Errorf("want an ID of number %d and number 1023 reserved, got %d and %d", claimed, number, reserved)
 		}
 		var partition, want string
 		var created time.Time
-		must(t, conn.QueryRow(t.Context(), `INSERT INTO payments (amount) VALUES (5)
+		must(t, db.Conn(t).QueryRow(t.Context(), `INSERT INTO payments (amount) VALUES (5)
 			RETURNING tableoid::regclass::text, to_char(now() AT TIME ZONE 'UTC', '"payments_p"YYYYMM'), sortkey.snowflake_time(id)`,
 		).Scan(&partition, &want, &created))
 		if !strings.HasPrefix(partition, want) {

@@ -22,15 +22,15 @@ import (
 )
 
 // Models with columns of the domains of schema sortkey. A tag can't have variables, so each
-// domain has a model. AutoMigrate compares a default with its text in Postgres, so the tags
-// have a space after the comma.
+// domain has a model. AutoMigrate compares a default with its text in Postgres, so a tag with
+// a node number has a space after the comma.
 type (
 	domainSnowflake struct {
 		ID       idtype.Snowflake `gorm:"type:sortkey.snowflake"`
 		Name     string
 		ParentID *idtype.Snowflake `gorm:"type:sortkey.snowflake"`
 		Parent   *domainSnowflake
-		Made     idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake(0, 1)"`
+		Made     idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake()"`
 	}
 	domainSno struct {
 		ID       idtype.Sno `gorm:"type:sortkey.sno"`
@@ -44,7 +44,7 @@ type (
 		Name     string
 		ParentID *sqltypes.SnoText `gorm:"type:sortkey.sno_as_text"`
 		Parent   *domainSnoText
-		Made     sqltypes.SnoText `gorm:"type:sortkey.sno_as_text;default:sortkey.sno_text(sortkey.next_sno(0, 1))"`
+		Made     sqltypes.SnoText `gorm:"type:sortkey.sno_as_text;default:sortkey.sno_text(sortkey.next_sno())"`
 	}
 )
 
@@ -55,7 +55,7 @@ func TestDomains(t *testing.T) {
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-				must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+				install(t, db)
 				g := db.GORM(t, nil, clients[client]...)
 				must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
 				domainModel[domainSnowflake](t, g, "snowflake")
@@ -64,6 +64,17 @@ func TestDomains(t *testing.T) {
 			})
 		})
 	}
+}
+
+// defaultNode is the node number of the defaults.
+const defaultNode = 1023
+
+// install runs the migrations and sets the node number of new sessions.
+func install(t *testing.T, db *pgtest.DB) {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+	db.Exec(t, fmt.Sprintf("ALTER DATABASE %[1]s SET sortkey.node = %[2]d; SELECT sortkey.reserve_node('snowflake', %[2]d, 'defaults'), sortkey.reserve_node('sno', %[2]d, 'defaults')",
+		db.Name, defaultNode))
 }
 
 func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
@@ -182,18 +193,18 @@ func TestDomainDialectorInDocumentation(t *testing.T) {
 // INSERT, and reads the default's value back.
 func TestDomainDefaultKey(t *testing.T) {
 	type ticket struct {
-		ID   idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake(0,1)"`
+		ID   idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake()"`
 		Name string
 	}
 	type note struct {
-		ID   idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(7,258)"`
+		ID   idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(7)"`
 		Name string
 	}
 	for _, client := range postgresOpposites { // SQLite has no domains
 		t.Run(client, func(t *testing.T) {
 			t.Parallel()
 			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-				must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+				install(t, db)
 				g := db.GORM(t, nil, clients[client]...)
 				must(t, g.AutoMigrate(&ticket{}, &note{}))
 				start := time.Now().Add(-time.Minute) // the server's clock may differ
@@ -201,10 +212,10 @@ func TestDomainDefaultKey(t *testing.T) {
 				must(t, g.Create(&tickets).Error)
 				must(t, g.Create(&notes).Error)
 				p, err := idtype.SnowflakeLayout{}.Parts(tickets[1].ID)
-				if err != nil || p.Datacenter != 0 || p.Worker != 1 || p.Time.Before(start) || tickets[0].ID >= tickets[1].ID {
+				if err != nil || p.Datacenter<<5|p.Worker != defaultNode || p.Time.Before(start) || tickets[0].ID >= tickets[1].ID {
 					t.Errorf("the server generated %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
 				}
-				if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != 258 || id.Time().Before(start) {
+				if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != defaultNode || id.Time().Before(start) {
 					t.Errorf("the server generated %v", id)
 				}
 				var found []ticket

@@ -63,10 +63,11 @@ func (p piece) statements() []string {
 	return slices.DeleteFunc(regexp.MustCompile(`;( *--.*)?\n`).Split(p.sql, -1), func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// run runs the piece in a database.
+// run runs the piece in a database, which the pages call shop or staging.
 func (p piece) run(t *testing.T, db *pgtest.DB) {
 	t.Helper()
 	conn := db.Conn(t)
+	p.sql = strings.NewReplacer("DATABASE shop", "DATABASE "+db.Name, "DATABASE staging", "DATABASE "+db.Name).Replace(p.sql)
 	for _, s := range p.statements() {
 		if _, err := conn.Exec(t.Context(), s); err != nil {
 			t.Fatalf("[%s]: %v\nin: %s", p.name, err, s)

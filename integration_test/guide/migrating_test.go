@@ -64,6 +64,15 @@ func TestMigratingSQL(t *testing.T) {
 				}
 				p.run(t, db)
 				must(t, guide.Install(ctx, as(t, db, owner)))
+			case "parameter":
+				if _, err := as(t, db, owner).ExecContext(ctx, fmt.Sprintf("ALTER ROLE %s SET sortkey.node = 1021", owner)); err == nil || !strings.Contains(err.Error(), "permission denied") {
+					t.Errorf("expected the setting to need a privilege, got %v", err)
+				}
+				p.run(t, db)
+				_, err := as(t, db, owner).ExecContext(ctx, fmt.Sprintf("ALTER ROLE %s SET sortkey.node = 1021", owner))
+				must(t, err)
+				db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', 1021, 'defaults'); ALTER DATABASE %s SET sortkey.node = 1021", db.Name))
+				conn = db.Conn(t)
 			case "grants":
 				if err := guide.Verify(ctx, as(t, db, app)); err == nil || !strings.Contains(err.Error(), "GRANT USAGE") {
 					t.Errorf("Verify: expected an error with the missing GRANT for a role without rights, got %v", err)
@@ -80,12 +89,13 @@ func TestMigratingSQL(t *testing.T) {
 				must(t, err)
 				must(t, store.Release(ctx, numbers, c, now))
 				for statement, allowed := range map[string]bool{
-					"SELECT sortkey.next_snowflake(31, 28)":               true,
-					"SELECT * FROM sortkey.node_status":                   true,
-					"SELECT sortkey.next_spread64(1, 1)":                  false,
-					"SELECT sortkey.reserve_node('snowflake', 1, 'mine')": false,
-					"UPDATE sortkey.node_lease SET mark = 0":              false,
-					"SELECT setval('sortkey.snowflake_clock', 1)":         false,
+					"SELECT sortkey.next_snowflake()":                      true,
+					"SELECT * FROM sortkey.node_status":                    true,
+					"SELECT sortkey.next_snowflake(1)":                     false,
+					"SELECT sortkey.next_spread64()":                       false,
+					"SELECT sortkey.reserve_node('snowflake', 1, 'mine')":  false,
+					"UPDATE sortkey.node_lease SET mark = 0":               false,
+					"SELECT setval('sortkey_internal.snowflake_clock', 1)": false,
 				} {
 					if _, err := leases.ExecContext(ctx, statement); (err == nil) != allowed {
 						t.Errorf("%s: expected allowed to be %t, got %v", statement, allowed, err)
@@ -96,24 +106,21 @@ func TestMigratingSQL(t *testing.T) {
 				migration := gooseFile(t, pool, p.sql)
 				_, err := migration.Up(ctx)
 				must(t, err)
-				const insert = "INSERT INTO orders (total) VALUES (3) RETURNING id > 1000, (sortkey.snowflake_parts(id)).worker"
-				has(t, "up", lines(t, conn, insert), "t|29")
+				const insert = "INSERT INTO orders (total) VALUES (3) RETURNING id > 1000, sortkey.snowflake_node(id)"
+				has(t, "up", lines(t, conn, insert), "t|1021")
 				if _, err := conn.Exec(ctx, "INSERT INTO orders VALUES (-1)"); err == nil {
 					t.Error("expected the CHECK to reject -1, but the INSERT succeeded")
 				}
 				has(t, "old rows", lines(t, conn, "SELECT count(*) FROM orders WHERE id <= 2"), "2")
-				const reserved = "SELECT count(*) FROM sortkey.node_status WHERE state = 'reserved'"
-				has(t, "up", lines(t, conn, reserved), "1")
 				_, err = migration.Down(ctx)
 				must(t, err)
 				has(t, "down", lines(t, conn, "INSERT INTO orders (total) VALUES (4) RETURNING id"), "3")
-				has(t, "down", lines(t, conn, reserved), "0")
 			case "identity":
 				db.Exec(t, "CREATE TABLE invoices (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, total bigint); INSERT INTO invoices (total) VALUES (1), (2)")
 				migration := gooseFile(t, pool, p.sql)
 				_, err := migration.Up(ctx)
 				must(t, err)
-				has(t, "up", lines(t, conn, "INSERT INTO invoices (total) VALUES (3) RETURNING id > 1000000000000000, (sortkey.snowflake_parts(id)).worker"), "t|30")
+				has(t, "up", lines(t, conn, "INSERT INTO invoices (total) VALUES (3) RETURNING id > 1000000000000000, sortkey.snowflake_node(id)"), "t|1021")
 				_, err = migration.Down(ctx)
 				must(t, err)
 				has(t, "down", lines(t, conn, "INSERT INTO invoices (total) VALUES (4) RETURNING id"), "3")
@@ -127,6 +134,11 @@ func TestMigratingSQL(t *testing.T) {
 				sec, nsec := id.Time().UnixTime()
 				has(t, p.name, lines(t, conn, "SELECT minted_at FROM ("+strings.TrimSuffix(strings.TrimSpace(p.sql), ";")+") q WHERE minted_at = '"+
 					time.Unix(sec, nsec).UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano)+"'"), "*")
+			case "backfill":
+				db.Exec(t, "ALTER TABLE documents ADD created_at timestamptz NOT NULL DEFAULT '2026-11-01 00:00:00.001Z'; INSERT INTO documents SELECT gen_random_uuid() FROM generate_series(1, 9)")
+				p.run(t, db)
+				has(t, p.name, lines(t, conn, `SELECT min(sortkey.sno_time(key)) = '2026-11-01Z', max(sortkey.sno_time(key)) = '2026-11-01Z',
+					count(DISTINCT key), min(sortkey.sno_node(key)), (array_agg(id ORDER BY id) = array_agg(id ORDER BY key)) FROM documents`), "t|t|10|65535|t")
 			default:
 				t.Errorf("no test runs [%s]", p.name)
 			}

@@ -79,19 +79,18 @@ func TestOperationsSQL(t *testing.T) {
 		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
 			SELECT sortkey.manage_partitions('events', '1 month')`)
 		var ids *nodelease.Generator[idtype.Snowflake]
-		checkDefault := func(worker int) {
+		checkDefault := func(node int) {
 			t.Helper()
-			has(t, "a default", lines(t, conn, "INSERT INTO payments (amount) VALUES (1) RETURNING (sortkey.snowflake_parts(id)).datacenter, (sortkey.snowflake_parts(id)).worker"),
-				fmt.Sprintf("31|%d", worker))
+			has(t, "a default", lines(t, db.Conn(t), "INSERT INTO payments (amount) VALUES (1) RETURNING sortkey.snowflake_node(id)"), fmt.Sprint(node))
 		}
 		for _, p := range pieces(t, "operations.sql") {
 			switch p.name {
 			case "reserve", "payments":
 				p.run(t, db)
 			case "status":
-				checkDefault(31)
+				checkDefault(1023)
 				ids = claimIDs(t, pool)
-				has(t, p.name, lines(t, conn, p.sql), "snowflake|0|held|*, process *|*|1|*|", "snowflake|1023|reserved|*|default of payments.id")
+				has(t, p.name, lines(t, conn, p.sql), "snowflake|0|held|*, process *|*|1|*|", "snowflake|1023|reserved|*|defaults of shop")
 			case "numbers":
 				has(t, p.name, lines(t, conn, p.sql), "snowflake|1024|1022|1|0|f")
 				// A clock that is an hour ahead leaves a high-water mark an hour ahead.
@@ -140,7 +139,14 @@ func TestOperationsSQL(t *testing.T) {
 				// The pool is fenced after [restored]. Lift that: a copy reserves its numbers before its programs claim.
 				db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '-infinity'")
 				p.run(t, db)
-				checkDefault(30)
+				checkDefault(1022)
+				options := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["options"] = "-c sortkey.node=1023" }) // as in the URL of the page
+				has(t, "a connection string", lines(t, db.Conn(t, options), "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"), "1023")
+				// As in a copy, which has no such setting.
+				db.Exec(t, "ALTER DATABASE "+db.Name+" RESET sortkey.node")
+				if _, err := db.Conn(t).Exec(ctx, "INSERT INTO payments (amount) VALUES (1)"); err == nil || !strings.Contains(err.Error(), "sortkey.node is not set") {
+					t.Errorf("expected an error without a number, got %v", err)
+				}
 			default:
 				t.Errorf("no test runs [%s]", p.name)
 			}

@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
@@ -69,7 +66,7 @@ func (s site) piece(p piece) error {
 	s.t.Helper()
 	text := p.sql
 	if s.number == 2 {
-		text = strings.NewReplacer("1 << 5", "2 << 5", "next_snowflake(1,", "next_snowflake(2,", "31 = 1", "31 = 2",
+		text = strings.NewReplacer("63", "95", "31 = 1", "31 = 2",
 			"site_1_from_site_2", "site_2_from_site_1", "of_site_1", "of_site_2", "of_site_2", "of_site_1").Replace(text)
 	}
 	other := site{number: 3 - s.number}
@@ -140,7 +137,7 @@ func TestSites(t *testing.T) {
 				}
 			}
 		}
-		both("site")
+		both("site", "site-table")
 		if db.Version == "15" {
 			if err := sites[0].piece(pieceOf(t, "scaling.sql", "subscribe")); err == nil || !strings.Contains(err.Error(), `unrecognized subscription parameter: "origin"`) {
 				t.Errorf("expected Postgres 15 to reject origin, got %v", err)
@@ -197,7 +194,7 @@ func TestSites(t *testing.T) {
 		sites = sites[:1]
 
 		for _, p := range pieces(t, "scaling.sql") {
-			if !slices.Contains([]string{"site", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "hash", "citus-tables", "citus-lock-timeout"}, p.name) {
+			if !slices.Contains([]string{"site", "site-table", "publish-all", "subscribe", "publish-own", "subscribe-own", "promote", "hash"}, p.name) {
 				t.Errorf("no test runs [%s]", p.name)
 			}
 		}
@@ -301,47 +298,5 @@ func TestSpread(t *testing.T) {
 		db.Exec(t, "INSERT INTO carts VALUES "+strings.Join(values, ","))
 		has(t, "partitions", lines(t, db.Conn(t), "SELECT tableoid::regclass, count(*) BETWEEN 1800 AND 2200 FROM carts GROUP BY tableoid ORDER BY 1"),
 			"carts_0|t", "carts_1|t", "carts_2|t", "carts_3|t")
-	})
-}
-
-// On Citus the tables of the page are distributed and colocated, their
-// constraints apply, and the lock_timeout of a role reaches the workers.
-func TestCitus(t *testing.T) {
-	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
-		migrate(t, c.DB)
-		pieceOf(t, "scaling.sql", "citus-tables").run(t, c.DB)
-		conn := c.Conn(t)
-
-		_, err := conn.Exec(t.Context(), "INSERT INTO customers VALUES (-1, 'no Snowflake')")
-		if pg := (*pgconn.PgError)(nil); !errors.As(err, &pg) || pg.Code != "23514" || !strings.Contains(pg.Message, "customers_id_is_snowflake") {
-			t.Errorf("want the CHECK to reject -1, got %v", err)
-		}
-		c.Exec(t, `INSERT INTO customers SELECT sortkey.snowflake_floor('2026-11-01Z') + n, 'customer ' || n FROM generate_series(1, 50) n;
-			INSERT INTO purchases SELECT id, id + 1 FROM customers`)
-		rows, err := conn.Query(t.Context(), "SELECT id FROM customers")
-		must(t, err)
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-		must(t, err)
-		for _, id := range ids {
-			var n int
-			must(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM customers c JOIN purchases p ON p.customer_id = c.id WHERE c.id = $1", id).Scan(&n))
-			if n != 1 {
-				t.Errorf("found %d purchases of customer %d, want 1", n, id)
-			}
-		}
-		if len(ids) != 50 {
-			t.Errorf("got %d customers, want 50", len(ids))
-		}
-		role := c.Name + "_migrator"
-		c.Exec(t, "CREATE ROLE "+role)
-		defer c.Exec(t, "DROP ROLE "+role)
-		c.Exec(t, strings.ReplaceAll(pieceOf(t, "scaling.sql", "citus-lock-timeout").sql, "migrator", role))
-		for _, worker := range c.Workers {
-			var settings string
-			must(t, worker.Conn(t).QueryRow(t.Context(), "SELECT rolconfig::text FROM pg_roles WHERE rolname = $1", role).Scan(&settings))
-			if settings != "{lock_timeout=2s}" {
-				t.Errorf("a worker has the settings %s for the role, want lock_timeout=2s", settings)
-			}
-		}
 	})
 }

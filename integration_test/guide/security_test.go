@@ -142,7 +142,7 @@ func TestSecurityGrants(t *testing.T) {
 		never := func() { // denied after every grant of the page
 			t.Helper()
 			for _, sql := range []string{
-				"SELECT sortkey.next_uid60()", "SELECT setval('sortkey.snowflake_clock', 1)", "SELECT nextval('sortkey.snowflake_clock')",
+				"SELECT sortkey.next_uid60()", "SELECT setval('sortkey_internal.snowflake_clock', 1)", "SELECT nextval('sortkey_internal.snowflake_clock')",
 				"SELECT * FROM sortkey.node_lease", "UPDATE sortkey.node_lease SET mark = 0", "SELECT sortkey.reserve_node('snowflake', 1, 'x')",
 				"SELECT sortkey.unreserve_node('snowflake', 1)", "SELECT * FROM sortkey.node_pool",
 			} {
@@ -172,20 +172,23 @@ func TestSecurityGrants(t *testing.T) {
 				never()
 			case "default":
 				p.run(t, db)
-				db.Exec(t, "REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) FROM "+app)
+				appConn = as(app) // with the new setting
+				db.Exec(t, "REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake() FROM "+app)
 				denied(appConn, "INSERT INTO payments (amount) VALUES (1)") // a default runs with the rights of the role that inserts
-				db.Exec(t, "GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer, integer) TO "+app)
+				db.Exec(t, "GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO "+app)
 				allowed(appConn, "INSERT INTO payments (amount) VALUES (1)")
-				allowed(appConn, "SELECT sortkey.next_snowflake(1, 1)") // the grant covers every node number
+				denied(appConn, "SELECT sortkey.next_snowflake(1)")
+				// The role can choose another number with settings of its session.
+				allowed(appConn, "BEGIN; SET LOCAL sortkey.node = 7; SET LOCAL sortkey.snowflake_7 = '28672'; SELECT sortkey.next_snowflake(); ROLLBACK")
 				allowed(appConn, "SELECT sortkey.snowflake_time(1)")
 				never()
 			case "pinned":
 				p.run(t, db)
 				allowed(appConn, "INSERT INTO payments (amount) VALUES (2)")
-				denied(appConn, "SELECT sortkey.next_snowflake(1, 1)")
+				denied(appConn, "SELECT sortkey.next_snowflake()")
 				denied(monitoringConn, "SELECT next_payment_id()")
 				var created int
-				if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM payments, sortkey.snowflake_parts(id) WHERE datacenter = 31 AND worker = 31").Scan(&created); err != nil || created != 2 {
+				if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM payments WHERE sortkey.snowflake_node(id) = 1023").Scan(&created); err != nil || created != 2 {
 					t.Errorf("expected 2 keys with the reserved number, got %d, %v", created, err)
 				}
 				never()
@@ -213,7 +216,7 @@ func TestSecurityGrants(t *testing.T) {
 					CREATE FUNCTION sortkey.for_many() RETURNS int LANGUAGE sql SECURITY DEFINER RETURN 1;
 					GRANT EXECUTE ON FUNCTION sortkey.for_many() TO `+app)
 				got = squeezed(strings.ReplaceAll(p.psql(t, owner), app, "app"))
-				if !strings.Contains(got, "for_all | PUBLIC") || !strings.Contains(got, "for_many | PUBLIC, app") {
+				if !strings.Contains(got, "for_all | 0 | PUBLIC") || !strings.Contains(got, "for_many | 0 | PUBLIC, app") {
 					t.Errorf("expected functions granted to PUBLIC in the list, got\n%s", got)
 				}
 			default:

@@ -2,7 +2,9 @@ package migrations
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -56,9 +58,9 @@ func TestCheckLayouts(t *testing.T) {
 		}
 		// Up doesn't complete a partial installation with another layout.
 		must(t, migrations.Down(ctx, pool, ours))
-		db.Exec(t, "CREATE SCHEMA sortkey; CREATE SEQUENCE sortkey.snowflake_si_clock")
-		wantError(t, migrations.Up(ctx, pool, ours), nil, "migration 3 (snowflake_si)")
-		db.Exec(t, "DROP SEQUENCE sortkey.snowflake_si_clock")
+		db.Exec(t, "CREATE SCHEMA sortkey_internal; CREATE SEQUENCE sortkey_internal.snowflake_si_clock")
+		wantError(t, migrations.Up(ctx, pool, ours), nil, "migration 4 (snowflake_si)")
+		db.Exec(t, "DROP SEQUENCE sortkey_internal.snowflake_si_clock")
 		half := installCatalog(t, pool, "sortkey")
 		wantError(t, migrations.Up(ctx, pool, migrations.Config{}), migrations.ErrLayout, snowflake)
 		installSame(t, "Up with another layout", installCatalog(t, pool, "sortkey"), half)
@@ -95,9 +97,9 @@ func TestCheckInstallation(t *testing.T) {
 		must(t, err)
 		must(t, migrations.Check(ctx, pool, c))
 		db.Exec(t, "DELETE FROM sortkey.revision WHERE version = 3")
-		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, "migration 3 (snowflake_si)")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrOutdated, "migration 3 (snowflake)")
 		db.Exec(t, "DELETE FROM sortkey.revision")
-		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrIncomplete, "(pg_dump --data-only --schema=sortkey --schema=sortkey_internal): empty installation tables")
 		wantError(t, migrations.Check(ctx, pool, migrations.Config{Schema: "elsewhere"}), migrations.ErrNotInstalled, "elsewhere.revision")
 		pool.Close()
 		wantError(t, migrations.Check(ctx, pool, c), nil, "closed")
@@ -117,8 +119,9 @@ func TestCheckByRole(t *testing.T) {
 		if applied := installApplied(t, pool, c); len(applied) < 6 {
 			t.Errorf("expected Status to return the migrations, got %v", applied)
 		}
+		must(t, migrations.Up(ctx, pool, c))
 		for _, statement := range []string{"INSERT INTO sortkey.revision VALUES (7, 'x')", "DELETE FROM sortkey.revision", "UPDATE sortkey.layout SET layout = 'x'",
-			"TRUNCATE sortkey.layout", "SELECT * FROM sortkey.sortkey_goose_version", "CREATE TABLE sortkey.t ()"} {
+			"TRUNCATE sortkey.layout", "SELECT * FROM sortkey_internal.goose_version", "CREATE TABLE sortkey.t ()"} {
 			_, err := pool.ExecContext(ctx, statement)
 			wantError(t, err, nil, "permission denied")
 		}
@@ -133,7 +136,7 @@ func TestCheckDefaults(t *testing.T) {
 		reader := installRole(t, db, name)
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		must(t, migrations.Check(ctx, reader, c))
-		db.Exec(t, `CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(31, 29)) PARTITION BY RANGE (id);
+		db.Exec(t, `CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(1021)) PARTITION BY RANGE (id);
 			CREATE TABLE orders_default PARTITION OF orders DEFAULT`)
 		for _, check := range []*sql.DB{pool, reader} {
 			wantError(t, migrations.Check(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
@@ -158,51 +161,193 @@ func TestCheckDefaults(t *testing.T) {
 	})
 }
 
+// A default that needs the setting sortkey.node, while the session has none or one
+// that is no node number of the format, is a separate error, too. It names the
+// defaults and the statements that make the setting.
+func TestCheckSetting(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, c, name := t.Context(), complete, installRoleName(db, "reader")
+		reader := installRole(t, db, name)
+		reader.SetMaxIdleConns(0) // so that each Check has a new session
+		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
+		set := func(value string) {
+			t.Helper()
+			db.Exec(t, "ALTER DATABASE "+db.Name+" SET sortkey.node = "+value)
+		}
+		check := func(sentinel error, parts ...string) {
+			t.Helper()
+			err := migrations.Check(ctx, reader, c)
+			wantError(t, err, sentinel, parts...)
+			for _, other := range []error{migrations.ErrNoNode, migrations.ErrUnreservedNode} {
+				if sentinel != nil && other != sentinel && errors.Is(err, other) {
+					t.Errorf("expected only %v, got %v", sentinel, err)
+				}
+			}
+		}
+		must(t, migrations.Check(ctx, reader, c)) // no default needs it
+		db.Exec(t, "CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(), other bigint DEFAULT sortkey.next_snowflake())")
+		const missing = "column public.orders.id (and 1 more) needs the setting sortkey.node, which is missing (choose a number N that no program and no other database uses; run "
+		check(migrations.ErrNoNode, missing+fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', N, 'defaults of %[1]s') and ALTER DATABASE %[1]s SET sortkey.node = N; and reconnect): no node number", db.Name))
+		must(t, migrations.Up(ctx, db.SQL(t), c))
+		set("''")
+		check(migrations.ErrNoNode, missing)
+		for _, value := range []string{"1024", "-1", "'007'", "x", "'1;2'", "99999999999"} {
+			set(value)
+			check(migrations.ErrNoNode, "needs the setting sortkey.node, which is '"+strings.Trim(value, "'")+"', no node number of snowflake (choose")
+			if _, err := db.SQL(t).ExecContext(ctx, "INSERT INTO orders VALUES (DEFAULT)"); sqlState(err) != "22023" {
+				t.Errorf("%s: expected the insert to fail with SQLSTATE 22023, got %v", value, err)
+			}
+		}
+		set("1021")
+		check(migrations.ErrUnreservedNode, "column public.orders.id (and 1 more) uses unreserved number 1021 of pool snowflake from the setting sortkey.node (run SELECT sortkey.reserve_node('snowflake', 1021, 'defaults of "+db.Name+"'))")
+
+		// Defaults of several formats, and with explicit numbers. Some have a problem with the setting, and some with their reservation.
+		db.Exec(t, `CREATE TABLE "it's" (a uuid DEFAULT sortkey.next_sno(), b bigint DEFAULT sortkey.next_snowflake_si(), c bigint DEFAULT sortkey.next_spread64(), d bigint DEFAULT sortkey.next_snowflake(1021), e bigint DEFAULT sortkey.next_snowflake(1020), f bigint DEFAULT sortkey.next_uid60())`)
+		set("40000")
+		err := migrations.Check(ctx, reader, c)
+		for _, sentinel := range []error{migrations.ErrNoNode, migrations.ErrUnreservedNode} {
+			wantError(t, err, sentinel, `column public."it's".b (and 3 more) needs the setting sortkey.node, which is '40000', no node number of snowflake and snowflake-si and spread64 (choose`,
+				fmt.Sprintf("run SELECT sortkey.reserve_node('snowflake', N, 'defaults of %[1]s'), sortkey.reserve_node('snowflake-si', N, 'defaults of %[1]s'), sortkey.reserve_node('spread64', N, 'defaults of %[1]s') and", db.Name),
+				"): no node number; column", `column public."it's".e uses unreserved number 1020 of pool snowflake (run SELECT sortkey.reserve_node('snowflake', 1020, `,
+				`column public."it's".a uses unreserved number 40000 of pool sno from the setting sortkey.node (run `)
+		}
+		set("21")
+		for { // each remedy is a valid statement
+			err := migrations.Check(ctx, reader, c)
+			if err == nil {
+				break
+			}
+			wantError(t, err, migrations.ErrUnreservedNode)
+			_, remedy, _ := strings.Cut(err.Error(), "(run ")
+			remedy, _, _ = strings.Cut(remedy, "): ")
+			db.Exec(t, remedy)
+		}
+		_, err = db.SQL(t).ExecContext(ctx, `INSERT INTO orders DEFAULT VALUES; INSERT INTO "it's" DEFAULT VALUES`)
+		must(t, err)
+
+		// The setting of another installation has its schema.
+		other := migrations.Config{Schema: "other"}
+		must(t, migrations.Up(ctx, db.SQL(t), other))
+		db.Exec(t, "CREATE TABLE others (id bigint DEFAULT other.next_snowflake()); GRANT USAGE ON SCHEMA other TO "+name)
+		wantError(t, migrations.Check(ctx, reader, other), migrations.ErrNoNode, "needs the setting other.node, which is missing", "SELECT other.reserve_node('snowflake', N, ", " SET other.node = N")
+		must(t, migrations.Check(ctx, reader, c))
+	})
+}
+
+// A role that isn't a superuser needs SET on the parameter to make it a setting of its
+// database, but not to make it a setting of its own session.
+func TestSettingByRole(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, name := t.Context(), installRoleName(db, "owner")
+		role := installRole(t, db, name)
+		role.SetMaxIdleConns(0)
+		db.Exec(t, fmt.Sprintf(`%s; GRANT USAGE ON SCHEMA sortkey TO %[2]s; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO %[2]s; ALTER DATABASE %[3]s OWNER TO %[2]s`, installReserve, name, db.Name))
+		defer db.Exec(t, "ALTER DATABASE "+db.Name+" OWNER TO CURRENT_USER") // so that the role can be dropped
+		node := func(settings ...string) int {
+			t.Helper()
+			tx, err := role.BeginTx(ctx, nil)
+			must(t, err)
+			defer func() { _ = tx.Rollback() }()
+			for _, s := range settings {
+				_, err := tx.ExecContext(ctx, s)
+				must(t, err)
+			}
+			var n int
+			must(t, tx.QueryRowContext(ctx, "SELECT sortkey.snowflake_node(sortkey.next_snowflake())").Scan(&n))
+			return n
+		}
+		for _, statement := range []string{"ALTER DATABASE " + db.Name + " SET sortkey.node = 21", "ALTER ROLE " + name + " SET sortkey.node = 21"} {
+			_, err := role.ExecContext(ctx, statement)
+			wantError(t, err, nil, `permission denied to set parameter "sortkey.node"`)
+		}
+		if n := node("SET LOCAL sortkey.node = 21"); n != installNode {
+			t.Errorf("expected the node number of the session, got %d", n)
+		}
+
+		u, err := url.Parse(db.URL)
+		must(t, err)
+		u.User = url.UserPassword(name, "secret")
+		query := u.Query()
+		query.Set("options", "-csortkey.node=21")
+		u.RawQuery = query.Encode()
+		connected, err := sql.Open("pgx", u.String())
+		must(t, err)
+		defer connected.Close()
+		if got := columnOf(t, connected, "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"); !slices.Equal(got, []string{"21"}) {
+			t.Errorf("expected the node number of the connection string, got %v", got)
+		}
+
+		db.Exec(t, "GRANT SET ON PARAMETER sortkey.node TO "+name)
+		_, err = role.ExecContext(ctx, "ALTER DATABASE "+db.Name+" SET sortkey.node = 21")
+		must(t, err)
+		if n := node(); n != installNode {
+			t.Errorf("expected the node number of the database, got %d", n)
+		}
+		// A session that changes the number checks the new one.
+		if _, err := role.ExecContext(ctx, "SELECT sortkey.next_snowflake(); SET sortkey.node = 22; SELECT sortkey.next_snowflake()"); sqlState(err) != "55000" {
+			t.Errorf("expected SQLSTATE 55000 for an unreserved number, got %v", err)
+		}
+	})
+}
+
 // The view node_defaults lists each kind of default.
 func TestNodeDefaults(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), complete
 		must(t, migrations.Up(ctx, pool, migrations.Config{Schema: "other"}))
 		db.Exec(t, `CREATE TABLE t (
-				a bigint DEFAULT sortkey.next_snowflake(3, 7),
-				b bigint DEFAULT sortkey.next_snowflake(worker => 7, datacenter => 4),
-				c bigint DEFAULT coalesce(sortkey.next_snowflake(5, 7), sortkey.next_snowflake(6, 7)),
-				d bigint DEFAULT sortkey.next_snowflake(7, 3 + 4),
-				e bigint DEFAULT sortkey.next_snowflake(length('next_snowflake(8, 7)'), 7),
-				f bigint DEFAULT sortkey.next_snowflake(32, 7),
+				a bigint DEFAULT sortkey.next_snowflake(103),
+				b bigint DEFAULT sortkey.next_snowflake(node => 135),
+				c bigint DEFAULT coalesce(sortkey.next_snowflake(167), sortkey.next_snowflake(199)),
+				d bigint DEFAULT sortkey.next_snowflake(3 + 4),
+				e bigint DEFAULT sortkey.next_snowflake(length('next_snowflake(8)')),
+				f bigint DEFAULT sortkey.next_snowflake(1024),
 				g bigint DEFAULT sortkey.next_snowflake_si(9),
-				h bigint DEFAULT sortkey.next_spread64(10, 2),
-				i bigint DEFAULT sortkey.next_spread64(cluster => 2, generator => 11),
+				h bigint DEFAULT sortkey.next_spread64(10 << 4 | 2),
+				i bigint DEFAULT sortkey.next_spread64(node => 178),
 				j uuid DEFAULT sortkey.next_sno(ascii('c'), 65535),
-				k bigint DEFAULT other.next_snowflake(1, 1),
+				k bigint DEFAULT other.next_snowflake(1),
 				l bigint DEFAULT sortkey.next_uid60(),
 				m bigint DEFAULT 13,
-				n bigint DEFAULT other.next_snowflake(1, 2) + sortkey.next_snowflake(1, 3)
+				n bigint DEFAULT other.next_snowflake(2) + sortkey.next_snowflake(35),
+				o bigint DEFAULT sortkey.next_snowflake(),
+				p uuid DEFAULT sortkey.next_sno(),
+				q uuid DEFAULT sortkey.next_sno(meta => 7),
+				r bigint DEFAULT sortkey.next_spread64(),
+				s bigint DEFAULT sortkey.next_snowflake_si(),
+				t bigint DEFAULT other.next_snowflake(),
+				u bigint DEFAULT greatest(sortkey.next_snowflake(), sortkey.next_snowflake(36)),
+				v uuid DEFAULT sortkey.next_sno(node => 8, meta => 1)
 			);
-			CREATE DOMAIN key AS bigint DEFAULT sortkey.next_snowflake(12, 7);
-			CREATE FUNCTION next_key(n integer) RETURNS bigint LANGUAGE sql RETURN sortkey.next_snowflake(13, 7);
-			CREATE FUNCTION uncounted() RETURNS bigint LANGUAGE sql AS 'SELECT sortkey.next_snowflake(14, 7)';
+			CREATE DOMAIN key AS bigint DEFAULT sortkey.next_snowflake(391);
+			CREATE FUNCTION next_key(n integer) RETURNS bigint LANGUAGE sql RETURN sortkey.next_snowflake(423);
+			CREATE FUNCTION next_own() RETURNS bigint LANGUAGE sql RETURN sortkey.next_snowflake();
+			CREATE FUNCTION uncounted() RETURNS bigint LANGUAGE sql AS 'SELECT sortkey.next_snowflake(455)';
 			CREATE VIEW v AS SELECT a FROM t;
-			ALTER VIEW v ALTER COLUMN a SET DEFAULT sortkey.next_snowflake(15, 7);
-			SELECT sortkey.reserve_node('snowflake', 3 << 5 | 7, 'of a'), sortkey.reserve_node('sno', 65535, 'of j'), sortkey.reserve_node('snowflake-si', 10, 'of none')`)
+			ALTER VIEW v ALTER COLUMN a SET DEFAULT sortkey.next_snowflake(487);
+			SELECT sortkey.reserve_node('snowflake', 103, 'of a'), sortkey.reserve_node('sno', 65535, 'of j'), sortkey.reserve_node('snowflake-si', 10, 'of none'),
+				sortkey.reserve_node('snowflake', 21, 'of all')`)
 		want := []string{
-			"column public.t.a snowflake 103 of a", "column public.t.b snowflake 135 -", "column public.t.c snowflake 167 -", "column public.t.c snowflake 199 -",
-			"column public.t.d snowflake - -", "column public.t.e snowflake - -", "column public.t.f snowflake - -", "column public.t.g snowflake-si 9 -",
-			"column public.t.h spread64-2 10 -", "column public.t.i spread64-2 11 -", "column public.t.j sno 65535 of j", "column public.t.n snowflake 35 -",
-			"column public.v.a snowflake 487 -", "domain public.key snowflake 391 -", "function public.next_key(n integer) snowflake 423 -",
+			"column public.t.a snowflake f snowflake 103 of a", "column public.t.b snowflake f snowflake 135 -", "column public.t.c snowflake f snowflake 167 -", "column public.t.c snowflake f snowflake 199 -",
+			"column public.t.d snowflake f - -", "column public.t.e snowflake f - -", "column public.t.f snowflake f - -", "column public.t.g snowflake_si f snowflake-si 9 -",
+			"column public.t.h spread64 f - -", "column public.t.i spread64 f spread64-2 11 -", "column public.t.j sno f sno 65535 of j", "column public.t.n snowflake f snowflake 35 -",
+			"column public.t.o snowflake t snowflake 21 of all", "column public.t.p sno t sno 21 -", "column public.t.q sno t sno 21 -", "column public.t.r spread64 t spread64-5 1 -",
+			"column public.t.s snowflake_si t snowflake-si 21 -", "column public.t.u snowflake f snowflake 36 -", "column public.t.u snowflake t snowflake 21 of all", "column public.t.v sno f sno 8 -",
+			"column public.v.a snowflake f snowflake 487 -", "domain public.key snowflake f snowflake 391 -", "function public.next_key(n integer) snowflake f snowflake 423 -",
+			"function public.next_own() snowflake t snowflake 21 of all",
 		}
 		conn := db.SQL(t)
 		conn.SetMaxOpenConns(1)
 		for _, settings := range []string{"RESET ALL", "SET search_path = sortkey, other, public", "SET search_path = other, sortkey", "SET quote_all_identifiers = on"} {
-			_, err := conn.ExecContext(ctx, settings)
+			_, err := conn.ExecContext(ctx, settings+"; SET sortkey.node = 21")
 			must(t, err)
-			got := columnOf(t, conn, `SELECT replace(concat_ws(' ', kind, name, pool, coalesce(number::text, '-'), coalesce(reserved, '-')), '"', '') FROM sortkey.node_defaults ORDER BY kind, name, number`)
+			got := columnOf(t, conn, `SELECT replace(concat_ws(' ', kind, name, format, from_setting, pool, coalesce(number::text, '-'), coalesce(reserved, '-')), '"', '') FROM sortkey.node_defaults ORDER BY kind, name, from_setting, number`)
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: expected\n%s\ngot\n%s", settings, strings.Join(want, "\n"), strings.Join(got, "\n"))
 			}
 		}
 		// All existing pools of the format count, whatever their names, since a program could claim the number in each.
-		db.Exec(t, "DROP TABLE t CASCADE; DROP DOMAIN key; DROP FUNCTION next_key, uncounted; CREATE TABLE t (a bigint DEFAULT sortkey.next_snowflake(3, 7), b bigint DEFAULT sortkey.next_spread64(5, 1), c uuid DEFAULT sortkey.next_sno(0, 9), d bigint DEFAULT sortkey.next_snowflake_si(1))")
+		db.Exec(t, "DROP TABLE t CASCADE; DROP DOMAIN key; DROP FUNCTION next_key, next_own, uncounted; CREATE TABLE t (a bigint DEFAULT sortkey.next_snowflake(103), b bigint DEFAULT sortkey.next_spread64(81), c uuid DEFAULT sortkey.next_sno(0, 9), d bigint DEFAULT sortkey.next_snowflake_si(1))")
 		store := pglease.New(pool, pglease.Config{})
 		claim := func(p nodelease.Pool, name string) {
 			t.Helper()
@@ -215,13 +360,13 @@ func TestNodeDefaults(t *testing.T) {
 		// These pools don't count: one has another layout, and one lacks the number.
 		claim(nodelease.ForSnowflake(idtype.SnowflakeLayout{Epoch: complete.SnowflakeSI.BaseClock, SequenceBits: 12, WorkerBits: 10}), "layout")
 		claim(nodelease.Pool{Size: 103, Layout: nodelease.ForSnowflake(c.Snowflake).Layout}, "size")
-		_, err := conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(3, 8))")
+		_, err := conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(104), b bigint DEFAULT sortkey.next_snowflake())")
 		must(t, err)
 		claim(nodelease.ForSnowflakeSI(c.SnowflakeSI), "shop-si")
 		claim(nodelease.ForSpread64(1), "shop-spread")
 		claim(nodelease.ForSpread64(11), "shop-spread-11")
 		claim(nodelease.ForSno(), "shop-sno")
-		db.Exec(t, "SELECT sortkey.reserve_node('shop', 3 << 5 | 7, 'x')")
+		db.Exec(t, "SELECT sortkey.reserve_node('shop', 103, 'x')")
 		got := columnOf(t, pool, "SELECT concat_ws(' ', name, pool, number, reserved) FROM sortkey.node_defaults ORDER BY 1")
 		if want := []string{"public.t.a shop 103 x", "public.t.b shop-spread 5", "public.t.c shop-sno 9", "public.t.d shop-si 1"}; !slices.Equal(got, want) {
 			t.Errorf("expected %q, got %q", want, got)

@@ -19,10 +19,17 @@ import (
 
 // genCrashTables creates two tables. The default of one is a next_ function. The
 // default of the other is the bare sequence of a generator, so that all values are of
-// one unit and the clock doesn't help to keep them unique.
+// one window and the clock doesn't help to keep them unique.
 const genCrashTables = `
-	create table ordinary (id bigint primary key default sortkey.next_snowflake(1, 1));
-	create table bare (id bigint primary key default nextval('sortkey.sno_clock'))`
+	create table ordinary (id bigint primary key default sortkey.next_snowflake(1));
+	create table bare (id bigint primary key default nextval('sortkey_internal.sno_clock'))`
+
+// genCrashInserts insert single rows and several at once.
+var genCrashInserts = []string{
+	"insert into bare default values returning id::text",
+	"insert into bare default values returning id::text",
+	"insert into ordinary select sortkey.next_snowflake(1) from generate_series(1, 20) returning id::text",
+}
 
 // A genLoad is a set of clients that insert rows. Each row is committed when its
 // ID is returned.
@@ -30,37 +37,43 @@ type genLoad struct {
 	t        *testing.T
 	stop     context.CancelFunc
 	wg       sync.WaitGroup
-	batches  atomic.Int64
+	batches  atomic.Int64 // statements that succeeded
+	behind   atomic.Int64 // statements that failed because the clock was behind
+	failed   atomic.Pointer[error]
 	returned [][]string // the returned IDs, by client
 	errs     []error
 }
 
-func startLoad(t *testing.T, db *pgtest.DB, clients int) *genLoad {
+func startLoad(t *testing.T, db *pgtest.DB, clients int, inserts []string) *genLoad {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	l := &genLoad{t: t, stop: stop, returned: make([][]string, clients), errs: make([]error, clients)}
 	for i, conn := range genConns(t, db, clients) {
-		l.wg.Go(func() { l.errs[i] = l.insert(ctx, conn, i) })
+		l.wg.Go(func() {
+			l.errs[i] = l.insert(ctx, conn, i, inserts)
+			if sqlState(l.errs[i]) == "23505" { // unique_violation
+				l.failed.Store(&l.errs[i])
+			}
+		})
 	}
 	return l
 }
 
 // insert inserts rows until the server stops or ctx is done.
-func (l *genLoad) insert(ctx context.Context, conn *pgx.Conn, client int) error {
+func (l *genLoad) insert(ctx context.Context, conn *pgx.Conn, client int, inserts []string) error {
 	if _, err := conn.Exec(ctx, "set synchronous_commit = on"); err != nil {
 		return err
 	}
-	for i := client + 1; ctx.Err() == nil; i++ {
-		// Insert single rows and several at once, in both tables.
-		sql := "insert into bare default values returning id::text"
-		if i%3 == 0 {
-			sql = "insert into ordinary select sortkey.next_snowflake(1, 1) from generate_series(1, 20) returning id::text"
-		}
-		rows, err := conn.Query(ctx, sql)
+	for i := client; ctx.Err() == nil; i++ {
+		rows, err := conn.Query(ctx, inserts[i%len(inserts)])
 		if err != nil {
 			return err
 		}
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if sqlState(err) == "55000" && strings.Contains(err.Error(), " is behind ") {
+			l.behind.Add(1)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -75,6 +88,9 @@ func (l *genLoad) goOn(statements int64) {
 	l.t.Helper()
 	end := l.batches.Load() + statements
 	pgtest.Eventually(l.t, "clients insert rows", func() error {
+		if err := l.failed.Load(); err != nil {
+			l.t.Fatal(*err)
+		}
 		if n := l.batches.Load(); n < end {
 			return fmt.Errorf("%d statements are done, want %d", n, end)
 		}
@@ -99,8 +115,9 @@ func (l *genLoad) end() []string {
 	return all
 }
 
-// genStored fails the test unless all returned IDs are stored and unique.
-func genStored(t *testing.T, conn *pgx.Conn, returned []string) {
+// genStored fails the test unless all returned IDs are stored and unique. stored is a
+// query of the stored IDs as text.
+func genStored(t *testing.T, conn *pgx.Conn, returned []string, stored string) {
 	t.Helper()
 	seen := make(map[string]bool, len(returned))
 	for _, id := range returned {
@@ -110,7 +127,7 @@ func genStored(t *testing.T, conn *pgx.Conn, returned []string) {
 		seen[id] = true
 	}
 	if lost := pgtest.Value[int](t, conn, `select count(*) from unnest($1::text[]) as returned
-		where returned not in (select id::text from ordinary union all select id::text from bare)`, returned); lost != 0 {
+		where returned not in (`+stored+")", returned); lost != 0 {
 		t.Fatalf("%d of %d committed rows are lost, so the test proves nothing", lost, len(returned))
 	}
 }
@@ -118,33 +135,74 @@ func genStored(t *testing.T, conn *pgx.Conn, returned []string) {
 // A server that is killed while it generates IDs, and restarted, returns no duplicates.
 func TestServerCrash(t *testing.T) {
 	t.Parallel()
-	const clients, statements = 6, 300
-	rounds := pgtest.Scaled(1, 3)
 	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
 		up(t, db, complete)
 		db.Exec(t, genCrashTables)
-		docker, id := pgtest.Docker(t), db.Container().GetContainerID()
-		var returned []string
-		for round := range rounds {
-			load := startLoad(t, db, clients)
-			load.goOn(int64(statements * (round + 1)))
+		crash(t, db, genCrashInserts, "select id::text from ordinary union all select id::text from bare", func(*pgx.Conn) {})
+		conn := db.Conn(t)
+		t.Logf("%d IDs in one window", pgtest.Value[int](t, conn, "select count(*) from bare"))
+		if n := pgtest.Value[int](t, conn, "select count(distinct id & ((1::bigint << 40) - 1)) from bare"); n != 1 {
+			t.Errorf("expected all IDs in one window, got %d windows: the test proves less than it should", n)
+		}
+	})
+}
+
+// The same if the restarted server's clock is behind the IDs from before the crash.
+// Calls wait until it has caught up with their window.
+func TestServerCrashClock(t *testing.T) {
+	t.Parallel()
+	pgtest.EachServer(t, func(t *testing.T, db *pgtest.DB) {
+		const schema = "behind"
+		genInstallClock(t, db, schema, "clock_timestamp()")
+		var inserts, stored []string
+		formats := genFormatsOf(schema)
+		for _, f := range formats {
+			db.Exec(t, fmt.Sprintf("create table %s (id %s primary key default %s)", f.name, f.base, f.nextNode()))
+			inserts = append(inserts, fmt.Sprintf("insert into %s select from generate_series(1, 20) returning id::text", f.name))
+			stored = append(stored, "select id::text from "+f.name)
+		}
+		crash(t, db, inserts, strings.Join(stored, " union all "), func(conn *pgx.Conn) {
+			last := pgtest.Value[string](t, conn, "select max(behind.snowflake_time(id))::text from snowflake")
+			now := pgtest.Value[string](t, conn, "select clock_timestamp()::text")
+			genSetClock(t, db, fmt.Sprintf("timestamptz '%s' - interval '500 ms' + (clock_timestamp() - '%s')", last, now))
+			for _, f := range formats {
+				since := fmt.Sprintf("select extract(epoch from %[1]s(%[2]s) - max(%[1]s(id)))::float8 * 1000 from %[3]s", f.function("time"), f.nextNode(), f.name)
+				if ms := pgtest.Value[float64](t, conn, since); ms <= -genWindow {
+					t.Errorf("%s: expected an ID in the last window or later, got one %v ms before the last ID", f.name, -ms)
+				}
+			}
+		})
+	})
+}
+
+// crash kills the server several times while clients insert rows. It calls restarted
+// after each restart.
+func crash(t *testing.T, db *pgtest.DB, inserts []string, stored string, restarted func(*pgx.Conn)) {
+	t.Helper()
+	const clients, statements = 6, 300
+	rounds := pgtest.Scaled(1, 3)
+	docker, id := pgtest.Docker(t), db.Container().GetContainerID()
+	var returned []string
+	for round := range rounds + 1 {
+		load := startLoad(t, db, clients, inserts)
+		load.goOn(int64(statements * (round + 1)))
+		if round < rounds {
 			if _, err := docker.ContainerKill(t.Context(), id, client.ContainerKillOptions{Signal: "KILL"}); err != nil {
 				t.Fatal(err)
 			}
-			returned = append(returned, load.end()...)
-			must(t, db.Container().Start(t.Context()))
-			genStored(t, genAnswer(t, db.URL), returned)
 		}
-		load := startLoad(t, db, clients)
-		load.goOn(statements)
 		returned = append(returned, load.end()...)
-		conn := db.Conn(t)
-		genStored(t, conn, returned)
-		t.Logf("%d IDs in %d rounds, %d of them in one unit", len(returned), rounds+1, pgtest.Value[int](t, conn, "select count(*) from bare"))
-		if n := pgtest.Value[int](t, conn, "select count(distinct id & ((1::bigint << 39) - 1)) from bare"); n != 1 {
-			t.Errorf("expected all IDs in one unit, got %d units: the test proves less than it should", n)
+		t.Logf("round %d: %d statements succeeded, %d failed because the clock was behind", round, load.batches.Load(), load.behind.Load())
+		if round == rounds {
+			break
 		}
-	})
+		must(t, db.Container().Start(t.Context()))
+		conn := genAnswer(t, db.URL)
+		genStored(t, conn, returned, stored)
+		restarted(conn)
+	}
+	genStored(t, db.Conn(t), returned, stored)
+	t.Logf("%d IDs in %d rounds", len(returned), rounds+1)
 }
 
 // genAnswer waits until the server accepts connections and returns one.
@@ -189,9 +247,9 @@ func TestServerFailover(t *testing.T) {
 		promoted := *primary
 		promoted.Host = endpoint
 		conn := genAnswer(t, promoted.String())
-		fails(t, conn, "25006", "select sortkey.next_snowflake(1, 1)", "nextval()") // it is a standby
+		fails(t, conn, "25006", "select sortkey.next_snowflake(1)", "nextval()") // it is a standby
 
-		load := startLoad(t, db, clients)
+		load := startLoad(t, db, clients, genCrashInserts)
 		load.goOn(500)
 		dumped := make(chan struct{})
 		go func() {

@@ -13,18 +13,21 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// installTables returns SQL that creates a column of each domain with its default,
-// and the other objects that can depend on an installation.
+// installTables returns SQL that creates columns of each domain with its defaults, and
+// the other objects that can depend on an installation.
 func installTables() string {
 	var b strings.Builder
 	for _, g := range installGenerators {
 		fmt.Fprintf(&b, `CREATE TABLE of_%[1]s (id sortkey.%[1]s PRIMARY KEY DEFAULT %[2]s, n int);
 			CREATE INDEX ON of_%[1]s (sortkey.%[1]s_time(id));
-			ALTER TABLE of_%[1]s ADD shown text GENERATED ALWAYS AS (sortkey.%[1]s_text(id)) STORED;
-			`, g.format, g.call)
+			ALTER TABLE of_%[1]s ADD shown text GENERATED ALWAYS AS (%[3]s) STORED;
+			`, g.format, g.call, g.text("id"))
+		if g.bySetting != "" {
+			fmt.Fprintf(&b, "CREATE TABLE by_%[1]s (id sortkey.%[1]s PRIMARY KEY DEFAULT %[2]s, n int);\n", g.format, g.bySetting)
+		}
 	}
 	b.WriteString(`CREATE TABLE of_sno_as_text (id sortkey.sno_as_text PRIMARY KEY DEFAULT sortkey.sno_text(sortkey.next_sno(200, 40000)), n int);
-		CREATE TABLE parted (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(3, 7), n int) PARTITION BY RANGE (id);
+		CREATE TABLE parted (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(103), n int) PARTITION BY RANGE (id);
 		CREATE TABLE parted_before PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (sortkey.snowflake_floor('2026-01-01 00:00:00+00'));
 		CREATE TABLE parted_after PARTITION OF parted FOR VALUES FROM (sortkey.snowflake_floor('2026-01-01 00:00:00+00')) TO (MAXVALUE);
 		CREATE VIEW latest AS SELECT id, sortkey.snowflake_time(id) FROM of_snowflake WHERE id >= sortkey.snowflake_floor('2026-01-01 00:00:00+00');
@@ -37,6 +40,9 @@ var installGenerated = func() []string {
 	names := []string{"of_sno_as_text", "parted"}
 	for _, g := range installGenerators {
 		names = append(names, "of_"+g.format)
+		if g.bySetting != "" {
+			names = append(names, "by_"+g.format)
+		}
 	}
 	return names
 }()
@@ -54,7 +60,10 @@ func installInsert(t testing.TB, pool *sql.DB) {
 func installDatabase(t testing.TB, db *pgtest.DB, suffix, options string) *pgtest.DB {
 	t.Helper()
 	name := db.Name + "_" + suffix
-	db.Exec(t, "CREATE DATABASE "+name+" TEMPLATE template0 "+options)
+	if !strings.Contains(options, "TEMPLATE") {
+		options += " TEMPLATE template0"
+	}
+	db.Exec(t, "CREATE DATABASE "+name+" "+options)
 	t.Cleanup(func() {
 		if _, err := db.SQL(t).ExecContext(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
 			t.Error(err)
@@ -68,18 +77,35 @@ func installDatabase(t testing.TB, db *pgtest.DB, suffix, options string) *pgtes
 
 func installClocks(t testing.TB, pool *sql.DB) []string {
 	t.Helper()
-	return columnOf(t, pool, "SELECT format('%s %s', sequencename, last_value) FROM pg_sequences WHERE schemaname = 'sortkey' AND sequencename LIKE '%\\_clock' ORDER BY 1")
+	return columnOf(t, pool, "SELECT format('%s %s', sequencename, last_value) FROM pg_sequences WHERE schemaname = 'sortkey_internal' AND sequencename LIKE '%\\_clock' ORDER BY 1")
+}
+
+// installOwnNode gives a restored database its own node number in the setting, which
+// it doesn't have yet. It returns new sessions.
+func installOwnNode(t *testing.T, db *pgtest.DB) *sql.DB {
+	t.Helper()
+	const own = "22" // not installNode, which the original uses
+	conn := db.Conn(t)
+	remedy := "ALTER DATABASE " + db.Name + " SET sortkey.node = "
+	fails(t, conn, "55000", "INSERT INTO by_snowflake VALUES (DEFAULT)", "sortkey.node is not set", "SELECT sortkey.reserve_node('snowflake', N, 'defaults of "+db.Name+"')", remedy+"N")
+	wantError(t, migrations.Check(t.Context(), db.SQL(t), complete), migrations.ErrNoNode, "column public.by_", "(and 3 more) needs the setting sortkey.node, which is missing", remedy+"N")
+	exec(t, conn, remedy+own)
+	conn = db.Conn(t)
+	fails(t, conn, "55000", "INSERT INTO by_snowflake VALUES (DEFAULT)", "sortkey.node is 22, but number 22 of pool snowflake is not reserved")
+	exec(t, conn, strings.ReplaceAll(installReserve, "21", own))
+	return db.SQL(t)
 }
 
 // installRestored checks that a restored database has the same installation as the
-// dumped one, that it works, and that it generates IDs that neither database has.
-func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
+// dumped one, that it works once it has its own node number, and that it generates
+// IDs that neither database has.
+func installRestored(t *testing.T, old *sql.DB, into *pgtest.DB, c migrations.Config) {
 	t.Helper()
-	ctx := t.Context()
+	ctx, restored := t.Context(), installOwnNode(t, into)
 	wantError(t, migrations.Check(ctx, restored, c), migrations.ErrUnreservedNode, "of_snowflake.id") // and no other problem
 	catalog := installCatalog(t, restored, "sortkey")
 	installSame(t, "restored", catalog, installCatalog(t, old, "sortkey"))
-	const versions = "SELECT format('%s %s', id, version_id) FROM sortkey.sortkey_goose_version ORDER BY 1"
+	const versions = "SELECT format('%s %s', id, version_id) FROM sortkey_internal.goose_version ORDER BY 1"
 	before := columnOf(t, restored, versions)
 	must(t, migrations.Up(ctx, restored, c))
 	installSame(t, "Up after a restore", installCatalog(t, restored, "sortkey"), catalog)
@@ -111,9 +137,15 @@ func installRestored(t *testing.T, old, restored *sql.DB, c migrations.Config) {
 	}
 	for _, g := range installGenerators {
 		var bad int
-		must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE (%s) IS NOT TRUE OR shown <> sortkey.%s_text(id)) FROM of_%[2]s", g.checks, g.format)).Scan(&bad))
+		must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE (%s) IS NOT TRUE OR shown <> %s) FROM of_%s", g.valid(g.node), g.text("id"), g.format)).Scan(&bad))
 		if bad != 0 {
 			t.Errorf("of_%s: expected valid IDs, got %d invalid ones", g.format, bad)
+		}
+		if g.bySetting != "" { // half of the rows come from the original
+			must(t, restored.QueryRowContext(ctx, fmt.Sprintf("SELECT abs(count(*) FILTER (WHERE %s) - 500) + abs(count(*) FILTER (WHERE %s) - 500) FROM by_%s", g.valid(installNode), g.valid(22), g.format)).Scan(&bad))
+			if bad != 0 {
+				t.Errorf("by_%s: expected 500 IDs of each database, got a difference of %d", g.format, bad)
+			}
 		}
 		if _, err := restored.ExecContext(ctx, "INSERT INTO of_"+g.format+" SELECT * FROM (SELECT NULL::sortkey."+g.format+", 1) q"); err == nil {
 			t.Errorf("of_%s: expected the NULL to violate a constraint", g.format)
@@ -127,8 +159,9 @@ func TestDump(t *testing.T) {
 	c := complete
 	t.Parallel()
 	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, old, shell := t.Context(), db.SQL(t), toolShell{t, db}
 		db.Exec(t, installTables())
+		installSet(t, db)
+		ctx, old, shell := t.Context(), db.SQL(t), toolShell{t, db}
 		installInsert(t, old)
 		clocks := installClocks(t, old)
 
@@ -141,8 +174,10 @@ func TestDump(t *testing.T) {
 		dump("custom", "-Fc")
 		dump("schema", "--schema-only")
 		dump("data", "--data-only")
-		dump("own_schema", "--schema-only", "--exclude-schema=sortkey")
-		dump("own_data", "--data-only", "--exclude-schema=sortkey")
+		dump("own_schema", "--schema-only", "--exclude-schema=sortkey", "--exclude-schema=sortkey_internal")
+		dump("own_data", "--data-only", "--exclude-schema=sortkey", "--exclude-schema=sortkey_internal")
+		dump("both_schemas", "--schema=sortkey", "--schema=sortkey_internal")
+		dump("one_schema", "--schema=sortkey")
 		psql := func(into *pgtest.DB, kind string) (string, bool) {
 			return shell.run("psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", file(kind), shell.url(into.Name))
 		}
@@ -167,19 +202,19 @@ func TestDump(t *testing.T) {
 			into := installDatabase(t, db, "plain", "")
 			restore(into, "plain")
 			survived(into.SQL(t))
-			installRestored(t, old, into.SQL(t), c)
+			installRestored(t, old, into, c)
 		})
 		t.Run("custom", func(t *testing.T) {
 			into := installDatabase(t, db, "custom", "")
 			shell.must("pg_restore", "--exit-on-error", "-d", shell.url(into.Name), file("custom"))
 			survived(into.SQL(t))
-			installRestored(t, old, into.SQL(t), c)
+			installRestored(t, old, into, c)
 		})
 		t.Run("into a database with another collation", func(t *testing.T) {
 			into := installDatabase(t, db, "danish", "ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'da-DK' LOCALE 'C'")
 			restore(into, "plain")
 			survived(into.SQL(t))
-			installRestored(t, old, into.SQL(t), c)
+			installRestored(t, old, into, c)
 		})
 		t.Run("schema, then data", func(t *testing.T) {
 			into := installDatabase(t, db, "schema", "")
@@ -189,12 +224,12 @@ func TestDump(t *testing.T) {
 				if err := f(ctx, pool, c); err == nil {
 					t.Errorf("%s: expected an error because of missing data, got none", name)
 				} else {
-					wantError(t, err, migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey")
+					wantError(t, err, migrations.ErrIncomplete, "pg_dump --data-only --schema=sortkey --schema=sortkey_internal")
 				}
 			}
 			restore(into, "data")
 			survived(pool)
-			installRestored(t, old, pool, c)
+			installRestored(t, old, into, c)
 		})
 		t.Run("data after Up", func(t *testing.T) {
 			into := installDatabase(t, db, "data", "")
@@ -206,7 +241,54 @@ func TestDump(t *testing.T) {
 				t.Errorf("expected a conflict with the rows of the installation, got %s", out)
 			}
 			restore(into, "own_data")
-			installRestored(t, old, pool, c)
+			installRestored(t, old, into, c)
 		})
+		t.Run("by schema", func(t *testing.T) {
+			into := installDatabase(t, db, "by_schema", "")
+			if out, ok := psql(into, "one_schema"); ok || !strings.Contains(out, `schema "sortkey_internal" does not exist`) {
+				t.Errorf("expected the other schema to be missing, got %s", out)
+			}
+			restore(into, "both_schemas")
+			restore(into, "own_schema")
+			survived(into.SQL(t))
+			restore(into, "own_data")
+			installRestored(t, old, into, c)
+		})
+	})
+}
+
+// Only a dump that creates the database has the setting with its node number. So a
+// copy under another name doesn't use the number of the original.
+func TestDumpSettings(t *testing.T) {
+	t.Parallel()
+	installed.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		shell := toolShell{t, db}
+		db.Exec(t, installTables())
+		installSet(t, db)
+		file, url := "/tmp/"+db.Name+".settings", shell.url(db.Name)
+		shell.must("pg_dump", "-Fc", "-f", file, url)
+		for command, want := range map[string]bool{
+			"pg_dump " + url:                             false,
+			"pg_dump --clean --if-exists " + url:         false,
+			"pg_dump --create " + url:                    true,
+			"pg_restore -f - " + file:                    false,
+			"pg_restore --create -f - " + file:           true,
+			"pg_dumpall --globals-only -d " + url:        false,
+			"pg_dump --create --data-only " + url:        true,
+			"pg_dump --create --schema=public " + url:    true,
+			"pg_dump --schema-only --no-owner -x " + url: false,
+		} {
+			out := shell.must(strings.Fields(command)...)
+			if got := strings.Contains(out, "ALTER DATABASE "+db.Name+` SET "sortkey.node" TO '21';`); got != want || !want && strings.Contains(out, `"sortkey.node"`) {
+				t.Errorf("%s: expected the setting to be in the dump: %t, got %t", command, want, got)
+			}
+		}
+		// Nor does a copy by the server have it.
+		from := installDatabase(t, db, "template", "")
+		db.Exec(t, "ALTER DATABASE "+from.Name+" SET sortkey.node = 21")
+		into := installDatabase(t, db, "copy", "TEMPLATE "+from.Name)
+		if got := columnOf(t, into.SQL(t), "SELECT coalesce(current_setting('sortkey.node', true), 'none')"); got[0] != "none" {
+			t.Errorf("expected no setting in a copy, got %v", got)
+		}
 	})
 }

@@ -21,26 +21,26 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
-// installCatalog returns a description of an installation from the catalog, one line
-// per property. It omits the version tables of tools.
+// installCatalog returns a description of the two schemas of an installation from the
+// catalog, one line per property. It omits the version tables of tools.
 func installCatalog(t testing.TB, db *sql.DB, schema string) []string {
 	t.Helper()
 	lines := columnOf(t, db, `
-		WITH s AS (SELECT oid, nspname FROM pg_namespace WHERE nspname = $1)
-		SELECT format('function %s %s %s %s', pg_get_functiondef(p.oid), p.proacl, pg_get_userbyid(p.proowner), obj_description(p.oid, 'pg_proc'))
+		WITH s AS (SELECT oid, nspname FROM pg_namespace WHERE nspname IN ($1::text, $1::text || '_internal'))
+		SELECT format('function %s %s %s %s', pg_get_functiondef(p.oid), coalesce(p.proacl, acldefault('f', p.proowner)), pg_get_userbyid(p.proowner), obj_description(p.oid, 'pg_proc'))
 			FROM pg_proc p JOIN s ON pronamespace = s.oid
-		UNION ALL SELECT format('domain %s %s %s %s %s %s', typname, format_type(typbasetype, typtypmod), typcollation::regcollation, typnotnull, typacl, obj_description(t.oid, 'pg_type'))
+		UNION ALL SELECT format('domain %s %s %s %s %s %s', t.oid::regtype, format_type(typbasetype, typtypmod), typcollation::regcollation, typnotnull, typacl, obj_description(t.oid, 'pg_type'))
 			FROM pg_type t JOIN s ON typnamespace = s.oid WHERE typtype = 'd'
 		UNION ALL SELECT format('constraint %s of %s %s: %s', conname, conrelid::regclass, contypid::regtype, pg_get_constraintdef(c.oid))
 			FROM pg_constraint c JOIN s ON connamespace = s.oid WHERE conrelid = 0 OR conrelid IN (to_regclass($1 || '.revision'), to_regclass($1 || '.layout'))
-		UNION ALL SELECT format('relation %s %s %s %s %s', relname, relkind, relacl, pg_get_userbyid(relowner), obj_description(c.oid, 'pg_class'))
-			FROM pg_class c JOIN s ON relnamespace = s.oid WHERE NOT starts_with(relname, 'sortkey_goose_version')
+		UNION ALL SELECT format('relation %s %s %s %s %s', c.oid::regclass, relkind, relacl, pg_get_userbyid(relowner), obj_description(c.oid, 'pg_class'))
+			FROM pg_class c JOIN s ON relnamespace = s.oid WHERE NOT starts_with(relname, 'goose_')
 		UNION ALL SELECT format('sequence %s by %s from %s to %s, starts %s, caches %s, %s', seqrelid::regclass, seqincrement, seqmin, seqmax, seqstart, seqcache, seqtypid::regtype)
-			FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid JOIN s ON relnamespace = s.oid WHERE NOT starts_with(relname, 'sortkey_goose_version')
+			FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid JOIN s ON relnamespace = s.oid WHERE NOT starts_with(relname, 'goose_')
 		UNION ALL SELECT format('column %s %s %s %s %s', attrelid::regclass, attname, atttypid::regtype, attnotnull, pg_get_expr(adbin, adrelid))
 			FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid JOIN s ON relnamespace = s.oid LEFT JOIN pg_attrdef ON adrelid = c.oid AND adnum = attnum
 			WHERE attnum > 0 AND relkind = 'r' AND relname IN ('revision', 'layout')
-		UNION ALL SELECT format('schema %s %s', nspname, nspacl) FROM pg_namespace WHERE nspname = $1
+		UNION ALL SELECT format('schema %s %s', nspname, nspacl) FROM pg_namespace JOIN s USING (oid, nspname)
 		ORDER BY 1`, schema)
 	if hasInstallTable(t, db, schema, "layout") {
 		for _, q := range []string{"SELECT format('layout %s: %s', format, layout) FROM " + schema + ".layout ORDER BY 1",
@@ -215,7 +215,7 @@ func TestDropSchemaCascade(t *testing.T) {
 			CREATE TABLE parted (id sortkey.snowflake) PARTITION BY RANGE (id);
 			CREATE TABLE parted_default PARTITION OF parted DEFAULT;
 			CREATE TABLE of_base (
-				id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(3, 7),
+				id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(103),
 				referring bigint REFERENCES of_domain,
 				at timestamptz GENERATED ALWAYS AS (sortkey.snowflake_time(id)) STORED,
 				CONSTRAINT by_domain CHECK (id::sortkey.snowflake IS NOT NULL),
@@ -224,7 +224,7 @@ func TestDropSchemaCascade(t *testing.T) {
 			);
 			CREATE INDEX ON of_base (sortkey.snowflake_time(id));
 			INSERT INTO of_domain VALUES (1, 42); INSERT INTO parted VALUES (1);
-			DROP SCHEMA sortkey CASCADE`)
+			DROP SCHEMA sortkey, sortkey_internal CASCADE`)
 		for query, want := range map[string]string{
 			"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute WHERE attrelid = 'of_domain'::regclass AND attnum > 0 AND NOT attisdropped": "n",
 			"SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute WHERE attrelid = 'of_base'::regclass AND attnum > 0 AND NOT attisdropped":   "id referring",
@@ -268,20 +268,20 @@ func TestBrokenUp(t *testing.T) {
 		whole := installCatalog(t, pool, "sortkey")
 		must(t, migrations.Down(ctx, pool, c))
 
-		// One obstacle for each of the first six migrations. The conflict is near the end of the migration, so most of it has to be rolled back.
+		// One obstacle for each of the first seven migrations. The conflict is near the end of the migration, so most of it has to be rolled back.
 		for i, o := range []struct{ create, drop string }{
-			{"CREATE FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
-				"DROP FUNCTION sortkey.advance_clock"},
-			{"CREATE SEQUENCE sortkey.snowflake_clock", "DROP SEQUENCE sortkey.snowflake_clock"},
-			{"CREATE SEQUENCE sortkey.snowflake_si_clock", "DROP SEQUENCE sortkey.snowflake_si_clock"},
-			{"CREATE SEQUENCE sortkey.uid60_clock", "DROP SEQUENCE sortkey.uid60_clock"},
-			{"CREATE SEQUENCE sortkey.spread64_clock", "DROP SEQUENCE sortkey.spread64_clock"},
-			{"CREATE SEQUENCE sortkey.sno_clock", "DROP SEQUENCE sortkey.sno_clock"},
+			{"CREATE FUNCTION sortkey_internal.finite_time(timestamptz) RETURNS timestamptz LANGUAGE sql RETURN $1", "DROP FUNCTION sortkey_internal.finite_time"},
+			{"CREATE VIEW sortkey.node_defaults AS SELECT", "DROP VIEW sortkey.node_defaults"},
+			{"CREATE FUNCTION sortkey.snowflake_at(timestamptz, integer, integer) RETURNS bigint LANGUAGE sql RETURN $2", "DROP FUNCTION sortkey.snowflake_at"},
+			{"CREATE SEQUENCE sortkey_internal.snowflake_si_clock", "DROP SEQUENCE sortkey_internal.snowflake_si_clock"},
+			{"CREATE SEQUENCE sortkey_internal.uid60_clock", "DROP SEQUENCE sortkey_internal.uid60_clock"},
+			{"CREATE SEQUENCE sortkey_internal.spread64_clock", "DROP SEQUENCE sortkey_internal.spread64_clock"},
+			{"CREATE SEQUENCE sortkey_internal.sno_clock", "DROP SEQUENCE sortkey_internal.sno_clock"},
 		} {
 			broken := i + 1
 			// The catalog after the migrations before it.
 			must(t, migrations.Down(ctx, pool, c))
-			db.Exec(t, "CREATE SCHEMA IF NOT EXISTS sortkey")
+			db.Exec(t, "CREATE SCHEMA IF NOT EXISTS sortkey; CREATE SCHEMA IF NOT EXISTS sortkey_internal")
 			list, err := migrations.List(c)
 			must(t, err)
 			for _, m := range list[:broken-1] {
@@ -289,7 +289,7 @@ func TestBrokenUp(t *testing.T) {
 			}
 			db.Exec(t, o.create)
 			want := installCatalog(t, pool, "sortkey")
-			db.Exec(t, "DROP SCHEMA sortkey CASCADE; CREATE SCHEMA sortkey; "+o.create)
+			db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE; CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; "+o.create)
 
 			for range 2 {
 				wantError(t, migrations.Up(ctx, pool, c), nil, fmt.Sprintf("migration %d (%s)", broken, list[broken-1].Name), "already exists")
@@ -310,12 +310,12 @@ func TestBrokenUp(t *testing.T) {
 
 		// Down of a partial installation.
 		must(t, migrations.Down(ctx, pool, c))
-		db.Exec(t, "CREATE SEQUENCE sortkey.uid60_clock") // in the schema, which this test has created
+		db.Exec(t, "CREATE SEQUENCE sortkey_internal.uid60_clock") // in the schema, which this test has created
 		wantError(t, migrations.Up(ctx, pool, c), nil, "already exists")
-		db.Exec(t, "DROP SEQUENCE sortkey.uid60_clock")
+		db.Exec(t, "DROP SEQUENCE sortkey_internal.uid60_clock")
 		must(t, migrations.Down(ctx, pool, c))
-		if left := installCatalog(t, pool, "sortkey"); len(left) != 1 {
-			t.Errorf("expected an empty schema after Down of a partial installation, got %v", left)
+		if left := installCatalog(t, pool, "sortkey"); len(left) != 2 {
+			t.Errorf("expected two empty schemas after Down of a partial installation, got %v", left)
 		}
 	})
 }
@@ -355,7 +355,7 @@ func TestConcurrently(t *testing.T) {
 				}
 				return migrations.Check(t.Context(), pool, c)
 			})
-			if got := columnOf(t, shared, "SELECT version_id FROM sortkey.sortkey_goose_version ORDER BY id"); !slices.Equal(got, want) {
+			if got := columnOf(t, shared, "SELECT version_id FROM sortkey_internal.goose_version ORDER BY id"); !slices.Equal(got, want) {
 				t.Errorf("expected each migration once, got %v", got)
 			}
 			together(func(pool *sql.DB) error { return migrations.Down(t.Context(), pool, c) })
@@ -464,28 +464,56 @@ func installRole(t testing.TB, db *pgtest.DB, name string) *sql.DB {
 
 func installRoleName(db *pgtest.DB, prefix string) string { return prefix + "_" + db.Name }
 
-// A role without CREATE on the database can install into an existing schema.
+// A role without CREATE on the database can install into existing schemas.
 func TestExistingSchema(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, c, name := t.Context(), migrations.Config{Schema: "ids"}, installRoleName(db, "installer")
 		pool := installRole(t, db, name)
-		wantError(t, migrations.Up(ctx, pool, c), nil, `create schema "ids"`, "permission denied")
-		db.Exec(t, "CREATE SCHEMA ids; GRANT USAGE ON SCHEMA ids TO "+name)
-		wantError(t, migrations.Up(ctx, pool, c), nil, "permission denied")
-		db.Exec(t, "GRANT CREATE ON SCHEMA ids TO "+name)
+		lacks := func() {
+			t.Helper()
+			wantError(t, migrations.Up(ctx, pool, c), nil, `create schemas "ids" and "ids_internal"`, "permission denied for database",
+				"run GRANT CREATE ON DATABASE, or create both schemas and run GRANT USAGE, CREATE ON SCHEMA ids, ids_internal TO this role")
+		}
+		lacks()
+		db.Exec(t, "CREATE SCHEMA ids; GRANT USAGE, CREATE ON SCHEMA ids TO "+name)
+		lacks()
+		db.Exec(t, "CREATE SCHEMA ids_internal; GRANT USAGE ON SCHEMA ids_internal TO "+name)
+		wantError(t, migrations.Up(ctx, pool, c), nil, "permission denied for schema ids_internal")
+		db.Exec(t, "GRANT CREATE ON SCHEMA ids_internal TO "+name)
 		before := installCatalog(t, pool, "ids")
 		for range 2 {
 			must(t, migrations.Up(ctx, pool, c))
 			must(t, migrations.Check(ctx, pool, c))
-			must(t, migrations.Down(ctx, pool, c)) // keeps the schema, which the role doesn't own
+			must(t, migrations.Down(ctx, pool, c)) // keeps the schemas, which the role doesn't own
 			installSame(t, "Down", installCatalog(t, pool, "ids"), before)
 		}
-		db.Exec(t, "ALTER SCHEMA ids OWNER TO "+name)
-		for range 2 { // Down also keeps a schema that the role owns, since Up didn't create it
+		// The same with the SQL for other tools.
+		list, err := migrations.List(c)
+		must(t, err)
+		file, err := migrations.SQL(c)
+		must(t, err)
+		with := migrations.Config{Schema: c.Schema, SnowflakeSI: complete.SnowflakeSI}
+		add, err := migrations.AddSnowflakeSI(with)
+		must(t, err)
+		run := func(statements string) {
+			t.Helper()
+			if _, err := pool.ExecContext(ctx, statements); err != nil {
+				t.Error(err)
+			}
+		}
+		run(file)
+		run(add)
+		must(t, migrations.Check(ctx, pool, with))
+		for _, m := range slices.Backward(list) {
+			run(m.Down)
+		}
+		installSame(t, "the down migrations", installCatalog(t, pool, "ids"), before)
+		db.Exec(t, "ALTER SCHEMA ids OWNER TO "+name+"; ALTER SCHEMA ids_internal OWNER TO "+name)
+		for range 2 { // Down also keeps schemas that the role owns, since Up didn't create them
 			must(t, migrations.Up(ctx, pool, c))
 			must(t, migrations.Down(ctx, pool, c))
-			if left := installCatalog(t, pool, "ids"); len(left) != 1 {
-				t.Errorf("expected an empty schema, got %v", left)
+			if left := installCatalog(t, pool, "ids"); len(left) != 2 {
+				t.Errorf("expected two empty schemas, got %v", left)
 			}
 		}
 	})
@@ -531,7 +559,7 @@ func TestTwoInstallations(t *testing.T) {
 			var id idtype.Snowflake
 			var si idtype.SnowflakeSI
 			var when, siWhen time.Time
-			must(t, pool.QueryRowContext(ctx, strings.ReplaceAll("SELECT id, $s.snowflake_time(id), si, $s.snowflake_si_time(si) FROM (SELECT $s.next_snowflake(0, 7) id, $s.next_snowflake_si(5) si OFFSET 0) q", "$s", c.Schema)).
+			must(t, pool.QueryRowContext(ctx, strings.ReplaceAll("SELECT id, $s.snowflake_time(id), si, $s.snowflake_si_time(si) FROM (SELECT $s.next_snowflake(7) id, $s.next_snowflake_si(5) si OFFSET 0) q", "$s", c.Schema)).
 				Scan(&id, &when, &si, &siWhen))
 			p, err := c.Snowflake.Parts(id)
 			must(t, err)
@@ -617,7 +645,7 @@ func installRemove(t testing.TB, db *pgtest.DB, list []migrations.Migration) {
 func TestLaterVersion(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), migrations.Config{}
-		db.Exec(t, "INSERT INTO sortkey.revision VALUES (1000, 'later'); INSERT INTO sortkey.sortkey_goose_version (version_id, is_applied) VALUES (1000, true)")
+		db.Exec(t, "INSERT INTO sortkey.revision VALUES (1000, 'later'); INSERT INTO sortkey_internal.goose_version (version_id, is_applied) VALUES (1000, true)")
 		catalog := installCatalog(t, pool, "sortkey")
 		must(t, migrations.Check(ctx, pool, c))
 		must(t, migrations.Up(ctx, pool, c))
@@ -668,8 +696,8 @@ const installWords = `all begin by case declare else end execute for foreach fro
 	rollback row_count rowtype schema schema_name scroll slice sqlstate stacked table table_name type use_column use_variable
 	variable_conflict warning`
 
-// The functions work in a schema of any valid name: keywords of PL/pgSQL, plpgsql,
-// with which no setting can begin, and names of variables.
+// The functions work in a schema of any valid name: keywords of PL/pgSQL, names of
+// variables, and the longest name.
 func TestSchemaNames(t *testing.T) {
 	t.Parallel()
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
@@ -679,7 +707,7 @@ func TestSchemaNames(t *testing.T) {
 		for _, w := range strings.Fields(reserved) {
 			wantError(t, migrations.Config{Schema: w}.Validate(), nil, w)
 		}
-		words := append(strings.Fields(others), "plpgsql", "found", "value", "unit", "pool", "known", "snowflake", strings.Repeat("a", 63))
+		words := append(strings.Fields(others), "found", "value", "unit", "pool", "known", "snowflake", strings.Repeat("a", 54))
 		if !pgtest.Thorough() {
 			words = words[len(words)-10:]
 		}
@@ -694,19 +722,23 @@ func TestSchemaNames(t *testing.T) {
 			for _, m := range list {
 				b.WriteString(m.Up)
 			}
+			fmt.Fprintf(&b, "%s; SET LOCAL $s.node = %d;\n", installReserve, installNode)
 			for _, g := range installGenerators {
-				fmt.Fprintf(&b, "SELECT $s.%[1]s_text(id), $s.%[1]s_parts(id), $s.%[1]s_time(id), $s.%[1]s_from_text($s.%[1]s_text(id)) FROM (SELECT %[2]s id) q;\n",
-					g.format, strings.Replace(g.call, "sortkey.", "$s.", 1))
+				fmt.Fprintf(&b, "SELECT sortkey.%[1]s_parts(id), sortkey.%[1]s_time(id), %[2]s FROM (SELECT %[3]s id) q;\n",
+					g.format, g.fromText(g.text("id")), g.call)
 				if g.format != "spread64" {
 					fmt.Fprintf(&b, "SELECT $s.%s_floor(now());\n", g.format)
 				}
+				if g.bySetting != "" {
+					fmt.Fprintf(&b, "SELECT sortkey.%[1]s_node(%[2]s), sortkey.%[1]s_at(now(), 1);\n", g.format, g.bySetting)
+				}
 			}
-			b.WriteString(`SELECT $s.sno_partman_decoder($s.sno_partman_encoder(now())::text);
+			b.WriteString(`SELECT $s.sno_partman_decoder($s.sno_floor(now())::text), $s.uid60_at(now(), 1);
 				SELECT $s.claim_node('p', 4, 'l', '{[1,2)}', 'h', 60000, 1000, 2000);
 				SELECT $s.renew_node('p', 0, 1, 'h', 60000, 3000), $s.renew_node('p', 0, 1, 'nobody', 60000, 3000), $s.release_node('p', 0, 1, 'h', 2500);
 				SELECT $s.reserve_node('p', 3, 'x'), $s.unreserve_node('p', 3);
 				SELECT FROM $s.node_status, $s.node_defaults;
-				CREATE TABLE parted (id $s.snowflake PRIMARY KEY DEFAULT $s.next_snowflake(1, 1)) PARTITION BY RANGE (id);
+				CREATE TABLE parted (id $s.snowflake PRIMARY KEY DEFAULT $s.next_snowflake(1)) PARTITION BY RANGE (id);
 				SELECT $s.manage_partitions('parted', '1 day', retention => '30 days', retention_action => 'drop');
 				SELECT $s.next_partition_step('parted', now(), '1 s', '{}');
 				INSERT INTO parted VALUES (DEFAULT);
@@ -718,7 +750,7 @@ func TestSchemaNames(t *testing.T) {
 				b.WriteString(m.Down)
 			}
 			b.WriteString("ROLLBACK")
-			if _, err := pool.ExecContext(t.Context(), strings.ReplaceAll(b.String(), "$s.", w+".")); err != nil {
+			if _, err := pool.ExecContext(t.Context(), strings.NewReplacer("$s.", w+".", "sortkey.", w+".").Replace(b.String())); err != nil {
 				t.Errorf("schema %s: %v", w, err)
 			}
 		}
@@ -742,5 +774,85 @@ func TestTypeNames(t *testing.T) {
 		if text != "brpk4q72xwf2m63l" {
 			t.Errorf("expected the text of the sno, got %s", text)
 		}
+	})
+}
+
+// installPublic are the names in the schema of an installation. Users call, read or
+// write each of these objects.
+var installPublic = strings.Fields(`
+	domain:sno domain:sno_as_text domain:snowflake domain:snowflake_si domain:spread64 domain:uid60
+	next_sno next_snowflake next_snowflake_si next_spread64 next_uid60
+	sno_at snowflake_at snowflake_si_at spread64_at uid60_at
+	sno_floor snowflake_floor snowflake_si_floor uid60_floor
+	sno_node snowflake_node snowflake_si_node spread64_node
+	sno_parts snowflake_parts snowflake_si_parts spread64_parts uid60_parts
+	sno_time snowflake_time snowflake_si_time spread64_time uid60_time
+	sno_text spread64_text uid60_text sno_from_text spread64_from_text uid60_from_text sno_partman_decoder
+	claim_node renew_node release_node reserve_node unreserve_node prepare_citus_worker
+	manage_partitions unmanage_partitions plan_partitions next_partition_step maintain_partitions
+	relation:revision relation:layout relation:node_pool relation:node_lease relation:node_status relation:node_defaults
+	relation:partitioned_table relation:partition_log`)
+
+// The schema has no internal objects, and all of its objects have comments.
+func TestPublicObjects(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		lines := columnOf(t, db.SQL(t), `
+			WITH s AS (SELECT 'sortkey'::regnamespace AS oid)
+			SELECT DISTINCT proname || CASE WHEN obj_description(p.oid, 'pg_proc') IS NULL THEN ' without a comment' ELSE '' END FROM pg_proc p JOIN s ON pronamespace = s.oid
+			UNION ALL SELECT 'domain:' || typname || CASE WHEN obj_description(t.oid, 'pg_type') IS NULL THEN ' without a comment' ELSE '' END
+				FROM pg_type t JOIN s ON typnamespace = s.oid WHERE typtype = 'd'
+			UNION ALL SELECT 'relation:' || relname || CASE WHEN obj_description(c.oid, 'pg_class') IS NULL THEN ' without a comment' ELSE '' END
+				FROM pg_class c JOIN s ON relnamespace = s.oid WHERE relkind <> 'i'
+			UNION ALL SELECT 'type:' || typname FROM pg_type t JOIN s ON typnamespace = s.oid WHERE typtype <> 'd' AND typrelid = 0 AND typelem = 0
+			UNION ALL SELECT 'operator:' || oprname FROM pg_operator o JOIN s ON oprnamespace = s.oid
+			UNION ALL SELECT 'collation:' || collname FROM pg_collation o JOIN s ON collnamespace = s.oid`)
+		slices.Sort(lines)
+		want := slices.Sorted(slices.Values(installPublic))
+		installSame(t, "the schema", lines, want)
+		if len(lines) != len(want) {
+			t.Errorf("expected %d names, got %d", len(want), len(lines))
+		}
+	})
+}
+
+// The definition of a next_ function, which a user can read in psql with \sf, is a
+// short expression. No function qualifies operators.
+func TestReadableFunctions(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		definitions := columnOf(t, pool, `SELECT pg_get_functiondef(oid) FROM pg_proc
+			WHERE pronamespace = 'sortkey'::regnamespace AND proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno)$'`)
+		if len(definitions) != 9 {
+			t.Errorf("expected 9 next_ functions, got %d", len(definitions))
+		}
+		for _, d := range definitions {
+			_, body, _ := strings.Cut(d, "LANGUAGE sql\n")
+			body = strings.TrimSpace(body)
+			if !strings.HasPrefix(body, "RETURN ") || strings.Count(body, "\n") > 2 || len(body) > 160 || strings.Contains(body, "OPERATOR(") {
+				t.Errorf("expected a body of up to three lines and 160 characters, got\n%s", d)
+			}
+		}
+		for _, name := range columnOf(t, pool, `SELECT oid::regprocedure FROM pg_proc
+			WHERE pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND pg_get_functiondef(oid) ILIKE '%operator(pg\_catalog%'`) {
+			t.Errorf("expected no qualified operators in %s", name)
+		}
+	})
+}
+
+// If only one of the two schemas was dropped, Up names the remedy.
+func TestDroppedSchema(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c := t.Context(), db.SQL(t), complete
+		must(t, migrations.Up(ctx, pool, c))
+		db.Exec(t, "DROP SCHEMA sortkey CASCADE")
+		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrNotInstalled, "run Up")
+		before := installCatalog(t, pool, "sortkey")
+		const remedy = "DROP SCHEMA sortkey_internal CASCADE"
+		wantError(t, migrations.Up(ctx, pool, c), nil, `install schema "sortkey": schema "sortkey_internal" still has the internal functions`, "; run "+remedy)
+		must(t, migrations.Down(ctx, pool, c)) // nothing is installed
+		installSame(t, "Up and Down", installCatalog(t, pool, "sortkey"), before)
+		db.Exec(t, remedy)
+		must(t, migrations.Up(ctx, pool, c))
+		must(t, migrations.Check(ctx, pool, c))
 	})
 }

@@ -326,7 +326,7 @@ func TestPartitionsUnderInserts(t *testing.T) {
 		ctx := t.Context()
 		const tables, writers = 5, 4
 		for i := range tables {
-			db.Exec(t, fmt.Sprintf(`create table e%d (id sortkey.snowflake default sortkey.next_snowflake(1, 1) primary key, v text) partition by range (id);
+			db.Exec(t, fmt.Sprintf(`create table e%d (id sortkey.snowflake default sortkey.next_snowflake(33) primary key, v text) partition by range (id);
 				create table e%[1]d_default partition of e%[1]d default;
 				select sortkey.manage_partitions('e%[1]d', '1 minute', premake => 2)`, i))
 		}
@@ -828,7 +828,7 @@ func TestPartitionsNames(t *testing.T) {
 			db.Exec(t, "do $$ begin execute format('alter database %I set "+strings.ReplaceAll(setting, "'", "''")+"', current_database()); end $$")
 		}
 		db.pool = db.SQL(t) // with these settings
-		partitionWant(t, "a month in UTC", db.strings(t, "select (sortkey.partition_window('1 month', '2026-11-01 00:30Z') = tstzrange('2026-11-01Z', '2026-12-01Z'))::text"), "true")
+		partitionWant(t, "a month in UTC", db.strings(t, "select (sortkey_internal.partition_window('1 month', '2026-11-01 00:30Z') = tstzrange('2026-11-01Z', '2026-12-01Z'))::text"), "true")
 		long := strings.Repeat("ä", 31)
 		db.Exec(t, `create schema "Odd ""Schema'"; create schema other;
 			create table "Odd ""Schema'"."T %_'x\$$" ("I ""d'" sortkey.sno primary key, v text) partition by range ("I ""d'");
@@ -880,7 +880,7 @@ func TestPartitionsRoles(t *testing.T) {
 			select sortkey.manage_partitions(t, '1 day', premake => 1) from unnest(array['app.a', 'app.b', 'app.c']::regclass[]) t`)
 		owner, member := db.role(t, "owner"), db.role(t, "member")
 		db.Exec(t, fmt.Sprintf(`grant %[1]s to %[2]s; alter table app.a owner to %[1]s; alter table app.c owner to %[1]s;
-			grant usage, create on schema app to %[1]s; grant usage on schema sortkey to %[1]s`, owner, member))
+			grant usage, create on schema app to %[1]s; grant usage on schema sortkey, sortkey_internal to %[1]s`, owner, member))
 		conn, notices := db.listen(t)
 		exec(t, conn, "set role "+member)
 		_, err := conn.Exec(t.Context(), "call sortkey.maintain_partitions(at => '"+partitionNow+"')")
@@ -912,7 +912,7 @@ func TestPartitionsOfOtherOwners(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		owner, member, other := db.role(t, "owner"), db.role(t, "member"), db.role(t, "other")
 		db.Exec(t, fmt.Sprintf(`create table e (id sortkey.snowflake primary key) partition by range (id); alter table e owner to %[1]s; grant %[1]s to %[2]s;
-			grant usage on schema sortkey to %[1]s, %[3]s; grant insert, update, delete on sortkey.partitioned_table to %[1]s, %[3]s`, owner, member, other))
+			grant usage on schema sortkey, sortkey_internal to %[1]s, %[3]s; grant insert, update, delete on sortkey.partitioned_table to %[1]s, %[3]s`, owner, member, other))
 		as := func(role, sql string) error {
 			conn := db.Conn(t)
 			exec(t, conn, "set role "+role)
@@ -926,6 +926,12 @@ func TestPartitionsOfOtherOwners(t *testing.T) {
 		const manage, unmanage = "select sortkey.manage_partitions('e', '1 day', retention => '1 day', retention_action => 'drop')", "select sortkey.unmanage_partitions('e')"
 		refused(manage)
 		must(t, as(member, manage))
+		// These roles need USAGE on the schema of the internal functions.
+		db.Exec(t, "revoke usage on schema sortkey_internal from "+owner)
+		for _, sql := range []string{manage, unmanage, "call sortkey.maintain_partitions('e')", "select * from sortkey.plan_partitions('e')", "select * from sortkey.next_partition_step('e')"} {
+			wantSQLState(t, as(member, sql), "42501", sql, "permission denied for schema sortkey_internal")
+		}
+		db.Exec(t, "grant usage on schema sortkey_internal to "+owner)
 		refused(unmanage)
 		must(t, as(member, unmanage))
 		must(t, as(owner, manage))
@@ -1096,26 +1102,74 @@ func TestPartitionsShortRetention(t *testing.T) {
 	})
 }
 
-// Maintenance uses the operators of pg_catalog, even if other operators match the
-// domain of a key better.
-func TestPartitionsShadowedOperators(t *testing.T) {
+// Maintenance uses the operators and types of pg_catalog, even if others come first in
+// the search_path or match the domain of a key better. Functions that the table uses
+// have the search_path of the caller.
+func TestPartitionsShadowed(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
-		db.Exec(t, `create table e (id sortkey.snowflake primary key, v text) partition by range (id);
+		db.Exec(t, `create function own_path() returns boolean language plpgsql as $$ begin return not starts_with(current_setting('search_path'), 'pg_catalog'); end $$;
+			create table e (id sortkey.snowflake primary key, v text check (own_path())) partition by range (id);
 			create table child (id sortkey.snowflake references e);
 			select sortkey.manage_partitions('e', '1 day', premake => 1)`)
 		db.maintain(t, partitionNow)
 		db.Exec(t, `insert into e values (sortkey.snowflake_floor('2026-11-21 12:00Z'), 'y'); insert into child select id from e;
-			insert into e values (sortkey.snowflake_floor('2026-11-01 12:00Z'), 'x');
-			create function trap(sortkey.snowflake, sortkey.snowflake) returns boolean language plpgsql as $$ begin raise exception 'trapped'; end $$;
-			create function trap(text, text) returns boolean language plpgsql as $$ begin raise exception 'trapped'; end $$;
-			create operator >= (leftarg = sortkey.snowflake, rightarg = sortkey.snowflake, function = trap);
-			create operator < (leftarg = sortkey.snowflake, rightarg = sortkey.snowflake, function = trap);
-			create operator = (leftarg = sortkey.snowflake, rightarg = sortkey.snowflake, function = trap);
-			create operator = (leftarg = text, rightarg = text, function = trap)`)
+			insert into e values (sortkey.snowflake_floor('2026-11-01 12:00Z'), 'x'), (sortkey.snowflake_floor('2026-11-02 12:00Z'), 'referred');
+			insert into child select id from e where v = 'referred';
+			create function trap() returns boolean language plpgsql as $$ begin raise exception 'trapped'; end $$`)
+		for i, o := range []string{
+			">= sortkey.snowflake sortkey.snowflake boolean", "< sortkey.snowflake sortkey.snowflake boolean", "= sortkey.snowflake sortkey.snowflake boolean",
+			"= text text boolean", "<> text text boolean", "|| text text text", "= integer integer boolean", "> integer integer boolean", "+ integer integer integer",
+			"- integer integer integer", "* numeric integer numeric", "* numeric numeric numeric", ">= numeric integer boolean", "<= numeric integer boolean",
+			"#> jsonb text[] jsonb", "- jsonb text jsonb",
+		} {
+			f := strings.Fields(o)
+			db.Exec(t, fmt.Sprintf(`create function trap%d(%s, %s) returns %s language plpgsql as $$ begin perform public.trap(); end $$;
+				create operator public.%s (leftarg = %[2]s, rightarg = %[3]s, function = trap%[1]d)`, i, f[1], f[2], f[3], f[0]))
+		}
+		for _, name := range []string{"text", "timestamptz", "jsonb", "oid", "regclass"} {
+			db.Exec(t, "create domain public."+name+" as pg_catalog."+name+" check (public.trap())")
+		}
 		conn := db.Conn(t)
 		exec(t, conn, "set search_path = public, pg_catalog")
-		exec(t, conn, "call sortkey.maintain_partitions('e', at => '"+partitionNow+"')")
-		partitionWant(t, "the moved row", db.places(t, "e"), "e_p20261101 x", "e_p20261121 y")
+		for _, bait := range []string{"select 1 + 1", "select 'x'::text", "select pg_catalog.count(*) from e where id < id"} {
+			fails(t, conn, "P0001", bait, "trapped")
+		}
+		exec(t, conn, "call sortkey.maintain_partitions('e', at => '"+partitionNow+"', dry_run => true)")
+		_, err := conn.Exec(t.Context(), "call sortkey.maintain_partitions('e', at => '"+partitionNow+"')")
+		wantError(t, err, nil, "partition steps failed: 1")
+		partitionWant(t, "the moved row", db.places(t, "e"), "e_p20261101 x", "e_default referred", "e_p20261121 y")
+		partitionWant(t, "the problem", db.strings(t, "select split_part(problem, ':', 1) from sortkey.partition_log where outcome = 'failed'"),
+			"cannot move rows of public.e_default to public.e_p20261102")
+	})
+}
+
+// Steps use the index of the key to find the rows that they move.
+func TestPartitionsIndexed(t *testing.T) {
+	partitionEach(t, func(t *testing.T, db partitionDB) {
+		for table, column := range map[string]string{"a": "sortkey.snowflake", "b": "sortkey.sno", "c": "bigint", "d": "uuid"} {
+			format := map[string]string{"a": "snowflake", "b": "sno", "c": "uid60", "d": "sno"}[table]
+			db.Exec(t, fmt.Sprintf(`create table %s (id %s primary key, v text) partition by range (id);
+				create table %[1]s_default partition of %[1]s default;
+				insert into %[1]s select sortkey.%[3]s_floor('2026-11-01Z'::timestamptz + n * interval '1 hour') from generate_series(1, 1000) n;
+				analyze %[1]s_default;
+				select sortkey.manage_partitions('%[1]s', '1 day', '%[3]s', premake => 1)`, table, column, format))
+			statements := db.strings(t, "select unnest(statements) from sortkey.plan_partitions($1::text::regclass, $2) where action = 'drain' and lower = '2026-11-02Z'",
+				table, partitionTime(t, partitionNow))
+			var plans int
+			for _, statement := range statements {
+				if !strings.Contains(statement, " WHERE ") {
+					continue
+				}
+				plans++
+				plan := explain(t, db.Conn(t), "costs off", statement)
+				if !regexp.MustCompile(`Index Cond: .*id\)?(::\w+)? >= .*id\)?(::\w+)? < `).MatchString(plan) {
+					t.Errorf("%s: want an index scan with both bounds, got\n%s", statement, plan)
+				}
+			}
+			if plans != 2 {
+				t.Errorf("want a SELECT and a DELETE, got %q", statements)
+			}
+		}
 	})
 }
 
@@ -1294,7 +1348,7 @@ func (db partitionDB) run(t testing.TB, table, at string, between func(step int)
 	count := func() (calls int) {
 		t.Helper()
 		exec(t, conn, "select pg_stat_force_next_flush()")
-		must(t, conn.QueryRow(ctx, "select coalesce(sum(calls), 0) from pg_stat_user_functions where schemaname = 'sortkey' and funcname = 'partition_steps'").Scan(&calls))
+		must(t, conn.QueryRow(ctx, "select coalesce(sum(calls), 0) from pg_stat_user_functions where schemaname = 'sortkey_internal' and funcname = 'partition_steps'").Scan(&calls))
 		return calls
 	}
 	before := count()
@@ -1375,7 +1429,7 @@ func TestPartitionsLockRetried(t *testing.T) {
 		// The pause doubles with each attempt, and is random and bounded.
 		partitionWant(t, "pauses", db.strings(t, `select every(pause between low / 2 and low)::text || every(pause <> other)::text from generate_series(1, 100),
 			lateral (values (1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.6), (20, 5.0)) v (attempt, low),
-			lateral (select sortkey.partition_pause(attempt, '100 ms'), sortkey.partition_pause(attempt, '100 ms')) p (pause, other)`), "truetrue")
+			lateral (select sortkey_internal.partition_pause(attempt, '100 ms'), sortkey_internal.partition_pause(attempt, '100 ms')) p (pause, other)`), "truetrue")
 	})
 }
 
@@ -1463,7 +1517,7 @@ func TestPartitionsLog(t *testing.T) {
 
 		// The table's owner needs privileges on the log to write to it, but not to maintain the table.
 		role := db.role(t, "owner")
-		db.Exec(t, `grant create on schema public to `+role+`; grant usage on schema sortkey to `+role+`;
+		db.Exec(t, `grant create on schema public to `+role+`; grant usage on schema sortkey, sortkey_internal to `+role+`;
 			alter table e owner to `+role+`; alter table e_default owner to `+role+`; drop table e_p20261122`)
 		conn := db.Conn(t)
 		exec(t, conn, "set role "+role)

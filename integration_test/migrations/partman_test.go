@@ -47,7 +47,7 @@ func partmanDays(t *testing.T, conn *pgx.Conn, today time.Time) error {
 	exec(t, conn, `select partman.create_parent(
 		p_parent_table := 'public.events', p_control := 'id', p_type := 'range', p_interval := '1 day', p_premake := 2,
 		p_start_partition := $1,
-		p_time_encoder := 'sortkey.sno_partman_encoder', p_time_decoder := 'sortkey.sno_partman_decoder')`,
+		p_time_encoder := 'sortkey.sno_floor', p_time_decoder := 'sortkey.sno_partman_decoder')`,
 		today.AddDate(0, 0, -6).Format(time.DateOnly))
 
 	of := func(day time.Time) string { return "events_p" + day.Format("20060102") }

@@ -97,7 +97,11 @@ func TestPlansInline(t *testing.T) {
 			for _, column := range []string{f.column, f.schema + "." + f.name} {
 				table := fmt.Sprintf("t%d_%d", i, len(column))
 				db.Exec(t, "CREATE TABLE "+table+" (id "+column+")")
-				for _, function := range []string{"time", "text"} {
+				functions := []string{"time"}
+				if !f.numeric() {
+					functions = append(functions, "text")
+				}
+				for _, function := range functions {
 					plan := explain(t, conn, "COSTS OFF, VERBOSE", "SELECT "+f.function(function)+"(id) FROM "+table)
 					if strings.Contains(plan, f.schema+".") || !strings.Contains(plan, "Output: CASE WHEN ") && !(f.name == "spread64" && strings.Contains(plan, "Output: to_timestamp(")) {
 						t.Errorf("%s(%s) isn't inlined:\n%s", f.function(function), column, plan)
@@ -110,10 +114,10 @@ func TestPlansInline(t *testing.T) {
 			at, _ := f.time(id)
 			literal := "'" + id + "'::" + f.column
 			for expression, want := range map[string]string{
-				f.function("time") + "(" + literal + ")":               "Output: '" + at.UTC().Format("2006-01-02 15:04:05.999999") + "+00'::timestamp with time zone",
-				f.function("text") + "(" + literal + ")":               "Output: '" + text + "'::text",
-				f.function("from_text") + "('" + text + "')":           "Output: '" + id + "'::" + f.column,
-				f.function("text") + "(" + literal + ") || 'constant'": "Output: '" + text + "constant'::text",
+				f.call("time", literal):                    "Output: '" + at.UTC().Format("2006-01-02 15:04:05.999999") + "+00'::timestamp with time zone",
+				f.call("text", literal):                    "Output: '" + text + "'::text",
+				f.call("from_text", "'"+text+"'"):          "Output: '" + id + "'::" + f.column,
+				f.call("text", literal) + " || 'constant'": "Output: '" + text + "constant'::text",
 			} {
 				if plan := explain(t, conn, "COSTS OFF, VERBOSE", "SELECT "+expression); !strings.Contains(plan, want) {
 					t.Errorf("%s: expected %s, got\n%s", expression, want, plan)

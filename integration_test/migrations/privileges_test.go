@@ -3,6 +3,7 @@ package migrations
 import (
 	"database/sql"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,55 +12,103 @@ import (
 	"github.com/sortkey/sortkey/migrations"
 )
 
+// An installGenerator has the next_ functions of a format.
 type installGenerator struct {
-	format, signature, call string
-	checks                  string // a condition that is true for IDs of the call
+	format          string
+	signature, call string
+	node            int    // of the call
+	settingSig      string // "": the format has no node numbers
+	bySetting       string // a call that uses the setting sortkey.node
+	parts           string // a condition that is true for IDs of both calls, except for their node numbers
 }
 
-// installGenerators are the next_ functions, one of each format.
+// installGenerators are the next_ functions of each format.
 var installGenerators = []installGenerator{
-	{"snowflake", "next_snowflake(integer, integer)", "sortkey.next_snowflake(3, 7)",
-		"(sortkey.snowflake_parts(id)).datacenter = 3 AND (sortkey.snowflake_parts(id)).worker = 7 AND abs(extract(epoch FROM clock_timestamp() - sortkey.snowflake_time(id))) < 3600"},
-	{"snowflake_si", "next_snowflake_si(integer)", "sortkey.next_snowflake_si(5)",
-		"(sortkey.snowflake_si_parts(id)).machine = 5 AND abs(extract(epoch FROM clock_timestamp() - sortkey.snowflake_si_time(id))) < 3600"},
-	{"uid60", "next_uid60()", "sortkey.next_uid60()",
-		"abs(extract(epoch FROM clock_timestamp() - sortkey.uid60_time(id))) < 3600"},
-	{"spread64", "next_spread64(integer, integer)", "sortkey.next_spread64(9, 2)",
-		"(sortkey.spread64_parts(id)).generator = 9 AND (sortkey.spread64_parts(id)).cluster = 2 AND abs(extract(epoch FROM clock_timestamp() - sortkey.spread64_time(id))) < 3600"},
-	{"sno", "next_sno(integer, integer)", "sortkey.next_sno(200, 40000)",
-		"sortkey.sno_text(id) ~ '^[2-9a-x]{16}$' AND (sortkey.sno_parts(id)).meta = 200 AND (sortkey.sno_parts(id)).partition = 40000 AND abs(extract(epoch FROM clock_timestamp() - sortkey.sno_time(id))) < 3600"},
+	{"snowflake", "next_snowflake(integer)", "sortkey.next_snowflake(103)", 103, "next_snowflake()", "sortkey.next_snowflake()",
+		"(sortkey.snowflake_parts(id)).datacenter << 5 | (sortkey.snowflake_parts(id)).worker = sortkey.snowflake_node(id)"},
+	{"snowflake_si", "next_snowflake_si(integer)", "sortkey.next_snowflake_si(5)", 5, "next_snowflake_si()", "sortkey.next_snowflake_si()",
+		"(sortkey.snowflake_si_parts(id)).machine = sortkey.snowflake_si_node(id)"},
+	{"uid60", "next_uid60()", "sortkey.next_uid60()", 0, "", "", "true"},
+	{"spread64", "next_spread64(integer)", "sortkey.next_spread64(146)", 146, "next_spread64()", "sortkey.next_spread64()",
+		"(sortkey.spread64_parts(id)).generator << 4 | (sortkey.spread64_parts(id)).cluster = sortkey.spread64_node(id)"},
+	{"sno", "next_sno(integer, integer)", "sortkey.next_sno(200, 40000)", 40000, "next_sno(integer)", "sortkey.next_sno(200)",
+		"sortkey.sno_text(id) ~ '^[2-9a-x]{16}$' AND (sortkey.sno_parts(id)).meta = 200 AND (sortkey.sno_parts(id)).partition = sortkey.sno_node(id)"},
+}
+
+// valid returns a condition that is true for recent IDs with a node number.
+func (g installGenerator) valid(node int) string {
+	condition := g.parts + " AND abs(extract(epoch FROM clock_timestamp() - sortkey." + g.format + "_time(id))) < 3600"
+	if g.bySetting != "" {
+		condition += fmt.Sprintf(" AND sortkey.%s_node(id) = %d", g.format, node)
+	}
+	return condition
+}
+
+// text returns an SQL expression for the text of an ID. The text of a Snowflake is the
+// number.
+func (g installGenerator) text(id string) string {
+	if strings.HasPrefix(g.format, "snowflake") {
+		return id + "::text"
+	}
+	return "sortkey." + g.format + "_text(" + id + ")"
+}
+
+// fromText returns an SQL expression that parses a text.
+func (g installGenerator) fromText(text string) string {
+	if strings.HasPrefix(g.format, "snowflake") {
+		return "(" + text + ")::bigint"
+	}
+	return "sortkey." + g.format + "_from_text(" + text + ")"
+}
+
+// installNode is a node number of each format for the setting. installReserve reserves
+// it.
+const (
+	installNode    = 21
+	installReserve = `SELECT sortkey.reserve_node(pool, 21, 'tests') FROM unnest('{snowflake,snowflake-si,spread64,sno}'::text[]) pool`
+)
+
+// installSet makes the setting sortkey.node of a database, for later sessions, and
+// reserves the number for each format.
+func installSet(t testing.TB, db *pgtest.DB) {
+	t.Helper()
+	db.Exec(t, fmt.Sprintf("%s; ALTER DATABASE %s SET sortkey.node = %d", installReserve, db.Name, installNode))
 }
 
 // installLeases are the functions for leases of node numbers.
 var installLeases = []string{"claim_node", "renew_node", "release_node", "reserve_node", "unreserve_node"}
 
-// installParts are internal functions that others call.
-var installParts = []string{"advance_clock", "commit_durably", "node_fence", "node_timeline"}
+// installOwners are the internal functions that run with the privileges of their
+// owner.
+var installOwners = regexp.MustCompile(`^(mint_(snowflake|snowflake_si|uid60|spread64|sno)|node_pools|use_node)$`)
 
-// Functions and relations have the intended privileges and flags in the catalog.
+// Functions, relations and schemas have the intended privileges and flags in the
+// catalog.
 func TestFunctionFlags(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
-		rows, err := pool.QueryContext(t.Context(), `SELECT proname, prosecdef, provolatile, proparallel,
+		rows, err := pool.QueryContext(t.Context(), `SELECT proname, pronamespace = 'sortkey'::regnamespace, prosecdef, provolatile, proparallel,
 			EXISTS (SELECT FROM aclexplode(coalesce(proacl, acldefault('f', proowner))) WHERE grantee = 0)
-			FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace`)
+			FROM pg_proc WHERE pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace)`)
 		must(t, err)
 		defer rows.Close()
 		count := map[string]int{}
 		for rows.Next() {
 			var name, volatility, parallel string
-			var definer, public bool
-			must(t, rows.Scan(&name, &definer, &volatility, &parallel, &public))
+			var visible, definer, public bool
+			must(t, rows.Scan(&name, &visible, &definer, &volatility, &parallel, &public))
 			got := fmt.Sprintf("definer %t, public %t, %s%s", definer, public, volatility, parallel)
 			var kind, want string
 			format := slices.ContainsFunc(installGenerators, func(g installGenerator) bool { return strings.HasPrefix(name, g.format+"_") })
 			switch {
+			case !visible: // only roles with USAGE on the schema can call these by name
+				kind, want, got = "internal", fmt.Sprintf("definer %t, public true", installOwners.MatchString(name)), fmt.Sprintf("definer %t, public %t", definer, public)
 			case slices.ContainsFunc(installGenerators, func(g installGenerator) bool { return name == "next_"+g.format }):
-				kind, want = "next", "definer true, public false, vu"
+				kind, want = "next", "definer false, public false, vu"
 			case slices.Contains(installLeases, name):
 				kind, want = "lease", "definer true, public false, vu"
-			case slices.Contains(installParts, name):
-				kind, want = "part", "definer false, public false, vu"
+			case format && strings.HasSuffix(name, "_at"):
+				kind, want = "at", "definer false, public true, vu"
 			case format:
 				kind, want = "pure", "definer false, public true, is"
 			default: // all other functions run with the privileges of the caller
@@ -71,25 +120,30 @@ func TestFunctionFlags(t *testing.T) {
 			}
 		}
 		must(t, rows.Err())
-		// 5 formats with 4 functions each, 4 floors, and 3 more functions of Sno.
-		if count["next"] != 5 || count["lease"] != len(installLeases) || count["part"] != len(installParts) || count["pure"] != 27 {
-			t.Errorf("expected 5 next_ functions, %d for leases, %d internal ones, and 27 others, got %v", len(installLeases), len(installParts), count)
+		// Of the 5 formats: 5 times and parts, 4 nodes, 4 floors, 2 functions for each of 3 texts, and the decoder of Sno.
+		if count["next"] != 9 || count["lease"] != len(installLeases) || count["at"] != 5 || count["pure"] != 25 || count["internal"] < 50 {
+			t.Errorf("expected 9 next_ functions, %d for leases, 5 for past times, and 25 others, got %v", len(installLeases), count)
 		}
 		// Only the owner has privileges on sequences and tables, except SELECT on the tables that record the installation.
-		for _, line := range columnOf(t, pool, `SELECT format('%s: %s may %s', relname, grantee::regrole, privilege_type) FROM pg_class, aclexplode(relacl)
-			WHERE relnamespace = 'sortkey'::regnamespace AND grantee <> relowner`) {
-			if !strings.HasSuffix(line, ": - may SELECT") || strings.Contains(line, "_clock") || strings.Contains(line, "node_") && !strings.HasPrefix(line, "node_defaults:") {
+		for _, line := range columnOf(t, pool, `SELECT format('%s: %s may %s', c.oid::regclass, grantee::regrole, privilege_type) FROM pg_class c, aclexplode(relacl)
+			WHERE relnamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND grantee <> relowner`) {
+			if !strings.HasSuffix(line, ": - may SELECT") || strings.HasPrefix(line, "sortkey_internal.") || strings.Contains(line, "node_") && !strings.HasPrefix(line, "sortkey.node_defaults:") {
 				t.Errorf("unexpected privilege: %s", line)
 			}
+		}
+		for _, line := range columnOf(t, pool, `SELECT format('%s: %s may %s', nspname, grantee::regrole, privilege_type) FROM pg_namespace, aclexplode(nspacl)
+			WHERE nspname IN ('sortkey', 'sortkey_internal') AND grantee <> nspowner`) {
+			t.Errorf("unexpected privilege: %s", line)
 		}
 	})
 }
 
-// A role with EXECUTE on one function can use it as a default, and has no other
-// access to the generators.
+// A role with USAGE on the schema and EXECUTE on one next_ function can use it as a
+// default, and has no other access to the generators.
 func TestInsertRole(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "writer")
+		installSet(t, db)
 		role := installRole(t, db, name)
 		role.SetMaxOpenConns(1) // currval and lastval belong to a session
 		denied := func(statement string) {
@@ -100,39 +154,51 @@ func TestInsertRole(t *testing.T) {
 		}
 		denied("SELECT sortkey.next_uid60()")
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
-		for _, g := range installGenerators {
-			denied("SELECT " + g.call)
-			table, clock := "of_"+g.format, "sortkey."+g.format+"_clock"
+		insert := func(g installGenerator, signature, call string, node int) {
+			t.Helper()
+			denied("SELECT " + call)
+			table, clock := fmt.Sprintf("of_%s_%d", g.format, node), "sortkey_internal."+g.format+"_clock"
 			db.Exec(t, fmt.Sprintf(`CREATE TABLE %s (id sortkey.%s PRIMARY KEY DEFAULT %s, n int);
-				GRANT INSERT ON %[1]s TO %[4]s; GRANT EXECUTE ON FUNCTION sortkey.%[5]s TO %[4]s`, table, g.format, g.call, name, g.signature))
+				GRANT INSERT ON %[1]s TO %[4]s; GRANT EXECUTE ON FUNCTION sortkey.%[5]s TO %[4]s`, table, g.format, call, name, signature))
 			for range 20 { // some calls begin a millisecond, and some continue it
 				_, err := role.ExecContext(ctx, "INSERT INTO "+table+" (n) SELECT generate_series(1, 100)")
 				must(t, err)
 			}
 			var good, all int
-			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.checks+"), count(*) FROM "+table).Scan(&good, &all))
+			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.valid(node)+"), count(*) FROM "+table).Scan(&good, &all))
 			if good != 2000 || all != 2000 {
-				t.Errorf("expected 2000 valid IDs of %s, got %d of %d", g.call, good, all)
+				t.Errorf("expected 2000 valid IDs of %s, got %d of %d", call, good, all)
 			}
 			for _, statement := range []string{
 				"SELECT nextval('" + clock + "')", "SELECT setval('" + clock + "', 1)", "SELECT currval('" + clock + "')", "SELECT lastval()",
 				"SELECT * FROM " + clock, "SELECT last_value FROM " + clock, "ALTER SEQUENCE " + clock + " RESTART", "DROP SEQUENCE " + clock,
 				"COMMENT ON SEQUENCE " + clock + " IS 'x'", "GRANT USAGE ON SEQUENCE " + clock + " TO " + name,
-				"SELECT sortkey.advance_clock('" + clock + "', 0, 1, 41, 12, 0)",
-				"ALTER FUNCTION sortkey." + g.signature + " SET search_path = public", "CREATE TABLE sortkey.t ()", "SELECT id FROM " + table,
-				"CREATE FUNCTION sortkey.advance_clock(text, bigint, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql RETURN 1",
+				"SELECT sortkey_internal.advance_clock('" + clock + "', '1970-01-01Z', 1, 41, 12, 0)", "SELECT sortkey_internal." + g.format + "_tick()",
+				"SELECT sortkey_internal.mint_" + g.format + "(pg_catalog.now())", "SELECT sortkey_internal.use_node('" + g.format + "', 1000000)",
+				"SELECT * FROM sortkey_internal.node_pools('" + g.format + "', 1)",
+				"ALTER FUNCTION sortkey." + signature + " SET search_path = public", "CREATE TABLE sortkey.t ()", "CREATE TABLE sortkey_internal.t ()", "SELECT id FROM " + table,
+				"CREATE FUNCTION sortkey_internal.advance_clock(text, bigint, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql RETURN 1",
+				"GRANT USAGE ON SCHEMA sortkey_internal TO " + name, "SELECT * FROM sortkey.node_lease", "SELECT sortkey.reserve_node('snowflake', 1, 'x')",
 			} {
 				denied(statement)
 			}
 			for _, other := range installGenerators {
-				if other.format != g.format {
-					denied("SELECT " + other.call)
+				for _, c := range []string{other.call, other.bySetting} {
+					if c != "" && c != call {
+						denied("SELECT " + c)
+					}
 				}
 			}
-			db.Exec(t, "REVOKE EXECUTE ON FUNCTION sortkey."+g.signature+" FROM "+name)
+			db.Exec(t, "REVOKE EXECUTE ON FUNCTION sortkey."+signature+" FROM "+name)
 			denied("INSERT INTO " + table + " DEFAULT VALUES")
 			if before := columnOf(t, owner, "SELECT last_value::text FROM "+clock); len(before) != 1 {
 				t.Error("expected the owner to see the sequence")
+			}
+		}
+		for _, g := range installGenerators {
+			insert(g, g.signature, g.call, g.node)
+			if g.bySetting != "" {
+				insert(g, g.settingSig, g.bySetting, installNode)
 			}
 		}
 	})
@@ -159,6 +225,9 @@ func installTraps() string {
 		{"<", "bigint", "bigint", "bool"}, {"<=", "bigint", "bigint", "bool"}, {">", "bigint", "bigint", "bool"}, {">=", "bigint", "bigint", "bool"},
 		{"=", "integer", "integer", "bool"}, {"=", "bigint", "integer", "bool"}, {"=", "bigint", "bigint", "bool"}, {"<", "timestamptz", "timestamptz", "bool"},
 		{">", "integer", "integer", "bool"}, {">", "bigint", "integer", "bool"}, {"||", "text", "text", "text"}, {"||", "text", "anynonarray", "text"},
+		{"<>", "bigint", "integer", "bool"}, {">=", "integer", "integer", "bool"}, {"<=", "integer", "integer", "bool"}, {"%", "bigint", "integer", "bigint"}, {"%", "integer", "integer", "integer"},
+		{"+", "double precision", "double precision", "double precision"}, {"*", "double precision", "double precision", "double precision"},
+		{"~", "text", "text", "bool"}, {"!~", "text", "text", "bool"}, {"=", "text", "text", "bool"}, {"<>", "text", "text", "bool"}, {"=", "bytea", "bytea", "bool"}, {"<>", "bytea", "bytea", "bool"},
 	} {
 		trap(fmt.Sprintf("o%d(%s, %s)", i, o.left, o.right), o.result)
 		fmt.Fprintf(&b, "CREATE OPERATOR evil.%s (FUNCTION = evil.o%d, LEFTARG = %s, RIGHTARG = %s);\n", o.operator, i, o.left, o.right)
@@ -168,7 +237,12 @@ func installTraps() string {
 		{"to_timestamp(double precision)", "timestamptz"}, {"to_timestamp(bigint)", "timestamptz"}, {"format(text, VARIADIC text[])", "text"}, {`format(text, VARIADIC "any")`, "text"},
 		{"reverse(text)", "text"}, {"get_byte(bytea, integer)", "integer"}, {"uuid_send(uuid)", "bytea"}, {"gen_random_uuid()", "uuid"},
 		{"to_hex(bigint)", "text"}, {"sno_digits(bigint)", "bigint"}, {"floor(numeric)", "numeric"}, {"pg_sleep(double precision)", "bool"},
-		{"advance_clock(regclass, bigint, integer, integer, integer, integer)", "bigint"}, {"advance_clock(text, bigint, integer, integer, integer, integer)", "bigint"},
+		{"advance_clock(regclass, timestamptz, integer, integer, integer, integer)", "bigint"}, {"advance_clock(text, text, integer, integer, integer, integer)", "bigint"},
+		{"tstzrange_subdiff(timestamptz, timestamptz)", "double precision"}, {"floor(double precision)", "double precision"}, {"random()", "double precision"}, {"isfinite(timestamptz)", "bool"},
+		{"current_setting(text, boolean)", "text"}, {"current_setting(text)", "text"}, {"set_config(text, text, boolean)", "text"}, {"current_database()", "name"}, {"to_regclass(text)", "regclass"},
+		{"snowflake_tick()", "bigint"}, {"snowflake_is_stale(bigint, bigint)", "bool"}, {"snowflake_of(bigint, bigint, bigint)", "bigint"}, {"snowflake_node_bits()", "bigint"},
+		{"mint_snowflake(timestamptz)", "bigint"}, {"snowflake_now(timestamptz)", "bigint"}, {"use_node(text, integer)", "bigint"}, {"sno_hex(bigint)", "text"}, {"substr(text, integer, integer)", "text"}, {"btrim(bytea, bytea)", "bytea"},
+		{"encode(bytea, text)", "text"}, {"left(text, integer)", "text"}, {"replace(text, text, text)", "text"}, {"pg_get_expr(pg_node_tree, oid)", "text"},
 		{"pg_sequence_last_value(regclass)", "bigint"}, {"pg_advisory_xact_lock(integer, integer)", "bool"}, {"int8(bit)", "bigint"}, {"bit(bigint, integer)", "bit"}, {"text(bit)", "text"},
 	} {
 		if strings.Contains(f.signature, `"any"`) {
@@ -203,11 +277,15 @@ func installTraps() string {
 func TestHostileCaller(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "caller")
+		installSet(t, db)
 		pool := installRole(t, db, name)
 		db.Exec(t, fmt.Sprintf("GRANT CREATE, TEMPORARY ON DATABASE %s TO %s; GRANT USAGE ON SCHEMA sortkey TO %[2]s", db.Name, name))
 		for _, g := range installGenerators {
 			db.Exec(t, fmt.Sprintf("GRANT EXECUTE ON FUNCTION sortkey.%s TO %s", g.signature, name))
-			db.Exec(t, fmt.Sprintf("CREATE TABLE of_%s (id sortkey.%[1]s PRIMARY KEY); GRANT INSERT ON of_%[1]s TO %s", g.format, name))
+			db.Exec(t, fmt.Sprintf("CREATE TABLE of_%s (id sortkey.%[1]s PRIMARY KEY); CREATE TABLE by_%[1]s (id sortkey.%[1]s PRIMARY KEY); GRANT INSERT ON of_%[1]s, by_%[1]s TO %s", g.format, name))
+			if g.bySetting != "" {
+				db.Exec(t, fmt.Sprintf("GRANT EXECUTE ON FUNCTION sortkey.%s TO %s", g.settingSig, name))
+			}
 		}
 		session, err := pool.Conn(ctx)
 		must(t, err)
@@ -239,10 +317,33 @@ func TestHostileCaller(t *testing.T) {
 					for range 5 {
 						must(t, exec(fmt.Sprintf("INSERT INTO public.of_%s SELECT %s FROM pg_catalog.generate_series(1, 300)", g.format, g.call)))
 					}
+					calls := []string{g.format + "_time(%s)", g.format + "_parts(%s)"}
+					if g.format == "uid60" {
+						calls = append(calls, "uid60_at('2026-11-01Z', 1)", "uid60_from_text(sortkey.uid60_text(%s))", "uid60_floor('2026-11-01Z')")
+					} else {
+						must(t, exec(fmt.Sprintf("INSERT INTO public.by_%s SELECT %s FROM pg_catalog.generate_series(1, 300)", g.format, g.bySetting)))
+						calls = append(calls, g.format+"_node(%s)", g.format+"_at('2026-11-01Z', 1)", g.format+"_at('2026-11-01Z', 1, node => 3)")
+					}
+					for _, call := range append(calls, installOthers[g.format]...) {
+						must(t, exec("SELECT sortkey."+strings.ReplaceAll(call, "%s", g.call)))
+					}
 					// Error messages are formatted with the privileges of the owner, too.
 					for _, call := range installRefused[g.format] {
 						if err := exec("SELECT sortkey." + call); sqlState(err) != "22003" {
 							t.Errorf("%s: expected SQLSTATE 22003, got %v", call, err)
+						}
+					}
+				}
+				must(t, exec("SELECT FROM sortkey.node_defaults, sortkey.revision, sortkey.layout"))
+				// The setting is checked with the privileges of the owner.
+				for value, code := range map[string]string{"": "55000", "22": "55000", "70000": "22023", "1; DROP TABLE x": "22023"} {
+					must(t, exec("SET sortkey.node = '"+value+"'"))
+					for _, g := range installGenerators {
+						if g.bySetting == "" {
+							continue
+						}
+						if err := exec("SELECT " + g.bySetting); sqlState(err) != code {
+							t.Errorf("%s with the setting %q: expected SQLSTATE %s, got %v", g.bySetting, value, code, err)
 						}
 					}
 				}
@@ -251,9 +352,13 @@ func TestHostileCaller(t *testing.T) {
 		}
 		for _, g := range installGenerators {
 			var good, all int
-			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.checks+"), count(*) FROM of_"+g.format).Scan(&good, &all))
+			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.valid(g.node)+"), count(*) FROM of_"+g.format).Scan(&good, &all))
 			if good != 9000 || all != 9000 {
 				t.Errorf("expected 9000 valid IDs of %s, got %d of %d", g.call, good, all)
+			}
+			must(t, owner.QueryRowContext(ctx, "SELECT count(*) FILTER (WHERE "+g.valid(installNode)+"), count(*) FROM by_"+g.format).Scan(&good, &all))
+			if g.bySetting != "" && (good != 1800 || all != 1800) {
+				t.Errorf("expected 1800 valid IDs of %s, got %d of %d", g.bySetting, good, all)
 			}
 			var last sql.NullInt64
 			must(t, session.QueryRowContext(ctx, fmt.Sprintf("SELECT pg_catalog.pg_sequence_last_value('evil.%s_clock'::pg_catalog.regclass)", g.format)).Scan(&last))
@@ -266,33 +371,85 @@ func TestHostileCaller(t *testing.T) {
 
 // installRefused are calls with node numbers out of range.
 var installRefused = map[string][]string{
-	"snowflake":    {"next_snowflake(32, 0)", "next_snowflake(0, -1)", "next_snowflake(NULL, 1)"},
-	"snowflake_si": {"next_snowflake_si(32)", "next_snowflake_si(NULL)"},
-	"spread64":     {"next_spread64(64, 0)", "next_spread64(0, 16)", "next_spread64(1, NULL)"},
-	"sno":          {"next_sno(256, 0)", "next_sno(0, 65536)", "next_sno(NULL, NULL)"},
+	"snowflake":    {"next_snowflake(1024)", "next_snowflake(-1)", "next_snowflake(NULL)", "snowflake_at('2026-11-01Z', 4096, 1)", "snowflake_at('2026-11-01Z', 1, 1024)"},
+	"snowflake_si": {"next_snowflake_si(32)", "next_snowflake_si(NULL)", "snowflake_si_at('2026-11-01Z', NULL, 1)"},
+	"uid60":        {"uid60_at('2026-11-01Z', 512)"},
+	"spread64":     {"next_spread64(1024)", "next_spread64(-1)", "next_spread64(NULL)", "spread64_at('2026-11-01Z', 64, 1)"},
+	"sno":          {"next_sno(256, 0)", "next_sno(0, 65536)", "next_sno(NULL, NULL)", "next_sno(NULL)", "sno_at('2026-11-01Z', 1, 256, 1)"},
 }
 
-// ALTER DEFAULT PRIVILEGES doesn't grant access to the protected objects.
+// installOthers are calls of other functions, with %s for an ID.
+var installOthers = map[string][]string{
+	"snowflake":    {"snowflake_floor('2026-11-01Z')"},
+	"snowflake_si": {"snowflake_si_floor('2026-11-01Z')"},
+	"spread64":     {"spread64_from_text(sortkey.spread64_text(%s))"},
+	"sno":          {"sno_from_text(sortkey.sno_text(%s))", "sno_floor('2026-11-01Z')", "sno_partman_decoder('6272706b-3471-3732-7877-66326d36336c')"},
+}
+
+// ALTER DEFAULT PRIVILEGES doesn't grant access to the protected objects, and if it
+// revokes the privileges of PUBLIC, a role still needs only USAGE on the schema and
+// EXECUTE on the functions that it calls.
 func TestDefaultPrivileges(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool, name := db.SQL(t), installRoleName(db, "favored")
-		installRole(t, db, name)
-		db.Exec(t, fmt.Sprintf(`ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO %[1]s;
-			ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC`, name))
-		must(t, migrations.Up(t.Context(), pool, complete))
+		ctx, pool, name := t.Context(), db.SQL(t), installRoleName(db, "favored")
+		role := installRole(t, db, name)
+		for _, to := range []string{name, "PUBLIC"} {
+			for _, objects := range []string{"SEQUENCES", "FUNCTIONS", "TABLES", "TYPES", "SCHEMAS"} {
+				db.Exec(t, "ALTER DEFAULT PRIVILEGES GRANT ALL ON "+objects+" TO "+to)
+			}
+		}
+		must(t, migrations.Up(ctx, pool, complete))
 		for _, line := range columnOf(t, pool, `SELECT format('%s may %s on %s', grantee::regrole, privilege_type, name) FROM (
-				SELECT relname, relacl, relowner FROM pg_class WHERE relnamespace = 'sortkey'::regnamespace AND (relname LIKE '%\_clock' OR relname LIKE 'node\_%' OR relname LIKE 'partition%')
+				SELECT c.oid::regclass::text, relacl, relowner FROM pg_class c
+				WHERE relnamespace = 'sortkey'::regnamespace OR relnamespace = 'sortkey_internal'::regnamespace AND relname LIKE '%\_clock'
 				UNION ALL
-				SELECT proname, proacl, proowner FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace
-					AND (prosecdef OR proname = ANY ($1))
-			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner AND NOT (name IN ('node_defaults', 'partitioned_table') AND grantee = 0 AND privilege_type = 'SELECT')`, installParts) {
+				SELECT proname, proacl, proowner FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace AND (prosecdef OR proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno)$')
+				UNION ALL
+				SELECT nspname, nspacl, nspowner FROM pg_namespace WHERE nspname = 'sortkey_internal'
+			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner
+				AND NOT (name IN ('sortkey.revision', 'sortkey.layout', 'sortkey.node_defaults', 'sortkey.partitioned_table') AND grantee = 0 AND privilege_type = 'SELECT')`) {
 			t.Errorf("expected privileges of the owner only, got %s", line)
+		}
+		for _, statement := range []string{"SELECT sortkey_internal.mint_snowflake(1, 1)", "SELECT nextval('sortkey_internal.snowflake_clock')", "CREATE TABLE sortkey_internal.t ()",
+			"SELECT sortkey.next_snowflake()", "SELECT sortkey.next_snowflake(1)", "DELETE FROM sortkey.layout", "INSERT INTO sortkey.node_lease VALUES ('x', 1)"} {
+			_, err := role.ExecContext(ctx, statement)
+			wantError(t, err, nil, "permission denied")
 		}
 		// The default still applies to other functions.
 		if n := len(columnOf(t, pool, fmt.Sprintf(`SELECT proname FROM pg_proc WHERE pronamespace = 'sortkey'::regnamespace
 			AND proname = 'sno_floor' AND has_function_privilege('%s', oid, 'EXECUTE')`, name))); n != 1 {
 			t.Error("expected EXECUTE on sno_floor")
 		}
+		must(t, migrations.Down(ctx, pool, complete))
+
+		for _, to := range []string{name, "PUBLIC"} {
+			for _, objects := range []string{"SEQUENCES", "FUNCTIONS", "TABLES", "TYPES", "SCHEMAS"} {
+				db.Exec(t, "ALTER DEFAULT PRIVILEGES REVOKE ALL ON "+objects+" FROM "+to)
+			}
+		}
+		must(t, migrations.Up(ctx, pool, complete))
+		installSet(t, db)
+		role.SetMaxIdleConns(0) // so that the next session has the setting
+		_, err := role.ExecContext(ctx, "SELECT sortkey.snowflake_time(1)")
+		wantError(t, err, nil, "permission denied for schema sortkey")
+		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
+		_, err = role.ExecContext(ctx, "SELECT sortkey.snowflake_time(1)")
+		wantError(t, err, nil, "permission denied for function snowflake_time")
+		must(t, migrations.Check(ctx, role, complete))
+		for _, g := range installGenerators {
+			for signature, call := range map[string]string{g.signature: g.call, g.settingSig: g.bySetting, g.format + "_time": "sortkey." + g.format + "_time(NULL)"} {
+				if call == "" {
+					continue
+				}
+				_, err := role.ExecContext(ctx, "SELECT "+call)
+				wantError(t, err, nil, "permission denied for function")
+				db.Exec(t, fmt.Sprintf("GRANT EXECUTE ON FUNCTION sortkey.%s TO %s", signature, name))
+				_, err = role.ExecContext(ctx, "SELECT "+call)
+				must(t, err)
+			}
+		}
+		_, err = role.ExecContext(ctx, "SELECT sortkey_internal.snowflake_now()")
+		wantError(t, err, nil, "permission denied for schema sortkey_internal")
 	})
 }
 
@@ -310,11 +467,11 @@ func TestShadowedOperators(t *testing.T) {
 		must(t, migrations.Up(t.Context(), pool, complete))
 		if in := columnOf(t, pool, `SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 			JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND d.refobjid = o.oid
-			WHERE p.pronamespace = 'sortkey'::regnamespace AND o.oprnamespace = 'public'::regnamespace`); len(in) != 0 {
+			WHERE p.pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND o.oprnamespace = 'public'::regnamespace`); len(in) != 0 {
 			t.Errorf("expected only operators of pg_catalog, got others in %v", in)
 		}
 		for _, g := range installGenerators {
-			query := fmt.Sprintf("SELECT sortkey.%[1]s_time(id), sortkey.%[1]s_parts(id), sortkey.%[1]s_from_text(sortkey.%[1]s_text(id)) = id FROM (SELECT %[2]s) t (id)", g.format, g.call)
+			query := fmt.Sprintf("SELECT sortkey.%[1]s_time(id), sortkey.%[1]s_parts(id), %[2]s = id FROM (SELECT %[3]s) t (id)", g.format, g.fromText(g.text("id")), g.call)
 			if g.format != "spread64" {
 				query += fmt.Sprintf(" WHERE id >= sortkey.%[1]s_floor('2026-01-01Z') AND id < sortkey.%[1]s_floor('infinity')", g.format)
 			}

@@ -133,7 +133,7 @@ func TestTools(t *testing.T) {
 			db.Exec(t, m.Up)
 		}
 		wantUsed := installCatalog(t, pool, "sortkey")
-		db.Exec(t, "DROP SCHEMA sortkey CASCADE")
+		db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE")
 
 		for name, how := range tools {
 			t.Run(name, func(t *testing.T) {
@@ -172,21 +172,22 @@ func TestTools(t *testing.T) {
 
 				tool := how.open(t, db, offered)
 				for failing, obstacle := range map[int]string{
-					1: "FUNCTION sortkey.advance_clock(regclass, bigint, integer, integer, integer, integer)",
-					6: "SEQUENCE sortkey.sno_clock",
+					1: "FUNCTION sortkey_internal.finite_time(timestamptz)",
+					7: "SEQUENCE sortkey_internal.sno_clock",
 				} {
 					obstruct, sentinel := "CREATE "+obstacle, migrations.ErrOutdated
 					if failing == 1 {
-						obstruct += " RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'"
+						obstruct += " RETURNS bigint LANGUAGE sql RETURN 1::bigint"
 						sentinel = migrations.ErrNotInstalled
 					}
-					db.Exec(t, "CREATE SCHEMA sortkey") // the migrations don't drop this schema
+					const create, drop = "CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; ", "DROP SCHEMA sortkey, sortkey_internal CASCADE; "
+					db.Exec(t, create) // the migrations don't drop these schemas
 					for _, m := range list[:failing-1] {
 						db.Exec(t, m.Up)
 					}
 					db.Exec(t, obstruct)
 					before := installCatalog(t, pool, "sortkey")
-					db.Exec(t, "DROP SCHEMA sortkey CASCADE; CREATE SCHEMA sortkey; "+obstruct)
+					db.Exec(t, drop+create+obstruct)
 					wantError(t, tool.to(ctx, last), nil, "already exists")
 					installSame(t, fmt.Sprintf("migration %d failed", failing), installCatalog(t, pool, "sortkey"), before)
 					wantError(t, migrations.Check(ctx, pool, c), sentinel, "run Up, or ")
@@ -195,7 +196,7 @@ func TestTools(t *testing.T) {
 					must(t, tool.to(ctx, last))
 					installSame(t, "up after the cause is removed", installCatalog(t, pool, "sortkey"), want)
 					must(t, tool.to(ctx, 0))
-					db.Exec(t, "DROP SCHEMA sortkey")
+					db.Exec(t, drop)
 				}
 			})
 		}
@@ -281,7 +282,7 @@ func TestPSQL(t *testing.T) {
 		const stop = "-vON_ERROR_STOP=1"
 
 		// A failed file changes nothing, even if psql continues after errors.
-		db.Exec(t, "CREATE SCHEMA sortkey; CREATE SEQUENCE sortkey.sno_clock")
+		db.Exec(t, "CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; CREATE SEQUENCE sortkey_internal.sno_clock")
 		before := installCatalog(t, pool, "sortkey")
 		if out, ok := psql(stop); ok || !strings.Contains(out, `relation "sno_clock" already exists`) {
 			t.Errorf("expected psql to fail, got %s", out)
@@ -289,7 +290,7 @@ func TestPSQL(t *testing.T) {
 		installSame(t, "a file that failed", installCatalog(t, pool, "sortkey"), before)
 		psql()
 		installSame(t, "a file that failed, with all statements run", installCatalog(t, pool, "sortkey"), before)
-		db.Exec(t, "DROP SCHEMA sortkey CASCADE")
+		db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE")
 
 		if out, ok := psql(stop); !ok || out != "" {
 			t.Fatalf("expected no output of psql, got %s", out)

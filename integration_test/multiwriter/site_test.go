@@ -47,18 +47,28 @@ type site struct {
 // A tally counts the rows that a site wrote to a table, and their changes.
 type tally struct{ Rows, Changes int64 }
 
-// newSite runs the migrations and creates the tables. Their defaults use the
-// worker and the partition of this server.
-func newSite(t *testing.T, name string, db *pgtest.DB, worker int, partition idtype.SnoPartition) *site {
+// ddl creates the tables. It is the same at both servers. The column server has the
+// name of the server that inserted the row.
+const (
+	ddl = `
+		CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY, ` + columns + `);
+		CREATE TABLE events (id sortkey.sno PRIMARY KEY, ` + columns + `);
+		CREATE TABLE payments (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(), ` + columns + `);
+		CREATE TABLE notes (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1), ` + columns + `);
+		CREATE PUBLICATION rows FOR TABLE orders, events, payments, notes`
+	columns = "server text NOT NULL DEFAULT current_setting('test.server'), changes bigint NOT NULL DEFAULT 0"
+)
+
+// newSite runs the migrations, sets the node number of the server, reserves the numbers
+// of both servers, since programs can claim at either, and creates the tables.
+func newSite(t *testing.T, name string, db *pgtest.DB) *site {
 	t.Helper()
 	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-	columns := fmt.Sprintf("server text NOT NULL DEFAULT '%s', changes bigint NOT NULL DEFAULT 0", name)
-	db.Exec(t, fmt.Sprintf(`
-		CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY, %[1]s);
-		CREATE TABLE events (id sortkey.sno PRIMARY KEY, %[1]s);
-		CREATE TABLE payments (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(31, %[2]d), %[1]s);
-		CREATE TABLE notes (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1, %[3]d), %[1]s);
-		CREATE PUBLICATION rows FOR TABLE orders, events, payments, notes`, columns, worker, partition.Uint16()))
+	db.Exec(t, fmt.Sprintf("ALTER DATABASE %[1]s SET sortkey.node = %[2]d; ALTER DATABASE %[1]s SET test.server = %[3]s", db.Name, nodes[name], name))
+	for other, node := range nodes {
+		db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', %[1]d, 'defaults at %[2]s'), sortkey.reserve_node('sno', %[1]d, 'defaults at %[2]s')", node, other))
+	}
+	db.Exec(t, ddl)
 	return &site{
 		name:  name,
 		db:    db,

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/pglease"
@@ -197,8 +198,8 @@ func TestReserve(t *testing.T) {
 			}
 			wrong(t, err, nil, words...)
 		}
-		must(t, call("reserve_node", p.Name, 1, "default of orders.id"))
-		must(t, call("reserve_node", p.Name, 1, "default of orders.id")) // a migration may run twice
+		must(t, call("reserve_node", p.Name, 1, "defaults of shop"))
+		must(t, call("reserve_node", p.Name, 1, "defaults of shop")) // a migration may run twice
 		a := claim(t, s, p, ask("host a AAAA", time.Minute))
 		b := claim(t, s, p, ask("host b BBBB", time.Minute))
 		if a.Number != 0 || b.Number != 2 {
@@ -514,6 +515,48 @@ func TestBounds(t *testing.T) {
 			wrong(t, err, nil, "(up to 1000 bytes)")
 			if len(err.Error()) > 1000 {
 				t.Errorf("expected an error of at most 1000 bytes, got %d", len(err.Error()))
+			}
+		}
+	})
+}
+
+// reserve_node and the next_ functions take the same number of a format. No program can
+// claim it from the pool of the format.
+func TestNumberOfDefaults(t *testing.T) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		const node = 1021
+		s := up(t, db)
+		db.Exec(t, fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = %d", db.Name, node))
+		pool := db.SQL(t)
+		for _, c := range []struct {
+			format, explicit string
+			pool             nodelease.Pool
+			number           int // in the pool
+		}{
+			{"snowflake", "next_snowflake(1021)", nodelease.ForSnowflake(idtype.SnowflakeLayout{}), node},
+			{"spread64", "next_spread64(1021)", nodelease.ForSpread64(node & 15), node >> 4},
+			{"sno", "next_sno(0, 1021)", nodelease.ForSno(), node},
+		} {
+			next := fmt.Sprintf("SELECT sortkey.%[1]s_node(sortkey.next_%[1]s())", c.format)
+			wrong(t, execute(t.Context(), pool, next), nil, "55000", fmt.Sprintf("number %d of pool %s is not reserved", c.number, c.pool.Name))
+			must(t, execute(t.Context(), pool, "SELECT sortkey.reserve_node($1, $2, 'defaults')", c.format, node))
+			if got := one[int](t, pool, next); got != node {
+				t.Errorf("next_%s(): expected an ID of node %d, got %d", c.format, node, got)
+			}
+			if got := one[int](t, pool, fmt.Sprintf("SELECT sortkey.%s_node(sortkey.%s)", c.format, c.explicit)); got != node {
+				t.Errorf("%s: expected an ID of node %d, got %d", c.explicit, node, got)
+			}
+			for n := range c.pool.Size { // leave number 0 and the number of the defaults
+				if n != c.number && n != 0 {
+					c.pool.Reserved = append(c.pool.Reserved, n)
+				}
+			}
+			if got := claim(t, s, c.pool, ask("a "+c.format, time.Minute)); got.Number != 0 {
+				t.Errorf("%s: expected number 0, got %+v", c.pool.Name, got)
+			}
+			if _, err := s.Claim(t.Context(), c.pool, ask("b "+c.format, time.Minute)); !errors.Is(err, nodelease.ErrPoolExhausted) {
+				t.Errorf("%s: expected %v, got %v", c.pool.Name, nodelease.ErrPoolExhausted, err)
 			}
 		}
 	})

@@ -1,7 +1,10 @@
 {{define "schema" -}}
-DROP FUNCTION {{.Schema}}.advance_clock(regclass, bigint, integer, integer, integer, integer);
+DROP FUNCTION {{.Internal}}.finite_time(timestamptz);
+DROP FUNCTION {{.Internal}}.sequence_bits(text, integer, integer);
+DROP FUNCTION {{.Internal}}.reject_node(text, integer, integer);
+DROP FUNCTION {{.Internal}}.advance_clock(regclass, timestamptz, integer, integer, integer, integer);
 DROP TABLE {{.Schema}}.layout;
 DROP TABLE {{.Schema}}.revision;
 
-{{template "drop empty schema" .}}
+{{template "drop empty schemas" .}}
 {{- end}}

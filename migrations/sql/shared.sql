@@ -9,20 +9,41 @@ DELETE FROM {{.Schema}}.revision WHERE version = {{.Version}};
 {{end}}
 
 {{/* The comment marks a schema as created by the migrations. */}}
-{{define "mark schema"}}COMMENT ON SCHEMA {{.Schema}} IS 'Created by the sortkey migrations.';{{end}}
+{{define "mark"}}Created by the sortkey migrations.{{end}}
 
-{{define "drop empty schema" -}}
--- Drop the schema if the migrations created it and it is empty. Any other object in it, such as the version table of a
--- migration tool, keeps it.
+{{define "create schemas" -}}
+-- Create the schemas, unless they exist: for a role that must not create schemas, or with a tool's version table.
 DO $$
+DECLARE
+    name text;
 BEGIN
-    IF (SELECT obj_description(oid, 'pg_namespace') = 'Created by the sortkey migrations.' AND pg_has_role(nspowner, 'USAGE')
-        FROM pg_namespace WHERE nspname = '{{.Schema}}')
-    THEN
-        DROP SCHEMA {{.Schema}} RESTRICT;
-    END IF;
-EXCEPTION WHEN dependent_objects_still_exist THEN
-    NULL;
+    FOREACH name IN ARRAY '{ {{- .Schema}},{{.Internal -}} }'::text[] LOOP
+        IF to_regnamespace(name) IS NULL THEN
+            EXECUTE format('CREATE SCHEMA %I', name);
+            EXECUTE format('COMMENT ON SCHEMA %I IS %L', name, '{{template "mark"}}');
+        END IF;
+    END LOOP;
+END
+$$;
+{{end}}
+
+{{define "drop empty schemas" -}}
+-- Drop the schemas that the migrations created and that are empty. Any other object in a schema, such as the version
+-- table of a migration tool, keeps it.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN
+        SELECT nspname FROM pg_namespace WHERE nspname IN ('{{.Schema}}', '{{.Internal}}')
+            AND obj_description(oid, 'pg_namespace') = '{{template "mark"}}' AND pg_has_role(nspowner, 'USAGE')
+    LOOP
+        BEGIN
+            EXECUTE format('DROP SCHEMA %I RESTRICT', name);
+        EXCEPTION WHEN dependent_objects_still_exist THEN
+            NULL;
+        END;
+    END LOOP;
 END
 $$;
 {{end}}
@@ -66,16 +87,23 @@ END
 $$;
 {{end}}
 
-{{/* The same for the sequence and the functions of a format. */}}
+{{/* The same for the sequence and the next_ functions of a format. */}}
 {{define "protect" -}}
 {{template "protect these" .}}
             SELECT 'SEQUENCE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c
-            WHERE c.oid = '{{.Schema}}.{{.Format}}_clock'::regclass
+            WHERE c.oid = '{{.Internal}}.{{.Format}}_clock'::regclass
             UNION ALL
-            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
-            WHERE p.pronamespace = '{{.Schema}}'::regnamespace AND p.proname IN ('advance_clock', 'next_{{.Format}}')
+            SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
+            WHERE p.pronamespace = '{{.Schema}}'::regnamespace AND p.proname = 'next_{{.Format}}'
 {{- template "protected"}}
+{{- template "share internals" .}}
 {{- end}}
+
+{{define "share internals" -}}
+-- Queries inline the functions of {{.Schema}}, so their callers need EXECUTE on the functions of {{.Internal}}. Without
+-- USAGE on that schema, a role cannot call these by name.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {{.Internal}} TO PUBLIC;
+{{end}}
 
 {{/* The beginning of a floor function: computes the unit of time that contains t. */}}
 {{define "unit" -}}
@@ -98,17 +126,139 @@ BEGIN
     END IF;
 {{- end}}
 
-{{/* The beginning of a next_ function: takes a value of the format's sequence and checks it. */}}
-{{define "tick" -}}
+{{/* The clock of a format: its sequence, and functions that PL/pgSQL inlines. */}}
+{{define "clock" -}}
+{{$i := .Internal -}}
+CREATE SEQUENCE {{$i}}.{{.Format}}_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
+COMMENT ON SEQUENCE {{$i}}.{{.Format}}_clock IS 'The state of next_{{.Format}}: a time and a counter. Setting it by hand can cause duplicate IDs.';
+
+-- Returns the unit of a reading of the clock.
+CREATE FUNCTION {{$i}}.{{.Format}}_now(now timestamptz) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN {{.Now}};
+
+-- Returns the next value of the clock: a window and a counter.
+CREATE FUNCTION {{$i}}.{{.Format}}_tick() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN nextval('{{$i}}.{{.Format}}_clock');
+
+-- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
+CREATE FUNCTION {{$i}}.{{.Format}}_is_stale(value bigint, now_unit bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    RETURN value >= {{.FullAt}}
+        OR now_unit >= (value & {{.LastUnit}}) + CASE WHEN value & {{.WideFlag}} <> 0 THEN {{.Wide}} ELSE 1 END
+        OR now_unit < (value & {{.LastUnit}}) - {{.Ahead}};
+{{end}}
+
+{{/* The node number of a format, as bits of its IDs. The dot has Bits, an expression for the bits of the number node. */}}
+{{define "node" -}}
+{{$i := .Internal -}}
+-- Returns the bits of a node number in an ID.
+CREATE FUNCTION {{$i}}.{{.Format}}_node_bits(node integer) RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN CASE WHEN node BETWEEN 0 AND {{.MaxNode}} THEN {{.NodeBits}} ELSE {{$i}}.reject_node('{{.Title}}', node, {{.MaxNode}}) END;
+
+-- Returns the bits of the node number in the setting {{.Schema}}.node. use_node() checks the number, and stores the bits in a
+-- setting of the session. Its name has the number, so a session that changes the number checks it again.
+CREATE FUNCTION {{$i}}.{{.Format}}_node_bits() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN coalesce(
+        nullif(current_setting('{{.Schema}}.{{.Format}}_' || current_setting('{{.Schema}}.node', true), true), '' COLLATE "C")::bigint,
+        {{$i}}.use_node('{{.Format}}', {{.MaxNode}}));
+{{end}}
+
+{{/* Advances the clock of a format. The dot is the format. */}}
+{{define "advance" -}}
+-- Changes the window of the clock and returns a value of the new window.
+CREATE FUNCTION {{.Internal}}.{{.Format}}_advance() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN {{.Internal}}.advance_clock('{{.Internal}}.{{.Format}}_clock', '{{.Epoch}}', {{.UnitMS}}, {{.UnitBits}}, {{.ClockBits}}, 0);
+{{end}}
+
+{{define "before mint" -}}
+-- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
+-- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
+-- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
+-- each row has its own call.
+{{- end}}
+
+{{define "mint" -}}
+{{template "before mint"}}
+{{template "mint body" .}}
+{{template "mint body of node" .}}
+{{- end}}
+
+{{define "mint body" -}}
+{{$i := .Internal -}}
+CREATE FUNCTION {{$i}}.mint_{{.Format}}(now timestamptz) RETURNS bigint
+{{- template "mint start" .}}
+    RETURN {{$i}}.{{.Format}}_of(value, now_unit, {{$i}}.{{.Format}}_node_bits());
+END
+$$;
+{{end}}
+
+{{define "mint body of node" -}}
+{{$i := .Internal -}}
+CREATE FUNCTION {{$i}}.mint_{{.Format}}(now timestamptz, node integer) RETURNS bigint
+{{- template "mint start" .}}
+    RETURN {{$i}}.{{.Format}}_of(value, now_unit, {{$i}}.{{.Format}}_node_bits(node));
+END
+$$;
+{{end}}
+
+{{define "mint start"}}{{$i := .Internal}}
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+AS $$
 DECLARE
-    -- This runs for each row. More variables and a search_path setting would cost a quarter of its time. Without the
-    -- setting, every name needs its schema, including operators and types: the function is SECURITY DEFINER, and the
-    -- caller's search_path must not decide which objects it uses.
-    value bigint :={{" "}}
+    value bigint := {{$i}}.{{.Format}}_tick();
+    now_unit bigint := {{$i}}.{{.Format}}_now(now);
+BEGIN
+    IF {{$i}}.{{.Format}}_is_stale(value, now_unit) THEN
+        value := {{$i}}.{{.Format}}_advance();
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
+    END IF;
 {{- end}}
-{{define "next value"}}pg_catalog.nextval('{{.Schema}}.{{.Format}}_clock'){{end}}
-{{define "tick is good" -}}
-value OPERATOR(pg_catalog.<) {{.FullAt}}
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) {{.UnitEnd}}
-        AND pg_catalog.clock_timestamp() OPERATOR(pg_catalog.>=) {{.UnitNear}}
+
+{{define "next" -}}
+{{$i := .Internal -}}
+CREATE FUNCTION {{.Schema}}.next_{{.Format}}() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN {{$i}}.mint_{{.Format}}(clock_timestamp());
+COMMENT ON FUNCTION {{.Schema}}.next_{{.Format}}() IS
+    'Generates an ID, for the default of a column, with the node number in the setting {{.Schema}}.node (0 to {{.MaxNode}}). Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
+
+CREATE FUNCTION {{.Schema}}.next_{{.Format}}(node integer) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN {{$i}}.mint_{{.Format}}(clock_timestamp(), node);
+COMMENT ON FUNCTION {{.Schema}}.next_{{.Format}}(integer) IS
+    'Generates an ID, for the default of a column, with the given node number (0 to {{.MaxNode}}). No program or other database may use that number.';
+{{end}}
+
+{{define "drop clock" -}}
+DROP FUNCTION {{.Internal}}.{{.Format}}_is_stale(bigint, bigint);
+DROP FUNCTION {{.Internal}}.{{.Format}}_tick();
+DROP FUNCTION {{.Internal}}.{{.Format}}_now(timestamptz);
+DROP SEQUENCE {{.Internal}}.{{.Format}}_clock;
+{{end}}
+
+{{define "drop node" -}}
+DROP FUNCTION {{.Internal}}.{{.Format}}_advance();
+DROP FUNCTION {{.Internal}}.{{.Format}}_node_bits();
+DROP FUNCTION {{.Internal}}.{{.Format}}_node_bits(integer);
+{{end}}
+
+{{/* Generates IDs of past times. The format has its node bits and sequence at the end. */}}
+{{define "at" -}}
+{{$i := .Internal -}}
+CREATE FUNCTION {{.Schema}}.{{.Format}}_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN {{.Schema}}.{{.Format}}_floor({{$i}}.finite_time(t))
+        | CASE WHEN node IS NULL THEN {{$i}}.{{.Format}}_node_bits() ELSE {{$i}}.{{.Format}}_node_bits(node) END
+        | {{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}});
+{{template "comment at" .}}
 {{- end}}
+
+{{define "comment at" -}}
+COMMENT ON FUNCTION {{.Schema}}.{{.Format}}_at IS
+    'Returns the ID of a past time with sequence number n (0 to {{.MaxSequence}}), for existing rows. Reserve the node number, by default the setting {{.Schema}}.node, for this purpose: the function does not know the IDs that were generated at that time.';
+{{end}}

@@ -41,18 +41,23 @@
 //
 // # Numbers of column defaults
 //
-// A column default such as next_snowflake(31, 31) holds its node number permanently.
-// Reserve the number in the migration that adds the default, before the default is
-// used:
+// Column defaults such as next_snowflake() use the node number in the setting
+// sortkey.node of the database, and next_snowflake(1023) uses the number 1023. They
+// hold the number permanently. Reserve it before the defaults are used:
 //
-//	SELECT sortkey.reserve_node('snowflake', 31 << 5 | 31, 'default of orders.id');
+//	SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');
+//	ALTER DATABASE shop SET sortkey.node = 1023;
+//
+// Each format has its own pool: snowflake, snowflake-si, spread64 (for all clusters,
+// with the number generator << 4 | cluster) and sno. A session rejects a number in the
+// setting that isn't reserved in the pool of the format.
 //
 // The function fails if the number is held, or if the server's clock isn't more than a
 // second past its high-water mark. In that case stop the holder and wait, or choose
-// another number. The pool need not exist yet. After you drop the default, free the
-// number:
+// another number. The pool need not exist yet. When no session uses the number any
+// more, free it:
 //
-//	SELECT sortkey.unreserve_node('snowflake', 31 << 5 | 31);
+//	SELECT sortkey.unreserve_node('snowflake', 1023);
 //
 // Pool.Reserved belongs to one program: claims of that program skip these numbers, and
 // the database doesn't store them. If a pool is exhausted, the error lists the first

@@ -23,9 +23,11 @@ const (
 )
 
 // citusSettings are arguments of a node's server. The nodes trust each other and
-// connect without TLS. Moving a shard needs logical replication.
+// connect without TLS. Moving a shard needs logical replication. It also loses rows of
+// concurrent commits that don't wait for the disk.
 var citusSettings = []string{
 	"-c", "shared_preload_libraries=citus", "-c", "wal_level=logical", "-c", "citus.node_conninfo=sslmode=disable",
+	"-c", "synchronous_commit=on",
 }
 
 // A Cluster is a database on a Citus cluster.

@@ -1,6 +1,6 @@
-{{define "leases" -}}
-{{$s := .Schema -}}
--- Leases of node numbers, for package pglease.
+{{define "nodes" -}}
+{{$s := .Schema}}{{$i := .Internal -}}
+-- Node numbers: leases for package pglease, and reservations for the server's generators.
 --
 -- Each number of a pool has a row with a high-water mark, in Unix milliseconds by the clocks of the programs. The
 -- number may have been used up to that mark. A claim begins after the current mark and writes the next one before the
@@ -53,7 +53,7 @@ COMMENT ON COLUMN {{$s}}.node_lease.free_mark IS 'The mark of a free number, or 
 
 -- Makes the commit wait for the disk and for synchronous standbys, even if the database's default is a weaker
 -- synchronous_commit. A SET clause of the function would end before the commit.
-CREATE FUNCTION {{$s}}.commit_durably() RETURNS void
+CREATE FUNCTION {{$i}}.commit_durably() RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -63,11 +63,9 @@ BEGIN
     END IF;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.commit_durably() FROM PUBLIC;
-COMMENT ON FUNCTION {{$s}}.commit_durably() IS 'Internal function of the ..._node functions.';
 
 -- Returns the timeline of the write-ahead log. A promoted standby begins a new timeline.
-CREATE FUNCTION {{$s}}.node_timeline() RETURNS text
+CREATE FUNCTION {{$i}}.node_timeline() RETURNS text
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -77,20 +75,18 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NULL; -- some Postgres-compatible services have no such log
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.node_timeline() FROM PUBLIC;
-COMMENT ON FUNCTION {{$s}}.node_timeline() IS 'Internal function of the ..._node functions.';
 
 -- Returns the time, in Unix milliseconds, up to which any number of a pool may have been used, regardless of its mark.
 -- It is 0 before any failover, and fenced_until of the pool afterwards. The promoted standby can lack the last claims
 -- and renewals. These expire within the longest TTL, so new claims wait until then. Existing claims continue.
-CREATE FUNCTION {{$s}}.node_fence(pool text, ttl interval) RETURNS bigint
+CREATE FUNCTION {{$i}}.node_fence(pool text, ttl interval) RETURNS bigint
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
     known {{$s}}.node_pool;
-    timeline CONSTANT text := {{$s}}.node_timeline();
+    timeline CONSTANT text := {{$i}}.node_timeline();
 BEGIN
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     IF FOUND AND known.timeline IS DISTINCT FROM timeline THEN
@@ -102,8 +98,6 @@ BEGIN
     RETURN CASE WHEN isfinite(known.fenced_until) THEN ceil(extract(epoch FROM known.fenced_until) * 1000) ELSE 0 END;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.node_fence(text, interval) FROM PUBLIC;
-COMMENT ON FUNCTION {{$s}}.node_fence(text, interval) IS 'Internal function of the ..._node functions.';
 
 -- Claims a number of a pool. The first claim creates the pool.
 --
@@ -147,14 +141,14 @@ BEGIN
                 coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
             DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
     END IF;
-    PERFORM {{$s}}.commit_durably();
+    PERFORM {{$i}}.commit_durably();
     reserved := coalesce(reserved, '{}');
 
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     IF NOT FOUND THEN
         -- If several first claims run at once, one creates the pool and the others wait for it.
         INSERT INTO {{$s}}.node_pool (name, size, layout, timeline)
-            VALUES (pool, size, layout, {{$s}}.node_timeline()) ON CONFLICT DO NOTHING;
+            VALUES (pool, size, layout, {{$i}}.node_timeline()) ON CONFLICT DO NOTHING;
         IF FOUND THEN
             -- Rows exist already for numbers that are reserved, or were.
             INSERT INTO {{$s}}.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
@@ -174,7 +168,7 @@ BEGIN
             HINT = 'Give this process the layout of the pool, or the pool another name.';
     END IF;
 
-    lowest := {{$s}}.node_fence(pool, ttl);
+    lowest := {{$i}}.node_fence(pool, ttl);
 
     -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
     -- generated no IDs. Grant the number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
@@ -248,6 +242,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION {{$s}}.claim_node IS 'Claims a node number of a pool for a program, for package pglease.';
 
 -- Renews a claim and raises its mark to until_ms, if that is later. An expired claim can be renewed if no other program
 -- has claimed the number and it isn't reserved. If another program has claimed it, or the claim was released, nothing
@@ -268,7 +263,7 @@ BEGIN
             MESSAGE = format('invalid argument of renew_node: ttl_ms %s (1 to 3600000), until_ms %s (not after the year 9999)',
                 coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
     END IF;
-    PERFORM {{$s}}.commit_durably();
+    PERFORM {{$i}}.commit_durably();
     UPDATE {{$s}}.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
         WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder
             AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
@@ -282,6 +277,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.renew_node(text, integer, bigint, text, bigint, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION {{$s}}.renew_node IS 'Renews a claim, for package pglease.';
 
 -- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number
 -- is in another term or was released before. The mark doesn't fall below its value before the claim.
@@ -295,17 +291,21 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of release_node: mark_ms %s (not after the year 9999)', coalesce(mark_ms::text, 'NULL'));
     END IF;
-    PERFORM {{$s}}.commit_durably();
+    PERFORM {{$i}}.commit_durably();
     UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
         WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder;
     RETURN FOUND;
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.release_node(text, integer, bigint, text, bigint) FROM PUBLIC;
+COMMENT ON FUNCTION {{$s}}.release_node IS 'Releases a claim, for package pglease.';
 
 -- Reserves a number permanently, for example for the default of a column. Programs cannot claim a reserved number. The
 -- pool need not exist yet. note describes the use of the number. The number can be used once reserve_node has returned.
 -- So reserve_node fails if the number is held, or if this server's clock isn't a second past the number's mark.
+--
+-- Pool spread64 stands for the pools of the 16 clusters, spread64-0 to spread64-15: number is generator << 4 | cluster,
+-- as in next_spread64.
 --
 -- while_held => true only prevents further claims. Call reserve_node again after the holder has stopped.
 CREATE FUNCTION {{$s}}.reserve_node(pool text, number integer, note text, while_held boolean DEFAULT false) RETURNS void
@@ -320,14 +320,18 @@ DECLARE
     now_at timestamptz;
 BEGIN
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
-    size := coalesce(known.size, 65536); -- the largest size
+    size := CASE WHEN pool = 'spread64' THEN 1024 ELSE coalesce(known.size, 65536) END; -- 65536 is the largest size
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
                 quote_nullable(pool), coalesce(number::text, 'NULL'), size - 1, quote_nullable(note), coalesce(while_held::text, 'NULL')),
             HINT = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. No argument can be NULL.';
     END IF;
-    PERFORM {{$s}}.commit_durably();
+    IF pool = 'spread64' THEN
+        pool := 'spread64-' || (number & 15);
+        number := number >> 4;
+    END IF;
+    PERFORM {{$i}}.commit_durably();
     INSERT INTO {{$s}}.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
         ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = note
         RETURNING l.* INTO lease;
@@ -341,7 +345,7 @@ BEGIN
                 number, pool, regexp_replace(lease.holder, ' \S+$', ''), lease.expires_at),
             HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
     END IF;
-    lease.mark := greatest(lease.mark, {{$s}}.node_fence(pool, interval '0'));
+    lease.mark := greatest(lease.mark, {{$i}}.node_fence(pool, interval '0'));
     -- Wait for the whole time unit of the mark, which is several milliseconds in some formats.
     IF lease.mark + 1000 >= extract(epoch FROM now_at) * 1000 THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
@@ -355,6 +359,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.reserve_node(text, integer, text, boolean) FROM PUBLIC;
+COMMENT ON FUNCTION {{$s}}.reserve_node IS 'Reserves a node number permanently, for example for the defaults of this database, so that no program can claim it.';
 
 -- Cancels the reservation of a number that is no longer in use. used_until is the time of the last ID generated with
 -- it. NULL means now.
@@ -370,9 +375,13 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('used_until %s is out of range; want a finite time that is not after the year 9999', used_until);
     END IF;
+    IF pool = 'spread64' THEN
+        pool := 'spread64-' || (number & 15);
+        number := number >> 4;
+    END IF;
     -- IDs are up to {{.AheadMS}} ms ahead of the server's clock.
     used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + {{.AheadMS}};
-    PERFORM {{$s}}.commit_durably();
+    PERFORM {{$i}}.commit_durably();
     -- Remove the holder, so that it cannot release the number with an old mark.
     UPDATE {{$s}}.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
         WHERE l.pool = pool AND l.number = number AND l.reserved IS NOT NULL;
@@ -384,6 +393,7 @@ BEGIN
 END
 $$;
 REVOKE EXECUTE ON FUNCTION {{$s}}.unreserve_node(text, integer, timestamptz) FROM PUBLIC;
+COMMENT ON FUNCTION {{$s}}.unreserve_node IS 'Cancels the reservation of a node number that generates no more IDs. used_until is the time of its last ID; NULL means now.';
 
 -- Shows node numbers to people. It omits the unique part of a holder, since a program that knows it can release the
 -- claim.
@@ -401,81 +411,185 @@ COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, their holders, and the time
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
             WHERE p.pronamespace = '{{$s}}'::regnamespace
-                AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node', 'node_fence', 'node_timeline', 'commit_durably')
+                AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node')
 {{- template "protected"}}
+-- Returns the pools of a node number, and its number there: all pools with the layout of the format, or, if there is
+-- none, the pool with the default name of package nodelease. Programs can give a pool another name.
+CREATE FUNCTION {{$i}}.node_pools(format text, node integer) RETURNS TABLE (pool text, number integer)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    WITH w AS (
+        SELECT v.pool, v.layout, v.number
+        FROM (VALUES
+            ('snowflake', 'snowflake', (SELECT 'snowflake: ' || l.layout FROM {{$s}}.layout l WHERE l.format = 'snowflake'), node),
+            ('snowflake_si', 'snowflake-si', (SELECT 'snowflake_si: ' || l.layout FROM {{$s}}.layout l WHERE l.format = 'snowflake_si'), node),
+            ('spread64', 'spread64-' || (node & 15), 'spread64: cluster ' || (node & 15), node >> 4),
+            ('sno', 'sno', 'sno: partitions', node)
+        ) v (format, pool, layout, number)
+        WHERE v.format = node_pools.format AND v.number >= 0
+    ), p AS (
+        SELECT p.name, w.number FROM w JOIN {{$s}}.node_pool p ON p.layout = w.layout AND p.size > w.number
+    )
+    SELECT p.* FROM p UNION ALL SELECT w.pool, w.number FROM w WHERE NOT EXISTS (SELECT FROM p)
+$$;
+
+-- Checks the setting {{$s}}.node for a format. Returns the bits of the number in an ID, and stores them in a setting of the
+-- session for ..._node_bits().
+--
+-- The workers of a Citus cluster have the functions, but not the tables. Citus copies the settings of the coordinator's
+-- database to all workers, again when it adds or activates one. So each worker ignores {{$s}}.node and reads a setting
+-- that has its group in the name, such as {{$s}}.node_1.
+CREATE FUNCTION {{$i}}.use_node(format text, largest integer) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    name text := '{{$s}}.node';
+    place text := '';
+    worker integer;
+    setting text;
+    remedy text;
+    bits bigint;
+    missing record;
+    other text;
+BEGIN
+    IF to_regclass('{{$s}}.node_lease') IS NULL THEN
+        EXECUTE 'SELECT groupid FROM pg_dist_local_group' INTO worker;
+        name := name || '_' || worker;
+        place := format(' on worker %s of the Citus cluster', worker);
+    END IF;
+    setting := nullif(current_setting(name, true), '');
+    remedy := format('ALTER DATABASE %I SET %s = N', current_database(), name);
+    IF setting IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = format('%s is not set, so next_%s has no node number%s', name, format, place),
+            HINT = format('Choose a number N from 0 to %s that no other server, database or program uses. Run SELECT {{$s}}.reserve_node(%L, N, %L) and %s%s, and reconnect.%s',
+                largest, replace(format, '_', '-'), 'defaults of ' || current_database() || place, remedy,
+                CASE WHEN worker IS NOT NULL THEN ' at the coordinator' ELSE '' END,
+                CASE WHEN worker IS NULL THEN format(' If no superuser can run this, pass N to next_%s instead.', format) ELSE '' END);
+    END IF;
+    IF setting !~ '^(0|[1-9][0-9]{0,8})$' OR setting::bigint > largest THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('%s is %L, which is not a node number of %s (0 to %s)', name, setting, format, largest),
+            HINT = format('Run %s with a reserved number, and reconnect.', remedy);
+    END IF;
+    IF worker IS NULL THEN
+        SELECT p.pool, p.number INTO missing FROM {{$i}}.node_pools(format, setting::integer) p
+            LEFT JOIN {{$s}}.node_lease l ON l.pool = p.pool AND l.number = p.number
+            WHERE l.reserved IS NULL ORDER BY p.pool LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+                MESSAGE = format('{{$s}}.node is %s, but number %s of pool %s is not reserved', setting, missing.number, missing.pool),
+                HINT = format('Run SELECT {{$s}}.reserve_node(%L, %s, %L), or run %s with a reserved number and reconnect.',
+                    missing.pool, missing.number, 'defaults of ' || current_database(), remedy);
+        END IF;
+    ELSE
+        -- The reservations are on the coordinator, but the numbers of the other servers are known here.
+        EXECUTE 'SELECT n.name FROM (SELECT ''{{$s}}.node'' UNION SELECT ''{{$s}}.node_'' || groupid FROM pg_dist_node) n (name)
+            WHERE n.name <> $1 AND current_setting(n.name, true) = $2 ORDER BY 1 LIMIT 1' INTO other USING name, setting;
+        IF other IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+                MESSAGE = format('%s and %s are both %s', name, other, setting),
+                HINT = format('Each server of the Citus cluster needs its own number. Run %s with a reserved number, and reconnect.', remedy);
+        END IF;
+    END IF;
+    EXECUTE format('SELECT {{$i}}.%I($1)', format || '_node_bits') INTO bits USING setting::integer;
+    IF current_setting('{{$s}}.node', true) ~ '^[0-9]{1,9}$' THEN -- on a Citus worker, it can be any text
+        PERFORM set_config(format('{{$s}}.%s_%s', format, current_setting('{{$s}}.node')), bits::text, false);
+    END IF;
+    RETURN bits;
+END
+$$;
+
+-- Prepares a worker of a Citus cluster to generate IDs. On each worker Citus limits sequences to 48 bits, so that the
+-- values of different workers differ. The clocks need 63 bits, and node numbers make the IDs of workers differ.
+--
+-- Citus sets the limits again when it activates the worker, and the clocks lose their state. So the function waits until
+-- their last windows are over.
+CREATE FUNCTION {{$s}}.prepare_citus_worker() RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    clock regclass;
+BEGIN
+    IF to_regclass('{{$s}}.node_lease') IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
+            MESSAGE = 'this server is not a worker of a Citus cluster',
+            HINT = 'Run SELECT * FROM run_command_on_workers(''SELECT {{$s}}.prepare_citus_worker()'') at the coordinator.';
+    END IF;
+    PERFORM set_config('citus.enable_ddl_propagation', 'off', true);
+    FOR clock IN
+        SELECT s.seqrelid FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid
+        WHERE c.relnamespace = '{{$i}}'::regnamespace AND s.seqmax < 9223372036854775807
+    LOOP
+        EXECUTE format('ALTER SEQUENCE %s MINVALUE 1 MAXVALUE 9223372036854775807', clock);
+    END LOOP;
+    PERFORM pg_sleep(({{.AheadMS}} + {{.WindowMS}}) / 1000.0); -- no session can generate an ID before the commit
+END
+$$;
+REVOKE EXECUTE ON FUNCTION {{$s}}.prepare_citus_worker() FROM PUBLIC;
+COMMENT ON FUNCTION {{$s}}.prepare_citus_worker IS 'Prepares a worker of a Citus cluster to generate IDs. Call it on all workers with run_command_on_workers, and again after a worker is added or activated.';
+
 -- Lists the defaults that generate IDs with a node number, to find numbers that aren't reserved. pg_depend has the
 -- columns, domains and SQL functions (with RETURN or BEGIN ATOMIC) that depend on the next_ functions. The view reads
--- the number from the text of the default.
+-- explicit numbers from the text of the default.
 CREATE VIEW {{$s}}.node_defaults AS
-    WITH generators (function, first, second) AS (
-        VALUES ('next_snowflake', 'datacenter', 'worker'), ('next_snowflake_si', 'machine', NULL),
-            ('next_spread64', 'generator', 'cluster'), ('next_sno', 'meta', 'partition')
-    ), uses AS (
-        SELECT d.classid, d.objid, m.function, m.first, m.second,
+    WITH uses AS (
+        SELECT d.classid, d.objid, p.proname AS function, NOT 'node' = ANY (coalesce(p.proargnames, '{}')) AS from_setting,
             CASE WHEN pg_function_is_visible(p.oid) THEN '' ELSE '{{$s}}\.' END AS prefix
-        FROM generators m
-            JOIN pg_proc p ON p.pronamespace = '{{$s}}'::regnamespace AND p.proname = m.function
-            JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+        FROM pg_proc p JOIN pg_depend d ON d.refclassid = 'pg_proc'::regclass AND d.refobjid = p.oid
+        WHERE p.pronamespace = '{{$s}}'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_spread64', 'next_sno')
     ), lasting AS (
         -- Exclude temporary objects: any role can create them, and only one session uses them.
         SELECT n.oid, n.nspname FROM pg_namespace n WHERE n.nspname !~ '^pg_temp_'
     ), defaults AS (
         SELECT 'column' AS kind, format('%I.%I.%I', n.nspname, c.relname, t.attname) AS name,
-            pg_get_expr(a.adbin, a.adrelid) AS expression, u.function, u.first, u.second, u.prefix
+            pg_get_expr(a.adbin, a.adrelid) AS expression, u.function, u.from_setting, u.prefix
         FROM uses u JOIN pg_attrdef a ON u.classid = 'pg_attrdef'::regclass AND a.oid = u.objid
             JOIN pg_attribute t ON t.attrelid = a.adrelid AND t.attnum = a.adnum
             JOIN pg_class c ON c.oid = a.adrelid JOIN lasting n ON n.oid = c.relnamespace
         UNION
-        SELECT 'domain', format('%I.%I', n.nspname, t.typname), pg_get_expr(t.typdefaultbin, 0), u.function, u.first, u.second, u.prefix
+        SELECT 'domain', format('%I.%I', n.nspname, t.typname), pg_get_expr(t.typdefaultbin, 0), u.function, u.from_setting, u.prefix
         FROM uses u JOIN pg_type t ON u.classid = 'pg_type'::regclass AND t.oid = u.objid
             JOIN lasting n ON n.oid = t.typnamespace
         UNION
         SELECT 'function', format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)),
-            pg_get_function_sqlbody(p.oid), u.function, u.first, u.second, u.prefix
+            pg_get_function_sqlbody(p.oid), u.function, u.from_setting, u.prefix
         FROM uses u JOIN pg_proc p ON u.classid = 'pg_proc'::regclass AND p.oid = u.objid AND p.prosqlbody IS NOT NULL
             JOIN lasting n ON n.oid = p.pronamespace AND n.oid <> '{{$s}}'::regnamespace
-    ), calls AS (
+    ), nodes AS (
+        SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
+            CASE WHEN v.setting ~ '^(0|[1-9][0-9]{0,8})$' THEN v.setting::integer END AS node
+        FROM defaults d CROSS JOIN current_setting('{{$s}}.node', true) v (setting) WHERE d.from_setting
+        UNION ALL
         -- Remove the quotes of simple names, and replace all other quoted text with "". Then a call is a name and its arguments.
-        SELECT d.kind, d.name, d.expression, d.function,
-            coalesce(substring(c[1] FROM d.first || ' => ([0-9]{1,5})(?:,|$)'),
-                substring(c[1] FROM '^([0-9]{1,5})(?:,|$)'))::integer AS first,
-            coalesce(substring(c[1] FROM d.second || ' => ([0-9]{1,5})(?:,|$)'),
-                substring(c[1] FROM '^[^,=]*, ([0-9]{1,5})$'))::integer AS second
+        SELECT d.kind, d.name, d.expression, d.function, d.from_setting,
+            coalesce(substring(c[1] FROM 'node => ([0-9]{1,9})(?:,|$)'),
+                substring(c[1] FROM CASE d.function WHEN 'next_sno' THEN '^[^,=]*, ([0-9]{1,9})$' ELSE '^([0-9]{1,9})$' END))::integer
         FROM defaults d CROSS JOIN LATERAL regexp_matches(
             regexp_replace(regexp_replace(d.expression, '"([a-z_][a-z0-9_]*)"', '\1', 'g'), '"([^"]|"")*"|''([^'']|'''')*''', '""', 'g'),
             '(?<![a-z0-9_.])' || d.prefix || d.function || '\((?:((?:[^()]|\([^()]*\))*)\))?', 'g') c
+        WHERE NOT d.from_setting AND c[1] ~ CASE d.function WHEN 'next_sno' THEN ',' ELSE '.' END IS NOT FALSE
     ), numbers AS (
-        SELECT c.kind, c.name, c.expression,
-            CASE c.function WHEN 'next_snowflake' THEN 'snowflake' WHEN 'next_snowflake_si' THEN 'snowflake-si'
-                WHEN 'next_spread64' THEN 'spread64-' || c.second WHEN 'next_sno' THEN 'sno' END AS pool,
-            -- The layout text of package nodelease.
-            CASE c.function
-                WHEN 'next_snowflake' THEN (SELECT 'snowflake: ' || l.layout FROM {{$s}}.layout l WHERE l.format = 'snowflake')
-                WHEN 'next_snowflake_si' THEN (SELECT 'snowflake_si: ' || l.layout FROM {{$s}}.layout l WHERE l.format = 'snowflake_si')
-                WHEN 'next_spread64' THEN 'spread64: cluster ' || c.second
-                WHEN 'next_sno' THEN 'sno: partitions' END AS layout,
-            CASE c.function
-                WHEN 'next_snowflake' THEN CASE WHEN c.first <= {{.Snowflake.MaxDatacenter}} AND c.second <= {{.Snowflake.MaxWorker}}
-                    THEN c.first * {{.Snowflake.Workers}} + c.second END
-                WHEN 'next_snowflake_si' THEN c.first
-                WHEN 'next_spread64' THEN CASE WHEN c.second IS NOT NULL THEN c.first END
-                WHEN 'next_sno' THEN c.second END AS number
-        FROM calls c
+        SELECT n.*, substr(n.function, 6) AS format FROM nodes n
     )
-    SELECT n.kind, n.name, n.expression, o.pool, n.number, l.reserved
+    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, l.reserved
     FROM numbers n
-        -- Programs can give a pool a name other than the default of package nodelease.
-        LEFT JOIN LATERAL (
-            SELECT p.name FROM {{$s}}.node_pool p WHERE p.layout = n.layout AND p.size > n.number
-            UNION ALL
-            SELECT n.pool WHERE NOT EXISTS (SELECT FROM {{$s}}.node_pool p WHERE p.layout = n.layout AND p.size > n.number)
-        ) o (pool) ON true
-        LEFT JOIN {{$s}}.node_lease l ON l.pool = o.pool AND l.number = n.number;
-COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that generate IDs with a node number. reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if it is not a literal.';
+        LEFT JOIN LATERAL {{$i}}.node_pools(n.format, n.node) p ON n.node <= CASE n.format
+            WHEN 'snowflake' THEN {{.Snowflake.MaxNode}}
+            WHEN 'snowflake_si' THEN 8191
+            WHEN 'spread64' THEN {{.Spread64.MaxNode}}
+            ELSE {{.Sno.MaxNode}} END
+        LEFT JOIN {{$s}}.node_lease l ON l.pool = p.pool AND l.number = p.number;
+COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting {{$s}}.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, or if the setting is not a node number.';
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.node_defaults'::regclass
+            UNION ALL
+            SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p WHERE p.oid = '{{$s}}.prepare_citus_worker()'::regprocedure
 {{- template "protected"}}
 GRANT SELECT ON {{$s}}.node_defaults TO PUBLIC; -- Check reads it
-
+{{template "share internals" .}}
 {{template "revision" .}}
 {{- end}}

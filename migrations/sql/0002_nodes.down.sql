@@ -1,14 +1,17 @@
-{{define "leases" -}}
+{{define "nodes" -}}
 DROP VIEW {{.Schema}}.node_defaults;
+DROP FUNCTION {{.Schema}}.prepare_citus_worker();
+DROP FUNCTION {{.Internal}}.use_node(text, integer);
+DROP FUNCTION {{.Internal}}.node_pools(text, integer);
 DROP VIEW {{.Schema}}.node_status;
 DROP FUNCTION {{.Schema}}.unreserve_node(text, integer, timestamptz);
 DROP FUNCTION {{.Schema}}.reserve_node(text, integer, text, boolean);
 DROP FUNCTION {{.Schema}}.release_node(text, integer, bigint, text, bigint);
 DROP FUNCTION {{.Schema}}.renew_node(text, integer, bigint, text, bigint, bigint);
 DROP FUNCTION {{.Schema}}.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint);
-DROP FUNCTION {{.Schema}}.node_fence(text, interval);
-DROP FUNCTION {{.Schema}}.node_timeline();
-DROP FUNCTION {{.Schema}}.commit_durably();
+DROP FUNCTION {{.Internal}}.node_fence(text, interval);
+DROP FUNCTION {{.Internal}}.node_timeline();
+DROP FUNCTION {{.Internal}}.commit_durably();
 DROP TABLE {{.Schema}}.node_lease;
 DROP TABLE {{.Schema}}.node_pool;
 {{template "forget" .}}

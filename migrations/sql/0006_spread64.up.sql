@@ -1,19 +1,18 @@
 {{define "spread64" -}}
-{{$s := .Schema}}{{with .Spread64 -}}
+{{$s := .Schema}}{{$i := .Internal}}{{with .Spread64 -}}
 -- Spread64, a bigint. Half of the IDs are negative:
 --
 --     milliseconds since 1970 : 42, the bits in reverse | sequence : 6 | 000000 | generator : 6 | cluster : 4
 --
--- It lasts until {{.Last}}. By design, IDs do not sort by time, so there is no floor function.
+-- It lasts until {{.Last}}. By design, IDs do not sort by time, so there is no floor function. The node number is
+-- generator << 4 | cluster.
 
 CREATE DOMAIN {{$s}}.spread64 AS bigint
     CONSTRAINT spread64_is_not_zero CHECK (VALUE <> 0)
     CONSTRAINT spread64_has_no_reserved_bits CHECK ((VALUE & 64512) = 0);
 COMMENT ON DOMAIN {{$s}}.spread64 IS 'A 64-bit ID that spreads over all bigint values, with a text of 16 hexadecimal digits. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
--- Returns the time of an ID.
---
--- It reverses the upper 42 bits: 5 bytes and 2 bits. Multiplication by 0x0202020202 makes 5 copies of a byte, and the
+-- The function reverses the upper 42 bits: 5 bytes and 2 bits. Multiplication by 0x0202020202 makes 5 copies of a byte, and the
 -- mask 0x010884422010 selects each bit once. Modulo 1023, which adds groups of 10 bits, yields them in reverse order.
 CREATE FUNCTION {{$s}}.spread64_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -26,6 +25,12 @@ CREATE FUNCTION {{$s}}.spread64_time(id bigint) RETURNS timestamptz
             | (((id >> 23) & 1) << 40)
             | (((id >> 22) & 1) << 41)
         )`}};
+COMMENT ON FUNCTION {{$s}}.spread64_time(bigint) IS 'Returns the time of an ID.';
+
+CREATE FUNCTION {{$s}}.spread64_node(id bigint) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (id & {{.MaxNode}})::integer;
+COMMENT ON FUNCTION {{$s}}.spread64_node(bigint) IS 'Returns the node number of an ID: generator << 4 | cluster.';
 
 CREATE FUNCTION {{$s}}.spread64_parts(
     id bigint, OUT "time" timestamptz, OUT sequence integer, OUT generator integer, OUT cluster integer
@@ -44,11 +49,12 @@ BEGIN
     cluster := id & 15;
 END
 $$;
+COMMENT ON FUNCTION {{$s}}.spread64_parts(bigint) IS 'Returns the parts of an ID, or raises an error if a reserved bit is set.';
 
--- Returns the 16 hexadecimal digits, or NULL if a reserved bit is set.
 CREATE FUNCTION {{$s}}.spread64_text(id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (id & 64512) = 0 THEN encode(int8send(id), 'hex') END;
+COMMENT ON FUNCTION {{$s}}.spread64_text(bigint) IS 'Returns the 16 hexadecimal digits of an ID, or NULL if a reserved bit is set.';
 
 CREATE FUNCTION {{$s}}.spread64_from_text(s text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -68,32 +74,38 @@ BEGIN
         HINT = 'Use lower-case digits.';
 END
 $$;
+COMMENT ON FUNCTION {{$s}}.spread64_from_text(text) IS 'Parses the output of spread64_text. Raises an error for other texts.';
 
-CREATE SEQUENCE {{$s}}.spread64_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
-COMMENT ON SEQUENCE {{$s}}.spread64_clock IS 'The state of next_spread64: a time and a counter. Setting it by hand can cause duplicate IDs.';
+{{template "clock" .}}
+{{template "advance" .}}
+{{template "node" .}}
+-- Builds an ID from a unit of time and the other bits.
+CREATE FUNCTION {{$i}}.spread64_bits(unit bigint, rest bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN reverse(unit::bit(42)::text)::bit(42)::bit(64)::bigint | rest;
 
--- Generates an ID, for the default of a column. No program or other database may use the same generator and cluster.
-CREATE FUNCTION {{$s}}.next_spread64(generator integer, cluster integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- Builds an ID from a value of the clock.
+CREATE FUNCTION {{$i}}.spread64_of(value bigint, now_unit bigint, node bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN {{$i}}.spread64_bits(greatest(value & {{.LastUnit}}, now_unit), ((value >> {{.WindowBits}}) << 16) | node);
+
+{{template "mint" .}}
+{{template "next" .}}
+-- Returns the unit of a finite time.
+CREATE FUNCTION {{$i}}.spread64_unit(t timestamptz) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    SET search_path = pg_catalog, pg_temp
 AS $$
-{{template "tick" .}}CASE WHEN {{.Fits "generator" 6}} AND {{.Fits "cluster" 4}}
-        THEN {{template "next value" .}} END;
-BEGIN
-    IF ({{template "tick is good" .}}) IS NOT TRUE THEN
-        IF value IS NULL THEN
-            RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-                MESSAGE = pg_catalog.format('node number is out of range: generator %s (0 to 63), cluster %s (0 to 15)',
-                    coalesce(generator::pg_catalog.text, 'NULL'), coalesce(cluster::pg_catalog.text, 'NULL'));
-        END IF;
-        value := {{$s}}.advance_clock('{{$s}}.spread64_clock', {{.EpochMS}}, 1, {{.UnitBits}}, {{.ClockBits}}, 0);
-    END IF;
-    RETURN (pg_catalog.reverse({{.Unit}}::bit(42)::pg_catalog.text)::bit(42)::bit(64)::bigint)
-        OPERATOR(pg_catalog.|) ((value OPERATOR(pg_catalog.>>) {{.UnitBits}}) OPERATOR(pg_catalog.<<) 16)
-        OPERATOR(pg_catalog.|) (generator::bigint OPERATOR(pg_catalog.<<) 4)
-        OPERATOR(pg_catalog.|) cluster::bigint;
+{{template "unit" .}}
+    RETURN unit;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.next_spread64(integer, integer) FROM PUBLIC;
+
+CREATE FUNCTION {{$s}}.spread64_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN {{$i}}.spread64_bits({{$i}}.spread64_unit({{$i}}.finite_time(t)), ({{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}) << 16)
+        | CASE WHEN node IS NULL THEN {{$i}}.spread64_node_bits() ELSE {{$i}}.spread64_node_bits(node) END);
+{{template "comment at" .}}
 {{template "protect" .}}
 {{- end}}
 

@@ -1,12 +1,12 @@
 {{define "partitions" -}}
-{{$s := .Schema -}}
+{{$s := .Schema}}{{$i := .Internal -}}
 -- Partitions by time, for tables that are PARTITION BY RANGE of a key that sorts by time.
 --
 -- manage_partitions() records the settings of a table. maintain_partitions(), called regularly, does the work: it
 -- creates the current partition and some partitions ahead, creates a default partition if the settings ask for one,
 -- moves rows from the default partition to new partitions, and detaches or drops partitions older than the retention.
 -- plan_partitions() shows the steps as SQL, and the table partition_log records the completed steps. Every function
--- runs with the privileges of its caller.
+-- runs with the privileges of its caller, who needs USAGE on both schemas.
 
 CREATE TABLE {{$s}}.partitioned_table (
     parent regclass PRIMARY KEY,
@@ -46,7 +46,7 @@ COMMENT ON COLUMN {{$s}}.partition_log.outcome IS 'done, skipped (because of a l
 GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
 -- Raises an error unless the current role has the privileges of the table's owner.
-CREATE FUNCTION {{$s}}.require_owner(parent regclass) RETURNS void
+CREATE FUNCTION {{$i}}.require_owner(parent regclass) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -62,8 +62,7 @@ BEGIN
 END
 $$;
 
--- Records or replaces the partition settings of a table. It doesn't change the table. The caller must own the table or
--- be a member of its owner, because maintenance with retention drops rows.
+-- The arguments are
 --
 --     parent            a table that is PARTITION BY RANGE of one column: a bigint, a uuid or a domain over them
 --     every             the interval of a partition: months, or days, hours and minutes
@@ -72,6 +71,8 @@ $$;
 --     retention         how long to keep a partition after its end; NULL: permanently
 --     retention_action  detach or drop
 --     default_partition whether a default partition takes rows outside all others; without one, such a row is an error
+--
+-- The caller must own the table, since maintenance can drop rows.
 --
 -- Partitions begin in UTC. Intervals of months count from 2000-01-01, so that they align with months, quarters and
 -- years. Other intervals count from Monday, 2000-01-03, so that they align with weeks, days and hours.
@@ -102,7 +103,7 @@ BEGIN
             MESSAGE = format('table %s does not exist', coalesce(parent::text, 'NULL')),
             HINT = 'Pass the name of an existing partitioned table.';
     END IF;
-    PERFORM {{$s}}.require_owner(parent);
+    PERFORM {{$i}}.require_owner(parent);
     SELECT p.partstrat, p.partnatts, a.attname, a.atttypid INTO strategy, columns, key, key_type
         FROM pg_partitioned_table p LEFT JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
         WHERE p.partrelid = parent;
@@ -180,7 +181,7 @@ BEGIN
             HINT = 'Use true to keep rows outside all partitions, or false to reject them.';
     END IF;
 
-    PERFORM {{$s}}.managed_tables(NULL, true);
+    PERFORM {{$i}}.managed_tables(NULL, true);
     INSERT INTO {{$s}}.partitioned_table AS t (parent, format, every, premake, retention, retention_action, default_partition)
         VALUES (parent, wanted, every, premake, retention, retention_action, default_partition)
         ON CONFLICT ON CONSTRAINT partitioned_table_pkey DO UPDATE SET format = excluded.format, every = excluded.every,
@@ -188,22 +189,25 @@ BEGIN
             default_partition = excluded.default_partition;
 END
 $$;
+COMMENT ON FUNCTION {{$s}}.manage_partitions(regclass, interval, text, integer, interval, text, boolean) IS
+    'Records or replaces the partition settings of a table, which maintain_partitions applies. The caller must own the table or be a member of its owner.';
 
--- Ends the maintenance of a table. The caller must own the table or be a member of its owner. The partitions stay.
 CREATE FUNCTION {{$s}}.unmanage_partitions(parent regclass) RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    PERFORM {{$s}}.managed_tables(unmanage_partitions.parent, true);
-    PERFORM {{$s}}.require_owner(unmanage_partitions.parent);
+    PERFORM {{$i}}.managed_tables(unmanage_partitions.parent, true);
+    PERFORM {{$i}}.require_owner(unmanage_partitions.parent);
     DELETE FROM {{$s}}.partitioned_table t WHERE t.parent = unmanage_partitions.parent;
 END
 $$;
+COMMENT ON FUNCTION {{$s}}.unmanage_partitions(regclass) IS
+    'Ends the maintenance of a table; its partitions stay. The caller must own the table or be a member of its owner.';
 
 -- Returns all managed tables, or parent, which must be managed. If forget is true, it also deletes the settings of
 -- dropped tables and log rows older than 90 days, if the role has the privileges and no lock prevents it.
-CREATE FUNCTION {{$s}}.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
+CREATE FUNCTION {{$i}}.managed_tables(parent regclass, forget boolean) RETURNS SETOF regclass
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '2s'
@@ -231,7 +235,7 @@ END
 $$;
 
 -- Returns the time range of the partition that contains t.
-CREATE FUNCTION {{$s}}.partition_window(every interval, t timestamptz) RETURNS tstzrange
+CREATE FUNCTION {{$i}}.partition_window(every interval, t timestamptz) RETURNS tstzrange
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -253,29 +257,31 @@ BEGIN
 END
 $$;
 
--- Returns the name of a partition. It truncates a long table name and adds a hash of the full name, to keep it unique.
-CREATE FUNCTION {{$s}}.partition_name(parent regclass, suffix text) RETURNS text
+-- Returns the name of a partition, with its schema. It truncates a long table name and adds a hash of the full name, to
+-- keep it unique.
+CREATE FUNCTION {{$i}}.partition_name(parent regclass, suffix text) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
     longest CONSTANT integer := current_setting('max_identifier_length');
+    schema text;
     base text;
     hash text := '';
 BEGIN
-    SELECT c.relname INTO base FROM pg_class c WHERE c.oid = parent;
+    SELECT n.nspname, c.relname INTO schema, base FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = parent;
     IF octet_length(base || suffix) > longest THEN
         hash := '_' || left(md5(base), 8);
     END IF;
     WHILE octet_length(base || hash || suffix) > longest LOOP
         base := left(base, -1);
     END LOOP;
-    RETURN base || hash || suffix;
+    RETURN format('%I.%I', schema, base || hash || suffix);
 END
 $$;
 
 -- Converts a time to the bound of a partition. The lowest bound is the first ID after zero, since domains reject zero.
-CREATE FUNCTION {{$s}}.partition_bound(format text, t timestamptz) RETURNS text
+CREATE FUNCTION {{$i}}.partition_bound(format text, t timestamptz) RETURNS text
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
 AS $$
@@ -293,7 +299,7 @@ $$;
 
 -- Returns the time ranges of a table's partitions, except the default partition. If an upper bound isn't the first ID
 -- of its time unit, the range ends with the next unit, so that adjacent partitions have no gap between them.
-CREATE FUNCTION {{$s}}.partition_times(parent regclass, format text)
+CREATE FUNCTION {{$i}}.partition_times(parent regclass, format text)
     RETURNS TABLE (partition regclass, times tstzrange)
     LANGUAGE plpgsql STABLE STRICT
     SET search_path = pg_catalog, pg_temp
@@ -334,7 +340,7 @@ END
 $$;
 
 -- Returns the steps that parent, or each managed table, needs at the time at. plan_partitions() describes them.
-CREATE FUNCTION {{$s}}.partition_steps(parent regclass, at timestamptz)
+CREATE FUNCTION {{$i}}.partition_steps(parent regclass, at timestamptz)
     RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -357,12 +363,10 @@ DECLARE
     t timestamptz;
 BEGIN
     FOR m IN
-        SELECT x.*, k.attname AS key, n.nspname AS schema, nullif(p.partdefid, 0) AS default_id
+        SELECT x.*, k.attname AS key, nullif(p.partdefid, 0) AS default_id
             FROM {{$s}}.partitioned_table x
-            JOIN pg_class c ON c.oid = x.parent
-            JOIN pg_namespace n ON n.oid = c.relnamespace
-            JOIN pg_partitioned_table p ON p.partrelid = c.oid
-            JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = p.partattrs[0]
+            JOIN pg_partitioned_table p ON p.partrelid = x.parent
+            JOIN pg_attribute k ON k.attrelid = x.parent AND k.attnum = p.partattrs[0]
             WHERE parent IS NULL OR x.parent = parent
             ORDER BY x.parent::text
     LOOP
@@ -377,11 +381,11 @@ BEGIN
                     to_char(first AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), to_char(last AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
                 HINT = 'Check the server''s clock, or the argument at.';
         END IF;
-        SELECT coalesce(range_agg(p.times), '{}') INTO taken FROM {{$s}}.partition_times(m.parent, m.format) p;
+        SELECT coalesce(range_agg(p.times), '{}') INTO taken FROM {{$i}}.partition_times(m.parent, m.format) p;
 
         cutoff := (at AT TIME ZONE 'UTC' - m.retention) AT TIME ZONE 'UTC';
         gaps := '{}';
-        next_window := {{$s}}.partition_window(m.every, at);
+        next_window := {{$i}}.partition_window(m.every, at);
         FOR i IN 0..m.premake LOOP
             horizon := upper(next_window);
             -- The first and the last partition end with the format.
@@ -390,12 +394,12 @@ BEGIN
                 gaps := gaps || ARRAY(SELECT unnest(tstzmultirange(gap) - taken));
             END IF;
             EXIT WHEN horizon > last;
-            next_window := {{$s}}.partition_window(m.every, horizon);
+            next_window := {{$i}}.partition_window(m.every, horizon);
         END LOOP;
 
         -- Use the index to find the first row in the default partition, then the first row after its window, and so on.
         drained := '{}';
-        position := CASE WHEN cutoff > first THEN greatest(lower({{$s}}.partition_window(m.every, cutoff)), first) ELSE '-infinity' END;
+        position := CASE WHEN cutoff > first THEN greatest(lower({{$i}}.partition_window(m.every, cutoff)), first) ELSE '-infinity' END;
         WHILE default_partition IS NOT NULL AND position <= last LOOP
             t := NULL;
             EXECUTE format('SELECT {{$s}}.%1$I(d.%2$I) FROM %3$s d'
@@ -403,7 +407,7 @@ BEGIN
                 m.format || '_time', m.key, default_partition, m.format || '_floor')
                 INTO t USING position;
             EXIT WHEN t IS NULL OR t >= horizon;
-            next_window := {{$s}}.partition_window(m.every, t);
+            next_window := {{$i}}.partition_window(m.every, t);
             gap := NULL;
             SELECT g INTO gap FROM unnest(tstzmultirange(tstzrange(
                 greatest(lower(next_window), first), CASE WHEN upper(next_window) > last THEN 'infinity' ELSE upper(next_window) END)) - taken) g
@@ -424,17 +428,17 @@ BEGIN
             action := CASE WHEN gap = ANY (drained) THEN 'drain' ELSE 'create' END;
             lower := lower(gap);
             upper := upper(gap);
-            partition := format('%I.%I', m.schema, {{$s}}.partition_name(m.parent, to_char(lower AT TIME ZONE 'UTC', '"_p"YYYYMMDD' || CASE
+            partition := {{$i}}.partition_name(m.parent, to_char(lower AT TIME ZONE 'UTC', '"_p"YYYYMMDD' || CASE
                 WHEN extract(second FROM lower) % 1 <> 0 THEN '"t"HH24MISSMS'
                 WHEN extract(second FROM lower) <> 0 THEN '"t"HH24MISS'
                 WHEN m.every < '1 day' OR (lower AT TIME ZONE 'UTC')::time <> '00:00' THEN '"t"HH24MI'
-                ELSE '' END)));
+                ELSE '' END));
             RETURN NEXT;
         END LOOP;
 
         IF m.default_partition AND default_partition IS NULL THEN
             action := 'default';
-            partition := format('%I.%I', m.schema, {{$s}}.partition_name(m.parent, '_default'));
+            partition := {{$i}}.partition_name(m.parent, '_default');
             lower := NULL;
             upper := NULL;
             RETURN NEXT;
@@ -442,7 +446,7 @@ BEGIN
 
         action := m.retention_action;
         FOR partition, lower, upper IN
-            SELECT p.partition::text, lower(p.times), upper(p.times) FROM {{$s}}.partition_times(m.parent, m.format) p
+            SELECT p.partition::text, lower(p.times), upper(p.times) FROM {{$i}}.partition_times(m.parent, m.format) p
             WHERE m.retention IS NOT NULL AND isfinite(lower(p.times)) AND upper(p.times) <= cutoff
             ORDER BY p.times
         LOOP
@@ -460,6 +464,30 @@ BEGIN
 END
 $$;
 
+-- The conditions on keys in the SQL of steps, which runs under the search_path of the caller. They use the operators of
+-- pg_catalog. Queries inline the functions, and use the index of the key.
+CREATE FUNCTION {{$i}}.is_at_least(key bigint, bound bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN key >= bound;
+
+CREATE FUNCTION {{$i}}.is_at_least(key uuid, bound uuid) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN key >= bound;
+
+CREATE FUNCTION {{$i}}.is_below(key bigint, bound bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN key < bound;
+
+CREATE FUNCTION {{$i}}.is_below(key uuid, bound uuid) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN key < bound;
+
+-- Returns a statement that raises an error if a query returns a row.
+CREATE FUNCTION {{$i}}.error_if(query text, code text, message text, hint text) RETURNS text
+    LANGUAGE sql STABLE
+    RETURN format('DO %L', format('BEGIN IF EXISTS (%s) THEN RAISE EXCEPTION USING ERRCODE = %L, MESSAGE = %L, HINT = %L; END IF; END',
+        query, code, message, hint));
+
 -- Returns the SQL of a step, one statement per element, since Citus rejects several statements in one EXECUTE. Citus
 -- also rejects an empty SELECT list.
 --
@@ -471,7 +499,7 @@ $$;
 -- default partition for its row would get an error. Such a step waits only for the lock on the parent. It takes its
 -- other locks with NOWAIT, so other sessions wait behind it for at most one lock_timeout, or two if a foreign key
 -- references the table. Any session that uses a partition through the parent also holds a lock on the parent.
-CREATE FUNCTION {{$s}}.partition_sql(
+CREATE FUNCTION {{$i}}.partition_sql(
     parent regclass, action text, partition text, lower timestamptz, upper timestamptz, at timestamptz
 ) RETURNS text[]
     LANGUAGE plpgsql STABLE
@@ -488,11 +516,10 @@ DECLARE
     locks text; -- the tables to lock with NOWAIT
     columns text;
     moved text; -- a condition
-    reference record;
     triggers record;
 BEGIN
     SELECT c.* INTO rel FROM pg_class c WHERE c.oid = parent;
-    SELECT x.format, k.attname AS key, d.oid AS default_id, d.relkind AS default_kind INTO m
+    SELECT x.format, k.attname AS key, d.oid::regclass AS default_id, d.relkind AS default_kind INTO m
         FROM {{$s}}.partitioned_table x
         JOIN pg_partitioned_table p ON p.partrelid = x.parent
         JOIN pg_attribute k ON k.attrelid = p.partrelid AND k.attnum = p.partattrs[0]
@@ -509,10 +536,9 @@ BEGIN
         END IF;
         IF to_regclass(partition) = m.default_id THEN
             statements := statements || '{SET LOCAL row_security = off}' -- raise an error instead of hiding rows
-                || format('DO %L', format('BEGIN IF EXISTS (SELECT 1 FROM %s) THEN'
-                    ' RAISE EXCEPTION USING ERRCODE = ''object_not_in_prerequisite_state'', MESSAGE = %L, HINT = %L; END IF; END',
-                    partition, format('cannot drop default partition %s: it has rows', partition),
-                    'Delete or move the rows, or call manage_partitions with default_partition => true.'));
+                || {{$i}}.error_if('SELECT 1 FROM ' || partition, 'object_not_in_prerequisite_state',
+                    format('cannot drop default partition %s: it has rows', partition),
+                    'Delete or move the rows, or call manage_partitions with default_partition => true.');
         END IF;
         -- DETACH CONCURRENTLY cannot run in a transaction. DROP alone would drop rows that foreign keys reference.
         statements := statements || format('ALTER TABLE %s DETACH PARTITION %s', parent, partition);
@@ -523,23 +549,23 @@ BEGIN
         RETURN statements;
     END IF;
 
-    first := {{$s}}.partition_bound(m.format, lower);
-    last := {{$s}}.partition_bound(m.format, upper);
+    first := {{$i}}.partition_bound(m.format, lower);
+    last := {{$i}}.partition_bound(m.format, upper);
     bounds := CASE action WHEN 'default' THEN 'DEFAULT' ELSE format('FOR VALUES FROM (%s) TO (%s)', first, last) END;
     IF to_regclass(partition) IS NOT NULL THEN
-        RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''duplicate_table'', MESSAGE = %L, HINT = %L; END',
+        RETURN ARRAY[{{$i}}.error_if('SELECT 1', 'duplicate_table',
             format('cannot create %s as a partition of %s %s: a relation with that name exists and is not a partition of the table', partition, parent, bounds),
-            'Rename, drop or attach that relation. If retention detached it, rows that arrived for it since then are in the default partition.'))];
+            'Rename, drop or attach that relation. If retention detached it, rows that arrived for it since then are in the default partition.')];
     END IF;
 
     IF m.default_id IS NOT NULL AND (action = 'drain' OR lower <= at) THEN
         IF m.default_kind = 'p' THEN
-            RETURN ARRAY[format('DO %L', format('BEGIN RAISE EXCEPTION USING ERRCODE = ''wrong_object_type'', MESSAGE = %L, HINT = %L; END',
-                format('cannot move rows to %s: default partition %s is itself partitioned', partition, m.default_id::regclass),
-                'Move the rows by hand, or replace the default partition with a plain table.'))];
+            RETURN ARRAY[{{$i}}.error_if('SELECT 1', 'wrong_object_type',
+                format('cannot move rows to %s: default partition %s is itself partitioned', partition, m.default_id),
+                'Move the rows by hand, or replace the default partition with a plain table.')];
         END IF;
-        moved := concat_ws(' AND ', format('d.%I OPERATOR(pg_catalog.>=) %s', m.key, first),
-            CASE WHEN upper < 'infinity' THEN format('d.%I OPERATOR(pg_catalog.<) %s', m.key, last) END);
+        moved := concat_ws(' AND ', format('{{$i}}.is_at_least(d.%I, %s)', m.key, first),
+            CASE WHEN upper < 'infinity' THEN format('{{$i}}.is_below(d.%I, %s)', m.key, last) END);
         SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) INTO columns FROM pg_attribute a
             WHERE a.attrelid = parent AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '';
 
@@ -548,10 +574,13 @@ BEGIN
             statements := statements || '{SET CONSTRAINTS ALL IMMEDIATE}';
         END IF;
         statements := statements || format('LOCK TABLE ONLY %s IN ACCESS EXCLUSIVE MODE', parent)
-            || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', m.default_id::regclass);
-        -- The move deletes and inserts rows. The deletes must not cascade.
-        FOR reference IN
-            SELECT c.conname, c.conrelid::regclass AS source, string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND ') AS condition
+            || format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE NOWAIT', m.default_id)
+            || ARRAY( -- The move deletes and inserts rows. The deletes must not cascade.
+                SELECT {{$i}}.error_if(format('SELECT 1 FROM %s d JOIN %s r ON %s WHERE %s', m.default_id, c.conrelid::regclass,
+                        string_agg(format('d.%I OPERATOR(%I.%s) r.%I', p.attname, n.nspname, o.oprname, f.attname), ' AND '), moved),
+                    'foreign_key_violation', format('cannot move rows of %s to %s: %s references some of them by foreign key %I',
+                        m.default_id, partition, c.conrelid::regclass, c.conname),
+                    'Drop that foreign key, maintain the partitions, and add it again.')
                 FROM pg_constraint c
                 CROSS JOIN unnest(c.conkey, c.confkey, c.conpfeqop) AS k (f, p, op)
                 JOIN pg_operator o ON o.oid = k.op
@@ -560,16 +589,7 @@ BEGIN
                 JOIN pg_attribute p ON p.attrelid = c.confrelid AND p.attnum = k.p
                 WHERE c.contype = 'f' AND c.conparentid = 0
                     AND (c.confrelid = m.default_id OR c.confrelid IN (SELECT a FROM pg_partition_ancestors(parent) a)) -- includes the parent
-                GROUP BY c.oid ORDER BY c.conname
-        LOOP
-            statements := statements || format('DO %L', format(
-                'BEGIN IF EXISTS (SELECT 1 FROM %s d JOIN %s r ON %s WHERE %s) THEN'
-                    ' RAISE EXCEPTION USING ERRCODE = ''foreign_key_violation'', MESSAGE = %L, HINT = %L; END IF; END',
-                m.default_id::regclass, reference.source, reference.condition, moved,
-                format('cannot move rows of %s to %s: %s references some of them by foreign key %I',
-                    m.default_id::regclass, partition, reference.source, reference.conname),
-                'Drop that foreign key, maintain the partitions, and add it again.'));
-        END LOOP;
+                GROUP BY c.oid ORDER BY c.conname);
     END IF;
 
     statements := statements || (format('CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING IDENTITY)', partition, parent)
@@ -590,15 +610,15 @@ BEGIN
         FROM (
             SELECT o.event, format('ALTER TABLE %s DISABLE TRIGGER %I', o.target, t.tgname) AS disable,
                     format('ALTER TABLE %s %s TRIGGER %I', o.target, e.enable, t.tgname) AS enable
-                FROM (VALUES ('DELETE', m.default_id, m.default_id::regclass::text, 8),
-                    ('INSERT', parent::oid, partition, 5)) o (event, source, target, bits) -- 5 = ROW + INSERT: a partition gets the row triggers of its table only
+                FROM (VALUES ('DELETE', m.default_id, m.default_id::text, 8),
+                    ('INSERT', parent, partition, 5)) o (event, source, target, bits) -- 5 = ROW + INSERT: a partition gets the row triggers of its table only
                 JOIN pg_trigger t ON t.tgrelid = o.source AND NOT t.tgisinternal AND (t.tgtype & o.bits) = o.bits
                 JOIN (VALUES ('O', 'ENABLE'), ('R', 'ENABLE REPLICA'), ('A', 'ENABLE ALWAYS')) e (enabled, enable) ON e.enabled = t.tgenabled::text
                 ORDER BY t.tgname) t;
     RETURN statements
         || triggers.before_delete
-        || format('CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s', columns, m.default_id::regclass, moved)
-        || format('DELETE FROM %s d WHERE %s', m.default_id::regclass, moved)
+        || format('CREATE TEMPORARY TABLE sortkey_drained AS SELECT %s FROM %s d WHERE %s', columns, m.default_id, moved)
+        || format('DELETE FROM %s d WHERE %s', m.default_id, moved)
         || triggers.after_delete
         || format('ALTER TABLE %s ATTACH PARTITION %s %s', parent, partition, bounds)
         || triggers.before_insert
@@ -608,8 +628,7 @@ BEGIN
 END
 $$;
 
--- Returns the steps that maintain_partitions() would take at a time, in order. The statements of a row run in one
--- transaction.
+-- The actions are
 --
 --     create   creates a partition; if its time has begun, moves its rows out of the default partition
 --     drain    creates a partition for rows in the default partition, and moves them. Rows after the last partition
@@ -619,7 +638,7 @@ $$;
 --     drop     drops such a partition; or drops the default partition if default_partition is false, which fails
 --              while it has rows. If a create or drain fails, the run doesn't drop the default partition
 --
--- It fills the gaps between manually created partitions, and changes these only by retention.
+-- The steps fill the gaps between manually created partitions, and change these only by retention.
 CREATE FUNCTION {{$s}}.plan_partitions(parent regclass DEFAULT NULL, at timestamptz DEFAULT clock_timestamp())
     RETURNS TABLE (
         parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz, statements text[]
@@ -627,9 +646,11 @@ CREATE FUNCTION {{$s}}.plan_partitions(parent regclass DEFAULT NULL, at timestam
     LANGUAGE sql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT s.*, {{$s}}.partition_sql(s.parent_table, s.action, s.partition, s.lower, s.upper, plan_partitions.at)
-    FROM {{$s}}.partition_steps(plan_partitions.parent, plan_partitions.at) s
+    SELECT s.*, {{$i}}.partition_sql(s.parent_table, s.action, s.partition, s.lower, s.upper, plan_partitions.at)
+    FROM {{$i}}.partition_steps(plan_partitions.parent, plan_partitions.at) s
 $$;
+COMMENT ON FUNCTION {{$s}}.plan_partitions(regclass, timestamptz) IS
+    'Returns the steps that maintain_partitions would take at a time, in order, for parent or for all managed tables. The statements of a row run in one transaction.';
 
 -- A run is the maintenance of a table in one call of maintain_partitions(). Between its transactions the caller holds:
 --
@@ -645,7 +666,7 @@ $$;
 -- wait for one another, and prevent new foreign keys and triggers until the step is done. They don't block reads and
 -- writes, so the timeout can be long. After deadlock_timeout, Postgres also cancels an autovacuum that holds such a
 -- lock.
-CREATE FUNCTION {{$s}}.plan_partition_run(parent regclass, at timestamptz, run jsonb) RETURNS jsonb
+CREATE FUNCTION {{$i}}.plan_partition_run(parent regclass, at timestamptz, run jsonb) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '2s'
@@ -667,11 +688,11 @@ BEGIN
     IF FOUND THEN
         EXECUTE format('LOCK TABLE ONLY %s IN SHARE UPDATE EXCLUSIVE MODE', id::regclass);
     END IF;
-    state := {{$s}}.partition_state(parent);
+    state := {{$i}}.partition_state(parent);
     IF run->>'state' IS DISTINCT FROM state THEN
         run := jsonb_build_object('state', state, 'taken', coalesce(run->'taken', '[]'), 'plan', (
             SELECT coalesce(jsonb_agg(s ORDER BY s.number), '[]')
-            FROM {{$s}}.partition_steps(parent, at) WITH ORDINALITY s (parent_table, action, partition, lower, upper, number)
+            FROM {{$i}}.partition_steps(parent, at) WITH ORDINALITY s (parent_table, action, partition, lower, upper, number)
             WHERE NOT coalesce(run->'taken', '[]') ? s.partition));
     END IF;
     IF run#>>'{plan,0,action}' IN ('detach', 'drop') THEN
@@ -687,18 +708,15 @@ END
 $$;
 
 -- Returns a hash of the catalog rows of a table and its partitions, and of its row in partitioned_table.
-CREATE FUNCTION {{$s}}.partition_state(parent regclass) RETURNS text
+CREATE FUNCTION {{$i}}.partition_state(parent regclass) RETURNS text
     LANGUAGE sql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT md5(concat_ws(' ', (SELECT t FROM {{$s}}.partitioned_table t WHERE t.parent = partition_state.parent),
+    RETURN md5(concat_ws(' ', (SELECT t FROM {{$s}}.partitioned_table t WHERE t.parent = partition_state.parent),
         (SELECT string_agg(c.oid || ' ' || c.xmin, ' ' ORDER BY c.oid) FROM pg_class c
-            WHERE c.oid = partition_state.parent OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = partition_state.parent))))
-$$;
+            WHERE c.oid = partition_state.parent OR c.oid IN (SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = partition_state.parent))));
 
 -- Logs a step, if the role has the privilege, and returns the run without that step. The step still holds its locks, so
 -- the lock timeout for the log is short, and an error of the log is only a warning.
-CREATE FUNCTION {{$s}}.end_partition_step(
+CREATE FUNCTION {{$i}}.end_partition_step(
     parent regclass, run jsonb, begun_at timestamptz, attempts integer,
     action text, partition text, lower timestamptz, upper timestamptz, outcome text, problem text
 ) RETURNS jsonb
@@ -716,7 +734,7 @@ BEGIN
     BEGIN
         IF outcome = 'done' THEN
             state := NULL;
-            state := {{$s}}.partition_state(parent);
+            state := {{$i}}.partition_state(parent);
         END IF;
         IF has_table_privilege('{{$s}}.partition_log', 'INSERT') THEN
             INSERT INTO {{$s}}.partition_log (begun_at, parent_table, action, partition, lower, upper, attempts, outcome, problem)
@@ -741,30 +759,21 @@ $$;
 
 -- Returns the seconds to pause after a lock timeout. The pause doubles with each attempt, up to 5 s, and is randomized
 -- so that two callers don't collide repeatedly.
-CREATE FUNCTION {{$s}}.partition_pause(attempt integer, lock_timeout interval) RETURNS double precision
+CREATE FUNCTION {{$i}}.partition_pause(attempt integer, lock_timeout interval) RETURNS double precision
     LANGUAGE sql VOLATILE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT least(5, extract(epoch FROM lock_timeout)::double precision * 2 ^ (attempt - 1)) * (0.5 + random() / 2)
-$$;
+    RETURN least(5, extract(epoch FROM lock_timeout)::double precision * 2 ^ (attempt - 1)) * (0.5 + random() / 2);
 
--- Takes the next step of a run and returns the run without that step. For the first step, pass NULL as run. It returns
--- no row if no steps are left. The outcome is
+-- Takes the next step of a run and returns the run without that step. It returns no row if no steps are left. A failed
+-- attempt releases its locks before the pause. If the plan itself fails, the action is plan.
 --
---     done
---     skipped  because of a lock, after six attempts; this ends the run
---     failed   because of an error
---
--- A skipped or failed step is rolled back, and problem has the reason. If the plan itself fails, the action is plan.
---
--- Call it in one transaction per step, since a step holds its locks until the end of the transaction. A failed attempt
--- releases its locks before the pause. The function qualifies all names instead of setting search_path, since functions
--- that the table uses can depend on the search_path of the caller.
-CREATE FUNCTION {{$s}}.next_partition_step(
-    parent regclass, at timestamptz DEFAULT clock_timestamp(), lock_timeout interval DEFAULT '100 milliseconds', INOUT run jsonb DEFAULT NULL,
+-- The statements of the step run under path, the search_path of the caller, since functions that the table uses can
+-- depend on it.
+CREATE FUNCTION {{$i}}.take_partition_step(
+    parent regclass, at timestamptz, lock_timeout interval, path text, INOUT run jsonb,
     OUT action text, OUT partition text, OUT lower timestamptz, OUT upper timestamptz, OUT statements text[], OUT outcome text, OUT problem text
 ) RETURNS SETOF record
     LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
     SET lock_timeout = 0   -- the function sets it to the argument
     SET row_security = off -- raise an error instead of hiding rows
 AS $$
@@ -772,19 +781,18 @@ AS $$
 DECLARE
     attempts CONSTANT integer := 6;
     attempt integer := 0;
-    begun_at timestamptz := pg_catalog.clock_timestamp(); -- the start of this step
-    tried text;                                           -- the partition of the last attempt
-    before integer := 0;                                  -- the number of attempts at other steps
-    ms CONSTANT numeric := pg_catalog.ceil(extract(epoch FROM lock_timeout) OPERATOR(pg_catalog.*) 1000);
+    begun_at timestamptz := clock_timestamp(); -- the start of this step
+    tried text;                                -- the partition of the last attempt
+    before integer := 0;                       -- the number of attempts at other steps
+    ms CONSTANT numeric := ceil(extract(epoch FROM lock_timeout) * 1000);
     statement text;
     message text;
     detail text;
     hint text;
 BEGIN
-    IF (ms OPERATOR(pg_catalog.>=) 1 AND ms OPERATOR(pg_catalog.<=) 86400000) IS NOT TRUE THEN
+    IF (ms BETWEEN 1 AND 86400000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = pg_catalog.format('lock_timeout %s is out of range (1 millisecond to 1 day)',
-                coalesce(pg_catalog.quote_literal(lock_timeout), 'NULL')),
+            MESSAGE = format('lock_timeout %s is out of range (1 millisecond to 1 day)', coalesce(quote_literal(lock_timeout), 'NULL')),
             HINT = 'Other sessions wait behind this lock request. Use a short timeout such as 100 milliseconds.';
     END IF;
     IF parent IS NULL THEN
@@ -792,7 +800,7 @@ BEGIN
             MESSAGE = 'parent must not be NULL', HINT = 'Pass one table per call, or call maintain_partitions.';
     END IF;
     LOOP
-        attempt := attempt OPERATOR(pg_catalog.+) 1;
+        attempt := attempt + 1;
         action := 'plan';
         partition := NULL;
         lower := NULL;
@@ -801,58 +809,80 @@ BEGIN
         outcome := 'done';
         problem := NULL;
         BEGIN
-            run := {{$s}}.plan_partition_run(parent, at, run);
-            SELECT s.action, s.partition, s.lower, s.upper INTO action, partition, lower, upper
-                FROM pg_catalog.jsonb_to_record(pg_catalog.jsonb_extract_path(run, 'plan', '0'))
-                    s (action pg_catalog.text, partition pg_catalog.text, lower pg_catalog.timestamptz, upper pg_catalog.timestamptz);
+            run := {{$i}}.plan_partition_run(parent, at, run);
+            SELECT s.* INTO action, partition, lower, upper
+                FROM jsonb_to_record(run#>'{plan,0}') s (action text, partition text, lower timestamptz, upper timestamptz);
             -- A new plan can begin with another step.
-            IF tried IS NOT NULL AND (partition OPERATOR(pg_catalog.=) tried) IS NOT TRUE THEN
-                begun_at := pg_catalog.clock_timestamp();
-                before := attempt OPERATOR(pg_catalog.-) 1;
+            IF tried IS NOT NULL AND (partition = tried) IS NOT TRUE THEN
+                begun_at := clock_timestamp();
+                before := attempt - 1;
             END IF;
             tried := partition;
             IF action IS NOT NULL THEN
-                statements := {{$s}}.partition_sql(parent, action, partition, lower, upper, at);
-                PERFORM pg_catalog.set_config('lock_timeout', ms::pg_catalog.text, true);
+                statements := {{$i}}.partition_sql(parent, action, partition, lower, upper, at);
+                PERFORM set_config('lock_timeout', ms::text, true);
+                PERFORM set_config('search_path', path, true);
                 FOREACH statement IN ARRAY statements LOOP
                     EXECUTE statement;
                 END LOOP;
+                PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
             END IF;
             EXIT;
         EXCEPTION
             WHEN lock_not_available OR deadlock_detected THEN
                 outcome := 'skipped';
                 problem := SQLERRM;
-                EXIT WHEN attempt OPERATOR(pg_catalog.=) attempts;
-                PERFORM pg_catalog.pg_sleep({{$s}}.partition_pause(attempt, lock_timeout));
+                EXIT WHEN attempt = attempts;
+                PERFORM pg_sleep({{$i}}.partition_pause(attempt, lock_timeout));
             WHEN OTHERS THEN
                 outcome := 'failed';
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-                problem := pg_catalog.concat_ws('; ', message,
-                    CASE WHEN detail OPERATOR(pg_catalog.<>) '' THEN detail END, CASE WHEN hint OPERATOR(pg_catalog.<>) '' THEN hint END);
+                problem := concat_ws('; ', message, nullif(detail, ''), nullif(hint, ''));
                 -- After the plan, a row for the new partition went to the default partition. A new plan moves it.
-                EXIT WHEN SQLSTATE OPERATOR(pg_catalog.<>) '23514' OR action OPERATOR(pg_catalog.<>) 'create'
-                    OR attempt OPERATOR(pg_catalog.=) attempts;
-                run := pg_catalog.jsonb_delete(run, 'state');
+                EXIT WHEN SQLSTATE <> '23514' OR action <> 'create' OR attempt = attempts;
+                run := run - 'state';
         END;
     END LOOP;
     IF action IS NULL THEN
-        PERFORM {{$s}}.end_partition_step(parent, run, begun_at, attempt OPERATOR(pg_catalog.-) before, 'maintain', NULL, NULL, NULL, outcome, NULL);
+        PERFORM {{$i}}.end_partition_step(parent, run, begun_at, attempt - before, 'maintain', NULL, NULL, NULL, outcome, NULL);
         RETURN;
     END IF;
-    run := {{$s}}.end_partition_step(parent, run, begun_at, attempt OPERATOR(pg_catalog.-) before, action, partition, lower, upper, outcome, problem);
+    run := {{$i}}.end_partition_step(parent, run, begun_at, attempt - before, action, partition, lower, upper, outcome, problem);
     RETURN NEXT;
 END
 $$;
 
--- Takes the steps of plan_partitions() for parent, or for all managed tables. Each step has its own transaction and a
--- notice. If a step doesn't get a lock in six attempts, the procedure raises a warning and leaves the step, and the
--- later steps of that table, to the next call. Each attempt waits up to 2 s for locks that don't block reads and
--- writes, then lock_timeout for the others. If a step fails, the procedure takes the other steps and then raises an
--- error. With dry_run it takes no steps and shows their SQL.
+-- The outcome is
 --
--- CALL it outside a transaction block. Inside, Postgres rejects the first COMMIT with "invalid transaction
--- termination", before any step. A procedure that sets search_path cannot commit, so this one qualifies all names.
+--     done
+--     skipped  because of a lock, after six attempts; this ends the run
+--     failed   because of an error
+--
+-- A skipped or failed step is rolled back, and problem has the reason. A step holds its locks until the end of the
+-- transaction.
+CREATE FUNCTION {{$s}}.next_partition_step(
+    parent regclass, at timestamptz DEFAULT clock_timestamp(), lock_timeout interval DEFAULT '100 milliseconds', INOUT run jsonb DEFAULT NULL,
+    OUT action text, OUT partition text, OUT lower timestamptz, OUT upper timestamptz, OUT statements text[], OUT outcome text, OUT problem text
+) RETURNS SETOF record
+    LANGUAGE sql VOLATILE
+AS $$
+    SELECT s.* FROM {{$i}}.take_partition_step(parent, at, lock_timeout, pg_catalog.current_setting('search_path'), run) s
+$$;
+COMMENT ON FUNCTION {{$s}}.next_partition_step(regclass, timestamptz, interval, jsonb) IS
+    'Takes one step of the maintenance of a table and returns it, or no row if no steps are left. Call it in one transaction per step: first with NULL as run, then with the run that the last call returned.';
+
+-- Returns the number of failed steps, with one more step of the given outcome. NULL: none.
+CREATE FUNCTION {{$i}}.count_failed(failed integer, outcome text) RETURNS integer
+    LANGUAGE sql IMMUTABLE
+    RETURN CASE WHEN outcome = 'failed' THEN coalesce(failed, 0) + 1 ELSE failed END;
+
+-- Each step has its own transaction and a notice. If a step doesn't get a lock in six attempts, the procedure raises a
+-- warning and leaves the step, and the later steps of that table, to the next call. Each attempt waits up to 2 s for
+-- locks that don't block reads and writes, then lock_timeout for the others. If a step fails, the procedure takes the
+-- other steps and then raises an error.
+--
+-- Inside a transaction block, Postgres rejects the first COMMIT with "invalid transaction termination", before any step.
+-- A procedure that sets search_path cannot commit, so this one qualifies all names and has no operators.
 CREATE PROCEDURE {{$s}}.maintain_partitions(
     parent regclass DEFAULT NULL, lock_timeout interval DEFAULT '100 milliseconds', dry_run boolean DEFAULT false,
     at timestamptz DEFAULT NULL
@@ -861,21 +891,21 @@ CREATE PROCEDURE {{$s}}.maintain_partitions(
 AS $$
 #variable_conflict use_variable
 DECLARE
-    now_at CONSTANT timestamptz := coalesce(at, pg_catalog.clock_timestamp());
-    tables oid[];
-    id oid;
-    step record;
-    run jsonb;
-    failures integer := 0;
+    now_at CONSTANT pg_catalog.timestamptz := coalesce(at, pg_catalog.clock_timestamp());
+    tables pg_catalog.oid[];
+    id pg_catalog.oid;
+    step pg_catalog.record;
+    run pg_catalog.jsonb;
+    failed integer;
 BEGIN
     IF dry_run THEN
-        FOREACH id IN ARRAY ARRAY(SELECT m FROM {{$s}}.managed_tables(parent, false) m) LOOP
+        FOR id IN SELECT m FROM {{$i}}.managed_tables(parent, false) m LOOP
             BEGIN
                 FOR step IN SELECT p.* FROM {{$s}}.plan_partitions(id, now_at) p LOOP
                     RAISE NOTICE E'% %\nBEGIN;\n%;\nCOMMIT;', step.action, step.partition, pg_catalog.array_to_string(step.statements, E';\n');
                 END LOOP;
             EXCEPTION WHEN OTHERS THEN
-                RAISE WARNING 'failed plan %: %', id::regclass::pg_catalog.text, SQLERRM;
+                RAISE WARNING 'failed plan %: %', id::pg_catalog.regclass::pg_catalog.text, SQLERRM;
             END;
         END LOOP;
         RETURN;
@@ -884,7 +914,7 @@ BEGIN
     -- A statement must see all changes that were committed before it got its locks. SET TRANSACTION must come first in a transaction.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    tables := ARRAY(SELECT m FROM {{$s}}.managed_tables(parent, true) m);
+    tables := ARRAY(SELECT m FROM {{$i}}.managed_tables(parent, true) m);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOREACH id IN ARRAY tables LOOP
@@ -895,21 +925,24 @@ BEGIN
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             EXIT WHEN step.action IS NULL;
             run := step.run;
-            IF step.outcome OPERATOR(pg_catalog.=) 'done' THEN
+            IF step.problem IS NULL THEN
                 RAISE NOTICE '% %', step.action, step.partition;
             ELSE
-                RAISE WARNING '% % %: %', step.outcome, step.action, coalesce(step.partition, id::regclass::pg_catalog.text), step.problem;
-                failures := failures OPERATOR(pg_catalog.+) CASE WHEN step.outcome OPERATOR(pg_catalog.=) 'failed' THEN 1 ELSE 0 END;
+                RAISE WARNING '% % %: %', step.outcome, step.action, coalesce(step.partition, id::pg_catalog.regclass::pg_catalog.text), step.problem;
+                failed := {{$i}}.count_failed(failed, step.outcome);
             END IF;
         END LOOP;
     END LOOP;
-    IF failures OPERATOR(pg_catalog.>) 0 THEN
+    IF failed IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-            MESSAGE = pg_catalog.format('partition steps failed: %s', failures),
+            MESSAGE = pg_catalog.format('partition steps failed: %s', failed),
             HINT = 'See the warnings for the steps and the reasons. All other steps are done, unless they depend on a failed one.';
     END IF;
 END
 $$;
+COMMENT ON PROCEDURE {{$s}}.maintain_partitions(regclass, interval, boolean, timestamptz) IS
+    'Creates partitions ahead, moves rows out of default partitions, and removes old partitions, for parent or for all managed tables. CALL it regularly, outside a transaction block. With dry_run it takes no steps and shows their SQL.';
 
+{{template "share internals" .}}
 {{template "revision" .}}
 {{- end}}

@@ -1,5 +1,5 @@
 {{define "uid60" -}}
-{{$s := .Schema}}{{with .UID60 -}}
+{{$s := .Schema}}{{$i := .Internal}}{{with .UID60 -}}
 -- UID60, a bigint:
 --
 --     0000 | milliseconds since {{.First}} : 42 | sequence : 9 | random : 9
@@ -11,10 +11,10 @@ CREATE DOMAIN {{$s}}.uid60 AS bigint
     CONSTRAINT uid60_is_positive_and_60_bits CHECK (VALUE BETWEEN 1 AND 1152921504606846975);
 COMMENT ON DOMAIN {{$s}}.uid60 IS 'A 60-bit ID that sorts by time, with a text of 10 characters. DROP SCHEMA {{$s}} CASCADE drops the columns of this type.';
 
--- Returns the time of an ID, or NULL if the number is not an ID.
 CREATE FUNCTION {{$s}}.uid60_time(id bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN id BETWEEN 0 AND 1152921504606846975 THEN {{.Instant "(id >> 18)"}} END;
+COMMENT ON FUNCTION {{$s}}.uid60_time(bigint) IS 'Returns the time of an ID, or NULL if the number is not an ID.';
 
 CREATE FUNCTION {{$s}}.uid60_parts(id bigint, OUT "time" timestamptz, OUT sequence integer, OUT random integer)
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -30,9 +30,8 @@ BEGIN
     random := id & 511;
 END
 $$;
+COMMENT ON FUNCTION {{$s}}.uid60_parts(bigint) IS 'Returns the parts of an ID, or raises an error if the number is not an ID.';
 
--- Returns the text of an ID, or NULL if the number is not an ID.
---
 -- It moves the last 12 of the 60 bits to the front and takes the first 10 digits of base64. IDs since May 2020 have all
 -- 10 digits. In a smaller ID, the digits after the first two lose their leading A digits; the last two digits stay.
 CREATE FUNCTION {{$s}}.uid60_text(id bigint) RETURNS text
@@ -47,8 +46,8 @@ CREATE FUNCTION {{$s}}.uid60_text(id bigint) RETURNS text
                     || substr(encode(int8send(id << 4), 'base64'), 7, 2),
                 '+/', '-_')
         END;
+COMMENT ON FUNCTION {{$s}}.uid60_text(bigint) IS 'Returns the text of an ID, or NULL if the number is not an ID.';
 
--- Parses the output of uid60_text, and the same text padded with A to 10 digits.
 CREATE FUNCTION {{$s}}.uid60_from_text(s text) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -70,8 +69,8 @@ BEGIN
         HINT = 'Only the 10-digit form has leading zeros, written as A.';
 END
 $$;
+COMMENT ON FUNCTION {{$s}}.uid60_from_text(text) IS 'Parses the output of uid60_text, and the same text padded with A to 10 digits. Raises an error for other texts.';
 
--- Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.
 CREATE FUNCTION {{$s}}.uid60_floor(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
@@ -80,28 +79,55 @@ AS $$
     RETURN unit::bigint << 18;
 END
 $$;
+COMMENT ON FUNCTION {{$s}}.uid60_floor(timestamptz) IS
+    'Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.';
 
-CREATE SEQUENCE {{$s}}.uid60_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
-COMMENT ON SEQUENCE {{$s}}.uid60_clock IS 'The state of next_uid60: a time and a counter. Setting it by hand can cause duplicate IDs.';
+{{template "clock" .}}
+-- Returns random bytes.
+CREATE FUNCTION {{$i}}.uid60_random() RETURNS bytea
+    LANGUAGE sql VOLATILE
+    RETURN uuid_send(gen_random_uuid());
 
--- Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases
--- and programs unlikely, each millisecond starts at a random sequence number, and 9 bits of each ID are random.
-CREATE FUNCTION {{$s}}.next_uid60() RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- Changes the window of the clock and returns a value of the new window, which starts at a random sequence number.
+CREATE FUNCTION {{$i}}.uid60_advance(random bytea) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN {{$i}}.advance_clock('{{$i}}.uid60_clock', '{{.Epoch}}', 1, {{.UnitBits}}, {{.ClockBits}}, get_byte(random, 2));
+
+-- Builds an ID from a value of the clock.
+CREATE FUNCTION {{$i}}.uid60_of(value bigint, now_unit bigint, random bytea) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN (greatest(value & {{.LastUnit}}, now_unit) << 18) | ((value >> {{.WindowBits}}) << 9)
+        | (get_byte(random, 0) << 1) | (get_byte(random, 1) & 1);
+
+{{template "before mint"}}
+CREATE FUNCTION {{$i}}.mint_uid60(now timestamptz) RETURNS bigint
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
-{{template "tick" .}}{{template "next value" .}};
-    random pg_catalog.bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid());
+DECLARE
+    value bigint := {{$i}}.uid60_tick();
+    now_unit bigint := {{$i}}.uid60_now(now);
+    random pg_catalog.bytea := {{$i}}.uid60_random();
 BEGIN
-    IF ({{template "tick is good" .}}) IS NOT TRUE THEN
-        value := {{$s}}.advance_clock('{{$s}}.uid60_clock', {{.EpochMS}}, 1, {{.UnitBits}}, {{.ClockBits}}, pg_catalog.get_byte(random, 2));
+    IF {{$i}}.uid60_is_stale(value, now_unit) THEN
+        value := {{$i}}.uid60_advance(random);
+        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
     END IF;
-    RETURN ({{.Unit}} OPERATOR(pg_catalog.<<) 18)
-        OPERATOR(pg_catalog.|) ((value OPERATOR(pg_catalog.>>) {{.UnitBits}}) OPERATOR(pg_catalog.<<) 9)
-        OPERATOR(pg_catalog.|) (pg_catalog.get_byte(random, 0) OPERATOR(pg_catalog.<<) 1)
-        OPERATOR(pg_catalog.|) (pg_catalog.get_byte(random, 1) OPERATOR(pg_catalog.&) 1);
+    RETURN {{$i}}.uid60_of(value, now_unit, random);
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.next_uid60() FROM PUBLIC;
+
+CREATE FUNCTION {{$s}}.next_uid60() RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN {{$i}}.mint_uid60(clock_timestamp());
+COMMENT ON FUNCTION {{$s}}.next_uid60() IS
+    'Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases and programs unlikely, 9 bits of each ID are random, and the sequence starts at a random number, usually every 10 ms.';
+
+CREATE FUNCTION {{$s}}.uid60_at(t timestamptz, n integer) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN {{$s}}.uid60_floor({{$i}}.finite_time(t)) | ({{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}) << 9)
+        | floor(random() * 512)::bigint;
+COMMENT ON FUNCTION {{$s}}.uid60_at(timestamptz, integer) IS
+    'Returns an ID of a past time with sequence number n (0 to {{.MaxSequence}}) and random bits, for existing rows. It can equal an ID that was generated at that time.';
 {{template "protect" .}}
 {{- end}}
 

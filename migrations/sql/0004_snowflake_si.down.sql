@@ -1,0 +1,23 @@
+{{define "snowflake_si" -}}
+-- IF EXISTS: without a base clock, the domain is the only object.
+DROP FUNCTION IF EXISTS {{.Schema}}.next_snowflake_si(integer);
+DROP FUNCTION IF EXISTS {{.Schema}}.next_snowflake_si();
+DROP FUNCTION IF EXISTS {{.Schema}}.snowflake_si_at(timestamptz, integer, integer);
+DROP FUNCTION IF EXISTS {{.Internal}}.mint_snowflake_si(timestamptz, integer);
+DROP FUNCTION IF EXISTS {{.Internal}}.mint_snowflake_si(timestamptz);
+DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_of(bigint, bigint, bigint);
+DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_advance();
+DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_node_bits();
+DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_node_bits(integer);
+DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_is_stale(bigint, bigint);
+DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_tick();
+DROP FUNCTION IF EXISTS {{.Internal}}.snowflake_si_now(timestamptz);
+DROP SEQUENCE IF EXISTS {{.Internal}}.snowflake_si_clock;
+DROP FUNCTION IF EXISTS {{.Schema}}.snowflake_si_floor(timestamptz);
+DROP FUNCTION IF EXISTS {{.Schema}}.snowflake_si_node(bigint);
+DROP FUNCTION IF EXISTS {{.Schema}}.snowflake_si_parts(bigint);
+DROP FUNCTION IF EXISTS {{.Schema}}.snowflake_si_time(bigint);
+DROP DOMAIN {{.Schema}}.snowflake_si;
+DELETE FROM {{.Schema}}.layout WHERE format = 'snowflake_si';
+{{template "forget" .}}
+{{- end}}
