@@ -1,0 +1,193 @@
+package migrations
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+// A settingFormat is a format whose generator takes the node number from sortkey.node.
+type settingFormat struct {
+	genFormat
+	pool func(node int) (string, int) // the pool of a node number, and the number there
+	max  int                          // the largest node number
+}
+
+func settingFormats() []settingFormat {
+	same := func(pool string) func(int) (string, int) {
+		return func(node int) (string, int) { return pool, node }
+	}
+	all := genFormats()
+	return []settingFormat{
+		{all[0], same("snowflake"), 1023},
+		{all[1], same("snowflake-si"), 31},
+		{all[genSpread64], func(node int) (string, int) { return fmt.Sprintf("spread64-%d", node&15), node >> 4 }, 1023},
+		{all[4], same("sno"), 65535},
+	}
+}
+
+// generated returns the statement that generates an ID and returns its node number.
+func (f settingFormat) generated() string {
+	return "select " + f.function("node") + "(" + f.next() + ")"
+}
+
+func settingReserve(t *testing.T, conn *pgx.Conn, f settingFormat, nodes ...int) {
+	t.Helper()
+	for _, node := range nodes {
+		pool, number := f.pool(node)
+		exec(t, conn, "select sortkey.reserve_node($1, $2, 'test')", pool, number)
+	}
+}
+
+var settingRemedy = regexp.MustCompile(`SELECT sortkey\.reserve_node\([^)]*\)`)
+
+// If sortkey.node isn't a reserved node number, calls fail, even right after another
+// session opened a window. The hint has the remedy.
+func TestServerSettingErrors(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		conn, other := db.Conn(t), db.Conn(t)
+		for _, f := range settingFormats() {
+			failing := func(setting, code string, parts ...string) (err error) {
+				t.Helper()
+				parts = append(parts, "ALTER DATABASE "+db.Name+" SET sortkey.node = N", "reconnect")
+				for range 3 {
+					exec(t, other, "select "+f.nextNode())
+					_, err = conn.Exec(t.Context(), "select "+f.next())
+					wantSQLState(t, err, code, f.name+" with "+setting, parts...)
+				}
+				return err
+			}
+			missing := []string{
+				"sortkey.node is not set, so next_" + f.name + " has no node number", fmt.Sprintf("from 0 to %d", f.max),
+				fmt.Sprintf("SELECT sortkey.reserve_node('%s', N, 'defaults of %s')", strings.ReplaceAll(f.name, "_", "-"), db.Name),
+			}
+			_ = failing("no setting", "55000", missing...)
+			exec(t, conn, "begin")
+			exec(t, conn, "set local sortkey.node = 3")
+			exec(t, conn, "commit")
+			_ = failing("an empty setting", "55000", missing...)
+			for _, v := range []string{
+				"x", "-1", "+1", "1.0", "1e2", "0x1f", "007", " 3", "3 ", "1;", "3.x", "a.b.c", "١", "é", "NULL", "99999999999999999999", strings.Repeat("1", 200),
+				"4294967299", fmt.Sprint(f.max + 1),
+			} {
+				exec(t, conn, "select set_config('sortkey.node', $1, false)", v)
+				_ = failing(v, "22023", fmt.Sprintf("sortkey.node is '%s', which is not a node number of %s (0 to %d)", v, f.name, f.max))
+			}
+			for _, node := range []int{0, 29, f.max} {
+				exec(t, conn, fmt.Sprintf("set sortkey.node = %d", node))
+				pool, number := f.pool(node)
+				err := failing("an unreserved number", "55000", fmt.Sprintf("sortkey.node is %d, but number %d of pool %s is not reserved", node, number, pool))
+				var pg *pgconn.PgError
+				errors.As(err, &pg)
+				exec(t, other, settingRemedy.FindString(pg.Hint))
+				for range 2 {
+					if got := pgtest.Value[int](t, conn, f.generated()); got != node {
+						t.Errorf("%s: expected node number %d, got %d", f.name, node, got)
+					}
+				}
+			}
+			exec(t, conn, "reset sortkey.node")
+		}
+	})
+}
+
+// If programs use pools with other names, the number must be reserved in all of them.
+func TestServerSettingPools(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		for _, pool := range []string{"orders", "users"} {
+			exec(t, conn, `select sortkey.claim_node($1, 1024, (select 'snowflake: ' || layout from sortkey.layout where format = 'snowflake'),
+				'{[29,29]}', 'test', 1000, 1, 2)`, pool)
+		}
+		exec(t, conn, "select sortkey.reserve_node('snowflake', 29, 'not the pool of a program')")
+		exec(t, conn, "set sortkey.node = 29")
+		for _, pool := range []string{"orders", "users"} {
+			fails(t, conn, "55000", "select sortkey.next_snowflake()", "number 29 of pool "+pool+" is not reserved", "reserve_node('"+pool+"', 29,")
+			exec(t, conn, "select sortkey.reserve_node($1, 29, 'test')", pool)
+		}
+		exec(t, conn, "select sortkey.next_snowflake()")
+	})
+}
+
+// A session that changes sortkey.node uses the new number at once, also in prepared
+// statements. The end of a transaction, DISCARD ALL and RESET ALL don't break later
+// calls.
+func TestServerSettingChanges(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		admin := db.Conn(t)
+		exec(t, admin, fmt.Sprintf("alter database %s set sortkey.node = 5", db.Name))
+		for _, f := range settingFormats() {
+			settingReserve(t, admin, f, 5, 9)
+			want := func(conn *pgx.Conn, sql string, node int) {
+				t.Helper()
+				if got := pgtest.Value[int](t, conn, sql); got != node {
+					t.Errorf("%s: expected node number %d of %s, got %d", f.name, node, sql, got)
+				}
+			}
+			for _, plan := range []string{"auto", "force_generic_plan", "force_custom_plan"} {
+				conn := db.Conn(t, pgtest.Mode(pgx.QueryExecModeSimpleProtocol))
+				exec(t, conn, "set plan_cache_mode = "+plan)
+				exec(t, conn, "prepare generate as "+f.generated())
+				exec(t, conn, fmt.Sprintf(`create or replace function pg_temp.generate() returns integer language plpgsql as
+					$$ declare id %s := %s; begin return %s(id); end $$`, f.base, f.next(), f.function("node")))
+				for _, sql := range []string{"execute generate", "select pg_temp.generate()", f.generated()} {
+					for range 2 {
+						for range 7 { // the sixth execution can have a generic plan
+							want(conn, sql, 5)
+						}
+						exec(t, conn, "set sortkey.node = 9")
+						want(conn, sql, 9)
+						exec(t, conn, "set sortkey.node = 10")
+						fails(t, conn, "55000", sql, "is not reserved")
+						exec(t, conn, "begin")
+						exec(t, conn, "set local sortkey.node = 9")
+						want(conn, sql, 9)
+						exec(t, conn, "commit")
+						fails(t, conn, "55000", sql, "is not reserved")
+						exec(t, conn, "reset sortkey.node")
+						want(conn, sql, 5)
+					}
+				}
+			}
+
+			// Each session has its first call in a transaction or before a reset.
+			for _, c := range []struct {
+				name       string
+				statements []string
+			}{
+				{"a transaction", []string{"begin", f.generated(), "commit"}},
+				{"a rollback", []string{"begin", f.generated(), "rollback"}},
+				{"a rollback to a savepoint", []string{"begin", "savepoint s", f.generated(), "rollback to s", f.generated(), "commit"}},
+				{"a rollback of a savepoint and the transaction", []string{"begin", "savepoint s", f.generated(), "release s", f.generated(), "rollback"}},
+				{"DISCARD ALL", []string{f.generated(), "discard all"}},
+				{"DISCARD ALL after SET", []string{"set sortkey.node = 9", f.generated(), "discard all"}},
+				{"RESET ALL", []string{"set sortkey.node = 9", f.generated(), "reset all"}},
+				{"a rollback of SET", []string{"begin", "set sortkey.node = 9", f.generated(), "rollback"}},
+			} {
+				conn := db.Conn(t, pgtest.Mode(pgx.QueryExecModeSimpleProtocol))
+				for _, sql := range c.statements {
+					exec(t, conn, sql)
+				}
+				for range 2 {
+					if got := pgtest.Value[int](t, conn, f.generated()); got != 5 {
+						t.Errorf("%s: expected node number 5 after %s, got %d", f.name, c.name, got)
+					}
+				}
+			}
+
+			// The first call fails, and so does its transaction.
+			conn := db.Conn(t, pgtest.Mode(pgx.QueryExecModeSimpleProtocol))
+			exec(t, conn, "begin")
+			fails(t, conn, "22012", f.generated()+" union all select 1/(random() * 0)::int", "division by zero")
+			exec(t, conn, "rollback")
+			want(conn, f.generated(), 5)
+		}
+	})
+}

@@ -1,0 +1,427 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// genInstallClock installs sortkey in a schema, with the SQL expression now in place of
+// clock_timestamp(), and with further replacements in the text of the installation.
+func genInstallClock(t testing.TB, db *pgtest.DB, schema, now string, oldnew ...string) {
+	t.Helper()
+	config := complete
+	config.Schema = schema
+	sql, err := migrations.SQL(config)
+	must(t, err)
+	oldnew = append(oldnew, "clock_timestamp()", "test_clock.now()")
+	for i := 0; i < len(oldnew); i += 2 {
+		if !strings.Contains(sql, oldnew[i]) {
+			t.Fatalf("the installation has no %s, so the test proves nothing", oldnew[i])
+		}
+		sql = strings.ReplaceAll(sql, oldnew[i], oldnew[i+1])
+	}
+	db.Exec(t, "create schema test_clock")
+	genSetClock(t, db, now)
+	db.Exec(t, sql)
+	genReserve(t, db, schema)
+}
+
+// genSlowSet returns a slow form of setval(clock, target), which no interrupt ends, as with setval itself.
+// Hashing a megabyte takes some milliseconds. repeat() would handle interrupts.
+func genSlowSet(bytes int) string {
+	return fmt.Sprintf("setval(clock, target + 0 * length(md5(lpad('', %d + floor(random())::integer))))", bytes)
+}
+
+// genSetClock changes the clock of genInstallClock.
+func genSetClock(t testing.TB, db *pgtest.DB, now string) {
+	t.Helper()
+	db.Exec(t, "create or replace function test_clock.now() returns timestamptz language sql volatile return "+now)
+}
+
+// Each reading of the clock is off by a random amount, so the readings of a single call
+// contradict each other. There are no duplicates. The times of the IDs are as wrong as
+// the clock, and at most 10 ms ahead of it.
+//
+// libfaketime steps the clock of a whole server, much less often than a call reads it.
+// So the test uses genInstallClock.
+func TestServerClockJitter(t *testing.T) {
+	const clients, schema = 10, "jittery"
+	duration := pgtest.Scaled(time.Second, 10*time.Second)
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		genInstallClock(t, db, schema, "clock_timestamp()")
+		formats := genFormatsOf(schema)
+		for _, f := range formats {
+			db.Exec(t, fmt.Sprintf("create unlogged table %s (id %s primary key)", f.name, f.base))
+		}
+		conns := genConns(t, db, clients)
+		// The small ones fall within a window. Most calls wait at the large one.
+		for _, jitter := range []float64{4, 10, 30} {
+			genSetClock(t, db, fmt.Sprintf("clock_timestamp() + (random() - 0.5) * interval '%f ms'", 2*jitter))
+			start := time.Now()
+			genEach(t, clients, func(i int) error {
+				orders := make([]genOrder, len(formats))
+				for n := i; time.Since(start) < duration; n++ {
+					f, size := formats[n%len(formats)], 1
+					if n%3 == 0 {
+						size = 50
+					}
+					var ids []byte
+					var early, late float64 // milliseconds
+					if err := conns[i].QueryRow(t.Context(), fmt.Sprintf(`
+						with generated as (insert into %s select %s from generate_series(1, %d) returning id, clock_timestamp() as inserted),
+						times as (select id, %s(id) as time, inserted from generated)
+						select string_agg(%s(id), ''), extract(epoch from statement_timestamp() - min(time))::float8 * 1000,
+							extract(epoch from max(time - inserted))::float8 * 1000 from times`,
+						f.name, f.call(i), size, f.function("time"), f.send())).Scan(&ids, &early, &late); err != nil {
+						return fmt.Errorf("%s: %w", f.name, err)
+					}
+					if early > jitter+float64(f.unit.Milliseconds()) || late > jitter+10 {
+						return fmt.Errorf("%s: expected times up to %v ms before the call and up to %v ms after it, got %.3f and %.3f ms",
+							f.name, jitter, jitter+10, early, late)
+					}
+					if err := orders[n%len(formats)].check(f, ids, true); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			for _, f := range formats {
+				t.Logf("%s: %d IDs after a jitter of %v ms", f.name, pgtest.Value[int](t, conns[0], "select count(*) from "+f.name), jitter)
+			}
+		}
+	})
+}
+
+// Another session cancels statements and terminates sessions at random while 12 sessions
+// generate IDs. There are no duplicates, no advisory lock remains, only canceled and
+// terminated statements fail, and afterwards each format generates IDs at once.
+func TestServerStorm(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		genReserve(t, db, migrations.DefaultSchema)
+		storm(t, db, migrations.DefaultSchema)
+	})
+}
+
+// The same with a fast clock, so that many calls change the window, and with a slow
+// operation while the lock of the clock is held.
+func TestServerStormOfWindows(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		const schema = "fast"
+		start := pgtest.Value[string](t, db.Conn(t), "select clock_timestamp()::text")
+		genInstallClock(t, db, schema, fmt.Sprintf("timestamptz '%[1]s' + (clock_timestamp() - '%[1]s') * 10", start),
+			"setval(clock, target)", genSlowSet(30_000))
+		storm(t, db, schema)
+	})
+}
+
+// storm runs the clients and the session that cancels and terminates them.
+func storm(t *testing.T, db *pgtest.DB, schema string) {
+	const clients, patience = 12, 2 * time.Minute
+	duration := pgtest.Scaled(2*time.Second, 20*time.Second)
+	formats := genFormatsOf(schema)
+	for _, f := range formats {
+		db.Exec(t, fmt.Sprintf("create unlogged table %[2]s (id %[1]s.%[2]s primary key)", schema, f.name))
+	}
+	clientsOf := make([]*stormClient, clients)
+	for i := range clientsOf {
+		clientsOf[i] = &stormClient{url: db.URL, formats: formats, number: i, returned: make([][]byte, len(formats))}
+	}
+	killer := db.Conn(t)
+	start, stop := time.Now(), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := killer.Exec(t.Context(), `select case when random() < 0.5 then pg_cancel_backend(pid) else pg_terminate_backend(pid) end
+				from (select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid() and state = 'active'
+					order by random() limit 1) s`); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	var inserted, canceled, terminated atomic.Int64
+	tooFew := func() bool { return inserted.Load() < 300 || canceled.Load() < 20 || terminated.Load() < 20 }
+	defer func() {
+		for _, c := range clientsOf {
+			c.close()
+		}
+	}()
+	errs := genAll(clients, func(i int) error {
+		c := clientsOf[i]
+		for n := 0; time.Since(start) < duration || tooFew() && time.Since(start) < patience; n++ {
+			err := c.insert(t.Context(), n)
+			switch {
+			case err == nil:
+				inserted.Add(1)
+			case sqlState(err) == "57014": // query_canceled
+				canceled.Add(1)
+				if err := c.holdsNone(t.Context()); err != nil {
+					return err
+				}
+			case sqlState(err) == "57P01", sqlState(err) == "" && c.ended(): // admin_shutdown
+				terminated.Add(1)
+			default:
+				return err
+			}
+		}
+		return nil
+	})
+	close(stop)
+	wg.Wait()
+	must(t, errs)
+	t.Logf("%d statements succeeded, %d were canceled, %d sessions were terminated", inserted.Load(), canceled.Load(), terminated.Load())
+	if tooFew() {
+		t.Errorf("expected at least 300 successful statements, 20 canceled ones and 20 terminated sessions")
+	}
+	// The sessions are idle. A terminated session may still be releasing its locks.
+	pgtest.Eventually(t, "no advisory lock remains", func() error {
+		if n := pgtest.Value[int](t, killer, genAdvisoryLocks); n != 0 {
+			return fmt.Errorf("%d remain", n)
+		}
+		return nil
+	})
+	exec(t, killer, "set statement_timeout = '5s'")
+	for i, f := range formats {
+		exec(t, killer, "select "+f.next()+" from generate_series(1, 20)")
+		seen, w := map[string]bool{}, f.width()
+		for _, c := range clientsOf {
+			for ids := c.returned[i]; len(ids) > 0; ids = ids[w:] {
+				if seen[string(ids[:w])] {
+					t.Errorf("%s: expected no duplicates, got %x twice", f.name, ids[:w])
+				}
+				seen[string(ids[:w])] = true
+			}
+		}
+		t.Logf("%s: %d IDs", f.name, len(seen))
+		if len(seen) < 100 {
+			t.Errorf("%s: expected at least 100 IDs, got %d", f.name, len(seen))
+		}
+	}
+}
+
+// A stormClient is a client whose session can be terminated at any time.
+type stormClient struct {
+	url      string
+	formats  []genFormat
+	number   int
+	conn     *pgx.Conn
+	orders   []genOrder // of this session, by format
+	returned [][]byte   // all IDs that the server returned, by format
+}
+
+// insert generates IDs and stores most of them. It connects first if the session has
+// ended.
+func (c *stormClient) insert(ctx context.Context, n int) (err error) {
+	if c.ended() {
+		if c.conn, err = pgx.Connect(ctx, c.url); err != nil {
+			c.conn = nil
+			return err
+		}
+		c.orders = make([]genOrder, len(c.formats))
+	}
+	i := (c.number + n) % len(c.formats)
+	f := c.formats[i]
+	call := f.call(c.number)
+	var sql string
+	switch n % 4 {
+	case 0, 1:
+		sql = fmt.Sprintf("insert into %s values (%s) returning %s(id)", f.name, call, f.send())
+	case 2:
+		sql = fmt.Sprintf("insert into %s select %s from generate_series(1, 100) returning %s(id)", f.name, call, f.send())
+	case 3:
+		// The rows before the error are IDs that a client can use, too.
+		sql = fmt.Sprintf("select %s(%s) from generate_series(1, 50)", f.send(), call)
+	}
+	rows, err := c.conn.Query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var ids []byte
+	for rows.Next() {
+		ids = append(ids, rows.RawValues()[0]...)
+	}
+	c.returned[i] = append(c.returned[i], ids...)
+	if err := c.orders[i].check(f, ids, false); err != nil {
+		return fmt.Errorf("session %d: %w", c.number, err)
+	}
+	return rows.Err()
+}
+
+// holdsNone returns an error if the session holds an advisory lock.
+func (c *stormClient) holdsNone(ctx context.Context) error {
+	for !c.ended() {
+		var n int
+		err := c.conn.QueryRow(ctx, "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()").Scan(&n)
+		if err == nil && n > 0 {
+			return fmt.Errorf("session %d: expected no advisory lock after a canceled statement, got %d", c.number, n)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// ended reports whether the session has ended or never began.
+func (c *stormClient) ended() bool { return c.conn == nil || c.conn.IsClosed() }
+
+func (c *stormClient) close() {
+	if c.conn != nil {
+		c.conn.Close(context.Background())
+	}
+}
+
+// A session is stopped while it changes the window of the clock, as by a debugger. Calls
+// of other sessions fail after a second and name the session. They succeed again once
+// it continues or has ended.
+func TestServerStopped(t *testing.T) {
+	const schema = "slow"
+	t.Parallel()
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		// The clock passes many windows per call. The session holds the lock for most of the time.
+		start := pgtest.Value[string](t, db.Conn(t), "select clock_timestamp()::text")
+		genInstallClock(t, db, schema, fmt.Sprintf("timestamptz '%[1]s' + (clock_timestamp() - '%[1]s') * 10000", start),
+			"setval(clock, target)", genSlowSet(1_000_000))
+		next := genFormatsOf(schema)[0].next()
+		stopped, others := db.Conn(t), genConns(t, db, 3)
+		pid := stopped.PgConn().PID()
+		signal := func(name string) {
+			t.Helper()
+			genRun(t, db.Container(), fmt.Sprintf("kill -%s %d", name, pid))
+		}
+		defer genRun(t, db.Container(), fmt.Sprintf("kill -CONT %d || true", pid)) // a stopped session would block the end of the test
+		done := make(chan error, 1)
+		go func() {
+			_, err := stopped.Exec(t.Context(), "select "+next+" from generate_series(1, 1000000)")
+			done <- err
+		}()
+		for _, end := range []bool{false, true} {
+			pgtest.Eventually(t, "the session is stopped while it holds the lock", func() error {
+				signal("STOP")
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // it can have stopped in the middle of anything
+				defer cancel()
+				conn, err := pgx.Connect(ctx, db.URL)
+				if err == nil {
+					defer conn.Close(context.Background())
+					var held bool
+					err = conn.QueryRow(ctx, "select exists (select from pg_locks where locktype = 'advisory' and pid = $1)", pid).Scan(&held)
+					if err == nil && held {
+						// Rarely, it also holds an internal lock of the server, which blocks other sessions.
+						_, err = conn.Exec(ctx, "select nextval('slow_internal.snowflake_clock'), pg_logical_emit_message(true, 'test', 'test')")
+						if err == nil {
+							return nil
+						}
+					}
+				}
+				signal("CONT")
+				return errors.Join(errors.New("it holds no lock"), err)
+			})
+			errs := make([]error, len(others))
+			genEach(t, len(others), func(i int) error {
+				if _, err := others[i].Exec(t.Context(), "set statement_timeout = '60s'"); err != nil {
+					return err
+				}
+				_, errs[i] = others[i].Exec(t.Context(), "select "+next)
+				return nil
+			})
+			if end {
+				exec(t, others[0], "select pg_terminate_backend($1)", pid)
+			}
+			signal("CONT")
+			for _, err := range errs {
+				wantSQLState(t, err, "55P03", next, fmt.Sprintf("session %d has held the lock of %s_internal.snowflake_clock", pid, schema))
+			}
+			if end {
+				err := <-done
+				if code := sqlState(err); code != "57P01" { // admin_shutdown
+					t.Errorf("expected the session to be terminated, got %v", err)
+				}
+			}
+			genEach(t, len(others), func(i int) error {
+				_, err := others[i].Exec(t.Context(), "select "+next)
+				return err
+			})
+		}
+	})
+}
+
+// The lock of a clock is held, as by a stopped session. Calls that need a new window
+// fail after a second and name the session that holds the lock. Calls succeed again
+// once the session has ended or released the lock.
+func TestServerLockHeld(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		genReserve(t, db, migrations.DefaultSchema)
+		formats := genFormats()
+		conns, admin := genConns(t, db, 2*len(formats)), db.Conn(t)
+		generate := func() {
+			t.Helper()
+			for _, f := range formats {
+				exec(t, admin, "select "+f.next())
+			}
+		}
+		// The first time, the sequences have no window yet.
+		for i, end := range []string{"select pg_advisory_unlock_all()", "select pg_terminate_backend($1)"} {
+			holder := db.Conn(t)
+			for _, f := range formats {
+				exec(t, holder, "select pg_advisory_lock(1936683115, $1::regclass::oid::integer)", f.clock())
+				if i > 0 {
+					exec(t, holder, "select "+f.next()) // the holder itself can generate IDs
+				}
+			}
+			time.Sleep(20 * time.Millisecond) // the windows are over
+			errs, took := make([]error, len(conns)), make([]time.Duration, len(conns))
+			genEach(t, len(conns), func(i int) error {
+				if _, err := conns[i].Exec(t.Context(), "set statement_timeout = '60s'"); err != nil {
+					return err
+				}
+				start := time.Now()
+				_, errs[i] = conns[i].Exec(t.Context(), "select "+formats[i/2].call(i))
+				took[i] = time.Since(start)
+				return nil
+			})
+			for i, err := range errs {
+				f := formats[i/2]
+				wantSQLState(t, err, "55P03", f.name, fmt.Sprintf("session %d has held the lock of %s for more than a second", holder.PgConn().PID(), f.clock()),
+					"pg_terminate_backend")
+				if took[i] < time.Second || took[i] > genClockPatience {
+					t.Errorf("%s: expected an error after a second, got one after %s", f.name, took[i])
+				}
+			}
+			t.Logf("calls failed after %s to %s", slices.Min(took), slices.Max(took))
+			if strings.Contains(end, "$1") {
+				exec(t, admin, end, holder.PgConn().PID())
+				pgtest.Eventually(t, "the session has ended", func() error {
+					if n := pgtest.Value[int](t, admin, genAdvisoryLocks); n > 0 {
+						return fmt.Errorf("%d locks remain", n)
+					}
+					return nil
+				})
+			} else {
+				exec(t, holder, end)
+			}
+			generate()
+			genEach(t, len(conns), func(i int) error {
+				_, err := conns[i].Exec(t.Context(), "select "+formats[i/2].call(i)+" from generate_series(1, 200)")
+				return err
+			})
+		}
+	})
+}
