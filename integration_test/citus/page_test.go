@@ -1,0 +1,72 @@
+package citus
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+)
+
+// The SQL of the section on Citus in scaling-out.md works as the page describes.
+func TestPage(t *testing.T) {
+	installed(t, func(t *testing.T, c *pgtest.Cluster) {
+		role := c.Name + "_migrator"
+		c.Exec(t, "create role "+role)
+		defer c.Exec(t, "drop role "+role)
+		text, err := os.ReadFile("../../examples/citus/citus.sql")
+		must(t, err)
+		replace := strings.NewReplacer("DATABASE shop", "DATABASE "+c.Name, "ROLE migrator", "ROLE "+role)
+		parts := regexp.MustCompile(`(?m)^-- \[([a-z-]*)\]\n`).Split(replace.Replace(string(text)), -1)
+		run := func(conn *pgx.Conn, part int) {
+			t.Helper()
+			for _, s := range strings.SplitAfter(parts[part], ";\n") {
+				_, err := conn.Exec(t.Context(), s)
+				must(t, err)
+			}
+		}
+		const nodes, tables, rows, lockTimeout = 1, 2, 3, 4
+		if len(parts) != lockTimeout+1 {
+			t.Fatalf("the file has %d parts", len(parts))
+		}
+		run(c.Conn(t), nodes)
+		run(c.Conn(t), tables)
+		for i, server := range servers(c) {
+			run(server.Conn(t), rows)
+			used := func(table string) []int {
+				return values[int](t, c.Conn(t), "select distinct sortkey.snowflake_node(id) from "+table+" order by 1")
+			}
+			if got := used("customers"); !slices.Contains(got, 1023-i) {
+				t.Errorf("server %d: customers have IDs of nodes %v", i, got)
+			}
+			if got := used("purchases"); i == 0 && slices.Contains(got, 1023) {
+				t.Errorf("the coordinator generated IDs of purchases: the page says that the workers do; got nodes %v", got)
+			}
+		}
+		// 2 customers per server, with a purchase for each customer so far.
+		conn := c.Conn(t)
+		if got := fmt.Sprint(values[int](t, conn, "select count(distinct id) from customers union all select count(distinct id) from purchases order by 1")); got != "[6 12]" {
+			t.Errorf("got %s IDs", got)
+		}
+		for _, id := range values[int64](t, conn, "select id from customers") {
+			if n := pgtest.Value[int](t, conn, "select count(*) from customers c join purchases p on p.customer_id = c.id where c.id = $1", id); n == 0 {
+				t.Errorf("found no purchases of customer %d", id)
+			}
+		}
+		if _, err := conn.Exec(t.Context(), "insert into customers values (-1, 'x')"); !isError(err, "23514", "customers_id_is_snowflake") {
+			t.Errorf("want the CHECK to reject -1, got %v", err)
+		}
+
+		run(c.Conn(t), lockTimeout)
+		for i, worker := range c.Workers {
+			if settings := pgtest.Value[string](t, worker.Conn(t), "select rolconfig::text from pg_roles where rolname = $1", role); settings != "{lock_timeout=2s}" {
+				t.Errorf("worker %d has the settings %s for the role", i+1, settings)
+			}
+		}
+	})
+}
