@@ -30,20 +30,19 @@ var sources = []source{
 	{Key: yardstick, returned: func() any { return new(int64) }}, // against itself, to show the noise
 	{Key: figures.Key{Name: "gen_random_uuid", Column: "uuid default gen_random_uuid()"}, returned: func() any { return new([16]byte) }},
 	{Key: figures.UUIDv7, returned: func() any { return new([16]byte) }},
-	{Key: byFunction("next_snowflake", "bigint", "0, 0"), returned: func() any { return new(idtype.Snowflake) }},
-	{Key: byFunction("next_snowflake_si", "bigint", "0"), returned: func() any { return new(idtype.SnowflakeSI) }},
-	{Key: byFunction("next_uid60", "bigint", ""), returned: func() any { return new(idtype.UID60) }},
-	{Key: byFunction("next_spread64", "bigint", "0, 0"), returned: func() any { return new(idtype.Spread64) }, clients: 1},
-	{Key: byFunction("next_sno", "uuid", "0, 0"), returned: func() any { return new(idtype.Sno) }},
-}
-
-func byFunction(name, column, arguments string) figures.Key {
-	return figures.Key{Name: name, Column: fmt.Sprintf("%s default %s.%s(%s)", column, schema, name, arguments)}
+	{Key: nextSnowflake, returned: func() any { return new(idtype.Snowflake) }},
+	{Key: nextSnowflakeOfNode, returned: func() any { return new(idtype.Snowflake) }},
+	{Key: byFunction("next_snowflake_si", "bigint", "()"), returned: func() any { return new(idtype.SnowflakeSI) }},
+	{Key: byFunction("next_uid60", "bigint", "()"), returned: func() any { return new(idtype.UID60) }},
+	{Key: byFunction("next_spread64", "bigint", "()"), returned: func() any { return new(idtype.Spread64) }, clients: 1},
+	{Key: nextSno, returned: func() any { return new(idtype.Sno) }},
+	{Key: nextSnoOfNode, returned: func() any { return new(idtype.Sno) }},
 }
 
 // BenchmarkDefault inserts one row per statement, like an application, from one
-// connection and from 8 at once. It doesn't measure the disk: commits don't wait for
-// it.
+// connection and from 8 at once. Besides the time, which is mostly the
+// round trip, it measures the CPU time of the server and the write-ahead log. It doesn't
+// measure the disk: commits don't wait for it.
 func BenchmarkDefault(b *testing.B) {
 	s := newServer(b)
 	all := slices.Clone(sources)
@@ -69,7 +68,12 @@ func BenchmarkDefault(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				d := figures.Duel{Operations: clients * perTurn, Unit: "row"}
+				d := figures.Duel{Operations: clients * perTurn, Unit: "row", Meters: []figures.Meter{s.WALMeter(b)}}
+				if cpu, ok := s.CPUMeter(b.Context(), conns); ok {
+					d.Meters = append(d.Meters, cpu)
+				} else {
+					b.Log("no CPU time of the server: it isn't on Linux, or the role can't read its files")
+				}
 				each := d.Run(b, s.rowByRow(b, conns, "yardstick", sources[0]), s.rowByRow(b, conns, "subject", k))
 				b.ReportMetric(float64(time.Second)/each, "rows/s")
 			})

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sortkey/sortkey/bench/internal/figures"
 	"github.com/sortkey/sortkey/idtype"
@@ -30,8 +34,23 @@ var onServer = []figures.Key{
 	yardstick, // against itself, to show the noise
 	{Name: "gen_random_uuid", Column: "uuid default gen_random_uuid()"},
 	figures.UUIDv7,
-	{Name: "next_snowflake", Column: "bigint default " + schema + ".next_snowflake(0, 0)"},
-	{Name: "next_sno", Column: "uuid default " + schema + ".next_sno(0, 0)"},
+	nextSnowflake, nextSnowflakeOfNode,
+	nextSno, nextSnoOfNode,
+}
+
+// Defaults with the node number in the setting, and with an explicit one.
+var (
+	nextSnowflake       = byFunction("next_snowflake", "bigint", "()")
+	nextSnowflakeOfNode = byFunction("next_snowflake", "bigint", "(node)")
+	nextSno             = byFunction("next_sno", "uuid", "()")
+	nextSnoOfNode       = byFunction("next_sno", "uuid", "(0,node)")
+)
+
+// byFunction returns a key whose default is a call of the function. The word node in the
+// arguments stands for a node number.
+func byFunction(function, column, arguments string) figures.Key {
+	call := strings.Replace(function+arguments, "node", strconv.Itoa(figures.Node), 1)
+	return figures.Key{Name: function + arguments, Column: fmt.Sprintf("%s default %s.%s", column, schema, call)}
 }
 
 // BenchmarkInsert inserts by INSERT … SELECT from generate_series. The server
@@ -72,11 +91,22 @@ func newServer(b *testing.B) server {
 func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Context, table string, k figures.Key, n int) error) {
 	b.Run("key="+k.Name, func(b *testing.B) {
 		s.Needs(b, k)
-		var took, wal [2]float64
+		var took, wal, cpu [2]float64
 		var size int64
 		var ratios []float64
 		b.Cleanup(func() { s.drop(b) })
 		n := max(*rows/turns, 1)
+		meter, metered := s.CPUMeter(b.Context(), []*pgx.Conn{s.Conn})
+		cpuTime := func() float64 {
+			if !metered {
+				return 0
+			}
+			used, err := meter.Read()
+			if err != nil {
+				b.Fatal(err)
+			}
+			return used
+		}
 		for b.Loop() {
 			s.drop(b)
 			keys := [2]figures.Key{yardstick, k}
@@ -88,14 +118,15 @@ func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Con
 				var turn [2]time.Duration
 				first := rand.IntN(2)
 				for _, i := range [2]int{first, 1 - first} {
-					before := s.WAL(b)
+					walBefore, cpuBefore := s.WAL(b), cpuTime()
 					start := time.Now()
 					if err := insert(b.Context(), tables[i], keys[i], n); err != nil {
 						b.Fatal(err)
 					}
 					turn[i] = time.Since(start)
 					took[i] += float64(turn[i])
-					wal[i] += s.WAL(b) - before
+					cpu[i] += cpuTime() - cpuBefore
+					wal[i] += s.WAL(b) - walBefore
 				}
 				ratios = append(ratios, float64(turn[1])/float64(turn[0]))
 			}
@@ -108,6 +139,10 @@ func (s server) compare(b *testing.B, k figures.Key, insert func(ctx context.Con
 		b.ReportMetric(took[1]/all, "ns/row")
 		b.ReportMetric(took[1]/took[0], "ratio")
 		b.ReportMetric(figures.Median(ratios), "median-ratio")
+		if metered {
+			b.ReportMetric(cpu[1]/all, meter.Unit+"/row")
+			b.ReportMetric(cpu[1]/cpu[0], meter.Ratio)
+		}
 		b.ReportMetric(float64(size)/float64(turns*n), "index-B/row")
 		b.ReportMetric(wal[1]/all, "wal-B/row")
 	})

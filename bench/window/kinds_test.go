@@ -45,7 +45,7 @@ var kinds = []kind{
 	},
 	{
 		// Postgres has no function for the bounds, so v7Floor computes them.
-		name: "uuidv7", column: "uuid", time: "uuid_extract_timestamp", needs: 170000,
+		name: "uuidv7", column: "uuid", time: "uuid_extract_timestamp", needs: 180000,
 		minter: func() (func(time.Time) (any, error), error) {
 			return func(at time.Time) (any, error) { id, err := uuid.NewV7AtTime(at); return [16]byte(id), err }, nil
 		},

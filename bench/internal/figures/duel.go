@@ -30,6 +30,16 @@ type Duel struct {
 	Operations int    // per turn
 	Unit       string // name of an operation
 	CPU        bool   // whether to report the CPU time of the process
+	Meters     []Meter
+}
+
+// A Meter counts something else that turns use, such as CPU time of the server. [Duel]
+// reads it before and after each turn, and subtracts what a reading uses. It reports the
+// use per operation over all of the subject's turns.
+type Meter struct {
+	Unit  string // of the use; Duel adds the operation, as in "wal-B/row"
+	Ratio string // unit of the use divided by the yardstick's, or "" to not report it
+	Read  func() (float64, error)
 }
 
 // Run runs the duel as a benchmark and reports its figures. It returns the
@@ -42,6 +52,9 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 	_, garbage := d.allocations(b, yardstick)
 	allocs, bytes := d.allocations(b, subject)
 	garbage = 2 * float64(d.Operations) * (garbage + bytes) // per round
+
+	idle := d.idle(b)
+	used := [2][]float64{make([]float64, len(d.Meters)), make([]float64, len(d.Meters))} // by the yardstick and the subject
 
 	took := make([]time.Duration, 0, 1<<14)
 	cpu := make([]time.Duration, 0, 1<<14)
@@ -69,6 +82,10 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 			cpu = append(cpu, s[0].cpu, s[1].cpu)
 			cpuRatios = append(cpuRatios, float64(s[0].cpu+s[1].cpu)/float64(y[0].cpu+y[1].cpu))
 		}
+		for i := range d.Meters {
+			used[0][i] += y[0].used[i] + y[1].used[i] - 2*idle[i]
+			used[1][i] += s[0].used[i] + s[1].used[i] - 2*idle[i]
+		}
 	}
 
 	if d.Unit == "op" {
@@ -83,6 +100,12 @@ func (d Duel) Run(b *testing.B, yardstick, subject Side) (each float64) {
 		b.ReportMetric(d.each(cpu), "cpu-ns/"+d.Unit)
 		b.ReportMetric(Median(cpuRatios), "cpu-ratio")
 	}
+	for i, m := range d.Meters {
+		b.ReportMetric(used[1][i]/float64(len(took)*d.Operations), m.Unit+"/"+d.Unit)
+		if m.Ratio != "" {
+			b.ReportMetric(used[1][i]/used[0][i], m.Ratio)
+		}
+	}
 	b.ReportMetric(allocs, "allocs/"+d.Unit)
 	b.ReportMetric(bytes, "B/"+d.Unit)
 	return each
@@ -96,10 +119,42 @@ func (d Duel) each(turns []time.Duration) float64 {
 // maxGarbage is the number of bytes of garbage that triggers a collection.
 const maxGarbage = 16 << 20
 
-// spent is the time of a turn.
-type spent struct{ wall, cpu time.Duration }
+// spent is the time of a turn, and its use by meter.
+type spent struct {
+	wall, cpu time.Duration
+	used      []float64
+}
+
+// idle returns the use of a turn without operations, by meter.
+func (d Duel) idle(b *testing.B) []float64 {
+	nothing := Side{Run: func() error { return nil }}
+	turns := make([][]float64, len(d.Meters))
+	for range 21 {
+		for i, used := range d.turn(b, nothing).used {
+			turns[i] = append(turns[i], used)
+		}
+	}
+	medians := make([]float64, len(d.Meters))
+	for i := range turns {
+		medians[i] = Median(turns[i])
+	}
+	return medians
+}
+
+// readings returns the readings of the meters.
+func (d Duel) readings(b *testing.B) []float64 {
+	all := make([]float64, len(d.Meters))
+	for i, m := range d.Meters {
+		var err error
+		if all[i], err = m.Read(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return all
+}
 
 func (d Duel) turn(b *testing.B, s Side) spent {
+	read := d.readings(b)
 	var before, after time.Duration
 	if d.CPU {
 		before, _ = CPUTime()
@@ -110,13 +165,17 @@ func (d Duel) turn(b *testing.B, s Side) spent {
 	if d.CPU {
 		after, _ = CPUTime()
 	}
+	used := d.readings(b)
+	for i := range used {
+		used[i] -= read[i]
+	}
 	if err == nil && s.Reset != nil {
 		err = s.Reset()
 	}
 	if err != nil {
 		b.Fatal(err)
 	}
-	return spent{wall, after - before}
+	return spent{wall, after - before, used}
 }
 
 // allocations returns the allocations of a turn per operation.

@@ -3,6 +3,7 @@ package figures
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,10 @@ type Schema struct {
 	config  *pgx.ConnConfig
 }
 
+// Node is the node number that the defaults of a [Schema] take from the setting of
+// their session. All formats have it.
+const Node = 31
+
 // Install creates the schema and drops it with everything in it when b ends. First
 // it drops a schema that a killed run has left behind. Without a server it skips b.
 // folder is the package of the benchmark, for the message.
@@ -35,6 +40,7 @@ func Install(b *testing.B, folder, name string) *Schema {
 	b.Helper()
 	config := Server(b, folder)
 	config.RuntimeParams["search_path"] = name + ",public"
+	config.RuntimeParams[name+".node"] = strconv.Itoa(Node)
 	s := &Schema{Name: name, config: config}
 	s.Conn = s.Connect(b)
 	b.Cleanup(func() { s.drop(b) })
@@ -44,6 +50,9 @@ func Install(b *testing.B, folder, name string) *Schema {
 	defer db.Close()
 	if err := migrations.Up(b.Context(), db, migrations.Config{Schema: name, SnowflakeSI: SILayout}); err != nil {
 		b.Fatal(err)
+	}
+	for _, pool := range []string{"snowflake", "snowflake-si", "spread64", "sno"} {
+		s.Exec(b, fmt.Sprintf("select %s.reserve_node('%s', %d, 'defaults')", name, pool, Node))
 	}
 	if err := s.Conn.QueryRow(b.Context(), "select current_setting('server_version_num')::int").Scan(&s.Version); err != nil {
 		b.Fatal(err)
@@ -64,7 +73,8 @@ func (s *Schema) drop(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "drop schema if exists "+s.Name+" cascade"); err != nil {
+	// The second schema has the internal objects of the migrations.
+	if _, err := conn.Exec(ctx, fmt.Sprintf("drop schema if exists %[1]s, %[1]s_internal cascade", s.Name)); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -108,6 +118,29 @@ func (s *Schema) WAL(b *testing.B) (bytes float64) {
 		b.Fatal(err)
 	}
 	return bytes
+}
+
+// WALMeter returns a meter of the write-ahead log.
+func (s *Schema) WALMeter(b *testing.B) Meter {
+	return Meter{Unit: "wal-B", Read: func() (float64, error) { return s.WAL(b), nil }}
+}
+
+// CPUMeter returns a meter of the CPU time of sessions on the server. It excludes
+// background processes, such as the checkpointer. If ok is false, the server isn't on
+// Linux, or the role can't read its files.
+func (s *Schema) CPUMeter(ctx context.Context, sessions []*pgx.Conn) (m Meter, ok bool) {
+	m = Meter{Unit: "server-cpu-ns", Ratio: "server-cpu-ratio", Read: func() (sum float64, err error) {
+		for _, conn := range sessions {
+			var each float64
+			if err := conn.QueryRow(ctx, "select split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)::float8").Scan(&each); err != nil {
+				return 0, err
+			}
+			sum += each
+		}
+		return sum, nil
+	}}
+	used, err := m.Read()
+	return m, err == nil && used > 0
 }
 
 // Needs skips b if the server is too old for the key.
