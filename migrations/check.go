@@ -78,26 +78,7 @@ func checkInstallation(ctx context.Context, db querier, d data) error {
 // checkDefaults returns an error if a default has no node number, or one that isn't
 // reserved. It ignores defaults whose number isn't a literal.
 func checkDefaults(ctx context.Context, db querier, schema string) error {
-	// The setting is one problem, whatever the formats of its defaults. Each
-	// unreserved number is another one.
-	rows, err := db.QueryContext(ctx, fmt.Sprintf(`
-		WITH d AS (
-			SELECT kind || ' ' || name AS name, replace(format, '_', '-') AS format, from_setting, pool, number,
-				CASE WHEN from_setting THEN 'defaults of ' || current_database() ELSE kind || ' ' || name END AS note
-			FROM %[1]s.node_defaults WHERE reserved IS NULL AND (number IS NOT NULL OR from_setting)
-		)
-		SELECT number IS NULL,
-			min(name) || CASE WHEN count(*) > 1 THEN format(' (and %%s more)', count(*) - 1) ELSE '' END
-			|| CASE WHEN number IS NULL THEN
-				' needs the setting %[1]s.node, which is ' || CASE WHEN coalesce(current_setting('%[1]s.node', true), '') = '' THEN 'missing'
-					ELSE format('%%L, no node number of %%s', current_setting('%[1]s.node'), string_agg(DISTINCT format, ' and ')) END
-				|| format(' (choose a number N that no program and no other database uses; run SELECT %%s and ALTER DATABASE %%I SET %[1]s.node = N; and reconnect)',
-					string_agg(DISTINCT format('%[1]s.reserve_node(%%L, N, %%L)', format, note), ', '), current_database())
-			ELSE
-				format(' uses unreserved number %%s of pool %%s%%s (run SELECT %[1]s.reserve_node(%%L, %%s, %%L))', number, pool,
-					CASE WHEN from_setting THEN ' from the setting %[1]s.node' ELSE '' END, pool, number, min(note))
-			END
-		FROM d GROUP BY from_setting, pool, number ORDER BY 1 DESC, pool, number, from_setting`, schema))
+	rows, err := db.QueryContext(ctx, "SELECT no_node, problem FROM "+schema+".node_problems ORDER BY 1 DESC, pool, number, problem")
 	if err != nil {
 		return unreadable(schema, err)
 	}

@@ -242,9 +242,10 @@
 //
 // Only a superuser can run ALTER DATABASE ... SET sortkey.node, unless a superuser has
 // run GRANT SET ON PARAMETER sortkey.node TO the owner of the database. Without a
-// superuser, make the setting in the connection string of each program, with
-// options=-csortkey.node=1023, or put the number into the DDL. In a schema of
-// another name, the setting begins with that name.
+// superuser, put the number into the DDL, or make the setting in the connection
+// string of each program that doesn't connect through PgBouncer: options=-csortkey.node=1023,
+// or options=-csortkey.node%3D1023 in a URL. In a schema of another name, the setting
+// begins with that name.
 //
 // The functions never return a duplicate, even if the clock steps back and many
 // sessions call them. IDs are at most 10 ms ahead of the clock. If calls exceed the
@@ -260,6 +261,7 @@
 //	54000 program_limit_exceeded            the clock is past the end of the format
 //	22003 numeric_value_out_of_range        the node number in the DDL is out of range
 //	22023 invalid_parameter_value           sortkey.node is out of range
+//	2200H sequence_generator_limit_exceeded the lock was held for more than a million failed calls
 //
 // An installation has one counter per format: all calls of next_spread64 share 64
 // IDs per millisecond, even with different generators. Every 10 ms with an ID add at
@@ -271,8 +273,8 @@
 // not the ID.
 //
 // If IDs were generated while the server's clock was far in the future, the
-// functions fail until that time. To recover, switch to a node number with which
-// no ID was generated. Only then reset the sequence:
+// functions fail until that time. To recover, also from 2200H, switch to a node number
+// with which no ID was generated. Only then reset the sequence:
 //
 //	SELECT setval('sortkey_internal.snowflake_clock', 1);
 //

@@ -74,8 +74,11 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 	// installation.
 	return locked(ctx, db, "remove", d.Schema, func(tx *sql.Tx) error {
 		there, err := hasSchema(ctx, tx, d.Schema)
-		if err != nil || !there {
+		if err != nil {
 			return err
+		}
+		if !there {
+			return refuseRemains(ctx, tx, "remove", d)
 		}
 		applied, err := ownRevisions(ctx, tx, d.Schema)
 		if err != nil {
@@ -203,7 +206,7 @@ func prepare(ctx context.Context, db *sql.DB, d data) error {
 			return err
 		}
 		if applied == nil {
-			if err := refuseRemains(ctx, tx, d); err != nil {
+			if err := refuseRemains(ctx, tx, "install", d); err != nil {
 				return err
 			}
 		}
@@ -234,12 +237,12 @@ func prepare(ctx context.Context, db *sql.DB, d data) error {
 
 // refuseRemains returns an error if the schema of the internal functions has an
 // installation, although the other schema has none.
-func refuseRemains(ctx context.Context, db querier, d data) error {
+func refuseRemains(ctx context.Context, db querier, verb string, d data) error {
 	remains, err := hasTable(ctx, db, d.Internal, d.Snowflake.Format+"_clock")
 	if err != nil || !remains {
 		return err
 	}
-	return fmt.Errorf("migrations: install schema %q: schema %q still has the internal functions of an earlier installation, as after DROP SCHEMA %[1]s CASCADE; run DROP SCHEMA %[2]s CASCADE", d.Schema, d.Internal)
+	return fmt.Errorf("migrations: %s schema %q: schema %q still has the internal functions of an earlier installation, as after DROP SCHEMA %[2]s CASCADE; run DROP SCHEMA %[3]s CASCADE", verb, d.Schema, d.Internal)
 }
 
 // uncreated adds the missing privilege to an error from creating the schemas.

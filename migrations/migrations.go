@@ -88,7 +88,7 @@ func (d data) list() []Migration {
 	list := make([]Migration, len(steps()))
 	for i, s := range steps() {
 		d.Version, d.Name = i+1, s.name
-		list[i] = Migration{Version: d.Version, Name: d.Name, Up: d.up(s.up, s.name), Down: d.render(s.down, s.name)}
+		list[i] = Migration{Version: d.Version, Name: d.Name, Up: d.wrapped(s.up, s.name), Down: d.wrapped(s.down, s.name)}
 	}
 	return list
 }
@@ -197,8 +197,8 @@ func (d data) render(t *template.Template, name string) string {
 	return strings.TrimSpace(blankLines.ReplaceAllString(b.String(), "\n\n")) + "\n"
 }
 
-// up renders a template that creates objects.
-func (d data) up(t *template.Template, name string) string {
+// wrapped renders a template whose statements don't depend on the search_path.
+func (d data) wrapped(t *template.Template, name string) string {
 	return d.render(shared(), "before") + "\n" + d.render(t, name) + "\n" + d.render(shared(), "after")
 }
 
@@ -207,14 +207,14 @@ var blankLines = regexp.MustCompile(`\n{3,}`)
 // createSchemas returns a statement that creates the missing schemas and marks them
 // as created by the migrations. dropEmptySchemas returns one that drops the marked
 // schemas that are empty.
-func (d data) createSchemas() string    { return d.render(shared(), "create schemas") }
-func (d data) dropEmptySchemas() string { return d.render(shared(), "drop empty schemas") }
+func (d data) createSchemas() string    { return d.wrapped(shared(), "create schemas") }
+func (d data) dropEmptySchemas() string { return d.wrapped(shared(), "drop empty schemas") }
 
 // snowflakeSIFunctions returns the part of a migration that needs a base clock.
 func (d data) snowflakeSIFunctions() string {
 	for _, s := range steps() {
 		if t := s.up.Lookup("snowflake_si functions"); t != nil {
-			return d.up(t, t.Name())
+			return d.wrapped(t, t.Name())
 		}
 	}
 	panic("migrations: no embedded file defines the functions of SnowflakeSI")

@@ -21,8 +21,8 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 
@@ -205,23 +205,31 @@ BEGIN
                 RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                     MESSAGE = format('sequence %s ends at %s instead of 9223372036854775807, as on a new worker of a Citus cluster', clock, last_value),
                     HINT = 'Run SELECT * FROM run_command_on_workers(''SELECT sortkey.prepare_citus_worker()'') at the coordinator.';
+            ELSIF NOT has_sequence_privilege(clock, 'SELECT') OR NOT has_sequence_privilege(clock, 'UPDATE') THEN
+                RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+                    MESSAGE = format('role %I lacks SELECT or UPDATE on sequence %s', current_user, clock),
+                    HINT = 'The functions and sequences of schema sortkey_internal must have the same owner.';
             END IF;
             PERFORM pg_current_xact_id(); -- get a transaction ID now, so that setval() doesn't, which could fail
             step := CASE WHEN pg_try_advisory_lock(lock_class, lock_key) THEN ARRAY[
                 CASE WHEN pg_sequence_last_value(clock) & window_mask = value & window_mask THEN setval(clock, target) END,
                 pg_advisory_unlock(lock_class, lock_key)::integer] END;
             IF step IS NULL THEN
-                -- Another session holds the lock, for microseconds unless it is stopped.
-                IF busy >= max_wait THEN
-                    RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
-                        MESSAGE = format('session %s has held the lock of %s for more than a second', coalesce((
-                            SELECT string_agg(l.pid::text, ', ') FROM pg_locks l
-                            WHERE l.locktype = 'advisory' AND l.classid::bigint = lock_class AND l.objid = clock::oid AND l.granted
-                                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())), '?'), clock),
-                        HINT = 'The session is stopped, or has taken this advisory lock by itself. End it with pg_terminate_backend.';
-                END IF;
-                PERFORM pg_sleep(0.001);
-                busy := busy + 1;
+                -- Another session holds the lock, for microseconds unless it is stopped. Wait without nextval(), so
+                -- that the sequence doesn't end.
+                LOOP
+                    EXIT WHEN CASE WHEN pg_try_advisory_lock(lock_class, lock_key) THEN pg_advisory_unlock(lock_class, lock_key) END;
+                    IF busy >= max_wait THEN
+                        RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+                            MESSAGE = format('session %s has held the lock of %s for more than a second', coalesce((
+                                SELECT string_agg(l.pid::text, ', ') FROM pg_locks l
+                                WHERE l.locktype = 'advisory' AND l.classid::bigint = lock_class AND l.objid = clock::oid AND l.granted
+                                    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())), '?'), clock),
+                            HINT = 'The session is stopped, or has taken this advisory lock by itself. End it with pg_terminate_backend.';
+                    END IF;
+                    PERFORM pg_sleep(0.001);
+                    busy := busy + 1;
+                END LOOP;
                 CONTINUE;
             END IF;
             CONTINUE WHEN step[1] IS NULL; -- another session has changed the window
@@ -309,7 +317,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (1, 'schema');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -320,8 +328,8 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 
@@ -455,6 +463,7 @@ AS $$
 DECLARE
     ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
     known sortkey.node_pool;
+    lease sortkey.node_lease;
     lowest bigint; -- the fence, a lower limit of all marks
     now_at timestamptz;
 BEGIN
@@ -477,6 +486,20 @@ BEGIN
         IF FOUND THEN
             -- Rows exist already for numbers that are reserved, or were.
             INSERT INTO sortkey.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
+            -- Numbers reserved in other pools of this layout, or in the pool with the default name, are reserved here, too:
+            -- defaults generate IDs with them.
+            FOR lease IN
+                SELECT r.* FROM sortkey.node_lease r LEFT JOIN sortkey.node_pool p ON p.name = r.pool
+                WHERE r.reserved IS NOT NULL AND r.pool <> pool
+                    AND (p.layout = layout
+                        OR r.pool = CASE
+                            WHEN layout ~ '^snowflake: ' THEN 'snowflake'
+                            WHEN layout ~ '^snowflake_si: ' THEN 'snowflake-si'
+                            WHEN layout ~ '^spread64: cluster [0-9]+$' THEN replace(layout, ': cluster ', '-')
+                            WHEN layout = 'sno: partitions' THEN 'sno' END)
+            LOOP
+                UPDATE sortkey.node_lease l SET reserved = lease.reserved WHERE l.pool = pool AND l.number = lease.number AND l.reserved IS NULL;
+            END LOOP;
             DELETE FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
             SELECT l.number INTO number FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
             IF number IS NOT NULL THEN
@@ -595,7 +618,7 @@ BEGIN
         RETURNING l.after, l.mark INTO after, until;
     renewed := FOUND;
     IF NOT renewed THEN
-        SELECT l.term, regexp_replace(l.holder, ' \S+$', '') INTO present_term, present_holder
+        SELECT l.term, regexp_replace(l.holder, ' [^ ]+$', '') INTO present_term, present_holder
             FROM sortkey.node_lease l WHERE l.pool = pool AND l.number = number;
     END IF;
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
@@ -667,7 +690,7 @@ BEGIN
     IF lease.holder IS NOT NULL AND lease.expires_at > now_at THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
             MESSAGE = format('cannot reserve number %s of pool %s: it is held by %s until %s, unless renewed',
-                number, pool, regexp_replace(lease.holder, ' \S+$', ''), lease.expires_at),
+                number, pool, regexp_replace(lease.holder, ' [^ ]+$', ''), lease.expires_at),
             HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
     END IF;
     lease.mark := greatest(lease.mark, sortkey_internal.node_fence(pool, interval '0'));
@@ -725,7 +748,7 @@ COMMENT ON FUNCTION sortkey.unreserve_node IS 'Cancels the reservation of a node
 CREATE VIEW sortkey.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
-        regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
+        regexp_replace(l.holder, ' [^ ]+$', '') AS holder, l.expires_at, l.ttl, l.term,
         CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
     FROM sortkey.node_lease l;
 COMMENT ON VIEW sortkey.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
@@ -778,7 +801,7 @@ $$;
 --
 -- The workers of a Citus cluster have the functions, but not the tables. Citus copies the settings of the coordinator's
 -- database to all workers, again when it adds or activates one. So each worker ignores sortkey.node and reads a setting
--- that has its group in the name, such as sortkey.node_1.
+-- ends with its group, such as sortkey.node_1. A session keeps the number until it ends.
 CREATE FUNCTION sortkey_internal.use_node(format text, largest integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -814,12 +837,14 @@ BEGIN
             HINT = format('Run %s with a reserved number, and reconnect.', remedy);
     END IF;
     IF worker IS NULL THEN
-        SELECT p.pool, p.number INTO missing FROM sortkey_internal.node_pools(format, setting::integer) p
+        -- reserve_node with while_held reserves a number that a program still uses.
+        SELECT p.pool, p.number, l.reserved IS NOT NULL AS held INTO missing FROM sortkey_internal.node_pools(format, setting::integer) p
             LEFT JOIN sortkey.node_lease l ON l.pool = p.pool AND l.number = p.number
-            WHERE l.reserved IS NULL ORDER BY p.pool LIMIT 1;
+            WHERE l.reserved IS NULL OR l.holder IS NOT NULL ORDER BY p.pool LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = format('sortkey.node is %s, but number %s of pool %s is not reserved', setting, missing.number, missing.pool),
+                MESSAGE = format('sortkey.node is %s, but number %s of pool %s is %s', setting, missing.number, missing.pool,
+                    CASE WHEN missing.held THEN 'still held' ELSE 'not reserved' END),
                 HINT = format('Run SELECT sortkey.reserve_node(%L, %s, %L), or run %s with a reserved number and reconnect.',
                     missing.pool, missing.number, 'defaults of ' || current_database(), remedy);
         END IF;
@@ -914,7 +939,7 @@ CREATE VIEW sortkey.node_defaults AS
     ), numbers AS (
         SELECT n.*, substr(n.function, 6) AS format FROM nodes n
     )
-    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, l.reserved
+    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, CASE WHEN l.holder IS NULL THEN l.reserved END AS reserved
     FROM numbers n
         LEFT JOIN LATERAL sortkey_internal.node_pools(n.format, n.node) p ON n.node <= CASE n.format
             WHEN 'snowflake' THEN 1023
@@ -923,6 +948,27 @@ CREATE VIEW sortkey.node_defaults AS
             ELSE 65535 END
         LEFT JOIN sortkey.node_lease l ON l.pool = p.pool AND l.number = p.number;
 COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting sortkey.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, or if the setting is not a node number.';
+
+-- The setting is one problem, whatever the formats of its defaults. Each unreserved number is another one.
+CREATE VIEW sortkey.node_problems AS
+    WITH d AS (
+        SELECT n.kind || ' ' || n.name AS name, replace(n.format, '_', '-') AS format, n.from_setting, n.pool, n.number,
+            CASE WHEN n.from_setting THEN 'defaults of ' || current_database() ELSE n.kind || ' ' || n.name END AS note
+        FROM sortkey.node_defaults n WHERE n.reserved IS NULL AND (n.number IS NOT NULL OR n.from_setting)
+    )
+    SELECT d.number IS NULL AS no_node, d.pool, d.number,
+        min(d.name) || CASE WHEN count(*) > 1 THEN format(' (and %s more)', count(*) - 1) ELSE '' END
+        || CASE WHEN d.number IS NULL THEN
+            ' needs the setting sortkey.node, which is ' || CASE WHEN coalesce(current_setting('sortkey.node', true), '') = '' THEN 'missing'
+                ELSE format('%L, no node number of %s', current_setting('sortkey.node'), string_agg(DISTINCT d.format, ' and ')) END
+            || format(' (choose a number N that no program and no other database uses; run SELECT %s and ALTER DATABASE %I SET sortkey.node = N; and reconnect)',
+                string_agg(DISTINCT format('sortkey.reserve_node(%L, N, %L)', d.format, d.note), ', '), current_database())
+        ELSE
+            format(' uses unreserved number %s of pool %s%s (run SELECT sortkey.reserve_node(%L, %s, %L))', d.number, d.pool,
+                CASE WHEN d.from_setting THEN ' from the setting sortkey.node' ELSE '' END, d.pool, d.number, min(d.note))
+        END AS problem
+    FROM d GROUP BY d.from_setting, d.pool, d.number;
+COMMENT ON VIEW sortkey.node_problems IS 'Defaults whose node number is missing or not reserved, with the statements to run. Package migrations reports them in Check.';
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
 DO $$
 DECLARE
@@ -931,7 +977,7 @@ BEGIN
     FOR statement IN
         SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
         FROM (
-            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = 'sortkey.node_defaults'::regclass
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid IN ('sortkey.node_defaults'::regclass, 'sortkey.node_problems'::regclass)
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p WHERE p.oid = 'sortkey.prepare_citus_worker()'::regprocedure
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
@@ -942,7 +988,7 @@ BEGIN
 END
 $$;
 
-GRANT SELECT ON sortkey.node_defaults TO PUBLIC; -- Check reads it
+GRANT SELECT ON sortkey.node_defaults, sortkey.node_problems TO PUBLIC; -- Check reads them
 -- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
 -- USAGE on that schema, a role cannot call these by name.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
@@ -951,7 +997,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (2, 'nodes');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -962,8 +1008,8 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 
@@ -1069,7 +1115,7 @@ CREATE FUNCTION sortkey_internal.snowflake_node_bits(node integer) RETURNS bigin
 -- setting of the session. Its name has the number, so a session that changes the number checks it again.
 CREATE FUNCTION sortkey_internal.snowflake_node_bits() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN coalesce(
+    RETURN 4190208 & coalesce( -- the mask keeps a forged setting from changing the other bits
         nullif(current_setting('sortkey.snowflake_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
         sortkey_internal.use_node('snowflake', 1023));
 
@@ -1160,7 +1206,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (3, 'snowflake');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -1171,8 +1217,8 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 
@@ -1188,7 +1234,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (4, 'snowflake_si');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -1199,8 +1245,8 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 
@@ -1398,7 +1444,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (5, 'uid60');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -1409,8 +1455,8 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 
@@ -1524,7 +1570,7 @@ CREATE FUNCTION sortkey_internal.spread64_node_bits(node integer) RETURNS bigint
 -- setting of the session. Its name has the number, so a session that changes the number checks it again.
 CREATE FUNCTION sortkey_internal.spread64_node_bits() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN coalesce(
+    RETURN 1023 & coalesce( -- the mask keeps a forged setting from changing the other bits
         nullif(current_setting('sortkey.spread64_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
         sortkey_internal.use_node('spread64', 1023));
 
@@ -1645,7 +1691,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (6, 'spread64');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -1656,8 +1702,8 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 
@@ -1850,7 +1896,7 @@ CREATE FUNCTION sortkey_internal.sno_node_bits(node integer) RETURNS bigint
 -- setting of the session. Its name has the number, so a session that changes the number checks it again.
 CREATE FUNCTION sortkey_internal.sno_node_bits() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN coalesce(
+    RETURN 878643437895680 & coalesce( -- the mask keeps a forged setting from changing the other bits
         nullif(current_setting('sortkey.sno_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
         sortkey_internal.use_node('sno', 65535));
 
@@ -1974,7 +2020,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (7, 'sno');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 
@@ -1985,8 +2031,8 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 
@@ -2955,7 +3001,7 @@ INSERT INTO sortkey.revision (version, name) VALUES (8, 'partitions');
 
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 

@@ -2,7 +2,7 @@
 
 -- [nodes]
 -- The coordinator and each worker have a number of their own. The setting of a worker
--- has its groupid in pg_dist_node in the name.
+-- ends with its groupid in pg_dist_node.
 SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop on the coordinator');
 SELECT sortkey.reserve_node('snowflake', 1022, 'defaults of shop on worker 1');
 SELECT sortkey.reserve_node('snowflake', 1021, 'defaults of shop on worker 2');

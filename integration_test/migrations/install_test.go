@@ -164,12 +164,12 @@ func TestDownInUse(t *testing.T) {
 			must(t, migrations.Up(ctx, pool, c))
 			// Dependencies on the last migration, on one in the middle, and on the first possible one.
 			for _, used := range []struct{ create, drop, dependent string }{
-				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1, 2))", "DROP TABLE orders", "default value for column id of table orders"},
-				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY)", "DROP TABLE orders", "column id of table orders"},
-				{"CREATE TABLE orders (id bigint DEFAULT sortkey.next_uid60())", "DROP TABLE orders", "default value for column id of table orders"},
-				{"CREATE VIEW recent AS SELECT sortkey.snowflake_time(1)", "DROP VIEW recent", "view recent"},
-				{"CREATE TABLE orders (id sortkey.snowflake)", "DROP TABLE orders", "column id of table orders"},
-				{"CREATE TABLE orders (id sortkey.snowflake) PARTITION BY RANGE (id)", "DROP TABLE orders", "table orders depends on type sortkey.snowflake"},
+				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY DEFAULT sortkey.next_sno(1, 2))", "DROP TABLE orders", "default value for column id of table public.orders"},
+				{"CREATE TABLE orders (id sortkey.sno PRIMARY KEY)", "DROP TABLE orders", "column id of table public.orders"},
+				{"CREATE TABLE orders (id bigint DEFAULT sortkey.next_uid60())", "DROP TABLE orders", "default value for column id of table public.orders"},
+				{"CREATE VIEW recent AS SELECT sortkey.snowflake_time(1)", "DROP VIEW recent", "view public.recent"},
+				{"CREATE TABLE orders (id sortkey.snowflake)", "DROP TABLE orders", "column id of table public.orders"},
+				{"CREATE TABLE orders (id sortkey.snowflake) PARTITION BY RANGE (id)", "DROP TABLE orders", "table public.orders depends on type sortkey.snowflake"},
 				{"CREATE TABLE sortkey.orders (id sortkey.snowflake_si)", "DROP TABLE sortkey.orders", "column id of table sortkey.orders"},
 			} {
 				db.Exec(t, used.create)
@@ -790,7 +790,7 @@ var installPublic = strings.Fields(`
 	sno_text spread64_text uid60_text sno_from_text spread64_from_text uid60_from_text sno_partman_decoder
 	claim_node renew_node release_node reserve_node unreserve_node prepare_citus_worker
 	manage_partitions unmanage_partitions plan_partitions next_partition_step maintain_partitions
-	relation:revision relation:layout relation:node_pool relation:node_lease relation:node_status relation:node_defaults
+	relation:revision relation:layout relation:node_pool relation:node_lease relation:node_status relation:node_defaults relation:node_problems
 	relation:partitioned_table relation:partition_log`)
 
 // The schema has no internal objects, and all of its objects have comments.
@@ -836,10 +836,37 @@ func TestReadableFunctions(t *testing.T) {
 			WHERE pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND pg_get_functiondef(oid) ILIKE '%operator(pg\_catalog%'`) {
 			t.Errorf("expected no qualified operators in %s", name)
 		}
+		// With standard_conforming_strings off, a backslash in a string means something else.
+		for _, name := range columnOf(t, pool, `SELECT oid::regprocedure FROM pg_proc
+			WHERE pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND prosecdef AND strpos(prosrc, E'\\') > 0`) {
+			t.Errorf("expected no backslashes in %s, which has the privileges of its owner", name)
+		}
 	})
 }
 
-// If only one of the two schemas was dropped, Up names the remedy.
+// Functions and operators of other roles, which fit the arguments better than those of
+// pg_catalog, don't run with the privileges of the role that installs and checks.
+func TestHostileInstallation(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, pool, c := t.Context(), db.SQL(t), complete
+		for _, arguments := range []string{"text", "text, text", "text, text, text", "text, integer", "text, bigint", "text, name", "text, bigint, text"} {
+			db.Exec(t, "CREATE FUNCTION public.format("+arguments+") RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''trapped''; END'")
+		}
+		for i, operands := range [][2]string{{"name", "name"}, {"text", "name"}, {"name", "text"}, {"text", "bigint"}} {
+			db.Exec(t, fmt.Sprintf(`CREATE FUNCTION public.trap%d(%s, %s) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''trapped''; END';
+				CREATE OPERATOR public.|| (FUNCTION = public.trap%[1]d, LEFTARG = %[2]s, RIGHTARG = %[3]s)`, i, operands[0], operands[1]))
+		}
+		must(t, migrations.Up(ctx, pool, c))
+		db.Exec(t, "CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(7)); CREATE TABLE users (id bigint DEFAULT sortkey.next_snowflake())")
+		err := migrations.Check(ctx, pool, c)
+		wantError(t, err, migrations.ErrUnreservedNode, "column public.orders.id uses unreserved number 7")
+		wantError(t, err, migrations.ErrNoNode, "column public.users.id needs the setting sortkey.node")
+		db.Exec(t, "DROP TABLE orders, users")
+		must(t, migrations.Down(ctx, pool, c))
+	})
+}
+
+// If only one of the two schemas was dropped, Up and Down name the remedy.
 func TestDroppedSchema(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), complete
@@ -849,7 +876,7 @@ func TestDroppedSchema(t *testing.T) {
 		before := installCatalog(t, pool, "sortkey")
 		const remedy = "DROP SCHEMA sortkey_internal CASCADE"
 		wantError(t, migrations.Up(ctx, pool, c), nil, `install schema "sortkey": schema "sortkey_internal" still has the internal functions`, "; run "+remedy)
-		must(t, migrations.Down(ctx, pool, c)) // nothing is installed
+		wantError(t, migrations.Down(ctx, pool, c), nil, `remove schema "sortkey": schema "sortkey_internal" still has the internal functions`, "; run "+remedy)
 		installSame(t, "Up and Down", installCatalog(t, pool, "sortkey"), before)
 		db.Exec(t, remedy)
 		must(t, migrations.Up(ctx, pool, c))

@@ -191,3 +191,42 @@ func TestServerSettingChanges(t *testing.T) {
 		}
 	})
 }
+
+// A number that a program still holds is not reserved yet.
+func TestServerSettingHeld(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		const now = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
+		exec(t, conn, `select sortkey.claim_node('snowflake', 1024, (select 'snowflake: ' || layout from sortkey.layout where format = 'snowflake'), '{}', 'program secret', 60000, `+now+` - 9000, `+now+` - 8000)`)
+		exec(t, conn, "select sortkey.reserve_node('snowflake', 0, 'test', while_held => true)")
+		exec(t, conn, "set sortkey.node = 0")
+		exec(t, conn, "create table orders (id bigint default sortkey.next_snowflake())")
+		fails(t, conn, "55000", "select sortkey.next_snowflake()", "number 0 of pool snowflake is still held", "reserve_node('snowflake', 0,")
+		if pgtest.Value[bool](t, conn, "select bool_or(reserved is not null) from sortkey.node_defaults") {
+			t.Error("expected node_defaults to list the number as not reserved")
+		}
+		exec(t, conn, "select sortkey.release_node('snowflake', 0, 1, 'program secret', 0)")
+		exec(t, conn, "select sortkey.reserve_node('snowflake', 0, 'test')")
+		exec(t, conn, "select sortkey.next_snowflake()")
+	})
+}
+
+// A session that forges the setting with the checked number changes only the node
+// number of its IDs.
+func TestServerSettingForged(t *testing.T) {
+	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		for _, f := range settingFormats() {
+			conn := db.Conn(t)
+			exec(t, conn, "set sortkey.node = 1")
+			for _, forged := range []string{"9223372036854775807", "-1", "-9223372036854775808"} {
+				exec(t, conn, fmt.Sprintf("set sortkey.%s_1 = '%s'", f.name, forged))
+				var valid bool
+				must(t, conn.QueryRow(t.Context(), fmt.Sprintf(`select count(distinct id) = 100 and bool_and(abs(extract(epoch from %s(id) - clock_timestamp())) < 60)
+					from (select %s from generate_series(1, 100)) g (id)`, f.function("time"), f.next())).Scan(&valid))
+				if !valid {
+					t.Errorf("%s: expected distinct IDs of the current time with %s", f.name, forged)
+				}
+			}
+		}
+	})
+}

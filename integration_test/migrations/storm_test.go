@@ -387,6 +387,13 @@ func TestServerLockHeld(t *testing.T) {
 				}
 			}
 			time.Sleep(20 * time.Millisecond) // the windows are over
+			counter := func(f genFormat) int64 {
+				return pgtest.Value[int64](t, admin, "select coalesce(pg_sequence_last_value(oid) / increment_by, 0) from pg_class join pg_sequences on sequencename = relname where oid = $1::regclass", f.clock())
+			}
+			before := make([]int64, len(formats))
+			for i, f := range formats {
+				before[i] = counter(f)
+			}
 			errs, took := make([]error, len(conns)), make([]time.Duration, len(conns))
 			genEach(t, len(conns), func(i int) error {
 				if _, err := conns[i].Exec(t.Context(), "set statement_timeout = '60s'"); err != nil {
@@ -406,6 +413,11 @@ func TestServerLockHeld(t *testing.T) {
 				}
 			}
 			t.Logf("calls failed after %s to %s", slices.Min(took), slices.Max(took))
+			for i, f := range formats {
+				if n := counter(f) - before[i]; before[i] > 0 && n > 10 { // two calls, on a clock that has begun
+					t.Errorf("%s: expected calls to take few values of the sequence, got %d", f.name, n)
+				}
+			}
 			if strings.Contains(end, "$1") {
 				exec(t, admin, end, holder.PgConn().PID())
 				pgtest.Eventually(t, "the session has ended", func() error {

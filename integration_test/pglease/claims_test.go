@@ -309,6 +309,31 @@ func TestReservations(t *testing.T) {
 	})
 }
 
+// A new pool takes over the reservations of other pools of its layout, and of the pool
+// with the default name: defaults generate IDs with these numbers.
+func TestReservationsOfLayout(t *testing.T) {
+	t.Parallel()
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		s := up(t, db)
+		db.Exec(t, `SELECT sortkey.reserve_node('snowflake', 0, 'defaults'), sortkey.reserve_node('snowflake-si', 0, 'defaults'),
+			sortkey.reserve_node('spread64', 4, 'defaults'), sortkey.reserve_node('sno', 0, 'defaults'), sortkey.reserve_node('other', 0, 'x')`)
+		for _, p := range []nodelease.Pool{
+			nodelease.ForSnowflake(idtype.DefaultSnowflakeLayout()), nodelease.ForSpread64(4), nodelease.ForSno(),
+		} {
+			for _, name := range []string{"orders", "users"} { // users has the reservations of both
+				p.Name = name + "-" + p.Name
+				if c := claim(t, s, p, ask(p.Name, time.Minute)); c.Number != 1 {
+					t.Errorf("%s: want number 1, got %d", p.Name, c.Number)
+				}
+			}
+		}
+		other := nodelease.ForSpread64(5)
+		if c := claim(t, s, other, ask("other", time.Minute)); c.Number != 0 {
+			t.Errorf("another layout: want number 0, got %d", c.Number)
+		}
+	})
+}
+
 // A claim reads few rows, even of a large pool and with a generic plan. In addition it
 // reads the row of each number in Pool.Reserved at most once.
 func TestClaimReadsFewRows(t *testing.T) {

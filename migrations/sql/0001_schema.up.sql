@@ -138,23 +138,31 @@ BEGIN
                 RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                     MESSAGE = format('sequence %s ends at %s instead of 9223372036854775807, as on a new worker of a Citus cluster', clock, last_value),
                     HINT = 'Run SELECT * FROM run_command_on_workers(''SELECT {{.Schema}}.prepare_citus_worker()'') at the coordinator.';
+            ELSIF NOT has_sequence_privilege(clock, 'SELECT') OR NOT has_sequence_privilege(clock, 'UPDATE') THEN
+                RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+                    MESSAGE = format('role %I lacks SELECT or UPDATE on sequence %s', current_user, clock),
+                    HINT = 'The functions and sequences of schema {{.Internal}} must have the same owner.';
             END IF;
             PERFORM pg_current_xact_id(); -- get a transaction ID now, so that setval() doesn't, which could fail
             step := CASE WHEN pg_try_advisory_lock(lock_class, lock_key) THEN ARRAY[
                 CASE WHEN pg_sequence_last_value(clock) & window_mask = value & window_mask THEN setval(clock, target) END,
                 pg_advisory_unlock(lock_class, lock_key)::integer] END;
             IF step IS NULL THEN
-                -- Another session holds the lock, for microseconds unless it is stopped.
-                IF busy >= max_wait THEN
-                    RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
-                        MESSAGE = format('session %s has held the lock of %s for more than a second', coalesce((
-                            SELECT string_agg(l.pid::text, ', ') FROM pg_locks l
-                            WHERE l.locktype = 'advisory' AND l.classid::bigint = lock_class AND l.objid = clock::oid AND l.granted
-                                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())), '?'), clock),
-                        HINT = 'The session is stopped, or has taken this advisory lock by itself. End it with pg_terminate_backend.';
-                END IF;
-                PERFORM pg_sleep(0.001);
-                busy := busy + 1;
+                -- Another session holds the lock, for microseconds unless it is stopped. Wait without nextval(), so
+                -- that the sequence doesn't end.
+                LOOP
+                    EXIT WHEN CASE WHEN pg_try_advisory_lock(lock_class, lock_key) THEN pg_advisory_unlock(lock_class, lock_key) END;
+                    IF busy >= max_wait THEN
+                        RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+                            MESSAGE = format('session %s has held the lock of %s for more than a second', coalesce((
+                                SELECT string_agg(l.pid::text, ', ') FROM pg_locks l
+                                WHERE l.locktype = 'advisory' AND l.classid::bigint = lock_class AND l.objid = clock::oid AND l.granted
+                                    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())), '?'), clock),
+                            HINT = 'The session is stopped, or has taken this advisory lock by itself. End it with pg_terminate_backend.';
+                    END IF;
+                    PERFORM pg_sleep(0.001);
+                    busy := busy + 1;
+                END LOOP;
                 CONTINUE;
             END IF;
             CONTINUE WHEN step[1] IS NULL; -- another session has changed the window

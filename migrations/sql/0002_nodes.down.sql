@@ -1,4 +1,5 @@
 {{define "nodes" -}}
+DROP VIEW {{.Schema}}.node_problems;
 DROP VIEW {{.Schema}}.node_defaults;
 DROP FUNCTION {{.Schema}}.prepare_citus_worker();
 DROP FUNCTION {{.Internal}}.use_node(text, integer);

@@ -130,6 +130,7 @@ AS $$
 DECLARE
     ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
     known {{$s}}.node_pool;
+    lease {{$s}}.node_lease;
     lowest bigint; -- the fence, a lower limit of all marks
     now_at timestamptz;
 BEGIN
@@ -152,6 +153,20 @@ BEGIN
         IF FOUND THEN
             -- Rows exist already for numbers that are reserved, or were.
             INSERT INTO {{$s}}.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
+            -- Numbers reserved in other pools of this layout, or in the pool with the default name, are reserved here, too:
+            -- defaults generate IDs with them.
+            FOR lease IN
+                SELECT r.* FROM {{$s}}.node_lease r LEFT JOIN {{$s}}.node_pool p ON p.name = r.pool
+                WHERE r.reserved IS NOT NULL AND r.pool <> pool
+                    AND (p.layout = layout
+                        OR r.pool = CASE
+                            WHEN layout ~ '^snowflake: ' THEN 'snowflake'
+                            WHEN layout ~ '^snowflake_si: ' THEN 'snowflake-si'
+                            WHEN layout ~ '^spread64: cluster [0-9]+$' THEN replace(layout, ': cluster ', '-')
+                            WHEN layout = 'sno: partitions' THEN 'sno' END)
+            LOOP
+                UPDATE {{$s}}.node_lease l SET reserved = lease.reserved WHERE l.pool = pool AND l.number = lease.number AND l.reserved IS NULL;
+            END LOOP;
             DELETE FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
             SELECT l.number INTO number FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
             IF number IS NOT NULL THEN
@@ -270,7 +285,7 @@ BEGIN
         RETURNING l.after, l.mark INTO after, until;
     renewed := FOUND;
     IF NOT renewed THEN
-        SELECT l.term, regexp_replace(l.holder, ' \S+$', '') INTO present_term, present_holder
+        SELECT l.term, regexp_replace(l.holder, ' [^ ]+$', '') INTO present_term, present_holder
             FROM {{$s}}.node_lease l WHERE l.pool = pool AND l.number = number;
     END IF;
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
@@ -342,7 +357,7 @@ BEGIN
     IF lease.holder IS NOT NULL AND lease.expires_at > now_at THEN
         RAISE EXCEPTION USING ERRCODE = 'object_in_use',
             MESSAGE = format('cannot reserve number %s of pool %s: it is held by %s until %s, unless renewed',
-                number, pool, regexp_replace(lease.holder, ' \S+$', ''), lease.expires_at),
+                number, pool, regexp_replace(lease.holder, ' [^ ]+$', ''), lease.expires_at),
             HINT = 'Call reserve_node with while_held => true, stop the holder, and call it again; or choose another number.';
     END IF;
     lease.mark := greatest(lease.mark, {{$i}}.node_fence(pool, interval '0'));
@@ -400,7 +415,7 @@ COMMENT ON FUNCTION {{$s}}.unreserve_node IS 'Cancels the reservation of a node 
 CREATE VIEW {{$s}}.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
-        regexp_replace(l.holder, ' \S+$', '') AS holder, l.expires_at, l.ttl, l.term,
+        regexp_replace(l.holder, ' [^ ]+$', '') AS holder, l.expires_at, l.ttl, l.term,
         CASE WHEN l.mark < {{.EndOfTimeMS}} THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
     FROM {{$s}}.node_lease l;
 COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
@@ -439,7 +454,7 @@ $$;
 --
 -- The workers of a Citus cluster have the functions, but not the tables. Citus copies the settings of the coordinator's
 -- database to all workers, again when it adds or activates one. So each worker ignores {{$s}}.node and reads a setting
--- that has its group in the name, such as {{$s}}.node_1.
+-- ends with its group, such as {{$s}}.node_1. A session keeps the number until it ends.
 CREATE FUNCTION {{$i}}.use_node(format text, largest integer) RETURNS bigint
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -475,12 +490,14 @@ BEGIN
             HINT = format('Run %s with a reserved number, and reconnect.', remedy);
     END IF;
     IF worker IS NULL THEN
-        SELECT p.pool, p.number INTO missing FROM {{$i}}.node_pools(format, setting::integer) p
+        -- reserve_node with while_held reserves a number that a program still uses.
+        SELECT p.pool, p.number, l.reserved IS NOT NULL AS held INTO missing FROM {{$i}}.node_pools(format, setting::integer) p
             LEFT JOIN {{$s}}.node_lease l ON l.pool = p.pool AND l.number = p.number
-            WHERE l.reserved IS NULL ORDER BY p.pool LIMIT 1;
+            WHERE l.reserved IS NULL OR l.holder IS NOT NULL ORDER BY p.pool LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
-                MESSAGE = format('{{$s}}.node is %s, but number %s of pool %s is not reserved', setting, missing.number, missing.pool),
+                MESSAGE = format('{{$s}}.node is %s, but number %s of pool %s is %s', setting, missing.number, missing.pool,
+                    CASE WHEN missing.held THEN 'still held' ELSE 'not reserved' END),
                 HINT = format('Run SELECT {{$s}}.reserve_node(%L, %s, %L), or run %s with a reserved number and reconnect.',
                     missing.pool, missing.number, 'defaults of ' || current_database(), remedy);
         END IF;
@@ -575,7 +592,7 @@ CREATE VIEW {{$s}}.node_defaults AS
     ), numbers AS (
         SELECT n.*, substr(n.function, 6) AS format FROM nodes n
     )
-    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, l.reserved
+    SELECT n.kind, n.name, n.expression, n.format, n.from_setting, p.pool, p.number, CASE WHEN l.holder IS NULL THEN l.reserved END AS reserved
     FROM numbers n
         LEFT JOIN LATERAL {{$i}}.node_pools(n.format, n.node) p ON n.node <= CASE n.format
             WHEN 'snowflake' THEN {{.Snowflake.MaxNode}}
@@ -584,12 +601,33 @@ CREATE VIEW {{$s}}.node_defaults AS
             ELSE {{.Sno.MaxNode}} END
         LEFT JOIN {{$s}}.node_lease l ON l.pool = p.pool AND l.number = p.number;
 COMMENT ON VIEW {{$s}}.node_defaults IS 'Defaults that generate IDs with a node number, which is an argument or the setting {{$s}}.node (from_setting). reserved is the note of the reservation, or NULL if the number is not reserved. number is NULL if the argument is not a literal, or if the setting is not a node number.';
+
+-- The setting is one problem, whatever the formats of its defaults. Each unreserved number is another one.
+CREATE VIEW {{$s}}.node_problems AS
+    WITH d AS (
+        SELECT n.kind || ' ' || n.name AS name, replace(n.format, '_', '-') AS format, n.from_setting, n.pool, n.number,
+            CASE WHEN n.from_setting THEN 'defaults of ' || current_database() ELSE n.kind || ' ' || n.name END AS note
+        FROM {{$s}}.node_defaults n WHERE n.reserved IS NULL AND (n.number IS NOT NULL OR n.from_setting)
+    )
+    SELECT d.number IS NULL AS no_node, d.pool, d.number,
+        min(d.name) || CASE WHEN count(*) > 1 THEN format(' (and %s more)', count(*) - 1) ELSE '' END
+        || CASE WHEN d.number IS NULL THEN
+            ' needs the setting {{$s}}.node, which is ' || CASE WHEN coalesce(current_setting('{{$s}}.node', true), '') = '' THEN 'missing'
+                ELSE format('%L, no node number of %s', current_setting('{{$s}}.node'), string_agg(DISTINCT d.format, ' and ')) END
+            || format(' (choose a number N that no program and no other database uses; run SELECT %s and ALTER DATABASE %I SET {{$s}}.node = N; and reconnect)',
+                string_agg(DISTINCT format('{{$s}}.reserve_node(%L, N, %L)', d.format, d.note), ', '), current_database())
+        ELSE
+            format(' uses unreserved number %s of pool %s%s (run SELECT {{$s}}.reserve_node(%L, %s, %L))', d.number, d.pool,
+                CASE WHEN d.from_setting THEN ' from the setting {{$s}}.node' ELSE '' END, d.pool, d.number, min(d.note))
+        END AS problem
+    FROM d GROUP BY d.from_setting, d.pool, d.number;
+COMMENT ON VIEW {{$s}}.node_problems IS 'Defaults whose node number is missing or not reserved, with the statements to run. Package migrations reports them in Check.';
 {{template "protect these" .}}
-            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.node_defaults'::regclass
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid IN ('{{$s}}.node_defaults'::regclass, '{{$s}}.node_problems'::regclass)
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p WHERE p.oid = '{{$s}}.prepare_citus_worker()'::regprocedure
 {{- template "protected"}}
-GRANT SELECT ON {{$s}}.node_defaults TO PUBLIC; -- Check reads it
+GRANT SELECT ON {{$s}}.node_defaults, {{$s}}.node_problems TO PUBLIC; -- Check reads them
 {{template "share internals" .}}
 {{template "revision" .}}
 {{- end}}

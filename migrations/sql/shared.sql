@@ -53,15 +53,15 @@ $$;
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
 DO $$
 BEGIN
-    PERFORM set_config('sortkey_migrations.search_path', current_setting('search_path'), true);
-    PERFORM set_config('search_path', 'pg_catalog, pg_temp', true);
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
 END
 $$;
 {{end}}
 {{define "after" -}}
 DO $$
 BEGIN
-    PERFORM set_config('search_path', current_setting('sortkey_migrations.search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
 END
 $$;
 {{end}}
@@ -162,7 +162,7 @@ CREATE FUNCTION {{$i}}.{{.Format}}_node_bits(node integer) RETURNS bigint
 -- setting of the session. Its name has the number, so a session that changes the number checks it again.
 CREATE FUNCTION {{$i}}.{{.Format}}_node_bits() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN coalesce(
+    RETURN {{.NodeMask}} & coalesce( -- the mask keeps a forged setting from changing the other bits
         nullif(current_setting('{{.Schema}}.{{.Format}}_' || current_setting('{{.Schema}}.node', true), true), '' COLLATE "C")::bigint,
         {{$i}}.use_node('{{.Format}}', {{.MaxNode}}));
 {{end}}
