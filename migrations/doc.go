@@ -238,7 +238,7 @@
 // generator << 4 | cluster for a spread64, and partition for a sno. Reserve the
 // setting's number in the pool of each format that defaults use: snowflake,
 // snowflake-si, spread64, sno. The functions check this once per session. The
-// setting costs about 0.2 µs per row more than a number in the DDL.
+// setting costs 0.2 to 0.3 µs per row more than a number in the DDL.
 //
 // Only a superuser can run ALTER DATABASE ... SET sortkey.node, unless a superuser has
 // run GRANT SET ON PARAMETER sortkey.node TO the owner of the database. Without a
