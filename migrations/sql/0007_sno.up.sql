@@ -213,17 +213,9 @@ CREATE FUNCTION {{$s}}.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, 
 {{template "revision" .}}
 {{- end}}
 
-{{define "mint sno start"}}{{$i := .Internal}}
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
-AS $$
-DECLARE
-    value bigint := {{$i}}.sno_tick();
-    now_unit bigint := {{$i}}.sno_now(now);
+{{define "mint sno start"}}
+{{- template "mint declare" .}}
     high bigint;
     low bigint;
-BEGIN
-    IF {{$i}}.sno_is_stale(value, now_unit) THEN
-        value := {{$i}}.sno_advance();
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
-    END IF;
+{{- template "mint begin" .}}
 {{- end}}

@@ -150,7 +150,7 @@ CREATE FUNCTION {{$i}}.{{.Format}}_is_stale(value bigint, now_unit bigint) RETUR
         OR now_unit < (value & {{.LastUnit}}) - {{.Ahead}};
 {{end}}
 
-{{/* The node number of a format, as bits of its IDs. The dot has Bits, an expression for the bits of the number node. */}}
+{{/* The node number of a format, as bits of its IDs. */}}
 {{define "node" -}}
 {{$i := .Internal -}}
 -- Returns the bits of a node number in an ID.
@@ -206,12 +206,20 @@ END
 $$;
 {{end}}
 
-{{define "mint start"}}{{$i := .Internal}}
+{{define "mint start"}}
+{{- template "mint declare" .}}
+{{- template "mint begin" .}}
+{{- end}}
+
+{{define "mint declare"}}
     LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
 DECLARE
-    value bigint := {{$i}}.{{.Format}}_tick();
-    now_unit bigint := {{$i}}.{{.Format}}_now(now);
+    value bigint := {{.Internal}}.{{.Format}}_tick();
+    now_unit bigint := {{.Internal}}.{{.Format}}_now(now);
+{{- end}}
+
+{{define "mint begin"}}{{$i := .Internal}}
 BEGIN
     IF {{$i}}.{{.Format}}_is_stale(value, now_unit) THEN
         value := {{$i}}.{{.Format}}_advance();
