@@ -40,7 +40,6 @@ type format struct {
 
 	MaxNode  int    // the largest node number
 	NodeBits string // an SQL expression for the bits of the number node in an ID; "" if the format has no nodes
-	NodeMask int64  // the bits of MaxNode
 }
 
 // Internal returns the schema of the functions that users don't call.
@@ -156,7 +155,7 @@ func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
 	}
 	s.UnitBits = 63 - s.TimeShift()
 	s.MaxNode = 1<<(s.DatacenterBits+s.WorkerBits) - 1
-	s.NodeBits, s.NodeMask = fmt.Sprintf("node::bigint << %d", s.WorkerShift()), int64(s.MaxNode)<<s.WorkerShift()
+	s.NodeBits = fmt.Sprintf("node::bigint << %d", s.WorkerShift())
 	s.Layout = l.String()
 	if s.UnitBits > maxTimeBits {
 		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: time has %d bits (%s); want at most %d, since SQL computes longer times inexactly; give datacenter, worker or sequence more bits",
@@ -191,7 +190,7 @@ func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, err
 		MachineBits: bits.Len(uint(max.Machine)),
 	}
 	s.MaxNode = 1<<s.MachineBits - 1
-	s.NodeBits, s.NodeMask = fmt.Sprintf("node::bigint << %d", s.SequenceBits), int64(s.MaxNode)<<s.SequenceBits
+	s.NodeBits = fmt.Sprintf("node::bigint << %d", s.SequenceBits)
 	s.Layout = l.String()
 	return s, nil
 }
@@ -211,7 +210,7 @@ func spread64(schema string) format {
 		first: idtype.Spread64(0).Time(), last: idtype.Spread64(-1).Time(), unit: time.Millisecond,
 		UnitBits: 42, SequenceBits: 6,
 		Lowest: "0", Highest: fmt.Sprint(int64(1)<<42 - 1), // not of IDs, which have no floors, but of units
-		MaxNode: 1<<10 - 1, NodeBits: "node::bigint", NodeMask: 1<<10 - 1,
+		MaxNode: 1<<10 - 1, NodeBits: "node::bigint",
 	}
 }
 
@@ -226,6 +225,5 @@ func sno(schema string) format {
 		UnitBits: 39, SequenceBits: 16,
 		Lowest: fmt.Sprintf("'%s'", lowest.UUID()), Highest: fmt.Sprintf("'%s'", highest.UUID()),
 		MaxNode: 1<<16 - 1, NodeBits: "((node >> 14)::bigint << 48) | ((node & 15872)::bigint << 31) | ((node & 496)::bigint << 28) | ((node & 15)::bigint << 25)",
-		NodeMask: 3<<48 | 31<<40 | 31<<32 | 15<<25,
 	}
 }

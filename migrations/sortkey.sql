@@ -1115,7 +1115,7 @@ CREATE FUNCTION sortkey_internal.snowflake_node_bits(node integer) RETURNS bigin
 -- setting of the session. Its name has the number, so a session that changes the number checks it again.
 CREATE FUNCTION sortkey_internal.snowflake_node_bits() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN 4190208 & coalesce( -- the mask keeps a forged setting from changing the other bits
+    RETURN sortkey_internal.snowflake_node_bits(1023) & coalesce( -- this mask keeps a forged setting from changing the other bits
         nullif(current_setting('sortkey.snowflake_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
         sortkey_internal.use_node('snowflake', 1023));
 
@@ -1570,7 +1570,7 @@ CREATE FUNCTION sortkey_internal.spread64_node_bits(node integer) RETURNS bigint
 -- setting of the session. Its name has the number, so a session that changes the number checks it again.
 CREATE FUNCTION sortkey_internal.spread64_node_bits() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN 1023 & coalesce( -- the mask keeps a forged setting from changing the other bits
+    RETURN sortkey_internal.spread64_node_bits(1023) & coalesce( -- this mask keeps a forged setting from changing the other bits
         nullif(current_setting('sortkey.spread64_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
         sortkey_internal.use_node('spread64', 1023));
 
@@ -1896,7 +1896,7 @@ CREATE FUNCTION sortkey_internal.sno_node_bits(node integer) RETURNS bigint
 -- setting of the session. Its name has the number, so a session that changes the number checks it again.
 CREATE FUNCTION sortkey_internal.sno_node_bits() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN 878643437895680 & coalesce( -- the mask keeps a forged setting from changing the other bits
+    RETURN sortkey_internal.sno_node_bits(65535) & coalesce( -- this mask keeps a forged setting from changing the other bits
         nullif(current_setting('sortkey.sno_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
         sortkey_internal.use_node('sno', 65535));
 

@@ -844,8 +844,8 @@ func TestReadableFunctions(t *testing.T) {
 	})
 }
 
-// Functions and operators of other roles, which fit the arguments better than those of
-// pg_catalog, don't run with the privileges of the role that installs and checks.
+// Up, Check and Down use the functions and operators of pg_catalog, even if schema public
+// has some whose argument types match better.
 func TestHostileInstallation(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c := t.Context(), db.SQL(t), complete

@@ -162,7 +162,7 @@ CREATE FUNCTION {{$i}}.{{.Format}}_node_bits(node integer) RETURNS bigint
 -- setting of the session. Its name has the number, so a session that changes the number checks it again.
 CREATE FUNCTION {{$i}}.{{.Format}}_node_bits() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{.NodeMask}} & coalesce( -- the mask keeps a forged setting from changing the other bits
+    RETURN {{$i}}.{{.Format}}_node_bits({{.MaxNode}}) & coalesce( -- this mask keeps a forged setting from changing the other bits
         nullif(current_setting('{{.Schema}}.{{.Format}}_' || current_setting('{{.Schema}}.node', true), true), '' COLLATE "C")::bigint,
         {{$i}}.use_node('{{.Format}}', {{.MaxNode}}));
 {{end}}
