@@ -58,7 +58,7 @@ func genSetClock(t testing.TB, db *pgtest.DB, now string) {
 // So the test uses genInstallClock.
 func TestServerClockJitter(t *testing.T) {
 	const clients, schema = 10, "jittery"
-	duration := pgtest.Scaled(time.Second, 10*time.Second)
+	duration := pgtest.Soak(t, time.Second, 3*time.Second)
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		genInstallClock(t, db, schema, "clock_timestamp()")
 		formats := genFormatsOf(schema)
@@ -129,7 +129,7 @@ func TestServerStormOfWindows(t *testing.T) {
 // storm runs the clients and the session that cancels and terminates them.
 func storm(t *testing.T, db *pgtest.DB, schema string) {
 	const clients, patience = 12, 2 * time.Minute
-	duration := pgtest.Scaled(2*time.Second, 20*time.Second)
+	duration := pgtest.Soak(t, 2*time.Second, 6*time.Second)
 	formats := genFormatsOf(schema)
 	for _, f := range formats {
 		db.Exec(t, fmt.Sprintf("create unlogged table %[2]s (id %[1]s.%[2]s primary key)", schema, f.name))

@@ -3,7 +3,6 @@
 package nodelease
 
 import (
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -12,18 +11,6 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
-
-// soak returns the minimum duration of the random faults.
-func soak(t *testing.T) time.Duration {
-	t.Helper()
-	s := os.Getenv("SORTKEY_SOAK")
-	if s == "" {
-		return pgtest.Scaled(3*time.Second, 20*time.Second)
-	}
-	d, err := time.ParseDuration(s)
-	must(t, err)
-	return d
-}
 
 // An upheaval is a scenario with random faults.
 type upheaval struct {
@@ -51,7 +38,7 @@ func chaos(t *testing.T, scenarios scenarios, srv *server) {
 		u.done = map[string]int{}
 	}
 	// Run until numbers have passed to other processes, even on a slow machine.
-	begun, lasts := time.Now(), soak(t)
+	begun, lasts := time.Now(), pgtest.Soak(t, 3*time.Second, 20*time.Second)
 	goesOn := func() bool {
 		since := time.Since(begun)
 		return since < lasts || since < lasts+4*patience && slices.ContainsFunc(pools, func(u *upheaval) bool { return u.holders() < 2*u.numbers })

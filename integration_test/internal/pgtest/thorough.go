@@ -3,6 +3,7 @@ package pgtest
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 // Thorough reports whether tests run every variant with full counts, which they do if
@@ -25,4 +26,17 @@ func Scaled[T any](short, thorough T) T {
 		return thorough
 	}
 	return short
+}
+
+// Soak returns the duration of a test that injects random faults: the value of
+// SORTKEY_SOAK, such as 10m, or else one of the arguments, as in [Scaled].
+func Soak(t testing.TB, short, thorough time.Duration) time.Duration {
+	t.Helper()
+	s := os.Getenv("SORTKEY_SOAK")
+	if s == "" {
+		return Scaled(short, thorough)
+	}
+	d, err := time.ParseDuration(s)
+	Must(t, err)
+	return d
 }
