@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -46,7 +47,8 @@ var (
 // a default needs the setting sortkey.node and Check's session has no such setting,
 // or one that is no node number. The error names the defaults and the statements
 // that correct them. It can wrap both, but no error of the installation, so a
-// process can log it and start. The view node_defaults lists the defaults.
+// process can log it and start. One error in its chain has a method Unwrap() []error,
+// which returns an error per default. The view node_defaults lists the defaults.
 //
 // Check needs only USAGE on the schema. It accepts an installation by any tool.
 func Check(ctx context.Context, db *sql.DB, c Config) error {
@@ -58,6 +60,37 @@ func Check(ctx context.Context, db *sql.DB, c Config) error {
 		return err
 	}
 	return checkDefaults(ctx, db, d.Schema)
+}
+
+// Installed returns the Config of the installation in a schema: "" means
+// [DefaultSchema]. Use it in tools that work with any installation. A program that
+// generates IDs passes its own Config to [Check] instead, since a changed layout
+// must be an error.
+//
+// Installed needs only USAGE on the schema. Like Check, it returns
+// [ErrNotInstalled], [ErrIncomplete] or [ErrCitusWorker] if it finds no layouts.
+func Installed(ctx context.Context, db *sql.DB, schema string) (Config, error) {
+	c := Config{Schema: schema}
+	d, err := c.data()
+	if err != nil {
+		return Config{}, err
+	}
+	installed, err := layouts(ctx, db, d.Schema)
+	if err != nil {
+		return Config{}, err
+	}
+	if installed[d.Snowflake.Format] == "" {
+		return Config{}, fmt.Errorf("migrations: read schema %q: table %[1]s.layout has no layout of Snowflake; restore the data of the schemas, or run Up: %w", d.Schema, ErrIncomplete)
+	}
+	if c.Snowflake, err = parseSnowflakeLayout(installed[d.Snowflake.Format]); err != nil {
+		return Config{}, fmt.Errorf("migrations: read schema %q: %w", d.Schema, err)
+	}
+	if text := installed["snowflake_si"]; text != "" {
+		if c.SnowflakeSI, err = parseSnowflakeSILayout(text); err != nil {
+			return Config{}, fmt.Errorf("migrations: read schema %q: %w", d.Schema, err)
+		}
+	}
+	return c, nil
 }
 
 // checkInstallation is Check without checkDefaults.
@@ -83,7 +116,7 @@ func checkDefaults(ctx context.Context, db querier, schema string) error {
 		return unreadable(schema, err)
 	}
 	defer rows.Close()
-	var problems error
+	var problems defaultProblems
 	for rows.Next() {
 		var noNode bool
 		var problem string
@@ -94,11 +127,7 @@ func checkDefaults(ctx context.Context, db querier, schema string) error {
 		if noNode {
 			sentinel = ErrNoNode
 		}
-		if problems == nil {
-			problems = fmt.Errorf("%s: %w", problem, sentinel)
-		} else {
-			problems = fmt.Errorf("%w; %s: %w", problems, problem, sentinel)
-		}
+		problems = append(problems, fmt.Errorf("%s: %w", problem, sentinel))
 	}
 	if err := rows.Err(); err != nil {
 		return unreadable(schema, err)
@@ -107,6 +136,19 @@ func checkDefaults(ctx context.Context, db querier, schema string) error {
 		return nil
 	}
 	return fmt.Errorf("migrations: check the defaults of schema %q: %w", schema, problems)
+}
+
+// defaultProblems are the problems with defaults, as one error.
+type defaultProblems []error
+
+func (p defaultProblems) Unwrap() []error { return p }
+
+func (p defaultProblems) Error() string {
+	texts := make([]string, len(p))
+	for i, err := range p {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
 }
 
 // checkLayouts returns [ErrLayout] if an installation has other layouts than d, and

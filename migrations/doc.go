@@ -24,22 +24,25 @@
 //
 // # With your own migration tool
 //
-// [Goose], [GolangMigrate] and [Tern] return the migrations as a file system for
-// these tools. [SQL] returns them as one file for psql, and [List] as statements
-// for any other tool. To keep the files beside your own migrations, write them
-// to a folder:
+// [Goose], [GolangMigrate], [Tern] and [Flyway] return the migrations as a file
+// system for these tools. [Plain] returns one SQL file per migration and direction,
+// for psql -1, Liquibase and other tools. [SQL] returns all migrations as one file
+// for psql, and [List] as statements. To keep the files beside your own migrations,
+// write them to a folder:
 //
 //	files, err := migrations.GolangMigrate(migrations.Config{})
 //	...
 //	err = migrations.WriteNew("db/sortkey", files)
 //
 // Run the same code after an upgrade of this package: it adds the files of new
-// migrations.
+// migrations. Without Go, run sortkey migrate export.
 //
 // The versions begin at 1, so the tool needs a separate version table for these
 // files: in goose WithTableName or -table; in golang-migrate x-migrations-table
 // in the URL; in tern version_table, or the argument of NewMigrator, qualified
-// with a schema.
+// with a schema; in Flyway -table. If the schema of this table has other objects,
+// Flyway also needs -baselineOnMigrate=true -baselineVersion=0. In Liquibase, run
+// each file with sqlFile and splitStatements="false".
 //
 // Each migration changes everything or nothing. If one fails with golang-migrate,
 // run force with the previous version before you retry. If other objects depend
@@ -308,6 +311,28 @@
 //
 // If you dump by schema, dump both, with --schema=sortkey --schema=sortkey_internal.
 // The second has the sequences, which contain the time of the last ID.
+//
+// # Audits
+//
+// These functions find problems with the IDs of a table: malformed and zero IDs, IDs
+// of the future, IDs apart from a timestamp by more than the tolerance, node numbers
+// that were never claimed and are not reserved, and duplicates. The second one counts
+// the rows by node number and by day, and the third one finds duplicates in several
+// tables:
+//
+//	SELECT * FROM sortkey.audit_key('orders', created_at => 'created_at', tolerance => '5 minutes');
+//	SELECT * FROM sortkey.audit_counts('orders', since => '2026-11-01Z');
+//	SELECT * FROM sortkey.audit_duplicates('id', 'orders', 'orders_archive');
+//
+// The first argument is the table. The second one is the column, by default the
+// primary key. For a bigint column, pass the format, too, unless a default or the
+// partition settings determine it: format => 'uid60'. A count of NULL means not
+// checked: without created_at, or if the database has no pool of node numbers with the
+// layout, or if the role cannot read the view node_status and the table node_pool.
+//
+// Each call reads the whole table in one statement, which takes time and a snapshot.
+// For a big table in production, use the command sortkey audit, which reads batches
+// and compares databases.
 //
 // # Leases of node numbers
 //

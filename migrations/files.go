@@ -39,6 +39,27 @@ func Tern(c Config) (fs.FS, error) {
 	})
 }
 
+// Flyway returns the migrations as files for Flyway, such as
+// V3__sortkey_snowflake.sql and, for editions of Flyway with undo,
+// U3__sortkey_snowflake.sql.
+func Flyway(c Config) (fs.FS, error) {
+	return filesOf(c, func(m Migration) map[string]string {
+		name := fmt.Sprintf("%d__sortkey_%s.sql", m.Version, m.Name)
+		return map[string]string{"V" + name: m.Up, "U" + name: m.Down}
+	})
+}
+
+// Plain returns the migrations as files with SQL alone, such as
+// 0003_snowflake.up.sql and 0003_snowflake.down.sql, for psql -1, Liquibase's
+// sqlFile and other tools that run a file in a transaction. The files don't begin
+// or end a transaction.
+func Plain(c Config) (fs.FS, error) {
+	return filesOf(c, func(m Migration) map[string]string {
+		name := fmt.Sprintf("%04d_%s", m.Version, m.Name)
+		return map[string]string{name + ".up.sql": m.Up, name + ".down.sql": m.Down}
+	})
+}
+
 func filesOf(c Config, files func(Migration) map[string]string) (fs.FS, error) {
 	list, err := List(c)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,12 +71,17 @@ func TestFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantGoose, wantMigrate, wantTern := map[string]string{}, map[string]string{}, map[string]string{}
+			wantFlyway, wantPlain := map[string]string{}, map[string]string{}
 			for _, m := range list {
 				wantGoose[fmt.Sprintf("%05d_%s.sql", m.Version, m.Name)] = "-- +goose Up\n-- +goose StatementBegin\n" + m.Up +
 					"-- +goose StatementEnd\n\n-- +goose Down\n-- +goose StatementBegin\n" + m.Down + "-- +goose StatementEnd\n"
 				wantMigrate[fmt.Sprintf("%06d_%s.up.sql", m.Version, m.Name)] = m.Up
 				wantMigrate[fmt.Sprintf("%06d_%s.down.sql", m.Version, m.Name)] = m.Down
 				wantTern[fmt.Sprintf("%03d_%s.sql", m.Version, m.Name)] = m.Up + "\n---- create above / drop below ----\n\n" + m.Down
+				wantFlyway[fmt.Sprintf("V%d__sortkey_%s.sql", m.Version, m.Name)] = m.Up
+				wantFlyway[fmt.Sprintf("U%d__sortkey_%s.sql", m.Version, m.Name)] = m.Down
+				wantPlain[fmt.Sprintf("%04d_%s.up.sql", m.Version, m.Name)] = m.Up
+				wantPlain[fmt.Sprintf("%04d_%s.down.sql", m.Version, m.Name)] = m.Down
 			}
 
 			dir, err := Goose(c)
@@ -95,9 +101,18 @@ func TestFiles(t *testing.T) {
 				t.Errorf("expected tern's files %v, got %v", slices.Sorted(maps.Keys(wantTern)), slices.Sorted(maps.Keys(got)))
 			}
 
-			// The SQL itself has no tool's marks.
+			dir, err = Flyway(c)
+			if got := read(t, dir, err); !maps.Equal(got, wantFlyway) {
+				t.Errorf("expected Flyway's files %v, got %v", slices.Sorted(maps.Keys(wantFlyway)), slices.Sorted(maps.Keys(got)))
+			}
+			dir, err = Plain(c)
+			if got := read(t, dir, err); !maps.Equal(got, wantPlain) {
+				t.Errorf("expected plain files %v, got %v", slices.Sorted(maps.Keys(wantPlain)), slices.Sorted(maps.Keys(got)))
+			}
+
+			// The SQL itself has no tool's marks. Flyway and Liquibase replace ${name}.
 			for _, m := range list {
-				for _, mark := range []string{"+goose", "---- create above", "---- tern"} {
+				for _, mark := range []string{"+goose", "---- create above", "---- tern", "${"} {
 					if strings.Contains(m.Up+m.Down, mark) {
 						t.Errorf("expected %q in no migration, got it in %s", mark, m.Name)
 					}
@@ -106,6 +121,28 @@ func TestFiles(t *testing.T) {
 		})
 	}
 }
+
+// The statements of a migration don't begin or end a transaction, which is that of
+// the tool.
+func TestNoTransactions(t *testing.T) {
+	for name, c := range configs {
+		list, err := List(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range list {
+			// Function bodies, in which BEGIN is a block, are strings.
+			if found := transaction.FindString(dollarQuoted.ReplaceAllString(m.Up+m.Down, "''")); found != "" {
+				t.Errorf("%s: migration %s has the statement %q", name, m.Name, found)
+			}
+		}
+	}
+}
+
+var (
+	dollarQuoted = regexp.MustCompile(`(?s)\$\$.*?\$\$`)
+	transaction  = regexp.MustCompile(`(?im)^(BEGIN|START|COMMIT|END|ROLLBACK)\b`)
+)
 
 // executed executes a file as a template, as tern does.
 func executed(t *testing.T, text string) string {

@@ -28,33 +28,52 @@ import (
 // first. Up needs a session of its own, so PgBouncer in transaction mode does not work. On Citus,
 // connect to the coordinator, or Up returns [ErrCitusWorker].
 func Up(ctx context.Context, db *sql.DB, c Config) error {
+	_, err := Apply(ctx, db, c)
+	return err
+}
+
+// Apply is [Up] for programs that report the migrations. It returns the migrations
+// that this call installed, also if it returns an error. They include snowflake_si
+// if the call added only the functions of that migration.
+func Apply(ctx context.Context, db *sql.DB, c Config) ([]Migration, error) {
 	d, err := c.data()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if there, err := hasTable(ctx, db, d.Internal, versionTable); err == nil && there && checkInstallation(ctx, db, d) == nil {
-		return nil // so that a role with USAGE alone can call Up
+		return nil, nil // so that a role with USAGE alone can call Up
 	}
 	if err := prepare(ctx, db, d); err != nil {
-		return err
+		return nil, err
 	}
 	p, err := provider(db, d)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := p.Up(ctx); err != nil {
-		var partial *goose.PartialError
-		if errors.As(err, &partial) {
-			version := int(partial.Failed.Source.Version)
-			err = fmt.Errorf("migration %d (%s): %w", version, steps()[version-1].name, partial.Err)
-		}
-		return failed("install", d.Schema, err)
+	results, err := p.Up(ctx)
+	var partial *goose.PartialError
+	if errors.As(err, &partial) {
+		version := int(partial.Failed.Source.Version)
+		results, err = partial.Applied, fmt.Errorf("migration %d (%s): %w", version, steps()[version-1].name, partial.Err)
 	}
-	if err := addSnowflakeSI(ctx, db, d); err != nil {
-		return err
+	list := d.list()
+	var applied []Migration
+	for _, r := range results {
+		applied = append(applied, list[r.Source.Version-1])
+	}
+	if err != nil {
+		return applied, failed("install", d.Schema, err)
+	}
+	added, err := addSnowflakeSI(ctx, db, d)
+	if err != nil {
+		return applied, err
+	}
+	if added {
+		i := slices.IndexFunc(list, func(m Migration) bool { return m.Name == d.SnowflakeSI.Format })
+		applied = append(applied, list[i])
 	}
 	// Another process may have installed another layout in the meantime.
-	return checkInstallation(ctx, db, d)
+	return applied, checkInstallation(ctx, db, d)
 }
 
 // Down removes an installation in one transaction. It also drops each of the two
@@ -148,7 +167,7 @@ func failed(verb, schema string, err error) error {
 	return fmt.Errorf("migrations: %s schema %q: %w", verb, schema, err)
 }
 
-const lockKey = "hashtextextended('sortkey migrations of ' || $1, 0)"
+const lockKey = "pg_catalog.hashtextextended('sortkey migrations of ' || $1::text, 0::bigint)"
 
 // A sessionLock is the name of a schema. It takes an advisory lock for the
 // installation in that schema and holds it across the transactions of goose, so
@@ -157,12 +176,12 @@ const lockKey = "hashtextextended('sortkey migrations of ' || $1, 0)"
 type sessionLock string
 
 func (schema sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock("+lockKey+")", string(schema))
+	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_lock("+lockKey+")", string(schema))
 	return err
 }
 
 func (schema sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT pg_advisory_unlock("+lockKey+")", string(schema))
+	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_unlock("+lockKey+")", string(schema))
 	return err
 }
 
@@ -170,7 +189,7 @@ func (schema sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) err
 func locked(ctx context.Context, db *sql.DB, verb, schema string, f func(*sql.Tx) error) error {
 	var own error // the error of f, which already names the verb and the schema
 	err := inTx(ctx, db, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock("+lockKey+")", schema); err != nil {
+		if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_xact_lock("+lockKey+")", schema); err != nil {
 			return err
 		}
 		own = f(tx)
@@ -254,12 +273,12 @@ func uncreated(d data, err error) error {
 }
 
 // addSnowflakeSI creates the functions of SnowflakeSI if d has its layout and the
-// installation doesn't.
-func addSnowflakeSI(ctx context.Context, db *sql.DB, d data) error {
+// installation doesn't. It reports whether it did.
+func addSnowflakeSI(ctx context.Context, db *sql.DB, d data) (added bool, err error) {
 	if d.SnowflakeSI == nil {
-		return nil
+		return false, nil
 	}
-	return locked(ctx, db, "install", d.Schema, func(tx *sql.Tx) error {
+	err = locked(ctx, db, "install", d.Schema, func(tx *sql.Tx) error {
 		installed, err := layouts(ctx, tx, d.Schema)
 		if err != nil || installed[d.SnowflakeSI.Format] != "" {
 			return err
@@ -267,8 +286,10 @@ func addSnowflakeSI(ctx context.Context, db *sql.DB, d data) error {
 		if _, err := tx.ExecContext(ctx, d.snowflakeSIFunctions()); err != nil {
 			return failed("install SnowflakeSI in", d.Schema, err)
 		}
+		added = true
 		return nil
 	})
+	return added, err
 }
 
 // withDependents adds the names of the dependent objects to the error of a DROP.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -193,6 +194,32 @@ func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, err
 	s.NodeBits = fmt.Sprintf("node::bigint << %d", s.SequenceBits)
 	s.Layout = l.String()
 	return s, nil
+}
+
+// parseSnowflakeLayout is the inverse of [idtype.SnowflakeLayout.String].
+func parseSnowflakeLayout(s string) (l idtype.SnowflakeLayout, err error) {
+	l.Epoch, err = scanLayout(s, "epoch %s bits: datacenter %d, worker %d, sequence %d", &l.DatacenterBits, &l.WorkerBits, &l.SequenceBits)
+	if err != nil || l.String() != s {
+		return l, fmt.Errorf("unknown Snowflake layout %q; update the program, which may be older than the installation", s)
+	}
+	return l, nil
+}
+
+// parseSnowflakeSILayout is the inverse of [idtype.SnowflakeSILayout.String].
+func parseSnowflakeSILayout(s string) (l idtype.SnowflakeSILayout, err error) {
+	l.BaseClock, err = scanLayout(s, "base clock %s bits: machine %d, index %d", &l.MachineBits, &l.IndexBits)
+	if err != nil || l.String() != s {
+		return l, fmt.Errorf("unknown SnowflakeSI layout %q; update the program, which may be older than the installation", s)
+	}
+	return l, nil
+}
+
+func scanLayout(s, format string, bits ...any) (time.Time, error) {
+	var start string
+	if _, err := fmt.Sscanf(s, format, append([]any{&start}, bits...)...); err != nil {
+		return time.Time{}, err
+	}
+	return time.Parse(time.RFC3339, strings.TrimSuffix(start, ";"))
 }
 
 func uid60(schema string) format {

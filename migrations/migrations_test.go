@@ -113,7 +113,7 @@ func TestList(t *testing.T) {
 				t.Errorf("%s: expected Down of %s to contain %s", name, m.Name, want)
 			}
 		}
-		if want := []string{"schema", "nodes", "snowflake", "snowflake_si", "uid60", "spread64", "sno", "partitions"}; !slices.Equal(names[:len(want)], want) {
+		if want := []string{"schema", "nodes", "snowflake", "snowflake_si", "uid60", "spread64", "sno", "partitions", "audit"}; !slices.Equal(names[:len(want)], want) {
 			t.Errorf("%s: expected the migrations %v, since databases have recorded their versions, got %v", name, want, names)
 		}
 	}
@@ -188,6 +188,31 @@ func TestWithDependents(t *testing.T) {
 		got := withDependents(c.err)
 		if got.Error() != c.want || !errors.Is(got, c.err) {
 			t.Errorf("expected %q, got %q", c.want, got)
+		}
+	}
+}
+
+func TestParseLayouts(t *testing.T) {
+	for _, l := range []idtype.SnowflakeLayout{
+		{}, idtype.DefaultSnowflakeLayout(),
+		{Epoch: time.Date(2015, 1, 1, 2, 3, 4, 567_000_000, time.FixedZone("", 3600)), DatacenterBits: 0, WorkerBits: 10, SequenceBits: 12},
+		{Epoch: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), DatacenterBits: 3, WorkerBits: 4, SequenceBits: 10},
+	} {
+		if got, err := parseSnowflakeLayout(l.String()); err != nil || got.String() != l.String() {
+			t.Errorf("parse %q: got %q, %v", l, got, err)
+		}
+	}
+	if got, err := parseSnowflakeSILayout(someClock.String()); err != nil || got.String() != someClock.String() {
+		t.Errorf("parse %q: got %q, %v", someClock, got, err)
+	}
+	for _, s := range []string{"", "epoch yesterday; bits: datacenter 5, worker 5, sequence 12", someClock.String(), idtype.DefaultSnowflakeLayout().String() + ", x 3"} {
+		if l, err := parseSnowflakeLayout(s); err == nil {
+			t.Errorf("parse Snowflake layout %q: got %v, want an error", s, l)
+		}
+	}
+	for _, s := range []string{"", idtype.DefaultSnowflakeLayout().String(), "base clock 2024-05-06; bits: machine 5, index 8"} {
+		if l, err := parseSnowflakeSILayout(s); err == nil {
+			t.Errorf("parse SnowflakeSI layout %q: got %v, want an error", s, l)
 		}
 	}
 }

@@ -35,6 +35,9 @@ type PartitionOptions struct {
 	At time.Time
 	// DryRun returns the steps without taking them.
 	DryRun bool
+	// Progress, if set, is called after each step, done or failed. DryRun calls it
+	// for no step.
+	Progress func(PartitionStep)
 }
 
 // A PartitionStep is a completed, failed or planned change of a table's partitions.
@@ -115,12 +118,16 @@ type maintenance struct {
 	internal    string // the schema of internal functions
 	at          time.Time
 	lockTimeout time.Duration
+	progress    func(PartitionStep)
 }
 
 const defaultLockTimeout = 100 * time.Millisecond
 
 func newMaintenance(db *sql.DB, d data, o PartitionOptions) (*maintenance, error) {
-	m := &maintenance{db: db, schema: d.Schema, internal: d.Internal, at: o.At, lockTimeout: o.LockTimeout}
+	m := &maintenance{db: db, schema: d.Schema, internal: d.Internal, at: o.At, lockTimeout: o.LockTimeout, progress: o.Progress}
+	if m.progress == nil {
+		m.progress = func(PartitionStep) {}
+	}
 	if m.lockTimeout == 0 {
 		m.lockTimeout = defaultLockTimeout
 	}
@@ -147,9 +154,9 @@ func (m *maintenance) tables(ctx context.Context, o PartitionOptions) ([]managed
 			}
 		}
 		parent := sql.NullString{String: o.Parent, Valid: o.Parent != ""}
-		rows, err := tx.QueryContext(ctx, `SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname)
+		rows, err := tx.QueryContext(ctx, `SELECT c.oid::bigint, pg_catalog.format('%I.%I', n.nspname, c.relname)
 			FROM `+m.internal+`.managed_tables($1::text::regclass, $2) t
-			JOIN pg_catalog.pg_class c ON c.oid = t JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+			JOIN pg_catalog.pg_class c ON c.oid = t::oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 			ORDER BY 2`, parent, !o.DryRun)
 		if err != nil {
 			return err
@@ -168,7 +175,10 @@ func (m *maintenance) tables(ctx context.Context, o PartitionOptions) ([]managed
 }
 
 // stepColumns are the columns of a step, planned or taken. An open end is NULL.
-const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(array_to_string(statements, E';\n') || ';', '')`
+// Queries here name the schema of each function, and cast where an operator's types
+// would differ from its arguments: the session's search_path may have functions and
+// operators of other users that match the arguments better.
+const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(pg_catalog.array_to_string(statements, E';\n') || ';', '')`
 
 // plan returns the steps that a table needs.
 func (m *maintenance) plan(ctx context.Context, t managedTable) (list []PartitionStep, err error) {
@@ -207,6 +217,7 @@ func (m *maintenance) maintain(ctx context.Context, t managedTable) ([]Partition
 			return taken, errors.Join(problems...)
 		}
 		taken = append(taken, *step)
+		m.progress(*step)
 		if errors.Is(step.Err, ErrPartition) {
 			problems = append(problems, step.Err)
 		}
@@ -221,8 +232,8 @@ func (m *maintenance) next(ctx context.Context, t managedTable, run *sql.NullStr
 	var outcome, problem string
 	err := inTx(ctx, m.db, func(tx *sql.Tx) error {
 		err := s.scan(tx.QueryRowContext(ctx, "SELECT "+stepColumns+`, outcome, coalesce(problem, ''), run::text
-			FROM `+m.schema+`.next_partition_step($1::bigint::oid::regclass, $2, $3::bigint * interval '1 millisecond', $4::text::jsonb)`,
-			t.oid, m.at, m.lockTimeout.Milliseconds(), *run), &outcome, &problem, run)
+			FROM `+m.schema+`.next_partition_step($1::bigint::oid::regclass, $2, pg_catalog.make_interval(secs => $3::float8), $4::text::jsonb)`,
+			t.oid, m.at, m.lockTimeout.Seconds(), *run), &outcome, &problem, run)
 		if errors.Is(err, sql.ErrNoRows) { // no steps are left
 			s = nil
 			return nil

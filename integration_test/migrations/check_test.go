@@ -29,6 +29,9 @@ func TestCheckLayouts(t *testing.T) {
 		}
 		must(t, migrations.Up(ctx, pool, ours))
 		must(t, migrations.Check(ctx, pool, ours))
+		installed, err := migrations.Installed(ctx, pool, "")
+		must(t, err)
+		must(t, migrations.Check(ctx, pool, installed))
 		const snowflake, si = "epoch 2015-01-01T00:00:00.000Z; bits: datacenter 2, worker 8, sequence 12",
 			"base clock 2020-01-01T00:00:00.000Z; bits: machine 5, index 8"
 		for name, c := range map[string]struct {
@@ -58,6 +61,8 @@ func TestCheckLayouts(t *testing.T) {
 		}
 		// Up doesn't complete a partial installation with another layout.
 		must(t, migrations.Down(ctx, pool, ours))
+		_, err = migrations.Installed(ctx, pool, "sortkey")
+		wantError(t, err, migrations.ErrNotInstalled)
 		db.Exec(t, "CREATE SCHEMA sortkey_internal; CREATE SEQUENCE sortkey_internal.snowflake_si_clock")
 		wantError(t, migrations.Up(ctx, pool, ours), nil, "migration 4 (snowflake_si)")
 		db.Exec(t, "DROP SEQUENCE sortkey_internal.snowflake_si_clock")
@@ -211,6 +216,10 @@ func TestCheckSetting(t *testing.T) {
 				"): no node number; column", `column public."it's".e uses unreserved number 1020 of pool snowflake (run SELECT sortkey.reserve_node('snowflake', 1020, `,
 				`column public."it's".a uses unreserved number 40000 of pool sno from the setting sortkey.node (run `)
 		}
+		var list interface{ Unwrap() []error }
+		if !errors.As(err, &list) || len(list.Unwrap()) != 4 || !errors.Is(list.Unwrap()[0], migrations.ErrNoNode) || !errors.Is(list.Unwrap()[3], migrations.ErrUnreservedNode) {
+			t.Errorf("expected a list of 4 errors, got %v", err)
+		}
 		set("21")
 		for { // each remedy is a valid statement
 			err := migrations.Check(ctx, reader, c)
@@ -327,6 +336,8 @@ func TestNodeDefaults(t *testing.T) {
 			ALTER VIEW v ALTER COLUMN a SET DEFAULT sortkey.next_snowflake(487);
 			SELECT sortkey.reserve_node('snowflake', 103, 'of a'), sortkey.reserve_node('sno', 65535, 'of j'), sortkey.reserve_node('snowflake-si', 10, 'of none'),
 				sortkey.reserve_node('snowflake', 21, 'of all')`)
+		_, err := pool.ExecContext(ctx, "SELECT sortkey.reserve_node('snowflake-si', 32, 'too large')")
+		wantError(t, err, nil, "number 32 (0 to 31)")
 		want := []string{
 			"column public.t.a snowflake f snowflake 103 of a", "column public.t.b snowflake f snowflake 135 -", "column public.t.c snowflake f snowflake 167 -", "column public.t.c snowflake f snowflake 199 -",
 			"column public.t.d snowflake f - -", "column public.t.e snowflake f - -", "column public.t.f snowflake f - -", "column public.t.g snowflake_si f snowflake-si 9 -",
@@ -360,7 +371,7 @@ func TestNodeDefaults(t *testing.T) {
 		// These pools don't count: one has another layout, and one lacks the number.
 		claim(nodelease.ForSnowflake(idtype.SnowflakeLayout{Epoch: complete.SnowflakeSI.BaseClock, SequenceBits: 12, WorkerBits: 10}), "layout")
 		claim(nodelease.Pool{Size: 103, Layout: nodelease.ForSnowflake(c.Snowflake).Layout}, "size")
-		_, err := conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(104), b bigint DEFAULT sortkey.next_snowflake())")
+		_, err = conn.ExecContext(ctx, "CREATE TEMPORARY TABLE mine (a bigint DEFAULT sortkey.next_snowflake(104), b bigint DEFAULT sortkey.next_snowflake())")
 		must(t, err)
 		claim(nodelease.ForSnowflakeSI(c.SnowflakeSI), "shop-si")
 		claim(nodelease.ForSpread64(1), "shop-spread")

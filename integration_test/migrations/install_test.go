@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -291,8 +292,12 @@ func TestBrokenUp(t *testing.T) {
 			want := installCatalog(t, pool, "sortkey")
 			db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE; CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; "+o.create)
 
-			for range 2 {
-				wantError(t, migrations.Up(ctx, pool, c), nil, fmt.Sprintf("migration %d (%s)", broken, list[broken-1].Name), "already exists")
+			for _, done := range [][]migrations.Migration{list[:broken-1], nil} {
+				got, err := migrations.Apply(ctx, pool, c)
+				wantError(t, err, nil, fmt.Sprintf("migration %d (%s)", broken, list[broken-1].Name), "already exists")
+				if !slices.Equal(got, done) {
+					t.Errorf("expected Apply to return %d migrations before migration %d fails, got %d", len(done), broken, len(got))
+				}
 				installSame(t, fmt.Sprintf("migration %d broken", broken), installCatalog(t, pool, "sortkey"), want)
 			}
 			if applied := installApplied(t, pool, c); len(applied) != broken-1 {
@@ -349,12 +354,24 @@ func TestConcurrently(t *testing.T) {
 			want = append(want, strconv.Itoa(m.Version))
 		}
 		for range pgtest.Scaled(1, 3) {
+			results := make(chan []migrations.Migration, processes)
 			together(func(pool *sql.DB) error {
-				if err := migrations.Up(t.Context(), pool, c); err != nil {
+				applied, err := migrations.Apply(t.Context(), pool, c)
+				if err != nil {
 					return err
 				}
+				results <- applied
 				return migrations.Check(t.Context(), pool, c)
 			})
+			close(results)
+			var applied []migrations.Migration
+			for r := range results {
+				applied = append(applied, r...)
+			}
+			slices.SortFunc(applied, func(a, b migrations.Migration) int { return cmp.Compare(a.Version, b.Version) })
+			if !slices.Equal(applied, list) {
+				t.Errorf("expected one call to return each migration, got %d of %d", len(applied), len(list))
+			}
 			if got := columnOf(t, shared, "SELECT version_id FROM sortkey_internal.goose_version ORDER BY id"); !slices.Equal(got, want) {
 				t.Errorf("expected each migration once, got %v", got)
 			}
@@ -596,8 +613,12 @@ func TestAddSnowflakeSI(t *testing.T) {
 		must(t, migrations.Check(ctx, pool, without))
 		wantError(t, migrations.Check(ctx, pool, with), migrations.ErrOutdated, "SnowflakeSI", "base clock 2020-01-01T00:00:00.000Z", "run Up")
 		db.Exec(t, "CREATE TABLE used (id sortkey.snowflake_si)")
-		for range 2 {
-			must(t, migrations.Up(ctx, pool, with))
+		for _, names := range [][]string{{"snowflake_si"}, nil} {
+			applied, err := migrations.Apply(ctx, pool, with)
+			must(t, err)
+			if got := installNames(applied); !slices.Equal(got, names) {
+				t.Errorf("expected Apply to return %v, got %v", names, got)
+			}
 			must(t, migrations.Check(ctx, pool, with))
 			installSame(t, "a base clock added later", installCatalog(t, pool, "sortkey"), want)
 		}
@@ -628,6 +649,13 @@ func TestAddSnowflakeSI(t *testing.T) {
 		installSame(t, "a base clock added later by a tool", installCatalog(t, pool, "sortkey"), want)
 		installRemove(t, db, list)
 	})
+}
+
+func installNames(list []migrations.Migration) (names []string) {
+	for _, m := range list {
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 // installRemove runs the down migrations by hand and checks that nothing is left.
@@ -742,6 +770,7 @@ func TestSchemaNames(t *testing.T) {
 				SELECT $s.manage_partitions('parted', '1 day', retention => '30 days', retention_action => 'drop');
 				SELECT $s.next_partition_step('parted', now(), '1 s', '{}');
 				INSERT INTO parted VALUES (DEFAULT);
+				SELECT $s.audit_key('parted'), $s.audit_counts('parted'), $s.audit_duplicates('id', 'parted');
 				CALL $s.maintain_partitions(dry_run => true);
 				SELECT $s.unmanage_partitions('parted');
 				DROP TABLE parted;
@@ -790,6 +819,7 @@ var installPublic = strings.Fields(`
 	sno_text spread64_text uid60_text sno_from_text spread64_from_text uid60_from_text sno_partman_decoder
 	claim_node renew_node release_node reserve_node unreserve_node prepare_citus_worker
 	manage_partitions unmanage_partitions plan_partitions next_partition_step maintain_partitions
+	audit_key audit_counts audit_duplicates
 	relation:revision relation:layout relation:node_pool relation:node_lease relation:node_status relation:node_defaults relation:node_problems
 	relation:partitioned_table relation:partition_log`)
 

@@ -119,7 +119,15 @@ func (db partitionDB) maintain(t testing.TB, at string) []string {
 
 func (db partitionDB) try(t testing.TB, at string) ([]migrations.PartitionStep, error) {
 	t.Helper()
-	return migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{At: partitionTime(t, at)})
+	var seen []migrations.PartitionStep
+	steps, err := migrations.MaintainPartitions(t.Context(), db.pool, complete, migrations.PartitionOptions{
+		At:       partitionTime(t, at),
+		Progress: func(s migrations.PartitionStep) { seen = append(seen, s) },
+	})
+	if !slices.Equal(seen, steps) {
+		t.Errorf("expected Progress to get the steps %v, got %v", steps, seen)
+	}
+	return steps, err
 }
 
 func partitionActions(steps []migrations.PartitionStep) []string {

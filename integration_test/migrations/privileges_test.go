@@ -453,18 +453,31 @@ func TestDefaultPrivileges(t *testing.T) {
 	})
 }
 
-// The migrations and functions use the operators of pg_catalog, even if operators in
-// the role's search_path match the argument types better.
-func TestShadowedOperators(t *testing.T) {
+// The package and its SQL use the operators and functions of pg_catalog, even if others
+// in the role's search_path match the argument types better.
+func TestShadowed(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		pool := db.SQL(t)
-		for i, o := range []string{"/ bigint double_precision double_precision", "< numeric integer boolean", "> numeric integer boolean", "> numeric bigint boolean", "* numeric integer numeric"} {
+		for i, o := range []string{"/ bigint double_precision double_precision", "< numeric integer boolean", "> numeric integer boolean", "> numeric bigint boolean", "* numeric integer numeric",
+			"= oid regclass boolean", "* bigint interval interval"} {
 			f := strings.Fields(strings.ReplaceAll(o, "double_precision", "float8"))
 			db.Exec(t, fmt.Sprintf(`CREATE FUNCTION public.trap_%[5]d(%[2]s, %[3]s) RETURNS %[4]s LANGUAGE plpgsql IMMUTABLE AS
 				$$ BEGIN RAISE EXCEPTION 'trapped'; END $$;
 				CREATE OPERATOR public.%[1]s (LEFTARG = %[2]s, RIGHTARG = %[3]s, FUNCTION = public.trap_%[5]d)`, f[0], f[1], f[2], f[3], i))
 		}
+		for _, f := range []string{"format(text, name, name) RETURNS text", "array_to_string(text[], text) RETURNS text", "hashtextextended(text, integer) RETURNS bigint"} {
+			db.Exec(t, "CREATE FUNCTION public."+f+" LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$")
+		}
 		must(t, migrations.Up(t.Context(), pool, complete))
+		db.Exec(t, `CREATE TABLE shadowed (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
+			SELECT sortkey.manage_partitions('shadowed', '1 day')`)
+		for _, dry := range []bool{true, false} {
+			steps, err := migrations.MaintainPartitions(t.Context(), pool, complete, migrations.PartitionOptions{Parent: "shadowed", DryRun: dry})
+			if must(t, err); len(steps) != 6 {
+				t.Errorf("expected 6 steps, got %v", steps)
+			}
+		}
+		db.Exec(t, "DROP TABLE shadowed")
 		if in := columnOf(t, pool, `SELECT p.oid::regprocedure FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 			JOIN pg_operator o ON d.refclassid = 'pg_operator'::regclass AND d.refobjid = o.oid
 			WHERE p.pronamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND o.oprnamespace = 'public'::regnamespace`); len(in) != 0 {
@@ -483,6 +496,7 @@ func TestShadowedOperators(t *testing.T) {
 		if got := columnOf(t, pool, "SHOW search_path"); !slices.Equal(got, []string{`"$user", public`}) {
 			t.Errorf("expected the original search_path, got %v", got)
 		}
+		must(t, migrations.Down(t.Context(), pool, complete))
 	})
 }
 

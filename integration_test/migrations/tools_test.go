@@ -29,11 +29,14 @@ type tool interface {
 	mend(failed int) error                     // prepares a retry after a failed migration
 }
 
-// tools has the files of each tool and a function that opens it on a database.
-var tools = map[string]struct {
+// A toolKind has the files of a tool and a function that opens it on a database.
+type toolKind struct {
 	files func(migrations.Config) (fs.FS, error)
 	open  func(t *testing.T, db *pgtest.DB, files fs.FS) tool
-}{
+}
+
+// tools are the tools that need no container.
+var tools = map[string]toolKind{
 	"goose": {migrations.Goose, func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
 		p, err := goose.NewProvider(goose.DialectPostgres, db.SQL(t), files)
 		must(t, err)
@@ -115,92 +118,157 @@ func (g toolTern) to(ctx context.Context, version int) error {
 	return g.m.MigrateTo(ctx, int32(version))
 }
 
+// A toolPSQL runs one file after another with psql -1.
+type toolPSQL struct {
+	toolShell
+	up, down []string // the paths of the files, in order of their versions
+}
+
+// toolPSQLOn returns a function that opens a toolPSQL. The arguments are the formats of
+// the names of the files.
+func toolPSQLOn(up, down string) func(*testing.T, *pgtest.DB, fs.FS) tool {
+	return func(t *testing.T, db *pgtest.DB, files fs.FS) tool {
+		p := toolPSQL{toolShell: toolShell{t, db}}
+		copied := func(format string, m migrations.Migration) string {
+			name := fmt.Sprintf(format, m.Version, m.Name)
+			text, err := fs.ReadFile(files, name)
+			must(t, err)
+			path := "/tmp/" + db.Name + "_" + name
+			p.write(path, string(text))
+			return path
+		}
+		list, err := migrations.List(complete)
+		must(t, err)
+		for _, m := range list {
+			p.up, p.down = append(p.up, copied(up, m)), append(p.down, copied(down, m))
+		}
+		return p
+	}
+}
+
+func (p toolPSQL) mend(int) error { return nil }
+func (p toolPSQL) to(ctx context.Context, version int) error {
+	conn := p.db.Conn(p.t)
+	defer conn.Close(ctx)
+	for {
+		now := 0
+		if pgtest.Value[bool](p.t, conn, "SELECT to_regclass('sortkey.revision') IS NOT NULL") {
+			now = pgtest.Value[int](p.t, conn, "SELECT max(version) FROM sortkey.revision")
+		}
+		var file string
+		switch {
+		case now < version:
+			file = p.up[now]
+		case now > version:
+			file = p.down[now-1]
+		default:
+			return nil
+		}
+		if out, ok := p.run("psql", "-X", "-q", "-1", "-vON_ERROR_STOP=1", "-f", file, p.url(p.db.Name)); !ok || out != "" {
+			return fmt.Errorf("psql: %s", out)
+		}
+	}
+}
+
 // Each tool installs and removes the same objects as Up and Down, and rolls back a
 // failed migration. Up and Down refuse an installation by another tool.
 func TestTools(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) { testTools(t, db, tools) })
+}
+
+// Files that a tool runs in a transaction need nothing else from the tool.
+func TestPlainFiles(t *testing.T) {
+	t.Parallel()
+	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+		testTools(t, db, map[string]toolKind{
+			"plain files":    {migrations.Plain, toolPSQLOn("%04d_%s.up.sql", "%04d_%s.down.sql")},
+			"Flyway's files": {migrations.Flyway, toolPSQLOn("V%d__sortkey_%s.sql", "U%d__sortkey_%s.sql")},
+		})
+	})
+}
+
+func testTools(t *testing.T, db *pgtest.DB, tools map[string]toolKind) {
 	c := complete
 	list, err := migrations.List(c)
 	must(t, err)
 	last := len(list)
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		pool := db.SQL(t)
-		must(t, migrations.Up(t.Context(), pool, c))
-		want := installCatalog(t, pool, "sortkey")
-		must(t, migrations.Down(t.Context(), pool, c))
-		// After a failed way down while a sno is in use, the migrations up to Sno's remain.
-		sno := 1 + slices.IndexFunc(list, func(m migrations.Migration) bool { return m.Name == "sno" })
-		for _, m := range list[:sno] {
-			db.Exec(t, m.Up)
-		}
-		wantUsed := installCatalog(t, pool, "sortkey")
-		db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE")
+	pool := db.SQL(t)
+	must(t, migrations.Up(t.Context(), pool, c))
+	want := installCatalog(t, pool, "sortkey")
+	must(t, migrations.Down(t.Context(), pool, c))
+	// After a failed way down while a sno is in use, the migrations up to Sno's remain.
+	sno := 1 + slices.IndexFunc(list, func(m migrations.Migration) bool { return m.Name == "sno" })
+	for _, m := range list[:sno] {
+		db.Exec(t, m.Up)
+	}
+	wantUsed := installCatalog(t, pool, "sortkey")
+	db.Exec(t, "DROP SCHEMA sortkey, sortkey_internal CASCADE")
 
-		for name, how := range tools {
-			t.Run(name, func(t *testing.T) {
-				ctx := t.Context()
-				offered, err := how.files(c)
-				must(t, err)
-				folder := t.TempDir()
-				must(t, os.CopyFS(folder, offered))
-				for where, files := range map[string]fs.FS{"offered": offered, "copied": os.DirFS(folder)} {
-					tool := how.open(t, db, files)
-					must(t, tool.to(ctx, last))
-					installSame(t, where+" files up", installCatalog(t, pool, "sortkey"), want)
-					must(t, migrations.Check(ctx, pool, c))
-					if applied := installApplied(t, pool, c); len(applied) != last {
-						t.Errorf("expected Status to report all migrations, got %v", applied)
-					}
-					wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "continue with that tool")
-					wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "continue with that tool")
-					installSame(t, "Up and Down after another tool", installCatalog(t, pool, "sortkey"), want)
-
-					// Unlike Down, a tool stops halfway if an object is in use.
-					db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
-					if err := tool.to(ctx, 0); err == nil {
-						t.Error("expected an error while a table uses a domain")
-					}
-					installSame(t, "down while a table uses a domain", installCatalog(t, pool, "sortkey"), wantUsed)
-					db.Exec(t, "DROP TABLE used")
-					if g, ok := tool.(toolMigrate); ok {
-						must(t, g.m.Force(sno))
-					}
-					must(t, tool.to(ctx, 0))
-					if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
-						t.Errorf("expected nothing, got %v", left)
-					}
+	for name, how := range tools {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			offered, err := how.files(c)
+			must(t, err)
+			folder := t.TempDir()
+			must(t, os.CopyFS(folder, offered))
+			for where, files := range map[string]fs.FS{"offered": offered, "copied": os.DirFS(folder)} {
+				tool := how.open(t, db, files)
+				must(t, tool.to(ctx, last))
+				installSame(t, where+" files up", installCatalog(t, pool, "sortkey"), want)
+				must(t, migrations.Check(ctx, pool, c))
+				if applied := installApplied(t, pool, c); len(applied) != last {
+					t.Errorf("expected Status to report all migrations, got %v", applied)
 				}
+				wantError(t, migrations.Up(ctx, pool, c), migrations.ErrForeign, fmt.Sprintf("%d migrations", last), "continue with that tool")
+				wantError(t, migrations.Down(ctx, pool, c), migrations.ErrForeign, "continue with that tool")
+				installSame(t, "Up and Down after another tool", installCatalog(t, pool, "sortkey"), want)
 
-				tool := how.open(t, db, offered)
-				for failing, obstacle := range map[int]string{
-					1: "FUNCTION sortkey_internal.finite_time(timestamptz)",
-					7: "SEQUENCE sortkey_internal.sno_clock",
-				} {
-					obstruct, sentinel := "CREATE "+obstacle, migrations.ErrOutdated
-					if failing == 1 {
-						obstruct += " RETURNS bigint LANGUAGE sql RETURN 1::bigint"
-						sentinel = migrations.ErrNotInstalled
-					}
-					const create, drop = "CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; ", "DROP SCHEMA sortkey, sortkey_internal CASCADE; "
-					db.Exec(t, create) // the migrations don't drop these schemas
-					for _, m := range list[:failing-1] {
-						db.Exec(t, m.Up)
-					}
-					db.Exec(t, obstruct)
-					before := installCatalog(t, pool, "sortkey")
-					db.Exec(t, drop+create+obstruct)
-					wantError(t, tool.to(ctx, last), nil, "already exists")
-					installSame(t, fmt.Sprintf("migration %d failed", failing), installCatalog(t, pool, "sortkey"), before)
-					wantError(t, migrations.Check(ctx, pool, c), sentinel, "run Up, or ")
-					db.Exec(t, "DROP "+obstacle)
-					must(t, tool.mend(failing))
-					must(t, tool.to(ctx, last))
-					installSame(t, "up after the cause is removed", installCatalog(t, pool, "sortkey"), want)
-					must(t, tool.to(ctx, 0))
-					db.Exec(t, drop)
+				// Unlike Down, a tool stops halfway if an object is in use.
+				db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
+				if err := tool.to(ctx, 0); err == nil {
+					t.Error("expected an error while a table uses a domain")
 				}
-			})
-		}
-	})
+				installSame(t, "down while a table uses a domain", installCatalog(t, pool, "sortkey"), wantUsed)
+				db.Exec(t, "DROP TABLE used")
+				if g, ok := tool.(toolMigrate); ok {
+					must(t, g.m.Force(sno))
+				}
+				must(t, tool.to(ctx, 0))
+				if left := installCatalog(t, pool, "sortkey"); len(left) != 0 {
+					t.Errorf("expected nothing, got %v", left)
+				}
+			}
+
+			tool := how.open(t, db, offered)
+			for failing, obstacle := range map[int]string{
+				1: "FUNCTION sortkey_internal.finite_time(timestamptz)",
+				7: "SEQUENCE sortkey_internal.sno_clock",
+			} {
+				obstruct, sentinel := "CREATE "+obstacle, migrations.ErrOutdated
+				if failing == 1 {
+					obstruct += " RETURNS bigint LANGUAGE sql RETURN 1::bigint"
+					sentinel = migrations.ErrNotInstalled
+				}
+				const create, drop = "CREATE SCHEMA sortkey; CREATE SCHEMA sortkey_internal; ", "DROP SCHEMA sortkey, sortkey_internal CASCADE; "
+				db.Exec(t, create) // the migrations don't drop these schemas
+				for _, m := range list[:failing-1] {
+					db.Exec(t, m.Up)
+				}
+				db.Exec(t, obstruct)
+				before := installCatalog(t, pool, "sortkey")
+				db.Exec(t, drop+create+obstruct)
+				wantError(t, tool.to(ctx, last), nil, "already exists")
+				installSame(t, fmt.Sprintf("migration %d failed", failing), installCatalog(t, pool, "sortkey"), before)
+				wantError(t, migrations.Check(ctx, pool, c), sentinel, "run Up, or ")
+				db.Exec(t, "DROP "+obstacle)
+				must(t, tool.mend(failing))
+				must(t, tool.to(ctx, last))
+				installSame(t, "up after the cause is removed", installCatalog(t, pool, "sortkey"), want)
+				must(t, tool.to(ctx, 0))
+				db.Exec(t, drop)
+			}
+		})
+	}
 }
 
 // If a tool's version table is in the schema, the schema stays.

@@ -260,6 +260,11 @@ func TestReserve(t *testing.T) {
 		wrong(t, call("reserve_node", p.Name, 3, "x"), nil, "number 3 (0 to 2)")
 		wrong(t, call("reserve_node", p.Name, -1, "x"), nil, "number -1 (0 to 2)")
 		wrong(t, call("reserve_node", "Small", 1, "x"), nil, "pool 'Small'")
+		// The first claim creates these pools. Their sizes are known before.
+		wrong(t, call("reserve_node", "snowflake", 1024, "x"), nil, "number 1024 (0 to 1023)")
+		wrong(t, call("reserve_node", "spread64", 1024, "x"), nil, "number 1024 (0 to 1023)")
+		wrong(t, call("reserve_node", "spread64-3", 64, "x"), nil, "number 64 (0 to 63)")
+		must(t, call("reserve_node", "another", 65_535, "x"))
 		wrong(t, call("reserve_node", p.Name, 1, nil), nil, "note NULL")
 
 		// A reserved number out of the pool's range means that the layouts differ.
@@ -596,7 +601,7 @@ func TestStatus(t *testing.T) {
 		claim(t, s, p, nodelease.Request{Holder: "host a, process 7 AAAA", TTL: time.Minute, Now: 1, Until: 1500})
 		must(t, s.Release(t.Context(), p, claim(t, s, p, nodelease.Request{Holder: "b", TTL: time.Minute, Now: 1, Until: 5}), 5))
 		db.Exec(t, "UPDATE sortkey.node_lease SET mark = 1::bigint << 61 WHERE number = 1")
-		rows, err := pool.QueryContext(t.Context(), `SELECT concat_ws('|', number, state, holder, ttl, term, coalesce((mark AT TIME ZONE 'UTC')::text, 'no mark'), reserved) FROM sortkey.node_status ORDER BY number`)
+		rows, err := pool.QueryContext(t.Context(), `SELECT concat_ws('|', number, state, holder, clock_timestamp() - claimed_at < interval '1 minute', ttl, term, coalesce((mark AT TIME ZONE 'UTC')::text, 'no mark'), reserved) FROM sortkey.node_status ORDER BY number`)
 		must(t, err)
 		defer rows.Close()
 		var got []string
@@ -606,7 +611,7 @@ func TestStatus(t *testing.T) {
 			got = append(got, line)
 		}
 		must(t, rows.Err())
-		want := []string{"0|held|host a, process 7|00:01:00|1|1970-01-01 00:00:01.5", "1|free|00:01:00|1|infinity", "2|free|0|no mark", "3|reserved|0|no mark|default of orders.id"}
+		want := []string{"0|held|host a, process 7|t|00:01:00|1|1970-01-01 00:00:01.5", "1|free|t|00:01:00|1|infinity", "2|free|0|no mark", "3|reserved|0|no mark|default of orders.id"}
 		if !slices.Equal(got, want) {
 			t.Errorf("expected %q, got %q", want, got)
 		}

@@ -32,6 +32,7 @@ CREATE TABLE {{$s}}.node_lease (
     mark bigint NOT NULL DEFAULT 0,
     after bigint NOT NULL DEFAULT 0,
     holder text,
+    claimed_at timestamptz,
     expires_at timestamptz,
     ttl interval,
     reserved text,
@@ -46,6 +47,7 @@ COMMENT ON COLUMN {{$s}}.node_lease.term IS 'The number of claims so far.';
 COMMENT ON COLUMN {{$s}}.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
 COMMENT ON COLUMN {{$s}}.node_lease.after IS 'The high-water mark before the last claim.';
 COMMENT ON COLUMN {{$s}}.node_lease.holder IS 'The holder, or NULL if the number was released or never held. A program that knows the value can renew and release the claim.';
+COMMENT ON COLUMN {{$s}}.node_lease.claimed_at IS 'The time of the last claim, by this server''s clock.';
 COMMENT ON COLUMN {{$s}}.node_lease.expires_at IS 'The time, by this server''s clock, from which other programs can claim the number.';
 COMMENT ON COLUMN {{$s}}.node_lease.ttl IS 'The time until the claim expires, unless renewed.';
 COMMENT ON COLUMN {{$s}}.node_lease.reserved IS 'The note passed to reserve_node, or NULL if the number is not reserved. A reserved number cannot be claimed.';
@@ -194,7 +196,8 @@ BEGIN
         UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL
             WHERE l.pool = pool AND l.holder = holder AND l.number <> number;
         UPDATE {{$s}}.node_lease l
-            SET after = greatest(l.after, lowest), mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
+            SET after = greatest(l.after, lowest), mark = greatest(l.mark, until_ms),
+                claimed_at = clock_timestamp(), expires_at = clock_timestamp() + ttl, ttl = ttl
             WHERE l.pool = pool AND l.number = number AND l.holder = holder AND lowest < now_ms
                 AND (l.reserved IS NULL OR l.expires_at > clock_timestamp())
             RETURNING l.term, l.after, l.mark INTO term, after, until;
@@ -230,7 +233,7 @@ BEGIN
     END IF;
     IF FOUND THEN
         UPDATE {{$s}}.node_lease l SET term = l.term + 1, holder = holder, after = greatest(l.mark, lowest), mark = until_ms,
-                expires_at = clock_timestamp() + ttl, ttl = ttl
+                claimed_at = clock_timestamp(), expires_at = clock_timestamp() + ttl, ttl = ttl
             WHERE l.pool = pool AND l.number = number
             RETURNING l.term, l.after, l.mark INTO term, after, until;
     ELSE
@@ -335,7 +338,12 @@ DECLARE
     now_at timestamptz;
 BEGIN
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
-    size := CASE WHEN pool = 'spread64' THEN 1024 ELSE coalesce(known.size, 65536) END; -- 65536 is the largest size
+    -- The first claim creates the pool, with the size of its format. The pools of programs can have other names and any size.
+    size := coalesce(known.size, CASE
+        WHEN pool = 'snowflake' THEN {{.Snowflake.MaxNode}} + 1
+        WHEN pool = 'snowflake-si' THEN (SELECT 1 << substring(l.layout FROM 'machine ([0-9]+)')::integer FROM {{$s}}.layout l WHERE l.format = 'snowflake_si')
+        WHEN pool = 'spread64' THEN {{.Spread64.MaxNode}} + 1
+        WHEN pool ~ '^spread64-[0-9]+$' THEN ({{.Spread64.MaxNode}} + 1) >> 4 END, 65536);
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
@@ -415,7 +423,7 @@ COMMENT ON FUNCTION {{$s}}.unreserve_node IS 'Cancels the reservation of a node 
 CREATE VIEW {{$s}}.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
-        regexp_replace(l.holder, ' [^ ]+$', '') AS holder, l.expires_at, l.ttl, l.term,
+        regexp_replace(l.holder, ' [^ ]+$', '') AS holder, l.claimed_at, l.expires_at, l.ttl, l.term,
         CASE WHEN l.mark < {{.EndOfTimeMS}} THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
     FROM {{$s}}.node_lease l;
 COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
