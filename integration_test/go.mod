@@ -3,11 +3,11 @@ module github.com/sortkey/sortkey/integration_test
 go 1.26.0
 
 require (
+	github.com/creack/pty v1.1.24
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/sortkey/sortkey v0.0.0
 	github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0
 	gorm.io/gen v0.3.27
-	gorm.io/plugin/dbresolver v1.6.2
 )
 
 require (
@@ -32,6 +32,7 @@ require (
 	gorm.io/datatypes v1.2.4 // indirect
 	gorm.io/driver/mysql v1.5.7 // indirect
 	gorm.io/hints v1.1.0 // indirect
+	gorm.io/plugin/dbresolver v1.6.2 // indirect
 )
 
 require (
@@ -101,7 +102,7 @@ require (
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.49.0
 	golang.org/x/text v0.43.0 // indirect
 	gorm.io/driver/postgres v1.6.3
 	gorm.io/gorm v1.31.2

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// An auditDatabase is a database with columns to audit.
+type auditDatabase struct {
+	label string // the name of the database, with its host if several have this name
+	conn  *pgx.Conn
+	busy  chan struct{} // holds an element while a stream uses conn
+
+	config migrations.Config
+	// notInstalled is the reason why config has only defaults.
+	notInstalled error
+	schema       string
+}
+
+// An auditColumn is a column of IDs to audit.
+type auditColumn struct {
+	db            *auditDatabase
+	oid           uint32
+	schema, table string
+	name          string
+	// The names as people write them, with quotes only where SQL needs them.
+	quotedTable, quotedName string
+
+	base      string // bigint or uuid
+	createdAt string
+	unique    bool // an index ensures that no ID stands twice
+	nullable  bool
+	hidden    bool   // row-level security hides rows from the role
+	format    string // as on the command line
+	rows      int64  // estimated
+}
+
+// String returns the column's name as in SQL.
+func (col *auditColumn) String() string { return col.quotedTable + "." + col.quotedName }
+
+// openAudit connects to a database.
+func openAudit(ctx context.Context, flags databaseFlags) (*auditDatabase, error) {
+	settings, err := flags.config()
+	if err != nil {
+		return nil, err
+	}
+	config := settings.ConnConfig
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // no prepared statements, for PgBouncer
+	d := &auditDatabase{schema: flags.schema, busy: make(chan struct{}, 1)}
+	pool := stdlib.OpenDB(*config)
+	defer pool.Close()
+	d.config, err = migrations.Installed(ctx, pool, flags.schema)
+	switch {
+	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrCitusWorker):
+		d.notInstalled = fmt.Errorf("the database has no installation in schema %s", flags.schema)
+	case sqlState(err) == insufficientPrivilege:
+		d.notInstalled = fmt.Errorf("the role lacks USAGE on schema %s", flags.schema)
+	case err != nil:
+		return nil, err
+	}
+	if d.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+		return nil, err
+	}
+	err = d.conn.QueryRow(ctx, "SELECT current_database()").Scan(&d.label)
+	return d, err
+}
+
+func (d *auditDatabase) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = d.conn.Close(ctx)
+}
+
+// labelDatabases makes the labels differ.
+func labelDatabases(databases []*auditDatabase) error {
+	names := map[string]int{}
+	for _, d := range databases {
+		names[d.label]++
+	}
+	seen := map[string]bool{}
+	for _, d := range databases {
+		if names[d.label] > 1 {
+			d.label = fmt.Sprintf("%s:%d/%s", d.conn.Config().Host, d.conn.Config().Port, d.label)
+		}
+		if seen[d.label] {
+			return usagef("--database: %s is given twice", d.label)
+		}
+		seen[d.label] = true
+	}
+	return nil
+}
+
+// row scans the only row of a query.
+func (d *auditDatabase) row(ctx context.Context, dst []any, query string, args ...any) error {
+	return readRow(ctx, d.conn, dst, query, args...)
+}
+
+// findColumn returns the column that TABLE[.COLUMN] names.
+func (d *auditDatabase) findColumn(ctx context.Context, name string) (*auditColumn, error) {
+	// The table can be in any schema of the search_path, so this query is not in read.
+	rows, err := d.conn.Query(ctx, `
+		WITH w AS (
+			SELECT v.* FROM pg_catalog.parse_ident($1::text) p, LATERAL (VALUES
+				(1, NULL, p[1], NULL), (2, p[1], p[2], NULL), (2, NULL, p[1], p[2]), (3, p[1], p[2], p[3])
+			) v (parts, sch, tab, col) WHERE parts = pg_catalog.cardinality(p)
+		)
+		SELECT c.oid, n.nspname, c.relname, coalesce(w.col, ''), pg_catalog.format('%I.%I', n.nspname, c.relname), coalesce(pg_catalog.quote_ident(w.col), ''), c.relkind::text
+		FROM w JOIN pg_class c ON c.relname = w.tab JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND coalesce(n.nspname = w.sch, pg_catalog.pg_table_is_visible(c.oid))
+			AND (w.col IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = w.col AND a.attnum > 0 AND NOT a.attisdropped))
+		ORDER BY 2, 3, 4`, name)
+	if err != nil {
+		return nil, err
+	}
+	var kind string
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*auditColumn, error) {
+		col := &auditColumn{db: d}
+		err := row.Scan(&col.oid, &col.schema, &col.table, &col.name, &col.quotedTable, &col.quotedName, &kind)
+		return col, err
+	})
+	switch {
+	case sqlState(err) == "22023": // invalid_parameter_value, of parse_ident
+		return nil, usagef("%s: want [SCHEMA.]TABLE[.COLUMN], with names quoted as in SQL", name)
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, d.notFound(ctx, name)
+	case len(found) > 1:
+		return nil, usagef("%s: both table %s and column %s have this name; write the schema, the table and the column",
+			name, found[0].quotedTable, found[1])
+	case kind == "v" || kind == "f":
+		return nil, fmt.Errorf("%s: a view or foreign table has no indexes; name the tables with the rows", found[0].quotedTable)
+	}
+	return found[0], nil
+}
+
+// notFound returns the error of a name that is no table and no column. It names tables
+// and columns like it.
+func (d *auditDatabase) notFound(ctx context.Context, name string) error {
+	var similar string
+	err := d.row(ctx, []any{&similar}, `
+		SELECT coalesce(string_agg(s.name, ', '), '') FROM (
+			SELECT format('%I.%I', n.nspname, c.relname) || coalesce('.' || quote_ident(a.attname), '') AS name
+			FROM parse_ident($1) p JOIN pg_class c ON lower(c.relname) = ANY (lower(p::text)::text[]) AND c.relkind IN ('r', 'p', 'm') JOIN pg_namespace n ON n.oid = c.relnamespace
+				LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+					AND cardinality(p) > 1 AND a.atttypid IN (SELECT t.oid FROM pg_type t WHERE t.oid IN ('bigint'::regtype, 'uuid'::regtype) OR t.typbasetype IN ('bigint'::regtype, 'uuid'::regtype))
+			WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+			ORDER BY 1 LIMIT 10) s`, name)
+	if err != nil {
+		return err
+	}
+	if similar != "" {
+		similar = "; there is " + similar
+	}
+	return fmt.Errorf("%s: database %s has no such table or column%s", name, d.label, similar)
+}
+
+// describe reads the properties of a column from the catalog.
+func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
+	db := col.db
+	if col.name == "" {
+		err := db.row(ctx, []any{&col.name, &col.quotedName}, `
+			SELECT a.attname, quote_ident(a.attname) FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+			WHERE i.indrelid = $1 AND i.indisprimary AND i.indnkeyatts = 1`, col.oid)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return usagef("%s: the table has no primary key of one column; write %[1]s.COLUMN", col.quotedTable)
+		} else if err != nil {
+			return err
+		}
+	}
+	var declared, domain, function string
+	var indexed bool
+	err := db.row(ctx, []any{&declared, &col.base, &domain, &function, &indexed, &col.unique, &col.nullable, &col.hidden}, `
+		WITH RECURSIVE types AS (
+			SELECT t.*, 0 AS depth FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = $1 AND a.attname = $2
+			UNION ALL
+			SELECT t.*, types.depth + 1 FROM types JOIN pg_type t ON t.oid = types.typbasetype AND types.typtype = 'd'
+		), indexes AS (
+			SELECT i.indisunique AND i.indnkeyatts = 1 AND i.indimmediate AS is_unique FROM pg_index i
+				JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]
+				JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+			WHERE i.indrelid = $1 AND a.attname = $2 AND m.amname = 'btree' AND o.opcdefault AND i.indisvalid AND i.indpred IS NULL
+		)
+		SELECT format_type(a.atttypid, a.atttypmod),
+			(SELECT format_type(oid, NULL) FROM types ORDER BY depth DESC LIMIT 1),
+			coalesce((SELECT typname FROM types WHERE typnamespace = to_regnamespace($3) AND typtype = 'd' ORDER BY depth LIMIT 1), ''),
+			coalesce((
+				SELECT min(p.proname) FROM pg_attrdef d
+					JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
+					JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND p.proname ~ '^next_'
+				WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), ''),
+			EXISTS (SELECT FROM indexes),
+			-- The index of a table doesn't cover tables that inherit from it.
+			EXISTS (SELECT FROM indexes WHERE is_unique) AND (c.relkind = 'p' OR NOT c.relhassubclass),
+			NOT a.attnotnull, row_security_active(a.attrelid)
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{db.schema}.Sanitize())
+	if err != nil {
+		return err
+	}
+	if col.base != "bigint" && col.base != "uuid" {
+		return fmt.Errorf("column %s is of type %s: audit reads columns of type bigint and uuid, and of domains over them", col, declared)
+	}
+	if !indexed {
+		var concurrently string // not on partitioned tables
+		if err := db.row(ctx, []any{&concurrently}, "SELECT CASE relkind WHEN 'p' THEN '' ELSE 'CONCURRENTLY ' END FROM pg_class WHERE oid = $1", col.oid); err != nil {
+			return err
+		}
+		return fmt.Errorf("column %s has no index, so that each batch would read the whole table; run CREATE INDEX %sON %s (%s)",
+			col, concurrently, col.quotedTable, col.quotedName)
+	}
+	if err := col.findFormat(ctx, o.format, domain, function); err != nil {
+		return err
+	}
+	if col.createdAt = o.createdAt; col.createdAt != "" {
+		var typ string
+		err := db.row(ctx, []any{&typ}, `SELECT format_type(a.atttypid, NULL) FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped`,
+			col.oid, col.createdAt)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return usagef("--created-at %s: table %s has no such column", col.createdAt, col.quotedTable)
+		case err != nil:
+			return err
+		case !strings.HasPrefix(typ, "timestamp"):
+			return usagef("--created-at %s: the column is of type %s; want timestamp or timestamptz", col.createdAt, typ)
+		}
+	}
+	return nil
+}
+
+// findFormat sets the format of a column: that of its domain, its default, the
+// partition settings of its table, or --type.
+func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function string) error {
+	certain, source := strings.ReplaceAll(domain, "_", "-"), "domain"
+	if !slices.Contains(formatNames(), certain) {
+		certain = ""
+	}
+	if certain == "" {
+		certain, source = strings.ReplaceAll(strings.TrimPrefix(function, "next_"), "_", "-"), "default"
+	}
+	if certain == "" && col.db.notInstalled == nil {
+		// The table does not exist in old installations.
+		settings := pgx.Identifier{col.db.schema, "partitioned_table"}.Sanitize()
+		var readable bool
+		err := col.db.row(ctx, []any{&readable}, "SELECT coalesce(has_table_privilege(to_regclass($1), 'SELECT'), false)", settings)
+		if err == nil && readable {
+			err = col.db.row(ctx, []any{&certain}, "SELECT replace(s.format, '_', '-') FROM "+settings+` s JOIN pg_partitioned_table p ON p.partrelid = s.parent
+				JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] WHERE s.parent::oid = $1 AND a.attname = $2`, col.oid, col.name)
+			source = "partition settings"
+		}
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+	}
+	if certain == "" && col.base == "uuid" {
+		certain, source = "sno", "column type uuid"
+	}
+	switch {
+	case wanted == "" && certain == "":
+		return usagef("column %s of type bigint: the type of its IDs is unknown; pass --type with one of %s", col, strings.Join(bigintFormats(), ", "))
+	case wanted != "" && certain != "" && wanted != certain:
+		return usagef("--type %s: column %s has IDs of type %s by its %s", wanted, col, certain, source)
+	case wanted == "sno" && col.base != "uuid":
+		return usagef("--type sno: column %s is of type bigint; want one of %s", col, strings.Join(bigintFormats(), ", "))
+	}
+	col.format = certain
+	if certain == "" {
+		col.format = wanted
+	}
+	return nil
+}
+
+func bigintFormats() []string {
+	return slices.DeleteFunc(formatNames(), func(name string) bool { return name == "sno" })
+}
+
+// estimate sets the number of rows in the statement's range, as the planner sees it.
+func (col *auditColumn) estimate(ctx context.Context, condition string) error {
+	var plan []struct {
+		Plan struct {
+			Rows float64 `json:"Plan Rows"`
+		}
+	}
+	var text []byte
+	err := col.db.row(ctx, []any{&text}, "EXPLAIN (FORMAT JSON) SELECT "+pgx.Identifier{col.name}.Sanitize()+" FROM "+
+		pgx.Identifier{col.schema, col.table}.Sanitize()+condition)
+	if err == nil {
+		err = json.Unmarshal(text, &plan)
+	}
+	if err == nil && len(plan) == 1 {
+		col.rows = int64(plan[0].Plan.Rows)
+	}
+	return err
+}
+
+// An auditPool is a set of node numbers that are reserved, or were claimed.
+type auditPool struct {
+	pool, layout string // layout is empty if the pool has only reservations so far
+	numbers      []int
+}
+
+// nodePools returns the pools of a database, or the reason why it cannot.
+func (d *auditDatabase) nodePools(ctx context.Context) (pools []auditPool, reason, err error) {
+	if d.notInstalled != nil {
+		return nil, d.notInstalled, nil
+	}
+	status, pool := pgx.Identifier{d.schema, "node_status"}.Sanitize(), pgx.Identifier{d.schema, "node_pool"}.Sanitize()
+	var readable bool
+	if err := d.row(ctx, []any{&readable}, "SELECT has_table_privilege($1, 'SELECT') AND has_table_privilege($2, 'SELECT')", status, pool); err != nil {
+		return nil, nil, err
+	}
+	if !readable {
+		return nil, fmt.Errorf("the role lacks SELECT on %s.node_status and %[1]s.node_pool", d.schema), nil
+	}
+	err = read(ctx, d.conn, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, `
+			SELECT coalesce(p.name, s.pool), coalesce(p.layout, ''), coalesce(array_agg(s.number) FILTER (WHERE s.number IS NOT NULL), '{}')
+			FROM `+pool+` p FULL JOIN (SELECT * FROM `+status+` WHERE term > 0 OR reserved IS NOT NULL) s ON s.pool = p.name GROUP BY 1, 2`)
+		pools, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p auditPool, err error) {
+			err = row.Scan(&p.pool, &p.layout, &p.numbers)
+			return p, err
+		})
+		return err
+	})
+	return pools, nil, err
+}
+
+// addNodes adds the node numbers of a pool to the known ones, if it is a pool of the
+// format.
+func (f *auditFormat) addNodes(p auditPool, known map[int]bool) bool {
+	n := nodes{Config: migrations.Config{Snowflake: f.snowflake, SnowflakeSI: f.snowflakeSI}}
+	// Programs that share a partition claim ranges of its sequence.
+	var partition, ranges int
+	var node func(number int) int
+	if matched, _ := fmt.Sscanf(p.layout, "sno: partition %d in %d ranges", &partition, &ranges); matched == 2 && f.name == "sno" {
+		node = func(int) int { return partition }
+	} else if pool := n.formatOf(p.pool, p.layout); pool != nil && pool.name == f.name {
+		node = pool.node
+	} else {
+		return false
+	}
+	for _, number := range p.numbers {
+		known[node(number)] = true
+	}
+	return true
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// TestNoPassword checks that no part of a password is in an error about the connection
+// string.
+func TestNoPassword(t *testing.T) {
+	t.Setenv("PGCONNECT_TIMEOUT", "2")
+	for _, tt := range []struct{ name, url, want string }{
+		{"spaces around =", "host=db password = SECRET port=x", "invalid port"},
+		{"space in a keyword password", "password=my SECRET host=db", "quote values with spaces"},
+		{"space in the last keyword password", "host=db password=my SECRET", "quote values with spaces"},
+		{"space and = in a keyword password", "host=127.0.0.1 port=1 password=my SECRET=x", "connect to 127.0.0.1:1"},
+		{"unterminated quote", "host=db password='SECRET", "unterminated quoted string"},
+		{"quote in a password", "host=db password='a'SECRET port=x", "quote values with spaces"},
+		{"@ in a URL", "postgres://app:a@SECRET@127.0.0.1:1/shop", "write @ as %40"},
+		{"@ in a long scheme", "postgresql://app:a@SECRET@127.0.0.1:1/shop", "write @ as %40"},
+		{"# in a URL", "postgres://app:a#SECRET@127.0.0.1:x/shop", "invalid port"},
+		{"/ in a URL", "postgres://app:a/SECRET@127.0.0.1:1/shop", "write @ as %40, / as %2F"},
+		{"/ behind a number in a URL", "postgres://app:1/SECRET@127.0.0.1/shop", "write @ as %40, / as %2F"},
+		{"? in a URL", "postgres://app:a/b?SECRET@127.0.0.1:1/shop", "write @ as %40"},
+		{": in a URL", "postgres://app:a:SECRET", "invalid port"},
+		{"bad escape", "postgres://app:%ZZSECRET@127.0.0.1:1/shop", "failed to parse as URL"},
+		{"bad port", "postgres://app:SECRET@127.0.0.1:x/shop", "invalid port"},
+		{"bad sslmode", "postgres://app:SECRET@127.0.0.1:1/shop?sslmode=SECRET", "failed to configure TLS: sslmode is invalid"},
+		{"bad timeout", "postgres://app:SECRET@127.0.0.1:1/shop?connect_timeout=SECRET", "invalid connect_timeout"},
+		{"bad session attribute", "postgres://app:x@127.0.0.1:1/shop?target_session_attrs=SECRET", "unknown target_session_attrs value"},
+		{"bad cache capacity", "postgres://app:x@127.0.0.1:1/shop?statement_cache_capacity=SECRET", "cannot parse statement_cache_capacity"},
+		{"unknown scheme", "mysql://app:SECRET@127.0.0.1:1/shop?sslmode=disable", "want a URL that begins with postgres://"},
+		{"unknown scheme without a query", "mysql://app:SECRET@127.0.0.1:1/shop", "want a URL that begins with postgres://"},
+		{"space before the scheme", " postgres://app:SECRET@127.0.0.1:1/shop", "want a URL that begins with postgres://"},
+		{"no server", "postgres://app:SECRET@127.0.0.1:1/shop", "connect to 127.0.0.1:1 as app, database shop: dial tcp 127.0.0.1:1: connect: connection refused; check the host and the port"},
+	} {
+		_, errs, code := execute(t, "", "migrate", "status", "--database", tt.url)
+		if code != exitError || !strings.Contains(errs, tt.want) || strings.Contains(errs, "SECRET") {
+			t.Errorf("%s: code %d, errors %q; want %q and no password", tt.name, code, errs, tt.want)
+		}
+	}
+}
+
+// fakeServer accepts connections without TLS and hands them to serve after the startup
+// message. It returns its address.
+func fakeServer(t *testing.T, serve func(*pgproto3.Backend)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				backend := pgproto3.NewBackend(conn, conn)
+				message, err := backend.ReceiveStartupMessage()
+				if _, ok := message.(*pgproto3.SSLRequest); ok {
+					_, _ = conn.Write([]byte("N"))
+					_, err = backend.ReceiveStartupMessage()
+				}
+				if err == nil {
+					serve(backend)
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func login(server *pgproto3.Backend) {
+	server.Send(&pgproto3.AuthenticationOk{})
+	server.Send(&pgproto3.ParameterStatus{Name: "client_encoding", Value: "UTF8"})
+	server.Send(&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{1, 2, 3, 4}})
+	server.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	_ = server.Flush()
+}
+
+func TestConnectionErrors(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		serve      func(*pgproto3.Backend)
+	}{
+		{"closed at startup", "connect to ADDRESS as app, database shop: failed to receive message: unexpected EOF; check that this is the port of a Postgres server, and its log\n", func(*pgproto3.Backend) {}},
+		{"closed after startup", "lost the connection to ADDRESS as app, database shop: ", login},
+		{"closed in a query", "lost the connection to ADDRESS as app, database shop: ", func(server *pgproto3.Backend) {
+			login(server)
+			_, _ = server.Receive()
+		}},
+		{"wrong password", "connect to ADDRESS as app, database shop: FATAL: no (SQLSTATE 28P01); check the user and the password, which PGPASSWORD or ~/.pgpass can hold\n", func(server *pgproto3.Backend) {
+			server.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "28P01", Message: "no"})
+			_ = server.Flush()
+		}},
+		{"missing database", "connect to ADDRESS as app, database shop: FATAL: no (SQLSTATE 3D000); check the name of the database\n", func(server *pgproto3.Backend) {
+			server.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "3D000", Message: "no"})
+			_ = server.Flush()
+		}},
+		{"unknown setting", "the server rejects a setting in the connection string; check the names", func(server *pgproto3.Backend) {
+			server.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "42704", Message: `unrecognized configuration parameter "SECRET"`})
+			_ = server.Flush()
+		}},
+	} {
+		address := fakeServer(t, tt.serve)
+		out, errs, code := execute(t, "", "migrate", "status", "--database", "postgres://app:SECRET@"+address+"/shop")
+		want := "sortkey: " + strings.ReplaceAll(tt.want, "ADDRESS", address)
+		if tt.name == "unknown setting" {
+			want = tt.want
+		}
+		if code != exitError || out != "" || !strings.Contains(errs, want) || strings.Contains(errs, "SECRET") || strings.Contains(errs, "tls") {
+			t.Errorf("%s: code %d, output %q, errors %q; want code 2 and %q", tt.name, code, out, errs, want)
+		}
+	}
+}
+
+// TestLostShard checks that audit, which can have several databases, names them.
+func TestLostShard(t *testing.T) {
+	address := fakeServer(t, login)
+	url := "postgres://app:SECRET@" + address
+	_, errs, code := execute(t, "", "audit", "orders", "--database", url+"/one", "--database", url+"/two")
+	want := "sortkey: lost the connection to " + address + " as app, database one, or to " + address + " as app, database two: "
+	if code != exitError || !strings.HasPrefix(errs, want) {
+		t.Errorf("code %d, errors %q; want %q", code, errs, want)
+	}
+}
+
+type brokenWriter struct{ err error }
+
+func (w brokenWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// TestWriteErrors checks that output that can't be written is an error, also of help
+// texts, and that a broken connection doesn't count as the end of a pipe.
+func TestWriteErrors(t *testing.T) {
+	for _, err := range []error{syscall.ENOSPC, syscall.EPIPE} {
+		for _, args := range []string{"new", "--help", "help new", "help", "--version", "completion bash", "migrate"} {
+			var errs bytes.Buffer
+			code := run(t.Context(), strings.Fields(args), strings.NewReader(""), io.Writer(brokenWriter{err}), &errs)
+			if code != exitError || errs.String() != "sortkey: "+err.Error()+"\n" {
+				t.Errorf("%s: code %d, errors %q; want code 2 and %q", args, code, &errs, err)
+			}
+		}
+	}
+}

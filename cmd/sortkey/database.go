@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/spf13/cobra"
+)
+
+// databaseFlags are the flags of a command that connects to a database.
+type databaseFlags struct {
+	url    string
+	schema string
+}
+
+func (f *databaseFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.url, "database", "d", "", "`URL` or connection string of the database (default: DATABASE_URL, or PGHOST and libpq's other variables)")
+	cmd.Flags().StringVar(&f.schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
+}
+
+// config returns the connection settings.
+func (f *databaseFlags) config() (*pgxpool.Config, error) {
+	url := f.url
+	if url == "" {
+		url = os.Getenv("DATABASE_URL")
+	}
+	if url == "" && os.Getenv("PGHOST") == "" && os.Getenv("PGSERVICE") == "" {
+		return nil, usagef("no database: pass --database postgres://user@host/name, or set DATABASE_URL")
+	}
+	if err := checkConnString(url); err != nil {
+		return nil, &usageError{err}
+	}
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, &usageError{safeParseError(err)}
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = 10 * time.Second
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "sortkey"
+	}
+	// An interrupt cancels the statement on the server, too. Otherwise it would still wait
+	// for its locks after the process has ended, and block other sessions behind it.
+	config.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 5 * time.Second}
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		utc := &pgtype.TimestamptzCodec{ScanLocation: time.UTC} // JSON has times in UTC
+		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: utc})
+		return nil
+	}
+	return config, nil
+}
+
+// A database is a pool of connections.
+type database struct {
+	*pgxpool.Pool
+	std *sql.DB // the same connections, for package migrations
+}
+
+// open connects to the database.
+func (f *databaseFlags) open(ctx context.Context) (database, error) {
+	if err := (migrations.Config{Schema: f.schema}).Validate(); err != nil {
+		return database{}, invalidConfig(err)
+	}
+	config, err := f.config()
+	if err != nil {
+		return database{}, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return database{}, err
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return database{}, err
+	}
+	return database{pool, stdlib.OpenDBFromPool(pool)}, nil
+}
+
+// invalidConfig returns the error of a flag for one of [migrations.Config.Validate].
+func invalidConfig(err error) error {
+	return usagef("%s", strings.Replace(err.Error(), "migrations: Config.Schema:", "--schema", 1))
+}
+
+// openInstalled connects to a database with an installation, and returns its Config.
+func (f *databaseFlags) openInstalled(ctx context.Context) (database, migrations.Config, error) {
+	db, err := f.open(ctx)
+	if err != nil {
+		return db, migrations.Config{}, err
+	}
+	config, err := migrations.Installed(ctx, db.std, f.schema)
+	if err != nil {
+		err = db.explain(ctx, err, f.schema)
+		db.Close()
+	}
+	return db, config, err
+}
+
+// inSchema replaces $s in SQL with the schema of an installation.
+func inSchema(schema, query string) string { return strings.ReplaceAll(query, "$s", schema) }
+
+// insufficientPrivilege is an SQLSTATE.
+const insufficientPrivilege = "42501"
+
+// serverError returns the server's error in err, or an empty one for other errors.
+func serverError(err error) *pgconn.PgError {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg
+	}
+	return &pgconn.PgError{}
+}
+
+// sqlState returns the code of a server's error, or "" for other errors.
+func sqlState(err error) string { return serverError(err).Code }

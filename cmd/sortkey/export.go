@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/spf13/cobra"
+)
+
+// schemaFlag adds --schema to a command that needs no database.
+func schemaFlag(cmd *cobra.Command, schema *string) {
+	cmd.Flags().StringVar(schema, "schema", migrations.DefaultSchema, "`name` of the schema with the SQL of sortkey")
+}
+
+func (c *cli) migratePrintCommand() *cobra.Command {
+	var schema string
+	var layouts configFlags
+	var after int
+	cmd := &cobra.Command{
+		Use:   "print",
+		Short: "Print the SQL of sortkey as one file for psql",
+		Long: `Print prints all migrations as one transaction for psql. It needs no database. The
+SQL fails, and changes nothing, if the schema has an installation.
+
+With --after, it prints the later migrations, to upgrade an installation that
+print, psql or another tool created. The SQL fails if the installation is at
+another version. sortkey migrate status shows the version.`,
+		Example: `  sortkey migrate print | psql -v ON_ERROR_STOP=1 "$DATABASE_URL"
+  sortkey migrate print --after 7 > upgrade.sql`,
+		Args: asUsage(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			config, err := c.config(schema, layouts)
+			if err != nil {
+				return err
+			}
+			list, err := migrations.List(config)
+			switch {
+			case err != nil:
+				return err
+			case after < 0 || after > len(list):
+				return usagef("--after %d: want 0 to %d", after, len(list))
+			}
+			text, err := migrations.SQLAfter(config, after)
+			if err != nil {
+				return err
+			}
+			switch {
+			case after == len(list):
+				text = fmt.Sprintf("-- Nothing to do: %d is the last version.\n", after)
+			case after > 0:
+				text = strings.Replace(text, "-- The installation of sortkey.", fmt.Sprintf("-- The upgrade of sortkey from version %d.", after), 1)
+			}
+			if c.json() {
+				return c.printJSON(struct {
+					SQL string `json:"sql"`
+				}{text})
+			}
+			_, err = fmt.Fprint(c.out, text)
+			return err
+		},
+	}
+	schemaFlag(cmd, &schema)
+	layouts.add(cmd)
+	cmd.Flags().IntVar(&after, "after", 0, "`version` of the installation to upgrade")
+	return cmd
+}
+
+// An exportTool is a migration tool that reads files.
+type exportTool struct {
+	name  string
+	files func(migrations.Config) (fs.FS, error)
+	// next returns the command that runs the files of a folder. It uses a version table
+	// for these files alone, since their versions begin at 1.
+	next func(schema, folder string) string
+}
+
+func exportTools() []exportTool {
+	return []exportTool{
+		{"goose", migrations.Goose, func(schema, folder string) string {
+			return fmt.Sprintf(`goose -dir %s -table %s_goose postgres "$DATABASE_URL" up`, folder, schema)
+		}},
+		{"golang-migrate", migrations.GolangMigrate, func(schema, folder string) string {
+			return fmt.Sprintf(`migrate -path %s -database "$DATABASE_URL?x-migrations-table=%s_migrations" up   # & if the URL has a ?`, folder, schema)
+		}},
+		{"tern", migrations.Tern, func(schema, folder string) string {
+			return fmt.Sprintf(`tern migrate --migrations %s --version-table public.%s_tern --conn-string "$DATABASE_URL"`, folder, schema)
+		}},
+		{"flyway", migrations.Flyway, func(schema, folder string) string {
+			return fmt.Sprintf(`flyway -locations=filesystem:%s -table=%s_flyway -baselineOnMigrate=true -baselineVersion=0 migrate`, folder, schema)
+		}},
+		{"plain", migrations.Plain, func(_, folder string) string { return nextPlain(folder + "/*.up.sql") }},
+	}
+}
+
+// nextPlain returns the command that runs plain files, which have no version table.
+func nextPlain(files string) string {
+	return fmt.Sprintf(`for file in %s; do psql -X -1 -v ON_ERROR_STOP=1 -f "$file" "$DATABASE_URL" || break; done`, files)
+}
+
+func exportToolNames() []string {
+	var names []string
+	for _, tool := range exportTools() {
+		names = append(names, tool.name)
+	}
+	return names
+}
+
+func (c *cli) migrateExportCommand() *cobra.Command {
+	var schema, tool string
+	var layouts configFlags
+	cmd := &cobra.Command{
+		Use:   "export --tool NAME DIRECTORY",
+		Short: "Write the migrations as files for another migration tool",
+		Long: `Export writes the migrations to a directory, which it creates if necessary. It
+prints the new files, and the command that runs them with the tool. It needs no
+database.
+
+plain writes two files of SQL per migration, which install and remove it. They
+don't begin or end a transaction, so they suit psql -1, Liquibase's sqlFile with
+splitStatements="false", and other tools that run a file in a transaction.
+
+After an update of the command, export again with the same flags: it adds new
+migrations and skips existing files. If an existing file has other content,
+export writes nothing.`,
+		Example: `  sortkey migrate export --tool flyway db/sortkey
+  sortkey migrate export --tool goose --epoch 2026-01-01 db/sortkey`,
+		Args: asUsage(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			i := slices.IndexFunc(exportTools(), func(t exportTool) bool { return t.name == tool })
+			if i < 0 {
+				return usagef("--tool %q: want %s", tool, strings.Join(exportToolNames(), ", "))
+			}
+			config, err := c.config(schema, layouts)
+			if err != nil {
+				return err
+			}
+			return c.export(exportTools()[i], config, filepath.Clean(args[0]))
+		},
+	}
+	schemaFlag(cmd, &schema)
+	layouts.add(cmd)
+	cmd.Flags().StringVar(&tool, "tool", "", "`name` of the tool: "+strings.Join(exportToolNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("tool", cobra.FixedCompletions(exportToolNames(), cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (c *cli) export(tool exportTool, config migrations.Config, folder string) error {
+	files, err := tool.files(config)
+	if err != nil {
+		return err
+	}
+	names, err := fs.Glob(files, "*")
+	if err != nil {
+		return err
+	}
+	var written []string
+	for _, name := range names {
+		path := filepath.Join(folder, name)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			written = append(written, path)
+		}
+	}
+	if err := migrations.WriteNew(folder, files); err != nil {
+		return err
+	}
+	next := tool.next(config.Schema, shellQuote(folder))
+	if tool.name == "plain" && len(written) < len(names) {
+		var added []string
+		for _, path := range written {
+			if strings.HasSuffix(path, ".up.sql") {
+				added = append(added, shellQuote(path))
+			}
+		}
+		next = nextPlain(strings.Join(added, " "))
+	}
+	switch {
+	case c.json() && len(written) == 0:
+		return nil
+	case c.json():
+		return c.printJSON(struct {
+			Written []string `json:"written"`
+			Next    string   `json:"next"`
+		}{written, next})
+	case len(written) == 0:
+		_, err = fmt.Fprintf(c.out, "nothing to do: %s has all migrations\n", folder)
+	default:
+		_, err = fmt.Fprintf(c.out, "%s\n\nTo run them:\n%s\n", strings.Join(written, "\n"), next)
+	}
+	return err
+}
+
+// shellQuote returns a path as one word of a shell command.
+func shellQuote(path string) string {
+	if strings.Trim(path, "/._-+:@%ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// testFormats returns all formats, with the layouts of the flags.
+func testFormats(t testing.TB, l layoutFlags) []*format {
+	t.Helper()
+	c := newCLI(nil, nil, nil)
+	formats, err := c.formats(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return formats
+}
+
+// TestNodeNumbers checks that each pool of nodelease has a number per node, and that
+// parts survive Compose and Parts.
+func TestNodeNumbers(t *testing.T) {
+	sizes := map[string]int{
+		"snowflake":    nodelease.ForSnowflake(idtype.SnowflakeLayout{}).Size,
+		"snowflake-si": nodelease.ForSnowflakeSI(idtype.SnowflakeSILayout{BaseClock: testNow}).Size,
+		"uid60":        1,
+		"spread64":     nodelease.ForSpread64(0).Size * 16,
+		"sno":          nodelease.ForSno().Size,
+	}
+	for i, f := range testFormats(t, layoutFlags{epoch: "2024-01-01"}) {
+		if f.name != formatNames()[i] {
+			t.Errorf("format %d: got %s, want %s", i, f.name, formatNames()[i])
+		}
+		if f.nodeLimit() != sizes[f.name] {
+			t.Errorf("%s: got %d node numbers, want %d", f.name, f.nodeLimit(), sizes[f.name])
+		}
+		want := parts{time: testNow, node: f.nodeLimit() * 2 / 3, sequence: f.sequences - 1}
+		id, err := f.compose(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.parts(id); err != nil || got != want {
+			t.Errorf("%s: got %+v, error %v; want %+v", f.name, got, err, want)
+		}
+	}
+}
+
+func TestLayoutFlags(t *testing.T) {
+	formats := testFormats(t, layoutFlags{epoch: "2024-01-01", bits: "3/4/10"})
+	start := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	if f := formats[0]; f.nodeLimit() != 1<<7 || f.sequences != 1<<10 {
+		t.Errorf("snowflake: got %d node numbers and %d sequence numbers, want 128 and 1024", f.nodeLimit(), f.sequences)
+	}
+	if p, err := formats[0].parts(idtype.Snowflake(1)); err != nil || !p.time.Equal(start) {
+		t.Errorf("snowflake: got epoch %s, error %v; want %s", p.time, err, start)
+	}
+	if !formats[1].undated {
+		t.Error("snowflake-si takes the epoch of three widths; want none")
+	}
+	formats = testFormats(t, layoutFlags{epoch: "2024-01-01", bits: "4/9"})
+	if p, err := formats[0].parts(idtype.Snowflake(1)); err != nil || p.time.Equal(start) {
+		t.Errorf("snowflake: got epoch %s, error %v; want the default", p.time, err)
+	}
+	if p, err := formats[1].parts(idtype.SnowflakeSI(1)); err != nil || !p.time.Equal(start) || formats[1].sequences != 1<<9 {
+		t.Errorf("snowflake-si: got epoch %s and %d indexes, error %v; want %s and 512", p.time, formats[1].sequences, err, start)
+	}
+
+	c := newCLI(nil, nil, nil)
+	for _, tt := range []struct {
+		name string
+		l    layoutFlags
+		want string
+	}{
+		{"ulid", layoutFlags{}, `type "ulid": want snowflake, snowflake-si, uid60, spread64, sno`},
+		{"uid60", layoutFlags{epoch: "2024-01-01"}, "uid60 has one fixed layout"},
+		{"snowflake", layoutFlags{bits: "5/8"}, "want 3 widths for snowflake"},
+		{"snowflake-si", layoutFlags{bits: "5/5/12"}, "want 2 widths for snowflake-si"},
+		{"snowflake", layoutFlags{bits: "5"}, "want 3 widths"},
+		{"snowflake", layoutFlags{bits: "5/x/12"}, "want widths such as 5/5/12"},
+		{"snowflake", layoutFlags{bits: "20/20/20"}, "at most 31 in total"},
+		{"snowflake-si", layoutFlags{bits: "5/9"}, "13 in total"},
+		{"snowflake", layoutFlags{bits: "0/0/0"}, "widths 0/0/0: want at least one field with bits, such as 5/5/12"},
+		{"snowflake-si", layoutFlags{epoch: "2024-01-01", bits: "0/0"}, "widths 0/0: want at least one field with bits, such as 5/8"},
+		{"snowflake", layoutFlags{epoch: "0001-01-01"}, `--epoch: time "0001-01-01": want a time after 0001-01-01`},
+		{"snowflake", layoutFlags{epoch: "now"}, `--epoch: epoch "now": want a fixed time such as 2026-01-01`},
+		{"snowflake-si", layoutFlags{epoch: "-7d"}, `--epoch: epoch "-7d": want a fixed time`},
+		{"snowflake", layoutFlags{epoch: "then"}, `--epoch: time "then"`},
+	} {
+		if _, err := c.format(tt.name, tt.l); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s with %+v: got error %v, want %q", tt.name, tt.l, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,391 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/spf13/cobra"
+)
+
+// idForms describes the inputs that readings recognizes, for help texts and errors.
+const idForms = `a decimal bigint, a UUID, the text of a sno (16 characters), a uid60
+(4 to 10 characters) or a spread64 (16 hex digits), any of these texts behind
+the prefix of a typed key (ord_...), and the 8 or 10 bytes of an ID as 0x...,
+\x... or plain hex digits`
+
+// acceptIDs lets a command take IDs as arguments. It explains the error for a negative
+// number, which looks like a flag.
+func acceptIDs(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		if negative.MatchString(err.Error()) {
+			err = fmt.Errorf("%w; put -- before negative numbers", err)
+		}
+		return flagError(err)
+	})
+}
+
+// negative matches pflag's error for a negative number.
+var negative = regexp.MustCompile(`^unknown shorthand flag: '[0-9]'`)
+
+// eachInput calls do with each argument or, without arguments, with each line of
+// standard input that isn't blank. It calls flush before it waits for more input. do's
+// errors should name the input; eachInput adds the number of the line.
+func (c *cli) eachInput(ctx context.Context, args []string, flush func() error, do func(input string) error) error {
+	for _, arg := range args {
+		if err := do(arg); err != nil {
+			return err
+		}
+	}
+	if len(args) > 0 {
+		return ctx.Err()
+	}
+	lines := bufio.NewReaderSize(flushingReader{ctx, c.in, flush}, 1<<16)
+	for number := 1; ; number++ {
+		line, readErr := readLine(lines)
+		if number == 1 {
+			line = strings.TrimPrefix(line, "\ufeff") // byte order mark
+		}
+		if input := strings.TrimSpace(line); input != "" && (readErr == nil || readErr == io.EOF) {
+			if err := do(input); err != nil {
+				return fmt.Errorf("line %d: %w", number, err)
+			}
+		}
+		switch {
+		case readErr == io.EOF:
+			return nil
+		case readErr != nil:
+			return fmt.Errorf("standard input, after line %d: %w", number-1, readErr)
+		}
+	}
+}
+
+// readLine returns a line, or the beginning of a line that is longer than the buffer and
+// thus than any ID.
+func readLine(r *bufio.Reader) (string, error) {
+	b, err := r.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return string(b), err
+	}
+	line := string(b[:100]) + "…"
+	for err == bufio.ErrBufferFull {
+		_, err = r.ReadSlice('\n')
+	}
+	return line, err
+}
+
+// A flushingReader calls flush before each read. A read ends when ctx is done, even if
+// it waits for a terminal.
+type flushingReader struct {
+	ctx   context.Context
+	r     io.Reader
+	flush func() error
+}
+
+func (r flushingReader) Read(p []byte) (int, error) {
+	if err := r.flush(); err != nil {
+		return 0, err
+	}
+	type result struct {
+		n   int
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		n, err := r.r.Read(p)
+		done <- result{n, err}
+	}()
+	select {
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	case read := <-done:
+		return read.n, read.err
+	}
+}
+
+// A reading is one meaning of an input.
+type reading struct {
+	title  string
+	prefix string    // of a typed key
+	time   time.Time // zero if it is unknown
+	parts  parts
+
+	format *format // nil for an ID of another maker
+	form   string  // one of forms
+	id     anyID
+}
+
+// zeroTitle is the title of zero, which the columns of several types can hold, although
+// no generator creates it.
+const zeroTitle = "zero"
+
+const (
+	// maxAhead is the most that the time of a plausible ID is ahead of the clock.
+	maxAhead = 24 * time.Hour
+	// unknownAge is the distance from now that orders an ID without a known time.
+	unknownAge = 5 * 365 * 24 * time.Hour
+)
+
+// plausible reports whether the ID can have been created by now.
+func (r reading) plausible(now time.Time) bool {
+	return r.title != zeroTitle && !r.time.After(now.Add(maxAhead))
+}
+
+// distance returns the distance of the ID's time from now.
+func (r reading) distance(now time.Time) time.Duration {
+	if r.time.IsZero() {
+		return unknownAge
+	}
+	return now.Sub(r.time).Abs()
+}
+
+// readings returns the meanings of an input as IDs of the formats, the most plausible
+// first: plausible ones before others, and then those near now before others. With
+// foreign, it also returns meanings as IDs of other makers.
+func readings(input string, formats []*format, foreign bool, now time.Time) []reading {
+	found := ownReadings(input, "", formats)
+	if ids := withoutZero(found); len(ids) < len(found) {
+		found = append(ids, reading{title: zeroTitle})
+	}
+	if foreign {
+		found = append(found, foreignReadings(input)...)
+	}
+	slices.SortStableFunc(found, func(a, b reading) int {
+		if p := a.plausible(now); p != b.plausible(now) {
+			if p {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a.distance(now), b.distance(now))
+	})
+	return found
+}
+
+// withoutZero removes the zero IDs of a list.
+func withoutZero(found []reading) []reading {
+	return slices.DeleteFunc(slices.Clone(found), func(r reading) bool { return r.id.IsZero() })
+}
+
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+var (
+	decimal  = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+	typedKey = regexp.MustCompile(`^([a-z][a-z0-9]*)_(.+)$`)
+
+	// Only hex digits follow, so the input can't be meant as the text of a UID60.
+	hexForm = regexp.MustCompile(`^0[xX][0-9a-fA-F]*$`)
+
+	xid   = regexp.MustCompile(`^[0-9a-v]{20}$`)
+	ulid  = regexp.MustCompile(`^(?i)[0-7][` + crockford + `]{25}$`)
+	ksuid = regexp.MustCompile(`^[0-9A-Za-z]{27}$`)
+)
+
+// ownReadings returns the meanings of an input as IDs of the formats. form restricts them
+// to one of forms, unless it is empty.
+func ownReadings(input, form string, formats []*format) (found []reading) {
+	all := form == ""
+	n, isInt := parseDecimal(input)
+	u, isUUID := parseUUID(input)
+	bytes := hexBytes(input)
+	typed := typedKey.FindStringSubmatch(input)
+	// A user who passes the type and the form can have such a UID60.
+	isText := !hexForm.MatchString(input) || form == "text" && len(formats) == 1
+	for _, f := range formats {
+		add := func(form, prefix string, id anyID, err error) {
+			if err == nil {
+				found = f.append(found, reading{form: form, prefix: prefix, id: id})
+			}
+		}
+		if isInt && f.parseInt64 != nil && (all || form == "int64") {
+			id, err := f.parseInt64(n)
+			add("int64", "", id, err)
+		}
+		if isUUID && f.parseUUID != nil && (all || form == "uuid") {
+			id, err := f.parseUUID(u)
+			add("uuid", "", id, err)
+		}
+		if bytes != nil && (all || form == "hex" || form == "bytea") {
+			id, err := f.parseBinary(bytes)
+			add("hex", "", id, err)
+		}
+		if isText && (all || form == "text") {
+			id, err := f.parseText(input)
+			add("text", "", id, err)
+			// Behind a prefix, a UID60 always has 10 characters.
+			if typed != nil && (f.name != "uid60" || len(typed[2]) == 10) {
+				id, err := f.parseText(typed[2])
+				add("text", typed[1], id, err)
+			}
+		}
+	}
+	return found
+}
+
+// parseDecimal parses the value of a bigint column.
+func parseDecimal(s string) (n int64, ok bool) {
+	if !decimal.MatchString(s) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// parseUUID parses the value of a uuid column, or its 16 bytes.
+func parseUUID(s string) (u uuid.UUID, ok bool) {
+	if b := hexBytes(s); len(b) == len(u) {
+		return uuid.UUID(b), true
+	}
+	u, err := uuid.Parse(s)
+	return u, err == nil && len(s) == 36
+}
+
+// append completes and appends a reading, unless the list has the same ID.
+func (f *format) append(list []reading, r reading) []reading {
+	if slices.ContainsFunc(list, func(other reading) bool { return other.id == r.id }) {
+		return list
+	}
+	p, err := f.parts(r.id)
+	if err != nil {
+		return list
+	}
+	r.title, r.time, r.parts, r.format = f.title, p.time, p, f
+	return append(list, r)
+}
+
+// hexBytes returns the bytes of 0x..., \x... or, for the sizes of IDs, plain hex digits.
+func hexBytes(s string) []byte {
+	digits, ok := strings.CutPrefix(s, "0x")
+	if !ok {
+		digits, ok = strings.CutPrefix(s, `\x`)
+	}
+	if n := len(digits); !ok && n != 16 && n != 20 && n != 32 {
+		return nil
+	}
+	b, err := hex.DecodeString(digits)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// foreignReadings returns the meanings of an input as an ID of another maker.
+func foreignReadings(input string) (found []reading) {
+	if u, ok := parseUUID(input); ok {
+		if _, err := idtype.SnoFromUUID(u); err != nil {
+			found = append(found, foreignUUID(u))
+		}
+	}
+	if xid.MatchString(input) {
+		if b, err := base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(input)); err == nil {
+			found = append(found, reading{title: "xid", time: seconds(b, 0)})
+		}
+	}
+	if ulid.MatchString(input) {
+		found = append(found, reading{title: "ULID", time: ulidTime(strings.ToUpper(input))})
+	}
+	if ksuid.MatchString(input) {
+		// KSUIDs sort upper case before lower case, and math/big the reverse.
+		n, _ := new(big.Int).SetString(strings.Map(swapCase, input), 62)
+		if n.BitLen() <= 160 {
+			found = append(found, reading{title: "KSUID", time: seconds(n.FillBytes(make([]byte, 20)), 1_400_000_000)})
+		}
+	}
+	return found
+}
+
+// foreignUUID names the version of a UUID. Versions 1, 6 and 7 have a time.
+func foreignUUID(u uuid.UUID) reading {
+	switch version := u.Version(); {
+	case u == uuid.Nil:
+		return reading{title: "nil UUID"}
+	case u == uuid.Max:
+		return reading{title: "max UUID"}
+	case u.Variant() != uuid.RFC4122:
+		return reading{title: "UUID of an unknown variant"}
+	case version == 1 || version == 6 || version == 7:
+		t := u.Time()
+		if version == 6 { // Time of google/uuid v1.6.0 includes the version in the time
+			head := binary.BigEndian.Uint64(u[:8])
+			t = uuid.Time(head>>16<<12 | head&0xfff)
+		}
+		return reading{title: fmt.Sprintf("UUIDv%d", version), time: time.Unix(t.UnixTime()).UTC()}
+	default:
+		return reading{title: fmt.Sprintf("UUIDv%d", version)}
+	}
+}
+
+// seconds returns the time in an ID's first 4 bytes, in seconds since an epoch.
+func seconds(id []byte, epoch int64) time.Time {
+	return time.Unix(epoch+int64(binary.BigEndian.Uint32(id)), 0).UTC()
+}
+
+// ulidTime returns the time in the first 10 characters of a ULID.
+func ulidTime(s string) time.Time {
+	var ms int64
+	for _, digit := range []byte(s[:10]) {
+		ms = ms<<5 | int64(strings.IndexByte(crockford, digit))
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func swapCase(r rune) rune {
+	if unicode.IsUpper(r) {
+		return unicode.ToLower(r)
+	}
+	return unicode.ToUpper(r)
+}
+
+// badInputs collects the inputs that have no reading.
+type badInputs struct {
+	first []string
+	count int
+}
+
+func (b *badInputs) add(input string) {
+	const named = 5
+	if b.count++; b.count <= named {
+		b.first = append(b.first, fmt.Sprintf("%.60q", input))
+	}
+}
+
+// error returns an error that names the first inputs, or nil if there are none.
+// typeName is the type they should have, or empty.
+func (b *badInputs) error(typeName string) error {
+	if b.count == 0 {
+		return nil
+	}
+	list := strings.Join(b.first, ", ")
+	if more := b.count - len(b.first); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return notID(list, typeName, "")
+}
+
+// notID returns an error about a list of inputs. typeName and form are empty unless the
+// user restricted them.
+func notID(list, typeName, form string) error {
+	what := "an ID"
+	if typeName != "" {
+		what += " of type " + typeName
+	}
+	if form != "" {
+		what += " in the form " + form
+	}
+	return fmt.Errorf("not %s: %s; want %s", what, list, strings.ReplaceAll(idForms, "\n", " "))
+}

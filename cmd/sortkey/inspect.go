@@ -1,0 +1,254 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) inspectCommand() *cobra.Command {
+	var (
+		layout layoutFlags
+		name   string
+	)
+	cmd := &cobra.Command{
+		Use:   "inspect [ID...]",
+		Short: "Print the type, time, node number and other forms of IDs",
+		Long: `Inspect prints the parts and all forms of each ID. It recognizes
+` + idForms + `.
+It also names UUIDs, ULIDs, KSUIDs and xids of other makers, with their time.
+Put -- before negative numbers.
+
+If an input can be an ID of several types, Inspect prints all of them, the most
+plausible one first: the one whose time is nearest to now. A type whose time is
+more than a day ahead is implausible, and comes last, without its parts. A
+snowflake-si without --epoch has no time and counts as five years old. --type
+excludes the other types.
+
+` + layoutHelp + `
+
+    node      the node number, as in nodelease and sortkey.node, and its fields
+    sequence  the number of the ID within its node and unit of time
+    text      the form in URLs and JSON, unless it equals int64
+    int64     the value of a bigint column
+    uuid      the value of a uuid column
+    hex       the big-endian bytes of the binary form
+    bytea     the same as a literal in SQL
+
+JSON has an object per input, whose candidates have all parts and forms. The
+int64 forms are strings, since JavaScript rounds numbers above 2^53.
+
+Zero is not an ID of any type, and Inspect names it. If it doesn't recognize an
+input, Inspect continues with the others and then fails with exit code 2.`,
+		Example: `  sortkey inspect 779300444248735744
+  sortkey inspect ord_779300444248735744
+  sortkey inspect 754321098765432 --type snowflake-si --epoch 2023-01-01
+  psql "$DATABASE_URL" -AtXc 'SELECT id FROM orders' | sortkey inspect -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			formats, err := c.candidateFormats(name, layout)
+			if err != nil {
+				return err
+			}
+			out := bufio.NewWriterSize(c.out, 1<<16)
+			show := c.inspector(out)
+			var bad badInputs
+			err = c.eachInput(cmd.Context(), args, out.Flush, func(input string) error {
+				found := readings(input, formats, name == "", c.now())
+				if len(found) == 0 {
+					bad.add(input)
+					return nil
+				}
+				return show(input, found)
+			})
+			if flushed := out.Flush(); err == nil {
+				err = flushed
+			}
+			if err == nil {
+				err = bad.error(name)
+			}
+			return err
+		},
+	}
+	layout.add(cmd)
+	addTypeFlag(cmd, &name)
+	acceptIDs(cmd)
+	return cmd
+}
+
+func addTypeFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVarP(name, "type", "t", "", "`type` of the IDs (default: any)")
+	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// candidateFormats returns the format with this name, or all formats if the name is
+// empty.
+func (c *cli) candidateFormats(name string, layout layoutFlags) ([]*format, error) {
+	if name == "" {
+		return c.formats(layout)
+	}
+	f, err := c.format(name, layout)
+	return []*format{f}, err
+}
+
+// valueWidth is the width of values, beside labels of 11 columns.
+const valueWidth = 80 - 11
+
+// inspector returns a function that prints the readings of an input to out.
+func (c *cli) inspector(out *bufio.Writer) func(input string, found []reading) error {
+	now := c.now
+	if c.json() {
+		encoder := json.NewEncoder(out)
+		return func(input string, found []reading) error {
+			result := inspected{Input: input}
+			for _, r := range found {
+				result.Candidates = append(result.Candidates, r.json(now()))
+			}
+			return encoder.Encode(result)
+		}
+	}
+	// Look once whether the output is a terminal, not for each ID.
+	bold, faint := c.paint(text.Bold, "%s"), c.paint(text.Faint, "%s")
+	first := true
+	return func(input string, found []reading) error {
+		if !first {
+			fmt.Fprintln(out)
+		}
+		first = false
+		line := func(label, format, value string) {
+			for len(value) > valueWidth { // only a prefix, which is ASCII, can be so long
+				fmt.Fprintf(out, faint+format+"\n", fmt.Sprintf("%-11s", label), value[:valueWidth])
+				label, value = "", value[valueWidth:]
+			}
+			fmt.Fprintf(out, faint+format+"\n", fmt.Sprintf("%-11s", label), value)
+		}
+		line("id", bold, input)
+		plausible := found[0].plausible(now())
+		for i, r := range found {
+			label, note := "type", ""
+			if i > 0 {
+				label = "or"
+			}
+			switch {
+			case r.title == zeroTitle:
+				note = ", which is not an ID"
+			case !r.plausible(now()):
+				note = ", implausible: of " + r.time.Format(time.DateOnly)
+				if plausible {
+					line(label, "%s"+note, r.title)
+					continue
+				}
+			}
+			if i > 0 {
+				fmt.Fprintln(out)
+			}
+			line(label, bold+note, r.title)
+			for _, row := range c.rows(r) {
+				line(row[0], "%s", row[1])
+			}
+		}
+		return nil
+	}
+}
+
+// rows returns the labels and values of a reading.
+func (c *cli) rows(r reading) (rows [][2]string) {
+	add := func(label, value string) { rows = append(rows, [2]string{label, value}) }
+	if r.prefix != "" {
+		add("prefix", r.prefix)
+	}
+	switch {
+	case !r.time.IsZero():
+		add("time", fmt.Sprintf("%s (%s)", stamp(r.time), c.ago(r.time)))
+		local := r.time.In(c.now().Location())
+		if _, offset := local.Zone(); offset != 0 {
+			add("local time", local.Format("2006-01-02 15:04:05.000 -07:00"))
+		}
+	case r.format != nil:
+		add("time", "unknown: pass the base clock as --epoch")
+	}
+	if r.format == nil {
+		return rows
+	}
+	switch _, fields := r.format.nodeFields(r.parts.node); len(r.format.nodes) {
+	case 0:
+	case 1:
+		add("node", fmt.Sprintf("%d (%s)", r.parts.node, r.format.nodes[0].name))
+	default:
+		add("node", fmt.Sprintf("%d (%s)", r.parts.node, fields))
+	}
+	add("sequence", fmt.Sprint(r.parts.sequence))
+	switch r.format.name {
+	case "uid60":
+		add("random", fmt.Sprint(r.parts.random))
+	case "sno":
+		add("metabyte", fmt.Sprint(r.parts.meta))
+		add("tick-tock", fmt.Sprint(r.parts.ticktock))
+	}
+	all := allForms(r.id)
+	for _, form := range forms {
+		if value, ok := all[form]; ok && (form != "text" || value != all["int64"]) {
+			add(form, value)
+		}
+	}
+	return rows
+}
+
+// allForms returns the forms that the ID's type has, by name.
+func allForms(id anyID) map[string]string {
+	all := make(map[string]string, len(forms))
+	for _, form := range forms {
+		if b, err := appendForm(nil, id, form); err == nil {
+			all[form] = string(b)
+		}
+	}
+	return all
+}
+
+// inspected is the JSON form of an inspected input.
+type inspected struct {
+	Input      string        `json:"input"`
+	Candidates []inspectedID `json:"candidates"`
+}
+
+// inspectedID is the JSON form of a reading.
+type inspectedID struct {
+	Type       string            `json:"type"`
+	Plausible  bool              `json:"plausible"`
+	Prefix     string            `json:"prefix,omitempty"`
+	Time       *time.Time        `json:"time,omitempty"`
+	Node       *int              `json:"node,omitempty"`
+	NodeFields map[string]int    `json:"node_fields,omitempty"`
+	Sequence   *int              `json:"sequence,omitempty"`
+	Random     *int              `json:"random,omitempty"`
+	Metabyte   *byte             `json:"metabyte,omitempty"`
+	TickTock   *bool             `json:"tick_tock,omitempty"`
+	Forms      map[string]string `json:"forms,omitempty"`
+}
+
+func (r reading) json(now time.Time) inspectedID {
+	row := inspectedID{Type: r.title, Plausible: r.plausible(now), Prefix: r.prefix}
+	if !r.time.IsZero() {
+		row.Time = &r.time
+	}
+	if r.format == nil {
+		return row
+	}
+	row.Type = r.format.name
+	if r.format.nodes != nil {
+		row.Node = &r.parts.node
+		row.NodeFields, _ = r.format.nodeFields(r.parts.node)
+	}
+	row.Sequence = &r.parts.sequence
+	switch r.format.name {
+	case "uid60":
+		row.Random = &r.parts.random
+	case "sno":
+		row.Metabyte, row.TickTock = &r.parts.meta, &r.parts.ticktock
+	}
+	row.Forms = allForms(r.id)
+	return row
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFound       = 1   // a check found a problem
+	exitError       = 2   // wrong usage, or the command failed
+	exitInterrupted = 130 // as in shells: 128 + SIGINT
+)
+
+// errFound makes the command exit with exitFound. The command has printed the
+// problems as its result.
+var errFound = errors.New("problems found")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// After the first signal, a second one ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes the command line and returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	c := newCLI(in, out, errs)
+	root := c.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetErr(errs)
+	command, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = c.help.err
+	}
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errFound):
+		return exitFound
+	case ctx.Err() != nil:
+		fmt.Fprintln(errs, "sortkey: interrupted")
+		return exitInterrupted
+	}
+	// If the reader of standard output ends, SIGPIPE has ended the process. EPIPE is thus
+	// an error of a connection.
+	fmt.Fprintln(errs, "sortkey:", explainConnection(command, err))
+	if errors.As(err, &usage) {
+		fmt.Fprintf(errs, "Run %s --help for the usage.\n", command.CommandPath())
+	}
+	return exitError
+}
+
+// A helpWriter writes the output of cobra: help texts and completion scripts. It keeps
+// the first error of a write, which cobra ignores.
+type helpWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *helpWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// A usageError is an error in the command line.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// usagef returns an error in the command line.
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// asUsage returns a cobra argument check whose errors are usage errors.
+func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &usageError{err}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// execute runs a command line with the given standard input and returns its
+// output and exit code.
+func execute(t *testing.T, in string, args ...string) (out, errs string, code int) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(context.Background(), args, strings.NewReader(in), &o, &e)
+	return o.String(), e.String(), code
+}
+
+func TestUsageErrors(t *testing.T) {
+	t.Setenv("DATABASE_URL", "")
+	for _, tt := range []struct{ args, want string }{
+		{"inspekt", `unknown command "inspekt" for "sortkey"`},
+		{"man", "accepts 1 arg(s), received 0"},
+		{"man --colour x", "unknown flag: --colour"},
+		{"help bogus", `unknown command "bogus" for "sortkey"`},
+		{"help new bogus", `unknown command "bogus" for "sortkey"`},
+		{"completion bogus", `unknown command "bogus" for "sortkey completion"`},
+		{"new -n 99999999999999999999", `invalid argument "99999999999999999999" for "-n, --count" flag: value out of range` + "\n"},
+		{"new sno --meta 256", `invalid argument "256" for "--meta" flag: value out of range` + "\n"},
+		{"new -n many", `invalid argument "many" for "-n, --count" flag: invalid syntax` + "\n"},
+		{"migrate print --bits 0/0/0", "widths 0/0/0: want at least one field with bits, such as 5/5/12"},
+		{"migrate print --si-bits 0/0 --si-epoch 2026-01-01", "widths 0/0: want at least one field with bits, such as 5/8"},
+		{"new --bits 0/0/0", "widths 0/0/0: want at least one field"},
+		{"man x --output yaml", `--output "yaml": want table or json`},
+	} {
+		out, errs, code := execute(t, "", strings.Fields(tt.args)...)
+		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "--help for the usage") {
+			t.Errorf("sortkey %s: code %d, output %q, errors %q; want code 2 and %q", tt.args, code, out, errs, tt.want)
+		}
+	}
+}
+
+// TestCompletion parses the completion script in bash and completes a flag's value.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, errs, code := execute(t, "", "completion", shell); code != exitOK || out == "" {
+			t.Errorf("completion %s: code %d, %d bytes, errors %q", shell, code, len(out), errs)
+		}
+	}
+	script, _, _ := execute(t, "", "completion", "bash")
+	bash := exec.Command("bash", "-n")
+	bash.Stdin = strings.NewReader(script)
+	if out, err := bash.CombinedOutput(); err != nil {
+		t.Errorf("bash -n: %v\n%s", err, out)
+	}
+	if out, _, _ := execute(t, "", "__complete", "man", "--output", ""); !strings.HasPrefix(out, "table\njson\n") {
+		t.Errorf("complete --output: got %q, want table and json", out)
+	}
+}
+
+// TestHelp prints the help of every command in both ways. The texts of the commands for
+// IDs fit 80 columns.
+func TestHelp(t *testing.T) {
+	var check func(*cobra.Command)
+	check = func(command *cobra.Command) {
+		path := strings.Fields(command.CommandPath())[1:]
+		out, errs, code := execute(t, "", append(path, "--help")...)
+		same, _, _ := execute(t, "", append([]string{"help"}, path...)...)
+		if code != exitOK || errs != "" || out == "" || same != out {
+			t.Errorf("%s --help: code %d, errors %q, output\n%s\nhelp prints\n%s", command.CommandPath(), code, errs, out, same)
+		}
+		for line := range strings.Lines(command.Long + "\n" + command.Example) {
+			if command.GroupID == "database" || command.HasParent() && command.Parent().HasParent() {
+				break
+			}
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("%s: a line of %d columns: %s", command.CommandPath(), n, line)
+			}
+		}
+		for _, sub := range command.Commands() {
+			if command.Name() != "completion" { // cobra's own texts
+				check(sub)
+			}
+		}
+	}
+	check(newCLI(nil, nil, nil).rootCommand())
+}
+
+func TestMan(t *testing.T) {
+	dir := t.TempDir()
+	if _, errs, code := execute(t, "", "man", dir); code != exitOK {
+		t.Fatalf("code %d: %s", code, errs)
+	}
+	page, err := os.ReadFile(dir + "/sortkey-man.1")
+	if err != nil || !bytes.Contains(page, []byte("manual page")) {
+		t.Errorf("sortkey-man.1: %v\n%s", err, page)
+	}
+}
+
+// TestInstallable checks that go install accepts the module, which must not replace
+// any dependency.
+func TestInstallable(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mod)) {
+		if strings.HasPrefix(line, "replace") || strings.HasPrefix(line, "exclude") {
+			t.Errorf("go.mod: %q: go install …@version rejects this directive", strings.TrimSpace(line))
+		}
+	}
+}

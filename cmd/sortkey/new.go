@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) newCommand() *cobra.Command {
+	var (
+		layout layoutFlags
+		count  int
+		node   int
+		at     string
+		meta   uint8
+	)
+	cmd := &cobra.Command{
+		Use:   "new [TYPE]",
+		Short: "Generate IDs",
+		Long: `New generates IDs of a type and prints their text form, one per line. TYPE is
+snowflake (the default), snowflake-si, uid60, spread64 or sno.
+
+The IDs suit tests and scripts. Without --node, New uses a random node number.
+A running instance can have the same number, and could then create the same IDs.
+To insert rows beside running instances, reserve a number with "sortkey nodes
+reserve" and pass it as --node. It is one number, as in sortkey.node:
+
+    snowflake     datacenter << 5 | worker, in the default layout
+    snowflake-si  machine
+    spread64      generator << 4 | cluster
+    sno           partition
+
+A uid60 has no node number.
+
+With --at, the IDs have the given time and the sequence numbers from 0, so that
+the same command with the same --node prints the same IDs. Only the random bits
+of a uid60 differ. -n is then limited to the sequence numbers of one unit of
+time, which is a millisecond, or 4 ms for sno.
+
+` + layoutHelp + `
+
+JSON has the type, the text as id, and the value of the column: as int64, which
+is a string, or as uuid.`,
+		Example: `  sortkey new
+  sortkey new sno --meta 7 -n 3
+  sortkey new snowflake --node 1022 --at '2025-03-04 05:06:07.089'
+  sortkey new snowflake-si --epoch 2024-01-01`,
+		Args:              asUsage(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completeType(formatNames()),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := "snowflake"
+			if len(args) > 0 {
+				name = args[0]
+			}
+			f, err := c.datedFormat(name, layout)
+			if err != nil {
+				return err
+			}
+			if count < 1 {
+				return usagef("-n %d: want 1 or more", count)
+			}
+			p := parts{meta: meta}
+			switch flags := cmd.Flags(); {
+			case flags.Changed("meta") && f.name != "sno":
+				return usagef("--meta: %s has no metabyte; only sno has one", f.name)
+			case !flags.Changed("node"):
+				p.node = rand.IntN(f.nodeLimit())
+			case f.nodes == nil:
+				return usagef("--node: %s has no node number", f.name)
+			case node < 0 || node >= f.nodeLimit():
+				return usagef("--node %d: want 0 to %d for %s", node, f.nodeLimit()-1, f.name)
+			default:
+				p.node = node
+			}
+
+			out := bufio.NewWriterSize(c.out, 1<<16)
+			emit := c.emitter(out, f)
+			if at != "" {
+				if p.time, err = c.parseTime(at); err != nil {
+					return fmt.Errorf("--at: %w", err)
+				}
+				err = emitAt(f, p, count, emit)
+			} else {
+				err = f.generate(cmd.Context(), p, count, emit)
+			}
+			if flushed := out.Flush(); err == nil {
+				err = flushed
+			}
+			return err
+		},
+	}
+	layout.add(cmd)
+	cmd.Flags().IntVarP(&count, "count", "n", 1, "`number` of IDs")
+	cmd.Flags().IntVar(&node, "node", 0, "node `number` (default: random)")
+	cmd.Flags().StringVar(&at, "at", "", "`time` of the IDs (default: the current time of each)")
+	cmd.Flags().Uint8Var(&meta, "meta", 0, "`metabyte` of a sno, 0 to 255")
+	return cmd
+}
+
+// datedFormat returns a format that has times.
+func (c *cli) datedFormat(name string, layout layoutFlags) (*format, error) {
+	f, err := c.format(name, layout)
+	if err == nil && f.undated {
+		err = usagef("%s: the base clock has no default: pass it as --epoch", name)
+	}
+	return f, err
+}
+
+// emitter returns a function that prints an ID to out.
+func (c *cli) emitter(out *bufio.Writer, f *format) func(anyID) error {
+	if !c.json() {
+		return func(id anyID) error {
+			b, err := id.AppendText(out.AvailableBuffer())
+			if err != nil {
+				return err
+			}
+			_, err = out.Write(append(b, '\n'))
+			return err
+		}
+	}
+	encoder := json.NewEncoder(out)
+	return func(id anyID) error {
+		row := struct {
+			Type  string `json:"type"`
+			ID    string `json:"id"`
+			Int64 string `json:"int64,omitempty"`
+			UUID  string `json:"uuid,omitempty"`
+		}{Type: f.name, ID: id.String()}
+		if f.column == "uuid" {
+			row.UUID = columnText(id)
+		} else {
+			row.Int64 = columnText(id)
+		}
+		return encoder.Encode(row)
+	}
+}
+
+// emitAt emits IDs of one time.
+func emitAt(f *format, p parts, count int, emit func(anyID) error) error {
+	if count > f.sequences {
+		return usagef("-n %d: with --at, want at most %d: the number of IDs of a %s node at one time", count, f.sequences, f.name)
+	}
+	for p.sequence = range count {
+		if f.name == "uid60" {
+			p.random = rand.IntN(1 << 9)
+		}
+		id, err := f.compose(p)
+		if err != nil {
+			return &usageError{err}
+		}
+		if id.IsZero() {
+			return usagef("--at: the first ID of %s at node 0 is zero, which is not an ID; pass another --node or a later time", f.name)
+		}
+		if err := emit(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completeType completes the argument TYPE.
+func completeType(names []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			names = nil
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+)
+
+func (c *cli) rangeCommand() *cobra.Command {
+	var (
+		layout       layoutFlags
+		since, until string
+		column       string
+	)
+	cmd := &cobra.Command{
+		Use:   "range --since TIME [--until TIME] TYPE",
+		Short: "Print the bounds of the IDs of a time window",
+		Long: `Range prints the bounds of the IDs that were created in a time window, and a
+WHERE clause with them, which can use the index of the key. TYPE is snowflake,
+snowflake-si, uid60 or sno. The IDs of a spread64 don't sort by time.
+
+The window includes --since and excludes --until, so adjacent windows have
+adjacent bounds. Range rounds both times down to the type's unit of time, a
+millisecond, or 4 ms for sno. Without one of them, the window is open on that
+side, and the WHERE clause has no bound there.
+
+--column is case-sensitive, unlike names in SQL: the clause has quotes around a
+part with upper case. A part that has quotes keeps them.
+
+    lo     the lowest ID of the window
+    hi     the lowest ID after the window; the largest ID if the window is open
+    where  the condition for a WHERE clause
+
+` + layoutHelp,
+		Example: `  sortkey range --since -24h snowflake
+  sortkey range --since 2026-01-01 --until 2026-02-01 sno --column o.id
+  sortkey range --until -90d snowflake -o json | jq -r .where`,
+		Args:              asUsage(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeType([]string{"snowflake", "snowflake-si", "uid60", "sno"}),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if since == "" && until == "" {
+				return usagef("no window: pass --since, --until or both")
+			}
+			if args[0] == "spread64" {
+				return usagef("spread64: the IDs don't sort by time, so a time window has no bounds: filter by sortkey.spread64_time(id), with an index on this expression")
+			}
+			f, err := c.datedFormat(args[0], layout)
+			if err != nil {
+				return err
+			}
+			var from, to time.Time
+			if since != "" {
+				if from, err = c.parseTime(since); err != nil {
+					return fmt.Errorf("--since: %w", err)
+				}
+			}
+			if until != "" {
+				if to, err = c.parseTime(until); err != nil {
+					return fmt.Errorf("--until: %w", err)
+				}
+			}
+			name, err := quoted(column)
+			if err != nil {
+				return err
+			}
+			w, err := newWindow(f, from, to, name)
+			if err != nil {
+				return &usageError{err}
+			}
+			if c.json() {
+				return c.printJSON(w)
+			}
+			return c.printBlock([]table.Row{{"lo", w.Lo}, {"hi", w.Hi}, {"where", w.Where}})
+		},
+	}
+	layout.add(cmd)
+	cmd.Flags().StringVar(&since, "since", "", "`time` at which the window starts, such as -24h or -7d")
+	cmd.Flags().StringVar(&until, "until", "", "`time` at which the window ends")
+	cmd.Flags().StringVar(&column, "column", "id", "`name` of the column, such as id or o.id")
+	return cmd
+}
+
+// A window holds the bounds of a time window.
+type window struct {
+	Type  string     `json:"type"`
+	Since *time.Time `json:"since"`
+	Until *time.Time `json:"until"`
+	Lo    string     `json:"lo"`
+	Hi    string     `json:"hi"`
+	Where string     `json:"where"`
+}
+
+// newWindow returns the bounds of the window between two times. A zero time leaves that
+// side open. The name of the column has quotes where necessary.
+func newWindow(f *format, from, to time.Time, column string) (*window, error) {
+	lo, hi, err := f.window(from, to)
+	if err != nil {
+		return nil, err
+	}
+	_, largest, err := f.window(from, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	w := &window{Type: f.name, Lo: columnText(lo), Hi: columnText(hi), Where: "true"}
+	var conditions []string
+	compare := func(operator, id string) {
+		if f.column == "uuid" {
+			id = "'" + id + "'"
+		}
+		conditions = append(conditions, column+" "+operator+" "+id)
+	}
+	if !from.IsZero() {
+		w.Since = &from
+		compare(">=", w.Lo)
+	}
+	if !to.IsZero() {
+		w.Until = &to
+		// If the window ends after the last time of the format, hi is the largest ID,
+		// which belongs to the window.
+		if hi != largest {
+			compare("<", w.Hi)
+		}
+	}
+	if conditions != nil {
+		w.Where = strings.Join(conditions, " AND ")
+	}
+	return w, nil
+}
+
+// plainName matches names that need no quotes. No key word of Postgres that needs quotes
+// ends in id, or is one letter with digits.
+var plainName = regexp.MustCompile(`^([a-z_][a-z0-9_]*)?id$|^[a-z][0-9]*$`)
+
+// columnName matches a name whose parts are quoted or not.
+var (
+	namePart   = regexp.MustCompile(`"(?:[^"]|"")+"|[^".][^.]*`)
+	columnName = regexp.MustCompile(`^(?:` + namePart.String() + `)(?:\.(?:` + namePart.String() + `))*$`)
+)
+
+// quoted returns the name of a column, such as id or o.id, with quotes where necessary.
+func quoted(column string) (string, error) {
+	if !columnName.MatchString(column) {
+		return "", usagef("--column %q: want a name such as id, o.id or '\"Order\".\"ID\"'", column)
+	}
+	parts := namePart.FindAllString(column, -1)
+	for i, part := range parts {
+		if part[0] != '"' && !plainName.MatchString(part) {
+			parts[i] = pgx.Identifier{part}.Sanitize()
+		}
+	}
+	return strings.Join(parts, "."), nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// timeForms describes the times that parseTime accepts, for help texts and errors.
+const timeForms = "a time such as 2026-01-31, 2026-01-31 15:04:05 (UTC), 2026-01-31T15:04:05+02:00, -24h, -7d or now"
+
+// timeLayouts are the layouts of absolute times. A time without an offset is in UTC.
+// Postgres prints offsets as +00 or +05:30.
+var timeLayouts = []string{
+	time.RFC3339,
+	time.DateOnly,
+	time.DateTime,
+	"2006-01-02 15:04",
+	"2006-01-02T15:04:05",
+	"2006-01-02 15:04:05Z07:00",
+	"2006-01-02 15:04:05Z07",
+}
+
+// parseTime parses a time of the command line: an absolute time, or one relative to
+// now.
+func (c *cli) parseTime(s string) (time.Time, error) {
+	t, err := c.parseAnyTime(s)
+	if err == nil && t.IsZero() {
+		err = usagef("time %q: want a time after 0001-01-01", s)
+	}
+	return t, err
+}
+
+// parseEpoch parses the epoch of a layout.
+func (c *cli) parseEpoch(s string) (time.Time, error) {
+	if s == "now" || s != "" && (s[0] == '-' || s[0] == '+') {
+		return time.Time{}, usagef("epoch %q: want a fixed time such as 2026-01-01, since all programs must use the same one", s)
+	}
+	return c.parseTime(s)
+}
+
+func (c *cli) parseAnyTime(s string) (time.Time, error) {
+	if s == "now" {
+		return c.now().UTC(), nil
+	}
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		if d, err := parseOffset(s); err == nil {
+			return c.now().UTC().Add(d), nil
+		}
+	}
+	for _, layout := range timeLayouts {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, usagef("time %q: want %s", s, timeForms)
+}
+
+// parseOffset parses a signed duration that can begin with days, such as -7d or
+// +1d12h.
+func parseOffset(s string) (time.Duration, error) {
+	sign, rest := s[:1], s[1:]
+	var d time.Duration
+	if days, after, ok := strings.Cut(rest, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		if err != nil {
+			return 0, err
+		}
+		d, rest = time.Duration(n)*24*time.Hour, after
+		if sign == "-" {
+			d = -d
+		}
+		if rest == "" {
+			return d, nil
+		}
+	}
+	more, err := time.ParseDuration(sign + rest)
+	return d + more, err
+}
+
+// stamp returns an instant for tables: in UTC, with milliseconds.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") }
+
+// ago returns the distance of t from now.
+func (c *cli) ago(t time.Time) string { return distance(t, c.now()) }
+
+// distance returns the distance of t from now, such as "3 hours ago" or "2 days from now".
+func distance(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }

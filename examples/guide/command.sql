@@ -1,0 +1,12 @@
+-- [tables]
+ALTER DATABASE shop SET sortkey.node = 1023; -- as a superuser; then reconnect
+CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(), created_at timestamptz NOT NULL DEFAULT now());
+CREATE TABLE events (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake()) PARTITION BY RANGE (id);
+SELECT sortkey.manage_partitions('events', every => '1 day', retention => '90 days', retention_action => 'drop');
+
+-- [imported]
+INSERT INTO orders SELECT FROM generate_series(1, 5000); -- with defaults
+INSERT INTO orders SELECT sortkey.snowflake_at(now() - interval '2 days', n, 7), now() FROM generate_series(0, 19) n;
+
+-- [unreserved]
+CREATE TABLE refunds (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(5));

@@ -1,0 +1,611 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// auditID returns an SQL expression for the Snowflake of a time, a node and a sequence
+// number.
+func auditID(at string, node, sequence int) string {
+	return fmt.Sprintf("sortkey.snowflake_floor('%s') + (%d << 12) + %d", at, node, sequence)
+}
+
+// A messy table has every finding. Nodes 1 and 2 are reserved.
+var auditMessy = `
+	CREATE TABLE messy (id bigint, created_at timestamptz, n serial);
+	CREATE UNIQUE INDEX ON messy (id, n);
+	INSERT INTO messy SELECT sortkey.snowflake_floor(at) + (1 + g % 2 << 12), at FROM (
+		SELECT g, timestamptz '2025-03-01 23:59:00Z' + g * interval '1 s' AS at FROM generate_series(1, 100) g) q;
+	INSERT INTO messy VALUES
+		(-7, '2025-03-01Z'), (-7, '2025-03-01Z'), (0, '2025-03-01Z'), (NULL, NULL),
+		(` + auditID("2080-01-01Z", 1, 1) + `, NULL),
+		(` + auditID("2025-03-02 10:00Z", 1, 1) + `, '2025-03-02 10:00:59Z'), -- within the tolerance
+		(` + auditID("2025-03-02 10:00Z", 1, 2) + `, '2025-03-02 10:01:01Z'),
+		(` + auditID("2025-03-02 10:00Z", 1, 3) + `, '-infinity'),
+		(` + auditID("2025-03-02 11:00Z", 9, 1) + `, '2025-03-02 11:00Z'),
+		(` + auditID("2025-03-02 12:00Z", 2, 1) + `, '2025-03-02 12:00Z'), (` + auditID("2025-03-02 12:00Z", 2, 1) + `, '2025-03-02 12:00Z');
+	SELECT sortkey.reserve_node('snowflake', n, 'tests') FROM generate_series(1, 2) n`
+
+const auditMessyTable = `COLUMN           TYPE       ROWS  NULLS  FIRST                        LAST
+public.messy.id  snowflake  110   1      2025-03-01 23:59:01.000 UTC  2080-01-01 00:00:00.000 UTC
+
+FINDING       COUNT  EXAMPLES
+malformed     2      -7, 2 times in public.messy.id
+zero          1      0 in public.messy.id
+future        1      7809096115814404097 of 2080-01-01 00:00:00.000 UTC in public.messy.id
+apart         2      551342938521604098 of 2025-03-02 10:00:00.000 UTC, but created at 2025-03-02T10:01:01Z in public.messy.id
+                     551342938521604099 of 2025-03-02 10:00:00.000 UTC, but created at -infinity in public.messy.id
+unknown_node  1      551358038016036865 of node 9 in public.messy.id
+duplicate     2      -7, 2 times in public.messy.id
+                     551373137510408193, 2 times in public.messy.id
+
+TYPE       NODE  ROWS  SHARE
+snowflake     1  54    50.5%
+snowflake     2  52    48.6%
+snowflake     9  1     0.9%   unknown
+
+DAY         ROWS  SHARE
+2025-03-01  59    55.1%
+2025-03-02  47    43.9%
+2080-01-01  1     0.9%
+`
+
+// An auditJSON is the part of the result that tests read.
+type auditJSON struct {
+	Tables []struct {
+		Database, Table, Column, Type string
+		Rows, Nulls                   int64
+		First, Last                   *time.Time
+	}
+	Findings []struct {
+		Finding    string
+		Checked    bool
+		NotChecked []string `json:"not_checked"`
+		Count      int64
+		Examples   []struct {
+			Key    string
+			Rows   int64
+			Places []struct{ Database, Table, Column string }
+		}
+	}
+	Nodes []struct {
+		Type  string
+		Node  int
+		Known *bool
+		Rows  int64
+	}
+	Days []struct {
+		Day  string
+		Rows int64
+	}
+	Rows     int64
+	Complete bool
+}
+
+// counts returns the findings with IDs, such as "malformed 2 [-7]".
+func (r auditJSON) counts() (lines []string) {
+	for _, f := range r.Findings {
+		var keys []string
+		for _, e := range f.Examples {
+			keys = append(keys, e.Key)
+		}
+		if f.Count > 0 {
+			lines = append(lines, fmt.Sprint(f.Finding, " ", f.Count, " ", keys))
+		}
+	}
+	return lines
+}
+
+// audit runs the command with --output json and checks its exit code.
+func audit(t *testing.T, db *pgtest.DB, code int, args ...string) (a auditJSON) {
+	t.Helper()
+	r := sortkey(t, db, append([]string{"audit", "-o", "json"}, args...)...)
+	if r.code != code || strings.Count(r.out, "\n") != 1 { // on a slow machine, progress goes to errs
+		t.Fatalf("audit %s: code %d, want %d and one line\n%s%s", strings.Join(args, " "), r.code, code, r.out, r.errs)
+	}
+	pgtest.Must(t, json.Unmarshal([]byte(r.out), &a))
+	return a
+}
+
+func auditSame(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func auditInstall(t *testing.T, db *pgtest.DB) {
+	t.Helper()
+	pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+}
+
+// auditLines returns the rows of a query as text.
+func auditLines(t *testing.T, db *pgtest.DB, query string) (lines []string) {
+	t.Helper()
+	pool := db.SQL(t)
+	defer pool.Close()
+	rows, err := pool.QueryContext(t.Context(), "SELECT q::text FROM ("+query+") q")
+	pgtest.Must(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		pgtest.Must(t, rows.Scan(&line))
+		lines = append(lines, line)
+	}
+	pgtest.Must(t, rows.Err())
+	return lines
+}
+
+// The command and the SQL functions report the same findings, nodes and days.
+func TestAuditFindings(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		db.Exec(t, auditMessy)
+		db.Exec(t, `CREATE TABLE other (id bigint PRIMARY KEY); INSERT INTO other VALUES (-8), (-7), (1);
+			CREATE TABLE positive (id bigint PRIMARY KEY); INSERT INTO positive VALUES (1)`)
+		auditSame(t, "duplicates of negative and positive keys", audit(t, db, 1, "messy.id", "other", "positive", "--type", "uid60", "--until", "2018-03-01 00:00:00.001").counts(),
+			"malformed 4 [-8 -7 -7]", "zero 1 [0]", "duplicate 2 [-7 1]")
+		args := []string{"messy.id", "--type", "snowflake", "--created-at", "created_at", "--examples", "2"}
+		if r := sortkey(t, db, append([]string{"audit"}, args...)...); r.code != 1 || r.errs != "" || r.out != auditMessyTable {
+			t.Errorf("code %d, want 1\n%s%s\nwant\n%s", r.code, r.out, r.errs, auditMessyTable)
+		}
+		// Batches that end within the rows of an ID.
+		for _, batch := range []string{"1", "3", "10000"} {
+			a := audit(t, db, 1, append(args, "--batch", batch)...)
+			var got, nodes, days []string
+			for _, f := range a.Findings {
+				var keys []string
+				for _, e := range f.Examples {
+					keys = append(keys, e.Key)
+				}
+				got = append(got, fmt.Sprintf(`(%s,%d,"{%s}")`, f.Finding, f.Count, strings.Join(keys, ",")))
+			}
+			for _, n := range a.Nodes {
+				nodes = append(nodes, fmt.Sprintf("(%d,,%d)", n.Node, n.Rows))
+				if n.Known == nil || *n.Known != (n.Node != 9) {
+					t.Errorf("node %d: got known %v", n.Node, n.Known)
+				}
+			}
+			for _, d := range a.Days {
+				days = append(days, fmt.Sprintf("(,%s,%d)", d.Day, d.Rows))
+			}
+			// Arrays of one element have no quotes.
+			for i := range got {
+				if !strings.Contains(got[i][strings.Index(got[i], "{"):], ",") {
+					got[i] = strings.ReplaceAll(got[i], `"`, "")
+				}
+			}
+			auditSame(t, "findings of audit_key", auditLines(t, db, "SELECT * FROM sortkey.audit_key('messy', 'id', 'snowflake', 'created_at', max_examples => 2)"), got...)
+			auditSame(t, "audit_counts", auditLines(t, db, "SELECT * FROM sortkey.audit_counts('messy', 'id', 'snowflake')"), append(nodes, days...)...)
+			auditSame(t, "audit_duplicates", auditLines(t, db, "SELECT * FROM sortkey.audit_duplicates('id', 'messy')"), "(-7,2,{messy})", "(551373137510408193,2,{messy})")
+			if a.Rows != 110 || !a.Complete || a.Tables[0].Nulls != 1 || a.Tables[0].Database != db.Name {
+				t.Errorf("got %+v", a)
+			}
+		}
+		// A time window of both.
+		window := audit(t, db, 1, "messy.id", "--type", "snowflake", "--since", "2025-03-02 11:00", "--until", "2025-03-02T12:00:00.001Z")
+		auditSame(t, "the window", window.counts(), "unknown_node 1 [551358038016036865]", "duplicate 1 [551373137510408193]")
+		auditSame(t, "the window in SQL", auditLines(t, db, `SELECT finding, count FROM sortkey.audit_key('messy', 'id', 'snowflake', since => '2025-03-02 11:00Z', until => '2025-03-02 12:00:00.001Z') WHERE count > 0`),
+			"(unknown_node,1)", "(duplicate,1)")
+		if window.Complete || window.Rows != 3 {
+			t.Errorf("got %d rows, complete %t; want 3 rows, incomplete", window.Rows, window.Complete)
+		}
+		auditSame(t, "--after", audit(t, db, 1, "messy.id", "--type", "snowflake", "--after=551358038016036865").counts(),
+			"future 1 [7809096115814404097]", "duplicate 1 [551373137510408193]")
+	})
+}
+
+// The findings of each format are the same in the command and in SQL. The type comes
+// from the column.
+func TestAuditFormats(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		si := migrations.Config{SnowflakeSI: auditSI}
+		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), si))
+		db.Exec(t, `
+			CREATE TABLE by_default (id bigint PRIMARY KEY DEFAULT sortkey.next_uid60());
+			INSERT INTO by_default VALUES (DEFAULT), (DEFAULT), (-1), (1152921504606846976), (0);
+			CREATE TABLE by_domain (id sortkey.spread64 PRIMARY KEY) PARTITION BY HASH (id);
+			CREATE TABLE by_domain_0 PARTITION OF by_domain FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+			CREATE TABLE by_domain_1 PARTITION OF by_domain FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+			INSERT INTO by_domain SELECT sortkey.spread64_at(timestamptz '2025-03-02Z' + g * interval '1 ms', 0, 33) FROM generate_series(1, 1000) g;
+			INSERT INTO by_domain SELECT sortkey.spread64_at('2030-01-01Z', 0, 34);
+			SELECT sortkey.reserve_node('spread64', 33, 'tests');
+			CREATE TABLE by_settings (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+			CREATE TABLE by_settings_default PARTITION OF by_settings DEFAULT;
+			SELECT sortkey.manage_partitions('by_settings', '1 day', 'snowflake_si');
+			INSERT INTO by_settings VALUES (9007199254740992), (sortkey.snowflake_si_floor('2025-03-02Z') + 1);
+			CREATE TABLE "By uuid" ("Id" uuid PRIMARY KEY, at timestamp);
+			INSERT INTO "By uuid" VALUES (sortkey.sno_at('2025-03-02Z', 1, 3, 700), '2025-03-02'), (sortkey.sno_at('2025-03-02Z', 2, 3, 700), '2025-03-02 00:02'),
+				('32323232-3232-3232-3232-323232323232', NULL), ('00000000-0000-4000-8000-000000000000', NULL), ('ffffffff-0000-4000-8000-000000000000', NULL);
+			SELECT sortkey.claim_node('sno-02bc', 4, 'sno: partition 700 in 4 ranges of its sequence', '{}', 'h', 60000, 1000, 2000)`)
+		for _, tt := range []struct {
+			table, typ string
+			want       []string
+			flags      []string
+		}{
+			{"by_default", "uid60", []string{"malformed 2 [-1 1152921504606846976]", "zero 1 [0]"}, nil},
+			{"by_domain", "spread64", []string{"future 1 [", "unknown_node 1 ["}, nil},
+			{"by_settings", "snowflake-si", []string{"malformed 1 [9007199254740992]"}, nil},
+			{`"By uuid"`, "sno", []string{"malformed 2 [00000000-0000-4000-8000-000000000000 ffffffff-0000-4000-8000-000000000000]", "zero 1 [32323232-3232-3232-3232-323232323232]", "apart 1 ["}, []string{"--created-at", "at"}},
+		} {
+			code := 1
+			a := audit(t, db, code, append([]string{tt.table}, tt.flags...)...)
+			got := a.counts()
+			if a.Tables[0].Type != tt.typ {
+				t.Errorf("%s: got type %s, want %s", tt.table, a.Tables[0].Type, tt.typ)
+			}
+			// Only these two have pools.
+			if checked := a.Findings[4].Checked; checked != (tt.typ == "spread64" || tt.typ == "sno") {
+				t.Errorf("%s: unknown_node: got checked %t", tt.table, checked)
+			}
+			if len(got) != len(tt.want) {
+				t.Errorf("%s: got %q, want %q", tt.table, got, tt.want)
+				continue
+			}
+			var counts []string
+			for i, line := range got {
+				if !strings.HasPrefix(line, tt.want[i]) {
+					t.Errorf("%s: got %q, want %q", tt.table, line, tt.want[i])
+				}
+				finding, rest, _ := strings.Cut(line, " ")
+				count, keys, _ := strings.Cut(rest, " ")
+				counts = append(counts, fmt.Sprintf(`(%s,%s,[%s])`, finding, count, strings.Trim(keys, "[]")))
+			}
+			createdAt := "NULL"
+			if tt.flags != nil {
+				createdAt = "'at'"
+			}
+			sql := auditLines(t, db, fmt.Sprintf("SELECT finding, count, '[' || array_to_string(examples, ' ') || ']' FROM sortkey.audit_key('%s', created_at => %s) WHERE count > 0", tt.table, createdAt))
+			for i := range sql {
+				sql[i] = strings.ReplaceAll(sql[i], `"`, "")
+			}
+			auditSame(t, tt.table+" in SQL", sql, counts...)
+		}
+	})
+}
+
+// Without problems the exit code is 0. The command works without an installation, on
+// a server that is read-only, and with --epoch and --bits.
+func TestAuditNothingFound(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY); INSERT INTO orders SELECT g::bigint * 1000000 << 19 FROM generate_series(1, 25) g; ALTER DATABASE "+db.Name+" SET default_transaction_read_only = on")
+		want := `COLUMN            TYPE       ROWS  NULLS  FIRST                        LAST
+public.orders.id  snowflake  25    0      2020-01-01 00:16:40.000 UTC  2020-01-01 06:56:40.000 UTC
+
+FINDING       COUNT  EXAMPLES
+malformed     0
+zero          0
+future        0
+apart         -      not checked: no --created-at
+unknown_node  -      not checked: the database has no installation in schema sortkey
+duplicate     0
+
+TYPE       NODE  ROWS  SHARE
+snowflake     0  25    100.0%
+
+DAY         ROWS  SHARE
+2020-01-01  25    100.0%
+`
+		if got := must(t, db, "audit", "orders", "--type", "snowflake", "--epoch", "2020-01-01", "--bits", "3/4/12"); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		if a := audit(t, db, 0, "orders", "--type", "uid60", "--until", "1970-01-02"); a.Rows != 0 || a.Complete || a.Tables[0].First != nil {
+			t.Errorf("an empty window: got %+v", a)
+		} else if a.Nodes == nil || a.Days == nil {
+			t.Error("an empty window: nodes or days are null in JSON; want empty lists")
+		}
+	})
+}
+
+// An ID that stands in several tables or databases is a duplicate. A node is known if any of
+// the databases knows it.
+func TestAuditShards(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		shard := auditDatabase(t, db)
+		for i, d := range []*pgtest.DB{db, shard} {
+			auditInstall(t, d)
+			d.Exec(t, fmt.Sprintf(`
+				CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY);
+				CREATE TABLE archive (id sortkey.snowflake PRIMARY KEY);
+				INSERT INTO orders SELECT sortkey.snowflake_at(timestamptz '2025-03-01Z' + g * interval '1 ms', 0, %[1]d) FROM generate_series(1, 1000) g;
+				INSERT INTO archive SELECT sortkey.snowflake_at(timestamptz '2025-02-01Z' + g * interval '1 ms', 0, %[1]d) FROM generate_series(1, 1000) g;
+				SELECT sortkey.reserve_node('snowflake', %[1]d, 'tests')`, i+1))
+		}
+		both := []string{"orders", "archive", "--database", db.URL, "--database", shard.URL, "--batch", "77"}
+		if a := audit(t, nil, 0, both...); a.Rows != 4000 || len(a.Nodes) != 2 || !*a.Nodes[0].Known || !*a.Nodes[1].Known {
+			t.Errorf("got %+v", a)
+		}
+		shared := auditID("2025-03-01 00:00:00.500Z", 1, 0)
+		shard.Exec(t, "INSERT INTO orders SELECT "+shared+"; INSERT INTO archive SELECT "+shared)
+		a := audit(t, nil, 1, both...)
+		auditSame(t, "findings", a.counts(), "duplicate 1 [550829557809156096]")
+		var places []string
+		for _, p := range a.Findings[5].Examples[0].Places {
+			places = append(places, p.Database+" "+p.Table+" "+p.Column)
+		}
+		slices.Sort(places)
+		auditSame(t, "places", places, db.Name+" public.orders id", shard.Name+" public.archive id", shard.Name+" public.orders id")
+		table := sortkey(t, nil, append([]string{"audit"}, both...)...)
+		for _, want := range []string{"550829557809156096, 3 times in " + db.Name + ": public.orders.id, " + shard.Name + ": public.", "\n" + shard.Name + ": public.archive.id  snowflake  1,001 "} {
+			if !strings.Contains(table.out, want) {
+				t.Errorf("got\n%s\nwant %q", table.out, want)
+			}
+		}
+		auditSame(t, "within a database", audit(t, shard, 1, "orders", "archive").counts(), "unknown_node 2 [550829557809156096 550829557809156096]", "duplicate 1 [550829557809156096]")
+		auditSame(t, "audit_duplicates", auditLines(t, shard, "SELECT * FROM sortkey.audit_duplicates('id', 'orders', 'archive')"), `(550829557809156096,2,"{orders,archive}")`)
+		if r := sortkey(t, nil, "audit", "orders", "--database", db.URL, "--database", db.URL); r.code != 2 || !strings.Contains(r.errs, "is given twice") {
+			t.Errorf("the same database twice: code %d, %s", r.code, r.errs)
+		}
+	})
+}
+
+// auditDatabase creates another database on the server.
+func auditDatabase(t *testing.T, db *pgtest.DB) *pgtest.DB {
+	t.Helper()
+	name := db.Name + "_shard"
+	db.Exec(t, "CREATE DATABASE "+name+" TEMPLATE template0")
+	pool := db.SQL(t)
+	t.Cleanup(func() {
+		_, err := pool.ExecContext(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)")
+		pgtest.Must(t, err)
+	})
+	other := withURL(t, db, func(u *url.URL) { u.Path = "/" + name })
+	other.Name = name
+	return other
+}
+
+// A role that may only read the table audits it, without the check of nodes. With the
+// necessary privileges, it checks nodes, too.
+func TestAuditReadOnlyRole(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		reader, role := asRole(t, db)
+		db.Exec(t, auditMessy+"; GRANT SELECT ON messy TO "+role)
+		for _, tt := range []struct{ grant, notChecked string }{
+			{"", "the role lacks USAGE on schema sortkey"},
+			{"GRANT USAGE ON SCHEMA sortkey TO " + role, "the role lacks SELECT on sortkey.node_status and sortkey.node_pool"},
+			{"GRANT SELECT ON sortkey.node_status, sortkey.node_pool TO " + role, ""},
+		} {
+			db.Exec(t, tt.grant)
+			f := audit(t, reader, 1, "messy.id", "--type", "snowflake").Findings[4]
+			if f.Checked != (tt.notChecked == "") || strings.Join(f.NotChecked, "; ") != tt.notChecked || f.Checked && f.Count != 1 {
+				t.Errorf("after %q: got %+v, want %q", tt.grant, f, tt.notChecked)
+			}
+			if tt.grant != "" {
+				sql := "(unknown_node,)"
+				if f.Checked {
+					sql = "(unknown_node,1)"
+				}
+				auditSame(t, "in SQL after "+tt.grant, auditLines(t, reader, "SELECT finding, count FROM sortkey.audit_key('messy', 'id', 'snowflake') WHERE finding = 'unknown_node'"), sql)
+			}
+		}
+		db.Exec(t, "ALTER TABLE messy ENABLE ROW LEVEL SECURITY")
+		if r := sortkey(t, reader, "audit", "messy.id", "--type", "snowflake"); r.code != 0 || !strings.Contains(r.out, "Row-level security can hide rows of public.messy.id from the role.") {
+			t.Errorf("code %d\n%s%s", r.code, r.out, r.errs)
+		}
+		db.Exec(t, "REVOKE SELECT ON messy FROM "+role)
+		if r := sortkey(t, reader, "audit", "messy.id", "--type", "snowflake"); r.code != 2 || r.out != "" || !strings.Contains(r.errs, "permission denied for table messy") {
+			t.Errorf("code %d\n%s%s", r.code, r.out, r.errs)
+		}
+	})
+}
+
+func TestAuditErrors(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		db.Exec(t, `
+			CREATE TABLE plain (id bigint, hashed bigint, "order" bigint, v text, at timestamptz);
+			CREATE INDEX ON plain USING hash (hashed);
+			CREATE INDEX ON plain ("order") WHERE "order" > 7;
+			CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY, at timestamptz);
+			CREATE TABLE spread (id sortkey.spread64 PRIMARY KEY);
+			CREATE TABLE unknown (id bigint PRIMARY KEY);
+			CREATE SCHEMA app; CREATE TABLE app."Orders" (id sortkey.snowflake PRIMARY KEY);
+			CREATE TABLE app.id (id bigint PRIMARY KEY); CREATE TABLE app (id bigint PRIMARY KEY);
+			CREATE TABLE parted (id bigint, at timestamptz) PARTITION BY RANGE (at);
+			CREATE VIEW v AS SELECT * FROM orders`)
+		for _, tt := range []struct{ args, want string }{
+			{"plain.id", "column public.plain.id has no index, so that each batch would read the whole table; run CREATE INDEX CONCURRENTLY ON public.plain (id)"},
+			{"plain.hashed", "run CREATE INDEX CONCURRENTLY ON public.plain (hashed)"},
+			{"plain.order", `run CREATE INDEX CONCURRENTLY ON public.plain ("order")`},
+			{"parted.id", "run CREATE INDEX ON public.parted (id)"},
+			{"plain", "public.plain: the table has no primary key of one column; write public.plain.COLUMN"},
+			{"plain.v", "column public.plain.v is of type text: audit reads columns of type bigint and uuid"},
+			{"unknown", "column public.unknown.id of type bigint: the type of its IDs is unknown; pass --type with one of snowflake, snowflake-si, uid60, spread64"},
+			{"unknown --type snowflake-si", "the installation has no base clock; pass --epoch"},
+			{"unknown --type sno", "column public.unknown.id is of type bigint"},
+			{"orders --type uid60", "column public.orders.id has IDs of type snowflake by its domain"},
+			{"orders orders.id", "column public.orders.id is named twice"},
+			{"orders spread --after 7", "the columns have IDs of several types"},
+			{"orders --created-at nosuch", "table public.orders has no such column"},
+			{"orders --created-at id", "want timestamp or timestamptz"},
+			{"orders --after x", `--after "x": want a key of type bigint`},
+			{"spread --since -1d", "the IDs don't sort by time; omit --since and --until"},
+			{"nosuch", "nosuch: database " + db.Name + " has no such table or column"},
+			{"app.Orders", `there is app."Orders"`},
+			{"orders.nosuch", `there is app."Orders".id, public.orders.id`},
+			{"app.id", "both table app.id and column public.app.id have this name; write the schema, the table and the column"},
+			{"a..b", "want [SCHEMA.]TABLE[.COLUMN]"},
+			{"v", "public.v: a view or foreign table has no indexes"},
+			{"orders --schema nosuch", "--type"},
+		} {
+			r := sortkey(t, db, append([]string{"audit"}, strings.Fields(tt.args)...)...)
+			if r.code != 2 || r.out != "" || !strings.Contains(r.errs, tt.want) {
+				t.Errorf("audit %s: code %d, %q %q; want code 2 and %q", tt.args, r.code, r.out, r.errs, tt.want)
+			}
+		}
+		for _, tt := range []struct{ call, want string }{
+			{"audit_key('unknown')", "format NULL is not valid for public.unknown.id of type bigint"},
+			{"audit_key('plain')", "table public.plain has no primary key of one column"},
+			{"audit_key('plain', 'nosuch')", "table public.plain has no column nosuch"},
+			{"audit_key('plain', 'v', 'sno')", "format 'sno' is not valid for public.plain.v of type text"},
+			{"audit_key('unknown', format => 'snowflake_si')", "format snowflake_si has no functions in schema sortkey"},
+			{"audit_counts('orders', format => 'uid60')", "format 'uid60' does not match public.orders.id, which has IDs of format snowflake"},
+			{"audit_counts('spread', since => now())", "Spread64 IDs do not order by time"},
+		} {
+			if _, err := db.SQL(t).ExecContext(t.Context(), "SELECT * FROM sortkey."+tt.call); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: got %v, want %q", tt.call, err, tt.want)
+			}
+		}
+	})
+}
+
+// auditSlowly starts an audit of many rows that would take a long time.
+func auditSlowly(t *testing.T, db *pgtest.DB, args ...string) (stop func() result) {
+	t.Helper()
+	c := command(db, append([]string{"audit", "big", "--type", "snowflake"}, args...)...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	pgtest.Must(t, c.Start())
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	pgtest.Eventually(t, "the audit reads", func() error {
+		if len(auditSessions(t, db)) == 0 {
+			return fmt.Errorf("no session")
+		}
+		return nil
+	})
+	return func() result {
+		pgtest.Must(t, c.Process.Signal(syscall.SIGINT))
+		_ = c.Wait()
+		return result{out.String(), errs.String(), c.ProcessState.ExitCode()}
+	}
+}
+
+// auditSessions returns the sessions of the command in the database that read batches.
+func auditSessions(t *testing.T, db *pgtest.DB) []string {
+	t.Helper()
+	return auditLines(t, db, "SELECT state, query FROM pg_stat_activity WHERE application_name = 'sortkey' AND datname = current_database() AND query ~ 'ORDER BY \"id\"'")
+}
+
+// After an interrupt, nothing is left on the server, and the audit says how to go on.
+func TestAuditInterrupt(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		db.Exec(t, "CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g FROM generate_series(1, 20000) g")
+		stop := auditSlowly(t, db, "--rate", "100")
+		// Between batches, there is no transaction.
+		time.Sleep(300 * time.Millisecond)
+		for _, s := range auditSessions(t, db) {
+			if !strings.HasPrefix(s, "(idle,") {
+				t.Errorf("got session %s, want an idle one", s)
+			}
+		}
+		auditStopped(t, db, stop())
+
+		// While a statement runs, it waits for a lock here.
+		tx, err := db.SQL(t).BeginTx(t.Context(), nil)
+		pgtest.Must(t, err)
+		stop = auditSlowly(t, db, "--rate", "100")
+		_, err = tx.ExecContext(t.Context(), "LOCK TABLE big")
+		pgtest.Must(t, err)
+		pgtest.Eventually(t, "the audit waits for the lock", func() error {
+			if s := auditSessions(t, db); len(s) != 1 || !strings.HasPrefix(s[0], "(active,") {
+				return fmt.Errorf("sessions %q", s)
+			}
+			return nil
+		})
+		auditStopped(t, db, stop())
+		pgtest.Must(t, tx.Rollback())
+	})
+}
+
+func auditStopped(t *testing.T, db *pgtest.DB, r result) {
+	t.Helper()
+	if r.code != 130 || r.out != "" || !strings.HasSuffix(r.errs, "\nsortkey: interrupted\n") || !strings.Contains(r.errs, "add --after=") {
+		t.Errorf("code %d, want 130\n%s%s", r.code, r.out, r.errs)
+	}
+	pgtest.Eventually(t, "no session is left", func() error {
+		if s := auditLines(t, db, "SELECT state, query FROM pg_stat_activity WHERE application_name = 'sortkey' AND datname = current_database()"); len(s) > 0 {
+			return fmt.Errorf("sessions %q", s)
+		}
+		return nil
+	})
+}
+
+// Rows that are inserted behind the audit's position are not read, and those before it are.
+// No row is read twice.
+func TestAuditConcurrentInserts(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		db.Exec(t, `CREATE TABLE big (id bigint PRIMARY KEY); INSERT INTO big SELECT g * 2 FROM generate_series(1, 3000) g`)
+		c := command(db, "audit", "big", "--type", "snowflake", "--rate", "2000", "--batch", "100", "-o", "json")
+		done := make(chan result)
+		go func() { done <- finish(t, c) }()
+		pgtest.Eventually(t, "the audit reads", func() error {
+			if len(auditSessions(t, db)) == 0 {
+				return fmt.Errorf("no session")
+			}
+			return nil
+		})
+		db.Exec(t, "INSERT INTO big SELECT -g FROM generate_series(1, 1000) g; INSERT INTO big SELECT 6000 + g FROM generate_series(1, 1000) g")
+		r := <-done
+		var a auditJSON
+		pgtest.Must(t, json.Unmarshal([]byte(r.out), &a))
+		if a.Rows != 4000 || len(a.counts()) != 0 || r.code != 0 {
+			t.Errorf("code %d, %d rows, findings %q; want 4000 rows and none", r.code, a.Rows, a.counts())
+		}
+	})
+}
+
+// auditSI is a layout of SnowflakeSI.
+var auditSI = idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
+
+// A distributed table is read at the coordinator, also by a column that is not the
+// distribution column.
+func TestAuditCitus(t *testing.T) {
+	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
+		auditInstall(t, c.DB)
+		c.Exec(t, `CREATE TABLE events (id bigint PRIMARY KEY, parent bigint, created_at timestamptz)`)
+		c.Exec(t, `SELECT create_distributed_table('events', 'id')`)
+		c.Exec(t, `INSERT INTO events SELECT sortkey.snowflake_at(at, 0, 3), n / 50, at FROM generate_series(1, 5000) n, LATERAL (SELECT timestamptz '2025-03-01Z' + n * interval '1 ms') t (at)`)
+		c.Exec(t, `INSERT INTO events VALUES (-5, NULL, NULL), (`+auditID("2025-03-01Z", 4, 0)+`, NULL, '2025-03-02Z')`)
+		c.Exec(t, "CREATE INDEX ON events (parent)")
+		c.Exec(t, `CREATE TABLE referenced (id bigint PRIMARY KEY)`)
+		c.Exec(t, `SELECT create_reference_table('referenced')`)
+		c.Exec(t, `INSERT INTO referenced SELECT id FROM events WHERE parent = 7 AND id % 3 = 0 ORDER BY id LIMIT 1`)
+		c.Exec(t, "SELECT sortkey.reserve_node('snowflake', 3, 'tests')")
+		a := audit(t, c.DB, 1, "events", "--type", "snowflake", "--created-at", "created_at", "--batch", "700")
+		auditSame(t, "findings", a.counts(), "malformed 1 [-5]", "apart 1 [550829555712016384]", "unknown_node 1 [550829555712016384]")
+		auditSame(t, "findings in SQL", auditLines(t, c.DB, "SELECT * FROM sortkey.audit_key('events', format => 'snowflake', created_at => 'created_at') WHERE count > 0"),
+			"(malformed,1,{-5})", "(apart,1,{550829555712016384})", "(unknown_node,1,{550829555712016384})")
+		if a.Rows != 5002 {
+			t.Errorf("got %d rows, want 5002", a.Rows)
+		}
+		a = audit(t, c.DB, 1, "events.id", "referenced", "--type", "snowflake")
+		if f := a.Findings[5]; f.Count != 1 {
+			t.Errorf("duplicates in both tables: got %+v", f)
+		}
+		a = audit(t, c.DB, 1, "events.parent", "--type", "uid60", "--batch", "99")
+		if f := a.Findings[5]; f.Count != 100 || a.Rows != 5000 || a.Tables[0].Nulls != 2 {
+			t.Errorf("duplicates: got %+v, %+v", a.Tables, f)
+		}
+	})
+}
+
+// The audit works through PgBouncer in transaction mode without prepared statements, and
+// leaves the settings of the server's sessions as they are.
+func TestAuditPgBouncer(t *testing.T) {
+	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		db.Exec(t, auditMessy)
+		pooled := pgtest.Bouncer{Suite: "trixie", Version: "1.24", Backends: 1, Settings: "max_prepared_statements = 0"}.Start(t, db)
+		a := audit(t, &pooled, 1, "messy.id", "--type", "snowflake", "--batch", "7")
+		if a.Rows != 110 || a.Findings[5].Count != 2 {
+			t.Errorf("got %+v", a)
+		}
+		auditSame(t, "settings", auditLines(t, &pooled, "SELECT current_setting('enable_seqscan'), current_setting('transaction_read_only')"), "(on,off)")
+	})
+}

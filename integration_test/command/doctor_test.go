@@ -1,0 +1,512 @@
+package command_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// A diagnosis is the JSON output of doctor.
+type diagnosis struct {
+	Server struct {
+		Version    string
+		Citus      *string
+		InRecovery bool `json:"in_recovery"`
+		Database   string
+		Role       string
+	}
+	Checks []struct{ Area, Status, Subject, Detail, Remedy string }
+
+	code int
+}
+
+// diagnose runs doctor. It fails the test unless doctor prints a report and nothing
+// else.
+func diagnose(t *testing.T, db *pgtest.DB, args ...string) (d diagnosis) {
+	t.Helper()
+	r := sortkey(t, db, append([]string{"doctor", "-o", "json"}, args...)...)
+	d.code = r.code
+	if err := json.Unmarshal([]byte(r.out), &d); err != nil || r.errs != "" {
+		t.Fatalf("code %d: %v\n%s%s", r.code, err, r.out, r.errs)
+	}
+	return d
+}
+
+// notOK returns the checks that aren't ok, one per line: area, status, subject, detail
+// and remedy.
+func (d diagnosis) notOK() string {
+	var b strings.Builder
+	for _, c := range d.Checks {
+		if c.Status != "ok" {
+			fmt.Fprintf(&b, "%s %s %s: %s → %s\n", c.Area, c.Status, c.Subject, c.Detail, c.Remedy)
+		}
+	}
+	return b.String()
+}
+
+// wantFindings fails the test unless the checks that aren't ok match the patterns, one
+// each, in order. A pattern without a problem means exit code 0.
+func wantFindings(t *testing.T, d diagnosis, patterns ...string) {
+	t.Helper()
+	found, code := strings.Split(strings.TrimSpace(d.notOK()), "\n"), 0
+	if found[0] == "" {
+		found = nil
+	}
+	if slices.ContainsFunc(patterns, func(p string) bool { return regexp.MustCompile(`^(\w+ problem|installation unknown) `).MatchString(p) }) {
+		code = 1
+	}
+	if d.code != code || len(found) != len(patterns) {
+		t.Fatalf("got code %d and\n%s\nwant code %d and\n%s", d.code, strings.Join(found, "\n"), code, strings.Join(patterns, "\n"))
+	}
+	for i, p := range patterns {
+		if !regexp.MustCompile("^" + p).MatchString(found[i]) {
+			t.Errorf("got\n%s\nwant\n%s", found[i], p)
+		}
+	}
+}
+
+// remedy returns the SQL in the remedy of the only finding.
+func (d diagnosis) remedy(t *testing.T) string {
+	t.Helper()
+	_, remedy, ok := strings.Cut(strings.TrimSpace(d.notOK()), " → run ")
+	if !ok {
+		t.Fatalf("no remedy in %s", d.notOK())
+	}
+	return remedy
+}
+
+const events = `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY, body text) PARTITION BY RANGE (id);`
+
+// A healthy database has no findings.
+func TestDoctor(t *testing.T) {
+	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+		number := objects(t, must(t, db, "nodes", "reserve", "snowflake", "-o", "json"))[0]
+		db.Exec(t, number["setting"].(string))
+		db.Exec(t, `CREATE TABLE t (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake()); INSERT INTO t DEFAULT VALUES;`)
+		db.Exec(t, events+`SELECT sortkey.manage_partitions('events', '1 day')`)
+		db.Exec(t, `CALL sortkey.maintain_partitions()`)
+		claim(t, db, snowflakes, nodelease.Options{})
+
+		d := diagnose(t, db)
+		wantFindings(t, d)
+		if s := d.Server; !strings.HasPrefix(s.Version, db.Version) || s.Citus != nil || s.InRecovery || s.Database != db.Name || s.Role == "" {
+			t.Errorf("got server %+v", s)
+		}
+		out := must(t, db, "doctor")
+		for _, masked := range []struct{ pattern, text string }{
+			{`PostgreSQL .*`, "PostgreSQL VERSION"},
+			{`clock: .*`, "clock: OFFSET"},
+			{`\d+ (seconds?|days?|years) (ago|from now)|now\b`, "DISTANCE"},
+			{`events: partitions of 1 day until \S+`, "events: partitions of 1 day until DATE"},
+			{db.Name, "DATABASE"},
+		} {
+			out = regexp.MustCompile(masked.pattern).ReplaceAllString(out, masked.text)
+		}
+		const want = `database DATABASE
+
+server
+  ok       version: PostgreSQL VERSION
+  ok       primary: accepts writes
+
+clock
+  ok       the server's clock: OFFSET
+
+installation
+  ok       schema sortkey: 9 of 9 migrations, run by sortkey migrate up
+  ok       snowflake: --epoch 2021-01-01 --bits 5/5/12
+
+generators
+  ok       next_ functions: no generator is ahead of the server's clock
+
+lifetime
+  ok       snowflake: until 2090-09-07 (DISTANCE)
+  ok       uid60: until 2157-07-13 (DISTANCE)
+  ok       spread64: until 2109-05-15 (DISTANCE)
+  ok       sno: until 2079-09-07 (DISTANCE)
+
+setting
+  ok       sortkey.node: 1023 for the database
+  ok       reservation: number 1023 is reserved in snowflake (defaults of DATABASE)
+
+defaults
+  ok       node numbers: 1 default uses a reserved number
+
+claims
+  ok       pool snowflake: 1 held, 1 reserved, 1022 free
+
+partitions
+  ok       public.events: partitions of 1 day until DATE 00:00:00 UTC (DISTANCE)
+  ok       public.events: the last maintenance was DISTANCE
+
+no problems
+`
+		if out != want {
+			t.Errorf("got\n%s\nwant\n%s", out, want)
+		}
+	})
+}
+
+// Each finding appears alone in a database that is otherwise healthy.
+func TestDoctorFindings(t *testing.T) {
+	claimed := func(pool nodelease.Pool, o nodelease.Options, times int) func(*testing.T, *pgtest.DB) {
+		return func(t *testing.T, db *pgtest.DB) {
+			for range times {
+				claim(t, db, pool, o)
+			}
+		}
+	}
+	ahead := nodelease.Options{Holder: "orders 1", Clock: func() time.Time { return time.Now().Add(time.Hour) }}
+	for _, tt := range []struct {
+		name  string
+		sql   string
+		setup func(t *testing.T, db *pgtest.DB)
+		want  []string // DB is the name of the database
+	}{
+		{"a default without the setting", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake())`, nil,
+			[]string{`defaults problem node number: column public\.t\.id needs the setting sortkey\.node, which is missing → choose a number N .* ALTER DATABASE DB SET sortkey\.node = N`}},
+		{"a setting that is no number", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake()); ALTER DATABASE DB SET sortkey.node = 'abc'`, nil,
+			[]string{`setting warning reservation: "abc" is not a node number → run ALTER DATABASE DB SET sortkey\.node = N`, `defaults problem node number: .*, which is 'abc', no node number of snowflake → choose`}},
+		{"an unreserved setting", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake()); ALTER DATABASE DB SET sortkey.node = 5; SELECT sortkey.reserve_node('spread64', 6, 'other')`, nil,
+			[]string{`setting warning reservation: number 5 is not reserved in any pool.* → run sortkey nodes reserve POOL 5,`, `defaults problem node number: column public\.t\.id uses unreserved number 5 of pool snowflake from the setting`}},
+		{"a setting of the role", `SELECT sortkey.reserve_node('spread64', n, 'x') FROM unnest('{5,6}'::int[]) n; ALTER DATABASE DB SET sortkey.node = 5; ALTER ROLE CURRENT_USER IN DATABASE DB SET sortkey.node = 6`, nil,
+			[]string{`setting warning sortkey\.node: 5 for the database, but 6 in this session: its connection string or its role sets it → run ALTER DATABASE DB SET sortkey\.node = N`}},
+		{"a setting that no format has", `ALTER DATABASE DB SET sortkey.node = 70000`, nil,
+			[]string{`setting problem reservation: number 70000 is out of range: no format has this number → run ALTER DATABASE DB SET`}},
+		{"a setting out of range", `ALTER DATABASE DB SET sortkey.node = 1024; INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')`, nil,
+			[]string{`setting problem reservation: number 1024 is out of range: snowflake has 0 to 1023 → run ALTER`, `claims problem number 1024 of pool snowflake: reserved, but out of range: snowflake has 0 to 1023 → run sortkey nodes release snowflake 1024`}},
+		{"a misspelled pool", `ALTER DATABASE DB SET sortkey.node = 30; SELECT sortkey.reserve_node('snowflake_si', 30, 'x'), sortkey.reserve_node('spread64', 31, 'x')`, nil,
+			[]string{`setting warning reservation: number 30 is not reserved in any pool`}},
+		{"a session that only reads", `ALTER DATABASE DB SET default_transaction_read_only = on`, nil,
+			[]string{`server warning primary: default_transaction_read_only is on`}},
+		{"an unreserved number", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7))`, nil,
+			[]string{`defaults problem node number: column public\.t\.id uses unreserved number 7 of pool snowflake → run sortkey nodes reserve snowflake 7, or SELECT sortkey\.reserve_node\('snowflake', 7, `}},
+		{"a number that is no literal", `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))`, nil,
+			[]string{`defaults warning node numbers: 1 default doesn't pass a literal`}},
+
+		{"no partition", events + `SELECT sortkey.manage_partitions('events', '1 day')`, nil,
+			[]string{`partitions problem public\.events: no partition covers the present: inserts fail → run sortkey partitions run`}},
+		{"no partition but the default one", events + `CREATE TABLE rest PARTITION OF events DEFAULT; SELECT sortkey.manage_partitions('events', '1 day')`, nil,
+			[]string{`partitions problem public\.events: no partition covers the present: new rows go to the default partition → `}},
+		{"less than one interval", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
+			maintained(-4 * 24 * time.Hour),
+			[]string{`partitions problem public\.events: partitions of 1 day until .*, less than one interval ahead → `}},
+		{"missing partitions", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
+			maintained(-2 * 24 * time.Hour),
+			[]string{`partitions warning public\.events: partitions of 1 day until .*; 2 of 4 partitions ahead are missing → `}},
+		{"bounds that are no IDs", `CREATE TABLE events (id uuid) PARTITION BY RANGE (id); CREATE TABLE p PARTITION OF events FOR VALUES FROM ('33000000-0000-0000-0000-000000000000') TO ('34000000-0000-0000-0000-000000000000');
+			SELECT sortkey.manage_partitions('events', '1 day', format => 'sno')`, nil,
+			[]string{`partitions problem public\.events: bounds of partition p.* are not IDs of format sno: .* → Detach that partition`}},
+		{"old rows", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
+			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`),
+			[]string{`partitions warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run sortkey partitions run`}},
+		{"rows of the future", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
+			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() + interval '20 days', n, 1) FROM generate_series(1, 2000) n`),
+			[]string{`partitions warning public\.events: default partition public\.events_default has 1,000 rows or more outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM public\.events_default ORDER BY id to see them\. Maintenance doesn't move rows older than`}},
+		{"rows older than the retention", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days')`,
+			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() - interval '20 days', n, 1) FROM generate_series(1, 3) n`),
+			[]string{`partitions warning public\.events: default partition public\.events_default has 3 rows outside all other partitions → run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
+		{"old and recent rows", events + `SELECT sortkey.manage_partitions('events', '1 day', retention => '10 days')`,
+			then(maintained(0), `INSERT INTO events SELECT sortkey.snowflake_at(now() - n * interval '5 days', n, 1) FROM unnest('{1,20}'::int[]) n`),
+			[]string{`partitions warning public\.events: default partition public\.events_default has 2 rows .* → run sortkey partitions run, .*; if rows remain, run SELECT sortkey\.snowflake_time\(id\), \* FROM`}},
+		{"failed maintenance", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
+			func(t *testing.T, db *pgtest.DB) {
+				maintained(-time.Hour*24)(t, db)
+				db.Exec(t, fmt.Sprintf(`CREATE TABLE events_p%s ()`, time.Now().UTC().AddDate(0, 0, 4).Format("20060102")))
+				_, _ = db.SQL(t).ExecContext(t.Context(), `CALL sortkey.maintain_partitions()`) // fails
+			},
+			[]string{`partitions problem public\.events: the last maintenance of a table with this name failed at step create public\.events_p\d+: cannot create .* a relation with that name exists .* → correct the cause`}},
+		{"skipped maintenance", events + `SELECT sortkey.manage_partitions('events', '1 day')`,
+			then(maintained(0), `INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, attempts, outcome, problem) VALUES (now(), 'public.events', 'create', 'public.p', 6, 'skipped', 'canceling statement due to lock timeout')`),
+			[]string{`partitions warning public\.events: the last maintenance of a table with this name skipped step create public\.p: canceling statement`}},
+		{"late maintenance", events + `SELECT sortkey.manage_partitions('events', '1 month')`,
+			then(maintained(0), `UPDATE sortkey.partition_log SET ended_at = ended_at - interval '40 days'`),
+			[]string{`partitions warning public\.events: the last maintenance was 1 month ago → run sortkey partitions run every hour or so`}},
+
+		{"a missing migration", `DELETE FROM sortkey.revision WHERE version = 5`, nil,
+			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by sortkey migrate up → run sortkey migrate up`}},
+		{"a missing migration of another tool", `DELETE FROM sortkey.revision WHERE version = 5; DROP TABLE sortkey_internal.goose_version`, nil,
+			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by another tool → continue with the tool`}},
+		{"a newer installation", `INSERT INTO sortkey.revision VALUES (99, 'future')`, nil,
+			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command`}},
+		{"a restore without data", `DELETE FROM sortkey.layout`, nil,
+			[]string{`installation problem schema sortkey: schema "sortkey": table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
+		{"an unknown layout", `UPDATE sortkey.layout SET layout = 'new'`, nil,
+			[]string{`installation problem schema sortkey: .*unknown Snowflake layout "new"`}},
+
+		{"a full pool", "", claimed(nodelease.Pool{Name: "own", Size: 1, Layout: "l"}, nodelease.Options{}, 1),
+			[]string{`claims problem pool own: 1 held, 0 reserved, 0 free: no other program can start → `}},
+		{"an almost full pool", "", claimed(nodelease.Pool{Name: "own", Size: 6, Layout: "l"}, nodelease.Options{}, 5),
+			[]string{`claims warning pool own: 5 held, 0 reserved, 1 free: a rolling deploy`}},
+		{"another layout", "", claimed(nodelease.ForSnowflake(idtype.SnowflakeLayout{DatacenterBits: 4, WorkerBits: 6, SequenceBits: 12}), nodelease.Options{}, 1),
+			[]string{`claims warning pool snowflake: has layout "snowflake: .* datacenter 4.*, but the functions of this database have "snowflake: .* datacenter 5`}},
+		{"a fenced pool", "", then(claimed(snowflakes, nodelease.Options{}, 1), `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`),
+			[]string{`claims warning pool snowflake: fenced: the server grants no number until .* UTC \((9|10) minutes from now\) → wait`}},
+		{"a fence of a wrong clock", "", then(claimed(snowflakes, nodelease.Options{}, 1), `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 days'`),
+			[]string{`claims problem pool snowflake: fenced: .* → the server's clock was ahead when the fence began`}},
+		{"a holder with a wrong clock", "", claimed(snowflakes, ahead, 1),
+			[]string{`claims warning number 0 of pool snowflake: high-water mark 1h0m\d+s ahead of the server's clock: the clock of a holder was wrong → correct the clock of orders 1`}},
+		{"a former holder with a wrong clock", "", then(claimed(snowflakes, ahead, 1), `UPDATE sortkey.node_lease SET holder = NULL, expires_at = NULL`),
+			[]string{`claims warning number 0 of pool snowflake: high-water mark 1h0m\d+s ahead .* → no program can claim the number until then`}},
+		{"many wrong clocks", "", claimed(snowflakes, ahead, 7), slices.Concat(
+			slices.Repeat([]string{`claims warning number \d of pool snowflake: high-water mark`}, 5),
+			[]string{`claims warning other numbers: 2 more high-water marks are ahead → run sortkey nodes list --all`})},
+
+		{"a generator ahead of the clock", `SELECT setval('sortkey_internal.snowflake_clock', sortkey_internal.snowflake_now(clock_timestamp()) + 86400000)`,
+			func(t *testing.T, db *pgtest.DB) {
+				db.Exec(t, `SELECT sortkey.reserve_node('snowflake', 1, 'x')`)
+				if _, err := db.SQL(t).ExecContext(t.Context(), `SELECT sortkey.next_snowflake(1)`); err == nil || !strings.Contains(err.Error(), "is behind") {
+					t.Errorf("next_snowflake: got %v", err)
+				}
+			},
+			[]string{`generators problem next_snowflake: fails until .* UTC \((1 day|23 hours) from now\): .* → wait until then\. If you can't wait: reserve .* next_snowflake\(5\); end all sessions, .* SELECT setval\('sortkey_internal\.snowflake_clock', 1\)`}},
+		{"a generator of uid60 ahead of the clock", `SELECT setval('sortkey_internal.uid60_clock', sortkey_internal.uid60_now(clock_timestamp()) + 86400000)`, nil,
+			[]string{`generators problem next_uid60: fails until .* → wait until then: a reset`}},
+		{"a generator of snos ahead of the clock", `SELECT setval('sortkey_internal.sno_clock', sortkey_internal.sno_now(clock_timestamp()) + 86400000 / 4)`, nil,
+			[]string{`generators problem next_sno: fails until .* UTC \((1 day|23 hours) from now\): .* such as next_sno\(0, 5\); end all sessions`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+				if tt.sql != "" {
+					db.Exec(t, strings.ReplaceAll(tt.sql, "DB", db.Name))
+				}
+				if tt.setup != nil {
+					tt.setup(t, db)
+				}
+				var want []string
+				for _, p := range tt.want {
+					want = append(want, strings.ReplaceAll(p, "DB", db.Name))
+				}
+				wantFindings(t, diagnose(t, db), want...)
+			})
+		})
+	}
+}
+
+// maintained maintains all tables, as of a time after now.
+func maintained(after time.Duration) func(*testing.T, *pgtest.DB) {
+	return func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, fmt.Sprintf(`CALL sortkey.maintain_partitions(at => clock_timestamp() + interval '%d seconds')`, int(after.Seconds())))
+	}
+}
+
+// then runs statements after a setup.
+func then(setup func(*testing.T, *pgtest.DB), sql string) func(*testing.T, *pgtest.DB) {
+	return func(t *testing.T, db *pgtest.DB) {
+		setup(t, db)
+		db.Exec(t, sql)
+	}
+}
+
+// The remedies work: after them, the findings are gone.
+func TestDoctorRemedies(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7))`)
+		command, statement, _ := strings.Cut(diagnose(t, db).remedy(t), ", or ")
+		db.Exec(t, statement)
+		wantFindings(t, diagnose(t, db))
+		db.Exec(t, `ALTER TABLE t ALTER id SET DEFAULT sortkey.next_snowflake(8)`)
+		must(t, db, strings.Fields(strings.ReplaceAll(command, "7", "8"))[1:]...)
+		db.Exec(t, `ALTER TABLE t ALTER id SET DEFAULT sortkey.next_snowflake(7)`)
+
+		// A setting in the connection string only.
+		own := withURL(t, db, func(u *url.URL) {
+			q := u.Query()
+			q.Set("options", "-csortkey.node=7")
+			u.RawQuery = q.Encode()
+		})
+		d := diagnose(t, own)
+		wantFindings(t, d, `setting warning sortkey\.node: 7 in this session only: its connection string or its role sets it → run ALTER DATABASE `+db.Name+` SET sortkey\.node = 7, and reconnect`)
+		db.Exec(t, strings.TrimSuffix(d.remedy(t), ", and reconnect"))
+		wantFindings(t, diagnose(t, db))
+		wantFindings(t, diagnose(t, own))
+	})
+}
+
+// A layout ends in a year, or has ended.
+func TestDoctorLifetime(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		for _, tt := range []struct {
+			age  time.Duration
+			want string
+		}{
+			{30 * 24 * time.Hour, `lifetime warning snowflake: until .* \(1 year from now\) → move to a format`},
+			{800 * 24 * time.Hour, `lifetime problem snowflake: ended on .*: IDs can't have later times → move to a format`},
+		} {
+			c := migrations.Config{
+				Snowflake:   idtype.SnowflakeLayout{Epoch: time.Now().Add(-tt.age).Truncate(time.Millisecond), DatacenterBits: 8, WorkerBits: 8, SequenceBits: 12},
+				SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)},
+			}
+			pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), c))
+			d := diagnose(t, db)
+			wantFindings(t, d, tt.want)
+			out := sortkey(t, db, "doctor").out
+			wantMatch(t, out, `snowflake: --epoch \S+T\S+Z --bits 8/8/12$`, `snowflake-si: --epoch 2020-01-01 --bits 5/8$`, `snowflake-si: until 2054-11-03`)
+			pgtest.Must(t, migrations.Down(t.Context(), db.SQL(t), c))
+		}
+	})
+}
+
+// Without an installation, doctor fails with exit code 1, and without a server with 2.
+func TestDoctorWithoutInstallation(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		wantFindings(t, diagnose(t, db), `installation problem schema sortkey: sortkey is not installed → run sortkey migrate up$`)
+		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "keys"}))
+		d := diagnose(t, db)
+		wantFindings(t, d, `installation problem schema sortkey: sortkey is not installed → pass --schema keys$`)
+		for _, c := range d.Checks {
+			if c.Area != "server" && c.Area != "clock" && c.Area != "installation" {
+				t.Errorf("without an installation: got %+v", c)
+			}
+		}
+		wantFindings(t, diagnose(t, db, "--schema", "keys"))
+		r := sortkey(t, db, "doctor")
+		if r.code != 1 || r.errs != "" || !strings.Contains(r.out, "  problem  schema sortkey: sortkey is not installed\n           → pass --schema keys\n\n1 problem\n") {
+			t.Errorf("code %d, errors %q, output\n%s", r.code, r.errs, r.out)
+		}
+	})
+	wantFailure(t, sortkey(t, nil, "doctor", "-d", "postgres://127.0.0.1:1/x"), 2, "connect")
+	wantFailure(t, sortkey(t, nil, "doctor"), 2, "no database")
+	wantFailure(t, sortkey(t, nil, "doctor", "x"), 2, "unknown command")
+	wantFailure(t, sortkey(t, nil, "doctor", "--schema", "a b"), 2, `"a b"`, "--help for the usage")
+}
+
+// A role sees as much as its privileges allow. The other checks are unknown.
+func TestDoctorPrivileges(t *testing.T) {
+	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, events+`CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(7)); SELECT sortkey.manage_partitions('events', '1 day')`)
+		db.Exec(t, `CALL sortkey.maintain_partitions()`)
+		claim(t, db, snowflakes, nodelease.Options{})
+
+		reader, role := asRole(t, db)
+		const unknown, denied = `unknown \w+: permission denied for schema sortkey → connect as the owner of schema sortkey`, ` unknown .*permission denied for .* → connect as the owner`
+		wantFindings(t, diagnose(t, reader), "installation "+unknown+", or run GRANT USAGE ON SCHEMA sortkey TO "+role+"$", "defaults "+unknown,
+			"claims "+unknown+", or run GRANT USAGE ON SCHEMA sortkey TO "+role+"; GRANT SELECT ON sortkey.node_pool, sortkey.node_status TO "+role+"$", "partitions "+unknown)
+
+		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+role)
+		d := diagnose(t, reader)
+		wantFindings(t, d, `generators unknown next_ functions: the role cannot read the sequences of snowflake, uid60, spread64, sno → connect as the owner of schema sortkey`,
+			`defaults problem node number: column public\.t\.id uses unreserved number 7`,
+			"claims"+denied, "partitions"+denied, "partitions"+denied, "partitions"+denied)
+		if d.Server.Role != role {
+			t.Errorf("got role %q", d.Server.Role)
+		}
+
+		db.Exec(t, "GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO "+role)
+		d = diagnose(t, reader)
+		wantFindings(t, d, `generators unknown `, `defaults problem `, "partitions"+denied, "partitions"+denied)
+		wantMatch(t, sortkey(t, reader, "doctor").out, `pool snowflake: 1 held, 0 reserved, 1023 free`, `public\.events: the last maintenance was`, `^1 problem, 3 unknown$`)
+	})
+}
+
+// Doctor measures the difference between its clock and the server's.
+func TestDoctorClock(t *testing.T) {
+	pgtest.OneFaketime(t, func(t *testing.T, db *pgtest.DB, clock *pgtest.Clock) {
+		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+		wantFindings(t, diagnose(t, db))
+		clock.Step(t, 600*time.Millisecond)
+		wantFindings(t, diagnose(t, db), `clock warning the server's clock: [56]\d\d(\.\d)?ms ahead of this machine's \(± \S+\); IDs of programs .* → find out which clock is wrong`)
+		clock.Step(t, -5*time.Second)
+		wantFindings(t, diagnose(t, db), `clock problem the server's clock: (5|4\.9\d|5\.0\d)s behind this machine's`)
+	})
+}
+
+// On a standby, doctor reads what it can.
+func TestDoctorStandby(t *testing.T) {
+	pgtest.OneServer(t, func(t *testing.T, db *pgtest.DB) {
+		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+		db.Exec(t, events+`SELECT sortkey.manage_partitions('events', '1 day')`)
+		db.Exec(t, `CALL sortkey.maintain_partitions()`)
+		if out, err := pgtest.Exec(t, db.Container(), "postgres", "touch", "/pgdata/standby.signal"); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		pgtest.Must(t, db.Container().Stop(t.Context(), nil))
+		pgtest.Must(t, db.Container().Start(t.Context()))
+		pgtest.Eventually(t, "the standby answers", func() error {
+			if r := sortkey(t, db, "doctor"); r.code != 0 {
+				return fmt.Errorf("code %d: %s%s", r.code, r.out, r.errs)
+			}
+			return nil
+		})
+		d := diagnose(t, db)
+		wantFindings(t, d, `server warning standby: .* → connect to the primary`)
+		if !d.Server.InRecovery {
+			t.Error("in_recovery is false")
+		}
+		wantFailure(t, sortkey(t, db, "partitions", "run"), 2, "this server is a standby, which takes no steps; connect to the primary")
+	})
+}
+
+// On Citus, a domain as a distribution column is a problem, and its remedy works.
+func TestDoctorCitus(t *testing.T) {
+	pgtest.Citus(t, func(t *testing.T, c *pgtest.Cluster) {
+		pgtest.Must(t, migrations.Up(t.Context(), c.SQL(t), migrations.Config{}))
+		c.Exec(t, `CREATE TABLE good (id bigint PRIMARY KEY, other sortkey.snowflake); SELECT create_distributed_table('good', 'id')`)
+		d := diagnose(t, c.DB)
+		wantFindings(t, d)
+		if d.Server.Citus == nil {
+			t.Error("the report has no version of Citus")
+		}
+		c.Exec(t, `CREATE TABLE "Bad" (id sortkey.snowflake PRIMARY KEY); SELECT create_distributed_table('"Bad"', 'id')`)
+		c.Exec(t, `INSERT INTO "Bad" VALUES (1), (2), (3)`)
+		d = diagnose(t, c.DB)
+		wantFindings(t, d, `citus problem public\."Bad": distribution column id has domain sortkey\.snowflake: WHERE id = \$1 misses rows → run SELECT undistribute_table`)
+		for statement := range strings.SplitSeq(d.remedy(t), "; ") {
+			c.Exec(t, statement)
+		}
+		wantFindings(t, diagnose(t, c.DB))
+		if n := pgtest.Value[int](t, c.Conn(t), `SELECT count(*)::int FROM "Bad"`); n != 3 {
+			t.Errorf("the table has %d rows, want 3", n)
+		}
+
+		c.Exec(t, `SELECT sortkey.reserve_node('snowflake', 1, 'coordinator')`)
+		c.Exec(t, `ALTER TABLE good ALTER other SET DEFAULT sortkey.next_snowflake()`)
+		c.Exec(t, fmt.Sprintf(`ALTER DATABASE %s SET sortkey.node = 1`, c.Name))
+		c.Exec(t, fmt.Sprintf(`ALTER DATABASE %s SET sortkey.node_1 = 2`, c.Name))
+		wantFindings(t, diagnose(t, c.DB), `citus warning sortkey\.node_2: not set: worker \S+ has no node number, so defaults fail there → reserve a number N`)
+
+		wantFindings(t, diagnose(t, c.Workers[0]), `installation problem schema sortkey: this server is worker 1 of a Citus cluster → connect to the coordinator`)
+	})
+}
+
+// A missing object of the installation is a problem, not unknown.
+func TestDamagedInstallation(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "DROP VIEW sortkey.node_status")
+		const missing = `installation problem schema sortkey: view sortkey.node_status is missing → restore it from a backup`
+		wantFindings(t, diagnose(t, db), missing, `claims problem claims: relation "sortkey\.node_status" does not exist → restore it from a backup`)
+		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "view sortkey.node_status is missing; restore it from a backup")
+		wantFailure(t, sortkey(t, db, "nodes", "list"), 2, `"sortkey.node_status" does not exist`, "run sortkey migrate check to list its missing objects")
+		db.Exec(t, "DROP VIEW sortkey.node_defaults CASCADE; DROP FUNCTION sortkey.sno_at; DROP DOMAIN sortkey.uid60")
+		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, "domain sortkey.uid60 is missing", "function sortkey.sno_at is missing", "view sortkey.node_defaults is missing", "view sortkey.node_problems is missing")
+	})
+}
+
+// An installation without the migration of the partitions.
+func TestOutdatedInstallation(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		list, err := migrations.List(migrations.Config{})
+		pgtest.Must(t, err)
+		for _, m := range slices.Backward(list[7:]) {
+			db.Exec(t, m.Down)
+		}
+		for _, remedy := range []string{"run sortkey migrate up", "continue with the tool that ran the others; sortkey migrate export writes the files for it"} {
+			for _, args := range []string{"partitions list", "partitions list events", "partitions plan", "partitions run"} {
+				wantFailure(t, sortkey(t, db, strings.Fields(args)...), 2, `schema "sortkey": migration 8 (partitions) of 9 is not installed; `+remedy)
+			}
+			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `schema "sortkey": migration 8 (partitions) of 9 is not installed; `+remedy)
+			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 7 of 9 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
+			db.Exec(t, "DROP TABLE IF EXISTS sortkey_internal.goose_version")
+		}
+		wantFailure(t, sortkey(t, db, "migrate", "up"), 2, `schema "sortkey" has 7 migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export writes the files for it`)
+	})
+}

@@ -1,0 +1,364 @@
+package command_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// migrationLines returns the lines of all migrations, such as installed 1 schema.
+func migrationLines(t *testing.T, done string) []string {
+	t.Helper()
+	list, err := migrations.List(migrations.Config{})
+	pgtest.Must(t, err)
+	var lines []string
+	for _, m := range list {
+		lines = append(lines, fmt.Sprintf("%s %d %s\n", done, m.Version, m.Name))
+	}
+	return lines
+}
+
+func TestMigrate(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		const missing = `schema "sortkey" of this database has no installation; run sortkey migrate up, or pass the schema of the installation with --schema`
+		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, missing+"\n")
+		wantFailure(t, sortkey(t, db, "migrate", "check", "-o", "json"), 1, `{"ok":false,"problems":[`+strconv.Quote(missing)+"]}\n")
+		status := strings.Split(must(t, db, "migrate", "status"), "\n")
+		if len(status) != len(migrationLines(t, ""))+2 || status[0] != "VERSION  NAME          APPLIED" || status[1] != "      1  schema        -" {
+			t.Errorf("status: got %q", status)
+		}
+		if out := must(t, db, "migrate", "status", "-o", "json"); !strings.HasPrefix(out, `{"version":1,"name":"schema","applied_at":null}`+"\n") {
+			t.Errorf("status: got %q", out)
+		}
+		if out := must(t, db, "migrate", "down", "--yes"); out != "nothing to do: schema sortkey has no migrations\n" {
+			t.Errorf("down: got %q", out)
+		}
+
+		if out, want := must(t, db, "migrate", "up"), strings.Join(migrationLines(t, "installed"), ""); out != want {
+			t.Errorf("up: got %q, want %q", out, want)
+		}
+		if out := must(t, db, "migrate", "up"); out != "nothing to do: schema sortkey has all migrations\n" {
+			t.Errorf("up again: got %q", out)
+		}
+		if out := must(t, db, "migrate", "up", "-o", "json"); out != "" {
+			t.Errorf("up again in JSON: got %q", out)
+		}
+		if out := must(t, db, "migrate", "check"); out != "ok: the installation in schema sortkey has no problems\n" {
+			t.Errorf("check: got %q", out)
+		}
+		if out := must(t, db, "migrate", "check", "-o", "json"); out != `{"ok":true,"problems":[]}`+"\n" {
+			t.Errorf("check: got %q", out)
+		}
+		for line := range strings.Lines(must(t, db, "migrate", "status", "-o", "json")) {
+			var m struct {
+				AppliedAt time.Time `json:"applied_at"`
+			}
+			pgtest.Must(t, json.Unmarshal([]byte(line), &m))
+			if age := time.Since(m.AppliedAt); age > time.Hour || age < -time.Minute || m.AppliedAt.Location() != time.UTC {
+				t.Errorf("status: got %s", line)
+			}
+		}
+		if out := must(t, db, "migrate", "status"); strings.Contains(out, "-\n") || !strings.Contains(out, "  partitions    2") {
+			t.Errorf("status: got %s", out)
+		}
+
+		db.Exec(t, "CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(1021), other bigint DEFAULT sortkey.next_spread64(7))")
+		var check struct {
+			OK       bool
+			Problems []string
+		}
+		r := sortkey(t, db, "migrate", "check", "-o", "json")
+		pgtest.Must(t, json.Unmarshal([]byte(r.out), &check))
+		if r.code != 1 || check.OK || len(check.Problems) != 2 || !strings.HasPrefix(check.Problems[0], "column public.orders.id uses unreserved number 1021 of pool snowflake; run sortkey nodes reserve snowflake 1021, or SELECT") {
+			t.Errorf("check: code %d, %+v", r.code, check)
+		}
+		if r := sortkey(t, db, "migrate", "check"); r.code != 1 || r.out != strings.Join(check.Problems, "\n")+"\n" {
+			t.Errorf("check: got %+v, want %q", r, check.Problems)
+		}
+
+		wantFailure(t, sortkey(t, db, "migrate", "down"), 2, "pass --yes")
+		wantFailure(t, sortkey(t, db, "migrate", "down", "--yes"), 2, "default value for column other of table public.orders depends on function sortkey.next_spread64(integer)", "drop or change the dependent objects first")
+		db.Exec(t, "INSERT INTO orders DEFAULT VALUES; DROP TABLE orders")
+		want := migrationLines(t, "removed")
+		slices.Reverse(want)
+		if out := must(t, db, "migrate", "down", "--yes"); out != strings.Join(want, "") {
+			t.Errorf("down: got %q, want %q", out, want)
+		}
+		must(t, db, "migrate", "up", "--schema", "keys")
+		if out := must(t, db, "migrate", "down", "--schema", "keys", "--yes", "-o", "json"); !strings.HasSuffix(out, `{"version":1,"name":"schema"}`+"\n") {
+			t.Errorf("down: got %q", out)
+		}
+		if schemas := pgtest.Value[int](t, db.Conn(t), "SELECT count(*)::integer FROM pg_namespace WHERE nspname ~ 'sortkey|keys'"); schemas != 0 {
+			t.Errorf("got %d schemas after down, want 0", schemas)
+		}
+	})
+}
+
+// Flags select layouts. Without flags, commands use the layouts of the installation.
+func TestMigrateLayouts(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		config := migrations.Config{Snowflake: idtype.SnowflakeLayout{Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), WorkerBits: 10, SequenceBits: 12}}
+		layout := []string{"--epoch", "2026-01-01", "--bits", "0/10/12"}
+		must(t, db, append([]string{"migrate", "up"}, layout...)...)
+		pgtest.Must(t, migrations.Check(t.Context(), db.SQL(t), config))
+
+		// An older installation, without the last migration.
+		list, err := migrations.List(config)
+		pgtest.Must(t, err)
+		last := list[len(list)-1]
+		db.Exec(t, last.Down+"DELETE FROM sortkey_internal.goose_version WHERE version_id = "+strconv.Itoa(last.Version))
+		wantFailure(t, sortkey(t, db, "migrate", "check"), 1, fmt.Sprintf("migration %d (%s) of %[1]d is not installed", last.Version, last.Name), "; run sortkey migrate up\n")
+		if out := must(t, db, "migrate", "up"); out != fmt.Sprintf("installed %d %s\n", last.Version, last.Name) {
+			t.Errorf("upgrade: got %q", out)
+		}
+		pgtest.Must(t, migrations.Check(t.Context(), db.SQL(t), config))
+
+		must(t, db, "migrate", "check")
+		must(t, db, append([]string{"migrate", "check"}, layout...)...)
+		wantFailure(t, sortkey(t, db, "migrate", "check", "--epoch", "2021-01-01"), 1, "its Snowflake layout is epoch 2026-01-01T00:00:00.000Z")
+		wantFailure(t, sortkey(t, db, "migrate", "up", "--bits", "5/5/12"), 2, "its Snowflake layout is epoch 2026-01-01T00:00:00.000Z")
+
+		// The flags of one type don't affect the other.
+		wantFailure(t, sortkey(t, db, "migrate", "check", "--si-epoch", "2026-02-01"), 1, "it has no functions for SnowflakeSI")
+		if out := must(t, db, "migrate", "up", "--si-epoch", "2026-02-01", "--si-bits", "6/7", "-o", "json"); out != `{"version":4,"name":"snowflake_si"}`+"\n" {
+			t.Errorf("add snowflake-si: got %q", out)
+		}
+		config.SnowflakeSI = idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), MachineBits: 6, IndexBits: 7}
+		pgtest.Must(t, migrations.Check(t.Context(), db.SQL(t), config))
+		must(t, db, append([]string{"migrate", "up"}, layout...)...)
+		must(t, db, "migrate", "check")
+		wantFailure(t, sortkey(t, db, "migrate", "check", "--si-epoch", "2026-02-01"), 1, "its SnowflakeSI layout is base clock 2026-02-01T00:00:00.000Z; bits: machine 6, index 7")
+		must(t, db, "migrate", "down", "--yes")
+	})
+}
+
+// up and down leave the installation of another tool to that tool.
+func TestMigrateForeign(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, must(t, nil, "migrate", "print", "--epoch", "2026-01-01"))
+		must(t, db, "migrate", "check")
+		if out := must(t, db, "migrate", "status"); strings.Contains(out, "-\n") {
+			t.Errorf("status: got %s", out)
+		}
+		for _, args := range [][]string{{"migrate", "up"}, {"migrate", "down", "--yes"}} {
+			wantFailure(t, sortkey(t, db, args...), 2, "migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export")
+		}
+		must(t, db, "migrate", "check")
+		// The file fails on an installation.
+		if _, err := db.SQL(t).Exec(must(t, nil, "migrate", "print")); err == nil || !strings.Contains(err.Error(), "already installed") {
+			t.Errorf("print again: got %v", err)
+		}
+	})
+}
+
+// The command that export prints installs plain files with psql.
+func TestMigrateExportPlain(t *testing.T) {
+	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
+		folder := filepath.Join(t.TempDir(), "a b")
+		var export struct {
+			Written []string
+			Next    string
+		}
+		pgtest.Must(t, json.Unmarshal([]byte(must(t, nil, "migrate", "export", "--tool", "plain", "--output", "json", folder)), &export))
+		inside := "/tmp/" + db.Name
+		for _, path := range export.Written {
+			text, err := os.ReadFile(path)
+			pgtest.Must(t, err)
+			pgtest.Must(t, db.Container().CopyToContainer(t.Context(), text, inside+"/"+filepath.Base(path), 0o644))
+		}
+		u, err := url.Parse(db.URL)
+		pgtest.Must(t, err)
+		u.Host = "127.0.0.1:5432"
+		if out, err := pgtest.Exec(t, db.Container(), "root", "env", "DATABASE_URL="+u.String(), "sh", "-c", strings.ReplaceAll(export.Next, "'"+folder+"'", inside)); err != nil {
+			t.Fatalf("%s: %v\n%s", export.Next, err, out)
+		}
+		must(t, db, "migrate", "check")
+	})
+}
+
+// Each of two concurrent calls prints the migrations that it installed.
+func TestMigrateConcurrently(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		var group sync.WaitGroup
+		results := make([]result, 2)
+		for i := range results {
+			group.Go(func() { results[i] = sortkey(t, db, "migrate", "up") })
+		}
+		group.Wait()
+		var installed []string
+		for _, r := range results {
+			if r.code != 0 || r.errs != "" {
+				t.Errorf("code %d, errors %q", r.code, r.errs)
+			}
+			for line := range strings.Lines(r.out) {
+				if strings.HasPrefix(line, "installed ") {
+					installed = append(installed, line)
+				}
+			}
+		}
+		slices.Sort(installed)
+		if want := migrationLines(t, "installed"); !slices.Equal(installed, slices.Sorted(slices.Values(want))) {
+			t.Errorf("got %q, want %q", installed, want)
+		}
+		must(t, db, "migrate", "check")
+	})
+}
+
+// An interrupt ends up while it waits for another session.
+func TestMigrateInterrupted(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		conn := db.Conn(t)
+		_, err := conn.Exec(t.Context(), "SELECT pg_advisory_lock(hashtextextended('sortkey migrations of sortkey', 0))")
+		pgtest.Must(t, err)
+		up := command(db, "migrate", "up")
+		var out, errs strings.Builder
+		up.Stdout, up.Stderr = &out, &errs
+		pgtest.Must(t, up.Start())
+		pgtest.Eventually(t, "up waits for the lock", func() error {
+			if pgtest.Value[bool](t, conn, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory' AND application_name = 'sortkey')") {
+				return nil
+			}
+			return errors.New("not yet")
+		})
+		pgtest.Must(t, up.Process.Signal(syscall.SIGINT))
+		_ = up.Wait()
+		if code := up.ProcessState.ExitCode(); code != 130 || out.String() != "" || errs.String() != "sortkey: interrupted\n" {
+			t.Errorf("code %d, output %q, errors %q", code, &out, &errs)
+		}
+	})
+}
+
+// check, status and an up without work need only USAGE on the schema.
+func TestMigrateReadOnly(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, db, "migrate", "up", "--epoch", "2026-01-01")
+		reader, name := asRole(t, db)
+		for _, subcommand := range []string{"check", "status", "up"} {
+			wantFailure(t, sortkey(t, reader, "migrate", subcommand), 2, "permission denied", "GRANT USAGE ON SCHEMA sortkey")
+		}
+		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
+		for _, subcommand := range []string{"check", "status", "up"} {
+			must(t, reader, "migrate", subcommand)
+		}
+		wantFailure(t, sortkey(t, reader, "migrate", "down", "--yes"), 2, "must be owner")
+		must(t, db, "migrate", "check")
+		wantFailure(t, sortkey(t, reader, "migrate", "up", "--schema", "keys"), 2, "permission denied for database", "GRANT CREATE ON DATABASE")
+	})
+}
+
+// Without a server, commands fail at once, and don't show the password.
+func TestMigrateNoServer(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	pgtest.Must(t, err)
+	pgtest.Must(t, listener.Close())
+	down := &pgtest.DB{URL: "postgres://shop:hunter2@" + listener.Addr().String() + "/shop"}
+	began := time.Now()
+	for _, args := range [][]string{
+		{"migrate", "up"}, {"migrate", "down", "--yes"}, {"migrate", "status"}, {"migrate", "check"},
+		{"partitions", "list"}, {"partitions", "plan"}, {"partitions", "run"},
+	} {
+		r := sortkey(t, down, args...)
+		wantFailure(t, r, 2, "connection refused")
+		if strings.Contains(r.errs, "hunter2") {
+			t.Errorf("%v: the password is in %q", args, r.errs)
+		}
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("%s, want at most 10s", took)
+	}
+	if r := sortkey(t, nil, "migrate", "up", "--database", "postgres://shop:hunter2@host:port/shop"); r.code != 2 || strings.Contains(r.errs, "hunter2") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// On a terminal, down asks for the name of the schema.
+func TestMigrateConfirmation(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		// typed runs down on a terminal, and types an answer after the question.
+		typed := func(answer string) (shown string, code int) {
+			t.Helper()
+			down := command(db, "migrate", "down")
+			terminal, err := pty.Start(down)
+			pgtest.Must(t, err)
+			defer terminal.Close()
+			var b strings.Builder
+			for buffer := make([]byte, 1024); ; {
+				n, err := terminal.Read(buffer)
+				if b.Write(buffer[:n]); err != nil { // on Linux, EIO instead of EOF
+					break
+				}
+				if strings.HasSuffix(b.String(), "type the name of the schema: ") {
+					_, err := io.WriteString(terminal, answer)
+					pgtest.Must(t, err)
+				}
+			}
+			_ = down.Wait()
+			return strings.ReplaceAll(b.String(), "\r\n", "\n"), down.ProcessState.ExitCode()
+		}
+		must(t, db, "migrate", "up")
+		question := "Down removes all objects of sortkey in schema sortkey of database " + db.Name + ".\nTo continue, type the name of the schema: "
+		if shown, code := typed("yes\n"); code != 2 || shown != question+"yes\nsortkey: down removed nothing: want the name of the schema, sortkey, got \"yes\"\n" {
+			t.Errorf("another answer: code %d, %q", code, shown)
+		}
+		const ctrlC, ctrlD = "\x03", "\x04"
+		if shown, code := typed(ctrlD); code != 2 || !strings.Contains(shown, `got ""`) {
+			t.Errorf("end of input: code %d, %q", code, shown)
+		}
+		if shown, code := typed(ctrlC); code != 130 || shown != question+"^C\nsortkey: interrupted\n" {
+			t.Errorf("interrupt: code %d, %q", code, shown)
+		}
+		must(t, db, "migrate", "check")
+		if shown, code := typed("sortkey\n"); code != 0 || !strings.HasPrefix(shown, question+"sortkey\nremoved ") || !strings.HasSuffix(shown, "removed 1 schema\n") {
+			t.Errorf("the name: code %d, %q", code, shown)
+		}
+		if shown, code := typed(""); code != 0 || shown != "nothing to do: schema sortkey has no migrations\n" {
+			t.Errorf("nothing installed: code %d, %q", code, shown)
+		}
+	})
+}
+
+// Errors of package migrations have the words and remedies of the command.
+func TestMigrateWords(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		check := func(code int, args, want string) {
+			t.Helper()
+			r := sortkey(t, db, strings.Fields(args)...)
+			wantFailure(t, r, code, want)
+			for _, word := range []string{"migrations:", "run Up", "this process", "this Config", "while_held", "mismatch"} {
+				if strings.Contains(r.out+r.errs, word) {
+					t.Errorf("sortkey %s: got %q in\n%s%s", args, word, r.out, r.errs)
+				}
+			}
+		}
+		const layout = `bits: datacenter 5, worker 5, sequence 12, and the flags have epoch 2026-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12; omit the flags, and give your programs the layout of the database`
+		check(1, "migrate check --epoch 2026-01-01", layout)
+		check(2, "migrate up --epoch 2026-01-01", layout)
+		check(1, "migrate check --si-epoch 2026-01-01", "; run sortkey migrate up with the same flags\n")
+		check(2, "migrate print --after 10", "--after 10: want 0 to 9")
+		check(2, "migrate print --schema user", `--schema "user" is not a valid name`)
+		check(2, "nodes list --schema user", `--schema "user" is not a valid name`)
+		db.Exec(t, "DROP TABLE sortkey_internal.goose_version")
+		check(1, "migrate check --si-epoch 2026-01-01", "add them with the tool that ran the migrations")
+		db.Exec(t, "DELETE FROM sortkey.revision")
+		check(1, "migrate check", `table sortkey.revision is empty, as after a restore without data; restore the data of the schemas sortkey and sortkey_internal`)
+		check(2, "migrate up", `table sortkey.revision is empty, as after a restore without data; restore the data of the schemas sortkey and sortkey_internal`)
+	})
+}

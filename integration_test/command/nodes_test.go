@@ -1,0 +1,356 @@
+package command_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
+)
+
+// withNodes is a database with an installation.
+var withNodes = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+	pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+})
+
+// claim claims a node number, as a program does.
+func claim(t *testing.T, db *pgtest.DB, pool nodelease.Pool, o nodelease.Options) *nodelease.Keeper {
+	t.Helper()
+	k, err := nodelease.Acquire(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), pool, o)
+	pgtest.Must(t, err)
+	t.Cleanup(func() { _ = k.Close() })
+	return k
+}
+
+// snowflakes is the pool of the default layout.
+var snowflakes = nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+
+// The lists show held, reserved and used numbers, and a holder whose clock is ahead.
+func TestNodesList(t *testing.T) {
+	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+		if out := must(t, db, "nodes", "list"); out != "" {
+			t.Errorf("without pools: %q", out)
+		}
+		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
+		ahead := claim(t, db, snowflakes, nodelease.Options{Holder: "orders 2", Clock: func() time.Time { return time.Now().Add(time.Hour) }})
+		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.DefaultSnowflakeLayout(), nodelease.Options{})
+		pgtest.Must(t, err)
+		_, err = ids.Next()
+		pgtest.Must(t, err)
+		pgtest.Must(t, ids.Close())
+		time.Sleep(100 * time.Millisecond) // the clock passes the mark
+		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop'), sortkey.reserve_node('spread64', 1023, 'imports')")
+		db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '2999-01-02 03:04:05Z'")
+
+		const fence = `2999-01-02 03:04:05\.000 UTC`
+		wantMatch(t, must(t, db, "nodes", "list"),
+			`^POOL SIZE HELD RESERVED FREE AHEAD FENCE LAYOUT$`,
+			`^snowflake 1024 2 1 1021 0 `+fence+` snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12$`,
+			`^spread64-15 0 1 0 \(not used yet\)$`)
+		pools := objects(t, must(t, db, "nodes", "list", "-o", "json"))
+		if len(pools) != 2 || pools[0]["held"] != 2.0 || pools[0]["free"] != 1021.0 || pools[0]["fenced_until"] != "2999-01-02T03:04:05Z" || pools[1]["size"] != nil {
+			t.Errorf("got %v", pools)
+		}
+		abroad := command(db, "nodes", "list", "-o", "json")
+		abroad.Env = append(abroad.Env, "TZ=Asia/Kolkata")
+		if r := finish(t, abroad); !strings.Contains(r.out, `"2999-01-02T03:04:05Z"`) {
+			t.Errorf("in another time zone: got %+v", r)
+		}
+
+		const stamp = `\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC`
+		out := must(t, db, "nodes", "list", "snowflake")
+		wantMatch(t, out,
+			`^POOL NUMBER STATE HOLDER CLAIMED EXPIRES MARK SKEW TERM NOTE$`,
+			`^snowflake 0 held orders 1 (now|\d seconds? ago) \d+ seconds from now `+stamp+` \+2\d(\.\d)?s 1$`,
+			`^snowflake 1 held orders 2 (now|\d seconds? ago) \d+ seconds from now `+stamp+` \+1h0m2\ds 1$`,
+			`^snowflake 2 free `+stamp+` -[\d.]+m?s 1$`,
+			`^snowflake 1023 reserved 0 defaults of shop$`)
+		if n := strings.Count(out, "\n"); n != 5 {
+			t.Errorf("got %d lines, want 5:\n%s", n, out)
+		}
+		wantMatch(t, must(t, db, "nodes", "list", "spread64"), `^spread64-15 63 reserved 0 imports$`)
+
+		numbers := objects(t, must(t, db, "nodes", "list", "--all", "--output", "json"))
+		if len(numbers) != 5 {
+			t.Fatalf("got %d numbers, want 5", len(numbers))
+		}
+		n := numbers[1]
+		if n["holder"] != "orders 2" || n["state"] != "held" || n["ttl_seconds"] != 30.0 || n["note"] != nil || n["term"] != 1.0 {
+			t.Errorf("got %v", n)
+		}
+		if skew := n["skew_seconds"].(float64); skew < 3600 || skew > 3630 {
+			t.Errorf("got a skew of %v s, want an hour and up to a TTL", skew)
+		}
+		if free := numbers[2]; free["state"] != "free" || free["ttl_seconds"] != nil || free["expires_at"] != nil {
+			t.Errorf("got %v", free)
+		}
+		mark, err := time.Parse(time.RFC3339, n["mark"].(string))
+		if err != nil || mark.UnixMilli() > ahead.Until() || mark.UnixMilli() < ahead.Until()-10000 {
+			t.Errorf("got mark %v, %v; the holder has %v", mark, err, time.UnixMilli(ahead.Until()))
+		}
+
+		// A holder that was killed: the number is free, but the holder could still renew.
+		db.Exec(t, "UPDATE sortkey.node_lease SET expires_at = clock_timestamp() - interval '2 minutes' WHERE number = 0")
+		wantMatch(t, must(t, db, "nodes", "list", "snowflake"), `^snowflake 0 free orders 1 (now|\d seconds? ago) 2 minutes ago `)
+	})
+}
+
+// Show prints the holder, the fields in IDs and the defaults of a number.
+func TestNodesShow(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023)); CREATE TABLE u (id bigint DEFAULT sortkey.next_spread64(162))`)
+		wantMatch(t, must(t, db, "nodes", "show", "snowflake", "1023"), // before the first claim
+			`^Pool snowflake$`, `^Number 1023$`, `^In IDs datacenter 31, worker 31$`, `^State free$`, `^High-water mark never used by a program$`,
+			`^Used by column public\.t\.id, default sortkey\.next_snowflake\(1023\)$`)
+		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
+		claim(t, db, nodelease.ForSpread64(2), nodelease.Options{})
+		claim(t, db, nodelease.Pool{Name: "own", Size: 3, Layout: "of a program"}, nodelease.Options{})
+		db.Exec(t, "SELECT sortkey.reserve_node('spread64', 162, 'imports')")
+
+		wantMatch(t, must(t, db, "nodes", "show", "snowflake", "0"),
+			`^Pool snowflake \(1024 numbers\)$`, `^Layout snowflake: epoch`, `^State held$`, `^Holder orders 1$`, `^TTL 30s$`,
+			`^Claimed .* UTC \((now|\d seconds? ago)\)$`, `^Renewed .* UTC \((now|\d seconds? ago)\)$`, `^Expires .* UTC \(\d+ seconds from now\)$`, `^High-water mark .* UTC \(\+2\d(\.\d)?s\)$`, `^Claims so far 1$`)
+		for _, args := range []string{"spread64 162", "spread64-2 10"} {
+			got := objects(t, must(t, db, append([]string{"nodes", "show", "-o", "json"}, strings.Fields(args)...)...))[0]
+			fields, defaults := got["fields"].(map[string]any), got["defaults"].([]any)
+			if got["pool"] != "spread64-2" || got["number"] != 10.0 || got["state"] != "reserved" || got["note"] != "imports" ||
+				fields["generator"] != 10.0 || fields["cluster"] != 2.0 || len(defaults) != 1 || defaults[0].(map[string]any)["name"] != "public.u.id" {
+				t.Errorf("show %s: got %v", args, got)
+			}
+		}
+		db.Exec(t, "CREATE TABLE p (id bigint DEFAULT sortkey.next_snowflake(7)) PARTITION BY RANGE (id)")
+		for i := range 11 {
+			db.Exec(t, fmt.Sprintf("CREATE TABLE p%d PARTITION OF p FOR VALUES FROM (%[1]d) TO (%d)", i, i+1))
+		}
+		if out := must(t, db, "nodes", "show", "snowflake", "7"); strings.Count(out, "default sortkey") != 10 || !strings.Contains(out, "  (and 2 more)\n") {
+			t.Errorf("with 12 defaults: got\n%s", out)
+		}
+		if out := must(t, db, "nodes", "show", "own", "2"); strings.Contains(out, "In IDs") || !strings.Contains(out, "of a program") {
+			t.Errorf("a pool of another layout: got\n%s", out)
+		}
+		for args, want := range map[string]string{
+			"snowflake 1024": "number 1024 of pool snowflake is out of range; want 0 to 1023",
+			"sno 70000":      `node number "70000": want 0 to 65535`,
+			"other 1":        `pool "other" doesn't exist; the pools are own, snowflake, spread64-2`,
+			"snowflake -1":   "negative node number: want 0 to 65535",
+			"snowflake x":    `node number "x": want 0 to 65535`,
+			"snowflake":      "accepts 2 arg(s), received 1",
+		} {
+			wantFailure(t, sortkey(t, db, append([]string{"nodes", "show"}, strings.Fields(args)...)...), 2, want)
+		}
+	})
+}
+
+// Reserve without a number chooses one that nobody uses, also in concurrent commands.
+func TestNodesReserve(t *testing.T) {
+	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(), other bigint DEFAULT sortkey.next_snowflake(1023));
+			SELECT sortkey.reserve_node('snowflake', 1022, 'imports')`)
+		out := must(t, db, "nodes", "reserve", "snowflake")
+		statement := fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = 1021;", db.Name)
+		want := fmt.Sprintf("Reserved number 1021 of pool snowflake: defaults of %s\nFor column defaults, run this statement and reconnect:\n\n  %s\n", db.Name, statement)
+		if out != want {
+			t.Errorf("got\n%s\nwant\n%s", out, want)
+		}
+		db.Exec(t, statement)
+		db.Exec(t, "INSERT INTO t (other) VALUES (1)") // in a new session
+		if node := pgtest.Value[int](t, db.Conn(t), "SELECT sortkey.snowflake_node(id) FROM t"); node != 1021 {
+			t.Errorf("the default uses number %d", node)
+		}
+
+		var numbers []int
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				r := sortkey(t, db, "nodes", "reserve", "spread64", "--note", "site", "-o", "json")
+				mu.Lock()
+				defer mu.Unlock()
+				if r.code != 0 {
+					t.Errorf("code %d: %s", r.code, r.errs)
+					return
+				}
+				v := objects(t, r.out)[0]
+				numbers = append(numbers, int(v["number"].(float64)))
+				if want := fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = %v", db.Name, v["number"]); v["setting"] != want || v["note"] != "site" || v["pool"] != "spread64" {
+					t.Errorf("got %v, want setting %q", v, want)
+				}
+			})
+		}
+		all.Wait()
+		slices.Sort(numbers)
+		if want := []int{1016, 1017, 1018, 1019, 1020, 1021, 1022, 1023}; !slices.Equal(numbers, want) {
+			t.Errorf("reserved %v, want %v", numbers, want)
+		}
+		if n := pgtest.Value[int](t, db.Conn(t), "SELECT count(*)::int FROM sortkey.node_status WHERE pool ~ '^spread64' AND reserved = 'site'"); n != 8 {
+			t.Errorf("%d numbers are reserved, want 8", n)
+		}
+	})
+}
+
+// Reserve takes a number neither from a holder nor from another reservation.
+func TestNodesReserveOfOthers(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		pool := nodelease.Pool{Name: "own", Size: 2, Layout: "of a program"}
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "--new-pool"), 2, `pool "own" doesn't exist yet, and its size is unknown: pass a NUMBER`)
+		k := claim(t, db, pool, nodelease.Options{Holder: "orders 1", TTL: 3 * time.Second})
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "mine"), 2, `number 0 of pool own is held by "orders 1" until `, "pass --while-held")
+		out := must(t, db, "nodes", "reserve", "own", "0", "--note", "mine", "--while-held")
+		if !strings.Contains(out, "orders 1 still holds it. Stop this program") {
+			t.Errorf("got\n%s", out)
+		}
+		wantMatch(t, must(t, db, "nodes", "list", "own"), `^own 0 held orders 1 .* mine$`)
+		pgtest.Must(t, k.Close())
+		// The server's clock must be a second past the high-water mark.
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "mine"), 2, "number 0 of pool own may have been used until 2", "UTC; run the command again", "choose another number")
+		pgtest.Eventually(t, "the clock is past the mark", func() error {
+			if r := sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "mine"); r.code != 0 {
+				return fmt.Errorf("%s", r.errs)
+			}
+			return nil
+		})
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "yours"), 2, `number 0 of pool own is already reserved: "mine"`)
+
+		if out := must(t, db, "nodes", "reserve", "own", "--note", "last"); out != "Reserved number 1 of pool own: last\n" {
+			t.Errorf("got %q", out)
+		}
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own"), 2, "pool own has no free number among its 2 numbers")
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "2"), 2, "number 2 of pool own is out of range; want 0 to 1")
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "--while-held"), 2, "want a NUMBER")
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "Own", "1", "--new-pool"), 2, "A pool name has up to 63 lower-case letters")
+	})
+}
+
+// Release cancels a reservation, and takes a number away from its holder with --force.
+func TestNodesRelease(t *testing.T) {
+	withNodes.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(1023));
+			SELECT sortkey.reserve_node('snowflake', n, 'defaults of shop') FROM generate_series(1021, 1023) n`)
+		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1023"), 2,
+			"number 1023 of pool snowflake is reserved, and may be used by column public.t.id (default sortkey.next_snowflake(1023)); first change the default, and end the sessions")
+		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1023", "--force"), 2, "number 1023 of pool snowflake is reserved, and may be used by")
+		wantMatch(t, must(t, db, "nodes", "release", "snowflake", "1023", "--still-used"),
+			`^Released number 1023 of pool snowflake: defaults of shop. Programs can claim it after its high-water mark, .* UTC\.$`,
+			`^Sessions that have used the number can still use it until they end\.$`)
+		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1023"), 2, "number 1023 of pool snowflake is free already")
+		got := objects(t, must(t, db, "nodes", "release", "snowflake", "1022", "--used-until", "2999-01-01", "-o", "json"))[0]
+		if got["released"] != "reservation" || got["note"] != "defaults of shop" || got["holder"] != nil || got["mark"] != "2999-01-01T00:00:00.01Z" {
+			t.Errorf("got %v", got)
+		}
+		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1021", "--used-until", "yesterday"), 2, `--used-until: time "yesterday"`)
+
+		k := claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1", TTL: 3 * time.Second})
+		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "0"), 2, `number 0 of pool snowflake is held by "orders 1" (until `, "pass --force")
+		wantMatch(t, must(t, db, "nodes", "release", "snowflake", "0", "--force"), `^Took number 0 of pool snowflake away from orders 1. Programs can claim it after`)
+		select {
+		case <-k.Lost():
+		case <-time.After(time.Minute):
+			t.Error("the holder has not lost the claim")
+		}
+	})
+}
+
+// Release refuses a reservation that a setting of any role may use. --force is for
+// claims only.
+func TestNodesReleaseOfSetting(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		_, role := asRole(t, db)
+		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 5, 'x'), sortkey.reserve_node('spread64', 5, 'x'), sortkey.reserve_node('sno', 6, 'x')")
+		reset := "RESET sortkey.node"
+		for _, target := range []string{"DATABASE " + db.Name, "ROLE " + role + " IN DATABASE " + db.Name, "ROLE " + role} {
+			db.Exec(t, "ALTER "+target+" SET sortkey.node = 5")
+			for _, args := range []string{"snowflake 5", "snowflake 5 --force", "spread64 5", "spread64-5 0 --force"} {
+				r := sortkey(t, db, append([]string{"nodes", "release"}, strings.Fields(args)...)...)
+				wantFailure(t, r, 2, "is reserved, and may be used by the setting sortkey.node; first run ALTER "+target+" "+reset+", and end the sessions")
+			}
+			db.Exec(t, "ALTER "+target+" "+reset)
+		}
+		db.Exec(t, "ALTER DATABASE "+db.Name+" SET sortkey.node = 5")
+		must(t, db, "nodes", "release", "sno", "6")
+		db.Exec(t, "ALTER DATABASE "+db.Name+" "+reset)
+		db.Exec(t, "CREATE TABLE t (id bigint DEFAULT sortkey.next_snowflake(1 + pg_backend_pid() % 2))")
+		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "5"), 2, "may be used by column public.t.id (default sortkey.next_snowflake((1 + (pg_backend_pid() % 2)))), whose number is no literal; first pass a literal in that default")
+		must(t, db, "nodes", "release", "spread64", "5") // of another format
+		db.Exec(t, "DROP TABLE t")
+		must(t, db, "nodes", "release", "snowflake", "5")
+	})
+}
+
+// Numbers and pools that no format has are errors, unless --new-pool is passed.
+func TestNodesReserveInvalid(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		for args, want := range map[string]string{
+			"snowflake 1024":  "number 1024 of pool snowflake is out of range; want 0 to 1023",
+			"spread64 1024":   "number 1024 of pool spread64 is out of range; want 0 to 1023",
+			"spread64-3 64":   "number 64 of pool spread64-3 is out of range; want 0 to 63",
+			"snowflake_si 30": `pool "snowflake_si" doesn't exist; want snowflake-si, or one of snowflake, snowflake-si, spread64, spread64-0 to spread64-15, sno, or pass --new-pool`,
+			"snowflakes 3":    `pool "snowflakes" doesn't exist; want snowflake, or one of`,
+			"spread64-16 3":   `pool "spread64-16" doesn't exist; want one of`,
+			"snowflake -1":    "negative node number: want 0 to 65535",
+		} {
+			wantFailure(t, sortkey(t, db, append([]string{"nodes", "reserve"}, strings.Fields(args)...)...), 2, want, "--help for the usage")
+		}
+		must(t, db, "nodes", "reserve", "snowflake-si", "3")
+		must(t, db, "nodes", "reserve", "uid60", "3", "--new-pool")
+
+		// A reservation of an older installation.
+		db.Exec(t, "INSERT INTO sortkey.node_lease (pool, number, reserved) VALUES ('snowflake', 1024, 'x')")
+		out := must(t, db, "nodes", "show", "snowflake", "1024")
+		wantMatch(t, out, `^In IDs out of range; want 0 to 1023$`, `^State reserved$`)
+		must(t, db, "nodes", "release", "snowflake", "1024")
+	})
+}
+
+// Rows that another tool has changed don't stop the lists.
+func TestNodesWithoutTimes(t *testing.T) {
+	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
+		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
+		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 2"})
+		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = NULL, expires_at = 'infinity', ttl = NULL, mark = 9223372036854775806 WHERE number = 0")
+		db.Exec(t, "UPDATE sortkey.node_lease SET claimed_at = '-infinity', expires_at = NULL WHERE number = 1")
+		wantMatch(t, must(t, db, "nodes", "list", "snowflake"), `^snowflake 0 held orders 1 infinity infinity infinity 1$`, `^snowflake 1 free orders 2 -infinity .* UTC `)
+		wantMatch(t, must(t, db, "nodes", "show", "snowflake", "0"), `^Expires infinity \(infinity\)$`, `^High-water mark infinity \(infinity\)$`)
+		must(t, db, "nodes", "show", "snowflake", "1")
+		numbers := objects(t, must(t, db, "nodes", "list", "snowflake", "-o", "json"))
+		if n := numbers[0]; n["expires_at"] != "infinity" || n["mark"] != "infinity" || n["claimed_at"] != nil || n["skew_seconds"] != nil {
+			t.Errorf("got %v", n)
+		}
+		sortkey(t, db, "doctor")
+	})
+}
+
+// Errors name the remedy: no server, no installation, another schema, and a role
+// without privileges.
+func TestNodesErrors(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		wantFailure(t, sortkey(t, nil, "nodes", "list"), 2, "no database: pass --database")
+		wantFailure(t, sortkey(t, nil, "nodes", "list", "-d", "postgres://127.0.0.1:1/x"), 2, "connect")
+		wantFailure(t, sortkey(t, db, "nodes", "list"), 2, `schema "sortkey" of this database has no installation; run sortkey migrate up`)
+		wantFailure(t, sortkey(t, db, "nodes", "list", "x", "--all"), 2, "--all lists the numbers of all pools")
+
+		pgtest.Must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{Schema: "keys"}))
+		if out := must(t, db, "nodes", "reserve", "sno", "--schema", "keys"); !strings.Contains(out, "SET keys.node = 65535") {
+			t.Errorf("got\n%s", out)
+		}
+		reader, role := asRole(t, db)
+		wantFailure(t, sortkey(t, reader, "nodes", "list", "--schema", "keys"), 2, "permission denied", "GRANT USAGE ON SCHEMA keys TO "+role+"\n")
+		for _, args := range []string{"migrate status", "migrate check", "migrate down --yes", "partitions list"} {
+			wantFailure(t, sortkey(t, reader, append(strings.Fields(args), "--schema", "keys")...), 2, "permission denied", "connect as the owner of schema keys, or run GRANT USAGE ON SCHEMA keys")
+		}
+		db.Exec(t, "GRANT USAGE ON SCHEMA keys TO "+role)
+		wantFailure(t, sortkey(t, reader, "nodes", "list", "--schema", "keys"), 2, "permission denied", "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
+		db.Exec(t, "GRANT SELECT ON keys.node_pool, keys.node_status TO "+role)
+		wantMatch(t, must(t, reader, "nodes", "list", "sno", "--schema", "keys"), `^sno 65535 reserved`)
+		wantFailure(t, sortkey(t, reader, "nodes", "reserve", "sno", "--schema", "keys"), 2, "permission denied", "GRANT EXECUTE ON FUNCTION keys.reserve_node TO "+role)
+		wantFailure(t, sortkey(t, reader, "nodes", "release", "sno", "65535", "--schema", "keys"), 2, "permission denied", "GRANT EXECUTE ON FUNCTION keys.unreserve_node TO "+role)
+		wantFailure(t, sortkey(t, reader, "migrate", "down", "--yes", "--schema", "keys"), 2, "connect as the owner of schema keys\n")
+		wantFailure(t, sortkey(t, reader, "migrate", "up"), 2, fmt.Sprintf("or run GRANT CREATE ON DATABASE %s TO %s\n", db.Name, role))
+	})
+}
