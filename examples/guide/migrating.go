@@ -3,8 +3,6 @@ package guide
 import (
 	"context"
 	"database/sql"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -28,24 +26,6 @@ var ShopKeys = migrations.Config{
 	Schema:      "keys",
 	Snowflake:   idtype.SnowflakeLayout{Epoch: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
 	SnowflakeSI: idtype.SnowflakeSILayout{BaseClock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)},
-}
-
-// WriteFiles writes the migrations for a migration tool, as in WriteFiles("db").
-// Call it again after an update of this module: it adds new migrations and leaves
-// existing ones as they are.
-func WriteFiles(folder string) error {
-	goose, err := migrations.Goose(migrations.Config{}) // or Tern, or GolangMigrate
-	if err != nil {
-		return err
-	}
-	if err := migrations.WriteNew(filepath.Join(folder, "sortkey"), goose); err != nil {
-		return err
-	}
-	psql, err := migrations.SQL(migrations.Config{}) // one file for psql
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(folder, "sortkey.sql"), []byte(psql), 0o644)
 }
 
 // TwitterLayout is the layout of Twitter, and the default of bwmarrin/snowflake.

@@ -12,19 +12,6 @@ CREATE TABLE payments (
 SELECT pool, number, state, holder, expires_at, term, mark, reserved
 FROM sortkey.node_status WHERE state <> 'free' ORDER BY pool, number;
 
--- [numbers]
-SELECT p.name AS pool, p.size AS numbers,
-    p.size - count(*) FILTER (WHERE s.state <> 'free' OR s.mark > clock_timestamp()) AS free,
-    count(*) FILTER (WHERE s.state = 'held') AS held,
-    count(*) FILTER (WHERE s.state = 'free' AND s.mark > clock_timestamp()) AS ahead,
-    p.fenced_until > clock_timestamp() AS fenced
-FROM sortkey.node_pool p LEFT JOIN sortkey.node_status s ON s.pool = p.name
-GROUP BY p.name ORDER BY p.name;
-
--- [ahead]
-SELECT pool, number, state, holder, mark, mark - clock_timestamp() AS ahead
-FROM sortkey.node_status WHERE mark > clock_timestamp() + interval '2 minutes' ORDER BY mark DESC;
-
 -- [partitions]
 SELECT parent_table, count(*) FILTER (WHERE action = 'create') AS missing, count(*) FILTER (WHERE action = 'drain') AS to_drain
 FROM sortkey.plan_partitions() GROUP BY parent_table;
@@ -44,11 +31,6 @@ GROUP BY t.parent ORDER BY maintained_at NULLS FIRST;
 SELECT t.parent, s.last_analyze
 FROM sortkey.partitioned_table t JOIN pg_stat_all_tables s ON s.relid = t.parent
 WHERE s.last_analyze IS NULL OR s.last_analyze < now() - interval '30 days';
-
--- [lifetime]
-SELECT 'snowflake' AS format, sortkey.snowflake_time(9223372036854775807) - now() AS remaining
-UNION ALL SELECT 'uid60', sortkey.uid60_time((1::bigint << 60) - 1) - now()
-UNION ALL SELECT 'sno', sortkey.sno_time(sortkey.sno_floor('infinity')) - now();
 
 -- [restored]
 UPDATE sortkey.node_pool SET timeline = 'restored';

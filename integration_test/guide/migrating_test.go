@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -208,29 +206,6 @@ func TestShopKeys(t *testing.T) {
 		ids, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil)
 		must(t, err)
 		must(t, ids.Close())
-	})
-}
-
-// WriteFiles writes files for goose and psql. A second call changes nothing.
-func TestWriteFiles(t *testing.T) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, pool, folder := t.Context(), db.SQL(t), t.TempDir()
-		must(t, guide.WriteFiles(folder))
-		must(t, guide.WriteFiles(folder))
-		p, err := goose.NewProvider(goose.DialectPostgres, pool, os.DirFS(filepath.Join(folder, "sortkey")), goose.WithTableName("sortkey_goose"))
-		must(t, err)
-		_, err = p.Up(ctx)
-		must(t, err)
-		must(t, guide.Verify(ctx, pool))
-		if err := guide.Install(ctx, pool); !errors.Is(err, migrations.ErrForeign) {
-			t.Errorf("Install after goose: expected %v, got %v", migrations.ErrForeign, err)
-		}
-		_, err = p.DownTo(ctx, 0)
-		must(t, err)
-		text, err := os.ReadFile(filepath.Join(folder, "sortkey.sql"))
-		must(t, err)
-		db.Exec(t, string(text))
-		must(t, guide.Verify(ctx, pool))
 	})
 }
 

@@ -91,16 +91,6 @@ func TestOperationsSQL(t *testing.T) {
 				checkDefault(1023)
 				ids = claimIDs(t, pool)
 				has(t, p.name, lines(t, conn, p.sql), "snowflake|0|held|*, process *|*|1|*|", "snowflake|1023|reserved|*|defaults of shop")
-			case "numbers":
-				has(t, p.name, lines(t, conn, p.sql), "snowflake|1024|1022|1|0|f")
-				// A clock that is an hour ahead leaves a high-water mark an hour ahead.
-				k, err := nodelease.Acquire(ctx, pglease.New(pool, pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}),
-					nodelease.Options{Clock: func() time.Time { return time.Now().Add(time.Hour) }})
-				must(t, err)
-				must(t, k.Close())
-				has(t, p.name, lines(t, conn, p.sql), "snowflake|1024|1021|1|1|f")
-			case "ahead":
-				has(t, p.name, lines(t, conn, p.sql), "snowflake|1|free||*|*:*")
 			case "partitions":
 				long, err := migrations.MaintainPartitions(ctx, pool, migrations.Config{}, migrations.PartitionOptions{At: time.Now().AddDate(-1, 0, 0)})
 				must(t, err)
@@ -123,9 +113,6 @@ func TestOperationsSQL(t *testing.T) {
 			case "defaults":
 				db.Exec(t, "INSERT INTO events VALUES (1)")
 				has(t, p.name, lines(t, conn, p.sql), "events|events_default|8192")
-			case "lifetime":
-				has(t, p.name, lines(t, conn, "SELECT format, extract(year FROM now() + remaining) FROM ("+strings.TrimSuffix(strings.TrimSpace(p.sql), ";")+") q"),
-					"snowflake|2090", "uid60|2157", "sno|2079")
 			case "restored":
 				p.run(t, db)
 				layout := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
