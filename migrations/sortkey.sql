@@ -3065,7 +3065,7 @@ BEGIN
     format := coalesce(format,
         (SELECT substr(min(p.proname), 6) FROM pg_attrdef d
             JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
-            JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = 'sortkey'::regnamespace AND p.proname ~ '^next_'
+            JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = 'sortkey'::regnamespace AND p.proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno)$'
             WHERE d.adrelid = relation AND d.adnum = col.attnum),
         (SELECT t.format FROM sortkey.partitioned_table t JOIN pg_partitioned_table p ON p.partrelid = t.parent
             WHERE t.parent = relation AND p.partattrs[0] = col.attnum),
@@ -3227,7 +3227,7 @@ CREATE FUNCTION sortkey.audit_duplicates(key name, VARIADIC relations regclass[]
 AS $$
 BEGIN
     RETURN QUERY EXECUTE 'SELECT q.id, count(*), array_agg(DISTINCT q.relation ORDER BY q.relation) FROM ('
-        || (SELECT string_agg(format('SELECT t.%I::text, %L::regclass FROM %s t', key, r, r), ' UNION ALL ') FROM unnest(relations) r)
+        || (SELECT string_agg(format('SELECT t.%I::text, %L::regclass FROM %s t', key, r, r), ' UNION ALL ') FROM (SELECT DISTINCT u.r FROM unnest(relations) u (r)) d)
         || ') q (id, relation) WHERE q.id IS NOT NULL GROUP BY q.id HAVING count(*) > 1 ORDER BY q.id';
 END
 $$;

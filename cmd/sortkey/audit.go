@@ -45,8 +45,8 @@ separate read-only statement, so audit keeps no transaction open, needs only
 SELECT, and works on a standby. It can miss rows that are inserted or deleted
 while it runs. The findings are:
 
-    malformed     not an ID of the type: negative, reserved bits set, or a uuid
-                  that is not a sno
+    malformed     not an ID of the type: a negative number (except a spread64),
+                  reserved bits set, or a uuid that is not a sno
     zero          the zero ID
     future        the time of the ID is later than the server's clock by more
                   than --future
@@ -68,7 +68,8 @@ SELECT on the view node_status and the table node_pool of the installation.
 
 The type comes from the domain or default of the column, or from the partition
 settings of its table. A uuid is a sno. In other cases, pass --type. The layouts
-of the installation apply, unless --epoch or --bits is set.
+of the installation apply, unless --epoch or --bits is set. A role without USAGE
+on the schema must set one of them for snowflake and snowflake-si.
 
 The exit code is 1 if there is a finding. Audit prints results only when it has
 read all rows.`,
@@ -311,6 +312,9 @@ func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][
 			if err := col.describe(ctx, a.auditOptions); err != nil {
 				return nil, err
 			}
+			if d.forbidden && a.layout == (layoutFlags{}) && (col.format == "snowflake" || col.format == "snowflake-si") {
+				return nil, fmt.Errorf("column %s: %w, so the layout of its IDs is unknown; grant the privilege, or pass --type, --epoch and --bits", col, d.notInstalled)
+			}
 			format, err := newAuditFormat(col.format, d.config)
 			if err != nil {
 				return nil, err
@@ -320,7 +324,12 @@ func (c *cli) auditStreams(ctx context.Context, a *auditor, names []string) ([][
 				if other.db == d && other.oid == col.oid && other.name == col.name {
 					return nil, usagef("column %s is named twice", col)
 				}
-				if other.format.snowflake != format.snowflake || other.format.snowflakeSI != format.snowflakeSI {
+				if other.db == d {
+					if err := d.separate(ctx, col, other.auditColumn); err != nil {
+						return nil, err
+					}
+				}
+				if other.format.layout() != format.layout() {
 					return nil, fmt.Errorf("databases %s and %s have different layouts of %s; audit them one by one", other.db.label, d.label, col.format)
 				}
 			}
@@ -414,7 +423,7 @@ func (a *auditor) knownNodes(ctx context.Context, f *auditFormat) (map[int]bool,
 		if missing != nil {
 			reason = missing.Error()
 		}
-		if missing != nil && d.notInstalled == nil {
+		if missing != nil && (d.notInstalled == nil || d.forbidden) {
 			found = false // the numbers of a pool that is not readable would seem unknown
 			break
 		}

@@ -21,8 +21,10 @@ type auditDatabase struct {
 	busy  chan struct{} // holds an element while a stream uses conn
 
 	config migrations.Config
-	// notInstalled is the reason why config has only defaults.
+	// notInstalled is the reason why config has only defaults. If the role cannot read
+	// the installation, forbidden is set, too.
 	notInstalled error
+	forbidden    bool
 	schema       string
 }
 
@@ -49,6 +51,9 @@ func (col *auditColumn) String() string { return col.quotedTable + "." + col.quo
 
 // openAudit connects to a database.
 func openAudit(ctx context.Context, flags databaseFlags) (*auditDatabase, error) {
+	if err := (migrations.Config{Schema: flags.schema}).Validate(); err != nil {
+		return nil, invalidConfig(err)
+	}
 	settings, err := flags.config()
 	if err != nil {
 		return nil, err
@@ -63,7 +68,7 @@ func openAudit(ctx context.Context, flags databaseFlags) (*auditDatabase, error)
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrCitusWorker):
 		d.notInstalled = fmt.Errorf("the database has no installation in schema %s", flags.schema)
 	case sqlState(err) == insufficientPrivilege:
-		d.notInstalled = fmt.Errorf("the role lacks USAGE on schema %s", flags.schema)
+		d.notInstalled, d.forbidden = fmt.Errorf("the role lacks USAGE on schema %s", flags.schema), true
 	case err != nil:
 		return nil, err
 	}
@@ -106,27 +111,30 @@ func (d *auditDatabase) row(ctx context.Context, dst []any, query string, args .
 
 // findColumn returns the column that TABLE[.COLUMN] names.
 func (d *auditDatabase) findColumn(ctx context.Context, name string) (*auditColumn, error) {
-	// The table can be in any schema of the search_path, so this query is not in read.
-	rows, err := d.conn.Query(ctx, `
-		WITH w AS (
-			SELECT v.* FROM pg_catalog.parse_ident($1::text) p, LATERAL (VALUES
-				(1, NULL, p[1], NULL), (2, p[1], p[2], NULL), (2, NULL, p[1], p[2]), (3, p[1], p[2], p[3])
-			) v (parts, sch, tab, col) WHERE parts = pg_catalog.cardinality(p)
-		)
-		SELECT c.oid, n.nspname, c.relname, coalesce(w.col, ''), pg_catalog.format('%I.%I', n.nspname, c.relname), coalesce(pg_catalog.quote_ident(w.col), ''), c.relkind::text
-		FROM w JOIN pg_class c ON c.relname = w.tab JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND coalesce(n.nspname = w.sch, pg_catalog.pg_table_is_visible(c.oid))
-			AND (w.col IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = w.col AND a.attnum > 0 AND NOT a.attisdropped))
-		ORDER BY 2, 3, 4`, name)
-	if err != nil {
+	// The table can be in any schema of the search_path, which read doesn't keep.
+	var path []string
+	if err := d.conn.QueryRow(ctx, "SELECT pg_catalog.current_schemas(true)::text[]").Scan(&path); err != nil {
 		return nil, err
 	}
 	var kind string
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*auditColumn, error) {
+	found, err := collect(ctx, d.conn, func(row pgx.CollectableRow) (*auditColumn, error) {
 		col := &auditColumn{db: d}
 		err := row.Scan(&col.oid, &col.schema, &col.table, &col.name, &col.quotedTable, &col.quotedName, &kind)
 		return col, err
-	})
+	}, `
+		WITH w AS (
+			SELECT v.* FROM parse_ident($1::text) p, LATERAL (VALUES
+				(1, NULL, p[1], NULL), (2, p[1], p[2], NULL), (2, NULL, p[1], p[2]), (3, p[1], p[2], p[3])
+			) v (parts, sch, tab, col) WHERE parts = cardinality(p)
+		), r AS (
+			SELECT c.*, n.nspname, array_position($2::text[], n.nspname::text) AS place FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		)
+		SELECT c.oid, c.nspname, c.relname, coalesce(w.col, ''), format('%I.%I', c.nspname, c.relname), coalesce(quote_ident(w.col), ''), c.relkind::text
+		FROM w JOIN r c ON c.relname = w.tab
+		WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f')
+			AND coalesce(c.nspname = w.sch, c.place IS NOT NULL AND NOT EXISTS (SELECT FROM r WHERE r.relname = w.tab AND r.place < c.place))
+			AND (w.col IS NULL OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = w.col AND a.attnum > 0 AND NOT a.attisdropped))
+		ORDER BY 2, 3, 4`, name, path)
 	switch {
 	case sqlState(err) == "22023": // invalid_parameter_value, of parse_ident
 		return nil, usagef("%s: want [SCHEMA.]TABLE[.COLUMN], with names quoted as in SQL", name)
@@ -164,6 +172,21 @@ func (d *auditDatabase) notFound(ctx context.Context, name string) error {
 	return fmt.Errorf("%s: database %s has no such table or column%s", name, d.label, similar)
 }
 
+// separate returns an error if one of two tables includes the rows of the other.
+func (d *auditDatabase) separate(ctx context.Context, a, b *auditColumn) error {
+	var inherits bool
+	err := d.row(ctx, []any{&inherits}, `
+		WITH RECURSIVE up (child, parent) AS (
+			SELECT i.inhrelid, i.inhparent FROM pg_inherits i WHERE i.inhrelid IN ($1, $2)
+			UNION SELECT up.child, i.inhparent FROM up JOIN pg_inherits i ON i.inhrelid = up.parent
+		)
+		SELECT EXISTS (SELECT FROM up WHERE up.parent IN ($1, $2))`, a.oid, b.oid)
+	if err == nil && inherits {
+		err = usagef("tables %s and %s have rows in common, since one inherits from the other; name the parent alone", a.quotedTable, b.quotedTable)
+	}
+	return err
+}
+
 // describe reads the properties of a column from the catalog.
 func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 	db := col.db
@@ -189,20 +212,21 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 				JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am m ON m.oid = c.relam JOIN pg_opclass o ON o.oid = i.indclass[0]
 				JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 			WHERE i.indrelid = $1 AND a.attname = $2 AND m.amname = 'btree' AND o.opcdefault AND i.indisvalid AND i.indpred IS NULL
+				AND i.indoption[0] IN (0, 3) -- NULLs are at the end of the ascending order
 		)
 		SELECT format_type(a.atttypid, a.atttypmod),
 			(SELECT format_type(oid, NULL) FROM types ORDER BY depth DESC LIMIT 1),
-			coalesce((SELECT typname FROM types WHERE typnamespace = to_regnamespace($3) AND typtype = 'd' ORDER BY depth LIMIT 1), ''),
+			coalesce((SELECT typname FROM types WHERE typnamespace = to_regnamespace($3) AND typtype = 'd' AND typname = ANY ($4::text[]) ORDER BY depth LIMIT 1), ''),
 			coalesce((
 				SELECT min(p.proname) FROM pg_attrdef d
 					JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
-					JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND p.proname ~ '^next_'
+					JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND p.proname = ANY (SELECT 'next_' || f FROM unnest($4::text[]) f)
 				WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), ''),
 			EXISTS (SELECT FROM indexes),
 			-- The index of a table doesn't cover tables that inherit from it.
 			EXISTS (SELECT FROM indexes WHERE is_unique) AND (c.relkind = 'p' OR NOT c.relhassubclass),
 			NOT a.attnotnull, row_security_active(a.attrelid)
-		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{db.schema}.Sanitize())
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid WHERE a.attrelid = $1 AND a.attname = $2`, col.oid, col.name, pgx.Identifier{db.schema}.Sanitize(), strings.Split(strings.ReplaceAll(strings.Join(formatNames(), ","), "-", "_"), ","))
 	if err != nil {
 		return err
 	}
@@ -229,7 +253,7 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 			return usagef("--created-at %s: table %s has no such column", col.createdAt, col.quotedTable)
 		case err != nil:
 			return err
-		case !strings.HasPrefix(typ, "timestamp"):
+		case typ != "timestamp with time zone" && typ != "timestamp without time zone":
 			return usagef("--created-at %s: the column is of type %s; want timestamp or timestamptz", col.createdAt, typ)
 		}
 	}
@@ -240,9 +264,6 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 // partition settings of its table, or --type.
 func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function string) error {
 	certain, source := strings.ReplaceAll(domain, "_", "-"), "domain"
-	if !slices.Contains(formatNames(), certain) {
-		certain = ""
-	}
 	if certain == "" {
 		certain, source = strings.ReplaceAll(strings.TrimPrefix(function, "next_"), "_", "-"), "default"
 	}

@@ -95,8 +95,21 @@ func newAuditFormat(name string, c migrations.Config) (*auditFormat, error) {
 			id, err := idtype.SnoFromUUID(k.uuid())
 			return id.Time().UnixMilli(), int(id.Partition().Uint16()), err == nil
 		}
+	default:
+		return nil, fmt.Errorf("unknown type %q of IDs", name)
 	}
 	return f, nil
+}
+
+// layout returns the layout of the format, or "" if it has no choice.
+func (f *auditFormat) layout() string {
+	switch f.name {
+	case "snowflake":
+		return f.snowflake.String()
+	case "snowflake-si":
+		return f.snowflakeSI.String()
+	}
+	return ""
 }
 
 // keyText returns a key as its column shows it.

@@ -67,6 +67,13 @@ func safeParseError(err error) error {
 	return errors.New("cannot parse the connection string: " + reason)
 }
 
+// isLost reports whether err is that of a lost connection.
+func isLost(err error) bool {
+	return slices.ContainsFunc([]error{
+		driver.ErrBadConn, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET, net.ErrClosed, pgconn.ErrConnClosed,
+	}, func(lost error) bool { return errors.Is(err, lost) })
+}
+
 // explainConnection adds the address, the user and the database to the error of a lost
 // or failed connection, and what to check.
 func explainConnection(command *cobra.Command, err error) error {
@@ -76,9 +83,7 @@ func explainConnection(command *cobra.Command, err error) error {
 	case errors.As(err, &failed):
 		cause := lastCause(failed.Unwrap())
 		return fmt.Errorf("connect to %s: %w%s", target(failed.Config), cause, remedy(cause))
-	case errors.As(err, &server) || !slices.ContainsFunc([]error{
-		driver.ErrBadConn, io.ErrUnexpectedEOF, syscall.EPIPE, syscall.ECONNRESET, net.ErrClosed, pgconn.ErrConnClosed,
-	}, func(lost error) bool { return errors.Is(err, lost) }):
+	case errors.As(err, &server) || !isLost(err):
 		return err
 	}
 	flag := command.Flags().Lookup("database")

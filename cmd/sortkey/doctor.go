@@ -302,8 +302,8 @@ func (d *doctor) checkInstallation(ctx context.Context) error {
 			remedy = "pass --schema " + strings.Join(others, " or --schema ")
 		}
 	default: // the connection, or a layout that this version doesn't know
-		if lost := d.Ping(ctx); lost != nil {
-			return lost
+		if isLost(err) || strings.HasPrefix(sqlState(err), "57") { // 57: terminated or canceled
+			return err
 		}
 		if detail, remedy = d.diagnose(ctx, err, d.Schema); detail == "" {
 			detail, remedy = strings.TrimPrefix(err.Error(), "migrations: "), "upgrade the command"

@@ -380,7 +380,7 @@ func TestAuditReadOnlyRole(t *testing.T) {
 			{"GRANT SELECT ON sortkey.node_status, sortkey.node_pool TO " + role, ""},
 		} {
 			db.Exec(t, tt.grant)
-			f := audit(t, reader, 1, "messy.id", "--type", "snowflake").Findings[4]
+			f := audit(t, reader, 1, "messy.id", "--type", "snowflake", "--epoch", "2021-01-01").Findings[4]
 			if f.Checked != (tt.notChecked == "") || strings.Join(f.NotChecked, "; ") != tt.notChecked || f.Checked && f.Count != 1 {
 				t.Errorf("after %q: got %+v, want %q", tt.grant, f, tt.notChecked)
 			}
@@ -607,5 +607,107 @@ func TestAuditPgBouncer(t *testing.T) {
 			t.Errorf("got %+v", a)
 		}
 		auditSame(t, "settings", auditLines(t, &pooled, "SELECT current_setting('enable_seqscan'), current_setting('transaction_read_only')"), "(on,off)")
+	})
+}
+
+// Columns whose default calls another function of the schema, indexes in another order,
+// a domain over a domain, and columns that aren't timestamps.
+func TestAuditColumns(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		db.Exec(t, `CREATE FUNCTION sortkey.next_invoice() RETURNS bigint LANGUAGE sql AS 'SELECT -1::bigint';
+			CREATE TABLE invoices (id bigint PRIMARY KEY DEFAULT sortkey.next_invoice());
+			INSERT INTO invoices VALUES (-1), (0);
+			CREATE DOMAIN sortkey.order_id AS sortkey.snowflake;
+			CREATE TABLE orders (id sortkey.order_id PRIMARY KEY, times timestamptz[]);
+			INSERT INTO orders VALUES (1);
+			CREATE TABLE loose (id bigint);
+			CREATE INDEX ON loose (id NULLS FIRST);
+			CREATE INDEX ON loose (id DESC NULLS LAST);
+			CREATE TABLE parent (id sortkey.snowflake PRIMARY KEY);
+			CREATE TABLE child (PRIMARY KEY (id)) INHERITS (parent);
+			CREATE TABLE grandchild (PRIMARY KEY (id)) INHERITS (child)`)
+		wantFailure(t, sortkey(t, db, "audit", "invoices"), 2, "the type of its IDs is unknown; pass --type")
+		auditSame(t, "findings", audit(t, db, 1, "invoices", "--type", "snowflake").counts(), "malformed 1 [-1]", "zero 1 [0]")
+		auditSame(t, "findings in SQL", auditLines(t, db, "SELECT finding FROM sortkey.audit_key('invoices', format => 'snowflake') WHERE count > 0"), "(malformed)", "(zero)")
+		if a := audit(t, db, 0, "orders"); a.Rows != 1 {
+			t.Errorf("got %d rows, want 1", a.Rows)
+		}
+		wantFailure(t, sortkey(t, db, "audit", "orders", "--created-at", "times"), 2, "the column is of type timestamp with time zone[]; want timestamp")
+		wantFailure(t, sortkey(t, db, "audit", "loose.id", "--type", "snowflake"), 2, "has no index")
+		wantFailure(t, sortkey(t, db, "audit", "orders", "--schema", "no schema"), 2, "--schema", "--help for the usage")
+		for _, other := range []string{"parent", "child"} {
+			wantFailure(t, sortkey(t, db, "audit", other, "grandchild"), 2, "have rows in common", "name the parent alone")
+		}
+		auditSame(t, "duplicates", auditLines(t, db, "SELECT * FROM sortkey.audit_duplicates('id', 'orders', 'orders')"))
+
+		// A view in the search_path before pg_catalog is not the catalog.
+		db.Exec(t, "CREATE FUNCTION public.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped'; END $$; CREATE VIEW public.pg_class AS SELECT * FROM pg_catalog.pg_class WHERE public.trap()")
+		audit(t, withURL(t, db, func(u *url.URL) {
+			q := u.Query()
+			q.Set("search_path", "public, pg_catalog")
+			u.RawQuery = q.Encode()
+		}), 0, "orders")
+	})
+}
+
+// Without USAGE on the schema, the layout of an installation and its pools are unknown.
+func TestAuditForbidden(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, db, "migrate", "up", "--epoch", "2010-01-01", "--bits", "2/4/16")
+		db.Exec(t, `CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY);
+			INSERT INTO orders SELECT sortkey.snowflake_at(now() - interval '1 day', n, 3) FROM generate_series(1, 100) n`)
+		reader, role := asRole(t, db)
+		db.Exec(t, "GRANT SELECT ON orders TO "+role)
+		wantFailure(t, sortkey(t, reader, "audit", "orders"), 2, "lacks USAGE on schema sortkey, so the layout of its IDs is unknown")
+		a := audit(t, reader, 0, "orders", "--type", "snowflake", "--epoch", "2010-01-01", "--bits", "2/4/16")
+		if f := a.Findings[4]; f.Checked {
+			t.Errorf("the role cannot read the pools, but audit checked them: %+v", f)
+		}
+
+		// Nor does audit take the pools of another database for all.
+		other := auditDatabase(t, db)
+		must(t, other, "migrate", "up", "--epoch", "2010-01-01", "--bits", "2/4/16")
+		other.Exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY); SELECT sortkey.reserve_node('snowflake', 9, 'tests'); GRANT USAGE ON SCHEMA sortkey TO "+role+`;
+			GRANT SELECT ON orders, sortkey.node_status, sortkey.node_pool TO `+role)
+		otherReader := withURL(t, reader, func(u *url.URL) { u.Path = "/" + other.Name })
+		a = audit(t, reader, 0, "orders", "--type", "snowflake", "--epoch", "2010-01-01", "--bits", "2/4/16", "-d", otherReader.URL, "-d", reader.URL)
+		if f := a.Findings[4]; f.Checked {
+			t.Errorf("the role cannot read the pools of one database, but audit checked node numbers: %+v", f)
+		}
+	})
+}
+
+// Databases are compared only in the layouts that their columns use.
+func TestAuditLayouts(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		other := auditDatabase(t, db)
+		must(t, db, "migrate", "up")
+		must(t, other, "migrate", "up", "--si-epoch", "2026-01-01")
+		for _, d := range []*pgtest.DB{db, other} {
+			d.Exec(t, "CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY)")
+		}
+		audit(t, db, 0, "orders", "-d", db.URL, "-d", other.URL)
+	})
+}
+
+// A terminated session is an error of doctor, not a problem of the database.
+func TestDoctorTerminated(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		conn := db.Conn(t)
+		tx, err := db.Conn(t).Begin(t.Context())
+		pgtest.Must(t, err)
+		_, err = tx.Exec(t.Context(), "LOCK TABLE sortkey.layout")
+		pgtest.Must(t, err)
+		done := make(chan result)
+		go func() { done <- finish(t, command(db, "doctor")) }()
+		pgtest.Eventually(t, "doctor waits for the lock", func() error {
+			if n := pgtest.Value[int](t, conn, "SELECT count(pg_terminate_backend(pid))::int FROM pg_stat_activity WHERE application_name = 'sortkey' AND datname = current_database() AND wait_event_type = 'Lock'"); n == 0 {
+				return fmt.Errorf("no session waits")
+			}
+			return nil
+		})
+		wantFailure(t, <-done, 2, "terminating connection")
 	})
 }
