@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -359,11 +360,9 @@ func (c *cli) applyLayout(d *auditDatabase, o *auditOptions) error {
 	if err != nil || o.layout == (layoutFlags{}) {
 		return err
 	}
-	var epoch time.Time
-	if o.layout.epoch != "" {
-		if epoch, err = c.parseEpoch(o.layout.epoch); err != nil {
-			return fmt.Errorf("--epoch: %w", err)
-		}
+	epoch, err := c.epochFlag("epoch", o.layout.epoch)
+	if err != nil {
+		return err
 	}
 	if o.format == "snowflake" {
 		d.config.Snowflake, err = snowflakeLayout(epoch, widths)
@@ -720,7 +719,7 @@ func nodeRows(nodes []auditNode) (rows []table.Row) {
 		rows = append(rows, table.Row{n.Type, n.Node, humanize.Comma(n.Rows), share(n.Rows, total), note})
 	}
 	if others > 0 {
-		rows = append(rows, table.Row{plural(others, "other"), "", humanize.Comma(rest), share(rest, total)})
+		rows = append(rows, table.Row{english.Plural(others, "other", ""), "", humanize.Comma(rest), share(rest, total)})
 	}
 	return rows
 }
@@ -736,7 +735,7 @@ func dayRows(days []auditDay) (rows []table.Row) {
 		rows = append(rows, table.Row{d.Day, humanize.Comma(d.Rows), share(d.Rows, total)})
 	}
 	if others > 0 {
-		rows = append(rows, table.Row{plural(others, "other day"), humanize.Comma(rest), share(rest, total)})
+		rows = append(rows, table.Row{english.Plural(others, "other day", ""), humanize.Comma(rest), share(rest, total)})
 	}
 	return rows
 }
@@ -762,11 +761,4 @@ func top[T any](all []T, rows func(T) int64) (shown []T, others int, rest int64)
 
 func share(n, total int64) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(max(total, 1)))
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return humanize.Comma(int64(n)) + " " + noun + "s"
 }

@@ -75,7 +75,7 @@ func openAudit(ctx context.Context, flags databaseFlags) (*auditDatabase, error)
 	if d.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		return nil, err
 	}
-	err = d.conn.QueryRow(ctx, "SELECT current_database()").Scan(&d.label)
+	err = d.row(ctx, []any{&d.label}, "SELECT current_database()")
 	return d, err
 }
 
@@ -341,16 +341,12 @@ func (d *auditDatabase) nodePools(ctx context.Context) (pools []auditPool, reaso
 	if !readable {
 		return nil, fmt.Errorf("the role lacks SELECT on %s.node_status and %[1]s.node_pool", d.schema), nil
 	}
-	err = read(ctx, d.conn, func(tx pgx.Tx) error {
-		rows, _ := tx.Query(ctx, `
-			SELECT coalesce(p.name, s.pool), coalesce(p.layout, ''), coalesce(array_agg(s.number) FILTER (WHERE s.number IS NOT NULL), '{}')
-			FROM `+pool+` p FULL JOIN (SELECT * FROM `+status+` WHERE term > 0 OR reserved IS NOT NULL) s ON s.pool = p.name GROUP BY 1, 2`)
-		pools, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p auditPool, err error) {
-			err = row.Scan(&p.pool, &p.layout, &p.numbers)
-			return p, err
-		})
-		return err
-	})
+	pools, err = collect(ctx, d.conn, func(row pgx.CollectableRow) (p auditPool, err error) {
+		err = row.Scan(&p.pool, &p.layout, &p.numbers)
+		return p, err
+	}, `
+		SELECT coalesce(p.name, s.pool), coalesce(p.layout, ''), coalesce(array_agg(s.number) FILTER (WHERE s.number IS NOT NULL), '{}')
+		FROM `+pool+` p FULL JOIN (SELECT * FROM `+status+` WHERE term > 0 OR reserved IS NOT NULL) s ON s.pool = p.name GROUP BY 1, 2`)
 	return pools, nil, err
 }
 

@@ -174,12 +174,12 @@ func (d *doctor) examine(ctx context.Context) error {
 }
 
 // unreadable reports whether the server answered with an error: the role lacks a
-// privilege, for example, or the installation lacks an object. Class 57 means that the
-// server ends the session.
-func unreadable(err error) bool {
-	code := sqlState(err)
-	return code != "" && !strings.HasPrefix(code, "57")
-}
+// privilege, for example, or the installation lacks an object.
+func unreadable(err error) bool { return sqlState(err) != "" && !ended(err) }
+
+// ended reports whether the connection was lost, or the server ended the session or
+// canceled the statement (class 57).
+func ended(err error) bool { return isLost(err) || strings.HasPrefix(sqlState(err), "57") }
 
 // failed adds a check that failed with err. The result is unknown if the role lacks
 // privileges, and a problem otherwise.
@@ -289,10 +289,10 @@ func (d *doctor) checkInstallation(ctx context.Context) error {
 	case err == nil:
 		d.Config = config
 		return d.checkMigrations(ctx, subject)
-	case unreadable(err):
+	case unreadable(err), ended(err):
 		return err
 	case errors.Is(err, migrations.ErrNotInstalled):
-		detail, remedy = "sortkey is not installed", "run sortkey migrate up"
+		detail, remedy = "sortkey is not installed", remedyUp
 		others, err := collect(ctx, d, pgx.RowTo[string], `SELECT n.nspname FROM pg_namespace n
 			WHERE (SELECT count(*) FROM pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('revision', 'layout', 'node_lease')) = 3 ORDER BY 1`)
 		if err != nil {
@@ -301,10 +301,7 @@ func (d *doctor) checkInstallation(ctx context.Context) error {
 		if len(others) > 0 {
 			remedy = "pass --schema " + strings.Join(others, " or --schema ")
 		}
-	default: // the connection, or a layout that this version doesn't know
-		if isLost(err) || strings.HasPrefix(sqlState(err), "57") { // 57: terminated or canceled
-			return err
-		}
+	default: // such as a layout that this version doesn't know
 		if detail, remedy = d.diagnose(ctx, err, d.Schema); detail == "" {
 			detail, remedy = strings.TrimPrefix(err.Error(), "migrations: "), "upgrade the command"
 		}

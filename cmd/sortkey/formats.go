@@ -259,18 +259,16 @@ func (c *cli) formats(l layoutFlags) ([]*format, error) {
 	if err != nil {
 		return nil, err
 	}
-	var epoch, baseClock time.Time
-	if l.epoch != "" {
-		t, err := c.parseEpoch(l.epoch)
-		if err != nil {
-			return nil, fmt.Errorf("--epoch: %w", err)
-		}
-		if len(widths) != 2 {
-			epoch = t
-		}
-		if len(widths) != 3 {
-			baseClock = t
-		}
+	epoch, err := c.epochFlag("epoch", l.epoch)
+	if err != nil {
+		return nil, err
+	}
+	baseClock := epoch
+	switch len(widths) {
+	case 2:
+		epoch = time.Time{}
+	case 3:
+		baseClock = time.Time{}
 	}
 	snowflake, err := snowflakeLayout(epoch, widths)
 	if err != nil {

@@ -75,18 +75,6 @@ func (c *cli) config(schema string, f configFlags) (migrations.Config, error) {
 	return config, nil
 }
 
-// epochFlag returns the time of a flag, or the zero time if the flag is empty.
-func (c *cli) epochFlag(flag, value string) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	t, err := c.parseEpoch(value)
-	if err != nil {
-		return t, usagef("--%s: %w", flag, err)
-	}
-	return t, nil
-}
-
 // bitsFlag returns the widths of the fields in a flag, or nil if the flag is empty.
 func bitsFlag(flag, value, fields, example string) ([]int, error) {
 	widths, err := parseBits(value)
@@ -191,7 +179,7 @@ migrations that it removed.
 
 If columns, defaults or views depend on the installation, down removes nothing
 and names them. Bodies of PL/pgSQL functions don't count, since Postgres doesn't
-track what they use.
+track their dependencies.
 
 On a terminal, down asks for the schema's name first. Elsewhere it needs
 --yes.`,

@@ -175,8 +175,12 @@ func (t *managedTable) covered() bool {
 	return t.Horizon != nil && (t.HorizonSeconds == nil || *t.HorizonSeconds > 0)
 }
 
-// readSteps sets the steps that maintenance would take now.
+// readSteps sets the steps that maintenance would take now, unless they are known: to
+// plan them, the server reads the default partition.
 func (t *managedTable) readSteps(ctx context.Context, db database, schema string) error {
+	if t.Steps != nil {
+		return nil
+	}
 	return readRow(ctx, db, []any{&t.Steps}, inSchema(schema, `
 		SELECT coalesce(jsonb_object_agg(s.action, s.n), '{}')
 		FROM (SELECT action, count(*) FROM $s.plan_partitions($1::oid) GROUP BY action) s (action, n)`), t.OID)
@@ -457,8 +461,8 @@ func (c *cli) maintain(ctx context.Context, database *databaseFlags, args []stri
 	return nil
 }
 
-// notPrinted returns the errors of MaintainPartitions other than those of steps, which
-// printStep has printed.
+// notPrinted removes the errors of steps from an error of MaintainPartitions, since
+// printStep has printed them.
 func notPrinted(err error) error {
 	if list, ok := err.(interface{ Unwrap() []error }); ok {
 		var left []error

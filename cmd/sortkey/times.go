@@ -41,6 +41,18 @@ func (c *cli) parseEpoch(s string) (time.Time, error) {
 	return c.parseTime(s)
 }
 
+// epochFlag returns the time of a flag, or the zero time if the flag is empty.
+func (c *cli) epochFlag(flag, value string) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	t, err := c.parseEpoch(value)
+	if err != nil {
+		return t, usagef("--%s: %w", flag, err)
+	}
+	return t, nil
+}
+
 func (c *cli) parseAnyTime(s string) (time.Time, error) {
 	if s == "now" {
 		return c.now().UTC(), nil

@@ -8,8 +8,8 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// Functions of another user in the search_path don't run with the privileges of the
-// command's role, even if their types match a call better than those of the server.
+// No command calls a function of another user. Such a function can come first in the
+// search_path if its argument types match a call better than the server's function.
 func TestShadowedFunctions(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		must(t, db, "migrate", "up")
