@@ -47,9 +47,9 @@ func (s subject[T]) testBubble(t *testing.T) {
 	// A generator from outside is used in bubbles, and then outside again.
 	for _, o := range []Options{{}, {Clock: time.Now}} {
 		g := s.new(t, o)
-		seen := map[T]bool{must(g.Next()): true}
+		seen := map[T]bool{Must(g.Next()): true}
 		bubble(t, start, func(t *testing.T) { s.mintInBubble(t, g, seen) })
-		bubble(t, start.Add(time.Second), func(t *testing.T) { must(g.Next()) }) // without a wait
+		bubble(t, start.Add(time.Second), func(t *testing.T) { Must(g.Next()) }) // without a wait
 		if id, ok := s.nextBehind(t, g); ok {
 			seen[id] = true
 		}
@@ -73,7 +73,7 @@ func (s subject[T]) testBubbleBehind(t *testing.T, start time.Time) {
 		var g Generator[T]
 		bubble(t, start, func(t *testing.T) {
 			g = s.new(t, Options{})
-			must(g.Next())
+			Must(g.Next())
 		})
 		bubble(t, start.Add(-behind), func(t *testing.T) {
 			began := time.Now()

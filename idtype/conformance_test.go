@@ -42,6 +42,7 @@ type value[T any] interface {
 type pointer[T any] interface {
 	*T
 	encoding.TextUnmarshaler
+	UnmarshalParam(string) error
 	encoding.BinaryUnmarshaler
 	json.Unmarshaler
 	sql.Scanner
@@ -426,6 +427,7 @@ func (f format[T, P]) testRefusals(t *testing.T) {
 			t.Errorf("Parse(%q): position %d of %q, want %d", b.in, pos, input, b.pos)
 		}
 		f.refuses(t, fmt.Sprintf("UnmarshalText(%q)", b.in), b.err, func(p P) error { return p.UnmarshalText([]byte(b.in)) })
+		f.refuses(t, fmt.Sprintf("UnmarshalParam(%q)", b.in), b.err, func(p P) error { return p.UnmarshalParam(b.in) })
 		f.refuses(t, fmt.Sprintf("UnmarshalJSON(%q)", b.in), b.err, func(p P) error { return p.UnmarshalJSON([]byte(`"` + b.in + `"`)) })
 		func() {
 			defer func() {
@@ -511,7 +513,7 @@ func (f format[T, P]) testScanValuers(t *testing.T) {
 		}
 		for _, src := range []any{
 			id, &id, passing{id}, &passing{id}, embedder[T]{id}, &embedder[T]{id}, embedder[embedder[T]]{embedder[T]{id}}, embedder[*T]{&id},
-			sql.Null[T]{V: id, Valid: true}, sql.Null[*embedder[T]]{V: &embedder[T]{id}, Valid: true}, sql.Null[any]{V: &id, Valid: true}, result[T]{v: must(id.Value())},
+			sql.Null[T]{V: id, Valid: true}, sql.Null[*embedder[T]]{V: &embedder[T]{id}, Valid: true}, sql.Null[any]{V: &id, Valid: true}, result[T]{v: Must(id.Value())},
 		} {
 			f.reads(t, id, fmt.Sprintf("Scan(%T)", src), func(p P) error { return p.Scan(src) })
 		}
@@ -523,7 +525,7 @@ func (f format[T, P]) testScanValuers(t *testing.T) {
 	for _, src := range []any{
 		endless{}, &endless{}, result[T]{v: id}, result[T]{v: &id}, result[T]{v: endless{}}, result[T]{v: 1.5}, result[T]{v: true},
 		// These don't hold an ID of the format.
-		result[int]{v: must(id.Value())}, result[int]{}, kind(1), sql.NullInt64{Int64: 1, Valid: true}, sql.NullString{String: id.String(), Valid: true},
+		result[int]{v: Must(id.Value())}, result[int]{}, kind(1), sql.NullInt64{Int64: 1, Valid: true}, sql.NullString{String: id.String(), Valid: true},
 	} {
 		f.refuses(t, fmt.Sprintf("Scan(%T)", src), ErrSyntax, func(p P) error { return p.Scan(src) })
 	}
@@ -605,6 +607,7 @@ func (f format[T, P]) testRoundTrips(t *testing.T) {
 		js, _ := json.Marshal(id)
 		val, _ := id.Value()
 		f.reads(t, id, "UnmarshalText", func(p P) error { return p.UnmarshalText(text) })
+		f.reads(t, id, "UnmarshalParam", func(p P) error { return p.UnmarshalParam(string(text)) })
 		f.reads(t, id, "UnmarshalBinary", func(p P) error { return p.UnmarshalBinary(bin) })
 		f.reads(t, id, "UnmarshalJSON", func(p P) error { return json.Unmarshal(js, p) })
 		f.reads(t, id, "Scan", func(p P) error { return p.Scan(val) })

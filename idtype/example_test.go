@@ -346,6 +346,28 @@ func ExampleSpread64Generator_Fill() {
 	// Output: 1000 <nil> false false
 }
 
+// A generator in a variable of a package.
+var orderIDs = idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
+
+func ExampleMust() {
+	id, err := orderIDs.Next()
+	fmt.Println(id.IsZero(), err)
+	// Output: false <nil>
+}
+
+// An InvoiceID is an ID type without methods. As a GORM key it needs GormDataType, because
+// GORM declares integer keys as bigserial.
+type InvoiceID int64
+
+func (InvoiceID) GormDataType() string { return "bigint" }
+
+func ExampleMapGenerator() {
+	invoices := idtype.MapGenerator(orderIDs, func(id idtype.Snowflake) InvoiceID { return InvoiceID(id) })
+	id, err := invoices.Next()
+	fmt.Printf("%T %v %v\n", id, id > 0, err)
+	// Output: idtype_test.InvoiceID true <nil>
+}
+
 func ExampleParseSnowflake() {
 	id, err := idtype.ParseSnowflake("132271570944274432")
 	fmt.Println(id.Int64(), err)

@@ -16,6 +16,17 @@ type Generator[T any] interface {
 	Fill(ctx context.Context, dst []T) (n int, err error)
 }
 
+// Must returns g, and panics with err if err is not nil. Use it for generators in variables
+// of a package:
+//
+//	var ids = idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}))
+func Must[G any](g G, err error) G {
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
 // Options are the options of all generators. The zero value suits most programs.
 type Options struct {
 	// Clock returns the current time. The constructor and every call read it, one
@@ -60,6 +71,25 @@ func (s *sequencer) report() GeneratorStats {
 	used := s.used(s.word.Load())
 	stats.Minted += uint64(used.end - used.begin)
 	return stats
+}
+
+// ready returns the error of a call that begins now and that the clock or the lease makes
+// fail. It changes nothing, so a step of the clock is counted by the next call.
+func (s *sequencer) ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer func(wall time.Time) { s.wall = wall }(s.wall) // settle needs it together with s.reading
+	s.wall, _ = s.clock.read()
+	now, err := s.unitOf(s.wall)
+	if err != nil {
+		return err
+	}
+	b, barred := s.barred(now)
+	// The end of a wait for a renewal is unknown, so a call that waits for one may fail.
+	if !barred || b.reason != reasonUnleased && b.least <= s.maxWait {
+		return nil
+	}
+	return s.failure(b)
 }
 
 // remaining returns the time until the end of the format.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ func (s subject[T]) test(t *testing.T) {
 	t.Run("clock steps back", s.testBack)
 	t.Run("start bound", s.testNotBefore)
 	t.Run("ends of the format", s.testEnds)
+	t.Run("readiness", s.testReady)
 	t.Run("fill is cancelled", s.testFillCancelled)
 	t.Run("keeps time", s.testTime)
 	t.Run("crowd", s.testCrowd)
@@ -83,9 +85,9 @@ func (s subject[T]) testFrozen(t *testing.T) {
 
 func (s subject[T]) testBack(t *testing.T) {
 	g, c := s.scripted(t, 100*time.Millisecond)
-	first := must(g.Next())
+	first := Must(g.Next())
 	c.step(-3 * s.step)
-	second := must(g.Next())
+	second := Must(g.Next())
 	if !s.increases(first, second) || second == first {
 		t.Errorf("after a step back: %v after %v", second, first)
 	}
@@ -95,7 +97,7 @@ func (s subject[T]) testBack(t *testing.T) {
 			t.Errorf("after a step back: %d waits, tick-tock %v, %v", c.slept, s.pair(second).tick, at)
 		}
 		c.step(-s.step)
-		third := must(g.Next())
+		third := Must(g.Next())
 		if c.slept == 0 || s.pair(third).tick != s.pair(second).tick || !s.increases(second, third) {
 			t.Errorf("after another step back: %d waits, then %v", c.slept, third)
 		}
@@ -121,7 +123,7 @@ func (s subject[T]) testBack(t *testing.T) {
 	s.testKnownGap(t)
 
 	impatient, c := s.scripted(t, -1)
-	must(impatient.Next())
+	Must(impatient.Next())
 	c.step(-time.Hour)
 	_, err := impatient.Next()
 	if s.toggles {
@@ -180,7 +182,7 @@ func (s subject[T]) testNotBefore(t *testing.T) {
 	c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 	bound := c.wall.Add(5 * s.step).Add(s.step - 1)
 	g := s.new(t, Options{NotBefore: bound, clock: c.clock()})
-	at := s.at(must(g.Next()))
+	at := s.at(Must(g.Next()))
 	if !at.After(bound) {
 		t.Errorf("an ID of %v, want one after the bound %v", at, bound)
 	}
@@ -206,6 +208,98 @@ func (s subject[T]) testNotBefore(t *testing.T) {
 	}
 	if partitions.passed != given {
 		t.Error("a failed constructor took a partition")
+	}
+}
+
+// readiness returns the result of Ready, and fails the test if Ready changes a counter.
+func readiness(t *testing.T, g any) error {
+	t.Helper()
+	before := stats(g)
+	err := g.(interface{ Ready() error }).Ready()
+	if after := stats(g); after != before {
+		t.Errorf("Ready changed the counters from %+v to %+v", before, after)
+	}
+	return err
+}
+
+// testReady checks that Ready returns the error of the next call, or nil if the call
+// succeeds, and that a generator that isn't asked creates the same IDs.
+func (s subject[T]) testReady(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	start := s.epoch.Add(time.Hour)
+	o := Options{NotBefore: start.Add(s.step), MaxWait: -1}
+	var l *fakeLease
+	if s.name() != "UID60" {
+		l = newLease(s.lease, start.Add(2*s.step), start.Add(200*s.step))
+		o.Lease = l
+	}
+	c := s.clockAt(start)
+	o.clock = c.clock()
+	g, silent := s.new(t, o), s.new(t, o)
+	failures := map[error]int{}
+	for i := range 5000 {
+		switch {
+		case i == 4990:
+			c.wall = s.end().Add(s.step)
+		case i == 4995:
+			c.wall = start
+		case i == 4998 && l != nil:
+			l.lose()
+		case r.IntN(100) == 0:
+			c.step(s.epoch.Add(-time.Hour).Sub(c.wall))
+		case r.IntN(2) == 0:
+			c.step(time.Duration(r.IntN(20)-5) * s.step)
+		}
+		if i%100 == 0 && l != nil && i < 4990 {
+			l.until.Store(c.wall.Add(100 * s.step).UnixMilli())
+		}
+		said := readiness(t, g)
+		id, err := g.Next()
+		other, err2 := silent.Next()
+		if fmt.Sprint(said) != fmt.Sprint(err) && !errors.Is(err, ErrSequenceExhausted) || said != nil && errors.Is(err, ErrSequenceExhausted) {
+			t.Fatalf("call %d at %v: want the error of Next, %v, got %v", i, c.wall, err, said)
+		}
+		// The sequence of a UID60 begins at a random number.
+		if fmt.Sprint(err) != fmt.Sprint(err2) || !s.random && id != other {
+			t.Fatalf("call %d: want %v, %v as without Ready, got %v, %v", i, other, err2, id, err)
+		}
+		for _, e := range []error{ErrClockBackwards, ErrTimeExhausted, ErrLeaseNotRenewed, ErrLeaseLost} {
+			if errors.Is(said, e) {
+				failures[e]++
+				break
+			}
+		}
+	}
+	if got, want := stats(g), stats(silent); got != want {
+		t.Errorf("want the counters %+v as without Ready, got %+v", want, got)
+	}
+	if failures[ErrClockBackwards] == 0 || failures[ErrTimeExhausted] == 0 || l != nil && (failures[ErrLeaseNotRenewed] == 0 || failures[ErrLeaseLost] == 0) {
+		t.Errorf("want all errors, got %v", failures)
+	}
+
+	// A call can wait while the clock is behind for less than MaxWait.
+	bound := c.wall.Add(time.Minute)
+	c = s.clockAt(bound.Add(-time.Second))
+	g = s.new(t, Options{NotBefore: bound, MaxWait: time.Second, clock: c.clock()})
+	if err := readiness(t, g); !errors.Is(err, ErrClockBackwards) {
+		t.Errorf("more than a second before the bound: want %v, got %v", ErrClockBackwards, err)
+	}
+	c.step(s.step)
+	if err := readiness(t, g); err != nil || c.slept > 0 {
+		t.Errorf("a second before the bound: want no error and no wait, got %v, %d waits", err, c.slept)
+	}
+	if l != nil {
+		l.until.Store(c.wall.Add(-s.step).UnixMilli())
+		g := s.new(t, Options{Lease: l, MaxWait: time.Hour, clock: c.clock()})
+		if err := readiness(t, g); !errors.Is(err, ErrLeaseNotRenewed) {
+			t.Errorf("past the lease: want %v, got %v", ErrLeaseNotRenewed, err)
+		}
+	}
+	// A full unit doesn't count.
+	c.step(time.Second + s.step)
+	s.fillUnit(t, g)
+	if err := readiness(t, g); err != nil {
+		t.Errorf("with a full unit: want no error, got %v", err)
 	}
 }
 
@@ -238,7 +332,7 @@ func (s subject[T]) testEnds(t *testing.T) {
 	}
 	// After the first ID, a clock before the epoch is a clock that stepped back.
 	c.step(time.Hour)
-	must(g.Next())
+	Must(g.Next())
 	c.step(-2 * time.Hour)
 	if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) || c.slept != 0 {
 		t.Errorf("back to before the epoch: %v after %d waits", err, c.slept)
@@ -258,7 +352,7 @@ func (s subject[T]) testNeverZero(t *testing.T) {
 	for range 20 { // UID60 begins at random numbers
 		c := s.clockAt(s.epoch)
 		g := s.new(t, Options{clock: c.clock()})
-		id := must(g.Next())
+		id := Must(g.Next())
 		if p := s.pair(id); id == zero || p.unit != 0 || p.number == 0 {
 			t.Fatalf("the format's first ID is %v, want the smallest that isn't zero", id)
 		}
@@ -292,7 +386,7 @@ func (s subject[T]) testTime(t *testing.T) {
 	for range 20 {
 		time.Sleep(2 * time.Millisecond)
 		before := time.Now()
-		at := s.at(must(g.Next()))
+		at := s.at(Must(g.Next()))
 		if after := time.Now(); at.Before(before.Add(-s.step)) || at.After(after) {
 			t.Errorf("an ID of %v, created between %v and %v", at, before, after)
 		}
@@ -351,10 +445,10 @@ func (s subject[T]) testCrowd(t *testing.T) {
 // number 0.
 func TestFirstUnit(t *testing.T) {
 	clock := func(from time.Time) Options { return Options{clock: (&scripted{wall: from}).clock()} }
-	sf := must(must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: clock(DefaultSnowflakeLayout().Epoch)})).Next())
-	si := must(must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 1, Options: clock(siLayout.BaseClock)})).Next())
-	sp := must(must(NewSpread64Generator(Spread64Config{Cluster: 1, Options: clock(time.UnixMilli(0))})).Next())
-	sn := must(must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{0, 1}, Options: clock(snoPlan.epoch)})).Next())
+	sf := Must(Must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: clock(DefaultSnowflakeLayout().Epoch)})).Next())
+	si := Must(Must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 1, Options: clock(siLayout.BaseClock)})).Next())
+	sp := Must(Must(NewSpread64Generator(Spread64Config{Cluster: 1, Options: clock(time.UnixMilli(0))})).Next())
+	sn := Must(Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{0, 1}, Options: clock(snoPlan.epoch)})).Next())
 	if sf != 1<<12 || si != 1<<8 || sp != 1 || sn != (Sno{7: 1}) {
 		t.Errorf("the first IDs are %d, %d, %d and %v", sf, si, sp, sn)
 	}
@@ -384,24 +478,24 @@ func (s subject[T]) testAllocations(t *testing.T) {
 
 func TestGeneratorNodes(t *testing.T) {
 	s, err := NewSnowflakeGenerator(SnowflakeConfig{Datacenter: 2, Worker: 3})
-	p, _ := SnowflakeLayout{}.Parts(must(must(s, err).Next()))
+	p, _ := SnowflakeLayout{}.Parts(Must(Must(s, err).Next()))
 	if p.Datacenter != 2 || p.Worker != 3 {
 		t.Errorf("%+v, want datacenter 2, worker 3", p)
 	}
 	twitter := SnowflakeLayout{Epoch: time.UnixMilli(1288834974657), DatacenterBits: 2, WorkerBits: 6, SequenceBits: 14}
 	s, err = NewSnowflakeGenerator(SnowflakeConfig{Layout: twitter, Datacenter: 3, Worker: 63})
-	id := must(must(s, err).Next())
+	id := Must(Must(s, err).Next())
 	p, _ = twitter.Parts(id)
 	if p.Datacenter != 3 || p.Worker != 63 || time.Since(p.Time).Abs() > time.Minute {
 		t.Errorf("%+v in a layout of 2, 6 and 14 bits, want datacenter 3, worker 63 and the current time", p)
 	}
 	si, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Machine: 31})
-	q, _ := siLayout.Parts(must(must(si, err).Next()))
+	q, _ := siLayout.Parts(Must(Must(si, err).Next()))
 	if q.Machine != 31 || time.Since(q.Time).Abs() > time.Minute {
 		t.Errorf("%+v, want machine 31", q)
 	}
 	sp, err := NewSpread64Generator(Spread64Config{Generator: 63, Cluster: 15})
-	r, _ := Spread64Layout{}.Parts(must(must(sp, err).Next()))
+	r, _ := Spread64Layout{}.Parts(Must(Must(sp, err).Next()))
 	if r.Generator != 63 || r.Cluster != 15 || time.Since(r.Time).Abs() > time.Minute {
 		t.Errorf("%+v, want generator 63, cluster 15", r)
 	}
@@ -424,14 +518,14 @@ func TestSISplits(t *testing.T) {
 	for _, bits := range []int{0, 1, 12, 13} {
 		layout := SnowflakeSILayout{BaseClock: siLayout.BaseClock, MachineBits: bits, IndexBits: 13 - bits}
 		c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
-		g := must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: layout, Machine: 1<<bits - 1, Options: Options{clock: c.clock(), MaxWait: -1}}))
+		g := Must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: layout, Machine: 1<<bits - 1, Options: Options{clock: c.clock(), MaxWait: -1}}))
 		dst := make([]SnowflakeSI, 1<<(13-bits)+1)
 		n, err := g.Fill(t.Context(), dst)
 		if n != len(dst)-1 || !errors.Is(err, ErrSequenceExhausted) {
 			t.Errorf("%d machine bits: %d IDs in a millisecond, %v", bits, n, err)
 		}
 		for i, id := range dst[:n] {
-			if p := must(layout.Parts(id)); !p.Time.Equal(c.wall) || p.Machine != 1<<bits-1 || p.Index != i || id > 1<<53-1 {
+			if p := Must(layout.Parts(id)); !p.Time.Equal(c.wall) || p.Machine != 1<<bits-1 || p.Index != i || id > 1<<53-1 {
 				t.Fatalf("%d machine bits, ID %d: %+v", bits, i, p)
 			}
 		}
@@ -439,12 +533,12 @@ func TestSISplits(t *testing.T) {
 }
 
 func TestLocalSpread64(t *testing.T) {
-	a, b := must(LocalSpread64Generator(7, 3)), must(LocalSpread64Generator(7, 3))
-	c := must(LocalSpread64Generator(3, 7))
+	a, b := Must(LocalSpread64Generator(7, 3)), Must(LocalSpread64Generator(7, 3))
+	c := Must(LocalSpread64Generator(3, 7))
 	if a != b || a == c {
 		t.Error("want one generator per pair of numbers")
 	}
-	p, _ := Spread64Layout{}.Parts(must(a.Next()))
+	p, _ := Spread64Layout{}.Parts(Must(a.Next()))
 	if p.Generator != 7 || p.Cluster != 3 {
 		t.Errorf("%+v, want generator 7, cluster 3", p)
 	}
@@ -455,7 +549,7 @@ func TestUID60Random(t *testing.T) {
 	bits := "\x07" + strings.Repeat("\xff", 600)
 	g, err := NewUID60Generator(UID60Config{Random: strings.NewReader(bits), Options: Options{clock: c.clock()}})
 	// The first byte is the first sequence number.
-	p, _ := UID60Layout{}.Parts(must(must(g, err).Next()))
+	p, _ := UID60Layout{}.Parts(Must(Must(g, err).Next()))
 	if p.Sequence != 7 || p.Random != 511 {
 		t.Errorf("%+v from the bytes 07 ff ff, want sequence 7, random 511", p)
 	}
@@ -465,10 +559,10 @@ func TestUID60Random(t *testing.T) {
 	// number.
 	starts, randoms, same := map[int]bool{}, map[int]bool{}, 0
 	before := make([]int, 512)
-	g = must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	g = Must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
 	const rounds = 1000
 	for range rounds {
-		a, b := must(g.Next()), must(g.Next())
+		a, b := Must(g.Next()), Must(g.Next())
 		if a.Random() == b.Random() {
 			same++
 		}
@@ -487,11 +581,11 @@ func TestUID60Random(t *testing.T) {
 		t.Errorf("%d IDs had %d different random numbers, and %d equal neighbours; want at least 350 and at most 25", rounds, len(randoms), same)
 	}
 
-	broken := must(NewUID60Generator(UID60Config{Random: iotest.ErrReader(io.ErrClosedPipe)}))
+	broken := Must(NewUID60Generator(UID60Config{Random: iotest.ErrReader(io.ErrClosedPipe)}))
 	if id, err := broken.Next(); !errors.Is(err, io.ErrClosedPipe) || id != 0 {
 		t.Errorf("with a failing Random: %v, %v", id, err)
 	}
-	short := must(NewUID60Generator(UID60Config{Random: strings.NewReader("abc")}))
+	short := Must(NewUID60Generator(UID60Config{Random: strings.NewReader("abc")}))
 	if n, err := short.Fill(t.Context(), make([]UID60, 5)); !errors.Is(err, io.ErrUnexpectedEOF) || n != 0 {
 		t.Errorf("with a short Random: %d, %v", n, err)
 	}
@@ -552,7 +646,7 @@ func TestSnoPartitions(t *testing.T) {
 	partitionsAt(t, 65_000) // wraps to 0
 	seen := map[SnoPartition]bool{}
 	for range 1000 {
-		p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
+		p := Must(Must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
 		if seen[p] {
 			t.Fatalf("partition %v was assigned twice", p)
 		}
@@ -576,7 +670,7 @@ func TestSnoPartitionsSkipped(t *testing.T) {
 			seen := map[Sno]bool{}
 			fill := func(g *SnoGenerator) SnoPartition {
 				dst := make([]Sno, 1000)
-				must(g.Fill(t.Context(), dst))
+				Must(g.Fill(t.Context(), dst))
 				for _, id := range dst {
 					if seen[id] {
 						t.Fatalf("partition %v: duplicate %v", id.Partition(), id)
@@ -587,16 +681,16 @@ func TestSnoPartitionsSkipped(t *testing.T) {
 			}
 			var own []uint16
 			for _, n := range []uint16{65_530, 65_531, 65_533, 65_535, 0, 2, 3} {
-				own = append(own, fill(must(explicit(SnoPartitionFrom(n)))).Uint16())
+				own = append(own, fill(Must(explicit(SnoPartitionFrom(n)))).Uint16())
 			}
 			for _, want := range []uint16{65_532, 65_534, 1, 4, 5} {
-				if got := fill(must(NewSnoGenerator(SnoConfig{}))).Uint16(); got != want {
+				if got := fill(Must(NewSnoGenerator(SnoConfig{}))).Uint16(); got != want {
 					t.Errorf("automatic partition %d, want %d; configured partitions are %d", got, want, own)
 				}
 			}
 			// The last partition is configured, so no automatic one is left.
 			partitions.passed = 0xffff
-			must(explicit(SnoPartitionFrom(65_529)))
+			Must(explicit(SnoPartitionFrom(65_529)))
 			if _, err := NewSnoGenerator(SnoConfig{}); !errors.Is(err, ErrPartitionsExhausted) {
 				t.Errorf("with no partition left: %v", err)
 			}
@@ -609,14 +703,14 @@ func TestSnoPartitionsGiven(t *testing.T) {
 	for name, explicit := range explicitly {
 		t.Run(name, func(t *testing.T) {
 			partitionsAt(t, 0x410a)
-			p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
+			p := Must(Must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
 			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "partition 16650: already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
 				t.Errorf("configuring an automatic partition: %v", err)
 			}
 			if _, err := explicit(SnoPartitionFrom(p.Uint16() + 1)); err != nil {
 				t.Errorf("the next partition: %v", err)
 			}
-			if p := must(must(NewSnoGenerator(SnoConfig{})).Next()).Partition(); p.Uint16() != 0x410c {
+			if p := Must(Must(NewSnoGenerator(SnoConfig{})).Next()).Partition(); p.Uint16() != 0x410c {
 				t.Errorf("the next automatic partition is %d, want 0x410c", p.Uint16())
 			}
 		})
@@ -626,8 +720,8 @@ func TestSnoPartitionsGiven(t *testing.T) {
 	was := packageSno.made.Swap(nil)
 	defer packageSno.made.Store(was)
 	partitionsAt(t, 7)
-	must(explicitly["Partition"](SnoPartitionFrom(7)))
-	if id := must(NewSno(1)); id.Partition().Uint16() != 8 {
+	Must(explicitly["Partition"](SnoPartitionFrom(7)))
+	if id := Must(NewSno(1)); id.Partition().Uint16() != 8 {
 		t.Errorf("NewSno has partition %d, want 8", id.Partition().Uint16())
 	}
 	if g, err := explicitly["Partition"](SnoPartitionFrom(8)); g != nil || !errors.Is(err, ErrNode) {
@@ -637,11 +731,11 @@ func TestSnoPartitionsGiven(t *testing.T) {
 	// A snapshot hands an automatic partition over to the next generator.
 	partitionsAt(t, 7)
 	c := &scripted{wall: snoStart}
-	g := must(NewSnoGenerator(SnoConfig{Options: Options{clock: c.clock()}}))
-	first := must(g.Next())
+	g := Must(NewSnoGenerator(SnoConfig{Options: Options{clock: c.clock()}}))
+	first := Must(g.Next())
 	for range 2 {
 		g = handOver(t, g, c, Options{})
-		if id := must(g.Next()); id.Partition() != first.Partition() || id.Compare(first) <= 0 {
+		if id := Must(g.Next()); id.Partition() != first.Partition() || id.Compare(first) <= 0 {
 			t.Errorf("%v after %v", id, first)
 		}
 	}
@@ -661,7 +755,7 @@ func TestSnoPartitionsGiven(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	must(NewSnoGenerator(SnoConfig{}))
+	Must(NewSnoGenerator(SnoConfig{}))
 	if g, err := NewSnoGenerator(SnoConfig{Options: Options{Lease: l}}); g != nil || !errors.Is(err, ErrNode) {
 		t.Errorf("a lease with the number of an automatic partition: %v, want ErrNode before Attach", err)
 	}
@@ -687,7 +781,7 @@ func TestSnoPartitionsConcurrent(t *testing.T) {
 					continue
 				}
 				mu.Lock()
-				k := kinds[must(g.Next()).Partition()]
+				k := kinds[Must(g.Next()).Partition()]
 				if explicit {
 					k[1] = true
 				} else if k[0] {
@@ -695,7 +789,7 @@ func TestSnoPartitionsConcurrent(t *testing.T) {
 				} else {
 					k[0] = true
 				}
-				kinds[must(g.Next()).Partition()] = k
+				kinds[Must(g.Next()).Partition()] = k
 				mu.Unlock()
 			}
 		})
@@ -709,7 +803,7 @@ func TestSnoPartitionsConcurrent(t *testing.T) {
 }
 
 func TestNewSno(t *testing.T) {
-	a, b := must(NewSno(1)), must(NewSno(2))
+	a, b := Must(NewSno(1)), Must(NewSno(2))
 	if a.Meta() != 1 || b.Meta() != 2 || a.Partition() != b.Partition() || a.WithMeta(2).Compare(b) >= 0 {
 		t.Errorf("%v, then %v", a, b)
 	}

@@ -190,24 +190,24 @@ func TestRange(t *testing.T) {
 	t.Run("Snowflake", func(t *testing.T) {
 		var l SnowflakeLayout
 		ranged[Snowflake]{l.Floor, l.Range, func(at time.Time) (Snowflake, Snowflake) {
-			return must(l.Compose(SnowflakeParts{Time: at})), must(l.Compose(SnowflakeParts{at, 31, 31, 4095}))
+			return Must(l.Compose(SnowflakeParts{Time: at})), Must(l.Compose(SnowflakeParts{at, 31, 31, 4095}))
 		}, utc("2021-01-01T00:00:00Z"), utc("2090-09-07T15:47:35.551Z"), time.Millisecond, math.MaxInt64}.test(t)
 	})
 	t.Run("SnowflakeSI", func(t *testing.T) {
 		ranged[SnowflakeSI]{siLayout.Floor, siLayout.Range, func(at time.Time) (SnowflakeSI, SnowflakeSI) {
-			return must(siLayout.Compose(SnowflakeSIParts{Time: at})), must(siLayout.Compose(SnowflakeSIParts{at, 31, 255}))
+			return Must(siLayout.Compose(SnowflakeSIParts{Time: at})), Must(siLayout.Compose(SnowflakeSIParts{at, 31, 255}))
 		}, siLayout.BaseClock, siLayout.BaseClock.Add((1<<40 - 1) * time.Millisecond), time.Millisecond, 1<<53 - 1}.test(t)
 	})
 	t.Run("UID60", func(t *testing.T) {
 		var l UID60Layout
 		ranged[UID60]{l.Floor, l.Range, func(at time.Time) (UID60, UID60) {
-			return must(l.Compose(UID60Parts{Time: at})), must(l.Compose(UID60Parts{at, 511, 511}))
+			return Must(l.Compose(UID60Parts{Time: at})), Must(l.Compose(UID60Parts{at, 511, 511}))
 		}, utc("2018-03-01T00:00:00Z"), utc("2157-07-13T07:35:11.103Z"), time.Millisecond, 1<<60 - 1}.test(t)
 	})
 	t.Run("Sno", func(t *testing.T) {
 		var l SnoLayout
 		ranged[Sno]{l.Floor, l.Range, func(at time.Time) (Sno, Sno) {
-			return must(l.Compose(SnoParts{Time: at})), must(l.Compose(SnoParts{at, true, 255, SnoPartition{255, 255}, 65535}))
+			return Must(l.Compose(SnoParts{Time: at})), Must(l.Compose(SnoParts{at, true, 255, SnoPartition{255, 255}, 65535}))
 		}, utc("2010-01-01T00:00:00Z"), utc("2079-09-07T15:47:35.548Z"), 4 * time.Millisecond, snoMax}.test(t)
 	})
 }

@@ -37,25 +37,25 @@ func TestLeaseNumber(t *testing.T) {
 		return Options{Lease: newLease(n, now.Add(-time.Hour), now.Add(time.Hour)), clock: (&scripted{wall: now}).clock()}
 	}
 	snowflake, err := NewSnowflakeGenerator(SnowflakeConfig{Options: long(2<<5 | 3)})
-	if p := must(SnowflakeLayout{}.Parts(must(must(snowflake, err).Next()))); p.Datacenter != 2 || p.Worker != 3 {
+	if p := Must(SnowflakeLayout{}.Parts(Must(Must(snowflake, err).Next()))); p.Datacenter != 2 || p.Worker != 3 {
 		t.Errorf("Snowflake: %+v, want datacenter 2, worker 3", p)
 	}
 	si, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: siLayout, Options: long(31)})
-	if p := must(siLayout.Parts(must(must(si, err).Next()))); p.Machine != 31 {
+	if p := Must(siLayout.Parts(Must(Must(si, err).Next()))); p.Machine != 31 {
 		t.Errorf("SnowflakeSI: %+v, want machine 31", p)
 	}
 	spread, err := NewSpread64Generator(Spread64Config{Cluster: 5, Options: long(63)})
-	if p := must(Spread64Layout{}.Parts(must(must(spread, err).Next()))); p.Generator != 63 || p.Cluster != 5 {
+	if p := Must(Spread64Layout{}.Parts(Must(Must(spread, err).Next()))); p.Generator != 63 || p.Cluster != 5 {
 		t.Errorf("Spread64: %+v, want generator 63, cluster 5", p)
 	}
 	sno, err := NewSnoGenerator(SnoConfig{Options: long(65535)})
-	if id := must(must(sno, err).Next()); id.Partition().Uint16() != 65535 {
+	if id := Must(Must(sno, err).Next()); id.Partition().Uint16() != 65535 {
 		t.Errorf("Sno: partition %v, want 65535", id.Partition())
 	}
 
 	wide := SnowflakeLayout{Epoch: now, DatacenterBits: 2, WorkerBits: 6, SequenceBits: 12}
 	snowflake, err = NewSnowflakeGenerator(SnowflakeConfig{Layout: wide, Options: long(3<<6 | 63)})
-	if p := must(wide.Parts(must(must(snowflake, err).Next()))); p.Datacenter != 3 || p.Worker != 63 {
+	if p := Must(wide.Parts(Must(Must(snowflake, err).Next()))); p.Datacenter != 3 || p.Worker != 63 {
 		t.Errorf("Snowflake: %+v, want datacenter 3, worker 63", p)
 	}
 	_, err1 := NewSnowflakeGenerator(SnowflakeConfig{Worker: 1, Options: long(1)})
@@ -136,13 +136,13 @@ func (s subject[T]) testLeaseBounds(t *testing.T) {
 	for _, bounds := range [][2]time.Duration{{3 * s.step, 0}, {0, 3 * s.step}} {
 		g := s.new(t, Options{Lease: newLease(s.lease, c.wall.Add(bounds[0]), c.wall.Add(time.Hour)), NotBefore: c.wall.Add(bounds[1]), clock: c.clock()})
 		start := c.wall
-		if at := s.at(must(g.Next())); !at.After(start.Add(3*s.step)) || at.After(c.wall) {
+		if at := s.at(Must(g.Next())); !at.After(start.Add(3*s.step)) || at.After(c.wall) {
 			t.Errorf("bounds %v: ID with time %v, start %v", bounds, at, start)
 		}
 	}
 	// A lease can begin before the epoch, but not past the end of the format.
 	g = s.new(t, Options{Lease: newLease(s.lease, s.epoch.Add(-time.Hour), c.wall.Add(time.Hour)), clock: c.clock()})
-	must(g.Next())
+	Must(g.Next())
 	if _, err := s.make(Options{Lease: newLease(s.lease, s.end().Add(s.step), s.end().Add(time.Hour))}); !errors.Is(err, ErrTimeExhausted) {
 		t.Errorf("a lease that begins past the end: %v", err)
 	}
@@ -151,7 +151,7 @@ func (s subject[T]) testLeaseBounds(t *testing.T) {
 // testLeaseLost checks that a lost lease stops the generator at once, without a wait.
 func (s subject[T]) testLeaseLost(t *testing.T) {
 	g, c, l := s.leased(t, -time.Hour, time.Hour, math.MaxInt64)
-	must(g.Next())
+	Must(g.Next())
 	l.lose()
 	for range 2 {
 		if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrLeaseNotRenewed) || !strings.Contains(err.Error(), "claim a number again: lease lost") {
@@ -189,13 +189,13 @@ func (s subject[T]) testLeaseLost(t *testing.T) {
 // testLeaseRenewed checks that the generator continues after a late renewal.
 func (s subject[T]) testLeaseRenewed(t *testing.T) {
 	g, c, l := s.leased(t, -time.Hour, 0, 50*time.Millisecond)
-	must(g.Next())
+	Must(g.Next())
 	c.step(time.Second)
 	if id, err := g.Next(); !errors.Is(err, ErrLeaseLost) || c.asleep != 50*time.Millisecond {
 		t.Errorf("past the lease: %v, %v after %v; want 50 ms", id, err, c.asleep)
 	}
 	l.until.Store(c.wall.Add(s.step - 1).UnixMilli())
-	at := s.at(must(g.Next()))
+	at := s.at(Must(g.Next()))
 	if at.After(c.wall) || c.wall.Sub(at) >= s.step {
 		t.Errorf("renewed: ID with time %v at %v", at, c.wall)
 	}
@@ -224,7 +224,7 @@ func (s subject[T]) testLeasePassed(t *testing.T) {
 func TestLeaseEnds(t *testing.T) {
 	start := time.Now()
 	l := newLease(7, start.Add(-time.Second), start.Add(time.Hour))
-	g := must(NewSnowflakeGenerator(SnowflakeConfig{Options: Options{Lease: l, MaxWait: 5 * time.Millisecond}}))
+	g := Must(NewSnowflakeGenerator(SnowflakeConfig{Options: Options{Lease: l, MaxWait: 5 * time.Millisecond}}))
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -278,7 +278,7 @@ func (s subject[T]) testLeaseAttached(t *testing.T) {
 		t.Errorf("a second generator: %v", err)
 	}
 	for i := range 5 {
-		must(g.Next())
+		Must(g.Next())
 		if want := start.Add(time.Duration(i) * s.step).UnixMilli(); l.minted() != want {
 			t.Errorf("high-water mark %d, want %d", l.minted(), want)
 		}
@@ -322,7 +322,7 @@ func (s subject[T]) testLeaseReasons(t *testing.T) {
 		c := s.clockAt(utc("2026-11-21T10:11:12.344Z"))
 		l := reasonedLease{newLease(s.lease, c.wall.Add(-time.Hour), c.wall), test.reason}
 		g := s.new(t, Options{Lease: l, MaxWait: -1, clock: c.clock()})
-		must(g.Next())
+		Must(g.Next())
 		c.step(time.Second)
 		if _, err := g.Next(); !errors.Is(err, ErrLeaseNotRenewed) || errors.Is(err, cause) {
 			t.Errorf("not renewed: want %v, got %v", ErrLeaseNotRenewed, err)
@@ -342,8 +342,8 @@ func (s subject[T]) testLeaseReasons(t *testing.T) {
 func TestLeaseAttachedAt(t *testing.T) {
 	now := utc("2026-11-21T10:11:12.344Z")
 	l := &attachedLease{fakeLease: newLease(7, now.Add(-time.Hour), now.Add(time.Hour))}
-	g := must(NewSnoGenerator(SnoConfig{Options: Options{Lease: l, clock: (&scripted{wall: now}).clock()}}))
-	must(g.At(0, now.Add(-4*time.Second)))
+	g := Must(NewSnoGenerator(SnoConfig{Options: Options{Lease: l, clock: (&scripted{wall: now}).clock()}}))
+	Must(g.At(0, now.Add(-4*time.Second)))
 	if got, want := l.minted(), now.Add(-4*time.Second).UnixMilli(); got != want {
 		t.Errorf("high-water mark %d, want %d", got, want)
 	}

@@ -292,17 +292,25 @@ func (s *sequencer) take(ctx context.Context, c *call, n int) (slot, int, error)
 	return s.wait(ctx, c, n)
 }
 
-// now reads the clock and returns its unit. It returns -1 if the clock stepped back to
-// before the epoch.
-func (s *sequencer) now() (int64, error) {
-	wall, reading := s.clock.read()
+// unitOf returns the unit of a reading of the clock. It returns -1 if the clock stepped back
+// to before the epoch.
+func (s *sequencer) unitOf(wall time.Time) (int64, error) {
 	now, outside := s.line.place(wall)
 	switch {
 	case outside == nil:
+		return now, nil
 	case outside == ErrBeforeEpoch && s.unit >= 0:
-		now = -1
-	default:
-		return 0, s.line.outside(wall, outside)
+		return -1, nil
+	}
+	return 0, s.line.outside(wall, outside)
+}
+
+// now reads the clock and returns its unit.
+func (s *sequencer) now() (int64, error) {
+	wall, reading := s.clock.read()
+	now, err := s.unitOf(wall)
+	if err != nil {
+		return 0, err
 	}
 	if now < s.seen {
 		s.stats.ClockRegressions++
@@ -315,15 +323,11 @@ func (s *sequencer) now() (int64, error) {
 // numbers that all calls in the queue want. If count is 0 without an error, s.blocked is
 // the reason.
 func (s *sequencer) takeNow(c *call, n, wanted int, now int64) (got slot, count int, err error) {
-	if b, covered := s.leased(now); !covered {
+	if b, barred := s.barred(now); barred {
 		s.blocked = b
 		return slot{}, 0, nil
 	}
 	if now < s.unit {
-		if !s.ticks || now <= s.safe {
-			s.blocked = s.behind()
-			return slot{}, 0, nil
-		}
 		if err := s.toggle(now); err != nil {
 			return slot{}, 0, err
 		}
@@ -341,12 +345,20 @@ func (s *sequencer) takeNow(c *call, n, wanted int, now int64) (got slot, count 
 			return got, count, nil
 		}
 	}
-	if s.unit == s.bound {
-		s.blocked = s.behind()
-	} else {
-		s.blocked = s.usedUp()
-	}
+	s.blocked = s.usedUp()
 	return slot{}, 0, nil
+}
+
+// barred reports whether the lease or the clock allows no number at all in the clock's unit.
+// b is the reason.
+func (s *sequencer) barred(now int64) (b block, barred bool) {
+	if b, covered := s.leased(now); !covered {
+		return b, true
+	}
+	if now < s.unit && (!s.ticks || now <= s.safe) || now == s.unit && now == s.bound {
+		return s.behind(), true
+	}
+	return block{}, false
 }
 
 // firstUnit returns the first unit from which a call may take numbers. A call that waited

@@ -85,7 +85,7 @@ func (s *sequencer) goes(ctx context.Context, n int, patient bool) chan minted {
 func (s *sequencer) crowd(t *testing.T) (calls []chan minted) {
 	t.Helper()
 	for range 4 {
-		must(s.takeOne())
+		Must(s.takeOne())
 	}
 	for i := range 6 {
 		calls = append(calls, s.goes(t.Context(), 1, false))
@@ -100,7 +100,7 @@ func TestQueue(t *testing.T) {
 	for _, anchored := range []bool{false, true} {
 		c := &gate{scripted: scripted{anchored: anchored}}
 		s := c.sequencer(t, time.Hour)
-		unit := uint64(must(s.line.unit(c.wall)))
+		unit := uint64(Must(s.line.unit(c.wall)))
 		calls := s.crowd(t)
 		// No call gets a number before the end of the unit.
 		c.step(time.Millisecond / 2)
@@ -136,7 +136,7 @@ func TestQueue(t *testing.T) {
 func TestQueueUsesPassedUnits(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
-	unit := uint64(must(s.line.unit(c.wall)))
+	unit := uint64(Must(s.line.unit(c.wall)))
 	calls := s.crowd(t)
 	c.step(5 * time.Millisecond)
 	// The current unit has four numbers, so two calls get numbers of the previous unit.
@@ -152,12 +152,12 @@ func TestQueueUsesPassedUnits(t *testing.T) {
 func TestFastPath(t *testing.T) {
 	c := &gate{scripted: scripted{anchored: true}}
 	s := c.sequencer(t, time.Hour)
-	must(s.takeOne())
+	Must(s.takeOne())
 	if _, ok := s.takeFast(); !ok {
 		t.Fatal("the fast path is closed after the first number")
 	}
-	must(s.takeOne())
-	must(s.takeOne())
+	Must(s.takeOne())
+	Must(s.takeOne())
 	if got, ok := s.takeFast(); ok {
 		t.Errorf("the fast path returns a fifth number of four: %+v", got)
 	}
@@ -167,7 +167,7 @@ func TestFastPath(t *testing.T) {
 	if _, ok := s.takeFast(); ok {
 		t.Error("the fast path is open after the end of the unit")
 	}
-	must(s.takeOne())
+	Must(s.takeOne())
 	if m := <-waits; m.slot.seq != 0 || m.err != nil {
 		t.Errorf("the waiting call got %+v", m)
 	}
@@ -181,7 +181,7 @@ func TestFastPath(t *testing.T) {
 	s = c.sequencer(t, time.Hour)
 	l := newLease(0, c.wall.Add(-time.Hour), c.wall)
 	s.lease = l
-	must(s.takeOne())
+	Must(s.takeOne())
 	l.until.Add(-1)
 	if got, ok := s.takeFast(); ok {
 		t.Errorf("the fast path returns %+v past the lease's end", got)
@@ -205,7 +205,7 @@ func TestQueueIsLeft(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
 	for range 4 {
-		must(s.takeOne())
+		Must(s.takeOne())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := s.goes(ctx, 1, false), s.goes(t.Context(), 1, false)
@@ -233,7 +233,7 @@ func TestErrorIsNotServed(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
 	for range 4 {
-		must(s.takeOne())
+		Must(s.takeOne())
 	}
 	waits := s.goes(t.Context(), 1, false)
 	s.queued(t, 1)
@@ -250,7 +250,7 @@ func TestClockPanics(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, time.Hour)
 	for range 4 {
-		must(s.takeOne())
+		Must(s.takeOne())
 	}
 	broken := false
 	wall := s.clock.wall
@@ -284,7 +284,7 @@ func TestClockPanics(t *testing.T) {
 		defer func() { _ = recover() }()
 		s.remaining()
 	}()
-	if got := must(s.takeOne()); got.seq != 1 {
+	if got := Must(s.takeOne()); got.seq != 1 {
 		t.Errorf("the next call got %+v", got)
 	}
 }
@@ -295,7 +295,7 @@ func TestQueuePatience(t *testing.T) {
 	c := &gate{}
 	s := c.sequencer(t, 3*time.Millisecond)
 	for range 4 {
-		must(s.takeOne())
+		Must(s.takeOne())
 	}
 	// Each of five Fills takes all numbers of a unit.
 	var fills []chan minted
@@ -350,12 +350,12 @@ func TestPassedUnits(t *testing.T) {
 	} {
 		c := &scripted{}
 		s := four(t, c, 0)
-		began := must(s.line.unit(c.wall))
+		began := Must(s.line.unit(c.wall))
 		for range 4 {
-			must(s.takeOne())
+			Must(s.takeOne())
 		}
 		c.step(5 * time.Millisecond)
-		now := must(s.now())
+		now := Must(s.now())
 		cl := &call{begun: began, waited: test.waited}
 		left := test.n
 		for i, unit := range test.want {
@@ -375,10 +375,10 @@ func TestPassedUnits(t *testing.T) {
 	// A call uses the rest of a past unit, but no unit from before the call.
 	c := &scripted{}
 	s := four(t, c, 0)
-	unit := must(s.line.unit(c.wall))
-	must(s.takeOne())
+	unit := Must(s.line.unit(c.wall))
+	Must(s.takeOne())
 	c.step(5 * time.Millisecond)
-	now := must(s.now())
+	now := Must(s.now())
 	if got, count, err := s.takeNow(&call{begun: unit, waited: true}, 100, 100, now); err != nil || count != 3 || got != (slot{uint64(unit), 1}) {
 		t.Errorf("the rest of the unit: %d of %+v, %v", count, got, err)
 	}
@@ -391,7 +391,7 @@ func TestPassedUnits(t *testing.T) {
 func TestBegunLater(t *testing.T) {
 	c := &scripted{}
 	s := four(t, c, 0)
-	unit := must(s.line.unit(c.wall))
+	unit := Must(s.line.unit(c.wall))
 	if got, count, err := s.takeNow(&call{begun: unit + 9, waited: true}, 1, 1, unit); err != nil || count != 1 || got != (slot{uint64(unit), 0}) {
 		t.Errorf("%d of %+v, %v", count, got, err)
 	}
@@ -405,20 +405,20 @@ func TestAnchor(t *testing.T) {
 	read := 0
 	wall := s.clock.wall
 	s.clock.wall = func() time.Time { read++; return wall() }
-	unit := uint64(must(s.line.unit(c.wall)))
+	unit := uint64(Must(s.line.unit(c.wall)))
 	c.wall = c.wall.Add(300 * time.Microsecond)
-	must(s.takeOne())
+	Must(s.takeOne())
 	c.wall = c.wall.Add(time.Hour)
 	c.ticks = 700*time.Microsecond - 1
-	if got := must(s.takeOne()); got != (slot{unit, 1}) || read != 1 {
+	if got := Must(s.takeOne()); got != (slot{unit, 1}) || read != 1 {
 		t.Errorf("before the unit's end: %+v, wall read %d times", got, read)
 	}
 	c.ticks++
-	if got := must(s.takeOne()); got != (slot{unit + 3600_000, 0}) || read != 2 {
+	if got := Must(s.takeOne()); got != (slot{unit + 3600_000, 0}) || read != 2 {
 		t.Errorf("at the unit's end: %+v, wall read %d times", got, read)
 	}
 	c.wall = c.wall.Add(-time.Hour)
-	if got := must(s.takeOne()); got != (slot{unit + 3600_000, 1}) || read != 2 {
+	if got := Must(s.takeOne()); got != (slot{unit + 3600_000, 1}) || read != 2 {
 		t.Errorf("a step back, within the unit: %+v, wall read %d times", got, read)
 	}
 	c.ticks += time.Millisecond
@@ -429,7 +429,7 @@ func TestAnchor(t *testing.T) {
 	// A reading outside the format's time doesn't change the fast path.
 	c = &scripted{anchored: true}
 	s = four(t, c, -1)
-	must(s.takeOne())
+	Must(s.takeOne())
 	open := s.open.Load()
 	c.wall = time.Unix(1<<43, 0)
 	c.ticks += time.Millisecond
@@ -443,9 +443,9 @@ func TestAnchor(t *testing.T) {
 	// A caller's clock is read in each call.
 	c = &scripted{}
 	s = four(t, c, -1)
-	must(s.takeOne())
+	Must(s.takeOne())
 	c.wall = c.wall.Add(time.Hour)
-	if got := must(s.takeOne()); got.seq != 0 {
+	if got := Must(s.takeOne()); got.seq != 0 {
 		t.Errorf("after a step: %+v", got)
 	}
 }
@@ -462,7 +462,7 @@ func TestWideTime(t *testing.T) {
 		{SnowflakeLayout{Epoch: time.Now().Truncate(time.Hour), SequenceBits: 31}, true},
 		{SnowflakeLayout{Epoch: siLayout.BaseClock, SequenceBits: 1}, false},
 	} {
-		g := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: test.layout}))
+		g := Must(NewSnowflakeGenerator(SnowflakeConfig{Layout: test.layout}))
 		if g.seq.clock.anchored != test.anchored {
 			t.Errorf("%+v: anchored %v, want %v", test.layout, !test.anchored, test.anchored)
 		}
@@ -472,7 +472,7 @@ func TestWideTime(t *testing.T) {
 		for range 4 {
 			wg.Go(func() {
 				for range 10 {
-					id := must(g.Next())
+					id := Must(g.Next())
 					p, err := test.layout.Parts(id)
 					mu.Lock()
 					if err != nil || seen[id] || time.Since(p.Time).Abs() > time.Minute {
@@ -490,18 +490,18 @@ func TestWideTime(t *testing.T) {
 func TestStats(t *testing.T) {
 	c := &scripted{wall: utc("2090-09-07T15:47:35.544Z")}
 	layout := SnowflakeLayout{Epoch: DefaultSnowflakeLayout().Epoch, DatacenterBits: 5, WorkerBits: 15, SequenceBits: 2}
-	g := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: layout, Options: Options{clock: c.clock(), MaxWait: 20 * time.Millisecond}}))
+	g := Must(NewSnowflakeGenerator(SnowflakeConfig{Layout: layout, Options: Options{clock: c.clock(), MaxWait: 20 * time.Millisecond}}))
 	if got := g.Stats(); got != (GeneratorStats{}) {
 		t.Errorf("at first: %+v", got)
 	}
 	for range 5 {
-		must(g.Next()) // the fifth call waits
+		Must(g.Next()) // the fifth call waits
 	}
-	if n := must(g.Fill(t.Context(), make([]Snowflake, 8))); n != 8 { // waits twice
+	if n := Must(g.Fill(t.Context(), make([]Snowflake, 8))); n != 8 { // waits twice
 		t.Fatal(n)
 	}
 	c.step(-time.Millisecond)
-	must(g.Next()) // waits
+	Must(g.Next()) // waits
 	c.step(-time.Hour)
 	if _, err := g.Next(); !errors.Is(err, ErrClockBackwards) {
 		t.Error(err)
@@ -511,7 +511,7 @@ func TestStats(t *testing.T) {
 	}
 	// A unit counts as one overflow, even if several calls find it full.
 	c.wall, c.frozen = utc("2090-09-07T15:47:35.500Z"), true
-	impatient := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: layout, Options: Options{clock: c.clock(), MaxWait: -1}}))
+	impatient := Must(NewSnowflakeGenerator(SnowflakeConfig{Layout: layout, Options: Options{clock: c.clock(), MaxWait: -1}}))
 	for range 10 {
 		_, _ = impatient.Next()
 	}

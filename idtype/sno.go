@@ -179,7 +179,7 @@ func ParseSno(s string) (id Sno, err error) {
 }
 
 // MustParseSno is like [ParseSno], but panics on an error. Use it for constants.
-func MustParseSno(s string) Sno { return must(ParseSno(s)) }
+func MustParseSno(s string) Sno { return Must(ParseSno(s)) }
 
 // UUID returns the ID as its column stores it: the 16 bytes of its text.
 func (id Sno) UUID() (u uuid.UUID) {
@@ -252,6 +252,10 @@ func (id *Sno) UnmarshalText(b []byte) error {
 	}
 	return nil
 }
+
+// UnmarshalParam accepts the same input as [ParseSno]. The binders of gin and echo call it for
+// path and query parameters.
+func (id *Sno) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
 // AppendBinary appends the 10 bytes. The error is always nil.
 func (id Sno) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:]...), nil }

@@ -202,6 +202,12 @@ func (g *SnoGenerator) Stats() GeneratorStats { return g.seq.report() }
 // Remaining returns the time until the end of the format.
 func (g *SnoGenerator) Remaining() time.Duration { return g.seq.remaining() }
 
+// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
+// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
+// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
+// doesn't wait and creates no ID.
+func (g *SnoGenerator) Ready() error { return g.seq.ready() }
+
 // WithMeta returns a view of the generator that uses another metabyte. All views share
 // the generator's sequence.
 func (g *SnoGenerator) WithMeta(meta byte) Generator[Sno] { return snoView{g, meta} }

@@ -37,7 +37,7 @@ func smallSno(t testing.TB, c *scripted, o Options) *SnoGenerator {
 func handOver(t testing.TB, g *SnoGenerator, c *scripted, o Options) *SnoGenerator {
 	t.Helper()
 	var s SnoSnapshot
-	if err := json.Unmarshal(must(json.Marshal(g.Snapshot())), &s); err != nil {
+	if err := json.Unmarshal(Must(json.Marshal(g.Snapshot())), &s); err != nil {
 		t.Fatal(err)
 	}
 	o.clock = c.clock()
@@ -173,7 +173,7 @@ func TestSnoSnapshot(t *testing.T) {
 				seen := map[Sno]bool{}
 				for _, unit := range tt.before {
 					c.toUnit(unit)
-					seen[must(g.Next())] = true
+					seen[Must(g.Next())] = true
 				}
 				if again := handOver(t, g, c, Options{}).Snapshot(); again != g.Snapshot() {
 					t.Errorf("%+v was restored as %+v", g.Snapshot(), again)
@@ -196,16 +196,16 @@ func TestSnoSnapshot(t *testing.T) {
 // keys of other implementations is valid too.
 func TestSnoSnapshotJSON(t *testing.T) {
 	c := &scripted{wall: snoStart}
-	g := must(NewSnoGenerator(SnoConfig{Meta: 3, Partition: &SnoPartition{'A', 10}, SequenceMin: 13, SequenceMax: 10, Options: Options{clock: c.clock()}}))
-	must(g.At(3, snoTime(-20)))
+	g := Must(NewSnoGenerator(SnoConfig{Meta: 3, Partition: &SnoPartition{'A', 10}, SequenceMin: 13, SequenceMax: 10, Options: Options{clock: c.clock()}}))
+	Must(g.At(3, snoTime(-20)))
 	for _, unit := range []int{0, 5, 2, 2} {
 		c.toUnit(unit)
-		must(g.Next())
+		Must(g.Next())
 	}
 	c.toUnit(4)
 	want := `{"partition":[65,10],"sequenceMin":10,"sequenceMax":13,"sequence":11,"now":133237968090,"wallHi":133237968088,"wallSafe":133237968091,"drifts":1,` +
 		`"first":133237968086,"atUnit":133237968066,"atNext":11}`
-	if got := string(must(json.Marshal(g.Snapshot()))); got != want {
+	if got := string(Must(json.Marshal(g.Snapshot()))); got != want {
 		t.Errorf("snapshot %s\n    want %s", got, want)
 	}
 
@@ -226,14 +226,14 @@ func TestSnoSnapshotJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(foreign), &s); err != nil {
 			t.Fatal(err)
 		}
-		g := must(NewSnoGenerator(SnoConfig{Snapshot: &s, Options: Options{clock: c.clock()}}))
+		g := Must(NewSnoGenerator(SnoConfig{Snapshot: &s, Options: Options{clock: c.clock()}}))
 		// The first unit of the other implementation is unknown, so At rejects all times.
 		for _, unit := range []int{-1 << 30, -1, 1, 2, 3, 5, 6} {
 			if id, err := g.At(0, snoTime(unit)); !errors.Is(err, ErrRange) {
 				t.Errorf("At in unit %d: %+v, %v", unit, placeOf(id), err)
 			}
 		}
-		if got := placeOf(must(g.Next())); got != tt.want {
+		if got := placeOf(Must(g.Next())); got != tt.want {
 			t.Errorf("at unit %d: %+v, want %+v", tt.unit, got, tt.want)
 		}
 	}
@@ -300,14 +300,14 @@ func TestSnoSharedPartition(t *testing.T) {
 	seen := map[Sno]bool{}
 	var wg sync.WaitGroup
 	for _, b := range bounds {
-		g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{1, 2}, SequenceMin: b[0], SequenceMax: b[1], Options: Options{MaxWait: time.Minute}}))
+		g := Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{1, 2}, SequenceMin: b[0], SequenceMax: b[1], Options: Options{MaxWait: time.Minute}}))
 		for range workers {
 			wg.Go(func() {
 				ids := make([]Sno, each)
 				for i := range ids[:each/2] {
-					ids[i] = must(g.Next())
+					ids[i] = Must(g.Next())
 				}
-				must(g.Fill(t.Context(), ids[each/2:]))
+				Must(g.Fill(t.Context(), ids[each/2:]))
 				mu.Lock()
 				defer mu.Unlock()
 				for _, id := range ids {
@@ -340,7 +340,7 @@ func TestSnoLeaseNumbers(t *testing.T) {
 				t.Fatalf("range %d of %d: %v", n, ranges, err)
 			}
 			s := g.Snapshot()
-			id := must(g.Next())
+			id := Must(g.Next())
 			if int(s.SequenceMin) != next || int(s.SequenceMax) != next+65536/ranges-1 || id.Sequence() != s.SequenceMin || id.Partition() != *own {
 				t.Fatalf("range %d of %d: %d to %d, %+v", n, ranges, s.SequenceMin, s.SequenceMax, placeOf(id))
 			}
@@ -351,8 +351,8 @@ func TestSnoLeaseNumbers(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, 1, 65535} {
-		g := must(NewSnoGenerator(SnoConfig{SequenceMax: 3, Options: lease(n)}))
-		if id := must(g.Next()); id.Partition() != SnoPartitionFrom(uint16(n)) || id.Sequence() != 0 {
+		g := Must(NewSnoGenerator(SnoConfig{SequenceMax: 3, Options: lease(n)}))
+		if id := Must(g.Next()); id.Partition() != SnoPartitionFrom(uint16(n)) || id.Sequence() != 0 {
 			t.Errorf("lease %d: partition %v", n, id.Partition())
 		}
 	}
@@ -381,7 +381,7 @@ func TestSnoLeaseNumbers(t *testing.T) {
 
 func TestSnoOverflow(t *testing.T) {
 	generator := func(messages chan SnoOverflow, c *scripted, maxWait time.Duration) *SnoGenerator {
-		return must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: maxWait, clock: c.clock()}}))
+		return Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 3, Overflow: messages, Options: Options{MaxWait: maxWait, clock: c.clock()}}))
 	}
 	eachClock(t, func(t *testing.T, c *scripted) {
 		// Each value from turns ends one wait.
@@ -397,18 +397,18 @@ func TestSnoOverflow(t *testing.T) {
 		var wg sync.WaitGroup
 		calls := func(n int) {
 			for i := range n {
-				wg.Go(func() { must(g.Next()) })
+				wg.Go(func() { Must(g.Next()) })
 				g.seq.queued(t, i+1)
 			}
 		}
-		must(g.Fill(t.Context(), make([]Sno, 4)))
+		Must(g.Fill(t.Context(), make([]Sno, 4)))
 		calls(6)
 		turns <- true
 		turns <- true
 		turns <- false // four calls get the numbers of the next unit
 		turns <- false
 		wg.Wait()
-		must(g.Fill(t.Context(), make([]Sno, 2)))
+		Must(g.Fill(t.Context(), make([]Sno, 2)))
 		calls(1)
 		turns <- false
 		wg.Wait()
@@ -434,14 +434,14 @@ func TestSnoOverflow(t *testing.T) {
 		g := generator(messages, c, time.Second)
 		for _, unit := range []int{10, 5, 3} {
 			c.toUnit(unit)
-			must(g.Next())
+			Must(g.Next())
 		}
 		if c.slept == 0 {
 			t.Error("Next didn't wait for the clock")
 		}
 		g = generator(messages, c, -1)
 		for range 4 {
-			must(g.Next())
+			Must(g.Next())
 		}
 		if _, err := g.Next(); err == nil {
 			t.Error("Next succeeded in a full unit")
@@ -459,7 +459,7 @@ func TestSnoOverflow(t *testing.T) {
 			var done atomic.Bool
 			go func() {
 				for range 20 {
-					must(g.Next())
+					Must(g.Next())
 				}
 				done.Store(true)
 			}()
@@ -585,7 +585,7 @@ func TestSnoAtLimits(t *testing.T) {
 			t.Errorf("At %v: %v, %v", tt.at, id, err)
 		}
 	}
-	if id := must(g.At(0, snoTime(21))); placeOf(id) != (snoPlace{21, 10, false}) {
+	if id := Must(g.At(0, snoTime(21))); placeOf(id) != (snoPlace{21, 10, false}) {
 		t.Errorf("after the bound: %+v", placeOf(id))
 	}
 
@@ -594,16 +594,16 @@ func TestSnoAtLimits(t *testing.T) {
 	if id, err := g.At(0, snoTime(40)); !errors.Is(err, ErrRange) {
 		t.Errorf("at the bound after a snapshot: %+v, %v", placeOf(id), err)
 	}
-	must(g.At(0, snoTime(41)))
-	g = must(NewSnoGenerator(SnoConfig{Snapshot: &SnoSnapshot{SequenceMin: 10, Sequence: 10, WallHi: -1, WallSafe: -1, First: -1}}))
-	if id := must(g.At(0, snoPlan.epoch)); id.Sequence() != 10 {
+	Must(g.At(0, snoTime(41)))
+	g = Must(NewSnoGenerator(SnoConfig{Snapshot: &SnoSnapshot{SequenceMin: 10, Sequence: 10, WallHi: -1, WallSafe: -1, First: -1}}))
+	if id := Must(g.At(0, snoPlan.epoch)); id.Sequence() != 10 {
 		t.Errorf("At returned number %d, want the first of the range, 10", id.Sequence())
 	}
 
 	// At never returns the zero ID.
-	g = must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
+	g = Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
 	for want := range 3 {
-		if id := must(g.At(0, snoPlan.epoch)); id != (Sno{9: byte(want + 1)}) {
+		if id := Must(g.At(0, snoPlan.epoch)); id != (Sno{9: byte(want + 1)}) {
 			t.Errorf("ID %d of the format's first unit is %v", want+1, id)
 		}
 	}
@@ -612,15 +612,15 @@ func TestSnoAtLimits(t *testing.T) {
 	}
 	partitionsAt(t, 0)
 	for n, want := range []Sno{{9: 1}, {7: 1}} {
-		g := must(NewSnoGenerator(SnoConfig{Options: Options{clock: c.clock()}}))
-		if id := must(g.At(0, snoPlan.epoch)); id != want {
+		g := Must(NewSnoGenerator(SnoConfig{Options: Options{clock: c.clock()}}))
+		if id := Must(g.At(0, snoPlan.epoch)); id != want {
 			t.Errorf("the first ID of automatic partition %d is %v, want %v", n, id, want)
 		}
 	}
 
 	// A lease covers times after After, up to Until.
 	l := newLease(9, snoTime(20), snoTime(40))
-	g = must(NewSnoGenerator(SnoConfig{Options: Options{Lease: l, MaxWait: time.Millisecond, clock: c.clock()}}))
+	g = Must(NewSnoGenerator(SnoConfig{Options: Options{Lease: l, MaxWait: time.Millisecond, clock: c.clock()}}))
 	for _, tt := range []struct {
 		unit int
 		err  error
@@ -638,15 +638,15 @@ func TestSnoAtLimits(t *testing.T) {
 // All views and methods of a generator share its sequence.
 func TestSnoViews(t *testing.T) {
 	eachClock(t, func(t *testing.T, c *scripted) {
-		g := must(NewSnoGenerator(SnoConfig{Meta: 1, Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
+		g := Must(NewSnoGenerator(SnoConfig{Meta: 1, Partition: &SnoPartition{}, Options: Options{clock: c.clock()}}))
 		view, other := g.WithMeta(3), g.WithMeta(4)
 		dst := make([]Sno, 12)
 		for i := 0; i < len(dst); i += 6 {
-			dst[i] = must(g.Next())
-			dst[i+1] = must(g.NextMeta(2))
-			dst[i+2] = must(view.Next())
-			must(other.Fill(t.Context(), dst[i+3:i+5]))
-			must(g.Fill(t.Context(), dst[i+5:i+6]))
+			dst[i] = Must(g.Next())
+			dst[i+1] = Must(g.NextMeta(2))
+			dst[i+2] = Must(view.Next())
+			Must(other.Fill(t.Context(), dst[i+3:i+5]))
+			Must(g.Fill(t.Context(), dst[i+5:i+6]))
 		}
 		for i, id := range dst {
 			if want := []byte{1, 2, 3, 4, 4, 1}[i%6]; placeOf(id) != (snoPlace{0, i, false}) || id.Meta() != want {
@@ -656,18 +656,18 @@ func TestSnoViews(t *testing.T) {
 	})
 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	g := must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 499, Options: Options{MaxWait: time.Minute}}))
+	g := Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 499, Options: Options{MaxWait: time.Minute}}))
 	past := time.Now().Add(-time.Minute)
 	const each = 5000
 	var mu sync.Mutex
 	seen := map[Sno]bool{}
 	var wg sync.WaitGroup
 	for meta, mint := range []func(dst []Sno){
-		func(dst []Sno) { must(g.Fill(t.Context(), dst)) },
-		func(dst []Sno) { dst[0] = must(g.NextMeta(1)) },
-		func(dst []Sno) { dst[0] = must(g.WithMeta(2).Next()) },
-		func(dst []Sno) { must(g.WithMeta(3).Fill(t.Context(), dst)) },
-		func(dst []Sno) { past = past.Add(time.Millisecond); dst[0] = must(g.At(4, past)) },
+		func(dst []Sno) { Must(g.Fill(t.Context(), dst)) },
+		func(dst []Sno) { dst[0] = Must(g.NextMeta(1)) },
+		func(dst []Sno) { dst[0] = Must(g.WithMeta(2).Next()) },
+		func(dst []Sno) { Must(g.WithMeta(3).Fill(t.Context(), dst)) },
+		func(dst []Sno) { past = past.Add(time.Millisecond); dst[0] = Must(g.At(4, past)) },
 	} {
 		wg.Go(func() {
 			ids := make([]Sno, each)
@@ -705,7 +705,7 @@ func TestRemaining(t *testing.T) {
 		}
 	}
 	c.wall = DefaultSnowflakeLayout().Epoch
-	wide := must(NewSnowflakeGenerator(SnowflakeConfig{Layout: SnowflakeLayout{SequenceBits: 1}, Options: Options{clock: c.clock()}}))
+	wide := Must(NewSnowflakeGenerator(SnowflakeConfig{Layout: SnowflakeLayout{SequenceBits: 1}, Options: Options{clock: c.clock()}}))
 	if got := wide.Remaining(); got < 290*365*24*time.Hour {
 		t.Errorf("Remaining = %v, want at least 290 years", got)
 	}

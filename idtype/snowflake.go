@@ -206,7 +206,7 @@ func ParseSnowflake(s string) (Snowflake, error) {
 
 // MustParseSnowflake is like [ParseSnowflake], but panics on an error. Use it for
 // constants.
-func MustParseSnowflake(s string) Snowflake { return must(ParseSnowflake(s)) }
+func MustParseSnowflake(s string) Snowflake { return Must(ParseSnowflake(s)) }
 
 // SnowflakeFromInt64 converts a column's number. If n is negative, it returns [ErrRange].
 func SnowflakeFromInt64(n int64) (Snowflake, error) {
@@ -242,6 +242,10 @@ func (id *Snowflake) UnmarshalText(b []byte) error {
 	v, err := snowflakeKind.parse(b)
 	return set(id, Snowflake(v), err)
 }
+
+// UnmarshalParam accepts the same input as [ParseSnowflake]. The binders of gin and echo call it for
+// path and query parameters.
+func (id *Snowflake) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
 // AppendBinary appends 8 big-endian bytes. If the number is negative, it returns
 // [ErrRange].

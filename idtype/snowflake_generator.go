@@ -81,3 +81,9 @@ func (g *SnowflakeGenerator) Stats() GeneratorStats { return g.seq.report() }
 
 // Remaining returns the time until the end of the layout.
 func (g *SnowflakeGenerator) Remaining() time.Duration { return g.seq.remaining() }
+
+// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
+// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
+// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
+// doesn't wait and creates no ID.
+func (g *SnowflakeGenerator) Ready() error { return g.seq.ready() }

@@ -169,7 +169,7 @@ func ParseSnowflakeSI(s string) (SnowflakeSI, error) {
 
 // MustParseSnowflakeSI is like [ParseSnowflakeSI], but panics on an error. Use it for
 // constants.
-func MustParseSnowflakeSI(s string) SnowflakeSI { return must(ParseSnowflakeSI(s)) }
+func MustParseSnowflakeSI(s string) SnowflakeSI { return Must(ParseSnowflakeSI(s)) }
 
 // SnowflakeSIFromInt64 converts a column's number. If n is negative or above 2^53-1, it
 // returns [ErrRange].
@@ -206,6 +206,10 @@ func (id *SnowflakeSI) UnmarshalText(b []byte) error {
 	v, err := snowflakeSIKind.parse(b)
 	return set(id, SnowflakeSI(v), err)
 }
+
+// UnmarshalParam accepts the same input as [ParseSnowflakeSI]. The binders of gin and echo call it for
+// path and query parameters.
+func (id *SnowflakeSI) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
 // AppendBinary appends 8 big-endian bytes. If the number is negative or above 2^53-1, it
 // returns [ErrRange].

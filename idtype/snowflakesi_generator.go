@@ -75,3 +75,9 @@ func (g *SnowflakeSIGenerator) Stats() GeneratorStats { return g.seq.report() }
 
 // Remaining returns the time until the end of the layout.
 func (g *SnowflakeSIGenerator) Remaining() time.Duration { return g.seq.remaining() }
+
+// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
+// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
+// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
+// doesn't wait and creates no ID.
+func (g *SnowflakeSIGenerator) Ready() error { return g.seq.ready() }

@@ -139,7 +139,7 @@ func ParseSpread64(s string) (id Spread64, err error) {
 
 // MustParseSpread64 is like [ParseSpread64], but panics on an error. Use it for
 // constants.
-func MustParseSpread64(s string) Spread64 { return must(ParseSpread64(s)) }
+func MustParseSpread64(s string) Spread64 { return Must(ParseSpread64(s)) }
 
 // Spread64FromInt64 converts a column's number, which is negative for half of the IDs. If
 // n has reserved bits, it returns [ErrRange]. Scan keeps reserved bits instead.
@@ -196,6 +196,10 @@ func (id *Spread64) UnmarshalText(b []byte) error {
 	}
 	return set(id, Spread64(v), Spread64(v).check())
 }
+
+// UnmarshalParam accepts the same input as [ParseSpread64]. The binders of gin and echo call it for
+// path and query parameters.
+func (id *Spread64) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
 // AppendBinary appends 8 big-endian bytes. If the number has reserved bits, it returns
 // [ErrRange].

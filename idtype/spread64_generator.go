@@ -103,3 +103,9 @@ func (g *Spread64Generator) Stats() GeneratorStats { return g.seq.report() }
 
 // Remaining returns the time until the end of the format.
 func (g *Spread64Generator) Remaining() time.Duration { return g.seq.remaining() }
+
+// Ready returns nil if the clock and the lease allow a call of Next now, at once or after a
+// wait within MaxWait. Otherwise it returns the error of such a call, which wraps
+// [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
+// doesn't wait and creates no ID.
+func (g *Spread64Generator) Ready() error { return g.seq.ready() }

@@ -219,7 +219,7 @@ func (s subject[T]) at(id T) time.Time { return s.time(s.pair(id).unit) }
 // fillUnit creates IDs until the unit has no numbers left.
 func (s subject[T]) fillUnit(t testing.TB, g Generator[T]) {
 	t.Helper()
-	for s.pair(must(g.Next())).number < s.max {
+	for s.pair(Must(g.Next())).number < s.max {
 	}
 }
 

@@ -77,7 +77,7 @@ func MustParse[V any, P interface {
 	*V
 	encoding.TextUnmarshaler
 }](s string) V {
-	return must(Parse[V, P](s))
+	return Must(Parse[V, P](s))
 }
 
 // kindOf returns the kind of T.
@@ -183,6 +183,10 @@ func (id *Typed[P, T]) UnmarshalText(b []byte) error {
 	v, err := parseTyped[P, T](b)
 	return set(id, v, err)
 }
+
+// UnmarshalParam accepts the same input as UnmarshalText. The binders of gin and echo call it
+// for path and query parameters.
+func (id *Typed[P, T]) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
 func (*Typed[P, T]) parse(s string) (Typed[P, T], error) { return parseTyped[P, T]([]byte(s)) }
 

@@ -117,6 +117,10 @@ func (id *TypedSno[P]) UnmarshalText(b []byte) error {
 	return set(id, v, err)
 }
 
+// UnmarshalParam accepts the same input as UnmarshalText. The binders of gin and echo call it
+// for path and query parameters.
+func (id *TypedSno[P]) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
+
 func (*TypedSno[P]) parse(s string) (TypedSno[P], error) { return parseTypedSno[P]([]byte(s)) }
 
 func parseTypedSno[P any](b []byte) (id TypedSno[P], err error) {

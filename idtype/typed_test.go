@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -58,7 +59,7 @@ func typedInteger[K any, T interface {
 		v.badText = append(v.badText, bad{prefix + "AABA", ErrSyntax, -1}, bad{prefix + "xinaS8QBh", ErrSyntax, -1})
 		v.goodScan = nil
 		for _, g := range f.goodScan {
-			v.goodScan = append(v.goodScan, goodSource{g.src, string(must(MustParseUID60(g.text).appendDigits(nil, uid60MaxDigits)))})
+			v.goodScan = append(v.goodScan, goodSource{g.src, string(Must(MustParseUID60(g.text).appendDigits(nil, uid60MaxDigits)))})
 		}
 	}
 	if prefix != "" {
@@ -235,8 +236,8 @@ func TestTypedBadModels(t *testing.T) {
 	for want, use := range map[string]func(){
 		`idtype: method IDPrefix of idtype.badModel returns "Bad_"; want lower-case letters and digits, beginning with a letter, without the underscore`: func() { _ = SnowflakeOf[badModel](7).String() },
 		"idtype: methods IDPrefix and IDMeta of idtype.inheriting panic on a new value: ":                                                                func() { _ = SnowflakeOf[inheriting](7).String() },
-		"idtype: GeneratorOf: the generator is nil":    func() { GeneratorOf[order, Snowflake](nil) },
-		"idtype: SnoGeneratorOf: the generator is nil": func() { SnoGeneratorOf[order](nil) },
+		"idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil":                                                      func() { GeneratorOf[order, Snowflake](nil) },
+		"idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil;":                                                     func() { SnoGeneratorOf[order](nil) },
 	} {
 		func() {
 			defer func() {
@@ -293,8 +294,9 @@ type scriptedGenerator[T any] struct{ ids []T }
 var errEmpty = errors.New("no IDs left")
 
 func (g *scriptedGenerator[T]) Next() (id T, err error) {
-	_, err = g.Fill(context.Background(), []T{id})
-	return id, err
+	ids := []T{id}
+	_, err = g.Fill(context.Background(), ids)
+	return ids[0], err
 }
 
 func (g *scriptedGenerator[T]) Fill(_ context.Context, dst []T) (n int, err error) {
@@ -306,10 +308,10 @@ func (g *scriptedGenerator[T]) Fill(_ context.Context, dst []T) (n int, err erro
 }
 
 func TestGeneratorOf(t *testing.T) {
-	base := must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 3}))
+	base := Must(NewSnowflakeGenerator(SnowflakeConfig{Worker: 3}))
 	g := GeneratorOf[order](base)
 	ids := make([]SnowflakeOf[order], 1000)
-	ids[0] = must(g.Next())
+	ids[0] = Must(g.Next())
 	if n, err := g.Fill(context.Background(), ids[1:]); n != 999 || err != nil {
 		t.Fatal(n, err)
 	}
@@ -335,9 +337,54 @@ func TestGeneratorOf(t *testing.T) {
 	noAllocations(t, func() { _, _ = g.Fill(context.Background(), ids[:10]) })
 }
 
+// A MapGenerator returns f of each ID, in order, and the errors of the other generator.
+func TestMapGenerator(t *testing.T) {
+	digits := func(id Snowflake) string { return id.String() }
+	script := make([]Snowflake, 2*mappedBlock+3)
+	for i := range script {
+		script[i] = Snowflake(i + 1)
+	}
+	g := MapGenerator(&scriptedGenerator[Snowflake]{script}, digits)
+	texts := make([]string, 2*mappedBlock+9)
+	texts[2*mappedBlock+2] = "unchanged"
+	if first, err := g.Next(); first != "1" || err != nil {
+		t.Errorf("Next = %q, %v", first, err)
+	}
+	if n, err := g.Fill(context.Background(), texts); n != 2*mappedBlock+2 || err != errEmpty || texts[n] != "unchanged" {
+		t.Errorf("Fill = %d, %v, then %q", n, err, texts[n])
+	}
+	for i, s := range texts[:2*mappedBlock+2] {
+		if s != strconv.Itoa(i+2) {
+			t.Fatalf("ID %d is %q", i, s)
+		}
+	}
+	if s, err := g.Next(); s != "" || err != errEmpty {
+		t.Errorf("Next = %q, %v, want no text", s, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	own := MapGenerator(Must(NewSnowflakeGenerator(SnowflakeConfig{})), func(id Snowflake) int64 { return id.Int64() })
+	if n, err := own.Fill(ctx, make([]int64, 3)); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("Fill with a canceled context = %d, %v", n, err)
+	}
+	if n, err := MapGenerator(lazyGenerator{}, digits).Fill(context.Background(), texts); n != 2 || err != nil {
+		t.Errorf("Fill of a generator that returns too few IDs = %d, %v", n, err)
+	}
+	ids := make([]int64, 10)
+	noAllocations(t, func() { _, _ = own.Next() })
+	noAllocations(t, func() { _, _ = own.Fill(context.Background(), ids) })
+}
+
+// A lazyGenerator returns two IDs at most.
+type lazyGenerator struct{ Generator[Snowflake] }
+
+func (lazyGenerator) Fill(_ context.Context, dst []Snowflake) (int, error) {
+	return min(len(dst), 2), nil
+}
+
 // The metabyte is the model's, or the generator's if the model declares none.
 func TestSnoGeneratorOf(t *testing.T) {
-	base := must(NewSnoGenerator(SnoConfig{Meta: 'g', Partition: &SnoPartition{1, 2}}))
+	base := Must(NewSnoGenerator(SnoConfig{Meta: 'g', Partition: &SnoPartition{1, 2}}))
 	tagged, plain := SnoGeneratorOf[customer](base), SnoGeneratorOf[order](base)
 	snos, others := make([]SnoOf[customer], 10), make([]SnoOf[order], 10)
 	if n, err := tagged.Fill(context.Background(), snos[1:]); n != 9 || err != nil {
@@ -346,7 +393,7 @@ func TestSnoGeneratorOf(t *testing.T) {
 	if n, err := plain.Fill(context.Background(), others[1:]); n != 9 || err != nil {
 		t.Fatal(n, err)
 	}
-	snos[0], others[0] = must(tagged.Next()), must(plain.Next())
+	snos[0], others[0] = Must(tagged.Next()), Must(plain.Next())
 	for i := range snos {
 		if snos[i].Meta() != 'c' || others[i].Meta() != 'g' || snos[i].Untyped().WithMeta('g') == others[i].Untyped() {
 			t.Errorf("IDs %v and %v", snos[i], others[i])

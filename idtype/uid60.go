@@ -133,7 +133,7 @@ func uid60Digits(id UID60) int {
 
 // MustParseUID60 is like [ParseUID60], but panics on an error. Use it for
 // constants.
-func MustParseUID60(s string) UID60 { return must(ParseUID60(s)) }
+func MustParseUID60(s string) UID60 { return Must(ParseUID60(s)) }
 
 // UID60FromInt64 converts a column's number. If n is negative or above 2^60-1, it returns
 // [ErrRange].
@@ -216,6 +216,10 @@ func (id *UID60) UnmarshalText(b []byte) error {
 	*id = v
 	return nil
 }
+
+// UnmarshalParam accepts the same input as [ParseUID60]. The binders of gin and echo call it for
+// path and query parameters.
+func (id *UID60) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
 // AppendBinary appends 8 big-endian bytes. If the number is negative or above 2^60-1, it
 // returns [ErrRange].

@@ -105,6 +105,11 @@ func (g *UID60Generator) Stats() GeneratorStats { return g.seq.report() }
 // Remaining returns the time until the end of the format.
 func (g *UID60Generator) Remaining() time.Duration { return g.seq.remaining() }
 
+// Ready returns nil if the clock allows a call of Next now, at once or after a wait
+// within MaxWait. Otherwise it returns the error of such a call, which wraps
+// [ErrClockBackwards] or [ErrTimeExhausted]. Ready doesn't wait and creates no ID.
+func (g *UID60Generator) Ready() error { return g.seq.ready() }
+
 // randomBits holds random bits for each sequence number of a millisecond. At the start of a
 // millisecond, the method first replaces the bits that the previous millisecond used, so
 // the fast path only reads bits. A slow call may read bits that the next millisecond uses

@@ -34,33 +34,33 @@ func TestUID60Odds(t *testing.T) {
 
 	// A millisecond begins at a random number, unless it directly follows a full one.
 	c := &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
-	g := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	g := Must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
 	starts := map[int]int{}
 	for range 200 {
 		uid60Subject().fillUnit(t, g)
 		c.step(time.Millisecond)
-		if id := must(g.Next()); id.Sequence() != 0 {
+		if id := Must(g.Next()); id.Sequence() != 0 {
 			t.Fatalf("the millisecond after a full one begins at %d, want 0", id.Sequence())
 		}
 		uid60Subject().fillUnit(t, g)
 		c.step(2 * time.Millisecond)
-		starts[must(g.Next()).Sequence()]++
+		starts[Must(g.Next()).Sequence()]++
 	}
 	if len(starts) < 80 { // 139 are expected
 		t.Errorf("200 milliseconds, each 2 ms after a full one, begin at %d numbers, want at least 80: %v", len(starts), starts)
 	}
 
 	c = &scripted{wall: utc("2026-11-21T10:11:12.344Z")}
-	a := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
-	b := must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	a := Must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
+	b := Must(NewUID60Generator(UID60Config{Options: Options{clock: c.clock()}}))
 	const trials = 8000
 	for _, n := range []int{100, 256} {
 		collided := 0
 		as, bs := make([]UID60, n), make([]UID60, n)
 		for range trials {
 			c.step(2 * time.Millisecond)
-			must(a.Fill(t.Context(), as))
-			must(b.Fill(t.Context(), bs))
+			Must(a.Fill(t.Context(), as))
+			Must(b.Fill(t.Context(), bs))
 			// Both slices are sorted, so one walk finds a shared ID.
 			for i, j := 0, 0; i < n && j < n; {
 				if as[i] == bs[j] {

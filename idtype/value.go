@@ -156,14 +156,6 @@ func set[T any](dst *T, v T, err error) error {
 	return err
 }
 
-// must implements the MustParse functions.
-func must[T any](id T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
 // jsonNull is the JSON form of the zero ID.
 const jsonNull = "null"
 

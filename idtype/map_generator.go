@@ -1,0 +1,59 @@
+package idtype
+
+import (
+	"context"
+	"sync"
+)
+
+// MapGenerator returns a generator of f's results for the IDs of g, for types of your own:
+//
+//	type InvoiceID int64
+//
+//	invoices := idtype.MapGenerator(gen, func(id idtype.Snowflake) InvoiceID { return InvoiceID(id) })
+//
+// If f returns different values for different IDs, the generator never returns a duplicate.
+// f must be safe for concurrent use.
+func MapGenerator[T, V any](g Generator[T], f func(T) V) Generator[V] {
+	if g == nil || f == nil {
+		panic("idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil; create it first")
+	}
+	return &mappedGenerator[T, V]{of: g, f: f}
+}
+
+type mappedGenerator[T, V any] struct {
+	of     Generator[T]
+	f      func(T) V
+	blocks sync.Pool // of *[mappedBlock]T
+}
+
+// mappedBlock is the number of IDs that one call of Fill takes from the other generator.
+const mappedBlock = 256
+
+func (m *mappedGenerator[T, V]) Next() (v V, err error) {
+	id, err := m.of.Next()
+	if err != nil {
+		return v, err
+	}
+	return m.f(id), nil
+}
+
+func (m *mappedGenerator[T, V]) Fill(ctx context.Context, dst []V) (n int, err error) {
+	block, _ := m.blocks.Get().(*[mappedBlock]T)
+	if block == nil {
+		block = new([mappedBlock]T)
+	}
+	defer m.blocks.Put(block)
+	for err == nil && n < len(dst) {
+		ids := block[:min(len(dst)-n, mappedBlock)]
+		var filled int
+		filled, err = m.of.Fill(ctx, ids)
+		for _, id := range ids[:filled] {
+			dst[n] = m.f(id)
+			n++
+		}
+		if filled < len(ids) {
+			break // also if the other generator returned too few IDs without an error
+		}
+	}
+	return n, err
+}
