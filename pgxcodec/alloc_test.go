@@ -42,7 +42,7 @@ func (o of[V]) allocations(t *testing.T, m *pgtype.Map) {
 			none(target, o.oid, format, func() error { return m.Scan(o.oid, format, src, target) })
 		}
 	}
-	for _, value := range []any{[]V{o.v, o.v}, &[]V{o.v}, []*V{&o.v, nil}, &[]*V{&o.v}} {
+	for _, value := range []any{[]V{o.v, o.v}, &[]V{o.v}, sqltypes.Array[V]{o.v}, &sqltypes.Array[V]{o.v}, []*V{&o.v, nil}, &[]*V{&o.v}} {
 		none(value, o.array, binaryFormat, func() error {
 			_, err := m.Encode(o.array, binaryFormat, value, buf)
 			return err
@@ -51,7 +51,7 @@ func (o of[V]) allocations(t *testing.T, m *pgtype.Map) {
 
 	// A scan into a slice allocates the slice, and once more for pointers' targets.
 	src := must(m.Encode(o.array, binaryFormat, []V{o.v, o.v, o.v}, nil))
-	for target, want := range map[any]float64{new([]V): 1, new([]*V): 2} {
+	for target, want := range map[any]float64{new([]V): 1, new(sqltypes.Array[V]): 1, new([]*V): 2} {
 		n := testing.AllocsPerRun(100, func() {
 			if err := m.Scan(o.array, binaryFormat, src, target); err != nil {
 				t.Fatal(err)

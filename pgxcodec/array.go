@@ -1,6 +1,7 @@
 package pgxcodec
 
 import (
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -62,6 +63,9 @@ func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target an
 		if p := c.column.arrays.plan(target, c.column.planScanSlice); p != nil {
 			return p
 		}
+	}
+	if p := c.planScanArray(m, oid, format, target); p != nil {
+		return p
 	}
 	f := formOf(reflect.TypeOf(target))
 	if member := c.column.memberFor(f); member != nil {
@@ -218,7 +222,7 @@ func (c *column) planScanSlice(f *form) pgtype.ScanPlan {
 func (m memberOf[V]) scanSlice(f *form) pgtype.ScanPlan {
 	switch f.same {
 	case reflect.TypeFor[*[]V]():
-		return &scanBinary[V]{f, m.binary(f.leaf)}
+		return &scanBinary[V]{f, m.binary(f.leaf), isArray(f.typ.Elem())}
 	case reflect.TypeFor[*[]*V]():
 		return &scanBinaryPointers[V]{f, m.binary(f.leaf)}
 	}
@@ -272,7 +276,8 @@ func (p scanFlatArray[E]) Scan(src []byte, target any) error {
 
 type scanBinary[V any] struct {
 	*form
-	w wire[V]
+	w    wire[V]
+	flat bool // the target accepts only arrays of one dimension
 }
 
 func (p *scanBinary[V]) Scan(src []byte, target any) error {
@@ -283,6 +288,8 @@ func (p *scanBinary[V]) Scan(src []byte, target any) error {
 	case src == nil:
 		*dst = nil
 		return nil
+	case p.flat && isNested(src):
+		return nested(p.typ.Elem())
 	}
 	ids, err := readArray(src, p.w, func(int) error { return p.nullError() })
 	if err == nil {
@@ -384,3 +391,48 @@ func readArray[V any](array []byte, w wire[V], null func(i int) error) ([]V, err
 }
 
 func badArray(src []byte) error { return badWire("an array in the binary format", src) }
+
+// planScanArray returns the plan for a sqltypes.Array that has no plan of its own, and nil
+// for other targets. pgx would pass it arrays in the binary format, as to any sql.Scanner.
+func (c *arrayCodec) planScanArray(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+	t := reflect.TypeOf(target)
+	switch {
+	case t.Kind() != reflect.Pointer || !isArray(t.Elem()):
+		return nil
+	case format == pgtype.TextFormatCode:
+		return scanLiteral{}
+	}
+	slice := reflect.SliceOf(t.Elem().Elem())
+	return &scanArray{slice, m.PlanScan(oid, format, reflect.New(slice).Interface())}
+}
+
+// scanLiteral scans the text format.
+type scanLiteral struct{}
+
+func (scanLiteral) Scan(src []byte, target any) error { return target.(sql.Scanner).Scan(src) }
+
+// scanArray scans the binary format into a slice first.
+type scanArray struct {
+	slice reflect.Type
+	next  pgtype.ScanPlan
+}
+
+func (p *scanArray) Scan(src []byte, target any) error {
+	if isNested(src) {
+		return nested(reflect.TypeOf(target).Elem())
+	}
+	slice := reflect.New(p.slice)
+	err := p.next.Scan(src, slice.Interface())
+	if err == nil {
+		reflect.ValueOf(target).Elem().Set(slice.Elem())
+	}
+	return err
+}
+
+// isNested reports whether an array in the binary format has several dimensions.
+func isNested(array []byte) bool { return len(array) >= 4 && binary.BigEndian.Uint32(array) > 1 }
+
+func nested(target reflect.Type) error {
+	return fmt.Errorf("pgxcodec: scan an array of several dimensions into %s: want one dimension; scan it into a %s to get the elements in order: %w",
+		typename.Of(target), typename.Of(reflect.SliceOf(target.Elem())), idtype.ErrSyntax)
+}

@@ -244,6 +244,7 @@ func (o of[V]) testSlices(t *testing.T, m *pgtype.Map, format int16) {
 		{&pointers, pgtype.FlatArray[sql.Null[V]]{{V: o.v, Valid: true}, {}, {V: o.v, Valid: true}}},
 		{pointers, pgtype.FlatArray[sqltypes.Optional[V]]{{ID: o.v}, {}, {ID: o.v}}},
 		{pointers, []sqltypes.Optional[V]{{ID: o.v}, {}, {ID: o.v}}},
+		{sqltypes.ArrayOf(ids), ids}, {sqltypes.Array[V](nil), nil}, {(*sqltypes.Array[V])(nil), nil},
 		{none, nil}, {&none, nil}, {(*[]V)(nil), nil},
 		{nonePointers, nil}, {&nonePointers, nil}, {(*[]*V)(nil), nil},
 	} {
@@ -263,6 +264,7 @@ func (o of[V]) testSlices(t *testing.T, m *pgtype.Map, format int16) {
 	roundTrip(t, m, o, format, nonePointers)
 	roundTrip(t, m, o, format, []sql.Null[V]{{V: o.v, Valid: true}, {}})
 	roundTrip(t, m, o, format, []sqltypes.Optional[V]{{ID: o.v}, {}})
+	o.testArrays(t, m, format)
 
 	// Arrays that []V can't hold: with a NULL, or malformed.
 	before := []V{o.v}
@@ -278,6 +280,26 @@ func (o of[V]) testSlices(t *testing.T, m *pgtype.Map, format int16) {
 	err := m.Scan(o.array, format, encode(t, m, o.array, format, pointers), &before)
 	if !errors.Is(err, idtype.ErrNull) {
 		t.Errorf("%T from an array with NULL: %v", before, err)
+	}
+}
+
+// A sqltypes.Array is written and read like a slice, but has one dimension.
+func (o of[V]) testArrays(t *testing.T, m *pgtype.Map, format int16) {
+	roundTrip(t, m, o, format, sqltypes.Array[V]{o.v, o.v})
+	roundTrip(t, m, o, format, sqltypes.Array[V]{})
+	roundTrip(t, m, o, format, sqltypes.Array[V](nil))
+	roundTrip(t, m, o, format, sqltypes.Array[sqltypes.Optional[V]]{{ID: o.v}, {}})
+	roundTrip(t, m, o, format, sqltypes.Array[sqltypes.Optional[V]](nil))
+	nested := encode(t, m, o.array, format, pgtype.Array[V]{Elements: []V{o.v, o.v}, Dims: []pgtype.ArrayDimension{{Length: 2, LowerBound: 1}, {Length: 1, LowerBound: 1}}, Valid: true})
+	null := encode(t, m, o.array, format, []*V{&o.v, nil})
+	for _, src := range [][]byte{nested, null, []byte("{!}"), {0, 0, 0, 1}, {}} {
+		ids, optional := sqltypes.Array[V]{o.v}, sqltypes.Array[sqltypes.Optional[V]]{{ID: o.v}}
+		if err := m.Scan(o.array, format, src, &ids); err == nil || len(ids) != 1 || ids[0] != o.v {
+			t.Errorf("%T from %q of OID %d, format %d: %v, %v, want no change and an error", ids, src, o.array, format, ids, err)
+		}
+		if err := m.Scan(o.array, format, src, &optional); bytes.Equal(src, null) != (err == nil) || optional[0].ID != o.v {
+			t.Errorf("%T from %q of OID %d, format %d: %v, %v", optional, src, o.array, format, optional, err)
+		}
 	}
 }
 

@@ -23,16 +23,16 @@
 // # Go types
 //
 // For each Go type T in the table, the codec handles T, *T, [sql.Null] of T,
-// [sqltypes.Optional] of T, []T, []*T, and a pointer to each. The column type may
-// also be a domain over one in the table. [pgtype.Range] and [pgtype.Multirange] of
-// the bigint types map to int8range and int8multirange. Composite types can hold
-// IDs wherever pgx supports composite types. All query exec modes store the same
-// value.
+// [sqltypes.Optional] of T, []T, []*T, [sqltypes.Array] of T, and a pointer to each. The
+// column type may also be a domain over one in the table. [pgtype.Range] and
+// [pgtype.Multirange] of the bigint types map to int8range and int8multirange. Composite
+// types can hold IDs wherever pgx supports composite types. All query exec modes store the
+// same value.
 //
 // # Arrays in database/sql
 //
-// database/sql has no arrays, but a slice works as an argument. To scan an array, use
-// the [pgtype.Map.SQLScanner] method of a map that was passed to [Register].
+// database/sql has no arrays, but a slice works as an argument. To scan an array, use a
+// [sqltypes.Array].
 //
 // # NULL and the zero ID
 //

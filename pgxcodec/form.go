@@ -106,6 +106,9 @@ func newForm(t reflect.Type) *form {
 	if l := leafOf(t); l != nil {
 		return &form{leaf: l, same: l.base}
 	}
+	if isArray(t) {
+		return around(t.Elem(), reflect.SliceOf, true) // the memory layout of the slice
+	}
 	if inner, many := argument(t); inner != nil {
 		return around(inner, func(same reflect.Type) reflect.Type { return instances[instance{origin(t), same}] }, many)
 	}
@@ -174,9 +177,13 @@ var (
 	textOrigin     = origin(reflect.TypeFor[sqltypes.SnoText]())
 	flatOrigin     = origin(reflect.TypeFor[pgtype.FlatArray[int]]())
 	arrayOrigin    = origin(reflect.TypeFor[pgtype.Array[int]]())
+	idsOrigin      = origin(reflect.TypeFor[sqltypes.Array[idtype.Sno]]())
 	rangeOrigin    = origin(reflect.TypeFor[pgtype.Range[int]]())
 	multiOrigin    = origin(reflect.TypeFor[pgtype.Multirange[pgtype.Range[int]]]())
 )
+
+// isArray reports whether t is a sqltypes.Array.
+func isArray(t reflect.Type) bool { return t.Kind() == reflect.Slice && origin(t) == idsOrigin }
 
 // argument returns the type argument of a generic type that holds IDs, and nil for other
 // types. many reports whether the type can hold several.

@@ -94,6 +94,11 @@ func (o of[V]) fuzz(t *testing.T, m *pgtype.Map, src []byte) {
 		if !valid && flatErr == nil && len(flat) > 0 {
 			t.Fatalf("%T from %q: an error, pgx reads %v", ids, src, flat)
 		}
+		// An Array reads the same IDs, if there is one dimension.
+		var array sqltypes.Array[V]
+		if arrayErr := m.Scan(o.array, format, src, &array); arrayErr == nil && !slices.Equal(array, ids) || arrayErr != nil && array != nil {
+			t.Fatalf("%T from %q: %v, %v, want %v", array, src, array, arrayErr, ids)
+		}
 		var pointers []*V
 		valid = m.Scan(o.array, format, src, &pointers) == nil
 		whole(t, m, o.array, format, src, valid, []*V{&o.v, nil}, pointers)

@@ -1,10 +1,10 @@
-// Package sqltypes stores IDs in text, bytea and nullable columns. Wrap the ID, or
+// Package sqltypes stores IDs in text, bytea, nullable and array columns. Wrap the ID, or
 // declare the field with the type for its column:
 //
 //	db.Exec("INSERT INTO pages (code) VALUES ($1)", sqltypes.TextOf(id)) // text
 //	type Page struct{ Parent sqltypes.OptionalSno }                      // uuid, may be NULL
 //
-// The package has three types. Text and Optional hold any [ID]: a type of package
+// The package has four types. Text, Optional and Array hold any [ID]: a type of package
 // idtype, such as a typed key, or a struct of your own that embeds one.
 //   - [Text] stores the ID's text in text, varchar or char(n). Create one with [TextOf].
 //     Aliases: [SnowflakeText], [SnowflakeSIText], [UID60Text], [Spread64Text], [SnoText].
@@ -12,6 +12,8 @@
 //   - [Optional] stores an ID in a nullable column. Create one with [OptionalOf].
 //     Aliases: [OptionalSnowflake], [OptionalSnowflakeSI], [OptionalUID60],
 //     [OptionalSpread64], [OptionalSno], [OptionalSnoText], [OptionalSnoBytes].
+//   - [Array] stores IDs in an array column, such as bigint[] or uuid[]. Create one with
+//     [ArrayOf].
 //
 // The types combine: an OptionalSnoText is a Sno in a nullable text column. For a
 // NOT NULL uuid or bigint column, use the type of package idtype itself: idtype.Sno for
@@ -21,13 +23,13 @@
 //
 // Scanning NULL into a [Text] or a [SnoBytes] fails with [idtype.ErrNull]; both store
 // the zero ID as a value. An [Optional] stores the zero ID as NULL and reads NULL as
-// the zero ID.
+// the zero ID. A nil [Array] is NULL; an array with NULLs needs an Array of Optional.
 //
 // # JSON
 //
-// Each type has the same JSON as the ID that it holds: null for the zero ID, a number
-// for a SnowflakeSI, and a string otherwise. To omit a zero ID, use the struct tag
-// option omitzero; omitempty has no effect on structs.
+// An Array is a JSON array of its IDs. Each other type has the same JSON as the ID that it
+// holds: null for the zero ID, a number for a SnowflakeSI, and a string otherwise. To omit
+// a zero ID, use the struct tag option omitzero; omitempty has no effect on structs.
 //
 // # Collation
 //

@@ -26,6 +26,19 @@ func Example() {
 	// {"ID":"brpk4q72xwf2m63l","Parent":null}
 }
 
+// A column of type bigint[], and the parameter of id = ANY($1).
+func ExampleArray() {
+	type Basket struct {
+		Items sqltypes.Array[idtype.Snowflake]
+	}
+	var b Basket
+	err := b.Items.Scan("{7,132271570944274432}") // from the driver
+	parameter, _ := sqltypes.ArrayOf(b.Items[:1]).Value()
+	text, _ := json.Marshal(b)
+	fmt.Println(len(b.Items), err, parameter, string(text))
+	// Output: 2 <nil> {7} {"Items":["7","132271570944274432"]}
+}
+
 // A caller's own ID type embeds a type of package idtype.
 func ExampleText() {
 	type OrderID struct{ idtype.UID60 }

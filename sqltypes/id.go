@@ -13,9 +13,9 @@ import (
 	"github.com/sortkey/sortkey/internal/valuer"
 )
 
-// An ID is a type that [Text] and [Optional] can hold: a type of package idtype, such as
-// a typed key, or a struct that embeds one. An Optional can also hold a Text or a [SnoBytes]. A pointer
-// to the type must implement [sql.Scanner], [encoding.TextUnmarshaler] and
+// An ID is a type that [Text], [Optional] and [Array] can hold: a type of package idtype,
+// such as a typed key, or a struct that embeds one. An Optional can also hold a Text or a
+// [SnoBytes], and an Array can hold all three. A pointer to the type must implement [sql.Scanner], [encoding.TextUnmarshaler] and
 // [json.Unmarshaler].
 type ID interface {
 	comparable

@@ -70,6 +70,10 @@ func (v *Optional[T]) UnmarshalText(b []byte) error {
 	return unmarshalText(&v.ID, b)
 }
 
+// UnmarshalParam accepts the same input as UnmarshalText. The binders of gin and echo call it
+// for path and query parameters.
+func (v *Optional[T]) UnmarshalParam(param string) error { return v.UnmarshalText([]byte(param)) }
+
 // MarshalJSON returns the ID's JSON, or null if v holds no ID.
 func (v Optional[T]) MarshalJSON() ([]byte, error) {
 	if v.IsZero() {

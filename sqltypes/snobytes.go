@@ -33,6 +33,10 @@ func (v SnoBytes) MarshalText() ([]byte, error) { return v.ID.MarshalText() }
 // UnmarshalText parses the ID's text.
 func (v *SnoBytes) UnmarshalText(b []byte) error { return v.ID.UnmarshalText(b) }
 
+// UnmarshalParam accepts the same input as UnmarshalText. The binders of gin and echo call it
+// for path and query parameters.
+func (v *SnoBytes) UnmarshalParam(param string) error { return v.UnmarshalText([]byte(param)) }
+
 // MarshalJSON returns the ID's JSON.
 func (v SnoBytes) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 

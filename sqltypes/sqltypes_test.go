@@ -82,14 +82,22 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 			t.Errorf("%T: UnmarshalJSON(%s) = %v, %v, want an error and no change", v, bad, back, err)
 		}
 	}
-	back = zero
-	u := any(&back).(interface{ UnmarshalText([]byte) error })
-	if err := u.UnmarshalText([]byte(text)); err != nil || back != v {
-		t.Errorf("%T: UnmarshalText(%q) = %v, %v", v, text, back, err)
-	}
-	for _, bad := range []string{text + " ", " " + text, text + "\n", strings.Repeat("z", 40), "-"} {
-		if err := u.UnmarshalText([]byte(bad)); err == nil || back != v {
-			t.Errorf("%T: UnmarshalText(%q) = %v, %v, want an error and no change", v, bad, back, err)
+	u := any(&back).(interface {
+		UnmarshalText([]byte) error
+		UnmarshalParam(string) error
+	})
+	for name, unmarshal := range map[string]func(string) error{
+		"UnmarshalText":  func(s string) error { return u.UnmarshalText([]byte(s)) },
+		"UnmarshalParam": u.UnmarshalParam,
+	} {
+		back = zero
+		if err := unmarshal(text); err != nil || back != v {
+			t.Errorf("%T: %s(%q) = %v, %v", v, name, text, back, err)
+		}
+		for _, bad := range []string{text + " ", " " + text, text + "\n", strings.Repeat("z", 40), "-"} {
+			if err := unmarshal(bad); err == nil || back != v {
+				t.Errorf("%T: %s(%q) = %v, %v, want an error and no change", v, name, bad, back, err)
+			}
 		}
 	}
 
@@ -311,6 +319,10 @@ func TestOptionalZero(t *testing.T) {
 	id := sqltypes.OptionalOf(sno)
 	if err := id.UnmarshalText(nil); err != nil || id != none {
 		t.Errorf("UnmarshalText = %v, %v, want none", id, err)
+	}
+	id = sqltypes.OptionalOf(sno)
+	if err := id.UnmarshalParam(""); err != nil || id != none {
+		t.Errorf("UnmarshalParam = %v, %v, want none", id, err)
 	}
 	// omitzero calls IsZero.
 	b, err := json.Marshal(struct {

@@ -59,6 +59,10 @@ func (v Text[T]) MarshalText() ([]byte, error) { return v.ID.MarshalText() }
 // UnmarshalText parses the ID's text. It rejects surrounding spaces.
 func (v *Text[T]) UnmarshalText(b []byte) error { return unmarshalText(&v.ID, b) }
 
+// UnmarshalParam accepts the same input as UnmarshalText. The binders of gin and echo call it
+// for path and query parameters.
+func (v *Text[T]) UnmarshalParam(param string) error { return v.UnmarshalText([]byte(param)) }
+
 // MarshalJSON returns the ID's JSON.
 func (v Text[T]) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 

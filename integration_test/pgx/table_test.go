@@ -240,6 +240,10 @@ func (s session[V]) slices() {
 	roundTrip(s, pointers, withNulls)
 	roundTrip(s, []sql.Null[V]{{V: ids[0], Valid: true}, {}, {V: ids[1], Valid: true}, {}}, withNulls)
 	roundTrip(s, []sqltypes.Optional[V]{{ID: ids[0]}, {}, {ID: ids[1]}, {}}, withNulls)
+	roundTrip(s, sqltypes.ArrayOf(all), shown(texts...))
+	roundTrip(s, sqltypes.Array[sqltypes.Optional[V]]{{ID: ids[0]}, {}}, shown(two[0], ""))
+	roundTrip(s, sqltypes.Array[V]{}, nil)
+	roundTrip(s, sqltypes.Array[V](nil), nil)
 	roundTrip(s, []V{}, nil)
 	roundTrip(s, []*V{}, nil)
 	roundTrip(s, []V(nil), nil)
@@ -294,6 +298,7 @@ func (s session[V]) search() {
 		{"id in ($1, $1)", s.ids[1], s.ids[1:2]},
 		{"id = any($1)", some, some},
 		{"id = any($1)", &some, some},
+		{"id = any($1)", sqltypes.ArrayOf(some), some},
 		{"id = any($1)", []*V{&some[0], nil, &some[1]}, some},
 		{"id = any($1)", []V{}, nil},
 		{"id = any($1)", []V(nil), nil},
