@@ -88,3 +88,16 @@ func TestBlocksForgetRows(t *testing.T) {
 		}
 	}
 }
+
+// A public ID costs no allocations either.
+func TestPublicIDAllocations(t *testing.T) {
+	rows := make([]publicPair, 1000)
+	p, tx := statement(t, &rows)
+	if n := testing.AllocsPerRun(100, func() { clear(rows); p.fill(tx) }); n >= 1 || rows[999].PublicID == 0 {
+		t.Errorf("%v allocations, want 0; last row %v", n, rows[999])
+	}
+	p, tx = statement(t, &rows[0])
+	if n := testing.AllocsPerRun(1000, func() { rows[0] = publicPair{}; p.fill(tx) }); n != 0 || rows[0].PublicID == 0 {
+		t.Errorf("one row: %v allocations, want 0; %v", n, rows[0])
+	}
+}

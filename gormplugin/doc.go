@@ -1,5 +1,5 @@
-// Package gormplugin generates the primary keys of the rows that GORM creates.
-// Pass a generator to [For], the binding to [New], and the plugin to [gorm.DB.Use]:
+// Package gormplugin generates the primary keys and the public IDs of the rows that GORM
+// creates. Pass a generator to [For], the binding to [New], and the plugin to [gorm.DB.Use]:
 //
 //	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3}) // unique per process
 //	err = db.Use(gormplugin.New(gormplugin.For(gen)))
@@ -31,6 +31,22 @@
 // If the model of an idtype.SnoOf declares a metabyte with IDMeta, the plugin sets the
 // metabyte of each ID that the generator of Snos creates for the model.
 //
+// # Public IDs
+//
+// The plugin also fills other columns that have an idgen tag, such as a public ID beside a
+// serial key. The database still generates the key, and GORM reads it back:
+//
+//	type Order struct {
+//		ID       uint
+//		PublicID idtype.SnoOf[Order] `gorm:"idgen;uniqueIndex;not null"`
+//		Ticket   idtype.Snowflake    `gorm:"idgen:tickets"`
+//	}
+//
+// This documentation calls all columns that the plugin fills keys. Only Create fills them:
+// Save of a row that exists, and Update, store the struct's value, even if it is zero.
+// A foreign key can't have the tag, because GORM copies its ID from another row. For
+// upserts, see below.
+//
 // # Several generators
 //
 // [For] binds a generator to a type of key, and [Named] to a name. The tag of a key
@@ -48,6 +64,11 @@
 // If several generators fit the type of a key, the one of the nearest type fills it:
 // for an idtype.SnowflakeOf[Order] a generator of that type, such as
 // idtype.GeneratorOf[Order](gen), and otherwise a generator of idtype.Snowflake.
+//
+// A type without an ID of package idtype, such as type InvoiceID int64, needs a generator
+// of that type, which idtype.MapGenerator makes from another one. If a key has an integer
+// type without a method GormDataType, GORM declares it as bigserial. The plugin doesn't
+// detect a zero key of such a type without a generator.
 //
 // If a key has both a generator and a default in the database, the generator fills
 // it. The plugin passes the context of the statement to the generator's Fill, so a
@@ -145,8 +166,8 @@
 // # Errors
 //
 // The first Create of a model fails with [ErrNoGenerator] if a tag names no
-// registered generator, or a generator of another type. The error contains the
-// remedy. If a generator fails, the statement isn't run, and [errors.Is] finds
+// registered generator, or a generator of another type, or if a foreign key that is not
+// a primary key has the tag. The error contains the remedy. If a generator fails, the statement isn't run, and [errors.Is] finds
 // the generator's error.
 //
 // # Hooks, Select and Omit
@@ -162,8 +183,11 @@
 //
 // # Upserts
 //
-// If an upsert conflicts on a unique key other than the primary key, the existing
-// row keeps its ID. On a database with RETURNING, the struct then gets that ID. In a
+// If an upsert conflicts with an existing row, the row keeps its primary key and its
+// public IDs. UpdateAll, which Save of a slice uses too, leaves out all columns with an
+// idgen tag of their own. To replace a public ID, name its column in DoUpdates.
+//
+// On a database with RETURNING, the struct then gets the IDs of the existing row. In a
 // batch, this requires a DO UPDATE without WHERE, since a WHERE could leave rows out
 // of the result. If a batch returns fewer rows for another reason, such as a trigger,
 // Create fails, because the rows can't be matched to the structs.
@@ -205,33 +229,12 @@
 //     Write "id = ?".
 //   - Where("id", ids) becomes id = (1, 2), which Postgres rejects. A list with
 //     one ID works.
+//   - A sqltypes.Array is one value. Write "id = ANY (?)", which sends one parameter for
+//     any number of IDs.
 //
 // GORM doesn't store a slice field as an array: its INSERT contains (1, 2), or
-// NULL for an empty slice. A column of type bigint[] needs its own Go type, here
-// with pgx:
-//
-//	type OrderIDs []idtype.Snowflake
-//
-//	func (OrderIDs) GormDataType() string { return "bigint[]" }
-//
-//	func (v OrderIDs) Value() (driver.Value, error) {
-//		text, err := pgtype.NewMap().Encode(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []idtype.Snowflake(v), nil)
-//		if text == nil || err != nil {
-//			return nil, err
-//		}
-//		return string(text), nil
-//	}
-//
-//	func (v *OrderIDs) Scan(src any) error {
-//		var text sql.Null[string]
-//		if err := text.Scan(src); err != nil || !text.Valid {
-//			*v = nil
-//			return err
-//		}
-//		return pgtype.NewMap().Scan(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []byte(text.V), (*[]idtype.Snowflake)(v))
-//	}
-//
-// The type also works as a parameter of ANY: Where("id = ANY (?)", OrderIDs(ids)).
+// NULL for an empty slice. For a column of type bigint[] or uuid[], declare the field as
+// a sqltypes.Array, such as sqltypes.Array[idtype.Snowflake].
 //
 // # Columns of domains
 //

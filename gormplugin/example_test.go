@@ -169,7 +169,7 @@ func ExampleNamed() {
 	// No generator has the name in the tag of AuditEntry.ID.
 	fmt.Println(db.Create(&AuditEntry{}).Error)
 	// Output:
-	// gormplugin: fill AuditEntry.ID: want the name of a generator among ["orders"], got "audit"; pass gormplugin.Named("audit", gen) to New: no generator for the key
+	// gormplugin: fill AuditEntry.ID: want the name of a generator among ["orders"], got "audit"; pass gormplugin.Named("audit", gen) to New: no generator for the column
 }
 
 // The type of a key selects its generator.

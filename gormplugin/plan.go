@@ -16,14 +16,15 @@ import (
 	"github.com/sortkey/sortkey/internal/typename"
 )
 
-// ErrNoGenerator means that no generator can fill a key: none is bound to the key's
+// ErrNoGenerator means that no generator can fill a column: none is bound to the column's
 // type or has the name in its tag, or the named generator generates another type.
-var ErrNoGenerator = errors.New("no generator for the key")
+var ErrNoGenerator = errors.New("no generator for the column")
 
 // A plan lists the keys that a Create fills for a model.
 type plan struct {
 	keys      []key
 	err       error // a tag names an unusable generator, or a foreign key can't store an ID
+	public    bool  // a key is not a primary key
 	relations int   // the number of relations that the model had when the plan was made, or unwatched
 }
 
@@ -31,7 +32,8 @@ type plan struct {
 // all its keys, and GORM writes to its relations without a lock.
 const unwatched = -1
 
-// A key is a primary key to fill, or a part of one.
+// A key is a column to fill: a primary key, a part of one, or another column with an
+// idgen tag, such as a public ID.
 type key struct {
 	field *schema.Field
 	index int    // index of the field in the model, or -1 if it is in an embedded struct
@@ -42,26 +44,53 @@ type key struct {
 // resolve returns the plan of a model. The caller holds the lock of s.Relationships.
 func (p *planner) resolve(s *schema.Schema) *plan {
 	plan := &plan{relations: len(s.Relationships.Relations)}
-	if plan.err = checkTags(s); plan.err == nil {
-		plan.err = p.checkRelations(s)
-	}
-	for _, f := range s.PrimaryFields {
+	plan.err = p.checkRelations(s)
+	for _, f := range candidates(s) {
 		if plan.err != nil {
 			break
 		}
 		var k *key
 		if k, plan.err = p.classify(s, f); k != nil {
 			plan.keys = append(plan.keys, *k)
+			plan.public = plan.public || !f.PrimaryKey
 		}
 	}
 	return plan
 }
 
-// classify returns a primary key of a model to fill, or nil if a Create leaves the
-// key alone. It fails if the key has a wrong tag.
+// candidates returns the fields of a model that a Create may fill: the primary keys, and
+// the other columns with an idgen tag.
+func candidates(s *schema.Schema) []*schema.Field {
+	fields := slices.Clone(s.PrimaryFields)
+	for _, f := range s.Fields {
+		// GORM ignores a field if an outer field has the same column.
+		shadowed := f.DBName != "" && s.FieldsByDBName[f.DBName] != f
+		if isPublic(f) && !shadowed {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// isPublic reports whether a field is not a primary key and has an idgen tag of its own.
+func isPublic(f *schema.Field) bool {
+	// TagSettings may include the tag of the struct that embeds the field, which is meant
+	// for the primary key.
+	_, own := schema.ParseTagSetting(f.Tag.Get("gorm"), ";")[tagKey]
+	return own && !f.PrimaryKey
+}
+
+// classify returns a column of a model to fill, or nil if a Create leaves the column
+// alone. It fails if the column has a wrong tag.
 func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 	tag, tagged := idgenTag(f)
-	if tag == optOut || !f.Creatable || isForeign(s, f) {
+	switch {
+	case tag == optOut, !f.Creatable:
+		return nil, nil
+	case !f.PrimaryKey && (isForeign(s, f) || isShared(s, f)):
+		return nil, fmt.Errorf("gormplugin: fill %s: the field has the tag idgen but is a foreign key, whose ID GORM copies from another row; remove the tag: %w",
+			fieldName(f), ErrNoGenerator)
+	case isForeign(s, f):
 		return nil, nil
 	}
 	k := &key{field: f, index: -1}
@@ -189,21 +218,6 @@ func modelName(s *schema.Schema) string {
 func idgenTag(f *schema.Field) (tag string, tagged bool) {
 	tag, tagged = f.TagSettings[tagKey]
 	return strings.TrimSpace(tag), tagged
-}
-
-// checkTags rejects an idgen tag on a field that is not a primary key, because the
-// plugin fills only primary keys.
-func checkTags(s *schema.Schema) error {
-	for _, f := range s.Fields {
-		// Parse the field's own tag: TagSettings may include the tag of the
-		// struct that embeds the field.
-		_, own := schema.ParseTagSetting(f.Tag.Get("gorm"), ";")[tagKey]
-		if tag, _ := idgenTag(f); own && tag != optOut && !f.PrimaryKey {
-			return fmt.Errorf("gormplugin: fill %s: the field has the tag idgen but is not a primary key; remove the tag, or add primaryKey: %w",
-				fieldName(f), ErrNoGenerator)
-		}
-	}
-	return nil
 }
 
 // isJoinTable reports whether t is a struct type that GORM created for a

@@ -160,12 +160,16 @@ func (p *planner) hasID(f *schema.Field) bool {
 	return slices.ContainsFunc(p.bindings, func(b Binding) bool { return b.idType == id }) && p.fills(f)
 }
 
-// fills reports whether a generator is bound to a key by its tag or its type. It
+// fills reports whether a generator is bound to a column by its tag or its type. It
 // returns true for a key that GORM copies from another row, because a generator
 // may fill that row's ID.
 func (p *planner) fills(f *schema.Field) bool {
 	tag, tagged := idgenTag(f)
-	if !f.PrimaryKey || !tagged && len(f.Schema.PrimaryFields) > 1 {
+	if f.PrimaryKey {
+		if !tagged && len(f.Schema.PrimaryFields) > 1 {
+			return false
+		}
+	} else if !isPublic(f) {
 		return false
 	}
 	k := key{field: f}

@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
 )
 
 // The names of GORM's clauses.
@@ -33,6 +34,9 @@ type pending struct {
 
 // prepareUpsert makes the structs of an upsert get the IDs of the stored rows.
 func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
+	if conflict, ok := conflictOf(stmt); ok && plan.public && conflict.UpdateAll {
+		keepPublicIDs(stmt, len(conflict.DoUpdates))
+	}
 	p := pending{stmt: stmt, generated: filled, row: only(stmt.ReflectValue)}
 	if mayGetOtherIDs(stmt, plan) {
 		added := returnIDs(stmt, plan)
@@ -45,11 +49,41 @@ func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
 	}
 }
 
+// conflictOf returns the statement's ON CONFLICT. ok is false for a clause of another
+// type than GORM's.
+func conflictOf(stmt *gorm.Statement) (conflict clause.OnConflict, ok bool) {
+	conflict, ok = stmt.Clauses[onConflict].Expression.(clause.OnConflict)
+	return conflict, ok
+}
+
+// keepPublicIDs makes an UpdateAll leave out the columns with an idgen tag, as it leaves
+// out the primary key. GORM appends the columns to the caller's updates only when it
+// builds the statement.
+func keepPublicIDs(stmt *gorm.Statement, callers int) {
+	c := stmt.Clauses[onConflict]
+	c.Builder = func(c clause.Clause, _ clause.Builder) {
+		conflict := c.Expression.(clause.OnConflict)
+		updates := slices.Clip(conflict.DoUpdates[:callers])
+		for _, a := range conflict.DoUpdates[callers:] {
+			if !isPublic(stmt.Schema.LookUpField(a.Column.Name)) {
+				updates = append(updates, a)
+			}
+		}
+		conflict.DoUpdates = updates
+		// As in GORM, which reads DoNothing again after the build.
+		conflict.DoNothing = len(conflict.DoUpdates) == 0
+		c.Builder, c.Expression = nil, conflict
+		stmt.Clauses[onConflict] = c
+		c.Build(stmt)
+	}
+	stmt.Clauses[onConflict] = c
+}
+
 // mayGetOtherIDs reports whether the rows of an upsert may have other IDs than the
 // structs, and RETURNING can supply the IDs.
 func mayGetOtherIDs(stmt *gorm.Statement, plan *plan) bool {
-	conflict, ok := stmt.Clauses[onConflict].Expression.(clause.OnConflict)
-	if !ok || len(plan.keys) == 0 || conflict.DoNothing || byPrimaryKey(stmt, conflict) {
+	conflict, ok := conflictOf(stmt)
+	if !ok || conflict.DoNothing || !slices.ContainsFunc(plan.keys, func(k key) bool { return !targets(conflict, k.field) }) {
 		return false
 	}
 	switch stmt.ReflectValue.Kind() {
@@ -103,24 +137,16 @@ func isMaps(dest any) bool {
 	return false
 }
 
-// byPrimaryKey reports whether ON CONFLICT applies to the primary key alone, so that
-// conflicting rows have the same ID.
-func byPrimaryKey(stmt *gorm.Statement, c clause.OnConflict) bool {
-	if c.OnConstraint != "" {
+// targets reports whether ON CONFLICT compares a column, so that conflicting rows have the
+// same ID in it.
+func targets(c clause.OnConflict, f *schema.Field) bool {
+	switch {
+	case c.OnConstraint != "":
 		return false
+	case len(c.Columns) == 0:
+		return c.UpdateAll && f.PrimaryKey // GORM adds the primary key
 	}
-	if len(c.Columns) == 0 {
-		return c.UpdateAll // then GORM adds the primary key
-	}
-	if len(c.Columns) != len(stmt.Schema.PrimaryFieldDBNames) {
-		return false
-	}
-	for _, column := range c.Columns {
-		if !slices.Contains(stmt.Schema.PrimaryFieldDBNames, column.Name) {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(c.Columns, func(column clause.Column) bool { return column.Name == f.DBName })
 }
 
 // reconcile is the callback that runs after the INSERT. If the only row was not
@@ -136,7 +162,8 @@ func reconcile(db *gorm.DB) {
 	if p.stmt != stmt || db.Error != nil || db.DryRun {
 		return
 	}
-	if p.answers > 0 && db.RowsAffected != int64(p.answers) {
+	conflict, _ := conflictOf(stmt) // an UpdateAll may have become a DO NOTHING
+	if p.answers > 0 && !conflict.DoNothing && db.RowsAffected != int64(p.answers) {
 		// The structs after a missing row have their neighbors' IDs.
 		_ = db.AddError(fmt.Errorf("gormplugin: upsert %s: want %d rows back, got %d, which can't be matched to the structs; create the rows one by one if a trigger can skip some: %w",
 			modelName(stmt.Schema), p.answers, db.RowsAffected, gorm.ErrInvalidData))

@@ -1,15 +1,12 @@
 package gorm
 
 import (
-	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgtype"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -163,34 +160,13 @@ func TestListsOfForms(t *testing.T) {
 	})
 }
 
-// snowflakes is the type for a bigint[] in the documentation of gormplugin.
-type snowflakes []idtype.Snowflake
-
-func (snowflakes) GormDataType() string { return "bigint[]" }
-
-func (v snowflakes) Value() (driver.Value, error) {
-	text, err := pgtype.NewMap().Encode(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []idtype.Snowflake(v), nil)
-	if text == nil || err != nil {
-		return nil, err
-	}
-	return string(text), nil
-}
-
-func (v *snowflakes) Scan(src any) error {
-	var text sql.Null[string]
-	if err := text.Scan(src); err != nil || !text.Valid {
-		*v = nil
-		return err
-	}
-	return pgtype.NewMap().Scan(pgtype.Int8ArrayOID, pgtype.TextFormatCode, []byte(text.V), (*[]idtype.Snowflake)(v))
-}
-
 // An array column needs a Go type with Value and Scan: GORM stores a plain slice as a list of
 // values, and an empty slice as NULL.
 func TestArrays(t *testing.T) {
 	type basket struct {
-		ID    idtype.Snowflake
-		Items snowflakes
+		ID     idtype.Snowflake
+		Items  sqltypes.Array[idtype.Snowflake]
+		Owners sqltypes.Array[typedSno]
 	}
 	type slice struct {
 		ID    idtype.Snowflake
@@ -201,7 +177,14 @@ func TestArrays(t *testing.T) {
 			return
 		}
 		must(t, g.AutoMigrate(&basket{}))
-		want := []basket{{1, nil}, {2, snowflakes{}}, {3, snowflakes{7}}, {4, snowflakes{7, 779300444248735744}}}
+		r := pgtest.NewRecorder()
+		must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(&basket{}))
+		if len(r.With("SELECT")) == 0 || len(r.With("ALTER")) > 0 {
+			t.Errorf("the second AutoMigrate issued %q", r.With("ALTER"))
+		}
+		type snowflakes = sqltypes.Array[idtype.Snowflake]
+		owner := typedSno{5: 'c', 9: 7}
+		want := []basket{{ID: 1}, {2, snowflakes{}, sqltypes.Array[typedSno]{}}, {3, snowflakes{7}, sqltypes.ArrayOf([]typedSno{owner})}, {4, snowflakes{7, 779300444248735744}, nil}}
 		must(t, g.Create(&want).Error)
 		var found []basket
 		if err := g.Order("id").Find(&found).Error; err != nil || !reflect.DeepEqual(found, want) {
@@ -216,12 +199,26 @@ func TestArrays(t *testing.T) {
 			"an array as parameter":  {g.Where("id = ANY (?)", snowflakes{1, 3}), []idtype.Snowflake{1, 3}},
 			"an empty one":           {g.Where("items = ?", snowflakes{}), []idtype.Snowflake{2}},
 			"arrays that have it":    {g.Where("items @> ?", snowflakes{779300444248735744}), []idtype.Snowflake{4}},
+			"a map with an array":    {g.Where(map[string]any{"items": snowflakes{7}}), []idtype.Snowflake{3}},
+			"an ID in the uuids":     {g.Where("? = ANY (owners)", owner), []idtype.Snowflake{3}},
+			"no keys":                {g.Where("id = ANY (?)", snowflakes{}), []idtype.Snowflake{}},
 			"a struct with an array": {g.Where(&basket{Items: snowflakes{7}}), []idtype.Snowflake{3}},
 		} {
 			var ids []idtype.Snowflake
 			if err := c.tx.Model(&basket{}).Order("id").Pluck("id", &ids).Error; err != nil || !slices.Equal(ids, c.want) {
 				t.Errorf("%s: got %v, %v, want %v", name, ids, err, c.want)
 			}
+		}
+		// Conditions in which GORM takes an Array for one value.
+		for name, tx := range map[string]*gorm.DB{"IN": g.Where("id IN ?", snowflakes{1, 3}), "a list": g.Where(snowflakes{1, 3})} {
+			if err := tx.Find(&[]basket{}).Error; err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		}
+		must(t, g.Model(&basket{ID: 3}).Update("items", snowflakes{8, 9}).Error)
+		var one basket
+		if must(t, g.Take(&one, 3).Error); !slices.Equal(one.Items, snowflakes{8, 9}) {
+			t.Errorf("after Update: %v", one)
 		}
 		// A plain slice.
 		g = g.Table("baskets")
