@@ -365,3 +365,32 @@ func TestAcquireInvalidGrant(t *testing.T) {
 		}
 	})
 }
+
+// Acquire waits until a wrong clock is corrected. While the clock is years ahead, no
+// high-water mark is written.
+func TestAcquireSkewed(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		const years = 20 * 365 * 24 * time.Hour
+		store := new(faulty)
+		clock := new(wall)
+		clock.step(years)
+		_, err := nodelease.Acquire(t.Context(), store, pool(1), nodelease.Options{Clock: clock.now, Wait: 5 * time.Second})
+		if !errors.Is(err, nodelease.ErrClockSkew) || !strings.Contains(err.Error(), "within 5s") || !strings.Contains(err.Error(), "175200h0m0s ahead of the store's") {
+			t.Errorf("want %v, got %v", nodelease.ErrClockSkew, err)
+		}
+		begun := time.Now()
+		go func() {
+			time.Sleep(20 * time.Second)
+			clock.step(-years)
+		}()
+		k := acquire(t, store, pool(1), nodelease.Options{Clock: clock.now})
+		if waited := time.Since(begun); waited < 20*time.Second || waited > 23*time.Second || k.After() != 0 {
+			t.Errorf("want an unused number soon after 20 s, got one after %d and %v", k.After(), waited)
+		}
+		closes(t, k)
+		// Without a limit, the clock may differ.
+		clock.step(years)
+		k = acquire(t, store, pool(1), nodelease.Options{Clock: clock.now, MaxSkew: -1})
+		closes(t, k)
+	})
+}

@@ -189,3 +189,40 @@ func TestStoreClockSteps(t *testing.T) {
 		})
 	}
 }
+
+// While the clock is further from the store's than MaxSkew, the claim isn't renewed, so its
+// high-water mark stays. The errors report the skew.
+func TestRenewalsSkewed(t *testing.T) {
+	for _, step := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
+		onFakeTime(t, func(t *testing.T) {
+			store := new(faulty)
+			clock := new(wall)
+			k := acquire(t, store, pool(1), nodelease.Options{Clock: clock.now})
+			g := snowflakes(t, k, clock.now)
+			time.Sleep(time.Minute)
+			must(g.Next())
+			until := k.Until()
+			clock.step(step)
+			for k.Ready() == nil {
+				time.Sleep(100 * time.Millisecond)
+			}
+			if err := k.Ready(); !errors.Is(err, nodelease.ErrClockSkew) || errors.Is(err, idtype.ErrLeaseLost) {
+				t.Errorf("want %v before the loss, got %v", nodelease.ErrClockSkew, err)
+			}
+			if skew := k.Stats().Skew; skew.Round(time.Second) != step {
+				t.Errorf("want a skew of %v in Stats, got %v", step, skew)
+			}
+			<-k.Lost()
+			expectLost(t, k, g, nodelease.ErrClockSkew)
+			if err := k.Ready(); !errors.Is(err, nodelease.ErrClockSkew) || !errors.Is(err, idtype.ErrLeaseLost) {
+				t.Errorf("want %v, got %v", nodelease.ErrClockSkew, err)
+			}
+			closes(t, k)
+			next := acquire(t, store, pool(1), nodelease.Options{Wait: -1})
+			if next.After() > until {
+				t.Errorf("want a high-water mark up to %d, got %d", until, next.After())
+			}
+			closes(t, next)
+		})
+	}
+}

@@ -1,7 +1,8 @@
 // Package nodelease claims a node number for each running instance of a program,
 // from a [Store] that all instances share: Postgres (package pglease) or ZooKeeper
-// (package zklease). Generators of one layout with different node numbers never create
-// the same ID.
+// (package zklease). Package filelease is for instances with fixed numbers or on one
+// machine, and compares the stores. Generators of one layout with different node numbers
+// never create the same ID.
 //
 //	store := pglease.New(db, pglease.Config{})
 //	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeLayout{},
@@ -20,14 +21,16 @@
 //	NewSnoGenerator          claims one of 65536 partitions, or a range of one partition's sequence
 //
 // [NewGenerator] works with any pool of numbers and any generator. [Acquire] claims
-// a number for a generator that the caller builds.
+// a number for a generator that the caller builds. [Ordinal] reads a fixed number from the
+// environment or the host name. Package ready answers readiness probes.
 //
 // # Guarantees
 //
 // The authority is the store. It decides which process holds a number, and its
-// clock decides when a claim expires. Times of different machines are never
-// compared, with one exception: the high-water mark of a number is compared with
-// the clock of the process that claims the number.
+// clock decides when a claim expires. Times of different machines are compared in two
+// cases only. The high-water mark of a number is compared with the clock of the process
+// that claims the number. And a store refuses a claim or a renewal if the clock of the
+// process differs from its own by more than [Options].MaxSkew, 24 h by default.
 //
 // Uniqueness depends on high-water marks, not on correct clocks. The high-water mark
 // of a number is a time in the store: the number may have been used up to that time.
@@ -82,10 +85,10 @@
 //
 // # Limits
 //
-//   - A clock that was years ahead leaves a high-water mark years ahead, and no
-//     process can claim the number until then. An operator can set the high-water
-//     mark back after checking that no ID with that number and a time in the future
-//     is in use.
+//   - A clock that was ahead by less than MaxSkew leaves a high-water mark ahead, and no
+//     process can claim the number until then. Without MaxSkew, that can take years. An
+//     operator can set the high-water mark back after checking that no ID with that
+//     number and a time in the future is in use.
 //   - A store that loses confirmed writes, such as an asynchronous replica that is
 //     promoted, may lose high-water marks and claims. Package pglease documents how
 //     it handles that.

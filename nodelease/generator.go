@@ -27,6 +27,10 @@ type Generator[T any] struct {
 	close   context.CancelFunc
 	done    chan struct{} // closed when the background goroutine has ended
 	lost    []*Keeper     // still trying to release their numbers; owned by Close once done is closed
+
+	mu      sync.Mutex     // held while current changes
+	past    GeneratorStats // the counters of earlier claims, without the generators in earlier
+	earlier []*tenure[T]   // the last few tenures before the current one
 }
 
 // A tenure is one claim with its generator.
@@ -107,8 +111,7 @@ func (g *Generator[T]) replace() {
 			return
 		}
 		g.lost = slices.DeleteFunc(append(g.lost, old.keeper), (*Keeper).atRest)
-		g.current.Store(next)
-		close(old.next)
+		g.succeed(next)
 	}
 }
 
@@ -221,6 +224,27 @@ func (g *Generator[T]) Keeper() *Keeper { return g.current.Load().keeper }
 // Current returns the wrapped generator, for methods that Generator lacks. With
 // Options.Reacquire, each new claim has a new generator, so don't keep the result.
 func (g *Generator[T]) Current() idtype.Generator[T] { return g.current.Load().generator }
+
+// Ready returns nil if calls of Next can succeed now and in the near future. It fails
+//
+//   - from when the claim is close to its end until it is renewed or another number is
+//     claimed ([Keeper.Ready])
+//   - while the clock is behind, or past the lease, if the wrapped generator has a method
+//     Ready() error, as the generators of package idtype have
+//   - after Close
+//
+// It doesn't call the store. Package [github.com/sortkey/sortkey/nodelease/ready] makes
+// an HTTP handler of it.
+func (g *Generator[T]) Ready() error {
+	t := g.current.Load()
+	if err := t.keeper.Ready(); err != nil {
+		return err
+	}
+	if r, ok := t.generator.(interface{ Ready() error }); ok {
+		return r.Ready()
+	}
+	return nil
+}
 
 // Close releases the number; see [Keeper.Close]. Calls of Next and Fill that wait for
 // another number fail. Further calls of Close return the same result.

@@ -19,6 +19,14 @@ type Options struct {
 	// twice the TTL, after which the numbers of killed processes are free. A negative
 	// value means a single attempt.
 	Wait time.Duration
+	// MaxSkew is the largest difference between this machine's clock and the store's at
+	// which the store grants or renews a claim: at least 1 s, 24 h by default. It keeps a
+	// clock that is years ahead from leaving a high-water mark years ahead, which would
+	// make the number unusable until then. Acquire retries until Wait is over, because
+	// the clock may be corrected soon after the machine has started. If renewals are
+	// refused, the claim is lost like in an outage of the store, and the errors wrap
+	// [ErrClockSkew]. A negative value means no limit.
+	MaxSkew time.Duration
 	// Clock must be the generator's clock. Nil means the system clock.
 	Clock func() time.Time
 	// Holder names the holder for people who inspect the store, in at most 200 bytes of
@@ -36,6 +44,9 @@ const (
 	minTTL     = time.Second
 	maxTTL     = time.Hour
 	defaultTTL = 30 * time.Second
+	// The default is more than any error of a time zone.
+	defaultMaxSkew = 24 * time.Hour
+	minMaxSkew     = time.Second
 	// maxHolder leaves stores room for the suffix that makes a holder unique.
 	maxHolder = 200
 )
@@ -50,6 +61,12 @@ func (o Options) normal() (Options, error) {
 	}
 	if o.Wait == 0 {
 		o.Wait = 2 * o.TTL
+	}
+	switch {
+	case o.MaxSkew == 0:
+		o.MaxSkew = defaultMaxSkew
+	case o.MaxSkew > 0 && o.MaxSkew < minMaxSkew:
+		return o, fmt.Errorf("nodelease: Options.MaxSkew: %v is too short, because the duration of a call counts as skew; want at least %v, or a negative value for no limit", o.MaxSkew, minMaxSkew)
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -74,7 +91,7 @@ func (o Options) normal() (Options, error) {
 // window of a claim with this TTL that is granted now.
 func (o Options) request(holder string, ttl time.Duration) Request {
 	now := o.Clock().UnixMilli()
-	return Request{Holder: holder, TTL: o.TTL, Now: now, Until: now + window(ttl).Milliseconds()}
+	return Request{Holder: holder, TTL: o.TTL, Now: now, Until: now + window(ttl).Milliseconds(), MaxSkew: max(o.MaxSkew, 0)}
 }
 
 // window returns how long a claim with this TTL is trusted, counted from before the

@@ -108,6 +108,7 @@ func TestOptions(t *testing.T) {
 		{nodelease.Options{TTL: time.Hour + 1}, "1h0m0.000000001s is out of range"},
 		{nodelease.Options{TTL: -time.Second}, "-1s is out of range"},
 		{nodelease.Options{Holder: strings.Repeat("é", 100) + "x"}, "at most 200 bytes of printable UTF-8, got 201"},
+		{nodelease.Options{MaxSkew: time.Second - 1}, "Options.MaxSkew: 999.999999ms is too short"},
 		{nodelease.Options{Holder: "a\nb"}, `"a\nb"`},
 		{nodelease.Options{Holder: "a\xff"}, `"a\xff"`},
 		{nodelease.Options{Reacquire: true}, "use NewGenerator"},
@@ -130,13 +131,13 @@ func TestRequest(t *testing.T) {
 		store := new(faulty)
 		now := time.Now()
 		closes(t, acquire(t, store, pool(9), nodelease.Options{}))
-		closes(t, acquire(t, store, pool(9), nodelease.Options{TTL: time.Second, Holder: "worker é", Clock: clock.now}))
-		closes(t, acquire(t, store, pool(9), nodelease.Options{TTL: time.Hour, Holder: strings.Repeat("é", 100)}))
+		closes(t, acquire(t, store, pool(9), nodelease.Options{TTL: time.Second, Holder: "worker é", Clock: clock.now, MaxSkew: -1}))
+		closes(t, acquire(t, store, pool(9), nodelease.Options{TTL: time.Hour, Holder: strings.Repeat("é", 100), MaxSkew: time.Second}))
 		claims := store.noted("Claim")
 		for i, want := range []nodelease.Request{
-			{Holder: ", process ", TTL: 30 * time.Second, Now: now.UnixMilli(), Until: now.UnixMilli() + 27_000},
+			{Holder: ", process ", TTL: 30 * time.Second, Now: now.UnixMilli(), Until: now.UnixMilli() + 27_000, MaxSkew: 24 * time.Hour},
 			{Holder: "worker é ", TTL: time.Second, Now: now.UnixMilli() + 60_000, Until: now.UnixMilli() + 60_900},
-			{Holder: strings.Repeat("é", 100) + " ", TTL: time.Hour, Now: now.UnixMilli(), Until: now.UnixMilli() + 54*60_000},
+			{Holder: strings.Repeat("é", 100) + " ", TTL: time.Hour, Now: now.UnixMilli(), Until: now.UnixMilli() + 54*60_000, MaxSkew: time.Second},
 		} {
 			got := claims[i].r
 			if !strings.Contains(got.Holder, want.Holder) {

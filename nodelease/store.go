@@ -11,7 +11,7 @@ import (
 )
 
 // A Store records which process holds which number. Package pglease implements it in
-// Postgres, package zklease in ZooKeeper. Programs pass a Store to [Acquire] or a
+// Postgres, package zklease in ZooKeeper, package filelease in a directory. Programs pass a Store to [Acquire] or a
 // constructor of a [Generator], and don't call its methods. Package leasetest has the
 // tests that each implementation must pass.
 //
@@ -35,8 +35,9 @@ type Store interface {
 	// After, even if the high-water mark has moved since, and renews it as Renew
 	// does. A claim whose holder never receives the answer expires like any other.
 	//
-	// If no number can be granted, the error wraps a [*BusyError]; use errors.As. If
-	// the pool was created with another Size or Layout, it wraps [ErrPoolMismatch]. If
+	// If no number can be granted, the error wraps a [*BusyError]; use errors.As. If the
+	// holder's clock is too far from the store's, the error is that of
+	// [Request.CheckSkew], and Claim writes no high-water mark. If the pool was created with another Size or Layout, it wraps [ErrPoolMismatch]. If
 	// no call can succeed until the setup changes, it wraps [ErrMisconfigured].
 	//
 	// The numbers in p.Reserved apply to this call only: the store doesn't grant
@@ -48,7 +49,8 @@ type Store interface {
 	// claim to r.TTL from now, by the store's clock. It may renew an expired claim if
 	// no other holder has claimed the number since. If the number has another term or
 	// holder, or was released, Renew changes nothing, and its error wraps
-	// [ErrSuperseded].
+	// [ErrSuperseded]. If the holder's clock is too far from the store's, Renew changes
+	// nothing, and its error is that of [Request.CheckSkew].
 	Renew(ctx context.Context, p Pool, c Claim, r Request) (Claim, error)
 
 	// Release ends a claim and sets the high-water mark to highWaterMark, which lies
@@ -65,7 +67,32 @@ type Request struct {
 	TTL    time.Duration // duration of the claim
 	Now    int64         // the holder's clock, in Unix milliseconds
 	Until  int64         // the high-water mark to write: the end of the range to use, in Unix milliseconds
+	// MaxSkew is the largest difference between Now and the store's clock at which the
+	// store grants the request. 0 means no limit.
+	MaxSkew time.Duration
 }
+
+// CheckSkew returns an error that wraps [ErrClockSkew] if the store's clock, which shows the
+// time now, differs from r.Now by more than r.MaxSkew.
+func (r Request) CheckSkew(now time.Time) error {
+	skew, direction := time.UnixMilli(r.Now).Sub(now), "ahead of"
+	if skew < 0 {
+		skew, direction = -max(skew, -math.MaxInt64), "behind"
+	}
+	if r.MaxSkew <= 0 || skew <= r.MaxSkew {
+		return nil
+	}
+	return &skewError{time.UnixMilli(r.Now).Sub(now), fmt.Errorf("this machine's clock, at %s, is %v %s the store's, at %s; want at most %v; correct the clock that is wrong, or raise Options.MaxSkew: %w",
+		stamp(r.Now), skew.Round(time.Millisecond), direction, stamp(now.UnixMilli()), r.MaxSkew, ErrClockSkew)}
+}
+
+// A skewError is the error of CheckSkew.
+type skewError struct {
+	skew time.Duration // of this machine's clock
+	error
+}
+
+func (e *skewError) Unwrap() error { return e.error }
 
 // LimitTTL returns the request that a store grants if it can't grant r.TTL. Its TTL
 // is at most ttl, and the distance from Now to Until shrinks in proportion.
@@ -116,6 +143,9 @@ var (
 	// ErrClockBehind: the pool has free numbers, but the clock hasn't passed the
 	// high-water marks that their holders left.
 	ErrClockBehind = errors.New("clock behind the high-water marks")
+	// ErrClockSkew: this machine's clock and the store's differ by more than
+	// Options.MaxSkew.
+	ErrClockSkew = errors.New("clock skew")
 	// ErrSuperseded: the number has another holder, or the claim was released.
 	ErrSuperseded = errors.New("claim superseded")
 	// ErrPoolMismatch: the pool was created with another size or layout.

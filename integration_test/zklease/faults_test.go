@@ -609,6 +609,29 @@ func testManyNumbers(t *testing.T, server *zktest.Server) {
 	}
 }
 
+// Stores that start at once all write the layout znode, to compare their clocks with the
+// servers'. That doesn't make their claims fail.
+func testTogether(t *testing.T, server *zktest.Server) {
+	const size = 12
+	p := newPool(size)
+	claim(t, open(t, server, zklease.Config{}), p, request()) // creates the pool
+	var group sync.WaitGroup
+	for range size - 1 {
+		s, r := open(t, server, zklease.Config{}), request()
+		r.MaxSkew = time.Hour
+		group.Go(func() {
+			if _, err := s.Claim(within(t, patience), p, r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	data, stat, err := server.Conn(t).Get(rootOf(p) + "/layout")
+	if err != nil || stat.Version == 0 || !strings.Contains(string(data), `"size":12`) {
+		t.Errorf("expected the layout to be written again, got %s in version %d, %v", data, stat.Version, err)
+	}
+}
+
 // The ACL applies to all znodes of the store. It includes the root, which the first
 // program creates, so this test doesn't use the root of the other tests.
 func testAuth(t *testing.T, server *zktest.Server) {

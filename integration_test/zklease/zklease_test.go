@@ -116,7 +116,7 @@ func TestServer(t *testing.T) {
 		"store": testStore, "expiry": testExpiry, "renewed after expiry": testRenewAfterExpiry,
 		"negotiated timeout": testNegotiated, "auth": testAuth, "java": testJava, "death in the queue": testDeadInTheQueue,
 		"cut connections": testCutConnections, "many numbers": testManyNumbers,
-		"renewed by another store": testMoved, "canceled claim": testGivenUp,
+		"renewed by another store": testMoved, "canceled claim": testGivenUp, "stores that start together": testTogether,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

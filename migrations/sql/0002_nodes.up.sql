@@ -108,6 +108,10 @@ $$;
 --     holder            unique to the claim; a repeated call with the same holder returns the same number and term
 --     ttl_ms            the time until the claim expires
 --     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
+--     max_skew_ms       the largest difference between the holder's clock and this server's; NULL means no limit
+--
+-- If the clocks differ by more, nothing changes, and skewed is true. A clock that is years ahead would leave a mark that
+-- is years ahead.
 --
 -- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
 -- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
@@ -121,9 +125,10 @@ $$;
 --     reservations      the first three reservations made with reserve_node, and the count of the others
 CREATE FUNCTION {{$s}}.claim_node(
     pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
+    max_skew_ms bigint DEFAULT NULL,
     OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
     OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
-    OUT reservations text
+    OUT reservations text, OUT skewed boolean
 )
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -143,6 +148,11 @@ BEGIN
                 quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
                 coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
             DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
+    END IF;
+    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+    skewed := coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
+    IF skewed THEN
+        RETURN;
     END IF;
     PERFORM {{$i}}.commit_durably();
     reserved := coalesce(reserved, '{}');
@@ -259,15 +269,18 @@ BEGIN
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {{$s}}.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) FROM PUBLIC;
 COMMENT ON FUNCTION {{$s}}.claim_node IS 'Claims a node number of a pool for a program, for package pglease.';
 
 -- Renews a claim and raises its mark to until_ms, if that is later. An expired claim can be renewed if no other program
 -- has claimed the number and it isn't reserved. If another program has claimed it, or the claim was released, nothing
--- changes, and the result has the current term and the readable part of the holder.
+-- changes, and the result has the current term and the readable part of the holder. now_ms, max_skew_ms and
+-- skewed are as in claim_node.
 CREATE FUNCTION {{$s}}.renew_node(
     pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
-    OUT renewed boolean, OUT after bigint, OUT until bigint, OUT time_ms bigint, OUT present_term bigint, OUT present_holder text
+    now_ms bigint DEFAULT NULL, max_skew_ms bigint DEFAULT NULL,
+    OUT renewed boolean, OUT after bigint, OUT until bigint, OUT time_ms bigint, OUT present_term bigint, OUT present_holder text,
+    OUT skewed boolean
 )
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -280,6 +293,12 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of renew_node: ttl_ms %s (1 to 3600000), until_ms %s (not after the year 9999)',
                 coalesce(ttl_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL'));
+    END IF;
+    renewed := false;
+    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+    skewed := coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
+    IF skewed THEN
+        RETURN;
     END IF;
     PERFORM {{$i}}.commit_durably();
     UPDATE {{$s}}.node_lease l SET mark = greatest(l.mark, until_ms), expires_at = clock_timestamp() + ttl, ttl = ttl
@@ -294,7 +313,7 @@ BEGIN
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
 END
 $$;
-REVOKE EXECUTE ON FUNCTION {{$s}}.renew_node(text, integer, bigint, text, bigint, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {{$s}}.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) FROM PUBLIC;
 COMMENT ON FUNCTION {{$s}}.renew_node IS 'Renews a claim, for package pglease.';
 
 -- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number

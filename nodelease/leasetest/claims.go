@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -177,6 +178,66 @@ func (s *suite) testAhead() {
 	}
 	if got := c.busy(p, s.request(hour+1, 100), 2, 0, 1); got != time.Hour {
 		s.Errorf("want to try again after %v, got %v", time.Hour, got)
+	}
+}
+
+// testSkew checks that a store neither grants nor renews a claim if the holder's clock is too
+// far from the store's, and that it writes nothing in that case.
+func (s *suite) testSkew() {
+	const hour = 3_600_000
+	p := s.pool(1)
+	c := s.open()
+	limited := func(at int64) nodelease.Request {
+		r := s.request(at, 100)
+		r.MaxSkew = time.Hour
+		return r
+	}
+	// skewed checks the error of a refused call.
+	skewed := func(what string, r nodelease.Request, err error) {
+		s.Helper()
+		local := time.UnixMilli(r.Now).UTC().Format("2006-01-02T15:04:05.000Z")
+		if busy := (*nodelease.BusyError)(nil); !errors.Is(err, nodelease.ErrClockSkew) || errors.As(err, &busy) || !strings.Contains(err.Error(), local) || !strings.Contains(err.Error(), p.Name) {
+			s.Errorf("%s: want %v with the pool and the time %s, got %v", what, nodelease.ErrClockSkew, local, err)
+		}
+	}
+	for _, at := range []int64{-2 * hour, 2 * hour, 100 * 365 * 24 * hour} {
+		r := limited(at)
+		_, err := c.try(p, r)
+		skewed("Claim", r, err)
+	}
+	r := limited(0)
+	claim := c.claim(p, r)
+	if claim.After != 0 {
+		s.Errorf("want a number that was never used, got %+v", claim)
+	}
+	repeated := r
+	repeated.Now, repeated.Until = r.Now+2*hour, r.Until+2*hour
+	_, err := c.try(p, repeated)
+	skewed("repeated Claim", repeated, err)
+	renew := func(r nodelease.Request) (nodelease.Claim, error) {
+		ctx, cancel := s.patiently()
+		defer cancel()
+		return c.store.Renew(ctx, p, claim, r)
+	}
+	for _, at := range []int64{-2 * hour, 2 * hour} {
+		r := limited(at)
+		_, err := renew(r)
+		skewed("Renew", r, err)
+	}
+	s.open().busy(p, s.request(hour/2, 100), 1, 0, 0)
+	got, err := renew(limited(200))
+	if err != nil || got.Until != s.base+300 {
+		s.Errorf("want a claim until %d, got %+v, %v", s.base+300, got, err)
+	}
+	c.release(p, claim, 250)
+	// Without a limit, or within it, the clocks may differ.
+	for i, r := range []nodelease.Request{limited(hour / 2), s.request(2*hour, 100)} {
+		next := s.open()
+		claim := next.claim(p, r)
+		if i == 0 && claim.After != s.base+250 {
+			s.Errorf("want a claim after %d, got %+v", s.base+250, claim)
+		}
+		next.release(p, claim, r.Now+50-s.base)
 	}
 }
 

@@ -32,6 +32,9 @@ type Harness struct {
 	// Crash ends a client as the death of its process would. Leave it nil if claims
 	// expire by their TTL alone. Set it if they also end with a connection.
 	Crash func(t *testing.T, client nodelease.Store)
+	// Prompt means that Crash ends the client's claims at once. By default, they last for
+	// the rest of the TTL.
+	Prompt bool
 }
 
 // Exercise runs the tests that each store must pass. They run in parallel, each with
@@ -61,6 +64,7 @@ func Exercise(t *testing.T, h Harness) {
 			{"repeated claim", (*suite).testRepeated, false},
 			{"lowest high-water mark first", (*suite).testOrder, false},
 			{"high-water marks ahead", (*suite).testAhead, false},
+			{"clock skew", (*suite).testSkew, false},
 			{"independent pools", (*suite).testPools, false},
 			{"pool mismatch", (*suite).testMismatch, false},
 			{"invalid pools", (*suite).testInvalid, false},

@@ -77,6 +77,9 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 		return nodelease.Claim{}, err
 	}
 	now := s.now()
+	if err := r.CheckSkew(now); err != nil {
+		return nodelease.Claim{}, fmt.Errorf("leasetest: claim a number of pool %q: %w", p.Name, err)
+	}
 	for i := range pool.numbers {
 		if n := &pool.numbers[i]; n.holder == r.Holder {
 			n.extend(r, now)
@@ -169,6 +172,9 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 		return nodelease.Claim{}, err
 	}
 	now := s.now()
+	if err := r.CheckSkew(now); err != nil {
+		return nodelease.Claim{}, fmt.Errorf("leasetest: renew number %d of pool %q: %w", c.Number, p.Name, err)
+	}
 	n.extend(r, now)
 	return n.claim(c.Number, now), nil
 }

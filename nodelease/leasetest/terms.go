@@ -22,7 +22,7 @@ func (s *suite) testLapse() {
 		}
 		return err
 	})
-	if held := time.Since(sent); held < s.stands(first)-s.slack() {
+	if held := time.Since(sent); held < s.stands(first)-s.slack() && !s.h.Prompt {
 		s.Errorf("expected the number to be held for %v, got %v", s.stands(first), held)
 	}
 	if next.Number != first.Number || next.Term <= first.Term || next.After != first.Until {
@@ -73,7 +73,7 @@ func (s *suite) renewed() bool {
 		_, err := rival.try(p, s.brief(1_000_000, 1))
 		return err
 	})
-	if held := time.Since(sent); held < stands {
+	if held := time.Since(sent); held < stands && !s.h.Prompt {
 		s.Errorf("expected the number to be held for %v after the last renewal, got %v", stands, held)
 	}
 	return true

@@ -26,8 +26,8 @@
 // or write the tables. A program needs
 //
 //	GRANT USAGE ON SCHEMA sortkey TO app;
-//	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint) TO app;
-//	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint) TO app;
+//	GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO app;
+//	GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) TO app;
 //	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO app;
 //
 // and no more. Replace sortkey if the schema has another name. With these privileges
@@ -123,10 +123,11 @@
 //
 //	UPDATE sortkey.node_lease SET holder = NULL, expires_at = NULL WHERE pool = 'snowflake' AND number = 7;
 //
-// If a holder's clock was years ahead, the high-water mark of its number is years ahead
-// too, and the number isn't granted until then. To use the number earlier, take it away
-// from its holder as above. Check that no table, in any database, has an ID with that
-// number and a time in the future. Then set the high-water mark to the present:
+// If a holder's clock was ahead, by at most MaxSkew of nodelease.Options, the high-water
+// mark of its number is ahead too, and the number isn't granted until then. To use the
+// number earlier, take it away from its holder as above. Check that no table, in any
+// database, has an ID with that number and a time in the future. Then set the high-water
+// mark to the present:
 //
 //	UPDATE sortkey.node_lease SET mark = extract(epoch FROM clock_timestamp()) * 1000
 //	WHERE pool = 'snowflake' AND number = 7 AND holder IS NULL;

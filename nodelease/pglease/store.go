@@ -52,15 +52,19 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	var now int64
 	var held, reserved, ahead, frees, highWaterMark sql.Null[int64]
 	var reservations sql.Null[string]
+	var skewed bool
 	err := s.call(ctx, p, "claim a number", query{
 		// The casts are for drivers that send all numbers as bigint and ranges as text.
-		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations
-			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint)`,
-		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until},
-		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &highWaterMark, &reservations},
+		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations, skewed
+			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint, $9::bigint)`,
+		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until, maxSkew(r)},
+		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &highWaterMark, &reservations, &skewed},
 	})
 	if err != nil {
 		return nodelease.Claim{}, err
+	}
+	if skewed {
+		return nodelease.Claim{}, fmt.Errorf("pglease: claim a number of pool %q: %w", p.Name, r.CheckSkew(time.UnixMilli(now)))
 	}
 	if !number.Valid {
 		busy := &nodelease.BusyError{
@@ -83,18 +87,21 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 
 // Renew extends a claim; see [nodelease.Store].
 func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
-	var renewed bool
+	var renewed, skewed bool
 	var now int64
 	var after, until, term sql.Null[int64]
 	var holder sql.Null[string]
 	err := s.call(ctx, p, fmt.Sprintf("renew number %d", c.Number), query{
-		`SELECT renewed, after, until, time_ms, present_term, present_holder
-			FROM %s.renew_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::bigint)`,
-		[]any{p.Name, c.Number, c.Term, c.Holder, milliseconds(r.TTL), r.Until},
-		[]any{&renewed, &after, &until, &now, &term, &holder},
+		`SELECT renewed, after, until, time_ms, present_term, present_holder, skewed
+			FROM %s.renew_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::bigint, $7::bigint, $8::bigint)`,
+		[]any{p.Name, c.Number, c.Term, c.Holder, milliseconds(r.TTL), r.Until, r.Now, maxSkew(r)},
+		[]any{&renewed, &after, &until, &now, &term, &holder, &skewed},
 	})
 	if err != nil {
 		return nodelease.Claim{}, err
+	}
+	if skewed {
+		return nodelease.Claim{}, fmt.Errorf("pglease: renew number %d of pool %q: %w", c.Number, p.Name, r.CheckSkew(time.UnixMilli(now)))
 	}
 	if !renewed {
 		now := fmt.Sprintf("released in term %d", term.V)
@@ -138,6 +145,11 @@ func multirange(numbers []int) string {
 		text = fmt.Appendf(text, "[%d,%d]", first, last)
 	}
 	return "{" + string(text) + "}"
+}
+
+// maxSkew returns the limit of the skew in milliseconds, or NULL if there is none.
+func maxSkew(r nodelease.Request) sql.Null[int64] {
+	return sql.Null[int64]{V: milliseconds(r.MaxSkew), Valid: r.MaxSkew > 0}
 }
 
 // milliseconds rounds up, since a claim may last longer than requested, but not

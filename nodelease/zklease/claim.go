@@ -59,6 +59,9 @@ func (p *pool) claimOnce(ctx context.Context, r nodelease.Request) (nodelease.Cl
 	if err := p.prepare(ctx); err != nil {
 		return nodelease.Claim{}, err
 	}
+	if err := p.checkSkew(ctx, r); err != nil {
+		return nodelease.Claim{}, err
+	}
 	r = r.LimitTTL(p.session())
 	if c, ok, err := p.repeat(ctx, r); ok || err != nil {
 		return c, err
@@ -129,6 +132,45 @@ func (p *pool) prepare(ctx context.Context) error {
 			p.Name, p.root, made.Size, made.Layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
 	}
 	return err
+}
+
+// checkSkew returns an error if the holder's clock is too far from the servers'. From the
+// last write of this store, it knows the servers' clock to within the duration of a call. If
+// it doesn't, or if that clock may have been set, it writes the layout znode again, which
+// changes only its time.
+func (p *pool) checkSkew(ctx context.Context, r nodelease.Request) error {
+	p.mu.Lock()
+	known, now := !p.readAt.IsZero(), p.serverTime.Add(time.Since(p.readAt))
+	p.mu.Unlock()
+	if r.MaxSkew <= 0 || known && r.CheckSkew(now) == nil {
+		return nil
+	}
+	path := p.root + "/" + layoutName
+	data, stat, err := p.get(ctx, path)
+	if err != nil {
+		return err
+	}
+	err = p.persist(ctx, func() error {
+		written, err := p.conn.Set(path, data, stat.Version)
+		if err == nil {
+			stat = written
+		}
+		return err
+	})
+	if errors.Is(err, zk.ErrBadVersion) { // written a moment ago, by another process or by an attempt whose answer was lost
+		_, stat, err = p.get(ctx, path)
+	}
+	if err != nil {
+		return fmt.Errorf("zklease: write %s: %w", path, err)
+	}
+	now = time.UnixMilli(stat.Mtime)
+	p.mu.Lock()
+	p.serverTime, p.readAt = now, time.Now()
+	p.mu.Unlock()
+	if err := r.CheckSkew(now); err != nil {
+		return fmt.Errorf("zklease: use pool %q: %w", p.Name, err)
+	}
+	return nil
 }
 
 // path returns the path of a number's znode in a directory of the pool.
@@ -416,6 +458,7 @@ func failed(results []zk.MultiResponse) int {
 func (s *Store) granted(path string, number int, m record, r nodelease.Request, stat *zk.Stat) nodelease.Claim {
 	s.mu.Lock()
 	s.held[path] = m.Term
+	s.serverTime, s.readAt = time.UnixMilli(stat.Mtime), time.Now()
 	s.mu.Unlock()
 	return nodelease.Claim{Number: number, Term: m.Term, Holder: m.Holder, After: m.After, Until: m.Until, TTL: min(r.TTL, s.session()), Time: time.UnixMilli(stat.Mtime)}
 }

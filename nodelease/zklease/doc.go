@@ -66,10 +66,11 @@
 //	    |-- 17                      {"term":3,"holder":"web-3, process 812 KJ...","after":1763783000000,"until":1763784027000}
 //	    `-- 18                      {"term":9,"holder":"","after":0,"until":1763780000512}, released
 //
-// The times of high-water marks are in Unix milliseconds. The queue only prevents
-// conflicts between processes that start at the same time. The time that a process
-// waits in it is limited, and a process that finds no free number doesn't keep the
-// lock.
+// The times of high-water marks are in Unix milliseconds. Before its first claim, a store
+// writes the layout znode again, unchanged, to compare this machine's clock with the
+// servers'. The queue only prevents conflicts between processes that start at the same
+// time. The time that a process waits in it is limited, and a process that finds no free
+// number doesn't keep the lock.
 //
 // To inspect a pool, and to free number 17 by hand:
 //
@@ -80,7 +81,7 @@
 //
 // A holder that still runs loses the number at its next renewal. It creates IDs up
 // to its high-water mark at most, and the next holder starts after it. Never delete
-// a high-water mark. If a high-water mark is years ahead, and no ID with that number
+// a high-water mark. If a high-water mark is far ahead, and no ID with that number
 // and a time in the future is in use, set it back by writing an earlier "until" to
 // its znode.
 //

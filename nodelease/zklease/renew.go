@@ -18,7 +18,12 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 		return nodelease.Claim{}, err
 	}
 	return await(ctx, s, func() {},
-		func() (nodelease.Claim, error) { return own.extend(ctx, c.Number, tag{c.Term, c.Holder}, r) },
+		func() (nodelease.Claim, error) {
+			if err := own.checkSkew(ctx, r); err != nil {
+				return nodelease.Claim{}, err
+			}
+			return own.extend(ctx, c.Number, tag{c.Term, c.Holder}, r)
+		},
 		// A late renewal is harmless: it extends the holder's own claim.
 		func(nodelease.Claim, error) {})
 }

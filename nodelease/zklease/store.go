@@ -98,9 +98,11 @@ type Store struct {
 	searched  map[string]bool          // holders known to have no claim
 	sharing   map[string]others        // the other programs of each pool, by root
 	wires     map[*wire]bool
-	releases  int   // number of releases in the background
-	abandoned bool  // dial refuses new connections
-	down      error // why the store isn't connected; nil while it is, and before the first attempt
+	releases  int  // number of releases in the background
+	abandoned bool // dial refuses new connections
+	// The servers' clock at the last write, and this machine's clock then.
+	serverTime, readAt time.Time
+	down               error // why the store isn't connected; nil while it is, and before the first attempt
 }
 
 var _ nodelease.Store = (*Store)(nil)

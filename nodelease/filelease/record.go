@@ -1,0 +1,105 @@
+package filelease
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// The names of a number's files are the number with a suffix.
+const (
+	suffix     = ".json" // the record
+	lockSuffix = ".lock" // an empty file, which the holder keeps locked
+)
+
+// A record is the content of the file of a number.
+type record struct {
+	number int    // the name of the file
+	Size   int    `json:"size"` // of the pool, as Layout
+	Layout string `json:"layout"`
+	Term   int64  `json:"term"`
+	Holder string `json:"holder"` // "" if the number was released
+	After  int64  `json:"after"`  // in Unix milliseconds, as Until
+	Until  int64  `json:"until"`
+}
+
+func (rec record) tag() tag { return tag{rec.Term, rec.Holder} }
+
+// read reads the record of a number, and checks that it is one of the pool.
+func (s *Store) read(p nodelease.Pool, n int) (record, error) {
+	path := s.numberPath(p, n)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return record{}, err
+	}
+	rec, err := decode(data)
+	if err != nil {
+		return record{}, fmt.Errorf("filelease: decode %s: %w; stop the program, restore the file or set its \"until\" to a time, in Unix milliseconds, after the last ID with number %d; got %.200q: %w",
+			path, err, n, data, nodelease.ErrMisconfigured)
+	}
+	if rec.Size != p.Size || rec.Layout != p.Layout {
+		return record{}, fmt.Errorf("filelease: open pool %q in %s: created with %d numbers and layout %q, but this program has %d and %q; use the same size and layout, or another pool name: %w",
+			p.Name, s.dir, rec.Size, rec.Layout, p.Size, p.Layout, nodelease.ErrPoolMismatch)
+	}
+	rec.number = n
+	return rec, nil
+}
+
+// decode parses a record, written by write or by hand. All fields are required, and unknown
+// fields are an error.
+func decode(data []byte) (record, error) {
+	var rec record
+	var fields map[string]json.RawMessage
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(&rec)
+	if err == nil {
+		err = json.Unmarshal(data, &fields) // fails if other data follows
+	}
+	const want = 6
+	switch {
+	case err != nil:
+	case len(fields) != want:
+		err = fmt.Errorf("want %d fields, got %d", want, len(fields))
+	case rec.Term < 1 || rec.After < 0 || rec.Until < rec.After:
+		err = errors.New("want a term from 1, and times with 0 <= after <= until")
+	}
+	return rec, err
+}
+
+// write replaces the record of a number. The new one is on the disk when write returns. After
+// a crash, the file has the old or the new record.
+func (s *Store) write(p nodelease.Pool, rec record) (err error) {
+	path := s.numberPath(p, rec.number)
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	temporary := path + ".new"
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir writes the names of the directory's files to the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,568 @@
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filelease
+
+import (
+	"bufio"
+	"context"
+	crand "crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("FILELEASE_TEST_DIR"); dir != "" {
+		create(dir)
+	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "32") // the tests mostly wait
+	os.Exit(m.Run())
+}
+
+// create is the main function of another process. It claims a number and prints IDs until the
+// process is killed.
+func create(dir string) {
+	ids, err := nodelease.NewSnowflakeGenerator(context.Background(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeLayout{}, nodelease.Options{})
+	for ; err == nil; time.Sleep(100 * time.Microsecond) {
+		var id idtype.Snowflake
+		if id, err = ids.Next(); err == nil {
+			fmt.Println(int64(id))
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// crash ends the claims as the end of the process would.
+func (s *Store) crash() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k, h := range s.held {
+		h.mu.Lock()
+		_ = h.lock.Close()
+		h.lock = nil
+		h.mu.Unlock()
+		delete(s.held, k)
+	}
+}
+
+func TestStore(t *testing.T) {
+	dir := t.TempDir()
+	leasetest.Exercise(t, leasetest.Harness{
+		Open: func(*testing.T) nodelease.Store { return modest{New(dir, Config{})} },
+		OpenLasting: func(*testing.T) nodelease.Store {
+			s := New(dir, Config{})
+			s.ttl = time.Hour
+			return modest{s}
+		},
+		Crash:  func(_ *testing.T, s nodelease.Store) { s.(modest).crash() },
+		Prompt: true,
+	})
+}
+
+// A modest client requests a TTL that the store grants.
+type modest struct{ *Store }
+
+func (m modest) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request) (nodelease.Claim, error) {
+	r.TTL = min(r.TTL, m.ttl)
+	return m.Store.Claim(ctx, p, r)
+}
+
+// A process that is killed frees its number at once. The next process creates IDs after the
+// IDs of the first, even if its clock was set back.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "FILELEASE_TEST_DIR="+dir)
+	child.Stderr = os.Stderr
+	output, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Process.Kill() }()
+	lines := bufio.NewScanner(output)
+	created := map[idtype.Snowflake]bool{}
+	var last idtype.Snowflake
+	read := func() bool {
+		if !lines.Scan() {
+			return false
+		}
+		n, err := strconv.ParseInt(lines.Text(), 10, 64)
+		if err != nil {
+			return false // cut by the kill
+		}
+		last = idtype.Snowflake(n)
+		created[last] = true
+		return true
+	}
+	for len(created) < 100 {
+		if !read() {
+			t.Fatal("want IDs from the other process")
+		}
+	}
+	claim := func(o nodelease.Options) (*nodelease.Generator[idtype.Snowflake], error) {
+		return nodelease.NewSnowflakeGenerator(t.Context(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeLayout{}, o)
+	}
+	if g, err := claim(nodelease.Options{Wait: -1}); !errors.Is(err, nodelease.ErrPoolExhausted) {
+		t.Fatalf("while the other process runs: want %v, got %v, %v", nodelease.ErrPoolExhausted, g, err)
+	}
+	// A suspended process keeps its number after its TTL.
+	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(maxTTL + time.Second)
+	if g, err := claim(nodelease.Options{Wait: -1}); !errors.Is(err, nodelease.ErrPoolExhausted) {
+		t.Fatalf("while the other process is suspended: want %v, got %v, %v", nodelease.ErrPoolExhausted, g, err)
+	}
+	if err := child.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+
+	for read() {
+	}
+	_ = child.Wait()
+
+	back := func() time.Time { return time.Now().Add(-time.Hour) }
+	if g, err := claim(nodelease.Options{Clock: back, Wait: 5 * time.Second}); !errors.Is(err, nodelease.ErrClockBehind) {
+		t.Errorf("with the clock an hour back: want %v, got %v, %v", nodelease.ErrClockBehind, g, err)
+	}
+	g, err := claim(nodelease.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for range 1000 {
+		id, err := g.Next()
+		if err != nil || id <= last || created[id] {
+			t.Fatalf("want an ID after %v, got %v, %v", last, id, err)
+		}
+		last = id
+	}
+}
+
+// A wall is a clock that can be set.
+type wall struct{ off atomic.Int64 }
+
+func (w *wall) now() time.Time { return time.Now().Add(time.Duration(w.off.Load())) }
+
+// onFakeTime runs a test with synctest's fake clock.
+func onFakeTime(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 21, 10, 11, 12, 0, time.UTC)))
+		f(t)
+	})
+}
+
+// Whatever happens to the clock between and during the runs of a program, no ID repeats, and
+// the IDs of each run come after all earlier IDs.
+func TestRestarts(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		dir, r := t.TempDir(), rand.New(rand.NewPCG(3, 4))
+		clock := new(wall)
+		var last idtype.Snowflake
+		runs, behind := 0, 0
+		for range 300 {
+			step := time.Duration(r.IntN(8000)-4000) * time.Millisecond
+			if r.IntN(20) == 0 {
+				clock.off.Store(0) // the clock is corrected
+			}
+			clock.off.Add(int64(step))
+			store := New(dir, Config{Numbers: []int{3}})
+			g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, nodelease.Options{Clock: clock.now, Wait: time.Duration(r.IntN(4)) * time.Second, TTL: time.Minute})
+			if err != nil {
+				if !errors.Is(err, nodelease.ErrClockBehind) {
+					t.Fatal(err)
+				}
+				behind++
+				continue
+			}
+			runs++
+			for range r.IntN(50) {
+				id, err := g.Next()
+				if err != nil && !errors.Is(err, idtype.ErrClockBackwards) && !errors.Is(err, idtype.ErrLeaseLost) {
+					t.Fatal(err)
+				}
+				if err == nil && id <= last {
+					t.Fatalf("want an ID after %v, got %v", last, id)
+				}
+				last = max(id, last)
+				time.Sleep(time.Duration(r.IntN(200)) * time.Millisecond)
+				if r.IntN(50) == 0 {
+					clock.off.Add(int64(step))
+				}
+			}
+			if r.IntN(2) == 0 {
+				store.crash()
+			}
+			if err := g.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if runs < 50 || behind < 10 {
+			t.Errorf("want more runs and more clocks behind, got %d and %d", runs, behind)
+		}
+	})
+}
+
+// After a crash, a new process waits until the clock has passed the high-water mark, and after
+// Close it doesn't wait.
+func TestWaits(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		dir := t.TempDir()
+		open := func(o nodelease.Options) (*nodelease.Keeper, *Store, error) {
+			store := New(dir, Config{Numbers: []int{3}})
+			k, err := nodelease.Acquire(t.Context(), store, nodelease.ForSnowflake(idtype.SnowflakeLayout{}), o)
+			return k, store, err
+		}
+		k, store, err := open(nodelease.Options{Wait: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if stats := k.Stats(); stats.Renewals < 50 || stats.Failures > 0 || k.Ready() != nil || k.Number() != 3 || stats.Skew.Round(2*time.Millisecond) != 0 {
+			t.Errorf("want number 3 and renewals about once a second, got %+v, %v", stats, k.Ready())
+		}
+		mark := k.Until()
+		store.crash()
+		_ = k.Close()
+		begun := time.Now()
+		k, _, err = open(nodelease.Options{})
+		if waited := time.Since(begun); err != nil || waited > 3*time.Second || waited < time.Second || k.After() != mark {
+			t.Fatalf("want a claim after %d within 3 s, got %v after %v", mark, err, waited)
+		}
+		if _, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: k}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+		k, _, err = open(nodelease.Options{Wait: -1})
+		if err != nil || k.After() != mark {
+			t.Fatalf("after Close: want a claim after %d at once, got %v", mark, err)
+		}
+		if err := k.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// While the disk fails, Ready fails before Next. When the disk works again, the same Store
+// grants the number again, even long after the Keeper has given up the release.
+func TestDiskFails(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		dir := t.TempDir()
+		g, err := nodelease.NewSnowflakeGenerator(t.Context(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeLayout{}, nodelease.Options{Reacquire: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		obstacle := filepath.Join(dir, "snowflake", "3.json.new")
+		if err := os.Mkdir(obstacle, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		warned := false
+		for {
+			if _, err := g.Next(); err != nil {
+				break
+			}
+			warned = warned || g.Ready() != nil
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err := g.Ready(); !warned || err == nil || !strings.Contains(err.Error(), "3.json.new") {
+			t.Errorf("want the error of the disk before the loss, got %v; %v", warned, err)
+		}
+		time.Sleep(time.Hour)
+		if err := os.Remove(obstacle); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		if id, err := g.Next(); err != nil || g.Ready() != nil {
+			t.Errorf("want IDs again, got %v, %v; %v", id, err, g.Ready())
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A claim whose files were deleted or replaced is lost.
+func TestFilesDeleted(t *testing.T) {
+	for name, change := range map[string]func(dir string) error{
+		"directory": func(dir string) error { return os.Rename(dir, dir+"-old") },
+		"lock":      func(dir string) error { return os.Remove(filepath.Join(dir, "snowflake", "3.lock")) },
+		"record":    func(dir string) error { return os.Remove(filepath.Join(dir, "snowflake", "3.json")) },
+		"term": func(dir string) error {
+			path := filepath.Join(dir, "snowflake", "3.json")
+			data, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path, []byte(strings.Replace(string(data), `"term":1,`, `"term":2,`, 1)), 0o644))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				dir := filepath.Join(t.TempDir(), "leases")
+				if err := os.Mkdir(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				k, err := nodelease.Acquire(t.Context(), New(dir, Config{Numbers: []int{3}}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := change(dir); err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				select {
+				case <-k.Lost():
+				case <-time.After(time.Minute):
+				}
+				if err := k.Err(); !errors.Is(err, nodelease.ErrSuperseded) || !strings.Contains(err.Error(), "deleted or replaced") || time.Since(begun) > 2*time.Second {
+					t.Errorf("want %v at the next renewal, got %v after %v", nodelease.ErrSuperseded, err, time.Since(begun))
+				}
+				if err := k.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Errors name the cause and the remedy. Acquire doesn't wait for a setup that can't work.
+func TestErrors(t *testing.T) {
+	const valid = `{"size":1024,"layout":"snowflake: epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12","term":3,"holder":"","after":0,"until":1763784002700}`
+	for name, test := range map[string]struct {
+		numbers []int
+		prepare func(dir string) error // nil: write content
+		content string
+		is      error
+		says    string
+	}{
+		"valid":     {content: valid},
+		"empty":     {content: "", is: nodelease.ErrMisconfigured, says: `3.json: EOF`},
+		"cut":       {content: valid[:40], is: nodelease.ErrMisconfigured, says: `set its "until" to a time, in Unix milliseconds, after the last ID with number 3; got "{\"size\":1024,`},
+		"more":      {content: valid + "{", is: nodelease.ErrMisconfigured, says: "after top-level value"},
+		"unknown":   {content: strings.Replace(valid, `"term"`, `"terms"`, 1), is: nodelease.ErrMisconfigured, says: `unknown field "terms"`},
+		"missing":   {content: strings.Replace(valid, `"after":0,`, ``, 1), is: nodelease.ErrMisconfigured, says: "want 6 fields, got 5"},
+		"term":      {content: strings.Replace(valid, `"term":3`, `"term":0`, 1), is: nodelease.ErrMisconfigured, says: "want a term from 1"},
+		"order":     {content: strings.Replace(valid, `"after":0`, `"after":1763784002701`, 1), is: nodelease.ErrMisconfigured, says: "after <= until"},
+		"number":    {content: strings.Replace(valid, `1763784002700`, `"soon"`, 1), is: nodelease.ErrMisconfigured, says: "cannot unmarshal string"},
+		"size":      {content: strings.Replace(valid, `1024`, `512`, 1), is: nodelease.ErrPoolMismatch, says: "created with 512 numbers"},
+		"layout":    {content: strings.Replace(valid, `2021`, `2020`, 1), is: nodelease.ErrPoolMismatch, says: "epoch 2020"},
+		"ahead":     {content: strings.Replace(valid, `1763784002700`, `4102444800000`, 1), is: nodelease.ErrClockBehind, says: "the clock must advance by"},
+		"none":      {numbers: []int{}, content: valid, is: nodelease.ErrMisconfigured, says: "Config.Numbers is empty; list the numbers"},
+		"range":     {numbers: []int{3, 1024}, content: valid, is: nodelease.ErrMisconfigured, says: `Config.Numbers: 1024 is not a number of pool "snowflake"; want 0 to 1023`},
+		"directory": {prepare: os.RemoveAll, is: nodelease.ErrMisconfigured, says: "no such file or directory; create the directory once, on a local disk"},
+		"file": {prepare: func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o644)) },
+			is: nodelease.ErrMisconfigured, says: "not a directory; create the directory once"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onFakeTime(t, func(t *testing.T) {
+				dir := t.TempDir()
+				path := filepath.Join(dir, "snowflake", "3.json")
+				prepare := test.prepare
+				if prepare == nil {
+					prepare = func(dir string) error {
+						return errors.Join(os.Mkdir(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(test.content), 0o644))
+					}
+				}
+				if err := prepare(dir); err != nil {
+					t.Fatal(err)
+				}
+				if test.numbers == nil {
+					test.numbers = []int{3}
+				}
+				begun := time.Now()
+				k, err := nodelease.Acquire(t.Context(), New(dir, Config{Numbers: test.numbers}), nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{})
+				if !errors.Is(err, test.is) || err != nil && !strings.Contains(err.Error(), test.says) || time.Since(begun) > 0 {
+					t.Errorf("want %v at once with %q, got %v after %v", test.is, test.says, err, time.Since(begun))
+				}
+				if err == nil {
+					if k.Number() != 3 || k.After() != 1763784002700 {
+						t.Errorf("want number 3 after 1763784002700, got %d after %d", k.Number(), k.After())
+					}
+					_ = k.Close()
+				}
+			})
+		})
+	}
+	if err := explain(&fs.PathError{Op: "open", Path: "/leases", Err: syscall.EROFS}); !errors.Is(err, nodelease.ErrMisconfigured) || !strings.Contains(err.Error(), "filelease: open /leases: read-only file system; let the program's user") {
+		t.Errorf("got %v", err)
+	}
+	if err := explain(syscall.ENOSPC); err != syscall.ENOSPC {
+		t.Errorf("a full disk can be emptied: got %v", err)
+	}
+}
+
+// A claim whose caller has given up is released, so that other Stores get the number.
+func TestCanceledClaim(t *testing.T) {
+	dir := t.TempDir()
+	p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+	request := func() nodelease.Request {
+		now := time.Now().UnixMilli()
+		return nodelease.Request{Holder: crand.Text(), TTL: time.Minute, Now: now, Until: now}
+	}
+	store, other := New(dir, Config{Numbers: []int{3}}), New(dir, Config{Numbers: []int{3}})
+	var took time.Duration // by the slowest claim that wasn't canceled
+	late := 0
+	for i := range 60 {
+		ctx, cancel := context.WithTimeout(t.Context(), max(took, time.Millisecond)*time.Duration(i)/60)
+		if i%10 == 1 {
+			ctx = t.Context()
+		}
+		begun := time.Now()
+		c, err := store.Claim(ctx, p, request())
+		cancel()
+		if err == nil {
+			took = max(took, time.Since(begun))
+			err = store.Release(t.Context(), p, c, c.After)
+		} else if errors.Is(err, context.DeadlineExceeded) {
+			late, err = late+1, nil
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err = other.Claim(t.Context(), p, request())
+		if err != nil {
+			t.Fatalf("after %d canceled claims: %v", late, err)
+		}
+		if err := other.Release(t.Context(), p, c, c.After); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.KeepAlive(store) // or the collector would close its files
+	if late < 5 {
+		t.Errorf("want more canceled claims, got %d", late)
+	}
+}
+
+// Each process of a machine gets another number, and the store keeps no number from the
+// processes of other pools.
+func TestNumbers(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		dir := t.TempDir()
+		p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+		p.Reserved = []int{4}
+		taken := map[int]bool{}
+		for range 2 {
+			k, err := nodelease.Acquire(t.Context(), New(dir, Config{Numbers: []int{4, 5, 900}}), p, nodelease.Options{Wait: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer k.Close()
+			taken[k.Number()] = true
+		}
+		if !taken[5] || !taken[900] {
+			t.Errorf("want numbers 5 and 900, got %v", taken)
+		}
+		var busy *nodelease.BusyError
+		if _, err := nodelease.Acquire(t.Context(), New(dir, Config{Numbers: []int{4, 5, 900}}), p, nodelease.Options{Wait: -1}); !errors.As(err, &busy) || busy.Held != 2 || busy.Reserved != 1 || busy.Ahead != 0 {
+			t.Errorf("want 2 held and 1 reserved, got %v", err)
+		}
+		g, err := nodelease.NewSpread64Generator(t.Context(), New(dir, Config{Numbers: []int{5}}), 3, nodelease.Options{Wait: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		if g.Keeper().Number() != 5 {
+			t.Errorf("want number 5, got %d", g.Keeper().Number())
+		}
+	})
+}
+
+// A claim that isn't renewed ends after ten TTLs, also for other Stores: its holder may not
+// have received it.
+func TestUnclaimed(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		dir := t.TempDir()
+		p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+		store, other := New(dir, Config{Numbers: []int{3}}), New(dir, Config{Numbers: []int{3}})
+		request := func(holder string) nodelease.Request {
+			now := time.Now().UnixMilli()
+			return nodelease.Request{Holder: holder, TTL: time.Minute, Now: now, Until: now}
+		}
+		c, err := store.Claim(t.Context(), p, request("shop-3, process 1 first"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := store.Renew(t.Context(), p, c, request("shop-3, process 1 first")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(abandoned*maxTTL - time.Millisecond)
+		if _, err := other.Claim(t.Context(), p, request("second")); !errors.Is(err, nodelease.ErrPoolExhausted) || !strings.Contains(err.Error(), `number 3 is held by another process or Store of this machine, "shop-3, process 1": `) {
+			t.Errorf("before the end: want %v with the holder, got %v", nodelease.ErrPoolExhausted, err)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if _, err := store.Renew(t.Context(), p, c, request("shop-3, process 1 first")); !errors.Is(err, nodelease.ErrSuperseded) {
+			t.Errorf("a late renewal: want %v, got %v", nodelease.ErrSuperseded, err)
+		}
+		if c, err := other.Claim(t.Context(), p, request("second")); err != nil || c.Number != 3 || c.Term != 2 {
+			t.Errorf("after the end: want term 2 of number 3, got %+v, %v", c, err)
+		}
+		runtime.KeepAlive(store)
+	})
+}
+
+// An invalid file makes only its own number unusable.
+func TestInvalidFile(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		dir := t.TempDir()
+		p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+		claim := func(numbers ...int) (*nodelease.Keeper, error) {
+			k, err := nodelease.Acquire(t.Context(), New(dir, Config{Numbers: numbers}), p, nodelease.Options{Wait: -1})
+			if err == nil {
+				t.Cleanup(func() { _ = k.Close() })
+			}
+			return k, err
+		}
+		for _, n := range []int{7, 8} {
+			k, err := claim(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = k.Close()
+		}
+		time.Sleep(maxTTL)
+		for _, n := range []int{0, 5} {
+			if err := os.WriteFile(filepath.Join(dir, "snowflake", strconv.Itoa(n)+".json"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, want := range []int{7, 8} {
+			if k, err := claim(5, 7, 8); err != nil || k.Number() != want {
+				t.Fatalf("want number %d, got %v, %v", want, k, err)
+			}
+		}
+		if _, err := claim(5, 7, 8); !errors.Is(err, nodelease.ErrPoolExhausted) || !strings.Contains(err.Error(), "5.json: EOF") {
+			t.Errorf("while the others are held: want %v and the reason for 5.json, got %v", nodelease.ErrPoolExhausted, err)
+		}
+		if _, err := claim(5); !errors.Is(err, nodelease.ErrMisconfigured) || !strings.Contains(err.Error(), "5.json: EOF") {
+			t.Errorf("without another number: want %v of 5.json, got %v", nodelease.ErrMisconfigured, err)
+		}
+	})
+}

@@ -1,0 +1,184 @@
+package nodelease_test
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/nodelease"
+)
+
+// The counters of a Generator continue when it changes its number.
+func TestGeneratorStats(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g := generator(t, store, pool(3), nodelease.Options{Reacquire: true})
+		store.set(only("Renew", late(0, 200*time.Millisecond)))
+		ids := make([]idtype.Snowflake, 10)
+		var want nodelease.GeneratorStats
+		for i := range 12 {
+			if n, err := g.Fill(t.Context(), ids); n != 10 || err != nil {
+				t.Fatal(n, err)
+			}
+			want.Minted += 10
+			time.Sleep(25 * time.Second)
+			claim := g.Keeper().Stats()
+			if claim.RenewalTime != time.Duration(claim.Renewals)*200*time.Millisecond || claim.Renewals < 2 {
+				t.Errorf("want renewals of 200 ms, got %+v", claim)
+			}
+			store.set(down) // also for the next claim
+			<-g.Keeper().Lost()
+			lost := g.Stats()
+			claim = g.Keeper().Stats()
+			want.Losses++
+			want.Renewals += claim.Renewals
+			want.Failures += claim.Failures
+			want.RenewalTime += claim.RenewalTime
+			want.Claim = claim
+			if lost != want || claim.Failures == 0 {
+				t.Errorf("loss %d: want %+v, got %+v", i+1, want, lost)
+			}
+			store.set(only("Renew", late(0, 200*time.Millisecond)))
+			must(g.Next())
+			want.Minted++
+			want.Reacquisitions++
+			want.Claim = g.Keeper().Stats()
+			if got := g.Stats(); got != want {
+				t.Errorf("reacquisition %d: want %+v, got %+v", i+1, want, got)
+			}
+		}
+		if r := g.Remaining(); r != g.Current().(*idtype.SnowflakeGenerator).Remaining() || r < time.Hour {
+			t.Errorf("got %v until the end of the layout", r)
+		}
+		closes(t, g)
+		want.Claim = g.Keeper().Stats()
+		if got := g.Stats(); got != want {
+			t.Errorf("after Close: want %+v, got %+v", want, got)
+		}
+	})
+}
+
+// A counting generator reports the counters that the test sets.
+type counting struct {
+	idtype.Generator[idtype.Snowflake]
+	stats *idtype.GeneratorStats
+}
+
+func (c counting) Stats() idtype.GeneratorStats { return *c.stats }
+
+// Each counter of the wrapped generators is summed, also if it changes after the loss.
+func TestGeneratorStatsOfEarlierClaims(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		var all []*idtype.GeneratorStats
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(3), nodelease.Options{Reacquire: true},
+			func(l idtype.Lease) (counting, error) {
+				plain, err := build(l)
+				all = append(all, new(idtype.GeneratorStats))
+				return counting{plain, all[len(all)-1]}, err
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const losses = 20
+		for range losses {
+			store.set(only("Renew", down))
+			old := g.Keeper()
+			<-old.Lost()
+			store.set(nil)
+			must(g.Next())
+			for _, stats := range all[len(all)-2:] {
+				counters := reflect.ValueOf(stats).Elem()
+				for i := range counters.NumField() {
+					counters.Field(i).SetUint(counters.Field(i).Uint() + 1)
+				}
+			}
+		}
+		got := reflect.ValueOf(g.Stats().GeneratorStats)
+		for i := range got.NumField() {
+			if got.Field(i).Uint() != 2*losses {
+				t.Errorf("%s: want %d, got %d", got.Type().Field(i).Name, 2*losses, got.Field(i).Uint())
+			}
+		}
+		closes(t, g)
+	})
+}
+
+// A wrapped generator may lack the methods Stats and Remaining.
+func TestGeneratorStatsMissing(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{},
+			func(l idtype.Lease) (struct {
+				idtype.Generator[idtype.Snowflake]
+			}, error) {
+				plain, err := build(l)
+				return struct {
+					idtype.Generator[idtype.Snowflake]
+				}{plain}, err
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(g.Next())
+		time.Sleep(time.Minute)
+		stats := g.Stats()
+		if stats.GeneratorStats != (idtype.GeneratorStats{}) || stats.Renewals < 5 || g.Remaining() != 0 {
+			t.Errorf("want renewals alone, got %+v, %v", stats, g.Remaining())
+		}
+		store.set(only("Renew", down))
+		<-g.Keeper().Lost()
+		if got := g.Stats(); got.Losses != 1 || got.Reacquisitions != 0 {
+			t.Errorf("want a loss, got %+v", got)
+		}
+		closes(t, g)
+	})
+}
+
+// No counter goes back, also while the number changes.
+func TestGeneratorStatsConcurrently(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g := generator(t, store, pool(3), nodelease.Options{Reacquire: true, TTL: time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = g.Next()
+					time.Sleep(20 * time.Millisecond)
+				}
+			})
+		}
+		for range 2 {
+			wg.Go(func() {
+				var last nodelease.GeneratorStats
+				for ctx.Err() == nil {
+					s := g.Stats()
+					if s.Minted < last.Minted || s.Waits < last.Waits || s.Losses < last.Losses || s.Reacquisitions < last.Reacquisitions || s.Renewals < last.Renewals || s.Failures < last.Failures ||
+						s.RenewalTime < last.RenewalTime || s.Losses-s.Reacquisitions > 1 {
+						t.Errorf("%+v after %+v", s, last)
+					}
+					last = s
+					_ = g.Remaining()
+					time.Sleep(time.Millisecond)
+				}
+				if last.Losses < 5 {
+					t.Errorf("want more losses, got %+v", last)
+				}
+			})
+		}
+		for ctx.Err() == nil {
+			store.set(only("Renew", down))
+			time.Sleep(3 * time.Second)
+			store.set(nil)
+			time.Sleep(3 * time.Second)
+		}
+		wg.Wait()
+		closes(t, g)
+	})
+}
