@@ -12,12 +12,14 @@ RACE_ELSEWHERE = $(if $(filter true,$(CI)),$(RACE))
 # Integration tests mostly wait for servers, so run more packages than there are cores.
 PACKAGES_AT_ONCE = $$(( 2 * $$(getconf _NPROCESSORS_ONLN) ))
 FUZZTIME := 2000000x
+# For each store of node numbers.
+LOAD_TIME := 90s
 COUNT := 1
 # uuidv7() needs Postgres 18.
 BENCH_SERVER = POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
-MODULES := . bench cmd/sortkey examples integration_test
+MODULES := . bench cmd/sortkey examples integration_test metrics
 
-.PHONY: help demo test lint unit integration fuzz soak bench docs api tidy clean
+.PHONY: help demo test lint unit integration fuzz soak load bench docs api tidy clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -49,18 +51,23 @@ $(LINTER):
 
 unit: ## unit tests, and one iteration of each benchmark
 	go test $(RACE) ./...
-	go test $(RACE_ELSEWHERE) ./examples/... ./bench/... ./cmd/sortkey
+	go test $(RACE_ELSEWHERE) ./bench/... ./cmd/sortkey ./metrics
+	@# The libraries of the examples would take minutes to compile for the race detector.
+	go test ./examples/...
 	$(TOOLS) go test ./...
 	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
 	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window >/dev/null
 
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
+	@# The longest packages start first. The load test in ./service judges times, so it runs alone.
 	@# go test prints the output of a package only when it ends. Tests report waits, such as for an image, in the file progress.
 	@files=$$(mktemp -d); trap 'kill $$tail 2>/dev/null; rm -rf "$$files"' EXIT; touch "$$files/progress"; \
 	tail -f "$$files/progress" & tail=$$!; \
 	export TESTS_PROGRESS=$$files/progress TESTS_NOT_RUN=$$files/not-run; \
 	cd integration_test && status=0; \
-	go test $(RACE_ELSEWHERE) -count=1 -timeout 30m -p $(PACKAGES_AT_ONCE) ./... || status=$$?; \
+	go test $(RACE_ELSEWHERE) -count=1 -timeout 30m -p $(PACKAGES_AT_ONCE) ./migrations ./gorm $$(go list ./... | grep -Ev '/(service$$|frameworks)') || status=$$?; \
+	go test -count=1 -timeout 30m ./frameworks/... || status=$$?; \
+	go test $(RACE_ELSEWHERE) -count=1 -timeout 30m ./service || status=$$?; \
 	if [[ -s $$TESTS_NOT_RUN ]]; then echo "NOT RUN:"; sort -u "$$TESTS_NOT_RUN"; fi; \
 	exit $$status
 
@@ -70,10 +77,15 @@ fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each
 			echo "fuzz $$package $$target"; \
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; done; done
 
-soak: ## check 100 million IDs of each format for duplicates, and inject faults into leases and SQL defaults for half an hour
+soak: ## check 100 million IDs of each format for duplicates, and inject faults into leases, the service and SQL defaults for 45 minutes
 	SORTKEY_UNIQUE=100000000 go test -count=1 -timeout 60m -run '^TestUnique' -v ./idtype
 	cd integration_test && SORTKEY_SOAK=10m go test -count=1 -timeout 60m -run '/chaos' -v ./nodelease
+	$(MAKE) --no-print-directory load LOAD_TIME=5m
 	cd integration_test && SORTKEY_SOAK=2m go test -count=1 -timeout 60m -run '^TestServer(Storm|ClockJitter)' -v ./migrations
+
+load: ## run examples/service under load with faults for 3 minutes, and print the results in Markdown
+	@report=$$(mktemp); trap 'rm -f "$$report"' EXIT; cd integration_test && \
+	SORTKEY_SOAK=$(LOAD_TIME) SORTKEY_REPORT=$$report go test -count=1 -timeout 60m -run '^TestLoad' ./service >&2 && cat "$$report"
 
 bench: ## run all benchmarks (45 minutes) and write docs/benchmarks.md; QUICK=1: 3 minutes, to .bin; BENCH=Next COUNT=6: for benchstat
 ifdef BENCH

@@ -5,40 +5,33 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"expvar"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/filelease"
+	"github.com/sortkey/sortkey/nodelease/ready"
 )
-
-// NodeOfPod returns the node number of a pod in a StatefulSet of count pods: for
-// pod shop-3 it is first+3. StatefulSets that write to the same tables need
-// ranges that don't overlap.
-func NodeOfPod(name string, first, count int) (datacenter, worker int, err error) {
-	digits := name[strings.LastIndexByte(name, '-')+1:]
-	ordinal, err := strconv.Atoi(digits)
-	if err != nil || strconv.Itoa(ordinal) != digits || digits == name {
-		return 0, 0, fmt.Errorf("node number of pod %q: want the name of a StatefulSet's pod, such as shop-3", name)
-	}
-	if first < 0 || ordinal >= count || first+count > 1024 {
-		return 0, 0, fmt.Errorf("node number of pod %q: want one of %d pods, with numbers from %d to below 1024; change the range of this StatefulSet", name, count, first)
-	}
-	node := first + ordinal
-	return node >> 5, node & 31, nil // the default layout has 5 bits for each
-}
 
 // ClaimIDs claims a node number and returns a generator that uses it. If the
 // claim is lost, the generator claims another number. The caller closes it.
 func ClaimIDs(ctx context.Context, store nodelease.Store, log *slog.Logger) (*nodelease.Generator[idtype.Snowflake], error) {
 	return nodelease.NewSnowflakeGenerator(ctx, store, idtype.DefaultSnowflakeLayout(),
 		nodelease.Options{TTL: 30 * time.Second, Reacquire: true, Logger: log})
+}
+
+// OrdinalIDs returns a generator whose node number is the ordinal of this instance. dir is
+// on a volume that stays with the instance.
+func OrdinalIDs(ctx context.Context, dir string, log *slog.Logger) (*nodelease.Generator[idtype.Snowflake], error) {
+	number, err := nodelease.Ordinal("POD_INDEX", 0, 1024)
+	if err != nil {
+		return nil, err
+	}
+	store := filelease.New(dir, filelease.Config{Numbers: []int{number}})
+	return ClaimIDs(ctx, store, log)
 }
 
 // AfterNewest returns a generator with a configured node number. Its IDs come
@@ -73,30 +66,10 @@ func ResumeSnos(file string) (*idtype.SnoGenerator, error) {
 	return idtype.NewSnoGenerator(idtype.SnoConfig{Snapshot: &s})
 }
 
-// PublishStats publishes the counters of ids at /debug/vars. They start at zero
-// with each claim.
-func PublishStats(name string, ids *nodelease.Generator[idtype.Snowflake]) {
-	expvar.Publish(name, expvar.Func(func() any {
-		lease := ids.Keeper().Stats()
-		gen := ids.Current().(*idtype.SnowflakeGenerator) // the type that ClaimIDs builds
-		return map[string]any{
-			"minting":            gen.Stats(), // Minted, Waits, SequenceOverflows, ClockRegressions
-			"remaining_seconds":  gen.Remaining().Seconds(),
-			"lease_number":       lease.Number,
-			"lease_left_seconds": lease.Left.Seconds(),
-			"lease_failures":     lease.Failures,
-			"clock_skew_seconds": lease.Skew.Seconds(),
-		}
-	}))
-}
-
-// Ready responds with status 503 while ids holds no node number.
-func Ready(ids *nodelease.Generator[idtype.Snowflake]) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		if err := ids.Keeper().Err(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		}
-	}
+// Probes adds the handlers for the probes of a load balancer or of Kubernetes.
+func Probes(mux *http.ServeMux, ids *nodelease.Generator[idtype.Snowflake]) {
+	mux.Handle("/readyz", ready.Handler(ids))
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 }
 
 // Stop stops the requests that create IDs, then releases the node number, then

@@ -7,14 +7,8 @@ import (
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// An OrderID is the key of an Order, with a name for sqlc and gorm.io/gen.
+// An OrderID is the key of an Order, with a name for libraries that generate code.
 type OrderID = idtype.SnowflakeOf[Order]
-
-// A Payment is a row of the table payments.
-type Payment struct{ ID PaymentID }
-
-// A PaymentID is the key of a Payment, as a struct for ent.
-type PaymentID struct{ idtype.SnowflakeOf[Payment] }
 
 // FromColumns converts a bigint and a uuid, as psql shows them, to the texts in
 // logs and JSON. Scan also accepts the text of a Sno.
@@ -42,7 +36,8 @@ func ToColumns(visit, customer string) (number int64, uuid string, err error) {
 
 // An Export stores IDs in columns of other types.
 type Export struct {
-	Subject sqltypes.SnoText     `gorm:"primaryKey"` // text, here sortkey.sno_as_text
-	Raw     sqltypes.SnoBytes    // bytea, 10 bytes
-	Parent  sqltypes.OptionalSno // uuid, NULL for the zero ID
+	Subject sqltypes.SnoText        `gorm:"primaryKey"` // text, here sortkey.sno_as_text
+	Raw     sqltypes.SnoBytes       // bytea, 10 bytes
+	Parent  sqltypes.OptionalSno    // uuid, NULL for the zero ID
+	Orders  sqltypes.Array[OrderID] // bigint[]
 }

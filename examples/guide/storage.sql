@@ -40,7 +40,7 @@ ALTER TABLE customers ALTER COLUMN id SET STATISTICS 500;
 ANALYZE customers;
 
 -- [text]
-CREATE TABLE exports (subject sortkey.sno_as_text PRIMARY KEY, raw bytea NOT NULL, parent sortkey.sno);
+CREATE TABLE exports (subject sortkey.sno_as_text PRIMARY KEY, raw bytea NOT NULL, parent sortkey.sno, orders bigint[]);
 
 -- [sizes]
 -- Hashes instead of random uuids, and reversed bits instead of a Spread64 generator, make the sizes the same in each run.

@@ -1,0 +1,205 @@
+// Package metrics tests package metrics on real Postgres and Prometheus servers.
+package metrics
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/promtest"
+	"github.com/sortkey/sortkey/metrics"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// install runs the migrations, and creates the managed tables events and visits. Only
+// events has partitions, and rows in its default partition.
+func install(t testing.TB, db *pgtest.DB) {
+	t.Helper()
+	pool := db.SQL(t)
+	pgtest.Must(t, migrations.Up(t.Context(), pool, migrations.Config{}))
+	db.Exec(t, `
+		CREATE TABLE events (id bigint PRIMARY KEY) PARTITION BY RANGE (id);
+		CREATE TABLE visits (id uuid PRIMARY KEY) PARTITION BY RANGE (id);
+		SELECT sortkey.manage_partitions('events', '1 month', format => 'snowflake', premake => 3)`)
+	_, err := migrations.MaintainPartitions(t.Context(), pool, migrations.Config{}, migrations.PartitionOptions{})
+	pgtest.Must(t, err)
+	db.Exec(t, `
+		SELECT sortkey.manage_partitions('visits', '1 day', format => 'sno', default_partition => false);
+		INSERT INTO events SELECT generate_series(1, 100);
+		ANALYZE events;
+		SELECT sortkey.reserve_node('snowflake', 1023, 'defaults')`)
+}
+
+// gather returns the values of a database's metrics by name and labels.
+func gather(t *testing.T, db *sql.DB, o metrics.DatabaseOptions) map[string]float64 {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	r.MustRegister(metrics.NewCollector(metrics.Database("shop", db, o)))
+	problems, err := testutil.GatherAndLint(r)
+	pgtest.Must(t, err)
+	if len(problems) > 0 {
+		t.Errorf("lint: %v", problems)
+	}
+	families, err := r.Gather()
+	pgtest.Must(t, err)
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			found[f.GetName()+" "+strings.Join(labels, " ")] = m.GetGauge().GetValue()
+		}
+	}
+	return found
+}
+
+func TestDatabase(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		install(t, db)
+		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.SnowflakeLayout{}, nodelease.Options{})
+		pgtest.Must(t, err)
+		defer ids.Close()
+		// A mark an hour ahead, as a holder with a wrong clock leaves it.
+		db.Exec(t, `UPDATE sortkey.node_lease SET mark = extract(epoch FROM now()) * 1000 + 3600000 WHERE pool = 'snowflake' AND number = 5;
+			UPDATE sortkey.node_pool SET fenced_until = now() + interval '1 minute'`)
+
+		// The role has only the privileges that the documentation of Database lists.
+		role := "metrics_" + db.Name
+		db.Exec(t, fmt.Sprintf(`CREATE ROLE %[1]s; GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO %[1]s;
+			GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log TO %[1]s`, role))
+		defer db.Exec(t, fmt.Sprintf("DROP OWNED BY %[1]s; DROP ROLE %[1]s", role))
+		var log bytes.Buffer
+		o := metrics.DatabaseOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		reader := db.SQL(t)
+		reader.SetMaxOpenConns(1)
+		_, err = reader.ExecContext(t.Context(), "SET ROLE "+role)
+		pgtest.Must(t, err)
+		_, err = reader.ExecContext(t.Context(), "CREATE TEMP TABLE pg_class (oid oid); SET search_path = pg_temp, public, pg_catalog") // hides the catalog
+		pgtest.Must(t, err)
+
+		got := gather(t, reader, o)
+		for metric, value := range map[string]float64{
+			"sortkey_database_up shop":                                          1,
+			"sortkey_pool_numbers shop snowflake held":                          1,
+			"sortkey_pool_numbers shop snowflake reserved":                      1,
+			"sortkey_pool_numbers shop snowflake ahead":                         1,
+			"sortkey_pool_numbers shop snowflake free":                          1021,
+			"sortkey_default_partition_rows shop public.events":                 100,
+			"sortkey_partition_horizon_seconds shop public.visits":              0,
+			"sortkey_partition_maintained_timestamp_seconds shop public.visits": 0,
+		} {
+			if v, ok := got[metric]; !ok || v != value {
+				t.Errorf("%s: got %v (found: %t), want %v", metric, v, ok, value)
+			}
+		}
+		month := 31 * 24 * time.Hour
+		if v := got["sortkey_partition_horizon_seconds shop public.events"]; v < (2*month).Seconds() || v > (4*month).Seconds() {
+			t.Errorf("the horizon of events: got %v s, want 2 to 4 months", v)
+		}
+		if v := got["sortkey_partition_maintained_timestamp_seconds shop public.events"]; math.Abs(v-float64(time.Now().Unix())) > 600 {
+			t.Errorf("the last maintenance of events: got %v, want a few seconds ago", v)
+		}
+		if v := got["sortkey_pool_fence_left_seconds shop snowflake"]; v <= 0 || v > 60 {
+			t.Errorf("the fence: got %v s, want up to 60", v)
+		}
+		if t.Failed() {
+			t.Log(log.String())
+		}
+
+		// Without a privilege, the other metrics are still there.
+		db.Exec(t, "REVOKE SELECT ON sortkey.node_status FROM "+role)
+		got = gather(t, reader, o)
+		if up, ok := got["sortkey_database_up shop"]; !ok || up != 0 {
+			t.Errorf("sortkey_database_up: got %v (found: %t), want 0", up, ok)
+		}
+		if _, ok := got["sortkey_partition_horizon_seconds shop public.events"]; !ok {
+			t.Error("the horizon of events is missing")
+		}
+		if !strings.Contains(log.String(), "permission denied for view node_status") {
+			t.Errorf("got the log %q, want the reason", log.String())
+		}
+
+		// As is a table whose bounds are no IDs.
+		db.Exec(t, "GRANT SELECT ON sortkey.node_status TO "+role+"; CREATE TABLE odd PARTITION OF visits FOR VALUES FROM ('45454545-4545-4545-4545-000000000001') TO ('45454545-4545-4545-4545-000000000002')")
+		got = gather(t, reader, o)
+		if got["sortkey_database_up shop"] != 0 || got["sortkey_partition_horizon_seconds shop public.events"] == 0 {
+			t.Errorf("with invalid bounds in another table: got %v", got)
+		}
+		if got := gather(t, reader, metrics.DatabaseOptions{Schema: "elsewhere"}); len(got) != 1 {
+			t.Errorf("without an installation: got %v, want sortkey_database_up alone", got)
+		}
+	})
+}
+
+// The rules and the dashboard work on a Prometheus server that scrapes a program with
+// this package.
+func TestPrometheus(t *testing.T) {
+	pgtest.NeedsContainers(t)
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		install(t, db)
+		pool := db.SQL(t)
+		store := pglease.New(pool, pglease.Config{})
+		o := nodelease.Options{TTL: 2 * time.Second, Reacquire: true} // renewals within the few seconds of the test
+		orders, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, o)
+		pgtest.Must(t, err)
+		defer orders.Close()
+		customers, err := nodelease.NewSpread64Generator(t.Context(), store, 0, o)
+		pgtest.Must(t, err)
+		defer customers.Close()
+		events, err := idtype.NewUID60Generator(idtype.UID60Config{})
+		pgtest.Must(t, err)
+
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(metrics.NewCollector(metrics.Leased("orders", orders), metrics.Leased("customers", customers),
+			metrics.Generator("events", events), metrics.Database("shop", pool, metrics.DatabaseOptions{})))
+		listener, err := net.Listen("tcp", ":0")
+		pgtest.Must(t, err)
+		mux := http.NewServeMux()
+		mux.Handle("/metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+		server := &http.Server{Handler: mux}
+		go func() { _ = server.Serve(listener) }()
+		defer server.Close()
+		port := listener.Addr().(*net.TCPAddr).Port
+
+		prom := promtest.Run(t, []int{port}, "../../metrics/alerts.yaml", "../../metrics/alerts_test.yaml")
+		prom.Promtool(t, "check rules alerts.yaml")
+		prom.Promtool(t, "test rules alerts_test.yaml")
+		// Create IDs until each counter has two samples and each claim was renewed.
+		pgtest.Eventually(t, "two renewals are scraped", func() error {
+			for range 100 {
+				_, err := orders.Next()
+				pgtest.Must(t, err)
+				_, err = customers.Next()
+				pgtest.Must(t, err)
+				_, err = events.Next()
+				pgtest.Must(t, err)
+			}
+			renewed, err := prom.Query(t, "rate(sortkey_lease_renewals_total[15s]) > 0 and rate(sortkey_ids_minted_total[15s]) > 0")
+			if err == nil && len(renewed) != 2 {
+				err = fmt.Errorf("%d of 2 claims were renewed", len(renewed))
+			}
+			return err
+		})
+		prom.CheckRules(t)
+		prom.CheckDashboard(t, "../../metrics/dashboard.json")
+	})
+}

@@ -1,0 +1,300 @@
+package metrics_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/metrics"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
+)
+
+// registered returns a registry with a collector of the sources. It fails the test if a
+// metric violates the conventions of Prometheus.
+func registered(t *testing.T, sources ...metrics.Source) *prometheus.Registry {
+	t.Helper()
+	r := prometheus.NewPedanticRegistry()
+	if err := r.Register(metrics.NewCollector(sources...)); err != nil {
+		t.Fatal(err)
+	}
+	problems, err := testutil.GatherAndLint(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	return r
+}
+
+// values returns the values of all metrics by name and labels, such as
+// sortkey_lease_node{orders}.
+func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			found[f.GetName()+"{"+strings.Join(labels, ",")+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return found
+}
+
+func want(t *testing.T, got map[string]float64, metric string, value float64) {
+	t.Helper()
+	if v, ok := got[metric]; !ok || v != value {
+		t.Errorf("%s: got %v (found: %t), want %v", metric, v, ok, value)
+	}
+}
+
+func TestGenerator(t *testing.T) {
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	ids, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Clock: func() time.Time { return now }, MaxWait: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := registered(t, metrics.Generator("orders", ids))
+	for range 4096 {
+		if _, err := ids.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := values(t, r)
+	want(t, got, "sortkey_ids_minted_total{orders}", 4096)
+	want(t, got, "sortkey_sequence_overflows_total{orders}", 0)
+	want(t, got, "sortkey_lifetime_remaining_seconds{orders}", idtype.DefaultSnowflakeLayout().Time(idtype.MaxSnowflake).Add(time.Millisecond).Sub(now).Seconds())
+	want(t, got, "sortkey_ready{orders}", 1)
+
+	if _, err := ids.Next(); !errors.Is(err, idtype.ErrSequenceExhausted) {
+		t.Fatalf("got %v, want %v", err, idtype.ErrSequenceExhausted)
+	}
+	now = now.Add(-time.Hour)
+	if _, err := ids.Next(); !errors.Is(err, idtype.ErrClockBackwards) {
+		t.Fatalf("got %v, want %v", err, idtype.ErrClockBackwards)
+	}
+	got = values(t, r)
+	want(t, got, "sortkey_sequence_overflows_total{orders}", 1)
+	want(t, got, "sortkey_clock_regressions_total{orders}", 1)
+	want(t, got, "sortkey_generator_waits_total{orders}", 0)
+	want(t, got, "sortkey_tick_tocks_total{orders}", 0)
+	want(t, got, "sortkey_ready{orders}", 0)
+}
+
+// A broken store can't renew claims while down is set.
+type broken struct {
+	leasetest.Store
+	down atomic.Bool
+}
+
+func (b *broken) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
+	if b.down.Load() {
+		return nodelease.Claim{}, errors.New("store is down")
+	}
+	return b.Store.Renew(ctx, p, c, r)
+}
+
+func TestLeased(t *testing.T) {
+	store := &broken{Store: leasetest.Store{Clock: func() time.Time { return time.Now().Add(-3 * time.Second) }}}
+	ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, nodelease.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := nodelease.Acquire(t.Context(), store, nodelease.ForSno(), nodelease.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := registered(t, metrics.Leased("orders", ids), metrics.Keeper("events", keeper))
+	if _, err := ids.Next(); err != nil {
+		t.Fatal(err)
+	}
+	got := values(t, r)
+	want(t, got, "sortkey_ids_minted_total{orders}", 1)
+	for _, name := range []string{"orders", "events"} {
+		want(t, got, "sortkey_ready{"+name+"}", 1)
+		want(t, got, "sortkey_lease_held{"+name+"}", 1)
+		want(t, got, "sortkey_lease_node{"+name+"}", 0)
+		want(t, got, "sortkey_lease_term{"+name+"}", 1)
+		want(t, got, "sortkey_lease_losses_total{"+name+"}", 0)
+		want(t, got, "sortkey_lease_renewals_total{"+name+"}", 0)
+		want(t, got, "sortkey_lease_renewal_failures_total{"+name+"}", 0)
+		want(t, got, "sortkey_lease_renewal_seconds_total{"+name+"}", 0)
+		if left := got["sortkey_lease_left_seconds{"+name+"}"]; left <= 20 || left > 27 {
+			t.Errorf("%s: got %v s left, want at most 27", name, left)
+		}
+		if skew := got["sortkey_lease_clock_skew_seconds{"+name+"}"]; skew < 2.5 || skew > 3.5 {
+			t.Errorf("%s: got a skew of %v s, want 3", name, skew)
+		}
+	}
+	want(t, got, "sortkey_lease_reacquisitions_total{orders}", 0)
+	if err := errors.Join(ids.Close(), keeper.Close()); err != nil {
+		t.Fatal(err)
+	}
+	got = values(t, r)
+	for _, name := range []string{"orders", "events"} {
+		want(t, got, "sortkey_ready{"+name+"}", 0)
+		want(t, got, "sortkey_lease_held{"+name+"}", 0)
+		want(t, got, "sortkey_lease_left_seconds{"+name+"}", 0)
+		want(t, got, "sortkey_lease_losses_total{"+name+"}", 0) // Close is no loss
+	}
+}
+
+// The counters of renewals continue after a loss.
+func TestLosses(t *testing.T) {
+	store := &broken{}
+	o := nodelease.Options{TTL: time.Second, Reacquire: true}
+	ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ids.Close()
+	keeper, err := nodelease.Acquire(t.Context(), store, nodelease.ForSno(), nodelease.Options{TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeper.Close()
+	r := registered(t, metrics.Leased("orders", ids), metrics.Keeper("events", keeper))
+	until := func(what string, done func(got map[string]float64) bool) {
+		t.Helper()
+		var got map[string]float64
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if got = values(t, r); done(got) {
+				return
+			}
+		}
+		t.Fatalf("%s: got %v", what, got)
+	}
+	until("a renewal", func(got map[string]float64) bool {
+		return got["sortkey_lease_renewals_total{orders}"] >= 1 && got["sortkey_lease_renewal_seconds_total{orders}"] > 0 &&
+			got["sortkey_lease_renewals_total{events}"] >= 1
+	})
+	before := ids.Stats().Renewals
+	if err := ids.Keeper().Err(); err != nil {
+		t.Fatal(err)
+	}
+	store.down.Store(true)
+	until("a loss", func(got map[string]float64) bool {
+		return got["sortkey_lease_losses_total{orders}"] == 1 && got["sortkey_lease_losses_total{events}"] == 1 &&
+			got["sortkey_lease_renewal_failures_total{orders}"] >= 1
+	})
+	store.down.Store(false)
+	until("another number", func(got map[string]float64) bool {
+		return got["sortkey_lease_reacquisitions_total{orders}"] >= 1 && got["sortkey_lease_held{orders}"] == 1 &&
+			got["sortkey_lease_renewals_total{orders}"] > float64(before)
+	})
+}
+
+func TestDuplicates(t *testing.T) {
+	ids, err := idtype.NewUID60Generator(idtype.UID60Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := metrics.Generator("orders", ids)
+	refuses(t, `the label generator="orders"`, func() { metrics.NewCollector(g, g) })
+	refuses(t, "not valid UTF-8", func() { metrics.NewCollector(metrics.Generator("a\xff", ids)) })
+	refuses(t, "the zero Source", func() { metrics.NewCollector(metrics.Source{}) })
+	refuses(t, `got "a-b"`, func() { metrics.Database("orders", nil, metrics.DatabaseOptions{Schema: "a-b"}) })
+	r := registered(t, g, metrics.Database("orders", sql.OpenDB(hanging{}), metrics.DatabaseOptions{Timeout: time.Millisecond})) // another label
+	if err := r.Register(metrics.NewCollector(g)); err == nil {
+		t.Error("a registry accepts two collectors; want an error")
+	}
+}
+
+func refuses(t *testing.T, reason string, f func()) {
+	t.Helper()
+	defer func() {
+		if r, _ := recover().(string); !strings.Contains(r, reason) {
+			t.Errorf("got the panic %q, want one with %q", r, reason)
+		}
+	}()
+	f()
+}
+
+// A hanging database doesn't answer, and ignores the end of a context.
+type hanging struct{ released chan struct{} }
+
+func (h hanging) Connect(context.Context) (driver.Conn, error) {
+	<-h.released
+	return nil, errors.New("released")
+}
+
+func (hanging) Driver() driver.Driver { return nil }
+
+// Scrapes of databases that don't answer end after the timeout, at the same time, and
+// contain the other metrics.
+func TestDatabaseHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))) // after the epoch of UID60
+		released := make(chan struct{})
+		source := func(name string) metrics.Source {
+			db := sql.OpenDB(hanging{released})
+			t.Cleanup(func() { _ = db.Close() })
+			return metrics.Database(name, db, metrics.DatabaseOptions{})
+		}
+		ids, err := idtype.NewUID60Generator(idtype.UID60Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := prometheus.NewPedanticRegistry()
+		r.MustRegister(metrics.NewCollector(source("shop"), source("archive"), metrics.Generator("orders", ids)))
+		begun := time.Now()
+		var scrapes sync.WaitGroup
+		for range 3 {
+			scrapes.Go(func() {
+				got := values(t, r)
+				want(t, got, "sortkey_database_up{shop}", 0)
+				want(t, got, "sortkey_database_up{archive}", 0)
+				want(t, got, "sortkey_ready{orders}", 1)
+			})
+		}
+		scrapes.Wait()
+		if took := time.Since(begun); took != 5*time.Second {
+			t.Errorf("three scrapes of two databases took %v, want 5s", took)
+		}
+		close(released)
+	})
+}
+
+// bare is a generator without methods for metrics.
+type bare struct {
+	idtype.Generator[idtype.Snowflake]
+}
+
+func TestLeasedWithoutStats(t *testing.T) {
+	store := &leasetest.Store{}
+	pool := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+	ids, err := nodelease.NewGenerator(t.Context(), store, pool, nodelease.Options{}, func(l idtype.Lease) (bare, error) {
+		g, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
+		return bare{g}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ids.Close()
+	got := values(t, registered(t, metrics.Leased("orders", ids)))
+	want(t, got, "sortkey_lease_held{orders}", 1)
+	for name := range got {
+		if strings.Contains(name, "minted") || strings.Contains(name, "lifetime") {
+			t.Errorf("got %s, want no metric that the generator doesn't have", name)
+		}
+	}
+}
