@@ -1,0 +1,86 @@
+package frameworks
+
+import (
+	"testing"
+
+	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/pgdialect"
+
+	"github.com/sortkey/sortkey/examples/frameworks/bunshop"
+	"github.com/sortkey/sortkey/examples/frameworks/key"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+func TestBun(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		ctx := t.Context()
+		var err error
+		bunshop.Keys, err = key.NewGenerators(7)
+		must(t, err)
+		b := bun.NewDB(db.SQL(t), pgdialect.New())
+		for _, model := range []any{(*bunshop.Customer)(nil), (*bunshop.Order)(nil)} {
+			_, err := b.NewCreateTable().Model(model).Exec(ctx)
+			must(t, err)
+		}
+		checkColumns(t, db, map[string]string{
+			"customers.id": "uuid", "orders.id": "bigint", "orders.customer_id": "uuid", "orders.replaces_id": "bigint",
+		})
+
+		ada, bob := &bunshop.Customer{Name: "Ada"}, &bunshop.Customer{Name: "Bob"}
+		orders := []bunshop.Order{{Total: 100}, {Total: 200}}
+		must(t, bunshop.Add(ctx, b, ada, orders))
+		more := []bunshop.Order{{Total: 300, ReplacesID: &orders[0].ID}}
+		must(t, bunshop.Add(ctx, b, bob, more))
+		if ada.ID.IsZero() || orders[0].ID.IsZero() || orders[0].ID >= orders[1].ID || orders[1].ID >= more[0].ID {
+			t.Errorf("expected ascending keys, got %v, %v, %v", ada, orders, more)
+		}
+		// The hook keeps a key that is set, and an UPDATE doesn't get a key.
+		given := &bunshop.Customer{ID: ada.ID.WithPartition([2]byte{1, 1}), Name: "Cleo"}
+		must(t, bunshop.Add(ctx, b, given, []bunshop.Order{{Total: 400}}))
+		_, err = b.NewUpdate().Model(&bunshop.Customer{Name: "Ada"}).Where("name = 'Ada'").Column("name").Exec(ctx)
+		must(t, err)
+
+		found, err := bunshop.Find(ctx, b, more[0].ID)
+		want := more[0]
+		want.Customer = bob
+		same(t, *found, err, want)
+		list, err := bunshop.Orders(ctx, b, []key.OrderID{more[0].ID, orders[0].ID})
+		same(t, list, err, []bunshop.Order{orders[0], more[0]})
+		list, err = bunshop.Orders(ctx, b, []key.OrderID{})
+		same(t, list, err, nil)
+		customers, err := bunshop.Customers(ctx, b, []key.CustomerID{bob.ID, given.ID})
+		if err != nil || len(customers) != 2 {
+			t.Errorf("expected %v and %v, got %v, %v", given, bob, customers, err)
+		}
+		customers, err = bunshop.Customers(ctx, b, nil)
+		same(t, customers, err, nil)
+	})
+}
+
+// TestBunColumns checks the columns that bun creates for fields without a tag.
+func TestBunColumns(t *testing.T) {
+	type untagged struct {
+		ID       idtype.Sno `bun:",pk"`
+		ParentID sqltypes.OptionalSnowflake
+	}
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		_, err := bun.NewDB(db.SQL(t), pgdialect.New()).NewCreateTable().Model((*untagged)(nil)).Exec(t.Context())
+		must(t, err)
+		checkColumns(t, db, map[string]string{"untaggeds.id": "bytea", "untaggeds.parent_id": "jsonb"})
+	})
+}
+
+// checkColumns checks the types of columns. None may have a default or an identity.
+func checkColumns(t *testing.T, db *pgtest.DB, want map[string]string) {
+	t.Helper()
+	for name, typ := range want {
+		got := pgtest.Value[string](t, db.Conn(t), `
+			SELECT data_type || coalesce(column_default, '') || coalesce(identity_generation, '')
+			FROM information_schema.columns WHERE table_name || '.' || column_name = $1`, name)
+		if got != typ {
+			t.Errorf("column %s: expected %s, got %s", name, typ, got)
+		}
+	}
+}
