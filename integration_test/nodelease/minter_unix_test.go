@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
 )
 
@@ -49,7 +50,7 @@ func (s *scenario) start(t testing.TB, args ...string) *minter {
 	args = slices.Concat(s.args, []string{"-format", s.format, "-pool", s.pool, "-ttl", s.ttl.String(), "-journal", m.journal,
 		"-seed", fmt.Sprint(s.random.Uint64())}, args)
 	m.cmd = exec.Command(s.program, args...)
-	m.cmd.SysProcAttr = child()
+	m.cmd.SysProcAttr = pgtest.Child()
 	m.cmd.Stderr = &m.trouble
 	out, err := m.cmd.StdoutPipe()
 	must(t, err)

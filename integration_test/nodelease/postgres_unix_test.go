@@ -3,11 +3,8 @@
 package nodelease
 
 import (
-	"context"
 	"testing"
 	"time"
-
-	"github.com/moby/moby/client"
 
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/nodelease/internal/journal"
@@ -27,7 +24,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("chaos", func(t *testing.T) {
 		t.Parallel()
 		started(t, pgtest.OneServer, func(t *testing.T, db *pgtest.DB) {
-			chaos(t, in(t, db), postgresServer(t, db))
+			chaos(t, in(t, db), postgresServer(db))
 		})
 	})
 	t.Run("server clock", func(t *testing.T) {
@@ -52,7 +49,7 @@ func TestPostgres(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			started(t, pgtest.OneServer, func(t *testing.T, db *pgtest.DB) {
-				f(t, in(t, db), postgresServer(t, db))
+				f(t, in(t, db), postgresServer(db))
 			})
 		})
 	}
@@ -67,44 +64,18 @@ func TestPostgres(t *testing.T) {
 }
 
 // postgresServer returns the server of a database.
-func postgresServer(t *testing.T, db *pgtest.DB) *server {
-	t.Helper()
-	docker, ctr := pgtest.Docker(t), db.Container()
-	id := ctr.GetContainerID()
-	do := func(what string, f func(context.Context) error) func(testing.TB) {
-		return func(t testing.TB) {
-			t.Helper()
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			if err := f(ctx); err != nil {
-				t.Fatalf("%s the server: %v", what, err)
-			}
-		}
-	}
+func postgresServer(db *pgtest.DB) *server {
+	ctr := db.Container()
 	end := func(name, signal string) ending {
-		return ending{name, do(name, func(ctx context.Context) error {
-			if _, err := docker.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: signal}); err != nil {
-				return err
-			}
-			wait := docker.ContainerWait(ctx, id, client.ContainerWaitOptions{})
-			select {
-			case err := <-wait.Error:
-				return err
-			case <-wait.Result:
-				return nil
-			}
-		})}
+		return ending{name, func(t testing.TB) { pgtest.Stop(t, ctr, signal) }}
 	}
 	return &server{
-		pause:   func(t testing.TB) { pgtest.Pause(t, ctr) },
-		unpause: func(t testing.TB) { pgtest.Unpause(t, ctr) },
-		cut:     func(t testing.TB) { pgtest.Disconnect(t, ctr) },
-		join:    func(t testing.TB) { pgtest.Reconnect(t, ctr) },
-		ends:    []ending{end("crash", "KILL"), end("stop", "INT")}, // SIGINT is a fast shutdown
-		start: do("start", func(ctx context.Context) error {
-			_, err := docker.ContainerStart(ctx, id, client.ContainerStartOptions{})
-			return err
-		}),
+		pause:     func(t testing.TB) { pgtest.Pause(t, ctr) },
+		unpause:   func(t testing.TB) { pgtest.Unpause(t, ctr) },
+		cut:       func(t testing.TB) { pgtest.Disconnect(t, ctr) },
+		join:      func(t testing.TB) { pgtest.Reconnect(t, ctr) },
+		ends:      []ending{end("crash", "KILL"), end("stop", "INT")}, // SIGINT is a fast shutdown
+		start:     func(t testing.TB) { pgtest.Start(t, ctr) },
 		refuses:   true,
 		cutAlways: true,
 	}

@@ -50,6 +50,33 @@ func Reconnect(t testing.TB, ctr testcontainers.Container) {
 	})
 }
 
+// Stop ends a container with a signal, such as KILL or, for a fast shutdown of Postgres,
+// INT, and waits for the end.
+func Stop(t testing.TB, ctr testcontainers.Container, signal string) {
+	t.Helper()
+	mustFault(t, "stop", func(ctx context.Context, c *client.Client) error {
+		if _, err := c.ContainerKill(ctx, ctr.GetContainerID(), client.ContainerKillOptions{Signal: signal}); err != nil {
+			return err
+		}
+		wait := c.ContainerWait(ctx, ctr.GetContainerID(), client.ContainerWaitOptions{})
+		select {
+		case err := <-wait.Error:
+			return err
+		case <-wait.Result:
+			return nil
+		}
+	})
+}
+
+// Start ends a [Stop]. It doesn't wait until the server answers.
+func Start(t testing.TB, ctr testcontainers.Container) {
+	t.Helper()
+	mustFault(t, "start", func(ctx context.Context, c *client.Client) error {
+		_, err := c.ContainerStart(ctx, ctr.GetContainerID(), client.ContainerStartOptions{})
+		return err
+	})
+}
+
 // fault calls f with a Docker client. The context is not the test's, because tests undo
 // faults in cleanup functions.
 func fault(t testing.TB, f func(context.Context, *client.Client) error) error {

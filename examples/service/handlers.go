@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+)
+
+const (
+	requestTimeout = 5 * time.Second
+	pageSize       = 100 // orders
+)
+
+// A shop has the handlers. GORM and pgx use the same pool.
+type shop struct {
+	db   *gorm.DB
+	pool *pgxpool.Pool
+	log  *slog.Logger
+}
+
+func (s *shop) routes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /customers", s.handle(s.createCustomer))
+	mux.HandleFunc("GET /customers/{id}/orders", s.handle(s.ordersOfCustomer))
+	mux.HandleFunc("POST /orders", s.handle(s.createOrder))
+	mux.HandleFunc("GET /orders/{id}", s.handle(s.order))
+	mux.HandleFunc("GET /orders", s.handle(s.orders))
+}
+
+// handle limits the duration and the body of a request, and replies to errors.
+func (s *shop) handle(f func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
+		if err := f(w, r.WithContext(ctx)); err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// createCustomer: POST /customers {"name": "Ada"}
+func (s *shop) createCustomer(w http.ResponseWriter, r *http.Request) error {
+	// A client can't choose an ID, so the body has a type without one.
+	in, err := body[struct{ Name string }](r)
+	if err != nil {
+		return err
+	}
+	if in.Name == "" {
+		return badRequest{errors.New("want a name")}
+	}
+	customer := Customer{Name: in.Name}
+	if err := s.db.WithContext(r.Context()).Create(&customer).Error; err != nil {
+		return err
+	}
+	w.Header().Set("Location", fmt.Sprintf("/customers/%v/orders", customer.ID))
+	return reply(w, http.StatusCreated, customer)
+}
+
+// createOrder: POST /orders {"customer_id": "brpk4q72xwf2m63l", "item": "tea", "quantity": 2}
+//
+// If a client gets no answer, or status 503, the order may exist or not. The client
+// repeats the request with the same Idempotency-Key, and gets the ID of the one order.
+func (s *shop) createOrder(w http.ResponseWriter, r *http.Request) error {
+	in, err := body[struct {
+		CustomerID CustomerID `json:"customer_id"`
+		Item       string
+		Quantity   int
+	}](r)
+	if err != nil {
+		return err
+	}
+	if in.CustomerID.IsZero() || in.Item == "" || in.Quantity < 1 {
+		return badRequest{fmt.Errorf("want customer_id, item and a quantity above 0, got %q, %q and %d", in.CustomerID, in.Item, in.Quantity)}
+	}
+	order := Order{CustomerID: in.CustomerID, Item: in.Item, Quantity: in.Quantity}
+	db := s.db.WithContext(r.Context())
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
+		order.RequestKey = &key
+		db = db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "request_key"}}, DoNothing: true})
+	}
+	created := db.Create(&order)
+	if created.Error != nil {
+		return created.Error
+	}
+	if created.RowsAffected == 0 { // an earlier request had the key
+		order = Order{}
+		if err := s.db.WithContext(r.Context()).Take(&order, "request_key = ?", r.Header.Get("Idempotency-Key")).Error; err != nil {
+			return err
+		}
+		if order.CustomerID != in.CustomerID || order.Item != in.Item || order.Quantity != in.Quantity {
+			return badRequest{errors.New("another order has this Idempotency-Key")}
+		}
+	}
+	w.Header().Set("Location", fmt.Sprintf("/orders/%v", order.ID))
+	return reply(w, http.StatusCreated, order)
+}
+
+// order: GET /orders/ord_779811650940178432
+func (s *shop) order(w http.ResponseWriter, r *http.Request) error {
+	id, err := idtype.Parse[OrderID](r.PathValue("id"))
+	if err != nil {
+		return badRequest{err}
+	}
+	var order Order
+	if err := s.db.WithContext(r.Context()).Take(&order, "id = ?", id).Error; err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, order)
+}
+
+// orders: GET /orders?since=2026-11-22T00:00:00Z&after=ord_779811650940178432
+//
+// It replies with one page of orders. Both parameters are optional: since selects a range
+// of primary keys, and after is the last ID of the previous page.
+func (s *shop) orders(w http.ResponseWriter, r *http.Request) error {
+	since, err := param(r, "since", func(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) })
+	if err != nil {
+		return err
+	}
+	after, err := param(r, "after", idtype.Parse[OrderID])
+	if err != nil {
+		return err
+	}
+	orders := []Order{}
+	err = s.db.WithContext(r.Context()).Scopes(
+		gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", since, time.Time{}),
+		gormplugin.PageAfter("", after),
+	).Limit(pageSize).Find(&orders).Error
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, orders)
+}
+
+// ordersOfCustomer: GET /customers/brpk4q72xwf2m63l/orders, the newest orders, read with pgx
+func (s *shop) ordersOfCustomer(w http.ResponseWriter, r *http.Request) error {
+	id, err := idtype.Parse[CustomerID](r.PathValue("id"))
+	if err != nil {
+		return badRequest{err}
+	}
+	rows, _ := s.pool.Query(r.Context(),
+		"SELECT id, customer_id, item, quantity FROM orders WHERE customer_id = $1 ORDER BY id DESC LIMIT $2", id, pageSize)
+	orders, err := pgx.CollectRows(rows, pgx.RowToStructByName[Order])
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, orders)
+}
+
+// body decodes the JSON in the body of a request.
+func body[T any](r *http.Request) (v T, err error) {
+	if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+		return v, badRequest{fmt.Errorf("body: %w", err)}
+	}
+	return v, nil
+}
+
+// param parses a parameter of the URL. If the URL lacks it, param returns zero.
+func param[T any](r *http.Request, name string, parse func(string) (T, error)) (v T, err error) {
+	if text := r.URL.Query().Get(name); text != "" {
+		if v, err = parse(text); err != nil {
+			err = badRequest{fmt.Errorf("parameter %s: %w", name, err)}
+		}
+	}
+	return v, err
+}
+
+func reply(w http.ResponseWriter, status int, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
