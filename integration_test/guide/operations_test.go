@@ -6,15 +6,12 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"expvar"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,37 +138,6 @@ func TestOperationsSQL(t *testing.T) {
 	})
 }
 
-func TestNodeOfPod(t *testing.T) {
-	for _, c := range []struct {
-		name               string
-		first, count       int
-		datacenter, worker int
-		wrong              string
-	}{
-		{"shop-0", 0, 10, 0, 0, ""},
-		{"shop-3", 40, 10, 1, 11, ""},
-		{"shop-de-1", 1022, 2, 31, 31, ""},
-		{"shop-10", 0, 10, 0, 0, "one of 10"},
-		{"shop-2", 1022, 3, 0, 0, "below 1024"},
-		{"shop-0", -1, 3, 0, 0, "from -1"},
-		{"shop-7d4b9c-x2x", 0, 10, 0, 0, "StatefulSet's pod"},
-		{"shop-", 0, 10, 0, 0, "StatefulSet's pod"},
-		{"shop-03", 0, 10, 0, 0, "StatefulSet's pod"},
-		{"shop-+3", 0, 10, 0, 0, "StatefulSet's pod"},
-		{"3", 0, 10, 0, 0, "StatefulSet's pod"},
-		{"", 0, 10, 0, 0, "StatefulSet's pod"},
-	} {
-		datacenter, worker, err := guide.NodeOfPod(c.name, c.first, c.count)
-		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) || err == nil && (datacenter != c.datacenter || worker != c.worker) {
-			t.Errorf("%q of %d from %d: got %d, %d, %v", c.name, c.count, c.first, datacenter, worker, err)
-		}
-		if err == nil {
-			_, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: datacenter, Worker: worker})
-			must(t, err)
-		}
-	}
-}
-
 // AfterNewest returns a generator that starts after the newest ID of the table, even
 // if the clock is behind that ID.
 func TestAfterNewest(t *testing.T) {
@@ -218,43 +184,6 @@ func TestSnosAcrossRestart(t *testing.T) {
 	if _, err := guide.ResumeSnos(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("expected the second use of a snapshot to fail with %v, got %v", fs.ErrNotExist, err)
 	}
-}
-
-func TestStatsAndReady(t *testing.T) {
-	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		ids := claimIDs(t, db.SQL(t))
-		for range 3 {
-			_, err := ids.Next()
-			must(t, err)
-		}
-		name := "ids of " + db.Name
-		guide.PublishStats(name, ids)
-		var got struct {
-			Minting   map[string]int
-			Remaining float64 `json:"remaining_seconds"`
-			Number    *int    `json:"lease_number"`
-			Left      float64 `json:"lease_left_seconds"`
-			Failures  *int    `json:"lease_failures"`
-			Skew      float64 `json:"clock_skew_seconds"`
-		}
-		must(t, json.Unmarshal([]byte(expvar.Get(name).String()), &got))
-		if got.Minting["Minted"] != 3 || got.Number == nil || *got.Number != 0 || got.Left <= 0 || got.Left > 27 ||
-			got.Failures == nil || *got.Failures != 0 || math.Abs(got.Remaining-time.Until(idtype.SnowflakeLayout{}.Time(idtype.MaxSnowflake)).Seconds()) > 3600 || got.Skew < -3600 || got.Skew > 3600 {
-			t.Errorf("got %s", expvar.Get(name))
-		}
-		ready := func() int {
-			w := httptest.NewRecorder()
-			guide.Ready(ids)(w, httptest.NewRequest(http.MethodGet, "/ready", nil))
-			return w.Code
-		}
-		if code := ready(); code != http.StatusOK {
-			t.Errorf("with a claim: expected status 200, got %d", code)
-		}
-		must(t, ids.Close())
-		if code := ready(); code != http.StatusServiceUnavailable {
-			t.Errorf("without a claim: expected status 503, got %d", code)
-		}
-	})
 }
 
 // Stop lets a request that has started get its ID, and then frees the number.

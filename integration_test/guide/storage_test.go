@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -199,14 +200,17 @@ func TestStorageDigits(t *testing.T) {
 func TestStorageEmbedded(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t, pgtest.Codec)
-		want := []guide.PaymentID{{SnowflakeOf: 1}, {SnowflakeOf: 779300444248735744}}
-		var first guide.PaymentID
-		var all []guide.PaymentID
+		type paymentID struct {
+			idtype.SnowflakeOf[guide.Order]
+		}
+		want := []paymentID{{1}, {779300444248735744}}
+		var first paymentID
+		var all []paymentID
 		err := conn.QueryRow(t.Context(), "SELECT ($1::bigint[])[1], $1::bigint[]", want).Scan(&first, &all)
 		if err != nil || first != want[0] || !slices.Equal(all, want) {
 			t.Errorf("expected %v, got %v and %v, %v", want, first, all, err)
 		}
-		if b, err := json.Marshal(want[1]); err != nil || string(b) != `"779300444248735744"` {
+		if b, err := json.Marshal(want[1]); err != nil || string(b) != `"ord_779300444248735744"` {
 			t.Errorf("got %s, %v", b, err)
 		}
 	})
@@ -220,17 +224,21 @@ func TestStorageExports(t *testing.T) {
 		first, second := idtype.MustParseSno("brpk4q72xwf2m63l"), idtype.MustParseSno("brpk4q72xwf2m63m")
 		rows := []guide.Export{
 			{Subject: sqltypes.TextOf(first), Raw: sqltypes.SnoBytesOf(first)},
-			{Subject: sqltypes.TextOf(second), Raw: sqltypes.SnoBytesOf(second), Parent: sqltypes.OptionalOf(first)},
+			{Subject: sqltypes.TextOf(second), Raw: sqltypes.SnoBytesOf(second), Parent: sqltypes.OptionalOf(first), Orders: sqltypes.Array[guide.OrderID]{1, 2}},
 		}
 		must(t, g.Create(&rows).Error)
 		var read []guide.Export
-		if err := g.Order("subject").Find(&read).Error; err != nil || len(read) != 2 || read[0] != rows[0] || read[1] != rows[1] {
+		if err := g.Order("subject").Find(&read).Error; err != nil || !reflect.DeepEqual(read, rows) {
 			t.Errorf("got %v, %v", read, err)
 		}
 		var stored string
-		err := g.Raw(`SELECT string_agg(concat_ws(' ', subject, octet_length(raw), coalesce(parent::text, 'NULL')), ', ' ORDER BY subject) FROM exports`).Row().Scan(&stored)
-		if want := "brpk4q72xwf2m63l 10 NULL, brpk4q72xwf2m63m 10 6272706b-3471-3732-7877-66326d36336c"; err != nil || stored != want {
+		err := g.Raw(`SELECT string_agg(concat_ws(' ', subject, octet_length(raw), coalesce(parent::text, 'NULL'), coalesce(orders::text, 'NULL')), ', ' ORDER BY subject) FROM exports`).Row().Scan(&stored)
+		if want := "brpk4q72xwf2m63l 10 NULL NULL, brpk4q72xwf2m63m 10 6272706b-3471-3732-7877-66326d36336c {1,2}"; err != nil || stored != want {
 			t.Errorf("got %s, %v", stored, err)
+		}
+		var found []guide.Export
+		if err := g.Find(&found, "? = ANY (orders)", guide.OrderID(2)).Error; err != nil || len(found) != 1 {
+			t.Errorf("rows with an order in the array: got %v, %v", found, err)
 		}
 		// With this collation texts sort as IDs do: see TestParityCollation in integration_test/migrations.
 		var collation string
