@@ -13,8 +13,9 @@ func GeneratorOf[K any, T Integer](g Generator[T]) Generator[Typed[*K, T]] {
 // a method IDMeta() byte, the IDs have that metabyte. Otherwise they have g's. Without their
 // metabytes, the IDs of g must still be distinct, as the IDs of a [SnoGenerator] are.
 func SnoGeneratorOf[K any](g Generator[Sno]) Generator[SnoOf[K]] {
+	meta, tagged := (SnoOf[K]{}).ModelMeta()
 	return MapGenerator(g, func(id Sno) SnoOf[K] {
-		if meta, ok := (SnoOf[K]{}).ModelMeta(); ok {
+		if tagged {
 			id = id.WithMeta(meta)
 		}
 		return SnoOf[K](id)
