@@ -145,11 +145,10 @@ func (r *reading) pools(ctx context.Context) error {
 		r.add(poolNumbers, float64(ahead), pool, "ahead")
 		r.add(poolFence, fence, pool)
 		return nil
-	}, `SELECT coalesce(p.name, s.pool), p.size - coalesce(s.taken, 0), coalesce(s.held, 0), coalesce(s.reserved, 0), coalesce(s.ahead, 0),
+	}, `SELECT coalesce(p.name, s.pool), p.size - coalesce(s.taken, 0), coalesce(s.held, 0), coalesce(s.reserved, 0), coalesce(s.taken - s.held - s.reserved, 0),
 			CASE WHEN p.fenced_until > clock_timestamp() THEN extract(epoch FROM p.fenced_until - clock_timestamp()) ELSE 0 END::float8
 		FROM $s.node_pool p FULL JOIN (
-			SELECT pool, count(*) AS taken, count(*) FILTER (WHERE state = 'held') AS held,
-				count(*) FILTER (WHERE state = 'reserved') AS reserved, count(*) FILTER (WHERE state = 'free') AS ahead
+			SELECT pool, count(*) AS taken, count(*) FILTER (WHERE state = 'held') AS held, count(*) FILTER (WHERE state = 'reserved') AS reserved
 			FROM $s.node_status WHERE state <> 'free' OR mark > clock_timestamp() GROUP BY pool
 		) s ON s.pool = p.name`)
 }

@@ -439,11 +439,14 @@ COMMENT ON FUNCTION {{$s}}.unreserve_node IS 'Cancels the reservation of a node 
 
 -- Shows node numbers to people. It omits the unique part of a holder, since a program that knows it can release the
 -- claim.
+--
+-- statement_timestamp() lets a query compute only the columns that it needs. With clock_timestamp(), which is volatile, it
+-- would compute them for all rows. The division of doubles is exact to the millisecond, and faster than one of numerics.
 CREATE VIEW {{$s}}.node_status AS
     SELECT l.pool, l.number,
-        CASE WHEN l.holder IS NOT NULL AND l.expires_at > clock_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
+        CASE WHEN l.holder IS NOT NULL AND l.expires_at > statement_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
         regexp_replace(l.holder, ' [^ ]+$', '') AS holder, l.claimed_at, l.expires_at, l.ttl, l.term,
-        CASE WHEN l.mark < {{.EndOfTimeMS}} THEN to_timestamp(nullif(l.mark, 0) / 1000.0) ELSE 'infinity' END AS mark, l.reserved
+        CASE WHEN l.mark < {{.EndOfTimeMS}} THEN to_timestamp(nullif(l.mark, 0)::float8 / 1000) ELSE 'infinity' END AS mark, l.reserved
     FROM {{$s}}.node_lease l;
 COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
 
