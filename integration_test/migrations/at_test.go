@@ -144,65 +144,75 @@ func atEdges(r *rand.Rand, max int) int {
 // T_at returns the ID that Go composes of the same parts, and T_node returns its node
 // number.
 func TestAt(t *testing.T) {
-	n := pgtest.Scaled(1000, 20_000)
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		conn := db.Conn(t)
-		for _, c := range parityConfigs {
-			for _, f := range atInstall(t, db, c) {
-				r := idtest.Rand("at " + f.schema + f.name)
-				var times, want []string
-				var sequences, metas, nodes []int
-				span := f.last.UnixMilli() - f.first.UnixMilli() // a Duration is too short for some layouts
-				for i := range n {
-					at := time.UnixMilli(f.first.UnixMilli() + r.Int64N(span+1)).Add(time.Duration(r.IntN(1000)) * time.Microsecond)
-					switch i % 8 {
-					case 0:
-						at = f.first.Add(time.Duration(r.IntN(9000)) * time.Microsecond)
-					case 1:
-						at = f.last.Add(f.unit - time.Duration(1+r.IntN(9000))*time.Microsecond)
-					case 2: // a whole unit, and a microsecond before it
-						at = at.Truncate(f.unit).Add(-time.Duration(r.IntN(2)) * time.Microsecond)
-					}
-					if at.Before(f.first) {
-						at = f.first
-					}
-					sequence, meta, node := atEdges(r, f.maxSequence), atEdges(r, 255), atEdges(r, f.maxNode)
-					id, err := f.compose(at, sequence, meta, node)
-					must(t, err)
-					times, want = append(times, parityInstant(at)), append(want, id)
-					sequences, metas, nodes = append(sequences, sequence), append(metas, meta), append(nodes, node)
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) { atCompare(t, db, 1000) })
+}
+
+// More IDs find rarer differences.
+func TestAtManyIDs(t *testing.T) {
+	pgtest.ThoroughOnly(t)
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { atCompare(t, db, 20_000) })
+}
+
+// atCompare compares T_at and T_node with Go for n random cases of each format and layout.
+func atCompare(t *testing.T, db *pgtest.DB, n int) {
+	t.Helper()
+	conn := db.Conn(t)
+	for _, c := range parityConfigs {
+		for _, f := range atInstall(t, db, c) {
+			r := idtest.Rand("at " + f.schema + f.name)
+			var times, want []string
+			var sequences, metas, nodes []int
+			span := f.last.UnixMilli() - f.first.UnixMilli() // a Duration is too short for some layouts
+			for i := range n {
+				at := time.UnixMilli(f.first.UnixMilli() + r.Int64N(span+1)).Add(time.Duration(r.IntN(1000)) * time.Microsecond)
+				switch i % 8 {
+				case 0:
+					at = f.first.Add(time.Duration(r.IntN(9000)) * time.Microsecond)
+				case 1:
+					at = f.last.Add(f.unit - time.Duration(1+r.IntN(9000))*time.Microsecond)
+				case 2: // a whole unit, and a microsecond before it
+					at = at.Truncate(f.unit).Add(-time.Duration(r.IntN(2)) * time.Microsecond)
 				}
-				id := f.call("t::timestamptz", "n", "m", "k")
-				if f.mask != 0 {
-					id += fmt.Sprintf(" & ~%d::bigint", f.mask)
+				if at.Before(f.first) {
+					at = f.first
 				}
-				nodeOf := "k"
-				if f.node != nil {
-					nodeOf = f.function("node") + "(id)"
-				}
-				rows, _ := conn.Query(t.Context(), fmt.Sprintf(`select id::text, %s from (
+				sequence, meta, node := atEdges(r, f.maxSequence), atEdges(r, 255), atEdges(r, f.maxNode)
+				id, err := f.compose(at, sequence, meta, node)
+				must(t, err)
+				times, want = append(times, parityInstant(at)), append(want, id)
+				sequences, metas, nodes = append(sequences, sequence), append(metas, meta), append(nodes, node)
+			}
+			id := f.call("t::timestamptz", "n", "m", "k")
+			if f.mask != 0 {
+				id += fmt.Sprintf(" & ~%d::bigint", f.mask)
+			}
+			nodeOf := "k"
+			if f.node != nil {
+				nodeOf = f.function("node") + "(id)"
+			}
+			rows, _ := conn.Query(t.Context(), fmt.Sprintf(`select id::text, %s from (
 					select %s as id, i, k from unnest($1::text[], $2::int[], $3::int[], $4::int[]) with ordinality u (t, n, m, k, i) offset 0) s order by i`, nodeOf, id),
-					times, sequences, metas, nodes)
-				var got string
-				var node int
-				i, wrong := 0, 0
-				_, err := pgx.ForEachRow(rows, []any{&got, &node}, func() error {
-					if got != want[i] || node != nodes[i] {
-						t.Errorf("%s of %s, %d, %d, %d: SQL returns %s with node number %d, and Go %s with %d",
-							f.function("at"), times[i], sequences[i], metas[i], nodes[i], got, node, want[i], nodes[i])
-						if wrong++; wrong == 5 {
-							return errors.New("too many errors")
-						}
+				times, sequences, metas, nodes)
+			var got string
+			var node int
+			i, wrong := 0, 0
+			_, err := pgx.ForEachRow(rows, []any{&got, &node}, func() error {
+				if got != want[i] || node != nodes[i] {
+					t.Errorf("%s of %s, %d, %d, %d: SQL returns %s with node number %d, and Go %s with %d",
+						f.function("at"), times[i], sequences[i], metas[i], nodes[i], got, node, want[i], nodes[i])
+					if wrong++; wrong == 5 {
+						return errors.New("too many errors")
 					}
-					i++
-					return nil
-				})
-				if err != nil || i != n {
-					t.Errorf("%s: %d rows of %d, %v", f.function("at"), i, n, err)
 				}
+				i++
+				return nil
+			})
+			if err != nil || i != n {
+				t.Errorf("%s: %d rows of %d, %v", f.function("at"), i, n, err)
 			}
 		}
-	})
+	}
 }
 
 // The random bits of uid60_at differ between calls and are in their range.

@@ -176,10 +176,11 @@ func TestTools(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) { testTools(t, db, tools) })
 }
 
-// Files that a tool runs in a transaction need nothing else from the tool.
+// Files that a tool runs in a transaction need nothing else from the tool. TestTools runs
+// the same statements on all versions.
 func TestPlainFiles(t *testing.T) {
 	t.Parallel()
-	pgtest.EachContainer(t, func(t *testing.T, db *pgtest.DB) {
+	pgtest.OneContainer(t, func(t *testing.T, db *pgtest.DB) {
 		testTools(t, db, map[string]toolKind{
 			"plain files":    {migrations.Plain, toolPSQLOn("%04d_%s.up.sql", "%04d_%s.down.sql")},
 			"Flyway's files": {migrations.Flyway, toolPSQLOn("V%d__sortkey_%s.sql", "U%d__sortkey_%s.sql")},
