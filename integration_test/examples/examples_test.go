@@ -4,7 +4,6 @@ package examples
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,7 +34,7 @@ var (
 )
 
 func TestQuickstart(t *testing.T) {
-	program := build(t, "quickstart")
+	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/quickstart")
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		run(t, program, db.URL, append(quickstartRows, postgresRows...))
 		if out := run(t, program, db.URL, nil); strings.Contains(out, "SQLite") {
@@ -47,16 +46,6 @@ func TestQuickstart(t *testing.T) {
 		}
 	})
 	t.Run("sqlite", func(t *testing.T) { run(t, program, "", append(quickstartRows, sqliteRows...)) })
-}
-
-// build returns the name of a program, built from a directory of examples.
-func build(t *testing.T, directory string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), directory)
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/sortkey/sortkey/examples/"+directory).CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", directory, err, out)
-	}
-	return program
 }
 
 func run(t *testing.T, program, url string, want []string) string {

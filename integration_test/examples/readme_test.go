@@ -18,7 +18,7 @@ import (
 
 // The program in README.md prints its two rows, and pgx reads them.
 func TestREADMEInGo(t *testing.T) {
-	program := build(t, "hello")
+	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/hello")
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		out := run(t, program, db.URL, nil)
 		rows := regexp.MustCompile(`(?m)^(\d{18,19}) created 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC$`).FindAllStringSubmatch(out, -1)

@@ -24,7 +24,7 @@ func TestBun(t *testing.T) {
 			_, err := b.NewCreateTable().Model(model).Exec(ctx)
 			must(t, err)
 		}
-		checkColumns(t, db, map[string]string{
+		pgtest.CheckColumns(t, db, map[string]string{
 			"customers.id": "uuid", "orders.id": "bigint", "orders.customer_id": "uuid", "orders.replaces_id": "bigint",
 		})
 
@@ -68,19 +68,6 @@ func TestBunColumns(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 		_, err := bun.NewDB(db.SQL(t), pgdialect.New()).NewCreateTable().Model((*untagged)(nil)).Exec(t.Context())
 		must(t, err)
-		checkColumns(t, db, map[string]string{"untaggeds.id": "bytea", "untaggeds.parent_id": "jsonb"})
+		pgtest.CheckColumns(t, db, map[string]string{"untaggeds.id": "bytea", "untaggeds.parent_id": "jsonb"})
 	})
-}
-
-// checkColumns checks the types of columns. None may have a default or an identity.
-func checkColumns(t *testing.T, db *pgtest.DB, want map[string]string) {
-	t.Helper()
-	for name, typ := range want {
-		got := pgtest.Value[string](t, db.Conn(t), `
-			SELECT data_type || coalesce(column_default, '') || coalesce(identity_generation, '')
-			FROM information_schema.columns WHERE table_name || '.' || column_name = $1`, name)
-		if got != typ {
-			t.Errorf("column %s: expected %s, got %s", name, typ, got)
-		}
-	}
 }

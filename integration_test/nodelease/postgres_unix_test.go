@@ -14,7 +14,7 @@ import (
 // The faults don't depend on the version of Postgres, so the tests use the latest.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	program := build(t)
+	program := pgtest.Build(t, "./minter")
 	in := func(t *testing.T, db *pgtest.DB) scenarios {
 		t.Helper()
 		must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))

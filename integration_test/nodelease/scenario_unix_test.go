@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -22,16 +20,6 @@ func TestMain(m *testing.M) { pgtest.MainParallel(m, 8) }
 
 // must is pgtest.Must.
 var must = pgtest.Must
-
-// build builds the minter and returns its path.
-func build(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "minter")
-	if out, err := exec.Command("go", "build", "-o", name, "./minter").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return name
-}
 
 // scenarios starts scenarios on one store.
 type scenarios struct {

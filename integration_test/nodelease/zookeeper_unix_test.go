@@ -12,7 +12,7 @@ import (
 func TestZooKeeper(t *testing.T) {
 	t.Parallel()
 	pgtest.NeedsContainers(t)
-	program := build(t)
+	program := pgtest.Build(t, "./minter")
 	type zookeeper struct {
 		scenarios
 		*server

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -26,15 +25,8 @@ func TestMain(m *testing.M) { pgtest.MainParallel(m, 4) }
 // must is pgtest.Must.
 var must = pgtest.Must
 
-// build builds the service and returns its path.
-func build(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "service")
-	if out, err := exec.Command("go", "build", "-o", name, "github.com/sortkey/sortkey/examples/service").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return name
-}
+// servicePackage is the import path of the service.
+const servicePackage = "github.com/sortkey/sortkey/examples/service"
 
 // migrate creates the tables of the service.
 func migrate(t *testing.T, program string, db *pgtest.DB) {

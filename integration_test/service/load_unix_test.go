@@ -109,7 +109,7 @@ type run struct {
 // row or a repeated ID is a failure in every run.
 func load(t *testing.T, store string, db *pgtest.DB, leases *proxy, flags ...string) {
 	t.Helper()
-	program := build(t)
+	program := pgtest.Build(t, servicePackage)
 	migrate(t, program, db)
 	// For the metrics of partitions.
 	db.Exec(t, `create table events (id sortkey.snowflake primary key) partition by range (id);

@@ -19,7 +19,7 @@ import (
 // numbers.
 func TestService(t *testing.T) {
 	t.Parallel()
-	program := build(t)
+	program := pgtest.Build(t, servicePackage)
 	t.Run("Postgres", func(t *testing.T) {
 		pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
 			serves(t, db, program)

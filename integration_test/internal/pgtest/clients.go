@@ -166,3 +166,18 @@ func Value[T any](t testing.TB, conn *pgx.Conn, query string, args ...any) T {
 	}
 	return v
 }
+
+// CheckColumns checks the types of columns, such as orders.id. None may have a default or
+// an identity.
+func CheckColumns(t testing.TB, db *DB, want map[string]string) {
+	t.Helper()
+	conn := db.Conn(t)
+	for column, typ := range want {
+		got := Value[string](t, conn, `
+			SELECT data_type || coalesce(column_default, '') || coalesce(identity_generation, '')
+			FROM information_schema.columns WHERE table_name || '.' || column_name = $1`, column)
+		if got != typ {
+			t.Errorf("column %s: expected %s, got %s", column, typ, got)
+		}
+	}
+}
