@@ -72,7 +72,7 @@ func messages(fsys fs.FS) (text []byte, problems []string, err error) {
 // sources returns the library's Go files, without tests, and SQL files by directory.
 func sources(fsys fs.FS) (map[string][]string, error) {
 	files := map[string][]string{}
-	for _, root := range []string{"idtype", "sqltypes", "gormplugin", "pgxcodec", "migrations", "nodelease"} {
+	for _, root := range []string{"idtype", "sqltypes", "gormplugin", "pgxcodec", "migrations", "rekey", "nodelease"} {
 		err := fs.WalkDir(fsys, root, func(name string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:

@@ -1,0 +1,596 @@
+package rekey
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// querier is a *sql.Tx or a *sql.Conn.
+type querier interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// A relation is a table with columns that change.
+type relation struct {
+	OID       int64
+	Name      string // qualified and quoted
+	Plain     string // without schema and quotes
+	Schema    string // quoted
+	Kind      string // pg_class.relkind
+	Partition bool
+	Parents   bool // has inheritance parents or children
+	Owned     bool // the role may change the table
+	RLS       bool
+	ForceRLS  bool
+	Temporary bool
+	Rows      float64
+	Identity  string // pg_class.relreplident
+	Owner     string // quoted
+	columns   []*column
+	Grants    []grant
+	others    []string // quoted names of the columns that don't change, in order
+	// Triggers means that a trigger of the user fires on UPDATE, and AlwaysTriggers that one
+	// fires even for session_replication_role replica.
+	Triggers, AlwaysTriggers bool
+	times                    []timeColumn
+}
+
+// quotedPlain returns the name of the view for programs of the new version.
+func (r *relation) quotedPlain() string { return strings.TrimPrefix(r.Name, r.Schema+".") }
+
+// A timeColumn can be the source of times.
+type timeColumn struct {
+	Name, Quoted, Type string
+	NotNull            bool
+}
+
+// A grant is a privilege on a table, or on a column of it.
+type grant struct {
+	Privilege, Role string // Role is quoted, or PUBLIC
+	Option          bool
+	Column          string // quoted; empty for the table
+}
+
+// A column is a key, or a reference to one.
+type column struct {
+	rel       *relation
+	Num       int
+	Name      string
+	Quoted    string
+	Type      string // such as character varying(26)
+	Base      string // pg_type.typname without domains
+	NotNull   bool
+	NotNullAs string // name of the constraint, from Postgres 18 on
+	Identity  string
+	Generated string
+	Default   string
+	Sequence  string // of a serial or identity column, qualified
+	Target    *int   // statistics target
+	Options   []string
+	Comment   string
+	Collate   string // quoted
+	Grants    []grant
+	key       *key
+	root      bool
+	fresh     string // quoted name of the new column
+}
+
+func (c *column) String() string { return "column " + c.rel.Name + "." + c.Quoted }
+
+// A key is a Key with its columns.
+type key struct {
+	Key
+	n       int // index in the Spec
+	root    *column
+	columns []*column
+	format  format
+	oldExpr string // SQL expression for an old key
+	times   *timeColumn
+
+	nodeReserved bool // Node was reserved before
+}
+
+// A foreignKey is a foreign key with a column that changes.
+type foreignKey struct {
+	OID        int64
+	Name       string // quoted
+	Table      int64
+	TableName  string // qualified and quoted
+	To         int64
+	ToName     string
+	Columns    []int
+	ToColumns  []int
+	Valid      bool
+	Deferrable bool
+	Definition string
+	Comment    string
+}
+
+// An index is an index with a column that changes.
+type index struct {
+	OID        int64
+	Table      int64
+	Name       string // quoted, without schema
+	Plain      string
+	Unique     bool
+	Columns    []int // of the table; 0 is an expression
+	Expression string
+	Definition string
+	Constraint string // quoted; empty for an index without a constraint
+	Type       string // p, u or x, of the constraint
+	Deferrable bool
+	Deferred   bool
+	Clustered  bool
+	ReplIdent  bool
+	Tablespace string // quoted; empty for the default of the database
+	Comment    string
+	ConComment string
+	Valid      bool
+	Method     string
+	// DefaultOps and DefaultCollations report for each key column whether its operator
+	// class, and its collation, is the default.
+	DefaultOps, DefaultCollations []bool
+	fresh                         string // name of the index on the new column, without quotes
+}
+
+// A dependent is another object that depends on a column that changes.
+type dependent struct {
+	Class  string // such as pg_policy
+	OID    int64
+	Table  int64
+	Column int
+	Object string // from pg_describe_object
+	Own    bool   // it belongs to the column: its default, the query of a view, or a trigger of a foreign key
+}
+
+// A view depends on the columns, perhaps through other views.
+type view struct {
+	OID        int64
+	Kind       string // pg_class.relkind
+	Name       string // qualified and quoted
+	Plain      string // quoted, without schema
+	Definition string // with names as the model's path shows them
+	Options    []string
+	Owner      string
+	Owned      bool
+	Comment    string
+	Triggers   bool
+	Rules      bool
+	Groups     bool // it depends on a primary key by GROUP BY
+	Columns    []struct{ Column, Text, Default string }
+	Grants     []grant
+}
+
+// A check is a check constraint with a column that changes.
+type check struct {
+	Table      int64
+	Name       string
+	Columns    []int
+	Definition string
+	Expression string
+	Valid      bool
+	Comment    string
+}
+
+// A statistic is an extended statistics object with a column that changes.
+type statistic struct {
+	OID        int64
+	Table      int64
+	Name       string // qualified and quoted
+	Definition string
+	Owner      string
+	Comment    string
+	Target     *int
+	Columns    []int
+}
+
+// A publication has a table with a list of columns or a filter.
+type publication struct {
+	Name    string
+	Table   int64
+	Columns []int
+	Names   []string // quoted
+	Filter  string
+	Owned   bool
+}
+
+// readJSON scans the result of a query, which is one JSON value, or NULL.
+func readJSON(ctx context.Context, db querier, dst any, query string, args ...any) error {
+	var text sql.NullString
+	if err := db.QueryRowContext(ctx, query, args...).Scan(&text); err != nil {
+		return err
+	}
+	if !text.Valid {
+		return nil
+	}
+	return json.Unmarshal([]byte(text.String), dst)
+}
+
+// rows wraps a query so that its result is a JSON array of its rows.
+func rows(query string) string {
+	return "SELECT json_agg(row_to_json(x))::text FROM (" + query + ") x"
+}
+
+// oids returns the text of an oid[] parameter.
+func oids[T any](list []T, oid func(T) int64) string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = strconv.FormatInt(oid(v), 10)
+	}
+	return "{" + strings.Join(texts, ",") + "}"
+}
+
+func sqlState(err error) string {
+	var pg interface{ SQLState() string } // an error of pgx or lib/pq
+	if errors.As(err, &pg) {
+		return pg.SQLState()
+	}
+	return ""
+}
+
+var simpleName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+
+// ident quotes a name that rekey has formed. No such name is a keyword.
+func ident(name string) string {
+	if simpleName.MatchString(name) {
+		return name
+	}
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
+
+func literal(s string) string {
+	quoted := "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	if strings.Contains(s, `\`) {
+		return " E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}
+
+// newName returns a name with the prefix of rekey's objects, shortened to the limit of Postgres.
+func newName(format string, args ...any) string {
+	name := fmt.Sprintf("rekey_"+format, args...)
+	for len(name) > 63 {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	return name
+}
+
+// A model describes the tables of a Spec, from the catalog.
+type model struct {
+	version      int // server_version_num
+	database     string
+	role         string
+	replicaRole  bool // the role can set session_replication_role
+	keys         []*key
+	relations    []*relation
+	foreignKeys  []*foreignKey
+	indexes      []*index
+	checks       []*check
+	views        []*view
+	statistics   []*statistic
+	publications []*publication
+	dependents   []dependent
+	path         []string // schemas of the tables
+	bypassRLS    bool
+	problems     []Problem
+	notes        []Problem
+}
+
+func (m *model) problem(object, reason, remedy string, args ...any) {
+	m.problems = append(m.problems, Problem{object, fmt.Sprintf(reason, args...), remedy})
+}
+
+func (m *model) note(object, reason, remedy string, args ...any) {
+	m.notes = append(m.notes, Problem{object, fmt.Sprintf(reason, args...), remedy})
+}
+
+func (m *model) relation(oid int64) *relation {
+	for _, r := range m.relations {
+		if r.OID == oid {
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *model) column(table int64, num int) *column {
+	if r := m.relation(table); r != nil {
+		for _, c := range r.columns {
+			if c.Num == num {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// has reports whether one of the columns changes.
+func (m *model) has(table int64, nums []int) bool {
+	return slices.ContainsFunc(nums, func(n int) bool { return m.column(table, n) != nil })
+}
+
+// find returns the columns of the Spec, and of all references to them.
+func (m *model) find(ctx context.Context, db querier, spec Spec, formats map[Format]format) error {
+	type edge struct {
+		table int64
+		num   int
+		key   *key
+		root  bool
+	}
+	var todo []edge
+	for i, k := range spec.Keys {
+		key := &key{Key: k, n: i, format: formats[k.Format]}
+		m.keys = append(m.keys, key)
+		var pk struct {
+			OID     int64
+			Columns []int
+			Kind    string
+		}
+		err := readJSON(ctx, db, &pk, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", c.relkind AS "Kind",
+			(SELECT array_agg(k) FROM pg_catalog.pg_index i, unnest(i.indkey::smallint[]) WITH ORDINALITY u(k, o) WHERE i.indrelid = c.oid AND i.indisprimary AND o <= i.indnkeyatts) AS "Columns"
+			FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)) x`, k.Table)
+		if errors.Is(err, sql.ErrNoRows) {
+			m.problem("table "+k.Table, "doesn't exist", "correct the name, or set the search_path of the connection")
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if pk.Kind != "r" {
+			m.problem("table "+k.Table, "is a %s", "only ordinary tables can be rekeyed; move its rows to one, or create a new table", kinds[pk.Kind])
+			continue
+		}
+		if len(pk.Columns) != 1 {
+			m.problem("table "+k.Table, "has a primary key of %d columns", "only keys of one column can be rekeyed; name the tables that the columns refer to", len(pk.Columns))
+			continue
+		}
+		todo = append(todo, edge{pk.OID, pk.Columns[0], key, true})
+	}
+	named := map[int][]edge{}
+	for _, r := range spec.References {
+		var e struct {
+			OID int64
+			Num int
+			To  int64
+		}
+		err := readJSON(ctx, db, &e, `SELECT row_to_json(x)::text FROM (SELECT a.attrelid::bigint AS "OID", a.attnum AS "Num", coalesce(pg_catalog.to_regclass($3)::oid::bigint, 0) AS "To"
+			FROM pg_catalog.pg_attribute a WHERE a.attrelid = pg_catalog.to_regclass($1) AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped) x`, r.Table, r.Column, r.To)
+		if errors.Is(err, sql.ErrNoRows) {
+			m.problem("reference "+r.Table+"."+r.Column, "doesn't exist", "correct the name of the table or the column")
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if e.To == 0 {
+			m.problem("reference "+r.Table+"."+r.Column, "refers to table %s, which doesn't exist", "correct the name of the table", r.To)
+			continue
+		}
+		named[int(e.To)] = append(named[int(e.To)], edge{e.OID, e.Num, nil, false})
+	}
+	for len(todo) > 0 {
+		e := todo[0]
+		todo = todo[1:]
+		if c := m.column(e.table, e.num); c != nil {
+			if c.key != e.key {
+				m.problem(c.String(), "refers to two keys, of %s and %s", "name only one of the tables in a Spec, or drop one of the foreign keys", c.key.Table, e.key.Table)
+			} else if e.root && !c.root {
+				m.problem(c.String(), "refers to another key of the Spec", "name only the table that it refers to")
+			}
+			continue
+		}
+		rel := m.relation(e.table)
+		if rel == nil {
+			var err error
+			if rel, err = readRelation(ctx, db, e.table); err != nil {
+				return err
+			}
+			m.relations = append(m.relations, rel)
+		}
+		c := &column{rel: rel, Num: e.num, key: e.key, root: e.root}
+		rel.columns = append(rel.columns, c)
+		e.key.columns = append(e.key.columns, c)
+		if e.root {
+			e.key.root = c
+		}
+		var list []*foreignKey
+		err := readJSON(ctx, db, &list, rows(`SELECT `+foreignKeyColumns+` FROM pg_catalog.pg_constraint f
+			WHERE f.contype = 'f' AND f.conparentid = 0 AND (f.confrelid = $1::text::oid AND $2::text::smallint = ANY (f.confkey) OR f.conrelid = $1::text::oid AND $2::text::smallint = ANY (f.conkey))
+			ORDER BY f.conname`), strconv.FormatInt(e.table, 10), strconv.Itoa(e.num))
+		if err != nil {
+			return err
+		}
+		for _, f := range list {
+			if slices.ContainsFunc(m.foreignKeys, func(o *foreignKey) bool { return o.OID == f.OID }) {
+				continue
+			}
+			m.foreignKeys = append(m.foreignKeys, f)
+			if len(f.Columns) == 1 && f.To == e.table && f.ToColumns[0] == e.num {
+				todo = append(todo, edge{f.Table, f.Columns[0], e.key, false})
+			}
+		}
+		for _, r := range named[int(e.table)] {
+			todo = append(todo, edge{r.table, r.num, e.key, false})
+		}
+		delete(named, int(e.table))
+	}
+	for to := range named {
+		for _, r := range spec.References {
+			var oid int64
+			if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1)::oid::bigint", r.To).Scan(&oid); err != nil {
+				return err
+			}
+			if oid == int64(to) {
+				m.problem("reference "+r.Table+"."+r.Column, "refers to table %s, whose key doesn't change", "name a table of Keys, or one that refers to it by its primary key", r.To)
+			}
+		}
+	}
+	return nil
+}
+
+var kinds = map[string]string{"v": "view", "m": "materialized view", "p": "partitioned table", "f": "foreign table", "S": "sequence", "i": "index", "c": "composite type", "t": "TOAST table", "I": "partitioned index"}
+
+const foreignKeyColumns = `f.oid::bigint AS "OID", pg_catalog.quote_ident(f.conname) AS "Name", f.conrelid::bigint AS "Table", f.confrelid::bigint AS "To",
+	(SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = f.conrelid) AS "TableName",
+	(SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = f.confrelid) AS "ToName",
+	f.conkey AS "Columns", f.confkey AS "ToColumns", f.convalidated AS "Valid", f.condeferrable AS "Deferrable", pg_catalog.pg_get_constraintdef(f.oid) AS "Definition",
+	coalesce(pg_catalog.obj_description(f.oid, 'pg_constraint'), '') AS "Comment"`
+
+func readRelation(ctx context.Context, db querier, oid int64) (*relation, error) {
+	r := &relation{}
+	err := readJSON(ctx, db, r, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", pg_catalog.format('%I.%I', n.nspname, c.relname) AS "Name",
+		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition",
+		EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "Parents",
+		pg_catalog.pg_has_role(c.relowner, 'USAGE') AS "Owned", c.relrowsecurity AS "RLS", c.relforcerowsecurity AS "ForceRLS",
+		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+` FROM pg_catalog.aclexplode(c.relacl) g) y) AS "Grants", c.relpersistence = 't' AS "Temporary",
+		EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('O', 'A')) AS "Triggers",
+		EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('A', 'R')) AS "AlwaysTriggers",
+		greatest(c.reltuples, 0) AS "Rows", c.relreplident AS "Identity", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner"
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::text::oid) x`, strconv.FormatInt(oid, 10))
+	return r, err
+}
+
+// read completes the model with the other properties of the tables.
+func (m *model) read(ctx context.Context, db querier) error {
+	err := readJSON(ctx, db, &struct {
+		Version     *int
+		Database    *string
+		Role        *string
+		ReplicaRole *bool
+		BypassRLS   *bool
+	}{&m.version, &m.database, &m.role, &m.replicaRole, &m.bypassRLS}, `SELECT row_to_json(x)::text FROM (SELECT current_setting('server_version_num')::integer AS "Version",
+		pg_catalog.quote_ident(current_database()) AS "Database", pg_catalog.quote_ident(current_user) AS "Role",
+		pg_catalog.has_parameter_privilege('session_replication_role', 'SET') AS "ReplicaRole",
+		(SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user) AS "BypassRLS") x`)
+	if err != nil {
+		return err
+	}
+	// Print all names with their schemas.
+	if _, err := db.ExecContext(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
+		return err
+	}
+	for _, r := range m.relations {
+		if err := m.readColumns(ctx, db, r); err != nil {
+			return err
+		}
+		if !slices.Contains(m.path, r.Schema) {
+			m.path = append(m.path, r.Schema)
+		}
+	}
+	m.keepMoved()
+	if len(m.relations) == 0 {
+		return nil
+	}
+	tables := oids(m.relations, func(r *relation) int64 { return r.OID })
+	for _, q := range []struct {
+		dst   any
+		query string
+	}{
+		{&m.indexes, `SELECT i.indexrelid::bigint AS "OID", i.indrelid::bigint AS "Table", pg_catalog.quote_ident(c.relname) AS "Name", c.relname AS "Plain", i.indisunique AS "Unique",
+			i.indkey::smallint[] AS "Columns", concat_ws(' ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) AS "Expression",
+			pg_catalog.pg_get_indexdef(i.indexrelid) AS "Definition", coalesce(pg_catalog.quote_ident(k.conname), '') AS "Constraint", coalesce(k.contype::text, '') AS "Type",
+			coalesce(k.condeferrable, false) AS "Deferrable", coalesce(k.condeferred, false) AS "Deferred", i.indisclustered AS "Clustered", i.indisreplident AS "ReplIdent",
+			i.indisvalid AS "Valid", h.amname AS "Method", (SELECT array_agg(o.opcdefault ORDER BY u.n) FROM unnest(i.indclass::oid[]) WITH ORDINALITY u(oid, n) JOIN pg_catalog.pg_opclass o ON o.oid = u.oid) AS "DefaultOps",
+			(SELECT array_agg(coalesce(u.oid = a.attcollation, true) ORDER BY u.n) FROM unnest(i.indcollation::oid[], i.indkey::smallint[]) WITH ORDINALITY u(oid, num, n) LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = u.num AND u.oid <> 0 WHERE u.oid IS NOT NULL) AS "DefaultCollations",
+			coalesce(pg_catalog.quote_ident(s.spcname), '') AS "Tablespace", coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '') AS "Comment",
+			coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "ConComment"
+			FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am h ON h.oid = c.relam LEFT JOIN pg_catalog.pg_tablespace s ON s.oid = c.reltablespace
+			LEFT JOIN pg_catalog.pg_constraint k ON k.conindid = i.indexrelid AND k.conrelid = i.indrelid AND k.contype IN ('p', 'u', 'x')
+			WHERE i.indrelid = ANY ($1::text::oid[]) ORDER BY i.indrelid, c.relname`},
+		{&m.checks, `SELECT k.conrelid::bigint AS "Table", pg_catalog.quote_ident(k.conname) AS "Name", coalesce(k.conkey, '{}') AS "Columns", pg_catalog.pg_get_constraintdef(k.oid) AS "Definition",
+			pg_catalog.pg_get_expr(k.conbin, k.conrelid) AS "Expression", k.convalidated AS "Valid", coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"
+			FROM pg_catalog.pg_constraint k WHERE k.contype = 'c' AND k.conrelid = ANY ($1::text::oid[]) ORDER BY k.conrelid, k.conname`},
+		{&m.publications, `SELECT pg_catalog.quote_ident(p.pubname) AS "Name", r.prrelid::bigint AS "Table", r.prattrs::smallint[] AS "Columns",
+			(SELECT array_agg(pg_catalog.quote_ident(a.attname) ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::smallint[])) AS "Names",
+			coalesce(pg_catalog.pg_get_expr(r.prqual, r.prrelid), '') AS "Filter", pg_catalog.pg_has_role(p.pubowner, 'USAGE') AS "Owned"
+			FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = ANY ($1::text::oid[]) ORDER BY 1, 2`},
+		{&m.statistics, `SELECT s.oid::bigint AS "OID", s.stxrelid::bigint AS "Table", pg_catalog.format('%I.%I', n.nspname, s.stxname) AS "Name", s.stxkeys::smallint[] AS "Columns",
+			pg_catalog.pg_get_statisticsobjdef(s.oid) AS "Definition", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.stxowner)) AS "Owner",
+			coalesce(pg_catalog.obj_description(s.oid, 'pg_statistic_ext'), '') AS "Comment", CASE WHEN s.stxstattarget >= 0 THEN s.stxstattarget END AS "Target"
+			FROM pg_catalog.pg_statistic_ext s JOIN pg_catalog.pg_namespace n ON n.oid = s.stxnamespace WHERE s.stxrelid = ANY ($1::text::oid[]) ORDER BY 3`},
+	} {
+		if err := readJSON(ctx, db, q.dst, rows(q.query), tables); err != nil {
+			return err
+		}
+	}
+	// Print definitions of views so that they can be created for the tables and for the views
+	// of the job's schema.
+	if _, err := db.ExecContext(ctx, "SET LOCAL search_path = "+strings.Join(m.path, ", ")); err != nil {
+		return err
+	}
+	if m.dependents, err = m.readDependents(ctx, db); err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "SET LOCAL search_path = pg_catalog")
+	return err
+}
+
+// keepMoved removes the columns of InPlace keys whose columns are all bigint.
+func (m *model) keepMoved() {
+	for _, k := range m.keys {
+		if !k.InPlace || slices.ContainsFunc(k.columns, func(c *column) bool { return c.Base != "int8" }) {
+			continue
+		}
+		for _, c := range k.columns {
+			c.rel.columns = slices.DeleteFunc(c.rel.columns, func(o *column) bool { return o == c })
+		}
+		k.columns = nil
+	}
+	m.relations = slices.DeleteFunc(m.relations, func(r *relation) bool { return len(r.columns) == 0 })
+}
+
+const grantColumns = `g.privilege_type AS "Privilege", CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(g.grantee)) END AS "Role", g.is_grantable AS "Option"`
+
+func (m *model) readColumns(ctx context.Context, db querier, r *relation) error {
+	var all []column
+	err := readJSON(ctx, db, &all, rows(`SELECT a.attnum AS "Num", a.attname AS "Name", pg_catalog.quote_ident(a.attname) AS "Quoted",
+		pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", b.typname AS "Base", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
+		coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '') AS "Default",
+		(SELECT pg_catalog.quote_ident(k.conname) FROM pg_catalog.pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum) AS "NotNullAs",
+		pg_catalog.pg_get_serial_sequence('`+strings.ReplaceAll(r.Name, "'", "''")+`', a.attname) AS "Sequence",
+		CASE WHEN a.attstattarget >= 0 THEN a.attstattarget END AS "Target", (SELECT array_agg(o) FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%') AS "Options", -- the server sets others
+		coalesce(pg_catalog.col_description(a.attrelid, a.attnum), '') AS "Comment",
+		coalesce((SELECT pg_catalog.format('%I.%I', n.nspname, l.collname) FROM pg_catalog.pg_collation l JOIN pg_catalog.pg_namespace n ON n.oid = l.collnamespace WHERE l.oid = a.attcollation AND l.collname <> 'default'), '') AS "Collate",
+		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+`, pg_catalog.quote_ident(a.attname) AS "Column" FROM pg_catalog.aclexplode(a.attacl) g) y) AS "Grants"
+		FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+		JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN (WITH RECURSIVE d(oid, kind, base) AS (
+			SELECT t.oid, t.typtype, t.typbasetype UNION ALL SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_catalog.pg_type p ON p.oid = d.base WHERE d.kind = 'd')
+			SELECT d.oid FROM d WHERE d.kind <> 'd') ELSE t.oid END
+		LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+		WHERE a.attrelid = $1::text::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`), strconv.FormatInt(r.OID, 10))
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		r.Grants = append(r.Grants, a.Grants...)
+		c := m.column(r.OID, a.Num)
+		if c == nil {
+			r.others = append(r.others, a.Quoted)
+			if a.Base == "timestamptz" || a.Base == "timestamp" {
+				r.times = append(r.times, timeColumn{a.Name, a.Quoted, a.Base, a.NotNull})
+			}
+			if strings.HasPrefix(a.Name, "rekey_") {
+				m.problem("column "+r.Name+"."+a.Quoted, "has a name with the prefix of new columns", "finish or abort the other rekey of the table, or rename the column")
+			}
+			continue
+		}
+		rel, key, root := c.rel, c.key, c.root
+		*c = a
+		c.rel, c.key, c.root, c.fresh = rel, key, root, ident("rekey_"+c.Name)
+		if len("rekey_"+c.Name) > 63 {
+			m.problem(c.String(), "has a name of more than 57 bytes", "rename the column")
+		}
+	}
+	slices.SortFunc(r.columns, func(a, b *column) int { return a.Num - b.Num })
+	return nil
+}

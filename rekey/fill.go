@@ -1,0 +1,356 @@
+package rekey
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// A fill describes a backfill action. Its first statement fills one batch, and its second
+// reports whether rows are left.
+//
+// Without Pages, batches follow the order of (time, old key). The parameters are the key of
+// the last row, the last slot, the size of the batch and, with Moment, the time of the last
+// row; see fillKeys. With Pages, the parameters are the first page and the one after the
+// last.
+type fill struct {
+	Table  string `json:"table"`
+	Rows   int64  `json:"rows"` // estimated
+	Pages  bool   `json:"pages,omitempty"`
+	Moment bool   `json:"moment,omitempty"`
+}
+
+// milliseconds renders the time of a row in Unix milliseconds.
+func (k *key) milliseconds(alias string) string {
+	column := alias + "." + k.root.Quoted
+	switch k.Times.Key {
+	case KeyUUIDv7:
+		return "('x' || translate(left(" + column + "::text, 13), '-', ''))::bit(48)::bigint"
+	case KeyULID:
+		var digits []string
+		for i := range 10 {
+			digits = append(digits, fmt.Sprintf("(strpos('%s', substr(%s, %d, 1)) - 1)::bigint << %d", ulidDigits, column, i+1, 5*(9-i)))
+		}
+		return "((" + strings.Join(digits, ") | (") + "))"
+	case KeySnowflake:
+		return fmt.Sprintf("(%d + div((%s >> %d)::numeric * %d, 1000))::bigint", k.Times.Epoch.UnixMilli(), column, k.Times.Shift, k.Times.Unit.Microseconds())
+	}
+	if k.times == nil {
+		return fmt.Sprintf("%d::bigint", k.start().UnixMilli())
+	}
+	return "floor(extract(epoch FROM " + k.timeOf(alias) + ") * 1000)::bigint"
+}
+
+// start returns the time of rows without a time.
+func (k *key) start() time.Time {
+	if k.Times.Start.IsZero() {
+		return time.UnixMilli(k.format.epochMS)
+	}
+	return k.Times.Start
+}
+
+// timeOf renders the column with the time of a row.
+func (k *key) timeOf(alias string) string {
+	column := k.times.Quoted
+	if alias != "" {
+		column = alias + "." + column
+	}
+	if k.times.NotNull {
+		return column
+	}
+	layout := "2006-01-02 15:04:05.999999+00"
+	if k.times.Type == "timestamp" {
+		layout = strings.TrimSuffix(layout, "+00")
+	}
+	return "coalesce(" + column + ", '" + k.start().UTC().Format(layout) + "'::" + k.times.Type + ")"
+}
+
+// order renders the expressions that determine the order of IDs. The last one is the key.
+func (k *key) order(alias string) []string {
+	column := k.root.Quoted
+	if alias != "" {
+		column = alias + "." + column
+	}
+	switch {
+	case k.Times.Key == KeyULID:
+		return []string{column + ` COLLATE "C"`}
+	case k.times != nil:
+		return []string{k.timeOf(alias), column}
+	}
+	return []string{column}
+}
+
+// needsIndex reports whether no index has the order.
+func (k *key) needsIndex() bool { return k.times != nil || k.Times.Key == KeyULID }
+
+// fillKeys renders a batch of the backfill of a key. Each row gets a slot, which is a time
+// unit and a sequence number in it: the first slot of the row's time unit, or the slot
+// after the previous row's if that is later. So IDs have the order of the rows.
+//
+// The update sets references, too, if their keys are done.
+func (k *key) fillKeys(done []*key) string {
+	r, f := k.root.rel, k.format
+	order := k.order("t")
+	after := []string{"$1::text::" + k.root.Type}
+	moment := "NULL::text"
+	if k.Times.Key == KeyULID {
+		after[0] += ` COLLATE "C"`
+	}
+	if len(order) == 2 {
+		after = []string{"$4::text::" + k.times.Type, after[0]}
+		moment = order[0] + "::text"
+	}
+	sets := []string{k.root.fresh + " = " + k.idAt(fmt.Sprintf("to_timestamp((%d + slot / %d * %d) / 1000.0)", f.epochMS, f.perUnit, f.unitMS), fmt.Sprintf("(slot %% %d)::integer", f.perUnit))}
+	for _, c := range r.columns {
+		for _, other := range done {
+			if c.key == other && !c.root {
+				sets = append(sets, c.fresh+" = "+c.lookup("t"))
+			}
+		}
+	}
+	return fmt.Sprintf(`WITH batch AS MATERIALIZED (
+    SELECT t.%[1]s AS k, %[2]s AS moment, greatest((%[3]s - %[4]d) / %[5]d, 0) * %[6]d AS first, row_number() OVER (ORDER BY %[7]s) AS n
+    FROM ONLY %[8]s t
+    WHERE t.%[9]s IS NULL AND ($1::text IS NULL OR (%[7]s) > (%[10]s))
+    ORDER BY %[7]s LIMIT $3::text::bigint
+), slots AS MATERIALIZED (
+    SELECT k, moment, n, n + greatest($2::text::bigint, max(first - n) OVER (ORDER BY n)) AS slot FROM batch
+), filled AS (
+    UPDATE ONLY %[8]s t SET %[11]s FROM slots s WHERE t.%[1]s = s.k AND t.%[9]s IS NULL
+)
+SELECT n, moment, k::text, slot::text FROM slots ORDER BY n DESC LIMIT 1`,
+		k.root.Quoted, moment, k.milliseconds("t"), f.epochMS, f.unitMS, f.perUnit, strings.Join(order, ", "), r.Name, k.root.fresh,
+		strings.Join(after, ", "), strings.Join(sets, ", "))
+}
+
+// lookup renders the new key that a reference refers to.
+func (c *column) lookup(alias string) string {
+	root := c.key.root
+	return "(SELECT p." + root.fresh + " FROM ONLY " + root.rel.Name + " p WHERE p." + root.Quoted + " = " + alias + "." + c.Quoted + ")"
+}
+
+// left renders a query for whether rows have no new key.
+func (k *key) left() string {
+	return "SELECT EXISTS (SELECT FROM ONLY " + k.root.rel.Name + " t WHERE t." + k.root.fresh + " IS NULL)"
+}
+
+const pageRange = "t.ctid >= ('(' || $1::text || ',0)')::tid AND t.ctid < ('(' || $2::text || ',0)')::tid"
+
+// fillInPlace renders a batch of the backfill of a key that keeps its values.
+func (k *key) fillInPlace() string {
+	c := k.root
+	return fmt.Sprintf(`WITH filled AS (
+    UPDATE ONLY %s t SET %s = t.%s::bigint WHERE %s AND t.%s IS NULL RETURNING 1
+)
+SELECT count(*) FROM filled`, c.rel.Name, c.fresh, c.Quoted, pageRange, c.fresh)
+}
+
+// fillReferences renders a batch of the backfill of a table's references, and a query for
+// whether rows are left.
+func (r *relation) fillReferences() (batch, left string) {
+	var sets, conditions, complete []string
+	for _, c := range r.columns {
+		if c.root {
+			continue
+		}
+		sets = append(sets, c.fresh+" = coalesce(t."+c.fresh+", "+c.lookup("t")+")")
+		conditions = append(conditions, "t."+c.Quoted+" IS NOT NULL AND t."+c.fresh+" IS NULL")
+		complete = append(complete, "(t."+c.Quoted+" IS NULL OR t."+c.fresh+" IS NOT NULL)")
+	}
+	if len(sets) == 0 {
+		return "", ""
+	}
+	batch = fmt.Sprintf(`WITH filled AS (
+    UPDATE ONLY %s t SET %s WHERE %s AND (%s) RETURNING %s AS complete
+)
+SELECT count(*) FILTER (WHERE complete) FROM filled`, r.Name, strings.Join(sets, ", "), pageRange, strings.Join(conditions, " OR "), strings.Join(complete, " AND "))
+	return batch, "SELECT EXISTS (SELECT FROM ONLY " + r.Name + " t WHERE " + strings.Join(conditions, " OR ") + ")"
+}
+
+// A cursor is the position of a backfill action.
+type cursor struct {
+	Moment sql.NullString
+	Key    sql.NullString
+	Slot   string
+	Page   int64
+	Pages  int64 // of the table, when the pass began
+	Rows   int64 // of the action, so far
+	Filled int64 // of the pass, so far
+}
+
+// The limits of a batch, in rows or pages.
+const (
+	firstBatch = 200
+	maxBatch   = 20000
+)
+
+// backfill fills the rows of one action.
+func (j *job) backfill(ctx context.Context, a Action) error {
+	c := cursor{Slot: "0"}
+	if j.state.cursor != "" {
+		if err := json.Unmarshal([]byte(j.state.cursor), &c); err != nil {
+			return fmt.Errorf("read the position of the backfill: %w", err)
+		}
+	}
+	size := float64(firstBatch)
+	if a.Fill.Pages {
+		size = 4
+	}
+	began, before := time.Now(), c.Rows
+	lag := lagCheck{job: j}
+	for {
+		if err := lag.wait(ctx, a, c.Rows); err != nil {
+			return err
+		}
+		start := time.Now()
+		end, err := j.batch(ctx, a, &c, int64(size))
+		if err != nil {
+			return err
+		}
+		took := time.Since(start)
+		p := Progress{Step: a.Step, Action: a.Title, Rows: c.Rows, Total: max(a.Fill.Rows, c.Rows)}
+		if p.Rate = float64(c.Rows-before) / time.Since(began).Seconds(); p.Rate > 0 {
+			p.Left = time.Duration(float64(p.Total-c.Rows) / p.Rate * float64(time.Second))
+		}
+		j.o.Progress(p)
+		if end {
+			done, err := j.endPass(ctx, a, &c)
+			if done || err != nil {
+				return err
+			}
+			continue
+		}
+		// At most double, because the next rows may cost more.
+		size = min(max(size*min(max(j.o.BatchTime.Seconds()/took.Seconds(), 0.25), 2), 1), maxBatch)
+		if j.o.Pause > 0 {
+			if err := sleep(ctx, time.Duration(float64(took)*j.o.Pause/(1-j.o.Pause))); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// batch fills up to size rows or pages, and reports whether this was the end of the pass.
+func (j *job) batch(ctx context.Context, a Action, c *cursor, size int64) (end bool, err error) {
+	next := *c
+	err = j.retry(ctx, a, func(attempt int) error {
+		limit := max(size>>attempt, 1) // fewer rows meet fewer locks
+		next = *c
+		return j.tx(ctx, 50*time.Millisecond, func(tx *sql.Tx) error {
+			settings := "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO', true)"
+			if j.state.job.ReplicaRole {
+				settings += ", set_config('session_replication_role', 'replica', true)" // fires no triggers
+			}
+			if _, err := tx.ExecContext(ctx, settings); err != nil {
+				return err
+			}
+			if a.Fill.Pages {
+				if c.Pages == 0 {
+					err := tx.QueryRowContext(ctx, "SELECT pg_relation_size($1::text::regclass) / current_setting('block_size')::bigint", a.Fill.Table).Scan(&next.Pages)
+					if err != nil {
+						return err
+					}
+				}
+				next.Page = min(c.Page+limit, next.Pages)
+				var filled int64
+				if err := tx.QueryRowContext(ctx, a.SQL[0], fmt.Sprint(c.Page), fmt.Sprint(next.Page)).Scan(&filled); err != nil {
+					return err
+				}
+				next.Rows, next.Filled = c.Rows+filled, c.Filled+filled
+				end = next.Page == next.Pages
+			} else {
+				var n int64
+				args := []any{c.Key, c.Slot, fmt.Sprint(limit)}
+				if a.Fill.Moment {
+					args = append(args, c.Moment)
+				}
+				err := tx.QueryRowContext(ctx, a.SQL[0], args...).Scan(&n, &next.Moment, &next.Key, &next.Slot)
+				end = errors.Is(err, sql.ErrNoRows)
+				if err != nil && !end {
+					return err
+				}
+				next.Rows, next.Filled = c.Rows+n, c.Filled+n
+			}
+			text, err := json.Marshal(next)
+			if err != nil {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET cursor = $1::text, updated_at = clock_timestamp()", string(text))
+			return err
+		})
+	})
+	if err == nil {
+		*c = next
+	}
+	return end, err
+}
+
+// endPass starts another pass if rows are left, which programs changed meanwhile, and
+// reports whether none are.
+func (j *job) endPass(ctx context.Context, a Action, c *cursor) (done bool, err error) {
+	var left bool
+	if err := j.conn.QueryRowContext(ctx, a.SQL[1]).Scan(&left); err != nil {
+		return false, err
+	}
+	if !left {
+		return true, nil
+	}
+	if c.Filled == 0 {
+		return false, fmt.Errorf("%w: rows of %s refer to rows that don't exist; delete these rows, or set the reference to NULL, and repeat the step", ErrInconsistent, a.Fill.Table)
+	}
+	// The slots of the next pass come after all others, so that IDs differ.
+	*c = cursor{Slot: c.Slot, Rows: c.Rows}
+	return false, nil
+}
+
+// lagCheck waits for replicas.
+type lagCheck struct {
+	job     *job
+	checked time.Time
+}
+
+func (l *lagCheck) wait(ctx context.Context, a Action, rows int64) error {
+	limit := l.job.o.MaxLag
+	if limit < 0 || time.Since(l.checked) < time.Second {
+		return nil
+	}
+	for {
+		var name sql.NullString
+		var seconds sql.NullFloat64
+		err := l.job.conn.QueryRowContext(ctx, `SELECT application_name, extract(epoch FROM replay_lag)::float8 FROM pg_catalog.pg_stat_replication
+			WHERE replay_lag IS NOT NULL ORDER BY replay_lag DESC LIMIT 1`).Scan(&name, &seconds)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		l.checked = time.Now()
+		lag := time.Duration(seconds.Float64 * float64(time.Second))
+		if lag <= limit {
+			return nil
+		}
+		l.job.o.Progress(Progress{Step: a.Step, Action: a.Title, Rows: rows, Total: max(a.Fill.Rows, rows),
+			Waiting: fmt.Sprintf("replica %s is %v behind", name.String, lag.Round(time.Second))})
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// jitter returns a random pause before another attempt.
+func jitter(attempt int) time.Duration {
+	limit := min(50*time.Millisecond<<min(attempt, 10), 2*time.Second)
+	return limit/2 + rand.N(limit)
+}

@@ -1,0 +1,110 @@
+package rekey
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// objects names the objects of a fingerprint.
+type objects struct {
+	Tables  []string // OIDs
+	Columns []string // that change, as OID.name
+	Views   []string // that depend on them, qualified
+}
+
+func (m *model) objects() (o objects) {
+	for _, r := range m.relations {
+		oid := strconv.FormatInt(r.OID, 10)
+		o.Tables = append(o.Tables, oid)
+		for _, c := range r.columns {
+			o.Columns = append(o.Columns, oid+"."+c.Name)
+		}
+	}
+	for _, k := range m.keys {
+		if len(k.columns) == 0 {
+			oid := strconv.FormatInt(k.root.rel.OID, 10)
+			o.Tables = append(o.Tables, oid)
+			o.Columns = append(o.Columns, oid+"."+k.root.Name)
+		}
+	}
+	for _, v := range m.views {
+		o.Views = append(o.Views, v.Name)
+	}
+	return o
+}
+
+// typePrefix begins the lines about types and defaults of the columns that change.
+const typePrefix = "type and default of "
+
+func withoutTypes(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, typePrefix) })
+}
+
+// fingerprint describes the tables, and the views that depend on the columns, in lines. It
+// leaves out what belongs to the job.
+func (o objects) fingerprint(ctx context.Context, db interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+},
+) ([]string, error) {
+	array := func(list []string) string {
+		return "{" + strings.Join(each(list, func(s string) string {
+			return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+		}), ",") + "}"
+	}
+	return texts(ctx, db, fingerprintQuery, array(o.Tables), array(o.Columns), array(o.Views))
+}
+
+// fingerprintQuery has the parameters OIDs of tables, columns that change, and views. An ACL
+// is sorted, since the order of its entries has no meaning.
+const fingerprintQuery = `
+WITH tables AS (
+	SELECT c.oid::regclass::text AS name, c.* FROM pg_class c WHERE c.oid = ANY ($1::text::oid[])
+), columns AS (
+	SELECT t.name || '.' || a.attname AS name, a.*, t.oid::text || '.' || a.attname = ANY ($2::text::text[]) AS changes
+	FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname !~ '^rekey_'
+), acl AS (
+	SELECT 'privilege ' || a.privilege_type || ' on ' || o.name || ' for ' || coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') || CASE WHEN a.is_grantable THEN ' with grant option' ELSE '' END AS line
+	FROM (
+		SELECT name, relacl FROM tables
+		UNION ALL SELECT 'column ' || name, attacl FROM columns
+		UNION ALL SELECT c.oid::regclass::text, c.relacl FROM pg_class c WHERE c.oid::regclass::text = ANY ($3::text::text[])
+	) o, aclexplode(o.relacl) a
+)
+SELECT line FROM (
+	SELECT 'table ' || t.name || ': ' || concat_ws(', ', 'owner ' || t.relowner::regrole, 'options ' || t.reloptions::text, 'replica identity ' || t.relreplident::text,
+		CASE WHEN t.relrowsecurity THEN 'row security' END, CASE WHEN t.relforcerowsecurity THEN 'forced row security' END, 'comment ' || obj_description(t.oid, 'pg_class')) AS line FROM tables t
+	UNION ALL
+	SELECT 'column ' || c.name || ': ' || concat_ws(', ', CASE WHEN c.attnotnull THEN 'NOT NULL' END, 'statistics ' || CASE WHEN c.attstattarget >= 0 THEN c.attstattarget END,
+		(SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(c.attoptions) o WHERE o LIKE 'n_distinct%'), 'comment ' || col_description(c.attrelid, c.attnum)) FROM columns c
+	UNION ALL
+	SELECT CASE WHEN c.changes THEN '` + typePrefix + `' ELSE 'type of ' END || c.name || ': ' || concat_ws(', ', format_type(c.atttypid, c.atttypmod),
+		CASE WHEN c.attidentity <> '' THEN 'identity ' || c.attidentity::text END, CASE WHEN c.attgenerated <> '' THEN 'generated' END, 'default ' || pg_get_expr(d.adbin, d.adrelid))
+	FROM columns c LEFT JOIN pg_attrdef d ON d.adrelid = c.attrelid AND d.adnum = c.attnum
+	UNION ALL
+	SELECT 'index ' || c.relname || ': ' || pg_get_indexdef(c.oid) || concat_ws(', ', '', CASE WHEN NOT i.indisvalid THEN 'invalid' END, CASE WHEN i.indisprimary THEN 'primary key' END,
+		CASE WHEN i.indisclustered THEN 'clustered' END, CASE WHEN i.indisreplident THEN 'replica identity' END, 'tablespace ' || s.spcname, 'comment ' || obj_description(c.oid, 'pg_class'))
+	FROM tables t JOIN pg_index i ON i.indrelid = t.oid JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relname !~ '^rekey_'
+	UNION ALL
+	SELECT 'constraint ' || k.conname || ' of ' || k.conrelid::regclass || ': ' || pg_get_constraintdef(k.oid) || concat_ws(', ', '', CASE WHEN NOT k.convalidated THEN 'not validated' END, 'comment ' || obj_description(k.oid, 'pg_constraint'))
+	FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.conname !~ '^rekey_'
+	UNION ALL
+	SELECT 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass || ': ' || pg_get_triggerdef(t.oid) || ', ' || t.tgenabled::text || concat_ws(', ', '', 'comment ' || obj_description(t.oid, 'pg_trigger'))
+	FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '^~rekey '
+	UNION ALL
+	SELECT 'policy ' || p.polname || ' of ' || p.polrelid::regclass || ': ' || concat_ws(', ', p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM pg_policy p WHERE p.polrelid = ANY ($1::text::oid[])
+	UNION ALL
+	SELECT 'statistics ' || s.stxname || ': ' || concat_ws(', ', s.stxnamespace::regnamespace, s.stxkind::text, s.stxrelid::regclass, (SELECT string_agg(a.attname, ', ' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = s.stxrelid AND a.attnum = ANY (s.stxkeys)),
+		pg_get_expr(s.stxexprs, s.stxrelid), 'owner ' || s.stxowner::regrole, 'target ' || CASE WHEN s.stxstattarget >= 0 THEN s.stxstattarget END, 'comment ' || obj_description(s.oid, 'pg_statistic_ext'))
+	FROM pg_statistic_ext s WHERE s.stxrelid = ANY ($1::text::oid[])
+	UNION ALL
+	SELECT 'publication ' || p.pubname || ' of ' || r.prrelid::regclass || ': ' || concat_ws(', ', (SELECT string_agg(a.attname, ', ' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::smallint[])), pg_get_expr(r.prqual, r.prrelid))
+	FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = ANY ($1::text::oid[])
+	UNION ALL
+	SELECT 'view ' || c.oid::regclass || ': ' || concat_ws(', ', (SELECT string_agg(concat_ws(' ', a.attname, col_description(a.attrelid, a.attnum)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
+		'options ' || c.reloptions::text, 'owner ' || c.relowner::regrole, 'comment ' || obj_description(c.oid, 'pg_class')) FROM pg_class c WHERE c.relkind = 'v' AND c.oid::regclass::text = ANY ($3::text::text[])
+	UNION ALL
+	SELECT line FROM acl
+) x ORDER BY line`

@@ -1,0 +1,605 @@
+package rekey
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The kinds of an Action.
+const (
+	kindDDL      = "ddl"      // a transaction
+	kindSwap     = "swap"     // a transaction that ends the job, with a comparison of the catalog
+	kindIndex    = "index"    // CREATE INDEX CONCURRENTLY
+	kindBackfill = "backfill" // batches
+	kindCheck    = "check"    // queries whose rows are findings
+)
+
+// actions renders the actions of all steps.
+func (m *model) actions(o Options) []Action {
+	list := []Action{m.expand(o)}
+	list = append(list, m.backfill()...)
+	list = append(list, m.validate(o)...)
+	list = append(list, m.contract(o)...)
+	return append(list, m.abort(o))
+}
+
+func each[T any](list []T, f func(T) string) []string {
+	texts := make([]string, len(list))
+	for i, v := range list {
+		texts[i] = f(v)
+	}
+	return texts
+}
+
+// node is a node number with its purpose.
+type node struct {
+	pool   string
+	number int
+	note   string
+	keep   bool   // after contract
+	last   string // SQL for the time of the largest ID after contract
+}
+
+// nodes returns the node numbers to reserve.
+func (m *model) nodes() (list []node) {
+	add := func(n node) {
+		if i := slices.IndexFunc(list, func(o node) bool { return o.pool == n.pool && o.number == n.number }); i >= 0 {
+			list[i].keep = list[i].keep || n.keep
+			return
+		}
+		list = append(list, n)
+	}
+	for _, k := range m.keys {
+		if k.format.pool == "" {
+			continue
+		}
+		table := k.root.rel.Name
+		if !k.nodeReserved {
+			add(node{pool: k.format.pool, number: k.Node, note: "default of " + table + "." + k.root.Quoted, keep: k.hasDefault()})
+		}
+		if !k.InPlace {
+			add(node{pool: k.format.pool, number: k.BackfillNode, note: "existing rows of " + table,
+				last: "(SELECT " + k.format.time + "(" + k.root.Quoted + ") FROM " + table + " ORDER BY " + k.root.Quoted + " DESC LIMIT 1)"})
+		}
+	}
+	return list
+}
+
+func (k *key) hasDefault() bool { return k.root.Default != "" || k.root.Identity != "" }
+
+// moved returns the keys that get new columns.
+func (m *model) moved() (list []*key) {
+	for _, k := range m.keys {
+		if len(k.columns) > 0 {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// lock renders the statement that locks the tables, after the given views. A program
+// locks views before tables, too.
+func (m *model) lock(views []string) []string {
+	names := append(slices.Clone(views), each(m.relations, func(r *relation) string { return r.Name })...)
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS EXCLUSIVE MODE"}
+}
+
+func (m *model) expand(o Options) Action {
+	schema := o.Schema
+	var sql []string
+	for _, n := range m.nodes() {
+		sql = append(sql, fmt.Sprintf("SELECT %s.reserve_node(%s, %d, %s)", o.Config.Schema, literal(n.pool), n.number, literal(n.note)))
+	}
+	sql = append(sql,
+		"CREATE TABLE "+pendingTable(schema)+" (key integer NOT NULL, old_key text NOT NULL, new_key text NOT NULL, PRIMARY KEY (key, old_key), UNIQUE (key, new_key))",
+		"COMMENT ON TABLE "+pendingTable(schema)+" IS 'Both keys of rows that other rows refer to, and that do not exist yet.'")
+	sql = append(sql, m.lock(nil)...)
+	for _, r := range m.relations {
+		sql = append(sql, "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "ADD COLUMN " + c.fresh + " " + c.key.format.sqlType }), ", "))
+		for _, c := range r.columns {
+			if c.Target != nil {
+				sql = append(sql, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS %d", r.Name, c.fresh, *c.Target))
+			}
+			if len(c.Options) > 0 {
+				sql = append(sql, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET (%s)", r.Name, c.fresh, strings.Join(c.Options, ", ")))
+			}
+			if c.Comment != "" {
+				sql = append(sql, "COMMENT ON COLUMN "+r.Name+"."+c.fresh+" IS "+literal(c.Comment))
+			}
+			for _, g := range c.Grants {
+				g.Column = c.fresh
+				sql = append(sql, grants([]grant{g}, r.Name)...)
+			}
+		}
+	}
+	for _, k := range m.moved() {
+		sql = append(sql, k.translators(schema)...)
+	}
+	for i, r := range m.relations {
+		sql = append(sql, m.triggerSQL(r, i, schema)...)
+	}
+	return Action{Step: StepExpand, Kind: kindDDL, Title: "add columns and triggers", SQL: sql}
+}
+
+func (m *model) backfill() (list []Action) {
+	action := func(kind, title string, sql ...string) *Action {
+		list = append(list, Action{Step: StepBackfill, Kind: kind, Title: title, SQL: sql})
+		return &list[len(list)-1]
+	}
+	var done []*key
+	for _, k := range m.parentsFirst() {
+		r := k.root.rel
+		estimate := &fill{Table: r.Name, Rows: int64(r.Rows), Pages: k.InPlace, Moment: k.times != nil}
+		if k.InPlace {
+			action(kindBackfill, "fill keys of "+r.Name, k.fillInPlace(), k.left()).Fill = estimate
+			done = append(done, k)
+			continue
+		}
+		index := newName("%s_times", r.Plain)
+		temporary := k.needsIndex()
+		if temporary {
+			action(kindIndex, "create index "+ident(index), "CREATE INDEX CONCURRENTLY "+ident(index)+" ON "+r.Name+" ("+strings.Join(k.order(""), ", ")+")").Index = r.Schema + "." + ident(index)
+		}
+		action(kindBackfill, "fill keys of "+r.Name, k.fillKeys(done), k.left()).Fill = estimate
+		if temporary {
+			action(kindDDL, "drop index "+ident(index), "DROP INDEX IF EXISTS "+r.Schema+"."+ident(index))
+		}
+		done = append(done, k)
+	}
+	for _, r := range m.relations {
+		if fillSQL, left := r.fillReferences(); fillSQL != "" {
+			action(kindBackfill, "fill references of "+r.Name, fillSQL, left).Fill = &fill{Table: r.Name, Rows: int64(r.Rows), Pages: true}
+		}
+	}
+	return list
+}
+
+// parentsFirst returns the keys so that a table comes after the tables that it refers to,
+// if there is no circle.
+func (m *model) parentsFirst() (list []*key) {
+	rest := m.moved()
+	for len(rest) > 0 {
+		next := slices.IndexFunc(rest, func(k *key) bool {
+			return !slices.ContainsFunc(k.root.rel.columns, func(c *column) bool { return c.key != k && slices.Contains(rest, c.key) })
+		})
+		next = max(next, 0)
+		list = append(list, rest[next])
+		rest = slices.Delete(rest, next, next+1)
+	}
+	return list
+}
+
+// fresh returns the new names of a table's columns by old name, both quoted.
+func (r *relation) fresh() map[string]string {
+	names := map[string]string{}
+	for _, c := range r.columns {
+		names[c.Quoted] = c.fresh
+	}
+	return names
+}
+
+// changedIndexes returns the indexes to build on the new columns.
+func (m *model) changedIndexes() (list []*index) {
+	for _, x := range m.indexes {
+		if m.has(x.Table, x.Columns) || m.mentions(x.Table, x.Expression) {
+			x.fresh = newName("%s", x.Plain)
+			for slices.ContainsFunc(list, func(o *index) bool { return o.fresh == x.fresh }) {
+				x.fresh = newName("%d_%s", len(list), x.Plain)
+			}
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// create renders the index on the new columns.
+func (x *index) create(r *relation) string {
+	head, rest, _ := strings.Cut(x.Definition, " USING ")
+	unique := strings.HasPrefix(head, "CREATE UNIQUE ")
+	sql := "CREATE INDEX CONCURRENTLY "
+	if unique {
+		sql = "CREATE UNIQUE INDEX CONCURRENTLY "
+	}
+	sql += ident(x.fresh) + " ON " + r.Name + " USING "
+	rest = rename(rest, r.fresh())
+	if x.Tablespace == "" {
+		return sql + rest
+	}
+	list := tokens(rest)
+	depth, where := 0, len(list)
+	for i, t := range list {
+		switch t {
+		case "(":
+			depth++
+		case ")":
+			depth--
+		case "WHERE":
+			if depth == 0 {
+				where = i
+			}
+		}
+	}
+	return sql + strings.TrimSpace(strings.Join(list[:where], "")) + " TABLESPACE " + x.Tablespace + " " + strings.Join(list[where:], "")
+}
+
+// changedForeignKeys returns the foreign keys to add on the new columns.
+func (m *model) changedForeignKeys() (list []*foreignKey) {
+	for _, f := range m.foreignKeys {
+		if m.has(f.Table, f.Columns) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// freshConstraint returns the quoted name of a constraint on the new columns.
+func freshConstraint(quoted string) string {
+	plain := quoted
+	if strings.HasPrefix(quoted, `"`) {
+		plain = strings.ReplaceAll(quoted[1:len(quoted)-1], `""`, `"`)
+	}
+	return ident(newName("%s", plain))
+}
+
+func (c *column) notNullCheck() string { return ident(newName("%s_not_null", c.Name)) }
+
+// create renders the definition of a foreign key on the new columns, without NOT VALID.
+func (f *foreignKey) create(m *model) string {
+	from, to := m.column(f.Table, f.Columns[0]), m.column(f.To, f.ToColumns[0])
+	_, rest, _ := strings.Cut(f.Definition, " REFERENCES ")
+	rest = rest[strings.Index(rest, ")")+1:]
+	return "FOREIGN KEY (" + from.fresh + ") REFERENCES " + to.rel.Name + "(" + to.fresh + ")" + strings.TrimSuffix(rename(rest, from.rel.fresh()), " NOT VALID")
+}
+
+func (m *model) changedChecks() (list []*check) {
+	for _, c := range m.checks {
+		if m.has(c.Table, c.Columns) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (m *model) validate(o Options) (list []Action) {
+	add := func(kind, title string, sql ...string) *Action {
+		list = append(list, Action{Step: StepValidate, Kind: kind, Title: title, SQL: sql})
+		return &list[len(list)-1]
+	}
+	if len(m.relations) == 0 {
+		return nil
+	}
+	for _, x := range m.changedIndexes() {
+		r := m.relation(x.Table)
+		add(kindIndex, "create index "+ident(x.fresh), x.create(r)).Index = r.Schema + "." + ident(x.fresh)
+	}
+	// A repeated step replaces the constraints.
+	var validations []Action
+	constraint := func(r *relation, name, definition string, valid bool) string {
+		if valid {
+			validations = append(validations, Action{Step: StepValidate, Kind: kindDDL, Title: "validate constraint " + name + " of " + r.Name,
+				SQL: []string{"ALTER TABLE " + r.Name + " VALIDATE CONSTRAINT " + name}})
+		}
+		return "DROP CONSTRAINT IF EXISTS " + name + ", ADD CONSTRAINT " + name + " " + definition + " NOT VALID"
+	}
+	for _, r := range m.relations {
+		var parts []string
+		for _, c := range r.columns {
+			if c.NotNull {
+				parts = append(parts, constraint(r, c.notNullCheck(), "CHECK ("+c.fresh+" IS NOT NULL)", true))
+			}
+		}
+		for _, c := range m.changedChecks() {
+			if c.Table == r.OID {
+				parts = append(parts, constraint(r, freshConstraint(c.Name), strings.TrimSuffix(rename(c.Definition, r.fresh()), " NOT VALID"), c.Valid))
+			}
+		}
+		if len(parts) > 0 {
+			add(kindDDL, "add check constraints to "+r.Name, "ALTER TABLE "+r.Name+" "+strings.Join(parts, ", "))
+		}
+	}
+	for _, f := range m.changedForeignKeys() {
+		r := m.relation(f.Table)
+		name := freshConstraint(f.Name)
+		add(kindDDL, "add foreign key "+name+" to "+r.Name, "ALTER TABLE "+r.Name+" "+constraint(r, name, f.create(m), f.Valid))
+	}
+	list = append(list, validations...)
+	for _, r := range m.relations {
+		add(kindDDL, "analyze "+r.Name, "ANALYZE "+r.Name+" ("+strings.Join(each(r.columns, func(c *column) string { return c.fresh }), ", ")+")")
+	}
+	add(kindCheck, "compare the keys of all rows", m.rowChecks()...)
+	add(kindDDL, "create views for programs of the new version", m.createViews(o)...)
+	add(kindCheck, "check the views", m.viewCheck(o))
+	return list
+}
+
+// rowChecks renders queries whose rows are findings.
+func (m *model) rowChecks() (list []string) {
+	for _, r := range m.relations {
+		for _, c := range r.columns {
+			root := c.key.root
+			where, join := "", ""
+			if c.root {
+				where = "t." + c.fresh + " IS NULL"
+			} else {
+				join = " LEFT JOIN ONLY " + root.rel.Name + " p ON p." + root.Quoted + " = t." + c.Quoted
+				// A reference without a foreign key can refer to a deleted row.
+				where = fmt.Sprintf("(t.%[1]s IS NULL) <> (t.%[2]s IS NULL) OR p.%[3]s <> t.%[2]s", c.Quoted, c.fresh, root.fresh)
+			}
+			list = append(list, fmt.Sprintf("SELECT count(*) || %s FROM ONLY %s t%s WHERE %s HAVING count(*) > 0",
+				literal(" rows of "+r.Name+" have no "+c.fresh+" that equals "+c.Quoted), r.Name, join, where))
+		}
+	}
+	return list
+}
+
+// jobViews returns the names of the views for programs of the new version, each after the
+// views that it reads.
+func (m *model) jobViews(o Options) []string {
+	list := each(m.relations, func(r *relation) string { return o.Schema + "." + r.quotedPlain() })
+	return append(list, each(m.views, func(v *view) string { return o.Schema + "." + v.Plain })...)
+}
+
+func reversed(list []string) []string {
+	list = slices.Clone(list)
+	slices.Reverse(list)
+	return list
+}
+
+func (m *model) createViews(o Options) []string {
+	sql := []string{"DROP VIEW IF EXISTS " + strings.Join(reversed(m.jobViews(o)), ", "), "GRANT USAGE ON SCHEMA " + o.Schema + " TO PUBLIC"}
+	for _, r := range m.relations {
+		name := o.Schema + "." + r.quotedPlain()
+		columns := append(slices.Clone(r.others), each(r.columns, func(c *column) string { return c.fresh + " AS " + c.Quoted })...)
+		query := " AS SELECT " + strings.Join(columns, ", ") + " FROM " + r.Name
+		if r.RLS {
+			// The privileges on the table apply, and its policies.
+			sql = append(sql, "CREATE VIEW "+name+" WITH (security_invoker = true)"+query, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+name+" TO PUBLIC")
+			continue
+		}
+		// With security_invoker, a role would need privileges on all columns.
+		sql = append(sql, "CREATE VIEW "+name+query)
+		sql = append(sql, grants(viewGrants(r.Grants), name)...)
+		sql = append(sql, m.give(name, o.Schema, r.Owner)...)
+	}
+	if len(m.views) == 0 {
+		return sql
+	}
+	sql = append(sql, "SET LOCAL search_path = "+o.Schema+", "+strings.Join(m.path, ", "))
+	for _, v := range m.views {
+		sql = append(sql, v.create(o.Schema+"."+v.Plain, false)...)
+		sql = append(sql, m.give(o.Schema+"."+v.Plain, o.Schema, v.Owner)...)
+	}
+	return append(sql, "SET LOCAL search_path = pg_catalog")
+}
+
+// viewGrants returns the privileges on a table that its view can have.
+func viewGrants(list []grant) []grant {
+	return slices.DeleteFunc(slices.Clone(list), func(g grant) bool {
+		return !slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE"}, g.Privilege)
+	})
+}
+
+// give renders the statements that change the owner of a view in the job's schema. The new
+// owner needs the privilege CREATE for it.
+func (m *model) give(view, schema, owner string) []string {
+	if owner == m.role {
+		return nil
+	}
+	return []string{"GRANT CREATE ON SCHEMA " + schema + " TO " + owner, "ALTER VIEW " + view + " OWNER TO " + owner,
+		"REVOKE CREATE ON SCHEMA " + schema + " FROM " + owner}
+}
+
+// viewCheck renders a query for views that still read old columns.
+func (m *model) viewCheck(o Options) string {
+	var old []string
+	for _, r := range m.relations {
+		for _, c := range r.columns {
+			old = append(old, literal(strconv.FormatInt(r.OID, 10)+":"+strconv.Itoa(c.Num)))
+		}
+	}
+	return "SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after contract' " +
+		"FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class " +
+		"WHERE c.relnamespace = " + literal(o.Schema) + "::regnamespace AND d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN (" + strings.Join(old, ", ") + ")"
+}
+
+func (m *model) contract(o Options) (list []Action) {
+	if len(m.relations) > 0 {
+		list = append(list, Action{Step: StepContract, Kind: kindCheck, Title: "compare the keys of all rows", SQL: m.rowChecks()})
+	}
+	return append(list, Action{Step: StepContract, Kind: kindSwap, Title: "drop the old columns and rename the new ones", SQL: m.swap(o)})
+}
+
+// swap renders the transaction that replaces the old columns.
+func (m *model) swap(o Options) []string {
+	var views []string
+	if len(m.relations) > 0 {
+		views = m.jobViews(o)
+	}
+	userViews := each(m.views, func(v *view) string { return v.Name })
+	sql := m.lock(append(reversed(views), reversed(userViews)...))
+	add := func(format string, args ...any) { sql = append(sql, fmt.Sprintf(format, args...)) }
+	if len(views) > 0 {
+		add("DROP VIEW %s", strings.Join(reversed(views), ", "))
+	}
+	if len(userViews) > 0 {
+		add("DROP VIEW %s", strings.Join(reversed(userViews), ", "))
+	}
+	var lists []*publication
+	for _, p := range m.publications {
+		if m.has(p.Table, p.Columns) {
+			lists = append(lists, p)
+			add("ALTER PUBLICATION %s DROP TABLE %s", p.Name, m.relation(p.Table).Name)
+		}
+	}
+	sql = append(sql, m.dropTriggers()...)
+	for _, f := range m.changedForeignKeys() {
+		add("ALTER TABLE %s DROP CONSTRAINT %s", m.relation(f.Table).Name, f.Name)
+	}
+	for _, r := range m.relations {
+		add("ALTER TABLE %s %s", r.Name, strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN " + c.Quoted }), ", "))
+		var parts []string
+		for _, c := range r.columns {
+			add("ALTER TABLE %s RENAME COLUMN %s TO %s", r.Name, c.fresh, c.Quoted)
+			if c.NotNull && m.version >= 180000 {
+				parts = append(parts, "ADD CONSTRAINT "+c.NotNullAs+" NOT NULL "+c.Quoted)
+			} else if c.NotNull {
+				parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET NOT NULL")
+			}
+			if c.root && c.key.hasDefault() {
+				parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+c.key.with(c.key.format.next, c.key.Node, "", ""))
+			}
+		}
+		if len(parts) > 0 {
+			add("ALTER TABLE %s %s", r.Name, strings.Join(parts, ", "))
+		}
+		for _, c := range r.columns {
+			if c.NotNull {
+				add("ALTER TABLE %s DROP CONSTRAINT %s", r.Name, c.notNullCheck())
+			}
+		}
+	}
+	for _, x := range m.changedIndexes() {
+		m.adopt(x, add)
+	}
+	for _, f := range m.changedForeignKeys() {
+		r := m.relation(f.Table)
+		add("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", r.Name, freshConstraint(f.Name), f.Name)
+		m.comment("CONSTRAINT "+f.Name+" ON "+r.Name, f.Comment, add)
+	}
+	for _, c := range m.changedChecks() {
+		r := m.relation(c.Table)
+		add("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", r.Name, freshConstraint(c.Name), c.Name)
+		m.comment("CONSTRAINT "+c.Name+" ON "+r.Name, c.Comment, add)
+	}
+	for _, s := range m.statistics {
+		if !m.has(s.Table, s.Columns) {
+			continue
+		}
+		add("%s", s.Definition)
+		if s.Target != nil {
+			add("ALTER STATISTICS %s SET STATISTICS %d", s.Name, *s.Target)
+		}
+		m.comment("STATISTICS "+s.Name, s.Comment, add)
+		if s.Owner != m.role {
+			add("ALTER STATISTICS %s OWNER TO %s", s.Name, s.Owner)
+		}
+	}
+	for _, p := range lists {
+		filter := ""
+		if p.Filter != "" {
+			filter = " WHERE (" + p.Filter + ")"
+		}
+		add("ALTER PUBLICATION %s ADD TABLE %s (%s)%s", p.Name, m.relation(p.Table).Name, strings.Join(p.Names, ", "), filter)
+	}
+	if len(m.views) > 0 {
+		add("SET LOCAL search_path = %s", strings.Join(m.path, ", "))
+		for _, v := range m.views {
+			sql = append(sql, v.create(v.Name, true)...)
+			if v.Owner != m.role {
+				add("ALTER VIEW %s OWNER TO %s", v.Name, v.Owner)
+			}
+		}
+		add("SET LOCAL search_path = pg_catalog")
+	}
+	for _, k := range m.keys {
+		if len(k.columns) > 0 || !k.hasDefault() {
+			continue // an InPlace key whose columns stay
+		}
+		if k.root.Identity != "" {
+			add("ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY", k.root.rel.Name, k.root.Quoted)
+		}
+		add("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s", k.root.rel.Name, k.root.Quoted, k.with(k.format.next, k.Node, "", ""))
+		if k.root.Identity == "" && k.root.Sequence != "" {
+			add("DROP SEQUENCE %s", k.root.Sequence)
+		}
+	}
+	for _, n := range m.nodes() {
+		if !n.keep {
+			add("SELECT %s.unreserve_node(%s, %d, %s)", o.Config.Schema, literal(n.pool), n.number, "greatest(clock_timestamp(), "+cmp(n.last, "NULL")+")")
+		}
+	}
+	return append(sql, m.dropJob(o)...)
+}
+
+// adopt gives a new index the name and the properties of the old one.
+func (m *model) adopt(x *index, add func(format string, args ...any)) {
+	r := m.relation(x.Table)
+	fresh := r.Schema + "." + ident(x.fresh)
+	if x.Constraint == "" {
+		add("ALTER INDEX %s RENAME TO %s", fresh, x.Name)
+	} else {
+		kind := "UNIQUE"
+		if x.Type == "p" {
+			kind = "PRIMARY KEY"
+		}
+		if x.Deferrable {
+			kind += " USING INDEX " + ident(x.fresh) + " DEFERRABLE"
+			if x.Deferred {
+				kind += " INITIALLY DEFERRED"
+			}
+		} else {
+			kind += " USING INDEX " + ident(x.fresh)
+		}
+		add("ALTER TABLE %s ADD CONSTRAINT %s %s", r.Name, x.Constraint, kind)
+		m.comment("CONSTRAINT "+x.Constraint+" ON "+r.Name, x.ConComment, add)
+	}
+	if x.Clustered {
+		add("ALTER TABLE %s CLUSTER ON %s", r.Name, x.Name)
+	}
+	if x.ReplIdent && r.Identity == "i" {
+		add("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", r.Name, x.Name)
+	}
+	m.comment("INDEX "+r.Schema+"."+x.Name, x.Comment, add)
+}
+
+func (m *model) comment(object, text string, add func(format string, args ...any)) {
+	if text != "" {
+		add("COMMENT ON %s IS %s", object, literal(text))
+	}
+}
+
+func (m *model) dropTriggers() (sql []string) {
+	for _, r := range m.relations {
+		sql = append(sql, "DROP TRIGGER IF EXISTS "+insertTrigger+" ON "+r.Name, "DROP TRIGGER IF EXISTS "+updateTrigger+" ON "+r.Name)
+	}
+	return sql
+}
+
+func (m *model) dropJob(o Options) (sql []string) {
+	for i := range m.relations {
+		sql = append(sql, "DROP FUNCTION "+o.Schema+".fill_"+strconv.Itoa(i)+"()")
+	}
+	for _, k := range m.moved() {
+		sql = append(sql, "DROP FUNCTION "+k.newKey(o.Schema)+", "+k.oldKey(o.Schema))
+	}
+	return append(sql, "DROP TABLE "+pendingTable(o.Schema)+", "+stateTable(o.Schema), "DROP SCHEMA "+o.Schema)
+}
+
+func (m *model) abort(o Options) Action {
+	sql := m.lock(nil)
+	if len(m.relations) > 0 {
+		sql = append(sql, "DROP VIEW IF EXISTS "+strings.Join(reversed(m.jobViews(o)), ", "))
+	}
+	sql = append(sql, m.dropTriggers()...)
+	for _, f := range m.changedForeignKeys() {
+		r := m.relation(f.Table)
+		sql = append(sql, "ALTER TABLE "+r.Name+" DROP CONSTRAINT IF EXISTS "+freshConstraint(f.Name))
+	}
+	for _, k := range m.moved() {
+		if r := k.root.rel; !k.InPlace && k.needsIndex() {
+			sql = append(sql, "DROP INDEX IF EXISTS "+r.Schema+"."+ident(newName("%s_times", r.Plain)))
+		}
+	}
+	for _, r := range m.relations {
+		sql = append(sql, "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN " + c.fresh }), ", "))
+	}
+	for _, n := range m.nodes() {
+		sql = append(sql, fmt.Sprintf("SELECT %s.unreserve_node(%s, %d)", o.Config.Schema, literal(n.pool), n.number))
+	}
+	return Action{Step: StepAbort, Kind: kindSwap, Title: "drop the new columns", SQL: append(sql, m.dropJob(o)...)}
+}
