@@ -68,7 +68,7 @@ results ends early, such as head, the shell shows 141, as for other commands.`,
 		}
 	}
 	add("ids", c.newCommand(), c.inspectCommand(), c.convertCommand(), c.rangeCommand())
-	add("database", c.migrateCommand(), c.partitionsCommand(), c.nodesCommand(), c.doctorCommand(), c.auditCommand())
+	add("database", c.migrateCommand(), c.partitionsCommand(), c.nodesCommand(), c.doctorCommand(), c.auditCommand(), c.rekeyCommand())
 	root.AddCommand(c.manCommand())
 	// cobra prints the help for any argument of these two.
 	root.InitDefaultHelpCmd()
