@@ -13,10 +13,11 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-var update = flag.Bool("update", false, "write the output of the commands to README.md and docs/command.md")
+var update = flag.Bool("update", false, "write the output of the commands to README.md, docs/command.md and docs/rekey.md")
 
-// The commands in README.md and docs/command.md print what the pages show, the
-// latter after the SQL on it has run. To update the pages:
+// The commands in README.md, docs/command.md and docs/rekey.md print what the pages
+// show. The last two also run the SQL on the pages, and find their JSON in a file. To
+// update the pages:
 //
 //	go test ./command -run TestPages -update
 func TestPages(t *testing.T) {
@@ -24,6 +25,7 @@ func TestPages(t *testing.T) {
 		checkPage(t, db, "../../README.md", false)
 		checkPage(t, db, "../../docs/command.md", true)
 	})
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) { checkPage(t, db, "../../docs/rekey.md", true) })
 }
 
 func checkPage(t *testing.T, db *pgtest.DB, page string, runSQL bool) {
@@ -39,6 +41,8 @@ func checkPage(t *testing.T, db *pgtest.DB, page string, runSQL bool) {
 			for statement := range strings.SplitAfterSeq(script, ";\n") { // each in a session with the settings of the database
 				db.Exec(t, strings.ReplaceAll(statement, "DATABASE shop", "DATABASE "+db.Name))
 			}
+		case language == "json":
+			pgtest.Must(t, os.WriteFile(filepath.Join(dir, "customers.json"), []byte(script), 0o644))
 		case language == "console":
 			commands++
 			return "```console\n" + session(t, db, dir, script) + "```\n"

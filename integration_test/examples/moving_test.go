@@ -1,31 +1,30 @@
 package examples
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/sortkey/sortkey/examples/moving/after"
 	"github.com/sortkey/sortkey/examples/moving/before"
-	"github.com/sortkey/sortkey/examples/moving/between"
 	"github.com/sortkey/sortkey/examples/moving/bigint"
-	"github.com/sortkey/sortkey/examples/moving/uuid"
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/rekey"
 )
 
-// These tests follow the steps of docs/moving-a-model.md in order.
+// These tests follow the steps of docs/moving-a-model.md and docs/rekey.md in order.
 
 // TestMovingToBigint checks that rows and foreign keys stay when the keys of new
 // rows come from a generator instead of a sequence.
@@ -139,10 +138,12 @@ func TestMovingByAutoMigrate(t *testing.T) {
 	})
 }
 
-// TestMovingToUUID gives customers a uuid key beside the old one, and moves their
-// orders to it.
-func TestMovingToUUID(t *testing.T) {
+// TestReplacingKeys replaces the keys of customers while the old and the new version of a
+// program run side by side, as docs/rekey.md describes.
+func TestReplacingKeys(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		pool := db.SQL(t)
+		must(t, migrations.Up(t.Context(), pool, migrations.Config{}))
 		old := db.GORM(t, &gorm.Config{Logger: logger.Discard})
 		must(t, old.AutoMigrate(&before.Customer{}, &before.Order{}))
 		began := time.Now().Truncate(time.Second).Add(-24 * time.Hour)
@@ -156,178 +157,63 @@ func TestMovingToUUID(t *testing.T) {
 		must(t, old.CreateInBatches(&customers, 500).Error)
 		must(t, old.Delete(&customers[3]).Error)
 
-		conn := db.Conn(t)
-		runFile(t, conn, "add.sql")
-		gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{})
+		text, err := os.ReadFile("../../examples/moving/customers.json")
 		must(t, err)
-		between.CustomerIDs = idtype.SnoGeneratorOf[between.Customer](gen)
-		both := db.GORM(t, &gorm.Config{Logger: logger.Discard}, pgtest.Codec)
-		late := between.Customer{Name: "late"}
-		must(t, both.Create(&late).Error)
-		if late.ID == 0 || late.NewID.ID.Meta() != 'c' {
-			t.Fatalf("created %+v", late)
-		}
+		var spec rekey.Spec
+		must(t, json.Unmarshal(text, &spec))
+		spec.References = nil // this database has no table logins
+		must(t, rekey.Expand(t.Context(), pool, spec, rekey.Options{}))
+		must(t, old.Create(&before.Customer{Name: "1500", Orders: []before.Order{{Total: 1500}}}).Error)
+		must(t, rekey.Backfill(t.Context(), pool, rekey.Options{}))
+		must(t, rekey.Validate(t.Context(), pool, rekey.Options{}))
 
-		wantRows(t, conn, "references.sql", "orders fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers(id)")
-
-		// Before the backfill, the switch and the check fail and change nothing.
-		if err := tryFile(t, conn, "switch.sql"); err == nil || !strings.Contains(err.Error(), "null") {
-			t.Errorf("switch before the backfill: got %v", err)
-		}
-		if err := tryFile(t, conn, "check.sql"); err == nil || !strings.Contains(err.Error(), "is violated by some row") {
-			t.Errorf("check before the backfill: got %v", err)
-		}
-		db.Exec(t, "ALTER TABLE customers DROP CONSTRAINT customers_new_id_not_null")
-		must(t, old.Model(&before.Order{}).Where("customer_id = ?", late.ID).Count(new(int64)).Error)
-
-		must(t, between.Backfill(both))
-		must(t, between.Backfill(both)) // a second call finds no rows
-		runFile(t, conn, "fill.sql")
-		var filled int64
-		must(t, both.Table("orders").Where("new_customer_id IS NOT NULL").Count(&filled).Error)
-		if filled != int64(len(customers)) {
-			t.Errorf("orders with the new key of their customer: %d, want %d", filled, len(customers))
-		}
-		// Save of a customer that was read before the backfill keeps the new key.
-		unaware := between.Customer{Name: customers[0].Name}
-		unaware.Model = customers[0].Model
-		must(t, both.Save(&unaware).Error)
-		must(t, old.Create(&before.Order{CustomerID: customers[0].ID, Total: 0}).Error)
-		must(t, both.Create(&between.Customer{Name: "later"}).Error)
-		type key struct {
-			NewID     idtype.Sno
-			CreatedAt time.Time
-		}
-		var keys []key
-		must(t, both.Unscoped().Model(&between.Customer{}).Order("new_id").Find(&keys).Error)
-		if len(keys) != len(customers)+2 {
-			t.Errorf("%d customers, want %d", len(keys), len(customers)+2)
-		}
-		for i, k := range keys {
-			if i > 0 && k.CreatedAt.Before(keys[i-1].CreatedAt) || k.NewID.Meta() != 'c' {
-				t.Fatalf("key %+v sorts before %+v", keys[i-1], k)
-			}
-			if d := k.CreatedAt.Sub(k.NewID.Time()).Abs(); i < len(customers) && d > 4*time.Millisecond {
-				t.Fatalf("the time of %v differs by %v from created_at %v", k.NewID, d, k.CreatedAt)
-			}
-		}
-
-		runFile(t, conn, "check.sql")
-		var scans []string
-		locked := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
-			c.RuntimeParams["client_min_messages"] = "debug1"
-			c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-				if scan.MatchString(n.Message) {
-					scans = append(scans, n.Message)
-				}
-			}
-		}))
-		// No statement scans a table while it is locked.
-		b, err := os.ReadFile("../../examples/moving/switch.sql")
-		must(t, err)
-		_, update, _ := strings.Cut(string(b), "UPDATE ")
-		update, _, _ = strings.Cut(update, ";")
-		rows, err := conn.Query(t.Context(), "EXPLAIN UPDATE "+update)
-		must(t, err)
-		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		must(t, err)
-		if strings.Contains(strings.Join(plan, "\n"), "Seq Scan on orders") {
-			t.Errorf("the switch scans orders:\n%s", strings.Join(plan, "\n"))
-		}
-		runFile(t, locked, "switch.sql")
-		if want := []string{
-			`existing constraints on column "customers.id" are sufficient to prove that it does not contain nulls`,
-			`validating foreign key constraint "fk_customers_orders"`, // after the COMMIT
-		}; !slices.Equal(scans, want) {
-			t.Errorf("scans during the switch: %q, want %q", scans, want)
-		}
 		statements := pgtest.NewRecorder()
-		changed := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec)
-		must(t, uuid.Open(changed, idtype.SnoPartitionFrom(9), 1))
-		must(t, changed.AutoMigrate(&uuid.Customer{}, &uuid.Order{}))
+		changed := db.GORM(t, &gorm.Config{Logger: statements}, pgtest.Codec, pgtest.Config(func(c *pgx.ConnConfig) {
+			c.RuntimeParams["search_path"] = "rekeyed,public"
+		}))
+		must(t, after.Open(changed, idtype.SnoPartitionFrom(9), 1))
+		eve := after.Customer{Name: "1501", Orders: []after.Order{{Total: 1501}}}
+		must(t, changed.Create(&eve).Error)
+		// Each version finds the rows of the other one, and changes them.
+		var seen before.Customer
+		must(t, old.Preload("Orders").First(&seen, "name = '1501'").Error)
+		if len(seen.Orders) != 1 || seen.Orders[0].CustomerID != seen.ID || seen.ID <= customers[1499].ID {
+			t.Errorf("the old version found %+v", seen)
+		}
+		seen.Orders = nil
+		must(t, old.Model(&before.Order{}).Where("customer_id = ?", seen.ID).Update("customer_id", customers[0].ID).Error)
+		must(t, changed.Model(&after.Order{}).Where("total = 1501").Update("customer_id", eve.ID).Error)
+		must(t, rekey.Contract(t.Context(), pool, rekey.Options{}))
+
+		// The programs of the new version continue, and AutoMigrate has nothing to change.
+		must(t, changed.Create(&after.Customer{Name: "1502", Orders: []after.Order{{Total: 1502}}}).Error)
+		must(t, changed.AutoMigrate(&after.Customer{}, &after.Order{}))
 		for _, s := range append(statements.With("ALTER"), statements.With("CREATE")...) {
 			t.Errorf("AutoMigrate issued %s", s)
 		}
-		var found []uuid.Customer
+		var found []after.Customer
 		must(t, changed.Unscoped().Preload("Orders").Order("id").Find(&found).Error)
-		if len(found) != len(keys) {
-			t.Fatalf("found %d customers, want %d", len(found), len(keys))
+		if len(found) != len(customers)+3 {
+			t.Fatalf("found %d customers, want %d", len(found), len(customers)+3)
 		}
 		for i, c := range found {
-			if c.ID.Untyped() != keys[i].NewID {
-				t.Fatalf("customer %v has key %v, want %v", c.Name, c.ID, keys[i].NewID)
+			if i < len(customers) {
+				if i > 0 && c.CreatedAt.Before(found[i-1].CreatedAt) {
+					t.Fatalf("customer %+v sorts before %+v", found[i-1], c)
+				}
+				if d := c.CreatedAt.Sub(c.ID.Time()).Abs(); d > 4*time.Millisecond {
+					t.Fatalf("the time of %v differs by %v from created_at %v", c.ID, d, c.CreatedAt)
+				}
 			}
-			if strings.HasPrefix(c.Name, "late") {
-				continue
-			}
-			if c.Name == "0" && len(c.Orders) == 2 {
-				c.Orders = c.Orders[:1] // the order created after the backfill
-			}
-			if len(c.Orders) != 1 || fmt.Sprint(c.Orders[0].Total) != c.Name || c.Orders[0].CustomerID != c.ID {
+			if c.ID.Meta() != 'c' || len(c.Orders) != 1 || fmt.Sprint(c.Orders[0].Total) != c.Name || c.Orders[0].CustomerID != c.ID {
 				t.Fatalf("customer %+v lost its order", c)
 			}
 		}
-		create := func(name string) {
-			t.Helper()
-			changed := db.GORM(t, &gorm.Config{Logger: logger.Discard}, pgtest.Codec)
-			must(t, uuid.Open(changed, idtype.SnoPartitionFrom(10), 2))
-			eve := uuid.Customer{Name: name, Orders: []uuid.Order{{Total: 7}}}
-			must(t, changed.Create(&eve).Error)
-			var back uuid.Customer
-			must(t, changed.Preload("Orders").First(&back, eve.ID).Error)
-			if back.ID.Meta() != 'c' || !reflect.DeepEqual(back.Orders, eve.Orders) {
-				t.Errorf("created %+v, found %+v", eve, back)
-			}
-		}
-		create("Eve")
-		unknown := idtype.SnoOf[uuid.Customer](idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c'))
-		if err := changed.Create(&uuid.Order{CustomerID: unknown}).Error; err == nil || !strings.Contains(err.Error(), "fk_customers_orders") {
+		unknown := idtype.SnoOf[after.Customer](idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c'))
+		if err := changed.Create(&after.Order{CustomerID: unknown}).Error; err == nil || !strings.Contains(err.Error(), "fk_customers_orders") {
 			t.Errorf("create an order with an unknown customer: got %v", err)
 		}
-		runFile(t, conn, "remove.sql")
-		create("Fay")
-		wantRows(t, conn, "references.sql", "orders fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers(id)")
-	})
-}
-
-// scan matches the debug messages of statements that scan or rewrite a table, or
-// that skip the scan because of a constraint.
-var scan = regexp.MustCompile("^(verifying|rewriting|validating|existing constraints)")
-
-// TestMovingFromUUID moves uuid keys that the program generated, so the old column
-// has no default.
-func TestMovingFromUUID(t *testing.T) { movingFrom(t, "uuid", "uuid DEFAULT gen_random_uuid()") }
-
-// TestMovingFromIdentity moves an identity key: the column keeps its NOT NULL until
-// the switch drops the identity.
-func TestMovingFromIdentity(t *testing.T) {
-	movingFrom(t, "bigint", "bigint GENERATED ALWAYS AS IDENTITY")
-}
-
-func movingFrom(t *testing.T, column, key string) {
-	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, fmt.Sprintf(`CREATE TABLE customers (id %s PRIMARY KEY, created_at timestamptz, updated_at timestamptz, deleted_at timestamptz, name text);
-			CREATE TABLE orders (id bigint PRIMARY KEY, customer_id %s NOT NULL CONSTRAINT fk_customers_orders REFERENCES customers, total bigint);
-			INSERT INTO customers (name) VALUES ('Ada');
-			INSERT INTO orders SELECT 1, id, 7 FROM customers`, key, column))
-		if column == "uuid" {
-			db.Exec(t, "ALTER TABLE customers ALTER COLUMN id DROP DEFAULT")
-		}
-		conn := db.Conn(t)
-		runFile(t, conn, "add.sql")
-		id := idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c')
-		_, err := conn.Exec(t.Context(), "UPDATE customers SET new_id = $1", id.UUID().String())
-		must(t, err)
-		runFile(t, conn, "check.sql")
-		runFile(t, conn, "switch.sql")
-		g := db.GORM(t, nil, pgtest.Codec)
-		must(t, uuid.Open(g, idtype.SnoPartitionFrom(9), 1))
-		must(t, g.Create(&uuid.Customer{Name: "Bob", Orders: []uuid.Order{{Total: 8}}}).Error)
-		var found uuid.Customer
-		must(t, g.Preload("Orders").First(&found, id).Error)
-		if found.Name != "Ada" || len(found.Orders) != 1 || found.Orders[0].Total != 7 {
-			t.Errorf("found %+v", found)
-		}
+		wantRows(t, db.Conn(t), "references.sql", "orders fk_customers_orders FOREIGN KEY (customer_id) REFERENCES customers(id)")
 	})
 }
 

@@ -15,12 +15,12 @@ import (
 var (
 	// block matches a block of code and the comment above it, which names a file
 	// and pieces of the file.
-	block = regexp.MustCompile("(?m)(^ *<!-- (\\S+\\.[a-z]+)((?: \\S+)*) -->\n)?^( *)```(go|sql|yaml)\n(?:.*\n)*? *```$")
+	block = regexp.MustCompile("(?m)(^ *<!-- (\\S+\\.[a-z]+)((?: \\S+)*) -->\n)?^( *)```(go|sql|yaml|json)\n(?:.*\n)*? *```$")
 	// heading matches the line above a piece.
 	heading = regexp.MustCompile(`^\s*(?://|--|#) \[([a-z0-9-]*)\]\n$`)
 )
 
-// embed returns a Markdown file with each block of Go, SQL or YAML replaced by
+// embed returns a Markdown file with each block of Go, SQL, YAML or JSON replaced by
 // the code that the comment above the block names, relative to the Markdown
 // file:
 //
@@ -38,6 +38,9 @@ func embed(fsys fs.FS, document string) ([]byte, error) {
 	embedded := block.ReplaceAllStringFunc(string(text), func(old string) string {
 		m := block.FindStringSubmatch(old)
 		comment, source, names, indent, language := m[1], m[2], strings.Fields(m[3]), m[4], m[5]
+		if comment == "" && language == "json" {
+			return old // such as a response
+		}
 		if comment == "" {
 			err = fmt.Errorf("%s: no comment above this block names its source:\n%s", document, old)
 			return old

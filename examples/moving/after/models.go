@@ -1,5 +1,5 @@
-// Package uuid has the models with the new keys in uuid columns.
-package uuid
+// Package after has the models with the new keys.
+package after
 
 import (
 	"time"
