@@ -56,7 +56,7 @@ unit: ## unit tests, and one iteration of each benchmark
 	go test ./examples/...
 	$(TOOLS) go test ./...
 	go test -run '^$$' -bench . -benchtime 1x ./bench -captime 20ms >/dev/null
-	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window >/dev/null
+	go test -run '^$$' -bench . -benchtime 1x ./bench/pgx ./bench/gorm ./bench/insert ./bench/grow ./bench/window ./bench/rekey >/dev/null
 
 integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containers, DATABASE_URL a server
 	@# The longest packages start first. The load test in ./service judges times, so it runs alone.
@@ -79,11 +79,12 @@ fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each
 			echo "fuzz $$package $$target"; \
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; done; done
 
-soak: ## check 100 million IDs of each format for duplicates, and inject faults into leases, the service and SQL defaults for 45 minutes
+soak: ## check 100 million IDs of each format for duplicates, inject faults into leases, the service and SQL defaults for 45 minutes, and rekey 11 million rows
 	SORTKEY_UNIQUE=100000000 go test -count=1 -timeout 60m -run '^TestUnique' -v ./idtype
 	cd integration_test && SORTKEY_SOAK=10m go test -count=1 -timeout 60m -run '/chaos' -v ./nodelease
 	$(MAKE) --no-print-directory load LOAD_TIME=5m
 	cd integration_test && SORTKEY_SOAK=2m go test -count=1 -timeout 60m -run '^TestServer(Storm|ClockJitter)' -v ./migrations
+	cd integration_test && SORTKEY_SOAK=1m go test -count=1 -timeout 180m -run '^Test(Load|Kill)' -v ./rekey
 
 load: ## run examples/service under load with faults for 3 minutes, and print the results in Markdown
 	@report=$$(mktemp); trap 'rm -f "$$report"' EXIT; cd integration_test && \
