@@ -4,9 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 )
 
 // dial opens a connection for the client.
@@ -44,7 +43,12 @@ type wire struct {
 	net.Conn
 	store  *Store
 	server string
-	head   []byte // the start of the first answer
+	head   []byte    // the start of the first answer
+	failed sync.Once // keeps the first error, which is the reason for the later ones
+}
+
+func (w *wire) fail(err error) {
+	w.failed.Do(func() { w.store.connected(fmt.Errorf("connection to %s: %w", w.server, err)) })
 }
 
 // The first answer starts with its length, the protocol version and the session
@@ -64,30 +68,40 @@ func (w *wire) Read(b []byte) (int, error) {
 		}
 	}
 	if err != nil {
-		w.store.connected(fmt.Errorf("connection to %s: %w", w.server, err))
+		w.fail(err)
 	}
 	return n, err
 }
 
-// Write replaces each error with zk.ErrConnectionClosed, the client's error for a lost
-// connection. A request that was written in part may have taken effect, just like a
-// request whose answer was lost.
+// Write reports no errors. If it fails, it closes the connection, and the client's next
+// read fails. The client then fails all pending requests with zk.ErrConnectionClosed. A
+// request that was written in part may have taken effect, just like a request whose
+// answer was lost. After an error of Write, the client would fail the request twice. If
+// it is repeating the authentication, it would block forever, because the channel for
+// that answer holds only one.
 func (w *wire) Write(b []byte) (int, error) {
-	n, err := w.Conn.Write(b)
-	if err != nil {
+	if _, err := w.Conn.Write(b); err != nil {
 		w.store.config.Logger.Info("zookeeper: connection lost", "error", err)
-		w.store.connected(fmt.Errorf("connection to %s: %w", w.server, err))
-		err = zk.ErrConnectionClosed
+		w.fail(err)
+		w.Conn.Close()
 	}
-	return n, err
+	return len(b), nil
 }
 
-// SetReadDeadline limits the wait for the first answer. Otherwise the client would wait
-// for a hanging server until long after the session has expired, instead of trying the
-// next server.
+// maxFirstAnswer limits the wait for the first answer. By default, a server that is
+// slower than that has lost its quorum (syncLimit, 5 ticks of 2 s).
+const maxFirstAnswer = 10 * time.Second
+
+// SetReadDeadline limits the wait for the first answer, until the answer has been read.
+// A server may accept a connection and then neither answer nor close it, as a single
+// ZooKeeper server does in some of its starts (ZOOKEEPER-5051). The client would wait
+// until long after the session has expired, instead of opening a new connection.
 func (w *wire) SetReadDeadline(t time.Time) error {
-	if len(w.head) == 0 && !t.IsZero() {
-		if latest := time.Now().Add(max(time.Second, w.store.config.SessionTimeout*2/3)); t.After(latest) {
+	if len(w.head) < headLength {
+		if t.IsZero() {
+			return nil
+		}
+		if latest := time.Now().Add(min(maxFirstAnswer, max(time.Second, w.store.config.SessionTimeout*2/3))); t.After(latest) {
 			t = latest
 		}
 	}
