@@ -1,0 +1,393 @@
+package rekey
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"math/big"
+	mathrand "math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/pgxcodec"
+)
+
+// A program is a client of a shop, with the privileges of an application. The programs of
+// both versions run the same SQL, with another search_path. Keys are values of any
+// type, as the database returns them.
+type program struct {
+	name   string
+	fresh  bool // of the new version
+	conn   *pgx.Conn
+	random *mathrand.Rand
+	ids    *idtype.SnowflakeGenerator
+	snos   *idtype.SnoGenerator
+	orders map[string]order // the acknowledged state of each order by its ref
+	n      int              // transactions that were started
+	stalls []time.Duration  // of each transaction
+	failed []error
+}
+
+// An order is the expected state of an order, with the refs of the rows that it refers to.
+type order struct {
+	customer, billing, shipping, status string
+	lines, payments, reviews            int
+}
+
+// deleted is the expected state of an order that was deleted.
+var deleted = order{status: "deleted"}
+
+// program connects a program.
+func (s *shop) program(t testing.TB, name string, fresh bool) *program {
+	t.Helper()
+	p := &program{name: name, fresh: fresh, orders: map[string]order{}}
+	seed := [32]byte{}
+	copy(seed[:], name)
+	p.random = mathrand.New(mathrand.NewChaCha8(seed))
+	var err error
+	n := int(s.programs.Add(1)) // below the node numbers of shopSpec
+	p.ids, err = idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Datacenter: n / 32, Worker: n % 32})
+	must(t, err)
+	p.snos, err = idtype.NewSnoGenerator(idtype.SnoConfig{})
+	must(t, err)
+	p.connect(t, s)
+	return p
+}
+
+// connect opens the program's connection.
+func (p *program) connect(t testing.TB, s *shop) {
+	t.Helper()
+	p.conn = s.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+		c.RuntimeParams["role"] = s.app
+		c.RuntimeParams["search_path"] = oldPath
+		if p.fresh {
+			c.RuntimeParams["search_path"] = newPath
+		}
+	}))
+	pgxcodec.Register(p.conn.TypeMap())
+}
+
+// takeOver makes the program responsible for the orders of another one.
+func (p *program) takeOver(other *program) { maps.Copy(p.orders, other.orders) }
+
+// work runs one transaction, and records its duration and its error.
+func (p *program) work(ctx context.Context) error {
+	p.n++
+	ref := fmt.Sprintf("%s-%d", p.name, p.n)
+	begun := time.Now()
+	var state order
+	err := pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) (err error) {
+		kinds := []func(context.Context, pgx.Tx, string, order) (order, error){p.change, p.reassign, p.remove, p.review, p.read, p.rewrite}
+		if len(p.orders) > 0 && p.n%2 == 0 {
+			known := slices.Sorted(maps.Keys(p.orders))
+			ref = known[p.random.IntN(len(known))]
+			state, err = kinds[p.random.IntN(len(kinds))](ctx, tx, ref, p.orders[ref])
+			return err
+		}
+		state, err = p.place(ctx, tx, ref)
+		return err
+	})
+	p.stalls = append(p.stalls, time.Since(begun))
+	if err != nil {
+		err = fmt.Errorf("program %s, transaction %d of order %s: %w", p.name, p.n, ref, err)
+		p.failed = append(p.failed, err)
+		return err
+	}
+	p.orders[ref] = state
+	return nil
+}
+
+// probe runs transactions of all kinds, and fails the test on an error.
+func (p *program) probe(t testing.TB) {
+	t.Helper()
+	for range 12 {
+		if err := p.work(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// insert inserts a row and returns its key. A nil key is left to the database.
+func insert(ctx context.Context, tx pgx.Tx, key any, into, values string, args ...any) (any, error) {
+	sql := "INSERT INTO " + into + " VALUES (" + values + ") RETURNING id"
+	if key != nil {
+		var table, columns string
+		for i, c := range into {
+			if c == '(' {
+				table, columns = into[:i], into[i+1:]
+				break
+			}
+		}
+		args = append(args, key)
+		sql = fmt.Sprintf("INSERT INTO %s (id, %s VALUES ($%d, %s) RETURNING id", table, columns, len(args), values)
+	}
+	got, err := value(ctx, tx, sql, args...)
+	if err == nil && key != nil && fmt.Sprint(got) != fmt.Sprint(plain(key)) {
+		err = fmt.Errorf("expected the key %v, got %v, from %s", key, got, sql)
+	}
+	return got, err
+}
+
+// plain returns a key as the database returns it.
+func plain(key any) any {
+	switch k := key.(type) {
+	case idtype.Snowflake:
+		return k.Int64()
+	case idtype.Sno:
+		return [16]byte(k.UUID())
+	}
+	return key
+}
+
+// value returns the first column of the only row.
+func value(ctx context.Context, tx pgx.Tx, sql string, args ...any) (any, error) {
+	row, err := values(ctx, tx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return row[0], nil
+}
+
+// values returns the only row.
+func values(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]any, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("%w in %s", err, sql)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	if err != nil {
+		return nil, fmt.Errorf("%w in %s", err, sql)
+	}
+	if len(list) != 1 {
+		return nil, fmt.Errorf("expected one row, got %d, from %s with %v", len(list), sql, args)
+	}
+	return list[0], nil
+}
+
+// snowflake returns a key that a program of the new version creates for every other row.
+func (p *program) snowflake() (any, error) {
+	if !p.fresh || p.random.IntN(2) == 0 {
+		return nil, nil
+	}
+	return p.ids.Next()
+}
+
+// place inserts an order with a customer, two addresses, two lines and a payment.
+func (p *program) place(ctx context.Context, tx pgx.Tx, ref string) (order, error) {
+	o := order{customer: "c-" + ref, billing: "b-" + ref, shipping: "s-" + ref, status: "open", lines: 2, payments: 1}
+	keys := map[string]any{}
+	for _, table := range []string{"customers", "billing", "shipping", "orders"} {
+		key, err := p.snowflake()
+		if err != nil {
+			return o, err
+		}
+		switch table {
+		case "customers":
+			key, err = insert(ctx, tx, key, "customers (ref, email)", "$1, $2", o.customer, ref+"@example.org")
+		case "billing", "shipping":
+			key, err = insert(ctx, tx, key, "addresses (ref, customer_id, city)", "$1, $2, $3", table[:1]+"-"+ref, keys["customers"], "city of "+ref)
+		case "orders":
+			key, err = insert(ctx, tx, key, "orders (ref, customer_id, billing_id, shipping_id)", "$1, $2, $3, $4", ref, keys["customers"], keys["billing"], keys["shipping"])
+		}
+		if err != nil {
+			return o, err
+		}
+		keys[table] = key
+	}
+	for line := range o.lines {
+		product := fmt.Sprintf("p%d", 1+p.random.IntN(10))
+		if _, err := insert(ctx, tx, nil, "order_lines (order_id, line_no, product_id, quantity, price)", "$1, $2, (SELECT id FROM products WHERE ref = $3), 2, 1.5", keys["orders"], line+1, product); err != nil {
+			return o, err
+		}
+	}
+	var key any = newULID() // the table has no default
+	if p.fresh {
+		id, err := p.snos.Next()
+		if err != nil {
+			return o, err
+		}
+		key = id
+	}
+	_, err := insert(ctx, tx, key, `"Payments" (ref, "orderId", customer_id, amount)`, "$1, $2, $3, 3", "y-"+ref, keys["orders"], keys["customers"])
+	return o, err
+}
+
+// change swaps the addresses of an order, or ships it, or removes one address.
+func (p *program) change(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
+	if o == deleted {
+		return o, nil
+	}
+	row, err := values(ctx, tx, "SELECT id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE", ref)
+	if err != nil {
+		return o, err
+	}
+	switch {
+	case o.shipping == "":
+		o.shipping = o.billing
+		_, err = value(ctx, tx, "UPDATE orders SET shipping_id = $2 WHERE id = $1 RETURNING id", row[0], row[1])
+	case o.status == "open" && p.random.IntN(2) == 0:
+		o.shipping = ""
+		_, err = value(ctx, tx, "UPDATE orders SET shipping_id = NULL WHERE id = $1 RETURNING id", row[0])
+	default:
+		o.billing, o.shipping, o.status = o.shipping, o.billing, "shipped"
+		_, err = value(ctx, tx, "UPDATE orders SET billing_id = $2, shipping_id = $3, status = 'shipped' WHERE id = $1 RETURNING id", row[0], row[2], row[1])
+	}
+	return o, err
+}
+
+// reassign gives an order and its payments to another customer.
+func (p *program) reassign(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
+	if o == deleted {
+		return o, nil
+	}
+	other := "c1"
+	if o.customer == other {
+		other = "c2"
+	}
+	row, err := values(ctx, tx, "SELECT o.id, c.id FROM orders o, customers c WHERE o.ref = $1 AND c.ref = $2 FOR UPDATE OF o", ref, other)
+	if err != nil {
+		return o, err
+	}
+	if _, err = value(ctx, tx, "UPDATE orders SET customer_id = $2 WHERE id = $1 RETURNING id", row...); err != nil {
+		return o, err
+	}
+	o.customer = other
+	_, err = tx.Exec(ctx, `UPDATE "Payments" y SET customer_id = o.customer_id FROM orders o WHERE o.id = y."orderId" AND o.id = $1`, row[0])
+	return o, err
+}
+
+// remove deletes an order. Its lines are deleted in cascade.
+func (p *program) remove(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
+	if o == deleted {
+		return o, nil
+	}
+	id, err := value(ctx, tx, "SELECT id FROM orders WHERE ref = $1", ref)
+	if err != nil {
+		return o, err
+	}
+	for _, sql := range []string{
+		`DELETE FROM "Payments" y USING orders o WHERE o.id = y."orderId" AND o.id = $1`,
+		"UPDATE reviews SET order_id = NULL WHERE order_id = $1",
+		"DELETE FROM orders WHERE id = $1",
+	} {
+		if _, err := tx.Exec(ctx, sql, id); err != nil {
+			return o, fmt.Errorf("%w in %s", err, sql)
+		}
+	}
+	n, err := value(ctx, tx, "SELECT count(*) FROM order_lines WHERE order_id = $1", id)
+	if err == nil && n != int64(0) {
+		err = fmt.Errorf("expected no line of deleted order %s, got %v", ref, n)
+	}
+	return deleted, err
+}
+
+// review inserts a review of an order, twice.
+func (p *program) review(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
+	if o == deleted || o.reviews > 0 {
+		return o, nil
+	}
+	o.reviews = 1
+	for i := range 2 {
+		tag, err := tx.Exec(ctx, `INSERT INTO reviews (ref, product_id, customer_id, order_id, stars)
+			SELECT 'r-' || o.ref, l.product_id, o.customer_id, o.id, 4 FROM orders o JOIN order_lines l ON l.order_id = o.id AND l.line_no = 1 WHERE o.ref = $1
+			ON CONFLICT DO NOTHING`, ref)
+		if err != nil {
+			return o, err
+		}
+		if tag.RowsAffected() != int64(1-i) {
+			return o, fmt.Errorf("expected %d inserted reviews of order %s, got %d", 1-i, ref, tag.RowsAffected())
+		}
+	}
+	return o, nil
+}
+
+// orderState reads an order as the type order describes it.
+const orderState = `SELECT o.ref, coalesce(c.ref, '?'), coalesce(b.ref, '?'), coalesce(s.ref, CASE WHEN o.shipping_id IS NULL THEN '' ELSE '?' END), o.status,
+	(SELECT count(*) FROM order_lines l JOIN products p ON p.id = l.product_id WHERE l.order_id = o.id),
+	(SELECT count(*) FROM "Payments" y WHERE y."orderId" = o.id AND y.customer_id = o.customer_id),
+	(SELECT count(*) FROM reviews r JOIN products p ON p.id = r.product_id WHERE r.order_id = o.id)
+	FROM orders o LEFT JOIN customers c ON c.id = o.customer_id LEFT JOIN addresses b ON b.id = o.billing_id LEFT JOIN addresses s ON s.id = o.shipping_id`
+
+func scanOrder(row pgx.Row) (ref string, o order, err error) {
+	err = row.Scan(&ref, &o.customer, &o.billing, &o.shipping, &o.status, &o.lines, &o.payments, &o.reviews)
+	return ref, o, err
+}
+
+// read compares an order with its acknowledged state.
+func (p *program) read(ctx context.Context, tx pgx.Tx, ref string, o order) (order, error) {
+	_, got, err := scanOrder(tx.QueryRow(ctx, orderState+" WHERE o.ref = $1", ref))
+	if o == deleted && err == pgx.ErrNoRows {
+		return o, nil
+	}
+	if err == nil && got != o {
+		err = fmt.Errorf("expected order %s to be %+v, got %+v", ref, o, got)
+	}
+	return o, err
+}
+
+// rewrite changes references of an order of the first fill and restores them.
+func (p *program) rewrite(ctx context.Context, tx pgx.Tx, _ string, o order) (order, error) {
+	row, err := values(ctx, tx, "SELECT id, customer_id, billing_id, shipping_id FROM orders WHERE ref = $1 FOR UPDATE", fmt.Sprintf("o%d", 1+p.random.IntN(20)))
+	if err != nil {
+		return o, err
+	}
+	if _, err := value(ctx, tx, "UPDATE orders SET customer_id = (SELECT id FROM customers WHERE ref = 'c3'), billing_id = (SELECT id FROM addresses WHERE ref = 'a5') WHERE id = $1 RETURNING id", row[0]); err != nil {
+		return o, err
+	}
+	_, err = value(ctx, tx, "UPDATE orders SET customer_id = $2, billing_id = $3, shipping_id = $4 WHERE id = $1 RETURNING id", row...)
+	return o, err
+}
+
+// verifyPrograms fails the test unless all orders have the states that the programs know.
+// It returns the number of orders.
+func (s *shop) verifyPrograms(t testing.TB, programs ...*program) int {
+	t.Helper()
+	want := map[string]order{}
+	for _, p := range programs {
+		maps.Copy(want, p.orders)
+	}
+	conn := s.at(t, oldPath)
+	defer conn.Close(t.Context())
+	rows, err := conn.Query(t.Context(), orderState)
+	must(t, err)
+	defer rows.Close()
+	got := map[string]order{}
+	for rows.Next() {
+		ref, o, err := scanOrder(rows)
+		must(t, err)
+		got[ref] = o
+	}
+	must(t, rows.Err())
+	lost := 0
+	for ref, o := range want {
+		if state, ok := got[ref]; ok != (o != deleted) || ok && state != o {
+			if lost++; lost <= 10 {
+				t.Errorf("order %s: expected %+v, got %+v", ref, o, state)
+			}
+		}
+	}
+	if lost > 10 {
+		t.Errorf("%d orders differ from their acknowledged states", lost)
+	}
+	return len(want)
+}
+
+// newULID returns a ULID of the current time.
+func newULID() string {
+	n := new(big.Int)
+	n.SetInt64(time.Now().UnixMilli())
+	random := make([]byte, 10)
+	_, _ = rand.Read(random) // never fails
+	n.Or(n.Lsh(n, 80), new(big.Int).SetBytes(random))
+	text := make([]byte, 26)
+	for i := range text {
+		text[25-i] = crockford[new(big.Int).And(new(big.Int).Rsh(n, uint(5*i)), big.NewInt(31)).Int64()]
+	}
+	return string(text)
+}

@@ -1,0 +1,704 @@
+package rekey
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/rekey"
+)
+
+// SQLSTATEs.
+const (
+	notNullViolation    = "23502"
+	foreignKeyViolation = "23503"
+	uniqueViolation     = "23505"
+	wrongObjectType     = "42809"
+)
+
+// A stage is a state of a library in which programs of the new version work.
+type stage struct {
+	name   string
+	steps  []rekey.Step
+	path   string // the search_path of the new version
+	prefix string // of the columns of the new version
+	old    bool   // programs of the old version work, too
+}
+
+var stages = []stage{
+	{"columns after expand", steps[:1], "public", "rekey_", true},
+	{"columns after backfill", steps[:2], "public", "rekey_", true},
+	{"views", steps[:3], "rekeyed, public", "", true},
+	{"columns after validate", steps[:3], "public", "rekey_", true},
+	{"contracted", steps, "rekeyed, public", "", false},
+}
+
+// A versions is a library with a program of each version.
+type versions struct {
+	*library
+	testing.TB
+	stage
+	old, new *session // old is nil after contract
+	name     string   // the prefix of names of authors and titles
+	plan     *rekey.Plan
+}
+
+// oldKey returns a key that a program of the old version creates.
+func (v *versions) oldKey() string {
+	v.n++
+	return v.key(v.n)
+}
+
+// newKey returns a key that a program of the new version creates.
+func (v *versions) newKey() string {
+	v.Helper()
+	k, err := v.library.newKey()
+	must(v, err)
+	return k
+}
+
+// both returns the session and a function that creates its keys, for each version.
+func (v *versions) both(f func(s *session, key func() string, name string)) {
+	if v.old != nil {
+		f(v.old, v.oldKey, v.name+" old ")
+	}
+	f(v.new, v.newKey, v.name+" new ")
+}
+
+// want fails the test unless got is want.
+func (v *versions) want(what, got, want string) {
+	v.Helper()
+	if got != want {
+		v.Errorf("%s: expected %q, got %q", what, want, got)
+	}
+}
+
+// books returns the books of the test as both versions see them: title, author, editor.
+func (v *versions) wantBooks(want ...string) {
+	v.Helper()
+	for _, s := range []*session{v.old, v.new} {
+		if s == nil {
+			continue
+		}
+		got := s.all(`SELECT b.title || ' by ' || coalesce(a.name, '?') || coalesce(' and ' || e.name, CASE WHEN b.{editor_id} IS NULL THEN '' ELSE ' and ?' END)
+			FROM books b LEFT JOIN authors a ON a.{id} = b.{author_id} LEFT JOIN authors e ON e.{id} = b.{editor_id}
+			WHERE starts_with(b.title, $1) ORDER BY b.title`, v.name)
+		for i, b := range got {
+			got[i] = strings.ReplaceAll(b, v.name+" ", "")
+		}
+		if !slices.Equal(got, want) {
+			v.Errorf("expected the books %q, got %q", want, got)
+		}
+	}
+}
+
+// wantMentors is wantBooks for authors with their mentors.
+func (v *versions) wantMentors(want ...string) {
+	v.Helper()
+	for _, s := range []*session{v.old, v.new} {
+		if s == nil {
+			continue
+		}
+		got := s.all(`SELECT a.name || coalesce(' of ' || m.name, CASE WHEN a.{mentor_id} IS NULL THEN '' ELSE ' of ?' END)
+			FROM authors a LEFT JOIN authors m ON m.{id} = a.{mentor_id} WHERE starts_with(a.name, $1) ORDER BY a.name`, v.name)
+		for i, b := range got {
+			got[i] = strings.ReplaceAll(b, v.name+" ", "")
+		}
+		if !slices.Equal(got, want) {
+			v.Errorf("expected the authors %q, got %q", want, got)
+		}
+	}
+}
+
+// minted fails the test unless the database has created the new key.
+func (v *versions) minted(key string, node int) {
+	v.Helper()
+	if v.format == rekey.UID60 {
+		v.want("a UID60 of today", v.new.one(fmt.Sprintf("SELECT sortkey.uid60_time('%s') > now() - interval '1 day'", key)), "t")
+		return
+	}
+	v.want("the node number of "+key, v.new.one(fmt.Sprintf("SELECT sortkey.%s_node('%s')", v.format, key)), fmt.Sprint(node))
+}
+
+// A versionCase has statements of programs. Cases that need a program of the old version
+// don't run after contract.
+type versionCase struct {
+	name  string
+	mixed bool // needs programs of both versions
+	run   func(v *versions)
+}
+
+var versionCases = []versionCase{
+	{"INSERT by an old key gets a new key", true, func(v *versions) {
+		k := v.oldKey()
+		v.want("RETURNING", v.old.one("INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id}", k, v.name), k)
+		v.minted(v.new.one("SELECT {id} FROM authors WHERE name = $1", v.name), authorNode)
+		v.old.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", v.oldKey(), v.name, k)
+		v.minted(v.new.one("SELECT {id} FROM books WHERE title = $1", v.name), bookNode)
+	}},
+	{"INSERT by the old default gets a new key", true, func(v *versions) {
+		k := v.old.one("INSERT INTO authors (name) VALUES ($1) RETURNING {id}", v.name)
+		v.minted(v.new.one("SELECT {id} FROM authors WHERE name = $1", v.name), authorNode)
+		v.want("the old key", v.old.one("SELECT {id} FROM authors WHERE name = $1", v.name), k)
+		k = v.old.one("INSERT INTO authors ({id}, name) VALUES (DEFAULT, $1) RETURNING {id}", v.name+" 2")
+		v.want("the old key", v.old.one("SELECT {id} FROM authors WHERE name = $1", v.name+" 2"), k)
+	}},
+	{"INSERT by a new key gets an old key", false, func(v *versions) {
+		k := v.newKey()
+		v.want("RETURNING", v.new.one("INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id}", k, v.name), k)
+		if v.old != nil {
+			old := v.old.one("SELECT {id} FROM authors WHERE name = $1", v.name)
+			if v.format == rekey.UID60 && (len(old) != 26 || strings.Trim(old, crockford) != "") {
+				v.Errorf("expected a ULID, got %s", old)
+			}
+			v.want("the row of the old key", v.old.one("SELECT name FROM authors WHERE {id} = $1", old), v.name)
+		}
+	}},
+	{"INSERT by the new version without a key", false, func(v *versions) {
+		if !v.generate && v.old == nil {
+			v.new.fails("INSERT INTO authors (name) VALUES ($1)", []string{notNullViolation}, v.name)
+			return
+		}
+		k := v.new.one("INSERT INTO authors (name) VALUES ($1) RETURNING {id}", v.name)
+		v.minted(k, authorNode)
+		v.want("the row of the key", v.new.one("SELECT name FROM authors WHERE {id} = $1", k), v.name)
+		if v.prefix == "" {
+			v.minted(v.new.one("INSERT INTO authors ({id}, name) VALUES (DEFAULT, $1) RETURNING {id}", v.name+" 2"), authorNode)
+		}
+	}},
+	{"one INSERT of several rows", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			s.do("INSERT INTO authors ({id}, name) SELECT k, $2 || row_number() OVER () FROM unnest($1::"+v.keyType(s)+"[]) k", "{"+key()+","+key()+","+key()+"}", name)
+		})
+		v.want("the row count", v.new.one("SELECT count(DISTINCT {id}) FROM authors WHERE starts_with(name, $1)", v.name), map[bool]string{true: "6", false: "3"}[v.old != nil])
+	}},
+	{"references resolve in both directions", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			a, e := key(), key()
+			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2), ($3, $4)", a, name+"a", e, name+"e")
+			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", key(), name+"m", a)
+			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $4)", key(), name+"b", a, e)
+		})
+		if v.old == nil {
+			v.wantBooks("new b by new a and new e")
+			v.wantMentors("new a", "new e", "new m of new a")
+			return
+		}
+		v.wantBooks("new b by new a and new e", "old b by old a and old e")
+		v.wantMentors("new a", "new e", "new m of new a", "old a", "old e", "old m of old a")
+	}},
+	{"a row of one version refers to a row of the other", true, func(v *versions) {
+		v.old.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", v.oldKey(), v.name+" o")
+		v.new.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", v.newKey(), v.name+" n")
+		v.old.do("INSERT INTO books ({id}, title, {author_id}) SELECT $1, $2, {id} FROM authors WHERE name = $3", v.oldKey(), v.name+" by old", v.name+" n")
+		v.new.do("INSERT INTO books ({id}, title, {author_id}) SELECT $1, $2, {id} FROM authors WHERE name = $3", v.newKey(), v.name+" by new", v.name+" o")
+		v.wantBooks("by new by o", "by old by n")
+	}},
+	{"INSERT of a reference to an existing row", true, func(v *versions) {
+		// Before backfill, programs of the new version don't know the keys of existing rows.
+		v.old.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", v.oldKey(), v.name, v.key(7))
+		v.want("the author", v.old.one("SELECT a.name FROM books b JOIN authors a ON a.{id} = b.{author_id} WHERE title = $1", v.name), "author 7")
+		if len(v.steps) > 1 {
+			v.want("the author", v.new.one("SELECT a.name FROM books b JOIN authors a ON a.{id} = b.{author_id} WHERE title = $1", v.name), "author 7")
+		}
+	}},
+	{"both keys of a row", true, func(v *versions) {
+		if v.prefix == "" {
+			return // a view has one of the keys
+		}
+		const both = "INSERT INTO authors (id, rekey_id, name) VALUES ($1, $2, $3)"
+		a, b := v.oldKey(), v.newKey()
+		v.old.do(both, a, b, v.name+" 1")
+		v.want("the row", v.old.one("SELECT name FROM authors WHERE id = $1 AND rekey_id = $2", a, b), v.name+" 1")
+		c, d := v.oldKey(), v.newKey()
+		v.old.do(both, c, d, v.name+" 2")
+		const refer = "INSERT INTO books (id, title, author_id, rekey_author_id) VALUES ($1, $2, $3, $4)"
+		v.old.do(refer, v.oldKey(), v.name+" 3", a, b)
+		v.wantBooks("3 by 1")
+		if _, err := v.old.rows(refer, v.oldKey(), v.name+" 4", a, d); err == nil {
+			v.Error("INSERT: expected an error, since the keys belong to different rows")
+		}
+		e, f := v.oldKey(), v.newKey()
+		v.old.do(both, e, f, v.name+" 5")
+		if _, err := v.old.rows("UPDATE books SET author_id = $1, rekey_author_id = $2 WHERE title = $3", c, f, v.name+" 3"); err == nil {
+			v.Error("UPDATE: expected an error, since the keys belong to different rows")
+		}
+		v.old.do("UPDATE books SET author_id = $1, rekey_author_id = $2 WHERE title = $3", c, d, v.name+" 3")
+		v.wantBooks("3 by 2")
+	}},
+	{"a child before its parent", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			a := key()
+			s.do("BEGIN")
+			s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name+"b", a)
+			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
+			s.do("COMMIT")
+		})
+		if v.old == nil {
+			v.wantBooks("new b by new a")
+			return
+		}
+		v.wantBooks("new b by new a", "old b by old a")
+	}},
+	{"self references in one INSERT", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			a, b := key(), key()
+			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3), ($3, $4, NULL), ($5, $6, $5)", a, name+"1", b, name+"2", key(), name+"3")
+		})
+		if v.old == nil {
+			v.wantMentors("new 1 of new 2", "new 2", "new 3 of new 3")
+			return
+		}
+		v.wantMentors("new 1 of new 2", "new 2", "new 3 of new 3", "old 1 of old 2", "old 2", "old 3 of old 3")
+	}},
+	{"parent and child in one statement", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			s.do("WITH a AS (INSERT INTO authors ({id}, name) VALUES ($1, $2) RETURNING {id} AS k) INSERT INTO books ({id}, title, {author_id}, {editor_id}) SELECT $3, $4, k, k FROM a",
+				key(), name+"a", key(), name+"b")
+		})
+		if v.old == nil {
+			v.wantBooks("new b by new a and new a")
+			return
+		}
+		v.wantBooks("new b by new a and new a", "old b by old a and old a")
+	}},
+	{"UPDATE of references", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2), ($3, $4)", key(), name+"1", key(), name+"2")
+			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) SELECT $1, $2, {id}, {id} FROM authors WHERE name = $3", key(), name+"b", name+"1")
+		})
+		if v.old == nil {
+			v.new.do("UPDATE books SET {author_id} = (SELECT {id} FROM authors WHERE name = $1), {editor_id} = NULL WHERE title = $2", v.name+" new 2", v.name+" new b")
+			v.wantBooks("new b by new 2")
+			return
+		}
+		// Each version changes the row of the other one.
+		v.old.do("UPDATE books SET {author_id} = (SELECT {id} FROM authors WHERE name = $1) WHERE title = $2", v.name+" old 2", v.name+" new b")
+		v.new.do("UPDATE books b SET {author_id} = a.{id} FROM authors a WHERE a.name = $1 AND b.title = $2", v.name+" new 2", v.name+" old b")
+		v.wantBooks("new b by old 2 and new 1", "old b by new 2 and old 1")
+		v.old.do("UPDATE books SET {editor_id} = NULL WHERE title = $1", v.name+" new b")
+		v.new.do("UPDATE books SET {editor_id} = NULL WHERE title = $1", v.name+" old b")
+		v.wantBooks("new b by old 2", "old b by new 2")
+		v.want("NULLs", v.old.one("SELECT count(*) FROM books WHERE starts_with(title, $1) AND editor_id IS NULL AND rekey_editor_id IS NULL", v.name), "2")
+		v.new.do("UPDATE books SET {editor_id} = {author_id} WHERE title = $1", v.name+" new b")
+		v.old.do("UPDATE books SET {editor_id} = {author_id} WHERE title = $1", v.name+" old b")
+		v.wantBooks("new b by old 2 and old 2", "old b by new 2 and new 2")
+	}},
+	{"references that do not exist", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			s.fails("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, $3)", []string{foreignKeyViolation}, key(), name, key())
+			s.fails("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", []string{foreignKeyViolation}, key(), name, key())
+			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", key(), name)
+			s.do("INSERT INTO books ({id}, title, {author_id}) SELECT $1, $2, {id} FROM authors WHERE name = $2", key(), name)
+			s.fails("UPDATE books SET {editor_id} = $1 WHERE title = $2", []string{foreignKeyViolation}, key(), name)
+			s.fails("UPDATE books SET {author_id} = NULL WHERE title = $1", []string{notNullViolation}, name)
+			s.fails("INSERT INTO books ({id}, title) VALUES ($1, $2)", []string{notNullViolation}, key(), name+"2")
+		})
+	}},
+	{"duplicate keys", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			k := key()
+			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", k, name)
+			if s == v.new && v.prefix != "" && len(v.steps) < 3 {
+				return // the index is created by validate
+			}
+			s.fails("INSERT INTO authors ({id}, name) VALUES ($1, $2)", []string{uniqueViolation}, k, name+"2")
+		})
+	}},
+	{"ON DELETE", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			a, b, c := key(), key(), key()
+			s.do("INSERT INTO authors ({id}, name, {mentor_id}) VALUES ($1, $2, NULL), ($3, $4, NULL), ($5, $6, $1)", a, name+"1", b, name+"2", c, name+"3")
+			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $4), ($5, $6, $4, $3)", key(), name+"b", a, b, key(), name+"c")
+		})
+		deleteFirst := func(s *session, name string) { s.do("DELETE FROM authors WHERE name = $1", v.name+" "+name+" 1") }
+		if v.old == nil {
+			deleteFirst(v.new, "new")
+			v.wantBooks("new c by new 2")
+			v.wantMentors("new 2", "new 3")
+			return
+		}
+		deleteFirst(v.old, "new")
+		deleteFirst(v.new, "old")
+		v.wantBooks("new c by new 2", "old c by old 2")
+		v.wantMentors("new 2", "new 3", "old 2", "old 3")
+	}},
+	{"ON UPDATE CASCADE", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			a := key()
+			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
+			s.do("INSERT INTO books ({id}, title, {author_id}, {editor_id}) VALUES ($1, $2, $3, $3)", key(), name+"b", a)
+			if s == v.new && len(v.steps) < 3 {
+				return // the foreign keys of new keys are created by validate
+			}
+			k := key()
+			v.want("the row count", s.one("WITH u AS (UPDATE authors SET {id} = $1 WHERE {id} = $2 RETURNING {id}) SELECT count(*) FROM u WHERE {id} = $1", k, a), "1")
+			v.want("the reference", s.one("SELECT {author_id} FROM books WHERE title = $1", name+"b"), k)
+		})
+		if v.old == nil {
+			v.wantBooks("new b by new a and new a")
+			return
+		}
+		v.wantBooks("new b by new a and new a", "old b by old a and old a")
+	}},
+	{"ON CONFLICT DO NOTHING", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			const insert = "INSERT INTO authors ({id}, name) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING {id}"
+			k := key()
+			v.want("the first row", s.one(insert, k, name), k)
+			for range 3 {
+				if got := s.all(insert, key(), name); len(got) != 0 {
+					v.Errorf("expected no row, got %q", got)
+				}
+			}
+			if got := s.all("INSERT INTO authors ({id}, name) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING {id}", key(), name); len(got) != 0 {
+				v.Errorf("expected no row, got %q", got)
+			}
+			v.want("the key", s.one("SELECT {id} FROM authors WHERE name = $1", name), k)
+		})
+	}},
+	{"SELECT FOR UPDATE locks the row for both versions", true, func(v *versions) {
+		v.old.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", v.oldKey(), v.name)
+		for _, pair := range [][2]*session{{v.old, v.new}, {v.new, v.old}} {
+			pair[0].do("BEGIN")
+			pair[0].one("SELECT {id} FROM authors WHERE name = $1 FOR UPDATE", v.name)
+			if got := pair[1].all("SELECT {id} FROM authors WHERE name = $1 FOR UPDATE SKIP LOCKED", v.name); len(got) != 0 {
+				v.Errorf("expected the row to be locked, got %q", got)
+			}
+			pair[0].do("ROLLBACK")
+		}
+	}},
+	{"UPDATE and DELETE by key, with joins", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			a, b := key(), key()
+			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name+"a")
+			s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", b, name+"b", a)
+			v.want("RETURNING", s.one("UPDATE books SET title = title || '2' WHERE {id} = $1 RETURNING title, {author_id}", b), name+"b2|"+a)
+			v.want("RETURNING", s.one("DELETE FROM books b USING authors a WHERE a.{id} = b.{author_id} AND a.{id} = $1 RETURNING b.{id}", a), b)
+			v.want("RETURNING", s.one("DELETE FROM authors WHERE {id} = ANY ($1) RETURNING {id}", "{"+a+","+key()+"}"), a)
+		})
+	}},
+	{"rollback", false, func(v *versions) {
+		v.both(func(s *session, key func() string, name string) {
+			a := key()
+			s.do("BEGIN")
+			s.do("INSERT INTO authors ({id}, name) VALUES ($1, $2)", a, name)
+			s.do("SAVEPOINT s")
+			s.do("INSERT INTO books ({id}, title, {author_id}) VALUES ($1, $2, $3)", key(), name+"b", a)
+			s.do("ROLLBACK TO s")
+			s.do("COMMIT")
+		})
+		v.wantBooks()
+	}},
+}
+
+// keyType returns the type of the session's keys.
+func (v *versions) keyType(s *session) string {
+	switch {
+	case s == v.old:
+		return v.oldType
+	case v.format == rekey.Sno:
+		return "uuid"
+	}
+	return "bigint"
+}
+
+// Programs of both versions work on the same rows in each stage.
+func TestVersions(t *testing.T) {
+	for _, kind := range []libraryKind{bigintLibrary, uuidLibrary, ulidLibrary} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			for _, stage := range stages {
+				t.Run(stage.name, func(t *testing.T) {
+					installed.One(t, func(t *testing.T, db *pgtest.DB) { testVersions(t, newLibrary(t, db, kind), stage) })
+				})
+			}
+		})
+	}
+}
+
+func testVersions(t *testing.T, l *library, stage stage) {
+	pool := l.SQL(t)
+	l.fill(t)
+	plan, err := rekey.Inspect(t.Context(), pool, l.spec(), rekey.Options{Config: config})
+	must(t, err)
+	mustRun(t, pool, l.spec(), rekey.Options{}, stage.steps...)
+	for i, c := range versionCases {
+		if c.mixed && !stage.old {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			v := &versions{library: l, TB: t, stage: stage, name: fmt.Sprintf("#%d", i), new: l.session(t, stage.path, stage.prefix), plan: plan}
+			if stage.old {
+				v.old = l.session(t, "public", "")
+			}
+			c.run(v)
+			if stage.old {
+				agree(t, v.old.conn, plan, map[bool]int{true: 250}[len(stage.steps) == 1])
+			}
+		})
+	}
+	// The next steps accept all rows.
+	for _, step := range steps[len(stage.steps):] {
+		mustRun(t, pool, l.spec(), rekey.Options{}, step)
+		if step != rekey.StepContract {
+			agree(t, l.Conn(t), plan, 0)
+		}
+	}
+}
+
+// COPY into the tables works for programs of the old version. Through views, Postgres
+// supports neither COPY nor TRUNCATE.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		l := newLibrary(t, db, bigintLibrary)
+		l.fill(t)
+		plan, err := rekey.Inspect(t.Context(), db.SQL(t), l.spec(), rekey.Options{Config: config})
+		must(t, err)
+		for i, step := range steps[:3] {
+			mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, step)
+			conn := db.Conn(t)
+			rows := [][]any{{int64(1000 + i), "copied after " + string(step), int64(1)}}
+			if _, err := conn.CopyFrom(t.Context(), pgx.Identifier{"books"}, []string{"id", "title", "author_id"}, pgx.CopyFromRows(rows)); err != nil {
+				t.Errorf("COPY after %s: %v", step, err)
+			}
+			agree(t, conn, plan, map[rekey.Step]int{rekey.StepExpand: 250}[step])
+		}
+		s := l.session(t, "rekeyed, public", "")
+		s.fails("TRUNCATE books", []string{wrongObjectType})
+		s.fails("COPY books (title, author_id) FROM STDIN", []string{wrongObjectType})
+		// By the names of the new columns, programs can copy into the table.
+		author := pgtest.Value[int64](t, db.Conn(t), "SELECT rekey_id FROM authors WHERE id = 2")
+		if _, err := db.Conn(t).CopyFrom(t.Context(), pgx.Identifier{"public", "books"}, []string{"rekey_id", "title", "rekey_author_id"}, pgx.CopyFromRows([][]any{{int64(1) << 50, "copied by the new key", author}})); err != nil {
+			t.Error(err)
+		}
+		agree(t, db.Conn(t), plan, 0)
+	})
+}
+
+// Programs with few privileges work through the views. Column privileges and row level
+// security apply to them as to the tables.
+func TestPrivileges(t *testing.T) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		s := newShop(t, db, 400)
+		mustRun(t, s.owner, shopSpec(), rekey.Options{}, steps[:3]...)
+		for _, path := range []string{oldPath, newPath} {
+			for _, c := range []struct {
+				role, sql string
+				code      string // of the error; "" if the role has the privileges
+			}{
+				{"app", "SELECT count(*) FROM reviews WHERE hidden", ""},
+				{"app", "UPDATE orders SET shipping_id = NULL WHERE status = 'open'", ""},
+				{"app", "UPDATE orders SET ref = 'x'", "42501"},
+				{"app", "SELECT * FROM order_report", "42501"},
+				{"report", "SELECT order_id, customer_id FROM order_report", ""},
+				{"report", "SELECT id, customer_id, status, total FROM orders", ""},
+				{"report", "SELECT ref FROM orders", "42501"},
+				{"report", "SELECT id, country FROM customers", ""},
+				{"report", "SELECT email FROM customers", "42501"},
+				{"report", "UPDATE orders SET status = 'open'", "42501"},
+				{"report", "DELETE FROM reviews", "42501"},
+			} {
+				conn := db.Conn(t, pgtest.Config(func(cc *pgx.ConnConfig) {
+					cc.RuntimeParams["search_path"], cc.RuntimeParams["role"] = path, db.Name+"_"+c.role
+				}))
+				if _, err := conn.Exec(t.Context(), c.sql); sqlState(err) != c.code {
+					t.Errorf("%s by search_path %s: %s: expected the code %q, got %v", c.role, path, c.sql, c.code, err)
+				}
+			}
+			for role, want := range map[string]string{"app": "reviews WHERE NOT hidden", "report": "reviews WHERE stars > 2"} {
+				conn := db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+					c.RuntimeParams["search_path"], c.RuntimeParams["role"] = path, db.Name+"_"+role
+				}))
+				all := s.at(t, oldPath)
+				if got, want := pgtest.Value[int](t, conn, "SELECT count(*) FROM reviews"), pgtest.Value[int](t, all, "SELECT count(*) FROM "+want); got != want {
+					t.Errorf("%s by search_path %s: expected %d visible reviews, got %d", role, path, want, got)
+				}
+			}
+		}
+	})
+}
+
+// The codecs of package pgxcodec work through the views, in all query exec modes.
+func TestPgx(t *testing.T) {
+	t.Parallel()
+	t.Run("Snowflake", func(t *testing.T) {
+		testPgx[idtype.Snowflake](t, bigintLibrary, must1(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 10})))
+	})
+	t.Run("Sno", func(t *testing.T) {
+		testPgx[idtype.Sno](t, uuidLibrary, must1(idtype.NewSnoGenerator(idtype.SnoConfig{})))
+	})
+	t.Run("UID60", func(t *testing.T) {
+		testPgx[idtype.UID60](t, ulidLibrary, must1(idtype.NewUID60Generator(idtype.UID60Config{})))
+	})
+}
+
+func must1[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func testPgx[T comparable](t *testing.T, kind libraryKind, g idtype.Generator[T]) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		l := newLibrary(t, db, kind)
+		l.fill(t)
+		mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, steps[:3]...)
+		pgtest.EachMode(t, func(t *testing.T, mode pgx.QueryExecMode) {
+			ctx := t.Context()
+			pool := db.Pool(t, pgtest.Codec, pgtest.Mode(mode), pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "rekeyed, public" }))
+			var ids [3]T
+			_, err := g.Fill(ctx, ids[:])
+			must(t, err)
+			var author, created T
+			must(t, pool.QueryRow(ctx, "INSERT INTO authors (id, name) VALUES ($1, $2) RETURNING id", ids[0], "author by "+mode.String()).Scan(&author))
+			if author != ids[0] {
+				t.Errorf("expected %v, got %v", ids[0], author)
+			}
+			must(t, pool.QueryRow(ctx, "INSERT INTO authors (name, mentor_id) VALUES ($1, $2) RETURNING id", "created by "+mode.String(), ids[0]).Scan(&created))
+			batch := &pgx.Batch{}
+			for _, id := range ids[1:] {
+				batch.Queue("INSERT INTO books (id, title, author_id, editor_id) VALUES ($1, $2, $3, $4)", id, fmt.Sprint("book ", id), author, created)
+			}
+			must(t, pool.SendBatch(ctx, batch).Close())
+			rows, err := pool.Query(ctx, "SELECT id FROM books WHERE author_id = $1 AND id = ANY ($2) AND editor_id IN (SELECT id FROM authors WHERE mentor_id = $1) ORDER BY id", author, ids[1:])
+			must(t, err)
+			got, err := pgx.CollectRows(rows, pgx.RowTo[T])
+			must(t, err)
+			if !slices.Equal(got, ids[1:]) {
+				t.Errorf("expected %v, got %v", ids[1:], got)
+			}
+			var editor *T
+			must(t, pool.QueryRow(ctx, "UPDATE books SET editor_id = $2 WHERE id = $1 RETURNING editor_id", ids[1], (*T)(nil)).Scan(&editor))
+			if editor != nil {
+				t.Errorf("expected NULL, got %v", *editor)
+			}
+		})
+	})
+}
+
+// Models of GORM for both versions, with keys of type K.
+type (
+	gormAuthor[K any] struct {
+		ID       K
+		Name     string
+		MentorID *K
+		Mentor   *gormAuthor[K]
+	}
+	gormBook[K any] struct {
+		ID       K
+		Title    string
+		AuthorID K
+		Author   *gormAuthor[K] `gorm:"foreignKey:AuthorID"`
+		EditorID *K
+		Editor   *gormAuthor[K] `gorm:"foreignKey:EditorID"`
+	}
+)
+
+func (gormAuthor[K]) TableName() string { return "authors" }
+func (gormBook[K]) TableName() string   { return "books" }
+
+// GORM works with models of both versions at the same time.
+func TestGORM(t *testing.T) {
+	t.Parallel()
+	t.Run("Snowflake", func(t *testing.T) {
+		testGORM[idtype.Snowflake](t, rekey.Snowflake, must1(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 11})))
+	})
+	t.Run("Sno", func(t *testing.T) {
+		testGORM[idtype.Sno](t, rekey.Sno, must1(idtype.NewSnoGenerator(idtype.SnoConfig{})))
+	})
+	t.Run("UID60", func(t *testing.T) {
+		testGORM[idtype.UID60](t, rekey.UID60, must1(idtype.NewUID60Generator(idtype.UID60Config{})))
+	})
+}
+
+func testGORM[K idtype.Snowflake | idtype.Sno | idtype.UID60](t *testing.T, format rekey.Format, g idtype.Generator[K]) {
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		kind := bigintLibrary
+		kind.format = format
+		l := newLibrary(t, db, kind)
+		l.fill(t)
+		plan, err := rekey.Inspect(t.Context(), db.SQL(t), l.spec(), rekey.Options{Config: config})
+		must(t, err)
+		mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, steps[:3]...)
+		quiet := func() *gorm.Config { return &gorm.Config{Logger: logger.Discard} }
+		old := db.GORM(t, quiet())
+		fresh := db.GORM(t, quiet(), pgtest.Codec, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = "rekeyed, public" }))
+		must(t, fresh.Use(gormplugin.New(gormplugin.For(g))))
+
+		createBook[int64](t, old, "old")
+		createBook[K](t, fresh, "new")
+		readBook[K](t, fresh, "old")
+		readBook[int64](t, old, "new")
+		changeBook[K](t, fresh, "old")
+		changeBook[int64](t, old, "new")
+		agree(t, db.Conn(t), plan, 0)
+
+		mustRun(t, db.SQL(t), l.spec(), rekey.Options{}, rekey.StepContract)
+		createBook[K](t, fresh, "contracted")
+		changeBook[K](t, fresh, "contracted")
+	})
+}
+
+// createBook creates a book with its author, the author's mentor and an editor.
+func createBook[K comparable](t testing.TB, g *gorm.DB, title string) {
+	t.Helper()
+	book := gormBook[K]{Title: title,
+		Author: &gormAuthor[K]{Name: "author of " + title, Mentor: &gormAuthor[K]{Name: "mentor of " + title}},
+		Editor: &gormAuthor[K]{Name: "editor of " + title}}
+	must(t, g.Create(&book).Error)
+	var zero K
+	if book.ID == zero || book.AuthorID != book.Author.ID || book.Author.ID == zero || *book.EditorID != book.Editor.ID {
+		t.Errorf("%s: expected keys, got %+v", title, book)
+	}
+	readBook[K](t, g, title)
+}
+
+// readBook reads a book with its associations.
+func readBook[K comparable](t testing.TB, g *gorm.DB, title string) gormBook[K] {
+	t.Helper()
+	var book gormBook[K]
+	must(t, g.Preload("Author.Mentor").Preload("Editor").Where("title = ?", title).Take(&book).Error)
+	if book.Author == nil || book.Author.Name != "author of "+title || book.Author.Mentor == nil || book.Author.Mentor.Name != "mentor of "+title || book.Editor == nil || book.Editor.Name != "editor of "+title {
+		t.Errorf("%s: expected the author, the mentor and the editor, got %+v", title, book)
+	}
+	return book
+}
+
+// changeBook updates the references of a book, inserts it again, and deletes it.
+func changeBook[K comparable](t testing.TB, g *gorm.DB, title string) {
+	t.Helper()
+	book := readBook[K](t, g, title)
+	must(t, g.Transaction(func(tx *gorm.DB) error {
+		var locked gormBook[K]
+		if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).First(&locked, "id = ?", book.ID).Error; err != nil {
+			return err
+		}
+		return tx.Model(&locked).Select("AuthorID", "EditorID").Updates(gormBook[K]{AuthorID: *book.EditorID}).Error
+	}))
+	var read gormBook[K]
+	must(t, g.Joins("Author").Take(&read, "title = ?", title).Error)
+	if read.Author == nil || read.Author.Name != "editor of "+title || read.EditorID != nil {
+		t.Errorf("%s: expected the editor as author and no editor, got %+v", title, read)
+	}
+	again := gormBook[K]{Title: title, AuthorID: book.AuthorID}
+	if n := g.Clauses(clause.OnConflict{DoNothing: true}).Create(&again).RowsAffected; n != 0 {
+		t.Errorf("%s: expected no row, got %d", title, n)
+	}
+	must(t, g.Delete(&gormAuthor[K]{ID: read.AuthorID}).Error)
+	if n := g.Take(&gormBook[K]{}, "title = ?", title).RowsAffected; n != 0 {
+		t.Errorf("%s: expected the book to be deleted in cascade", title)
+	}
+}
