@@ -1,11 +1,10 @@
 package rekey
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -142,14 +141,13 @@ func (m *model) checkKey(k *key) {
 			m.problem(c.String(), "has type %s, and the key type %s", "give both the same type", c.Type, k.root.Type)
 		}
 	}
-	if k.format.pool != "" && !k.InPlace {
-		for _, node := range []struct {
-			name  string
-			value int
-		}{{"Node", k.Node}, {"BackfillNode", k.BackfillNode}} {
-			if node.value < 0 || node.value >= k.format.nodes {
-				problem("has %s %d", fmt.Sprintf("choose a node number from 0 to %d", k.format.nodes-1), node.name, node.value)
-			}
+	for _, node := range []struct {
+		name   string
+		value  int
+		unused bool
+	}{{"Node", k.Node, false}, {"BackfillNode", k.BackfillNode, k.InPlace}} {
+		if k.format.pool != "" && !node.unused && (node.value < 0 || node.value >= k.format.nodes) {
+			problem("has %s %d", fmt.Sprintf("choose a node number from 0 to %d", k.format.nodes-1), node.name, node.value)
 		}
 	}
 	if k.InPlace {
@@ -165,7 +163,7 @@ func (m *model) checkKey(k *key) {
 	if len(k.columns) == 0 && !k.hasDefault() {
 		problem("has bigint columns and no default, so nothing would change in place", "change the programs only")
 	}
-	k.oldExpr = cmp(k.OldKey, k.root.Default)
+	k.oldExpr = cmp.Or(k.OldKey, k.root.Default)
 	if k.oldExpr != "" || len(k.columns) == 0 {
 		return
 	}
@@ -179,13 +177,6 @@ func (m *model) checkKey(k *key) {
 	default:
 		problem("has no default, so rekey can't choose old keys for rows that programs insert by the new key", "set OldKey to an expression such as nextval('a_sequence')")
 	}
-}
-
-func cmp(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // ulidDigits are the digits of Crockford's base 32.
@@ -358,206 +349,3 @@ func (m *model) checkDependents() {
 		}
 	}
 }
-
-func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error {
-	var found struct {
-		Exists, Create, Reserve, All bool
-		Subscribed                   []string
-		Sequences                    []struct{ Sequence, Object string }
-		Nodes                        []struct {
-			Pool   string
-			Number int
-			State  string
-		}
-	}
-	var serials []string
-	for _, k := range m.keys {
-		if k.root != nil && k.root.Sequence != "" && len(k.columns) > 0 {
-			serials = append(serials, literal(k.root.Sequence)+"::regclass")
-		}
-	}
-	err := readJSON(ctx, db, &found, `SELECT row_to_json(x)::text FROM (SELECT to_regnamespace($1) IS NOT NULL AS "Exists",
-		has_database_privilege(current_database(), 'CREATE') AS "Create",
-		has_function_privilege(`+literal(o.Config.Schema+".reserve_node(text,integer,text,boolean)")+`, 'EXECUTE') AND has_function_privilege(`+literal(o.Config.Schema+".unreserve_node(text,integer,timestamptz)")+`, 'EXECUTE') AS "Reserve",
-		EXISTS (SELECT FROM pg_publication WHERE puballtables) AS "All",
-		(SELECT array_agg(DISTINCT s.srrelid::regclass::text) FROM pg_subscription_rel s WHERE s.srrelid = ANY ($2::text::oid[])) AS "Subscribed",
-		(SELECT json_agg(row_to_json(y)) FROM (SELECT d.refobjid::regclass::text AS "Sequence", pg_describe_object(d.classid, d.objid, 0) AS "Object"
-			FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid WHERE d.classid = 'pg_attrdef'::regclass AND d.refobjid = ANY (ARRAY[`+strings.Join(serials, ",")+`]::regclass[]::oid[])
-			AND NOT EXISTS (SELECT FROM pg_depend s WHERE s.objid = d.refobjid AND s.classid = 'pg_class'::regclass AND s.refobjid = f.adrelid AND s.refobjsubid = f.adnum)) y) AS "Sequences",
-		(SELECT json_agg(row_to_json(y)) FROM (SELECT pool AS "Pool", number AS "Number", state AS "State" FROM `+o.Config.Schema+`.node_status WHERE state <> 'free') y) AS "Nodes") x`,
-		o.Schema, oids(m.relations, func(r *relation) int64 { return r.OID }))
-	if err != nil {
-		return err
-	}
-	if found.Exists {
-		m.problem("schema "+ident(o.Schema), "exists", "finish or abort the rekey that it belongs to, or choose another name in Options.Schema")
-	}
-	if !found.Create {
-		m.problem("database "+m.database, "doesn't let you create schemas", "GRANT CREATE ON DATABASE to the role of rekey")
-	}
-	if !found.Reserve {
-		m.problem("function "+o.Config.Schema+".reserve_node", "can't be executed by "+m.role, "GRANT EXECUTE on reserve_node and unreserve_node to the role, or run rekey as the owner of the schema")
-	}
-	for _, t := range found.Subscribed {
-		m.problem("table "+t, "receives rows from a subscription, which fires no triggers", "rekey the publisher's table, or drop the subscription")
-	}
-	for _, s := range found.Sequences {
-		m.problem("sequence "+s.Sequence, "is used by %s, and would be dropped with the old key", "ALTER SEQUENCE … OWNED BY NONE", s.Object)
-	}
-	if found.All || len(m.publications) > 0 {
-		m.note("publications", "publish the new columns", "add them to the tables of subscribers before expand, unless the publication has a list of columns")
-	}
-	if err := m.checkGrants(ctx, db, o); err != nil {
-		return err
-	}
-	if err := m.checkFreshNames(ctx, db); err != nil {
-		return err
-	}
-	state := func(k *key, node int) string {
-		for _, n := range found.Nodes {
-			if n.Pool == k.format.pool && n.Number == node {
-				return n.State
-			}
-		}
-		return "free"
-	}
-	for _, k := range m.keys {
-		if k.root == nil || k.format.pool == "" {
-			continue
-		}
-		object := "key of " + k.root.rel.Name
-		k.nodeReserved = state(k, k.Node) == "reserved"
-		if s := state(k, k.Node); s == "held" {
-			m.problem(object, "has Node %d, which is %s in pool %s", "choose a free number: view node_status has the others", k.Node, s, k.format.pool)
-		}
-		if k.InPlace {
-			continue
-		}
-		if s := state(k, k.BackfillNode); s != "free" {
-			m.problem(object, "has BackfillNode %d, which is %s in pool %s", "choose a free number: view node_status has the others", k.BackfillNode, s, k.format.pool)
-		}
-		for _, other := range m.keys {
-			if other.format.pool == k.format.pool && other.Node == k.BackfillNode {
-				m.problem(object, "has BackfillNode %d, which is the Node of %s", "choose different numbers, so that IDs of existing rows differ from those of new rows", k.BackfillNode, other.Table)
-			}
-		}
-	}
-	return nil
-}
-
-// checkGrants looks for roles that can insert rows now, and couldn't with the new default.
-func (m *model) checkGrants(ctx context.Context, db querier, o Options) error {
-	for _, k := range m.keys {
-		if k.root == nil || !k.hasDefault() || k.format.creates == "" {
-			continue
-		}
-		var roles []string
-		err := readJSON(ctx, db, &roles, `SELECT json_agg(role ORDER BY role)::text FROM (
-			SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
-			FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = $1::text::oid
-				UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = $1::text::oid) g
-			WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, $2, 'USAGE') AND has_function_privilege(g.grantee, $3, 'EXECUTE'))) r`,
-			strconv.FormatInt(k.root.rel.OID, 10), o.Config.Schema, k.format.creates)
-		if err != nil {
-			return err
-		}
-		for _, role := range roles {
-			m.problem("role "+role, "inserts into %s, and can't execute %s, the default after contract",
-				"GRANT USAGE ON SCHEMA "+o.Config.Schema+" TO "+role+"; GRANT EXECUTE ON FUNCTION "+k.format.creates+" TO "+role, k.root.rel.Name, k.format.creates)
-		}
-	}
-	return nil
-}
-
-// checkFreshNames looks for objects with the names of objects that rekey creates.
-func (m *model) checkFreshNames(ctx context.Context, db querier) error {
-	var list []string
-	err := readJSON(ctx, db, &list, `SELECT json_agg(o ORDER BY o)::text FROM (
-		SELECT pg_describe_object('pg_constraint'::regclass, k.oid, 0) FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.conname LIKE 'rekey\_%'
-		UNION ALL SELECT pg_describe_object('pg_trigger'::regclass, t.oid, 0) FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND t.tgname LIKE '~rekey%'
-		UNION ALL SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) FROM pg_class c WHERE c.relkind IN ('r', 'i', 'S', 'v', 'm', 'p', 'f') AND c.relname LIKE 'rekey\_%'
-			AND c.relnamespace IN (SELECT t.relnamespace FROM pg_class t WHERE t.oid = ANY ($1::text::oid[]))
-			AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid)) x (o)`,
-		oids(m.relations, func(r *relation) int64 { return r.OID }))
-	for _, object := range list {
-		m.problem(object, "has a name with the prefix of objects that rekey creates", "finish or abort the rekey that it belongs to, or rename it")
-	}
-	return err
-}
-
-// checkRows looks for values that can't be carried over. It reads whole tables.
-func (m *model) checkRows(ctx context.Context, db querier) error {
-	for _, k := range m.keys {
-		if len(k.columns) == 0 {
-			continue
-		}
-		object := "key of " + k.root.rel.Name
-		form, reason := "", ""
-		switch {
-		case k.Times.Key == KeyUUIDv7:
-			form, reason = "substr("+k.root.Quoted+"::text, 15, 1) = '7' AND substr("+k.root.Quoted+"::text, 20, 1) IN ('8', '9', 'a', 'b')", "a UUIDv7"
-		case k.Times.Key == KeyULID:
-			form, reason = k.root.Quoted+` ~ '^[0-7][`+ulidDigits+`]{25}$'`, "a ULID of 26 upper-case characters"
-		case k.times != nil:
-			form, reason = "coalesce(isfinite("+k.times.Quoted+"), true)", "a row with a finite time"
-		case k.Times.Key == KeySnowflake:
-			form, reason = k.root.Quoted+" >= 0", "a snowflake"
-		}
-		if form != "" {
-			var bad sql.NullString
-			err := db.QueryRowContext(ctx, "SELECT min("+k.root.Quoted+"::text) FROM ONLY "+k.root.rel.Name+" WHERE NOT ("+form+")").Scan(&bad)
-			if err != nil {
-				return err
-			}
-			if bad.Valid {
-				m.problem(object, "has the value %q, which isn't %s", "name another source of times", bad.String, reason)
-				continue
-			}
-		}
-		if k.InPlace {
-			continue
-		}
-		var first, last sql.NullFloat64
-		err := db.QueryRowContext(ctx, "SELECT min(ms), max(ms) FROM (SELECT "+k.milliseconds("t")+" AS ms FROM ONLY "+k.root.rel.Name+" t) x").Scan(&first, &last)
-		if err != nil {
-			return err
-		}
-		if first.Valid && int64(first.Float64) < k.format.epochMS {
-			m.note(object, "has rows from %s, before the first instant of the format", "they get IDs of that first instant, in order", stamp(int64(first.Float64)))
-		}
-		if last.Valid {
-			if _, err := db.ExecContext(ctx, "SAVEPOINT time"); err != nil {
-				return err
-			}
-			expr := k.idAt("to_timestamp("+strconv.FormatInt(max(int64(last.Float64), k.format.epochMS), 10)+" / 1000.0)", "1")
-			if _, err := db.ExecContext(ctx, "SELECT "+expr); err != nil {
-				if sqlState(err) == "" {
-					return err
-				}
-				m.problem(object, "has rows from %s, which the format can't represent", "correct these times, or choose another format", stamp(int64(last.Float64)))
-			}
-			if _, err := db.ExecContext(ctx, "ROLLBACK TO SAVEPOINT time"); err != nil {
-				return err
-			}
-		}
-	}
-	for _, r := range m.relations {
-		for _, c := range r.columns {
-			if c.root || slices.ContainsFunc(m.foreignKeys, func(f *foreignKey) bool { return f.Table == r.OID && f.Columns[0] == c.Num && f.Valid }) {
-				continue
-			}
-			var dangling int64
-			err := db.QueryRowContext(ctx, "SELECT count(*) FROM ONLY "+r.Name+" t WHERE t."+c.Quoted+" IS NOT NULL AND NOT EXISTS (SELECT FROM "+
-				c.key.root.rel.Name+" p WHERE p."+c.key.root.Quoted+" = t."+c.Quoted+")").Scan(&dangling)
-			if err != nil {
-				return err
-			}
-			if dangling > 0 {
-				m.problem(c.String(), "has %d rows that refer to no row of %s", "delete these rows, or set the column to NULL", dangling, c.key.root.rel.Name)
-			}
-		}
-	}
-	return nil
-}
-
-func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }

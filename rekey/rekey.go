@@ -28,7 +28,7 @@ var (
 // DefaultSchema is the schema of an [Options] without Schema.
 const DefaultSchema = "rekeyed"
 
-// A Format is the type of a new key. Spread64 is none, because it doesn't sort by time.
+// A Format is the type of a new key. There is none for Spread64, which doesn't sort by time.
 type Format string
 
 // The formats of new keys. The first three are stored as bigint, and a Sno as uuid.
@@ -72,7 +72,7 @@ type Key struct {
 	// Times has the times in the IDs of existing rows. InPlace needs none.
 	Times Times `json:"times"`
 	// OldKey is an SQL expression for the old keys of rows that programs insert by the new
-	// key, such as nextval('order_numbers'). Empty: the default of the column; without
+	// key, such as nextval('public.order_numbers'). Its names need their schemas. Empty: the default of the column; without
 	// one, gen_random_uuid() for a uuid, and a ULID for texts with ULIDs.
 	OldKey string `json:"old_key,omitempty"`
 }

@@ -80,6 +80,7 @@ var refusals = []refusal{
 		CREATE TRIGGER instead INSTEAD OF INSERT ON shop.v FOR EACH ROW EXECUTE FUNCTION shop.f()`, want: []string{"shop.v", "trigger"}},
 	{name: "view with GROUP BY on the primary key", change: "CREATE VIEW shop.counts AS SELECT c.id, c.name, count(*) AS orders FROM shop.customers c JOIN shop.orders o ON o.customer_id = c.id GROUP BY c.id",
 		want: []string{"shop.counts", "GROUP BY"}},
+	{name: "OldKey without a schema", change: "CREATE SEQUENCE shop.numbers", spec: only(func(k *rekey.Key) { k.OldKey = "nextval('numbers')" }), want: []string{"OldKey nextval('numbers')", "schemas"}},
 	{name: "view with a rule", change: "CREATE VIEW shop.v AS SELECT id, name FROM shop.customers; CREATE RULE r AS ON INSERT TO shop.v DO INSTEAD NOTHING", want: []string{"shop.v", "rule"}},
 	{name: "policy", change: "ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON shop.orders USING (customer_id > 5)", want: []string{"policy own", "orders"}},
 	{name: "trigger of a column", change: `CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';

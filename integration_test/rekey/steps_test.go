@@ -526,3 +526,22 @@ func TestTwice(t *testing.T) {
 		}
 	})
 }
+
+// A pool of one connection suffices, and keeps its settings.
+func TestOneConnection(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "CREATE TABLE rows (id serial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now()); INSERT INTO rows SELECT FROM generate_series(1, 1000)")
+		pool := db.SQL(t)
+		pool.SetMaxOpenConns(1)
+		_, err := pool.ExecContext(t.Context(), "SET lock_timeout = 4321")
+		must(t, err)
+		spec := rekey.Spec{Keys: []rekey.Key{{Table: "rows", Format: rekey.UID60, Times: rekey.Times{Column: "created_at"}}}}
+		mustRun(t, pool, spec, rekey.Options{}, steps...)
+		var settings string
+		must(t, pool.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout')").Scan(&settings))
+		if want := `"$user", public 4321ms`; settings != want {
+			t.Errorf("expected the settings %q, got %q", want, settings)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package rekey
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A relation is a table with columns that change.
+type relation struct {
+	OID       int64
+	Name      string // qualified and quoted
+	Plain     string // without schema and quotes
+	Schema    string // quoted
+	Kind      string // pg_class.relkind
+	Partition bool
+	Parents   bool // has inheritance parents or children
+	Owned     bool // the role may change the table
+	RLS       bool
+	ForceRLS  bool
+	Temporary bool
+	Rows      float64
+	Identity  string // pg_class.relreplident
+	Owner     string // quoted
+	columns   []*column
+	Grants    []grant
+	others    []string // quoted names of the columns that don't change, in order
+	// Triggers means that a trigger of the user fires on UPDATE, and AlwaysTriggers that one
+	// fires even for session_replication_role replica.
+	Triggers, AlwaysTriggers bool
+	times                    []timeColumn
+}
+
+// quotedPlain returns the name of the view for programs of the new version.
+func (r *relation) quotedPlain() string { return strings.TrimPrefix(r.Name, r.Schema+".") }
+
+// A timeColumn can be the source of times.
+type timeColumn struct {
+	Name, Quoted, Type string
+	NotNull            bool
+}
+
+// A grant is a privilege on a table, or on a column of it.
+type grant struct {
+	Privilege, Role string // Role is quoted, or PUBLIC
+	Option          bool
+	Column          string // quoted; empty for the table
+}
+
+// A column is a key, or a reference to one.
+type column struct {
+	rel       *relation
+	Num       int
+	Name      string
+	Quoted    string
+	Type      string // such as character varying(26)
+	Base      string // pg_type.typname without domains
+	NotNull   bool
+	NotNullAs string // name of the constraint, from Postgres 18 on
+	Identity  string
+	Generated string
+	Default   string
+	Sequence  string // of a serial or identity column, qualified
+	Target    *int   // statistics target
+	Options   []string
+	Comment   string
+	Collate   string // quoted
+	Grants    []grant
+	key       *key
+	root      bool
+	fresh     string // quoted name of the new column
+}
+
+func (c *column) String() string { return "column " + c.rel.Name + "." + c.Quoted }
+
+// A key is a Key with its columns.
+type key struct {
+	Key
+	n       int // index in the Spec
+	root    *column
+	columns []*column
+	format  format
+	oldExpr string // SQL expression for an old key
+	times   *timeColumn
+
+	nodeReserved bool // Node was reserved before
+}
+
+// A foreignKey is a foreign key with a column that changes.
+type foreignKey struct {
+	OID        int64
+	Name       string // quoted
+	Table      int64
+	TableName  string // qualified and quoted
+	To         int64
+	ToName     string
+	Columns    []int
+	ToColumns  []int
+	Valid      bool
+	Deferrable bool
+	Definition string
+	Comment    string
+}
+
+// An index is an index with a column that changes.
+type index struct {
+	OID        int64
+	Table      int64
+	Name       string // quoted, without schema
+	Plain      string
+	Unique     bool
+	Columns    []int // of the table; 0 is an expression
+	Expression string
+	Definition string
+	Constraint string // quoted; empty for an index without a constraint
+	Type       string // p, u or x, of the constraint
+	Deferrable bool
+	Deferred   bool
+	Clustered  bool
+	ReplIdent  bool
+	Tablespace string // quoted; empty for the default of the database
+	Comment    string
+	ConComment string
+	Valid      bool
+	Method     string
+	// DefaultOps and DefaultCollations report for each key column whether its operator
+	// class, and its collation, is the default.
+	DefaultOps, DefaultCollations []bool
+	fresh                         string // name of the index on the new column, without quotes
+}
+
+// A dependent is another object that depends on a column that changes.
+type dependent struct {
+	Class  string // such as pg_policy
+	OID    int64
+	Table  int64
+	Column int
+	Object string // from pg_describe_object
+	Own    bool   // it belongs to the column: its default, the query of a view, or a trigger of a foreign key
+}
+
+// A view depends on the columns, perhaps through other views.
+type view struct {
+	OID        int64
+	Kind       string // pg_class.relkind
+	Name       string // qualified and quoted
+	Plain      string // quoted, without schema
+	Definition string // with names as the model's path shows them
+	Options    []string
+	Owner      string
+	Owned      bool
+	Comment    string
+	Triggers   bool
+	Rules      bool
+	Groups     bool // it depends on a primary key by GROUP BY
+	Columns    []struct{ Column, Text, Default string }
+	Grants     []grant
+}
+
+// A check is a check constraint with a column that changes.
+type check struct {
+	Table      int64
+	Name       string
+	Columns    []int
+	Definition string
+	Expression string
+	Valid      bool
+	Comment    string
+}
+
+// A statistic is an extended statistics object with a column that changes.
+type statistic struct {
+	OID        int64
+	Table      int64
+	Name       string // qualified and quoted
+	Definition string
+	Owner      string
+	Comment    string
+	Target     *int
+	Columns    []int
+}
+
+// A publication has a table with a list of columns or a filter.
+type publication struct {
+	Name    string
+	Table   int64
+	Columns []int
+	Names   []string // quoted
+	Filter  string
+	Owned   bool
+}
+
+// A model describes the tables of a Spec, from the catalog.
+type model struct {
+	version      int // server_version_num
+	database     string
+	role         string
+	replicaRole  bool // the role can set session_replication_role
+	keys         []*key
+	relations    []*relation
+	foreignKeys  []*foreignKey
+	indexes      []*index
+	checks       []*check
+	views        []*view
+	statistics   []*statistic
+	publications []*publication
+	dependents   []dependent
+	path         []string // schemas of the tables
+	bypassRLS    bool
+	problems     []Problem
+	notes        []Problem
+}
+
+func (m *model) problem(object, reason, remedy string, args ...any) {
+	m.problems = append(m.problems, Problem{object, fmt.Sprintf(reason, args...), remedy})
+}
+
+func (m *model) note(object, reason, remedy string, args ...any) {
+	m.notes = append(m.notes, Problem{object, fmt.Sprintf(reason, args...), remedy})
+}
+
+func (m *model) relation(oid int64) *relation {
+	for _, r := range m.relations {
+		if r.OID == oid {
+			return r
+		}
+	}
+	return nil
+}
+
+func (m *model) column(table int64, num int) *column {
+	if r := m.relation(table); r != nil {
+		for _, c := range r.columns {
+			if c.Num == num {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// has reports whether one of the columns changes.
+func (m *model) has(table int64, nums []int) bool {
+	return slices.ContainsFunc(nums, func(n int) bool { return m.column(table, n) != nil })
+}

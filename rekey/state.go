@@ -1,0 +1,124 @@
+package rekey
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// A state is the row of rekey_state.
+type state struct {
+	exists               bool
+	job                  savedJob
+	step                 Step
+	position             int // of the next action
+	cursor               string
+	startedAt, updatedAt time.Time
+}
+
+// A savedJob is the plan as Expand stores it.
+type savedJob struct {
+	Spec        Spec
+	Actions     []Action
+	Objects     objects
+	ReplicaRole bool
+}
+
+func stateTable(schema string) string { return schema + ".rekey_state" }
+
+func (s state) next() Step {
+	if !s.exists {
+		return StepExpand
+	}
+	return s.job.Actions[s.position].Step
+}
+
+func readState(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, schema string,
+) (s state, err error) {
+	if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", stateTable(schema)).Scan(&s.exists); err != nil || !s.exists {
+		return s, err
+	}
+	var text, step string
+	err = db.QueryRowContext(ctx, "SELECT job, step, position, cursor, started_at, updated_at FROM "+stateTable(schema)).Scan(&text, &step, &s.position, &s.cursor, &s.startedAt, &s.updatedAt)
+	if err != nil {
+		return s, err
+	}
+	s.step = Step(step)
+	return s, json.Unmarshal([]byte(text), &s.job)
+}
+
+func jobOf(m *model, spec Spec, o Options) savedJob {
+	return savedJob{Spec: spec, Actions: m.actions(o), Objects: m.objects(), ReplicaRole: m.replicaRole}
+}
+
+// begin creates the schema of the job and the state.
+func (j *job) begin(ctx context.Context, tx *sql.Tx) error {
+	text, err := json.Marshal(j.state.job)
+	if err != nil {
+		return err
+	}
+	table := stateTable(j.o.Schema)
+	err = j.execute(ctx, tx, []string{
+		"CREATE SCHEMA " + j.o.Schema,
+		"COMMENT ON SCHEMA " + j.o.Schema + " IS 'Views for programs that use the new keys, and the state of sortkey rekey.'",
+		`CREATE TABLE ` + table + ` (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    job text NOT NULL,
+    step text NOT NULL,
+    position integer NOT NULL,
+    cursor text NOT NULL DEFAULT '',
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
+)`,
+		"COMMENT ON TABLE " + table + " IS 'The plan and the progress of a rekey.'",
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO "+table+" (job, step, position) VALUES ($1, $2, 0)", string(text), string(StepExpand))
+	return err
+}
+
+// started records the step of an action that can't run in one transaction.
+func (j *job) started(ctx context.Context, a Action) error {
+	if j.state.step == a.Step {
+		return nil
+	}
+	j.state.step = a.Step
+	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET step = $1, updated_at = clock_timestamp()", string(a.Step))
+	return err
+}
+
+// advance records the end of an action.
+func (j *job) advance(ctx context.Context, tx *sql.Tx, a Action) error {
+	next := j.state
+	next.exists, next.step, next.cursor = true, a.Step, ""
+	next.position++
+	_, err := tx.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(a.Step), next.position)
+	if err == nil {
+		j.state = next
+	}
+	return err
+}
+
+// rowsLeft reports whether rows have no new key after the backfill.
+func (j *job) rowsLeft(ctx context.Context) (left bool, err error) {
+	for _, a := range ofStep(j.state.job.Actions, StepBackfill) {
+		if a.Kind == kindBackfill && !left && err == nil {
+			err = j.conn.QueryRowContext(ctx, a.SQL[1]).Scan(&left)
+		}
+	}
+	return left, err
+}
+
+// rewind continues with the first action of an earlier step.
+func (j *job) rewind(ctx context.Context, step Step) error {
+	position := slices.IndexFunc(j.state.job.Actions, func(a Action) bool { return a.Step == step })
+	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(step), position)
+	j.state.step, j.state.position, j.state.cursor = step, position, ""
+	return err
+}

@@ -1,0 +1,197 @@
+package rekey
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sortkey/sortkey/migrations"
+)
+
+// Inspect returns the plan of a rekey. It changes nothing, and takes only the locks of
+// SELECT. It reads the tables to check their values.
+//
+// The error is not nil if Inspect fails, or if the Options are invalid. Properties of the
+// tables that rekey can't carry over are Problems of the plan.
+func Inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*Plan, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m, err := inspect(ctx, db, spec, o)
+	if err != nil {
+		return nil, fmt.Errorf("rekey: inspect: %w", err)
+	}
+	return m.result(o), nil
+}
+
+func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, error) {
+	if len(spec.Keys) == 0 {
+		return nil, errors.New("no keys; name a table in Spec.Keys")
+	}
+	config, err := migrations.Installed(ctx, db, o.Config.Schema)
+	if err != nil {
+		return nil, err
+	}
+	config.Schema = o.Config.Schema
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() //nolint:errcheck // it only read
+	m := &model{}
+	if err := m.find(ctx, tx, spec, formats(config)); err != nil {
+		return nil, err
+	}
+	if err := m.read(ctx, tx); err != nil {
+		return nil, err
+	}
+	return m, m.check(ctx, tx, o)
+}
+
+func (m *model) result(o Options) *Plan {
+	p := &Plan{Problems: m.problems, Notes: m.notes}
+	for _, r := range m.relations {
+		t := Table{Name: r.Name, Rows: int64(r.Rows)}
+		for _, c := range r.columns {
+			column := Column{Name: c.Name, NewName: "rekey_" + c.Name, OldType: c.Type, NewType: c.key.format.sqlType}
+			if !c.root {
+				column.To = c.key.root.rel.Name
+			}
+			t.Columns = append(t.Columns, column)
+		}
+		p.Tables = append(p.Tables, t)
+	}
+	if len(m.problems) == 0 {
+		p.Actions = m.actions(o)
+	}
+	return p
+}
+
+// Expand inspects the tables, and adds the new columns and the triggers that keep both keys
+// equal, in one transaction. Existing rows have NULL in the new columns until Backfill.
+//
+// If Inspect finds problems, Expand returns an error that wraps [ErrRefused].
+func Expand(ctx context.Context, db *sql.DB, spec Spec, o Options) error {
+	// Inspect needs a connection of its own, before run takes one, since a pool can have only
+	// one.
+	s, err := ReadStatus(ctx, db, o)
+	if err != nil {
+		return err
+	}
+	var m *model
+	if s.Next == StepExpand {
+		if o, err = o.withDefaults(); err != nil {
+			return err
+		}
+		if m, err = inspect(ctx, db, spec, o); err != nil {
+			return fmt.Errorf("rekey: inspect: %w", err)
+		}
+		if len(m.problems) > 0 {
+			texts := each(m.problems, func(p Problem) string { return "\n  " + p.String() })
+			return fmt.Errorf("rekey: expand: %w:%s", ErrRefused, strings.Join(texts, ""))
+		}
+	}
+	return run(ctx, db, o, StepExpand, func(j *job) error {
+		switch {
+		case j.state.exists && j.state.step == StepExpand && equal(j.state.job.Spec, spec):
+			return nil // a repeated call
+		case j.state.exists:
+			return j.wrongStep(StepExpand)
+		case m == nil:
+			return fmt.Errorf("%w: another program has ended a rekey with schema %s just now; repeat the step", ErrBusy, j.o.Schema)
+		}
+		j.state = state{job: jobOf(m, spec, j.o), step: StepExpand}
+		return j.perform(ctx, StepExpand)
+	})
+}
+
+// equal compares two Specs, such as one that was stored.
+func equal(a, b Spec) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && string(x) == string(y)
+}
+
+// Backfill fills the new columns of existing rows, in batches, and repeats that until no row
+// is left. It can be canceled and repeated at any time until Contract.
+func Backfill(ctx context.Context, db *sql.DB, o Options) error {
+	return run(ctx, db, o, StepBackfill, func(j *job) error {
+		if !j.state.exists {
+			return j.wrongStep(StepBackfill)
+		}
+		if j.state.next() != StepBackfill {
+			left, err := j.rowsLeft(ctx)
+			if err != nil || !left {
+				return err
+			}
+			if err := j.rewind(ctx, StepBackfill); err != nil {
+				return err
+			}
+		}
+		return j.perform(ctx, StepBackfill)
+	})
+}
+
+// Validate creates the indexes and the constraints of the new columns, compares both keys
+// of all rows, and creates the views for programs of the new version.
+//
+// If a row has no new key, such as a row of a transaction that began before Backfill ended,
+// Validate returns an error that wraps [ErrInconsistent]. Run Backfill and Validate again.
+func Validate(ctx context.Context, db *sql.DB, o Options) error {
+	return run(ctx, db, o, StepValidate, func(j *job) error {
+		if next := j.state.next(); next != StepValidate && next != StepContract {
+			return j.wrongStep(StepValidate)
+		}
+		return j.perform(ctx, StepValidate) // nothing in a repeated call
+	})
+}
+
+// Contract drops the old columns and gives their names to the new ones, in one transaction.
+// No program of the old version may run any more. Contract compares both keys of all rows
+// before, and the catalog before it commits: if an index, constraint, privilege or comment
+// would be lost, because it was created on an old column since Expand, nothing changes and
+// the error wraps [ErrInconsistent].
+func Contract(ctx context.Context, db *sql.DB, o Options) error {
+	return run(ctx, db, o, StepContract, func(j *job) error {
+		if j.state.next() != StepContract {
+			return j.wrongStep(StepContract)
+		}
+		return j.perform(ctx, StepContract)
+	})
+}
+
+// Abort drops the objects of the other steps, in one transaction. It can follow any step
+// but a complete Contract.
+func Abort(ctx context.Context, db *sql.DB, o Options) error {
+	return run(ctx, db, o, StepAbort, func(j *job) error {
+		if !j.state.exists {
+			return j.wrongStep(StepAbort)
+		}
+		j.state.position = len(j.state.job.Actions) - 1
+		return j.perform(ctx, StepAbort)
+	})
+}
+
+// ReadStatus returns the state of the rekey with its views in Options.Schema.
+func ReadStatus(ctx context.Context, db *sql.DB, o Options) (Status, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return Status{}, err
+	}
+	s, err := readState(ctx, db, o.Schema)
+	if err != nil {
+		return Status{}, fmt.Errorf("rekey: read status: %w", err)
+	}
+	status := Status{Spec: s.job.Spec, Step: s.step, Next: s.next(), StartedAt: s.startedAt, UpdatedAt: s.updatedAt}
+	if s.exists {
+		status.Actions = s.job.Actions[s.position:]
+	}
+	if status.Next == s.step {
+		status.Action = status.Actions[0].Title
+	}
+	return status, nil
+}
