@@ -322,7 +322,6 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 		pg_catalog.pg_get_serial_sequence('`+strings.ReplaceAll(r.Name, "'", "''")+`', a.attname) AS "Sequence",
 		CASE WHEN a.attstattarget >= 0 THEN a.attstattarget END AS "Target", (SELECT array_agg(o) FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%') AS "Options", -- the server sets others
 		coalesce(pg_catalog.col_description(a.attrelid, a.attnum), '') AS "Comment",
-		coalesce((SELECT pg_catalog.format('%I.%I', n.nspname, l.collname) FROM pg_catalog.pg_collation l JOIN pg_catalog.pg_namespace n ON n.oid = l.collnamespace WHERE l.oid = a.attcollation AND l.collname <> 'default'), '') AS "Collate",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+`, pg_catalog.quote_ident(a.attname) AS "Column" FROM pg_catalog.aclexplode(a.attacl) g) y) AS "Grants"
 		FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 		JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN (WITH RECURSIVE d(oid, kind, base) AS (

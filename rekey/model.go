@@ -64,7 +64,6 @@ type column struct {
 	Target    *int   // statistics target
 	Options   []string
 	Comment   string
-	Collate   string // quoted
 	Grants    []grant
 	key       *key
 	root      bool

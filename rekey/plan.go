@@ -199,10 +199,9 @@ func (m *model) changedIndexes() (list []*index) {
 
 // create renders the index on the new columns.
 func (x *index) create(r *relation) string {
-	head, rest, _ := strings.Cut(x.Definition, " USING ")
-	unique := strings.HasPrefix(head, "CREATE UNIQUE ")
+	_, rest, _ := strings.Cut(x.Definition, " USING ")
 	sql := "CREATE INDEX CONCURRENTLY "
-	if unique {
+	if x.Unique {
 		sql = "CREATE UNIQUE INDEX CONCURRENTLY "
 	}
 	sql += ident(x.fresh) + " ON " + r.Name + " USING "

@@ -9,7 +9,7 @@ import (
 
 func TestMessages(t *testing.T) {
 	files := fstest.MapFS{}
-	for _, dir := range []string{"sqltypes", "gormplugin", "pgxcodec", "nodelease/leasetest"} {
+	for _, dir := range []string{"sqltypes", "gormplugin", "pgxcodec", "rekey", "nodelease/leasetest"} {
 		files[dir+"/doc.go"] = &fstest.MapFile{Data: []byte("package x\n")}
 	}
 	add := func(name, text string) { files[name] = &fstest.MapFile{Data: []byte(text)} }
