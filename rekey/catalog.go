@@ -293,6 +293,16 @@ func (m *model) read(ctx context.Context, db querier) error {
 	if m.dependents, err = m.readDependents(ctx, db); err != nil {
 		return err
 	}
+	for _, x := range m.indexes {
+		if !m.has(x.Table, x.Columns) && !m.mentions(x.Table, x.Expression) {
+			continue
+		}
+		x.fresh = newName("%s", x.Plain)
+		for slices.ContainsFunc(m.changed, func(o *index) bool { return o.fresh == x.fresh }) {
+			x.fresh = newName("%d_%s", len(m.changed), x.Plain)
+		}
+		m.changed = append(m.changed, x)
+	}
 	_, err = db.ExecContext(ctx, "SET LOCAL search_path = pg_catalog")
 	return err
 }

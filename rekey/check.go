@@ -243,11 +243,7 @@ func (m *model) checkForeignKeys() {
 }
 
 func (m *model) checkIndexes() {
-	for _, x := range m.indexes {
-		uses := m.has(x.Table, x.Columns)
-		if !uses && !m.mentions(x.Table, x.Expression) {
-			continue
-		}
+	for _, x := range m.changed {
 		r := m.relation(x.Table)
 		object := "index " + r.Schema + "." + x.Name
 		switch {

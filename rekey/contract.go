@@ -7,84 +7,148 @@ import (
 	"strings"
 )
 
+// contract renders the actions of contract. Each locks a single table, except for foreign
+// keys and for tables that refer to each other in a circle. A table comes before the tables
+// that it refers to, since its triggers need their old keys. The views of the job stay until
+// the tables have the names of their columns.
 func (m *model) contract(o Options) (list []Action) {
+	add := func(kind, title string, objects *objects, sql ...string) {
+		list = append(list, Action{Step: StepContract, Kind: kind, Title: title, SQL: sql, Objects: objects})
+	}
 	if len(m.relations) > 0 {
-		list = append(list, Action{Step: StepContract, Kind: kindCheck, Title: "compare the keys of all rows", SQL: m.rowChecks()})
-	}
-	return append(list, Action{Step: StepContract, Kind: kindSwap, Title: "drop the old columns and rename the new ones", SQL: m.swap(o)})
-}
-
-// swap renders the transaction that replaces the old columns.
-func (m *model) swap(o Options) []string {
-	var views []string
-	if len(m.relations) > 0 {
-		views = m.jobViews(o)
-	}
-	userViews := each(m.views, func(v *view) string { return v.Name })
-	sql := m.lock(append(reversed(views), reversed(userViews)...))
-	add := func(format string, args ...any) { sql = append(sql, fmt.Sprintf(format, args...)) }
-	if len(views) > 0 {
-		add("DROP VIEW %s", strings.Join(reversed(views), ", "))
-	}
-	if len(userViews) > 0 {
-		add("DROP VIEW %s", strings.Join(reversed(userViews), ", "))
-	}
-	var lists []*publication
-	for _, p := range m.publications {
-		if m.has(p.Table, p.Columns) {
-			lists = append(lists, p)
-			add("ALTER PUBLICATION %s DROP TABLE %s", p.Name, m.relation(p.Table).Name)
-		}
-	}
-	sql = append(sql, m.dropTriggers()...)
-	for _, f := range m.changedForeignKeys() {
-		add("ALTER TABLE %s DROP CONSTRAINT %s", m.relation(f.Table).Name, f.Name)
-	}
-	for _, r := range m.relations {
-		add("ALTER TABLE %s %s", r.Name, strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN " + c.Quoted }), ", "))
-		var parts []string
-		for _, c := range r.columns {
-			add("ALTER TABLE %s RENAME COLUMN %s TO %s", r.Name, c.fresh, c.Quoted)
-			if c.NotNull && m.version >= 180000 {
-				parts = append(parts, "ADD CONSTRAINT "+c.NotNullAs+" NOT NULL "+c.Quoted)
-			} else if c.NotNull {
-				parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET NOT NULL")
-			}
-			if c.root && c.key.hasDefault() {
-				parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+c.key.with(c.key.format.next, c.key.Node, "", ""))
-			}
-		}
-		if len(parts) > 0 {
-			add("ALTER TABLE %s %s", r.Name, strings.Join(parts, ", "))
-		}
-		for _, c := range r.columns {
-			if c.NotNull {
-				add("ALTER TABLE %s DROP CONSTRAINT %s", r.Name, c.notNullCheck())
-			}
-		}
-	}
-	for _, x := range m.changedIndexes() {
-		m.adopt(x, add)
+		add(kindCheck, "compare the keys of all rows", nil, m.rowChecks()...)
+		add(kindCheck, "look for new objects on the old columns", nil, m.dependentCheck())
 	}
 	for _, f := range m.changedForeignKeys() {
 		r := m.relation(f.Table)
-		add("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", r.Name, freshConstraint(f.Name), f.Name)
-		m.comment("CONSTRAINT "+f.Name+" ON "+r.Name, f.Comment, add)
+		sql := append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT "+f.Name, "ALTER TABLE "+r.Name+" RENAME CONSTRAINT "+freshConstraint(f.Name)+" TO "+f.Name)
+		add(kindDDL, "replace foreign key "+f.Name+" of "+r.Name, m.objects(r), append(sql, comment("CONSTRAINT "+f.Name+" ON "+r.Name, f.Comment)...)...)
+	}
+	views := &objects{Views: each(m.views, func(v *view) string { return v.Name })}
+	if len(m.views) > 0 {
+		add(kindDDL, "point views at the new columns", views, m.replaceViews(append([]string{o.Schema}, m.path...))...)
+	}
+	for _, group := range m.childrenFirst() {
+		names := relationNames(group)
+		sql := lock(allPrograms, names...)
+		for _, r := range group {
+			sql = append(sql, m.replaceColumns(r)...)
+		}
+		add(kindDDL, "replace the old columns of "+strings.Join(names, ", "), m.objects(group...), sql...)
+	}
+	if len(m.views) > 0 {
+		add(kindDDL, "point views at the tables", views, m.replaceViews(m.path)...)
+	}
+	if len(m.relations) > 0 {
+		for _, v := range reversed(m.jobViews(o)) {
+			add(kindDDL, "drop view "+v, nil, "DROP VIEW IF EXISTS "+v)
+		}
+	}
+	for _, k := range m.keys {
+		if len(k.columns) > 0 || !k.hasDefault() {
+			continue // an InPlace key whose columns stay
+		}
+		r := k.root.rel
+		sql := lock(allPrograms, r.Name)
+		if k.root.Identity != "" {
+			sql = append(sql, "ALTER TABLE "+r.Name+" ALTER COLUMN "+k.root.Quoted+" DROP IDENTITY")
+		}
+		sql = append(sql, "ALTER TABLE "+r.Name+" ALTER COLUMN "+k.root.Quoted+" SET DEFAULT "+k.newDefault())
+		if k.root.Identity == "" && k.root.Sequence != "" {
+			sql = append(sql, "DROP SEQUENCE "+k.root.Sequence)
+		}
+		oid := strconv.FormatInt(r.OID, 10)
+		add(kindDDL, "replace the default of "+r.Name+"."+k.root.Quoted, &objects{Tables: []string{oid}, Columns: []string{oid + "." + k.root.Name}}, sql...)
+	}
+	var sql []string
+	for _, n := range m.nodes() {
+		if !n.keep {
+			sql = append(sql, fmt.Sprintf("SELECT %s.unreserve_node(%s, %d, greatest(clock_timestamp(), %s))", o.Config.Schema, literal(n.pool), n.number, cmp.Or(n.last, "NULL")))
+		}
+	}
+	add(kindEnd, "drop schema "+o.Schema, nil, append(sql, m.dropJob(o)...)...)
+	return list
+}
+
+func (k *key) newDefault() string { return k.with(k.format.next, k.Node, "", "") }
+
+// dependentCheck renders a query for objects that have come to depend on old columns since
+// inspect.
+func (m *model) dependentCheck() string {
+	known := each(m.dependents, func(d dependent) string { return literal(d.Identity) })
+	return "SELECT 'would be lost: ' || o FROM (SELECT DISTINCT " + identity + " FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN (" +
+		m.oldColumns() + ")) x (o) WHERE o !~ '\"~rekey ' AND o NOT IN (" + strings.Join(append(known, "''"), ", ") + ")"
+}
+
+// replaceViews renders the statements that create the views again, on the relations that a
+// search_path finds.
+func (m *model) replaceViews(path []string) []string {
+	sql := []string{
+		"DROP VIEW " + strings.Join(reversed(each(m.views, func(v *view) string { return v.Name })), ", "),
+		"SET LOCAL search_path = " + strings.Join(path, ", "),
+	}
+	for _, v := range m.views {
+		sql = append(sql, v.create(v.Name, true)...)
+		if v.Owner != m.role {
+			sql = append(sql, "ALTER VIEW "+v.Name+" OWNER TO "+v.Owner)
+		}
+	}
+	return append(sql, "SET LOCAL search_path = pg_catalog")
+}
+
+// replaceColumns renders the statements that drop the old columns of a table and give their
+// names and properties to the new ones.
+func (m *model) replaceColumns(r *relation) (sql []string) {
+	add := func(format string, args ...any) { sql = append(sql, fmt.Sprintf(format, args...)) }
+	var lists []*publication
+	for _, p := range m.publications {
+		if p.Table == r.OID && m.has(p.Table, p.Columns) {
+			lists = append(lists, p)
+			add("ALTER PUBLICATION %s DROP TABLE %s", p.Name, r.Name)
+		}
+	}
+	sql = append(sql, dropTriggers(r)...)
+	add("ALTER TABLE %s %s", r.Name, strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN " + c.Quoted }), ", "))
+	var parts []string
+	for _, c := range r.columns {
+		add("ALTER TABLE %s RENAME COLUMN %s TO %s", r.Name, c.fresh, c.Quoted)
+		if c.NotNull && m.version >= 180000 {
+			parts = append(parts, "ADD CONSTRAINT "+c.NotNullAs+" NOT NULL "+c.Quoted)
+		} else if c.NotNull {
+			parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET NOT NULL")
+		}
+		if c.root && c.key.hasDefault() {
+			parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+c.key.newDefault())
+		}
+	}
+	if len(parts) > 0 {
+		add("ALTER TABLE %s %s", r.Name, strings.Join(parts, ", "))
+	}
+	for _, c := range r.columns {
+		if c.NotNull {
+			add("ALTER TABLE %s DROP CONSTRAINT %s", r.Name, c.notNullCheck())
+		}
+	}
+	for _, x := range m.changed {
+		if x.Table == r.OID {
+			sql = append(sql, x.adopt(r)...)
+		}
 	}
 	for _, c := range m.changedChecks() {
-		r := m.relation(c.Table)
-		add("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", r.Name, freshConstraint(c.Name), c.Name)
-		m.comment("CONSTRAINT "+c.Name+" ON "+r.Name, c.Comment, add)
+		if c.Table == r.OID {
+			add("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", r.Name, freshConstraint(c.Name), c.Name)
+			sql = append(sql, comment("CONSTRAINT "+c.Name+" ON "+r.Name, c.Comment)...)
+		}
 	}
 	for _, s := range m.statistics {
-		if !m.has(s.Table, s.Columns) {
+		if s.Table != r.OID || !m.has(s.Table, s.Columns) {
 			continue
 		}
-		add("%s", s.Definition)
+		sql = append(sql, s.Definition)
 		if s.Target != nil {
 			add("ALTER STATISTICS %s SET STATISTICS %d", s.Name, *s.Target)
 		}
-		m.comment("STATISTICS "+s.Name, s.Comment, add)
+		sql = append(sql, comment("STATISTICS "+s.Name, s.Comment)...)
 		if s.Owner != m.role {
 			add("ALTER STATISTICS %s OWNER TO %s", s.Name, s.Owner)
 		}
@@ -94,59 +158,30 @@ func (m *model) swap(o Options) []string {
 		if p.Filter != "" {
 			filter = " WHERE (" + p.Filter + ")"
 		}
-		add("ALTER PUBLICATION %s ADD TABLE %s (%s)%s", p.Name, m.relation(p.Table).Name, strings.Join(p.Names, ", "), filter)
+		add("ALTER PUBLICATION %s ADD TABLE %s (%s)%s", p.Name, r.Name, strings.Join(p.Names, ", "), filter)
 	}
-	if len(m.views) > 0 {
-		add("SET LOCAL search_path = %s", strings.Join(m.path, ", "))
-		for _, v := range m.views {
-			sql = append(sql, v.create(v.Name, true)...)
-			if v.Owner != m.role {
-				add("ALTER VIEW %s OWNER TO %s", v.Name, v.Owner)
-			}
-		}
-		add("SET LOCAL search_path = pg_catalog")
-	}
-	for _, k := range m.keys {
-		if len(k.columns) > 0 || !k.hasDefault() {
-			continue // an InPlace key whose columns stay
-		}
-		if k.root.Identity != "" {
-			add("ALTER TABLE %s ALTER COLUMN %s DROP IDENTITY", k.root.rel.Name, k.root.Quoted)
-		}
-		add("ALTER TABLE %s ALTER COLUMN %s SET DEFAULT %s", k.root.rel.Name, k.root.Quoted, k.with(k.format.next, k.Node, "", ""))
-		if k.root.Identity == "" && k.root.Sequence != "" {
-			add("DROP SEQUENCE %s", k.root.Sequence)
-		}
-	}
-	for _, n := range m.nodes() {
-		if !n.keep {
-			add("SELECT %s.unreserve_node(%s, %d, %s)", o.Config.Schema, literal(n.pool), n.number, "greatest(clock_timestamp(), "+cmp.Or(n.last, "NULL")+")")
-		}
-	}
-	return append(sql, m.dropJob(o)...)
+	return sql
 }
 
-// adopt gives a new index the name and the properties of the old one.
-func (m *model) adopt(x *index, add func(format string, args ...any)) {
-	r := m.relation(x.Table)
-	fresh := r.Schema + "." + ident(x.fresh)
+// adopt renders the statements that give a new index the name and the properties of the old one.
+func (x *index) adopt(r *relation) (sql []string) {
+	add := func(format string, args ...any) { sql = append(sql, fmt.Sprintf(format, args...)) }
 	if x.Constraint == "" {
-		add("ALTER INDEX %s RENAME TO %s", fresh, x.Name)
+		add("ALTER INDEX %s.%s RENAME TO %s", r.Schema, ident(x.fresh), x.Name)
 	} else {
 		kind := "UNIQUE"
 		if x.Type == "p" {
 			kind = "PRIMARY KEY"
 		}
+		kind += " USING INDEX " + ident(x.fresh)
 		if x.Deferrable {
-			kind += " USING INDEX " + ident(x.fresh) + " DEFERRABLE"
-			if x.Deferred {
-				kind += " INITIALLY DEFERRED"
-			}
-		} else {
-			kind += " USING INDEX " + ident(x.fresh)
+			kind += " DEFERRABLE"
+		}
+		if x.Deferred {
+			kind += " INITIALLY DEFERRED"
 		}
 		add("ALTER TABLE %s ADD CONSTRAINT %s %s", r.Name, x.Constraint, kind)
-		m.comment("CONSTRAINT "+x.Constraint+" ON "+r.Name, x.ConComment, add)
+		sql = append(sql, comment("CONSTRAINT "+x.Constraint+" ON "+r.Name, x.ConComment)...)
 	}
 	if x.Clustered {
 		add("ALTER TABLE %s CLUSTER ON %s", r.Name, x.Name)
@@ -154,25 +189,24 @@ func (m *model) adopt(x *index, add func(format string, args ...any)) {
 	if x.ReplIdent && r.Identity == "i" {
 		add("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", r.Name, x.Name)
 	}
-	m.comment("INDEX "+r.Schema+"."+x.Name, x.Comment, add)
+	return append(sql, comment("INDEX "+r.Schema+"."+x.Name, x.Comment)...)
 }
 
-func (m *model) comment(object, text string, add func(format string, args ...any)) {
-	if text != "" {
-		add("COMMENT ON %s IS %s", object, literal(text))
+func comment(object, text string) []string {
+	if text == "" {
+		return nil
 	}
+	return []string{"COMMENT ON " + object + " IS " + literal(text)}
 }
 
-func (m *model) dropTriggers() (sql []string) {
-	for _, r := range m.relations {
-		sql = append(sql, "DROP TRIGGER IF EXISTS "+insertTrigger+" ON "+r.Name, "DROP TRIGGER IF EXISTS "+updateTrigger+" ON "+r.Name)
-	}
-	return sql
+func dropTriggers(r *relation) []string {
+	return []string{"DROP TRIGGER IF EXISTS " + insertTrigger + " ON " + r.Name, "DROP TRIGGER IF EXISTS " + updateTrigger + " ON " + r.Name}
 }
 
+// dropJob renders the statements that drop the schema of the job.
 func (m *model) dropJob(o Options) (sql []string) {
 	for i := range m.relations {
-		sql = append(sql, "DROP FUNCTION "+o.Schema+".fill_"+strconv.Itoa(i)+"()")
+		sql = append(sql, "DROP FUNCTION IF EXISTS "+o.Schema+".fill_"+strconv.Itoa(i)+"()")
 	}
 	for _, k := range m.moved() {
 		sql = append(sql, "DROP FUNCTION "+k.newKey(o.Schema)+", "+k.oldKey(o.Schema))
@@ -180,26 +214,40 @@ func (m *model) dropJob(o Options) (sql []string) {
 	return append(sql, "DROP TABLE "+pendingTable(o.Schema)+", "+stateTable(o.Schema), "DROP SCHEMA "+o.Schema)
 }
 
-func (m *model) abort(o Options) Action {
-	sql := m.lock(nil)
+// abort renders the actions of abort, which can follow any action before contract changes
+// tables. As in contract, an action locks a single table where possible. The triggers of a
+// table are dropped before the columns that they need.
+func (m *model) abort(o Options) (list []Action) {
+	add := func(kind, title string, objects *objects, sql ...string) {
+		list = append(list, Action{Step: StepAbort, Kind: kind, Title: title, SQL: sql, Objects: objects})
+	}
 	if len(m.relations) > 0 {
-		sql = append(sql, "DROP VIEW IF EXISTS "+strings.Join(reversed(m.jobViews(o)), ", "))
+		add(kindDDL, "drop the views", nil, "DROP VIEW IF EXISTS "+strings.Join(reversed(m.jobViews(o)), ", "))
 	}
-	sql = append(sql, m.dropTriggers()...)
 	for _, f := range m.changedForeignKeys() {
-		r := m.relation(f.Table)
-		sql = append(sql, "ALTER TABLE "+r.Name+" DROP CONSTRAINT IF EXISTS "+freshConstraint(f.Name))
+		r, name := m.relation(f.Table), freshConstraint(f.Name)
+		add(kindDDL, "drop foreign key "+name+" of "+r.Name, nil, append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT IF EXISTS "+name)...)
 	}
-	for _, k := range m.moved() {
-		if r := k.root.rel; !k.InPlace && k.needsIndex() {
-			sql = append(sql, "DROP INDEX IF EXISTS "+r.Schema+"."+ident(newName("%s_times", r.Plain)))
+	for _, group := range m.childrenFirst() {
+		names := relationNames(group)
+		sql := lock(allPrograms, names...)
+		for _, r := range group {
+			sql = append(sql, dropTriggers(r)...)
 		}
+		for _, r := range group {
+			for _, k := range m.moved() {
+				if k.root.rel == r && !k.InPlace && k.needsIndex() {
+					sql = append(sql, "DROP INDEX IF EXISTS "+r.Schema+"."+ident(newName("%s_times", r.Plain)))
+				}
+			}
+			sql = append(sql, "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN IF EXISTS " + c.fresh }), ", "))
+		}
+		add(kindDDL, "drop the new columns of "+strings.Join(names, ", "), m.objects(group...), sql...)
 	}
-	for _, r := range m.relations {
-		sql = append(sql, "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN " + c.fresh }), ", "))
-	}
+	var sql []string
 	for _, n := range m.nodes() {
 		sql = append(sql, fmt.Sprintf("SELECT %s.unreserve_node(%s, %d)", o.Config.Schema, literal(n.pool), n.number))
 	}
-	return Action{Step: StepAbort, Kind: kindSwap, Title: "drop the new columns", SQL: append(sql, m.dropJob(o)...)}
+	add(kindEnd, "drop schema "+o.Schema, nil, append(sql, m.dropJob(o)...)...)
+	return list
 }

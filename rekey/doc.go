@@ -25,8 +25,8 @@
 // program of the new version doesn't need these names. [Validate] creates a schema with
 // a view of each table, in which the new columns have the names of the old ones. A
 // program of the new version puts this schema first in its search_path. [Contract]
-// drops the views and renames the columns in one transaction, so that a program of the
-// new version needs no second release.
+// renames the columns of one table after another, and then drops the views, so that a
+// program of the new version needs no second release.
 //
 // Triggers keep both keys equal: a statement that sets a reference by one key sets it by
 // the other key, too.

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -202,9 +205,8 @@ func (j *job) backfill(ctx context.Context, a Action) error {
 		size = 4
 	}
 	began, before := time.Now(), c.Rows
-	lag := lagCheck{job: j}
 	for {
-		if err := lag.wait(ctx, a, c.Rows); err != nil {
+		if err := j.waitForReplicas(ctx, a, c.Rows); err != nil {
 			return err
 		}
 		start := time.Now()
@@ -235,6 +237,15 @@ func (j *job) backfill(ctx context.Context, a Action) error {
 	}
 }
 
+// batchSettings makes a batch read its rows, and the rows that they refer to, by indexes or
+// by pages. The new column has no statistics yet, so the server would expect few rows without
+// a new key, and read and sort the whole table for each batch. With the role replica, an
+// UPDATE fires no triggers.
+const batchSettings = `SELECT set_config(name, setting, true) FROM (VALUES
+	('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
+	('plan_cache_mode', 'force_custom_plan'), ('timezone', 'UTC'), ('datestyle', 'ISO'), ('session_replication_role', 'replica')) s (name, setting)
+	WHERE name <> 'session_replication_role' OR $1::boolean`
+
 // batch fills up to size rows or pages, and reports whether this was the end of the pass.
 func (j *job) batch(ctx context.Context, a Action, c *cursor, size int64) (end bool, err error) {
 	next := *c
@@ -242,11 +253,7 @@ func (j *job) batch(ctx context.Context, a Action, c *cursor, size int64) (end b
 		limit := max(size>>attempt, 1) // fewer rows meet fewer locks
 		next = *c
 		return j.tx(ctx, 50*time.Millisecond, func(tx *sql.Tx) error {
-			settings := "SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO', true)"
-			if j.state.job.ReplicaRole {
-				settings += ", set_config('session_replication_role', 'replica', true)" // fires no triggers
-			}
-			if _, err := tx.ExecContext(ctx, settings); err != nil {
+			if _, err := tx.ExecContext(ctx, batchSettings, j.state.job.ReplicaRole); err != nil {
 				return err
 			}
 			if a.Fill.Pages {
@@ -308,32 +315,53 @@ func (j *job) endPass(ctx context.Context, a Action, c *cursor) (done bool, err 
 	return false, nil
 }
 
-// lagCheck waits for replicas.
+// A lagCheck measures how far replicas are behind, by the position in the WAL that each
+// has replayed. The server measures a lag only when a replica answers, so a replica that
+// hangs would keep its last one.
 type lagCheck struct {
-	job     *job
 	checked time.Time
+	samples []walPosition
 }
 
-func (l *lagCheck) wait(ctx context.Context, a Action, rows int64) error {
-	limit := l.job.o.MaxLag
-	if limit < 0 || time.Since(l.checked) < time.Second {
+// A walPosition is a position in the WAL that the server had reached at a time.
+type walPosition struct {
+	at       time.Time
+	position int64
+}
+
+// lag adds a sample, and returns the age of the oldest one that a replica at replayed hasn't
+// reached. Older samples are no longer needed.
+func (l *lagCheck) lag(current walPosition, replayed int64) time.Duration {
+	l.samples = append(l.samples, current)
+	l.samples = slices.DeleteFunc(l.samples, func(s walPosition) bool { return s.position <= replayed })
+	if len(l.samples) == 0 {
+		return 0
+	}
+	return current.at.Sub(l.samples[0].at)
+}
+
+// waitForReplicas pauses while a replica is further behind than MaxLag.
+func (j *job) waitForReplicas(ctx context.Context, a Action, rows int64) error {
+	l := &j.lag
+	if j.o.MaxLag < 0 || time.Since(l.checked) < time.Second {
 		return nil
 	}
 	for {
-		var name sql.NullString
-		var seconds sql.NullFloat64
-		err := l.job.conn.QueryRowContext(ctx, `SELECT application_name, extract(epoch FROM replay_lag)::float8 FROM pg_catalog.pg_stat_replication
-			WHERE replay_lag IS NOT NULL ORDER BY replay_lag DESC LIMIT 1`).Scan(&name, &seconds)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		var name string
+		var position, replayed int64
+		err := j.conn.QueryRowContext(ctx, `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint, coalesce(r.application_name, ''), coalesce(pg_wal_lsn_diff(r.replay_lsn, '0/0')::bigint, $1::text::bigint)
+			FROM (VALUES (1)) _ LEFT JOIN (SELECT * FROM pg_stat_replication WHERE replay_lsn IS NOT NULL ORDER BY replay_lsn LIMIT 1) r ON true`, strconv.FormatInt(math.MaxInt64, 10)).
+			Scan(&position, &name, &replayed)
+		if err != nil {
 			return err
 		}
 		l.checked = time.Now()
-		lag := time.Duration(seconds.Float64 * float64(time.Second))
-		if lag <= limit {
+		lag := l.lag(walPosition{l.checked, position}, replayed)
+		if lag <= j.o.MaxLag {
 			return nil
 		}
-		l.job.o.Progress(Progress{Step: a.Step, Action: a.Title, Rows: rows, Total: max(a.Fill.Rows, rows),
-			Waiting: fmt.Sprintf("replica %s is %v behind", name.String, lag.Round(time.Second))})
+		j.o.Progress(Progress{Step: a.Step, Action: a.Title, Rows: rows, Total: max(a.Fill.Rows, rows),
+			Waiting: fmt.Sprintf("replica %s is %v behind", name, lag.Round(time.Second))})
 		if err := sleep(ctx, time.Second); err != nil {
 			return err
 		}

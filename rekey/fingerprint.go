@@ -12,26 +12,18 @@ import (
 type objects struct {
 	Tables  []string // OIDs
 	Columns []string // that change, as OID.name
-	Views   []string // that depend on them, qualified
+	Views   []string // qualified
 }
 
-func (m *model) objects() (o objects) {
-	for _, r := range m.relations {
+// objects returns the objects of tables.
+func (m *model) objects(list ...*relation) *objects {
+	o := &objects{}
+	for _, r := range list {
 		oid := strconv.FormatInt(r.OID, 10)
 		o.Tables = append(o.Tables, oid)
 		for _, c := range r.columns {
 			o.Columns = append(o.Columns, oid+"."+c.Name)
 		}
-	}
-	for _, k := range m.keys {
-		if len(k.columns) == 0 {
-			oid := strconv.FormatInt(k.root.rel.OID, 10)
-			o.Tables = append(o.Tables, oid)
-			o.Columns = append(o.Columns, oid+"."+k.root.Name)
-		}
-	}
-	for _, v := range m.views {
-		o.Views = append(o.Views, v.Name)
 	}
 	return o
 }
@@ -43,9 +35,9 @@ func withoutTypes(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, typePrefix) })
 }
 
-// fingerprint describes the tables, and the views that depend on the columns, in lines. It
-// leaves out what belongs to the job.
-func (o objects) fingerprint(ctx context.Context, db interface {
+// fingerprint describes the tables and the views in lines. It leaves out what belongs to the
+// job.
+func (o *objects) fingerprint(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 },
 ) ([]string, error) {
@@ -88,7 +80,9 @@ SELECT line FROM (
 		CASE WHEN i.indisclustered THEN 'clustered' END, CASE WHEN i.indisreplident THEN 'replica identity' END, 'tablespace ' || s.spcname, 'comment ' || obj_description(c.oid, 'pg_class'))
 	FROM tables t JOIN pg_index i ON i.indrelid = t.oid JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relname !~ '^rekey_'
 	UNION ALL
-	SELECT 'constraint ' || k.conname || ' of ' || k.conrelid::regclass || ': ' || pg_get_constraintdef(k.oid) || concat_ws(', ', '', CASE WHEN NOT k.convalidated THEN 'not validated' END, 'comment ' || obj_description(k.oid, 'pg_constraint'))
+	SELECT 'constraint ' || k.conname || ' of ' || k.conrelid::regclass || ': ' || CASE WHEN k.contype = 'f'
+		THEN concat_ws(', ', 'foreign key to', k.confrelid::regclass, k.confdeltype, k.confupdtype, k.confmatchtype, cardinality(k.confdelsetcols), k.condeferrable, k.condeferred) -- its columns have other names
+		ELSE pg_get_constraintdef(k.oid) END || concat_ws(', ', '', CASE WHEN NOT k.convalidated THEN 'not validated' END, 'comment ' || obj_description(k.oid, 'pg_constraint'))
 	FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.conname !~ '^rekey_'
 	UNION ALL
 	SELECT 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass || ': ' || pg_get_triggerdef(t.oid) || ', ' || t.tgenabled::text || concat_ws(', ', '', 'comment ' || obj_description(t.oid, 'pg_trigger'))

@@ -130,12 +130,13 @@ type index struct {
 
 // A dependent is another object that depends on a column that changes.
 type dependent struct {
-	Class  string // such as pg_policy
-	OID    int64
-	Table  int64
-	Column int
-	Object string // from pg_describe_object
-	Own    bool   // it belongs to the column: its default, the query of a view, or a trigger of a foreign key
+	Class    string // such as pg_policy
+	OID      int64
+	Table    int64
+	Column   int
+	Object   string // from pg_describe_object
+	Identity string // from pg_identify_object
+	Own      bool   // it belongs to the column: its default, the query of a view, or a trigger of a foreign key
 }
 
 // A view depends on the columns, perhaps through other views.
@@ -199,6 +200,7 @@ type model struct {
 	relations    []*relation
 	foreignKeys  []*foreignKey
 	indexes      []*index
+	changed      []*index // the indexes to build on new columns
 	checks       []*check
 	views        []*view
 	statistics   []*statistic

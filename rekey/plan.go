@@ -10,7 +10,7 @@ import (
 // The kinds of an Action.
 const (
 	kindDDL      = "ddl"      // a transaction
-	kindSwap     = "swap"     // a transaction that ends the job, with a comparison of the catalog
+	kindEnd      = "end"      // a transaction that drops the state
 	kindIndex    = "index"    // CREATE INDEX CONCURRENTLY
 	kindBackfill = "backfill" // batches
 	kindCheck    = "check"    // queries whose rows are findings
@@ -18,11 +18,7 @@ const (
 
 // actions renders the actions of all steps.
 func (m *model) actions(o Options) []Action {
-	list := []Action{m.expand(o)}
-	list = append(list, m.backfill()...)
-	list = append(list, m.validate(o)...)
-	list = append(list, m.contract(o)...)
-	return append(list, m.abort(o))
+	return slices.Concat(m.expand(o), m.backfill(), m.validate(o), m.contract(o), m.abort(o))
 }
 
 func each[T any](list []T, f func(T) string) []string {
@@ -79,17 +75,92 @@ func (m *model) moved() (list []*key) {
 	return list
 }
 
-// lock renders the statement that locks the tables, after the given views. A program
-// locks views before tables, too.
-func (m *model) lock(views []string) []string {
-	names := append(slices.Clone(views), each(m.relations, func(r *relation) string { return r.Name })...)
-	if len(names) == 0 {
-		return nil
-	}
-	return []string{"LOCK TABLE " + strings.Join(names, ", ") + " IN ACCESS EXCLUSIVE MODE"}
+// stopVacuum renders a statement that ends an autovacuum of tables, and keeps others away
+// until the transaction ends. An autovacuum ends only for a session that waits for longer
+// than deadlock_timeout, so it would outlast the attempts to get a stronger lock. No
+// program that reads or writes rows waits for this lock.
+func stopVacuum(tables ...string) string {
+	return "LOCK TABLE " + strings.Join(tables, ", ") + weakLock
 }
 
-func (m *model) expand(o Options) Action {
+const weakLock = " IN SHARE UPDATE EXCLUSIVE MODE"
+
+// The modes for which programs wait.
+const (
+	allPrograms = "ACCESS EXCLUSIVE"
+	writers     = "SHARE ROW EXCLUSIVE"
+)
+
+// lock renders the statements that lock tables in a mode for which programs wait, and that is
+// the strongest one that the transaction needs: a program that has read a table, and waits to
+// write to it, would make a wait for a stronger lock a deadlock. Most transactions lock a
+// single table, because a program that has used one table and waits for another one would
+// keep a transaction from ever getting both.
+func lock(mode string, tables ...string) []string {
+	tables = slices.Compact(tables)
+	return []string{stopVacuum(tables...), "LOCK TABLE " + strings.Join(tables, ", ") + " IN " + mode + " MODE"}
+}
+
+// lockBoth renders the statements that lock the tables of a foreign key. Most programs use
+// the table that it refers to first.
+func (m *model) lockBoth(f *foreignKey) []string {
+	return lock(allPrograms, m.relation(f.To).Name, m.relation(f.Table).Name)
+}
+
+// childrenFirst returns the tables so that each comes before the tables that it refers to.
+// Tables that refer to each other in a circle are in one group.
+func (m *model) childrenFirst() (groups [][]*relation) {
+	refersTo := func(from, to *relation) bool {
+		return slices.ContainsFunc(from.columns, func(c *column) bool { return c.key.root.rel == to })
+	}
+	reaches := map[[2]*relation]bool{}
+	for _, a := range m.relations {
+		for _, b := range m.relations {
+			reaches[[2]*relation{a, b}] = refersTo(a, b)
+		}
+	}
+	for _, via := range m.relations {
+		for _, a := range m.relations {
+			for _, b := range m.relations {
+				if reaches[[2]*relation{a, via}] && reaches[[2]*relation{via, b}] {
+					reaches[[2]*relation{a, b}] = true
+				}
+			}
+		}
+	}
+	rest := slices.Clone(m.relations)
+	for len(rest) > 0 {
+		first := slices.IndexFunc(rest, func(r *relation) bool {
+			return !slices.ContainsFunc(rest, func(o *relation) bool {
+				return o != r && reaches[[2]*relation{o, r}] && !reaches[[2]*relation{r, o}]
+			})
+		})
+		r := rest[first]
+		inGroup := func(o *relation) bool {
+			return o == r || reaches[[2]*relation{o, r}] && reaches[[2]*relation{r, o}]
+		}
+		var group []*relation
+		for _, o := range rest {
+			if inGroup(o) {
+				group = append(group, o)
+			}
+		}
+		groups = append(groups, group)
+		rest = slices.DeleteFunc(rest, inGroup)
+	}
+	return groups
+}
+
+func relationNames(list []*relation) []string {
+	return each(list, func(r *relation) string { return r.Name })
+}
+
+// expand renders the actions of expand. Rows that programs insert before all triggers exist
+// have no new key, like existing rows.
+func (m *model) expand(o Options) (list []Action) {
+	add := func(title string, sql ...string) {
+		list = append(list, Action{Step: StepExpand, Kind: kindDDL, Title: title, SQL: sql})
+	}
 	schema := o.Schema
 	var sql []string
 	for _, n := range m.nodes() {
@@ -98,9 +169,12 @@ func (m *model) expand(o Options) Action {
 	sql = append(sql,
 		"CREATE TABLE "+pendingTable(schema)+" (key integer NOT NULL, old_key text NOT NULL, new_key text NOT NULL, PRIMARY KEY (key, old_key), UNIQUE (key, new_key))",
 		"COMMENT ON TABLE "+pendingTable(schema)+" IS 'Both keys of rows that other rows refer to, and that do not exist yet.'")
-	sql = append(sql, m.lock(nil)...)
+	for _, k := range m.moved() {
+		sql = append(sql, k.translators(schema)...)
+	}
+	add("reserve node numbers", sql...)
 	for _, r := range m.relations {
-		sql = append(sql, "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "ADD COLUMN " + c.fresh + " " + c.key.format.sqlType }), ", "))
+		sql := append(lock(allPrograms, r.Name), "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "ADD COLUMN " + c.fresh + " " + c.key.format.sqlType }), ", "))
 		for _, c := range r.columns {
 			if c.Target != nil {
 				sql = append(sql, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS %d", r.Name, c.fresh, *c.Target))
@@ -116,14 +190,12 @@ func (m *model) expand(o Options) Action {
 				sql = append(sql, grants([]grant{g}, r.Name)...)
 			}
 		}
-	}
-	for _, k := range m.moved() {
-		sql = append(sql, k.translators(schema)...)
+		add("add columns to "+r.Name, sql...)
 	}
 	for i, r := range m.relations {
-		sql = append(sql, m.triggerSQL(r, i, schema)...)
+		add("add triggers to "+r.Name, m.triggerSQL(r, i, schema)...)
 	}
-	return Action{Step: StepExpand, Kind: kindDDL, Title: "add columns and triggers", SQL: sql}
+	return list
 }
 
 func (m *model) backfill() (list []Action) {
@@ -147,7 +219,7 @@ func (m *model) backfill() (list []Action) {
 		}
 		action(kindBackfill, "fill keys of "+r.Name, k.fillKeys(done), k.left()).Fill = estimate
 		if temporary {
-			action(kindDDL, "drop index "+ident(index), "DROP INDEX IF EXISTS "+r.Schema+"."+ident(index))
+			action(kindDDL, "drop index "+ident(index), append(lock(allPrograms, r.Name), "DROP INDEX IF EXISTS "+r.Schema+"."+ident(index))...)
 		}
 		done = append(done, k)
 	}
@@ -181,20 +253,6 @@ func (r *relation) fresh() map[string]string {
 		names[c.Quoted] = c.fresh
 	}
 	return names
-}
-
-// changedIndexes returns the indexes to build on the new columns.
-func (m *model) changedIndexes() (list []*index) {
-	for _, x := range m.indexes {
-		if m.has(x.Table, x.Columns) || m.mentions(x.Table, x.Expression) {
-			x.fresh = newName("%s", x.Plain)
-			for slices.ContainsFunc(list, func(o *index) bool { return o.fresh == x.fresh }) {
-				x.fresh = newName("%d_%s", len(list), x.Plain)
-			}
-			list = append(list, x)
-		}
-	}
-	return list
 }
 
 // create renders the index on the new columns.
@@ -272,7 +330,7 @@ func (m *model) validate(o Options) (list []Action) {
 	if len(m.relations) == 0 {
 		return nil
 	}
-	for _, x := range m.changedIndexes() {
+	for _, x := range m.changed {
 		r := m.relation(x.Table)
 		add(kindIndex, "create index "+ident(x.fresh), x.create(r)).Index = r.Schema + "." + ident(x.fresh)
 	}
@@ -281,7 +339,7 @@ func (m *model) validate(o Options) (list []Action) {
 	constraint := func(r *relation, name, definition string, valid bool) string {
 		if valid {
 			validations = append(validations, Action{Step: StepValidate, Kind: kindDDL, Title: "validate constraint " + name + " of " + r.Name,
-				SQL: []string{"ALTER TABLE " + r.Name + " VALIDATE CONSTRAINT " + name}})
+				SQL: []string{stopVacuum(r.Name), "ALTER TABLE " + r.Name + " VALIDATE CONSTRAINT " + name}})
 		}
 		return "DROP CONSTRAINT IF EXISTS " + name + ", ADD CONSTRAINT " + name + " " + definition + " NOT VALID"
 	}
@@ -298,17 +356,17 @@ func (m *model) validate(o Options) (list []Action) {
 			}
 		}
 		if len(parts) > 0 {
-			add(kindDDL, "add check constraints to "+r.Name, "ALTER TABLE "+r.Name+" "+strings.Join(parts, ", "))
+			add(kindDDL, "add check constraints to "+r.Name, append(lock(allPrograms, r.Name), "ALTER TABLE "+r.Name+" "+strings.Join(parts, ", "))...)
 		}
 	}
 	for _, f := range m.changedForeignKeys() {
 		r := m.relation(f.Table)
 		name := freshConstraint(f.Name)
-		add(kindDDL, "add foreign key "+name+" to "+r.Name, "ALTER TABLE "+r.Name+" "+constraint(r, name, f.create(m), f.Valid))
+		add(kindDDL, "add foreign key "+name+" to "+r.Name, append(m.lockBoth(f), "ALTER TABLE "+r.Name+" "+constraint(r, name, f.create(m), f.Valid))...)
 	}
 	list = append(list, validations...)
 	for _, r := range m.relations {
-		add(kindDDL, "analyze "+r.Name, "ANALYZE "+r.Name+" ("+strings.Join(each(r.columns, func(c *column) string { return c.fresh }), ", ")+")")
+		add(kindDDL, "analyze "+r.Name, stopVacuum(r.Name), "ANALYZE "+r.Name+" ("+strings.Join(each(r.columns, func(c *column) string { return c.fresh }), ", ")+")")
 	}
 	add(kindCheck, "compare the keys of all rows", m.rowChecks()...)
 	add(kindDDL, "create views for programs of the new version", m.createViews(o)...)
@@ -393,15 +451,20 @@ func (m *model) give(view, schema, owner string) []string {
 		"REVOKE CREATE ON SCHEMA " + schema + " FROM " + owner}
 }
 
-// viewCheck renders a query for views that still read old columns.
-func (m *model) viewCheck(o Options) string {
-	var old []string
+// oldColumns renders a list of texts for the old columns, each a table's OID and a number.
+func (m *model) oldColumns() string {
+	var list []string
 	for _, r := range m.relations {
 		for _, c := range r.columns {
-			old = append(old, literal(strconv.FormatInt(r.OID, 10)+":"+strconv.Itoa(c.Num)))
+			list = append(list, literal(strconv.FormatInt(r.OID, 10)+":"+strconv.Itoa(c.Num)))
 		}
 	}
+	return strings.Join(list, ", ")
+}
+
+// viewCheck renders a query for views that still read old columns.
+func (m *model) viewCheck(o Options) string {
 	return "SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after contract' " +
 		"FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class " +
-		"WHERE c.relnamespace = " + literal(o.Schema) + "::regnamespace AND d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN (" + strings.Join(old, ", ") + ")"
+		"WHERE c.relnamespace = " + literal(o.Schema) + "::regnamespace AND d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN (" + m.oldColumns() + ")"
 }

@@ -120,17 +120,19 @@ type Options struct {
 	Schema string
 	// LockTimeout limits the wait for a lock behind which other sessions wait. 0: 100 ms,
 	// which is less than the server's deadlock_timeout. A failed attempt is repeated,
-	// with random pauses, for up to LockWait. 0: 10 minutes.
+	// with random pauses, for up to LockWait. 0: 10 minutes. Before, a step ends an
+	// autovacuum of the tables, which takes deadlock_timeout.
 	LockTimeout, LockWait time.Duration
 	// BatchTime is the duration that batches of the backfill adapt to. 0: 50 ms. Rows of a
 	// batch stay locked for this time.
 	BatchTime time.Duration
 	// Pause is the share of time in which the backfill pauses, from 0 to below 1.
 	Pause float64
-	// MaxLag pauses the backfill while a replica is further behind. 0: 10 s. Negative: no
-	// limit. The role needs pg_monitor to see replicas.
+	// MaxLag pauses the backfill while a replica or a subscriber is further behind. 0: 10 s.
+	// Negative: no limit. The role needs pg_monitor to see replicas.
 	MaxLag time.Duration
-	// Progress, if set, is called after each batch and each action.
+	// Progress, if set, is called after each batch and each action, and once per second while
+	// an index is created. Calls don't overlap.
 	Progress func(Progress)
 }
 
@@ -142,6 +144,7 @@ type Progress struct {
 	Rate        float64       // rows per second since the start of this call
 	Left        time.Duration // estimated; 0: unknown
 	Done        bool          // the action is complete
+	Phase       string        // of the creation of an index, such as "building index: scanning table, 45 %"
 	Waiting     string        // the reason for a pause, such as "replica standby1 is 12s behind"
 }
 
@@ -207,12 +210,14 @@ func (p Problem) String() string { return p.Object + " " + p.Reason + "; " + p.R
 // An Action is a part of a step, with the SQL that it runs.
 type Action struct {
 	Step  Step     `json:"step"`
-	Kind  string   `json:"kind"` // ddl, swap, index, backfill or check
+	Kind  string   `json:"kind"` // ddl, end, index, backfill or check
 	Title string   `json:"title"`
 	SQL   []string `json:"sql"`
 	// Index is the name of the index of a CREATE INDEX CONCURRENTLY, schema-qualified.
 	Index string `json:"index,omitempty"`
 	Fill  *fill  `json:"fill,omitempty"`
+	// Objects are tables and views whose properties the action must keep.
+	Objects *objects `json:"objects,omitempty"`
 }
 
 // A Status is the state of a rekey.
@@ -223,7 +228,7 @@ type Status struct {
 	Step, Next Step
 	// Action is the title of the action of an incomplete step that runs next.
 	Action string
-	// Actions are the actions left, in the order of the steps. The last one belongs to abort.
+	// Actions are the actions left, in the order of the steps. The last ones belong to abort.
 	Actions []Action
 	// StartedAt and UpdatedAt are times of the server.
 	StartedAt, UpdatedAt time.Time

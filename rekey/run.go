@@ -5,17 +5,21 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // A job is a call of a step.
 type job struct {
+	db    *sql.DB
 	conn  *sql.Conn
 	o     Options
 	state state
+	lag   lagCheck
 }
 
 // run locks the job against other programs, and calls f.
@@ -37,21 +41,20 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, f func(j *job) e
 		if !locked {
 			return fmt.Errorf("%w with schema %s; wait for it, or, if the program was killed, for the server to notice it", ErrBusy, o.Schema)
 		}
-		var settings [3]string
-		defer func() { unlock(ctx, conn, o.Schema, settings) }()
-		err := conn.QueryRowContext(ctx, "SELECT pg_catalog.current_setting('lock_timeout'), pg_catalog.current_setting('statement_timeout'), pg_catalog.current_setting('search_path')").Scan(&settings[0], &settings[1], &settings[2])
+		var before string
+		defer func() { unlock(ctx, conn, o.Schema, before) }()
+		err := conn.QueryRowContext(ctx, "SELECT pg_catalog.json_object_agg(key, pg_catalog.current_setting(key))::text FROM pg_catalog.json_each_text($1::text::json)", settings).Scan(&before)
 		if err != nil {
 			return err
 		}
-		// CREATE INDEX CONCURRENTLY waits for transactions as for locks.
-		if _, err := conn.ExecContext(ctx, "SELECT pg_catalog.set_config('lock_timeout', '0', false), pg_catalog.set_config('statement_timeout', '0', false), pg_catalog.set_config('search_path', 'pg_catalog', false)"); err != nil {
+		if _, err := conn.ExecContext(ctx, setSettings, settings); err != nil {
 			return err
 		}
 		s, err := readState(ctx, conn, o.Schema)
 		if err != nil {
 			return err
 		}
-		return f(&job{conn, o, s})
+		return f(&job{db: db, conn: conn, o: o, state: s})
 	}()
 	if err != nil {
 		return fmt.Errorf("rekey: %s: %w", step, err)
@@ -59,13 +62,23 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, f func(j *job) e
 	return nil
 }
 
+// settings are the settings of the session of a step. CREATE INDEX CONCURRENTLY waits for
+// transactions as for locks, so lock_timeout is set where it is needed. Parallel workers would
+// take processors from the programs, and need shared memory, which is scarce in a container.
+// The checks join whole tables, so they have as much memory as an index build has by default.
+const settings = `{"lock_timeout": "0", "statement_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "search_path": "pg_catalog"}`
+
+const setSettings = "SELECT pg_catalog.set_config(key, value, false) FROM pg_catalog.json_each_text($1::text::json)"
+
 // unlock ends the advisory lock and restores the settings. If that fails, it closes the
 // connection, which does both.
-func unlock(ctx context.Context, conn *sql.Conn, schema string, settings [3]string) {
+func unlock(ctx context.Context, conn *sql.Conn, schema, before string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, err := conn.ExecContext(ctx, `SELECT pg_catalog.set_config('lock_timeout', $1, false), pg_catalog.set_config('statement_timeout', $2, false), pg_catalog.set_config('search_path', $3, false),
-		pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('sortkey rekey'), pg_catalog.hashtext($4))`, settings[0], settings[1], settings[2], schema)
+	_, err := conn.ExecContext(ctx, setSettings, before)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('sortkey rekey'), pg_catalog.hashtext($1))", schema)
+	}
 	if err != nil {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // don't return it to the pool
 	}
@@ -91,8 +104,6 @@ func (j *job) perform(ctx context.Context, step Step) error {
 
 func (j *job) act(ctx context.Context, a Action) error {
 	switch a.Kind {
-	case kindSwap:
-		return j.retry(ctx, a, func(int) error { return j.swap(ctx, a) })
 	case kindIndex:
 		if err := j.createIndex(ctx, a); err != nil {
 			return err
@@ -111,15 +122,18 @@ func (j *job) act(ctx context.Context, a Action) error {
 	}
 	return j.retry(ctx, a, func(int) error {
 		return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error {
-			if a.Step == StepExpand {
-				if err := j.begin(ctx, tx); err != nil {
+			if !j.state.exists {
+				if err := j.begin(ctx, tx, a); err != nil {
 					return err
 				}
 			}
-			if a.Kind == kindDDL {
-				if err := j.execute(ctx, tx, a.SQL); err != nil {
+			if a.Kind == kindDDL || a.Kind == kindEnd {
+				if err := j.change(ctx, tx, a); err != nil {
 					return err
 				}
+			}
+			if a.Kind == kindEnd {
+				return nil
 			}
 			return j.advance(ctx, tx, a)
 		})
@@ -144,36 +158,71 @@ func (j *job) tx(ctx context.Context, lockTimeout time.Duration, f func(tx *sql.
 	return tx.Commit()
 }
 
-// execute runs the statements of an action. A LOCK TABLE of many tables waits for each of
-// them, so the sum is limited, too.
-func (j *job) execute(ctx context.Context, tx *sql.Tx, statements []string) error {
+// execute runs statements of an action.
+func (j *job) execute(ctx context.Context, tx *sql.Tx, a Action, statements []string) error {
 	for _, s := range statements {
-		lock := strings.HasPrefix(s, "LOCK TABLE ")
-		if lock {
-			if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL statement_timeout = %d", 3*j.o.LockTimeout.Milliseconds())); err != nil {
-				return err
-			}
+		var err error
+		if isLock(s) {
+			err = j.lock(ctx, tx, a, s)
+		} else {
+			_, err = tx.ExecContext(ctx, s)
 		}
-		if _, err := tx.ExecContext(ctx, s); err != nil {
+		if err != nil {
 			return fmt.Errorf("%w\nin: %s", err, s)
-		}
-		if lock {
-			if _, err := tx.ExecContext(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
+func isLock(statement string) bool { return strings.HasPrefix(statement, "LOCK TABLE ") }
+
+// lock runs a LOCK TABLE. A weak lock waits until an autovacuum ends. The attempts to get
+// another lock are repeated in the same transaction, so that no autovacuum begins meanwhile.
+// Each of them waits for one table after another, so the sum is limited, too.
+func (j *job) lock(ctx context.Context, tx *sql.Tx, a Action, statement string) error {
+	perTable, sum := milliseconds(j.o.LockTimeout), milliseconds(3*j.o.LockTimeout)
+	run := func(perTable, sum, statement string) error {
+		_, err := tx.ExecContext(ctx, "SELECT set_config('lock_timeout', "+perTable+", true), set_config('statement_timeout', "+sum+", true)")
+		if err == nil {
+			_, err = tx.ExecContext(ctx, statement)
+		}
+		return err
+	}
+	if strings.HasSuffix(statement, weakLock) {
+		return run("(4000 + 1000 * extract(epoch FROM current_setting('deadlock_timeout')::interval))::integer::text", "'0'", statement)
+	}
+	err := j.retry(ctx, a, func(int) error {
+		if _, err := tx.ExecContext(ctx, "SAVEPOINT attempt"); err != nil {
+			return err
+		}
+		err := run(perTable, sum, statement)
+		if sqlState(err) != "" {
+			if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT attempt"); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return run(perTable, "'0'", "RELEASE SAVEPOINT attempt")
+}
+
+func milliseconds(d time.Duration) string { return literal(strconv.FormatInt(d.Milliseconds(), 10)) }
+
 // retry repeats f with pauses while it doesn't get its locks.
 func (j *job) retry(ctx context.Context, a Action, f func(attempt int) error) error {
-	deadline := time.Now().Add(j.o.LockWait)
+	reported := time.Now()
+	deadline := reported.Add(j.o.LockWait)
 	for attempt := 0; ; attempt++ {
 		err := f(attempt)
 		state := sqlState(err)
 		if ctx.Err() != nil {
 			return cmp.Or(err, ctx.Err())
+		}
+		if errors.Is(err, ErrLocked) { // of attempts in f
+			return err
 		}
 		switch state {
 		case "55P03", "57014", "40P01", "40001": // lock_not_available, query_canceled, deadlock_detected, serialization_failure
@@ -182,17 +231,33 @@ func (j *job) retry(ctx context.Context, a Action, f func(attempt int) error) er
 		default:
 			return err
 		}
+		if time.Since(reported) > 3*time.Second {
+			reported = time.Now()
+			j.o.Progress(Progress{Step: a.Step, Action: a.Title, Waiting: j.holder(ctx)})
+		}
 		pause := jitter(attempt)
 		if time.Now().Add(pause).After(deadline) {
-			return fmt.Errorf("%w for %v; find it in pg_locks, and repeat the step: %w", ErrLocked, j.o.LockWait, err)
-		}
-		if attempt > 0 && attempt%10 == 0 {
-			j.o.Progress(Progress{Step: a.Step, Action: a.Title, Waiting: "another transaction holds a lock"})
+			return fmt.Errorf("%w for %v: %s; end it, and repeat the step: %w", ErrLocked, j.o.LockWait, j.holder(ctx), err)
 		}
 		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
+}
+
+// session is an SQL expression that describes a row a of pg_stat_activity.
+const session = `pg_catalog.concat('session ', a.pid, ' (' || nullif(pg_catalog.concat_ws(', ', nullif(a.application_name, ''), nullif(a.backend_type, 'client backend'), a.state), '') || ')')`
+
+// holder describes the oldest other transaction that holds a lock on one of the tables.
+func (j *job) holder(ctx context.Context) string {
+	holders, err := texts(ctx, j.conn, `SELECT concat_ws(' ', `+session+`, 'has a lock on', l.relation::regclass, 'in a transaction since ' || date_trunc('second', a.xact_start))
+		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+		WHERE l.granted AND l.pid <> pg_backend_pid() AND l.relation = ANY ($1::text::oid[]) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		ORDER BY a.xact_start, a.pid LIMIT 1`, "{"+strings.Join(j.state.job.Tables, ",")+"}")
+	if err != nil || len(holders) == 0 {
+		return "another transaction holds a lock"
+	}
+	return holders[0]
 }
 
 // createIndex creates an index that doesn't exist or is invalid. CREATE INDEX CONCURRENTLY
@@ -211,6 +276,11 @@ func (j *job) createIndex(ctx context.Context, a Action) error {
 			return err
 		}
 	}
+	stop, err := j.watchIndex(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	return j.retry(ctx, a, func(attempt int) error {
 		if attempt > 0 {
 			if _, err := j.conn.ExecContext(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+a.Index); err != nil {
@@ -220,6 +290,30 @@ func (j *job) createIndex(ctx context.Context, a Action) error {
 		_, err := j.conn.ExecContext(ctx, a.SQL[0])
 		return err
 	})
+}
+
+// watchIndex reports the progress of CREATE INDEX CONCURRENTLY once per second, until stop is
+// called. It reports nothing if the pool has no other connection.
+func (j *job) watchIndex(ctx context.Context, a Action) (stop func(), err error) {
+	var pid int64
+	if err := j.conn.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for sleep(ctx, time.Second) == nil {
+			p := Progress{Step: a.Step, Action: a.Title}
+			err := j.db.QueryRowContext(ctx, `SELECT p.phase || CASE WHEN p.blocks_total > 0 THEN pg_catalog.concat(', ', 100 * p.blocks_done / p.blocks_total, ' %') ELSE '' END,
+				coalesce((SELECT `+session+` || ' has an open transaction' FROM pg_catalog.pg_stat_activity a WHERE a.pid = p.current_locker_pid), '')
+				FROM pg_catalog.pg_stat_progress_create_index p WHERE p.pid = $1`, pid).Scan(&p.Phase, &p.Waiting)
+			if err == nil {
+				j.o.Progress(p)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }, nil
 }
 
 // check runs queries whose rows are findings.
@@ -264,41 +358,36 @@ func inconsistent(findings []string) error {
 	return fmt.Errorf("%w:\n  %s", ErrInconsistent, strings.Join(findings, "\n  "))
 }
 
-// swap ends the job: it runs the transaction of contract or abort, and compares the catalog
-// before it commits.
-func (j *job) swap(ctx context.Context, a Action) error {
-	if a.Step == StepContract {
-		if err := j.started(ctx, a); err != nil {
-			return err
-		}
+// change runs the statements of an action, and compares the catalog before and after.
+func (j *job) change(ctx context.Context, tx *sql.Tx, a Action) error {
+	if a.Objects == nil {
+		return j.execute(ctx, tx, a, a.SQL)
 	}
-	return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error {
-		statements := a.SQL
-		if strings.HasPrefix(statements[0], "LOCK TABLE ") {
-			if err := j.execute(ctx, tx, statements[:1]); err != nil {
-				return err
-			}
-			statements = statements[1:]
-		}
-		before, err := j.state.job.Objects.fingerprint(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if err := j.execute(ctx, tx, statements); err != nil {
-			return err
-		}
-		after, err := j.state.job.Objects.fingerprint(ctx, tx)
-		if err != nil {
-			return err
-		}
-		if a.Step == StepContract { // the types of the keys differ
-			before, after = withoutTypes(before), withoutTypes(after)
-		}
-		if err := inconsistent(difference(before, after)); err != nil {
-			return fmt.Errorf("%w\nThese objects changed since expand, and nothing has changed now. Restore their state of then, or run abort", err)
-		}
-		return nil
-	})
+	locks := 0
+	for isLock(a.SQL[locks]) {
+		locks++
+	}
+	if err := j.execute(ctx, tx, a, a.SQL[:locks]); err != nil {
+		return err
+	}
+	before, err := a.Objects.fingerprint(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if err := j.execute(ctx, tx, a, a.SQL[locks:]); err != nil {
+		return err
+	}
+	after, err := a.Objects.fingerprint(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if a.Step == StepContract { // the types of the keys differ
+		before, after = withoutTypes(before), withoutTypes(after)
+	}
+	if err := inconsistent(difference(before, after)); err != nil {
+		return fmt.Errorf("%w\nThese objects changed since expand. Restore their state of then, and repeat the step", err)
+	}
+	return nil
 }
 
 // difference returns the lines that only one of two fingerprints has.

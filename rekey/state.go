@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -22,7 +23,7 @@ type state struct {
 type savedJob struct {
 	Spec        Spec
 	Actions     []Action
-	Objects     objects
+	Tables      []string // OIDs
 	ReplicaRole bool
 }
 
@@ -33,6 +34,16 @@ func (s state) next() Step {
 		return StepExpand
 	}
 	return s.job.Actions[s.position].Step
+}
+
+// first returns the index of the first action of a step.
+func (s state) first(step Step) int {
+	return slices.IndexFunc(s.job.Actions, func(a Action) bool { return a.Step == step })
+}
+
+// contracted reports whether contract has begun to change the tables.
+func (s state) contracted() bool {
+	return s.next() == StepContract && slices.ContainsFunc(s.job.Actions[s.first(StepContract):s.position], func(a Action) bool { return a.Kind == kindDDL })
 }
 
 func readState(ctx context.Context, db interface {
@@ -52,17 +63,24 @@ func readState(ctx context.Context, db interface {
 }
 
 func jobOf(m *model, spec Spec, o Options) savedJob {
-	return savedJob{Spec: spec, Actions: m.actions(o), Objects: m.objects(), ReplicaRole: m.replicaRole}
+	job := savedJob{Spec: spec, Actions: m.actions(o), ReplicaRole: m.replicaRole}
+	for _, k := range m.keys {
+		job.Tables = append(job.Tables, strconv.FormatInt(k.root.rel.OID, 10))
+	}
+	for _, r := range m.relations {
+		job.Tables = append(job.Tables, strconv.FormatInt(r.OID, 10))
+	}
+	return job
 }
 
 // begin creates the schema of the job and the state.
-func (j *job) begin(ctx context.Context, tx *sql.Tx) error {
+func (j *job) begin(ctx context.Context, tx *sql.Tx, a Action) error {
 	text, err := json.Marshal(j.state.job)
 	if err != nil {
 		return err
 	}
 	table := stateTable(j.o.Schema)
-	err = j.execute(ctx, tx, []string{
+	err = j.execute(ctx, tx, a, []string{
 		"CREATE SCHEMA " + j.o.Schema,
 		"COMMENT ON SCHEMA " + j.o.Schema + " IS 'Views for programs that use the new keys, and the state of sortkey rekey.'",
 		`CREATE TABLE ` + table + ` (
@@ -117,7 +135,7 @@ func (j *job) rowsLeft(ctx context.Context) (left bool, err error) {
 
 // rewind continues with the first action of an earlier step.
 func (j *job) rewind(ctx context.Context, step Step) error {
-	position := slices.IndexFunc(j.state.job.Actions, func(a Action) bool { return a.Step == step })
+	position := j.state.first(step)
 	_, err := j.conn.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET step = $1, position = $2, cursor = '', updated_at = clock_timestamp()", string(step), position)
 	j.state.step, j.state.position, j.state.cursor = step, position, ""
 	return err

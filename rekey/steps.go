@@ -41,7 +41,10 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback() //nolint:errcheck // it only read
+	defer tx.Rollback()                                                                                                                                                           //nolint:errcheck // it only read
+	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', '0', true), pg_catalog.set_config('work_mem', '64MB', true)"); err != nil { // as in settings
+		return nil, err
+	}
 	m := &model{}
 	if err := m.find(ctx, tx, spec, formats(config)); err != nil {
 		return nil, err
@@ -72,7 +75,7 @@ func (m *model) result(o Options) *Plan {
 }
 
 // Expand inspects the tables, and adds the new columns and the triggers that keep both keys
-// equal, in one transaction. Existing rows have NULL in the new columns until Backfill.
+// equal, one table after another. Existing rows have NULL in the new columns until Backfill.
 //
 // If Inspect finds problems, Expand returns an error that wraps [ErrRefused].
 func Expand(ctx context.Context, db *sql.DB, spec Spec, o Options) error {
@@ -83,7 +86,7 @@ func Expand(ctx context.Context, db *sql.DB, spec Spec, o Options) error {
 		return err
 	}
 	var m *model
-	if s.Next == StepExpand {
+	if s.Step == "" {
 		if o, err = o.withDefaults(); err != nil {
 			return err
 		}
@@ -98,7 +101,7 @@ func Expand(ctx context.Context, db *sql.DB, spec Spec, o Options) error {
 	return run(ctx, db, o, StepExpand, func(j *job) error {
 		switch {
 		case j.state.exists && j.state.step == StepExpand && equal(j.state.job.Spec, spec):
-			return nil // a repeated call
+			return j.perform(ctx, StepExpand) // a repeated call
 		case j.state.exists:
 			return j.wrongStep(StepExpand)
 		case m == nil:
@@ -120,10 +123,11 @@ func equal(a, b Spec) bool {
 // is left. It can be canceled and repeated at any time until Contract.
 func Backfill(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepBackfill, func(j *job) error {
-		if !j.state.exists {
+		switch next := j.state.next(); {
+		case next == StepBackfill:
+		case next != StepValidate && next != StepContract || j.state.contracted():
 			return j.wrongStep(StepBackfill)
-		}
-		if j.state.next() != StepBackfill {
+		default:
 			left, err := j.rowsLeft(ctx)
 			if err != nil || !left {
 				return err
@@ -150,30 +154,46 @@ func Validate(ctx context.Context, db *sql.DB, o Options) error {
 	})
 }
 
-// Contract drops the old columns and gives their names to the new ones, in one transaction.
-// No program of the old version may run any more. Contract compares both keys of all rows
-// before, and the catalog before it commits: if an index, constraint, privilege or comment
-// would be lost, because it was created on an old column since Expand, nothing changes and
-// the error wraps [ErrInconsistent].
+// Contract drops the old columns and gives their names to the new ones, one table after
+// another. No program of the old version may run any more. Before it changes anything,
+// Contract compares both keys of all rows, and looks for objects that were created on old
+// columns since Expand. Each transaction compares the catalog before it commits. If an index,
+// constraint, privilege or comment would be lost, the error wraps [ErrInconsistent].
 func Contract(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepContract, func(j *job) error {
 		if j.state.next() != StepContract {
 			return j.wrongStep(StepContract)
 		}
+		if !j.state.contracted() {
+			j.state.position = j.state.first(StepContract) // with all checks
+		}
 		return j.perform(ctx, StepContract)
 	})
 }
 
-// Abort drops the objects of the other steps, in one transaction. It can follow any step
-// but a complete Contract.
+// Abort drops the objects of the other steps, one table after another. It can follow any
+// step until Contract has begun to change the tables.
 func Abort(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepAbort, func(j *job) error {
-		if !j.state.exists {
+		if !j.state.exists || j.state.contracted() {
 			return j.wrongStep(StepAbort)
 		}
-		j.state.position = len(j.state.job.Actions) - 1
+		if j.state.next() != StepAbort {
+			j.state.position = j.state.first(StepAbort)
+		}
 		return j.perform(ctx, StepAbort)
 	})
+}
+
+// Schemas returns the values of Options.Schema of the incomplete rekeys in a database.
+func Schemas(ctx context.Context, db *sql.DB) ([]string, error) {
+	list, err := texts(ctx, db, `SELECT n.nspname FROM pg_catalog.pg_class s JOIN pg_catalog.pg_namespace n ON n.oid = s.relnamespace
+		WHERE s.relname = 'rekey_state' AND s.relkind = 'r' AND pg_catalog.to_regclass(pg_catalog.format('%I.rekey_pending', n.nspname)) IS NOT NULL
+			AND n.nspname ~ '^[a-z_][a-z0-9_]*$' ORDER BY 1`)
+	if err != nil {
+		return nil, fmt.Errorf("rekey: list schemas: %w", err)
+	}
+	return list, nil
 }
 
 // ReadStatus returns the state of the rekey with its views in Options.Schema.

@@ -144,8 +144,9 @@ END
 $rekey$`, function, security, insert.String(), update.String()),
 		fmt.Sprintf("REVOKE EXECUTE ON FUNCTION %s() FROM PUBLIC", function),
 		fmt.Sprintf("COMMENT ON FUNCTION %s() IS %s", function, literal("Keeps both keys of "+r.Name+" equal during a rekey.")),
-		fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()", insertTrigger, r.Name, function),
 	}
+	sql = append(sql, lock(writers, r.Name)...)
+	sql = append(sql, fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()", insertTrigger, r.Name, function))
 	if len(conditions) > 0 {
 		sql = append(sql, fmt.Sprintf("CREATE TRIGGER %s BEFORE UPDATE ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION %s()",
 			updateTrigger, r.Name, strings.Join(conditions, " OR "), function))

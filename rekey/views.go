@@ -9,10 +9,14 @@ import (
 
 // dependentColumns is the SELECT list of a dependent, for an alias d of pg_depend.
 const dependentColumns = `d.classid::regclass::text AS "Class", d.objid::bigint AS "OID", d.refobjid::bigint AS "Table", d.refobjsubid AS "Column",
-	pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) AS "Object",
+	pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) AS "Object", ` + identity + ` AS "Identity",
 	CASE d.classid WHEN 'pg_catalog.pg_attrdef'::regclass THEN EXISTS (SELECT FROM pg_catalog.pg_attrdef f WHERE f.oid = d.objid AND f.adrelid = d.refobjid AND f.adnum = d.refobjsubid)
 		WHEN 'pg_catalog.pg_rewrite'::regclass THEN EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.oid = d.objid AND r.rulename = '_RETURN')
 		WHEN 'pg_catalog.pg_trigger'::regclass THEN EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.oid = d.objid AND t.tgisinternal) ELSE false END AS "Own"`
+
+// identity is an SQL expression for the type and the qualified name of the object of a row d
+// of pg_depend.
+const identity = `(SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(d.classid, d.objid, d.objsubid) i)`
 
 // readDependents returns the objects that depend on the columns, and reads the views.
 func (m *model) readDependents(ctx context.Context, db querier) ([]dependent, error) {
@@ -49,7 +53,7 @@ func (m *model) readDependents(ctx context.Context, db querier) ([]dependent, er
 				FROM pg_catalog.pg_attribute a LEFT JOIN pg_catalog.pg_attrdef f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 				WHERE a.attrelid = c.oid AND a.attnum > 0 ORDER BY a.attnum) y) AS "Columns",
 			(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+`, '' AS "Column" FROM pg_catalog.aclexplode(c.relacl) g
-				UNION ALL SELECT g.privilege_type, CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(g.grantee)) END, g.is_grantable, pg_catalog.quote_ident(a.attname)
+				UNION ALL SELECT `+grantColumns+`, pg_catalog.quote_ident(a.attname)
 				FROM pg_catalog.pg_attribute a, pg_catalog.aclexplode(a.attacl) g WHERE a.attrelid = c.oid) y) AS "Grants"
 			FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 			WHERE c.oid IN (SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE r.oid = ANY ($1::text::oid[]) AND r.rulename = '_RETURN') ORDER BY 2`),

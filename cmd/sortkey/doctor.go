@@ -20,6 +20,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/rekey"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -32,6 +33,7 @@ const (
 	largeSkew     = time.Second            // problem above: the generators of the SQL defaults wait that long
 	longestFence  = time.Hour              // the longest TTL
 	countedRows   = 1000                   // of a default partition
+	longRekey     = 24 * time.Hour         // without a step: warning above
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -53,6 +55,7 @@ nothing.
     defaults      missing and unreserved node numbers of defaults
     claims        the pools of node numbers, and wrong clocks of holders
     partitions    partitions ahead, default partitions, the last maintenance
+    rekey         incomplete replacements of keys
     citus         distribution columns of a domain, workers without a number
 
 Each result is ok, a warning, a problem, or unknown if the role lacks the
@@ -156,6 +159,7 @@ func (d *doctor) examine(ctx context.Context) error {
 		{"defaults", d.checkDefaults, []string{usage}},
 		{"claims", d.checkClaims, []string{mayList}},
 		{"partitions", d.checkPartitions, []string{usage}},
+		{"rekey", d.checkRekey, nil},
 		{"citus", d.checkCitus, nil},
 	} {
 		if d.absent {
@@ -826,6 +830,41 @@ func (d *doctor) checkMaintenance(ctx context.Context, t *managedTable) error {
 		d.add(statusWarning, t.Table, "the last maintenance was "+distance(*last, d.serverNow()), "run sortkey partitions run every hour or so")
 	case last != nil:
 		d.add(statusOK, t.Table, "the last maintenance was "+distance(*last, d.serverNow()), "")
+	}
+	return nil
+}
+
+// checkRekey lists the incomplete rekeys. Until contract or abort, each INSERT sets both keys.
+func (d *doctor) checkRekey(ctx context.Context) error {
+	schemas, err := rekey.Schemas(ctx, d.std)
+	if err != nil {
+		return err
+	}
+	for _, schema := range schemas {
+		s, err := rekey.ReadStatus(ctx, d.std, rekey.Options{Config: d.Config, Schema: schema})
+		switch {
+		case sqlState(err) == insufficientPrivilege:
+			d.add(statusUnknown, schema, serverError(err).Message, "connect as the role that runs sortkey rekey")
+			continue
+		case err != nil:
+			return err
+		case s.Step == "":
+			continue // it has just ended
+		}
+		var tables []string
+		for _, k := range s.Spec.Keys {
+			tables = append(tables, k.Table)
+		}
+		detail := fmt.Sprintf("keys of %s: the next step is %s, the last change was %s", strings.Join(tables, ", "), s.Next, distance(s.UpdatedAt, d.serverNow()))
+		if d.serverNow().Sub(s.UpdatedAt) < longRekey {
+			d.add(statusOK, schema, detail, "")
+			continue
+		}
+		flag := ""
+		if schema != rekey.DefaultSchema {
+			flag = " --views " + schema
+		}
+		d.add(statusWarning, schema, detail, fmt.Sprintf("run sortkey rekey %s%s, or sortkey rekey abort%[2]s; until then, each INSERT sets both keys", s.Next, flag))
 	}
 	return nil
 }

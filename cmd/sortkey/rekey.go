@@ -84,9 +84,10 @@ replica is further behind than --max-lag. An interrupt loses at most one batch.`
 compares both keys of all rows, and creates the views for the new version of the
 programs. After that, replace the programs. The new version uses the same SQL,
 and the schema of the views first in its search_path.`, rekey.Validate),
-		c.rekeyStepCommand(rekey.StepContract, "Drop the old columns, and rename the new ones", `Contract ends the rekey in one transaction. No program of the old version may run
-any more. It compares both keys of all rows before, and the catalog before it
-commits. After contract, there is no way back.`, rekey.Contract),
+		c.rekeyStepCommand(rekey.StepContract, "Drop the old columns, and rename the new ones", `Contract ends the rekey. No program of the old version may run any more. It
+compares both keys of all rows, and looks for objects that were created on old
+columns since expand, before it changes anything. Then it replaces the columns of
+one table after another. Once it has begun, there is no way back.`, rekey.Contract),
 		c.rekeyStepCommand(rekey.StepAbort, "Restore the tables", `Abort drops the new columns and all else that the other steps created. Rows that
 programs have written by either key stay. Stop the programs of the new version
 first: their IDs are lost.`, rekey.Abort),
@@ -161,6 +162,9 @@ func (f *rekeyFlags) run(c *cli, cmd *cobra.Command, fn func(ctx context.Context
 		case p.Waiting != "":
 			shown = now
 			fmt.Fprintf(c.errs, "%s: waiting: %s\n", p.Action, p.Waiting)
+		case p.Phase != "":
+			shown = now
+			fmt.Fprintf(c.errs, "%s: %s\n", p.Action, p.Phase)
 		default:
 			shown = now
 			fmt.Fprintf(c.errs, "%s: %s of about %s rows, %s rows/s, %s left\n", p.Action, humanize.Comma(p.Rows), humanize.Comma(p.Total),

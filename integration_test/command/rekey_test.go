@@ -46,7 +46,7 @@ func TestRekey(t *testing.T) {
 			t.Errorf("inspect in JSON: got the column %v", column)
 		}
 		dry := must(t, db, "rekey", "expand", file, "--dry-run")
-		if all := must(t, db, "rekey", "inspect", file, "--sql"); !strings.HasPrefix(all, dry) || !strings.HasPrefix(dry, "-- expand: add columns and triggers\nSELECT sortkey.reserve_node('snowflake', 1, ") {
+		if all := must(t, db, "rekey", "inspect", file, "--sql"); !strings.HasPrefix(all, dry) || !strings.HasPrefix(dry, "-- expand: reserve node numbers\nSELECT sortkey.reserve_node('snowflake', 1, ") {
 			t.Errorf("expected expand --dry-run to print the begin of inspect --sql, got\n%s\nand\n%s", dry, all)
 		}
 		must(t, db, "rekey", "expand", file)
@@ -61,8 +61,15 @@ func TestRekey(t *testing.T) {
 			t.Errorf("status in JSON: got %v", status)
 		}
 		must(t, db, "rekey", "validate")
+		wantFindings(t, diagnose(t, db))
+		if out := must(t, db, "doctor"); !strings.Contains(out, "\nrekey\n  ok       rekeyed: keys of orders: the next step is contract, the last change was ") {
+			t.Errorf("doctor: got\n%s", out)
+		}
+		db.Exec(t, "UPDATE rekeyed.rekey_state SET updated_at = now() - interval '3 days'")
+		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is contract, the last change was 3 days ago → "+
+			"run sortkey rekey contract, or sortkey rekey abort; until then, each INSERT sets both keys")
 		db.Exec(t, "CREATE INDEX late ON orders (id)")
-		wantFailure(t, sortkey(t, db, "rekey", "contract"), 1, "would be lost: index late: CREATE INDEX late ON public.orders USING btree (id)")
+		wantFailure(t, sortkey(t, db, "rekey", "contract"), 1, "would be lost: index public.late")
 		must(t, db, "rekey", "abort")
 		if out := must(t, db, "nodes", "list", "snowflake"); strings.Contains(out, "reserved") {
 			t.Errorf("after abort: got\n%s", out)

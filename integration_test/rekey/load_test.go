@@ -186,7 +186,7 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 					readers = append(readers, s.startReader(t, newPath))
 					time.Sleep(coexistence)
 					s.verify(t, newPath)
-					agree(t, s.Conn(t), plan, 0)
+					agree(t, s.at(t, oldPath), plan, 0)
 				}
 				begin(i, true)
 			}

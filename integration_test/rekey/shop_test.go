@@ -348,17 +348,23 @@ const (
 // at returns a connection of a superuser with a search_path.
 func (s *shop) at(t testing.TB, path string) *pgx.Conn {
 	t.Helper()
-	return s.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["search_path"] = path }))
+	return s.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+		c.RuntimeParams["search_path"] = path
+		c.RuntimeParams["max_parallel_workers_per_gather"] = "0" // a container has little shared memory
+	}))
 }
 
 // snapshot copies all contents to the schema before.
 func (s *shop) snapshot(t testing.TB) {
 	t.Helper()
-	text := "SET search_path = " + oldPath + "; CREATE SCHEMA before;"
+	conn := s.at(t, oldPath)
+	defer conn.Close(t.Context())
+	text := "CREATE SCHEMA before;"
 	for table, query := range contents {
 		text += fmt.Sprintf("CREATE TABLE before.%s AS %s;", table, query)
 	}
-	s.Exec(t, text)
+	_, err := conn.Exec(t.Context(), text)
+	must(t, err)
 }
 
 // verify fails the test unless all rows of the snapshot exist with the same contents and
@@ -415,6 +421,10 @@ func (s *shop) verifyIDs(t testing.TB) {
 		table := strings.TrimPrefix(k.Table, "billing.")
 		ids := idOrder{name: table, Key: k, at: shopTimes[table],
 			rows: fmt.Sprintf("SELECT n.id AS new, b.* FROM before.%[1]s b JOIN %[1]s n USING (ref)", table)}
+		if strings.HasPrefix(ids.at, "coalesce") {
+			// A millisecond has 4096 IDs for the rows without a time.
+			ids.late = time.Duration(pgtest.Value[int64](t, conn, fmt.Sprintf("SELECT count(*) / 4096 FROM before.%s WHERE created_at IS NULL", table))) * time.Millisecond
+		}
 		ids.verify(t, conn)
 	}
 }

@@ -539,8 +539,8 @@ func TestOneConnection(t *testing.T) {
 		spec := rekey.Spec{Keys: []rekey.Key{{Table: "rows", Format: rekey.UID60, Times: rekey.Times{Column: "created_at"}}}}
 		mustRun(t, pool, spec, rekey.Options{}, steps...)
 		var settings string
-		must(t, pool.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout')").Scan(&settings))
-		if want := `"$user", public 4321ms`; settings != want {
+		must(t, pool.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout') || ' ' || current_setting('max_parallel_workers_per_gather')").Scan(&settings))
+		if want := `"$user", public 4321ms 2`; settings != want {
 			t.Errorf("expected the settings %q, got %q", want, settings)
 		}
 	})
