@@ -211,7 +211,7 @@ const foreignKeyColumns = `f.oid::bigint AS "OID", pg_catalog.quote_ident(f.conn
 func readRelation(ctx context.Context, db querier, oid int64) (*relation, error) {
 	r := &relation{}
 	err := readJSON(ctx, db, r, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", pg_catalog.format('%I.%I', n.nspname, c.relname) AS "Name",
-		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition",
+		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition", c.reloftype <> 0 AS "Typed",
 		EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "Parents",
 		pg_catalog.pg_has_role(c.relowner, 'USAGE') AS "Owned", c.relrowsecurity AS "RLS", c.relforcerowsecurity AS "ForceRLS",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+` FROM pg_catalog.aclexplode(c.relacl) g) y) AS "Grants", c.relpersistence = 't' AS "Temporary",
@@ -225,13 +225,11 @@ func readRelation(ctx context.Context, db querier, oid int64) (*relation, error)
 // read completes the model with the other properties of the tables.
 func (m *model) read(ctx context.Context, db querier) error {
 	err := readJSON(ctx, db, &struct {
-		Version     *int
 		Database    *string
 		Role        *string
 		ReplicaRole *bool
 		BypassRLS   *bool
-	}{&m.version, &m.database, &m.role, &m.replicaRole, &m.bypassRLS}, `SELECT row_to_json(x)::text FROM (SELECT current_setting('server_version_num')::integer AS "Version",
-		pg_catalog.quote_ident(current_database()) AS "Database", pg_catalog.quote_ident(current_user) AS "Role",
+	}{&m.database, &m.role, &m.replicaRole, &m.bypassRLS}, `SELECT row_to_json(x)::text FROM (SELECT pg_catalog.quote_ident(current_database()) AS "Database", pg_catalog.quote_ident(current_user) AS "Role",
 		pg_catalog.has_parameter_privilege('session_replication_role', 'SET') AS "ReplicaRole",
 		(SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles WHERE rolname = current_user) AS "BypassRLS") x`)
 	if err != nil {
@@ -264,6 +262,7 @@ func (m *model) read(ctx context.Context, db querier) error {
 			coalesce(k.condeferrable, false) AS "Deferrable", coalesce(k.condeferred, false) AS "Deferred", i.indisclustered AS "Clustered", i.indisreplident AS "ReplIdent",
 			i.indisvalid AS "Valid", h.amname AS "Method", (SELECT array_agg(o.opcdefault ORDER BY u.n) FROM unnest(i.indclass::oid[]) WITH ORDINALITY u(oid, n) JOIN pg_catalog.pg_opclass o ON o.oid = u.oid) AS "DefaultOps",
 			(SELECT array_agg(coalesce(u.oid = a.attcollation, true) ORDER BY u.n) FROM unnest(i.indcollation::oid[], i.indkey::smallint[]) WITH ORDINALITY u(oid, num, n) LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = u.num AND u.oid <> 0 WHERE u.oid IS NOT NULL) AS "DefaultCollations",
+			(SELECT array_agg(a.attnum || ' SET STATISTICS ' || a.attstattarget ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attstattarget >= 0) AS "Targets",
 			coalesce(pg_catalog.quote_ident(s.spcname), '') AS "Tablespace", coalesce(pg_catalog.obj_description(c.oid, 'pg_class'), '') AS "Comment",
 			coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "ConComment"
 			FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am h ON h.oid = c.relam LEFT JOIN pg_catalog.pg_tablespace s ON s.oid = c.reltablespace
@@ -328,7 +327,9 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 	err := readJSON(ctx, db, &all, rows(`SELECT a.attnum AS "Num", a.attname AS "Name", pg_catalog.quote_ident(a.attname) AS "Quoted",
 		pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", b.typname AS "Base", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
 		coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '') AS "Default",
-		(SELECT pg_catalog.quote_ident(k.conname) FROM pg_catalog.pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum) AS "NotNullAs",
+		(SELECT row_to_json(y) FROM (SELECT pg_catalog.quote_ident(k.conname) AS "Name", k.convalidated AS "Valid", k.connoinherit AS "NoInherit",
+			coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"
+			FROM pg_catalog.pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey[1] = a.attnum) y) AS "NotNullAs",
 		pg_catalog.pg_get_serial_sequence('`+strings.ReplaceAll(r.Name, "'", "''")+`', a.attname) AS "Sequence",
 		CASE WHEN a.attstattarget >= 0 THEN a.attstattarget END AS "Target", (SELECT array_agg(o) FROM unnest(a.attoptions) o WHERE o LIKE 'n_distinct%') AS "Options", -- the server sets others
 		coalesce(pg_catalog.col_description(a.attrelid, a.attnum), '') AS "Comment",

@@ -86,6 +86,8 @@ func (m *model) checkTable(r *relation) {
 		m.problem(object, "is a partition", "only ordinary tables can be rekeyed; detach it, or drop its foreign key")
 	case r.Parents:
 		m.problem(object, "inherits from a table, or a table inherits from it", "remove it with ALTER TABLE … NO INHERIT, or move the rows to a new table")
+	case r.Typed:
+		m.problem(object, "is a typed table, which can't have other columns", "run ALTER TABLE … NOT OF")
 	case r.Temporary:
 		m.problem(object, "is temporary", "create it as an ordinary table")
 	}
@@ -111,6 +113,8 @@ func (m *model) checkTable(r *relation) {
 	}
 	for _, c := range r.columns {
 		switch {
+		case c.NotNullAs != nil && !c.NotNullAs.Valid:
+			m.problem(c.String(), "has a NOT NULL constraint that isn't valid", "run ALTER TABLE … VALIDATE CONSTRAINT "+c.NotNullAs.Name+", or drop it")
 		case c.Generated != "":
 			m.problem(c.String(), "is generated", "drop its expression")
 		case c.Default != "" && !c.root:
@@ -324,6 +328,10 @@ func (m *model) checkDependents() {
 	}
 	drop := "drop it and create it again after contract"
 	for _, d := range m.dependents {
+		if d.ByType {
+			m.problem(d.Object, "depends on the row type of a view of a key", drop)
+			continue
+		}
 		switch d.Class {
 		case "pg_constraint", "pg_class", "pg_statistic_ext", "pg_publication_rel", "pg_attrdef":
 			if d.Class != "pg_attrdef" || isView(d.Table) {

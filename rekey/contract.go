@@ -109,11 +109,16 @@ func (m *model) replaceColumns(r *relation) (sql []string) {
 	}
 	sql = append(sql, dropTriggers(r)...)
 	add("ALTER TABLE %s %s", r.Name, strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN " + c.Quoted }), ", "))
-	var parts []string
+	var parts, comments []string
 	for _, c := range r.columns {
 		add("ALTER TABLE %s RENAME COLUMN %s TO %s", r.Name, c.fresh, c.Quoted)
-		if c.NotNull && m.version >= 180000 {
-			parts = append(parts, "ADD CONSTRAINT "+c.NotNullAs+" NOT NULL "+c.Quoted)
+		if n := c.NotNullAs; n != nil {
+			noInherit := ""
+			if n.NoInherit {
+				noInherit = " NO INHERIT"
+			}
+			parts = append(parts, "ADD CONSTRAINT "+n.Name+" NOT NULL "+c.Quoted+noInherit)
+			comments = append(comments, comment("CONSTRAINT "+n.Name+" ON "+r.Name, n.Comment)...)
 		} else if c.NotNull {
 			parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET NOT NULL")
 		}
@@ -124,6 +129,7 @@ func (m *model) replaceColumns(r *relation) (sql []string) {
 	if len(parts) > 0 {
 		add("ALTER TABLE %s %s", r.Name, strings.Join(parts, ", "))
 	}
+	sql = append(sql, comments...)
 	for _, c := range r.columns {
 		if c.NotNull {
 			add("ALTER TABLE %s DROP CONSTRAINT %s", r.Name, c.notNullCheck())
@@ -182,6 +188,9 @@ func (x *index) adopt(r *relation) (sql []string) {
 		}
 		add("ALTER TABLE %s ADD CONSTRAINT %s %s", r.Name, x.Constraint, kind)
 		sql = append(sql, comment("CONSTRAINT "+x.Constraint+" ON "+r.Name, x.ConComment)...)
+	}
+	for _, target := range x.Targets {
+		add("ALTER INDEX %s.%s ALTER COLUMN %s", r.Schema, x.Name, target)
 	}
 	if x.Clustered {
 		add("ALTER TABLE %s CLUSTER ON %s", r.Name, x.Name)

@@ -77,7 +77,8 @@ SELECT line FROM (
 	FROM columns c LEFT JOIN pg_attrdef d ON d.adrelid = c.attrelid AND d.adnum = c.attnum
 	UNION ALL
 	SELECT 'index ' || c.relname || ': ' || pg_get_indexdef(c.oid) || concat_ws(', ', '', CASE WHEN NOT i.indisvalid THEN 'invalid' END, CASE WHEN i.indisprimary THEN 'primary key' END,
-		CASE WHEN i.indisclustered THEN 'clustered' END, CASE WHEN i.indisreplident THEN 'replica identity' END, 'tablespace ' || s.spcname, 'comment ' || obj_description(c.oid, 'pg_class'))
+		CASE WHEN i.indisclustered THEN 'clustered' END, CASE WHEN i.indisreplident THEN 'replica identity' END,
+		(SELECT 'statistics ' || string_agg(a.attnum || ' ' || a.attstattarget, ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attstattarget >= 0), 'tablespace ' || s.spcname, 'comment ' || obj_description(c.oid, 'pg_class'))
 	FROM tables t JOIN pg_index i ON i.indrelid = t.oid JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_tablespace s ON s.oid = c.reltablespace WHERE c.relname !~ '^rekey_'
 	UNION ALL
 	SELECT 'constraint ' || k.conname || ' of ' || k.conrelid::regclass || ': ' || CASE WHEN k.contype = 'f'

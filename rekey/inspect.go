@@ -146,8 +146,8 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 		if err != nil {
 			return err
 		}
-		if failure != "" {
-			m.problem(object, "has the OldKey %s, which fails: %s", "correct it; names need their schemas", k.oldExpr, failure)
+		if failure != nil {
+			m.problem(object, "has the OldKey %s, which fails: %v", "correct it; names need their schemas", k.oldExpr, failure)
 			continue
 		}
 		form, reason := "", ""
@@ -188,10 +188,26 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 			if err != nil {
 				return err
 			}
-			if failure != "" {
-				m.problem(object, "has rows from %s, which the format can't represent: %s", "correct these times, or choose another format", stamp(int64(last.Float64)), failure)
+			if failure != nil {
+				m.problem(object, "has rows from %s, which the format can't represent: %v", "correct these times, or choose another format", stamp(int64(last.Float64)), failure)
 			}
 		}
+	}
+	for _, c := range m.checks {
+		if c.Valid || strings.HasSuffix(c.Definition, " NOT ENFORCED") {
+			continue
+		}
+		table := m.relation(c.Table).Name
+		var violations int64
+		if err := db.QueryRowContext(ctx, "SELECT count(*) FROM ONLY "+table+" WHERE NOT ("+c.Expression+")").Scan(&violations); err != nil {
+			return err
+		}
+		if violations > 0 {
+			m.problem("constraint "+c.Name+" of "+table, "isn't valid: %d rows violate it, so the backfill can't update them", "correct these rows, or drop the constraint", violations)
+		}
+	}
+	if err := m.checkViews(ctx, db); err != nil {
+		return err
 	}
 	for _, r := range m.relations {
 		for _, c := range r.columns {
@@ -212,16 +228,42 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 	return nil
 }
 
-// try runs a statement, and returns the error of the server, if any, as a text.
-func try(ctx context.Context, db querier, statement string) (failure string, err error) {
-	if _, err := db.ExecContext(ctx, "SAVEPOINT try"); err != nil {
-		return "", err
+// checkViews looks for views that don't work with the types of the new keys. In the query
+// of a view, a WITH query takes the place of each table and each view.
+func (m *model) checkViews(ctx context.Context, db querier) error {
+	if len(m.views) == 0 {
+		return nil
 	}
-	if _, err := db.ExecContext(ctx, statement); err != nil {
-		if sqlState(err) == "" {
-			return "", err
+	with := each(m.relations, func(r *relation) string {
+		columns := append(each(r.others, func(name string) string { return "t." + name }), each(r.columns, func(c *column) string { return "NULL::" + c.key.format.sqlType + " AS " + c.Quoted })...)
+		return r.quotedPlain() + " AS (SELECT " + strings.Join(columns, ", ") + " FROM " + r.Name + " t)"
+	})
+	if _, err := db.ExecContext(ctx, "SET LOCAL search_path = "+strings.Join(m.path, ", ")); err != nil {
+		return err
+	}
+	for _, v := range m.views {
+		query := strings.TrimSuffix(v.Definition, ";")
+		failure, err := try(ctx, db, "EXPLAIN WITH "+strings.Join(with, ", ")+" SELECT FROM ("+query+") v")
+		if err != nil {
+			return err
 		}
-		failure = err.Error()
+		if failure != nil && sqlState(failure) != "42501" { // not a privilege on other tables
+			m.problem("view "+v.Name, "fails with the types of the new keys: %v", "drop it and create it again after contract", failure)
+			query = "TABLE " + v.Name
+		}
+		with = append(with, v.Plain+" ("+strings.Join(v.columns(), ", ")+") AS ("+query+")")
+	}
+	_, err := db.ExecContext(ctx, "SET LOCAL search_path = pg_catalog")
+	return err
+}
+
+// try runs a statement. It returns the error of the server as failure.
+func try(ctx context.Context, db querier, statement string) (failure, err error) {
+	if _, err := db.ExecContext(ctx, "SAVEPOINT try"); err != nil {
+		return nil, err
+	}
+	if _, failure = db.ExecContext(ctx, statement); failure != nil && sqlState(failure) == "" {
+		return nil, failure
 	}
 	_, err = db.ExecContext(ctx, "ROLLBACK TO SAVEPOINT try")
 	return failure, err

@@ -14,6 +14,7 @@ type relation struct {
 	Schema    string // quoted
 	Kind      string // pg_class.relkind
 	Partition bool
+	Typed     bool // CREATE TABLE … OF
 	Parents   bool // has inheritance parents or children
 	Owned     bool // the role may change the table
 	RLS       bool
@@ -56,7 +57,7 @@ type column struct {
 	Type      string // such as character varying(26)
 	Base      string // pg_type.typname without domains
 	NotNull   bool
-	NotNullAs string // name of the constraint, from Postgres 18 on
+	NotNullAs *notNull
 	Identity  string
 	Generated string
 	Default   string
@@ -71,6 +72,13 @@ type column struct {
 }
 
 func (c *column) String() string { return "column " + c.rel.Name + "." + c.Quoted }
+
+// A notNull is a NOT NULL constraint. Before Postgres 18, there are none in the catalog.
+type notNull struct {
+	Name             string // quoted
+	Valid, NoInherit bool
+	Comment          string
+}
 
 // A key is a Key with its columns.
 type key struct {
@@ -125,7 +133,8 @@ type index struct {
 	// DefaultOps and DefaultCollations report for each key column whether its operator
 	// class, and its collation, is the default.
 	DefaultOps, DefaultCollations []bool
-	fresh                         string // name of the index on the new column, without quotes
+	Targets                       []string // statistics targets of expressions, each as: n SET STATISTICS target
+	fresh                         string   // name of the index on the new column, without quotes
 }
 
 // A dependent is another object that depends on a column that changes.
@@ -136,6 +145,7 @@ type dependent struct {
 	Column   int
 	Object   string // from pg_describe_object
 	Identity string // from pg_identify_object
+	ByType   bool   // it depends on the row type of a view
 	Own      bool   // it belongs to the column: its default, the query of a view, or a trigger of a foreign key
 }
 
@@ -192,7 +202,6 @@ type publication struct {
 
 // A model describes the tables of a Spec, from the catalog.
 type model struct {
-	version      int // server_version_num
 	database     string
 	role         string
 	replicaRole  bool // the role can set session_replication_role

@@ -213,8 +213,8 @@ func milliseconds(d time.Duration) string { return literal(strconv.FormatInt(d.M
 
 // retry repeats f with pauses while it doesn't get its locks.
 func (j *job) retry(ctx context.Context, a Action, f func(attempt int) error) error {
-	reported := time.Now()
-	deadline := reported.Add(j.o.LockWait)
+	begun := time.Now()
+	reported, deadline := begun, begun.Add(j.o.LockWait)
 	for attempt := 0; ; attempt++ {
 		err := f(attempt)
 		state := sqlState(err)
@@ -226,6 +226,10 @@ func (j *job) retry(ctx context.Context, a Action, f func(attempt int) error) er
 		}
 		switch state {
 		case "55P03", "57014", "40P01", "40001": // lock_not_available, query_canceled, deadlock_detected, serialization_failure
+		case "55006": // object_in_use: until a second after abort, its node numbers can't be reserved
+			if time.Since(begun) > 5*time.Second {
+				return err
+			}
 		case "23514", "23505", "23503": // a constraint or a unique index
 			return fmt.Errorf("%w: run backfill again, and then this step: %w", ErrInconsistent, err)
 		default:

@@ -70,8 +70,9 @@ func (m *model) readDependents(ctx context.Context, db querier) ([]dependent, er
 		if len(found) == 0 {
 			break
 		}
-		err = readJSON(ctx, db, &direct, rows(`SELECT DISTINCT `+dependentColumns+` FROM pg_catalog.pg_depend d
-			WHERE d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = ANY ($1::text::oid[])
+		err = readJSON(ctx, db, &direct, rows(`SELECT DISTINCT `+dependentColumns+`, d.refclassid <> 'pg_catalog.pg_class'::regclass AS "ByType" FROM pg_catalog.pg_depend d
+			WHERE (d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid = ANY ($1::text::oid[]) OR d.refclassid = 'pg_catalog.pg_type'::regclass AND d.refobjid IN (
+				SELECT pg_catalog.unnest(ARRAY[t.oid, t.typarray]) FROM pg_catalog.pg_type t WHERE t.typrelid = ANY ($1::text::oid[])))
 			AND d.deptype = 'n' AND NOT (d.classid = 'pg_catalog.pg_rewrite'::regclass AND EXISTS (SELECT FROM pg_catalog.pg_rewrite r WHERE r.oid = d.objid AND r.ev_class = d.refobjid)) ORDER BY 5`),
 			oids(found, func(v *view) int64 { return v.OID }))
 		if err != nil {
@@ -99,6 +100,11 @@ func grants(list []grant, object string) (sql []string) {
 	return sql
 }
 
+// columns returns the quoted names of the columns.
+func (v *view) columns() []string {
+	return each(v.Columns, func(c struct{ Column, Text, Default string }) string { return c.Column })
+}
+
 // create renders the statements that create the view under a name. The search_path
 // determines the tables.
 func (v *view) create(name string, comments bool) []string {
@@ -106,11 +112,7 @@ func (v *view) create(name string, comments bool) []string {
 	if len(v.Options) > 0 {
 		options = " WITH (" + strings.Join(v.Options, ", ") + ")"
 	}
-	var columns []string
-	for _, c := range v.Columns {
-		columns = append(columns, c.Column)
-	}
-	sql := []string{"CREATE VIEW " + name + " (" + strings.Join(columns, ", ") + ")" + options + " AS\n" + strings.TrimSuffix(v.Definition, ";")}
+	sql := []string{"CREATE VIEW " + name + " (" + strings.Join(v.columns(), ", ") + ")" + options + " AS\n" + strings.TrimSuffix(v.Definition, ";")}
 	for _, c := range v.Columns {
 		if c.Default != "" {
 			sql = append(sql, "ALTER VIEW "+name+" ALTER COLUMN "+c.Column+" SET DEFAULT "+c.Default)

@@ -185,8 +185,10 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 				if i == loadWriters/2 {
 					readers = append(readers, s.startReader(t, newPath))
 					time.Sleep(coexistence)
-					s.verify(t, newPath)
-					agree(t, s.at(t, oldPath), plan, 0)
+					if rows <= 1_000_000 { // otherwise, these queries take minutes, and slow the programs down
+						s.verify(t, newPath)
+						agree(t, s.at(t, oldPath), plan, 0)
+					}
 				}
 				begin(i, true)
 			}

@@ -150,6 +150,8 @@ CREATE TABLE reviews (
 );
 CREATE INDEX reviews_of_order ON reviews (order_id, stars) WHERE order_id IS NOT NULL;
 CREATE UNIQUE INDEX reviews_once ON reviews (product_id, customer_id, order_id);
+CREATE INDEX reviews_by_stars ON reviews ((stars + 1), order_id);
+ALTER INDEX reviews_by_stars ALTER COLUMN 1 SET STATISTICS 300;
 ALTER TABLE reviews REPLICA IDENTITY FULL;
 ALTER TABLE reviews ENABLE ROW LEVEL SECURITY;
 CREATE POLICY visible ON reviews TO shop_app USING (NOT hidden) WITH CHECK (stars BETWEEN 1 AND 5);
@@ -185,6 +187,13 @@ COMMENT ON VIEW order_report IS 'A view.';
 COMMENT ON COLUMN order_report.order_id IS 'A column of a view.';
 COMMENT ON COLUMN billing."Payments"."orderId" IS 'The key of the order.';
 COMMENT ON COLUMN reviews.order_id IS 'The key of the order, if it exists.';
+`
+
+// shopNotNull changes NOT NULL constraints, from Postgres 18 on.
+const shopNotNull = `
+COMMENT ON CONSTRAINT orders_customer_id_not_null ON orders IS 'A NOT NULL constraint.';
+ALTER TABLE order_lines RENAME CONSTRAINT order_lines_product_id_not_null TO of_a_product;
+ALTER TABLE addresses ALTER CONSTRAINT addresses_customer_id_not_null NO INHERIT;
 `
 
 // shopFunctions are the privileges that the programs need for the defaults of contracted
@@ -261,6 +270,9 @@ func newShop(t testing.TB, db *pgtest.DB, rows int) *shop {
 	must(t, migrations.Up(t.Context(), s.owner, config))
 	_, err := s.owner.ExecContext(t.Context(), s.names.Replace(shopTables+shopFunctions))
 	must(t, err)
+	if db.Version >= "18" {
+		s.exec(t, shopNotNull)
+	}
 	s.fill(t, rows)
 	return s
 }
