@@ -377,8 +377,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// jitter returns a random pause before another attempt.
-func jitter(attempt int) time.Duration {
-	limit := min(50*time.Millisecond<<min(attempt, 10), 2*time.Second)
+// jitter returns a random pause before another attempt, which is longer after each attempt.
+func jitter(first time.Duration, attempt int) time.Duration {
+	limit := min(first<<min(attempt, 10), 2*time.Second)
 	return limit/2 + rand.N(limit)
 }

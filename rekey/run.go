@@ -94,10 +94,18 @@ func (j *job) wrongStep(step Step) error {
 // perform runs the actions that are left of a step.
 func (j *job) perform(ctx context.Context, step Step) error {
 	for _, a := range ofStep(j.state.job.Actions[j.state.position:], step) {
+		begun := time.Now()
 		if err := j.act(ctx, a); err != nil {
 			return fmt.Errorf("%s: %w", a.Title, err)
 		}
+		took := time.Since(begun)
 		j.o.Progress(Progress{Step: a.Step, Action: a.Title, Done: true})
+		if a.Kind != kindEnd && slices.ContainsFunc(a.SQL, func(s string) bool { return isLock(s) && !strings.HasSuffix(s, weakLock) }) {
+			// Programs may have waited for this time. Let them go on before the next action.
+			if err := sleep(ctx, min(took, 3*j.o.LockTimeout)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -239,7 +247,7 @@ func (j *job) retry(ctx context.Context, a Action, f func(attempt int) error) er
 			reported = time.Now()
 			j.o.Progress(Progress{Step: a.Step, Action: a.Title, Waiting: j.holder(ctx)})
 		}
-		pause := jitter(attempt)
+		pause := jitter(j.o.LockTimeout, attempt)
 		if time.Now().Add(pause).After(deadline) {
 			return fmt.Errorf("%w for %v: %s; end it, and repeat the step: %w", ErrLocked, j.o.LockWait, j.holder(ctx), err)
 		}

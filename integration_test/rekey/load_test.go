@@ -1,6 +1,7 @@
 package rekey
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -158,6 +159,12 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 		begin(i, false)
 	}
 	readers := []*reader{s.startReader(t, oldPath)}
+	// phases are the steps, and the times between them.
+	type phase struct {
+		name  string
+		begin time.Time
+	}
+	phases := []phase{{"before", time.Now()}}
 	during := time.Second // how long programs work before, between and after the steps
 	coexistence := pgtest.Soak(t, 2*time.Second, 4*time.Second)
 	time.Sleep(during)
@@ -196,9 +203,11 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 			time.Sleep(during)
 		}
 		begun := time.Now()
+		phases = append(phases, phase{string(step), begun})
 		last = begun
 		mustRun(t, s.admin, spec, o, step)
 		took := time.Since(begun)
+		phases = append(phases, phase{"after " + string(step), time.Now()})
 		t.Logf("%s took %v", step, took.Round(time.Millisecond))
 		if step == rekey.StepBackfill {
 			total := int64(0)
@@ -219,7 +228,7 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 		}
 	}
 
-	var stalls []time.Duration
+	var stalls []stall
 	failed := 0
 	for _, p := range all {
 		stalls = append(stalls, p.stalls...)
@@ -228,8 +237,28 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 			t.Error(err)
 		}
 	}
-	slices.Sort(stalls)
-	p50, p99, longest := stalls[len(stalls)/2], stalls[len(stalls)*99/100], stalls[len(stalls)-1]
+	// quantiles returns the median, the 99th percentile and the maximum.
+	quantiles := func(list []stall) (p50, p99, longest time.Duration) {
+		slices.SortFunc(list, func(a, b stall) int { return cmp.Compare(a.took, b.took) })
+		return list[len(list)/2].took, list[len(list)*99/100].took, list[len(list)-1].took
+	}
+	for i, p := range phases {
+		end := time.Now()
+		if i+1 < len(phases) {
+			end = phases[i+1].begin
+		}
+		var list []stall
+		for _, s := range stalls {
+			if s.end.After(p.begin) && !s.end.After(end) {
+				list = append(list, s)
+			}
+		}
+		if len(list) > 0 {
+			_, p99, longest := quantiles(list)
+			t.Logf("%s: %d transactions, p99 %v, longest %v", p.name, len(list), p99.Round(time.Microsecond), longest.Round(time.Microsecond))
+		}
+	}
+	p50, p99, longest := quantiles(stalls)
 	t.Logf("%d transactions of %d programs, %d failed; p50 %v, p99 %v, longest %v", len(stalls), len(all), failed,
 		p50.Round(time.Microsecond), p99.Round(time.Microsecond), longest.Round(time.Microsecond))
 	if failed > 0 {

@@ -30,8 +30,14 @@ type program struct {
 	snos   *idtype.SnoGenerator
 	orders map[string]order // the acknowledged state of each order by its ref
 	n      int              // transactions that were started
-	stalls []time.Duration  // of each transaction
+	stalls []stall          // one per transaction
 	failed []error
+}
+
+// A stall is the duration of a transaction, and the time of its end.
+type stall struct {
+	took time.Duration
+	end  time.Time
 }
 
 // An order is the expected state of an order, with the refs of the rows that it refers to.
@@ -93,7 +99,7 @@ func (p *program) work(ctx context.Context) error {
 		state, err = p.place(ctx, tx, ref)
 		return err
 	})
-	p.stalls = append(p.stalls, time.Since(begun))
+	p.stalls = append(p.stalls, stall{time.Since(begun), time.Now()})
 	if err != nil {
 		err = fmt.Errorf("program %s, transaction %d of order %s: %w", p.name, p.n, ref, err)
 		p.failed = append(p.failed, err)
