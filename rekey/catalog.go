@@ -211,7 +211,10 @@ const foreignKeyColumns = `f.oid::bigint AS "OID", pg_catalog.quote_ident(f.conn
 func readRelation(ctx context.Context, db querier, oid int64) (*relation, error) {
 	r := &relation{}
 	err := readJSON(ctx, db, r, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", pg_catalog.format('%I.%I', n.nspname, c.relname) AS "Name",
-		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition", c.reloftype <> 0 AS "Typed",
+		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition",
+		(c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)) AND EXISTS (
+			SELECT FROM pg_catalog.pg_publication_tables p JOIN pg_catalog.pg_publication b ON b.pubname = p.pubname WHERE p.schemaname = n.nspname AND p.tablename = c.relname AND b.pubupdate) AS "Anonymous",
+		c.reloftype <> 0 AS "Typed",
 		EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "Parents",
 		pg_catalog.pg_has_role(c.relowner, 'USAGE') AS "Owned", c.relrowsecurity AS "RLS", c.relforcerowsecurity AS "ForceRLS",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+` FROM pg_catalog.aclexplode(c.relacl) g) y) AS "Grants", c.relpersistence = 't' AS "Temporary",
@@ -285,12 +288,21 @@ func (m *model) read(ctx context.Context, db querier) error {
 		}
 	}
 	// Print definitions of views so that they can be created for the tables and for the views
-	// of the job's schema.
-	if _, err := db.ExecContext(ctx, "SET LOCAL search_path = "+strings.Join(m.path, ", ")); err != nil {
-		return err
-	}
-	if m.dependents, err = m.readDependents(ctx, db); err != nil {
-		return err
+	// of the job's schema: without the schemas of the tables and of the views.
+	for schemas := 0; schemas < len(m.path); {
+		schemas = len(m.path)
+		if _, err := db.ExecContext(ctx, "SET LOCAL search_path = "+strings.Join(m.path, ", ")); err != nil {
+			return err
+		}
+		m.views = nil
+		if m.dependents, err = m.readDependents(ctx, db); err != nil {
+			return err
+		}
+		for _, v := range m.views {
+			if !slices.Contains(m.path, v.schema()) {
+				m.path = append(m.path, v.schema())
+			}
+		}
 	}
 	for _, x := range m.indexes {
 		if !m.has(x.Table, x.Columns) && !m.mentions(x.Table, x.Expression) {
@@ -325,7 +337,7 @@ const grantColumns = `g.privilege_type AS "Privilege", CASE WHEN g.grantee = 0 T
 func (m *model) readColumns(ctx context.Context, db querier, r *relation) error {
 	var all []column
 	err := readJSON(ctx, db, &all, rows(`SELECT a.attnum AS "Num", a.attname AS "Name", pg_catalog.quote_ident(a.attname) AS "Quoted",
-		pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", b.typname AS "Base", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
+		pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", b.typname AS "Base", t.typtype = 'd' AS "Domain", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
 		coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '') AS "Default",
 		(SELECT row_to_json(y) FROM (SELECT pg_catalog.quote_ident(k.conname) AS "Name", k.convalidated AS "Valid", k.connoinherit AS "NoInherit",
 			coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"

@@ -20,6 +20,9 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 	m.checkForeignKeys()
 	m.checkIndexes()
 	for _, c := range m.checks {
+		if strings.Contains(c.Expression, ".*") {
+			m.problem("constraint "+c.Name+" of "+m.relation(c.Table).Name, "depends on the whole row, and the new columns are NULL at first", "drop it and add it again after contract")
+		}
 		if keys := m.names(c.Table); m.has(c.Table, c.Columns) && !m.inPlace(c.Table, c.Columns) && !fitsAnyKey(c.Expression, keys) {
 			m.problem("constraint "+c.Name+" of "+m.relation(c.Table).Name, "depends on values of a key: %s", "drop it and add it again after contract", c.Expression)
 		}
@@ -91,6 +94,9 @@ func (m *model) checkTable(r *relation) {
 	case r.Temporary:
 		m.problem(object, "is temporary", "create it as an ordinary table")
 	}
+	if r.Anonymous {
+		m.problem(object, "is in a publication of updates and has no replica identity, so rows can't be updated", "add a primary key, or set REPLICA IDENTITY")
+	}
 	if !r.Owned {
 		m.problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner or as a superuser", r.Owner)
 	}
@@ -113,6 +119,8 @@ func (m *model) checkTable(r *relation) {
 	}
 	for _, c := range r.columns {
 		switch {
+		case c.Domain:
+			m.note(c.String(), "has the domain %s, and the new column has none", "add NOT NULL or a CHECK to the table if the domain has one", c.Type)
 		case c.NotNullAs != nil && !c.NotNullAs.Valid:
 			m.problem(c.String(), "has a NOT NULL constraint that isn't valid", "run ALTER TABLE … VALIDATE CONSTRAINT "+c.NotNullAs.Name+", or drop it")
 		case c.Generated != "":
@@ -264,7 +272,7 @@ func (m *model) checkIndexes() {
 		}
 		for i, num := range x.Columns {
 			c := m.column(x.Table, num)
-			if c == nil || i >= len(x.DefaultOps) || baseTypes[c.Base] == "integer" && c.key.format.sqlType == "bigint" {
+			if c == nil || i >= len(x.DefaultOps) || c.Base == "int8" && c.key.format.sqlType == "bigint" {
 				continue // included columns have no operator class
 			}
 			if !x.DefaultOps[i] || i < len(x.DefaultCollations) && !x.DefaultCollations[i] {

@@ -41,12 +41,14 @@ func (o *objects) fingerprint(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 },
 ) ([]string, error) {
-	array := func(list []string) string {
-		return "{" + strings.Join(each(list, func(s string) string {
-			return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-		}), ",") + "}"
-	}
-	return texts(ctx, db, fingerprintQuery, array(o.Tables), array(o.Columns), array(o.Views))
+	return texts(ctx, db, fingerprintQuery, pgArray(o.Tables), pgArray(o.Columns), pgArray(o.Views))
+}
+
+// pgArray returns the text of a text[].
+func pgArray(list []string) string {
+	return "{" + strings.Join(each(list, func(s string) string {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+	}), ",") + "}"
 }
 
 // fingerprintQuery has the parameters OIDs of tables, columns that change, and views. An ACL
@@ -60,9 +62,9 @@ WITH tables AS (
 ), acl AS (
 	SELECT 'privilege ' || a.privilege_type || ' on ' || o.name || ' for ' || coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') || CASE WHEN a.is_grantable THEN ' with grant option' ELSE '' END AS line
 	FROM (
-		SELECT name, relacl FROM tables
+		SELECT name, coalesce(relacl, acldefault('r', relowner)) AS relacl FROM tables
 		UNION ALL SELECT 'column ' || name, attacl FROM columns
-		UNION ALL SELECT c.oid::regclass::text, c.relacl FROM pg_class c WHERE c.oid::regclass::text = ANY ($3::text::text[])
+		UNION ALL SELECT c.oid::regclass::text, coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class c WHERE c.oid::regclass::text = ANY ($3::text::text[])
 	) o, aclexplode(o.relacl) a
 )
 SELECT line FROM (

@@ -20,9 +20,17 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 			State  string
 		}
 	}
+	var readable bool
+	if err := db.QueryRowContext(ctx, "SELECT has_table_privilege($1, 'SELECT')", o.Config.Schema+".node_status").Scan(&readable); err != nil {
+		return err
+	}
+	if !readable {
+		m.problem("view "+o.Config.Schema+".node_status", "can't be read by "+m.role, "GRANT SELECT on it to the role, or run rekey as the owner of the schema")
+		return nil
+	}
 	var serials []string
 	for _, k := range m.keys {
-		if k.root != nil && k.root.Sequence != "" && len(k.columns) > 0 {
+		if k.root != nil && k.root.Sequence != "" {
 			serials = append(serials, literal(k.root.Sequence)+"::regclass")
 		}
 	}
@@ -32,7 +40,8 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		EXISTS (SELECT FROM pg_publication WHERE puballtables) AS "All",
 		(SELECT array_agg(DISTINCT s.srrelid::regclass::text) FROM pg_subscription_rel s WHERE s.srrelid = ANY ($2::text::oid[])) AS "Subscribed",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT d.refobjid::regclass::text AS "Sequence", pg_describe_object(d.classid, d.objid, 0) AS "Object"
-			FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid WHERE d.classid = 'pg_attrdef'::regclass AND d.refobjid = ANY (ARRAY[`+strings.Join(serials, ",")+`]::regclass[]::oid[])
+			FROM pg_depend d LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+			WHERE d.refclassid = 'pg_class'::regclass AND d.deptype = 'n' AND d.refobjid = ANY (ARRAY[`+strings.Join(serials, ",")+`]::regclass[]::oid[])
 			AND NOT EXISTS (SELECT FROM pg_depend s WHERE s.objid = d.refobjid AND s.classid = 'pg_class'::regclass AND s.refobjid = f.adrelid AND s.refobjsubid = f.adnum)) y) AS "Sequences",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT pool AS "Pool", number AS "Number", state AS "State" FROM `+o.Config.Schema+`.node_status WHERE state <> 'free') y) AS "Nodes") x`,
 		o.Schema, oids(m.relations, func(r *relation) int64 { return r.OID }))
@@ -56,6 +65,9 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 	}
 	if found.All || len(m.publications) > 0 {
 		m.note("publications", "publish the new columns", "add them to the tables of subscribers before expand, unless the publication has a list of columns")
+	}
+	if err := m.checkUses(ctx, db); err != nil {
+		return err
 	}
 	if err := m.checkGrants(ctx, db, o); err != nil {
 		return err
@@ -95,6 +107,86 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 	return nil
 }
 
+// checkUses looks for uses of the tables that aren't uses of the columns.
+func (m *model) checkUses(ctx context.Context, db querier) error {
+	var changed []string // the constraints of the indexes
+	for _, x := range m.changed {
+		if x.Constraint != "" {
+			changed = append(changed, strconv.FormatInt(x.OID, 10))
+		}
+	}
+
+	var found struct {
+		Rows, Constraints, Extensions, Schemas []string
+		Names                                  []struct{ Name, Other string }
+	}
+	err := readJSON(ctx, db, &found, `SELECT row_to_json(x)::text FROM (SELECT
+		(SELECT array_agg(DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid)) FROM pg_type t JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
+			WHERE t.typrelid = ANY ($1::text::oid[]) AND d.classid = 'pg_class'::regclass AND d.deptype = 'n') AS "Rows",
+		(SELECT array_agg(DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid)) FROM pg_constraint k JOIN pg_depend d ON d.refclassid = 'pg_constraint'::regclass AND d.refobjid = k.oid
+			LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+			WHERE k.conindid = ANY ($2::text::oid[]) AND k.contype IN ('p', 'u') AND d.deptype = 'n' AND r.rulename IS DISTINCT FROM '_RETURN') AS "Constraints",
+		(SELECT array_agg(DISTINCT pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = ANY ($3::text::oid[]) AND d.deptype = 'e') AS "Extensions",
+		(SELECT array_agg(quote_ident(n.nspname) ORDER BY n.nspname) FROM pg_namespace n WHERE quote_ident(n.nspname) = ANY ($4::text::text[]) AND NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(n.oid, 'CREATE'))) AS "Schemas",
+		(SELECT json_agg(row_to_json(y)) FROM (SELECT format('%I.%I', n.nspname, c.relname) AS "Name", format('%I.%I', o.relnamespace::regnamespace, o.relname) AS "Other"
+			FROM pg_class o JOIN pg_class c ON c.relname = o.relname AND c.oid <> o.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE o.oid = ANY ($1::text::oid[] || $3::text::oid[]) AND c.oid <> ALL ($1::text::oid[] || $3::text::oid[]) AND c.relkind IN ('r', 'v', 'm', 'p', 'f') AND quote_ident(n.nspname) = ANY ($4::text::text[])
+			ORDER BY 1) y) AS "Names") x`,
+		oids(m.relations, func(r *relation) int64 { return r.OID }), "{"+strings.Join(changed, ",")+"}", oids(m.views, func(v *view) int64 { return v.OID }), pgArray(m.path))
+	if err != nil {
+		return err
+	}
+	for _, o := range found.Rows {
+		m.problem(o, "has the row type of a table whose columns change", "drop it until contract, or use another type")
+	}
+	for _, o := range found.Constraints {
+		m.problem(o, "depends on the constraint of a key", "drop it and create it again after contract")
+	}
+	for _, o := range found.Extensions {
+		m.problem(o, "depends on a key, and belongs to an extension", "run ALTER EXTENSION … DROP VIEW")
+	}
+	for _, s := range found.Schemas {
+		m.problem("schema "+s, "doesn't let you create indexes or views", "GRANT USAGE, CREATE ON SCHEMA "+s+" TO "+m.role)
+	}
+	for _, n := range found.Names {
+		m.problem("relation "+n.Name, "has the name of %s, whose view would hide it", "rename one of them until contract", n.Other)
+	}
+	seen := map[string]bool{"rekey_state": true, "rekey_pending": true}
+	for _, v := range m.views {
+		if seen[v.Plain] {
+			m.problem("view "+v.Name, "has the name of another relation in the schema of the views", "rename it until contract")
+		}
+		seen[v.Plain] = true
+	}
+	for _, d := range m.dependents {
+		c := m.column(d.Table, d.Column)
+		if d.Class == "pg_class" && !d.ByType && c != nil && strings.HasPrefix(d.Identity, "sequence ") && (!c.root || d.Identity != "sequence "+c.Sequence) {
+			m.problem(d.Identity, "belongs to %s, and would be dropped with it", "ALTER SEQUENCE … OWNED BY NONE", c)
+		}
+	}
+	m.checkDefinitions()
+	return nil
+}
+
+// checkDefinitions looks for queries of views that can't read other relations instead: one
+// that names columns by their positions, such as FROM orders o(key, total), and one that names
+// a relation with its schema, as Postgres prints it if a WITH query has the same name.
+func (m *model) checkDefinitions() {
+	plain, qualified := map[string]bool{}, map[string]bool{}
+	add := func(name, plainName string) { plain[plainName], qualified[name] = true, true }
+	for _, r := range m.relations {
+		add(r.Name, r.quotedPlain())
+	}
+	for _, v := range m.views {
+		add(v.Name, v.Plain)
+	}
+	for _, v := range m.views {
+		if name := rigid(v.Definition, plain, qualified); name != "" {
+			m.problem("view "+v.Name, "contains %s, which can't stand for the new columns", "drop it and create it again after contract", name)
+		}
+	}
+}
+
 // checkGrants looks for roles that can insert rows now, and couldn't with the new default.
 func (m *model) checkGrants(ctx context.Context, db querier, o Options) error {
 	for _, k := range m.keys {
@@ -127,7 +219,7 @@ func (m *model) checkFreshNames(ctx context.Context, db querier) error {
 		UNION ALL SELECT pg_describe_object('pg_trigger'::regclass, t.oid, 0) FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND t.tgname LIKE '~rekey%'
 		UNION ALL SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) FROM pg_class c WHERE c.relkind IN ('r', 'i', 'S', 'v', 'm', 'p', 'f') AND c.relname LIKE 'rekey\_%'
 			AND c.relnamespace IN (SELECT t.relnamespace FROM pg_class t WHERE t.oid = ANY ($1::text::oid[]))
-			AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid)) x (o)`,
+			AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid AND k.conrelid = ANY ($1::text::oid[]))) x (o)`,
 		oids(m.relations, func(r *relation) int64 { return r.OID }))
 	for _, object := range list {
 		m.problem(object, "has a name with the prefix of objects that rekey creates", "finish or abort the rekey that it belongs to, or rename it")

@@ -15,6 +15,7 @@ type relation struct {
 	Kind      string // pg_class.relkind
 	Partition bool
 	Typed     bool // CREATE TABLE … OF
+	Anonymous bool // updates are published, and there is no replica identity
 	Parents   bool // has inheritance parents or children
 	Owned     bool // the role may change the table
 	RLS       bool
@@ -56,6 +57,7 @@ type column struct {
 	Quoted    string
 	Type      string // such as character varying(26)
 	Base      string // pg_type.typname without domains
+	Domain    bool
 	NotNull   bool
 	NotNullAs *notNull
 	Identity  string

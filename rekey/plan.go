@@ -415,11 +415,11 @@ func (m *model) createViews(o Options) []string {
 		query := " AS SELECT " + strings.Join(columns, ", ") + " FROM " + r.Name
 		if r.RLS {
 			// The privileges on the table apply, and its policies.
-			sql = append(sql, "CREATE VIEW "+name+" WITH (security_invoker = true)"+query, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+name+" TO PUBLIC")
+			sql = append(sql, "CREATE VIEW "+name+" WITH (security_invoker = true)"+query, revokeAll(name, false), "GRANT SELECT, INSERT, UPDATE, DELETE ON "+name+" TO PUBLIC")
 			continue
 		}
 		// With security_invoker, a role would need privileges on all columns.
-		sql = append(sql, "CREATE VIEW "+name+query)
+		sql = append(sql, "CREATE VIEW "+name+query, revokeAll(name, false))
 		sql = append(sql, grants(viewGrants(r.Grants), name)...)
 		sql = append(sql, m.give(name, o.Schema, r.Owner)...)
 	}
@@ -466,5 +466,6 @@ func (m *model) oldColumns() string {
 func (m *model) viewCheck(o Options) string {
 	return "SELECT DISTINCT 'view ' || r.ev_class::regclass || ' reads ' || pg_describe_object(d.refclassid, d.refobjid, d.refobjsubid) || '; drop the original and create it again after contract' " +
 		"FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid AND d.classid = 'pg_rewrite'::regclass JOIN pg_class c ON c.oid = r.ev_class " +
-		"WHERE c.relnamespace = " + literal(o.Schema) + "::regnamespace AND d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN (" + m.oldColumns() + ")"
+		"WHERE c.relnamespace = " + literal(o.Schema) + "::regnamespace AND d.refclassid = 'pg_class'::regclass AND (d.refobjid::text || ':' || d.refobjsubid IN (" + m.oldColumns() +
+		") OR d.refobjid = ANY (" + literal(oids(m.views, func(v *view) int64 { return v.OID })) + "::oid[]))"
 }

@@ -51,3 +51,43 @@ func fitsAnyKey(expression string, keys map[string]*key) bool {
 	}
 	return true
 }
+
+// rigid returns the part of the query of a view that can't mean another relation, or "". That
+// is a list of names for columns by position, as in orders o(key, total), and a relation with
+// its schema. The maps have the quoted names of the relations.
+func rigid(query string, plain, qualified map[string]bool) string {
+	list := tokens(query)
+	// A group is an open parenthesis.
+	type group struct{ query, join bool }
+	var groups []group
+	named := func(i int) bool { // whether an alias with a list of names follows
+		return i+3 < len(list) && strings.TrimSpace(list[i+1]) == "" && namePattern.MatchString(list[i+2]) && list[i+3] == "("
+	}
+	for i, t := range list {
+		switch {
+		case t == "(":
+			next := ""
+			for _, next = range list[i+1:] {
+				if strings.TrimSpace(next) != "" {
+					break
+				}
+			}
+			groups = append(groups, group{query: slices.Contains([]string{"SELECT", "VALUES", "WITH", "TABLE"}, next)})
+		case t == "JOIN" && len(groups) > 0:
+			groups[len(groups)-1].join = true
+		case t == ")" && len(groups) > 0:
+			g := groups[len(groups)-1]
+			groups = groups[:len(groups)-1]
+			if g.join && !g.query && named(i) {
+				return "the names of columns " + list[i+2] + "(…)"
+			}
+		case plain[t] && i > 1 && list[i-1] == "." && qualified[list[i-2]+"."+t]:
+			return "the name " + list[i-2] + "." + t
+		case plain[t] && named(i):
+			return "the names of columns " + t + " " + list[i+2] + "(…)"
+		}
+	}
+	return ""
+}
+
+var namePattern = regexp.MustCompile(`^("|[\pL_])`)

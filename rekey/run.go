@@ -66,7 +66,7 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, f func(j *job) e
 // transactions as for locks, so lock_timeout is set where it is needed. Parallel workers would
 // take processors from the programs, and need shared memory, which is scarce in a container.
 // The checks join whole tables, so they have as much memory as an index build has by default.
-const settings = `{"lock_timeout": "0", "statement_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "search_path": "pg_catalog"}`
+const settings = `{"lock_timeout": "0", "statement_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "default_tablespace": "", "quote_all_identifiers": "off", "search_path": "pg_catalog"}`
 
 const setSettings = "SELECT pg_catalog.set_config(key, value, false) FROM pg_catalog.json_each_text($1::text::json)"
 

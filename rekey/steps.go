@@ -41,8 +41,8 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback()                                                                                                                                                           //nolint:errcheck // it only read
-	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', '0', true), pg_catalog.set_config('work_mem', '64MB', true)"); err != nil { // as in settings
+	defer tx.Rollback()                                                                                                                                                                                                                        //nolint:errcheck // it only read
+	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', '0', true), pg_catalog.set_config('work_mem', '64MB', true), pg_catalog.set_config('quote_all_identifiers', 'off', true)"); err != nil { // as in settings
 		return nil, err
 	}
 	m := &model{}

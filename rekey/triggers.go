@@ -38,6 +38,7 @@ func (k *key) translators(schema string) []string {
 	table, pending := root.rel.Name, pendingTable(schema)
 	body := func(function, from, fromType, to, toType, fromText, toText, fresh string) string {
 		return fmt.Sprintf(`CREATE FUNCTION %[1]s(given %[2]s) RETURNS %[3]s %[4]s AS $rekey$
+#variable_conflict use_variable
 DECLARE
     found_key %[3]s;
 BEGIN

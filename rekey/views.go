@@ -100,6 +100,9 @@ func grants(list []grant, object string) (sql []string) {
 	return sql
 }
 
+// schema returns the quoted name of the view's schema.
+func (v *view) schema() string { return strings.TrimSuffix(v.Name, "."+v.Plain) }
+
 // columns returns the quoted names of the columns.
 func (v *view) columns() []string {
 	return each(v.Columns, func(c struct{ Column, Text, Default string }) string { return c.Column })
@@ -112,7 +115,11 @@ func (v *view) create(name string, comments bool) []string {
 	if len(v.Options) > 0 {
 		options = " WITH (" + strings.Join(v.Options, ", ") + ")"
 	}
-	sql := []string{"CREATE VIEW " + name + " (" + strings.Join(v.columns(), ", ") + ")" + options + " AS\n" + strings.TrimSuffix(v.Definition, ";")}
+	columns := ""
+	if len(v.Columns) > 0 {
+		columns = " (" + strings.Join(v.columns(), ", ") + ")"
+	}
+	sql := []string{"CREATE VIEW " + name + columns + options + " AS\n" + strings.TrimSuffix(v.Definition, ";")}
 	for _, c := range v.Columns {
 		if c.Default != "" {
 			sql = append(sql, "ALTER VIEW "+name+" ALTER COLUMN "+c.Column+" SET DEFAULT "+c.Default)
@@ -124,5 +131,17 @@ func (v *view) create(name string, comments bool) []string {
 	if v.Comment != "" && comments {
 		sql = append(sql, "COMMENT ON VIEW "+name+" IS "+literal(v.Comment))
 	}
-	return append(sql, grants(v.Grants, name)...)
+	return append(sql, v.grants(name)...)
+}
+
+// grants renders the statements that give a new view the privileges of v.
+func (v *view) grants(name string) []string {
+	return append([]string{revokeAll(name, len(v.Grants) > 0)}, grants(v.Grants, name)...)
+}
+
+// revokeAll renders a statement that revokes the privileges that a new view has by ALTER
+// DEFAULT PRIVILEGES and, if owner is set, the privileges of its owner.
+func revokeAll(name string, owner bool) string {
+	return "DO $rekey$ DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = " +
+		literal(name) + "::regclass AND (" + strconv.FormatBool(owner) + " OR a.grantee <> c.relowner) LOOP EXECUTE " + literal("REVOKE ALL ON "+name+" FROM ") + " || role; END LOOP; END $rekey$"
 }

@@ -61,6 +61,7 @@ CREATE TABLE customers (
 	ref text NOT NULL CONSTRAINT customers_by_ref UNIQUE,
 	email text NOT NULL,
 	country text NOT NULL DEFAULT 'SE',
+	given text, -- also a variable of rekey's functions
 	created_at timestamptz NOT NULL DEFAULT now(),
 	touched_at timestamptz NOT NULL DEFAULT now()
 );
@@ -162,6 +163,10 @@ CREATE VIEW order_report WITH (security_barrier) AS
 	FROM orders o JOIN customers c ON c.id = o.customer_id JOIN order_lines l ON l.order_id = o.id GROUP BY o.id, o.ref, c.id, c.ref;
 CREATE VIEW customer_report AS SELECT customer_id, customer, count(DISTINCT order_id) AS orders, sum(amount) AS amount FROM order_report GROUP BY 1, 2;
 
+CREATE SCHEMA reports;
+CREATE VIEW reports.totals AS SELECT order_id, amount FROM order_report;
+CREATE VIEW reports.large AS SELECT order_id FROM reports.totals WHERE amount > 100;
+
 CREATE PUBLICATION shop_changes FOR TABLE customers, orders (id, ref, customer_id, status), order_lines (id, order_id, line_no, quantity);
 
 GRANT USAGE ON SCHEMA billing TO shop_app, shop_report;
@@ -172,6 +177,8 @@ GRANT USAGE ON SEQUENCE customers_id_seq, addresses_id_seq, order_lines_id_seq T
 GRANT SELECT (id, customer_id, status, total) ON orders TO shop_report;
 GRANT SELECT (id, country), REFERENCES (id) ON customers TO shop_report WITH GRANT OPTION;
 GRANT SELECT ON reviews, order_report TO shop_report;
+REVOKE DELETE ON customer_report FROM shop_owner;
+ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO shop_report;
 
 COMMENT ON TABLE orders IS 'The orders.';
 COMMENT ON COLUMN orders.id IS 'The key of an order.';
@@ -258,7 +265,7 @@ func newShop(t testing.TB, db *pgtest.DB, rows int) *shop {
 	must(t, s.setRoles(t.Context(), fmt.Sprintf(`CREATE ROLE shop_owner; CREATE ROLE shop_app; CREATE ROLE shop_report;
 		GRANT CREATE ON DATABASE %s TO shop_owner; GRANT CREATE ON SCHEMA public TO shop_owner; GRANT SET ON PARAMETER session_replication_role TO shop_owner`, db.Name)))
 	t.Cleanup(func() {
-		err := s.setRoles(context.Background(), "REASSIGN OWNED BY shop_owner TO CURRENT_USER; DROP OWNED BY shop_owner, shop_app, shop_report; DROP ROLE shop_owner, shop_app, shop_report")
+		err := s.setRoles(context.Background(), "ALTER DEFAULT PRIVILEGES FOR ROLE shop_owner REVOKE SELECT ON TABLES FROM shop_report; REASSIGN OWNED BY shop_owner TO CURRENT_USER; DROP OWNED BY shop_owner, shop_app, shop_report; DROP ROLE shop_owner, shop_app, shop_report")
 		if err != nil {
 			t.Error(err)
 		}
