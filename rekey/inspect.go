@@ -117,8 +117,9 @@ func (m *model) checkUses(ctx context.Context, db querier) error {
 	}
 
 	var found struct {
-		Rows, Constraints, Extensions, Schemas []string
-		Names                                  []struct{ Name, Other string }
+		Rows, Constraints, Extensions, Schemas, Rules []string
+		Owners                                        []struct{ Owner, Schema string }
+		Names                                         []struct{ Name, Other string }
 	}
 	err := readJSON(ctx, db, &found, `SELECT row_to_json(x)::text FROM (SELECT
 		(SELECT array_agg(DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid)) FROM pg_type t JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
@@ -127,6 +128,10 @@ func (m *model) checkUses(ctx context.Context, db querier) error {
 			LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
 			WHERE k.conindid = ANY ($2::text::oid[]) AND k.contype IN ('p', 'u') AND d.deptype = 'n' AND r.rulename IS DISTINCT FROM '_RETURN') AS "Constraints",
 		(SELECT array_agg(DISTINCT pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = ANY ($3::text::oid[]) AND d.deptype = 'e') AS "Extensions",
+		(SELECT array_agg(pg_describe_object('pg_rewrite'::regclass, r.oid, 0) ORDER BY r.rulename) FROM pg_rewrite r WHERE r.ev_class = ANY ($1::text::oid[]) AND r.ev_type = '2'
+			AND (r.ev_enabled IN ('A', 'R') OR r.ev_enabled = 'O' AND NOT has_parameter_privilege('session_replication_role', 'SET'))) AS "Rules",
+		(SELECT json_agg(row_to_json(y)) FROM (SELECT DISTINCT quote_ident(pg_get_userbyid(c.relowner)) AS "Owner", quote_ident(n.nspname) AS "Schema" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE c.oid = ANY ($3::text::oid[]) AND NOT has_schema_privilege(c.relowner, n.oid, 'CREATE')) y) AS "Owners",
 		(SELECT array_agg(quote_ident(n.nspname) ORDER BY n.nspname) FROM pg_namespace n WHERE quote_ident(n.nspname) = ANY ($4::text::text[]) AND NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(n.oid, 'CREATE'))) AS "Schemas",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT format('%I.%I', n.nspname, c.relname) AS "Name", format('%I.%I', o.relnamespace::regnamespace, o.relname) AS "Other"
 			FROM pg_class o JOIN pg_class c ON c.relname = o.relname AND c.oid <> o.oid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -147,6 +152,12 @@ func (m *model) checkUses(ctx context.Context, db querier) error {
 	}
 	for _, s := range found.Schemas {
 		m.problem("schema "+s, "doesn't let you create indexes or views", "GRANT USAGE, CREATE ON SCHEMA "+s+" TO "+m.role)
+	}
+	for _, r := range found.Rules {
+		m.problem(r, "applies to UPDATE, which the backfill runs in a WITH query", "drop it until contract, or GRANT SET ON PARAMETER session_replication_role to the role of rekey")
+	}
+	for _, o := range found.Owners {
+		m.problem("role "+o.Owner, "owns a view in schema %s, and can't create views there", "GRANT CREATE ON SCHEMA "+o.Schema+" TO "+o.Owner, o.Schema)
 	}
 	for _, n := range found.Names {
 		m.problem("relation "+n.Name, "has the name of %s, whose view would hide it", "rename one of them until contract", n.Other)

@@ -257,7 +257,7 @@ func (r *relation) fresh() map[string]string {
 
 // create renders the index on the new columns.
 func (x *index) create(r *relation) string {
-	_, rest, _ := strings.Cut(x.Definition, " USING ")
+	rest := after(x.Definition, "USING", " ")
 	sql := "CREATE INDEX CONCURRENTLY "
 	if x.Unique {
 		sql = "CREATE UNIQUE INDEX CONCURRENTLY "
@@ -308,8 +308,7 @@ func (c *column) notNullCheck() string { return ident(newName("%s_not_null", c.N
 // create renders the definition of a foreign key on the new columns, without NOT VALID.
 func (f *foreignKey) create(m *model) string {
 	from, to := m.column(f.Table, f.Columns[0]), m.column(f.To, f.ToColumns[0])
-	_, rest, _ := strings.Cut(f.Definition, " REFERENCES ")
-	rest = rest[strings.Index(rest, ")")+1:]
+	rest := after(f.Definition, "REFERENCES", ")")
 	return "FOREIGN KEY (" + from.fresh + ") REFERENCES " + to.rel.Name + "(" + to.fresh + ")" + strings.TrimSuffix(rename(rest, from.rel.fresh()), " NOT VALID")
 }
 

@@ -12,6 +12,14 @@ func tokens(sql string) []string { return tokenPattern.FindAllString(sql, -1) }
 
 var tokenPattern = regexp.MustCompile(`E?'(?:[^']|'')*'|"(?:[^"]|"")*"|[\pL_][\pL\pN_$]*|\pN[\pN.]*|\s+|[<>=!~+*/%&|^#@?:-]+|.`)
 
+// after returns the part of a definition after a keyword and the next end.
+func after(sql, keyword, end string) string {
+	list := tokens(sql)
+	i := slices.Index(list, keyword)
+	i += slices.Index(list[i:], end)
+	return strings.Join(list[i+1:], "")
+}
+
 // rename replaces the names of columns in a definition that Postgres has printed. It
 // leaves names of tables, functions and types alone.
 func rename(sql string, names map[string]string) string {

@@ -38,6 +38,7 @@ type refusal struct {
 	want   []string // in the object or the reason of the only problem
 	undo   string   // SQL for objects outside of the schema shop
 	since  string   // version of Postgres
+	steps  bool     // run all steps, and abort
 }
 
 // only replaces the key of customers alone.
@@ -98,6 +99,7 @@ var refusals = []refusal{
 	{name: "function that uses the constraint", change: "CREATE FUNCTION shop.f() RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO shop.customers (name) VALUES ('x') ON CONFLICT ON CONSTRAINT customers_pkey DO NOTHING; END", want: []string{"function shop.f()", "constraint"}},
 	{name: "check of the row", change: "ALTER TABLE shop.orders ADD CONSTRAINT complete CHECK (orders.* IS DISTINCT FROM NULL)", want: []string{"complete", "row"}},
 	{name: "no replica identity", change: "CREATE TABLE shop.t (customer_id bigint REFERENCES shop.customers); CREATE PUBLICATION all_of_t FOR TABLE shop.t", undo: "DROP PUBLICATION all_of_t", want: []string{"shop.t", "replica identity"}},
+	{name: "rule on UPDATE", change: "CREATE RULE follow AS ON UPDATE TO shop.orders DO ALSO NOTIFY orders; ALTER TABLE shop.orders ENABLE ALWAYS RULE follow", want: []string{"rule follow", "UPDATE"}},
 	{name: "typed table", change: "CREATE TYPE shop.pair AS (id bigint, customer_id bigint); CREATE TABLE shop.t OF shop.pair; ALTER TABLE shop.t ADD FOREIGN KEY (customer_id) REFERENCES shop.customers", want: []string{"shop.t", "typed"}},
 	{name: "rows that violate a check", change: "ALTER TABLE shop.orders ADD CONSTRAINT noted CHECK (note IS NOT NULL) NOT VALID", want: []string{"noted", "10 rows"}},
 	{name: "NOT NULL that isn't valid", since: "18", change: "ALTER TABLE shop.orders ADD CONSTRAINT present NOT NULL customer_id NOT VALID", want: []string{"customer_id", "VALIDATE CONSTRAINT present"}},
@@ -176,7 +178,9 @@ func TestRefusals(t *testing.T) {
 			{name: "valid reference", spec: loose},
 			{name: "reserved Node", change: "SELECT sortkey.reserve_node('snowflake', 100, 'defaults of this database')"},
 			{name: "one Node for two keys", spec: func(s *rekey.Spec) { s.Keys[1].Node = s.Keys[0].Node }},
-			{name: "columns named like variables", change: "ALTER TABLE shop.customers ADD given text, ADD found_key text"},
+			{name: "names like parts of definitions", change: `CREATE TABLE shop."a (old) USING x" (id bigint DEFAULT 1 PRIMARY KEY, "x REFERENCES y)" bigint REFERENCES shop.customers ON DELETE CASCADE); CREATE INDEX "b USING c" ON shop."a (old) USING x" ("x REFERENCES y)")`, steps: true},
+			{name: "columns named like variables", change: "ALTER TABLE shop.customers ADD given text, ADD found_key text", steps: true},
+			{name: "tables that refer to each other", change: "ALTER TABLE shop.customers ADD last_id bigint REFERENCES shop.orders; UPDATE shop.customers SET last_id = id", steps: true},
 			{name: "names of columns of other relations", change: "CREATE VIEW shop.v AS SELECT c.id, i, y.z FROM (shop.customers c JOIN shop.orders o ON o.customer_id = c.id) CROSS JOIN generate_series(1, 2) g(i) CROSS JOIN (SELECT 1 FROM shop.orders x JOIN shop.customers USING (id)) y(z)"},
 			{name: "supported expressions", change: `CREATE INDEX ON shop.orders (note) WHERE customer_id IS NOT NULL;
 				ALTER TABLE shop.orders ADD CHECK (customer_id IS NOT NULL OR note IS NOT NULL), ADD parent_id bigint REFERENCES shop.orders, ADD CHECK (parent_id <> id)`},
@@ -193,6 +197,10 @@ func TestRefusals(t *testing.T) {
 				}
 				if len(r.want) == 0 {
 					accepted(t, pool, spec, o)
+					if r.steps {
+						mustRun(t, pool, spec, o, rekey.StepExpand, rekey.StepBackfill, rekey.StepValidate, rekey.StepAbort)
+						mustRun(t, pool, spec, o, steps...)
+					}
 				} else {
 					refused(t, db, pool, spec, o, r.want)
 				}
