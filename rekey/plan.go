@@ -192,8 +192,14 @@ func (m *model) expand(o Options) (list []Action) {
 		}
 		add("add columns to "+r.Name, sql...)
 	}
-	for i, r := range m.relations {
-		add("add triggers to "+r.Name, m.triggerSQL(r, i, schema)...)
+	// If a row came before the row that it refers to, their triggers would agree on a new key.
+	// So a table that others refer to needs its triggers first.
+	for _, group := range slices.Backward(m.childrenFirst()) {
+		var sql []string
+		for _, r := range group {
+			sql = append(sql, m.triggerSQL(r, slices.Index(m.relations, r), schema)...)
+		}
+		add("add triggers to "+strings.Join(relationNames(group), ", "), sql...)
 	}
 	return list
 }
