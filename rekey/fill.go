@@ -112,7 +112,9 @@ func (k *key) fillKeys(done []*key) string {
 	for _, c := range r.columns {
 		for _, other := range done {
 			if c.key == other && !c.root {
-				sets = append(sets, c.fresh+" = "+c.lookup("t"))
+				// If a program has changed the reference since the batch began, its trigger has set
+				// the new key, and the lookup might not see the row that it refers to.
+				sets = append(sets, c.fresh+" = coalesce(t."+c.fresh+", "+c.lookup("t")+")")
 			}
 		}
 	}
