@@ -260,7 +260,8 @@ func (m *model) read(ctx context.Context, db querier) error {
 		query string
 	}{
 		{&m.indexes, `SELECT i.indexrelid::bigint AS "OID", i.indrelid::bigint AS "Table", pg_catalog.quote_ident(c.relname) AS "Name", c.relname AS "Plain", i.indisunique AS "Unique",
-			i.indkey::smallint[] AS "Columns", concat_ws(' ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) AS "Expression",
+			i.indkey::smallint[] AS "Columns", (SELECT array_agg(pg_catalog.pg_get_indexdef(i.indexrelid, n, false) ORDER BY n) FROM generate_series(1, i.indnkeyatts) n) AS "Keys",
+			i.indnullsnotdistinct AS "NullsEqual", coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), '') AS "Predicate", concat_ws(' ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) AS "Expression",
 			pg_catalog.pg_get_indexdef(i.indexrelid) AS "Definition", coalesce(pg_catalog.quote_ident(k.conname), '') AS "Constraint", coalesce(k.contype::text, '') AS "Type",
 			coalesce(k.condeferrable, false) AS "Deferrable", coalesce(k.condeferred, false) AS "Deferred", i.indisclustered AS "Clustered", i.indisreplident AS "ReplIdent",
 			i.indisvalid AS "Valid", h.amname AS "Method", (SELECT array_agg(o.opcdefault ORDER BY u.n) FROM unnest(i.indclass::oid[]) WITH ORDINALITY u(oid, n) JOIN pg_catalog.pg_opclass o ON o.oid = u.oid) AS "DefaultOps",
@@ -286,6 +287,9 @@ func (m *model) read(ctx context.Context, db querier) error {
 		if err := readJSON(ctx, db, q.dst, rows(q.query), tables); err != nil {
 			return err
 		}
+	}
+	if err := m.readFunctions(ctx, db, tables); err != nil {
+		return err
 	}
 	// Print definitions of views so that they can be created for the tables and for the views
 	// of the job's schema: without the schemas of the tables and of the views.
@@ -337,7 +341,7 @@ const grantColumns = `g.privilege_type AS "Privilege", CASE WHEN g.grantee = 0 T
 func (m *model) readColumns(ctx context.Context, db querier, r *relation) error {
 	var all []column
 	err := readJSON(ctx, db, &all, rows(`SELECT a.attnum AS "Num", a.attname AS "Name", pg_catalog.quote_ident(a.attname) AS "Quoted",
-		pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", b.typname AS "Base", t.typtype = 'd' AS "Domain", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
+		pg_catalog.format_type(a.atttypid, a.atttypmod) AS "Type", coalesce(l.collnamespace::regnamespace || '.' || pg_catalog.quote_ident(l.collname), '') AS "Collation", NOT coalesce(l.collisdeterministic, true) AS "Equal", b.typname AS "Base", t.typtype = 'd' AS "Domain", a.attnotnull AS "NotNull", a.attidentity AS "Identity", a.attgenerated AS "Generated",
 		coalesce(pg_catalog.pg_get_expr(d.adbin, d.adrelid), '') AS "Default",
 		(SELECT row_to_json(y) FROM (SELECT pg_catalog.quote_ident(k.conname) AS "Name", k.convalidated AS "Valid", k.connoinherit AS "NoInherit",
 			coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"
@@ -350,7 +354,7 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 		JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN (WITH RECURSIVE d(oid, kind, base) AS (
 			SELECT t.oid, t.typtype, t.typbasetype UNION ALL SELECT p.oid, p.typtype, p.typbasetype FROM d JOIN pg_catalog.pg_type p ON p.oid = d.base WHERE d.kind = 'd')
 			SELECT d.oid FROM d WHERE d.kind <> 'd') ELSE t.oid END
-		LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+		LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
 		WHERE a.attrelid = $1::text::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`), strconv.FormatInt(r.OID, 10))
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 		}
 	}
 	m.checkNames()
+	m.checkFunctions()
 	m.checkDependents()
 	if err := m.checkDatabase(ctx, db, o); err != nil {
 		return err
@@ -121,6 +122,8 @@ func (m *model) checkTable(r *relation) {
 		switch {
 		case c.Domain:
 			m.note(c.String(), "has the domain %s, and the new column has none", "add NOT NULL or a CHECK to the table if the domain has one", c.Type)
+		case c.Equal:
+			m.problem(c.String(), "has the collation %s, by which different texts can be equal", "use a deterministic collation", c.Collation)
 		case c.NotNullAs != nil && !c.NotNullAs.Valid:
 			m.problem(c.String(), "has a NOT NULL constraint that isn't valid", "run ALTER TABLE … VALIDATE CONSTRAINT "+c.NotNullAs.Name+", or drop it")
 		case c.Generated != "":
@@ -258,6 +261,9 @@ func (m *model) checkIndexes() {
 	for _, x := range m.changed {
 		r := m.relation(x.Table)
 		object := "index " + r.Schema + "." + x.Name
+		if x.Deferrable {
+			m.note("constraint "+x.Constraint+" of "+r.Name, "is deferrable, and is checked at once for the new columns while validate creates its index", "statements that need the delay fail with SQLSTATE 23505 meanwhile; repeat them")
+		}
 		switch {
 		case x.Type == "x":
 			m.problem("constraint "+x.Constraint+" of "+r.Name, "is an exclusion constraint on a key", "drop it and add it again after contract")

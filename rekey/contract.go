@@ -3,6 +3,7 @@ package rekey
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,8 +17,8 @@ func (m *model) contract(o Options) (list []Action) {
 		list = append(list, Action{Step: StepContract, Kind: kind, Title: title, SQL: sql, Objects: objects})
 	}
 	if len(m.relations) > 0 {
-		add(kindCheck, "compare the keys of all rows", nil, m.rowChecks()...)
-		add(kindCheck, "look for new objects on the old columns", nil, m.dependentCheck())
+		add(kindCheck, compareKeys, nil, m.rowChecks(o)...)
+		add(kindCheck, "look for new objects on the old columns", nil, m.dependentCheck(), m.schemaCheck(o))
 	}
 	for _, f := range m.changedForeignKeys() {
 		r := m.relation(f.Table)
@@ -28,12 +29,19 @@ func (m *model) contract(o Options) (list []Action) {
 	if len(m.views) > 0 {
 		add(kindDDL, "point views at the new columns", views, m.replaceViews(append([]string{o.Schema}, m.path...))...)
 	}
-	for _, group := range m.childrenFirst() {
+	groups := m.childrenFirst()
+	if m.linked {
+		// While some tables have new keys and others old ones, triggers that work on both would
+		// fail, or find no rows.
+		groups = [][]*relation{slices.Concat(groups...)}
+	}
+	for _, group := range groups {
 		names := relationNames(group)
 		sql := lock(allPrograms, names...)
 		for _, r := range group {
 			sql = append(sql, m.replaceColumns(r)...)
 		}
+		sql = append(sql, m.recompile(group)...)
 		add(kindDDL, "replace the old columns of "+strings.Join(names, ", "), m.objects(group...), sql...)
 	}
 	if len(m.views) > 0 {
@@ -77,7 +85,18 @@ func (k *key) newDefault() string { return k.with(k.format.next, k.Node, "", "")
 func (m *model) dependentCheck() string {
 	known := each(m.dependents, func(d dependent) string { return literal(d.Identity) })
 	return "SELECT 'would be lost: ' || o FROM (SELECT DISTINCT " + identity + " FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN (" +
-		m.oldColumns() + ")) x (o) WHERE o !~ '\"~rekey ' AND o NOT IN (" + strings.Join(append(known, "''"), ", ") + ")"
+		m.oldColumns() + ")) x (o) WHERE o !~ '\"[ ~]rekey ' AND o NOT IN (" + strings.Join(append(known, "''"), ", ") + ")"
+}
+
+// schemaCheck renders a query for objects of others in the schema of the job, such as a table
+// that a program of the new version has created.
+func (m *model) schemaCheck(o Options) string {
+	own := append(m.jobViews(o), stateTable(o.Schema), pendingTable(o.Schema), claimTable(o.Schema))
+	return "SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema " + o.Schema + "; move it to another one with SET SCHEMA' FROM pg_class c WHERE c.relnamespace = " + literal(o.Schema) +
+		"::regnamespace AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN (" + strings.Join(each(own, func(name string) string { return literal(unquote(strings.TrimPrefix(name, o.Schema+"."))) }), ", ") +
+		") AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))" +
+		" UNION ALL SELECT pg_describe_object('pg_proc'::regclass, p.oid, 0) || ' is in schema " + o.Schema + "; move it to another one with SET SCHEMA' FROM pg_proc p WHERE p.pronamespace = " + literal(o.Schema) +
+		"::regnamespace AND p.proname !~ '^(new_key|old_key|fill)_[0-9]+$'"
 }
 
 // replaceViews renders the statements that create the views again, on the relations that a
@@ -175,18 +194,14 @@ func (x *index) adopt(r *relation) (sql []string) {
 	if x.Constraint == "" {
 		add("ALTER INDEX %s.%s RENAME TO %s", r.Schema, ident(x.fresh), x.Name)
 	} else {
-		kind := "UNIQUE"
-		if x.Type == "p" {
-			kind = "PRIMARY KEY"
+		switch {
+		case x.Type == "p":
+			add("ALTER TABLE %s ADD CONSTRAINT %s PRIMARY KEY USING INDEX %s%s", r.Name, x.Constraint, ident(x.fresh), x.deferrable())
+		case x.Deferrable:
+			add("ALTER TABLE %s RENAME CONSTRAINT %s TO %s", r.Name, ident(x.fresh), x.Constraint)
+		default:
+			add("ALTER TABLE %s ADD CONSTRAINT %s UNIQUE USING INDEX %s", r.Name, x.Constraint, ident(x.fresh))
 		}
-		kind += " USING INDEX " + ident(x.fresh)
-		if x.Deferrable {
-			kind += " DEFERRABLE"
-		}
-		if x.Deferred {
-			kind += " INITIALLY DEFERRED"
-		}
-		add("ALTER TABLE %s ADD CONSTRAINT %s %s", r.Name, x.Constraint, kind)
 		sql = append(sql, comment("CONSTRAINT "+x.Constraint+" ON "+r.Name, x.ConComment)...)
 	}
 	for _, target := range x.Targets {
@@ -201,6 +216,17 @@ func (x *index) adopt(r *relation) (sql []string) {
 	return append(sql, comment("INDEX "+r.Schema+"."+x.Name, x.Comment)...)
 }
 
+// deferrable renders when the constraint is checked.
+func (x *index) deferrable() string {
+	switch {
+	case x.Deferred:
+		return " DEFERRABLE INITIALLY DEFERRED"
+	case x.Deferrable:
+		return " DEFERRABLE"
+	}
+	return ""
+}
+
 func comment(object, text string) []string {
 	if text == "" {
 		return nil
@@ -209,7 +235,9 @@ func comment(object, text string) []string {
 }
 
 func dropTriggers(r *relation) []string {
-	return []string{"DROP TRIGGER IF EXISTS " + insertTrigger + " ON " + r.Name, "DROP TRIGGER IF EXISTS " + updateTrigger + " ON " + r.Name}
+	return each([]string{firstInsertTrigger, firstUpdateTrigger, insertTrigger, updateTrigger, deleteTrigger}, func(name string) string {
+		return "DROP TRIGGER IF EXISTS " + name + " ON " + r.Name
+	})
 }
 
 // dropJob renders the statements that drop the schema of the job.
@@ -220,7 +248,7 @@ func (m *model) dropJob(o Options) (sql []string) {
 	for _, k := range m.moved() {
 		sql = append(sql, "DROP FUNCTION "+k.newKey(o.Schema)+", "+k.oldKey(o.Schema))
 	}
-	return append(sql, "DROP TABLE "+pendingTable(o.Schema)+", "+stateTable(o.Schema), "DROP SCHEMA "+o.Schema)
+	return append(sql, "DROP TABLE "+pendingTable(o.Schema)+", "+claimTable(o.Schema)+", "+stateTable(o.Schema), "DROP SCHEMA "+o.Schema)
 }
 
 // abort renders the actions of abort, which can follow any action before contract changes
@@ -231,6 +259,7 @@ func (m *model) abort(o Options) (list []Action) {
 		list = append(list, Action{Step: StepAbort, Kind: kind, Title: title, SQL: sql, Objects: objects})
 	}
 	if len(m.relations) > 0 {
+		add(kindCheck, "look for other objects in schema "+o.Schema, nil, m.schemaCheck(o))
 		add(kindDDL, "drop the views", nil, "DROP VIEW IF EXISTS "+strings.Join(reversed(m.jobViews(o)), ", "))
 	}
 	for _, f := range m.changedForeignKeys() {

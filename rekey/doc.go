@@ -29,7 +29,7 @@
 // program of the new version needs no second release.
 //
 // Triggers keep both keys equal: a statement that sets a reference by one key sets it by
-// the other key, too.
+// the other key, too. Triggers of the application see the old keys until [Contract].
 //
 // # Who is the authority
 //

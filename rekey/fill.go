@@ -96,7 +96,7 @@ func (k *key) needsIndex() bool { return k.times != nil || k.Times.Key == KeyULI
 // after the previous row's if that is later. So IDs have the order of the rows.
 //
 // The update sets references, too, if their keys are done.
-func (k *key) fillKeys(done []*key) string {
+func (m *model) fillKeys(k *key, done []*key, schema string) string {
 	r, f := k.root.rel, k.format
 	order := k.order("t")
 	after := []string{"$1::text::" + k.root.Type}
@@ -108,13 +108,19 @@ func (k *key) fillKeys(done []*key) string {
 		after = []string{"$4::text::" + k.times.Type, after[0]}
 		moment = order[0] + "::text"
 	}
-	sets := []string{k.root.fresh + " = " + k.idAt(fmt.Sprintf("to_timestamp((%d + slot / %d * %d) / 1000.0)", f.epochMS, f.perUnit, f.unitMS), fmt.Sprintf("(slot %% %d)::integer", f.perUnit))}
+	id := k.idAt(fmt.Sprintf("to_timestamp((%d + slot / %d * %d) / 1000.0)", f.epochMS, f.perUnit, f.unitMS), fmt.Sprintf("(slot %% %d)::integer", f.perUnit))
+	if f.pool == "" {
+		// Without node numbers, an ID of a time since expand could equal a new ID.
+		id = fmt.Sprintf("CASE WHEN slot / %d * %d + %d < (SELECT floor(extract(epoch FROM started_at) * 1000) FROM %s) THEN %s ELSE %s END",
+			f.perUnit, f.unitMS, f.epochMS, stateTable(schema), id, k.nextID(""))
+	}
+	sets := []string{k.root.fresh + " = s.id"}
 	for _, c := range r.columns {
 		for _, other := range done {
 			if c.key == other && !c.root {
 				// If a program has changed the reference since the batch began, its trigger has set
 				// the new key, and the lookup might not see the row that it refers to.
-				sets = append(sets, c.fresh+" = coalesce(t."+c.fresh+", "+c.lookup("t")+")")
+				sets = append(sets, c.fresh+" = coalesce(t."+c.fresh+", "+m.lookup(c, "t", schema)+")")
 			}
 		}
 	}
@@ -124,19 +130,40 @@ func (k *key) fillKeys(done []*key) string {
     WHERE t.%[9]s IS NULL AND ($1::text IS NULL OR (%[7]s) > (%[10]s))
     ORDER BY %[7]s LIMIT $3::text::bigint
 ), slots AS MATERIALIZED (
-    SELECT k, moment, n, n + greatest($2::text::bigint, max(first - n) OVER (ORDER BY n)) AS slot FROM batch
+    SELECT *, %[12]s AS id FROM (SELECT k, moment, n, n + greatest($2::text::bigint, max(first - n) OVER (ORDER BY n)) AS slot FROM batch ORDER BY n) x
 ), filled AS (
     UPDATE ONLY %[8]s t SET %[11]s FROM slots s WHERE t.%[1]s = s.k AND t.%[9]s IS NULL
 )
 SELECT n, moment, k::text, slot::text FROM slots ORDER BY n DESC LIMIT 1`,
 		k.root.Quoted, moment, k.milliseconds("t"), f.epochMS, f.unitMS, f.perUnit, strings.Join(order, ", "), r.Name, k.root.fresh,
-		strings.Join(after, ", "), strings.Join(sets, ", "))
+		strings.Join(after, ", "), strings.Join(sets, ", "), id)
 }
 
-// lookup renders the new key that a reference refers to.
-func (c *column) lookup(alias string) string {
+// refersTo renders the condition for the row that a reference refers to, for aliases of both
+// tables.
+func (c *column) refersTo(root, reference string) string {
+	return root + "." + c.key.root.Quoted + " = " + reference + "." + c.Quoted + c.key.root.collate()
+}
+
+// lookup renders the new key that a reference refers to. A reference without a foreign key can
+// refer to a row that was deleted.
+func (m *model) lookup(c *column, alias, schema string) string {
 	root := c.key.root
-	return "(SELECT p." + root.fresh + " FROM ONLY " + root.rel.Name + " p WHERE p." + root.Quoted + " = " + alias + "." + c.Quoted + ")"
+	found := "(SELECT p." + root.fresh + " FROM ONLY " + root.rel.Name + " p WHERE " + c.refersTo("p", alias) + ")"
+	if !m.loose(c) {
+		return found
+	}
+	return "coalesce(" + found + ", (SELECT d.new_key::" + c.key.format.sqlType + " FROM " + pendingTable(schema) + " d WHERE " + c.pair("d", alias) + "))"
+}
+
+// pair renders the condition for the pair of a reference's key.
+func (c *column) pair(pending, reference string) string {
+	return fmt.Sprintf(`%s.key = %d AND %[1]s.old_key = %[3]s.%[4]s::text COLLATE "C"`, pending, c.key.n, reference, c.Quoted)
+}
+
+// loose reports whether a reference has no foreign key.
+func (m *model) loose(c *column) bool {
+	return !c.root && !slices.ContainsFunc(m.foreignKeys, func(f *foreignKey) bool { return f.Table == c.rel.OID && f.Columns[0] == c.Num })
 }
 
 // left renders a query for whether rows have no new key.
@@ -156,15 +183,18 @@ SELECT count(*) FROM filled`, c.rel.Name, c.fresh, c.Quoted, pageRange, c.fresh)
 }
 
 // fillReferences renders a batch of the backfill of a table's references, and a query for
-// whether rows are left.
-func (r *relation) fillReferences() (batch, left string) {
-	var sets, conditions, complete []string
+// whether rows are left. A batch corrects new keys, too: a transaction with a snapshot from
+// before expand may have referred to a row that it didn't see.
+func (m *model) fillReferences(r *relation, schema string) (batch, left string) {
+	var sets, conditions, missing, complete []string
 	for _, c := range r.columns {
 		if c.root {
 			continue
 		}
-		sets = append(sets, c.fresh+" = coalesce(t."+c.fresh+", "+c.lookup("t")+")")
-		conditions = append(conditions, "t."+c.Quoted+" IS NOT NULL AND t."+c.fresh+" IS NULL")
+		lookup := m.lookup(c, "t", schema)
+		sets = append(sets, c.fresh+" = coalesce("+lookup+", t."+c.fresh+")")
+		conditions = append(conditions, "t."+c.Quoted+" IS NOT NULL AND (t."+c.fresh+" IS NULL OR t."+c.fresh+" <> "+lookup+")")
+		missing = append(missing, "t."+c.Quoted+" IS NOT NULL AND t."+c.fresh+" IS NULL")
 		complete = append(complete, "(t."+c.Quoted+" IS NULL OR t."+c.fresh+" IS NOT NULL)")
 	}
 	if len(sets) == 0 {
@@ -174,7 +204,7 @@ func (r *relation) fillReferences() (batch, left string) {
     UPDATE ONLY %s t SET %s WHERE %s AND (%s) RETURNING %s AS complete
 )
 SELECT count(*) FILTER (WHERE complete) FROM filled`, r.Name, strings.Join(sets, ", "), pageRange, strings.Join(conditions, " OR "), strings.Join(complete, " AND "))
-	return batch, "SELECT EXISTS (SELECT FROM ONLY " + r.Name + " t WHERE " + strings.Join(conditions, " OR ") + ")"
+	return batch, "SELECT EXISTS (SELECT FROM ONLY " + r.Name + " t WHERE " + strings.Join(missing, " OR ") + ")"
 }
 
 // A cursor is the position of a backfill action.
@@ -245,7 +275,7 @@ func (j *job) backfill(ctx context.Context, a Action) error {
 // UPDATE fires no triggers.
 const batchSettings = `SELECT set_config(name, setting, true) FROM (VALUES
 	('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
-	('plan_cache_mode', 'force_custom_plan'), ('timezone', 'UTC'), ('datestyle', 'ISO'), ('session_replication_role', 'replica')) s (name, setting)
+	('plan_cache_mode', 'force_custom_plan'), ('timezone', 'UTC'), ('datestyle', 'ISO'), ('` + backfillSetting + `', 'on'), ('session_replication_role', 'replica')) s (name, setting)
 	WHERE name <> 'session_replication_role' OR $1::boolean`
 
 // batch fills up to size rows or pages, and reports whether this was the end of the pass.

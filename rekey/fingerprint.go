@@ -89,7 +89,7 @@ SELECT line FROM (
 	FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.conname !~ '^rekey_'
 	UNION ALL
 	SELECT 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass || ': ' || pg_get_triggerdef(t.oid) || ', ' || t.tgenabled::text || concat_ws(', ', '', 'comment ' || obj_description(t.oid, 'pg_trigger'))
-	FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '^~rekey '
+	FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '` + ownTriggers + `'
 	UNION ALL
 	SELECT 'policy ' || p.polname || ' of ' || p.polrelid::regclass || ': ' || concat_ws(', ', p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)) FROM pg_policy p WHERE p.polrelid = ANY ($1::text::oid[])
 	UNION ALL

@@ -227,7 +227,7 @@ func (m *model) checkFreshNames(ctx context.Context, db querier) error {
 	var list []string
 	err := readJSON(ctx, db, &list, `SELECT json_agg(o ORDER BY o)::text FROM (
 		SELECT pg_describe_object('pg_constraint'::regclass, k.oid, 0) FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.conname LIKE 'rekey\_%'
-		UNION ALL SELECT pg_describe_object('pg_trigger'::regclass, t.oid, 0) FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND t.tgname LIKE '~rekey%'
+		UNION ALL SELECT pg_describe_object('pg_trigger'::regclass, t.oid, 0) FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND t.tgname ~ '`+ownTriggers+`'
 		UNION ALL SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) FROM pg_class c WHERE c.relkind IN ('r', 'i', 'S', 'v', 'm', 'p', 'f') AND c.relname LIKE 'rekey\_%'
 			AND c.relnamespace IN (SELECT t.relnamespace FROM pg_class t WHERE t.oid = ANY ($1::text::oid[]))
 			AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = c.oid AND k.conrelid = ANY ($1::text::oid[]))) x (o)`,
@@ -319,7 +319,7 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 			}
 			var dangling int64
 			err := db.QueryRowContext(ctx, "SELECT count(*) FROM ONLY "+r.Name+" t WHERE t."+c.Quoted+" IS NOT NULL AND NOT EXISTS (SELECT FROM "+
-				c.key.root.rel.Name+" p WHERE p."+c.key.root.Quoted+" = t."+c.Quoted+")").Scan(&dangling)
+				c.key.root.rel.Name+" p WHERE "+c.refersTo("p", "t")+")").Scan(&dangling)
 			if err != nil {
 				return err
 			}

@@ -56,6 +56,8 @@ type column struct {
 	Name      string
 	Quoted    string
 	Type      string // such as character varying(26)
+	Collation string // qualified and quoted; empty for a type without collations
+	Equal     bool   // texts that differ can be equal
 	Base      string // pg_type.typname without domains
 	Domain    bool
 	NotNull   bool
@@ -118,8 +120,11 @@ type index struct {
 	Name       string // quoted, without schema
 	Plain      string
 	Unique     bool
-	Columns    []int // of the table; 0 is an expression
-	Expression string
+	Columns    []int    // of the table; 0 is an expression
+	Keys       []string // names of columns and expressions, without included columns
+	NullsEqual bool
+	Predicate  string
+	Expression string // all of it, with the predicate
 	Definition string
 	Constraint string // quoted; empty for an index without a constraint
 	Type       string // p, u or x, of the constraint
@@ -217,6 +222,9 @@ type model struct {
 	statistics   []*statistic
 	publications []*publication
 	dependents   []dependent
+	triggers     []*trigger
+	functions    []*function
+	linked       bool     // triggers work on several tables
 	path         []string // schemas of the tables
 	bypassRLS    bool
 	problems     []Problem

@@ -16,9 +16,12 @@ const (
 	kindCheck    = "check"    // queries whose rows are findings
 )
 
+// compareKeys is the title of the check of the rows.
+const compareKeys = "compare the keys of all rows"
+
 // actions renders the actions of all steps.
 func (m *model) actions(o Options) []Action {
-	return slices.Concat(m.expand(o), m.backfill(), m.validate(o), m.contract(o), m.abort(o))
+	return slices.Concat(m.expand(o), m.backfill(o), m.validate(o), m.contract(o), m.abort(o))
 }
 
 func each[T any](list []T, f func(T) string) []string {
@@ -166,9 +169,7 @@ func (m *model) expand(o Options) (list []Action) {
 	for _, n := range m.nodes() {
 		sql = append(sql, fmt.Sprintf("SELECT %s.reserve_node(%s, %d, %s)", o.Config.Schema, literal(n.pool), n.number, literal(n.note)))
 	}
-	sql = append(sql,
-		"CREATE TABLE "+pendingTable(schema)+" (key integer NOT NULL, old_key text NOT NULL, new_key text NOT NULL, PRIMARY KEY (key, old_key), UNIQUE (key, new_key))",
-		"COMMENT ON TABLE "+pendingTable(schema)+" IS 'Both keys of rows that other rows refer to, and that do not exist yet.'")
+	sql = append(sql, createPending(schema)...)
 	for _, k := range m.moved() {
 		sql = append(sql, k.translators(schema)...)
 	}
@@ -204,7 +205,7 @@ func (m *model) expand(o Options) (list []Action) {
 	return list
 }
 
-func (m *model) backfill() (list []Action) {
+func (m *model) backfill(o Options) (list []Action) {
 	action := func(kind, title string, sql ...string) *Action {
 		list = append(list, Action{Step: StepBackfill, Kind: kind, Title: title, SQL: sql})
 		return &list[len(list)-1]
@@ -223,14 +224,14 @@ func (m *model) backfill() (list []Action) {
 		if temporary {
 			action(kindIndex, "create index "+ident(index), "CREATE INDEX CONCURRENTLY "+ident(index)+" ON "+r.Name+" ("+strings.Join(k.order(""), ", ")+")").Index = r.Schema + "." + ident(index)
 		}
-		action(kindBackfill, "fill keys of "+r.Name, k.fillKeys(done), k.left()).Fill = estimate
+		action(kindBackfill, "fill keys of "+r.Name, m.fillKeys(k, done, o.Schema), k.left()).Fill = estimate
 		if temporary {
 			action(kindDDL, "drop index "+ident(index), append(lock(allPrograms, r.Name), "DROP INDEX IF EXISTS "+r.Schema+"."+ident(index))...)
 		}
 		done = append(done, k)
 	}
 	for _, r := range m.relations {
-		if fillSQL, left := r.fillReferences(); fillSQL != "" {
+		if fillSQL, left := m.fillReferences(r, o.Schema); fillSQL != "" {
 			action(kindBackfill, "fill references of "+r.Name, fillSQL, left).Fill = &fill{Table: r.Name, Rows: int64(r.Rows), Pages: true}
 		}
 	}
@@ -338,6 +339,12 @@ func (m *model) validate(o Options) (list []Action) {
 	for _, x := range m.changed {
 		r := m.relation(x.Table)
 		add(kindIndex, "create index "+ident(x.fresh), x.create(r)).Index = r.Schema + "." + ident(x.fresh)
+		if x.deferrable() != "" && x.Type == "u" {
+			// A repeated step finds the constraint.
+			add(kindDDL, "add constraint "+ident(x.fresh)+" to "+r.Name, append(lock(allPrograms, r.Name),
+				"DO $rekey$ BEGIN IF NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = "+literal(r.Schema+"."+ident(x.fresh))+"::regclass) THEN ALTER TABLE "+r.Name+
+					" ADD CONSTRAINT "+ident(x.fresh)+" UNIQUE USING INDEX "+ident(x.fresh)+x.deferrable()+"; END IF; END $rekey$")...)
+		}
 	}
 	// A repeated step replaces the constraints.
 	var validations []Action
@@ -373,14 +380,14 @@ func (m *model) validate(o Options) (list []Action) {
 	for _, r := range m.relations {
 		add(kindDDL, "analyze "+r.Name, stopVacuum(r.Name), "ANALYZE "+r.Name+" ("+strings.Join(each(r.columns, func(c *column) string { return c.fresh }), ", ")+")")
 	}
-	add(kindCheck, "compare the keys of all rows", m.rowChecks()...)
+	add(kindCheck, compareKeys, m.rowChecks(o)...)
 	add(kindDDL, "create views for programs of the new version", m.createViews(o)...)
 	add(kindCheck, "check the views", m.viewCheck(o))
 	return list
 }
 
 // rowChecks renders queries whose rows are findings.
-func (m *model) rowChecks() (list []string) {
+func (m *model) rowChecks(o Options) (list []string) {
 	for _, r := range m.relations {
 		for _, c := range r.columns {
 			root := c.key.root
@@ -388,9 +395,13 @@ func (m *model) rowChecks() (list []string) {
 			if c.root {
 				where = "t." + c.fresh + " IS NULL"
 			} else {
-				join = " LEFT JOIN ONLY " + root.rel.Name + " p ON p." + root.Quoted + " = t." + c.Quoted
-				// A reference without a foreign key can refer to a deleted row.
-				where = fmt.Sprintf("(t.%[1]s IS NULL) <> (t.%[2]s IS NULL) OR p.%[3]s <> t.%[2]s", c.Quoted, c.fresh, root.fresh)
+				join = " LEFT JOIN ONLY " + root.rel.Name + " p ON " + c.refersTo("p", "t")
+				expected := "p." + root.fresh
+				if m.loose(c) {
+					join += " LEFT JOIN " + pendingTable(o.Schema) + " d ON " + c.pair("d", "t")
+					expected = "coalesce(" + expected + ", d.new_key::" + c.key.format.sqlType + ")"
+				}
+				where = fmt.Sprintf("(t.%[1]s IS NULL) <> (t.%[2]s IS NULL) OR %[3]s <> t.%[2]s", c.Quoted, c.fresh, expected)
 			}
 			list = append(list, fmt.Sprintf("SELECT count(*) || %s FROM ONLY %s t%s WHERE %s HAVING count(*) > 0",
 				literal(" rows of "+r.Name+" have no "+c.fresh+" that equals "+c.Quoted), r.Name, join, where))

@@ -123,14 +123,19 @@ func (j *job) advance(ctx context.Context, tx *sql.Tx, a Action) error {
 	return err
 }
 
-// rowsLeft reports whether rows have no new key after the backfill.
+// rowsLeft reports whether rows have no new key, or another one, after the backfill.
 func (j *job) rowsLeft(ctx context.Context) (left bool, err error) {
-	for _, a := range ofStep(j.state.job.Actions, StepBackfill) {
-		if a.Kind == kindBackfill && !left && err == nil {
-			err = j.conn.QueryRowContext(ctx, a.SQL[1]).Scan(&left)
+	for _, a := range ofStep(j.state.job.Actions, StepValidate) {
+		if a.Kind != kindCheck || a.Title != compareKeys {
+			continue
+		}
+		for _, query := range a.SQL {
+			if found, err := texts(ctx, j.conn, query); len(found) > 0 || err != nil {
+				return true, err
+			}
 		}
 	}
-	return left, err
+	return false, nil
 }
 
 // rewind continues with the first action of an earlier step.

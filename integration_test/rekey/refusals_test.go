@@ -152,6 +152,10 @@ var refusals = []refusal{
 		s.Keys[0] = rekey.Key{Table: "shop.t", Format: rekey.Snowflake, Node: 100, InPlace: true}
 	}, want: []string{"shop.t", "uuid"}},
 	{name: "InPlace to Sno", spec: only(func(k *rekey.Key) { k.InPlace, k.Format, k.Times = true, rekey.Sno, rekey.Times{} }), want: []string{"shop.customers"}},
+	{name: "nondeterministic collation", change: `CREATE COLLATION shop.any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+		CREATE TABLE shop.t (id text COLLATE shop.any_case PRIMARY KEY)`, spec: func(s *rekey.Spec) {
+		s.Keys[0] = rekey.Key{Table: "shop.t", Format: rekey.Snowflake, Node: 100, BackfillNode: 101, OldKey: "'x'", Times: started}
+	}, want: []string{"shop.t", "any_case"}},
 	{name: "unknown format", spec: only(func(k *rekey.Key) { k.Format = "spread64" }), want: []string{"spread64"}},
 	{name: "same table twice", spec: func(s *rekey.Spec) { s.Keys[1].Table = "shop.customers" }, want: []string{"shop.customers"}},
 }

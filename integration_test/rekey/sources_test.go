@@ -356,3 +356,62 @@ func testInPlace(t *testing.T, db *pgtest.DB, key, reference string) {
 		}
 	}
 }
+
+// A UID60 has no node number, so IDs of existing rows with times since expand would equal new
+// ones. These rows get new IDs, in their order.
+func TestUID60OfNow(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		// A third of the sequence numbers of a time that is soon
+		db.Exec(t, `CREATE TABLE crowd (id bigserial PRIMARY KEY, at timestamptz NOT NULL);
+			INSERT INTO crowd (at) SELECT clock_timestamp() + interval '1 s' - n * interval '1 s' FROM generate_series(0, 100) n;
+			INSERT INTO crowd (at) SELECT now() + interval '2500 ms' + n * interval '1 ms' FROM generate_series(1, 200) n, generate_series(1, 170);
+			CREATE TABLE before AS TABLE crowd; ALTER TABLE crowd ADD ref bigint; UPDATE crowd SET ref = id`)
+		pool := db.SQL(t)
+		spec := rekey.Spec{Keys: []rekey.Key{{Table: "crowd", Format: rekey.UID60, Times: rekey.Times{Column: "at"}}}}
+		mustRun(t, pool, spec, rekey.Options{}, rekey.StepExpand)
+		soon := pgtest.Value[time.Time](t, db.Conn(t), "SELECT max(at) FROM crowd")
+		if time.Until(soon) < 300*time.Millisecond {
+			t.Fatal("expected expand to end before the times of the rows")
+		}
+		for time.Until(soon) > 0 {
+			db.Exec(t, "INSERT INTO crowd (at) SELECT '2025-05-05Z' FROM generate_series(1, 2000)")
+		}
+		mustRun(t, pool, spec, rekey.Options{}, steps[1:]...)
+		var rows, disordered int
+		must(t, db.Conn(t).QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE new <= previous) FROM (SELECT n.id AS new, lag(n.id) OVER (ORDER BY b.at, b.id) AS previous FROM before b JOIN crowd n ON n.ref = b.id) q").Scan(&rows, &disordered))
+		if rows != 101+200*170 || disordered != 0 {
+			t.Errorf("expected %d rows in the order of (time, old key), got %d rows, %d in another order", 101+200*170, rows, disordered)
+		}
+	})
+}
+
+// A reference can have another collation than the key.
+func TestCollations(t *testing.T) {
+	t.Parallel()
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `CREATE TABLE names (id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" UNIQUE);
+			CREATE TABLE uses (name_id text COLLATE "en-x-icu" REFERENCES names, loose_id varchar(20) COLLATE "POSIX", UNIQUE (name_id, loose_id));
+			INSERT INTO names VALUES ('a', 'a'), ('B', 'B');
+			INSERT INTO uses VALUES ('a', 'B'), ('B', 'a')`)
+		spec := rekey.Spec{Keys: []rekey.Key{{Table: "names", Format: rekey.Sno, Node: 1, BackfillNode: 2, OldKey: "gen_random_uuid()", Times: started}},
+			References: []rekey.Reference{{Table: "uses", Column: "loose_id", To: "names"}}}
+		pool := db.SQL(t)
+		b := &board{TB: t, db: db}
+		old, fresh := b.session("public"), b.session("rekeyed, public")
+		for i, step := range steps {
+			mustRun(t, pool, spec, rekey.Options{}, step)
+			if step == rekey.StepContract {
+				break
+			}
+			old.do("INSERT INTO names VALUES ($1, $1)", fmt.Sprint("c", i))
+			old.do("INSERT INTO uses VALUES ($1, $1)", fmt.Sprint("c", i))
+			old.do("UPDATE names SET id = $1 WHERE name = $2", fmt.Sprint("d", i), "unused")
+			old.do("DELETE FROM uses WHERE name_id = 'nobody'")
+		}
+		fresh.do("INSERT INTO uses (name_id, loose_id) SELECT id, id FROM names WHERE name = 'a'")
+		if got := fresh.all("SELECT n.name, l.name FROM uses u JOIN names n ON n.id = u.name_id JOIN names l ON l.id = u.loose_id ORDER BY 1, 2"); strings.Join(got, " ") != "B|a a|B a|a c0|c0 c1|c1 c2|c2" {
+			t.Errorf("expected all references, got %q", got)
+		}
+	})
+}

@@ -1,0 +1,425 @@
+package rekey
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/rekey"
+)
+
+// A board has lists, and rows that refer to them: by a foreign key that is checked at once, by
+// one that can be deferred, and by none. Each row has the name of its list, too.
+type board struct {
+	testing.TB
+	db *pgtest.DB
+	// Three programs of the old version, and one of the new version, which is nil before validate.
+	old, other, third, new *session
+	n                      int
+}
+
+const boardTables = `
+	CREATE TABLE lists (id bigserial PRIMARY KEY, name text NOT NULL UNIQUE, next_id bigint REFERENCES lists DEFERRABLE, created_at timestamptz NOT NULL DEFAULT now());
+	CREATE TABLE items (id bigserial PRIMARY KEY, list text NOT NULL, list_id bigint REFERENCES lists, code text UNIQUE);
+	CREATE TABLE notes (list text NOT NULL, list_id bigint NOT NULL REFERENCES lists ON UPDATE NO ACTION DEFERRABLE INITIALLY DEFERRED);
+	CREATE TABLE visits (list text NOT NULL, list_id bigint NOT NULL);
+	CREATE TABLE stars (list_id bigint NOT NULL, who text, n integer NOT NULL DEFAULT 1, UNIQUE (list_id, who));
+	INSERT INTO lists (name) SELECT 'list ' || i FROM generate_series(1, 40) i;
+	INSERT INTO visits SELECT name, id FROM lists;
+	SELECT setval('lists_id_seq', 1000)`
+
+func boardSpec() rekey.Spec {
+	return rekey.Spec{
+		Keys: []rekey.Key{
+			{Table: "lists", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: rekey.Times{Column: "created_at"}},
+			{Table: "items", Format: rekey.Snowflake, Node: 3, BackfillNode: 4, Times: rekey.Times{Start: sourceStart}},
+		},
+		References: []rekey.Reference{{Table: "visits", Column: "list_id", To: "lists"}, {Table: "stars", Column: "list_id", To: "lists"}},
+	}
+}
+
+// id returns the old key of another list that doesn't exist.
+func (b *board) id() int {
+	b.n++
+	return 100 + b.n
+}
+
+func name(id int) string { return fmt.Sprintf("list %d", id) }
+
+// blocked runs a statement that must wait for another session, until release has run.
+func (b *board) blocked(s *session, sql string, args []any, release func()) {
+	b.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.rows(sql, args...)
+		done <- err
+	}()
+	pid := s.conn.PgConn().PID()
+	pgtest.Eventually(b.TB, "the statement waits", func() error {
+		if len(done) > 0 {
+			b.Fatalf("expected to wait for another transaction: %s", sql)
+		}
+		if b.old.one("SELECT count(*) FROM pg_stat_activity WHERE pid = "+fmt.Sprint(pid)+" AND wait_event_type = 'Lock'") != "1" {
+			return fmt.Errorf("no wait of: %s", sql)
+		}
+		return nil
+	})
+	release()
+	must(b.TB, <-done)
+}
+
+// A boardCase has statements of programs whose order or overlap makes it hard to keep both
+// keys of a list equal.
+type boardCase struct {
+	name string
+	run  func(b *board)
+}
+
+var boardCases = []boardCase{
+	{"a row without a foreign key refers to a list that another transaction inserts", func(b *board) {
+		id := b.id()
+		b.other.do("BEGIN")
+		b.other.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.blocked(b.third, "INSERT INTO visits VALUES ($1, $2)", []any{name(id), id}, func() { b.other.do("COMMIT") })
+	}},
+	{"a list is inserted while another transaction refers to it", func(b *board) {
+		id := b.id()
+		b.other.do("BEGIN")
+		b.other.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+		b.blocked(b.third, "INSERT INTO lists (id, name) VALUES ($1, $2)", []any{id, name(id)}, func() { b.other.do("COMMIT") })
+	}},
+	{"a list gets a key to which another transaction refers", func(b *board) {
+		id := b.id()
+		b.old.do("INSERT INTO lists (name) VALUES ($1)", name(id))
+		b.other.do("BEGIN")
+		b.other.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+		b.blocked(b.third, "UPDATE lists SET id = $1 WHERE name = $2", []any{id, name(id)}, func() { b.other.do("COMMIT") })
+		b.old.do("INSERT INTO items (list, list_id) VALUES ($1, $2)", name(id), id)
+	}},
+	{"a list commits between the trigger and the check of the foreign key", func(b *board) {
+		id := b.id()
+		b.other.do("BEGIN")
+		b.other.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.other.do("INSERT INTO items (list, list_id, code) VALUES ($1, $2, $1)", name(id), id)
+		b.blocked(b.third, "INSERT INTO items (list, list_id, code) VALUES ($1, $2, $1)", []any{name(id), id}, func() {
+			b.other.do("DELETE FROM items WHERE code = $1", name(id))
+			b.other.do("COMMIT")
+		})
+	}},
+	{"DELETE and INSERT of the same key", func(b *board) {
+		id := b.id()
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.old.do("INSERT INTO notes VALUES ($1, $2)", name(id), id)
+		b.old.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+		b.old.do("BEGIN; SET CONSTRAINTS ALL DEFERRED")
+		b.old.do("DELETE FROM lists WHERE id = $1", id)
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.old.do("COMMIT")
+		b.old.do("WITH d AS (DELETE FROM lists WHERE id = $1 RETURNING *) INSERT INTO lists (id, name) SELECT id, name FROM d", id)
+		// A row of the first fill
+		id = 11 + b.n%20
+		b.old.do("WITH d AS (DELETE FROM lists WHERE id = $1 RETURNING *) INSERT INTO lists (id, name) SELECT id, name FROM d", id)
+	}},
+	{"references to a deleted list", func(b *board) {
+		id := 35
+		b.old.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+		b.old.do("DELETE FROM lists WHERE id = $1", id)
+		b.old.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+	}},
+	{"new keys of lists, after references to them", func(b *board) {
+		id, next := b.id(), b.id()
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.old.do("INSERT INTO notes VALUES ($1, $2)", name(id), id)
+		b.old.do("BEGIN")
+		b.old.do("UPDATE notes SET list_id = $1 WHERE list_id = $2", next, id)
+		b.old.do("UPDATE lists SET id = $1 WHERE id = $2", next, id)
+		b.old.do("COMMIT")
+		b.old.do("UPDATE lists SET id = $1, next_id = $1 WHERE name = $2", b.id(), name(b.id()))
+	}},
+	{"a list with a new key that refers to itself", func(b *board) {
+		id, next := b.id(), b.id()
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.old.do("UPDATE lists SET id = $1, next_id = $1 WHERE id = $2", next, id)
+		b.old.do("INSERT INTO items (list, list_id) VALUES ($1, $2)", name(id), next)
+	}},
+	{"INSERT ON CONFLICT DO NOTHING of a list that a row refers to", func(b *board) {
+		id := b.id()
+		b.old.do("BEGIN")
+		b.old.do("INSERT INTO notes VALUES ($1, $2)", name(id), id)
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, 'list 1') ON CONFLICT DO NOTHING", id)
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.old.do("COMMIT")
+		if b.new == nil {
+			return
+		}
+		key := b.new.one("SELECT sortkey.next_snowflake(9)")
+		b.new.do("BEGIN")
+		b.new.do("INSERT INTO notes VALUES ($1, $2)", "new "+name(id), key)
+		b.new.do("INSERT INTO lists (id, name) VALUES ($1, 'list 1') ON CONFLICT DO NOTHING", key)
+		b.new.do("INSERT INTO lists (id, name) VALUES ($1, $2)", key, "new "+name(id))
+		b.new.do("COMMIT")
+	}},
+	{"a snapshot from before the list", func(b *board) {
+		id := b.id()
+		b.other.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
+		b.other.one("SELECT count(*) FROM lists WHERE id = 1")
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.other.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+		b.other.do("COMMIT")
+	}},
+}
+
+// session connects a program with a search_path.
+func (b *board) session(path string) *session {
+	b.Helper()
+	conn := b.db.Conn(b.TB, pgtest.Mode(pgx.QueryExecModeSimpleProtocol), pgtest.Config(func(c *pgx.ConnConfig) {
+		c.RuntimeParams["search_path"], c.RuntimeParams["lock_timeout"] = path, "20s"
+	}))
+	return &session{b.TB, conn, ""}
+}
+
+// Both keys of a list stay equal in each order of statements, and when transactions overlap.
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	for i, step := range steps[:3] {
+		t.Run("after "+string(step), func(t *testing.T) {
+			installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+				db.Exec(t, boardTables)
+				pool := db.SQL(t)
+				mustRun(t, pool, boardSpec(), rekey.Options{}, steps[:i+1]...)
+				b := &board{db: db}
+				for _, c := range boardCases {
+					t.Run(c.name, func(t *testing.T) {
+						b.TB = t
+						b.old, b.other, b.third = b.session("public"), b.session("public"), b.session("public")
+						if step == rekey.StepValidate {
+							b.new = b.session("rekeyed, public")
+						}
+						c.run(b)
+					})
+				}
+				// The backfill corrects the reference of the old snapshot.
+				mustRun(t, pool, boardSpec(), rekey.Options{}, steps[1:]...)
+				s := (&board{TB: t, db: db}).session("public")
+				for _, table := range []string{"items", "notes", "visits"} {
+					if got := s.all("SELECT r.list, r.list_id FROM " + table + " r LEFT JOIN lists l ON l.id = r.list_id WHERE l.name IS DISTINCT FROM r.list AND r.list <> 'list 35'"); len(got) > 0 {
+						t.Errorf("%s: expected references to the lists of their names, got others: %q", table, got)
+					}
+				}
+				if got := s.one("SELECT count(*) || ' ' || count(DISTINCT list_id) FROM visits WHERE list = 'list 35'"); got != "3 1" {
+					t.Errorf("expected 3 references to the deleted list with one key, got %s", got)
+				}
+			})
+		})
+	}
+}
+
+// Programs of both versions insert the same rows at the same time with ON CONFLICT, and none
+// of their statements fails.
+func TestConcurrentUpserts(t *testing.T) {
+	t.Parallel()
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, boardTables)
+		db.Exec(t, `CREATE TABLE counters (id integer PRIMARY KEY, n integer NOT NULL DEFAULT 1);
+			CREATE TABLE places (list_id bigint NOT NULL, name text, active boolean NOT NULL DEFAULT true);
+			CREATE UNIQUE INDEX ON places (lower(name), list_id) WHERE active`)
+		spec := boardSpec()
+		spec.Keys = append(spec.Keys, rekey.Key{Table: "counters", Format: rekey.Snowflake, Node: 5, InPlace: true, OldKey: "nextval('public.lists_id_seq')"})
+		spec.References = append(spec.References, rekey.Reference{Table: "places", Column: "list_id", To: "lists"})
+		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[:3]...)
+		var keys [2][]string // of lists, by version
+		b := &board{TB: t, db: db}
+		paths := [2]string{"public", "rekeyed, public"}
+		for i, path := range paths {
+			keys[i] = b.session(path).all("SELECT id FROM lists WHERE name IN ('list 1', 'list 2', 'list 3') ORDER BY name")
+		}
+		var programs sync.WaitGroup
+		for i := range 12 {
+			s := b.session(paths[i%2])
+			programs.Go(func() {
+				for n := range 150 {
+					key := keys[i%2][n%3]
+					for _, sql := range []string{
+						"INSERT INTO stars (list_id, who) VALUES (" + key + ", 'me') ON CONFLICT (list_id, who) DO UPDATE SET n = stars.n + 1",
+						"DELETE FROM stars WHERE list_id = " + key,
+						"INSERT INTO counters (id) VALUES (" + fmt.Sprint(n%3) + ") ON CONFLICT (id) DO UPDATE SET n = counters.n + 1",
+						"DELETE FROM counters WHERE id = " + fmt.Sprint(n%3),
+						"INSERT INTO places (list_id, name) VALUES (" + key + ", 'Here') ON CONFLICT (lower(name), list_id) WHERE active DO NOTHING",
+						"DELETE FROM places WHERE list_id = " + key,
+					} {
+						if _, err := s.conn.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
+							t.Errorf("by search_path %s: %v\nin: %s", paths[i%2], err, sql)
+							return
+						}
+					}
+				}
+			})
+		}
+		programs.Wait()
+		mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepContract)
+	})
+}
+
+// A transaction with claims of many keys doesn't exhaust the server's shared memory for locks.
+func TestManyClaims(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, boardTables)
+		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, steps[:3]...)
+		s := (&board{TB: t, db: db}).session("public")
+		s.do("BEGIN")
+		s.do("INSERT INTO stars (list_id, who) SELECT 1, i FROM generate_series(1, 30000) i")
+		if n := s.one("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()"); len(n) > 3 {
+			t.Errorf("expected a few locks, got %s", n)
+		}
+		s.do("COMMIT")
+		if n := s.one("SELECT count(*) FROM rekeyed.rekey_claims"); n != "0" {
+			t.Errorf("expected no claims, got %s", n)
+		}
+	})
+}
+
+// In place, a key that the new version chooses and that fits the old type is the old key, too.
+func TestSmallKeysInPlace(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, "CREATE TABLE counters (id serial PRIMARY KEY, n integer NOT NULL); CREATE TABLE parts (counter_id smallint REFERENCES counters)")
+		spec := rekey.Spec{Keys: []rekey.Key{{Table: "counters", Format: rekey.Snowflake, Node: 5, InPlace: true}}}
+		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[:3]...)
+		b := &board{TB: t, db: db}
+		old, fresh := b.session("public"), b.session("rekeyed, public")
+		fresh.do("INSERT INTO counters (id, n) VALUES (500, 1)")
+		old.do("INSERT INTO counters (id, n) VALUES (500, 1) ON CONFLICT (id) DO UPDATE SET n = 2")
+		if got := fresh.all("SELECT id, n FROM counters"); strings.Join(got, ",") != "500|2" {
+			t.Errorf("expected row 500 with 2, got %q", got)
+		}
+		fresh.do("INSERT INTO counters (id, n) VALUES (100000, 1)") // doesn't fit the reference
+		fresh.do("INSERT INTO parts VALUES (100000), (500)")
+		if got := old.all("SELECT counter_id FROM parts ORDER BY 1"); strings.Join(got, ",") != "2,500" {
+			t.Errorf("expected references to 2 and 500, got %q", got)
+		}
+		mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepContract)
+	})
+}
+
+// A constraint that is checked after a statement stays so for both versions.
+func TestDeferrableUnique(t *testing.T) {
+	t.Parallel()
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, boardTables)
+		db.Exec(t, `CREATE TABLE entries (list_id bigint NOT NULL REFERENCES lists, position integer, UNIQUE (list_id, position) DEFERRABLE,
+				CONSTRAINT later UNIQUE (position, list_id) DEFERRABLE INITIALLY DEFERRED);
+			COMMENT ON CONSTRAINT later ON entries IS 'Is checked by COMMIT.';
+			INSERT INTO entries SELECT 1, i FROM generate_series(1, 100) i`)
+		const constraints = "SELECT conname, pg_get_constraintdef(oid), obj_description(oid, 'pg_constraint') FROM pg_constraint WHERE conrelid = 'entries'::regclass AND contype = 'u' ORDER BY 1"
+		b := &board{TB: t, db: db}
+		old, fresh := b.session("public"), b.session("rekeyed, public")
+		want := old.all(constraints)
+		for _, step := range append(steps[:3:3], rekey.StepBackfill, rekey.StepValidate, rekey.StepContract) {
+			mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, step)
+			for _, s := range []*session{old, fresh} {
+				s.do("UPDATE entries SET position = position + 1")
+				s.do("UPDATE entries SET position = position - 1")
+			}
+		}
+		if got := old.all(constraints); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("expected the constraints %q, got %q", want, got)
+		}
+	})
+}
+
+// A batch that waits for a row doesn't change what its program has written, also if the role
+// of rekey can't keep triggers from firing.
+func TestBackfillWaits(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, boardTables)
+		role := db.Name + "_owner"
+		for _, sql := range []string{
+			"CREATE ROLE " + role, "GRANT CREATE ON DATABASE " + db.Name + " TO " + role, "GRANT CREATE ON SCHEMA public TO " + role,
+			"GRANT USAGE ON SCHEMA sortkey TO " + role, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey TO " + role, "GRANT SELECT ON sortkey.node_status TO " + role,
+		} {
+			db.Exec(t, sql)
+		}
+		for _, table := range []string{"lists", "items", "notes", "visits", "stars"} {
+			db.Exec(t, "ALTER TABLE "+table+" OWNER TO "+role)
+		}
+		admin := db.SQL(t)
+		t.Cleanup(func() {
+			if _, err := admin.ExecContext(context.WithoutCancel(t.Context()), "REASSIGN OWNED BY "+role+" TO CURRENT_USER; DROP OWNED BY "+role+"; DROP ROLE "+role); err != nil {
+				t.Error(err)
+			}
+		})
+		pool := db.SQL(t, pgtest.AfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, "SET ROLE "+role)
+			return err
+		}))
+		const rows = 5000
+		db.Exec(t, fmt.Sprintf("INSERT INTO items (list, list_id) SELECT 'list ' || 1 + i %% 9, 1 + i %% 9 FROM generate_series(1, %d) i", rows))
+		mustRun(t, pool, boardSpec(), rekey.Options{}, rekey.StepExpand)
+		b := &board{TB: t, db: db}
+		var programs sync.WaitGroup
+		ctx, stop := context.WithCancel(t.Context())
+		for i := range 4 {
+			s := b.session("public")
+			programs.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					list := fmt.Sprintf("program %d, list %d", i, n)
+					for _, sql := range []string{
+						"BEGIN", "INSERT INTO lists (name) VALUES ('" + list + "')",
+						fmt.Sprintf("UPDATE items SET list = '%s', list_id = currval('lists_id_seq') WHERE id %% 200 = %d", list, i+n*4%200),
+						"SELECT pg_sleep(0.005)", "COMMIT",
+					} {
+						if _, err := s.conn.Exec(context.WithoutCancel(ctx), sql); err != nil {
+							t.Errorf("%v\nin: %s", err, sql)
+							return
+						}
+					}
+				}
+			})
+		}
+		mustRun(t, pool, boardSpec(), rekey.Options{BatchTime: 20 * time.Millisecond, Pause: 0.5}, rekey.StepBackfill)
+		stop()
+		programs.Wait()
+		s := b.session("public")
+		if got := s.one("SELECT count(*) FROM items i LEFT JOIN lists l ON l.id = i.list_id AND l.name = i.list AND l.rekey_id = i.rekey_list_id WHERE l.id IS NULL"); got != "0" {
+			t.Errorf("expected all references as the programs wrote them, got %s others", got)
+		}
+		mustRun(t, pool, boardSpec(), rekey.Options{}, rekey.StepValidate, rekey.StepContract)
+	})
+}
+
+// Contract and abort name objects that others have created in the schema of the views, before
+// they change anything.
+func TestObjectsInSchema(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, boardTables)
+		pool := db.SQL(t)
+		mustRun(t, pool, boardSpec(), rekey.Options{}, steps[:3]...)
+		for _, c := range []struct{ create, drop, want string }{
+			{"CREATE TABLE rekeyed.extra (id serial PRIMARY KEY)", "DROP TABLE rekeyed.extra", "table rekeyed.extra is in schema rekeyed"},
+			{"CREATE FUNCTION rekeyed.f() RETURNS integer LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION rekeyed.f()", "function rekeyed.f() is in schema rekeyed"},
+			{"CREATE SEQUENCE rekeyed.s", "DROP SEQUENCE rekeyed.s", "sequence rekeyed.s is in schema rekeyed"},
+		} {
+			db.Exec(t, c.create)
+			for _, step := range []rekey.Step{rekey.StepContract, rekey.StepAbort} {
+				if err := run(t.Context(), pool, step, boardSpec(), rekey.Options{}); !errors.Is(err, rekey.ErrInconsistent) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%s: expected %q, got %v", step, c.want, err)
+				}
+			}
+			db.Exec(t, c.drop)
+		}
+		if n := pgtest.Value[int](t, db.Conn(t), "SELECT count(*) FROM rekeyed.lists"); n != 40 {
+			t.Errorf("expected the views to stay, got %d rows", n)
+		}
+		mustRun(t, pool, boardSpec(), rekey.Options{}, rekey.StepContract)
+	})
+}
