@@ -109,13 +109,7 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 
 // checkUses looks for uses of the tables that aren't uses of the columns.
 func (m *model) checkUses(ctx context.Context, db querier) error {
-	var changed []string // the constraints of the indexes
-	for _, x := range m.changed {
-		if x.Constraint != "" {
-			changed = append(changed, strconv.FormatInt(x.OID, 10))
-		}
-	}
-
+	constraints := slices.DeleteFunc(slices.Clone(m.changed), func(x *index) bool { return x.Constraint == "" })
 	var found struct {
 		Rows, Constraints, Extensions, Schemas, Rules []string
 		Owners                                        []struct{ Owner, Schema string }
@@ -137,7 +131,7 @@ func (m *model) checkUses(ctx context.Context, db querier) error {
 			FROM pg_class o JOIN pg_class c ON c.relname = o.relname AND c.oid <> o.oid JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE o.oid = ANY ($1::text::oid[] || $3::text::oid[]) AND c.oid <> ALL ($1::text::oid[] || $3::text::oid[]) AND c.relkind IN ('r', 'v', 'm', 'p', 'f') AND quote_ident(n.nspname) = ANY ($4::text::text[])
 			ORDER BY 1) y) AS "Names") x`,
-		oids(m.relations, func(r *relation) int64 { return r.OID }), "{"+strings.Join(changed, ",")+"}", oids(m.views, func(v *view) int64 { return v.OID }), pgArray(m.path))
+		oids(m.relations, func(r *relation) int64 { return r.OID }), oids(constraints, func(x *index) int64 { return x.OID }), oids(m.views, func(v *view) int64 { return v.OID }), pgArray(m.path))
 	if err != nil {
 		return err
 	}

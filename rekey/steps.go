@@ -41,8 +41,11 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback()                                                                                                                                                                                                                        //nolint:errcheck // it only read
-	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('max_parallel_workers_per_gather', '0', true), pg_catalog.set_config('work_mem', '64MB', true), pg_catalog.set_config('quote_all_identifiers', 'off', true)"); err != nil { // as in settings
+	defer tx.Rollback() //nolint:errcheck // it only read
+	// As in settings
+	_, err = tx.ExecContext(ctx, `SELECT pg_catalog.set_config(name, setting, true) FROM (VALUES ('max_parallel_workers_per_gather', '0'), ('work_mem', '64MB'),
+		('quote_all_identifiers', 'off'), ('standard_conforming_strings', 'on')) s (name, setting)`)
+	if err != nil {
 		return nil, err
 	}
 	m := &model{}

@@ -527,20 +527,20 @@ func TestTwice(t *testing.T) {
 	})
 }
 
-// A pool of one connection suffices, and keeps its settings.
+// A pool of one connection suffices, and keeps its settings. They don't change the SQL of rekey.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		db.Exec(t, "CREATE TABLE rows (id serial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now()); INSERT INTO rows SELECT FROM generate_series(1, 1000)")
+		db.Exec(t, "CREATE TABLE \"ro\\ws\" (id serial PRIMARY KEY, created_at timestamptz NOT NULL DEFAULT now()); INSERT INTO \"ro\\ws\" SELECT FROM generate_series(1, 1000)")
 		pool := db.SQL(t)
 		pool.SetMaxOpenConns(1)
-		_, err := pool.ExecContext(t.Context(), "SET lock_timeout = 4321")
+		_, err := pool.ExecContext(t.Context(), "SET lock_timeout = 4321; SET standard_conforming_strings = off; SET quote_all_identifiers = on")
 		must(t, err)
-		spec := rekey.Spec{Keys: []rekey.Key{{Table: "rows", Format: rekey.UID60, Times: rekey.Times{Column: "created_at"}}}}
+		spec := rekey.Spec{Keys: []rekey.Key{{Table: `"ro\ws"`, Format: rekey.UID60, Times: rekey.Times{Column: "created_at"}}}}
 		mustRun(t, pool, spec, rekey.Options{}, steps...)
 		var settings string
-		must(t, pool.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout') || ' ' || current_setting('max_parallel_workers_per_gather')").Scan(&settings))
-		if want := `"$user", public 4321ms 2`; settings != want {
+		must(t, pool.QueryRowContext(t.Context(), "SELECT current_setting('search_path') || ' ' || current_setting('lock_timeout') || ' ' || current_setting('max_parallel_workers_per_gather') || ' ' || current_setting('standard_conforming_strings')").Scan(&settings))
+		if want := `"$user", public 4321ms 2 off`; settings != want {
 			t.Errorf("expected the settings %q, got %q", want, settings)
 		}
 	})
