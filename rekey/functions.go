@@ -76,10 +76,19 @@ func (f *function) uses() (tables, names []string) {
 			continue
 		}
 		names = append(names, unquote(t))
-		if at(i+1) == "%" || at(i+1) == "." && at(i+3) == "%" || beforeTable.MatchString(at(i-1)) && at(i+1) != "." {
+		first := i // token of the name, which can have a schema
+		if at(i-1) == "." {
+			first = i - 2
+		}
+		before := beforeTable.MatchString(at(first - 1))
+		isTable := before && at(i+1) != "." && !beforeTable.MatchString(t) ||
+			at(i+1) == "%" && strings.EqualFold(at(i+2), "ROWTYPE") || at(i+1) == "." && at(i+3) == "%" && strings.EqualFold(at(i+4), "TYPE")
+		switch {
+		case !isTable:
+		case first < i:
+			tables = append(tables, unquote(at(first))+"."+unquote(t))
+		default:
 			tables = append(tables, unquote(t))
-		} else if at(i-1) == "." && beforeTable.MatchString(at(i-3)) {
-			tables = append(tables, unquote(at(i-2))+"."+unquote(t))
 		}
 	}
 	return tables, names

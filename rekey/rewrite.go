@@ -30,6 +30,7 @@ func rename(sql string, names map[string]string) string {
 		case !ok:
 		case i > 0 && (list[i-1] == "." || list[i-1] == "::"): // t is qualified or a type
 		case i+1 < len(list) && (list[i+1] == "(" || list[i+1] == "."): // t is a function or a schema
+		case i+1 < len(list) && list[i+1] == "=": // t is an option, as in WITH (fillfactor='70')
 		default:
 			list[i] = fresh
 		}

@@ -7,6 +7,7 @@ func TestRename(t *testing.T) {
 	for in, want := range map[string]string{
 		"CREATE INDEX x ON public.t USING btree (order_id, note) WHERE (order_id IS NOT NULL)": "CREATE INDEX x ON public.t USING btree (rekey_order_id, note) WHERE (rekey_order_id IS NOT NULL)",
 		`((note = 'id'::text) AND ("Order" <> id))`:                                            `((note = 'id'::text) AND ("rekey_Order" <> rekey_id))`,
+		"USING btree (date) WITH (date='70') WHERE (date = 1)":                                 "USING btree (rekey_date) WITH (date='70') WHERE (rekey_date = 1)",
 		"(date('2026-01-01'::date) < id)":                                                      "(date('2026-01-01'::date) < rekey_id)",
 		"((note = 'it''s id') AND (id IS NULL))":                                               "((note = 'it''s id') AND (rekey_id IS NULL))",
 		"FOREIGN KEY (order_id) REFERENCES id.orders(id) ON DELETE SET NULL (order_id)":        "FOREIGN KEY (rekey_order_id) REFERENCES id.orders(rekey_id) ON DELETE SET NULL (rekey_order_id)",
