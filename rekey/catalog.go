@@ -261,6 +261,8 @@ func (m *model) read(ctx context.Context, db querier) error {
 	}{
 		{&m.indexes, `SELECT i.indexrelid::bigint AS "OID", i.indrelid::bigint AS "Table", pg_catalog.quote_ident(c.relname) AS "Name", c.relname AS "Plain", i.indisunique AS "Unique",
 			i.indkey::smallint[] AS "Columns", (SELECT array_agg(pg_catalog.pg_get_indexdef(i.indexrelid, n, false) ORDER BY n) FROM generate_series(1, i.indnkeyatts) n) AS "Keys",
+			(SELECT array_agg(pg_catalog.format_type(a.atttypid, a.atttypmod) ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum <= i.indnkeyatts) AS "Types",
+			(SELECT bool_and(t.typnamespace = 'pg_catalog'::regnamespace) FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = c.oid) AS "Builtin",
 			i.indnullsnotdistinct AS "NullsEqual", coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), '') AS "Predicate", concat_ws(' ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) AS "Expression",
 			pg_catalog.pg_get_indexdef(i.indexrelid) AS "Definition", coalesce(pg_catalog.quote_ident(k.conname), '') AS "Constraint", coalesce(k.contype::text, '') AS "Type",
 			coalesce(k.condeferrable, false) AS "Deferrable", coalesce(k.condeferred, false) AS "Deferred", i.indisclustered AS "Clustered", i.indisreplident AS "ReplIdent",

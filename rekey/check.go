@@ -262,7 +262,7 @@ func (m *model) checkIndexes() {
 		r := m.relation(x.Table)
 		object := "index " + r.Schema + "." + x.Name
 		if x.Deferrable {
-			m.note("constraint "+x.Constraint+" of "+r.Name, "is deferrable, and is checked at once for the new columns while validate creates its index", "statements that need the delay fail with SQLSTATE 23505 meanwhile; repeat them")
+			m.note("constraint "+x.Constraint+" of "+r.Name, "is deferrable, and is checked at once for the new columns while validate creates its index", "statements that need the delay fail with SQLSTATE 23505 meanwhile; repeat them. Until contract, SET CONSTRAINTS also has to name "+ident(x.fresh))
 		}
 		switch {
 		case x.Type == "x":

@@ -23,6 +23,9 @@ func (m *model) contract(o Options) (list []Action) {
 	for _, f := range m.changedForeignKeys() {
 		r := m.relation(f.Table)
 		sql := append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT "+f.Name, "ALTER TABLE "+r.Name+" RENAME CONSTRAINT "+freshConstraint(f.Name)+" TO "+f.Name)
+		if f.Deferrable && !strings.Contains(f.Definition, deferred) {
+			sql = append(sql, "ALTER TABLE "+r.Name+" ALTER CONSTRAINT "+f.Name+" DEFERRABLE INITIALLY IMMEDIATE")
+		}
 		add(kindDDL, "replace foreign key "+f.Name+" of "+r.Name, m.objects(r), append(sql, comment("CONSTRAINT "+f.Name+" ON "+r.Name, f.Comment)...)...)
 	}
 	views := &objects{Views: each(m.views, func(v *view) string { return v.Name })}

@@ -13,6 +13,7 @@ type trigger struct {
 	Name     string // without quotes
 	Function int64
 	Before   bool // BEFORE INSERT OR UPDATE … FOR EACH ROW
+	Rows     bool // it has transition tables
 }
 
 // A function is a function of the user in a language that the server doesn't analyze. Its text
@@ -26,12 +27,14 @@ type function struct {
 	Owned   bool   // the role may change it
 	Path    bool   // it has a search_path of its own
 	Definer bool   // SECURITY DEFINER
-	Rows    bool   // it returns rows of a table that changes
+	names   *text
+	Rows    bool // it returns rows of a table that changes
 }
 
 // readFunctions reads the triggers, and the functions that they might call.
 func (m *model) readFunctions(ctx context.Context, db querier, tables string) error {
-	err := readJSON(ctx, db, &m.triggers, rows(`SELECT t.tgrelid::bigint AS "Table", t.tgname AS "Name", t.tgfoid::bigint AS "Function", t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgenabled IN ('O', 'A') AS "Before"
+	err := readJSON(ctx, db, &m.triggers, rows(`SELECT t.tgrelid::bigint AS "Table", t.tgname AS "Name", t.tgfoid::bigint AS "Function", t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgenabled IN ('O', 'A') AS "Before",
+		t.tgoldtable IS NOT NULL OR t.tgnewtable IS NOT NULL AS "Rows"
 		FROM pg_catalog.pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '`+ownTriggers+`' ORDER BY 1, 2`), tables)
 	if err != nil {
 		return err
@@ -47,10 +50,14 @@ func (m *model) readFunctions(ctx context.Context, db querier, tables string) er
 }
 
 var (
-	sqlComments   = regexp.MustCompile(`(?s)/\*.*?\*/|--[^\n]*`)
-	sourcePattern = regexp.MustCompile(`"(?:[^"]|"")*"|[\pL_][\pL\pN_$]*|\S`)
-	wholeRow      = regexp.MustCompile(`(?i)\b(NEW|OLD)\s*\)?\s*\.\s*\*`)
-	beforeTable   = regexp.MustCompile(`(?i)^(FROM|JOIN|INTO|UPDATE|ONLY|TABLE|USING|COPY|TRUNCATE|,)$`)
+	// sourcePattern splits the text of a function: comments, strings, names and other characters.
+	sourcePattern = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|[\pL_][\pL\pN_$]*|\S`)
+	// comparedRows and message are harmless uses of rows and names.
+	comparedRows = regexp.MustCompile(`(?i)\(?\b(NEW|OLD)\s*\.\s*\*\s*\)?\s*(=|<>|!=|IS\s+(NOT\s+)?DISTINCT\s+FROM)\s*\(?\s*(NEW|OLD)\s*\.\s*\*`)
+	message      = regexp.MustCompile(`(?i)\bRAISE\s+(\w+\s+)?'(?:[^']|'')*'`)
+	// wholeRow finds all columns of a row: NEW.*, ($1).*, or INSERT INTO t SELECT * FROM u.
+	wholeRow = regexp.MustCompile(`(?i)\b(NEW|OLD)\s*\.\s*\*|\)\s*\.\s*\*|\bINSERT\s+INTO\s[^;]*?\bSELECT\s+\*`)
+	allRows  = regexp.MustCompile(`(?i)\bSELECT\s+\*`)
 )
 
 // unquote returns a name as in the catalog.
@@ -61,37 +68,49 @@ func unquote(name string) string {
 	return strings.ToLower(name)
 }
 
-// uses returns the names of tables in the text of a function, each with its schema if the text
-// has it, and all other names. Names in strings count, since they can be parts of a statement.
-func (f *function) uses() (tables, names []string) {
-	list := sourcePattern.FindAllString(sqlComments.ReplaceAllString(f.Source, " "), -1)
+// A text lists the names in the text of a function.
+type text struct {
+	bare      []string // names without a schema, such as those of columns, types and tables
+	qualified []string // names with a schema
+	calls     []string // names before an open parenthesis
+	dynamic   bool     // it runs SQL that it composes
+}
+
+// parse reads the text of a function. Strings count, since they can be parts of a statement.
+func (t *text) parse(source string) {
+	list := sourcePattern.FindAllString(source, -1)
+	list = slices.DeleteFunc(list, func(s string) bool { return strings.HasPrefix(s, "--") || strings.HasPrefix(s, "/*") })
 	at := func(i int) string {
 		if i < 0 || i >= len(list) {
 			return ""
 		}
 		return list[i]
 	}
-	for i, t := range list {
-		if !namePattern.MatchString(t) {
-			continue
-		}
-		names = append(names, unquote(t))
-		first := i // token of the name, which can have a schema
-		if at(i-1) == "." {
-			first = i - 2
-		}
-		before := beforeTable.MatchString(at(first - 1))
-		isTable := before && at(i+1) != "." && !beforeTable.MatchString(t) ||
-			at(i+1) == "%" && strings.EqualFold(at(i+2), "ROWTYPE") || at(i+1) == "." && at(i+3) == "%" && strings.EqualFold(at(i+4), "TYPE")
+	for i, s := range list {
 		switch {
-		case !isTable:
-		case first < i:
-			tables = append(tables, unquote(at(first))+"."+unquote(t))
+		case strings.HasPrefix(s, "'"):
+			t.parse(strings.ReplaceAll(strings.Trim(s, "'"), "''", "'"))
+		case !namePattern.MatchString(s):
+		case at(i-1) == ".":
+			t.qualified = append(t.qualified, unquote(at(i-2))+"."+unquote(s))
+		case strings.EqualFold(s, "EXECUTE"):
+			t.dynamic = true
 		default:
-			tables = append(tables, unquote(t))
+			t.bare = append(t.bare, unquote(s))
+		}
+		if namePattern.MatchString(s) && at(i+1) == "(" {
+			t.calls = append(t.calls, unquote(s))
 		}
 	}
-	return tables, names
+}
+
+// text returns the names in the text of a function. It is read once.
+func (f *function) text() *text {
+	if f.names == nil {
+		f.names = &text{}
+		f.names.parse(message.ReplaceAllString(f.Source, ""))
+	}
+	return f.names
 }
 
 // A use is a table or a view that a function names.
@@ -120,15 +139,15 @@ func (m *model) usesOf(f *function) (list []use) {
 		}
 		seen[f] = true
 		path = path || f.Path
-		tables, names := f.uses()
+		names := f.text()
 		for _, r := range relations {
-			bare := slices.Contains(tables, r.plain)
-			if bare || slices.Contains(tables, r.schema+"."+r.plain) {
+			bare := slices.Contains(names.bare, r.plain)
+			if bare || slices.Contains(names.qualified, r.schema+"."+r.plain) {
 				list = append(list, use{f, r.name, bare && !path})
 			}
 		}
 		for _, g := range m.functions {
-			if slices.Contains(names, g.Plain) {
+			if slices.Contains(names.calls, g.Plain) {
 				visit(g, path)
 			}
 		}
@@ -165,6 +184,9 @@ func (m *model) recompile(tables []*relation) (sql []string) {
 
 // checkFunctions looks for functions that would work on other rows, or with other columns.
 func (m *model) checkFunctions() {
+	remedy := func(f *function) string {
+		return "ALTER FUNCTION " + f.Name + " SET search_path = " + strings.Join(m.path, ", ") + ", and the other schemas that it needs"
+	}
 	noted := map[string]bool{}
 	problem := func(object, reason, remedy string, args ...any) {
 		if !noted[object+reason] {
@@ -186,20 +208,40 @@ func (m *model) checkFunctions() {
 		if !f.Owned {
 			problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner or as a superuser", f.Owner)
 		}
-		if wholeRow.MatchString(f.Source) {
-			problem(object, "expands NEW.* or OLD.*, which have more columns until contract", "name the columns")
+		source := comparedRows.ReplaceAllString(f.Source, "")
+		if wholeRow.MatchString(source) || t.Rows && allRows.MatchString(source) {
+			problem(object, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns")
+		}
+		if f.text().dynamic {
+			m.linked = true // the SQL could work on any table
+			if !f.Path {
+				problem(object, "has EXECUTE and no search_path, so names could mean views with new keys in programs of the new version", remedy(f))
+			}
 		}
 		for _, u := range m.usesOf(f) {
-			if u.relation != r.Name {
-				m.linked = true
-			}
+			m.linked = m.linked || u.relation != r.Name
 			if u.bare {
-				problem(object, "names %s without its schema, which would mean a view with new keys in programs of the new version", "ALTER FUNCTION "+f.Name+" SET search_path = "+strings.Join(m.path, ", ")+", and the other schemas that it needs", u.relation)
+				problem(object, "names %s without its schema, which would mean a view with new keys in programs of the new version", remedy(f), u.relation)
+			}
+		}
+	}
+	for _, f := range m.functions {
+		var tables []string
+		for _, u := range m.usesOf(f) {
+			if !u.bare {
+				tables = append(tables, u.relation)
+			}
+		}
+		slices.Sort(tables)
+		m.linked = m.linked || len(slices.Compact(tables)) > 1
+		for _, k := range m.moved() {
+			if !f.Path && slices.Contains(calls(k.oldExpr), f.Plain) {
+				problem("function "+f.Name, "chooses old keys of %s, and has no search_path", remedy(f), k.root.rel.Name)
 			}
 		}
 	}
 	if m.linked {
-		m.note("triggers", "work on several of the tables", "contract waits for a moment in which it can lock all tables at once")
+		m.note("functions", "work on several of the tables", "contract waits for a moment in which it can lock all tables at once")
 	}
 	for _, f := range m.functions {
 		if slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Function == f.OID }) {
@@ -214,4 +256,11 @@ func (m *model) checkFunctions() {
 			m.note("function "+f.Name, "names %s", "check that it works with the keys of both versions", strings.Join(each(own, func(u use) string { return u.relation }), ", "))
 		}
 	}
+}
+
+// calls returns the names of the functions in an expression.
+func calls(expression string) []string {
+	t := &text{}
+	t.parse(expression)
+	return t.calls
 }

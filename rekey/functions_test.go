@@ -1,24 +1,50 @@
 package rekey
 
 import (
-	"slices"
+	"fmt"
 	"testing"
 )
 
-func TestUses(t *testing.T) {
-	for source, want := range map[string][]string{
-		"SELECT * FROM orders o JOIN Shop.Customers c ON true, lines":  {"orders", "shop.customers", "lines"},
-		`UPDATE ONLY "Orders" SET orders = 1`:                          {"Orders"},
-		"INSERT INTO shop . \"a\"\"b\" VALUES (1)":                     {`shop.a"b`},
-		"x orders.id%TYPE; y orders%ROWTYPE; z shop.orders%ROWTYPE":    {"orders", "orders", "shop.orders"},
-		"EXECUTE 'TRUNCATE orders'; EXECUTE format('COPY %I', x)":      {"orders", "x"},
-		"NEW.orders := orders.total; -- FROM a\n/* FROM b\n */ RETURN": nil,
-		"MERGE INTO orders USING lines ON true":                        {"orders", "lines"},
-		"SELECT id, orders FROM x":                                     {"orders", "x"}, // as in FROM y, orders
+func TestText(t *testing.T) {
+	for source, want := range map[string]string{
+		"SELECT id FROM (orders o JOIN Shop.Customers c ON true)":    "bare [select id from orders o join shop c on true] qualified [shop.customers] calls [from]",
+		`x orders; UPDATE ONLY "Orders" SET a = 1`:                   "bare [x orders update only Orders set a]",
+		`INSERT INTO shop . "a""b" SELECT f(1)`:                      `bare [insert into shop select f] qualified [shop.a"b] calls [f]`,
+		"EXECUTE 'TRUNCATE orders -- x'":                             "bare [truncate orders] dynamic",
+		"NEW.total := 1; -- FROM a\n/* FROM b\n */ a('/* ') b ' */'": "bare [new a b] qualified [new.total] calls [a]",
 	} {
-		f := &function{Source: source}
-		if got, _ := f.uses(); !slices.Equal(got, want) {
-			t.Errorf("uses(%q) = %q, want %q", source, got, want)
+		x := &text{}
+		x.parse(source)
+		got := fmt.Sprintf("bare %v", x.bare)
+		if x.qualified != nil {
+			got += fmt.Sprintf(" qualified %v", x.qualified)
+		}
+		if x.calls != nil {
+			got += fmt.Sprintf(" calls %v", x.calls)
+		}
+		if x.dynamic {
+			got += " dynamic"
+		}
+		if got != want {
+			t.Errorf("parse(%q) = %s, want %s", source, got, want)
+		}
+	}
+}
+
+func TestWholeRow(t *testing.T) {
+	for source, want := range map[string]bool{
+		"INSERT INTO history SELECT NEW.*":                     true,
+		"INSERT INTO history VALUES ((OLD).*)":                 true,
+		"EXECUTE 'INSERT INTO h SELECT ($1).*' USING NEW":      true,
+		"INSERT INTO h SELECT * FROM orders WHERE id = NEW.id": true,
+		"IF NEW.* IS DISTINCT FROM OLD.* THEN":                 false,
+		"IF (NEW.*) = (OLD.*) THEN":                            false,
+		"SELECT * INTO x FROM orders":                          false,
+		"INSERT INTO h (a) VALUES (1); SELECT * INTO x FROM y": false,
+		"x := a.b * 2; y := (a) * 3":                           false,
+	} {
+		if got := wholeRow.MatchString(comparedRows.ReplaceAllString(source, "")); got != want {
+			t.Errorf("whole row in %q: %v, want %v", source, got, want)
 		}
 	}
 }

@@ -66,6 +66,9 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 	if found.All || len(m.publications) > 0 {
 		m.note("publications", "publish the new columns", "add them to the tables of subscribers before expand, unless the publication has a list of columns")
 	}
+	if found.All {
+		m.note("publications", "FOR ALL TABLES publish "+stateTable(o.Schema)+" and "+pendingTable(o.Schema), "create these tables on subscribers before expand; sortkey rekey inspect --sql has the SQL of the second one, and the first one has the columns "+stateColumns)
+	}
 	if err := m.checkUses(ctx, db); err != nil {
 		return err
 	}
@@ -289,6 +292,13 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 				m.problem(object, "has rows from %s, which the format can't represent: %v", "correct these times, or choose another format", stamp(int64(last.Float64)), failure)
 			}
 		}
+	}
+	for _, x := range m.changed {
+		failure, err := try(ctx, db, "SELECT hash_record_extended(ROW("+strings.Join(each(x.Types, func(t string) string { return "NULL::" + t }), ", ")+"), 0)")
+		if err != nil {
+			return err
+		}
+		x.byText = failure != nil
 	}
 	for _, c := range m.checks {
 		if c.Valid || strings.HasSuffix(c.Definition, " NOT ENFORCED") {

@@ -122,6 +122,8 @@ type index struct {
 	Unique     bool
 	Columns    []int    // of the table; 0 is an expression
 	Keys       []string // names of columns and expressions, without included columns
+	Types      []string // of Keys
+	Builtin    bool     // all Types are in pg_catalog
 	NullsEqual bool
 	Predicate  string
 	Expression string // all of it, with the predicate
@@ -141,6 +143,7 @@ type index struct {
 	// class, and its collation, is the default.
 	DefaultOps, DefaultCollations []bool
 	Targets                       []string // statistics targets of expressions, each as: n SET STATISTICS target
+	byText                        bool     // a type has no hash function
 	fresh                         string   // name of the index on the new column, without quotes
 }
 

@@ -312,11 +312,17 @@ func freshConstraint(quoted string) string {
 
 func (c *column) notNullCheck() string { return ident(newName("%s_not_null", c.Name)) }
 
+const deferred = " INITIALLY DEFERRED"
+
 // create renders the definition of a foreign key on the new columns, without NOT VALID.
 func (f *foreignKey) create(m *model) string {
 	from, to := m.column(f.Table, f.Columns[0]), m.column(f.To, f.ToColumns[0])
 	rest := after(f.Definition, "REFERENCES", ")")
-	return "FOREIGN KEY (" + from.fresh + ") REFERENCES " + to.rel.Name + "(" + to.fresh + ")" + strings.TrimSuffix(rename(rest, from.rel.fresh()), " NOT VALID")
+	sql := "FOREIGN KEY (" + from.fresh + ") REFERENCES " + to.rel.Name + "(" + to.fresh + ")" + strings.TrimSuffix(rename(rest, from.rel.fresh()), " NOT VALID")
+	if f.Deferrable && !strings.HasSuffix(sql, deferred) {
+		sql += deferred // SET CONSTRAINTS knows only the old name, and the old constraint is checked
+	}
+	return sql
 }
 
 func (m *model) changedChecks() (list []*check) {

@@ -73,6 +73,10 @@ func jobOf(m *model, spec Spec, o Options) savedJob {
 	return job
 }
 
+// stateColumns are the columns of rekey_state.
+const stateColumns = "only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row), job text NOT NULL, step text NOT NULL, position integer NOT NULL, cursor text NOT NULL DEFAULT '', " +
+	"started_at timestamptz NOT NULL DEFAULT clock_timestamp(), updated_at timestamptz NOT NULL DEFAULT clock_timestamp()"
+
 // begin creates the schema of the job and the state.
 func (j *job) begin(ctx context.Context, tx *sql.Tx, a Action) error {
 	text, err := json.Marshal(j.state.job)
@@ -83,15 +87,7 @@ func (j *job) begin(ctx context.Context, tx *sql.Tx, a Action) error {
 	err = j.execute(ctx, tx, a, []string{
 		"CREATE SCHEMA " + j.o.Schema,
 		"COMMENT ON SCHEMA " + j.o.Schema + " IS 'Views for programs that use the new keys, and the state of sortkey rekey.'",
-		`CREATE TABLE ` + table + ` (
-    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
-    job text NOT NULL,
-    step text NOT NULL,
-    position integer NOT NULL,
-    cursor text NOT NULL DEFAULT '',
-    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
-)`,
+		"CREATE TABLE " + table + " (" + stateColumns + ")",
 		"COMMENT ON TABLE " + table + " IS 'The plan and the progress of a rekey.'",
 	})
 	if err != nil {

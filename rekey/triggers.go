@@ -40,22 +40,27 @@ func pendingTable(schema string) string { return schema + ".rekey_pending" }
 
 // claimTable returns the table of claims. A transaction that claims a text makes others that
 // claim it wait until its end, as an advisory lock would. But advisory locks need shared
-// memory for each text. A claim is a row that is inserted and deleted at once: another
-// transaction can't insert it before the first one ends.
+// memory for each text.
 func claimTable(schema string) string { return schema + ".rekey_claims" }
 
-// claim renders the statements that claim a text, in a function with a variable hash.
-func claim(schema, text string) string {
-	return fmt.Sprintf("hash := hashtextextended((%[2]s) COLLATE \"C\", 0); INSERT INTO %[1]s VALUES (hash) ON CONFLICT DO NOTHING; DELETE FROM %[1]s c WHERE c.claim = hash;", claimTable(schema), text)
+// claim renders the statements that claim the variable hash of a function. A new row makes
+// others wait, and otherwise its lock.
+func claim(schema string) string {
+	return fmt.Sprintf("INSERT INTO %[1]s VALUES (hash) ON CONFLICT DO NOTHING; IF NOT FOUND THEN PERFORM FROM %[1]s c WHERE c.claim = hash FOR UPDATE; END IF;", claimTable(schema))
+}
+
+// claimText renders the statements that claim a text.
+func claimText(schema, text string) string {
+	return `hash := hashtextextended((` + text + `) COLLATE "C", 0); ` + claim(schema)
 }
 
 // claimOld and claimNew render the claims of a key.
 func (k *key) claimOld(schema, value string) string {
-	return claim(schema, fmt.Sprintf("'old %d ' || %s", k.n, value))
+	return claimText(schema, fmt.Sprintf("'old %d ' || %s", k.n, value))
 }
 
 func (k *key) claimNew(schema, value string) string {
-	return claim(schema, fmt.Sprintf("'new %d ' || %s", k.n, value))
+	return claimText(schema, fmt.Sprintf("'new %d ' || %s", k.n, value))
 }
 
 // functionOptions are the options of all functions. The plans of a session stay the same when
@@ -179,63 +184,91 @@ const (
         END IF;`
 )
 
-// insertRoot and updateRoot set one key of a row from the other one. Rows that refer to it
-// may have come first, and chosen the key.
+// existing renders the statements that find a row with the same key as a new one, or claim the
+// key. Programs that insert an existing row with ON CONFLICT need no claim: DO UPDATE locks
+// the row anyway, and DO NOTHING must not. The lock is needed before the server looks for the
+// row: while another program updates it, the server can miss it. A SERIALIZABLE transaction
+// doesn't read the table, because it would depend on all other inserts.
+func existing(r *relation, into, condition, claim string) string {
+	find := find(r, into, condition)
+	return find + "\n            IF NOT FOUND THEN\n                " + claim + "\n                " + find + "\n            END IF;"
+}
+
+// find renders the statements that find and lock a row.
+func find(r *relation, into, condition string) string {
+	from := "FROM ONLY " + r.Name + " t WHERE " + condition
+	return into + " " + from + " AND current_setting('transaction_isolation') <> 'serializable';" +
+		" IF FOUND AND right(current_query(), 500) !~* 'do[[:space:]]+nothing' THEN PERFORM " + from + " FOR NO KEY UPDATE; END IF;"
+}
+
+// insertRoot and updateRoot set one key of a row from the other one. A pair of keys stays the
+// same: rows that refer to this one may have come first and chosen the pair, or refer to a row
+// that was deleted.
 const (
-	insertRoot = `
-        IF NEW.{new} IS NOT NULL THEN
-            {claim_new}
-            SELECT p.old_key INTO chosen FROM {pending} p WHERE p.key = {key} AND p.new_key = {new_text};
-            IF FOUND THEN
-                NEW.{old} := chosen::{old_type};
-            ELSIF {choose_old} THEN
-                NEW.{old} := {old_expr};
-            END IF;
+	insertRoot = insertByNewKey + `
         ELSE
             IF NEW.{old} IS NULL THEN
                 NEW.{old} := {default};
             END IF;
-            {claim_old}
-            SELECT p.new_key INTO chosen FROM {pending} p WHERE p.key = {key} AND p.old_key = {old_text};
-            IF FOUND THEN
-                NEW.{new} := chosen::{new_type};
-            ELSE
-                NEW.{new} := {next};
-            END IF;
-        END IF;`
-	updateRoot = `
-        IF NEW.{old} IS DISTINCT FROM OLD.{old} OR NEW.{new} IS DISTINCT FROM OLD.{new} THEN
-            IF NEW.{old} IS NOT DISTINCT FROM OLD.{old} THEN
-                {claim_new}
-                SELECT p.old_key INTO chosen FROM {pending} p WHERE p.key = {key} AND p.new_key = {new_text};
-                IF FOUND THEN
-                    NEW.{old} := chosen::{old_type};
-                END IF;
-            ELSIF NEW.{new} IS NOT DISTINCT FROM OLD.{new} THEN
-                {claim_old}
+            {existing_old}
+            IF NOT FOUND THEN
                 SELECT p.new_key INTO chosen FROM {pending} p WHERE p.key = {key} AND p.old_key = {old_text};
                 IF FOUND THEN
                     NEW.{new} := chosen::{new_type};
-                {in_place}END IF;
+                ELSE
+                    NEW.{new} := {next};
+                END IF;
             END IF;
-            DELETE FROM {pending} p WHERE p.key = {key} AND (p.old_key = {old_text} OR p.new_key = {new_text}) AND (p.old_key, p.new_key) IS DISTINCT FROM ({old_text}, {new_text});
+        END IF;`
+	insertByNewKey = `
+        IF NEW.{new} IS NOT NULL THEN
+            {existing_new}
+            IF FOUND THEN
+                NEW.{old} := chosen::{old_type};
+            ELSE
+                SELECT p.old_key INTO chosen FROM {pending} p WHERE p.key = {key} AND p.new_key = {new_text};
+                IF FOUND THEN
+                    NEW.{old} := chosen::{old_type};
+                    {claim_old}
+                    {find_new}
+                ELSIF {choose_old} THEN
+                    NEW.{old} := {old_expr};
+                END IF;
+            END IF;`
+	// rememberRoot keeps the pair for the triggers of the user, which can insert rows that refer
+	// to this one.
+	rememberRoot = insertByNewKey + `
+            INSERT INTO {pending} VALUES ({key}, NEW.{old}::text, NEW.{new}::text) ON CONFLICT DO NOTHING;
+        END IF;`
+	// updateRoot changes both keys, as if the row were another one.
+	updateRoot = `
+        IF NEW.{old} IS DISTINCT FROM OLD.{old} OR NEW.{new} IS DISTINCT FROM OLD.{new} THEN
+            IF OLD.{new} IS NULL THEN
+                SELECT p.new_key::{new_type} INTO NEW.{new} FROM {pending} p WHERE p.key = {key} AND p.old_key = {old_text};
+            ELSE
+                INSERT INTO {pending} VALUES ({key}, OLD.{old}::text, OLD.{new}::text) ON CONFLICT DO NOTHING;
+                IF NEW.{new} IS NOT DISTINCT FROM OLD.{new} THEN
+                    NEW.{new} := {new_key}(NEW.{old});
+                ELSIF NEW.{old} IS NOT DISTINCT FROM OLD.{old} THEN
+                    NEW.{old} := {old_key}(NEW.{new});
+                END IF;
+            END IF;
         END IF;`
 	// deleteRoot keeps the pair for rows that still refer to the row, and for a row that is
 	// inserted with the same key.
 	deleteRoot = `
         INSERT INTO {pending} VALUES ({key}, OLD.{old}::text, coalesce(OLD.{new}, {deleted})::text) ON CONFLICT DO NOTHING;`
-	updateInPlace = `ELSIF OLD.{new} = OLD.{old} THEN
-                    NEW.{new} := NEW.{old};
-                `
 )
 
 // triggerSQL renders the trigger function of a table and its triggers.
 func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 	var first, last struct{ insert, update strings.Builder }
 	var conditions []string
+	var root *key
 	for _, c := range r.columns {
 		changed := strings.NewReplacer("{old}", c.Quoted, "{new}", c.fresh).Replace("OLD.{old} IS DISTINCT FROM NEW.{old} OR OLD.{new} IS DISTINCT FROM NEW.{new}")
 		if c.root {
+			root = c.key
 			conditions = append(conditions, changed)
 			continue
 		}
@@ -248,29 +281,27 @@ func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 		last.insert.WriteString(names.Replace(followInsert))
 		last.update.WriteString(names.Replace(followUpdate))
 	}
-	inserts, updates := first.insert.String(), first.update.String()
-	twice := inserts != "" && slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Table == r.OID && t.Before })
+	inserts, updates, deletes := first.insert.String(), first.update.String(), ""
+	twice := slices.ContainsFunc(m.triggers, func(t *trigger) bool { return t.Table == r.OID && t.Before })
 	if twice {
+		remember := ""
+		if root != nil {
+			remember = root.rootSQL(rememberRoot, schema)
+		}
 		const phases = "\n        IF left(TG_NAME, 1) = ' ' THEN%s\n            RETURN NEW;\n        END IF;%s"
-		inserts = fmt.Sprintf(phases, inserts, last.insert.String())
+		inserts = fmt.Sprintf(phases, inserts+remember, last.insert.String())
 		updates = fmt.Sprintf(phases, updates, last.update.String())
 	}
-	for _, c := range r.columns {
-		if c.root {
-			inserts += c.key.rootSQL(insertRoot, schema)
-			updates += c.key.rootSQL(updateRoot, schema)
-		}
+	if root != nil {
+		inserts += root.rootSQL(insertRoot, schema)
+		updates += root.rootSQL(updateRoot, schema)
+		deletes = root.rootSQL(deleteRoot, schema)
 	}
 	inserts += m.claimUnique(r, schema)
-	deletes := ""
-	for _, c := range r.columns {
-		if c.root {
-			deletes = c.key.rootSQL(deleteRoot, schema)
-		}
-	}
 	function := schema + ".fill_" + strconv.Itoa(n)
 	sql := []string{
 		fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger %s AS $rekey$
+#variable_conflict use_column
 DECLARE
     chosen text;
     hash bigint;
@@ -310,14 +341,14 @@ $rekey$`, function, functionOptions, inserts, backfillSetting, updates, deletes)
 func (k *key) rootSQL(body, schema string) string {
 	root := k.root
 	old, fresh := "NEW."+root.Quoted, "NEW."+root.fresh
-	chooseOld, inPlace := old+" IS NULL", ""
+	chooseOld := old + " IS NULL"
 	if k.InPlace {
-		chooseOld, inPlace = old+" IS NULL OR "+k.inRange(fresh), updateInPlace
+		chooseOld += " OR " + k.inRange(fresh)
 	}
-	body = strings.ReplaceAll(body, "{in_place}", inPlace)
 	return strings.NewReplacer("{old}", root.Quoted, "{new}", root.fresh, "{old_text}", old+`::text COLLATE "C"`, "{new_text}", fresh+`::text COLLATE "C"`,
-		"{pending}", pendingTable(schema), "{key}", strconv.Itoa(k.n), "{old_type}", root.Type, "{new_type}", k.format.sqlType,
-		"{claim_old}", k.claimOld(schema, old), "{claim_new}", k.claimNew(schema, fresh), "{choose_old}", chooseOld,
+		"{find_new}", find(root.rel, "PERFORM", "t."+root.fresh+" = "+fresh),
+		"{existing_old}", existing(root.rel, "SELECT t."+root.fresh+" INTO "+fresh, "t."+root.Quoted+" = "+old, k.claimOld(schema, old)), "{existing_new}", existing(root.rel, "SELECT t."+root.Quoted+"::text INTO chosen", "t."+root.fresh+" = "+fresh, k.claimNew(schema, fresh)), "{pending}", pendingTable(schema), "{key}", strconv.Itoa(k.n), "{old_type}", root.Type, "{new_type}", k.format.sqlType,
+		"{claim_old}", k.claimOld(schema, old), "{choose_old}", chooseOld, "{new_key}", k.newKey(schema), "{old_key}", k.oldKey(schema),
 		"{old_expr}", k.oldKeyFor(fresh), "{default}", k.oldExpr, "{next}", k.nextID(old), "{deleted}", k.nextID("OLD."+root.Quoted)).Replace(body)
 }
 
@@ -327,32 +358,49 @@ func (k *key) rootSQL(body, schema string) string {
 // program would get an error.
 func (m *model) claimUnique(r *relation, schema string) string {
 	var b strings.Builder
-	names := map[string]string{}
-	for _, name := range append(each(r.columns, func(c *column) string { return c.Quoted }), r.others...) {
-		names[name] = "NEW." + name
-	}
 	for i, x := range m.changed {
-		if x.Table != r.OID || !x.Unique {
+		if x.Table != r.OID || !x.Unique || foreign(x.Expression) {
 			continue
 		}
 		if c := m.column(r.OID, x.Columns[0]); len(x.Keys) == 1 && c != nil && c.root && !c.key.InPlace {
-			continue // new keys of such rows differ
+			continue // insertRoot claims them
 		}
-		values := each(x.Keys, func(k string) string { return rename(k, names) })
 		var conditions []string
 		if x.Predicate != "" {
-			conditions = append(conditions, "("+rename(x.Predicate, names)+")")
+			conditions = append(conditions, "("+x.Predicate+")")
 		}
+		hash := "hash_record_extended(ROW(" + strings.Join(append([]string{fmt.Sprintf("'index %d'::text", i)}, x.Keys...), ", ") + "), 0)"
+		if x.byText {
+			hash = fmt.Sprintf(`hashtextextended(concat_ws(' ', 'index %d', %s) COLLATE "C", 0)`, i, strings.Join(x.Keys, ", "))
+		}
+		statements := "SELECT " + hash + " INTO hash FROM (SELECT NEW.*) x"
+		present := conditions
 		if !x.NullsEqual {
-			conditions = append(conditions, each(values, func(v string) string { return v + " IS NOT NULL" })...)
+			present = append(slices.Clone(conditions), each(x.Keys, func(k string) string { return k + " IS NOT NULL" })...)
 		}
-		statements := claim(schema, fmt.Sprintf("concat_ws(' ', 'index %d', %s)", i, strings.Join(values, ", ")))
-		if len(conditions) > 0 {
-			statements = "IF " + strings.Join(conditions, " AND ") + " THEN\n            " + statements + "\n        END IF;"
+		if len(present) > 0 {
+			statements += " WHERE " + strings.Join(present, " AND ")
+		}
+		statements += ";\n        IF FOUND THEN\n            " + claim(schema) + "\n        END IF;"
+		if !slices.Contains(x.Columns[:len(x.Keys)], 0) && x.Builtin {
+			equal := append(each(x.Keys, func(k string) string { return "t." + k + " = NEW." + k }), conditions...)
+			statements = existing(r, "PERFORM", strings.Join(equal, " AND "), statements)
 		}
 		b.WriteString("\n        " + statements)
 	}
 	return b.String()
+}
+
+// foreign reports whether an expression has functions or operators outside of pg_catalog.
+// They can need another search_path than the triggers have.
+func foreign(expression string) bool {
+	list := tokens(expression)
+	for i, t := range list {
+		if t == "OPERATOR" || t == "(" && i > 1 && list[i-2] == "." {
+			return true
+		}
+	}
+	return false
 }
 
 // disagree renders the error for a row whose two references mean different rows.

@@ -32,7 +32,7 @@ const boardTables = `
 	CREATE TABLE visits (list text NOT NULL, list_id bigint NOT NULL);
 	CREATE TABLE stars (list_id bigint NOT NULL, who text, n integer NOT NULL DEFAULT 1, UNIQUE (list_id, who));
 	INSERT INTO lists (name) SELECT 'list ' || i FROM generate_series(1, 40) i;
-	INSERT INTO visits SELECT name, id FROM lists;
+	INSERT INTO visits SELECT name, id FROM lists WHERE id <> 39;
 	SELECT setval('lists_id_seq', 1000)`
 
 func boardSpec() rekey.Spec {
@@ -171,7 +171,49 @@ var boardCases = []boardCase{
 		b.other.do("BEGIN ISOLATION LEVEL REPEATABLE READ")
 		b.other.one("SELECT count(*) FROM lists WHERE id = 1")
 		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.other.fails("INSERT INTO visits VALUES ($1, $2)", []string{serializationFailure}, name(id), id)
 		b.other.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+	}},
+	{"a list gets another key, and another list its old one", func(b *board) {
+		id, next := b.id(), b.id()
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(next))
+		b.old.do("INSERT INTO visits VALUES ($1, $2)", name(id), id)
+		b.old.do("UPDATE lists SET id = $1 WHERE id = $2", next, id)
+		b.old.do("INSERT INTO lists (id, name) VALUES ($1, $2)", id, name(id))
+		b.old.do("INSERT INTO visits VALUES ($1, $2), ($3, $4)", name(id), id, name(next), next)
+		if b.new != nil {
+			key, other := b.new.one("SELECT id FROM lists WHERE name = $1", name(id)), b.new.one("SELECT sortkey.next_snowflake(9)")
+			b.new.do("UPDATE lists SET id = $1, name = 'renamed' WHERE id = $2", other, key)
+			b.new.do("INSERT INTO lists (id, name) VALUES ($1, $2)", key, name(id))
+		}
+	}},
+	{"SET CONSTRAINTS of one foreign key", func(b *board) {
+		for i, s := range []*session{b.old, b.new} {
+			if s == nil {
+				continue
+			}
+			one, two := fmt.Sprint(b.id()), fmt.Sprint(b.id())
+			if i == 1 {
+				one, two = s.one("SELECT sortkey.next_snowflake(9)"), s.one("SELECT sortkey.next_snowflake(9)")
+			}
+			s.do("BEGIN")
+			s.do("SET CONSTRAINTS lists_next_id_fkey DEFERRED")
+			s.do("INSERT INTO lists (id, name, next_id) VALUES ($1, $2, $3)", one, "one "+one, two)
+			s.do("INSERT INTO lists (id, name, next_id) VALUES ($1, $2, $3)", two, "two "+two, one)
+			s.do("COMMIT")
+			s.fails("INSERT INTO lists (name, next_id) VALUES ($1, 77777)", []string{foreignKeyViolation}, "three "+one)
+		}
+	}},
+	{"ON CONFLICT DO NOTHING of existing rows, in two orders", func(b *board) {
+		b.old.do("INSERT INTO stars (list_id, who) VALUES (1, 'a'), (1, 'b') ON CONFLICT DO NOTHING")
+		b.old.do("BEGIN")
+		b.other.do("BEGIN")
+		for i, s := range []*session{b.old, b.other, b.other, b.old} {
+			who := []string{"a", "b", "a", "b"}[i]
+			s.do("INSERT INTO stars (list_id, who) VALUES (1, $1) ON CONFLICT DO NOTHING", who)
+			s.do("INSERT INTO lists (id, name) VALUES ($1, 'x') ON CONFLICT (id) DO NOTHING", []int{2, 3, 2, 3}[i])
+		}
+		b.old.do("COMMIT")
 		b.other.do("COMMIT")
 	}},
 }
@@ -229,20 +271,24 @@ func TestConcurrentUpserts(t *testing.T) {
 		db.Exec(t, boardTables)
 		db.Exec(t, `CREATE TABLE counters (id integer PRIMARY KEY, n integer NOT NULL DEFAULT 1);
 			CREATE TABLE places (list_id bigint NOT NULL, name text, active boolean NOT NULL DEFAULT true);
-			CREATE UNIQUE INDEX ON places (lower(name), list_id) WHERE active`)
+			CREATE UNIQUE INDEX ON places (lower(name), list_id) WHERE active;
+			CREATE TABLE times (at timestamptz, list_id bigint, UNIQUE (list_id, at))`)
 		spec := boardSpec()
 		spec.Keys = append(spec.Keys, rekey.Key{Table: "counters", Format: rekey.Snowflake, Node: 5, InPlace: true, OldKey: "nextval('public.lists_id_seq')"})
-		spec.References = append(spec.References, rekey.Reference{Table: "places", Column: "list_id", To: "lists"})
+		spec.References = append(spec.References, rekey.Reference{Table: "places", Column: "list_id", To: "lists"}, rekey.Reference{Table: "times", Column: "list_id", To: "lists"})
 		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[:3]...)
 		var keys [2][]string // of lists, by version
+		var unused [2]string // the keys of a list without references
 		b := &board{TB: t, db: db}
 		paths := [2]string{"public", "rekeyed, public"}
 		for i, path := range paths {
 			keys[i] = b.session(path).all("SELECT id FROM lists WHERE name IN ('list 1', 'list 2', 'list 3') ORDER BY name")
+			unused[i] = b.session(path).one("SELECT id FROM lists WHERE name = 'list 39'")
 		}
 		var programs sync.WaitGroup
 		for i := range 12 {
 			s := b.session(paths[i%2])
+			s.do("SET timezone = '" + []string{"UTC", "Europe/Stockholm"}[i%2] + "'")
 			programs.Go(func() {
 				for n := range 150 {
 					key := keys[i%2][n%3]
@@ -253,6 +299,10 @@ func TestConcurrentUpserts(t *testing.T) {
 						"DELETE FROM counters WHERE id = " + fmt.Sprint(n%3),
 						"INSERT INTO places (list_id, name) VALUES (" + key + ", 'Here') ON CONFLICT (lower(name), list_id) WHERE active DO NOTHING",
 						"DELETE FROM places WHERE list_id = " + key,
+						"INSERT INTO times VALUES ('2025-01-01 01:00Z', " + key + ") ON CONFLICT (list_id, at) DO UPDATE SET at = excluded.at",
+						"DELETE FROM times WHERE list_id = " + key,
+						"INSERT INTO lists (id, name) VALUES (" + unused[i%2] + ", gen_random_uuid()) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
+						"DELETE FROM lists WHERE id = " + unused[i%2],
 					} {
 						if _, err := s.conn.Exec(context.WithoutCancel(t.Context()), sql); err != nil {
 							t.Errorf("by search_path %s: %v\nin: %s", paths[i%2], err, sql)
@@ -267,22 +317,55 @@ func TestConcurrentUpserts(t *testing.T) {
 	})
 }
 
-// A transaction with claims of many keys doesn't exhaust the server's shared memory for locks.
+// Claims need neither shared memory for each key nor a row version for each statement.
 func TestManyClaims(t *testing.T) {
 	t.Parallel()
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, boardTables)
 		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, steps[:3]...)
 		s := (&board{TB: t, db: db}).session("public")
+		const size = "SELECT pg_relation_size('rekeyed.rekey_claims') / current_setting('block_size')::integer"
+		for range 5000 {
+			s.do("INSERT INTO stars (list_id, who) VALUES (1, 'same') ON CONFLICT DO NOTHING")
+			s.do("DELETE FROM stars WHERE who = 'same'")
+		}
+		if n := s.one(size); n != "1" {
+			t.Errorf("expected one page of claims, got %s", n)
+		}
 		s.do("BEGIN")
 		s.do("INSERT INTO stars (list_id, who) SELECT 1, i FROM generate_series(1, 30000) i")
 		if n := s.one("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()"); len(n) > 3 {
 			t.Errorf("expected a few locks, got %s", n)
 		}
 		s.do("COMMIT")
-		if n := s.one("SELECT count(*) FROM rekeyed.rekey_claims"); n != "0" {
-			t.Errorf("expected no claims, got %s", n)
+	})
+}
+
+// Transactions of isolation level SERIALIZABLE that don't depend on each other don't fail.
+func TestSerializable(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, boardTables)
+		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, steps[:3]...)
+		b := &board{TB: t, db: db}
+		var programs sync.WaitGroup
+		for range 4 {
+			s := b.session("public")
+			programs.Go(func() {
+				failed := 0
+				for range 100 {
+					_, err := s.conn.Exec(context.WithoutCancel(t.Context()), "BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO items (list) VALUES ('s'); INSERT INTO lists (name) VALUES (gen_random_uuid()); INSERT INTO items (list) VALUES ('s'); COMMIT")
+					if err != nil {
+						failed++
+						s.do("ROLLBACK")
+					}
+				}
+				if failed > 0 {
+					t.Errorf("expected no failed transaction, got %d of 100", failed)
+				}
+			})
 		}
+		programs.Wait()
 	})
 }
 
@@ -304,6 +387,15 @@ func TestSmallKeysInPlace(t *testing.T) {
 		fresh.do("INSERT INTO parts VALUES (100000), (500)")
 		if got := old.all("SELECT counter_id FROM parts ORDER BY 1"); strings.Join(got, ",") != "2,500" {
 			t.Errorf("expected references to 2 and 500, got %q", got)
+		}
+		// A changed key is that of both versions, too.
+		fresh.do("DELETE FROM parts")
+		fresh.do("UPDATE counters SET id = 600 WHERE id = 500")
+		old.do("INSERT INTO counters (id, n) VALUES (600, 1) ON CONFLICT (id) DO NOTHING")
+		fresh.do("INSERT INTO counters (id, n) VALUES (500, 1)")
+		old.do("UPDATE counters SET id = 700 WHERE id = 600")
+		if got := fresh.all("SELECT id FROM counters ORDER BY 1"); strings.Join(got, ",") != "500,700,100000" {
+			t.Errorf("expected 500, 700 and 100000, got %q", got)
 		}
 		mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepContract)
 	})
@@ -332,6 +424,23 @@ func TestDeferrableUnique(t *testing.T) {
 		if got := old.all(constraints); strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("expected the constraints %q, got %q", want, got)
 		}
+	})
+}
+
+// The functions of a unique index run with the search_path of the programs only.
+func TestFunctionsOfIndexes(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, boardTables)
+		db.Exec(t, `CREATE FUNCTION fold(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT lower($1)';
+			CREATE FUNCTION norm(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN fold($1); END';
+			CREATE TABLE contacts (list_id bigint NOT NULL REFERENCES lists, name text);
+			CREATE UNIQUE INDEX ON contacts (list_id, norm(name))`)
+		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, steps[:3]...)
+		b := &board{TB: t, db: db}
+		b.session("public").do("INSERT INTO contacts VALUES (1, 'A')")
+		b.session("rekeyed, public").do("INSERT INTO contacts (list_id, name) SELECT id, 'A' FROM lists WHERE name = 'list 2'")
+		mustRun(t, db.SQL(t), boardSpec(), rekey.Options{}, rekey.StepContract)
 	})
 }
 

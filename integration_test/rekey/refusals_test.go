@@ -186,6 +186,8 @@ func TestRefusals(t *testing.T) {
 			{name: "columns named like variables", change: "ALTER TABLE shop.customers ADD given text, ADD found_key text", steps: true},
 			{name: "tables that refer to each other", change: "ALTER TABLE shop.customers ADD last_id bigint REFERENCES shop.orders; UPDATE shop.customers SET last_id = id", steps: true},
 			{name: "names of columns of other relations", change: "CREATE VIEW shop.v AS SELECT c.id, i, y.z FROM (shop.customers c JOIN shop.orders o ON o.customer_id = c.id) CROSS JOIN generate_series(1, 2) g(i) CROSS JOIN (SELECT 1 FROM shop.orders x JOIN shop.customers USING (id)) y(z)"},
+			{name: "words of types and user functions in unique indexes", change: `CREATE FUNCTION shop.fold(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN lower($1); END'; ALTER TABLE shop.orders ADD zone text, ADD at timestamp;
+				CREATE UNIQUE INDEX ON shop.orders (customer_id, zone) WHERE at > '2020-01-01'::timestamp; CREATE UNIQUE INDEX ON shop.orders (customer_id, shop.fold(note))`, steps: true},
 			{name: "supported expressions", change: `CREATE INDEX ON shop.orders (note) WHERE customer_id IS NOT NULL;
 				ALTER TABLE shop.orders ADD CHECK (customer_id IS NOT NULL OR note IS NOT NULL), ADD parent_id bigint REFERENCES shop.orders, ADD CHECK (parent_id <> id)`},
 		}, refusals...) {

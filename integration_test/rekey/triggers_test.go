@@ -113,14 +113,22 @@ func TestTriggerRefusals(t *testing.T) {
 		{"a table without its schema", fmt.Sprintf(function, "UPDATE carts SET total = 1 WHERE id = NEW.cart_id", "t"), "function public.f() of trigger t names public.carts without its schema"},
 		{"its own table", fmt.Sprintf(function, `PERFORM 1 FROM "lines" WHERE id = NEW.id`, "t"), "names public.lines without its schema"},
 		{"a type", fmt.Sprintf(function, "DECLARE x carts.id%TYPE; BEGIN x := NEW.cart_id; END", "t"), "names public.carts without its schema"},
-		{"dynamic SQL", fmt.Sprintf(function, "EXECUTE ''TRUNCATE carts''", "t"), "names public.carts without its schema"},
+		{"dynamic SQL", fmt.Sprintf(function, "EXECUTE format(''UPDATE %I SET price = 1'', TG_TABLE_NAME)", "t"), "has EXECUTE and no search_path"},
 		{"a function that it calls", "CREATE FUNCTION g() RETURNS void LANGUAGE sql AS 'UPDATE carts SET total = 1';" + fmt.Sprintf(function, "PERFORM g()", "t"), "names public.carts without its schema"},
 		{"a view", "CREATE VIEW v AS SELECT id FROM carts;" + fmt.Sprintf(function, "PERFORM FROM v", "t"), "names public.v without its schema"},
-		{"a whole row", "CREATE TABLE history (LIKE lines);" + fmt.Sprintf(function, "INSERT INTO history SELECT NEW.*", "t"), "expands NEW.*"},
-		{"a whole row in parentheses", "CREATE TABLE history (LIKE lines);" + fmt.Sprintf(function, "INSERT INTO history VALUES ((NEW).*)", "t"), "expands NEW.*"},
+		{"a whole row", "CREATE TABLE history (LIKE lines);" + fmt.Sprintf(function, "INSERT INTO history SELECT NEW.*", "t"), "expands a row"},
+		{"a whole row in parentheses", "CREATE TABLE history (LIKE lines);" + fmt.Sprintf(function, "INSERT INTO history VALUES ((NEW).*)", "t"), "expands a row"},
+		{"a row of a table", "DROP TRIGGER name_line ON lines;" + fmt.Sprintf(function, "DECLARE c carts; BEGIN SELECT * INTO c FROM public.carts WHERE id = NEW.cart_id; END", "t"), "names public.carts without its schema"},
+		{"in parentheses", fmt.Sprintf(function, "PERFORM 1 FROM (carts c LEFT JOIN other o ON true)", "t"), "names public.carts without its schema"},
+		{"between strings like comments", fmt.Sprintf(function, "RAISE DEBUG ''/* a''; UPDATE carts SET total = 1; RAISE DEBUG ''b */''", "t"), "names public.carts without its schema"},
+		{"a row of a statement", "CREATE TABLE history (LIKE lines);" + fmt.Sprintf(function, "EXECUTE ''INSERT INTO history SELECT ($1).*'' USING NEW", "t") + "; ALTER FUNCTION f() SET search_path = public", "expands a row"},
+		{"rows of a transition table", "CREATE TABLE history (LIKE lines);" + strings.Replace(fmt.Sprintf(function, "INSERT INTO history (SELECT * FROM added)", "t"), "FOR EACH ROW", "REFERENCING NEW TABLE AS added FOR EACH STATEMENT", 1), "expands a row"},
+		{"compared rows", fmt.Sprintf(function, "IF NEW.* IS DISTINCT FROM NEW.* THEN END IF", "t"), ""},
+		{"a column with the name of a function", "CREATE FUNCTION price() RETURNS bigint LANGUAGE sql AS 'SELECT sum(total) FROM carts';" + fmt.Sprintf(function, "NEW.price := NEW.price", "t"), ""},
+		{"a default", "CREATE SEQUENCE numbers; CREATE FUNCTION next() RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN nextval(''numbers''); END'; ALTER TABLE carts ALTER id SET DEFAULT next()", "chooses old keys of public.carts"},
 		{"with its schema", fmt.Sprintf(function, "UPDATE public.carts SET total = 1 WHERE id = NEW.cart_id", "t"), ""},
 		{"a search_path", fmt.Sprintf(function, "UPDATE carts SET total = 1", "t") + "; ALTER FUNCTION f() SET search_path = public", ""},
-		{"a column and a comment", fmt.Sprintf(function, "NEW.cart_name := carts; -- UPDATE carts\n PERFORM 1", "t"), ""},
+		{"a column and a comment", fmt.Sprintf(function, "NEW.cart_name := NEW.carts; RAISE NOTICE ''UPDATE carts''; -- UPDATE carts\n PERFORM 1", "t"), ""},
 		{"a name that sorts last", "CREATE TRIGGER \"ÿ\" BEFORE INSERT ON lines FOR EACH ROW EXECUTE FUNCTION name_line()", "sorts before or after"},
 		{"a name that sorts first", "CREATE TRIGGER \" a\" BEFORE INSERT ON lines FOR EACH ROW EXECUTE FUNCTION name_line()", "sorts before or after"},
 	} {
@@ -158,9 +166,65 @@ func TestFunctionNotes(t *testing.T) {
 		for _, n := range plan.Notes {
 			got = append(got, n.Object+" "+n.Reason)
 		}
-		want := []string{"triggers work on several of the tables", "function public.all_carts() returns rows of a table, which have more columns until contract, and other types afterwards", "function public.sum_of(bigint) names public.lines"}
+		want := []string{"functions work on several of the tables", "function public.all_carts() returns rows of a table, which have more columns until contract, and other types afterwards", "function public.sum_of(bigint) names public.lines"}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") || len(plan.Problems) > 0 {
 			t.Errorf("expected the notes %q, got %q and problems %v", want, got, plan.Problems)
 		}
+	})
+}
+
+// A trigger on a new row can insert rows that refer to it, and sees the keys that it will have.
+func TestTriggerOfNewRow(t *testing.T) {
+	t.Parallel()
+	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+		db.Exec(t, `
+			CREATE TABLE carts (id bigserial PRIMARY KEY, name text NOT NULL UNIQUE);
+			CREATE TABLE cart_log (cart_id bigint NOT NULL, name text);
+			CREATE TABLE cart_rights (cart_id bigint NOT NULL REFERENCES carts DEFERRABLE INITIALLY DEFERRED, name text);
+			CREATE FUNCTION log_cart() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS $$
+			BEGIN
+				INSERT INTO cart_log VALUES (NEW.id, NEW.name);
+				INSERT INTO cart_rights VALUES (NEW.id, NEW.name);
+				RETURN NEW;
+			END $$;
+			CREATE TRIGGER log_cart BEFORE INSERT ON carts FOR EACH ROW EXECUTE FUNCTION log_cart();
+			CREATE TABLE tickets (id serial PRIMARY KEY, slug text);
+			CREATE TABLE pages (id uuid PRIMARY KEY, slug text NOT NULL);
+			CREATE FUNCTION set_slug() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN
+				NEW.slug := 'no ' || NEW.id;
+				RETURN NEW;
+			END $$;
+			CREATE TRIGGER set_slug BEFORE INSERT ON tickets FOR EACH ROW EXECUTE FUNCTION set_slug();
+			CREATE TRIGGER set_slug BEFORE INSERT ON pages FOR EACH ROW EXECUTE FUNCTION set_slug()`)
+		spec := rekey.Spec{
+			Keys: []rekey.Key{
+				{Table: "carts", Format: rekey.Sno, Node: 1, BackfillNode: 2, Times: started},
+				{Table: "tickets", Format: rekey.Snowflake, Node: 1, InPlace: true},
+				{Table: "pages", Format: rekey.Sno, Node: 3, BackfillNode: 4, Times: started},
+			},
+			References: []rekey.Reference{{Table: "cart_log", Column: "cart_id", To: "carts"}},
+		}
+		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[:3]...)
+		b := &board{TB: t, db: db}
+		old, fresh := b.session("public"), b.session("rekeyed, public")
+		old.do("INSERT INTO carts (name) VALUES ('old')")
+		old.do("INSERT INTO carts (id, name) VALUES (500, 'old 500')")
+		fresh.do("INSERT INTO carts (name) VALUES ('new')")
+		fresh.do("INSERT INTO carts (id, name) VALUES (sortkey.next_sno(0, 9), 'new key')")
+		fresh.do("INSERT INTO tickets (id) VALUES (700), (sortkey.next_snowflake(9))")
+		fresh.do("INSERT INTO pages (id) VALUES (sortkey.next_sno(0, 9))")
+		for _, s := range []*session{old, fresh} {
+			if got := s.all("SELECT c.name FROM carts c JOIN cart_log l ON l.cart_id = c.id AND l.name = c.name JOIN cart_rights r ON r.cart_id = c.id AND r.name = c.name ORDER BY 1"); strings.Join(got, ",") != "new,new key,old,old 500" {
+				t.Errorf("expected the logs of all carts, got %q", got)
+			}
+		}
+		if got := fresh.all("SELECT slug FROM tickets ORDER BY id LIMIT 1"); strings.Join(got, ",") != "no 700" {
+			t.Errorf("expected ticket 700, got %q", got)
+		}
+		if got := old.one("SELECT count(*) FROM pages WHERE slug = 'no ' || id"); got != "1" {
+			t.Errorf("expected the key of the page in its slug, got %q", old.all("SELECT id, slug FROM pages"))
+		}
+		mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepContract)
 	})
 }

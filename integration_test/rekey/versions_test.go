@@ -19,10 +19,11 @@ import (
 
 // SQLSTATEs.
 const (
-	notNullViolation    = "23502"
-	foreignKeyViolation = "23503"
-	uniqueViolation     = "23505"
-	wrongObjectType     = "42809"
+	notNullViolation     = "23502"
+	foreignKeyViolation  = "23503"
+	uniqueViolation      = "23505"
+	wrongObjectType      = "42809"
+	serializationFailure = "40001"
 )
 
 // A stage is a state of a library in which programs of the new version work.
