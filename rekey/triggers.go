@@ -243,21 +243,19 @@ const (
 	// updateRoot changes both keys, as if the row were another one.
 	updateRoot = `
         IF NEW.{old} IS DISTINCT FROM OLD.{old} OR NEW.{new} IS DISTINCT FROM OLD.{new} THEN
-            IF OLD.{new} IS NULL THEN
+            INSERT INTO {pending} VALUES ({key}, OLD.{old}::text, coalesce(OLD.{new}, {former})::text) ON CONFLICT DO NOTHING;
+            IF OLD.{new} IS NULL THEN -- the backfill sets it
                 SELECT p.new_key::{new_type} INTO NEW.{new} FROM {pending} p WHERE p.key = {key} AND p.old_key = {old_text};
-            ELSE
-                INSERT INTO {pending} VALUES ({key}, OLD.{old}::text, OLD.{new}::text) ON CONFLICT DO NOTHING;
-                IF NEW.{new} IS NOT DISTINCT FROM OLD.{new} THEN
-                    NEW.{new} := {new_key}(NEW.{old});
-                ELSIF NEW.{old} IS NOT DISTINCT FROM OLD.{old} THEN
-                    NEW.{old} := {old_key}(NEW.{new});
-                END IF;
+            ELSIF NEW.{new} IS NOT DISTINCT FROM OLD.{new} THEN
+                NEW.{new} := {new_key}(NEW.{old});
+            ELSIF NEW.{old} IS NOT DISTINCT FROM OLD.{old} THEN
+                NEW.{old} := {old_key}(NEW.{new});
             END IF;
         END IF;`
 	// deleteRoot keeps the pair for rows that still refer to the row, and for a row that is
 	// inserted with the same key.
 	deleteRoot = `
-        INSERT INTO {pending} VALUES ({key}, OLD.{old}::text, coalesce(OLD.{new}, {deleted})::text) ON CONFLICT DO NOTHING;`
+        INSERT INTO {pending} VALUES ({key}, OLD.{old}::text, coalesce(OLD.{new}, {former})::text) ON CONFLICT DO NOTHING;`
 )
 
 // triggerSQL renders the trigger function of a table and its triggers.
@@ -345,11 +343,15 @@ func (k *key) rootSQL(body, schema string) string {
 	if k.InPlace {
 		chooseOld += " OR " + k.inRange(fresh)
 	}
-	return strings.NewReplacer("{old}", root.Quoted, "{new}", root.fresh, "{old_text}", old+`::text COLLATE "C"`, "{new_text}", fresh+`::text COLLATE "C"`,
-		"{find_new}", find(root.rel, "PERFORM", "t."+root.fresh+" = "+fresh),
-		"{existing_old}", existing(root.rel, "SELECT t."+root.fresh+" INTO "+fresh, "t."+root.Quoted+" = "+old, k.claimOld(schema, old)), "{existing_new}", existing(root.rel, "SELECT t."+root.Quoted+"::text INTO chosen", "t."+root.fresh+" = "+fresh, k.claimNew(schema, fresh)), "{pending}", pendingTable(schema), "{key}", strconv.Itoa(k.n), "{old_type}", root.Type, "{new_type}", k.format.sqlType,
-		"{claim_old}", k.claimOld(schema, old), "{choose_old}", chooseOld, "{new_key}", k.newKey(schema), "{old_key}", k.oldKey(schema),
-		"{old_expr}", k.oldKeyFor(fresh), "{default}", k.oldExpr, "{next}", k.nextID(old), "{deleted}", k.nextID("OLD."+root.Quoted)).Replace(body)
+	sameOld, sameNew := "t."+root.Quoted+" = "+old, "t."+root.fresh+" = "+fresh
+	return strings.NewReplacer(
+		"{existing_old}", existing(root.rel, "SELECT t."+root.fresh+" INTO "+fresh, sameOld, k.claimOld(schema, old)),
+		"{existing_new}", existing(root.rel, "SELECT t."+root.Quoted+"::text INTO chosen", sameNew, k.claimNew(schema, fresh)),
+		"{find_new}", find(root.rel, "PERFORM", sameNew), "{claim_old}", k.claimOld(schema, old),
+		"{old}", root.Quoted, "{new}", root.fresh, "{old_text}", old+`::text COLLATE "C"`, "{new_text}", fresh+`::text COLLATE "C"`,
+		"{old_type}", root.Type, "{new_type}", k.format.sqlType, "{new_key}", k.newKey(schema), "{old_key}", k.oldKey(schema),
+		"{choose_old}", chooseOld, "{old_expr}", k.oldKeyFor(fresh), "{default}", k.oldExpr, "{next}", k.nextID(old), "{former}", k.nextID("OLD."+root.Quoted),
+		"{pending}", pendingTable(schema), "{key}", strconv.Itoa(k.n)).Replace(body)
 }
 
 // claimUnique renders the claims of the unique indexes with a column that changes. Two
