@@ -128,7 +128,7 @@ func (m *model) checkTable(r *relation) {
 			m.problem(c.String(), "has a NOT NULL constraint that isn't valid", "run ALTER TABLE … VALIDATE CONSTRAINT "+c.NotNullAs.Name+", or drop it")
 		case c.Generated != "":
 			m.problem(c.String(), "is generated", "drop its expression")
-		case c.Default != "" && !c.root:
+		case c.Default != "" && !strings.HasPrefix(c.Default, "NULL::") && !c.root:
 			m.problem(c.String(), "is a reference with a default, %s", "drop the default", c.Default)
 		case c.Identity != "" && !c.root:
 			m.problem(c.String(), "is a reference and an identity column", "drop the identity")
@@ -261,6 +261,9 @@ func (m *model) checkIndexes() {
 	for _, x := range m.changed {
 		r := m.relation(x.Table)
 		object := "index " + r.Schema + "." + x.Name
+		if x.Unique && !x.claimable() {
+			m.note(object, "has a function that isn't built in, so programs that insert the same values at the same time with ON CONFLICT fail with SQLSTATE 23505", "repeat these statements")
+		}
 		if x.Deferrable {
 			m.note("constraint "+x.Constraint+" of "+r.Name, "is deferrable, and is checked at once for the new columns while validate creates its index", "statements that need the delay fail with SQLSTATE 23505 meanwhile; repeat them. Until contract, SET CONSTRAINTS also has to name "+ident(x.fresh))
 		}

@@ -44,9 +44,9 @@ func (m *model) readFunctions(ctx context.Context, db querier, tables string) er
 		EXISTS (SELECT FROM pg_catalog.unnest(p.proconfig) s WHERE pg_catalog.starts_with(s, 'search_path=')) AS "Path",
 		EXISTS (SELECT FROM pg_catalog.pg_type t WHERE t.oid = p.prorettype AND t.typrelid = ANY ($1::text::oid[])) AS "Rows"
 		FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-		WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) AND l.lanname NOT IN ('c', 'internal') AND p.prosqlbody IS NULL AND p.prokind <> 'a'
+		WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) AND p.pronamespace::regnamespace::text <> ALL ($2::text::text[]) AND l.lanname NOT IN ('c', 'internal') AND p.prosqlbody IS NULL AND p.prokind <> 'a'
 			AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-		ORDER BY 2`), tables)
+		ORDER BY 2`), tables, pgArray(m.own))
 }
 
 var (
@@ -54,11 +54,24 @@ var (
 	sourcePattern = regexp.MustCompile(`(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|"(?:[^"]|"")*"|[\pL_][\pL\pN_$]*|\S`)
 	// comparedRows and message are harmless uses of rows and names.
 	comparedRows = regexp.MustCompile(`(?i)\(?\b(NEW|OLD)\s*\.\s*\*\s*\)?\s*(=|<>|!=|IS\s+(NOT\s+)?DISTINCT\s+FROM)\s*\(?\s*(NEW|OLD)\s*\.\s*\*`)
+	rowArgument  = regexp.MustCompile(`(?i)\b(\w+)\s*\(\s*(NEW|OLD)\s*\.\s*\*\s*\)`) // as in to_jsonb(NEW.*)
 	message      = regexp.MustCompile(`(?i)\bRAISE\s+(\w+\s+)?'(?:[^']|'')*'`)
 	// wholeRow finds all columns of a row: NEW.*, ($1).*, or INSERT INTO t SELECT * FROM u.
 	wholeRow = regexp.MustCompile(`(?i)\b(NEW|OLD)\s*\.\s*\*|\)\s*\.\s*\*|\bINSERT\s+INTO\s[^;]*?\bSELECT\s+\*`)
 	allRows  = regexp.MustCompile(`(?i)\bSELECT\s+\*`)
 )
+
+// expandsRows reports whether a function names all columns of a row, which has more columns
+// until contract.
+func expandsRows(source string, transition bool) bool {
+	source = rowArgument.ReplaceAllStringFunc(comparedRows.ReplaceAllString(source, ""), func(s string) string {
+		if name := rowArgument.FindStringSubmatch(s)[1]; strings.EqualFold(name, "VALUES") {
+			return s
+		}
+		return ""
+	})
+	return wholeRow.MatchString(source) || transition && allRows.MatchString(source)
+}
 
 // unquote returns a name as in the catalog.
 func unquote(name string) string {
@@ -208,8 +221,7 @@ func (m *model) checkFunctions() {
 		if !f.Owned {
 			problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner or as a superuser", f.Owner)
 		}
-		source := comparedRows.ReplaceAllString(f.Source, "")
-		if wholeRow.MatchString(source) || t.Rows && allRows.MatchString(source) {
+		if expandsRows(f.Source, t.Rows) {
 			problem(object, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns")
 		}
 		if f.text().dynamic {

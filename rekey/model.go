@@ -124,6 +124,7 @@ type index struct {
 	Keys       []string // names of columns and expressions, without included columns
 	Types      []string // of Keys
 	Builtin    bool     // all Types are in pg_catalog
+	Computed   bool     // a key is a generated column; Keys has its expression
 	NullsEqual bool
 	Predicate  string
 	Expression string // all of it, with the predicate
@@ -229,6 +230,7 @@ type model struct {
 	functions    []*function
 	linked       bool     // triggers work on several tables
 	path         []string // schemas of the tables
+	own          []string // schemas of the installed SQL
 	bypassRLS    bool
 	problems     []Problem
 	notes        []Problem

@@ -50,10 +50,15 @@ func fitsAnyKey(expression string, keys map[string]*key) bool {
 		return list[i]
 	}
 	equality := func(t string) bool { return t == "=" || t == "<>" }
+	counted := func(i int) bool { // whether the name is an argument of num_nulls or num_nonnulls
+		for i--; at(i) == "," || at(i) != "(" && at(i+1) == ","; i-- {
+		}
+		return at(i) == "(" && (at(i-1) == "num_nulls" || at(i-1) == "num_nonnulls")
+	}
 	for i, t := range list {
 		k := keys[t]
 		if k == nil || at(i+1) == "IS" && (at(i+2) == "NULL" || at(i+2) == "NOT" && at(i+3) == "NULL") ||
-			equality(at(i+1)) && keys[at(i+2)] == k || equality(at(i-1)) && keys[at(i-2)] == k {
+			equality(at(i+1)) && keys[at(i+2)] == k || equality(at(i-1)) && keys[at(i-2)] == k || counted(i) {
 			continue
 		}
 		return false

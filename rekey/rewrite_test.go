@@ -32,6 +32,9 @@ func TestFitsAnyKey(t *testing.T) {
 		"(total = a)":                            false,
 		"((a)::text = (b)::text)":                false,
 		"(a IS DISTINCT FROM b)":                 false,
+		"(num_nonnulls(total, a, c) = 1)":        true,
+		"(num_nulls(c) = 1)":                     true,
+		"(coalesce(a, b) = 1)":                   false,
 		"(total > 0)":                            true,
 	} {
 		if got := fitsAnyKey(expression, keys); got != want {

@@ -48,7 +48,7 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err != nil {
 		return nil, err
 	}
-	m := &model{}
+	m := &model{own: []string{config.Schema, config.Schema + "_internal"}}
 	if err := m.find(ctx, tx, spec, formats(config)); err != nil {
 		return nil, err
 	}

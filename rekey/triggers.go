@@ -107,7 +107,7 @@ func (k *key) translators(schema string) []string {
 	body := func(function, from, fromType, collation, to, toType, fromText, toText, claims, fresh string) string {
 		return strings.NewReplacer("{function}", function, "{given_type}", fromType, "{type}", toType, "{options}", functionOptions,
 			"{to}", to, "{table}", root.rel.Name, "{from}", from, "{collation}", collation, "{pending}", pendingTable(schema), "{from_text}", fromText, "{to_text}", toText,
-			"{key}", strconv.Itoa(k.n), "{claim}", claims, "{fresh}", fresh).Replace(`CREATE FUNCTION {function}(given {given_type}) RETURNS {type} {options} AS $rekey$
+			"{key}", strconv.Itoa(k.n), "{claim}", claims, "{fresh}", fresh, "{plain_table}", strings.ReplaceAll(strings.ReplaceAll(root.rel.Name, "%", "%%"), "'", "''")).Replace(`CREATE FUNCTION {function}(given {given_type}) RETURNS {type} {options} AS $rekey$
 #variable_conflict use_variable
 DECLARE
     found_key {type};
@@ -129,8 +129,13 @@ BEGIN
             {claim}
         END IF;
     END LOOP;
-    INSERT INTO {pending} AS p (key, {from_text}, {to_text}) VALUES ({key}, given::text, ({fresh})::text) ON CONFLICT DO NOTHING RETURNING p.{to_text}::{type} INTO STRICT found_key;
-    RETURN found_key;
+    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+        INSERT INTO {pending} AS p (key, {from_text}, {to_text}) VALUES ({key}, given::text, ({fresh})::text) ON CONFLICT DO NOTHING RETURNING p.{to_text}::{type} INTO found_key;
+        IF FOUND THEN
+            RETURN found_key;
+        END IF;
+    END LOOP;
+    RAISE EXCEPTION 'no unused key for key % of {plain_table}', given;
 END
 $rekey$`)
 	}
@@ -187,8 +192,7 @@ const (
 // existing renders the statements that find a row with the same key as a new one, or claim the
 // key. Programs that insert an existing row with ON CONFLICT need no claim: DO UPDATE locks
 // the row anyway, and DO NOTHING must not. The lock is needed before the server looks for the
-// row: while another program updates it, the server can miss it. A SERIALIZABLE transaction
-// doesn't read the table, because it would depend on all other inserts.
+// row: while another program updates it, the server can miss it.
 func existing(r *relation, into, condition, claim string) string {
 	find := find(r, into, condition)
 	return find + "\n            IF NOT FOUND THEN\n                " + claim + "\n                " + find + "\n            END IF;"
@@ -197,9 +201,13 @@ func existing(r *relation, into, condition, claim string) string {
 // find renders the statements that find and lock a row.
 func find(r *relation, into, condition string) string {
 	from := "FROM ONLY " + r.Name + " t WHERE " + condition
-	return into + " " + from + " AND current_setting('transaction_isolation') <> 'serializable';" +
-		" IF FOUND AND right(current_query(), 500) !~* 'do[[:space:]]+nothing' THEN PERFORM " + from + " FOR NO KEY UPDATE; END IF;"
+	return into + " " + from + "; IF FOUND THEN GET DIAGNOSTICS context = PG_CONTEXT;" +
+		" IF coalesce(nullif(split_part(context, 'SQL statement \"', 2), ''), right(current_query(), 2000)) ~* 'do[[:space:]]+update' THEN PERFORM " + from + " FOR NO KEY UPDATE; END IF; END IF;"
 }
+
+// readable is a condition under which a transaction reads a table before it inserts a row. A
+// SERIALIZABLE one would then depend on all other inserts.
+const readable = " AND current_setting('transaction_isolation') <> 'serializable'"
 
 // insertRoot and updateRoot set one key of a row from the other one. A pair of keys stays the
 // same: rows that refer to this one may have come first and chosen the pair, or refer to a row
@@ -231,8 +239,14 @@ const (
                     NEW.{old} := chosen::{old_type};
                     {claim_old}
                     {find_new}
-                ELSIF {choose_old} THEN
-                    NEW.{old} := {old_expr};
+                ELSE
+                    IF {choose_old} THEN
+                        NEW.{old} := {old_expr};
+                    END IF;
+                    FOR attempt IN 1 .. 1000 LOOP -- a sequence can return a key of a deleted row
+                        EXIT WHEN NOT EXISTS (SELECT FROM {pending} p WHERE p.key = {key} AND p.old_key = {old_text});
+                        NEW.{old} := {old_expr};
+                    END LOOP;
                 END IF;
             END IF;`
 	// rememberRoot keeps the pair for the triggers of the user, which can insert rows that refer
@@ -302,6 +316,7 @@ func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 #variable_conflict use_column
 DECLARE
     chosen text;
+    context text;
     hash bigint;
 BEGIN
     IF TG_OP = 'INSERT' THEN%s
@@ -343,7 +358,7 @@ func (k *key) rootSQL(body, schema string) string {
 	if k.InPlace {
 		chooseOld += " OR " + k.inRange(fresh)
 	}
-	sameOld, sameNew := "t."+root.Quoted+" = "+old, "t."+root.fresh+" = "+fresh
+	sameOld, sameNew := "t."+root.Quoted+" = "+old+readable, "t."+root.fresh+" = "+fresh
 	return strings.NewReplacer(
 		"{existing_old}", existing(root.rel, "SELECT t."+root.fresh+" INTO "+fresh, sameOld, k.claimOld(schema, old)),
 		"{existing_new}", existing(root.rel, "SELECT t."+root.Quoted+"::text INTO chosen", sameNew, k.claimNew(schema, fresh)),
@@ -361,7 +376,7 @@ func (k *key) rootSQL(body, schema string) string {
 func (m *model) claimUnique(r *relation, schema string) string {
 	var b strings.Builder
 	for i, x := range m.changed {
-		if x.Table != r.OID || !x.Unique || foreign(x.Expression) {
+		if x.Table != r.OID || !x.Unique || !x.claimable() {
 			continue
 		}
 		if c := m.column(r.OID, x.Columns[0]); len(x.Keys) == 1 && c != nil && c.root && !c.key.InPlace {
@@ -384,13 +399,18 @@ func (m *model) claimUnique(r *relation, schema string) string {
 			statements += " WHERE " + strings.Join(present, " AND ")
 		}
 		statements += ";\n        IF FOUND THEN\n            " + claim(schema) + "\n        END IF;"
-		if !slices.Contains(x.Columns[:len(x.Keys)], 0) && x.Builtin {
+		if !slices.Contains(x.Columns[:len(x.Keys)], 0) && x.Builtin && !x.Computed {
 			equal := append(each(x.Keys, func(k string) string { return "t." + k + " = NEW." + k }), conditions...)
-			statements = existing(r, "PERFORM", strings.Join(equal, " AND "), statements)
+			statements = existing(r, "PERFORM", strings.Join(equal, " AND ")+readable, statements)
 		}
 		b.WriteString("\n        " + statements)
 	}
 	return b.String()
+}
+
+// claimable reports whether the triggers can compute the values of an index.
+func (x *index) claimable() bool {
+	return !foreign(x.Predicate) && !slices.ContainsFunc(x.Keys, foreign)
 }
 
 // foreign reports whether an expression has functions or operators outside of pg_catalog.

@@ -33,6 +33,7 @@ const boardTables = `
 	CREATE TABLE stars (list_id bigint NOT NULL, who text, n integer NOT NULL DEFAULT 1, UNIQUE (list_id, who));
 	INSERT INTO lists (name) SELECT 'list ' || i FROM generate_series(1, 40) i;
 	INSERT INTO visits SELECT name, id FROM lists WHERE id <> 39;
+	CREATE FUNCTION star(list bigint, name text) RETURNS void LANGUAGE plpgsql AS 'BEGIN INSERT INTO stars (list_id, who) VALUES (list, name) ON CONFLICT DO NOTHING; END';
 	SELECT setval('lists_id_seq', 1000)`
 
 func boardSpec() rekey.Spec {
@@ -191,6 +192,18 @@ var boardCases = []boardCase{
 			b.new.do("INSERT INTO lists (id, name) VALUES ($1, $2)", key, name(id))
 		}
 	}},
+	{"a sequence that goes back", func(b *board) {
+		if b.new == nil {
+			return
+		}
+		id := b.old.one("INSERT INTO lists (name) VALUES ('gone') RETURNING id")
+		b.old.do("DELETE FROM lists WHERE id = $1", id)
+		b.old.do("SELECT setval('lists_id_seq', $1::bigint - 1)", id)
+		b.new.do("INSERT INTO lists (id, name) VALUES (sortkey.next_snowflake(9), 'after a gone list')")
+		if got := b.old.one("SELECT id FROM lists WHERE name = 'after a gone list'"); got == id {
+			b.Errorf("expected another old key than %s, which was that of another row", id)
+		}
+	}},
 	{"SET CONSTRAINTS of one foreign key", func(b *board) {
 		for i, s := range []*session{b.old, b.new} {
 			if s == nil {
@@ -215,6 +228,7 @@ var boardCases = []boardCase{
 		for i, s := range []*session{b.old, b.other, b.other, b.old} {
 			who := []string{"a", "b", "a", "b"}[i]
 			s.do("INSERT INTO stars (list_id, who) VALUES (1, $1) ON CONFLICT DO NOTHING", who)
+			s.do("SELECT star(1, $1)", who)
 			s.do("INSERT INTO lists (id, name) VALUES ($1, 'x') ON CONFLICT (id) DO NOTHING", []int{2, 3, 2, 3}[i])
 		}
 		b.old.do("COMMIT")
@@ -276,10 +290,11 @@ func TestConcurrentUpserts(t *testing.T) {
 		db.Exec(t, `CREATE TABLE counters (id integer PRIMARY KEY, n integer NOT NULL DEFAULT 1);
 			CREATE TABLE places (list_id bigint NOT NULL, name text, active boolean NOT NULL DEFAULT true);
 			CREATE UNIQUE INDEX ON places (lower(name), list_id) WHERE active;
-			CREATE TABLE times (at timestamptz, list_id bigint, UNIQUE (list_id, at))`)
+			CREATE TABLE times (at timestamptz, list_id bigint, UNIQUE (list_id, at));
+			CREATE TABLE marks (who text, low text GENERATED ALWAYS AS (lower(who)) STORED, n integer DEFAULT 0, list_id bigint, UNIQUE (list_id, low))`)
 		spec := boardSpec()
 		spec.Keys = append(spec.Keys, rekey.Key{Table: "counters", Format: rekey.Snowflake, Node: 5, InPlace: true, OldKey: "nextval('public.lists_id_seq')"})
-		spec.References = append(spec.References, rekey.Reference{Table: "places", Column: "list_id", To: "lists"}, rekey.Reference{Table: "times", Column: "list_id", To: "lists"})
+		spec.References = append(spec.References, rekey.Reference{Table: "places", Column: "list_id", To: "lists"}, rekey.Reference{Table: "times", Column: "list_id", To: "lists"}, rekey.Reference{Table: "marks", Column: "list_id", To: "lists"})
 		mustRun(t, db.SQL(t), spec, rekey.Options{}, steps[:3]...)
 		var keys [2][]string // of lists, by version
 		var unused [2]string // the keys of a list without references
@@ -305,6 +320,8 @@ func TestConcurrentUpserts(t *testing.T) {
 						"DELETE FROM places WHERE list_id = " + key,
 						"INSERT INTO times VALUES ('2025-01-01 01:00Z', " + key + ") ON CONFLICT (list_id, at) DO UPDATE SET at = excluded.at",
 						"DELETE FROM times WHERE list_id = " + key,
+						"INSERT INTO marks (list_id, who) VALUES (" + key + ", 'Me') ON CONFLICT (list_id, low) DO UPDATE SET n = marks.n + 1",
+						"DELETE FROM marks WHERE list_id = " + key,
 						"INSERT INTO lists (id, name) VALUES (" + unused[i%2] + ", gen_random_uuid()) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
 						"DELETE FROM lists WHERE id = " + unused[i%2],
 					} {

@@ -189,7 +189,7 @@ func TestRefusals(t *testing.T) {
 			{name: "words of types and user functions in unique indexes", change: `CREATE FUNCTION shop.fold(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN lower($1); END'; ALTER TABLE shop.orders ADD zone text, ADD at timestamp;
 				CREATE UNIQUE INDEX ON shop.orders (customer_id, zone) WHERE at > '2020-01-01'::timestamp; CREATE UNIQUE INDEX ON shop.orders (customer_id, shop.fold(note))`, steps: true},
 			{name: "supported expressions", change: `CREATE INDEX ON shop.orders (note) WHERE customer_id IS NOT NULL;
-				ALTER TABLE shop.orders ADD CHECK (customer_id IS NOT NULL OR note IS NOT NULL), ADD parent_id bigint REFERENCES shop.orders, ADD CHECK (parent_id <> id)`},
+				ALTER TABLE shop.orders ADD CHECK (customer_id IS NOT NULL OR note IS NOT NULL), ADD parent_id bigint REFERENCES shop.orders, ADD CHECK (parent_id <> id), ADD CHECK (num_nonnulls(customer_id, parent_id) > 0)`},
 		}, refusals...) {
 			if db.Version < r.since {
 				continue

@@ -219,11 +219,23 @@ func TestTriggerOfNewRow(t *testing.T) {
 				t.Errorf("expected the logs of all carts, got %q", got)
 			}
 		}
+		// The pair of a row stays the same, whatever the isolation level.
+		const page = "00000000-0000-4000-8000-000000000001"
+		old.do("INSERT INTO pages (id) VALUES ($1)", page)
+		key := fresh.one("SELECT id FROM pages WHERE slug = 'no " + page + "'")
+		fresh.do("BEGIN ISOLATION LEVEL SERIALIZABLE")
+		fresh.do("INSERT INTO pages (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET slug = pages.slug", key)
+		fresh.do("COMMIT")
+		old.do("DELETE FROM pages WHERE id = $1", page)
+		old.do("INSERT INTO pages (id) VALUES ($1)", page)
+		if got := fresh.one("SELECT id FROM pages WHERE slug = 'no " + page + "'"); got != key {
+			t.Errorf("expected the new key %s, got %s", key, got)
+		}
 		if got := fresh.all("SELECT slug FROM tickets ORDER BY id LIMIT 1"); strings.Join(got, ",") != "no 700" {
 			t.Errorf("expected ticket 700, got %q", got)
 		}
-		if got := old.one("SELECT count(*) FROM pages WHERE slug = 'no ' || id"); got != "1" {
-			t.Errorf("expected the key of the page in its slug, got %q", old.all("SELECT id, slug FROM pages"))
+		if got := old.one("SELECT count(*) FROM pages WHERE slug = 'no ' || id"); got != "2" {
+			t.Errorf("expected the keys of both pages in their slugs, got %q", old.all("SELECT id, slug FROM pages"))
 		}
 		mustRun(t, db.SQL(t), spec, rekey.Options{}, rekey.StepContract)
 	})
