@@ -362,18 +362,19 @@ func testInPlace(t *testing.T, db *pgtest.DB, key, reference string) {
 func TestUID60OfNow(t *testing.T) {
 	t.Parallel()
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
-		// A third of the sequence numbers of a time that is soon
-		db.Exec(t, `CREATE TABLE crowd (id bigserial PRIMARY KEY, at timestamptz NOT NULL);
-			INSERT INTO crowd (at) SELECT clock_timestamp() + interval '1 s' - n * interval '1 s' FROM generate_series(0, 100) n;
-			INSERT INTO crowd (at) SELECT now() + interval '2500 ms' + n * interval '1 ms' FROM generate_series(1, 200) n, generate_series(1, 170);
-			CREATE TABLE before AS TABLE crowd; ALTER TABLE crowd ADD ref bigint; UPDATE crowd SET ref = id`)
+		db.Exec(t, `CREATE TABLE crowd (id bigserial PRIMARY KEY, at timestamptz NOT NULL, ref bigint);
+			INSERT INTO crowd (at) SELECT now() + interval '1 s' - n * interval '1 s' FROM generate_series(0, 100) n;
+			INSERT INTO crowd (at) SELECT now() FROM generate_series(1, 200 * 170); UPDATE crowd SET ref = id`)
 		pool := db.SQL(t)
 		spec := rekey.Spec{Keys: []rekey.Key{{Table: "crowd", Format: rekey.UID60, Times: rekey.Times{Column: "at"}}}}
 		mustRun(t, pool, spec, rekey.Options{}, rekey.StepExpand)
-		soon := pgtest.Value[time.Time](t, db.Conn(t), "SELECT max(at) FROM crowd")
-		if time.Until(soon) < 300*time.Millisecond {
-			t.Fatal("expected expand to end before the times of the rows")
+		// A third of the sequence numbers of 200 ms that have yet to come
+		var soon time.Time
+		for ahead := 500 * time.Millisecond; time.Until(soon) < 300*time.Millisecond; ahead *= 2 {
+			db.Exec(t, fmt.Sprintf("UPDATE crowd SET at = now() + (%d + ref / 170) * interval '1 ms' WHERE ref > 101", ahead.Milliseconds()))
+			soon = pgtest.Value[time.Time](t, db.Conn(t), "SELECT max(at) FROM crowd")
 		}
+		db.Exec(t, "CREATE TABLE before AS SELECT id, at FROM crowd")
 		for time.Until(soon) > 0 {
 			db.Exec(t, "INSERT INTO crowd (at) SELECT '2025-05-05Z' FROM generate_series(1, 2000)")
 		}
@@ -406,8 +407,10 @@ func TestCollations(t *testing.T) {
 			}
 			old.do("INSERT INTO names VALUES ($1, $1)", fmt.Sprint("c", i))
 			old.do("INSERT INTO uses VALUES ($1, $1)", fmt.Sprint("c", i))
-			old.do("UPDATE names SET id = $1 WHERE name = $2", fmt.Sprint("d", i), "unused")
-			old.do("DELETE FROM uses WHERE name_id = 'nobody'")
+			// The triggers for a changed and for a deleted key
+			old.do("INSERT INTO names VALUES ('d', 'd')")
+			old.do("UPDATE names SET id = 'e' WHERE id = 'd'")
+			old.do("DELETE FROM names WHERE id = 'e'")
 		}
 		fresh.do("INSERT INTO uses (name_id, loose_id) SELECT id, id FROM names WHERE name = 'a'")
 		if got := fresh.all("SELECT n.name, l.name FROM uses u JOIN names n ON n.id = u.name_id JOIN names l ON l.id = u.loose_id ORDER BY 1, 2"); strings.Join(got, " ") != "B|a a|B a|a c0|c0 c1|c1 c2|c2" {

@@ -40,8 +40,8 @@ const carts = `
 	CREATE TRIGGER count_line AFTER INSERT OR UPDATE OR DELETE ON lines FOR EACH ROW EXECUTE FUNCTION count_line();
 	INSERT INTO lines (cart_id, price) SELECT 1 + i % 5, i FROM generate_series(1, 500) i;`
 
-// Triggers of the user see both keys of references, and what they change counts for both
-// versions. Triggers that work on several tables work throughout, also while contract runs.
+// Triggers of an application see both keys of a reference, and both versions see their changes.
+// Triggers that work on several tables work throughout, also while contract runs.
 func TestUserTriggers(t *testing.T) {
 	t.Parallel()
 	installed.Each(t, func(t *testing.T, db *pgtest.DB) {
