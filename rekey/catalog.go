@@ -262,9 +262,9 @@ func (m *model) read(ctx context.Context, db querier) error {
 		{&m.indexes, `SELECT i.indexrelid::bigint AS "OID", i.indrelid::bigint AS "Table", pg_catalog.quote_ident(c.relname) AS "Name", c.relname AS "Plain", i.indisunique AS "Unique",
 			i.indkey::smallint[] AS "Columns", (SELECT array_agg(coalesce('(' || pg_catalog.pg_get_expr(g.adbin, g.adrelid) || ')', pg_catalog.pg_get_indexdef(i.indexrelid, n, false)) ORDER BY n) FROM generate_series(1, i.indnkeyatts) n
 				LEFT JOIN (pg_catalog.pg_attribute ga JOIN pg_catalog.pg_attrdef g ON g.adrelid = ga.attrelid AND g.adnum = ga.attnum) ON ga.attrelid = i.indrelid AND ga.attnum = i.indkey[n - 1] AND ga.attgenerated <> '') AS "Keys",
-			EXISTS (SELECT FROM pg_catalog.pg_attribute ga WHERE ga.attrelid = i.indrelid AND ga.attnum = ANY (i.indkey::smallint[]) AND ga.attgenerated <> '') AS "Computed",
 			(SELECT array_agg(pg_catalog.format_type(a.atttypid, a.atttypmod) ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum <= i.indnkeyatts) AS "Types",
-			(SELECT bool_and(t.typnamespace = 'pg_catalog'::regnamespace) FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid WHERE a.attrelid = c.oid) AS "Builtin",
+			(SELECT bool_and(coalesce(ca.attgenerated = '' AND t.typnamespace = 'pg_catalog'::regnamespace, false)) FROM unnest(i.indkey::smallint[]) u(num)
+				LEFT JOIN pg_catalog.pg_attribute ca ON ca.attrelid = i.indrelid AND ca.attnum = u.num LEFT JOIN pg_catalog.pg_type t ON t.oid = ca.atttypid) AS "Findable",
 			i.indnullsnotdistinct AS "NullsEqual", coalesce(pg_catalog.pg_get_expr(i.indpred, i.indrelid), '') AS "Predicate", concat_ws(' ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) AS "Expression",
 			pg_catalog.pg_get_indexdef(i.indexrelid) AS "Definition", coalesce(pg_catalog.quote_ident(k.conname), '') AS "Constraint", coalesce(k.contype::text, '') AS "Type",
 			coalesce(k.condeferrable, false) AS "Deferrable", coalesce(k.condeferred, false) AS "Deferred", i.indisclustered AS "Clustered", i.indisreplident AS "ReplIdent",

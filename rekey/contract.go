@@ -9,8 +9,9 @@ import (
 )
 
 // contract renders the actions of contract. Each locks a single table, except for foreign
-// keys and for tables that refer to each other in a circle. A table comes before the tables
-// that it refers to, since its triggers need their old keys. The views of the job stay until
+// keys, for tables that refer to each other in a circle, and if functions work on several
+// tables. A table comes before the tables that it refers to, since its triggers need their old
+// keys. The views of the job stay until
 // the tables have the names of their columns.
 func (m *model) contract(o Options) (list []Action) {
 	add := func(kind, title string, objects *objects, sql ...string) {
@@ -34,7 +35,7 @@ func (m *model) contract(o Options) (list []Action) {
 	}
 	groups := m.childrenFirst()
 	if m.linked {
-		// While some tables have new keys and others old ones, triggers that work on both would
+		// While some tables have new keys and others old ones, functions that work on both would
 		// fail, or find no rows.
 		groups = [][]*relation{slices.Concat(groups...)}
 	}
@@ -94,7 +95,7 @@ func (m *model) dependentCheck() string {
 // schemaCheck renders a query for objects of others in the schema of the job, such as a table
 // that a program of the new version has created.
 func (m *model) schemaCheck(o Options) string {
-	own := append(m.jobViews(o), stateTable(o.Schema), pendingTable(o.Schema), claimTable(o.Schema))
+	own := append(m.jobViews(o), jobTables(o.Schema)...)
 	return "SELECT pg_describe_object('pg_class'::regclass, c.oid, 0) || ' is in schema " + o.Schema + "; move it to another one with SET SCHEMA' FROM pg_class c WHERE c.relnamespace = " + literal(o.Schema) +
 		"::regnamespace AND c.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND c.relname NOT IN (" + strings.Join(each(own, func(name string) string { return literal(unquote(strings.TrimPrefix(name, o.Schema+"."))) }), ", ") +
 		") AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype IN ('a', 'i'))" +
@@ -251,7 +252,7 @@ func (m *model) dropJob(o Options) (sql []string) {
 	for _, k := range m.moved() {
 		sql = append(sql, "DROP FUNCTION "+k.newKey(o.Schema)+", "+k.oldKey(o.Schema))
 	}
-	return append(sql, "DROP TABLE "+pendingTable(o.Schema)+", "+claimTable(o.Schema)+", "+stateTable(o.Schema), "DROP SCHEMA "+o.Schema)
+	return append(sql, "DROP TABLE "+strings.Join(jobTables(o.Schema), ", "), "DROP SCHEMA "+o.Schema)
 }
 
 // abort renders the actions of abort, which can follow any action before contract changes

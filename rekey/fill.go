@@ -272,7 +272,7 @@ func (j *job) backfill(ctx context.Context, a Action) error {
 // batchSettings makes a batch read its rows, and the rows that they refer to, by indexes or
 // by pages. The new column has no statistics yet, so the server would expect few rows without
 // a new key, and read and sort the whole table for each batch. With the role replica, an
-// UPDATE fires no triggers.
+// UPDATE fires no triggers. Otherwise, the triggers of rekey leave the row as the batch sets it.
 const batchSettings = `SELECT set_config(name, setting, true) FROM (VALUES
 	('enable_seqscan', 'off'), ('enable_bitmapscan', 'off'), ('enable_sort', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off'),
 	('plan_cache_mode', 'force_custom_plan'), ('timezone', 'UTC'), ('datestyle', 'ISO'), ('` + backfillSetting + `', 'on'), ('session_replication_role', 'replica')) s (name, setting)

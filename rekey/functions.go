@@ -76,14 +76,19 @@ func expandsRows(source string, transition bool) bool {
 // unquote returns a name as in the catalog.
 func unquote(name string) string {
 	if strings.HasPrefix(name, `"`) {
-		return strings.ReplaceAll(strings.Trim(name, `"`), `""`, `"`)
+		return undouble(name, `"`)
 	}
 	return strings.ToLower(name)
 }
 
+// undouble returns the text between two quotes, which are double in it.
+func undouble(text, quote string) string {
+	return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(text, quote), quote), quote+quote, quote)
+}
+
 // A text lists the names in the text of a function.
 type text struct {
-	bare      []string // names without a schema, such as those of columns, types and tables
+	bare      []string // names of columns, types and tables without a schema
 	qualified []string // names with a schema
 	calls     []string // names before an open parenthesis
 	dynamic   bool     // it runs SQL that it composes
@@ -102,7 +107,7 @@ func (t *text) parse(source string) {
 	for i, s := range list {
 		switch {
 		case strings.HasPrefix(s, "'"):
-			t.parse(strings.ReplaceAll(strings.Trim(s, "'"), "''", "'"))
+			t.parse(undouble(s, "'"))
 		case !namePattern.MatchString(s):
 		case at(i-1) == ".":
 			t.qualified = append(t.qualified, unquote(at(i-2))+"."+unquote(s))
@@ -128,22 +133,30 @@ func (f *function) text() *text {
 
 // A use is a table or a view that a function names.
 type use struct {
-	function *function
 	relation string // qualified
 	bare     bool   // named without a schema, by a function without a search_path
 }
 
-// usesOf returns the tables and views that change and that a function names, or a function
-// that it calls.
-func (m *model) usesOf(f *function) (list []use) {
-	type relation struct{ schema, plain, name string }
-	var relations []relation
+// uses returns the tables and views that change and that a function names.
+func (m *model) uses(f *function) (list []use) {
+	names := f.text()
+	add := func(schema, plain, name string) {
+		bare := slices.Contains(names.bare, plain)
+		if bare || slices.Contains(names.qualified, schema+"."+plain) {
+			list = append(list, use{name, bare && !f.Path})
+		}
+	}
 	for _, r := range m.relations {
-		relations = append(relations, relation{unquote(r.Schema), r.Plain, r.Name})
+		add(unquote(r.Schema), r.Plain, r.Name)
 	}
 	for _, v := range m.views {
-		relations = append(relations, relation{unquote(v.schema()), unquote(v.Plain), v.Name})
+		add(unquote(v.schema()), unquote(v.Plain), v.Name)
 	}
+	return list
+}
+
+// allUses returns the uses of a function and of the functions that it calls.
+func (m *model) allUses(f *function) (list []use) {
 	seen := map[*function]bool{}
 	var visit func(f *function, path bool)
 	visit = func(f *function, path bool) {
@@ -152,15 +165,11 @@ func (m *model) usesOf(f *function) (list []use) {
 		}
 		seen[f] = true
 		path = path || f.Path
-		names := f.text()
-		for _, r := range relations {
-			bare := slices.Contains(names.bare, r.plain)
-			if bare || slices.Contains(names.qualified, r.schema+"."+r.plain) {
-				list = append(list, use{f, r.name, bare && !path})
-			}
+		for _, u := range m.uses(f) {
+			list = append(list, use{u.relation, u.bare && !path})
 		}
 		for _, g := range m.functions {
-			if slices.Contains(names.calls, g.Plain) {
+			if slices.Contains(f.text().calls, g.Plain) {
 				visit(g, path)
 			}
 		}
@@ -172,14 +181,14 @@ func (m *model) usesOf(f *function) (list []use) {
 // recompile renders statements after which sessions compile the functions again that work on
 // tables. Otherwise, their variables and queries would keep the types of the old columns.
 func (m *model) recompile(tables []*relation) (sql []string) {
+	isTable := func(list []*relation, name string) bool {
+		return slices.Contains(relationNames(list), name)
+	}
 	of := func(f *function) bool {
 		return slices.ContainsFunc(m.triggers, func(t *trigger) bool {
-			return t.Function == f.OID && slices.ContainsFunc(tables, func(r *relation) bool { return r.OID == t.Table })
-		}) || slices.ContainsFunc(m.usesOf(f), func(u use) bool {
-			isTable := func(list []*relation) bool {
-				return slices.ContainsFunc(list, func(r *relation) bool { return r.Name == u.relation })
-			}
-			return u.function == f && (isTable(tables) || !isTable(m.relations))
+			return t.Function == f.OID && isTable(tables, m.relation(t.Table).Name)
+		}) || slices.ContainsFunc(m.uses(f), func(u use) bool {
+			return isTable(tables, u.relation) || !isTable(m.relations, u.relation) // a view
 		})
 	}
 	for _, f := range m.functions {
@@ -230,7 +239,7 @@ func (m *model) checkFunctions() {
 				problem(object, "has EXECUTE and no search_path, so names could mean views with new keys in programs of the new version", remedy(f))
 			}
 		}
-		for _, u := range m.usesOf(f) {
+		for _, u := range m.allUses(f) {
 			m.linked = m.linked || u.relation != r.Name
 			if u.bare {
 				problem(object, "names %s without its schema, which would mean a view with new keys in programs of the new version", remedy(f), u.relation)
@@ -239,7 +248,7 @@ func (m *model) checkFunctions() {
 	}
 	for _, f := range m.functions {
 		var tables []string
-		for _, u := range m.usesOf(f) {
+		for _, u := range m.allUses(f) {
 			if !u.bare {
 				tables = append(tables, u.relation)
 			}
@@ -263,9 +272,8 @@ func (m *model) checkFunctions() {
 			m.note("function "+f.Name, "returns rows of a table, which have more columns until contract, and other types afterwards", "check that it works with them")
 			continue
 		}
-		own := slices.DeleteFunc(m.usesOf(f), func(u use) bool { return u.function != f })
-		if len(own) > 0 {
-			m.note("function "+f.Name, "names %s", "check that it works with the keys of both versions", strings.Join(each(own, func(u use) string { return u.relation }), ", "))
+		if uses := m.uses(f); len(uses) > 0 {
+			m.note("function "+f.Name, "names %s", "check that it works with the keys of both versions", strings.Join(each(uses, func(u use) string { return u.relation }), ", "))
 		}
 	}
 }

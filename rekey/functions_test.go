@@ -31,6 +31,14 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestUnquote(t *testing.T) {
+	for name, want := range map[string]string{"Orders": "orders", `"Orders"`: "Orders", `"a""b"`: `a"b`, `"a"""`: `a"`, `"`: ""} {
+		if got := unquote(name); got != want {
+			t.Errorf("unquote(%s) = %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestWholeRow(t *testing.T) {
 	for source, want := range map[string]bool{
 		"INSERT INTO history SELECT NEW.*":                     true,

@@ -69,7 +69,7 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 	if found.All {
 		m.note("publications", "FOR ALL TABLES publish "+stateTable(o.Schema)+" and "+pendingTable(o.Schema), "create these tables on subscribers before expand; sortkey rekey inspect --sql has the SQL of the second one, and the first one has the columns "+stateColumns)
 	}
-	if err := m.checkUses(ctx, db); err != nil {
+	if err := m.checkUses(ctx, db, o); err != nil {
 		return err
 	}
 	if err := m.checkGrants(ctx, db, o); err != nil {
@@ -111,7 +111,7 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 }
 
 // checkUses looks for uses of the tables that aren't uses of the columns.
-func (m *model) checkUses(ctx context.Context, db querier) error {
+func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 	constraints := slices.DeleteFunc(slices.Clone(m.changed), func(x *index) bool { return x.Constraint == "" })
 	var found struct {
 		Rows, Constraints, Extensions, Schemas, Rules []string
@@ -138,14 +138,14 @@ func (m *model) checkUses(ctx context.Context, db querier) error {
 	if err != nil {
 		return err
 	}
-	for _, o := range found.Rows {
-		m.problem(o, "has the row type of a table whose columns change", "drop it until contract, or use another type")
+	for _, object := range found.Rows {
+		m.problem(object, "has the row type of a table whose columns change", "drop it until contract, or use another type")
 	}
-	for _, o := range found.Constraints {
-		m.problem(o, "depends on the constraint of a key", "drop it and create it again after contract")
+	for _, object := range found.Constraints {
+		m.problem(object, "depends on the constraint of a key", "drop it and create it again after contract")
 	}
-	for _, o := range found.Extensions {
-		m.problem(o, "depends on a key, and belongs to an extension", "run ALTER EXTENSION … DROP VIEW")
+	for _, object := range found.Extensions {
+		m.problem(object, "depends on a key, and belongs to an extension", "run ALTER EXTENSION … DROP VIEW")
 	}
 	for _, s := range found.Schemas {
 		m.problem("schema "+s, "doesn't let you create indexes or views", "GRANT USAGE, CREATE ON SCHEMA "+s+" TO "+m.role)
@@ -153,18 +153,19 @@ func (m *model) checkUses(ctx context.Context, db querier) error {
 	for _, r := range found.Rules {
 		m.problem(r, "applies to UPDATE, which the backfill runs in a WITH query", "drop it until contract, or GRANT SET ON PARAMETER session_replication_role to the role of rekey")
 	}
-	for _, o := range found.Owners {
-		m.problem("role "+o.Owner, "owns a view in schema %s, and can't create views there", "GRANT CREATE ON SCHEMA "+o.Schema+" TO "+o.Owner, o.Schema)
+	for _, role := range found.Owners {
+		m.problem("role "+role.Owner, "owns a view in schema %s, and can't create views there", "GRANT CREATE ON SCHEMA "+role.Schema+" TO "+role.Owner, role.Schema)
 	}
 	for _, n := range found.Names {
 		m.problem("relation "+n.Name, "has the name of %s, whose view would hide it", "rename one of them until contract", n.Other)
 	}
-	seen := map[string]bool{"rekey_state": true, "rekey_pending": true}
+	seen := jobTables(o.Schema)
 	for _, v := range m.views {
-		if seen[v.Plain] {
+		name := o.Schema + "." + v.Plain
+		if slices.Contains(seen, name) {
 			m.problem("view "+v.Name, "has the name of another relation in the schema of the views", "rename it until contract")
 		}
-		seen[v.Plain] = true
+		seen = append(seen, name)
 	}
 	for _, d := range m.dependents {
 		c := m.column(d.Table, d.Column)
@@ -294,6 +295,9 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 		}
 	}
 	for _, x := range m.changed {
+		if !x.Unique {
+			continue
+		}
 		failure, err := try(ctx, db, "SELECT hash_record_extended(ROW("+strings.Join(each(x.Types, func(t string) string { return "NULL::" + t }), ", ")+"), 0)")
 		if err != nil {
 			return err

@@ -121,10 +121,9 @@ type index struct {
 	Plain      string
 	Unique     bool
 	Columns    []int    // of the table; 0 is an expression
-	Keys       []string // names of columns and expressions, without included columns
+	Keys       []string // names of columns, and expressions of others and of generated columns; without included columns
 	Types      []string // of Keys
-	Builtin    bool     // all Types are in pg_catalog
-	Computed   bool     // a key is a generated column; Keys has its expression
+	Findable   bool     // Keys are plain columns with types of pg_catalog
 	NullsEqual bool
 	Predicate  string
 	Expression string // all of it, with the predicate
@@ -228,7 +227,7 @@ type model struct {
 	dependents   []dependent
 	triggers     []*trigger
 	functions    []*function
-	linked       bool     // triggers work on several tables
+	linked       bool     // functions work on several tables
 	path         []string // schemas of the tables
 	own          []string // schemas of the installed SQL
 	bypassRLS    bool

@@ -169,7 +169,7 @@ func (m *model) expand(o Options) (list []Action) {
 	for _, n := range m.nodes() {
 		sql = append(sql, fmt.Sprintf("SELECT %s.reserve_node(%s, %d, %s)", o.Config.Schema, literal(n.pool), n.number, literal(n.note)))
 	}
-	sql = append(sql, createPending(schema)...)
+	sql = append(sql, createTables(schema)...)
 	for _, k := range m.moved() {
 		sql = append(sql, k.translators(schema)...)
 	}
@@ -303,11 +303,7 @@ func (m *model) changedForeignKeys() (list []*foreignKey) {
 
 // freshConstraint returns the quoted name of a constraint on the new columns.
 func freshConstraint(quoted string) string {
-	plain := quoted
-	if strings.HasPrefix(quoted, `"`) {
-		plain = strings.ReplaceAll(quoted[1:len(quoted)-1], `""`, `"`)
-	}
-	return ident(newName("%s", plain))
+	return ident(newName("%s", unquote(quoted)))
 }
 
 func (c *column) notNullCheck() string { return ident(newName("%s_not_null", c.Name)) }

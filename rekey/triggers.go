@@ -70,8 +70,13 @@ const functionOptions = "LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_p
 // backfillSetting is a setting with which the triggers leave a row as the backfill sets it.
 const backfillSetting = "sortkey.rekey_backfill"
 
-// createPending renders the tables of pairs and of claims.
-func createPending(schema string) []string {
+// jobTables returns the tables of a job.
+func jobTables(schema string) []string {
+	return []string{pendingTable(schema), claimTable(schema), stateTable(schema)}
+}
+
+// createTables renders the tables of pairs and of claims.
+func createTables(schema string) []string {
 	return []string{
 		"CREATE TABLE " + pendingTable(schema) + ` (key integer NOT NULL, old_key text COLLATE "C" NOT NULL, new_key text COLLATE "C" NOT NULL, PRIMARY KEY (key, old_key), UNIQUE (key, new_key))`,
 		"COMMENT ON TABLE " + pendingTable(schema) + " IS 'Both keys of rows that were deleted, and of rows that others refer to before they exist.'",
@@ -193,9 +198,9 @@ const (
 // key. Programs that insert an existing row with ON CONFLICT need no claim: DO UPDATE locks
 // the row anyway, and DO NOTHING must not. The lock is needed before the server looks for the
 // row: while another program updates it, the server can miss it.
-func existing(r *relation, into, condition, claim string) string {
-	find := find(r, into, condition)
-	return find + "\n            IF NOT FOUND THEN\n                " + claim + "\n                " + find + "\n            END IF;"
+func existing(r *relation, into, condition, claims string) string {
+	row := find(r, into, condition)
+	return row + "\n            IF NOT FOUND THEN\n                " + claims + "\n                " + row + "\n            END IF;"
 }
 
 // find renders the statements that find and lock a row.
@@ -399,7 +404,7 @@ func (m *model) claimUnique(r *relation, schema string) string {
 			statements += " WHERE " + strings.Join(present, " AND ")
 		}
 		statements += ";\n        IF FOUND THEN\n            " + claim(schema) + "\n        END IF;"
-		if !slices.Contains(x.Columns[:len(x.Keys)], 0) && x.Builtin && !x.Computed {
+		if x.Findable {
 			equal := append(each(x.Keys, func(k string) string { return "t." + k + " = NEW." + k }), conditions...)
 			statements = existing(r, "PERFORM", strings.Join(equal, " AND ")+readable, statements)
 		}
