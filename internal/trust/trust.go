@@ -1,0 +1,188 @@
+// Package trust renders queries that find objects of roles that a session doesn't trust.
+//
+// A statement runs code that it doesn't name: a view's functions, a trigger, a policy, the
+// CHECK of a domain. That code has the rights of the session. So before a command uses a
+// schema or a table, it asks the catalog whose code it would run:
+//
+//   - A session trusts itself, the roles that it is a member of, the owner of the
+//     database, and superusers.
+//   - A session of a superuser trusts only superusers: it is a member of every role.
+//
+// The rules hold for the session's user and for its current role, because any code can
+// run RESET ROLE.
+package trust
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Rule states the rules in a sentence, for errors.
+const Rule = "a session trusts itself, roles that it is a member of, the database's owner and superusers; a superuser trusts only superusers"
+
+// Roles is a query for the OIDs of the roles that the session trusts. pg_database_owner
+// stands for the owner of the database.
+const Roles = `SELECT o.oid FROM pg_catalog.pg_roles o, pg_catalog.pg_database d, pg_catalog.pg_roles b
+    WHERE d.datname = pg_catalog.current_database() AND b.oid = d.datdba AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user)
+            AND NOT CASE WHEN s.rolsuper THEN o.rolsuper OR o.rolname = 'pg_database_owner' AND b.rolsuper
+                ELSE o.rolsuper OR o.oid = b.oid OR o.rolname = 'pg_database_owner' OR pg_catalog.pg_has_role(s.oid, o.oid, 'MEMBER') END)`
+
+// Schemas renders a query for the problems with schemas and the objects in them: objects of
+// untrusted roles, untrusted roles that can create objects or write to tables, and their
+// triggers. Each row has an object and a reason. Others may write to the tables in
+// shared. The names are put into literals without quoting.
+func Schemas(schemas, shared []string) string {
+	names := func(list []string) string { return "'{" + strings.Join(list, ",") + "}'::pg_catalog.name[]" }
+	return `WITH trusted AS MATERIALIZED (` + Roles + `),
+spaces AS (SELECT n.oid, n.nspowner, n.nspacl FROM pg_catalog.pg_namespace n WHERE n.nspname = ANY (` + names(schemas) + `)),
+tables AS (SELECT c.* FROM pg_catalog.pg_class c WHERE c.relnamespace IN (SELECT oid FROM spaces) AND c.relkind NOT IN ('i', 'I', 't')),
+owned (class, oid, owner) AS (
+    SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, nspowner FROM spaces
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, oid, relowner FROM tables
+    UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, p.oid, p.proowner FROM pg_catalog.pg_proc p WHERE p.pronamespace IN (SELECT oid FROM spaces)
+    UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid, t.typowner FROM pg_catalog.pg_type t WHERE t.typnamespace IN (SELECT oid FROM spaces) AND t.typrelid = 0 AND t.typelem = 0
+    UNION ALL SELECT 'pg_catalog.pg_operator'::pg_catalog.regclass, o.oid, o.oprowner FROM pg_catalog.pg_operator o WHERE o.oprnamespace IN (SELECT oid FROM spaces)
+    UNION ALL SELECT 'pg_catalog.pg_opclass'::pg_catalog.regclass, o.oid, o.opcowner FROM pg_catalog.pg_opclass o WHERE o.opcnamespace IN (SELECT oid FROM spaces)
+), writers (class, oid, grantee, privilege) AS (
+    SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, s.oid, a.grantee, a.privilege_type FROM spaces s, pg_catalog.aclexplode(s.nspacl) a WHERE a.privilege_type = 'CREATE' AND a.grantee <> s.nspowner
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, t.oid, a.grantee, a.privilege_type FROM tables t, pg_catalog.aclexplode(t.relacl) a
+        WHERE a.grantee <> t.relowner AND (t.relname <> ALL (` + names(shared) + `) OR a.privilege_type = 'TRIGGER') AND (t.relkind IN ('r', 'p', 'f') AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER') OR t.relkind = 'S' AND a.privilege_type = 'UPDATE')
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, t.oid, a.grantee, a.privilege_type FROM tables t JOIN pg_catalog.pg_attribute c ON c.attrelid = t.oid, pg_catalog.aclexplode(c.attacl) a
+        WHERE t.relname <> ALL (` + names(shared) + `) AND t.relkind IN ('r', 'p', 'f') AND a.privilege_type IN ('INSERT', 'UPDATE')
+)
+SELECT * FROM (
+    SELECT pg_catalog.pg_describe_object(o.class, o.oid, 0), pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(o.owner)) FROM owned o
+        WHERE o.owner NOT IN (SELECT oid FROM trusted) AND (o.class = 'pg_catalog.pg_namespace'::pg_catalog.regclass OR o.owner NOT IN (SELECT nspowner FROM spaces)) -- once per owner of a schema
+    UNION SELECT pg_catalog.pg_describe_object(w.class, w.oid, 0), pg_catalog.format('grants %s to %s', w.privilege, CASE w.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.format('role %I', pg_catalog.pg_get_userbyid(w.grantee)) END)
+        FROM writers w WHERE w.grantee NOT IN (SELECT oid FROM trusted)
+    UNION SELECT pg_catalog.pg_describe_object('pg_catalog.pg_trigger'::pg_catalog.regclass, g.oid, 0), pg_catalog.format('calls a function of role %I', pg_catalog.pg_get_userbyid(p.proowner))
+        FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc p ON p.oid = g.tgfoid WHERE g.tgrelid IN (SELECT oid FROM tables) AND p.proowner NOT IN (SELECT oid FROM trusted UNION SELECT nspowner FROM spaces)
+) x (object, reason) ORDER BY object !~ '^schema ', 1, 2`
+}
+
+// Tables renders a query for the objects of untrusted roles whose code could run when a
+// statement reads or writes tables and views: these relations, the views that they read, and
+// the functions in their defaults, constraints, indexes, policies, triggers and rules. Each
+// row has an object and the name of its owner. tables is an SQL expression of type oid[].
+//
+// The code of a trusted role can call code of another role. That is its own responsibility.
+func Tables(tables string) string { return code(tables, "true", "true") }
+
+// Reads is [Tables] for statements that only read the tables. A table that has no such code
+// may belong to an untrusted role, unless a superuser reads it: the owner can add an index
+// at any time, and the server computes constants in its expressions to plan a statement.
+func Reads(tables string) string {
+	return code(tables, "EXISTS (SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user) AND s.rolsuper)", "false")
+}
+
+// WithChildren renders an expression for the OIDs of a table and its partitions, for
+// Tables and Reads.
+func WithChildren(table string) string {
+	return "ARRAY(WITH RECURSIVE t (oid) AS (SELECT " + table + "::pg_catalog.oid UNION SELECT i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid) SELECT oid FROM t)"
+}
+
+// code renders Tables and Reads. owners and writes are SQL conditions: whether the owners of
+// tables count, and whether the code that runs when rows are written counts.
+func code(tables, owners, writes string) string {
+	return `WITH RECURSIVE trusted AS MATERIALIZED (` + Roles + `),
+given (oid) AS (SELECT pg_catalog.unnest(` + tables + `)),
+relations (oid) AS (
+    SELECT oid FROM given
+    UNION SELECT d.refobjid FROM relations r JOIN pg_catalog.pg_rewrite w ON w.ev_class = r.oid
+        JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+), definitions (class, oid) AS (
+    SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, w.oid FROM pg_catalog.pg_rewrite w WHERE w.ev_class IN (SELECT oid FROM relations)
+    UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid FROM pg_catalog.pg_policy p WHERE p.polrelid IN (SELECT oid FROM relations)
+    UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, a.oid FROM pg_catalog.pg_attrdef a WHERE ` + writes + ` AND a.adrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid FROM pg_catalog.pg_constraint c WHERE c.conrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_constraint c ON c.contypid = a.atttypid AND c.contypid <> 0
+        WHERE a.attrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid FROM pg_catalog.pg_index i WHERE i.indrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, g.oid FROM pg_catalog.pg_trigger g WHERE ` + writes + ` AND g.tgrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid IN (SELECT oid FROM given)
+), used AS (
+    SELECT DISTINCT d.refclassid, d.refobjid FROM definitions f JOIN pg_catalog.pg_depend d ON d.classid = f.class AND d.objid = f.oid
+), functions (class, oid, function) AS (
+    SELECT refclassid, refobjid, refobjid FROM used WHERE refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+    UNION ALL SELECT u.refclassid, u.refobjid, o.oprcode FROM used u JOIN pg_catalog.pg_operator o ON u.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = u.refobjid
+)
+SELECT DISTINCT * FROM (
+    SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname), pg_catalog.pg_get_userbyid(c.relowner)::text
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE (c.oid IN (SELECT oid FROM given) AND (c.relkind IN ('v', 'f') OR ` + owners + `) OR c.relkind IN ('v', 'f') AND c.oid IN (SELECT oid FROM relations)) AND c.relowner NOT IN (SELECT oid FROM trusted)
+    UNION ALL SELECT pg_catalog.pg_describe_object(f.class, f.oid, 0), pg_catalog.pg_get_userbyid(p.proowner)::text
+        FROM functions f JOIN pg_catalog.pg_proc p ON p.oid = f.function WHERE p.proowner NOT IN (SELECT oid FROM trusted)
+) x (object, role) ORDER BY 1, 2`
+}
+
+// A Finding is an object that a session must not use, with a reason or, from [Tables], the
+// name of its owner.
+type Finding struct{ Object, Reason string }
+
+func (f Finding) String() string { return Visible(f.Object) + " " + Visible(f.Reason) }
+
+// A Beginner is a *sql.DB or a *sql.Conn.
+type Beginner interface {
+	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
+}
+
+// Read calls f with a read-only transaction in which names and operators without a schema are
+// the server's, whatever the search_path of the session is.
+func Read(ctx context.Context, db Beginner, f func(tx *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // it only read
+	if _, err := tx.ExecContext(ctx, SetPath); err != nil {
+		return err
+	}
+	return f(tx)
+}
+
+// SetPath is the statement by which a transaction gets the search_path of [Read].
+const SetPath = "SET LOCAL search_path = pg_catalog, pg_temp"
+
+// Find runs a query of this package, in a transaction with this search_path.
+func Find(ctx context.Context, tx *sql.Tx, query string) (list []Finding, err error) {
+	rows, err := tx.QueryContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("read the owners in the catalog: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var f Finding
+		if err := rows.Scan(&f.Object, &f.Reason); err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return list, rows.Err()
+}
+
+// List returns the text of up to three findings.
+func List(findings []Finding) string {
+	const shown = 3
+	var texts []string
+	for _, f := range findings[:min(shown, len(findings))] {
+		texts = append(texts, f.String())
+	}
+	if more := len(findings) - shown; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Visible returns a name for people. It quotes names with control characters, which could
+// forge lines or change a terminal.
+func Visible(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }) {
+		return strconv.QuoteToGraphic(s)
+	}
+	return s
+}
