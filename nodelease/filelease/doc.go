@@ -60,6 +60,23 @@
 // and write the present to "until". Never delete the files of a number that will be used
 // again: with the files, its high-water mark is lost.
 //
+// # Users
+//
+// All processes that use a directory run as one user, which owns the pool and its files. Only
+// this user has access to them: with read access, another user could lock a file and block
+// claims. The store removes such access from files of earlier versions, and the access of
+// the group that a Kubernetes fsGroup adds. A claim fails with [nodelease.ErrMisconfigured] if
+//
+//   - the directory, the pool or a file of it belongs to a user other than this one and root
+//   - all users can write to the pool or a file of it, or to the directory unless it is
+//     sticky, as /tmp is
+//   - the pool or a file of it is a symbolic link
+//
+// The group of the directory may write to it, as an fsGroup must. Its members could rename
+// the pool, and then its high-water marks would be lost, so use a group of the program's own.
+// The store doesn't check the directories above. Some provisioners create volumes with mode
+// 0777: let an init container run chmod o-w, or create a directory on the volume.
+//
 // # Limits
 //
 //   - The directory must be on a disk of this machine that is kept across restarts. In a

@@ -19,7 +19,7 @@ var (
 // the process ends for any reason.
 func tryLock(path string) (*os.File, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+		f, err := openOwn(path, os.O_RDWR|os.O_CREATE, fileMode)
 		if err != nil {
 			return nil, err
 		}
@@ -48,6 +48,6 @@ func current(f *os.File) bool {
 	if err != nil {
 		return false
 	}
-	now, err := os.Stat(f.Name())
+	now, err := os.Lstat(f.Name())
 	return err == nil && os.SameFile(open, now)
 }

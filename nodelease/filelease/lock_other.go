@@ -16,7 +16,9 @@ var (
 	errReadOnly, errNotDir = fs.ErrPermission, fs.ErrNotExist
 )
 
-// All calls return unsupported before they lock a file.
+// All calls return unsupported before they open a file.
 
-func tryLock(string) (*os.File, error) { return nil, unsupported }
-func current(*os.File) bool            { return false }
+func tryLock(string) (*os.File, error)                   { return nil, unsupported }
+func current(*os.File) bool                              { return false }
+func trustDir(string) error                              { return unsupported }
+func openOwn(string, int, fs.FileMode) (*os.File, error) { return nil, unsupported }

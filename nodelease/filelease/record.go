@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -15,6 +17,13 @@ import (
 const (
 	suffix     = ".json" // the record
 	lockSuffix = ".lock" // an empty file, which the holder keeps locked
+)
+
+// Only the user of the process has access. With read access, another user could lock a file,
+// and with it block all claims.
+const (
+	fileMode = 0o600
+	dirMode  = fs.ModeDir | 0o700
 )
 
 // A record is the content of the file of a number.
@@ -33,7 +42,12 @@ func (rec record) tag() tag { return tag{rec.Term, rec.Holder} }
 // read reads the record of a number, and checks that it is one of the pool.
 func (s *Store) read(p nodelease.Pool, n int) (record, error) {
 	path := s.numberPath(p, n)
-	data, err := os.ReadFile(path)
+	f, err := openOwn(path, os.O_RDONLY, fileMode)
+	if err != nil {
+		return record{}, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
 	if err != nil {
 		return record{}, err
 	}
@@ -81,7 +95,12 @@ func (s *Store) write(p nodelease.Pool, rec record) (err error) {
 		return err
 	}
 	temporary := path + ".new"
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	// A process that ended during a write may have left its file. With O_EXCL, a symbolic link
+	// at this path is an error.
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return err
 	}

@@ -171,12 +171,20 @@ func (s *Store) numberPath(p nodelease.Pool, n int) string {
 }
 
 // lockPool waits until no other process chooses a number of the pool. It creates the pool's
-// directory if it is missing.
+// directory if it is missing. It returns an error if other users can change the pool.
 func (s *Store) lockPool(ctx context.Context, p nodelease.Pool) (unlock func(), err error) {
 	// Don't create s.dir: if it is missing, its volume may not be mounted.
-	if err := os.Mkdir(s.path(p, ""), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := trustDir(s.dir); err != nil {
 		return nil, err
 	}
+	if err := os.Mkdir(s.path(p, ""), dirMode.Perm()); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	dir, err := openOwn(s.path(p, ""), os.O_RDONLY, dirMode)
+	if err != nil {
+		return nil, err
+	}
+	_ = dir.Close()
 	if err := syncDir(s.dir); err != nil {
 		return nil, err
 	}

@@ -283,7 +283,8 @@ func TestDiskFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		obstacle := filepath.Join(dir, "snowflake", "3.json.new")
-		if err := os.Mkdir(obstacle, 0o755); err != nil {
+		// A directory that isn't empty can't be replaced.
+		if err := os.MkdirAll(filepath.Join(obstacle, "file"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		warned := false
@@ -298,7 +299,7 @@ func TestDiskFails(t *testing.T) {
 			t.Errorf("want the error of the disk before the loss, got %v; %v", warned, err)
 		}
 		time.Sleep(time.Hour)
-		if err := os.Remove(obstacle); err != nil {
+		if err := os.RemoveAll(obstacle); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
@@ -420,44 +421,69 @@ func TestErrors(t *testing.T) {
 
 // A claim whose caller has given up is released, so that other Stores get the number.
 func TestCanceledClaim(t *testing.T) {
-	dir := t.TempDir()
-	p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
-	request := func() nodelease.Request {
-		now := time.Now().UnixMilli()
-		return nodelease.Request{Holder: crand.Text(), TTL: time.Minute, Now: now, Until: now}
-	}
-	store, other := New(dir, Config{Numbers: []int{3}}), New(dir, Config{Numbers: []int{3}})
-	var took time.Duration // by the slowest claim that wasn't canceled
-	late := 0
-	for i := range 60 {
-		ctx, cancel := context.WithTimeout(t.Context(), max(took, time.Millisecond)*time.Duration(i)/60)
-		if i%10 == 1 {
-			ctx = t.Context()
+	onFakeTime(t, func(t *testing.T) {
+		dir := t.TempDir()
+		p := nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+		request := func() nodelease.Request {
+			now := time.Now().UnixMilli()
+			return nodelease.Request{Holder: crand.Text(), TTL: time.Minute, Now: now, Until: now}
 		}
+		store, other := New(dir, Config{Numbers: []int{3}}), New(dir, Config{Numbers: []int{3}})
+		available := func(term int64) {
+			t.Helper()
+			c, err := other.Claim(t.Context(), p, request())
+			if err != nil || c.Term != term || c.After != 0 {
+				t.Fatalf("want term %d after time 0, got %+v, %v", term, c, err)
+			}
+			if err := other.Release(t.Context(), p, c, c.After); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		// Term 1 is granted too late, so it is released in the background.
+		if c, err := store.Claim(&ending{Context: t.Context()}, p, request()); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no answer in time") {
+			t.Fatalf("want %v, got %+v, %v", context.Canceled, c, err)
+		}
+		synctest.Wait() // for the release
+		available(2)
+
+		// While another process chooses a number, a claim waits until its context ends.
+		lock, err := tryLock(store.path(p, "pool"+lockSuffix))
+		if err != nil || lock == nil {
+			t.Fatalf("want the lock of the pool, got %v, %v", lock, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
 		begun := time.Now()
-		c, err := store.Claim(ctx, p, request())
-		cancel()
-		if err == nil {
-			took = max(took, time.Since(begun))
-			err = store.Release(t.Context(), p, c, c.After)
-		} else if errors.Is(err, context.DeadlineExceeded) {
-			late, err = late+1, nil
+		if c, err := store.Claim(ctx, p, request()); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Second {
+			t.Fatalf("want %v after 1s, got %+v, %v after %v", context.DeadlineExceeded, c, err, time.Since(begun))
 		}
-		if err != nil {
+		synctest.Wait() // for the end of the claim
+		if err := lock.Close(); err != nil {
 			t.Fatal(err)
 		}
-		c, err = other.Claim(t.Context(), p, request())
-		if err != nil {
-			t.Fatalf("after %d canceled claims: %v", late, err)
-		}
-		if err := other.Release(t.Context(), p, c, c.After); err != nil {
-			t.Fatal(err)
-		}
+		available(3)
+		runtime.KeepAlive(store) // or the collector would close its files
+	})
+}
+
+// An ending is a context that ends after its first check.
+type ending struct {
+	context.Context
+	checked atomic.Bool
+}
+
+func (e *ending) Err() error {
+	if e.checked.Swap(true) {
+		return context.Canceled
 	}
-	runtime.KeepAlive(store) // or the collector would close its files
-	if late < 5 {
-		t.Errorf("want more canceled claims, got %d", late)
-	}
+	return nil
+}
+
+func (e *ending) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
 }
 
 // Each process of a machine gets another number, and the store keeps no number from the
