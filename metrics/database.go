@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // DatabaseOptions configure [Database]. The zero value suits most programs.
@@ -35,8 +37,9 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 // result of the first one. If a query fails, or the timeout is over, sortkey_database_up is
 // 0, and the metrics that are unknown are missing.
 //
-// The role of db needs USAGE on the schemas sortkey and sortkey_internal, and SELECT on
-// node_pool, node_status and partition_log. One process per database is enough, since
+// The role of db needs USAGE on the schema sortkey, and SELECT on node_pool, node_status,
+// partition_log and partition_horizon. It must trust the owner of the installation: that is
+// a superuser, the owner of the database, or a role that it is a member of. One process per database is enough, since
 // all report the same values.
 //
 // Database panics if the schema's name is invalid.
@@ -110,7 +113,10 @@ func (d *database) scrape() ([]sample, bool) {
 func (r *reading) read() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.o.Timeout)
 	defer cancel()
-	err := errors.Join(r.pools(ctx), r.partitions(ctx))
+	err := r.trust(ctx)
+	if err == nil {
+		err = errors.Join(r.pools(ctx), r.partitions(ctx))
+	}
 	if err != nil {
 		r.o.Logger.Warn("metrics of the database not read", "database", r.name, "error", err)
 	}
@@ -123,6 +129,18 @@ func (r *reading) read() {
 
 func (r *reading) add(m *metric, value float64, labels ...string) {
 	r.samples = append(r.samples, sample{m, value, labels})
+}
+
+// trust returns an error if a role that the session doesn't trust could run code in the
+// queries, because it owns the schema or an object in it, for example.
+func (r *reading) trust(ctx context.Context) error {
+	return trust.Read(ctx, r.db, func(tx *sql.Tx) error {
+		findings, err := trust.Find(ctx, tx, trust.Schemas([]string{r.o.Schema, r.o.Schema + "_internal"}, []string{"partitioned_table", "partition_log"}))
+		if err == nil && len(findings) > 0 {
+			err = fmt.Errorf("%s; %s; let the role be a member of the owner's role, or the owner own the database", trust.List(findings), trust.Rule)
+		}
+		return err
+	})
 }
 
 // pools adds the metrics of the pools of node numbers.
@@ -155,8 +173,8 @@ func (r *reading) pools(ctx context.Context) error {
 
 // A managed table has partitions that maintain_partitions creates.
 type managed struct {
-	oid          int64
-	name, format string
+	oid  int64
+	name string
 }
 
 // partitions adds the metrics of the managed tables.
@@ -166,7 +184,7 @@ func (r *reading) partitions(ctx context.Context) error {
 		var t managed
 		var maintained float64
 		var rows sql.Null[int64]
-		if err := scan(&t.oid, &t.name, &t.format, &maintained, &rows); err != nil {
+		if err := scan(&t.oid, &t.name, &maintained, &rows); err != nil {
 			return err
 		}
 		tables = append(tables, t)
@@ -175,7 +193,7 @@ func (r *reading) partitions(ctx context.Context) error {
 			r.add(defaultRows, float64(rows.V), t.name)
 		}
 		return nil
-	}, `SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname), t.format,
+	}, `SELECT c.oid::bigint, format('%I.%I', n.nspname, c.relname),
 			(SELECT coalesce(extract(epoch FROM max(l.ended_at)), 0)::float8 FROM $s.partition_log l
 				WHERE l.parent_table = format('%I.%I', n.nspname, c.relname) AND l.action = 'maintain' AND l.outcome = 'done'),
 			coalesce(nullif(pg_stat_get_live_tuples(r.oid), 0), greatest(r.reltuples, 0)::bigint)
@@ -191,9 +209,8 @@ func (r *reading) partitions(ctx context.Context) error {
 			}
 			r.add(partitionHorizon, horizon, t.name)
 			return nil
-		}, `SELECT coalesce(extract(epoch FROM h.t) - extract(epoch FROM clock_timestamp()), 0)::float8
-			FROM (SELECT range_agg(p.times) r FROM $s_internal.partition_times($1::bigint::oid, $2::text) p) m,
-				LATERAL (SELECT max(upper(x)) FROM unnest(m.r) x WHERE lower(x) <= clock_timestamp()) h (t)`, t.oid, t.format))
+		}, `SELECT coalesce(extract(epoch FROM h.horizon) - extract(epoch FROM clock_timestamp()), 0)::float8
+			FROM $s.partition_horizon h WHERE h.parent = $1::bigint::oid`, t.oid))
 	}
 	return err
 }

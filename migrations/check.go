@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/sortkey/sortkey/internal/pgerror"
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // The problems with an installation that [Check], [Up] and [Down] report. Errors
@@ -28,12 +31,18 @@ var (
 	// Only the coordinator has the tables of an installation.
 	ErrCitusWorker = errors.New("connection to a Citus worker")
 	// ErrUnreservedNode means that a default generates IDs with a node number that
-	// a program could claim. Only Check returns it, if the installation is right.
+	// a program could claim. Only CheckDefaults returns it.
 	ErrUnreservedNode = errors.New("unreserved node number")
 	// ErrNoNode means that a default takes its node number from the setting
 	// sortkey.node, and that the setting is missing or out of range, so that inserts
-	// fail. Only Check returns it, if the installation is right.
+	// fail. Only CheckDefaults returns it.
 	ErrNoNode = errors.New("no node number")
+	// ErrUntrusted means that another role could run code with the rights of the
+	// session: it owns one of the schemas or an object in them, can create objects or
+	// write to tables there, or the tables of the installation are views, for example. A
+	// session trusts itself, the roles that it is a member of, the owner of the
+	// database, and superusers. A superuser trusts only superusers.
+	ErrUntrusted = errors.New("objects of an untrusted role")
 )
 
 // Check returns an error unless the database has all migrations, with the layouts
@@ -41,26 +50,75 @@ var (
 // for example, would read wrong times from IDs and could generate duplicates. If
 // the layouts differ, the error names both.
 //
-// Check also looks at the defaults that generate IDs with a node number. If a
-// program claimed that number, both could generate the same IDs. So Check returns
-// [ErrUnreservedNode] if the number of a default isn't reserved, and [ErrNoNode] if
-// a default needs the setting sortkey.node and Check's session has no such setting,
-// or one that is no node number. The error names the defaults and the statements
-// that correct them. It can wrap both, but no error of the installation, so a
-// process can log it and start. One error in its chain has a method Unwrap() []error,
-// which returns an error per default. The view node_defaults lists the defaults.
+// Check reads two tables and needs only USAGE on the schema. It accepts an installation
+// by any tool and by any role, because a program runs the functions of the owner anyway. It
+// returns [ErrUntrusted] if reading the tables would run code. Before you use an
+// installation as an administrator, call [CheckOwner].
 //
-// Check needs only USAGE on the schema. It accepts an installation by any tool.
+// Call [CheckDefaults] after Check, and log its result.
 func Check(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
 		return err
 	}
-	if err := checkInstallation(ctx, db, d); err != nil {
+	return trust.Read(ctx, db, func(tx *sql.Tx) error { return checkInstallation(ctx, tx, d) })
+}
+
+// CheckDefaults looks at the defaults of columns that generate IDs with a node number. If
+// a program claimed that number, both could generate the same IDs. So CheckDefaults
+// returns [ErrUnreservedNode] if the number of a default isn't reserved, and [ErrNoNode]
+// if a default needs the setting sortkey.node and its session has no such setting, or one
+// that is no node number. The error names the defaults and the statements that correct
+// them. It can wrap both. One error in its chain has a method Unwrap() []error, which
+// returns an error per default. The view node_defaults lists the defaults.
+//
+// Log the error as a warning, and go on: any role with USAGE on the schema can create a
+// table with such a default.
+//
+// CheckDefaults returns [ErrUntrusted] if the session doesn't trust the owner of the
+// installation. It needs USAGE on the schema.
+func CheckDefaults(ctx context.Context, db *sql.DB, c Config) error {
+	d, err := c.data()
+	if err != nil {
 		return err
 	}
-	return checkDefaults(ctx, db, d.Schema)
+	return trust.Read(ctx, db, func(tx *sql.Tx) error {
+		if err := checkOwners(ctx, tx, "check", d); err != nil {
+			return err
+		}
+		return checkDefaults(ctx, tx, d.Schema)
+	})
 }
+
+// CheckOwner returns [ErrUntrusted] if a role that the session doesn't trust owns one of
+// the schemas or an object in them, can create objects there, or can write to the tables
+// that programs rely on. Then functions and views of the installation could run code of
+// that role with the rights of the session. CheckOwner returns nil if nothing is
+// installed. It reads only the catalog. [Up], [Down], [Status] and [CheckDefaults] call it.
+func CheckOwner(ctx context.Context, db *sql.DB, c Config) error {
+	d, err := c.data()
+	if err != nil {
+		return err
+	}
+	return trust.Read(ctx, db, func(tx *sql.Tx) error { return checkOwners(ctx, tx, "check", d) })
+}
+
+// checkOwners is CheckOwner. Roles may have privileges on the tables of partitions, whose
+// rows the functions check.
+func checkOwners(ctx context.Context, tx *sql.Tx, verb string, d data) error {
+	findings, err := trust.Find(ctx, tx, trust.Schemas([]string{d.Schema, d.Internal}, sharedTables))
+	if err != nil {
+		return failed(verb, d.Schema, err)
+	}
+	if len(findings) == 0 {
+		return nil
+	}
+	return fmt.Errorf("migrations: %s schema %q: %s (%s); connect as the owner of the installation, or, if it isn't yours, drop these objects or change their owner: %w",
+		verb, d.Schema, trust.List(findings), trust.Rule, ErrUntrusted)
+}
+
+// sharedTables are the tables to which other roles may have write access.
+var sharedTables = []string{"partitioned_table", "partition_log"}
 
 // Installed returns the Config of the installation in a schema: "" means
 // [DefaultSchema]. Use it in tools that work with any installation. A program that
@@ -75,7 +133,11 @@ func Installed(ctx context.Context, db *sql.DB, schema string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	installed, err := layouts(ctx, db, d.Schema)
+	var installed map[string]string
+	err = trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
+		installed, err = layouts(ctx, tx, d.Schema)
+		return err
+	})
 	if err != nil {
 		return Config{}, err
 	}
@@ -93,9 +155,9 @@ func Installed(ctx context.Context, db *sql.DB, schema string) (Config, error) {
 	return c, nil
 }
 
-// checkInstallation is Check without checkDefaults.
-func checkInstallation(ctx context.Context, db querier, d data) error {
-	applied, err := revisions(ctx, db, d.Schema)
+// checkInstallation is Check.
+func checkInstallation(ctx context.Context, tx *sql.Tx, d data) error {
+	applied, err := revisions(ctx, tx, d.Schema)
 	if err != nil {
 		return err
 	}
@@ -105,13 +167,13 @@ func checkInstallation(ctx context.Context, db querier, d data) error {
 				d.Schema, i+1, s.name, len(steps()), ErrOutdated)
 		}
 	}
-	return checkLayouts(ctx, db, d, false)
+	return checkLayouts(ctx, tx, d, false)
 }
 
 // checkDefaults returns an error if a default has no node number, or one that isn't
 // reserved. It ignores defaults whose number isn't a literal.
-func checkDefaults(ctx context.Context, db querier, schema string) error {
-	rows, err := db.QueryContext(ctx, "SELECT no_node, problem FROM "+schema+".node_problems ORDER BY 1 DESC, pool, number, problem")
+func checkDefaults(ctx context.Context, tx *sql.Tx, schema string) error {
+	rows, err := tx.QueryContext(ctx, "SELECT no_node, problem FROM "+schema+".node_problems ORDER BY 1 DESC, pool, number, problem")
 	if err != nil {
 		return unreadable(schema, err)
 	}
@@ -153,8 +215,8 @@ func (p defaultProblems) Error() string {
 
 // checkLayouts returns [ErrLayout] if an installation has other layouts than d, and
 // [ErrOutdated] if a layout is missing, unless beforeUp is true.
-func checkLayouts(ctx context.Context, db querier, d data, beforeUp bool) error {
-	installed, err := layouts(ctx, db, d.Schema)
+func checkLayouts(ctx context.Context, tx *sql.Tx, d data, beforeUp bool) error {
+	installed, err := layouts(ctx, tx, d.Schema)
 	if err != nil {
 		if beforeUp && errors.Is(err, ErrNotInstalled) {
 			return nil
@@ -180,14 +242,8 @@ func checkLayouts(ctx context.Context, db querier, d data, beforeUp bool) error 
 	return nil
 }
 
-// A querier is a *sql.DB or a *sql.Tx.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-func hasSchema(ctx context.Context, db querier, schema string) (there bool, err error) {
-	err = db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '"+schema+"')").Scan(&there)
+func hasSchema(ctx context.Context, tx *sql.Tx, schema string) (there bool, err error) {
+	err = tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = '"+schema+"')").Scan(&there)
 	if err != nil {
 		return false, failed("find", schema, err)
 	}
@@ -195,11 +251,11 @@ func hasSchema(ctx context.Context, db querier, schema string) (there bool, err 
 }
 
 // hasTable reports whether a table exists, even if the role cannot read it.
-func hasTable(ctx context.Context, db querier, schema, table string) (there bool, err error) {
+func hasTable(ctx context.Context, tx *sql.Tx, schema, table string) (there bool, err error) {
 	// to_regclass would need USAGE on the schema. With parameters, lib/pq would use
 	// a prepared statement, which can fail behind PgBouncer. The names need no
 	// escaping: they consist of letters, digits and underscores.
-	err = db.QueryRowContext(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+	err = tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = '%s' AND c.relname = '%s')`, schema, table)).Scan(&there)
 	if err != nil {
 		return false, failed("inspect", schema, err)
@@ -208,13 +264,13 @@ func hasTable(ctx context.Context, db querier, schema, table string) (there bool
 }
 
 // layouts returns the layouts of an installation by format.
-func layouts(ctx context.Context, db querier, schema string) (map[string]string, error) {
-	return readMap[string, string](ctx, db, schema, "layout", "format, layout")
+func layouts(ctx context.Context, tx *sql.Tx, schema string) (map[string]string, error) {
+	return readMap[string, string](ctx, tx, schema, "layout", "format, layout")
 }
 
 // revisions returns the times of the installed migrations by version.
-func revisions(ctx context.Context, db querier, schema string) (map[int]time.Time, error) {
-	applied, err := readMap[int, time.Time](ctx, db, schema, "revision", "version, installed_at")
+func revisions(ctx context.Context, tx *sql.Tx, schema string) (map[int]time.Time, error) {
+	applied, err := readMap[int, time.Time](ctx, tx, schema, "revision", "version, installed_at")
 	if err == nil && len(applied) == 0 {
 		// The first migration creates the table and writes a row.
 		err = fmt.Errorf("migrations: check schema %q: table %[1]s.revision is empty, as after a restore without data; restore the data of the schemas (pg_dump --data-only --schema=%[1]s --schema=%[2]s): %[3]w",
@@ -225,15 +281,15 @@ func revisions(ctx context.Context, db querier, schema string) (map[int]time.Tim
 
 // ownRevisions returns the revisions of an installation by Up, or nil if nothing
 // is installed. It returns [ErrForeign] if Up has no record of the migrations.
-func ownRevisions(ctx context.Context, db querier, schema string) (map[int]time.Time, error) {
-	applied, err := revisions(ctx, db, schema)
+func ownRevisions(ctx context.Context, tx *sql.Tx, schema string) (map[int]time.Time, error) {
+	applied, err := revisions(ctx, tx, schema)
 	if errors.Is(err, ErrNotInstalled) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	own, err := hasTable(ctx, db, schema+internalSuffix, versionTable)
+	own, err := hasTable(ctx, tx, schema+internalSuffix, versionTable)
 	if err != nil || own {
 		return applied, err
 	}
@@ -241,18 +297,21 @@ func ownRevisions(ctx context.Context, db querier, schema string) (map[int]time.
 		schema, len(applied), ErrForeign)
 }
 
-func readMap[K comparable, V any](ctx context.Context, db querier, schema, table, columns string) (map[K]V, error) {
-	there, err := hasTable(ctx, db, schema, table)
+func readMap[K comparable, V any](ctx context.Context, tx *sql.Tx, schema, table, columns string) (map[K]V, error) {
+	there, err := hasTable(ctx, tx, schema, table)
 	if err != nil {
 		return nil, err
 	}
 	if !there {
-		if err := refuseCitusWorker(ctx, db); err != nil {
+		if err := refuseCitusWorker(ctx, tx); err != nil {
 			return nil, err
 		}
 		return nil, fmt.Errorf("migrations: this database has no table %s.%s; run Up, or your own migration tool: %w", schema, table, ErrNotInstalled)
 	}
-	rows, err := db.QueryContext(ctx, "SELECT "+columns+" FROM "+schema+"."+table)
+	if err := refuseCode(ctx, tx, schema, table); err != nil {
+		return nil, err
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT "+columns+" FROM ONLY "+schema+"."+table)
 	if err != nil {
 		return nil, unreadable(schema, err)
 	}
@@ -272,17 +331,38 @@ func readMap[K comparable, V any](ctx context.Context, db querier, schema, table
 	return m, nil
 }
 
+// refuseCode returns [ErrUntrusted] if reading a table could run code of its owner. The server
+// computes constant parts of expressions when it plans a statement.
+func refuseCode(ctx context.Context, tx *sql.Tx, schema, table string) error {
+	var reason sql.NullString
+	err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT CASE WHEN c.relkind <> 'r' THEN 'is not a table' WHEN c.relrowsecurity THEN 'has row security' WHEN c.relhasrules THEN 'has rules'
+			WHEN EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))
+				OR EXISTS (SELECT FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'c')
+				OR EXISTS (SELECT FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid = c.oid AND s.stxexprs IS NOT NULL) THEN 'has expressions in indexes, constraints or statistics'
+			WHEN EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
+				WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND tn.nspname <> 'pg_catalog') THEN 'has a column of another type' END
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = '%s' AND c.relname = '%s'`, schema, table)).Scan(&reason)
+	if err != nil {
+		return failed("inspect", schema, err)
+	}
+	if !reason.Valid {
+		return nil
+	}
+	return fmt.Errorf("migrations: check schema %q: %[1]s.%s %s, so it wasn't created by the migrations; if the schema isn't yours, drop it or choose another one: %w",
+		schema, table, reason.String, ErrUntrusted)
+}
+
 // refuseCitusWorker returns [ErrCitusWorker] if the server is a worker of a Citus
 // cluster. The coordinator creates the functions and types of an installation on
 // the workers, but not its tables.
-func refuseCitusWorker(ctx context.Context, db querier) error {
+func refuseCitusWorker(ctx context.Context, tx *sql.Tx) error {
 	const catalog, table = "pg_catalog", "pg_dist_local_group"
-	citus, err := hasTable(ctx, db, catalog, table)
+	citus, err := hasTable(ctx, tx, catalog, table)
 	if err != nil || !citus {
 		return err
 	}
 	var group int // the coordinator's is 0
-	if err := db.QueryRowContext(ctx, "SELECT groupid FROM "+catalog+"."+table).Scan(&group); err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT groupid FROM "+catalog+"."+table).Scan(&group); err != nil {
 		return failed("inspect", catalog, err)
 	}
 	if group == 0 {
@@ -302,10 +382,4 @@ func unreadable(schema string, err error) error {
 const insufficientPrivilege = "42501"
 
 // sqlState returns the code of a server's error, or "" for other errors.
-func sqlState(err error) string {
-	var pg interface{ SQLState() string } // an error of pgx or lib/pq
-	if errors.As(err, &pg) {
-		return pg.SQLState()
-	}
-	return ""
-}
+func sqlState(err error) string { return pgerror.State(err) }

@@ -312,28 +312,6 @@
 // If you dump by schema, dump both, with --schema=sortkey --schema=sortkey_internal.
 // The second has the sequences, which contain the time of the last ID.
 //
-// # Audits
-//
-// These functions find problems with the IDs of a table: malformed and zero IDs, IDs
-// of the future, IDs apart from a timestamp by more than the tolerance, node numbers
-// that were never claimed and are not reserved, and duplicates. The second one counts
-// the rows by node number and by day, and the third one finds duplicates in several
-// tables:
-//
-//	SELECT * FROM sortkey.audit_key('orders', created_at => 'created_at', tolerance => '5 minutes');
-//	SELECT * FROM sortkey.audit_counts('orders', since => '2026-11-01Z');
-//	SELECT * FROM sortkey.audit_duplicates('id', 'orders', 'orders_archive');
-//
-// The first argument is the table. The second one is the column, by default the
-// primary key. For a bigint column, pass the format, too, unless a default or the
-// partition settings determine it: format => 'uid60'. A count of NULL means not
-// checked: without created_at, or if the database has no pool of node numbers with the
-// layout, or if the role cannot read the view node_status and the table node_pool.
-//
-// Each call reads the whole table in one statement, which takes time and a snapshot.
-// For a big table in production, use the command sortkey audit, which reads batches
-// and compares databases.
-//
 // # Leases of node numbers
 //
 // Programs lease node numbers of a pool with package pglease, which calls
@@ -356,7 +334,7 @@
 // the call passes no literal. The column reserved has the note of the reservation,
 // or NULL if the number isn't reserved. Postgres doesn't track calls in triggers, in
 // PL/pgSQL functions and in function bodies that are strings, so the view doesn't
-// list these. [Check] returns [ErrNoNode] if a default needs a setting that is
+// list these. [CheckDefaults] returns [ErrNoNode] if a default needs a setting that is
 // missing or out of range, and [ErrUnreservedNode] for a number that isn't reserved.
 //
 // # Privileges
@@ -381,6 +359,7 @@
 // the generator for as long as it likes. It cannot change the IDs.
 //
 // The role that runs the migrations needs CREATE on the database, or USAGE and
-// CREATE on both schemas if they exist. The migrations revoke privileges on the
+// CREATE on both schemas if they exist. Roles that it doesn't trust must not own them or
+// an object in them; see [ErrUntrusted]. The migrations revoke privileges on the
 // second schema and on protected objects that ALTER DEFAULT PRIVILEGES has granted.
 package migrations

@@ -63,10 +63,11 @@ func ExampleCheck() {
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrOutdated):
 		log.Fatal("run the migrations first: ", err)
-	case errors.Is(err, migrations.ErrNoNode), errors.Is(err, migrations.ErrUnreservedNode):
-		log.Print(err) // a problem with the defaults only, so the process can start
 	case err != nil:
 		log.Fatal(err)
+	}
+	if err := migrations.CheckDefaults(context.Background(), db, migrations.Config{}); err != nil {
+		log.Print("warning: ", err)
 	}
 }
 

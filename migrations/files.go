@@ -183,13 +183,32 @@ func WriteNew(folder string, files fs.FS) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
 	for _, name := range missing {
-		if err := os.WriteFile(filepath.Join(folder, name), texts[name], 0o666); err != nil {
-			return err
+		if err := createFile(filepath.Join(folder, name), texts[name]); err != nil {
+			return fmt.Errorf("migrations: %w", err)
 		}
 	}
 	return nil
+}
+
+// createFile writes a new file that only its owner can change. It follows no symbolic link,
+// and leaves no file behind if it fails, such as on a full disk.
+func createFile(path string, text []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("write %s: a symbolic link or a new file has this name; remove it: %w", path, err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
+	_, err = f.Write(text)
+	return err
 }

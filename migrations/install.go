@@ -5,12 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
+
+	"github.com/sortkey/sortkey/internal/pgerror"
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // Up installs the missing migrations, each in a separate transaction. If one
@@ -25,7 +27,9 @@ import (
 // The role needs CREATE on the database, or USAGE and CREATE on both schemas if they
 // exist: that of the Config, and the one of the internal functions, which has the
 // suffix _internal. If all migrations are installed, it needs only USAGE on the
-// first. Up needs a session of its own, so PgBouncer in transaction mode does not work. On Citus,
+// first. Up returns [ErrUntrusted] if a role that the session doesn't trust owns one of
+// the schemas, an object in them, or privileges to change them: it could replace the
+// functions that others call. Up needs a session of its own, so PgBouncer in transaction mode does not work. On Citus,
 // connect to the coordinator, or Up returns [ErrCitusWorker].
 func Up(ctx context.Context, db *sql.DB, c Config) error {
 	_, err := Apply(ctx, db, c)
@@ -40,8 +44,17 @@ func Apply(ctx context.Context, db *sql.DB, c Config) ([]Migration, error) {
 	if err != nil {
 		return nil, err
 	}
-	if there, err := hasTable(ctx, db, d.Internal, versionTable); err == nil && there && checkInstallation(ctx, db, d) == nil {
-		return nil, nil // so that a role with USAGE alone can call Up
+	complete := false // then a role with USAGE alone can call Up
+	err = trust.Read(ctx, db, func(tx *sql.Tx) error {
+		if err := checkOwners(ctx, tx, "install", d); err != nil {
+			return err
+		}
+		there, err := hasTable(ctx, tx, d.Internal, versionTable)
+		complete = err == nil && there && checkInstallation(ctx, tx, d) == nil
+		return nil
+	})
+	if err != nil || complete {
+		return nil, err
 	}
 	if err := prepare(ctx, db, d); err != nil {
 		return nil, err
@@ -73,7 +86,7 @@ func Apply(ctx context.Context, db *sql.DB, c Config) ([]Migration, error) {
 		applied = append(applied, list[i])
 	}
 	// Another process may have installed another layout in the meantime.
-	return applied, checkInstallation(ctx, db, d)
+	return applied, Check(ctx, db, c)
 }
 
 // Down removes an installation in one transaction. It also drops each of the two
@@ -83,6 +96,8 @@ func Apply(ctx context.Context, db *sql.DB, c Config) ([]Migration, error) {
 //
 // The server doesn't track what the bodies of PL/pgSQL functions use, so these
 // functions don't prevent Down.
+//
+// Down returns [ErrUntrusted] like [Up].
 func Down(ctx context.Context, db *sql.DB, c Config) error {
 	d, err := c.data()
 	if err != nil {
@@ -92,6 +107,9 @@ func Down(ctx context.Context, db *sql.DB, c Config) error {
 	// goose would commit after each migration, and an error would leave half an
 	// installation.
 	return locked(ctx, db, "remove", d.Schema, func(tx *sql.Tx) error {
+		if err := checkOwners(ctx, tx, "remove", d); err != nil {
+			return err
+		}
 		there, err := hasSchema(ctx, tx, d.Schema)
 		if err != nil {
 			return err
@@ -133,13 +151,21 @@ type MigrationStatus struct {
 	AppliedAt time.Time // zero: not installed
 }
 
-// Status returns all migrations, with the times at which any tool installed them.
+// Status returns all migrations, with the times at which any tool installed them. It
+// returns [ErrUntrusted] like [Up].
 func Status(ctx context.Context, db *sql.DB, c Config) ([]MigrationStatus, error) {
 	d, err := c.data()
 	if err != nil {
 		return nil, err
 	}
-	applied, err := revisions(ctx, db, d.Schema)
+	var applied map[int]time.Time
+	err = trust.Read(ctx, db, func(tx *sql.Tx) error {
+		if err := checkOwners(ctx, tx, "read", d); err != nil {
+			return err
+		}
+		applied, err = revisions(ctx, tx, d.Schema)
+		return err
+	})
 	if err != nil && !errors.Is(err, ErrNotInstalled) {
 		return nil, err
 	}
@@ -159,7 +185,7 @@ const versionTable = "goose_version"
 func provider(db *sql.DB, d data) (*goose.Provider, error) {
 	return goose.NewProvider(goose.DialectPostgres, db, mapFS(d.list(), gooseFiles),
 		goose.WithTableName(d.Internal+"."+versionTable),
-		goose.WithSessionLocker(sessionLock(d.Schema)),
+		goose.WithSessionLocker(&sessionLock{schema: d.Schema}),
 		goose.WithDisableGlobalRegistry(true))
 }
 
@@ -167,21 +193,28 @@ func failed(verb, schema string, err error) error {
 	return fmt.Errorf("migrations: %s schema %q: %w", verb, schema, err)
 }
 
-const lockKey = "pg_catalog.hashtextextended('sortkey migrations of ' || $1::text, 0::bigint)"
+const lockKey = "pg_catalog.hashtextextended(pg_catalog.concat('sortkey migrations of ', $1::pg_catalog.text), 0::bigint)"
 
-// A sessionLock is the name of a schema. It takes an advisory lock for the
+// A sessionLock has the name of a schema, and the search_path that the session had. It sets
+// the search_path to pg_catalog for the statements of goose. It takes an advisory lock for the
 // installation in that schema and holds it across the transactions of goose, so
 // that concurrent calls wait for one another. The server releases it when the
 // connection ends.
-type sessionLock string
+type sessionLock struct{ schema, path string }
 
-func (schema sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_lock("+lockKey+")", string(schema))
+func (l *sessionLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_lock("+lockKey+")", l.schema); err != nil {
+		return err
+	}
+	if err := conn.QueryRowContext(ctx, "SELECT pg_catalog.current_setting('search_path')").Scan(&l.path); err != nil {
+		return err
+	}
+	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false)")
 	return err
 }
 
-func (schema sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_unlock("+lockKey+")", string(schema))
+func (l *sessionLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_unlock("+lockKey+"), pg_catalog.set_config('search_path', $2::pg_catalog.text, false)", l.schema, l.path)
 	return err
 }
 
@@ -190,6 +223,9 @@ func locked(ctx context.Context, db *sql.DB, verb, schema string, f func(*sql.Tx
 	var own error // the error of f, which already names the verb and the schema
 	err := inTx(ctx, db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_xact_lock("+lockKey+")", schema); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, trust.SetPath); err != nil {
 			return err
 		}
 		own = f(tx)
@@ -220,6 +256,9 @@ func inTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
 // concurrent calls would collide and wait for a second.
 func prepare(ctx context.Context, db *sql.DB, d data) error {
 	return locked(ctx, db, "install", d.Schema, func(tx *sql.Tx) error {
+		if err := checkOwners(ctx, tx, "install", d); err != nil { // again, under the lock
+			return err
+		}
 		applied, err := ownRevisions(ctx, tx, d.Schema)
 		if err != nil {
 			return err
@@ -247,6 +286,9 @@ func prepare(ctx context.Context, db *sql.DB, d data) error {
 		if err := store.CreateVersionTable(ctx, tx); err != nil {
 			return failed("install", d.Schema, err)
 		}
+		if _, err := tx.ExecContext(ctx, d.wrapped(shared(), "protect version table")); err != nil {
+			return failed("install", d.Schema, err)
+		}
 		if err := store.Insert(ctx, tx, database.InsertRequest{Version: 0}); err != nil { // goose requires this row
 			return failed("install", d.Schema, err)
 		}
@@ -256,8 +298,8 @@ func prepare(ctx context.Context, db *sql.DB, d data) error {
 
 // refuseRemains returns an error if the schema of the internal functions has an
 // installation, although the other schema has none.
-func refuseRemains(ctx context.Context, db querier, verb string, d data) error {
-	remains, err := hasTable(ctx, db, d.Internal, d.Snowflake.Format+"_clock")
+func refuseRemains(ctx context.Context, tx *sql.Tx, verb string, d data) error {
+	remains, err := hasTable(ctx, tx, d.Internal, d.Snowflake.Format+"_clock")
 	if err != nil || !remains {
 		return err
 	}
@@ -267,7 +309,7 @@ func refuseRemains(ctx context.Context, db querier, verb string, d data) error {
 // uncreated adds the missing privilege to an error from creating the schemas.
 func uncreated(d data, err error) error {
 	if sqlState(err) == insufficientPrivilege {
-		err = fmt.Errorf("%w; run GRANT CREATE ON DATABASE, or create both schemas and run GRANT USAGE, CREATE ON SCHEMA %s, %s TO this role", err, d.Schema, d.Internal)
+		err = fmt.Errorf("%w; run GRANT CREATE ON DATABASE, or CREATE SCHEMA %s and %s with AUTHORIZATION for this role", err, d.Schema, d.Internal)
 	}
 	return fmt.Errorf("migrations: create schemas %q and %q: %w", d.Schema, d.Internal, err)
 }
@@ -294,16 +336,11 @@ func addSnowflakeSI(ctx context.Context, db *sql.DB, d data) (added bool, err er
 
 // withDependents adds the names of the dependent objects to the error of a DROP.
 func withDependents(err error) error {
-	// *pgconn.PgError of pgx and *pq.Error of lib/pq have the names in the field
-	// Detail, for which there is no common interface.
-	var pg interface{ SQLState() string }
-	if !errors.As(err, &pg) || pg.SQLState() != "2BP01" {
+	if sqlState(err) != pgerror.DependentObjects {
 		return err
 	}
-	if v := reflect.Indirect(reflect.ValueOf(pg)); v.Kind() == reflect.Struct {
-		if f := v.FieldByName("Detail"); f.IsValid() && f.Kind() == reflect.String {
-			return fmt.Errorf("%w (%s); drop or change the dependent objects first", err, f.String())
-		}
+	if detail := pgerror.Detail(err); detail != "" {
+		err = fmt.Errorf("%w (%s)", err, detail)
 	}
 	return fmt.Errorf("%w; drop or change the dependent objects first", err)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // DefaultSchema is the schema of a [Config] without Schema.
@@ -82,6 +83,16 @@ type data struct {
 	UID60       format
 	Spread64    format
 	Sno         format
+}
+
+// Untrusted returns a query for objects and privileges of untrusted roles in the schemas.
+func (d data) Untrusted() string {
+	return trust.Schemas([]string{d.Schema, d.Internal}, sharedTables)
+}
+
+// TrustRule states which roles a session trusts.
+func (d data) TrustRule() string {
+	return strings.ToUpper(trust.Rule[:1]) + strings.ReplaceAll(trust.Rule[1:], "'", "''")
 }
 
 func (d data) list() []Migration {
@@ -162,7 +173,8 @@ type step struct {
 
 // shared returns the templates that the files share.
 var shared = sync.OnceValue(func() *template.Template {
-	return template.Must(template.ParseFS(files, "sql/shared.sql"))
+	functions := template.FuncMap{"reads": func(table string) string { return trust.Reads(trust.WithChildren(table)) }}
+	return template.Must(template.New("").Funcs(functions).ParseFS(files, "sql/shared.sql"))
 })
 
 // steps returns the migrations by version, which is the number of their file.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // The error of a [PartitionStep] wraps one of these, so compare with [errors.Is].
@@ -75,7 +77,8 @@ type PartitionStep struct {
 // CALL maintain_partitions() does the same with the same SQL functions, and needs
 // the same privileges, among them USAGE on both schemas of the installation, such
 // as sortkey and sortkey_internal. Both record the steps that they take in the table
-// partition_log.
+// partition_log. Neither works on tables of other roles as a superuser, and
+// MaintainPartitions returns [ErrUntrusted] like [Up].
 func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOptions) ([]PartitionStep, error) {
 	d, err := c.data()
 	if err != nil {
@@ -85,9 +88,14 @@ func MaintainPartitions(ctx context.Context, db *sql.DB, c Config, o PartitionOp
 	if err != nil {
 		return nil, err
 	}
+	err = trust.Read(ctx, db, func(tx *sql.Tx) error { return checkOwners(ctx, tx, "maintain partitions with", d) })
+	if err != nil {
+		return nil, err
+	}
 	tables, err := m.tables(ctx, o)
 	if err != nil {
-		if worker := refuseCitusWorker(ctx, db); errors.Is(worker, ErrCitusWorker) {
+		worker := trust.Read(ctx, db, func(tx *sql.Tx) error { return refuseCitusWorker(ctx, tx) })
+		if errors.Is(worker, ErrCitusWorker) {
 			return nil, worker
 		}
 		return nil, failed("maintain partitions with", d.Schema, err)
@@ -149,14 +157,14 @@ func (m *maintenance) tables(ctx context.Context, o PartitionOptions) ([]managed
 	var list []managedTable
 	err := inTx(ctx, m.db, func(tx *sql.Tx) error {
 		if m.at.IsZero() {
-			if err := tx.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&m.at); err != nil {
+			if err := tx.QueryRowContext(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&m.at); err != nil {
 				return err
 			}
 		}
 		parent := sql.NullString{String: o.Parent, Valid: o.Parent != ""}
 		rows, err := tx.QueryContext(ctx, `SELECT c.oid::bigint, pg_catalog.format('%I.%I', n.nspname, c.relname)
-			FROM `+m.internal+`.managed_tables($1::text::regclass, $2) t
-			JOIN pg_catalog.pg_class c ON c.oid = t::oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+			FROM `+m.internal+`.managed_tables($1::pg_catalog.text::pg_catalog.regclass, $2) t
+			JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t::pg_catalog.oid JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 			ORDER BY 2`, parent, !o.DryRun)
 		if err != nil {
 			return err
@@ -178,7 +186,7 @@ func (m *maintenance) tables(ctx context.Context, o PartitionOptions) ([]managed
 // Queries here name the schema of each function, and cast where an operator's types
 // would differ from its arguments: the session's search_path may have functions and
 // operators of other users that match the arguments better.
-const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(pg_catalog.array_to_string(statements, E';\n') || ';', '')`
+const stepColumns = `action, coalesce(partition, ''), CASE WHEN pg_catalog.isfinite(lower) THEN lower END, CASE WHEN pg_catalog.isfinite(upper) THEN upper END, coalesce(pg_catalog.array_to_string(statements, E';\n') OPERATOR(pg_catalog.||) ';', '')`
 
 // plan returns the steps that a table needs.
 func (m *maintenance) plan(ctx context.Context, t managedTable) (list []PartitionStep, err error) {
@@ -187,7 +195,7 @@ func (m *maintenance) plan(ctx context.Context, t managedTable) (list []Partitio
 			err = failed("plan partitions of "+t.name+" with", m.schema, err)
 		}
 	}()
-	rows, err := m.db.QueryContext(ctx, "SELECT "+stepColumns+" FROM "+m.schema+".plan_partitions($1::bigint::oid::regclass, $2)", t.oid, m.at)
+	rows, err := m.db.QueryContext(ctx, "SELECT "+stepColumns+" FROM "+m.schema+".plan_partitions($1::bigint::pg_catalog.oid::pg_catalog.regclass, $2)", t.oid, m.at)
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +239,8 @@ func (m *maintenance) next(ctx context.Context, t managedTable, run *sql.NullStr
 	s := &PartitionStep{Table: t.name}
 	var outcome, problem string
 	err := inTx(ctx, m.db, func(tx *sql.Tx) error {
-		err := s.scan(tx.QueryRowContext(ctx, "SELECT "+stepColumns+`, outcome, coalesce(problem, ''), run::text
-			FROM `+m.schema+`.next_partition_step($1::bigint::oid::regclass, $2, pg_catalog.make_interval(secs => $3::float8), $4::text::jsonb)`,
+		err := s.scan(tx.QueryRowContext(ctx, "SELECT "+stepColumns+`, outcome, coalesce(problem, ''), run::pg_catalog.text
+			FROM `+m.schema+`.next_partition_step($1::bigint::pg_catalog.oid::pg_catalog.regclass, $2, pg_catalog.make_interval(secs => $3::pg_catalog.float8), $4::pg_catalog.text::pg_catalog.jsonb)`,
 			t.oid, m.at, m.lockTimeout.Seconds(), *run), &outcome, &problem, run)
 		if errors.Is(err, sql.ErrNoRows) { // no steps are left
 			s = nil

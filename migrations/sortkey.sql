@@ -38,15 +38,62 @@ BEGIN
 END
 $$;
 
--- Create the schemas, unless they exist: for a role that must not create schemas, or with a tool's version table.
+-- Create the schemas, unless they exist: for a role that must not create schemas, or with a tool's version table. A role
+-- that owns an existing schema, an object in it, or the privilege to create one could replace the functions that others
+-- call. So the schemas must belong to roles that this session trusts.
 DO $$
 DECLARE
     name text;
+    untrusted text;
+    problem text;
 BEGIN
+    FOR untrusted, problem IN
+WITH trusted AS MATERIALIZED (SELECT o.oid FROM pg_catalog.pg_roles o, pg_catalog.pg_database d, pg_catalog.pg_roles b
+    WHERE d.datname = pg_catalog.current_database() AND b.oid = d.datdba AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user)
+            AND NOT CASE WHEN s.rolsuper THEN o.rolsuper OR o.rolname = 'pg_database_owner' AND b.rolsuper
+                ELSE o.rolsuper OR o.oid = b.oid OR o.rolname = 'pg_database_owner' OR pg_catalog.pg_has_role(s.oid, o.oid, 'MEMBER') END)),
+spaces AS (SELECT n.oid, n.nspowner, n.nspacl FROM pg_catalog.pg_namespace n WHERE n.nspname = ANY ('{sortkey,sortkey_internal}'::pg_catalog.name[])),
+tables AS (SELECT c.* FROM pg_catalog.pg_class c WHERE c.relnamespace IN (SELECT oid FROM spaces) AND c.relkind NOT IN ('i', 'I', 't')),
+owned (class, oid, owner) AS (
+    SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, oid, nspowner FROM spaces
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, oid, relowner FROM tables
+    UNION ALL SELECT 'pg_catalog.pg_proc'::pg_catalog.regclass, p.oid, p.proowner FROM pg_catalog.pg_proc p WHERE p.pronamespace IN (SELECT oid FROM spaces)
+    UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid, t.typowner FROM pg_catalog.pg_type t WHERE t.typnamespace IN (SELECT oid FROM spaces) AND t.typrelid = 0 AND t.typelem = 0
+    UNION ALL SELECT 'pg_catalog.pg_operator'::pg_catalog.regclass, o.oid, o.oprowner FROM pg_catalog.pg_operator o WHERE o.oprnamespace IN (SELECT oid FROM spaces)
+    UNION ALL SELECT 'pg_catalog.pg_opclass'::pg_catalog.regclass, o.oid, o.opcowner FROM pg_catalog.pg_opclass o WHERE o.opcnamespace IN (SELECT oid FROM spaces)
+), writers (class, oid, grantee, privilege) AS (
+    SELECT 'pg_catalog.pg_namespace'::pg_catalog.regclass, s.oid, a.grantee, a.privilege_type FROM spaces s, pg_catalog.aclexplode(s.nspacl) a WHERE a.privilege_type = 'CREATE' AND a.grantee <> s.nspowner
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, t.oid, a.grantee, a.privilege_type FROM tables t, pg_catalog.aclexplode(t.relacl) a
+        WHERE a.grantee <> t.relowner AND (t.relname <> ALL ('{partitioned_table,partition_log}'::pg_catalog.name[]) OR a.privilege_type = 'TRIGGER') AND (t.relkind IN ('r', 'p', 'f') AND a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'TRIGGER') OR t.relkind = 'S' AND a.privilege_type = 'UPDATE')
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, t.oid, a.grantee, a.privilege_type FROM tables t JOIN pg_catalog.pg_attribute c ON c.attrelid = t.oid, pg_catalog.aclexplode(c.attacl) a
+        WHERE t.relname <> ALL ('{partitioned_table,partition_log}'::pg_catalog.name[]) AND t.relkind IN ('r', 'p', 'f') AND a.privilege_type IN ('INSERT', 'UPDATE')
+)
+SELECT * FROM (
+    SELECT pg_catalog.pg_describe_object(o.class, o.oid, 0), pg_catalog.format('belongs to role %I', pg_catalog.pg_get_userbyid(o.owner)) FROM owned o
+        WHERE o.owner NOT IN (SELECT oid FROM trusted) AND (o.class = 'pg_catalog.pg_namespace'::pg_catalog.regclass OR o.owner NOT IN (SELECT nspowner FROM spaces)) -- once per owner of a schema
+    UNION SELECT pg_catalog.pg_describe_object(w.class, w.oid, 0), pg_catalog.format('grants %s to %s', w.privilege, CASE w.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_catalog.format('role %I', pg_catalog.pg_get_userbyid(w.grantee)) END)
+        FROM writers w WHERE w.grantee NOT IN (SELECT oid FROM trusted)
+    UNION SELECT pg_catalog.pg_describe_object('pg_catalog.pg_trigger'::pg_catalog.regclass, g.oid, 0), pg_catalog.format('calls a function of role %I', pg_catalog.pg_get_userbyid(p.proowner))
+        FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc p ON p.oid = g.tgfoid WHERE g.tgrelid IN (SELECT oid FROM tables) AND p.proowner NOT IN (SELECT oid FROM trusted UNION SELECT nspowner FROM spaces)
+) x (object, reason) ORDER BY object !~ '^schema ', 1, 2
+    LOOP
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('%s %s', untrusted, problem),
+            DETAIL = 'A session trusts itself, roles that it is a member of, the database''s owner and superusers; a superuser trusts only superusers.',
+            HINT = 'Drop the object or change its owner, revoke the privilege, or connect as another role.';
+    END LOOP;
     FOREACH name IN ARRAY '{sortkey,sortkey_internal}'::text[] LOOP
         IF to_regnamespace(name) IS NULL THEN
             EXECUTE format('CREATE SCHEMA %I', name);
             EXECUTE format('COMMENT ON SCHEMA %I IS %L', name, 'Created by the sortkey migrations.');
+            -- by ALTER DEFAULT PRIVILEGES
+            FOR untrusted IN
+                SELECT coalesce(quote_ident(r.rolname), 'PUBLIC') FROM pg_namespace n, aclexplode(n.nspacl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+                WHERE n.oid = to_regnamespace(name) AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
+            LOOP
+                EXECUTE format('REVOKE CREATE ON SCHEMA %I FROM %s', name, untrusted);
+            END LOOP;
         END IF;
     END LOOP;
 END
@@ -352,7 +399,7 @@ CREATE TABLE sortkey.node_pool (
     timeline text,
     fenced_until timestamptz NOT NULL DEFAULT '-infinity'
 );
-COMMENT ON TABLE sortkey.node_pool IS 'The pools of node numbers. The first claim creates a pool.';
+COMMENT ON TABLE sortkey.node_pool IS 'The pools of node numbers. The first claim creates a pool with a default name, and create_node_pool other ones.';
 COMMENT ON COLUMN sortkey.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
 COMMENT ON COLUMN sortkey.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
 COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby had not received has expired.';
@@ -434,64 +481,51 @@ BEGIN
 END
 $$;
 
--- Claims a number of a pool. The first claim creates the pool.
---
---     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
---     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
---     holder            unique to the claim; a repeated call with the same holder returns the same number and term
---     ttl_ms            the time until the claim expires
---     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
---     max_skew_ms       the largest difference between the holder's clock and this server's; NULL means no limit
---
--- If the clocks differ by more, nothing changes, and skewed is true. A clock that is years ahead would leave a mark that
--- is years ahead.
---
--- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
--- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
--- creating the pool or the fence. If no number is available, number is NULL, and the result has
---
---     held_count        the number of held numbers
---     reserved_count    the number of reserved numbers
---     ahead_count       the number of free numbers with a mark at or after now_ms
---     lowest_mark       the lowest of these marks
---     frees_ms          the time until the first held number is free, unless renewed
---     reservations      the first three reservations made with reserve_node, and the count of the others
-CREATE FUNCTION sortkey.claim_node(
-    pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
-    max_skew_ms bigint DEFAULT NULL,
-    OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
-    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
-    OUT reservations text, OUT skewed boolean
-)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- The largest distance of a mark from this server's clock and the end of the claim, in milliseconds: a day. A program
+-- writes marks by its own clock. Without a limit, one call with a wrong clock, or by a hostile program, would make a number
+-- unusable for years.
+CREATE FUNCTION sortkey_internal.max_skew() RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN 86400000;
+
+-- Returns the size and the layout of a pool with a default name of package nodelease, by the layouts of the installation.
+-- Other names, and formats that aren't installed, have none.
+CREATE FUNCTION sortkey_internal.default_pool(pool text) RETURNS TABLE (size integer, layout text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT 1023 + 1, 'snowflake: ' || l.layout FROM sortkey.layout l WHERE pool = 'snowflake' AND l.format = 'snowflake'
+    UNION ALL SELECT 1 << substring(l.layout FROM 'machine ([0-9]+)')::integer, 'snowflake_si: ' || l.layout FROM sortkey.layout l WHERE pool = 'snowflake-si' AND l.format = 'snowflake_si'
+    UNION ALL SELECT (1023 + 1) >> 4, replace(pool, '-', ': cluster ') WHERE pool ~ '^spread64-([0-9]|1[0-5])$'
+    UNION ALL SELECT 65535 + 1, 'sno: partitions' WHERE pool = 'sno'
+$$;
+
+-- Creates a pool that doesn't exist, and checks the size and layout of one that does. Without may_create, it creates only
+-- pools with a default name, size and layout, unless the role of the session is a member of the owner's role: a second
+-- pool of a layout would need reservations of its own, and each pool has up to 65,536 rows.
+CREATE FUNCTION sortkey_internal.open_pool(pool text, size integer, layout text, may_create boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
-    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
     known sortkey.node_pool;
+    usual record;
     lease sortkey.node_lease;
-    lowest bigint; -- the fence, a lower limit of all marks
-    now_at timestamptz;
+    number integer;
 BEGIN
-    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
-        AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < 253402300800000) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s (up to 1000 bytes), holder %s (1 to 1000 bytes), ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
-                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
-                coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
-            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
-    END IF;
-    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
-    skewed := coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
-    IF skewed THEN
-        RETURN;
-    END IF;
-    PERFORM sortkey_internal.commit_durably();
-    reserved := coalesce(reserved, '{}');
-
     SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
     IF NOT FOUND THEN
+        SELECT d.size, d.layout INTO usual FROM sortkey_internal.default_pool(pool) d;
+        IF FOUND AND (usual.size <> size OR usual.layout <> layout) THEN
+            RAISE EXCEPTION USING ERRCODE = 'SK001',
+                MESSAGE = format('pool %s of this database has %s numbers of layout %L, but this process has %s numbers of layout %L', pool, usual.size, usual.layout, size, layout),
+                HINT = 'Give this process the layout of the database, or the pool another name.';
+        ELSIF NOT FOUND AND NOT may_create AND NOT pg_has_role(session_user, (SELECT c.relowner FROM pg_class c WHERE c.oid = 'sortkey.node_pool'::regclass), 'MEMBER') THEN
+            RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+                MESSAGE = format('pool %s doesn''t exist', pool),
+                HINT = format('As the owner of schema sortkey, run SELECT sortkey.create_node_pool(%L, %s, %L).', pool, size, layout);
+        END IF;
         -- If several first claims run at once, one creates the pool and the others wait for it.
         INSERT INTO sortkey.node_pool (name, size, layout, timeline)
             VALUES (pool, size, layout, sortkey_internal.node_timeline()) ON CONFLICT DO NOTHING;
@@ -527,7 +561,83 @@ BEGIN
             MESSAGE = format('pool %s has %s numbers of layout %L, but this process has %s numbers of layout %L', pool, known.size, known.layout, size, layout),
             HINT = 'Give this process the layout of the pool, or the pool another name.';
     END IF;
+END
+$$;
 
+-- Creates a pool for programs that use another name, size or layout than the default ones. It does nothing if the pool
+-- exists with this size and layout.
+CREATE FUNCTION sortkey.create_node_pool(pool text, size integer, layout text) RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) BETWEEN 1 AND 1000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of create_node_pool: pool %s, size %s (1 to 65536), layout %s (1 to 1000 bytes)',
+                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100))),
+            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter.';
+    END IF;
+    PERFORM sortkey_internal.open_pool(pool, size, layout, true);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION sortkey.create_node_pool(text, integer, text) FROM PUBLIC;
+COMMENT ON FUNCTION sortkey.create_node_pool IS 'Creates a pool of node numbers with another name, size or layout than the default ones, which the first claim creates.';
+
+-- Claims a number of a pool. The first claim creates a pool with a default name; see open_pool.
+--
+--     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
+--     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
+--     holder            unique to the claim; a repeated call with the same holder returns the same number and term
+--     ttl_ms            the time until the claim expires
+--     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
+--     max_skew_ms       the largest difference between the holder's clock and this server's; NULL means no limit
+--
+-- If the clocks differ by more, or until_ms is more than a TTL and a day ahead of this server's clock, nothing changes,
+-- and skewed is true. A clock that is years ahead would leave a mark that is years ahead.
+--
+-- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
+-- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
+-- creating the pool or the fence. If no number is available, number is NULL, and the result has
+--
+--     held_count        the number of held numbers
+--     reserved_count    the number of reserved numbers
+--     ahead_count       the number of free numbers with a mark at or after now_ms
+--     lowest_mark       the lowest of these marks
+--     frees_ms          the time until the first held number is free, unless renewed
+--     reservations      the first three reservations made with reserve_node, and the count of the others
+CREATE FUNCTION sortkey.claim_node(
+    pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
+    max_skew_ms bigint DEFAULT NULL,
+    OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
+    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
+    OUT reservations text, OUT skewed boolean
+)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
+    lowest bigint; -- the fence, a lower limit of all marks
+    now_at timestamptz;
+BEGIN
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
+        AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < 253402300800000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s (up to 1000 bytes), holder %s (1 to 1000 bytes), ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
+                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
+                coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
+            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
+    END IF;
+    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+    skewed := until_ms > time_ms + ttl_ms + sortkey_internal.max_skew() OR coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
+    IF skewed THEN
+        RETURN;
+    END IF;
+    PERFORM sortkey_internal.commit_durably();
+    reserved := coalesce(reserved, '{}');
+
+    PERFORM sortkey_internal.open_pool(pool, size, layout, false);
     lowest := sortkey_internal.node_fence(pool, ttl);
 
     -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
@@ -629,7 +739,7 @@ BEGIN
     END IF;
     renewed := false;
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
-    skewed := coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
+    skewed := until_ms > time_ms + ttl_ms + sortkey_internal.max_skew() OR coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
     IF skewed THEN
         RETURN;
     END IF;
@@ -650,7 +760,7 @@ REVOKE EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigin
 COMMENT ON FUNCTION sortkey.renew_node IS 'Renews a claim, for package pglease.';
 
 -- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number
--- is in another term or was released before. The mark doesn't fall below its value before the claim.
+-- is in another term or was released before. The mark doesn't fall below its value before the claim, and doesn't rise.
 CREATE FUNCTION sortkey.release_node(pool text, number integer, term bigint, holder text, mark_ms bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -662,7 +772,7 @@ BEGIN
             MESSAGE = format('invalid argument of release_node: mark_ms %s (not after the year 9999)', coalesce(mark_ms::text, 'NULL'));
     END IF;
     PERFORM sortkey_internal.commit_durably();
-    UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
+    UPDATE sortkey.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(least(mark_ms, l.mark), l.after)
         WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder;
     RETURN FOUND;
 END
@@ -691,11 +801,7 @@ DECLARE
 BEGIN
     SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
     -- The first claim creates the pool, with the size of its format. The pools of programs can have other names and any size.
-    size := coalesce(known.size, CASE
-        WHEN pool = 'snowflake' THEN 1023 + 1
-        WHEN pool = 'snowflake-si' THEN (SELECT 1 << substring(l.layout FROM 'machine ([0-9]+)')::integer FROM sortkey.layout l WHERE l.format = 'snowflake_si')
-        WHEN pool = 'spread64' THEN 1023 + 1
-        WHEN pool ~ '^spread64-[0-9]+$' THEN (1023 + 1) >> 4 END, 65536);
+    size := coalesce(known.size, CASE WHEN pool = 'spread64' THEN 1023 + 1 END, (SELECT d.size FROM sortkey_internal.default_pool(pool) d), 65536);
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
@@ -796,7 +902,7 @@ BEGIN
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
             WHERE p.pronamespace = 'sortkey'::regnamespace
-                AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node')
+                AND p.proname IN ('create_node_pool', 'claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node')
         ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE a.grantee <> o.owner
     LOOP
@@ -2125,7 +2231,8 @@ $$;
 
 GRANT SELECT ON sortkey.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
--- Raises an error unless the current role has the privileges of the table's owner.
+-- Raises an error unless the current role has the privileges of the table's owner. A superuser must not work on tables of
+-- other roles: it would run the code of their defaults, constraints, indexes and policies with its own rights.
 CREATE FUNCTION sortkey_internal.require_owner(parent regclass) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -2138,9 +2245,35 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I does not own %s; the owner is %I', current_user, parent, pg_get_userbyid(owner)),
             HINT = format('Use role %I, or a member of %1$I.', pg_get_userbyid(owner));
+    ELSIF EXISTS (SELECT FROM pg_roles r WHERE r.rolname IN (session_user, current_user) AND r.rolsuper)
+        AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = owner) THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('a superuser must not run the code of %I, the owner of %s', pg_get_userbyid(owner), parent),
+            HINT = format('Connect as role %I, or as a member of %1$I that is no superuser.', pg_get_userbyid(owner));
     END IF;
 END
 $$;
+
+-- Keeps a role with write access to partitioned_table from managing tables of others. It can forget dropped ones.
+CREATE FUNCTION sortkey_internal.check_managed_owner() RETURNS trigger
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    refused record;
+BEGIN
+    SELECT c.oid::regclass AS parent, pg_get_userbyid(c.relowner) AS owner INTO refused FROM pg_class c
+        WHERE (TG_OP <> 'INSERT' AND c.oid = OLD.parent OR TG_OP <> 'DELETE' AND c.oid = NEW.parent) AND NOT pg_has_role(c.relowner, 'USAGE');
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('role %I does not own %s; the owner is %I', current_user, refused.parent, refused.owner),
+            HINT = format('Use role %I, or a member of %1$I.', refused.owner);
+    END IF;
+    RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+END
+$$;
+CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON sortkey.partitioned_table
+    FOR EACH ROW EXECUTE FUNCTION sortkey_internal.check_managed_owner();
 
 -- The arguments are
 --
@@ -2419,6 +2552,32 @@ BEGIN
 END
 $$;
 
+-- The times up to which managed tables have partitions, without a gap from now: NULL if none. A table with a partition
+-- whose bounds aren't IDs is an error, so read one table per query.
+CREATE VIEW sortkey.partition_horizon AS
+    SELECT t.parent, t.format, (
+        SELECT max(upper(r.times)) FROM unnest((SELECT range_agg(p.times) FROM sortkey_internal.partition_times(t.parent, t.format) p)) r (times)
+        WHERE lower(r.times) <= clock_timestamp()
+    ) AS horizon
+    FROM sortkey.partitioned_table t;
+COMMENT ON VIEW sortkey.partition_horizon IS 'The times up to which managed tables have partitions. Read one table per query, since a partition whose bounds are no IDs is an error.';
+-- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
+DO $$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', o.kind, o.name, coalesce(quote_ident(r.rolname), 'PUBLIC'))
+        FROM (
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = 'sortkey.partition_horizon'::regclass
+        ) o (kind, name, acl, owner), aclexplode(o.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE a.grantee <> o.owner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
+END
+$$;
+
 -- Returns the steps that parent, or each managed table, needs at the time at. plan_partitions() describes them.
 CREATE FUNCTION sortkey_internal.partition_steps(parent regclass, at timestamptz)
     RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
@@ -2429,6 +2588,7 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     m record;
+    code record;
     default_partition regclass;
     taken tstzmultirange;      -- ranges of existing partitions
     next_window tstzrange;
@@ -2450,6 +2610,45 @@ BEGIN
             WHERE parent IS NULL OR x.parent = parent
             ORDER BY x.parent::text
     LOOP
+        FOR code IN
+WITH RECURSIVE trusted AS MATERIALIZED (SELECT o.oid FROM pg_catalog.pg_roles o, pg_catalog.pg_database d, pg_catalog.pg_roles b
+    WHERE d.datname = pg_catalog.current_database() AND b.oid = d.datdba AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user)
+            AND NOT CASE WHEN s.rolsuper THEN o.rolsuper OR o.rolname = 'pg_database_owner' AND b.rolsuper
+                ELSE o.rolsuper OR o.oid = b.oid OR o.rolname = 'pg_database_owner' OR pg_catalog.pg_has_role(s.oid, o.oid, 'MEMBER') END)),
+given (oid) AS (SELECT pg_catalog.unnest(ARRAY(WITH RECURSIVE t (oid) AS (SELECT m.parent::pg_catalog.oid UNION SELECT i.inhrelid FROM t JOIN pg_catalog.pg_inherits i ON i.inhparent = t.oid) SELECT oid FROM t))),
+relations (oid) AS (
+    SELECT oid FROM given
+    UNION SELECT d.refobjid FROM relations r JOIN pg_catalog.pg_rewrite w ON w.ev_class = r.oid
+        JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+), definitions (class, oid) AS (
+    SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, w.oid FROM pg_catalog.pg_rewrite w WHERE w.ev_class IN (SELECT oid FROM relations)
+    UNION ALL SELECT 'pg_catalog.pg_policy'::pg_catalog.regclass, p.oid FROM pg_catalog.pg_policy p WHERE p.polrelid IN (SELECT oid FROM relations)
+    UNION ALL SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass, a.oid FROM pg_catalog.pg_attrdef a WHERE false AND a.adrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid FROM pg_catalog.pg_constraint c WHERE c.conrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, c.oid FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_constraint c ON c.contypid = a.atttypid AND c.contypid <> 0
+        WHERE a.attrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, i.indexrelid FROM pg_catalog.pg_index i WHERE i.indrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_trigger'::pg_catalog.regclass, g.oid FROM pg_catalog.pg_trigger g WHERE false AND g.tgrelid IN (SELECT oid FROM given)
+    UNION ALL SELECT 'pg_catalog.pg_statistic_ext'::pg_catalog.regclass, s.oid FROM pg_catalog.pg_statistic_ext s WHERE s.stxrelid IN (SELECT oid FROM given)
+), used AS (
+    SELECT DISTINCT d.refclassid, d.refobjid FROM definitions f JOIN pg_catalog.pg_depend d ON d.classid = f.class AND d.objid = f.oid
+), functions (class, oid, function) AS (
+    SELECT refclassid, refobjid, refobjid FROM used WHERE refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+    UNION ALL SELECT u.refclassid, u.refobjid, o.oprcode FROM used u JOIN pg_catalog.pg_operator o ON u.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = u.refobjid
+)
+SELECT DISTINCT * FROM (
+    SELECT CASE c.relkind WHEN 'v' THEN 'view' WHEN 'f' THEN 'foreign table' ELSE 'table' END || pg_catalog.format(' %I.%I', n.nspname, c.relname), pg_catalog.pg_get_userbyid(c.relowner)::text
+    FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE (c.oid IN (SELECT oid FROM given) AND (c.relkind IN ('v', 'f') OR EXISTS (SELECT FROM pg_catalog.pg_roles s WHERE s.rolname IN (session_user, current_user) AND s.rolsuper)) OR c.relkind IN ('v', 'f') AND c.oid IN (SELECT oid FROM relations)) AND c.relowner NOT IN (SELECT oid FROM trusted)
+    UNION ALL SELECT pg_catalog.pg_describe_object(f.class, f.oid, 0), pg_catalog.pg_get_userbyid(p.proowner)::text
+        FROM functions f JOIN pg_catalog.pg_proc p ON p.oid = f.function WHERE p.proowner NOT IN (SELECT oid FROM trusted)
+) x (object, role) ORDER BY 1, 2
+        LOOP
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+                MESSAGE = format('reading %s could run the code of %s, which belongs to role %I', m.parent, code.object, code.role),
+                HINT = 'Connect as the owner of the table, or as a member of its role that is no superuser.';
+        END LOOP;
         parent_table := m.parent;
         default_partition := m.default_id;
         EXECUTE format('SELECT sortkey.%1$I(sortkey.%2$I(''-infinity'')), sortkey.%1$I(sortkey.%2$I(''infinity''))', m.format || '_time', m.format || '_floor')
@@ -2816,7 +3015,10 @@ BEGIN
             state := NULL;
             state := sortkey_internal.partition_state(parent);
         END IF;
-        IF has_table_privilege('sortkey.partition_log', 'INSERT') THEN
+        IF EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_roles r ON r.oid = p.proowner
+            WHERE c.oid = 'sortkey.partition_log'::regclass AND p.proowner <> c.relowner AND NOT r.rolsuper) THEN
+            RAISE WARNING 'cannot write to partition_log: it has a trigger with a function of another role than its owner';
+        ELSIF has_table_privilege('sortkey.partition_log', 'INSERT') THEN
             INSERT INTO sortkey.partition_log (begun_at, parent_table, action, partition, lower, upper, attempts, outcome, problem)
                 VALUES (begun_at, parent::text, action, partition, lower, upper, attempts, outcome, problem);
         END IF;
@@ -2899,6 +3101,7 @@ BEGIN
             END IF;
             tried := partition;
             IF action IS NOT NULL THEN
+                PERFORM sortkey_internal.require_owner(parent);
                 statements := sortkey_internal.partition_sql(parent, action, partition, lower, upper, at);
                 PERFORM set_config('lock_timeout', ms::text, true);
                 PERFORM set_config('search_path', path, true);
@@ -3028,238 +3231,6 @@ COMMENT ON PROCEDURE sortkey.maintain_partitions(regclass, interval, boolean, ti
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
 
 INSERT INTO sortkey.revision (version, name) VALUES (8, 'partitions');
-
-DO $$
-BEGIN
-    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
-END
-$$;
-
--- ---------------------------------------------------------------------------------------------------------------------
--- 9. audit
--- ---------------------------------------------------------------------------------------------------------------------
-
--- Unqualified names refer to pg_catalog, whatever search_path the role has.
-DO $$
-BEGIN
-    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-END
-$$;
-
--- Audits of the IDs in tables. The functions have the findings of the command sortkey audit, which reads batches and
--- works across databases. These functions read a whole table in one statement. They run with the privileges of their
--- caller, who needs SELECT on the table and USAGE on sortkey.
---
--- PL/pgSQL finds functions with the privileges of the caller, who may have no USAGE on sortkey_internal. So only functions in
--- SQL call internal functions.
-
--- Returns the name of the column to audit, by default the primary key, and the format of its IDs: that of the column's
--- domain or default, or of the partition settings.
-CREATE FUNCTION sortkey_internal.audit_column(relation regclass, key name, format text) RETURNS text[]
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-DECLARE
-    wanted CONSTANT text := format;
-    col pg_attribute;
-    type pg_type;
-BEGIN
-    IF key IS NULL THEN
-        SELECT a.attname INTO key FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-            WHERE i.indrelid = relation AND i.indisprimary AND i.indnkeyatts = 1;
-    END IF;
-    SELECT a.* INTO col FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = key AND a.attnum > 0;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('table %s has no %s', coalesce(relation::text, 'NULL'), coalesce('column ' || quote_ident(key), 'primary key of one column')),
-            HINT = 'Pass the name of the column with the IDs.';
-    END IF;
-    format := NULL;
-    SELECT t.* INTO type FROM pg_type t WHERE t.oid = col.atttypid;
-    WHILE type.typtype = 'd' LOOP
-        IF type.typnamespace = 'sortkey'::regnamespace AND type.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno') THEN
-            format := type.typname;
-        END IF;
-        SELECT t.* INTO type FROM pg_type t WHERE t.oid = type.typbasetype;
-    END LOOP;
-    format := coalesce(format,
-        (SELECT substr(min(p.proname), 6) FROM pg_attrdef d
-            JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
-            JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = 'sortkey'::regnamespace AND p.proname ~ '^next_(snowflake|snowflake_si|uid60|spread64|sno)$'
-            WHERE d.adrelid = relation AND d.adnum = col.attnum),
-        (SELECT t.format FROM sortkey.partitioned_table t JOIN pg_partitioned_table p ON p.partrelid = t.parent
-            WHERE t.parent = relation AND p.partattrs[0] = col.attnum),
-        CASE type.oid WHEN 'uuid'::regtype THEN 'sno' END);
-    IF wanted <> format THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('format %L does not match %s.%I, which has IDs of format %s', wanted, relation, key, format),
-            HINT = 'Omit format. The column determines it.';
-    END IF;
-    format := coalesce(format, wanted);
-    IF (type.oid = CASE format WHEN 'sno' THEN 'uuid'::regtype ELSE 'bigint'::regtype END
-        AND format IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno')) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('format %s is not valid for %s.%I of type %s', coalesce(quote_literal(format), 'NULL'), relation, key, format_type(col.atttypid, NULL)),
-            HINT = 'Pass format snowflake, snowflake_si, uid60 or spread64 for a bigint column. A uuid column has format sno.';
-    ELSIF to_regprocedure(format('sortkey.%I(bigint)', format || '_time')) IS NULL AND format <> 'sno' THEN
-        RAISE EXCEPTION USING ERRCODE = 'undefined_function',
-            MESSAGE = format('format %s has no functions in schema sortkey', format),
-            HINT = 'Set Config.SnowflakeSI, which has the base clock of the format, and run Up or AddSnowflakeSI.';
-    END IF;
-    RETURN ARRAY[key, format];
-END
-$$;
-
--- Returns a query for the IDs of a column. A malformed or zero ID has no time and no node.
-CREATE FUNCTION sortkey_internal.audit_source(relation regclass, col text[], created_at name, since timestamptz, until timestamptz) RETURNS text
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    key CONSTANT text := col[1];
-    format CONSTANT text := col[2];
-    id CONSTANT text := format('t.%I', key);
-    zero CONSTANT text := format('%s = %L', id, CASE format WHEN 'sno' THEN '32323232-3232-3232-3232-323232323232' ELSE '0' END);
-    malformed CONSTANT text := CASE format WHEN 'spread64' THEN format('%s & 64512 <> 0', id) ELSE format('sortkey.%I(%s) IS NULL', format || '_time', id) END;
-    condition text := id || ' IS NOT NULL';
-    bound text;
-BEGIN
-    IF format = 'spread64' AND coalesce(since, until) IS NOT NULL THEN
-        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
-            MESSAGE = format('cannot find the IDs of a time range in %s.%I: Spread64 IDs do not order by time', relation, key),
-            HINT = 'Omit since and until.';
-    END IF;
-    IF since IS NOT NULL THEN
-        EXECUTE format('SELECT sortkey.%I($1)::text', format || '_floor') INTO bound USING since;
-        condition := format('%s >= %L', id, bound);
-    END IF;
-    IF until IS NOT NULL THEN
-        EXECUTE format('SELECT sortkey.%I($1)::text', format || '_floor') INTO bound USING until;
-        condition := condition || format(' AND %s < %L', id, bound);
-    END IF;
-    RETURN format('SELECT %1$s AS id, %2$s AS malformed, %3$s AS zero, CASE WHEN NOT (%2$s OR %3$s) THEN sortkey.%4$I(%1$s) END AS at, '
-        'CASE WHEN NOT (%2$s OR %3$s) THEN %5$s END AS node, %6$s AS created_at FROM %7$s t WHERE %8$s',
-        id, malformed, zero, format || '_time',
-        CASE format WHEN 'uid60' THEN 'NULL::integer' ELSE format('sortkey.%I(%s)', format || '_node', id) END,
-        coalesce('t.' || quote_ident(created_at), 'NULL') || '::timestamptz', relation, condition);
-END
-$$;
-
--- Returns the node numbers of a format that were claimed or are reserved. It returns NULL if there is no pool of the
--- layout, or if the role cannot read the pools.
-CREATE FUNCTION sortkey_internal.known_nodes(format text) RETURNS integer[]
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-#variable_conflict use_variable
-BEGIN
-    IF NOT has_table_privilege('sortkey.node_pool', 'SELECT') OR NOT has_table_privilege('sortkey.node_status', 'SELECT') THEN
-        RETURN NULL;
-    END IF;
-    RETURN (
-        WITH pools AS (
-            SELECT p.name, p.layout, true AS made FROM sortkey.node_pool p
-            UNION ALL -- the first claim makes a pool, but it can have reservations before
-            SELECT v.name, v.layout, false FROM (
-                SELECT 'spread64-' || n, 'spread64: cluster ' || n FROM generate_series(0, 15) n
-                UNION ALL VALUES ('sno', 'sno: partitions')
-                UNION ALL SELECT replace(l.format, '_', '-'), l.format || ': ' || l.layout FROM sortkey.layout l
-            ) v (name, layout) WHERE NOT EXISTS (SELECT FROM sortkey.node_pool p WHERE p.name = v.name)
-        )
-        SELECT coalesce(array_agg(DISTINCT CASE
-                WHEN format = 'spread64' THEN s.number << 4 | substr(p.layout, 19)::integer
-                -- Programs that share a partition claim ranges of its sequence.
-                WHEN p.layout ~ '^sno: partition ' THEN substring(p.layout FROM '[0-9]+')::integer
-                ELSE s.number END) FILTER (WHERE s.term > 0 OR s.reserved IS NOT NULL), '{}')
-        FROM pools p LEFT JOIN sortkey.node_status s ON s.pool = p.name
-        WHERE CASE format
-            WHEN 'spread64' THEN p.layout ~ '^spread64: cluster [0-9]+$'
-            WHEN 'sno' THEN p.layout ~ '^sno: (partitions$|partition [0-9]+ in )'
-            ELSE p.layout = (SELECT format || ': ' || l.layout FROM sortkey.layout l WHERE l.format = format) END
-        HAVING bool_or(p.made OR s.reserved IS NOT NULL)
-    );
-END
-$$;
-
--- Returns the findings of the query that audit_source returned.
-CREATE FUNCTION sortkey_internal.audit_findings(
-    source text, known integer[], compared boolean, tolerance interval, future interval, max_examples integer
-) RETURNS TABLE (finding text, count bigint, examples text[])
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-    SET timezone = 'UTC'
-AS $$
-BEGIN
-    RETURN QUERY EXECUTE format('
-        WITH ids AS MATERIALIZED (%s), found AS (
-            SELECT v.finding, i.id FROM ids i CROSS JOIN LATERAL (VALUES
-                (''malformed'', i.malformed), (''zero'', i.zero), (''future'', i.at > $1),
-                (''apart'', i.created_at NOT BETWEEN i.at - $2 AND i.at + $2),
-                (''unknown_node'', i.node <> ALL ($3))
-            ) v (finding, found) WHERE v.found
-            UNION ALL SELECT ''duplicate'', i.id FROM ids i GROUP BY i.id HAVING count(*) > 1
-        ), numbered AS (
-            SELECT f.finding, f.id, dense_rank() OVER (PARTITION BY f.finding ORDER BY f.id) AS place FROM found f
-        )
-        SELECT v.finding, CASE WHEN v.checked THEN count(n.id) END, coalesce((array_agg(DISTINCT n.id) FILTER (WHERE n.place <= $4))::text[], ''{}'')
-        FROM (VALUES (1, ''malformed'', true), (2, ''zero'', true), (3, ''future'', true), (4, ''apart'', $5), (5, ''unknown_node'', $3 IS NOT NULL),
-            (6, ''duplicate'', true)) v (ordinal, finding, checked) LEFT JOIN numbered n ON n.finding = v.finding
-        GROUP BY v.ordinal, v.finding, v.checked ORDER BY v.ordinal', source)
-        USING clock_timestamp() + future, tolerance, known, max_examples, compared;
-END
-$$;
-
--- Returns the counts of the query that audit_source returned.
-CREATE FUNCTION sortkey_internal.audit_counts(source text) RETURNS TABLE (node integer, day date, count bigint)
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-    SET timezone = 'UTC'
-AS $$
-BEGIN
-    RETURN QUERY EXECUTE format('
-        SELECT q.node, q.day, count(*) FROM (SELECT i.node, i.at::date AS day FROM (%s) i WHERE i.at IS NOT NULL) q
-        GROUP BY GROUPING SETS ((q.node), (q.day)) HAVING coalesce(q.node::text, q.day::text) IS NOT NULL
-        ORDER BY q.node, q.day', source);
-END
-$$;
-
-CREATE FUNCTION sortkey.audit_key(
-    relation regclass, key name DEFAULT NULL, format text DEFAULT NULL,
-    created_at name DEFAULT NULL, tolerance interval DEFAULT '1 minute', future interval DEFAULT '1 second',
-    since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, max_examples integer DEFAULT 5
-) RETURNS TABLE (finding text, count bigint, examples text[])
-    LANGUAGE sql STABLE
-    RETURN sortkey_internal.audit_findings(
-        sortkey_internal.audit_source(relation, sortkey_internal.audit_column(relation, key, format), created_at, since, until),
-        sortkey_internal.known_nodes((sortkey_internal.audit_column(relation, key, format))[2]), created_at IS NOT NULL, tolerance, future, max_examples);
-COMMENT ON FUNCTION sortkey.audit_key IS 'Checks the IDs of a column, by default the primary key: malformed, zero, future, apart (from the column created_at), unknown_node (never claimed and not reserved) and duplicate. A count of NULL means not checked. It reads the whole table in one statement, which takes time, temporary disk space and a snapshot; the command sortkey audit reads batches instead.';
-
-CREATE FUNCTION sortkey.audit_counts(
-    relation regclass, key name DEFAULT NULL, format text DEFAULT NULL, since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL
-) RETURNS TABLE (node integer, day date, count bigint)
-    LANGUAGE sql STABLE
-    RETURN sortkey_internal.audit_counts(sortkey_internal.audit_source(relation, sortkey_internal.audit_column(relation, key, format), NULL, since, until));
-COMMENT ON FUNCTION sortkey.audit_counts IS 'Counts the IDs of a column by node number (day is NULL), and by day in UTC (node is NULL). It reads the whole table in one statement, which takes time and a snapshot.';
-
-CREATE FUNCTION sortkey.audit_duplicates(key name, VARIADIC relations regclass[]) RETURNS TABLE (id text, count bigint, found_in regclass[])
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RETURN QUERY EXECUTE 'SELECT q.id, count(*), array_agg(DISTINCT q.relation ORDER BY q.relation) FROM ('
-        || (SELECT string_agg(format('SELECT t.%I::text, %L::regclass FROM %s t', key, r, r), ' UNION ALL ') FROM (SELECT DISTINCT u.r FROM unnest(relations) u (r)) d)
-        || ') q (id, relation) WHERE q.id IS NOT NULL GROUP BY q.id HAVING count(*) > 1 ORDER BY q.id';
-END
-$$;
-COMMENT ON FUNCTION sortkey.audit_duplicates IS 'Returns the IDs that stand more than once in the column key of these tables. It reads all of the tables in one statement, which takes time, temporary disk space and a snapshot.';
-
--- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
--- USAGE on that schema, a role cannot call these by name.
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
-
-INSERT INTO sortkey.revision (version, name) VALUES (9, 'audit');
 
 DO $$
 BEGIN

@@ -3,6 +3,7 @@ package guide
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"time"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -17,7 +18,13 @@ func Install(ctx context.Context, db *sql.DB) error {
 
 // Verify checks the database. Each process calls it when it starts.
 func Verify(ctx context.Context, db *sql.DB) error {
-	return migrations.Check(ctx, db, migrations.Config{})
+	if err := migrations.Check(ctx, db, migrations.Config{}); err != nil {
+		return err
+	}
+	if err := migrations.CheckDefaults(ctx, db, migrations.Config{}); err != nil {
+		slog.Warn("defaults of columns need attention", "error", err)
+	}
+	return nil
 }
 
 // ShopKeys is the Config of an installation with its own schema, epoch and base

@@ -10,7 +10,7 @@ GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO shop_app; -- for defaults
 GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO shop_app; -- for pglease
 GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) TO shop_app;
 GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO shop_app;
-GRANT SELECT ON sortkey.node_status TO shop_app; -- for monitoring
+GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO shop_app; -- for monitoring
 
 -- [goose]
 -- +goose Up

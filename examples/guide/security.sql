@@ -32,7 +32,7 @@ GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigi
 
 -- [watch]
 GRANT USAGE ON SCHEMA sortkey TO monitoring;
-GRANT SELECT ON sortkey.node_status TO monitoring;
+GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO monitoring;
 
 -- [audit]
 SELECT proname AS function, pronargs AS arguments,

@@ -10,7 +10,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 
 	"github.com/sortkey/sortkey/examples/guide"
@@ -32,10 +31,7 @@ func gooseFile(t *testing.T, pool *sql.DB, text string) *goose.Provider {
 // as returns a pool whose connections run as a role.
 func as(t *testing.T, db *pgtest.DB, role string) *sql.DB {
 	t.Helper()
-	return db.SQL(t, pgtest.AfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, "SET ROLE "+role)
-		return err
-	}))
+	return db.SQL(t, pgtest.Login(role))
 }
 
 // The SQL of docs/migrating.md works, in the order of migrating.sql.
@@ -44,7 +40,7 @@ func TestMigratingSQL(t *testing.T) {
 		ctx, pool, conn := t.Context(), db.SQL(t), db.Conn(t)
 		roles := strings.NewReplacer("shop_owner", db.Name+"_owner", "shop_app", db.Name+"_app", "DATABASE shop", "DATABASE "+db.Name)
 		owner, app := db.Name+"_owner", db.Name+"_app"
-		db.Exec(t, "CREATE ROLE "+owner+"; CREATE ROLE "+app)
+		db.Exec(t, "CREATE ROLE "+owner+" "+pgtest.LoginPassword+"; CREATE ROLE "+app+" "+pgtest.LoginPassword)
 		t.Cleanup(func() {
 			for _, role := range []string{app, owner} {
 				if _, err := db.SQL(t).ExecContext(context.Background(), "DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role); err != nil {
@@ -133,13 +129,17 @@ func TestMigratingSQL(t *testing.T) {
 			}
 		}
 		// Down fails while a column uses a domain, and works afterwards.
+		// A superuser doesn't trust the owner of the installation.
+		if err := migrations.Down(ctx, pool, migrations.Config{}); !errors.Is(err, migrations.ErrUntrusted) {
+			t.Errorf("Down: expected %v, got %v", migrations.ErrUntrusted, err)
+		}
 		db.Exec(t, "CREATE TABLE used (id sortkey.sno)")
-		if err := migrations.Down(ctx, pool, migrations.Config{}); err == nil || !strings.Contains(err.Error(), "used") {
+		if err := migrations.Down(ctx, as(t, db, owner), migrations.Config{}); err == nil || !strings.Contains(err.Error(), "used") {
 			t.Errorf("Down: expected an error that names the table in use, got %v", err)
 		}
 		must(t, guide.Verify(ctx, pool))
 		db.Exec(t, "DROP TABLE used")
-		must(t, migrations.Down(ctx, pool, migrations.Config{}))
+		must(t, migrations.Down(ctx, as(t, db, owner), migrations.Config{}))
 		if err := guide.Verify(ctx, pool); !errors.Is(err, migrations.ErrNotInstalled) {
 			t.Errorf("Verify after Down: expected %v, got %v", migrations.ErrNotInstalled, err)
 		}
@@ -194,7 +194,10 @@ func TestShopKeys(t *testing.T) {
 		if err := migrations.Up(ctx, pool, other); !errors.Is(err, migrations.ErrLayout) {
 			t.Errorf("Up with another epoch: expected %v, got %v", migrations.ErrLayout, err)
 		}
-		ids, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil)
+		if _, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil); !errors.Is(err, nodelease.ErrPoolMismatch) {
+			t.Errorf("claim with another epoch: expected %v, got %v", nodelease.ErrPoolMismatch, err)
+		}
+		ids, err := nodelease.NewSnowflakeGenerator(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), guide.ShopKeys.Snowflake, nodelease.Options{})
 		must(t, err)
 		must(t, ids.Close())
 	})

@@ -194,6 +194,7 @@ func TestSecurityGrants(t *testing.T) {
 				never()
 			case "lease":
 				denied(appConn, claim)
+				db.Exec(t, "SELECT sortkey.create_node_pool('p', 4, 'l')")
 				p.run(t, db)
 				allowed(appConn, claim)
 				never()

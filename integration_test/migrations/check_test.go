@@ -134,35 +134,35 @@ func TestCheckByRole(t *testing.T) {
 }
 
 // An unreserved node number in a default is a separate error, which names the
-// default and the call that reserves the number. Only Check returns it.
+// default and the call that reserves the number. Only CheckDefaults returns it.
 func TestCheckDefaults(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, pool, c, name := t.Context(), db.SQL(t), complete, installRoleName(db, "reader")
 		reader := installRole(t, db, name)
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
-		must(t, migrations.Check(ctx, reader, c))
+		must(t, migrations.CheckDefaults(ctx, reader, c))
 		db.Exec(t, `CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(1021)) PARTITION BY RANGE (id);
 			CREATE TABLE orders_default PARTITION OF orders DEFAULT`)
 		for _, check := range []*sql.DB{pool, reader} {
-			wantError(t, migrations.Check(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
+			wantError(t, migrations.CheckDefaults(ctx, check, c), migrations.ErrUnreservedNode, `schema "sortkey"`,
 				"column public.orders.id (and 1 more) uses unreserved number 1021 of pool snowflake", "run SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
 		}
 		must(t, migrations.Up(ctx, pool, c))
 		must(t, migrations.Up(ctx, reader, c))
-		// ErrLayout takes precedence.
-		wantError(t, migrations.Check(ctx, pool, migrations.Config{Snowflake: idtype.SnowflakeLayout{WorkerBits: 10, SequenceBits: 12}}), migrations.ErrLayout)
-		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
+		// Check ignores defaults, since any role with USAGE on the schema can create one.
 		must(t, migrations.Check(ctx, reader, c))
+		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1021, 'column public.orders.id')")
+		must(t, migrations.CheckDefaults(ctx, reader, c))
 		db.Exec(t, "SELECT sortkey.unreserve_node('snowflake', 1021)")
-		wantError(t, migrations.Check(ctx, pool, c), migrations.ErrUnreservedNode, "1021")
+		wantError(t, migrations.CheckDefaults(ctx, pool, c), migrations.ErrUnreservedNode, "1021")
 		// The remedy is a valid statement, even for names that need quotes.
 		db.Exec(t, `CREATE SCHEMA "it's"; CREATE TABLE "it's"."a.b" ("Id" uuid DEFAULT sortkey.next_sno(1, 2)); DROP TABLE orders`)
-		err := migrations.Check(ctx, pool, c)
+		err := migrations.CheckDefaults(ctx, pool, c)
 		wantError(t, err, migrations.ErrUnreservedNode, `column "it's"."a.b"."Id" uses unreserved number 2 of pool sno (run `)
 		_, remedy, _ := strings.Cut(err.Error(), "(run ")
 		remedy, _, _ = strings.Cut(remedy, "): ")
 		db.Exec(t, remedy)
-		must(t, migrations.Check(ctx, pool, c))
+		must(t, migrations.CheckDefaults(ctx, pool, c))
 	})
 }
 
@@ -173,7 +173,7 @@ func TestCheckSetting(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		ctx, c, name := t.Context(), complete, installRoleName(db, "reader")
 		reader := installRole(t, db, name)
-		reader.SetMaxIdleConns(0) // so that each Check has a new session
+		reader.SetMaxIdleConns(0) // so that each call has a new session
 		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+name)
 		set := func(value string) {
 			t.Helper()
@@ -181,7 +181,7 @@ func TestCheckSetting(t *testing.T) {
 		}
 		check := func(sentinel error, parts ...string) {
 			t.Helper()
-			err := migrations.Check(ctx, reader, c)
+			err := migrations.CheckDefaults(ctx, reader, c)
 			wantError(t, err, sentinel, parts...)
 			for _, other := range []error{migrations.ErrNoNode, migrations.ErrUnreservedNode} {
 				if sentinel != nil && other != sentinel && errors.Is(err, other) {
@@ -189,7 +189,7 @@ func TestCheckSetting(t *testing.T) {
 				}
 			}
 		}
-		must(t, migrations.Check(ctx, reader, c)) // no default needs it
+		must(t, migrations.CheckDefaults(ctx, reader, c)) // no default needs it
 		db.Exec(t, "CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(), other bigint DEFAULT sortkey.next_snowflake())")
 		const missing = "column public.orders.id (and 1 more) needs the setting sortkey.node, which is missing (choose a number N that no program and no other database uses; run "
 		check(migrations.ErrNoNode, missing+fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', N, 'defaults of %[1]s') and ALTER DATABASE %[1]s SET sortkey.node = N; and reconnect): no node number", db.Name))
@@ -209,7 +209,7 @@ func TestCheckSetting(t *testing.T) {
 		// Defaults of several formats, and with explicit numbers. Some have a problem with the setting, and some with their reservation.
 		db.Exec(t, `CREATE TABLE "it's" (a uuid DEFAULT sortkey.next_sno(), b bigint DEFAULT sortkey.next_snowflake_si(), c bigint DEFAULT sortkey.next_spread64(), d bigint DEFAULT sortkey.next_snowflake(1021), e bigint DEFAULT sortkey.next_snowflake(1020), f bigint DEFAULT sortkey.next_uid60())`)
 		set("40000")
-		err := migrations.Check(ctx, reader, c)
+		err := migrations.CheckDefaults(ctx, reader, c)
 		for _, sentinel := range []error{migrations.ErrNoNode, migrations.ErrUnreservedNode} {
 			wantError(t, err, sentinel, `column public."it's".b (and 3 more) needs the setting sortkey.node, which is '40000', no node number of snowflake and snowflake-si and spread64 (choose`,
 				fmt.Sprintf("run SELECT sortkey.reserve_node('snowflake', N, 'defaults of %[1]s'), sortkey.reserve_node('snowflake-si', N, 'defaults of %[1]s'), sortkey.reserve_node('spread64', N, 'defaults of %[1]s') and", db.Name),
@@ -222,7 +222,7 @@ func TestCheckSetting(t *testing.T) {
 		}
 		set("21")
 		for { // each remedy is a valid statement
-			err := migrations.Check(ctx, reader, c)
+			err := migrations.CheckDefaults(ctx, reader, c)
 			if err == nil {
 				break
 			}
@@ -238,8 +238,8 @@ func TestCheckSetting(t *testing.T) {
 		other := migrations.Config{Schema: "other"}
 		must(t, migrations.Up(ctx, db.SQL(t), other))
 		db.Exec(t, "CREATE TABLE others (id bigint DEFAULT other.next_snowflake()); GRANT USAGE ON SCHEMA other TO "+name)
-		wantError(t, migrations.Check(ctx, reader, other), migrations.ErrNoNode, "needs the setting other.node, which is missing", "SELECT other.reserve_node('snowflake', N, ", " SET other.node = N")
-		must(t, migrations.Check(ctx, reader, c))
+		wantError(t, migrations.CheckDefaults(ctx, reader, other), migrations.ErrNoNode, "needs the setting other.node, which is missing", "SELECT other.reserve_node('snowflake', N, ", " SET other.node = N")
+		must(t, migrations.CheckDefaults(ctx, reader, c))
 	})
 }
 

@@ -88,7 +88,7 @@ func installOwnNode(t *testing.T, db *pgtest.DB) *sql.DB {
 	conn := db.Conn(t)
 	remedy := "ALTER DATABASE " + db.Name + " SET sortkey.node = "
 	fails(t, conn, "55000", "INSERT INTO by_snowflake VALUES (DEFAULT)", "sortkey.node is not set", "SELECT sortkey.reserve_node('snowflake', N, 'defaults of "+db.Name+"')", remedy+"N")
-	wantError(t, migrations.Check(t.Context(), db.SQL(t), complete), migrations.ErrNoNode, "column public.by_", "(and 3 more) needs the setting sortkey.node, which is missing", remedy+"N")
+	wantError(t, migrations.CheckDefaults(t.Context(), db.SQL(t), complete), migrations.ErrNoNode, "column public.by_", "(and 3 more) needs the setting sortkey.node, which is missing", remedy+"N")
 	exec(t, conn, remedy+own)
 	conn = db.Conn(t)
 	fails(t, conn, "55000", "INSERT INTO by_snowflake VALUES (DEFAULT)", "sortkey.node is 22, but number 22 of pool snowflake is not reserved")
@@ -102,7 +102,7 @@ func installOwnNode(t *testing.T, db *pgtest.DB) *sql.DB {
 func installRestored(t *testing.T, old *sql.DB, into *pgtest.DB, c migrations.Config) {
 	t.Helper()
 	ctx, restored := t.Context(), installOwnNode(t, into)
-	wantError(t, migrations.Check(ctx, restored, c), migrations.ErrUnreservedNode, "of_snowflake.id") // and no other problem
+	wantError(t, migrations.CheckDefaults(ctx, restored, c), migrations.ErrUnreservedNode, "of_snowflake.id") // and no other problem
 	catalog := installCatalog(t, restored, "sortkey")
 	installSame(t, "restored", catalog, installCatalog(t, old, "sortkey"))
 	const versions = "SELECT format('%s %s', id, version_id) FROM sortkey_internal.goose_version ORDER BY 1"

@@ -177,9 +177,7 @@ func TestDownInUse(t *testing.T) {
 				catalog := installCatalog(t, pool, "sortkey")
 				wantError(t, migrations.Down(ctx, pool, c), nil, used.dependent, "drop or change the dependent objects first", `schema "sortkey"`)
 				installSame(t, "Down after "+used.create, installCatalog(t, pool, "sortkey"), catalog)
-				if err := migrations.Check(ctx, pool, c); !errors.Is(err, migrations.ErrUnreservedNode) { // because of the first default
-					must(t, err)
-				}
+				must(t, migrations.Check(ctx, pool, c))
 				must(t, migrations.Up(ctx, pool, c))
 				db.Exec(t, used.drop)
 			}
@@ -489,7 +487,7 @@ func TestExistingSchema(t *testing.T) {
 		lacks := func() {
 			t.Helper()
 			wantError(t, migrations.Up(ctx, pool, c), nil, `create schemas "ids" and "ids_internal"`, "permission denied for database",
-				"run GRANT CREATE ON DATABASE, or create both schemas and run GRANT USAGE, CREATE ON SCHEMA ids, ids_internal TO this role")
+				"run GRANT CREATE ON DATABASE, or CREATE SCHEMA ids and ids_internal with AUTHORIZATION for this role")
 		}
 		lacks()
 		db.Exec(t, "CREATE SCHEMA ids; GRANT USAGE, CREATE ON SCHEMA ids TO "+name)
@@ -770,7 +768,6 @@ func TestSchemaNames(t *testing.T) {
 				SELECT $s.manage_partitions('parted', '1 day', retention => '30 days', retention_action => 'drop');
 				SELECT $s.next_partition_step('parted', now(), '1 s', '{}');
 				INSERT INTO parted VALUES (DEFAULT);
-				SELECT $s.audit_key('parted'), $s.audit_counts('parted'), $s.audit_duplicates('id', 'parted');
 				CALL $s.maintain_partitions(dry_run => true);
 				SELECT $s.unmanage_partitions('parted');
 				DROP TABLE parted;
@@ -817,11 +814,10 @@ var installPublic = strings.Fields(`
 	sno_parts snowflake_parts snowflake_si_parts spread64_parts uid60_parts
 	sno_time snowflake_time snowflake_si_time spread64_time uid60_time
 	sno_text spread64_text uid60_text sno_from_text spread64_from_text uid60_from_text sno_partman_decoder
-	claim_node renew_node release_node reserve_node unreserve_node prepare_citus_worker
+	create_node_pool claim_node renew_node release_node reserve_node unreserve_node prepare_citus_worker
 	manage_partitions unmanage_partitions plan_partitions next_partition_step maintain_partitions
-	audit_key audit_counts audit_duplicates
 	relation:revision relation:layout relation:node_pool relation:node_lease relation:node_status relation:node_defaults relation:node_problems
-	relation:partitioned_table relation:partition_log`)
+	relation:partitioned_table relation:partition_log relation:partition_horizon`)
 
 // The schema has no internal objects, and all of its objects have comments.
 func TestPublicObjects(t *testing.T) {
@@ -888,7 +884,8 @@ func TestHostileInstallation(t *testing.T) {
 		}
 		must(t, migrations.Up(ctx, pool, c))
 		db.Exec(t, "CREATE TABLE orders (id bigint DEFAULT sortkey.next_snowflake(7)); CREATE TABLE users (id bigint DEFAULT sortkey.next_snowflake())")
-		err := migrations.Check(ctx, pool, c)
+		must(t, migrations.Check(ctx, pool, c))
+		err := migrations.CheckDefaults(ctx, pool, c)
 		wantError(t, err, migrations.ErrUnreservedNode, "column public.orders.id uses unreserved number 7")
 		wantError(t, err, migrations.ErrNoNode, "column public.users.id needs the setting sortkey.node")
 		db.Exec(t, "DROP TABLE orders, users")

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -78,16 +79,16 @@ type listener struct {
 	heard []string
 }
 
-func (db partitionDB) listen(t testing.TB) (*pgx.Conn, *listener) {
+func (db partitionDB) listen(t testing.TB, options ...pgtest.Option) (*pgx.Conn, *listener) {
 	t.Helper()
 	l := &listener{}
-	return db.Conn(t, pgtest.Config(func(c *pgx.ConnConfig) {
+	return db.Conn(t, append(options, pgtest.Config(func(c *pgx.ConnConfig) {
 		c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.heard = append(l.heard, n.Severity+" "+n.Message)
 		}
-	})), l
+	}))...), l
 }
 
 // take returns the notices since the last call that have a prefix, without the prefix.
@@ -889,8 +890,7 @@ func TestPartitionsRoles(t *testing.T) {
 		owner, member := db.role(t, "owner"), db.role(t, "member")
 		db.Exec(t, fmt.Sprintf(`grant %[1]s to %[2]s; alter table app.a owner to %[1]s; alter table app.c owner to %[1]s;
 			grant usage, create on schema app to %[1]s; grant usage on schema sortkey, sortkey_internal to %[1]s`, owner, member))
-		conn, notices := db.listen(t)
-		exec(t, conn, "set role "+member)
+		conn, notices := db.listen(t, pgtest.Login(member))
 		_, err := conn.Exec(t.Context(), "call sortkey.maintain_partitions(at => '"+partitionNow+"')")
 		wantError(t, err, nil, "partition steps failed: 1")
 		warnings := notices.take("WARNING ")
@@ -922,9 +922,7 @@ func TestPartitionsOfOtherOwners(t *testing.T) {
 		db.Exec(t, fmt.Sprintf(`create table e (id sortkey.snowflake primary key) partition by range (id); alter table e owner to %[1]s; grant %[1]s to %[2]s;
 			grant usage on schema sortkey, sortkey_internal to %[1]s, %[3]s; grant insert, update, delete on sortkey.partitioned_table to %[1]s, %[3]s`, owner, member, other))
 		as := func(role, sql string) error {
-			conn := db.Conn(t)
-			exec(t, conn, "set role "+role)
-			_, err := conn.Exec(t.Context(), sql)
+			_, err := db.Conn(t, pgtest.Login(role)).Exec(t.Context(), sql)
 			return err
 		}
 		refused := func(sql string) {
@@ -1446,15 +1444,24 @@ func TestPartitionsLockRetried(t *testing.T) {
 func TestPartitionsSingleCommands(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
 		ctx, role := t.Context(), db.role(t, "owner")
-		db.Exec(t, `grant create on schema public to `+role+`;
+		db.Exec(t, `grant create on schema public to `+role+`; grant usage on schema sortkey, sortkey_internal to `+role+`;
 			create function note() returns trigger language plpgsql as $$ begin return new; end $$;
 			create table e (id sortkey.uid60 primary key, v text default ';', n bigint references e deferrable) partition by range (id);
 			create trigger i after insert on e for each row execute function note();
 			create trigger d after delete on e for each row execute function note();
 			alter table e owner to `+role+`;
 			create table "a;b" partition of e for values from (sortkey.uid60_floor('2026-09-01Z')) to (sortkey.uid60_floor('2026-09-02Z'));
-			select sortkey.manage_partitions('e', '1 day', premake => 1)`)
+			alter table "a;b" owner to `+role+`;
+			grant insert, update on sortkey.partitioned_table to `+role)
+		// The partitions that a member creates belong to the owner.
+		member := db.role(t, "member")
+		db.Exec(t, "grant "+role+" to "+member)
+		u, err := url.Parse(db.URL)
+		must(t, err)
+		u.User = url.UserPassword(member, "secret")
+		db = partitionDB{&pgtest.DB{Name: db.Name, URL: u.String(), Version: db.Version}, db.SQL(t, pgtest.Login(member))}
 		conn := db.Conn(t)
+		exec(t, conn, "select sortkey.manage_partitions('e', '1 day', premake => 1)")
 		seen := map[string]bool{}
 		apply := func(at string) {
 			t.Helper()
@@ -1527,8 +1534,7 @@ func TestPartitionsLog(t *testing.T) {
 		role := db.role(t, "owner")
 		db.Exec(t, `grant create on schema public to `+role+`; grant usage on schema sortkey, sortkey_internal to `+role+`;
 			alter table e owner to `+role+`; alter table e_default owner to `+role+`; drop table e_p20261122`)
-		conn := db.Conn(t)
-		exec(t, conn, "set role "+role)
+		conn := db.Conn(t, pgtest.Login(role))
 		exec(t, conn, "call sortkey.maintain_partitions(at => $1)", options.At)
 		partitionWant(t, "the same log without privileges", db.strings(t, log), want...)
 		db.Exec(t, "grant select, insert, delete on sortkey.partition_log to "+role)

@@ -355,7 +355,7 @@ func TestClaimReadsFewRows(t *testing.T) {
 			const sofar = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer FROM pg_stat_xact_user_tables WHERE relname = 'node_lease'"
 			var before int // reads of earlier transactions that the server hasn't flushed yet
 			must(t, tx.QueryRow(ctx, sofar).Scan(&before))
-			must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node('large', $3, 'x', $1, $2, 60000, 1800000000000, 1800000000001)",
+			must(t, tx.QueryRow(ctx, "SELECT number FROM sortkey.claim_node('large', $3, 'x', $1, $2, 60000, 1780000000000, 1780000000001)",
 				reserved, fmt.Sprint("holder ", claims), size).Scan(&number))
 			must(t, tx.QueryRow(ctx, sofar).Scan(&rows))
 			must(t, tx.Commit(ctx))

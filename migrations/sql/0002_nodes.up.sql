@@ -19,7 +19,7 @@ CREATE TABLE {{$s}}.node_pool (
     timeline text,
     fenced_until timestamptz NOT NULL DEFAULT '-infinity'
 );
-COMMENT ON TABLE {{$s}}.node_pool IS 'The pools of node numbers. The first claim creates a pool.';
+COMMENT ON TABLE {{$s}}.node_pool IS 'The pools of node numbers. The first claim creates a pool with a default name, and create_node_pool other ones.';
 COMMENT ON COLUMN {{$s}}.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
 COMMENT ON COLUMN {{$s}}.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
 COMMENT ON COLUMN {{$s}}.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby had not received has expired.';
@@ -101,64 +101,51 @@ BEGIN
 END
 $$;
 
--- Claims a number of a pool. The first claim creates the pool.
---
---     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
---     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
---     holder            unique to the claim; a repeated call with the same holder returns the same number and term
---     ttl_ms            the time until the claim expires
---     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
---     max_skew_ms       the largest difference between the holder's clock and this server's; NULL means no limit
---
--- If the clocks differ by more, nothing changes, and skewed is true. A clock that is years ahead would leave a mark that
--- is years ahead.
---
--- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
--- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
--- creating the pool or the fence. If no number is available, number is NULL, and the result has
---
---     held_count        the number of held numbers
---     reserved_count    the number of reserved numbers
---     ahead_count       the number of free numbers with a mark at or after now_ms
---     lowest_mark       the lowest of these marks
---     frees_ms          the time until the first held number is free, unless renewed
---     reservations      the first three reservations made with reserve_node, and the count of the others
-CREATE FUNCTION {{$s}}.claim_node(
-    pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
-    max_skew_ms bigint DEFAULT NULL,
-    OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
-    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
-    OUT reservations text, OUT skewed boolean
-)
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+-- The largest distance of a mark from this server's clock and the end of the claim, in milliseconds: a day. A program
+-- writes marks by its own clock. Without a limit, one call with a wrong clock, or by a hostile program, would make a number
+-- unusable for years.
+CREATE FUNCTION {{$i}}.max_skew() RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN 86400000;
+
+-- Returns the size and the layout of a pool with a default name of package nodelease, by the layouts of the installation.
+-- Other names, and formats that aren't installed, have none.
+CREATE FUNCTION {{$i}}.default_pool(pool text) RETURNS TABLE (size integer, layout text)
+    LANGUAGE sql STABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT {{.Snowflake.MaxNode}} + 1, 'snowflake: ' || l.layout FROM {{$s}}.layout l WHERE pool = 'snowflake' AND l.format = 'snowflake'
+    UNION ALL SELECT 1 << substring(l.layout FROM 'machine ([0-9]+)')::integer, 'snowflake_si: ' || l.layout FROM {{$s}}.layout l WHERE pool = 'snowflake-si' AND l.format = 'snowflake_si'
+    UNION ALL SELECT ({{.Spread64.MaxNode}} + 1) >> 4, replace(pool, '-', ': cluster ') WHERE pool ~ '^spread64-([0-9]|1[0-5])$'
+    UNION ALL SELECT {{.Sno.MaxNode}} + 1, 'sno: partitions' WHERE pool = 'sno'
+$$;
+
+-- Creates a pool that doesn't exist, and checks the size and layout of one that does. Without may_create, it creates only
+-- pools with a default name, size and layout, unless the role of the session is a member of the owner's role: a second
+-- pool of a layout would need reservations of its own, and each pool has up to 65,536 rows.
+CREATE FUNCTION {{$i}}.open_pool(pool text, size integer, layout text, may_create boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_variable
 DECLARE
-    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
     known {{$s}}.node_pool;
+    usual record;
     lease {{$s}}.node_lease;
-    lowest bigint; -- the fence, a lower limit of all marks
-    now_at timestamptz;
+    number integer;
 BEGIN
-    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
-        AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
-        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s (up to 1000 bytes), holder %s (1 to 1000 bytes), ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
-                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
-                coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
-            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
-    END IF;
-    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
-    skewed := coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
-    IF skewed THEN
-        RETURN;
-    END IF;
-    PERFORM {{$i}}.commit_durably();
-    reserved := coalesce(reserved, '{}');
-
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     IF NOT FOUND THEN
+        SELECT d.size, d.layout INTO usual FROM {{$i}}.default_pool(pool) d;
+        IF FOUND AND (usual.size <> size OR usual.layout <> layout) THEN
+            RAISE EXCEPTION USING ERRCODE = 'SK001',
+                MESSAGE = format('pool %s of this database has %s numbers of layout %L, but this process has %s numbers of layout %L', pool, usual.size, usual.layout, size, layout),
+                HINT = 'Give this process the layout of the database, or the pool another name.';
+        ELSIF NOT FOUND AND NOT may_create AND NOT pg_has_role(session_user, (SELECT c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.node_pool'::regclass), 'MEMBER') THEN
+            RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+                MESSAGE = format('pool %s doesn''t exist', pool),
+                HINT = format('As the owner of schema {{$s}}, run SELECT {{$s}}.create_node_pool(%L, %s, %L).', pool, size, layout);
+        END IF;
         -- If several first claims run at once, one creates the pool and the others wait for it.
         INSERT INTO {{$s}}.node_pool (name, size, layout, timeline)
             VALUES (pool, size, layout, {{$i}}.node_timeline()) ON CONFLICT DO NOTHING;
@@ -194,7 +181,83 @@ BEGIN
             MESSAGE = format('pool %s has %s numbers of layout %L, but this process has %s numbers of layout %L', pool, known.size, known.layout, size, layout),
             HINT = 'Give this process the layout of the pool, or the pool another name.';
     END IF;
+END
+$$;
 
+-- Creates a pool for programs that use another name, size or layout than the default ones. It does nothing if the pool
+-- exists with this size and layout.
+CREATE FUNCTION {{$s}}.create_node_pool(pool text, size integer, layout text) RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) BETWEEN 1 AND 1000) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of create_node_pool: pool %s, size %s (1 to 65536), layout %s (1 to 1000 bytes)',
+                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100))),
+            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter.';
+    END IF;
+    PERFORM {{$i}}.open_pool(pool, size, layout, true);
+END
+$$;
+REVOKE EXECUTE ON FUNCTION {{$s}}.create_node_pool(text, integer, text) FROM PUBLIC;
+COMMENT ON FUNCTION {{$s}}.create_node_pool IS 'Creates a pool of node numbers with another name, size or layout than the default ones, which the first claim creates.';
+
+-- Claims a number of a pool. The first claim creates a pool with a default name; see open_pool.
+--
+--     size, layout      the size and layout of the pool; they must be those it was created with (else SK001)
+--     reserved          numbers that this call must not claim; reserve_node reserves a number for all calls
+--     holder            unique to the claim; a repeated call with the same holder returns the same number and term
+--     ttl_ms            the time until the claim expires
+--     now_ms, until_ms  the holder's clock, and the time up to which it intends to generate IDs
+--     max_skew_ms       the largest difference between the holder's clock and this server's; NULL means no limit
+--
+-- If the clocks differ by more, or until_ms is more than a TTL and a day ahead of this server's clock, nothing changes,
+-- and skewed is true. A clock that is years ahead would leave a mark that is years ahead.
+--
+-- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
+-- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
+-- creating the pool or the fence. If no number is available, number is NULL, and the result has
+--
+--     held_count        the number of held numbers
+--     reserved_count    the number of reserved numbers
+--     ahead_count       the number of free numbers with a mark at or after now_ms
+--     lowest_mark       the lowest of these marks
+--     frees_ms          the time until the first held number is free, unless renewed
+--     reservations      the first three reservations made with reserve_node, and the count of the others
+CREATE FUNCTION {{$s}}.claim_node(
+    pool text, size integer, layout text, reserved int4multirange, holder text, ttl_ms bigint, now_ms bigint, until_ms bigint,
+    max_skew_ms bigint DEFAULT NULL,
+    OUT number integer, OUT term bigint, OUT after bigint, OUT until bigint, OUT time_ms bigint,
+    OUT held_count integer, OUT reserved_count integer, OUT ahead_count integer, OUT frees_ms bigint, OUT lowest_mark bigint,
+    OUT reservations text, OUT skewed boolean
+)
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_variable
+DECLARE
+    ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
+    lowest bigint; -- the fence, a lower limit of all marks
+    now_at timestamptz;
+BEGIN
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
+        AND ttl_ms BETWEEN 1 AND 3600000 AND now_ms <= until_ms AND until_ms < {{.EndOfTimeMS}}) IS NOT TRUE THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('invalid argument of claim_node: pool %s, size %s (1 to 65536), layout %s (up to 1000 bytes), holder %s (1 to 1000 bytes), ttl_ms %s (1 to 3600000), now_ms %s, until_ms %s (not after the year 9999)',
+                quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100)), quote_nullable(left(holder, 100)),
+                coalesce(ttl_ms::text, 'NULL'), coalesce(now_ms::text, 'NULL'), coalesce(until_ms::text, 'NULL')),
+            DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter. until_ms is not before now_ms.';
+    END IF;
+    time_ms := extract(epoch FROM clock_timestamp()) * 1000;
+    skewed := until_ms > time_ms + ttl_ms + {{$i}}.max_skew() OR coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
+    IF skewed THEN
+        RETURN;
+    END IF;
+    PERFORM {{$i}}.commit_durably();
+    reserved := coalesce(reserved, '{}');
+
+    PERFORM {{$i}}.open_pool(pool, size, layout, false);
     lowest := {{$i}}.node_fence(pool, ttl);
 
     -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
@@ -296,7 +359,7 @@ BEGIN
     END IF;
     renewed := false;
     time_ms := extract(epoch FROM clock_timestamp()) * 1000;
-    skewed := coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
+    skewed := until_ms > time_ms + ttl_ms + {{$i}}.max_skew() OR coalesce(abs(now_ms::numeric - time_ms) > max_skew_ms, false);
     IF skewed THEN
         RETURN;
     END IF;
@@ -317,7 +380,7 @@ REVOKE EXECUTE ON FUNCTION {{$s}}.renew_node(text, integer, bigint, text, bigint
 COMMENT ON FUNCTION {{$s}}.renew_node IS 'Renews a claim, for package pglease.';
 
 -- Releases a claim whose holder has generated IDs up to mark_ms and generates no more. It returns false if the number
--- is in another term or was released before. The mark doesn't fall below its value before the claim.
+-- is in another term or was released before. The mark doesn't fall below its value before the claim, and doesn't rise.
 CREATE FUNCTION {{$s}}.release_node(pool text, number integer, term bigint, holder text, mark_ms bigint) RETURNS boolean
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -329,7 +392,7 @@ BEGIN
             MESSAGE = format('invalid argument of release_node: mark_ms %s (not after the year 9999)', coalesce(mark_ms::text, 'NULL'));
     END IF;
     PERFORM {{$i}}.commit_durably();
-    UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(mark_ms, l.after)
+    UPDATE {{$s}}.node_lease l SET holder = NULL, expires_at = NULL, mark = greatest(least(mark_ms, l.mark), l.after)
         WHERE l.pool = pool AND l.number = number AND l.term = term AND l.holder = holder;
     RETURN FOUND;
 END
@@ -358,11 +421,7 @@ DECLARE
 BEGIN
     SELECT p.* INTO known FROM {{$s}}.node_pool p WHERE p.name = pool;
     -- The first claim creates the pool, with the size of its format. The pools of programs can have other names and any size.
-    size := coalesce(known.size, CASE
-        WHEN pool = 'snowflake' THEN {{.Snowflake.MaxNode}} + 1
-        WHEN pool = 'snowflake-si' THEN (SELECT 1 << substring(l.layout FROM 'machine ([0-9]+)')::integer FROM {{$s}}.layout l WHERE l.format = 'snowflake_si')
-        WHEN pool = 'spread64' THEN {{.Spread64.MaxNode}} + 1
-        WHEN pool ~ '^spread64-[0-9]+$' THEN ({{.Spread64.MaxNode}} + 1) >> 4 END, 65536);
+    size := coalesce(known.size, CASE WHEN pool = 'spread64' THEN {{.Spread64.MaxNode}} + 1 END, (SELECT d.size FROM {{$i}}.default_pool(pool) d), 65536);
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND number BETWEEN 0 AND size - 1 AND note IS NOT NULL AND while_held IS NOT NULL) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('invalid argument of reserve_node: pool %s, number %s (0 to %s), note %s, while_held %s',
@@ -456,7 +515,7 @@ COMMENT ON VIEW {{$s}}.node_status IS 'Node numbers, their holders, and the time
             UNION ALL
             SELECT 'FUNCTION', p.oid::regprocedure::text, p.proacl, p.proowner FROM pg_proc p
             WHERE p.pronamespace = '{{$s}}'::regnamespace
-                AND p.proname IN ('claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node')
+                AND p.proname IN ('create_node_pool', 'claim_node', 'renew_node', 'release_node', 'reserve_node', 'unreserve_node')
 {{- template "protected"}}
 -- Returns the pools of a node number, and its number there: all pools with the layout of the format, or, if there is
 -- none, the pool with the default name of package nodelease. Programs can give a pool another name.

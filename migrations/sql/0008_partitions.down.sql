@@ -16,6 +16,7 @@ DROP FUNCTION {{$i}}.is_below(bigint, bigint);
 DROP FUNCTION {{$i}}.is_at_least(uuid, uuid);
 DROP FUNCTION {{$i}}.is_at_least(bigint, bigint);
 DROP FUNCTION {{$i}}.partition_steps(regclass, timestamptz);
+DROP VIEW {{$s}}.partition_horizon;
 DROP FUNCTION {{$i}}.partition_times(regclass, text);
 DROP FUNCTION {{$i}}.partition_bound(text, timestamptz);
 DROP FUNCTION {{$i}}.partition_name(regclass, text);
@@ -26,5 +27,6 @@ DROP FUNCTION {{$s}}.manage_partitions(regclass, interval, text, integer, interv
 DROP FUNCTION {{$i}}.require_owner(regclass);
 DROP TABLE {{$s}}.partition_log;
 DROP TABLE {{$s}}.partitioned_table;
+DROP FUNCTION {{$i}}.check_managed_owner();
 {{template "forget" .}}
 {{- end}}

@@ -45,7 +45,8 @@ COMMENT ON COLUMN {{$s}}.partition_log.outcome IS 'done, skipped (because of a l
 {{- template "protected"}}
 GRANT SELECT ON {{$s}}.partitioned_table TO PUBLIC; -- not INSERT, since maintain_partitions() changes the tables that are listed here
 
--- Raises an error unless the current role has the privileges of the table's owner.
+-- Raises an error unless the current role has the privileges of the table's owner. A superuser must not work on tables of
+-- other roles: it would run the code of their defaults, constraints, indexes and policies with its own rights.
 CREATE FUNCTION {{$i}}.require_owner(parent regclass) RETURNS void
     LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -58,9 +59,35 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
             MESSAGE = format('role %I does not own %s; the owner is %I', current_user, parent, pg_get_userbyid(owner)),
             HINT = format('Use role %I, or a member of %1$I.', pg_get_userbyid(owner));
+    ELSIF EXISTS (SELECT FROM pg_roles r WHERE r.rolname IN (session_user, current_user) AND r.rolsuper)
+        AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = owner) THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('a superuser must not run the code of %I, the owner of %s', pg_get_userbyid(owner), parent),
+            HINT = format('Connect as role %I, or as a member of %1$I that is no superuser.', pg_get_userbyid(owner));
     END IF;
 END
 $$;
+
+-- Keeps a role with write access to partitioned_table from managing tables of others. It can forget dropped ones.
+CREATE FUNCTION {{$i}}.check_managed_owner() RETURNS trigger
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    refused record;
+BEGIN
+    SELECT c.oid::regclass AS parent, pg_get_userbyid(c.relowner) AS owner INTO refused FROM pg_class c
+        WHERE (TG_OP <> 'INSERT' AND c.oid = OLD.parent OR TG_OP <> 'DELETE' AND c.oid = NEW.parent) AND NOT pg_has_role(c.relowner, 'USAGE');
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+            MESSAGE = format('role %I does not own %s; the owner is %I', current_user, refused.parent, refused.owner),
+            HINT = format('Use role %I, or a member of %1$I.', refused.owner);
+    END IF;
+    RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+END
+$$;
+CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON {{$s}}.partitioned_table
+    FOR EACH ROW EXECUTE FUNCTION {{$i}}.check_managed_owner();
 
 -- The arguments are
 --
@@ -339,6 +366,19 @@ BEGIN
 END
 $$;
 
+-- The times up to which managed tables have partitions, without a gap from now: NULL if none. A table with a partition
+-- whose bounds aren't IDs is an error, so read one table per query.
+CREATE VIEW {{$s}}.partition_horizon AS
+    SELECT t.parent, t.format, (
+        SELECT max(upper(r.times)) FROM unnest((SELECT range_agg(p.times) FROM {{$i}}.partition_times(t.parent, t.format) p)) r (times)
+        WHERE lower(r.times) <= clock_timestamp()
+    ) AS horizon
+    FROM {{$s}}.partitioned_table t;
+COMMENT ON VIEW {{$s}}.partition_horizon IS 'The times up to which managed tables have partitions. Read one table per query, since a partition whose bounds are no IDs is an error.';
+{{template "protect these" .}}
+            SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.partition_horizon'::regclass
+{{- template "protected"}}
+
 -- Returns the steps that parent, or each managed table, needs at the time at. plan_partitions() describes them.
 CREATE FUNCTION {{$i}}.partition_steps(parent regclass, at timestamptz)
     RETURNS TABLE (parent_table regclass, action text, partition text, lower timestamptz, upper timestamptz)
@@ -349,6 +389,7 @@ AS $$
 #variable_conflict use_variable
 DECLARE
     m record;
+    code record;
     default_partition regclass;
     taken tstzmultirange;      -- ranges of existing partitions
     next_window tstzrange;
@@ -370,6 +411,13 @@ BEGIN
             WHERE parent IS NULL OR x.parent = parent
             ORDER BY x.parent::text
     LOOP
+        FOR code IN
+{{reads "m.parent"}}
+        LOOP
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege',
+                MESSAGE = format('reading %s could run the code of %s, which belongs to role %I', m.parent, code.object, code.role),
+                HINT = 'Connect as the owner of the table, or as a member of its role that is no superuser.';
+        END LOOP;
         parent_table := m.parent;
         default_partition := m.default_id;
         EXECUTE format('SELECT {{$s}}.%1$I({{$s}}.%2$I(''-infinity'')), {{$s}}.%1$I({{$s}}.%2$I(''infinity''))', m.format || '_time', m.format || '_floor')
@@ -736,7 +784,10 @@ BEGIN
             state := NULL;
             state := {{$i}}.partition_state(parent);
         END IF;
-        IF has_table_privilege('{{$s}}.partition_log', 'INSERT') THEN
+        IF EXISTS (SELECT FROM pg_trigger g JOIN pg_class c ON c.oid = g.tgrelid JOIN pg_proc p ON p.oid = g.tgfoid JOIN pg_roles r ON r.oid = p.proowner
+            WHERE c.oid = '{{$s}}.partition_log'::regclass AND p.proowner <> c.relowner AND NOT r.rolsuper) THEN
+            RAISE WARNING 'cannot write to partition_log: it has a trigger with a function of another role than its owner';
+        ELSIF has_table_privilege('{{$s}}.partition_log', 'INSERT') THEN
             INSERT INTO {{$s}}.partition_log (begun_at, parent_table, action, partition, lower, upper, attempts, outcome, problem)
                 VALUES (begun_at, parent::text, action, partition, lower, upper, attempts, outcome, problem);
         END IF;
@@ -819,6 +870,7 @@ BEGIN
             END IF;
             tried := partition;
             IF action IS NOT NULL THEN
+                PERFORM {{$i}}.require_owner(parent);
                 statements := {{$i}}.partition_sql(parent, action, partition, lower, upper, at);
                 PERFORM set_config('lock_timeout', ms::text, true);
                 PERFORM set_config('search_path', path, true);

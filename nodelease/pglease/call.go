@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
@@ -60,6 +61,9 @@ func state(err error) string {
 	return pg.SQLState()
 }
 
+// missingPool matches the error of claim_node for a pool that doesn't exist.
+var missingPool = regexp.MustCompile(`pool [a-z0-9_-]+ doesn't exist`)
+
 // explain adds the remedy to an error of the server. If the error persists until the
 // setup changes, it also adds [nodelease.ErrMisconfigured]. Other errors, such as
 // errors during a failover, are temporary.
@@ -69,7 +73,13 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("%w: %w", err, nodelease.ErrPoolMismatch)
 	case "25006": // read_only_sql_transaction
 		return fmt.Errorf("%w: the server or its default is read-only; connect to the primary (target_session_attrs=read-write if the URL names several hosts)", err)
-	case "3F000", "42883", "42P01", "42704": // invalid_schema_name, undefined_function, undefined_table, undefined_object
+	case "42704":
+		if missingPool.MatchString(err.Error()) {
+			return fmt.Errorf("%w; only the owner of schema %q creates pools with other names, sizes or layouts than the default ones: let it run SELECT %[2]s.create_node_pool(name, size, layout): %w",
+				err, s.schema, nodelease.ErrMisconfigured)
+		}
+		fallthrough
+	case "3F000", "42883", "42P01": // invalid_schema_name, undefined_function, undefined_table, undefined_object
 		// Triggers of the database's owner can fail with these codes too.
 		if code == "3F000" || s.ours.MatchString(err.Error()) {
 			// Citus copies functions to its workers, but not tables and their types.

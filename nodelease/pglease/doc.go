@@ -31,9 +31,15 @@
 //	GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO app;
 //
 // and no more. Replace sortkey if the schema has another name. With these privileges
-// a program can exhaust a pool, or make its numbers unusable with high-water marks
-// that are far ahead. It can't lower a high-water mark that another claim wrote, so it
-// can't cause duplicate IDs.
+// a program can exhaust a pool, or make its numbers unusable for a day with high-water
+// marks that are ahead: the functions reject claims that
+// end more than their TTL and a day after the server's clock. It can't lower a high-water mark that
+// another claim wrote, so it can't cause duplicate IDs.
+//
+// The first claim creates a pool that has the name, size and layout of its format in this
+// installation. The owner creates any other pool, such as one of ForSnoRanges:
+//
+//	SELECT sortkey.create_node_pool('sno-410a', 4, 'sno: partition 16650 in 4 ranges of its sequence');
 //
 // If a dump is restored without privileges (pg_restore --no-privileges), PUBLIC can
 // call the functions. Run REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey FROM

@@ -52,19 +52,19 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 	var now int64
 	var held, reserved, ahead, frees, highWaterMark sql.Null[int64]
 	var reservations sql.Null[string]
-	var skewed bool
+	var rejected bool
 	err := s.call(ctx, p, "claim a number", query{
 		// The casts are for drivers that send all numbers as bigint and ranges as text.
 		`SELECT number, term, after, until, time_ms, held_count, reserved_count, ahead_count, frees_ms, lowest_mark, reservations, skewed
 			FROM %s.claim_node($1::text, $2::integer, $3::text, $4::text::int4multirange, $5::text, $6::bigint, $7::bigint, $8::bigint, $9::bigint)`,
 		[]any{p.Name, p.Size, p.Layout, multirange(p.Reserved), r.Holder, milliseconds(r.TTL), r.Now, r.Until, maxSkew(r)},
-		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &highWaterMark, &reservations, &skewed},
+		[]any{&number, &term, &after, &until, &now, &held, &reserved, &ahead, &frees, &highWaterMark, &reservations, &rejected},
 	})
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
-	if skewed {
-		return nodelease.Claim{}, fmt.Errorf("pglease: claim a number of pool %q: %w", p.Name, r.CheckSkew(time.UnixMilli(now)))
+	if rejected {
+		return nodelease.Claim{}, fmt.Errorf("pglease: claim a number of pool %q: %w", p.Name, skewed(r, now))
 	}
 	if !number.Valid {
 		busy := &nodelease.BusyError{
@@ -87,7 +87,7 @@ func (s *Store) Claim(ctx context.Context, p nodelease.Pool, r nodelease.Request
 
 // Renew extends a claim; see [nodelease.Store].
 func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, r nodelease.Request) (nodelease.Claim, error) {
-	var renewed, skewed bool
+	var renewed, rejected bool
 	var now int64
 	var after, until, term sql.Null[int64]
 	var holder sql.Null[string]
@@ -95,13 +95,13 @@ func (s *Store) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim, 
 		`SELECT renewed, after, until, time_ms, present_term, present_holder, skewed
 			FROM %s.renew_node($1::text, $2::integer, $3::bigint, $4::text, $5::bigint, $6::bigint, $7::bigint, $8::bigint)`,
 		[]any{p.Name, c.Number, c.Term, c.Holder, milliseconds(r.TTL), r.Until, r.Now, maxSkew(r)},
-		[]any{&renewed, &after, &until, &now, &term, &holder, &skewed},
+		[]any{&renewed, &after, &until, &now, &term, &holder, &rejected},
 	})
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
-	if skewed {
-		return nodelease.Claim{}, fmt.Errorf("pglease: renew number %d of pool %q: %w", c.Number, p.Name, r.CheckSkew(time.UnixMilli(now)))
+	if rejected {
+		return nodelease.Claim{}, fmt.Errorf("pglease: renew number %d of pool %q: %w", c.Number, p.Name, skewed(r, now))
 	}
 	if !renewed {
 		now := fmt.Sprintf("released in term %d", term.V)
@@ -145,6 +145,22 @@ func multirange(numbers []int) string {
 		text = fmt.Appendf(text, "[%d,%d]", first, last)
 	}
 	return "{" + string(text) + "}"
+}
+
+// maxAhead is the largest distance of a high-water mark from the server's clock and the end
+// of a claim. The server rejects marks that are further ahead.
+const maxAhead = 24 * time.Hour
+
+// skewed returns the error of a request that the server has rejected because of a clock.
+func skewed(r nodelease.Request, now int64) error {
+	if r.MaxSkew <= 0 || r.MaxSkew > maxAhead {
+		r.MaxSkew = maxAhead
+	}
+	if err := r.CheckSkew(time.UnixMilli(now)); err != nil {
+		return err
+	}
+	return fmt.Errorf("the claim would end at %d, in Unix milliseconds, more than its TTL and %v after the server's clock, at %d; correct the clock that is wrong: %w",
+		r.Until, maxAhead, now, nodelease.ErrClockSkew)
 }
 
 // maxSkew returns the limit of the skew in milliseconds, or NULL if there is none.

@@ -43,6 +43,15 @@ func Config(f func(*pgx.ConnConfig)) Option {
 	return func(s *settings) { f(s.config) }
 }
 
+// Login connects as a role, which needs LOGIN and the password of [LoginPassword]. A role that
+// a session sets isn't a boundary: its code can run RESET ROLE.
+func Login(role string) Option {
+	return Config(func(c *pgx.ConnConfig) { c.User, c.Password = role, "secret" })
+}
+
+// LoginPassword makes a role of CREATE ROLE one for [Login].
+const LoginPassword = "LOGIN PASSWORD 'secret'"
+
 // FromPool makes database/sql use the connections of a pgx pool.
 func FromPool(s *settings) { s.fromPool = true }
 
