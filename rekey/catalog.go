@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sortkey/sortkey/internal/pgerror"
 )
 
 // querier is a *sql.Tx or a *sql.Conn.
@@ -45,13 +47,7 @@ func oids[T any](list []T, oid func(T) int64) string {
 	return "{" + strings.Join(texts, ",") + "}"
 }
 
-func sqlState(err error) string {
-	var pg interface{ SQLState() string } // an error of pgx or lib/pq
-	if errors.As(err, &pg) {
-		return pg.SQLState()
-	}
-	return ""
-}
+func sqlState(err error) string { return pgerror.State(err) }
 
 var simpleName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
@@ -63,12 +59,23 @@ func ident(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
+// literal quotes a text, whatever standard_conforming_strings is.
 func literal(s string) string {
 	quoted := "'" + strings.ReplaceAll(s, "'", "''") + "'"
 	if strings.Contains(s, `\`) {
 		return " E" + strings.ReplaceAll(quoted, `\`, `\\`)
 	}
 	return quoted
+}
+
+// body quotes the body of a function or of a DO statement with a tag that isn't in it: the
+// body has names from the catalog.
+func body(text string) string {
+	tag := "$rekey$"
+	for n := 1; strings.Contains(text, tag); n++ {
+		tag = fmt.Sprintf("$rekey_%d$", n)
+	}
+	return tag + text + tag
 }
 
 // newName returns a name with the prefix of rekey's objects, shortened to the limit of Postgres.
@@ -81,8 +88,28 @@ func newName(format string, args ...any) string {
 	return name
 }
 
-// find returns the columns of the Spec, and of all references to them.
-func (m *model) find(ctx context.Context, db querier, spec Spec, formats map[Format]format) error {
+// resolve returns the OIDs of the tables that a Spec names, by the search_path of the session;
+// 0 for a name that no table has. The query names no operator, because that path can find
+// operators of other roles.
+func resolve(ctx context.Context, db querier, spec Spec) (map[string]int64, error) {
+	named := map[string]int64{}
+	names := each(spec.Keys, func(k Key) string { return k.Table })
+	for _, r := range spec.References {
+		names = append(names, r.Table, r.To)
+	}
+	for _, name := range names {
+		var oid sql.NullInt64
+		if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1::pg_catalog.text)::pg_catalog.oid::bigint", name).Scan(&oid); err != nil {
+			return nil, err
+		}
+		named[name] = oid.Int64
+	}
+	return named, nil
+}
+
+// find returns the columns of the Spec, and of all references to them. named has the OIDs of
+// the tables by name.
+func (m *model) find(ctx context.Context, db querier, spec Spec, named map[string]int64, formats map[Format]format) error {
 	type edge struct {
 		table int64
 		num   int
@@ -100,7 +127,7 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, formats map[For
 		}
 		err := readJSON(ctx, db, &pk, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", c.relkind AS "Kind",
 			(SELECT array_agg(k) FROM pg_catalog.pg_index i, unnest(i.indkey::smallint[]) WITH ORDINALITY u(k, o) WHERE i.indrelid = c.oid AND i.indisprimary AND o <= i.indnkeyatts) AS "Columns"
-			FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass($1)) x`, k.Table)
+			FROM pg_catalog.pg_class c WHERE c.oid = $1::text::oid) x`, strconv.FormatInt(named[k.Table], 10))
 		if errors.Is(err, sql.ErrNoRows) {
 			m.problem("table "+k.Table, "doesn't exist", "correct the name, or set the search_path of the connection")
 			continue
@@ -118,15 +145,14 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, formats map[For
 		}
 		todo = append(todo, edge{pk.OID, pk.Columns[0], key, true})
 	}
-	named := map[int][]edge{}
+	referring := map[int64][]edge{}
 	for _, r := range spec.References {
 		var e struct {
 			OID int64
 			Num int
-			To  int64
 		}
-		err := readJSON(ctx, db, &e, `SELECT row_to_json(x)::text FROM (SELECT a.attrelid::bigint AS "OID", a.attnum AS "Num", coalesce(pg_catalog.to_regclass($3)::oid::bigint, 0) AS "To"
-			FROM pg_catalog.pg_attribute a WHERE a.attrelid = pg_catalog.to_regclass($1) AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped) x`, r.Table, r.Column, r.To)
+		err := readJSON(ctx, db, &e, `SELECT row_to_json(x)::text FROM (SELECT a.attrelid::bigint AS "OID", a.attnum AS "Num"
+			FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1::text::oid AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped) x`, strconv.FormatInt(named[r.Table], 10), r.Column)
 		if errors.Is(err, sql.ErrNoRows) {
 			m.problem("reference "+r.Table+"."+r.Column, "doesn't exist", "correct the name of the table or the column")
 			continue
@@ -134,11 +160,11 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, formats map[For
 		if err != nil {
 			return err
 		}
-		if e.To == 0 {
+		if named[r.To] == 0 {
 			m.problem("reference "+r.Table+"."+r.Column, "refers to table %s, which doesn't exist", "correct the name of the table", r.To)
 			continue
 		}
-		named[int(e.To)] = append(named[int(e.To)], edge{e.OID, e.Num, nil, false})
+		referring[named[r.To]] = append(referring[named[r.To]], edge{e.OID, e.Num, nil, false})
 	}
 	for len(todo) > 0 {
 		e := todo[0]
@@ -181,18 +207,14 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, formats map[For
 				todo = append(todo, edge{f.Table, f.Columns[0], e.key, false})
 			}
 		}
-		for _, r := range named[int(e.table)] {
+		for _, r := range referring[e.table] {
 			todo = append(todo, edge{r.table, r.num, e.key, false})
 		}
-		delete(named, int(e.table))
+		delete(referring, e.table)
 	}
-	for to := range named {
+	for to := range referring {
 		for _, r := range spec.References {
-			var oid int64
-			if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1)::oid::bigint", r.To).Scan(&oid); err != nil {
-				return err
-			}
-			if oid == int64(to) {
+			if named[r.To] == to {
 				m.problem("reference "+r.Table+"."+r.Column, "refers to table %s, whose key doesn't change", "name a table of Keys, or one that refers to it by its primary key", r.To)
 			}
 		}

@@ -36,7 +36,7 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 			m.problem(object, "filters rows of %s by a key", "remove the filter, and add it again after contract", m.relation(p.Table).Name)
 		}
 		if !p.Owned {
-			m.problem(object, "belongs to a role that you aren't a member of", "run rekey as its owner or as a superuser")
+			m.problem(object, "belongs to a role that you aren't a member of", "run rekey as its owner, or give it to the owner of the tables")
 		}
 	}
 	for _, s := range m.statistics {
@@ -45,6 +45,7 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 		}
 	}
 	m.checkNames()
+	m.checkVisible()
 	m.checkFunctions()
 	m.checkDependents()
 	if err := m.checkDatabase(ctx, db, o); err != nil {
@@ -99,7 +100,7 @@ func (m *model) checkTable(r *relation) {
 		m.problem(object, "is in a publication of updates and has no replica identity, so rows can't be updated", "add a primary key, or set REPLICA IDENTITY")
 	}
 	if !r.Owned {
-		m.problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner or as a superuser", r.Owner)
+		m.problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", r.Owner)
 	}
 	if r.ForceRLS && !m.bypassRLS {
 		m.problem(object, "hides rows from its owner by FORCE ROW LEVEL SECURITY", "run rekey as a role with BYPASSRLS, or set NO FORCE ROW LEVEL SECURITY until contract")
@@ -177,6 +178,9 @@ func (m *model) checkKey(k *key) {
 	}
 	if len(k.columns) == 0 && !k.hasDefault() {
 		problem("has bigint columns and no default, so nothing would change in place", "change the programs only")
+	}
+	if reason := checkExpression(k.OldKey); reason != "" {
+		problem("has an OldKey that %s", "set it to a single expression, without comments, dollar quotes and backslashes", reason)
 	}
 	k.oldExpr = cmp.Or(k.OldKey, k.root.Default)
 	if k.oldExpr != "" || len(k.columns) == 0 {
@@ -335,7 +339,7 @@ func (m *model) checkDependents() {
 		case v.Groups:
 			m.problem(object, "relies on a primary key in GROUP BY", "name all columns in its GROUP BY, or drop it until contract")
 		case !v.Owned:
-			m.problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner or as a superuser", v.Owner)
+			m.problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", v.Owner)
 		}
 		for _, r := range m.relations {
 			if r.quotedPlain() == v.Plain {

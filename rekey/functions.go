@@ -228,7 +228,7 @@ func (m *model) checkFunctions() {
 		f := m.functions[i]
 		object := "function " + f.Name + " of trigger " + ident(t.Name)
 		if !f.Owned {
-			problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner or as a superuser", f.Owner)
+			problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", f.Owner)
 		}
 		if expandsRows(f.Source, t.Rows) {
 			problem(object, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns")

@@ -214,7 +214,8 @@ type publication struct {
 type model struct {
 	database     string
 	role         string
-	replicaRole  bool // the role can set session_replication_role
+	owner        string // the role that a step acts as, without quotes
+	replicaRole  bool   // the role can set session_replication_role
 	keys         []*key
 	relations    []*relation
 	foreignKeys  []*foreignKey

@@ -173,6 +173,7 @@ func (m *model) expand(o Options) (list []Action) {
 	for _, k := range m.moved() {
 		sql = append(sql, k.translators(schema)...)
 	}
+	sql = append(sql, protect(schema))
 	add("reserve node numbers", sql...)
 	for _, r := range m.relations {
 		sql := append(lock(allPrograms, r.Name), "ALTER TABLE "+r.Name+" "+strings.Join(each(r.columns, func(c *column) string { return "ADD COLUMN " + c.fresh + " " + c.key.format.sqlType }), ", "))
@@ -200,6 +201,7 @@ func (m *model) expand(o Options) (list []Action) {
 		for _, r := range group {
 			sql = append(sql, m.triggerSQL(r, slices.Index(m.relations, r), schema)...)
 		}
+		sql = append(sql, protect(schema))
 		add("add triggers to "+strings.Join(relationNames(group), ", "), sql...)
 	}
 	return list
@@ -344,8 +346,8 @@ func (m *model) validate(o Options) (list []Action) {
 		if x.deferrable() != "" && x.Type == "u" {
 			// A repeated step finds the constraint.
 			add(kindDDL, "add constraint "+ident(x.fresh)+" to "+r.Name, append(lock(allPrograms, r.Name),
-				"DO $rekey$ BEGIN IF NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = "+literal(r.Schema+"."+ident(x.fresh))+"::regclass) THEN ALTER TABLE "+r.Name+
-					" ADD CONSTRAINT "+ident(x.fresh)+" UNIQUE USING INDEX "+ident(x.fresh)+x.deferrable()+"; END IF; END $rekey$")...)
+				"DO "+body("BEGIN IF NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = "+literal(r.Schema+"."+ident(x.fresh))+"::regclass) THEN ALTER TABLE "+r.Name+
+					" ADD CONSTRAINT "+ident(x.fresh)+" UNIQUE USING INDEX "+ident(x.fresh)+x.deferrable()+"; END IF; END"))...)
 		}
 	}
 	// A repeated step replaces the constraints.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sortkey/sortkey/internal/trust"
 	"github.com/sortkey/sortkey/migrations"
 )
 
@@ -205,7 +206,10 @@ type Problem struct {
 	Remedy string `json:"remedy"`
 }
 
-func (p Problem) String() string { return p.Object + " " + p.Reason + "; " + p.Remedy }
+// String returns the problem in a line. It quotes names with control characters.
+func (p Problem) String() string {
+	return trust.Visible(p.Object) + " " + trust.Visible(p.Reason) + "; " + trust.Visible(p.Remedy)
+}
 
 // An Action is a part of a step, with the SQL that it runs.
 type Action struct {

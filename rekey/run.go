@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sortkey/sortkey/internal/pgerror"
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // A job is a call of a step.
@@ -22,8 +25,9 @@ type job struct {
 	lag   lagCheck
 }
 
-// run locks the job against other programs, and calls f.
-func run(ctx context.Context, db *sql.DB, o Options, step Step, f func(j *job) error) error {
+// run locks the job against other programs, and calls f. The session acts as the owner of
+// the job, or as role before there is a job.
+func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f func(j *job) error) error {
 	o, err := o.withDefaults()
 	if err != nil {
 		return err
@@ -43,15 +47,30 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, f func(j *job) e
 		}
 		var before string
 		defer func() { unlock(ctx, conn, o.Schema, before) }()
-		err := conn.QueryRowContext(ctx, "SELECT pg_catalog.json_object_agg(key, pg_catalog.current_setting(key))::text FROM pg_catalog.json_each_text($1::text::json)", settings).Scan(&before)
+		err := conn.QueryRowContext(ctx, "SELECT (pg_catalog.json_object_agg(key, pg_catalog.current_setting(key)))::pg_catalog.text FROM (SELECT pg_catalog.json_object_keys($1::pg_catalog.text::pg_catalog.json) UNION ALL SELECT 'role') s (key)", settings).Scan(&before)
 		if err != nil {
 			return err
 		}
 		if _, err := conn.ExecContext(ctx, setSettings, settings); err != nil {
 			return err
 		}
+		if err := checkJob(ctx, conn, o.Schema, nil); err != nil {
+			return err
+		}
+		role, err := jobOwner(ctx, conn, o.Schema, role)
+		if err != nil {
+			return err
+		}
+		if role != "" {
+			if _, err := conn.ExecContext(ctx, "SELECT pg_catalog.set_config('role', $1::pg_catalog.text, false)", role); err != nil {
+				return roleError(err, role)
+			}
+		}
 		s, err := readState(ctx, conn, o.Schema)
 		if err != nil {
+			return err
+		}
+		if err := checkJob(ctx, conn, o.Schema, s.job.Tables); err != nil {
 			return err
 		}
 		return f(&job{db: db, conn: conn, o: o, state: s})
@@ -68,7 +87,7 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, f func(j *job) e
 // The checks join whole tables, so they have as much memory as an index build has by default.
 const settings = `{"lock_timeout": "0", "statement_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "default_tablespace": "", "quote_all_identifiers": "off", "search_path": "pg_catalog"}`
 
-const setSettings = "SELECT pg_catalog.set_config(key, value, false) FROM pg_catalog.json_each_text($1::text::json)"
+const setSettings = "SELECT pg_catalog.set_config(key, value, false) FROM pg_catalog.json_each_text($1::pg_catalog.text::pg_catalog.json)"
 
 // unlock ends the advisory lock and restores the settings. If that fails, it closes the
 // connection, which does both.
@@ -174,6 +193,9 @@ func (j *job) execute(ctx context.Context, tx *sql.Tx, a Action, statements []st
 			err = j.lock(ctx, tx, a, s)
 		} else {
 			_, err = tx.ExecContext(ctx, s)
+		}
+		if sqlState(err) == pgerror.DependentObjects {
+			err = fmt.Errorf("%w (%s); drop these objects, and repeat the step", err, pgerror.Detail(err))
 		}
 		if err != nil {
 			return fmt.Errorf("%w\nin: %s", err, s)
@@ -317,9 +339,11 @@ func (j *job) watchIndex(ctx context.Context, a Action) (stop func(), err error)
 		defer close(done)
 		for sleep(ctx, time.Second) == nil {
 			p := Progress{Step: a.Step, Action: a.Title}
-			err := j.db.QueryRowContext(ctx, `SELECT p.phase || CASE WHEN p.blocks_total > 0 THEN pg_catalog.concat(', ', 100 * p.blocks_done / p.blocks_total, ' %') ELSE '' END,
+			err := trust.Read(ctx, j.db, func(tx *sql.Tx) error {
+				return tx.QueryRowContext(ctx, `SELECT p.phase || CASE WHEN p.blocks_total > 0 THEN pg_catalog.concat(', ', 100 * p.blocks_done / p.blocks_total, ' %') ELSE '' END,
 				coalesce((SELECT `+session+` || ' has an open transaction' FROM pg_catalog.pg_stat_activity a WHERE a.pid = p.current_locker_pid), '')
 				FROM pg_catalog.pg_stat_progress_create_index p WHERE p.pid = $1`, pid).Scan(&p.Phase, &p.Waiting)
+			})
 			if err == nil {
 				j.o.Progress(p)
 			}

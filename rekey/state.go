@@ -2,11 +2,15 @@ package rekey
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/sortkey/sortkey/migrations"
 )
 
 // A state is the row of rekey_state.
@@ -53,13 +57,30 @@ func readState(ctx context.Context, db interface {
 	if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", stateTable(schema)).Scan(&s.exists); err != nil || !s.exists {
 		return s, err
 	}
-	var text, step string
-	err = db.QueryRowContext(ctx, "SELECT job, step, position, cursor, started_at, updated_at FROM "+stateTable(schema)).Scan(&text, &step, &s.position, &s.cursor, &s.startedAt, &s.updatedAt)
+	var text, step, comment string
+	err = db.QueryRowContext(ctx, "SELECT job, step, position, cursor, started_at, updated_at, coalesce(pg_catalog.obj_description($1::text::pg_catalog.regclass, 'pg_class'), '') FROM ONLY "+stateTable(schema),
+		stateTable(schema)).Scan(&text, &step, &s.position, &s.cursor, &s.startedAt, &s.updatedAt, &comment)
 	if err != nil {
 		return s, err
 	}
+	if comment != stateComment(text) {
+		return s, fmt.Errorf("the plan in table %s isn't the one that expand stored: its comment has another digest; restore both from a backup: %w", stateTable(schema), migrations.ErrUntrusted)
+	}
 	s.step = Step(step)
-	return s, json.Unmarshal([]byte(text), &s.job)
+	if err := json.Unmarshal([]byte(text), &s.job); err != nil {
+		return s, fmt.Errorf("read the plan in table %s: %w", stateTable(schema), err)
+	}
+	if s.position < 0 || s.position >= len(s.job.Actions) {
+		return s, fmt.Errorf("table %s has position %d; want 0 to %d: restore it from a backup", stateTable(schema), s.position, len(s.job.Actions)-1)
+	}
+	return s, nil
+}
+
+// stateComment returns the comment of the table of the plan. Only the owner of the table can
+// set it. With its digest, a plan that another role wrote while it had a privilege on the
+// table is never run.
+func stateComment(job string) string {
+	return fmt.Sprintf("The plan and the progress of a rekey. SHA-256 of the plan: %x", sha256.Sum256([]byte(job)))
 }
 
 func jobOf(m *model, spec Spec, o Options) savedJob {
@@ -88,7 +109,7 @@ func (j *job) begin(ctx context.Context, tx *sql.Tx, a Action) error {
 		"CREATE SCHEMA " + j.o.Schema,
 		"COMMENT ON SCHEMA " + j.o.Schema + " IS 'Views for programs that use the new keys, and the state of sortkey rekey.'",
 		"CREATE TABLE " + table + " (" + stateColumns + ")",
-		"COMMENT ON TABLE " + table + " IS 'The plan and the progress of a rekey.'",
+		"COMMENT ON TABLE " + table + " IS " + literal(stateComment(string(text))),
 	})
 	if err != nil {
 		return err

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/sortkey/sortkey/internal/trust"
 	"github.com/sortkey/sortkey/migrations"
 )
 
 // Inspect returns the plan of a rekey. It changes nothing, and takes only the locks of
-// SELECT. It reads the tables to check their values.
+// SELECT. It reads the tables to check their values, as their owner. If an object belongs to
+// a role that the session doesn't trust, Inspect reads only the catalog and returns a Problem.
 //
 // The error is not nil if Inspect fails, or if the Options are invalid. Properties of the
 // tables that rekey can't carry over are Problems of the plan.
@@ -32,6 +34,9 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if len(spec.Keys) == 0 {
 		return nil, errors.New("no keys; name a table in Spec.Keys")
 	}
+	if err := migrations.CheckOwner(ctx, db, o.Config); err != nil {
+		return nil, err
+	}
 	config, err := migrations.Installed(ctx, db, o.Config.Schema)
 	if err != nil {
 		return nil, err
@@ -43,17 +48,27 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
 	// As in settings
-	_, err = tx.ExecContext(ctx, `SELECT pg_catalog.set_config(name, setting, true) FROM (VALUES ('max_parallel_workers_per_gather', '0'), ('work_mem', '64MB'),
+	named, err := resolve(ctx, tx, spec)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx, `SELECT pg_catalog.set_config(name, setting, true) FROM (VALUES ('search_path', 'pg_catalog'), ('max_parallel_workers_per_gather', '0'), ('work_mem', '64MB'),
 		('quote_all_identifiers', 'off'), ('standard_conforming_strings', 'on')) s (name, setting)`)
 	if err != nil {
 		return nil, err
 	}
 	m := &model{own: []string{config.Schema, config.Schema + "_internal"}}
-	if err := m.find(ctx, tx, spec, formats(config)); err != nil {
+	if err := m.find(ctx, tx, spec, named, formats(config)); err != nil {
 		return nil, err
+	}
+	if trusted, err := m.asOwner(ctx, tx); err != nil || !trusted {
+		return m, err
 	}
 	if err := m.read(ctx, tx); err != nil {
 		return nil, err
+	}
+	if trusted, err := m.checkOwners(ctx, tx); err != nil || !trusted { // with the views
+		return m, err
 	}
 	return m, m.check(ctx, tx, o)
 }
@@ -61,6 +76,9 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 func (m *model) result(o Options) *Plan {
 	p := &Plan{Problems: m.problems, Notes: m.notes}
 	for _, r := range m.relations {
+		if r.columns[0].Name == "" {
+			continue // objects of untrusted roles have kept Inspect from reading it
+		}
 		t := Table{Name: r.Name, Rows: int64(r.Rows)}
 		for _, c := range r.columns {
 			column := Column{Name: c.Name, NewName: "rekey_" + c.Name, OldType: c.Type, NewType: c.key.format.sqlType}
@@ -101,7 +119,11 @@ func Expand(ctx context.Context, db *sql.DB, spec Spec, o Options) error {
 			return fmt.Errorf("rekey: expand: %w:%s", ErrRefused, strings.Join(texts, ""))
 		}
 	}
-	return run(ctx, db, o, StepExpand, func(j *job) error {
+	role := ""
+	if m != nil {
+		role = m.owner
+	}
+	return run(ctx, db, o, StepExpand, role, func(j *job) error {
 		switch {
 		case j.state.exists && j.state.step == StepExpand && equal(j.state.job.Spec, spec):
 			return j.perform(ctx, StepExpand) // a repeated call
@@ -125,7 +147,7 @@ func equal(a, b Spec) bool {
 // Backfill fills the new columns of existing rows, in batches, and repeats that until no row
 // is left. It can be canceled and repeated at any time until Contract.
 func Backfill(ctx context.Context, db *sql.DB, o Options) error {
-	return run(ctx, db, o, StepBackfill, func(j *job) error {
+	return run(ctx, db, o, StepBackfill, "", func(j *job) error {
 		switch next := j.state.next(); {
 		case next == StepBackfill:
 		case next != StepValidate && next != StepContract || j.state.contracted():
@@ -149,7 +171,7 @@ func Backfill(ctx context.Context, db *sql.DB, o Options) error {
 // If a row has no new key, such as a row of a transaction that began before Backfill ended,
 // Validate returns an error that wraps [ErrInconsistent]. Run Backfill and Validate again.
 func Validate(ctx context.Context, db *sql.DB, o Options) error {
-	return run(ctx, db, o, StepValidate, func(j *job) error {
+	return run(ctx, db, o, StepValidate, "", func(j *job) error {
 		if next := j.state.next(); next != StepValidate && next != StepContract {
 			return j.wrongStep(StepValidate)
 		}
@@ -163,7 +185,7 @@ func Validate(ctx context.Context, db *sql.DB, o Options) error {
 // columns since Expand. Each transaction compares the catalog before it commits. If an index,
 // constraint, privilege or comment would be lost, the error wraps [ErrInconsistent].
 func Contract(ctx context.Context, db *sql.DB, o Options) error {
-	return run(ctx, db, o, StepContract, func(j *job) error {
+	return run(ctx, db, o, StepContract, "", func(j *job) error {
 		if j.state.next() != StepContract {
 			return j.wrongStep(StepContract)
 		}
@@ -177,7 +199,7 @@ func Contract(ctx context.Context, db *sql.DB, o Options) error {
 // Abort drops the objects of the other steps, one table after another. It can follow any
 // step until Contract has begun to change the tables.
 func Abort(ctx context.Context, db *sql.DB, o Options) error {
-	return run(ctx, db, o, StepAbort, func(j *job) error {
+	return run(ctx, db, o, StepAbort, "", func(j *job) error {
 		if !j.state.exists || j.state.contracted() {
 			return j.wrongStep(StepAbort)
 		}
@@ -190,20 +212,29 @@ func Abort(ctx context.Context, db *sql.DB, o Options) error {
 
 // Schemas returns the values of Options.Schema of the incomplete rekeys in a database.
 func Schemas(ctx context.Context, db *sql.DB) ([]string, error) {
-	list, err := texts(ctx, db, `SELECT n.nspname FROM pg_catalog.pg_class s JOIN pg_catalog.pg_namespace n ON n.oid = s.relnamespace
-		WHERE s.relname = 'rekey_state' AND s.relkind = 'r' AND pg_catalog.to_regclass(pg_catalog.format('%I.rekey_pending', n.nspname)) IS NOT NULL
+	// A role that has no USAGE on a schema finds its tables in the catalog, but not by name.
+	var list []string
+	err := trust.Read(ctx, db, func(tx *sql.Tx) (err error) {
+		list, err = texts(ctx, tx, `SELECT n.nspname FROM pg_catalog.pg_class s JOIN pg_catalog.pg_namespace n ON n.oid = s.relnamespace
+		WHERE s.relname = 'rekey_state' AND s.relkind = 'r' AND EXISTS (SELECT FROM pg_catalog.pg_class p WHERE p.relnamespace = n.oid AND p.relname = 'rekey_pending')
 			AND n.nspname ~ '^[a-z_][a-z0-9_]*$' ORDER BY 1`)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("rekey: list schemas: %w", err)
 	}
 	return list, nil
 }
 
-// ReadStatus returns the state of the rekey with its views in Options.Schema.
+// ReadStatus returns the state of the rekey with its views in Options.Schema. It returns
+// [migrations.ErrUntrusted] if a role that the session doesn't trust could have written it.
 func ReadStatus(ctx context.Context, db *sql.DB, o Options) (Status, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return Status{}, err
+	}
+	if err := checkJob(ctx, db, o.Schema, nil); err != nil {
+		return Status{}, fmt.Errorf("rekey: read status: %w", err)
 	}
 	s, err := readState(ctx, db, o.Schema)
 	if err != nil {

@@ -109,10 +109,11 @@ func (k *key) oldKeyFor(newKey string) string {
 // foreign key, they choose its other key.
 func (k *key) translators(schema string) []string {
 	root := k.root
-	body := func(function, from, fromType, collation, to, toType, fromText, toText, claims, fresh string) string {
-		return strings.NewReplacer("{function}", function, "{given_type}", fromType, "{type}", toType, "{options}", functionOptions,
+	translator := func(function, from, fromType, collation, to, toType, fromText, toText, claims, fresh string) string {
+		names := strings.NewReplacer("{function}", function, "{given_type}", fromType, "{type}", toType, "{options}", functionOptions,
 			"{to}", to, "{table}", root.rel.Name, "{from}", from, "{collation}", collation, "{pending}", pendingTable(schema), "{from_text}", fromText, "{to_text}", toText,
-			"{key}", strconv.Itoa(k.n), "{claim}", claims, "{fresh}", fresh, "{plain_table}", strings.ReplaceAll(strings.ReplaceAll(root.rel.Name, "%", "%%"), "'", "''")).Replace(`CREATE FUNCTION {function}(given {given_type}) RETURNS {type} {options} AS $rekey$
+			"{key}", strconv.Itoa(k.n), "{claim}", claims, "{fresh}", fresh, "{named}", literal("of "+root.rel.Name))
+		return names.Replace("CREATE FUNCTION {function}(given {given_type}) RETURNS {type} {options} AS ") + body(names.Replace(`
 #variable_conflict use_variable
 DECLARE
     found_key {type};
@@ -140,13 +141,13 @@ BEGIN
             RETURN found_key;
         END IF;
     END LOOP;
-    RAISE EXCEPTION 'no unused key for key % of {plain_table}', given;
+    RAISE EXCEPTION 'no unused key for key % %', given, {named};
 END
-$rekey$`)
+`))
 	}
 	sql := []string{
-		body(k.newKey(schema), root.Quoted, k.argument(), root.collate(), root.fresh, k.format.sqlType, "old_key", "new_key", k.claimOld(schema, "given"), k.nextID("given")),
-		body(k.oldKey(schema), root.fresh, k.format.sqlType, "", root.Quoted, root.Type, "new_key", "old_key", k.claimNew(schema, "given"), k.oldKeyFor("given")),
+		translator(k.newKey(schema), root.Quoted, k.argument(), root.collate(), root.fresh, k.format.sqlType, "old_key", "new_key", k.claimOld(schema, "given"), k.nextID("given")),
+		translator(k.oldKey(schema), root.fresh, k.format.sqlType, "", root.Quoted, root.Type, "new_key", "old_key", k.claimNew(schema, "given"), k.oldKeyFor("given")),
 	}
 	for i, f := range []string{k.newKey(schema), k.oldKey(schema)} {
 		t := []string{k.argument(), k.format.sqlType}[i]
@@ -317,7 +318,7 @@ func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 	inserts += m.claimUnique(r, schema)
 	function := schema + ".fill_" + strconv.Itoa(n)
 	sql := []string{
-		fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger %s AS $rekey$
+		fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger %s AS ", function, functionOptions) + body(fmt.Sprintf(`
 #variable_conflict use_column
 DECLARE
     chosen text;
@@ -334,7 +335,7 @@ BEGIN
     END IF;
     RETURN NEW;
 END
-$rekey$`, function, functionOptions, inserts, backfillSetting, updates, deletes),
+`, inserts, backfillSetting, updates, deletes)),
 		fmt.Sprintf("REVOKE EXECUTE ON FUNCTION %s() FROM PUBLIC", function),
 		fmt.Sprintf("COMMENT ON FUNCTION %s() IS %s", function, literal("Keeps both keys of "+r.Name+" equal during a rekey.")),
 	}

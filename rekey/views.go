@@ -142,6 +142,6 @@ func (v *view) grants(name string) []string {
 // revokeAll renders a statement that revokes the privileges that a new view has by ALTER
 // DEFAULT PRIVILEGES and, if owner is set, the privileges of its owner.
 func revokeAll(name string, owner bool) string {
-	return "DO $rekey$ DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = " +
-		literal(name) + "::regclass AND (" + strconv.FormatBool(owner) + " OR a.grantee <> c.relowner) LOOP EXECUTE " + literal("REVOKE ALL ON "+name+" FROM ") + " || role; END LOOP; END $rekey$"
+	return "DO " + body("DECLARE role text; BEGIN FOR role IN SELECT DISTINCT coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = "+
+		literal(name)+"::regclass AND ("+strconv.FormatBool(owner)+" OR a.grantee <> c.relowner) LOOP EXECUTE "+literal("REVOKE ALL ON "+name+" FROM ")+" || role; END LOOP; END")
 }

@@ -129,6 +129,7 @@ func (k *killTest) until(step rekey.Step, kills, reports int, probe func()) {
 	k.t.Helper()
 	u, err := url.Parse(k.URL)
 	must(k.t, err)
+	u.User = url.UserPassword(k.Name+"_owner", "secret") // of the tables
 	for range kills {
 		s := start(k.t, k.program, "-database", u.String(), "-spec", k.spec, "-until", string(step))
 		last, running := s.after(k.random.IntN(reports+1), time.Duration(k.random.IntN(20_000))*time.Microsecond)
@@ -173,7 +174,7 @@ func (k *killTest) ended(s *stepper) {
 // run goes the whole way of a shop.
 func (k *killTest) run() {
 	t := k.t
-	plan, err := rekey.Inspect(t.Context(), k.admin, shopSpec(), rekey.Options{Config: config})
+	plan, err := rekey.Inspect(t.Context(), k.owner, shopSpec(), rekey.Options{Config: config})
 	must(t, err)
 	text, err := json.Marshal(shopSpec())
 	must(t, err)
@@ -217,7 +218,7 @@ func (k *killTest) run() {
 		p.conn.Close(t.Context())
 	}
 	work(k.old, func() { k.until(rekey.StepValidate, 5, len(plan.Actions), func() { probe(k.old) }) })
-	wantStatus(t, k.admin, rekey.StepValidate, rekey.StepContract)
+	wantStatus(t, k.owner, rekey.StepValidate, rekey.StepContract)
 	k.verify(t, oldPath)
 	k.verify(t, newPath)
 	agree(t, k.Conn(t), plan, 0)

@@ -140,7 +140,7 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 	s.snapshot(t)
 	t.Logf("filled a shop of about %d rows in %v", rows, time.Since(begun).Round(time.Millisecond))
 	spec := shopSpec()
-	plan, err := rekey.Inspect(t.Context(), s.admin, spec, rekey.Options{Config: config})
+	plan, err := rekey.Inspect(t.Context(), s.owner, spec, rekey.Options{Config: config})
 	must(t, err)
 
 	var all []*program
@@ -205,7 +205,7 @@ func testLoad(t *testing.T, db *pgtest.DB, rows int) {
 		begun := time.Now()
 		phases = append(phases, phase{string(step), begun})
 		last = begun
-		mustRun(t, s.admin, spec, o, step)
+		mustRun(t, s.owner, spec, o, step)
 		took := time.Since(begun)
 		phases = append(phases, phase{"after " + string(step), time.Now()})
 		t.Logf("%s took %v", step, took.Round(time.Millisecond))

@@ -471,7 +471,7 @@ func TestBackfillWaits(t *testing.T) {
 		db.Exec(t, boardTables)
 		role := db.Name + "_owner"
 		for _, sql := range []string{
-			"CREATE ROLE " + role, "GRANT CREATE ON DATABASE " + db.Name + " TO " + role, "GRANT CREATE ON SCHEMA public TO " + role,
+			"CREATE ROLE " + role + " " + pgtest.LoginPassword, "GRANT CREATE ON DATABASE " + db.Name + " TO " + role, "GRANT CREATE ON SCHEMA public TO " + role,
 			"GRANT USAGE ON SCHEMA sortkey TO " + role, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey TO " + role, "GRANT SELECT ON sortkey.node_status TO " + role,
 		} {
 			db.Exec(t, sql)
@@ -485,10 +485,7 @@ func TestBackfillWaits(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		pool := db.SQL(t, pgtest.AfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-			_, err := c.Exec(ctx, "SET ROLE "+role)
-			return err
-		}))
+		pool := db.SQL(t, pgtest.Login(role))
 		const rows = 5000
 		db.Exec(t, fmt.Sprintf("INSERT INTO items (list, list_id) SELECT 'list ' || 1 + i %% 9, 1 + i %% 9 FROM generate_series(1, %d) i", rows))
 		mustRun(t, pool, boardSpec(), rekey.Options{}, rekey.StepExpand)

@@ -262,18 +262,15 @@ func newShop(t testing.TB, db *pgtest.DB, rows int) *shop {
 	s := &shop{DB: db, admin: db.SQL(t), app: db.Name + "_app"}
 	owner, report := db.Name+"_owner", db.Name+"_report"
 	s.names = strings.NewReplacer("shop_owner", owner, "shop_app", s.app, "shop_report", report)
-	must(t, s.setRoles(t.Context(), fmt.Sprintf(`CREATE ROLE shop_owner; CREATE ROLE shop_app; CREATE ROLE shop_report;
-		GRANT CREATE ON DATABASE %s TO shop_owner; GRANT CREATE ON SCHEMA public TO shop_owner; GRANT SET ON PARAMETER session_replication_role TO shop_owner`, db.Name)))
+	must(t, s.setRoles(t.Context(), fmt.Sprintf(`CREATE ROLE shop_owner %[2]s; CREATE ROLE shop_app; CREATE ROLE shop_report;
+		GRANT CREATE ON DATABASE %[1]s TO shop_owner; GRANT CREATE ON SCHEMA public TO shop_owner; GRANT SET ON PARAMETER session_replication_role TO shop_owner`, db.Name, pgtest.LoginPassword)))
 	t.Cleanup(func() {
 		err := s.setRoles(context.Background(), "ALTER DEFAULT PRIVILEGES FOR ROLE shop_owner REVOKE SELECT ON TABLES FROM shop_report; REASSIGN OWNED BY shop_owner TO CURRENT_USER; DROP OWNED BY shop_owner, shop_app, shop_report; DROP ROLE shop_owner, shop_app, shop_report")
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	s.owner = db.SQL(t, pgtest.AfterConnect(func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, "SET ROLE "+owner)
-		return err
-	}))
+	s.owner = db.SQL(t, pgtest.Login(owner))
 	must(t, migrations.Up(t.Context(), s.owner, config))
 	_, err := s.owner.ExecContext(t.Context(), s.names.Replace(shopTables+shopFunctions))
 	must(t, err)
