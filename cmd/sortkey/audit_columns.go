@@ -63,6 +63,9 @@ func openAudit(ctx context.Context, flags databaseFlags) (*auditDatabase, error)
 	d := &auditDatabase{schema: flags.schema, busy: make(chan struct{}, 1)}
 	pool := stdlib.OpenDB(*config)
 	defer pool.Close()
+	if err := migrations.CheckOwner(ctx, pool, migrations.Config{Schema: flags.schema}); err != nil {
+		return nil, err
+	}
 	d.config, err = migrations.Installed(ctx, pool, flags.schema)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled), errors.Is(err, migrations.ErrCitusWorker):
@@ -147,6 +150,9 @@ func (d *auditDatabase) findColumn(ctx context.Context, name string) (*auditColu
 			name, found[0].quotedTable, found[1])
 	case kind == "v" || kind == "f":
 		return nil, fmt.Errorf("%s: a view or foreign table has no indexes; name the tables with the rows", found[0].quotedTable)
+	}
+	if err := readable(ctx, d.conn, found[0].quotedTable); err != nil {
+		return nil, err
 	}
 	return found[0], nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,21 +17,112 @@ import (
 )
 
 // checkConnString rejects connection strings that pgx accepts, but with a part of the
-// password as the host or as the name of a setting, which errors print.
+// password as a host, the user, the database or the name of a setting, which errors print.
+// Its errors contain no values.
 func checkConnString(s string) error {
 	scheme, rest, isURL := strings.Cut(s, "://")
+	var err error
 	switch {
 	case !isURL || strings.Contains(scheme, "="):
-		return nil
+		err = checkKeywords(s)
 	case scheme != "postgres" && scheme != "postgresql":
-		return errors.New("cannot parse the connection string: want a URL that begins with postgres:// or postgresql://, or keywords such as host=db.example user=app")
+		err = errors.New("cannot parse the connection string: want a URL that begins with postgres:// or postgresql://, or keywords such as host=db.example user=app")
+	default:
+		err = checkURL(rest)
 	}
+	if err != nil {
+		return err
+	}
+	config, err := pgconn.ParseConfig(s)
+	if err != nil {
+		return nil // the caller parses s, too
+	}
+	return checkTarget(config)
+}
+
+// These characters separate settings, or a user and a password, in formats that pgx doesn't
+// read.
+const (
+	separators     = ";=&"
+	nameSeparators = separators + "?:/" // in a user or a database
+)
+
+// checkURL checks a URL without its scheme.
+func checkURL(rest string) error {
+	user := ""
 	// pgx ends the user and the password at the first of these characters.
 	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
+		user, _, _ = strings.Cut(rest[:i], ":")
 		rest = rest[i+1:]
 	}
-	if address, _, _ := strings.Cut(rest, "?"); strings.Contains(address, "@") {
+	address, query, _ := strings.Cut(rest, "?")
+	if strings.Contains(address, "@") {
 		return errors.New("cannot parse the URL of the database: it has an @ in a wrong place; " + percentEncode)
+	}
+	_, database, _ := strings.Cut(address, "/")
+	wrong := strings.ContainsAny(user+database, nameSeparators)
+	for setting := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(setting, "=")
+		wrong = wrong || isName(name) && strings.ContainsAny(value, nameSeparators)
+	}
+	if wrong {
+		return errors.New("cannot parse the URL of the database: the user or the database has one of the characters ; = & ? : /; begin settings with ? and separate them by &, and write these characters as %3B, %3D, %26, %3F, %3A and %2F in names")
+	}
+	return nil
+}
+
+// isName reports whether a setting is the user or the database.
+func isName(setting string) bool {
+	return setting == "user" || setting == "dbname" || setting == "database"
+}
+
+// keyword matches a setting of a connection string with keywords. Values with spaces are in
+// quotes.
+var keyword = regexp.MustCompile(`(?s)([A-Za-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)`)
+
+// checkKeywords rejects a string with keywords in which a value outside of quotes has a
+// separator, as in host=db;password=secret. pgx would take the rest for a part of the host.
+func checkKeywords(s string) error {
+	for _, m := range keyword.FindAllStringSubmatch(s, -1) {
+		name, value, wrong := m[1], m[2], separators
+		if isName(name) {
+			wrong = nameSeparators
+		}
+		if name != "password" && name != "sslpassword" && !strings.HasPrefix(value, "'") && strings.ContainsAny(value, wrong) {
+			return errors.New("cannot parse the connection string: a value has one of the characters ; = &, or the user or the database has one of ? : /; separate settings by spaces, and quote values that have these characters, as in user='...'")
+		}
+	}
+	return nil
+}
+
+var (
+	hostName    = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
+	settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+	// passwordLike matches a URL or a setting with a password in a name.
+	passwordLike = regexp.MustCompile(`(?i)://|pass(word|wd)?\s*[=:]|pwd\s*[=:]`)
+)
+
+// checkTarget checks the hosts, the user, the database and the names of settings, also
+// those from the environment and the service file.
+func checkTarget(config *pgconn.Config) error {
+	hosts := []string{config.Host}
+	for _, fallback := range config.Fallbacks {
+		hosts = append(hosts, fallback.Host)
+	}
+	for _, host := range hosts {
+		_, err := netip.ParseAddr(host)
+		socket, _ := pgconn.NetworkAddress(host, config.Port)
+		if err != nil && socket != "unix" && !hostName.MatchString(host) {
+			return errors.New("cannot use the connection settings: a host is not a name, an IP address or an absolute path; write the port as a setting of its own, as in host=db.example port=5432, and quote a password with spaces, as in password='...'")
+		}
+	}
+	if slices.ContainsFunc(append(hosts, config.User, config.Database), passwordLike.MatchString) {
+		return errors.New("cannot use the connection settings: a URL or a password is in the host, the user or the database; write them as settings of their own, as in host=db.example user=app password='...'")
+	}
+	for name := range config.RuntimeParams {
+		if !settingName.MatchString(name) {
+			return errors.New("cannot use the connection settings: the name of a setting has a character other than letters, digits, _ and .; separate settings by spaces, in a URL by &, and quote values with spaces, as in password='...'")
+		}
 	}
 	return nil
 }
@@ -81,7 +174,7 @@ func explainConnection(command *cobra.Command, err error) error {
 	var server *pgconn.PgError
 	switch {
 	case errors.As(err, &failed):
-		cause := lastCause(failed.Unwrap())
+		cause := lastCause(failed.Unwrap(), failed.Config)
 		return fmt.Errorf("connect to %s: %w%s", target(failed.Config), cause, remedy(cause))
 	case errors.As(err, &server) || !isLost(err):
 		return err
@@ -124,7 +217,7 @@ func target(config *pgconn.Config) string {
 // lastCause returns the most relevant of the errors of a connection's attempts: the
 // server's last error, or else the last error. pgx makes an attempt per address, and with
 // sslmode=prefer first with TLS and then without.
-func lastCause(err error) error {
+func lastCause(err error, config *pgconn.Config) error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		list, ok := e.(interface{ Unwrap() []error })
 		if !ok {
@@ -136,7 +229,7 @@ func lastCause(err error) error {
 			if !errors.As(attempt, &server) {
 				continue
 			}
-			if server.Code == "42704" { // the message has the setting's name, which can be a part of the password
+			if namesSetting(server, config) { // which can be a part of the password
 				return errors.New("the server rejects a setting in the connection string; check the names of the settings, and quote values with spaces, as in password='...'")
 			}
 			return server
@@ -152,6 +245,23 @@ func lastCause(err error) error {
 		return last
 	}
 	return err
+}
+
+// namesSetting reports whether the message of a server or of a connection pooler names a
+// setting that the server would have to know.
+func namesSetting(server *pgconn.PgError, config *pgconn.Config) bool {
+	switch {
+	case server.Code == "42704": // undefined_object
+		return true
+	case server.Code != "08P01" && !strings.HasPrefix(server.Code, "22") && !strings.HasPrefix(server.Code, "42"):
+		return false // such as a wrong password, or too many connections
+	}
+	for name := range config.RuntimeParams {
+		if name != "application_name" && strings.Contains(server.Message, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // remedy returns what to check, or "" if the error names it.

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
@@ -20,6 +21,35 @@ func TestNoPassword(t *testing.T) {
 		{"space in a keyword password", "password=my SECRET host=db", "quote values with spaces"},
 		{"space in the last keyword password", "host=db password=my SECRET", "quote values with spaces"},
 		{"space and = in a keyword password", "host=127.0.0.1 port=1 password=my SECRET=x", "connect to 127.0.0.1:1"},
+		{"semicolons between settings", "host=h;password=SECRET", "separate settings by spaces"},
+		{"semicolons behind the user", "host=127.0.0.1 port=1 user=app;password=SECRET", "separate settings by spaces"},
+		{"ampersands between settings", "host=db&password=SECRET", "separate settings by spaces"},
+		{"a list of hosts", "host=a,b;password=SECRET port=1", "separate settings by spaces"},
+		{"semicolon in the last part of a password", "host=127.0.0.1 port=1 password=my SECRET=a;b", "separate settings by spaces"},
+		{"spaces around = and semicolons", "host = h;password = SECRET", "separate settings by spaces"},
+		{"commas between settings", "host=db,password:SECRET", "a host is not a name"},
+		{"slash in the user", "host=127.0.0.1 port=1 user=app/SECRET", "separate settings by spaces"},
+		{"colon in the user", "host=127.0.0.1 port=1 user=app:SECRET", "separate settings by spaces"},
+		{"question mark in the database", "host=127.0.0.1 port=1 dbname=shop?SECRET", "separate settings by spaces"},
+		{"colon in a host", "host=app:SECRET@127.0.0.1 port=1", "a host is not a name"},
+		{"no-break space", "host=127.0.0.1\u00a0password:SECRET port=1", "a host is not a name"},
+		{"URL as the host", "host=postgres://app:SECRET@127.0.0.1:1/shop", "a host is not a name"},
+		{"URL as the database", "host=127.0.0.1 port=1 dbname=postgres://app:SECRET@127.0.0.1:1/shop", "separate settings by spaces"},
+		{"quoted URL as the database", "host=127.0.0.1 port=1 dbname='postgres://app:SECRET@127.0.0.1:1/shop'", "a URL or a password is in the host"},
+		{"quoted settings as the user", "host=127.0.0.1 port=1 user='app;password=SECRET'", "a URL or a password is in the host"},
+		{"colon behind the name of a setting", "host=127.0.0.1 password:SECRET port=1", "failed to parse as keyword/value"},
+		{"quote behind a name", "password=\"my SECRET\"host=127.0.0.1", "the name of a setting has a character"},
+		{"quote in the middle of a password", "password='a'b'SECRET'port=1 host=127.0.0.1", "the name of a setting has a character"},
+		{"semicolons in another format", "Server=127.0.0.1;Port=1;User Id=app;Password=SECRET", "separate settings by spaces"},
+		{"semicolon behind the database of a URL", "postgres://127.0.0.1:1/shop;password=SECRET", "begin settings with ?"},
+		{"ampersand behind the database of a URL", "postgres://127.0.0.1:1/shop&password=SECRET", "begin settings with ?"},
+		{"slash behind the database of a URL", "postgres://127.0.0.1:1/shop/SECRET", "begin settings with ?"},
+		{"semicolon behind the host of a URL", "postgres://127.0.0.1;password=SECRET:1/shop", "a host is not a name"},
+		{"semicolon in a setting of a URL", "postgres://127.0.0.1:1/shop?user=app;password%3ASECRET", "begin settings with ?"},
+		{"colon in the user of a URL", "postgres://127.0.0.1:1/shop?user=app:SECRET", "begin settings with ?"},
+		{"@ in the settings of a URL", "postgres://127.0.0.1?user=app&password=SECRET@127.0.0.1:1", "begin settings with ?"},
+		{"semicolon in the user of a URL", "postgres://app;SECRET@127.0.0.1:1/shop", "begin settings with ?"},
+		{"bad name in a URL", "postgres://127.0.0.1:1/shop?password%20SECRET=1", "the name of a setting has a character"},
 		{"unterminated quote", "host=db password='SECRET", "unterminated quoted string"},
 		{"quote in a password", "host=db password='a'SECRET port=x", "quote values with spaces"},
 		{"@ in a URL", "postgres://app:a@SECRET@127.0.0.1:1/shop", "write @ as %40"},
@@ -43,6 +73,47 @@ func TestNoPassword(t *testing.T) {
 		_, errs, code := execute(t, "", "migrate", "status", "--database", tt.url)
 		if code != exitError || !strings.Contains(errs, tt.want) || strings.Contains(errs, "SECRET") {
 			t.Errorf("%s: code %d, errors %q; want %q and no password", tt.name, code, errs, tt.want)
+		}
+	}
+}
+
+// TestNoPasswordInEnvironment checks the same for the variables of libpq.
+func TestNoPasswordInEnvironment(t *testing.T) {
+	t.Setenv("DATABASE_URL", "")
+	for _, tt := range []struct{ name, value, want string }{
+		{"PGHOST", "postgres://app:SECRET@127.0.0.1:1/shop", "a host is not a name"},
+		{"PGHOST", "127.0.0.1;password=SECRET", "a host is not a name"},
+		{"PGDATABASE", "postgres://app:SECRET@127.0.0.1:1/shop", "a URL or a password is in the host"},
+		{"PGUSER", "app password=SECRET", "a URL or a password is in the host"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("PGHOST", "127.0.0.1")
+			t.Setenv("PGPORT", "1")
+			t.Setenv(tt.name, tt.value)
+			_, errs, code := execute(t, "", "migrate", "status")
+			if code != exitError || !strings.Contains(errs, tt.want) || strings.Contains(errs, "SECRET") {
+				t.Errorf("%s: code %d, errors %q; want %q and no password", tt.value, code, errs, tt.want)
+			}
+		})
+	}
+}
+
+// TestConnStrings checks that correct connection strings are accepted.
+func TestConnStrings(t *testing.T) {
+	for _, s := range []string{
+		"",
+		"host=db.example port=5432 user=app@azure dbname=shop password=a;b=c&d:/?",
+		`host=/run/my\ db user='a;b:c/d' password='a b' dbname='a=b?' options='-c search_path=x' sslpassword=ab==`,
+		"host=db_1,größe.example,10.0.0.1,::1,fe80::1%eth0 sslmode=require search_path=a,b timezone=UTC+01:00",
+		`password=a\ user=b;c host=db`,
+		"postgres://app%3Bx:a;b=c%40d@db.example:5432,[::1]:5433/a%3Db?sslmode=require&search_path=a,b&pool_max_conns=3",
+		"postgres:///shop?host=/run/postgresql&user=app@azure&options=-c%20a.b_2%3D1",
+		"postgres:///shop?host=::1",
+	} {
+		if err := checkConnString(s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		} else if _, err := pgconn.ParseConfig(s); err != nil {
+			t.Errorf("%s: %v", s, err)
 		}
 	}
 }
@@ -110,11 +181,15 @@ func TestConnectionErrors(t *testing.T) {
 			server.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "42704", Message: `unrecognized configuration parameter "SECRET"`})
 			_ = server.Flush()
 		}},
+		{"unknown setting behind a pooler", "the server rejects a setting in the connection string; check the names", func(server *pgproto3.Backend) {
+			server.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "08P01", Message: "unsupported startup parameter: SECRET"})
+			_ = server.Flush()
+		}},
 	} {
 		address := fakeServer(t, tt.serve)
-		out, errs, code := execute(t, "", "migrate", "status", "--database", "postgres://app:SECRET@"+address+"/shop")
+		out, errs, code := execute(t, "", "migrate", "status", "--database", "postgres://app:SECRET@"+address+"/shop?SECRET=1")
 		want := "sortkey: " + strings.ReplaceAll(tt.want, "ADDRESS", address)
-		if tt.name == "unknown setting" {
+		if strings.HasPrefix(tt.name, "unknown setting") {
 			want = tt.want
 		}
 		if code != exitError || out != "" || !strings.Contains(errs, want) || strings.Contains(errs, "SECRET") || strings.Contains(errs, "tls") {

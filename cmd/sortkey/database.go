@@ -70,7 +70,8 @@ type database struct {
 	std *sql.DB // the same connections, for package migrations
 }
 
-// open connects to the database.
+// open connects to the database. It returns an error if the session doesn't trust the owner
+// of the schemas, so that no command runs code of another role.
 func (f *databaseFlags) open(ctx context.Context) (database, error) {
 	if err := (migrations.Config{Schema: f.schema}).Validate(); err != nil {
 		return database{}, invalidConfig(err)
@@ -87,7 +88,13 @@ func (f *databaseFlags) open(ctx context.Context) (database, error) {
 		pool.Close()
 		return database{}, err
 	}
-	return database{pool, stdlib.OpenDBFromPool(pool)}, nil
+	db := database{pool, stdlib.OpenDBFromPool(pool)}
+	if err := migrations.CheckOwner(ctx, db.std, migrations.Config{Schema: f.schema}); err != nil {
+		err = db.explain(ctx, err, f.schema)
+		db.Close()
+		return database{}, err
+	}
+	return db, nil
 }
 
 // invalidConfig returns the error of a flag for one of [migrations.Config.Validate].

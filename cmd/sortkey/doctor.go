@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -354,7 +353,7 @@ func (d *doctor) checkMigrations(ctx context.Context, subject string) error {
 		for _, object := range objects {
 			d.add(statusProblem, subject, object+" is missing", remedyMissing)
 		}
-	case err == nil, errors.Is(err, migrations.ErrNoNode), errors.Is(err, migrations.ErrUnreservedNode): // see checkDefaults
+	case err == nil:
 		d.add(statusOK, subject, detail, "")
 	case unreadable(err):
 		return err
@@ -726,6 +725,8 @@ func (d *doctor) checkPartitions(ctx context.Context) error {
 		for _, check := range []func(context.Context, *managedTable) error{d.checkHorizon, d.checkDefaultPartition, d.checkMaintenance} {
 			err := check(ctx, t)
 			switch {
+			case errors.Is(err, migrations.ErrUntrusted):
+				d.add(statusUnknown, t.Table, err.Error(), "connect as the owner of the table")
 			case sqlState(err) == insufficientPrivilege:
 				d.add(statusUnknown, t.Table, serverError(err).Message, "connect as the owner of the table and of schema "+d.Schema)
 			case unreadable(err): // such as bounds that are no IDs
@@ -846,6 +847,9 @@ func (d *doctor) checkRekey(ctx context.Context) error {
 		case sqlState(err) == insufficientPrivilege:
 			d.add(statusUnknown, schema, serverError(err).Message, "connect as the role that runs sortkey rekey")
 			continue
+		case errors.Is(err, migrations.ErrUntrusted):
+			d.add(statusWarning, schema, strings.TrimPrefix(err.Error(), "rekey: read status: "), "don't run sortkey rekey with this schema, unless you connect as its owner")
+			continue
 		case err != nil:
 			return err
 		case s.Step == "":
@@ -914,11 +918,11 @@ func (c *cli) printReport(r *report) error {
 	}
 	colors := map[status]text.Color{statusOK: text.FgGreen, statusWarning: text.FgYellow, statusProblem: text.FgRed, statusUnknown: text.FgHiBlack}
 	width := 0
-	if f, ok := c.out.(*os.File); ok {
+	if f, ok := file(c.out); ok {
 		width, _, _ = term.GetSize(int(f.Fd())) // 0 unless it is a terminal
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", c.paint(text.Bold, "database "+r.Server.Database))
+	fmt.Fprintf(&b, "%s\n", c.paint(text.Bold, "database "+c.printable(r.Server.Database)))
 	area := ""
 	for _, check := range r.Checks {
 		if check.Area != area {
@@ -926,9 +930,9 @@ func (c *cli) printReport(r *report) error {
 			fmt.Fprintf(&b, "\n%s\n", c.paint(text.Bold, area))
 		}
 		padding := strings.Repeat(" ", len(statusProblem)-len(check.Status))
-		fmt.Fprintf(&b, "  %s%s  %s\n", c.paint(colors[check.Status], string(check.Status)), padding, wrap(check.Subject+": "+check.Detail, 11, width))
+		fmt.Fprintf(&b, "  %s%s  %s\n", c.paint(colors[check.Status], string(check.Status)), padding, wrap(c.printable(check.Subject+": "+check.Detail), 11, width))
 		if check.Remedy != "" {
-			fmt.Fprintf(&b, "           → %s\n", wrap(check.Remedy, 13, width))
+			fmt.Fprintf(&b, "           → %s\n", wrap(c.printable(check.Remedy), 13, width))
 		}
 	}
 	var counts []string

@@ -32,9 +32,9 @@ const (
 // diagnose returns the problem and the remedy of an error of package migrations that
 // wraps a problem with an installation. Otherwise the problem is empty.
 func (db database) diagnose(ctx context.Context, err error, schema string) (problem, remedy string) {
-	sentinels := []error{migrations.ErrNotInstalled, migrations.ErrOutdated, migrations.ErrIncomplete, migrations.ErrLayout, migrations.ErrForeign, migrations.ErrCitusWorker}
+	sentinels := []error{migrations.ErrNotInstalled, migrations.ErrOutdated, migrations.ErrIncomplete, migrations.ErrLayout, migrations.ErrForeign, migrations.ErrCitusWorker, migrations.ErrUntrusted}
 	i := slices.IndexFunc(sentinels, func(sentinel error) bool { return errors.Is(err, sentinel) })
-	if i < 0 {
+	if i < 0 || !strings.HasPrefix(err.Error(), "migrations: ") { // of rekey, with a remedy
 		return "", ""
 	}
 	// The texts end with a remedy for callers of the package, and the sentinel.
@@ -62,6 +62,8 @@ func (db database) diagnose(ctx context.Context, err error, schema string) (prob
 		return strings.Replace(problem, "and this process has", "and the flags have", 1), "omit the flags, and give your programs the layout of the database; or install another schema"
 	case migrations.ErrForeign:
 		return problem, remedyForeign
+	case migrations.ErrUntrusted:
+		return problem, "connect as the owner of the installation; if it isn't yours, drop these objects or change their owner"
 	}
 	return problem, "connect to the coordinator" // ErrCitusWorker
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -37,7 +38,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root := c.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetErr(errs)
+	root.SetErr(c.errs)
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = c.help.err
@@ -49,14 +50,15 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	case errors.Is(err, errFound):
 		return exitFound
 	case ctx.Err() != nil:
-		fmt.Fprintln(errs, "sortkey: interrupted")
+		fmt.Fprintln(c.errs, "sortkey: interrupted")
 		return exitInterrupted
 	}
 	// If the reader of standard output ends, SIGPIPE has ended the process. EPIPE is thus
 	// an error of a connection.
-	fmt.Fprintln(errs, "sortkey:", explainConnection(command, err))
+	// Marked, so that a name with a newline can't begin a line.
+	fmt.Fprintln(c.errs, "sortkey:", strings.ReplaceAll(explainConnection(command, err).Error(), "\n", "\n  | "))
 	if errors.As(err, &usage) {
-		fmt.Fprintf(errs, "Run %s --help for the usage.\n", command.CommandPath())
+		fmt.Fprintf(c.errs, "Run %s --help for the usage.\n", command.CommandPath())
 	}
 	return exitError
 }

@@ -25,8 +25,8 @@ func TestUsageErrors(t *testing.T) {
 	t.Setenv("DATABASE_URL", "")
 	for _, tt := range []struct{ args, want string }{
 		{"inspekt", `unknown command "inspekt" for "sortkey"`},
-		{"man", "accepts 1 arg(s), received 0"},
-		{"man --colour x", "unknown flag: --colour"},
+		{"rekey expand", "accepts 1 arg(s), received 0"},
+		{"rekey expand --colour x", "unknown flag: --colour"},
 		{"help bogus", `unknown command "bogus" for "sortkey"`},
 		{"help new bogus", `unknown command "bogus" for "sortkey"`},
 		{"completion bogus", `unknown command "bogus" for "sortkey completion"`},
@@ -36,7 +36,7 @@ func TestUsageErrors(t *testing.T) {
 		{"migrate print --bits 0/0/0", "widths 0/0/0: want at least one field with bits, such as 5/5/12"},
 		{"migrate print --si-bits 0/0 --si-epoch 2026-01-01", "widths 0/0: want at least one field with bits, such as 5/8"},
 		{"new --bits 0/0/0", "widths 0/0/0: want at least one field"},
-		{"man x --output yaml", `--output "yaml": want table or json`},
+		{"rekey expand x --output yaml", `--output "yaml": want table or json`},
 	} {
 		out, errs, code := execute(t, "", strings.Fields(tt.args)...)
 		if code != exitError || out != "" || !strings.Contains(errs, tt.want) || !strings.Contains(errs, "--help for the usage") {
@@ -58,7 +58,7 @@ func TestCompletion(t *testing.T) {
 	if out, err := bash.CombinedOutput(); err != nil {
 		t.Errorf("bash -n: %v\n%s", err, out)
 	}
-	if out, _, _ := execute(t, "", "__complete", "man", "--output", ""); !strings.HasPrefix(out, "table\njson\n") {
+	if out, _, _ := execute(t, "", "__complete", "new", "--output", ""); !strings.HasPrefix(out, "table\njson\n") {
 		t.Errorf("complete --output: got %q, want table and json", out)
 	}
 }
@@ -89,17 +89,6 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	check(newCLI(nil, nil, nil).rootCommand())
-}
-
-func TestMan(t *testing.T) {
-	dir := t.TempDir()
-	if _, errs, code := execute(t, "", "man", dir); code != exitOK {
-		t.Fatalf("code %d: %s", code, errs)
-	}
-	page, err := os.ReadFile(dir + "/sortkey-man.1")
-	if err != nil || !bytes.Contains(page, []byte("manual page")) {
-		t.Errorf("sortkey-man.1: %v\n%s", err, page)
-	}
 }
 
 // TestInstallable checks that go install accepts the module, which must not replace

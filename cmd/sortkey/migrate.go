@@ -341,6 +341,9 @@ func (c *cli) checkInstallation(ctx context.Context, db database, config migrati
 	schema := config.Schema
 	problems := []string{}
 	err := migrations.Check(ctx, db.std, config)
+	if err == nil {
+		err = migrations.CheckDefaults(ctx, db.std, config)
+	}
 	if text, remedy := db.diagnose(ctx, err, schema); text != "" {
 		problems = append(problems, text+"; "+remedy)
 	} else {
@@ -375,6 +378,9 @@ func (c *cli) checkInstallation(ctx context.Context, db database, config migrati
 	case ok:
 		_, printed = fmt.Fprintf(c.out, "ok: the installation in schema %s has no problems\n", schema)
 	default:
+		for i, problem := range problems {
+			problems[i] = c.printable(problem)
+		}
 		_, printed = fmt.Fprintln(c.out, strings.Join(problems, "\n"))
 	}
 	if printed == nil && !ok {

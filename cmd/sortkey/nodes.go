@@ -905,10 +905,10 @@ func (c *cli) printReservation(r reservation) error {
 	if c.json() {
 		return c.printJSON(r)
 	}
-	out := fmt.Sprintf("Reserved number %d of pool %s: %s\n", r.Number, r.Pool, r.Note)
+	out := fmt.Sprintf("Reserved number %d of pool %s: %s\n", r.Number, r.Pool, c.printable(r.Note))
 	switch {
 	case r.Holder != nil:
-		out += *r.Holder + " still holds it. Stop this program, and run the command again before you use the number.\n"
+		out += c.printable(*r.Holder) + " still holds it. Stop this program, and run the command again before you use the number.\n"
 	case r.Setting != nil:
 		out += "For column defaults, run this statement and reconnect:\n\n  " + *r.Setting + ";\n"
 	}
@@ -920,9 +920,9 @@ func (c *cli) printRelease(r release) error {
 	if c.json() {
 		return c.printJSON(r)
 	}
-	done, sessions := fmt.Sprintf("Took number %d of pool %s away from %v", r.Number, r.Pool, cell(r.Holder)), ""
+	done, sessions := fmt.Sprintf("Took number %d of pool %s away from %s", r.Number, r.Pool, c.printable(fmt.Sprint(cell(r.Holder)))), ""
 	if r.Released == "reservation" {
-		done = fmt.Sprintf("Released number %d of pool %s: %v", r.Number, r.Pool, cell(r.Note))
+		done = fmt.Sprintf("Released number %d of pool %s: %s", r.Number, r.Pool, c.printable(fmt.Sprint(cell(r.Note))))
 		sessions = "Sessions that have used the number can still use it until they end.\n"
 	}
 	_, err := fmt.Fprintf(c.out, "%s. Programs can claim it after its high-water mark, %s.\n%s", done, r.Mark, sessions)

@@ -86,19 +86,18 @@ func cell[T any](v *T) any {
 	return *v
 }
 
-// painting matches an escape sequence of paint.
-var painting = regexp.MustCompile(`^\x1b\[(?:[0-2]|3[0-7])m`)
+// paintedCell matches a result of paint. A color in a part of a text comes from a name or a
+// note, and could hide the text behind it.
+var paintedCell = regexp.MustCompile(`^(\x1b\[(?:[12]|3[123]|90)m)([^\x1b]*)(\x1b\[0m)$`)
 
 // printable returns s with escapes such as \n and \x1b for control characters, which
-// could otherwise forge rows and change the terminal. It keeps colors.
+// could otherwise forge rows and change the terminal. It keeps the color of paint.
 func (c *cli) printable(s string) string {
+	if m := paintedCell.FindStringSubmatch(s); m != nil && c.paints() {
+		return m[1] + c.printable(m[2]) + m[3]
+	}
 	var b strings.Builder
 	for s != "" {
-		if color := painting.FindString(s); color != "" && c.paints() {
-			b.WriteString(color)
-			s = s[len(color):]
-			continue
-		}
 		r, size := utf8.DecodeRuneInString(s)
 		if unicode.IsGraphic(r) && (r != utf8.RuneError || size > 1) {
 			b.WriteString(s[:size])

@@ -188,6 +188,9 @@ func (t *managedTable) readSteps(ctx context.Context, db database, schema string
 
 // countRows returns the number of rows in a table, up to a limit.
 func countRows(ctx context.Context, db database, table string, limit int) (rows int64, err error) {
+	if err := readable(ctx, db, table); err != nil {
+		return 0, err
+	}
 	err = read(ctx, db, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL row_security = off"); err != nil { // an error instead of hidden rows
 			return err
@@ -482,8 +485,7 @@ func (c *cli) printPlanned(s migrations.PartitionStep) error {
 	if c.json() {
 		return c.printJSON(step)
 	}
-	comment := strings.ReplaceAll(step.String(), "\n", " ") // a quoted name can have lines
-	_, err := fmt.Fprintf(c.out, "-- %s\nBEGIN;\n%s\nCOMMIT;\n", comment, s.SQL)
+	_, err := fmt.Fprintf(c.out, "-- %s\nBEGIN;\n%s\nCOMMIT;\n", c.printable(step.String()), s.SQL)
 	return err
 }
 
@@ -501,9 +503,9 @@ func (c *cli) printStep(s migrations.PartitionStep, took time.Duration) error {
 		return c.printJSON(step)
 	}
 	if s.Err != nil {
-		_, err := fmt.Fprintf(c.out, "%s: %s\n", outcome, step.Problem)
+		_, err := fmt.Fprintf(c.out, "%s: %s\n", outcome, c.printable(step.Problem))
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "%s in %s\n", step, took.Round(time.Millisecond))
+	_, err := fmt.Fprintf(c.out, "%s in %s\n", c.printable(step.String()), took.Round(time.Millisecond))
 	return err
 }

@@ -26,7 +26,10 @@ const progressInterval = 5 * time.Second
 
 // newProgress returns a progress over an estimated number of rows.
 func (c *cli) newProgress(total int64) *progress {
-	return newProgress(c.errs, terminal(c.errs), c.now, total)
+	if f, ok := file(c.errs); ok && terminal(f) {
+		return newProgress(f, true, c.now, total) // the bar moves the cursor
+	}
+	return newProgress(c.errs, false, c.now, total)
 }
 
 func newProgress(w io.Writer, bar bool, now func() time.Time, total int64) *progress {

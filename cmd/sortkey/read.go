@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/sortkey/sortkey/internal/trust"
+	"github.com/sortkey/sortkey/migrations"
 )
 
 // A beginner is a connection, or a pool of connections.
@@ -42,4 +45,19 @@ func collect[T any](ctx context.Context, db beginner, row pgx.RowToFunc[T], quer
 		return err
 	})
 	return list, err
+}
+
+// readable returns an error that wraps [migrations.ErrUntrusted] if reading a table, or one of
+// its partitions, would run code of a role that the session doesn't trust. table is a name as
+// in SQL.
+func readable(ctx context.Context, db beginner, table string) error {
+	findings, err := collect(ctx, db, pgx.RowToStructByPos[trust.Finding], trust.Reads(trust.WithChildren("$1::text::regclass")), table)
+	if err != nil || len(findings) == 0 {
+		return err
+	}
+	for i, f := range findings {
+		findings[i].Reason = "belongs to role " + f.Reason
+	}
+	return fmt.Errorf("%s, and reading the table could run code of that role with your rights (%s); connect as the owner of the table: %w",
+		trust.List(findings), trust.Rule, migrations.ErrUntrusted)
 }

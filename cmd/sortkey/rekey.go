@@ -161,7 +161,7 @@ func (f *rekeyFlags) run(c *cli, cmd *cobra.Command, fn func(ctx context.Context
 		case now.Sub(shown) < progressInterval:
 		case p.Waiting != "":
 			shown = now
-			fmt.Fprintf(c.errs, "%s: waiting: %s\n", p.Action, p.Waiting)
+			fmt.Fprintf(c.errs, "%s: waiting: %s\n", c.printable(p.Action), c.printable(p.Waiting))
 		case p.Phase != "":
 			shown = now
 			fmt.Fprintf(c.errs, "%s: %s\n", p.Action, p.Phase)
@@ -196,7 +196,7 @@ func (c *cli) printAction(p rekey.Progress, took time.Duration) {
 		}{p.Step, p.Action, took.Round(time.Millisecond).Seconds()})
 		return
 	}
-	fmt.Fprintf(c.out, "%s in %s\n", p.Action, took.Round(time.Millisecond))
+	fmt.Fprintf(c.out, "%s in %s\n", c.printable(p.Action), took.Round(time.Millisecond))
 }
 
 // printFinding prints the reason why a step can't end.
@@ -262,7 +262,7 @@ func (c *cli) printSQL(actions []rekey.Action) error {
 			fmt.Fprintln(c.out)
 		}
 		kind := map[string]string{"backfill": ": a batch, and a query for more rows", "check": ": each row is an error"}[a.Kind]
-		if _, err := fmt.Fprintf(c.out, "-- %s: %s%s\n%s;\n", a.Step, strings.ReplaceAll(a.Title, "\n", " "), kind, strings.Join(a.SQL, ";\n")); err != nil {
+		if _, err := fmt.Fprintf(c.out, "-- %s: %s%s\n%s;\n", a.Step, c.printable(a.Title), kind, strings.Join(a.SQL, ";\n")); err != nil {
 			return err
 		}
 	}

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 	"golang.org/x/term"
 )
 
@@ -27,7 +24,10 @@ type cli struct {
 }
 
 func newCLI(in io.Reader, out, errs io.Writer) *cli {
-	return &cli{in: in, out: out, errs: errs, help: &helpWriter{Writer: out}, now: time.Now}
+	visible := newVisibleWriter(out)
+	c := &cli{in: in, out: visible, errs: newVisibleWriter(errs), help: &helpWriter{Writer: visible}, now: time.Now}
+	visible.colors = c.paints()
+	return c
 }
 
 func (c *cli) rootCommand() *cobra.Command {
@@ -69,7 +69,6 @@ results ends early, such as head, the shell shows 141, as for other commands.`,
 	}
 	add("ids", c.newCommand(), c.inspectCommand(), c.convertCommand(), c.rangeCommand())
 	add("database", c.migrateCommand(), c.partitionsCommand(), c.nodesCommand(), c.doctorCommand(), c.auditCommand(), c.rekeyCommand())
-	root.AddCommand(c.manCommand())
 	// cobra prints the help for any argument of these two.
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -104,30 +103,6 @@ func flagError(err error) error {
 	return &usageError{err}
 }
 
-func (c *cli) manCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "man DIRECTORY",
-		Short: "Write the manual pages to a directory",
-		Long: `Man writes a manual page per command to a directory, which it creates if
-necessary. To read a page: man DIRECTORY/sortkey-inspect.1`,
-		Args: asUsage(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o777); err != nil {
-				return err
-			}
-			if err := doc.GenManTree(cmd.Root(), &doc.GenManHeader{Title: "SORTKEY", Section: "1", Source: "sortkey " + version()}, args[0]); err != nil {
-				return err
-			}
-			pages, err := filepath.Glob(filepath.Join(args[0], "sortkey*.1"))
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(c.out, "%d pages written to %s\n", len(pages), args[0])
-			return err
-		},
-	}
-}
-
 // version returns the version of the module that the command was installed from.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
@@ -138,6 +113,6 @@ func version() string {
 
 // terminal reports whether a stream is a terminal.
 func terminal(stream any) bool {
-	f, ok := stream.(*os.File)
+	f, ok := file(stream)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -122,7 +122,7 @@ clock
   ok       the server's clock: OFFSET
 
 installation
-  ok       schema sortkey: 9 of 9 migrations, run by sortkey migrate up
+  ok       schema sortkey: 8 of 8 migrations, run by sortkey migrate up
   ok       snowflake: --epoch 2021-01-01 --bits 5/5/12
 
 generators
@@ -165,6 +165,8 @@ func TestDoctorFindings(t *testing.T) {
 			}
 		}
 	}
+	own := nodelease.ForSnowflake(idtype.SnowflakeLayout{DatacenterBits: 4, WorkerBits: 6, SequenceBits: 12})
+	own.Name = "own"
 	ahead := nodelease.Options{Holder: "orders 1", Clock: func() time.Time { return time.Now().Add(time.Hour) }}
 	for _, tt := range []struct {
 		name  string
@@ -233,9 +235,9 @@ func TestDoctorFindings(t *testing.T) {
 			[]string{`partitions warning public\.events: the last maintenance was 1 month ago → run sortkey partitions run every hour or so`}},
 
 		{"a missing migration", `DELETE FROM sortkey.revision WHERE version = 5`, nil,
-			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by sortkey migrate up → run sortkey migrate up`}},
+			[]string{`installation problem schema sortkey: 7 of 8 migrations, run by sortkey migrate up → run sortkey migrate up`}},
 		{"a missing migration of another tool", `DELETE FROM sortkey.revision WHERE version = 5; DROP TABLE sortkey_internal.goose_version`, nil,
-			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by another tool → continue with the tool`}},
+			[]string{`installation problem schema sortkey: 7 of 8 migrations, run by another tool → continue with the tool`}},
 		{"a newer installation", `INSERT INTO sortkey.revision VALUES (99, 'future')`, nil,
 			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command`}},
 		{"a restore without data", `DELETE FROM sortkey.layout`, nil,
@@ -247,8 +249,8 @@ func TestDoctorFindings(t *testing.T) {
 			[]string{`claims problem pool own: 1 held, 0 reserved, 0 free: no other program can start → `}},
 		{"an almost full pool", "", claimed(nodelease.Pool{Name: "own", Size: 6, Layout: "l"}, nodelease.Options{}, 5),
 			[]string{`claims warning pool own: 5 held, 0 reserved, 1 free: a rolling deploy`}},
-		{"another layout", "", claimed(nodelease.ForSnowflake(idtype.SnowflakeLayout{DatacenterBits: 4, WorkerBits: 6, SequenceBits: 12}), nodelease.Options{}, 1),
-			[]string{`claims warning pool snowflake: has layout "snowflake: .* datacenter 4.*, but the functions of this database have "snowflake: .* datacenter 5`}},
+		{"another layout", "", claimed(own, nodelease.Options{}, 1),
+			[]string{`claims warning pool own: has layout "snowflake: .* datacenter 4.*, but the functions of this database have "snowflake: .* datacenter 5`}},
 		{"a fenced pool", "", then(claimed(snowflakes, nodelease.Options{}, 1), `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 minutes'`),
 			[]string{`claims warning pool snowflake: fenced: the server grants no number until .* UTC \((9|10) minutes from now\) → wait`}},
 		{"a fence of a wrong clock", "", then(claimed(snowflakes, nodelease.Options{}, 1), `UPDATE sortkey.node_pool SET fenced_until = now() + interval '10 days'`),
@@ -501,10 +503,10 @@ func TestOutdatedInstallation(t *testing.T) {
 		}
 		for _, remedy := range []string{"run sortkey migrate up", "continue with the tool that ran the others; sortkey migrate export writes the files for it"} {
 			for _, args := range []string{"partitions list", "partitions list events", "partitions plan", "partitions run"} {
-				wantFailure(t, sortkey(t, db, strings.Fields(args)...), 2, `schema "sortkey": migration 8 (partitions) of 9 is not installed; `+remedy)
+				wantFailure(t, sortkey(t, db, strings.Fields(args)...), 2, `schema "sortkey": migration 8 (partitions) of 8 is not installed; `+remedy)
 			}
-			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `schema "sortkey": migration 8 (partitions) of 9 is not installed; `+remedy)
-			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 7 of 9 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
+			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `schema "sortkey": migration 8 (partitions) of 8 is not installed; `+remedy)
+			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 7 of 8 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
 			db.Exec(t, "DROP TABLE IF EXISTS sortkey_internal.goose_version")
 		}
 		wantFailure(t, sortkey(t, db, "migrate", "up"), 2, `schema "sortkey" has 7 migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export writes the files for it`)
