@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -16,16 +17,21 @@ import (
 // A badRequest is an error of the client, which gets its text.
 type badRequest struct{ error }
 
+// The errors of body.
+var (
+	errTooLarge = fmt.Errorf("body: want at most %d bytes", maxBody)
+	errTooSlow  = errors.New("body: not received in time")
+)
+
 // fail replies to an error.
 func (s *shop) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
-		return // the client is gone
-	}
 	status, text := problem(err)
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	if status >= http.StatusInternalServerError {
+	// If the context has ended, the client is gone, or sent its body too slowly. It still gets
+	// a status: without one, the server would send 200.
+	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		s.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "status", status, "error", err)
 	}
 	http.Error(w, text, status)
@@ -38,6 +44,10 @@ func problem(err error) (status int, text string) {
 	switch {
 	case errors.As(err, &invalid):
 		return http.StatusBadRequest, invalid.Error()
+	case errors.Is(err, errTooLarge):
+		return http.StatusRequestEntityTooLarge, err.Error()
+	case errors.Is(err, errTooSlow):
+		return http.StatusRequestTimeout, err.Error()
 	case errors.Is(err, gorm.ErrRecordNotFound):
 		return http.StatusNotFound, "not found"
 	case errors.As(err, &server) && server.Code == "23503": // foreign_key_violation

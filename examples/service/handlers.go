@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,7 +24,9 @@ import (
 
 const (
 	requestTimeout = 5 * time.Second
-	pageSize       = 100 // orders
+	pageSize       = 100     // orders
+	maxBody        = 1 << 16 // bytes
+	maxKey         = 255     // bytes of an Idempotency-Key; an index entry of Postgres has at most 2704
 )
 
 // A shop has the handlers. GORM and pgx use the same pool.
@@ -43,7 +49,7 @@ func (s *shop) handle(f func(http.ResponseWriter, *http.Request) error) http.Han
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 		defer cancel()
-		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		if err := f(w, r.WithContext(ctx)); err != nil {
 			s.fail(w, r, err)
 		}
@@ -60,6 +66,9 @@ func (s *shop) createCustomer(w http.ResponseWriter, r *http.Request) error {
 	if in.Name == "" {
 		return badRequest{errors.New("want a name")}
 	}
+	if err := storable("name", in.Name); err != nil {
+		return err
+	}
 	customer := Customer{Name: in.Name}
 	if err := s.db.WithContext(r.Context()).Create(&customer).Error; err != nil {
 		return err
@@ -68,7 +77,7 @@ func (s *shop) createCustomer(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusCreated, customer)
 }
 
-// createOrder: POST /orders {"customer_id": "brpk4q72xwf2m63l", "item": "tea", "quantity": 2}
+// createOrder: POST /orders {"customer_id": "brpk4q72egf2m63l", "item": "tea", "quantity": 2}
 //
 // If a client gets no answer, or status 503, the order may exist or not. The client
 // repeats the request with the same Idempotency-Key, and gets the ID of the one order.
@@ -84,9 +93,16 @@ func (s *shop) createOrder(w http.ResponseWriter, r *http.Request) error {
 	if in.CustomerID.IsZero() || in.Item == "" || in.Quantity < 1 {
 		return badRequest{fmt.Errorf("want customer_id, item and a quantity above 0, got %q, %q and %d", in.CustomerID, in.Item, in.Quantity)}
 	}
+	key := r.Header.Get("Idempotency-Key")
+	if err := errors.Join(storable("item", in.Item), storable("Idempotency-Key", key)); err != nil {
+		return err
+	}
+	if len(key) > maxKey {
+		return badRequest{fmt.Errorf("Idempotency-Key: want at most %d bytes, got %d", maxKey, len(key))}
+	}
 	order := Order{CustomerID: in.CustomerID, Item: in.Item, Quantity: in.Quantity}
 	db := s.db.WithContext(r.Context())
-	if key := r.Header.Get("Idempotency-Key"); key != "" {
+	if key != "" {
 		order.RequestKey = &key
 		db = db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "request_key"}}, DoNothing: true})
 	}
@@ -96,7 +112,7 @@ func (s *shop) createOrder(w http.ResponseWriter, r *http.Request) error {
 	}
 	if created.RowsAffected == 0 { // an earlier request had the key
 		order = Order{}
-		if err := s.db.WithContext(r.Context()).Take(&order, "request_key = ?", r.Header.Get("Idempotency-Key")).Error; err != nil {
+		if err := s.db.WithContext(r.Context()).Take(&order, "request_key = ?", key).Error; err != nil {
 			return err
 		}
 		if order.CustomerID != in.CustomerID || order.Item != in.Item || order.Quantity != in.Quantity {
@@ -144,7 +160,7 @@ func (s *shop) orders(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, orders)
 }
 
-// ordersOfCustomer: GET /customers/brpk4q72xwf2m63l/orders, the newest orders, read with pgx
+// ordersOfCustomer: GET /customers/brpk4q72egf2m63l/orders, the newest orders, read with pgx
 func (s *shop) ordersOfCustomer(w http.ResponseWriter, r *http.Request) error {
 	id, err := idtype.Parse[CustomerID](r.PathValue("id"))
 	if err != nil {
@@ -161,10 +177,30 @@ func (s *shop) ordersOfCustomer(w http.ResponseWriter, r *http.Request) error {
 
 // body decodes the JSON in the body of a request.
 func body[T any](r *http.Request) (v T, err error) {
-	if err := json.NewDecoder(r.Body).Decode(&v); err != nil {
+	data, err := io.ReadAll(r.Body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return v, errTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return v, errTooSlow
+	case err != nil:
+		return v, badRequest{errors.New("body: can't be read")}
+	case !utf8.Valid(data): // json.Unmarshal would replace these bytes
+		return v, badRequest{errors.New("body: want UTF-8")}
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
 		return v, badRequest{fmt.Errorf("body: %w", err)}
 	}
 	return v, nil
+}
+
+// storable returns an error if Postgres can't store a text.
+func storable(name, text string) error {
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return badRequest{fmt.Errorf("%s: want UTF-8 without NUL characters, got %q", name, text)}
+	}
+	return nil
 }
 
 // param parses a parameter of the URL. If the URL lacks it, param returns zero.

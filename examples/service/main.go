@@ -38,7 +38,7 @@ import (
 	"github.com/sortkey/sortkey/nodelease/zklease"
 )
 
-// A config has the settings. The environment has the defaults of the flags.
+// A config has the settings: from flags, or else from the environment.
 type config struct {
 	listen    string
 	database  string
@@ -51,14 +51,7 @@ type config struct {
 
 func main() {
 	var c config
-	flag.StringVar(&c.listen, "listen", cmp.Or(os.Getenv("LISTEN"), ":8080"), "address of the server ($LISTEN)")
-	flag.StringVar(&c.database, "database", os.Getenv("DATABASE_URL"), "URL of the database ($DATABASE_URL)")
-	flag.StringVar(&c.leases, "leases", os.Getenv("LEASES_URL"), "URL for the claims of node numbers; default: -database ($LEASES_URL)")
-	flag.StringVar(&c.zookeeper, "zookeeper", os.Getenv("ZOOKEEPER"), "servers, separated by commas, for claims in ZooKeeper instead ($ZOOKEEPER)")
-	flag.DurationVar(&c.ttl, "ttl", 30*time.Second, "how long a claim lasts without a renewal")
-	flag.DurationVar(&c.drain, "drain", 5*time.Second, "time from a failing /readyz to the end of the server")
-	flag.BoolVar(&c.migrate, "migrate", false, "create or change the tables, and exit")
-	flag.Parse()
+	_ = c.parse(flag.CommandLine, os.Args[1:]) // exits on errors
 
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -71,6 +64,22 @@ func main() {
 		log.Error("service failed", "error", err)
 		os.Exit(1)
 	}
+}
+
+// parse reads the flags and the environment.
+func (c *config) parse(flags *flag.FlagSet, args []string) error {
+	flags.StringVar(&c.listen, "listen", cmp.Or(os.Getenv("LISTEN"), ":8080"), "address of the server ($LISTEN)")
+	// -h prints the defaults of flags, and these URLs can contain passwords.
+	flags.StringVar(&c.database, "database", "", "URL of the database ($DATABASE_URL)")
+	flags.StringVar(&c.leases, "leases", "", "URL for the claims of node numbers; default: -database ($LEASES_URL)")
+	flags.StringVar(&c.zookeeper, "zookeeper", os.Getenv("ZOOKEEPER"), "servers, separated by commas, for claims in ZooKeeper instead ($ZOOKEEPER)")
+	flags.DurationVar(&c.ttl, "ttl", 30*time.Second, "how long a claim lasts without a renewal")
+	flags.DurationVar(&c.drain, "drain", 5*time.Second, "time from a failing /readyz to the end of the server")
+	flags.BoolVar(&c.migrate, "migrate", false, "create or change the tables, and exit")
+	err := flags.Parse(args)
+	c.database = cmp.Or(c.database, os.Getenv("DATABASE_URL"))
+	c.leases = cmp.Or(c.leases, os.Getenv("LEASES_URL"))
+	return err
 }
 
 // serve runs an instance until ctx ends. Its deferred calls run in reverse order: first
@@ -87,6 +96,9 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	defer closing(db.Close)
 	if err := migrations.Check(ctx, db, migrations.Config{}); err != nil {
 		return err
+	}
+	if err := migrations.CheckDefaults(ctx, db, migrations.Config{}); err != nil {
+		log.Warn("column defaults need a correction", "error", err)
 	}
 
 	store, closeStore, err := c.store()
@@ -118,10 +130,11 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	(&shop{g, pool, log}).routes(mux)
 	// If clients outside of your network reach the service, serve these on another port.
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.Handle("GET /readyz", ready.Handler(orders, customers, running{ctx}))   // may this instance get requests?
+	mux.Handle("GET /readyz", ready.Handler( // may this instance get requests?
+		reason{"no IDs for orders", orders, log}, reason{"no IDs for customers", customers, log}, running{ctx}))
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {}) // does the process answer?
 
-	server := &http.Server{Addr: c.listen, Handler: mux, ReadHeaderTimeout: requestTimeout}
+	server := newServer(c.listen, mux)
 	failed := make(chan error, 1)
 	go func() { failed <- server.ListenAndServe() }()
 	log.Info("serving", "address", c.listen)
@@ -135,6 +148,18 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	ending, cancel := context.WithTimeout(context.Background(), 2*requestTimeout)
 	defer cancel()
 	return server.Shutdown(ending)
+}
+
+// newServer returns a server that doesn't wait for slow clients.
+func newServer(listen string, handler http.Handler) *http.Server {
+	return &http.Server{
+		Addr: listen, Handler: handler,
+		ReadHeaderTimeout: requestTimeout,
+		ReadTimeout:       requestTimeout,     // of the header and the body
+		WriteTimeout:      3 * requestTimeout, // from the end of the header
+		IdleTimeout:       2 * time.Minute,    // longer than that of the load balancer
+		MaxHeaderBytes:    1 << 14,
+	}
 }
 
 // store returns the store of node numbers, and a function that closes it. A store in
@@ -155,4 +180,26 @@ func (c config) store() (nodelease.Store, func() error, error) {
 // running is a check for /readyz that fails once ctx has ended.
 type running struct{ ctx context.Context }
 
-func (r running) Ready() error { return r.ctx.Err() }
+func (r running) Ready() error {
+	if r.ctx.Err() != nil {
+		return errors.New("stopping")
+	}
+	return nil
+}
+
+// A reason is a check for /readyz that fails with a fixed text. It logs the error, which can
+// name users and servers.
+type reason struct {
+	text  string
+	check ready.Checker
+	log   *slog.Logger
+}
+
+func (r reason) Ready() error {
+	err := r.check.Ready()
+	if err == nil {
+		return nil
+	}
+	r.log.Warn("not ready", "reason", r.text, "error", err)
+	return errors.New(r.text + "; see the log")
+}

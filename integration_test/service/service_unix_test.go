@@ -64,6 +64,11 @@ func serves(t *testing.T, db *pgtest.DB, program string, flags ...string) {
 	if answer, text := c.send(t, "POST", "/orders", `{"customer_id": "`+ada.ID+`", "item": "tea", "quantity": 3}`, "key"); answer.StatusCode != 400 || !strings.Contains(text, "Idempotency-Key") {
 		t.Errorf("expected status 400 for another order with the same Idempotency-Key, got %s: %s", answer.Status, text)
 	}
+	for key, text := range map[string]string{"\xff": "want UTF-8", strings.Repeat("k", 5000): "want at most 255 bytes"} {
+		if answer, got := c.send(t, "POST", "/orders", `{"customer_id": "`+ada.ID+`", "item": "tea", "quantity": 3}`, key); answer.StatusCode != 400 || !strings.Contains(got, text) {
+			t.Errorf("expected status 400 and %q for the Idempotency-Key %.10q, got %s: %s", text, key, answer.Status, got)
+		}
+	}
 	cups, _ := c.create(t, "/orders", `{"customer_id": "`+ada.ID+`", "item": "cups", "quantity": 4}`, "")
 	if got := read[row](t, c, "/orders/"+tea.ID); got != tea {
 		t.Errorf("expected %+v, got %+v", tea, got)
@@ -111,6 +116,8 @@ func serves(t *testing.T, db *pgtest.DB, program string, flags ...string) {
 		{"POST", "/orders", `{"customer_id": "` + ada.ID + `", "item": "tea"}`, 400, "quantity"},
 		{"POST", "/orders", `{"customer_id": "` + otherCustomer + `", "item": "tea", "quantity": 1}`, 400, "no customer"},
 		{"POST", "/customers", `{}`, 400, "name"},
+		{"POST", "/customers", `{"name": "A\u0000"}`, 400, "name: want UTF-8 without NUL"},
+		{"POST", "/customers", "{\"name\": \"\xff\"}", 400, "body: want UTF-8"},
 		{"DELETE", "/orders", "", 405, ""},
 		{"GET", "/healthz", "", 200, ""},
 		{"GET", "/metrics", "", 200, "sortkey_"},
