@@ -4,6 +4,7 @@ SHELL := /bin/bash
 # Not in a go.mod: the linter's 200 dependencies would determine the versions of all others there.
 LINTER_VERSION := v2.15.0
 LINTER := .bin/golangci-lint-$(LINTER_VERSION)
+GOVULNCHECK := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0
 TOOLS := cd tools && GOWORK=off
 # The race detector needs cgo. Use make test RACE= without cgo.
 RACE := -race
@@ -19,7 +20,7 @@ COUNT := 1
 BENCH_SERVER = POSTGRES_VERSION=$(or $(POSTGRES_VERSION),18) scripts/with-postgres --or-none
 MODULES := . bench cmd/sortkey examples integration_test metrics
 
-.PHONY: help demo test lint unit integration fuzz soak load bench docs api tidy clean
+.PHONY: help demo test lint vuln unit integration fuzz soak load bench docs api tidy clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -42,6 +43,12 @@ lint: $(LINTER) ## go vet, static analysis, import rules, links, prose, and whet
 	$(TOOLS) go run ./docs -check
 	$(TOOLS) go run ./prose
 	$(TOOLS) go tool actionlint $(CURDIR)/.github/workflows/*.yml
+
+vuln: ## look for known vulnerabilities in the code that our packages and tests call; needs a network, so lint and test don't run it
+	@status=0; for module in $(MODULES); do \
+		echo "vuln $$module"; (cd $$module && $(GOVULNCHECK) -test ./...) || status=1; done; \
+	echo "vuln tools"; ($(TOOLS) $(GOVULNCHECK) -test ./...) || status=1; \
+	exit $$status
 
 # Look in the module cache first, for machines without a network.
 $(LINTER):
