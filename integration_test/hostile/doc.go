@@ -1,0 +1,47 @@
+// Package hostile tests that an administrator's command or library call never runs code
+// of a lesser role.
+//
+// A query runs code that it doesn't name: the functions of a view, a trigger, a policy,
+// the CHECK of a domain, the output function of a type. That code has the rights of the
+// session. So each test here plants a trap, and an administrator walks into it.
+//
+// # Roles
+//
+//   - mallory has LOGIN, CREATE on the database, a schema mallory, and in some traps a
+//     documented grant, such as REFERENCES on a table or the functions of leases.
+//   - The administrator is a superuser in one half of the tests. In the other half it is
+//     dba, a plain role with CREATE on the database. The administrator owns the tables in
+//     schema shop, and the installation.
+//   - prize is a role that the administrator can grant.
+//
+// Roles belong to the server, so their names end with the name of the test's database.
+//
+// # The payload
+//
+// Each trap calls mallory.payload. If the session isn't one of mallory's, it counts the
+// call, and tries to grant prize and the tables of the administrator to mallory, and to
+// make mallory a superuser. The server's statistics count the call even in a transaction
+// that is read-only or rolled back. TestPayload shows that.
+//
+// After each call, a test fails if
+//
+//   - the payload ran,
+//   - mallory has a privilege, a membership or an object that it hadn't,
+//   - the call failed, and its error names no object of the trap,
+//   - the output has a control character, or the command panicked.
+//
+// # Files
+//
+//   - trap_test.go: roles, payload, and the checks
+//   - install_test.go: schemas and objects that stand where the installation belongs
+//   - rekey_test.go: objects that depend on a table whose key changes
+//   - state_test.go: forged plans of a rekey
+//   - audit_test.go, partitions_test.go, leases_test.go: the other functions
+//   - names_test.go: names and notes with control characters
+//
+// # Running
+//
+// The package takes less than a minute per version of Postgres. To run one trap:
+//
+//	POSTGRES_VERSIONS=17 go test ./hostile -run 'TestInstall/view_revision/dba'
+package hostile

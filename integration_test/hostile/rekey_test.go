@@ -1,0 +1,158 @@
+package hostile
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sortkey/sortkey/rekey"
+)
+
+// specOf is the Spec of the command's calls, with fields to add to the key.
+const specOf = `{"keys": [{"table": "shop.orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}%s}]}`
+
+// spec returns the path of a file with the Spec.
+func (w *world) spec() string {
+	w.t.Helper()
+	return w.write("spec.json", fmt.Sprintf(specOf, w.key))
+}
+
+// withKey adds fields to the key of the Spec, in JSON.
+func withKey(fields string) step { return func(w *world) { w.key = ", " + fields } }
+
+// The steps of a rekey.
+var (
+	inspect = []call{sortkey("rekey inspect {spec}"), sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec} --dry-run"), inspectLibrary}
+	expand  = sortkey("rekey expand {spec}")
+	rest    = []call{sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract")}
+	abort   = sortkey("rekey abort")
+
+	inspectLibrary = library("Inspect", func(ctx context.Context, db *sql.DB) error {
+		plan, err := rekey.Inspect(ctx, db, rekey.Spec{Keys: []rekey.Key{{Table: "shop.orders", Format: rekey.Snowflake, Node: 1, BackfillNode: 2, Times: rekey.Times{Column: "at"}}}}, rekey.Options{})
+		if err != nil || len(plan.Problems) == 0 {
+			return err
+		}
+		return fmt.Errorf("%s", plan.Problems)
+	})
+)
+
+// idle are parts of the errors of steps that can't run now.
+var idle = []string{"has begun; run expand", "the next step is"}
+
+// untouched is a step that fails the test if the table or the catalog has changed.
+func untouched(w *world) {
+	w.t.Helper()
+	var text string
+	must(w.t, w.root.QueryRowContext(w.t.Context(), `SELECT concat_ws(', ',
+		(SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = 'shop.orders'::regclass AND attnum > 0 AND (attisdropped OR attname LIKE 'rekey%')),
+		(SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname IN ('rekeyed', 'forged')), (SELECT string_agg(oid::regclass::text, ' ') FROM pg_class WHERE relname ~ 'forged'))`).Scan(&text))
+	if text != "" {
+		w.t.Errorf("want no change, got %s", text)
+	}
+}
+
+// before is a trap whose objects exist before the rekey. Each step must refuse it, or go on
+// without running the payload.
+func before(name, sql string, names ...string) trap {
+	return trap{name: name, names: append(append([]string{"mallory"}, names...), idle...), steps: []step{
+		admin("GRANT REFERENCES, SELECT ON shop.orders TO {mallory}"), mallory(sql), calls(inspect...), calls(expand), calls(rest...), calls(abort),
+	}}
+}
+
+// A column of mallory's tables that refers to the administrator's table.
+const refers = "ref bigint REFERENCES shop.orders"
+
+// Mallory's objects depend on the table whose key changes: REFERENCES and SELECT suffice for
+// that.
+func TestRekey(t *testing.T) {
+	odd := func(name string) string {
+		return `CREATE TABLE "` + name + `" (` + refers + `); INSERT INTO "` + name + `" VALUES (1)`
+	}
+	var traps []trap
+	for _, n := range []struct{ name, table string }{
+		{"dollar quotes", "$rekey$;SELECT mallory.payload(),$rekey$"},
+		{"the end of a function", `END$rekey$;SELECT mallory.payload();DO$rekey$BEGIN`},
+		{"numbered dollar quotes", "$rekey$$rekey_1$;SELECT mallory.payload(),$rekey_1$"},
+		{"plain dollar quotes", "$$;SELECT mallory.payload(),$$"},
+		{"quotes", "x';SELECT mallory.payload();--"},
+		{"double quotes", `x"";SELECT mallory.payload();--`},
+		{"backslash", `x\';SELECT mallory.payload();--`},
+		{"newline", "x\nforged: fine\n;SELECT mallory.payload();--"},
+		{"percent", "x%s%d%!%I"},
+		{"placeholders", "x{old}{new}{node}{time}{schema}$1"},
+		{"escape sequence", "x\x1b[31mok: all fine"},
+	} {
+		traps = append(traps, before("name with "+n.name, odd(`mallory"."`+n.table)))
+	}
+	traps = append(
+		traps,
+		before("view", `CREATE VIEW mallory.v AS SELECT id, mallory.same(id) AS x, mallory.spring() AS y FROM shop.orders WHERE mallory.spring()`),
+		before("view of a view", `CREATE VIEW mallory.v AS SELECT id FROM shop.orders; CREATE VIEW mallory.w AS SELECT mallory.same(id) AS id FROM mallory.v`),
+		before("materialized view", `CREATE MATERIALIZED VIEW mallory.m AS SELECT mallory.same(id) AS id FROM shop.orders`),
+		before("CHECK", `CREATE TABLE mallory.t (`+refers+` CHECK (mallory.payload())); INSERT INTO mallory.t VALUES (1)`),
+		before("CHECK of another column", `CREATE TABLE mallory.t (`+refers+`, x integer DEFAULT 1 CHECK (mallory.same(x) = 1)); INSERT INTO mallory.t VALUES (1)`),
+		before("trigger", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1);
+			CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON mallory.t FOR EACH ROW EXECUTE FUNCTION mallory.fire(); ALTER TABLE mallory.t ENABLE ALWAYS TRIGGER fire`),
+		before("policy", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1); ALTER TABLE mallory.t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON mallory.t USING (mallory.payload())`),
+		before("default", `CREATE TABLE mallory.t (`+refers+`, x boolean DEFAULT mallory.payload(), y bigint DEFAULT mallory.same(1)); INSERT INTO mallory.t VALUES (1)`),
+		before("default of the reference", `CREATE TABLE mallory.t (ref bigint DEFAULT mallory.same(1) REFERENCES shop.orders); INSERT INTO mallory.t VALUES (1)`),
+		before("generated column", `CREATE TABLE mallory.t (`+refers+`, x boolean GENERATED ALWAYS AS (mallory.spring()) STORED, y bigint GENERATED ALWAYS AS (mallory.same(ref)) STORED); INSERT INTO mallory.t VALUES (1)`),
+		before("index", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1); CREATE INDEX i ON mallory.t (mallory.same(ref)); CREATE INDEX j ON mallory.t (ref) WHERE mallory.spring()`),
+		before("statistics", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1); CREATE STATISTICS mallory.s ON (mallory.same(ref)), (mallory.spring()) FROM mallory.t`),
+		before("domain", `CREATE DOMAIN mallory.d AS bigint CHECK (mallory.payload()); CREATE TABLE mallory.t (ref mallory.d REFERENCES shop.orders, x mallory.d); INSERT INTO mallory.t VALUES (1)`),
+		before("rule", `CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1); CREATE RULE r AS ON UPDATE TO mallory.t DO ALSO SELECT mallory.payload()`),
+		before("operator of an index", `CREATE FUNCTION mallory.compare(bigint, bigint) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN btint8cmp($1, $2); END';
+			CREATE TABLE mallory.t (`+refers+`); INSERT INTO mallory.t VALUES (1)`), // an operator class needs a superuser
+		before("cast", `CREATE TYPE mallory.key AS ENUM ('1'); CREATE FUNCTION mallory.cast(mallory.key) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); RETURN 1; END';
+			CREATE CAST (mallory.key AS bigint) WITH FUNCTION mallory.cast(mallory.key) AS IMPLICIT; CREATE TABLE mallory.t (ref mallory.key, x `+strings.TrimPrefix(refers, "ref ")+`); INSERT INTO mallory.t VALUES ('1', 1)`),
+		before("function with the name of the table", `CREATE FUNCTION mallory.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.payload(); UPDATE shop.orders SET id = new.id WHERE id = old.id; RETURN new; END';
+			CREATE FUNCTION mallory.g(shop.orders) RETURNS bigint LANGUAGE sql AS 'SELECT $1.id FROM mallory.payload()'`),
+		before("partition", `CREATE TABLE mallory.t (`+refers+`) PARTITION BY LIST (mallory.same(ref)); CREATE TABLE mallory.p PARTITION OF mallory.t DEFAULT; INSERT INTO mallory.t VALUES (1)`),
+	)
+
+	// Mallory's trigger stands on the administrator's table: TRIGGER is a grant to run code.
+	traps = append(traps, trap{name: "trigger on the table", names: append([]string{"mallory", "fire"}, idle...), steps: []step{
+		admin("GRANT TRIGGER ON shop.orders TO {mallory}"), mallory(`CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON shop.orders FOR EACH ROW EXECUTE FUNCTION mallory.fire()`),
+		calls(inspect...), calls(expand), calls(rest...), calls(abort),
+	}})
+
+	// Objects that appear between the steps.
+	for name, sql := range map[string]string{
+		"late foreign key": `CREATE TABLE mallory.t (` + refers + ` CHECK (mallory.payload()), x boolean GENERATED ALWAYS AS (mallory.spring()) STORED); CREATE INDEX ON mallory.t (mallory.same(ref)); INSERT INTO mallory.t VALUES (1)`,
+		"late view":        `CREATE VIEW mallory.v AS SELECT id, mallory.same(id) AS x FROM shop.orders; CREATE VIEW mallory.w AS SELECT rekey_id, mallory.spring() AS y FROM shop.orders`,
+		"late trigger": `CREATE TRIGGER fire BEFORE INSERT OR UPDATE OR DELETE ON shop.orders FOR EACH ROW EXECUTE FUNCTION mallory.fire();
+			ALTER FUNCTION mallory.fire() SET search_path = pg_catalog; CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON shop.orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.fire()`,
+	} {
+		start := []step{admin("GRANT REFERENCES, SELECT, TRIGGER ON shop.orders TO {mallory}"), allowed(expand)}
+		names := append([]string{"mallory", "fire"}, idle...)
+		traps = append(traps,
+			trap{name: name + " before backfill", names: names, steps: append(start[:2:2], mallory(sql), calls(rest...), calls(abort))},
+			trap{name: name + " before contract", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(sql), calls(rest...), calls(abort))},
+			trap{name: name + " before abort", names: names, steps: append(start[:2:2], allowed(rest[0], rest[1]), mallory(sql), calls(sortkey("rekey abort --dry-run"), abort))})
+	}
+	springs(t, traps)
+}
+
+// OldKey is an expression of the Spec. Inspect only explains it, so it must be a single one.
+func TestOldKey(t *testing.T) {
+	var traps []trap
+	for name, expression := range map[string]string{
+		"commit":        `1); COMMIT; CREATE TABLE shop.forged (); SELECT (1`,
+		"parenthesis":   `1)::bigint; DROP TABLE shop.secrets; CREATE TABLE shop.forged (); --`,
+		"semicolon":     `1; CREATE TABLE shop.forged ()`,
+		"comment":       `1 /* ) */ ); COMMIT; CREATE TABLE shop.forged (); --`,
+		"dollar quotes": `$rekey$; CREATE TABLE shop.forged (); $rekey$`,
+		"plain dollars": `$$1$$); COMMIT; CREATE TABLE shop.forged (); SELECT ($$1$$`,
+		"escape":        `E'\'); COMMIT; CREATE TABLE shop.forged (); --'`,
+		"unicode":       `U&'\0027' UESCAPE '!'); COMMIT; CREATE TABLE shop.forged (); --`,
+		"newline":       "1\n); COMMIT; CREATE TABLE shop.forged (); --",
+	} {
+		key := fmt.Sprintf(`"old_key": %s`, jsonText(expression))
+		traps = append(traps, trap{name: name, names: append([]string{"OldKey", "key of shop.orders"}, idle...), steps: []step{
+			withKey(key), refused(inspect[0], inspect[1], inspect[2], expand), untouched, admin("SELECT FROM shop.secrets"),
+		}})
+	}
+	springs(t, traps)
+}
