@@ -239,7 +239,7 @@ func TestDoctorFindings(t *testing.T) {
 		{"a missing migration of another tool", `DELETE FROM sortkey.revision WHERE version = 5; DROP TABLE sortkey_internal.goose_version`, nil,
 			[]string{`installation problem schema sortkey: 7 of 8 migrations, run by another tool → continue with the tool`}},
 		{"a newer installation", `INSERT INTO sortkey.revision VALUES (99, 'future')`, nil,
-			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command`}},
+			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 8 → upgrade the command`}},
 		{"a restore without data", `DELETE FROM sortkey.layout`, nil,
 			[]string{`installation problem schema sortkey: schema "sortkey": table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
 		{"an unknown layout", `UPDATE sortkey.layout SET layout = 'new'`, nil,
