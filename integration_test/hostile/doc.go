@@ -23,12 +23,15 @@
 // make mallory a superuser. The server's statistics count the call even in a transaction
 // that is read-only or rolled back. TestPayload shows that.
 //
-// After each call, a test fails if
+// A test fails if
 //
-//   - the payload ran,
-//   - mallory has a privilege, a membership or an object that it hadn't,
-//   - the call failed, and its error names no object of the trap,
-//   - the output has a control character, or the command panicked.
+//   - the payload ran in a call,
+//   - mallory has a privilege, a membership or an object after the calls that it hadn't,
+//   - a call failed, and its error names no object of the trap,
+//   - the output has a control character, a name begins a line of it, or the command panicked.
+//
+// A privilege that the administrator grants on purpose is part of a trap: mallory must not
+// get more by it than the documentation says.
 //
 // # Files
 //
@@ -41,7 +44,8 @@
 //
 // # Running
 //
-// The package takes less than a minute per version of Postgres. To run one trap:
+// The package takes about a minute per version of Postgres on two processors: there are a
+// hundred traps, with a database for each administrator. To run one trap:
 //
 //	POSTGRES_VERSIONS=17 go test ./hostile -run 'TestInstall/view_revision/dba'
 package hostile

@@ -44,8 +44,8 @@ func table(job string, position int, step string) string {
 
 // steps are all steps of a rekey, and the commands that read its state.
 var steps = []call{
-	sortkey("rekey status"), sortkey("rekey status -o json"), sortkey("doctor"), sortkey("doctor -o json"), sortkey("rekey expand {spec}"), sortkey("rekey backfill --dry-run"), sortkey("rekey backfill"),
-	sortkey("rekey validate"), sortkey("rekey contract --dry-run"), sortkey("rekey contract"), sortkey("rekey abort --dry-run"), sortkey("rekey abort"),
+	sortkey("rekey status"), sortkey("doctor"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey contract"),
+	sortkey("rekey abort --dry-run"), sortkey("rekey abort"),
 }
 
 // Mallory creates or writes the table with the plan of a rekey. Its SQL would run with the
@@ -56,7 +56,7 @@ func TestState(t *testing.T) {
 		return trap{name: name, names: names, steps: []step{mallory(sql), calls(steps...), untouchedRoles}}
 	}
 	var traps []trap
-	for i, step := range []string{"expand", "backfill", "validate", "contract", "abort"} {
+	for i, step := range map[int]string{0: "expand", 3: "contract", 4: "abort"} {
 		traps = append(traps, squat("forged plan at "+step, table(forged(), i, step)))
 	}
 	traps = append(
@@ -87,7 +87,7 @@ func TestState(t *testing.T) {
 			}
 			before := []call{expand, rest[0], rest[1]}[:min(i+1, 3)]
 			traps = append(traps, trap{name: "default privileges of " + title + " before " + c.name[len("sortkey rekey "):], names: names, steps: []step{
-				defaults, allowed(before...), rewrite, calls(c), undo, rewrite, calls(c), calls(steps...), untouchedRoles,
+				defaults, allowed(before...), rewrite, calls(c), undo, rewrite, calls(c), calls(abort), untouchedRoles,
 			}})
 		}
 	}

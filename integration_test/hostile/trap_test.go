@@ -43,6 +43,11 @@ func TestMain(m *testing.M) {
 // must is pgtest.Must.
 var must = pgtest.Must
 
+// installed is a database with an installation of a superuser.
+var installed = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+	must(t, migrations.Up(t.Context(), db.SQL(t), config))
+})
+
 // A trap is a set of objects that mallory has planted, and the calls that walk into it.
 type trap struct {
 	name string
@@ -58,16 +63,23 @@ type step func(w *world)
 
 // springs runs each trap once per administrator and version of Postgres.
 func springs(t *testing.T, traps []trap) {
+	t.Parallel()
 	for _, tr := range traps {
 		t.Run(strings.ReplaceAll(tr.name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
 			for _, super := range []bool{true, false} {
 				name := map[bool]string{true: "superuser", false: "dba"}[super]
 				t.Run(name, func(t *testing.T) {
-					pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+					databases := pgtest.EachParallel
+					if super && !tr.bare {
+						databases = installed.EachParallel
+					}
+					databases(t, func(t *testing.T, db *pgtest.DB) {
 						w := newWorld(t, db, super)
 						w.names = tr.names
-						if !tr.bare {
-							w.install()
+						if !super && !tr.bare {
+							must(t, migrations.Up(t.Context(), w.admin, config))
+							w.before = w.look()
 						}
 						for _, s := range tr.steps {
 							s(w)
@@ -190,7 +202,7 @@ func newWorld(t *testing.T, db *pgtest.DB, super bool) *world {
 	})
 	w.evil = db.SQL(t, pgtest.Login(mallory))
 	for _, pool := range []*sql.DB{w.root, w.admin, w.evil} {
-		pool.SetMaxIdleConns(0) // so that each session ends with its last statement; see look
+		pool.SetMaxIdleConns(0) // so that each session ends with its last statement; see sprung
 	}
 	w.exec(w.admin, adminSetup)
 	w.exec(w.evil, mallorySetup)
@@ -208,12 +220,6 @@ func (w *world) exec(db *sql.DB, sql string) {
 func (w *world) try(db *sql.DB, sql string) error {
 	_, err := db.ExecContext(w.t.Context(), w.rename.Replace(sql))
 	return err
-}
-
-func (w *world) install() {
-	w.t.Helper()
-	must(w.t, migrations.Up(w.t.Context(), w.admin, migrations.Config{}))
-	w.before = w.look()
 }
 
 // mallory runs SQL as mallory.
@@ -300,45 +306,50 @@ func statement(query string) call {
 }
 
 // calls makes calls, which may fail with an error that names an object of the trap.
-func calls(list ...call) step {
-	return func(w *world) {
-		w.t.Helper()
-		for _, c := range list {
-			w.check(c, c.do(w))
-		}
-	}
-}
+func calls(list ...call) step { return each(list, func(*world, call, *outcome) {}) }
 
 // refused makes calls that must fail.
 func refused(list ...call) step {
-	return func(w *world) {
+	return each(list, func(w *world, c call, o *outcome) {
 		w.t.Helper()
-		for _, c := range list {
-			o := c.do(w)
-			if !o.failed {
-				w.t.Errorf("%s: want an error, got\n%s", c.name, o.text)
-			}
-			w.check(c, o)
+		if !o.failed {
+			w.t.Errorf("%s: want an error, got\n%s", c.name, o.text)
 		}
-	}
+	})
 }
 
 // allowed makes calls that must not fail.
 func allowed(list ...call) step {
+	return each(list, func(w *world, c call, o *outcome) {
+		w.t.Helper()
+		if o.failed {
+			w.t.Errorf("%s: want success, got\n%s", c.name, o.text)
+			o.failed = false
+		}
+	})
+}
+
+// each makes calls. It compares the database before and after them.
+func each(list []call, want func(w *world, c call, o *outcome)) step {
 	return func(w *world) {
 		w.t.Helper()
+		var names []string
 		for _, c := range list {
 			o := c.do(w)
-			if o.failed {
-				w.t.Errorf("%s: want success, got\n%s", c.name, o.text)
-				o.failed = false
-			}
+			want(w, c, &o)
 			w.check(c, o)
+			names = append(names, c.name)
 		}
+		after := w.look()
+		if gains := after.gains(w.before); len(gains) > 0 {
+			const shown = 3
+			w.t.Errorf("%s: %d new rights, such as: %s", strings.Join(names, ", "), len(gains), strings.Join(gains[:min(shown, len(gains))], ", "))
+		}
+		w.before = after
 	}
 }
 
-// check checks the outcome of a call, and compares the database with that before.
+// check checks the outcome of a call, and whether the payload ran.
 func (w *world) check(c call, o outcome) {
 	w.t.Helper()
 	if strings.Contains(o.text, "panic:") || strings.Contains(o.text, "goroutine ") {
@@ -355,15 +366,11 @@ func (w *world) check(c call, o outcome) {
 	if o.failed && !slices.ContainsFunc(w.names, func(name string) bool { return strings.Contains(o.text, w.rename.Replace(name)) }) {
 		w.t.Errorf("%s: want an error with one of %q, got\n%s", c.name, w.names, o.text)
 	}
-	after := w.look()
-	if n := after.sprung - w.before.sprung; n != 0 {
+	sprung := w.sprung()
+	if n := sprung - w.before.sprung; n != 0 {
 		w.t.Errorf("%s: the payload ran %d times with the administrator's rights%s; output:\n%s", c.name, n, w.caught(), o.text)
 	}
-	if gains := after.gains(w.before); len(gains) > 0 {
-		const shown = 3
-		w.t.Errorf("%s: %d new rights, such as: %s; output:\n%s", c.name, len(gains), strings.Join(gains[:min(shown, len(gains))], ", "), o.text)
-	}
-	w.before = after
+	w.before.sprung = sprung
 }
 
 // forgery matches a line that begins with a part of a name. Names with a newline have it. The
@@ -416,26 +423,31 @@ UNION SELECT 'mallory owns the database' FROM pg_database, m WHERE datname = cur
 
 const highest = `SELECT max(o::bigint) FROM (SELECT max(oid) FROM pg_class UNION ALL SELECT max(oid) FROM pg_proc UNION ALL SELECT max(oid) FROM pg_type UNION ALL SELECT max(oid) FROM pg_namespace) x (o)`
 
-// look returns the state. A session sends its statistics at its end, so look waits for the
-// ends of all sessions.
+// look returns the state.
 func (w *world) look() (b baseline) {
 	w.t.Helper()
-	ctx := w.t.Context()
+	b.sprung = w.sprung()
+	b.highest = w.before.highest
+	if b.highest == 0 {
+		b.highest = pgtest.Value[int64](w.t, w.watch, highest)
+	}
+	b.lines = pgtest.Value[[]string](w.t, w.watch, w.rename.Replace(rights), b.highest)
+	return b
+}
+
+// sprung returns the number of calls of the payload in sessions of others than mallory. A
+// session sends its statistics at its end, so sprung waits for the ends of all sessions.
+func (w *world) sprung() int64 {
+	w.t.Helper()
 	pgtest.Eventually(w.t, "the sessions of the call end", func() error {
 		var others int
-		err := w.watch.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others)
+		err := w.watch.QueryRow(w.t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others)
 		if err == nil && others > 0 {
 			err = fmt.Errorf("%d sessions", others)
 		}
 		return err
 	})
-	b.highest = w.before.highest
-	if b.highest == 0 {
-		b.highest = pgtest.Value[int64](w.t, w.watch, highest)
-	}
-	b.sprung = pgtest.Value[int64](w.t, w.watch, `SELECT coalesce((SELECT calls FROM pg_stat_user_functions WHERE schemaname = 'mallory' AND funcname = 'sprung'), 0)`)
-	b.lines = pgtest.Value[[]string](w.t, w.watch, w.rename.Replace(rights), b.highest)
-	return b
+	return pgtest.Value[int64](w.t, w.watch, `SELECT coalesce((SELECT calls FROM pg_stat_user_functions WHERE schemaname = 'mallory' AND funcname = 'sprung'), 0)`)
 }
 
 // gains returns the rights that mallory hadn't before. The views of a rekey, and new columns,
