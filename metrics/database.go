@@ -39,8 +39,8 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 //
 // The role of db needs USAGE on the schema sortkey, and SELECT on node_pool, node_status,
 // partition_log and partition_horizon. It must trust the owner of the installation: that is
-// a superuser, the owner of the database, or a role that it is a member of. One process per database is enough, since
-// all report the same values.
+// a superuser, the owner of the database, or a role that it is a member of. One process per
+// database is enough, since all report the same values.
 //
 // Database panics if the schema's name is invalid.
 func Database(name string, db *sql.DB, o DatabaseOptions) Source {
@@ -200,8 +200,8 @@ func (r *reading) partitions(ctx context.Context) error {
 		FROM $s.partitioned_table t JOIN pg_class c ON c.oid = t.parent JOIN pg_namespace n ON n.oid = c.relnamespace
 			JOIN pg_partitioned_table p ON p.partrelid = c.oid LEFT JOIN pg_class r ON r.oid = p.partdefid`)
 	for _, t := range tables {
-		// One query per table, because the function fails if a table has bounds that are
-		// no IDs.
+		// One query per table, because the view fails if a table has bounds that are no
+		// IDs.
 		err = errors.Join(err, r.query(ctx, func(scan func(...any) error) error {
 			var horizon float64
 			if err := scan(&horizon); err != nil {

@@ -4,6 +4,7 @@ package metrics
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -123,6 +124,17 @@ func TestDatabase(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Log(log.String())
+		}
+
+		// The role can't create IDs.
+		for _, call := range []string{
+			"sortkey.next_snowflake()", "sortkey.next_snowflake(7)", "sortkey_internal.mint_snowflake(now())",
+			"sortkey_internal.partition_times('events', 'snowflake')", "sortkey.claim_node('snowflake', 1024, '', '{}', 'x', 1000, 1, 1)",
+		} {
+			var state interface{ SQLState() string }
+			if _, err := reader.ExecContext(t.Context(), "SELECT "+call); !errors.As(err, &state) || state.SQLState() != "42501" {
+				t.Errorf("%s: want SQLSTATE 42501, got %v", call, err)
+			}
 		}
 
 		// Without a privilege, the other metrics are still there.

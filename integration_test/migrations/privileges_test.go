@@ -179,6 +179,7 @@ func TestInsertRole(t *testing.T) {
 				"ALTER FUNCTION sortkey." + signature + " SET search_path = public", "CREATE TABLE sortkey.t ()", "CREATE TABLE sortkey_internal.t ()", "SELECT id FROM " + table,
 				"CREATE FUNCTION sortkey_internal.advance_clock(text, bigint, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql RETURN 1",
 				"GRANT USAGE ON SCHEMA sortkey_internal TO " + name, "SELECT * FROM sortkey.node_lease", "SELECT sortkey.reserve_node('snowflake', 1, 'x')",
+				"SELECT sortkey.create_node_pool('x', 1, 'x')", "SELECT * FROM sortkey.partition_horizon",
 			} {
 				denied(statement)
 			}

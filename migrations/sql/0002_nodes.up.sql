@@ -101,15 +101,15 @@ BEGIN
 END
 $$;
 
--- The largest distance of a mark from this server's clock and the end of the claim, in milliseconds: a day. A program
--- writes marks by its own clock. Without a limit, one call with a wrong clock, or by a hostile program, would make a number
--- unusable for years.
+-- The largest distance of a mark from this server's clock, in addition to the TTL of the claim, in milliseconds: a day. A
+-- program writes marks by its own clock. Without a limit, one call with a wrong clock, or by a hostile program, would make
+-- a number unusable for years.
 CREATE FUNCTION {{$i}}.max_skew() RETURNS bigint
     LANGUAGE sql IMMUTABLE
     RETURN 86400000;
 
 -- Returns the size and the layout of a pool with a default name of package nodelease, by the layouts of the installation.
--- Other names, and formats that aren't installed, have none.
+-- It returns no row for other names, and for formats that aren't installed.
 CREATE FUNCTION {{$i}}.default_pool(pool text) RETURNS TABLE (size integer, layout text)
     LANGUAGE sql STABLE
     SET search_path = pg_catalog, pg_temp
@@ -191,9 +191,9 @@ CREATE FUNCTION {{$s}}.create_node_pool(pool text, size integer, layout text) RE
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) BETWEEN 1 AND 1000) IS NOT TRUE THEN
+    IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000) IS NOT TRUE THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
-            MESSAGE = format('invalid argument of create_node_pool: pool %s, size %s (1 to 65536), layout %s (1 to 1000 bytes)',
+            MESSAGE = format('invalid argument of create_node_pool: pool %s, size %s (1 to 65536), layout %s (up to 1000 bytes)',
                 quote_nullable(left(pool, 100)), coalesce(size::text, 'NULL'), quote_nullable(left(layout, 100))),
             DETAIL = 'A pool name has up to 63 lower-case letters, digits, hyphens and underscores, and begins with a letter.';
     END IF;
@@ -215,9 +215,9 @@ COMMENT ON FUNCTION {{$s}}.create_node_pool IS 'Creates a pool of node numbers w
 -- If the clocks differ by more, or until_ms is more than a TTL and a day ahead of this server's clock, nothing changes,
 -- and skewed is true. A clock that is years ahead would leave a mark that is years ahead.
 --
--- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the
--- number with the lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and not the pool, unless it is
--- creating the pool or the fence. If no number is available, number is NULL, and the result has
+-- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the number with the
+-- lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and
+-- not the pool, unless it is creating the pool or the fence. If no number is available, number is NULL, and the result has
 --
 --     held_count        the number of held numbers
 --     reserved_count    the number of reserved numbers
@@ -261,7 +261,8 @@ BEGIN
     lowest := {{$i}}.node_fence(pool, ttl);
 
     -- If the holder already has a number, this is a repeated call: the holder didn't receive the first result and has
-    -- generated no IDs. Grant the number again, as of now. Concurrent calls of one holder can each have claimed a number; release all but one.
+    -- generated no IDs. Grant the number again, as of now. Concurrent calls of one holder can each have claimed a number;
+    -- release all but one.
     SELECT l.number INTO number FROM {{$s}}.node_lease l
         WHERE l.pool = pool AND l.holder = holder
         ORDER BY l.reserved IS NULL DESC, l.expires_at DESC, l.number LIMIT 1 FOR UPDATE;
@@ -337,8 +338,8 @@ COMMENT ON FUNCTION {{$s}}.claim_node IS 'Claims a node number of a pool for a p
 
 -- Renews a claim and raises its mark to until_ms, if that is later. An expired claim can be renewed if no other program
 -- has claimed the number and it isn't reserved. If another program has claimed it, or the claim was released, nothing
--- changes, and the result has the current term and the readable part of the holder. now_ms, max_skew_ms and
--- skewed are as in claim_node.
+-- changes, and the result has the current term and the readable part of the holder. now_ms, max_skew_ms and skewed are as
+-- in claim_node.
 CREATE FUNCTION {{$s}}.renew_node(
     pool text, number integer, term bigint, holder text, ttl_ms bigint, until_ms bigint,
     now_ms bigint DEFAULT NULL, max_skew_ms bigint DEFAULT NULL,
@@ -524,13 +525,14 @@ CREATE FUNCTION {{$i}}.node_pools(format text, node integer) RETURNS TABLE (pool
     SET search_path = pg_catalog, pg_temp
 AS $$
     WITH w AS (
-        SELECT v.pool, v.layout, v.number
+        SELECT v.pool, d.layout, v.number
         FROM (VALUES
-            ('snowflake', 'snowflake', (SELECT 'snowflake: ' || l.layout FROM {{$s}}.layout l WHERE l.format = 'snowflake'), node),
-            ('snowflake_si', 'snowflake-si', (SELECT 'snowflake_si: ' || l.layout FROM {{$s}}.layout l WHERE l.format = 'snowflake_si'), node),
-            ('spread64', 'spread64-' || (node & 15), 'spread64: cluster ' || (node & 15), node >> 4),
-            ('sno', 'sno', 'sno: partitions', node)
-        ) v (format, pool, layout, number)
+            ('snowflake', 'snowflake', node),
+            ('snowflake_si', 'snowflake-si', node),
+            ('spread64', 'spread64-' || (node & 15), node >> 4),
+            ('sno', 'sno', node)
+        ) v (format, pool, number)
+            LEFT JOIN LATERAL {{$i}}.default_pool(v.pool) d ON true
         WHERE v.format = node_pools.format AND v.number >= 0
     ), p AS (
         SELECT p.name, w.number FROM w JOIN {{$s}}.node_pool p ON p.layout = w.layout AND p.size > w.number

@@ -366,15 +366,16 @@ BEGIN
 END
 $$;
 
--- The times up to which managed tables have partitions, without a gap from now: NULL if none. A table with a partition
--- whose bounds aren't IDs is an error, so read one table per query.
+-- Shows the times up to which managed tables have partitions without a gap from now, or NULL if no partition contains the
+-- present. A partition whose bounds aren't IDs is an error, so read one table per query. A reader of the view needs no
+-- privilege on schema {{$i}}.
 CREATE VIEW {{$s}}.partition_horizon AS
     SELECT t.parent, t.format, (
         SELECT max(upper(r.times)) FROM unnest((SELECT range_agg(p.times) FROM {{$i}}.partition_times(t.parent, t.format) p)) r (times)
         WHERE lower(r.times) <= clock_timestamp()
     ) AS horizon
     FROM {{$s}}.partitioned_table t;
-COMMENT ON VIEW {{$s}}.partition_horizon IS 'The times up to which managed tables have partitions. Read one table per query, since a partition whose bounds are no IDs is an error.';
+COMMENT ON VIEW {{$s}}.partition_horizon IS 'The times up to which managed tables have partitions without a gap from now. Read one table per query, since a partition whose bounds are not IDs is an error.';
 {{template "protect these" .}}
             SELECT 'TABLE', c.oid::regclass::text, c.relacl, c.relowner FROM pg_class c WHERE c.oid = '{{$s}}.partition_horizon'::regclass
 {{- template "protected"}}

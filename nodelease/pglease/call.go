@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
+	"strings"
 	"time"
 
 	"github.com/sortkey/sortkey/nodelease"
@@ -48,7 +48,7 @@ func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query
 			timer.Stop()
 		}
 	}
-	return fmt.Errorf("pglease: %s of pool %q: %w", what, p.Name, s.explain(err))
+	return fmt.Errorf("pglease: %s of pool %q: %w", what, p.Name, s.explain(err, p))
 }
 
 // state returns the SQLSTATE of an error, or "" if it has none. Both *pgconn.PgError
@@ -61,22 +61,19 @@ func state(err error) string {
 	return pg.SQLState()
 }
 
-// missingPool matches the error of claim_node for a pool that doesn't exist.
-var missingPool = regexp.MustCompile(`pool [a-z0-9_-]+ doesn't exist`)
-
 // explain adds the remedy to an error of the server. If the error persists until the
 // setup changes, it also adds [nodelease.ErrMisconfigured]. Other errors, such as
 // errors during a failover, are temporary.
-func (s *Store) explain(err error) error {
+func (s *Store) explain(err error, p nodelease.Pool) error {
 	switch code := state(err); code {
 	case "SK001":
 		return fmt.Errorf("%w: %w", err, nodelease.ErrPoolMismatch)
 	case "25006": // read_only_sql_transaction
 		return fmt.Errorf("%w: the server or its default is read-only; connect to the primary (target_session_attrs=read-write if the URL names several hosts)", err)
 	case "42704":
-		if missingPool.MatchString(err.Error()) {
-			return fmt.Errorf("%w; only the owner of schema %q creates pools with other names, sizes or layouts than the default ones: let it run SELECT %[2]s.create_node_pool(name, size, layout): %w",
-				err, s.schema, nodelease.ErrMisconfigured)
+		if strings.Contains(err.Error(), "pool "+p.Name+" doesn't exist") {
+			return fmt.Errorf("%w; it isn't a default pool of this installation, so only the owner can create it: as the owner of schema %q, run SELECT %[2]s.create_node_pool('%[3]s', %[4]d, '%[5]s'): %[6]w",
+				err, s.schema, p.Name, p.Size, strings.ReplaceAll(p.Layout, "'", "''"), nodelease.ErrMisconfigured)
 		}
 		fallthrough
 	case "3F000", "42883", "42P01": // invalid_schema_name, undefined_function, undefined_table, undefined_object

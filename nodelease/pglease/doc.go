@@ -32,12 +32,14 @@
 //
 // and no more. Replace sortkey if the schema has another name. With these privileges
 // a program can exhaust a pool, or make its numbers unusable for a day with high-water
-// marks that are ahead: the functions reject claims that
-// end more than their TTL and a day after the server's clock. It can't lower a high-water mark that
-// another claim wrote, so it can't cause duplicate IDs.
+// marks that are ahead: the functions reject a claim that would end more than its TTL
+// and a day after the server's clock, regardless of Options.MaxSkew. It can't lower a
+// high-water mark that another claim wrote, so it can't cause duplicate IDs.
 //
-// The first claim creates a pool that has the name, size and layout of its format in this
-// installation. The owner creates any other pool, such as one of ForSnoRanges:
+// A claim creates the pool if it doesn't exist yet and has the default name, size and
+// layout of its format in this installation. If the default name comes with another size
+// or layout, the claim fails with ErrPoolMismatch. The owner of the schema creates all
+// other pools, such as one of ForSnoRanges:
 //
 //	SELECT sortkey.create_node_pool('sno-410a', 4, 'sno: partition 16650 in 4 ranges of its sequence');
 //
