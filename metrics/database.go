@@ -135,7 +135,7 @@ func (r *reading) add(m *metric, value float64, labels ...string) {
 // queries, because it owns the schema or an object in it, for example.
 func (r *reading) trust(ctx context.Context) error {
 	return trust.Read(ctx, r.db, func(tx *sql.Tx) error {
-		findings, err := trust.Find(ctx, tx, trust.Schemas([]string{r.o.Schema, r.o.Schema + "_internal"}, []string{"partitioned_table", "partition_log"}))
+		findings, err := trust.Find(ctx, tx, trust.Installation(r.o.Schema))
 		if err == nil && len(findings) > 0 {
 			err = fmt.Errorf("%s; %s; let the role be a member of the owner's role, or the owner own the database", trust.List(findings), trust.Rule)
 		}

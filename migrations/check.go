@@ -103,10 +103,9 @@ func CheckOwner(ctx context.Context, db *sql.DB, c Config) error {
 	return trust.Read(ctx, db, func(tx *sql.Tx) error { return checkOwners(ctx, tx, "check", d) })
 }
 
-// checkOwners is CheckOwner. Roles may have privileges on the tables of partitions, whose
-// rows the functions check.
+// checkOwners is CheckOwner.
 func checkOwners(ctx context.Context, tx *sql.Tx, verb string, d data) error {
-	findings, err := trust.Find(ctx, tx, trust.Schemas([]string{d.Schema, d.Internal}, sharedTables))
+	findings, err := trust.Find(ctx, tx, trust.Installation(d.Schema))
 	if err != nil {
 		return failed(verb, d.Schema, err)
 	}
@@ -116,9 +115,6 @@ func checkOwners(ctx context.Context, tx *sql.Tx, verb string, d data) error {
 	return fmt.Errorf("migrations: %s schema %q: %s (%s); connect as the owner of the installation, or, if it isn't yours, drop these objects or change their owner: %w",
 		verb, d.Schema, trust.List(findings), trust.Rule, ErrUntrusted)
 }
-
-// sharedTables are the tables to which other roles may have write access.
-var sharedTables = []string{"partitioned_table", "partition_log"}
 
 // Installed returns the Config of the installation in a schema: "" means
 // [DefaultSchema]. Use it in tools that work with any installation. A program that

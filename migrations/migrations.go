@@ -87,7 +87,7 @@ type data struct {
 
 // Untrusted returns a query for objects and privileges of untrusted roles in the schemas.
 func (d data) Untrusted() string {
-	return trust.Schemas([]string{d.Schema, d.Internal}, sharedTables)
+	return trust.Installation(d.Schema)
 }
 
 // TrustRule states which roles a session trusts.

@@ -146,9 +146,7 @@ func checkJob(ctx context.Context, db trust.Beginner, schema string, tables []st
 		findings, err = trust.Find(ctx, tx, trust.Schemas([]string{schema}, nil))
 		if err == nil && len(findings) == 0 && len(tables) > 0 {
 			findings, err = untrustedTables(ctx, tx, tables)
-			for i, f := range findings {
-				findings[i].Reason = "belongs to role " + f.Reason
-			}
+			findings = trust.Owners(findings)
 		}
 		return err
 	})

@@ -55,9 +55,6 @@ func readable(ctx context.Context, db beginner, table string) error {
 	if err != nil || len(findings) == 0 {
 		return err
 	}
-	for i, f := range findings {
-		findings[i].Reason = "belongs to role " + f.Reason
-	}
 	return fmt.Errorf("%s, and reading the table could run code of that role with your rights (%s); connect as the owner of the table: %w",
-		trust.List(findings), trust.Rule, migrations.ErrUntrusted)
+		trust.List(trust.Owners(findings)), trust.Rule, migrations.ErrUntrusted)
 }

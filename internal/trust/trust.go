@@ -32,6 +32,12 @@ const Roles = `SELECT o.oid FROM pg_catalog.pg_roles o, pg_catalog.pg_database d
             AND NOT CASE WHEN s.rolsuper THEN o.rolsuper OR o.rolname = 'pg_database_owner' AND b.rolsuper
                 ELSE o.rolsuper OR o.oid = b.oid OR o.rolname = 'pg_database_owner' OR pg_catalog.pg_has_role(s.oid, o.oid, 'MEMBER') END)`
 
+// Installation renders [Schemas] for the two schemas of an installation by package migrations.
+// Other roles may write to the tables of partitions, whose rows the functions check.
+func Installation(schema string) string {
+	return Schemas([]string{schema, schema + "_internal"}, []string{"partitioned_table", "partition_log"})
+}
+
 // Schemas renders a query for the problems with schemas and the objects in them: objects of
 // untrusted roles, untrusted roles that can create objects or write to tables, and their
 // triggers. Each row has an object and a reason. Others may write to the tables in
@@ -163,6 +169,14 @@ func Find(ctx context.Context, tx *sql.Tx, query string) (list []Finding, err er
 		list = append(list, f)
 	}
 	return list, rows.Err()
+}
+
+// Owners returns the findings of [Tables] or [Reads] with a reason instead of the owner's name.
+func Owners(findings []Finding) []Finding {
+	for i, f := range findings {
+		findings[i].Reason = "belongs to role " + f.Reason
+	}
+	return findings
 }
 
 // List returns the text of up to three findings.
