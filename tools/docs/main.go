@@ -1,6 +1,6 @@
 // Command docs writes the generated parts of the documentation: the code
-// blocks in Markdown files, the list of error messages and the drawings of the
-// ID layouts. It fails if docs/errors.md doesn't explain an exported error or an
+// blocks in Markdown files, the figures that they quote from docs/benchmarks.md,
+// the list of error messages and the drawings of the ID layouts. It fails if docs/errors.md doesn't explain an exported error or an
 // SQLSTATE. With -check it writes nothing, and also fails if it finds outdated
 // files or dead links.
 //
@@ -41,12 +41,20 @@ func run(root string, check bool) (problems []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	benchmarks, err := os.ReadFile(filepath.Join(root, "docs", "benchmarks.md"))
+	if err != nil {
+		return nil, err
+	}
+	figures := readBenchmarks(string(benchmarks))
 	for _, page := range append(pages, filepath.Join(root, "README.md")) {
 		name, err := filepath.Rel(root, page)
 		if err != nil {
 			return nil, err
 		}
 		text, err := embed(os.DirFS(root), filepath.ToSlash(name))
+		if err == nil {
+			text, err = figures.quoteFigures(name, text)
+		}
 		if err != nil {
 			problems = append(problems, err.Error())
 			continue
