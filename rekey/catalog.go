@@ -97,6 +97,11 @@ func resolve(ctx context.Context, db querier, spec Spec) (map[string]int64, erro
 	for _, r := range spec.References {
 		names = append(names, r.Table, r.To)
 	}
+	for _, name := range spec.NotReferences {
+		if table, _ := splitColumn(name); table != "" {
+			names = append(names, table)
+		}
+	}
 	for _, name := range names {
 		var oid sql.NullInt64
 		if err := db.QueryRowContext(ctx, "SELECT pg_catalog.to_regclass($1::pg_catalog.text)::pg_catalog.oid::bigint", name).Scan(&oid); err != nil {
@@ -145,7 +150,11 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 		}
 		todo = append(todo, edge{pk.OID, pk.Columns[0], key, true})
 	}
-	referring := map[int64][]edge{}
+	type end struct {
+		table int64
+		num   int
+	}
+	referring := map[end][]edge{} // by the primary key that they refer to
 	for _, r := range spec.References {
 		var e struct {
 			OID int64
@@ -164,7 +173,22 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 			m.problem("reference "+r.Table+"."+r.Column, "refers to table %s, which doesn't exist", "correct the name of the table", r.To)
 			continue
 		}
-		referring[named[r.To]] = append(referring[named[r.To]], edge{e.OID, e.Num, nil, false})
+		to := end{table: named[r.To]}
+		err = db.QueryRowContext(ctx, "SELECT coalesce((SELECT i.indkey[0] FROM pg_catalog.pg_index i WHERE i.indrelid = $1::text::oid AND i.indisprimary AND i.indnkeyatts = 1), 0)", strconv.FormatInt(to.table, 10)).Scan(&to.num)
+		if err != nil {
+			return err
+		}
+		referring[to] = append(referring[to], edge{e.OID, e.Num, nil, false})
+	}
+	for _, name := range spec.NotReferences {
+		table, column := splitColumn(name)
+		w := waiver{name: name, table: named[table], column: column}
+		err := db.QueryRowContext(ctx, "SELECT coalesce((SELECT attnum FROM pg_catalog.pg_attribute WHERE attrelid = $1::text::oid AND attname = $2 AND attnum > 0 AND NOT attisdropped), 0)",
+			strconv.FormatInt(w.table, 10), column).Scan(&w.num)
+		if err != nil {
+			return err
+		}
+		m.waivers = append(m.waivers, w)
 	}
 	for len(todo) > 0 {
 		e := todo[0]
@@ -207,14 +231,14 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 				todo = append(todo, edge{f.Table, f.Columns[0], e.key, false})
 			}
 		}
-		for _, r := range referring[e.table] {
+		for _, r := range referring[end{e.table, e.num}] {
 			todo = append(todo, edge{r.table, r.num, e.key, false})
 		}
-		delete(referring, e.table)
+		delete(referring, end{e.table, e.num})
 	}
 	for to := range referring {
 		for _, r := range spec.References {
-			if named[r.To] == to {
+			if named[r.To] == to.table {
 				m.problem("reference "+r.Table+"."+r.Column, "refers to table %s, whose key doesn't change", "name a table of Keys, or one that refers to it by its primary key", r.To)
 			}
 		}
@@ -234,6 +258,7 @@ func readRelation(ctx context.Context, db querier, oid int64) (*relation, error)
 	r := &relation{}
 	err := readJSON(ctx, db, r, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", pg_catalog.format('%I.%I', n.nspname, c.relname) AS "Name",
 		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition",
+		(SELECT pg_catalog.format('%I.%I', rn.nspname, rc.relname) FROM pg_catalog.pg_class rc JOIN pg_catalog.pg_namespace rn ON rn.oid = rc.relnamespace WHERE rc.oid = pg_catalog.pg_partition_root(c.oid)) AS "Root",
 		(c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)) AND EXISTS (
 			SELECT FROM pg_catalog.pg_publication_tables p JOIN pg_catalog.pg_publication b ON b.pubname = p.pubname WHERE p.schemaname = n.nspname AND p.tablename = c.relname AND b.pubupdate) AS "Anonymous",
 		c.reloftype <> 0 AS "Typed",

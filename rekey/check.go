@@ -14,6 +14,7 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 	for _, r := range m.relations {
 		m.checkTable(r)
 	}
+	m.checkPartitions()
 	for _, k := range m.keys {
 		m.checkKey(k)
 	}
@@ -82,13 +83,38 @@ func (m *model) inPlace(table int64, nums []int) bool {
 	})
 }
 
+// ordinary is the remedy for tables that can't change. Their rows would be orphans without
+// their foreign keys.
+const ordinary = "only ordinary tables can be rekeyed; copy its rows to an ordinary table that replaces it, with its foreign keys, or, if the key and its references are bigint, set in_place"
+
+// checkPartitions reports partitions, once per partitioned table.
+func (m *model) checkPartitions() {
+	var roots []string
+	for _, r := range m.relations {
+		if !r.Partition || slices.Contains(roots, r.Root) {
+			continue
+		}
+		roots = append(roots, r.Root)
+		others := 0
+		for _, o := range m.relations {
+			if o != r && o.Root == r.Root {
+				others++
+			}
+		}
+		if others > 0 {
+			m.problem("table "+r.Name, "and %d other tables are partitions of %s", ordinary, others, r.Root)
+		} else {
+			m.problem("table "+r.Name, "is a partition of %s", ordinary, r.Root)
+		}
+	}
+}
+
 func (m *model) checkTable(r *relation) {
 	object := "table " + r.Name
 	switch {
+	case r.Partition: // reported once per partitioned table, in checkPartitions
 	case r.Kind != "r":
-		m.problem(object, "is a %s", "only ordinary tables can be rekeyed; drop its foreign key, or move its rows to a new table", kinds[r.Kind])
-	case r.Partition:
-		m.problem(object, "is a partition", "only ordinary tables can be rekeyed; detach it, or drop its foreign key")
+		m.problem(object, "is a %s", ordinary, kinds[r.Kind])
 	case r.Parents:
 		m.problem(object, "inherits from a table, or a table inherits from it", "remove it with ALTER TABLE … NO INHERIT, or move the rows to a new table")
 	case r.Typed:

@@ -320,6 +320,9 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 	if err := m.checkViews(ctx, db); err != nil {
 		return err
 	}
+	if err := m.checkUnlisted(ctx, db); err != nil {
+		return err
+	}
 	for _, r := range m.relations {
 		for _, c := range r.columns {
 			if c.root || slices.ContainsFunc(m.foreignKeys, func(f *foreignKey) bool { return f.Table == r.OID && f.Columns[0] == c.Num && f.Valid }) {

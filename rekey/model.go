@@ -14,6 +14,7 @@ type relation struct {
 	Schema    string // quoted
 	Kind      string // pg_class.relkind
 	Partition bool
+	Root      string // of a partition, the partitioned table at the top, qualified and quoted
 	Typed     bool // CREATE TABLE … OF
 	Anonymous bool // updates are published, and there is no replica identity
 	Parents   bool // has inheritance parents or children
@@ -217,6 +218,7 @@ type model struct {
 	owner        string // the role that a step acts as, without quotes
 	replicaRole  bool   // the role can set session_replication_role
 	keys         []*key
+	waivers      []waiver
 	relations    []*relation
 	foreignKeys  []*foreignKey
 	indexes      []*index

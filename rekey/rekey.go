@@ -47,6 +47,9 @@ type Spec struct {
 	// References are columns that refer to a key of Keys without a foreign key. Columns
 	// with a foreign key are found by themselves.
 	References []Reference `json:"references,omitempty"`
+	// NotReferences are columns, such as orders.customer_id, that keep their values,
+	// although they have the type of a key and are named after its table.
+	NotReferences []string `json:"not_references,omitempty"`
 }
 
 // A Key is the primary key of a table, with its replacement.

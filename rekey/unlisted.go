@@ -1,0 +1,115 @@
+package rekey
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// qualifiedColumn splits a column of Spec.NotReferences into its table and its name.
+var qualifiedColumn = regexp.MustCompile(`^(.+)\.("(?:[^"]|"")+"|[^".]+)$`)
+
+// splitColumn returns the table and the unquoted name of a column.
+func splitColumn(qualified string) (table, column string) {
+	parts := qualifiedColumn.FindStringSubmatch(strings.TrimSpace(qualified))
+	if parts == nil {
+		return "", ""
+	}
+	return parts[1], unquote(parts[2])
+}
+
+// A waiver is a column of Spec.NotReferences.
+type waiver struct {
+	name   string
+	table  int64
+	column string // without quotes
+	num    int    // 0 if there is no such column
+}
+
+// A candidate is a column that could refer to a key, by its type.
+type candidate struct {
+	Table    int64
+	Name     string // of the table, qualified and quoted
+	Column   string // without quotes
+	Quoted   string
+	Base     string // pg_type.typname without domains
+	Array    bool
+	Readable bool // without a policy, which would run code
+}
+
+// checkUnlisted looks for columns without a foreign key that seem to refer to a key that
+// changes: they have its type and are named after its table, and some of their values are
+// keys. They would keep the old keys.
+func (m *model) checkUnlisted(ctx context.Context, db querier) error {
+	for _, w := range m.waivers {
+		if w.num == 0 {
+			m.problem("not_references "+w.name, "is no column", "write the table and the column, as in orders.customer_id, or remove it")
+		}
+	}
+	var list []candidate
+	err := readJSON(ctx, db, &list, rows(`WITH RECURSIVE types (oid, base, elements) AS (
+			SELECT t.oid, t.oid, false FROM pg_type t WHERE t.typname IN ('int2', 'int4', 'int8', 'uuid', 'text', 'varchar', 'bpchar') AND t.typnamespace = 'pg_catalog'::regnamespace
+			UNION ALL SELECT t.oid, b.base, t.typtype <> 'd' OR b.elements FROM types b JOIN pg_type t ON t.typtype = 'd' AND t.typbasetype = b.oid OR t.typelem = b.oid AND t.typlen = -1)
+		SELECT c.oid::bigint AS "Table", format('%I.%I', n.nspname, c.relname) AS "Name", a.attname AS "Column", quote_ident(a.attname) AS "Quoted", b.typname AS "Base", t.elements AS "Array",
+			NOT row_security_active(c.oid) AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT') AS "Readable"
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid JOIN types t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = t.base
+		WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't' AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+			AND n.nspname <> 'information_schema' AND NOT starts_with(n.nspname, 'pg_') AND n.nspname <> ALL ($1::text::text[])
+			AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f' AND a.attnum = ANY (k.conkey))
+		ORDER BY 2, a.attnum`), pgArray(m.own))
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		if r := m.relation(x.Table); r != nil && slices.ContainsFunc(r.columns, func(c *column) bool { return c.Name == x.Column }) ||
+			slices.ContainsFunc(m.waivers, func(w waiver) bool { return w.table == x.Table && w.column == x.Column }) {
+			continue
+		}
+		for _, k := range m.keys {
+			root := k.root
+			if root.rel.OID == x.Table && root.Name == x.Column || baseTypes[root.Base] != baseTypes[x.Base] || !namedAfter(x.Column, root.rel.Plain) ||
+				len(k.columns) == 0 && x.Base == "int8" { // its values stay, and it has room for new ones
+				continue
+			}
+			found := true
+			if x.Readable && !x.Array {
+				err := db.QueryRowContext(ctx, "SELECT count(*) = 0 OR bool_or(EXISTS (SELECT FROM ONLY "+root.rel.Name+" p WHERE p."+root.Quoted+" = x.v"+root.collate()+
+					")) FROM (SELECT t."+x.Quoted+" AS v FROM "+x.Name+" t WHERE t."+x.Quoted+" IS NOT NULL LIMIT 1000) x").Scan(&found)
+				if err != nil {
+					return err
+				}
+			}
+			if found {
+				m.problem("column "+x.Name+"."+x.Quoted, "seems to refer to %s without a foreign key, and would keep its old keys", "list it under references, or, if it doesn't refer to it, under not_references", root.rel.Name)
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// namedAfter reports whether a column is named after a table: customer, customer_id or
+// billing_customer_id after customers or shop_customers, also without underscores.
+func namedAfter(column, table string) bool {
+	column, table = words(column), words(table)
+	bare := column
+	for _, suffix := range []string{"_ids", "_id", "_uuid", "_key", "ids", "id"} {
+		if s, ok := strings.CutSuffix(column, suffix); ok && s != "" {
+			bare = s
+			break
+		}
+	}
+	forms := []string{table, strings.TrimSuffix(table, "s"), strings.TrimSuffix(table, "es")}
+	if s, ok := strings.CutSuffix(table, "ies"); ok {
+		forms = append(forms, s+"y")
+	}
+	return slices.ContainsFunc(forms, func(form string) bool {
+		return column == form || bare != column && (bare == form || strings.HasSuffix(bare, "_"+form) || strings.HasSuffix(form, "_"+bare))
+	})
+}
+
+var capital = regexp.MustCompile(`([\p{Ll}\pN])(\p{Lu})`)
+
+// words returns a name in lower case, with underscores between its words.
+func words(name string) string { return strings.ToLower(capital.ReplaceAllString(name, "${1}_$2")) }
