@@ -158,7 +158,7 @@ var badNumbers = []bad{
 
 // badStrings are JSON inputs that the types with quoted text reject.
 var badStrings = []bad{
-	{"1", ErrSyntax, -1}, {"1.5", ErrSyntax, -1}, {"true", ErrSyntax, -1}, {"{}", ErrSyntax, -1}, {`"`, ErrSyntax, -1}, {"", ErrSyntax, -1},
+	{"1.5", ErrSyntax, -1}, {"1.0", ErrSyntax, -1}, {"1e3", ErrSyntax, -1}, {"01", ErrSyntax, -1}, {"+1", ErrSyntax, -1}, {"-0", ErrSyntax, -1}, {"true", ErrSyntax, -1}, {"{}", ErrSyntax, -1}, {`"`, ErrSyntax, -1}, {"", ErrSyntax, -1},
 	{"NULL", ErrSyntax, -1},
 }
 
@@ -226,8 +226,9 @@ var uid60Format = format[UID60, *UID60]{
 		{"AAAAA", ErrSyntax, 2}, {"xiAaS8QBh", ErrSyntax, 2}, // only the 10-character form is padded
 		{"naS8QBhx+", ErrSyntax, 8}, {"naS8QBhx/", ErrSyntax, 8}, {"AABA=", ErrSyntax, 4}, {"AA A", ErrSyntax, 2}, {"AAB\x80", ErrSyntax, 3},
 	},
-	badJSON: badStrings,
-	badScan: append([]badSource{{int64(-1), ErrRange}, {int64(1) << 60, ErrRange}, {"1152921504606846976", ErrRange}, {"xinaS8QBh", ErrSyntax}}, badSources...),
+	badJSON:  append([]bad{{"-1", ErrSyntax, -1}, {"1152921504606846976", ErrRange, -1}, {"xinaS8QBh", ErrSyntax, -1}}, badStrings...),
+	goodJSON: map[string]string{"0": "AAAA", "7": "AHAA", "11093174944930914": "xinaS8QBh", "1234567890": UID60(1234567890).String(), "1152921504606846975": "__________"},
+	badScan:  append([]badSource{{int64(-1), ErrRange}, {int64(1) << 60, ErrRange}, {"1152921504606846976", ErrRange}, {"xinaS8QBh", ErrSyntax}}, badSources...),
 	goodScan: []goodSource{{int64(0), "AAAA"}, {int64(11093174944930914), "xinaS8QBh"}, {"11093174944930914", "xinaS8QBh"},
 		{[]byte("262144"), "AABA"}, {"1234567890", UID60(1234567890).String()}},
 	badBytes: []string{"8000000000000000", "1000000000000000"},
@@ -247,7 +248,8 @@ var spread64Format = format[Spread64, *Spread64]{
 		{"cb54ecf2840a001g", ErrSyntax, 15}, {"0xcb54ecf2840a00", ErrSyntax, 1}, {" b54ecf2840a0015", ErrSyntax, 0},
 		{"0000000000000400", ErrRange, -1}, {"ffffffffffffffff", ErrRange, -1}, {"0000000000008000", ErrRange, -1},
 	},
-	badJSON: badStrings,
+	badJSON:  append([]bad{{"-1", ErrRange, -1}, {"1024", ErrRange, -1}, {"-9223372036854775809", ErrRange, -1}, {"cb54ecf2840a0015", ErrSyntax, -1}}, badStrings...),
+	goodJSON: map[string]string{"0": "0000000000000000", "7": "0000000000000007", "-3795148059624996843": "cb54ecf2840a0015", "-9223372036854775808": "8000000000000000"},
 	badScan: append([]badSource{{"-", ErrSyntax}, {"-0", ErrSyntax}, {"-01", ErrSyntax}, {"9223372036854775808", ErrRange}, {"-9223372036854775809", ErrRange},
 		{"--1", ErrSyntax}, {"+1", ErrSyntax}, {"cb54ecf2840a0015", ErrSyntax}}, badSources...),
 	goodScan: []goodSource{{int64(0), "0000000000000000"}, {int64(math.MinInt64), "8000000000000000"}, {"-9223372036854775808", "8000000000000000"},
@@ -282,7 +284,9 @@ var snoFormat = format[Sno, *Sno]{
 		{"brpk4q72xwf2m63y", ErrSyntax, 15}, {"brpk4q72xwf2m631", ErrSyntax, 15}, {"0rpk4q72xwf2m63l", ErrSyntax, 0}, {"!!!!!!!!!!!!!!!!", ErrSyntax, 0},
 		{"brpk4q72 wf2m63l", ErrSyntax, 8}, {"6272706b-3471-3732-7877-66326d36336c", ErrSyntax, -1},
 	},
-	badJSON: append([]bad{{`"6272706b-3471-3732-7877-66326d36336c"`, ErrSyntax, -1}}, badStrings...),
+	badJSON: append([]bad{{"1", ErrSyntax, -1}, {`"f47ac10b-58cc-4372-a567-0e02b2c3d479"`, ErrNotSno, -1}, {`"6272706b-3471-3732-7877-66326d36336g"`, ErrSyntax, -1},
+		{`"6272706b34713732787766326d36336c"`, ErrSyntax, -1}, {`"{6272706b-3471-3732-7877-66326d36336}"`, ErrSyntax, -1}, {"6272706b-3471-3732-7877-66326d36336c", ErrSyntax, -1}}, badStrings...),
+	goodJSON: map[string]string{`"6272706b-3471-3732-7877-66326d36336c"`: "brpk4q72xwf2m63l", `"32323232-3232-3232-3232-323232323232"`: "2222222222222222"},
 	badScan: append([]badSource{
 		{"f47ac10b-58cc-4372-a567-0e02b2c3d479", ErrNotSno}, {uuid.MustParse("f47ac10b-58cc-4372-a567-0e02b2c3d479"), ErrNotSno},
 		{[16]byte{}, ErrNotSno}, {make([]byte, 16), ErrNotSno}, {[]byte("Brpk4q72xwf2m63l"), ErrNotSno}, {"Brpk4q72xwf2m63l", ErrSyntax},
@@ -428,7 +432,9 @@ func (f format[T, P]) testRefusals(t *testing.T) {
 		}
 		f.refuses(t, fmt.Sprintf("UnmarshalText(%q)", b.in), b.err, func(p P) error { return p.UnmarshalText([]byte(b.in)) })
 		f.refuses(t, fmt.Sprintf("UnmarshalParam(%q)", b.in), b.err, func(p P) error { return p.UnmarshalParam(b.in) })
-		f.refuses(t, fmt.Sprintf("UnmarshalJSON(%q)", b.in), b.err, func(p P) error { return p.UnmarshalJSON([]byte(`"` + b.in + `"`)) })
+		if quoted := `"` + b.in + `"`; !isUUIDText([]byte(b.in)) { // JSON accepts those
+			f.refuses(t, "UnmarshalJSON("+quoted+")", b.err, func(p P) error { return p.UnmarshalJSON([]byte(quoted)) })
+		}
 		func() {
 			defer func() {
 				if recover() == nil {

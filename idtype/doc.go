@@ -53,6 +53,14 @@
 // number. Unmarshalling either accepts both forms, but no floats and no exponents. The
 // other types are quoted text.
 //
+// Unmarshalling also accepts the value of the column as Postgres writes it in JSON, for
+// example with json_agg or to_jsonb: the bare number of a bigint, or the 36 characters of a
+// uuid in quotes. Neither has a model's prefix.
+//
+// Don't use the option string in a field's tag, as in json:"id,string". With it,
+// encoding/json removes the quotes before it calls UnmarshalJSON. Only a Snowflake without
+// a prefix can then be read, and Sno, which ignores the option; the other types fail.
+//
 // # Accepted and returned forms
 //
 // Value returns the form that database/sql stores. Scan also accepts forms that older
@@ -66,12 +74,12 @@
 //	            |               | 0 to 2^63-1               |                    | reads it bare too
 //	SnowflakeSI | int64         | int64 or decimal,         | decimal            | decimal;
 //	            |               | 0 to 2^53-1               |                    | reads it quoted too
-//	UID60       | int64         | int64 or decimal,         | 4 to 10 characters | "text"
-//	            |               | 0 to 2^60-1               | of base64url       |
-//	Spread64    | int64         | int64 or decimal, any     | 16 hex digits,     | "text"
-//	            |               | (keeps reserved bits)     | reserved bits zero |
-//	Sno         | string of its | 16 bytes or 36 characters | 16 characters      | "text"
-//	            | UUID          | of its UUID, its text,    | [2-9a-x]           |
+//	UID60       | int64         | int64 or decimal,         | 4 to 10 characters | "text";
+//	            |               | 0 to 2^60-1               | of base64url       | reads a number too
+//	Spread64    | int64         | int64 or decimal, any     | 16 hex digits,     | "text";
+//	            |               | (keeps reserved bits)     | reserved bits zero | reads a number too
+//	Sno         | string of its | 16 bytes or 36 characters | 16 characters      | "text"; reads its
+//	            | UUID          | of its UUID, its text,    | [2-9a-x]           | quoted UUID too
 //	            |               | 10 raw bytes              |                    |
 //
 // Decimals have no sign, space or leading zero, except that the decimal of a Spread64

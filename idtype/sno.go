@@ -280,17 +280,37 @@ func (id Sno) MarshalJSON() ([]byte, error) {
 	return quote(id.AppendText, snoDigits)
 }
 
-// UnmarshalJSON accepts 16 characters in quotes, and null for the zero ID.
+// UnmarshalJSON accepts 16 characters in quotes, the 36 characters of a uuid column in
+// quotes, as Postgres writes it in JSON, and null for the zero ID.
 func (id *Sno) UnmarshalJSON(b []byte) error {
 	if string(b) == jsonNull {
 		*id = Sno{}
 		return nil
 	}
-	s, err := unquoteText(b, snoName, snoText)
-	if err != nil {
-		return err
+	s, quoted := unquote(b)
+	switch {
+	case !quoted:
+		return notQuoted(snoName, snoText, b)
+	case isUUIDText(s):
+		return id.unmarshalUUID(s)
 	}
 	return id.UnmarshalText(s)
+}
+
+// isUUIDText reports whether a text can be a UUID's. The text of a Sno can't, not even with
+// a model's prefix, because a prefix has no hyphen.
+func isUUIDText(b []byte) bool { return len(b) == uuidTextSize && b[8] == '-' }
+
+// unmarshalUUID sets *id from the 36 characters of its UUID.
+func (id *Sno) unmarshalUUID(b []byte) error {
+	hi, lo, ok := readUUID((*[uuidTextSize]byte)(b))
+	switch {
+	case !ok:
+		return flaw{-1, "invalid UUID", ErrSyntax}.in(snoName, snoUUID, b)
+	case !id.setDigits(hi, lo):
+		return notSno(hi, lo)
+	}
+	return nil
 }
 
 // Value returns the 36 characters of [Sno.UUID]. It returns a string, because each driver
@@ -334,20 +354,19 @@ func (id *Sno) Scan(src any) error {
 
 // scanText scans the text of a Sno or of its UUID.
 func (id *Sno) scanText(b []byte) error {
+	var err error
 	switch len(b) {
 	case snoDigits:
-		if err := id.UnmarshalText(b); err != nil {
-			return scanError(err)
-		}
-		return nil
+		err = id.UnmarshalText(b)
 	case uuidTextSize:
-		hi, lo, ok := readUUID((*[uuidTextSize]byte)(b))
-		if !ok {
-			return scanError(flaw{-1, "invalid UUID", ErrSyntax}.in(snoName, snoScan, b))
-		}
-		return id.setUUID(hi, lo)
+		err = id.unmarshalUUID(b)
+	default:
+		err = badLength(len(b)).in(snoName, snoScan, b)
 	}
-	return scanError(badLength(len(b)).in(snoName, snoScan, b))
+	if err != nil {
+		return scanError(err)
+	}
+	return nil
 }
 
 // GormDataType returns the column type for GORM: uuid.

@@ -270,12 +270,7 @@ func (id Snowflake) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON accepts a decimal number, quoted or bare, and null for the zero ID.
 func (id *Snowflake) UnmarshalJSON(b []byte) error {
-	if string(b) == jsonNull {
-		*id = 0
-		return nil
-	}
-	s, _ := unquote(b)
-	return id.UnmarshalText(s)
+	return unmarshalIntegerJSON(id, &snowflakeKind, snowflakeKind.text, b)
 }
 
 // Value returns the column's int64. If the number is negative, it returns [ErrRange],

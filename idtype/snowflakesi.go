@@ -236,12 +236,7 @@ func (id SnowflakeSI) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON accepts a decimal number, bare or quoted, and null for the zero ID.
 func (id *SnowflakeSI) UnmarshalJSON(b []byte) error {
-	if string(b) == jsonNull {
-		*id = 0
-		return nil
-	}
-	s, _ := unquote(b)
-	return id.UnmarshalText(s)
+	return unmarshalIntegerJSON(id, &snowflakeSIKind, snowflakeSIKind.text, b)
 }
 
 // Value returns the column's int64. If the number is negative or above 2^53-1, it returns

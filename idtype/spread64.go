@@ -231,17 +231,10 @@ func (id Spread64) MarshalJSON() ([]byte, error) {
 	return quote(id.AppendText, spread64Digits)
 }
 
-// UnmarshalJSON accepts 16 hex digits in quotes, and null for the zero ID.
+// UnmarshalJSON accepts 16 hex digits in quotes, the number of a bigint column, as Postgres
+// writes it in JSON, and null for the zero ID. It rejects reserved bits.
 func (id *Spread64) UnmarshalJSON(b []byte) error {
-	if string(b) == jsonNull {
-		*id = 0
-		return nil
-	}
-	s, err := unquoteText(b, spread64Kind.name, spread64Text)
-	if err != nil {
-		return err
-	}
-	return id.UnmarshalText(s)
+	return unmarshalIntegerJSON(id, &spread64Kind, spread64Kind.text, b)
 }
 
 // Value returns the column's int64, which is negative for half of the IDs. It keeps

@@ -257,19 +257,14 @@ func (id Typed[P, T]) MarshalJSON() ([]byte, error) {
 	return quote(id.AppendText, len(m.prefix)+maxIntegerText)
 }
 
-// UnmarshalJSON accepts what T's UnmarshalJSON accepts. If the model has a prefix, it
-// accepts only the text with the prefix in quotes, and null for the zero ID.
+// UnmarshalJSON accepts what T's UnmarshalJSON accepts. If the model has a prefix, a text
+// must have it, but the number of a bigint column, as Postgres writes it in JSON, has none.
 func (id *Typed[P, T]) UnmarshalJSON(b []byte) error {
-	if string(b) == jsonNull {
-		*id = 0
-		return nil
+	k := kindOf[T]()
+	if err := unmarshalIntegerJSON(id, k, traitsOf[P]().want(k.text), b); err != nil {
+		return typedError[P](k.name, err)
 	}
-	k, m := kindOf[T](), traitsOf[P]()
-	s, quoted := unquote(b)
-	if !quoted && (m.prefix != "" || k == &uid60Kind || k == &spread64Kind) {
-		return typedError[P](k.name, notQuoted(k.name, m.want(k.text), b))
-	}
-	return id.UnmarshalText(s)
+	return nil
 }
 
 // Value returns the column's int64, as T's Value does: without the model's prefix.

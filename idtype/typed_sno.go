@@ -173,15 +173,23 @@ func (id TypedSno[P]) MarshalJSON() ([]byte, error) {
 	return quote(id.AppendText, len(traitsOf[P]().prefix)+snoDigits)
 }
 
-// UnmarshalJSON accepts the text in quotes, and null for the zero ID.
+// UnmarshalJSON accepts the text in quotes, the 36 characters of a uuid column in quotes, as
+// Postgres writes it in JSON, without the model's prefix, and null for the zero ID.
 func (id *TypedSno[P]) UnmarshalJSON(b []byte) error {
 	if string(b) == jsonNull {
 		*id = TypedSno[P]{}
 		return nil
 	}
 	s, quoted := unquote(b)
-	if !quoted {
+	switch {
+	case !quoted:
 		return typedError[P](snoName, notQuoted(snoName, traitsOf[P]().want(snoText), b))
+	case isUUIDText(s):
+		var v Sno
+		if err := v.unmarshalUUID(s); err != nil {
+			return typedError[P](snoName, err)
+		}
+		return id.set(v, traitsOf[P]())
 	}
 	return id.UnmarshalText(s)
 }

@@ -55,17 +55,26 @@ func typedInteger[K any, T interface {
 		v.noIDs = append(v.noIDs, V(id))
 	}
 	v.badText, v.badJSON = withPrefix(f.badText, f.badJSON, prefix)
-	if prefix != "" && f.name == "UID60" {
-		v.badText = append(v.badText, bad{prefix + "AABA", ErrSyntax, -1}, bad{prefix + "xinaS8QBh", ErrSyntax, -1})
-		v.goodScan = nil
-		for _, g := range f.goodScan {
-			v.goodScan = append(v.goodScan, goodSource{g.src, string(Must(MustParseUID60(g.text).appendDigits(nil, uid60MaxDigits)))})
-		}
+	if prefix == "" {
+		return v
 	}
-	if prefix != "" {
-		v.goodJSON = nil
-		for in, text := range f.goodJSON {
-			v.badJSON = append(v.badJSON, bad{in, ErrSyntax, -1}, bad{`"` + text + `"`, ErrSyntax, -1})
+	padded := func(text string) string { return text }
+	if f.name == "UID60" {
+		padded = func(text string) string {
+			return string(Must(MustParseUID60(text).appendDigits(nil, uid60MaxDigits)))
+		}
+		v.badText = append(v.badText, bad{prefix + "AABA", ErrSyntax, -1}, bad{prefix + "xinaS8QBh", ErrSyntax, -1})
+	}
+	v.goodScan, v.goodJSON = nil, map[string]string{}
+	for _, g := range f.goodScan {
+		v.goodScan = append(v.goodScan, goodSource{g.src, padded(g.text)})
+	}
+	for in, text := range f.goodJSON {
+		v.badJSON = append(v.badJSON, bad{`"` + text + `"`, ErrSyntax, -1})
+		if strings.HasPrefix(in, `"`) {
+			v.badJSON = append(v.badJSON, bad{in, ErrSyntax, -1})
+		} else {
+			v.goodJSON[in] = padded(text)
 		}
 	}
 	return v
@@ -95,12 +104,19 @@ func typedSno[K any]() format[SnoOf[K], *SnoOf[K]] {
 			return V(id)
 		},
 		orderKey: func(id V) []byte { return f.orderKey(id.Untyped()) }, textOrders: f.textOrders, byteOrders: f.byteOrders,
-		badScan: f.badScan, goodScan: f.goodScan,
+		badScan: f.badScan, goodScan: f.goodScan, goodJSON: f.goodJSON,
 	}
 	v.badText, v.badJSON = withPrefix(f.badText, f.badJSON, m.prefix)
 	if m.tagged {
 		// Other metabytes are rejected; the zero ID isn't.
-		v.meta, v.goodScan = &m.meta, nil
+		v.meta, v.goodScan, v.goodJSON = &m.meta, nil, map[string]string{}
+		for in, text := range f.goodJSON {
+			if id := MustParseSno(text); id.IsZero() || id.Meta() == m.meta {
+				v.goodJSON[in] = text
+			} else {
+				v.badJSON = append(v.badJSON, bad{in, ErrRange, -1})
+			}
+		}
 		for _, g := range f.goodScan {
 			if id := MustParseSno(g.text); id.IsZero() || id.Meta() == m.meta {
 				v.goodScan = append(v.goodScan, g)
@@ -140,7 +156,7 @@ func withPrefix(badText, badJSON []bad, prefix string) (text, inJSON []bad) {
 	}
 	for _, b := range badJSON {
 		if b.in != `"\u0031"` {
-			inJSON = append(inJSON, bad{b.in, ErrSyntax, -1})
+			inJSON = append(inJSON, bad{b.in, b.err, -1})
 		}
 	}
 	return text, inJSON
@@ -228,6 +244,52 @@ func TestTypedText(t *testing.T) {
 	}
 	if SnowflakeOf[page](7).String() != "7" {
 		t.Errorf("an empty prefix: %v", SnowflakeOf[page](7))
+	}
+}
+
+// The option string of a field's tag removes the quotes of an integer kind before
+// UnmarshalJSON. If what is left is no number, the error names the remedy.
+func TestStringOption(t *testing.T) {
+	stringOption(t, MustParseSnowflake("132271570944274432"), "")
+	stringOption(t, SnowflakeOf[plain](132271570944274432), "")
+	stringOption(t, MustParseSno("brpk4q72xwf2m63l"), "")
+	stringOption(t, SnoOf[order](MustParseSno("brpk4q72xwf2m63l")), "")
+	const remedy = `not a JSON string or integer; write the field's tag without the option string: json:"id", not json:"id,string"; want `
+	stringOption(t, MustParseUID60("xinaS8QBh"), remedy+"4 to 10 characters [A-Za-z0-9_-] in quotes, or a decimal integer from 0 to 1152921504606846975")
+	stringOption(t, UID60Of[plain](7), remedy)
+	stringOption(t, MustParseSpread64("cb54ecf2840a0015"), remedy)
+	stringOption(t, MustParseSpread64("1234567890e20123"), remedy) // a JSON number, but not an integer
+	stringOption(t, MustParseSpread64("0000000000000007"), remedy)
+	stringOption(t, SnowflakeOf[order](7), remedy+`"ord_" and a decimal integer from 0 to 9223372036854775807 in quotes, or a decimal integer from 0 to 9223372036854775807`)
+	stringOption(t, SnowflakeSIOf[order](7), remedy)
+	stringOption(t, UID60Of[order](7), remedy)
+	stringOption(t, Spread64Of[order](7), remedy)
+	// Without quotes, encoding/json itself rejects it.
+	stringOption(t, SnowflakeSI(7), "json: invalid use of ,string struct tag")
+}
+
+// stringOption writes an ID in a field whose tag has the option string, and reads it back.
+func stringOption[T comparable](t *testing.T, id T, want string) {
+	t.Helper()
+	type document struct {
+		ID T `json:"id,string"`
+	}
+	type pointer struct {
+		ID *T `json:"id,string"`
+	}
+	b, err := json.Marshal(document{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got document
+	var behind pointer
+	for _, err := range []error{json.Unmarshal(b, &got), json.Unmarshal(b, &behind)} {
+		if want == "" && (err != nil || got.ID != id) || want != "" && !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%T from %s: %v, %v, want %q", id, b, got.ID, err, want)
+		}
+	}
+	if *new(T) != got.ID && want != "" {
+		t.Errorf("%T from %s: %v after an error", id, b, got.ID)
 	}
 }
 

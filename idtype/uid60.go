@@ -242,17 +242,10 @@ func (id UID60) MarshalJSON() ([]byte, error) {
 	return quote(id.AppendText, uid60MaxDigits)
 }
 
-// UnmarshalJSON accepts the text form in quotes, and null for the zero ID.
+// UnmarshalJSON accepts the text form in quotes, the number of a bigint column, as Postgres
+// writes it in JSON, and null for the zero ID.
 func (id *UID60) UnmarshalJSON(b []byte) error {
-	if string(b) == jsonNull {
-		*id = 0
-		return nil
-	}
-	s, err := unquoteText(b, uid60Kind.name, uid60Text)
-	if err != nil {
-		return err
-	}
-	return id.UnmarshalText(s)
+	return unmarshalIntegerJSON(id, &uid60Kind, uid60Kind.text, b)
 }
 
 // Value returns the column's int64. If the number is negative or above 2^60-1, it returns

@@ -2,6 +2,7 @@ package idtype
 
 import (
 	"database/sql/driver"
+	"encoding"
 	"encoding/binary"
 	"fmt"
 	"reflect"
@@ -177,13 +178,41 @@ func unquote(b []byte) (s []byte, quoted bool) {
 	return b, false
 }
 
-// unquoteText is like unquote, for types that accept only JSON strings.
-func unquoteText(b []byte, name, want string) ([]byte, error) {
-	s, quoted := unquote(b)
-	if !quoted {
-		return nil, notQuoted(name, want, b)
+// unmarshalIntegerJSON sets *dst from null, from its text in quotes, or from the number of a
+// bigint column, as Postgres writes it. want is the accepted text, for errors.
+func unmarshalIntegerJSON[T ~int64, P interface {
+	*T
+	encoding.TextUnmarshaler
+}](dst P, k *integerKind, want string, b []byte) error {
+	if string(b) == jsonNull {
+		*dst = 0
+		return nil
 	}
-	return s, nil
+	if s, quoted := unquote(b); quoted {
+		return dst.UnmarshalText(s)
+	}
+	v, err := k.parseNumber(b, want)
+	return set((*T)(dst), T(v), err)
+}
+
+// parseNumber parses JSON other than a string.
+//
+// If the tag of a field has the option string, [json.Unmarshal] removes the quotes of a type
+// with an integer kind. What is left of a text may be no JSON.
+func (k *integerKind) parseNumber(b []byte, want string) (int64, error) {
+	if v, ok := parseDecimal(b, k.lo, k.hi); ok {
+		if k == &spread64Kind {
+			return v, Spread64(v).check()
+		}
+		return v, nil
+	}
+	f := decimalFlaw(b, k.lo)
+	if f.err == ErrSyntax && want != k.want {
+		want += " in quotes, or " + k.want
+		f = flaw{-1, `not a JSON string or integer; write the field's tag without the option string: json:"id", not json:"id,string"`, ErrSyntax}
+		return 0, f.in(k.name, want, b)
+	}
+	return 0, f.in(k.name, k.want, b)
 }
 
 // notQuoted returns the error for JSON other than a string.

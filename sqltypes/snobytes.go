@@ -2,6 +2,9 @@ package sqltypes
 
 import (
 	"database/sql/driver"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
 
 	"github.com/sortkey/sortkey/idtype"
 )
@@ -40,8 +43,20 @@ func (v *SnoBytes) UnmarshalParam(param string) error { return v.UnmarshalText([
 // MarshalJSON returns the ID's JSON.
 func (v SnoBytes) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 
-// UnmarshalJSON parses the ID's JSON.
-func (v *SnoBytes) UnmarshalJSON(b []byte) error { return v.ID.UnmarshalJSON(b) }
+// UnmarshalJSON parses the ID's JSON. It also accepts the column's bytes as hex digits, as
+// Postgres writes them in JSON.
+func (v *SnoBytes) UnmarshalJSON(b []byte) error {
+	err := v.ID.UnmarshalJSON(b)
+	var column string
+	if err != nil && json.Unmarshal(b, &column) == nil {
+		if digits, ok := strings.CutPrefix(column, `\x`); ok {
+			if raw, bad := hex.DecodeString(digits); bad == nil && v.ID.UnmarshalBinary(raw) == nil {
+				return nil
+			}
+		}
+	}
+	return err
+}
 
 // Value returns the 10 bytes.
 func (v SnoBytes) Value() (driver.Value, error) { return v.ID.MarshalBinary() }

@@ -3,6 +3,7 @@ package sqltypes_test
 import (
 	"database/sql"
 	"database/sql/driver"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
@@ -76,8 +77,24 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 	if err := json.Unmarshal([]byte("null"), &back); err != nil || back != zero {
 		t.Errorf("%T: UnmarshalJSON(null) = %v, %v", v, back, err)
 	}
+	// JSON that Postgres makes of the column.
+	columnJSON := []any{sqlValue}
+	switch sqlValue := sqlValue.(type) {
+	case []byte:
+		columnJSON = []any{`\x` + hex.EncodeToString(sqlValue)}
+	case string:
+		if gorm == "text" {
+			columnJSON = append(columnJSON, sqlValue+"  ") // a char(n)
+		}
+	}
+	for _, value := range columnJSON {
+		src, _ := json.Marshal(value)
+		if back = zero; json.Unmarshal(src, &back) != nil || back != v {
+			t.Errorf("%T: UnmarshalJSON(%s) = %v, %v", v, src, back, json.Unmarshal(src, &back))
+		}
+	}
 	back = v
-	for _, bad := range []string{`"!"`, `{}`, `1.5`, `"`, `true`, `[]`} {
+	for _, bad := range []string{`"!"`, `"\\x00"`, `"\\x4e6f2160a0ff9a0a103"`, `"\\x4e6f2160a0ff9a0a1033zz"`, `"4e6f2160a0ff9a0a1033"`, `{}`, `1.5`, `"`, `true`, `[]`} {
 		if err := any(&back).(json.Unmarshaler).UnmarshalJSON([]byte(bad)); err == nil || back != v {
 			t.Errorf("%T: UnmarshalJSON(%s) = %v, %v, want an error and no change", v, bad, back, err)
 		}

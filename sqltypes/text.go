@@ -3,6 +3,7 @@ package sqltypes
 import (
 	"bytes"
 	"database/sql/driver"
+	"encoding/json"
 	"fmt"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -66,8 +67,16 @@ func (v *Text[T]) UnmarshalParam(param string) error { return v.UnmarshalText([]
 // MarshalJSON returns the ID's JSON.
 func (v Text[T]) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 
-// UnmarshalJSON parses the ID's JSON.
-func (v *Text[T]) UnmarshalJSON(b []byte) error { return unmarshalJSON(&v.ID, b) }
+// UnmarshalJSON parses the ID's JSON. It also accepts the column's text in quotes, without a
+// prefix, as Postgres writes it in JSON.
+func (v *Text[T]) UnmarshalJSON(b []byte) error {
+	err := unmarshalJSON(&v.ID, b)
+	var column string
+	if err != nil && json.Unmarshal(b, &column) == nil && v.Scan(column) == nil {
+		return nil
+	}
+	return err
+}
 
 // Value returns the ID's text as a string, without a prefix. If the ID is outside its
 // format's range, and therefore has no text, it returns an error.
