@@ -118,8 +118,8 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 	type edge struct {
 		table int64
 		num   int
-		key   *key
 		root  bool
+		target
 	}
 	var todo []edge
 	for i, k := range spec.Keys {
@@ -148,7 +148,7 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 			m.problem("table "+k.Table, "has a primary key of %d columns", "only keys of one column can be rekeyed; name the tables that the columns refer to", len(pk.Columns))
 			continue
 		}
-		todo = append(todo, edge{pk.OID, pk.Columns[0], key, true})
+		todo = append(todo, edge{pk.OID, pk.Columns[0], true, target{key: key}})
 	}
 	type end struct {
 		table int64
@@ -178,7 +178,16 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 		if err != nil {
 			return err
 		}
-		referring[to] = append(referring[to], edge{e.OID, e.Num, nil, false})
+		none, err := r.none()
+		if err != nil {
+			m.problem("reference "+r.Table+"."+r.Column, "%v", "set none to a number or a text", err)
+			continue
+		}
+		t := target{where: r.Where, none: none}
+		if strings.EqualFold(strings.TrimSpace(r.Where), "true") {
+			t.where, t.all = "", true
+		}
+		referring[to] = append(referring[to], edge{e.OID, e.Num, false, t})
 	}
 	for _, name := range spec.NotReferences {
 		table, column := splitColumn(name)
@@ -194,11 +203,26 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 		e := todo[0]
 		todo = todo[1:]
 		if c := m.column(e.table, e.num); c != nil {
-			if c.key != e.key {
-				m.problem(c.String(), "refers to two keys, of %s and %s", "name only one of the tables in a Spec, or drop one of the foreign keys", c.key.Table, e.key.Table)
-			} else if e.root && !c.root {
+			switch {
+			case c.conditional() && e.where != "":
+				c.targets = append(c.targets, e.target)
+				if !slices.Contains(e.key.columns, c) {
+					e.key.columns = append(e.key.columns, c)
+				}
+			case c.key != e.key:
+				m.problem(c.String(), "refers to two keys, of %s and %s", "name only one of the tables in a Spec, or drop one of the foreign keys, or set where in the references", c.key.Table, e.key.Table)
+				for i := range c.targets {
+					c.targets[i].all = true // don't ask for where again
+				}
+			case e.root && !c.root:
 				m.problem(c.String(), "refers to another key of the Spec", "name only the table that it refers to")
+			case !c.root && (!c.plain() || !e.plain()):
+				m.problem(c.String(), "refers to %s twice, with where or none in a reference", "remove where and none, or the other reference or foreign key", c.key.Table)
 			}
+			continue
+		}
+		if e.where != "" && e.key.InPlace {
+			m.problem("reference to table "+e.key.Table, "has a condition, and the key changes in place", "move the reference to a column of its own")
 			continue
 		}
 		rel := m.relation(e.table)
@@ -210,13 +234,20 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 			m.relations = append(m.relations, rel)
 		}
 		c := &column{rel: rel, Num: e.num, key: e.key, root: e.root}
+		if !e.root {
+			c.targets = []target{e.target}
+		}
+		err := db.QueryRowContext(ctx, "SELECT pg_catalog.quote_ident(attname) FROM pg_catalog.pg_attribute WHERE attrelid = $1::text::oid AND attnum = $2::text::smallint", strconv.FormatInt(e.table, 10), strconv.Itoa(e.num)).Scan(&c.Quoted)
+		if err != nil {
+			return err
+		}
 		rel.columns = append(rel.columns, c)
 		e.key.columns = append(e.key.columns, c)
 		if e.root {
 			e.key.root = c
 		}
 		var list []*foreignKey
-		err := readJSON(ctx, db, &list, rows(`SELECT `+foreignKeyColumns+` FROM pg_catalog.pg_constraint f
+		err = readJSON(ctx, db, &list, rows(`SELECT `+foreignKeyColumns+` FROM pg_catalog.pg_constraint f
 			WHERE f.contype = 'f' AND f.conparentid = 0 AND (f.confrelid = $1::text::oid AND $2::text::smallint = ANY (f.confkey) OR f.conrelid = $1::text::oid AND $2::text::smallint = ANY (f.conkey))
 			ORDER BY f.conname`), strconv.FormatInt(e.table, 10), strconv.Itoa(e.num))
 		if err != nil {
@@ -228,11 +259,12 @@ func (m *model) find(ctx context.Context, db querier, spec Spec, named map[strin
 			}
 			m.foreignKeys = append(m.foreignKeys, f)
 			if len(f.Columns) == 1 && f.To == e.table && f.ToColumns[0] == e.num {
-				todo = append(todo, edge{f.Table, f.Columns[0], e.key, false})
+				todo = append(todo, edge{f.Table, f.Columns[0], false, target{key: e.key}})
 			}
 		}
 		for _, r := range referring[end{e.table, e.num}] {
-			todo = append(todo, edge{r.table, r.num, e.key, false})
+			r.key = e.key
+			todo = append(todo, r)
 		}
 		delete(referring, end{e.table, e.num})
 	}
@@ -423,9 +455,9 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 			}
 			continue
 		}
-		rel, key, root := c.rel, c.key, c.root
+		rel, key, root, targets := c.rel, c.key, c.root, c.targets
 		*c = a
-		c.rel, c.key, c.root, c.fresh = rel, key, root, ident("rekey_"+c.Name)
+		c.rel, c.key, c.root, c.targets, c.fresh = rel, key, root, targets, ident("rekey_"+c.Name)
 		if len("rekey_"+c.Name) > 63 {
 			m.problem(c.String(), "has a name of more than 57 bytes", "rename the column")
 		}

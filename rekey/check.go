@@ -64,6 +64,9 @@ func (m *model) names(table int64) map[string]*key {
 	if r := m.relation(table); r != nil {
 		for _, c := range r.columns {
 			names[c.Quoted] = c.key
+			if !c.root && !c.plain() {
+				names[c.Quoted] = &key{} // equal values can refer to different rows
+			}
 		}
 	}
 	return names
@@ -146,6 +149,9 @@ func (m *model) checkTable(r *relation) {
 		}
 	}
 	for _, c := range r.columns {
+		for _, t := range c.targets {
+			m.checkTarget(c, t)
+		}
 		switch {
 		case c.Domain:
 			m.note(c.String(), "has the domain %s, and the new column has none", "add NOT NULL or a CHECK to the table if the domain has one", c.Type)
@@ -155,8 +161,8 @@ func (m *model) checkTable(r *relation) {
 			m.problem(c.String(), "has a NOT NULL constraint that isn't valid", "run ALTER TABLE … VALIDATE CONSTRAINT "+c.NotNullAs.Name+", or drop it")
 		case c.Generated != "":
 			m.problem(c.String(), "is generated", "drop its expression")
-		case c.Default != "" && !strings.HasPrefix(c.Default, "NULL::") && !c.root:
-			m.problem(c.String(), "is a reference with a default, %s", "drop the default", c.Default)
+		case c.Default != "" && !strings.HasPrefix(c.Default, "NULL::") && !c.root && c.defaultZero() == "":
+			m.problem(c.String(), "is a reference with a default, %s", "drop the default, or, if it means no row and the column has no foreign key, set none in the reference", c.Default)
 		case c.Identity != "" && !c.root:
 			m.problem(c.String(), "is a reference and an identity column", "drop the identity")
 		}

@@ -148,6 +148,9 @@ func (m *model) replaceColumns(r *relation) (sql []string) {
 		if c.root && c.key.hasDefault() {
 			parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+c.key.newDefault())
 		}
+		if zero := c.defaultZero(); zero != "" {
+			parts = append(parts, "ALTER COLUMN "+c.Quoted+" SET DEFAULT "+zero)
+		}
 	}
 	if len(parts) > 0 {
 		add("ALTER TABLE %s %s", r.Name, strings.Join(parts, ", "))

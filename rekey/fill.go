@@ -117,7 +117,7 @@ func (m *model) fillKeys(k *key, done []*key, schema string) string {
 	sets := []string{k.root.fresh + " = s.id"}
 	for _, c := range r.columns {
 		for _, other := range done {
-			if c.key == other && !c.root {
+			if c.key == other && !c.root && c.plain() {
 				// If a program has changed the reference since the batch began, its trigger has set
 				// the new key, and the lookup might not see the row that it refers to.
 				sets = append(sets, c.fresh+" = coalesce(t."+c.fresh+", "+m.lookup(c, "t", schema)+")")
@@ -139,26 +139,28 @@ SELECT n, moment, k::text, slot::text FROM slots ORDER BY n DESC LIMIT 1`,
 		strings.Join(after, ", "), strings.Join(sets, ", "), id)
 }
 
-// refersTo renders the condition for the row that a reference refers to, for aliases of both
-// tables.
-func (c *column) refersTo(root, reference string) string {
-	return root + "." + c.key.root.Quoted + " = " + reference + "." + c.Quoted + c.key.root.collate()
+// equals renders the condition for the row of a key that a reference refers to, for aliases
+// of both tables.
+func (c *column) equals(k *key, root, reference string) string {
+	return root + "." + k.root.Quoted + " = " + reference + "." + c.Quoted + k.root.collate()
 }
 
-// lookup renders the new key that a reference refers to. A reference without a foreign key can
-// refer to a row that was deleted.
+// lookup renders the new value of a reference. A reference without a foreign key can refer to
+// a row that was deleted.
 func (m *model) lookup(c *column, alias, schema string) string {
-	root := c.key.root
-	found := "(SELECT p." + root.fresh + " FROM ONLY " + root.rel.Name + " p WHERE " + c.refersTo("p", alias) + ")"
-	if !m.loose(c) {
-		return found
-	}
-	return "coalesce(" + found + ", (SELECT d.new_key::" + c.key.format.sqlType + " FROM " + pendingTable(schema) + " d WHERE " + c.pair("d", alias) + "))"
+	return c.newValue(alias, func(t target) string {
+		root := t.key.root
+		found := "(SELECT p." + root.fresh + " FROM ONLY " + root.rel.Name + " p WHERE " + c.equals(t.key, "p", alias) + ")"
+		if !m.loose(c) {
+			return found
+		}
+		return "coalesce(" + found + ", (SELECT d.new_key::" + t.key.format.sqlType + " FROM " + pendingTable(schema) + " d WHERE " + c.pair(t.key, "d", alias) + "))"
+	})
 }
 
 // pair renders the condition for the pair of a reference's key.
-func (c *column) pair(pending, reference string) string {
-	return fmt.Sprintf(`%s.key = %d AND %[1]s.old_key = %[3]s.%[4]s::text COLLATE "C"`, pending, c.key.n, reference, c.Quoted)
+func (c *column) pair(k *key, pending, reference string) string {
+	return fmt.Sprintf(`%s.key = %d AND %[1]s.old_key = %[3]s.%[4]s::text COLLATE "C"`, pending, k.n, reference, c.Quoted)
 }
 
 // loose reports whether a reference has no foreign key.

@@ -325,17 +325,11 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 	}
 	for _, r := range m.relations {
 		for _, c := range r.columns {
-			if c.root || slices.ContainsFunc(m.foreignKeys, func(f *foreignKey) bool { return f.Table == r.OID && f.Columns[0] == c.Num && f.Valid }) {
+			if c.root {
 				continue
 			}
-			var dangling int64
-			err := db.QueryRowContext(ctx, "SELECT count(*) FROM ONLY "+r.Name+" t WHERE t."+c.Quoted+" IS NOT NULL AND NOT EXISTS (SELECT FROM "+
-				c.key.root.rel.Name+" p WHERE "+c.refersTo("p", "t")+")").Scan(&dangling)
-			if err != nil {
+			if err := m.checkReferences(ctx, db, c); err != nil {
 				return err
-			}
-			if dangling > 0 {
-				m.problem(c.String(), "has %d rows that refer to no row of %s", "delete these rows, or set the column to NULL", dangling, c.key.root.rel.Name)
 			}
 		}
 	}

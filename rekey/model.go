@@ -15,10 +15,10 @@ type relation struct {
 	Kind      string // pg_class.relkind
 	Partition bool
 	Root      string // of a partition, the partitioned table at the top, qualified and quoted
-	Typed     bool // CREATE TABLE … OF
-	Anonymous bool // updates are published, and there is no replica identity
-	Parents   bool // has inheritance parents or children
-	Owned     bool // the role may change the table
+	Typed     bool   // CREATE TABLE … OF
+	Anonymous bool   // updates are published, and there is no replica identity
+	Parents   bool   // has inheritance parents or children
+	Owned     bool   // the role may change the table
 	RLS       bool
 	ForceRLS  bool
 	Temporary bool
@@ -71,9 +71,10 @@ type column struct {
 	Options   []string
 	Comment   string
 	Grants    []grant
-	key       *key
+	key       *key // its own, or the first one that it refers to
 	root      bool
-	fresh     string // quoted name of the new column
+	targets   []target // of a reference
+	fresh     string   // quoted name of the new column
 }
 
 func (c *column) String() string { return "column " + c.rel.Name + "." + c.Quoted }

@@ -114,7 +114,9 @@ func (m *model) lockBoth(f *foreignKey) []string {
 // Tables that refer to each other in a circle are in one group.
 func (m *model) childrenFirst() (groups [][]*relation) {
 	refersTo := func(from, to *relation) bool {
-		return slices.ContainsFunc(from.columns, func(c *column) bool { return c.key.root.rel == to })
+		return slices.ContainsFunc(from.columns, func(c *column) bool {
+			return slices.ContainsFunc(m.keys, func(k *key) bool { return k.root.rel == to && c.refersTo(k) })
+		})
 	}
 	reaches := map[[2]*relation]bool{}
 	for _, a := range m.relations {
@@ -246,7 +248,9 @@ func (m *model) parentsFirst() (list []*key) {
 	rest := m.moved()
 	for len(rest) > 0 {
 		next := slices.IndexFunc(rest, func(k *key) bool {
-			return !slices.ContainsFunc(k.root.rel.columns, func(c *column) bool { return c.key != k && slices.Contains(rest, c.key) })
+			return !slices.ContainsFunc(k.root.rel.columns, func(c *column) bool {
+				return slices.ContainsFunc(rest, func(o *key) bool { return o != k && c.refersTo(o) })
+			})
 		})
 		next = max(next, 0)
 		list = append(list, rest[next])
@@ -399,11 +403,16 @@ func (m *model) rowChecks(o Options) (list []string) {
 			if c.root {
 				where = "t." + c.fresh + " IS NULL"
 			} else {
-				join = " LEFT JOIN ONLY " + root.rel.Name + " p ON " + c.refersTo("p", "t")
-				expected := "p." + root.fresh
-				if m.loose(c) {
-					join += " LEFT JOIN " + pendingTable(o.Schema) + " d ON " + c.pair("d", "t")
-					expected = "coalesce(" + expected + ", d.new_key::" + c.key.format.sqlType + ")"
+				expected := ""
+				if c.plain() {
+					join = " LEFT JOIN ONLY " + root.rel.Name + " p ON " + c.equals(c.key, "p", "t")
+					expected = "p." + root.fresh
+					if m.loose(c) {
+						join += " LEFT JOIN " + pendingTable(o.Schema) + " d ON " + c.pair(c.key, "d", "t")
+						expected = "coalesce(" + expected + ", d.new_key::" + c.key.format.sqlType + ")"
+					}
+				} else {
+					expected = m.lookup(c, "t", o.Schema)
 				}
 				where = fmt.Sprintf("(t.%[1]s IS NULL) <> (t.%[2]s IS NULL) OR %[3]s <> t.%[2]s", c.Quoted, c.fresh, expected)
 			}

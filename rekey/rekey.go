@@ -113,6 +113,13 @@ type Reference struct {
 	Table  string `json:"table"`
 	Column string `json:"column"` // as in the catalog, without quotes
 	To     string `json:"to"`     // a Table of Keys, or another table whose primary key refers to one
+	// Where is an SQL expression over other columns of the table, such as
+	// subject_type = 'Post', for the rows that refer to To. A column can have a Reference for
+	// each of several tables, each with a Where. Other rows keep their values.
+	Where string `json:"where,omitempty"`
+	// None is the value of a row that refers to no row, such as 0 or "". In the new
+	// column, it is the zero ID of the format, unless the key changes in place.
+	None any `json:"none,omitempty"`
 }
 
 // Options are the options of all steps. The zero value is valid.

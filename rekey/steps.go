@@ -83,7 +83,7 @@ func (m *model) result(o Options) *Plan {
 		for _, c := range r.columns {
 			column := Column{Name: c.Name, NewName: "rekey_" + c.Name, OldType: c.Type, NewType: c.key.format.sqlType}
 			if !c.root {
-				column.To = c.key.root.rel.Name
+				column.To = strings.Join(each(c.targets, func(t target) string { return t.key.root.rel.Name }), ", ")
 			}
 			t.Columns = append(t.Columns, column)
 		}

@@ -169,29 +169,29 @@ func (c *column) collate() string {
 const (
 	insertReference = `
         IF NEW.{new} IS NULL THEN
-            NEW.{new} := {new_key}(NEW.{old}::{argument});
-        ELSIF NEW.{old} IS NULL THEN
-            NEW.{old} := {old_key}(NEW.{new});
-        ELSIF NEW.{new} IS DISTINCT FROM {new_key}(NEW.{old}::{argument}) THEN
+            NEW.{new} := {to_new};
+        ELSIF {unset} THEN
+            NEW.{old} := {to_old};
+        ELSIF NEW.{new} IS DISTINCT FROM {to_new} THEN
             {error}
         END IF;`
 	updateReference = `
         IF NEW.{new} IS NOT DISTINCT FROM OLD.{new} THEN
-            IF NEW.{old} IS DISTINCT FROM OLD.{old} OR NEW.{new} IS NULL THEN
-                NEW.{new} := {new_key}(NEW.{old}::{argument});
+            IF NEW.{old} IS DISTINCT FROM OLD.{old} OR NEW.{new} IS NULL OR {redirected} THEN
+                NEW.{new} := {to_new};
             END IF;
         ELSIF NEW.{old} IS NOT DISTINCT FROM OLD.{old} THEN
-            NEW.{old} := {old_key}(NEW.{new});
-        ELSIF NEW.{new} IS DISTINCT FROM {new_key}(NEW.{old}::{argument}) THEN
+            NEW.{old} := {to_old};
+        ELSIF NEW.{new} IS DISTINCT FROM {to_new} THEN
             {error}
         END IF;`
 	// followInsert and followUpdate are for references whose keys are equal, unless a trigger of
 	// the user has changed the old one since.
 	followInsert = `
-        NEW.{new} := {new_key}(NEW.{old}::{argument});`
+        NEW.{new} := {to_new};`
 	followUpdate = `
-        IF {changed} THEN
-            NEW.{new} := {new_key}(NEW.{old}::{argument});
+        IF {changed} OR {redirected} THEN
+            NEW.{new} := {to_new};
         END IF;`
 )
 
@@ -292,8 +292,8 @@ func (m *model) triggerSQL(r *relation, n int, schema string) []string {
 		}
 		changed += " OR NEW." + c.fresh + " IS NULL AND NEW." + c.Quoted + " IS NOT NULL"
 		conditions = append(conditions, changed)
-		names := strings.NewReplacer("{old}", c.Quoted, "{new}", c.fresh, "{new_key}", c.key.newKey(schema), "{old_key}", c.key.oldKey(schema),
-			"{error}", disagree(c), "{argument}", c.key.argument(), "{changed}", changed)
+		names := strings.NewReplacer("{old}", c.Quoted, "{new}", c.fresh, "{to_new}", c.toNew("NEW", schema), "{to_old}", c.toOld("NEW", schema),
+			"{unset}", c.unset("NEW"), "{redirected}", c.redirected(), "{error}", disagree(c), "{changed}", changed)
 		first.insert.WriteString(names.Replace(insertReference))
 		first.update.WriteString(names.Replace(updateReference))
 		last.insert.WriteString(names.Replace(followInsert))
@@ -344,6 +344,9 @@ END
 		sql = append(sql, fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW%s EXECUTE FUNCTION %s()", name, event, r.Name, condition, function))
 	}
 	when := " WHEN (" + strings.Join(conditions, " OR ") + ")"
+	if slices.ContainsFunc(r.columns, (*column).conditional) {
+		when = "" // it can't have a subquery
+	}
 	if twice {
 		create(firstInsertTrigger, "INSERT", "")
 		create(firstUpdateTrigger, "UPDATE", when)
