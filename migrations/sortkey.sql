@@ -382,11 +382,11 @@ $$;
 
 -- Node numbers: leases for package pglease, and reservations for the server's generators.
 --
--- Each number of a pool has a row with a high-water mark, in Unix milliseconds by the clocks of the programs. The
--- number may have been used up to that mark. A claim begins after the current mark and writes the next one before the
--- program generates an ID. Only the holder of the number's current term can advance the mark. This rule prevents
--- duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides which program
--- holds a number and for how long.
+-- Each number that was used or reserved has a row with a high-water mark, in Unix milliseconds by the clocks of the
+-- programs. The number may have been used up to that mark. A claim begins after the current mark and writes the next one
+-- before the program generates an ID. Only the holder of the number's current term can advance the mark. This rule
+-- prevents duplicate IDs and doesn't depend on correct clocks. Only this server, by clock_timestamp(), decides which
+-- program holds a number and for how long.
 --
 -- A role with write access to the tables could lower a mark and cause duplicate IDs. So the functions are SECURITY
 -- DEFINER, and other roles have no privileges until they are granted. Each function is called in a separate statement
@@ -397,12 +397,14 @@ CREATE TABLE sortkey.node_pool (
     size integer NOT NULL,
     layout text NOT NULL,
     timeline text,
-    fenced_until timestamptz NOT NULL DEFAULT '-infinity'
+    fenced_until timestamptz NOT NULL DEFAULT '-infinity',
+    filled integer NOT NULL DEFAULT 0
 );
 COMMENT ON TABLE sortkey.node_pool IS 'The pools of node numbers. The first claim creates a pool with a default name, and create_node_pool other ones.';
 COMMENT ON COLUMN sortkey.node_pool.layout IS 'The layout of the IDs. Programs with another layout are rejected.';
 COMMENT ON COLUMN sortkey.node_pool.timeline IS 'The timeline of the write-ahead log at the last claim. A change means that a standby has taken over.';
 COMMENT ON COLUMN sortkey.node_pool.fenced_until IS 'No number is granted before this time. By then, every claim that a promoted standby had not received has expired.';
+COMMENT ON COLUMN sortkey.node_pool.filled IS 'Each lower number has a row in node_lease. Claims begin their search for a number without a row here.';
 
 -- The fillfactor leaves room for HOT updates: renewals change no indexed column.
 CREATE TABLE sortkey.node_lease (
@@ -422,7 +424,7 @@ CREATE TABLE sortkey.node_lease (
 ) WITH (fillfactor = 50);
 CREATE INDEX node_lease_free ON sortkey.node_lease (pool, free_mark, number) WHERE free_mark IS NOT NULL;
 CREATE INDEX node_lease_held ON sortkey.node_lease (pool, holder) WHERE holder IS NOT NULL;
-COMMENT ON TABLE sortkey.node_lease IS 'The node numbers and their holders; see node_status. Lowering a mark by hand can cause duplicate IDs.';
+COMMENT ON TABLE sortkey.node_lease IS 'The node numbers that were used or reserved, and their holders; see node_status. Lowering a mark by hand can cause duplicate IDs.';
 COMMENT ON COLUMN sortkey.node_lease.term IS 'The number of claims so far.';
 COMMENT ON COLUMN sortkey.node_lease.mark IS 'The high-water mark: the number may have been used up to this time, in Unix milliseconds.';
 COMMENT ON COLUMN sortkey.node_lease.after IS 'The high-water mark before the last claim.';
@@ -445,6 +447,12 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Returns the key of the advisory lock for the row of a number. A transaction that may insert the row takes the lock first,
+-- so that claims skip the number instead of waiting for the end of the transaction.
+CREATE FUNCTION sortkey_internal.node_lock(pool text, number integer) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN hashtextextended(format('sortkey.node_lease %s %s', pool, number), 0);
 
 -- Returns the timeline of the write-ahead log. A promoted standby begins a new timeline.
 CREATE FUNCTION sortkey_internal.node_timeline() RETURNS text
@@ -502,7 +510,7 @@ $$;
 
 -- Creates a pool that doesn't exist, and checks the size and layout of one that does. Without may_create, it creates only
 -- pools with a default name, size and layout, unless the role of the session is a member of the owner's role: a second
--- pool of a layout would need reservations of its own, and each pool has up to 65,536 rows.
+-- pool of a layout would need reservations of its own, and each pool can grow to 65,536 rows.
 CREATE FUNCTION sortkey_internal.open_pool(pool text, size integer, layout text, may_create boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
@@ -511,7 +519,6 @@ AS $$
 DECLARE
     known sortkey.node_pool;
     usual record;
-    lease sortkey.node_lease;
     number integer;
 BEGIN
     SELECT p.* INTO known FROM sortkey.node_pool p WHERE p.name = pool;
@@ -530,22 +537,20 @@ BEGIN
         INSERT INTO sortkey.node_pool (name, size, layout, timeline)
             VALUES (pool, size, layout, sortkey_internal.node_timeline()) ON CONFLICT DO NOTHING;
         IF FOUND THEN
-            -- Rows exist already for numbers that are reserved, or were.
-            INSERT INTO sortkey.node_lease (pool, number) SELECT pool, n FROM generate_series(0, size - 1) n ON CONFLICT DO NOTHING;
             -- Numbers reserved in other pools of this layout, or in the pool with the default name, are reserved here, too:
             -- defaults generate IDs with them.
-            FOR lease IN
-                SELECT r.* FROM sortkey.node_lease r LEFT JOIN sortkey.node_pool p ON p.name = r.pool
-                WHERE r.reserved IS NOT NULL AND r.pool <> pool
+            INSERT INTO sortkey.node_lease AS l (pool, number, reserved)
+                SELECT pool, r.number, min(r.reserved)
+                FROM sortkey.node_lease r LEFT JOIN sortkey.node_pool p ON p.name = r.pool
+                WHERE r.reserved IS NOT NULL AND r.pool <> pool AND r.number < size
                     AND (p.layout = layout
                         OR r.pool = CASE
                             WHEN layout ~ '^snowflake: ' THEN 'snowflake'
                             WHEN layout ~ '^snowflake_si: ' THEN 'snowflake-si'
                             WHEN layout ~ '^spread64: cluster [0-9]+$' THEN replace(layout, ': cluster ', '-')
                             WHEN layout = 'sno: partitions' THEN 'sno' END)
-            LOOP
-                UPDATE sortkey.node_lease l SET reserved = lease.reserved WHERE l.pool = pool AND l.number = lease.number AND l.reserved IS NULL;
-            END LOOP;
+                GROUP BY r.number
+                ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = EXCLUDED.reserved WHERE l.reserved IS NULL;
             DELETE FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size AND l.reserved IS NULL;
             SELECT l.number INTO number FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= size ORDER BY l.number LIMIT 1;
             IF number IS NOT NULL THEN
@@ -595,9 +600,10 @@ COMMENT ON FUNCTION sortkey.create_node_pool IS 'Creates a pool of node numbers 
 -- If the clocks differ by more, or until_ms is more than a TTL and a day ahead of this server's clock, nothing changes,
 -- and skewed is true. A clock that is years ahead would leave a mark that is years ahead.
 --
--- It claims the free number with the lowest mark before now_ms. If no number is free, it claims the number with the
--- lowest mark before now_ms whose claim has expired. It skips locked rows, so a hanging transaction blocks one number and
--- not the pool, unless it is creating the pool or the fence. If no number is available, number is NULL, and the result has
+-- It claims the free number with the lowest mark before now_ms, which is 0 for a number that was never used. If no number
+-- is free, it claims the number with the lowest mark before now_ms whose claim has expired. It skips locked numbers, so a
+-- hanging transaction blocks one number and not the pool, unless it is creating the pool or the fence. If no number is
+-- available, number is NULL, and the result has
 --
 --     held_count        the number of held numbers
 --     reserved_count    the number of reserved numbers
@@ -614,11 +620,14 @@ CREATE FUNCTION sortkey.claim_node(
 )
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_sort = off -- use the indexes and their order, even with old statistics
 AS $$
 #variable_conflict use_variable
 DECLARE
     ttl CONSTANT interval := ttl_ms * interval '1 millisecond';
     lowest bigint; -- the fence, a lower limit of all marks
+    filled integer;
+    unused int4multirange; -- the numbers from filled on that have no row
     now_at timestamptz;
 BEGIN
     IF (pool ~ '^[a-z][a-z0-9_-]{0,62}$' AND size BETWEEN 1 AND 65536 AND octet_length(layout) <= 1000 AND octet_length(holder) BETWEEN 1 AND 1000
@@ -666,13 +675,33 @@ BEGIN
     -- live holder renews within a TTL. clock_timestamp() runs per row, so it is later than each visible claim. The
     -- condition holder >= '' is true for every holder; it makes the planner choose node_lease_held, even without
     -- statistics.
-    UPDATE sortkey.node_lease l SET expires_at = clock_timestamp() + l.ttl
-        FROM (
-            SELECT o.number FROM sortkey.node_lease o
-            WHERE o.pool = pool AND o.holder >= '' AND o.expires_at > clock_timestamp() + o.ttl
-            FOR UPDATE SKIP LOCKED
-        ) late
-        WHERE l.pool = pool AND l.number = late.number;
+    WITH late AS MATERIALIZED (
+        SELECT o.number FROM sortkey.node_lease o
+        WHERE o.pool = pool AND o.holder >= '' AND o.expires_at > clock_timestamp() + o.ttl
+        FOR UPDATE SKIP LOCKED
+    )
+    UPDATE sortkey.node_lease l SET expires_at = clock_timestamp() + l.ttl FROM late WHERE l.pool = pool AND l.number = late.number;
+
+    -- Insert the row of the lowest number that has none. filled is stored only now and then, and not if the row of the pool
+    -- is locked, so that claims don't wait for each other.
+    IF greatest(lowest, 0) < now_ms THEN
+        SELECT p.filled INTO filled FROM sortkey.node_pool p WHERE p.name = pool;
+        unused := int4multirange(int4range(filled, size)) - coalesce((
+            SELECT range_agg(int4range(l.number, l.number + 1)) FROM sortkey.node_lease l WHERE l.pool = pool AND l.number >= filled), '{}');
+        filled := coalesce(lower(unused), size);
+        UPDATE sortkey.node_pool p SET filled = filled
+            FROM (
+                SELECT o.name FROM sortkey.node_pool o
+                WHERE o.name = pool AND o.filled < filled AND least(o.filled + 64, size) <= filled FOR UPDATE SKIP LOCKED
+            ) o
+            WHERE p.name = o.name;
+        FOR number IN SELECT generate_series(lower(r), upper(r) - 1) FROM unnest(unused - reserved) r LOOP
+            IF pg_try_advisory_xact_lock(sortkey_internal.node_lock(pool, number)) THEN
+                INSERT INTO sortkey.node_lease (pool, number) VALUES (pool, number) ON CONFLICT DO NOTHING;
+                EXIT WHEN FOUND;
+            END IF;
+        END LOOP;
+    END IF;
 
     now_at := clock_timestamp();
     SELECT l.number INTO number FROM sortkey.node_lease l
@@ -694,14 +723,13 @@ BEGIN
         -- A number that is free but locked is being claimed, and counts as held.
         SELECT count(*) FILTER (WHERE NOT a.kept AND NOT a.ahead), count(*) FILTER (WHERE a.kept), count(*) FILTER (WHERE NOT a.kept AND a.ahead),
                 ceil(extract(epoch FROM min(l.expires_at) FILTER (WHERE NOT a.kept AND l.holder IS NOT NULL AND l.expires_at > now_at) - now_at) * 1000),
-                min(greatest(l.mark, lowest)) FILTER (WHERE NOT a.kept AND a.ahead)
+                min(greatest(l.mark, lowest, 0)) FILTER (WHERE NOT a.kept AND a.ahead)
             INTO held_count, reserved_count, ahead_count, frees_ms, lowest_mark
-            FROM sortkey.node_lease l
+            FROM generate_series(0, size - 1) n LEFT JOIN sortkey.node_lease l ON l.pool = pool AND l.number = n
                 CROSS JOIN LATERAL (
-                    SELECT l.reserved IS NOT NULL OR l.number <@ reserved,
-                        (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest) >= now_ms
-                ) a (kept, ahead)
-            WHERE l.pool = pool AND l.number < size;
+                    SELECT l.reserved IS NOT NULL OR n <@ reserved,
+                        (l.holder IS NULL OR l.expires_at <= now_at) AND greatest(l.mark, lowest, 0) >= now_ms
+                ) a (kept, ahead);
         SELECT string_agg(CASE WHEN k.place <= 3 THEN format('%s for %s', k.number, quote_literal(left(k.reserved, 100))) ELSE format('%s more', k.total - 3) END, ', ' ORDER BY k.place)
             INTO reservations
             FROM (
@@ -782,8 +810,9 @@ REVOKE EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, big
 COMMENT ON FUNCTION sortkey.release_node IS 'Releases a claim, for package pglease.';
 
 -- Reserves a number permanently, for example for the default of a column. Programs cannot claim a reserved number. The
--- pool need not exist yet. note describes the use of the number. The number can be used once reserve_node has returned.
--- So reserve_node fails if the number is held, or if this server's clock isn't a second past the number's mark.
+-- pool need not exist yet. note describes the use of the number: reserve_node fails if the number is reserved with another
+-- note, and repeated calls with one note do nothing. The number can be used once reserve_node has returned. So reserve_node
+-- fails if the number is held, or if this server's clock isn't a second past the number's mark.
 --
 -- Pool spread64 stands for the pools of the 16 clusters, spread64-0 to spread64-15: number is generator << 4 | cluster,
 -- as in next_spread64.
@@ -814,9 +843,15 @@ BEGIN
         number := number >> 4;
     END IF;
     PERFORM sortkey_internal.commit_durably();
+    PERFORM pg_advisory_xact_lock(sortkey_internal.node_lock(pool, number));
     INSERT INTO sortkey.node_lease AS l (pool, number, reserved) VALUES (pool, number, note)
-        ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = note
+        ON CONFLICT ON CONSTRAINT node_lease_pkey DO UPDATE SET reserved = coalesce(l.reserved, note)
         RETURNING l.* INTO lease;
+    IF lease.reserved <> note THEN
+        RAISE EXCEPTION USING ERRCODE = 'object_in_use',
+            MESSAGE = format('cannot reserve number %s of pool %s for %L: it is reserved for %L', number, pool, note, lease.reserved),
+            HINT = 'Choose another number. If nothing uses the number any more, cancel its reservation with unreserve_node first.';
+    END IF;
     IF while_held THEN
         RETURN;
     END IF;
@@ -882,12 +917,17 @@ COMMENT ON FUNCTION sortkey.unreserve_node IS 'Cancels the reservation of a node
 --
 -- statement_timestamp() lets a query compute only the columns that it needs. With clock_timestamp(), which is volatile, it
 -- would compute them for all rows. The division of doubles is exact to the millisecond, and faster than one of numerics.
+-- The numbers that were never used have no rows. The planner drops them from a query of states other than free.
 CREATE VIEW sortkey.node_status AS
     SELECT l.pool, l.number,
         CASE WHEN l.holder IS NOT NULL AND l.expires_at > statement_timestamp() THEN 'held' WHEN l.reserved IS NOT NULL THEN 'reserved' ELSE 'free' END AS state,
         regexp_replace(l.holder, ' [^ ]+$', '') AS holder, l.claimed_at, l.expires_at, l.ttl, l.term,
         CASE WHEN l.mark < 253402300800000 THEN to_timestamp(nullif(l.mark, 0)::float8 / 1000) ELSE 'infinity' END AS mark, l.reserved
-    FROM sortkey.node_lease l;
+    FROM sortkey.node_lease l
+    UNION ALL
+    SELECT p.name, n, 'free', NULL, NULL, NULL, NULL, 0, NULL, NULL
+    FROM sortkey.node_pool p CROSS JOIN LATERAL generate_series(0, p.size - 1) n
+    WHERE NOT EXISTS (SELECT FROM sortkey.node_lease l WHERE l.pool = p.name AND l.number = n);
 COMMENT ON VIEW sortkey.node_status IS 'Node numbers, their holders, and the time up to which each may have been used (mark; NULL if it was never used).';
 
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
@@ -976,15 +1016,15 @@ BEGIN
     END IF;
     IF worker IS NULL THEN
         -- reserve_node with while_held reserves a number that a program still uses.
-        SELECT p.pool, p.number, l.reserved IS NOT NULL AS held INTO missing FROM sortkey_internal.node_pools(format, setting::integer) p
+        SELECT p.pool, p.number, l.reserved INTO missing FROM sortkey_internal.node_pools(format, setting::integer) p
             LEFT JOIN sortkey.node_lease l ON l.pool = p.pool AND l.number = p.number
             WHERE l.reserved IS NULL OR l.holder IS NOT NULL ORDER BY p.pool LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = format('sortkey.node is %s, but number %s of pool %s is %s', setting, missing.number, missing.pool,
-                    CASE WHEN missing.held THEN 'still held' ELSE 'not reserved' END),
+                    CASE WHEN missing.reserved IS NOT NULL THEN 'still held' ELSE 'not reserved' END),
                 HINT = format('Run SELECT sortkey.reserve_node(%L, %s, %L), or run %s with a reserved number and reconnect.',
-                    missing.pool, missing.number, 'defaults of ' || current_database(), remedy);
+                    missing.pool, missing.number, coalesce(missing.reserved, 'defaults of ' || current_database()), remedy);
         END IF;
     ELSE
         -- The reservations are on the coordinator, but the numbers of the other servers are known here.
@@ -1091,8 +1131,9 @@ COMMENT ON VIEW sortkey.node_defaults IS 'Defaults that generate IDs with a node
 CREATE VIEW sortkey.node_problems AS
     WITH d AS (
         SELECT n.kind || ' ' || n.name AS name, replace(n.format, '_', '-') AS format, n.from_setting, n.pool, n.number,
-            CASE WHEN n.from_setting THEN 'defaults of ' || current_database() ELSE n.kind || ' ' || n.name END AS note
-        FROM sortkey.node_defaults n WHERE n.reserved IS NULL AND (n.number IS NOT NULL OR n.from_setting)
+            coalesce(l.reserved, CASE WHEN n.from_setting THEN 'defaults of ' || current_database() ELSE n.kind || ' ' || n.name END) AS note
+        FROM sortkey.node_defaults n LEFT JOIN sortkey.node_lease l ON l.pool = n.pool AND l.number = n.number -- reserved, but held
+        WHERE n.reserved IS NULL AND (n.number IS NOT NULL OR n.from_setting)
     )
     SELECT d.number IS NULL AS no_node, d.pool, d.number,
         min(d.name) || CASE WHEN count(*) > 1 THEN format(' (and %s more)', count(*) - 1) ELSE '' END

@@ -615,7 +615,6 @@ type candidate struct {
 	Number    int
 	Holder    *string // nil: not held
 	ExpiresAt *instant
-	Reserved  *string
 }
 
 // reserveOnce is an attempt of reserve. It fails if another transaction changes the number.
@@ -628,7 +627,7 @@ func (n *nodes) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, numb
 		), d AS MATERIALIZED (
 			SELECT d.pool, d.number FROM $s.node_defaults d WHERE $2 < 0
 		)
-		SELECT a.argument, a.pool, a.number, CASE WHEN s.state = 'held' THEN s.holder END AS holder, s.expires_at, s.reserved
+		SELECT a.argument, a.pool, a.number, CASE WHEN s.state = 'held' THEN s.holder END AS holder, s.expires_at
 		FROM a LEFT JOIN $s.node_status s ON s.pool = a.pool AND s.number = a.number
 		WHERE $2 >= 0 OR coalesce(s.state, 'free') = 'free' AND s.holder IS NULL
 			AND coalesce(s.mark < clock_timestamp() - interval '2 seconds', true)
@@ -643,10 +642,7 @@ func (n *nodes) reserveOnce(ctx context.Context, tx pgx.Tx, r *reservation, numb
 	}
 	a := found[0]
 	r.Number, r.Holder = a.Argument, a.Holder
-	switch {
-	case a.Reserved != nil && *a.Reserved != r.Note:
-		return fmt.Errorf("number %d of pool %s is already reserved: %q; choose another number, or run sortkey nodes release %[2]s %[1]d first", a.Number, a.Pool, *a.Reserved)
-	case a.Holder != nil && !whileHeld:
+	if a.Holder != nil && !whileHeld {
 		return fmt.Errorf("number %d of pool %s is held by %q until %s, unless renewed; choose another number, or pass --while-held, stop the holder, and run the command again",
 			a.Number, a.Pool, *a.Holder, a.ExpiresAt)
 	}

@@ -216,7 +216,7 @@ func TestNodesReserveOfOthers(t *testing.T) {
 			}
 			return nil
 		})
-		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "yours"), 2, `number 0 of pool own is already reserved: "mine"`)
+		wantFailure(t, sortkey(t, db, "nodes", "reserve", "own", "0", "--note", "yours"), 2, "cannot reserve number 0 of pool own for 'yours': it is reserved for 'mine'", "cancel its reservation with unreserve_node")
 
 		if out := must(t, db, "nodes", "reserve", "own", "--note", "last"); out != "Reserved number 1 of pool own: last\n" {
 			t.Errorf("got %q", out)

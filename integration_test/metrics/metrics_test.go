@@ -80,7 +80,7 @@ func TestDatabase(t *testing.T) {
 		pgtest.Must(t, err)
 		defer ids.Close()
 		// A mark an hour ahead, as a holder with a wrong clock leaves it.
-		db.Exec(t, `UPDATE sortkey.node_lease SET mark = extract(epoch FROM now()) * 1000 + 3600000 WHERE pool = 'snowflake' AND number = 5;
+		db.Exec(t, `INSERT INTO sortkey.node_lease (pool, number, mark) VALUES ('snowflake', 5, extract(epoch FROM now()) * 1000 + 3600000);
 			UPDATE sortkey.node_pool SET fenced_until = now() + interval '1 minute'`)
 
 		// The role has only the privileges that the documentation of Database lists.

@@ -200,6 +200,12 @@ func TestReserve(t *testing.T) {
 		}
 		must(t, call("reserve_node", p.Name, 1, "defaults of shop"))
 		must(t, call("reserve_node", p.Name, 1, "defaults of shop")) // a migration may run twice
+		for _, whileHeld := range []bool{false, true} {
+			inUse(call("reserve_node", p.Name, 1, "defaults of billing", whileHeld), "number 1 of pool small for 'defaults of billing'", "reserved for 'defaults of shop'")
+		}
+		if note := one[string](t, pool, "SELECT reserved FROM sortkey.node_lease WHERE number = 1"); note != "defaults of shop" {
+			t.Errorf("expected the first reservation, got %q", note)
+		}
 		a := claim(t, s, p, ask("host a AAAA", time.Minute))
 		b := claim(t, s, p, ask("host b BBBB", time.Minute))
 		if a.Number != 0 || b.Number != 2 {
@@ -361,11 +367,16 @@ func TestClaimReadsFewRows(t *testing.T) {
 			must(t, tx.Commit(ctx))
 			return number, rows - before
 		}
-		read(db.Conn(t), "{}") // creates the pool
 		odd := fmt.Sprintf("SELECT range_agg(int4range(n, n + 1))::text FROM generate_series(1, %d, 2) n", size-1)
 		most := size / 16 * 15
-		for _, before := range []string{"SELECT", "ANALYZE sortkey.node_lease"} {
+		// The numbers have no rows until they are used.
+		for _, before := range []string{
+			"SELECT", "ANALYZE sortkey.node_lease",
+			fmt.Sprintf("INSERT INTO sortkey.node_lease (pool, number) SELECT 'large', n FROM generate_series(0, %d) n ON CONFLICT DO NOTHING", size-1),
+			"ANALYZE sortkey.node_lease",
+		} {
 			db.Exec(t, before)
+			read(db.Conn(t), "{}") // creates the pool, or finds that it has all rows
 			for name, reserves := range map[string]struct {
 				reserved string
 				count    int
@@ -384,6 +395,52 @@ func TestClaimReadsFewRows(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Each of a thousand programs that start at once gets a number of the largest pool within
+// the default timeout: half of the default TTL. The numbers are the lowest ones, and only
+// these have rows.
+func TestThousandClaims(t *testing.T) {
+	t.Parallel()
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		const programs = 1024
+		up(t, db)
+		db.Exec(t, "SELECT sortkey.reserve_node('sno', 3, 'defaults'), sortkey.reserve_node('sno', 65535, 'imports')")
+		pool := db.SQL(t)
+		pool.SetMaxOpenConns(32)
+		leases, errs := make([]*nodelease.Keeper, programs), make([]error, programs)
+		var wg sync.WaitGroup
+		for i := range programs {
+			wg.Go(func() {
+				leases[i], errs[i] = nodelease.Acquire(t.Context(), pglease.New(pool, pglease.Config{}), nodelease.ForSno(), nodelease.Options{Wait: -1})
+			})
+		}
+		wg.Wait()
+		must(t, errors.Join(errs...))
+		var numbers []int
+		for _, l := range leases {
+			numbers = append(numbers, l.Number())
+		}
+		slices.Sort(numbers)
+		for i, number := range numbers {
+			if i >= 3 {
+				i++ // number 3 is reserved
+			}
+			if number != i {
+				t.Fatalf("expected the %d lowest numbers, got %v", programs, numbers)
+			}
+		}
+		if rows := one[int](t, pool, "SELECT count(*) FROM sortkey.node_lease WHERE pool = 'sno'"); rows != programs+2 {
+			t.Errorf("expected %d rows, got %d", programs+2, rows)
+		}
+		if got := one[string](t, pool, "SELECT string_agg(format('%s %s', n, state), ', ' ORDER BY state) FROM (SELECT state, count(*) n FROM sortkey.node_status WHERE pool = 'sno' GROUP BY state) s"); got != "64510 free, 1024 held, 2 reserved" {
+			t.Errorf("expected 65536 numbers, got %s", got)
+		}
+		for _, l := range leases {
+			wg.Go(func() { _ = l.Close() })
+		}
+		wg.Wait()
 	})
 }
 

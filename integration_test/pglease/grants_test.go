@@ -149,7 +149,7 @@ func TestDefaultPools(t *testing.T) {
 		// Each number that defaults can use is in the pool that claims use.
 		for format, numbers := range map[string][]int{"snowflake": {0, 255}, "snowflake_si": {0, 255}, "spread64": {0, 1023}, "sno": {0, 65535}} {
 			for _, n := range numbers {
-				if !one[bool](t, db.SQL(t), "SELECT count(*) = 1 AND bool_and(l.pool IS NOT NULL) FROM sortkey_internal.node_pools($1, $2) p LEFT JOIN sortkey.node_lease l USING (pool, number)", format, n) {
+				if !one[bool](t, db.SQL(t), "SELECT count(*) = 1 AND bool_and(l.pool IS NOT NULL) FROM sortkey_internal.node_pools($1, $2) p LEFT JOIN sortkey.node_status l USING (pool, number)", format, n) {
 					t.Errorf("%s %d: want one number of a pool", format, n)
 				}
 			}

@@ -16,6 +16,7 @@ DROP FUNCTION {{.Internal}}.default_pool(text);
 DROP FUNCTION {{.Internal}}.max_skew();
 DROP FUNCTION {{.Internal}}.node_fence(text, interval);
 DROP FUNCTION {{.Internal}}.node_timeline();
+DROP FUNCTION {{.Internal}}.node_lock(text, integer);
 DROP FUNCTION {{.Internal}}.commit_durably();
 DROP TABLE {{.Schema}}.node_lease;
 DROP TABLE {{.Schema}}.node_pool;

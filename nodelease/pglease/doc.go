@@ -1,5 +1,5 @@
-// Package pglease is a [nodelease.Store] in Postgres. It keeps one row per node
-// number.
+// Package pglease is a [nodelease.Store] in Postgres. It keeps one row for each node
+// number that was used or reserved.
 //
 //	err := migrations.Up(ctx, db, migrations.Config{}) // once, as the owner of the schema
 //	...
@@ -14,10 +14,10 @@
 // connection, and a claim that isn't renewed in time is lost.
 //
 // Each claim is renewed three times per TTL, by one statement that updates one row by
-// its primary key. A new claim finds a free number by an index. It also reads the held
-// rows and the free rows in Pool.Reserved. It reads the whole pool only if no number is
-// free. The first claim inserts all rows of the pool, about 10 MB for the 65,536
-// numbers of ForSno, and must complete within half a TTL.
+// its primary key. A new claim takes the lowest number that was never used, or finds the
+// free number with the lowest high-water mark by an index. It also reads the held rows
+// and the rows in Pool.Reserved. It reads the whole pool only if no number is free.
+// Concurrent claims don't wait for each other, whatever the size of the pool.
 //
 // # Privileges
 //
@@ -62,8 +62,9 @@
 //
 // The function fails if the number is held, or if the server's clock isn't more than a
 // second past its high-water mark. In that case stop the holder and wait, or choose
-// another number. The pool need not exist yet. When no session uses the number any
-// more, free it:
+// another number. It also fails if the number is reserved with another note, since that
+// note is of another purpose; a repeated call with the same note does nothing. The pool
+// need not exist yet. When no session uses the number any more, free it:
 //
 //	SELECT sortkey.unreserve_node('snowflake', 1023);
 //
