@@ -356,6 +356,21 @@ BEGIN
         HINT = 'Pass a finite time.';
 END
 $$;
+
+-- Returns the result of T_at(), or raises an error if it is zero, which no column of an ID type accepts.
+CREATE FUNCTION sortkey_internal.not_zero(format text, id anyelement, zero anyelement) RETURNS anyelement
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF id IS DISTINCT FROM zero THEN
+        RETURN id;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+        MESSAGE = format('%s of the first instant with all other parts 0 is zero, which is not an ID', format),
+        HINT = 'Use a sequence number from 1 on for this instant, or another node number.';
+END
+$$;
 -- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
 -- USAGE on that schema, a role cannot call these by name.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
@@ -1245,8 +1260,9 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN 9223372036854775807;
     END IF;
-    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
-    unit := floor(extract(epoch FROM (t - timestamptz '2021-01-01 00:00:00.000+00')) * 1000);
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit, and the interval between two times
+    -- can be out of range.
+    unit := floor((extract(epoch FROM t) - 1609459200000 / 1000.0) * 1000);
     IF unit < 0 OR unit > 2199023255551 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
             MESSAGE = format('time %s is out of range for Snowflake (2021-01-01T00:00:00.000Z to 2090-09-07T15:47:35.551Z)',
@@ -1351,9 +1367,9 @@ COMMENT ON FUNCTION sortkey.next_snowflake(integer) IS
 
 CREATE FUNCTION sortkey.snowflake_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey.snowflake_floor(sortkey_internal.finite_time(t))
+    RETURN sortkey_internal.not_zero('Snowflake', sortkey.snowflake_floor(sortkey_internal.finite_time(t))
         | CASE WHEN node IS NULL THEN sortkey_internal.snowflake_node_bits() ELSE sortkey_internal.snowflake_node_bits(node) END
-        | sortkey_internal.sequence_bits('Snowflake', n, 4095);
+        | sortkey_internal.sequence_bits('Snowflake', n, 4095), 0::bigint);
 COMMENT ON FUNCTION sortkey.snowflake_at IS
     'Returns the ID of a past time with sequence number n (0 to 4095), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
 
@@ -1512,8 +1528,9 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN 1152921504606846975;
     END IF;
-    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
-    unit := floor(extract(epoch FROM (t - timestamptz '2018-03-01 00:00:00.000+00')) * 1000);
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit, and the interval between two times
+    -- can be out of range.
+    unit := floor((extract(epoch FROM t) - 1519862400000 / 1000.0) * 1000);
     IF unit < 0 OR unit > 4398046511103 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
             MESSAGE = format('time %s is out of range for UID60 (2018-03-01T00:00:00.000Z to 2157-07-13T07:35:11.103Z)',
@@ -1591,8 +1608,8 @@ COMMENT ON FUNCTION sortkey.next_uid60() IS
 
 CREATE FUNCTION sortkey.uid60_at(t timestamptz, n integer) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey.uid60_floor(sortkey_internal.finite_time(t)) | (sortkey_internal.sequence_bits('UID60', n, 511) << 9)
-        | floor(random() * 512)::bigint;
+    RETURN sortkey_internal.not_zero('UID60', sortkey.uid60_floor(sortkey_internal.finite_time(t)) | (sortkey_internal.sequence_bits('UID60', n, 511) << 9)
+        | floor(random() * 512)::bigint, 0::bigint);
 COMMENT ON FUNCTION sortkey.uid60_at(timestamptz, integer) IS
     'Returns an ID of a past time with sequence number n (0 to 511) and random bits, for existing rows. It can equal an ID that was generated at that time.';
 -- Revoke privileges that ALTER DEFAULT PRIVILEGES granted to other roles. Only the owner may use these objects.
@@ -1822,8 +1839,9 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN 4398046511103;
     END IF;
-    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
-    unit := floor(extract(epoch FROM (t - timestamptz '1970-01-01 00:00:00.000+00')) * 1000);
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit, and the interval between two times
+    -- can be out of range.
+    unit := floor((extract(epoch FROM t) - 0 / 1000.0) * 1000);
     IF unit < 0 OR unit > 4398046511103 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
             MESSAGE = format('time %s is out of range for Spread64 (1970-01-01T00:00:00.000Z to 2109-05-15T07:35:11.103Z)',
@@ -1837,8 +1855,9 @@ $$;
 
 CREATE FUNCTION sortkey.spread64_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.spread64_bits(sortkey_internal.spread64_unit(sortkey_internal.finite_time(t)), (sortkey_internal.sequence_bits('Spread64', n, 63) << 16)
-        | CASE WHEN node IS NULL THEN sortkey_internal.spread64_node_bits() ELSE sortkey_internal.spread64_node_bits(node) END);
+    RETURN sortkey_internal.not_zero('Spread64', sortkey_internal.spread64_bits(sortkey_internal.spread64_unit(sortkey_internal.finite_time(t)),
+        (sortkey_internal.sequence_bits('Spread64', n, 63) << 16)
+        | CASE WHEN node IS NULL THEN sortkey_internal.spread64_node_bits() ELSE sortkey_internal.spread64_node_bits(node) END), 0::bigint);
 COMMENT ON FUNCTION sortkey.spread64_at IS
     'Returns the ID of a past time with sequence number n (0 to 63), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
 
@@ -2011,8 +2030,9 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN '78787878-7878-7878-7878-787878787878';
     END IF;
-    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
-    unit := floor(extract(epoch FROM (t - timestamptz '2010-01-01 00:00:00.000+00')) * 250);
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit, and the interval between two times
+    -- can be out of range.
+    unit := floor((extract(epoch FROM t) - 1262304000000 / 1000.0) * 250);
     IF unit < 0 OR unit > 549755813887 THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
             MESSAGE = format('time %s is out of range for Sno (2010-01-01T00:00:00.000Z to 2079-09-07T15:47:35.551Z)',
@@ -2165,9 +2185,9 @@ COMMENT ON FUNCTION sortkey.next_sno(integer, integer) IS
 
 CREATE FUNCTION sortkey.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, node integer DEFAULT NULL) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN (left(encode(uuid_send(sortkey.sno_floor(sortkey_internal.finite_time(t))), 'hex'), 16) || sortkey_internal.sno_hex(sortkey_internal.sno_meta_bits(meta)
+    RETURN sortkey_internal.not_zero('Sno', (left(encode(uuid_send(sortkey.sno_floor(sortkey_internal.finite_time(t))), 'hex'), 16) || sortkey_internal.sno_hex(sortkey_internal.sno_meta_bits(meta)
         | CASE WHEN node IS NULL THEN sortkey_internal.sno_node_bits() ELSE sortkey_internal.sno_node_bits(node) END
-        | sortkey_internal.sno_digits(sortkey_internal.sequence_bits('Sno', n, 65535))))::uuid;
+        | sortkey_internal.sno_digits(sortkey_internal.sequence_bits('Sno', n, 65535))))::uuid, '32323232-3232-3232-3232-323232323232');
 COMMENT ON FUNCTION sortkey.sno_at IS
     'Returns the ID of a past time with sequence number n (0 to 65535), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
 

@@ -178,6 +178,9 @@ func atCompare(t *testing.T, db *pgtest.DB, n int) {
 					at = f.first
 				}
 				sequence, meta, node := atEdges(r, f.maxSequence), atEdges(r, 255), atEdges(r, f.maxNode)
+				if at.Sub(f.first) < f.unit && sequence+node == 0 && (meta == 0 || f.name != "sno") {
+					at = at.Add(f.unit) // the ID would be zero
+				}
 				id, err := f.compose(at, sequence, meta, node)
 				must(t, err)
 				times, want = append(times, parityInstant(at)), append(want, id)
@@ -272,6 +275,13 @@ func TestAtErrors(t *testing.T) {
 				}
 				for _, at := range []time.Time{f.first.Add(-time.Microsecond), f.last.Add(f.unit), f.first.AddDate(-1000, 0, 0), f.last.AddDate(1000, 0, 0)} {
 					fails(t, conn, "22008", "select "+f.call("'"+parityInstant(at)+"'", "0", "0", "0"), "is out of range for "+f.title)
+				}
+				// The difference between these times and an epoch in the past can be out of range for an interval.
+				for _, at := range []string{"294276-12-31Z", "4713-01-01Z BC"} {
+					fails(t, conn, "22008", "select "+f.call("'"+at+"'", "0", "16", "0"), "is out of range for "+f.title+" ("+f.first.UTC().Format("2006-01-02T"))
+				}
+				if f.name != "uid60" { // a UID60 has random bits
+					fails(t, conn, "22003", "select "+f.call("'"+parityInstant(f.first)+"'", "0", "0", "0"), f.title+" of the first instant", "is zero", "Use a sequence number from 1 on")
 				}
 				if !pgtest.Value[bool](t, conn, "select "+f.call("null", "0", "0", "0")+" is null") {
 					t.Errorf("%s: expected NULL for a time of NULL", f.function("at"))

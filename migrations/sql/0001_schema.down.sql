@@ -1,4 +1,5 @@
 {{define "schema" -}}
+DROP FUNCTION {{.Internal}}.not_zero(text, anyelement, anyelement);
 DROP FUNCTION {{.Internal}}.finite_time(timestamptz);
 DROP FUNCTION {{.Internal}}.sequence_bits(text, integer, integer);
 DROP FUNCTION {{.Internal}}.reject_node(text, integer, integer);

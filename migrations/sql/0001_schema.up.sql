@@ -242,6 +242,21 @@ BEGIN
         HINT = 'Pass a finite time.';
 END
 $$;
+
+-- Returns the result of T_at(), or raises an error if it is zero, which no column of an ID type accepts.
+CREATE FUNCTION {{$i}}.not_zero(format text, id anyelement, zero anyelement) RETURNS anyelement
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF id IS DISTINCT FROM zero THEN
+        RETURN id;
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+        MESSAGE = format('%s of the first instant with all other parts 0 is zero, which is not an ID', format),
+        HINT = 'Use a sequence number from 1 on for this instant, or another node number.';
+END
+$$;
 {{template "share internals" .}}
 {{template "revision" .}}
 {{- end}}

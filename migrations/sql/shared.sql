@@ -142,8 +142,9 @@ BEGIN
     ELSIF t = 'infinity' THEN
         RETURN {{.Highest}};
     END IF;
-    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit.
-    unit := floor(extract(epoch FROM (t - timestamptz '{{.Epoch}}')) * {{.UnitsPerSecond}});
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit, and the interval between two times
+    -- can be out of range.
+    unit := floor((extract(epoch FROM t) - {{.EpochMS}} / 1000.0) * {{.UnitsPerSecond}});
     IF unit < 0 OR unit > {{.LastUnit}} THEN
         RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
             MESSAGE = format('time %s is out of range for {{.Title}} ({{.First}} to {{.Last}})',
@@ -287,9 +288,9 @@ DROP FUNCTION {{.Internal}}.{{.Format}}_node_bits(integer);
 {{$i := .Internal -}}
 CREATE FUNCTION {{.Schema}}.{{.Format}}_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{.Schema}}.{{.Format}}_floor({{$i}}.finite_time(t))
+    RETURN {{$i}}.not_zero('{{.Title}}', {{.Schema}}.{{.Format}}_floor({{$i}}.finite_time(t))
         | CASE WHEN node IS NULL THEN {{$i}}.{{.Format}}_node_bits() ELSE {{$i}}.{{.Format}}_node_bits(node) END
-        | {{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}});
+        | {{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}), 0::bigint);
 {{template "comment at" .}}
 {{- end}}
 
