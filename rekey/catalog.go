@@ -401,8 +401,10 @@ func (m *model) read(ctx context.Context, db querier) error {
 		}
 		m.changed = append(m.changed, x)
 	}
-	_, err = db.ExecContext(ctx, "SET LOCAL search_path = pg_catalog")
-	return err
+	if _, err := db.ExecContext(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
+		return err
+	}
+	return m.readTrustedPath(ctx, db)
 }
 
 // keepMoved removes the columns of InPlace keys whose columns are all bigint.
@@ -447,6 +449,9 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 		c := m.column(r.OID, a.Num)
 		if c == nil {
 			r.others = append(r.others, a.Quoted)
+			if a.Generated == "" && a.Identity != "a" {
+				r.settable = append(r.settable, a.Quoted)
+			}
 			if a.Base == "timestamptz" || a.Base == "timestamp" {
 				r.times = append(r.times, timeColumn{a.Name, a.Quoted, a.Base, a.NotNull})
 			}

@@ -21,6 +21,17 @@ func (m *model) contract(o Options) (list []Action) {
 		add(kindCheck, compareKeys, nil, m.rowChecks(o)...)
 		add(kindCheck, "look for new objects on the old columns", nil, m.dependentCheck(), m.schemaCheck(o))
 	}
+	groups := m.childrenFirst()
+	if m.linked {
+		// While some tables have new keys and others old ones, functions that work on both would
+		// fail, or find no rows.
+		groups = [][]*relation{slices.Concat(groups...)}
+	}
+	for _, group := range groups {
+		if sql := m.trial(group, o); sql != nil {
+			add(kindTrial, "try the triggers of "+strings.Join(relationNames(group), ", "), nil, sql...)
+		}
+	}
 	for _, f := range m.changedForeignKeys() {
 		r := m.relation(f.Table)
 		sql := append(m.lockBoth(f), "ALTER TABLE "+r.Name+" DROP CONSTRAINT "+f.Name, "ALTER TABLE "+r.Name+" RENAME CONSTRAINT "+freshConstraint(f.Name)+" TO "+f.Name)
@@ -32,12 +43,6 @@ func (m *model) contract(o Options) (list []Action) {
 	views := &objects{Views: each(m.views, func(v *view) string { return v.Name })}
 	if len(m.views) > 0 {
 		add(kindDDL, "point views at the new columns", views, m.replaceViews(append([]string{o.Schema}, m.path...))...)
-	}
-	groups := m.childrenFirst()
-	if m.linked {
-		// While some tables have new keys and others old ones, functions that work on both would
-		// fail, or find no rows.
-		groups = [][]*relation{slices.Concat(groups...)}
 	}
 	for _, group := range groups {
 		names := relationNames(group)

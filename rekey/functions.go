@@ -233,6 +233,10 @@ func (m *model) checkFunctions() {
 		if expandsRows(f.Source, t.Rows) {
 			problem(object, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns")
 		}
+		if kind := m.narrow(f); kind != "" && !noted[f.Name] {
+			noted[f.Name] = true
+			m.note(object, "names the type %s, which can't hold a new key", "check that it doesn't hold one; contract tries the trigger with a row before it changes anything", kind)
+		}
 		if f.text().dynamic {
 			m.linked = true // the SQL could work on any table
 			if !f.Path {
@@ -273,9 +277,30 @@ func (m *model) checkFunctions() {
 			continue
 		}
 		if uses := m.uses(f); len(uses) > 0 {
-			m.note("function "+f.Name, "names %s", "check that it works with the keys of both versions", strings.Join(each(uses, func(u use) string { return u.relation }), ", "))
+			names := strings.Join(each(uses, func(u use) string { return u.relation }), ", ")
+			if kind := m.narrow(f); kind != "" {
+				names += ", and the type " + kind + ", which can't hold a new key"
+			}
+			m.note("function "+f.Name, "names %s", "check that it works with the keys of both versions", names)
 		}
 	}
+}
+
+// narrow returns the first type that the arguments or the text of a function name, and that is
+// too narrow for a new key, or "".
+func (m *model) narrow(f *function) string {
+	kinds := []string{"smallint", "int2", "integer", "int", "int4"}
+	if slices.ContainsFunc(m.moved(), func(k *key) bool { return k.format.sqlType == "uuid" }) {
+		kinds = append(kinds, "bigint", "int8")
+	}
+	arguments := &text{}
+	arguments.parse(f.Name)
+	for _, name := range append(arguments.bare, f.text().bare...) {
+		if slices.Contains(kinds, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // calls returns the names of the functions in an expression.

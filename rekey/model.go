@@ -28,6 +28,7 @@ type relation struct {
 	columns   []*column
 	Grants    []grant
 	others    []string // quoted names of the columns that don't change, in order
+	settable  []string // without generated columns and others that statements can't set
 	// Triggers means that a trigger of the user fires on UPDATE, and AlwaysTriggers that one
 	// fires even for session_replication_role replica.
 	Triggers, AlwaysTriggers bool
@@ -233,6 +234,7 @@ type model struct {
 	functions    []*function
 	linked       bool     // functions work on several tables
 	path         []string // schemas of the tables
+	trustedPath  []string // schemas of path in which only trusted roles can create objects
 	own          []string // schemas of the installed SQL
 	bypassRLS    bool
 	problems     []Problem

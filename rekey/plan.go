@@ -14,6 +14,7 @@ const (
 	kindIndex    = "index"    // CREATE INDEX CONCURRENTLY
 	kindBackfill = "backfill" // batches
 	kindCheck    = "check"    // queries whose rows are findings
+	kindTrial    = "trial"    // a transaction that rolls back
 )
 
 // compareKeys is the title of the check of the rows.

@@ -224,7 +224,7 @@ func (p Problem) String() string {
 // An Action is a part of a step, with the SQL that it runs.
 type Action struct {
 	Step  Step     `json:"step"`
-	Kind  string   `json:"kind"` // ddl, end, index, backfill or check
+	Kind  string   `json:"kind"` // ddl, end, index, backfill, check or trial
 	Title string   `json:"title"`
 	SQL   []string `json:"sql"`
 	// Index is the name of the index of a CREATE INDEX CONCURRENTLY, schema-qualified.

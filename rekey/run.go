@@ -146,6 +146,16 @@ func (j *job) act(ctx context.Context, a Action) error {
 		if err := j.check(ctx, a); err != nil {
 			return err
 		}
+	case kindTrial:
+		if err := j.started(ctx, a); err != nil {
+			return err
+		}
+		err := j.retry(ctx, a, func(int) error {
+			return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error { return j.try(ctx, tx, a) })
+		})
+		if !errors.Is(err, errTried) {
+			return err
+		}
 	}
 	return j.retry(ctx, a, func(int) error {
 		return j.tx(ctx, j.o.LockTimeout, func(tx *sql.Tx) error {
@@ -225,7 +235,11 @@ func (j *job) lock(ctx context.Context, tx *sql.Tx, a Action, statement string) 
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT attempt"); err != nil {
 			return err
 		}
+		began := time.Now()
 		err := run(perTable, sum, statement)
+		if sqlState(err) == pgerror.QueryCanceled && time.Since(began) >= 3*j.o.LockTimeout {
+			err = slowLock{err} // not pg_cancel_backend
+		}
 		if sqlState(err) != "" {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT attempt"); err != nil {
 				return err
@@ -239,7 +253,17 @@ func (j *job) lock(ctx context.Context, tx *sql.Tx, a Action, statement string) 
 	return run(perTable, "'0'", "RELEASE SAVEPOINT attempt")
 }
 
+// A slowLock is an attempt that statement_timeout has ended, which is like lock_timeout.
+type slowLock struct{ error }
+
+func (slowLock) SQLState() string { return "55P03" }
+
 func milliseconds(d time.Duration) string { return literal(strconv.FormatInt(d.Milliseconds(), 10)) }
+
+// isLockFailure reports whether a SQLSTATE means that a statement didn't get its locks.
+func isLockFailure(state string) bool {
+	return state == "55P03" || state == "40P01" || state == "40001" // lock_not_available, deadlock_detected, serialization_failure
+}
 
 // retry repeats f with pauses while it doesn't get its locks.
 func (j *job) retry(ctx context.Context, a Action, f func(attempt int) error) error {
@@ -254,13 +278,13 @@ func (j *job) retry(ctx context.Context, a Action, f func(attempt int) error) er
 		if errors.Is(err, ErrLocked) { // of attempts in f
 			return err
 		}
-		switch state {
-		case "55P03", "57014", "40P01", "40001": // lock_not_available, query_canceled, deadlock_detected, serialization_failure
-		case "55006": // object_in_use: until a second after abort, its node numbers can't be reserved
+		switch {
+		case isLockFailure(state):
+		case state == "55006": // object_in_use: until a second after abort, its node numbers can't be reserved
 			if time.Since(begun) > 5*time.Second {
 				return err
 			}
-		case "23514", "23505", "23503": // a constraint or a unique index
+		case slices.Contains([]string{"23514", "23505", "23503"}, state): // a constraint or a unique index
 			return fmt.Errorf("%w: run backfill again, and then this step: %w", ErrInconsistent, err)
 		default:
 			return err

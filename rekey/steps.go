@@ -180,9 +180,11 @@ func Validate(ctx context.Context, db *sql.DB, o Options) error {
 }
 
 // Contract drops the old columns and gives their names to the new ones, one table after
-// another, or all at once if functions work on several of them. No program of the old version may run any more. Before it changes anything,
+// another, or all at once if functions work on several of them. No program of the old version may run
+// any more. Before it changes anything,
 // Contract compares both keys of all rows, and looks for objects that were created on old
-// columns since Expand. Each transaction compares the catalog before it commits. If an index,
+// columns since Expand. It tries the triggers of the application on a row with the new keys, in a
+// transaction that it rolls back. Each transaction compares the catalog before it commits. If an index,
 // constraint, privilege or comment would be lost, the error wraps [ErrInconsistent].
 func Contract(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepContract, "", func(j *job) error {

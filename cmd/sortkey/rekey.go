@@ -86,8 +86,9 @@ programs. After that, replace the programs. The new version uses the same SQL,
 and the schema of the views first in its search_path.`, rekey.Validate),
 		c.rekeyStepCommand(rekey.StepContract, "Drop the old columns, and rename the new ones", `Contract ends the rekey. No program of the old version may run any more. It
 compares both keys of all rows, and looks for objects that were created on old
-columns since expand, before it changes anything. Then it replaces the columns of
-one table after another. Once it has begun, there is no way back.`, rekey.Contract),
+columns since expand, before it changes anything. It also tries the triggers of
+the tables on a row with the new keys, and rolls that back. Then it replaces the
+columns of one table after another. From then on, there is no way back.`, rekey.Contract),
 		c.rekeyStepCommand(rekey.StepAbort, "Restore the tables", `Abort drops the new columns and all else that the other steps created. Rows that
 programs have written by either key stay. Stop the programs of the new version
 first: their IDs are lost.`, rekey.Abort),
@@ -261,7 +262,7 @@ func (c *cli) printSQL(actions []rekey.Action) error {
 		if i > 0 {
 			fmt.Fprintln(c.out)
 		}
-		kind := map[string]string{"backfill": ": a batch, and a query for more rows", "check": ": each row is an error"}[a.Kind]
+		kind := map[string]string{"backfill": ": a batch, and a query for more rows", "check": ": each row is an error", "trial": ": rolled back"}[a.Kind]
 		if _, err := fmt.Fprintf(c.out, "-- %s: %s%s\n%s;\n", a.Step, c.printable(a.Title), kind, strings.Join(a.SQL, ";\n")); err != nil {
 			return err
 		}

@@ -183,8 +183,8 @@ func TestTriggerOfNewRow(t *testing.T) {
 			CREATE TABLE cart_rights (cart_id bigint NOT NULL REFERENCES carts DEFERRABLE INITIALLY DEFERRED, name text);
 			CREATE FUNCTION log_cart() RETURNS trigger LANGUAGE plpgsql SET search_path = public AS $$
 			BEGIN
-				INSERT INTO cart_log VALUES (NEW.id, NEW.name);
-				INSERT INTO cart_rights VALUES (NEW.id, NEW.name);
+				INSERT INTO cart_log (cart_id, name) VALUES (NEW.id, NEW.name);
+				INSERT INTO cart_rights (cart_id, name) VALUES (NEW.id, NEW.name);
 				RETURN NEW;
 			END $$;
 			CREATE TRIGGER log_cart BEFORE INSERT ON carts FOR EACH ROW EXECUTE FUNCTION log_cart();

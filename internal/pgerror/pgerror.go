@@ -6,6 +6,9 @@ import (
 	"reflect"
 )
 
+// QueryCanceled is the SQLSTATE of a statement that a timeout or another session has ended.
+const QueryCanceled = "57014"
+
 // DependentObjects is the SQLSTATE of a DROP that other objects prevent. The detail names them.
 const DependentObjects = "2BP01"
 
@@ -18,15 +21,21 @@ func State(err error) string {
 	return ""
 }
 
-// Detail returns the detail of an error, or "". *pgconn.PgError of pgx and *pq.Error of lib/pq
-// have it in the field Detail, for which there is no common interface.
-func Detail(err error) string {
+// Detail returns the detail of an error, or "".
+func Detail(err error) string { return field(err, "Detail") }
+
+// Where returns the functions in which an error was raised, or "".
+func Where(err error) string { return field(err, "Where") }
+
+// field returns a field of an error. *pgconn.PgError of pgx and *pq.Error of lib/pq have the
+// same ones, for which there is no common interface.
+func field(err error, name string) string {
 	var pg interface{ SQLState() string }
 	if !errors.As(err, &pg) {
 		return ""
 	}
 	if v := reflect.Indirect(reflect.ValueOf(pg)); v.Kind() == reflect.Struct {
-		if f := v.FieldByName("Detail"); f.IsValid() && f.Kind() == reflect.String {
+		if f := v.FieldByName(name); f.IsValid() && f.Kind() == reflect.String {
 			return f.String()
 		}
 	}
