@@ -53,8 +53,8 @@ func (s *sequencer) usedUp() block {
 }
 
 // failure returns the error for a call that may not wait longer.
-func (s *sequencer) failure(b block) error {
-	format, within := s.line.format, max(s.maxWait, 0)
+func (s *sequencer) failure(b block, maxWait time.Duration) error {
+	format, within := s.line.format, max(maxWait, 0)
 	now, unit := stamp(s.wall), stamp(s.line.time(b.unit))
 	switch b.reason {
 	case reasonFull:
@@ -72,7 +72,7 @@ func (s *sequencer) failure(b block) error {
 		return fmt.Errorf("idtype: create %s within %v: the clock is at %s and must pass %s, because this node may have created IDs up to then; check the system time, and NotBefore or the lease: %w",
 			format, within, now, unit, ErrClockBackwards)
 	default:
-		return fmt.Errorf("idtype: create %s within %v: the clock is at %s and must reach %s, because this generator created IDs up to then; check the system time: %w",
+		return fmt.Errorf("idtype: create %s within %v: the clock is at %s and must reach %s, because this node created IDs up to then; check the system time: %w",
 			format, within, now, unit, ErrClockBackwards)
 	}
 }

@@ -121,7 +121,12 @@
 //
 // # Node numbers and restarts
 //
-// Two generators with the same node number can create duplicates. The caller keeps node
+// Within a process, generators of the same format, layout and node number share one
+// sequence: they continue each other, and a new one continues a generator that was dropped.
+// So a program can create a generator wherever it needs one. Generators with a Clock or a
+// Lease share nothing.
+//
+// Two processes with the same node number can create duplicates. The caller keeps node
 // numbers distinct, by configuration or with a [Lease] claimed from a store. If the clock
 // was set back before a restart, a new generator could reuse times of the previous run.
 // [Options.NotBefore], the Snapshot of a SnoGenerator, or a Lease prevents that.
@@ -131,6 +136,8 @@
 // In a bubble of testing/synctest, generators use the bubble's clock. It starts at
 // 2000-01-01, before the epoch of most formats: sleep past the epoch before creating
 // a generator. Bubbles can use the same generator one after another, but not concurrently.
+// Set [Options.Clock] to time.Now: otherwise the generator continues the sequence of earlier
+// bubbles and tests, whose clocks may be ahead of this one.
 //
 // # Monitoring
 //

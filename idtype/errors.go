@@ -32,8 +32,8 @@ var (
 	// ErrBeforeEpoch: the time is before the first instant of the format.
 	ErrBeforeEpoch = errors.New("time before the epoch")
 	// ErrNode: a node number (datacenter, worker, machine, generator, cluster,
-	// partition) doesn't fit its field or comes from two sources; or a Sno partition
-	// was already assigned automatically in this process.
+	// partition) doesn't fit its field or comes from two sources; or generators of this
+	// process can't share a Sno partition.
 	ErrNode = errors.New("node number out of range")
 	// ErrLeaseLost: the lease of a node number has ended. The generator creates no more
 	// IDs: claim a number again, and create a new generator with it. The option

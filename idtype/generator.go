@@ -34,6 +34,9 @@ type Options struct {
 	// wall clock once per unit, and the monotonic clock in between. If a
 	// [SnowflakeLayout] has fewer than 20 bits for node numbers and sequence, every call
 	// reads the wall clock.
+	//
+	// A generator with a Clock shares its sequence with no other generator, so it can
+	// repeat the IDs of a generator with the same node number.
 	Clock func() time.Time
 	// MaxWait limits the time that a call waits while the sequence is full, the clock is
 	// behind the last ID, or the lease is not renewed. For Fill it limits the time in
@@ -45,7 +48,8 @@ type Options struct {
 	// be set forward.
 	MaxWait time.Duration
 	// NotBefore is a time up to which an earlier run of the program may have created
-	// IDs. The generator creates IDs only in later units. The zero Time sets no bound.
+	// IDs. The generator creates IDs only in later units, and so do the generators that
+	// share its sequence. The zero Time sets no bound.
 	NotBefore time.Time
 	// Lease is a node number claimed for a limited time, for this generator only. If it
 	// is nil, the generator keeps its configured number permanently.
@@ -54,7 +58,8 @@ type Options struct {
 	clock *clock // replaces Clock in tests, which also script waits
 }
 
-// GeneratorStats are the counters of a generator since its creation.
+// GeneratorStats are the counters of a generator since its creation. Generators that share
+// a sequence share the counters too: they count since the creation of the first one.
 type GeneratorStats struct {
 	Minted            uint64 // IDs created
 	Waits             uint64 // waits of calls, for any reason; one Fill can wait several times
@@ -64,7 +69,8 @@ type GeneratorStats struct {
 }
 
 // report returns the counters, including the IDs of the current unit.
-func (s *sequencer) report() GeneratorStats {
+func (h *handle) report() GeneratorStats {
+	s := h.use().sequencer
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stats := s.stats
@@ -75,7 +81,8 @@ func (s *sequencer) report() GeneratorStats {
 
 // ready returns the error of a call that begins now and that the clock or the lease makes
 // fail. It changes nothing, so a step of the clock is counted by the next call.
-func (s *sequencer) ready() error {
+func (h *handle) ready() error {
+	s := h.use().sequencer
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func(wall time.Time) { s.wall = wall }(s.wall) // settle needs it together with s.reading
@@ -86,14 +93,15 @@ func (s *sequencer) ready() error {
 	}
 	b, barred := s.barred(now)
 	// The end of a wait for a renewal is unknown, so a call that waits for one may fail.
-	if !barred || b.reason != reasonUnleased && b.least <= s.maxWait {
+	if !barred || b.reason != reasonUnleased && b.least <= h.maxWait {
 		return nil
 	}
-	return s.failure(b)
+	return s.failure(b, h.maxWait)
 }
 
 // remaining returns the time until the end of the format.
-func (s *sequencer) remaining() time.Duration {
+func (h *handle) remaining() time.Duration {
+	s := h.use().sequencer
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wall, _ := s.clock.read()

@@ -535,9 +535,10 @@ func TestSISplits(t *testing.T) {
 func TestLocalSpread64(t *testing.T) {
 	a, b := Must(LocalSpread64Generator(7, 3)), Must(LocalSpread64Generator(7, 3))
 	c := Must(LocalSpread64Generator(3, 7))
-	if a != b || a == c {
-		t.Error("want one generator per pair of numbers")
+	if a.seq.sequencer != b.seq.sequencer || a.seq.sequencer == c.seq.sequencer {
+		t.Error("want one sequence per pair of numbers")
 	}
+	continueEachOther(t, a, b, Must(NewSpread64Generator(Spread64Config{Generator: 7, Cluster: 3})))
 	p, _ := Spread64Layout{}.Parts(Must(a.Next()))
 	if p.Generator != 7 || p.Cluster != 3 {
 		t.Errorf("%+v, want generator 7, cluster 3", p)
@@ -595,6 +596,7 @@ func TestUID60Random(t *testing.T) {
 }
 
 func TestSnoBounds(t *testing.T) {
+	t.Cleanup(forget)
 	part := SnoPartition{'A', 10}
 	for _, r := range []struct {
 		min, max uint16
@@ -603,6 +605,7 @@ func TestSnoBounds(t *testing.T) {
 		{0, 0, 0, 65535}, {10, 0, 10, 65535}, {65535, 0, 0, 65535}, {20, 10, 10, 20}, {0, 3, 0, 3}, {0, 2, 0, 0}, {7, 7, 0, 0}, {65535, 65532, 65532, 65535},
 		{65533, 0, 0, 0}, {65532, 0, 65532, 65535},
 	} {
+		forget()
 		g, err := NewSnoGenerator(SnoConfig{Partition: &part, SequenceMin: r.min, SequenceMax: r.max})
 		if r.hi == 0 {
 			if !errors.Is(err, ErrRange) {
@@ -623,9 +626,10 @@ func init() { partitions.first, partitions.begun = 30_000, true }
 // end of the test.
 func partitionsAt(t *testing.T, first uint16) {
 	t.Helper()
-	was := partitions.partitionSeries
-	t.Cleanup(func() { partitions.partitionSeries = was })
-	partitions.partitionSeries = partitionSeries{first: first, begun: true}
+	was := partitions
+	t.Cleanup(func() { partitions = was; forget() })
+	partitions = partitionSeries{first: first, begun: true}
+	forget()
 }
 
 // explicitly lists the ways to configure a partition.
@@ -698,14 +702,21 @@ func TestSnoPartitionsSkipped(t *testing.T) {
 	}
 }
 
-// An automatic partition can't be configured for another generator.
+// If an automatic partition is configured for another generator, the two share its sequence.
+// A generator with a lease can't share it, so the partition is rejected.
 func TestSnoPartitionsGiven(t *testing.T) {
 	for name, explicit := range explicitly {
 		t.Run(name, func(t *testing.T) {
 			partitionsAt(t, 0x410a)
-			p := Must(Must(NewSnoGenerator(SnoConfig{})).Next()).Partition()
-			if g, err := explicit(p); g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "partition 16650: already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
-				t.Errorf("configuring an automatic partition: %v", err)
+			automatic := Must(NewSnoGenerator(SnoConfig{}))
+			p := Must(automatic.Next()).Partition()
+			g, err := explicit(p)
+			if name == "Lease" || name == "Ranges" {
+				if g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "partition 16650: already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
+					t.Errorf("configuring an automatic partition: %v", err)
+				}
+			} else {
+				continueEachOther(t, automatic, Must(g, err))
 			}
 			if _, err := explicit(SnoPartitionFrom(p.Uint16() + 1)); err != nil {
 				t.Errorf("the next partition: %v", err)
@@ -724,11 +735,10 @@ func TestSnoPartitionsGiven(t *testing.T) {
 	if id := Must(NewSno(1)); id.Partition().Uint16() != 8 {
 		t.Errorf("NewSno has partition %d, want 8", id.Partition().Uint16())
 	}
-	if g, err := explicitly["Partition"](SnoPartitionFrom(8)); g != nil || !errors.Is(err, ErrNode) {
-		t.Errorf("configuring the partition of NewSno: %v", err)
-	}
+	continueEachOther(t, packageSno.made.Load(), Must(explicitly["Partition"](SnoPartitionFrom(8))))
 
-	// A snapshot hands an automatic partition over to the next generator.
+	// A generator with its own clock shares nothing. A snapshot hands its automatic
+	// partition over to the next generator.
 	partitionsAt(t, 7)
 	c := &scripted{wall: snoStart}
 	g := Must(NewSnoGenerator(SnoConfig{Options: Options{clock: c.clock()}}))
@@ -761,11 +771,12 @@ func TestSnoPartitionsGiven(t *testing.T) {
 	}
 }
 
-// Several goroutines create generators with automatic and configured partitions.
+// Several goroutines create generators with automatic and configured partitions, also of
+// the same numbers.
 func TestSnoPartitionsConcurrent(t *testing.T) {
 	partitionsAt(t, 0)
 	var mu sync.Mutex
-	kinds := map[SnoPartition][2]bool{}
+	automatic, seen := map[SnoPartition]bool{}, map[Sno]bool{}
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -776,30 +787,27 @@ func TestSnoPartitionsConcurrent(t *testing.T) {
 					p := SnoPartitionFrom(uint16(3 * n))
 					c.Partition = &p
 				}
-				g, err := NewSnoGenerator(c)
-				if errors.Is(err, ErrNode) {
-					continue
-				}
+				g := Must(NewSnoGenerator(c))
+				ids := make([]Sno, 10)
+				Must(g.Fill(t.Context(), ids))
 				mu.Lock()
-				k := kinds[Must(g.Next()).Partition()]
-				if explicit {
-					k[1] = true
-				} else if k[0] {
-					t.Error("an automatic partition was assigned twice")
-				} else {
-					k[0] = true
+				if p := ids[0].Partition(); !explicit {
+					if automatic[p] {
+						t.Errorf("automatic partition %v was assigned twice", p)
+					}
+					automatic[p] = true
 				}
-				kinds[Must(g.Next()).Partition()] = k
+				for _, id := range ids {
+					if seen[id] {
+						t.Errorf("duplicate %v", id)
+					}
+					seen[id] = true
+				}
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	for p, k := range kinds {
-		if k[0] && k[1] {
-			t.Errorf("partition %v is both automatic and configured", p)
-		}
-	}
 }
 
 func TestNewSno(t *testing.T) {

@@ -2,6 +2,7 @@ package idtype
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,6 +14,7 @@ type queue struct {
 	head, tail *waiter
 	calls      int
 	wanted     int           // the numbers that all calls want
+	shortest   time.Duration // the shortest MaxWait of a call since the queue was empty
 	served     time.Duration // the time when a call last got numbers, by the monotonic clock
 	spins      int           // pauses since then that spun
 	waiters    sync.Pool     // without channels, which belong to one bubble of testing/synctest
@@ -40,8 +42,11 @@ func (q *queue) push(w *waiter) {
 		w.prev.next = w
 	} else {
 		q.head, q.served = w, w.since // the old value of served may come from another bubble's clock
+		q.shortest = w.by.maxWait
 	}
 	q.tail = w
+	q.shortest = min(q.shortest, w.by.maxWait)
+	w.by.stall.calls++
 	q.calls++
 	q.wanted += w.n
 }
@@ -61,6 +66,7 @@ func (q *queue) remove(w *waiter, got slot, count int, err error) {
 	}
 	q.calls--
 	q.wanted -= w.n
+	w.by.stall.calls--
 	w.left, w.got, w.count, w.err = true, got, count, err
 	w.signal()
 }
@@ -94,6 +100,9 @@ func (s *sequencer) wait(ctx context.Context, c *call, n int) (slot, int, error)
 	}
 	w.call, w.n, w.since, w.next = *c, n, s.reading, nil
 	s.queue.push(w)
+	if t := &c.by.stall; t.overflow != nil && !slices.Contains(s.stalls, t) {
+		s.stalls = append(s.stalls, t)
+	}
 	defer s.queue.dismiss(w)
 	for s.settle(); !w.left; s.settle() {
 		s.sleep(ctx, w)
@@ -177,16 +186,17 @@ func (s *sequencer) serve(now int64) {
 		}
 		q.remove(w, got, count, err)
 	}
-	// The queue is sorted by since, so the loop ends at a call that has time left.
+	// The queue is sorted by since, so the loop ends where even the shortest MaxWait leaves
+	// time.
 	enough := max(s.blocked.least, 1)
-	for w := q.head; w != nil && s.maxWait-(s.reading-w.since) < enough; {
+	for w := q.head; w != nil && q.shortest-(s.reading-w.since) < enough; {
 		next := w.next
 		if s.patience(w) < enough {
 			b := s.blocked
 			if b.reason == reasonFull && q.served > w.since {
 				b.reason = reasonOvertaken
 			}
-			q.remove(w, slot{}, 0, s.failure(b))
+			q.remove(w, slot{}, 0, s.failure(b, w.by.maxWait))
 		}
 		w = next
 	}
@@ -199,11 +209,14 @@ func (s *sequencer) patience(w *waiter) time.Duration {
 	if w.patient {
 		since = max(since, s.queue.served)
 	}
-	return s.maxWait - (s.reading - since)
+	return w.by.maxWait - (s.reading - since)
 }
 
-// A stall is a period in which calls wait because all numbers of a unit are used.
+// A stall is a period in which calls of a generator wait because all numbers of a unit are
+// used.
 type stall struct {
+	overflow    chan<- SnoOverflow // nil: none
+	calls       int                // the waiting calls of the generator
 	going       bool
 	began, told time.Duration // its start and its last message, by the monotonic clock
 }
@@ -212,20 +225,29 @@ type stall struct {
 // a unit of Sno, because the leader reads the clock once per unit.
 const tellEvery = 3 * time.Millisecond
 
-// tellOverflow sends a message at the start, during and at the end of a stall.
-func (s *sequencer) tellOverflow() {
-	t, calls := &s.stall, s.queue.calls
+// tellStalls sends a message at the start, during and at the end of each stall.
+func (s *sequencer) tellStalls() {
+	if len(s.stalls) == 0 {
+		return
+	}
+	s.stalls = slices.DeleteFunc(s.stalls, func(t *stall) bool {
+		s.tell(t)
+		return t.calls == 0
+	})
+}
+
+func (s *sequencer) tell(t *stall) {
 	switch {
-	case !t.going && calls > 0 && s.blocked.reason == reasonFull:
+	case !t.going && t.calls > 0 && s.blocked.reason == reasonFull:
 		t.going, t.began = true, s.reading
-	case t.going && calls == 0:
+	case t.going && t.calls == 0:
 		t.going = false
 	case !t.going || s.reading-t.told < tellEvery:
 		return
 	}
 	t.told = s.reading
 	select {
-	case s.overflow <- SnoOverflow{s.wall, calls, int((s.reading - t.began).Milliseconds())}:
+	case t.overflow <- SnoOverflow{s.wall, t.calls, int((s.reading - t.began).Milliseconds())}:
 	default:
 	}
 }

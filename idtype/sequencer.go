@@ -1,7 +1,6 @@
 package idtype
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -32,16 +31,15 @@ import (
 // as reading the wall clock. Each unit anchors it to the wall clock again. Even if the
 // clocks are wrong, no pair repeats, because the word never returns to an earlier value. A
 // step of the wall clock takes effect at the next unit; until then the times of IDs are
-// wrong by less than a unit.
+// wrong, for less than a unit.
 type sequencer struct {
 	spec
-	shift   int
-	mask    uint64
-	maxWait time.Duration
-	spin    time.Duration // the longest pause that spins
-	length  time.Duration // the length of a unit
-	lease   Lease         // nil: none
-	clock   clock
+	shift  int
+	mask   uint64
+	spin   time.Duration // the longest pause that spins
+	length time.Duration // the length of a unit
+	lease  Lease         // nil: none
+	clock  clock
 
 	// The fast path is open until the monotonic clock reaches open. While it is open, the
 	// word has the clock's unit, the unit has unused numbers, and no call waits. If open
@@ -68,28 +66,20 @@ type sequencer struct {
 	full    bool          // a call found the unit full
 	blocked block         // the reason why takeNow last got no numbers
 	queue   queue
-	stall   stall
+	stalls  []*stall       // of the generators with waiting calls and an overflow channel
 	stats   GeneratorStats // Minted excludes the current unit
 }
 
 // A spec holds the parameters that a sequencer takes from its format and from the config
 // of its generator.
 type spec struct {
+	number   number
 	line     timeline
 	min, max uint32 // the sequence numbers of a unit
-	// first returns the first number of a unit, from min to max. used is the range of
-	// numbers that the previous unit used. If first is nil, units begin at min.
-	first func(used numbers) (uint32, error)
-	// skipZero means that pair (0, 0) is the zero ID, so unit 0 begins at 1.
-	skipZero bool
+	// random chooses the first number of a unit. If it is nil, units begin at min.
+	random *randomBits
 	// ticks means that a step back of the clock toggles a bit instead of waiting.
-	ticks    bool
-	from     *SnoSnapshot       // the state to continue from, or nil
-	overflow chan<- SnoOverflow // nil: none
-	// claim takes the generator's node number, after all steps that can fail except the
-	// lease's Attach. It can be nil.
-	claim  func() error
-	layout string // for the lease's Attach
+	ticks bool
 }
 
 // A cacheLine separates the word that all calls write from fields that they only read.
@@ -129,20 +119,9 @@ const (
 	unending = math.MaxInt64
 )
 
-// init initializes the sequencer: it marks the units up to the start bounds as used, claims
-// the node number, and attaches the lease. It returns an error if the clock or a start bound
-// is past the end of the format, or if the clock is before the epoch.
-func (s *sequencer) init(p spec, o Options) error {
-	s.spec, s.lease = p, o.Lease
-	s.maxWait = min(cmp.Or(o.MaxWait, defaultMaxWait), unending-1)
-	s.clock = systemClock(o.Clock)
-	if o.clock != nil {
-		s.clock = *o.clock
-	}
-	wall, _ := s.clock.read()
-	if _, err := s.line.unit(wall); err != nil {
-		return err
-	}
+// newSequencer returns a sequencer that has used no unit.
+func newSequencer(p spec, c clock, l Lease) *sequencer {
+	s := &sequencer{spec: p, clock: c, lease: l}
 	s.spin = spinBelow(s.capacity())
 	s.length = time.Duration(s.line.step) * time.Millisecond
 	s.shift = bits.LeadingZeros64(uint64(s.line.last))
@@ -155,56 +134,37 @@ func (s *sequencer) init(p spec, o Options) error {
 	}
 	s.origin, s.bound, s.safe, s.seen = -1, -1, -1, -1
 	s.continueAt(-1, s.max+1)
-	if err := s.startAfter(o.NotBefore, "NotBefore"); err != nil {
-		return err
-	}
-	if s.lease != nil {
-		if err := s.startAfter(time.UnixMilli(s.lease.After()), "Lease.After"); err != nil {
-			return err
-		}
-	}
-	s.past = backfilled{s.unit + 1, s.min}
-	if s.from != nil {
-		s.resume(s.from)
-	}
-	if s.claim != nil {
-		if err := s.claim(); err != nil {
-			return err
-		}
-	}
-	if l, ok := s.lease.(attacher); ok {
-		return l.Attach(s.layout, s.minted)
-	}
-	return nil
+	s.past = backfilled{0, s.min}
+	return s
 }
 
-// startAfter makes t a start bound: the generator uses only later units. It ignores a time
-// before the epoch, such as the zero Time. Errors call the bound by its name.
-func (s *sequencer) startAfter(t time.Time, bound string) error {
-	unit, outside := s.line.place(t)
-	switch {
-	case outside == ErrTimeExhausted:
-		return &limitError{fmt.Sprintf("idtype: start %s generator after %s %s: want a time before the end of the format, %s: %v",
-			s.line.format, bound, stamp(t), stamp(s.line.end()), outside), outside}
-	case outside == nil:
-		s.useUp(unit)
+// startAfter makes a unit a start bound: from now on, only later units have IDs. For -1 it
+// does nothing.
+func (s *sequencer) startAfter(unit int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.useUp(unit)
+	if s.past.unit <= unit {
+		s.past = backfilled{unit + 1, s.min}
 	}
-	return nil
 }
 
 // useUp marks all units up to this one as used, for both values of the tick-tock bit.
 func (s *sequencer) useUp(unit int64) {
 	s.safe = max(s.safe, unit)
-	if unit > s.unit {
+	if unit >= s.unit {
 		s.bound = unit
 		s.continueAt(unit, s.max+1)
 	}
 }
 
-// continueAt sets the unit and the next number.
+// continueAt sets the unit and the next number. The fast path may take numbers of the
+// earlier unit concurrently.
 func (s *sequencer) continueAt(unit int64, next uint32) {
-	s.unit, s.begin = unit, next
-	s.word.Store(s.head()<<s.shift | uint64(next))
+	s.unit = unit
+	used := s.used(s.word.Swap(s.head()<<s.shift | uint64(next)))
+	s.stats.Minted += uint64(used.end - used.begin)
+	s.begin = next
 }
 
 // capacity returns the number of sequence numbers per unit.
@@ -225,16 +185,6 @@ func (s *sequencer) head() uint64 {
 // split returns the parts of a word.
 func (s *sequencer) split(word uint64) slot { return slot{word >> s.shift, uint32(word & s.mask)} }
 
-// takeOne takes a single number.
-func (s *sequencer) takeOne() (slot, error) {
-	if got, ok := s.takeFast(); ok {
-		return got, nil
-	}
-	c := call{begun: -1}
-	got, _, err := s.take(context.Background(), &c, 1)
-	return got, err
-}
-
 // takeFast takes a single number if the fast path is open and the unit has one left.
 func (s *sequencer) takeFast() (slot, bool) {
 	open := s.open.Load()
@@ -254,8 +204,9 @@ func (s *sequencer) takeFast() (slot, bool) {
 
 // A call is the state of a call of Next or Fill.
 type call struct {
-	begun  int64 // the unit in which the call began; -1 before it has read the clock
-	waited bool  // the call has waited
+	by     *handle // of the generator
+	begun  int64   // the unit in which the call began; -1 before it has read the clock
+	waited bool    // the call has waited
 	// patient means that MaxWait limits only the time in which no call gets numbers, not
 	// the time behind other calls. Fill is patient.
 	patient bool
@@ -282,12 +233,12 @@ func (s *sequencer) take(ctx context.Context, c *call, n int) (slot, int, error)
 	// Waiting calls come first, because otherwise patient calls would starve.
 	if s.serve(now); s.queue.head == nil {
 		got, count, err := s.takeNow(c, n, n, now)
-		switch {
-		case count > 0 || err != nil:
+		if count > 0 || err != nil {
 			return got, count, err
-		case s.maxWait < 0 || s.blocked.least > s.maxWait:
-			return slot{}, 0, s.failure(s.blocked)
 		}
+	}
+	if maxWait := c.by.maxWait; maxWait < 0 || s.blocked.least > maxWait {
+		return slot{}, 0, s.failure(s.blocked, maxWait)
 	}
 	return s.wait(ctx, c, n)
 }
@@ -408,25 +359,23 @@ func (s *sequencer) toggle(unit int64) error {
 // toUnit begins a unit.
 func (s *sequencer) toUnit(unit int64, tick bool) error {
 	first := s.min
-	if s.first != nil {
+	if s.random != nil {
 		used := s.used(s.word.Load())
-		used.full = s.origin >= 0 && used.end > s.max && unit == s.unit+1
+		used.full = s.unit != s.bound && used.end > s.max && unit == s.unit+1
 		var err error
-		if first, err = s.first(used); err != nil {
+		if first, err = s.random.first(used); err != nil {
 			return err
 		}
 	}
-	first = s.notZero(unit, first)
-	s.unit, s.tick = unit, tick
-	used := s.used(s.word.Swap(s.head()<<s.shift | uint64(first)))
-	s.stats.Minted += uint64(used.end - used.begin)
-	s.begin, s.full = first, false
+	s.tick, s.full = tick, false
+	s.continueAt(unit, s.notZero(unit, first))
 	return nil
 }
 
-// notZero returns the first number from next on that doesn't make the zero ID.
+// notZero returns the first number from next on that doesn't make the zero ID. The zero ID
+// is the pair (0, 0) of node 0.
 func (s *sequencer) notZero(unit int64, next uint32) uint32 {
-	if unit == 0 && s.skipZero {
+	if unit == 0 && s.number.node == 0 {
 		return max(next, 1)
 	}
 	return next
@@ -444,9 +393,7 @@ func (s *sequencer) until(unit int64) time.Duration {
 
 // settle opens or closes the fast path for the next calls.
 func (s *sequencer) settle() {
-	if s.overflow != nil {
-		s.tellOverflow()
-	}
+	s.tellStalls()
 	if !s.clock.anchored {
 		return
 	}
@@ -456,28 +403,6 @@ func (s *sequencer) settle() {
 	}
 	s.milli.Store(s.line.milli(s.unit))
 	s.open.Store(int64(s.reading + s.left()))
-}
-
-// fill fills dst with IDs. compose makes IDs from a run of numbers.
-func fill[T any](ctx context.Context, s *sequencer, dst []T, compose func([]T, slot)) (n int, err error) {
-	// A single ID uses the fast path, as in Next: a caller with a context uses Fill
-	// instead of Next.
-	if len(dst) == 1 && ctx.Err() == nil {
-		if got, ok := s.takeFast(); ok {
-			compose(dst, got)
-			return 1, nil
-		}
-	}
-	c := call{begun: -1, patient: true}
-	for n < len(dst) {
-		got, count, err := s.take(ctx, &c, len(dst)-n)
-		if err != nil {
-			return n, err
-		}
-		compose(dst[n:n+count], got)
-		n += count
-	}
-	return n, nil
 }
 
 // series fills dst with id, id+step, id+2*step, and so on.
@@ -501,7 +426,8 @@ func longSeries[T ~int64](dst []T, id, step T) {
 }
 
 // snapshot returns the state from which resume continues.
-func (s *sequencer) snapshot() SnoSnapshot {
+func (h *handle) snapshot() SnoSnapshot {
+	s := h.use().sequencer
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	used := s.used(s.word.Load())
@@ -519,18 +445,39 @@ func (s *sequencer) snapshot() SnoSnapshot {
 
 // resume continues from a snapshot, unless the start bound is later.
 func (s *sequencer) resume(p *SnoSnapshot) {
-	s.drifts, s.tick = p.Drifts, p.Drifts&1 == 1
-	s.origin, s.seen = p.First, p.Now
-	s.safe = max(s.safe, p.WallSafe)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case p.First < 0:
-		s.useUp(p.WallHi) // without an ID, WallHi is a start bound
-	case p.WallHi > s.unit:
-		s.continueAt(p.WallHi, uint32(p.Sequence)+1)
+	case s.origin >= 0: // a generator that shares the sequencer has created IDs
+		if !s.passed(p) {
+			s.useUp(max(p.WallHi, p.WallSafe))
+		}
+		if p.First >= 0 {
+			s.origin = min(s.origin, p.First)
+		}
+	default:
+		s.drifts, s.tick = p.Drifts, p.Drifts&1 == 1
+		s.origin, s.seen = p.First, p.Now
+		s.safe = max(s.safe, p.WallSafe)
+		if p.First < 0 {
+			s.useUp(p.WallHi) // without an ID, WallHi is a start bound
+		} else if p.WallHi > s.unit {
+			s.continueAt(p.WallHi, uint32(p.Sequence)+1)
+		}
 	}
-	if p.AtUnit >= s.past.unit {
-		s.past = backfilled{p.AtUnit, max(p.AtNext, s.min)}
+	if next := (backfilled{p.AtUnit, max(p.AtNext, s.min)}); next.unit > s.past.unit || next.unit == s.past.unit && next.next > s.past.next {
+		s.past = next
 	}
+}
+
+// passed reports whether the sequencer has passed all pairs that a snapshot may have used,
+// as it has if the snapshot is one of its own.
+func (s *sequencer) passed(p *SnoSnapshot) bool {
+	if s.tick != (p.Drifts&1 == 1) {
+		return p.WallHi <= s.safe && p.WallSafe < s.unit
+	}
+	next := uint32(s.word.Load() & s.mask)
+	return p.WallSafe <= s.safe && (p.WallHi < s.unit || p.WallHi == s.unit && uint32(p.Sequence) < next)
 }
 
 // A backfilled is the next unit and number for backfill.
@@ -541,7 +488,8 @@ type backfilled struct {
 
 // backfill takes a number from the unit of t, for [SnoGenerator.At]. The unit must be in
 // the past.
-func (s *sequencer) backfill(t time.Time) (slot, error) {
+func (h *handle) backfill(t time.Time) (slot, error) {
+	s := h.use().sequencer
 	unit, err := s.line.unit(t)
 	if err != nil {
 		return slot{}, err
@@ -565,7 +513,7 @@ func (s *sequencer) backfill(t time.Time) (slot, error) {
 			s.line.format, stamp(t), stamp(s.line.time(s.past.unit))), ErrRange}
 	}
 	if b, covered := s.leased(unit); !covered {
-		return slot{}, s.failure(b)
+		return slot{}, s.failure(b, h.maxWait)
 	}
 	next := s.past.next
 	if unit > s.past.unit {

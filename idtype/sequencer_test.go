@@ -8,17 +8,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
-// four returns a sequencer with four numbers per millisecond.
-func four(t *testing.T, c *scripted, maxWait time.Duration) *sequencer {
+// four returns the handle of a sequencer with four numbers per millisecond.
+func four(t *testing.T, c *scripted, maxWait time.Duration) *handle {
 	t.Helper()
 	if c.wall.IsZero() {
 		c.wall = utc("2026-11-21T10:11:12.344Z")
 	}
-	s := &sequencer{}
-	if err := s.init(spec{line: uid60Line, max: 3}, Options{MaxWait: maxWait, clock: c.clock()}); err != nil {
+	s := &handle{}
+	if err := s.init(spec{line: uid60Line, max: 3}, Options{MaxWait: maxWait, clock: c.clock()}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -30,7 +31,7 @@ type gate struct {
 	naps chan struct{} // each value ends one wait
 }
 
-func (g *gate) sequencer(t *testing.T, maxWait time.Duration) *sequencer {
+func (g *gate) sequencer(t *testing.T, maxWait time.Duration) *handle {
 	s := four(t, &g.scripted, maxWait)
 	g.naps = make(chan struct{})
 	s.clock.sleep = func(ctx context.Context, _ time.Duration, wake <-chan struct{}) {
@@ -72,17 +73,17 @@ type minted struct {
 }
 
 // goes calls take in the background.
-func (s *sequencer) goes(ctx context.Context, n int, patient bool) chan minted {
+func (s *handle) goes(ctx context.Context, n int, patient bool) chan minted {
 	got := make(chan minted, 1)
 	go func() {
-		slot, count, err := s.take(ctx, &call{begun: -1, patient: patient}, n)
+		slot, count, err := s.take(ctx, &call{by: s, begun: -1, patient: patient}, n)
 		got <- minted{slot, count, err}
 	}()
 	return got
 }
 
 // crowd uses all numbers of the unit, and starts six calls that wait for numbers.
-func (s *sequencer) crowd(t *testing.T) (calls []chan minted) {
+func (s *handle) crowd(t *testing.T) (calls []chan minted) {
 	t.Helper()
 	for range 4 {
 		Must(s.takeOne())
@@ -237,7 +238,7 @@ func TestErrorIsNotServed(t *testing.T) {
 	}
 	waits := s.goes(t.Context(), 1, false)
 	s.queued(t, 1)
-	s.first = func(numbers) (uint32, error) { return 0, io.ErrUnexpectedEOF }
+	s.random = newRandomBits(iotest.ErrReader(io.ErrUnexpectedEOF))
 	c.step(time.Millisecond)
 	if m := c.until(waits); !errors.Is(m.err, io.ErrUnexpectedEOF) || s.queue.served != 0 {
 		t.Errorf("got %+v, and served is %v; want an error and 0", m, s.queue.served)

@@ -17,22 +17,23 @@ type SnoConfig struct {
 	// derived from the time, and skip partitions that other generators of this process
 	// use. They suit a single process; several processes need configured partitions.
 	//
-	// Create generators with a configured partition first. The constructor returns
-	// [ErrNode] if the partition here, in a Snapshot or in a Lease was already assigned
-	// automatically, unless the Snapshot is of the generator to which it was assigned.
+	// The constructor returns [ErrNode] if the partition of a Lease, or of a generator with
+	// a Clock, was already assigned automatically. Create these generators first.
 	Partition *SnoPartition
 	// SequenceMin and SequenceMax are the bounds of the sequence numbers, in either
-	// order. Generators can share a partition if their ranges don't overlap. A range has
-	// at least 4 numbers. A SequenceMax of 0 means 65535, unless SequenceMin is 65535: the
+	// order. Generators can divide a partition into ranges that don't overlap. Generators
+	// of the same range share its sequence. A range has at least 4 numbers. A SequenceMax of 0 means 65535, unless SequenceMin is 65535: the
 	// range is then 0 to 65535.
 	SequenceMin, SequenceMax uint16
 	// Snapshot is the state of an earlier generator. The new generator continues exactly
 	// where the earlier one stopped, with its partition and sequence bounds; leave those
-	// fields zero. A Snapshot can't be combined with a Lease, which determines the start
+	// fields zero. If generators of this process have used the partition since, the new one
+	// continues after them. A Snapshot can't be combined with a Lease, which determines the start
 	// itself.
 	Snapshot *SnoSnapshot
-	// Overflow receives a message about every 4 ms while calls wait because all sequence
-	// numbers of a unit are used, and one message when no call waits any longer. The
+	// Overflow receives a message about every 4 ms while calls of this generator wait
+	// because all sequence numbers of a unit are used, and one message when no call waits
+	// any longer. The
 	// generator drops messages that don't fit the channel's buffer.
 	Overflow chan<- SnoOverflow
 	// Ranges lets generators with leases share a partition. It divides the sequence
@@ -48,7 +49,7 @@ type SnoConfig struct {
 // of a unit are used.
 type SnoOverflow struct {
 	Now   time.Time // the time of the generator's clock
-	Count int       // the number of waiting calls; 0 in the last message of a stall
+	Count int       // the number of waiting calls of the generator; 0 in the last message of a stall
 	Ticks int       // milliseconds since the start of the stall
 }
 
@@ -57,22 +58,27 @@ type SnoOverflow struct {
 // case the generator toggles the tick-tock bit and continues at the clock's time. A
 // SnoGenerator is safe for concurrent use.
 type SnoGenerator struct {
-	seq       sequencer
+	seq       handle
 	partition uint16
 	meta      byte
 }
 
 var _ Generator[Sno] = (*SnoGenerator)(nil)
 
-// snoMinSequences is the minimum number of sequence numbers in a range.
-const snoMinSequences = 4
+const (
+	// snoMinSequences is the minimum number of sequence numbers in a range.
+	snoMinSequences = 4
+	// snoPartitions is the layout in which the node number is a partition.
+	snoPartitions = "sno: partitions"
+)
 
 // NewSnoGenerator returns a new generator. It fails with
 //   - [ErrRange] if a sequence range has fewer than 4 numbers, or a value of the Snapshot
 //     or Ranges is out of range
-//   - [ErrNode] if the partition was assigned to another generator automatically, a number
-//     comes from two sources, such as a Partition and a Lease, or Ranges is set without a
-//     Lease and a Partition
+//   - [ErrNode] if the sequence range overlaps another one of the partition in this
+//     process, the partition of a Lease was assigned to another generator automatically, a
+//     number comes from two sources, such as a Partition and a Lease, or Ranges is set
+//     without a Lease and a Partition
 //   - [ErrPartitionsExhausted] if no automatic partition is left in this process
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the format
@@ -81,34 +87,22 @@ func NewSnoGenerator(c SnoConfig) (*SnoGenerator, error) {
 	if err != nil {
 		return nil, err
 	}
-	layout := "sno: partitions"
+	layout := snoPartitions
 	if c.Ranges > 0 {
 		layout = fmt.Sprintf("sno: partition %d in %d ranges of its sequence", c.Partition.Uint16(), c.Ranges)
 	}
 	g := &SnoGenerator{meta: c.Meta}
+	g.seq.stall.overflow = c.Overflow
 	if err := g.seq.init(spec{
-		line: snoLine, min: uint32(c.SequenceMin), max: uint32(c.SequenceMax), ticks: true,
-		from: c.Snapshot, overflow: c.Overflow, layout: layout,
-		claim: func() (err error) {
-			g.partition, err = c.partition()
-			g.seq.skipZero = g.partition == 0 // an automatic partition is known only now
-			return err
-		},
-	}, c.Options); err != nil {
+		number: number{layout: layout}, line: snoLine, min: uint32(c.SequenceMin), max: uint32(c.SequenceMax), ticks: true,
+	}, c.Options, c.claim); err != nil {
 		return nil, err
 	}
-	return g, nil
-}
-
-// partition reserves the partition of a new generator.
-func (c SnoConfig) partition() (uint16, error) {
-	partitions.Lock()
-	defer partitions.Unlock()
-	if c.Partition == nil {
-		return partitions.next()
+	g.partition = uint16(g.seq.number.node)
+	if c.Snapshot != nil {
+		g.seq.resume(c.Snapshot)
 	}
-	p := c.Partition.Uint16()
-	return p, partitions.take(p, c.Snapshot != nil)
+	return g, nil
 }
 
 // resolved returns the config with the values of its lease or snapshot, and with the
@@ -223,12 +217,9 @@ func (v snoView) Fill(ctx context.Context, dst []Sno) (int, error) {
 	return v.g.fillMeta(ctx, dst, v.meta)
 }
 
-// partitions records the partitions that this process uses. A partition is either
-// configured or automatic, except that a snapshot can configure an automatic one.
-var partitions struct {
-	sync.Mutex
-	partitionSeries
-}
+// partitions records the partitions of the generators in this process. The lock of
+// sequencers guards it.
+var partitions partitionSeries
 
 // A partitionSeries assigns consecutive automatic partitions. It starts at a number
 // derived from the time, so that processes started one after another differ.
@@ -237,9 +228,8 @@ type partitionSeries struct {
 	first  uint16
 	passed int // the number of partitions, from first on, that were assigned or skipped
 
-	automatic partitionSet // assigned by next
-	handed    partitionSet // the automatic ones with a Snapshot
-	explicit  partitionSet // configured by the caller
+	used      partitionSet // by any generator
+	automatic partitionSet
 }
 
 // A partitionSet is a set of partitions, with one bit each.
@@ -256,7 +246,8 @@ func (s *partitionSeries) next() (uint16, error) {
 	for s.passed < 1<<16 {
 		p := s.first + uint16(s.passed)
 		s.passed++
-		if !s.explicit.has(p) {
+		if !s.used.has(p) {
+			s.used.add(p)
 			s.automatic.add(p)
 			return p, nil
 		}
@@ -264,14 +255,26 @@ func (s *partitionSeries) next() (uint16, error) {
 	return 0, fmt.Errorf("idtype: assign a Sno partition: all 65536 are used in this process; share a generator, or set SnoConfig.Partition: %w", ErrPartitionsExhausted)
 }
 
-// take reserves a configured partition. It returns an error if the partition was assigned
-// automatically, unless the config has a snapshot and the partition's generator made one.
-func (s *partitionSeries) take(p uint16, snapshot bool) error {
-	if s.automatic.has(p) && !(snapshot && s.handed.has(p)) {
-		return &limitError{fmt.Sprintf("idtype: use Sno partition %d: already assigned automatically in this process; set Partition on every generator, or create the generators with a Partition first, before any call of NewSno", p), ErrNode}
+// claim returns the partition of a new generator. A configured partition must not have been
+// assigned automatically, unless the new generator shares its sequencer or has a snapshot.
+func (c SnoConfig) claim(alone bool) (int64, error) {
+	if c.Partition == nil {
+		p, err := partitions.next()
+		return int64(p), err
 	}
-	s.explicit.add(p)
-	return nil
+	p := c.Partition.Uint16()
+	shares := !alone && sequencers.of[number{snoPartitions, int64(p)}] != nil
+	if partitions.automatic.has(p) && !shares && c.Snapshot == nil {
+		return 0, &limitError{fmt.Sprintf("idtype: use Sno partition %d: already assigned automatically in this process; set Partition on every generator, or create the generators with a Partition first, before any call of NewSno", p), ErrNode}
+	}
+	partitions.used.add(p)
+	return int64(p), nil
+}
+
+// overlapError returns the error for a range of a Sno partition that overlaps another one.
+func overlapError(p spec, s *sequencer) error {
+	return &limitError{fmt.Sprintf("idtype: use sequence numbers %d to %d of Sno partition %d: a generator of this process uses %d to %d; set the same SequenceMin and SequenceMax to share them, or ranges that don't overlap",
+		p.min, p.max, p.number.node, s.min, s.max), ErrNode}
 }
 
 // packageSno is the generator of NewSno.

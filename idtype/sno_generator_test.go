@@ -240,6 +240,8 @@ func TestSnoSnapshotJSON(t *testing.T) {
 }
 
 func TestSnoSnapshotRefused(t *testing.T) {
+	forget()
+	t.Cleanup(forget)
 	last := int64(1<<39 - 1)
 	valid := SnoSnapshot{SequenceMin: 10, SequenceMax: 13, Sequence: 13, Now: last, WallHi: last, WallSafe: last, First: last, AtUnit: last + 1, AtNext: 14}
 	if _, err := NewSnoGenerator(SnoConfig{Snapshot: &valid}); err != nil {
@@ -300,7 +302,7 @@ func TestSnoSharedPartition(t *testing.T) {
 	seen := map[Sno]bool{}
 	var wg sync.WaitGroup
 	for _, b := range bounds {
-		g := Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{1, 2}, SequenceMin: b[0], SequenceMax: b[1], Options: Options{MaxWait: time.Minute}}))
+		g := Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{1, 9}, SequenceMin: b[0], SequenceMax: b[1], Options: Options{MaxWait: time.Minute}}))
 		for range workers {
 			wg.Go(func() {
 				ids := make([]Sno, each)
@@ -595,6 +597,8 @@ func TestSnoAtLimits(t *testing.T) {
 		t.Errorf("at the bound after a snapshot: %+v, %v", placeOf(id), err)
 	}
 	Must(g.At(0, snoTime(41)))
+	forget()
+	t.Cleanup(forget)
 	g = Must(NewSnoGenerator(SnoConfig{Snapshot: &SnoSnapshot{SequenceMin: 10, Sequence: 10, WallHi: -1, WallSafe: -1, First: -1}}))
 	if id := Must(g.At(0, snoPlan.epoch)); id.Sequence() != 10 {
 		t.Errorf("At returned number %d, want the first of the range, 10", id.Sequence())
@@ -656,6 +660,8 @@ func TestSnoViews(t *testing.T) {
 	})
 
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	forget()
+	t.Cleanup(forget)
 	g := Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, SequenceMax: 499, Options: Options{MaxWait: time.Minute}}))
 	past := time.Now().Add(-time.Minute)
 	const each = 5000

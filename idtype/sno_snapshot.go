@@ -25,13 +25,10 @@ type SnoSnapshot struct {
 }
 
 // Snapshot returns the state of the generator after all calls that have returned. Take the
-// snapshot after the last call of Next, Fill or At. A generator made from it repeats the
-// IDs that the old generator creates after the snapshot. The snapshot of a generator with
+// snapshot after the last call of Next, Fill or At. In another process, a generator made
+// from it repeats the IDs that the old generator creates after the snapshot. The snapshot of a generator with
 // a Lease is not usable, because another generator may have the partition by then.
 func (g *SnoGenerator) Snapshot() SnoSnapshot {
-	partitions.Lock()
-	partitions.handed.add(g.partition)
-	partitions.Unlock()
 	p := g.seq.snapshot()
 	p.Partition = SnoPartitionFrom(g.partition)
 	return p

@@ -9,16 +9,16 @@ import (
 type SnowflakeConfig struct {
 	Layout     SnowflakeLayout // the zero value means [DefaultSnowflakeLayout]
 	Datacenter int             // 0 to 31 in the default layout
-	Worker     int             // 0 to 31; each generator needs its own pair of numbers
+	Worker     int             // 0 to 31; each process needs its own pair of numbers
 	Options                    // with a Lease, leave Datacenter and Worker zero: its number has the bits of both
 }
 
 // A SnowflakeGenerator creates strictly increasing IDs of type [Snowflake], up to 4096 per
 // millisecond in the default layout. It is safe for concurrent use.
 type SnowflakeGenerator struct {
-	seq   sequencer
-	shift int
+	seq   handle
 	node  Snowflake
+	shift int
 }
 
 var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
@@ -47,7 +47,7 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 		return nil, err
 	}
 	g := &SnowflakeGenerator{shift: l.timeShift(), node: node}
-	if err := g.seq.init(spec{line: l.line(), max: 1<<l.SequenceBits - 1, skipZero: node == 0, layout: "snowflake: " + l.String()}, c.Options); err != nil {
+	if err := g.seq.init(spec{number: number{"snowflake: " + l.String(), int64(node)}, line: l.line(), max: 1<<l.SequenceBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil

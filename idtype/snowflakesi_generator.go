@@ -8,14 +8,14 @@ import (
 // A SnowflakeSIConfig configures a [SnowflakeSIGenerator].
 type SnowflakeSIConfig struct {
 	Layout  SnowflakeSILayout // its BaseClock is required
-	Machine int               // 0 to 31 in the default split; each generator needs its own number
+	Machine int               // 0 to 31 in the default split; each process needs its own number
 	Options                   // with a Lease, leave Machine zero: the lease has the number
 }
 
 // A SnowflakeSIGenerator creates strictly increasing IDs of type [SnowflakeSI], up to 256
 // per millisecond in the default split. It is safe for concurrent use.
 type SnowflakeSIGenerator struct {
-	seq  sequencer
+	seq  handle
 	node SnowflakeSI
 }
 
@@ -41,7 +41,7 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 		return nil, err
 	}
 	g := &SnowflakeSIGenerator{node: node}
-	if err := g.seq.init(spec{line: l.line(), max: 1<<l.IndexBits - 1, skipZero: node == 0, layout: "snowflake_si: " + l.String()}, c.Options); err != nil {
+	if err := g.seq.init(spec{number: number{"snowflake_si: " + l.String(), int64(node)}, line: l.line(), max: 1<<l.IndexBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil

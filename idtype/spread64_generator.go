@@ -3,21 +3,20 @@ package idtype
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 )
 
 // A Spread64Config configures a [Spread64Generator].
 type Spread64Config struct {
 	Generator int // 0 to 63
-	Cluster   int // 0 to 15; each generator needs its own pair of numbers
+	Cluster   int // 0 to 15; each process needs its own pair of numbers
 	Options       // with a Lease, leave Generator zero: the lease has the number
 }
 
 // A Spread64Generator creates IDs of type [Spread64], up to 64 per millisecond. Their
 // (time, sequence) pairs increase strictly. It is safe for concurrent use.
 type Spread64Generator struct {
-	seq  sequencer
+	seq  handle
 	node Spread64
 }
 
@@ -40,39 +39,17 @@ func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {
 		return nil, err
 	}
 	g := &Spread64Generator{node: node}
-	if err := g.seq.init(spec{line: spread64Line, max: 1<<spread64SequenceBits - 1, skipZero: node == 0, layout: fmt.Sprintf("spread64: cluster %d", c.Cluster)}, c.Options); err != nil {
+	if err := g.seq.init(spec{number: number{fmt.Sprintf("spread64: cluster %d", c.Cluster), int64(node)}, line: spread64Line, max: 1<<spread64SequenceBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-// localSpread64 holds the generators of LocalSpread64Generator by their node bits.
-var localSpread64 struct {
-	sync.Mutex
-	made map[Spread64]*Spread64Generator
-}
-
-// LocalSpread64Generator returns the process-wide generator for this pair of numbers, with
-// default options. All callers share it, so independent callers with the same pair don't
-// create duplicates. If a number is out of range, it returns [ErrNode].
+// LocalSpread64Generator returns a generator for this pair of numbers, with default
+// options. As with all such generators, independent callers with the same pair don't create
+// duplicates. If a number is out of range, it returns [ErrNode].
 func LocalSpread64Generator(generator, cluster int) (*Spread64Generator, error) {
-	node, err := spread64Node(generator, cluster)
-	if err != nil {
-		return nil, err
-	}
-	localSpread64.Lock()
-	defer localSpread64.Unlock()
-	g := localSpread64.made[node]
-	if g == nil {
-		if g, err = NewSpread64Generator(Spread64Config{Generator: generator, Cluster: cluster}); err != nil {
-			return nil, err
-		}
-		if localSpread64.made == nil {
-			localSpread64.made = map[Spread64]*Spread64Generator{}
-		}
-		localSpread64.made[node] = g
-	}
-	return g, nil
+	return NewSpread64Generator(Spread64Config{Generator: generator, Cluster: cluster})
 }
 
 // Next returns one new ID; see [Generator].

@@ -167,6 +167,7 @@ type suite interface {
 	testNeverZero(*testing.T)
 	testMovingClock(*testing.T)
 	testUnique(*testing.T)
+	testShared(*testing.T)
 	testSteppingWall(*testing.T)
 	name() string
 }
@@ -193,8 +194,17 @@ func each(t *testing.T, formats []suite, test func(suite, *testing.T)) {
 
 func (s subject[T]) name() string { return reflect.TypeFor[T]().Name() }
 
+// forget makes later generators independent of earlier ones, as in another process.
+func forget() {
+	sequencers.Lock()
+	defer sequencers.Unlock()
+	sequencers.of = nil
+}
+
+// new returns a generator that shares nothing with earlier ones.
 func (s subject[T]) new(t testing.TB, o Options) Generator[T] {
 	t.Helper()
+	forget()
 	g, err := s.make(o)
 	if err != nil {
 		t.Fatal(err)

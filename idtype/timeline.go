@@ -49,6 +49,19 @@ func (l timeline) unit(t time.Time) (int64, error) {
 	return u, nil
 }
 
+// bound returns the unit of a start bound, or -1 if the time is before the epoch, as the
+// zero Time is. Errors call the bound by its name.
+func (l timeline) bound(t time.Time, name string) (int64, error) {
+	switch unit, outside := l.place(t); outside {
+	case nil:
+		return unit, nil
+	case ErrTimeExhausted:
+		return 0, &limitError{fmt.Sprintf("idtype: start %s generator after %s %s: want a time before the end of the format, %s: %v",
+			l.format, name, stamp(t), stamp(l.end()), outside), outside}
+	}
+	return -1, nil
+}
+
 // milli returns the start of a unit in Unix milliseconds.
 func (l timeline) milli(unit int64) int64 { return l.epoch + unit*l.step }
 

@@ -14,7 +14,8 @@ import (
 // A UID60Config configures a [UID60Generator].
 type UID60Config struct {
 	// Random is the source of random bits. The generator reads ahead from it in blocks,
-	// one goroutine at a time. Nil means [crypto/rand.Reader].
+	// one goroutine at a time. Nil means [crypto/rand.Reader]. A generator with a Random
+	// shares its sequence with no other generator.
 	Random  io.Reader
 	Options // a Lease is an error, because a UID60 has no node number
 }
@@ -23,6 +24,7 @@ type UID60Config struct {
 // millisecond. It is safe for concurrent use.
 //
 // A UID60 has no node number, so generators in different processes can create the same ID.
+// The generators of one process share one sequence, and never do.
 // Two random choices keep the chance small. Each millisecond begins at a random sequence
 // number from 0 to 255, or at 0 if it directly follows a full millisecond. Each ID has 9
 // random bits.
@@ -37,8 +39,7 @@ type UID60Config struct {
 // UID60 therefore suits processes that create IDs occasionally, with a unique index to
 // reject the remaining duplicates. Don't create IDs in bulk in several processes at once.
 type UID60Generator struct {
-	seq    sequencer
-	random randomBits
+	seq handle
 }
 
 var _ Generator[UID60] = (*UID60Generator)(nil)
@@ -56,8 +57,7 @@ func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 		return nil, &limitError{"idtype: UID60Config.Lease: a UID60 has no node number; leave Lease nil, or choose another format", ErrNode}
 	}
 	g := &UID60Generator{}
-	g.random.init(c.Random)
-	if err := g.seq.init(spec{line: uid60Line, max: 1<<uid60SequenceBits - 1, skipZero: true, first: g.random.first}, c.Options); err != nil {
+	if err := g.seq.init(spec{number: number{layout: "uid60"}, line: uid60Line, max: 1<<uid60SequenceBits - 1, random: newRandomBits(c.Random)}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -80,14 +80,14 @@ func (g *UID60Generator) Fill(ctx context.Context, dst []UID60) (int, error) {
 
 // at returns the ID of a slot's first number.
 func (g *UID60Generator) at(s slot) UID60 {
-	bits, _ := g.random.from(s.seq)
+	bits, _ := g.seq.random.from(s.seq)
 	return uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits | UID60(bits&randomMask)
 }
 
 func (g *UID60Generator) compose(dst []UID60, s slot) {
 	id := uid60Floor(int64(s.head)) | UID60(s.seq)<<uid60RandomBits
 	for len(dst) > 0 {
-		bits, n := g.random.from(s.seq)
+		bits, n := g.seq.random.from(s.seq)
 		n = min(n, len(dst))
 		for i := range dst[:n] {
 			dst[i] = id | UID60(bits&randomMask)
@@ -116,6 +116,7 @@ func (g *UID60Generator) Ready() error { return g.seq.ready() }
 // too. Two IDs of this process then have the same random bits, but different times.
 type randomBits struct {
 	source *bufio.Reader
+	own    bool // the caller's source
 	filled bool
 	words  [randomWords]atomic.Uint64
 	buf    [1 + 8*randomWords]byte
@@ -127,11 +128,13 @@ const (
 	randomWords    = (1<<uid60SequenceBits + numbersPerWord - 1) / numbersPerWord
 )
 
-func (r *randomBits) init(source io.Reader) {
-	if source == nil {
+func newRandomBits(source io.Reader) *randomBits {
+	r := &randomBits{own: source != nil}
+	if !r.own {
 		source = rand.Reader
 	}
 	r.source = bufio.NewReaderSize(source, 512) // reading them takes less than a microsecond
+	return r
 }
 
 // from returns the random bits of a sequence number and, above them, the bits of the

@@ -74,7 +74,7 @@ func (s subject[T]) mintFor(t *testing.T, o Options, d time.Duration) GeneratorS
 	t.Helper()
 	start := time.Now()
 	o.MaxWait = time.Hour // the clock of a busy machine may stand for long
-	return s.mint(t, Must(s.make(o)), func(int) bool { return time.Since(start) < d })
+	return s.mint(t, s.new(t, o), func(int) bool { return time.Since(start) < d })
 }
 
 // mint calls Next and Fill in several goroutines. Each goroutine continues as long as more

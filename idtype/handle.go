@@ -1,0 +1,139 @@
+package idtype
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+)
+
+// A handle is a generator's access to its sequencer, which other generators may share.
+type handle struct {
+	*sequencer
+	maxWait time.Duration
+	stall   stall
+}
+
+// A number identifies a node number of a layout in this process. Different numbers never
+// make the same ID of a layout.
+type number struct {
+	layout string // also for the lease's Attach
+	node   int64  // the bits of the node number in an ID
+}
+
+// sequencers holds the shared sequencers of this process. It keeps them forever, so that a
+// generator also continues one that was dropped. A sequencer has less than 1 kB.
+//
+// Only a Sno can have several sequencers per number: one for each range of its sequence.
+var sequencers struct {
+	sync.Mutex
+	of map[number][]*sequencer
+}
+
+// init gives the generator its sequencer. Generators of a number share one if they use the
+// system clock and no lease. init returns an error if the clock or a start bound is past
+// the end of the format, or if the clock is before the epoch.
+//
+// If claim isn't nil, it returns the node number. init calls it after all steps that can
+// fail, except the lease's Attach. alone means that the generator will not share.
+func (h *handle) init(p spec, o Options, claim func(alone bool) (node int64, err error)) error {
+	h.maxWait = min(cmp.Or(o.MaxWait, defaultMaxWait), unending-1)
+	c := systemClock(o.Clock)
+	if o.clock != nil {
+		c = *o.clock
+	}
+	wall, _ := c.read()
+	if _, err := p.line.unit(wall); err != nil {
+		return err
+	}
+	bound, err := p.line.bound(o.NotBefore, "NotBefore")
+	if err != nil {
+		return err
+	}
+	if o.Lease != nil {
+		after, err := p.line.bound(time.UnixMilli(o.Lease.After()), "Lease.After")
+		if err != nil {
+			return err
+		}
+		bound = max(bound, after)
+	}
+	alone := o.Clock != nil || o.clock != nil || o.Lease != nil || p.random != nil && p.random.own
+	if h.sequencer, err = sequencerOf(p, c, o.Lease, alone, claim); err != nil {
+		return err
+	}
+	h.startAfter(bound)
+	if l, ok := o.Lease.(attacher); ok {
+		return l.Attach(p.number.layout, h.minted)
+	}
+	return nil
+}
+
+// sequencerOf returns the sequencer for a new generator.
+func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, error)) (*sequencer, error) {
+	sequencers.Lock()
+	defer sequencers.Unlock()
+	if claim != nil {
+		var err error
+		if p.number.node, err = claim(alone); err != nil {
+			return nil, err
+		}
+	}
+	if alone {
+		return newSequencer(p, c, l), nil
+	}
+	for _, s := range sequencers.of[p.number] {
+		switch {
+		case s.min == p.min && s.max == p.max:
+			return s, nil
+		case s.min <= p.max && p.min <= s.max:
+			return nil, overlapError(p, s)
+		}
+	}
+	s := newSequencer(p, c, nil)
+	if sequencers.of == nil {
+		sequencers.of = map[number][]*sequencer{}
+	}
+	sequencers.of[p.number] = append(sequencers.of[p.number], s)
+	return s, nil
+}
+
+// use returns the handle, or panics if its generator is the zero value.
+func (h *handle) use() *handle {
+	if h.sequencer == nil {
+		panic("idtype: the generator is a zero value; create it with its constructor, such as NewSnowflakeGenerator")
+	}
+	return h
+}
+
+// takeOne takes a single number.
+func (h *handle) takeOne() (slot, error) {
+	if got, ok := h.use().takeFast(); ok {
+		return got, nil
+	}
+	c := call{by: h, begun: -1}
+	got, _, err := h.take(context.Background(), &c, 1)
+	return got, err
+}
+
+// fill fills dst with IDs. compose makes IDs from a run of numbers.
+func fill[T any](ctx context.Context, h *handle, dst []T, compose func([]T, slot)) (n int, err error) {
+	h.use()
+	// A single ID uses the fast path, as in Next: a caller with a context uses Fill
+	// instead of Next.
+	if len(dst) == 1 && ctx.Err() == nil {
+		if got, ok := h.takeFast(); ok {
+			compose(dst, got)
+			return 1, nil
+		}
+	}
+	c := call{by: h, begun: -1, patient: true}
+	for n < len(dst) {
+		got, count, err := h.take(ctx, &c, len(dst)-n)
+		if err != nil {
+			return n, err
+		}
+		compose(dst[n:n+count], got)
+		n += count
+	}
+	return n, nil
+}
