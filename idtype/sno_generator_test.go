@@ -279,6 +279,18 @@ func TestSnoSnapshotRefused(t *testing.T) {
 		}
 	}
 
+	// A snapshot that was never taken has no bounds.
+	for _, text := range []string{`{}`, `null`, `{"partition":[65,10],"wallHi":133237968088}`} {
+		var s SnoSnapshot
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		g, err := NewSnoGenerator(SnoConfig{Snapshot: &s})
+		if g != nil || !errors.Is(err, ErrRange) || !strings.Contains(err.Error(), "the snapshot is empty") {
+			t.Errorf("%s: %v, want an error", text, err)
+		}
+	}
+
 	lease := newLease(1, snoStart, snoStart.Add(time.Hour))
 	for i, c := range []SnoConfig{
 		{Partition: &SnoPartition{}},
