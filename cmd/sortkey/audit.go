@@ -31,6 +31,8 @@ type auditOptions struct {
 	future       time.Duration
 	since, until string
 	after        string
+	nodes        string
+	known        map[int]bool // the numbers in nodes
 	batch, rate  int
 	examples     int
 }
@@ -53,7 +55,8 @@ while it runs. The findings are:
                   than --future
     apart         the time of the ID and the column --created-at differ by more
                   than --tolerance (a timestamp without time zone is in UTC)
-    unknown_node  the node number was never claimed and is not reserved
+    unknown_node  the node number was never claimed or reserved, and is not in
+                  --nodes
     duplicate     the ID stands more than once, in one column or in several
                   (the count is of IDs, not of rows)
 
@@ -63,9 +66,9 @@ referenced table. A row that moves to another table meanwhile can look like a
 duplicate. Audit compares only columns of one type with each other.
 
 A node number is known if any of the databases has a reservation or a claim of
-it, even a released one, in a pool of the layout. Audit cannot see reservations
-that were cancelled unless a program had claimed the number. The check needs
-SELECT on the view node_status and the table node_pool of the installation.
+it, even a cancelled or released one, in a pool of the layout. Name the numbers
+that programs have in their configuration with --nodes. The check needs SELECT
+on the view node_status and the table node_pool of the installation.
 
 The type comes from the domain or default of the column, or from the partition
 settings of its table. A uuid is a sno. In other cases, pass --type. The layouts
@@ -96,6 +99,7 @@ read all rows.`,
 	f.DurationVar(&o.future, "future", time.Second, "largest `distance` of an ID's time after the server's clock")
 	f.StringVar(&o.since, "since", "", "`time` of the first IDs to read")
 	f.StringVar(&o.until, "until", "", "`time` before which the IDs to read end")
+	f.StringVar(&o.nodes, "nodes", "", "node `numbers` of programs without a claim, such as 0-31,1023")
 	f.StringVar(&o.after, "after", "", "`key` after which to begin, to continue an audit that was stopped")
 	f.IntVar(&o.batch, "batch", 10_000, "`number` of rows per statement")
 	f.IntVar(&o.rate, "rate", 0, "largest `number` of rows per second (default: no limit)")
@@ -118,6 +122,23 @@ func (o *auditOptions) validate(cmd *cobra.Command) error {
 		return usagef("--batch %d: want 1 to 1000000", o.batch)
 	case o.rate < 0 || o.examples < 0:
 		return usagef("--rate and --examples must not be negative")
+	}
+	if o.nodes != "" {
+		o.known = map[int]bool{}
+		for numbers := range strings.SplitSeq(o.nodes, ",") {
+			text, last, isRange := strings.Cut(numbers, "-")
+			low, err := parseNumber(text)
+			high := low
+			if isRange && err == nil {
+				high, err = parseNumber(last)
+			}
+			if err != nil || high < low {
+				return usagef("--nodes %q: want numbers and ranges from 0 to 65535, such as 0-31,1023", o.nodes)
+			}
+			for n := low; n <= high; n++ {
+				o.known[n] = true
+			}
+		}
 	}
 	if len(o.databases) == 0 {
 		o.databases = []string{""} // of the environment
@@ -405,14 +426,15 @@ func (s *auditStream) bounds(times map[string]time.Time, after string) error {
 	return nil
 }
 
-// knownNodes returns the node numbers that databases know, or nil if they have no pool
-// of the format.
+// knownNodes returns the node numbers of --nodes and those that databases know, or nil if
+// there is neither --nodes nor a pool of the format.
 func (a *auditor) knownNodes(ctx context.Context, f *auditFormat) (map[int]bool, error) {
 	if len(f.nodes) == 0 {
 		a.skip("unknown_node", f.name+" has no node numbers")
 		return nil, nil
 	}
-	known, found := map[int]bool{}, false
+	known, found := map[int]bool{}, len(a.known) > 0
+	maps.Copy(known, a.known)
 	reason := "no database has a pool of node numbers for the layout of " + f.name
 	for _, d := range a.databases {
 		pools, missing, err := d.nodePools(ctx)

@@ -328,7 +328,7 @@ func (col *auditColumn) estimate(ctx context.Context, condition string) error {
 	return err
 }
 
-// An auditPool is a set of node numbers that are reserved, or were claimed.
+// An auditPool is a set of node numbers that are reserved, or were claimed or reserved.
 type auditPool struct {
 	pool, layout string // layout is empty if the pool has only reservations so far
 	numbers      []int
@@ -352,7 +352,7 @@ func (d *auditDatabase) nodePools(ctx context.Context) (pools []auditPool, reaso
 		return p, err
 	}, `
 		SELECT coalesce(p.name, s.pool), coalesce(p.layout, ''), coalesce(array_agg(s.number) FILTER (WHERE s.number IS NOT NULL), '{}')
-		FROM `+pool+` p FULL JOIN (SELECT * FROM `+status+` WHERE term > 0 OR reserved IS NOT NULL) s ON s.pool = p.name GROUP BY 1, 2`)
+		FROM `+pool+` p FULL JOIN (SELECT * FROM `+status+` WHERE term > 0 OR reserved IS NOT NULL OR mark IS NOT NULL) s ON s.pool = p.name GROUP BY 1, 2`)
 	return pools, nil, err
 }
 

@@ -20,6 +20,10 @@ func TestAuditUsage(t *testing.T) {
 		{"orders --created-at c --tolerance -1m", "must not be negative"},
 		{"orders --batch 0", "--batch 0: want 1 to 1000000"},
 		{"orders --rate -1", "must not be negative"},
+		{"orders --nodes 1,", `--nodes "1,": want numbers and ranges from 0 to 65535, such as 0-31,1023`},
+		{"orders --nodes 7-1", "want numbers and ranges"},
+		{"orders --nodes -1", "want numbers and ranges"},
+		{"orders --nodes 65536", "want numbers and ranges"},
 		{"orders --examples -1", "must not be negative"},
 	} {
 		out, errs, code := execute(t, "", append([]string{"audit"}, strings.Fields(tt.args)...)...)

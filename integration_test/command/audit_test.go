@@ -289,6 +289,31 @@ DAY         ROWS  SHARE
 	})
 }
 
+// A node number is known if it was reserved before, or if --nodes has it.
+func TestAuditKnownNodes(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		const rows = "CREATE TABLE orders AS SELECT (g::bigint << 22) + (g << 12) AS id FROM generate_series(0, 3) g; DELETE FROM orders WHERE id = 0; CREATE UNIQUE INDEX ON orders (id)"
+		unknown := func(args ...string) string {
+			t.Helper()
+			r := sortkey(t, db, append([]string{"audit", "orders.id", "--type", "snowflake", "-o", "json"}, args...)...)
+			var a auditJSON
+			pgtest.Must(t, json.Unmarshal([]byte(r.out), &a))
+			return fmt.Sprint(a.Findings[4].Checked, a.Findings[4].Count)
+		}
+		db.Exec(t, rows)
+		if got := unknown() + " " + unknown("--nodes", "0-2"); got != "false 0 true 1" {
+			t.Errorf("without an installation: got %s, want one unknown node with --nodes", got)
+		}
+		auditInstall(t, db)
+		db.Exec(t, "SELECT sortkey.reserve_node('snowflake', 1, 'existing rows'); SELECT sortkey.unreserve_node('snowflake', 1)")
+		for flag, want := range map[string]string{"": "true 2", "2": "true 1", "3,2": "true 0", "0-31,1023": "true 0"} {
+			if got := unknown("--nodes", flag); got != want {
+				t.Errorf("--nodes %q: got %s, want %s", flag, got, want)
+			}
+		}
+	})
+}
+
 // An ID that stands in several tables or databases is a duplicate. A node is known if any of
 // the databases knows it.
 func TestAuditShards(t *testing.T) {
