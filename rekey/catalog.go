@@ -330,10 +330,10 @@ func (m *model) read(ctx context.Context, db querier) error {
 		}
 	}
 	m.keepMoved()
-	if len(m.relations) == 0 {
-		return nil
-	}
 	tables := oids(m.relations, func(r *relation) int64 { return r.OID })
+	if err := m.readFunctions(ctx, db, tables); err != nil || len(m.relations) == 0 {
+		return err
+	}
 	for _, q := range []struct {
 		dst   any
 		query string
@@ -370,9 +370,6 @@ func (m *model) read(ctx context.Context, db querier) error {
 		if err := readJSON(ctx, db, q.dst, rows(q.query), tables); err != nil {
 			return err
 		}
-	}
-	if err := m.readFunctions(ctx, db, tables); err != nil {
-		return err
 	}
 	// Print definitions of views so that they can be created for the tables and for the views
 	// of the job's schema: without the schemas of the tables and of the views.

@@ -48,6 +48,7 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 	m.checkNames()
 	m.checkVisible()
 	m.checkFunctions()
+	m.checkSequences()
 	m.checkDependents()
 	if err := m.checkDatabase(ctx, db, o); err != nil {
 		return err

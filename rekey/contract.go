@@ -71,7 +71,7 @@ func (m *model) contract(o Options) (list []Action) {
 			sql = append(sql, "ALTER TABLE "+r.Name+" ALTER COLUMN "+k.root.Quoted+" DROP IDENTITY")
 		}
 		sql = append(sql, "ALTER TABLE "+r.Name+" ALTER COLUMN "+k.root.Quoted+" SET DEFAULT "+k.newDefault())
-		if k.root.Identity == "" && k.root.Sequence != "" {
+		if k.root.Identity == "" && k.root.Sequence != "" && len(m.sequenceUsers(k.root)) == 0 {
 			sql = append(sql, "DROP SEQUENCE "+k.root.Sequence)
 		}
 		oid := strconv.FormatInt(r.OID, 10)
@@ -136,6 +136,11 @@ func (m *model) replaceColumns(r *relation) (sql []string) {
 		}
 	}
 	sql = append(sql, dropTriggers(r)...)
+	for _, c := range r.columns {
+		if c.root && c.Identity == "" && len(m.sequenceUsers(c)) > 0 {
+			add("ALTER SEQUENCE %s OWNED BY NONE", c.Sequence)
+		}
+	}
 	add("ALTER TABLE %s %s", r.Name, strings.Join(each(r.columns, func(c *column) string { return "DROP COLUMN " + c.Quoted }), ", "))
 	var parts, comments []string
 	for _, c := range r.columns {

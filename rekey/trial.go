@@ -129,7 +129,9 @@ func (m *model) exchange(r *relation, group []*relation, schema string) []string
 			fmt.Fprintf(&sets, "\n    IF NEW.%[1]s IS NULL THEN\n        NEW.%[1]s := %[2]s;\n    END IF;", c.fresh, c.key.oldExpr)
 			continue
 		}
-		if c.NotNull && !slices.ContainsFunc(m.indexes, func(x *index) bool { return x.Table == r.OID && (x.Type == "p" || x.ReplIdent) && slices.Contains(x.Columns, c.Num) }) {
+		if c.NotNull && !slices.ContainsFunc(m.indexes, func(x *index) bool {
+			return x.Table == r.OID && (x.Type == "p" || x.ReplIdent) && slices.Contains(x.Columns, c.Num)
+		}) {
 			alter("ALTER COLUMN %s DROP NOT NULL", c.fresh) // the row that it refers to can come later
 		}
 		root := c.key.root

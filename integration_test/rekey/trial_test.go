@@ -16,8 +16,8 @@ const films = `
 	CREATE TABLE copies (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, film_id integer NOT NULL REFERENCES films, no integer NOT NULL,
 		twice integer GENERATED ALWAYS AS (no * 2) STORED, UNIQUE (film_id, no));
 	CREATE TABLE shelves (film_id integer REFERENCES films, place integer, PRIMARY KEY (film_id, place));
-	CREATE TABLE seen (film bigint); -- outside of the rekey
-	CREATE TABLE seen_before (film integer);
+	CREATE TABLE seen (value bigint); -- outside of the rekey
+	CREATE TABLE seen_before (value integer);
 	INSERT INTO films (title) SELECT 'film ' || i FROM generate_series(1, 20) i;
 	INSERT INTO copies (film_id, no) SELECT i, n FROM generate_series(1, 20) i, generate_series(1, 3) n;
 	INSERT INTO shelves SELECT i, i % 3 FROM generate_series(1, 20) i;`
@@ -57,7 +57,7 @@ func TestTrial(t *testing.T) {
 		{"an argument", "CREATE FUNCTION recount(ids integer[]) RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE public.films f SET counted = (SELECT count(*) FROM public.copies WHERE film_id = f.id) WHERE id = ANY ($1); END $$;" +
 			triggerOn("copies", "AFTER INSERT OR UPDATE", "PERFORM public.recount(ARRAY[NEW.film_id])"), "function public.recount(bigint[]) does not exist",
 			"CREATE FUNCTION recount(ids bigint[]) RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE public.films f SET counted = (SELECT count(*) FROM public.copies WHERE film_id = f.id) WHERE id = ANY ($1); END $$"},
-		{"a column of another table", triggerOn("films", "AFTER INSERT", "INSERT INTO seen_before VALUES (NEW.id)"), outOfRange, "ALTER TABLE seen_before ALTER film TYPE bigint"},
+		{"a column of another table", triggerOn("films", "AFTER INSERT", "INSERT INTO seen_before VALUES (NEW.id)"), outOfRange, "ALTER TABLE seen_before ALTER value TYPE bigint"},
 		{"values by position", triggerOn("films", "AFTER INSERT", "INSERT INTO public.shelves VALUES (NEW.id, 5)"), "INSERT INTO public.shelves VALUES (NEW.id, 5)", triggerOn("films", "AFTER INSERT", "INSERT INTO public.shelves (film_id, place) VALUES (NEW.id, 5)")},
 		{"a wide column", triggerOn("films", "AFTER INSERT", "INSERT INTO seen VALUES (NEW.id)"), "", ""},
 		{"a type of a column", triggerOn("copies", "BEFORE INSERT OR UPDATE", "DECLARE f public.copies.film_id%TYPE := NEW.film_id; PERFORM f"), "", ""},
