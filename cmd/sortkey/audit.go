@@ -426,7 +426,7 @@ func (s *auditStream) bounds(times map[string]time.Time, after string) error {
 	return nil
 }
 
-// knownNodes returns the node numbers of --nodes and those that databases know, or nil if
+// knownNodes returns the node numbers of --nodes and the ones in databases, or nil if
 // there is neither --nodes nor a pool of the format.
 func (a *auditor) knownNodes(ctx context.Context, f *auditFormat) (map[int]bool, error) {
 	if len(f.nodes) == 0 {

@@ -33,7 +33,8 @@ The result has no prefix. Put -- before negative numbers.
 If an input can be several IDs, and their results differ, Convert fails: pass
 --type, --from or both. Scripts should always pass them. Convert also fails if
 the text of a uid60 can be a part of another ID's hex digits. It reads 0x and
-hex digits as text only with --type uid60 --from text. Convert stops at the
+hex digits as text only with --type uid60 --from text. It reads digits without a
+letter as hex digits only with --from hex. Convert stops at the
 first ID that it can't convert. Zero is not an ID.`,
 		Example: `  sortkey convert --to uuid 9edd8o6o2v2im222
   sortkey convert --to text --type uid60 72234076334582745

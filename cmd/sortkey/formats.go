@@ -167,7 +167,7 @@ are 5/5/12. For snowflake-si, the epoch is the base clock, which has no default,
 and the default bits of machine/index are 5/8.`
 
 func (l *layoutFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.epoch, "epoch", "", "fixed `time` at which the clock of the layout starts, such as 2026-01-01")
+	cmd.Flags().StringVar(&l.epoch, "epoch", "", "fixed `time` at which the clock of the layout starts, such as 2026-01-01, or Unix milliseconds")
 	cmd.Flags().StringVar(&l.bits, "bits", "", "`widths` of the layout's fields, such as 5/5/12 or 5/8")
 }
 

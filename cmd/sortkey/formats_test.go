@@ -68,6 +68,11 @@ func TestLayoutFlags(t *testing.T) {
 		t.Errorf("snowflake-si: got epoch %s and %d indexes, error %v; want %s and 512", p.time, formats[1].sequences, err, start)
 	}
 
+	discord := testFormats(t, layoutFlags{epoch: "1420070400000"})[0]
+	if p, err := discord.parts(idtype.Snowflake(1)); err != nil || !p.time.Equal(time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("Unix milliseconds: got epoch %s, error %v; want 2015-01-01", p.time, err)
+	}
+
 	c := newCLI(nil, nil, nil)
 	for _, tt := range []struct {
 		name string
@@ -88,6 +93,7 @@ func TestLayoutFlags(t *testing.T) {
 		{"snowflake", layoutFlags{epoch: "now"}, `--epoch: epoch "now": want a fixed time such as 2026-01-01`},
 		{"snowflake-si", layoutFlags{epoch: "-7d"}, `--epoch: epoch "-7d": want a fixed time`},
 		{"snowflake", layoutFlags{epoch: "then"}, `--epoch: time "then"`},
+		{"snowflake", layoutFlags{epoch: "1420070400"}, "or 12 or 13 digits of Unix milliseconds"},
 	} {
 		if _, err := c.format(tt.name, tt.l); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s with %+v: got error %v, want %q", tt.name, tt.l, err, tt.want)

@@ -26,7 +26,11 @@ import (
 const idForms = `a decimal bigint, a UUID, the text of a sno (16 characters), a uid60
 (4 to 10 characters) or a spread64 (16 hex digits), any of these texts behind
 the prefix of a typed key (ord_...), and the 8 or 10 bytes of an ID as 0x...,
-\x... or plain hex digits`
+\x... or plain hex digits (digits without a letter are a decimal: put 0x before
+them, or pass --from hex to convert)`
+
+// foreignForms describes the inputs of other makers that readings recognizes.
+const foreignForms = "UUIDs (also urn:uuid:... and {...}), ULIDs, TypeIDs, KSUIDs, xids and ObjectIds"
 
 // acceptIDs lets a command take IDs as arguments. It explains the error for a negative
 // number, which looks like a flag.
@@ -141,10 +145,30 @@ const (
 	unknownAge = 5 * 365 * 24 * time.Hour
 )
 
-// plausible reports whether the ID can have been created by now.
+// plausible reports whether the ID can have been created by now. A generator creates the
+// smallest bigints in the first minutes after its epoch.
 func (r reading) plausible(now time.Time) bool {
+	if id, ok := r.id.(interface{ Int64() int64 }); ok && r.form == "int64" && uint64(id.Int64()) < smallest {
+		return false
+	}
 	return r.title != zeroTitle && !r.time.After(now.Add(maxAhead))
 }
+
+const (
+	// smallest is the first bigint that isn't taken for the value of a serial column.
+	smallest = 1 << 32
+	// smallestHinted is the first Snowflake whose time could be after another epoch: 99 days
+	// later.
+	smallestHinted = 1 << 55
+	// oldest is the age from which a Snowflake is more likely of another epoch.
+	oldest = 365 * 24 * time.Hour
+)
+
+// epochs are epochs of other makers of Snowflakes with the default bits.
+var epochs = []struct {
+	maker string
+	ms    int64
+}{{"Discord", 1420070400000}, {"Twitter", 1288834974657}}
 
 // distance returns the distance of the ID's time from now.
 func (r reading) distance(now time.Time) time.Duration {
@@ -165,7 +189,28 @@ func readings(input string, formats []*format, foreign bool, now time.Time) []re
 	if foreign {
 		found = append(found, foreignReadings(input)...)
 	}
-	slices.SortStableFunc(found, func(a, b reading) int {
+	found = sorted(found, now)
+	if foreign && len(found) > 0 && (!found[0].plausible(now) || found[0].distance(now) > oldest) {
+		for _, r := range found {
+			id, ok := r.id.(idtype.Snowflake)
+			if !ok || id < smallestHinted || !r.time.Equal(idtype.SnowflakeLayout{}.Time(id)) {
+				continue
+			}
+			for _, e := range epochs {
+				other := reading{title: fmt.Sprintf("Snowflake of %s (--epoch %d)", e.maker, e.ms), time: time.UnixMilli(e.ms + int64(id)>>22).UTC()}
+				if other.plausible(now) {
+					found = append(found, other)
+				}
+			}
+		}
+		found = sorted(found, now)
+	}
+	return found
+}
+
+// sorted returns readings in the order of readings.
+func sorted(found []reading, now time.Time) []reading {
+	return slices.SortedStableFunc(slices.Values(found), func(a, b reading) int {
 		if p := a.plausible(now); p != b.plausible(now) {
 			if p {
 				return -1
@@ -174,7 +219,6 @@ func readings(input string, formats []*format, foreign bool, now time.Time) []re
 		}
 		return cmp.Compare(a.distance(now), b.distance(now))
 	})
-	return found
 }
 
 // withoutZero removes the zero IDs of a list.
@@ -191,9 +235,14 @@ var (
 	// Only hex digits follow, so the input can't be meant as the text of a UID60.
 	hexForm = regexp.MustCompile(`^0[xX][0-9a-fA-F]*$`)
 
-	xid   = regexp.MustCompile(`^[0-9a-v]{20}$`)
-	ulid  = regexp.MustCompile(`^(?i)[0-7][` + crockford + `]{25}$`)
-	ksuid = regexp.MustCompile(`^[0-9A-Za-z]{27}$`)
+	onlyDigits = regexp.MustCompile(`^[0-9]+$`)
+
+	xid      = regexp.MustCompile(`^[0-9a-v]{20}$`)
+	ulid     = regexp.MustCompile(`^(?i)[0-7][` + crockford + `]{25}$`)
+	ksuid    = regexp.MustCompile(`^[0-9A-Za-z]{27}$`)
+	objectID = regexp.MustCompile(`^[0-9a-fA-F]{24}$`)
+	prefixed = regexp.MustCompile(`^([a-z][a-z0-9_]*)_([^_]+)$`)
+	braced   = regexp.MustCompile(`^(?i:urn:uuid:(.{36})|\{(.{36})\})$`)
 )
 
 // ownReadings returns the meanings of an input as IDs of the formats. form restricts them
@@ -202,7 +251,7 @@ func ownReadings(input, form string, formats []*format) (found []reading) {
 	all := form == ""
 	n, isInt := parseDecimal(input)
 	u, isUUID := parseUUID(input)
-	bytes := hexBytes(input)
+	bytes := hexBytes(input, form)
 	typed := typedKey.FindStringSubmatch(input)
 	// A user who passes the type and the form can have such a UID60.
 	isText := !hexForm.MatchString(input) || form == "text" && len(formats) == 1
@@ -248,8 +297,11 @@ func parseDecimal(s string) (n int64, ok bool) {
 
 // parseUUID parses the value of a uuid column, or its 16 bytes.
 func parseUUID(s string) (u uuid.UUID, ok bool) {
-	if b := hexBytes(s); len(b) == len(u) {
+	if b := hexBytes(s, ""); len(b) == len(u) {
 		return uuid.UUID(b), true
+	}
+	if m := braced.FindStringSubmatch(s); m != nil {
+		s = m[1] + m[2]
 	}
 	u, err := uuid.Parse(s)
 	return u, err == nil && len(s) == 36
@@ -268,13 +320,15 @@ func (f *format) append(list []reading, r reading) []reading {
 	return append(list, r)
 }
 
-// hexBytes returns the bytes of 0x..., \x... or, for the sizes of IDs, plain hex digits.
-func hexBytes(s string) []byte {
+// hexBytes returns the bytes of 0x..., \x... or, for the sizes of IDs, plain hex digits. An
+// input of digits alone is a decimal unless form is hex or bytea, or it has the size of a
+// UUID.
+func hexBytes(s, form string) []byte {
 	digits, ok := strings.CutPrefix(s, "0x")
 	if !ok {
 		digits, ok = strings.CutPrefix(s, `\x`)
 	}
-	if n := len(digits); !ok && n != 16 && n != 20 && n != 32 {
+	if n := len(digits); !ok && n != 32 && (n != 16 && n != 20 || form != "hex" && form != "bytea" && onlyDigits.MatchString(s)) {
 		return nil
 	}
 	b, err := hex.DecodeString(digits)
@@ -284,20 +338,40 @@ func hexBytes(s string) []byte {
 	return b
 }
 
-// foreignReadings returns the meanings of an input as an ID of another maker.
+// foreignReadings returns the meanings of an input as an ID of another maker, also behind
+// a prefix.
 func foreignReadings(input string) (found []reading) {
+	if m := prefixed.FindStringSubmatch(input); m != nil {
+		found = foreignReadings(m[2])
+		for i := range found {
+			if u := ulidUUID(m[2]); found[i].title == "ULID" && m[2] == strings.ToLower(m[2]) && u.Variant() == uuid.RFC4122 && (u.Version() == 4 || u.Version() == 7) {
+				found[i] = foreignUUID(u)
+				found[i].title = "TypeID of a " + found[i].title
+			}
+			found[i].prefix = m[1]
+		}
+		return found
+	}
+	if n, ok := parseDecimal(input); ok && 0 < n && n < smallest {
+		found = append(found, reading{title: "small number, as of a serial column"})
+	}
 	if u, ok := parseUUID(input); ok {
 		if _, err := idtype.SnoFromUUID(u); err != nil {
 			found = append(found, foreignUUID(u))
 		}
 	}
-	if xid.MatchString(input) {
+	if xid.MatchString(input) && !onlyDigits.MatchString(input) {
 		if b, err := base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(input)); err == nil {
 			found = append(found, reading{title: "xid", time: seconds(b, 0)})
 		}
 	}
 	if ulid.MatchString(input) {
-		found = append(found, reading{title: "ULID", time: ulidTime(strings.ToUpper(input))})
+		u := ulidUUID(input)
+		found = append(found, reading{title: "ULID", time: time.UnixMilli(int64(binary.BigEndian.Uint64(u[:]) >> 16)).UTC()})
+	}
+	if objectID.MatchString(input) {
+		b, _ := hex.DecodeString(input)
+		found = append(found, reading{title: "ObjectId", time: seconds(b, 0)})
 	}
 	if ksuid.MatchString(input) {
 		// KSUIDs sort upper case before lower case, and math/big the reverse.
@@ -335,13 +409,12 @@ func seconds(id []byte, epoch int64) time.Time {
 	return time.Unix(epoch+int64(binary.BigEndian.Uint32(id)), 0).UTC()
 }
 
-// ulidTime returns the time in the first 10 characters of a ULID.
-func ulidTime(s string) time.Time {
-	var ms int64
-	for _, digit := range []byte(s[:10]) {
-		ms = ms<<5 | int64(strings.IndexByte(crockford, digit))
+// ulidUUID returns the 16 bytes of a ULID, or the UUID of a TypeID.
+func ulidUUID(s string) (u uuid.UUID) {
+	if b, err := base32.NewEncoding(crockford).DecodeString("000000" + strings.ToUpper(s)); err == nil {
+		copy(u[:], b[4:])
 	}
-	return time.UnixMilli(ms).UTC()
+	return u
 }
 
 func swapCase(r rune) rune {
@@ -374,7 +447,11 @@ func (b *badInputs) error(typeName string) error {
 	if more := b.count - len(b.first); more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	return notID(list, typeName, "")
+	err := notID(list, typeName, "")
+	if typeName == "" {
+		err = fmt.Errorf("%w; or an ID of another maker: %s", err, foreignForms)
+	}
+	return err
 }
 
 // notID returns an error about a list of inputs. typeName and form are empty unless the

@@ -167,9 +167,9 @@ func TestInspectJSON(t *testing.T) {
 func TestReadings(t *testing.T) {
 	formats := testFormats(t, layoutFlags{})
 	for _, tt := range []struct{ input, want string }{
-		{"1152921504606846976", "Spread64 1970-01-01, Snowflake 2029-09-17 implausible"}, // above the largest UID60
+		{"1152921504606846976", "Snowflake of Discord (--epoch 1420070400000) 2023-09-17, Snowflake of Twitter (--epoch 1288834974657) 2019-07-21, Spread64 1970-01-01, Snowflake 2029-09-17 implausible"}, // above the largest UID60
 		{"72234076334582745", "UID60 2026-11-23, Snowflake 2021-07-19"},
-		{"288230376151711744", "Snowflake 2023-03-07, Spread64 1970-01-01, UID60 2053-01-01 implausible"},
+		{"288230376151711744", "Snowflake 2023-03-07, Snowflake of Discord (--epoch 1420070400000) 2017-03-06, Snowflake of Twitter (--epoch 1288834974657) 2013-01-07, Spread64 1970-01-01, UID60 2053-01-01 implausible"},
 		{"-213288349631250231", "Spread64 2026-11-23"},
 		{"-213288349631249408", ""}, // reserved bits
 		{"fd0a3f60458000c9", "Spread64 2026-11-23"},
@@ -181,7 +181,7 @@ func TestReadings(t *testing.T) {
 		{"0x0000000000000000", "zero implausible"},
 		{"AAAA", "zero implausible"},
 		{"32323232-3232-3232-3232-323232323232", "zero implausible"},
-		{"2222222222222222", "SnowflakeSI, Snowflake 2021-01-07, UID60 2018-06-07, zero implausible, Snowflake 2039-08-02 implausible"},
+		{"2222222222222222", "SnowflakeSI, Snowflake 2021-01-07, UID60 2018-06-07, zero implausible"}, // no hex digits
 		{"0x00", ""},
 		{"0X00", ""},
 		{"0x0ad27290", ""},
@@ -214,6 +214,19 @@ func TestReadings(t *testing.T) {
 		{"zzzzzzzzzzzzzzzzzzzzzzzzzzz", ""}, // more than 160 bits
 		{"9m4e2mr0ui3e8a215n4g", "xid 2011-03-22"},
 		{"9m4e2mr0ui3e8a215n4w", ""},
+		{"175928847299117063", "Snowflake 2022-05-01, Snowflake of Discord (--epoch 1420070400000) 2016-04-30, Snowflake of Twitter (--epoch 1288834974657) 2012-03-03, Spread64 1987-11-17, UID60 2039-06-06 implausible"},
+		{"ord_175928847299117063", "Snowflake 2022-05-01, Snowflake of Discord (--epoch 1420070400000) 2016-04-30, Snowflake of Twitter (--epoch 1288834974657) 2012-03-03"},
+		{"42", "small number, as of a serial column, SnowflakeSI implausible, Snowflake 2021-01-01 implausible, UID60 2018-03-01 implausible, Spread64 1970-01-01 implausible"},
+		{"4294967296", "SnowflakeSI, Snowflake 2021-01-01, UID60 2018-03-01, Spread64 1970-01-25, UID60 2152-12-08 implausible"},
+		{"18446744073709551615", ""}, // a decimal, not hex digits
+		{"user_01h455vb4pex5vsknk084sn02q", "TypeID of a UUIDv7 2023-06-30"},
+		{"my_user_01h455vb4pex5vsknk084sn02q", "TypeID of a UUIDv7 2023-06-30"},
+		{"user_01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016-07-30"},
+		{"507f1f77bcf86cd799439011", "ObjectId 2012-10-17"},
+		{"urn:uuid:0190163d-8694-739b-aea5-966c26f8ad91", "UUIDv7 2024-06-14"},
+		{"{39706462-7267-3232-3233-706661323232}", "Sno 2026-11-01"},
+		{"(39706462-7267-3232-3233-706661323232)", ""},
+		{"39706462-7267-3232-3233-706661323232}", ""},
 	} {
 		var got []string
 		for _, r := range readings(tt.input, formats, true, testNow) {
@@ -253,6 +266,9 @@ func TestInspectBadInput(t *testing.T) {
 		!strings.Contains(errs, `not an ID: "no!", "", "é"; want a decimal bigint, a UUID, the text of a sno`) {
 		t.Errorf("code %d, errors %q, output\n%s", code, errs, out)
 	}
+	if !strings.Contains(errs, "; or an ID of another maker: UUIDs (also urn:uuid:... and {...}), ULIDs, TypeIDs, KSUIDs, xids and ObjectIds") {
+		t.Errorf("errors %q; want all recognized forms", errs)
+	}
 	_, errs, code = execute(t, strings.Repeat("?\n", 1000), "inspect")
 	if code != exitError || !strings.Contains(errs, `"?", "?" and 995 more; want`) {
 		t.Errorf("code %d, errors %q", code, errs)
@@ -274,6 +290,8 @@ func TestConvert(t *testing.T) {
 		{"--to int64 --type spread64 --from text 5227869755540023", "5919848219731558435\n"},
 		{"--to text --type spread64 --from int64 5227869755540023", "001292b847b60237\n"},
 		{"--to int64 -- -213288349631250231", "-213288349631250231\n"},
+		{"--to hex --from hex 16446744073709551615", "0x16446744073709551615\n"},
+		{"--to int64 --from hex --type spread64 5227869755540023", "5919848219731558435\n"},
 		{"--to uuid 2345678923456789", "32333435-3637-3839-3233-343536373839\n"}, // only a Sno has one
 		{"--to int64 --type uid60 --from text 0x0ad27290", "944198390361050417\n"},
 		{"--to hex --type uid60 deadbeef12", "0x069d6de79fd7675e\n"},
@@ -289,8 +307,10 @@ func TestConvert(t *testing.T) {
 	for _, tt := range []struct{ in, args, out, want string }{
 		{"AHAA\n\n72234076334582745\nAHAA\n", "--to text", "AHAA\n", `line 3: convert "72234076334582745" to text: the result is 72234076334582745 if it is the int64 of a snowflake, or vZEAoIJ8me if it is the int64 of a uid60; pass --type
 `},
-		{"", "--to int64 --type spread64 5227869755540023", "", "the result is 5227869755540023 if it is the int64 of a spread64, or 5919848219731558435 if it is the hex of a spread64; pass --from\n"},
+		{"", "--to int64 --type spread64 5227869755540023", "", "the result is 5227869755540023 if it is the int64 of a spread64, or 5919848219731558435 if it is the text of a spread64; pass --from\n"},
 		{"", "--to hex --type uid60 4096", "", `the result is 0x0000000000001000 if it is the int64 of a uid60, or 0x0000000000f7ae34 if it is the text of a uid60; pass --from` + "\n"},
+		{"", "--to hex 18446744073709551615", "", `not an ID: "18446744073709551615"; want a decimal bigint`},
+		{"", "--to hex user_01h455vb4pex5vsknk084sn02q", "", "got a TypeID of a UUIDv7"},
 		{"", "--to text 1234567890", "", "; pass --type, --from or both\n"},
 		{"", "--to uuid 4096", "", "an ID of type snowflake or snowflake-si or uid60 has no such form"},
 		{"", "--to int64 0x0ad27290", "", `not an ID: "0x0ad27290"`},
@@ -382,7 +402,7 @@ func TestPipe(t *testing.T) {
 			t.Fatalf("new %s: code %d, errors %s, %d lines", name, code, errs, strings.Count(ids, "\n"))
 		}
 		for _, form := range []string{"hex", "bytea"} {
-			converted, errs, code := execute(t, ids, "convert", "--to", form, "--type", name)
+			converted, errs, code := execute(t, ids, "convert", "--to", form, "--type", name, "--from", "text")
 			if code != exitOK {
 				t.Fatalf("convert %s: code %d, errors %s", name, code, errs)
 			}

@@ -20,14 +20,17 @@ func (c *cli) inspectCommand() *cobra.Command {
 		Short: "Print the type, time, node number and other forms of IDs",
 		Long: `Inspect prints the parts and all forms of each ID. It recognizes
 ` + idForms + `.
-It also names UUIDs, ULIDs, KSUIDs and xids of other makers, with their time.
+It also names IDs of other makers, with their time:
+` + foreignForms + `.
 Put -- before negative numbers.
 
 If an input can be an ID of several types, Inspect prints all of them, the most
 plausible one first: the one whose time is nearest to now. A type whose time is
-more than a day ahead is implausible, and comes last, without its parts. A
-snowflake-si without --epoch has no time and counts as five years old. --type
-excludes the other types.
+more than a day ahead is implausible, and comes last, without its parts, and so
+is a decimal below 2^32, which rather comes from a serial column. A snowflake-si
+without --epoch has no time and counts as five years old. --type excludes the
+other types. If no meaning is of the last year, Inspect adds the times at which
+Discord and Twitter would have created the Snowflake: their epochs differ.
 
 ` + layoutHelp + `
 
@@ -136,7 +139,10 @@ func (c *cli) inspector(out *bufio.Writer) func(input string, found []reading) e
 			case r.title == zeroTitle:
 				note = ", which is not an ID"
 			case !r.plausible(now()):
-				note = ", implausible: of " + r.time.Format(time.DateOnly)
+				note = ", implausible"
+				if !r.time.IsZero() {
+					note += ": of " + r.time.Format(time.DateOnly)
+				}
 				if plausible {
 					line(label, "%s"+note, r.title)
 					continue

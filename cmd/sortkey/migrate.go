@@ -37,9 +37,9 @@ type configFlags struct {
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.epoch, "epoch", "", "`time` at which snowflake's clock starts (default: 2021-01-01)")
+	cmd.Flags().StringVar(&f.epoch, "epoch", "", "`time` at which snowflake's clock starts, or Unix milliseconds (default: 2021-01-01)")
 	cmd.Flags().StringVar(&f.bits, "bits", "", "`widths` of snowflake's datacenter/worker/sequence (default: 5/5/12)")
-	cmd.Flags().StringVar(&f.siEpoch, "si-epoch", "", "`time` at which snowflake-si's clock starts (default: no functions for snowflake-si)")
+	cmd.Flags().StringVar(&f.siEpoch, "si-epoch", "", "`time` at which snowflake-si's clock starts, or Unix milliseconds (default: no functions for snowflake-si)")
 	cmd.Flags().StringVar(&f.siBits, "si-bits", "", "`widths` of snowflake-si's machine/index (default: 5/8)")
 }
 

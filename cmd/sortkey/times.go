@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -33,12 +34,23 @@ func (c *cli) parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// parseEpoch parses the epoch of a layout.
+// unixMilliseconds matches those from 1973 to 2286. Fewer digits can be seconds or a date.
+var unixMilliseconds = regexp.MustCompile(`^[1-9][0-9]{11,12}$`)
+
+// parseEpoch parses the epoch of a layout, a time or Unix milliseconds.
 func (c *cli) parseEpoch(s string) (time.Time, error) {
 	if s == "now" || s != "" && (s[0] == '-' || s[0] == '+') {
 		return time.Time{}, usagef("epoch %q: want a fixed time such as 2026-01-01, since all programs must use the same one", s)
 	}
-	return c.parseTime(s)
+	if unixMilliseconds.MatchString(s) {
+		ms, _ := strconv.ParseInt(s, 10, 64)
+		return time.UnixMilli(ms).UTC(), nil
+	}
+	t, err := c.parseTime(s)
+	if err != nil && onlyDigits.MatchString(s) {
+		err = usagef("%w; or 12 or 13 digits of Unix milliseconds", err)
+	}
+	return t, err
 }
 
 // epochFlag returns the time of a flag, or the zero time if the flag is empty.
