@@ -93,7 +93,8 @@ func TestAssociations(t *testing.T) {
 	wantInserted(t, s,
 		"parents 1 NULL",
 		"twins "+snoText(1)+" 1",
-		"children 2 1 77 1",
+		"children 77 1", // new rows are inserted alone
+		"children 2 1",
 		"notes 3 1 parents 4 1 parents",
 		"labels "+snoText(1)+" "+snoText(2),
 		"parent_tags 1 "+snoText(1)+" 1 "+snoText(2))
@@ -111,7 +112,8 @@ func TestAssociations(t *testing.T) {
 		"parents 9 NULL",
 		"parents 8 9",
 		"parents 10 8 11 8",
-		"parents 12 NULL 1 NULL",
+		"parents 1 NULL",
+		"parents 12 NULL",
 		"parent_friends 8 12 8 1")
 
 	// Existing rows keep their IDs.

@@ -78,8 +78,9 @@ func checkBindings(bindings []Binding) error {
 type filler interface {
 	// one fills an addressable field if the field has no ID.
 	one(ctx context.Context, field reflect.Value) (filled bool, err error)
-	// rows fills the field of k in each element of a slice or an array.
-	rows(ctx context.Context, k *key, rows reflect.Value) error
+	// rows fills the field of k in each element of a slice or an array that lacks it, and
+	// returns these elements.
+	rows(ctx context.Context, k *key, rows reflect.Value) (span, error)
 }
 
 // A form is the way in which a field holds an ID.
@@ -175,7 +176,7 @@ func (c *column[T, F]) one(ctx context.Context, field reflect.Value) (bool, erro
 	return true, nil
 }
 
-func (c *column[T, F]) rows(ctx context.Context, k *key, rows reflect.Value) error {
+func (c *column[T, F]) rows(ctx context.Context, k *key, rows reflect.Value) (filled span, err error) {
 	b := c.blocks.Get().(*block[T, F])
 	defer c.blocks.Put(b)
 	n := 0
@@ -187,26 +188,28 @@ func (c *column[T, F]) rows(ctx context.Context, k *key, rows reflect.Value) err
 		if !row.CanAddr() {
 			// Then no row is addressable, and the block is empty.
 			if err := k.refuse(ctx, row); err != nil {
-				return err
+				return filled, err
 			}
 			continue
 		}
 		// The method one has the same code: a shared method would not be inlined,
 		// and would add a call per row.
 		p := (*F)(k.in(ctx, row).Addr().UnsafePointer())
-		if !c.missing(p) {
+		missing := c.missing(p)
+		filled.add(i, missing)
+		if !missing {
 			continue
 		}
 		if n == blockSize {
 			if err := c.assign(ctx, b, n); err != nil {
-				return k.failed(err)
+				return filled, k.failed(err)
 			}
 			n = 0
 		}
 		b.fields[n] = p
 		n++
 	}
-	return k.failed(c.assign(ctx, b, n))
+	return filled, k.failed(c.assign(ctx, b, n))
 }
 
 // assign generates IDs for the first n fields of a block.

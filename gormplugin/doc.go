@@ -84,6 +84,14 @@
 // to the key of a belongs-to, which a foreign key constraint rejects, or, with the
 // exception below, to the parts of a composite key.
 //
+// A program that forgets db.Use has no plugin, and stores the first row with the key zero.
+// Let the database reject it: with a domain, as below, or with a CHECK, which AutoMigrate
+// creates. The text of a zero Sno's uuid is 32323232-3232-3232-3232-323232323232:
+//
+//	ID idtype.SnowflakeOf[Order] `gorm:"type:sortkey.snowflake"`
+//	ID idtype.SnowflakeOf[Order] `gorm:"check:id <> 0"`
+//	ID idtype.SnoOf[Order]       `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
+//
 // # Composite keys
 //
 // In a composite key, the plugin fills the parts that have an idgen tag. The caller
@@ -178,8 +186,40 @@
 // the key, the plugin adds it to the INSERT, so that struct and row have the same
 // ID. Omit("ID") leaves the key to the database.
 //
-// A struct keeps its ID if the database rejects the row, and in a DryRun: an ID
-// in a struct doesn't mean that the row was stored.
+// If a Create fails, the plugin resets the IDs that it generated to zero, in associations
+// too, and deletes them from maps. In a DryRun the structs keep their IDs.
+//
+// # Taken IDs
+//
+// A generated ID can be the ID of an existing row, for example if UID60s of two processes
+// collide, or if two processes have the same node number. The Create then fails, and no
+// existing row changes or gets rows that refer to it. On Postgres the error is SQLSTATE
+// 23505. With TranslateError in gorm.Config it is [gorm.ErrDuplicatedKey].
+//
+// Therefore the plugin inserts rows with generated IDs without an ON CONFLICT that compares
+// these IDs. GORM adds one when it saves associations or a slice, and UpdateAll has one. If
+// a statement has other rows, too, the plugin inserts them first, with ON CONFLICT. It
+// doesn't remove the caller's ON CONFLICT by other columns. With the caller's DO NOTHING
+// without columns, and with custom join tables, the plugin looks for the generated IDs if
+// rows were skipped: the program then needs the SELECT privilege. A DryRun shows a single
+// statement.
+//
+// A repeated call generates new IDs. Postgres accepts no further statement in a transaction
+// after an error, so repeat the call in a nested transaction, for which GORM sets a
+// savepoint:
+//
+//	func create(db *gorm.DB, order *Order) (err error) {
+//		for range 3 {
+//			err = db.Transaction(func(tx *gorm.DB) error { return tx.Create(order).Error })
+//			if !errors.Is(err, gorm.ErrDuplicatedKey) {
+//				break
+//			}
+//		}
+//		return err
+//	}
+//
+// Other unique columns cause the same error. Rows that earlier calls and batches inserted in
+// a transaction keep their IDs if it is rolled back, and can be created again with them.
 //
 // # Upserts
 //
@@ -195,12 +235,11 @@
 // If an ON CONFLICT changes nothing, the plugin resets the generated ID of a
 // single struct, or of a slice with one element, to zero. In a larger batch with
 // DO NOTHING, the database doesn't report the skipped rows: their structs keep
-// IDs that no row has. Maps always keep their generated IDs.
+// IDs that no row has. Maps then keep their generated IDs, too.
 //
-// GORM also saves associations with DO NOTHING. For example, create a slice of
-// orders, each with a new Customer whose email is unique. If a customer with that
-// email already exists, the order refers to a customer ID that was not stored. Look
-// up existing customers first.
+// An association with a new ID is always inserted. For example, create orders, each with a
+// new Customer whose email is unique. If a customer with that email already exists, Create
+// fails. Look up existing customers first.
 //
 // # Time windows and pages
 //

@@ -22,10 +22,12 @@ var ErrNoGenerator = errors.New("no generator for the column")
 
 // A plan lists the keys that a Create fills for a model.
 type plan struct {
-	keys      []key
-	err       error // a tag names an unusable generator, or a foreign key can't store an ID
-	public    bool  // a key is not a primary key
-	relations int   // the number of relations that the model had when the plan was made, or unwatched
+	keys       []key
+	err        error      // a tag names an unusable generator, or a foreign key can't store an ID
+	public     bool       // a key is not a primary key
+	associated bool       // the model has relations of its own
+	relations  int        // the number of relations that the model had when the plan was made, or unwatched
+	whole      generation // of all keys in all rows
 }
 
 // unwatched marks the plan of a join table that GORM creates. The association sets
@@ -43,7 +45,8 @@ type key struct {
 
 // resolve returns the plan of a model. The caller holds the lock of s.Relationships.
 func (p *planner) resolve(s *schema.Schema) *plan {
-	plan := &plan{relations: len(s.Relationships.Relations)}
+	plan := &plan{relations: len(s.Relationships.Relations), associated: hasAssociations(s)}
+	plan.whole.plan = plan
 	plan.err = p.checkRelations(s)
 	for _, f := range candidates(s) {
 		if plan.err != nil {

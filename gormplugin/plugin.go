@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"errors"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,12 @@ import (
 const (
 	pluginName        = "sortkey"
 	fillCallback      = "sortkey:fill_keys"
+	separateCallback  = "sortkey:separate_rows"
 	reconcileCallback = "sortkey:reconcile_keys"
 	checkCallback     = "sortkey:check_relations"
+	finishCallback    = "sortkey:finish"
+
+	createCallback = "gorm:create"
 )
 
 // A Plugin fills the primary keys of new rows. It is safe for concurrent use, and
@@ -37,18 +42,21 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	if err := checkBindings(p.bindings); err != nil {
 		return err
 	}
-	create, models := db.Callback().Create(), &planner{bindings: p.bindings}
-	// Before all other callbacks, so that hooks see the ID.
-	// Before("gorm:begin_transaction") would be too late if the default
-	// transaction is off.
-	if err := create.Before("*").Register(fillCallback, models.fill); err != nil {
-		return err
-	}
-	if err := db.Callback().Update().Before("*").Register(checkCallback, models.checkUpdate); err != nil {
-		return err
-	}
-	// Before GORM saves the associations, which copy the row's ID to their foreign keys.
-	return create.After("gorm:create").Before("gorm:save_after_associations").Register(reconcileCallback, reconcile)
+	models := &planner{bindings: p.bindings}
+	create, update := db.Callback().Create(), db.Callback().Update()
+	return errors.Join(
+		// Before all other callbacks, so that hooks see the ID.
+		// Before("gorm:begin_transaction") would be too late if the default
+		// transaction is off.
+		create.Before("*").Register(fillCallback, models.fill),
+		// After GORM has saved the belongs-tos and run the hooks, which may replace IDs.
+		create.After("gorm:save_before_associations").Before(createCallback).Register(separateCallback, separate),
+		// Before GORM saves the other associations, which copy the row's ID to their foreign keys.
+		create.After(createCallback).Before("gorm:save_after_associations").Register(reconcileCallback, reconcile),
+		create.After("*").Register(finishCallback, finish),
+		update.Before("*").Register(checkCallback, models.checkUpdate),
+		update.After("*").Register(finishCallback, finish),
+	)
 }
 
 // A planner caches the plan of each model of a database.
@@ -64,6 +72,7 @@ type planner struct {
 // fill is the callback that runs before a Create.
 func (p *planner) fill(db *gorm.DB) {
 	stmt := db.Statement
+	delete(stmt.Clauses, generationClause) // of the statement from which this one was cloned
 	if db.Error != nil || stmt.Schema == nil {
 		return
 	}
@@ -72,25 +81,23 @@ func (p *planner) fill(db *gorm.DB) {
 		_ = db.AddError(known.err)
 		return
 	}
-	var filled []*key
-	_, conflicts := stmt.Clauses[onConflict]
+	var few [4]span // without an allocation
+	spans := few[:0]
 	for i := range known.keys {
 		k := &known.keys[i]
-		if !k.wanted(stmt) {
-			continue
+		var filled span
+		if k.wanted(stmt) {
+			var err error
+			if filled, err = k.fill(stmt); err != nil {
+				_ = db.AddError(err)
+			}
 		}
-		one, err := k.fill(stmt)
-		if err != nil {
-			_ = db.AddError(err)
-			return
-		}
-		if one && conflicts {
-			filled = append(filled, k)
+		spans = append(spans, filled)
+		if db.Error != nil {
+			break
 		}
 	}
-	if conflicts {
-		prepareUpsert(stmt, known, filled)
-	}
+	known.generated(stmt, spans)
 }
 
 // planFor returns the plan of a model.

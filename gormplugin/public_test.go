@@ -258,10 +258,10 @@ func TestPublicIDUpserts(t *testing.T) {
 		"all, by primary key":  {clause.OnConflict{UpdateAll: true}, &member{}, "(`id`) DO UPDATE SET `email`=`excluded`.`email`,`name`=`excluded`.`name` RETURNING `id`,`public_id`"},
 		"all, map":             {clause.OnConflict{Columns: onEmail, UpdateAll: true}, map[string]any{"name": "a"}, "(`email`) DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`"},
 		"all and a named one":  {clause.OnConflict{Columns: onEmail, UpdateAll: true, DoUpdates: named[1:]}, &member{}, "(`email`) DO UPDATE SET `public_id`=`excluded`.`public_id`,`email`=`excluded`.`email`,`name`=`excluded`.`name` RETURNING `id`,`public_id`"},
-		"all, nothing else":    {clause.OnConflict{UpdateAll: true}, &bare{}, "(`id`) DO NOTHING RETURNING `id`,`public_id`"},
+		"all, nothing else":    {clause.OnConflict{UpdateAll: true}, &bare{ID: 1}, "(`id`) DO NOTHING RETURNING `id`,`public_id`"},
 		"a named column":       {clause.OnConflict{Columns: onEmail, DoUpdates: named[:1]}, &member{}, "(`email`) DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`,`public_id`"},
 		"the public ID, named": {clause.OnConflict{Columns: onEmail, DoUpdates: named[1:]}, &member{}, "(`email`) DO UPDATE SET `public_id`=`excluded`.`public_id` RETURNING `id`,`public_id`"},
-		"by public ID":         {clause.OnConflict{Columns: onPublic, DoUpdates: named[:1]}, &member{}, "(`public_id`) DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`"},
+		"by public ID":         {clause.OnConflict{Columns: onPublic, DoUpdates: named[:1]}, &member{PublicID: 1}, "(`public_id`) DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`"},
 		"nothing":              {clause.OnConflict{DoNothing: true}, &member{}, "DO NOTHING RETURNING `id`"},
 	} {
 		session := db.Clauses(c.conflict).Session(&gorm.Session{})

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -16,7 +17,7 @@ import (
 )
 
 // checkUpdate is the callback that runs before an Update. An Update saves
-// associations as a Create does.
+// associations as a Create does, but generates no keys of its own.
 func (p *planner) checkUpdate(db *gorm.DB) {
 	s := db.Statement.Schema
 	if db.Error != nil || s == nil {
@@ -28,6 +29,11 @@ func (p *planner) checkUpdate(db *gorm.DB) {
 	}
 	if err, failed := known.(error); failed {
 		_ = db.AddError(err)
+	}
+	if hasAssociations(s) {
+		g := &generation{plan: &plan{associated: true}}
+		g.enter(db.Statement)
+		db.Statement.Clauses[generationClause] = clause.Clause{Expression: g}
 	}
 }
 

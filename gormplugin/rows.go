@@ -29,12 +29,13 @@ func (k *key) wanted(stmt *gorm.Statement) bool {
 	return true
 }
 
-// fill fills the key in all rows of the statement that lack it. It reports
-// whether the statement's only row was filled.
-func (k *key) fill(stmt *gorm.Statement) (one bool, err error) {
+// fill fills the key in all rows of the statement that lack it, and returns these rows.
+func (k *key) fill(stmt *gorm.Statement) (filled span, err error) {
 	ctx, rows := stmt.Context, stmt.ReflectValue
 	if row := only(rows); row.IsValid() && row.Type() == stmt.Schema.ModelType {
-		return k.fillOne(ctx, row)
+		one, err := k.fillOne(ctx, row)
+		filled.add(0, one)
+		return filled, err
 	}
 	switch rows.Kind() {
 	case reflect.Slice, reflect.Array:
@@ -43,21 +44,25 @@ func (k *key) fill(stmt *gorm.Statement) (one bool, err error) {
 			t = t.Elem()
 		}
 		if t == stmt.Schema.ModelType {
-			return false, k.fillAll(ctx, rows)
+			return k.fillAll(ctx, rows)
 		}
 	}
 	// GORM rejects values of other types than the model's.
 	switch rows := stmt.Dest.(type) {
 	case map[string]any:
-		return false, k.fillMap(ctx, rows)
+		one, err := k.fillMap(ctx, rows)
+		filled.add(0, one)
+		return filled, err
 	case *map[string]any:
-		return false, k.fillNewMap(ctx, rows)
+		one, err := k.fillNewMap(ctx, rows)
+		filled.add(0, one)
+		return filled, err
 	case []map[string]any:
-		return false, k.fillMaps(ctx, rows)
+		return k.fillMaps(ctx, rows)
 	case *[]map[string]any:
-		return false, k.fillMaps(ctx, *rows)
+		return k.fillMaps(ctx, *rows)
 	}
-	return false, nil
+	return filled, nil
 }
 
 func (k *key) fillOne(ctx context.Context, row reflect.Value) (bool, error) {
@@ -68,18 +73,18 @@ func (k *key) fillOne(ctx context.Context, row reflect.Value) (bool, error) {
 	return filled, k.failed(err)
 }
 
-func (k *key) fillAll(ctx context.Context, rows reflect.Value) error {
+func (k *key) fillAll(ctx context.Context, rows reflect.Value) (span, error) {
 	if k.fills != nil {
 		return k.fills.rows(ctx, k, rows)
 	}
 	for i := range rows.Len() {
 		if row := element(rows, i); row.IsValid() {
 			if err := k.refuse(ctx, row); err != nil {
-				return err
+				return span{}, err
 			}
 		}
 	}
-	return nil
+	return span{}, nil
 }
 
 // element returns the struct of a slice's element, which may be a pointer to it. For
@@ -137,49 +142,61 @@ func (k *key) failed(err error) error {
 	return fmt.Errorf("gormplugin: fill %s: generate an ID: %w", fieldName(k.field), err)
 }
 
-func (k *key) fillMaps(ctx context.Context, rows []map[string]any) error {
+func (k *key) fillMaps(ctx context.Context, rows []map[string]any) (filled span, err error) {
 	for i := range rows {
-		if err := k.fillNewMap(ctx, &rows[i]); err != nil {
-			return err
+		one, err := k.fillNewMap(ctx, &rows[i])
+		if err != nil {
+			return filled, err
 		}
+		filled.add(i, one)
 	}
-	return nil
+	return filled, nil
 }
 
 // fillNewMap fills a map, and creates it first if it is nil.
-func (k *key) fillNewMap(ctx context.Context, row *map[string]any) error {
+func (k *key) fillNewMap(ctx context.Context, row *map[string]any) (bool, error) {
 	if *row == nil {
 		*row = map[string]any{}
 	}
 	return k.fillMap(ctx, *row)
 }
 
-func (k *key) fillMap(ctx context.Context, row map[string]any) error {
-	column := k.field.DBName
-	for name, v := range row {
-		if k.field.Schema.LookUpField(name) != k.field {
-			continue
-		}
-		if !isMissing(reflect.ValueOf(v)) {
-			return nil
-		}
-		// Use the same name: with another one, GORM would list the column twice.
-		column = name
+func (k *key) fillMap(ctx context.Context, row map[string]any) (bool, error) {
+	column, missing := k.entry(row)
+	if !missing {
+		return false, nil
 	}
 	switch {
 	case k.fills == nil:
-		return k.err
+		return false, k.err
 	case row == nil:
-		return fmt.Errorf("gormplugin: fill %s: the map is nil; pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
+		return false, fmt.Errorf("gormplugin: fill %s: the map is nil; pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
 	}
 	field := reflect.New(k.field.FieldType).Elem()
 	if _, err := k.fills.one(ctx, field); err != nil {
-		return k.failed(err)
+		return false, k.failed(err)
 	}
 	// The field's type, not the generator's: a struct around the ID may store it in
 	// another form.
 	row[column] = unpacked(field).Interface()
-	return nil
+	return true, nil
+}
+
+// entry returns the name under which a map has the key, or else the column's, and reports
+// whether the map has no ID there. GORM also accepts the name of the field.
+func (k *key) entry(row map[string]any) (name string, missing bool) {
+	name = k.field.DBName
+	for n, v := range row {
+		if k.field.Schema.LookUpField(n) != k.field {
+			continue
+		}
+		if !isMissing(reflect.ValueOf(v)) {
+			return n, false
+		}
+		// Use the same name: with another one, GORM would list the column twice.
+		name = n
+	}
+	return name, true
 }
 
 // isMissing reports whether a value contains no ID: it is nil, zero, an invalid

@@ -16,37 +16,35 @@ const (
 	returning  = "RETURNING"
 )
 
-// upsert is the key of the statement setting that holds a pending.
-type upsert struct{}
-
-// A pending holds the data for the check after an INSERT with ON CONFLICT.
-type pending struct {
-	stmt *gorm.Statement // the statement itself: associations inherit its settings
-	// generated are the keys that the plugin filled in the only row. They are reset to
-	// zero if the statement affects no row.
-	generated []*key
-	row       reflect.Value
+// An upsert has the state of an INSERT with ON CONFLICT.
+type upsert struct {
+	conflicts bool
+	row       reflect.Value   // the struct of the only row; otherwise invalid
+	ids       []reflect.Value // per key of the plan, a slice of the IDs that the plugin generated in structs
 	// answers is the number of rows that RETURNING must return, because GORM assigns
 	// rows to structs by their order. It is 0 if the plugin added no RETURNING, or if
 	// the statement has a single row.
 	answers int
+	separated
 }
 
 // prepareUpsert makes the structs of an upsert get the IDs of the stored rows.
-func prepareUpsert(stmt *gorm.Statement, plan *plan, filled []*key) {
-	if conflict, ok := conflictOf(stmt); ok && plan.public && conflict.UpdateAll {
+func (g *generation) prepareUpsert(stmt *gorm.Statement) {
+	conflict, ok := conflictOf(stmt)
+	if ok && g.plan.public && conflict.UpdateAll {
 		keepPublicIDs(stmt, len(conflict.DoUpdates))
 	}
-	p := pending{stmt: stmt, generated: filled, row: only(stmt.ReflectValue)}
-	if mayGetOtherIDs(stmt, plan) {
-		added := returnIDs(stmt, plan)
-		if added && !p.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
-			p.answers = stmt.ReflectValue.Len()
+	g.conflicts = true
+	if row := only(stmt.ReflectValue); row.IsValid() && row.Kind() == reflect.Struct {
+		g.row = row
+	}
+	if mayGetOtherIDs(stmt, g.plan) {
+		added := returnIDs(stmt, g.plan)
+		if added && !g.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
+			g.answers = stmt.ReflectValue.Len()
 		}
 	}
-	if len(p.generated) > 0 || p.answers > 0 {
-		stmt.Settings.Store(upsert{}, p)
-	}
+	g.ids = g.copyIDs(stmt.Context)
 }
 
 // conflictOf returns the statement's ON CONFLICT. ok is false for a clause of another
@@ -149,30 +147,34 @@ func targets(c clause.OnConflict, f *schema.Field) bool {
 	return slices.ContainsFunc(c.Columns, func(column clause.Column) bool { return column.Name == f.DBName })
 }
 
-// reconcile is the callback that runs after the INSERT. If the only row was not
-// inserted, reconcile resets its generated ID to zero. If RETURNING returned too few
-// rows, it fails.
+// reconcile is the callback that runs after the INSERT. It fails if a generated ID is
+// another row's, or if RETURNING returned too few rows. If the only row was not inserted,
+// reconcile resets its generated ID to zero.
 func reconcile(db *gorm.DB) {
 	stmt := db.Statement
-	if _, ok := stmt.Clauses[onConflict]; !ok {
-		return // early: LoadAndDelete would allocate the map of settings
-	}
-	v, _ := stmt.Settings.LoadAndDelete(upsert{})
-	p, _ := v.(pending)
-	if p.stmt != stmt || db.Error != nil || db.DryRun {
+	g := generationOf(stmt)
+	if g == nil || !g.conflicts {
 		return
 	}
-	conflict, _ := conflictOf(stmt) // an UpdateAll may have become a DO NOTHING
-	if p.answers > 0 && !conflict.DoNothing && db.RowsAffected != int64(p.answers) {
+	inserted := g.insertFresh(db)
+	if db.Error != nil || db.DryRun {
+		return
+	}
+	g.inserted = true
+	if inserted < int64(len(g.fresh)) && !g.alone {
+		g.checkTaken(db, inserted)
+	}
+	if g.answers > 0 && !g.nothing && db.RowsAffected != int64(g.answers) {
 		// The structs after a missing row have their neighbors' IDs.
 		_ = db.AddError(fmt.Errorf("gormplugin: upsert %s: want %d rows back, got %d, which can't be matched to the structs; create the rows one by one if a trigger can skip some: %w",
-			modelName(stmt.Schema), p.answers, db.RowsAffected, gorm.ErrInvalidData))
+			modelName(stmt.Schema), g.answers, db.RowsAffected, gorm.ErrInvalidData))
+	}
+	if db.Error != nil || db.RowsAffected > 0 || !g.row.IsValid() {
 		return
 	}
-	if db.RowsAffected > 0 {
-		return
-	}
-	for _, k := range p.generated {
-		k.in(stmt.Context, p.row).SetZero()
+	for j := range g.plan.keys {
+		if g.has(j, 0) {
+			g.plan.keys[j].reset(stmt.Context, g.row)
+		}
 	}
 }

@@ -275,7 +275,8 @@ func TestDoNothingWithAssociations(t *testing.T) {
 	}
 }
 
-// A struct keeps its ID if the database rejects the row, with every kind of ON CONFLICT.
+// If the database rejects the rows, they lose their generated IDs, with every kind of ON
+// CONFLICT, so that a repeated call generates new ones.
 func TestRejectedRows(t *testing.T) {
 	t.Run("base", rejectedRows[idtype.Snowflake])
 	t.Run("typed", rejectedRows[idtype.SnowflakeOf[Sale]])
@@ -290,16 +291,25 @@ func rejectedRows[ID numeric](t *testing.T) {
 		t.Fatal(err)
 	}
 	upsert := clause.OnConflict{Columns: onEmail, UpdateAll: true}
-	for _, tx := range []*gorm.DB{db, db.Clauses(upsert), db.Clauses(clause.OnConflict{DoNothing: true})} {
+	for _, tx := range []*gorm.DB{db, db.Clauses(upsert), db.Clauses(clause.OnConflict{UpdateAll: true}), db.Clauses(clause.OnConflict{DoNothing: true})} {
 		tx = tx.Session(&gorm.Session{})
-		c, batch := contact{}, []contact{{}, {}}
-		for _, value := range []any{&c, &batch} {
+		c, set, batch := contact{}, contact{ID: 1}, []contact{{}, {ID: 2}, {}, {ID: 3}}
+		m, maps := map[string]any{"ID": nil}, []map[string]any{nil, {"id": ID(4)}, {}}
+		for _, value := range []any{&c, &set, &batch} {
 			if err := tx.Create(value).Error; err != errors.ErrUnsupported {
 				t.Errorf("%T: error = %v", value, err)
 			}
 		}
-		if c.ID == 0 || batch[1].ID != c.ID+2 {
-			t.Errorf("contact = %+v, batch = %+v", c, batch)
+		for _, value := range []any{m, &m, maps, &maps} {
+			if err := tx.Model(&contact{}).Create(value).Error; err != errors.ErrUnsupported {
+				t.Errorf("%T: error = %v", value, err)
+			}
+		}
+		if c.ID != 0 || set.ID != 1 || !slices.Equal(batch, []contact{{}, {ID: 2}, {}, {ID: 3}}) {
+			t.Errorf("contacts = %+v, %+v, batch = %+v", c, set, batch)
+		}
+		if len(m) != 0 || len(maps[0]) != 0 || maps[1]["id"] != ID(4) || len(maps[2]) != 0 {
+			t.Errorf("map = %v, maps = %v", m, maps)
 		}
 	}
 }

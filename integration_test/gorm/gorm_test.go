@@ -124,6 +124,7 @@ func (k of[T, N]) tests() []test {
 		{name: "UpsertJoins", run: k.upsertJoins, clients: opposites, empty: true},
 		{name: "UpsertKeys", run: k.upsertKeys, clients: opposites},
 		{name: "UpsertAfterHook", run: k.upsertAfterHook, clients: opposites},
+		{name: "Collisions", run: k.collisions, clients: opposites, empty: true},
 	}
 }
 

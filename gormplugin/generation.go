@@ -1,0 +1,216 @@
+package gormplugin
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// A span lists rows of a statement by their indexes: from up to but not including to,
+// except for the rows in without, which are in ascending order.
+type span struct {
+	from, to int
+	without  []int
+}
+
+// add adds row i, or else remembers that it isn't in the span. Rows come in ascending
+// order. It allocates only if rows with and without an ID are mixed.
+func (s *span) add(i int, in bool) {
+	switch {
+	case in:
+		s.to = i + 1
+	case s.to == 0:
+		s.from = i + 1
+	default:
+		s.without = append(s.without, i)
+	}
+}
+
+func (s *span) has(i int) bool {
+	if i < s.from || i >= s.to {
+		return false
+	}
+	_, excluded := slices.BinarySearch(s.without, i)
+	return !excluded
+}
+
+// isAll reports whether the span lists n rows.
+func (s *span) isAll(n int) bool { return s.from == 0 && s.to == n && len(s.without) == 0 }
+
+// A generation lists the keys that the plugin generated in the rows of a Create.
+type generation struct {
+	plan  *plan
+	spans []span        // the rows of each key in the plan; nil means all rows
+	rows  reflect.Value // the statement's rows; invalid if they are the statement's ReflectValue
+
+	// family is nil for a statement without associations that is no association itself.
+	family *family
+	nested bool // the statement saves an association
+
+	upsert
+}
+
+// A family has the generations of a Create or an Update and of all associations that it
+// saves, because they fail together.
+type family struct {
+	root        *gorm.Statement
+	generations []*generation
+}
+
+// familyKey is the key of the statement setting that holds a *family. Statements for
+// associations inherit settings, but statements for join tables don't.
+type familyKey struct{}
+
+// generationClause is the name of the clause that holds a *generation. GORM ignores clauses
+// that the dialect doesn't list. Unlike a setting, a clause needs no allocation, and
+// statements for associations don't inherit it.
+const generationClause = "sortkey:generation"
+
+// Build implements [clause.Expression]. GORM doesn't call it.
+func (*generation) Build(clause.Builder) {}
+
+// generationOf returns the generation of a statement, or nil.
+func generationOf(stmt *gorm.Statement) *generation {
+	g, _ := stmt.Clauses[generationClause].Expression.(*generation)
+	return g
+}
+
+// generated remembers the rows in which a Create filled the keys of a plan.
+func (p *plan) generated(stmt *gorm.Statement, spans []span) {
+	_, conflicts := stmt.Clauses[onConflict]
+	n, all, some := count(stmt.ReflectValue), true, false
+	for i := range spans {
+		all = all && (p.keys[i].fills == nil || spans[i].isAll(n))
+		some = some || spans[i].to > 0
+	}
+	g := &p.whole
+	switch {
+	case conflicts || p.associated:
+		g = p.generation(stmt, spans)
+		g.enter(stmt)
+		if conflicts {
+			g.prepareUpsert(stmt)
+		}
+	case !some:
+		return
+	case !all:
+		g = p.generation(stmt, spans)
+	}
+	stmt.Clauses[generationClause] = clause.Clause{Expression: g}
+}
+
+func (p *plan) generation(stmt *gorm.Statement, spans []span) *generation {
+	rows := stmt.ReflectValue
+	if rows.Kind() == reflect.Slice {
+		rows = rows.Slice(0, rows.Len()) // with RETURNING *, GORM replaces the statement's slice
+	}
+	// A key without a span was not filled because another one failed.
+	padded := make([]span, len(p.keys))
+	copy(padded, spans)
+	return &generation{plan: p, spans: padded, rows: rows}
+}
+
+// enter adds the generation to the family of its statement.
+func (g *generation) enter(stmt *gorm.Statement) {
+	v, inherited := stmt.Settings.Load(familyKey{})
+	g.family, _ = v.(*family)
+	g.nested = inherited
+	if !inherited {
+		if !g.plan.associated {
+			return
+		}
+		g.family = &family{root: stmt}
+		stmt.Settings.Store(familyKey{}, g.family)
+	}
+	g.family.generations = append(g.family.generations, g)
+}
+
+// finish is the callback that runs after everything else in a Create or an Update. If it
+// failed, finish resets the generated keys to zero, so that a repeated call generates new
+// ones: the database may have rejected the old ones because other rows have them.
+func finish(db *gorm.DB) {
+	stmt := db.Statement
+	g := generationOf(stmt)
+	if g == nil {
+		return
+	}
+	delete(stmt.Clauses, generationClause)
+	generations := []*generation{g}
+	if g.family != nil {
+		if g.family.root != stmt {
+			return
+		}
+		stmt.Settings.Delete(familyKey{})
+		generations = g.family.generations
+	}
+	if db.Error == nil {
+		return
+	}
+	for _, g := range generations {
+		g.reset(stmt)
+	}
+}
+
+// reset sets the generated keys to zero. In a map, it deletes them.
+func (g *generation) reset(stmt *gorm.Statement) {
+	rows := g.rows
+	if !rows.IsValid() {
+		rows = stmt.ReflectValue
+	}
+	for i := range count(rows) {
+		row := rowAt(rows, i)
+		for j := range g.plan.keys {
+			if k := &g.plan.keys[j]; row.IsValid() && g.has(j, i) {
+				k.reset(stmt.Context, row)
+			}
+		}
+	}
+}
+
+// has reports whether the plugin generated a key of the plan in a row.
+func (g *generation) has(key, row int) bool {
+	if g.spans == nil {
+		return g.plan.keys[key].fills != nil
+	}
+	return g.spans[key].has(row)
+}
+
+func (k *key) reset(ctx context.Context, row reflect.Value) {
+	if row.Kind() != reflect.Map {
+		k.in(ctx, row).SetZero()
+		return
+	}
+	m := row.Interface().(map[string]any)
+	if name, missing := k.entry(m); !missing {
+		delete(m, name)
+	}
+}
+
+// count returns the number of rows in a statement's ReflectValue.
+func count(rows reflect.Value) int {
+	switch rows.Kind() {
+	case reflect.Slice, reflect.Array:
+		return rows.Len()
+	}
+	return 1
+}
+
+// rowAt returns a row of a statement's ReflectValue: a struct, a map, or an invalid Value for
+// a nil pointer.
+func rowAt(rows reflect.Value, i int) reflect.Value {
+	switch rows.Kind() {
+	case reflect.Slice, reflect.Array:
+		return element(rows, i)
+	}
+	return rows
+}
+
+// hasAssociations reports whether a model has relations of its own.
+func hasAssociations(s *schema.Schema) bool {
+	r := &s.Relationships
+	return len(r.BelongsTo)+len(r.HasOne)+len(r.HasMany)+len(r.Many2Many) > 0
+}
