@@ -42,18 +42,12 @@ var (
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseNotRenewed: the lease continues, but its last renewal doesn't cover the
 	// clock's time, for example after the clock was set forward. Try again after the
-	// next renewal. The error also wraps ErrLeaseLost, so compare with
-	// ErrLeaseNotRenewed first.
-	ErrLeaseNotRenewed error = notRenewed{}
+	// next renewal.
+	ErrLeaseNotRenewed = errors.New("lease not renewed yet")
 	// ErrPartitionsExhausted: the process uses all 65,536 Sno partitions, so none is
 	// left to assign automatically.
 	ErrPartitionsExhausted = errors.New("Sno partitions exhausted")
 )
-
-type notRenewed struct{}
-
-func (notRenewed) Error() string { return "lease not renewed yet" }
-func (notRenewed) Unwrap() error { return ErrLeaseLost }
 
 // maxErrorInput is the number of bytes of a rejected input that an error keeps.
 const maxErrorInput = 64

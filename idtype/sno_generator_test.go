@@ -640,7 +640,7 @@ func TestSnoAtLimits(t *testing.T) {
 	for _, tt := range []struct {
 		unit int
 		err  error
-	}{{20, ErrRange}, {21, nil}, {40, nil}, {41, ErrLeaseLost}} {
+	}{{20, ErrRange}, {21, nil}, {40, nil}, {41, ErrLeaseNotRenewed}} {
 		if id, err := g.At(0, snoTime(tt.unit)); !errors.Is(err, tt.err) || err == nil && id.Partition() != (SnoPartition{0, 9}) {
 			t.Errorf("At unit %d under a lease: %+v, %v", tt.unit, placeOf(id), err)
 		}

@@ -36,7 +36,7 @@ func TestClockSteps(t *testing.T) {
 					for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
 						id, err := g.Next()
 						if err != nil {
-							if !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrClockBackwards) {
+							if !errors.Is(err, idtype.ErrLeaseNotRenewed) && !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrClockBackwards) {
 								t.Fatal(err)
 							}
 							failed++
@@ -95,7 +95,7 @@ func TestSuspended(t *testing.T) {
 		renewals := k.Stats().Renewals
 		clock.step(time.Hour)
 		for k.Stats().Renewals == renewals {
-			if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+			if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseNotRenewed) {
 				t.Fatalf("expected no ID, got %v, %v", id, err)
 			}
 			time.Sleep(time.Millisecond)
@@ -136,7 +136,7 @@ func TestSuspendedForTooLong(t *testing.T) {
 			t.Errorf("expected an ID after %d, got %v of %d", mark, first, when(first))
 		}
 		here.step(time.Hour) // the machine's clock is corrected
-		if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) {
+		if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseNotRenewed) {
 			t.Errorf("expected no ID, got %v, %v", id, err)
 		}
 		begun := time.Now()

@@ -186,9 +186,9 @@ func (g *Generator[T]) Fill(ctx context.Context, dst []T) (n int, err error) {
 	return n, err
 }
 
-// ended reports whether a call failed because its claim had ended.
+// ended reports whether a call failed because of its claim, which has ended meanwhile.
 func (g *Generator[T]) ended(t *tenure[T], err error) bool {
-	return errors.Is(err, idtype.ErrLeaseLost) && t.keeper.Err() != nil
+	return (errors.Is(err, idtype.ErrLeaseLost) || errors.Is(err, idtype.ErrLeaseNotRenewed)) && t.keeper.Err() != nil
 }
 
 // retry waits for the next claim and repeats the call with it, until the call succeeds

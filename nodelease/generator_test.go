@@ -313,7 +313,7 @@ func TestGeneratorOtherErrors(t *testing.T) {
 		begun := time.Now()
 		synctest.Wait() // or the keeper would begin with the stepped clock
 		clock.step(time.Hour)
-		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) || !strings.Contains(err.Error(), "2026-11-21T10:11:39.000Z") {
+		if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseNotRenewed) || !strings.Contains(err.Error(), "2026-11-21T10:11:39.000Z") {
 			t.Errorf("expected %v with the claim's end, got %v", idtype.ErrLeaseNotRenewed, err)
 		}
 		clock.step(-time.Hour)

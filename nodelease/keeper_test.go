@@ -234,7 +234,7 @@ func TestClosedGenerator(t *testing.T) {
 		g := snowflakes(t, k, clock.now)
 		synctest.Wait() // or the keeper would begin with the stepped clock
 		clock.step(time.Hour)
-		if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseNotRenewed) || errors.Is(err, nodelease.ErrClosed) || k.Err() != nil {
+		if id, err := g.Next(); !errors.Is(err, idtype.ErrLeaseNotRenewed) || errors.Is(err, idtype.ErrLeaseLost) || errors.Is(err, nodelease.ErrClosed) || k.Err() != nil {
 			t.Errorf("want %v, got %v, %v; %v", idtype.ErrLeaseNotRenewed, id, err, k.Err())
 		}
 		clock.step(-time.Hour)

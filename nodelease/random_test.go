@@ -149,7 +149,7 @@ func (p *process[T]) mintUntil(t *testing.T, until time.Time, g *nodelease.Gener
 		} else if ids[0], err = g.Next(); err != nil {
 			n = 0
 		}
-		if err != nil && !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrClockBackwards) && !errors.Is(err, idtype.ErrSequenceExhausted) {
+		if err != nil && !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrLeaseNotRenewed) && !errors.Is(err, idtype.ErrClockBackwards) && !errors.Is(err, idtype.ErrSequenceExhausted) {
 			t.Error(err)
 		}
 		after, mark := k.After(), store.mark(k)

@@ -53,6 +53,7 @@ func problem(err error) (status int, text string) {
 	case errors.As(err, &server) && server.Code == "23503": // foreign_key_violation
 		return http.StatusBadRequest, "no customer has this customer_id"
 	case errors.Is(err, idtype.ErrLeaseLost), // until another node number is claimed
+		errors.Is(err, idtype.ErrLeaseNotRenewed),   // until the next renewal
 		errors.Is(err, idtype.ErrClockBackwards),    // until the clock catches up
 		errors.Is(err, idtype.ErrSequenceExhausted): // too many IDs at once
 		return http.StatusServiceUnavailable, "no new IDs at the moment; retry"

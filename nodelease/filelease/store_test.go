@@ -205,7 +205,7 @@ func TestRestarts(t *testing.T) {
 			runs++
 			for range r.IntN(50) {
 				id, err := g.Next()
-				if err != nil && !errors.Is(err, idtype.ErrClockBackwards) && !errors.Is(err, idtype.ErrLeaseLost) {
+				if err != nil && !errors.Is(err, idtype.ErrClockBackwards) && !errors.Is(err, idtype.ErrLeaseLost) && !errors.Is(err, idtype.ErrLeaseNotRenewed) {
 					t.Fatal(err)
 				}
 				if err == nil && id <= last {

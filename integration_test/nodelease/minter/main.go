@@ -228,6 +228,8 @@ func (p *program) mint(ctx context.Context, g *generator) error {
 				refusedTerm = term
 				p.tell(told(journal.Refused, err))
 			}
+		case errors.Is(err, idtype.ErrLeaseNotRenewed):
+			after.Refusals++
 		case errors.Is(err, idtype.ErrClockBackwards):
 			// A command has set the clock back.
 		default:
