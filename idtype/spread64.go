@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"math/bits"
+	"strconv"
 	"time"
 )
 
@@ -119,8 +120,12 @@ func (id Spread64) check() error {
 	if id&spread64Reserved == 0 {
 		return nil
 	}
-	return flaw{-1, "reserved bits are set", ErrRange}.in(spread64Kind.name, spread64Text+" with bits 10 to 15 zero", []byte(id.String()))
+	e := reservedBits.in(spread64Kind.name, "a number with bits 10 to 15 zero", strconv.AppendInt(nil, int64(id), 10))
+	e.number = true
+	return e
 }
+
+var reservedBits = flaw{-1, "reserved bits are set", ErrRange}
 
 // Time returns [Spread64.Time].
 func (Spread64Layout) Time(id Spread64) time.Time { return id.Time() }
@@ -194,7 +199,11 @@ func (id *Spread64) UnmarshalText(b []byte) error {
 	if !ok {
 		return digitFlaw(&hexValue, b).in(spread64Kind.name, spread64Text, b)
 	}
-	return set(id, Spread64(v), Spread64(v).check())
+	if v&spread64Reserved != 0 {
+		return reservedBits.in(spread64Kind.name, spread64Text+" with bits 10 to 15 zero", b)
+	}
+	*id = Spread64(v)
+	return nil
 }
 
 // UnmarshalParam accepts the same input as [ParseSpread64]. The binders of gin and echo call it for

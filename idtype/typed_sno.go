@@ -17,7 +17,8 @@ import (
 // If the model has a method IDMeta() byte, its IDs have that metabyte. The GORM plugin and
 // [SnoGeneratorOf] create them with it. Value, Scan, Parse and all marshalling methods
 // return [ErrRange] for an ID with another metabyte, except for the zero ID. Declare IDMeta
-// only for a table whose IDs all have the metabyte: other rows can't be read.
+// only for a table whose IDs all have the metabyte: other rows can't be read. For an ID with
+// another metabyte, use a plain Sno: id.Untyped().WithMeta(meta).
 type TypedSno[P any] [10]byte
 
 // Untyped returns the ID without its model.
@@ -44,9 +45,6 @@ func (id TypedSno[P]) Partition() SnoPartition { return Sno(id).Partition() }
 
 // Sequence returns the sequence number, as [Sno.Sequence] does.
 func (id TypedSno[P]) Sequence() uint16 { return Sno(id).Sequence() }
-
-// WithMeta returns the ID with another metabyte.
-func (id TypedSno[P]) WithMeta(meta byte) TypedSno[P] { return TypedSno[P](Sno(id).WithMeta(meta)) }
 
 // WithPartition returns the ID with another partition.
 func (id TypedSno[P]) WithPartition(p SnoPartition) TypedSno[P] {

@@ -266,7 +266,7 @@ func (p scanFlatArray[E]) Scan(src []byte, target any) error {
 	}
 	ids := []E(elements)
 	if p.tagged {
-		if err := p.check(reflect.NewAt(p.typ.Elem(), unsafe.Pointer(&ids)).Interface()); err != nil {
+		if err := p.check(reflect.NewAt(p.typ.Elem(), unsafe.Pointer(&ids)).Interface(), true); err != nil {
 			return err
 		}
 	}

@@ -387,27 +387,35 @@ func (l *leaf) scan(p unsafe.Pointer, src any) error {
 
 // check returns an error if a value of the form contains an ID with a metabyte other
 // than the model's. The plans made from a wire check each ID; this check is for the
-// values that pgx takes apart.
-func (f *form) check(value any) error {
+// values that pgx takes apart. scanned means that the value comes from the server.
+func (f *form) check(value any, scanned bool) error {
 	if !f.tagged {
 		return nil
 	}
-	return f.checkIn(reflect.ValueOf(value))
+	return f.checkIn(reflect.ValueOf(value), scanned)
 }
 
-func (f *form) checkIn(v reflect.Value) (err error) {
-	if v.Type() == f.leaf.typ {
+func (f *form) checkIn(v reflect.Value, scanned bool) (err error) {
+	switch {
+	case v.Type() != f.leaf.typ:
+	case scanned:
+		l := f.leaf
+		if l.of != nil { // a sqltypes.Text
+			l, v = l.of, v.FieldByName("ID")
+		}
+		return l.scan(reflect.New(l.typ).UnsafePointer(), v.Interface())
+	default:
 		_, err := v.Interface().(driver.Valuer).Value()
 		return err
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return f.checkIn(v.Elem())
+			return f.checkIn(v.Elem(), scanned)
 		}
 	case reflect.Slice:
 		for i := 0; i < v.Len() && err == nil; i++ {
-			err = f.checkIn(v.Index(i))
+			err = f.checkIn(v.Index(i), scanned)
 		}
 	case reflect.Struct:
 		if valid := v.FieldByName("Valid"); valid.IsValid() && !valid.Bool() {
@@ -415,7 +423,7 @@ func (f *form) checkIn(v reflect.Value) (err error) {
 		}
 		for i := 0; i < v.NumField() && err == nil; i++ {
 			if formOf(v.Field(i).Type()) != nil {
-				err = f.checkIn(v.Field(i))
+				err = f.checkIn(v.Field(i), scanned)
 			}
 		}
 	}

@@ -86,7 +86,7 @@ func TestMetabyte(t *testing.T) {
 						continue // pgx asks for unknown types in the text format, and Null sets Valid first
 					}
 					err := m.Scan(oid, format, src, target)
-					if !errors.Is(err, idtype.ErrRange) || !reflect.DeepEqual(reflect.ValueOf(target).Elem().Interface(), was) {
+					if !errors.Is(err, idtype.ErrRange) || strings.Contains(err.Error(), "convert ") || !reflect.DeepEqual(reflect.ValueOf(target).Elem().Interface(), was) {
 						t.Errorf("%s from OID %d, format %d: %v, %v, want ErrRange and no change", typename.OfValue(target), oid, format, reflect.ValueOf(target).Elem(), err)
 					}
 				}

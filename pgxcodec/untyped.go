@@ -56,7 +56,7 @@ func (p *encodeView) Encode(value any, buf []byte) ([]byte, error) {
 	if _, ok := in[byte](value, p.id); !ok {
 		return nil, p.wrongType(value)
 	}
-	if err := p.check(value); err != nil {
+	if err := p.check(value, false); err != nil {
 		return nil, err
 	}
 	b, err := p.next.Encode(p.view(value), buf)
@@ -95,7 +95,7 @@ func (p *scanView) Scan(src []byte, target any) error {
 	if err := p.next.Scan(src, p.view(scanned.Interface())); err != nil {
 		return err
 	}
-	if err := p.check(scanned.Interface()); err != nil {
+	if err := p.check(scanned.Interface(), true); err != nil {
 		return err
 	}
 	reflect.ValueOf(target).Elem().Set(scanned.Elem())

@@ -159,8 +159,7 @@ func (w textChars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
 	if w.tagged {
 		var id idtype.Sno
 		if id.UnmarshalText(src) == nil && !w.accepts(id) {
-			wrong := id // a copy, so that id itself doesn't escape
-			return w.rejection(unsafe.Pointer(&wrong), idtype.ErrRange)
+			return w.scan(unsafe.Pointer(new(sqltypes.Text[T])), string(src)) // for its error
 		}
 	}
 	if err := any(&dst.ID).(encoding.TextUnmarshaler).UnmarshalText(src); err != nil {

@@ -185,11 +185,11 @@ func TestForeignKeyTypes(t *testing.T) {
 		"int32 of a typed key":            {foreignKey[int32](t, g, invoiceID(id)), refused},
 		"string of a typed Text":          {foreignKey[string](t, g, sqltypes.TextOf(invoiceID(id))), text},
 		"string of a typed UID60":         {foreignKey[string](t, g, idtype.UID60Of[invoice](uid)), refused},
-		"string of a typed Sno":           {foreignKey[string](t, g, payerID(sno).WithMeta('p')), sno.WithMeta('p').UUID().String()},
-		"base of a typed Sno":             {foreignKey[idtype.Sno](t, g, payerID(sno).WithMeta('p')), sno.WithMeta('p').UUID().String()},
-		"bool of a typed Sno":             {foreignKey[bool](t, g, payerID(sno).WithMeta('p')), refused},
+		"string of a typed Sno":           {foreignKey[string](t, g, payerID(sno.WithMeta('p'))), sno.WithMeta('p').UUID().String()},
+		"base of a typed Sno":             {foreignKey[idtype.Sno](t, g, payerID(sno.WithMeta('p'))), sno.WithMeta('p').UUID().String()},
+		"bool of a typed Sno":             {foreignKey[bool](t, g, payerID(sno.WithMeta('p'))), refused},
 		"another model's":                 {foreignKey[idtype.SnowflakeOf[payer]](t, g, invoiceID(id)), refused},
-		"another model's Sno":             {foreignKey[*idtype.SnoOf[invoice]](t, g, payerID(sno).WithMeta('p')), refused},
+		"another model's Sno":             {foreignKey[*idtype.SnoOf[invoice]](t, g, payerID(sno.WithMeta('p'))), refused},
 
 		// The plugin ignores keys without a generator.
 		"int32 of int64":  {foreignKey[int32](t, g, int64(7)), int64(7)},

@@ -253,7 +253,7 @@ func refuseTyped(t *testing.T, g *gorm.DB, ada payer) {
 		{g.Scopes(gormplugin.PageAfter("", idtype.SnowflakeOf[reminder](7))).Find(&[]invoice{}).Error, gorm.ErrInvalidField,
 			"want an ID of type idtype.SnowflakeOf[gorm.invoice], got idtype.SnowflakeOf[gorm.reminder]"},
 		{g.Scopes(gormplugin.MintedBetween(idtype.UID60Layout{}, "", time.Now(), time.Time{})).Find(&[]invoice{}).Error, gorm.ErrInvalidField, "got idtype.UID60"},
-		{g.Create(&payer{ID: ada.ID.WithMeta('q')}).Error, idtype.ErrRange, "metabyte"},
+		{g.Create(&payer{ID: payerID(ada.ID.Untyped().WithMeta('q'))}).Error, idtype.ErrRange, "metabyte"},
 	} {
 		if !errors.Is(c.err, c.is) || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%d: %v, want %v with %q", i, c.err, c.is, c.want)
