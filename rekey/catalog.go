@@ -291,8 +291,6 @@ func readRelation(ctx context.Context, db querier, oid int64) (*relation, error)
 	err := readJSON(ctx, db, r, `SELECT row_to_json(x)::text FROM (SELECT c.oid::bigint AS "OID", pg_catalog.format('%I.%I', n.nspname, c.relname) AS "Name",
 		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition",
 		(SELECT pg_catalog.format('%I.%I', rn.nspname, rc.relname) FROM pg_catalog.pg_class rc JOIN pg_catalog.pg_namespace rn ON rn.oid = rc.relnamespace WHERE rc.oid = pg_catalog.pg_partition_root(c.oid)) AS "Root",
-		(c.relreplident = 'n' OR c.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisprimary)) AND EXISTS (
-			SELECT FROM pg_catalog.pg_publication_tables p JOIN pg_catalog.pg_publication b ON b.pubname = p.pubname WHERE p.schemaname = n.nspname AND p.tablename = c.relname AND b.pubupdate) AS "Anonymous",
 		c.reloftype <> 0 AS "Typed",
 		EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "Parents",
 		pg_catalog.pg_has_role(c.relowner, 'USAGE') AS "Owned", c.relrowsecurity AS "RLS", c.relforcerowsecurity AS "ForceRLS",
@@ -358,10 +356,6 @@ func (m *model) read(ctx context.Context, db querier) error {
 		{&m.checks, `SELECT k.conrelid::bigint AS "Table", pg_catalog.quote_ident(k.conname) AS "Name", coalesce(k.conkey, '{}') AS "Columns", pg_catalog.pg_get_constraintdef(k.oid) AS "Definition",
 			pg_catalog.pg_get_expr(k.conbin, k.conrelid) AS "Expression", k.convalidated AS "Valid", coalesce(pg_catalog.obj_description(k.oid, 'pg_constraint'), '') AS "Comment"
 			FROM pg_catalog.pg_constraint k WHERE k.contype = 'c' AND k.conrelid = ANY ($1::text::oid[]) ORDER BY k.conrelid, k.conname`},
-		{&m.publications, `SELECT pg_catalog.quote_ident(p.pubname) AS "Name", r.prrelid::bigint AS "Table", r.prattrs::smallint[] AS "Columns",
-			(SELECT array_agg(pg_catalog.quote_ident(a.attname) ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = r.prrelid AND a.attnum = ANY (r.prattrs::smallint[])) AS "Names",
-			coalesce(pg_catalog.pg_get_expr(r.prqual, r.prrelid), '') AS "Filter", pg_catalog.pg_has_role(p.pubowner, 'USAGE') AS "Owned"
-			FROM pg_catalog.pg_publication_rel r JOIN pg_catalog.pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = ANY ($1::text::oid[]) ORDER BY 1, 2`},
 		{&m.statistics, `SELECT s.oid::bigint AS "OID", s.stxrelid::bigint AS "Table", pg_catalog.format('%I.%I', n.nspname, s.stxname) AS "Name", s.stxkeys::smallint[] AS "Columns",
 			pg_catalog.pg_get_statisticsobjdef(s.oid) AS "Definition", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.stxowner)) AS "Owner",
 			coalesce(pg_catalog.obj_description(s.oid, 'pg_statistic_ext'), '') AS "Comment", CASE WHEN s.stxstattarget >= 0 THEN s.stxstattarget END AS "Target"

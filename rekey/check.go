@@ -28,18 +28,6 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 			m.problem("constraint "+c.Name+" of "+m.relation(c.Table).Name, "depends on values of a key: %s", "drop it and add it again after contract", c.Expression)
 		}
 	}
-	for _, p := range m.publications {
-		if !m.has(p.Table, p.Columns) && !m.mentions(p.Table, p.Filter) {
-			continue
-		}
-		object := "publication " + p.Name
-		if m.mentions(p.Table, p.Filter) {
-			m.problem(object, "filters rows of %s by a key", "remove the filter, and add it again after contract", m.relation(p.Table).Name)
-		}
-		if !p.Owned {
-			m.problem(object, "belongs to a role that you aren't a member of", "run rekey as its owner, or give it to the owner of the tables")
-		}
-	}
 	for _, s := range m.statistics {
 		if m.has(s.Table, s.Columns) && strings.Contains(s.Definition[strings.Index(s.Definition, " ON "):strings.LastIndex(s.Definition, " FROM ")], "(") {
 			m.problem("statistics "+s.Name, "have an expression and a key", "drop them and create them again after contract")
@@ -125,9 +113,6 @@ func (m *model) checkTable(r *relation) {
 		m.problem(object, "is a typed table, which can't have other columns", "run ALTER TABLE … NOT OF")
 	case r.Temporary:
 		m.problem(object, "is temporary", "create it as an ordinary table")
-	}
-	if r.Anonymous {
-		m.problem(object, "is in a publication of updates and has no replica identity, so rows can't be updated", "add a primary key, or set REPLICA IDENTITY")
 	}
 	if !r.Owned {
 		m.problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", r.Owner)

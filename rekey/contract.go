@@ -19,7 +19,7 @@ func (m *model) contract(o Options) (list []Action) {
 	}
 	if len(m.relations) > 0 {
 		add(kindCheck, compareKeys, nil, m.rowChecks(o)...)
-		add(kindCheck, "look for new objects on the old columns", nil, m.dependentCheck(), m.schemaCheck(o))
+		add(kindCheck, "look for new objects on the old columns", nil, m.dependentCheck(), m.schemaCheck(o), m.publicationCheck())
 	}
 	groups := m.childrenFirst()
 	if m.linked {
@@ -128,13 +128,6 @@ func (m *model) replaceViews(path []string) []string {
 // names and properties to the new ones.
 func (m *model) replaceColumns(r *relation) (sql []string) {
 	add := func(format string, args ...any) { sql = append(sql, fmt.Sprintf(format, args...)) }
-	var lists []*publication
-	for _, p := range m.publications {
-		if p.Table == r.OID && m.has(p.Table, p.Columns) {
-			lists = append(lists, p)
-			add("ALTER PUBLICATION %s DROP TABLE %s", p.Name, r.Name)
-		}
-	}
 	sql = append(sql, dropTriggers(r)...)
 	for _, c := range r.columns {
 		if c.root && c.Identity == "" && len(m.sequenceUsers(c)) > 0 {
@@ -194,13 +187,6 @@ func (m *model) replaceColumns(r *relation) (sql []string) {
 		if s.Owner != m.role {
 			add("ALTER STATISTICS %s OWNER TO %s", s.Name, s.Owner)
 		}
-	}
-	for _, p := range lists {
-		filter := ""
-		if p.Filter != "" {
-			filter = " WHERE (" + p.Filter + ")"
-		}
-		add("ALTER PUBLICATION %s ADD TABLE %s (%s)%s", p.Name, r.Name, strings.Join(p.Names, ", "), filter)
 	}
 	return sql
 }

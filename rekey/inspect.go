@@ -11,10 +11,14 @@ import (
 
 func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error {
 	var found struct {
-		Exists, Create, Reserve, All bool
-		Subscribed                   []string
-		Sequences                    []struct{ Sequence, Object string }
-		Nodes                        []struct {
+		Exists, Create, Reserve bool
+		Subscribed              []string
+		Publications            []struct {
+			Name, Tables string
+			Listed       bool
+		}
+		Sequences []struct{ Sequence, Object string }
+		Nodes     []struct {
 			Pool   string
 			Number int
 			State  string
@@ -37,7 +41,9 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 	err := readJSON(ctx, db, &found, `SELECT row_to_json(x)::text FROM (SELECT to_regnamespace($1) IS NOT NULL AS "Exists",
 		has_database_privilege(current_database(), 'CREATE') AS "Create",
 		has_function_privilege(`+literal(o.Config.Schema+".reserve_node(text,integer,text,boolean)")+`, 'EXECUTE') AND has_function_privilege(`+literal(o.Config.Schema+".unreserve_node(text,integer,timestamptz)")+`, 'EXECUTE') AS "Reserve",
-		EXISTS (SELECT FROM pg_publication WHERE puballtables) AS "All",
+		(SELECT json_agg(row_to_json(y)) FROM (SELECT quote_ident(p.pubname) AS "Name", string_agg(format('%I.%I', p.schemaname, p.tablename), ', ' ORDER BY p.schemaname, p.tablename) AS "Tables",
+			bool_and(EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid WHERE b.pubname = p.pubname AND r.prrelid = format('%I.%I', p.schemaname, p.tablename)::regclass)) AS "Listed"
+			`+m.published()+` GROUP BY p.pubname ORDER BY 1) y) AS "Publications",
 		(SELECT array_agg(DISTINCT s.srrelid::regclass::text) FROM pg_subscription_rel s WHERE s.srrelid = ANY ($2::text::oid[])) AS "Subscribed",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT d.refobjid::regclass::text AS "Sequence", pg_describe_object(d.classid, d.objid, 0) AS "Object"
 			FROM pg_depend d LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
@@ -61,13 +67,14 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		m.problem("table "+t, "receives rows from a subscription, which fires no triggers", "rekey the publisher's table, or drop the subscription")
 	}
 	for _, s := range found.Sequences {
+	for _, p := range found.Publications {
+		remedy := "run ALTER PUBLICATION " + p.Name + " DROP TABLE " + p.Tables
+		if !p.Listed {
+			remedy = "replace it by a publication that lists its other tables"
+		}
+		m.problem("publication "+p.Name, "publishes %s, and subscribers would take new keys for other rows", remedy+"; after contract, copy the tables to subscribers again, as docs/rekey.md shows", p.Tables)
+	}
 		m.problem("sequence "+s.Sequence, "is used by %s, and would be dropped with the old key", "ALTER SEQUENCE … OWNED BY NONE", s.Object)
-	}
-	if found.All || len(m.publications) > 0 {
-		m.note("publications", "publish the new columns", "add them to the tables of subscribers before expand, unless the publication has a list of columns")
-	}
-	if found.All {
-		m.note("publications", "FOR ALL TABLES publish "+stateTable(o.Schema)+" and "+pendingTable(o.Schema), "create these tables on subscribers before expand; sortkey rekey inspect --sql has the SQL of the second one, and the first one has the columns "+stateColumns)
 	}
 	if err := m.checkUses(ctx, db, o); err != nil {
 		return err
@@ -111,6 +118,16 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 }
 
 // checkUses looks for uses of the tables that aren't uses of the columns.
+// published renders the FROM clause of a query for the tables in publications.
+func (m *model) published() string {
+	return "FROM pg_publication_tables p WHERE format('%I.%I', p.schemaname, p.tablename) IN (" + strings.Join(append(each(m.relations, func(r *relation) string { return literal(r.Name) }), "''"), ", ") + ")"
+}
+
+// publicationCheck renders a query for tables that were added to a publication since inspect.
+func (m *model) publicationCheck() string {
+	return "SELECT format('publication %I publishes %I.%I; drop the table from it, and copy it to subscribers again after contract', p.pubname, p.schemaname, p.tablename) " + m.published()
+}
+
 func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 	constraints := slices.DeleteFunc(slices.Clone(m.changed), func(x *index) bool { return x.Constraint == "" })
 	var found struct {

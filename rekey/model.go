@@ -16,7 +16,6 @@ type relation struct {
 	Partition bool
 	Root      string // of a partition, the partitioned table at the top, qualified and quoted
 	Typed     bool   // CREATE TABLE … OF
-	Anonymous bool   // updates are published, and there is no replica identity
 	Parents   bool   // has inheritance parents or children
 	Owned     bool   // the role may change the table
 	RLS       bool
@@ -203,42 +202,31 @@ type statistic struct {
 	Columns    []int
 }
 
-// A publication has a table with a list of columns or a filter.
-type publication struct {
-	Name    string
-	Table   int64
-	Columns []int
-	Names   []string // quoted
-	Filter  string
-	Owned   bool
-}
-
 // A model describes the tables of a Spec, from the catalog.
 type model struct {
-	database     string
-	role         string
-	owner        string // the role that a step acts as, without quotes
-	replicaRole  bool   // the role can set session_replication_role
-	keys         []*key
-	waivers      []waiver
-	relations    []*relation
-	foreignKeys  []*foreignKey
-	indexes      []*index
-	changed      []*index // the indexes to build on new columns
-	checks       []*check
-	views        []*view
-	statistics   []*statistic
-	publications []*publication
-	dependents   []dependent
-	triggers     []*trigger
-	functions    []*function
-	linked       bool     // functions work on several tables
-	path         []string // schemas of the tables
-	trustedPath  []string // schemas of path in which only trusted roles can create objects
-	own          []string // schemas of the installed SQL
-	bypassRLS    bool
-	problems     []Problem
-	notes        []Problem
+	database    string
+	role        string
+	owner       string // the role that a step acts as, without quotes
+	replicaRole bool   // the role can set session_replication_role
+	keys        []*key
+	waivers     []waiver
+	relations   []*relation
+	foreignKeys []*foreignKey
+	indexes     []*index
+	changed     []*index // the indexes to build on new columns
+	checks      []*check
+	views       []*view
+	statistics  []*statistic
+	dependents  []dependent
+	triggers    []*trigger
+	functions   []*function
+	linked      bool     // functions work on several tables
+	path        []string // schemas of the tables
+	trustedPath []string // schemas of path in which only trusted roles can create objects
+	own         []string // schemas of the installed SQL
+	bypassRLS   bool
+	problems    []Problem
+	notes       []Problem
 }
 
 func (m *model) problem(object, reason, remedy string, args ...any) {

@@ -87,7 +87,6 @@ func (m *model) checkVisible() {
 	visible("constraint", each(m.foreignKeys, func(f *foreignKey) string { return f.Name })...)
 	visible("constraint", each(m.checks, func(c *check) string { return c.Name })...)
 	visible("statistics", each(m.statistics, func(s *statistic) string { return s.Name })...)
-	visible("publication", each(m.publications, func(p *publication) string { return p.Name })...)
 	visible("trigger", each(m.triggers, func(t *trigger) string { return t.Name })...)
 }
 

@@ -167,8 +167,6 @@ CREATE SCHEMA reports;
 CREATE VIEW reports.totals AS SELECT order_id, amount FROM order_report;
 CREATE VIEW reports.large AS SELECT order_id FROM reports.totals WHERE amount > 100;
 
-CREATE PUBLICATION shop_changes FOR TABLE customers, orders (id, ref, customer_id, status), order_lines (id, order_id, line_no, quantity);
-
 GRANT USAGE ON SCHEMA billing TO shop_app, shop_report;
 GRANT SELECT, INSERT, DELETE ON customers, addresses, categories, products, orders, order_lines, billing."Payments", reviews TO shop_app;
 GRANT UPDATE ON customers, addresses, categories, products, order_lines, reviews, billing."Payments" TO shop_app;

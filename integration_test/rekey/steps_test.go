@@ -215,11 +215,23 @@ var shopDifference = []string{
 	"+ public.reviews: id bigint DEFAULT sortkey.next_snowflake(1006) NOT NULL",
 	"- ALTER TABLE public.reviews ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY ( SEQUENCE NAME public.reviews_id_seq START WITH 1 INCREMENT BY 1 NO MINVALUE NO MAXVALUE CACHE 1 )",
 
+	// The comment tells sortkey audit the type.
+	"+ COMMENT ON COLUMN public.addresses.customer_id IS 'sortkey: snowflake'",
+	"+ COMMENT ON COLUMN public.categories.parent_id IS 'sortkey: uid60'",
+	"+ COMMENT ON COLUMN public.products.category_id IS 'sortkey: uid60'",
+	"- COMMENT ON COLUMN public.orders.customer_id IS 'The customer''s key.'",
+	"+ COMMENT ON COLUMN public.orders.customer_id IS 'The customer''s key. sortkey: snowflake'",
+	"+ COMMENT ON COLUMN public.orders.billing_id IS 'sortkey: snowflake'",
+	"+ COMMENT ON COLUMN public.orders.shipping_id IS 'sortkey: snowflake'",
+	"+ COMMENT ON COLUMN public.order_lines.order_id IS 'sortkey: snowflake'",
+	`- COMMENT ON COLUMN billing."Payments"."orderId" IS 'The key of the order.'`,
+	`+ COMMENT ON COLUMN billing."Payments"."orderId" IS 'The key of the order. sortkey: snowflake'`,
+	`+ COMMENT ON COLUMN billing."Payments".customer_id IS 'sortkey: snowflake'`,
+	"+ COMMENT ON COLUMN public.reviews.customer_id IS 'sortkey: snowflake'",
+	"- COMMENT ON COLUMN public.reviews.order_id IS 'The key of the order, if it exists.'",
+	"+ COMMENT ON COLUMN public.reviews.order_id IS 'The key of the order, if it exists. sortkey: snowflake'",
+
 	// Postgres lists these columns in their order in the table.
-	"- ALTER PUBLICATION shop_changes ADD TABLE ONLY public.orders (id, ref, customer_id, status)",
-	"+ ALTER PUBLICATION shop_changes ADD TABLE ONLY public.orders (ref, status, id, customer_id)",
-	"- ALTER PUBLICATION shop_changes ADD TABLE ONLY public.order_lines (id, order_id, line_no, quantity)",
-	"+ ALTER PUBLICATION shop_changes ADD TABLE ONLY public.order_lines (id, line_no, quantity, order_id)",
 	"- CREATE STATISTICS public.orders_of_status (ndistinct, dependencies) ON customer_id, status FROM public.orders",
 	"+ CREATE STATISTICS public.orders_of_status (ndistinct, dependencies) ON status, customer_id FROM public.orders",
 }

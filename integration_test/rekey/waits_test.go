@@ -133,12 +133,12 @@ func TestReplica(t *testing.T) {
 		db.Exec(t, "SELECT pg_reload_conf()")
 		pool := db.SQL(t)
 		must(t, migrations.Up(t.Context(), pool, config))
-		db.Exec(t, fmt.Sprintf(events, rows)+"; CREATE PUBLICATION changes FOR TABLE events (id, created_at)")
-		replica.Exec(t, "CREATE TABLE events (id bigint PRIMARY KEY, created_at timestamptz)")
+		db.Exec(t, fmt.Sprintf(events, rows)+"; CREATE TABLE ticks (n integer PRIMARY KEY); INSERT INTO ticks VALUES (1); CREATE PUBLICATION changes FOR TABLE ticks")
+		replica.Exec(t, "CREATE TABLE ticks (n integer PRIMARY KEY)")
 		replica.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION copy CONNECTION '%s' PUBLICATION changes", link.URL(t, db)))
 		there := replica.Conn(t)
 		caughtUp := func() error {
-			if n := pgtest.Value[int](t, there, "SELECT count(*) FROM events"); n != rows {
+			if n := pgtest.Value[int](t, there, "SELECT count(*) FROM ticks"); n != 1 {
 				return fmt.Errorf("the replica has %d rows", n)
 			}
 			return nil
@@ -146,11 +146,12 @@ func TestReplica(t *testing.T) {
 		pgtest.Eventually(t, "the replica has all rows", caughtUp)
 		mustRun(t, pool, eventsSpec(), rekey.Options{}, rekey.StepExpand)
 
-		// The replica waits for a lock on the table, and doesn't answer meanwhile.
+		// The replica waits for a lock on its table, and doesn't answer meanwhile.
 		lock, err := there.Begin(t.Context())
 		must(t, err)
-		_, err = lock.Exec(t.Context(), "LOCK TABLE events IN ACCESS EXCLUSIVE MODE")
+		_, err = lock.Exec(t.Context(), "LOCK TABLE ticks IN ACCESS EXCLUSIVE MODE")
 		must(t, err)
+		db.Exec(t, "INSERT INTO ticks VALUES (2)")
 		var waiting string
 		o := rekey.Options{MaxLag: 2 * time.Second, Pause: 0.9, Progress: func(p rekey.Progress) {
 			if p.Waiting != "" && waiting == "" {

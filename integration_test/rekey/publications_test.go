@@ -1,0 +1,68 @@
+package rekey
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/migrations"
+	"github.com/sortkey/sortkey/rekey"
+)
+
+// A subscriber has the rows of the publisher again after the steps that the guide lists.
+func TestSubscriber(t *testing.T) {
+	t.Parallel()
+	pgtest.OnePair(t, func(t *testing.T, db, subscriber *pgtest.DB, link *pgtest.Link) {
+		pool := db.SQL(t)
+		must(t, migrations.Up(t.Context(), pool, config))
+		const tables = "CREATE TABLE customers (id bigint PRIMARY KEY, name text UNIQUE); CREATE TABLE orders (n integer PRIMARY KEY, customer_id bigint NOT NULL REFERENCES customers); CREATE TABLE notes (n integer PRIMARY KEY);"
+		db.Exec(t, tables+"INSERT INTO customers SELECT i, 'customer ' || i FROM generate_series(1, 50) i; INSERT INTO orders SELECT i, 1 + i % 50 FROM generate_series(1, 200) i; CREATE PUBLICATION shop FOR TABLE customers, orders, notes")
+		subscriber.Exec(t, tables)
+		subscriber.Exec(t, fmt.Sprintf("CREATE SUBSCRIPTION shop CONNECTION '%s' PUBLICATION shop", link.URL(t, db)))
+		defer subscriber.Exec(t, "DROP SUBSCRIPTION shop")
+		conn, there := db.Conn(t), subscriber.Conn(t)
+		equal := func() error {
+			const rows = "SELECT string_agg((c.id, c.name)::text, ' ' ORDER BY c.name) || (SELECT string_agg((o.n, o.customer_id)::text, ' ' ORDER BY n) FROM orders o) || (SELECT string_agg(n.n::text, ' ' ORDER BY n.n) FROM notes n) FROM customers c"
+			want := pgtest.Value[*string](t, conn, rows)
+			got := pgtest.Value[*string](t, there, rows)
+			if got == nil || want == nil || *got != *want {
+				return fmt.Errorf("expected the rows of the publisher, %v, got %v", want, got)
+			}
+			return nil
+		}
+		db.Exec(t, "INSERT INTO notes VALUES (1)")
+		pgtest.Eventually(t, "the subscriber has the rows", equal)
+
+		spec := customersSpec(rekey.Sno)
+		spec.Keys[0].OldKey = "1000"
+		plan, err := rekey.Inspect(t.Context(), pool, spec, rekey.Options{Config: config})
+		must(t, err)
+		if len(plan.Problems) != 1 {
+			t.Fatalf("expected one problem, got %v", plan.Problems)
+		}
+		remedy, _, _ := strings.Cut(strings.TrimPrefix(plan.Problems[0].Remedy, "run "), ";")
+		db.Exec(t, remedy)
+		subscriber.Exec(t, "ALTER SUBSCRIPTION shop REFRESH PUBLICATION")
+		mustRun(t, pool, spec, rekey.Options{}, steps[:3]...)
+		db.Exec(t, "ALTER PUBLICATION shop ADD TABLE customers")
+		if err := run(t.Context(), pool, rekey.StepContract, spec, rekey.Options{}); !errors.Is(err, rekey.ErrInconsistent) || !strings.Contains(err.Error(), "publication shop publishes public.customers") {
+			t.Errorf("expected %v and the publication, got %v", rekey.ErrInconsistent, err)
+		}
+		db.Exec(t, "ALTER PUBLICATION shop DROP TABLE customers; INSERT INTO notes VALUES (2)")
+		mustRun(t, pool, spec, rekey.Options{}, rekey.StepContract)
+
+		subscriber.Exec(t, "TRUNCATE customers, orders; ALTER TABLE orders DROP CONSTRAINT orders_customer_id_fkey; ALTER TABLE customers ALTER id TYPE uuid USING NULL; ALTER TABLE orders ALTER customer_id TYPE uuid USING NULL; ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers")
+		db.Exec(t, "ALTER PUBLICATION shop ADD TABLE customers, orders")
+		subscriber.Exec(t, "ALTER SUBSCRIPTION shop REFRESH PUBLICATION")
+		db.Exec(t, "INSERT INTO customers (id, name) VALUES (sortkey.next_sno(0, 5), 'another'); INSERT INTO orders (n, customer_id) SELECT 201, id FROM customers WHERE name = 'another'; UPDATE orders SET n = 900 WHERE n = 9")
+		pgtest.Eventually(t, "the subscriber has the new keys", func() error {
+			err := equal()
+			if n := pgtest.Value[int](t, there, "SELECT count(*) FROM orders JOIN customers c ON c.id = customer_id"); err == nil && n != 201 {
+				err = fmt.Errorf("expected 201 orders of customers, got %d", n)
+			}
+			return err
+		})
+	})
+}
