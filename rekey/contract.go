@@ -77,7 +77,7 @@ func (m *model) contract(o Options) (list []Action) {
 		oid := strconv.FormatInt(r.OID, 10)
 		add(kindDDL, "replace the default of "+r.Name+"."+k.root.Quoted, &objects{Tables: []string{oid}, Columns: []string{oid + "." + k.root.Name}}, sql...)
 	}
-	var sql []string
+	sql := m.comments()
 	for _, n := range m.nodes() {
 		if !n.keep {
 			sql = append(sql, fmt.Sprintf("SELECT %s.unreserve_node(%s, %d, greatest(clock_timestamp(), %s))", o.Config.Schema, literal(n.pool), n.number, cmp.Or(n.last, "NULL")))
@@ -85,6 +85,19 @@ func (m *model) contract(o Options) (list []Action) {
 	}
 	add(kindEnd, "drop schema "+o.Schema, nil, append(sql, m.dropJob(o)...)...)
 	return list
+}
+
+// comments renders the statements that record the format of bigint columns without a default
+// that shows it. sortkey audit reads the comments.
+func (m *model) comments() (sql []string) {
+	for _, r := range m.relations {
+		for _, c := range r.columns {
+			if c.key.format.sqlType == "bigint" && !(c.root && c.key.hasDefault()) {
+				sql = append(sql, comment("COLUMN "+r.Name+"."+c.Quoted, strings.TrimLeft(c.Comment+"\nsortkey: "+string(c.key.Format), "\n"))...)
+			}
+		}
+	}
+	return sql
 }
 
 func (k *key) newDefault() string { return k.with(k.format.next, k.Node, "", "") }

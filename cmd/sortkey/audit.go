@@ -70,8 +70,8 @@ it, even a cancelled or released one, in a pool of the layout. Name the numbers
 that programs have in their configuration with --nodes. The check needs SELECT
 on the view node_status and the table node_pool of the installation.
 
-The type comes from the domain or default of the column, or from the partition
-settings of its table. A uuid is a sno. In other cases, pass --type. The layouts
+The type comes from the domain or default of the column, from its comment after
+sortkey rekey, or from the partition settings of its table. A uuid is a sno. In other cases, pass --type. The layouts
 of the installation apply, unless --epoch or --bits is set. A role without USAGE
 on the schema must set one of them for snowflake and snowflake-si.
 

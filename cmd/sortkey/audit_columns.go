@@ -206,9 +206,9 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 			return err
 		}
 	}
-	var declared, domain, function string
+	var declared, domain, function, comment string
 	var indexed bool
-	err := db.row(ctx, []any{&declared, &col.base, &domain, &function, &indexed, &col.unique, &col.nullable, &col.hidden}, `
+	err := db.row(ctx, []any{&declared, &col.base, &domain, &function, &comment, &indexed, &col.unique, &col.nullable, &col.hidden}, `
 		WITH RECURSIVE types AS (
 			SELECT t.*, 0 AS depth FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = $1 AND a.attname = $2
 			UNION ALL
@@ -228,6 +228,7 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 					JOIN pg_depend u ON u.classid = 'pg_attrdef'::regclass AND u.objid = d.oid AND u.refclassid = 'pg_proc'::regclass
 					JOIN pg_proc p ON p.oid = u.refobjid AND p.pronamespace = to_regnamespace($3) AND p.proname = ANY (SELECT 'next_' || f FROM unnest($4::text[]) f)
 				WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum), ''),
+			coalesce((SELECT f FROM unnest($4::text[]) f WHERE 'sortkey: ' || f = ANY (string_to_array(col_description(a.attrelid, a.attnum), E'\n')) LIMIT 1), ''), -- of rekey
 			EXISTS (SELECT FROM indexes),
 			-- The index of a table doesn't cover tables that inherit from it.
 			EXISTS (SELECT FROM indexes WHERE is_unique) AND (c.relkind = 'p' OR NOT c.relhassubclass),
@@ -247,7 +248,7 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 		return fmt.Errorf("column %s has no index, so that each batch would read the whole table; run CREATE INDEX %sON %s (%s)",
 			col, concurrently, col.quotedTable, col.quotedName)
 	}
-	if err := col.findFormat(ctx, o.format, domain, function); err != nil {
+	if err := col.findFormat(ctx, o.format, domain, function, comment); err != nil {
 		return err
 	}
 	if col.createdAt = o.createdAt; col.createdAt != "" {
@@ -266,12 +267,15 @@ func (col *auditColumn) describe(ctx context.Context, o *auditOptions) error {
 	return nil
 }
 
-// findFormat sets the format of a column: that of its domain, its default, the
-// partition settings of its table, or --type.
-func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function string) error {
+// findFormat sets the format of a column: that of its domain, its default, its comment,
+// the partition settings of its table, or --type.
+func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function, comment string) error {
 	certain, source := strings.ReplaceAll(domain, "_", "-"), "domain"
 	if certain == "" {
 		certain, source = strings.ReplaceAll(strings.TrimPrefix(function, "next_"), "_", "-"), "default"
+	}
+	if certain == "" {
+		certain, source = strings.ReplaceAll(comment, "_", "-"), "comment"
 	}
 	if certain == "" && col.db.notInstalled == nil {
 		// The table does not exist in old installations.
