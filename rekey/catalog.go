@@ -443,7 +443,7 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 			if a.Generated == "" && a.Identity != "a" {
 				r.settable = append(r.settable, a.Quoted)
 			}
-			if a.Base == "timestamptz" || a.Base == "timestamp" {
+			if slices.Contains([]string{"timestamptz", "timestamp", "int8", "int4"}, a.Base) {
 				r.times = append(r.times, timeColumn{a.Name, a.Quoted, a.Base, a.NotNull})
 			}
 			if strings.HasPrefix(a.Name, "rekey_") {

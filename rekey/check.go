@@ -209,8 +209,8 @@ func (m *model) checkKey(k *key) {
 		k.oldExpr = "nextval(" + literal(k.root.Sequence) + ")"
 	case base == "uuid":
 		k.oldExpr = "gen_random_uuid()"
-	case k.Times.Key == KeyULID:
-		k.oldExpr = newULID
+	case k.Times.Key == KeyULID && base == "text":
+		k.oldExpr = newULID // in upper case, until checkRows has read the others
 	default:
 		problem("has no default, so rekey can't choose old keys for rows that programs insert by the new key", "set OldKey to an expression such as nextval('a_sequence')")
 	}
@@ -231,39 +231,33 @@ func (m *model) checkTimes(k *key, problem func(reason, remedy string, args ...a
 		problem("needs one source of times", "set one of Times.Column, Times.Key and Times.Start; a Start beside a Column is for rows without a time")
 		return
 	}
-	if t.Key != KeySnowflake && (t.Unit != 0 || t.Shift != 0 || !t.Epoch.IsZero()) {
-		problem("has Times.Epoch, Unit or Shift without a Key of snowflake", "remove them")
-	}
 	base := baseTypes[k.root.Base]
-	switch t.Key {
-	case "":
-	case KeyUUIDv7:
-		if base != "uuid" {
-			problem("has Times.Key uuidv7 and type %s", "name a column with times, or a start", k.root.Type)
-		}
-	case KeyULID:
-		if base != "text" {
-			problem("has Times.Key ulid and type %s", "name a column with times, or a start", k.root.Type)
-		}
-	case KeySnowflake:
-		switch {
-		case k.root.Base != "int8":
-			problem("has Times.Key snowflake and type %s", "name a column with times, or a start", k.root.Type)
-		case t.Epoch.IsZero() || t.Unit < time.Microsecond || t.Unit%time.Microsecond != 0 || t.Shift < 0 || t.Shift > 62:
-			problem("has an incomplete layout in Times", "set Epoch, Unit (whole microseconds) and Shift (0 to 62)")
-		}
-	default:
-		problem("has the unknown Times.Key %q", "use uuidv7, ulid or snowflake", t.Key)
+	form, ok := keyForms[t.Key]
+	switch {
+	case t.Key != "" && !ok:
+		problem("has the unknown Times.Key %q", "use uuidv7, ulid, ksuid, xid or snowflake", t.Key)
+	case ok && !slices.Contains(form.types, base) || t.Key == KeySnowflake && k.root.Base != "int8":
+		problem("has Times.Key %s and type %s", "name a column with times, or a start", t.Key, k.root.Type)
+	case t.Key == KeySnowflake && (t.Epoch.IsZero() || t.Unit < time.Microsecond || t.Unit%time.Microsecond != 0 || t.Shift < 0 || t.Shift > 62):
+		problem("has an incomplete layout in Times", "set Epoch, Unit (whole microseconds) and Shift (0 to 62)")
+	case t.Key != KeySnowflake && (t.Shift != 0 || !t.Epoch.IsZero()):
+		problem("has Times.Epoch or Shift without a Key of snowflake", "remove them")
 	}
 	if t.Column == "" {
+		if t.Unit != 0 && t.Key != KeySnowflake {
+			problem("has Times.Unit without a Key of snowflake or a Column of numbers", "remove it")
+		}
 		return
 	}
 	i := slices.IndexFunc(k.root.rel.times, func(c timeColumn) bool { return c.Name == t.Column })
 	if i < 0 {
-		problem("has no column %q of type timestamptz or timestamp for Times.Column", "name another column, or a start", t.Column)
+		problem("has no column %q of type timestamptz, timestamp, bigint or integer for Times.Column", "name another column, or a start", t.Column)
 		return
 	}
 	k.times = &k.root.rel.times[i]
+	if t.Unit != 0 && !k.times.numeric() || t.Unit < 0 || t.Unit%time.Microsecond != 0 {
+		problem("has Times.Unit %v for a column of type %s", "remove it, or, for a column of numbers, set it to whole microseconds", t.Unit, k.times.Type)
+	}
 }
 
 func (m *model) checkForeignKeys() {

@@ -31,20 +31,14 @@ type fill struct {
 // milliseconds renders the time of a row in Unix milliseconds.
 func (k *key) milliseconds(alias string) string {
 	column := alias + "." + k.root.Quoted
-	switch k.Times.Key {
-	case KeyUUIDv7:
-		return "('x' || translate(left(" + column + "::text, 13), '-', ''))::bit(48)::bigint"
-	case KeyULID:
-		var digits []string
-		for i := range 10 {
-			digits = append(digits, fmt.Sprintf("(strpos('%s', substr(%s, %d, 1)) - 1)::bigint << %d", ulidDigits, column, i+1, 5*(9-i)))
-		}
-		return "((" + strings.Join(digits, ") | (") + "))"
-	case KeySnowflake:
-		return fmt.Sprintf("(%d + div((%s >> %d)::numeric * %d, 1000))::bigint", k.Times.Epoch.UnixMilli(), column, k.Times.Shift, k.Times.Unit.Microseconds())
+	if form, ok := keyForms[k.Times.Key]; ok {
+		return form.milliseconds(k, column)
 	}
 	if k.times == nil {
 		return fmt.Sprintf("%d::bigint", k.start().UnixMilli())
+	}
+	if k.times.numeric() {
+		return fmt.Sprintf("floor(%s::numeric * %d / 1000)::bigint", k.timeOf(alias), k.Times.unit())
 	}
 	return "floor(extract(epoch FROM " + k.timeOf(alias) + ") * 1000)::bigint"
 }
@@ -66,6 +60,9 @@ func (k *key) timeOf(alias string) string {
 	if k.times.NotNull {
 		return column
 	}
+	if k.times.numeric() {
+		return fmt.Sprintf("coalesce(%s, %d)", column, k.start().UnixMicro()/k.Times.unit())
+	}
 	layout := "2006-01-02 15:04:05.999999+00"
 	if k.times.Type == "timestamp" {
 		layout = strings.TrimSuffix(layout, "+00")
@@ -80,7 +77,7 @@ func (k *key) order(alias string) []string {
 		column = alias + "." + column
 	}
 	switch {
-	case k.Times.Key == KeyULID:
+	case k.byBytes():
 		return []string{column + ` COLLATE "C"`}
 	case k.times != nil:
 		return []string{k.timeOf(alias), column}
@@ -89,7 +86,7 @@ func (k *key) order(alias string) []string {
 }
 
 // needsIndex reports whether no index has the order.
-func (k *key) needsIndex() bool { return k.times != nil || k.Times.Key == KeyULID }
+func (k *key) needsIndex() bool { return k.times != nil || k.byBytes() }
 
 // fillKeys renders a batch of the backfill of a key. Each row gets a slot, which is a time
 // unit and a sequence number in it: the first slot of the row's time unit, or the slot
@@ -101,7 +98,7 @@ func (m *model) fillKeys(k *key, done []*key, schema string) string {
 	order := k.order("t")
 	after := []string{"$1::text::" + k.root.Type}
 	moment := "NULL::text"
-	if k.Times.Key == KeyULID {
+	if k.byBytes() {
 		after[0] += ` COLLATE "C"`
 	}
 	if len(order) == 2 {

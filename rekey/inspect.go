@@ -3,6 +3,7 @@ package rekey
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,7 +67,6 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 	for _, t := range found.Subscribed {
 		m.problem("table "+t, "receives rows from a subscription, which fires no triggers", "rekey the publisher's table, or drop the subscription")
 	}
-	for _, s := range found.Sequences {
 	for _, p := range found.Publications {
 		remedy := "run ALTER PUBLICATION " + p.Name + " DROP TABLE " + p.Tables
 		if !p.Listed {
@@ -74,6 +74,7 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		}
 		m.problem("publication "+p.Name, "publishes %s, and subscribers would take new keys for other rows", remedy+"; after contract, copy the tables to subscribers again, as docs/rekey.md shows", p.Tables)
 	}
+	for _, s := range found.Sequences {
 		m.problem("sequence "+s.Sequence, "is used by %s, and would be dropped with the old key", "ALTER SEQUENCE … OWNED BY NONE", s.Object)
 	}
 	if err := m.checkUses(ctx, db, o); err != nil {
@@ -117,7 +118,6 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 	return nil
 }
 
-// checkUses looks for uses of the tables that aren't uses of the columns.
 // published renders the FROM clause of a query for the tables in publications.
 func (m *model) published() string {
 	return "FROM pg_publication_tables p WHERE format('%I.%I', p.schemaname, p.tablename) IN (" + strings.Join(append(each(m.relations, func(r *relation) string { return literal(r.Name) }), "''"), ", ") + ")"
@@ -128,6 +128,7 @@ func (m *model) publicationCheck() string {
 	return "SELECT format('publication %I publishes %I.%I; drop the table from it, and copy it to subscribers again after contract', p.pubname, p.schemaname, p.tablename) " + m.published()
 }
 
+// checkUses looks for uses of the tables that aren't uses of the columns.
 func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 	constraints := slices.DeleteFunc(slices.Clone(m.changed), func(x *index) bool { return x.Constraint == "" })
 	var found struct {
@@ -269,15 +270,13 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 			continue
 		}
 		form, reason := "", ""
-		switch {
-		case k.Times.Key == KeyUUIDv7:
-			form, reason = "substr("+k.root.Quoted+"::text, 15, 1) = '7' AND substr("+k.root.Quoted+"::text, 20, 1) IN ('8', '9', 'a', 'b')", "a UUIDv7"
-		case k.Times.Key == KeyULID:
-			form, reason = k.root.Quoted+` ~ '^[0-7][`+ulidDigits+`]{25}$'`, "a ULID of 26 upper-case characters"
+		switch kind, ok := keyForms[k.Times.Key]; {
+		case ok:
+			form, reason = kind.valid(k, k.root.Quoted), kind.what
+		case k.times != nil && k.times.numeric():
+			form, reason = fmt.Sprintf("coalesce(abs(%s::numeric * %d) < 253402300800000000, true)", k.times.Quoted, k.Times.unit()), "a row with a time before the year 10000"
 		case k.times != nil:
 			form, reason = "coalesce(isfinite("+k.times.Quoted+"), true)", "a row with a finite time"
-		case k.Times.Key == KeySnowflake:
-			form, reason = k.root.Quoted+" >= 0", "a snowflake"
 		}
 		if form != "" {
 			var bad sql.NullString
@@ -292,6 +291,21 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 		}
 		if k.InPlace {
 			continue
+		}
+		if k.byBytes() && !keyForms[k.Times.Key].exact {
+			var upper, lower, one bool
+			column := k.root.Quoted + "::text"
+			err := db.QueryRowContext(ctx, "SELECT coalesce(bool_and("+column+" = upper("+column+")), true), coalesce(bool_and("+column+" = lower("+column+")), false), coalesce(min(length("+column+")) = max(length("+column+")), true) FROM ONLY "+k.root.rel.Name).Scan(&upper, &lower, &one)
+			if err != nil {
+				return err
+			}
+			if !one || !upper && !lower {
+				m.problem(object, "has values of the same form that differ in case or length, so their order isn't that of their times", "give all of them one form, or name another source of times")
+				continue
+			}
+			if lower && !upper && k.oldExpr == newULID {
+				k.oldExpr = "lower(" + newULID + ")"
+			}
 		}
 		var first, last sql.NullFloat64
 		err = db.QueryRowContext(ctx, "SELECT min(ms), max(ms) FROM (SELECT "+k.milliseconds("t")+" AS ms FROM ONLY "+k.root.rel.Name+" t) x").Scan(&first, &last)

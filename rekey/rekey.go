@@ -84,13 +84,15 @@ type Key struct {
 // Times describes the source of the times in IDs of existing rows. IDs of existing rows
 // strictly increase with (time, old key). Set one of Column, Key and Start.
 type Times struct {
-	// Column is a column of type timestamptz, or of type timestamp with times in UTC. A
-	// NULL counts as Start, or as the first instant of the format if Start is zero.
+	// Column is a column of type timestamptz, of type timestamp with times in UTC, or of type
+	// bigint or integer with Units since 1970. A NULL counts as Start, or as the first instant
+	// of the format if Start is zero.
 	Column string `json:"column,omitempty"`
 	// Key means that the old keys contain times.
 	Key KeyTimes `json:"key,omitempty"`
 	// Epoch, Unit and Shift are the layout of a KeySnowflake: key >> Shift is a time in
-	// Units since Epoch. For the default layout of idtype, Shift is 22 and Unit is 1 ms.
+	// Units since Epoch. For the default layout of idtype, Shift is 22 and Unit is 1 ms. Unit
+	// is in whole microseconds. For a Column of numbers, 0 is 1 ms.
 	Epoch time.Time     `json:"epoch,omitzero"`
 	Unit  time.Duration `json:"unit,omitempty"`
 	Shift int           `json:"shift,omitempty"`
@@ -103,8 +105,10 @@ type KeyTimes string
 
 // The forms of old keys that contain times.
 const (
-	KeyUUIDv7    KeyTimes = "uuidv7"
-	KeyULID      KeyTimes = "ulid" // 26 characters, in upper case
+	KeyUUIDv7    KeyTimes = "uuidv7" // a uuid or a text
+	KeyULID      KeyTimes = "ulid"   // a text of 26 characters, or a uuid
+	KeyKSUID     KeyTimes = "ksuid"  // a text of 27 characters
+	KeyXID       KeyTimes = "xid"    // a text of 20 lower-case characters
 	KeySnowflake KeyTimes = "snowflake"
 )
 
