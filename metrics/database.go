@@ -39,7 +39,8 @@ var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 //
 // The role of db needs USAGE on the schema sortkey, and SELECT on node_pool, node_status,
 // partition_log and partition_horizon. It must trust the owner of the installation: that is
-// a superuser, the owner of the database, or a role that it is a member of. One process per
+// a superuser, the owner of the database, or a role that it is a member of. If something is
+// missing, the warning in the log has the statement to run. One process per
 // database is enough, since all report the same values.
 //
 // Database panics if the schema's name is invalid.
@@ -117,6 +118,13 @@ func (r *reading) read() {
 	if err == nil {
 		err = errors.Join(r.pools(ctx), r.partitions(ctx))
 	}
+	var state interface{ SQLState() string }
+	if errors.As(err, &state) && state.SQLState() == "42501" { // insufficient_privilege
+		role := "this role"
+		_ = r.db.QueryRowContext(ctx, "SELECT pg_catalog.format('%I', current_user)").Scan(&role)
+		err = fmt.Errorf("%w; as the owner of schema %s, run GRANT USAGE ON SCHEMA %[2]s TO %[3]s; GRANT SELECT ON %[2]s.node_pool, %[2]s.node_status, %[2]s.partition_log, %[2]s.partition_horizon TO %[3]s",
+			err, r.o.Schema, role)
+	}
 	if err != nil {
 		r.o.Logger.Warn("metrics of the database not read", "database", r.name, "error", err)
 	}
@@ -137,7 +145,7 @@ func (r *reading) trust(ctx context.Context) error {
 	return trust.Read(ctx, r.db, func(tx *sql.Tx) error {
 		findings, err := trust.Find(ctx, tx, trust.Installation(r.o.Schema))
 		if err == nil && len(findings) > 0 {
-			err = fmt.Errorf("%s; %s; let the role be a member of the owner's role, or the owner own the database", trust.List(findings), trust.Rule)
+			err = fmt.Errorf("%s (%s); %s", trust.List(findings), trust.Rule, trust.Remedy(ctx, tx, r.o.Schema, findings))
 		}
 		return err
 	})

@@ -112,8 +112,8 @@ func checkOwners(ctx context.Context, tx *sql.Tx, verb string, d data) error {
 	if len(findings) == 0 {
 		return nil
 	}
-	return fmt.Errorf("migrations: %s schema %q: %s (%s); connect as the owner of the installation, or, if it isn't yours, drop these objects or change their owner: %w",
-		verb, d.Schema, trust.List(findings), trust.Rule, ErrUntrusted)
+	return fmt.Errorf("migrations: %s schema %q: %s (%s); %s: %w",
+		verb, d.Schema, trust.List(findings), trust.Rule, trust.Remedy(ctx, tx, d.Schema, findings), ErrUntrusted)
 }
 
 // Installed returns the Config of the installation in a schema: "" means

@@ -40,7 +40,7 @@ func (db database) diagnose(ctx context.Context, err error, schema string) (prob
 	// The texts end with a remedy for callers of the package, and the sentinel.
 	problem = installationVerb.ReplaceAllString(err.Error(), "")
 	if end := strings.LastIndex(problem, "; "); end >= 0 {
-		problem = problem[:end]
+		problem, remedy = problem[:end], strings.TrimSuffix(problem[end+2:], ": "+sentinels[i].Error())
 	}
 	switch sentinels[i] {
 	case migrations.ErrNotInstalled:
@@ -63,7 +63,7 @@ func (db database) diagnose(ctx context.Context, err error, schema string) (prob
 	case migrations.ErrForeign:
 		return problem, remedyForeign
 	case migrations.ErrUntrusted:
-		return problem, "connect as the owner of the installation; if it isn't yours, drop these objects or change their owner"
+		return problem, remedy
 	}
 	return problem, "connect to the coordinator" // ErrCitusWorker
 }

@@ -4,14 +4,6 @@ GRANT CREATE ON DATABASE shop TO shop_owner; -- or create both schemas, owned by
 -- [parameter]
 GRANT SET ON PARAMETER sortkey.node TO shop_owner; -- as a superuser
 
--- [grants]
-GRANT USAGE ON SCHEMA sortkey TO shop_app;
-GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO shop_app; -- for defaults
-GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO shop_app; -- for pglease
-GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) TO shop_app;
-GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO shop_app;
-GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO shop_app; -- for monitoring
-
 -- [goose]
 -- +goose Up
 SET LOCAL lock_timeout = '2s';

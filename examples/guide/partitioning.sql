@@ -16,14 +16,6 @@ FROM sortkey.partition_log ORDER BY ended_at DESC LIMIT 20;
 SELECT sortkey.manage_partitions('events', every => '1 day', premake => 30,
     retention => '90 days', retention_action => 'drop', default_partition => false);
 
--- [grants]
-GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO app_owner;
-GRANT USAGE, CREATE ON SCHEMA app TO app_owner; -- the schema of the table, where partitions are created
-GRANT INSERT, UPDATE, DELETE ON sortkey.partitioned_table TO app_owner; -- for manage_partitions and unmanage_partitions
-GRANT SELECT, INSERT, DELETE ON sortkey.partition_log TO app_owner; -- without this grant, steps aren't logged
-GRANT USAGE ON SCHEMA sortkey TO dba;
-GRANT SELECT ON sortkey.partition_log TO dba;
-
 -- [plan]
 SELECT action, partition, lower, upper FROM sortkey.plan_partitions('events');
 

@@ -6,13 +6,26 @@ CREATE TABLE documents (
     title text NOT NULL
 );
 
+-- [program]
+GRANT USAGE ON SCHEMA sortkey TO app;
+GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO app; -- to insert rows with this default
+GRANT EXECUTE ON FUNCTION sortkey.claim_node, sortkey.renew_node, sortkey.release_node TO app; -- to claim node numbers: package pglease
+
+-- [maintenance]
+GRANT USAGE ON SCHEMA sortkey, sortkey_internal TO app_owner;
+GRANT INSERT, UPDATE, DELETE ON sortkey.partitioned_table TO app_owner; -- for manage_partitions and unmanage_partitions
+GRANT SELECT, INSERT, DELETE ON sortkey.partition_log TO app_owner; -- without this grant, steps aren't logged
+GRANT USAGE, CREATE ON SCHEMA app TO app_owner; -- the schema of the tables, where partitions are created
+
+-- [monitoring]
+GRANT USAGE ON SCHEMA sortkey TO monitoring;
+GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO monitoring;
+
 -- [default]
 SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');
 ALTER DATABASE shop SET sortkey.node = 1023;
 CREATE TABLE payments (id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(), amount bigint NOT NULL);
 GRANT INSERT ON payments TO app;
-GRANT USAGE ON SCHEMA sortkey TO app;
-GRANT EXECUTE ON FUNCTION sortkey.next_snowflake() TO app;
 
 -- [pinned]
 BEGIN; -- without a transaction, every role could call the function before the REVOKE
@@ -24,15 +37,6 @@ GRANT EXECUTE ON FUNCTION next_payment_id() TO app;
 REVOKE EXECUTE ON FUNCTION sortkey.next_snowflake() FROM app;
 ALTER TABLE payments ALTER COLUMN id SET DEFAULT next_payment_id();
 COMMIT;
-
--- [lease]
-GRANT EXECUTE ON FUNCTION sortkey.claim_node(text, integer, text, int4multirange, text, bigint, bigint, bigint, bigint) TO app;
-GRANT EXECUTE ON FUNCTION sortkey.renew_node(text, integer, bigint, text, bigint, bigint, bigint, bigint) TO app;
-GRANT EXECUTE ON FUNCTION sortkey.release_node(text, integer, bigint, text, bigint) TO app;
-
--- [watch]
-GRANT USAGE ON SCHEMA sortkey TO monitoring;
-GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO monitoring;
 
 -- [audit]
 SELECT proname AS function, pronargs AS arguments,

@@ -1,20 +1,25 @@
 package guide
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/pressly/goose/v3"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/metrics"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/pglease"
@@ -32,6 +37,83 @@ func gooseFile(t *testing.T, pool *sql.DB, text string) *goose.Provider {
 func as(t *testing.T, db *pgtest.DB, role string) *sql.DB {
 	t.Helper()
 	return db.SQL(t, pgtest.Login(role))
+}
+
+// migratingGrants checks the grants of docs/security.md with an installation whose owner
+// doesn't own the database.
+func migratingGrants(t *testing.T, db *pgtest.DB, owner, app string) {
+	t.Helper()
+	ctx := t.Context()
+	grant := func(role string) {
+		p := pieceOf(t, "security.sql", role)
+		p.sql = regexp.MustCompile(`TO (app|monitoring);`).ReplaceAllString(p.sql, "TO "+app+";")
+		p.run(t, db)
+	}
+	if err := guide.Verify(ctx, as(t, db, app)); err == nil || !strings.Contains(err.Error(), "GRANT USAGE") {
+		t.Errorf("Verify: expected an error with the missing GRANT for a role without rights, got %v", err)
+	}
+	grant("program")
+	leases := as(t, db, app)
+	must(t, guide.Verify(ctx, leases))
+	store, numbers := pglease.New(leases, pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{})
+	now := time.Now().UnixMilli()
+	request := nodelease.Request{Holder: "test", TTL: time.Minute, Now: now, Until: now}
+	c, err := store.Claim(ctx, numbers, request)
+	must(t, err)
+	c, err = store.Renew(ctx, numbers, c, request)
+	must(t, err)
+	must(t, store.Release(ctx, numbers, c, now))
+	rights := func(monitoring bool) {
+		t.Helper()
+		for statement, allowed := range map[string]bool{
+			"SELECT sortkey.next_snowflake()":                      true,
+			"SELECT * FROM sortkey.node_status":                    monitoring,
+			"SELECT sortkey.next_snowflake(1)":                     false,
+			"SELECT sortkey.next_spread64()":                       false,
+			"SELECT sortkey.reserve_node('snowflake', 1, 'mine')":  false,
+			"UPDATE sortkey.node_lease SET mark = 0":               false,
+			"SELECT setval('sortkey_internal.snowflake_clock', 1)": false,
+		} {
+			if _, err := leases.ExecContext(ctx, statement); (err == nil) != allowed {
+				t.Errorf("%s: expected allowed to be %t, got %v", statement, allowed, err)
+			}
+		}
+	}
+	rights(false)
+
+	// The warnings of metrics.Database have the statements to run.
+	warning := func() string {
+		t.Helper()
+		var log bytes.Buffer
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(metrics.NewCollector(metrics.Database("shop", leases, metrics.DatabaseOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})))
+		families, err := registry.Gather()
+		must(t, err)
+		for _, f := range families {
+			if up := f.GetMetric()[0].GetGauge().GetValue() == 1; f.GetName() == "sortkey_database_up" && up != (log.Len() == 0) {
+				t.Errorf("sortkey_database_up is %t, with the log %s", up, &log)
+			}
+		}
+		return log.String()
+	}
+	untrusted := warning()
+	trust := regexp.MustCompile(`run ((GRANT|ALTER DATABASE) [A-Za-z0-9_ ]+(, SET FALSE)?), or`).FindStringSubmatch(untrusted)
+	if trust == nil || !strings.Contains(trust[1], owner) {
+		t.Fatalf("expected a warning with the statement that states trust in %s, got %s", owner, untrusted)
+	}
+	if err := migrations.CheckDefaults(ctx, leases, migrations.Config{}); !errors.Is(err, migrations.ErrUntrusted) || !strings.Contains(err.Error(), trust[0]) {
+		t.Errorf("CheckDefaults: expected %q, got %v", trust[0], err)
+	}
+	db.Exec(t, trust[1])
+	if denied := warning(); !strings.Contains(denied, "run GRANT USAGE ON SCHEMA sortkey TO "+app+"; GRANT SELECT ON sortkey.node_pool, sortkey.node_status, sortkey.partition_log, sortkey.partition_horizon TO "+app) {
+		t.Errorf("expected a warning with the grants, got %s", denied)
+	}
+	grant("monitoring")
+	if log := warning(); log != "" {
+		t.Errorf("expected no warning, got %s", log)
+	}
+	rights(true)
+	db.Exec(t, "ALTER DATABASE "+db.Name+" OWNER TO CURRENT_USER") // drop the roles afterwards
 }
 
 // The SQL of docs/migrating.md works, in the order of migrating.sql.
@@ -66,34 +148,7 @@ func TestMigratingSQL(t *testing.T) {
 				must(t, err)
 				db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', 1021, 'defaults'); ALTER DATABASE %s SET sortkey.node = 1021", db.Name))
 				conn = db.Conn(t)
-			case "grants":
-				if err := guide.Verify(ctx, as(t, db, app)); err == nil || !strings.Contains(err.Error(), "GRANT USAGE") {
-					t.Errorf("Verify: expected an error with the missing GRANT for a role without rights, got %v", err)
-				}
-				p.run(t, db)
-				leases := as(t, db, app)
-				must(t, guide.Verify(ctx, leases))
-				store, numbers := pglease.New(leases, pglease.Config{}), nodelease.ForSnowflake(idtype.SnowflakeLayout{})
-				now := time.Now().UnixMilli()
-				request := nodelease.Request{Holder: "test", TTL: time.Minute, Now: now, Until: now}
-				c, err := store.Claim(ctx, numbers, request)
-				must(t, err)
-				c, err = store.Renew(ctx, numbers, c, request)
-				must(t, err)
-				must(t, store.Release(ctx, numbers, c, now))
-				for statement, allowed := range map[string]bool{
-					"SELECT sortkey.next_snowflake()":                      true,
-					"SELECT * FROM sortkey.node_status":                    true,
-					"SELECT sortkey.next_snowflake(1)":                     false,
-					"SELECT sortkey.next_spread64()":                       false,
-					"SELECT sortkey.reserve_node('snowflake', 1, 'mine')":  false,
-					"UPDATE sortkey.node_lease SET mark = 0":               false,
-					"SELECT setval('sortkey_internal.snowflake_clock', 1)": false,
-				} {
-					if _, err := leases.ExecContext(ctx, statement); (err == nil) != allowed {
-						t.Errorf("%s: expected allowed to be %t, got %v", statement, allowed, err)
-					}
-				}
+				migratingGrants(t, db, owner, app)
 			case "goose":
 				db.Exec(t, "CREATE TABLE orders (id bigserial PRIMARY KEY, total bigint); INSERT INTO orders (total) VALUES (1), (2)")
 				migration := gooseFile(t, pool, p.sql)

@@ -110,7 +110,6 @@ func TestPartitioningSQL(t *testing.T) {
 				db.Exec(t, "INSERT INTO events VALUES (sortkey.snowflake_floor('2026-11-02Z'), 'x')")
 				p.run(t, db)
 				has(t, "statistics", lines(t, conn, "SELECT DISTINCT inherited FROM pg_stats WHERE tablename = 'events'"), "t")
-			case "grants": // see TestPartitioningGrants
 			case "publication": // see TestPartitioningReplicated
 			case "check":
 				db.Exec(t, `CREATE TABLE visits (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, page text NOT NULL DEFAULT '/' CHECK (page <> ''));
@@ -207,7 +206,7 @@ func TestAttachIdentity(t *testing.T) {
 	})
 }
 
-// With only the grants of the page, the owner of a table and a member of the owner
+// With only the grants in docs/security.md, the owner of a table and a member of the owner
 // manage and maintain it, and a DBA reads the log.
 func TestPartitioningGrants(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
@@ -220,13 +219,16 @@ func TestPartitioningGrants(t *testing.T) {
 			_, err := conn.Exec(t.Context(), sql)
 			return err
 		}
-		grants := pieceOf(t, "partitioning.sql", "grants")
-		grants.sql = strings.NewReplacer("app_owner", owner, "dba", dba).Replace(grants.sql)
+		grants := pieceOf(t, "security.sql", "maintenance")
+		grants.sql = strings.NewReplacer("app_owner", owner).Replace(grants.sql)
+		monitoring := pieceOf(t, "security.sql", "monitoring")
+		monitoring.sql = strings.ReplaceAll(monitoring.sql, "TO monitoring", "TO "+dba)
 		const manage, maintain = "SELECT sortkey.manage_partitions('app.events', '1 day', premake => 2)", "CALL sortkey.maintain_partitions(at => '2026-11-21 12:00Z')"
 		if err := as(owner, manage); err == nil || !strings.Contains(err.Error(), "permission denied") {
 			t.Errorf("want permission denied before the grants, got %v", err)
 		}
 		grants.run(t, db)
+		monitoring.run(t, db)
 		must(t, as(owner, manage))
 		must(t, as(owner, maintain))
 		db.Exec(t, "INSERT INTO app.events VALUES (sortkey.snowflake_floor('2026-10-12Z'))") // for maintenance to move

@@ -117,7 +117,8 @@ func TestSecurityResetToken(t *testing.T) {
 // Roles can do everything that the page grants, and nothing else.
 func TestSecurityGrants(t *testing.T) {
 	migrated.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
-		app, monitoring := guideRole(t, db, "app"), guideRole(t, db, "monitoring")
+		app, monitoring, appOwner := guideRole(t, db, "app"), guideRole(t, db, "monitoring"), guideRole(t, db, "app_owner")
+		db.Exec(t, "CREATE SCHEMA app")
 		owner := db.Conn(t)
 		as := func(role string) *pgx.Conn {
 			conn := db.Conn(t)
@@ -152,8 +153,7 @@ func TestSecurityGrants(t *testing.T) {
 		claim := "SELECT sortkey.claim_node('p', 4, 'l', '{}', 'host 7 secret', 30000, 1793491200000, 1793491230000)"
 		ran := map[string]bool{}
 		for _, p := range pieces(t, "security.sql") {
-			p.sql = regexp.MustCompile(`\bapp\b`).ReplaceAllString(p.sql, app)
-			p.sql = regexp.MustCompile(`\bmonitoring\b`).ReplaceAllString(p.sql, monitoring)
+			p.sql = strings.NewReplacer("TO app_owner", "TO "+appOwner, "TO app", "TO "+app, "FROM app", "FROM "+app, "TO monitoring", "TO "+monitoring).Replace(p.sql)
 			ran[p.name] = true
 			switch p.name {
 			case "token":
@@ -170,6 +170,14 @@ func TestSecurityGrants(t *testing.T) {
 				}
 				denied(appConn, "SELECT sortkey.snowflake_time(1)")
 				never()
+			case "program":
+				denied(appConn, claim)
+				db.Exec(t, "SELECT sortkey.create_node_pool('p', 4, 'l')")
+				p.run(t, db)
+				allowed(appConn, claim)
+				never()
+			case "maintenance":
+				p.run(t, db) // see TestPartitioningGrants
 			case "default":
 				p.run(t, db)
 				appConn = as(app) // with the new setting
@@ -192,13 +200,7 @@ func TestSecurityGrants(t *testing.T) {
 					t.Errorf("expected 2 keys with the reserved number, got %d, %v", created, err)
 				}
 				never()
-			case "lease":
-				denied(appConn, claim)
-				db.Exec(t, "SELECT sortkey.create_node_pool('p', 4, 'l')")
-				p.run(t, db)
-				allowed(appConn, claim)
-				never()
-			case "watch":
+			case "monitoring":
 				denied(monitoringConn, "SELECT * FROM sortkey.node_status")
 				p.run(t, db)
 				var holder string
@@ -227,8 +229,8 @@ func TestSecurityGrants(t *testing.T) {
 				shownOutput(t, "security", p.name)
 			}
 		}
-		if len(ran) != 6 {
-			t.Errorf("expected 6 pieces, ran %v", ran)
+		if len(ran) != 7 {
+			t.Errorf("expected 7 pieces, ran %v", ran)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -169,6 +170,23 @@ func Find(ctx context.Context, tx *sql.Tx, query string) (list []Finding, err er
 		list = append(list, f)
 	}
 	return list, rows.Err()
+}
+
+// Remedy returns the remedy for findings of [Installation]. If everything belongs to the
+// owner of the schema, the remedy has the statement that states trust in that role, and
+// that grants no other privilege. A superuser can't trust another role.
+func Remedy(ctx context.Context, tx *sql.Tx, schema string, findings []Finding) string {
+	const drop = "or, if the installation isn't yours, drop these objects or change their owner"
+	var owner, statement sql.Null[string]
+	err := tx.QueryRowContext(ctx, `SELECT pg_catalog.format('%I', o.rolname), CASE WHEN NOT s.rolsuper THEN CASE
+				WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 >= 160000 THEN pg_catalog.format('GRANT %I TO %I WITH INHERIT FALSE, SET FALSE', o.rolname, s.rolname)
+				ELSE pg_catalog.format('ALTER DATABASE %I OWNER TO %I', pg_catalog.current_database(), o.rolname) END END
+			FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_roles o ON o.oid = n.nspowner, pg_catalog.pg_roles s
+			WHERE n.nspname = $1 AND s.rolname = session_user AND session_user = current_user`, schema).Scan(&owner, &statement)
+	if err != nil || !statement.Valid || slices.ContainsFunc(findings, func(f Finding) bool { return f.Reason != "belongs to role "+owner.V }) {
+		return "connect as the owner of the installation, " + drop
+	}
+	return fmt.Sprintf("connect as the owner of the installation, or, if this role can trust %s, run %s, %s", Visible(owner.V), Visible(statement.V), drop)
 }
 
 // Owners returns the findings of [Tables] or [Reads] with a reason instead of the owner's name.
