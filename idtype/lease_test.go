@@ -230,7 +230,7 @@ func TestLeaseEnds(t *testing.T) {
 		wg.Go(func() {
 			for {
 				id, err := g.Next()
-				if errors.Is(err, ErrLeaseLost) {
+				if errors.Is(err, ErrLeaseNotRenewed) {
 					return
 				}
 				if at := (SnowflakeLayout{}).Time(id).UnixMilli(); err != nil || at > l.Until() {
