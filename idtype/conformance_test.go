@@ -43,6 +43,7 @@ type pointer[T any] interface {
 	*T
 	encoding.TextUnmarshaler
 	UnmarshalParam(string) error
+	Bind(string) error
 	encoding.BinaryUnmarshaler
 	json.Unmarshaler
 	sql.Scanner
@@ -432,6 +433,7 @@ func (f format[T, P]) testRefusals(t *testing.T) {
 		}
 		f.refuses(t, fmt.Sprintf("UnmarshalText(%q)", b.in), b.err, func(p P) error { return p.UnmarshalText([]byte(b.in)) })
 		f.refuses(t, fmt.Sprintf("UnmarshalParam(%q)", b.in), b.err, func(p P) error { return p.UnmarshalParam(b.in) })
+		f.refuses(t, fmt.Sprintf("Bind(%q)", b.in), b.err, func(p P) error { return p.Bind(b.in) })
 		if quoted := `"` + b.in + `"`; !isUUIDText([]byte(b.in)) { // JSON accepts those
 			f.refuses(t, "UnmarshalJSON("+quoted+")", b.err, func(p P) error { return p.UnmarshalJSON([]byte(quoted)) })
 		}
@@ -614,6 +616,7 @@ func (f format[T, P]) testRoundTrips(t *testing.T) {
 		val, _ := id.Value()
 		f.reads(t, id, "UnmarshalText", func(p P) error { return p.UnmarshalText(text) })
 		f.reads(t, id, "UnmarshalParam", func(p P) error { return p.UnmarshalParam(string(text)) })
+		f.reads(t, id, "Bind", func(p P) error { return p.Bind(string(text)) })
 		f.reads(t, id, "UnmarshalBinary", func(p P) error { return p.UnmarshalBinary(bin) })
 		f.reads(t, id, "UnmarshalJSON", func(p P) error { return json.Unmarshal(js, p) })
 		f.reads(t, id, "Scan", func(p P) error { return p.Scan(val) })

@@ -257,6 +257,10 @@ func (id *Sno) UnmarshalText(b []byte) error {
 // path and query parameters.
 func (id *Sno) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (id *Sno) Bind(param string) error { return id.UnmarshalParam(param) }
+
 // AppendBinary appends the 10 bytes. The error is always nil.
 func (id Sno) AppendBinary(b []byte) ([]byte, error) { return append(b, id[:]...), nil }
 

@@ -247,6 +247,10 @@ func (id *Snowflake) UnmarshalText(b []byte) error {
 // path and query parameters.
 func (id *Snowflake) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (id *Snowflake) Bind(param string) error { return id.UnmarshalParam(param) }
+
 // AppendBinary appends 8 big-endian bytes. If the number is negative, it returns
 // [ErrRange].
 func (id Snowflake) AppendBinary(b []byte) ([]byte, error) {

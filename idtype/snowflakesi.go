@@ -211,6 +211,10 @@ func (id *SnowflakeSI) UnmarshalText(b []byte) error {
 // path and query parameters.
 func (id *SnowflakeSI) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (id *SnowflakeSI) Bind(param string) error { return id.UnmarshalParam(param) }
+
 // AppendBinary appends 8 big-endian bytes. If the number is negative or above 2^53-1, it
 // returns [ErrRange].
 func (id SnowflakeSI) AppendBinary(b []byte) ([]byte, error) {

@@ -210,6 +210,10 @@ func (id *Spread64) UnmarshalText(b []byte) error {
 // path and query parameters.
 func (id *Spread64) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (id *Spread64) Bind(param string) error { return id.UnmarshalParam(param) }
+
 // AppendBinary appends 8 big-endian bytes. If the number has reserved bits, it returns
 // [ErrRange].
 func (id Spread64) AppendBinary(b []byte) ([]byte, error) {

@@ -188,6 +188,10 @@ func (id *Typed[P, T]) UnmarshalText(b []byte) error {
 // for path and query parameters.
 func (id *Typed[P, T]) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (id *Typed[P, T]) Bind(param string) error { return id.UnmarshalParam(param) }
+
 func (*Typed[P, T]) parse(s string) (Typed[P, T], error) { return parseTyped[P, T]([]byte(s)) }
 
 func parseTyped[P any, T Integer](b []byte) (Typed[P, T], error) {

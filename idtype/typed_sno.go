@@ -119,6 +119,10 @@ func (id *TypedSno[P]) UnmarshalText(b []byte) error {
 // for path and query parameters.
 func (id *TypedSno[P]) UnmarshalParam(param string) error { return id.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (id *TypedSno[P]) Bind(param string) error { return id.UnmarshalParam(param) }
+
 func (*TypedSno[P]) parse(s string) (TypedSno[P], error) { return parseTypedSno[P]([]byte(s)) }
 
 func parseTypedSno[P any](b []byte) (id TypedSno[P], err error) {

@@ -74,6 +74,10 @@ func (v *Optional[T]) UnmarshalText(b []byte) error {
 // for path and query parameters.
 func (v *Optional[T]) UnmarshalParam(param string) error { return v.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (v *Optional[T]) Bind(param string) error { return v.UnmarshalParam(param) }
+
 // MarshalJSON returns the ID's JSON, or null if v holds no ID.
 func (v Optional[T]) MarshalJSON() ([]byte, error) {
 	if v.IsZero() {

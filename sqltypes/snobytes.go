@@ -40,6 +40,10 @@ func (v *SnoBytes) UnmarshalText(b []byte) error { return v.ID.UnmarshalText(b) 
 // for path and query parameters.
 func (v *SnoBytes) UnmarshalParam(param string) error { return v.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (v *SnoBytes) Bind(param string) error { return v.UnmarshalParam(param) }
+
 // MarshalJSON returns the ID's JSON.
 func (v SnoBytes) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 

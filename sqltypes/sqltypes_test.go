@@ -102,10 +102,12 @@ func testType[V value](t *testing.T, v V, text, jsonText string, sqlValue driver
 	u := any(&back).(interface {
 		UnmarshalText([]byte) error
 		UnmarshalParam(string) error
+		Bind(string) error
 	})
 	for name, unmarshal := range map[string]func(string) error{
 		"UnmarshalText":  func(s string) error { return u.UnmarshalText([]byte(s)) },
 		"UnmarshalParam": u.UnmarshalParam,
+		"Bind":           u.Bind,
 	} {
 		back = zero
 		if err := unmarshal(text); err != nil || back != v {
@@ -340,6 +342,10 @@ func TestOptionalZero(t *testing.T) {
 	id = sqltypes.OptionalOf(sno)
 	if err := id.UnmarshalParam(""); err != nil || id != none {
 		t.Errorf("UnmarshalParam = %v, %v, want none", id, err)
+	}
+	id = sqltypes.OptionalOf(sno)
+	if err := id.Bind(""); err != nil || id != none {
+		t.Errorf("Bind = %v, %v, want none", id, err)
 	}
 	// omitzero calls IsZero.
 	b, err := json.Marshal(struct {

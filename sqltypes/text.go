@@ -64,6 +64,10 @@ func (v *Text[T]) UnmarshalText(b []byte) error { return unmarshalText(&v.ID, b)
 // for path and query parameters.
 func (v *Text[T]) UnmarshalParam(param string) error { return v.UnmarshalText([]byte(param)) }
 
+// Bind accepts the same input as UnmarshalParam. The code that oapi-codegen generates calls it for
+// parameters, and without it would parse an integer type as a decimal number.
+func (v *Text[T]) Bind(param string) error { return v.UnmarshalParam(param) }
+
 // MarshalJSON returns the ID's JSON.
 func (v Text[T]) MarshalJSON() ([]byte, error) { return v.ID.MarshalJSON() }
 
