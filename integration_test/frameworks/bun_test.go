@@ -1,6 +1,7 @@
 package frameworks
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/uptrace/bun"
@@ -69,5 +70,45 @@ func TestBunColumns(t *testing.T) {
 		_, err := bun.NewDB(db.SQL(t), pgdialect.New()).NewCreateTable().Model((*untagged)(nil)).Exec(t.Context())
 		must(t, err)
 		pgtest.CheckColumns(t, db, map[string]string{"untaggeds.id": "bytea", "untaggeds.parent_id": "jsonb"})
+	})
+}
+
+// A nullable key is a pointer or an Optional. With nullzero, bun stores NULL for a zero ID, and
+// reads it back into the ID, so the call fails although the row is stored.
+func TestBunNull(t *testing.T) {
+	type note struct {
+		ID         key.OrderID `bun:",pk"`
+		OrderID    *key.OrderID
+		ParentID   sqltypes.Optional[key.OrderID]    `bun:",type:bigint"`
+		CustomerID sqltypes.Optional[key.CustomerID] `bun:",type:uuid"`
+	}
+	type nullZero struct {
+		bun.BaseModel `bun:"table:notes"`
+		ID            key.OrderID `bun:",pk"`
+		OrderID       key.OrderID `bun:",nullzero"`
+	}
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		ctx, b := t.Context(), bun.NewDB(db.SQL(t), pgdialect.New())
+		_, err := b.NewCreateTable().Model((*note)(nil)).Exec(ctx)
+		must(t, err)
+		pgtest.CheckColumns(t, db, map[string]string{"notes.id": "bigint", "notes.order_id": "bigint", "notes.parent_id": "bigint", "notes.customer_id": "uuid"})
+		order := key.OrderID(7)
+		notes := []note{{ID: 1}, {ID: 2, OrderID: &order, ParentID: sqltypes.OptionalOf(order)}}
+		notes[1].CustomerID.ID = key.CustomerID(idtype.MustParseSno("brpk4q72xwf2m63l").WithMeta('c'))
+		_, err = b.NewInsert().Model(&notes).Exec(ctx)
+		must(t, err)
+		var got []note
+		err = b.NewSelect().Model(&got).Order("id").Scan(ctx)
+		same(t, got, err, notes)
+		if n, err := b.NewSelect().Model((*note)(nil)).Where("order_id IS NULL AND parent_id IS NULL AND customer_id IS NULL").Count(ctx); n != 1 || err != nil {
+			t.Errorf("expected one row of NULLs, got %d, %v", n, err)
+		}
+
+		if _, err := b.NewInsert().Model(&nullZero{ID: 3}).Exec(ctx); !errors.Is(err, idtype.ErrNull) {
+			t.Errorf("nullzero: expected %v, got %v", idtype.ErrNull, err)
+		}
+		if n, err := b.NewSelect().Model((*nullZero)(nil)).Count(ctx); n != 3 || err != nil {
+			t.Errorf("expected 3 rows, got %d, %v", n, err)
+		}
 	})
 }

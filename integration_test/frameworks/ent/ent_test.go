@@ -12,12 +12,15 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
 
-// TestEnt generates package shop from the schema, and runs the tests in testdata with it.
+// TestEnt generates the packages shop and notes from their schemas, and runs the tests in
+// testdata with them.
 func TestEnt(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "shop")
-	pgtest.Must(t, entc.Generate("../../../examples/frameworks/entshop", &gen.Config{
-		Target:  dir,
-		Package: "github.com/sortkey/sortkey/integration_test/frameworks/ent/testdata/shop",
-	}))
-	gentest.Run(t, dir, "shop")
+	dir := t.TempDir()
+	for name, schema := range map[string]string{"shop": "../../../examples/frameworks/entshop", "notes": "./forms"} {
+		pgtest.Must(t, entc.Generate(schema, &gen.Config{
+			Target:  filepath.Join(dir, name),
+			Package: "github.com/sortkey/sortkey/integration_test/frameworks/ent/testdata/" + name,
+		}))
+	}
+	gentest.Run(t, dir, "")
 }
