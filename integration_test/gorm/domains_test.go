@@ -1,6 +1,7 @@
 package gorm
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -230,4 +231,29 @@ func TestDomainDefaultKey(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A program without the plugin can't store a zero key if the database rejects it.
+func TestZeroKeyGuards(t *testing.T) {
+	type checked struct {
+		ID   idtype.SnowflakeOf[dated] `gorm:"check:id <> 0"`
+		Name string
+	}
+	type checkedSno struct {
+		ID   idtype.SnoOf[dated] `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
+		Name string
+	}
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		install(t, db)
+		g := db.GORM(t, &gorm.Config{TranslateError: true})
+		for name, row := range map[string]any{"CHECK": &checked{}, "CHECK of a Sno": &checkedSno{}, "domain": &domainSnowflake{}, "domain of a Sno": &domainSno{}} {
+			must(t, g.AutoMigrate(row))
+			if err := g.Create(row).Error; !errors.Is(err, gorm.ErrCheckConstraintViolated) {
+				t.Errorf("%s: %v, want %v", name, err, gorm.ErrCheckConstraintViolated)
+			}
+		}
+		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
+		must(t, g.Create(&checked{Name: "with the plugin"}).Error)
+		must(t, g.Create(&checkedSno{Name: "with the plugin"}).Error)
+	})
 }
