@@ -32,6 +32,7 @@ const (
 	largeSkew     = time.Second            // problem above: the generators of the SQL defaults wait that long
 	longestFence  = time.Hour              // the longest TTL
 	countedRows   = 1000                   // of a default partition
+	largestKeys   = 1000                   // of a column
 	longRekey     = 24 * time.Hour         // without a step: warning above
 )
 
@@ -48,7 +49,8 @@ nothing.
     clock         this machine's clock and the server's: a difference above
                   100 ms is a warning, above 1 s a problem
     installation  migrations and layouts
-    generators    the clocks of the next_ functions, which must not be ahead
+    generators    the clocks of the next_ functions, which must not be ahead,
+                  nor behind the largest keys of columns with such a default
     lifetime      the last times of the formats: less than 5 years is a warning
     setting       sortkey.node, the node number of the defaults
     defaults      missing and unreserved node numbers of defaults
@@ -420,6 +422,7 @@ func (d *doctor) checkGenerators(ctx context.Context) error {
 	}
 	found := false
 	var unread []string
+	lasts := map[string]time.Time{} // by format
 	for _, span := range d.timespans() {
 		unit, ok := units[span.format+"_clock"]
 		if !ok { // an outdated installation
@@ -430,6 +433,7 @@ func (d *doctor) checkGenerators(ctx context.Context) error {
 			continue
 		}
 		last := span.first.Add(time.Duration(*unit) * span.unit)
+		lasts[span.format] = last
 		if last.Sub(d.serverNow()) > largeSkew {
 			found = true
 			d.add(statusProblem, "next_"+span.format, fmt.Sprintf("fails until %s (%s): it generated IDs while the server's clock was ahead", stamp(last), distance(last, d.serverNow())),
@@ -440,6 +444,96 @@ func (d *doctor) checkGenerators(ctx context.Context) error {
 		d.add(statusUnknown, "next_ functions", "the role cannot read the sequences of "+strings.Join(unread, ", "), "connect as the owner of schema "+d.Schema)
 	} else if !found && d.timespans() != nil {
 		d.add(statusOK, "next_ functions", "no generator is ahead of the server's clock", "")
+	}
+	if d.timespans() == nil {
+		return nil
+	}
+	return d.checkKeys(ctx, lasts)
+}
+
+// A generatedColumn is a column with the default of a next_ function, and with an index.
+type generatedColumn struct {
+	Format   string
+	Table    string // as in SQL
+	Name     string // as in SQL
+	Readable bool
+	Nodes    []int // of the defaults of the format
+}
+
+// checkKeys compares the largest keys of columns with the clock, and keys with the node
+// number of a default with the last ID of the generator. The IDs of spread64 don't sort by
+// time, and the ones of uid60 have no node number. lasts has the last IDs of the generators.
+func (d *doctor) checkKeys(ctx context.Context, lasts map[string]time.Time) error {
+	columns, err := collect(ctx, d, pgx.RowToStructByPos[generatedColumn], d.sql(`
+		SELECT DISTINCT substr(p.proname, 6), format('%I.%I', n.nspname, c.relname), quote_ident(a.attname),
+			has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT'),
+			ARRAY(SELECT DISTINCT d.number FROM $s.node_defaults d WHERE d.format = substr(p.proname, 6) AND d.number IS NOT NULL)
+		FROM pg_proc p JOIN pg_depend x ON x.refclassid = 'pg_proc'::regclass AND x.refobjid = p.oid AND x.classid = 'pg_attrdef'::regclass
+			JOIN pg_attrdef f ON f.oid = x.objid JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+			JOIN pg_type t ON t.oid = a.atttypid JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE p.pronamespace = '$s'::regnamespace AND p.proname IN ('next_snowflake', 'next_snowflake_si', 'next_uid60', 'next_sno')
+			AND p.prorettype IN (t.oid, t.typbasetype) AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname !~ '^pg_temp_'
+			AND EXISTS (SELECT FROM pg_index i JOIN pg_class k ON k.oid = i.indexrelid JOIN pg_am m ON m.oid = k.relam
+				WHERE i.indrelid = c.oid AND i.indkey[0] = a.attnum AND i.indisvalid AND i.indpred IS NULL AND m.amname = 'btree')
+		ORDER BY 2, 3`))
+	if err != nil {
+		return err
+	}
+	denied := 0
+	for _, col := range columns {
+		err := d.checkKeysOf(ctx, col, lasts)
+		switch {
+		case errors.Is(err, errDenied), errors.Is(err, migrations.ErrUntrusted):
+			denied++
+		case unreadable(err):
+			d.failed(ctx, col.Table+"."+col.Name, err)
+		case err != nil:
+			return err
+		}
+	}
+	if denied > 0 {
+		d.add(statusUnknown, "keys", english.Plural(denied, "column", "")+" with a default can't be read", "connect as the owner of the tables")
+	}
+	return nil
+}
+
+// errDenied: the role lacks the privilege to read a column.
+var errDenied = errors.New("permission denied")
+
+// checkKeysOf is checkKeys for a column.
+func (d *doctor) checkKeysOf(ctx context.Context, col generatedColumn, lasts map[string]time.Time) error {
+	if !col.Readable {
+		return errDenied
+	}
+	if err := readable(ctx, d, col.Table); err != nil {
+		return err
+	}
+	node := "$s." + col.Format + "_node(k)"
+	if col.Format == "uid60" {
+		node = "NULL::integer"
+	}
+	var newest, own *time.Time
+	err := readRow(ctx, d, []any{&newest, &own}, d.sql(fmt.Sprintf(`
+		SELECT max($s.%[1]s_time(k)), max($s.%[1]s_time(k)) FILTER (WHERE %[2]s = ANY ($1::int[]))
+		FROM (SELECT t.%[3]s AS k FROM %[4]s t WHERE t.%[3]s IS NOT NULL ORDER BY t.%[3]s DESC LIMIT %[5]d) x`,
+		col.Format, node, col.Name, col.Table, largestKeys)), col.Nodes)
+	if err != nil {
+		return err
+	}
+	now := d.serverNow()
+	last, known := lasts[col.Format]
+	behind := known && own != nil && own.Sub(last) > largeSkew
+	subject := col.Table + "." + col.Name
+	switch {
+	case behind && own.Sub(now) > largeSkew:
+		d.add(statusProblem, subject, fmt.Sprintf("has a key of %s (%s) with the node number of a default, and the last ID of next_%s is of %s: the default repeats keys at that time",
+			stamp(*own), distance(*own, now), col.Format, stamp(last)), "reserve another node number for the defaults before that time")
+	case newest != nil && newest.Sub(now) > largeSkew:
+		d.add(statusProblem, subject, fmt.Sprintf("has a key of %s (%s): a clock was wrong", stamp(*newest), distance(*newest, now)),
+			"find the program that generated it, and correct its clock; until that time, no new key sorts after this one")
+	case behind:
+		d.add(statusWarning, subject, fmt.Sprintf("has a key of %s with the node number of a default, and the last ID of next_%s is of %s: its sequence was set back, or another generator uses the number",
+			stamp(*own), col.Format, stamp(last)), d.sql("run sortkey audit "+col.Table+" to find duplicates, and never set or restore $s_internal."+col.Format+"_clock by itself; the next ID is of the present again"))
 	}
 	return nil
 }

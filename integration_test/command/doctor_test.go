@@ -167,6 +167,7 @@ func TestDoctorFindings(t *testing.T) {
 	}
 	own := nodelease.ForSnowflake(idtype.SnowflakeLayout{DatacenterBits: 4, WorkerBits: 6, SequenceBits: 12})
 	own.Name = "own"
+	const behind = `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(7)); SELECT sortkey.reserve_node('snowflake', 7, 'x'); `
 	ahead := nodelease.Options{Holder: "orders 1", Clock: func() time.Time { return time.Now().Add(time.Hour) }}
 	for _, tt := range []struct {
 		name  string
@@ -271,6 +272,15 @@ func TestDoctorFindings(t *testing.T) {
 				}
 			},
 			[]string{`generators problem next_snowflake: fails until .* UTC \((1 day|23 hours) from now\): .* → wait until then\. If you can't wait: reserve .* next_snowflake\(5\); end all sessions, .* SELECT setval\('sortkey_internal\.snowflake_clock', 1\)`}},
+		{"a generator set back", behind + `INSERT INTO t SELECT FROM generate_series(1, 10); SELECT setval('sortkey_internal.snowflake_clock', 1)`, nil,
+			[]string{`generators warning public\.t\.id: has a key of .* with the node number of a default, and the last ID of next_snowflake is of 2021-01-01 .*: its sequence was set back`}},
+		{"a generator set back, with keys of the future", behind + `INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 7))`, nil,
+			[]string{`generators problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\) with the node number of a default, and .*: the default repeats keys at that time → reserve another`}},
+		{"keys of the future", behind + `CREATE TABLE u (id uuid PRIMARY KEY DEFAULT sortkey.next_sno(0, 7)); SELECT sortkey.reserve_node('sno', 7, 'x');
+				INSERT INTO u VALUES (DEFAULT), (sortkey.sno_at(now() + interval '1 day', 5, 0, 8)); INSERT INTO t VALUES (DEFAULT), (sortkey.snowflake_at(now() + interval '1 day', 5, 8))`, nil,
+			[]string{`generators problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\): a clock was wrong → find the program`, `generators problem public\.u\.id: has a key of`}},
+		{"keys of other types and nodes", `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_uid60(), n bigint UNIQUE DEFAULT sortkey.next_spread64(1), v text UNIQUE DEFAULT sortkey.next_uid60());
+				INSERT INTO t SELECT FROM generate_series(1, 10); INSERT INTO t VALUES (-1, NULL, NULL); SELECT setval('sortkey_internal.uid60_clock', 1); SELECT sortkey.reserve_node('spread64', 1, 'x')`, nil, nil},
 		{"a generator of uid60 ahead of the clock", `SELECT setval('sortkey_internal.uid60_clock', sortkey_internal.uid60_now(clock_timestamp()) + 86400000)`, nil,
 			[]string{`generators problem next_uid60: fails until .* → wait until then: a reset`}},
 		{"a generator of snos ahead of the clock", `SELECT setval('sortkey_internal.sno_clock', sortkey_internal.sno_now(clock_timestamp()) + 86400000 / 4)`, nil,
