@@ -16,6 +16,19 @@ type Generator[T any] interface {
 	Fill(ctx context.Context, dst []T) (n int, err error)
 }
 
+// Monitored has the methods by which a generator is monitored. The generators of this
+// package have them, and so do the results of [MapGenerator], [GeneratorOf],
+// [SnoGeneratorOf] and [SnoGenerator.WithMeta] for a generator that has them.
+type Monitored interface {
+	// Stats returns the counters of the generator.
+	Stats() GeneratorStats
+	// Remaining returns the time until the end of the format.
+	Remaining() time.Duration
+	// Ready returns nil if a call of Next can succeed now, or its error otherwise. It
+	// creates no ID.
+	Ready() error
+}
+
 // Must returns g, and panics with err if err is not nil. Use it for generators in variables
 // of a package:
 //

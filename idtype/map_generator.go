@@ -12,13 +12,34 @@ import (
 //	invoices := idtype.MapGenerator(gen, func(id idtype.Snowflake) InvoiceID { return InvoiceID(id) })
 //
 // If f returns different values for different IDs, the generator never returns a duplicate.
-// f must be safe for concurrent use.
+// f must be safe for concurrent use. The result is [Monitored] if g is, and has the method
+// Ready if g has it.
 func MapGenerator[T, V any](g Generator[T], f func(T) V) Generator[V] {
 	if g == nil || f == nil {
 		panic("idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil; create it first")
 	}
-	return &mappedGenerator[T, V]{of: g, f: f}
+	m := &mappedGenerator[T, V]{of: g, f: f}
+	switch g := g.(type) {
+	case Monitored:
+		return monitoredMap[T, V]{m, g}
+	case readier: // such as a generator of package nodelease
+		return readyMap[T, V]{m, g}
+	}
+	return m
 }
+
+type (
+	readier interface{ Ready() error }
+
+	monitoredMap[T, V any] struct {
+		*mappedGenerator[T, V]
+		Monitored
+	}
+	readyMap[T, V any] struct {
+		*mappedGenerator[T, V]
+		readier
+	}
+)
 
 type mappedGenerator[T, V any] struct {
 	of     Generator[T]

@@ -401,3 +401,61 @@ func TestZeroGenerator(t *testing.T) {
 		}()
 	}
 }
+
+// Views of a generator forward its counters and its readiness.
+func TestMonitored(t *testing.T) {
+	c := &scripted{wall: snoStart}
+	o := Options{clock: c.clock()}
+	snowflakes := Must(NewSnowflakeGenerator(SnowflakeConfig{Options: o}))
+	snos := Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: o}))
+	text := func(id Snowflake) string { return id.String() }
+	for name, test := range map[string]struct {
+		of   Monitored
+		view any
+		next func() error
+	}{
+		"GeneratorOf":     {snowflakes, GeneratorOf[order](snowflakes), func() error { _, err := snowflakes.Next(); return err }},
+		"MapGenerator":    {snowflakes, MapGenerator(snowflakes, text), func() error { _, err := snowflakes.Next(); return err }},
+		"a map of a map":  {snowflakes, MapGenerator(MapGenerator(snowflakes, text), func(s string) []byte { return []byte(s) }), func() error { _, err := snowflakes.Next(); return err }},
+		"SnoGeneratorOf":  {snos, SnoGeneratorOf[customer](snos), func() error { _, err := snos.Next(); return err }},
+		"WithMeta":        {snos, snos.WithMeta(3), func() error { _, err := snos.Next(); return err }},
+		"a map of a view": {snos, SnoGeneratorOf[order](snos.WithMeta(3)), func() error { _, err := snos.Next(); return err }},
+	} {
+		c.step(time.Hour)
+		if err := test.next(); err != nil {
+			t.Fatal(err)
+		}
+		view, ok := test.view.(Monitored)
+		if !ok {
+			t.Errorf("%s: not Monitored", name)
+			continue
+		}
+		if got, want := view.Stats(), test.of.Stats(); got != want || want.Minted == 0 || view.Remaining() != test.of.Remaining() || view.Remaining() <= 0 {
+			t.Errorf("%s: %+v, %v, want %+v, %v", name, got, view.Remaining(), want, test.of.Remaining())
+		}
+		if err := view.Ready(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.wall = snoPlan.epoch.AddDate(-1, 0, 0)
+		if err := view.Ready(); !errors.Is(err, ErrClockBackwards) || err.Error() != test.of.Ready().Error() {
+			t.Errorf("%s, with a clock that stepped back: %v, want %v", name, err, ErrClockBackwards)
+		}
+		c.wall = snoStart
+	}
+
+	// A view has only the methods that its generator has.
+	plain, ready := Generator[Snowflake](&scriptedGenerator[Snowflake]{}), readyGenerator{&scriptedGenerator[Snowflake]{}}
+	if g, ok := MapGenerator(plain, text).(interface{ Ready() error }); ok {
+		t.Errorf("%T has a method Ready", g)
+	}
+	if g, ok := MapGenerator[Snowflake](ready, text).(interface{ Ready() error }); !ok || g.Ready() != errEmpty {
+		t.Errorf("%T lacks the method Ready", g)
+	}
+	if g, ok := MapGenerator[Snowflake](ready, text).(Monitored); ok {
+		t.Errorf("%T is Monitored", g)
+	}
+}
+
+type readyGenerator struct{ Generator[Snowflake] }
+
+func (readyGenerator) Ready() error { return errEmpty }

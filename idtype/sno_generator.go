@@ -204,9 +204,10 @@ func (g *SnoGenerator) Ready() error { return g.seq.ready() }
 
 // WithMeta returns a view of the generator that uses another metabyte. All views share
 // the generator's sequence.
-func (g *SnoGenerator) WithMeta(meta byte) Generator[Sno] { return snoView{g, meta} }
+func (g *SnoGenerator) WithMeta(meta byte) Generator[Sno] { return snoView{g, g, meta} }
 
 type snoView struct {
+	Monitored
 	g    *SnoGenerator
 	meta byte
 }

@@ -72,17 +72,12 @@ func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
 	sources.Wait()
 }
 
-// A generator is a generator of package idtype.
-type generator interface {
-	Stats() idtype.GeneratorStats
-	Remaining() time.Duration
-	Ready() error
-}
-
 // Generator returns a source with the metrics of a generator from package idtype. The
-// name is the value of the label generator, for example the generator's table. Use
+// name is the value of the label generator, for example the generator's table. Pass only one
+// of several generators that share a sequence, because they have the same counters. Use
 // [Leased] for a generator from package nodelease.
-func Generator(name string, g generator) Source {
+func Generator(name string, g idtype.Monitored) Source {
+	g.Stats() // panics here, not in a scrape, if g is nil or a zero value
 	return Source{name: name, label: labelGenerator, collect: func(send send) {
 		sendStats(send, g.Stats())
 		send(lifetime, g.Remaining().Seconds())

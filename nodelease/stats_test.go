@@ -2,6 +2,7 @@ package nodelease_test
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 	"testing"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/leasetest"
+	"github.com/sortkey/sortkey/nodelease/ready"
 )
 
 // The counters of a Generator continue when it changes its number.
@@ -179,6 +182,39 @@ func TestGeneratorStatsConcurrently(t *testing.T) {
 			time.Sleep(3 * time.Second)
 		}
 		wg.Wait()
+		closes(t, g)
+	})
+}
+
+// The methods for monitoring also work through idtype.MapGenerator.
+func TestMappedGenerator(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		clock := new(wall)
+		g, err := nodelease.NewGenerator(t.Context(), new(leasetest.Store), pool(1), nodelease.Options{Clock: clock.now},
+			func(l idtype.Lease) (idtype.Generator[string], error) {
+				return idtype.MapGenerator[idtype.Snowflake](snowflakes(t, l, clock.now), idtype.Snowflake.String), nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(g.Next())
+		if s := g.Stats(); s.Minted != 1 || g.Remaining() <= 0 {
+			t.Errorf("want the counters of the wrapped generator, got %+v and %v left", s, g.Remaining())
+		}
+		orders, ok := idtype.MapGenerator[string](g, func(id string) string { return "ord_" + id }).(ready.Checker)
+		if !ok {
+			t.Fatal("a mapped generator has no method Ready")
+		}
+		if err := orders.Ready(); err != nil {
+			t.Error(err)
+		}
+		clock.step(-time.Hour)
+		for _, err := range []error{g.Ready(), orders.Ready()} {
+			if !errors.Is(err, idtype.ErrClockBackwards) {
+				t.Errorf("want %v, got %v", idtype.ErrClockBackwards, err)
+			}
+		}
+		clock.step(time.Hour)
 		closes(t, g)
 	})
 }
