@@ -90,6 +90,7 @@ func Generator(name string, g idtype.Monitored) Source {
 // generator. If the wrapped generator has no method Stats or Remaining, the metrics of that
 // method are missing.
 func Leased[T any](name string, g *nodelease.Generator[T]) Source {
+	g.Keeper() // panics here, not in a scrape, if g is nil or a zero value
 	return Source{name: name, label: labelGenerator, collect: func(send send) {
 		s := g.Stats()
 		wrapped := g.Current()
@@ -111,6 +112,7 @@ func Leased[T any](name string, g *nodelease.Generator[T]) Source {
 // the label generator. Pass the claim's generator to [Generator] under another name, or
 // use [Leased].
 func Keeper(name string, k *nodelease.Keeper) Source {
+	k.Number() // panics here, not in a scrape, if k is nil or a zero value
 	return Source{name: name, label: labelGenerator, collect: func(send send) {
 		s, err := k.Stats(), k.Err()
 		send(ready, boolean(k.Ready() == nil))

@@ -212,6 +212,9 @@ func TestDuplicates(t *testing.T) {
 	refuses(t, `the label generator="orders"`, func() { metrics.NewCollector(g, g) })
 	refuses(t, "not valid UTF-8", func() { metrics.NewCollector(metrics.Generator("a\xff", ids)) })
 	refuses(t, "the zero Source", func() { metrics.NewCollector(metrics.Source{}) })
+	refuses(t, "the generator is a zero value", func() { metrics.Generator("orders", new(idtype.SnowflakeGenerator)) })
+	refuses(t, "the Generator is a zero value", func() { metrics.Leased("orders", new(nodelease.Generator[idtype.Snowflake])) })
+	refuses(t, "the Keeper is a zero value", func() { metrics.Keeper("orders", new(nodelease.Keeper)) })
 	refuses(t, `got "a-b"`, func() { metrics.Database("orders", nil, metrics.DatabaseOptions{Schema: "a-b"}) })
 	r := registered(t, g, metrics.Database("orders", sql.OpenDB(hanging{}), metrics.DatabaseOptions{Timeout: time.Millisecond})) // another label
 	if err := r.Register(metrics.NewCollector(g)); err == nil {

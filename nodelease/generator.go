@@ -143,6 +143,15 @@ func (g *Generator[T]) again() *tenure[T] {
 	return nil
 }
 
+// now returns the current tenure.
+func (g *Generator[T]) now() *tenure[T] {
+	t := g.current.Load()
+	if t == nil {
+		panic("nodelease: the Generator is a zero value; create it with NewGenerator or the constructor of a format")
+	}
+	return t
+}
+
 // maxSwap is how long a call waits for the next claim after a loss.
 const maxSwap = time.Second
 
@@ -150,7 +159,7 @@ const maxSwap = time.Second
 // claim. After that, or at once without Options.Reacquire, it returns the reason for
 // the loss, an error that wraps [idtype.ErrLeaseLost].
 func (g *Generator[T]) Next() (T, error) {
-	t := g.current.Load()
+	t := g.now()
 	id, err := t.generator.Next()
 	if err != nil && g.ended(t, err) {
 		err = g.retry(context.Background(), t, func(t *tenure[T]) (err error) {
@@ -166,7 +175,7 @@ func (g *Generator[T]) Next() (T, error) {
 // [idtype.ErrLeaseLost]. If the claim was lost before the first ID, Fill waits for
 // the next claim as Next does.
 func (g *Generator[T]) Fill(ctx context.Context, dst []T) (n int, err error) {
-	t := g.current.Load()
+	t := g.now()
 	n, err = t.generator.Fill(ctx, dst)
 	if err != nil && g.ended(t, err) {
 		if n > 0 {
@@ -219,11 +228,11 @@ func (g *Generator[T]) retry(ctx context.Context, t *tenure[T], call func(*tenur
 }
 
 // Keeper returns the Keeper of the current claim. Don't close it; close the Generator.
-func (g *Generator[T]) Keeper() *Keeper { return g.current.Load().keeper }
+func (g *Generator[T]) Keeper() *Keeper { return g.now().keeper }
 
 // Current returns the wrapped generator, for methods that Generator lacks. With
 // Options.Reacquire, each new claim has a new generator, so don't keep the result.
-func (g *Generator[T]) Current() idtype.Generator[T] { return g.current.Load().generator }
+func (g *Generator[T]) Current() idtype.Generator[T] { return g.now().generator }
 
 // Ready returns nil if calls of Next can succeed now and in the near future. It fails
 //
@@ -236,7 +245,7 @@ func (g *Generator[T]) Current() idtype.Generator[T] { return g.current.Load().g
 // It doesn't call the store. Package [github.com/sortkey/sortkey/nodelease/ready] makes
 // an HTTP handler of it.
 func (g *Generator[T]) Ready() error {
-	t := g.current.Load()
+	t := g.now()
 	if err := t.keeper.Ready(); err != nil {
 		return err
 	}
@@ -249,6 +258,7 @@ func (g *Generator[T]) Ready() error {
 // Close releases the number; see [Keeper.Close]. Calls of Next and Fill that wait for
 // another number fail. Further calls of Close return the same result.
 func (g *Generator[T]) Close() error {
+	g.now()
 	g.close()
 	<-g.done
 	var rest sync.WaitGroup

@@ -78,12 +78,20 @@ func newKeeper(store Store, pool Pool, o Options, r Request, c Claim, sent time.
 	return k
 }
 
+// use returns k, or panics if it is the zero value.
+func (k *Keeper) use() *Keeper {
+	if k.done == nil {
+		panic("nodelease: the Keeper is a zero value; create it with Acquire")
+	}
+	return k
+}
+
 // Number returns the claimed number.
-func (k *Keeper) Number() int { return k.number }
+func (k *Keeper) Number() int { return k.use().number }
 
 // After returns the high-water mark that the claim found, in Unix milliseconds.
 // Earlier holders may have used the number up to this time.
-func (k *Keeper) After() int64 { return k.after }
+func (k *Keeper) After() int64 { return k.use().after }
 
 // Until returns the time up to which the number may be used, in Unix milliseconds. It
 // returns [math.MinInt64] once the claim has ended.
@@ -95,7 +103,7 @@ func (k *Keeper) Until() int64 { return k.until.Load() }
 // than the pool's ([Pool.Layout]). Both errors wrap [idtype.ErrNode]. Once the claim
 // has ended, Attach returns the error of Err.
 func (k *Keeper) Attach(layout string, minted func() int64) error {
-	k.mu.Lock()
+	k.use().mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case k.err != nil:
@@ -120,12 +128,12 @@ func (k *Keeper) attached() bool {
 
 // Lost returns a channel that is closed when the claim is lost. If Close ends the
 // claim first, the channel stays open.
-func (k *Keeper) Lost() <-chan struct{} { return k.lost }
+func (k *Keeper) Lost() <-chan struct{} { return k.use().lost }
 
 // Err returns nil while the claim is held, and then the reason why it ended. The
 // error wraps [idtype.ErrLeaseLost], and [ErrClosed] if Close ended the claim.
 func (k *Keeper) Err() error {
-	k.mu.Lock()
+	k.use().mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
 }
@@ -139,7 +147,7 @@ func (k *Keeper) Err() error {
 // fails from 17 s after the last successful renewal, 10 s before calls of the generator
 // fail. Ready doesn't check the clock; the generator's Ready does.
 func (k *Keeper) Ready() error {
-	k.mu.Lock()
+	k.use().mu.Lock()
 	defer k.mu.Unlock()
 	left, failure := time.Until(k.trusted), k.failing
 	switch {
@@ -156,7 +164,7 @@ func (k *Keeper) Ready() error {
 
 // Stats returns the state of the claim.
 func (k *Keeper) Stats() Stats {
-	k.mu.Lock()
+	k.use().mu.Lock()
 	defer k.mu.Unlock()
 	s := k.stats
 	s.Number, s.Term, s.Age = k.number, k.term, time.Since(k.begun)
@@ -176,7 +184,7 @@ const maxRelease = 5 * time.Second
 // most. If the store fails to release the number, Close returns an error, and the
 // number stays held until the TTL is over. Further calls return the same result.
 func (k *Keeper) Close() error {
-	k.end(fmt.Errorf("nodelease: number %d of pool %q: %w", k.number, k.pool.Name, ErrClosed))
+	k.use().end(fmt.Errorf("nodelease: number %d of pool %q: %w", k.number, k.pool.Name, ErrClosed))
 	k.close()
 	<-k.done
 	k.mu.Lock()

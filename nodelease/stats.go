@@ -59,7 +59,7 @@ func (g *Generator[T]) Stats() GeneratorStats {
 	for _, t := range g.earlier {
 		s.addMinting(t.generator)
 	}
-	t := g.current.Load()
+	t := g.now()
 	s.add(t.keeper)
 	s.addMinting(t.generator)
 	return s

@@ -67,10 +67,10 @@ const maxTTL = 3 * time.Second
 // Until then, a holder that could not write to the disk in time can still renew it.
 const abandoned = 10
 
-// New returns a store in a directory on a local disk, which must exist. If it doesn't, calls
-// of the store fail.
+// New returns a store in a directory on a local disk, which must exist. If it doesn't, or dir
+// is empty, calls of the store fail.
 func New(dir string, c Config) *Store {
-	if abs, err := filepath.Abs(dir); err == nil {
+	if abs, err := filepath.Abs(dir); err == nil && dir != "" {
 		dir = abs // the program may change its working directory
 	}
 	return &Store{dir: dir, numbers: slices.Clone(c.Numbers), ttl: maxTTL, held: map[key]*hold{}}
@@ -123,6 +123,12 @@ func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim
 func (s *Store) check(ctx context.Context, p nodelease.Pool) error {
 	if err := errors.Join(p.Validate(), unsupported); err != nil {
 		return err
+	}
+	if s.held == nil {
+		return fmt.Errorf("filelease: the Store is a zero value; create it with New: %w", nodelease.ErrMisconfigured)
+	}
+	if s.dir == "" {
+		return fmt.Errorf("filelease: the directory is empty; pass New the path of a directory, or \".\": %w", nodelease.ErrMisconfigured)
 	}
 	if s.numbers != nil && len(s.numbers) == 0 {
 		return fmt.Errorf("filelease: Config.Numbers is empty; list the numbers of this machine, or leave it nil for all numbers of the pool: %w", nodelease.ErrMisconfigured)

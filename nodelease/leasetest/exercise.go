@@ -41,6 +41,9 @@ type Harness struct {
 // its own pool, and mostly wait. With -parallel 16, Exercise takes about three times the
 // TTL.
 func Exercise(t *testing.T, h Harness) {
+	if h.Open == nil {
+		t.Fatal("leasetest: Harness.Open is nil; set it to a function that returns a client of the store")
+	}
 	if h.TTL == 0 {
 		h.TTL = 3 * time.Second
 	}

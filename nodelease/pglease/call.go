@@ -26,8 +26,11 @@ const attempts = 10
 // isolation level of the database is higher than read committed. A call that failed
 // with a conflict changed nothing, and succeeds once the other transaction has ended.
 func (s *Store) call(ctx context.Context, p nodelease.Pool, what string, q query) error {
-	if s.err != nil {
+	switch {
+	case s.err != nil:
 		return s.err
+	case s.db == nil:
+		return fmt.Errorf("pglease: the Store is a zero value; create it with New: %w", nodelease.ErrMisconfigured)
 	}
 	if err := p.Validate(); err != nil {
 		return err

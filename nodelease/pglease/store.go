@@ -33,11 +33,14 @@ var _ nodelease.Store = (*Store)(nil)
 var schemaName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // New returns the store of a database in which migrations.Up has run. If the name of
-// the schema is invalid, all calls of the store fail.
+// the schema is invalid or db is nil, all calls of the store fail.
 func New(db *sql.DB, c Config) *Store {
 	s := &Store{db: db, schema: c.Schema}
 	if s.schema == "" {
 		s.schema = DefaultSchema
+	}
+	if db == nil {
+		s.err = fmt.Errorf("pglease: the database is nil; pass New an open sql.DB: %w", nodelease.ErrMisconfigured)
 	}
 	if !schemaName.MatchString(s.schema) {
 		s.err = fmt.Errorf("pglease: Config.Schema: want at most 63 lower-case letters, digits and underscores, the first not a digit, got %q: %w", c.Schema, nodelease.ErrMisconfigured)

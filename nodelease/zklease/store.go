@@ -155,6 +155,9 @@ func (s *Store) identify() {
 // had been killed. If the Java program may share a pool, Close waits until two seconds
 // after the last release.
 func (s *Store) Close() {
+	if s.conn == nil {
+		return // a zero value
+	}
 	s.once.Do(func() {
 		s.finish()
 		s.close()
@@ -208,6 +211,9 @@ func (s *Store) session() time.Duration {
 
 // begin waits until requests can be sent.
 func (s *Store) begin(ctx context.Context, p nodelease.Pool) error {
+	if s.conn == nil {
+		return fmt.Errorf("zklease: the Store is a zero value; create it with Connect: %w", nodelease.ErrMisconfigured)
+	}
 	if err := p.Validate(); err != nil {
 		return err
 	}
