@@ -292,7 +292,7 @@ func readRelation(ctx context.Context, db querier, oid int64) (*relation, error)
 		c.relname AS "Plain", pg_catalog.quote_ident(n.nspname) AS "Schema", c.relkind AS "Kind", c.relispartition AS "Partition",
 		(SELECT pg_catalog.format('%I.%I', rn.nspname, rc.relname) FROM pg_catalog.pg_class rc JOIN pg_catalog.pg_namespace rn ON rn.oid = rc.relnamespace WHERE rc.oid = pg_catalog.pg_partition_root(c.oid)) AS "Root",
 		c.reloftype <> 0 AS "Typed",
-		EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "Parents",
+		(SELECT coalesce(string_agg(pg_catalog.format('ALTER TABLE %s NO INHERIT %s', i.inhrelid::regclass, i.inhparent::regclass), '; ' ORDER BY i.inhrelid, i.inhparent), '') FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)) AS "NoInherit",
 		pg_catalog.pg_has_role(c.relowner, 'USAGE') AS "Owned", c.relrowsecurity AS "RLS", c.relforcerowsecurity AS "ForceRLS",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+` FROM pg_catalog.aclexplode(c.relacl) g) y) AS "Grants", c.relpersistence = 't' AS "Temporary",
 		EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('O', 'A')) AS "Triggers",

@@ -107,10 +107,10 @@ func (m *model) checkTable(r *relation) {
 	case r.Partition: // reported once per partitioned table, in checkPartitions
 	case r.Kind != "r":
 		m.problem(object, "is a %s", ordinary, kinds[r.Kind])
-	case r.Parents:
-		m.problem(object, "inherits from a table, or a table inherits from it", "remove it with ALTER TABLE … NO INHERIT, or move the rows to a new table")
+	case r.NoInherit != "":
+		m.problem(object, "inherits from a table, or a table inherits from it", "run "+r.NoInherit+", or move the rows to a new table")
 	case r.Typed:
-		m.problem(object, "is a typed table, which can't have other columns", "run ALTER TABLE … NOT OF")
+		m.problem(object, "is a typed table, which can't have other columns", "run ALTER TABLE "+r.Name+" NOT OF")
 	case r.Temporary:
 		m.problem(object, "is temporary", "create it as an ordinary table")
 	}
@@ -118,13 +118,13 @@ func (m *model) checkTable(r *relation) {
 		m.problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", r.Owner)
 	}
 	if r.ForceRLS && !m.bypassRLS {
-		m.problem(object, "hides rows from its owner by FORCE ROW LEVEL SECURITY", "run rekey as a role with BYPASSRLS, or set NO FORCE ROW LEVEL SECURITY until contract")
+		m.problem(object, "hides rows from its owner by FORCE ROW LEVEL SECURITY", "if no program connects as its owner, ALTER TABLE "+r.Name+" NO FORCE ROW LEVEL SECURITY until contract; otherwise give the programs another role first")
 	}
 	if r.RLS && slices.ContainsFunc(r.Grants, func(g grant) bool { return g.Column != "" }) {
 		m.note(object, "has row level security, and privileges on single columns", "roles without the privilege on all columns can't read the view for programs of the new version: let them read the table until contract")
 	}
 	if r.Triggers && !m.replicaRole {
-		m.problem(object, "has a trigger on UPDATE, which the backfill would fire for each row", "GRANT SET ON PARAMETER session_replication_role to the role of rekey, run it as a superuser, or drop the trigger")
+		m.problem(object, "has a trigger on UPDATE, which the backfill would fire for each row", "run GRANT SET ON PARAMETER session_replication_role TO "+m.role+" as a superuser, or drop the trigger")
 	}
 	if r.AlwaysTriggers {
 		m.note(object, "has a trigger on UPDATE that is ENABLE ALWAYS or ENABLE REPLICA, which the backfill fires for each row", "check that it may")
@@ -144,7 +144,7 @@ func (m *model) checkTable(r *relation) {
 		case c.Equal:
 			m.problem(c.String(), "has the collation %s, by which different texts can be equal", "use a deterministic collation", c.Collation)
 		case c.NotNullAs != nil && !c.NotNullAs.Valid:
-			m.problem(c.String(), "has a NOT NULL constraint that isn't valid", "run ALTER TABLE … VALIDATE CONSTRAINT "+c.NotNullAs.Name+", or drop it")
+			m.problem(c.String(), "has a NOT NULL constraint that isn't valid", "run ALTER TABLE "+r.Name+" VALIDATE CONSTRAINT "+c.NotNullAs.Name+", or drop it")
 		case c.Generated != "":
 			m.problem(c.String(), "is generated", "drop its expression")
 		case c.Default != "" && !strings.HasPrefix(c.Default, "NULL::") && !c.root && c.defaultZero() == "":
@@ -381,6 +381,8 @@ func (m *model) checkDependents() {
 			if !d.Own {
 				m.problem(d.Object, "depends on a key by UPDATE OF or WHEN", drop)
 			}
+		case "pg_policy":
+			m.problem(d.Object, "depends on a key", "replace it in one transaction by a policy on other columns until contract; to drop it alone could open rows")
 		default:
 			m.problem(d.Object, "depends on a key", drop)
 		}

@@ -13,7 +13,8 @@ type trigger struct {
 	Name     string // without quotes
 	Function int64
 	Before   bool // BEFORE INSERT OR UPDATE … FOR EACH ROW
-	Rows     bool // it has transition tables
+	// Old and New are the names of transition tables.
+	Old, New string
 }
 
 // A function is a function of the user in a language that the server doesn't analyze. Its text
@@ -34,7 +35,7 @@ type function struct {
 // readFunctions reads the triggers, and the functions that they might call.
 func (m *model) readFunctions(ctx context.Context, db querier, tables string) error {
 	err := readJSON(ctx, db, &m.triggers, rows(`SELECT t.tgrelid::bigint AS "Table", t.tgname AS "Name", t.tgfoid::bigint AS "Function", t.tgtype & 3 = 3 AND t.tgtype & 20 <> 0 AND t.tgenabled IN ('O', 'A') AS "Before",
-		t.tgoldtable IS NOT NULL OR t.tgnewtable IS NOT NULL AS "Rows"
+		coalesce(t.tgoldtable, '') AS "Old", coalesce(t.tgnewtable, '') AS "New"
 		FROM pg_catalog.pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '`+ownTriggers+`' ORDER BY 1, 2`), tables)
 	if err != nil {
 		return err
@@ -56,21 +57,37 @@ var (
 	comparedRows = regexp.MustCompile(`(?i)\(?\b(NEW|OLD)\s*\.\s*\*\s*\)?\s*(=|<>|!=|IS\s+(NOT\s+)?DISTINCT\s+FROM)\s*\(?\s*(NEW|OLD)\s*\.\s*\*`)
 	rowArgument  = regexp.MustCompile(`(?i)\b(\w+)\s*\(\s*(NEW|OLD)\s*\.\s*\*\s*\)`) // as in to_jsonb(NEW.*)
 	message      = regexp.MustCompile(`(?i)\bRAISE\s+(\w+\s+)?'(?:[^']|'')*'`)
-	// wholeRow finds all columns of a row: NEW.*, ($1).*, or INSERT INTO t SELECT * FROM u.
-	wholeRow = regexp.MustCompile(`(?i)\b(NEW|OLD)\s*\.\s*\*|\)\s*\.\s*\*|\bINSERT\s+INTO\s[^;]*?\bSELECT\s+\*`)
-	allRows  = regexp.MustCompile(`(?i)\bSELECT\s+\*`)
+	// wholeRow finds all columns of a row: NEW.* or ($1).*.
+	wholeRow = regexp.MustCompile(`(?i)\b(NEW|OLD)\s*\.\s*\*|\)\s*\.\s*\*`)
+	// copiedRows finds statements that copy all columns of tables, such as INSERT INTO t SELECT *
+	// FROM u, and allRows the queries of all columns.
+	copiedRows = regexp.MustCompile(`(?i)\b(INSERT\s+INTO|CREATE)\s[^;]*?(\bSELECT\s+|[\pL\pN_"]\s*\.\s*)\*[^;]*`)
+	allRows    = regexp.MustCompile(`(?i)\bSELECT\s+\*[^;]*`)
 )
 
 // expandsRows reports whether a function names all columns of a row, which has more columns
-// until contract.
-func expandsRows(source string, transition bool) bool {
+// until contract. changes reports whether a statement names a table with such rows.
+func expandsRows(source string, transition bool, changes func(statement string) bool) bool {
 	source = rowArgument.ReplaceAllStringFunc(comparedRows.ReplaceAllString(source, ""), func(s string) string {
 		if name := rowArgument.FindStringSubmatch(s)[1]; strings.EqualFold(name, "VALUES") {
 			return s
 		}
 		return ""
 	})
-	return wholeRow.MatchString(source) || transition && allRows.MatchString(source)
+	return wholeRow.MatchString(source) || slices.ContainsFunc(copiedRows.FindAllString(source, -1), changes) ||
+		transition && slices.ContainsFunc(allRows.FindAllString(source, -1), changes)
+}
+
+// changesIn returns a function that reports whether a statement of a trigger's function names a
+// table, a view or a function whose rows change, or a transition table. It is true for SQL
+// that is composed.
+func (m *model) changesIn(f *function, t *trigger) func(statement string) bool {
+	return func(statement string) bool {
+		part := &function{Source: statement, Path: f.Path}
+		names := part.text()
+		return f.text().dynamic || len(m.uses(part)) > 0 || slices.Contains(names.bare, t.Old) || slices.Contains(names.bare, t.New) ||
+			slices.ContainsFunc(m.functions, func(g *function) bool { return g.Rows && slices.Contains(names.calls, g.Plain) })
+	}
 }
 
 // unquote returns a name as in the catalog.
@@ -206,15 +223,21 @@ func (m *model) recompile(tables []*relation) (sql []string) {
 
 // checkFunctions looks for functions that would work on other rows, or with other columns.
 func (m *model) checkFunctions() {
+	path := slices.Clone(m.path)
+	for _, schema := range m.sessionPath {
+		if !slices.Contains(path, schema) {
+			path = append(path, schema)
+		}
+	}
 	remedy := func(f *function) string {
-		return "ALTER FUNCTION " + f.Name + " SET search_path = " + strings.Join(m.path, ", ") + ", and the other schemas that it needs"
+		return "run ALTER FUNCTION " + f.Name + " SET search_path = " + strings.Join(path, ", ")
 	}
 	noted := map[string]bool{}
-	problem := func(object, reason, remedy string, args ...any) {
-		if !noted[object+reason] {
-			m.problem(object, reason, remedy, args...)
+	problem := func(f *function, t *trigger, reason, remedy string, args ...any) { // once for all triggers
+		if !noted[f.Name+reason] {
+			m.problem("function "+f.Name+" of trigger "+ident(t.Name), reason, remedy, args...)
 		}
-		noted[object+reason] = true
+		noted[f.Name+reason] = true
 	}
 	for _, t := range m.triggers {
 		r := m.relation(t.Table)
@@ -228,10 +251,10 @@ func (m *model) checkFunctions() {
 		f := m.functions[i]
 		object := "function " + f.Name + " of trigger " + ident(t.Name)
 		if !f.Owned {
-			problem(object, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", f.Owner)
+			problem(f, t, "belongs to %s, and you aren't a member of that role", "run rekey as its owner, or give it to the owner of the tables", f.Owner)
 		}
-		if expandsRows(f.Source, t.Rows) {
-			problem(object, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns")
+		if expandsRows(f.Source, t.Old+t.New != "", m.changesIn(f, t)) {
+			problem(f, t, "expands a row, such as NEW.*, and the table has more columns until contract", "name the columns")
 		}
 		if kind := m.narrow(f); kind != "" && !noted[f.Name] {
 			noted[f.Name] = true
@@ -240,14 +263,18 @@ func (m *model) checkFunctions() {
 		if f.text().dynamic {
 			m.linked = true // the SQL could work on any table
 			if !f.Path {
-				problem(object, "has EXECUTE and no search_path, so names could mean views with new keys in programs of the new version", remedy(f))
+				problem(f, t, "has EXECUTE and no search_path, so names could mean views with new keys in programs of the new version", remedy(f))
 			}
 		}
+		var bare []string
 		for _, u := range m.allUses(f) {
 			m.linked = m.linked || u.relation != r.Name
-			if u.bare {
-				problem(object, "names %s without its schema, which would mean a view with new keys in programs of the new version", remedy(f), u.relation)
+			if u.bare && !slices.Contains(bare, u.relation) {
+				bare = append(bare, u.relation)
 			}
+		}
+		if len(bare) > 0 {
+			problem(f, t, "names %s without its schema, which would mean a view with new keys in programs of the new version", remedy(f), strings.Join(bare, ", "))
 		}
 	}
 	for _, f := range m.functions {
@@ -261,7 +288,7 @@ func (m *model) checkFunctions() {
 		m.linked = m.linked || len(slices.Compact(tables)) > 1
 		for _, k := range m.moved() {
 			if !f.Path && slices.Contains(calls(k.oldExpr), f.Plain) {
-				problem("function "+f.Name, "chooses old keys of %s, and has no search_path", remedy(f), k.root.rel.Name)
+				m.problem("function "+f.Name, "chooses old keys of %s, and has no search_path", remedy(f), k.root.rel.Name)
 			}
 		}
 	}

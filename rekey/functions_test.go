@@ -54,8 +54,34 @@ func TestWholeRow(t *testing.T) {
 		"INSERT INTO h (a) VALUES (1); SELECT * INTO x FROM y": false,
 		"x := a.b * 2; y := (a) * 3":                           false,
 	} {
-		if got := expandsRows(source, false); got != want {
+		if got := expandsRows(source, false, func(string) bool { return true }); got != want {
 			t.Errorf("whole row in %q: %v, want %v", source, got, want)
+		}
+	}
+}
+
+// Statements that copy rows count if a table of them changes.
+func TestCopiedRows(t *testing.T) {
+	m := &model{relations: []*relation{{Name: "public.orders", Schema: "public", Plain: "orders"}}, functions: []*function{{Plain: "open_orders", Rows: true}, {Plain: "numbers"}}}
+	for source, want := range map[string]bool{
+		"INSERT INTO summary SELECT * FROM staging":                                     false,
+		"INSERT INTO summary SELECT s.* FROM staging s; DELETE FROM orders":             false,
+		"INSERT INTO summary SELECT * FROM orders":                                      true,
+		"INSERT INTO summary SELECT o.*, now() FROM public.orders o":                    true,
+		"INSERT INTO orders SELECT * FROM staging":                                      true,
+		"INSERT INTO summary SELECT * FROM fresh":                                       true,
+		"INSERT INTO summary SELECT * FROM open_orders()":                               true,
+		"INSERT INTO summary SELECT * FROM numbers()":                                   false,
+		"CREATE TEMP TABLE t AS SELECT * FROM orders; INSERT INTO h SELECT * FROM t":    true,
+		"EXECUTE 'INSERT INTO summary SELECT * FROM ' || TG_TABLE_NAME":                 true,
+		"INSERT INTO summary (a) SELECT count(*) FROM orders":                           false,
+		"INSERT INTO summary (a) SELECT total * 2 FROM orders":                          false,
+		"FOR r IN SELECT * FROM fresh LOOP PERFORM 1; END LOOP":                         true,
+		"FOR r IN SELECT * FROM staging LOOP PERFORM 1; END LOOP; DELETE FROM orders":   false,
+		"INSERT INTO summary VALUES (NEW.id); INSERT INTO summary SELECT * FROM orders": true,
+	} {
+		if got := expandsRows(source, true, m.changesIn(&function{Source: source}, &trigger{New: "fresh"})); got != want {
+			t.Errorf("copied rows in %q: %v, want %v", source, got, want)
 		}
 	}
 }

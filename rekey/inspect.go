@@ -30,7 +30,7 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		return err
 	}
 	if !readable {
-		m.problem("view "+o.Config.Schema+".node_status", "can't be read by "+m.role, "GRANT SELECT on it to the role, or run rekey as the owner of the schema")
+		m.problem("view "+o.Config.Schema+".node_status", "can't be read by "+m.role, "run GRANT SELECT ON "+o.Config.Schema+".node_status TO "+m.role)
 		return nil
 	}
 	var serials []string
@@ -46,7 +46,7 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 			bool_and(EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication b ON b.oid = r.prpubid WHERE b.pubname = p.pubname AND r.prrelid = format('%I.%I', p.schemaname, p.tablename)::regclass)) AS "Listed"
 			`+m.published()+` GROUP BY p.pubname ORDER BY 1) y) AS "Publications",
 		(SELECT array_agg(DISTINCT s.srrelid::regclass::text) FROM pg_subscription_rel s WHERE s.srrelid = ANY ($2::text::oid[])) AS "Subscribed",
-		(SELECT json_agg(row_to_json(y)) FROM (SELECT d.refobjid::regclass::text AS "Sequence", pg_describe_object(d.classid, d.objid, 0) AS "Object"
+		(SELECT json_agg(row_to_json(y)) FROM (SELECT d.refobjid::regclass::text AS "Sequence", `+describe+` AS "Object"
 			FROM pg_depend d LEFT JOIN pg_attrdef f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
 			WHERE d.refclassid = 'pg_class'::regclass AND d.deptype = 'n' AND d.refobjid = ANY (ARRAY[`+strings.Join(serials, ",")+`]::regclass[]::oid[])
 			AND NOT EXISTS (SELECT FROM pg_depend s WHERE s.objid = d.refobjid AND s.classid = 'pg_class'::regclass AND s.refobjid = f.adrelid AND s.refobjsubid = f.adnum)) y) AS "Sequences",
@@ -59,10 +59,10 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		m.problem("schema "+ident(o.Schema), "exists", "finish or abort the rekey that it belongs to, or choose another name in Options.Schema")
 	}
 	if !found.Create {
-		m.problem("database "+m.database, "doesn't let you create schemas", "GRANT CREATE ON DATABASE to the role of rekey")
+		m.problem("database "+m.database, "doesn't let you create schemas", "run GRANT CREATE ON DATABASE "+m.database+" TO "+m.role)
 	}
 	if !found.Reserve {
-		m.problem("function "+o.Config.Schema+".reserve_node", "can't be executed by "+m.role, "GRANT EXECUTE on reserve_node and unreserve_node to the role, or run rekey as the owner of the schema")
+		m.problem("function "+o.Config.Schema+".reserve_node", "can't be executed by "+m.role, "run GRANT EXECUTE ON FUNCTION "+o.Config.Schema+".reserve_node(text, integer, text, boolean), "+o.Config.Schema+".unreserve_node(text, integer, timestamptz) TO "+m.role)
 	}
 	for _, t := range found.Subscribed {
 		m.problem("table "+t, "receives rows from a subscription, which fires no triggers", "rekey the publisher's table, or drop the subscription")
@@ -75,7 +75,11 @@ func (m *model) checkDatabase(ctx context.Context, db querier, o Options) error 
 		m.problem("publication "+p.Name, "publishes %s, and subscribers would take new keys for other rows", remedy+"; after contract, copy the tables to subscribers again, as docs/rekey.md shows", p.Tables)
 	}
 	for _, s := range found.Sequences {
-		m.problem("sequence "+s.Sequence, "is used by %s, and would be dropped with the old key", "ALTER SEQUENCE … OWNED BY NONE", s.Object)
+		if slices.ContainsFunc(m.keys, func(k *key) bool { return k.root != nil && k.root.Identity != "" && k.root.Sequence == s.Sequence }) {
+			m.problem("sequence "+s.Sequence, "is used by %s, and an identity column can't leave it behind", "drop this use, or let it use another sequence", s.Object)
+			continue
+		}
+		m.problem("sequence "+s.Sequence, "is used by %s, and would be dropped with the old key", "run ALTER SEQUENCE "+s.Sequence+" OWNED BY NONE", s.Object)
 	}
 	if err := m.checkUses(ctx, db, o); err != nil {
 		return err
@@ -132,9 +136,10 @@ func (m *model) publicationCheck() string {
 func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 	constraints := slices.DeleteFunc(slices.Clone(m.changed), func(x *index) bool { return x.Constraint == "" })
 	var found struct {
-		Rows, Constraints, Extensions, Schemas, Rules []string
-		Owners                                        []struct{ Owner, Schema string }
-		Names                                         []struct{ Name, Other string }
+		Rows, Constraints, Schemas, Rules []string
+		Extensions                        []struct{ View, Extension string }
+		Owners                            []struct{ Owner, Schema string }
+		Names                             []struct{ Name, Other string }
 	}
 	err := readJSON(ctx, db, &found, `SELECT row_to_json(x)::text FROM (SELECT
 		(SELECT array_agg(DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid)) FROM pg_type t JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray)
@@ -142,7 +147,8 @@ func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 		(SELECT array_agg(DISTINCT pg_describe_object(d.classid, d.objid, d.objsubid)) FROM pg_constraint k JOIN pg_depend d ON d.refclassid = 'pg_constraint'::regclass AND d.refobjid = k.oid
 			LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
 			WHERE k.conindid = ANY ($2::text::oid[]) AND k.contype IN ('p', 'u') AND d.deptype = 'n' AND r.rulename IS DISTINCT FROM '_RETURN') AS "Constraints",
-		(SELECT array_agg(DISTINCT pg_describe_object(d.classid, d.objid, 0)) FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = ANY ($3::text::oid[]) AND d.deptype = 'e') AS "Extensions",
+		(SELECT json_agg(row_to_json(y)) FROM (SELECT d.objid::regclass::text AS "View", quote_ident(e.extname) AS "Extension" FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
+			WHERE d.classid = 'pg_class'::regclass AND d.objid = ANY ($3::text::oid[]) AND d.deptype = 'e' ORDER BY 1) y) AS "Extensions",
 		(SELECT array_agg(pg_describe_object('pg_rewrite'::regclass, r.oid, 0) ORDER BY r.rulename) FROM pg_rewrite r WHERE r.ev_class = ANY ($1::text::oid[]) AND r.ev_type = '2'
 			AND (r.ev_enabled IN ('A', 'R') OR r.ev_enabled = 'O' AND NOT has_parameter_privilege('session_replication_role', 'SET'))) AS "Rules",
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT DISTINCT quote_ident(pg_get_userbyid(c.relowner)) AS "Owner", quote_ident(n.nspname) AS "Schema" FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -162,14 +168,14 @@ func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 	for _, object := range found.Constraints {
 		m.problem(object, "depends on the constraint of a key", "drop it and create it again after contract")
 	}
-	for _, object := range found.Extensions {
-		m.problem(object, "depends on a key, and belongs to an extension", "run ALTER EXTENSION … DROP VIEW")
+	for _, x := range found.Extensions {
+		m.problem("view "+x.View, "depends on a key, and belongs to extension %s", "run ALTER EXTENSION "+x.Extension+" DROP VIEW "+x.View, x.Extension)
 	}
 	for _, s := range found.Schemas {
 		m.problem("schema "+s, "doesn't let you create indexes or views", "GRANT USAGE, CREATE ON SCHEMA "+s+" TO "+m.role)
 	}
 	for _, r := range found.Rules {
-		m.problem(r, "applies to UPDATE, which the backfill runs in a WITH query", "drop it until contract, or GRANT SET ON PARAMETER session_replication_role to the role of rekey")
+		m.problem(r, "applies to UPDATE, which the backfill runs in a WITH query", "drop it until contract, or run GRANT SET ON PARAMETER session_replication_role TO "+m.role+" as a superuser")
 	}
 	for _, role := range found.Owners {
 		m.problem("role "+role.Owner, "owns a view in schema %s, and can't create views there", "GRANT CREATE ON SCHEMA "+role.Schema+" TO "+role.Owner, role.Schema)
@@ -188,7 +194,7 @@ func (m *model) checkUses(ctx context.Context, db querier, o Options) error {
 	for _, d := range m.dependents {
 		c := m.column(d.Table, d.Column)
 		if d.Class == "pg_class" && !d.ByType && c != nil && strings.HasPrefix(d.Identity, "sequence ") && (!c.root || d.Identity != "sequence "+c.Sequence) {
-			m.problem(d.Identity, "belongs to %s, and would be dropped with it", "ALTER SEQUENCE … OWNED BY NONE", c)
+			m.problem(d.Identity, "belongs to %s, and would be dropped with it", "run ALTER "+d.Identity+" OWNED BY NONE", c)
 		}
 	}
 	m.checkDefinitions()
@@ -313,7 +319,12 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 			return err
 		}
 		if first.Valid && int64(first.Float64) < k.format.epochMS {
-			m.note(object, "has rows from %s, before the first instant of the format", "they get IDs of that first instant, in order", stamp(int64(first.Float64)))
+			remedy := ""
+			if earlier := time.UnixMilli(int64(first.Float64)).UTC(); k.Format == Snowflake || k.Format == SnowflakeSI {
+				flag := map[Format]string{Snowflake: "--epoch", SnowflakeSI: "--si-epoch"}[k.Format]
+				remedy = "; for IDs of their times, install the SQL with an earlier epoch, as sortkey migrate up " + flag + " " + earlier.Format(time.DateOnly) + ", before the first ID is created"
+			}
+			m.note(object, "has rows from %s, before the first instant of the format", "they get IDs of that first instant, in order"+remedy, stamp(int64(first.Float64)))
 		}
 		if last.Valid {
 			failure, err := try(ctx, db, "SELECT "+k.idAt("to_timestamp("+strconv.FormatInt(max(int64(last.Float64), k.format.epochMS), 10)+" / 1000.0)", "1"))

@@ -16,7 +16,7 @@ type relation struct {
 	Partition bool
 	Root      string // of a partition, the partitioned table at the top, qualified and quoted
 	Typed     bool   // CREATE TABLE … OF
-	Parents   bool   // has inheritance parents or children
+	NoInherit string // statements that end inheritance; empty without parents and children
 	Owned     bool   // the role may change the table
 	RLS       bool
 	ForceRLS  bool
@@ -224,13 +224,17 @@ type model struct {
 	path        []string // schemas of the tables
 	trustedPath []string // schemas of path in which only trusted roles can create objects
 	own         []string // schemas of the installed SQL
+	sessionPath []string // quoted, when inspect began
 	bypassRLS   bool
 	problems    []Problem
 	notes       []Problem
 }
 
+// problem adds a problem, unless it is listed.
 func (m *model) problem(object, reason, remedy string, args ...any) {
-	m.problems = append(m.problems, Problem{object, fmt.Sprintf(reason, args...), remedy})
+	if p := (Problem{object, fmt.Sprintf(reason, args...), remedy}); !slices.Contains(m.problems, p) {
+		m.problems = append(m.problems, p)
+	}
 }
 
 func (m *model) note(object, reason, remedy string, args ...any) {

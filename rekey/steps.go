@@ -47,6 +47,10 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 		return nil, err
 	}
 	defer tx.Rollback() //nolint:errcheck // it only read
+	var path []string
+	if err := readJSON(ctx, tx, &path, "SELECT pg_catalog.json_agg(pg_catalog.quote_ident(s))::pg_catalog.text FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) s"); err != nil {
+		return nil, err
+	}
 	// As in settings
 	named, err := resolve(ctx, tx, spec)
 	if err != nil {
@@ -57,7 +61,7 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err != nil {
 		return nil, err
 	}
-	m := &model{own: []string{config.Schema, config.Schema + "_internal"}}
+	m := &model{own: []string{config.Schema, config.Schema + "_internal"}, sessionPath: path}
 	if err := m.find(ctx, tx, spec, named, formats(config)); err != nil {
 		return nil, err
 	}

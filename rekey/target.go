@@ -159,7 +159,7 @@ func (m *model) checkTarget(c *column, t target) {
 		return
 	}
 	problem := func(reason, remedy string, args ...any) {
-		m.problem(c.String(), "has the condition "+t.where+", which "+reason, remedy, args...)
+		m.problem(c.String(), "has the condition %s, which "+reason, remedy, append([]any{t.where}, args...)...)
 	}
 	family := baseTypes[c.Base]
 	switch reason := checkExpression(t.where); {

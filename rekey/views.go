@@ -16,7 +16,17 @@ const dependentColumns = `d.classid::regclass::text AS "Class", d.objid::bigint 
 
 // identity is an SQL expression for the type and the qualified name of the object of a row d
 // of pg_depend.
-const identity = `(SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(d.classid, d.objid, d.objsubid) i)`
+const identity = `(SELECT i.type || ' ' || i.identity FROM pg_catalog.pg_identify_object(` + object + `) i)`
+
+// describe is an SQL expression that describes the object of a row d of pg_depend.
+const describe = `pg_catalog.pg_describe_object(` + object + `)`
+
+// object has the arguments for the object of a row d of pg_depend, and of the view for its rule.
+const (
+	object = `CASE WHEN ` + queried + ` IS NULL THEN d.classid ELSE 'pg_catalog.pg_class'::regclass END, coalesce(` + queried + `, d.objid), CASE WHEN ` + queried + ` IS NULL THEN d.objsubid ELSE 0 END`
+
+	queried = `(SELECT r.ev_class FROM pg_catalog.pg_rewrite r WHERE d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid AND r.rulename = '_RETURN')`
+)
 
 // readDependents returns the objects that depend on the columns, and reads the views.
 func (m *model) readDependents(ctx context.Context, db querier) ([]dependent, error) {
