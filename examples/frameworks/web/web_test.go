@@ -221,7 +221,7 @@ func TestJSON(t *testing.T) {
 			if err := codec.unmarshal(b, &out); err != nil || !reflect.DeepEqual(out, in) {
 				t.Errorf("expected %+v, got %+v, %v", in, out, err)
 			}
-			for _, bad := range []string{`{"ids":["7"]}`, `{"ids":[7]}`, `{"totals":{"7":1}}`, `{"other":"` + notCustomer + `"}`} {
+			for _, bad := range []string{`{"ids":["7"]}`, `{"ids":[-7]}`, `{"ids":[7.5]}`, `{"totals":{"7":1}}`, `{"other":"` + notCustomer + `"}`} {
 				if err := codec.unmarshal([]byte(bad), &out); err == nil || !strings.Contains(err.Error(), "idtype: ") {
 					t.Errorf("%s: got %v", bad, err)
 				}
