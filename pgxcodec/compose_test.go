@@ -218,7 +218,7 @@ func TestWithGoogleCodec(t *testing.T) {
 func TestRegisterTwice(t *testing.T) {
 	m := newMap()
 	pgxcodec.Register(m)
-	for _, name := range []string{"int8", "uuid", "text", "varchar", "bpchar", "name", "bytea", "_int8", "_uuid", "_text", "_varchar", "_bpchar", "_name", "_bytea"} {
+	for _, name := range []string{"int8", "uuid", "text", "varchar", "bpchar", "name", "bytea", "_int8", "_uuid", "_text", "_varchar", "_bpchar", "_name", "_bytea", "json", "jsonb"} {
 		typ, ok := m.TypeForName(name)
 		if !ok || !strings.HasPrefix(fmt.Sprintf("%T", typ.Codec), "*pgxcodec.") {
 			t.Fatalf("%s is %v", name, typ)

@@ -46,6 +46,10 @@
 // MarshalJSON method. An ID that is itself the argument is encoded by its Value
 // method, as pgx does with every [driver.Valuer].
 //
+// An ID in the forms above is scanned by its UnmarshalJSON method, for example from
+// doc->'owner'. The JSON null is NULL. In database/sql, which passes the JSON to Scan, scan
+// doc->>'owner' into a string and call [idtype.Parse].
+//
 // # Wrong column types
 //
 // Encoding an ID for another column type in the table fails with an error that

@@ -18,14 +18,16 @@ var builtin = []struct {
 }
 
 // Register registers the ID types on a connection's type map, conn.TypeMap(). It wraps
-// the codecs that the map has for int8, uuid, text, varchar, bpchar, name, bytea and
-// their arrays. Call it again after registering other codecs for these types.
+// the codecs that the map has for int8, uuid, text, varchar, bpchar, name, bytea, json, jsonb
+// and their arrays. Call it again after registering other codecs for these types.
 func Register(m *pgtype.Map) {
 	for _, b := range builtin {
 		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: elementType(b.column, baseCodec(m, b.oid))}
 		m.RegisterType(element)
 		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, b.column, baseCodec(m, b.arrayOID), false))
 	}
+	registerJSON(m, "json", pgtype.JSONOID, pgtype.JSONArrayOID)
+	registerJSON(m, "jsonb", pgtype.JSONBOID, pgtype.JSONBArrayOID)
 	for _, c := range columns {
 		if c.pgName != "" {
 			for _, member := range c.members {
@@ -66,7 +68,7 @@ func baseCodec(m *pgtype.Map, oid uint32) pgtype.Codec {
 // unwrap returns the codec inside a codec of this package, so that wrapping the
 // result never nests wrappers. It returns other codecs unchanged.
 func unwrap(codec pgtype.Codec) pgtype.Codec {
-	if w, ok := codec.(wrapper); ok {
+	if w, ok := codec.(interface{ wrapped() pgtype.Codec }); ok {
 		return w.wrapped()
 	}
 	return codec

@@ -1,6 +1,7 @@
 package pgx
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -96,6 +97,35 @@ func TestServerJSON(t *testing.T) {
 			err := conn.QueryRow(ctx, "select jsonb_build_object($1::text, gen_random_uuid())", key).Scan(&foreign)
 			if !errors.Is(err, sentinel) {
 				t.Errorf("another UUID as %s: %v", key, err)
+			}
+		}
+	})
+}
+
+// An ID, an Optional and an Array are read from a part of a JSON document.
+func TestPartsOfJSON(t *testing.T) {
+	inEachMode(t, "", func(t *testing.T, conn *pgx.Conn, _ pgx.QueryExecMode) {
+		type orderID = idtype.SnowflakeOf[idtest.Order]
+		for _, kind := range []string{"json", "jsonb"} {
+			var owner, fromColumn idtype.Sno
+			var page *idtype.UID60
+			var order, number orderID
+			var parent sqltypes.Optional[orderID]
+			none := sqltypes.OptionalOf(orderID(7))
+			var null sql.Null[orderID]
+			var list []orderID
+			var array sqltypes.Array[idtype.UID60]
+			err := conn.QueryRow(t.Context(), fmt.Sprintf(`select doc->'owner', doc->'column', doc->'page', doc->'order', doc->'number', doc->'order', doc->'none', doc->'none', doc->'list', doc->'pages'
+				from (select '{"owner": "brpk4q72xwf2m63l", "column": "6272706b-3471-3732-7877-66326d36336c", "page": "xinaS8QBh", "order": "ord_7", "number": 7, "none": null,
+				"list": ["ord_7", 8], "pages": ["xinaS8QBh"]}'::%s doc) t`, kind)).Scan(&owner, &fromColumn, &page, &order, &number, &parent, &none, &null, &list, &array)
+			if err != nil || owner.String() != "brpk4q72xwf2m63l" || fromColumn != owner || page.String() != "xinaS8QBh" || order != 7 || number != 7 || parent.ID != 7 || !none.IsZero() || null.Valid ||
+				!reflect.DeepEqual(list, []orderID{7, 8}) || len(array) != 1 || array[0] != *page {
+				t.Errorf("%s: %v, %v, %v, %v, %v, %v, %v, %v, %v, %v, %v", kind, owner, fromColumn, page, order, number, parent, none, null, list, array, err)
+			}
+			for _, src := range []string{"null::" + kind, "'null'::" + kind} {
+				if err := conn.QueryRow(t.Context(), "select "+src).Scan(&order); !errors.Is(err, idtype.ErrNull) || order != 7 {
+					t.Errorf("%s: %v, %v", src, order, err)
+				}
 			}
 		}
 	})
