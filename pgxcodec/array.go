@@ -30,9 +30,8 @@ func (c *arrayCodec) holder() *column       { return c.column }
 func (c *arrayCodec) ofCaller() bool        { return c.callers }
 
 func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	wrapped := planner(func(value any) pgtype.EncodePlan { return c.Codec.PlanEncode(m, oid, format, value) })
 	if c.callers {
-		if p := wrapped(value); p != nil {
+		if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
 			return p
 		}
 	}
@@ -44,13 +43,40 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 			return p
 		}
 	}
+	if p := c.planNested(m, oid, format, value); p != nil {
+		return p
+	}
 	if _, ok := value.(string); ok && format == pgtype.BinaryFormatCode {
 		return encodeLiteral{m, oid}
 	}
-	if err := c.column.refuseElement(f, value, wrapped); err != nil {
+	if err := c.column.refuseElement(f, planner{c.Codec, m, oid, format}); err != nil {
 		return refusal{err}
 	}
-	return wrapped(value)
+	return c.Codec.PlanEncode(m, oid, format, value)
+}
+
+// planNested returns the plan for a slice of slices that are no elements, or nil for other
+// values. pgx first tries the inner slices as elements, for which an elementCodec has a plan
+// if they hold IDs, a refusal. Once pgx has encoded some other slice for the same column, it
+// also takes that plan for any slice of slices.
+func (c *arrayCodec) planNested(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+	t := reflect.TypeOf(value)
+	if t == nil || t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Slice || isArray(t.Elem()) {
+		return nil
+	}
+	if formOf(t.Elem()) == nil && m.PlanEncode(c.element, format, reflect.Zero(t.Elem()).Interface()) != nil {
+		return nil // such as a []byte
+	}
+	nested, next, ok := pgtype.TryWrapMultiDimSliceEncodePlan(value)
+	if !ok {
+		return nil
+	}
+	p := c.Codec.PlanEncode(m, oid, format, next)
+	if p == nil {
+		return nil
+	}
+	nested.SetNext(p)
+	return nested
 }
 
 func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {

@@ -1,6 +1,8 @@
 package pgxcodec
 
 import (
+	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 
@@ -22,9 +24,8 @@ type elementCodec struct {
 }
 
 func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	wrapped := planner(func(value any) pgtype.EncodePlan { return c.Codec.PlanEncode(m, oid, format, value) })
 	if c.callers {
-		if p := wrapped(value); p != nil {
+		if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
 			return p
 		}
 	}
@@ -34,10 +35,10 @@ func (c *elementCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value
 			return p
 		}
 	}
-	if err := c.column.refuse(f, value, wrapped); err != nil {
+	if err := c.column.refuse(f, value, planner{c.Codec, m, oid, format}); err != nil {
 		return refusal{err}
 	}
-	return wrapped(value)
+	return c.Codec.PlanEncode(m, oid, format, value)
 }
 
 func (c *elementCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
@@ -66,15 +67,47 @@ func (c *elementCodec) wrapped() pgtype.Codec { return c.Codec }
 func (c *elementCodec) holder() *column       { return c.column }
 func (c *elementCodec) ofCaller() bool        { return c.callers }
 
-// A refusal is the plan for an ID in a wrong column type. Encode returns err.
+// A refusal is the plan for an ID in a wrong column type. Encode returns err. But NULL, such
+// as an Optional without an ID, fits every column.
 type refusal struct{ err error }
 
-func (r refusal) Encode(any, []byte) ([]byte, error) { return nil, r.err }
+func (r refusal) Encode(value any, _ []byte) ([]byte, error) {
+	if isNull(reflect.ValueOf(value)) {
+		return nil, nil
+	}
+	return nil, r.err
+}
 
-// A scanRefusal is the plan for a target that can't hold the column's value.
+// isNull reports whether a value is NULL: a nil pointer, or a driver.Valuer, behind any
+// pointers, whose Value is nil.
+func isNull(v reflect.Value) bool {
+	for v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return true
+		}
+		v = v.Elem()
+	}
+	valuer, ok := v.Interface().(driver.Valuer)
+	if !ok {
+		return false
+	}
+	value, err := valuer.Value()
+	return value == nil && err == nil
+}
+
+// A scanRefusal is the plan for a target that can hold one ID and NULL, but no array.
 type scanRefusal struct{ err error }
 
-func (r scanRefusal) Scan([]byte, any) error { return r.err }
+func (r scanRefusal) Scan(src []byte, target any) error {
+	if src != nil {
+		return r.err
+	}
+	if s, ok := target.(sql.Scanner); ok {
+		return s.Scan(nil)
+	}
+	reflect.ValueOf(target).Elem().SetZero() // a pointer
+	return nil
+}
 
 // maxErrorInput is the number of bytes of a rejected value that an error shows.
 const maxErrorInput = 64

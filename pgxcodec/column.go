@@ -2,8 +2,10 @@ package pgxcodec
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -116,20 +118,19 @@ func (c *column) holds(l *leaf) bool {
 }
 
 // refuse returns an error for an ID that belongs in another column type, and for a slice
-// in place of one ID. It returns nil for values that aren't IDs or that the wrapped codec
-// encodes.
-func (c *column) refuse(f *form, value any, wrapped planner) error {
-	if f == nil {
+// in place of one ID. It returns nil for values that aren't IDs or that pgx encodes without
+// their Value.
+func (c *column) refuse(f *form, value any, plan planner) error {
+	switch {
+	case f == nil:
 		return nil
-	}
-	name := typename.OfValue(value)
-	if f.many {
-		if m := c.memberFor(f); m != nil && m.encodeSlice(f, 0) != nil {
-			return fmt.Errorf("pgxcodec: encode %s: want one ID for a %s parameter, got a slice; write = ANY($1) to match several", name, c.name)
+	case f.many:
+		m := c.memberFor(f)
+		if _, isArray := value.(driver.Valuer); m == nil || isArray || m.encodeSlice(f, 0) == nil {
+			return nil // a sqltypes.Array is its literal, which a text column can hold
 		}
-		return nil
-	}
-	if c.holds(f.leaf) || f.same == nil && wrapped.encodes(f.typ) {
+		return fmt.Errorf("pgxcodec: encode %s: want one ID for a %s parameter, got a slice; write = ANY($1) to match several", typename.Of(f.typ), c.name)
+	case c.holds(f.leaf), plan.encodes(f.typ):
 		return nil
 	}
 	remedy := "make the column " + f.column.name
@@ -137,33 +138,53 @@ func (c *column) refuse(f *form, value any, wrapped planner) error {
 		// Postgres types a parameter as text if the query gives it no type.
 		remedy = fmt.Sprintf("write $1::%s if the query gives the parameter no type, pass id.String() to a function that takes text", f.column.name)
 	}
-	return fmt.Errorf("pgxcodec: encode %s: want a %s parameter, got %s; %s, or use %s", name, f.column.name, c.name, remedy, f.alternatives())
+	return f.refusal(c.name, remedy)
 }
 
 // refuseElement returns an error for an ID in place of an array of the column's type. It
-// returns nil for values that aren't IDs or that the wrapped codec encodes.
-func (c *column) refuseElement(f *form, value any, wrapped planner) error {
-	name := typename.OfValue(value)
+// returns nil for values that aren't IDs or that pgx encodes without their Value.
+func (c *column) refuseElement(f *form, plan planner) error {
 	switch {
-	case f == nil, f.many, f.same == nil && wrapped.encodes(f.typ):
+	case f == nil, f.many, plan.encodes(f.typ):
 		return nil
 	case c.holds(f.leaf):
-		return fmt.Errorf("pgxcodec: encode %s: want a slice for a %s[] parameter, got one ID; pass []%[1]s", name, c.name)
+		return fmt.Errorf("pgxcodec: encode %s: want a slice for a %s[] parameter, got one ID; pass []%[1]s", typename.Of(f.typ), c.name)
 	default:
-		return fmt.Errorf("pgxcodec: encode %s: want a %s parameter, got %s[]; make the column %[2]s, or pass a slice of %[4]s", name, f.column.name, c.name, f.alternatives())
+		return fmt.Errorf("pgxcodec: encode %s: want a %s parameter, got %s[]; make the column %[2]s, or pass a slice of %[4]s", typename.Of(f.typ), f.column.name, c.name, f.alternatives())
 	}
 }
 
-// A planner is a codec's PlanEncode method for one OID and format.
-type planner func(value any) pgtype.EncodePlan
+// refusal returns the error for an ID in a parameter of another type.
+func (f *form) refusal(parameter, remedy string) error {
+	return fmt.Errorf("pgxcodec: encode %s: want a %s parameter, got %s; %s, or use %s", typename.Of(f.typ), f.column.name, parameter, remedy, f.alternatives())
+}
 
-// encodes reports whether a codec encodes values of type t, such as a struct with a
-// TextValue method, or, if t is a pointer type, the values it points to.
-func (plan planner) encodes(t reflect.Type) bool {
-	if t.Kind() != reflect.Pointer || t.Name() != "" {
-		return plan(reflect.Zero(t).Interface()) != nil
+// A planner plans as a codec does, for one OID and format.
+type planner struct {
+	pgtype.Codec
+	m      *pgtype.Map
+	oid    uint32
+	format int16
+}
+
+// encodes reports whether pgx encodes the type t, or the type that it points to, without
+// its Value: the codec has a plan, as for a struct with a TextValue method, or a hook has.
+func (p planner) encodes(t reflect.Type) bool {
+	value := reflect.Zero(t)
+	pointer := t.Kind() == reflect.Pointer && t.Name() == ""
+	if pointer {
+		value = reflect.New(t.Elem())
 	}
-	return plan(reflect.New(t.Elem()).Interface()) != nil || plan.encodes(t.Elem())
+	return p.PlanEncode(p.m, p.oid, p.format, value.Interface()) != nil || p.hooked(value.Interface()) || pointer && p.encodes(t.Elem())
+}
+
+// hooked reports whether a hook makes something else of an ID, which pgx encodes.
+func (p planner) hooked(value any) bool {
+	return slices.ContainsFunc(p.m.TryWrapEncodePlanFuncs, func(hook pgtype.TryWrapEncodePlanFunc) bool {
+		_, next, ok := hook(value)
+		_, own := next.(numbers)
+		return ok && !own && formOf(reflect.TypeOf(next)) == nil && p.m.PlanEncode(p.oid, p.format, next) != nil
+	})
 }
 
 func (memberOf[V]) registerDefaults(m *pgtype.Map, name string) {

@@ -23,11 +23,11 @@
 // # Go types
 //
 // For each Go type T in the table, the codec handles T, *T, [sql.Null] of T,
-// [sqltypes.Optional] of T, []T, []*T, [sqltypes.Array] of T, and a pointer to each. The
-// column type may also be a domain over one in the table. [pgtype.Range] and
-// [pgtype.Multirange] of the bigint types map to int8range and int8multirange. Composite
-// types can hold IDs wherever pgx supports composite types. All query exec modes store the
-// same value.
+// [sqltypes.Optional] of T, []T, []*T, [sqltypes.Array] of T, and a pointer to each. pgx
+// itself handles slices of slices, as arrays of several dimensions. The column type may
+// also be a domain over one in the table. [pgtype.Range] and [pgtype.Multirange] of the
+// bigint types map to int8range and int8multirange. Composite types can hold IDs wherever
+// pgx supports composite types. All query exec modes store the same value.
 //
 // # Arrays in database/sql
 //
@@ -55,7 +55,9 @@
 // Encoding an ID for another column type in the table fails with an error that
 // names the Go type to use. Without that check, pgx would for example send a Sno to a
 // text column as the 36 characters of its UUID, which match no SnoText in the column.
-// The check also applies to structs that embed an ID by value.
+// The check also applies to structs that embed an ID by value. NULL, such as an Optional
+// without an ID, fits every column. One SnoBytes in an array parameter of any type also
+// fails, because pgx would store its bytes as ten numbers.
 //
 // The codec can't check a parameter whose type it doesn't know:
 //   - The exec modes exec and simple_protocol don't learn parameter types.
@@ -93,7 +95,7 @@
 // # Other codecs
 //
 // [Register] wraps the codecs that the map already has. Values of other types are
-// encoded as before. [AfterConnect] also wraps a codec that you registered for a domain
+// encoded as before, and so are IDs that a codec or a hook of yours encodes. [AfterConnect] also wraps a codec that you registered for a domain
 // or for its array. That codec then goes first, for IDs too. If it has no plan for an
 // ID, the ID is encoded as in the base type.
 //

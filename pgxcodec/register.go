@@ -35,7 +35,7 @@ func Register(m *pgtype.Map) {
 			}
 		}
 	}
-	registerUntyped(m)
+	registerHooks(m)
 }
 
 // A wrapper is a codec of this package around the codec that the map had before.

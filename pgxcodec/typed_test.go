@@ -164,7 +164,7 @@ func TestHooksOnce(t *testing.T) {
 	if n := len(m.TryWrapEncodePlanFuncs) - len(plain.TryWrapEncodePlanFuncs); n != 1 {
 		t.Errorf("%d hooks to encode, want 1", n)
 	}
-	if n := len(m.TryWrapScanPlanFuncs) - len(plain.TryWrapScanPlanFuncs); n != 1 {
-		t.Errorf("%d hooks to scan, want 1", n)
+	if n := len(m.TryWrapScanPlanFuncs) - len(plain.TryWrapScanPlanFuncs); n != 2 {
+		t.Errorf("%d hooks to scan, want one at each end", n)
 	}
 }

@@ -1,0 +1,336 @@
+package pgxcodec_test
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/typename"
+	"github.com/sortkey/sortkey/sqltypes"
+)
+
+// Named types around others.
+type (
+	list[V any]     []V
+	matrix[V any]   [][]V
+	document[V any] struct {
+		ID   V   `json:"id"`
+		List []V `json:"list"`
+		Next *V  `json:"next"`
+		Name string
+	}
+	// Two fields, so the codec doesn't encode it as the ID.
+	twoFields struct {
+		idtype.Snowflake
+		Name string
+	}
+	behind struct{ *idtype.Sno }
+)
+
+// shapes returns values of types that hold v, an ID or not.
+func shapes[V comparable](v V) []any {
+	p := &v
+	null := sql.Null[V]{V: v, Valid: true}
+	span := pgtype.Range[V]{Lower: v, Upper: v, LowerType: pgtype.Inclusive, UpperType: pgtype.Inclusive, Valid: true}
+	return []any{
+		v, p, &p, (*V)(nil), null, sql.Null[V]{}, &null, sql.Null[*V]{V: p, Valid: true}, sql.Null[[]V]{V: []V{v}, Valid: true},
+		[]V{v, v}, []V{}, []V(nil), &[]V{v}, []*V{p, nil}, []*[]V{{v}}, list[V]{v, v}, &list[V]{v}, list[*V]{p}, []sql.Null[V]{null, {}}, []any{v, p, nil}, []any{[]V{v}}, &[]any{v},
+		[][]V{{v, v}, {v, v}}, &[][]V{{v}}, [][]V{{v}, {}}, [][]*V{{p}, {nil}}, [][]sql.Null[V]{{null}}, []list[V]{{v}, {v}}, list[[]V]{{v}}, matrix[V]{{v}, {v}}, [][]any{{v}}, [][][]V{{{v}}, {{v}}},
+		[2]V{v, v}, [2][1]V{{v}, {v}}, &[1]V{v}, [][1]V{{v}}, [1][]V{{v}},
+		pgtype.FlatArray[V]{v}, pgtype.FlatArray[*V]{p}, pgtype.FlatArray[[]V]{{v}},
+		pgtype.Array[V]{Elements: []V{v, v}, Dims: []pgtype.ArrayDimension{{Length: 2, LowerBound: 1}, {Length: 1, LowerBound: 1}}, Valid: true}, pgtype.Array[V]{},
+		span, []pgtype.Range[V]{span}, pgtype.Multirange[pgtype.Range[V]]{span},
+		map[string]V{"a": v}, map[V]string{v: "a"}, map[V][]V{v: {v}}, []map[string]V{{"a": v}}, map[string]any{"a": v},
+		document[V]{ID: v, List: []V{v}}, &document[V]{ID: v}, []document[V]{{ID: v}}, struct{ ID V }{v}, struct{ id V }{v},
+	}
+}
+
+// idShapes is like shapes, with the shapes that only an ID has.
+func idShapes[V sqltypes.ID](v V) []any {
+	o := sqltypes.OptionalOf(v)
+	return append(shapes(v), o, &o, sqltypes.Optional[V]{}, []sqltypes.Optional[V]{o, {}}, [][]sqltypes.Optional[V]{{o}}, list[sqltypes.Optional[V]]{o}, document[sqltypes.Optional[V]]{ID: o},
+		sql.Null[sqltypes.Optional[V]]{V: o, Valid: true}, sql.Null[sqltypes.Optional[V]]{V: sqltypes.Optional[V]{}, Valid: true},
+		sqltypes.Array[V]{v, v}, &sqltypes.Array[V]{v}, sqltypes.Array[V](nil), sqltypes.Array[sqltypes.Optional[V]]{o, {}}, []sqltypes.Array[V]{{v}})
+}
+
+// differentialValues are the shapes of each type, with the type's column.
+var differentialValues = []struct {
+	home   string
+	values []any
+}{
+	{"", shapes(int64(7))}, {"", shapes("7")}, {"", shapes(sno.UUID())}, {"", shapes(pgtype.UUID{Bytes: sno.UUID(), Valid: true})},
+	{"", shapes(pgtype.Int8{Int64: 7, Valid: true})}, {"", shapes([10]byte(sno))}, {"", shapes(time.Unix(1e9, 0).UTC())}, {"", shapes(prefixedID{sno})}, {"", shapes(behind{&sno})},
+	{"bigint", idShapes(snowflake)}, {"bigint", idShapes(idtype.Snowflake(7))}, {"bigint", idShapes(snowflakeSI)}, {"bigint", idShapes(uid60)}, {"bigint", idShapes(spread64)},
+	{"bigint", idShapes(idtype.SnowflakeOf[shop](7))}, {"bigint", idShapes(idtype.UID60Of[shop](uid60))}, {"bigint", idShapes(idtype.UID60Of[visitor](uid60))},
+	{"bigint", idShapes(orderID{7})}, {"bigint", idShapes(typedID{7})}, {"bigint", shapes(twoFields{7, "x"})},
+	{"uuid", idShapes(sno)}, {"uuid", idShapes(idtype.SnoOf[customer](taggedSno))}, {"uuid", idShapes(idtype.SnoOf[visitor](sno))}, {"uuid", idShapes(customerID{sno})},
+	{"text", idShapes(sqltypes.TextOf(idtype.Snowflake(7)))}, {"text", idShapes(sqltypes.TextOf(sno))}, {"text", idShapes(sqltypes.TextOf(idtype.UID60Of[shop](uid60)))},
+	{"bytea", idShapes(sqltypes.SnoBytesOf(sno))},
+}
+
+// A columnType is a column type, or the type 0 of a parameter that pgx knows nothing about.
+type columnType struct {
+	name   string
+	oid    uint32
+	home   string // of the IDs that the column, its elements or its bounds hold
+	array  bool
+	values []any // to scan
+}
+
+var (
+	jsonValues = []any{`7`, `"7"`, `"` + sno.String() + `"`, `"` + taggedSno.UUID().String() + `"`, `"shop_7"`, `null`, `[7]`, `["` + sno.String() + `", null]`, `[[7]]`, `{"a": 7}`,
+		`{"id": 7, "list": [7]}`, `7.5`, `"` + uid60.String() + `"`}
+	span = pgtype.Range[int64]{Lower: 7, Upper: 9, LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}
+
+	columnTypes = []columnType{
+		{"unknown", 0, "", false, []any{"7"}},
+		{"int2", pgtype.Int2OID, "", false, []any{7}},
+		{"int4", pgtype.Int4OID, "", false, []any{7}},
+		{"int8", pgtype.Int8OID, "bigint", false, []any{7, -7, int64(snowflake)}},
+		{"numeric", pgtype.NumericOID, "", false, []any{7, 7.5}},
+		{"float8", pgtype.Float8OID, "", false, []any{7, 7.5}},
+		{"bool", pgtype.BoolOID, "", false, []any{true}},
+		{"text", pgtype.TextOID, "text", false, []any{"7", sno.String(), sno.UUID().String(), "shop_7", "cus_" + taggedSno.String(), uid60.String(), "7 ", ""}},
+		{"varchar", pgtype.VarcharOID, "text", false, []any{"7", sno.String(), sno.UUID().String()}},
+		{"bpchar", pgtype.BPCharOID, "text", false, []any{"7 ", sno.String()}},
+		{"name", pgtype.NameOID, "text", false, []any{"7", sno.String()}},
+		{"char", pgtype.QCharOID, "", false, []any{"7"}},
+		{"bytea", pgtype.ByteaOID, "bytea", false, []any{sno[:], []byte(sno.String()), []byte("7")}},
+		{"uuid", pgtype.UUIDOID, "uuid", false, []any{sno.UUID(), taggedSno.UUID(), uuid.UUID{0xc0}}},
+		{"json", pgtype.JSONOID, "", false, jsonValues},
+		{"jsonb", pgtype.JSONBOID, "", false, jsonValues},
+		{"xml", pgtype.XMLOID, "", false, []any{"7"}},
+		{"date", pgtype.DateOID, "", false, []any{time.Unix(1e9, 0)}},
+		{"timestamptz", pgtype.TimestamptzOID, "", false, []any{time.Unix(1e9, 0)}},
+		{"interval", pgtype.IntervalOID, "", false, []any{time.Hour}},
+		{"inet", pgtype.InetOID, "", false, []any{"10.0.0.1"}},
+		{"varbit", pgtype.VarbitOID, "", false, []any{"101"}},
+		{"oid", pgtype.OIDOID, "", false, []any{7}},
+		{"xid8", pgtype.XID8OID, "", false, []any{7}},
+		{"jsonpath", pgtype.JSONPathOID, "", false, []any{"$"}},
+		{"tsvector", pgtype.TSVectorOID, "", false, []any{"a"}},
+		{"int8range", pgtype.Int8rangeOID, "bigint", false, []any{span}},
+		{"int8multirange", pgtype.Int8multirangeOID, "bigint", false, []any{pgtype.Multirange[pgtype.Range[int64]]{span}}},
+		{"int4range", pgtype.Int4rangeOID, "", false, []any{pgtype.Range[int32]{Lower: 7, Upper: 9, LowerType: pgtype.Inclusive, UpperType: pgtype.Exclusive, Valid: true}}},
+		{"int2[]", pgtype.Int2ArrayOID, "", true, []any{[]int16{7}}},
+		{"int4[]", pgtype.Int4ArrayOID, "", true, []any{[]int32{7}, [][]int32{{7}, {8}}}},
+		{"int8[]", pgtype.Int8ArrayOID, "bigint", true, []any{[]int64{7}, [][]int64{{7}, {8}}, []*int64{nil}, []int64{}, [][][]int64{{{7}}}}},
+		{"numeric[]", pgtype.NumericArrayOID, "", true, []any{[]int64{7}}},
+		{"bool[]", pgtype.BoolArrayOID, "", true, []any{[]bool{true}}},
+		{"text[]", pgtype.TextArrayOID, "text", true, []any{[]string{"7"}, []string{sno.String()}, [][]string{{"7"}}, []string{sno.UUID().String()}}},
+		{"varchar[]", pgtype.VarcharArrayOID, "text", true, []any{[]string{"7"}}},
+		{"bpchar[]", pgtype.BPCharArrayOID, "text", true, []any{[]string{"7 "}}},
+		{"bytea[]", pgtype.ByteaArrayOID, "bytea", true, []any{[][]byte{sno[:]}}},
+		{"uuid[]", pgtype.UUIDArrayOID, "uuid", true, []any{[]uuid.UUID{sno.UUID()}, [][]uuid.UUID{{sno.UUID()}, {sno.UUID()}}}},
+		{"json[]", pgtype.JSONArrayOID, "", true, []any{[]string{`7`}, []string{`"` + sno.String() + `"`}, []string{`["shop_7"]`}}},
+		{"jsonb[]", pgtype.JSONBArrayOID, "", true, []any{[]string{`7`}, []string{`"` + sno.String() + `"`}, []string{`["shop_7"]`}}},
+	}
+)
+
+// A difference is a case in which the codec's outcome isn't pgx's.
+type difference struct {
+	column     columnType
+	home       string // of the value's or target's type
+	value      any    // or a pointer to the target
+	encodes    bool
+	format     int16  // of src
+	src        []byte // to scan
+	got, want  []byte // to encode
+	err, plain error
+}
+
+func (d difference) String() string {
+	name := typename.OfValue(d.value)
+	if d.encodes {
+		return fmt.Sprintf("encode %s as %s: got %q, %v; pgx: %q, %v", name, d.column.name, d.got, d.err, d.want, d.plain)
+	}
+	return fmt.Sprintf("scan %q of %s, format %d, into %s: got %v; pgx: %v", d.src, d.column.name, d.format, name, d.err, d.plain)
+}
+
+// several reports whether a value holds several IDs.
+func (d difference) several() bool {
+	name := strings.TrimLeft(typename.OfValue(d.value), "*")
+	return strings.HasPrefix(name, "[") || strings.HasPrefix(name, "pgxcodec_test.") && strings.HasSuffix(name, "]") ||
+		strings.HasPrefix(name, "pgtype.") || d.isArray()
+}
+
+func (d difference) isArray() bool {
+	return strings.HasPrefix(strings.TrimLeft(typename.OfValue(d.value), "*"), "sqltypes.Array[")
+}
+
+func (d difference) refuses() bool { return d.err != nil && d.plain == nil }
+func (d difference) adds() bool    { return d.err == nil && d.plain != nil }
+func (d difference) isJSON() bool {
+	return strings.HasPrefix(d.column.name, "json") && d.column.oid != pgtype.JSONPathOID
+}
+
+// allowed are the differences between pgx with the codec and without it.
+var allowed = []struct {
+	why string
+	is  func(difference) bool
+}{
+	{"An ID that belongs in a column of another type in the table of doc.go. pgx would store another value, such as the UUID of a Sno in a text column, or the server fails. A SnowflakeText in a bigint column is the exception. NULL fits every column.",
+		func(d difference) bool {
+			return d.encodes && d.refuses() && d.home != "" && d.column.home != "" && d.column.home != d.home && d.want != nil && !d.isArray()
+		}},
+	{"One ID in place of an array of IDs. pgx would send its text, which is no array.",
+		func(d difference) bool {
+			return d.encodes && d.refuses() && d.home != "" && d.column.home == d.home && d.column.array && d.want != nil && !d.several()
+		}},
+	{"One SnoBytes in place of any array. pgx would store ten numbers.",
+		func(d difference) bool {
+			return d.encodes && d.refuses() && d.home == "bytea" && d.column.array && d.want != nil && !d.several()
+		}},
+	{"IDs in a parameter of unknown type. pgx knows no arrays of them.",
+		func(d difference) bool {
+			return d.encodes && d.adds() && d.home != "" && d.column.oid == 0 && d.several()
+		}},
+	{"An empty slice. pgx sends one dimension of length 0, which the server stores like none.",
+		func(d difference) bool {
+			return d.encodes && d.err == nil && d.plain == nil && d.column.array && bytes.Equal(d.got[4:], d.want[4:12]) && len(d.want) == 20
+		}},
+	{"A sqltypes.Array from the binary format.",
+		func(d difference) bool {
+			return !d.encodes && d.adds() && d.column.array && d.isArray() && d.format == binaryFormat
+		}},
+	{"IDs from their JSON. pgx passes the JSON text to Scan.",
+		func(d difference) bool { return !d.encodes && d.adds() && d.isJSON() && d.home != "" }},
+	{"JSON that isn't an ID's. As bytes, pgx takes any of ten bytes for a Sno, and as text, null for a UID60.",
+		func(d difference) bool {
+			return !d.encodes && !d.adds() && d.isJSON() && (d.home == "uuid" || d.home == "bytea" || string(d.src) == "null" || string(d.src) == "\x01null")
+		}},
+	{"A text with a space at its end, which is padding only in char(n).",
+		func(d difference) bool {
+			return !d.encodes && d.refuses() && d.home == "text" && d.column.home == "text" && bytes.HasSuffix(d.src, []byte(" "))
+		}},
+}
+
+// The codec never refuses what pgx can do without it, and stores and reads the same values,
+// except for the differences in allowed.
+func TestDifferential(t *testing.T) {
+	seen := make([]bool, len(allowed))
+	check := func(d difference) {
+		ok := false
+		for i, a := range allowed {
+			if a.is(d) {
+				ok, seen[i] = true, true
+			}
+		}
+		if !ok {
+			t.Error(d)
+		}
+	}
+	for _, c := range columnTypes {
+		sources := wires(t, c)
+		for _, v := range differentialValues {
+			encodeDifferences(c, v.home, v.values, check)
+			scanDifferences(c, v.home, v.values, sources, check)
+		}
+	}
+	for i, a := range allowed {
+		if !seen[i] {
+			t.Errorf("no such difference: %s", a.why)
+		}
+	}
+}
+
+// try calls f and returns a panic as an error, because pgx panics for some nil pointers.
+func try[T any](f func() (T, error)) (v T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return f()
+}
+
+// argument encodes an argument as pgx does in the extended protocol: in the type's
+// format, or else in the other one.
+func argument(m *pgtype.Map, oid uint32, value any) (format int16, b []byte, err error) {
+	format = m.FormatCodeForOID(oid)
+	if _, ok := value.(string); ok || oid == 0 {
+		format = textFormat
+	}
+	b, err = try(func() ([]byte, error) { return m.Encode(oid, format, value, []byte{}) })
+	if err == nil || oid == 0 {
+		return format, b, err
+	}
+	if b, err := try(func() ([]byte, error) { return m.Encode(oid, 1-format, value, []byte{}) }); err == nil {
+		return 1 - format, b, nil
+	}
+	return format, nil, err
+}
+
+func encodeDifferences(c columnType, home string, values []any, check func(difference)) {
+	ours, plain := newMap(), pgtype.NewMap()
+	for _, value := range values {
+		d := difference{column: c, home: home, value: value, encodes: true}
+		same := func(ours, plain *pgtype.Map) bool {
+			var got, want int16
+			got, d.got, d.err = argument(ours, c.oid, value)
+			want, d.want, d.plain = argument(plain, c.oid, value)
+			return d.err != nil && d.plain != nil || d.err == nil && d.plain == nil && got == want && bytes.Equal(d.got, d.want) && (d.got == nil) == (d.want == nil)
+		}
+		// A map remembers plans, and what it encoded before can decide between two.
+		if !same(ours, plain) && !same(newMap(), pgtype.NewMap()) {
+			check(d)
+		}
+	}
+}
+
+// A source is a column's value as the server sends it.
+type source struct {
+	format int16
+	bytes  []byte
+}
+
+// wires returns NULL and the values of a column, in the formats that pgx reads.
+func wires(t *testing.T, c columnType) []source {
+	list := []source{{textFormat, nil}}
+	if c.oid != 0 {
+		list = append(list, source{binaryFormat, nil})
+	}
+	for _, v := range c.values {
+		for _, format := range []int16{textFormat, binaryFormat} {
+			b, err := pgtype.NewMap().Encode(c.oid, format, v, []byte{})
+			if err == nil && (c.oid != 0 || format == textFormat) {
+				list = append(list, source{format, b})
+			} else if format == textFormat {
+				t.Fatalf("%v as %s: %v", v, c.name, err)
+			}
+		}
+	}
+	return list
+}
+
+func scanDifferences(c columnType, home string, values []any, sources []source, check func(difference)) {
+	ours, plain := newMap(), pgtype.NewMap()
+	targets := map[reflect.Type]bool{}
+	for _, v := range values {
+		targets[reflect.TypeOf(v)] = true
+	}
+	for _, src := range sources {
+		for target := range targets {
+			got, want := reflect.New(target), reflect.New(target)
+			if src.bytes == nil && fmt.Sprintf("%T", plain.PlanScan(c.oid, src.format, want.Interface())) == "*pgtype.scanPlanFail" {
+				continue // pgx tries all of its types, in random order
+			}
+			scan := func(m *pgtype.Map, dst reflect.Value) error {
+				_, err := try(func() (any, error) { return nil, m.Scan(c.oid, src.format, src.bytes, dst.Interface()) })
+				return err
+			}
+			err, plainErr := scan(ours, got), scan(plain, want)
+			if (err == nil) != (plainErr == nil) || err == nil && !reflect.DeepEqual(got.Interface(), want.Interface()) {
+				check(difference{column: c, home: home, value: got.Interface(), format: src.format, src: src.bytes, err: err, plain: plainErr})
+			}
+		}
+	}
+}
