@@ -21,6 +21,9 @@ func (m *model) contract(o Options) (list []Action) {
 		add(kindCheck, compareKeys, nil, m.rowChecks(o)...)
 		add(kindCheck, "look for new objects on the old columns", nil, m.dependentCheck(), m.schemaCheck(o), m.publicationCheck())
 	}
+	if sql := m.privilegeChecks(o); len(sql) > 0 {
+		add(kindCheck, "check the privileges", nil, sql...)
+	}
 	groups := m.childrenFirst()
 	if m.linked {
 		// While some tables have new keys and others old ones, functions that work on both would
@@ -108,6 +111,56 @@ func (m *model) dependentCheck() string {
 	known := each(m.dependents, func(d dependent) string { return literal(d.Identity) })
 	return "SELECT 'would be lost: ' || o FROM (SELECT DISTINCT " + identity + " FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid::text || ':' || d.refobjsubid IN (" +
 		m.oldColumns() + ")) x (o) WHERE o !~ '\"[ ~]rekey ' AND o NOT IN (" + strings.Join(append(known, "''"), ", ") + ")"
+}
+
+// privilegeChecks renders queries for roles that would lose or gain privileges.
+func (m *model) privilegeChecks(o Options) (sql []string) {
+	if len(m.relations) > 0 {
+		sql = append(sql, m.viewPrivileges(o))
+	}
+	for _, k := range m.keys {
+		if k.hasDefault() && k.format.creates != "" {
+			sql = append(sql, "SELECT 'role ' || role || "+literal(" inserts into "+k.root.rel.Name+", and can't execute "+k.format.creates+", the default after contract; GRANT USAGE ON SCHEMA "+o.Config.Schema+" TO ")+
+				" || role || "+literal("; GRANT EXECUTE ON FUNCTION "+k.format.creates+" TO ")+" || role FROM ("+k.inserters(o)+") x")
+		}
+	}
+	return sql
+}
+
+// inserters renders a query for the roles that can insert rows now, and couldn't with the new
+// default.
+func (k *key) inserters(o Options) string {
+	return fmt.Sprintf(`SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
+			FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = %[1]d
+				UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = %[1]d) g
+			WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, %[2]s, 'USAGE') AND has_function_privilege(g.grantee, %[3]s, 'EXECUTE'))`,
+		k.root.rel.OID, literal(o.Config.Schema), literal(k.format.creates))
+}
+
+// viewPrivileges renders a query for privileges that only a table has, or only its view for
+// programs of the new version. The privileges on a table with row security apply to its view.
+func (m *model) viewPrivileges(o Options) string {
+	var pairs []string
+	for _, r := range m.relations {
+		if !r.RLS {
+			pairs = append(pairs, "("+literal(r.Name)+"::regclass, "+literal(o.Schema+"."+r.quotedPlain())+"::regclass)")
+		}
+	}
+	if len(pairs) == 0 {
+		return "SELECT NULL::text WHERE false"
+	}
+	return `WITH pairs (original, view) AS (VALUES ` + strings.Join(pairs, ", ") + `), privileges AS (
+    SELECT p.original, p.view, c.oid = p.view AS of_view, format(E'%s%s\t%s\t%s', a.privilege_type, ' (' || quote_ident(x.name) || ')', coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC'), CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' END) AS line
+    FROM pairs p JOIN pg_class c ON c.oid IN (p.original, p.view), LATERAL (
+        SELECT NULL::name, coalesce(c.relacl, acldefault('r', c.relowner))
+        UNION ALL SELECT t.attname, t.attacl FROM pg_attribute t WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped AND t.attname !~ '^rekey_'
+    ) x (name, acl), aclexplode(x.acl) a WHERE a.privilege_type IN ('SELECT', 'INSERT', 'UPDATE', 'DELETE') AND a.grantee <> c.relowner
+), single AS (
+    SELECT original, view, NOT bool_or(of_view) AS missing, split_part(line, E'\t', 1) AS privilege, split_part(line, E'\t', 2) AS role, split_part(line, E'\t', 3) AS option
+    FROM privileges GROUP BY original, view, line HAVING count(DISTINCT of_view) = 1
+)
+SELECT format(CASE WHEN missing THEN '%1$s%3$s of role %5$s on %4$s is new: GRANT %1$s ON %2$s TO %5$s%3$s' ELSE '%1$s%3$s of role %5$s on %4$s is gone: REVOKE %1$s ON %2$s FROM %5$s' END, privilege, view, option, original, role)
+FROM single ORDER BY original::text, privilege, role`
 }
 
 // schemaCheck renders a query for objects of others in the schema of the job, such as a table

@@ -3,6 +3,7 @@ package rekey
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +29,58 @@ func (m *model) objects(list ...*relation) *objects {
 	return o
 }
 
-// typePrefix begins the lines about types and defaults of the columns that change.
-const typePrefix = "type and default of "
+// typePrefix begins the lines about types and defaults of the columns that change, and
+// queryPrefix the lines about the queries of views.
+const (
+	typePrefix  = "type and default of "
+	queryPrefix = "query of "
+)
 
-func withoutTypes(lines []string) []string {
-	return slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, typePrefix) })
+func without(lines []string, prefix string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(s string) bool { return strings.HasPrefix(s, prefix) })
+}
+
+// changes compares a fingerprint with the one of expand. It returns what the plan doesn't know:
+// the properties of keys and views, which contract gives to others, and the columns,
+// constraints, triggers and policies. New indexes and statistics on other columns do no harm,
+// dependentCheck looks for those on old columns, and viewPrivileges compares privileges.
+func changes(then, now []string) (findings []string) {
+	find := func(what string, list, other []string, kinds ...string) {
+		for _, line := range list {
+			if kind, _, _ := strings.Cut(line, " "); slices.Contains(kinds, kind) && !slices.Contains(other, line) {
+				findings = append(findings, what+" since expand: "+line)
+			}
+		}
+	}
+	find("gone", then, now, "owner", "type", "key", "constraint", "trigger", "policy", "view", "query", "index", "statistics")
+	find("new", now, then, "owner", "type", "key", "constraint", "trigger", "policy", "view", "query")
+	return findings
+}
+
+// unchanged returns an error that wraps [ErrInconsistent] if the plan of expand no longer fits
+// the tables.
+func (j *job) unchanged(ctx context.Context) error {
+	if j.state.job.Objects == nil {
+		return nil
+	}
+	now, err := j.state.job.Objects.fingerprint(ctx, j.conn)
+	if err != nil {
+		return err
+	}
+	if findings := changes(j.state.job.Fingerprint, now); len(findings) > 0 {
+		return fmt.Errorf("%w\nUndo these changes until contract, and repeat the step; or abort, and begin again with expand", inconsistent(findings))
+	}
+	return nil
+}
+
+// allObjects returns the objects of the plan, or nil if no column changes.
+func (m *model) allObjects() *objects {
+	if len(m.relations) == 0 {
+		return nil
+	}
+	o := m.objects(m.relations...)
+	o.Views = each(m.views, func(v *view) string { return v.Name })
+	return o
 }
 
 // fingerprint describes the tables and the views in lines. It leaves out what belongs to the
@@ -60,21 +108,22 @@ WITH tables AS (
 	SELECT t.name || '.' || a.attname AS name, a.*, t.oid::text || '.' || a.attname = ANY ($2::text::text[]) AS changes
 	FROM tables t JOIN pg_attribute a ON a.attrelid = t.oid WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname !~ '^rekey_'
 ), acl AS (
-	SELECT 'privilege ' || a.privilege_type || ' on ' || o.name || ' for ' || coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') || CASE WHEN a.is_grantable THEN ' with grant option' ELSE '' END AS line
+	SELECT o.kind || 'privilege ' || a.privilege_type || ' on ' || o.name || ' for ' || coalesce(nullif(a.grantee, 0)::regrole::text, 'PUBLIC') || CASE WHEN a.is_grantable THEN ' with grant option' ELSE '' END AS line
 	FROM (
-		SELECT name, coalesce(relacl, acldefault('r', relowner)) AS relacl FROM tables
-		UNION ALL SELECT 'column ' || name, attacl FROM columns
-		UNION ALL SELECT c.oid::regclass::text, coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class c WHERE c.oid::regclass::text = ANY ($3::text::text[])
+		SELECT '' AS kind, name, coalesce(relacl, acldefault('r', relowner)) AS relacl FROM tables
+		UNION ALL SELECT CASE WHEN changes THEN 'key ' ELSE '' END, 'column ' || name, attacl FROM columns
+		UNION ALL SELECT 'view ', c.oid::regclass::text, coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class c WHERE c.oid::regclass::text = ANY ($3::text::text[])
 	) o, aclexplode(o.relacl) a
 )
 SELECT line FROM (
-	SELECT 'table ' || t.name || ': ' || concat_ws(', ', 'owner ' || t.relowner::regrole, 'options ' || t.reloptions::text, 'replica identity ' || t.relreplident::text,
-		CASE WHEN t.relrowsecurity THEN 'row security' END, CASE WHEN t.relforcerowsecurity THEN 'forced row security' END, 'comment ' || obj_description(t.oid, 'pg_class')) AS line FROM tables t
+	SELECT 'table ' || t.name || ': ' || concat_ws(', ', 'options ' || t.reloptions::text, 'replica identity ' || t.relreplident::text, 'comment ' || obj_description(t.oid, 'pg_class')) AS line FROM tables t
 	UNION ALL
-	SELECT 'column ' || c.name || ': ' || concat_ws(', ', CASE WHEN c.attnotnull THEN 'NOT NULL' END, 'statistics ' || CASE WHEN c.attstattarget >= 0 THEN c.attstattarget END,
+	SELECT 'owner and row security of table ' || t.name || ': ' || concat_ws(', ', t.relowner::regrole, CASE WHEN t.relrowsecurity THEN 'row security' END, CASE WHEN t.relforcerowsecurity THEN 'forced row security' END) FROM tables t
+	UNION ALL
+	SELECT CASE WHEN c.changes THEN 'key ' ELSE '' END || 'column ' || c.name || ': ' || concat_ws(', ', CASE WHEN c.attnotnull THEN 'NOT NULL' END, 'statistics ' || CASE WHEN c.attstattarget >= 0 THEN c.attstattarget END,
 		(SELECT string_agg(o, ', ' ORDER BY o) FROM unnest(c.attoptions) o WHERE o LIKE 'n_distinct%'), 'comment ' || col_description(c.attrelid, c.attnum)) FROM columns c
 	UNION ALL
-	SELECT CASE WHEN c.changes THEN '` + typePrefix + `' ELSE 'type of ' END || c.name || ': ' || concat_ws(', ', format_type(c.atttypid, c.atttypmod),
+	SELECT CASE WHEN c.changes THEN '` + typePrefix + `' ELSE 'type of column ' END || c.name || ': ' || concat_ws(', ', format_type(c.atttypid, c.atttypmod),
 		CASE WHEN c.attidentity <> '' THEN 'identity ' || c.attidentity::text END, CASE WHEN c.attgenerated <> '' THEN 'generated' END, 'default ' || pg_get_expr(d.adbin, d.adrelid))
 	FROM columns c LEFT JOIN pg_attrdef d ON d.adrelid = c.attrelid AND d.adnum = c.attnum
 	UNION ALL
@@ -102,6 +151,8 @@ SELECT line FROM (
 	UNION ALL
 	SELECT 'view ' || c.oid::regclass || ': ' || concat_ws(', ', (SELECT string_agg(concat_ws(' ', a.attname, col_description(a.attrelid, a.attnum)), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
 		'options ' || c.reloptions::text, 'owner ' || c.relowner::regrole, 'comment ' || obj_description(c.oid, 'pg_class')) FROM pg_class c WHERE c.relkind = 'v' AND c.oid::regclass::text = ANY ($3::text::text[])
+	UNION ALL
+	SELECT '` + queryPrefix + `view ' || c.oid::regclass || ': ' || pg_get_viewdef(c.oid) FROM pg_class c WHERE c.relkind = 'v' AND c.oid::regclass::text = ANY ($3::text::text[])
 	UNION ALL
 	SELECT line FROM acl
 ) x ORDER BY line`

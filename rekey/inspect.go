@@ -227,12 +227,7 @@ func (m *model) checkGrants(ctx context.Context, db querier, o Options) error {
 			continue
 		}
 		var roles []string
-		err := readJSON(ctx, db, &roles, `SELECT json_agg(role ORDER BY role)::text FROM (
-			SELECT DISTINCT CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END AS role
-			FROM (SELECT a.* FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a WHERE c.oid = $1::text::oid
-				UNION ALL SELECT a.* FROM pg_attribute t, aclexplode(t.attacl) a WHERE t.attrelid = $1::text::oid) g
-			WHERE g.privilege_type = 'INSERT' AND NOT (has_schema_privilege(g.grantee, $2, 'USAGE') AND has_function_privilege(g.grantee, $3, 'EXECUTE'))) r`,
-			strconv.FormatInt(k.root.rel.OID, 10), o.Config.Schema, k.format.creates)
+		err := readJSON(ctx, db, &roles, "SELECT json_agg(role ORDER BY role)::text FROM ("+k.inserters(o)+") x")
 		if err != nil {
 			return err
 		}

@@ -225,6 +225,7 @@ type model struct {
 	trustedPath []string // schemas of path in which only trusted roles can create objects
 	own         []string // schemas of the installed SQL
 	sessionPath []string // quoted, when inspect began
+	fingerprint []string // of allObjects
 	bypassRLS   bool
 	problems    []Problem
 	notes       []Problem

@@ -391,7 +391,7 @@ func (m *model) validate(o Options) (list []Action) {
 	}
 	add(kindCheck, compareKeys, m.rowChecks(o)...)
 	add(kindDDL, "create views for programs of the new version", m.createViews(o)...)
-	add(kindCheck, "check the views", m.viewCheck(o))
+	add(kindCheck, "check the views", m.viewCheck(o), m.viewPrivileges(o))
 	return list
 }
 

@@ -441,8 +441,9 @@ func (j *job) change(ctx context.Context, tx *sql.Tx, a Action) error {
 	if err != nil {
 		return err
 	}
-	if a.Step == StepContract { // the types of the keys differ
-		before, after = withoutTypes(before), withoutTypes(after)
+	before, after = without(before, queryPrefix), without(after, queryPrefix) // names of relations differ
+	if a.Step == StepContract {                                               // the types of the keys differ
+		before, after = without(before, typePrefix), without(after, typePrefix)
 	}
 	if err := inconsistent(difference(before, after)); err != nil {
 		return fmt.Errorf("%w\nThese objects changed since expand. Restore their state of then, and repeat the step", err)

@@ -29,6 +29,9 @@ type savedJob struct {
 	Actions     []Action
 	Tables      []string // OIDs
 	ReplicaRole bool
+	// Objects are the tables and views of the plan, with the Fingerprint that they had.
+	Objects     *objects
+	Fingerprint []string
 }
 
 func stateTable(schema string) string { return schema + ".rekey_state" }
@@ -84,7 +87,7 @@ func stateComment(job string) string {
 }
 
 func jobOf(m *model, spec Spec, o Options) savedJob {
-	job := savedJob{Spec: spec, Actions: m.actions(o), ReplicaRole: m.replicaRole}
+	job := savedJob{Spec: spec, Actions: m.actions(o), ReplicaRole: m.replicaRole, Objects: m.allObjects(), Fingerprint: m.fingerprint}
 	for _, k := range m.keys {
 		job.Tables = append(job.Tables, strconv.FormatInt(k.root.rel.OID, 10))
 	}

@@ -74,7 +74,11 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if trusted, err := m.checkOwners(ctx, tx); err != nil || !trusted { // with the views
 		return m, err
 	}
-	return m, m.check(ctx, tx, o)
+	if err := m.check(ctx, tx, o); err != nil || len(m.problems) > 0 || len(m.relations) == 0 {
+		return m, err
+	}
+	m.fingerprint, err = m.allObjects().fingerprint(ctx, tx)
+	return m, err
 }
 
 func (m *model) result(o Options) *Plan {
@@ -172,12 +176,19 @@ func Backfill(ctx context.Context, db *sql.DB, o Options) error {
 // Validate creates the indexes and the constraints of the new columns, compares both keys
 // of all rows, and creates the views for programs of the new version.
 //
+// If columns, constraints, triggers, policies or views have changed since Expand, so that the
+// views or Contract would be wrong, the error wraps [ErrInconsistent] and names them. The same
+// holds for Contract.
+//
 // If a row has no new key, such as a row of a transaction that began before Backfill ended,
 // Validate returns an error that wraps [ErrInconsistent]. Run Backfill and Validate again.
 func Validate(ctx context.Context, db *sql.DB, o Options) error {
 	return run(ctx, db, o, StepValidate, "", func(j *job) error {
 		if next := j.state.next(); next != StepValidate && next != StepContract {
 			return j.wrongStep(StepValidate)
+		}
+		if err := j.unchanged(ctx); err != nil {
+			return err
 		}
 		return j.perform(ctx, StepValidate) // nothing in a repeated call
 	})
@@ -197,6 +208,9 @@ func Contract(ctx context.Context, db *sql.DB, o Options) error {
 		}
 		if !j.state.contracted() {
 			j.state.position = j.state.first(StepContract) // with all checks
+			if err := j.unchanged(ctx); err != nil {
+				return err
+			}
 		}
 		return j.perform(ctx, StepContract)
 	})

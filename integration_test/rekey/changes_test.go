@@ -1,0 +1,94 @@
+package rekey
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/rekey"
+)
+
+// Validate and contract name what has changed since expand, before they change anything, and
+// go on when it is undone or its remedy is applied.
+func TestChangesSinceExpand(t *testing.T) {
+	t.Parallel()
+	const function = "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
+	for _, c := range []struct {
+		name, change string
+		want         string     // empty: no step fails
+		undo         string     // "paste": the SQL in the error
+		step         rekey.Step // the only step that fails; empty: both
+	}{
+		{"column", "ALTER TABLE films ADD note text", "new since expand: type of column public.films.note: text", "ALTER TABLE films DROP note", ""},
+		{"dropped column", "ALTER TABLE films DROP counted", "gone since expand: type of column public.films.counted: integer, default 0", "ALTER TABLE films ADD counted integer DEFAULT 0", rekey.StepValidate},
+		{"type", "ALTER TABLE films ALTER counted TYPE bigint", "new since expand: type of column public.films.counted: bigint", "ALTER TABLE films ALTER counted TYPE integer", rekey.StepValidate},
+		{"default of a key", "ALTER TABLE films ALTER id SET DEFAULT 7", "new since expand: type and default of public.films.id: integer, default 7", "ALTER TABLE films ALTER id SET DEFAULT nextval('films_id_seq')", ""},
+		{"trigger", function + "CREATE TRIGGER t BEFORE INSERT ON films FOR EACH ROW EXECUTE FUNCTION f()", "new since expand: trigger t of public.films", "DROP TRIGGER t ON films", ""},
+		{"foreign key", "ALTER TABLE copies DROP CONSTRAINT copies_film_id_fkey", "gone since expand: constraint copies_film_id_fkey of public.copies", "ALTER TABLE copies ADD CONSTRAINT copies_film_id_fkey FOREIGN KEY (film_id) REFERENCES films", ""},
+		{"index", "DROP INDEX copies_of_film", "gone since expand: index copies_of_film", "CREATE INDEX copies_of_film ON copies (film_id)", ""},
+		{"index on another column", "CREATE INDEX by_number ON copies (no)", "", "", ""},
+		{"policy", "ALTER TABLE films ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON films USING (title <> '')", "new since expand: policy p of public.films", "DROP POLICY p ON films; ALTER TABLE films DISABLE ROW LEVEL SECURITY", ""},
+		{"row security", "ALTER TABLE films ENABLE ROW LEVEL SECURITY", "new since expand: owner and row security of table public.films: ", "ALTER TABLE films DISABLE ROW LEVEL SECURITY", ""},
+		{"view", "CREATE OR REPLACE VIEW report AS SELECT id, title FROM films WHERE title <> ''", "new since expand: query of view public.report", "CREATE OR REPLACE VIEW report AS SELECT id, title FROM films", ""},
+		{"privilege on a view", "GRANT SELECT ON report TO {role}", "new since expand: view privilege SELECT on public.report for {role}", "REVOKE SELECT ON report FROM {role}", ""},
+		{"privilege on a key", "GRANT SELECT (id) ON films TO {role}", "new since expand: key privilege SELECT on column public.films.id for {role}", "REVOKE SELECT (id) ON films FROM {role}", ""},
+		{"comment on a key", "COMMENT ON COLUMN films.id IS 'The key.'", "new since expand: key column public.films.id: NOT NULL, comment The key.", "COMMENT ON COLUMN films.id IS NULL", ""},
+		{"renamed table", "ALTER TABLE films RENAME TO movies", "new since expand: type of column public.movies.title", "ALTER TABLE movies RENAME TO films", ""},
+		{"storage parameter", "ALTER TABLE films SET (autovacuum_vacuum_scale_factor = 0.01); COMMENT ON TABLE films IS 'Films.'; ALTER TABLE films ALTER title SET STATISTICS 200", "", "", ""},
+		{"privilege", "GRANT SELECT, INSERT (title) ON films TO {role}; GRANT USAGE ON SCHEMA sortkey TO PUBLIC; GRANT EXECUTE ON FUNCTION sortkey.next_snowflake(integer) TO PUBLIC",
+			"SELECT of role {role} on public.films is new: GRANT SELECT ON rekeyed.films TO {role}", "paste", ""},
+		{"revoked privilege", "REVOKE SELECT ON copies FROM {reader}", "SELECT of role {reader} on public.copies is gone: REVOKE SELECT ON rekeyed.copies FROM {reader}", "paste", ""},
+		{"privilege to insert", "GRANT INSERT ON films TO {role}; GRANT INSERT ON rekeyed.films TO {role}", "role {role} inserts into public.films, and can't execute sortkey.next_snowflake(integer), the default after contract; GRANT USAGE", "paste", rekey.StepContract},
+	} {
+		for _, step := range []rekey.Step{rekey.StepValidate, rekey.StepContract} {
+			if c.step != "" && c.step != step {
+				continue
+			}
+			t.Run(c.name+" before "+string(step), func(t *testing.T) {
+				installed.One(t, func(t *testing.T, db *pgtest.DB) {
+					db.Exec(t, films+"CREATE INDEX copies_of_film ON copies (film_id); CREATE VIEW report AS SELECT id, title FROM films")
+					writer, reader := db.Name+"_writer", db.Name+"_reader"
+					names := strings.NewReplacer("{role}", writer, "{reader}", reader)
+					db.Exec(t, "CREATE ROLE "+writer)
+					db.Exec(t, "CREATE ROLE "+reader)
+					t.Cleanup(func() {
+						_, err := db.SQL(t).ExecContext(context.WithoutCancel(t.Context()), "DROP OWNED BY "+writer+", "+reader+"; DROP ROLE "+writer+", "+reader)
+						must(t, err)
+					})
+					db.Exec(t, names.Replace("GRANT SELECT ON copies TO {reader}"))
+					pool, spec := db.SQL(t), filmsSpec()
+					before := steps[:2]
+					if step == rekey.StepContract {
+						before = steps[:3]
+					}
+					mustRun(t, pool, spec, rekey.Options{}, before...)
+					db.Exec(t, names.Replace(c.change))
+					err := run(t.Context(), pool, step, spec, rekey.Options{})
+					want := names.Replace(c.want)
+					if want != "" {
+						if !errors.Is(err, rekey.ErrInconsistent) || !strings.Contains(err.Error(), want) {
+							t.Fatalf("expected %s to fail with %q, got %v", step, want, err)
+						}
+						undo := names.Replace(c.undo)
+						if undo == "paste" {
+							undo = ""
+							for line := range strings.Lines(err.Error()) {
+								if i := strings.IndexAny(line, ":;"); i > 0 && strings.HasPrefix(line, "  ") {
+									undo += line[i+1:] + ";"
+								}
+							}
+						}
+						db.Exec(t, undo)
+						err = run(t.Context(), pool, step, spec, rekey.Options{})
+					}
+					must(t, err)
+					if step == rekey.StepValidate {
+						mustRun(t, pool, spec, rekey.Options{}, rekey.StepContract)
+					}
+				})
+			})
+		}
+	}
+}
