@@ -444,7 +444,7 @@ func (m *model) readColumns(ctx context.Context, db querier, r *relation) error 
 				r.settable = append(r.settable, a.Quoted)
 			}
 			if slices.Contains([]string{"timestamptz", "timestamp", "int8", "int4"}, a.Base) {
-				r.times = append(r.times, timeColumn{a.Name, a.Quoted, a.Base, a.NotNull})
+				r.times = append(r.times, timeColumn{a.Name, a.Quoted, a.Base})
 			}
 			if strings.HasPrefix(a.Name, "rekey_") {
 				m.problem("column "+r.Name+"."+a.Quoted, "has a name with the prefix of new columns", "finish or abort the other rekey of the table, or rename the column")

@@ -164,7 +164,15 @@ func (m *model) checkKey(k *key) {
 	object := "key of " + k.root.rel.Name
 	problem := func(reason, remedy string, args ...any) { m.problem(object, reason, remedy, args...) }
 	if k.format.sqlType == "" {
-		problem("has the new format %q, which isn't installed", "use snowflake, uid60 or sno, or snowflake_si after an installation with its layout", k.Format)
+		reason := "which isn't installed"
+		switch k.Format {
+		case "spread64":
+			reason = "which doesn't sort by time"
+		case SnowflakeSI:
+		default:
+			reason = "which is unknown"
+		}
+		problem("has the new format %q, "+reason, "use snowflake, uid60 or sno, or snowflake_si after an installation with its layout", k.Format)
 		return
 	}
 	base := baseTypes[k.root.Base]

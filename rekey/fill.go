@@ -51,14 +51,11 @@ func (k *key) start() time.Time {
 	return k.Times.Start
 }
 
-// timeOf renders the column with the time of a row.
+// timeOf renders the column with the time of a row. It can become infinite after expand.
 func (k *key) timeOf(alias string) string {
 	column := k.times.Quoted
 	if alias != "" {
 		column = alias + "." + column
-	}
-	if k.times.NotNull {
-		return column
 	}
 	if k.times.numeric() {
 		return fmt.Sprintf("coalesce(%s, %d)", column, k.start().UnixMicro()/k.Times.unit())
@@ -67,7 +64,36 @@ func (k *key) timeOf(alias string) string {
 	if k.times.Type == "timestamp" {
 		layout = strings.TrimSuffix(layout, "+00")
 	}
-	return "coalesce(" + column + ", '" + k.start().UTC().Format(layout) + "'::" + k.times.Type + ")"
+	return "(CASE WHEN isfinite(" + column + ") THEN " + column + " ELSE '" + k.start().UTC().Format(layout) + "'::" + k.times.Type + " END)"
+}
+
+// checkTimeColumn looks for rows without a time.
+func (m *model) checkTimeColumn(ctx context.Context, db querier, k *key) error {
+	if k.times == nil || !k.Times.Start.IsZero() {
+		return nil
+	}
+	table := k.root.rel.Name
+	for _, c := range []struct {
+		condition, reason, remedy string
+		report                    func(object, reason, remedy string, args ...any)
+	}{
+		{" IS NULL", "is NULL in %d rows, such as the one with key %s", "they get IDs of " + stamp(k.format.epochMS) + ", the first instant of the format, in order; set Times.Start for another time", m.note},
+		{" IN ('infinity', '-infinity')", "is infinite in %d rows, such as the one with key %s", "correct these times, or set Times.Start to the time of such rows", m.problem},
+	} {
+		if k.times.numeric() && c.condition != " IS NULL" {
+			continue
+		}
+		var count int64
+		var first sql.NullString
+		err := db.QueryRowContext(ctx, "SELECT count(*), min("+k.root.Quoted+"::text) FROM ONLY "+table+" WHERE "+k.times.Quoted+c.condition).Scan(&count, &first)
+		if err != nil {
+			return err
+		}
+		if count > 0 {
+			c.report("column "+table+"."+k.times.Quoted, c.reason, c.remedy, count, first.String)
+		}
+	}
+	return nil
 }
 
 // order renders the expressions that determine the order of IDs. The last one is the key.

@@ -276,8 +276,6 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 			form, reason = kind.valid(k, k.root.Quoted), kind.what
 		case k.times != nil && k.times.numeric():
 			form, reason = fmt.Sprintf("coalesce(abs(%s::numeric * %d) < 253402300800000000, true)", k.times.Quoted, k.Times.unit()), "a row with a time before the year 10000"
-		case k.times != nil:
-			form, reason = "coalesce(isfinite("+k.times.Quoted+"), true)", "a row with a finite time"
 		}
 		if form != "" {
 			var bad sql.NullString
@@ -307,6 +305,9 @@ func (m *model) checkRows(ctx context.Context, db querier) error {
 			if lower && !upper && k.oldExpr == newULID {
 				k.oldExpr = "lower(" + newULID + ")"
 			}
+		}
+		if err := m.checkTimeColumn(ctx, db, k); err != nil {
+			return err
 		}
 		var first, last sql.NullFloat64
 		err = db.QueryRowContext(ctx, "SELECT min(ms), max(ms) FROM (SELECT "+k.milliseconds("t")+" AS ms FROM ONLY "+k.root.rel.Name+" t) x").Scan(&first, &last)

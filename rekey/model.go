@@ -40,7 +40,6 @@ func (r *relation) quotedPlain() string { return strings.TrimPrefix(r.Name, r.Sc
 // A timeColumn can be the source of times.
 type timeColumn struct {
 	Name, Quoted, Type string
-	NotNull            bool
 }
 
 // A grant is a privilege on a table, or on a column of it.

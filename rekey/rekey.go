@@ -85,8 +85,8 @@ type Key struct {
 // strictly increase with (time, old key). Set one of Column, Key and Start.
 type Times struct {
 	// Column is a column of type timestamptz, of type timestamp with times in UTC, or of type
-	// bigint or integer with Units since 1970. A NULL counts as Start, or as the first instant
-	// of the format if Start is zero.
+	// bigint or integer with Units since 1970. A NULL or infinite time counts as Start, or as the
+	// first instant of the format if Start is zero.
 	Column string `json:"column,omitempty"`
 	// Key means that the old keys contain times.
 	Key KeyTimes `json:"key,omitempty"`
