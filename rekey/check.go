@@ -41,6 +41,9 @@ func (m *model) check(ctx context.Context, db querier, o Options) error {
 	if err := m.checkDatabase(ctx, db, o); err != nil {
 		return err
 	}
+	if err := m.checkExhausted(ctx, db); err != nil {
+		return err
+	}
 	if len(m.problems) > 0 {
 		return nil // the queries for the rows might fail
 	}

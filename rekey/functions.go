@@ -313,45 +313,6 @@ func (m *model) checkFunctions() {
 	}
 }
 
-// sequenceUsers returns the names of the functions whose text names the sequence of a key.
-func (m *model) sequenceUsers(c *column) (list []string) {
-	if c.Sequence == "" {
-		return nil
-	}
-	sequence := &text{}
-	sequence.parse(c.Sequence)
-	qualified := sequence.qualified[0]
-	plain := strings.TrimPrefix(qualified, sequence.bare[0]+".")
-	for _, f := range m.functions {
-		if slices.Contains(f.text().bare, plain) || slices.Contains(f.text().qualified, qualified) {
-			list = append(list, f.Name)
-		}
-	}
-	return list
-}
-
-// checkSequences looks for functions that use the sequence of an old key.
-func (m *model) checkSequences() {
-	for _, k := range m.keys {
-		if k.root == nil || k.root.Sequence == "" {
-			continue
-		}
-		if users := m.sequenceUsers(k.root); len(users) > 0 {
-			object, names := "sequence "+k.root.Sequence, strings.Join(users, ", ")
-			if k.root.Identity != "" {
-				m.problem(object, "is named by %s, and would be dropped with the identity column", "let the function use another sequence", names)
-			} else {
-				m.note(object, "is named by %s", "contract keeps it: drop it when no function needs it", names)
-			}
-		}
-		for _, f := range m.functions {
-			if slices.Contains(f.text().calls, "pg_get_serial_sequence") && slices.ContainsFunc(m.uses(f), func(u use) bool { return u.relation == k.root.rel.Name }) {
-				m.note("function "+f.Name, "names %s and calls pg_get_serial_sequence, which returns NULL after contract", "name a sequence that isn't dropped", k.root.rel.Name)
-			}
-		}
-	}
-}
-
 // narrow returns the first type that the arguments or the text of a function name, and that is
 // too narrow for a new key, or "".
 func (m *model) narrow(f *function) string {

@@ -88,11 +88,7 @@ func createTables(schema string) []string {
 // inRange renders a condition for whether an integer fits the types of the old key and of all
 // references to it.
 func (k *key) inRange(value string) string {
-	bits := 63
-	for _, c := range k.columns {
-		bits = min(bits, map[string]int{"int2": 15, "int4": 31, "int8": 63}[c.Base])
-	}
-	limit := int64(1)<<bits - 1
+	limit := k.maxOld()
 	return fmt.Sprintf("%s BETWEEN %d AND %d", value, -limit, limit)
 }
 
