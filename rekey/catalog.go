@@ -297,7 +297,7 @@ func readRelation(ctx context.Context, db querier, oid int64) (*relation, error)
 		(SELECT json_agg(row_to_json(y)) FROM (SELECT `+grantColumns+` FROM pg_catalog.aclexplode(c.relacl) g) y) AS "Grants", c.relpersistence = 't' AS "Temporary",
 		EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('O', 'A')) AS "Triggers",
 		EXISTS (SELECT FROM pg_catalog.pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal AND t.tgtype & 16 <> 0 AND t.tgenabled IN ('A', 'R')) AS "AlwaysTriggers",
-		greatest(c.reltuples, 0) AS "Rows", c.relreplident AS "Identity", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner"
+		c.reltuples AS "Rows", c.relreplident AS "Identity", pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(c.relowner)) AS "Owner"
 		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::text::oid) x`, strconv.FormatInt(oid, 10))
 	return r, err
 }
@@ -328,6 +328,17 @@ func (m *model) read(ctx context.Context, db querier) error {
 		}
 	}
 	m.keepMoved()
+	for _, r := range m.relations {
+		if r.Rows >= 0 {
+			continue
+		}
+		r.Rows = 0
+		if r.Kind == "r" && r.Owned && !r.Temporary && !r.ForceRLS { // a table without statistics
+			if err := db.QueryRowContext(ctx, "SELECT count(*) FROM ONLY "+r.Name).Scan(&r.Rows); err != nil {
+				return err
+			}
+		}
+	}
 	tables := oids(m.relations, func(r *relation) int64 { return r.OID })
 	if err := m.readFunctions(ctx, db, tables); err != nil || len(m.relations) == 0 {
 		return err

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A fill describes a backfill action. Its first statement fills one batch, and its second
-// reports whether rows are left.
+// A fill describes a backfill action. Its first statement fills one batch and returns the
+// number of rows that it has filled, and its second reports whether rows are left.
 //
 // Without Pages, batches follow the order of (time, old key). The parameters are the key of
 // the last row, the last slot, the size of the batch and, with Moment, the time of the last
@@ -155,9 +155,9 @@ func (m *model) fillKeys(k *key, done []*key, schema string) string {
 ), slots AS MATERIALIZED (
     SELECT *, %[12]s AS id FROM (SELECT k, moment, n, n + greatest($2::text::bigint, max(first - n) OVER (ORDER BY n)) AS slot FROM batch ORDER BY n) x
 ), filled AS (
-    UPDATE ONLY %[8]s t SET %[11]s FROM slots s WHERE t.%[1]s = s.k AND t.%[9]s IS NULL
+    UPDATE ONLY %[8]s t SET %[11]s FROM slots s WHERE t.%[1]s = s.k AND t.%[9]s IS NULL RETURNING 1
 )
-SELECT n, moment, k::text, slot::text FROM slots ORDER BY n DESC LIMIT 1`,
+SELECT (SELECT count(*) FROM filled), moment, k::text, slot::text FROM slots ORDER BY n DESC LIMIT 1`,
 		k.root.Quoted, moment, k.milliseconds("t"), f.epochMS, f.unitMS, f.perUnit, strings.Join(order, ", "), r.Name, k.root.fresh,
 		strings.Join(after, ", "), strings.Join(sets, ", "), id)
 }
@@ -340,18 +340,22 @@ func (j *job) batch(ctx context.Context, a Action, c *cursor, size int64) (end b
 				}
 				next.Rows, next.Filled = c.Rows+n, c.Filled+n
 			}
-			text, err := json.Marshal(next)
-			if err != nil {
-				return err
-			}
-			_, err = tx.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET cursor = $1::text, updated_at = clock_timestamp()", string(text))
-			return err
+			return j.saveCursor(ctx, tx, next)
 		})
 	})
 	if err == nil {
 		*c = next
 	}
 	return end, err
+}
+
+func (j *job) saveCursor(ctx context.Context, db querier, c cursor) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "UPDATE "+stateTable(j.o.Schema)+" SET cursor = $1::text, updated_at = clock_timestamp()", string(text))
+	return err
 }
 
 // endPass starts another pass if rows are left, which programs changed meanwhile, and
@@ -364,12 +368,32 @@ func (j *job) endPass(ctx context.Context, a Action, c *cursor) (done bool, err 
 	if !left {
 		return true, nil
 	}
-	if c.Filled == 0 {
-		return false, fmt.Errorf("%w: rows of %s refer to rows that don't exist; delete these rows, or set the reference to NULL, and repeat the step", ErrInconsistent, a.Fill.Table)
-	}
+	filled := c.Filled
 	// The slots of the next pass come after all others, so that IDs differ.
 	*c = cursor{Slot: c.Slot, Rows: c.Rows}
+	if filled == 0 {
+		if err := j.saveCursor(ctx, j.conn, *c); err != nil { // a repeated step begins with the first row
+			return false, err
+		}
+		return false, j.noProgress(ctx, a)
+	}
 	return false, nil
+}
+
+// noProgress returns the error for rows that a pass couldn't update.
+func (j *job) noProgress(ctx context.Context, a Action) error {
+	triggers, err := texts(ctx, j.conn, `SELECT quote_ident(tgname) FROM pg_trigger WHERE tgrelid = $1::text::regclass AND NOT tgisinternal AND tgtype & 19 = 19 AND tgname !~ '`+ownTriggers+`'
+		AND (tgenabled IN ('A', 'R') OR tgenabled = 'O' AND NOT $2::boolean) ORDER BY 1`, a.Fill.Table, j.state.job.ReplicaRole)
+	if err != nil {
+		return err
+	}
+	if len(triggers) > 0 {
+		return fmt.Errorf("%w: rows of %s don't change: trigger %s returns NULL or the old row; let it return NEW, or disable it until the backfill is complete, and repeat the step", ErrInconsistent, a.Fill.Table, strings.Join(triggers, " or "))
+	}
+	if !a.Fill.Pages {
+		return fmt.Errorf("%w: rows of %s have no new key: a program has inserted them just now; repeat the step", ErrInconsistent, a.Fill.Table)
+	}
+	return fmt.Errorf("%w: rows of %s refer to rows that don't exist; delete these rows, or set the reference to NULL, and repeat the step", ErrInconsistent, a.Fill.Table)
 }
 
 // A lagCheck measures how far replicas are behind, by the position in the WAL that each

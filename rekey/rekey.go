@@ -200,7 +200,7 @@ func ofStep(actions []Action, step Step) (list []Action) {
 // A Table is a table with columns that change.
 type Table struct {
 	Name    string   `json:"name"` // schema-qualified, and quoted as in SQL
-	Rows    int64    `json:"rows"` // estimated by the server
+	Rows    int64    `json:"rows"` // estimated by the server, or counted without statistics
 	Columns []Column `json:"columns"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sortkey/sortkey/internal/pgerror"
@@ -32,6 +33,13 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 	if err != nil {
 		return err
 	}
+	var mu sync.Mutex // an index is watched beside its creation
+	progress := o.Progress
+	o.Progress = func(p Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		progress(p)
+	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("rekey: %s: %w", step, err)
@@ -47,7 +55,7 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 		}
 		var before string
 		defer func() { unlock(ctx, conn, o.Schema, before) }()
-		err := conn.QueryRowContext(ctx, "SELECT (pg_catalog.json_object_agg(key, pg_catalog.current_setting(key)))::pg_catalog.text FROM (SELECT pg_catalog.json_object_keys($1::pg_catalog.text::pg_catalog.json) UNION ALL SELECT 'role') s (key)", settings).Scan(&before)
+		err := conn.QueryRowContext(ctx, "SELECT (pg_catalog.json_object_agg(key, value))::pg_catalog.text FROM (SELECT key, pg_catalog.current_setting(key, true) FROM (SELECT pg_catalog.json_object_keys($1::pg_catalog.text::pg_catalog.json) UNION ALL SELECT 'role') k (key)) s (key, value) WHERE value IS NOT NULL", settings).Scan(&before)
 		if err != nil {
 			return err
 		}
@@ -85,9 +93,10 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 // transactions as for locks, so lock_timeout is set where it is needed. Parallel workers would
 // take processors from the programs, and need shared memory, which is scarce in a container.
 // The checks join whole tables, so they have as much memory as an index build has by default.
-const settings = `{"lock_timeout": "0", "statement_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "default_tablespace": "", "quote_all_identifiers": "off", "search_path": "pg_catalog"}`
+// Before Postgres 17, there is no transaction_timeout.
+const settings = `{"lock_timeout": "0", "statement_timeout": "0", "transaction_timeout": "0", "idle_session_timeout": "0", "idle_in_transaction_session_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "default_tablespace": "", "quote_all_identifiers": "off", "search_path": "pg_catalog"}`
 
-const setSettings = "SELECT pg_catalog.set_config(key, value, false) FROM pg_catalog.json_each_text($1::pg_catalog.text::pg_catalog.json)"
+const setSettings = "SELECT pg_catalog.set_config(key, value, false) FROM pg_catalog.json_each_text($1::pg_catalog.text::pg_catalog.json) WHERE pg_catalog.current_setting(key, true) IS NOT NULL"
 
 // unlock ends the advisory lock and restores the settings. If that fails, it closes the
 // connection, which does both.
@@ -184,7 +193,7 @@ func (j *job) tx(ctx context.Context, lockTimeout time.Duration, f func(tx *sql.
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit, there is nothing to roll back
-	_, err = tx.ExecContext(ctx, fmt.Sprintf("SELECT set_config('search_path', 'pg_catalog', true), set_config('lock_timeout', '%d', true), set_config('idle_in_transaction_session_timeout', '0', true)",
+	_, err = tx.ExecContext(ctx, fmt.Sprintf("SELECT set_config('search_path', 'pg_catalog', true), set_config('lock_timeout', '%d', true)",
 		lockTimeout.Milliseconds()))
 	if err != nil {
 		return err

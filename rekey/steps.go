@@ -57,7 +57,8 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 		return nil, err
 	}
 	_, err = tx.ExecContext(ctx, `SELECT pg_catalog.set_config(name, setting, true) FROM (VALUES ('search_path', 'pg_catalog'), ('max_parallel_workers_per_gather', '0'), ('work_mem', '64MB'),
-		('quote_all_identifiers', 'off'), ('standard_conforming_strings', 'on')) s (name, setting)`)
+		('statement_timeout', '0'), ('transaction_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
+		('quote_all_identifiers', 'off'), ('standard_conforming_strings', 'on')) s (name, setting) WHERE pg_catalog.current_setting(name, true) IS NOT NULL`)
 	if err != nil {
 		return nil, err
 	}
