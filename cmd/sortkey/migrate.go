@@ -234,7 +234,12 @@ func (c *cli) confirmDown(ctx context.Context, db database, schema string) error
 	if err := readRow(ctx, db, []any{&database}, "SELECT current_database()"); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.errs, "Down removes all objects of sortkey in schema %s of database %s.\nTo continue, type the name of the schema: ", schema, database)
+	return c.confirm(ctx, fmt.Sprintf("Down removes all objects of sortkey in schema %s of database %s.", schema, database), schema, "down removed nothing")
+}
+
+// confirm asks for the name of a schema. It returns an error if the answer differs.
+func (c *cli) confirm(ctx context.Context, warning, schema, refused string) error {
+	fmt.Fprintf(c.errs, "%s\nTo continue, type the name of the schema: ", warning)
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(c.in).ReadString('\n')
@@ -246,7 +251,7 @@ func (c *cli) confirmDown(ctx context.Context, db database, schema string) error
 		return ctx.Err()
 	case got := <-answer:
 		if got != schema {
-			return fmt.Errorf("down removed nothing: want the name of the schema, %s, got %q", schema, got)
+			return fmt.Errorf("%s: want the name of the schema, %s, got %q", refused, schema, got)
 		}
 		return nil
 	}

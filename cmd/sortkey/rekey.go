@@ -55,7 +55,7 @@ The steps, in order:
     contract   drop the old columns, and rename the new ones
 
 Each step can be repeated after an error or an interrupt. Status prints the next
-step, and abort restores the tables until contract is complete.
+step. Abort restores the tables until contract has begun to change them.
 
 The file FILE describes the keys in JSON:
 
@@ -88,7 +88,10 @@ and the schema of the views first in its search_path.`, rekey.Validate),
 compares both keys of all rows, and looks for objects that were created on old
 columns since expand, before it changes anything. It also tries the triggers of
 the tables on a row with the new keys, and rolls that back. Then it replaces the
-columns of one table after another. From then on, there is no way back.`, rekey.Contract),
+columns of one table after another. From then on, there is no way back.
+
+On a terminal, contract asks for the name of the schema of the views first.
+Elsewhere it needs --yes.`, rekey.Contract),
 		c.rekeyStepCommand(rekey.StepAbort, "Restore the tables", `Abort drops the new columns and all else that the other steps created. Rows that
 programs have written by either key stay. Stop the programs of the new version
 first: their IDs are lost.`, rekey.Abort),
@@ -165,11 +168,10 @@ func (f *rekeyFlags) run(c *cli, cmd *cobra.Command, fn func(ctx context.Context
 			fmt.Fprintf(c.errs, "%s: waiting: %s\n", c.printable(p.Action), c.printable(p.Waiting))
 		case p.Phase != "":
 			shown = now
-			fmt.Fprintf(c.errs, "%s: %s\n", p.Action, p.Phase)
+			fmt.Fprintf(c.errs, "%s: %s\n", c.printable(p.Action), p.Phase)
 		default:
 			shown = now
-			fmt.Fprintf(c.errs, "%s: %s of about %s rows, %s rows/s, %s left\n", p.Action, humanize.Comma(p.Rows), humanize.Comma(p.Total),
-				humanize.Comma(int64(p.Rate)), p.Left.Round(time.Second))
+			fmt.Fprintf(c.errs, "%s: %s\n", c.printable(p.Action), filled(p))
 		}
 	}
 	err = fn(cmd.Context(), db)
@@ -185,6 +187,18 @@ func (f *rekeyFlags) run(c *cli, cmd *cobra.Command, fn func(ctx context.Context
 		return usagef("--views%s", strings.TrimPrefix(err.Error(), "rekey: Options.Schema"))
 	}
 	return db.explain(cmd.Context(), err, config.Schema)
+}
+
+// filled describes how far a backfill is.
+func filled(p rekey.Progress) string {
+	text := fmt.Sprintf("%s of about %s rows", humanize.Comma(p.Rows), humanize.Comma(p.Total))
+	if p.Rate > 0 {
+		text += ", " + humanize.Comma(int64(p.Rate)) + " rows/s"
+	}
+	if left := p.Left.Round(time.Second); left > 0 {
+		text += ", " + left.String() + " left"
+	}
+	return text
 }
 
 // printAction prints an action that has ended.
@@ -275,8 +289,8 @@ func (c *cli) rekeyExpandCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "expand FILE",
 		Short: "Add the new columns, and triggers that keep both keys equal",
-		Long: `Expand inspects the tables, and adds the new columns and the triggers in one
-transaction. New rows get both keys from then on. If inspect finds problems,
+		Long: `Expand inspects the tables, and adds the new columns and the triggers, one table
+after another. New rows get both keys from then on. If inspect finds problems,
 expand changes nothing.`,
 		Example: `  sortkey rekey expand orders.json --dry-run
   sortkey rekey expand orders.json`,
@@ -308,13 +322,23 @@ expand changes nothing.`,
 // rekeyStepCommand returns the command of a step that needs no FILE.
 func (c *cli) rekeyStepCommand(step rekey.Step, short, long string, do func(context.Context, *sql.DB, rekey.Options) error) *cobra.Command {
 	var flags rekeyFlags
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   string(step),
 		Short: short,
 		Long:  long,
 		Args:  asUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			ask := step == rekey.StepContract && !yes && !flags.dryRun
+			if ask && !terminal(c.in) {
+				return usagef("standard input is not a terminal, so contract cannot ask for confirmation: pass --yes to drop the old keys")
+			}
 			return flags.run(c, cmd, func(ctx context.Context, db database) error {
+				if ask {
+					if err := c.confirmContract(ctx, db, flags.options); err != nil {
+						return err
+					}
+				}
 				if !flags.dryRun {
 					return do(ctx, db.std, flags.options)
 				}
@@ -331,12 +355,33 @@ func (c *cli) rekeyStepCommand(step rekey.Step, short, long string, do func(cont
 		},
 	}
 	flags.addStep(cmd)
+	if step == rekey.StepContract {
+		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "drop the old keys without confirmation")
+	}
 	if step == rekey.StepBackfill {
 		cmd.Flags().DurationVar(&flags.options.BatchTime, "batch-time", 50*time.Millisecond, "`duration` that a batch should take, and for which its rows stay locked")
 		cmd.Flags().DurationVar(&flags.options.MaxLag, "max-lag", 10*time.Second, "`duration` that a replica may be behind; negative: no limit")
 		cmd.Flags().Float64Var(&flags.options.Pause, "pause", 0, "`share` of time in which backfill pauses, from 0 to below 1")
 	}
 	return cmd
+}
+
+// confirmContract asks for the name of the schema of the views, if contract is the next step.
+func (c *cli) confirmContract(ctx context.Context, db database, o rekey.Options) error {
+	s, err := rekey.ReadStatus(ctx, db.std, o)
+	if err != nil || s.Next != rekey.StepContract {
+		return err // contract reports the next step
+	}
+	var database string
+	if err := readRow(ctx, db, []any{&database}, "SELECT current_database()"); err != nil {
+		return err
+	}
+	tables := make([]string, len(s.Spec.Keys))
+	for i, k := range s.Spec.Keys {
+		tables[i] = c.printable(k.Table)
+	}
+	return c.confirm(ctx, fmt.Sprintf("Contract drops the old keys of %s in database %s, permanently. No program of the old version may run.", strings.Join(tables, ", "), c.printable(database)),
+		o.Schema, "contract changed nothing")
 }
 
 // A rekeyStatus is the result of status.

@@ -289,29 +289,34 @@ func TestMigrateNoServer(t *testing.T) {
 	}
 }
 
+// typed runs a command on a terminal, and types an answer after its question.
+func typed(t *testing.T, db *pgtest.DB, answer string, args ...string) (shown string, code int) {
+	t.Helper()
+	cmd := command(db, args...)
+	terminal, err := pty.Start(cmd)
+	pgtest.Must(t, err)
+	defer terminal.Close()
+	var b strings.Builder
+	for buffer := make([]byte, 1024); ; {
+		n, err := terminal.Read(buffer)
+		if b.Write(buffer[:n]); err != nil { // on Linux, EIO instead of EOF
+			break
+		}
+		if strings.HasSuffix(b.String(), "type the name of the schema: ") {
+			_, err := io.WriteString(terminal, answer)
+			pgtest.Must(t, err)
+		}
+	}
+	_ = cmd.Wait()
+	return strings.ReplaceAll(b.String(), "\r\n", "\n"), cmd.ProcessState.ExitCode()
+}
+
 // On a terminal, down asks for the name of the schema.
 func TestMigrateConfirmation(t *testing.T) {
 	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		// typed runs down on a terminal, and types an answer after the question.
 		typed := func(answer string) (shown string, code int) {
 			t.Helper()
-			down := command(db, "migrate", "down")
-			terminal, err := pty.Start(down)
-			pgtest.Must(t, err)
-			defer terminal.Close()
-			var b strings.Builder
-			for buffer := make([]byte, 1024); ; {
-				n, err := terminal.Read(buffer)
-				if b.Write(buffer[:n]); err != nil { // on Linux, EIO instead of EOF
-					break
-				}
-				if strings.HasSuffix(b.String(), "type the name of the schema: ") {
-					_, err := io.WriteString(terminal, answer)
-					pgtest.Must(t, err)
-				}
-			}
-			_ = down.Wait()
-			return strings.ReplaceAll(b.String(), "\r\n", "\n"), down.ProcessState.ExitCode()
+			return typed(t, db, answer, "migrate", "down")
 		}
 		must(t, db, "migrate", "up")
 		question := "Down removes all objects of sortkey in schema sortkey of database " + db.Name + ".\nTo continue, type the name of the schema: "

@@ -50,7 +50,7 @@ func TestRekey(t *testing.T) {
 			t.Errorf("expected expand --dry-run to print the begin of inspect --sql, got\n%s\nand\n%s", dry, all)
 		}
 		must(t, db, "rekey", "expand", file)
-		wantFailure(t, sortkey(t, db, "rekey", "contract"), 2, "contract can't run now; the next step is backfill")
+		wantFailure(t, sortkey(t, db, "rekey", "contract", "--yes"), 2, "contract can't run now; the next step is backfill")
 		if out := must(t, db, "rekey", "backfill", "--dry-run"); !strings.Contains(out, "-- backfill: fill keys of public.orders: a batch, and a query for more rows\nWITH batch AS ") {
 			t.Errorf("backfill --dry-run: got\n%s", out)
 		}
@@ -69,10 +69,41 @@ func TestRekey(t *testing.T) {
 		wantFindings(t, diagnose(t, db), "rekey warning rekeyed: keys of orders: the next step is contract, the last change was 3 days ago → "+
 			"run sortkey rekey contract, or sortkey rekey abort; until then, each INSERT sets both keys")
 		db.Exec(t, "CREATE INDEX late ON orders (id)")
-		wantFailure(t, sortkey(t, db, "rekey", "contract"), 1, "would be lost: index public.late")
+		wantFailure(t, sortkey(t, db, "rekey", "contract", "--yes"), 1, "would be lost: index public.late")
+		db.Exec(t, "DROP INDEX late")
+		wantFailure(t, sortkey(t, db, "rekey", "contract"), 2, "standard input is not a terminal, so contract cannot ask for confirmation: pass --yes")
+		question := "Contract drops the old keys of orders in database " + db.Name + ", permanently. No program of the old version may run.\nTo continue, type the name of the schema: "
+		if shown, code := typed(t, db, "yes\n", "rekey", "contract"); code != 2 || shown != question+"yes\nsortkey: contract changed nothing: want the name of the schema, rekeyed, got \"yes\"\n" {
+			t.Errorf("another answer: code %d, %q", code, shown)
+		}
+		if status := objects(t, must(t, db, "rekey", "status", "-o", "json"))[0]; status["next"] != "contract" || status["action"] != "look for new objects on the old columns" {
+			t.Errorf("expected the next step contract, got %v", status)
+		}
+		must(t, db, "rekey", "contract", "--dry-run")
 		must(t, db, "rekey", "abort")
 		if out := must(t, db, "nodes", "list", "snowflake"); strings.Contains(out, "reserved") {
 			t.Errorf("after abort: got\n%s", out)
+		}
+	})
+}
+
+// On a terminal, contract asks for the name of the schema of the views. Inspect counts the rows
+// of a table without statistics.
+func TestRekeyOnTerminal(t *testing.T) {
+	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
+		must(t, db, "migrate", "up")
+		db.Exec(t, "CREATE TABLE orders (id serial PRIMARY KEY, at timestamptz NOT NULL); INSERT INTO orders (at) SELECT now() FROM generate_series(1, 1234)")
+		file := filepath.Join(t.TempDir(), "orders.json")
+		pgtest.Must(t, os.WriteFile(file, []byte(`{"keys": [{"table": "orders", "format": "snowflake", "node": 1, "backfill_node": 2, "times": {"column": "at"}}]}`), 0o600))
+		if out := must(t, db, "rekey", "inspect", file); !strings.Contains(out, "1,234") {
+			t.Errorf("expected 1,234 rows, got\n%s", out)
+		}
+		must(t, db, "rekey", "expand", file)
+		must(t, db, "rekey", "backfill")
+		must(t, db, "rekey", "validate")
+		shown, code := typed(t, db, "rekeyed\n", "rekey", "contract")
+		if code != 0 || !strings.Contains(shown, "type the name of the schema: rekeyed\ncompare the keys of all rows in ") || !strings.Contains(shown, "drop schema rekeyed in ") {
+			t.Errorf("the name: code %d, %q", code, shown)
 		}
 	})
 }

@@ -256,7 +256,7 @@ func TestSearchPath(t *testing.T) {
 	springs(t, []trap{{name: "shadows", bare: true, names: append([]string{"shop.orders"}, absent...), steps: []step{
 		mallory(shadows), path,
 		allowed(sortkey("migrate up"), up), calls(readers...),
-		allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract")),
+		allowed(sortkey("rekey inspect {spec} --sql"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")),
 		calls(sortkey("audit shop.orders --type snowflake"), sortkey("partitions run"), maintain), refused(removal...),
 	}}})
 }

@@ -27,7 +27,7 @@ func withKey(fields string) step { return func(w *world) { w.key = ", " + fields
 var (
 	inspect = []call{sortkey("rekey inspect {spec} --sql"), inspectLibrary}
 	expand  = sortkey("rekey expand {spec}")
-	rest    = []call{sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract")}
+	rest    = []call{sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey status"), sortkey("doctor"), sortkey("rekey contract --yes")}
 	abort   = sortkey("rekey abort")
 
 	inspectLibrary = library("Inspect", func(ctx context.Context, db *sql.DB) error {

@@ -44,7 +44,7 @@ func table(job string, position int, step string) string {
 
 // steps are all steps of a rekey, and the commands that read its state.
 var steps = []call{
-	sortkey("rekey status"), sortkey("doctor"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey contract"),
+	sortkey("rekey status"), sortkey("doctor"), sortkey("rekey expand {spec}"), sortkey("rekey backfill"), sortkey("rekey validate"), sortkey("rekey contract --yes"),
 	sortkey("rekey abort --dry-run"), sortkey("rekey abort"),
 }
 
