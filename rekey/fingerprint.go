@@ -41,8 +41,8 @@ func without(lines []string, prefix string) []string {
 }
 
 // changes compares a fingerprint with the one of expand. It returns what the plan doesn't know:
-// the properties of keys and views, which contract gives to others, and the columns,
-// constraints, triggers and policies. New indexes and statistics on other columns do no harm,
+// the properties of keys and views, which contract gives to others, and the columns, constraints,
+// triggers and policies. Triggers that are gone, and new indexes on other columns, do no harm,
 // dependentCheck looks for those on old columns, and viewPrivileges compares privileges.
 func changes(then, now []string) (findings []string) {
 	find := func(what string, list, other []string, kinds ...string) {
@@ -52,7 +52,7 @@ func changes(then, now []string) (findings []string) {
 			}
 		}
 	}
-	find("gone", then, now, "owner", "type", "key", "constraint", "trigger", "policy", "view", "query", "index", "statistics")
+	find("gone", then, now, "owner", "type", "key", "constraint", "policy", "view", "query", "index", "statistics")
 	find("new", now, then, "owner", "type", "key", "constraint", "trigger", "policy", "view", "query")
 	return findings
 }
@@ -135,7 +135,7 @@ SELECT line FROM (
 	SELECT 'constraint ' || k.conname || ' of ' || k.conrelid::regclass || ': ' || CASE WHEN k.contype = 'f'
 		THEN concat_ws(', ', 'foreign key to', k.confrelid::regclass, k.confdeltype, k.confupdtype, k.confmatchtype, cardinality(k.confdelsetcols), k.condeferrable, k.condeferred) -- its columns have other names
 		ELSE pg_get_constraintdef(k.oid) END || concat_ws(', ', '', CASE WHEN NOT k.convalidated THEN 'not validated' END, 'comment ' || obj_description(k.oid, 'pg_constraint'))
-	FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.conname !~ '^rekey_'
+	FROM pg_constraint k WHERE k.conrelid = ANY ($1::text::oid[]) AND k.contype <> 't' AND k.conname !~ '^rekey_'
 	UNION ALL
 	SELECT 'trigger ' || t.tgname || ' of ' || t.tgrelid::regclass || ': ' || pg_get_triggerdef(t.oid) || ', ' || t.tgenabled::text || concat_ws(', ', '', 'comment ' || obj_description(t.oid, 'pg_trigger'))
 	FROM pg_trigger t WHERE t.tgrelid = ANY ($1::text::oid[]) AND NOT t.tgisinternal AND t.tgname !~ '` + ownTriggers + `'

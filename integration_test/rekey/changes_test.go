@@ -26,6 +26,7 @@ func TestChangesSinceExpand(t *testing.T) {
 		{"type", "ALTER TABLE films ALTER counted TYPE bigint", "new since expand: type of column public.films.counted: bigint", "ALTER TABLE films ALTER counted TYPE integer", rekey.StepValidate},
 		{"default of a key", "ALTER TABLE films ALTER id SET DEFAULT 7", "new since expand: type and default of public.films.id: integer, default 7", "ALTER TABLE films ALTER id SET DEFAULT nextval('films_id_seq')", ""},
 		{"trigger", function + "CREATE TRIGGER t BEFORE INSERT ON films FOR EACH ROW EXECUTE FUNCTION f()", "new since expand: trigger t of public.films", "DROP TRIGGER t ON films", ""},
+		{"dropped trigger", "DROP TRIGGER was ON copies", "", "", ""},
 		{"foreign key", "ALTER TABLE copies DROP CONSTRAINT copies_film_id_fkey", "gone since expand: constraint copies_film_id_fkey of public.copies", "ALTER TABLE copies ADD CONSTRAINT copies_film_id_fkey FOREIGN KEY (film_id) REFERENCES films", ""},
 		{"index", "DROP INDEX copies_of_film", "gone since expand: index copies_of_film", "CREATE INDEX copies_of_film ON copies (film_id)", ""},
 		{"index on another column", "CREATE INDEX by_number ON copies (no)", "", "", ""},
@@ -48,7 +49,8 @@ func TestChangesSinceExpand(t *testing.T) {
 			}
 			t.Run(c.name+" before "+string(step), func(t *testing.T) {
 				installed.One(t, func(t *testing.T, db *pgtest.DB) {
-					db.Exec(t, films+"CREATE INDEX copies_of_film ON copies (film_id); CREATE VIEW report AS SELECT id, title FROM films")
+					db.Exec(t, films+"CREATE INDEX copies_of_film ON copies (film_id); CREATE VIEW report AS SELECT id, title FROM films;"+triggerOn("copies", "BEFORE INSERT", "NULL"))
+					db.Exec(t, "ALTER TRIGGER t ON copies RENAME TO was")
 					writer, reader := db.Name+"_writer", db.Name+"_reader"
 					names := strings.NewReplacer("{role}", writer, "{reader}", reader)
 					db.Exec(t, "CREATE ROLE "+writer)
