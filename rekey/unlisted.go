@@ -35,7 +35,8 @@ type candidate struct {
 	Quoted   string
 	Base     string // pg_type.typname without domains
 	Array    bool
-	Readable bool // without a policy, which would run code
+	Kind     string // quoted name of a column beside it, such as subject_type of subject_id; empty if there is none
+	Readable bool   // without a policy, which would run code
 }
 
 // checkUnlisted looks for columns without a foreign key that seem to refer to a key that
@@ -52,6 +53,8 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 			SELECT t.oid, t.oid, false FROM pg_type t WHERE t.typname IN ('int2', 'int4', 'int8', 'uuid', 'text', 'varchar', 'bpchar') AND t.typnamespace = 'pg_catalog'::regnamespace
 			UNION ALL SELECT t.oid, b.base, t.typtype <> 'd' OR b.elements FROM types b JOIN pg_type t ON t.typtype = 'd' AND t.typbasetype = b.oid OR t.typelem = b.oid AND t.typlen = -1)
 		SELECT c.oid::bigint AS "Table", format('%I.%I', n.nspname, c.relname) AS "Name", a.attname AS "Column", quote_ident(a.attname) AS "Quoted", b.typname AS "Base", t.elements AS "Array",
+			coalesce((SELECT quote_ident(k.attname) FROM pg_attribute k WHERE a.attname ~* '.id$' AND k.attrelid = c.oid AND k.attnum > 0 AND lower(k.attname) = regexp_replace(lower(a.attname), '_?id$', '') || CASE WHEN a.attname LIKE '%\_id' THEN '_type' ELSE 'type' END
+				AND k.atttypid IN ('text'::regtype, 'varchar'::regtype) LIMIT 1), '') AS "Kind",
 			NOT row_security_active(c.oid) AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT') AS "Readable"
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid JOIN types t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = t.base
 		WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't' AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
@@ -62,18 +65,35 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 		return err
 	}
 	for _, x := range list {
-		if r := m.relation(x.Table); r != nil && slices.ContainsFunc(r.columns, func(c *column) bool { return c.Name == x.Column }) ||
-			slices.ContainsFunc(m.waivers, func(w waiver) bool { return w.table == x.Table && w.column == x.Column }) {
+		var listed *column
+		if r := m.relation(x.Table); r != nil {
+			if i := slices.IndexFunc(r.columns, func(c *column) bool { return c.Name == x.Column }); i >= 0 {
+				listed = r.columns[i]
+			}
+		}
+		if listed != nil && !listed.conditional() || slices.ContainsFunc(m.waivers, func(w waiver) bool { return w.table == x.Table && w.column == x.Column }) {
 			continue
+		}
+		var kinds []string // of rows
+		if x.Kind != "" && x.Readable {
+			err := readJSON(ctx, db, &kinds, "SELECT json_agg(DISTINCT kind)::text FROM (SELECT t."+x.Kind+" AS kind FROM "+x.Name+" t WHERE t."+x.Quoted+" IS NOT NULL AND t."+x.Kind+" IS NOT NULL LIMIT 1000) x")
+			if err != nil {
+				return err
+			}
 		}
 		for _, k := range m.keys {
 			root := k.root
-			if root.rel.OID == x.Table && root.Name == x.Column || baseTypes[root.Base] != baseTypes[x.Base] || !namedAfter(x.Column, root.rel.Plain) ||
+			if listed != nil && listed.refersTo(k) || root.rel.OID == x.Table && root.Name == x.Column || baseTypes[root.Base] != baseTypes[x.Base] ||
 				len(k.columns) == 0 && x.Base == "int8" { // its values stay, and it has room for new ones
 				continue
 			}
-			found := true
-			if x.Readable && !x.Array {
+			object, remedy := "column "+x.Name+"."+x.Quoted, "list it under references, or, if it doesn't refer to it, under not_references"
+			if i := slices.IndexFunc(kinds, func(kind string) bool { return namedAfter(afterSeparators.ReplaceAllString(kind, ""), root.rel.Plain) }); i >= 0 {
+				m.problem(object, "seems to refer to %s by its rows with %s, and would keep its old keys", remedy+"; in references, set where to "+x.Kind+" = "+literal(kinds[i]), root.rel.Name, literal(kinds[i]))
+				continue
+			}
+			found := namedAfter(x.Column, root.rel.Plain)
+			if found && x.Readable && !x.Array {
 				err := db.QueryRowContext(ctx, "SELECT count(*) = 0 OR bool_or(EXISTS (SELECT FROM ONLY "+root.rel.Name+" p WHERE p."+root.Quoted+" = x.v"+root.collate()+
 					")) FROM (SELECT t."+x.Quoted+" AS v FROM "+x.Name+" t WHERE t."+x.Quoted+" IS NOT NULL LIMIT 1000) x").Scan(&found)
 				if err != nil {
@@ -81,13 +101,16 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 				}
 			}
 			if found {
-				m.problem("column "+x.Name+"."+x.Quoted, "seems to refer to %s without a foreign key, and would keep its old keys", "list it under references, or, if it doesn't refer to it, under not_references", root.rel.Name)
+				m.problem(object, "seems to refer to %s without a foreign key, and would keep its old keys", remedy, root.rel.Name)
 				break
 			}
 		}
 	}
 	return nil
 }
+
+// afterSeparators finds what is before the name of a class, as in App\Models\Post.
+var afterSeparators = regexp.MustCompile(`^.*[\\:./]`)
 
 // namedAfter reports whether a column is named after a table: customer, customer_id or
 // billing_customer_id after customers or shop_customers, also without underscores.

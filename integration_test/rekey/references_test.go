@@ -312,6 +312,18 @@ func TestInvalidConditions(t *testing.T) {
 		if got := problems(t, pool, spec); !strings.Contains(got, "changes in place") {
 			t.Errorf("expected a problem with the key in place, got %q", got)
 		}
+		// Conditions for one of the tables, and none
+		spec = subjectsSpec("subject_type = 'Post'", "")
+		spec.References = spec.References[:1]
+		wantProblem(t, pool, spec, "column public.comments.subject_id seems to refer to public.photos by its rows with 'Photo'", "set where to subject_type = 'Photo'")
+		spec.References = nil
+		if got := problems(t, pool, spec); strings.Count(got, "\n") != 2 || !strings.Contains(got, "public.posts by its rows with 'Post'") {
+			t.Errorf("expected problems with both tables, got %q", got)
+		}
+		spec.NotReferences = []string{"comments.subject_id"}
+		if got := problems(t, pool, spec); got != "" {
+			t.Errorf("expected no problem with a column of not_references, got %q", got)
+		}
 		// All values are keys of both tables.
 		spec = subjectsSpec("", "")
 		spec.References = spec.References[:1]
