@@ -210,7 +210,7 @@ type Column struct {
 	NewName string `json:"new_name"` // of the new column until Contract
 	OldType string `json:"old_type"`
 	NewType string `json:"new_type"`
-	To      string `json:"to"` // for a reference, the table that it refers to
+	To      string `json:"to"` // for a reference, the tables that it refers to, separated by commas
 }
 
 // A Problem is a property of the tables, with a remedy.

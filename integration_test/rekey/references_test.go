@@ -62,7 +62,12 @@ func TestPartitionedReference(t *testing.T) {
 		wantProblem(t, pool, spec, "payments_1 and 1 other tables are partitions of public.payments", "copy its rows")
 		db.Exec(t, `ALTER TABLE payments_1 DROP CONSTRAINT of_a_customer; ALTER TABLE payments_2 DROP CONSTRAINT of_a_customer;
 			ALTER TABLE payments ADD CONSTRAINT of_a_customer FOREIGN KEY (customer_id) REFERENCES customers`)
-		wantProblem(t, pool, spec, "table public.payments is a partitioned table", "copy its rows")
+		wantProblem(t, pool, spec, "table public.payments is a partitioned table", "copy its rows", "set in_place")
+		inPlace := customersSpec(rekey.Snowflake)
+		inPlace.Keys[0].InPlace, inPlace.Keys[0].Times = true, rekey.Times{}
+		if got := problems(t, pool, inPlace); got != "" {
+			t.Errorf("in place: expected no problem, got %q", got)
+		}
 
 		db.Exec(t, "ALTER TABLE payments DROP CONSTRAINT of_a_customer")
 		wantProblem(t, pool, spec, "column public.payments.customer_id seems to refer to public.customers")
