@@ -56,6 +56,25 @@ func (g *generation) copyIDs(ctx context.Context) []reflect.Value {
 	return ids
 }
 
+// late returns the generation of a statement to which a hook has added the ON CONFLICT. It
+// takes the IDs that the rows have now for the generated ones.
+func (g *generation) late(stmt *gorm.Statement) *generation {
+	spans, n := g.spans, count(stmt.ReflectValue)
+	if spans == nil {
+		spans = make([]span, len(g.plan.keys))
+		for j := range spans {
+			if g.has(j, 0) {
+				spans[j].to = n
+			}
+		}
+	}
+	with := g.plan.generation(stmt, spans)
+	with.family, with.nested = g.family, g.nested
+	with.upsert = with.prepareUpsert(stmt)
+	stmt.Clauses[generationClause] = clause.Clause{Expression: with}
+	return with
+}
+
 // isGenerated reports whether a row has the ID that the plugin generated.
 func (g *generation) isGenerated(ctx context.Context, key, i int, row reflect.Value) bool {
 	if !g.has(key, i) {
@@ -73,20 +92,21 @@ func (g *generation) isGenerated(ctx context.Context, key, i int, row reflect.Va
 func (g *generation) isFresh(stmt *gorm.Statement, conflict clause.OnConflict, i int, row reflect.Value) bool {
 	for j := range g.plan.keys {
 		f := g.plan.keys[j].field
-		if !g.isGenerated(stmt.Context, j, i, row) {
+		if !comparesID(stmt, conflict, f) || !g.isGenerated(stmt.Context, j, i, row) {
 			continue
 		}
-		switch {
-		case isAnyKey(conflict):
-			// A row with a public ID is new if the database generates its primary key.
-			if f.PrimaryKey || !slices.ContainsFunc(stmt.Schema.PrimaryFields, func(f *schema.Field) bool { return isSet(stmt.Context, f, row) }) {
-				return true
-			}
-		case targets(conflict, f), f.PrimaryKey && conflict.OnConstraint != "" && conflict.OnConstraint == primaryKeyOf(stmt.Table):
+		// A row with a public ID is new for DO NOTHING if the database generates its primary key.
+		if f.PrimaryKey || !isAnyKey(conflict) ||
+			!slices.ContainsFunc(stmt.Schema.PrimaryFields, func(f *schema.Field) bool { return isSet(stmt.Context, f, row) }) {
 			return true
 		}
 	}
 	return false
+}
+
+// comparesID reports whether ON CONFLICT compares a column of IDs, perhaps among others.
+func comparesID(stmt *gorm.Statement, c clause.OnConflict, f *schema.Field) bool {
+	return isAnyKey(c) || targets(c, f) || f.PrimaryKey && c.OnConstraint != "" && c.OnConstraint == primaryKeyOf(stmt.Table)
 }
 
 // isAnyKey reports whether ON CONFLICT compares all unique keys.
@@ -114,6 +134,12 @@ func separate(db *gorm.DB) {
 	g := generationOf(stmt)
 	conflict, known := conflictOf(stmt)
 	if db.Error != nil || g == nil || !known {
+		return
+	}
+	if !g.conflicts {
+		g = g.late(stmt)
+	}
+	if g.ids == nil {
 		return
 	}
 	fresh, others := g.divide(stmt, conflict)

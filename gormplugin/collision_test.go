@@ -153,6 +153,51 @@ func TestIDReplacedByHook(t *testing.T) {
 	}
 }
 
+// A hook may also add the ON CONFLICT.
+type hookedUpsert struct {
+	ID   idtype.Snowflake
+	Name string
+}
+
+func (*hookedUpsert) BeforeCreate(tx *gorm.DB) error {
+	tx.Statement.AddClause(clause.OnConflict{UpdateAll: true})
+	return nil
+}
+
+func TestConflictAddedByHook(t *testing.T) {
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	rows := []hookedUpsert{{}, {ID: 7}}
+	for _, rows := range []any{&hookedUpsert{}, &rows, &[]hookedUpsert{{}, {}}} {
+		if err := db.Create(rows).Error; err != nil {
+			t.Error(err)
+		}
+	}
+	for i, conflicts := range []bool{false, true, false, false} {
+		if q := s.inserts()[i]; strings.Contains(q, "ON CONFLICT") != conflicts {
+			t.Errorf("ran %s, want ON CONFLICT: %t", q, conflicts)
+		}
+	}
+}
+
+// A DryRun shows all rows in one statement.
+func TestNewRowsInDryRun(t *testing.T) {
+	db := open(t, For(snowflakes()))
+	got := create(t, db.Clauses(clause.OnConflict{UpdateAll: true}), &[]derivedLike{{}, {ID: 7}})
+	if !strings.Contains(got, "(1,\"\"),(7,\"\") ON CONFLICT") {
+		t.Errorf("got %s", got)
+	}
+	got = create(t, db.Clauses(clause.OnConflict{UpdateAll: true}), &[]derivedLike{{}})
+	if strings.Contains(got, "ON CONFLICT") {
+		t.Errorf("got %s", got)
+	}
+}
+
+type derivedLike struct {
+	ID   idtype.Snowflake
+	Name string
+}
+
 // If a Create fails, the keys of its associations are reset, too, in an Update and if the
 // generator or a hook fails. Keys that were set stay.
 func TestFailedAssociations(t *testing.T) {

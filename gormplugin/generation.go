@@ -66,8 +66,8 @@ type family struct {
 type familyKey struct{}
 
 // generationClause is the name of the clause that holds a *generation. GORM ignores clauses
-// that the dialect doesn't list. Unlike a setting, a clause needs no allocation, and
-// statements for associations don't inherit it.
+// that the dialect doesn't list. A clause costs less than a setting, and statements for
+// associations don't inherit it.
 const generationClause = "sortkey:generation"
 
 // Build implements [clause.Expression]. GORM doesn't call it.
@@ -93,7 +93,7 @@ func (p *plan) generated(stmt *gorm.Statement, spans []span) {
 		g = p.generation(stmt, spans)
 		g.enter(stmt)
 		if conflicts {
-			g.prepareUpsert(stmt)
+			g.upsert = g.prepareUpsert(stmt)
 		}
 	case !some:
 		return

@@ -19,8 +19,10 @@ const (
 // An upsert has the state of an INSERT with ON CONFLICT.
 type upsert struct {
 	conflicts bool
-	row       reflect.Value   // the struct of the only row; otherwise invalid
-	ids       []reflect.Value // per key of the plan, a slice of the IDs that the plugin generated in structs
+	row       reflect.Value // the struct of the only row; otherwise invalid
+	// ids has, per key of the plan, a slice of the IDs that the plugin generated in structs.
+	// It is nil if ON CONFLICT compares none of the keys.
+	ids []reflect.Value
 	// answers is the number of rows that RETURNING must return, because GORM assigns
 	// rows to structs by their order. It is 0 if the plugin added no RETURNING, or if
 	// the statement has a single row.
@@ -29,22 +31,25 @@ type upsert struct {
 }
 
 // prepareUpsert makes the structs of an upsert get the IDs of the stored rows.
-func (g *generation) prepareUpsert(stmt *gorm.Statement) {
+func (g *generation) prepareUpsert(stmt *gorm.Statement) upsert {
 	conflict, ok := conflictOf(stmt)
 	if ok && g.plan.public && conflict.UpdateAll {
 		keepPublicIDs(stmt, len(conflict.DoUpdates))
 	}
-	g.conflicts = true
+	u := upsert{conflicts: true}
 	if row := only(stmt.ReflectValue); row.IsValid() && row.Kind() == reflect.Struct {
-		g.row = row
+		u.row = row
 	}
 	if mayGetOtherIDs(stmt, g.plan) {
 		added := returnIDs(stmt, g.plan)
-		if added && !g.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
-			g.answers = stmt.ReflectValue.Len()
+		if added && !u.row.IsValid() && slices.Contains(stmt.BuildClauses, returning) {
+			u.answers = stmt.ReflectValue.Len()
 		}
 	}
-	g.ids = g.copyIDs(stmt.Context)
+	if ok && slices.ContainsFunc(g.plan.keys, func(k key) bool { return comparesID(stmt, conflict, k.field) }) {
+		u.ids = g.copyIDs(stmt.Context)
+	}
+	return u
 }
 
 // conflictOf returns the statement's ON CONFLICT. ok is false for a clause of another

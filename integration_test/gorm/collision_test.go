@@ -210,6 +210,8 @@ func (k of[T, N]) collisionCases(g *gorm.DB, alice *N) map[string]collision[T] {
 		cases[name+": slice"] = collision[T]{1, func(tx *gorm.DB) error { return with(tx).Create(&batch).Error }, func() []T { return idsOf(batch)() }, "contacts 3"}
 		inBatches := contacts(3)
 		cases[name+": batches"] = collision[T]{1, func(tx *gorm.DB) error { return with(tx).CreateInBatches(inBatches, 2).Error }, idsOf(inBatches), "contacts 3"}
+		later := contacts(3) // the rows of the first batch can be created again with their IDs
+		cases[name+": second batch"] = collision[T]{2, func(tx *gorm.DB) error { return with(tx).CreateInBatches(later, 2).Error }, func() []T { return idsOf(later[2:])() }, "contacts 3"}
 		m := []map[string]any{{"email": name + "1", "name": "new", "team": name}, {"email": name + "2", "name": "new", "team": name, "desk": 1}}
 		if name != "UpdateAll, returning" {
 			cases[name+": maps"] = collision[T]{1, func(tx *gorm.DB) error { return with(tx).Model(&contact[T]{}).Create(m).Error }, func() (ids []T) {
