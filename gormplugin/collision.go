@@ -43,7 +43,7 @@ func (g *generation) copyIDs(ctx context.Context) []reflect.Value {
 		k := &g.plan.keys[j]
 		for i := g.spans[j].from; i < g.spans[j].to; i++ {
 			row := rowAt(g.rows, i)
-			if !g.has(j, i) || row.Kind() != reflect.Struct {
+			if !g.has(j, i) || row.Kind() != reflect.Struct || isMissing(k.in(ctx, row)) {
 				continue
 			}
 			id := content(k.in(ctx, row))

@@ -180,6 +180,31 @@ func TestConflictAddedByHook(t *testing.T) {
 	}
 }
 
+// A hook may remove an ID, too. The row is then GORM's.
+type hookedNil struct {
+	ID   *idtype.Snowflake
+	Name string
+}
+
+func (h *hookedNil) BeforeCreate(tx *gorm.DB) error {
+	h.ID = nil
+	tx.Statement.AddClause(clause.OnConflict{UpdateAll: true})
+	return nil
+}
+
+func TestIDRemovedByHook(t *testing.T) {
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	for _, tx := range []*gorm.DB{db, db.Clauses(clause.OnConflict{DoNothing: true})} {
+		if err := tx.Create(&[]hookedNil{{}, {}}).Error; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := s.inserts(); len(got) != 2 || !strings.Contains(got[0], "ON CONFLICT") {
+		t.Errorf("ran %q", got)
+	}
+}
+
 // A DryRun shows all rows in one statement.
 func TestNewRowsInDryRun(t *testing.T) {
 	db := open(t, For(snowflakes()))

@@ -96,12 +96,18 @@ func (p *plan) generated(stmt *gorm.Statement, spans []span) {
 			g.upsert = g.prepareUpsert(stmt)
 		}
 	case !some:
+		forget(stmt)
 		return
 	case !all:
 		g = p.generation(stmt, spans)
 	}
-	stmt.Clauses[generationClause] = clause.Clause{Expression: g}
+	if generationOf(stmt) != g {
+		stmt.Clauses[generationClause] = clause.Clause{Expression: g}
+	}
 }
+
+// forget removes the generation of the statement from which this one was cloned.
+func forget(stmt *gorm.Statement) { delete(stmt.Clauses, generationClause) }
 
 func (p *plan) generation(stmt *gorm.Statement, spans []span) *generation {
 	rows := stmt.ReflectValue

@@ -72,12 +72,13 @@ type planner struct {
 // fill is the callback that runs before a Create.
 func (p *planner) fill(db *gorm.DB) {
 	stmt := db.Statement
-	delete(stmt.Clauses, generationClause) // of the statement from which this one was cloned
 	if db.Error != nil || stmt.Schema == nil {
+		forget(stmt)
 		return
 	}
 	known := p.planFor(stmt.Schema)
 	if known.err != nil {
+		forget(stmt)
 		_ = db.AddError(known.err)
 		return
 	}
