@@ -240,8 +240,8 @@
 // << 5 | worker for a snowflake of the default layout, machine for a snowflake_si,
 // generator << 4 | cluster for a spread64, and partition for a sno. Reserve the
 // setting's number in the pool of each format that defaults use: snowflake,
-// snowflake-si, spread64, sno. The functions check this once per session. The
-// setting costs 0.2 to 0.3 µs per row more than a number in the DDL.
+// snowflake-si, spread64, sno. The functions check this with the first ID of a session,
+// which keeps its number until it ends: a later SET sortkey.node has no effect.
 //
 // Only a superuser can run ALTER DATABASE ... SET sortkey.node, unless a superuser has
 // run GRANT SET ON PARAMETER sortkey.node TO the owner of the database. Without a
@@ -251,7 +251,8 @@
 // begins with that name.
 //
 // The functions never return a duplicate, even if the clock steps back and many
-// sessions call them. IDs are at most 10 ms ahead of the clock. If calls exceed the
+// sessions call them, and the IDs of all sessions increase. An ID has the time of a
+// window of 4 ms: it is less than 4 ms early, and less than 12 ms ahead of the clock. If calls exceed the
 // rate of the format, or the clock was set back, a call waits for up to a second. If
 // that isn't enough, the call fails; if the clock is more than a second behind, it
 // fails at once. If the clock is set back during the wait, the wait gets longer by
@@ -264,10 +265,9 @@
 //	54000 program_limit_exceeded            the clock is past the end of the format
 //	22003 numeric_value_out_of_range        the node number in the DDL is out of range
 //	22023 invalid_parameter_value           sortkey.node is out of range
-//	2200H sequence_generator_limit_exceeded the lock was held for more than a million failed calls
 //
 // An installation has one counter per format: all calls of next_spread64 share 64
-// IDs per millisecond, even with different generators. Every 10 ms with an ID add at
+// IDs per millisecond, even with different generators. Every 4 ms with an ID add at
 // least one record to the write-ahead log.
 //
 // The functions refer to others by schema name, so don't rename the schemas. Like
@@ -276,10 +276,16 @@
 // not the ID.
 //
 // If IDs were generated while the server's clock was far in the future, the
-// functions fail until that time. To recover, also from 2200H, switch to a node number
+// functions fail until that time. To recover, switch to a node number
 // with which no ID was generated. Only then reset the sequence:
 //
 //	SELECT setval('sortkey_internal.snowflake_clock', 1);
+//
+// A sequence that is set back with the same node number repeats at most IDs of the
+// last 4 ms and of the next 12 ms: older windows are over, so the next call begins
+// a new one. Any role may call nextval for the sequence, which the functions do with the
+// privileges of their caller. That fills windows, and so delays calls, only while it
+// goes on.
 //
 // # Existing rows
 //

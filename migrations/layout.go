@@ -11,18 +11,20 @@ import (
 )
 
 const (
-	// maxAhead is the most that IDs of the server's generators can be ahead of its
-	// clock. At peak rates, a generator takes IDs of the next milliseconds.
-	maxAhead = 10 * time.Millisecond
+	// windowTime is the time of a window of a server's generator. It is a whole number
+	// of units of each format.
+	windowTime = 4 * time.Millisecond
+	// windowsAhead is how many windows a server's generator can be ahead of the clock.
+	// If the clock then steps back by a window, the generator continues. The sum of both
+	// is a mask: one less than a power of two.
+	windowsAhead = 2
+	// spareBits is the minimum number of bits above the counter of a window. Calls
+	// count into them while the window is full or the clock is behind.
+	spareBits = 7
 	// maxTimeBits is the limit of a layout's time bits. 46 bits of milliseconds are
 	// 2229 years. For longer times, a multiplication of intervals in Postgres,
 	// which is in floating point, loses microseconds.
 	maxTimeBits = 46
-	// windowTime is the time of a wide window of a server's generator.
-	windowTime = 10 * time.Millisecond
-	// spareBits is the number of spare bits in the counter of a server's generator.
-	// Calls count into them while the window is full or the clock is behind.
-	spareBits = 7
 )
 
 // A format holds the properties of an ID type that its SQL needs. Times come from
@@ -39,8 +41,13 @@ type format struct {
 
 	Lowest, Highest string // literals: the floors of -infinity and infinity
 
-	MaxNode  int    // the largest node number
-	NodeBits string // an SQL expression for the bits of the number node in an ID; "" if the format has no nodes
+	MaxNode   int   // the largest node number
+	NodeShift int   // position of the node number, except in Sno
+	NodeMask  int64 // bits of the node number in an ID, or in the second half of a Sno
+
+	// SQL expressions of the server's generator.
+	Bits         string // the bits of an ID for a value of the clock
+	FirstCounter string // the first counter of a window
 }
 
 // Internal returns the schema of the functions that users don't call.
@@ -72,26 +79,61 @@ func (f format) LastUnit() int64 { return 1<<f.UnitBits - 1 }
 // MaxSequence returns the largest sequence number.
 func (f format) MaxSequence() int64 { return 1<<f.SequenceBits - 1 }
 
-// WindowBits returns the number of bits of a window in a value of the clock: its
-// first unit, and the flag of a wide window.
-func (f format) WindowBits() int { return f.UnitBits + 1 }
+// WindowMS returns the milliseconds of a window.
+func (f format) WindowMS() int64 { return windowTime.Milliseconds() }
 
-// WideFlag returns the value of that flag.
-func (f format) WideFlag() int64 { return 1 << f.UnitBits }
+// WindowUnitBits returns the number of bits that number the units of a window.
+func (f format) WindowUnitBits() int { return bits.Len64(uint64(windowTime/f.unit)) - 1 }
 
-// CounterShift returns the shift that moves the counter in a value of the clock to
-// bit position n.
-func (f format) CounterShift(n int) int { return f.WindowBits() - n }
+// WindowShift returns the position of the window in a value of the clock, a
+// bigint of 63 bits.
+func (f format) WindowShift() int { return 63 - (f.UnitBits - f.WindowUnitBits()) }
 
 // ClockBits returns the number of sequence bits that a server's generator uses:
-// all, unless that leaves fewer than spareBits for the counter.
-func (f format) ClockBits() int { return min(f.SequenceBits, 63-spareBits-f.WindowBits()) }
+// all, unless that leaves fewer than spareBits below the window.
+func (f format) ClockBits() int {
+	return min(f.SequenceBits, f.WindowShift()-f.WindowUnitBits()-spareBits)
+}
 
-// Increment returns the increment of the sequence that is a generator's clock.
-func (f format) Increment() int64 { return 1 << f.WindowBits() }
+// CounterBits returns the number of bits of a window's counter, which counts the IDs
+// of each unit and then the units.
+func (f format) CounterBits() int { return f.ClockBits() + f.WindowUnitBits() }
 
-// FullAt returns the first value of that sequence whose counter is too large.
-func (f format) FullAt() int64 { return 1 << (f.WindowBits() + f.ClockBits()) }
+// FullAt returns the capacity of a window.
+func (f format) FullAt() int64 { return 1 << f.CounterBits() }
+
+// FullBits returns the mask for the bits of a value that are set if its window is
+// full.
+func (f format) FullBits() int64 { return 1<<f.WindowShift() - 1<<f.CounterBits() }
+
+// NotFresh returns the mask for the difference between the window of a value and the
+// current one: the result is zero if the window is this one or one of the next.
+func (f format) NotFresh() int64 { return ^(windowsAhead + 1) }
+
+// NowWindow returns an SQL expression for the number of the current window.
+// tstzrange_subdiff returns the seconds between two times as float8, in a third of
+// the time of extract and date_part, which look up the name of the field. The cast
+// rounds, so the time is counted from the middle of the first window, less the
+// microsecond that keeps half of a window from being rounded down.
+func (f format) NowWindow() string {
+	return fmt.Sprintf("(tstzrange_subdiff(clock_timestamp(), '%s') * %d)::bigint",
+		f.first.Add(windowTime/2-time.Microsecond).UTC().Format("2006-01-02 15:04:05.000000+00"), time.Second/windowTime)
+}
+
+// bitsAt returns an SQL expression for the time and the sequence number of a value of
+// the clock, with the time at a position of the ID and the sequence number at its end.
+func (f format) bitsAt(timeShift int) string {
+	windowShift := timeShift + f.WindowUnitBits()
+	sequence := f.FullAt()>>f.WindowUnitBits() - 1
+	units := fmt.Sprintf("((value & %d) << %d)", f.FullAt()-1-sequence, timeShift-f.ClockBits())
+	if windowShift == f.WindowShift() { // one mask for the window and the sequence number
+		return fmt.Sprintf("(value & %d) | %s", -1<<windowShift&math.MaxInt64|sequence, units)
+	}
+	return fmt.Sprintf("(value >> %d << %d) | %s | (value & %d)", f.WindowShift(), windowShift, units, sequence)
+}
+
+// OtherBits returns the mask for all bits outside of the node number.
+func (f format) OtherBits() int64 { return ^f.NodeMask }
 
 // Instant returns an SQL expression for the beginning of a unit. The unit is an SQL
 // expression too, or a format string if there are arguments. The result is
@@ -112,20 +154,6 @@ func (f format) Instant(unit string, args ...any) string {
 	return fmt.Sprintf("(timestamp '%s' + %s * interval '%d milliseconds') AT TIME ZONE 'UTC'",
 		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.UnitMS())
 }
-
-// Now returns an SQL expression for the unit of the time now. tstzrange_subdiff returns the
-// seconds between two times as float8, in a third of the time of extract and
-// date_part, which look up the name of the field. Its error is less than half a
-// microsecond, which the expression adds, so that the result isn't a unit too low.
-func (f format) Now() string {
-	return fmt.Sprintf("floor((tstzrange_subdiff(now, '%s') + 0.0000005) * %d)::bigint", f.Epoch(), f.UnitsPerSecond())
-}
-
-// Wide returns the number of units of a wide window.
-func (f format) Wide() int64 { return int64((windowTime + f.unit - 1) / f.unit) }
-
-// Ahead returns the number of units that a window can be ahead of the clock.
-func (f format) Ahead() int64 { return int64(maxAhead / f.unit) }
 
 type snowflake struct {
 	format
@@ -156,12 +184,13 @@ func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
 	}
 	s.UnitBits = 63 - s.TimeShift()
 	s.MaxNode = 1<<(s.DatacenterBits+s.WorkerBits) - 1
-	s.NodeBits = fmt.Sprintf("node::bigint << %d", s.WorkerShift())
+	s.NodeShift, s.NodeMask = s.WorkerShift(), int64(s.MaxNode)<<s.WorkerShift()
 	s.Layout = l.String()
 	if s.UnitBits > maxTimeBits {
 		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: time has %d bits (%s); want at most %d, since SQL computes longer times inexactly; give datacenter, worker or sequence more bits",
 			s.UnitBits, s.Layout, maxTimeBits)
 	}
+	s.Bits, s.FirstCounter = s.bitsAt(s.TimeShift()), "0"
 	return s, nil
 }
 
@@ -191,7 +220,8 @@ func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, err
 		MachineBits: bits.Len(uint(max.Machine)),
 	}
 	s.MaxNode = 1<<s.MachineBits - 1
-	s.NodeBits = fmt.Sprintf("node::bigint << %d", s.SequenceBits)
+	s.NodeShift, s.NodeMask = s.SequenceBits, int64(s.MaxNode)<<s.SequenceBits
+	s.Bits, s.FirstCounter = s.bitsAt(s.TimeShift()), "0"
 	s.Layout = l.String()
 	return s, nil
 }
@@ -223,22 +253,28 @@ func scanLayout(s, format string, bits ...any) (time.Time, error) {
 }
 
 func uid60(schema string) format {
-	return format{
+	f := format{
 		Schema: schema, Format: "uid60", Title: "UID60",
 		first: idtype.UID60(0).Time(), last: idtype.UID60(idtype.MaxUID60).Time(), unit: time.Millisecond,
 		UnitBits: 42, SequenceBits: 9,
 		Lowest: "0", Highest: fmt.Sprint(int64(idtype.MaxUID60)),
 	}
+	f.Bits = fmt.Sprintf("(value >> %d << %d) | ((value & %d) << 9)", f.WindowShift(), 18+f.WindowUnitBits(), f.FullAt()-1)
+	f.FirstCounter = "uuid_hash(gen_random_uuid()) & 255"
+	return f
 }
 
 func spread64(schema string) format {
-	return format{
+	f := format{
 		Schema: schema, Format: "spread64", Title: "Spread64",
 		first: idtype.Spread64(0).Time(), last: idtype.Spread64(-1).Time(), unit: time.Millisecond,
 		UnitBits: 42, SequenceBits: 6,
 		Lowest: "0", Highest: fmt.Sprint(int64(1)<<42 - 1), // not of IDs, which have no floors, but of units
-		MaxNode: 1<<10 - 1, NodeBits: "node::bigint",
+		MaxNode: 1<<10 - 1, NodeMask: 1<<10 - 1, FirstCounter: "0",
 	}
+	f.Bits = fmt.Sprintf("%s.spread64_time_bits((value >> %d << %d) | ((value >> %d) & %d)) | ((value & %d) << 16)",
+		f.Internal(), f.WindowShift(), f.WindowUnitBits(), f.ClockBits(), 1<<f.WindowUnitBits()-1, f.MaxSequence())
+	return f
 }
 
 func sno(schema string) format {
@@ -251,6 +287,6 @@ func sno(schema string) format {
 		first: lowest.Time(), last: highest.Time(), unit: 4 * time.Millisecond,
 		UnitBits: 39, SequenceBits: 16,
 		Lowest: fmt.Sprintf("'%s'", lowest.UUID()), Highest: fmt.Sprintf("'%s'", highest.UUID()),
-		MaxNode: 1<<16 - 1, NodeBits: "((node >> 14)::bigint << 48) | ((node & 15872)::bigint << 31) | ((node & 496)::bigint << 28) | ((node & 15)::bigint << 25)",
+		MaxNode: 1<<16 - 1, FirstCounter: "0", NodeMask: 0x31f1f1e000000, // digits 1 to 4
 	}
 }

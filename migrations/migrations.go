@@ -71,19 +71,23 @@ func List(c Config) ([]Migration, error) {
 // data holds the values for the templates in the SQL files. Templates see only
 // exported fields.
 type data struct {
-	Schema      string
-	Internal    string // the schema of the functions that users don't call
-	AheadMS     int64
-	WindowMS    int64
-	EndOfTimeMS int64 // Unix milliseconds of the year 10000
-	Version     int   // of the migration
-	Name        string
-	Snowflake   snowflake
-	SnowflakeSI *snowflakeSI
-	UID60       format
-	Spread64    format
-	Sno         format
+	Schema       string
+	Internal     string // the schema of the functions that users don't call
+	WindowMS     int64
+	WindowsAhead int64
+	EndOfTimeMS  int64 // Unix milliseconds of the year 10000
+	Version      int   // of the migration
+	Name         string
+	Snowflake    snowflake
+	SnowflakeSI  *snowflakeSI
+	UID60        format
+	Spread64     format
+	Sno          format
 }
+
+// AheadMS returns a bound for the milliseconds that an ID of the server can be ahead of
+// its clock: the end of the last window that a generator can use.
+func (d data) AheadMS() int64 { return (d.WindowsAhead + 1) * d.WindowMS }
 
 // Untrusted returns a query for objects and privileges of untrusted roles in the schemas.
 func (d data) Untrusted() string {
@@ -115,7 +119,7 @@ const (
 
 func (c Config) data() (data, error) {
 	d := data{
-		Schema: c.schema(), Internal: c.schema() + internalSuffix, AheadMS: maxAhead.Milliseconds(), WindowMS: windowTime.Milliseconds(),
+		Schema: c.schema(), Internal: c.schema() + internalSuffix, WindowMS: windowTime.Milliseconds(), WindowsAhead: windowsAhead,
 		EndOfTimeMS: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(),
 	}
 	switch {

@@ -155,97 +155,82 @@ GRANT SELECT ON sortkey.revision, sortkey.layout TO PUBLIC; -- any role with USA
 --
 -- Each format has a sequence, which is the only state of its generator. A value of the sequence is
 --
---     counter << (unit_bits + 1) | wide << unit_bits | unit
+--     window << shift | spare bits | unit of the window | sequence number
 --
--- where unit is a time, counted from the format's epoch in the format's units (1 ms, or 4 ms for sno). The unit begins
--- a window: the IDs of the window have times from unit to unit + width - 1. A wide window lasts 10 ms, rounded up to
--- whole units; any other window is one unit. The sequence's increment is 1 << (unit_bits + 1), so nextval() increments
--- the counter within a window. It cannot overflow into another window: the sequence ends first. Only advance_clock()
--- changes the window, and only to one that begins after the end of the current one. Therefore no pair of time and
--- counter occurs twice, even if the clock steps back and many sessions generate IDs. The IDs of a session increase, unless
--- the clock steps back within a window.
+-- A window is 4 ms of the format's time, which begin at a multiple of 4 ms since its epoch. nextval() counts the
+-- sequence numbers of the first unit of time in the window, then of the next unit, and so on. If a spare bit is set,
+-- the window is full.
 --
--- A generator calls nextval(). If the clock is in the window, or up to 10 ms before it, and the counter fits the
--- format, the ID has this counter and the later one of the clock's time and the window's first unit. Otherwise the
--- generator calls advance_clock().
+-- An ID has the time and the sequence number of a value, and nothing of the clock. nextval() never returns a value twice,
+-- and only advance() sets the sequence, always to a later window. So no pair of time and sequence number occurs twice, even
+-- if the clock steps back and many sessions generate IDs, and the IDs of all sessions increase in the order of their calls.
+-- The clock only decides whether a value is fresh: its window is the current one or one of the next 2, and it isn't
+-- full. Otherwise the generator calls advance(). IDs are less than 4 ms early, and less than 12 ms ahead of the clock.
+-- If the clock steps back by less than 4 ms, the generator continues: a value of the window after these is fresh, too.
 --
--- Most windows are wide, so that single inserts seldom have to change the window. After a full window, the next one is
--- one unit, so that a generator reaches the full rate of its format.
---
--- advance_clock() changes the window in one expression, which takes an advisory lock, compares the window with the one
+-- advance() changes the window in one expression, which takes an advisory lock, compares the window with the one
 -- that it knows, sets the sequence, and releases the lock. PL/pgSQL handles interrupts only between statements, so no
 -- canceled or terminated session leaves the lock behind. A subtransaction would be slower, and on Citus it would send
 -- a SAVEPOINT to the workers, which fails during a COPY.
 --
--- The first value of a sequence is a full unit 0, so the first call sets the window from the clock.
+-- The sequence starts in a full window 0, so the first call sets the window from the clock.
 --
--- If the clock steps back by more than 10 ms, calls fail until it has caught up. Calls that need to wait a second or less
+-- If the clock steps back further, calls fail until it has caught up. Calls that need to wait a second or less
 -- wait instead. They wait in pg_sleep(), which uses the same clock. If the clock steps back during the wait, the wait
 -- gets longer by the size of the step. statement_timeout and lock_timeout use the same clock and don't end it;
 -- pg_cancel_backend() does.
 --
+-- Any role can call nextval() for these sequences: the callers of the next_ functions need that, as for the sequence of a
+-- bigserial. A value that no ID has only fills its window. It takes at least 2^19 such values to reach the next window.
+--
 -- A copy of the database that generates IDs beside the original, made with TEMPLATE, from a backup or by replication,
 -- needs its own node numbers. So does a second installation in the same database, which has its own sequences.
-CREATE FUNCTION sortkey_internal.advance_clock(
+CREATE FUNCTION sortkey_internal.advance(
     clock regclass,
     epoch timestamptz,
-    unit_ms integer,        -- milliseconds per unit
-    unit_bits integer,
-    counter_bits integer,
-    first_counter integer   -- counter at the start of a window, unless the window before it was full
-) RETURNS bigint            -- a value of the sequence for the caller alone; its unit is the time of the ID
+    window_ms integer,      -- milliseconds per window
+    window_shift integer,
+    counter_bits integer,   -- of the capacity of a window
+    first_counter integer   -- the first counter of a new window
+) RETURNS bigint            -- a fresh value of the sequence for the caller alone
     LANGUAGE plpgsql VOLATILE
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    last_unit CONSTANT bigint := (1::bigint << unit_bits) - 1;
-    wide_flag CONSTANT bigint := 1::bigint << unit_bits;
-    window_mask CONSTANT bigint := (2::bigint << unit_bits) - 1;
-    counter_shift CONSTANT integer := unit_bits + 1;
+    last_window CONSTANT bigint := 9223372036854775807 >> window_shift;
+    counter_mask CONSTANT bigint := (1::bigint << window_shift) - 1;
     capacity CONSTANT bigint := 1::bigint << counter_bits;
-    wide_units CONSTANT bigint := (10 + unit_ms - 1) / unit_ms;
-    ahead CONSTANT bigint := 10 / unit_ms;
+    ahead CONSTANT bigint := 2;
     lock_class CONSTANT integer := 1936683115; -- 'sork' in ASCII
     lock_key CONSTANT integer := clock::oid::integer;
-    max_wait CONSTANT integer := 1000; -- milliseconds
+    max_wait CONSTANT float8 := 1000; -- milliseconds
     value bigint;
-    unit bigint;
-    counter bigint;
-    width bigint;
-    now_unit bigint;
-    next_unit bigint;
-    target bigint; -- the value to set
+    full_window boolean;
+    this_window bigint;
+    now_window bigint;
+    next_window bigint;
+    now_ms float8;          -- since the epoch
+    target bigint;          -- the value to set
     last_value bigint;
     step bigint[];
-    pause bigint;
-    waited bigint := 0;  -- milliseconds, for a later unit
-    busy integer := 0;   -- number of waits for the lock, of 1 ms or more
+    pause float8;
+    waited float8 := 0;     -- milliseconds, for a later window
+    busy integer := 0;      -- number of waits for the lock, of 1 ms or more
 BEGIN
     LOOP
         value := nextval(clock);
-        now_unit := floor((tstzrange_subdiff(clock_timestamp(), epoch) + 0.0000005) * 1000 / unit_ms);
-        unit := value & last_unit;
-        counter := value >> counter_shift;
-        width := CASE WHEN value & wide_flag <> 0 THEN wide_units ELSE 1 END;
-        IF counter < capacity AND now_unit BETWEEN unit - ahead AND unit + width - 1 THEN
-            -- Another session has changed the window.
-            RETURN (counter << counter_shift) | greatest(unit, now_unit);
+        now_ms := (tstzrange_subdiff(clock_timestamp(), epoch) + 0.0000005) * 1000; -- with half a microsecond for rounding
+        now_window := floor(now_ms / window_ms);
+        this_window := value >> window_shift;
+        full_window := value & counter_mask >= capacity;
+        IF NOT full_window AND this_window BETWEEN now_window AND now_window + ahead + 1 THEN
+            RETURN value; -- another session has changed the window
         END IF;
 
-        -- The earliest unit that can follow: of this window, or of the next one if this one is full or over.
-        next_unit := CASE WHEN counter < capacity AND now_unit < unit THEN unit ELSE greatest(unit + width, now_unit) END;
-        target := NULL;
-        IF next_unit <= least(now_unit + ahead, last_unit) THEN
-            target := next_unit
-                -- a wide window, unless this one is full and the next one follows at once
-                | CASE WHEN (counter < capacity OR next_unit > unit + width) AND next_unit + wide_units <= last_unit THEN wide_flag ELSE 0 END
-                | CASE WHEN counter < capacity OR next_unit > unit + width THEN first_counter::bigint << counter_shift ELSE 0 END;
-        ELSIF counter > 2 * capacity THEN
-            -- Failed calls have incremented the counter. Reset it, still full, so that the sequence doesn't end.
-            target := (value & window_mask) | (capacity << counter_shift);
-        END IF;
-
-        IF target IS NOT NULL THEN
+        -- The earliest window that can follow. This one can, if it isn't full, once the clock has caught up.
+        next_window := CASE WHEN full_window OR this_window < now_window THEN greatest(this_window + 1, now_window) ELSE this_window END;
+        IF next_window > this_window AND next_window <= least(now_window + ahead, last_window) THEN
+            target := next_window << window_shift | first_counter;
             -- If setval() failed, the session would keep the lock.
             last_value := (pg_sequence_parameters(clock)).maximum_value;
             IF last_value < 9223372036854775807 THEN
@@ -259,74 +244,61 @@ BEGIN
             END IF;
             PERFORM pg_current_xact_id(); -- get a transaction ID now, so that setval() doesn't, which could fail
             step := CASE WHEN pg_try_advisory_lock(lock_class, lock_key) THEN ARRAY[
-                CASE WHEN pg_sequence_last_value(clock) & window_mask = value & window_mask THEN setval(clock, target) END,
+                CASE WHEN pg_sequence_last_value(clock) >> window_shift = this_window THEN setval(clock, target) END,
                 pg_advisory_unlock(lock_class, lock_key)::integer] END;
-            IF step IS NULL THEN
-                -- Another session holds the lock, for microseconds unless it is stopped. Wait without nextval(), so
-                -- that the sequence doesn't end.
-                LOOP
-                    EXIT WHEN CASE WHEN pg_try_advisory_lock(lock_class, lock_key) THEN pg_advisory_unlock(lock_class, lock_key) END;
-                    IF busy >= max_wait THEN
-                        RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
-                            MESSAGE = format('session %s has held the lock of %s for more than a second', coalesce((
-                                SELECT string_agg(l.pid::text, ', ') FROM pg_locks l
-                                WHERE l.locktype = 'advisory' AND l.classid::bigint = lock_class AND l.objid = clock::oid AND l.granted
-                                    AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())), '?'), clock),
-                            HINT = 'The session is stopped, or has taken this advisory lock by itself. End it with pg_terminate_backend.';
-                    END IF;
-                    PERFORM pg_sleep(0.001);
-                    busy := busy + 1;
-                END LOOP;
-                CONTINUE;
+            IF step IS NOT NULL THEN
+                IF step[1] IS NOT NULL THEN
+                    RETURN target;
+                END IF;
+                CONTINUE; -- another session has changed the window
             END IF;
-            CONTINUE WHEN step[1] IS NULL; -- another session has changed the window
-            IF (target >> counter_shift) < capacity THEN
-                RETURN (target & ~window_mask) | greatest(next_unit, now_unit);
-            END IF;
+            -- Another session holds the lock, for microseconds unless it is stopped. Wait without nextval(), so that
+            -- the values don't reach the next window.
+            LOOP
+                EXIT WHEN CASE WHEN pg_try_advisory_lock(lock_class, lock_key) THEN pg_advisory_unlock(lock_class, lock_key) END;
+                IF busy >= max_wait THEN
+                    RAISE EXCEPTION USING ERRCODE = 'lock_not_available',
+                        MESSAGE = format('session %s has held the lock of %s for more than a second', coalesce((
+                            SELECT string_agg(l.pid::text, ', ') FROM pg_locks l
+                            WHERE l.locktype = 'advisory' AND l.classid::bigint = lock_class AND l.objid = clock::oid AND l.granted
+                                AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())), '?'), clock),
+                        HINT = 'The session is stopped, or has taken this advisory lock by itself. End it with pg_terminate_backend.';
+                END IF;
+                PERFORM pg_sleep(0.001);
+                busy := busy + 1;
+            END LOOP;
+            CONTINUE;
         END IF;
 
-        IF next_unit > last_unit THEN
+        IF next_window > last_window THEN
             RAISE EXCEPTION USING ERRCODE = 'program_limit_exceeded',
                 MESSAGE = format('clock time %s is past the last time that IDs of %s can hold', clock_timestamp(), clock),
                 HINT = 'Check the server''s clock, or use a format or layout that ends later.';
         END IF;
-        pause := (next_unit - ahead - now_unit) * unit_ms;
-        IF waited + pause > max_wait AND unit = 0 THEN
+        pause := greatest((next_window - ahead) * window_ms - now_ms, 0.1);
+        IF waited + pause > max_wait AND this_window = 0 THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = format('clock time %s is before %s, the first time that IDs of %s can hold',
-                    clock_timestamp(), epoch + unit_ms * interval '1 millisecond', clock),
+                    clock_timestamp(), epoch + window_ms * interval '1 millisecond', clock),
                 HINT = 'Correct the server''s clock, or wait until that time.';
-        ELSIF waited + pause > max_wait AND unit > now_unit + ahead THEN
+        ELSIF waited + pause > max_wait AND this_window > now_window + ahead THEN
             RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state',
                 MESSAGE = format('clock time %s is behind %s, the time of the last ID of %s',
-                    clock_timestamp(), epoch + unit * unit_ms * interval '1 millisecond', clock),
+                    clock_timestamp(), epoch + this_window * window_ms * interval '1 millisecond', clock),
                 HINT = 'The server''s clock was set back. Correct it, or wait until it has caught up.';
         ELSIF waited + pause > max_wait THEN
             RAISE EXCEPTION USING ERRCODE = 'configuration_limit_exceeded',
                 MESSAGE = format('too many calls: %s has %s IDs per %s ms, and calls exceeded this rate for %s ms',
-                    clock, capacity, unit_ms, max_wait),
+                    clock, capacity, window_ms, max_wait),
                 HINT = 'Generate IDs in the program, with separate node numbers, or use a format with more IDs per millisecond.';
         END IF;
-        -- Sleep a little longer than needed, so that the next calls have several units without a wait.
-        pause := pause + 2;
-        PERFORM pg_sleep(pause / 1000.0);
+        PERFORM pg_sleep(pause / 1000);
         waited := waited + pause;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION sortkey_internal.advance_clock(regclass, timestamptz, integer, integer, integer, integer) IS
-    'Changes the window of a generator''s clock and returns a value of the new window.';
-
--- Raises the error of a node number that is out of range.
-CREATE FUNCTION sortkey_internal.reject_node(format text, node integer, largest integer) RETURNS bigint
-    LANGUAGE plpgsql STABLE
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-        MESSAGE = format('node number %s of %s is out of range (0 to %s)', coalesce(node::text, 'NULL'), format, largest);
-END
-$$;
+COMMENT ON FUNCTION sortkey_internal.advance(regclass, timestamptz, integer, integer, integer, integer) IS
+    'Changes the window of a generator''s clock, and returns the first value of the new window.';
 
 -- Returns the bits of a sequence number of T_at(), or raises an error if it is out of range.
 CREATE FUNCTION sortkey_internal.sequence_bits(format text, n integer, largest integer) RETURNS bigint
@@ -911,8 +883,8 @@ BEGIN
         pool := 'spread64-' || (number & 15);
         number := number >> 4;
     END IF;
-    -- IDs are up to 10 ms ahead of the server's clock.
-    used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + 10;
+    -- IDs are up to 12 ms ahead of the server's clock.
+    used_ms := ceil(extract(epoch FROM coalesce(used_until, clock_timestamp())) * 1000) + 12;
     PERFORM sortkey_internal.commit_durably();
     -- Remove the holder, so that it cannot release the number with an old mark.
     UPDATE sortkey.node_lease l SET reserved = NULL, holder = NULL, expires_at = NULL, mark = greatest(l.mark, used_ms)
@@ -990,13 +962,13 @@ AS $$
 $$;
 
 -- Checks the setting sortkey.node for a format. Returns the bits of the number in an ID, and stores them in a setting of the
--- session for ..._node_bits().
+-- session for ..._node_bits(). STABLE, so that its callers can be inlined and COPY inserts many rows at once.
 --
 -- The workers of a Citus cluster have the functions, but not the tables. Citus copies the settings of the coordinator's
 -- database to all workers, again when it adds or activates one. So each worker ignores sortkey.node and reads a setting
--- ends with its group, such as sortkey.node_1. A session keeps the number until it ends.
+-- that ends with its group, such as sortkey.node_1. A session keeps the number until it ends.
 CREATE FUNCTION sortkey_internal.use_node(format text, largest integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -1052,9 +1024,7 @@ BEGIN
         END IF;
     END IF;
     EXECUTE format('SELECT sortkey_internal.%I($1)', format || '_node_bits') INTO bits USING setting::integer;
-    IF current_setting('sortkey.node', true) ~ '^[0-9]{1,9}$' THEN -- on a Citus worker, it can be any text
-        PERFORM set_config(format('sortkey.%s_%s', format, current_setting('sortkey.node')), bits::text, false);
-    END IF;
+    PERFORM set_config(format('sortkey.%s_node', format), bits::text, false);
     RETURN bits;
 END
 $$;
@@ -1083,7 +1053,7 @@ BEGIN
     LOOP
         EXECUTE format('ALTER SEQUENCE %s MINVALUE 1 MAXVALUE 9223372036854775807', clock);
     END LOOP;
-    PERFORM pg_sleep((10 + 10) / 1000.0); -- no session can generate an ID before the commit
+    PERFORM pg_sleep((12 + 4) / 1000.0); -- no session can generate an ID before the commit
 END
 $$;
 REVOKE EXECUTE ON FUNCTION sortkey.prepare_citus_worker() FROM PUBLIC;
@@ -1276,92 +1246,72 @@ $$;
 COMMENT ON FUNCTION sortkey.snowflake_floor(timestamptz) IS
     'Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time: id >= snowflake_floor(t1) AND id < snowflake_floor(t2).';
 
-CREATE SEQUENCE sortkey_internal.snowflake_clock INCREMENT BY 4398046511104 START WITH 18014398509481984;
-COMMENT ON SEQUENCE sortkey_internal.snowflake_clock IS 'The state of next_snowflake: a time and a counter. Setting it by hand can cause duplicate IDs.';
-
--- Returns the unit of a reading of the clock.
-CREATE FUNCTION sortkey_internal.snowflake_now(now timestamptz) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN floor((tstzrange_subdiff(now, '2021-01-01 00:00:00.000+00') + 0.0000005) * 1000)::bigint;
-
--- Returns the next value of the clock: a window and a counter.
-CREATE FUNCTION sortkey_internal.snowflake_tick() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN nextval('sortkey_internal.snowflake_clock');
-
--- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
-CREATE FUNCTION sortkey_internal.snowflake_is_stale(value bigint, now_unit bigint) RETURNS boolean
-    LANGUAGE sql IMMUTABLE
-    RETURN value >= 18014398509481984
-        OR now_unit >= (value & 2199023255551) + CASE WHEN value & 2199023255552 <> 0 THEN 10 ELSE 1 END
-        OR now_unit < (value & 2199023255551) - 10;
-
--- Changes the window of the clock and returns a value of the new window.
-CREATE FUNCTION sortkey_internal.snowflake_advance() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.advance_clock('sortkey_internal.snowflake_clock', '2021-01-01 00:00:00.000+00', 1, 41, 12, 0);
+CREATE SEQUENCE sortkey_internal.snowflake_clock START WITH 16384;
+COMMENT ON SEQUENCE sortkey_internal.snowflake_clock IS 'The state of next_snowflake: a window of time and a counter. Setting it by hand can cause duplicate IDs.';
 
 -- Returns the bits of a node number in an ID.
 CREATE FUNCTION sortkey_internal.snowflake_node_bits(node integer) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN CASE WHEN node BETWEEN 0 AND 1023 THEN node::bigint << 12 ELSE sortkey_internal.reject_node('Snowflake', node, 1023) END;
-
--- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number, and stores the bits in a
--- setting of the session. Its name has the number, so a session that changes the number checks it again.
-CREATE FUNCTION sortkey_internal.snowflake_node_bits() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.snowflake_node_bits(1023) & coalesce( -- this mask keeps a forged setting from changing the other bits
-        nullif(current_setting('sortkey.snowflake_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
-        sortkey_internal.use_node('snowflake', 1023));
-
--- Builds an ID from a value of the clock.
-CREATE FUNCTION sortkey_internal.snowflake_of(value bigint, now_unit bigint, node bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN (greatest(value & 2199023255551, now_unit) << 22) | node | (value >> 42);
-
--- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
--- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
--- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
--- each row has its own call.
-CREATE FUNCTION sortkey_internal.mint_snowflake(now timestamptz) RETURNS bigint
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    value bigint := sortkey_internal.snowflake_tick();
-    now_unit bigint := sortkey_internal.snowflake_now(now);
 BEGIN
-    IF sortkey_internal.snowflake_is_stale(value, now_unit) THEN
-        value := sortkey_internal.snowflake_advance();
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
+    IF node BETWEEN 0 AND 1023 THEN
+        RETURN node::bigint << 12;
     END IF;
-    RETURN sortkey_internal.snowflake_of(value, now_unit, sortkey_internal.snowflake_node_bits());
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+        MESSAGE = format('node number %s of Snowflake is out of range (0 to 1023)', coalesce(node::text, 'NULL'));
 END
 $$;
 
-CREATE FUNCTION sortkey_internal.mint_snowflake(now timestamptz, node integer) RETURNS bigint
+-- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number once per session, and
+-- stores the bits in a setting of the session. The mask keeps a forged one from changing the other bits.
+CREATE FUNCTION sortkey_internal.snowflake_node_bits() RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN 4190208
+        & coalesce(nullif(current_setting('sortkey.snowflake_node', true), '' COLLATE "C")::bigint, sortkey_internal.use_node('snowflake', 1023));
+
+-- Returns the bits of a value of the clock in an ID.
+CREATE FUNCTION sortkey_internal.snowflake_bits(value bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN (value & 9223372036838002687) | ((value & 12288) << 10);
+
+-- Returns an ID of a later window, or an error if the node number is out of range.
+CREATE FUNCTION sortkey_internal.snowflake_later(node_bits bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN sortkey_internal.snowflake_node_bits((node_bits >> 12)::integer) | sortkey_internal.snowflake_bits(sortkey_internal.advance('sortkey_internal.snowflake_clock', '2021-01-01 00:00:00.000+00', 4, 24, 14, 0));
+END
+$$;
+
+-- Returns the ID of a value, if it is fresh and the node number is in range.
+CREATE FUNCTION sortkey_internal.snowflake_of(value bigint, node_bits bigint) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN ((((value >> 24) - (tstzrange_subdiff(clock_timestamp(), '2021-01-01 00:00:00.001999+00') * 250)::bigint) & -4) | (value & 16760832) | (node_bits & -4190209)) = 0
+        THEN sortkey_internal.snowflake_bits(value) | node_bits ELSE sortkey_internal.snowflake_later(node_bits) END;
+
+-- The same in PL/pgSQL, so that the value is evaluated only once. PL/pgSQL inlines the SQL function. The body has no
+-- operators and names the schema of every function, so it doesn't depend on the caller's search_path; setting one would take
+-- as long as nextval(). STABLE avoids snapshots, and leaves nextval() as the only volatile function of a default, without
+-- which COPY would insert each row by itself.
+CREATE FUNCTION sortkey_internal.snowflake_id(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
-DECLARE
-    value bigint := sortkey_internal.snowflake_tick();
-    now_unit bigint := sortkey_internal.snowflake_now(now);
 BEGIN
-    IF sortkey_internal.snowflake_is_stale(value, now_unit) THEN
-        value := sortkey_internal.snowflake_advance();
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
-    END IF;
-    RETURN sortkey_internal.snowflake_of(value, now_unit, sortkey_internal.snowflake_node_bits(node));
+    RETURN sortkey_internal.snowflake_of(value, node_bits);
 END
 $$;
 
 CREATE FUNCTION sortkey.next_snowflake() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.mint_snowflake(clock_timestamp());
+    RETURN sortkey_internal.snowflake_id(nextval('sortkey_internal.snowflake_clock'), sortkey_internal.snowflake_node_bits());
 COMMENT ON FUNCTION sortkey.next_snowflake() IS
     'Generates an ID, for the default of a column, with the node number in the setting sortkey.node (0 to 1023). Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
 
 CREATE FUNCTION sortkey.next_snowflake(node integer) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.mint_snowflake(clock_timestamp(), node);
+    RETURN sortkey_internal.snowflake_id(nextval('sortkey_internal.snowflake_clock'), node::bigint << 12);
 COMMENT ON FUNCTION sortkey.next_snowflake(integer) IS
     'Generates an ID, for the default of a column, with the given node number (0 to 1023). No program or other database may use that number.';
 
@@ -1393,6 +1343,9 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Callers of next_snowflake need nextval() for its sequence. Only the owner has UPDATE, for setval().
+GRANT USAGE ON SEQUENCE sortkey_internal.snowflake_clock TO PUBLIC;
 -- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
 -- USAGE on that schema, a role cannot call these by name.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
@@ -1544,67 +1497,48 @@ $$;
 COMMENT ON FUNCTION sortkey.uid60_floor(timestamptz) IS
     'Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.';
 
-CREATE SEQUENCE sortkey_internal.uid60_clock INCREMENT BY 8796093022208 START WITH 4503599627370496;
-COMMENT ON SEQUENCE sortkey_internal.uid60_clock IS 'The state of next_uid60: a time and a counter. Setting it by hand can cause duplicate IDs.';
+CREATE SEQUENCE sortkey_internal.uid60_clock START WITH 2048;
+COMMENT ON SEQUENCE sortkey_internal.uid60_clock IS 'The state of next_uid60: a window of time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Returns the unit of a reading of the clock.
-CREATE FUNCTION sortkey_internal.uid60_now(now timestamptz) RETURNS bigint
+-- Returns the bits of a value of the clock in an ID.
+CREATE FUNCTION sortkey_internal.uid60_bits(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN floor((tstzrange_subdiff(now, '2018-03-01 00:00:00.000+00') + 0.0000005) * 1000)::bigint;
+    RETURN (value >> 23 << 20) | ((value & 2047) << 9);
 
--- Returns the next value of the clock: a window and a counter.
-CREATE FUNCTION sortkey_internal.uid60_tick() RETURNS bigint
+-- Returns an ID of a later window, without its random bits.
+CREATE FUNCTION sortkey_internal.uid60_later() RETURNS bigint
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN sortkey_internal.uid60_bits(sortkey_internal.advance('sortkey_internal.uid60_clock', '2018-03-01 00:00:00.000+00', 4, 23, 11, uuid_hash(gen_random_uuid()) & 255));
+END
+$$;
+
+-- Returns the ID of a value, if it is fresh. The random bits are a hash of 122 random ones.
+CREATE FUNCTION sortkey_internal.uid60_of(value bigint) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN nextval('sortkey_internal.uid60_clock');
+    RETURN CASE WHEN ((((value >> 23) - (tstzrange_subdiff(clock_timestamp(), '2018-03-01 00:00:00.001999+00') * 250)::bigint) & -4) | (value & 8386560)) = 0
+        THEN sortkey_internal.uid60_bits(value) ELSE sortkey_internal.uid60_later() END
+        | (uuid_hash(gen_random_uuid()) & 511);
 
--- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
-CREATE FUNCTION sortkey_internal.uid60_is_stale(value bigint, now_unit bigint) RETURNS boolean
-    LANGUAGE sql IMMUTABLE
-    RETURN value >= 4503599627370496
-        OR now_unit >= (value & 4398046511103) + CASE WHEN value & 4398046511104 <> 0 THEN 10 ELSE 1 END
-        OR now_unit < (value & 4398046511103) - 10;
-
--- Returns random bytes.
-CREATE FUNCTION sortkey_internal.uid60_random() RETURNS bytea
-    LANGUAGE sql VOLATILE
-    RETURN uuid_send(gen_random_uuid());
-
--- Changes the window of the clock and returns a value of the new window, which starts at a random sequence number.
-CREATE FUNCTION sortkey_internal.uid60_advance(random bytea) RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.advance_clock('sortkey_internal.uid60_clock', '2018-03-01 00:00:00.000+00', 1, 42, 9, get_byte(random, 2));
-
--- Builds an ID from a value of the clock.
-CREATE FUNCTION sortkey_internal.uid60_of(value bigint, now_unit bigint, random bytea) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN (greatest(value & 4398046511103, now_unit) << 18) | ((value >> 43) << 9)
-        | (get_byte(random, 0) << 1) | (get_byte(random, 1) & 1);
-
--- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
--- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
--- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
--- each row has its own call.
-CREATE FUNCTION sortkey_internal.mint_uid60(now timestamptz) RETURNS bigint
+-- The same in PL/pgSQL, so that the value is evaluated only once. PL/pgSQL inlines the SQL function. The body has no
+-- operators and names the schema of every function, so it doesn't depend on the caller's search_path; setting one would take
+-- as long as nextval(). STABLE avoids snapshots, and leaves nextval() as the only volatile function of a default, without
+-- which COPY would insert each row by itself.
+CREATE FUNCTION sortkey_internal.uid60_id(value bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
-DECLARE
-    value bigint := sortkey_internal.uid60_tick();
-    now_unit bigint := sortkey_internal.uid60_now(now);
-    random pg_catalog.bytea := sortkey_internal.uid60_random();
 BEGIN
-    IF sortkey_internal.uid60_is_stale(value, now_unit) THEN
-        value := sortkey_internal.uid60_advance(random);
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
-    END IF;
-    RETURN sortkey_internal.uid60_of(value, now_unit, random);
+    RETURN sortkey_internal.uid60_of(value);
 END
 $$;
 
 CREATE FUNCTION sortkey.next_uid60() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.mint_uid60(clock_timestamp());
+    RETURN sortkey_internal.uid60_id(nextval('sortkey_internal.uid60_clock'));
 COMMENT ON FUNCTION sortkey.next_uid60() IS
-    'Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases and programs unlikely, 9 bits of each ID are random, and the sequence starts at a random number, usually every 10 ms.';
+    'Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases and programs unlikely, 9 bits of each ID are random, and the sequence starts at a random number every 4 ms or more.';
 
 CREATE FUNCTION sortkey.uid60_at(t timestamptz, n integer) RETURNS bigint
     LANGUAGE sql VOLATILE
@@ -1632,6 +1566,9 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Callers of next_uid60 need nextval() for its sequence. Only the owner has UPDATE, for setval().
+GRANT USAGE ON SEQUENCE sortkey_internal.uid60_clock TO PUBLIC;
 -- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
 -- USAGE on that schema, a role cannot call these by name.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
@@ -1732,97 +1669,77 @@ END
 $$;
 COMMENT ON FUNCTION sortkey.spread64_from_text(text) IS 'Parses the output of spread64_text. Raises an error for other texts.';
 
-CREATE SEQUENCE sortkey_internal.spread64_clock INCREMENT BY 8796093022208 START WITH 562949953421312;
-COMMENT ON SEQUENCE sortkey_internal.spread64_clock IS 'The state of next_spread64: a time and a counter. Setting it by hand can cause duplicate IDs.';
+CREATE SEQUENCE sortkey_internal.spread64_clock START WITH 256;
+COMMENT ON SEQUENCE sortkey_internal.spread64_clock IS 'The state of next_spread64: a window of time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Returns the unit of a reading of the clock.
-CREATE FUNCTION sortkey_internal.spread64_now(now timestamptz) RETURNS bigint
+-- Returns the bits of a unit of time in an ID.
+CREATE FUNCTION sortkey_internal.spread64_time_bits(unit bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN floor((tstzrange_subdiff(now, '1970-01-01 00:00:00.000+00') + 0.0000005) * 1000)::bigint;
-
--- Returns the next value of the clock: a window and a counter.
-CREATE FUNCTION sortkey_internal.spread64_tick() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN nextval('sortkey_internal.spread64_clock');
-
--- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
-CREATE FUNCTION sortkey_internal.spread64_is_stale(value bigint, now_unit bigint) RETURNS boolean
-    LANGUAGE sql IMMUTABLE
-    RETURN value >= 562949953421312
-        OR now_unit >= (value & 4398046511103) + CASE WHEN value & 4398046511104 <> 0 THEN 10 ELSE 1 END
-        OR now_unit < (value & 4398046511103) - 10;
-
--- Changes the window of the clock and returns a value of the new window.
-CREATE FUNCTION sortkey_internal.spread64_advance() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.advance_clock('sortkey_internal.spread64_clock', '1970-01-01 00:00:00.000+00', 1, 42, 6, 0);
+    RETURN reverse(unit::bit(42)::text)::bit(42)::bit(64)::bigint;
 
 -- Returns the bits of a node number in an ID.
 CREATE FUNCTION sortkey_internal.spread64_node_bits(node integer) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN CASE WHEN node BETWEEN 0 AND 1023 THEN node::bigint ELSE sortkey_internal.reject_node('Spread64', node, 1023) END;
-
--- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number, and stores the bits in a
--- setting of the session. Its name has the number, so a session that changes the number checks it again.
-CREATE FUNCTION sortkey_internal.spread64_node_bits() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.spread64_node_bits(1023) & coalesce( -- this mask keeps a forged setting from changing the other bits
-        nullif(current_setting('sortkey.spread64_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
-        sortkey_internal.use_node('spread64', 1023));
-
--- Builds an ID from a unit of time and the other bits.
-CREATE FUNCTION sortkey_internal.spread64_bits(unit bigint, rest bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN reverse(unit::bit(42)::text)::bit(42)::bit(64)::bigint | rest;
-
--- Builds an ID from a value of the clock.
-CREATE FUNCTION sortkey_internal.spread64_of(value bigint, now_unit bigint, node bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN sortkey_internal.spread64_bits(greatest(value & 4398046511103, now_unit), ((value >> 43) << 16) | node);
-
--- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
--- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
--- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
--- each row has its own call.
-CREATE FUNCTION sortkey_internal.mint_spread64(now timestamptz) RETURNS bigint
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    value bigint := sortkey_internal.spread64_tick();
-    now_unit bigint := sortkey_internal.spread64_now(now);
 BEGIN
-    IF sortkey_internal.spread64_is_stale(value, now_unit) THEN
-        value := sortkey_internal.spread64_advance();
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
+    IF node BETWEEN 0 AND 1023 THEN
+        RETURN node::bigint << 0;
     END IF;
-    RETURN sortkey_internal.spread64_of(value, now_unit, sortkey_internal.spread64_node_bits());
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+        MESSAGE = format('node number %s of Spread64 is out of range (0 to 1023)', coalesce(node::text, 'NULL'));
 END
 $$;
 
-CREATE FUNCTION sortkey_internal.mint_spread64(now timestamptz, node integer) RETURNS bigint
+-- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number once per session, and
+-- stores the bits in a setting of the session. The mask keeps a forged one from changing the other bits.
+CREATE FUNCTION sortkey_internal.spread64_node_bits() RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN 1023
+        & coalesce(nullif(current_setting('sortkey.spread64_node', true), '' COLLATE "C")::bigint, sortkey_internal.use_node('spread64', 1023));
+
+-- Returns the bits of a value of the clock in an ID.
+CREATE FUNCTION sortkey_internal.spread64_bits(value bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN sortkey_internal.spread64_time_bits((value >> 23 << 2) | ((value >> 6) & 3)) | ((value & 63) << 16);
+
+-- Returns an ID of a later window, or an error if the node number is out of range.
+CREATE FUNCTION sortkey_internal.spread64_later(node_bits bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN sortkey_internal.spread64_node_bits((node_bits >> 0)::integer) | sortkey_internal.spread64_bits(sortkey_internal.advance('sortkey_internal.spread64_clock', '1970-01-01 00:00:00.000+00', 4, 23, 8, 0));
+END
+$$;
+
+-- Returns the ID of a value, if it is fresh and the node number is in range.
+CREATE FUNCTION sortkey_internal.spread64_of(value bigint, node_bits bigint) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN ((((value >> 23) - (tstzrange_subdiff(clock_timestamp(), '1970-01-01 00:00:00.001999+00') * 250)::bigint) & -4) | (value & 8388352) | (node_bits & -1024)) = 0
+        THEN sortkey_internal.spread64_bits(value) | node_bits ELSE sortkey_internal.spread64_later(node_bits) END;
+
+-- The same in PL/pgSQL, so that the value is evaluated only once. PL/pgSQL inlines the SQL function. The body has no
+-- operators and names the schema of every function, so it doesn't depend on the caller's search_path; setting one would take
+-- as long as nextval(). STABLE avoids snapshots, and leaves nextval() as the only volatile function of a default, without
+-- which COPY would insert each row by itself.
+CREATE FUNCTION sortkey_internal.spread64_id(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
-DECLARE
-    value bigint := sortkey_internal.spread64_tick();
-    now_unit bigint := sortkey_internal.spread64_now(now);
 BEGIN
-    IF sortkey_internal.spread64_is_stale(value, now_unit) THEN
-        value := sortkey_internal.spread64_advance();
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
-    END IF;
-    RETURN sortkey_internal.spread64_of(value, now_unit, sortkey_internal.spread64_node_bits(node));
+    RETURN sortkey_internal.spread64_of(value, node_bits);
 END
 $$;
 
 CREATE FUNCTION sortkey.next_spread64() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.mint_spread64(clock_timestamp());
+    RETURN sortkey_internal.spread64_id(nextval('sortkey_internal.spread64_clock'), sortkey_internal.spread64_node_bits());
 COMMENT ON FUNCTION sortkey.next_spread64() IS
     'Generates an ID, for the default of a column, with the node number in the setting sortkey.node (0 to 1023). Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
 
 CREATE FUNCTION sortkey.next_spread64(node integer) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.mint_spread64(clock_timestamp(), node);
+    RETURN sortkey_internal.spread64_id(nextval('sortkey_internal.spread64_clock'), node::bigint << 0);
 COMMENT ON FUNCTION sortkey.next_spread64(integer) IS
     'Generates an ID, for the default of a column, with the given node number (0 to 1023). No program or other database may use that number.';
 
@@ -1855,9 +1772,9 @@ $$;
 
 CREATE FUNCTION sortkey.spread64_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.not_zero('Spread64', sortkey_internal.spread64_bits(sortkey_internal.spread64_unit(sortkey_internal.finite_time(t)),
-        (sortkey_internal.sequence_bits('Spread64', n, 63) << 16)
-        | CASE WHEN node IS NULL THEN sortkey_internal.spread64_node_bits() ELSE sortkey_internal.spread64_node_bits(node) END), 0::bigint);
+    RETURN sortkey_internal.not_zero('Spread64', sortkey_internal.spread64_time_bits(sortkey_internal.spread64_unit(sortkey_internal.finite_time(t)))
+        | (sortkey_internal.sequence_bits('Spread64', n, 63) << 16)
+        | CASE WHEN node IS NULL THEN sortkey_internal.spread64_node_bits() ELSE sortkey_internal.spread64_node_bits(node) END, 0::bigint);
 COMMENT ON FUNCTION sortkey.spread64_at IS
     'Returns the ID of a past time with sequence number n (0 to 63), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
 
@@ -1881,6 +1798,9 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Callers of next_spread64 need nextval() for its sequence. Only the owner has UPDATE, for setval().
+GRANT USAGE ON SEQUENCE sortkey_internal.spread64_clock TO PUBLIC;
 -- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
 -- USAGE on that schema, a role cannot call these by name.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
@@ -2061,132 +1981,99 @@ CREATE FUNCTION sortkey.sno_partman_decoder(s text) RETURNS timestamptz
     RETURN sortkey.sno_time(s::uuid);
 COMMENT ON FUNCTION sortkey.sno_partman_decoder(text) IS 'The decoder for pg_partman 5.2 and later. The encoder is sno_floor.';
 
-CREATE SEQUENCE sortkey_internal.sno_clock INCREMENT BY 1099511627776 START WITH 72057594037927936;
-COMMENT ON SEQUENCE sortkey_internal.sno_clock IS 'The state of next_sno: a time and a counter. Setting it by hand can cause duplicate IDs.';
+CREATE SEQUENCE sortkey_internal.sno_clock START WITH 65536;
+COMMENT ON SEQUENCE sortkey_internal.sno_clock IS 'The state of next_sno: a window of time and a counter. Setting it by hand can cause duplicate IDs.';
 
--- Returns the unit of a reading of the clock.
-CREATE FUNCTION sortkey_internal.sno_now(now timestamptz) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN floor((tstzrange_subdiff(now, '2010-01-01 00:00:00.000+00') + 0.0000005) * 250)::bigint;
-
--- Returns the next value of the clock: a window and a counter.
-CREATE FUNCTION sortkey_internal.sno_tick() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN nextval('sortkey_internal.sno_clock');
-
--- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
-CREATE FUNCTION sortkey_internal.sno_is_stale(value bigint, now_unit bigint) RETURNS boolean
-    LANGUAGE sql IMMUTABLE
-    RETURN value >= 72057594037927936
-        OR now_unit >= (value & 549755813887) + CASE WHEN value & 549755813888 <> 0 THEN 3 ELSE 1 END
-        OR now_unit < (value & 549755813887) - 2;
-
--- Changes the window of the clock and returns a value of the new window.
-CREATE FUNCTION sortkey_internal.sno_advance() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.advance_clock('sortkey_internal.sno_clock', '2010-01-01 00:00:00.000+00', 4, 39, 16, 0);
-
--- Returns the bits of a node number in an ID.
-CREATE FUNCTION sortkey_internal.sno_node_bits(node integer) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN CASE WHEN node BETWEEN 0 AND 65535 THEN ((node >> 14)::bigint << 48) | ((node & 15872)::bigint << 31) | ((node & 496)::bigint << 28) | ((node & 15)::bigint << 25) ELSE sortkey_internal.reject_node('Sno', node, 65535) END;
-
--- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number, and stores the bits in a
--- setting of the session. Its name has the number, so a session that changes the number checks it again.
-CREATE FUNCTION sortkey_internal.sno_node_bits() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.sno_node_bits(65535) & coalesce( -- this mask keeps a forged setting from changing the other bits
-        nullif(current_setting('sortkey.sno_' || current_setting('sortkey.node', true), true), '' COLLATE "C")::bigint,
-        sortkey_internal.use_node('sno', 65535));
-
-CREATE FUNCTION sortkey_internal.reject_meta(meta integer) RETURNS bigint
-    LANGUAGE plpgsql STABLE
+-- Returns the digits of a node number and a metabyte in the second half of an ID.
+CREATE FUNCTION sortkey_internal.sno_node_bits(node integer, meta integer DEFAULT 0) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    bits bigint := (meta::bigint << 32) | (node::bigint << 16);
 BEGIN
+    IF node BETWEEN 0 AND 65535 AND meta BETWEEN 0 AND 255 THEN
+        RETURN ((bits << 6) & 2031616) | ((bits << 9) & 520093696) | ((bits << 12) & 133143986176)
+            | ((bits << 15) & 34084860461056) | ((bits << 18) & 8725724278030336) | ((bits << 21) & 2233785415175766016);
+    END IF;
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-        MESSAGE = format('metabyte %s is out of range (0 to 255)', coalesce(meta::text, 'NULL'));
+        MESSAGE = CASE WHEN node BETWEEN 0 AND 65535 THEN format('metabyte %s is out of range (0 to 255)', coalesce(meta::text, 'NULL'))
+            ELSE format('node number %s of Sno is out of range (0 to 65535)', coalesce(node::text, 'NULL')) END;
 END
 $$;
 
--- Returns the digits of a metabyte.
-CREATE FUNCTION sortkey_internal.sno_meta_bits(meta integer) RETURNS bigint
+-- Returns the bits of the node number in the setting sortkey.node. use_node() checks the number once per session, and
+-- stores the bits in a setting of the session. The mask keeps a forged one from changing the other bits.
+CREATE FUNCTION sortkey_internal.sno_node_bits() RETURNS bigint
     LANGUAGE sql STABLE
-    RETURN CASE WHEN meta BETWEEN 0 AND 255 THEN ((meta >> 3)::bigint << 56) | ((meta & 7)::bigint << 50) ELSE sortkey_internal.reject_meta(meta) END;
+    RETURN 878643437895680
+        & coalesce(nullif(current_setting('sortkey.sno_node', true), '' COLLATE "C")::bigint, sortkey_internal.use_node('sno', 65535));
 
--- Builds an ID from a value of the clock, in three steps, since PL/pgSQL inlines a function only if its arguments are
--- simple. The tick-tock bit is zero, since this clock never steps back.
-CREATE FUNCTION sortkey_internal.sno_high(value bigint, now_unit bigint) RETURNS bigint
+-- Returns the first 8 digits for a value of the clock: its time, and a tick-tock bit of zero, since this clock never steps back.
+CREATE FUNCTION sortkey_internal.sno_high(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN sortkey_internal.sno_digits(greatest(value & 549755813887, now_unit) << 1);
+    RETURN ((value >> 23) & 30) | ((value >> 20) & 7936) | ((value >> 17) & 2031616) | ((value >> 14) & 520093696)
+        | ((value >> 11) & 133143986176) | ((value >> 8) & 34084860461056) | ((value >> 5) & 8725724278030336)
+        | ((value >> 2) & 2233785415175766016);
 
-CREATE FUNCTION sortkey_internal.sno_low(value bigint, meta bigint, node bigint) RETURNS bigint
+-- Returns the last 8 digits: the metabyte, the node number, and the sequence number of a value.
+CREATE FUNCTION sortkey_internal.sno_low(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN meta | node | ((value >> 40) & 31) | ((value >> 37) & 7936)
-        | ((value >> 34) & 2031616) | ((value >> 31) & 16777216);
+    RETURN node_bits | (value & 31) | ((value << 3) & 7936) | ((value << 6) & 2031616) | ((value << 9) & 16777216);
 
 CREATE FUNCTION sortkey_internal.sno_of(high bigint, low bigint) RETURNS uuid
     LANGUAGE sql IMMUTABLE
     RETURN (sortkey_internal.sno_hex(high) || sortkey_internal.sno_hex(low))::uuid;
 
--- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
--- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
--- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
--- each row has its own call.
-CREATE FUNCTION sortkey_internal.mint_sno(now timestamptz, meta integer) RETURNS uuid
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
+-- Returns an ID of a later window.
+CREATE FUNCTION sortkey_internal.sno_later(node_bits bigint) RETURNS uuid
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    value bigint := sortkey_internal.sno_tick();
-    now_unit bigint := sortkey_internal.sno_now(now);
-    high bigint;
-    low bigint;
+    value bigint := sortkey_internal.advance('sortkey_internal.sno_clock', '2010-01-01 00:00:00.000+00', 4, 24, 16, 0);
 BEGIN
-    IF sortkey_internal.sno_is_stale(value, now_unit) THEN
-        value := sortkey_internal.sno_advance();
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
-    END IF;
-    high := sortkey_internal.sno_high(value, now_unit);
-    low := sortkey_internal.sno_low(value, sortkey_internal.sno_meta_bits(meta), sortkey_internal.sno_node_bits());
-    RETURN sortkey_internal.sno_of(high, low);
+    RETURN sortkey_internal.sno_of(sortkey_internal.sno_high(value), sortkey_internal.sno_low(value, node_bits));
 END
 $$;
 
-CREATE FUNCTION sortkey_internal.mint_sno(now timestamptz, meta integer, node integer) RETURNS uuid
+-- Returns the ID of these digits, if their value is fresh.
+CREATE FUNCTION sortkey_internal.sno_of(value bigint, node_bits bigint, high bigint, low bigint) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN ((((value >> 24) - (tstzrange_subdiff(clock_timestamp(), '2010-01-01 00:00:00.001999+00') * 250)::bigint) & -4) | (value & 16711680)) = 0
+        THEN sortkey_internal.sno_of(high, low) ELSE sortkey_internal.sno_later(node_bits) END;
+
+-- The same in PL/pgSQL, so that the value is evaluated only once. PL/pgSQL inlines the SQL function. The body has no
+-- operators and names the schema of every function, so it doesn't depend on the caller's search_path; setting one would take
+-- as long as nextval(). STABLE avoids snapshots, and leaves nextval() as the only volatile function of a default, without
+-- which COPY would insert each row by itself.
+CREATE FUNCTION sortkey_internal.sno_id(value bigint, node_bits bigint) RETURNS uuid
     LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
 DECLARE
-    value bigint := sortkey_internal.sno_tick();
-    now_unit bigint := sortkey_internal.sno_now(now);
-    high bigint;
-    low bigint;
+    high bigint := sortkey_internal.sno_high(value);
+    low bigint := sortkey_internal.sno_low(value, node_bits);
 BEGIN
-    IF sortkey_internal.sno_is_stale(value, now_unit) THEN
-        value := sortkey_internal.sno_advance();
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
-    END IF;
-    high := sortkey_internal.sno_high(value, now_unit);
-    low := sortkey_internal.sno_low(value, sortkey_internal.sno_meta_bits(meta), sortkey_internal.sno_node_bits(node));
-    RETURN sortkey_internal.sno_of(high, low);
+    RETURN sortkey_internal.sno_of(value, node_bits, high, low);
 END
 $$;
 
 CREATE FUNCTION sortkey.next_sno(meta integer DEFAULT 0) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.mint_sno(clock_timestamp(), meta);
+    RETURN sortkey_internal.sno_id(nextval('sortkey_internal.sno_clock'), sortkey_internal.sno_node_bits(0, meta) | sortkey_internal.sno_node_bits());
 COMMENT ON FUNCTION sortkey.next_sno(integer) IS
     'Generates an ID, for the default of a column, with a metabyte (0 to 255) and the node number in the setting sortkey.node (0 to 65535), as its partition. Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
 
 CREATE FUNCTION sortkey.next_sno(meta integer, node integer) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.mint_sno(clock_timestamp(), meta, node);
+    RETURN sortkey_internal.sno_id(nextval('sortkey_internal.sno_clock'), sortkey_internal.sno_node_bits(node, meta));
 COMMENT ON FUNCTION sortkey.next_sno(integer, integer) IS
     'Generates an ID, for the default of a column, with a metabyte (0 to 255) and a node number (0 to 65535), as its partition. No program or other database may use that number.';
 
 CREATE FUNCTION sortkey.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, node integer DEFAULT NULL) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.not_zero('Sno', (left(encode(uuid_send(sortkey.sno_floor(sortkey_internal.finite_time(t))), 'hex'), 16) || sortkey_internal.sno_hex(sortkey_internal.sno_meta_bits(meta)
-        | CASE WHEN node IS NULL THEN sortkey_internal.sno_node_bits() ELSE sortkey_internal.sno_node_bits(node) END
+    RETURN sortkey_internal.not_zero('Sno', (left(encode(uuid_send(sortkey.sno_floor(sortkey_internal.finite_time(t))), 'hex'), 16) || sortkey_internal.sno_hex(
+        CASE WHEN node IS NULL THEN sortkey_internal.sno_node_bits(0, meta) | sortkey_internal.sno_node_bits() ELSE sortkey_internal.sno_node_bits(node, meta) END
         | sortkey_internal.sno_digits(sortkey_internal.sequence_bits('Sno', n, 65535))))::uuid, '32323232-3232-3232-3232-323232323232');
 COMMENT ON FUNCTION sortkey.sno_at IS
     'Returns the ID of a past time with sequence number n (0 to 65535), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
@@ -2211,6 +2098,9 @@ BEGIN
     END LOOP;
 END
 $$;
+
+-- Callers of next_sno need nextval() for its sequence. Only the owner has UPDATE, for setval().
+GRANT USAGE ON SEQUENCE sortkey_internal.sno_clock TO PUBLIC;
 -- Queries inline the functions of sortkey, so their callers need EXECUTE on the functions of sortkey_internal. Without
 -- USAGE on that schema, a role cannot call these by name.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"regexp"
 	"slices"
 	"strconv"
@@ -386,6 +387,15 @@ type timespan struct {
 	unit        time.Duration
 }
 
+// generated returns the beginning of the window of time in a value of the sequence of a
+// server's generator: the upper of its 63 bits are the number of the window, of 4 ms.
+func (s timespan) generated(value int64) time.Time {
+	const windowMS = 4
+	first := s.first.UnixMilli()
+	lastWindow := (s.last.UnixMilli() - first) / windowMS
+	return time.UnixMilli(first + value>>(63-bits.Len64(uint64(lastWindow)))*windowMS)
+}
+
 func (d *doctor) timespans() []timespan {
 	if d.Snowflake == (idtype.SnowflakeLayout{}) { // the layouts are unreadable
 		return nil
@@ -409,12 +419,10 @@ func (d *doctor) timespans() []timespan {
 // checkGenerators finds formats whose last ID was generated while the server's clock was
 // ahead. Then the defaults fail until the clock has caught up.
 func (d *doctor) checkGenerators(ctx context.Context) error {
-	// The increment of the sequence is 1 << (unit_bits + 1), and the low bits are the unit of
-	// the last ID.
-	var units map[string]*int64 // by the name of the sequence; nil: unreadable, 0: no ID yet
-	err := readRow(ctx, d, []any{&units}, d.sql(`
+	var values map[string]*int64 // by the name of the sequence; nil: unreadable, 0: no ID yet
+	err := readRow(ctx, d, []any{&values}, d.sql(`
 		SELECT coalesce(jsonb_object_agg(c.relname, CASE WHEN has_sequence_privilege(s.seqrelid, 'USAGE, SELECT')
-			THEN coalesce(pg_sequence_last_value(s.seqrelid), 0) & (s.seqincrement / 2 - 1) END), '{}')
+			THEN coalesce(pg_sequence_last_value(s.seqrelid), 0) END), '{}')
 		FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname = '$s_internal'`))
 	if err != nil {
@@ -424,15 +432,15 @@ func (d *doctor) checkGenerators(ctx context.Context) error {
 	var unread []string
 	lasts := map[string]time.Time{} // by format
 	for _, span := range d.timespans() {
-		unit, ok := units[span.format+"_clock"]
+		value, ok := values[span.format+"_clock"]
 		if !ok { // an outdated installation
 			continue
 		}
-		if unit == nil {
+		if value == nil {
 			unread = append(unread, span.format)
 			continue
 		}
-		last := span.first.Add(time.Duration(*unit) * span.unit)
+		last := span.generated(*value)
 		lasts[span.format] = last
 		if last.Sub(d.serverNow()) > largeSkew {
 			found = true

@@ -7,7 +7,7 @@ GRANT SET ON PARAMETER sortkey.node TO shop_owner; -- as a superuser
 -- [goose]
 -- +goose Up
 SET LOCAL lock_timeout = '2s';
-ALTER TABLE orders ALTER COLUMN id SET DEFAULT sortkey.next_snowflake();
+ALTER TABLE orders ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(1021);
 ALTER TABLE orders ADD CONSTRAINT orders_id_is_a_key CHECK (id > 0) NOT VALID;
 
 -- +goose Down
@@ -18,7 +18,7 @@ ALTER TABLE orders ALTER COLUMN id SET DEFAULT nextval('orders_id_seq');
 -- +goose Up
 SET LOCAL lock_timeout = '2s';
 ALTER TABLE invoices ALTER COLUMN id DROP IDENTITY;
-ALTER TABLE invoices ALTER COLUMN id SET DEFAULT sortkey.next_snowflake();
+ALTER TABLE invoices ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(1021);
 
 -- +goose Down
 ALTER TABLE invoices ALTER COLUMN id DROP DEFAULT;

@@ -1,9 +1,13 @@
 -- [reserve]
 SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop');
-ALTER DATABASE shop SET sortkey.node = 1023; -- for new sessions
-
--- [payments]
 CREATE TABLE payments (
+    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(1023),
+    amount bigint NOT NULL
+);
+
+-- [setting]
+ALTER DATABASE shop SET sortkey.node = 1023; -- for new sessions
+CREATE TABLE refunds (
     id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(),
     amount bigint NOT NULL
 );
@@ -37,4 +41,5 @@ UPDATE sortkey.node_pool SET timeline = 'restored';
 
 -- [renumber]
 SELECT sortkey.reserve_node('snowflake', 1022, 'defaults of staging');
-ALTER DATABASE staging SET sortkey.node = 1022;
+ALTER TABLE payments ALTER COLUMN id SET DEFAULT sortkey.next_snowflake(1022);
+ALTER DATABASE staging SET sortkey.node = 1022; -- for defaults without a number

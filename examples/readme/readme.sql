@@ -2,9 +2,8 @@
 
 -- [payments]
 SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop'); -- no instance claims this node number
-ALTER DATABASE shop SET sortkey.node = 1023; -- as a superuser; then reconnect
 CREATE TABLE payments (
-    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(),
+    id sortkey.snowflake PRIMARY KEY DEFAULT sortkey.next_snowflake(1023),
     amount bigint NOT NULL
 ) PARTITION BY RANGE (id);
 SELECT sortkey.manage_partitions('payments', every => '1 month', retention => '2 years', retention_action => 'drop');

@@ -264,7 +264,7 @@ func TestDoctorFindings(t *testing.T) {
 			slices.Repeat([]string{`claims warning number \d of pool snowflake: high-water mark`}, 5),
 			[]string{`claims warning other numbers: 2 more high-water marks are ahead → run sortkey nodes list --all`})},
 
-		{"a generator ahead of the clock", `SELECT setval('sortkey_internal.snowflake_clock', sortkey_internal.snowflake_now(clock_timestamp()) + 86400000)`,
+		{"a generator ahead of the clock", `SELECT setval('sortkey_internal.snowflake_clock', sortkey.snowflake_floor(clock_timestamp() + interval '1 day'))`,
 			func(t *testing.T, db *pgtest.DB) {
 				db.Exec(t, `SELECT sortkey.reserve_node('snowflake', 1, 'x')`)
 				if _, err := db.SQL(t).ExecContext(t.Context(), `SELECT sortkey.next_snowflake(1)`); err == nil || !strings.Contains(err.Error(), "is behind") {
@@ -281,9 +281,9 @@ func TestDoctorFindings(t *testing.T) {
 			[]string{`generators problem public\.t\.id: has a key of .* UTC \((1 day|23 hours) from now\): a clock was wrong → find the program`, `generators problem public\.u\.id: has a key of`}},
 		{"keys of other types and nodes", `CREATE TABLE t (id bigint PRIMARY KEY DEFAULT sortkey.next_uid60(), n bigint UNIQUE DEFAULT sortkey.next_spread64(1), v text UNIQUE DEFAULT sortkey.next_uid60());
 				INSERT INTO t SELECT FROM generate_series(1, 10); INSERT INTO t VALUES (-1, NULL, NULL); SELECT setval('sortkey_internal.uid60_clock', 1); SELECT sortkey.reserve_node('spread64', 1, 'x')`, nil, nil},
-		{"a generator of uid60 ahead of the clock", `SELECT setval('sortkey_internal.uid60_clock', sortkey_internal.uid60_now(clock_timestamp()) + 86400000)`, nil,
+		{"a generator of uid60 ahead of the clock", `SELECT setval('sortkey_internal.uid60_clock', sortkey.uid60_floor(clock_timestamp() + interval '1 day') << 3)`, nil,
 			[]string{`generators problem next_uid60: fails until .* → wait until then: a reset`}},
-		{"a generator of snos ahead of the clock", `SELECT setval('sortkey_internal.sno_clock', sortkey_internal.sno_now(clock_timestamp()) + 86400000 / 4)`, nil,
+		{"a generator of snos ahead of the clock", `SELECT setval('sortkey_internal.sno_clock', (extract(epoch FROM clock_timestamp() + interval '1 day' - '2010-01-01Z') * 250)::bigint << 24)`, nil,
 			[]string{`generators problem next_sno: fails until .* UTC \((1 day|23 hours) from now\): .* such as next_sno\(0, 5\); end all sessions`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -404,9 +404,9 @@ func TestDoctorPrivileges(t *testing.T) {
 		wantFindings(t, diagnose(t, reader), "installation "+unknown+", or run GRANT USAGE ON SCHEMA sortkey TO "+role+"$", "defaults "+unknown,
 			"claims "+unknown+", or run GRANT USAGE ON SCHEMA sortkey TO "+role+"; GRANT SELECT ON sortkey.node_pool, sortkey.node_status TO "+role+"$", "partitions "+unknown)
 
-		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+role)
+		db.Exec(t, "GRANT USAGE ON SCHEMA sortkey TO "+role+"; REVOKE USAGE ON SEQUENCE sortkey_internal.snowflake_clock, sortkey_internal.sno_clock FROM PUBLIC")
 		d := diagnose(t, reader)
-		wantFindings(t, d, `generators unknown next_ functions: the role cannot read the sequences of snowflake, uid60, spread64, sno → connect as the owner of schema sortkey`,
+		wantFindings(t, d, `generators unknown next_ functions: the role cannot read the sequences of snowflake, sno → connect as the owner of schema sortkey`,
 			`defaults problem node number: column public\.t\.id uses unreserved number 7`,
 			"claims"+denied, "partitions"+denied, "partitions"+denied, "partitions"+denied)
 		if d.Server.Role != role {

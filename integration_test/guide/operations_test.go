@@ -76,16 +76,18 @@ func TestOperationsSQL(t *testing.T) {
 		db.Exec(t, `CREATE TABLE events (id sortkey.snowflake PRIMARY KEY) PARTITION BY RANGE (id);
 			SELECT sortkey.manage_partitions('events', '1 month')`)
 		var ids *nodelease.Generator[idtype.Snowflake]
-		checkDefault := func(node int) {
+		checkDefaults := func(node int) {
 			t.Helper()
-			has(t, "a default", lines(t, db.Conn(t), "INSERT INTO payments (amount) VALUES (1) RETURNING sortkey.snowflake_node(id)"), fmt.Sprint(node))
+			for _, table := range []string{"payments", "refunds"} {
+				has(t, "the default of "+table, lines(t, db.Conn(t), "INSERT INTO "+table+" (amount) VALUES (1) RETURNING sortkey.snowflake_node(id)"), fmt.Sprint(node))
+			}
 		}
 		for _, p := range pieces(t, "operations.sql") {
 			switch p.name {
-			case "reserve", "payments":
+			case "reserve", "setting":
 				p.run(t, db)
 			case "status":
-				checkDefault(1023)
+				checkDefaults(1023)
 				ids = claimIDs(t, pool)
 				has(t, p.name, lines(t, conn, p.sql), "snowflake|0|held|*, process *|*|1|*|", "snowflake|1023|reserved|*|defaults of shop")
 			case "partitions":
@@ -123,12 +125,12 @@ func TestOperationsSQL(t *testing.T) {
 				// The pool is fenced after [restored]. Lift that: a copy reserves its numbers before its programs claim.
 				db.Exec(t, "UPDATE sortkey.node_pool SET fenced_until = '-infinity'")
 				p.run(t, db)
-				checkDefault(1022)
+				checkDefaults(1022)
 				options := pgtest.Config(func(c *pgx.ConnConfig) { c.RuntimeParams["options"] = "-c sortkey.node=1023" }) // as in the URL of the page
 				has(t, "a connection string", lines(t, db.Conn(t, options), "SELECT sortkey.snowflake_node(sortkey.next_snowflake())"), "1023")
 				// As in a copy, which has no such setting.
 				db.Exec(t, "ALTER DATABASE "+db.Name+" RESET sortkey.node")
-				if _, err := db.Conn(t).Exec(ctx, "INSERT INTO payments (amount) VALUES (1)"); err == nil || !strings.Contains(err.Error(), "sortkey.node is not set") {
+				if _, err := db.Conn(t).Exec(ctx, "INSERT INTO refunds (amount) VALUES (1)"); err == nil || !strings.Contains(err.Error(), "sortkey.node is not set") {
 					t.Errorf("expected an error without a number, got %v", err)
 				}
 			default:

@@ -128,7 +128,7 @@ func TestDatabase(t *testing.T) {
 
 		// The role can't create IDs.
 		for _, call := range []string{
-			"sortkey.next_snowflake()", "sortkey.next_snowflake(7)", "sortkey_internal.mint_snowflake(now())",
+			"sortkey.next_snowflake()", "sortkey.next_snowflake(7)", "sortkey_internal.snowflake_id(1, 1)",
 			"sortkey_internal.partition_times('events', 'snowflake')", "sortkey.claim_node('snowflake', 1024, '', '{}', 'x', 1000, 1, 1)",
 		} {
 			var state interface{ SQLState() string }

@@ -292,8 +292,8 @@ func TestSettingByRole(t *testing.T) {
 		if n := node(); n != installNode {
 			t.Errorf("expected the node number of the database, got %d", n)
 		}
-		// A session that changes the number checks the new one.
-		if _, err := role.ExecContext(ctx, "SELECT sortkey.next_snowflake(); SET sortkey.node = 22; SELECT sortkey.next_snowflake()"); sqlState(err) != "55000" {
+		// A session that chooses its number checks it, too.
+		if _, err := role.ExecContext(ctx, "RESET ALL; SET sortkey.node = 22; SELECT sortkey.next_snowflake()"); sqlState(err) != "55000" {
 			t.Errorf("expected SQLSTATE 55000 for an unreserved number, got %v", err)
 		}
 	})

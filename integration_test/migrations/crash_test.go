@@ -141,7 +141,7 @@ func TestServerCrash(t *testing.T) {
 		crash(t, db, genCrashInserts, "select id::text from ordinary union all select id::text from bare", func(*pgx.Conn) {})
 		conn := db.Conn(t)
 		t.Logf("%d IDs in one window", pgtest.Value[int](t, conn, "select count(*) from bare"))
-		if n := pgtest.Value[int](t, conn, "select count(distinct id & ((1::bigint << 40) - 1)) from bare"); n != 1 {
+		if n := pgtest.Value[int](t, conn, "select count(distinct id >> 24) from bare"); n != 1 {
 			t.Errorf("expected all IDs in one window, got %d windows: the test proves less than it should", n)
 		}
 	})

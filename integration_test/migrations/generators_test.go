@@ -187,28 +187,32 @@ func genAll(n int, f func(i int) error) error {
 // generation: all have the layout and genNode, and they increase.
 func genCheckOrder(f genFormat, ids []byte) error {
 	var o genOrder
-	return o.check(f, ids, false)
+	return o.check(f, ids)
 }
 
 // A genOrder is the last ID of a session.
 type genOrder struct{ last genParts }
 
-// genWindow is the time of a window of the server's clock, in milliseconds.
-const genWindow = 10
+const (
+	// genWindow is the time of a window of the server's clock, in milliseconds. IDs are
+	// less than that early.
+	genWindow = 4
+	// genAhead is the time of three windows. IDs are less than that ahead of the clock.
+	genAhead = 12
+)
 
-// check checks the further IDs of the session. If the clock may have been set back since
-// the last ones, an ID can have an earlier time than the one before it: one in the same
-// window of the clock.
-func (o *genOrder) check(f genFormat, ids []byte, back bool) error {
+// check checks the further IDs of the session. They increase, even if the clock was set
+// back since the last ones.
+func (o *genOrder) check(f genFormat, ids []byte) error {
 	w := f.width()
 	for i := 0; i < len(ids); i += w {
 		p, err := f.parts(ids[i : i+w])
 		if err != nil {
 			return fmt.Errorf("%s %x: %w", f.name, ids[i:i+w], err)
 		}
-		if p.order() <= o.last.order() && !(back && o.last.time.Sub(p.time) < genWindow*time.Millisecond && p.sequence > o.last.sequence) {
-			return fmt.Errorf("%s: expected increasing IDs within a session, got %x (%s, sequence %d) after %s, sequence %d; the clock was set back: %t",
-				f.name, ids[i:i+w], p.time, p.sequence, o.last.time, o.last.sequence, back)
+		if p.order() <= o.last.order() {
+			return fmt.Errorf("%s: expected increasing IDs within a session, got %x (%s, sequence %d) after %s, sequence %d",
+				f.name, ids[i:i+w], p.time, p.sequence, o.last.time, o.last.sequence)
 		}
 		o.last = p
 	}
@@ -302,7 +306,7 @@ func genDefaults(t *testing.T, db *pgtest.DB, rows int) {
 }
 
 // If calls exceed the rate of a format, it returns IDs at nearly its full rate,
-// without duplicates and at most 10 ms ahead of the clock.
+// without duplicates and less than three windows ahead of the clock.
 func TestServerRateCap(t *testing.T) {
 	const clients = 12
 	duration := pgtest.Scaled(300*time.Millisecond, time.Second)
@@ -341,11 +345,11 @@ func TestServerRateCap(t *testing.T) {
 			if repeated > 0 {
 				t.Errorf("%s: expected no duplicates, got %d of %d", f.name, repeated, n)
 			}
-			if n > f.rate*int(took.Milliseconds()+11) {
+			if n > f.rate*int(took.Milliseconds()+genWindow+genAhead) {
 				t.Errorf("%s: expected at most %d IDs per millisecond, got %d in %s", f.name, f.rate, n, took)
 			}
-			if most.Load() > 10_000 {
-				t.Errorf("%s: expected IDs at most 10 ms ahead of the clock, got %d µs", f.name, most.Load())
+			if most.Load() >= 1000*genAhead {
+				t.Errorf("%s: expected IDs less than %d ms ahead of the clock, got %d µs", f.name, genAhead, most.Load())
 			}
 			if f.rate <= 64 && most.Load() < 1000 {
 				t.Errorf("%s: expected IDs at least 1 ms ahead of the clock at the format's full rate, got %d µs", f.name, most.Load())
@@ -368,8 +372,8 @@ func TestServerOpenTransaction(t *testing.T) {
 		open, other := conns[0], conns[1]
 		exec(t, other, "set statement_timeout = '60s'")
 		for _, f := range genFormats() {
-			// More IDs than a millisecond has, so that advance_clock runs.
-			many := fmt.Sprintf("select array_agg(%s::text) from generate_series(1, %d)", f.next(), min(4*f.rate, 5000))
+			// More IDs than a window has, so that advance runs.
+			many := fmt.Sprintf("select array_agg(%s::text) from generate_series(1, %d)", f.next(), min(5*genWindow*f.rate, 5000))
 			for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 				seen := map[string]bool{}
 				add := func(conn *pgx.Conn) {
@@ -485,9 +489,14 @@ func TestServerNodes(t *testing.T) {
 					t.Errorf("expected %d of %s, got %d", v, read, got)
 				}
 			}
-			exec(t, conn, fmt.Sprintf("select setval('sortkey_internal.%s_clock', (9223372036854775807 / increment_by - 3) * increment_by + 1) from pg_sequences where sequencename = '%[1]s_clock'", c.format))
-			for _, v := range []string{"-1", fmt.Sprint(c.max + 1), "2147483647", "-2147483648", "null"} {
+			last := "select pg_sequence_last_value('sortkey_internal." + c.format + "_clock')"
+			before := pgtest.Value[int64](t, conn, last)
+			wrong := []string{"-1", fmt.Sprint(c.max + 1), "2147483647", "-2147483648", "null"}
+			for _, v := range wrong {
 				fails(t, conn, "22003", "select "+call(v), strings.ToUpper(v)+c.message)
+			}
+			if n := pgtest.Value[int64](t, conn, last) - before; n > int64(len(wrong)) {
+				t.Errorf("expected a failing call to take at most one value of the sequence, got %d for %d calls", n, len(wrong))
 			}
 		}
 	})
@@ -506,7 +515,7 @@ func TestServerReadOnly(t *testing.T) {
 }
 
 // If somebody sets a CACHE on the sequence, sessions keep values for later. IDs are
-// still unique, increase within a session, and are never older than the call.
+// still unique, increase within a session, and are never a window older than the call.
 func TestServerCache(t *testing.T) {
 	const clients, duration = 6, 1500 * time.Millisecond
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
@@ -532,8 +541,8 @@ func TestServerCache(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if age > 0 {
-					return fmt.Errorf("expected IDs no older than the call, got one %.3f ms older", age*1000)
+				if age*1000 >= genWindow {
+					return fmt.Errorf("expected IDs less than %d ms older than the call, got one %.3f ms older", genWindow, age*1000)
 				}
 				all = append(all, ids...)
 				if n == 1 {
@@ -545,14 +554,18 @@ func TestServerCache(t *testing.T) {
 	})
 }
 
-// Failed calls increment the counter in the sequence, but they don't exhaust the
-// sequence, which would be permanent.
+// Failed calls take values of the sequence. They reach the next window only after
+// millions of calls, and it has no IDs before its time.
 func TestServerSequenceEnd(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conns := genConns(t, db, 4)
-		// 50 values before the end of the sequence, in a unit an hour ahead.
-		exec(t, conns[0], `select setval('sortkey_internal.spread64_clock',
-			(((1::bigint << 20) - 50) << 43) | (extract(epoch from clock_timestamp() + interval '1 hour') * 1000)::bigint)`)
+		const last, windowShift = "select pg_sequence_last_value('sortkey_internal.spread64_clock')", 23
+		set := func(after string, counter int) (window int64) {
+			return pgtest.Value[int64](t, conns[0], fmt.Sprintf("select setval('sortkey_internal.spread64_clock', (extract(epoch from clock_timestamp() + interval '%s') * 250)::bigint << %d | %d)",
+				after, windowShift, counter)) >> windowShift
+		}
+		// 50 values before the end of a window that is an hour ahead.
+		window := set("1 hour", 1<<windowShift-50)
 		genEach(t, len(conns), func(i int) error {
 			for range 200 {
 				_, err := conns[i].Exec(t.Context(), "select sortkey.next_spread64(1)")
@@ -562,21 +575,20 @@ func TestServerSequenceEnd(t *testing.T) {
 			}
 			return nil
 		})
-		if n := pgtest.Value[int64](t, conns[0], "select pg_sequence_last_value('sortkey_internal.spread64_clock') >> 43"); n > 2*64+int64(len(conns)) || n < 64 {
-			t.Errorf("expected a counter slightly above its capacity, got %d", n)
+		if n := pgtest.Value[int64](t, conns[0], last) >> windowShift; n != window+1 {
+			t.Errorf("expected window %d after the values of window %d, got %d", window+1, window, n)
 		}
 		fails(t, conns[0], "55000", "select sortkey.next_spread64(1)",
 			"clock time ", " is behind ", "the last ID of sortkey_internal.spread64_clock", "The server's clock was set back.")
 
 		// A call doesn't wait for a clock that is more than a second behind.
-		exec(t, conns[0], `select setval('sortkey_internal.spread64_clock', (100::bigint << 43) | (extract(epoch from clock_timestamp() + interval '1 minute') * 1000)::bigint)`)
+		set("1 minute", 100)
 		fails(t, conns[0], "55000", "select sortkey.next_spread64(1)", " is behind ")
 
-		// Once the clock has caught up, calls return IDs with a later time.
-		exec(t, conns[0], `select setval('sortkey_internal.spread64_clock', (100::bigint << 43) | (extract(epoch from clock_timestamp() + interval '300 ms') * 1000)::bigint)`)
-		if later := pgtest.Value[bool](t, conns[0], `with u as materialized (select pg_sequence_last_value('sortkey_internal.spread64_clock') & ((1::bigint << 42) - 1) as unit)
-			select extract(epoch from sortkey.spread64_time(sortkey.next_spread64(1))) * 1000 > unit from u`); !later {
-			t.Error("expected an ID after the last one")
+		// Once the clock has caught up, calls return IDs of this window or a later one.
+		window = set("300 ms", 100)
+		if id := pgtest.Value[int64](t, conns[0], "select (extract(epoch from sortkey.spread64_time(sortkey.next_spread64(1))) * 250)::bigint"); id < window {
+			t.Errorf("expected an ID in window %d or later, got one of %d", window, id)
 		}
 
 		// If somebody restarts the sequence, calls take the time from the clock.
@@ -641,7 +653,7 @@ func TestServerLifetime(t *testing.T) {
 		fails(t, conn, "55000", "select later.next_snowflake(0)",
 			"clock time ", " is before ", "the first time that IDs of later_internal.snowflake_clock can hold")
 
-		// An epoch shortly ahead. The first unit has no IDs, since zero isn't one.
+		// An epoch shortly ahead. The first window has no IDs, since zero isn't one.
 		for wait := 500 * time.Millisecond; ; wait *= 2 {
 			upFrom("soon", time.Now().Add(wait))
 			_, err := conn.Exec(t.Context(), "select soon.next_snowflake(0)")
@@ -657,9 +669,9 @@ func TestServerLifetime(t *testing.T) {
 				wantSQLState(t, err, "55000", "before the epoch")
 				continue
 			}
-			first = pgtest.Value[int64](t, conn, "select pg_sequence_last_value('soon_internal.snowflake_clock') & ((1::bigint << 41) - 1)")
+			first = pgtest.Value[int64](t, conn, "select pg_sequence_last_value('soon_internal.snowflake_clock') >> 24")
 			if first < 1 {
-				t.Fatalf("expected no ID of the first millisecond, got one of %d", first)
+				t.Fatalf("expected no ID of the first window, got one of %d", first)
 			}
 		}
 		if id := pgtest.Value[int64](t, conn, "select soon.next_snowflake(0)"); id <= 0 {
@@ -691,18 +703,18 @@ func TestServerLifetime(t *testing.T) {
 }
 
 // Calls above the rate for a whole second fail. No load reaches this reliably.
-func TestServerAdvanceClock(t *testing.T) {
+func TestServerAdvance(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		conn := db.Conn(t)
-		// One ID per 2 seconds.
-		exec(t, conn, "create sequence slow increment by "+fmt.Sprint(int64(1)<<41))
-		const advance = "select sortkey_internal.advance_clock('slow', '1970-01-01 00:00:00+00', 2000, 40, 0, 0)"
+		// One ID per 3 seconds.
+		exec(t, conn, "create sequence slow")
+		const advance = "select sortkey_internal.advance('slow', '1970-01-01 00:00:00+00', 3000, 23, 0, 0)"
 		got := map[string]int{}
-		for range 3 {
+		for range 5 {
 			_, err := conn.Exec(t.Context(), advance)
 			got[sqlState(err)]++
 			if err != nil {
-				wantSQLState(t, err, "53400", advance, "public.slow has 1 IDs per 2000 ms", "for 1000 ms", "use a format with more IDs per millisecond")
+				wantSQLState(t, err, "53400", advance, "public.slow has 1 IDs per 3000 ms", "for 1000 ms", "use a format with more IDs per millisecond")
 			}
 		}
 		if got[""] == 0 || got["53400"] == 0 {

@@ -80,7 +80,7 @@ var installLeases = []string{"claim_node", "renew_node", "release_node", "reserv
 
 // installOwners are the internal functions that run with the privileges of their
 // owner.
-var installOwners = regexp.MustCompile(`^(mint_(snowflake|snowflake_si|uid60|spread64|sno)|node_pools|use_node)$`)
+var installOwners = regexp.MustCompile(`^((snowflake|snowflake_si|uid60|spread64|sno)_id|node_pools|use_node)$`)
 
 // Functions, relations and schemas have the intended privileges and flags in the
 // catalog.
@@ -124,9 +124,13 @@ func TestFunctionFlags(t *testing.T) {
 		if count["next"] != 9 || count["lease"] != len(installLeases) || count["at"] != 5 || count["pure"] != 25 || count["internal"] < 50 {
 			t.Errorf("expected 9 next_ functions, %d for leases, 5 for past times, and 25 others, got %v", len(installLeases), count)
 		}
-		// Only the owner has privileges on sequences and tables, except SELECT on the tables that record the installation.
+		// Only the owner has privileges on sequences and tables, except USAGE on the clocks and SELECT on the tables that record the
+		// installation.
 		for _, line := range columnOf(t, pool, `SELECT format('%s: %s may %s', c.oid::regclass, grantee::regrole, privilege_type) FROM pg_class c, aclexplode(relacl)
 			WHERE relnamespace IN ('sortkey'::regnamespace, 'sortkey_internal'::regnamespace) AND grantee <> relowner`) {
+			if regexp.MustCompile(`^sortkey_internal\.\w+_clock: - may USAGE$`).MatchString(line) {
+				continue
+			}
 			if !strings.HasSuffix(line, ": - may SELECT") || strings.HasPrefix(line, "sortkey_internal.") || strings.Contains(line, "node_") && !strings.HasPrefix(line, "sortkey.node_defaults:") && !strings.HasPrefix(line, "sortkey.node_problems:") {
 				t.Errorf("unexpected privilege: %s", line)
 			}
@@ -145,7 +149,7 @@ func TestInsertRole(t *testing.T) {
 		ctx, owner, name := t.Context(), db.SQL(t), installRoleName(db, "writer")
 		installSet(t, db)
 		role := installRole(t, db, name)
-		role.SetMaxOpenConns(1) // currval and lastval belong to a session
+		role.SetMaxOpenConns(1) // currval belongs to a session
 		denied := func(statement string) {
 			t.Helper()
 			if _, err := role.ExecContext(ctx, statement); err == nil || !strings.Contains(err.Error(), "permission denied") && !strings.Contains(err.Error(), "must be owner") {
@@ -158,6 +162,7 @@ func TestInsertRole(t *testing.T) {
 			t.Helper()
 			denied("SELECT " + call)
 			table, clock := fmt.Sprintf("of_%s_%d", g.format, node), "sortkey_internal."+g.format+"_clock"
+			oid := columnOf(t, owner, "SELECT '"+clock+"'::regclass::oid")[0]
 			db.Exec(t, fmt.Sprintf(`CREATE TABLE %s (id sortkey.%s PRIMARY KEY DEFAULT %s, n int);
 				GRANT INSERT ON %[1]s TO %[4]s; GRANT EXECUTE ON FUNCTION sortkey.%[5]s TO %[4]s`, table, g.format, call, name, signature))
 			for range 20 { // some calls begin a millisecond, and some continue it
@@ -170,14 +175,14 @@ func TestInsertRole(t *testing.T) {
 				t.Errorf("expected 2000 valid IDs of %s, got %d of %d", call, good, all)
 			}
 			for _, statement := range []string{
-				"SELECT nextval('" + clock + "')", "SELECT setval('" + clock + "', 1)", "SELECT currval('" + clock + "')", "SELECT lastval()",
+				"SELECT nextval('" + clock + "')", "SELECT setval('" + clock + "', 1)", "SELECT currval('" + clock + "')", "SELECT setval(" + oid + "::regclass, 1)",
 				"SELECT * FROM " + clock, "SELECT last_value FROM " + clock, "ALTER SEQUENCE " + clock + " RESTART", "DROP SEQUENCE " + clock,
 				"COMMENT ON SEQUENCE " + clock + " IS 'x'", "GRANT USAGE ON SEQUENCE " + clock + " TO " + name,
-				"SELECT sortkey_internal.advance_clock('" + clock + "', '1970-01-01Z', 1, 41, 12, 0)", "SELECT sortkey_internal." + g.format + "_tick()",
-				"SELECT sortkey_internal.mint_" + g.format + "(pg_catalog.now())", "SELECT sortkey_internal.use_node('" + g.format + "', 1000000)",
+				"SELECT sortkey_internal.advance('" + clock + "', '1970-01-01Z', 4, 24, 14, 0)", "SELECT sortkey_internal." + g.format + "_later(0)",
+				"SELECT sortkey_internal." + g.format + "_id(1, 1)", "SELECT sortkey_internal.use_node('" + g.format + "', 1000000)",
 				"SELECT * FROM sortkey_internal.node_pools('" + g.format + "', 1)",
 				"ALTER FUNCTION sortkey." + signature + " SET search_path = public", "CREATE TABLE sortkey.t ()", "CREATE TABLE sortkey_internal.t ()", "SELECT id FROM " + table,
-				"CREATE FUNCTION sortkey_internal.advance_clock(text, bigint, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql RETURN 1",
+				"CREATE FUNCTION sortkey_internal.advance(text, text, integer, integer, integer, integer) RETURNS bigint LANGUAGE sql RETURN 1",
 				"GRANT USAGE ON SCHEMA sortkey_internal TO " + name, "SELECT * FROM sortkey.node_lease", "SELECT sortkey.reserve_node('snowflake', 1, 'x')",
 				"SELECT sortkey.create_node_pool('x', 1, 'x')", "SELECT * FROM sortkey.partition_horizon",
 			} {
@@ -238,11 +243,11 @@ func installTraps() string {
 		{"to_timestamp(double precision)", "timestamptz"}, {"to_timestamp(bigint)", "timestamptz"}, {"format(text, VARIADIC text[])", "text"}, {`format(text, VARIADIC "any")`, "text"},
 		{"reverse(text)", "text"}, {"get_byte(bytea, integer)", "integer"}, {"uuid_send(uuid)", "bytea"}, {"gen_random_uuid()", "uuid"},
 		{"to_hex(bigint)", "text"}, {"sno_digits(bigint)", "bigint"}, {"floor(numeric)", "numeric"}, {"pg_sleep(double precision)", "bool"},
-		{"advance_clock(regclass, timestamptz, integer, integer, integer, integer)", "bigint"}, {"advance_clock(text, text, integer, integer, integer, integer)", "bigint"},
+		{"advance(regclass, timestamptz, integer, integer, integer, integer)", "bigint"}, {"advance(text, text, integer, integer, integer, integer)", "bigint"},
 		{"tstzrange_subdiff(timestamptz, timestamptz)", "double precision"}, {"floor(double precision)", "double precision"}, {"random()", "double precision"}, {"isfinite(timestamptz)", "bool"},
 		{"current_setting(text, boolean)", "text"}, {"current_setting(text)", "text"}, {"set_config(text, text, boolean)", "text"}, {"current_database()", "name"}, {"to_regclass(text)", "regclass"},
-		{"snowflake_tick()", "bigint"}, {"snowflake_is_stale(bigint, bigint)", "bool"}, {"snowflake_of(bigint, bigint, bigint)", "bigint"}, {"snowflake_node_bits()", "bigint"},
-		{"mint_snowflake(timestamptz)", "bigint"}, {"snowflake_now(timestamptz)", "bigint"}, {"use_node(text, integer)", "bigint"}, {"sno_hex(bigint)", "text"}, {"substr(text, integer, integer)", "text"}, {"btrim(bytea, bytea)", "bytea"},
+		{"snowflake_bits(bigint)", "bigint"}, {"snowflake_of(bigint, bigint)", "bigint"}, {"snowflake_node_bits(integer)", "bigint"}, {"snowflake_later(bigint)", "bigint"},
+		{"snowflake_id(bigint, bigint)", "bigint"}, {"uuid_hash(uuid)", "integer"}, {"use_node(text, integer)", "bigint"}, {"sno_hex(bigint)", "text"}, {"substr(text, integer, integer)", "text"}, {"btrim(bytea, bytea)", "bytea"},
 		{"encode(bytea, text)", "text"}, {"left(text, integer)", "text"}, {"replace(text, text, text)", "text"}, {"pg_get_expr(pg_node_tree, oid)", "text"},
 		{"pg_sequence_last_value(regclass)", "bigint"}, {"pg_advisory_xact_lock(integer, integer)", "bool"}, {"int8(bit)", "bigint"}, {"bit(bigint, integer)", "bit"}, {"text(bit)", "text"},
 	} {
@@ -343,6 +348,7 @@ func TestHostileCaller(t *testing.T) {
 						if g.bySetting == "" {
 							continue
 						}
+						must(t, exec("RESET sortkey."+g.format+"_node")) // the number of this session
 						if err := exec("SELECT " + g.bySetting); sqlState(err) != code {
 							t.Errorf("%s with the setting %q: expected SQLSTATE %s, got %v", g.bySetting, value, code, err)
 						}
@@ -408,10 +414,11 @@ func TestDefaultPrivileges(t *testing.T) {
 				UNION ALL
 				SELECT nspname, nspacl, nspowner FROM pg_namespace WHERE nspname = 'sortkey_internal'
 			) o (name, acl, owner), aclexplode(acl) WHERE grantee <> owner
-				AND NOT (name IN ('sortkey.revision', 'sortkey.layout', 'sortkey.node_defaults', 'sortkey.node_problems', 'sortkey.partitioned_table') AND grantee = 0 AND privilege_type = 'SELECT')`) {
+				AND NOT (name IN ('sortkey.revision', 'sortkey.layout', 'sortkey.node_defaults', 'sortkey.node_problems', 'sortkey.partitioned_table') AND grantee = 0 AND privilege_type = 'SELECT'
+				OR name LIKE '%\_clock' AND grantee = 0 AND privilege_type = 'USAGE')`) {
 			t.Errorf("expected privileges of the owner only, got %s", line)
 		}
-		for _, statement := range []string{"SELECT sortkey_internal.mint_snowflake(1, 1)", "SELECT nextval('sortkey_internal.snowflake_clock')", "CREATE TABLE sortkey_internal.t ()",
+		for _, statement := range []string{"SELECT sortkey_internal.snowflake_id(1, 1)", "SELECT nextval('sortkey_internal.snowflake_clock')", "CREATE TABLE sortkey_internal.t ()",
 			"SELECT sortkey.next_snowflake()", "SELECT sortkey.next_snowflake(1)", "DELETE FROM sortkey.layout", "INSERT INTO sortkey.node_lease VALUES ('x', 1)"} {
 			_, err := role.ExecContext(ctx, statement)
 			wantError(t, err, nil, "permission denied")

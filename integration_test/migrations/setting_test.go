@@ -81,6 +81,7 @@ func TestServerSettingErrors(t *testing.T) {
 				_ = failing(v, "22023", fmt.Sprintf("sortkey.node is '%s', which is not a node number of %s (0 to %d)", v, f.name, f.max))
 			}
 			for _, node := range []int{0, 29, f.max} {
+				conn = db.Conn(t) // a session keeps its number
 				exec(t, conn, fmt.Sprintf("set sortkey.node = %d", node))
 				pool, number := f.pool(node)
 				err := failing("an unreserved number", "55000", fmt.Sprintf("sortkey.node is %d, but number %d of pool %s is not reserved", node, number, pool))
@@ -116,9 +117,9 @@ func TestServerSettingPools(t *testing.T) {
 	})
 }
 
-// A session that changes sortkey.node uses the new number at once, also in prepared
-// statements. The end of a transaction, DISCARD ALL and RESET ALL don't break later
-// calls.
+// A session keeps the number of its first ID, whatever it sets, also in prepared
+// statements. After DISCARD ALL, RESET ALL and a rollback of the first call it reads the
+// setting again.
 func TestServerSettingChanges(t *testing.T) {
 	installed.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		admin := db.Conn(t)
@@ -143,15 +144,18 @@ func TestServerSettingChanges(t *testing.T) {
 							want(conn, sql, 5)
 						}
 						exec(t, conn, "set sortkey.node = 9")
+						want(conn, sql, 5)
+						exec(t, conn, "begin")
+						exec(t, conn, "set local sortkey.node = 10")
+						want(conn, sql, 5)
+						exec(t, conn, "commit")
+						exec(t, conn, fmt.Sprintf("reset sortkey.%s_node", f.name))
 						want(conn, sql, 9)
+						exec(t, conn, "reset all")
 						exec(t, conn, "set sortkey.node = 10")
 						fails(t, conn, "55000", sql, "is not reserved")
-						exec(t, conn, "begin")
-						exec(t, conn, "set local sortkey.node = 9")
-						want(conn, sql, 9)
-						exec(t, conn, "commit")
-						fails(t, conn, "55000", sql, "is not reserved")
-						exec(t, conn, "reset sortkey.node")
+						exec(t, conn, "reset all")
+						exec(t, conn, "set plan_cache_mode = "+plan)
 						want(conn, sql, 5)
 					}
 				}
@@ -219,7 +223,7 @@ func TestServerSettingForged(t *testing.T) {
 			conn := db.Conn(t)
 			exec(t, conn, "set sortkey.node = 1")
 			for _, forged := range []string{"9223372036854775807", "-1", "-9223372036854775808"} {
-				exec(t, conn, fmt.Sprintf("set sortkey.%s_1 = '%s'", f.name, forged))
+				exec(t, conn, fmt.Sprintf("set sortkey.%s_node = '%s'", f.name, forged))
 				var valid bool
 				must(t, conn.QueryRow(t.Context(), fmt.Sprintf(`select count(distinct id) = 100 and bool_and(abs(extract(epoch from %s(id) - clock_timestamp())) < 60)
 					from (select %s from generate_series(1, 100)) g (id)`, f.function("time"), f.next())).Scan(&valid))

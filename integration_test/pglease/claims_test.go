@@ -544,28 +544,6 @@ func TestReservedAsleep(t *testing.T) {
 	})
 }
 
-// A reservation that isn't committed yet blocks no claim of another number, even if the
-// number has no row yet.
-func TestReservationInProgress(t *testing.T) {
-	t.Parallel()
-	pgtest.One(t, func(t *testing.T, db *pgtest.DB) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a blocked call would otherwise wait until the end of the test
-		defer cancel()
-		s, p := up(t, db), small(2)
-		tx, err := db.Conn(t).Begin(ctx)
-		must(t, err)
-		_, err = tx.Exec(ctx, "SELECT sortkey.reserve_node('small', 0, 'x')")
-		must(t, err)
-		if c, err := s.Claim(ctx, p, ask("a", time.Minute)); err != nil || c.Number != 1 {
-			t.Errorf("expected number 1, got %+v, %v", c, err)
-		}
-		must(t, tx.Rollback(ctx))
-		if c := claim(t, s, p, ask("b", time.Minute)); c.Number != 0 {
-			t.Errorf("expected number 0, got %+v", c)
-		}
-	})
-}
-
 // Locked reservations, and reservations out of the pool's range, don't block claims.
 func TestReservedMeanwhile(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,7 @@
 DROP FUNCTION {{.Internal}}.not_zero(text, anyelement, anyelement);
 DROP FUNCTION {{.Internal}}.finite_time(timestamptz);
 DROP FUNCTION {{.Internal}}.sequence_bits(text, integer, integer);
-DROP FUNCTION {{.Internal}}.reject_node(text, integer, integer);
-DROP FUNCTION {{.Internal}}.advance_clock(regclass, timestamptz, integer, integer, integer, integer);
+DROP FUNCTION {{.Internal}}.advance(regclass, timestamptz, integer, integer, integer, integer);
 DROP TABLE {{.Schema}}.layout;
 DROP TABLE {{.Schema}}.revision;
 

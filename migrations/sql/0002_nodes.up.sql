@@ -581,13 +581,13 @@ AS $$
 $$;
 
 -- Checks the setting {{$s}}.node for a format. Returns the bits of the number in an ID, and stores them in a setting of the
--- session for ..._node_bits().
+-- session for ..._node_bits(). STABLE, so that its callers can be inlined and COPY inserts many rows at once.
 --
 -- The workers of a Citus cluster have the functions, but not the tables. Citus copies the settings of the coordinator's
 -- database to all workers, again when it adds or activates one. So each worker ignores {{$s}}.node and reads a setting
--- ends with its group, such as {{$s}}.node_1. A session keeps the number until it ends.
+-- that ends with its group, such as {{$s}}.node_1. A session keeps the number until it ends.
 CREATE FUNCTION {{$i}}.use_node(format text, largest integer) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -643,9 +643,7 @@ BEGIN
         END IF;
     END IF;
     EXECUTE format('SELECT {{$i}}.%I($1)', format || '_node_bits') INTO bits USING setting::integer;
-    IF current_setting('{{$s}}.node', true) ~ '^[0-9]{1,9}$' THEN -- on a Citus worker, it can be any text
-        PERFORM set_config(format('{{$s}}.%s_%s', format, current_setting('{{$s}}.node')), bits::text, false);
-    END IF;
+    PERFORM set_config(format('{{$s}}.%s_node', format), bits::text, false);
     RETURN bits;
 END
 $$;

@@ -59,15 +59,7 @@ COMMENT ON FUNCTION {{$s}}.snowflake_si_floor(timestamptz) IS
     'Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.';
 
 {{template "clock" .}}
-{{template "advance" .}}
-{{template "node" .}}
--- Builds an ID from a value of the clock.
-CREATE FUNCTION {{$i}}.snowflake_si_of(value bigint, now_unit bigint, node bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN (greatest(value & {{.LastUnit}}, now_unit) << {{.TimeShift}}) | node | (value >> {{.WindowBits}});
-
-{{template "mint" .}}
-{{template "next" .}}
+{{template "generator" .}}
 {{template "at" .}}
 {{template "protect" .}}
 {{end}}

@@ -83,44 +83,42 @@ COMMENT ON FUNCTION {{$s}}.uid60_floor(timestamptz) IS
     'Returns the lowest ID of the millisecond that contains t, a bound for partitions and for queries by time.';
 
 {{template "clock" .}}
--- Returns random bytes.
-CREATE FUNCTION {{$i}}.uid60_random() RETURNS bytea
-    LANGUAGE sql VOLATILE
-    RETURN uuid_send(gen_random_uuid());
-
--- Changes the window of the clock and returns a value of the new window, which starts at a random sequence number.
-CREATE FUNCTION {{$i}}.uid60_advance(random bytea) RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN {{$i}}.advance_clock('{{$i}}.uid60_clock', '{{.Epoch}}', 1, {{.UnitBits}}, {{.ClockBits}}, get_byte(random, 2));
-
--- Builds an ID from a value of the clock.
-CREATE FUNCTION {{$i}}.uid60_of(value bigint, now_unit bigint, random bytea) RETURNS bigint
+-- Returns the bits of a value of the clock in an ID.
+CREATE FUNCTION {{$i}}.uid60_bits(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN (greatest(value & {{.LastUnit}}, now_unit) << 18) | ((value >> {{.WindowBits}}) << 9)
-        | (get_byte(random, 0) << 1) | (get_byte(random, 1) & 1);
+    RETURN {{.Bits}};
 
-{{template "before mint"}}
-CREATE FUNCTION {{$i}}.mint_uid60(now timestamptz) RETURNS bigint
+-- Returns an ID of a later window, without its random bits.
+CREATE FUNCTION {{$i}}.uid60_later() RETURNS bigint
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN {{$i}}.uid60_bits({{template "advance" .}});
+END
+$$;
+
+-- Returns the ID of a value, if it is fresh. The random bits are a hash of 122 random ones.
+CREATE FUNCTION {{$i}}.uid60_of(value bigint) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN ({{template "stale" .}}) = 0
+        THEN {{$i}}.uid60_bits(value) ELSE {{$i}}.uid60_later() END
+        | (uuid_hash(gen_random_uuid()) & 511);
+
+{{template "before id"}}
+CREATE FUNCTION {{$i}}.uid60_id(value bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
-DECLARE
-    value bigint := {{$i}}.uid60_tick();
-    now_unit bigint := {{$i}}.uid60_now(now);
-    random pg_catalog.bytea := {{$i}}.uid60_random();
 BEGIN
-    IF {{$i}}.uid60_is_stale(value, now_unit) THEN
-        value := {{$i}}.uid60_advance(random);
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
-    END IF;
-    RETURN {{$i}}.uid60_of(value, now_unit, random);
+    RETURN {{$i}}.uid60_of(value);
 END
 $$;
 
 CREATE FUNCTION {{$s}}.next_uid60() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.mint_uid60(clock_timestamp());
+    RETURN {{$i}}.uid60_id(nextval('{{$i}}.uid60_clock'));
 COMMENT ON FUNCTION {{$s}}.next_uid60() IS
-    'Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases and programs unlikely, 9 bits of each ID are random, and the sequence starts at a random number, usually every 10 ms.';
+    'Generates an ID, for the default of a column. The format has no node numbers. To make collisions with other databases and programs unlikely, 9 bits of each ID are random, and the sequence starts at a random number every 4 ms or more.';
 
 CREATE FUNCTION {{$s}}.uid60_at(t timestamptz, n integer) RETURNS bigint
     LANGUAGE sql VOLATILE

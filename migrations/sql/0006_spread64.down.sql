@@ -1,14 +1,8 @@
 {{define "spread64" -}}
-DROP FUNCTION {{.Schema}}.next_spread64(integer);
-DROP FUNCTION {{.Schema}}.next_spread64();
 DROP FUNCTION {{.Schema}}.spread64_at(timestamptz, integer, integer);
-DROP FUNCTION {{.Internal}}.mint_spread64(timestamptz, integer);
-DROP FUNCTION {{.Internal}}.mint_spread64(timestamptz);
-DROP FUNCTION {{.Internal}}.spread64_of(bigint, bigint, bigint);
-DROP FUNCTION {{.Internal}}.spread64_bits(bigint, bigint);
+{{template "drop generator" .Spread64}}
+DROP FUNCTION {{.Internal}}.spread64_time_bits(bigint);
 DROP FUNCTION {{.Internal}}.spread64_unit(timestamptz);
-{{template "drop node" .Spread64}}
-{{- template "drop clock" .Spread64}}
 DROP FUNCTION {{.Schema}}.spread64_from_text(text);
 DROP FUNCTION {{.Schema}}.spread64_text(bigint);
 DROP FUNCTION {{.Schema}}.spread64_parts(bigint);

@@ -77,20 +77,12 @@ $$;
 COMMENT ON FUNCTION {{$s}}.spread64_from_text(text) IS 'Parses the output of spread64_text. Raises an error for other texts.';
 
 {{template "clock" .}}
-{{template "advance" .}}
-{{template "node" .}}
--- Builds an ID from a unit of time and the other bits.
-CREATE FUNCTION {{$i}}.spread64_bits(unit bigint, rest bigint) RETURNS bigint
+-- Returns the bits of a unit of time in an ID.
+CREATE FUNCTION {{$i}}.spread64_time_bits(unit bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN reverse(unit::bit(42)::text)::bit(42)::bit(64)::bigint | rest;
+    RETURN reverse(unit::bit(42)::text)::bit(42)::bit(64)::bigint;
 
--- Builds an ID from a value of the clock.
-CREATE FUNCTION {{$i}}.spread64_of(value bigint, now_unit bigint, node bigint) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN {{$i}}.spread64_bits(greatest(value & {{.LastUnit}}, now_unit), ((value >> {{.WindowBits}}) << 16) | node);
-
-{{template "mint" .}}
-{{template "next" .}}
+{{template "generator" .}}
 -- Returns the unit of a finite time.
 CREATE FUNCTION {{$i}}.spread64_unit(t timestamptz) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE STRICT
@@ -103,9 +95,9 @@ $$;
 
 CREATE FUNCTION {{$s}}.spread64_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.not_zero('{{.Title}}', {{$i}}.spread64_bits({{$i}}.spread64_unit({{$i}}.finite_time(t)),
-        ({{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}) << 16)
-        | CASE WHEN node IS NULL THEN {{$i}}.spread64_node_bits() ELSE {{$i}}.spread64_node_bits(node) END), 0::bigint);
+    RETURN {{$i}}.not_zero('{{.Title}}', {{$i}}.spread64_time_bits({{$i}}.spread64_unit({{$i}}.finite_time(t)))
+        | ({{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}) << 16)
+        | CASE WHEN node IS NULL THEN {{$i}}.spread64_node_bits() ELSE {{$i}}.spread64_node_bits(node) END, 0::bigint);
 {{template "comment at" .}}
 {{template "protect" .}}
 {{- end}}

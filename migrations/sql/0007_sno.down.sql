@@ -2,15 +2,15 @@
 DROP FUNCTION {{.Schema}}.sno_at(timestamptz, integer, integer, integer);
 DROP FUNCTION {{.Schema}}.next_sno(integer, integer);
 DROP FUNCTION {{.Schema}}.next_sno(integer);
-DROP FUNCTION {{.Internal}}.mint_sno(timestamptz, integer, integer);
-DROP FUNCTION {{.Internal}}.mint_sno(timestamptz, integer);
+DROP FUNCTION {{.Internal}}.sno_id(bigint, bigint);
+DROP FUNCTION {{.Internal}}.sno_of(bigint, bigint, bigint, bigint);
+DROP FUNCTION {{.Internal}}.sno_later(bigint);
 DROP FUNCTION {{.Internal}}.sno_of(bigint, bigint);
-DROP FUNCTION {{.Internal}}.sno_low(bigint, bigint, bigint);
-DROP FUNCTION {{.Internal}}.sno_high(bigint, bigint);
-DROP FUNCTION {{.Internal}}.sno_meta_bits(integer);
-DROP FUNCTION {{.Internal}}.reject_meta(integer);
-{{template "drop node" .Sno}}
-{{- template "drop clock" .Sno}}
+DROP FUNCTION {{.Internal}}.sno_low(bigint, bigint);
+DROP FUNCTION {{.Internal}}.sno_high(bigint);
+DROP SEQUENCE {{.Internal}}.sno_clock;
+DROP FUNCTION {{.Internal}}.sno_node_bits();
+DROP FUNCTION {{.Internal}}.sno_node_bits(integer, integer);
 DROP FUNCTION {{.Schema}}.sno_partman_decoder(text);
 DROP FUNCTION {{.Schema}}.sno_floor(timestamptz);
 DROP FUNCTION {{.Internal}}.sno_hex(bigint);

@@ -140,82 +140,91 @@ CREATE FUNCTION {{$s}}.sno_partman_decoder(s text) RETURNS timestamptz
 COMMENT ON FUNCTION {{$s}}.sno_partman_decoder(text) IS 'The decoder for pg_partman 5.2 and later. The encoder is sno_floor.';
 
 {{template "clock" .}}
-{{template "advance" .}}
-{{template "node" .}}
-CREATE FUNCTION {{$i}}.reject_meta(meta integer) RETURNS bigint
-    LANGUAGE plpgsql STABLE
+-- Returns the digits of a node number and a metabyte in the second half of an ID.
+CREATE FUNCTION {{$i}}.sno_node_bits(node integer, meta integer DEFAULT 0) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+    bits bigint := (meta::bigint << 32) | (node::bigint << 16);
 BEGIN
+    IF node BETWEEN 0 AND {{.MaxNode}} AND meta BETWEEN 0 AND 255 THEN
+        RETURN ((bits << 6) & {{0x1f0000}}) | ((bits << 9) & {{0x1f000000}}) | ((bits << 12) & {{0x1f00000000}})
+            | ((bits << 15) & {{0x1f0000000000}}) | ((bits << 18) & {{0x1f000000000000}}) | ((bits << 21) & {{0x1f00000000000000}});
+    END IF;
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
-        MESSAGE = format('metabyte %s is out of range (0 to 255)', coalesce(meta::text, 'NULL'));
+        MESSAGE = CASE WHEN node BETWEEN 0 AND {{.MaxNode}} THEN format('metabyte %s is out of range (0 to 255)', coalesce(meta::text, 'NULL'))
+            ELSE format('node number %s of {{.Title}} is out of range (0 to {{.MaxNode}})', coalesce(node::text, 'NULL')) END;
 END
 $$;
 
--- Returns the digits of a metabyte.
-CREATE FUNCTION {{$i}}.sno_meta_bits(meta integer) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN CASE WHEN meta BETWEEN 0 AND 255 THEN ((meta >> 3)::bigint << 56) | ((meta & 7)::bigint << 50) ELSE {{$i}}.reject_meta(meta) END;
-
--- Builds an ID from a value of the clock, in three steps, since PL/pgSQL inlines a function only if its arguments are
--- simple. The tick-tock bit is zero, since this clock never steps back.
-CREATE FUNCTION {{$i}}.sno_high(value bigint, now_unit bigint) RETURNS bigint
+{{template "setting" .}}
+-- Returns the first 8 digits for a value of the clock: its time, and a tick-tock bit of zero, since this clock never steps back.
+CREATE FUNCTION {{$i}}.sno_high(value bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN {{$i}}.sno_digits(greatest(value & {{.LastUnit}}, now_unit) << 1);
+    RETURN ((value >> 23) & 30) | ((value >> 20) & {{0x1f00}}) | ((value >> 17) & {{0x1f0000}}) | ((value >> 14) & {{0x1f000000}})
+        | ((value >> 11) & {{0x1f00000000}}) | ((value >> 8) & {{0x1f0000000000}}) | ((value >> 5) & {{0x1f000000000000}})
+        | ((value >> 2) & {{0x1f00000000000000}});
 
-CREATE FUNCTION {{$i}}.sno_low(value bigint, meta bigint, node bigint) RETURNS bigint
+-- Returns the last 8 digits: the metabyte, the node number, and the sequence number of a value.
+CREATE FUNCTION {{$i}}.sno_low(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE sql IMMUTABLE
-    RETURN meta | node | ((value >> {{.CounterShift 0}}) & 31) | ((value >> {{.CounterShift 3}}) & {{0x1f00}})
-        | ((value >> {{.CounterShift 6}}) & {{0x1f0000}}) | ((value >> {{.CounterShift 9}}) & {{0x1000000}});
+    RETURN node_bits | (value & 31) | ((value << 3) & {{0x1f00}}) | ((value << 6) & {{0x1f0000}}) | ((value << 9) & {{0x1000000}});
 
 CREATE FUNCTION {{$i}}.sno_of(high bigint, low bigint) RETURNS uuid
     LANGUAGE sql IMMUTABLE
     RETURN ({{$i}}.sno_hex(high) || {{$i}}.sno_hex(low))::uuid;
 
-{{template "before mint"}}
-CREATE FUNCTION {{$i}}.mint_sno(now timestamptz, meta integer) RETURNS uuid
-{{- template "mint sno start" .}}
-    high := {{$i}}.sno_high(value, now_unit);
-    low := {{$i}}.sno_low(value, {{$i}}.sno_meta_bits(meta), {{$i}}.sno_node_bits());
-    RETURN {{$i}}.sno_of(high, low);
+-- Returns an ID of a later window.
+CREATE FUNCTION {{$i}}.sno_later(node_bits bigint) RETURNS uuid
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    value bigint := {{template "advance" .}};
+BEGIN
+    RETURN {{$i}}.sno_of({{$i}}.sno_high(value), {{$i}}.sno_low(value, node_bits));
 END
 $$;
 
-CREATE FUNCTION {{$i}}.mint_sno(now timestamptz, meta integer, node integer) RETURNS uuid
-{{- template "mint sno start" .}}
-    high := {{$i}}.sno_high(value, now_unit);
-    low := {{$i}}.sno_low(value, {{$i}}.sno_meta_bits(meta), {{$i}}.sno_node_bits(node));
-    RETURN {{$i}}.sno_of(high, low);
+-- Returns the ID of these digits, if their value is fresh.
+CREATE FUNCTION {{$i}}.sno_of(value bigint, node_bits bigint, high bigint, low bigint) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN ({{template "stale" .}}) = 0
+        THEN {{$i}}.sno_of(high, low) ELSE {{$i}}.sno_later(node_bits) END;
+
+{{template "before id"}}
+CREATE FUNCTION {{$i}}.sno_id(value bigint, node_bits bigint) RETURNS uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+AS $$
+DECLARE
+    high bigint := {{$i}}.sno_high(value);
+    low bigint := {{$i}}.sno_low(value, node_bits);
+BEGIN
+    RETURN {{$i}}.sno_of(value, node_bits, high, low);
 END
 $$;
 
 CREATE FUNCTION {{$s}}.next_sno(meta integer DEFAULT 0) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.mint_sno(clock_timestamp(), meta);
+    RETURN {{$i}}.sno_id(nextval('{{$i}}.sno_clock'), {{$i}}.sno_node_bits(0, meta) | {{$i}}.sno_node_bits());
 COMMENT ON FUNCTION {{$s}}.next_sno(integer) IS
     'Generates an ID, for the default of a column, with a metabyte (0 to 255) and the node number in the setting {{$s}}.node (0 to {{.MaxNode}}), as its partition. Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
 
 CREATE FUNCTION {{$s}}.next_sno(meta integer, node integer) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.mint_sno(clock_timestamp(), meta, node);
+    RETURN {{$i}}.sno_id(nextval('{{$i}}.sno_clock'), {{$i}}.sno_node_bits(node, meta));
 COMMENT ON FUNCTION {{$s}}.next_sno(integer, integer) IS
     'Generates an ID, for the default of a column, with a metabyte (0 to 255) and a node number (0 to {{.MaxNode}}), as its partition. No program or other database may use that number.';
 
 CREATE FUNCTION {{$s}}.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, node integer DEFAULT NULL) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.not_zero('{{.Title}}', (left(encode(uuid_send({{$s}}.sno_floor({{$i}}.finite_time(t))), 'hex'), 16) || {{$i}}.sno_hex({{$i}}.sno_meta_bits(meta)
-        | CASE WHEN node IS NULL THEN {{$i}}.sno_node_bits() ELSE {{$i}}.sno_node_bits(node) END
+    RETURN {{$i}}.not_zero('{{.Title}}', (left(encode(uuid_send({{$s}}.sno_floor({{$i}}.finite_time(t))), 'hex'), 16) || {{$i}}.sno_hex(
+        CASE WHEN node IS NULL THEN {{$i}}.sno_node_bits(0, meta) | {{$i}}.sno_node_bits() ELSE {{$i}}.sno_node_bits(node, meta) END
         | {{$i}}.sno_digits({{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}))))::uuid, '32323232-3232-3232-3232-323232323232');
 {{template "comment at" .}}
 {{template "protect" .}}
 {{- end}}
 
 {{template "revision" .}}
-{{- end}}
-
-{{define "mint sno start"}}
-{{- template "mint declare" .}}
-    high bigint;
-    low bigint;
-{{- template "mint begin" .}}
 {{- end}}

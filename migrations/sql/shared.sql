@@ -123,7 +123,9 @@ $$;
             SELECT 'FUNCTION', p.oid::regprocedure::text, coalesce(p.proacl, acldefault('f', p.proowner)), p.proowner FROM pg_proc p
             WHERE p.pronamespace = '{{.Schema}}'::regnamespace AND p.proname = 'next_{{.Format}}'
 {{- template "protected"}}
-{{- template "share internals" .}}
+-- Callers of next_{{.Format}} need nextval() for its sequence. Only the owner has UPDATE, for setval().
+GRANT USAGE ON SEQUENCE {{.Internal}}.{{.Format}}_clock TO PUBLIC;
+{{template "share internals" .}}
 {{- end}}
 
 {{define "share internals" -}}
@@ -154,133 +156,104 @@ BEGIN
     END IF;
 {{- end}}
 
-{{/* The clock of a format: its sequence, and functions that PL/pgSQL inlines. */}}
+{{/* The clock of a format: its sequence, and the freshness of its values. */}}
 {{define "clock" -}}
-{{$i := .Internal -}}
-CREATE SEQUENCE {{$i}}.{{.Format}}_clock INCREMENT BY {{.Increment}} START WITH {{.FullAt}};
-COMMENT ON SEQUENCE {{$i}}.{{.Format}}_clock IS 'The state of next_{{.Format}}: a time and a counter. Setting it by hand can cause duplicate IDs.';
-
--- Returns the unit of a reading of the clock.
-CREATE FUNCTION {{$i}}.{{.Format}}_now(now timestamptz) RETURNS bigint
-    LANGUAGE sql IMMUTABLE
-    RETURN {{.Now}};
-
--- Returns the next value of the clock: a window and a counter.
-CREATE FUNCTION {{$i}}.{{.Format}}_tick() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN nextval('{{$i}}.{{.Format}}_clock');
-
--- Reports whether a value cannot become an ID, because the window is full, over, or too far ahead of the clock.
-CREATE FUNCTION {{$i}}.{{.Format}}_is_stale(value bigint, now_unit bigint) RETURNS boolean
-    LANGUAGE sql IMMUTABLE
-    RETURN value >= {{.FullAt}}
-        OR now_unit >= (value & {{.LastUnit}}) + CASE WHEN value & {{.WideFlag}} <> 0 THEN {{.Wide}} ELSE 1 END
-        OR now_unit < (value & {{.LastUnit}}) - {{.Ahead}};
+CREATE SEQUENCE {{.Internal}}.{{.Format}}_clock START WITH {{.FullAt}};
+COMMENT ON SEQUENCE {{.Internal}}.{{.Format}}_clock IS 'The state of next_{{.Format}}: a window of time and a counter. Setting it by hand can cause duplicate IDs.';
 {{end}}
 
-{{/* The node number of a format, as bits of its IDs. */}}
-{{define "node" -}}
+{{/* An expression that is 0 if a value is fresh: its window is the current one or one of the next, and isn't full. */}}
+{{define "stale"}}(((value >> {{.WindowShift}}) - {{.NowWindow}}) & {{.NotFresh}}) | (value & {{.FullBits}}){{end}}
+
+{{define "advance"}}{{.Internal}}.advance('{{.Internal}}.{{.Format}}_clock', '{{.Epoch}}', {{.WindowMS}}, {{.WindowShift}}, {{.CounterBits}}, {{.FirstCounter}}){{end}}
+
+{{define "setting" -}}
+-- Returns the bits of the node number in the setting {{.Schema}}.node. use_node() checks the number once per session, and
+-- stores the bits in a setting of the session. The mask keeps a forged one from changing the other bits.
+CREATE FUNCTION {{.Internal}}.{{.Format}}_node_bits() RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN {{.NodeMask}}
+        & coalesce(nullif(current_setting('{{.Schema}}.{{.Format}}_node', true), '' COLLATE "C")::bigint, {{.Internal}}.use_node('{{.Format}}', {{.MaxNode}}));
+{{end}}
+
+{{/* The generator of a format that has its node number and its sequence number at the end. */}}
+{{define "generator" -}}
 {{$i := .Internal -}}
 -- Returns the bits of a node number in an ID.
 CREATE FUNCTION {{$i}}.{{.Format}}_node_bits(node integer) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN CASE WHEN node BETWEEN 0 AND {{.MaxNode}} THEN {{.NodeBits}} ELSE {{$i}}.reject_node('{{.Title}}', node, {{.MaxNode}}) END;
-
--- Returns the bits of the node number in the setting {{.Schema}}.node. use_node() checks the number, and stores the bits in a
--- setting of the session. Its name has the number, so a session that changes the number checks it again.
-CREATE FUNCTION {{$i}}.{{.Format}}_node_bits() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN {{$i}}.{{.Format}}_node_bits({{.MaxNode}}) & coalesce( -- this mask keeps a forged setting from changing the other bits
-        nullif(current_setting('{{.Schema}}.{{.Format}}_' || current_setting('{{.Schema}}.node', true), true), '' COLLATE "C")::bigint,
-        {{$i}}.use_node('{{.Format}}', {{.MaxNode}}));
-{{end}}
-
-{{/* Advances the clock of a format. The dot is the format. */}}
-{{define "advance" -}}
--- Changes the window of the clock and returns a value of the new window.
-CREATE FUNCTION {{.Internal}}.{{.Format}}_advance() RETURNS bigint
-    LANGUAGE sql VOLATILE
-    RETURN {{.Internal}}.advance_clock('{{.Internal}}.{{.Format}}_clock', '{{.Epoch}}', {{.UnitMS}}, {{.UnitBits}}, {{.ClockBits}}, 0);
-{{end}}
-
-{{define "before mint" -}}
--- Generates an ID at a reading of the clock. SECURITY DEFINER, since callers have no privileges for the sequence. The
--- body has no operators, and it names the schema of every function and type, so it doesn't depend on the caller's
--- search_path; setting one would take a quarter of the time. STABLE avoids snapshots. The first argument is volatile, so
--- each row has its own call.
-{{- end}}
-
-{{define "mint" -}}
-{{template "before mint"}}
-{{template "mint body" .}}
-{{template "mint body of node" .}}
-{{- end}}
-
-{{define "mint body" -}}
-{{$i := .Internal -}}
-CREATE FUNCTION {{$i}}.mint_{{.Format}}(now timestamptz) RETURNS bigint
-{{- template "mint start" .}}
-    RETURN {{$i}}.{{.Format}}_of(value, now_unit, {{$i}}.{{.Format}}_node_bits());
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF node BETWEEN 0 AND {{.MaxNode}} THEN
+        RETURN node::bigint << {{.NodeShift}};
+    END IF;
+    RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
+        MESSAGE = format('node number %s of {{.Title}} is out of range (0 to {{.MaxNode}})', coalesce(node::text, 'NULL'));
 END
 $$;
-{{end}}
 
-{{define "mint body of node" -}}
-{{$i := .Internal -}}
-CREATE FUNCTION {{$i}}.mint_{{.Format}}(now timestamptz, node integer) RETURNS bigint
-{{- template "mint start" .}}
-    RETURN {{$i}}.{{.Format}}_of(value, now_unit, {{$i}}.{{.Format}}_node_bits(node));
+{{template "setting" .}}
+-- Returns the bits of a value of the clock in an ID.
+CREATE FUNCTION {{$i}}.{{.Format}}_bits(value bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    RETURN {{.Bits}};
+
+-- Returns an ID of a later window, or an error if the node number is out of range.
+CREATE FUNCTION {{$i}}.{{.Format}}_later(node_bits bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RETURN {{$i}}.{{.Format}}_node_bits((node_bits >> {{.NodeShift}})::integer) | {{$i}}.{{.Format}}_bits({{template "advance" .}});
 END
 $$;
-{{end}}
 
-{{define "mint start"}}
-{{- template "mint declare" .}}
-{{- template "mint begin" .}}
-{{- end}}
+-- Returns the ID of a value, if it is fresh and the node number is in range.
+CREATE FUNCTION {{$i}}.{{.Format}}_of(value bigint, node_bits bigint) RETURNS bigint
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN ({{template "stale" .}} | (node_bits & {{.OtherBits}})) = 0
+        THEN {{$i}}.{{.Format}}_bits(value) | node_bits ELSE {{$i}}.{{.Format}}_later(node_bits) END;
 
-{{define "mint declare"}}
+{{template "before id"}}
+CREATE FUNCTION {{$i}}.{{.Format}}_id(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE SECURITY DEFINER
 AS $$
-DECLARE
-    value bigint := {{.Internal}}.{{.Format}}_tick();
-    now_unit bigint := {{.Internal}}.{{.Format}}_now(now);
-{{- end}}
-
-{{define "mint begin"}}{{$i := .Internal}}
 BEGIN
-    IF {{$i}}.{{.Format}}_is_stale(value, now_unit) THEN
-        value := {{$i}}.{{.Format}}_advance();
-        now_unit := 0; -- value has the time of the ID, and the clock may have been set back since now
-    END IF;
-{{- end}}
+    RETURN {{$i}}.{{.Format}}_of(value, node_bits);
+END
+$$;
 
-{{define "next" -}}
-{{$i := .Internal -}}
 CREATE FUNCTION {{.Schema}}.next_{{.Format}}() RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.mint_{{.Format}}(clock_timestamp());
+    RETURN {{$i}}.{{.Format}}_id(nextval('{{$i}}.{{.Format}}_clock'), {{$i}}.{{.Format}}_node_bits());
 COMMENT ON FUNCTION {{.Schema}}.next_{{.Format}}() IS
     'Generates an ID, for the default of a column, with the node number in the setting {{.Schema}}.node (0 to {{.MaxNode}}). Set a number with ALTER DATABASE that no program or other database uses, and reserve it with reserve_node.';
 
 CREATE FUNCTION {{.Schema}}.next_{{.Format}}(node integer) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.mint_{{.Format}}(clock_timestamp(), node);
+    RETURN {{$i}}.{{.Format}}_id(nextval('{{$i}}.{{.Format}}_clock'), node::bigint << {{.NodeShift}});
 COMMENT ON FUNCTION {{.Schema}}.next_{{.Format}}(integer) IS
     'Generates an ID, for the default of a column, with the given node number (0 to {{.MaxNode}}). No program or other database may use that number.';
 {{end}}
 
-{{define "drop clock" -}}
-DROP FUNCTION {{.Internal}}.{{.Format}}_is_stale(bigint, bigint);
-DROP FUNCTION {{.Internal}}.{{.Format}}_tick();
-DROP FUNCTION {{.Internal}}.{{.Format}}_now(timestamptz);
-DROP SEQUENCE {{.Internal}}.{{.Format}}_clock;
-{{end}}
+{{define "before id" -}}
+-- The same in PL/pgSQL, so that the value is evaluated only once. PL/pgSQL inlines the SQL function. The body has no
+-- operators and names the schema of every function, so it doesn't depend on the caller's search_path; setting one would take
+-- as long as nextval(). STABLE avoids snapshots, and leaves nextval() as the only volatile function of a default, without
+-- which COPY would insert each row by itself.
+{{- end}}
 
-{{define "drop node" -}}
-DROP FUNCTION {{.Internal}}.{{.Format}}_advance();
+{{define "drop generator" -}}
+DROP FUNCTION {{.Schema}}.next_{{.Format}}(integer);
+DROP FUNCTION {{.Schema}}.next_{{.Format}}();
+DROP FUNCTION {{.Internal}}.{{.Format}}_id(bigint, bigint);
+DROP FUNCTION {{.Internal}}.{{.Format}}_of(bigint, bigint);
+DROP FUNCTION {{.Internal}}.{{.Format}}_later(bigint);
+DROP FUNCTION {{.Internal}}.{{.Format}}_bits(bigint);
 DROP FUNCTION {{.Internal}}.{{.Format}}_node_bits();
 DROP FUNCTION {{.Internal}}.{{.Format}}_node_bits(integer);
+DROP SEQUENCE {{.Internal}}.{{.Format}}_clock;
 {{end}}
 
 {{/* Generates IDs of past times. The format has its node bits and sequence at the end. */}}
