@@ -212,7 +212,7 @@ func (j *job) attempt(ctx context.Context, tx *sql.Tx, statement string) (failur
 	switch state := sqlState(failure); {
 	case failure == nil:
 	case state == pgerror.QueryCanceled && time.Since(began) >= limit:
-		return nil, fmt.Errorf("%w: the triggers take longer than %v for a row: use a longer lock timeout: programs wait for it", ErrLocked, limit)
+		return nil, fmt.Errorf("%w: the triggers of a row take longer than %v, for which programs would wait; set a longer LockTimeout (--lock-timeout)", ErrLocked, limit)
 	case state == "", state == pgerror.QueryCanceled, isLockFailure(state):
 		return nil, failure
 	}
