@@ -40,8 +40,9 @@ type candidate struct {
 }
 
 // checkUnlisted looks for columns without a foreign key that seem to refer to a key that
-// changes: they have its type and are named after its table, and some of their values are
-// keys. They would keep the old keys.
+// changes. They have its type, and are named after its table, with values that are keys, or are
+// beside a column with the type of a subject, of which a value is named after the table. They
+// would keep the old keys.
 func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 	for _, w := range m.waivers {
 		if w.num == 0 {
@@ -92,7 +93,7 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 				m.problem(object, "seems to refer to %s by its rows with %s, and would keep its old keys", remedy+"; in references, set where to "+x.Kind+" = "+literal(kinds[i]), root.rel.Name, literal(kinds[i]))
 				continue
 			}
-			found := namedAfter(x.Column, root.rel.Plain)
+			found := x.Table != root.rel.OID && namedAfter(x.Column, root.rel.Plain)
 			if found && x.Readable && !x.Array {
 				err := db.QueryRowContext(ctx, "SELECT count(*) = 0 OR bool_or(EXISTS (SELECT FROM ONLY "+root.rel.Name+" p WHERE p."+root.Quoted+" = x.v"+root.collate()+
 					")) FROM (SELECT t."+x.Quoted+" AS v FROM "+x.Name+" t WHERE t."+x.Quoted+" IS NOT NULL LIMIT 1000) x").Scan(&found)
