@@ -21,7 +21,7 @@ func TestAuditRekeyed(t *testing.T) {
 		for _, args := range [][]string{{"expand", file}, {"backfill"}, {"validate"}} {
 			must(t, db, append([]string{"rekey"}, args...)...)
 		}
-		must(t, db, "rekey", "contract")
+		must(t, db, "rekey", "contract", "--yes")
 		for _, column := range []string{"orders.id", "lines.order_id"} {
 			if out := must(t, db, "audit", column); !strings.Contains(out, "uid60") {
 				t.Errorf("audit %s: expected the type uid60, got\n%s", column, out)
