@@ -59,7 +59,7 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 		if err != nil {
 			return err
 		}
-		if _, err := conn.ExecContext(ctx, setSettings, settings); err != nil {
+		if _, err := conn.ExecContext(ctx, setSettings, settings, false); err != nil {
 			return err
 		}
 		if err := checkJob(ctx, conn, o.Schema, nil); err != nil {
@@ -93,17 +93,19 @@ func run(ctx context.Context, db *sql.DB, o Options, step Step, role string, f f
 // transactions as for locks, so lock_timeout is set where it is needed. Parallel workers would
 // take processors from the programs, and need shared memory, which is scarce in a container.
 // The checks join whole tables, so they have as much memory as an index build has by default.
+// The last ones determine how the catalog prints expressions, which a fingerprint compares.
 // Before Postgres 17, there is no transaction_timeout.
-const settings = `{"lock_timeout": "0", "statement_timeout": "0", "transaction_timeout": "0", "idle_session_timeout": "0", "idle_in_transaction_session_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "default_tablespace": "", "quote_all_identifiers": "off", "search_path": "pg_catalog"}`
+const settings = `{"lock_timeout": "0", "statement_timeout": "0", "transaction_timeout": "0", "idle_session_timeout": "0", "idle_in_transaction_session_timeout": "0", "max_parallel_workers_per_gather": "0", "work_mem": "64MB", "default_tablespace": "", "search_path": "pg_catalog",
+	"quote_all_identifiers": "off", "standard_conforming_strings": "on", "datestyle": "ISO", "timezone": "UTC", "intervalstyle": "postgres", "extra_float_digits": "1", "bytea_output": "hex"}`
 
-const setSettings = "SELECT pg_catalog.set_config(key, value, false) FROM pg_catalog.json_each_text($1::pg_catalog.text::pg_catalog.json) WHERE pg_catalog.current_setting(key, true) IS NOT NULL"
+const setSettings = "SELECT pg_catalog.set_config(key, value, $2) FROM pg_catalog.json_each_text($1::pg_catalog.text::pg_catalog.json) WHERE pg_catalog.current_setting(key, true) IS NOT NULL"
 
 // unlock ends the advisory lock and restores the settings. If that fails, it closes the
 // connection, which does both.
 func unlock(ctx context.Context, conn *sql.Conn, schema, before string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, err := conn.ExecContext(ctx, setSettings, before)
+	_, err := conn.ExecContext(ctx, setSettings, before, false)
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_unlock(pg_catalog.hashtext('sortkey rekey'), pg_catalog.hashtext($1))", schema)
 	}

@@ -51,14 +51,11 @@ func inspect(ctx context.Context, db *sql.DB, spec Spec, o Options) (*model, err
 	if err := readJSON(ctx, tx, &path, "SELECT pg_catalog.json_agg(pg_catalog.quote_ident(s))::pg_catalog.text FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) s"); err != nil {
 		return nil, err
 	}
-	// As in settings
 	named, err := resolve(ctx, tx, spec)
 	if err != nil {
 		return nil, err
 	}
-	_, err = tx.ExecContext(ctx, `SELECT pg_catalog.set_config(name, setting, true) FROM (VALUES ('search_path', 'pg_catalog'), ('max_parallel_workers_per_gather', '0'), ('work_mem', '64MB'),
-		('statement_timeout', '0'), ('transaction_timeout', '0'), ('idle_in_transaction_session_timeout', '0'),
-		('quote_all_identifiers', 'off'), ('standard_conforming_strings', 'on')) s (name, setting) WHERE pg_catalog.current_setting(name, true) IS NOT NULL`)
+	_, err = tx.ExecContext(ctx, setSettings, settings, true)
 	if err != nil {
 		return nil, err
 	}
