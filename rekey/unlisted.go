@@ -4,7 +4,10 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/sortkey/sortkey/internal/trust"
 )
 
 // qualifiedColumn splits a column of Spec.NotReferences into its table and its name.
@@ -41,8 +44,9 @@ type candidate struct {
 
 // checkUnlisted looks for columns without a foreign key that seem to refer to a key that
 // changes. They have its type, and are named after its table, with values that are keys, or are
-// beside a column with the type of a subject, of which a value is named after the table. They
-// would keep the old keys.
+// beside a column such as subject_type with a value that is named after the table. They would
+// keep the old keys. To plan a query of a table can run code of its owner, so checkUnlisted
+// reads no values of a table whose owner the session doesn't trust.
 func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 	for _, w := range m.waivers {
 		if w.num == 0 {
@@ -56,7 +60,7 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 		SELECT c.oid::bigint AS "Table", format('%I.%I', n.nspname, c.relname) AS "Name", a.attname AS "Column", quote_ident(a.attname) AS "Quoted", b.typname AS "Base", t.elements AS "Array",
 			coalesce((SELECT quote_ident(k.attname) FROM pg_attribute k WHERE a.attname ~* '.id$' AND k.attrelid = c.oid AND k.attnum > 0 AND lower(k.attname) = regexp_replace(lower(a.attname), '_?id$', '') || CASE WHEN a.attname LIKE '%\_id' THEN '_type' ELSE 'type' END
 				AND k.atttypid IN ('text'::regtype, 'varchar'::regtype) LIMIT 1), '') AS "Kind",
-			NOT row_security_active(c.oid) AND has_schema_privilege(n.oid, 'USAGE') AND has_column_privilege(c.oid, a.attnum, 'SELECT') AS "Readable"
+			NOT row_security_active(c.oid) AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT') AS "Readable"
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid JOIN types t ON t.oid = a.atttypid JOIN pg_type b ON b.oid = t.base
 		WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't' AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 			AND n.nspname <> 'information_schema' AND NOT starts_with(n.nspname, 'pg_') AND n.nspname <> ALL ($1::text::text[])
@@ -74,6 +78,15 @@ func (m *model) checkUnlisted(ctx context.Context, db querier) error {
 		}
 		if listed != nil && !listed.conditional() || slices.ContainsFunc(m.waivers, func(w waiver) bool { return w.table == x.Table && w.column == x.Column }) {
 			continue
+		}
+		if !slices.ContainsFunc(m.keys, func(k *key) bool { return x.Kind != "" || namedAfter(x.Column, k.root.rel.Plain) }) {
+			continue
+		}
+		if x.Readable {
+			err := db.QueryRowContext(ctx, "SELECT NOT EXISTS ("+trust.Tables(trust.WithChildren(strconv.FormatInt(x.Table, 10)))+")").Scan(&x.Readable)
+			if err != nil {
+				return err
+			}
 		}
 		var kinds []string // of rows
 		if x.Kind != "" && x.Readable {

@@ -131,6 +131,24 @@ func TestUnlistedReferences(t *testing.T) {
 	})
 }
 
+// Inspect reads no values of a table whose owner the session doesn't trust, and goes by the name
+// of a column.
+func TestUnlistedOfOthers(t *testing.T) {
+	t.Parallel()
+	installed.One(t, func(t *testing.T, db *pgtest.DB) {
+		other := db.Name + "_other"
+		db.Exec(t, "CREATE ROLE "+other)
+		defer db.Exec(t, "DROP OWNED BY "+other+"; DROP ROLE "+other)
+		db.Exec(t, customers+"CREATE TABLE t (customer_id bigint); INSERT INTO t VALUES (5000000)")
+		spec := customersSpec(rekey.Snowflake)
+		if got := problems(t, db.SQL(t), spec); got != "" {
+			t.Errorf("expected no problem with a value that is no key, got %q", got)
+		}
+		db.Exec(t, "ALTER TABLE t OWNER TO "+other)
+		wantProblem(t, db.SQL(t), spec, "column public.t.customer_id seems to refer to public.customers")
+	})
+}
+
 // A column that refers to a table by its foreign key to a key isn't a reference to that key.
 func TestReferenceToAnotherColumn(t *testing.T) {
 	t.Parallel()
