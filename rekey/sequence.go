@@ -60,7 +60,7 @@ func (k *key) maxOld() int64 {
 // old key, also that of a program of the new version.
 func (m *model) checkExhausted(ctx context.Context, db querier) error {
 	for _, k := range m.moved() {
-		if k.root == nil || k.root.Sequence == "" || !k.hasDefault() || !k.root.rel.Owned || baseTypes[k.root.Base] != "integer" {
+		if k.root == nil || k.root.Sequence == "" || !k.hasDefault() || !k.root.rel.Owned || slices.ContainsFunc(k.columns, func(c *column) bool { return baseTypes[c.Base] != "integer" }) {
 			continue
 		}
 		var s struct {
