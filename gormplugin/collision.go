@@ -301,8 +301,7 @@ func (g *generation) returned(stmt *gorm.Statement, parts []reflect.Value) {
 		}
 		return
 	}
-	columns, _ := stmt.Clauses[returning].Expression.(clause.Returning)
-	if _, ok := stmt.Clauses[returning]; !ok || len(columns.Columns) > 0 && columns.Columns[0].Name != "*" {
+	if !returnsAll(stmt) {
 		return
 	}
 	// In the order of the statement, if no row is missing.

@@ -1,6 +1,7 @@
 package gormplugin
 
 import (
+	"database/sql/driver"
 	"errors"
 	"slices"
 	"strings"
@@ -271,6 +272,26 @@ func TestFailedGenerator(t *testing.T) {
 	for i, r := range rows {
 		if r.ID != 0 && i != 3 || i == 3 && r.ID != 7 {
 			t.Fatalf("row %d has the ID %d", i, r.ID)
+		}
+	}
+}
+
+// With RETURNING *, GORM replaces the slice, also if the call fails then.
+func TestFailedReturning(t *testing.T) {
+	s := &server{columns: []string{"id"}, rows: [][]driver.Value{{int64(1)}}}
+	db := openServer(t, s, For(snowflakes()))
+	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
+	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
+		t.Fatal(err)
+	}
+	for _, tx := range []*gorm.DB{db, db.Clauses(clause.OnConflict{UpdateAll: true})} {
+		one, two := &contact{}, &contact{}
+		rows := []*contact{one, two}
+		if err := tx.Clauses(clause.Returning{}).Create(&rows).Error; err != errors.ErrUnsupported {
+			t.Errorf("error = %v", err)
+		}
+		if len(rows) != 2 || rows[0] != one || rows[1] != two || one.ID != 0 || two.ID != 0 {
+			t.Errorf("rows = %v, %v, %v", rows, one, two)
 		}
 	}
 }

@@ -46,6 +46,8 @@ type generation struct {
 	plan  *plan
 	spans []span        // the rows of each key in the plan; nil means all rows
 	rows  reflect.Value // the statement's rows; invalid if they are the statement's ReflectValue
+	// elements is a copy of the slice of rows, which a RETURNING * replaces; otherwise invalid.
+	elements reflect.Value
 
 	// family is nil for a statement without associations that is no association itself.
 	family *family
@@ -98,7 +100,7 @@ func (p *plan) generated(stmt *gorm.Statement, spans []span) {
 	case !some:
 		forget(stmt)
 		return
-	case !all:
+	case !all || returnsAll(stmt):
 		g = p.generation(stmt, spans)
 	}
 	if generationOf(stmt) != g {
@@ -110,14 +112,28 @@ func (p *plan) generated(stmt *gorm.Statement, spans []span) {
 func forget(stmt *gorm.Statement) { delete(stmt.Clauses, generationClause) }
 
 func (p *plan) generation(stmt *gorm.Statement, spans []span) *generation {
-	rows := stmt.ReflectValue
+	rows, elements := stmt.ReflectValue, reflect.Value{}
 	if rows.Kind() == reflect.Slice {
-		rows = rows.Slice(0, rows.Len()) // with RETURNING *, GORM replaces the statement's slice
+		rows = rows.Slice(0, rows.Len())
+		if returnsAll(stmt) {
+			elements = reflect.AppendSlice(reflect.MakeSlice(rows.Type(), 0, rows.Len()), rows)
+		}
 	}
 	// A key without a span was not filled because another one failed.
 	padded := make([]span, len(p.keys))
 	copy(padded, spans)
-	return &generation{plan: p, spans: padded, rows: rows}
+	return &generation{plan: p, spans: padded, rows: rows, elements: elements}
+}
+
+// returnsAll reports whether a statement has RETURNING *. GORM then replaces the rows of a slice
+// by the returned ones, also if the call fails later.
+func returnsAll(stmt *gorm.Statement) bool {
+	c, ok := stmt.Clauses[returning]
+	if !ok {
+		return false
+	}
+	given, _ := c.Expression.(clause.Returning)
+	return len(given.Columns) == 0 || len(given.Columns) == 1 && given.Columns[0].Name == "*"
 }
 
 // enter adds the generation to the family of its statement.
@@ -145,6 +161,10 @@ func finish(db *gorm.DB) {
 		return
 	}
 	delete(stmt.Clauses, generationClause)
+	if db.Error != nil && g.elements.IsValid() && stmt.ReflectValue.CanSet() {
+		reflect.Copy(g.rows, g.elements)
+		stmt.ReflectValue.Set(g.rows)
+	}
 	generations := []*generation{g}
 	if g.family != nil {
 		if g.family.root != stmt {
