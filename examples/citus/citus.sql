@@ -29,7 +29,7 @@ SELECT create_distributed_table('purchases', 'customer_id', colocate_with => 'cu
 -- [rows]
 -- In a new session, at the coordinator or a worker.
 INSERT INTO customers (name) VALUES ('Ada'), ('Grace') RETURNING id;
-INSERT INTO purchases (customer_id, total) SELECT id, 1000 FROM customers; -- the workers generate these IDs
+INSERT INTO purchases (customer_id, total) SELECT id, 1000 FROM customers;
 
 SELECT c.name, p.total FROM customers c JOIN purchases p ON p.customer_id = c.id
 WHERE p.id >= sortkey.snowflake_floor(now() - interval '1 hour');
