@@ -73,24 +73,24 @@ type minted struct {
 }
 
 // goes calls take in the background.
-func (s *handle) goes(ctx context.Context, n int, patient bool) chan minted {
+func (h *handle) goes(ctx context.Context, n int, patient bool) chan minted {
 	got := make(chan minted, 1)
 	go func() {
-		slot, count, err := s.take(ctx, &call{by: s, begun: -1, patient: patient}, n)
+		slot, count, err := h.take(ctx, &call{by: h, begun: -1, patient: patient}, n)
 		got <- minted{slot, count, err}
 	}()
 	return got
 }
 
 // crowd uses all numbers of the unit, and starts six calls that wait for numbers.
-func (s *handle) crowd(t *testing.T) (calls []chan minted) {
+func (h *handle) crowd(t *testing.T) (calls []chan minted) {
 	t.Helper()
 	for range 4 {
-		Must(s.takeOne())
+		Must(h.takeOne())
 	}
 	for i := range 6 {
-		calls = append(calls, s.goes(t.Context(), 1, false))
-		s.queued(t, i+1)
+		calls = append(calls, h.goes(t.Context(), 1, false))
+		h.queued(t, i+1)
 	}
 	return calls
 }

@@ -272,7 +272,7 @@ func TestStringOption(t *testing.T) {
 func stringOption[T comparable](t *testing.T, id T, want string) {
 	t.Helper()
 	type document struct {
-		ID T `json:"id,string"`
+		ID T `json:"id,string"` //nolint:staticcheck // T is an integer or a struct
 	}
 	type pointer struct {
 		ID *T `json:"id,string"`

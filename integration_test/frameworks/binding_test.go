@@ -49,13 +49,13 @@ func (s search) values() url.Values {
 func bound[T any](t *testing.T, name, text string, want T) {
 	t.Helper()
 	var query, path T
-	must(t, runtime.BindQueryParameter("form", true, true, name, url.Values{name: {text}}, &query))
+	must(t, runtime.BindRawQueryParameter("form", true, true, name, url.Values{name: {text}}.Encode(), &query))
 	must(t, runtime.BindStyledParameterWithOptions("simple", name, text, &path, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Required: true}))
 	var optional *T
-	must(t, runtime.BindQueryParameter("form", true, false, name, url.Values{name: {text}}, &optional))
+	must(t, runtime.BindRawQueryParameter("form", true, false, name, url.Values{name: {text}}.Encode(), &optional))
 	var list, joined, header []T
-	must(t, runtime.BindQueryParameter("form", true, true, name, url.Values{name: {text, text}}, &list))
-	must(t, runtime.BindQueryParameter("form", false, true, name, url.Values{name: {text + "," + text}}, &joined))
+	must(t, runtime.BindRawQueryParameter("form", true, true, name, url.Values{name: {text, text}}.Encode(), &list))
+	must(t, runtime.BindRawQueryParameter("form", false, true, name, name+"="+text+","+text, &joined))
 	must(t, runtime.BindStyledParameterWithOptions("simple", name, text+","+text, &header, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Required: true}))
 	if !reflect.DeepEqual([]any{query, path, *optional, list, joined, header}, []any{want, want, want, []T{want, want}, []T{want, want}, []T{want, want}}) {
 		t.Errorf("%s: got %v, %v, %v, %v, %v, %v, want %v", name, query, path, *optional, list, joined, header, want)
@@ -78,7 +78,7 @@ func TestOAPICodegen(t *testing.T) {
 	bound(t, "optional", s.Order.String(), s.Parent)
 	bound(t, "text", s.Order.String(), sqltypes.TextOf(s.Order))
 	var id key.OrderID
-	if err := runtime.BindQueryParameter("form", true, true, "id", url.Values{"id": {"7"}}, &id); err == nil {
+	if err := runtime.BindRawQueryParameter("form", true, true, "id", url.Values{"id": {"7"}}.Encode(), &id); err == nil {
 		t.Errorf("a text without a prefix: got %v, want an error", id)
 	}
 
@@ -86,7 +86,7 @@ func TestOAPICodegen(t *testing.T) {
 	var deep struct {
 		Order sqltypes.Optional[key.OrderID] `json:"order"`
 	}
-	must(t, runtime.BindQueryParameter("deepObject", true, true, "q", url.Values{"q[order]": {s.Order.String()}}, &deep))
+	must(t, runtime.BindRawQueryParameter("deepObject", true, true, "q", url.Values{"q[order]": {s.Order.String()}}.Encode(), &deep))
 	sent, err := runtime.StyleParamWithLocation("form", false, "q", runtime.ParamLocationQuery, []sqltypes.Optional[key.OrderID]{s.Parent, s.Parent})
 	if want := "q=" + s.Order.String() + "," + s.Order.String(); err != nil || deep.Order.ID != s.Order || sent != want {
 		t.Errorf("Optionals: got %v, sends %s, %v, want %s", deep.Order, sent, err, want)

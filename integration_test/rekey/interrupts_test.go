@@ -169,9 +169,8 @@ func TestBadReferences(t *testing.T) {
 	installed.One(t, func(t *testing.T, db *pgtest.DB) {
 		db.Exec(t, fmt.Sprintf(events, 10)+"; CREATE TABLE notes (id bigserial PRIMARY KEY, event_id bigint)")
 		spec := eventsSpec()
-		for _, r := range []rekey.Reference{{Table: "nobody", Column: "a", To: "events"}, {Table: "notes", Column: "nothing", To: "events"}, {Table: "notes", Column: "event_id", To: "nowhere"}, {Table: "nobody", Column: "b", To: "nowhere"}, {Table: "", Column: "", To: ""}} {
-			spec.References = append(spec.References, r)
-		}
+		spec.References = append(spec.References, rekey.Reference{}, rekey.Reference{Table: "nobody", Column: "a", To: "events"}, rekey.Reference{Table: "notes", Column: "nothing", To: "events"},
+			rekey.Reference{Table: "notes", Column: "event_id", To: "nowhere"}, rekey.Reference{Table: "nobody", Column: "b", To: "nowhere"})
 		plan, err := rekey.Inspect(t.Context(), db.SQL(t), spec, rekey.Options{Config: config})
 		must(t, err)
 		if len(plan.Problems) != len(spec.References) {
