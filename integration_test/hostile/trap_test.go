@@ -413,7 +413,8 @@ SELECT coalesce(array_agg(line), '{}') FROM (
 SELECT format('%s has %s on %s', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE 'mallory' END, a.privilege_type, pg_describe_object(o.class, o.oid, o.sub))
 	FROM objects o, aclexplode(o.acl) a WHERE a.grantee = (SELECT oid FROM m) OR a.grantee = 0 AND o.oid::bigint <= $1
 UNION SELECT format('mallory may write to %s', c.oid::regclass) FROM pg_class c, m WHERE c.relkind IN ('r', 'p', 'v', 'f', 'S') AND c.oid >= 16384
-	AND CASE c.relkind WHEN 'S' THEN has_sequence_privilege(m.oid, c.oid, 'USAGE, UPDATE') ELSE has_table_privilege(m.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') END
+	AND CASE c.relkind WHEN 'S' THEN has_sequence_privilege(m.oid, c.oid, CASE WHEN c.relnamespace::regnamespace::text = 'sortkey_internal' AND c.relname ~ '_clock$'
+		THEN 'UPDATE' ELSE 'USAGE, UPDATE' END) ELSE has_table_privilege(m.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') END
 UNION SELECT 'mallory owns ' || pg_describe_object(d.classid, d.objid, 0) FROM pg_shdepend d, m
 	WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = m.oid AND d.deptype = 'o' AND d.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
 UNION SELECT 'mallory is a member of ' || roleid::regrole FROM pg_auth_members, m WHERE member = m.oid
