@@ -44,6 +44,18 @@ var sources = []source{
 // round trip, it measures the CPU time of the server and the write-ahead log. It doesn't
 // measure the disk: commits don't wait for it.
 func BenchmarkDefault(b *testing.B) {
+	oneByOne(b, pgx.QueryExecModeCacheStatement, 1, 8)
+}
+
+// BenchmarkDefaultUnprepared does the same without prepared statements, so that the
+// server plans each statement, as with many connection poolers.
+func BenchmarkDefaultUnprepared(b *testing.B) {
+	oneByOne(b, pgx.QueryExecModeSimpleProtocol, 1)
+}
+
+// oneByOne runs a benchmark per number of connections and key.
+func oneByOne(b *testing.B, mode pgx.QueryExecMode, connections ...int) {
+	b.Helper()
 	s := newServer(b)
 	all := slices.Clone(sources)
 	for _, k := range []figures.Key{
@@ -51,7 +63,7 @@ func BenchmarkDefault(b *testing.B) {
 	} {
 		all = append(all, source{Key: k})
 	}
-	for _, clients := range []int{1, 8} {
+	for _, clients := range connections {
 		for _, k := range all {
 			if k.clients != 0 && clients > k.clients {
 				continue
@@ -74,7 +86,7 @@ func BenchmarkDefault(b *testing.B) {
 				} else {
 					b.Log("no CPU time of the server: it isn't on Linux, or the role can't read its files")
 				}
-				each := d.Run(b, s.rowByRow(b, conns, "yardstick", sources[0]), s.rowByRow(b, conns, "subject", k))
+				each := d.Run(b, s.rowByRow(b, conns, mode, "yardstick", sources[0]), s.rowByRow(b, conns, mode, "subject", k))
 				b.ReportMetric(float64(time.Second)/each, "rows/s")
 			})
 		}
@@ -82,12 +94,12 @@ func BenchmarkDefault(b *testing.B) {
 }
 
 // rowByRow creates a table and returns a side that inserts into it.
-func (s server) rowByRow(b *testing.B, conns []*pgx.Conn, table string, k source) figures.Side {
+func (s server) rowByRow(b *testing.B, conns []*pgx.Conn, mode pgx.QueryExecMode, table string, k source) figures.Side {
 	b.Helper()
 	s.Exec(b, fmt.Sprintf("create table %s (id %s primary key, n int not null) with (autovacuum_enabled = off)", table, k.Column))
 
 	// Check that the row has the key that insert returns.
-	id, err := k.insert(b.Context(), conns[0], table, -1)
+	id, err := k.insert(b.Context(), conns[0], mode, table, -1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -100,7 +112,7 @@ func (s server) rowByRow(b *testing.B, conns []*pgx.Conn, table string, k source
 		for _, conn := range conns {
 			g.Go(func() error {
 				for i := range perTurn {
-					if _, err := k.insert(b.Context(), conn, table, i); err != nil {
+					if _, err := k.insert(b.Context(), conn, mode, table, i); err != nil {
 						return err
 					}
 				}
@@ -112,14 +124,14 @@ func (s server) rowByRow(b *testing.B, conns []*pgx.Conn, table string, k source
 }
 
 // insert inserts a row and returns its key.
-func (k source) insert(ctx context.Context, conn *pgx.Conn, table string, n int) (id any, err error) {
+func (k source) insert(ctx context.Context, conn *pgx.Conn, mode pgx.QueryExecMode, table string, n int) (id any, err error) {
 	if k.returned != nil {
 		id = k.returned()
-		return id, conn.QueryRow(ctx, "insert into "+table+" (n) values ($1) returning id", n).Scan(id)
+		return id, conn.QueryRow(ctx, "insert into "+table+" (n) values ($1) returning id", mode, n).Scan(id)
 	}
 	if id, err = k.Next(); err != nil {
 		return nil, err
 	}
-	_, err = conn.Exec(ctx, "insert into "+table+" (id, n) values ($1, $2)", id, n)
+	_, err = conn.Exec(ctx, "insert into "+table+" (id, n) values ($1, $2)", mode, id, n)
 	return id, err
 }
