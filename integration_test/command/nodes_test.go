@@ -241,7 +241,7 @@ func TestNodesRelease(t *testing.T) {
 			`^Sessions that have used the number can still use it until they end\.$`)
 		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1023"), 2, "number 1023 of pool snowflake is free already")
 		got := objects(t, must(t, db, "nodes", "release", "snowflake", "1022", "--used-until", "2999-01-01", "-o", "json"))[0]
-		if got["released"] != "reservation" || got["note"] != "defaults of shop" || got["holder"] != nil || got["mark"] != "2999-01-01T00:00:00.01Z" {
+		if got["released"] != "reservation" || got["note"] != "defaults of shop" || got["holder"] != nil || got["mark"] != "2999-01-01T00:00:00.012Z" {
 			t.Errorf("got %v", got)
 		}
 		wantFailure(t, sortkey(t, db, "nodes", "release", "snowflake", "1021", "--used-until", "yesterday"), 2, `--used-until: time "yesterday"`)
