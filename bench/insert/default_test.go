@@ -44,25 +44,25 @@ var sources = []source{
 // round trip, it measures the CPU time of the server and the write-ahead log. It doesn't
 // measure the disk: commits don't wait for it.
 func BenchmarkDefault(b *testing.B) {
-	oneByOne(b, pgx.QueryExecModeCacheStatement, 1, 8)
-}
-
-// BenchmarkDefaultUnprepared does the same without prepared statements, so that the
-// server plans each statement, as with many connection poolers.
-func BenchmarkDefaultUnprepared(b *testing.B) {
-	oneByOne(b, pgx.QueryExecModeSimpleProtocol, 1)
-}
-
-// oneByOne runs a benchmark per number of connections and key.
-func oneByOne(b *testing.B, mode pgx.QueryExecMode, connections ...int) {
-	b.Helper()
-	s := newServer(b)
 	all := slices.Clone(sources)
 	for _, k := range []figures.Key{
 		figures.Snowflake(b, idtype.Options{}), figures.Sno(b, idtype.Options{}), figures.GoogleV4, figures.GoogleV7,
 	} {
 		all = append(all, source{Key: k})
 	}
+	oneByOne(b, pgx.QueryExecModeCacheStatement, all, 1, 8)
+}
+
+// BenchmarkDefaultUnprepared does the same with the keys of the server and without
+// prepared statements, so that the server plans each statement.
+func BenchmarkDefaultUnprepared(b *testing.B) {
+	oneByOne(b, pgx.QueryExecModeSimpleProtocol, sources, 1)
+}
+
+// oneByOne runs a benchmark per number of connections and key.
+func oneByOne(b *testing.B, mode pgx.QueryExecMode, all []source, connections ...int) {
+	b.Helper()
+	s := newServer(b)
 	for _, clients := range connections {
 		for _, k := range all {
 			if k.clients != 0 && clients > k.clients {
