@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
@@ -170,7 +169,7 @@ func separate(db *gorm.DB) {
 // divide returns the new rows of a statement, and the others. It leaves out repetitions: rows
 // of several owners may be the same.
 func (g *generation) divide(stmt *gorm.Statement, conflict clause.OnConflict) (fresh, others []reflect.Value) {
-	rows, seen := stmt.ReflectValue, map[unsafe.Pointer]bool{}
+	rows, seen := stmt.ReflectValue, map[uintptr]bool{}
 	saved := g.family.saved()
 	isNew := make([]bool, count(rows))
 	for i := range isNew {
@@ -194,11 +193,11 @@ func (g *generation) divide(stmt *gorm.Statement, conflict clause.OnConflict) (f
 
 // saved returns the rows that the statements for associations have inserted. If an
 // association refers back, the row of its owner is among them.
-func (f *family) saved() map[unsafe.Pointer]bool {
+func (f *family) saved() map[uintptr]bool {
 	if f == nil {
 		return nil
 	}
-	rows := map[unsafe.Pointer]bool{}
+	rows := map[uintptr]bool{}
 	for _, g := range f.generations {
 		for i := range count(g.rows) {
 			if row := rowAt(g.rows, i); g.inserted && row.IsValid() {
@@ -217,12 +216,12 @@ func reference(row reflect.Value) reflect.Value {
 	return row
 }
 
-// pointer returns the address of a row, or nil if it has none.
-func pointer(row reflect.Value) unsafe.Pointer {
+// pointer returns the address of a row, or 0 if it has none.
+func pointer(row reflect.Value) uintptr {
 	if row = reference(row); row.Kind() == reflect.Struct {
-		return nil
+		return 0
 	}
-	return row.UnsafePointer()
+	return row.Pointer()
 }
 
 // use replaces the rows of a statement.
@@ -305,9 +304,9 @@ func (g *generation) returned(stmt *gorm.Statement, parts []reflect.Value) {
 		return
 	}
 	// In the order of the statement, if no row is missing.
-	first, last, isFresh := parts[0], parts[len(parts)-1], map[unsafe.Pointer]bool{}
+	first, last, isFresh := parts[0], parts[len(parts)-1], map[uintptr]bool{}
 	for _, row := range g.fresh {
-		isFresh[row.UnsafePointer()] = true
+		isFresh[row.Pointer()] = true
 	}
 	inOrder := len(parts) > 1 && last.Len() == len(g.fresh) && first.Len()+last.Len() == all.Len()
 	rows := reflect.MakeSlice(all.Type(), 0, all.Len())
