@@ -6,11 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,16 +20,8 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "sortkey")
-	if err != nil {
-		panic(err)
-	}
-	binary = filepath.Join(dir, "sortkey")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/sortkey/sortkey/cmd/sortkey").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	pgtest.Main(m) // exits; the system clears its temporary directory
+	binary = pgtest.BuildCommand()
+	pgtest.Main(m)
 }
 
 // A result is the output of a command.

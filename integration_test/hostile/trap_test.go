@@ -28,16 +28,8 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "sortkey")
-	if err != nil {
-		panic(err)
-	}
-	binary = filepath.Join(dir, "sortkey")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/sortkey/sortkey/cmd/sortkey").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	pgtest.MainParallel(m, 4) // exits; the system clears its temporary directory
+	binary = pgtest.BuildCommand()
+	pgtest.MainParallel(m, 4)
 }
 
 // must is pgtest.Must.

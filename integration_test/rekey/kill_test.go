@@ -58,16 +58,6 @@ type stepper struct {
 	exited  chan error
 }
 
-// buildStepper builds the stepper and returns its path.
-func buildStepper(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "stepper")
-	if out, err := exec.Command("go", "build", "-o", name, "./stepper").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return name
-}
-
 // start starts a stepper.
 func start(t testing.TB, program string, args ...string) *stepper {
 	t.Helper()
@@ -239,7 +229,7 @@ func (k *killTest) run() {
 // If a program is killed at any point of a step, repeating the step completes it. The
 // programs of both versions work throughout.
 func TestKill(t *testing.T) {
-	program, first := buildStepper(t), seed(t)
+	program, first := pgtest.Build(t, "./stepper"), seed(t)
 	for i := range killSeeds() {
 		t.Run(fmt.Sprint("seed ", i), func(t *testing.T) {
 			t.Parallel()
@@ -254,7 +244,7 @@ func TestKill(t *testing.T) {
 // The same if the server is killed, alone or together with the program.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
-	program, first := buildStepper(t), seed(t)
+	program, first := pgtest.Build(t, "./stepper"), seed(t)
 	pgtest.OneServer(t, func(t *testing.T, server *pgtest.DB) {
 		for i := range killSeeds() {
 			t.Run(fmt.Sprint("seed ", i), func(t *testing.T) {

@@ -1,6 +1,8 @@
 package pgtest
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -10,9 +12,32 @@ import (
 // Build builds the program of a package, such as ./minter, and returns its path.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), path.Base(pkg))
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	program, err := build(t.TempDir(), pkg)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
+}
+
+// BuildCommand builds the command sortkey for all tests of a package, in its TestMain, and
+// returns the path. The system clears its temporary directory.
+func BuildCommand() string {
+	dir, err := os.MkdirTemp("", "sortkey")
+	if err != nil {
+		panic(err)
+	}
+	program, err := build(dir, "github.com/sortkey/sortkey/cmd/sortkey")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return program
+}
+
+func build(dir, pkg string) (program string, err error) {
+	program = filepath.Join(dir, path.Base(pkg))
+	if out, err := exec.Command("go", "build", "-o", program, pkg).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return program, nil
 }
