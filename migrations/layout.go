@@ -80,7 +80,7 @@ func (f format) LastUnit() int64 { return 1<<f.UnitBits - 1 }
 func (f format) MaxSequence() int64 { return 1<<f.SequenceBits - 1 }
 
 // WindowMS returns the milliseconds of a window.
-func (f format) WindowMS() int64 { return windowTime.Milliseconds() }
+func (format) WindowMS() int64 { return data{}.WindowMS() }
 
 // WindowUnitBits returns the number of bits that number the units of a window.
 func (f format) WindowUnitBits() int { return bits.Len64(uint64(windowTime/f.unit)) - 1 }

@@ -71,23 +71,27 @@ func List(c Config) ([]Migration, error) {
 // data holds the values for the templates in the SQL files. Templates see only
 // exported fields.
 type data struct {
-	Schema       string
-	Internal     string // the schema of the functions that users don't call
-	WindowMS     int64
-	WindowsAhead int64
-	EndOfTimeMS  int64 // Unix milliseconds of the year 10000
-	Version      int   // of the migration
-	Name         string
-	Snowflake    snowflake
-	SnowflakeSI  *snowflakeSI
-	UID60        format
-	Spread64     format
-	Sno          format
+	Schema      string
+	Internal    string // the schema of the functions that users don't call
+	EndOfTimeMS int64  // Unix milliseconds of the year 10000
+	Version     int    // of the migration
+	Name        string
+	Snowflake   snowflake
+	SnowflakeSI *snowflakeSI
+	UID60       format
+	Spread64    format
+	Sno         format
 }
+
+// WindowMS returns the milliseconds of a window of a server's generator.
+func (data) WindowMS() int64 { return windowTime.Milliseconds() }
+
+// WindowsAhead returns how many windows a generator can be ahead of the clock.
+func (data) WindowsAhead() int64 { return windowsAhead }
 
 // AheadMS returns a bound for the milliseconds that an ID of the server can be ahead of
 // its clock: the end of the last window that a generator can use.
-func (d data) AheadMS() int64 { return (d.WindowsAhead + 1) * d.WindowMS }
+func (d data) AheadMS() int64 { return (windowsAhead + 1) * d.WindowMS() }
 
 // Untrusted returns a query for objects and privileges of untrusted roles in the schemas.
 func (d data) Untrusted() string {
@@ -119,7 +123,7 @@ const (
 
 func (c Config) data() (data, error) {
 	d := data{
-		Schema: c.schema(), Internal: c.schema() + internalSuffix, WindowMS: windowTime.Milliseconds(), WindowsAhead: windowsAhead,
+		Schema: c.schema(), Internal: c.schema() + internalSuffix,
 		EndOfTimeMS: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli(),
 	}
 	switch {
