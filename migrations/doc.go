@@ -252,10 +252,10 @@
 //
 // The functions never return a duplicate, even if the clock steps back and many
 // sessions call them, and the IDs of all sessions increase. An ID has the time of a
-// window of 4 ms: it is less than 4 ms early, and less than 12 ms ahead of the clock. If calls exceed the
-// rate of the format, or the clock was set back, a call waits for up to a second. If
-// that isn't enough, the call fails; if the clock is more than a second behind, it
-// fails at once. If the clock is set back during the wait, the wait gets longer by
+// window of 4 ms: it is less than 4 ms early, and less than 12 ms ahead of the clock.
+// If calls exceed the rate of the format, or the clock was set back, a call waits for up
+// to a second. If that isn't enough, the call fails; if the clock is more than a second
+// behind, it fails at once. If the clock is set back during the wait, the wait gets longer by
 // the size of the step, and so do Postgres's timeouts, which use the same clock. The
 // SQLSTATE of an error has the reason:
 //
@@ -283,9 +283,9 @@
 //
 // A sequence that is set back with the same node number repeats at most IDs of the
 // last 4 ms and of the next 12 ms: older windows are over, so the next call begins
-// a new one. Any role may call nextval for the sequence, which the functions do with the
-// privileges of their caller. That fills windows, and so delays calls, only while it
-// goes on.
+// a new one. The functions call nextval with the privileges of their caller, so every
+// role may call it. Values that a role takes fill windows, which delays calls only while
+// the role goes on.
 //
 // # Existing rows
 //

@@ -95,9 +95,10 @@
 // # Other codecs
 //
 // [Register] wraps the codecs that the map already has. Values of other types are
-// encoded as before, and so are IDs that a codec or a hook of yours encodes. [AfterConnect] also wraps a codec that you registered for a domain
-// or for its array. That codec then goes first, for IDs too. If it has no plan for an
-// ID, the ID is encoded as in the base type.
+// encoded as before, and so are IDs that a codec or a hook of yours encodes.
+// [AfterConnect] also wraps a codec that you registered for a domain or for its array.
+// That codec then goes first, for IDs too. If it has no plan for an ID, the ID is encoded
+// as in the base type.
 //
 // A uuid codec that is registered later, such as one for google/uuid, replaces the
 // codec of this package. A Sno then goes through Value and Scan, which is slower but
