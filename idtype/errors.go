@@ -32,13 +32,17 @@ var (
 	// ErrBeforeEpoch: the time is before the first instant of the format.
 	ErrBeforeEpoch = errors.New("time before the epoch")
 	// ErrNode: a node number (datacenter, worker, machine, generator, cluster,
-	// partition) doesn't fit its field or comes from two sources; or generators of this
-	// process can't share a Sno partition.
+	// partition) doesn't fit its field.
 	ErrNode = errors.New("node number out of range")
+	// ErrConfig: a required field of a config or layout isn't set, two fields contradict
+	// each other, a generator doesn't fit other generators of the process, or a model
+	// declares another layout than its generator has. A value out of range is [ErrRange]
+	// instead, or [ErrNode].
+	ErrConfig = errors.New("invalid config")
 	// ErrLeaseLost: the lease of a node number has ended. The generator creates no more
 	// IDs: claim a number again, and create a new generator with it. The option
-	// Reacquire of package nodelease does both. If the [Lease] has an Err method, the
-	// error also wraps the reason.
+	// Reacquire of package nodelease does both. If the Lease is a [LeaseReasoner],
+	// the error also wraps the reason.
 	ErrLeaseLost = errors.New("lease lost")
 	// ErrLeaseNotRenewed: the lease continues, but its last renewal doesn't cover the
 	// clock's time, for example after the clock was set forward. Try again after the
@@ -154,6 +158,12 @@ type limitError struct {
 
 func (e *limitError) Error() string   { return e.msg }
 func (e *limitError) Unwrap() []error { return []error{e.err, ErrRange} }
+
+// A configError reports a config that can't work. It wraps [ErrConfig].
+type configError struct{ msg string }
+
+func (e *configError) Error() string { return e.msg }
+func (e *configError) Unwrap() error { return ErrConfig }
 
 // checkField returns an error if v doesn't fit the bits of a field.
 func checkField(typeName, field string, v, bits int, sentinel error) error {

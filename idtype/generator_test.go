@@ -590,7 +590,7 @@ func TestUID60Random(t *testing.T) {
 	if n, err := short.Fill(t.Context(), make([]UID60, 5)); !errors.Is(err, io.ErrUnexpectedEOF) || n != 0 {
 		t.Errorf("with a short Random: %d, %v", n, err)
 	}
-	if _, err := NewUID60Generator(UID60Config{Options: Options{Lease: &fakeLease{}}}); !errors.Is(err, ErrNode) {
+	if _, err := NewUID60Generator(UID60Config{Options: Options{Lease: &fakeLease{}}}); !errors.Is(err, ErrConfig) {
 		t.Errorf("with a lease: %v", err)
 	}
 }
@@ -712,7 +712,7 @@ func TestSnoPartitionsGiven(t *testing.T) {
 			p := Must(automatic.Next()).Partition()
 			g, err := explicit(p)
 			if name == "Lease" || name == "Ranges" {
-				if g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "partition 16650: already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
+				if g != nil || !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "partition 16650: already assigned") || !strings.Contains(err.Error(), "set Partition on every") {
 					t.Errorf("configuring an automatic partition: %v", err)
 				}
 			} else {
@@ -749,7 +749,7 @@ func TestSnoPartitionsGiven(t *testing.T) {
 			t.Errorf("%v after %v", id, first)
 		}
 	}
-	if g, err := explicitly["Partition"](first.Partition()); g != nil || !errors.Is(err, ErrNode) {
+	if g, err := explicitly["Partition"](first.Partition()); g != nil || !errors.Is(err, ErrConfig) {
 		t.Errorf("configuring an automatic partition that was handed over: %v, %v", g, err)
 	}
 
@@ -766,8 +766,8 @@ func TestSnoPartitionsGiven(t *testing.T) {
 		}
 	}
 	Must(NewSnoGenerator(SnoConfig{}))
-	if g, err := NewSnoGenerator(SnoConfig{Options: Options{Lease: l}}); g != nil || !errors.Is(err, ErrNode) {
-		t.Errorf("a lease with the number of an automatic partition: %v, want ErrNode before Attach", err)
+	if g, err := NewSnoGenerator(SnoConfig{Options: Options{Lease: l}}); g != nil || !errors.Is(err, ErrConfig) {
+		t.Errorf("a lease with the number of an automatic partition: %v, want ErrConfig before Attach", err)
 	}
 }
 

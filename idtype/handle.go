@@ -62,7 +62,7 @@ func (h *handle) init(p spec, o Options, claim func(alone bool) (node int64, err
 		return err
 	}
 	h.startAfter(bound)
-	if l, ok := o.Lease.(attacher); ok {
+	if l, ok := o.Lease.(LeaseAttacher); ok {
 		return l.Attach(p.number.layout, h.minted)
 	}
 	return nil

@@ -68,10 +68,46 @@ func TestLeaseNumber(t *testing.T) {
 	_, err8 := NewSpread64Generator(Spread64Config{Options: long(64)})
 	_, err9 := NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: long(1)})
 	_, err10 := NewSnoGenerator(SnoConfig{Options: long(-1)})
-	for i, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8, err9, err10} {
-		if !errors.Is(err, ErrNode) {
-			t.Errorf("constructor %d: %v, want ErrNode", i+1, err)
+	for i, err := range []error{err3, err4, err6, err8, err10} {
+		if kindOfError(err) != ErrNode {
+			t.Errorf("number out of range, constructor %d: %v, want ErrNode", i+1, err)
 		}
+	}
+	for i, err := range []error{err1, err2, err5, err7, err9} {
+		if kindOfError(err) != ErrConfig {
+			t.Errorf("second number, constructor %d: %v, want ErrConfig", i+1, err)
+		}
+	}
+}
+
+// The leases of TestLeaseMethods have a method whose effect their author expects.
+type (
+	attachesOther struct{ fakeLease }
+	attachesValue struct{ *fakeLease }
+	reasonsOther  struct{ fakeLease }
+)
+
+func (*attachesOther) Attach(string) error               { return errors.New("attached") }
+func (*attachesValue) Attach(string, func() int64) error { return errors.New("attached") }
+func (*reasonsOther) Err() string                        { return "closed" }
+
+// A generator rejects a lease with a method that only resembles one of LeaseAttacher or
+// LeaseReasoner.
+func TestLeaseMethods(t *testing.T) {
+	now := time.Now()
+	own := func() *fakeLease { return newLease(1, now.Add(-time.Hour), now.Add(time.Hour)) }
+	for want, l := range map[string]Lease{
+		"Attach of *idtype.attachesOther": &attachesOther{},
+		"Attach of idtype.attachesValue":  attachesValue{own()},
+		"Err of *idtype.reasonsOther":     &reasonsOther{},
+	} {
+		g, err := NewSnowflakeGenerator(SnowflakeConfig{Options: Options{Lease: l}})
+		if g != nil || kindOfError(err) != ErrConfig || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v", want, g, err)
+		}
+	}
+	if _, err := NewSnowflakeGenerator(SnowflakeConfig{Options: Options{Lease: &attachesValue{own()}}}); err == nil || err.Error() != "attached" {
+		t.Errorf("a pointer with the method: %v", err)
 	}
 }
 

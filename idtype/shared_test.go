@@ -170,7 +170,7 @@ func TestSnoOverlappingRanges(t *testing.T) {
 	Must(NewSnoGenerator(with(300, 399)))
 	for _, r := range [][2]uint16{{0, 0}, {0, 100}, {199, 299}, {150, 160}, {399, 500}, {200, 300}} {
 		g, err := NewSnoGenerator(with(r[0], r[1]))
-		if g != nil || !errors.Is(err, ErrNode) || !strings.Contains(err.Error(), "of Sno partition 16650: a generator of this process uses ") {
+		if g != nil || !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "of Sno partition 16650: a generator of this process uses ") {
 			t.Errorf("numbers %d to %d: %v", r[0], r[1], err)
 		}
 	}

@@ -17,7 +17,7 @@ type SnoConfig struct {
 	// derived from the time, and skip partitions that other generators of this process
 	// use. They suit a single process; several processes need configured partitions.
 	//
-	// The constructor returns [ErrNode] if the partition of a Lease, or of a generator with
+	// The constructor returns [ErrConfig] if the partition of a Lease, or of a generator with
 	// a Clock, was already assigned automatically. Create these generators first.
 	Partition *SnoPartition
 	// SequenceMin and SequenceMax are the bounds of the sequence numbers, in either
@@ -75,10 +75,11 @@ const (
 // NewSnoGenerator returns a new generator. It fails with
 //   - [ErrRange] if a sequence range has fewer than 4 numbers, or a value of the Snapshot
 //     or Ranges is out of range
-//   - [ErrNode] if the sequence range overlaps another one of the partition in this
+//   - [ErrNode] if the number of the Lease doesn't fit
+//   - [ErrConfig] if the sequence range overlaps another one of the partition in this
 //     process, the partition of a Lease was assigned to another generator automatically, a
-//     number comes from two sources, such as a Partition and a Lease, or Ranges is set
-//     without a Lease and a Partition
+//     number comes from two sources, such as a Partition and a Lease, the Snapshot is empty,
+//     or Ranges is set without a Lease and a Partition
 //   - [ErrPartitionsExhausted] if no automatic partition is left in this process
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the format
@@ -114,7 +115,7 @@ func (c SnoConfig) resolved() (SnoConfig, error) {
 		return c, &limitError{fmt.Sprintf("idtype: SnoConfig.Ranges: %d is out of range; want 0 to %d, because each range needs at least %d sequence numbers", c.Ranges, 1<<16/snoMinSequences, snoMinSequences), ErrRange}
 	case c.Ranges > 0:
 		if c.Lease == nil || c.Partition == nil {
-			return c, &limitError{"idtype: SnoConfig.Ranges: requires Lease and Partition; set both, because the lease's number selects a range of the partition", ErrNode}
+			return c, &configError{"idtype: SnoConfig.Ranges: requires Lease and Partition; set both, because the lease's number selects a range of the partition"}
 		}
 		n, err := leaseNumber(c.Lease, snoName, "SequenceMin and SequenceMax", bounds, c.Ranges)
 		if err != nil {
@@ -132,10 +133,10 @@ func (c SnoConfig) resolved() (SnoConfig, error) {
 	}
 	if s := c.Snapshot; s != nil {
 		if c.Lease != nil {
-			return c, &limitError{"idtype: SnoConfig.Snapshot: cannot be combined with Lease; leave Snapshot nil, because the lease determines the start", ErrNode}
+			return c, &configError{"idtype: SnoConfig.Snapshot: cannot be combined with Lease; leave Snapshot nil, because the lease determines the start"}
 		}
 		if c.Partition != nil || bounds {
-			return c, &limitError{"idtype: SnoConfig.Snapshot: cannot be combined with Partition, SequenceMin and SequenceMax; leave them zero, because the snapshot has them", ErrNode}
+			return c, &configError{"idtype: SnoConfig.Snapshot: cannot be combined with Partition, SequenceMin and SequenceMax; leave them zero, because the snapshot has them"}
 		}
 		if err := s.check(); err != nil {
 			return c, err
@@ -266,7 +267,7 @@ func (c SnoConfig) claim(alone bool) (int64, error) {
 	p := c.Partition.Uint16()
 	shares := !alone && sequencers.of[number{snoPartitions, int64(p)}] != nil
 	if partitions.automatic.has(p) && !shares && c.Snapshot == nil {
-		return 0, &limitError{fmt.Sprintf("idtype: use Sno partition %d: already assigned automatically in this process; set Partition on every generator, or create the generators with a Partition first, before any call of NewSno", p), ErrNode}
+		return 0, &configError{fmt.Sprintf("idtype: use Sno partition %d: already assigned automatically in this process; set Partition on every generator, or create the generators with a Partition first, before any call of NewSno", p)}
 	}
 	partitions.used.add(p)
 	return int64(p), nil
@@ -274,8 +275,8 @@ func (c SnoConfig) claim(alone bool) (int64, error) {
 
 // overlapError returns the error for a range of a Sno partition that overlaps another one.
 func overlapError(p spec, s *sequencer) error {
-	return &limitError{fmt.Sprintf("idtype: use sequence numbers %d to %d of Sno partition %d: a generator of this process uses %d to %d; set the same SequenceMin and SequenceMax to share them, or ranges that don't overlap",
-		p.min, p.max, p.number.node, s.min, s.max), ErrNode}
+	return &configError{fmt.Sprintf("idtype: use sequence numbers %d to %d of Sno partition %d: a generator of this process uses %d to %d; set the same SequenceMin and SequenceMax to share them, or ranges that don't overlap",
+		p.min, p.max, p.number.node, s.min, s.max)}
 }
 
 // packageSno is the generator of NewSno.

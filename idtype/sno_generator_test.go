@@ -286,7 +286,7 @@ func TestSnoSnapshotRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		g, err := NewSnoGenerator(SnoConfig{Snapshot: &s})
-		if g != nil || !errors.Is(err, ErrRange) || !strings.Contains(err.Error(), "the snapshot is empty") {
+		if g != nil || !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "the snapshot is empty") {
 			t.Errorf("%s: %v, want an error", text, err)
 		}
 	}
@@ -300,7 +300,7 @@ func TestSnoSnapshotRefused(t *testing.T) {
 		{Ranges: 3, Partition: &SnoPartition{}, Options: Options{Lease: lease}},
 	} {
 		c.Snapshot = &valid
-		if g, err := NewSnoGenerator(c); g != nil || !errors.Is(err, ErrNode) {
+		if g, err := NewSnoGenerator(c); g != nil || !errors.Is(err, ErrConfig) {
 			t.Errorf("a snapshot with other settings, %d: %v", i, err)
 		}
 	}
@@ -373,21 +373,21 @@ func TestSnoLeaseNumbers(t *testing.T) {
 
 	for i, tt := range []struct {
 		c    SnoConfig
-		node bool // want ErrNode instead of just ErrRange
+		want error
 	}{
-		{SnoConfig{Ranges: 3, Partition: own}, true},
-		{SnoConfig{Ranges: 3, Options: lease(0)}, true},
-		{SnoConfig{Ranges: 3, Partition: own, Options: lease(3)}, true},
-		{SnoConfig{Ranges: 3, Partition: own, Options: lease(-1)}, true},
-		{SnoConfig{Ranges: 3, Partition: own, SequenceMin: 9, Options: lease(0)}, true},
-		{SnoConfig{Ranges: 3, Partition: own, SequenceMax: 9, Options: lease(0)}, true},
-		{SnoConfig{Ranges: 16385, Partition: own, Options: lease(0)}, false},
-		{SnoConfig{Ranges: -1, Partition: own, Options: lease(0)}, false},
-		{SnoConfig{Partition: own, Options: lease(0)}, true},
-		{SnoConfig{Options: lease(65536)}, true},
-		{SnoConfig{Options: lease(-1)}, true},
+		{SnoConfig{Ranges: 3, Partition: own}, ErrConfig},
+		{SnoConfig{Ranges: 3, Options: lease(0)}, ErrConfig},
+		{SnoConfig{Ranges: 3, Partition: own, Options: lease(3)}, ErrNode},
+		{SnoConfig{Ranges: 3, Partition: own, Options: lease(-1)}, ErrNode},
+		{SnoConfig{Ranges: 3, Partition: own, SequenceMin: 9, Options: lease(0)}, ErrConfig},
+		{SnoConfig{Ranges: 3, Partition: own, SequenceMax: 9, Options: lease(0)}, ErrConfig},
+		{SnoConfig{Ranges: 16385, Partition: own, Options: lease(0)}, ErrRange},
+		{SnoConfig{Ranges: -1, Partition: own, Options: lease(0)}, ErrRange},
+		{SnoConfig{Partition: own, Options: lease(0)}, ErrConfig},
+		{SnoConfig{Options: lease(65536)}, ErrNode},
+		{SnoConfig{Options: lease(-1)}, ErrNode},
 	} {
-		if g, err := NewSnoGenerator(tt.c); g != nil || !errors.Is(err, ErrRange) || errors.Is(err, ErrNode) != tt.node {
+		if g, err := NewSnoGenerator(tt.c); g != nil || kindOfError(err) != tt.want {
 			t.Errorf("config %d: %v", i, err)
 		}
 	}

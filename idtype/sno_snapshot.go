@@ -37,7 +37,7 @@ func (g *SnoGenerator) Snapshot() SnoSnapshot {
 // check returns an error if a field is out of range.
 func (p *SnoSnapshot) check() error {
 	if p.SequenceMin == 0 && p.SequenceMax == 0 {
-		return &limitError{"idtype: SnoConfig.Snapshot: sequenceMin and sequenceMax are 0, so the snapshot is empty; pass the result of SnoGenerator.Snapshot, or leave Snapshot nil for a new generator", ErrRange}
+		return &configError{"idtype: SnoConfig.Snapshot: sequenceMin and sequenceMax are 0, so the snapshot is empty; pass the result of SnoGenerator.Snapshot, or leave Snapshot nil for a new generator"}
 	}
 	lo, hi, err := snoBounds(p.SequenceMin, p.SequenceMax)
 	if err != nil {

@@ -99,12 +99,17 @@ func (l SnowflakeLayout) checked() (SnowflakeLayout, error) {
 	return l, checkEpoch(snowflakeKind.name, "epoch", l.Epoch)
 }
 
-// String returns a description of the layout, such as "epoch 2021-01-01T00:00:00.000Z;
-// bits: datacenter 5, worker 5, sequence 12".
-func (l SnowflakeLayout) String() string {
+// Fingerprint returns a text such as "epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5,
+// worker 5, sequence 12". Layouts that make the same IDs have the same fingerprint, and
+// other layouts have another one. It never changes, so databases and lease stores keep it.
+func (l SnowflakeLayout) Fingerprint() string {
 	l = l.normal()
 	return fmt.Sprintf("epoch %s; bits: datacenter %d, worker %d, sequence %d", stamp(l.Epoch), l.DatacenterBits, l.WorkerBits, l.SequenceBits)
 }
+
+// String returns a description of the layout for people. To compare layouts, use
+// Fingerprint.
+func (l SnowflakeLayout) String() string { return l.Fingerprint() }
 
 func (l SnowflakeLayout) badWidths() error {
 	return &limitError{fmt.Sprintf("idtype: SnowflakeLayout: widths datacenter %d, worker %d, sequence %d are out of range; want 0 or more each, at least 1 for sequence, and at most %d in total",

@@ -25,7 +25,8 @@ var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
 
 // NewSnowflakeGenerator returns a new generator. It fails with
 //   - [ErrRange] if the layout is invalid
-//   - [ErrNode] if a node number doesn't fit the layout, or comes from two sources
+//   - [ErrNode] if a node number doesn't fit the layout
+//   - [ErrConfig] if a node number comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the layout
 //
@@ -47,7 +48,7 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 		return nil, err
 	}
 	g := &SnowflakeGenerator{shift: l.timeShift(), node: node}
-	if err := g.seq.init(spec{number: number{"snowflake: " + l.String(), int64(node)}, line: l.line(), max: 1<<l.SequenceBits - 1}, c.Options, nil); err != nil {
+	if err := g.seq.init(spec{number: number{"snowflake: " + l.Fingerprint(), int64(node)}, line: l.line(), max: 1<<l.SequenceBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil

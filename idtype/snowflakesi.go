@@ -66,7 +66,7 @@ func (l SnowflakeSILayout) Validate() error {
 func (l SnowflakeSILayout) checked() (SnowflakeSILayout, error) {
 	l = l.normal()
 	if l.BaseClock.IsZero() {
-		return l, &limitError{"idtype: SnowflakeSILayout.BaseClock: not set; choose an instant before the first ID, and never change it", ErrRange}
+		return l, &configError{"idtype: SnowflakeSILayout.BaseClock: not set; choose an instant before the first ID, and never change it"}
 	}
 	if m, i := l.MachineBits, l.IndexBits; m < 0 || i < 0 || m > snowflakeSILowBits || m+i != snowflakeSILowBits {
 		return l, &limitError{fmt.Sprintf("idtype: SnowflakeSILayout: widths machine %d, index %d are out of range; want 0 or more each, and 13 in total", m, i), ErrRange}
@@ -74,12 +74,17 @@ func (l SnowflakeSILayout) checked() (SnowflakeSILayout, error) {
 	return l, checkEpoch(snowflakeSIKind.name, "base clock", l.BaseClock)
 }
 
-// String returns a description of the layout, such as "base clock
-// 2024-01-01T00:00:00.000Z; bits: machine 5, index 8".
-func (l SnowflakeSILayout) String() string {
+// Fingerprint returns a text such as "base clock 2024-01-01T00:00:00.000Z; bits: machine 5,
+// index 8". Layouts that make the same IDs have the same fingerprint, and other layouts have
+// another one. It never changes, so databases and lease stores keep it.
+func (l SnowflakeSILayout) Fingerprint() string {
 	l = l.normal()
 	return fmt.Sprintf("base clock %s; bits: machine %d, index %d", stamp(l.BaseClock), l.MachineBits, l.IndexBits)
 }
+
+// String returns a description of the layout for people. To compare layouts, use
+// Fingerprint.
+func (l SnowflakeSILayout) String() string { return l.Fingerprint() }
 
 // SnowflakeSIParts are the fields of a [SnowflakeSI].
 type SnowflakeSIParts struct {

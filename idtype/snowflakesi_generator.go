@@ -23,7 +23,9 @@ var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
 
 // NewSnowflakeSIGenerator returns a new generator. It fails with
 //   - [ErrRange] if the layout is invalid
-//   - [ErrNode] if the machine number doesn't fit the layout, or comes from two sources
+//   - [ErrNode] if the machine number doesn't fit the layout
+//   - [ErrConfig] if the layout has no base clock, or the machine number comes from two
+//     sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the layout's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the layout
 func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error) {
@@ -41,7 +43,7 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 		return nil, err
 	}
 	g := &SnowflakeSIGenerator{node: node}
-	if err := g.seq.init(spec{number: number{"snowflake_si: " + l.String(), int64(node)}, line: l.line(), max: 1<<l.IndexBits - 1}, c.Options, nil); err != nil {
+	if err := g.seq.init(spec{number: number{"snowflake_si: " + l.Fingerprint(), int64(node)}, line: l.line(), max: 1<<l.IndexBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
 	return g, nil

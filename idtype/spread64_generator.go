@@ -23,8 +23,8 @@ type Spread64Generator struct {
 var _ Generator[Spread64] = (*Spread64Generator)(nil)
 
 // NewSpread64Generator returns a new generator. It fails with
-//   - [ErrNode] if the generator or cluster number is out of range, or the generator
-//     number comes from two sources
+//   - [ErrNode] if the generator or cluster number is out of range
+//   - [ErrConfig] if the generator number comes from two sources
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore or the Lease's After is past the end of the format
 func NewSpread64Generator(c Spread64Config) (*Spread64Generator, error) {

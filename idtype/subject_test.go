@@ -3,6 +3,7 @@ package idtype
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 	"os"
@@ -237,6 +238,21 @@ func (s subject[T]) fillUnit(t testing.TB, g Generator[T]) {
 func (s subject[T]) increases(a, b T) bool {
 	p, q := s.pair(a), s.pair(b)
 	return p.tick != q.tick || p.unit < q.unit || p.unit == q.unit && p.number < q.number
+}
+
+// kindOfError returns the sentinel of a constructor's error: each error has one kind, but a
+// node number out of range also wraps ErrRange.
+func kindOfError(err error) error {
+	node, limit, config := errors.Is(err, ErrNode), errors.Is(err, ErrRange), errors.Is(err, ErrConfig)
+	switch {
+	case node && limit && !config:
+		return ErrNode
+	case limit && !config:
+		return ErrRange
+	case config && !limit:
+		return ErrConfig
+	}
+	return err
 }
 
 // stats returns the Stats of a generator of any type.

@@ -49,12 +49,12 @@ var _ Generator[UID60] = (*UID60Generator)(nil)
 const uid60Starts = 256
 
 // NewUID60Generator returns a new generator. It fails with
-//   - [ErrNode] if Lease is set
+//   - [ErrConfig] if Lease is set
 //   - [ErrBeforeEpoch] or [ErrTimeExhausted] if the clock is outside the format's time
 //   - [ErrTimeExhausted] if NotBefore is past the end of the format
 func NewUID60Generator(c UID60Config) (*UID60Generator, error) {
 	if c.Lease != nil {
-		return nil, &limitError{"idtype: UID60Config.Lease: a UID60 has no node number; leave Lease nil, or choose another format", ErrNode}
+		return nil, &configError{"idtype: UID60Config.Lease: a UID60 has no node number; leave Lease nil, or choose another format"}
 	}
 	g := &UID60Generator{}
 	if err := g.seq.init(spec{number: number{layout: "uid60"}, line: uid60Line, max: 1<<uid60SequenceBits - 1, random: newRandomBits(c.Random)}, c.Options, nil); err != nil {

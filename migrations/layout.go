@@ -185,7 +185,7 @@ func snowflakeOf(schema string, l idtype.SnowflakeLayout) (snowflake, error) {
 	s.UnitBits = 63 - s.TimeShift()
 	s.MaxNode = 1<<(s.DatacenterBits+s.WorkerBits) - 1
 	s.NodeShift, s.NodeMask = s.WorkerShift(), int64(s.MaxNode)<<s.WorkerShift()
-	s.Layout = l.String()
+	s.Layout = l.Fingerprint()
 	if s.UnitBits > maxTimeBits {
 		return snowflake{}, fmt.Errorf("migrations: Config.Snowflake: time has %d bits (%s); want at most %d, since SQL computes longer times inexactly; give datacenter, worker or sequence more bits",
 			s.UnitBits, s.Layout, maxTimeBits)
@@ -222,23 +222,23 @@ func snowflakeSIOf(schema string, l idtype.SnowflakeSILayout) (*snowflakeSI, err
 	s.MaxNode = 1<<s.MachineBits - 1
 	s.NodeShift, s.NodeMask = s.SequenceBits, int64(s.MaxNode)<<s.SequenceBits
 	s.Bits, s.FirstCounter = s.bitsAt(s.TimeShift()), "0"
-	s.Layout = l.String()
+	s.Layout = l.Fingerprint()
 	return s, nil
 }
 
-// parseSnowflakeLayout is the inverse of [idtype.SnowflakeLayout.String].
+// parseSnowflakeLayout is the inverse of [idtype.SnowflakeLayout.Fingerprint].
 func parseSnowflakeLayout(s string) (l idtype.SnowflakeLayout, err error) {
 	l.Epoch, err = scanLayout(s, "epoch %s bits: datacenter %d, worker %d, sequence %d", &l.DatacenterBits, &l.WorkerBits, &l.SequenceBits)
-	if err != nil || l.String() != s {
+	if err != nil || l.Fingerprint() != s {
 		return l, fmt.Errorf("unknown Snowflake layout %q; update the program, which may be older than the installation", s)
 	}
 	return l, nil
 }
 
-// parseSnowflakeSILayout is the inverse of [idtype.SnowflakeSILayout.String].
+// parseSnowflakeSILayout is the inverse of [idtype.SnowflakeSILayout.Fingerprint].
 func parseSnowflakeSILayout(s string) (l idtype.SnowflakeSILayout, err error) {
 	l.BaseClock, err = scanLayout(s, "base clock %s bits: machine %d, index %d", &l.MachineBits, &l.IndexBits)
-	if err != nil || l.String() != s {
+	if err != nil || l.Fingerprint() != s {
 		return l, fmt.Errorf("unknown SnowflakeSI layout %q; update the program, which may be older than the installation", s)
 	}
 	return l, nil

@@ -198,19 +198,19 @@ func TestParseLayouts(t *testing.T) {
 		{Epoch: time.Date(2015, 1, 1, 2, 3, 4, 567_000_000, time.FixedZone("", 3600)), DatacenterBits: 0, WorkerBits: 10, SequenceBits: 12},
 		{Epoch: time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), DatacenterBits: 3, WorkerBits: 4, SequenceBits: 10},
 	} {
-		if got, err := parseSnowflakeLayout(l.String()); err != nil || got.String() != l.String() {
+		if got, err := parseSnowflakeLayout(l.Fingerprint()); err != nil || got.Fingerprint() != l.Fingerprint() {
 			t.Errorf("parse %q: got %q, %v", l, got, err)
 		}
 	}
-	if got, err := parseSnowflakeSILayout(someClock.String()); err != nil || got.String() != someClock.String() {
+	if got, err := parseSnowflakeSILayout(someClock.Fingerprint()); err != nil || got.Fingerprint() != someClock.Fingerprint() {
 		t.Errorf("parse %q: got %q, %v", someClock, got, err)
 	}
-	for _, s := range []string{"", "epoch yesterday; bits: datacenter 5, worker 5, sequence 12", someClock.String(), idtype.DefaultSnowflakeLayout().String() + ", x 3"} {
+	for _, s := range []string{"", "epoch yesterday; bits: datacenter 5, worker 5, sequence 12", someClock.Fingerprint(), idtype.DefaultSnowflakeLayout().Fingerprint() + ", x 3"} {
 		if l, err := parseSnowflakeLayout(s); err == nil {
 			t.Errorf("parse Snowflake layout %q: got %v, want an error", s, l)
 		}
 	}
-	for _, s := range []string{"", idtype.DefaultSnowflakeLayout().String(), "base clock 2024-05-06; bits: machine 5, index 8"} {
+	for _, s := range []string{"", idtype.DefaultSnowflakeLayout().Fingerprint(), "base clock 2024-05-06; bits: machine 5, index 8"} {
 		if l, err := parseSnowflakeSILayout(s); err == nil {
 			t.Errorf("parse SnowflakeSI layout %q: got %v, want an error", s, l)
 		}

@@ -55,7 +55,7 @@ func ForSnowflake(l idtype.SnowflakeLayout) Pool {
 	ones, err := l.Parts(idtype.MaxSnowflake) // all bits of each field are set
 	return Pool{
 		Name: "snowflake", Size: (ones.Datacenter + 1) * (ones.Worker + 1),
-		Layout: "snowflake: " + l.String(), checked: true, err: err,
+		Layout: "snowflake: " + l.Fingerprint(), checked: true, err: err,
 	}
 }
 
@@ -64,7 +64,7 @@ func ForSnowflakeSI(l idtype.SnowflakeSILayout) Pool {
 	ones, err := l.Parts(idtype.MaxSnowflakeSI)
 	return Pool{
 		Name: "snowflake-si", Size: ones.Machine + 1,
-		Layout: "snowflake_si: " + l.String(), checked: true, err: err,
+		Layout: "snowflake_si: " + l.Fingerprint(), checked: true, err: err,
 	}
 }
 

@@ -82,7 +82,7 @@ func TestInvalidPools(t *testing.T) {
 		{with(func(p *nodelease.Pool) { p.Reserved = []int{4} }), "number 4 is out of range; want 0 to 3", idtype.ErrNode},
 		{with(func(p *nodelease.Pool) { p.Reserved = []int{-1} }), "number -1 is out of range; want 0 to 3", idtype.ErrNode},
 		{nodelease.ForSnowflake(idtype.SnowflakeLayout{WorkerBits: 70}), "", idtype.ErrRange},
-		{nodelease.ForSnowflakeSI(idtype.SnowflakeSILayout{}), "", idtype.ErrRange},
+		{nodelease.ForSnowflakeSI(idtype.SnowflakeSILayout{}), "", idtype.ErrConfig},
 		{nodelease.ForSpread64(16), "16", idtype.ErrNode},
 		{nodelease.ForSpread64(-1), "-1", idtype.ErrNode},
 		{nodelease.ForSnoRanges(idtype.SnoPartition{}, 0), "1 to 16384 ranges of the sequence, got 0", idtype.ErrRange},

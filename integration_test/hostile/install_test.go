@@ -60,7 +60,7 @@ var config = migrations.Config{}
 var absent = []string{"not installed", "no installation", "has no table sortkey.", "has begun; run expand", "abort has nothing to do", "does not exist"}
 
 // layout is the layout of an installation with the default Config.
-var layout = idtype.DefaultSnowflakeLayout().String()
+var layout = idtype.DefaultSnowflakeLayout().Fingerprint()
 
 // tables are the tables by which programs recognize an installation, with their rows.
 // Each %s stands for a type of the version.
