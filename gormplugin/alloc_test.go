@@ -65,13 +65,13 @@ func allocations[F comparable](t *testing.T) {
 func TestBlocksForgetRows(t *testing.T) {
 	gen := snowflakes()
 	gen.limit = 2*blockSize + 1
-	c := For(gen).filler(itself, reflect.TypeFor[idtype.Snowflake]()).(*column[idtype.Snowflake, idtype.Snowflake])
-	var made []*block[idtype.Snowflake, idtype.Snowflake]
-	c.blocks.New = func() any {
-		made = append(made, new(block[idtype.Snowflake, idtype.Snowflake]))
+	fills := For(gen).filler(nil, reflect.TypeFor[idtype.Snowflake]())
+	var made []*block
+	fills.blocks.New = func() any {
+		made = append(made, newBlock(gen, reflect.TypeFor[idtype.Snowflake]()))
 		return made[len(made)-1]
 	}
-	k := key{index: 0, fills: c}
+	k := key{index: 0, fills: fills}
 	for range 2 { // the generator has no IDs for the second round
 		rows := make([]benchRow, blockSize+1)
 		_, tx := statement(t, &rows)
@@ -81,8 +81,8 @@ func TestBlocksForgetRows(t *testing.T) {
 		}
 	}
 	for _, b := range made {
-		for i, p := range b.fields {
-			if p != nil {
+		for i, field := range b.fields {
+			if field.IsValid() {
 				t.Fatalf("the block still refers to field %d", i)
 			}
 		}

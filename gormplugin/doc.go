@@ -72,8 +72,7 @@
 //
 // If a key has both a generator and a default in the database, the generator fills
 // it. The plugin passes the context of the statement to the generator's Fill, so a
-// generator may depend on values in the context. For a statement without a context,
-// the plugin may call Next instead.
+// generator may depend on values in the context. The plugin doesn't call Next.
 //
 // # Zero keys
 //

@@ -115,7 +115,7 @@ func (g tenants) Fill(ctx context.Context, dst []idtype.Sno) (int, error) {
 	return g.gen.WithMeta(tenant).Fill(ctx, dst)
 }
 
-// Next is for statements without a context.
+// The plugin never calls Next.
 func (g tenants) Next() (idtype.Sno, error) { return idtype.Sno{}, errors.New("no context") }
 
 // Your own generator can depend on the context of a statement.
@@ -131,7 +131,7 @@ func ExampleFor_context() {
 	fmt.Println(db.Create(&Customer{}).Error)
 	// Output:
 	// 7
-	// gormplugin: fill Customer.ID: generate an ID: no context
+	// gormplugin: fill Customer.ID: generate an ID: no tenant in the context
 }
 
 func ExamplePageBefore() {

@@ -38,9 +38,9 @@ const unwatched = -1
 // idgen tag, such as a public ID.
 type key struct {
 	field *schema.Field
-	index int    // index of the field in the model, or -1 if it is in an embedded struct
-	fills filler // nil if no generator fills the key
-	err   error  // the error for a zero key, if fills is nil
+	index int     // index of the field in the model, or -1 if it is in an embedded struct
+	fills *filler // nil if no generator fills the key
+	err   error   // the error for a zero key, if fills is nil
 }
 
 // resolve returns the plan of a model. The caller holds the lock of s.Relationships.
@@ -156,10 +156,10 @@ func (p *planner) byType(k *key) bool {
 // use binds the key to the generator of the type that is nearest to the field's. It
 // reports whether there is one.
 func (k *key) use(bindings ...Binding) bool {
-	for form, id := range idsIn(k.field.FieldType) {
+	for path, id := range idsIn(k.field.FieldType) {
 		for _, generated := range []reflect.Type{id, untyped(id)} {
 			if i := slices.IndexFunc(bindings, func(b Binding) bool { return b.idType == generated }); i >= 0 {
-				k.fills = bindings[i].filler(form, id)
+				k.fills = bindings[i].filler(path, id)
 				return true
 			}
 		}
@@ -168,19 +168,20 @@ func (k *key) use(bindings ...Binding) bool {
 }
 
 // idsIn returns the types of the IDs that a field of type t can hold, nearest first, each
-// with the form of the field. They are t itself, the type behind t's pointer or in its
+// with the path to the ID. They are t itself, the type behind t's pointer or in its
 // sql.Null, and the types in structs of one field.
-func idsIn(t reflect.Type) iter.Seq2[form, reflect.Type] {
-	return func(yield func(form, reflect.Type) bool) {
-		for f := itself; yield(f, t); {
+func idsIn(t reflect.Type) iter.Seq2[[]step, reflect.Type] {
+	return func(yield func([]step, reflect.Type) bool) {
+		var path []step
+		for nullable := false; yield(slices.Clone(path), t); {
 			inner, wrapped := wrappedType(t)
 			switch {
 			case wrapped:
-				t = inner
-			case f == itself && t.Kind() == reflect.Pointer:
-				f, t = behindPointer, t.Elem()
-			case f == itself && isSQLNull(t):
-				f, t = inNull, t.Field(0).Type
+				path, t = append(path, firstField), inner
+			case !nullable && t.Kind() == reflect.Pointer:
+				path, t, nullable = append(path, pointee), t.Elem(), true
+			case !nullable && isSQLNull(t):
+				path, t, nullable = append(path, nullV), t.Field(0).Type, true
 			default:
 				return
 			}

@@ -32,59 +32,56 @@ func (k *key) wanted(stmt *gorm.Statement) bool {
 // fill fills the key in all rows of the statement that lack it, and returns these rows.
 func (k *key) fill(stmt *gorm.Statement) (filled span, err error) {
 	ctx, rows := stmt.Context, stmt.ReflectValue
-	if row := only(rows); row.IsValid() && row.Type() == stmt.Schema.ModelType {
-		one, err := k.fillOne(ctx, row)
-		filled.add(0, one)
-		return filled, err
+	t := rows.Type()
+	if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		t = t.Elem()
 	}
-	switch rows.Kind() {
-	case reflect.Slice, reflect.Array:
-		t := rows.Type().Elem()
-		for t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		if t == stmt.Schema.ModelType {
-			return k.fillAll(ctx, rows)
-		}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	// GORM rejects values of other types than the model's.
-	switch rows := stmt.Dest.(type) {
-	case map[string]any:
-		one, err := k.fillMap(ctx, rows)
-		filled.add(0, one)
-		return filled, err
-	case *map[string]any:
-		one, err := k.fillNewMap(ctx, rows)
-		filled.add(0, one)
-		return filled, err
-	case []map[string]any:
-		return k.fillMaps(ctx, rows)
-	case *[]map[string]any:
-		return k.fillMaps(ctx, *rows)
+	if t != stmt.Schema.ModelType && t != reflect.TypeFor[map[string]any]() {
+		return filled, nil // GORM rejects the value
 	}
-	return filled, nil
-}
-
-func (k *key) fillOne(ctx context.Context, row reflect.Value) (bool, error) {
-	if k.fills == nil || !row.CanAddr() {
-		return false, k.refuse(ctx, row)
-	}
-	filled, err := k.fills.one(ctx, k.in(ctx, row))
-	return filled, k.failed(err)
-}
-
-func (k *key) fillAll(ctx context.Context, rows reflect.Value) (span, error) {
+	var b *block
 	if k.fills != nil {
-		return k.fills.rows(ctx, k, rows)
+		b = k.fills.blocks.Get().(*block)
+		defer k.fills.blocks.Put(b)
 	}
-	for i := range rows.Len() {
-		if row := element(rows, i); row.IsValid() {
+	for i := range count(rows) {
+		row := rowAt(rows, i)
+		switch {
+		case !row.IsValid():
+			continue
+		case row.Kind() == reflect.Map:
+			missing, err := k.fillMap(ctx, row)
+			if err != nil {
+				return filled, err
+			}
+			filled.add(i, missing)
+			continue
+		case b == nil || !row.CanAddr():
 			if err := k.refuse(ctx, row); err != nil {
-				return span{}, err
+				return filled, err
+			}
+			continue
+		}
+		field := k.in(ctx, row)
+		missing := k.fills.isMissing(field)
+		filled.add(i, missing)
+		if !missing {
+			continue
+		}
+		b.fields[b.n] = field
+		if b.n++; b.n == blockSize {
+			if err := k.flush(ctx, b); err != nil {
+				return filled, err
 			}
 		}
 	}
-	return span{}, nil
+	if b != nil {
+		err = k.flush(ctx, b)
+	}
+	return filled, err
 }
 
 // element returns the struct of a slice's element, which may be a pointer to it. For
@@ -134,51 +131,39 @@ func (k *key) refuse(ctx context.Context, row reflect.Value) error {
 		fieldName(k.field), typename.Of(row.Type()), gorm.ErrInvalidValue)
 }
 
-// failed wraps the error of a generator.
-func (k *key) failed(err error) error {
-	if err == nil {
-		return nil
+// flush fills the fields of a block.
+func (k *key) flush(ctx context.Context, b *block) error {
+	if err := k.fills.flush(ctx, b); err != nil {
+		return fmt.Errorf("gormplugin: fill %s: generate an ID: %w", fieldName(k.field), err)
 	}
-	return fmt.Errorf("gormplugin: fill %s: generate an ID: %w", fieldName(k.field), err)
+	return nil
 }
 
-func (k *key) fillMaps(ctx context.Context, rows []map[string]any) (filled span, err error) {
-	for i := range rows {
-		one, err := k.fillNewMap(ctx, &rows[i])
-		if err != nil {
-			return filled, err
-		}
-		filled.add(i, one)
+// fillMap fills a map, and creates it first if it is nil.
+func (k *key) fillMap(ctx context.Context, row reflect.Value) (filled bool, err error) {
+	if row.IsNil() && row.CanSet() {
+		row.Set(reflect.MakeMap(row.Type()))
 	}
-	return filled, nil
-}
-
-// fillNewMap fills a map, and creates it first if it is nil.
-func (k *key) fillNewMap(ctx context.Context, row *map[string]any) (bool, error) {
-	if *row == nil {
-		*row = map[string]any{}
-	}
-	return k.fillMap(ctx, *row)
-}
-
-func (k *key) fillMap(ctx context.Context, row map[string]any) (bool, error) {
-	column, missing := k.entry(row)
-	if !missing {
-		return false, nil
-	}
+	m := row.Interface().(map[string]any)
+	column, missing := k.entry(m)
 	switch {
+	case !missing:
+		return false, nil
 	case k.fills == nil:
 		return false, k.err
-	case row == nil:
+	case m == nil:
 		return false, fmt.Errorf("gormplugin: fill %s: the map is nil; pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
 	}
+	b := k.fills.blocks.Get().(*block)
+	defer k.fills.blocks.Put(b)
 	field := reflect.New(k.field.FieldType).Elem()
-	if _, err := k.fills.one(ctx, field); err != nil {
-		return false, k.failed(err)
+	b.fields[0], b.n = field, 1
+	if err := k.flush(ctx, b); err != nil {
+		return false, err
 	}
 	// The field's type, not the generator's: a struct around the ID may store it in
 	// another form.
-	row[column] = unpacked(field).Interface()
+	m[column] = unpacked(field).Interface()
 	return true, nil
 }
 
