@@ -13,7 +13,7 @@ import (
 //
 // If f returns different values for different IDs, the generator never returns a duplicate.
 // f must be safe for concurrent use. The result is [Monitored] if g is, and has the method
-// Ready if g has it.
+// Ready if g has it. Its method Source() Generator[T] returns g.
 func MapGenerator[T, V any](g Generator[T], f func(T) V) Generator[V] {
 	if g == nil || f == nil {
 		panic("idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil; create it first")
@@ -49,6 +49,9 @@ type mappedGenerator[T, V any] struct {
 
 // mappedBlock is the number of IDs that one call of Fill takes from the other generator.
 const mappedBlock = 256
+
+// Source returns the generator whose IDs are mapped.
+func (m *mappedGenerator[T, V]) Source() Generator[T] { return m.of }
 
 func (m *mappedGenerator[T, V]) Next() (v V, err error) {
 	id, err := m.of.Next()

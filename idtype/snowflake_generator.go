@@ -16,9 +16,10 @@ type SnowflakeConfig struct {
 // A SnowflakeGenerator creates strictly increasing IDs of type [Snowflake], up to 4096 per
 // millisecond in the default layout. It is safe for concurrent use.
 type SnowflakeGenerator struct {
-	seq   handle
-	node  Snowflake
-	shift int
+	seq    handle
+	node   Snowflake
+	shift  int
+	layout SnowflakeLayout
 }
 
 var _ Generator[Snowflake] = (*SnowflakeGenerator)(nil)
@@ -47,7 +48,7 @@ func NewSnowflakeGenerator(c SnowflakeConfig) (*SnowflakeGenerator, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &SnowflakeGenerator{shift: l.timeShift(), node: node}
+	g := &SnowflakeGenerator{shift: l.timeShift(), node: node, layout: l}
 	if err := g.seq.init(spec{number: number{"snowflake: " + l.Fingerprint(), int64(node)}, line: l.line(), max: 1<<l.SequenceBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
@@ -88,3 +89,7 @@ func (g *SnowflakeGenerator) Remaining() time.Duration { return g.seq.remaining(
 // [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
 // doesn't wait and creates no ID.
 func (g *SnowflakeGenerator) Ready() error { return g.seq.ready() }
+
+// Layout returns the layout of the generator's IDs, with the defaults for fields that were
+// zero.
+func (g *SnowflakeGenerator) Layout() SnowflakeLayout { return g.layout }

@@ -15,8 +15,9 @@ type SnowflakeSIConfig struct {
 // A SnowflakeSIGenerator creates strictly increasing IDs of type [SnowflakeSI], up to 256
 // per millisecond in the default split. It is safe for concurrent use.
 type SnowflakeSIGenerator struct {
-	seq  handle
-	node SnowflakeSI
+	seq    handle
+	node   SnowflakeSI
+	layout SnowflakeSILayout
 }
 
 var _ Generator[SnowflakeSI] = (*SnowflakeSIGenerator)(nil)
@@ -42,7 +43,7 @@ func NewSnowflakeSIGenerator(c SnowflakeSIConfig) (*SnowflakeSIGenerator, error)
 	if err != nil {
 		return nil, err
 	}
-	g := &SnowflakeSIGenerator{node: node}
+	g := &SnowflakeSIGenerator{node: node, layout: l}
 	if err := g.seq.init(spec{number: number{"snowflake_si: " + l.Fingerprint(), int64(node)}, line: l.line(), max: 1<<l.IndexBits - 1}, c.Options, nil); err != nil {
 		return nil, err
 	}
@@ -83,3 +84,7 @@ func (g *SnowflakeSIGenerator) Remaining() time.Duration { return g.seq.remainin
 // [ErrClockBackwards], [ErrTimeExhausted], [ErrLeaseNotRenewed] or [ErrLeaseLost]. Ready
 // doesn't wait and creates no ID.
 func (g *SnowflakeSIGenerator) Ready() error { return g.seq.ready() }
+
+// Layout returns the layout of the generator's IDs, with the defaults for fields that were
+// zero.
+func (g *SnowflakeSIGenerator) Layout() SnowflakeSILayout { return g.layout }
