@@ -102,13 +102,13 @@ func (f format) CounterBits() int { return f.ClockBits() + f.WindowUnitBits() }
 // FullAt returns the capacity of a window.
 func (f format) FullAt() int64 { return 1 << f.CounterBits() }
 
-// FullBits returns the mask for the bits of a value that are set if its window is
-// full.
-func (f format) FullBits() int64 { return 1<<f.WindowShift() - 1<<f.CounterBits() }
+// LastWindow returns the largest window, which is also the mask for a window.
+func (f format) LastWindow() int64 { return 1<<(63-f.WindowShift()) - 1 }
 
-// NotFresh returns the mask for the difference between the window of a value and the
-// current one: the result is zero if the window is this one or one of the next.
-func (f format) NotFresh() int64 { return ^(windowsAhead + 1) }
+// NotFresh returns the mask for the difference between a value and the first value of
+// the current window: the result is zero if the value's window isn't full, and is the
+// current one or one of the next.
+func (f format) NotFresh() int64 { return ^((windowsAhead+1)<<f.WindowShift() | (f.FullAt() - 1)) }
 
 // NowWindow returns an SQL expression for the number of the current window.
 // tstzrange_subdiff returns the seconds between two times as float8, in a third of

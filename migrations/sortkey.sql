@@ -300,32 +300,21 @@ $$;
 COMMENT ON FUNCTION sortkey_internal.advance(regclass, timestamptz, integer, integer, integer, integer) IS
     'Changes the window of a generator''s clock, and returns the first value of the new window.';
 
--- Returns the bits of a sequence number of T_at(), or raises an error if it is out of range.
-CREATE FUNCTION sortkey_internal.sequence_bits(format text, n integer, largest integer) RETURNS bigint
+-- Returns the bits of a sequence number of T_at(), or raises an error if it is out of range or the time is infinite.
+CREATE FUNCTION sortkey_internal.sequence_bits(format text, t timestamptz, n integer, largest integer) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF n BETWEEN 0 AND largest THEN
+    IF NOT isfinite(t) THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = format('cannot generate an ID for time %s', t),
+            HINT = 'Pass a finite time.';
+    ELSIF n BETWEEN 0 AND largest THEN
         RETURN n;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
         MESSAGE = format('sequence number %s of %s is out of range (0 to %s)', coalesce(n::text, 'NULL'), format, largest),
         HINT = 'Use the next time unit for further IDs.';
-END
-$$;
-
--- Returns the argument of T_at(), or raises an error if it is infinite.
-CREATE FUNCTION sortkey_internal.finite_time(t timestamptz) RETURNS timestamptz
-    LANGUAGE plpgsql IMMUTABLE STRICT
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF isfinite(t) THEN
-        RETURN t;
-    END IF;
-    RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = format('cannot generate an ID for time %s', t),
-        HINT = 'Pass a finite time.';
 END
 $$;
 
@@ -1288,7 +1277,7 @@ $$;
 -- Returns the ID of a value, if it is fresh and the node number is in range.
 CREATE FUNCTION sortkey_internal.snowflake_of(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN CASE WHEN ((((value >> 24) - (tstzrange_subdiff(clock_timestamp(), '2021-01-01 00:00:00.001999+00') * 250)::bigint) & -4) | (value & 16760832) | (node_bits & -4190209)) = 0
+    RETURN CASE WHEN (((value - (((tstzrange_subdiff(clock_timestamp(), '2021-01-01 00:00:00.001999+00') * 250)::bigint & 549755813887) << 24)) & -50348032) | (node_bits & -4190209)) = 0
         THEN sortkey_internal.snowflake_bits(value) | node_bits ELSE sortkey_internal.snowflake_later(node_bits) END;
 
 -- The same in PL/pgSQL, so that the value is evaluated only once. PL/pgSQL inlines the SQL function. The body has no
@@ -1317,9 +1306,9 @@ COMMENT ON FUNCTION sortkey.next_snowflake(integer) IS
 
 CREATE FUNCTION sortkey.snowflake_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.not_zero('Snowflake', sortkey.snowflake_floor(sortkey_internal.finite_time(t))
+    RETURN sortkey_internal.not_zero('Snowflake', sortkey.snowflake_floor(t)
         | CASE WHEN node IS NULL THEN sortkey_internal.snowflake_node_bits() ELSE sortkey_internal.snowflake_node_bits(node) END
-        | sortkey_internal.sequence_bits('Snowflake', n, 4095), 0::bigint);
+        | sortkey_internal.sequence_bits('Snowflake', t, n, 4095), 0::bigint);
 COMMENT ON FUNCTION sortkey.snowflake_at IS
     'Returns the ID of a past time with sequence number n (0 to 4095), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
 
@@ -1518,7 +1507,7 @@ $$;
 -- Returns the ID of a value, if it is fresh. The random bits are a hash of 122 random ones.
 CREATE FUNCTION sortkey_internal.uid60_of(value bigint) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN CASE WHEN ((((value >> 23) - (tstzrange_subdiff(clock_timestamp(), '2018-03-01 00:00:00.001999+00') * 250)::bigint) & -4) | (value & 8386560)) = 0
+    RETURN CASE WHEN ((value - (((tstzrange_subdiff(clock_timestamp(), '2018-03-01 00:00:00.001999+00') * 250)::bigint & 1099511627775) << 23)) & -25167872) = 0
         THEN sortkey_internal.uid60_bits(value) ELSE sortkey_internal.uid60_later() END
         | (uuid_hash(gen_random_uuid()) & 511);
 
@@ -1542,7 +1531,7 @@ COMMENT ON FUNCTION sortkey.next_uid60() IS
 
 CREATE FUNCTION sortkey.uid60_at(t timestamptz, n integer) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.not_zero('UID60', sortkey.uid60_floor(sortkey_internal.finite_time(t)) | (sortkey_internal.sequence_bits('UID60', n, 511) << 9)
+    RETURN sortkey_internal.not_zero('UID60', sortkey.uid60_floor(t) | (sortkey_internal.sequence_bits('UID60', t, n, 511) << 9)
         | floor(random() * 512)::bigint, 0::bigint);
 COMMENT ON FUNCTION sortkey.uid60_at(timestamptz, integer) IS
     'Returns an ID of a past time with sequence number n (0 to 511) and random bits, for existing rows. It can equal an ID that was generated at that time.';
@@ -1716,7 +1705,7 @@ $$;
 -- Returns the ID of a value, if it is fresh and the node number is in range.
 CREATE FUNCTION sortkey_internal.spread64_of(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN CASE WHEN ((((value >> 23) - (tstzrange_subdiff(clock_timestamp(), '1970-01-01 00:00:00.001999+00') * 250)::bigint) & -4) | (value & 8388352) | (node_bits & -1024)) = 0
+    RETURN CASE WHEN (((value - (((tstzrange_subdiff(clock_timestamp(), '1970-01-01 00:00:00.001999+00') * 250)::bigint & 1099511627775) << 23)) & -25166080) | (node_bits & -1024)) = 0
         THEN sortkey_internal.spread64_bits(value) | node_bits ELSE sortkey_internal.spread64_later(node_bits) END;
 
 -- The same in PL/pgSQL, so that the value is evaluated only once. PL/pgSQL inlines the SQL function. The body has no
@@ -1772,8 +1761,8 @@ $$;
 
 CREATE FUNCTION sortkey.spread64_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.not_zero('Spread64', sortkey_internal.spread64_time_bits(sortkey_internal.spread64_unit(sortkey_internal.finite_time(t)))
-        | (sortkey_internal.sequence_bits('Spread64', n, 63) << 16)
+    RETURN sortkey_internal.not_zero('Spread64', sortkey_internal.spread64_time_bits(sortkey_internal.spread64_unit(t))
+        | (sortkey_internal.sequence_bits('Spread64', t, n, 63) << 16)
         | CASE WHEN node IS NULL THEN sortkey_internal.spread64_node_bits() ELSE sortkey_internal.spread64_node_bits(node) END, 0::bigint);
 COMMENT ON FUNCTION sortkey.spread64_at IS
     'Returns the ID of a past time with sequence number n (0 to 63), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
@@ -2040,7 +2029,7 @@ $$;
 -- Returns the ID of these digits, if their value is fresh.
 CREATE FUNCTION sortkey_internal.sno_of(value bigint, node_bits bigint, high bigint, low bigint) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN CASE WHEN ((((value >> 24) - (tstzrange_subdiff(clock_timestamp(), '2010-01-01 00:00:00.001999+00') * 250)::bigint) & -4) | (value & 16711680)) = 0
+    RETURN CASE WHEN ((value - (((tstzrange_subdiff(clock_timestamp(), '2010-01-01 00:00:00.001999+00') * 250)::bigint & 549755813887) << 24)) & -50397184) = 0
         THEN sortkey_internal.sno_of(high, low) ELSE sortkey_internal.sno_later(node_bits) END;
 
 -- The same in PL/pgSQL, so that the value is evaluated only once. PL/pgSQL inlines the SQL function. The body has no
@@ -2072,9 +2061,9 @@ COMMENT ON FUNCTION sortkey.next_sno(integer, integer) IS
 
 CREATE FUNCTION sortkey.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, node integer DEFAULT NULL) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN sortkey_internal.not_zero('Sno', (left(encode(uuid_send(sortkey.sno_floor(sortkey_internal.finite_time(t))), 'hex'), 16) || sortkey_internal.sno_hex(
+    RETURN sortkey_internal.not_zero('Sno', (left(encode(uuid_send(sortkey.sno_floor(t)), 'hex'), 16) || sortkey_internal.sno_hex(
         CASE WHEN node IS NULL THEN sortkey_internal.sno_node_bits(0, meta) | sortkey_internal.sno_node_bits() ELSE sortkey_internal.sno_node_bits(node, meta) END
-        | sortkey_internal.sno_digits(sortkey_internal.sequence_bits('Sno', n, 65535))))::uuid, '32323232-3232-3232-3232-323232323232');
+        | sortkey_internal.sno_digits(sortkey_internal.sequence_bits('Sno', t, n, 65535))))::uuid, '32323232-3232-3232-3232-323232323232');
 COMMENT ON FUNCTION sortkey.sno_at IS
     'Returns the ID of a past time with sequence number n (0 to 65535), for existing rows. Reserve the node number, by default the setting sortkey.node, for this purpose: the function does not know the IDs that were generated at that time.';
 

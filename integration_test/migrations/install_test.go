@@ -269,7 +269,7 @@ func TestBrokenUp(t *testing.T) {
 
 		// One obstacle for each of the first seven migrations. The conflict is near the end of the migration, so most of it has to be rolled back.
 		for i, o := range []struct{ create, drop string }{
-			{"CREATE FUNCTION sortkey_internal.finite_time(timestamptz) RETURNS timestamptz LANGUAGE sql RETURN $1", "DROP FUNCTION sortkey_internal.finite_time"},
+			{"CREATE FUNCTION sortkey_internal.sequence_bits(text, timestamptz, integer, integer) RETURNS bigint LANGUAGE sql RETURN $3", "DROP FUNCTION sortkey_internal.sequence_bits"},
 			{"CREATE VIEW sortkey.node_defaults AS SELECT", "DROP VIEW sortkey.node_defaults"},
 			{"CREATE FUNCTION sortkey.snowflake_at(timestamptz, integer, integer) RETURNS bigint LANGUAGE sql RETURN $2", "DROP FUNCTION sortkey.snowflake_at"},
 			{"CREATE SEQUENCE sortkey_internal.snowflake_si_clock", "DROP SEQUENCE sortkey_internal.snowflake_si_clock"},

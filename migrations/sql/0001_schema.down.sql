@@ -1,7 +1,6 @@
 {{define "schema" -}}
 DROP FUNCTION {{.Internal}}.not_zero(text, anyelement, anyelement);
-DROP FUNCTION {{.Internal}}.finite_time(timestamptz);
-DROP FUNCTION {{.Internal}}.sequence_bits(text, integer, integer);
+DROP FUNCTION {{.Internal}}.sequence_bits(text, timestamptz, integer, integer);
 DROP FUNCTION {{.Internal}}.advance(regclass, timestamptz, integer, integer, integer, integer);
 DROP TABLE {{.Schema}}.layout;
 DROP TABLE {{.Schema}}.revision;

@@ -186,32 +186,21 @@ $$;
 COMMENT ON FUNCTION {{$i}}.advance(regclass, timestamptz, integer, integer, integer, integer) IS
     'Changes the window of a generator''s clock, and returns the first value of the new window.';
 
--- Returns the bits of a sequence number of T_at(), or raises an error if it is out of range.
-CREATE FUNCTION {{$i}}.sequence_bits(format text, n integer, largest integer) RETURNS bigint
+-- Returns the bits of a sequence number of T_at(), or raises an error if it is out of range or the time is infinite.
+CREATE FUNCTION {{$i}}.sequence_bits(format text, t timestamptz, n integer, largest integer) RETURNS bigint
     LANGUAGE plpgsql IMMUTABLE
     SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF n BETWEEN 0 AND largest THEN
+    IF NOT isfinite(t) THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = format('cannot generate an ID for time %s', t),
+            HINT = 'Pass a finite time.';
+    ELSIF n BETWEEN 0 AND largest THEN
         RETURN n;
     END IF;
     RAISE EXCEPTION USING ERRCODE = 'numeric_value_out_of_range',
         MESSAGE = format('sequence number %s of %s is out of range (0 to %s)', coalesce(n::text, 'NULL'), format, largest),
         HINT = 'Use the next time unit for further IDs.';
-END
-$$;
-
--- Returns the argument of T_at(), or raises an error if it is infinite.
-CREATE FUNCTION {{$i}}.finite_time(t timestamptz) RETURNS timestamptz
-    LANGUAGE plpgsql IMMUTABLE STRICT
-    SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF isfinite(t) THEN
-        RETURN t;
-    END IF;
-    RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow', MESSAGE = format('cannot generate an ID for time %s', t),
-        HINT = 'Pass a finite time.';
 END
 $$;
 

@@ -122,7 +122,7 @@ COMMENT ON FUNCTION {{$s}}.next_uid60() IS
 
 CREATE FUNCTION {{$s}}.uid60_at(t timestamptz, n integer) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.not_zero('{{.Title}}', {{$s}}.uid60_floor({{$i}}.finite_time(t)) | ({{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}) << 9)
+    RETURN {{$i}}.not_zero('{{.Title}}', {{$s}}.uid60_floor(t) | ({{$i}}.sequence_bits('{{.Title}}', t, n, {{.MaxSequence}}) << 9)
         | floor(random() * 512)::bigint, 0::bigint);
 COMMENT ON FUNCTION {{$s}}.uid60_at(timestamptz, integer) IS
     'Returns an ID of a past time with sequence number n (0 to {{.MaxSequence}}) and random bits, for existing rows. It can equal an ID that was generated at that time.';

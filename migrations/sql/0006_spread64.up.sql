@@ -95,8 +95,8 @@ $$;
 
 CREATE FUNCTION {{$s}}.spread64_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.not_zero('{{.Title}}', {{$i}}.spread64_time_bits({{$i}}.spread64_unit({{$i}}.finite_time(t)))
-        | ({{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}) << 16)
+    RETURN {{$i}}.not_zero('{{.Title}}', {{$i}}.spread64_time_bits({{$i}}.spread64_unit(t))
+        | ({{$i}}.sequence_bits('{{.Title}}', t, n, {{.MaxSequence}}) << 16)
         | CASE WHEN node IS NULL THEN {{$i}}.spread64_node_bits() ELSE {{$i}}.spread64_node_bits(node) END, 0::bigint);
 {{template "comment at" .}}
 {{template "protect" .}}

@@ -219,9 +219,9 @@ COMMENT ON FUNCTION {{$s}}.next_sno(integer, integer) IS
 
 CREATE FUNCTION {{$s}}.sno_at(t timestamptz, n integer, meta integer DEFAULT 0, node integer DEFAULT NULL) RETURNS uuid
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.not_zero('{{.Title}}', (left(encode(uuid_send({{$s}}.sno_floor({{$i}}.finite_time(t))), 'hex'), 16) || {{$i}}.sno_hex(
+    RETURN {{$i}}.not_zero('{{.Title}}', (left(encode(uuid_send({{$s}}.sno_floor(t)), 'hex'), 16) || {{$i}}.sno_hex(
         CASE WHEN node IS NULL THEN {{$i}}.sno_node_bits(0, meta) | {{$i}}.sno_node_bits() ELSE {{$i}}.sno_node_bits(node, meta) END
-        | {{$i}}.sno_digits({{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}))))::uuid, '32323232-3232-3232-3232-323232323232');
+        | {{$i}}.sno_digits({{$i}}.sequence_bits('{{.Title}}', t, n, {{.MaxSequence}}))))::uuid, '32323232-3232-3232-3232-323232323232');
 {{template "comment at" .}}
 {{template "protect" .}}
 {{- end}}

@@ -163,7 +163,7 @@ COMMENT ON SEQUENCE {{.Internal}}.{{.Format}}_clock IS 'The state of next_{{.For
 {{end}}
 
 {{/* An expression that is 0 if a value is fresh: its window is the current one or one of the next, and isn't full. */}}
-{{define "stale"}}(((value >> {{.WindowShift}}) - {{.NowWindow}}) & {{.NotFresh}}) | (value & {{.FullBits}}){{end}}
+{{define "stale"}}(value - (({{.NowWindow}} & {{.LastWindow}}) << {{.WindowShift}})) & {{.NotFresh}}{{end}}
 
 {{define "advance"}}{{.Internal}}.advance('{{.Internal}}.{{.Format}}_clock', '{{.Epoch}}', {{.WindowMS}}, {{.WindowShift}}, {{.CounterBits}}, {{.FirstCounter}}){{end}}
 
@@ -212,7 +212,7 @@ $$;
 -- Returns the ID of a value, if it is fresh and the node number is in range.
 CREATE FUNCTION {{$i}}.{{.Format}}_of(value bigint, node_bits bigint) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN CASE WHEN ({{template "stale" .}} | (node_bits & {{.OtherBits}})) = 0
+    RETURN CASE WHEN (({{template "stale" .}}) | (node_bits & {{.OtherBits}})) = 0
         THEN {{$i}}.{{.Format}}_bits(value) | node_bits ELSE {{$i}}.{{.Format}}_later(node_bits) END;
 
 {{template "before id"}}
@@ -261,9 +261,9 @@ DROP SEQUENCE {{.Internal}}.{{.Format}}_clock;
 {{$i := .Internal -}}
 CREATE FUNCTION {{.Schema}}.{{.Format}}_at(t timestamptz, n integer, node integer DEFAULT NULL) RETURNS bigint
     LANGUAGE sql VOLATILE
-    RETURN {{$i}}.not_zero('{{.Title}}', {{.Schema}}.{{.Format}}_floor({{$i}}.finite_time(t))
+    RETURN {{$i}}.not_zero('{{.Title}}', {{.Schema}}.{{.Format}}_floor(t)
         | CASE WHEN node IS NULL THEN {{$i}}.{{.Format}}_node_bits() ELSE {{$i}}.{{.Format}}_node_bits(node) END
-        | {{$i}}.sequence_bits('{{.Title}}', n, {{.MaxSequence}}), 0::bigint);
+        | {{$i}}.sequence_bits('{{.Title}}', t, n, {{.MaxSequence}}), 0::bigint);
 {{template "comment at" .}}
 {{- end}}
 
