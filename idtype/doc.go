@@ -31,8 +31,8 @@
 // the column of the plain type, and Untyped returns the plain ID. [Parse] reads their text.
 // [GeneratorOf] and [SnoGeneratorOf] generate them; the GORM plugin doesn't need these two.
 // For an ID type of your own, see [MapGenerator].
-// A model can declare a prefix for the text of its IDs; see [Typed]. It can also declare a
-// metabyte; see [TypedSno].
+// A model can declare a prefix for the text of its IDs, and the layout of its Snowflakes; see
+// [Typed]. It can also declare a metabyte; see [TypedSno]. Time returns the time in a key.
 //
 // # NULL
 //

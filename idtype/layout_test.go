@@ -328,3 +328,149 @@ func TestSnoGoString(t *testing.T) {
 		t.Errorf("%s, want %s", s, want)
 	}
 }
+
+// Models of keys in several layouts.
+type (
+	event      struct{}
+	eventPage  struct{ event }
+	invoice    struct{}
+	badLayout  struct{}
+	noClock    struct{}
+	eventKey   struct{ SnowflakeOf[event] }
+	unreported struct{ Generator[Snowflake] }
+)
+
+var eventLayout = SnowflakeLayout{Epoch: utc("2026-01-01T00:00:00Z"), WorkerBits: 6, SequenceBits: 14}
+
+func (event) IDLayout() SnowflakeLayout      { return eventLayout }
+func (event) IDPrefix() string               { return "ev" }
+func (*invoice) IDLayout() SnowflakeSILayout { return siLayout }
+func (badLayout) IDLayout() SnowflakeLayout  { return SnowflakeLayout{WorkerBits: 40} }
+func (noClock) IDLayout() SnowflakeSILayout  { return SnowflakeSILayout{} }
+
+// Time of a typed key reads the layout of its model.
+func TestTypedTime(t *testing.T) {
+	at := utc("2026-11-21T10:11:12.344Z")
+	snowflake := Must(SnowflakeLayout{}.Compose(SnowflakeParts{Time: at, Worker: 3}))
+	events := Must(eventLayout.Compose(SnowflakeParts{Time: at, Worker: 3}))
+	si := Must(siLayout.Compose(SnowflakeSIParts{Time: at}))
+	for name, got := range map[string]time.Time{
+		"Snowflake, default":   SnowflakeOf[order](snowflake).Time(),
+		"Snowflake":            SnowflakeOf[event](events).Time(),
+		"Snowflake, embedded":  SnowflakeOf[eventPage](events).Time(),
+		"Snowflake of SI":      SnowflakeOf[invoice](snowflake).Time(),
+		"SnowflakeSI":          SnowflakeSIOf[invoice](si).Time(),
+		"UID60":                UID60Of[event](Must(UID60Layout{}.Compose(UID60Parts{Time: at}))).Time(),
+		"Spread64":             Spread64Of[event](Must(Spread64Layout{}.Compose(Spread64Parts{Time: at}))).Time(),
+		"a struct with the ID": eventKey{SnowflakeOf[event](events)}.Time(),
+	} {
+		if !got.Equal(at) {
+			t.Errorf("%s: %v, want %v", name, got, at)
+		}
+	}
+	if !SnowflakeOf[event](-1).Time().IsZero() || !SnowflakeSIOf[invoice](-1).Time().IsZero() {
+		t.Error("Time of a number out of range isn't the zero Time")
+	}
+	noAllocations(t, func() { _ = SnowflakeOf[event](events).Time() })
+	noAllocations(t, func() { _ = SnowflakeOf[order](snowflake).Time() })
+	if l := (SnowflakeSIOf[event](0)).ModelLayout(); l != nil {
+		t.Errorf("layout %v of a SnowflakeSI, want none", l)
+	}
+}
+
+// A generator of typed keys has the layout in which the model's keys are read.
+func TestTypedLayoutPanics(t *testing.T) {
+	standard, events := Must(NewSnowflakeGenerator(SnowflakeConfig{})), Must(NewSnowflakeGenerator(SnowflakeConfig{Layout: eventLayout}))
+	si := Must(NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: SnowflakeSILayout{BaseClock: utc("2026-01-01T00:00:00Z")}}))
+	same := func(id Snowflake) Snowflake { return id }
+	for want, use := range map[string]func(){
+		`idtype: generate SnowflakeOf[idtype.order]: the generator has the layout "epoch 2026-01-01T00:00:00.000Z; bits: datacenter 0, worker 6, sequence 14", but keys of the model have "epoch 2021-01-01T00:00:00.000Z; bits: datacenter 5, worker 5, sequence 12"; declare the generator's layout on the model with a method IDLayout() idtype.SnowflakeLayout`: func() { GeneratorOf[order](events) },
+		"idtype: generate SnowflakeOf[idtype.event]: the generator has the layout \"epoch 2021":     func() { GeneratorOf[event](standard) },
+		"idtype: generate SnowflakeOf[idtype.eventPage]: the generator has the layout \"epoch 2021": func() { GeneratorOf[eventPage](MapGenerator(standard, same)) },
+		"idtype: generate SnowflakeOf[idtype.event]: the generator has the layout \"epoch 2021-01-01T00:0": func() {
+			MapGenerator(standard, func(id Snowflake) eventKey { return eventKey{SnowflakeOf[event](id)} })
+		},
+		"idtype: generate SnowflakeSIOf[idtype.invoice]: the generator has the layout \"base clock 2026":                                                                        func() { GeneratorOf[invoice](si) },
+		"idtype: Time of a SnowflakeSIOf[idtype.order]: a SnowflakeSI has no default layout; declare its layout on the model with a method IDLayout() idtype.SnowflakeSILayout": func() { SnowflakeSIOf[order](1).Time() },
+		"idtype: Time of a SnowflakeSIOf[idtype.event]: a SnowflakeSI has no default layout":                                                                                    func() { SnowflakeSIOf[event](1).Time() },
+		"idtype: method IDLayout of idtype.badLayout returns an invalid layout: idtype: SnowflakeLayout: ":                                                                      func() { SnowflakeOf[badLayout](1).Time() },
+		"idtype: method IDLayout of idtype.noClock returns an invalid layout: idtype: SnowflakeSILayout.B":                                                                      func() { SnowflakeSIOf[noClock](1).Time() },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.HasPrefix(got, want) {
+					t.Errorf("panic %q, want %q", got, want)
+				}
+			}()
+			use()
+		}()
+	}
+	for name, err := range map[string]error{
+		"default":       SnowflakeOf[order](0).CheckGenerator(standard),
+		"declared":      SnowflakeOf[event](0).CheckGenerator(GeneratorOf[event](events)),
+		"another type":  SnowflakeOf[event](0).CheckGenerator(si),
+		"no layout":     SnowflakeOf[event](0).CheckGenerator(unreported{standard}),
+		"not declared":  SnowflakeSIOf[event](0).CheckGenerator(si),
+		"no generator":  SnowflakeOf[event](0).CheckGenerator(nil),
+		"fixed layouts": UID60Of[event](0).CheckGenerator(Must(NewUID60Generator(UID60Config{}))),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := (SnowflakeOf[event](0)).CheckGenerator(standard); kindOfError(err) != ErrConfig {
+		t.Errorf("another layout: %v, want ErrConfig", err)
+	}
+}
+
+func TestLayoutOf(t *testing.T) {
+	events := Must(NewSnowflakeGenerator(SnowflakeConfig{Layout: eventLayout}))
+	same := func(id Snowflake) Snowflake { return id }
+	for i, l := range []Layout[Snowflake]{LayoutOf(events), LayoutOf(MapGenerator(events, same)), LayoutOf(MapGenerator(MapGenerator(events, same), same))} {
+		if l == nil || l.Fingerprint() != eventLayout.Fingerprint() {
+			t.Errorf("generator %d: layout %v", i, l)
+		}
+	}
+	if l := LayoutOf(MapGenerator(unreported{events}, same)); l != nil {
+		t.Errorf("layout %v of a generator that reports none", l)
+	}
+	if l := LayoutOf(unreported{}.uid60()); l != (UID60Layout{}) {
+		t.Errorf("layout %v of UID60", l)
+	}
+	prints := map[string]bool{}
+	for _, l := range []interface{ Fingerprint() string }{
+		SnowflakeLayout{}, eventLayout, SnowflakeLayout{WorkerBits: 10, SequenceBits: 12}, siLayout, SnowflakeSILayout{siLayout.BaseClock, 4, 9}, UID60Layout{}, Spread64Layout{}, SnoLayout{},
+	} {
+		prints[l.Fingerprint()] = true
+	}
+	if len(prints) != 8 || (SnowflakeLayout{}).Fingerprint() != DefaultSnowflakeLayout().Fingerprint() {
+		t.Errorf("fingerprints %v", prints)
+	}
+	local := eventLayout
+	local.Epoch = local.Epoch.In(time.FixedZone("", 3600))
+	if local.Fingerprint() != eventLayout.Fingerprint() {
+		t.Errorf("fingerprint %q of an epoch in another zone", local.Fingerprint())
+	}
+}
+
+func (unreported) uid60() Generator[UID60] { return &scriptedGenerator[UID60]{} }
+
+// Generators report their layouts, also if the caller left it zero.
+func TestGeneratorLayout(t *testing.T) {
+	custom := SnowflakeLayout{Epoch: time.UnixMilli(0).UTC(), WorkerBits: 10, SequenceBits: 12}
+	for _, l := range []SnowflakeLayout{{}, custom} {
+		gen, err := NewSnowflakeGenerator(SnowflakeConfig{Layout: l})
+		if err != nil || gen.Layout() != l.normal() {
+			t.Errorf("%v: got %v, %v", l, gen.Layout(), err)
+		}
+		mapped, ok := GeneratorOf[struct{}](gen).(interface{ Source() Generator[Snowflake] })
+		if !ok || mapped.Source() != Generator[Snowflake](gen) {
+			t.Errorf("GeneratorOf: got the source %v, want %v", mapped, gen)
+		}
+	}
+	base := SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}
+	si, err := NewSnowflakeSIGenerator(SnowflakeSIConfig{Layout: base})
+	if err != nil || si.Layout() != base.normal() {
+		t.Errorf("got %v, %v", si.Layout(), err)
+	}
+}

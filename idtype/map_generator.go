@@ -13,10 +13,17 @@ import (
 //
 // If f returns different values for different IDs, the generator never returns a duplicate.
 // f must be safe for concurrent use. The result is [Monitored] if g is, and has the method
-// Ready if g has it. Its method Source() Generator[T] returns g.
+// Ready if g has it. Its method Source() Generator[T] returns g. If V is a typed key, or a
+// struct that embeds one, and its model has another layout than g, MapGenerator panics with
+// the error of [Typed.CheckGenerator].
 func MapGenerator[T, V any](g Generator[T], f func(T) V) Generator[V] {
 	if g == nil || f == nil {
 		panic("idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil; create it first")
+	}
+	if key, ok := any(new(V)).(interface{ CheckGenerator(any) error }); ok {
+		if err := key.CheckGenerator(g); err != nil {
+			panic(err)
+		}
 	}
 	m := &mappedGenerator[T, V]{of: g, f: f}
 	switch g := g.(type) {

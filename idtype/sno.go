@@ -59,6 +59,11 @@ type SnoLayout struct{}
 // Validate always returns nil.
 func (SnoLayout) Validate() error { return nil }
 
+// Fingerprint returns a description of the layout, which never changes.
+func (SnoLayout) Fingerprint() string {
+	return "epoch 2010-01-01T00:00:00.000Z; bits: metabyte 8, partition 16, sequence 16"
+}
+
 // SnoParts are the fields of a [Sno].
 type SnoParts struct {
 	Time      time.Time // UTC, in multiples of 4 ms; [SnoLayout.Compose] rounds down

@@ -57,6 +57,11 @@ type Spread64Layout struct{}
 // Validate always returns nil.
 func (Spread64Layout) Validate() error { return nil }
 
+// Fingerprint returns a description of the layout, which never changes.
+func (Spread64Layout) Fingerprint() string {
+	return "epoch 1970-01-01T00:00:00.000Z; bits: sequence 6, generator 6, cluster 4"
+}
+
 // Spread64Parts are the fields of a [Spread64].
 type Spread64Parts struct {
 	Time      time.Time // UTC, in whole milliseconds; [Spread64Layout.Compose] rounds down

@@ -16,12 +16,15 @@ type traits struct {
 	prefix string // of the text, with its underscore; empty if there is none
 	meta   byte   // of its Snos, if tagged
 	tagged bool
+	layout any // of its Snowflakes or SnowflakeSIs; nil if none is declared
 }
 
 // The methods by which a model declares its traits.
 type (
-	prefixer interface{ IDPrefix() string }
-	tagger   interface{ IDMeta() byte }
+	prefixer      interface{ IDPrefix() string }
+	tagger        interface{ IDMeta() byte }
+	snowflaker    interface{ IDLayout() SnowflakeLayout }
+	snowflakeSIer interface{ IDLayout() SnowflakeSILayout }
 )
 
 var (
@@ -33,7 +36,7 @@ var (
 func traitsOf[P any]() *traits {
 	k := any(*new(P)) // a nil pointer, so this allocates nothing, however large K is
 	switch k.(type) {
-	case prefixer, tagger:
+	case prefixer, tagger, snowflaker, snowflakeSIer:
 		key := (*P)(nil) // P itself may be a type that can't be a key
 		if m, ok := known.Load(key); ok {
 			return m.(*traits)
@@ -53,6 +56,11 @@ func learn[P any](key any) *traits {
 		}
 		m.prefix += "_"
 	}
+	if l, ok := m.layout.(interface{ Validate() error }); ok {
+		if err := l.Validate(); err != nil {
+			panic(fmt.Sprintf("idtype: method IDLayout of %s returns an invalid layout: %v", typename.Of(t), err))
+		}
+	}
 	known.Store(key, m)
 	return m
 }
@@ -62,7 +70,7 @@ func learn[P any](key any) *traits {
 func declared(t reflect.Type) *traits {
 	defer func() {
 		if r := recover(); r != nil {
-			panic(fmt.Sprintf("idtype: methods IDPrefix and IDMeta of %s panic on a new value: %v; declare them on the type itself", typename.Of(t), r))
+			panic(fmt.Sprintf("idtype: methods IDPrefix, IDMeta and IDLayout of %s panic on a new value: %v; declare them on the type itself", typename.Of(t), r))
 		}
 	}()
 	k := reflect.New(t).Interface()
@@ -72,6 +80,12 @@ func declared(t reflect.Type) *traits {
 	}
 	if p, ok := k.(tagger); ok {
 		m.meta, m.tagged = p.IDMeta(), true
+	}
+	switch p := k.(type) {
+	case snowflaker:
+		m.layout = p.IDLayout()
+	case snowflakeSIer:
+		m.layout = p.IDLayout()
 	}
 	return m
 }

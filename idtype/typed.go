@@ -39,8 +39,10 @@ type (
 // [SnowflakeOf]. The type argument P is a pointer to the model, because Go compiles the
 // methods once for all pointer types.
 //
-// A Typed has the methods of T, except for accessors such as [UID60.Time]; call them on
+// A Typed has the methods of T, except for accessors such as [UID60.Random]; call them on
 // Untyped. To convert a plain ID, write idtype.SnowflakeOf[Order](id).
+//
+// # Prefix
 //
 // If the model has a method IDPrefix() string, the text of its IDs begins with the prefix
 // and an underscore, for example "ord_779300444248735744". JSON, map keys and logs have this
@@ -49,6 +51,26 @@ type (
 // 10 characters. Columns never contain the prefix: Value, Scan and MarshalBinary use the
 // plain ID. A model that embeds another one inherits its prefix. If IDPrefix panics or
 // returns another form, the first use of the model's IDs panics.
+//
+// # Layout
+//
+// Time reads the time in an ID, so it needs the layout in which the ID was created. UID60 and
+// Spread64 have only one. A Snowflake has [DefaultSnowflakeLayout], unless the model declares
+// another one. A SnowflakeSI has no default. The model declares its layout with a method
+// IDLayout:
+//
+//	func (Order) IDLayout() idtype.SnowflakeLayout { return orders }
+//
+// The IDs are never created in one layout and read in another:
+//   - [GeneratorOf], [MapGenerator] and the GORM plugin compare the model's layout with the
+//     generator's. If they differ, GeneratorOf and MapGenerator panic, and the plugin returns
+//     [ErrConfig].
+//   - migrations.Check compares the layout of the database, in which its functions and
+//     defaults create and read IDs, with the program's. Pass it the layout that IDLayout
+//     returns.
+//
+// What remains is a generator that doesn't report its layout, such as one of your own: give it
+// a method Layout() idtype.SnowflakeLayout.
 type Typed[P any, T Integer] int64
 
 // Parse parses the text of any ID type, for example Parse[OrderID]("ord_779300444").

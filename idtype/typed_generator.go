@@ -4,7 +4,8 @@ package idtype
 //
 //	orders := idtype.GeneratorOf[Order](gen) // a Generator[SnowflakeOf[Order]]
 //
-// Several models can share g. With GORM, bind g itself: the plugin fills typed keys.
+// Several models can share g. With GORM, bind g itself: the plugin fills typed keys. If g
+// creates IDs in another layout than the model's, GeneratorOf panics; see [Typed].
 func GeneratorOf[K any, T Integer](g Generator[T]) Generator[Typed[*K, T]] {
 	return MapGenerator(g, func(id T) Typed[*K, T] { return Typed[*K, T](id) })
 }

@@ -53,6 +53,11 @@ type UID60Layout struct{}
 // Validate always returns nil.
 func (UID60Layout) Validate() error { return nil }
 
+// Fingerprint returns a description of the layout, which never changes.
+func (UID60Layout) Fingerprint() string {
+	return "epoch 2018-03-01T00:00:00.000Z; bits: sequence 9, random 9"
+}
+
 // UID60Parts are the fields of a [UID60].
 type UID60Parts struct {
 	Time     time.Time // UTC, in whole milliseconds; [UID60Layout.Compose] rounds down

@@ -40,7 +40,7 @@ func NewOrder(gen *idtype.SnowflakeGenerator, customer string) (o Order, created
 		return o, created, err
 	}
 	o.ID, err = idtype.GeneratorOf[Order](gen).Next() // GORM's plugin calls gen itself
-	return o, idtype.DefaultSnowflakeLayout().Time(o.ID.Untyped()), err
+	return o, o.ID.Time(), err
 }
 
 // Declare custom layouts once, in a package that all programs import.

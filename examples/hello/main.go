@@ -30,6 +30,6 @@ func main() {
 	lastHour := gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "id", time.Now().Add(-time.Hour), time.Time{})
 	check(db.Scopes(lastHour).Find(&orders).Error)
 	for _, order := range orders {
-		fmt.Println(order.ID, "created", idtype.DefaultSnowflakeLayout().Time(order.ID.Untyped()))
+		fmt.Println(order.ID, "created", order.ID.Time())
 	}
 }

@@ -46,7 +46,7 @@ func printKeys(db *gorm.DB, out io.Writer, columnType func(table string) string,
 			fmt.Sprintf("machine %d, index %d", lineParts.Machine, lineParts.Index)},
 		{"visits", "Spread64", visit.ID, visitParts.Time,
 			fmt.Sprintf("sequence %d, generator %d, cluster %d", visitParts.Sequence, visitParts.Generator, visitParts.Cluster)},
-		{"events", "UID60", event.ID, event.ID.Untyped().Time(),
+		{"events", "UID60", event.ID, event.ID.Time(),
 			fmt.Sprintf("sequence %d, random %d", event.ID.Untyped().Sequence(), event.ID.Untyped().Random())},
 	} {
 		var column, stored string

@@ -91,4 +91,4 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 	return nil
 }
 
-func clock(id idtype.UID60Of[Event]) string { return id.Untyped().Time().Format("15:04:05.000") }
+func clock(id idtype.UID60Of[Event]) string { return id.Time().Format("15:04:05.000") }
