@@ -463,9 +463,9 @@ func TestGeneratorLayout(t *testing.T) {
 		if err != nil || gen.Layout() != l.normal() {
 			t.Errorf("%v: got %v, %v", l, gen.Layout(), err)
 		}
-		mapped, ok := GeneratorOf[struct{}](gen).(interface{ Source() Generator[Snowflake] })
+		mapped, ok := MapGenerator(gen, Snowflake.Int64).(interface{ Source() Generator[Snowflake] })
 		if !ok || mapped.Source() != Generator[Snowflake](gen) {
-			t.Errorf("GeneratorOf: got the source %v, want %v", mapped, gen)
+			t.Errorf("MapGenerator: got the source %v, want %v", mapped, gen)
 		}
 	}
 	base := SnowflakeSILayout{BaseClock: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}

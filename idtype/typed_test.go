@@ -297,7 +297,7 @@ func stringOption[T comparable](t *testing.T, id T, want string) {
 func TestTypedBadModels(t *testing.T) {
 	for want, use := range map[string]func(){
 		`idtype: method IDPrefix of idtype.badModel returns "Bad_"; want lower-case letters and digits, beginning with a letter, without the underscore`: func() { _ = SnowflakeOf[badModel](7).String() },
-		"idtype: methods IDPrefix, IDMeta and IDLayout of idtype.inheriting panic on a new value: ":                                                                func() { _ = SnowflakeOf[inheriting](7).String() },
+		"idtype: methods IDPrefix, IDMeta and IDLayout of idtype.inheriting panic on a new value: ":                                                      func() { _ = SnowflakeOf[inheriting](7).String() },
 		"idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil":                                                      func() { GeneratorOf[order, Snowflake](nil) },
 		"idtype: MapGenerator, GeneratorOf or SnoGeneratorOf: the generator or the function is nil;":                                                     func() { SnoGeneratorOf[order](nil) },
 	} {
