@@ -24,7 +24,7 @@ func BenchmarkLease(b *testing.B) {
 		return openSnowflake(o)
 	}
 	generator := func(o idtype.Options) (minter, error) {
-		g, err := nodelease.NewGenerator(b.Context(), &store, pool, nodelease.Options{Reacquire: true},
+		g, err := nodelease.NewGenerator(b.Context(), &store, pool, nodelease.Options{},
 			func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
 				o.Lease = l
 				return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: o})

@@ -115,7 +115,7 @@ func (b *broken) Renew(ctx context.Context, p nodelease.Pool, c nodelease.Claim,
 
 func TestLeased(t *testing.T) {
 	store := &broken{Store: leasetest.Store{Clock: func() time.Time { return time.Now().Add(-3 * time.Second) }}}
-	ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, nodelease.Options{})
+	ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, nodelease.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,8 +161,8 @@ func TestLeased(t *testing.T) {
 // The counters of renewals continue after a loss.
 func TestLosses(t *testing.T) {
 	store := &broken{}
-	o := nodelease.Options{TTL: time.Second, Reacquire: true}
-	ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, o)
+	o := nodelease.Options{TTL: time.Second}
+	ids, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

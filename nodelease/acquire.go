@@ -36,9 +36,6 @@ const (
 // pass a high-water mark within Options.Wait. ctx limits the call of Acquire, not the
 // life of the claim.
 func Acquire(ctx context.Context, store Store, pool Pool, o Options) (*Keeper, error) {
-	if o.Reacquire {
-		return nil, errors.New("nodelease: Options.Reacquire: not supported by Acquire, since a Keeper is a single claim; use NewGenerator")
-	}
 	o, err := check(pool, o)
 	if err != nil {
 		return nil, err
@@ -72,19 +69,19 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 			return newKeeper(store, pool, o, r, c, sent), nil
 		}
 		left := wait - time.Since(begun)
-		switch judge(err, left) {
-		case hopeless:
+		if permanent(err, left) {
 			return nil, fmt.Errorf("nodelease: claim a number of pool %q: %w", pool.Name, err)
-		case poolBusy:
+		}
+		if busy := (*BusyError)(nil); errors.As(err, &busy) {
+			poll = min(poll, lastPoll)
 			if left > 0 {
 				logBusy.Do(func() { o.Logger.Info("waiting for a node number", "pool", pool.Name, "left", left, "error", err) })
 			}
-			poll = min(poll, lastPoll)
-		case storeFailing:
+		} else {
+			poll = min(poll, lastRetry)
 			if left > 0 {
 				logFailure.Do(func() { o.Logger.Warn("claim failed; retrying", "pool", pool.Name, "left", left, "error", err) })
 			}
-			poll = min(poll, lastRetry)
 		}
 		if left > 0 {
 			pause(ctx, min(jitter(poll), left))
@@ -106,32 +103,6 @@ func acquire(ctx context.Context, store Store, pool Pool, o Options, holder stri
 	}
 }
 
-// A verdict classifies a failed attempt.
-type verdict int
-
-const (
-	storeFailing verdict = iota // the store may recover soon
-	poolBusy                    // a number may be free soon
-	hopeless                    // another attempt would fail too
-)
-
-// judge returns the verdict on an error, given how long Acquire may still wait.
-func judge(err error, left time.Duration) verdict {
-	var busy *BusyError
-	var spent spentError
-	switch {
-	case errors.As(err, &busy):
-		// No number is held, and the clock can't pass a high-water mark in time.
-		if busy.Held == 0 && busy.Ahead > 0 && busy.RetryAfter > left {
-			return hopeless
-		}
-		return poolBusy
-	case errors.Is(err, ErrPoolMismatch), errors.Is(err, ErrMisconfigured), errors.As(err, &spent):
-		return hopeless
-	}
-	return storeFailing
-}
-
 // claim calls the store once and checks its answer.
 func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error) {
 	c, err := bounded(ctx, r.TTL/2, func(ctx context.Context) (Claim, error) { return store.Claim(ctx, pool, r) })
@@ -150,7 +121,7 @@ func claim(ctx context.Context, store Store, pool Pool, r Request) (Claim, error
 	default:
 		return c, nil
 	}
-	return c, spentError{err}
+	return c, rejectedError{err}
 }
 
 // maxGrace is the longest time that a store's call may take to return after its

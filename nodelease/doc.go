@@ -5,15 +5,16 @@
 // never create the same ID.
 //
 //	store := pglease.New(db, pglease.Config{})
-//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeLayout{},
-//		nodelease.Options{Reacquire: true})
+//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{}, nodelease.Options{})
 //	if err != nil {
 //		return err
 //	}
 //	defer ids.Close() // releases the node number
 //	id, err := ids.Next()
 //
-// Each format with node numbers has a constructor:
+// After a loss, the generator claims another number. Each format with node numbers has a
+// constructor, which takes the config of the format in package idtype and the options of
+// the claim:
 //
 //	NewSnowflakeGenerator    claims a datacenter and worker of the layout, by default one of 1024
 //	NewSnowflakeSIGenerator  claims a machine of the layout, by default one of 32

@@ -27,7 +27,7 @@ func Example() {
 		panic(err)
 	}
 	store := &leasetest.Store{} // pglease.New(sqlDB, pglease.Config{})
-	ids, err := nodelease.NewSnowflakeGenerator(context.Background(), store, idtype.SnowflakeLayout{}, nodelease.Options{Reacquire: true})
+	ids, err := nodelease.NewSnowflakeGenerator(context.Background(), store, idtype.SnowflakeConfig{}, nodelease.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -80,7 +80,7 @@ func ExampleNewGenerator() {
 	layout := idtype.DefaultSnowflakeLayout()
 	pool := nodelease.ForSnowflake(layout)
 	pool.Reserved = []int{0}
-	ids, err := nodelease.NewGenerator(context.Background(), store, pool, nodelease.Options{Reacquire: true},
+	ids, err := nodelease.NewGenerator(context.Background(), store, pool, nodelease.Options{},
 		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
 			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: layout, Options: idtype.Options{Lease: l, MaxWait: -1}})
 		})
@@ -101,7 +101,7 @@ func ExampleNewGenerator() {
 func ExampleNewSnoGenerator() {
 	partition := idtype.SnoPartitionFrom(7)
 	ids, err := nodelease.NewSnoGenerator(context.Background(), &leasetest.Store{},
-		idtype.SnoConfig{Meta: 'c', Partition: &partition, Ranges: 8}, nodelease.Options{Reacquire: true})
+		idtype.SnoConfig{Meta: 'c', Partition: &partition, Ranges: 8}, nodelease.Options{})
 	if err != nil {
 		panic(err)
 	}

@@ -2,77 +2,116 @@ package nodelease
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// NewSnowflakeGenerator claims a datacenter and worker of the layout, from the pool
-// [ForSnowflake], and returns a generator of Snowflakes with them. Options.Clock is
-// also the generator's clock. For other settings, or a pool with Reserved numbers,
+// NewSnowflakeGenerator claims a datacenter and worker of c.Layout, from the pool
+// [ForSnowflake], and returns a generator of Snowflakes with them. The fields of c are as
+// for [idtype.NewSnowflakeGenerator], but the claim determines Datacenter, Worker and
+// Lease, and Options the Clock: leave these four zero. For a pool with Reserved numbers,
 // use [NewGenerator].
-func NewSnowflakeGenerator(ctx context.Context, store Store, layout idtype.SnowflakeLayout, o Options) (*Generator[idtype.Snowflake], error) {
-	return NewGenerator(ctx, store, ForSnowflake(layout), o, func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
-		return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: layout, Options: idtype.Options{Lease: l, Clock: o.Clock}})
+func NewSnowflakeGenerator(ctx context.Context, store Store, c idtype.SnowflakeConfig, o Options) (*Generator[idtype.Snowflake], error) {
+	if err := checkConfig("SnowflakeConfig", c.Options, "Datacenter and Worker", c.Datacenter != 0 || c.Worker != 0); err != nil {
+		return nil, err
+	}
+	return newGenerator(ctx, store, ForSnowflake(c.Layout), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+		c.Lease, c.Clock = l, o.Clock
+		return idtype.NewSnowflakeGenerator(c)
 	})
 }
 
-// NewSnowflakeSIGenerator claims a machine of the layout, from the pool
-// [ForSnowflakeSI], and returns a generator of SnowflakeSIs with it. Options.Clock is
-// also the generator's clock.
-func NewSnowflakeSIGenerator(ctx context.Context, store Store, layout idtype.SnowflakeSILayout, o Options) (*Generator[idtype.SnowflakeSI], error) {
-	return NewGenerator(ctx, store, ForSnowflakeSI(layout), o, func(l idtype.Lease) (*idtype.SnowflakeSIGenerator, error) {
-		return idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: layout, Options: idtype.Options{Lease: l, Clock: o.Clock}})
+// NewSnowflakeSIGenerator claims a machine of c.Layout, from the pool [ForSnowflakeSI], and
+// returns a generator of SnowflakeSIs with it. The fields of c are as for
+// [idtype.NewSnowflakeSIGenerator], but the claim determines Machine and Lease, and Options
+// the Clock: leave these three zero.
+func NewSnowflakeSIGenerator(ctx context.Context, store Store, c idtype.SnowflakeSIConfig, o Options) (*Generator[idtype.SnowflakeSI], error) {
+	if err := checkConfig("SnowflakeSIConfig", c.Options, "Machine", c.Machine != 0); err != nil {
+		return nil, err
+	}
+	return newGenerator(ctx, store, ForSnowflakeSI(c.Layout), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.SnowflakeSI], error) {
+		c.Lease, c.Clock = l, o.Clock
+		return idtype.NewSnowflakeSIGenerator(c)
 	})
 }
 
-// NewSpread64Generator claims one of the 64 generator numbers of a cluster, from the
-// pool [ForSpread64], and returns a generator of Spread64s with it. The cluster is 0 to
-// 15. Options.Clock is also the generator's clock.
-func NewSpread64Generator(ctx context.Context, store Store, cluster int, o Options) (*Generator[idtype.Spread64], error) {
-	return NewGenerator(ctx, store, ForSpread64(cluster), o, func(l idtype.Lease) (*idtype.Spread64Generator, error) {
-		return idtype.NewSpread64Generator(idtype.Spread64Config{Cluster: cluster, Options: idtype.Options{Lease: l, Clock: o.Clock}})
+// NewSpread64Generator claims one of the 64 generator numbers of c.Cluster, from the pool
+// [ForSpread64], and returns a generator of Spread64s with it. The fields of c are as for
+// [idtype.NewSpread64Generator], but the claim determines Generator and Lease, and Options
+// the Clock: leave these three zero.
+func NewSpread64Generator(ctx context.Context, store Store, c idtype.Spread64Config, o Options) (*Generator[idtype.Spread64], error) {
+	if err := checkConfig("Spread64Config", c.Options, "Generator", c.Generator != 0); err != nil {
+		return nil, err
+	}
+	return newGenerator(ctx, store, ForSpread64(c.Cluster), o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Spread64], error) {
+		c.Lease, c.Clock = l, o.Clock
+		return idtype.NewSpread64Generator(c)
 	})
 }
+
+// A SnoGenerator is a [Generator] of Snos with a choice of the metabyte.
+type SnoGenerator struct{ *Generator[idtype.Sno] }
 
 // NewSnoGenerator claims a partition from the pool [ForSno] and returns a generator of
 // Snos with it. If c.Ranges and c.Partition are set, it claims a range of that
-// partition's sequence instead, from the pool [ForSnoRanges]. Set both or neither. With
-// both, c.SequenceMin and c.SequenceMax must be zero. c.Lease, c.Clock and c.Snapshot
-// must be nil: the claim is the lease, and Options.Clock the clock. The other fields of
-// c are as for [idtype.NewSnoGenerator].
-func NewSnoGenerator(ctx context.Context, store Store, c idtype.SnoConfig, o Options) (*Generator[idtype.Sno], error) {
-	if err := checkSno(c); err != nil {
-		return nil, fmt.Errorf("nodelease: %w: %w", err, idtype.ErrNode)
+// partition's sequence instead, from the pool [ForSnoRanges]. Set both or neither. The
+// other fields of c are as for [idtype.NewSnoGenerator], but the claim determines
+// Snapshot, Lease and, with Ranges, SequenceMin and SequenceMax, and Options the Clock:
+// leave these zero.
+func NewSnoGenerator(ctx context.Context, store Store, c idtype.SnoConfig, o Options) (*SnoGenerator, error) {
+	if err := checkConfig("SnoConfig", c.Options, "Snapshot", c.Snapshot != nil); err != nil {
+		return nil, err
 	}
 	pool := ForSno()
-	if c.Partition != nil {
+	switch {
+	case (c.Partition == nil) != (c.Ranges == 0):
+		return nil, fmt.Errorf("nodelease: SnoConfig: want both Partition and Ranges, to claim a range of the partition, or neither, to claim a partition, got Ranges %d: %w", c.Ranges, idtype.ErrConfig)
+	case c.Partition != nil:
+		if err := checkConfig("SnoConfig", c.Options, "SequenceMin and SequenceMax", c.SequenceMin != 0 || c.SequenceMax != 0); err != nil {
+			return nil, err
+		}
 		// Copy the partition: each claim reads it, and the caller may change its
 		// variable.
 		p := *c.Partition
 		c.Partition = &p
 		pool = ForSnoRanges(p, c.Ranges)
 	}
-	return NewGenerator(ctx, store, pool, o, func(l idtype.Lease) (*idtype.SnoGenerator, error) {
+	g, err := newGenerator(ctx, store, pool, o, c.MaxWait, func(l idtype.Lease) (idtype.Generator[idtype.Sno], error) {
 		c.Lease, c.Clock = l, o.Clock
 		return idtype.NewSnoGenerator(c)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return &SnoGenerator{g}, nil
 }
 
-// checkSno returns an error if the config can't be used with a claim.
-func checkSno(c idtype.SnoConfig) error {
-	switch {
-	case c.Lease != nil || c.Clock != nil:
-		return errors.New("SnoConfig: Lease or Clock is set; leave both nil: the claim is the lease, and the clock goes into Options.Clock")
-	case c.Snapshot != nil:
-		return errors.New("SnoConfig: Snapshot is set; leave it nil: the claim determines the partition and the start time")
-	case c.Ranges != 0 && c.Partition == nil:
-		return fmt.Errorf("SnoConfig: Ranges is %d without a Partition; set Partition to the partition to divide, or Ranges to 0 to claim a whole partition", c.Ranges)
-	case c.Ranges == 0 && c.Partition != nil:
-		return fmt.Errorf("SnoConfig: Partition is %d without Ranges; leave Partition nil to claim a partition, or set Ranges to claim a range of this one", c.Partition.Uint16())
-	case c.Ranges != 0 && (c.SequenceMin != 0 || c.SequenceMax != 0):
-		return fmt.Errorf("SnoConfig: %d Ranges together with SequenceMin %d and SequenceMax %d; leave SequenceMin and SequenceMax zero: the claimed range determines them", c.Ranges, c.SequenceMin, c.SequenceMax)
+// NextMeta creates one ID with this metabyte; see [Generator.Next].
+func (g *SnoGenerator) NextMeta(meta byte) (idtype.Sno, error) {
+	id, err := g.Next()
+	if err != nil {
+		return id, err
 	}
-	return nil
+	return id.WithMeta(meta), nil
+}
+
+// WithMeta returns a view of the generator that uses another metabyte. All views share
+// the generator's claim and sequence.
+func (g *SnoGenerator) WithMeta(meta byte) idtype.Generator[idtype.Sno] {
+	return idtype.MapGenerator(g.Generator, func(id idtype.Sno) idtype.Sno { return id.WithMeta(meta) })
+}
+
+// checkConfig returns an error if a config has what the claim determines: the clock, the
+// lease, or the fields that claimed names.
+func checkConfig(name string, c idtype.Options, claimed string, set bool) error {
+	switch {
+	case c.Lease != nil:
+		claimed = "Lease"
+	case c.Clock != nil:
+		return fmt.Errorf("nodelease: %s: Clock is set; set nodelease.Options.Clock instead, which is also the generator's clock: %w", name, idtype.ErrConfig)
+	case !set:
+		return nil
+	}
+	return fmt.Errorf("nodelease: %s: want no %s, because the claim determines it; leave it zero: %w", name, claimed, idtype.ErrConfig)
 }

@@ -3,6 +3,7 @@ package nodelease_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,9 +32,9 @@ func generator(t *testing.T, s nodelease.Store, p nodelease.Pool, o nodelease.Op
 // A Generator claims a number, creates IDs, and releases the number.
 func TestGenerator(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
-		for _, again := range []bool{false, true} {
+		for _, single := range []bool{false, true} {
 			store := new(faulty)
-			g := generator(t, store, pool(1), nodelease.Options{Reacquire: again})
+			g := generator(t, store, pool(1), nodelease.Options{SingleClaim: single})
 			id := must(g.Next())
 			ids := make([]idtype.Snowflake, 10)
 			if n, err := g.Fill(t.Context(), ids); n != 10 || err != nil || ids[0] <= id {
@@ -62,11 +63,11 @@ func TestGenerator(t *testing.T) {
 	})
 }
 
-// Without Reacquire a loss is permanent, and the error has its reason.
+// With SingleClaim a loss is permanent, and the error has its reason.
 func TestGeneratorLoss(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g := generator(t, store, pool(2), nodelease.Options{})
+		g := generator(t, store, pool(2), nodelease.Options{SingleClaim: true})
 		must(g.Next())
 		store.set(only("Renew", down))
 		<-g.Keeper().Lost()
@@ -89,11 +90,11 @@ func TestGeneratorLoss(t *testing.T) {
 	})
 }
 
-// With Reacquire a call waits for the next claim, for up to a second.
+// By default a call waits for the next claim, for up to a second.
 func TestGeneratorReacquires(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g := generator(t, store, pool(2), nodelease.Options{Reacquire: true})
+		g := generator(t, store, pool(2), nodelease.Options{})
 		for i := range 3 {
 			last := must(g.Next())
 			old := g.Keeper()
@@ -143,7 +144,7 @@ func TestGeneratorReacquires(t *testing.T) {
 func TestGeneratorWaiters(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g := generator(t, store, pool(2), nodelease.Options{Reacquire: true})
+		g := generator(t, store, pool(2), nodelease.Options{})
 		must(g.Next())
 		store.set(func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 			switch c.what {
@@ -191,7 +192,7 @@ func TestGeneratorClosesMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onFakeTime(t, func(t *testing.T) {
 				store := new(faulty)
-				g := generator(t, store, pool(2), nodelease.Options{Reacquire: true})
+				g := generator(t, store, pool(2), nodelease.Options{})
 				must(g.Next())
 				store.set(func(ctx context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 					if c.what == "Renew" {
@@ -245,7 +246,7 @@ func TestGeneratorClosesAtOnce(t *testing.T) {
 	for range 100 {
 		onFakeTime(t, func(t *testing.T) {
 			store := new(faulty)
-			g := generator(t, store, pool(1), nodelease.Options{Reacquire: true})
+			g := generator(t, store, pool(1), nodelease.Options{})
 			store.set(func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 				switch c.what {
 				case "Renew":
@@ -272,7 +273,7 @@ func TestGeneratorClosesAtOnce(t *testing.T) {
 func TestGeneratorClosesLost(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g := generator(t, store, pool(8), nodelease.Options{Reacquire: true})
+		g := generator(t, store, pool(8), nodelease.Options{})
 		store.set(func(_ context.Context, c call, do func() (nodelease.Claim, error)) (nodelease.Claim, error) {
 			if c.what == "Claim" {
 				return do()
@@ -302,7 +303,7 @@ func TestGeneratorOtherErrors(t *testing.T) {
 		store := new(faulty)
 		clock := new(wall)
 		broken := false
-		g, err := nodelease.NewGenerator(t.Context(), store, pool(2), nodelease.Options{Reacquire: true, Clock: clock.now},
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(2), nodelease.Options{Clock: clock.now},
 			func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
 				inner := snowflakes(t, l, clock.now)
 				return &breakable{inner, &broken}, nil
@@ -363,7 +364,7 @@ func (b *breakable) Fill(ctx context.Context, dst []idtype.Snowflake) (int, erro
 func TestGeneratorLostAnswers(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g := generator(t, store, pool(3), nodelease.Options{Reacquire: true})
+		g := generator(t, store, pool(3), nodelease.Options{})
 		must(g.Next())
 		store.set(only("Renew", down))
 		time.Sleep(20 * time.Second)
@@ -409,16 +410,16 @@ func TestGeneratorNotBuilt(t *testing.T) {
 		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Wait: -1}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
 			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: l.Number()})
 		})
-		if !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "pass it the lease") || len(store.noted("Release")) != 2 {
-			t.Errorf("a generator without the lease: want %v, got %v, %v", idtype.ErrNode, g, err)
+		if !errors.Is(err, idtype.ErrConfig) || !strings.Contains(err.Error(), "pass it the lease") || len(store.noted("Release")) != 2 {
+			t.Errorf("a generator without the lease: want %v, got %v, %v", idtype.ErrConfig, g, err)
 		}
-		if g, err := nodelease.NewGenerator(t.Context(), store, nodelease.Pool{}, nodelease.Options{}, build); !errors.Is(err, idtype.ErrNode) {
-			t.Errorf("an invalid pool: want %v, got %v, %v", idtype.ErrNode, g, err)
+		if g, err := nodelease.NewGenerator(t.Context(), store, nodelease.Pool{}, nodelease.Options{}, build); !errors.Is(err, idtype.ErrConfig) {
+			t.Errorf("an invalid pool: want %v, got %v, %v", idtype.ErrConfig, g, err)
 		}
 		// After a loss, a failed build is retried.
 		time.Sleep(time.Minute)
 		tries := 0
-		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Reacquire: true}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+		g, err = nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
 			if tries++; tries == 2 || tries == 3 {
 				return nil, errBuild
 			}
@@ -447,7 +448,7 @@ func TestGeneratorFillLoss(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
 		// Spread64 has few IDs per millisecond, so that the Fill outlasts the claim.
-		g, err := nodelease.NewSpread64Generator(t.Context(), store, 0, nodelease.Options{TTL: time.Second, Reacquire: true})
+		g, err := nodelease.NewSpread64Generator(t.Context(), store, idtype.Spread64Config{}, nodelease.Options{TTL: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -497,7 +498,7 @@ func TestGeneratorFillPart(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
 		first := true
-		g, err := nodelease.NewGenerator(t.Context(), store, pool(2), nodelease.Options{Reacquire: true}, func(l idtype.Lease) (*partial, error) {
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(2), nodelease.Options{}, func(l idtype.Lease) (*partial, error) {
 			p := &partial{snowflakes(t, l, nil), first}
 			first = false
 			return p, nil
@@ -522,7 +523,7 @@ func TestGeneratorLateRelease(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
 		var fails atomic.Bool
-		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{Reacquire: true}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{}, func(l idtype.Lease) (idtype.Generator[idtype.Snowflake], error) {
 			if fails.Swap(false) {
 				return nil, errBuild
 			}
@@ -555,6 +556,123 @@ func TestGeneratorLateRelease(t *testing.T) {
 	})
 }
 
+// The MaxWait of the config also limits the wait for the next claim.
+func TestGeneratorMaxWait(t *testing.T) {
+	for _, maxWait := range []time.Duration{-1, 0, 3 * time.Second} {
+		onFakeTime(t, func(t *testing.T) {
+			store := new(faulty)
+			c := idtype.SnowflakeConfig{Options: idtype.Options{MaxWait: maxWait}}
+			g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, c, nodelease.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			must(g.Next())
+			store.set(down)
+			<-g.Keeper().Lost()
+			want := maxWait
+			switch {
+			case maxWait == 0:
+				want = time.Second
+			case maxWait < 0:
+				want = 0
+			}
+			begun := time.Now()
+			if _, err := g.Next(); !errors.Is(err, idtype.ErrLeaseLost) || time.Since(begun) != want {
+				t.Errorf("MaxWait %v: want %v after %v, got %v after %v", maxWait, idtype.ErrLeaseLost, want, err, time.Since(begun))
+			}
+			begun = time.Now()
+			if n, err := g.Fill(t.Context(), make([]idtype.Snowflake, 2)); n != 0 || !errors.Is(err, idtype.ErrLeaseLost) || time.Since(begun) != want {
+				t.Errorf("MaxWait %v: want %v after %v, got %d, %v after %v", maxWait, idtype.ErrLeaseLost, want, n, err, time.Since(begun))
+			}
+			_ = g.Close()
+		})
+	}
+}
+
+// The generator of a format has the fields of its config, under each claim.
+func TestGeneratorConfig(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		notBefore := time.Now().Add(500 * time.Millisecond)
+		layout := idtype.SnowflakeLayout{Epoch: base}
+		c := idtype.SnowflakeConfig{Layout: layout, Options: idtype.Options{NotBefore: notBefore}}
+		g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, c, nodelease.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if at := layout.Time(must(g.Next())); !at.After(notBefore) || time.Since(at) > time.Second {
+				t.Errorf("want an ID after %v, got one of %v", notBefore, at)
+			}
+			store.set(only("Renew", down))
+			<-g.Keeper().Lost()
+			store.set(nil)
+		}
+		closes(t, g)
+	})
+}
+
+// The metabyte can be chosen for each ID and for a view, under each claim.
+func TestSnoGeneratorMeta(t *testing.T) {
+	onFakeTime(t, func(t *testing.T) {
+		store := new(faulty)
+		g, err := nodelease.NewSnoGenerator(t.Context(), store, idtype.SnoConfig{Meta: 'a'}, nodelease.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		view := g.WithMeta('c')
+		ids := map[idtype.Sno]bool{}
+		for range 2 {
+			some := make([]idtype.Sno, 3)
+			if n, err := view.Fill(t.Context(), some); n != 3 || err != nil {
+				t.Errorf("got %d, %v", n, err)
+			}
+			for i, id := range append([]idtype.Sno{must(g.Next()), must(g.NextMeta('b')), must(view.Next())}, some...) {
+				if want := "abcccc"[i]; id.Meta() != want || int(id.Partition().Uint16()) != g.Keeper().Number() || ids[id.WithMeta(0)] {
+					t.Errorf("ID %d: want a new one with metabyte %c and partition %d, got %v", i, want, g.Keeper().Number(), id)
+				}
+				ids[id.WithMeta(0)] = true
+			}
+			store.set(only("Renew", down))
+			<-g.Keeper().Lost()
+			store.set(nil)
+		}
+		must(g.Next())
+		closes(t, g)
+		if _, err := g.NextMeta('b'); !errors.Is(err, nodelease.ErrClosed) {
+			t.Errorf("want %v, got %v", nodelease.ErrClosed, err)
+		}
+		if err := view.(interface{ Ready() error }).Ready(); !errors.Is(err, nodelease.ErrClosed) {
+			t.Errorf("the view: want %v, got %v", nodelease.ErrClosed, err)
+		}
+	})
+}
+
+// The constructors reject a config that conflicts with the claim, before they claim.
+func TestConfigOfClaim(t *testing.T) {
+	ctx, store, o := t.Context(), new(faulty), nodelease.Options{}
+	clock, lease := idtype.Options{Clock: time.Now}, idtype.Options{Lease: new(nodelease.Keeper)}
+	errs := map[string]error{}
+	for _, c := range []idtype.SnowflakeConfig{{Options: clock}, {Options: lease}, {Datacenter: 1}, {Worker: 1}} {
+		_, errs[fmt.Sprintf("%+v", c)] = nodelease.NewSnowflakeGenerator(ctx, store, c, o)
+	}
+	for _, c := range []idtype.SnowflakeSIConfig{{Options: clock}, {Options: lease}, {Machine: 1}} {
+		c.Layout.BaseClock = base
+		_, errs[fmt.Sprintf("%+v", c)] = nodelease.NewSnowflakeSIGenerator(ctx, store, c, o)
+	}
+	for _, c := range []idtype.Spread64Config{{Options: clock}, {Options: lease}, {Generator: 1}} {
+		_, errs[fmt.Sprintf("%+v", c)] = nodelease.NewSpread64Generator(ctx, store, c, o)
+	}
+	for c, err := range errs {
+		if !errors.Is(err, idtype.ErrConfig) || !strings.HasPrefix(err.Error(), "nodelease: S") {
+			t.Errorf("%s: want %v, got %v", c, idtype.ErrConfig, err)
+		}
+	}
+	if len(errs) != 10 || len(store.calls) > 0 {
+		t.Errorf("want 10 errors without a claim, got %d after %d calls", len(errs), len(store.calls))
+	}
+}
+
 // NewSnoGenerator rejects a config that conflicts with the claim.
 func TestSnoGeneratorConfig(t *testing.T) {
 	partition := idtype.SnoPartitionFrom(7)
@@ -562,13 +680,13 @@ func TestSnoGeneratorConfig(t *testing.T) {
 		c    idtype.SnoConfig
 		want error
 	}{
-		{idtype.SnoConfig{Options: idtype.Options{Clock: time.Now}}, idtype.ErrNode},
-		{idtype.SnoConfig{Options: idtype.Options{Lease: new(nodelease.Keeper)}}, idtype.ErrNode},
-		{idtype.SnoConfig{Snapshot: new(idtype.SnoSnapshot)}, idtype.ErrNode},
-		{idtype.SnoConfig{Ranges: 8}, idtype.ErrNode},
-		{idtype.SnoConfig{Partition: &partition}, idtype.ErrNode},
-		{idtype.SnoConfig{Partition: &partition, Ranges: 8, SequenceMin: 4}, idtype.ErrNode},
-		{idtype.SnoConfig{Partition: &partition, Ranges: 8, SequenceMax: 8191}, idtype.ErrNode},
+		{idtype.SnoConfig{Options: idtype.Options{Clock: time.Now}}, idtype.ErrConfig},
+		{idtype.SnoConfig{Options: idtype.Options{Lease: new(nodelease.Keeper)}}, idtype.ErrConfig},
+		{idtype.SnoConfig{Snapshot: new(idtype.SnoSnapshot)}, idtype.ErrConfig},
+		{idtype.SnoConfig{Ranges: 8}, idtype.ErrConfig},
+		{idtype.SnoConfig{Partition: &partition}, idtype.ErrConfig},
+		{idtype.SnoConfig{Partition: &partition, Ranges: 8, SequenceMin: 4}, idtype.ErrConfig},
+		{idtype.SnoConfig{Partition: &partition, Ranges: 8, SequenceMax: 8191}, idtype.ErrConfig},
 		{idtype.SnoConfig{Partition: &partition, Ranges: -1}, idtype.ErrRange},
 		{idtype.SnoConfig{Partition: &partition, Ranges: 16385}, idtype.ErrRange},
 	} {

@@ -98,7 +98,7 @@ func (k *Keeper) Until() int64 { return k.until.Load() }
 // Attach registers the generator that uses the number; generators of package idtype
 // call it. [idtype.LeaseAttacher] describes the arguments. Attach rejects a second generator,
 // which would create the same IDs as the first, and a generator with another layout
-// than the pool's ([Pool.Layout]). Both errors wrap [idtype.ErrNode]. Once the claim
+// than the pool's ([Pool.Layout]). Both errors wrap [idtype.ErrConfig]. Once the claim
 // has ended, Attach returns the error of Err.
 func (k *Keeper) Attach(layout string, minted func() int64) error {
 	k.use().mu.Lock()
@@ -108,10 +108,10 @@ func (k *Keeper) Attach(layout string, minted func() int64) error {
 		return k.err
 	case k.minted != nil:
 		return fmt.Errorf("nodelease: attach a generator to number %d of pool %q: another generator is attached, and both would create the same IDs; acquire a number for each: %w",
-			k.number, k.pool.Name, idtype.ErrNode)
+			k.number, k.pool.Name, idtype.ErrConfig)
 	case k.pool.checked && layout != k.pool.Layout:
 		return fmt.Errorf("nodelease: attach a generator to number %d of pool %q: want layout %q, got %q; make the pool from the generator's layout: %w",
-			k.number, k.pool.Name, k.pool.Layout, layout, idtype.ErrNode)
+			k.number, k.pool.Name, k.pool.Layout, layout, idtype.ErrConfig)
 	}
 	k.minted = minted
 	return nil
@@ -190,8 +190,8 @@ func (k *Keeper) Close() error {
 	return k.released
 }
 
-// atRest reports whether the release has succeeded or has been given up.
-func (k *Keeper) atRest() bool {
+// finished reports whether the release has succeeded or has been given up.
+func (k *Keeper) finished() bool {
 	select {
 	case <-k.done:
 		return true
@@ -279,6 +279,17 @@ func (k *Keeper) untilDue(ctx context.Context) {
 		}
 		pause(ctx, min(left, ttl/10, 500*time.Millisecond))
 	}
+}
+
+// window returns how long a claim with this TTL is trusted, counted from before the
+// request was sent. The remaining tenth allows for clocks of different speeds.
+func window(ttl time.Duration) time.Duration { return ttl - ttl/10 }
+
+// request returns a request of a holder. Its range, from Now to Until, is the trust
+// window of a claim with this TTL that is granted now.
+func (o Options) request(holder string, ttl time.Duration) Request {
+	now := o.Clock().UnixMilli()
+	return Request{Holder: holder, TTL: o.TTL, Now: now, Until: now + window(ttl).Milliseconds(), MaxSkew: max(o.MaxSkew, 0)}
 }
 
 // renew renews the claim once.

@@ -614,13 +614,13 @@ func TestAttach(t *testing.T) {
 				return err
 			},
 		} {
-			if err := other(idtype.Options{Lease: k}); !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "epoch 2021") {
-				t.Errorf("a generator of another layout: want %v, got %v", idtype.ErrNode, err)
+			if err := other(idtype.Options{Lease: k}); !errors.Is(err, idtype.ErrConfig) || !strings.Contains(err.Error(), "epoch 2021") {
+				t.Errorf("a generator of another layout: want %v, got %v", idtype.ErrConfig, err)
 			}
 		}
 		snowflakes(t, k, nil)
-		if err := attach(k); !errors.Is(err, idtype.ErrNode) || !strings.Contains(err.Error(), "number 0 of pool \"snowflake\"") {
-			t.Errorf("a second generator: want %v, got %v", idtype.ErrNode, err)
+		if err := attach(k); !errors.Is(err, idtype.ErrConfig) || !strings.Contains(err.Error(), "number 0 of pool \"snowflake\"") {
+			t.Errorf("a second generator: want %v, got %v", idtype.ErrConfig, err)
 		}
 		closes(t, k)
 		k = acquire(t, store, pool(2), nodelease.Options{})

@@ -12,7 +12,7 @@ import (
 func TestLayout(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		layout := idtype.SnowflakeLayout{WorkerBits: 6, SequenceBits: 14}
-		g, err := nodelease.NewSnowflakeGenerator(t.Context(), new(faulty), layout, nodelease.Options{})
+		g, err := nodelease.NewSnowflakeGenerator(t.Context(), new(faulty), idtype.SnowflakeConfig{Layout: layout}, nodelease.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,11 +32,12 @@ type Options struct {
 	// Holder names the holder for people who inspect the store, in at most 200 bytes of
 	// printable UTF-8. The default is the host name and the process ID.
 	Holder string
-	// Reacquire makes a [Generator] claim another number after it has lost one.
-	// [Acquire] rejects it, because a Keeper is a single claim.
-	Reacquire bool
+	// SingleClaim makes a [Generator] end with its first claim. By default, a Generator
+	// claims another number after it has lost one. [Acquire] ignores SingleClaim, because a
+	// Keeper is always a single claim.
+	SingleClaim bool
 	// Logger logs waits for a number, failed claims, renewals and releases, losses, and
-	// numbers that were reacquired. Nil means no logging.
+	// numbers claimed after a loss. Nil means no logging.
 	Logger *slog.Logger
 }
 
@@ -86,14 +87,3 @@ func (o Options) normal() (Options, error) {
 	}
 	return o, nil
 }
-
-// request returns a request of a holder. Its range, from Now to Until, is the trust
-// window of a claim with this TTL that is granted now.
-func (o Options) request(holder string, ttl time.Duration) Request {
-	now := o.Clock().UnixMilli()
-	return Request{Holder: holder, TTL: o.TTL, Now: now, Until: now + window(ttl).Milliseconds(), MaxSkew: max(o.MaxSkew, 0)}
-}
-
-// window returns how long a claim with this TTL is trusted, counted from before the
-// request was sent. The remaining tenth allows for clocks of different speeds.
-func window(ttl time.Duration) time.Duration { return ttl - ttl/10 }

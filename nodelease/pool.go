@@ -115,11 +115,11 @@ func (p Pool) Validate() error {
 	case p.err != nil:
 		return fmt.Errorf("nodelease: pool %q: %w", p.Name, p.err)
 	case !poolName.MatchString(p.Name):
-		return fmt.Errorf("nodelease: Pool.Name: want up to 63 lower-case letters, digits, hyphens and underscores, the first a letter, got %q: %w", p.Name, idtype.ErrNode)
+		return fmt.Errorf("nodelease: Pool.Name: want up to 63 lower-case letters, digits, hyphens and underscores, the first a letter, got %q: %w", p.Name, idtype.ErrConfig)
 	case p.Size < 1 || p.Size > maxSize:
 		return fmt.Errorf("nodelease: pool %q: want a Size of 1 to %d, got %d; choose a layout with at most 16 bits of node numbers: %w", p.Name, maxSize, p.Size, idtype.ErrNode)
 	case !printable(p.Layout) || len(p.Layout) > maxLayout:
-		return fmt.Errorf("nodelease: pool %q: want a Layout of at most %d bytes of printable UTF-8, got %d bytes: %.50q: %w", p.Name, maxLayout, len(p.Layout), p.Layout, idtype.ErrNode)
+		return fmt.Errorf("nodelease: pool %q: want a Layout of at most %d bytes of printable UTF-8, got %d bytes: %.50q: %w", p.Name, maxLayout, len(p.Layout), p.Layout, idtype.ErrConfig)
 	}
 	for _, n := range p.Reserved {
 		if n < 0 || n >= p.Size {

@@ -70,15 +70,15 @@ func TestInvalidPools(t *testing.T) {
 		says string
 		is   error
 	}{
-		{with(func(p *nodelease.Pool) { p.Name = "" }), `got ""`, idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Name = strings.Repeat("a", 64) }), "up to 63", idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Name = "0a" }), `got "0a"`, idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Name = "A" }), `got "A"`, idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Name = "a/b" }), `got "a/b"`, idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Name = "a\n" }), `got "a\n"`, idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Name = "" }), `got ""`, idtype.ErrConfig},
+		{with(func(p *nodelease.Pool) { p.Name = strings.Repeat("a", 64) }), "up to 63", idtype.ErrConfig},
+		{with(func(p *nodelease.Pool) { p.Name = "0a" }), `got "0a"`, idtype.ErrConfig},
+		{with(func(p *nodelease.Pool) { p.Name = "A" }), `got "A"`, idtype.ErrConfig},
+		{with(func(p *nodelease.Pool) { p.Name = "a/b" }), `got "a/b"`, idtype.ErrConfig},
+		{with(func(p *nodelease.Pool) { p.Name = "a\n" }), `got "a\n"`, idtype.ErrConfig},
 		{with(func(p *nodelease.Pool) { p.Size = 0 }), "1 to 65536, got 0", idtype.ErrNode},
 		{with(func(p *nodelease.Pool) { p.Size = 65537 }), "got 65537", idtype.ErrNode},
-		{with(func(p *nodelease.Pool) { p.Layout = "a\x00" }), "printable UTF-8", idtype.ErrNode},
+		{with(func(p *nodelease.Pool) { p.Layout = "a\x00" }), "printable UTF-8", idtype.ErrConfig},
 		{with(func(p *nodelease.Pool) { p.Reserved = []int{4} }), "number 4 is out of range; want 0 to 3", idtype.ErrNode},
 		{with(func(p *nodelease.Pool) { p.Reserved = []int{-1} }), "number -1 is out of range; want 0 to 3", idtype.ErrNode},
 		{nodelease.ForSnowflake(idtype.SnowflakeLayout{WorkerBits: 70}), "", idtype.ErrRange},
@@ -111,7 +111,6 @@ func TestOptions(t *testing.T) {
 		{nodelease.Options{MaxSkew: time.Second - 1}, "Options.MaxSkew: 999.999999ms is too short"},
 		{nodelease.Options{Holder: "a\nb"}, `"a\nb"`},
 		{nodelease.Options{Holder: "a\xff"}, `"a\xff"`},
-		{nodelease.Options{Reacquire: true}, "use NewGenerator"},
 	} {
 		store := new(faulty)
 		if k, err := nodelease.Acquire(t.Context(), store, pool(1), test.o); err == nil || !strings.Contains(err.Error(), test.says) {

@@ -20,25 +20,33 @@ import (
 // store fail in all ways.
 func TestRandomFaults(t *testing.T) {
 	random(t, "Snowflake", when, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Snowflake], error) {
-		return nodelease.NewSnowflakeGenerator(ctx, s, idtype.SnowflakeLayout{}, o)
+		return nodelease.NewSnowflakeGenerator(ctx, s, idtype.SnowflakeConfig{}, o)
 	})
 	si := idtype.SnowflakeSILayout{BaseClock: base}
 	random(t, "SnowflakeSI", func(id idtype.SnowflakeSI) int64 { return si.Time(id).UnixMilli() }, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.SnowflakeSI], error) {
-		return nodelease.NewSnowflakeSIGenerator(ctx, s, si, o)
+		return nodelease.NewSnowflakeSIGenerator(ctx, s, idtype.SnowflakeSIConfig{Layout: si}, o)
 	})
 	random(t, "Spread64", func(id idtype.Spread64) int64 { return id.Time().UnixMilli() }, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Spread64], error) {
-		return nodelease.NewSpread64Generator(ctx, s, 3, o)
+		return nodelease.NewSpread64Generator(ctx, s, idtype.Spread64Config{Cluster: 3}, o)
 	})
 	// A Sno generator continues when the clock steps back, in time that it may have
 	// used already.
 	sno := func(id idtype.Sno) int64 { return id.Time().UnixMilli() }
 	random(t, "Sno", sno, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Sno], error) {
-		return nodelease.NewSnoGenerator(ctx, s, idtype.SnoConfig{}, o)
+		return claimed(nodelease.NewSnoGenerator(ctx, s, idtype.SnoConfig{}, o))
 	})
 	random(t, "Sno ranges", sno, func(ctx context.Context, s nodelease.Store, o nodelease.Options) (*nodelease.Generator[idtype.Sno], error) {
 		partition := idtype.SnoPartitionFrom(7)
-		return nodelease.NewSnoGenerator(ctx, s, idtype.SnoConfig{Partition: &partition, Ranges: 2}, o)
+		return claimed(nodelease.NewSnoGenerator(ctx, s, idtype.SnoConfig{Partition: &partition, Ranges: 2}, o))
 	})
+}
+
+// claimed returns the Generator of a SnoGenerator.
+func claimed(g *nodelease.SnoGenerator, err error) (*nodelease.Generator[idtype.Sno], error) {
+	if err != nil {
+		return nil, err
+	}
+	return g.Generator, nil
 }
 
 // A starter claims a number for a generator of T.
@@ -106,7 +114,7 @@ func (p *process[T]) run(t *testing.T) {
 	p.clock.step(p.upTo(2*time.Second) - time.Second)
 	for time.Now().Before(p.end) {
 		store := &erratic{Store: &p.store, r: rand.New(rand.NewPCG(p.r.Uint64(), 0)), marks: map[[2]int64]int64{}}
-		g, err := p.start(t.Context(), store, nodelease.Options{TTL: time.Second, Wait: 5 * time.Second, Clock: p.clock.now, Reacquire: p.r.IntN(2) == 0})
+		g, err := p.start(t.Context(), store, nodelease.Options{TTL: time.Second, Wait: 5 * time.Second, Clock: p.clock.now, SingleClaim: p.r.IntN(2) == 0})
 		if err != nil {
 			time.Sleep(p.upTo(500 * time.Millisecond))
 			continue

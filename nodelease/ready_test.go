@@ -16,11 +16,11 @@ import (
 // While the store fails, Ready fails well before the first call does. Once the store
 // answers, Ready recovers by itself.
 func TestReady(t *testing.T) {
-	for _, again := range []bool{false, true} {
+	for _, single := range []bool{false, true} {
 		for _, recovers := range []bool{false, true} {
 			onFakeTime(t, func(t *testing.T) {
 				store := new(faulty)
-				g := generator(t, store, pool(2), nodelease.Options{Reacquire: again})
+				g := generator(t, store, pool(2), nodelease.Options{SingleClaim: single})
 				time.Sleep(time.Minute)
 				var early error
 				var since time.Time
@@ -49,11 +49,11 @@ func TestReady(t *testing.T) {
 				}
 				store.set(nil)
 				time.Sleep(15 * time.Second)
-				if err := g.Ready(); (err == nil) != (again || recovers) {
-					t.Errorf("Reacquire %v, renewed in time %v: got %v", again, recovers, err)
+				if err := g.Ready(); (err == nil) != (!single || recovers) {
+					t.Errorf("SingleClaim %v, renewed in time %v: got %v", single, recovers, err)
 				}
 				_ = g.Close()
-				if err := g.Ready(); err == nil || (again || recovers) && !errors.Is(err, nodelease.ErrClosed) {
+				if err := g.Ready(); err == nil || (!single || recovers) && !errors.Is(err, nodelease.ErrClosed) {
 					t.Errorf("after Close: want %v, got %v", nodelease.ErrClosed, err)
 				}
 			})
@@ -118,7 +118,7 @@ func TestReadyClock(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
 		clock := new(wall)
-		g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, nodelease.Options{Clock: clock.now})
+		g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, nodelease.Options{Clock: clock.now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestCloseEndsWaits(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
 		clock := new(wall)
-		g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, nodelease.Options{Clock: clock.now})
+		g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, nodelease.Options{Clock: clock.now})
 		if err != nil {
 			t.Fatal(err)
 		}

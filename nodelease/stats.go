@@ -7,9 +7,9 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// GeneratorStats holds the counters of a [Generator] since its creation, summed over all
-// of its claims, and the state of the current claim.
-type GeneratorStats struct {
+// TotalStats holds the counters of a [Generator] since its creation, summed over all of its
+// claims, and the state of the current claim.
+type TotalStats struct {
 	// GeneratorStats has the counters of the wrapped generators. They stay 0 if the
 	// generators have no method Stats() idtype.GeneratorStats.
 	idtype.GeneratorStats
@@ -21,8 +21,8 @@ type GeneratorStats struct {
 	RenewalTime    time.Duration // total duration of the successful renewals
 }
 
-// add adds the counters of a claim whose number was lost or is still held.
-func (s *GeneratorStats) add(k *Keeper) {
+// addClaim adds the counters of a claim whose number was lost or is still held.
+func (s *TotalStats) addClaim(k *Keeper) {
 	claim := k.Stats()
 	s.Claim = claim
 	s.Renewals += claim.Renewals
@@ -33,8 +33,8 @@ func (s *GeneratorStats) add(k *Keeper) {
 	}
 }
 
-// addMinting adds the counters of a wrapped generator.
-func (s *GeneratorStats) addMinting(generator any) {
+// addIDs adds the counters of a wrapped generator.
+func (s *TotalStats) addIDs(generator any) {
 	g, ok := generator.(interface{ Stats() idtype.GeneratorStats })
 	if !ok {
 		return
@@ -52,33 +52,17 @@ func (s *GeneratorStats) addMinting(generator any) {
 const maxEarlier = 8
 
 // Stats returns the counters of the generator and the state of the current claim.
-func (g *Generator[T]) Stats() GeneratorStats {
+func (g *Generator[T]) Stats() TotalStats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.past
 	for _, t := range g.earlier {
-		s.addMinting(t.generator)
+		s.addIDs(t.generator)
 	}
 	t := g.now()
-	s.add(t.keeper)
-	s.addMinting(t.generator)
+	s.addClaim(t.keeper)
+	s.addIDs(t.generator)
 	return s
-}
-
-// succeed makes the next tenure current and keeps the counters of the present one.
-func (g *Generator[T]) succeed(next *tenure[T]) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	old := g.current.Load()
-	g.past.add(old.keeper)
-	g.past.Reacquisitions++
-	g.earlier = append(g.earlier, old)
-	if len(g.earlier) > maxEarlier {
-		g.past.addMinting(g.earlier[0].generator)
-		g.earlier = append([]*tenure[T](nil), g.earlier[1:]...)
-	}
-	g.current.Store(next)
-	close(old.next)
 }
 
 // Remaining returns the time until the end of the wrapped generator's format, or 0 if that

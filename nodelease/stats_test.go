@@ -18,10 +18,10 @@ import (
 func TestGeneratorStats(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g := generator(t, store, pool(3), nodelease.Options{Reacquire: true})
+		g := generator(t, store, pool(3), nodelease.Options{})
 		store.set(only("Renew", late(0, 200*time.Millisecond)))
 		ids := make([]idtype.Snowflake, 10)
-		var want nodelease.GeneratorStats
+		var want nodelease.TotalStats
 		for i := range 12 {
 			if n, err := g.Fill(t.Context(), ids); n != 10 || err != nil {
 				t.Fatal(n, err)
@@ -77,7 +77,7 @@ func TestGeneratorStatsOfEarlierClaims(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
 		var all []*idtype.GeneratorStats
-		g, err := nodelease.NewGenerator(t.Context(), store, pool(3), nodelease.Options{Reacquire: true},
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(3), nodelease.Options{},
 			func(l idtype.Lease) (counting, error) {
 				plain, err := build(l)
 				all = append(all, new(idtype.GeneratorStats))
@@ -114,7 +114,7 @@ func TestGeneratorStatsOfEarlierClaims(t *testing.T) {
 func TestGeneratorStatsMissing(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{},
+		g, err := nodelease.NewGenerator(t.Context(), store, pool(1), nodelease.Options{SingleClaim: true},
 			func(l idtype.Lease) (struct {
 				idtype.Generator[idtype.Snowflake]
 			}, error) {
@@ -145,7 +145,7 @@ func TestGeneratorStatsMissing(t *testing.T) {
 func TestGeneratorStatsConcurrently(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		store := new(faulty)
-		g := generator(t, store, pool(3), nodelease.Options{Reacquire: true, TTL: time.Second})
+		g := generator(t, store, pool(3), nodelease.Options{TTL: time.Second})
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -159,7 +159,7 @@ func TestGeneratorStatsConcurrently(t *testing.T) {
 		}
 		for range 2 {
 			wg.Go(func() {
-				var last nodelease.GeneratorStats
+				var last nodelease.TotalStats
 				for ctx.Err() == nil {
 					s := g.Stats()
 					if s.Minted < last.Minted || s.Waits < last.Waits || s.Losses < last.Losses || s.Reacquisitions < last.Reacquisitions || s.Renewals < last.Renewals || s.Failures < last.Failures ||

@@ -22,7 +22,7 @@ func StatusOf(err error) int {
 	case errors.Is(err, idtype.ErrSequenceExhausted), // temporary: too many IDs at once
 		errors.Is(err, idtype.ErrClockBackwards),  // until the system clock is correct
 		errors.Is(err, idtype.ErrLeaseNotRenewed), // until the next renewal
-		errors.Is(err, idtype.ErrLeaseLost):       // permanent, unless Options.Reacquire is set
+		errors.Is(err, idtype.ErrLeaseLost):       // until another number is claimed
 		return http.StatusServiceUnavailable
 	case errors.As(err, &server) && server.Code == "53400": // a default was called too often
 		return http.StatusServiceUnavailable

@@ -19,8 +19,8 @@ import (
 // ClaimIDs claims a node number and returns a generator that uses it. If the
 // claim is lost, the generator claims another number. The caller closes it.
 func ClaimIDs(ctx context.Context, store nodelease.Store, log *slog.Logger) (*nodelease.Generator[idtype.Snowflake], error) {
-	return nodelease.NewSnowflakeGenerator(ctx, store, idtype.DefaultSnowflakeLayout(),
-		nodelease.Options{TTL: 30 * time.Second, Reacquire: true, Logger: log})
+	return nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{},
+		nodelease.Options{TTL: 30 * time.Second, Logger: log})
 }
 
 // OrdinalIDs returns a generator whose node number is the ordinal of this instance. dir is
@@ -66,9 +66,10 @@ func ResumeSnos(file string) (*idtype.SnoGenerator, error) {
 	return idtype.NewSnoGenerator(idtype.SnoConfig{Snapshot: &s})
 }
 
-// Probes adds the handlers for the probes of a load balancer or of Kubernetes.
-func Probes(mux *http.ServeMux, ids *nodelease.Generator[idtype.Snowflake]) {
-	mux.Handle("/readyz", ready.Handler(ids))
+// Probes adds the handlers for the probes of a load balancer or of Kubernetes. ctx ends when
+// the shutdown begins.
+func Probes(ctx context.Context, mux *http.ServeMux, ids *nodelease.Generator[idtype.Snowflake]) {
+	mux.Handle("/readyz", ready.Handler(ids, ready.While(ctx)))
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 }
 

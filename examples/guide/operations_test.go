@@ -44,7 +44,8 @@ func probes(t *testing.T) map[string]probe {
 func TestProbes(t *testing.T) {
 	ids := minting(t)
 	mux := http.NewServeMux()
-	guide.Probes(mux, ids)
+	ctx, stop := context.WithCancel(t.Context())
+	guide.Probes(ctx, mux, ids)
 	all := probes(t)
 	want := func(code map[string]int) {
 		t.Helper()
@@ -57,6 +58,8 @@ func TestProbes(t *testing.T) {
 		}
 	}
 	want(map[string]int{"startup": 200, "readiness": 200, "liveness": 200})
+	stop()
+	want(map[string]int{"readiness": 503, "liveness": 200})
 	if err := ids.Close(); err != nil {
 		t.Fatal(err)
 	}

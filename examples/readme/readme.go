@@ -3,16 +3,24 @@ package readme
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/nodelease"
+	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // An Order is a row of the table that package hello creates.
 type Order struct{ ID idtype.SnowflakeOf[Order] }
+
+// ClaimIDs returns a generator with a node number that no other instance has. Its Close releases the number.
+func ClaimIDs(ctx context.Context, leases *sql.DB) (*nodelease.Generator[idtype.Snowflake], error) {
+	return nodelease.NewSnowflakeGenerator(ctx, pglease.New(leases, pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{})
+}
 
 // OrdersSince returns the IDs of orders created since a time. The index of the primary key serves the query.
 func OrdersSince(ctx context.Context, pool *pgxpool.Pool, since time.Time) ([]idtype.SnowflakeOf[Order], error) {

@@ -106,8 +106,8 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 		return err
 	}
 	defer closing(closeStore)
-	options := nodelease.Options{TTL: c.ttl, Reacquire: true, Logger: log}
-	orders, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.DefaultSnowflakeLayout(), options)
+	options := nodelease.Options{TTL: c.ttl, Logger: log}
+	orders, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{}, options)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	// If clients outside of your network reach the service, serve these on another port.
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.Handle("GET /readyz", ready.Handler( // may this instance get requests?
-		reason{"no IDs for orders", orders, log}, reason{"no IDs for customers", customers, log}, running{ctx}))
+		reason{"no IDs for orders", orders, log}, reason{"no IDs for customers", customers, log}, ready.While(ctx)))
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {}) // does the process answer?
 
 	server := newServer(c.listen, mux)
@@ -175,16 +175,6 @@ func (c config) store() (nodelease.Store, func() error, error) {
 	}
 	db.SetMaxOpenConns(2)
 	return pglease.New(db, pglease.Config{}), db.Close, nil
-}
-
-// running is a check for /readyz that fails once ctx has ended.
-type running struct{ ctx context.Context }
-
-func (r running) Ready() error {
-	if r.ctx.Err() != nil {
-		return errors.New("stopping")
-	}
-	return nil
 }
 
 // A reason is a check for /readyz that fails with a fixed text. It logs the error, which can

@@ -108,8 +108,8 @@ func TestReason(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	w := httptest.NewRecorder()
-	ready.Handler(reason{"no IDs for orders", broken{}, slog.New(slog.NewJSONHandler(&log, nil))}, running{ended}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-	if w.Code != http.StatusServiceUnavailable || w.Body.String() != "no IDs for orders; see the log\nstopping\n" {
+	ready.Handler(reason{"no IDs for orders", broken{}, slog.New(slog.NewJSONHandler(&log, nil))}, ready.While(ended)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Body.String() != "no IDs for orders; see the log\nready: this process is stopping: context canceled\n" {
 		t.Errorf("want status 503 without details, got %d %q", w.Code, w.Body)
 	}
 	if !strings.Contains(log.String(), "user=shop host=10.0.0.7") {

@@ -40,7 +40,7 @@ func TestNodesList(t *testing.T) {
 		}
 		claim(t, db, snowflakes, nodelease.Options{Holder: "orders 1"})
 		ahead := claim(t, db, snowflakes, nodelease.Options{Holder: "orders 2", Clock: func() time.Time { return time.Now().Add(time.Hour) }})
-		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.DefaultSnowflakeLayout(), nodelease.Options{})
+		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{})
 		pgtest.Must(t, err)
 		_, err = ids.Next()
 		pgtest.Must(t, err)

@@ -12,8 +12,6 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/migrations"
-	"github.com/sortkey/sortkey/nodelease"
-	"github.com/sortkey/sortkey/nodelease/pglease"
 )
 
 // The program in README.md prints its two rows, and pgx reads them.
@@ -51,7 +49,7 @@ func TestREADMEInSQL(t *testing.T) {
 				t.Fatalf("%v\nin: %s", err, statement)
 			}
 		}
-		gen, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.DefaultSnowflakeLayout(), nodelease.Options{})
+		gen, err := readme.ClaimIDs(t.Context(), db.SQL(t))
 		must(t, err)
 		id, err := gen.Next()
 		must(t, err)

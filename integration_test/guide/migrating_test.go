@@ -252,7 +252,7 @@ func TestShopKeys(t *testing.T) {
 		if _, err := guide.ClaimIDs(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), nil); !errors.Is(err, nodelease.ErrPoolMismatch) {
 			t.Errorf("claim with another epoch: expected %v, got %v", nodelease.ErrPoolMismatch, err)
 		}
-		ids, err := nodelease.NewSnowflakeGenerator(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), guide.ShopKeys.Snowflake, nodelease.Options{})
+		ids, err := nodelease.NewSnowflakeGenerator(ctx, pglease.New(pool, pglease.Config{Schema: "keys"}), idtype.SnowflakeConfig{Layout: guide.ShopKeys.Snowflake}, nodelease.Options{})
 		must(t, err)
 		must(t, ids.Close())
 	})

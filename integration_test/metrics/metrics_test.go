@@ -76,7 +76,7 @@ func gather(t *testing.T, db *sql.DB, o metrics.DatabaseOptions) map[string]floa
 func TestDatabase(t *testing.T) {
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		install(t, db)
-		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.SnowflakeLayout{}, nodelease.Options{})
+		ids, err := nodelease.NewSnowflakeGenerator(t.Context(), pglease.New(db.SQL(t), pglease.Config{}), idtype.SnowflakeConfig{}, nodelease.Options{})
 		pgtest.Must(t, err)
 		defer ids.Close()
 		// A mark an hour ahead, as a holder with a wrong clock leaves it.
@@ -170,11 +170,11 @@ func TestPrometheus(t *testing.T) {
 		install(t, db)
 		pool := db.SQL(t)
 		store := pglease.New(pool, pglease.Config{})
-		o := nodelease.Options{TTL: 2 * time.Second, Reacquire: true} // renewals within the few seconds of the test
-		orders, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, o)
+		o := nodelease.Options{TTL: 2 * time.Second} // renewals within the few seconds of the test
+		orders, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, o)
 		pgtest.Must(t, err)
 		defer orders.Close()
-		customers, err := nodelease.NewSpread64Generator(t.Context(), store, 0, o)
+		customers, err := nodelease.NewSpread64Generator(t.Context(), store, idtype.Spread64Config{}, o)
 		pgtest.Must(t, err)
 		defer customers.Close()
 		events, err := idtype.NewUID60Generator(idtype.UID60Config{})

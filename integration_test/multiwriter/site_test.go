@@ -89,13 +89,13 @@ func (s *site) follow(t *testing.T, other *site, link *pgtest.Link) {
 // claim gives the writers in Go generators with numbers that they claim in a store.
 func (s *site) claim(t *testing.T, store nodelease.Store) {
 	t.Helper()
-	orders, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{Reacquire: true},
+	orders, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSnowflake(idtype.SnowflakeLayout{}), nodelease.Options{},
 		func(l idtype.Lease) (*idtype.SnowflakeGenerator, error) {
 			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Options: idtype.Options{Lease: l}})
 		})
 	must(t, err)
 	t.Cleanup(func() { orders.Close() })
-	events, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSno(), nodelease.Options{Reacquire: true},
+	events, err := nodelease.NewGenerator(t.Context(), store, nodelease.ForSno(), nodelease.Options{},
 		func(l idtype.Lease) (*idtype.SnoGenerator, error) {
 			return idtype.NewSnoGenerator(idtype.SnoConfig{Options: idtype.Options{Lease: l}})
 		})

@@ -4,7 +4,7 @@
 //	n, err := nodelease.Ordinal("POD_INDEX", 0, 1024) // from the environment or the host name
 //	...
 //	store := filelease.New("/var/lib/shop", filelease.Config{Numbers: []int{n}})
-//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, layout, nodelease.Options{Reacquire: true})
+//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{}, nodelease.Options{})
 //
 // The directory must exist. A generator with a number that is only configured doesn't know
 // up to which time earlier runs of the program have created IDs. This store keeps that time,

@@ -17,7 +17,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	store := filelease.New("/var/lib/shop", filelease.Config{Numbers: []int{n}})
-	ids, err := nodelease.NewSnowflakeGenerator(context.Background(), store, idtype.SnowflakeLayout{}, nodelease.Options{Reacquire: true})
+	ids, err := nodelease.NewSnowflakeGenerator(context.Background(), store, idtype.SnowflakeConfig{}, nodelease.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // create is the main function of another process. It claims a number and prints IDs until the
 // process is killed.
 func create(dir string) {
-	ids, err := nodelease.NewSnowflakeGenerator(context.Background(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeLayout{}, nodelease.Options{})
+	ids, err := nodelease.NewSnowflakeGenerator(context.Background(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeConfig{}, nodelease.Options{})
 	for ; err == nil; time.Sleep(100 * time.Microsecond) {
 		var id idtype.Snowflake
 		if id, err = ids.Next(); err == nil {
@@ -123,7 +123,7 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	claim := func(o nodelease.Options) (*nodelease.Generator[idtype.Snowflake], error) {
-		return nodelease.NewSnowflakeGenerator(t.Context(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeLayout{}, o)
+		return nodelease.NewSnowflakeGenerator(t.Context(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeConfig{}, o)
 	}
 	if g, err := claim(nodelease.Options{Wait: -1}); !errors.Is(err, nodelease.ErrPoolExhausted) {
 		t.Fatalf("while the other process runs: want %v, got %v, %v", nodelease.ErrPoolExhausted, g, err)
@@ -194,7 +194,7 @@ func TestRestarts(t *testing.T) {
 			}
 			clock.off.Add(int64(step))
 			store := New(dir, Config{Numbers: []int{3}})
-			g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeLayout{}, nodelease.Options{Clock: clock.now, Wait: time.Duration(r.IntN(4)) * time.Second, TTL: time.Minute})
+			g, err := nodelease.NewSnowflakeGenerator(t.Context(), store, idtype.SnowflakeConfig{}, nodelease.Options{Clock: clock.now, Wait: time.Duration(r.IntN(4)) * time.Second, TTL: time.Minute})
 			if err != nil {
 				if !errors.Is(err, nodelease.ErrClockBehind) {
 					t.Fatal(err)
@@ -278,7 +278,7 @@ func TestWaits(t *testing.T) {
 func TestDiskFails(t *testing.T) {
 	onFakeTime(t, func(t *testing.T) {
 		dir := t.TempDir()
-		g, err := nodelease.NewSnowflakeGenerator(t.Context(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeLayout{}, nodelease.Options{Reacquire: true})
+		g, err := nodelease.NewSnowflakeGenerator(t.Context(), New(dir, Config{Numbers: []int{3}}), idtype.SnowflakeConfig{}, nodelease.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -509,7 +509,7 @@ func TestNumbers(t *testing.T) {
 		if _, err := nodelease.Acquire(t.Context(), New(dir, Config{Numbers: []int{4, 5, 900}}), p, nodelease.Options{Wait: -1}); !errors.As(err, &busy) || busy.Held != 2 || busy.Reserved != 1 || busy.Ahead != 0 {
 			t.Errorf("want 2 held and 1 reserved, got %v", err)
 		}
-		g, err := nodelease.NewSpread64Generator(t.Context(), New(dir, Config{Numbers: []int{5}}), 3, nodelease.Options{Wait: -1})
+		g, err := nodelease.NewSpread64Generator(t.Context(), New(dir, Config{Numbers: []int{5}}), idtype.Spread64Config{Cluster: 3}, nodelease.Options{Wait: -1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 )
@@ -12,7 +13,7 @@ import (
 // With a store in memory, the tests of a program need no server.
 func ExampleStore() {
 	store := &leasetest.Store{}
-	ids, err := nodelease.NewSpread64Generator(context.Background(), store, 3, nodelease.Options{})
+	ids, err := nodelease.NewSpread64Generator(context.Background(), store, idtype.Spread64Config{Cluster: 3}, nodelease.Options{})
 	if err != nil {
 		panic(err)
 	}

@@ -6,7 +6,7 @@
 //	leases, err := sql.Open("pgx", url)
 //	leases.SetMaxOpenConns(2)
 //	store := pglease.New(leases, pglease.Config{})
-//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, layout, nodelease.Options{Reacquire: true})
+//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{}, nodelease.Options{})
 //
 // The package works with each driver for database/sql whose errors have a method
 // SQLState, such as pgx and lib/pq. Give the store a small [sql.DB] of its own. If the

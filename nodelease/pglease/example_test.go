@@ -7,6 +7,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/pglease"
 )
@@ -22,7 +23,7 @@ func ExampleNew() {
 	leases.SetMaxOpenConns(2)
 
 	store := pglease.New(leases, pglease.Config{})
-	ids, err := nodelease.NewSpread64Generator(context.Background(), store, 3, nodelease.Options{Reacquire: true})
+	ids, err := nodelease.NewSpread64Generator(context.Background(), store, idtype.Spread64Config{Cluster: 3}, nodelease.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

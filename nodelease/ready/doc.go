@@ -1,6 +1,10 @@
 // Package ready answers readiness probes: can this process create IDs?
 //
-//	http.Handle("/readyz", ready.Handler(ids))
+//	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+//	http.Handle("/readyz", ready.Handler(ids, ready.While(ctx)))
+//
+// With [While], the process isn't ready from when it begins to shut down. Let it serve a few
+// seconds longer, until the load balancer has seen that.
 //
 // The generators of the packages idtype and nodelease have the method of a [Checker], as
 // does a Keeper. They don't call the store.

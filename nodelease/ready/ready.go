@@ -1,6 +1,8 @@
 package ready
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -9,6 +11,19 @@ import (
 // A Checker reports whether a part of the process is ready. Ready returns nil, or the
 // reason why the part isn't ready. It must return quickly, and be safe for concurrent use.
 type Checker interface{ Ready() error }
+
+// While returns a Checker that is ready until ctx ends. If ctx ends when the process begins to
+// shut down, a load balancer sends no more requests while the process serves the last ones.
+func While(ctx context.Context) Checker { return while{ctx} }
+
+type while struct{ ctx context.Context }
+
+func (w while) Ready() error {
+	if w.ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("ready: this process is stopping: %w", context.Cause(w.ctx))
+}
 
 // Handler returns a handler for GET and HEAD requests. If all checks are ready, it responds
 // with status 200 and the text ok. Otherwise it responds with status 503 and one line per

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/sortkey/sortkey/idtype"
@@ -17,7 +18,7 @@ import (
 // All generators and the Keeper are Checkers.
 var _ = []ready.Checker{
 	(*idtype.SnowflakeGenerator)(nil), (*idtype.SnowflakeSIGenerator)(nil), (*idtype.UID60Generator)(nil), (*idtype.Spread64Generator)(nil),
-	(*idtype.SnoGenerator)(nil), (*nodelease.Generator[idtype.Snowflake])(nil), (*nodelease.Keeper)(nil),
+	(*idtype.SnoGenerator)(nil), (*nodelease.Generator[idtype.Snowflake])(nil), (*nodelease.SnoGenerator)(nil), (*nodelease.Keeper)(nil),
 }
 
 type check struct{ err error }
@@ -64,8 +65,38 @@ func TestHandler(t *testing.T) {
 	}
 }
 
+// Readiness ends when shutdown begins.
+func TestWhile(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	c := ready.While(ctx)
+	if err := c.Ready(); err != nil {
+		t.Errorf("before the shutdown: %v", err)
+	}
+	errStop := errors.New("terminated")
+	stop(errStop)
+	if err := c.Ready(); !errors.Is(err, errStop) || !strings.Contains(err.Error(), "this process is stopping") {
+		t.Errorf("after the shutdown began: want %v, got %v", errStop, err)
+	}
+}
+
+func ExampleWhile() {
+	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	handler := ready.Handler(ready.While(ctx))
+	probe := func() {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+		fmt.Print(w.Code, " ", w.Body)
+	}
+	probe()
+	stop() // the signal
+	probe()
+	// Output:
+	// 200 ok
+	// 503 ready: this process is stopping: context canceled
+}
+
 func ExampleHandler() {
-	ids, err := nodelease.NewSpread64Generator(context.Background(), &leasetest.Store{}, 3, nodelease.Options{})
+	ids, err := nodelease.NewSpread64Generator(context.Background(), &leasetest.Store{}, idtype.Spread64Config{Cluster: 3}, nodelease.Options{})
 	if err != nil {
 		panic(err)
 	}

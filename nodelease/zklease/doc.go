@@ -4,7 +4,7 @@
 //	store, err := zklease.Connect([]string{"zk1:2181", "zk2:2181", "zk3:2181"}, zklease.Config{})
 //	...
 //	defer store.Close() // after the generators are closed
-//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, layout, nodelease.Options{Reacquire: true})
+//	ids, err := nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{}, nodelease.Options{})
 //
 // A process uses one store for its whole life. The servers need no setup: the store
 // creates znodes when it needs them.

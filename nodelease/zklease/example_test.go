@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/zklease"
 )
@@ -17,7 +18,7 @@ func ExampleConnect() {
 	}
 	defer store.Close()
 
-	ids, err := nodelease.NewSpread64Generator(context.Background(), store, 3, nodelease.Options{Reacquire: true})
+	ids, err := nodelease.NewSpread64Generator(context.Background(), store, idtype.Spread64Config{Cluster: 3}, nodelease.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

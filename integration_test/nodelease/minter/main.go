@@ -53,7 +53,7 @@ func main() {
 	flag.StringVar(&pool, "pool", "", "the name of the pool; default: the format's")
 	flag.DurationVar(&p.o.TTL, "ttl", 3*time.Second, "the TTL of a claim")
 	flag.DurationVar(&p.o.Wait, "wait", 0, "how long to wait for a number; 0 means twice the TTL")
-	flag.BoolVar(&p.o.Reacquire, "reacquire", false, "claim another number after a loss")
+	reacquire := flag.Bool("reacquire", false, "claim another number after a loss")
 	flag.BoolVar(&p.offsets, "clock", false, "use a clock that commands can set")
 	offset := flag.Duration("offset", 0, "how far that clock is ahead; implies -clock")
 	flag.StringVar(&name, "journal", "", "the file to which to write IDs")
@@ -62,6 +62,7 @@ func main() {
 	flag.Uint64Var(&p.seed, "seed", 1, "the seed of the batch sizes and pauses")
 	flag.Parse()
 
+	p.o.SingleClaim = !*reacquire
 	p.offsets = p.offsets || *offset != 0
 	p.offset.Store(int64(*offset))
 	os.Exit(p.main(format, pool, name, store))
@@ -239,7 +240,7 @@ func (p *program) mint(ctx context.Context, g *generator) error {
 			next = now.Add(tellEvery)
 			p.tell(journal.Event{Event: journal.Progress, Minted: p.minted})
 		}
-		if !p.o.Reacquire && g.Keeper().Err() != nil {
+		if p.o.SingleClaim && g.Keeper().Err() != nil {
 			if lost.IsZero() {
 				lost = time.Now()
 				after.Minted, after.Refusals = 0, 0
