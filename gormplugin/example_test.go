@@ -96,7 +96,7 @@ func ExampleFor_metabyte() {
 	}
 	article := Article{Author: Author{Name: "Ada"}}
 	db.Create(&article)
-	fmt.Printf("%c %c\n", article.ID.Meta(), article.AuthorID.Meta())
+	fmt.Printf("%c %c\n", article.ID.Untyped().Meta(), article.AuthorID.Untyped().Meta())
 	// Output:
 	// a u
 }
@@ -127,7 +127,7 @@ func ExampleFor_context() {
 	ctx := context.WithValue(context.Background(), tenantKey{}, byte(7))
 	var c Customer
 	db.WithContext(ctx).Create(&c)
-	fmt.Println(c.ID.Meta())
+	fmt.Println(c.ID.Untyped().Meta())
 	fmt.Println(db.Create(&Customer{}).Error)
 	// Output:
 	// 7

@@ -186,8 +186,8 @@ func TestMetabyte(t *testing.T) {
 	seen := map[idtype.SnoOf[Shopper]]bool{}
 	for _, s := range shoppers {
 		seen[s.ID] = true
-		if s.ID.Meta() != 's' {
-			t.Fatalf("got %v with metabyte %d, want %d", s.ID, s.ID.Meta(), 's')
+		if s.ID.Untyped().Meta() != 's' {
+			t.Fatalf("got %v with metabyte %d, want %d", s.ID, s.ID.Untyped().Meta(), 's')
 		}
 	}
 	if len(seen) != len(shoppers)/2 { // the counter of the tests has 256 values
@@ -197,13 +197,13 @@ func TestMetabyte(t *testing.T) {
 	create(t, db, &named)
 	create(t, db.Model(&Shopper{}), maps)
 	create(t, db, &ticket)
-	if id, _ := maps[0]["id"].(idtype.SnoOf[Shopper]); named.ID.Meta() != 's' || id.Meta() != 's' || ticket.ID.Meta() != 0 {
+	if id, _ := maps[0]["id"].(idtype.SnoOf[Shopper]); named.ID.Untyped().Meta() != 's' || id.Untyped().Meta() != 's' || ticket.ID.Untyped().Meta() != 0 {
 		t.Errorf("metabytes of %v, %v, %v: want %d, %d, 0", named.ID, maps[0], ticket.ID, 's', 's')
 	}
 	// A foreign key has it too.
 	sale := Sale{Shopper: &Shopper{}}
 	create(t, open(t, For(snos()), For(snowflakes())), &sale)
-	if sale.ShopperID == nil || sale.ShopperID.Meta() != 's' || *sale.ShopperID != sale.Shopper.ID {
+	if sale.ShopperID == nil || sale.ShopperID.Untyped().Meta() != 's' || *sale.ShopperID != sale.Shopper.ID {
 		t.Errorf("foreign key %v, want %v", sale.ShopperID, sale.Shopper.ID)
 	}
 }

@@ -95,10 +95,9 @@
 //
 // Value, MarshalText, MarshalBinary and MarshalJSON reject numbers that are not IDs, such
 // as Snowflake(-1), with [ErrRange], because no function could read them back. String
-// formats them nevertheless. [SnowflakeFromInt64] and the corresponding functions of the
-// other types convert a number from another source. They are as strict as Parse:
-// [Spread64FromInt64] rejects a number with reserved bits. Only Scan and Value of a
-// Spread64 keep reserved bits.
+// formats them nevertheless. To convert a number from another source, such as a message, call
+// Scan, which rejects the same numbers. Only Scan and Value of a Spread64 keep reserved bits;
+// the Parts of [Spread64Layout] reject them.
 //
 // In SQLite, declare a Sno column uuid or text; both keep the 36 characters. In MySQL, use
 // char(36). For the other types, use bigint in every database.

@@ -213,14 +213,6 @@ func ParseSnowflake(s string) (Snowflake, error) {
 // constants.
 func MustParseSnowflake(s string) Snowflake { return Must(ParseSnowflake(s)) }
 
-// SnowflakeFromInt64 converts a column's number. If n is negative, it returns [ErrRange].
-func SnowflakeFromInt64(n int64) (Snowflake, error) {
-	if n >= 0 {
-		return Snowflake(n), nil
-	}
-	return 0, snowflakeKind.check(n)
-}
-
 // Int64 returns the column's number.
 func (id Snowflake) Int64() int64 { return int64(id) }
 

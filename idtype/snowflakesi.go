@@ -176,15 +176,6 @@ func ParseSnowflakeSI(s string) (SnowflakeSI, error) {
 // constants.
 func MustParseSnowflakeSI(s string) SnowflakeSI { return Must(ParseSnowflakeSI(s)) }
 
-// SnowflakeSIFromInt64 converts a column's number. If n is negative or above 2^53-1, it
-// returns [ErrRange].
-func SnowflakeSIFromInt64(n int64) (SnowflakeSI, error) {
-	if uint64(n) <= MaxSnowflakeSI {
-		return SnowflakeSI(n), nil
-	}
-	return 0, snowflakeSIKind.check(n)
-}
-
 // Int64 returns the column's number.
 func (id SnowflakeSI) Int64() int64 { return int64(id) }
 

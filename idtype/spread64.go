@@ -151,15 +151,6 @@ func ParseSpread64(s string) (id Spread64, err error) {
 // constants.
 func MustParseSpread64(s string) Spread64 { return Must(ParseSpread64(s)) }
 
-// Spread64FromInt64 converts a column's number, which is negative for half of the IDs. If
-// n has reserved bits, it returns [ErrRange]. Scan keeps reserved bits instead.
-func Spread64FromInt64(n int64) (Spread64, error) {
-	if n&spread64Reserved == 0 {
-		return Spread64(n), nil
-	}
-	return 0, Spread64(n).check()
-}
-
 // Int64 returns the column's number, which is negative for half of the IDs.
 func (id Spread64) Int64() int64 { return int64(id) }
 

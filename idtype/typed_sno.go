@@ -18,7 +18,8 @@ import (
 // [SnoGeneratorOf] create them with it. Value, Scan, Parse and all marshalling methods
 // return [ErrRange] for an ID with another metabyte, except for the zero ID. Declare IDMeta
 // only for a table whose IDs all have the metabyte: other rows can't be read. For an ID with
-// another metabyte, use a plain Sno: id.Untyped().WithMeta(meta).
+// another metabyte, use a plain Sno: id.Untyped().WithMeta(meta). The plain Sno also has the
+// accessors of the other parts, such as [Sno.Meta].
 type TypedSno[P any] [10]byte
 
 // Untyped returns the ID without its model.
@@ -33,23 +34,6 @@ func (TypedSno[P]) ModelMeta() (meta byte, ok bool) {
 
 // Time returns the time in the ID, as [Sno.Time] does.
 func (id TypedSno[P]) Time() time.Time { return Sno(id).Time() }
-
-// TickTock reports whether the tick-tock bit is set.
-func (id TypedSno[P]) TickTock() bool { return Sno(id).TickTock() }
-
-// Meta returns the metabyte.
-func (id TypedSno[P]) Meta() byte { return Sno(id).Meta() }
-
-// Partition returns the partition of the generator.
-func (id TypedSno[P]) Partition() SnoPartition { return Sno(id).Partition() }
-
-// Sequence returns the sequence number, as [Sno.Sequence] does.
-func (id TypedSno[P]) Sequence() uint16 { return Sno(id).Sequence() }
-
-// WithPartition returns the ID with another partition.
-func (id TypedSno[P]) WithPartition(p SnoPartition) TypedSno[P] {
-	return TypedSno[P](Sno(id).WithPartition(p))
-}
 
 // UUID returns the ID as its column stores it, as [Sno.UUID] does.
 func (id TypedSno[P]) UUID() uuid.UUID { return Sno(id).UUID() }

@@ -140,15 +140,6 @@ func uid60Digits(id UID60) int {
 // constants.
 func MustParseUID60(s string) UID60 { return Must(ParseUID60(s)) }
 
-// UID60FromInt64 converts a column's number. If n is negative or above 2^60-1, it returns
-// [ErrRange].
-func UID60FromInt64(n int64) (UID60, error) {
-	if uint64(n) <= MaxUID60 {
-		return UID60(n), nil
-	}
-	return 0, uid60Kind.check(n)
-}
-
 // Int64 returns the column's number.
 func (id UID60) Int64() int64 { return int64(id) }
 

@@ -353,9 +353,14 @@ func complete[T anyID, P any, B interface {
 	return f
 }
 
-// integer returns a constructor of anyIDs from a column's number.
-func integer[T anyID](convert func(int64) (T, error)) func(int64) (anyID, error) {
-	return func(n int64) (anyID, error) { return convert(n) }
+// integer returns the ID with a column's number, or an error if it has no text.
+func integer[T interface {
+	~int64
+	anyID
+}](n int64) (anyID, error) {
+	id := T(n)
+	_, err := id.AppendText(nil)
+	return id, err
 }
 
 func newSnowflake(l idtype.SnowflakeLayout) *format {
@@ -364,7 +369,7 @@ func newSnowflake(l idtype.SnowflakeLayout) *format {
 		name: "snowflake", title: "Snowflake", column: "bigint",
 		nodes:      []bitField{{"datacenter", bits.Len(uint(ones.Datacenter))}, {"worker", bits.Len(uint(ones.Worker))}},
 		sequences:  ones.Sequence + 1,
-		parseInt64: integer(idtype.SnowflakeFromInt64),
+		parseInt64: integer[idtype.Snowflake],
 	}
 	return complete(f, definition[idtype.Snowflake, idtype.SnowflakeParts]{
 		layout: l,
@@ -389,7 +394,7 @@ func newSnowflakeSI(l idtype.SnowflakeSILayout) *format {
 		name: "snowflake-si", title: "SnowflakeSI", column: "bigint",
 		nodes:      []bitField{{"machine", bits.Len(uint(ones.Machine))}},
 		sequences:  ones.Index + 1,
-		parseInt64: integer(idtype.SnowflakeSIFromInt64),
+		parseInt64: integer[idtype.SnowflakeSI],
 	}, definition[idtype.SnowflakeSI, idtype.SnowflakeSIParts]{
 		layout: l,
 		parse:  idtype.ParseSnowflakeSI,
@@ -409,7 +414,7 @@ func newUID60() *format {
 	return complete(&format{
 		name: "uid60", title: "UID60", column: "bigint",
 		sequences:  idtype.UID60(idtype.MaxUID60).Sequence() + 1,
-		parseInt64: integer(idtype.UID60FromInt64),
+		parseInt64: integer[idtype.UID60],
 	}, definition[idtype.UID60, idtype.UID60Parts]{
 		layout: idtype.UID60Layout{},
 		parse:  idtype.ParseUID60,
@@ -430,7 +435,7 @@ func newSpread64() *format {
 		name: "spread64", title: "Spread64", column: "bigint",
 		nodes:      []bitField{{"generator", 6}, {"cluster", 4}},
 		sequences:  1 << 6,
-		parseInt64: integer(idtype.Spread64FromInt64),
+		parseInt64: integer[idtype.Spread64],
 	}
 	return complete(f, definition[idtype.Spread64, idtype.Spread64Parts]{
 		layout: idtype.Spread64Layout{},

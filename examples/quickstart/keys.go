@@ -39,7 +39,7 @@ func printKeys(db *gorm.DB, out io.Writer, columnType func(table string) string,
 		parts      string
 	}{
 		{"customers", "Sno", customer.ID, customer.ID.Time(),
-			fmt.Sprintf("meta %q, partition %d, sequence %d", customer.ID.Meta(), customer.ID.Partition().Uint16(), customer.ID.Sequence())},
+			fmt.Sprintf("meta %q, partition %d, sequence %d", customer.ID.Untyped().Meta(), customer.ID.Untyped().Partition().Uint16(), customer.ID.Untyped().Sequence())},
 		{"orders", "Snowflake", order.ID, orderParts.Time,
 			fmt.Sprintf("datacenter %d, worker %d, sequence %d", orderParts.Datacenter, orderParts.Worker, orderParts.Sequence)},
 		{"order_lines", "SnowflakeSI", line.ID, lineParts.Time,

@@ -205,7 +205,7 @@ func TestReplacingKeys(t *testing.T) {
 					t.Fatalf("the time of %v differs by %v from created_at %v", c.ID, d, c.CreatedAt)
 				}
 			}
-			if c.ID.Meta() != 'c' || len(c.Orders) != 1 || fmt.Sprint(c.Orders[0].Total) != c.Name || c.Orders[0].CustomerID != c.ID {
+			if c.ID.Untyped().Meta() != 'c' || len(c.Orders) != 1 || fmt.Sprint(c.Orders[0].Total) != c.Name || c.Orders[0].CustomerID != c.ID {
 				t.Fatalf("customer %+v lost its order", c)
 			}
 		}

@@ -67,7 +67,7 @@ func exercise(t *testing.T, s store) {
 	customers := []queries.Customer{{Name: "Ada"}, {Name: "Bob"}, {Name: "Cleo"}}
 	for i := range customers {
 		must(t, s.AddCustomer(ctx, &customers[i]))
-		if customers[i].ID.Meta() != 'c' {
+		if customers[i].ID.Untyped().Meta() != 'c' {
 			t.Errorf("customer %v has no key of a customer", customers[i])
 		}
 	}

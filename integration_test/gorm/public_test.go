@@ -60,7 +60,7 @@ func TestPublicIDs(t *testing.T) {
 
 		a := subscriber{Email: "a", Name: "a", Readings: []reading{{}, {}}}
 		must(t, g.Create(&a).Error)
-		if a.ID == 0 || a.PublicID.IsZero() || a.PublicID.Meta() != 'c' || a.Ticket == 0 || a.Code.IsZero() || a.Readings[1].ID == 0 || a.Readings[1].OwnerID != a.PublicID {
+		if a.ID == 0 || a.PublicID.IsZero() || a.PublicID.Untyped().Meta() != 'c' || a.Ticket == 0 || a.Code.IsZero() || a.Readings[1].ID == 0 || a.Readings[1].OwnerID != a.PublicID {
 			t.Errorf("created %+v", a)
 		}
 		batch := []subscriber{{Email: "b"}, {Email: "c"}, {Email: "d"}}

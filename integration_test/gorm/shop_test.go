@@ -105,7 +105,7 @@ func testTypedKeys(t *testing.T, g *gorm.DB) {
 	a, b := &ada.Invoices[0], &ada.Invoices[1]
 	b.ReplacesID, b.ParentID, b.Reference = &a.ID, sqltypes.OptionalOf(a.ID), sqltypes.TextOf(a.ID)
 	must(t, g.Save(b).Error)
-	if ada.ID.Meta() != 'p' || a.ID.IsZero() || a.ID >= b.ID || a.PayerID != ada.ID || a.Parts[0].InvoiceID != a.ID || a.Parts[0].ID.IsZero() || a.Parts[0].ID == a.Parts[1].ID {
+	if ada.ID.Untyped().Meta() != 'p' || a.ID.IsZero() || a.ID >= b.ID || a.PayerID != ada.ID || a.Parts[0].InvoiceID != a.ID || a.Parts[0].ID.IsZero() || a.Parts[0].ID == a.Parts[1].ID {
 		t.Errorf("created %+v", ada)
 	}
 	for query, want := range map[string]string{
@@ -216,8 +216,8 @@ func changeTyped(t *testing.T, g *gorm.DB, ada payer) {
 	var found []payer
 	must(t, g.Find(&found, ids).Error)
 	for _, p := range found {
-		if p.ID.Meta() != 'p' {
-			t.Errorf("payer %v has the metabyte %d, want %d", p.ID, p.ID.Meta(), 'p')
+		if p.ID.Untyped().Meta() != 'p' {
+			t.Errorf("payer %v has the metabyte %d, want %d", p.ID, p.ID.Untyped().Meta(), 'p')
 		}
 	}
 	if len(found) != len(ids) {

@@ -122,8 +122,8 @@ func genFormatsOf(schema string) []genFormat {
 		{
 			schema: schema, name: "uid60", base: "bigint", rate: 512, unit: time.Millisecond,
 			parts: func(b []byte) (genParts, error) {
-				id, err := idtype.UID60FromInt64(genInt(b))
-				return genParts{id.Time(), id.Sequence()}, err
+				p, err := idtype.UID60Layout{}.Parts(idtype.UID60(genInt(b)))
+				return genParts{p.Time, p.Sequence}, err
 			},
 		},
 		{
