@@ -140,6 +140,11 @@
 // The first Create or Update of the model that declares the relation fails with an
 // error that names both fields and wraps [gorm.ErrUnsupportedRelation].
 //
+// A foreign key has a matching type if it has the ID type of the key to which it refers and
+// the same column type: the type itself, its base type, or a wrapper. It can also be a plain
+// type of the same column: an integer of 64 bits for bigint, a string or a uuid.UUID for
+// uuid, a string or a []byte for text, and a []byte for bytea.
+//
 // A foreign key that is a typed key must have the model of the key to which it
 // refers. If that key has no model, the foreign key's model must be the one to which
 // it refers. The plugin checks keys of other types than package idtype's, such as
@@ -242,10 +247,12 @@
 //
 // # Time windows and pages
 //
-// [MintedBetween] finds the rows whose IDs were generated in a time window. It
+// [CreatedBetween] finds the rows whose IDs were created in a time window. It
 // uses the index of the key, and needs no column for the time. [PageAfter] and
 // [PageBefore] read rows page by page, oldest or newest first. [G] adapts these
-// scopes to GORM's generic interface.
+// scopes to GORM's generic interface. Put alternatives before them in parentheses:
+//
+//	db.Where(db.Where("paid").Or("total = 0")).Scopes(gormplugin.PageAfter("", cursor)).Limit(20).Find(&orders)
 //
 // # Lists of IDs
 //

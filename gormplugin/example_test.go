@@ -148,10 +148,10 @@ func ExamplePageBefore() {
 	// SELECT * FROM `orders` WHERE `orders`.`id` < ? ORDER BY `orders`.`id` DESC LIMIT ? [418195596902400000 20]
 }
 
-func ExampleMintedBetween() {
+func ExampleCreatedBetween() {
 	day := time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)
 	stmt := open().
-		Scopes(gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", day, day.AddDate(0, 0, 1))).
+		Scopes(gormplugin.CreatedBetween("", day, day.AddDate(0, 0, 1))).
 		Find(&[]Order{}).Statement
 	fmt.Println(stmt.SQL.String())
 	fmt.Println(stmt.Vars...)

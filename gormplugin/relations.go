@@ -1,9 +1,7 @@
 package gormplugin
 
 import (
-	"context"
 	"database/sql"
-	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,7 +10,6 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
-	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/internal/typename"
 )
 
@@ -53,7 +50,7 @@ func (p *planner) checkRelations(s *schema.Schema) error {
 				case ref.PrimaryKey == nil: // the type of a polymorphic relation
 				case ofAnotherModel(ref):
 					return mistyped(r, ref)
-				case !p.carries(ref.ForeignKey, ref.PrimaryKey):
+				case !p.fits(ref.ForeignKey, ref.PrimaryKey):
 					return misfit(r, ref)
 				}
 			}
@@ -95,64 +92,59 @@ func mistyped(r *schema.Relationship, ref *schema.Reference) error {
 func misfit(r *schema.Relationship, ref *schema.Reference) error {
 	key, id := ref.ForeignKey, ref.PrimaryKey
 	remedy := fmt.Sprintf("declare %s as %s", fieldName(key), typename.Of(contentOf(id.FieldType)))
-	if contentOf(key.FieldType).Kind() == reflect.String && fitsText(id.FieldType) {
+	if columnType(key.FieldType) == "text" && columnType(id.FieldType) == "bigint" {
 		remedy += ", or as sql.Null[string] to keep a text column"
 	}
 	remedy += fmt.Sprintf(", or add <-:false to the gorm tag of %s so that GORM doesn't save it", fieldName(permitting(r)))
-	return fmt.Errorf("gormplugin: check relation %s: GORM can't store %s (%s) in %s (%s) without changing the value or panicking; %s: %w",
+	return fmt.Errorf("gormplugin: check relation %s: GORM can't store %s (%s) in %s (%s) without changing the value or failing; %s: %w",
 		fieldName(r.Field), fieldName(id), typename.Of(id.FieldType), fieldName(key), typename.Of(key.FieldType), remedy, gorm.ErrUnsupportedRelation)
 }
 
-// fitsText reports whether a sql.Null[string] can store the ID in a field of type t.
-func fitsText(t reflect.Type) bool {
-	sample := sampleOf(idOf(t))
-	value, err := driver.DefaultParameterConverter.ConvertValue(holding(t, sample).Interface())
-	var text sql.Null[string]
-	return err == nil && text.Scan(value) == nil && keeps(t, sample, text.V)
-}
-
-// carries reports whether an ID stays the same when GORM copies it to a foreign
-// key. It tries a sample ID. If GORM fails with an error, carries returns true,
-// because the user's statement will fail with that error too.
-func (p *planner) carries(key, id *schema.Field) (carried bool) {
+// fits reports whether a foreign key can hold an ID: it has the same type of ID, in the same
+// column type. A foreign key without an ID type needs only the column type.
+func (p *planner) fits(key, id *schema.Field) bool {
 	if key.FieldType == id.FieldType || !p.hasID(id) {
 		return true
 	}
-	sample := sampleOf(idOf(id.FieldType))
-	if !sample.IsValid() {
-		return true
+	k, i := contentOf(key.FieldType), contentOf(id.FieldType)
+	got, want := columnType(k), columnType(i)
+	switch {
+	case isID(k) && isID(i):
+		return untyped(idOf(k)) == untyped(idOf(i)) && got == want
+	case want == "":
+		return !isID(i)
+	case got == "text" && want == "bigint":
+		// GORM converts a number to a string as a rune, but these types convert it themselves.
+		return isSQLNull(key.FieldType) || k == reflect.TypeFor[sql.NullString]()
 	}
-	defer func() {
-		if recover() != nil {
-			carried = false // GORM panics, for example if it copies a slice to an array of another length
-		}
-	}()
-	ctx, row := context.Background(), reflect.New(key.Schema.ModelType)
-	if key.Set(ctx, row, holding(id.FieldType, sample).Interface()) != nil {
-		return true
-	}
-	stored, err := driver.DefaultParameterConverter.ConvertValue(key.ReflectValueOf(ctx, row).Interface())
-	return err != nil || keeps(id.FieldType, sample, stored)
+	// A Sno is stored as the text of a UUID.
+	return got == want || got == "text" && want == "uuid" || got == "bytea" && want == "text"
 }
 
-// keeps reports whether a stored value is an ID that was in a field of type t.
-func keeps(t reflect.Type, id reflect.Value, stored any) bool {
-	if n, ok := stored.(float64); ok && float64(int64(n)) == n {
-		stored = int64(n) // the float is precise enough
+// columnType returns the column type of a Go type as far as relations need it, or "".
+func columnType(t reflect.Type) string {
+	t = contentOf(t)
+	if declared := dataType(t); declared != "" {
+		return declared
 	}
-	// The text of an ID may also be the decimal number of another ID, so the type
-	// has to read the value.
-	for _, t := range []reflect.Type{contentOf(t), id.Type()} {
-		back := reflect.New(t)
-		if scanner, ok := back.Interface().(sql.Scanner); ok && scanner.Scan(stored) == nil && back.Elem().Equal(holding(t, id)) {
-			return true
+	if t.PkgPath() == sqlPackage && t.Kind() == reflect.Struct {
+		t = t.Field(0).Type // such as a sql.NullInt64
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
+		return "bigint"
+	case reflect.String:
+		return "text"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "bytea"
+		}
+	case reflect.Array: // such as a uuid.UUID
+		if t.Size() == 16 && reflect.PointerTo(t).Implements(reflect.TypeFor[sql.Scanner]()) {
+			return "uuid"
 		}
 	}
-	if text, ok := stored.([]byte); ok {
-		stored = string(text)
-	}
-	integer := reflect.TypeFor[int64]()
-	return id.CanConvert(integer) && fmt.Sprint(stored) == fmt.Sprint(id.Convert(integer))
+	return ""
 }
 
 // hasID reports whether a field has an ID of package idtype, or is a key that a
@@ -186,57 +178,4 @@ func (p *planner) fills(f *schema.Field) bool {
 		return p.byType(&k)
 	}
 	return p.named(&k, tag) == nil
-}
-
-// sampleOf returns an ID of type t that a smaller type can't hold: the integers are
-// odd and need all their bits, and the texts of UID60 and Spread64 could be decimal
-// integers. It returns an invalid Value if t is neither an ID nor an integer.
-func sampleOf(t reflect.Type) reflect.Value {
-	if base := untyped(t); base != t {
-		return converted(sampleOf(base), t)
-	}
-	// An ID type of another package needs a sample here. Without one it is checked
-	// as an integer of 64 bits, or not at all.
-	for _, id := range []any{
-		idtype.SnowflakeSI(1<<53 - 1), idtype.MustParseUID60("1234567892"), idtype.MustParseSpread64("9234567890120123"), idtype.MustParseSno("brpk4q72xwf2m63l"),
-	} {
-		if t == reflect.TypeOf(id) {
-			return reflect.ValueOf(id)
-		}
-	}
-	switch t.Kind() {
-	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
-		return reflect.ValueOf(int64(779300444248735745)).Convert(t)
-	}
-	return reflect.Value{}
-}
-
-// converted returns an ID as type t, which is its type, a typed key of it, or its base
-// type. The ID gets the metabyte that the model of t declares: samples and the bounds of
-// time windows have none.
-func converted(id reflect.Value, t reflect.Type) reflect.Value {
-	if meta, ok := metaOf(t); ok {
-		sno := id.Convert(reflect.TypeFor[idtype.Sno]()).Interface().(idtype.Sno)
-		id = reflect.ValueOf(sno.WithMeta(meta))
-	}
-	return id.Convert(t)
-}
-
-// holding returns a value of type t that contains an ID. t is a type for which converted
-// accepts the ID, or a pointer, a sql.Null, or a struct of one field around it.
-func holding(t reflect.Type, id reflect.Value) reflect.Value {
-	v := reflect.New(t).Elem()
-	switch {
-	case t == idOf(t):
-		v.Set(converted(id, t))
-	case t.Kind() == reflect.Pointer:
-		v.Set(reflect.New(t.Elem()))
-		v.Elem().Set(holding(t.Elem(), id))
-	default:
-		v.Field(0).Set(holding(t.Field(0).Type, id))
-		if isSQLNull(t) {
-			v.Field(1).SetBool(true)
-		}
-	}
-	return v
 }

@@ -1,11 +1,8 @@
 package gormplugin
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,9 +17,6 @@ import (
 // G adapts a scope for [gorm.DB.Scopes] to the generic interface of [gorm.G]:
 //
 //	gorm.G[Order](db).Scopes(gormplugin.G(gormplugin.PageBefore("", cursor))).Limit(20).Find(ctx)
-//
-// GORM's generic interface applies conditions in the order of the calls. Write an
-// Or before the scope.
 func G(scope func(*gorm.DB) *gorm.DB) func(*gorm.Statement) {
 	return func(stmt *gorm.Statement) { scope(stmt.DB) }
 }
@@ -33,8 +27,8 @@ type Layout[T any] interface {
 	Range(from, to time.Time) (lo, hi T, err error)
 }
 
-// MintedBetween returns a scope for [gorm.DB.Scopes] that selects the rows whose ID
-// was generated at or after from and before to. It compares the column with two
+// CreatedBetween returns a scope for [gorm.DB.Scopes] that selects the rows whose ID
+// was created at or after from and before to. It compares the column with two
 // bounds, so that the database can use an index on the column:
 //
 //	"orders"."id" >= lo AND "orders"."id" < hi
@@ -44,21 +38,123 @@ type Layout[T any] interface {
 // is zero, the window begins with the format's smallest value. If to is zero, it
 // extends to the largest.
 //
-// The column can store IDs of the layout's type or typed keys of that type. The query
-// fails if the layout rejects the window, if the column has another ID type, or if the
-// column doesn't sort by time, such as decimal text. MintedBetween takes the column's
-// type from the model. It can't check a query without a model, a column of another
-// table, or a field of another type, such as an int64, a uuid.UUID or a string.
-func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
-	lo, hi, err := layout.Range(from, to)
-	condition := between{columnOf(column), lo, hi, err}
-	return func(db *gorm.DB) *gorm.DB {
-		db = narrow(db, condition)
-		if err != nil {
-			_ = db.AddError(err)
+// The bounds have the layout of the generators that the plugin has for the type of the
+// column. If there are none, or none has a method Layout, as a generator of your own may
+// lack, it is the default layout of the format. The query fails if two generators have
+// different layouts, if the layout is unknown, if it rejects the window, or if the column
+// doesn't sort by time, such as decimal text. For these cases, and for a query without a
+// model, a column of another table, or a field of another type, such as an int64, pass
+// the layout to [CreatedBetweenIn].
+//
+// Combine it by AND only: after a plain Or, GORM joins it with the last alternative alone.
+// Write db.Where(db.Where(a).Or(b)) instead.
+func CreatedBetween(column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
+	return between{columnOf(column), func(stmt *gorm.Statement, f *schema.Field) (lo, hi any, err error) {
+		if f == nil {
+			return nil, nil, fmt.Errorf("gormplugin: select by time: the query has no model with the column %q; pass the layout of its IDs to CreatedBetweenIn: %w", column, gorm.ErrInvalidField)
 		}
-		return db
+		layout, err := layoutOf(stmt, f)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch l := layout.(type) {
+		case idtype.SnowflakeLayout:
+			return bounds(l, from, to)
+		case idtype.SnowflakeSILayout:
+			return bounds(l, from, to)
+		case idtype.SnoLayout:
+			return bounds(l, from, to)
+		case idtype.UID60Layout:
+			return bounds(l, from, to)
+		}
+		return nil, nil, fmt.Errorf("gormplugin: select by time: the layout of %s of type %s is unknown; if its IDs sort by time, pass their layout to CreatedBetweenIn: %w",
+			fieldName(f), typename.Of(f.FieldType), gorm.ErrInvalidField)
+	}}.scope
+}
+
+// CreatedBetweenIn is [CreatedBetween] for IDs of a given layout. The column can store IDs of
+// the layout's type or typed keys of that type. The query fails if the column has another ID
+// type. That can't be checked in a query without a model, for a column of another table, or
+// for a field of another type, such as an int64, a uuid.UUID or a string.
+func CreatedBetweenIn[T any](layout Layout[T], column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
+	return between{columnOf(column), func(*gorm.Statement, *schema.Field) (lo, hi any, err error) { return bounds(layout, from, to) }}.scope
+}
+
+func bounds[T any](layout Layout[T], from, to time.Time) (lo, hi any, err error) {
+	return layout.Range(from, to)
+}
+
+// layoutOf returns the layout of the IDs in a column, or nil if it is unknown.
+func layoutOf(stmt *gorm.Statement, f *schema.Field) (layout any, err error) {
+	base := untyped(idOf(f.FieldType))
+	var bindings []Binding
+	if p, ok := stmt.Plugins[pluginName].(*Plugin); ok {
+		bindings = p.bindings
 	}
+	for _, b := range bindings {
+		if untyped(idOf(b.idType)) != base {
+			continue
+		}
+		l := b.layout()
+		if l != nil && layout != nil && fingerprint(l) != fingerprint(layout) {
+			return nil, fmt.Errorf("gormplugin: select by time: the generators of %s have the layouts %v and %v; pass the layout of %s to CreatedBetweenIn: %w",
+				typename.Of(base), layout, l, fieldName(f), gorm.ErrInvalidField)
+		}
+		if l != nil {
+			layout = l
+		}
+	}
+	switch {
+	case layout != nil:
+	case base == reflect.TypeFor[idtype.Snowflake]():
+		layout = idtype.DefaultSnowflakeLayout()
+	case base == reflect.TypeFor[idtype.Sno]():
+		layout = idtype.SnoLayout{}
+	case base == reflect.TypeFor[idtype.UID60]():
+		layout = idtype.UID60Layout{}
+	}
+	return layout, nil
+}
+
+func fingerprint(layout any) string {
+	return layout.(interface{ Fingerprint() string }).Fingerprint()
+}
+
+// between is the condition of a time window. GORM builds it once the model is known.
+type between struct {
+	column clause.Column
+	bounds func(*gorm.Statement, *schema.Field) (lo, hi any, err error)
+}
+
+func (b between) scope(db *gorm.DB) *gorm.DB { return db.Where(b) }
+
+// NegationBuild implements Not. Without it, GORM would negate only the first comparison.
+func (b between) NegationBuild(builder clause.Builder) {
+	_, _ = builder.WriteString("NOT (")
+	b.Build(builder)
+	_ = builder.WriteByte(')')
+}
+
+func (b between) Build(builder clause.Builder) {
+	stmt := builder.(*gorm.Statement)
+	field, err := fieldOf(stmt, b.column)
+	var lo, hi any
+	if err == nil {
+		lo, hi, err = b.bounds(stmt, field)
+	}
+	if err == nil {
+		lo, err = stored(field, lo)
+	}
+	if err == nil {
+		hi, err = stored(field, hi)
+	}
+	if err != nil {
+		_ = builder.AddError(err)
+		return
+	}
+	clause.Gte{Column: b.column, Value: lo}.Build(builder)
+	_, _ = builder.WriteString(clause.AndWithSpace)
+	clause.Lt{Column: b.column, Value: hi}.Build(builder)
 }
 
 // PageAfter returns a scope for [gorm.DB.Scopes] that selects the rows after a
@@ -67,14 +163,17 @@ func MintedBetween[T any](layout Layout[T], column string, from, to time.Time) f
 //
 //	db.Scopes(gormplugin.PageAfter("", cursor)).Limit(size).Find(&page)
 //
-// For a column of typed keys, the cursor can have the column's type or its base type. The
-// query fails if the cursor is another model's ID.
+// For the column, see [CreatedBetween]. The cursor can have the type of the column, its
+// base type, or a typed key of that type. The query fails if the cursor is an ID of
+// another type or another model's ID. A zero cursor or a nil pointer selects the first
+// page. Rows that are inserted or deleted between two queries don't shift the pages.
 //
-// A zero cursor or a nil pointer selects the first page. Rows that are inserted or
-// deleted between two queries don't shift the pages.
-//
-// For the column and its errors, see [MintedBetween]. PageAfter sets the order of the
-// query. The query fails if it already has another Order.
+// PageAfter is a Where and an Order that replaces other orders of the query, also those of
+// First and Last. Don't combine it with
+//   - a plain Or: GORM joins the condition with the last alternative alone. Write
+//     db.Where(db.Where(a).Or(b)) instead.
+//   - FindInBatches, which pages by itself
+//   - Count: Postgres rejects a count with an order
 func PageAfter[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
 	return page{columnOf(column), cursor, isNone(cursor), false}.scope
 }
@@ -82,9 +181,6 @@ func PageAfter[T interface{ IsZero() bool }](column string, cursor T) func(*gorm
 // PageBefore is [PageAfter] in descending order. It selects the rows before a
 // cursor: the older rows, newest first, if the IDs sort by time. A zero cursor or a
 // nil pointer selects the page with the largest IDs.
-//
-// For the first row of a page, use [gorm.DB.Take]. [gorm.DB.First] fails, because it
-// sets its own order.
 func PageBefore[T interface{ IsZero() bool }](column string, cursor T) func(*gorm.DB) *gorm.DB {
 	return page{columnOf(column), cursor, isNone(cursor), true}.scope
 }
@@ -92,6 +188,55 @@ func PageBefore[T interface{ IsZero() bool }](column string, cursor T) func(*gor
 func isNone[T interface{ IsZero() bool }](cursor T) bool {
 	v := reflect.ValueOf(cursor)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || cursor.IsZero()
+}
+
+// A page selects rows in the order of a column, beginning after a cursor.
+type page struct {
+	column     clause.Column
+	cursor     any
+	first      bool // there is no cursor
+	descending bool
+}
+
+// A pageOrder is the ORDER BY of a page.
+type pageOrder page
+
+func (p page) scope(db *gorm.DB) *gorm.DB {
+	// Spread64 has negative IDs, so zero can't be a bound.
+	if !p.first {
+		db = db.Where(p)
+	}
+	columns := []clause.OrderByColumn{{Column: p.column, Desc: p.descending, Reorder: true}}
+	return db.Order(clause.OrderBy{Columns: columns, Expression: pageOrder(p)})
+}
+
+func (p page) Build(builder clause.Builder) {
+	field, err := fieldOf(builder.(*gorm.Statement), p.column)
+	cursor := p.cursor
+	if err == nil {
+		cursor, err = stored(field, cursor)
+	}
+	switch {
+	case err != nil:
+		_ = builder.AddError(err)
+	case p.descending:
+		clause.Lt{Column: p.column, Value: cursor}.Build(builder)
+	default:
+		clause.Gt{Column: p.column, Value: cursor}.Build(builder)
+	}
+}
+
+func (o pageOrder) Build(builder clause.Builder) {
+	field, err := fieldOf(builder.(*gorm.Statement), o.column)
+	// The first page has no condition that would check the cursor's type.
+	if t := reflect.TypeOf(o.cursor); err == nil && o.first && t != nil {
+		_, err = stored(field, reflect.Zero(contentOf(t)).Interface())
+	}
+	if err != nil {
+		_ = builder.AddError(err)
+		return
+	}
+	clause.OrderBy{Columns: []clause.OrderByColumn{{Column: o.column, Desc: o.descending}}}.Build(builder)
 }
 
 func columnOf(name string) clause.Column {
@@ -106,17 +251,16 @@ func columnOf(name string) clause.Column {
 
 // fieldOf returns the field of a column of the model's table, or nil if the column
 // may belong to another table.
-func fieldOf(s *schema.Schema, table string, c clause.Column) (*schema.Field, error) {
+func fieldOf(stmt *gorm.Statement, c clause.Column) (*schema.Field, error) {
+	s := stmt.Schema
 	switch {
 	case s == nil:
 		return nil, nil
 	case c.Table == "":
 		// The table is the part before the last dot.
-		if i := strings.LastIndexByte(c.Name, '.'); i >= 0 && c.Name[:i] == table {
+		if i := strings.LastIndexByte(c.Name, '.'); i >= 0 && c.Name[:i] == stmt.Table {
 			return s.LookUpField(c.Name[i+1:]), nil
 		}
-		return nil, nil
-	case c.Table != clause.CurrentTable:
 		return nil, nil
 	case c.Name != clause.PrimaryKey:
 		return s.LookUpField(c.Name), nil
@@ -127,59 +271,13 @@ func fieldOf(s *schema.Schema, table string, c clause.Column) (*schema.Field, er
 	return s.PrioritizedPrimaryField, nil
 }
 
-// compared returns an ID in the form that a column stores. If the statement's model
-// doesn't have the column, it returns the ID unchanged.
-func compared(builder clause.Builder, c clause.Column, id any) (any, error) {
-	stmt, ok := builder.(*gorm.Statement)
-	if !ok {
+// stored returns an ID in the form that a field stores. It fails if the field has
+// IDs of another type, or if its form sorts differently from the IDs. Without a field, it
+// returns the ID unchanged.
+func stored(f *schema.Field, id any) (any, error) {
+	if f == nil {
 		return id, nil
 	}
-	field, err := fieldOf(stmt.Schema, stmt.Table, c)
-	if err != nil || field == nil {
-		return id, err
-	}
-	return stored(field, id)
-}
-
-// between is the condition of a time window. GORM builds it once the model is known.
-type between struct {
-	column clause.Column
-	lo, hi any
-	err    error // the layout's error; Build reports it if the query becomes a condition of another query
-}
-
-// NegationBuild implements Not. Without it, GORM would negate only the first comparison.
-func (b between) NegationBuild(builder clause.Builder) {
-	_, _ = builder.WriteString("NOT (")
-	b.Build(builder)
-	_ = builder.WriteByte(')')
-}
-
-func (b between) Build(builder clause.Builder) {
-	lo, hi, err := b.bounds(builder)
-	if err != nil {
-		_ = builder.AddError(err)
-		return
-	}
-	clause.Gte{Column: b.column, Value: lo}.Build(builder)
-	_, _ = builder.WriteString(clause.AndWithSpace)
-	clause.Lt{Column: b.column, Value: hi}.Build(builder)
-}
-
-// bounds returns the bounds of the window in the form that the column stores.
-func (b between) bounds(builder clause.Builder) (lo, hi any, err error) {
-	if err = b.err; err == nil {
-		lo, err = compared(builder, b.column, b.lo)
-	}
-	if err == nil {
-		hi, err = compared(builder, b.column, b.hi)
-	}
-	return lo, hi, err
-}
-
-// stored returns an ID in the form that a field stores. It fails if the field has
-// IDs of another type, or if its form sorts differently from the IDs.
-func stored(f *schema.Field, id any) (any, error) {
 	t, form := contentOf(reflect.TypeOf(id)), contentOf(f.FieldType)
 	if isID(form) && !sameKind(form, t) {
 		return nil, fmt.Errorf("gormplugin: compare %s: want an ID of type %s, got %s; pass a cursor or a layout of the column's type, or name another column: %w",
@@ -225,140 +323,32 @@ func dataType(t reflect.Type) string {
 	return ""
 }
 
-// A page selects rows in the order of a column, beginning after a cursor.
-type page struct {
-	column     clause.Column
-	cursor     any
-	first      bool // there is no cursor
-	descending bool
+// converted returns an ID as type t, which is its type, a typed key of it, or its base
+// type. The ID gets the metabyte that the model of t declares: the bounds of time windows
+// have none.
+func converted(id reflect.Value, t reflect.Type) reflect.Value {
+	if meta, ok := metaOf(t); ok {
+		sno := id.Convert(reflect.TypeFor[idtype.Sno]()).Interface().(idtype.Sno)
+		id = reflect.ValueOf(sno.WithMeta(meta))
+	}
+	return id.Convert(t)
 }
 
-func (p page) scope(db *gorm.DB) *gorm.DB {
-	db = db.Clauses() // returns a new statement if db is shared, for the errors below
-	// Spread64 has negative IDs, so zero can't be a bound.
-	if !p.first {
-		db = narrow(db, p)
-	}
-	stmt := db.Statement
-	s, table := modelOf(stmt)
-	if err := p.check(s, table); err != nil {
-		_ = db.AddError(err)
-		return db
-	}
-	order, _ := stmt.Clauses["ORDER BY"].Expression.(clause.OrderBy)
+// holding returns a value of type t that contains an ID. t is a type for which converted
+// accepts the ID, or a pointer, a sql.Null, or a struct of one field around it.
+func holding(t reflect.Type, id reflect.Value) reflect.Value {
+	v := reflect.New(t).Elem()
 	switch {
-	case order.Expression == nil && len(order.Columns) == 0:
-		db = db.Order(clause.OrderByColumn{Column: p.column, Desc: p.descending})
-		if counts(db.Statement) {
-			c := db.Statement.Clauses["ORDER BY"]
-			c.Builder = orderUnlessCounted
-			db.Statement.Clauses["ORDER BY"] = c
-		}
-		return db
-	case order.Expression == nil && order.Columns[0].Desc == p.descending && nameOf(s, table, order.Columns[0].Column) == nameOf(s, table, p.column):
-		return db
-	}
-	_ = db.AddError(errors.New("gormplugin: order page: the query already has an ORDER BY; remove Order, and use Take or Find instead of First, Last or FindInBatches, which add an order"))
-	return db
-}
-
-// check compares the types of column and cursor. It also covers the first page, which
-// has no condition.
-func (p page) check(s *schema.Schema, table string) error {
-	field, err := fieldOf(s, table, p.column)
-	if t := reflect.TypeOf(p.cursor); err == nil && field != nil && t != nil {
-		_, err = stored(field, reflect.Zero(contentOf(t)).Interface())
-	}
-	return err
-}
-
-func (p page) Build(builder clause.Builder) {
-	cursor, err := compared(builder, p.column, p.cursor)
-	if err != nil {
-		_ = builder.AddError(err)
-		return
-	}
-	if p.descending {
-		clause.Lt{Column: p.column, Value: cursor}.Build(builder)
-	} else {
-		clause.Gt{Column: p.column, Value: cursor}.Build(builder)
-	}
-}
-
-// orderUnlessCounted omits the order in a Count. GORM removes an order from a Count
-// only if the order was there before it calls the scopes. A later query with the same
-// statement keeps the order.
-func orderUnlessCounted(c clause.Clause, builder clause.Builder) {
-	if stmt, ok := builder.(*gorm.Statement); ok && counts(stmt) {
-		return
-	}
-	c.Builder = nil
-	c.Build(builder)
-}
-
-// counts reports whether a statement is a Count.
-func counts(stmt *gorm.Statement) bool {
-	_, number := stmt.Dest.(*int64)
-	selected, _ := stmt.Clauses["SELECT"].Expression.(clause.Expr)
-	return number && strings.HasPrefix(strings.ToUpper(selected.SQL), "COUNT(")
-}
-
-// modelOf returns the schema of a statement's model, and the name of its table. GORM
-// calls scopes before it parses the model. If the statement has no model yet, the
-// schema is nil.
-func modelOf(stmt *gorm.Statement) (*schema.Schema, string) {
-	model := stmt.Model
-	if model == nil {
-		model = stmt.Dest
-	}
-	parsed := gorm.Statement{DB: stmt.DB}
-	if parsed.Parse(model) != nil {
-		return nil, ""
-	}
-	return parsed.Schema, cmp.Or(stmt.Table, parsed.Table)
-}
-
-// nameOf returns a column's name in a form that is equal for equal columns.
-func nameOf(s *schema.Schema, table string, c clause.Column) string {
-	if s != nil && c.Table == s.Table {
-		c.Table = clause.CurrentTable
-	}
-	if f, _ := fieldOf(s, table, c); f != nil {
-		return f.DBName
-	}
-	if c.Table != "" && c.Table != clause.CurrentTable {
-		return c.Table + "." + c.Name
-	}
-	return c.Name
-}
-
-// narrow combines a condition with all existing conditions by AND. After an Or, Where
-// would combine it only with the last alternative.
-func narrow(db *gorm.DB, condition clause.Expression) *gorm.DB {
-	db = db.Where(condition)
-	stmt := db.Statement
-	c := stmt.Clauses["WHERE"]
-	if w, ok := c.Expression.(clause.Where); ok {
-		others := w.Exprs[:len(w.Exprs)-1]
-		if slices.ContainsFunc(others, isOr) {
-			c.Expression = clause.Where{Exprs: []clause.Expression{alternatives(others), condition}}
-			stmt.Clauses["WHERE"] = c
+	case t == idOf(t):
+		v.Set(converted(id, t))
+	case t.Kind() == reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+		v.Elem().Set(holding(t.Elem(), id))
+	default:
+		v.Field(0).Set(holding(t.Field(0).Type, id))
+		if isSQLNull(t) {
+			v.Field(1).SetBool(true)
 		}
 	}
-	return db
-}
-
-func isOr(e clause.Expression) bool {
-	_, ok := e.(clause.OrConditions)
-	return ok
-}
-
-// alternatives are conditions in parentheses. They have the order in which GORM would
-// write them without parentheses.
-type alternatives []clause.Expression
-
-func (a alternatives) Build(builder clause.Builder) {
-	_ = builder.WriteByte('(')
-	clause.Where{Exprs: slices.Clone(a)}.Build(builder) // sorts the copy
-	_ = builder.WriteByte(')')
+	return v
 }

@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/sortkey/sortkey/idtype"
 )
 
-func TestMintedBetween(t *testing.T) {
+func TestCreatedBetween(t *testing.T) {
 	db := open(t, For(snowflakes()))
 	layout := idtype.DefaultSnowflakeLayout()
 	at := layout.Epoch
@@ -23,16 +22,16 @@ func TestMintedBetween(t *testing.T) {
 	var zero time.Time
 	find := func(tx *gorm.DB) string { return sqlOf(tx.Find(&[]order{})) }
 	for _, c := range []struct{ got, want string }{
-		{find(db.Scopes(MintedBetween(layout, "id", from, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
-		{find(db.Scopes(MintedBetween(layout, "", from, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
-		{find(db.Scopes(MintedBetween(layout, "o.id", from, to))), "SELECT * FROM `orders` WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912"},
-		{find(db.Scopes(MintedBetween(layout, "", from, zero))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 9223372036854775807"},
-		{find(db.Scopes(MintedBetween(layout, "", zero, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 0 AND `orders`.`id` < 12582912"},
-		{find(MintedBetween(layout, "two words", from, to)(db)), "SELECT * FROM `orders` WHERE `orders`.`two words` >= 4194304 AND `orders`.`two words` < 12582912"},
-		{find(db.Table("orders o").Scopes(MintedBetween(layout, "", from, to))), "SELECT * FROM orders o WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912"},
-		{find(db.Scopes(MintedBetween(layout, "", from, to)).Where("note = ?", "a")), "SELECT * FROM `orders` WHERE note = \"a\" AND `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
-		{sqlOf(db.Scopes(MintedBetween(layout, "id", from, to)).Delete(&order{})), "DELETE FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
-		{sqlOf(db.Scopes(MintedBetween(idtype.SnoLayout{}, "sno", from, to)).Table("t").Find(&[]map[string]any{})), "SELECT * FROM `t` WHERE `t`.`sno` >= \"" +
+		{find(db.Scopes(CreatedBetweenIn(layout, "id", from, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
+		{find(db.Scopes(CreatedBetweenIn(layout, "", from, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
+		{find(db.Scopes(CreatedBetweenIn(layout, "o.id", from, to))), "SELECT * FROM `orders` WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912"},
+		{find(db.Scopes(CreatedBetweenIn(layout, "", from, zero))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 9223372036854775807"},
+		{find(db.Scopes(CreatedBetweenIn(layout, "", zero, to))), "SELECT * FROM `orders` WHERE `orders`.`id` >= 0 AND `orders`.`id` < 12582912"},
+		{find(CreatedBetweenIn(layout, "two words", from, to)(db)), "SELECT * FROM `orders` WHERE `orders`.`two words` >= 4194304 AND `orders`.`two words` < 12582912"},
+		{find(db.Table("orders o").Scopes(CreatedBetweenIn(layout, "", from, to))), "SELECT * FROM orders o WHERE `o`.`id` >= 4194304 AND `o`.`id` < 12582912"},
+		{find(db.Scopes(CreatedBetweenIn(layout, "", from, to)).Where("note = ?", "a")), "SELECT * FROM `orders` WHERE note = \"a\" AND `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
+		{sqlOf(db.Scopes(CreatedBetweenIn(layout, "id", from, to)).Delete(&order{})), "DELETE FROM `orders` WHERE `orders`.`id` >= 4194304 AND `orders`.`id` < 12582912"},
+		{sqlOf(db.Scopes(CreatedBetweenIn(idtype.SnoLayout{}, "sno", from, to)).Table("t").Find(&[]map[string]any{})), "SELECT * FROM `t` WHERE `t`.`sno` >= \"" +
 			snoAt(t, from) + "\" AND `t`.`sno` < \"" + snoAt(t, to) + "\""},
 	} {
 		wantSQL(t, c.got, c.want)
@@ -45,7 +44,6 @@ func TestPages(t *testing.T) {
 	from, to := layout.Epoch.Add(time.Millisecond), layout.Epoch.Add(2*time.Millisecond)
 	var first idtype.Snowflake
 	seven := idtype.Snowflake(7)
-	either := db.Or("note = ?", "a").Or("note = ?", "b").Session(&gorm.Session{})
 	find := func(tx *gorm.DB) string { return sqlOf(tx.Limit(2).Find(&[]order{})) }
 	for _, c := range []struct{ got, want string }{
 		{find(db.Scopes(PageAfter("", idtype.Snowflake(7)))), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
@@ -54,34 +52,30 @@ func TestPages(t *testing.T) {
 		{find(db.Scopes(PageBefore("", first))), "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 2"},
 		{find(db.Where("note = ?", "a").Scopes(PageAfter("o.id", first))), "SELECT * FROM `orders` WHERE note = \"a\" ORDER BY `o`.`id` LIMIT 2"},
 		{find(db.Scopes(PageAfter("other", idtype.Spread64(-7)))), "SELECT * FROM `orders` WHERE `orders`.`other` > -7 ORDER BY `orders`.`other` LIMIT 2"},
-		{find(db.Or("note = ?", "a").Or("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
-		{find(db.Or("note = ?", "a").Where("note = ?", "b").Scopes(PageAfter("", idtype.Snowflake(7)))), "SELECT * FROM `orders` WHERE (note = \"b\" OR note = \"a\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
 		{find(db.Scopes(PageAfter("", (*idtype.Snowflake)(nil)))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
 		{find(db.Scopes(PageAfter("", &seven))), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
-		{find(PageAfter("", seven)(either)), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
-		{find(either), "SELECT * FROM `orders` WHERE note = \"a\" OR note = \"b\" LIMIT 2"},
 		{sqlOf(db.Scopes(PageAfter("left", seven)).Find(&[]two{})), "SELECT * FROM `twos` WHERE `twos`.`left` > 7 ORDER BY `twos`.`left`"},
 		{find(db.Scopes(PageAfter("", new(idtype.Snowflake)))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
 		{find(db.Scopes(PageAfter[interface{ IsZero() bool }]("", nil))), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 2"},
-		// The existing order is the order of the page.
+		// The order of the page replaces earlier orders.
 		{sqlOf(db.Scopes(PageAfter("", idtype.Snowflake(7))).First(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 1"},
-		{sqlOf(db.Scopes(PageAfter("ID", first)).First(&order{})), "SELECT * FROM `orders` ORDER BY `orders`.`id` LIMIT 1"},
-		{sqlOf(db.Scopes(PageBefore("id", idtype.Snowflake(7))).Last(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1"},
+		{sqlOf(db.Scopes(PageBefore("id", idtype.Snowflake(7))).First(&order{})), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC LIMIT 1"},
 		{sqlOf(db.Scopes(PageBefore("", first)).Take(&order{})), "SELECT * FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 1"},
-		{find(db.Order(clause.OrderByColumn{Column: clause.Column{Table: "orders", Name: "id"}}).Scopes(PageAfter("", seven))), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
-		{find(db.Order(clause.OrderByColumn{Column: clause.Column{Table: "o", Name: "id"}}).Scopes(PageAfter("o.id", seven))), "SELECT * FROM `orders` WHERE `o`.`id` > 7 ORDER BY `o`.`id` LIMIT 2"},
-		{find(db.Order("other").Scopes(PageAfter("other", seven))), "SELECT * FROM `orders` WHERE `orders`.`other` > 7 ORDER BY other LIMIT 2"},
-		{find(db.Where("note = ?", "a").Or("note = ?", "b").Scopes(MintedBetween(layout, "", from, to))), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2"},
-		{sqlOf(db.Model(&order{}).Scopes(PageAfter("", first)).Count(new(int64))), "SELECT count(*) FROM `orders` "},
+		{find(db.Order("note").Scopes(PageAfter("", seven))), "SELECT * FROM `orders` WHERE `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Scopes(PageAfter("other", seven)).Order("note")), "SELECT * FROM `orders` WHERE `orders`.`other` > 7 ORDER BY `orders`.`other` LIMIT 2"},
+		{find(PageBefore("", seven)(db).Order("note")), "SELECT * FROM `orders` WHERE `orders`.`id` < 7 ORDER BY `orders`.`id` DESC,note LIMIT 2"},
+		// Alternatives are in parentheses.
+		{find(db.Where(db.Where("note = ?", "a").Or("note = ?", "b")).Scopes(PageAfter("", seven))), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` > 7 ORDER BY `orders`.`id` LIMIT 2"},
+		{find(db.Where(db.Where("note = ?", "a").Or("note = ?", "b")).Scopes(CreatedBetweenIn(layout, "", from, to))), "SELECT * FROM `orders` WHERE (note = \"a\" OR note = \"b\") AND `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2"},
 		{sqlOf(db.Model(&order{}).Select("id").Scopes(PageBefore("", first)).Limit(1).Scan(new(int64))), "SELECT `id` FROM `orders` ORDER BY `orders`.`id` DESC LIMIT 1"},
-		{find(db.Not(db.Scopes(MintedBetween(layout, "", from, to)))), "SELECT * FROM `orders` WHERE NOT (`orders`.`id` >= 4194304 AND `orders`.`id` < 8388608) LIMIT 2"},
-		{find(db.Where("note = ?", "a").Or(db.Scopes(MintedBetween(layout, "", from, to)))), "SELECT * FROM `orders` WHERE note = \"a\" OR `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2"},
+		{find(db.Not(db.Scopes(CreatedBetweenIn(layout, "", from, to)))), "SELECT * FROM `orders` WHERE NOT (`orders`.`id` >= 4194304 AND `orders`.`id` < 8388608) LIMIT 2"},
+		{find(db.Where("note = ?", "a").Or(db.Scopes(CreatedBetweenIn(layout, "", from, to)))), "SELECT * FROM `orders` WHERE note = \"a\" OR `orders`.`id` >= 4194304 AND `orders`.`id` < 8388608 LIMIT 2"},
 	} {
 		wantSQL(t, c.got, c.want)
 	}
 }
 
-// Pages in another order would skip rows. A composite key is not one column.
+// A composite key is not one column.
 func TestPageErrors(t *testing.T) {
 	type noKey struct {
 		Note string
@@ -91,26 +85,13 @@ func TestPageErrors(t *testing.T) {
 	shared := db.Model(&two{}).Session(&gorm.Session{})
 	seven := idtype.Snowflake(7)
 	for want, txs := range map[string][]*gorm.DB{
-		"order page: the query already has an ORDER BY": {
-			db.Order("note").Scopes(PageAfter("", seven)).Find(&[]order{}),
-			db.Scopes(PageAfter("", seven)).Order("note").Find(&[]order{}),
-			db.Order("id desc").Scopes(PageAfter("", seven)).Find(&[]order{}),
-			db.Order(clause.OrderByColumn{Column: clause.Column{Table: "customers", Name: "id"}}).Scopes(PageAfter("", seven)).Find(&[]order{}),
-			db.Table("t").Order(clause.OrderByColumn{Column: clause.Column{Table: "t", Name: "id"}}).Scopes(PageAfter("id", seven)).Find(&[]map[string]any{}),
-			db.Order("o.note").Scopes(PageAfter("o.id", seven)).Find(&[]order{}),
-			db.Order(clause.OrderByColumn{Column: clause.Column{Table: clause.CurrentTable, Name: "note"}}).Scopes(PageAfter("", seven)).Find(&[]order{}),
-			db.Order(clause.OrderBy{Expression: clause.Expr{SQL: "note"}}).Scopes(PageAfter("", seven)).Find(&[]order{}),
-			db.Scopes(PageBefore("", seven)).First(&order{}),
-			db.Scopes(PageAfter("", seven)).Last(&order{}),
-			db.Scopes(PageBefore("", seven)).FindInBatches(&[]order{}, 2, func(*gorm.DB, int) error { return nil }),
-		},
 		"find the key column of two: the model has no single-column primary key": {
 			db.Scopes(PageAfter("", seven)).Find(&[]two{}),
 			db.Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]two{}),
 			db.Model(&two{}).Scopes(PageAfter("", idtype.Snowflake(0))).Find(&[]map[string]any{}),
 			PageBefore("", seven)(db).Find(&[]two{}),
 			PageAfter("", idtype.Snowflake(0))(shared).Find(&[]two{}),
-			db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", time.Time{}, time.Time{})).Find(&[]two{}),
+			db.Scopes(CreatedBetweenIn(idtype.DefaultSnowflakeLayout(), "", time.Time{}, time.Time{})).Find(&[]two{}),
 		},
 		"find the key column of noKey: the model has no single-column primary key": {
 			db.Scopes(PageAfter("", seven)).Find(&[]noKey{}),
@@ -121,7 +102,7 @@ func TestPageErrors(t *testing.T) {
 				t.Errorf("%d: error = %v, want %s", i, tx.Error, want)
 			}
 			// gorm.ErrInvalidValue is about pointers to structs.
-			if errors.Is(tx.Error, gorm.ErrInvalidField) == strings.Contains(want, "ORDER BY") || errors.Is(tx.Error, gorm.ErrInvalidValue) {
+			if !errors.Is(tx.Error, gorm.ErrInvalidField) || errors.Is(tx.Error, gorm.ErrInvalidValue) {
 				t.Errorf("%d: error = %v", i, tx.Error)
 			}
 		}
@@ -132,7 +113,7 @@ func TestPageErrors(t *testing.T) {
 }
 
 // Bounds have the form in which the field stores IDs, if the form sorts by time.
-func TestMintedBetweenForms(t *testing.T) {
+func TestCreatedBetweenForms(t *testing.T) {
 	type texts struct {
 		ID      text[idtype.Sno]
 		Pointer *text[idtype.Sno]
@@ -150,7 +131,7 @@ func TestMintedBetweenForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, column := range []string{"id", "ID", "pointer", "mine", "", "texts.id"} {
-		stmt := db.Scopes(MintedBetween(layout, column, from, to)).Find(&[]texts{}).Statement
+		stmt := db.Scopes(CreatedBetweenIn(layout, column, from, to)).Find(&[]texts{}).Statement
 		want := []any{text[idtype.Sno]{lo}, text[idtype.Sno]{hi}}
 		if column == "mine" {
 			want = []any{ownText{text[idtype.Sno]{lo}}, ownText{text[idtype.Sno]{hi}}}
@@ -161,17 +142,17 @@ func TestMintedBetweenForms(t *testing.T) {
 	}
 	numbers := idtype.DefaultSnowflakeLayout()
 	for _, column := range []string{"own", "null", "plain"} {
-		stmt := db.Scopes(MintedBetween(numbers, column, from, to)).Find(&[]texts{}).Statement
+		stmt := db.Scopes(CreatedBetweenIn(numbers, column, from, to)).Find(&[]texts{}).Statement
 		if _, ok := stmt.Vars[0].(idtype.Snowflake); stmt.Error != nil || !ok {
 			t.Errorf("%q: %v, %v", column, stmt.Vars, stmt.Error)
 		}
 	}
-	err = db.Scopes(MintedBetween(numbers, "decimal", from, to)).Find(&[]texts{}).Error
+	err = db.Scopes(CreatedBetweenIn(numbers, "decimal", from, to)).Find(&[]texts{}).Error
 	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Decimal: IDs of type gormplugin.text[idtype.Snowflake] "+
 		"in a column of type text don't sort in their order; use a column of type bigint") {
 		t.Errorf("decimal text: %v", err)
 	}
-	err = db.Scopes(MintedBetween(layout, "own", from, to)).Find(&[]texts{}).Error
+	err = db.Scopes(CreatedBetweenIn(layout, "own", from, to)).Find(&[]texts{}).Error
 	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Own: want an ID of type gormplugin.lineID, got idtype.Sno; ") {
 		t.Errorf("IDs of another type: %v", err)
 	}
@@ -223,7 +204,7 @@ func TestScopesOfOtherIDs(t *testing.T) {
 	both := func(column string) []scope {
 		return []scope{PageAfter(column, uid), PageBefore(column, uid), PageAfter(column, idtype.UID60(0)), PageAfter(column, &uid), PageAfter(column, (*idtype.UID60)(nil)),
 			PageAfter(column, optional[idtype.UID60]{uid}), PageAfter(column, sno), PageAfter(column, spread), PageBefore(column, now),
-			MintedBetween(idtype.UID60Layout{}, column, now, now), MintedBetween(idtype.SnoLayout{}, column, now, time.Time{})}
+			CreatedBetweenIn(idtype.UID60Layout{}, column, now, now), CreatedBetweenIn(idtype.SnoLayout{}, column, now, time.Time{})}
 	}
 	for _, column := range []string{"", "id", "ID", "kinds.id", "pointer", "null", "opt", "line", "kinds.lines"} {
 		for i, scope := range both(column) {
@@ -232,12 +213,12 @@ func TestScopesOfOtherIDs(t *testing.T) {
 				db.Model(&kinds{}).Scopes(scope).Update("int", 1), db.Table("kinds AS kinds").Scopes(scope).Find(&[]kinds{}),
 				db.Model(&kinds{}).Scopes(scope).Find(&[]map[string]any{}),
 			} {
+				if (i == 2 || i == 4) && (j == 2 || j == 3) {
+					continue // the first page has no condition, and Delete and Update have no order
+				}
 				if err := tx.Error; !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "gormplugin: compare kinds.") || !strings.Contains(err.Error(), ": want an ID of type ") {
 					t.Errorf("column %q, %d, %d: %v", column, i, j, err)
 				}
-			}
-			if i == 2 || i == 4 {
-				continue // the first page has no cursor, and G runs before GORM knows the model
 			}
 			if _, err := gorm.G[kinds](run).Scopes(G(scope)).Find(t.Context()); !errors.Is(err, gorm.ErrInvalidField) {
 				t.Errorf("column %q, %d, G: %v", column, i, err)
@@ -251,9 +232,9 @@ func TestScopesOfOtherIDs(t *testing.T) {
 	for i, scope := range []scope{
 		PageAfter("line", otherLineID{1}), PageAfter("lines", otherLineID{1}), PageAfter("line", optional[otherLineID]{otherLineID{1}}),
 		PageAfter("uid", seven), PageAfter("spread", seven), PageAfter("sno", seven), PageAfter("text", seven), PageAfter("bytes", seven),
-		MintedBetween(idtype.SnowflakeLayout{}, "uid", now, now), MintedBetween(idtype.UID60Layout{}, "digits", now, now),
+		CreatedBetweenIn(idtype.SnowflakeLayout{}, "uid", now, now), CreatedBetweenIn(idtype.UID60Layout{}, "digits", now, now),
 		// the right ID type, stored as text
-		PageAfter("digits", seven), PageAfter("digits", idtype.Snowflake(0)), MintedBetween(idtype.SnowflakeLayout{}, "digits", now, now),
+		PageAfter("digits", seven), PageAfter("digits", idtype.Snowflake(0)), CreatedBetweenIn(idtype.SnowflakeLayout{}, "digits", now, now),
 	} {
 		if err := db.Scopes(scope).Find(&[]kinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) {
 			t.Errorf("%d: %v", i, err)
@@ -315,17 +296,6 @@ func TestScopesOfOtherIDs(t *testing.T) {
 	}
 }
 
-// Building SQL doesn't reorder the statement's conditions, which sessions share.
-func TestAlternativesAreShared(t *testing.T) {
-	shared := alternatives{clause.Or(clause.Expr{SQL: "a"}), clause.Expr{SQL: "b"}}
-	for range 2 {
-		stmt := open(t).Statement
-		if shared.Build(stmt); stmt.SQL.String() != "(b OR a)" || !isOr(shared[0]) {
-			t.Errorf("SQL = %s, want (b OR a); the conditions became %v", stmt.SQL.String(), shared)
-		}
-	}
-}
-
 // Preload accepts a scope as a condition.
 func TestScopesOfPreload(t *testing.T) {
 	s := &server{columns: []string{"id"}, rows: [][]driver.Value{{int64(1)}}}
@@ -336,37 +306,17 @@ func TestScopesOfPreload(t *testing.T) {
 	}
 }
 
-// After a Count, a query still has the order of its pages.
-func TestPagesAfterCount(t *testing.T) {
-	s := &server{columns: []string{"id"}}
-	db := openServer(t, s, For(snowflakes()))
-	q := db.Model(&order{}).Scopes(PageBefore("", idtype.Snowflake(7)))
-	var n int64
-	q.Count(&n)
-	if err := q.Limit(2).Find(&[]order{}).Error; err != nil {
-		t.Fatal(err)
-	}
-	q.Count(&n)
-	for i, want := range []string{
-		"SELECT count(*) FROM `orders` WHERE `orders`.`id` < ? ",
-		"SELECT * FROM `orders` WHERE `orders`.`id` < ? ORDER BY `orders`.`id` DESC LIMIT ?",
-		"SELECT count(*) FROM `orders` WHERE `orders`.`id` < ? LIMIT ?",
-	} {
-		wantSQL(t, s.ran[i], want)
-	}
-}
-
 // The scopes work in GORM's generic interface.
 func TestScopesOfG(t *testing.T) {
 	s := &server{columns: []string{"id"}}
 	db := openServer(t, s, For(snowflakes()))
 	layout := idtype.DefaultSnowflakeLayout()
 	from, to := layout.Epoch, layout.Epoch.Add(time.Millisecond)
-	if _, err := gorm.G[order](db).Scopes(G(MintedBetween(layout, "", from, to)), G(PageBefore("", idtype.Snowflake(7)))).Find(t.Context()); err != nil {
+	if _, err := gorm.G[order](db).Scopes(G(CreatedBetweenIn(layout, "", from, to)), G(PageBefore("", idtype.Snowflake(7)))).Find(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wantSQL(t, s.ran[0], "SELECT * FROM `orders` WHERE `orders`.`id` >= ? AND `orders`.`id` < ? AND `orders`.`id` < ? ORDER BY `orders`.`id` DESC")
-	if _, err := gorm.G[order](db).Scopes(G(MintedBetween(layout, "", to, from))).Find(t.Context()); !errors.Is(err, idtype.ErrRange) || len(s.ran) > 1 {
+	if _, err := gorm.G[order](db).Scopes(G(CreatedBetweenIn(layout, "", to, from))).Find(t.Context()); !errors.Is(err, idtype.ErrRange) || len(s.ran) > 1 {
 		t.Errorf("reversed window: got %v, ran %q", err, s.ran)
 	}
 }
@@ -379,11 +329,11 @@ func snoAt(t *testing.T, at time.Time) string {
 	return id.UUID().String()
 }
 
-func TestMintedBetweenErrors(t *testing.T) {
+func TestCreatedBetweenErrors(t *testing.T) {
 	s := &server{}
 	db := openServer(t, s, For(snowflakes()))
 	now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-	backwards := MintedBetween(idtype.DefaultSnowflakeLayout(), "", now, now.Add(-time.Hour))
+	backwards := CreatedBetweenIn(idtype.DefaultSnowflakeLayout(), "", now, now.Add(-time.Hour))
 	for _, tx := range []*gorm.DB{
 		db.Scopes(backwards), backwards(db),
 		// GORM copies the conditions of a query, but not its error.
@@ -393,14 +343,14 @@ func TestMintedBetweenErrors(t *testing.T) {
 			t.Errorf("error = %v, ran %q", err, s.ran)
 		}
 	}
-	if err := db.Scopes(MintedBetween(idtype.SnowflakeSILayout{}, "", now, now)).Find(&[]order{}).Error; !errors.Is(err, idtype.ErrConfig) {
+	if err := db.Scopes(CreatedBetweenIn(idtype.SnowflakeSILayout{}, "", now, now)).Find(&[]order{}).Error; !errors.Is(err, idtype.ErrConfig) {
 		t.Errorf("error = %v", err)
 	}
 	// The shared database doesn't keep the error.
 	if db.Error != nil {
 		t.Errorf("db.Error = %v", db.Error)
 	}
-	if err := db.Scopes(MintedBetween(idtype.DefaultSnowflakeLayout(), "", now, now)).Table("t").Find(&[]map[string]any{}).Error; !errors.Is(err, gorm.ErrModelValueRequired) {
+	if err := db.Scopes(CreatedBetweenIn(idtype.DefaultSnowflakeLayout(), "", now, now)).Table("t").Find(&[]map[string]any{}).Error; !errors.Is(err, gorm.ErrModelValueRequired) {
 		t.Errorf("primary key without a model: got %v, want %v", err, gorm.ErrModelValueRequired)
 	}
 }
@@ -450,10 +400,10 @@ func TestScopesOfTypedKeys(t *testing.T) {
 		"text":                      {PageAfter("text", shopper), []any{text[idtype.SnoOf[Shopper]]{shopper}}},
 		"base for a text":           {PageAfter("text", &sno), []any{text[idtype.SnoOf[Shopper]]{shopper}}},
 		"typed for a text of bases": {PageAfter("plain", shopper), []any{text[idtype.Sno]{sno}}},
-		"window":                    {MintedBetween(idtype.DefaultSnowflakeLayout(), "", from, to), []any{lo, hi}},
-		"window of Snos":            {MintedBetween(idtype.SnoLayout{}, "sno", from, to), []any{snoLo, snoHi}},
+		"window":                    {CreatedBetweenIn(idtype.DefaultSnowflakeLayout(), "", from, to), []any{lo, hi}},
+		"window of Snos":            {CreatedBetweenIn(idtype.SnoLayout{}, "sno", from, to), []any{snoLo, snoHi}},
 		// With another metabyte than the model's, the bounds would have no text.
-		"window of texts": {MintedBetween(idtype.SnoLayout{}, "text", from, to), []any{
+		"window of texts": {CreatedBetweenIn(idtype.SnoLayout{}, "text", from, to), []any{
 			text[idtype.SnoOf[Shopper]]{idtype.SnoOf[Shopper](snoLo.WithMeta('s'))}, text[idtype.SnoOf[Shopper]]{idtype.SnoOf[Shopper](snoHi.WithMeta('s'))}}},
 	} {
 		stmt := db.Scopes(c.scope).Find(&[]typedKinds{}).Statement
@@ -465,12 +415,12 @@ func TestScopesOfTypedKeys(t *testing.T) {
 		"typedKinds.ID: want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.SnowflakeOf[gormplugin.Ticket]; pass a cursor ": {
 			PageAfter("", idtype.SnowflakeOf[Ticket](7)), PageBefore("id", idtype.SnowflakeOf[Ticket](0)), PageBefore("", new(idtype.SnowflakeOf[Ticket]))},
 		"want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.UID60Of[gormplugin.Sale]; ": {PageAfter("", idtype.UID60Of[Sale](5000)), PageAfter("pointer", idtype.UID60Of[Sale](0))},
-		"want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.UID60; ":                    {PageAfter("null", idtype.UID60(5000)), MintedBetween(idtype.UID60Layout{}, "opt", from, to)},
-		"want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.Sno; ":                      {MintedBetween(idtype.SnoLayout{}, "", from, to)},
+		"want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.UID60; ":                    {PageAfter("null", idtype.UID60(5000)), CreatedBetweenIn(idtype.UID60Layout{}, "opt", from, to)},
+		"want an ID of type idtype.SnowflakeOf[gormplugin.Sale], got idtype.Sno; ":                      {CreatedBetweenIn(idtype.SnoLayout{}, "", from, to)},
 		"want an ID of type gormplugin.SaleKey, got idtype.SnowflakeOf[gormplugin.Ticket]; ":            {PageAfter("own", idtype.SnowflakeOf[Ticket](7))},
 		"want an ID of type idtype.SnoOf[gormplugin.Shopper], got idtype.SnoOf[gormplugin.Ticket]; ":    {PageAfter("sno", idtype.SnoOf[Ticket](sno)), PageAfter("text", idtype.SnoOf[Ticket](sno))},
 		"typedKinds.Digits: IDs of type gormplugin.text[idtype.SnowflakeOf[gormplugin.Sale]] in a column of type text don't sort in their order; use a column of type bigint": {
-			PageAfter("digits", sale), PageAfter("digits", seven), MintedBetween(idtype.DefaultSnowflakeLayout(), "digits", from, to)},
+			PageAfter("digits", sale), PageAfter("digits", seven), CreatedBetweenIn(idtype.DefaultSnowflakeLayout(), "digits", from, to)},
 	} {
 		for i, scope := range scopes {
 			if err := db.Scopes(scope).Find(&[]typedKinds{}).Error; !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), want) {

@@ -35,7 +35,7 @@ type Event struct {
 
 // EventsOf returns the events of a time window, with GORM.
 func EventsOf(db *gorm.DB, from, to time.Time) (events []Event, err error) {
-	window := gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", from, to)
+	window := gormplugin.CreatedBetween("", from, to)
 	return events, db.Scopes(window).Order("id").Find(&events).Error
 }
 

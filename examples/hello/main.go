@@ -27,7 +27,7 @@ func main() {
 	check(db.AutoMigrate(&Order{}))
 	check(db.Create([]*Order{{}, {}}).Error)
 	var orders []Order
-	lastHour := gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "id", time.Now().Add(-time.Hour), time.Time{})
+	lastHour := gormplugin.CreatedBetween("id", time.Now().Add(-time.Hour), time.Time{})
 	check(db.Scopes(lastHour).Find(&orders).Error)
 	for _, order := range orders {
 		fmt.Println(order.ID, "created", order.ID.Time())

@@ -152,7 +152,7 @@ func openSQLite(context.Context) (*store, error) {
 			return db.WithContext(ctx).CreateInBatches(rows, 1000).Error
 		},
 		between: func(ctx context.Context, from, to time.Time) ([]Event, []string, error) {
-			minted := gormplugin.MintedBetween(idtype.UID60Layout{}, "id", from, to)
+			minted := gormplugin.CreatedBetween("id", from, to)
 			var window []Event
 			if err := db.WithContext(ctx).Scopes(minted).Order("id").Find(&window).Error; err != nil {
 				return nil, nil, err

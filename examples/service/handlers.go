@@ -151,7 +151,7 @@ func (s *shop) orders(w http.ResponseWriter, r *http.Request) error {
 	}
 	orders := []Order{}
 	err = s.db.WithContext(r.Context()).Scopes(
-		gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", since, time.Time{}),
+		gormplugin.CreatedBetween("", since, time.Time{}),
 		gormplugin.PageAfter("", after),
 	).Limit(pageSize).Find(&orders).Error
 	if err != nil {

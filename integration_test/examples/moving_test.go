@@ -83,7 +83,7 @@ func TestMovingToBigint(t *testing.T) {
 			t.Errorf("the old version reads %q, the new one %q", byOld, byNew)
 		}
 		var names []string
-		window := gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", began.Add(-time.Minute), time.Time{})
+		window := gormplugin.CreatedBetween("", began.Add(-time.Minute), time.Time{})
 		must(t, new.Model(&bigint.Customer{}).Scopes(window).Pluck("name", &names).Error)
 		if !slices.Equal(names, []string{"Bob"}) {
 			t.Errorf("customers in the time window: %q", names)

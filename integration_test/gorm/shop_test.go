@@ -141,8 +141,8 @@ func findTyped(t *testing.T, g *gorm.DB, ada payer) {
 		"first page":     g.Scopes(gormplugin.PageAfter("", invoiceID(0))).Limit(2),
 		"page":           g.Scopes(gormplugin.PageBefore("", c.ID)).Limit(2),
 		"base cursor":    g.Scopes(gormplugin.PageAfter("id", a.ID.Untyped()-1)).Limit(2),
-		"window":         others.Scopes(gormplugin.MintedBetween(idtype.DefaultSnowflakeLayout(), "", soon, time.Time{})),
-		"window of Snos": others.Scopes(gormplugin.MintedBetween(idtype.SnoLayout{}, "payer_id", soon, time.Time{})),
+		"window":         others.Scopes(gormplugin.CreatedBetweenIn(idtype.DefaultSnowflakeLayout(), "", soon, time.Time{})),
+		"window of Snos": others.Scopes(gormplugin.CreatedBetweenIn(idtype.SnoLayout{}, "payer_id", soon, time.Time{})),
 		"join":           others.Joins("JOIN payers ON payers.id = invoices.payer_id AND payers.id = ?", ada.ID),
 	} {
 		var found []invoice
@@ -252,7 +252,7 @@ func refuseTyped(t *testing.T, g *gorm.DB, ada payer) {
 			"but it refers to invoice.Base.ID of type idtype.SnowflakeOf[gorm.invoice]; declare reminder.InvoiceID as idtype.SnowflakeOf[gorm.invoice]"},
 		{g.Scopes(gormplugin.PageAfter("", idtype.SnowflakeOf[reminder](7))).Find(&[]invoice{}).Error, gorm.ErrInvalidField,
 			"want an ID of type idtype.SnowflakeOf[gorm.invoice], got idtype.SnowflakeOf[gorm.reminder]"},
-		{g.Scopes(gormplugin.MintedBetween(idtype.UID60Layout{}, "", time.Now(), time.Time{})).Find(&[]invoice{}).Error, gorm.ErrInvalidField, "got idtype.UID60"},
+		{g.Scopes(gormplugin.CreatedBetweenIn(idtype.UID60Layout{}, "", time.Now(), time.Time{})).Find(&[]invoice{}).Error, gorm.ErrInvalidField, "got idtype.UID60"},
 		{g.Create(&payer{ID: payerID(ada.ID.Untyped().WithMeta('q'))}).Error, idtype.ErrRange, "metabyte"},
 	} {
 		if !errors.Is(c.err, c.is) || !strings.Contains(c.err.Error(), c.want) {

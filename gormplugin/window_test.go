@@ -1,0 +1,106 @@
+package gormplugin
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+type windowed struct {
+	ID     idtype.SnowflakeOf[windowed]
+	Base   idtype.Snowflake
+	Own    lineID
+	SI     idtype.SnowflakeSI
+	UID    *idtype.UID60
+	Sno    text[idtype.Sno]
+	Spread idtype.Spread64
+	Int    int64
+}
+
+func generator[G any](t *testing.T, gen G, err error) G {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gen
+}
+
+// A holder returns its generator, as the generators of package nodelease do.
+type holder struct {
+	idtype.Generator[idtype.Snowflake]
+}
+
+func (h holder) Current() idtype.Generator[idtype.Snowflake] { return h.Generator }
+
+// A window has the layout of the bound generators, or the default layout of the format.
+func TestCreatedBetweenLayouts(t *testing.T) {
+	year := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	custom := idtype.SnowflakeLayout{Epoch: year, WorkerBits: 10, SequenceBits: 12}
+	si := idtype.SnowflakeSILayout{BaseClock: year}
+	snowflake, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: custom})
+	gen := generator(t, snowflake, err)
+	ofSI, err := idtype.NewSnowflakeSIGenerator(idtype.SnowflakeSIConfig{Layout: si})
+	genSI := generator(t, ofSI, err)
+	from, to := year.Add(time.Second), year.Add(time.Minute)
+	pair := func(lo, hi any, err error) []any {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []any{lo, hi}
+	}
+	byDefault := pair(bounds(idtype.DefaultSnowflakeLayout(), from, to))
+	byCustom := pair(bounds(custom, from, to))
+	lo, hi, err := idtype.SnoLayout{}.Range(from, to)
+	bySno := []any{text[idtype.Sno]{lo}, text[idtype.Sno]{hi}}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		bindings []Binding
+		column   string
+		want     []any
+	}{
+		"none":                {nil, "", byDefault},
+		"of another type":     {[]Binding{For(genSI)}, "base", byDefault},
+		"without a layout":    {[]Binding{For(snowflakes())}, "", byDefault},
+		"custom":              {[]Binding{For(gen)}, "base", byCustom},
+		"custom, typed":       {[]Binding{For(gen)}, "", byCustom},
+		"custom, own":         {[]Binding{For(gen)}, "own", byCustom},
+		"by name":             {[]Binding{Named("a", gen)}, "base", byCustom},
+		"of a lease":          {[]Binding{For(holder{gen})}, "base", byCustom},
+		"mapped":              {[]Binding{For(idtype.GeneratorOf[windowed](gen))}, "", byCustom},
+		"mapped, of a lease":  {[]Binding{For(idtype.GeneratorOf[windowed](holder{gen}))}, "base", byCustom},
+		"twice":               {[]Binding{For(gen), Named("a", gen), For(idtype.GeneratorOf[windowed](gen))}, "", byCustom},
+		"SI":                  {[]Binding{For(genSI)}, "si", pair(bounds(si, from, to))},
+		"mapped SI":           {[]Binding{For(idtype.GeneratorOf[windowed](genSI))}, "si", pair(bounds(si, from, to))},
+		"UID60":               {nil, "uid", pair(bounds(idtype.UID60Layout{}, from, to))},
+		"Sno":                 {nil, "sno", bySno},
+		"name with the table": {nil, "windoweds.base", byDefault},
+	} {
+		stmt := open(t, c.bindings...).Scopes(CreatedBetween(c.column, from, to)).Find(&[]windowed{}).Statement
+		if stmt.Error != nil || !slices.Equal(stmt.Vars, c.want) {
+			t.Errorf("%s: %v, %v, want %v", name, stmt.Vars, stmt.Error, c.want)
+		}
+	}
+
+	plain, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{})
+	two := []Binding{For(gen), Named("a", generator(t, plain, err))}
+	for want, tx := range map[string]*gorm.DB{
+		"have the layouts epoch 2024-01-01T00:00:00.000Z; bits: datacenter 0, worker 10, sequence 12 and epoch 2021": open(t, two...).Scopes(CreatedBetween("base", from, to)).Find(&[]windowed{}),
+		"the layout of windowed.SI of type idtype.SnowflakeSI is unknown; ":                                          open(t).Scopes(CreatedBetween("si", from, to)).Find(&[]windowed{}),
+		"the layout of windowed.Spread of type idtype.Spread64 is unknown; ":                                         open(t).Scopes(CreatedBetween("spread", from, to)).Find(&[]windowed{}),
+		"the layout of windowed.Int of type int64 is unknown; ":                                                      open(t).Scopes(CreatedBetween("int", from, to)).Find(&[]windowed{}),
+		`the query has no model with the column "id"; `:                                                              open(t).Table("t").Scopes(CreatedBetween("id", from, to)).Find(&[]map[string]any{}),
+		`the query has no model with the column "others.id"; `:                                                       open(t).Scopes(CreatedBetween("others.id", from, to)).Find(&[]windowed{}),
+	} {
+		if !errors.Is(tx.Error, gorm.ErrInvalidField) || !strings.HasPrefix(tx.Error.Error(), "gormplugin: select by time: ") || !strings.Contains(tx.Error.Error(), want) {
+			t.Errorf("%v, want %s", tx.Error, want)
+		}
+	}
+}
