@@ -253,7 +253,6 @@ func testGivenUp(t *testing.T, server *zktest.Server) {
 		t.Error(err)
 	}
 	isEmpty(t, conn, rootOf(p)+"/pool")
-	isEmpty(t, conn, rootOf(p)+"/queue")
 }
 
 // A claim that another store renews moves to the session of that store.
@@ -403,7 +402,6 @@ func TestPaused(t *testing.T) {
 
 	for _, p := range []nodelease.Pool{p, q} {
 		isEmpty(t, conn, rootOf(p)+"/pool")
-		isEmpty(t, conn, rootOf(p)+"/queue")
 	}
 	pgtest.Eventually(t, "the goroutines of the stores have ended", func() error {
 		if got := underWay(); got > 0 {
@@ -563,7 +561,6 @@ func testCutConnections(t *testing.T, server *zktest.Server) {
 	}
 	conn := server.Conn(t)
 	isEmpty(t, conn, rootOf(p)+"/pool")
-	isEmpty(t, conn, rootOf(p)+"/queue")
 }
 
 // In a large pool a claim finds the only claimable number, although it reads the
@@ -647,7 +644,7 @@ func testAuth(t *testing.T, server *zktest.Server) {
 		t.Error(err)
 	}
 	stranger := server.Conn(t)
-	for _, path := range []string{"", "/pool", "/pool/0", "/queue", "/high-water-mark", "/high-water-mark/0", "/layout"} {
+	for _, path := range []string{"", "/pool", "/pool/0", "/high-water-mark", "/high-water-mark/0", "/layout"} {
 		if _, _, err := stranger.Get(root + "/" + p.Name + path); !errors.Is(err, zk.ErrNoAuth) {
 			t.Errorf("expected %s to be closed to others, got %v", path, err)
 		}

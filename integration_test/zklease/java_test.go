@@ -1,7 +1,6 @@
 package zklease
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -283,93 +282,61 @@ func testJava(t *testing.T, server *zktest.Server) {
 		frees(t, s, 64)
 	})
 
-	t.Run("a claim waits for the Java program's lock", func(t *testing.T) {
+	t.Run("the Java program's lock doesn't delay a claim", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
 		j.begin("3")
+		// One process has the lock, and another one waits.
 		j.take("/queue/" + lockTicket)
-		// Without a deadline, Claim waits for half the TTL.
-		begun, r := time.Now(), request()
-		r.TTL = 4 * time.Second
-		got, err := s.Claim(context.Background(), p, r)
-		var busy *nodelease.BusyError
-		if !errors.As(err, &busy) || !strings.Contains(err.Error(), j.root+"/queue/"+lockTicket) {
-			t.Errorf("expected an error that names the lock, got %+v, %v", got, err)
+		j.take(fmt.Sprintf("/queue/nr-%014d-0000", time.Now().UnixMilli()))
+		c := claim(t, s, p, request())
+		// The process with the lock takes the next number if the znode of one exists.
+		if _, err := j.Create(fmt.Sprintf("%s/pool/%d", j.root, c.Number), nil, zk.FlagEphemeral, anyone); !errors.Is(err, zk.ErrNodeExists) {
+			t.Errorf("expected %v, got %v", zk.ErrNodeExists, err)
 		}
-		if took := time.Since(begun); took < r.TTL/2 {
-			t.Errorf("expected a wait of %v, got %v", r.TTL/2, took)
-		}
-		pgtest.Eventually(t, "our ticket is gone", func() error {
-			if names := children(t, j.Conn, j.root+"/queue"); len(names) != 1 || names[0] != lockTicket {
-				return fmt.Errorf("the queue has %q", names)
-			}
-			return nil
-		})
-		// Acquire retries.
-		time.AfterFunc(1500*time.Millisecond, func() { _ = j.Delete(j.root+"/queue/"+lockTicket, -1) })
-		k, err := nodelease.Acquire(within(t, patience), s, p, nodelease.Options{Wait: patience})
-		if err != nil {
-			t.Fatal(err)
-		}
-		isEmpty(t, j.Conn, j.root+"/queue")
-		if err := k.Close(); err != nil {
-			t.Error(err)
+		if names := children(t, j.Conn, j.root+"/queue"); len(names) != 2 {
+			t.Errorf("expected an unchanged queue, got %q", names)
 		}
 	})
 
-	t.Run("a claim waits for the Java program's ticket", func(t *testing.T) {
+	t.Run("a claim that took two seconds is undone and made again", func(t *testing.T) {
 		t.Parallel()
 		j, s := setup(t)
-		j.begin("3")
-		ahead := fmt.Sprintf("/queue/nr-%014d-0000", time.Now().Add(-time.Minute).UnixMilli())
-		j.take(ahead)
-		claimed := make(chan error, 1)
+		s.mu.Lock()
+		s.stall = []byte(`"until"`) // contained in the write of a high-water mark
+		s.mu.Unlock()
+		claimed := make(chan nodelease.Claim, 1)
+		ctx := within(t, patience)
 		go func() {
-			_, err := s.Claim(within(t, patience), p, request())
-			claimed <- err
-		}()
-		pgtest.Eventually(t, "the queue has two tickets", func() error {
-			if names := children(t, j.Conn, j.root+"/queue"); len(names) != 2 {
-				return fmt.Errorf("the queue has %q", names)
+			c, err := s.Claim(ctx, p, request())
+			if err != nil {
+				t.Error(err)
 			}
-			return nil
+			claimed <- c
+		}()
+		// The claim has a znode, and its process doesn't get the answer.
+		var first string
+		pgtest.Eventually(t, "the claim has a znode", func() error {
+			names, _, err := j.Children(j.root + "/pool")
+			if err == nil && len(names) != 1 {
+				err = fmt.Errorf("the pool has %q", names)
+			}
+			if err == nil {
+				first = names[0]
+			}
+			return err
 		})
-		// The Java process takes the lock and deletes its ticket.
-		j.take("/queue/" + lockTicket)
-		j.giveBack(ahead)
-		select {
-		case err := <-claimed:
-			t.Errorf("expected the claim to wait for the lock, got %v", err)
-		case <-time.After(300 * time.Millisecond):
+		time.Sleep(holdBack)
+		s.mu.Lock()
+		s.stall = nil
+		close(s.gate)
+		s.gate = nil
+		s.mu.Unlock()
+		if c := <-claimed; fmt.Sprint(c.Number) == first {
+			t.Errorf("expected another number than %s, which a Java process may have had meanwhile, got %+v", first, c)
 		}
-		j.giveBack("/queue/" + lockTicket)
-		if err := <-claimed; err != nil {
-			t.Error(err)
+		if data, _, err := j.Get(j.root + "/high-water-mark/" + first); err != nil || !strings.Contains(string(data), `"holder":"","after":0,"until":0`) {
+			t.Errorf("expected number %s to be released at its earlier high-water mark, got %s, %v", first, data, err)
 		}
 	})
-}
-
-// If a process dies in the queue, its ticket disappears when its session expires.
-func testDeadInTheQueue(t *testing.T, server *zktest.Server) {
-	p := newPool(2)
-	conn := server.Conn(t)
-	claim(t, open(t, server, zklease.Config{}), p, request()) // creates the pool
-	lock := rootOf(p) + "/queue/" + lockTicket
-	if _, err := conn.Create(lock, nil, zk.FlagEphemeral, anyone); err != nil {
-		t.Fatal(err)
-	}
-	dead := open(t, server, zklease.Config{SessionTimeout: brief})
-	within := within(t, patience)
-	go func() { _, _ = dead.Claim(within, p, request()) }()
-	pgtest.Eventually(t, "the process is in the queue", func() error {
-		if names := children(t, conn, rootOf(p)+"/queue"); len(names) != 2 {
-			return fmt.Errorf("the queue has %q", names)
-		}
-		return nil
-	})
-	dead.disconnect()
-	if err := conn.Delete(lock, -1); err != nil {
-		t.Fatal(err)
-	}
-	claim(t, open(t, server, zklease.Config{}), p, request())
 }

@@ -9,14 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/integration_test/internal/zktest"
 	"github.com/sortkey/sortkey/nodelease"
 	"github.com/sortkey/sortkey/nodelease/leasetest"
 	"github.com/sortkey/sortkey/nodelease/zklease"
 )
-
-func TestMain(m *testing.M) { pgtest.MainParallel(m, 32) }
 
 // Session timeouts of the tests.
 const (
@@ -114,9 +111,9 @@ func TestServer(t *testing.T) {
 	server := zktest.Run(t)
 	for name, test := range map[string]func(*testing.T, *zktest.Server){
 		"store": testStore, "expiry": testExpiry, "renewed after expiry": testRenewAfterExpiry,
-		"negotiated timeout": testNegotiated, "auth": testAuth, "java": testJava, "death in the queue": testDeadInTheQueue,
+		"negotiated timeout": testNegotiated, "auth": testAuth, "java": testJava,
 		"cut connections": testCutConnections, "many numbers": testManyNumbers,
-		"renewed by another store": testMoved, "canceled claim": testGivenUp, "stores that start together": testTogether,
+		"renewed by another store": testMoved, "canceled claim": testGivenUp, "stores that start together": testTogether, "contention": testContention,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

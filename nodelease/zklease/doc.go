@@ -14,7 +14,8 @@
 // The authority is the ensemble. A claim is an ephemeral znode, which lives as long as
 // the session of its store. Each change is one transaction on the claim and its
 // high-water mark. Stale data from a server that lags behind can make a transaction
-// fail, but can't make a wrong one succeed.
+// fail, but can't make a wrong one succeed. If two processes try to claim the same number,
+// one transaction fails, and its process tries another number. There is no lock.
 //
 // A session expires when the servers haven't heard from it for the session timeout,
 // by their clocks. The number of a killed process stays held until then. The TTL of
@@ -56,10 +57,6 @@
 //	/sortkey/snowflake
 //	|-- layout                      size and layout of the pool: {"size":1024,"layout":"snowflake: epoch ..."}
 //	|-- cluster-id                  for ForSpread64 only: 3
-//	|-- queue                       processes that want a number, in order; one at a time chooses
-//	|   |-- nr-00000000000000           ephemeral: the lock; contains the name of its ticket
-//	|   |-- nr-01763784000123-0042      ephemeral: a ticket, a time and a random number; contains the holder
-//	|   `-- nr-01763784000200-7301
 //	|-- pool
 //	|   `-- 17                      ephemeral: number 17 is held; {"term":3,"holder":"web-3, process 812 KJ..."}
 //	`-- high-water-mark
@@ -68,9 +65,7 @@
 //
 // The times of high-water marks are in Unix milliseconds. Before its first claim, a store
 // writes the layout znode again, unchanged, to compare this machine's clock with the
-// servers'. The queue only prevents conflicts between processes that start at the same
-// time. The time that a process waits in it is limited, and a process that finds no free
-// number doesn't keep the lock.
+// servers'.
 //
 // To inspect a pool, and to free number 17 by hand:
 //
@@ -93,7 +88,7 @@
 //
 // # The Java program
 //
-// The znodes queue, pool and cluster-id are compatible with the Java program whose
+// The znodes pool and cluster-id are compatible with the Java program whose
 // format is idtype.Spread64. Processes of both kinds can share the numbers of
 // [nodelease.ForSpread64]: set the Java program's root in Config.Roots. Both must use
 // the same cluster, or claims fail with [nodelease.ErrPoolMismatch].
@@ -109,6 +104,7 @@
 //     than two seconds ago. If the store can't tell, as in the first process that
 //     joins a pool in use, the claim takes two seconds, so Options.Wait must be
 //     longer.
-//   - The Java program holds the lock while it waits for a free number. So its processes
-//     are served first when a pool is exhausted.
+//   - The Java program has a lock, in the znode queue, which this package neither takes
+//     nor waits for. The program takes the next number if another process has claimed the
+//     one that it chose. When a pool is exhausted, processes of both kinds can be first.
 package zklease

@@ -3,8 +3,6 @@ package zklease
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,24 +13,35 @@ import (
 	"github.com/sortkey/sortkey/nodelease"
 )
 
-// The pools of Spread64 have the znodes of the Java program with the same ID format:
-// queue, pool and clusterName. The Java program writes no high-water marks. Only the
-// znode of a claim shows that the number is in use, and only while it exists.
+// The pools of Spread64 have the znodes pool and clusterName of the Java program with the same
+// ID format. The Java program creates the ephemeral znode of a number too, and takes the next
+// number if it exists. It has a lock, in the znode queue, which only prevents such conflicts
+// between its own processes. It writes no high-water marks: only the znode of a claim shows
+// that the number is in use, and only while it exists.
 
 // clusterName is the name of the znode with the cluster's number, below a pool's root.
 const clusterName = "cluster-id"
 
 // holdBack is how long a number isn't claimed after a Java process may have released
-// it. The Java program requires clocks that differ by less than this.
+// it. The Java program requires clocks that differ by less than this, and keeps a number for
+// this long before it releases it.
 const holdBack = 2 * time.Second
 
-// javaPrograms implements others for a pool of Spread64.
-type javaPrograms struct {
-	mu      sync.Mutex
-	history history
+// historyOf returns the history of a pool, or nil if the Java program doesn't share it.
+func (s *Store) historyOf(p nodelease.Pool, root string) *history {
+	if _, ok := p.Cluster(); !ok {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.histories[root] == nil {
+		s.histories[root] = new(history)
+	}
+	return s.histories[root]
 }
 
-func (j *javaPrograms) prepare(ctx context.Context, p *pool) error {
+// checkCluster creates the znode with the number of the cluster, or compares it.
+func (p *pool) checkCluster(ctx context.Context) error {
 	cluster, _ := p.Cluster()
 	path := p.root + "/" + clusterName
 	data, err := p.getOrMake(ctx, path, fmt.Append(nil, cluster))
@@ -45,119 +54,107 @@ func (j *javaPrograms) prepare(ctx context.Context, p *pool) error {
 	return nil
 }
 
-// released returns the numbers that letGo is blocking for the Java program.
-func (j *javaPrograms) released(ctx context.Context, p *pool, held map[int]bool) (map[int]bool, error) {
-	spots, err := p.spots(ctx, slices.Collect(maps.Keys(held)))
-	if err != nil {
-		return nil, err
-	}
-	released := make(map[int]bool)
-	for _, sp := range spots {
-		if !sp.used || sp.record.Holder != "" {
-			continue
-		}
-		err := p.persist(ctx, func() error {
-			exists, stat, err := p.conn.Exists(p.path(poolName, sp.number))
-			released[sp.number] = exists && stat.Version == holdVersion
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return released, nil
+// A javaView is the part of a view that depends on the Java program.
+type javaView struct {
+	// released has the released numbers whose znodes only block them for the Java program.
+	released map[int]bool
+	// wait has the time for which numbers without a znode must be held back, because a
+	// Java process may have released them within holdBack.
+	wait map[int]time.Duration
 }
 
-// settled returns the free numbers without the numbers that a Java process may have
-// released within holdBack.
-func (j *javaPrograms) settled(ctx context.Context, p *pool, v view, place *place, busy *nodelease.BusyError) ([]int, error) {
-	j.mu.Lock()
-	j.history.note(v.stat.Cversion, v.names, p.Size, v.received)
-	left := make(map[int]time.Duration, len(v.free))
-	for _, n := range v.free {
-		left[n] = j.history.left(n, v.sent)
-	}
-	j.mu.Unlock()
-
+// lookForJava completes a view. The servers' clock was read before the claims.
+func (p *pool) lookForJava(ctx context.Context, v *view, clock time.Time) (*javaView, error) {
+	j := &javaView{released: map[int]bool{}, wait: p.java.note(v, p.Size)}
 	if v.stat.Cversion == 0 {
-		return v.free, nil // the pool has never had a claim
-	}
-	var lock *zk.Stat
-	err := p.persist(ctx, func() (err error) {
-		exists := false
-		if exists, lock, err = p.conn.Exists(place.lockPath()); err == nil && !exists {
-			err = errSessionEnded
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
+		clear(j.wait) // the pool has never had a claim
+		return j, nil
 	}
 	all := make([]int, p.Size)
 	for n := range all {
 		all[n] = n
 	}
-	spots, err := p.spots(ctx, all)
+	numbers, err := p.records(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	ours := make(map[int]bool) // numbers whose release by this package was the last change of the pool
-	for _, sp := range spots {
-		if !sp.used {
+	for _, n := range numbers {
+		if n.stat == nil {
 			continue
 		}
-		// The record is newer than the last change of the pool's claims, and was at
-		// least holdBack old when this process got the lock. So each release by a Java
-		// process is older than holdBack.
-		if sp.stat.Mzxid > v.stat.Pzxid && lock.Ctime-sp.stat.Mtime >= holdBack.Milliseconds() {
-			return v.free, nil
+		released := n.record.Holder == ""
+		switch {
+		case released && v.held[n.number]:
+			znode, err := p.claimed(ctx, n.number)
+			if err != nil {
+				return nil, err
+			}
+			j.released[n.number] = znode != nil
+		case released && n.stat.Mzxid == v.stat.Pzxid:
+			delete(j.wait, n.number) // its release by this package was the last change of the pool
 		}
-		if sp.record.Holder == "" && sp.stat.Mzxid == v.stat.Pzxid {
-			ours[sp.number] = true
-		}
-	}
-	var free []int
-	for _, n := range v.free {
-		if v.released[n] || ours[n] || left[n] <= 0 {
-			free = append(free, n)
-			continue
-		}
-		busy.Held++
-		if busy.RetryAfter == 0 || left[n] < busy.RetryAfter {
-			busy.RetryAfter = left[n]
+		// The record is newer than the last change of the pool's claims, and was at least
+		// holdBack old before this look. So each release by a Java process is older than
+		// holdBack.
+		if n.stat.Mzxid > v.stat.Pzxid && clock.UnixMilli()-n.stat.Mtime >= holdBack.Milliseconds() {
+			clear(j.wait)
 		}
 	}
-	return free, nil
+	return j, nil
 }
 
-// letGo keeps the znode for holdBack, as the Java program does, and then deletes it
-// together with a write of its record, in one transaction. The transaction shows that
-// no Java process was the last holder of the number. Programs with this package don't
-// wait for the deletion: the record tells them that the number is free.
-func (j *javaPrograms) letGo(p *pool, number int, r record) (any, func(version int32)) {
-	path := p.path(poolName, number)
-	return &zk.CheckVersionRequest{Path: path, Version: holdVersion}, func(version int32) {
-		p.inBackground(func() {
-			select {
-			case <-time.After(holdBack):
-			case <-p.life.Done():
-			}
-			err := p.persist(p.life, func() error {
-				_, err := p.conn.Multi(
-					&zk.DeleteRequest{Path: path, Version: holdVersion},
-					&zk.SetDataRequest{Path: p.path(recordName, number), Data: encode(r), Version: version})
-				return err
-			})
-			if err == nil || contested(err) { // contested: another holder has the number
-				p.gone(path, r.Term)
-			}
+// stale reports whether a Java process may have claimed and released a number since the
+// view's claims were read. It keeps each number for at least holdBack.
+func (v *view) stale() bool { return v.java != nil && time.Since(v.sent) >= holdBack }
+
+// unblockLater keeps the znode of a released claim for holdBack, as the Java program does, and
+// then deletes it together with a write of its record, in one transaction. The transaction
+// shows that no Java process was the last holder of the number. Programs with this package
+// don't wait for the deletion: the record tells them that the number is free.
+func (p *pool) unblockLater(number int, r record, version int32) {
+	p.mu.Lock()
+	p.blocking++
+	p.mu.Unlock()
+	go func() {
+		select {
+		case <-time.After(holdBack):
+		case <-p.life.Done():
+		}
+		err := p.persist(p.life, func() error {
+			_, err := p.conn.Multi(
+				&zk.DeleteRequest{Path: p.path(poolName, number), Version: claimVersion},
+				&zk.SetDataRequest{Path: p.path(recordName, number), Data: encode(r), Version: version})
+			return err
 		})
+		if err == nil || contested(err) { // contested: another holder has the number
+			p.forget(number, r.Term)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.blocking--
+	}()
+}
+
+// maxUnblock is how long Close waits until no released number is blocked any more.
+const maxUnblock = 3 * time.Second
+
+// unblocked waits until no released number is blocked any more, for at most maxUnblock, since
+// the servers may not answer.
+func (s *Store) unblocked() {
+	for deadline := time.Now().Add(maxUnblock); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		n := s.blocking
+		s.mu.Unlock()
+		if n == 0 {
+			return
+		}
 	}
 }
 
 // A history tracks since when numbers are free, from the claims that the store has seen
 // in the pool. It is needed for releases by the Java program, which have no record.
 type history struct {
+	mu      sync.Mutex
 	changes int32 // change counter of the claims at the last look
 	present map[string]bool
 	// absent has the time since which each number has been free without a break, by
@@ -165,11 +162,14 @@ type history struct {
 	absent map[int]time.Time
 }
 
-// note adds the claims that a look has found. The look ended at received.
-func (h *history) note(changes int32, names []string, size int, received time.Time) {
-	present := make(map[string]bool, len(names))
+// note adds the claims of a view. It returns the rest of the time for which each number
+// without a znode must be held back.
+func (h *history) note(v *view, size int) map[int]time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	present := make(map[string]bool, len(v.names))
 	seen := int32(0) // visible changes between the last look and this one
-	for _, name := range names {
+	for _, name := range v.names {
 		present[name] = true
 		if !h.present[name] {
 			seen++
@@ -182,22 +182,21 @@ func (h *history) note(changes int32, names []string, size int, received time.Ti
 	}
 	// If the counter shows more changes than are visible, any number may have been held
 	// in between.
-	complete := h.present != nil && changes-h.changes == seen
+	complete := h.present != nil && v.stat.Cversion-h.changes == seen
 	absent := make(map[int]time.Time, size)
+	wait := make(map[int]time.Duration, size)
 	for n := range size {
 		if present[strconv.Itoa(n)] {
 			continue
 		}
-		absent[n] = received
+		absent[n] = v.received
 		if since, ok := h.absent[n]; ok && complete {
 			absent[n] = since
 		}
+		if left := holdBack - v.sent.Sub(absent[n]); left > 0 {
+			wait[n] = min(left, holdBack)
+		}
 	}
-	h.changes, h.present, h.absent = changes, present, absent
-}
-
-// left returns how long a free number must still be held back, for a look that began
-// at sent.
-func (h *history) left(number int, sent time.Time) time.Duration {
-	return min(holdBack-sent.Sub(h.absent[number]), holdBack)
+	h.changes, h.present, h.absent = v.stat.Cversion, present, absent
+	return wait
 }

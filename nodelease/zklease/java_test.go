@@ -3,6 +3,8 @@ package zklease
 import (
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // A number counts as free since it was first seen free, unless the change counter shows
@@ -11,34 +13,25 @@ func TestHistory(t *testing.T) {
 	begun := time.Now()
 	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
 	var h history
-	look := func(ms int, changes int32, names ...string) {
-		h.note(changes, names, 4, at(ms))
-	}
-	expect := func(what string, ms int, left map[int]int) {
+	// look notes a view and checks for how long numbers must be held back.
+	look := func(what string, ms int, changes int32, names []string, want map[int]int) {
 		t.Helper()
-		for n, want := range left {
-			if got := h.left(n, at(ms)); got != time.Duration(want)*time.Millisecond {
+		wait := h.note(&view{names: names, stat: &zk.Stat{Cversion: changes}, sent: at(ms), received: at(ms)}, 4)
+		for n, want := range want {
+			if got := wait[n]; got != time.Duration(want)*time.Millisecond {
 				t.Errorf("%s: expected number %d to be held back for %d ms, got %v", what, n, want, got)
 			}
 		}
 	}
-	look(0, 10, "1", "x")
-	expect("at first", 0, map[int]int{0: 2000, 2: 2000, 3: 2000})
-	look(500, 10, "1", "x")
-	expect("no change", 600, map[int]int{0: 1400, 2: 1400})
-	look(700, 11, "x")
-	expect("1 was released", 700, map[int]int{0: 1300, 1: 2000})
-	look(900, 13, "x", "3", "y")
-	look(1000, 14, "x", "y")
-	expect("3 was claimed and released", 1000, map[int]int{0: 1000, 1: 1700, 3: 2000})
-	look(1100, 14, "x", "y")
-	expect("no change", 2000, map[int]int{0: 0, 1: 700, 2: 0, 3: 1000})
-	look(2100, 16, "x", "y")
-	expect("a claim and a release that weren't seen", 2100, map[int]int{0: 2000, 1: 2000, 2: 2000, 3: 2000})
-	look(2200, 18, "x", "y", "0")
-	expect("more changes than the claim of 0", 2300, map[int]int{1: 1900, 2: 1900})
-	look(2400, 18, "x", "y", "0")
-	expect("no change", 2400, map[int]int{1: 1800})
-	look(2450, 15, "x", "y", "0")
-	expect("an earlier look is noted late", 2450, map[int]int{1: 2000})
+	claimed := func(names ...string) []string { return names }
+	look("at first", 0, 10, claimed("1", "x"), map[int]int{0: 2000, 1: 0, 2: 2000, 3: 2000})
+	look("no change", 500, 10, claimed("1", "x"), map[int]int{0: 1500, 2: 1500})
+	look("1 was released", 700, 11, claimed("x"), map[int]int{0: 1300, 1: 2000})
+	look("3 was claimed", 900, 13, claimed("x", "3", "y"), map[int]int{0: 1100, 1: 1800, 3: 0})
+	look("3 was released", 1000, 14, claimed("x", "y"), map[int]int{0: 1000, 1: 1700, 3: 2000})
+	look("no change", 2050, 14, claimed("x", "y"), map[int]int{0: 0, 1: 650, 2: 0, 3: 950})
+	look("a claim and a release that weren't seen", 2100, 16, claimed("x", "y"), map[int]int{0: 2000, 1: 2000, 2: 2000, 3: 2000})
+	look("more changes than the claim of 0", 2200, 18, claimed("x", "y", "0"), map[int]int{1: 2000, 2: 2000})
+	look("no change", 2400, 18, claimed("x", "y", "0"), map[int]int{1: 1800})
+	look("an earlier look is noted late", 2450, 15, claimed("x", "y", "0"), map[int]int{1: 2000})
 }

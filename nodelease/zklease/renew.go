@@ -36,24 +36,24 @@ func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Reques
 		if ctx.Err() != nil {
 			return nodelease.Claim{}, p.noAnswer(ctx, nil)
 		}
-		m, version, holds, err := p.claimed(ctx, path, recordPath, t)
-		if err == nil && holds == nil {
-			p.gone(path, t.Term)
+		m, version, znode, err := p.read(ctx, number, t)
+		if err == nil && znode == nil {
+			p.forget(number, t.Term)
 			err = fmt.Errorf("zklease: renew %s in term %d: the znode is missing or belongs to another program, because the session expired or the znode was deleted: %w", path, t.Term, nodelease.ErrSuperseded)
 		}
 		if err != nil {
 			return nodelease.Claim{}, err
 		}
-		ops := []any{&zk.CheckVersionRequest{Path: path, Version: holdVersion}}
-		if holds.EphemeralOwner != p.conn.SessionID() {
+		ops := []any{&zk.CheckVersionRequest{Path: path, Version: claimVersion}}
+		if znode.EphemeralOwner != p.conn.SessionID() {
 			// The znode was created in an earlier session, and would disappear with it.
-			ops = append([]any{&zk.DeleteRequest{Path: path, Version: holdVersion}}, p.hold(path, t)...)
+			ops = append([]any{&zk.DeleteRequest{Path: path, Version: claimVersion}}, p.create(path, t)...)
 		}
 		m.Until = max(m.Until, r.Until)
 		results, err := p.conn.Multi(append(ops, &zk.SetDataRequest{Path: recordPath, Data: encode(m), Version: version})...)
 		switch {
 		case err == nil:
-			return p.granted(path, number, m, r, results[len(results)-1].Stat), nil
+			return p.granted(number, m, r, results[len(results)-1].Stat), nil
 		case !transient(err) && !contested(err):
 			return nodelease.Claim{}, fmt.Errorf("zklease: renew %s: %w", path, err)
 		}
@@ -62,10 +62,11 @@ func (p *pool) extend(ctx context.Context, number int, t tag, r nodelease.Reques
 	}
 }
 
-// claimed reads the record of a claim and the stat of its znode, which is nil if the
-// znode is gone. If the term is over, the error wraps ErrSuperseded.
-func (s *Store) claimed(ctx context.Context, path, recordPath string, t tag) (m record, version int32, holds *zk.Stat, err error) {
-	data, stat, err := s.get(ctx, recordPath)
+// read reads the record of a claim and the stat of its znode, which is nil if the znode is
+// gone. If the term is over, the error wraps ErrSuperseded.
+func (p *pool) read(ctx context.Context, number int, t tag) (m record, version int32, znode *zk.Stat, err error) {
+	path, recordPath := p.path(poolName, number), p.path(recordName, number)
+	data, stat, err := p.get(ctx, recordPath)
 	if errors.Is(err, zk.ErrNoNode) {
 		return m, 0, nil, fmt.Errorf("zklease: read %s: the znode was deleted: %w", recordPath, nodelease.ErrSuperseded)
 	}
@@ -77,7 +78,7 @@ func (s *Store) claimed(ctx context.Context, path, recordPath string, t tag) (m 
 	}
 	if m.Term != t.Term || m.Holder != t.Holder {
 		if m.Term > t.Term {
-			s.gone(path, t.Term)
+			p.forget(number, t.Term)
 		}
 		now := fmt.Sprintf("held by %q", m.Holder)
 		if m.Holder == "" {
@@ -85,14 +86,21 @@ func (s *Store) claimed(ctx context.Context, path, recordPath string, t tag) (m 
 		}
 		return m, 0, nil, fmt.Errorf("zklease: renew %s in term %d: the number is %s in term %d: %w", path, t.Term, now, m.Term, nodelease.ErrSuperseded)
 	}
-	err = s.persist(ctx, func() error {
-		exists, found, err := s.conn.Exists(path)
-		if exists && found.Version == holdVersion {
-			holds = found
+	znode, err = p.claimed(ctx, number)
+	return m, stat.Version, znode, err
+}
+
+// claimed returns the stat of the znode of a number, or nil if the znode doesn't exist or
+// belongs to another program.
+func (p *pool) claimed(ctx context.Context, number int) (znode *zk.Stat, err error) {
+	err = p.persist(ctx, func() error {
+		exists, found, err := p.conn.Exists(p.path(poolName, number))
+		if exists && found.Version == claimVersion {
+			znode = found
 		}
 		return err
 	})
-	return m, stat.Version, holds, err
+	return znode, err
 }
 
 // contested reports whether a request failed because another client changed a znode
@@ -121,7 +129,7 @@ func (s *Store) Release(ctx context.Context, p nodelease.Pool, c nodelease.Claim
 func (p *pool) release(c nodelease.Claim, highWaterMark int64) error {
 	path, recordPath := p.path(poolName, c.Number), p.path(recordName, c.Number)
 	for {
-		m, version, holds, err := p.claimed(p.life, path, recordPath, tag{c.Term, c.Holder})
+		m, version, znode, err := p.read(p.life, c.Number, tag{c.Term, c.Holder})
 		if errors.Is(err, nodelease.ErrSuperseded) {
 			return nil
 		}
@@ -130,16 +138,20 @@ func (p *pool) release(c nodelease.Claim, highWaterMark int64) error {
 		}
 		m.Holder, m.Until = "", highWaterMark
 		ops := []any{&zk.SetDataRequest{Path: recordPath, Data: encode(m), Version: version}}
-		after := func(int32) { p.gone(path, c.Term) }
-		if holds != nil {
-			var request any
-			request, after = p.others.letGo(p, c.Number, m)
-			ops = append(ops, request)
+		blocks := znode != nil && p.java != nil
+		switch {
+		case blocks:
+			ops = append(ops, &zk.CheckVersionRequest{Path: path, Version: claimVersion})
+		case znode != nil:
+			ops = append(ops, &zk.DeleteRequest{Path: path, Version: claimVersion})
 		}
 		results, err := p.conn.Multi(ops...)
 		switch {
+		case err == nil && blocks:
+			p.unblockLater(c.Number, m, results[0].Stat.Version)
+			return nil
 		case err == nil:
-			after(results[0].Stat.Version)
+			p.forget(c.Number, c.Term)
 			return nil
 		case !transient(err) && !contested(err):
 			return fmt.Errorf("zklease: release %s: %w", path, err)

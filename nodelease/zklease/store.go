@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,11 +95,10 @@ type Store struct {
 
 	mu        sync.Mutex
 	busy      map[string]chan struct{} // running calls; see turn
-	held      map[string]int64         // terms of the claims of this store, by the path of the number
-	searched  map[string]bool          // holders known to have no claim
-	sharing   map[string]others        // the other programs of each pool, by root
+	held      map[key]tag              // the claims of this store
+	histories map[string]*history      // of the pools that the Java program may share, by root
 	wires     map[*wire]bool
-	releases  int  // number of releases in the background
+	blocking  int  // number of released claims whose znodes block the Java program
 	abandoned bool // dial refuses new connections
 	// The servers' clock at the last write, and this machine's clock then.
 	serverTime, readAt time.Time
@@ -119,8 +119,8 @@ func Connect(servers []string, c Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		config: c, servers: strings.Join(servers, ", "), ready: make(chan struct{}), busy: map[string]chan struct{}{}, held: map[string]int64{},
-		searched: map[string]bool{}, sharing: map[string]others{}, wires: map[*wire]bool{},
+		config: c, servers: strings.Join(servers, ", "), ready: make(chan struct{}), busy: map[string]chan struct{}{}, held: map[key]tag{},
+		histories: map[string]*history{}, wires: map[*wire]bool{},
 	}
 	s.life, s.close = context.WithCancel(context.Background())
 	s.conn, _, err = zk.Connect(servers, c.SessionTimeout, zk.WithDialer(s.dial), zk.WithHostProvider(&hosts{}),
@@ -159,7 +159,7 @@ func (s *Store) Close() {
 		return // a zero value
 	}
 	s.once.Do(func() {
-		s.finish()
+		s.unblocked()
 		s.close()
 		if s.abandon() {
 			go s.conn.Close() // in the background, since it waits for an answer
@@ -187,8 +187,14 @@ func (s *Store) abandon() bool {
 type pool struct {
 	*Store
 	nodelease.Pool
-	root   string // the path of its znode
-	others others
+	root string   // the path of its znode
+	java *history // nil if the Java program doesn't share the pool
+}
+
+// A key is a number of a pool.
+type key struct {
+	root   string
+	number int
 }
 
 // open waits until requests can be sent, and returns the pool.
@@ -200,7 +206,12 @@ func (s *Store) open(ctx context.Context, p nodelease.Pool) (*pool, error) {
 	if !ok {
 		root = strings.TrimSuffix(s.config.Root, "/") + "/" + p.Name
 	}
-	return &pool{Store: s, Pool: p, root: root, others: s.othersOf(p, root)}, nil
+	return &pool{Store: s, Pool: p, root: root, java: s.historyOf(p, root)}, nil
+}
+
+// path returns the path of a number's znode in a directory of the pool.
+func (p *pool) path(dir string, number int) string {
+	return p.root + "/" + dir + "/" + strconv.Itoa(number)
 }
 
 // session returns the session timeout, the maximum TTL of a claim. It is 0 before the
@@ -341,4 +352,53 @@ func transient(err error) bool {
 		}
 	}
 	return false
+}
+
+// getOrMake reads a znode, and creates it if it doesn't exist.
+func (s *Store) getOrMake(ctx context.Context, path string, data []byte) ([]byte, error) {
+	for {
+		found, _, err := s.get(ctx, path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return found, err
+		}
+		if err := s.make(ctx, path, data); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// make creates a persistent znode and its parents, unless they exist.
+func (s *Store) make(ctx context.Context, path string, data []byte) error {
+	err := s.persist(ctx, func() error {
+		exists, _, err := s.conn.Exists(path)
+		if exists || err != nil {
+			return err
+		}
+		_, err = s.conn.Create(path, data, 0, s.config.ACL)
+		return err
+	})
+	switch parent := path[:strings.LastIndexByte(path, '/')]; {
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil
+	case errors.Is(err, zk.ErrNoNode) && parent != "":
+		if err := s.make(ctx, parent, nil); err != nil {
+			return err
+		}
+		return s.make(ctx, path, data)
+	case err != nil:
+		return fmt.Errorf("zklease: create %s: %w", path, err)
+	}
+	return nil
+}
+
+// get reads a znode.
+func (s *Store) get(ctx context.Context, path string) (data []byte, stat *zk.Stat, err error) {
+	err = s.persist(ctx, func() (err error) {
+		data, stat, err = s.conn.Get(path)
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("zklease: read %s: %w", path, err)
+	}
+	return data, stat, err
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -19,12 +18,9 @@ import (
 
 // The names of znodes below a pool's root.
 const (
-	queueName  = "queue"
 	poolName   = "pool"
 	recordName = "high-water-mark"
 	layoutName = "layout"
-	// lockName sorts before all tickets.
-	lockName = "nr-00000000000000"
 )
 
 var pathPattern = regexp.MustCompile(`^(/[^/\x00-\x1f\x7f]+)+$`)
@@ -35,32 +31,6 @@ func checkPath(path string) error {
 		return fmt.Errorf("zklease: Config.Root or Config.Roots: want the path of a znode such as %s, got %q", defaultRoot, path)
 	}
 	return nil
-}
-
-// ticketName returns the name of a ticket in the queue. The queue is in the order of
-// the names.
-func ticketName(now time.Time, random int) string {
-	return fmt.Sprintf("nr-%014d-%04d", now.UnixMilli(), random)
-}
-
-var ticketPattern = regexp.MustCompile(`^nr-[0-9]{14,}-[0-9]{4}$`)
-
-// notInQueue is the position of a ticket that is gone.
-const notInQueue = -1
-
-// inFront returns the ticket directly before the given one in the queue, and the
-// position: the number of tickets before the given one.
-func inFront(names []string, ticket string) (before string, position int) {
-	if !slices.Contains(names, ticket) {
-		return "", notInQueue
-	}
-	for _, name := range names {
-		if name < ticket && ticketPattern.MatchString(name) {
-			before = max(before, name)
-			position++
-		}
-	}
-	return before, position
 }
 
 // A record is the content of the znode of a number's high-water mark.
@@ -120,21 +90,14 @@ func numbers(names []string, size int) map[int]bool {
 	return found
 }
 
-// A spot is a number with its record.
-type spot struct {
+// A candidate is a number with its record.
+type candidate struct {
 	number int
-	used   bool     // whether the number has a record
-	record record   // zero if unused
-	stat   *zk.Stat // stat of the record's znode
+	record record   // zero if the number was never used
+	stat   *zk.Stat // stat of the record's znode, or nil
 }
 
-// byAge sorts unused numbers first, then by high-water mark, lowest first.
-func byAge(a, b spot) int {
-	if a.used != b.used {
-		if a.used {
-			return 1
-		}
-		return -1
-	}
+// byMark sorts by high-water mark, lowest first.
+func byMark(a, b candidate) int {
 	return cmp.Or(cmp.Compare(a.record.Until, b.record.Until), cmp.Compare(a.number, b.number))
 }

@@ -8,42 +8,6 @@ import (
 	"time"
 )
 
-// Ticket names have the Java program's form and sort by time.
-func TestTicketName(t *testing.T) {
-	at := time.UnixMilli(1763784000123)
-	if got, want := ticketName(at, 42), "nr-01763784000123-0042"; got != want {
-		t.Errorf("expected %s, got %s", want, got)
-	}
-	first, second := ticketName(at, 9999), ticketName(at.Add(time.Millisecond), 0)
-	if first >= second || lockName >= first || !ticketPattern.MatchString(first) {
-		t.Errorf("expected %s, %s and %s in this order", lockName, first, second)
-	}
-}
-
-func TestInFront(t *testing.T) {
-	const a, b, c = "nr-00000000000001-0000", "nr-00000000000001-0001", "nr-00000000000002-0000"
-	for _, test := range []struct {
-		names    []string
-		ticket   string
-		before   string
-		position int
-	}{
-		{[]string{a}, a, "", 0},
-		{[]string{c, a, b}, a, "", 0},
-		{[]string{c, a, b}, b, a, 1},
-		{[]string{c, a, b}, c, b, 2},
-		{[]string{b, lockName, c}, b, "", 0}, // the lock is no ticket
-		{[]string{c, "a", "nr-", lockName}, c, "", 0},
-		{[]string{a, b}, c, "", notInQueue},
-		{nil, c, "", notInQueue},
-	} {
-		before, position := inFront(test.names, test.ticket)
-		if before != test.before || position != test.position {
-			t.Errorf("%q in %q: expected %q and %d, got %q and %d", test.ticket, test.names, test.before, test.position, before, position)
-		}
-	}
-}
-
 // A record is readable JSON, and decode accepts records that were edited by hand.
 func TestRecord(t *testing.T) {
 	m := record{Term: 3, Holder: `web-3 "<ä>"`, After: -5, Until: 1763784000123}
@@ -75,17 +39,17 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestByAge(t *testing.T) {
-	used := func(number int, until int64) spot {
-		return spot{number: number, used: true, record: record{Until: until}}
+func TestByMark(t *testing.T) {
+	used := func(number int, until int64) candidate {
+		return candidate{number: number, record: record{Until: until}}
 	}
-	spots := []spot{used(0, 9), used(1, 5), used(2, -5), {number: 4}, used(5, 5), {number: 3}}
-	slices.SortFunc(spots, byAge)
+	candidates := []candidate{used(0, 9), used(1, 5), used(4, 0), used(5, 5), used(3, 0)}
+	slices.SortFunc(candidates, byMark)
 	var got []int
-	for _, s := range spots {
-		got = append(got, s.number)
+	for _, c := range candidates {
+		got = append(got, c.number)
 	}
-	if want := []int{3, 4, 2, 1, 5, 0}; !slices.Equal(got, want) {
+	if want := []int{3, 4, 1, 5, 0}; !slices.Equal(got, want) {
 		t.Errorf("expected %v, got %v", want, got)
 	}
 }
