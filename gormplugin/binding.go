@@ -16,8 +16,8 @@ type Binding struct {
 	named  bool
 	name   string
 	idType reflect.Type // nil if there is no generator
+	gen    any
 
-	layout func() any // returns the layout of the IDs, or nil if it is unknown
 	// newBlock returns a block of IDs for keys of type id, which is idType or a typed key of it.
 	newBlock func(id reflect.Type) *block
 }
@@ -32,33 +32,9 @@ func For[T any](gen idtype.Generator[T]) Binding {
 	}
 	return Binding{
 		idType:   reflect.TypeFor[T](),
-		layout:   func() any { return layoutFrom(gen) },
+		gen:      gen,
 		newBlock: func(id reflect.Type) *block { return newBlock(gen, id) },
 	}
-}
-
-// layoutFrom returns the layout of a generator that can have several, or nil if the generator
-// doesn't report it.
-func layoutFrom[T any](gen idtype.Generator[T]) any {
-	switch g := gen.(type) {
-	case interface{ Layout() idtype.SnowflakeLayout }:
-		return g.Layout()
-	case interface {
-		Layout() idtype.SnowflakeSILayout
-	}:
-		return g.Layout()
-	case interface{ Current() idtype.Generator[T] }: // of package nodelease
-		return layoutFrom(g.Current())
-	case interface {
-		Source() idtype.Generator[idtype.Snowflake]
-	}: // of idtype.GeneratorOf
-		return layoutFrom(g.Source())
-	case interface {
-		Source() idtype.Generator[idtype.SnowflakeSI]
-	}:
-		return layoutFrom(g.Source())
-	}
-	return nil
 }
 
 // Named binds a generator to the keys that have the tag `gorm:"idgen:name"`.

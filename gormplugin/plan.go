@@ -41,6 +41,8 @@ type key struct {
 	index int     // index of the field in the model, or -1 if it is in an embedded struct
 	fills *filler // nil if no generator fills the key
 	err   error   // the error for a zero key, if fills is nil
+
+	layoutErr error // the key's type reads another layout than the generator's
 }
 
 // resolve returns the plan of a model. The caller holds the lock of s.Relationships.
@@ -102,7 +104,9 @@ func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 	}
 	switch {
 	case tagged && tag != "" && tag != byType:
-		return k, p.named(k, tag)
+		if err := p.named(k, tag); err != nil {
+			return nil, err
+		}
 	case tagged:
 		if !p.byType(k) {
 			return nil, p.missing(f)
@@ -121,6 +125,9 @@ func (p *planner) classify(s *schema.Schema, f *schema.Field) (*key, error) {
 		k.err = p.missing(f)
 	default:
 		return nil, nil
+	}
+	if k.layoutErr != nil {
+		return nil, fmt.Errorf("gormplugin: fill %s: %w", fieldName(f), k.layoutErr)
 	}
 	return k, nil
 }
@@ -160,6 +167,9 @@ func (k *key) use(bindings ...Binding) bool {
 		for _, generated := range []reflect.Type{id, untyped(id)} {
 			if i := slices.IndexFunc(bindings, func(b Binding) bool { return b.idType == generated }); i >= 0 {
 				k.fills = bindings[i].filler(path, id)
+				if typed, ok := reflect.Zero(id).Interface().(interface{ CheckGenerator(any) error }); ok {
+					k.layoutErr = typed.CheckGenerator(bindings[i].gen)
+				}
 				return true
 			}
 		}

@@ -38,13 +38,13 @@ type Layout[T any] interface {
 // is zero, the window begins with the format's smallest value. If to is zero, it
 // extends to the largest.
 //
-// The bounds have the layout of the generators that the plugin has for the type of the
-// column. If there are none, or none has a method Layout, as a generator of your own may
-// lack, it is the default layout of the format. The query fails if two generators have
-// different layouts, if the layout is unknown, if it rejects the window, or if the column
-// doesn't sort by time, such as decimal text. For these cases, and for a query without a
-// model, a column of another table, or a field of another type, such as an int64, pass
-// the layout to [CreatedBetweenIn].
+// For typed keys, the bounds have the layout that the model of the key declares with
+// IDLayout. For other IDs, they have the layout of the plugin's generators of the same type.
+// If there are none, or none reports its layout, it is the default layout of the format. The
+// query fails if two generators have different layouts, if the layout is unknown, if it
+// rejects the window, or if the column doesn't sort by time, such as decimal text. For these
+// cases, and for a query without a model, a column of another table, or a field of another
+// type, such as an int64, pass the layout to [CreatedBetweenIn].
 //
 // Combine it by AND only: after a plain Or, GORM joins it with the last alternative alone.
 // Write db.Where(db.Where(a).Or(b)) instead.
@@ -86,23 +86,32 @@ func bounds[T any](layout Layout[T], from, to time.Time) (lo, hi any, err error)
 
 // layoutOf returns the layout of the IDs in a column, or nil if it is unknown.
 func layoutOf(stmt *gorm.Statement, f *schema.Field) (layout any, err error) {
-	base := untyped(idOf(f.FieldType))
+	id := idOf(f.FieldType)
+	base := untyped(id)
+	switch key := reflect.Zero(id).Interface().(type) {
+	case interface {
+		ModelLayout() idtype.Layout[idtype.Snowflake]
+	}:
+		return key.ModelLayout(), nil
+	case interface {
+		ModelLayout() idtype.Layout[idtype.SnowflakeSI]
+	}:
+		return key.ModelLayout(), nil
+	}
 	var bindings []Binding
 	if p, ok := stmt.Plugins[pluginName].(*Plugin); ok {
 		bindings = p.bindings
 	}
 	for _, b := range bindings {
-		if untyped(idOf(b.idType)) != base {
+		l := b.layout()
+		if l == nil || untyped(idOf(b.idType)) != base {
 			continue
 		}
-		l := b.layout()
-		if l != nil && layout != nil && fingerprint(l) != fingerprint(layout) {
-			return nil, fmt.Errorf("gormplugin: select by time: the generators of %s have the layouts %v and %v; pass the layout of %s to CreatedBetweenIn: %w",
-				typename.Of(base), layout, l, fieldName(f), gorm.ErrInvalidField)
+		if layout != nil && fingerprint(l) != fingerprint(layout) {
+			return nil, fmt.Errorf("gormplugin: select by time: the generators of %s have the layouts %q and %q; pass the layout of %s to CreatedBetweenIn: %w",
+				typename.Of(base), fingerprint(layout), fingerprint(l), fieldName(f), gorm.ErrInvalidField)
 		}
-		if l != nil {
-			layout = l
-		}
+		layout = l
 	}
 	switch {
 	case layout != nil:
@@ -114,6 +123,26 @@ func layoutOf(stmt *gorm.Statement, f *schema.Field) (layout any, err error) {
 		layout = idtype.UID60Layout{}
 	}
 	return layout, nil
+}
+
+// layout returns the layout of a generator's IDs if their type can have several layouts, and
+// the generator reports it. Otherwise it returns nil.
+func (b Binding) layout() any {
+	switch g := b.gen.(type) {
+	case idtype.Generator[idtype.Snowflake]:
+		return idtype.LayoutOf(g)
+	case interface {
+		Source() idtype.Generator[idtype.Snowflake]
+	}:
+		return idtype.LayoutOf(g.Source())
+	case idtype.Generator[idtype.SnowflakeSI]:
+		return idtype.LayoutOf(g)
+	case interface {
+		Source() idtype.Generator[idtype.SnowflakeSI]
+	}:
+		return idtype.LayoutOf(g.Source())
+	}
+	return nil
 }
 
 func fingerprint(layout any) string {

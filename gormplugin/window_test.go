@@ -12,8 +12,16 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
+// A dated model declares a layout.
+type dated struct{ ID idtype.SnowflakeOf[dated] }
+
+func (dated) IDLayout() idtype.SnowflakeLayout {
+	return idtype.SnowflakeLayout{Epoch: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), WorkerBits: 10, SequenceBits: 12}
+}
+
 type windowed struct {
 	ID     idtype.SnowflakeOf[windowed]
+	Typed  idtype.SnowflakeOf[dated]
 	Base   idtype.Snowflake
 	Own    lineID
 	SI     idtype.SnowflakeSI
@@ -41,7 +49,7 @@ func (h holder) Current() idtype.Generator[idtype.Snowflake] { return h.Generato
 // A window has the layout of the bound generators, or the default layout of the format.
 func TestCreatedBetweenLayouts(t *testing.T) {
 	year := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
-	custom := idtype.SnowflakeLayout{Epoch: year, WorkerBits: 10, SequenceBits: 12}
+	custom := dated{}.IDLayout()
 	si := idtype.SnowflakeSILayout{BaseClock: year}
 	snowflake, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: custom})
 	gen := generator(t, snowflake, err)
@@ -70,13 +78,16 @@ func TestCreatedBetweenLayouts(t *testing.T) {
 		"of another type":     {[]Binding{For(genSI)}, "base", byDefault},
 		"without a layout":    {[]Binding{For(snowflakes())}, "", byDefault},
 		"custom":              {[]Binding{For(gen)}, "base", byCustom},
-		"custom, typed":       {[]Binding{For(gen)}, "", byCustom},
+		"declared":            {nil, "typed", byCustom},
+		"declared, with it":   {[]Binding{For(gen)}, "typed", byCustom},
+		"not declared":        {[]Binding{For(gen)}, "", byDefault},
 		"custom, own":         {[]Binding{For(gen)}, "own", byCustom},
 		"by name":             {[]Binding{Named("a", gen)}, "base", byCustom},
 		"of a lease":          {[]Binding{For(holder{gen})}, "base", byCustom},
-		"mapped":              {[]Binding{For(idtype.GeneratorOf[windowed](gen))}, "", byCustom},
-		"mapped, of a lease":  {[]Binding{For(idtype.GeneratorOf[windowed](holder{gen}))}, "base", byCustom},
-		"twice":               {[]Binding{For(gen), Named("a", gen), For(idtype.GeneratorOf[windowed](gen))}, "", byCustom},
+		"typed":               {[]Binding{For(idtype.GeneratorOf[dated](gen))}, "base", byCustom},
+		"typed, of a lease":   {[]Binding{For(idtype.GeneratorOf[dated](holder{gen}))}, "base", byCustom},
+		"mapped":              {[]Binding{For(idtype.MapGenerator(gen, func(id idtype.Snowflake) lineID { return lineID{id} }))}, "own", byCustom},
+		"twice":               {[]Binding{For(gen), Named("a", gen), For(idtype.GeneratorOf[dated](gen))}, "base", byCustom},
 		"SI":                  {[]Binding{For(genSI)}, "si", pair(bounds(si, from, to))},
 		"mapped SI":           {[]Binding{For(idtype.GeneratorOf[windowed](genSI))}, "si", pair(bounds(si, from, to))},
 		"UID60":               {nil, "uid", pair(bounds(idtype.UID60Layout{}, from, to))},
@@ -92,15 +103,53 @@ func TestCreatedBetweenLayouts(t *testing.T) {
 	plain, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{})
 	two := []Binding{For(gen), Named("a", generator(t, plain, err))}
 	for want, tx := range map[string]*gorm.DB{
-		"have the layouts epoch 2024-01-01T00:00:00.000Z; bits: datacenter 0, worker 10, sequence 12 and epoch 2021": open(t, two...).Scopes(CreatedBetween("base", from, to)).Find(&[]windowed{}),
-		"the layout of windowed.SI of type idtype.SnowflakeSI is unknown; ":                                          open(t).Scopes(CreatedBetween("si", from, to)).Find(&[]windowed{}),
-		"the layout of windowed.Spread of type idtype.Spread64 is unknown; ":                                         open(t).Scopes(CreatedBetween("spread", from, to)).Find(&[]windowed{}),
-		"the layout of windowed.Int of type int64 is unknown; ":                                                      open(t).Scopes(CreatedBetween("int", from, to)).Find(&[]windowed{}),
-		`the query has no model with the column "id"; `:                                                              open(t).Table("t").Scopes(CreatedBetween("id", from, to)).Find(&[]map[string]any{}),
-		`the query has no model with the column "others.id"; `:                                                       open(t).Scopes(CreatedBetween("others.id", from, to)).Find(&[]windowed{}),
+		"have the layouts \"epoch 2024-01-01T00:00:00.000Z; bits: datacenter 0, worker 10, sequence 12\" and \"epoch 2021": open(t, two...).Scopes(CreatedBetween("base", from, to)).Find(&[]windowed{}),
+		"the layout of windowed.SI of type idtype.SnowflakeSI is unknown; ":                                                open(t).Scopes(CreatedBetween("si", from, to)).Find(&[]windowed{}),
+		"the layout of windowed.Spread of type idtype.Spread64 is unknown; ":                                               open(t).Scopes(CreatedBetween("spread", from, to)).Find(&[]windowed{}),
+		"the layout of windowed.Int of type int64 is unknown; ":                                                            open(t).Scopes(CreatedBetween("int", from, to)).Find(&[]windowed{}),
+		`the query has no model with the column "id"; `:                                                                    open(t).Table("t").Scopes(CreatedBetween("id", from, to)).Find(&[]map[string]any{}),
+		`the query has no model with the column "others.id"; `:                                                             open(t).Scopes(CreatedBetween("others.id", from, to)).Find(&[]windowed{}),
 	} {
 		if !errors.Is(tx.Error, gorm.ErrInvalidField) || !strings.HasPrefix(tx.Error.Error(), "gormplugin: select by time: ") || !strings.Contains(tx.Error.Error(), want) {
 			t.Errorf("%v, want %s", tx.Error, want)
+		}
+	}
+}
+
+// A generator whose layout isn't the one in which the keys are read creates no rows.
+func TestGeneratorOfAnotherLayout(t *testing.T) {
+	standard, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{})
+	plain := generator(t, standard, err)
+	ofDated, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Layout: dated{}.IDLayout()})
+	custom := generator(t, ofDated, err)
+	type (
+		named struct {
+			ID     idtype.Snowflake
+			Public *idtype.SnowflakeOf[dated] `gorm:"idgen:other"`
+		}
+		undeclared struct {
+			ID optional[idtype.SnowflakeOf[undeclared]]
+		}
+	)
+	create := func(row any, bindings ...Binding) error { return open(t, bindings...).Create(row).Error }
+	for name, c := range map[string]struct {
+		err  error
+		want string // "" for success
+	}{
+		"declared":             {create(&dated{}, For(custom)), ""},
+		"default":              {create(&Sale{}, For(plain)), ""},
+		"a plain Snowflake":    {create(&order{}, For(custom)), ""},
+		"without a layout":     {create(&dated{}, For(snowflakes())), ""},
+		"default for declared": {create(&dated{}, For(plain)), "fill dated.ID: idtype: generate SnowflakeOf[gormplugin.dated]: "},
+		"of a lease":           {create(&[]dated{{}}, For(holder{plain})), "fill dated.ID: "},
+		"a key that is set":    {create(&dated{ID: 7}, For(plain)), "fill dated.ID: "},
+		"declared for default": {create(&undeclared{}, For(custom)), "fill undeclared.ID: "},
+		"public, by name":      {create(&named{}, For(custom), Named("other", plain)), "fill named.Public: "},
+	} {
+		switch {
+		case c.want == "" && c.err == nil:
+		case c.want == "", !errors.Is(c.err, idtype.ErrConfig), !strings.Contains(c.err.Error(), "gormplugin: "+c.want), !strings.Contains(c.err.Error(), "declare the generator's layout"):
+			t.Errorf("%s: %v, want %q", name, c.err, c.want)
 		}
 	}
 }
