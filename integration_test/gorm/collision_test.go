@@ -85,7 +85,7 @@ func rowsOf(t *testing.T, g *gorm.DB) map[string][]string {
 
 // A generated ID that an existing row has is never that row's in another way: the call fails,
 // changes nothing, and succeeds when it is repeated.
-func (k of[T, N]) collisions(t *testing.T, g *gorm.DB) {
+func (k peopleOf[T, N]) collisions(t *testing.T, g *gorm.DB) {
 	taken := k.ids(t, 1)[0]
 	repeating := &repeater[T]{Generator: must1(t, k.NewGenerator), taken: taken, at: -1}
 	g = withConfig(t, g, gorm.Config{TranslateError: true}, gormplugin.For[T](repeating))
@@ -154,7 +154,7 @@ func (k of[T, N]) collisions(t *testing.T, g *gorm.DB) {
 	}
 }
 
-func (k of[T, N]) collisionCases(g *gorm.DB, alice *N) map[string]collision[T] {
+func (k peopleOf[T, N]) collisionCases(g *gorm.DB, alice *N) map[string]collision[T] {
 	in := func(n *N) *Person[T, N] { return k.in(n) }
 	acme, red := in(alice).Company, in(alice).Tags[0]
 	byID := []clause.Column{{Name: "id"}}

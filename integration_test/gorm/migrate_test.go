@@ -2,16 +2,26 @@ package gorm
 
 import (
 	"database/sql"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 
+	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
+	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -35,16 +45,16 @@ func (forms[T]) TableName() string { return "forms" }
 
 // AutoMigrate creates columns of the types that the ID types declare. A second AutoMigrate
 // changes nothing.
-func (k of[T, N]) migrate(t *testing.T, g *gorm.DB) {
+func (k of[T]) migrate(t *testing.T, g *gorm.DB) {
 	varchar, char := "varchar(40)", "char(20)"
 	if isPostgres(g) {
 		varchar, char = "character varying(40)", "character(20)"
 		must(t, g.Exec("create domain key as "+k.Column).Error)
 	}
-	models := append(k.graphModels(), &owner[T]{}, &profile[T]{}, &account[T]{}, &item[T]{}, &forms[T]{})
+	models := append(slices.Clone(k.people), &owner[T]{}, &profile[T]{}, &account[T]{}, &item[T]{}, &forms[T]{})
 	must(t, g.AutoMigrate(models...))
 
-	k.checkColumns(t, g, map[string]map[string]string{
+	checkColumns(t, g, map[string]map[string]string{
 		"forms": {
 			"id": k.Column, "plain": k.Column, "pointer": k.Column, "null": k.Column, "optional": k.Column,
 			"text": "text", "opt_text": "text", "varchar": varchar, "char": char, "bytes": "bytea",
@@ -91,33 +101,9 @@ func (k of[T, N]) migrate(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// checkColumns compares the types of columns, and checks that no column has a default or is
-// an identity column.
-func (k of[T, N]) checkColumns(t *testing.T, g *gorm.DB, want map[string]map[string]string) {
-	t.Helper()
-	for table, columns := range want {
-		for column, typ := range columns {
-			var got struct {
-				Type    string
-				Default sql.Null[string]
-			}
-			query := `select format_type(atttypid, atttypmod) as type, pg_get_expr(adbin, adrelid) || attidentity::text as default
-				from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
-				where attrelid = ?::regclass and attname = ?`
-			if !isPostgres(g) {
-				query = `select lower(type) as type, dflt_value as "default" from pragma_table_info(?) where name = ?`
-			}
-			must(t, g.Raw(query, table, column).Scan(&got).Error)
-			if got.Type != typ || got.Default.Valid {
-				t.Errorf("%s.%s: got type %q with default %v, want %q without", table, column, got.Type, got.Default, typ)
-			}
-		}
-	}
-}
-
 // checkForeignKeys compares the foreign keys, which exist only between columns
 // of equal types.
-func (k of[T, N]) checkForeignKeys(t *testing.T, g *gorm.DB) {
+func (k of[T]) checkForeignKeys(t *testing.T, g *gorm.DB) {
 	t.Helper()
 	if !isPostgres(g) {
 		return // SQLite has no catalog of the columns of foreign keys
@@ -138,4 +124,589 @@ func (k of[T, N]) checkForeignKeys(t *testing.T, g *gorm.DB) {
 	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, want) {
 		t.Errorf("foreign keys: got %q, want %q", keys, want)
 	}
+}
+
+// A library has patrons and their loans, with keys of type K.
+type patron[K any] struct {
+	ID    K
+	Name  string
+	Loans []loan[K] `gorm:"foreignKey:PatronID"`
+}
+
+type loan[K any] struct {
+	ID       K
+	Title    string
+	PatronID K
+	Patron   *patron[K]
+	HeirID   *K // a second key, which may be NULL
+	Heir     *patron[K]
+}
+
+func (patron[K]) TableName() string { return "patrons" }
+func (loan[K]) TableName() string   { return "loans" }
+
+// otherUUID is the key of a model whose UUIDs are not Snos.
+type otherUUID string
+
+func (otherUUID) GormDataType() string { return "uuid" }
+
+var randomUUIDs = []otherUUID{"f47ac10b-58cc-4372-a567-0e02b2c3d479", "0b6ccd2c-9b56-4a5c-8ab4-4b4b5d6c1f0e"}
+
+// The key of an existing model can get an ID type.
+func (k of[T]) moved(t *testing.T, g *gorm.DB) {
+	if k.Column == "uuid" {
+		k.movedFromUUID(t, g)
+		return
+	}
+	k.movedFromNumbers(t, g)
+}
+
+// keyColumn returns the type and the default of a column in Postgres.
+func keyColumn(t *testing.T, g *gorm.DB, table, column string) string {
+	t.Helper()
+	var got string
+	must(t, g.Raw(`select data_type || ' ' || coalesce(column_default, identity_generation, '')
+		from information_schema.columns where table_name = ? and column_name = ?`, table, column).Scan(&got).Error)
+	return got
+}
+
+// The numbers of a sequence are valid IDs. They sort before all generated IDs, except with
+// Spread64. AutoMigrate changes nothing, not even the default, which older programs still
+// use.
+func (k of[T]) movedFromNumbers(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&patron[int64]{}, &loan[int64]{}))
+	old := patron[int64]{Name: "old", Loans: []loan[int64]{{Title: "old"}}}
+	must(t, g.Create(&old).Error)
+	if old.ID != 1 || old.Loans[0].PatronID != 1 {
+		t.Fatalf("got %+v, want IDs 1", old)
+	}
+
+	if s := alterations(t, g, &patron[T]{}, &loan[T]{}); isPostgres(g) && len(s) > 0 {
+		t.Errorf("AutoMigrate changed %q", s)
+	}
+	if s := alterations(t, g, &patron[T]{}, &loan[T]{}); len(s) > 0 {
+		t.Errorf("a second AutoMigrate changed %q", s)
+	}
+
+	fresh := patron[T]{Name: "new", Loans: []loan[T]{{Title: "new"}}}
+	must(t, g.Create(&fresh).Error)
+	var before []patron[T]
+	must(t, g.Preload("Loans").Find(&before, "name = ?", "old").Error)
+	if len(before) != 1 || fmt.Sprint(k.Stored(before[0].ID)) != "1" || len(before[0].Loans) != 1 || before[0].Loans[0].PatronID != before[0].ID {
+		t.Fatalf("got %+v, want the old row with ID 1 and its loan", before)
+	}
+	first := before[0]
+	if isPostgres(g) {
+		for table := range map[string]bool{"patrons": true, "loans": true} {
+			if got, want := keyColumn(t, g, table, "id"), "bigint nextval('"+table+"_id_seq'::regclass)"; got != want {
+				t.Errorf("%s.id is %s, want %s", table, got, want)
+			}
+			var last int
+			must(t, g.Raw("select last_value from "+table+"_id_seq").Scan(&last).Error)
+			if last != 1 {
+				t.Errorf("%s: the sequence is at %d, want 1", table, last)
+			}
+		}
+		late := patron[int64]{Name: "late"}
+		must(t, g.Create(&late).Error)
+		var n patron[T]
+		if err := g.First(&n, "name = ?", "late").Error; err != nil || late.ID != 2 || k.Stored(n.ID) != "2" {
+			t.Errorf("older program: got %d and %v, %v, want 2", late.ID, n.ID, err)
+		}
+		must(t, g.Delete(&late).Error)
+	}
+
+	// Queries treat old and new rows alike.
+	must(t, g.Create(&loan[T]{Title: "mixed", PatronID: first.ID, HeirID: &fresh.ID}).Error)
+	must(t, g.Model(&first).Update("name", "renamed").Error)
+	var loans []loan[T]
+	must(t, g.Joins("Heir").Order("loans.id").Find(&loans, "patron_id = ?", first.ID).Error)
+	if len(loans) != 2 || (loans[0].Heir == nil) == (loans[1].Heir == nil) {
+		t.Errorf("got loans %+v, want one with an heir", loans)
+	}
+	if err := g.Create(&loan[T]{Title: "of nobody", PatronID: k.ids(t, 1)[0]}).Error; err == nil {
+		t.Error("loan without a patron: want an error of the foreign key")
+	}
+	var ids []T
+	must(t, g.Model(&patron[T]{}).Order("id").Pluck("id", &ids).Error)
+	if want := []T{first.ID, fresh.ID}; len(ids) != 2 || !slices.Contains(ids, fresh.ID) || k.Layout != nil && !slices.Equal(ids, want) {
+		t.Errorf("got IDs %v, want %v", ids, want)
+	}
+}
+
+// AutoMigrate doesn't alter primary keys, so keys of 32 bits keep their type. Inserts fail until
+// an ALTER TABLE changes it to bigint.
+func (k of[T]) movedFromSerial(t *testing.T, g *gorm.DB) {
+	if k.Column == "uuid" || !isPostgres(g) {
+		return // integers have 64 bits in SQLite
+	}
+	must(t, g.AutoMigrate(&patron[int32]{}, &loan[int32]{}))
+	must(t, g.Create(&patron[int32]{Name: "old", Loans: []loan[int32]{{Title: "old"}}}).Error)
+	want := []string{
+		`ALTER TABLE "loans" ALTER COLUMN "patron_id" TYPE bigint USING "patron_id"::bigint`,
+		`ALTER TABLE "loans" ALTER COLUMN "heir_id" TYPE bigint USING "heir_id"::bigint`,
+	}
+	if s := alterations(t, g, &patron[T]{}, &loan[T]{}); !slices.Equal(s, want) {
+		t.Errorf("AutoMigrate changed %q, want %q", s, want)
+	}
+	if got := keyColumn(t, g, "patrons", "id"); !strings.HasPrefix(got, "integer nextval") {
+		t.Errorf("the key is %s, want integer", got)
+	}
+	p := patron[T]{Name: "new"}
+	if err := g.Create(&p).Error; err == nil {
+		t.Errorf("Create with ID %v in a column of type integer: want an error", p.ID)
+	}
+	must(t, g.Exec("alter table patrons alter column id type bigint").Error)
+	must(t, g.Create(&p).Error)
+	var names []string
+	must(t, g.Model(&patron[T]{}).Where("id = ? OR id = 1", p.ID).Order("name").Pluck("name", &names).Error)
+	if !slices.Equal(names, []string{"new", "old"}) {
+		t.Errorf("got %q, want both rows", names)
+	}
+}
+
+// An identity column accepts IDs, unless it is GENERATED ALWAYS.
+func (k of[T]) movedFromIdentity(t *testing.T, g *gorm.DB) {
+	if k.Column == "uuid" || !isPostgres(g) {
+		return // SQLite has none
+	}
+	must(t, g.Exec("create table patrons (id bigint generated always as identity primary key, name text)").Error)
+	if s := alterations(t, g, &patron[T]{}); len(s) > 0 {
+		t.Errorf("AutoMigrate changed %q", s)
+	}
+	p := patron[T]{Name: "new"}
+	if err := g.Create(&p).Error; err == nil || !strings.Contains(err.Error(), "non-DEFAULT value") {
+		t.Errorf("GENERATED ALWAYS: %v", err)
+	}
+	must(t, g.Exec("alter table patrons alter column id set generated by default").Error)
+	must(t, g.Create(&p).Error)
+	var n patron[T]
+	if err := g.First(&n, p.ID).Error; err != nil || n.ID != p.ID {
+		t.Errorf("GENERATED BY DEFAULT: got %v, %v, want %v", n.ID, err, p.ID)
+	}
+}
+
+// A uuid column with other UUIDs keeps its type. Reading such a UUID as a Sno fails with a clear
+// error. New rows work, and so do statements that don't read IDs.
+func (k of[T]) movedFromUUID(t *testing.T, g *gorm.DB) {
+	must(t, g.AutoMigrate(&patron[otherUUID]{}, &loan[otherUUID]{}))
+	if isPostgres(g) {
+		must(t, g.Exec("alter table patrons alter column id set default gen_random_uuid()").Error)
+	}
+	must(t, g.Create(&patron[otherUUID]{ID: randomUUIDs[0], Name: "old", Loans: []loan[otherUUID]{{ID: randomUUIDs[1], Title: "old"}}}).Error)
+
+	for range 2 {
+		if s := alterations(t, g, &patron[T]{}, &loan[T]{}); len(s) > 0 {
+			t.Errorf("AutoMigrate changed %q", s)
+		}
+	}
+	if isPostgres(g) {
+		if got, want := keyColumn(t, g, "patrons", "id"), "uuid gen_random_uuid()"; got != want {
+			t.Errorf("the key is %s, want %s", got, want)
+		}
+	}
+	p := patron[T]{Name: "new", Loans: []loan[T]{{Title: "new"}}}
+	must(t, g.Create(&p).Error)
+	var found patron[T]
+	if err := g.Preload("Loans").First(&found, p.ID).Error; err != nil || found.ID != p.ID || len(found.Loans) != 1 || found.Loans[0].ID != p.Loans[0].ID {
+		t.Errorf("new: got %+v, %v, want %+v", found, err, p)
+	}
+
+	var (
+		all   []patron[T]
+		loans []loan[T]
+		ids   []T
+	)
+	for name, err := range map[string]error{
+		"Find":        g.Find(&all).Error,
+		"First":       g.First(&patron[T]{}, "name = ?", "old").Error,
+		"Pluck":       g.Model(&patron[T]{}).Pluck("id", &ids).Error,
+		"foreign key": g.Select("patron_id").Find(&loans).Error,
+	} {
+		if !errors.Is(err, idtype.ErrNotSno) || !strings.Contains(err.Error(), string(randomUUIDs[0])) {
+			t.Errorf("%s: got %v, want %v and the value", name, err, idtype.ErrNotSno)
+		}
+	}
+	var count int64
+	must(t, g.Model(&patron[T]{}).Count(&count).Error)
+	must(t, g.Model(&patron[T]{}).Where("name = ?", "old").Update("name", "renamed").Error)
+	var old patron[otherUUID]
+	must(t, g.Preload("Loans").First(&old, "name = ?", "renamed").Error)
+	if count != 2 || old.ID != randomUUIDs[0] || len(old.Loans) != 1 || old.Loans[0].ID != randomUUIDs[1] {
+		t.Errorf("got %d rows and %+v, want 2 and the old row", count, old)
+	}
+	// The old program can read the new rows.
+	var everyone []patron[otherUUID]
+	must(t, g.Order("name").Find(&everyone).Error)
+	if len(everyone) != 2 || string(everyone[0].ID) != k.Stored(p.ID) {
+		t.Errorf("got %+v, want ID %s and the old row", everyone, k.Stored(p.ID))
+	}
+}
+
+// The tags of a field take precedence over the column type of its Go type.
+func (k of[T]) columnTags(t *testing.T, g *gorm.DB) {
+	type noIncrement struct {
+		ID T `gorm:"primaryKey;autoIncrement:false"`
+	}
+	type increment struct {
+		ID T `gorm:"primaryKey;autoIncrement"`
+	}
+	type sized struct {
+		ID   T `gorm:"size:32"`
+		Code T `gorm:"size:16;not null"`
+	}
+	type typed struct {
+		ID    sqltypes.Text[T]                    `gorm:"type:varchar(40)"`
+		Code  T                                   `gorm:"type:varchar(50)"`
+		Other sqltypes.Optional[sqltypes.Text[T]] `gorm:"type:varchar(60)"`
+		None  *sqltypes.Text[T]                   `gorm:"type:varchar(70);not null"`
+	}
+	serial := "bigserial"
+	if k.Column == "uuid" {
+		serial = "smallserial" // a type that isn't a number has size 0
+	}
+	if !isPostgres(g) {
+		serial = k.Column
+	}
+	for table, c := range map[string]struct {
+		model any
+		want  []string
+	}{
+		"not_counted": {&noIncrement{}, []string{"id", k.Column}},
+		"counted":     {&increment{}, []string{"id", serial}},
+		"sized":       {&sized{}, []string{"id", k.Column, "code", k.Column + " NOT NULL"}},
+		"typed":       {&typed{}, []string{"id", "varchar(40)", "code", "varchar(50)", "other", "varchar(60)", "none", "varchar(70) NOT NULL"}},
+	} {
+		s := alterations(t, g.Table(table), c.model)
+		if len(s) != 1 {
+			t.Errorf("%s: AutoMigrate ran %q, want one CREATE TABLE", table, s)
+			continue
+		}
+		definition := strings.ReplaceAll(strings.ReplaceAll(s[0], `"`, ""), "`", "")
+		want := "CREATE TABLE " + table + " ("
+		for i := 0; i < len(c.want); i += 2 {
+			want += c.want[i] + " " + c.want[i+1] + ","
+		}
+		if want += "PRIMARY KEY (id))"; definition != want {
+			t.Errorf("%s: AutoMigrate ran %q, want %q", table, definition, want)
+		}
+		// GORM mistakes the 64 bits of a number for the length of the column.
+		if s := alterations(t, g.Table(table), c.model); len(s) > 0 && (table != "typed" || k.Column == "uuid") {
+			t.Errorf("%s: a second AutoMigrate ran %q", table, s)
+		}
+	}
+
+	// The plugin fills the key, so the sequence isn't used.
+	if k.Column == "bigint" {
+		row := increment{}
+		must(t, g.Table("counted").Create(&row).Error)
+		var found increment
+		if err := g.Table("counted").First(&found).Error; err != nil || found != row || row.ID.IsZero() || k.Stored(row.ID) == "1" {
+			t.Errorf("autoIncrement: got %v, %v, want %v, from the generator", found, err, row)
+		}
+	}
+}
+
+// Models with columns of the domains of schema sortkey. A tag can't have variables, so each
+// domain has a model. AutoMigrate compares a default with its text in Postgres, so a tag with
+// a node number has a space after the comma.
+type (
+	domainSnowflake struct {
+		ID       idtype.Snowflake `gorm:"type:sortkey.snowflake"`
+		Name     string
+		ParentID *idtype.Snowflake `gorm:"type:sortkey.snowflake"`
+		Parent   *domainSnowflake
+		Made     idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake()"`
+	}
+	domainSno struct {
+		ID       idtype.Sno `gorm:"type:sortkey.sno"`
+		Name     string
+		ParentID *idtype.Sno `gorm:"type:sortkey.sno"`
+		Parent   *domainSno
+		Made     idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(0, 1)"`
+	}
+	domainSnoText struct {
+		ID       sqltypes.SnoText `gorm:"type:sortkey.sno_as_text"`
+		Name     string
+		ParentID *sqltypes.SnoText `gorm:"type:sortkey.sno_as_text"`
+		Parent   *domainSnoText
+		Made     sqltypes.SnoText `gorm:"type:sortkey.sno_as_text;default:sortkey.sno_text(sortkey.next_sno())"`
+	}
+)
+
+// A model can have columns of domains: AutoMigrate creates them, the plugin fills the keys,
+// and the database fills the columns that have defaults.
+func TestDomains(t *testing.T) {
+	for _, client := range postgresClients { // SQLite has no domains
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+				install(t, db)
+				g := db.GORM(t, nil, clients[client]...)
+				must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
+				domainModel[domainSnowflake](t, g, "snowflake")
+				domainModel[domainSno](t, g, "sno")
+				domainModel[domainSnoText](t, g, "sno_as_text")
+			})
+		})
+	}
+}
+
+// defaultNode is the node number of the defaults.
+const defaultNode = 1023
+
+// install runs the migrations and sets the node number of new sessions.
+func install(t *testing.T, db *pgtest.DB) {
+	t.Helper()
+	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
+	db.Exec(t, fmt.Sprintf("ALTER DATABASE %[1]s SET sortkey.node = %[2]d; SELECT sortkey.reserve_node('snowflake', %[2]d, 'defaults'), sortkey.reserve_node('sno', %[2]d, 'defaults')",
+		db.Name, defaultNode))
+}
+
+func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
+	t.Helper()
+	must(t, g.AutoMigrate(new(M)))
+	stmt := &gorm.Statement{DB: g}
+	must(t, stmt.Parse(new(M)))
+	table := stmt.Schema.Table
+	for _, column := range []string{"id", "parent_id", "made"} {
+		var got string
+		must(t, g.Raw("select format_type(atttypid, atttypmod) from pg_attribute where attrelid = ?::regclass and attname = ?", table, column).Scan(&got).Error)
+		if got != "sortkey."+domain {
+			t.Errorf("%s.%s is a %s, want sortkey.%s", table, column, got, domain)
+		}
+	}
+
+	field := func(m *M, name string) reflect.Value { return reflect.ValueOf(m).Elem().FieldByName(name) }
+	// The plugin generates the parent's ID first. The server generates Made.
+	child, parent := new(M), new(M)
+	field(parent, "Name").SetString("parent")
+	field(child, "Name").SetString("child")
+	field(child, "Parent").Set(reflect.ValueOf(parent))
+	must(t, g.Create(child).Error)
+	if field(child, "ID").IsZero() || field(parent, "ID").IsZero() || field(child, "Made").IsZero() || field(parent, "Made").IsZero() {
+		t.Errorf("%s: Create left %+v and %+v", domain, child, parent)
+	}
+	var found M
+	must(t, g.Preload("Parent").First(&found, "id = ?", field(child, "ID").Interface()).Error)
+	if !reflect.DeepEqual(&found, child) || !reflect.DeepEqual(field(&found, "ParentID").Elem().Interface(), field(parent, "ID").Interface()) {
+		t.Errorf("%s: got %+v, want %+v", domain, found, child)
+	}
+	var names []string
+	must(t, g.Model(new(M)).Where("id IN ?", []any{field(child, "ID").Interface(), field(parent, "ID").Interface()}).Order("name").Pluck("name", &names).Error)
+	if !slices.Equal(names, []string{"child", "parent"}) {
+		t.Errorf("%s: found %q by their IDs", domain, names)
+	}
+	// Columns of the domain reject values that aren't IDs, such as zero.
+	err := g.Table(table).Where("name = ?", "child").Update("parent_id", reflect.Zero(field(child, "ID").Type()).Interface()).Error
+	if err == nil || !strings.Contains(err.Error(), "23514") {
+		t.Errorf("%s: zero ID: got %v, want SQLSTATE 23514", domain, err)
+	}
+
+	// GORM repeats ALTER TABLE for each column but the key, because it compares the
+	// domain's name with the base type's. The statement takes an exclusive lock and drops
+	// the columns' statistics, but rewrites no rows.
+	must(t, g.Exec(fmt.Sprintf("CREATE INDEX ON %s (parent_id)", table)).Error)
+	files := func() (list []string) {
+		t.Helper()
+		must(t, g.Raw("select relname || ' ' || pg_relation_filenode(oid) from pg_class where relname like ? || '%' and relkind in ('r', 'i') order by 1", table).Scan(&list).Error)
+		return list
+	}
+	statistics := func() (columns string) {
+		t.Helper()
+		must(t, g.Raw("select coalesce(string_agg(attname, ' ' order by attname), '') from pg_stats where tablename = ?", table).Scan(&columns).Error)
+		return columns
+	}
+	must(t, g.Exec("ANALYZE "+table).Error)
+	before, known := files(), statistics()
+	alter := fmt.Sprintf(`ALTER TABLE "%s" ALTER COLUMN `, table)
+	want := []string{
+		fmt.Sprintf(`%s"parent_id" TYPE sortkey.%s USING "parent_id"::sortkey.%[2]s`, alter, domain),
+		fmt.Sprintf(`%s"made" TYPE sortkey.%s USING "made"::sortkey.%[2]s`, alter, domain),
+		alter + `"made" SET DEFAULT ` + stmt.Schema.LookUpField("made").DefaultValue,
+	}
+	if got := alterations(t, g, new(M)); !slices.Equal(got, want) {
+		t.Errorf("%s: a second AutoMigrate ran %q, want %q", domain, got, want)
+	}
+	if after := files(); !slices.Equal(before, after) || len(after) < 3 {
+		t.Errorf("%s: the second AutoMigrate rewrote files: got %q, want %q", domain, after, before)
+	}
+	if after := statistics(); known != "id made name parent_id" || after != "id name" {
+		t.Errorf("%s: columns with statistics: %q before and %q after the second AutoMigrate", domain, known, after)
+	}
+	must(t, g.Exec(fmt.Sprintf("CREATE VIEW %s_parents AS SELECT parent_id FROM %[1]s", table)).Error)
+	if err := g.AutoMigrate(new(M)); err == nil || !strings.Contains(err.Error(), "cannot alter type of a column used by a view") {
+		t.Errorf("%s: AutoMigrate with a view: %v", domain, err)
+	}
+
+	// If the dialector declares the domains as aliases of the base types, GORM repeats nothing.
+	pool, err := g.DB()
+	must(t, err)
+	aware, err := gorm.Open(dialector{postgres.New(postgres.Config{Conn: pool}).(*postgres.Dialector)}, &gorm.Config{Logger: g.Logger})
+	must(t, err)
+	if got := alterations(t, aware, new(M)); len(got) > 0 {
+		t.Errorf("%s: AutoMigrate ran %q", domain, got)
+	}
+	must(t, g.Exec("DROP VIEW "+table+"_parents").Error)
+}
+
+// A dialector is a copy of the dialector in the documentation of package gormplugin.
+type dialector struct{ *postgres.Dialector }
+
+func (d dialector) Migrator(db *gorm.DB) gorm.Migrator {
+	return migrator{d.Dialector.Migrator(db).(postgres.Migrator)}
+}
+
+type migrator struct{ postgres.Migrator }
+
+// GetTypeAliases returns the prefixes that a column type in a tag may have.
+func (m migrator) GetTypeAliases(name string) []string {
+	return append(slices.Clone(m.Migrator.GetTypeAliases(name)), "sortkey.")
+}
+
+func TestDomainDialectorInDocumentation(t *testing.T) {
+	doc, err := os.ReadFile("../../gormplugin/doc.go")
+	must(t, err)
+	source, err := os.ReadFile("migrate_test.go")
+	must(t, err)
+	code := regexp.MustCompile(`(?s)\ntype dialector struct.*?"sortkey\."\)\n}\n`).FindString(string(source))
+	if text := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString(string(doc), ""); code == "" || !strings.Contains(text, code) {
+		t.Errorf("the documentation of gormplugin lacks this code:\n%s", code)
+	}
+}
+
+// The database can generate the keys: without the plugin, GORM omits a zero key from the
+// INSERT, and reads the default's value back.
+func TestDomainDefaultKey(t *testing.T) {
+	type ticket struct {
+		ID   idtype.Snowflake `gorm:"type:sortkey.snowflake;default:sortkey.next_snowflake()"`
+		Name string
+	}
+	type note struct {
+		ID   idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(7)"`
+		Name string
+	}
+	for _, client := range postgresClients { // SQLite has no domains
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+				install(t, db)
+				g := db.GORM(t, nil, clients[client]...)
+				must(t, g.AutoMigrate(&ticket{}, &note{}))
+				start := time.Now().Add(-time.Minute) // the server's clock may differ
+				tickets, notes := []ticket{{Name: "a"}, {Name: "b"}}, []note{{Name: "a"}}
+				must(t, g.Create(&tickets).Error)
+				must(t, g.Create(&notes).Error)
+				p, err := idtype.SnowflakeLayout{}.Parts(tickets[1].ID)
+				if err != nil || p.Datacenter<<5|p.Worker != defaultNode || p.Time.Before(start) || tickets[0].ID >= tickets[1].ID {
+					t.Errorf("the server generated %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
+				}
+				if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != defaultNode || id.Time().Before(start) {
+					t.Errorf("the server generated %v", id)
+				}
+				var found []ticket
+				must(t, g.Order("id").Find(&found).Error)
+				if !slices.Equal(found, tickets) {
+					t.Errorf("got %v, want %v", found, tickets)
+				}
+				// GORM doesn't alter the columns of primary keys.
+				if got := alterations(t, g, &ticket{}, &note{}); len(got) > 0 {
+					t.Errorf("a second AutoMigrate ran %q", got)
+				}
+			})
+		})
+	}
+}
+
+// A program without the plugin can't store a zero key if the database rejects it.
+func TestZeroKeyGuards(t *testing.T) {
+	type checked struct {
+		ID   idtype.SnowflakeOf[dated] `gorm:"check:id <> 0"`
+		Name string
+	}
+	type checkedSno struct {
+		ID   idtype.SnoOf[dated] `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
+		Name string
+	}
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		install(t, db)
+		g := db.GORM(t, &gorm.Config{TranslateError: true})
+		for name, row := range map[string]any{"CHECK": &checked{}, "CHECK of a Sno": &checkedSno{}, "domain": &domainSnowflake{}, "domain of a Sno": &domainSno{}} {
+			must(t, g.AutoMigrate(row))
+			if err := g.Create(row).Error; !errors.Is(err, gorm.ErrCheckConstraintViolated) {
+				t.Errorf("%s: %v, want %v", name, err, gorm.ErrCheckConstraintViolated)
+			}
+		}
+		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
+		must(t, g.Create(&checked{Name: "with the plugin"}).Error)
+		must(t, g.Create(&checkedSno{Name: "with the plugin"}).Error)
+	})
+}
+
+type (
+	dated struct {
+		ID   idtype.SnowflakeOf[dated]
+		Name string
+	}
+	datedSno struct {
+		ID      idtype.SnoOf[datedSno]
+		OtherID *idtype.UID60
+	}
+)
+
+func (datedSno) TableName() string { return "dated_snos" }
+
+// A program that uses only GORM, without the project's SQL, finds out that its layout has a
+// later epoch than the existing rows.
+func TestCheckNewest(t *testing.T) {
+	run := func(t *testing.T, g *gorm.DB) {
+		layout := idtype.DefaultSnowflakeLayout()
+		later := layout
+		later.Epoch = later.Epoch.AddDate(3, 0, 0)
+		gen := must1(t, func() (*idtype.SnowflakeGenerator, error) {
+			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 17})
+		})
+		snos := must1(t, func() (*idtype.SnoGenerator, error) { return idtype.NewSnoGenerator(idtype.SnoConfig{}) })
+		must(t, g.Use(gormplugin.New(gormplugin.For[idtype.Snowflake](gen), gormplugin.For[idtype.Sno](snos))))
+		must(t, g.AutoMigrate(&dated{}, &datedSno{}))
+		pool, err := g.DB()
+		must(t, err)
+		check := func(l idtype.SnowflakeLayout) error {
+			return migrations.CheckNewest(t.Context(), pool, l, "dateds", "id")
+		}
+
+		must(t, check(later)) // no rows
+		must(t, g.Create(&dated{Name: "a"}).Error)
+		must(t, check(layout))
+		if err := check(later); !errors.Is(err, migrations.ErrFuture) {
+			t.Errorf("a later epoch: %v, want %v", err, migrations.ErrFuture)
+		}
+		earlier := layout
+		earlier.Epoch = earlier.Epoch.AddDate(-3, 0, 0)
+		must(t, check(earlier)) // repeats nothing
+
+		must(t, g.Create(&datedSno{}).Error)
+		must(t, migrations.CheckNewest(t.Context(), pool, idtype.SnoLayout{}, "dated_snos", "id"))
+		must(t, migrations.CheckNewest(t.Context(), pool, idtype.UID60Layout{}, "dated_snos", "other_id")) // NULL
+		_, future, err := idtype.UID60Layout{}.Range(time.Time{}, time.Now().Add(time.Hour))
+		must(t, err)
+		must(t, g.Model(&datedSno{}).Where("1 = 1").Update("other_id", future).Error)
+		if err := migrations.CheckNewest(t.Context(), pool, idtype.UID60Layout{}, "dated_snos", "other_id"); !errors.Is(err, migrations.ErrFuture) {
+			t.Errorf("a wrong clock: %v, want %v", err, migrations.ErrFuture)
+		}
+		if err := migrations.CheckNewest(t.Context(), pool, layout, `no"such.table`, "id"); err == nil || errors.Is(err, migrations.ErrFuture) {
+			t.Errorf("no table: %v", err)
+		}
+		if isPostgres(g) {
+			must(t, migrations.CheckNewest(t.Context(), pool, layout, "public.dateds", "id"))
+		}
+	}
+	t.Run("Postgres", func(t *testing.T) {
+		t.Parallel()
+		pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { run(t, db.GORM(t, nil)) })
+	})
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		run(t, sqlitetest.Open(t))
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
 
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
@@ -20,7 +21,7 @@ import (
 )
 
 // GORM finds rows by their IDs with every kind of condition.
-func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
+func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -148,7 +149,7 @@ func (k of[T, N]) query(t *testing.T, g *gorm.DB) {
 }
 
 // Conditions with NULL, lists, tuples and subqueries.
-func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
+func (k peopleOf[T, N]) conditions(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -274,7 +275,7 @@ func (k of[T, N]) conditions(t *testing.T, g *gorm.DB) {
 }
 
 // Preload and Joins load the associations that match their conditions.
-func (k of[T, N]) loading(t *testing.T, g *gorm.DB) {
+func (k peopleOf[T, N]) loading(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -360,7 +361,7 @@ func (k of[T, N]) loading(t *testing.T, g *gorm.DB) {
 }
 
 // IDs can be scanned into every kind of destination.
-func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
+func (k peopleOf[T, N]) scanning(t *testing.T, g *gorm.DB) {
 	ada := k.newGraph()
 	must(t, g.Create(ada).Error)
 	a := k.in(ada)
@@ -502,247 +503,106 @@ func (k of[T, N]) scanning(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Updates set foreign keys, also to NULL.
-func (k of[T, N]) changes(t *testing.T, g *gorm.DB) {
-	one, two := company[T]{Name: "one"}, company[T]{Name: "two"}
-	must(t, g.Create([]*company[T]{&one, &two}).Error)
-	boss, next := k.named("boss"), k.named("next")
-	must(t, g.Create([]*N{boss, next}).Error)
-	b, n := k.in(boss).ID, k.in(next).ID
-
-	type change struct {
-		do      func(ada *N, tx *gorm.DB) *gorm.DB
-		company *T
-		manager T // zero means NULL
+// gorm.G finds, changes and deletes rows by their IDs.
+func (k peopleOf[T, N]) genericQuery(t *testing.T, g *gorm.DB) {
+	ctx := t.Context()
+	things := make([]thing[T], 7)
+	for i := range things {
+		things[i].Name = fmt.Sprint(i)
 	}
-	in := k.in
-	for name, c := range map[string]change{
-		"struct": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(k.newPerson(Person[T, N]{CompanyID: &two.ID, ManagerID: sqltypes.OptionalOf(n)}))
-		}, &two.ID, n},
-		"struct with zeros": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(k.newPerson(Person[T, N]{Name: "x"}))
-		}, &one.ID, b},
-		"selected zeros": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Select("CompanyID", "ManagerID").Updates(new(N))
-		}, nil, *new(T)},
-		"map": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": two.ID, "manager_id": n})
-		}, &two.ID, n},
-		"map of pointers": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": &two.ID, "manager_id": &n})
-		}, &two.ID, n},
-		"map of wrapped IDs": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"CompanyID": sql.Null[T]{V: two.ID, Valid: true}, "ManagerID": sqltypes.OptionalOf(n)})
-		}, &two.ID, n},
-		"map of nil": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": nil, "manager_id": nil})
-		}, nil, *new(T)},
-		"map of nil pointers": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": (*T)(nil), "manager_id": (*T)(nil)})
-		}, nil, *new(T)},
-		"map of wrapped NULL": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Updates(map[string]any{"company_id": sql.Null[T]{}, "manager_id": sqltypes.Optional[T]{}})
-		}, nil, *new(T)},
-		"Update":       {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", two.ID) }, &two.ID, b},
-		"Update, nil":  {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.Update("company_id", (*T)(nil)) }, nil, b},
-		"UpdateColumn": {func(_ *N, tx *gorm.DB) *gorm.DB { return tx.UpdateColumn("manager_id", sqltypes.OptionalOf(n)) }, &one.ID, n},
-		"UpdateColumns": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.UpdateColumns(k.newPerson(Person[T, N]{CompanyID: &two.ID}))
-		}, &two.ID, b},
-		"expression": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Update("manager_id", gorm.Expr("CASE WHEN manager_id = ? THEN ? ELSE manager_id END", b, n))
-		}, &one.ID, n},
-		"subquery": {func(_ *N, tx *gorm.DB) *gorm.DB {
-			return tx.Update("company_id", g.Model(&company[T]{}).Select("id").Where("id = ?", two.ID))
-		}, &two.ID, b},
-		"Save": {func(ada *N, _ *gorm.DB) *gorm.DB {
-			in(ada).CompanyID, in(ada).ManagerID = nil, sqltypes.OptionalOf(n)
-			return g.Save(ada)
-		}, nil, n},
-		"Save of associations": {func(ada *N, _ *gorm.DB) *gorm.DB {
-			in(ada).Company, in(ada).Manager = &two, next
-			return g.Save(ada)
-		}, &two.ID, n},
+	must(t, g.Create(&things).Error)
+	must(t, g.Raw("select * from things order by id").Scan(&things).Error)
+	a, b := things[2], things[4]
+
+	q := gorm.G[thing[T]](g)
+	for name, first := range map[string]func() (thing[T], error){
+		"First":  func() (thing[T], error) { return q.Where("id = ?", a.ID).First(ctx) },
+		"Take":   func() (thing[T], error) { return q.Where(&thing[T]{ID: a.ID}).Take(ctx) },
+		"Last":   func() (thing[T], error) { return q.Where("id <= ?", a.ID).Last(ctx) },
+		"map":    func() (thing[T], error) { return q.Where(map[string]any{"id": a.ID}).First(ctx) },
+		"inline": func() (thing[T], error) { return q.Where(a.ID).First(ctx) },
+		"Raw":    func() (thing[T], error) { return q.Raw("select * from things where id = ?", a.ID).First(ctx) },
 	} {
-		// Use separate variables, because GORM writes through the pointer of a foreign key.
-		first, second := one.ID, one.ID
-		ada := k.newPerson(Person[T, N]{Name: "Ada", CompanyID: &first, ManagerID: sqltypes.OptionalOf(b)})
-		bob := k.newPerson(Person[T, N]{Name: "Bob", CompanyID: &second, ManagerID: sqltypes.OptionalOf(b)})
-		must(t, g.Create([]*N{ada, bob}).Error)
-		id := in(ada).ID
-		if tx := c.do(ada, g.Model(k.byID(id))); tx.Error != nil || tx.RowsAffected != 1 {
-			t.Errorf("%s: %d rows, %v", name, tx.RowsAffected, tx.Error)
-		}
-		for who, want := range map[T]change{id: c, in(bob).ID: {company: &one.ID, manager: b}} {
-			q := g.Model(new(N)).Where("id = ?", who)
-			if want.company == nil {
-				q = q.Where("company_id IS NULL")
-			} else {
-				q = q.Where("company_id = ?", *want.company)
-			}
-			if want.manager.IsZero() {
-				q = q.Where("manager_id IS NULL")
-			} else {
-				q = q.Where("manager_id = ?", want.manager)
-			}
-			var count int64
-			if err := q.Count(&count).Error; err != nil || count != 1 {
-				row := new(N)
-				must(t, g.First(row, who).Error)
-				t.Errorf("%s: got %+v, %v, want company %v and manager %v", name, in(row), err, want.company, want.manager)
-			}
-		}
-		if in(ada).ID != id {
-			t.Errorf("%s: the ID became %v, want %v", name, in(ada).ID, id)
-		}
-		must(t, g.Delete([]*N{ada, bob}).Error)
-	}
-}
-
-// Association finds, counts, replaces and deletes associations by their IDs.
-func (k of[T, N]) associations(t *testing.T, g *gorm.DB) {
-	ada, grace := k.newGraph(), k.newGraph() // Grace's associations must not change
-	must(t, g.Create([]*N{ada, grace}).Error)
-	a, o := k.in(ada), k.in(grace)
-	of := func(name string) *gorm.Association { return g.Model(ada).Association(name) }
-	count := func(what, from string, want int) {
-		t.Helper()
-		var got int
-		must(t, g.Raw("select count(*) from "+from).Scan(&got).Error)
-		if got != want {
-			t.Errorf("%s: got %d rows of %s, want %d", what, got, from, want)
+		if got, err := first(); err != nil || got != a {
+			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, a)
 		}
 	}
-
-	for name, want := range map[string]int64{"Company": 1, "Passport": 1, "Orders": 2, "Pictures": 2, "Detail": 1, "Manager": 1, "Team": 2, "Tags": 2, "Clubs": 1, "Friends": 2} {
-		if got := of(name).Count(); got != want {
-			t.Errorf("Count of %s: got %d, want %d", name, got, want)
-		}
-		if got := g.Model([]*N{ada, grace}).Association(name).Count(); got != 2*want {
-			t.Errorf("Count of both's %s: got %d, want %d", name, got, 2*want)
-		}
-	}
-	var (
-		orders  []order[T]
-		friends []N
-		tags    []tag[T]
-		firm    company[T]
-	)
-	if err := of("Orders").Find(&orders, "id = ?", a.Orders[1].ID); err != nil || len(orders) != 1 || orders[0].ID != a.Orders[1].ID {
-		t.Errorf("Find of orders: got %v, %v", orders, err)
-	}
-	if err := of("Friends").Find(&friends); err != nil || len(friends) != 2 {
-		t.Errorf("Find of friends: got %v, %v", friends, err)
-	}
-	if err := of("Tags").Find(&tags, []T{a.Tags[0].ID, o.Tags[0].ID}); err != nil || len(tags) != 1 || tags[0].ID != a.Tags[0].ID {
-		t.Errorf("Find of tags: got %v, %v", tags, err)
-	}
-	if err := of("Company").Find(&firm); err != nil || firm.ID != a.Company.ID {
-		t.Errorf("Find of the company: got %v, %v", firm, err)
-	}
-
-	// Belongs to.
-	fresh := company[T]{Name: "fresh"}
-	must(t, of("Company").Replace(&fresh))
-	if fresh.ID.IsZero() || *a.CompanyID != fresh.ID {
-		t.Errorf("Replace of the company: got %v and %v", fresh.ID, a.CompanyID)
-	}
-	count("Replace", "people p join companies c on c.id = p.company_id where p.name = 'Ada' and c.name = 'fresh'", 1)
-	must(t, of("Company").Delete(&fresh))
-	count("Delete", "people where name = 'Ada' and company_id is null", 1)
-	must(t, of("Manager").Clear())
-	count("Clear", "people where name = 'Ada' and manager_id is null", 1)
-	count("Clear", "people where name = 'Ada' and company_id is not null and manager_id is not null", 1)
-
-	// Has one and has many. Removed rows stay, with a NULL foreign key.
-	must(t, of("Passport").Replace(&passport[T]{Number: "fresh"}))
-	if a.Passport.ID.IsZero() || a.Passport.PersonID != a.ID {
-		t.Errorf("Replace of the passport: got %+v", a.Passport)
-	}
-	count("Replace", "passports where person_id is null", 1)
-	brass := a.Orders[1]
-	must(t, of("Orders").Delete(&order[T]{ID: brass.ID}))
-	if len(a.Orders) != 1 || a.Orders[0].ID == brass.ID {
-		t.Errorf("Delete of an order: left %v", a.Orders)
-	}
-	count("Delete", "orders where person_id is null and item = 'brass'", 1)
-	var gone order[T]
-	if err := g.First(&gone, brass.ID).Error; err != nil || !gone.PersonID.IsZero() {
-		t.Errorf("removed order: got %+v, %v, want no person", gone, err)
-	}
-	must(t, of("Orders").Replace([]order[T]{{Item: "silk"}, {ID: brass.ID, Item: "brass"}}))
-	if len(a.Orders) != 2 || a.Orders[0].ID.IsZero() || a.Orders[1].ID != brass.ID || a.Orders[0].PersonID != a.ID || a.Orders[1].PersonID != a.ID {
-		t.Errorf("Replace of the orders: got %+v", a.Orders)
-	}
-	count("Replace", "orders where person_id is null and item = 'cards'", 1)
-	must(t, of("Pictures").Unscoped().Delete(a.Pictures[:1]))
-	must(t, of("Orders").Unscoped().Clear())
-	must(t, of("Team").Clear())
-	count("Clear", "people where manager_id is null and name in ('Luigi', 'Mary')", 2)
-	// Grace has 3 orders and 3 pictures, one of them of an order. The cards have no person.
-	count("Unscoped", "orders", 3+1+1)
-	count("Unscoped", "pictures", 3+2)
-
-	// Many to many.
-	poet := a.Tags[1]
-	must(t, of("Tags").Delete(&tag[T]{ID: a.Tags[0].ID}))
-	must(t, of("Tags").Append(&tag[T]{Name: "third"}, o.Tags[0]))
-	if len(a.Tags) != 3 || a.Tags[0].ID != poet.ID || a.Tags[1].ID.IsZero() {
-		t.Errorf("Append of tags: got %v", a.Tags)
-	}
-	must(t, of("Tags").Replace(poet))
-	must(t, of("Clubs").Replace(&club[T]{Name: "new"}, o.Clubs[0]))
-	must(t, of("Friends").Clear())
-	for name, want := range map[string]int{"Tags": 1, "Clubs": 2, "Friends": 0} {
-		if n := of(name).Count(); n != int64(want) {
-			t.Errorf("%s: %d left, want %d", name, n, want)
+	for name, c := range map[string]struct {
+		query gorm.ChainInterface[thing[T]]
+		want  []thing[T]
+	}{
+		"IN":  {q.Where("id IN ?", []T{a.ID, b.ID}), []thing[T]{a, b}},
+		"Not": {q.Not("id IN ?", []T{a.ID, b.ID}), append(slices.Clone(things[:2]), things[3], things[5], things[6])},
+		"Or":  {q.Where("id = ?", a.ID).Or("id = ?", b.ID), []thing[T]{a, b}},
+	} {
+		got, err := c.query.Find(ctx)
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
 		}
 	}
-	count("left", "person_tags", 2+1)
-	count("left", "memberships", 1+2)
-	count("left", "friendships", 2)
-	count("the rows stay", "tags", 5)
+	var batches []thing[T]
+	must(t, q.Where("id > ?", things[0].ID).FindInBatches(ctx, 2, func(data []thing[T], _ int) error {
+		batches = append(batches, data...)
+		return nil
+	}))
+	if !slices.Equal(batches, things[1:]) {
+		t.Errorf("FindInBatches: got %v, want %v", batches, things[1:])
+	}
 	var ids []T
-	must(t, g.Model(&membership[T]{}).Pluck("id", &ids).Error)
-	slices.SortFunc(ids, T.Compare)
-	if ids = slices.Compact(ids); len(ids) != 3 || slices.Contains(ids, *new(T)) {
-		t.Errorf("IDs of memberships = %v, want 3", ids)
+	must(t, q.Select("id").Order("id").Scan(ctx, &ids))
+	if len(ids) != 7 || ids[0] != things[0].ID || ids[6] != things[6].ID {
+		t.Errorf("Scan: got IDs %v of %v", ids, things)
 	}
 
-	// Append gives IDs to new rows in every kind of association.
-	image, pass, grown := picture[T]{File: "new"}, passport[T]{Number: "new"}, club[T]{Name: "grown"}
-	for name, row := range map[string]any{
-		"Orders": map[string]any{"item": "new"}, "Pictures": &image, "Passport": &pass, "Clubs": &grown, "Friends": k.named("new"), "Manager": k.named("chief"),
-	} {
-		must(t, g.Model(grace).Association(name).Append(row))
-	}
-	for _, row := range []string{
-		"orders j on j.person_id = p.id and j.item = 'new'", "pictures j on j.owner_id = p.id and j.owner_type = 'people' and j.file = 'new'",
-		"passports j on j.person_id = p.id and j.number = 'new'", "people j on j.id = p.manager_id and j.name = 'chief'",
-		"memberships j on j.person_id = p.id join clubs c on c.id = j.club_id and c.name = 'grown'",
-		"friendships j on j.person_id = p.id join people f on f.id = j.friend_id and f.name = 'new'",
-	} {
-		count("Append", "people p join "+row, 1)
-	}
-	for row, want := range map[string]T{"pictures where file = 'new'": image.ID, "passports where number = 'new'": pass.ID, "clubs where name = 'grown'": grown.ID} {
-		var got []T
-		must(t, g.Raw("select id from "+row).Scan(&got).Error)
-		if !slices.Equal(got, []T{want}) {
-			t.Errorf("Append: %s: IDs = %v, want %v as in the struct", row, got, want)
+	// Updates and deletes affect only the matching rows.
+	changed := func(what string, n int, err error) {
+		t.Helper()
+		if n != 1 || err != nil {
+			t.Errorf("%s: %d rows, %v, want 1", what, n, err)
 		}
 	}
-	for _, table := range []string{"orders", "pictures", "passports", "people", "clubs", "memberships"} {
-		var zeros int64
-		must(t, g.Table(table).Where("id = ?", *new(T)).Count(&zeros).Error)
-		if zeros != 0 {
-			t.Errorf("Append: a row of %s has no ID", table)
-		}
+	n, err := q.Where("id = ?", a.ID).Update(ctx, "name", "a")
+	changed("Update", n, err)
+	n, err = q.Where(&thing[T]{ID: b.ID}).Updates(ctx, thing[T]{Name: "b"})
+	changed("Updates", n, err)
+	n, err = q.Where("id = ?", things[0].ID).Set(clause.Assignment{Column: clause.Column{Name: "name"}, Value: "set"}).Update(ctx)
+	changed("Set", n, err)
+	n, err = q.Where("id IN ?", []T{things[1].ID}).Delete(ctx)
+	changed("Delete", n, err)
+	must(t, q.Exec(ctx, "delete from things where id = ?", things[6].ID))
+	things[2].Name, things[4].Name, things[0].Name = "a", "b", "set"
+	k.agree(t, g, append([]thing[T]{things[0]}, things[2:6]...))
+
+	// Associations.
+	people := gorm.G[N](g)
+	ada := k.newGraph()
+	must(t, people.Create(ctx, ada))
+	p := k.in(ada)
+	found, err := people.Where("people.id = ?", p.ID).Joins(clause.LeftJoin.Association("Company"), nil).Joins(clause.LeftJoin.Association("Manager"), nil).
+		Preload("Orders", func(q gorm.PreloadBuilder) error { q.Order("item"); return nil }).Preload("Orders.Pictures", nil).
+		Preload("Tags", nil).Preload("Clubs", nil).Preload("Passport", nil).First(ctx)
+	must(t, err)
+	f := k.in(&found)
+	if f.ID != p.ID || f.Company == nil || f.Company.ID != p.Company.ID || f.Manager == nil || k.in(f.Manager).ID != k.in(p.Manager).ID ||
+		len(f.Orders) != 2 || !reflect.DeepEqual(f.Orders[1], p.Orders[0]) || len(f.Tags) != 2 || len(f.Clubs) != 1 || f.Passport == nil || *f.Passport != *p.Passport {
+		t.Errorf("got %+v, want the IDs of %+v", f, p)
 	}
+	item := clause.Assignment{Column: clause.Column{Name: "item"}, Value: "assigned"}
+	_, err = people.Where("id = ?", p.ID).Set(
+		clause.Association{Association: "Orders", Type: clause.OpCreate, Set: []clause.Assignment{item}},
+		clause.Association{Association: "Orders", Type: clause.OpCreate, Values: []any{&order[T]{Item: "value"}}},
+		clause.Association{Association: "Clubs", Type: clause.OpCreate, Values: []any{&club[T]{Name: "value"}}},
+	).Update(ctx)
+	must(t, err)
+	orders, err := gorm.G[order[T]](g).Where("person_id = ? and item in ?", p.ID, []string{"assigned", "value"}).Find(ctx)
+	if err != nil || len(orders) != 2 || orders[0].ID.IsZero() || orders[1].ID.IsZero() || orders[0].ID == orders[1].ID {
+		t.Errorf("got orders %+v, %v, want two with IDs", orders, err)
+	}
+	k.memberships(t, g, p.ID, 2)
 }
 
 // Prepared statements work with IDs repeatedly.
-func (k of[T, N]) prepared(t *testing.T, g *gorm.DB) {
+func (k of[T]) prepared(t *testing.T, g *gorm.DB) {
 	p := g.Session(&gorm.Session{PrepareStmt: true})
 	var all []thing[T]
 	for i := range 3 {
@@ -778,33 +638,8 @@ func (k of[T, N]) prepared(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, all)
 }
 
-// GORM on a pgxpool.Pool returns all connections, which have the codec, to the pool.
-func TestPool(t *testing.T) {
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		g := db.GORM(t, &gorm.Config{PrepareStmt: true}, clients["pool"]...)
-		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
-		must(t, g.AutoMigrate(&thing[idtype.Sno]{}))
-		a := thing[idtype.Sno]{Name: "a"}
-		must(t, g.Create(&a).Error)
-		var found thing[idtype.Sno]
-		if err := g.First(&found, a.ID).Error; err != nil || found != a {
-			t.Errorf("got %v, %v, want %v", found, err, a)
-		}
-		sqlDB, err := g.DB()
-		must(t, err)
-		if s := sqlDB.Stats(); s.Idle != 0 || s.InUse != 0 {
-			t.Errorf("got %+v, want all connections back in the pool", s)
-		}
-		// With the codec, storing a Sno as text by accident is an error.
-		var text string
-		if err := sqlDB.QueryRow("select $1::text", a.ID).Scan(&text); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
-			t.Errorf("as text: got %q, %v, want an error that names sqltypes.SnoText", text, err)
-		}
-	})
-}
-
 // The log shows an ID in the form of the database.
-func (k of[T, N]) log(t *testing.T, g *gorm.DB) {
+func (k of[T]) log(t *testing.T, g *gorm.DB) {
 	r := pgtest.NewRecorder()
 	g = g.Session(&gorm.Session{Logger: r})
 	a := thing[T]{Name: "a"}
@@ -858,4 +693,233 @@ func (k of[T, N]) log(t *testing.T, g *gorm.DB) {
 			must(t, g.Exec(s[0]).Error)
 		}
 	}
+}
+
+// GORM on a pgxpool.Pool returns all connections, which have the codec, to the pool.
+func TestPool(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		g := db.GORM(t, &gorm.Config{PrepareStmt: true, Logger: logger.Discard}, clients["pool"]...)
+		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
+		must(t, g.AutoMigrate(&thing[idtype.Sno]{}))
+		a := thing[idtype.Sno]{Name: "a"}
+		must(t, g.Create(&a).Error)
+		var found thing[idtype.Sno]
+		if err := g.First(&found, a.ID).Error; err != nil || found != a {
+			t.Errorf("got %v, %v, want %v", found, err, a)
+		}
+		sqlDB, err := g.DB()
+		must(t, err)
+		if s := sqlDB.Stats(); s.Idle != 0 || s.InUse != 0 {
+			t.Errorf("got %+v, want all connections back in the pool", s)
+		}
+		// With the codec, storing a Sno as text by accident is an error.
+		var text string
+		if err := sqlDB.QueryRow("select $1::text", a.ID).Scan(&text); err == nil || !strings.Contains(err.Error(), "sqltypes.SnoText") {
+			t.Errorf("as text: got %q, %v, want an error that names sqltypes.SnoText", text, err)
+		}
+	})
+}
+
+// A softly deleted row keeps its ID. Queries by ID don't find it. It can be restored.
+func (k of[T]) softDelete(t *testing.T, g *gorm.DB) {
+	ada := sender[T]{Name: "Ada", Letters: []letter[T]{{Code: "a"}, {Code: "b"}, {Code: "c"}, {Code: "d"}, {Code: "e"}, {Code: "f"}}}
+	must(t, g.Create(&ada).Error)
+	var ids []T
+	for _, l := range ada.Letters {
+		ids = append(ids, l.ID)
+	}
+	// rows returns the codes in the table, without GORM's condition for soft deletion.
+	rows := func(where string) (codes []string) {
+		must(t, g.Raw("select code from letters where "+where+" order by code").Scan(&codes).Error)
+		return codes
+	}
+	state := func(what string, live, deleted []string) {
+		t.Helper()
+		if got := rows("deleted_at is null"); !slices.Equal(got, live) {
+			t.Errorf("%s: not deleted: got %v, want %v", what, got, live)
+		}
+		if got := rows("deleted_at is not null"); !slices.Equal(got, deleted) {
+			t.Errorf("%s: deleted: got %v, want %v", what, got, deleted)
+		}
+	}
+
+	// Ways to delete.
+	a := &ada.Letters[0]
+	if tx := g.Delete(a); tx.Error != nil || tx.RowsAffected != 1 || !a.DeletedAt.Valid || a.ID != ids[0] {
+		t.Errorf("Delete of a struct: %d rows, %v, %+v", tx.RowsAffected, tx.Error, a)
+	}
+	must(t, g.Delete(&letter[T]{}, ids[1]).Error)
+	must(t, g.Where("id IN ?", ids[2:3]).Delete(&letter[T]{}).Error)
+	state("Delete", []string{"d", "e", "f"}, []string{"a", "b", "c"})
+	if n, err := gorm.G[letter[T]](g).Where("id = ?", ids[3]).Delete(t.Context()); err != nil || n != 1 {
+		t.Errorf("G.Delete: %d rows, %v", n, err)
+	}
+	if tx := g.Delete(&letter[T]{}, ids[:5]); tx.Error != nil || tx.RowsAffected != 1 {
+		t.Errorf("Delete of a list with deleted rows: %d rows, %v, want 1", tx.RowsAffected, tx.Error)
+	}
+	state("Delete by a slice", []string{"f"}, []string{"a", "b", "c", "d", "e"})
+
+	// Queries.
+	for name, q := range map[string]*gorm.DB{
+		"all":       g,
+		"slice":     g.Where(ids),
+		"IN":        g.Where("id IN ?", ids),
+		"or":        g.Where("id = ?", ids[0]).Or("id = ?", ids[5]).Or("id = ?", ids[1]),
+		"struct":    g.Where(&letter[T]{SenderID: ada.ID}),
+		"map":       g.Where(map[string]any{"id": ids}),
+		"not":       g.Not("id = ?", ada.ID),
+		"subquery":  g.Where("id IN (?)", g.Model(&letter[T]{}).Select("id")),
+		"joined to": g.InnerJoins("Sender"),
+	} {
+		var found []letter[T]
+		if err := q.Find(&found).Error; err != nil || len(found) != 1 || found[0].ID != ids[5] {
+			t.Errorf("%s: got %+v, %v, want only f", name, found, err)
+		}
+	}
+	if err := g.First(&letter[T]{}, ids[0]).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
+		t.Errorf("First of a deleted row: %v", err)
+	}
+	var count int64
+	if err := g.Model(&letter[T]{}).Where("id IN ?", ids).Count(&count).Error; err != nil || count != 1 {
+		t.Errorf("Count: got %d, %v, want 1", count, err)
+	}
+	if n := g.Model(&ada).Association("Letters").Count(); n != 1 {
+		t.Errorf("Association: got %d, want 1", n)
+	}
+	for want, preload := range map[int]func(*gorm.DB) *gorm.DB{
+		1: func(tx *gorm.DB) *gorm.DB { return tx },
+		6: func(tx *gorm.DB) *gorm.DB { return tx.Unscoped() },
+	} {
+		var s sender[T]
+		if err := g.Preload("Letters", preload).First(&s, ada.ID).Error; err != nil || len(s.Letters) != want {
+			t.Errorf("Preload: got %d, %v, want %d", len(s.Letters), err, want)
+		}
+	}
+
+	// The row still exists.
+	var l letter[T]
+	if err := g.Unscoped().First(&l, ids[1]).Error; err != nil || l.ID != ids[1] || l.Code != "b" || !l.DeletedAt.Valid || l.SenderID != ada.ID {
+		t.Errorf("Unscoped: got %+v, %v", l, err)
+	}
+	again := letter[T]{ID: ids[1], Code: "again", SenderID: ada.ID}
+	if err := g.Create(&again).Error; err == nil || again.ID != ids[1] {
+		t.Errorf("Create with the ID of a deleted row: %v, %+v", err, again)
+	}
+
+	// An update restores the row, and so does Save of a struct that isn't deleted.
+	must(t, g.Unscoped().Model(&l).Update("deleted_at", nil).Error)
+	must(t, g.Unscoped().Model(&letter[T]{}).Where("id = ?", ids[2]).Update("deleted_at", gorm.DeletedAt{}).Error)
+	saved := letter[T]{ID: ids[3], Code: "d", Kind: "saved", SenderID: ada.ID}
+	must(t, g.Save(&saved).Error)
+	state("restored", []string{"b", "c", "d", "f"}, []string{"a", "e"})
+	var restored letter[T]
+	if err := g.First(&restored, "id = ? and kind = ?", ids[3], "saved").Error; err != nil || restored.ID != ids[3] {
+		t.Errorf("Save: got %+v, %v", restored, err)
+	}
+
+	// Unscoped deletes permanently.
+	must(t, g.Unscoped().Delete(&letter[T]{}, ids[1:3]).Error)
+	must(t, g.Unscoped().Delete(a).Error)
+	state("Unscoped Delete", []string{"d", "f"}, []string{"e"})
+	again = letter[T]{ID: ids[1], Code: "b", SenderID: ada.ID}
+	must(t, g.Create(&again).Error)
+	fresh := letter[T]{Code: "a", SenderID: ada.ID}
+	must(t, g.Create(&fresh).Error)
+	if again.ID != ids[1] || fresh.ID.IsZero() || slices.Contains(ids, fresh.ID) {
+		t.Errorf("created again: got IDs %v and %v", again.ID, fresh.ID)
+	}
+	state("created again", []string{"a", "b", "d", "f"}, []string{"e"})
+
+	// Joins don't find a deleted sender. Its letters stay.
+	must(t, g.Delete(&ada).Error)
+	l = letter[T]{}
+	if err := g.Joins("Sender").First(&l, "letters.id = ?", ids[5]).Error; err != nil || l.Sender != nil || l.SenderID != ada.ID {
+		t.Errorf("Joins with a deleted sender: got %+v, %v", l, err)
+	}
+	if err := g.InnerJoins("Sender").First(&l, "letters.id = ?", ids[5]).Error; !errors.Is(err, gorm.ErrRecordNotFound) {
+		t.Errorf("InnerJoins with a deleted sender: %v", err)
+	}
+	l = letter[T]{}
+	if err := g.Preload("Sender").First(&l, ids[5]).Error; err != nil || l.Sender != nil {
+		t.Errorf("Preload of a deleted sender: got %+v, %v", l, err)
+	}
+}
+
+// An array column needs a Go type with Value and Scan: GORM stores a plain slice as a list of
+// values, and an empty slice as NULL.
+func TestArrays(t *testing.T) {
+	type basket struct {
+		ID     idtype.Snowflake
+		Items  sqltypes.Array[idtype.Snowflake]
+		Owners sqltypes.Array[typedSno]
+	}
+	type slice struct {
+		ID    idtype.Snowflake
+		Items []idtype.Snowflake `gorm:"type:bigint[]"`
+	}
+	onClients(t, narrowClients, func(t *testing.T, g *gorm.DB) {
+		if !isPostgres(g) {
+			return
+		}
+		must(t, g.AutoMigrate(&basket{}))
+		r := pgtest.NewRecorder()
+		must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(&basket{}))
+		if len(r.With("SELECT")) == 0 || len(r.With("ALTER")) > 0 {
+			t.Errorf("the second AutoMigrate issued %q", r.With("ALTER"))
+		}
+		type snowflakes = sqltypes.Array[idtype.Snowflake]
+		owner := typedSno{5: 'c', 9: 7}
+		want := []basket{{ID: 1}, {2, snowflakes{}, sqltypes.Array[typedSno]{}}, {3, snowflakes{7}, sqltypes.ArrayOf([]typedSno{owner})}, {4, snowflakes{7, 779300444248735744}, nil}}
+		must(t, g.Create(&want).Error)
+		var found []basket
+		if err := g.Order("id").Find(&found).Error; err != nil || !reflect.DeepEqual(found, want) {
+			t.Errorf("got %v, %v, want %v", found, err, want)
+		}
+		for name, c := range map[string]struct {
+			tx   *gorm.DB
+			want []idtype.Snowflake
+		}{
+			"an ID in the array":     {g.Where("? = ANY (items)", idtype.Snowflake(7)), []idtype.Snowflake{3, 4}},
+			"the array":              {g.Where("items = ?", snowflakes{7}), []idtype.Snowflake{3}},
+			"an array as parameter":  {g.Where("id = ANY (?)", snowflakes{1, 3}), []idtype.Snowflake{1, 3}},
+			"an empty one":           {g.Where("items = ?", snowflakes{}), []idtype.Snowflake{2}},
+			"arrays that have it":    {g.Where("items @> ?", snowflakes{779300444248735744}), []idtype.Snowflake{4}},
+			"a map with an array":    {g.Where(map[string]any{"items": snowflakes{7}}), []idtype.Snowflake{3}},
+			"an ID in the uuids":     {g.Where("? = ANY (owners)", owner), []idtype.Snowflake{3}},
+			"no keys":                {g.Where("id = ANY (?)", snowflakes{}), []idtype.Snowflake{}},
+			"a struct with an array": {g.Where(&basket{Items: snowflakes{7}}), []idtype.Snowflake{3}},
+		} {
+			var ids []idtype.Snowflake
+			if err := c.tx.Model(&basket{}).Order("id").Pluck("id", &ids).Error; err != nil || !slices.Equal(ids, c.want) {
+				t.Errorf("%s: got %v, %v, want %v", name, ids, err, c.want)
+			}
+		}
+		// Conditions in which GORM takes an Array for one value.
+		for name, tx := range map[string]*gorm.DB{"IN": g.Where("id IN ?", snowflakes{1, 3}), "a list": g.Where(snowflakes{1, 3})} {
+			if err := tx.Find(&[]basket{}).Error; err == nil {
+				t.Errorf("%s: no error", name)
+			}
+		}
+		must(t, g.Model(&basket{ID: 3}).Update("items", snowflakes{8, 9}).Error)
+		var one basket
+		if must(t, g.Take(&one, 3).Error); !slices.Equal(one.Items, snowflakes{8, 9}) {
+			t.Errorf("after Update: %v", one)
+		}
+		// A plain slice.
+		g = g.Table("baskets")
+		must(t, g.Create(&slice{ID: 10, Items: []idtype.Snowflake{}}).Error)
+		var isNull bool
+		must(t, g.Select("items IS NULL").Where("id = 10").Scan(&isNull).Error)
+		if !isNull {
+			t.Error("empty slice: not stored as NULL")
+		}
+		for _, items := range [][]idtype.Snowflake{{7}, {7, 8}} {
+			if err := g.Create(&slice{ID: 11, Items: items}).Error; err == nil {
+				t.Errorf("stored the plain slice %v, want an error", items)
+			}
+		}
+		if err := g.Find(&[]slice{}, "id = 3").Error; err == nil {
+			t.Error("read into a plain slice, want an error")
+		}
+	})
 }

@@ -2,52 +2,38 @@ package gorm
 
 import (
 	"errors"
-	"fmt"
-	"strings"
+	"reflect"
+	"slices"
 	"testing"
 
 	"gorm.io/gorm"
 
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // Save creates rows without an ID or with an unknown ID, and updates the others.
-func (k of[T, N]) save(t *testing.T, g *gorm.DB) {
-	preset := k.ids(t, 4)
-	want := map[*thing[T]]T{} // the IDs that were set before
-
-	one := &thing[T]{Name: "new"}
+func (k of[T]) save(t *testing.T, g *gorm.DB) {
+	preset := k.ids(t, 3)
+	one, two, four, five := &thing[T]{Name: "one"}, &thing[T]{Name: "two"}, &thing[T]{Name: "selected"}, &thing[T]{Name: "no hooks"}
 	must(t, g.Save(one).Error)
-	want[one] = one.ID
-	one.Name = "existing"
-	must(t, g.Save(one).Error)
-	two := &thing[T]{Name: "pointer to pointer"}
 	must(t, g.Save(&two).Error)
-	three := &thing[T]{Name: "preset", ID: preset[0]}
-	must(t, g.Save(three).Error)
-	want[three] = preset[0]
 	// Without the plugin, GORM would omit the key from the INSERT.
-	four := &thing[T]{Name: "selected"}
 	must(t, g.Select("Name").Save(four).Error)
-	five := &thing[T]{Name: "no hooks"}
 	must(t, g.Session(&gorm.Session{SkipHooks: true}).Save(five).Error)
+	want := map[*thing[T]]T{one: one.ID, four: four.ID, five: five.ID} // the IDs that were set before
+	one.Name, two.Name, four.Name, five.Name = "existing", "existing in a slice", "existing in pointers", "existing in pointers by value"
+	must(t, g.Save(one).Error)
 
-	two.Name = "existing in a slice"
-	values := []thing[T]{{Name: "slice 0"}, *two, {Name: "slice, preset", ID: preset[1]}, {Name: "slice 3"}}
+	values := []thing[T]{{Name: "slice 0"}, *two, {Name: "slice, preset", ID: preset[0]}, {Name: "slice 3"}}
 	must(t, g.Save(&values).Error)
-	want[&values[1]], want[&values[2]] = two.ID, preset[1]
+	want[&values[1]], want[&values[2]] = two.ID, preset[0]
 	values[0].Name = "slice 0, existing"
 	byValue := []thing[T]{values[0], {Name: "slice by value"}}
 	must(t, g.Save(byValue).Error)
 	want[&byValue[0]] = values[0].ID
-
-	four.Name = "existing in pointers"
-	pointers := []*thing[T]{four, {Name: "pointers 1"}, {Name: "pointers, preset", ID: preset[2]}, {Name: "pointers 3"}}
-	want[four] = four.ID
+	pointers := []*thing[T]{four, {Name: "pointers 1"}, {Name: "pointers, preset", ID: preset[1]}, {Name: "pointers 3"}}
 	must(t, g.Save(&pointers).Error)
-	five.Name = "existing in pointers by value"
-	want[five] = five.ID
-	more := []*thing[T]{{Name: "pointers by value"}, five, {Name: "pointers by value, preset", ID: preset[3]}}
+	more := []*thing[T]{{Name: "pointers by value"}, five, {Name: "pointers by value, preset", ID: preset[2]}}
 	must(t, g.Save(more).Error)
 
 	for row, id := range want {
@@ -55,15 +41,11 @@ func (k of[T, N]) save(t *testing.T, g *gorm.DB) {
 			t.Errorf("%s: got ID %v, want %v as before", row.Name, row.ID, id)
 		}
 	}
-	k.agree(t, g, append([]thing[T]{*one, *three, values[1], values[2], values[3]},
-		byValue[0], byValue[1], *four, *pointers[1], *pointers[2], *pointers[3], *more[0], *five, *more[2]))
-	if err := g.Save(thing[T]{Name: "by value"}).Error; !errors.Is(err, gorm.ErrInvalidValue) {
-		t.Errorf("struct by value: got %v, want %v", err, gorm.ErrInvalidValue)
-	}
+	k.agree(t, g, []thing[T]{*one, values[1], values[2], values[3], byValue[0], byValue[1], *four, *pointers[1], *pointers[2], *pointers[3], *more[0], *five, *more[2]})
 }
 
 // FirstOrCreate creates a missing row with an ID, and returns the ID of an existing row.
-func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
+func (k of[T]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
 	var zero T
 	var all []thing[T]
@@ -116,106 +98,8 @@ func (k of[T, N]) firstOrCreate(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, all)
 }
 
-// Every row of every batch gets an ID.
-func (k of[T, N]) batches(t *testing.T, g *gorm.DB) {
-	preset := k.ids(t, 2)
-	var all []thing[T]
-	for name, create := range map[string]func(g *gorm.DB, rows any) *gorm.DB{
-		"CreateInBatches": func(g *gorm.DB, rows any) *gorm.DB { return g.CreateInBatches(rows, 2) },
-		"CreateBatchSize": func(g *gorm.DB, rows any) *gorm.DB {
-			return g.Session(&gorm.Session{CreateBatchSize: 2}).Create(rows)
-		},
-		"one transaction each": func(g *gorm.DB, rows any) *gorm.DB {
-			return g.Session(&gorm.Session{SkipDefaultTransaction: true}).CreateInBatches(rows, 2)
-		},
-	} {
-		r := pgtest.NewRecorder()
-		g := g.Session(&gorm.Session{Logger: r})
-		named := func(kind string, n int) string { return fmt.Sprintf("%s, %s %d", name, kind, n) }
-
-		values := make([]thing[T], 5)
-		byValue := make([]thing[T], 5)
-		pointers := make([]*thing[T], 5)
-		maps := make([]map[string]any, 5)
-		for i := range 5 {
-			values[i].Name, byValue[i].Name = named("slice", i), named("by value", i)
-			pointers[i] = &thing[T]{Name: named("pointers", i)}
-			maps[i] = map[string]any{"name": named("maps", i)}
-		}
-		if name == "CreateInBatches" {
-			values[1].ID, pointers[4].ID = preset[0], preset[1]
-		}
-		for _, rows := range []any{&values, byValue, pointers, maps} {
-			tx := create(g.Model(&thing[T]{}), rows)
-			if tx.Error != nil || tx.RowsAffected != 5 {
-				t.Errorf("%s of %T: %d rows, %v", name, rows, tx.RowsAffected, tx.Error)
-			}
-		}
-		one := thing[T]{Name: named("struct", 0)}
-		must(t, create(g, &one).Error)
-		if n := len(r.With("INSERT")); n != 3*4+1 {
-			t.Errorf("%s: %d statements, want batches of 2", name, n)
-		}
-		if name == "CreateInBatches" && (values[1].ID != preset[0] || pointers[4].ID != preset[1]) {
-			t.Errorf("%s: IDs that were set became %v, %v", name, values[1].ID, pointers[4].ID)
-		}
-
-		all = append(append(append(all, one), values...), byValue...)
-		for i := range 5 {
-			id, _ := maps[i]["id"].(T)
-			all = append(all, *pointers[i], thing[T]{ID: id, Name: named("maps", i)})
-		}
-	}
-	k.agree(t, g, all)
-}
-
-// Rows get IDs in sessions with any settings.
-func (k of[T, N]) sessions(t *testing.T, g *gorm.DB) {
-	var all []thing[T]
-	for name, session := range map[string]gorm.Session{
-		"default":                  {},
-		"SkipHooks":                {SkipHooks: true},
-		"PrepareStmt":              {PrepareStmt: true},
-		"SkipDefaultTransaction":   {SkipDefaultTransaction: true},
-		"DisableNestedTransaction": {DisableNestedTransaction: true},
-		"AllowGlobalUpdate":        {AllowGlobalUpdate: true, QueryFields: true},
-		"NewDB":                    {NewDB: true, Context: t.Context()},
-	} {
-		s := g.Session(&session)
-		one := thing[T]{Name: name}
-		must(t, s.Create(&one).Error)
-		two := []*thing[T]{{Name: name + ", slice 0"}, {Name: name + ", slice 1"}}
-		must(t, s.Create(two).Error)
-		all = append(all, one, *two[0], *two[1])
-	}
-	k.agree(t, g, all)
-
-	// A dry run sets the ID that is in the SQL.
-	dry := thing[T]{Name: "dry"}
-	tx := g.Session(&gorm.Session{DryRun: true}).Create(&dry)
-	must(t, tx.Error)
-	if sql := tx.Dialector.Explain(tx.Statement.SQL.String(), tx.Statement.Vars...); dry.ID.IsZero() || !strings.Contains(sql, k.Stored(dry.ID)) {
-		t.Errorf("dry run: ID %v, SQL %s", dry.ID, sql)
-	}
-	built := []thing[T]{{Name: "built 0"}, {Name: "built 1"}}
-	sql := g.ToSQL(func(tx *gorm.DB) *gorm.DB { return tx.Create(&built) })
-	for _, b := range built {
-		if b.ID.IsZero() || !strings.Contains(sql, k.Stored(b.ID)) {
-			t.Errorf("ToSQL: ID %v, SQL %s", b.ID, sql)
-		}
-	}
-	k.agree(t, g, all)
-	// The row can be inserted with this ID.
-	id := dry.ID
-	must(t, g.Create(&dry).Error)
-	if dry.ID != id {
-		t.Errorf("got ID %v, want %v as in the dry run", dry.ID, id)
-	}
-	k.agree(t, g, append(all, dry))
-}
-
 // After a rollback the structs keep their IDs, and can be inserted again.
-func (k of[T, N]) transaction(t *testing.T, g *gorm.DB) {
+func (k of[T]) transaction(t *testing.T, g *gorm.DB) {
 	failed := errors.New("failed on purpose")
 	kept, dropped, inner, again := thing[T]{Name: "kept"}, thing[T]{Name: "dropped"}, thing[T]{Name: "inner"}, thing[T]{Name: "again"}
 	must(t, g.Transaction(func(tx *gorm.DB) error {
@@ -255,73 +139,144 @@ func (k of[T, N]) transaction(t *testing.T, g *gorm.DB) {
 	k.agree(t, g, []thing[T]{kept, inner, again})
 }
 
-// Updates and Save with FullSaveAssociations save new and existing associations.
-func (k of[T, N]) saveAssociations(t *testing.T, g *gorm.DB) {
-	ada := k.newGraph()
-	must(t, g.Create(ada).Error)
-	a := k.in(ada)
-	// rows returns the number of rows of a table with an ID and a name.
-	rows := func(table, name string, id T) (n int64) {
-		t.Helper()
-		must(t, g.Table(table).Where("id = ? and "+name, id).Count(&n).Error)
-		return n
-	}
-	saved := func(what string, n int64, ids ...T) {
-		t.Helper()
-		for _, id := range ids {
-			if id.IsZero() {
-				t.Errorf("%s: got no ID", what)
-			}
-		}
-		if n != 1 {
-			t.Errorf("%s: got %d rows with the ID of the struct, want 1", what, n)
-		}
-	}
+// A hooked row has hooks that record and use its ID.
+type hooked[T sqltypes.ID] struct {
+	ID    T
+	Name  string
+	Code  string          // set from the ID by BeforeSave
+	Parts []hookedPart[T] `gorm:"foreignKey:HookedID"`
 
-	// Existing associations are updated with FullSaveAssociations, new ones created.
-	engines, first, tagged := a.Company.ID, a.Orders[0].ID, a.Tags[0].ID
-	a.Company.Name, a.Orders[0].Item, a.Tags[0].Name = "Renamed", "renamed", "renamed"
-	a.Orders = append(a.Orders, order[T]{Item: "new", Pictures: []picture[T]{{File: "new.png"}}})
-	a.Tags = append(a.Tags, &tag[T]{Name: "new"})
-	a.Clubs = append(a.Clubs, &club[T]{Name: "new"})
-	a.Team = append(a.Team, *k.named("new"))
-	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Updates(ada).Error)
-	if a.Company.ID != engines || a.Orders[0].ID != first || a.Tags[0].ID != tagged {
-		t.Errorf("existing IDs became %v, %v, %v", a.Company.ID, a.Orders[0].ID, a.Tags[0].ID)
-	}
-	saved("company", rows("companies", "name = 'Renamed'", engines))
-	saved("order", rows("orders", "item = 'renamed'", first))
-	saved("tag", rows("tags", "name = 'renamed'", tagged))
-	saved("new order", rows("orders", "item = 'new'", a.Orders[2].ID), a.Orders[2].ID)
-	saved("its person", rows("people", "id = (select person_id from orders where item = 'new')", a.ID))
-	saved("new nested picture", rows("pictures", "file = 'new.png'", a.Orders[2].Pictures[0].ID), a.Orders[2].Pictures[0].ID)
-	saved("new tag", rows("tags", "name = 'new'", a.Tags[2].ID), a.Tags[2].ID)
-	saved("new club", rows("clubs", "name = 'new'", a.Clubs[1].ID), a.Clubs[1].ID)
-	saved("new in the team", rows("people", "name = 'new'", k.in(&a.Team[2]).ID), k.in(&a.Team[2]).ID)
-	k.memberships(t, g, a.ID, 2)
-
-	// Save does the same for a new row.
-	grace := k.newPerson(Person[T, N]{Name: "Grace", Company: a.Company, Orders: []order[T]{{Item: "of Grace"}}, Clubs: a.Clubs})
-	a.Company.Name = "Renamed again"
-	must(t, g.Session(&gorm.Session{FullSaveAssociations: true}).Save(grace).Error)
-	b := k.in(grace)
-	saved("company", rows("companies", "name = 'Renamed again'", engines))
-	saved("person", rows("people", "name = 'Grace'", b.ID), b.ID)
-	saved("order of a new person", rows("orders", "item = 'of Grace'", b.Orders[0].ID), b.Orders[0].ID)
-	k.memberships(t, g, b.ID, 2)
+	Instead T   `gorm:"-"` // if not zero, the ID that BeforeCreate sets
+	Saw     []T `gorm:"-"` // the IDs that the hooks saw, in order
 }
 
-// memberships checks the number of a person's memberships, and that each has an ID.
-func (k of[T, N]) memberships(t *testing.T, g *gorm.DB, person T, want int) {
-	t.Helper()
-	var joins []membership[T]
-	must(t, g.Find(&joins, "person_id = ?", person).Error)
-	if len(joins) != want {
-		t.Errorf("got %d memberships, want %d", len(joins), want)
+type hookedPart[T sqltypes.ID] struct {
+	ID       T
+	HookedID T
+	Saw      []T `gorm:"-"`
+}
+
+// A trace is a row that AfterCreate inserts.
+type trace[T sqltypes.ID] struct {
+	ID       T
+	HookedID T
+}
+
+func (hooked[T]) TableName() string     { return "hooked" }
+func (hookedPart[T]) TableName() string { return "hooked_parts" }
+func (trace[T]) TableName() string      { return "traces" }
+
+func (h *hooked[T]) BeforeSave(*gorm.DB) error {
+	h.Saw = append(h.Saw, h.ID)
+	h.Code = "code of " + h.ID.String()
+	return nil
+}
+
+func (h *hooked[T]) BeforeCreate(*gorm.DB) error {
+	h.Saw = append(h.Saw, h.ID)
+	if !h.Instead.IsZero() {
+		h.ID = h.Instead
 	}
-	for _, j := range joins {
-		if j.ID.IsZero() {
-			t.Errorf("membership %+v has no ID", j)
+	return nil
+}
+
+// AfterCreate finds the row by its ID, on the same connection.
+func (h *hooked[T]) AfterCreate(tx *gorm.DB) error {
+	h.Saw = append(h.Saw, h.ID)
+	var n int64
+	if err := tx.Model(h).Where("id = ?", h.ID).Count(&n).Error; err != nil {
+		return err
+	}
+	if n != 1 {
+		return errors.New("AfterCreate found no row with the ID")
+	}
+	return tx.Create(&trace[T]{HookedID: h.ID}).Error
+}
+
+func (h *hooked[T]) AfterSave(*gorm.DB) error { h.Saw = append(h.Saw, h.ID); return nil }
+
+func (p *hookedPart[T]) BeforeCreate(*gorm.DB) error {
+	p.Saw = append(p.Saw, p.ID, p.HookedID)
+	return nil
+}
+
+// Hooks see the IDs of the rows and may replace them, also without GORM's transaction, which
+// begins in a callback.
+func (k of[T]) hooks(t *testing.T, g *gorm.DB) {
+	set := k.ids(t, 4)
+	for name, g := range map[string]*gorm.DB{
+		"transaction":             g,
+		"no transaction":          withConfig(t, g, gorm.Config{SkipDefaultTransaction: true}, k.bind(t)),
+		"session, no transaction": g.Session(&gorm.Session{SkipDefaultTransaction: true}),
+	} {
+		for _, table := range []string{"hooked_parts", "hooked", "traces"} {
+			must(t, g.Exec("delete from "+table).Error)
 		}
+		parts := func() []hookedPart[T] { return make([]hookedPart[T], 2) }
+
+		one := hooked[T]{Name: "a", Parts: parts()}
+		must(t, g.Create(&one).Error)
+		replaced := hooked[T]{Name: "b, replaced", Parts: parts(), Instead: set[0]}
+		must(t, g.Create(&replaced).Error)
+		slice := []hooked[T]{{Name: "c"}, {Name: "d, replaced", Instead: set[1], Parts: parts()}, {Name: "e", Parts: parts()}, {Name: "f, set", ID: set[2]}}
+		must(t, g.Create(&slice).Error)
+		pointers := []*hooked[T]{{Name: "g, replaced", Instead: set[3]}, {Name: "h"}}
+		must(t, g.Create(pointers).Error)
+		all := append([]hooked[T]{one, replaced}, slice...)
+		all = append(all, *pointers[0], *pointers[1])
+
+		seen := map[T]bool{}
+		for _, h := range all {
+			before := h.Saw[0]
+			if h.Instead.IsZero() != (h.ID == before) || !h.Instead.IsZero() && h.ID != h.Instead || before.IsZero() || seen[before] {
+				t.Errorf("%s: %s: got ID %v, the hooks saw %v, want a new ID, or %v", name, h.Name, h.ID, h.Saw, h.Instead)
+			}
+			seen[before] = true
+			if want := []T{before, before, h.ID, h.ID}; !slices.Equal(h.Saw, want) {
+				t.Errorf("%s: %s: the hooks saw %v, want %v", name, h.Name, h.Saw, want)
+			}
+			if want := "code of " + before.String(); h.Code != want {
+				t.Errorf("%s: %s: got %q, want %q", name, h.Name, h.Code, want)
+			}
+			for _, p := range h.Parts {
+				if want := []T{p.ID, h.ID}; p.HookedID != h.ID || p.ID.IsZero() || !slices.Equal(p.Saw, want) {
+					t.Errorf("%s: %s: got part %+v, want HookedID %v, in the hook as well", name, h.Name, p, h.ID)
+				}
+			}
+		}
+
+		// The rows equal the structs.
+		var rows []hooked[T]
+		must(t, g.Preload("Parts", func(g *gorm.DB) *gorm.DB { return g.Order("id") }).Order("name").Find(&rows).Error)
+		for i := range all {
+			h := &all[i]
+			h.Instead, h.Saw = *new(T), nil
+			slices.SortFunc(h.Parts, func(a, b hookedPart[T]) int { return a.ID.Compare(b.ID) })
+			for j := range h.Parts {
+				h.Parts[j].Saw = nil
+			}
+			if h.Parts == nil {
+				h.Parts = []hookedPart[T]{} // as Preload sets it
+			}
+		}
+		if !reflect.DeepEqual(rows, all) {
+			t.Errorf("%s: the rows are\n%+v, the structs\n%+v", name, rows, all)
+		}
+		var n int
+		must(t, g.Raw("select count(*) from hooked h join traces t on t.hooked_id = h.id").Scan(&n).Error)
+		if n != len(all) {
+			t.Errorf("%s: got %d traces of the rows, want %d", name, n, len(all))
+		}
+	}
+
+	// Without hooks the plugin still fills the IDs.
+	rows := []hooked[T]{{Name: "skipped a", Parts: make([]hookedPart[T], 1)}, {Name: "skipped b"}}
+	must(t, g.Session(&gorm.Session{SkipHooks: true}).Create(&rows).Error)
+	var part hookedPart[T]
+	must(t, g.Take(&part, "hooked_id = ?", rows[0].ID).Error)
+	var stored []T
+	must(t, g.Model(&hooked[T]{}).Where("name like 'skipped%' and code = ''").Order("name").Pluck("id", &stored).Error)
+	if !slices.Equal(stored, []T{rows[0].ID, rows[1].ID}) || rows[0].Saw != nil || rows[1].Code != "" || rows[0].ID == rows[1].ID || part.ID.IsZero() || part.ID != rows[0].Parts[0].ID || rows[0].Parts[0].Saw != nil {
+		t.Errorf("SkipHooks: got %+v, their rows %v, part %+v", rows, stored, part)
 	}
 }

@@ -1,54 +1,16 @@
 package gorm
 
 import (
-	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
-	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
-
-// A contact has other unique keys than its ID. Its hooks record the ID.
-type contact[T sqltypes.ID] struct {
-	ID        T
-	Email     string `gorm:"unique"`
-	Team      string `gorm:"uniqueIndex:place"`
-	Desk      int    `gorm:"uniqueIndex:place"`
-	Name      string
-	CompanyID *T
-	Company   *company[T]
-	Calls     []call[T]  `gorm:"foreignKey:ContactID"`
-	Detail    *remark[T] `gorm:"foreignKey:ContactID"`
-
-	before, after T
-}
-
-// A call requires a contact.
-type call[T sqltypes.ID] struct {
-	ID        T
-	ContactID T `gorm:"not null"`
-	About     string
-}
-
-type remark[T sqltypes.ID] struct {
-	ID        T
-	ContactID T `gorm:"not null"`
-	Text      string
-}
-
-func (contact[T]) TableName() string { return "contacts" }
-func (call[T]) TableName() string    { return "calls" }
-func (remark[T]) TableName() string  { return "remarks" }
-
-func (c *contact[T]) BeforeCreate(*gorm.DB) error { c.before = c.ID; return nil }
-func (c *contact[T]) AfterCreate(*gorm.DB) error  { c.after = c.ID; return nil }
 
 var (
 	byEmail    = []clause.Column{{Name: "email"}}
@@ -57,26 +19,9 @@ var (
 	updateName = clause.AssignmentColumns([]string{"name"})
 )
 
-// contacts returns the IDs and the names of the rows by email.
-func (k of[T, N]) contacts(t *testing.T, g *gorm.DB) (ids map[string]T, names map[string]string) {
-	t.Helper()
-	ids, names = map[string]T{}, map[string]string{}
-	var rows []contact[T]
-	must(t, g.Find(&rows).Error)
-	for _, r := range rows {
-		ids[r.Email], names[r.Email] = r.ID, r.Name
-	}
-	return ids, names
-}
-
-// The desk makes every contact differ in the unique key of two columns.
-func newContact[T sqltypes.ID](email, name string) contact[T] {
-	return contact[T]{Email: email, Name: name, Team: "team of " + email, Desk: len(email)}
-}
-
 // If an upsert conflicts on another key than the ID, the struct gets the ID of the row, in
 // every kind of value that Create accepts.
-func (k of[T, N]) upsert(t *testing.T, g *gorm.DB) {
+func (k of[T]) upsert(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 1)[0]
 	ways := map[string]clause.OnConflict{
 		"DoUpdates":       {Columns: byEmail, DoUpdates: updateName},
@@ -168,7 +113,7 @@ func condition(sql string) clause.Where {
 
 // If an ON CONFLICT changes no row, a generated ID is reset to zero, and an ID that was set
 // stays.
-func (k of[T, N]) upsertSkipped(t *testing.T, g *gorm.DB) {
+func (k of[T]) upsertSkipped(t *testing.T, g *gorm.DB) {
 	preset := k.ids(t, 3)
 	old := newContact[T]("a", "old")
 	must(t, g.Create(&old).Error)
@@ -239,82 +184,8 @@ func (k of[T, N]) upsertSkipped(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// The plugin adds RETURNING only if the row may have another ID.
-func (k of[T, N]) returning(t *testing.T, g *gorm.DB) {
-	first := newContact[T]("a", "old")
-	must(t, g.Create(&first).Error)
-	for name, c := range map[string]struct {
-		create func(g *gorm.DB) *gorm.DB
-		want   bool
-	}{
-		"a plain Create": {func(g *gorm.DB) *gorm.DB {
-			c := newContact[T]("b", "plain")
-			return g.Create(&c)
-		}, false},
-		"Save of new and existing rows": {func(g *gorm.DB) *gorm.DB {
-			return g.Save(&[]contact[T]{first, newContact[T]("save", "slice")})
-		}, false},
-		"the primary key": {func(g *gorm.DB) *gorm.DB {
-			return g.Clauses(clause.OnConflict{Columns: byID, DoUpdates: updateName}).Create(&first)
-		}, false},
-		"the primary key, all": {func(g *gorm.DB) *gorm.DB {
-			return g.Clauses(clause.OnConflict{UpdateAll: true}).Create(&first)
-		}, false},
-		"DO NOTHING": {func(g *gorm.DB) *gorm.DB {
-			c := newContact[T]("a", "nothing")
-			return g.Clauses(clause.OnConflict{DoNothing: true}).Create(&c)
-		}, false},
-		"another key": {func(g *gorm.DB) *gorm.DB {
-			c := newContact[T]("a", "another")
-			return g.Clauses(clause.OnConflict{Columns: byEmail, UpdateAll: true}).Create(&c)
-		}, true},
-		"another key, batch": {func(g *gorm.DB) *gorm.DB {
-			c := []contact[T]{newContact[T]("a", "batch"), newContact[T]("batch", "batch")}
-			return g.Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName}).Create(&c)
-		}, true},
-		"another key, slice of one with a condition": {func(g *gorm.DB) *gorm.DB {
-			c := []contact[T]{newContact[T]("a", "where")}
-			return g.Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName, Where: condition("contacts.name = 'nobody'")}).Create(&c)
-		}, true},
-		"another key, batch with a condition": {func(g *gorm.DB) *gorm.DB {
-			c := []contact[T]{newContact[T]("a", "where"), newContact[T]("where", "where")}
-			return g.Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName, Where: condition("contacts.name = 'nobody'")}).Create(&c)
-		}, false},
-		"a map": {func(g *gorm.DB) *gorm.DB {
-			return g.Model(&contact[T]{}).Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName}).
-				Create(map[string]any{"email": "a", "name": "map"})
-		}, false},
-		"maps": {func(g *gorm.DB) *gorm.DB {
-			return g.Model(&contact[T]{}).Clauses(clause.OnConflict{Columns: byEmail, DoUpdates: updateName}).
-				Create([]map[string]any{{"email": "a", "name": "maps"}, {"email": "maps", "name": "maps"}})
-		}, false},
-		// The associations conflict on their primary keys.
-		"associations": {func(g *gorm.DB) *gorm.DB {
-			c := newContact[T]("graph", "graph")
-			c.Company, c.Calls = &company[T]{Name: "x"}, []call[T]{{About: "x"}}
-			return g.Create(&c)
-		}, false},
-		"FullSaveAssociations": {func(g *gorm.DB) *gorm.DB {
-			c := newContact[T]("full", "full")
-			c.Company, c.Calls = &company[T]{Name: "x"}, []call[T]{{About: "x"}}
-			return g.Session(&gorm.Session{FullSaveAssociations: true}).Create(&c)
-		}, false},
-	} {
-		r := pgtest.NewRecorder()
-		must(t, c.create(g.Session(&gorm.Session{Logger: r})).Error)
-		inserts := r.With("INSERT")
-		if got := slices.ContainsFunc(inserts, func(s string) bool { return strings.Contains(s, "RETURNING") }); len(inserts) == 0 || got != c.want {
-			t.Errorf("%s: has RETURNING = %t, want %t: %q", name, got, c.want, inserts)
-		}
-	}
-	ids, names := k.contacts(t, g)
-	if ids["a"] != first.ID || names["where"] != "where" || names["save"] != "slice" {
-		t.Errorf("got rows %v, %v", ids, names)
-	}
-}
-
 // If an upsert finds an existing row, the associations refer to that row.
-func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
+func (k of[T]) upsertGraph(t *testing.T, g *gorm.DB) {
 	old := []contact[T]{newContact[T]("a", "old"), newContact[T]("bb", "old")}
 	must(t, g.Create(&old).Error)
 	full := func(email string) contact[T] {
@@ -375,7 +246,7 @@ func (k of[T, N]) upsertGraph(t *testing.T, g *gorm.DB) {
 }
 
 // Join tables also refer to the existing rows.
-func (k of[T, N]) upsertJoins(t *testing.T, g *gorm.DB) {
+func (k peopleOf[T, N]) upsertJoins(t *testing.T, g *gorm.DB) {
 	must(t, g.AutoMigrate(k.graphModels()...))
 	must(t, g.Exec("create unique index person_name on people (name)").Error)
 	old := []*N{k.named("Ada"), k.named("Grace")}
@@ -409,101 +280,6 @@ func (k of[T, N]) upsertJoins(t *testing.T, g *gorm.DB) {
 	}
 }
 
-// Models with keys in other forms, with composite keys, and with columns that the database
-// fills.
-type (
-	codedPointer[T sqltypes.ID] struct {
-		ID   *T
-		Code string `gorm:"unique"`
-		Name string
-	}
-	codedNull[T sqltypes.ID] struct {
-		ID   sql.Null[T] `gorm:"primaryKey"`
-		Code string      `gorm:"unique"`
-		Name string
-	}
-	codedPart[T sqltypes.ID] struct {
-		Region string `gorm:"primaryKey"`
-		ID     T      `gorm:"primaryKey;idgen"`
-		Code   string `gorm:"unique"`
-		Name   string
-	}
-	codedDefault[T sqltypes.ID] struct {
-		ID    T
-		Code  string `gorm:"unique"`
-		Name  string
-		Count int `gorm:"default:(length('ab'))"`
-	}
-	codedEmbedded[T sqltypes.ID] struct {
-		*Key[T] `gorm:"embedded"`
-		Code    string `gorm:"unique"`
-		Name    string
-	}
-)
-
-func (codedPointer[T]) TableName() string  { return "coded_pointers" }
-func (codedNull[T]) TableName() string     { return "coded_nulls" }
-func (codedPart[T]) TableName() string     { return "coded_parts" }
-func (codedDefault[T]) TableName() string  { return "coded_defaults" }
-func (codedEmbedded[T]) TableName() string { return "coded_embeddeds" }
-
-// Upserts work with every kind of key that the plugin fills.
-func (k of[T, N]) upsertKeys(t *testing.T, g *gorm.DB) {
-	upsertKeys[codedPointer[T], T](t, g)
-	upsertKeys[codedNull[T], T](t, g)
-	upsertKeys[codedPart[T], T](t, g)
-	upsertKeys[codedEmbedded[T], T](t, g)
-	for _, row := range upsertKeys[codedDefault[T], T](t, g) {
-		if row.Count != 2 {
-			t.Errorf("%s: count = %d, want 2, the default", row.Code, row.Count)
-		}
-	}
-}
-
-// upsertKeys returns the structs that have a row.
-func upsertKeys[M any, T sqltypes.ID](t *testing.T, g *gorm.DB) []*M {
-	t.Helper()
-	m := modelOf[M, T](t, g)
-	create := func(tx *gorm.DB, name string, codes ...string) (rows []*M) {
-		t.Helper()
-		for _, code := range codes {
-			rows = append(rows, m.with("Code", code, "Name", name, "Region", "eu"))
-		}
-		if len(rows) == 1 {
-			must(t, tx.Create(rows[0]).Error)
-		} else {
-			must(t, tx.Create(&rows).Error)
-		}
-		return rows
-	}
-	agree := func(row *M, code, name string) {
-		t.Helper()
-		var stored T
-		must(t, g.Table(m.Table).Select("id").Where("code = ? and name = ?", code, name).Row().Scan(&stored))
-		if got := m.key(row); got != stored || got.IsZero() {
-			t.Errorf("%s: %s: ID = %v in the struct, %v in the row", m.Table, code, got, stored)
-		}
-	}
-	first := m.key(create(g, "old", "a")[0])
-	upsert := g.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "code"}}, DoUpdates: updateName}).Session(&gorm.Session{})
-	one := create(upsert, "one", "a")
-	agree(one[0], "a", "one")
-	batch := create(upsert, "batch", "b", "a", "c")
-	for i, code := range []string{"b", "a", "c"} {
-		agree(batch[i], code, "batch")
-	}
-	if m.key(one[0]) != first || m.key(batch[1]) != first {
-		t.Errorf("%s: a: IDs = %v and %v, want %v", m.Table, m.key(one[0]), m.key(batch[1]), first)
-	}
-	nothing := g.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
-	if id := m.key(create(nothing, "nothing", "a")[0]); !id.IsZero() {
-		t.Errorf("%s: DO NOTHING left ID %v, want none", m.Table, id)
-	}
-	inserted := create(nothing, "inserted", "d")
-	agree(inserted[0], "d", "inserted")
-	return slices.Concat(one, batch, inserted)
-}
-
 // A reviewed row has a hook that replaces the ID. An upsert may replace it again.
 type reviewed[T sqltypes.ID] struct {
 	ID   T
@@ -523,7 +299,7 @@ func (r *reviewed[T]) BeforeCreate(*gorm.DB) error {
 }
 
 // After an upsert, the struct has the ID of the row, even if a hook replaced the ID.
-func (k of[T, N]) upsertAfterHook(t *testing.T, g *gorm.DB) {
+func (k of[T]) upsertAfterHook(t *testing.T, g *gorm.DB) {
 	ids := k.ids(t, 3)
 	var last T
 	for i, c := range []struct {
@@ -546,5 +322,63 @@ func (k of[T, N]) upsertAfterHook(t *testing.T, g *gorm.DB) {
 	must(t, g.Order("code").Find(&rows).Error)
 	if len(rows) != 2 || rows[0].ID != ids[0] || rows[0].Name != "1" || rows[1].ID != ids[2] {
 		t.Errorf("got rows %+v, want IDs %v and %v", rows, ids[0], ids[2])
+	}
+}
+
+// If an upsert conflicts with a softly deleted row, the struct gets the ID of that row.
+func (k of[T]) upsertOfDeleted(t *testing.T, g *gorm.DB) {
+	ada := sender[T]{Name: "Ada"}
+	must(t, g.Create(&ada).Error)
+	code := []clause.Column{{Name: "code"}}
+	for name, c := range map[string]struct {
+		conflict clause.OnConflict
+		revived  bool
+	}{
+		"UpdateAll":                 {clause.OnConflict{Columns: code, UpdateAll: true}, true},
+		"DoUpdates":                 {clause.OnConflict{Columns: code, DoUpdates: clause.AssignmentColumns([]string{"kind"})}, false},
+		"DoUpdates with deleted_at": {clause.OnConflict{Columns: code, DoUpdates: clause.AssignmentColumns([]string{"kind", "deleted_at"})}, true},
+	} {
+		for _, batch := range []bool{false, true} {
+			old := letter[T]{Code: "known", Kind: "old", SenderID: ada.ID}
+			must(t, g.Create(&old).Error)
+			must(t, g.Delete(&old).Error)
+			letters := []letter[T]{{Code: "known", Kind: "new", SenderID: ada.ID}}
+			if batch {
+				letters = []letter[T]{{Code: "first", SenderID: ada.ID}, letters[0], {Code: "last", SenderID: ada.ID}}
+				must(t, g.Clauses(c.conflict).Create(&letters).Error)
+			} else {
+				must(t, g.Clauses(c.conflict).Create(&letters[0]).Error)
+			}
+			if got := letters[len(letters)/2].ID; got != old.ID {
+				t.Errorf("%s: ID = %v in the struct, %v in the row", name, got, old.ID)
+			}
+			for _, l := range letters {
+				var row letter[T]
+				must(t, g.Unscoped().First(&row, "code = ?", l.Code).Error)
+				if row.ID != l.ID || l.ID.IsZero() || row.Kind != l.Kind || row.DeletedAt.Valid != (l.Code == "known" && !c.revived) {
+					t.Errorf("%s: got row %+v for struct %+v", name, row, l)
+				}
+			}
+			must(t, g.Exec("delete from letters").Error)
+		}
+	}
+
+	// If the row isn't changed, the struct gets no ID.
+	old := letter[T]{Code: "known", SenderID: ada.ID}
+	must(t, g.Create(&old).Error)
+	must(t, g.Delete(&old).Error)
+	skipped := letter[T]{Code: "known", SenderID: ada.ID}
+	if tx := g.Clauses(clause.OnConflict{DoNothing: true}).Create(&skipped); tx.Error != nil || tx.RowsAffected != 0 || !skipped.ID.IsZero() {
+		t.Errorf("DoNothing: %d rows, %v, %+v", tx.RowsAffected, tx.Error, skipped)
+	}
+	// FirstOrCreate doesn't find the deleted row, and fails to create another one.
+	created := letter[T]{}
+	if err := g.FirstOrCreate(&created, letter[T]{Code: "known", SenderID: ada.ID}).Error; err == nil {
+		t.Errorf("FirstOrCreate: got %+v, want the error of the unique key", created)
+	}
+	var n int64
+	must(t, g.Unscoped().Model(&letter[T]{}).Count(&n).Error)
+	if n != 1 {
+		t.Errorf("got %d letters, want only the deleted one", n)
 	}
 }

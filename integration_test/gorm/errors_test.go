@@ -1,8 +1,10 @@
 package gorm
 
 import (
+	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,6 +19,151 @@ import (
 	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
+
+// empty checks that the tables of the graph and the table things have no rows.
+func (k of[T]) empty(t *testing.T, g *gorm.DB, what string) {
+	t.Helper()
+	for _, table := range []string{"things", "companies", "people", "passports", "orders", "pictures", "details", "tags", "clubs", "memberships", "person_tags", "friendships"} {
+		var n int
+		must(t, g.Raw("select count(*) from "+table).Scan(&n).Error)
+		if n != 0 {
+			t.Errorf("%s: %s has %d rows, want none", what, table, n)
+			must(t, g.Exec("delete from "+table).Error)
+		}
+	}
+}
+
+// failing returns GORM with a generator that fails after these IDs.
+func (k peopleOf[T, N]) failing(t *testing.T, g *gorm.DB, ids ...T) *gorm.DB {
+	t.Helper()
+	g = with(t, g, gormplugin.For(scripted(ids...)))
+	must(t, g.SetupJoinTable(new(N), "Clubs", &membership[T]{}))
+	return g
+}
+
+// If the generator fails, Create returns its error and inserts nothing, at any row and at any
+// association.
+func (k peopleOf[T, N]) generatorFails(t *testing.T, g *gorm.DB) {
+	ids := k.ids(t, 19)
+	ids, more := ids[:18], ids[18:]
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, errUsedUp) || !strings.Contains(err.Error(), ".ID: generate an ID: ") {
+			t.Errorf("%s: got %v, want %v", what, err, errUsedUp)
+		}
+	}
+	for name, c := range map[string]struct {
+		first  int // the IDs before the error
+		create func(g *gorm.DB) error
+	}{
+		"struct":            {0, func(g *gorm.DB) error { return g.Create(&thing[T]{}).Error }},
+		"slice":             {2, func(g *gorm.DB) error { return g.Create(make([]thing[T], 3)).Error }},
+		"slice of pointers": {2, func(g *gorm.DB) error { return g.Create([]*thing[T]{{}, {}, {}}).Error }},
+		"array":             {2, func(g *gorm.DB) error { return g.Create(&[3]thing[T]{}).Error }},
+		"map":               {0, func(g *gorm.DB) error { return g.Model(&thing[T]{}).Create(map[string]any{"name": "x"}).Error }},
+		"maps": {2, func(g *gorm.DB) error {
+			return g.Model(&thing[T]{}).Create([]map[string]any{{"name": "x"}, {"name": "y"}, {"name": "z"}}).Error
+		}},
+		"batches": {5, func(g *gorm.DB) error { return g.CreateInBatches(make([]thing[T], 6), 2).Error }},
+		"size of batch": {5, func(g *gorm.DB) error {
+			return g.Session(&gorm.Session{CreateBatchSize: 2}).Create(make([]thing[T], 6)).Error
+		}},
+		"Save":          {0, func(g *gorm.DB) error { return g.Save(&thing[T]{}).Error }},
+		"FirstOrCreate": {0, func(g *gorm.DB) error { return g.FirstOrCreate(&thing[T]{}, "name = 'x'").Error }},
+		"a graph in a transaction": {9, func(g *gorm.DB) error {
+			return g.Transaction(func(g *gorm.DB) error { return g.Create(k.newGraph()).Error })
+		}},
+	} {
+		failing := k.failing(t, g, ids[:c.first]...)
+		refused(name, c.create(failing))
+		k.empty(t, g, name)
+	}
+	// The generator fails at each of the graph's 18 IDs.
+	for n := range 18 {
+		name := fmt.Sprintf("a graph with %d IDs", n)
+		refused(name, k.failing(t, g, ids[:n]...).Create(k.newGraph()).Error)
+		k.empty(t, g, name)
+	}
+	must(t, k.failing(t, g, ids...).Create(k.newGraph()).Error)
+
+	// Associations of an existing row.
+	ada := k.named("Ada")
+	must(t, g.Create(ada).Error)
+	var before, after int
+	count := "select (select count(*) from orders) + (select count(*) from clubs) + (select count(*) from memberships)"
+	must(t, g.Raw(count).Scan(&before).Error)
+	refused("Append", k.failing(t, g, more...).Model(ada).Association("Orders").Append(&order[T]{Item: "a"}, &order[T]{Item: "b"}))
+	// The club gets the ID, so its membership has none.
+	refused("Append with a join table", k.failing(t, g, more...).Model(ada).Association("Clubs").Append(&club[T]{Name: "c"}))
+	must(t, g.Raw(count).Scan(&after).Error)
+	if before != after {
+		t.Errorf("Append: got %d rows, want %d as before", after, before)
+	}
+
+	// The caller's transaction can continue, because no statement failed in it.
+	kept := thing[T]{ID: ids[0], Name: "kept"}
+	must(t, k.failing(t, g).Transaction(func(tx *gorm.DB) error {
+		refused("in a transaction", tx.Create(&thing[T]{Name: "lost"}).Error)
+		return tx.Create(&kept).Error
+	}))
+	k.agree(t, g, []thing[T]{kept})
+}
+
+// A waiting generator returns the IDs of its script. Then it waits until the context is done.
+type waiting[T any] struct {
+	script[T]
+	begun chan struct{}
+}
+
+func (w *waiting[T]) Fill(ctx context.Context, dst []T) (int, error) {
+	n, err := w.script.Fill(ctx, dst)
+	if err == nil {
+		return n, nil
+	}
+	close(w.begun)
+	<-ctx.Done()
+	return n, ctx.Err()
+}
+
+// If the context is canceled during the wait for an ID, Create inserts nothing.
+func (k peopleOf[T, N]) cancelled(t *testing.T, g *gorm.DB) {
+	ids := k.ids(t, 4)
+	for name, c := range map[string]struct {
+		first  int // the IDs before the wait
+		create func(g *gorm.DB) error
+	}{
+		"struct": {0, func(g *gorm.DB) error { return g.Create(&thing[T]{}).Error }},
+		"slice":  {0, func(g *gorm.DB) error { return g.Create(make([]thing[T], 3)).Error }},
+		"map":    {0, func(g *gorm.DB) error { return g.Model(&thing[T]{}).Create(map[string]any{"name": "x"}).Error }},
+		"maps": {1, func(g *gorm.DB) error {
+			return g.Model(&thing[T]{}).Create([]map[string]any{{"name": "x"}, {"name": "y"}}).Error
+		}},
+		"batches": {4, func(g *gorm.DB) error { return g.CreateInBatches(make([]thing[T], 6), 2).Error }},
+		"graph":   {4, func(g *gorm.DB) error { return g.Create(k.newGraph()).Error }},
+	} {
+		gen := &waiting[T]{script[T]{ids[:c.first]}, make(chan struct{})}
+		other := with(t, g, gormplugin.For(gen))
+		must(t, other.SetupJoinTable(new(N), "Clubs", &membership[T]{}))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			defer cancel()
+			select {
+			case <-gen.begun:
+			case <-ctx.Done():
+			}
+		}()
+		err := c.create(other.WithContext(ctx))
+		// If database/sql has also ended the transaction, GORM wraps only the error
+		// of the transaction.
+		if errors.Is(err, sql.ErrTxDone) && name == "graph" && strings.Contains(err.Error(), context.Canceled.Error()) {
+			err = errors.Join(err, context.Canceled)
+		}
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), ".ID: generate an ID: ") {
+			t.Errorf("%s: got %v, want %v", name, err, context.Canceled)
+		}
+		k.empty(t, g, name)
+	}
+}
 
 type anyOwner[K, F any] struct {
 	ID    K            `gorm:"primaryKey"`
@@ -266,7 +413,7 @@ func (textView) TableName() string    { return "texts" }
 // GORM would store U+FFFD for an integer ID in a string foreign key. The first Create or Update
 // of the model fails and stores nothing.
 func TestStringForeignKeys(t *testing.T) {
-	onClients(t, func(t *testing.T, g *gorm.DB) {
+	onClients(t, narrowClients, func(t *testing.T, g *gorm.DB) {
 		g.DisableForeignKeyConstraintWhenMigrating = true
 		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)))))
 		must(t, g.AutoMigrate(&goodWriter{}, &goodText{}, &goodNote{}))

@@ -1,0 +1,404 @@
+package gorm
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"maps"
+	"reflect"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/glebarez/sqlite"
+	"github.com/jackc/pgx/v5"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/sortkey/sortkey/gormplugin"
+	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
+	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
+	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
+	"github.com/sortkey/sortkey/internal/typename"
+)
+
+// Most of the time of a test is the server's.
+func TestMain(m *testing.M) { pgtest.MainParallel(m, 2*runtime.NumCPU()) }
+
+// must is pgtest.Must.
+var must = pgtest.Must
+
+func must1[T any](t *testing.T, f func() (T, error)) T {
+	t.Helper()
+	v, err := f()
+	must(t, err)
+	return v
+}
+
+// clients are the connection options of the tests. They differ in the SQL or in the form of the
+// arguments that reach Postgres.
+var clients = map[string][]pgtest.Option{
+	"codec":                  {pgtest.Codec},
+	"codec, simple protocol": {pgtest.Codec, pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
+	"pool":                   {pgtest.Codec, pgtest.FromPool},
+	"plain":                  {},
+	"plain, simple protocol": {pgtest.Mode(pgx.QueryExecModeSimpleProtocol)},
+}
+
+// Lists of clients. The first client of Postgres runs on all of its versions.
+var (
+	wideClients     = pgtest.Scaled([]string{"SQLite", "codec", "plain"}, append([]string{"SQLite"}, slices.Sorted(maps.Keys(clients))...))
+	narrowClients   = pgtest.Scaled([]string{"SQLite", "codec"}, []string{"SQLite", "codec", "plain, simple protocol"})
+	postgresClients = narrowClients[1:]
+)
+
+// A test runs with every ID type. Its function gets GORM with the plugin and a generator of
+// the type, on a database that has the tables of the models.
+type test struct {
+	name  string
+	run   func(t *testing.T, g *gorm.DB)
+	on    []string // the clients
+	empty bool     // the database has no tables
+	only  subset
+}
+
+// A subset are the ID types of a test.
+type subset int
+
+const (
+	all    subset = iota
+	byTime        // those that sort by time
+	plain         // those that aren't structs, which GORM takes for models in a list of conditions
+)
+
+// tests returns the tests of the type. The other files have their methods.
+func (k of[T]) tests() []test {
+	wide, narrow := wideClients, narrowClients
+	return []test{
+		{name: "Create", run: k.create, on: wide},
+		{name: "CreateMaps", run: k.createMaps, on: narrow},
+		{name: "CreateMapWithoutModel", run: k.createMapWithoutModel, on: narrow, empty: true},
+		{name: "CreateRefused", run: k.createRefused, on: narrow},
+		{name: "GenericCreate", run: k.genericCreate, on: narrow},
+		{name: "CompositeKeys", run: k.compositeKeys, on: narrow},
+		{name: "GeneratorSelection", run: k.generatorSelection, on: narrow},
+		{name: "SelectAndOmit", run: k.selectAndOmit, on: narrow},
+		{name: "DefaultKeys", run: k.defaultKeys, on: narrow, empty: true},
+		{name: "Save", run: k.save, on: narrow},
+		{name: "FirstOrCreate", run: k.firstOrCreate, on: narrow},
+		{name: "Transaction", run: k.transaction, on: narrow},
+		{name: "Hooks", run: k.hooks, on: narrow},
+
+		{name: "Forms", run: k.forms, on: wide},
+
+		{name: "SharedKey", run: k.sharedKey, on: narrow},
+
+		{name: "PrepareStmt", run: k.prepared, on: narrow},
+		{name: "Log", run: k.log, on: narrow, only: plain},
+		{name: "SoftDelete", run: k.softDelete, on: narrow, only: plain},
+
+		{name: "Pages", run: k.pages, on: narrow, only: plain},
+		{name: "Windows", run: k.windows, on: narrow, only: byTime},
+		{name: "WindowPlan", run: k.windowPlan, on: postgresClients, only: byTime},
+
+		{name: "Upsert", run: k.upsert, on: wide},
+		{name: "UpsertSkipped", run: k.upsertSkipped, on: narrow},
+		{name: "UpsertGraph", run: k.upsertGraph, on: narrow},
+		{name: "UpsertAfterHook", run: k.upsertAfterHook, on: narrow},
+		{name: "UpsertOfDeleted", run: k.upsertOfDeleted, on: narrow},
+
+		{name: "AutoMigrate", run: k.migrate, on: narrow, empty: true},
+		{name: "MovedModel", run: k.moved, on: narrow, empty: true},
+		{name: "MovedFromSerial", run: k.movedFromSerial, on: postgresClients, empty: true},
+		{name: "MovedFromIdentity", run: k.movedFromIdentity, on: postgresClients, empty: true},
+		{name: "ColumnTags", run: k.columnTags, on: narrow, empty: true},
+	}
+}
+
+// tests returns the tests of the type. Those above are compiled once for all types with the same
+// underlying type. These are compiled for each type.
+func (k peopleOf[T, N]) tests() []test {
+	wide, narrow := wideClients, narrowClients
+	return append(k.of.tests(), []test{
+		{name: "Graph", run: k.graph, on: wide},
+		{name: "SaveAssociations", run: k.saveAssociations, on: narrow},
+		{name: "Associations", run: k.associations, on: narrow, only: plain},
+		{name: "Changes", run: k.changes, on: wide},
+		{name: "Query", run: k.query, on: wide, only: plain},
+		{name: "Conditions", run: k.conditions, on: wide, only: plain},
+		{name: "Loading", run: k.loading, on: narrow, only: plain},
+		{name: "Scanning", run: k.scanning, on: wide},
+		{name: "GenericQuery", run: k.genericQuery, on: narrow, only: plain},
+		{name: "UpsertJoins", run: k.upsertJoins, on: narrow, empty: true},
+		{name: "Collisions", run: k.collisions, on: narrow, empty: true},
+		{name: "GeneratorFails", run: k.generatorFails, on: narrow},
+		{name: "Cancelled", run: k.cancelled, on: narrow},
+		{name: "Parallel", run: k.parallel, on: narrow},
+		{name: "ParallelFirstUse", run: k.parallelFirstUse, on: []string{"SQLite"}},
+	}...)
+}
+
+// An of has the tests of an ID type.
+type of[T idtest.ID[T]] struct {
+	idtest.Kind[T]
+	bind   func(*testing.T) gormplugin.Binding
+	person any   // a person of T
+	people []any // the models of a graph
+}
+
+// A peopleOf has the tests with people. N is the person type for T, for example snowflakePerson.
+type peopleOf[T idtest.ID[T], N any] struct{ of[T] }
+
+// Typed keys with a prefix, Snos with a metabyte, and the caller's own ID types, which are
+// structs.
+type (
+	typedSnowflake = idtype.SnowflakeOf[idtest.Order]
+	typedSno       = idtype.SnoOf[idtest.Customer]
+	orderID        struct{ idtype.Snowflake }
+	customerID     struct{ idtype.Sno }
+)
+
+func (a orderID) Compare(b orderID) int       { return a.Snowflake.Compare(b.Snowflake) }
+func (a customerID) Compare(b customerID) int { return a.Sno.Compare(b.Sno) }
+
+// own returns the kind of the caller's own ID type.
+func own[T idtest.ID[T], V idtest.ID[V]](base idtest.Kind[T], of func(T) V, id func(V) T) idtest.Kind[V] {
+	return idtest.Kind[V]{Name: typename.OfValue(*new(V)), Column: base.Column, First: base.First, Last: base.Last, Unit: base.Unit,
+		Stored: func(v V) string { return base.Stored(id(v)) },
+		At: func(t time.Time, pick func(int) int) (V, error) {
+			v, err := base.At(t, pick)
+			return of(v), err
+		},
+		NewGenerator: func() (idtype.Generator[V], error) {
+			gen, err := base.NewGenerator()
+			return idtype.MapGenerator(gen, of), err
+		}}
+}
+
+// Keys of the last four types are filled by the generator of the base type.
+
+func TestSnowflake(t *testing.T) { runAll[snowflakePerson](t, idtest.Snowflake, idtest.Snowflake) }
+func TestSnowflakeSI(t *testing.T) {
+	runAll[snowflakeSIPerson](t, idtest.SnowflakeSI, idtest.SnowflakeSI)
+}
+func TestUID60(t *testing.T)    { runAll[uid60Person](t, idtest.UID60, idtest.UID60) }
+func TestSpread64(t *testing.T) { runAll[spread64Person](t, idtest.Spread64, idtest.Spread64) }
+func TestSno(t *testing.T)      { runAll[snoPerson](t, idtest.Sno, idtest.Sno) }
+func TestTypedSnowflake(t *testing.T) {
+	runAll[typedSnowflakePerson](t, idtest.OrderID, idtest.Snowflake)
+}
+func TestTypedSno(t *testing.T) { runAll[typedSnoPerson](t, idtest.CustomerID, idtest.Sno) }
+func TestOwnSnowflake(t *testing.T) {
+	runAll[ownSnowflakePerson](t, own(idtest.Snowflake, func(id idtype.Snowflake) orderID { return orderID{id} }, func(id orderID) idtype.Snowflake { return id.Snowflake }), idtest.Snowflake)
+}
+func TestOwnSno(t *testing.T) {
+	runAll[ownSnoPerson](t, own(idtest.Sno, func(id idtype.Sno) customerID { return customerID{id} }, func(id customerID) idtype.Sno { return id.Sno }), idtest.Sno)
+}
+
+func runAll[N any, T idtest.ID[T], B idtest.ID[B]](t *testing.T, k idtest.Kind[T], base idtest.Kind[B]) {
+	bind := func(t *testing.T) gormplugin.Binding { return gormplugin.For(must1(t, base.NewGenerator)) }
+	all := peopleOf[T, N]{of[T]{k, bind, new(N), peopleOf[T, N]{}.graphModels()}}
+	all.test(t, all.tests())
+}
+
+// isStruct reports whether T is a struct that embeds an ID.
+func (of[T]) isStruct() bool { return reflect.TypeFor[T]().Kind() == reflect.Struct }
+
+// test runs the tests as parallel subtests with names such as
+// Create/codec/pg17 and Create/SQLite.
+func (k of[T]) test(t *testing.T, tests []test) {
+	t.Parallel()
+	var file sqlitetest.Schema
+	template := pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
+		k.createTables(t, db.GORM(t, &gorm.Config{Logger: logger.Discard}))
+	})
+	for _, c := range tests {
+		if c.only == byTime && k.Layout == nil || c.only == plain && k.isStruct() {
+			continue
+		}
+		run := func(t *testing.T, g *gorm.DB) {
+			must(t, g.Use(gormplugin.New(k.bind(t))))
+			must(t, g.SetupJoinTable(k.person, "Clubs", &membership[T]{}))
+			c.run(t, g)
+		}
+		wide := len(c.on) == len(wideClients)
+		// One ID type per column type runs with all clients.
+		if k.Name != idtest.Snowflake.Name && k.Name != idtest.Sno.Name {
+			c.on = slices.DeleteFunc(slices.Clone(c.on), func(client string) bool {
+				return client != "SQLite" && (client != "codec" || !wide && !pgtest.Thorough())
+			})
+		}
+		for _, client := range c.on {
+			onPostgres := func(t *testing.T, db *pgtest.DB) { run(t, openGORM(t, db, client)) }
+			t.Run(c.name+"/"+client, func(t *testing.T) {
+				t.Parallel()
+				switch {
+				case client == "SQLite" && c.empty:
+					run(t, sqlitetest.Open(t))
+				case client == "SQLite":
+					run(t, file.Open(t, func(g *gorm.DB) { k.createTables(t, g) }))
+				case c.empty && client == "codec":
+					pgtest.Each(t, onPostgres)
+				case c.empty:
+					pgtest.One(t, onPostgres) // one version of Postgres is enough for other clients
+				case client == "codec":
+					template.EachReused(t, onPostgres)
+				default:
+					template.OneReused(t, onPostgres)
+				}
+			})
+		}
+	}
+}
+
+// openGORM opens a database. Explaining each statement for a log that nobody reads would take
+// half of the tests' CPU time.
+func openGORM(t *testing.T, db *pgtest.DB, client string) *gorm.DB {
+	config := &gorm.Config{Logger: logger.Discard}
+	if testing.Verbose() {
+		config = nil
+	}
+	return db.GORM(t, config, clients[client]...)
+}
+
+// onClients runs a test of one ID type on SQLite and with clients of Postgres, each time on an
+// empty database.
+func onClients(t *testing.T, list []string, f func(t *testing.T, g *gorm.DB)) {
+	for _, client := range list {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			if client == "SQLite" {
+				f(t, sqlitetest.Open(t))
+				return
+			}
+			pgtest.One(t, func(t *testing.T, db *pgtest.DB) { f(t, openGORM(t, db, client)) })
+		})
+	}
+}
+
+func isPostgres(g *gorm.DB) bool { return g.Name() == "postgres" }
+
+// with returns GORM on the same database, with the plugin and other generators.
+func with(t *testing.T, g *gorm.DB, bindings ...gormplugin.Binding) *gorm.DB {
+	t.Helper()
+	return withConfig(t, g, gorm.Config{}, bindings...)
+}
+
+func withConfig(t *testing.T, g *gorm.DB, config gorm.Config, bindings ...gormplugin.Binding) *gorm.DB {
+	t.Helper()
+	pool, err := g.DB()
+	must(t, err)
+	var dialector gorm.Dialector = sqlite.Dialector{Conn: pool}
+	if isPostgres(g) {
+		dialector = postgres.New(postgres.Config{Conn: pool})
+	}
+	config.Logger = g.Logger
+	other, err := gorm.Open(dialector, &config)
+	must(t, err)
+	must(t, other.Use(gormplugin.New(bindings...)))
+	return other
+}
+
+// A script is a generator that returns a list of IDs, and fails after the last one.
+type script[T any] struct{ ids []T }
+
+func scripted[T any](ids ...T) *script[T] { return &script[T]{ids} }
+
+var errUsedUp = errors.New("the script has no further ID")
+
+func (s *script[T]) Next() (T, error) {
+	var id [1]T
+	_, err := s.Fill(context.Background(), id[:])
+	return id[0], err
+}
+
+func (s *script[T]) Fill(_ context.Context, dst []T) (int, error) {
+	n := copy(dst, s.ids)
+	s.ids = s.ids[n:]
+	if n < len(dst) {
+		return n, errUsedUp
+	}
+	return n, nil
+}
+
+// ids returns n IDs with a time in the past, like IDs of an earlier run.
+func (k of[T]) ids(t *testing.T, n int) (ids []T) {
+	t.Helper()
+	for i := range n {
+		id, err := k.At(k.First.AddDate(1, 0, i), func(largest int) int { return largest / (i + 1) })
+		must(t, err)
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// agree checks that the table contains exactly these structs, and that no two have the
+// same ID.
+func (k of[T]) agree(t *testing.T, g *gorm.DB, want []thing[T]) {
+	t.Helper()
+	var rows []thing[T]
+	must(t, g.Find(&rows).Error)
+	names, ids := map[string]T{}, map[T]bool{}
+	for _, row := range rows {
+		names[row.Name], ids[row.ID] = row.ID, true
+	}
+	if len(rows) != len(want) || len(ids) != len(want) {
+		t.Errorf("got %d rows with %d IDs, want %d", len(rows), len(ids), len(want))
+	}
+	for _, w := range want {
+		if got := names[w.Name]; got != w.ID || w.ID.IsZero() {
+			t.Errorf("%s: ID = %v in the struct, %v in the row", w.Name, w.ID, got)
+		}
+	}
+}
+
+// rowsAre compares a table with structs, in the order of their names.
+func rowsAre[M any](t *testing.T, g *gorm.DB, want []M) {
+	t.Helper()
+	var rows []M
+	must(t, g.Order("name").Find(&rows).Error)
+	if !reflect.DeepEqual(rows, want) {
+		t.Errorf("%T: rows = %+v, structs = %+v", rows, rows, want)
+	}
+}
+
+// alterations returns the statements of AutoMigrate that change something.
+func alterations(t *testing.T, g *gorm.DB, models ...any) (s []string) {
+	t.Helper()
+	r := pgtest.NewRecorder()
+	must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(models...))
+	if len(r.With("SELECT")) == 0 {
+		t.Error("AutoMigrate read no tables")
+	}
+	for _, kind := range []string{"ALTER", "CREATE", "DROP", "INSERT", "COMMENT", "UPDATE"} {
+		s = append(s, r.With(kind)...)
+	}
+	return s
+}
+
+// checkColumns compares the types of columns, and checks that no column has a default or is
+// an identity column.
+func checkColumns(t *testing.T, g *gorm.DB, want map[string]map[string]string) {
+	t.Helper()
+	for table, columns := range want {
+		for column, typ := range columns {
+			var got struct {
+				Type    string
+				Default sql.Null[string]
+			}
+			query := `select format_type(atttypid, atttypmod) as type, pg_get_expr(adbin, adrelid) || attidentity::text as default
+				from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
+				where attrelid = to_regclass(quote_ident(?)) and attname = ?`
+			if !isPostgres(g) {
+				query = `select lower(type) as type, dflt_value as "default" from pragma_table_info(?) where name = ?`
+			}
+			must(t, g.Raw(query, table, column).Scan(&got).Error)
+			if got.Type != typ || got.Default.Valid {
+				t.Errorf("%s.%s: got type %q with default %v, want %q without", table, column, got.Type, got.Default, typ)
+			}
+		}
+	}
+}
