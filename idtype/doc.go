@@ -1,4 +1,4 @@
-// Package idtype provides five primary key types for Postgres. Four of them sort by time.
+// Package idtype provides primary key types for Postgres. All but Spread64 sort by time.
 // Each type has a generator that never returns the same ID twice.
 //
 //	gen, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 3})
@@ -16,6 +16,9 @@
 //     For stores where sequential keys create a hot spot.
 //   - [Sno], [NewSnoGenerator]: 80 bits in a uuid column. One byte for a type tag, a
 //     version or a status; 65,536 partitions, 16 million IDs per second each.
+//   - [UUID], [NewUUIDGenerator]: 128 bits in a uuid column. For tables whose keys are
+//     UUIDs: any UUID is a value, and the generator creates version 7. No node number, so
+//     clients and other languages can create keys too.
 //
 // # Typed keys
 //
@@ -27,12 +30,14 @@
 //		CustomerID idtype.SnoOf[Customer]
 //	}
 //
-// [SnowflakeOf], [SnowflakeSIOf], [UID60Of], [Spread64Of] and [SnoOf] have the methods and
-// the column of the plain type, and Untyped returns the plain ID. [Parse] reads their text.
-// [GeneratorOf] and [SnoGeneratorOf] generate them; the GORM plugin doesn't need these two.
+// [SnowflakeOf], [SnowflakeSIOf], [UID60Of], [Spread64Of], [SnoOf] and [UUIDOf] have the
+// methods and the column of the plain type, and Untyped returns the plain ID. [Parse] reads
+// their text. [GeneratorOf], [SnoGeneratorOf] and [UUIDGeneratorOf] generate them; the GORM
+// plugin doesn't need these.
 // For an ID type of your own, see [MapGenerator].
 // A model can declare a prefix for the text of its IDs, and the layout of its Snowflakes; see
-// [Typed]. It can also declare a metabyte; see [TypedSno]. Time returns the time in a key.
+// [Typed]. It can also declare a metabyte; see [TypedSno]. With a prefix, the text of a UUIDOf
+// is a TypeID; see [TypedUUID]. Time returns the time in a key.
 //
 // # NULL
 //
@@ -81,11 +86,12 @@
 //	Sno         | string of its | 16 bytes or 36 characters | 16 characters      | "text"; reads its
 //	            | UUID          | of its UUID, its text,    | [2-9a-x]           | quoted UUID too
 //	            |               | 10 raw bytes              |                    |
+//	UUID        | string        | 16 bytes or 36 characters | 36 characters      | "text"
 //
 // Decimals have no sign, space or leading zero, except that the decimal of a Spread64
 // column can have a minus sign. Text is case-sensitive, except that a scanned UUID can
 // have upper-case hex digits, because some databases return them. The binary form is 8
-// big-endian bytes, or 10 for Sno. UnmarshalBinary rejects the same IDs as Parse.
+// big-endian bytes, 10 for Sno, or 16 for UUID. UnmarshalBinary rejects the same IDs as Parse.
 //
 // Scan also accepts an ID of its own type, a pointer to one, or a struct that holds one,
 // such as a [database/sql.Null], because ent calls id.Scan(&id). The struct must be a
@@ -99,7 +105,7 @@
 // Scan, which rejects the same numbers. Only Scan and Value of a Spread64 keep reserved bits;
 // the Parts of [Spread64Layout] reject them.
 //
-// In SQLite, declare a Sno column uuid or text; both keep the 36 characters. In MySQL, use
+// In SQLite, declare a Sno or UUID column uuid or text; both keep the 36 characters. In MySQL, use
 // char(36). For the other types, use bigint in every database.
 //
 // # Generators
@@ -121,7 +127,7 @@
 // # Node numbers and restarts
 //
 // Within a process, generators of the same format, layout and node number share one
-// sequence: they continue each other, and a new one continues a generator that was dropped.
+// sequence, except for UUID: they continue each other, and a new one continues a generator that was dropped.
 // So a program can create a generator wherever it needs one. Generators with a Clock or a
 // Lease share nothing.
 //

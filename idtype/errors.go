@@ -19,6 +19,8 @@ var (
 	ErrNull = errors.New("unexpected NULL")
 	// ErrNotSno: the 16 bytes of a UUID are not the 16 characters of a Sno.
 	ErrNotSno = errors.New("not a Sno")
+	// ErrVersion: the UUID isn't of version 7, so it has no time.
+	ErrVersion = errors.New("not a UUID of version 7")
 
 	// ErrClockBackwards: the clock is behind the last ID, NotBefore or a lease's After,
 	// by more than the call may wait, or it stayed behind for that long.
@@ -57,7 +59,7 @@ var (
 const maxErrorInput = 64
 
 // A ParseError reports that an input is not an ID. It wraps [ErrSyntax],
-// [ErrRange], [ErrNull] or [ErrNotSno], or the error of a scanned
+// [ErrRange], [ErrNull], [ErrNotSno] or [ErrVersion], or the error of a scanned
 // [database/sql/driver.Valuer].
 type ParseError struct {
 	Type   string // the ID type, such as "Snowflake"
@@ -78,7 +80,7 @@ func (e *ParseError) Error() string {
 		problem += " at byte " + strconv.Itoa(e.Pos)
 	}
 	switch e.Err {
-	case ErrSyntax, ErrRange, ErrNotSno: // not ErrNull and the errors of Valuers
+	case ErrSyntax, ErrRange, ErrNotSno, ErrVersion: // not ErrNull and the errors of Valuers
 		if strings.HasPrefix(problem, "got ") {
 			problem = "want " + e.Want + ", " + problem
 		} else {

@@ -464,3 +464,39 @@ func ExampleSnoLayout_Range() {
 	fmt.Printf("WHERE id >= '%s' AND id < '%s' %v\n", lo.UUID(), hi.UUID(), err)
 	// Output: WHERE id >= '39713878-6b37-6132-3232-323232323232' AND id < '39713933-6235-3432-3232-323232323232' <nil>
 }
+
+// A model with a prefix has keys whose text is a TypeID. The uuid column holds the UUID.
+func ExampleUUIDOf() {
+	id := idtype.MustParse[idtype.UUIDOf[Shipment]]("shipment_01h455vb4pex5vsknk084sn02q")
+	at, err := id.Time()
+	fmt.Println(id, at.Format(time.RFC3339), err)
+	fmt.Println(id.Untyped())
+	// Output:
+	// shipment_01h455vb4pex5vsknk084sn02q 2023-06-30T03:34:18Z <nil>
+	// 01890a5d-ac96-774b-bcce-b302099a8057
+}
+
+// A Shipment is a model whose keys are UUIDs.
+type Shipment struct {
+	ID idtype.UUIDOf[Shipment]
+}
+
+// IDPrefix begins the text of the IDs.
+func (Shipment) IDPrefix() string { return "shipment" }
+
+func ExampleNewUUIDGenerator() {
+	gen, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{})
+	if err != nil {
+		panic(err)
+	}
+	first, err := gen.Next()
+	if err != nil {
+		panic(err)
+	}
+	second, err := gen.Next()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(first.Version(), first.Compare(second))
+	// Output: 7 -1
+}

@@ -37,6 +37,12 @@ func lower(x uint64) uint64 { return x | x>>1&(0x20*octetOnes) }
 // uuidString returns the lower-case text of the UUID with these two halves.
 func uuidString(hi, lo uint64) string {
 	var b [uuidTextSize]byte
+	writeUUID(&b, hi, lo)
+	return string(b[:])
+}
+
+// writeUUID is the inverse of readUUID, in lower case.
+func writeUUID(b *[uuidTextSize]byte, hi, lo uint64) {
 	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
 	four := func(i int, x uint64) { binary.BigEndian.PutUint32(b[i:], uint32(x)) }
 	x, y := writeHex(hi)
@@ -47,5 +53,4 @@ func uuidString(hi, lo uint64) string {
 	four(19, x>>32)
 	four(24, x)
 	binary.BigEndian.PutUint64(b[28:], y)
-	return string(b[:])
 }

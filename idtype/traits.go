@@ -28,31 +28,38 @@ type (
 )
 
 var (
-	known    sync.Map // from a nil *P to *traits
+	known    sync.Map // from a nil *P, or a nil *[1]P for TypeIDs, to *traits
 	noTraits traits
 )
 
 // traitsOf returns the traits of the model of a typed key with the type argument P, a *K.
 func traitsOf[P any]() *traits {
+	return lookUp[P]((*P)(nil), &ownPrefix) // P itself may be a type that can't be a key
+}
+
+// typeIDTraits is like traitsOf, for a key whose text is a TypeID.
+func typeIDTraits[P any]() *traits { return lookUp[P]((*[1]P)(nil), &typeIDPrefix) }
+
+// lookUp returns the traits that are known under key.
+func lookUp[P any](key any, rule *prefixRule) *traits {
 	k := any(*new(P)) // a nil pointer, so this allocates nothing, however large K is
 	switch k.(type) {
 	case prefixer, tagger, snowflaker, snowflakeSIer:
-		key := (*P)(nil) // P itself may be a type that can't be a key
 		if m, ok := known.Load(key); ok {
 			return m.(*traits)
 		}
-		return learn[P](key)
+		return learn[P](key, rule)
 	}
 	return &noTraits
 }
 
 // learn calls the methods of the model and stores the result under key.
-func learn[P any](key any) *traits {
+func learn[P any](key any, rule *prefixRule) *traits {
 	t := modelType[P]()
 	m := declared(t)
 	if m.prefix != "" {
-		if !validPrefix(m.prefix) {
-			panic(fmt.Sprintf("idtype: method IDPrefix of %s returns %q; want lower-case letters and digits, beginning with a letter, without the underscore", typename.Of(t), m.prefix))
+		if !rule.valid(m.prefix) {
+			panic(fmt.Sprintf("idtype: method IDPrefix of %s returns %q; want %s", typename.Of(t), m.prefix, rule.want))
 		}
 		m.prefix += "_"
 	}
@@ -63,6 +70,27 @@ func learn[P any](key any) *traits {
 	}
 	known.Store(key, m)
 	return m
+}
+
+// A prefixRule says which prefixes a key accepts.
+type prefixRule struct {
+	valid func(string) bool
+	want  string
+}
+
+var (
+	ownPrefix    = prefixRule{validPrefix, "lower-case letters and digits, beginning with a letter, without the underscore"}
+	typeIDPrefix = prefixRule{validTypeIDPrefix, "a prefix of a TypeID: up to 63 lower-case letters and underscores, with a letter at both ends"}
+)
+
+// validTypeIDPrefix reports whether a prefix is [a-z]([a-z_]{0,61}[a-z])?.
+func validTypeIDPrefix(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c != '_' || i == 0 || i == len(s)-1) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 63
 }
 
 // declared returns the results of a model's methods. It calls them on a new value, because
@@ -130,6 +158,9 @@ func (m *traits) wrongPrefix(text []byte, want string, longest int) *ParseError 
 	}
 	return flaw{-1, reason, ErrSyntax}.in("", m.want(want), text)
 }
+
+// modelPrefix returns the prefix without its underscore.
+func (m *traits) modelPrefix() string { return strings.TrimSuffix(m.prefix, "_") }
 
 func (m *traits) want(want string) string {
 	if m.prefix == "" {

@@ -136,6 +136,10 @@ func parseInteger[T Integer](b []byte) (int64, error) {
 // Untyped returns the ID without its model.
 func (id Typed[P, T]) Untyped() T { return T(id) }
 
+// ModelPrefix returns the prefix that the model declares with IDPrefix, without its
+// underscore. It is empty if the model declares none.
+func (Typed[P, T]) ModelPrefix() string { return traitsOf[P]().modelPrefix() }
+
 // Int64 returns the column's number.
 func (id Typed[P, T]) Int64() int64 { return int64(id) }
 

@@ -22,3 +22,8 @@ func SnoGeneratorOf[K any](g Generator[Sno]) Generator[SnoOf[K]] {
 		return SnoOf[K](id)
 	})
 }
+
+// UUIDGeneratorOf returns a generator of K's typed keys that takes its IDs from g.
+func UUIDGeneratorOf[K any](g Generator[UUID]) Generator[UUIDOf[K]] {
+	return MapGenerator(g, func(id UUID) UUIDOf[K] { return UUIDOf[K](id) })
+}

@@ -25,6 +25,10 @@ type TypedSno[P any] [10]byte
 // Untyped returns the ID without its model.
 func (id TypedSno[P]) Untyped() Sno { return Sno(id) }
 
+// ModelPrefix returns the prefix that the model declares with IDPrefix, without its
+// underscore. It is empty if the model declares none.
+func (TypedSno[P]) ModelPrefix() string { return traitsOf[P]().modelPrefix() }
+
 // ModelMeta returns the metabyte that the model declares with IDMeta. ok is false if the
 // model declares none.
 func (TypedSno[P]) ModelMeta() (meta byte, ok bool) {

@@ -52,7 +52,9 @@ func withoutPath(name string) string {
 
 // aliased replaces the types behind idtype's aliases.
 func aliased(name string) string {
-	name = replaceGeneric(name, "idtype.TypedSno[*", func(model string) string { return "idtype.SnoOf[" + model + "]" })
+	for _, base := range []string{"Sno", "UUID"} {
+		name = replaceGeneric(name, "idtype.Typed"+base+"[*", func(model string) string { return "idtype." + base + "Of[" + model + "]" })
+	}
 	return replaceGeneric(name, "idtype.Typed[*", func(arguments string) string {
 		i := strings.LastIndex(arguments, ",idtype.")
 		return arguments[i+1:] + "Of[" + arguments[:i] + "]"

@@ -38,11 +38,12 @@ func TestOf(t *testing.T) {
 func TestNames(t *testing.T) {
 	const idtype = "github.com/sortkey/sortkey/idtype"
 	for name, want := range map[string]string{
-		"idtype.Typed[*example.com/acme/shop/v2.Order," + idtype + ".Snowflake]":                "idtype.SnowflakeOf[shop.Order]",
-		"idtype.Typed[*example.com/acme/shop/v2_test.Order," + idtype + ".UID60]":               "idtype.UID60Of[shop_test.Order]",
-		"idtype.Typed[*gopkg.in/shop%2ev3.Order," + idtype + ".Spread64]":                       "idtype.Spread64Of[shop.Order]",
-		"idtype.TypedSno[*example.com/a%2eb.List[example.com/c/v10.Item]]":                      "idtype.SnoOf[a.b.List[c.Item]]",
-		"[]*sql.Null[" + idtype + ".TypedSno[*example.com/shop.Order]]":                         "[]*sql.Null[idtype.SnoOf[shop.Order]]",
+		"idtype.Typed[*example.com/acme/shop/v2.Order," + idtype + ".Snowflake]":  "idtype.SnowflakeOf[shop.Order]",
+		"idtype.Typed[*example.com/acme/shop/v2_test.Order," + idtype + ".UID60]": "idtype.UID60Of[shop_test.Order]",
+		"idtype.Typed[*gopkg.in/shop%2ev3.Order," + idtype + ".Spread64]":         "idtype.Spread64Of[shop.Order]",
+		"idtype.TypedSno[*example.com/a%2eb.List[example.com/c/v10.Item]]":        "idtype.SnoOf[a.b.List[c.Item]]",
+		"[]*sql.Null[" + idtype + ".TypedSno[*example.com/shop.Order]]":           "[]*sql.Null[idtype.SnoOf[shop.Order]]",
+		"idtype.TypedUUID[*a/b.C]": "idtype.UUIDOf[b.C]",
 		"map[" + idtype + ".TypedSno[*a/b.C]]" + idtype + ".Typed[*a/b.C," + idtype + ".UID60]": "map[idtype.SnoOf[b.C]]idtype.UID60Of[b.C]",
 		"idtype.Typed[*" + idtype + ".TypedSno[*a/b.C]," + idtype + ".SnowflakeSI]":             "idtype.SnowflakeSIOf[idtype.SnoOf[b.C]]",
 		"shop.v2.Order": "shop.v2.Order",

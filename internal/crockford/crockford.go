@@ -1,0 +1,65 @@
+// Package crockford has the text form of 16 bytes in a TypeID: 26 lower-case digits of
+// Douglas Crockford's base32. Text and bytes sort alike.
+package crockford
+
+import "encoding/binary"
+
+const (
+	// Digits is the number of digits of a text. They hold 130 bits, so the first is at
+	// most '7'.
+	Digits = 26
+
+	alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+	noDigit  = 0xff
+)
+
+var values = func() (t [256]byte) {
+	for i := range t {
+		t[i] = noDigit
+	}
+	for v := range len(alphabet) {
+		t[alphabet[v]] = byte(v)
+	}
+	return t
+}()
+
+// Append appends the digits of b16.
+func Append(b []byte, b16 *[16]byte) []byte {
+	hi, lo := binary.BigEndian.Uint64(b16[:8]), binary.BigEndian.Uint64(b16[8:])
+	var text [Digits]byte
+	for i := Digits - 1; i >= 0; i-- {
+		text[i] = alphabet[lo&31]
+		lo = lo>>5 | hi<<59
+		hi >>= 5
+	}
+	return append(b, text[:]...)
+}
+
+// Parse returns the bytes of a text. bad is the offset of the first byte that isn't allowed
+// there, or -1. Parse panics if the text doesn't have 26 bytes.
+func Parse(text []byte) (b16 [16]byte, bad int) {
+	_ = text[Digits-1]
+	var hi, lo uint64
+	var all byte
+	for _, c := range text[:Digits] {
+		v := values[c]
+		all |= v
+		hi = hi<<5 | lo>>59
+		lo = lo<<5 | uint64(v)
+	}
+	if all == noDigit || text[0] > '7' {
+		return b16, firstBad(text)
+	}
+	binary.BigEndian.PutUint64(b16[:8], hi)
+	binary.BigEndian.PutUint64(b16[8:], lo)
+	return b16, -1
+}
+
+func firstBad(text []byte) int {
+	for i, c := range text {
+		if values[c] == noDigit || i == 0 && c > '7' {
+			return i
+		}
+	}
+	return -1
+}
