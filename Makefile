@@ -81,7 +81,7 @@ integration: ## integration tests; POSTGRES_VERSIONS="15 17 18" selects containe
 	exit $$status
 
 fuzz: ## fuzz every parser, scanner and codec, with FUZZTIME inputs each
-	@for package in ./idtype ./sqltypes ./pgxcodec; do \
+	@for package in ./idtype ./idtype/seal ./sqltypes ./pgxcodec; do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			echo "fuzz $$package $$target"; \
 			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; done; done

@@ -3,13 +3,17 @@ package guide
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/idtype/seal"
 )
 
 // Reveal describes the facts that anyone can read from a key.
@@ -53,6 +57,36 @@ func DocumentOf(db *gorm.DB, user idtype.SnowflakeOf[User], token string) (Docum
 	var d Document
 	err := db.Where("token = ? AND owner_id = ?", token, user).Take(&d).Error
 	return d, err
+}
+
+// A Ticket has a key that outsiders see only sealed.
+type Ticket struct {
+	ID      idtype.SnowflakeOf[Ticket]
+	OwnerID idtype.SnowflakeOf[User] `gorm:"not null;index"`
+	Title   string
+}
+
+// IDPrefix begins the text of ticket IDs.
+func (Ticket) IDPrefix() string { return "tkt" }
+
+// TicketHandler serves GET /tickets/{id}, where id is a sealed ID. It answers the same for an
+// unreadable ID, a missing ticket, and a ticket of another user.
+func TicketHandler(db *gorm.DB, s *seal.Sealer, userOf func(*http.Request) idtype.SnowflakeOf[User]) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var ticket Ticket
+		id, err := seal.Parse[idtype.SnowflakeOf[Ticket]](s, r.PathValue("id"))
+		if err == nil {
+			err = db.WithContext(r.Context()).Where("id = ? AND owner_id = ?", id, userOf(r)).Take(&ticket).Error
+		}
+		switch {
+		case errors.Is(err, seal.ErrUnreadable), errors.Is(err, gorm.ErrRecordNotFound):
+			http.Error(w, "no such ticket", http.StatusNotFound)
+		case err != nil:
+			http.Error(w, "internal error", http.StatusInternalServerError)
+		default:
+			json.NewEncoder(w).Encode(map[string]string{"id": seal.Text(s, ticket.ID), "title": ticket.Title})
+		}
+	}
 }
 
 // NewResetToken returns a token to mail to the user, and its hash to store. A

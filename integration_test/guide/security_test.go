@@ -1,11 +1,14 @@
 package guide
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,6 +20,7 @@ import (
 	"github.com/sortkey/sortkey/examples/guide"
 	"github.com/sortkey/sortkey/gormplugin"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/idtype/seal"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
 )
@@ -72,6 +76,41 @@ func TestSecurityEstimate(t *testing.T) {
 			t.Errorf("%d of %d seen: expected a mean near %[2]d, got %.1f", test.seen, test.all, mean)
 		}
 	}
+}
+
+// The handler finds its owner's ticket by the sealed ID that it returned, and answers the same
+// for everything else.
+func TestSecurityTickets(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		g := db.GORM(t, nil)
+		must(t, g.AutoMigrate(&guide.Ticket{}))
+		ids := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{}))
+		must(t, g.Use(gormplugin.New(gormplugin.For(ids))))
+		ada, eve := idtype.SnowflakeOf[guide.User](1), idtype.SnowflakeOf[guide.User](2)
+		ticket := guide.Ticket{OwnerID: ada, Title: "leak"}
+		must(t, g.Create(&ticket).Error)
+		s, err := seal.New(bytes.Repeat([]byte{7}, 32))
+		must(t, err)
+		get := func(user idtype.SnowflakeOf[guide.User], id string) (int, string) {
+			mux := http.NewServeMux()
+			mux.Handle("GET /tickets/{id}", guide.TicketHandler(g, s, func(*http.Request) idtype.SnowflakeOf[guide.User] { return user }))
+			w := httptest.NewRecorder()
+			mux.ServeHTTP(w, httptest.NewRequest("GET", "/tickets/"+id, nil))
+			return w.Code, w.Body.String()
+		}
+		sealed := seal.Text(s, ticket.ID)
+		if code, body := get(ada, sealed); code != http.StatusOK || !strings.Contains(body, `"id":"`+sealed+`"`) || strings.Contains(body, ticket.ID.String()) {
+			t.Errorf("the owner got %d %s", code, body)
+		}
+		for _, c := range []struct {
+			user idtype.SnowflakeOf[guide.User]
+			id   string
+		}{{eve, sealed}, {ada, ticket.ID.String()}, {ada, seal.Text(s, ticket.ID+1)}, {ada, "tkt_x"}} {
+			if code, body := get(c.user, c.id); code != http.StatusNotFound || body != "no such ticket\n" {
+				t.Errorf("user %d got %d %q for %s", c.user, code, body, c.id)
+			}
+		}
+	})
 }
 
 // Only its owner finds a document, by its token. Its JSON doesn't contain the key.
