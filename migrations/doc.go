@@ -77,6 +77,15 @@
 // is its number, so these types have no functions for it: cast with ::text and
 // ::bigint.
 //
+// For UUIDs of version 7 there are the domain uuid7 and these functions. A column of type
+// uuid can hold UUIDs of other versions beside them:
+//
+//	uuid7_time(uuid) timestamptz   the time, or NULL for other UUIDs
+//	uuid7_floor(timestamptz) uuid  the lowest UUID of that time
+//	next_uuid7() uuid              a new UUID, without a node number
+//	typeid_text(prefix, uuid) text a TypeID, the text of a UUIDOf whose model has a prefix
+//	typeid_from_text(text) uuid    the UUID of a TypeID
+//
 // A domain and its base type are compatible in comparisons, in indexes, and in
 // foreign keys between them. Changing a column from bigint to a domain rewrites
 // the table under an ACCESS EXCLUSIVE lock. The reverse changes only the catalog.

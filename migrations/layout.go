@@ -151,6 +151,10 @@ func (f format) Instant(unit string, args ...any) string {
 		}
 		return fmt.Sprintf("to_timestamp((%s + %d) / 1000::float8)", unit, f.EpochMS())
 	}
+	if f.UnitBits > maxTimeBits { // only for a unit of a millisecond
+		return fmt.Sprintf("(timestamp '%s' + %[2]s / 86400000 * interval '1 day' + %[2]s %% 86400000 * interval '1 millisecond') AT TIME ZONE 'UTC'",
+			f.first.UTC().Format("2006-01-02"), unit)
+	}
 	return fmt.Sprintf("(timestamp '%s' + %s * interval '%d milliseconds') AT TIME ZONE 'UTC'",
 		f.first.UTC().Format("2006-01-02 15:04:05.000"), unit, f.UnitMS())
 }
@@ -288,5 +292,14 @@ func sno(schema string) format {
 		UnitBits: 39, SequenceBits: 16,
 		Lowest: fmt.Sprintf("'%s'", lowest.UUID()), Highest: fmt.Sprintf("'%s'", highest.UUID()),
 		MaxNode: 1<<16 - 1, FirstCounter: "0", NodeMask: 0x31f1f1e000000, // digits 1 to 4
+	}
+}
+
+func uuid7(schema string) format {
+	return format{
+		Schema: schema, Format: "uuid7", Title: "UUID",
+		first: time.UnixMilli(0), last: time.UnixMilli(1<<48 - 1), unit: time.Millisecond,
+		UnitBits: 48,
+		Lowest:   "'00000000-0000-7000-8000-000000000000'", Highest: "'ffffffff-ffff-7fff-bfff-ffffffffffff'",
 	}
 }

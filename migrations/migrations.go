@@ -81,6 +81,7 @@ type data struct {
 	UID60       format
 	Spread64    format
 	Sno         format
+	UUID7       format
 }
 
 // WindowMS returns the milliseconds of a window of a server's generator.
@@ -141,7 +142,7 @@ func (c Config) data() (data, error) {
 	if d.SnowflakeSI, err = snowflakeSIOf(d.Schema, c.SnowflakeSI); err != nil {
 		return d, err
 	}
-	d.UID60, d.Spread64, d.Sno = uid60(d.Schema), spread64(d.Schema), sno(d.Schema)
+	d.UID60, d.Spread64, d.Sno, d.UUID7 = uid60(d.Schema), spread64(d.Schema), sno(d.Schema), uuid7(d.Schema)
 	return d, nil
 }
 

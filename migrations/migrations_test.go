@@ -113,7 +113,7 @@ func TestList(t *testing.T) {
 				t.Errorf("%s: expected Down of %s to contain %s", name, m.Name, want)
 			}
 		}
-		if want := []string{"schema", "nodes", "snowflake", "snowflake_si", "uid60", "spread64", "sno", "partitions"}; !slices.Equal(names[:len(want)], want) {
+		if want := []string{"schema", "nodes", "snowflake", "snowflake_si", "uid60", "spread64", "sno", "uuid7", "partitions"}; !slices.Equal(names[:len(want)], want) {
 			t.Errorf("%s: expected the migrations %v, since databases have recorded their versions, got %v", name, want, names)
 		}
 	}

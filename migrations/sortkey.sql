@@ -2103,7 +2103,131 @@ END
 $$;
 
 -- ---------------------------------------------------------------------------------------------------------------------
--- 8. partitions
+-- 8. uuid7
+-- ---------------------------------------------------------------------------------------------------------------------
+
+-- Unqualified names refer to pg_catalog, whatever search_path the role has.
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('sortkey_migrations.search_path', pg_catalog.current_setting('search_path'), true);
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+END
+$$;
+
+-- UUID, version 7, of RFC 9562:
+--
+--     milliseconds since 1970-01-01T00:00:00.000Z : 48 | 0111 | fraction of the millisecond in 1/4096 : 12 | 10 | random : 62
+--
+-- It lasts until 10889-08-02T05:31:50.655Z. It has no node number. A column of type uuid can hold UUIDs of other versions beside these.
+
+CREATE DOMAIN sortkey.uuid7 AS uuid
+    CONSTRAINT uuid7_has_version_7 CHECK (get_byte(uuid_send(VALUE), 6) >> 4 = 7 AND get_byte(uuid_send(VALUE), 8) >> 6 = 2);
+COMMENT ON DOMAIN sortkey.uuid7 IS 'A UUID of version 7, which sorts by time. Use uuid for a column with UUIDs of several versions. DROP SCHEMA sortkey CASCADE drops the columns of this type.';
+
+CREATE FUNCTION sortkey.uuid7_time(id uuid) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN get_byte(uuid_send(id), 6) >> 4 = 7 AND get_byte(uuid_send(id), 8) >> 6 = 2 THEN
+        (timestamp '1970-01-01' + ('x' || encode(substr(uuid_send(id), 1, 6), 'hex'))::bit(48)::bigint / 86400000 * interval '1 day' + ('x' || encode(substr(uuid_send(id), 1, 6), 'hex'))::bit(48)::bigint % 86400000 * interval '1 millisecond') AT TIME ZONE 'UTC' END;
+COMMENT ON FUNCTION sortkey.uuid7_time(uuid) IS 'Returns the time of a UUID of version 7, or NULL for other UUIDs.';
+
+CREATE FUNCTION sortkey.uuid7_floor(t timestamptz) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    unit numeric;
+BEGIN
+    IF t = '-infinity' THEN
+        RETURN '00000000-0000-7000-8000-000000000000';
+    ELSIF t = 'infinity' THEN
+        RETURN 'ffffffff-ffff-7fff-bfff-ffffffffffff';
+    END IF;
+    -- Numeric arithmetic is exact. Floating point would sometimes be off by one unit, and the interval between two times
+    -- can be out of range.
+    unit := floor((extract(epoch FROM t) - 0 / 1000.0) * 1000);
+    IF unit < 0 OR unit > 281474976710655 THEN
+        RAISE EXCEPTION USING ERRCODE = 'datetime_field_overflow',
+            MESSAGE = format('time %s is out of range for UUID (1970-01-01T00:00:00.000Z to 10889-08-02T05:31:50.655Z)',
+                to_char(t AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+                    || CASE WHEN t < '0001-01-01 00:00:00+00' THEN ' BC' ELSE '' END),
+            HINT = 'Use -infinity or infinity for an open end.';
+    END IF;
+    RETURN (lpad(to_hex(unit::bigint), 12, '0') || '70008000000000000000')::uuid;
+END
+$$;
+COMMENT ON FUNCTION sortkey.uuid7_floor(timestamptz) IS
+    'Returns the lowest UUID of version 7 of the millisecond that contains t, a bound for partitions and for queries by time. UUIDs of other versions are between any two bounds.';
+
+CREATE FUNCTION sortkey.next_uuid7() RETURNS uuid
+    LANGUAGE plpgsql VOLATILE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    us bigint := tstzrange_subdiff(clock_timestamp(), '1970-01-01 00:00:00.000+00') * 1000000;
+BEGIN
+    RETURN (lpad(to_hex(us / 1000), 12, '0') || to_hex(28672 + us % 1000 * 512 / 125) -- 0x7000, and 1/1000 in 1/4096
+        || right(encode(uuid_send(gen_random_uuid()), 'hex'), 16))::uuid;
+END
+$$;
+-- Since Postgres 18, the server has a faster function with the same layout.
+DO $$
+BEGIN
+    IF to_regprocedure('uuidv7()') IS NOT NULL THEN
+        EXECUTE 'CREATE OR REPLACE FUNCTION sortkey.next_uuid7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE RETURN uuidv7()';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION sortkey.next_uuid7() IS
+    'Generates a UUID of version 7, for the default of a column: uuidv7() since Postgres 18, otherwise the same in units of a microsecond. UUIDs of one microsecond have no order.';
+
+CREATE FUNCTION sortkey.typeid_text(prefix text, id uuid) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    bits bit varying := B'00' || ('x' || encode(uuid_send(id), 'hex'))::bit(128);
+BEGIN
+    IF prefix COLLATE "C" !~ '^([a-z]([a-z_]{0,61}[a-z])?)?$' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
+            MESSAGE = format('%L is not the prefix of a TypeID; want up to 63 lower-case letters and underscores, with a letter at both ends', left(prefix, 64));
+    END IF;
+    RETURN CASE prefix WHEN '' THEN '' ELSE prefix || '_' END || (
+        SELECT string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', substring(bits FROM 5 * n + 1 FOR 5)::bit(5)::integer + 1, 1), '' ORDER BY n)
+        FROM generate_series(0, 25) n);
+END
+$$;
+COMMENT ON FUNCTION sortkey.typeid_text(text, uuid) IS 'Returns the TypeID of a UUID of any version: the prefix, an underscore, and 26 digits of base32. An empty prefix has no underscore.';
+
+CREATE FUNCTION sortkey.typeid_from_text(s text) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    bits bit varying;
+BEGIN
+    IF s COLLATE "C" !~ '^([a-z]([a-z_]{0,61}[a-z])?_)?[0-7][0-9a-hjkmnp-tv-z]{25}$' THEN
+        RAISE EXCEPTION USING ERRCODE = 'invalid_text_representation',
+            MESSAGE = format('cannot parse %L as TypeID; want a prefix, an underscore and 26 digits [0-9a-hjkmnp-tv-z], the first at most 7', left(s, 96)),
+            HINT = 'Use lower-case digits.';
+    END IF;
+    SELECT string_agg((position(substr(right(s, 26), n, 1) IN '0123456789abcdefghjkmnpqrstvwxyz') - 1)::bit(5)::text, '' ORDER BY n)::bit varying
+        INTO bits FROM generate_series(1, 26) n;
+    RETURN (lpad(to_hex(substring(bits FROM 3 FOR 64)::bit(64)::bigint), 16, '0')
+        || lpad(to_hex(substring(bits FROM 67)::bit(64)::bigint), 16, '0'))::uuid;
+END
+$$;
+COMMENT ON FUNCTION sortkey.typeid_from_text(text) IS 'Returns the UUID of a TypeID, whatever its prefix is. Raises an error for other texts.';
+
+INSERT INTO sortkey.revision (version, name) VALUES (8, 'uuid7');
+
+DO $$
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', pg_catalog.current_setting('sortkey_migrations.search_path'), true);
+END
+$$;
+
+-- ---------------------------------------------------------------------------------------------------------------------
+-- 9. partitions
 -- ---------------------------------------------------------------------------------------------------------------------
 
 -- Unqualified names refer to pg_catalog, whatever search_path the role has.
@@ -2124,7 +2248,7 @@ $$;
 
 CREATE TABLE sortkey.partitioned_table (
     parent regclass PRIMARY KEY,
-    format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno')),
+    format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno', 'uuid7')),
     every interval NOT NULL,
     premake integer NOT NULL,
     retention interval, -- NULL: permanent
@@ -2221,7 +2345,7 @@ CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON sortkey.partitio
 --
 --     parent            a table that is PARTITION BY RANGE of one column: a bigint, a uuid or a domain over them
 --     every             the interval of a partition: months, or days, hours and minutes
---     format            the format of the IDs: snowflake, snowflake_si, uid60 or sno; NULL if the column's domain has it
+--     format            the format of the IDs: snowflake, snowflake_si, uid60, sno or uuid7; NULL if the column's domain has it
 --     premake           the number of partitions to create ahead of the current one
 --     retention         how long to keep a partition after its end; NULL: permanently
 --     retention_action  detach or drop
@@ -2275,7 +2399,7 @@ BEGIN
     -- Resolve domains over domains to the base type.
     SELECT t.* INTO type FROM pg_type t WHERE t.oid = key_type;
     WHILE type.typtype = 'd' LOOP
-        IF type.typnamespace = 'sortkey'::regnamespace AND type.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno') THEN
+        IF type.typnamespace = 'sortkey'::regnamespace AND type.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno', 'uuid7') THEN
             domain_format := type.typname;
         END IF;
         SELECT t.* INTO type FROM pg_type t WHERE t.oid = type.typbasetype;
@@ -2291,19 +2415,19 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = format('cannot manage partitions by %s.%I: Spread64 IDs do not order by time', parent, key),
             HINT = 'Partition by another column or by HASH, or use another format.';
-    ELSIF wanted IS NULL OR wanted NOT IN ('snowflake', 'snowflake_si', 'uid60', 'sno') THEN
+    ELSIF wanted IS NULL OR wanted NOT IN ('snowflake', 'snowflake_si', 'uid60', 'sno', 'uuid7') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('format %s is not valid for %s.%I of type %s',
                 coalesce(quote_literal(wanted), 'NULL'), parent, key, format_type(key_type, NULL)),
-            HINT = 'Pass format snowflake, snowflake_si or uid60 for a bigint column, or sno for a uuid column.';
+            HINT = 'Pass format snowflake, snowflake_si or uid60 for a bigint column, or sno or uuid7 for a uuid column.';
     ELSIF to_regprocedure(format('sortkey.%I(timestamptz)', wanted || '_floor')) IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_function',
             MESSAGE = format('format %s has no functions in schema sortkey', wanted),
             HINT = 'Set Config.SnowflakeSI, which has the base clock of the format, and run Up or AddSnowflakeSI.';
-    ELSIF type.oid <> (CASE wanted WHEN 'sno' THEN 'uuid'::regtype ELSE 'bigint'::regtype END) THEN
+    ELSIF type.oid <> (CASE WHEN wanted IN ('sno', 'uuid7') THEN 'uuid'::regtype ELSE 'bigint'::regtype END) THEN
         RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
             MESSAGE = format('format %s needs a column of type %s, but %s.%I is of type %s',
-                wanted, CASE wanted WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, parent, key, format_type(key_type, NULL)),
+                wanted, CASE WHEN wanted IN ('sno', 'uuid7') THEN 'uuid' ELSE 'bigint' END, parent, key, format_type(key_type, NULL)),
             HINT = 'Pass the format of the IDs in this column.';
     END IF;
 
@@ -2447,7 +2571,7 @@ BEGIN
         RETURN 'MAXVALUE';
     END IF;
     EXECUTE format('SELECT quote_literal(greatest(sortkey.%I($1), %L)::text)', format || '_floor',
-        CASE format WHEN 'sno' THEN '32323232-3232-3232-3232-323232323233' ELSE '1' END) INTO bound USING t;
+        CASE format WHEN 'sno' THEN '32323232-3232-3232-3232-323232323233' WHEN 'uuid7' THEN '00000000-0000-0000-0000-000000000001' ELSE '1' END) INTO bound USING t;
     RETURN bound;
 END
 $$;
@@ -2481,7 +2605,7 @@ BEGIN
             WHEN p.bound[2]::%1$s > sortkey.%2$I(sortkey.%3$I(p.bound[2]::%1$s)) THEN sortkey.%3$I(p.bound[2]::%1$s) + %4$L::interval
             ELSE sortkey.%3$I(p.bound[2]::%1$s) END) u (t)
         WHERE i.inhparent = $1 AND e.bounds <> 'DEFAULT'$q$,
-        CASE format WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, format || '_floor', format || '_time',
+        CASE WHEN format IN ('sno', 'uuid7') THEN 'uuid' ELSE 'bigint' END, format || '_floor', format || '_time',
         CASE format WHEN 'sno' THEN '4 milliseconds' ELSE '1 millisecond' END) USING parent
     LOOP
         IF times IS NULL THEN
@@ -3173,7 +3297,7 @@ COMMENT ON PROCEDURE sortkey.maintain_partitions(regclass, interval, boolean, ti
 -- USAGE on that schema, a role cannot call these by name.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA sortkey_internal TO PUBLIC;
 
-INSERT INTO sortkey.revision (version, name) VALUES (8, 'partitions');
+INSERT INTO sortkey.revision (version, name) VALUES (9, 'partitions');
 
 DO $$
 BEGIN

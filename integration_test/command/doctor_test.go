@@ -122,7 +122,7 @@ clock
   ok       the server's clock: OFFSET
 
 installation
-  ok       schema sortkey: 8 of 8 migrations, run by sortkey migrate up
+  ok       schema sortkey: 9 of 9 migrations, run by sortkey migrate up
   ok       snowflake: --epoch 2021-01-01 --bits 5/5/12
 
 generators
@@ -236,9 +236,9 @@ func TestDoctorFindings(t *testing.T) {
 			[]string{`partitions warning public\.events: the last maintenance was 1 month ago → run sortkey partitions run every hour or so`}},
 
 		{"a missing migration", `DELETE FROM sortkey.revision WHERE version = 5`, nil,
-			[]string{`installation problem schema sortkey: 7 of 8 migrations, run by sortkey migrate up → run sortkey migrate up`}},
+			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by sortkey migrate up → run sortkey migrate up`}},
 		{"a missing migration of another tool", `DELETE FROM sortkey.revision WHERE version = 5; DROP TABLE sortkey_internal.goose_version`, nil,
-			[]string{`installation problem schema sortkey: 7 of 8 migrations, run by another tool → continue with the tool`}},
+			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by another tool → continue with the tool`}},
 		{"a newer installation", `INSERT INTO sortkey.revision VALUES (99, 'future')`, nil,
 			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 8 → upgrade the command`}},
 		{"a restore without data", `DELETE FROM sortkey.layout`, nil,
@@ -516,7 +516,7 @@ func TestOutdatedInstallation(t *testing.T) {
 				wantFailure(t, sortkey(t, db, strings.Fields(args)...), 2, `schema "sortkey": migration 8 (partitions) of 8 is not installed; `+remedy)
 			}
 			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `schema "sortkey": migration 8 (partitions) of 8 is not installed; `+remedy)
-			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 7 of 8 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
+			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 8 of 9 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
 			db.Exec(t, "DROP TABLE IF EXISTS sortkey_internal.goose_version")
 		}
 		wantFailure(t, sortkey(t, db, "migrate", "up"), 2, `schema "sortkey" has 7 migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export writes the files for it`)

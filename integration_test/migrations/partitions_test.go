@@ -707,6 +707,7 @@ func TestPartitionsPruned(t *testing.T) {
 		for _, f := range []struct{ table, column, format string }{
 			{"a", "sortkey.snowflake", "snowflake"}, {"b", "sortkey.snowflake_si", "snowflake_si"},
 			{"c", "sortkey.uid60", "uid60"}, {"d", "sortkey.sno", "sno"}, {"e", "bigint", "uid60"}, {"f", "uuid", "sno"},
+			{"g", "sortkey.uuid7", "uuid7"}, {"h", "uuid", "uuid7"},
 		} {
 			db.Exec(t, fmt.Sprintf(`create table %s (id %s primary key, v text) partition by range (id);
 				select sortkey.manage_partitions('%[1]s', '1 day', '%[3]s', premake => 3)`, f.table, f.column, f.format))
@@ -1152,8 +1153,8 @@ func TestPartitionsShadowed(t *testing.T) {
 // Steps use the index of the key to find the rows that they move.
 func TestPartitionsIndexed(t *testing.T) {
 	partitionEach(t, func(t *testing.T, db partitionDB) {
-		for table, column := range map[string]string{"a": "sortkey.snowflake", "b": "sortkey.sno", "c": "bigint", "d": "uuid"} {
-			format := map[string]string{"a": "snowflake", "b": "sno", "c": "uid60", "d": "sno"}[table]
+		for table, column := range map[string]string{"a": "sortkey.snowflake", "b": "sortkey.sno", "c": "bigint", "d": "uuid", "e": "uuid"} {
+			format := map[string]string{"a": "snowflake", "b": "sno", "c": "uid60", "d": "sno", "e": "uuid7"}[table]
 			db.Exec(t, fmt.Sprintf(`create table %s (id %s primary key, v text) partition by range (id);
 				create table %[1]s_default partition of %[1]s default;
 				insert into %[1]s select sortkey.%[3]s_floor('2026-11-01Z'::timestamptz + n * interval '1 hour') from generate_series(1, 1000) n;

@@ -10,7 +10,7 @@
 
 CREATE TABLE {{$s}}.partitioned_table (
     parent regclass PRIMARY KEY,
-    format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno')),
+    format text NOT NULL CHECK (format IN ('snowflake', 'snowflake_si', 'uid60', 'sno', 'uuid7')),
     every interval NOT NULL,
     premake integer NOT NULL,
     retention interval, -- NULL: permanent
@@ -93,7 +93,7 @@ CREATE TRIGGER check_owner BEFORE INSERT OR UPDATE OR DELETE ON {{$s}}.partition
 --
 --     parent            a table that is PARTITION BY RANGE of one column: a bigint, a uuid or a domain over them
 --     every             the interval of a partition: months, or days, hours and minutes
---     format            the format of the IDs: snowflake, snowflake_si, uid60 or sno; NULL if the column's domain has it
+--     format            the format of the IDs: snowflake, snowflake_si, uid60, sno or uuid7; NULL if the column's domain has it
 --     premake           the number of partitions to create ahead of the current one
 --     retention         how long to keep a partition after its end; NULL: permanently
 --     retention_action  detach or drop
@@ -147,7 +147,7 @@ BEGIN
     -- Resolve domains over domains to the base type.
     SELECT t.* INTO type FROM pg_type t WHERE t.oid = key_type;
     WHILE type.typtype = 'd' LOOP
-        IF type.typnamespace = '{{$s}}'::regnamespace AND type.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno') THEN
+        IF type.typnamespace = '{{$s}}'::regnamespace AND type.typname IN ('snowflake', 'snowflake_si', 'uid60', 'spread64', 'sno', 'uuid7') THEN
             domain_format := type.typname;
         END IF;
         SELECT t.* INTO type FROM pg_type t WHERE t.oid = type.typbasetype;
@@ -163,19 +163,19 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
             MESSAGE = format('cannot manage partitions by %s.%I: Spread64 IDs do not order by time', parent, key),
             HINT = 'Partition by another column or by HASH, or use another format.';
-    ELSIF wanted IS NULL OR wanted NOT IN ('snowflake', 'snowflake_si', 'uid60', 'sno') THEN
+    ELSIF wanted IS NULL OR wanted NOT IN ('snowflake', 'snowflake_si', 'uid60', 'sno', 'uuid7') THEN
         RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value',
             MESSAGE = format('format %s is not valid for %s.%I of type %s',
                 coalesce(quote_literal(wanted), 'NULL'), parent, key, format_type(key_type, NULL)),
-            HINT = 'Pass format snowflake, snowflake_si or uid60 for a bigint column, or sno for a uuid column.';
+            HINT = 'Pass format snowflake, snowflake_si or uid60 for a bigint column, or sno or uuid7 for a uuid column.';
     ELSIF to_regprocedure(format('{{$s}}.%I(timestamptz)', wanted || '_floor')) IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'undefined_function',
             MESSAGE = format('format %s has no functions in schema {{$s}}', wanted),
             HINT = 'Set Config.SnowflakeSI, which has the base clock of the format, and run Up or AddSnowflakeSI.';
-    ELSIF type.oid <> (CASE wanted WHEN 'sno' THEN 'uuid'::regtype ELSE 'bigint'::regtype END) THEN
+    ELSIF type.oid <> (CASE WHEN wanted IN ('sno', 'uuid7') THEN 'uuid'::regtype ELSE 'bigint'::regtype END) THEN
         RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch',
             MESSAGE = format('format %s needs a column of type %s, but %s.%I is of type %s',
-                wanted, CASE wanted WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, parent, key, format_type(key_type, NULL)),
+                wanted, CASE WHEN wanted IN ('sno', 'uuid7') THEN 'uuid' ELSE 'bigint' END, parent, key, format_type(key_type, NULL)),
             HINT = 'Pass the format of the IDs in this column.';
     END IF;
 
@@ -319,7 +319,7 @@ BEGIN
         RETURN 'MAXVALUE';
     END IF;
     EXECUTE format('SELECT quote_literal(greatest({{$s}}.%I($1), %L)::text)', format || '_floor',
-        CASE format WHEN 'sno' THEN '32323232-3232-3232-3232-323232323233' ELSE '1' END) INTO bound USING t;
+        CASE format WHEN 'sno' THEN '32323232-3232-3232-3232-323232323233' WHEN 'uuid7' THEN '00000000-0000-0000-0000-000000000001' ELSE '1' END) INTO bound USING t;
     RETURN bound;
 END
 $$;
@@ -353,7 +353,7 @@ BEGIN
             WHEN p.bound[2]::%1$s > {{$s}}.%2$I({{$s}}.%3$I(p.bound[2]::%1$s)) THEN {{$s}}.%3$I(p.bound[2]::%1$s) + %4$L::interval
             ELSE {{$s}}.%3$I(p.bound[2]::%1$s) END) u (t)
         WHERE i.inhparent = $1 AND e.bounds <> 'DEFAULT'$q$,
-        CASE format WHEN 'sno' THEN 'uuid' ELSE 'bigint' END, format || '_floor', format || '_time',
+        CASE WHEN format IN ('sno', 'uuid7') THEN 'uuid' ELSE 'bigint' END, format || '_floor', format || '_time',
         CASE format WHEN 'sno' THEN '4 milliseconds' ELSE '1 millisecond' END) USING parent
     LOOP
         IF times IS NULL THEN

@@ -1,0 +1,9 @@
+{{define "uuid7" -}}
+DROP FUNCTION {{.Schema}}.typeid_from_text(text);
+DROP FUNCTION {{.Schema}}.typeid_text(text, uuid);
+DROP FUNCTION {{.Schema}}.next_uuid7();
+DROP FUNCTION {{.Schema}}.uuid7_floor(timestamptz);
+DROP FUNCTION {{.Schema}}.uuid7_time(uuid);
+DROP DOMAIN {{.Schema}}.uuid7;
+{{template "forget" .}}
+{{- end}}
