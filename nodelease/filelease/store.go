@@ -215,7 +215,7 @@ func (s *Store) claim(p nodelease.Pool, r nodelease.Request) (nodelease.Claim, e
 	if err := r.CheckSkew(time.Now()); err != nil {
 		return nodelease.Claim{}, fmt.Errorf("filelease: claim a number of pool %q: %w", p.Name, err)
 	}
-	used, err := s.used(p)
+	used, err := s.records(p)
 	if err != nil {
 		return nodelease.Claim{}, err
 	}
@@ -233,39 +233,23 @@ func (s *Store) claim(p nodelease.Pool, r nodelease.Request) (nodelease.Claim, e
 			numbers = append(numbers, n)
 		}
 	}
-	var unused, others []record
+	var candidates []record
+	var invalid error // of a number
 	for _, n := range numbers {
+		rec, found := used[n]
 		switch {
 		case reserved[n]:
 			busy.Reserved++
-		case used[n]:
-			others = append(others, record{number: n})
+		case found && rec.Term == 0:
+			_, invalid = s.read(p, n)
 		default:
-			unused = append(unused, record{number: n})
+			rec.number = n
+			candidates = append(candidates, rec)
 		}
 	}
-	// The marks of used numbers are read only if no unused number is free.
-	for _, rec := range unused {
-		if c, ok, err := s.try(p, r, rec.number, busy); ok || err != nil {
-			return c, err
-		}
-	}
-	var invalid error
-	valid := others[:0]
-	for _, rec := range others {
-		rec, err := s.read(p, rec.number)
-		switch {
-		case errors.Is(err, nodelease.ErrMisconfigured):
-			invalid = err
-		case err != nil:
-			return nodelease.Claim{}, err
-		default:
-			valid = append(valid, rec)
-		}
-	}
-	others = valid
-	slices.SortFunc(others, func(a, b record) int { return cmp.Or(cmp.Compare(a.Until, b.Until), cmp.Compare(a.number, b.number)) })
-	for _, rec := range others {
+	// The numbers that were never used come first.
+	slices.SortFunc(candidates, func(a, b record) int { return cmp.Or(cmp.Compare(a.Until, b.Until), cmp.Compare(a.number, b.number)) })
+	for _, rec := range candidates {
 		if c, ok, err := s.try(p, r, rec.number, busy); ok || err != nil {
 			return c, err
 		}
@@ -275,36 +259,30 @@ func (s *Store) claim(p nodelease.Pool, r nodelease.Request) (nodelease.Claim, e
 		return nodelease.Claim{}, fmt.Errorf("%w; another number is invalid: %v", busy, invalid)
 	case invalid != nil:
 		return nodelease.Claim{}, invalid
-	case busy.Held == 1 && len(others) == 1:
-		holder := others[0].Holder
-		return nodelease.Claim{}, fmt.Errorf("filelease: number %d is held by another process or Store of this machine, %q: %w", others[0].number, holder[:max(strings.LastIndexByte(holder, ' '), 0)], busy)
+	case busy.Held == 1 && len(candidates) == 1:
+		holder := candidates[0].Holder
+		return nodelease.Claim{}, fmt.Errorf("filelease: number %d is held by another process or Store of this machine, %q: %w", candidates[0].number, holder[:max(strings.LastIndexByte(holder, ' '), 0)], busy)
 	}
 	return nodelease.Claim{}, busy
 }
 
-// used returns the numbers of the pool that have a file. It checks the layout of one valid
-// file: all have the same.
-func (s *Store) used(p nodelease.Pool) (map[int]bool, error) {
+// records returns the records of the numbers of the pool that have a file, with a zero
+// record for a file that is invalid.
+func (s *Store) records(p nodelease.Pool) (map[int]record, error) {
 	files, err := os.ReadDir(s.path(p, ""))
 	if err != nil {
 		return nil, err
 	}
-	used := map[int]bool{}
-	checked := false
+	used := map[int]record{}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), suffix)
 		n, err := strconv.Atoi(name)
 		if !ok || err != nil || strconv.Itoa(n) != name {
 			continue
 		}
-		if !checked {
-			_, err := s.read(p, n)
-			if err != nil && !errors.Is(err, nodelease.ErrMisconfigured) {
-				return nil, err
-			}
-			checked = err == nil
+		if used[n], err = s.read(p, n); err != nil && !errors.Is(err, nodelease.ErrMisconfigured) {
+			return nil, err
 		}
-		used[n] = true
 	}
 	return used, nil
 }
@@ -371,7 +349,7 @@ func (s *Store) try(p nodelease.Pool, r nodelease.Request, n int, busy *nodeleas
 // expire ends the claim of a number by this Store if it wasn't renewed within its TTL. The
 // holder may not have received it, or may have given up releasing it while the disk failed.
 func (s *Store) expire(p nodelease.Pool, n int) {
-	h := s.holding(p, n)
+	h := s.holdOf(p, n)
 	if h == nil {
 		return
 	}
@@ -386,8 +364,8 @@ func (s *Store) granted(rec record, r nodelease.Request) nodelease.Claim {
 	return nodelease.Claim{Number: rec.number, Term: rec.Term, Holder: rec.Holder, After: rec.After, Until: rec.Until, TTL: min(r.TTL, s.ttl), Time: time.Now()}
 }
 
-// holding returns the claim of a number by this Store, or nil.
-func (s *Store) holding(p nodelease.Pool, n int) *hold {
+// holdOf returns the claim of a number by this Store, or nil.
+func (s *Store) holdOf(p nodelease.Pool, n int) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held[key{p.Name, n}]
@@ -396,7 +374,7 @@ func (s *Store) holding(p nodelease.Pool, n int) *hold {
 // present locks the claim with this tag and returns it with the number's record. If the claim
 // is over, the error wraps ErrSuperseded. The caller unlocks the claim unless it is nil.
 func (s *Store) present(p nodelease.Pool, n int, t tag) (*hold, record, error) {
-	h := s.holding(p, n)
+	h := s.holdOf(p, n)
 	if h == nil || h.tag != t {
 		return nil, record{}, fmt.Errorf("filelease: renew number %d of pool %q in term %d: this store doesn't hold it; claim another: %w", n, p.Name, t.term, nodelease.ErrSuperseded)
 	}
