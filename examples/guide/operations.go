@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/nodelease"
@@ -19,8 +18,7 @@ import (
 // ClaimIDs claims a node number and returns a generator that uses it. If the
 // claim is lost, the generator claims another number. The caller closes it.
 func ClaimIDs(ctx context.Context, store nodelease.Store, log *slog.Logger) (*nodelease.Generator[idtype.Snowflake], error) {
-	return nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{},
-		nodelease.Options{TTL: 30 * time.Second, Logger: log})
+	return nodelease.NewSnowflakeGenerator(ctx, store, idtype.SnowflakeConfig{}, nodelease.Options{Logger: log})
 }
 
 // OrdinalIDs returns a generator whose node number is the ordinal of this instance. dir is

@@ -47,7 +47,7 @@ func (p *pool) claim(ctx context.Context, r nodelease.Request) (nodelease.Claim,
 	if c, ok, err := p.repeat(ctx, r); ok || err != nil {
 		return c, err
 	}
-	for {
+	for ctx.Err() == nil {
 		v, err := p.look(ctx)
 		if err != nil {
 			return nodelease.Claim{}, err
@@ -67,6 +67,7 @@ func (p *pool) claim(ctx context.Context, r nodelease.Request) (nodelease.Claim,
 			candidates = slices.Delete(candidates, i, i+1)
 		}
 	}
+	return nodelease.Claim{}, p.noAnswer(ctx, nil)
 }
 
 // prepare creates the pool's znodes if they are missing, and checks its layout.
@@ -221,8 +222,7 @@ func (p *pool) candidates(ctx context.Context, r nodelease.Request, v *view) ([]
 		reserved[n] = true
 	}
 	recorded := numbers(names, p.Size)
-	var unused []candidate
-	var used []int
+	var unused, used []int
 	for n := range p.Size {
 		switch left, free := v.free(n); {
 		case reserved[n]:
@@ -235,19 +235,21 @@ func (p *pool) candidates(ctx context.Context, r nodelease.Request, v *view) ([]
 		case recorded[n]:
 			used = append(used, n)
 		case r.Now > 0:
-			unused = append(unused, candidate{number: n})
+			unused = append(unused, n)
 		default:
 			ahead(0)
 		}
 	}
+	shuffle := func(ns []int) { rand.Shuffle(len(ns), func(i, j int) { ns[i], ns[j] = ns[j], ns[i] }) }
 	if len(unused) > 0 {
-		rand.Shuffle(len(unused), func(i, j int) { unused[i], unused[j] = unused[j], unused[i] })
-		return unused, nil
+		shuffle(unused)
+		candidates := make([]candidate, min(len(unused), chunk))
+		for i := range candidates {
+			candidates[i].number = unused[i]
+		}
+		return candidates, nil
 	}
-	// In a large pool, begin with a random part, since reading all would take long.
-	if len(used) > chunk {
-		rand.Shuffle(len(used), func(i, j int) { used[i], used[j] = used[j], used[i] })
-	}
+	shuffle(used) // in a large pool, begin with a random part, since reading all would take long
 	for some := range slices.Chunk(used, chunk) {
 		all, err := p.records(ctx, some)
 		if err != nil {
@@ -269,7 +271,7 @@ func (p *pool) candidates(ctx context.Context, r nodelease.Request, v *view) ([]
 	return nil, busy
 }
 
-// chunk is the number of records read at a time.
+// chunk is the number of candidates considered at a time.
 const chunk = 1024
 
 // records reads the records of some numbers.

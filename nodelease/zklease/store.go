@@ -199,8 +199,24 @@ type key struct {
 
 // open waits until requests can be sent, and returns the pool.
 func (s *Store) open(ctx context.Context, p nodelease.Pool) (*pool, error) {
-	if err := s.begin(ctx, p); err != nil {
-		return nil, err
+	switch {
+	case s.conn == nil:
+		return nil, fmt.Errorf("zklease: the Store is a zero value; create it with Connect: %w", nodelease.ErrMisconfigured)
+	case p.Validate() != nil:
+		return nil, p.Validate()
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	select {
+	case <-s.ready:
+	case <-ctx.Done():
+		return nil, s.noAnswer(ctx, nil)
+	}
+	switch {
+	case s.life.Err() != nil:
+		return nil, errStoreClosed
+	case s.authErr != nil:
+		return nil, fmt.Errorf("zklease: authenticate with Config.AuthScheme %q: %w: %w", s.config.AuthScheme, s.authErr, nodelease.ErrMisconfigured)
 	}
 	root, ok := s.config.Roots[p.Name]
 	if !ok {
@@ -218,31 +234,6 @@ func (p *pool) path(dir string, number int) string {
 // first answer of a server.
 func (s *Store) session() time.Duration {
 	return time.Duration(s.timeout.Load()) * time.Millisecond
-}
-
-// begin waits until requests can be sent.
-func (s *Store) begin(ctx context.Context, p nodelease.Pool) error {
-	if s.conn == nil {
-		return fmt.Errorf("zklease: the Store is a zero value; create it with Connect: %w", nodelease.ErrMisconfigured)
-	}
-	if err := p.Validate(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	select {
-	case <-s.ready:
-	case <-ctx.Done():
-		return s.noAnswer(ctx, nil)
-	}
-	switch {
-	case s.life.Err() != nil:
-		return errStoreClosed
-	case s.authErr != nil:
-		return fmt.Errorf("zklease: authenticate with Config.AuthScheme %q: %w: %w", s.config.AuthScheme, s.authErr, nodelease.ErrMisconfigured)
-	}
-	return nil
 }
 
 // turn serializes calls with the same name. The returned function ends the caller's
