@@ -3,8 +3,10 @@ package idtype
 import (
 	"encoding"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -28,7 +30,7 @@ func TestSnoDigitsInWords(t *testing.T) {
 	eachPair("brpk4q72xwf2m63l", func(s []byte) {
 		valid := true
 		for _, c := range s {
-			valid = valid && base32Value[c] != noDigit
+			valid = valid && strings.IndexByte(base32Digits, c) >= 0
 		}
 		id, err := ParseSno(string(s))
 		if valid != (err == nil) || valid && id.String() != string(s) {
@@ -41,7 +43,7 @@ func TestSpread64DigitsInWords(t *testing.T) {
 	eachPair("cb54ecf2840a0015", func(s []byte) {
 		valid := true
 		for _, c := range s {
-			valid = valid && hexValue[c] != noDigit
+			valid = valid && strings.IndexByte(hexDigits, c) >= 0
 		}
 		want, _ := strconv.ParseUint(string(s), 16, 64)
 		valid = valid && want&spread64Reserved == 0
@@ -50,6 +52,49 @@ func TestSpread64DigitsInWords(t *testing.T) {
 			t.Fatalf("ParseSpread64(%q) = %x, %v", s, uint64(id), err)
 		}
 	})
+}
+
+// appendDecimal and decimalString agree with strconv, at all lengths and for all values of
+// each group of digits.
+func TestDecimalText(t *testing.T) {
+	check := func(v int64) {
+		want := strconv.FormatInt(v, 10)
+		if got := decimalString(v); got != want {
+			t.Fatalf("decimalString(%d) = %q", v, got)
+		}
+		if v < 0 {
+			return
+		}
+		if got := string(appendDecimal([]byte("x"), v)); got != "x"+want {
+			t.Fatalf("appendDecimal(%d) = %q", v, got)
+		}
+	}
+	for p := int64(1); p < 1e18; p *= 10 {
+		for _, v := range []int64{p, 9 * p, 10*p - 1, 5*p + 5, 2*p - 1} {
+			check(v - 1)
+			check(v)
+			check(v + 1)
+		}
+		for n := range int64(922) {
+			check(n * p)
+		}
+	}
+	for shift := range 63 {
+		check(1<<shift - 1)
+		check(1 << shift)
+		check(math.MaxInt64 - 1<<shift)
+	}
+	for n := int64(0); n < 1e8; n += scaled[int64](9973, 97) {
+		check(n)
+		check(n*1e8 + n)
+		check(n*9e10 + 1)
+	}
+	r := rand.New(rand.NewPCG(11, 12))
+	for range scaled(1_000_000, 20_000_000) {
+		check(r.Int64() >> r.IntN(63))
+	}
+	check(math.MaxInt64)
+	check(math.MinInt64)
 }
 
 // readUUID and uuidString agree with package uuid.

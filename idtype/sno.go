@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -167,13 +168,13 @@ func SnoMetaFromText(s string) (byte, error) {
 	if len(s) != snoDigits {
 		return 0, badLength(len(s)).in(snoName, snoText, []byte(s))
 	}
-	hi, lo := base32Value[s[8]], base32Value[s[9]]
-	for i, d := range []byte{hi, lo} {
-		if d == noDigit {
+	hi, lo := strings.IndexByte(base32Digits, s[8]), strings.IndexByte(base32Digits, s[9])
+	for i, d := range []int{hi, lo} {
+		if d < 0 {
 			return 0, badCharacter(8+i, s[8+i]).in(snoName, snoText, []byte(s))
 		}
 	}
-	return hi<<3 | lo>>2, nil
+	return byte(hi<<3 | lo>>2), nil
 }
 
 // ParseSno parses 16 characters [2-9a-x], in lower case only. The error is a
@@ -253,7 +254,7 @@ func (id *Sno) UnmarshalText(b []byte) error {
 		return badLength(len(b)).in(snoName, snoText, b)
 	}
 	if !id.setDigits(octets(b)) {
-		return digitFlaw(&base32Value, b).in(snoName, snoText, b)
+		return digitFlaw(base32Digits, b).in(snoName, snoText, b)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"strconv"
 	"time"
 )
 
@@ -225,11 +224,14 @@ func (id Snowflake) Compare(other Snowflake) int { return cmp.Compare(id, other)
 // AppendText appends the decimal number. If the number is negative, it returns
 // [ErrRange].
 func (id Snowflake) AppendText(b []byte) ([]byte, error) {
-	return snowflakeKind.appendDecimal(b, int64(id))
+	if id < 0 {
+		return b, snowflakeKind.check(int64(id))
+	}
+	return appendDecimal(b, int64(id)), nil
 }
 
 // String returns the decimal number, even if it is not an ID.
-func (id Snowflake) String() string { return strconv.FormatInt(int64(id), 10) }
+func (id Snowflake) String() string { return decimalString(int64(id)) }
 
 // MarshalText returns the text that AppendText appends.
 func (id Snowflake) MarshalText() ([]byte, error) { return id.AppendText(nil) }

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 )
 
@@ -188,11 +187,14 @@ func (id SnowflakeSI) Compare(other SnowflakeSI) int { return cmp.Compare(id, ot
 // AppendText appends the decimal number. If the number is negative or above 2^53-1, it
 // returns [ErrRange].
 func (id SnowflakeSI) AppendText(b []byte) ([]byte, error) {
-	return snowflakeSIKind.appendDecimal(b, int64(id))
+	if uint64(id) > MaxSnowflakeSI {
+		return b, snowflakeSIKind.check(int64(id))
+	}
+	return appendDecimal(b, int64(id)), nil
 }
 
 // String returns the decimal number, even if it is not an ID.
-func (id SnowflakeSI) String() string { return strconv.FormatInt(int64(id), 10) }
+func (id SnowflakeSI) String() string { return decimalString(int64(id)) }
 
 // MarshalText returns the text that AppendText appends.
 func (id SnowflakeSI) MarshalText() ([]byte, error) { return id.AppendText(nil) }

@@ -193,7 +193,7 @@ func (id *Spread64) UnmarshalText(b []byte) error {
 	}
 	v, ok := readHex(octets(b))
 	if !ok {
-		return digitFlaw(&hexValue, b).in(spread64Kind.name, spread64Text, b)
+		return digitFlaw(hexDigits, b).in(spread64Kind.name, spread64Text, b)
 	}
 	if v&spread64Reserved != 0 {
 		return reservedBits.in(spread64Kind.name, spread64Text+" with bits 10 to 15 zero", b)

@@ -163,12 +163,12 @@ func (id Typed[P, T]) AppendText(b []byte) ([]byte, error) {
 // escape.
 func appendInteger[T Integer](b []byte, prefix string, id int64) ([]byte, error) {
 	b = append(b, prefix...)
-	switch kindOf[T]() {
-	case &snowflakeKind:
+	switch any((*T)(nil)).(type) {
+	case *Snowflake:
 		return Snowflake(id).AppendText(b)
-	case &snowflakeSIKind:
+	case *SnowflakeSI:
 		return SnowflakeSI(id).AppendText(b)
-	case &uid60Kind:
+	case *UID60:
 		if prefix != "" {
 			return UID60(id).appendDigits(b, uid60MaxDigits)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -189,7 +190,7 @@ func (id *UUID) Bind(param string) error { return id.UnmarshalParam(param) }
 // uuidFlaw returns the flaw of 36 characters that are no UUID, or no UUID in lower case.
 func uuidFlaw(b []byte) flaw {
 	for i, c := range b {
-		if hyphen := i == 8 || i == 13 || i == 18 || i == 23; hyphen != (c == '-') || !hyphen && hexValue[c] == noDigit {
+		if hyphen := i == 8 || i == 13 || i == 18 || i == 23; hyphen != (c == '-') || !hyphen && strings.IndexByte(hexDigits, c) < 0 {
 			return badCharacter(i, c)
 		}
 	}

@@ -132,14 +132,6 @@ func (k *integerKind) appendBinary(b []byte, v int64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(b, uint64(v)), nil
 }
 
-// appendDecimal appends the decimal form of v. It rejects numbers that parse rejects.
-func (k *integerKind) appendDecimal(b []byte, v int64) ([]byte, error) {
-	if err := k.check(v); err != nil {
-		return b, err
-	}
-	return strconv.AppendInt(b, v, 10), nil
-}
-
 // value returns v for a bigint column. It rejects numbers that scanInteger rejects.
 func (k *integerKind) value(v int64) (driver.Value, error) {
 	if err := k.check(v); err != nil {
