@@ -76,7 +76,7 @@ func TestBlocksForgetRows(t *testing.T) {
 		rows := make([]benchRow, blockSize+1)
 		_, tx := statement(t, &rows)
 		k.field = tx.Statement.Schema.PrioritizedPrimaryField
-		if _, err := k.fill(tx.Statement); (err != nil) != (gen.n == gen.limit) {
+		if err := k.fill(tx.Statement, new(span)); (err != nil) != (gen.n == gen.limit) {
 			t.Errorf("error = %v", err)
 		}
 	}

@@ -75,9 +75,10 @@ func checkBindings(bindings []Binding) error {
 
 // A filler puts a generator's IDs into fields of one type.
 type filler struct {
-	path   []step // from the field to the ID
-	set    func(field, id reflect.Value)
-	blocks sync.Pool // of *block
+	path   []step       // from the field to the ID
+	kind   reflect.Kind // of the ID
+	bytes  bool         // the ID is an array of bytes
+	blocks sync.Pool    // of *block
 }
 
 // A step leads from a value to a value in it that may be an ID.
@@ -90,16 +91,8 @@ const (
 )
 
 func (b Binding) filler(path []step, id reflect.Type) *filler {
-	f := &filler{path: path, blocks: sync.Pool{New: func() any { return b.newBlock(id) }}}
-	switch {
-	case id.Kind() == reflect.Int64:
-		f.set = func(field, id reflect.Value) { field.SetInt(id.Int()) }
-	case id == b.idType:
-		f.set = reflect.Value.Set
-	default: // Set accepts no typed key. Convert would allocate.
-		f.set = func(field, id reflect.Value) { reflect.Copy(field, id) }
-	}
-	return f
+	return &filler{path: path, kind: id.Kind(), bytes: id.Kind() == reflect.Array && id.Elem().Kind() == reflect.Uint8,
+		blocks: sync.Pool{New: func() any { return b.newBlock(id) }}}
 }
 
 // A block holds fields without an ID and the IDs for them, so that one call of Fill
@@ -163,7 +156,15 @@ func (f *filler) put(field, id reflect.Value) {
 			field = field.Field(0)
 		}
 	}
-	f.set(field, id)
+	// The field may be a typed key, which Set rejects. Convert would allocate.
+	switch {
+	case f.kind == reflect.Int64:
+		field.SetInt(id.Int())
+	case f.bytes:
+		copy(field.Bytes(), id.Bytes())
+	default:
+		field.Set(id)
+	}
 }
 
 // flush generates IDs for the fields of a block.
@@ -172,14 +173,14 @@ func (f *filler) flush(ctx context.Context, b *block) error {
 		return nil
 	}
 	fields := b.fields[:b.n]
-	b.n = 0
+	err := b.fill(ctx, b.n)
+	if err == nil {
+		for i, field := range fields {
+			f.put(field, b.ids.Index(i))
+		}
+	}
 	// A block in the pool must not keep the caller's rows alive.
-	defer clear(fields)
-	if err := b.fill(ctx, len(fields)); err != nil {
-		return err
-	}
-	for i, field := range fields {
-		f.put(field, b.ids.Index(i))
-	}
-	return nil
+	clear(fields)
+	b.n = 0
+	return err
 }

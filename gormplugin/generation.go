@@ -48,12 +48,15 @@ type generation struct {
 	rows  reflect.Value // the statement's rows; invalid if they are the statement's ReflectValue
 	// elements is a copy of the slice of rows, which a RETURNING * replaces; otherwise invalid.
 	elements reflect.Value
+	// ids has, per key and row, the generated ID, which a hook may replace. It is nil if the
+	// statement had no ON CONFLICT that compares IDs before the hooks.
+	ids [][]any
 
 	// family is nil for a statement without associations that is no association itself.
 	family *family
 	nested bool // the statement saves an association
 
-	upsert
+	*upsert // nil if the statement has no ON CONFLICT
 }
 
 // A family has the generations of a Create or an Update and of all associations that it
@@ -61,6 +64,7 @@ type generation struct {
 type family struct {
 	root        *gorm.Statement
 	generations []*generation
+	saved       map[any]bool // the rows that statements for associations have inserted
 }
 
 // familyKey is the key of the statement setting that holds a *family. Statements for
@@ -69,60 +73,71 @@ type familyKey struct{}
 
 // generationClause is the name of the clause that holds a *generation. GORM ignores clauses
 // that the dialect doesn't list. A clause costs less than a setting, and statements for
-// associations don't inherit it.
+// associations don't inherit it. Most statements need none: without the clause, the plugin
+// has generated all keys in all rows.
 const generationClause = "sortkey:generation"
 
 // Build implements [clause.Expression]. GORM doesn't call it.
 func (*generation) Build(clause.Builder) {}
 
-// generationOf returns the generation of a statement, or nil.
+// generationOf returns the generation that a statement holds, or nil.
 func generationOf(stmt *gorm.Statement) *generation {
+	if len(stmt.Clauses) == 0 {
+		return nil
+	}
 	g, _ := stmt.Clauses[generationClause].Expression.(*generation)
 	return g
 }
 
+// store makes a statement hold a generation.
+func (g *generation) store(stmt *gorm.Statement) {
+	stmt.Clauses[generationClause] = clause.Clause{Expression: g}
+}
+
+// nothing is the generation of a statement in which the plugin generated no key.
+var nothing = generation{plan: new(plan)}
+
 // generated remembers the rows in which a Create filled the keys of a plan.
 func (p *plan) generated(stmt *gorm.Statement, spans []span) {
-	_, conflicts := stmt.Clauses[onConflict]
-	n, all, some := count(stmt.ReflectValue), true, false
+	n, all, some := count(stmt.ReflectValue), len(spans) == len(p.keys), false
 	for i := range spans {
 		all = all && (p.keys[i].fills == nil || spans[i].isAll(n))
 		some = some || spans[i].to > 0
 	}
-	g := &p.whole
-	switch {
-	case conflicts || p.associated:
-		g = p.generation(stmt, spans)
-		g.enter(stmt)
-		if conflicts {
-			g.upsert = g.prepareUpsert(stmt)
-		}
-	case !some:
-		forget(stmt)
-		return
-	case !all || returnsAll(stmt):
-		g = p.generation(stmt, spans)
+	conflicts := false
+	if len(stmt.Clauses) > 0 {
+		// The statement may be a clone of one that holds a generation.
+		delete(stmt.Clauses, generationClause)
+		_, conflicts = stmt.Clauses[onConflict]
+		all = all && !returnsAll(stmt)
 	}
-	if generationOf(stmt) != g {
-		stmt.Clauses[generationClause] = clause.Clause{Expression: g}
+	switch {
+	case conflicts || p.associated || some && !all:
+		g := p.generation(stmt, spans)
+		g.enter(stmt)
+		if conflict, _ := conflictOf(stmt); conflicts && g.compared(stmt, conflict) {
+			g.copyIDs(stmt.Context)
+		}
+		g.store(stmt)
+	case !some:
+		nothing.store(stmt)
 	}
 }
 
-// forget removes the generation of the statement from which this one was cloned.
-func forget(stmt *gorm.Statement) { delete(stmt.Clauses, generationClause) }
-
 func (p *plan) generation(stmt *gorm.Statement, spans []span) *generation {
-	rows, elements := stmt.ReflectValue, reflect.Value{}
-	if rows.Kind() == reflect.Slice {
-		rows = rows.Slice(0, rows.Len())
+	g := &generation{plan: p, rows: stmt.ReflectValue}
+	if spans != nil {
+		// A key without a span was not filled because another one failed.
+		g.spans = make([]span, len(p.keys))
+		copy(g.spans, spans)
+	}
+	if g.rows.Kind() == reflect.Slice {
+		g.rows = g.rows.Slice(0, g.rows.Len())
 		if returnsAll(stmt) {
-			elements = reflect.AppendSlice(reflect.MakeSlice(rows.Type(), 0, rows.Len()), rows)
+			g.elements = reflect.AppendSlice(reflect.MakeSlice(g.rows.Type(), 0, g.rows.Len()), g.rows)
 		}
 	}
-	// A key without a span was not filled because another one failed.
-	padded := make([]span, len(p.keys))
-	copy(padded, spans)
-	return &generation{plan: p, spans: padded, rows: rows, elements: elements}
+	return g
 }
 
 // returnsAll reports whether a statement has RETURNING *. GORM then replaces the rows of a slice
@@ -151,15 +166,26 @@ func (g *generation) enter(stmt *gorm.Statement) {
 	g.family.generations = append(g.family.generations, g)
 }
 
-// finish is the callback that runs after everything else in a Create or an Update. If it
-// failed, finish resets the generated keys to zero, so that a repeated call generates new
-// ones: the database may have rejected the old ones because other rows have them.
-func finish(db *gorm.DB) {
-	stmt := db.Statement
-	g := generationOf(stmt)
-	if g == nil {
-		return
+// finishCreate is the callback that runs after everything else in a Create.
+func (p *planner) finishCreate(db *gorm.DB) {
+	if g := generationOf(db.Statement); g != nil {
+		g.finish(db)
+	} else if db.Error != nil && db.Statement.Schema != nil {
+		p.planFor(db.Statement.Schema).whole.reset(db.Statement)
 	}
+}
+
+// finishUpdate is the callback that runs after everything else in an Update.
+func finishUpdate(db *gorm.DB) {
+	if g := generationOf(db.Statement); g != nil {
+		g.finish(db)
+	}
+}
+
+// finish resets the generated keys to zero if the call failed, so that a repeated call
+// generates new ones: the database may have rejected the old ones because other rows have them.
+func (g *generation) finish(db *gorm.DB) {
+	stmt := db.Statement
 	delete(stmt.Clauses, generationClause)
 	if db.Error != nil && g.elements.IsValid() && stmt.ReflectValue.CanSet() {
 		reflect.Copy(g.rows, g.elements)
@@ -173,11 +199,10 @@ func finish(db *gorm.DB) {
 		stmt.Settings.Delete(familyKey{})
 		generations = g.family.generations
 	}
-	if db.Error == nil {
-		return
-	}
-	for _, g := range generations {
-		g.reset(stmt)
+	if db.Error != nil {
+		for _, g := range generations {
+			g.reset(stmt)
+		}
 	}
 }
 

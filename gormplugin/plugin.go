@@ -50,12 +50,12 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		// transaction is off.
 		create.Before("*").Register(fillCallback, models.fill),
 		// After GORM has saved the belongs-tos and run the hooks, which may replace IDs.
-		create.After("gorm:save_before_associations").Before(createCallback).Register(separateCallback, separate),
+		create.After("gorm:save_before_associations").Before(createCallback).Register(separateCallback, models.separate),
 		// Before GORM saves the other associations, which copy the row's ID to their foreign keys.
 		create.After(createCallback).Before("gorm:save_after_associations").Register(reconcileCallback, reconcile),
-		create.After("*").Register(finishCallback, finish),
+		create.After("*").Register(finishCallback, models.finishCreate),
 		update.Before("*").Register(checkCallback, models.checkUpdate),
-		update.After("*").Register(finishCallback, finish),
+		update.After("*").Register(finishCallback, finishUpdate),
 	)
 }
 
@@ -73,32 +73,28 @@ type planner struct {
 func (p *planner) fill(db *gorm.DB) {
 	stmt := db.Statement
 	if db.Error != nil || stmt.Schema == nil {
-		forget(stmt)
+		nothing.store(stmt)
 		return
 	}
 	known := p.planFor(stmt.Schema)
 	if known.err != nil {
-		forget(stmt)
+		nothing.store(stmt)
 		_ = db.AddError(known.err)
 		return
 	}
 	var few [4]span // without an allocation
-	spans := few[:0]
-	for i := range known.keys {
-		k := &known.keys[i]
-		var filled span
-		if k.wanted(stmt) {
-			var err error
-			if filled, err = k.fill(stmt); err != nil {
+	spans, n := few[:], 0
+	if len(known.keys) > len(few) {
+		spans = make([]span, len(known.keys))
+	}
+	for ; n < len(known.keys) && db.Error == nil; n++ {
+		if k := &known.keys[n]; k.wanted(stmt) {
+			if err := k.fill(stmt, &spans[n]); err != nil {
 				_ = db.AddError(err)
 			}
 		}
-		spans = append(spans, filled)
-		if db.Error != nil {
-			break
-		}
 	}
-	known.generated(stmt, spans)
+	known.generated(stmt, spans[:n])
 }
 
 // planFor returns the plan of a model.

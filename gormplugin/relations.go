@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 	"gorm.io/gorm/schema"
 
 	"github.com/sortkey/sortkey/internal/typename"
@@ -30,7 +29,7 @@ func (p *planner) checkUpdate(db *gorm.DB) {
 	if hasAssociations(s) {
 		g := &generation{plan: &plan{associated: true}}
 		g.enter(db.Statement)
-		db.Statement.Clauses[generationClause] = clause.Clause{Expression: g}
+		g.store(db.Statement)
 	}
 }
 

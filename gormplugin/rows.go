@@ -29,10 +29,9 @@ func (k *key) wanted(stmt *gorm.Statement) bool {
 	return true
 }
 
-// fill fills the key in all rows of the statement that lack it, and returns these rows.
-func (k *key) fill(stmt *gorm.Statement) (filled span, err error) {
-	ctx, rows := stmt.Context, stmt.ReflectValue
-	t := rows.Type()
+// fill fills the key in all rows of the statement that lack it, and adds these rows to filled.
+func (k *key) fill(stmt *gorm.Statement, filled *span) error {
+	t := stmt.ReflectValue.Type()
 	if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
 		t = t.Elem()
 	}
@@ -40,28 +39,35 @@ func (k *key) fill(stmt *gorm.Statement) (filled span, err error) {
 		t = t.Elem()
 	}
 	if t != stmt.Schema.ModelType && t != reflect.TypeFor[map[string]any]() {
-		return filled, nil // GORM rejects the value
+		return nil // GORM rejects the value
 	}
-	var b *block
-	if k.fills != nil {
-		b = k.fills.blocks.Get().(*block)
-		defer k.fills.blocks.Put(b)
+	if k.fills == nil {
+		return k.fillRows(stmt, filled, nil)
 	}
+	b := k.fills.blocks.Get().(*block)
+	err := k.fillRows(stmt, filled, b)
+	k.fills.blocks.Put(b) // not if the generator panics
+	return err
+}
+
+// fillRows does the work of fill. The block is nil if no generator fills the key.
+func (k *key) fillRows(stmt *gorm.Statement, filled *span, b *block) error {
+	ctx, rows := stmt.Context, stmt.ReflectValue
 	for i := range count(rows) {
 		row := rowAt(rows, i)
 		switch {
 		case !row.IsValid():
 			continue
 		case row.Kind() == reflect.Map:
-			missing, err := k.fillMap(ctx, row)
+			missing, err := k.fillMap(ctx, row, b)
 			if err != nil {
-				return filled, err
+				return err
 			}
 			filled.add(i, missing)
 			continue
 		case b == nil || !row.CanAddr():
 			if err := k.refuse(ctx, row); err != nil {
-				return filled, err
+				return err
 			}
 			continue
 		}
@@ -74,14 +80,14 @@ func (k *key) fill(stmt *gorm.Statement) (filled span, err error) {
 		b.fields[b.n] = field
 		if b.n++; b.n == blockSize {
 			if err := k.flush(ctx, b); err != nil {
-				return filled, err
+				return err
 			}
 		}
 	}
-	if b != nil {
-		err = k.flush(ctx, b)
+	if b == nil {
+		return nil
 	}
-	return filled, err
+	return k.flush(ctx, b)
 }
 
 // element returns the struct of a slice's element, which may be a pointer to it. For
@@ -140,7 +146,7 @@ func (k *key) flush(ctx context.Context, b *block) error {
 }
 
 // fillMap fills a map, and creates it first if it is nil.
-func (k *key) fillMap(ctx context.Context, row reflect.Value) (filled bool, err error) {
+func (k *key) fillMap(ctx context.Context, row reflect.Value, b *block) (filled bool, err error) {
 	if row.IsNil() && row.CanSet() {
 		row.Set(reflect.MakeMap(row.Type()))
 	}
@@ -149,13 +155,11 @@ func (k *key) fillMap(ctx context.Context, row reflect.Value) (filled bool, err 
 	switch {
 	case !missing:
 		return false, nil
-	case k.fills == nil:
+	case b == nil:
 		return false, k.err
 	case m == nil:
 		return false, fmt.Errorf("gormplugin: fill %s: the map is nil; pass map[string]any{}: %w", fieldName(k.field), gorm.ErrInvalidData)
 	}
-	b := k.fills.blocks.Get().(*block)
-	defer k.fills.blocks.Put(b)
 	field := reflect.New(k.field.FieldType).Elem()
 	b.fields[0], b.n = field, 1
 	if err := k.flush(ctx, b); err != nil {
