@@ -7,7 +7,6 @@ import (
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
-	"gorm.io/gorm/schema"
 )
 
 // A span lists rows of a statement by their indexes: from up to but not including to,
@@ -258,10 +257,4 @@ func rowAt(rows reflect.Value, i int) reflect.Value {
 		return element(rows, i)
 	}
 	return rows
-}
-
-// hasAssociations reports whether a model has relations of its own.
-func hasAssociations(s *schema.Schema) bool {
-	r := &s.Relationships
-	return len(r.BelongsTo)+len(r.HasOne)+len(r.HasMany)+len(r.Many2Many) > 0
 }

@@ -22,12 +22,13 @@ var ErrNoGenerator = errors.New("no generator for the column")
 
 // A plan lists the keys that a Create fills for a model.
 type plan struct {
-	keys       []key
-	err        error      // a tag names an unusable generator, or a foreign key can't store an ID
-	public     bool       // a key is not a primary key
-	associated bool       // the model has relations of its own
-	relations  int        // the number of relations that the model had when the plan was made, or unwatched
-	whole      generation // of all keys in all rows
+	keys        []key
+	err         error      // a tag names an unusable generator, or there is a relationErr
+	relationErr error      // a foreign key can't store an ID
+	public      bool       // a key is not a primary key
+	associated  bool       // the model has relations of its own
+	relations   int        // the number of relations that the model had when the plan was made, or unwatched
+	whole       generation // of all keys in all rows
 }
 
 // unwatched marks the plan of a join table that GORM creates. The association sets
@@ -47,9 +48,11 @@ type key struct {
 
 // resolve returns the plan of a model. The caller holds the lock of s.Relationships.
 func (p *planner) resolve(s *schema.Schema) *plan {
-	plan := &plan{relations: len(s.Relationships.Relations), associated: hasAssociations(s)}
+	r := &s.Relationships
+	plan := &plan{relations: len(r.Relations), associated: len(r.BelongsTo)+len(r.HasOne)+len(r.HasMany)+len(r.Many2Many) > 0}
 	plan.whole.plan = plan
-	plan.err = p.checkRelations(s)
+	plan.relationErr = p.checkRelations(s)
+	plan.err = plan.relationErr
 	for _, f := range candidates(s) {
 		if plan.err != nil {
 			break
@@ -314,12 +317,11 @@ var (
 func isID(t reflect.Type) bool { return idOf(t).PkgPath() == idPackage }
 
 // idOf returns the type of the ID in a key of type t.
-func idOf(t reflect.Type) reflect.Type {
-	t = contentOf(t)
-	for inner, ok := wrappedType(t); ok; inner, ok = wrappedType(t) {
-		t = inner
+func idOf(t reflect.Type) (id reflect.Type) {
+	for _, id = range idsIn(contentOf(t)) {
+		continue
 	}
-	return t
+	return id
 }
 
 // untyped returns the base type of a typed key, for example idtype.Snowflake for an
@@ -394,7 +396,7 @@ func wrappedType(t reflect.Type) (reflect.Type, bool) {
 // wraps reports whether t is the type inner, a typed key of it, or wraps one of them in
 // structs of one field.
 func wraps(t, inner reflect.Type) bool {
-	for ok := true; ok; t, ok = wrappedType(t) {
+	for _, t := range idsIn(t) {
 		if t == inner || untyped(t) == inner {
 			return true
 		}

@@ -66,7 +66,6 @@ type planner struct {
 	// reading a sync.Map.
 	plans   atomic.Pointer[map[*schema.Schema]*plan]
 	writing sync.Mutex
-	related sync.Map // from *schema.Schema to the result of checkRelations
 }
 
 // fill is the callback that runs before a Create.

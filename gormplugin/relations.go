@@ -15,18 +15,14 @@ import (
 // checkUpdate is the callback that runs before an Update. An Update saves
 // associations as a Create does, but generates no keys of its own.
 func (p *planner) checkUpdate(db *gorm.DB) {
-	s := db.Statement.Schema
-	if db.Error != nil || s == nil {
+	if db.Error != nil || db.Statement.Schema == nil {
 		return
 	}
-	known, ok := p.related.Load(s)
-	if !ok {
-		known, _ = p.related.LoadOrStore(s, p.checkRelations(s))
+	known := p.planFor(db.Statement.Schema)
+	if known.relationErr != nil {
+		_ = db.AddError(known.relationErr)
 	}
-	if err, failed := known.(error); failed {
-		_ = db.AddError(err)
-	}
-	if hasAssociations(s) {
+	if known.associated {
 		g := &generation{plan: &plan{associated: true}}
 		g.enter(db.Statement)
 		g.store(db.Statement)

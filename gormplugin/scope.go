@@ -84,18 +84,19 @@ func bounds[T any](layout Layout[T], from, to time.Time) (lo, hi any, err error)
 	return layout.Range(from, to)
 }
 
+type (
+	typed[T any]  interface{ ModelLayout() idtype.Layout[T] } // a typed key
+	mapped[T any] interface{ Source() idtype.Generator[T] }   // a generator made of another one
+)
+
 // layoutOf returns the layout of the IDs in a column, or nil if it is unknown.
 func layoutOf(stmt *gorm.Statement, f *schema.Field) (layout any, err error) {
 	id := idOf(f.FieldType)
 	base := untyped(id)
 	switch key := reflect.Zero(id).Interface().(type) {
-	case interface {
-		ModelLayout() idtype.Layout[idtype.Snowflake]
-	}:
+	case typed[idtype.Snowflake]:
 		return key.ModelLayout(), nil
-	case interface {
-		ModelLayout() idtype.Layout[idtype.SnowflakeSI]
-	}:
+	case typed[idtype.SnowflakeSI]:
 		return key.ModelLayout(), nil
 	}
 	var bindings []Binding
@@ -131,15 +132,11 @@ func (b Binding) layout() any {
 	switch g := b.gen.(type) {
 	case idtype.Generator[idtype.Snowflake]:
 		return idtype.LayoutOf(g)
-	case interface {
-		Source() idtype.Generator[idtype.Snowflake]
-	}:
+	case mapped[idtype.Snowflake]:
 		return idtype.LayoutOf(g.Source())
 	case idtype.Generator[idtype.SnowflakeSI]:
 		return idtype.LayoutOf(g)
-	case interface {
-		Source() idtype.Generator[idtype.SnowflakeSI]
-	}:
+	case mapped[idtype.SnowflakeSI]:
 		return idtype.LayoutOf(g.Source())
 	}
 	return nil
