@@ -68,7 +68,7 @@ func TestBlocksForgetRows(t *testing.T) {
 	fills := For(gen).filler(nil, reflect.TypeFor[idtype.Snowflake]())
 	var made []*block
 	fills.blocks.New = func() any {
-		made = append(made, newBlock(gen, reflect.TypeFor[idtype.Snowflake]()))
+		made = append(made, newBlock(gen, modelMeta{}))
 		return made[len(made)-1]
 	}
 	k := key{index: 0, fills: fills}

@@ -18,8 +18,7 @@ type Binding struct {
 	idType reflect.Type // nil if there is no generator
 	gen    any
 
-	// newBlock returns a block of IDs for keys of type id, which is idType or a typed key of it.
-	newBlock func(id reflect.Type) *block
+	newBlock func(meta modelMeta) *block
 }
 
 // For binds a generator to all primary keys of type V, *V and [database/sql.Null] of V.
@@ -33,7 +32,7 @@ func For[T any](gen idtype.Generator[T]) Binding {
 	return Binding{
 		idType:   reflect.TypeFor[T](),
 		gen:      gen,
-		newBlock: func(id reflect.Type) *block { return newBlock(gen, id) },
+		newBlock: func(meta modelMeta) *block { return newBlock(gen, meta) },
 	}
 }
 
@@ -91,8 +90,9 @@ const (
 )
 
 func (b Binding) filler(path []step, id reflect.Type) *filler {
+	meta := metaOf(id)
 	return &filler{path: path, kind: id.Kind(), bytes: id.Kind() == reflect.Array && id.Elem().Kind() == reflect.Uint8,
-		blocks: sync.Pool{New: func() any { return b.newBlock(id) }}}
+		blocks: sync.Pool{New: func() any { return b.newBlock(meta) }}}
 }
 
 // A block holds fields without an ID and the IDs for them, so that one call of Fill
@@ -100,30 +100,42 @@ func (b Binding) filler(path []step, id reflect.Type) *filler {
 type block struct {
 	fields [blockSize]reflect.Value
 	n      int           // the number of fields
-	ids    reflect.Value // a slice
-	fill   func(ctx context.Context, n int) error
+	ids    reflect.Value // an array
+	source interface {
+		generate(ctx context.Context, n int) error
+	}
 }
 
 const blockSize = 256
 
-func newBlock[T any](gen idtype.Generator[T], key reflect.Type) *block {
-	ids := make([]T, blockSize)
-	snos, _ := any(ids).([]idtype.Sno)
-	meta, declared := metaOf(key)
-	return &block{ids: reflect.ValueOf(ids), fill: func(ctx context.Context, n int) error {
-		got, err := gen.Fill(ctx, ids[:n])
-		if err == nil && got != n {
-			// The rest of the block contains IDs of earlier rows.
-			err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(gen), n, got)
+// An idBlock is a block with IDs of type T, in one allocation.
+type idBlock[T any] struct {
+	block
+	gen  idtype.Generator[T]
+	ids  [blockSize]T
+	meta modelMeta
+}
+
+func newBlock[T any](gen idtype.Generator[T], meta modelMeta) *block {
+	b := &idBlock[T]{gen: gen, meta: meta}
+	b.block.ids, b.source = reflect.ValueOf(&b.ids).Elem(), b
+	return &b.block
+}
+
+// generate generates the first n IDs of the block.
+func (b *idBlock[T]) generate(ctx context.Context, n int) error {
+	got, err := b.gen.Fill(ctx, b.ids[:n])
+	if err == nil && got != n {
+		// The rest of the block contains IDs of earlier rows.
+		err = fmt.Errorf("%s.Fill: want %d IDs, got %d without an error; fix the generator", typename.OfValue(b.gen), n, got)
+	}
+	if snos, ok := any(&b.ids).(*[blockSize]idtype.Sno); ok && b.meta.declared {
+		// The IDs must be distinct without their metabytes, as for idtype.SnoGeneratorOf.
+		for i := range snos[:n] {
+			snos[i] = snos[i].WithMeta(b.meta.meta)
 		}
-		if declared {
-			// The IDs must be distinct without their metabytes, as for idtype.SnoGeneratorOf.
-			for i := range snos[:min(n, len(snos))] {
-				snos[i] = snos[i].WithMeta(meta)
-			}
-		}
-		return err
-	}}
+	}
+	return err
 }
 
 // isMissing reports whether a field has no ID.
@@ -173,7 +185,7 @@ func (f *filler) flush(ctx context.Context, b *block) error {
 		return nil
 	}
 	fields := b.fields[:b.n]
-	err := b.fill(ctx, b.n)
+	err := b.source.generate(ctx, b.n)
 	if err == nil {
 		for i, field := range fields {
 			f.put(field, b.ids.Index(i))

@@ -335,13 +335,18 @@ func untyped(t reflect.Type) reflect.Type {
 	return t
 }
 
-// metaOf returns the metabyte that the model of a typed key declares. It is false for
-// other types, and for models that declare none.
-func metaOf(t reflect.Type) (meta byte, ok bool) {
-	if key, is := reflect.Zero(t).Interface().(interface{ ModelMeta() (byte, bool) }); is {
-		return key.ModelMeta()
+// A modelMeta is the metabyte that a model declares with IDMeta, if it does.
+type modelMeta struct {
+	meta     byte
+	declared bool
+}
+
+// metaOf returns the metabyte that the model of a typed key declares. Other types have none.
+func metaOf(t reflect.Type) (m modelMeta) {
+	if key, ok := reflect.Zero(t).Interface().(interface{ ModelMeta() (byte, bool) }); ok {
+		m.meta, m.declared = key.ModelMeta()
 	}
-	return 0, false
+	return m
 }
 
 // content returns the ID in a value. No pointer to the ID may be nil.

@@ -353,9 +353,9 @@ func dataType(t reflect.Type) string {
 // type. The ID gets the metabyte that the model of t declares: the bounds of time windows
 // have none.
 func converted(id reflect.Value, t reflect.Type) reflect.Value {
-	if meta, ok := metaOf(t); ok {
+	if m := metaOf(t); m.declared {
 		sno := id.Convert(reflect.TypeFor[idtype.Sno]()).Interface().(idtype.Sno)
-		id = reflect.ValueOf(sno.WithMeta(meta))
+		id = reflect.ValueOf(sno.WithMeta(m.meta))
 	}
 	return id.Convert(t)
 }
