@@ -112,69 +112,6 @@ func TestPageErrors(t *testing.T) {
 	}
 }
 
-// Bounds have the form in which the field stores IDs, if the form sorts by time.
-func TestCreatedBetweenForms(t *testing.T) {
-	type texts struct {
-		ID      text[idtype.Sno]
-		Pointer *text[idtype.Sno]
-		Mine    ownText
-		Decimal text[idtype.Snowflake]
-		Own     lineID
-		Null    sql.Null[idtype.Snowflake]
-		Plain   int64
-	}
-	db := open(t, For(snos()))
-	layout := idtype.SnoLayout{}
-	from, to := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2024, 1, 2, 0, 0, 0, 0, time.UTC)
-	lo, hi, err := layout.Range(from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, column := range []string{"id", "ID", "pointer", "mine", "", "texts.id"} {
-		stmt := db.Scopes(CreatedBetweenIn(layout, column, from, to)).Find(&[]texts{}).Statement
-		want := []any{text[idtype.Sno]{lo}, text[idtype.Sno]{hi}}
-		if column == "mine" {
-			want = []any{ownText{text[idtype.Sno]{lo}}, ownText{text[idtype.Sno]{hi}}}
-		}
-		if stmt.Error != nil || !slices.Equal(stmt.Vars, want) {
-			t.Errorf("%q: %v, %v", column, stmt.Vars, stmt.Error)
-		}
-	}
-	numbers := idtype.DefaultSnowflakeLayout()
-	for _, column := range []string{"own", "null", "plain"} {
-		stmt := db.Scopes(CreatedBetweenIn(numbers, column, from, to)).Find(&[]texts{}).Statement
-		if _, ok := stmt.Vars[0].(idtype.Snowflake); stmt.Error != nil || !ok {
-			t.Errorf("%q: %v, %v", column, stmt.Vars, stmt.Error)
-		}
-	}
-	err = db.Scopes(CreatedBetweenIn(numbers, "decimal", from, to)).Find(&[]texts{}).Error
-	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Decimal: IDs of type gormplugin.text[idtype.Snowflake] "+
-		"in a column of type text don't sort in their order; use a column of type bigint") {
-		t.Errorf("decimal text: %v", err)
-	}
-	err = db.Scopes(CreatedBetweenIn(layout, "own", from, to)).Find(&[]texts{}).Error
-	if !errors.Is(err, gorm.ErrInvalidField) || !strings.Contains(err.Error(), "compare texts.Own: want an ID of type gormplugin.lineID, got idtype.Sno; ") {
-		t.Errorf("IDs of another type: %v", err)
-	}
-}
-
-// An otherLineID is another ID type of the caller.
-type otherLineID struct{ idtype.Snowflake }
-
-// optional and raw are column types, as in package sqltypes.
-type (
-	optional[T interface {
-		IsZero() bool
-		GormDataType() string
-	}] struct{ ID T }
-	raw struct{ ID idtype.Sno }
-)
-
-func (v optional[T]) IsZero() bool         { return v.ID.IsZero() }
-func (v optional[T]) GormDataType() string { return v.ID.GormDataType() }
-func (v text[T]) IsZero() bool             { return v == text[T]{} }
-func (raw) GormDataType() string           { return "bytea" }
-
 type kinds struct {
 	ID      idtype.Snowflake
 	Pointer *idtype.Snowflake
@@ -187,6 +124,8 @@ type kinds struct {
 	Sno     idtype.Sno
 	Text    text[idtype.Sno]
 	Bytes   raw
+	Mine    ownText
+	PText   *text[idtype.Sno]
 	Digits  text[idtype.Snowflake]
 	Int     int64
 	String  string
@@ -233,6 +172,7 @@ func TestScopesOfOtherIDs(t *testing.T) {
 		PageAfter("line", otherLineID{1}), PageAfter("lines", otherLineID{1}), PageAfter("line", optional[otherLineID]{otherLineID{1}}),
 		PageAfter("uid", seven), PageAfter("spread", seven), PageAfter("sno", seven), PageAfter("text", seven), PageAfter("bytes", seven),
 		CreatedBetweenIn(idtype.SnowflakeLayout{}, "uid", now, now), CreatedBetweenIn(idtype.UID60Layout{}, "digits", now, now),
+		CreatedBetweenIn(idtype.SnoLayout{}, "line", now, now),
 		// the right ID type, stored as text
 		PageAfter("digits", seven), PageAfter("digits", idtype.Snowflake(0)), CreatedBetweenIn(idtype.SnowflakeLayout{}, "digits", now, now),
 	} {
@@ -242,6 +182,14 @@ func TestScopesOfOtherIDs(t *testing.T) {
 	}
 
 	// These IDs are compared in the form of the column.
+	layout := idtype.DefaultSnowflakeLayout()
+	to := now.AddDate(0, 0, 1)
+	lo, hi, err := layout.Range(now, to)
+	snoLo, snoHi, snoErr := idtype.SnoLayout{}.Range(now, to)
+	if err != nil || snoErr != nil {
+		t.Fatal(err, snoErr)
+	}
+	textLo, textHi := text[idtype.Sno]{snoLo}, text[idtype.Sno]{snoHi}
 	for name, c := range map[string]struct {
 		scope scope
 		want  any
@@ -267,9 +215,19 @@ func TestScopesOfOtherIDs(t *testing.T) {
 		"an unknown column":           {PageAfter("nothing", uid), uid},
 		"another table":               {PageAfter("others.id", uid), uid},
 		"name with two dots":          {PageAfter("a.b.id", uid), uid},
+		"window of an own type":       {CreatedBetweenIn(layout, "line", now, to), []any{lo, hi}},
+		"window of Nulls":             {CreatedBetweenIn(layout, "null", now, to), []any{lo, hi}},
+		"window of integers":          {CreatedBetweenIn(layout, "int", now, to), []any{lo, hi}},
+		"window of texts":             {CreatedBetweenIn(idtype.SnoLayout{}, "kinds.text", now, to), []any{textLo, textHi}},
+		"window of text pointers":     {CreatedBetweenIn(idtype.SnoLayout{}, "PText", now, to), []any{textLo, textHi}},
+		"window of own texts":         {CreatedBetweenIn(idtype.SnoLayout{}, "mine", now, to), []any{ownText{textLo}, ownText{textHi}}},
 	} {
 		stmt := db.Scopes(c.scope).Find(&[]kinds{}).Statement
-		if stmt.Error != nil || !slices.Equal(stmt.Vars, []any{c.want}) {
+		want, isList := c.want.([]any)
+		if !isList {
+			want = []any{c.want}
+		}
+		if stmt.Error != nil || !slices.Equal(stmt.Vars, want) {
 			t.Errorf("%s: %v, %v, want %v", name, stmt.Vars, stmt.Error, c.want)
 		}
 	}

@@ -1,8 +1,6 @@
 package gormplugin
 
 import (
-	"database/sql/driver"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,16 +10,6 @@ import (
 
 	"github.com/sortkey/sortkey/idtype"
 )
-
-type contact = contactOf[idtype.Snowflake]
-
-type contactOf[ID any] struct {
-	ID    ID
-	Email string `gorm:"unique"`
-	Name  string
-}
-
-var onEmail = []clause.Column{{Name: "email"}}
 
 func TestUpsertReturning(t *testing.T) {
 	type counted struct {
@@ -73,10 +61,23 @@ func TestUpsertReturning(t *testing.T) {
 		"a map":                          {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), map[string]any{}, ""},
 		"maps":                           {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), []map[string]any{{}}, ""},
 		"pointer to maps":                {db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), &[]map[string]any{{}}, ""},
+		"a plain Create":                 {db, &contact{}, ""},
 		"opted out":                      {db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}), &optedOut{}, ""},
 	} {
 		if _, got, _ := strings.Cut(create(t, c.tx, c.value), " RETURNING "); got != c.want {
 			t.Errorf("%s: RETURNING %q, want %q", name, got, c.want)
+		}
+	}
+	// Associations conflict on their primary keys, and so does Save of a slice.
+	served := &server{affected: 1}
+	db = openServer(t, served, For(snowflakes()), For(snos()), Named("labels", snos()))
+	for _, tx := range []*gorm.DB{
+		db.Create(&parent{Boss: &parent{}, Children: []child{{}}, Tags: []label{{}}}),
+		db.Session(&gorm.Session{FullSaveAssociations: true}).Create(&parent{Boss: &parent{}, Children: []child{{}}}),
+		db.Save(&[]contact{{ID: 1}, {}}),
+	} {
+		if got := strings.Join(served.ran, "\n"); tx.Error != nil || strings.Contains(got, "RETURNING") {
+			t.Errorf("%v, ran %s", tx.Error, got)
 		}
 	}
 }
@@ -84,83 +85,11 @@ func TestUpsertReturning(t *testing.T) {
 // ownConflict is an ON CONFLICT clause that the plugin doesn't know.
 type ownConflict struct{}
 
-func (ownConflict) Name() string                   { return onConflict }
+func (ownConflict) Name() string { return onConflict }
+
 func (o ownConflict) MergeClause(c *clause.Clause) { c.Expression = o }
-func (ownConflict) Build(b clause.Builder)         { _, _ = b.WriteString("DO WHAT I MEAN") }
 
-func TestUpsertSetsStoredIDs(t *testing.T) {
-	t.Run("base", upsertSetsStoredIDs[idtype.Snowflake])
-	t.Run("typed", upsertSetsStoredIDs[idtype.SnowflakeOf[Sale]])
-}
-
-func upsertSetsStoredIDs[ID numeric](t *testing.T) {
-	type contact = contactOf[ID]
-	s := &server{columns: []string{"id"}}
-	db := openServer(t, s, For(snowflakes()))
-	upsert := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Session(&gorm.Session{})
-
-	s.rows = [][]driver.Value{{int64(500)}}
-	c := contact{Email: "a"}
-	if err := upsert.Create(&c).Error; err != nil || c.ID != 500 {
-		t.Errorf("contact = %+v, %v", c, err)
-	}
-	s.rows = [][]driver.Value{{int64(2)}, {int64(500)}, {int64(4)}}
-	batch := []*contact{{Email: "b"}, {Email: "a"}, {Email: "c"}}
-	if err := upsert.Create(&batch).Error; err != nil || batch[0].ID != 2 || batch[1].ID != 500 || batch[2].ID != 4 {
-		t.Errorf("batch = %v %v %v, %v", batch[0], batch[1], batch[2], err)
-	}
-	// A trigger skipped a row, and the plugin can't tell which one.
-	s.rows = [][]driver.Value{{int64(500)}, {int64(4)}}
-	if err := upsert.Create(&[]contact{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.HasPrefix(err.Error(), "gormplugin: upsert contactOf[idtype.Snowflake") || !strings.Contains(err.Error(), "]: want 3 rows back, got 2") {
-		t.Errorf("missing row: %v", err)
-	}
-	// The update's condition was false.
-	s.rows = nil
-	c = contact{Email: "a"}
-	if err := upsert.Create(&c).Error; err != nil || c.ID != 0 {
-		t.Errorf("contact = %+v, %v", c, err)
-	}
-}
-
-// The row count matters only if the plugin added RETURNING to get the IDs.
-func TestUpsertThatSkipsRows(t *testing.T) {
-	type hiddenKey struct {
-		ID    idtype.Snowflake `gorm:"->:false;<-:create"`
-		Email string           `gorm:"unique"`
-	}
-	type counted struct {
-		ID    idtype.Snowflake `gorm:"idgen:-"`
-		Email string           `gorm:"unique"`
-		Count int              `gorm:"default:next_count()"`
-	}
-	s := &server{affected: 1, columns: []string{"count"}, rows: [][]driver.Value{{int64(1)}}}
-	db := openServer(t, s, For(snowflakes()))
-	updates := clause.AssignmentColumns([]string{"email"})
-	where := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}
-	for name, tx := range map[string]*gorm.DB{
-		"a condition":    db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}).Create(&[]contact{{}, {}}),
-		"write-only key": db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(&[]hiddenKey{{}, {}}),
-		"opted out":      db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(&[]counted{{}, {}}),
-		"a map":          db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(map[string]any{"email": "a", "name": "b"}),
-		"maps":           db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create([]map[string]any{{"email": "a"}, {"email": "b"}}),
-	} {
-		if tx.Error != nil || tx.RowsAffected != 1 {
-			t.Errorf("%s: %d rows, %v", name, tx.RowsAffected, tx.Error)
-		}
-	}
-}
-
-// A database without RETURNING may report another row count.
-func TestUpsertWithoutReturning(t *testing.T) {
-	s := &server{affected: 4}
-	db := openServer(t, s, For(snowflakes()))
-	clauses := &db.Callback().Create().Clauses
-	*clauses = slices.DeleteFunc(slices.Clone(*clauses), func(name string) bool { return name == returning })
-	batch := []contact{{}, {}}
-	if err := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Create(&batch).Error; err != nil || batch[1].ID != 2 {
-		t.Errorf("batch = %+v, %v, ran %q", batch, err, s.ran)
-	}
-}
+func (ownConflict) Build(b clause.Builder) { _, _ = b.WriteString("DO WHAT I MEAN") }
 
 // The plugin doesn't append to the caller's slice of columns.
 func TestUpsertKeepsReturning(t *testing.T) {
@@ -172,153 +101,253 @@ func TestUpsertKeepsReturning(t *testing.T) {
 	}
 }
 
-func TestDoNothing(t *testing.T) {
-	t.Run("base", doNothing[idtype.Snowflake])
-	t.Run("typed", doNothing[idtype.SnowflakeOf[Sale]])
+type member struct {
+	ID       uint
+	PublicID idtype.Snowflake `gorm:"idgen;unique"`
+	Email    string           `gorm:"unique"`
+	Name     string
 }
 
-func doNothing[ID numeric](t *testing.T) {
-	type contact = contactOf[ID]
-	s := &server{affected: 0}
-	db := openServer(t, s, For(snowflakes()), Named("snos", snos()))
-	nothing := db.Clauses(clause.OnConflict{DoNothing: true}).Session(&gorm.Session{})
-
-	c := contact{}
-	if err := nothing.Create(&c).Error; err != nil || c.ID != 0 {
-		t.Errorf("skipped row: got %+v, %v, want no ID", c, err)
+// An upsert doesn't change a public ID, unless the caller names the column, and reads it back
+// if the rows may have another one.
+func TestPublicIDUpserts(t *testing.T) {
+	type bare struct {
+		ID       idtype.Snowflake
+		PublicID idtype.Snowflake `gorm:"idgen"`
 	}
-	c = contact{ID: 9}
-	if err := nothing.Create(&c).Error; err != nil || c.ID != 9 {
-		t.Errorf("skipped row with an ID: got %+v, %v, want ID 9", c, err)
-	}
-	e := embedsPrefixedPointer{}
-	if err := nothing.Create(&e).Error; err != nil || e.B.ID != 0 {
-		t.Errorf("embedded key: got %+v, %v, want no ID", e.B, err)
-	}
-	slice, pointers, given := []contact{{}}, []*contact{{}}, []contact{{ID: 9}}
-	array := [1]contact{}
-	for _, rows := range []any{&slice, pointers, &given, &array, contact{ID: 9}} {
-		if err := nothing.Create(rows).Error; err != nil {
-			t.Errorf("%T: %v", rows, err)
+	db := open(t, For(snowflakes()))
+	onPublic := []clause.Column{{Name: "public_id"}}
+	named := clause.AssignmentColumns([]string{"name", "public_id"})
+	for name, c := range map[string]struct {
+		conflict clause.OnConflict
+		value    any
+		want     string // after the VALUES
+	}{
+		"all":                  {clause.OnConflict{Columns: onEmail, UpdateAll: true}, &member{}, "(`email`) DO UPDATE SET `email`=`excluded`.`email`,`name`=`excluded`.`name` RETURNING `id`,`public_id`"},
+		"all, batch":           {clause.OnConflict{Columns: onEmail, UpdateAll: true}, &[]member{{}, {}}, "(`email`) DO UPDATE SET `email`=`excluded`.`email`,`name`=`excluded`.`name` RETURNING `id`,`public_id`"},
+		"all, by primary key":  {clause.OnConflict{UpdateAll: true}, &member{}, "(`id`) DO UPDATE SET `email`=`excluded`.`email`,`name`=`excluded`.`name` RETURNING `id`,`public_id`"},
+		"all, map":             {clause.OnConflict{Columns: onEmail, UpdateAll: true}, map[string]any{"name": "a"}, "(`email`) DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`"},
+		"all and a named one":  {clause.OnConflict{Columns: onEmail, UpdateAll: true, DoUpdates: named[1:]}, &member{}, "(`email`) DO UPDATE SET `public_id`=`excluded`.`public_id`,`email`=`excluded`.`email`,`name`=`excluded`.`name` RETURNING `id`,`public_id`"},
+		"all, nothing else":    {clause.OnConflict{UpdateAll: true}, &bare{ID: 1}, "(`id`) DO NOTHING RETURNING `id`,`public_id`"},
+		"a named column":       {clause.OnConflict{Columns: onEmail, DoUpdates: named[:1]}, &member{}, "(`email`) DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`,`public_id`"},
+		"the public ID, named": {clause.OnConflict{Columns: onEmail, DoUpdates: named[1:]}, &member{}, "(`email`) DO UPDATE SET `public_id`=`excluded`.`public_id` RETURNING `id`,`public_id`"},
+		"by public ID":         {clause.OnConflict{Columns: onPublic, DoUpdates: named[:1]}, &member{PublicID: 1}, "(`public_id`) DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`"},
+		"nothing":              {clause.OnConflict{DoNothing: true}, &member{}, "DO NOTHING RETURNING `id`"},
+	} {
+		session := db.Clauses(c.conflict).Session(&gorm.Session{})
+		for range 2 { // a statement doesn't change the clause of its session
+			tx := session
+			if name == "all, map" {
+				tx = tx.Model(&member{})
+			}
+			if _, got, _ := strings.Cut(create(t, tx, c.value), " ON CONFLICT "); got != c.want {
+				t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+			}
 		}
-	}
-	if slice[0].ID != 0 || pointers[0].ID != 0 || given[0].ID != 9 || array[0].ID != 0 {
-		t.Errorf("slices of one: got %+v, %+v, %+v, %+v, want an ID only in the third", slice, pointers[0], given, array)
-	}
-	b := bothTagged{}
-	if err := nothing.Create(&b).Error; err != nil || b != (bothTagged{}) {
-		t.Errorf("composite key: got %v, %v, want no IDs", b, err)
-	}
-	batch := []contact{{}, {}}
-	if err := nothing.Create(&batch).Error; err != nil || batch[0].ID == 0 {
-		t.Errorf("batch: got %v, %v, want IDs", batch, err)
-	}
-	m := map[string]any{}
-	for _, value := range []any{m, &m, []map[string]any{m}, &[]map[string]any{m}} {
-		clear(m)
-		if err := nothing.Model(&contact{}).Create(value).Error; err != nil || m["id"] == nil {
-			t.Errorf("%T: %v, %v", value, m, err)
-		}
-	}
-	s.affected = 1
-	c = contact{}
-	if err := nothing.Create(&c).Error; err != nil || c.ID == 0 {
-		t.Errorf("inserted row: got %+v, %v, want an ID", c, err)
-	}
-	// Without ON CONFLICT, the plugin ignores the row count.
-	s.affected = 0
-	if err := db.Create(&c).Error; err != nil || c.ID == 0 {
-		t.Errorf("plain Create: got %+v, %v, want an ID", c, err)
-	}
-	c = contact{}
-	if err := nothing.Session(&gorm.Session{DryRun: true}).Create(&c).Error; err != nil || c.ID == 0 {
-		t.Errorf("dry run: got %+v, %v, want an ID", c, err)
 	}
 }
 
-// If the row of an association is skipped, the parent keeps its ID, and the reverse.
-func TestDoNothingWithAssociations(t *testing.T) {
-	type city struct {
-		ID   idtype.Snowflake
-		Name string
+// Rows with generated IDs are inserted after the others, and without an ON CONFLICT that
+// compares their IDs.
+func TestNewRows(t *testing.T) {
+	type customer struct {
+		ID          idtype.Snowflake
+		Email, Name string
 	}
-	type inhabitant struct {
-		ID     idtype.Snowflake
-		CityID idtype.Snowflake
-		City   *city
+	s := &server{affected: 2}
+	db := openServer(t, s, For(from(100)))
+	name := clause.AssignmentColumns([]string{"name"})
+	onID := []clause.Column{{Name: "id"}}
+	for what, c := range map[string]struct {
+		conflict clause.OnConflict
+		rows     func() any
+		want     []string // what follows the columns
+	}{
+		"new":                   {clause.OnConflict{UpdateAll: true}, func() any { return &[]customer{{}, {}} }, []string{"new,new"}},
+		"one":                   {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { return &customer{} }, []string{"new"}},
+		"set":                   {clause.OnConflict{Columns: onID, DoUpdates: name}, func() any { return &[]customer{{ID: 7}, {ID: 8}} }, []string{"7,8 (`id`) DO UPDATE SET `name`=`excluded`.`name`"}},
+		"mixed":                 {clause.OnConflict{Columns: onID, DoUpdates: name}, func() any { return &[]customer{{}, {ID: 7}, {}} }, []string{"7 (`id`) DO UPDATE SET `name`=`excluded`.`name`", "new,new"}},
+		"mixed pointers":        {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { return []*customer{{ID: 7}, {}} }, []string{"7 (`id`) DO NOTHING", "new"}},
+		"mixed array":           {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { return &[2]customer{{}, {ID: 7}} }, []string{"7 (`id`) DO NOTHING", "new"}},
+		"the primary key":       {clause.OnConflict{OnConstraint: "customers_pkey", DoUpdates: name}, func() any { return &customer{} }, []string{"new RETURNING `id`"}},
+		"another constraint":    {clause.OnConflict{OnConstraint: "customers_email", DoUpdates: name}, func() any { return &customer{} }, []string{"new ON CONSTRAINT customers_email DO UPDATE SET `name`=`excluded`.`name` RETURNING `id`"}},
+		"another column":        {clause.OnConflict{Columns: onEmail, DoNothing: true}, func() any { return &[]customer{{}, {ID: 7}} }, []string{"new,7 (`email`) DO NOTHING"}},
+		"any column":            {clause.OnConflict{DoNothing: true}, func() any { return &[]customer{{}, {}} }, []string{"new,new DO NOTHING"}},
+		"any column, mixed":     {clause.OnConflict{DoNothing: true}, func() any { return &[]customer{{}, {ID: 7}, {}} }, []string{"7 DO NOTHING", "new,new DO NOTHING"}},
+		"a custom ON CONFLICT":  {clause.OnConflict{}, func() any { return &[]customer{{}, {ID: 7}} }, []string{"new,7 DO WHAT I MEAN"}},
+		"the same row twice":    {clause.OnConflict{UpdateAll: true}, func() any { c := &customer{}; return []*customer{c, {}, c} }, []string{"new,new"}},
+		"the same row, and set": {clause.OnConflict{Columns: onID, DoNothing: true}, func() any { c := &customer{}; return []*customer{c, {ID: 7}, c} }, []string{"7 (`id`) DO NOTHING", "new"}},
+	} {
+		s.ran, s.args = nil, nil
+		var conflict clause.Expression = c.conflict
+		if strings.HasPrefix(what, "a custom") {
+			conflict = ownConflict{}
+		}
+		rows := c.rows()
+		if err := db.Clauses(conflict).Create(rows).Error; err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		var got []string
+		for i, q := range s.ran {
+			if !strings.HasPrefix(q, "INSERT") {
+				continue
+			}
+			var ids []string
+			for j := 0; j < len(s.args[i]); j += 3 {
+				id := idtype.Snowflake(s.args[i][j].Value.(int64)).String()
+				if id != "7" && id != "8" {
+					id = "new"
+				}
+				ids = append(ids, id)
+			}
+			_, after, _ := strings.Cut(q[strings.LastIndexByte(q, '?'):], ")")
+			after = strings.Replace(after, " ON CONFLICT", "", 1)
+			got = append(got, strings.Join(ids, ",")+after)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: inserted %q, want %q", what, got, c.want)
+		}
 	}
+}
+
+// A slice of maps is separated, too, and the same session can be used again.
+func TestNewMaps(t *testing.T) {
 	s := &server{affected: 1}
 	db := openServer(t, s, For(snowflakes()))
-	skip := func(tx *gorm.DB) {
-		if tx.Statement.Schema.Name == "city" {
-			tx.RowsAffected = 0
+	for _, pointer := range []bool{false, true} {
+		maps := []map[string]any{{"id": nil}, {"id": idtype.Snowflake(7)}}
+		var value any = maps
+		if pointer {
+			value = &maps
+		}
+		if tx := db.Model(&contact{}).Clauses(clause.OnConflict{UpdateAll: true}).Create(value); tx.Error != nil || tx.RowsAffected != 2 {
+			t.Errorf("%d rows, %v", tx.RowsAffected, tx.Error)
+		}
+		if len(maps) != 2 || maps[0]["id"] == nil {
+			t.Errorf("maps = %v", maps)
 		}
 	}
-	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:skip", skip); err != nil {
-		t.Fatal(err)
-	}
-	v := inhabitant{City: &city{}}
-	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil {
-		t.Fatal(err)
-	}
-	if v.ID != 1 || v.City.ID != 0 || v.CityID != 0 {
-		t.Errorf("inhabitant = %+v, city = %+v", v, v.City)
-	}
-	v = inhabitant{City: &city{ID: 9}}
-	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.ID == 0 || v.City.ID != 9 || v.CityID != 9 {
-		t.Errorf("inhabitant = %+v, city = %+v, %v", v, v.City, err)
-	}
-	// In a batch, the plugin can't tell which city was skipped.
-	batch := []inhabitant{{City: &city{}}, {City: &city{}}}
-	if err := db.Create(&batch).Error; err != nil || batch[0].CityID == 0 || batch[0].CityID != batch[0].City.ID {
-		t.Errorf("inhabitant = %+v, city = %+v, %v", batch[0], batch[0].City, err)
+	if got := s.inserts(); len(got) != 4 || !strings.Contains(got[0], "ON CONFLICT") || strings.Contains(got[1], "ON CONFLICT") {
+		t.Errorf("ran %q", got)
 	}
 }
 
-// If the database rejects the rows, they lose their generated IDs, with every kind of ON
-// CONFLICT, so that a repeated call generates new ones.
-func TestRejectedRows(t *testing.T) {
-	t.Run("base", rejectedRows[idtype.Snowflake])
-	t.Run("typed", rejectedRows[idtype.SnowflakeOf[Sale]])
-}
-
-func rejectedRows[ID numeric](t *testing.T) {
-	type contact = contactOf[ID]
-	s := &server{columns: []string{"id"}}
+// A row that refers back to its association has been saved by it.
+func TestNewRowSavedByAssociation(t *testing.T) {
+	s := &server{affected: 1}
 	db := openServer(t, s, For(snowflakes()))
-	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
-	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
+	boss := &parent{}
+	boss.Crew = []*parent{{Boss: boss}}
+	if err := db.Save(&boss.Crew).Error; err != nil {
 		t.Fatal(err)
 	}
-	upsert := clause.OnConflict{Columns: onEmail, UpdateAll: true}
-	for _, tx := range []*gorm.DB{db, db.Clauses(upsert), db.Clauses(clause.OnConflict{UpdateAll: true}), db.Clauses(clause.OnConflict{DoNothing: true})} {
-		tx = tx.Session(&gorm.Session{})
-		c, set, batch := contact{}, contact{ID: 1}, []contact{{}, {ID: 2}, {}, {ID: 3}}
-		m, maps := map[string]any{"ID": nil}, []map[string]any{nil, {"id": ID(4)}, {}}
-		for _, value := range []any{&c, &set, &batch} {
-			if err := tx.Create(value).Error; err != errors.ErrUnsupported {
-				t.Errorf("%T: error = %v", value, err)
-			}
+	last := s.inserts()[len(s.inserts())-1]
+	if !strings.Contains(last, "ON CONFLICT") {
+		t.Errorf("ran %s, want ON CONFLICT", last)
+	}
+}
+
+// A hook may replace a generated ID. Then it is the caller's.
+type derived struct {
+	ID   idtype.Snowflake
+	Name string
+}
+
+func (d *derived) BeforeCreate(*gorm.DB) error { d.ID = 7; return nil }
+
+// A hook may also add the ON CONFLICT.
+type hookedUpsert struct {
+	ID   idtype.Snowflake
+	Name string
+}
+
+func (*hookedUpsert) BeforeCreate(tx *gorm.DB) error {
+	tx.Statement.AddClause(clause.OnConflict{UpdateAll: true})
+	return nil
+}
+
+func TestConflictAddedByHook(t *testing.T) {
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	rows := []hookedUpsert{{}, {ID: 7}}
+	for _, rows := range []any{&hookedUpsert{}, &rows, &[]hookedUpsert{{}, {}}} {
+		if err := db.Create(rows).Error; err != nil {
+			t.Error(err)
 		}
-		for _, value := range []any{m, &m, maps, &maps} {
-			if err := tx.Model(&contact{}).Create(value).Error; err != errors.ErrUnsupported {
-				t.Errorf("%T: error = %v", value, err)
-			}
-		}
-		if c.ID != 0 || set.ID != 1 || !slices.Equal(batch, []contact{{}, {ID: 2}, {}, {ID: 3}}) {
-			t.Errorf("contacts = %+v, %+v, batch = %+v", c, set, batch)
-		}
-		if len(m) != 0 || len(maps[0]) != 0 || maps[1]["id"] != ID(4) || len(maps[2]) != 0 {
-			t.Errorf("map = %v, maps = %v", m, maps)
+	}
+	for i, conflicts := range []bool{false, true, false, false} {
+		if q := s.inserts()[i]; strings.Contains(q, "ON CONFLICT") != conflicts {
+			t.Errorf("ran %s, want ON CONFLICT: %t", q, conflicts)
 		}
 	}
 }
 
-// Children don't refer to a row that was not inserted.
-func TestDoNothingWithChildren(t *testing.T) {
-	db := openServer(t, &server{affected: 0}, For(snowflakes()), For(snos()), Named("labels", snos()))
-	v := parent{Children: []child{{}}}
-	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.ID != 0 || v.Children[0].ParentID != 0 {
-		t.Errorf("parent = %d, its child's parent = %d, %v", v.ID, v.Children[0].ParentID, err)
+// A hook may remove an ID, too. The row is then GORM's.
+type hookedNil struct {
+	ID   *idtype.Snowflake
+	Name string
+}
+
+func (h *hookedNil) BeforeCreate(tx *gorm.DB) error {
+	h.ID = nil
+	tx.Statement.AddClause(clause.OnConflict{UpdateAll: true})
+	return nil
+}
+
+func TestIDRemovedByHook(t *testing.T) {
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	for _, tx := range []*gorm.DB{db, db.Clauses(clause.OnConflict{DoNothing: true})} {
+		if err := tx.Create(&[]hookedNil{{}, {}}).Error; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := s.inserts(); len(got) != 2 || !strings.Contains(got[0], "ON CONFLICT") {
+		t.Errorf("ran %q", got)
+	}
+}
+
+func TestIDReplacedByHook(t *testing.T) {
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	for _, rows := range []any{&derived{}, &[]derived{{}, {Name: "b"}}} {
+		if err := db.Clauses(clause.OnConflict{UpdateAll: true}).Create(rows).Error; err != nil {
+			t.Error(err)
+		}
+	}
+	for _, q := range s.inserts() {
+		if !strings.Contains(q, "ON CONFLICT (`id`) DO UPDATE") {
+			t.Errorf("ran %s, want ON CONFLICT", q)
+		}
+	}
+}
+
+// A DryRun shows all rows in one statement.
+func TestNewRowsInDryRun(t *testing.T) {
+	db := open(t, For(snowflakes()))
+	got := create(t, db.Clauses(clause.OnConflict{UpdateAll: true}), &[]contact{{}, {ID: 7}})
+	if !strings.Contains(got, "(1,\"\",\"\"),(7,\"\",\"\") ON CONFLICT") {
+		t.Errorf("got %s", got)
+	}
+	got = create(t, db.Clauses(clause.OnConflict{UpdateAll: true}), &[]contact{{}})
+	if strings.Contains(got, "ON CONFLICT") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for rows, all := range map[string]bool{"": true, "1": true, "111": true, "0": false, "0110": false, "101": false, "1001101": false, "110": false} {
+		var s span
+		for i, c := range rows {
+			s.add(i, c == '1')
+		}
+		for i, c := range rows {
+			if s.has(i) != (c == '1') {
+				t.Errorf("%s: has(%d) = %t", rows, i, s.has(i))
+			}
+		}
+		if s.isAll(len(rows)) != all || s.has(len(rows)) {
+			t.Errorf("%s: isAll = %t, want %t", rows, s.isAll(len(rows)), all)
+		}
 	}
 }

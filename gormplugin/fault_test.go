@@ -1,0 +1,319 @@
+package gormplugin
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/sortkey/sortkey/idtype"
+)
+
+func TestGeneratorErrors(t *testing.T) {
+	s := &server{affected: 1}
+	gen := snowflakes()
+	gen.limit = 2
+	db := openServer(t, s, For(gen))
+	rows := make([]order, 5)
+	err := db.Create(&rows).Error
+	if !errors.Is(err, errUsedUp) || err.Error() != "gormplugin: fill order.ID: generate an ID: used up" {
+		t.Errorf("error = %v", err)
+	}
+	for _, r := range rows {
+		if r.ID != 0 {
+			t.Errorf("after a failed Create: ID = %d, want 0", r.ID)
+		}
+	}
+	if err := db.Create(&order{}).Error; !errors.Is(err, errUsedUp) {
+		t.Errorf("error = %v", err)
+	}
+	var m map[string]any
+	for _, value := range []any{map[string]any{}, &m, []map[string]any{{}, {}}, &[]map[string]any{{}, {}}} {
+		if err := db.Model(&order{}).Create(value).Error; !errors.Is(err, errUsedUp) {
+			t.Errorf("%T: error = %v", value, err)
+		}
+	}
+	if len(s.ran) > 0 {
+		t.Errorf("ran %q", s.ran)
+	}
+	// A failure in an association rolls back the earlier INSERTs.
+	gen.limit = gen.n + 2
+	err = db.Create(&parent{Children: []child{{}, {}}}).Error
+	if !errors.Is(err, errUsedUp) {
+		t.Errorf("error = %v", err)
+	}
+	if want := []string{"BEGIN", "INSERT INTO `parents` (`id`,`boss_id`) VALUES (?,?)", "ROLLBACK"}; !slices.Equal(s.ran, want) {
+		t.Errorf("ran %q, want %q", s.ran, want)
+	}
+}
+
+// A faltering generator fails once.
+type faltering struct {
+	*counter[idtype.Snowflake]
+	failed bool
+}
+
+func (f *faltering) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error) {
+	if !f.failed {
+		f.failed = true
+		return 0, errUsedUp
+	}
+	return f.counter.Fill(ctx, dst)
+}
+
+// A Create fails even if only the first block gets no IDs.
+func TestGeneratorFailsOnce(t *testing.T) {
+	rows := make([]order, 2*blockSize)
+	if err := open(t, For(&faltering{counter: snowflakes()})).Create(&rows).Error; !errors.Is(err, errUsedUp) {
+		t.Errorf("error = %v, the first ID is %d", err, rows[0].ID)
+	}
+}
+
+// After an error, no further ID is generated for the statement.
+func TestNothingAfterError(t *testing.T) {
+	gen, others := snowflakes(), snos()
+	db := open(t, For(gen), Named("snos", others))
+	failed := db.Session(&gorm.Session{})
+	_ = failed.AddError(errUsedUp)
+	if err := failed.Create(&order{}).Error; !errors.Is(err, errUsedUp) || gen.n != 0 {
+		t.Errorf("error = %v, %d generated IDs, want 0", err, gen.n)
+	}
+	gen.n, gen.limit = 1, 1
+	if err := db.Create(&bothTagged{}).Error; !errors.Is(err, errUsedUp) || others.n != 0 {
+		t.Errorf("error = %v, %d generated IDs for the other part of the key, want 0", err, others.n)
+	}
+}
+
+// A lazy generator returns one ID fewer than requested.
+type lazy struct{ *counter[idtype.Snowflake] }
+
+func (l lazy) Fill(ctx context.Context, dst []idtype.Snowflake) (int, error) {
+	return l.counter.Fill(ctx, dst[:len(dst)-1])
+}
+
+func TestGeneratorReturnsTooFewIDs(t *testing.T) {
+	db := open(t, For(lazy{snowflakes()}))
+	rows := make([]order, 3)
+	if err := db.Create(&rows).Error; err == nil || !strings.Contains(err.Error(), "gormplugin.lazy.Fill: want 3 IDs, got 2") {
+		t.Errorf("error = %v", err)
+	}
+	// If no ID is missing, Fill is not called.
+	create(t, db, &[]order{{ID: 1}, {ID: 2}})
+}
+
+// If a Create fails, the keys of its associations are reset, too, in an Update and if the
+// generator or a hook fails. Keys that were set stay.
+func TestFailedAssociations(t *testing.T) {
+	for _, fails := range []string{"children", "parent_tags", "boss", "commit"} {
+		s := &server{affected: 1}
+		gen := snowflakes()
+		db := openServer(t, s, For(gen), For(snos()), Named("labels", snos()))
+		refuse := func(tx *gorm.DB) {
+			if tx.Statement.Table == fails || fails == "commit" && tx.Statement.Table == "parents" && tx.Statement.Schema.Name == "parent" {
+				_ = tx.AddError(errors.ErrUnsupported)
+			}
+		}
+		if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
+			t.Fatal(err)
+		}
+		if fails == "boss" {
+			gen.limit = 1
+		}
+		p := &parent{Boss: &parent{}, Children: []child{{}, {ID: 77}}, Tags: []label{{}}, Notes: []note{{}}}
+		if err := db.Create(p).Error; err == nil {
+			t.Errorf("%s: no error", fails)
+		}
+		if p.ID != 0 || p.Boss.ID != 0 || p.Children[0].ID != 0 || p.Children[1].ID != 77 || p.Tags[0].ID != (idtype.Sno{}) || p.Notes[0].ID != 0 {
+			t.Errorf("%s: parent = %+v, boss = %+v", fails, p, p.Boss)
+		}
+		if fails != "children" {
+			continue
+		}
+		p = &parent{ID: 1, Boss: &parent{}, Children: []child{{}}}
+		if err := db.Updates(p).Error; err == nil || p.ID != 1 || p.Boss.ID != 0 || p.Children[0].ID != 0 {
+			t.Errorf("Updates: %v, parent = %+v, boss = %+v", err, p, p.Boss)
+		}
+	}
+}
+
+// If a generator fails, the rows that it has filled lose their IDs.
+func TestFailedGenerator(t *testing.T) {
+	gen := snowflakes()
+	gen.limit = blockSize + 1
+	db := open(t, For(gen))
+	rows := make([]contact, 2*blockSize)
+	rows[3].ID = 7
+	if err := db.Create(&rows).Error; !errors.Is(err, errUsedUp) {
+		t.Errorf("error = %v", err)
+	}
+	for i, r := range rows {
+		if r.ID != 0 && i != 3 || i == 3 && r.ID != 7 {
+			t.Fatalf("row %d has the ID %d", i, r.ID)
+		}
+	}
+}
+
+// With RETURNING *, GORM replaces the slice, also if the call fails then.
+func TestFailedReturning(t *testing.T) {
+	s := &server{columns: []string{"id"}, rows: [][]driver.Value{{int64(1)}}}
+	db := openServer(t, s, For(snowflakes()))
+	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
+	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
+		t.Fatal(err)
+	}
+	for _, tx := range []*gorm.DB{db, db.Clauses(clause.OnConflict{UpdateAll: true})} {
+		one, two := &contact{}, &contact{}
+		rows := []*contact{one, two}
+		if err := tx.Clauses(clause.Returning{}).Create(&rows).Error; err != errors.ErrUnsupported {
+			t.Errorf("error = %v", err)
+		}
+		if len(rows) != 2 || rows[0] != one || rows[1] != two || one.ID != 0 || two.ID != 0 {
+			t.Errorf("rows = %v, %v, %v", rows, one, two)
+		}
+	}
+}
+
+// A generator that fails for a public ID, or for a key behind a pointer, leaves no ID.
+func TestFailedForms(t *testing.T) {
+	gen := snowflakes()
+	gen.limit = 1
+	if err := open(t, For(gen)).Create(&publicPair{}).Error; !errors.Is(err, errUsedUp) || !strings.Contains(err.Error(), "fill publicPair.PublicID: generate an ID") {
+		t.Errorf("error = %v", err)
+	}
+	s := &server{}
+	gen = snowflakes()
+	gen.limit = 1
+	db := openServer(t, s, For(gen))
+	rows := []keyed[*lineID]{{}, {}}
+	if err := db.Create(&rows).Error; !errors.Is(err, errUsedUp) || rows[0].ID != nil || len(s.ran) > 0 {
+		t.Errorf("generator without IDs: got %v, %v, ran %q", rows, err, s.ran)
+	}
+}
+
+// The row count matters only if the plugin added RETURNING to get the IDs.
+func TestUpsertThatSkipsRows(t *testing.T) {
+	type hiddenKey struct {
+		ID    idtype.Snowflake `gorm:"->:false;<-:create"`
+		Email string           `gorm:"unique"`
+	}
+	type counted struct {
+		ID    idtype.Snowflake `gorm:"idgen:-"`
+		Email string           `gorm:"unique"`
+		Count int              `gorm:"default:next_count()"`
+	}
+	s := &server{affected: 1, columns: []string{"count"}, rows: [][]driver.Value{{int64(1)}}}
+	db := openServer(t, s, For(snowflakes()))
+	updates := clause.AssignmentColumns([]string{"email"})
+	where := clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "true"}}}
+	for name, tx := range map[string]*gorm.DB{
+		"a condition":    db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates, Where: where}).Create(&[]contact{{}, {}}),
+		"write-only key": db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(&[]hiddenKey{{}, {}}),
+		"opted out":      db.Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(&[]counted{{}, {}}),
+		"a map":          db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create(map[string]any{"email": "a", "name": "b"}),
+		"maps":           db.Model(&contact{}).Clauses(clause.OnConflict{Columns: onEmail, DoUpdates: updates}).Create([]map[string]any{{"email": "a"}, {"email": "b"}}),
+	} {
+		if tx.Error != nil || tx.RowsAffected != 1 {
+			t.Errorf("%s: %d rows, %v", name, tx.RowsAffected, tx.Error)
+		}
+	}
+}
+
+// A database without RETURNING may report another row count.
+func TestUpsertWithoutReturning(t *testing.T) {
+	s := &server{affected: 4}
+	db := openServer(t, s, For(snowflakes()))
+	clauses := &db.Callback().Create().Clauses
+	*clauses = slices.DeleteFunc(slices.Clone(*clauses), func(name string) bool { return name == returning })
+	batch := []contact{{}, {}}
+	if err := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Create(&batch).Error; err != nil || batch[1].ID != 2 {
+		t.Errorf("batch = %+v, %v, ran %q", batch, err, s.ran)
+	}
+}
+
+// If the row of an association is skipped, the parent keeps its ID, and the reverse.
+func TestDoNothingWithAssociations(t *testing.T) {
+	type city struct {
+		ID   idtype.Snowflake
+		Name string
+	}
+	type inhabitant struct {
+		ID     idtype.Snowflake
+		CityID idtype.Snowflake
+		City   *city
+	}
+	s := &server{affected: 1}
+	db := openServer(t, s, For(snowflakes()))
+	skip := func(tx *gorm.DB) {
+		if tx.Statement.Schema.Name == "city" {
+			tx.RowsAffected = 0
+		}
+	}
+	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:skip", skip); err != nil {
+		t.Fatal(err)
+	}
+	v := inhabitant{City: &city{}}
+	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil {
+		t.Fatal(err)
+	}
+	if v.ID != 1 || v.City.ID != 0 || v.CityID != 0 {
+		t.Errorf("inhabitant = %+v, city = %+v", v, v.City)
+	}
+	v = inhabitant{City: &city{ID: 9}}
+	if err := db.Clauses(clause.OnConflict{DoNothing: true}).Create(&v).Error; err != nil || v.ID == 0 || v.City.ID != 9 || v.CityID != 9 {
+		t.Errorf("inhabitant = %+v, city = %+v, %v", v, v.City, err)
+	}
+	// In a batch, the plugin can't tell which city was skipped.
+	batch := []inhabitant{{City: &city{}}, {City: &city{}}}
+	if err := db.Create(&batch).Error; err != nil || batch[0].CityID == 0 || batch[0].CityID != batch[0].City.ID {
+		t.Errorf("inhabitant = %+v, city = %+v, %v", batch[0], batch[0].City, err)
+	}
+}
+
+// A trigger may skip a row of a batch. The plugin can't tell which one.
+func TestMissingRow(t *testing.T) {
+	type member struct {
+		ID       uint
+		PublicID idtype.Snowflake `gorm:"idgen;unique"`
+		Email    string           `gorm:"unique"`
+	}
+	s := &server{columns: []string{"id"}, rows: [][]driver.Value{{int64(500)}, {int64(4)}}}
+	db := openServer(t, s, For(snowflakes()))
+	upsert := db.Clauses(clause.OnConflict{Columns: onEmail, UpdateAll: true}).Session(&gorm.Session{})
+	if err := upsert.Create(&[]keyedContact[idtype.Snowflake]{{}, {}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) || !strings.HasPrefix(err.Error(), "gormplugin: upsert keyedContact[idtype.Snowflake]: want 3 rows back, got 2") {
+		t.Errorf("missing row: %v", err)
+	}
+	s.rows = s.rows[:1]
+	if err := upsert.Create(&[]member{{}, {}}).Error; !errors.Is(err, gorm.ErrInvalidData) {
+		t.Errorf("missing row with a public ID: %v", err)
+	}
+	// The update's condition was false.
+	s.rows = nil
+	c := contact{Email: "a"}
+	if err := upsert.Create(&c).Error; err != nil || c.ID != 0 {
+		t.Errorf("contact = %+v, %v", c, err)
+	}
+	// An UpdateAll with nothing to update does nothing, and may skip rows.
+	pairs := []publicPair{{ID: 1}, {ID: 2}}
+	if err := db.Save(&pairs).Error; err != nil {
+		t.Errorf("Save: %v", err)
+	}
+	if got := s.ran[len(s.ran)-2]; !strings.Contains(got, "DO NOTHING") {
+		t.Errorf("Save ran %s", got)
+	}
+	// Without ON CONFLICT, the plugin ignores the row count.
+	c = contact{}
+	if err := db.Create(&c).Error; err != nil || c.ID == 0 {
+		t.Errorf("plain Create: got %+v, %v, want an ID", c, err)
+	}
+}
+
+type keyedContact[ID any] struct {
+	ID    ID
+	Email string `gorm:"unique"`
+	Name  string
+}
