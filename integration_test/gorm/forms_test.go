@@ -3,6 +3,7 @@ package gorm
 import (
 	"database/sql"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -200,6 +201,11 @@ func keyedBy[T sqltypes.ID, F any](f formed[T], column string, of func(T) F) {
 		rows = append(rows, keyed[F]{ID: of(id), Name: string(rune('a' + i))})
 	}
 	must(f.t, f.g.Create(&rows).Error)
+	var names []string
+	must(f.t, f.g.Model(&keyed[F]{}).Where("id IN ?", ids[:2]).Order("name").Pluck("name", &names).Error)
+	if !slices.Equal(names, []string{"a", "b"}) {
+		f.t.Errorf("%T: IN found %q", ids[0], names)
+	}
 	scopesOf[F](f)
 	if _, isScanner := any(&ids[0]).(interface{ IsZero() bool }); isScanner { // not a pointer or a sql.Null
 		lists(f, ids)
@@ -420,6 +426,11 @@ func lists[T sqltypes.ID, F any](f formed[T], ids []F) {
 		if (err != nil) != (q.want == nil) || err == nil && !slices.Equal(names, q.want) {
 			t.Errorf("%T, %s: got %q, %v, want %q", a, name, names, err, q.want)
 		}
+	}
+	text, err := json.Marshal(ids)
+	var back []F
+	if err = errors.Join(err, json.Unmarshal(text, &back)); err != nil || !reflect.DeepEqual(back, ids) {
+		t.Errorf("%T: JSON %s became %v, %v, want %v", a, text, back, err, ids)
 	}
 	var rows []keyed[F]
 	if err := g.Find(&rows, []F{a, b}).Error; (err != nil) != isStruct || err == nil && len(rows) != 2 {

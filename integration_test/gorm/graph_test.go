@@ -569,6 +569,13 @@ func TestPublicIDs(t *testing.T) {
 		if err := g.Take(&subscriber{}, "public_id = ?", a.PublicID).Error; errors.Is(err, gorm.ErrRecordNotFound) {
 			t.Error("no row with the public ID")
 		}
+		// An update stores zero, and generates no ID.
+		for _, tx := range []*gorm.DB{g.Model(&subscriber{ID: one.ID}).Update("ticket", 0), g.Model(&subscriber{ID: one.ID}).Select("Code", "Ticket").Updates(subscriber{})} {
+			var row subscriber
+			if err := g.Take(&row, one.ID).Error; err != nil || tx.Error != nil || row.Ticket != 0 || row.PublicID != a.PublicID {
+				t.Errorf("update: %+v, %v, %v, want no ticket", row, err, tx.Error)
+			}
+		}
 	})
 }
 

@@ -20,25 +20,19 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/integration_test/internal/pgtest"
-	"github.com/sortkey/sortkey/integration_test/internal/sqlitetest"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A forms row has an ID in each form that a column can have. The type "key" is a domain.
+// A forms row has IDs in columns of types that a tag declares. The type "key" is a domain. The
+// test of forms has the types of the other columns.
 type forms[T sqltypes.ID] struct {
-	ID       T
-	Plain    T
-	Pointer  *T
-	Null     sql.Null[T]
-	Optional sqltypes.Optional[T]
-	Text     sqltypes.Text[T]
-	OptText  sqltypes.Optional[sqltypes.Text[T]]
-	Varchar  sqltypes.Text[T] `gorm:"type:varchar(40)"`
-	Char     sqltypes.Text[T] `gorm:"type:char(20)"`
-	Bytes    sqltypes.SnoBytes
-	Domain   T           `gorm:"type:key"`
-	NullDom  sql.Null[T] `gorm:"type:key"`
+	ID      T
+	Varchar sqltypes.Text[T] `gorm:"type:varchar(40)"`
+	Char    sqltypes.Text[T] `gorm:"type:char(20)"`
+	Bytes   sqltypes.SnoBytes
+	Domain  T           `gorm:"type:key"`
+	NullDom sql.Null[T] `gorm:"type:key"`
 }
 
 func (forms[T]) TableName() string { return "forms" }
@@ -56,8 +50,7 @@ func (k of[T]) migrate(t *testing.T, g *gorm.DB) {
 
 	checkColumns(t, g, map[string]map[string]string{
 		"forms": {
-			"id": k.Column, "plain": k.Column, "pointer": k.Column, "null": k.Column, "optional": k.Column,
-			"text": "text", "opt_text": "text", "varchar": varchar, "char": char, "bytes": "bytea",
+			"id": k.Column, "varchar": varchar, "char": char, "bytes": "bytea",
 			"domain": "key", "null_dom": "key",
 		},
 		"people":      {"id": k.Column, "company_id": k.Column, "manager_id": k.Column},
@@ -73,26 +66,17 @@ func (k of[T]) migrate(t *testing.T, g *gorm.DB) {
 	})
 	k.checkForeignKeys(t, g)
 
-	r := pgtest.NewRecorder()
-	must(t, g.Session(&gorm.Session{Logger: r}).AutoMigrate(models...))
-	if len(r.With("SELECT")) == 0 {
-		t.Error("the second AutoMigrate read no tables")
-	}
-	for _, kind := range []string{"ALTER", "CREATE", "DROP", "INSERT"} {
-		for _, s := range r.With(kind) {
-			// GORM doesn't support domains, and compares char(n) with another name.
-			if !strings.Contains(s, "TYPE key USING") && !strings.Contains(s, "TYPE char(20) USING") {
-				t.Errorf("the second AutoMigrate issued %s", s)
-			}
+	for _, s := range alterations(t, g, models...) {
+		// GORM doesn't support domains, and compares char(n) with another name.
+		if !strings.Contains(s, "TYPE key USING") && !strings.Contains(s, "TYPE char(20) USING") {
+			t.Errorf("the second AutoMigrate issued %s", s)
 		}
 	}
 
 	// The columns store the values of their fields.
 	id := k.ids(t, 1)[0]
 	txt, null := sqltypes.TextOf(id), sql.Null[T]{V: id, Valid: true}
-	in := forms[T]{Plain: id, Pointer: &id, Null: null, Optional: sqltypes.OptionalOf(id),
-		Text: txt, OptText: sqltypes.OptionalOf(txt), Varchar: txt, Char: txt,
-		Bytes: sqltypes.SnoBytesOf(idtype.Sno{9: 1}), Domain: id, NullDom: null}
+	in := forms[T]{Varchar: txt, Char: txt, Bytes: sqltypes.SnoBytesOf(idtype.Sno{9: 1}), Domain: id, NullDom: null}
 	must(t, g.Create(&in).Error)
 	var out forms[T]
 	must(t, g.First(&out, "id = ?", in.ID).Error)
@@ -437,30 +421,40 @@ type (
 // A model can have columns of domains: AutoMigrate creates them, the plugin fills the keys,
 // and the database fills the columns that have defaults.
 func TestDomains(t *testing.T) {
-	for _, client := range postgresClients { // SQLite has no domains
-		t.Run(client, func(t *testing.T) {
-			t.Parallel()
-			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-				install(t, db)
-				g := db.GORM(t, nil, clients[client]...)
-				must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
-				domainModel[domainSnowflake](t, g, "snowflake")
-				domainModel[domainSno](t, g, "sno")
-				domainModel[domainSnoText](t, g, "sno_as_text")
-			})
-		})
-	}
+	onInstalled(t, func(t *testing.T, g *gorm.DB) {
+		withGenerators(t, g)
+		domainModel[domainSnowflake](t, g, "snowflake")
+		domainModel[domainSno](t, g, "sno")
+		domainModel[domainSnoText](t, g, "sno_as_text")
+	})
 }
 
 // defaultNode is the node number of the defaults.
 const defaultNode = 1023
 
-// install runs the migrations and sets the node number of new sessions.
-func install(t *testing.T, db *pgtest.DB) {
-	t.Helper()
+// installed is a database with the project's SQL.
+var installed = pgtest.NewTemplate(func(t *testing.T, db *pgtest.DB) {
 	must(t, migrations.Up(t.Context(), db.SQL(t), migrations.Config{}))
-	db.Exec(t, fmt.Sprintf("ALTER DATABASE %[1]s SET sortkey.node = %[2]d; SELECT sortkey.reserve_node('snowflake', %[2]d, 'defaults'), sortkey.reserve_node('sno', %[2]d, 'defaults')",
-		db.Name, defaultNode))
+	db.Exec(t, fmt.Sprintf("SELECT sortkey.reserve_node('snowflake', %[1]d, 'defaults'), sortkey.reserve_node('sno', %[1]d, 'defaults')", defaultNode))
+})
+
+// onInstalled runs a test with the clients of Postgres. New sessions have the node number.
+func onInstalled(t *testing.T, f func(t *testing.T, g *gorm.DB)) {
+	for _, client := range postgresClients { // SQLite has no domains
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			installed.Each(t, func(t *testing.T, db *pgtest.DB) {
+				db.Exec(t, fmt.Sprintf("ALTER DATABASE %s SET sortkey.node = %d", db.Name, defaultNode))
+				f(t, openGORM(t, db, client))
+			})
+		})
+	}
+}
+
+// withGenerators installs the plugin with generators of Snowflakes and Snos.
+func withGenerators(t *testing.T, g *gorm.DB) {
+	t.Helper()
+	must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
 }
 
 func domainModel[M any](t *testing.T, g *gorm.DB, domain string) {
@@ -586,36 +580,29 @@ func TestDomainDefaultKey(t *testing.T) {
 		ID   idtype.Sno `gorm:"type:sortkey.sno;default:sortkey.next_sno(7)"`
 		Name string
 	}
-	for _, client := range postgresClients { // SQLite has no domains
-		t.Run(client, func(t *testing.T) {
-			t.Parallel()
-			pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-				install(t, db)
-				g := db.GORM(t, nil, clients[client]...)
-				must(t, g.AutoMigrate(&ticket{}, &note{}))
-				start := time.Now().Add(-time.Minute) // the server's clock may differ
-				tickets, notes := []ticket{{Name: "a"}, {Name: "b"}}, []note{{Name: "a"}}
-				must(t, g.Create(&tickets).Error)
-				must(t, g.Create(&notes).Error)
-				p, err := idtype.SnowflakeLayout{}.Parts(tickets[1].ID)
-				if err != nil || p.Datacenter<<5|p.Worker != defaultNode || p.Time.Before(start) || tickets[0].ID >= tickets[1].ID {
-					t.Errorf("the server generated %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
-				}
-				if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != defaultNode || id.Time().Before(start) {
-					t.Errorf("the server generated %v", id)
-				}
-				var found []ticket
-				must(t, g.Order("id").Find(&found).Error)
-				if !slices.Equal(found, tickets) {
-					t.Errorf("got %v, want %v", found, tickets)
-				}
-				// GORM doesn't alter the columns of primary keys.
-				if got := alterations(t, g, &ticket{}, &note{}); len(got) > 0 {
-					t.Errorf("a second AutoMigrate ran %q", got)
-				}
-			})
-		})
-	}
+	onInstalled(t, func(t *testing.T, g *gorm.DB) {
+		must(t, g.AutoMigrate(&ticket{}, &note{}))
+		start := time.Now().Add(-time.Minute) // the server's clock may differ
+		tickets, notes := []ticket{{Name: "a"}, {Name: "b"}}, []note{{Name: "a"}}
+		must(t, g.Create(&tickets).Error)
+		must(t, g.Create(&notes).Error)
+		p, err := idtype.SnowflakeLayout{}.Parts(tickets[1].ID)
+		if err != nil || p.Datacenter<<5|p.Worker != defaultNode || p.Time.Before(start) || tickets[0].ID >= tickets[1].ID {
+			t.Errorf("the server generated %v and %v, %+v", tickets[0].ID, tickets[1].ID, p)
+		}
+		if id := notes[0].ID; id.Meta() != 7 || id.Partition().Uint16() != defaultNode || id.Time().Before(start) {
+			t.Errorf("the server generated %v", id)
+		}
+		var found []ticket
+		must(t, g.Order("id").Find(&found).Error)
+		if !slices.Equal(found, tickets) {
+			t.Errorf("got %v, want %v", found, tickets)
+		}
+		// GORM doesn't alter the columns of primary keys.
+		if got := alterations(t, g, &ticket{}, &note{}); len(got) > 0 {
+			t.Errorf("a second AutoMigrate ran %q", got)
+		}
+	})
 }
 
 // A program without the plugin can't store a zero key if the database rejects it.
@@ -628,16 +615,15 @@ func TestZeroKeyGuards(t *testing.T) {
 		ID   idtype.SnoOf[dated] `gorm:"check:id <> '32323232-3232-3232-3232-323232323232'"`
 		Name string
 	}
-	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
-		install(t, db)
-		g := db.GORM(t, &gorm.Config{TranslateError: true})
+	onInstalled(t, func(t *testing.T, g *gorm.DB) {
+		g.TranslateError = true
 		for name, row := range map[string]any{"CHECK": &checked{}, "CHECK of a Sno": &checkedSno{}, "domain": &domainSnowflake{}, "domain of a Sno": &domainSno{}} {
 			must(t, g.AutoMigrate(row))
 			if err := g.Create(row).Error; !errors.Is(err, gorm.ErrCheckConstraintViolated) {
 				t.Errorf("%s: %v, want %v", name, err, gorm.ErrCheckConstraintViolated)
 			}
 		}
-		must(t, g.Use(gormplugin.New(gormplugin.For(must1(t, idtest.Snowflake.NewGenerator)), gormplugin.For(must1(t, idtest.Sno.NewGenerator)))))
+		withGenerators(t, g)
 		must(t, g.Create(&checked{Name: "with the plugin"}).Error)
 		must(t, g.Create(&checkedSno{Name: "with the plugin"}).Error)
 	})
@@ -659,15 +645,11 @@ func (datedSno) TableName() string { return "dated_snos" }
 // A program that uses only GORM, without the project's SQL, finds out that its layout has a
 // later epoch than the existing rows.
 func TestCheckNewest(t *testing.T) {
-	run := func(t *testing.T, g *gorm.DB) {
+	onClients(t, narrowClients, func(t *testing.T, g *gorm.DB) {
 		layout := idtype.DefaultSnowflakeLayout()
 		later := layout
 		later.Epoch = later.Epoch.AddDate(3, 0, 0)
-		gen := must1(t, func() (*idtype.SnowflakeGenerator, error) {
-			return idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 17})
-		})
-		snos := must1(t, func() (*idtype.SnoGenerator, error) { return idtype.NewSnoGenerator(idtype.SnoConfig{}) })
-		must(t, g.Use(gormplugin.New(gormplugin.For[idtype.Snowflake](gen), gormplugin.For[idtype.Sno](snos))))
+		withGenerators(t, g)
 		must(t, g.AutoMigrate(&dated{}, &datedSno{}))
 		pool, err := g.DB()
 		must(t, err)
@@ -700,13 +682,5 @@ func TestCheckNewest(t *testing.T) {
 		if isPostgres(g) {
 			must(t, migrations.CheckNewest(t.Context(), pool, layout, "public.dateds", "id"))
 		}
-	}
-	t.Run("Postgres", func(t *testing.T) {
-		t.Parallel()
-		pgtest.Each(t, func(t *testing.T, db *pgtest.DB) { run(t, db.GORM(t, nil)) })
-	})
-	t.Run("SQLite", func(t *testing.T) {
-		t.Parallel()
-		run(t, sqlitetest.Open(t))
 	})
 }

@@ -32,23 +32,19 @@ func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 	// One row by its ID, and no row by another ID.
 	other := k.ids(t, 1)[0]
 	for name, by := range map[string]func(id T) *gorm.DB{
-		"inline":         func(id T) *gorm.DB { return g.Where(id) },
-		"inline pointer": func(id T) *gorm.DB { return g.Where(&id) },
-		"condition":      func(id T) *gorm.DB { return g.Where("id = ?", id) },
-		"pointer":        func(id T) *gorm.DB { return g.Where("id = ?", &id) },
-		"named":          func(id T) *gorm.DB { return g.Where("id = @id", map[string]any{"id": id}) },
-		"map":            func(id T) *gorm.DB { return g.Where(map[string]any{"id": id}) },
-		"struct":         func(id T) *gorm.DB { return g.Where(k.byID(id)) },
-		"foreign key":    func(id T) *gorm.DB { return g.Where("id in (select person_id from passports where person_id = ?)", id) },
-		"IN with one":    func(id T) *gorm.DB { return g.Where("id IN ?", []T{id}) },
-		"not":            func(id T) *gorm.DB { return g.Not("id <> ?", id) },
-		"or":             func(id T) *gorm.DB { return g.Where("id = ?", id).Or("id = ?", id) },
-		"tuple":          func(id T) *gorm.DB { return g.Where("(id, name) IN ?", [][]any{{id, "Ada"}}) },
-		"comparison":     func(id T) *gorm.DB { return g.Where("id >= ? AND id <= ?", id, id) },
+		"condition":   func(id T) *gorm.DB { return g.Where("id = ?", id) },
+		"pointer":     func(id T) *gorm.DB { return g.Where("id = ?", &id) },
+		"named":       func(id T) *gorm.DB { return g.Where("id = @id", map[string]any{"id": id}) },
+		"map":         func(id T) *gorm.DB { return g.Where(map[string]any{"id": id}) },
+		"struct":      func(id T) *gorm.DB { return g.Where(k.byID(id)) },
+		"foreign key": func(id T) *gorm.DB { return g.Where("id in (select person_id from passports where person_id = ?)", id) },
+		"not":         func(id T) *gorm.DB { return g.Not("id <> ?", id) },
+		"or":          func(id T) *gorm.DB { return g.Where("id = ?", id).Or("id = ?", id) },
+		"tuple":       func(id T) *gorm.DB { return g.Where("(id, name) IN ?", [][]any{{id, "Ada"}}) },
+		"comparison":  func(id T) *gorm.DB { return g.Where("id >= ? AND id <= ?", id, id) },
 		"subquery": func(id T) *gorm.DB {
 			return g.Where("id = (?)", g.Model(new(N)).Select("id").Where("id = ?", id))
 		},
-		"slice of pointers": func(id T) *gorm.DB { return g.Where("id IN ?", []*T{&id}) },
 	} {
 		var n N
 		got := k.in(&n)
@@ -75,25 +71,16 @@ func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 
 	// Several.
 	for name, q := range map[string]*gorm.DB{
-		"inline":       g.Where(team),
-		"IN":           g.Where("id IN ?", team),
-		"IN brackets":  g.Where("id IN (?)", team),
-		"map":          g.Where(map[string]any{"id": team}),
-		"not":          g.Where("manager_id = ?", a.ID).Not(map[string]any{"id": []T{a.ID}}),
-		"by a pointer": g.Where("id IN ?", []*T{&team[0], &team[1]}),
-		"Optional":     g.Where("manager_id = ?", luigi.ManagerID),
-		"struct":       g.Where(k.newPerson(Person[T, N]{ManagerID: luigi.ManagerID})),
+		"IN brackets": g.Where("id IN (?)", team),
+		"not":         g.Where("manager_id = ?", a.ID).Not(map[string]any{"id": []T{a.ID}}),
+		"Optional":    g.Where("manager_id = ?", luigi.ManagerID),
+		"struct":      g.Where(k.newPerson(Person[T, N]{ManagerID: luigi.ManagerID})),
 	} {
 		var got []T
 		if err := q.Model(new(N)).Order("name").Pluck("id", &got).Error; err != nil || !slices.Equal(got, team) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, team)
 		}
 	}
-	var found []N
-	if err := g.Order("name").Find(&found, team).Error; err != nil || len(found) != 2 || k.in(&found[0]).ID != team[0] {
-		t.Errorf("Find by a slice: got %v, %v", found, err)
-	}
-
 	// Associations.
 	n := new(N)
 	got := k.in(n)
@@ -126,25 +113,22 @@ func (k peopleOf[T, N]) query(t *testing.T, g *gorm.DB) {
 	if count != 3 {
 		t.Errorf("updates reached %d rows, want 3", count)
 	}
-	left := func() (ids []T) {
-		must(t, g.Model(&order[T]{}).Order("item").Pluck("id", &ids).Error)
-		return ids
-	}
 	brass, cards, paper := a.Orders[1].ID, a.Orders[0].ID, luigi.Orders[0].ID
-	if got := left(); !slices.Equal(got, []T{brass, cards, paper}) {
-		t.Fatalf("got orders %v", got)
-	}
-	must(t, g.Delete(&order[T]{}, brass).Error)
-	if got := left(); !slices.Equal(got, []T{cards, paper}) {
-		t.Errorf("Delete by ID left %v", got)
-	}
-	must(t, g.Delete(&order[T]{ID: paper}).Error)
-	if got := left(); !slices.Equal(got, []T{cards}) {
-		t.Errorf("Delete of a struct left %v", got)
-	}
-	must(t, g.Delete(&order[T]{}, []T{cards, paper}).Error)
-	if got := left(); len(got) > 0 {
-		t.Errorf("Delete by a slice left %v", got)
+	for _, c := range []struct {
+		tx   func() *gorm.DB
+		left []T // in the order of the items
+	}{
+		{func() *gorm.DB { return g.Session(&gorm.Session{}) }, []T{brass, cards, paper}},
+		{func() *gorm.DB { return g.Delete(&order[T]{}, brass) }, []T{cards, paper}},
+		{func() *gorm.DB { return g.Delete(&order[T]{ID: paper}) }, []T{cards}},
+		{func() *gorm.DB { return g.Delete(&order[T]{}, []T{cards, paper}) }, nil},
+	} {
+		var left []T
+		must(t, c.tx().Error)
+		must(t, g.Model(&order[T]{}).Order("item").Pluck("id", &left).Error)
+		if !slices.Equal(left, c.left) {
+			t.Errorf("orders %v are left, want %v", left, c.left)
+		}
 	}
 }
 
@@ -166,11 +150,9 @@ func (k peopleOf[T, N]) conditions(t *testing.T, g *gorm.DB) {
 		"not NULL":                 {g.Not(map[string]any{"manager_id": nil}), []string{"Ada", "Luigi", "Mary"}},
 		"equal to NULL":            {g.Where("manager_id = ?", (*T)(nil)), nil},
 		"equal to a zero Optional": {g.Where("manager_id = ?", sqltypes.Optional[T]{}), nil},
-		"IN nothing":               {g.Where("id IN ?", []T{}), nil},
 		"IN with a zero ID":        {g.Where("id IN ?", []T{zero, mary.ID}), []string{"Mary"}},
 		"IN with NULL":             {g.Where("id IN ?", []*T{nil, &mary.ID}), []string{"Mary"}},
 		"IN with Optionals":        {g.Where("id IN ?", []sqltypes.Optional[T]{{}, {ID: mary.ID}}), []string{"Mary"}},
-		"NOT IN":                   {g.Where("id NOT IN ?", []T{a.ID, charles.ID, luigi.ID}), []string{"Augustus", "Mary", "Michael"}},
 		"Null":                     {g.Where("manager_id = ?", sql.Null[T]{V: a.ID, Valid: true}), []string{"Luigi", "Mary"}},
 		"structs":                  {g.Where([]N{*k.byID(mary.ID)}), []string{"Mary"}},
 		"struct's named fields":    {g.Where(k.newPerson(Person[T, N]{Name: "Mary", ManagerID: sqltypes.OptionalOf(a.ID)}), "manager_id"), []string{"Luigi", "Mary"}},

@@ -87,6 +87,14 @@ func (k of[T]) upsert(t *testing.T, g *gorm.DB) {
 				got = append(got, slice...)
 			}
 
+			// gorm.G runs the same upserts.
+			generic := gorm.G[contact[T]](g.Session(&session), conflict)
+			viaG, selected, batch := newContact[T]("a", way), newContact[T]("bb", way), []contact[T]{newContact[T]("ccc", way), newContact[T]("dddd", way)}
+			must(t, generic.Create(t.Context(), &viaG))
+			must(t, generic.Select("email", "team", "desk", "name").Create(t.Context(), &selected))
+			must(t, generic.CreateInBatches(t.Context(), &batch, 1))
+			got = append(got, &viaG, &selected, &batch[0], &batch[1])
+
 			ids, names := k.contacts(t, g)
 			if !maps.Equal(ids, want) {
 				t.Errorf("%s: IDs of the rows = %v, want %v", way, ids, want)
@@ -141,6 +149,10 @@ func (k of[T]) upsertSkipped(t *testing.T, g *gorm.DB) {
 			if err := tx.Create(&skipped).Error; err != nil || !skipped.ID.IsZero() {
 				t.Errorf("%s: skipped again: ID = %v, %v, want none", way, skipped.ID, err)
 			}
+			again := newContact[T]("a", way)
+			if err := gorm.G[contact[T]](g.Session(&session), conflict).Create(t.Context(), &again); err != nil || !again.ID.IsZero() {
+				t.Errorf("%s: skipped by G: ID = %v, %v, want none", way, again.ID, err)
+			}
 			// Generated code passes a single row as a slice.
 			values, pointers := []contact[T]{newContact[T]("a", way)}, []*contact[T]{{Email: "a", Team: "team of a", Desk: 1}}
 			must(t, tx.Create(&values).Error)
@@ -152,6 +164,18 @@ func (k of[T]) upsertSkipped(t *testing.T, g *gorm.DB) {
 			first, emptied := &values[0], values
 			if err := tx.Clauses(clause.Returning{}).Create(&emptied).Error; err != nil || !first.ID.IsZero() {
 				t.Errorf("%s: RETURNING *: ID = %v, %v, want none", way, first.ID, err)
+			}
+			array := [1]contact[T]{newContact[T]("a", way)}
+			if err := tx.Create(&array).Error; err != nil || !array[0].ID.IsZero() {
+				t.Errorf("%s: array: ID = %v, %v, want none", way, array[0].ID, err)
+			}
+			m := map[string]any{"email": "a", "team": "team of a", "desk": 1, "name": way}
+			for _, rows := range []any{m, &m, []map[string]any{m}, &[]map[string]any{m}} { // maps keep their IDs
+				if delete(m, "id"); conflict.DoNothing {
+					if err := tx.Model(&contact[T]{}).Create(rows).Error; err != nil || m["id"] == nil {
+						t.Errorf("%s: %T: %v, %v", way, rows, m, err)
+					}
+				}
 			}
 			given := newContact[T]("a", way)
 			given.ID = preset[0]
