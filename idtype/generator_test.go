@@ -202,11 +202,11 @@ func (s subject[T]) testNotBefore(t *testing.T) {
 	if _, err := g.Next(); err != nil {
 		t.Errorf("with a bound before the epoch: %v", err)
 	}
-	given := partitions.passed
+	given := len(partitions.automatic)
 	if g, err := s.make(Options{NotBefore: s.end().Add(s.step)}); !errors.Is(err, ErrTimeExhausted) || !reflect.ValueOf(g).IsNil() {
 		t.Errorf("with a bound past the end: %v, %v", g, err)
 	}
-	if partitions.passed != given {
+	if len(partitions.automatic) != given {
 		t.Error("a failed constructor took a partition")
 	}
 }
@@ -309,7 +309,7 @@ func (s subject[T]) testEnds(t *testing.T) {
 		s.epoch.Add(-1): ErrBeforeEpoch, s.epoch.Add(-time.Hour): ErrBeforeEpoch, {}: ErrBeforeEpoch,
 		s.end().Add(s.step): ErrTimeExhausted, s.end().AddDate(1000, 0, 0): ErrTimeExhausted,
 	} {
-		given := partitions.passed
+		given := len(partitions.automatic)
 		g, err := s.make(Options{clock: s.clockAt(wall).clock()})
 		if !reflect.ValueOf(g).IsNil() || !errors.Is(err, want) || !strings.Contains(err.Error(), fmt.Sprintf("want %s to ", stamp(s.epoch))) || !strings.Contains(err.Error(), "time "+stamp(wall)+" to ") {
 			t.Errorf("constructor at %v: %v", wall, err)
@@ -317,7 +317,7 @@ func (s subject[T]) testEnds(t *testing.T) {
 		if _, err := s.make(Options{Clock: func() time.Time { return wall }}); !errors.Is(err, want) {
 			t.Errorf("constructor at %v with Options.Clock: %v", wall, err)
 		}
-		if partitions.passed != given {
+		if len(partitions.automatic) != given {
 			t.Error("a failed constructor took a partition")
 		}
 	}
@@ -620,7 +620,7 @@ func TestSnoBounds(t *testing.T) {
 }
 
 // Automatic partitions begin at a number that no test configures.
-func init() { partitions.first, partitions.begun = 30_000, true }
+func init() { partitions = partitionSeries{30_000, map[uint16]bool{}} }
 
 // partitionsAt makes automatic partitions start at first, as in a new process, until the
 // end of the test.
@@ -628,8 +628,16 @@ func partitionsAt(t *testing.T, first uint16) {
 	t.Helper()
 	was := partitions
 	t.Cleanup(func() { partitions = was; forget() })
-	partitions = partitionSeries{first: first, begun: true}
+	partitions = partitionSeries{first, map[uint16]bool{}}
 	forget()
+}
+
+// assignAllBut marks all partitions except one as used.
+func assignAllBut(last SnoPartition) {
+	for p := range 1 << 16 {
+		partitions.automatic[uint16(p)] = true
+	}
+	delete(partitions.automatic, last.Uint16())
 }
 
 // explicitly lists the ways to configure a partition.
@@ -656,7 +664,7 @@ func TestSnoPartitions(t *testing.T) {
 		}
 		seen[p] = true
 	}
-	partitions.passed = 65535
+	assignAllBut(SnoPartitionFrom(7))
 	if _, err := NewSnoGenerator(SnoConfig{}); err != nil {
 		t.Errorf("the last partition: %v", err)
 	}
@@ -693,7 +701,7 @@ func TestSnoPartitionsSkipped(t *testing.T) {
 				}
 			}
 			// The last partition is configured, so no automatic one is left.
-			partitions.passed = 0xffff
+			assignAllBut(SnoPartitionFrom(65_529))
 			Must(explicit(SnoPartitionFrom(65_529)))
 			if _, err := NewSnoGenerator(SnoConfig{}); !errors.Is(err, ErrPartitionsExhausted) {
 				t.Errorf("with no partition left: %v", err)

@@ -3,7 +3,6 @@ package idtype
 import (
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 
 	"github.com/sortkey/sortkey/internal/typename"
@@ -117,32 +116,4 @@ func leaseNumber(l Lease, typeName, fields string, own bool, count int) (int, er
 		return 0, &limitError{fmt.Sprintf("idtype: %sConfig.Lease: number %d is out of range; want 0 to %d; claim a number from a pool of that size", typeName, n, count-1), ErrNode}
 	}
 	return n, nil
-}
-
-// leased reports whether the generator has no lease or its lease covers a unit. If not, b
-// is the reason.
-func (s *sequencer) leased(unit int64) (b block, covered bool) {
-	if s.lease == nil {
-		return block{}, true
-	}
-	switch until := s.lease.Until(); {
-	case until == math.MinInt64:
-		return block{reason: reasonEnded, least: unending}, false
-	case s.line.milli(unit) > until:
-		return block{reason: reasonUnleased, unit: unit, until: until, pause: longPause}, false
-	}
-	return block{}, true
-}
-
-// minted returns the high-water mark for a lease's Attach. The mark also covers a
-// concurrent call on the fast path that checked the lease before it ended: that call takes
-// its number from the unit of the word.
-func (s *sequencer) minted() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.origin < 0 && s.stats.Minted == 0 {
-		return math.MinInt64
-	}
-	// After a toggle, s.unit is earlier than the last unit before the toggle, s.safe.
-	return s.line.milli(max(s.unit, s.safe))
 }

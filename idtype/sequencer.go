@@ -2,7 +2,6 @@ package idtype
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/bits"
 	"sync"
@@ -33,13 +32,7 @@ import (
 // step of the wall clock takes effect at the next unit; until then the times of IDs are
 // wrong, for less than a unit.
 type sequencer struct {
-	spec
-	shift  int
-	mask   uint64
-	spin   time.Duration // the longest pause that spins
-	length time.Duration // the length of a unit
-	lease  Lease         // nil: none
-	clock  clock
+	setup
 
 	// The fast path is open until the monotonic clock reaches open. While it is open, the
 	// word has the clock's unit, the unit has unused numbers, and no call waits. If open
@@ -68,6 +61,17 @@ type sequencer struct {
 	queue   queue
 	stalls  []*stall       // of the generators with waiting calls and an overflow channel
 	stats   GeneratorStats // Minted excludes the current unit
+}
+
+// A setup holds what newSequencer sets and nothing changes.
+type setup struct {
+	spec
+	shift  int           // of the unit and the tick-tock bit in the word
+	mask   uint64        // of the number in the word
+	spin   time.Duration // the longest pause that spins
+	length time.Duration // the length of a unit
+	lease  Lease         // nil: none
+	clock  clock
 }
 
 // A spec holds the parameters that a sequencer takes from its format and from the config
@@ -121,7 +125,7 @@ const (
 
 // newSequencer returns a sequencer that has used no unit.
 func newSequencer(p spec, c clock, l Lease) *sequencer {
-	s := &sequencer{spec: p, clock: c, lease: l}
+	s := &sequencer{setup: setup{spec: p, clock: c, lease: l}}
 	s.spin = spinBelow(s.capacity())
 	s.length = time.Duration(s.line.step) * time.Millisecond
 	s.shift = bits.LeadingZeros64(uint64(s.line.last))
@@ -344,18 +348,6 @@ func (s *sequencer) used(word uint64) numbers {
 	return numbers{begin: s.begin, end: uint32(min(word&s.mask, uint64(s.max)+1))}
 }
 
-// toggle begins an earlier unit, with the other tick-tock bit.
-func (s *sequencer) toggle(unit int64) error {
-	from := s.unit
-	if err := s.toUnit(unit, !s.tick); err != nil {
-		return err
-	}
-	s.safe = from
-	s.drifts++
-	s.stats.TickTocks++
-	return nil
-}
-
 // toUnit begins a unit.
 func (s *sequencer) toUnit(unit int64, tick bool) error {
 	first := s.min
@@ -405,130 +397,70 @@ func (s *sequencer) settle() {
 	s.open.Store(int64(s.reading + s.left()))
 }
 
-// series fills dst with id, id+step, id+2*step, and so on.
-func series[T ~int64](dst []T, id, step T) {
-	if len(dst) == 1 {
-		dst[0] = id
-		return
+// leased reports whether the generator has no lease or its lease covers a unit. If not, b
+// is the reason.
+func (s *sequencer) leased(unit int64) (b block, covered bool) {
+	if s.lease == nil {
+		return block{}, true
 	}
-	longSeries(dst, id, step)
+	switch until := s.lease.Until(); {
+	case until == math.MinInt64:
+		return block{reason: reasonEnded, least: unending}, false
+	case s.line.milli(unit) > until:
+		return block{reason: reasonUnleased, unit: unit, until: until, pause: longPause}, false
+	}
+	return block{}, true
 }
 
-// longSeries is not inlined, because its loop takes 1.7 times as long if it crosses a
-// cache line. At the start of a function, which is aligned, the loop doesn't cross one.
-//
-//go:noinline
-func longSeries[T ~int64](dst []T, id, step T) {
-	for i := range dst {
-		dst[i] = id
-		id += step
+// minted returns the high-water mark for a lease's Attach. The mark also covers a
+// concurrent call on the fast path that checked the lease before it ended: that call takes
+// its number from the unit of the word.
+func (s *sequencer) minted() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.origin < 0 && s.stats.Minted == 0 {
+		return math.MinInt64
 	}
+	// After a toggle, s.unit is earlier than the last unit before the toggle, s.safe.
+	return s.line.milli(max(s.unit, s.safe))
 }
 
-// snapshot returns the state from which resume continues.
-func (h *handle) snapshot() SnoSnapshot {
+// report returns the counters, including the IDs of the current unit.
+func (h *handle) report() GeneratorStats {
 	s := h.use().sequencer
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	stats := s.stats
 	used := s.used(s.word.Load())
-	now, err := s.now()
-	if err != nil {
-		// The clock is outside the format's time.
-		now = s.seen
-	}
-	return SnoSnapshot{
-		SequenceMin: uint16(s.min), SequenceMax: uint16(s.max), Sequence: uint16(used.end - 1),
-		Now: now, WallHi: s.unit, WallSafe: s.safe, Drifts: s.drifts,
-		First: s.origin, AtUnit: s.past.unit, AtNext: s.past.next,
-	}
+	stats.Minted += uint64(used.end - used.begin)
+	return stats
 }
 
-// resume continues from a snapshot, unless the start bound is later.
-func (s *sequencer) resume(p *SnoSnapshot) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.origin >= 0: // a generator that shares the sequencer has created IDs
-		if !s.passed(p) {
-			s.useUp(max(p.WallHi, p.WallSafe))
-		}
-		if p.First >= 0 {
-			s.origin = min(s.origin, p.First)
-		}
-	default:
-		s.drifts, s.tick = p.Drifts, p.Drifts&1 == 1
-		s.origin, s.seen = p.First, p.Now
-		s.safe = max(s.safe, p.WallSafe)
-		if p.First < 0 {
-			s.useUp(p.WallHi) // without an ID, WallHi is a start bound
-		} else if p.WallHi > s.unit {
-			s.continueAt(p.WallHi, uint32(p.Sequence)+1)
-		}
-	}
-	if next := (backfilled{p.AtUnit, max(p.AtNext, s.min)}); next.unit > s.past.unit || next.unit == s.past.unit && next.next > s.past.next {
-		s.past = next
-	}
-}
-
-// passed reports whether the sequencer has passed all pairs that a snapshot may have used,
-// as it has if the snapshot is one of its own.
-func (s *sequencer) passed(p *SnoSnapshot) bool {
-	if s.tick != (p.Drifts&1 == 1) {
-		return p.WallHi <= s.safe && p.WallSafe < s.unit
-	}
-	next := uint32(s.word.Load() & s.mask)
-	return p.WallSafe <= s.safe && (p.WallHi < s.unit || p.WallHi == s.unit && uint32(p.Sequence) < next)
-}
-
-// A backfilled is the next unit and number for backfill.
-type backfilled struct {
-	unit int64
-	next uint32
-}
-
-// backfill takes a number from the unit of t, for [SnoGenerator.At]. The unit must be in
-// the past.
-func (h *handle) backfill(t time.Time) (slot, error) {
+// ready returns the error of a call that begins now and that the clock or the lease makes
+// fail. It changes nothing, so a step of the clock is counted by the next call.
+func (h *handle) ready() error {
 	s := h.use().sequencer
-	unit, err := s.line.unit(t)
-	if err != nil {
-		return slot{}, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, err := s.now()
+	defer func(wall time.Time) { s.wall = wall }(s.wall) // settle needs it together with s.reading
+	s.wall, _ = s.clock.read()
+	now, err := s.unitOf(s.wall)
 	if err != nil {
-		return slot{}, err
+		return err
 	}
-	end, limit := now, "the current time"
-	if s.origin >= 0 {
-		end, limit = s.origin, "the first ID of Next and Fill"
+	b, barred := s.barred(now)
+	// The end of a wait for a renewal is unknown, so a call that waits for one may fail.
+	if !barred || b.reason != reasonUnleased && b.least <= h.maxWait {
+		return nil
 	}
-	switch {
-	case unit >= end:
-		return slot{}, &limitError{fmt.Sprintf("idtype: create %s at %s: want a time before %s, %s; call At before Next and Fill, or use a generator with another partition",
-			s.line.format, stamp(t), stamp(s.line.time(end)), limit), ErrRange}
-	case unit < s.past.unit:
-		return slot{}, &limitError{fmt.Sprintf("idtype: create %s at %s: want a time from %s, which the last call of At, NotBefore or the lease determines; sort the rows by time, and use a generator without NotBefore and Lease",
-			s.line.format, stamp(t), stamp(s.line.time(s.past.unit))), ErrRange}
-	}
-	if b, covered := s.leased(unit); !covered {
-		return slot{}, s.failure(b, h.maxWait)
-	}
-	next := s.past.next
-	if unit > s.past.unit {
-		next = s.min
-	}
-	next = s.notZero(unit, next)
-	if next > s.max {
-		return slot{}, fmt.Errorf("idtype: create %s at %s: all %d sequence numbers of the 4 ms from %s are used; use a time 4 ms later, or another generator: %w",
-			s.line.format, stamp(t), s.capacity(), stamp(s.line.time(unit)), ErrSequenceExhausted)
-	}
-	s.past = backfilled{unit, next + 1}
-	s.stats.Minted++
-	if s.origin < 0 {
-		// Next and Fill must use later units, even if the clock steps back.
-		s.useUp(unit)
-	}
-	return slot{uint64(unit) << 1, next}, nil
+	return s.failure(b, h.maxWait)
+}
+
+// remaining returns the time until the end of the format.
+func (h *handle) remaining() time.Duration {
+	s := h.use().sequencer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wall, _ := s.clock.read()
+	return max(s.line.end().Add(time.Millisecond).Sub(wall), 0)
 }

@@ -219,38 +219,25 @@ func (v snoView) Fill(ctx context.Context, dst []Sno) (int, error) {
 	return v.g.fillMeta(ctx, dst, v.meta)
 }
 
-// partitions records the partitions of the generators in this process. The lock of
-// sequencers guards it.
+// partitions assigns consecutive automatic partitions. The lock of sequencers guards it.
 var partitions partitionSeries
 
-// A partitionSeries assigns consecutive automatic partitions. It starts at a number
-// derived from the time, so that processes started one after another differ.
+// A partitionSeries starts at a number derived from the time, so that processes started one
+// after another differ.
 type partitionSeries struct {
-	begun  bool
-	first  uint16
-	passed int // the number of partitions, from first on, that were assigned or skipped
-
-	used      partitionSet // by any generator
-	automatic partitionSet
+	next uint16
+	// automatic has an entry for each partition of a generator in this process: whether it
+	// was assigned automatically.
+	automatic map[uint16]bool
 }
 
-// A partitionSet is a set of partitions, with one bit each.
-type partitionSet [1 << 16 / 64]uint64
-
-func (s *partitionSet) add(p uint16)      { s[p/64] |= 1 << (p % 64) }
-func (s *partitionSet) has(p uint16) bool { return s[p/64]>>(p%64)&1 == 1 }
-
-// next assigns a partition.
-func (s *partitionSeries) next() (uint16, error) {
-	if !s.begun {
-		s.begun, s.first = true, uint16(time.Now().UnixNano()>>16)
-	}
-	for s.passed < 1<<16 {
-		p := s.first + uint16(s.passed)
-		s.passed++
-		if !s.used.has(p) {
-			s.used.add(p)
-			s.automatic.add(p)
+// assign returns a partition that no generator of the process has used.
+func (s *partitionSeries) assign() (uint16, error) {
+	for len(s.automatic) < 1<<16 {
+		p := s.next
+		s.next++
+		if _, used := s.automatic[p]; !used {
+			s.automatic[p] = true
 			return p, nil
 		}
 	}
@@ -260,16 +247,21 @@ func (s *partitionSeries) next() (uint16, error) {
 // claim returns the partition of a new generator. A configured partition must not have been
 // assigned automatically, unless the new generator shares its sequencer or has a snapshot.
 func (c SnoConfig) claim(alone bool) (int64, error) {
+	if partitions.automatic == nil {
+		partitions = partitionSeries{uint16(time.Now().UnixNano() >> 16), map[uint16]bool{}}
+	}
 	if c.Partition == nil {
-		p, err := partitions.next()
+		p, err := partitions.assign()
 		return int64(p), err
 	}
 	p := c.Partition.Uint16()
 	shares := !alone && sequencers.of[number{snoPartitions, int64(p)}] != nil
-	if partitions.automatic.has(p) && !shares && c.Snapshot == nil {
+	if partitions.automatic[p] && !shares && c.Snapshot == nil {
 		return 0, &configError{fmt.Sprintf("idtype: use Sno partition %d: already assigned automatically in this process; set Partition on every generator, or create the generators with a Partition first, before any call of NewSno", p)}
 	}
-	partitions.used.add(p)
+	if _, used := partitions.automatic[p]; !used {
+		partitions.automatic[p] = false
+	}
 	return int64(p), nil
 }
 
