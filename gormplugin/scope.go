@@ -46,6 +46,8 @@ type Layout[T any] interface {
 // cases, and for a query without a model, a column of another table, or a field of another
 // type, such as an int64, pass the layout to [CreatedBetweenIn].
 //
+// A UUID of another version than 7 has no time. A window contains it by chance.
+//
 // Combine it by AND only: after a plain Or, GORM joins it with the last alternative alone.
 // Write db.Where(db.Where(a).Or(b)) instead.
 func CreatedBetween(column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
@@ -65,6 +67,8 @@ func CreatedBetween(column string, from, to time.Time) func(*gorm.DB) *gorm.DB {
 		case idtype.SnoLayout:
 			return bounds(l, from, to)
 		case idtype.UID60Layout:
+			return bounds(l, from, to)
+		case idtype.UUIDLayout:
 			return bounds(l, from, to)
 		}
 		return nil, nil, fmt.Errorf("gormplugin: select by time: the layout of %s of type %s is unknown; if its IDs sort by time, pass their layout to CreatedBetweenIn: %w",
@@ -122,6 +126,8 @@ func layoutOf(stmt *gorm.Statement, f *schema.Field) (layout any, err error) {
 		layout = idtype.SnoLayout{}
 	case base == reflect.TypeFor[idtype.UID60]():
 		layout = idtype.UID60Layout{}
+	case base == reflect.TypeFor[idtype.UUID]():
+		layout = idtype.UUIDLayout{}
 	}
 	return layout, nil
 }
@@ -312,11 +318,11 @@ func stored(f *schema.Field, id any) (any, error) {
 	if t == form || !isID(t) || dataType(form) == "" || dataType(form) == dataType(t) {
 		return id, nil
 	}
-	// The text and the bytes of a Sno sort as the Sno does. The text of a number
+	// The text and the bytes of a Sno or a UUID sort as the ID does. The text of a number
 	// doesn't sort as the number does.
 	v := content(reflect.ValueOf(id))
 	base := untyped(v.Type())
-	if !wraps(form, base) || base != reflect.TypeFor[idtype.Sno]() && dataType(form) != dataType(base) {
+	if !wraps(form, base) || base.Kind() != reflect.Array && dataType(form) != dataType(base) {
 		return nil, fmt.Errorf("gormplugin: compare %s: IDs of type %s in a column of type %s don't sort in their order; use a column of type %s: %w",
 			fieldName(f), typename.Of(f.FieldType), dataType(form), dataType(base), gorm.ErrInvalidField)
 	}

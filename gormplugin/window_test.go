@@ -27,6 +27,8 @@ type windowed struct {
 	SI     idtype.SnowflakeSI
 	UID    *idtype.UID60
 	Sno    text[idtype.Sno]
+	UUID   idtype.UUIDOf[windowed]
+	Texts  text[idtype.UUID]
 	Spread idtype.Spread64
 	Int    int64
 }
@@ -69,6 +71,10 @@ func TestCreatedBetweenLayouts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	uuidLo, uuidHi, err := idtype.UUIDLayout{}.Range(from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		bindings []Binding
 		column   string
@@ -92,6 +98,8 @@ func TestCreatedBetweenLayouts(t *testing.T) {
 		"mapped SI":           {[]Binding{For(idtype.GeneratorOf[windowed](genSI))}, "si", pair(bounds(si, from, to))},
 		"UID60":               {nil, "uid", pair(bounds(idtype.UID60Layout{}, from, to))},
 		"Sno":                 {nil, "sno", bySno},
+		"UUID":                {nil, "uuid", pair(bounds(idtype.UUIDLayout{}, from, to))},
+		"text of a UUID":      {nil, "texts", []any{text[idtype.UUID]{uuidLo}, text[idtype.UUID]{uuidHi}}},
 		"name with the table": {nil, "windoweds.base", byDefault},
 	} {
 		stmt := open(t, c.bindings...).Scopes(CreatedBetween(c.column, from, to)).Find(&[]windowed{}).Statement
@@ -151,5 +159,34 @@ func TestGeneratorOfAnotherLayout(t *testing.T) {
 		case c.want == "", !errors.Is(c.err, idtype.ErrConfig), !strings.Contains(c.err.Error(), "gormplugin: "+c.want), !strings.Contains(c.err.Error(), "declare the generator's layout"):
 			t.Errorf("%s: %v, want %q", name, c.err, c.want)
 		}
+	}
+}
+
+// UUIDs are filled and compared like the other IDs.
+func TestUUIDs(t *testing.T) {
+	type child struct {
+		ID       idtype.UUIDOf[child]
+		ParentID idtype.UUIDOf[windowed]
+	}
+	type parent struct {
+		ID       idtype.UUIDOf[windowed]
+		Public   *idtype.UUID `gorm:"idgen"`
+		Children []child      `gorm:"foreignKey:ParentID"`
+	}
+	made, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{})
+	gen := generator(t, made, err)
+	db := open(t, For(gen))
+	rows := []parent{{Children: []child{{}}}, {}}
+	if err := db.Create(&rows).Error; err != nil {
+		t.Fatal(err)
+	}
+	if rows[0].ID.IsZero() || rows[1].ID == rows[0].ID || rows[1].Public == nil || rows[0].Children[0].ID.IsZero() || rows[0].Children[0].ParentID != rows[0].ID {
+		t.Errorf("rows = %v", rows)
+	}
+	if err := db.Scopes(PageAfter("", rows[0].ID)).Find(&rows).Error; err != nil {
+		t.Error(err)
+	}
+	if err := db.Scopes(PageAfter("", idtype.Sno{1})).Find(&rows).Error; !errors.Is(err, gorm.ErrInvalidField) {
+		t.Errorf("a Sno as the cursor: %v", err)
 	}
 }
