@@ -25,6 +25,10 @@ type TypedSno[P any] [10]byte
 // Untyped returns the ID without its model.
 func (id TypedSno[P]) Untyped() Sno { return Sno(id) }
 
+// UntypedPointer returns id as a pointer to the ID without its model. An ID that is set through
+// it, as by a conversion, may have another metabyte than the model's.
+func (id *TypedSno[P]) UntypedPointer() *Sno { return (*Sno)(id) }
+
 // ModelPrefix returns the prefix that the model declares with IDPrefix, without its
 // underscore. It is empty if the model declares none.
 func (TypedSno[P]) ModelPrefix() string { return traitsOf[P]().modelPrefix() }

@@ -190,6 +190,14 @@ func TestTypedScanRejectsOtherModels(t *testing.T) {
 	}
 }
 
+func TestUntypedPointer(t *testing.T) {
+	var id SnoOf[order]
+	*id.UntypedPointer() = Sno{9: 7}
+	if id != (SnoOf[order]{9: 7}) {
+		t.Errorf("%v is set through its pointer", id)
+	}
+}
+
 // Error texts have the names of models, prefixes and metabytes.
 func TestTypedErrors(t *testing.T) {
 	for want, err := range map[string]error{
