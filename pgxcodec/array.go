@@ -1,13 +1,11 @@
 package pgxcodec
 
 import (
-	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
-	"unsafe"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -15,33 +13,27 @@ import (
 	"github.com/sortkey/sortkey/internal/typename"
 )
 
-// An arrayCodec is the codec of an array type whose elements have an elementCodec.
-// It handles slices of IDs, for which pgx would use reflection, and leaves other
-// values to the codec that it embeds.
+// An arrayCodec is the codec of an array type whose elements have an elementCodec. The
+// codec that it embeds goes first. It then handles slices of IDs, for which pgx would need
+// more time, and rejects one ID.
 type arrayCodec struct {
 	pgtype.Codec
 	column  *column
 	element uint32 // the elements' OID
-	callers bool   // the caller registered a codec for the array or its elements; it goes first
+	scans   scanPlans
 }
 
 func (c *arrayCodec) wrapped() pgtype.Codec { return c.Codec }
-func (c *arrayCodec) holder() *column       { return c.column }
-func (c *arrayCodec) ofCaller() bool        { return c.callers }
 
 func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
-	if c.callers {
-		if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
-			return p
-		}
+	if p := c.Codec.PlanEncode(m, oid, format, value); p != nil {
+		return p
 	}
 	f := formOf(reflect.TypeOf(value))
 	// In the text format, elements need quotes: the text of a UID60 can be "NULL".
 	// Leave that to pgx; only the slower exec modes use the text format.
-	if member := c.column.memberFor(f); member != nil && format == pgtype.BinaryFormatCode && !c.callers {
-		if p := member.encodeSlice(f, c.element); p != nil {
-			return p
-		}
+	if c.column.holdsSlice(f) && format == pgtype.BinaryFormatCode {
+		return &encodeSlice{f, f.encoder(c.column, planner{c.Codec, m, c.element, format}), c.element}
 	}
 	if p := c.planNested(m, oid, format, value); p != nil {
 		return p
@@ -52,7 +44,16 @@ func (c *arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value a
 	if err := c.column.refuseElement(f, planner{c.Codec, m, oid, format}); err != nil {
 		return refusal{err}
 	}
-	return c.Codec.PlanEncode(m, oid, format, value)
+	return nil
+}
+
+// holdsSlice reports whether a form is a slice, or a pointer to one, of IDs that are in the
+// column.
+func (c *column) holdsSlice(f *form) bool {
+	if f == nil || f.shape != slice || !c.holds(f.leaf) {
+		return false
+	}
+	return f.typ.Kind() == reflect.Slice || f.typ.Elem().Kind() == reflect.Slice
 }
 
 // planNested returns the plan for a slice of slices that are no elements, or nil for other
@@ -80,29 +81,52 @@ func (c *arrayCodec) planNested(m *pgtype.Map, oid uint32, format int16, value a
 }
 
 func (c *arrayCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	if c.callers {
-		if p := c.Codec.PlanScan(m, oid, format, target); p != nil {
-			return p
-		}
+	if p := c.scans.again(format, target); p != nil {
+		return p
 	}
-	if format == pgtype.BinaryFormatCode && !c.callers {
-		if p := c.column.arrays.plan(target, c.column.planScanSlice); p != nil {
-			return p
-		}
+	if p := c.Codec.PlanScan(m, oid, format, target); p != nil {
+		return p
 	}
-	if p := c.planScanArray(m, oid, format, target); p != nil {
+	if p := c.scans.plan(format, target, c.column.planScanSlice); p != nil {
 		return p
 	}
 	f := formOf(reflect.TypeOf(target))
-	if member := c.column.memberFor(f); member != nil {
-		if p := member.scanElements(f, func(target any) pgtype.ScanPlan { return c.Codec.PlanScan(m, oid, format, target) }); p != nil {
-			return p
-		}
-	}
-	if f != nil && !f.many && f.same != nil {
+	switch {
+	case f == nil || f.typ.Kind() != reflect.Pointer:
+		return nil
+	case f.shape == one:
 		return scanRefusal{fmt.Errorf("pgxcodec: scan an array into %s: the target holds one ID; pass a pointer to a slice: %w", typename.OfValue(target), idtype.ErrSyntax)}
+	case f.typ.Elem().Kind() != reflect.Slice:
+		return nil
+	case isArray(f.typ.Elem()) && format == pgtype.BinaryFormatCode, f.shape == slice && f.typ.Elem().Name() == "":
+		return c.planElements(m, oid, format, f)
 	}
-	return c.Codec.PlanScan(m, oid, format, target)
+	return nil
+}
+
+// planScanSlice returns the plan for a slice of IDs in the binary format, or nil for other
+// targets.
+func (c *column) planScanSlice(f *form, format int16) pgtype.ScanPlan {
+	if f == nil || f.typ.Kind() != reflect.Pointer || format != pgtype.BinaryFormatCode || !c.holdsSlice(f) {
+		return nil
+	}
+	return &scanSlice{f, f.wire(c, format), isArray(f.typ.Elem()), c == &bigints}
+}
+
+// planElements returns the plan for a slice that pgx fills, or nil if it can't.
+func (c *arrayCodec) planElements(m *pgtype.Map, oid uint32, format int16, f *form) pgtype.ScanPlan {
+	// pgx has no array without a slice, and would pass a sqltypes.Array to its Scan.
+	list := reflect.SliceOf(f.typ.Elem().Elem())
+	fill, next, ok := pgtype.TryWrapPtrSliceScanPlan(reflect.New(list).Interface())
+	if !ok {
+		return nil
+	}
+	p := c.Codec.PlanScan(m, oid, format, next)
+	if p == nil {
+		return nil
+	}
+	fill.SetNext(p)
+	return &scanElements{f, list, fill}
 }
 
 // encodeLiteral encodes an array from its text form, such as {{1,2},{3,4}}. In COPY,
@@ -133,20 +157,6 @@ func plainDimensions(literal string) bool {
 		strings.Count(strings.ToUpper(literal), "NULL") == strings.Count(literal, "NULL")
 }
 
-func (m memberOf[V]) encodeSlice(f *form, element uint32) pgtype.EncodePlan {
-	t := f.same
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem() // the plans take both a slice and a pointer to it
-	}
-	switch t {
-	case reflect.TypeFor[[]V]():
-		return &encodeSlice[V]{f, element, m.binary(f.leaf)}
-	case reflect.TypeFor[[]*V]():
-		return &encodePointerSlice[V]{f, element, m.binary(f.leaf)}
-	}
-	return nil
-}
-
 // The binary format of a one-dimensional array: the number of dimensions, a flag for
 // NULLs, the elements' OID, the length, the lower bound; then, per element, its size
 // (-1 for NULL) and its bytes.
@@ -169,188 +179,150 @@ func appendUint32(buf []byte, values ...uint32) []byte {
 	return buf
 }
 
-func putElement[V any](buf []byte, w wire[V], id *V) ([]byte, error) {
-	start := len(buf) + 4
-	buf, err := w.put(append(buf, 0, 0, 0, 0), id)
-	if err != nil {
-		return nil, err
-	}
-	binary.BigEndian.PutUint32(buf[start-4:], uint32(len(buf)-start))
-	return buf, nil
-}
-
 func elementError(i int, err error) error {
 	return fmt.Errorf("pgxcodec: array element %d: %w", i, err)
 }
 
-type encodeSlice[V any] struct {
+// encodeSlice encodes a slice of IDs or of pointers to them.
+type encodeSlice struct {
 	*form
+	wire    wire
 	element uint32
-	w       wire[V]
 }
 
-func (p *encodeSlice[V]) Encode(value any, buf []byte) ([]byte, error) {
-	ids, ok := in[[]V](value, p.id)
-	switch {
-	case !ok:
-		return nil, p.wrongType(value)
-	case ids == nil, *ids == nil:
-		return nil, nil
+func (p *encodeSlice) Encode(value any, buf []byte) ([]byte, error) {
+	if reflect.TypeOf(value) != p.typ {
+		return nil, wrongType(value, p.typ)
 	}
-	buf = appendHeader(buf, p.element, len(*ids))
-	for i := range *ids {
-		var err error
-		if buf, err = putElement(buf, p.w, &(*ids)[i]); err != nil {
-			return nil, elementError(i, err)
+	ids := reflect.ValueOf(value)
+	if ids.Kind() == reflect.Pointer {
+		if ids.IsNil() {
+			return nil, nil
 		}
+		ids = ids.Elem()
 	}
-	return buf, nil
-}
-
-type encodePointerSlice[V any] struct {
-	*form
-	element uint32
-	w       wire[V]
-}
-
-func (p *encodePointerSlice[V]) Encode(value any, buf []byte) ([]byte, error) {
-	ids, ok := in[[]*V](value, p.id)
-	switch {
-	case !ok:
-		return nil, p.wrongType(value)
-	case ids == nil, *ids == nil:
+	if ids.IsNil() {
 		return nil, nil
 	}
-	start := len(buf)
-	buf = appendHeader(buf, p.element, len(*ids))
-	for i, id := range *ids {
-		if id == nil {
+	start, pointers := len(buf), ids.Type().Elem().Kind() == reflect.Pointer
+	buf = appendHeader(buf, p.element, ids.Len())
+	for i := range ids.Len() {
+		id, size := ids.Index(i), len(buf)
+		buf = binary.BigEndian.AppendUint32(buf, elementNull)
+		var b []byte
+		var err error
+		switch {
+		case !pointers:
+			b, err = p.wire.Encode(id.Addr().Interface(), buf)
+		case !id.IsNil():
+			b, err = p.wire.Encode(id.Interface(), buf)
+		}
+		switch {
+		case err != nil:
+			return nil, elementError(i, err)
+		case b == nil:
 			binary.BigEndian.PutUint32(buf[start+hasNullsOffset:], 1)
-			buf = binary.BigEndian.AppendUint32(buf, elementNull)
-			continue
-		}
-		var err error
-		if buf, err = putElement(buf, p.w, id); err != nil {
-			return nil, elementError(i, err)
+		default:
+			binary.BigEndian.PutUint32(b[size:], uint32(len(b)-size-4))
+			buf = b
 		}
 	}
 	return buf, nil
 }
 
-// planScanSlice returns the plan for a slice in the binary format, or nil for other targets.
-func (c *column) planScanSlice(f *form) pgtype.ScanPlan {
-	if member := c.memberFor(f); member != nil {
-		return member.scanSlice(f)
-	}
-	return nil
-}
-
-func (m memberOf[V]) scanSlice(f *form) pgtype.ScanPlan {
-	switch f.same {
-	case reflect.TypeFor[*[]V]():
-		return &scanBinary[V]{f, m.binary(f.leaf), isArray(f.typ.Elem())}
-	case reflect.TypeFor[*[]*V]():
-		return &scanBinaryPointers[V]{f, m.binary(f.leaf)}
-	}
-	return nil
-}
-
-func (memberOf[V]) scanElements(f *form, array func(target any) pgtype.ScanPlan) pgtype.ScanPlan {
-	switch f.same {
-	case reflect.TypeFor[*[]V]():
-		return planElements[V](f, array)
-	case reflect.TypeFor[*[]*V]():
-		return planElements[*V](f, array)
-	}
-	return nil
-}
-
-// planElements returns a plan for *[]E, or nil if the array's codec has none.
-func planElements[E any](f *form, array func(target any) pgtype.ScanPlan) pgtype.ScanPlan {
-	next := array(new(pgtype.FlatArray[E]))
-	if next == nil {
-		return nil
-	}
-	return scanFlatArray[E]{f, next}
-}
-
-type scanFlatArray[E any] struct {
+// scanSlice scans into a slice of IDs or of pointers to them.
+type scanSlice struct {
 	*form
-	next pgtype.ScanPlan // scans into a *pgtype.FlatArray[E]
+	wire    wire
+	flat    bool // the target accepts only arrays of one dimension
+	numbers bool // the elements are bigints
 }
 
-func (p scanFlatArray[E]) Scan(src []byte, target any) error {
-	dst, ok := in[[]E](target, p.id)
-	if !ok {
-		return pgtype.ErrScanTargetTypeChanged
-	}
-	// Scan into a new slice, because pgx clears its target before it reads the first
-	// element.
-	var elements pgtype.FlatArray[E]
-	if err := p.next.Scan(src, &elements); err != nil {
-		return err
-	}
-	ids := []E(elements)
-	if p.tagged {
-		if err := p.check(reflect.NewAt(p.typ.Elem(), unsafe.Pointer(&ids)).Interface(), true); err != nil {
-			return err
-		}
-	}
-	*dst = ids
-	return nil
-}
-
-type scanBinary[V any] struct {
-	*form
-	w    wire[V]
-	flat bool // the target accepts only arrays of one dimension
-}
-
-func (p *scanBinary[V]) Scan(src []byte, target any) error {
-	dst, ok := in[[]V](target, p.id)
+func (p *scanSlice) Scan(src []byte, target any) error {
+	t := reflect.TypeOf(target)
 	switch {
-	case !ok:
+	case t != p.typ:
 		return pgtype.ErrScanTargetTypeChanged
 	case src == nil:
-		*dst = nil
+		reflect.ValueOf(target).Elem().SetZero()
 		return nil
 	case p.flat && isNested(src):
-		return nested(p.typ.Elem())
+		return nested(t.Elem())
 	}
-	ids, err := readArray(src, p.w, func(int) error { return p.nullError() })
-	if err == nil {
-		*dst = ids
-	}
-	return err
-}
-
-type scanBinaryPointers[V any] struct {
-	*form
-	w wire[V]
-}
-
-func (p *scanBinaryPointers[V]) Scan(src []byte, target any) error {
-	dst, ok := in[[]*V](target, p.id)
-	switch {
-	case !ok:
-		return pgtype.ErrScanTargetTypeChanged
-	case src == nil:
-		*dst = nil
-		return nil
-	}
-	var nulls []int
-	ids, err := readArray(src, p.w, func(i int) error { nulls = append(nulls, i); return nil })
+	n, elements, err := readHeader(src)
 	if err != nil {
 		return err
 	}
-	pointers := make([]*V, len(ids))
-	for i := range ids {
-		pointers[i] = &ids[i]
+	// A new slice, because a scan that fails leaves its target unchanged.
+	list := reflect.MakeSlice(t.Elem(), n, n)
+	ids, pointers := list, t.Elem().Elem().Kind() == reflect.Pointer
+	if pointers {
+		ids = reflect.MakeSlice(reflect.SliceOf(p.leaf.typ), n, n)
 	}
-	for _, i := range nulls {
-		pointers[i] = nil
+	for i := range n {
+		if len(elements) < 4 {
+			return badArray(src)
+		}
+		size := binary.BigEndian.Uint32(elements)
+		elements = elements[4:]
+		switch {
+		case size == elementNull && pointers:
+			continue
+		case size == elementNull:
+			err = p.nullError()
+		case uint64(size) > uint64(len(elements)):
+			return badArray(src)
+		default:
+			err = p.scanElement(elements[:size], ids.Index(i))
+			elements = elements[size:]
+		}
+		if err != nil {
+			return elementError(i, err)
+		}
+		if pointers {
+			list.Index(i).Set(ids.Index(i).Addr())
+		}
 	}
-	*dst = pointers
+	if len(elements) > 0 {
+		return badArray(src)
+	}
+	reflect.ValueOf(target).Elem().Set(list)
+	return nil
+}
+
+// scanElement scans an element that isn't NULL. A pointer to each number would take more time
+// than pgx needs for an int64.
+func (p *scanSlice) scanElement(src []byte, id reflect.Value) error {
+	if p.numbers && len(src) == 8 {
+		if n := int64(binary.BigEndian.Uint64(src)); p.valid(n) {
+			id.SetInt(n)
+			return nil
+		}
+	}
+	return p.wire.Scan(src, id.Addr().Interface())
+}
+
+// scanElements scans into a slice that pgx fills.
+type scanElements struct {
+	*form
+	list reflect.Type
+	fill pgtype.ScanPlan // scans into a slice of the type list
+}
+
+func (p *scanElements) Scan(src []byte, target any) error {
+	t := reflect.TypeOf(target)
+	switch {
+	case t != p.typ:
+		return pgtype.ErrScanTargetTypeChanged
+	case isArray(t.Elem()) && isNested(src):
+		return nested(t.Elem())
+	}
+	// A new slice, because pgx clears its target before it reads the first element.
+	list := reflect.New(p.list)
+	if err := p.fill.Scan(src, list.Interface()); err != nil {
+		return err
+	}
+	reflect.ValueOf(target).Elem().Set(list.Elem())
 	return nil
 }
 
@@ -383,77 +355,7 @@ func readHeader(array []byte) (n int, elements []byte, err error) {
 	return int(product), src, nil
 }
 
-// readArray reads all elements of an array. For a NULL element it calls null, and
-// leaves the element zero if null returns nil.
-func readArray[V any](array []byte, w wire[V], null func(i int) error) ([]V, error) {
-	n, src, err := readHeader(array)
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]V, n)
-	for i := range ids {
-		if len(src) < 4 {
-			return nil, badArray(array)
-		}
-		size := binary.BigEndian.Uint32(src)
-		src = src[4:]
-		switch {
-		case size == elementNull:
-			err = null(i)
-		case uint64(size) > uint64(len(src)):
-			return nil, badArray(array)
-		default:
-			err = w.get(src[:size], &ids[i])
-			src = src[size:]
-		}
-		if err != nil {
-			return nil, elementError(i, err)
-		}
-	}
-	if len(src) > 0 {
-		return nil, badArray(array)
-	}
-	return ids, nil
-}
-
 func badArray(src []byte) error { return badWire("an array in the binary format", src) }
-
-// planScanArray returns the plan for a sqltypes.Array that has no plan of its own, and nil
-// for other targets. pgx would pass it arrays in the binary format, as to any sql.Scanner.
-func (c *arrayCodec) planScanArray(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
-	t := reflect.TypeOf(target)
-	switch {
-	case t.Kind() != reflect.Pointer || !isArray(t.Elem()):
-		return nil
-	case format == pgtype.TextFormatCode:
-		return scanLiteral{}
-	}
-	slice := reflect.SliceOf(t.Elem().Elem())
-	return &scanArray{slice, m.PlanScan(oid, format, reflect.New(slice).Interface())}
-}
-
-// scanLiteral scans the text format.
-type scanLiteral struct{}
-
-func (scanLiteral) Scan(src []byte, target any) error { return target.(sql.Scanner).Scan(src) }
-
-// scanArray scans the binary format into a slice first.
-type scanArray struct {
-	slice reflect.Type
-	next  pgtype.ScanPlan
-}
-
-func (p *scanArray) Scan(src []byte, target any) error {
-	if isNested(src) {
-		return nested(reflect.TypeOf(target).Elem())
-	}
-	slice := reflect.New(p.slice)
-	err := p.next.Scan(src, slice.Interface())
-	if err == nil {
-		reflect.ValueOf(target).Elem().Set(slice.Elem())
-	}
-	return err
-}
 
 // isNested reports whether an array in the binary format has several dimensions.
 func isNested(array []byte) bool { return len(array) >= 4 && binary.BigEndian.Uint32(array) > 1 }

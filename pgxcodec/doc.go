@@ -66,9 +66,10 @@
 //
 // # Structs
 //
-// The codec encodes and scans a struct whose only field is an embedded ID as that ID. If
-// the struct declares Value, Scan, GormDataType or IsZero itself, or a method of pgx's
-// interfaces, such as TextValue, the codec leaves the struct to its own methods.
+// The codec encodes and scans a struct whose only field is an embedded ID by its Value and
+// Scan, which may be the ID's or the struct's own. This takes more time than a typed key
+// does, and allocates. If the struct has a method of pgx's interfaces for the column type, such
+// as TextValue for text, pgx uses that one.
 //
 // # Invalid values
 //
@@ -96,9 +97,9 @@
 //
 // [Register] wraps the codecs that the map already has. Values of other types are
 // encoded as before, and so are IDs that a codec or a hook of yours encodes.
-// [AfterConnect] also wraps a codec that you registered for a domain or for its array.
-// That codec then goes first, for IDs too. If it has no plan for an ID, the ID is encoded
-// as in the base type.
+// [AfterConnect] leaves a domain alone if you registered a codec for it or for its array.
+// To use ID types with the domain, let that codec embed the one of the base type, which
+// conn.TypeMap() has after Register.
 //
 // A uuid codec that is registered later, such as one for google/uuid, replaces the
 // codec of this package. A Sno then goes through Value and Scan, which is slower but

@@ -15,8 +15,8 @@ import (
 
 // AfterConnect calls [Register] and then registers the domains over the column types
 // that can hold IDs, in all schemas. A domain then works like its base type: in arrays,
-// in COPY, and in the check for wrong column types. AfterConnect wraps codecs that the
-// caller has registered for domains. Its signature fits pgxpool.Config.AfterConnect
+// in COPY, and in the check for wrong column types. AfterConnect leaves a domain alone if the
+// caller has registered a codec for it or its array. Its signature fits pgxpool.Config.AfterConnect
 // and stdlib.OptionAfterConnect.
 //
 // It queries the server once per connection, in one round trip. A [Loader] caches the
@@ -168,74 +168,57 @@ func queryDomains(ctx context.Context, conn *pgx.Conn) ([]domain, error) {
 	})
 }
 
-// register registers the base type's codec for a domain and its array. It wraps a
-// codec that the caller has registered for the domain.
+// register registers the base type's codec for a domain and its array, unless the caller
+// has registered another codec for one of them.
 func (d domain) register(m *pgtype.Map) {
-	base := wrapperOf(m, d.base)
-	if base == nil {
+	base, ok := codecOf(m, d.base, "").(*elementCodec)
+	if !ok {
 		return
 	}
-	c := base.holder()
 	// The schema in the name avoids a clash with a type of the caller's.
-	name, arrayName := d.schema+"."+d.name, d.schema+"._"+d.name
-
-	known, knownArray := knownType(m, d.oid, name), knownType(m, d.arrayOID, arrayName)
-	arrayBase := pgtype.Codec(&pgtype.ArrayCodec{})
-	if knownArray != nil {
-		arrayBase = unwrap(knownArray.Codec)
+	element := &pgtype.Type{Name: d.schema + "." + d.name, OID: d.oid, Codec: base}
+	array := codecOf(m, d.arrayOID, d.schema+"._"+d.name)
+	if array == nil {
+		array = &pgtype.ArrayCodec{}
 	}
-	array, ofElements := arrayBase.(*pgtype.ArrayCodec)
-
-	element := &pgtype.Type{Name: name, OID: d.oid, Codec: base}
-	own := callersCodec(known, base)
-	if own == nil && ofElements {
-		own = callersCodec(array.ElementType, base)
+	elements, ok := unwrap(array).(*pgtype.ArrayCodec)
+	if !ok || !base.replaces(codecOf(m, d.oid, element.Name)) || elements.ElementType != nil && !base.replaces(elements.ElementType.Codec) {
+		return
 	}
-	if own != nil {
-		element.Codec = &elementCodec{own, c, true}
-	}
-	registerAs(m, element, known)
+	registerAs(m, element)
 	if d.arrayOID != 0 {
-		registerAs(m, arrayType(arrayName, d.arrayOID, element, c, arrayBase, own != nil || !ofElements), knownArray)
+		registerAs(m, arrayType(d.schema+"._"+d.name, d.arrayOID, element, base.column, elements))
 	}
 }
 
-// knownType returns the type that a map has for an OID, or else under a name: the
-// caller may have registered it with the OID of another database.
-func knownType(m *pgtype.Map, oid uint32, name string) *pgtype.Type {
+// codecOf returns the codec that a map has for an OID, or else for a name: the caller may have
+// registered it with the OID of another database. It returns nil if there is none.
+func codecOf(m *pgtype.Map, oid uint32, name string) pgtype.Codec {
 	t, ok := m.TypeForOID(oid)
 	if !ok {
-		t, _ = m.TypeForName(name)
+		t, ok = m.TypeForName(name)
 	}
-	return t
-}
-
-// callersCodec returns the codec of a domain's type if the caller registered it. It
-// returns nil for a codec of this package, and for the codec of the base type, which
-// [pgx.Conn.LoadType] registers for domains.
-func callersCodec(t *pgtype.Type, base wrapper) pgtype.Codec {
-	if t == nil {
+	if !ok {
 		return nil
 	}
-	if w, ok := t.Codec.(wrapper); ok && !w.ofCaller() {
-		return nil
-	}
-	if codec := unwrap(t.Codec); !reflect.DeepEqual(codec, base.wrapped()) {
-		return codec
-	}
-	return nil
+	return t.Codec
 }
 
-// registerAs registers a type under its own name and the name of the known type. It
-// skips a name that the map already uses for another type.
-func registerAs(m *pgtype.Map, t, known *pgtype.Type) {
-	names := []string{t.Name}
-	if known != nil && known.Name != t.Name {
-		names = append(names, known.Name)
+// replaces reports whether a domain's codec is none, one of this package, or the codec of
+// the base type, which [pgx.Conn.LoadType] registers for domains.
+func (c *elementCodec) replaces(codec pgtype.Codec) bool {
+	_, own := codec.(*elementCodec)
+	return codec == nil || own || reflect.DeepEqual(codec, c.Codec)
+}
+
+// registerAs registers a type under its own name, unless the map uses it for another type,
+// and under the name that the map has for its OID.
+func registerAs(m *pgtype.Map, t *pgtype.Type) {
+	known, ok := m.TypeForOID(t.OID)
+	if ok && known.Name != t.Name {
+		m.RegisterType(&pgtype.Type{Name: known.Name, OID: t.OID, Codec: t.Codec})
 	}
-	for _, name := range names {
-		if other, ok := m.TypeForName(name); !ok || other == known || other.OID == t.OID {
-			m.RegisterType(&pgtype.Type{Name: name, OID: t.OID, Codec: t.Codec})
-		}
+	if other, ok := m.TypeForName(t.Name); !ok || other.OID == t.OID {
+		m.RegisterType(t)
 	}
 }

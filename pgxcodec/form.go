@@ -2,76 +2,55 @@ package pgxcodec
 
 import (
 	"database/sql"
-	"database/sql/driver"
-	"fmt"
 	"reflect"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
 // A leaf is a Go type that holds one ID in one column: a type of package idtype such as
 // a typed key, a struct that embeds one, sqltypes.Text of one, or sqltypes.SnoBytes.
 type leaf struct {
-	typ    reflect.Type
-	base   reflect.Type // the base type, which has the same memory layout
-	column *column
-	of     *leaf // of sqltypes.Text, the leaf of the ID
-	tagged bool  // all IDs have the metabyte meta
-	meta   byte
+	typ     reflect.Type
+	pointer reflect.Type // to typ
+	column  *column
+	base    *base // of an ID without its model, and nil for a struct and for sqltypes.Text of one
+	of      *leaf // of sqltypes.Text, the leaf of the ID
+	tagged  bool  // all IDs have the metabyte meta
+	meta    byte
 }
+
+// own reports whether the type is a struct, or Text of one, which may declare its own
+// Value and Scan. The codec calls these, instead of reading and setting the ID.
+func (l *leaf) own() bool { return l.base == nil }
+
+// typed reports whether the ID is a typed key.
+func (l *leaf) typed() bool { return l.base != nil && l.base.typ != l.typ }
+
+// A shape is the way in which a form contains its leaf.
+type shape int
+
+const (
+	other      shape = iota // one that the codec leaves to pgx
+	one                     // T, sql.Null[T], sqltypes.Optional[T]
+	slice                   // []T, []*T, sqltypes.Array[T]
+	array                   // other types that hold the elements of an array
+	span                    // pgtype.Range
+	multirange              // pgtype.Multirange
+)
 
 // A form is a Go type that holds IDs: a leaf, or a pointer, a slice, a sql.Null etc. of
 // another form.
 type form struct {
 	*leaf
-	typ  reflect.Type
-	same reflect.Type // typ with the leaf's base in place of the leaf; nil if its memory layout differs
-	id   typeID       // of typ
-	to   typeID       // of same
-	many bool         // typ can hold several IDs
+	typ   reflect.Type
+	shape shape // of the type, or of the type that it points to
+	many  bool  // the type can hold several IDs
 }
-
-// A typeID identifies the type of a value in an interface. Comparing it takes less time
-// than comparing a reflect.Type.
-type typeID unsafe.Pointer
-
-// A header is the memory of an any. Other packages depend on it too, for example
-// google.golang.org/protobuf. TestHeader fails if a Go version changes it.
-type header struct {
-	id   typeID
-	data unsafe.Pointer // the value itself if it is a pointer, and the address of the value otherwise
-}
-
-// in returns the T in a value of the type id, which must be a *T, a T, or have the memory
-// layout of one of them. For a nil pointer it returns nil. ok is false if the value has
-// another type. The caller must not change a T that isn't behind a pointer.
-func in[T any](value any, id typeID) (p *T, ok bool) {
-	h := (*header)(unsafe.Pointer(&value))
-	if h.id != id {
-		return nil, false
-	}
-	return (*T)(h.data), true
-}
-
-// view returns a value of type f.typ as a value of type f.same, without a copy.
-func (f *form) view(value any) any {
-	(*header)(unsafe.Pointer(&value)).id = f.to
-	return value
-}
-
-func idOf(t reflect.Type) typeID { return idIn(reflect.Zero(t).Interface()) }
-
-// idIn returns the typeID of a value.
-func idIn(value any) typeID { return (*header)(unsafe.Pointer(&value)).id }
 
 var forms sync.Map // from reflect.Type to *form, nil for a type that holds no ID
 
@@ -85,10 +64,7 @@ func formOf(t reflect.Type) *form {
 	}
 	f := newForm(t)
 	if f != nil {
-		f.typ, f.id = t, idOf(t)
-		if f.same != nil {
-			f.to = idOf(f.same)
-		}
+		f.typ = t
 	}
 	forms.Store(t, f)
 	return f
@@ -98,67 +74,90 @@ func newForm(t reflect.Type) *form {
 	if t.Name() == "" {
 		switch t.Kind() {
 		case reflect.Pointer:
-			return around(t.Elem(), reflect.PointerTo, false)
+			if f := formOf(t.Elem()); f != nil {
+				return &form{leaf: f.leaf, shape: f.shape, many: f.many}
+			}
+			return nil
 		case reflect.Slice:
-			return around(t.Elem(), reflect.SliceOf, true)
+			return several(t.Elem())
 		}
 	}
 	if l := leafOf(t); l != nil {
-		return &form{leaf: l, same: l.base}
+		return &form{leaf: l, shape: one}
 	}
-	if isArray(t) {
-		return around(t.Elem(), reflect.SliceOf, true) // the memory layout of the slice
-	}
-	if inner, many := argument(t); inner != nil {
-		return around(inner, func(same reflect.Type) reflect.Type { return instances[instance{origin(t), same}] }, many)
+	switch origin(t) {
+	case nullOrigin, optionalOrigin:
+		f := formOf(t.Field(0).Type)
+		switch {
+		case f == nil:
+			return nil
+		case f.isLeaf():
+			return &form{leaf: f.leaf, shape: one}
+		}
+		return &form{leaf: f.leaf, many: f.many}
+	case idsOrigin:
+		return several(t.Elem())
+	case flatOrigin:
+		return around(t.Elem(), array)
+	case arrayOrigin:
+		return around(t.Field(0).Type.Elem(), array)
+	case rangeOrigin:
+		return around(t.Field(0).Type, span)
+	case multiOrigin:
+		f := formOf(t.Elem())
+		if f == nil || f.shape != span {
+			return nil
+		}
+		return &form{leaf: f.leaf, shape: multirange, many: true}
 	}
 	if l := embedded(t); l != nil {
 		return &form{leaf: l}
 	}
-	if origin(t) == textOrigin {
-		if id := formOf(t.Field(0).Type); id != nil {
-			return &form{leaf: &leaf{typ: t, column: &texts, of: id.leaf}}
-		}
-	}
 	return nil
 }
 
-// around returns the form of a type that contains the type inner. same returns that type
-// for another inner type.
-func around(inner reflect.Type, same func(reflect.Type) reflect.Type, many bool) *form {
-	f := formOf(inner)
-	if f == nil {
+// several returns the form of a slice with elements of the type t.
+func several(t reflect.Type) *form {
+	f := formOf(t)
+	switch {
+	case f == nil:
 		return nil
+	case f.isLeaf(), t.Kind() == reflect.Pointer && t.Elem() == f.leaf.typ && f.shape == one:
+		return &form{leaf: f.leaf, shape: slice, many: true}
+	case f.shape == one && t.Kind() == reflect.Struct:
+		return &form{leaf: f.leaf, shape: array, many: true}
 	}
-	outer := &form{leaf: f.leaf, many: f.many || many}
-	if f.same != nil {
-		outer.same = same(f.same)
+	return &form{leaf: f.leaf, many: true}
+}
+
+// around returns the form of a type with a shape that contains the type inner.
+func around(inner reflect.Type, s shape) *form {
+	f := formOf(inner)
+	switch {
+	case f == nil:
+		return nil
+	case f.isLeaf():
+		return &form{leaf: f.leaf, shape: s, many: true}
 	}
-	return outer
+	return &form{leaf: f.leaf, many: true}
 }
 
-// An instance is a generic type with a type argument.
-type instance struct {
-	origin string
-	of     reflect.Type
-}
+// isLeaf reports whether the form is its leaf, not a type around it.
+func (f *form) isLeaf() bool { return f.shape == one && f.typ == f.leaf.typ }
 
-// instances are the generic types with IDs that have the same memory layout for all typed
-// keys of a base type. A program can't create other instances from a reflect.Type.
-var instances = map[instance]reflect.Type{}
-
-func addInstances[V sqltypes.ID]() {
-	addInstance[V, sql.Null[V]]()
-	addInstance[V, sqltypes.Optional[V]]()
-	addInstance[V, pgtype.FlatArray[V]]()
-	addInstance[V, pgtype.Array[V]]()
-	addInstance[V, pgtype.Range[V]]()
-	addInstance[pgtype.Range[V], pgtype.Multirange[pgtype.Range[V]]]()
-}
-
-func addInstance[V, G any]() {
-	g := reflect.TypeFor[G]()
-	instances[instance{origin(g), reflect.TypeFor[V]()}] = g
+// pgType returns the name of the Postgres type that holds a form, or "" if there is none.
+func (f *form) pgType() string {
+	switch f.shape {
+	case one:
+		return f.column.pgName
+	case slice, array:
+		return "_" + f.column.pgName
+	case span:
+		return f.column.pgRange
+	case multirange:
+		return f.column.pgMultirange
+	}
+	return ""
 }
 
 // origin returns the name of a generic type without its type arguments, or "" if the type
@@ -185,267 +184,80 @@ var (
 // isArray reports whether t is a sqltypes.Array.
 func isArray(t reflect.Type) bool { return t.Kind() == reflect.Slice && origin(t) == idsOrigin }
 
-// argument returns the type argument of a generic type that holds IDs, and nil for other
-// types. many reports whether the type can hold several.
-func argument(t reflect.Type) (inner reflect.Type, many bool) {
-	switch origin(t) {
-	case nullOrigin, optionalOrigin:
-		return t.Field(0).Type, false
-	case rangeOrigin:
-		return t.Field(0).Type, true
-	case flatOrigin, multiOrigin:
-		return t.Elem(), true
-	case arrayOrigin:
-		return t.Field(0).Type.Elem(), true
-	}
-	return nil, false
-}
-
-// leaves are the leaves of the base types: without a model, and not in a struct.
-var leaves = map[reflect.Type]*leaf{}
-
 // leafOf returns the leaf of a type, or nil if it has none.
 func leafOf(t reflect.Type) *leaf {
-	if l := leaves[t]; l != nil {
-		return l
-	}
 	switch {
+	case leaves[t] != nil:
+		return leaves[t]
 	case t.PkgPath() == idtypePath:
 		return typedLeaf(t)
 	case origin(t) == textOrigin:
-		if id := leafOf(t.Field(0).Type); id != nil && id.column != &texts && keepsText(id.typ) {
-			l := *id
-			l.typ, l.base, l.column, l.of = t, instances[instance{textOrigin, id.base}], &texts, id
-			return &l
+		if id := leafOf(t.Field(0).Type); id != nil {
+			return &leaf{typ: t, pointer: reflect.PointerTo(t), column: &texts, base: id.base, of: id}
 		}
-	case t.Kind() == reflect.Struct && t.NumField() == 1 && t.Field(0).Anonymous:
-		if id := leafOf(t.Field(0).Type); id != nil && !hasPgxMethods(t) && promotesColumn(t) {
-			l := *id
-			l.typ = t
-			return &l
-		}
+	case t.Kind() == reflect.Struct && t.NumField() == 1 && reflect.PointerTo(t).Implements(scanner):
+		return embedded(t)
 	}
 	return nil
 }
+
+var scanner = reflect.TypeFor[sql.Scanner]()
 
 var idtypePath = reflect.TypeFor[idtype.Sno]().PkgPath()
 
 // typedLeaf returns the leaf of a typed key, or nil if the type isn't a typed key.
 func typedLeaf(t reflect.Type) *leaf {
-	var base reflect.Type
-	zero := reflect.Zero(t).Interface()
-	switch zero.(type) {
-	case interface{ Untyped() idtype.Snowflake }:
-		base = reflect.TypeFor[idtype.Snowflake]()
-	case interface{ Untyped() idtype.SnowflakeSI }:
-		base = reflect.TypeFor[idtype.SnowflakeSI]()
-	case interface{ Untyped() idtype.UID60 }:
-		base = reflect.TypeFor[idtype.UID60]()
-	case interface{ Untyped() idtype.Spread64 }:
-		base = reflect.TypeFor[idtype.Spread64]()
-	case interface{ Untyped() idtype.Sno }:
-		base = reflect.TypeFor[idtype.Sno]()
-	default:
+	m, ok := t.MethodByName("Untyped")
+	if !ok {
 		return nil
 	}
-	l := &leaf{typ: t, base: base, column: leaves[base].column}
-	if tag, ok := zero.(interface{ ModelMeta() (byte, bool) }); ok {
+	plain, ok := leaves[m.Type.Out(0)]
+	if !ok {
+		return nil
+	}
+	l := &leaf{typ: t, pointer: reflect.PointerTo(t), column: plain.column, base: plain.base}
+	if tag, ok := reflect.Zero(t).Interface().(interface{ ModelMeta() (byte, bool) }); ok {
 		l.meta, l.tagged = tag.ModelMeta()
 	}
 	return l
-}
-
-// hasPgxMethods reports whether pgx handles a type by methods of the type's own, such as
-// TextValue.
-func hasPgxMethods(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return slices.ContainsFunc(pgxInterfaces, p.Implements)
-}
-
-var pgxInterfaces = []reflect.Type{
-	reflect.TypeFor[pgtype.TextValuer](),
-	reflect.TypeFor[pgtype.BytesValuer](),
-	reflect.TypeFor[pgtype.Int64Valuer](),
-	reflect.TypeFor[pgtype.UUIDValuer](),
-	reflect.TypeFor[pgtype.ArrayGetter](),
-	reflect.TypeFor[pgtype.TextScanner](),
-	reflect.TypeFor[pgtype.BytesScanner](),
-	reflect.TypeFor[pgtype.Int64Scanner](),
-	reflect.TypeFor[pgtype.UUIDScanner](),
-	reflect.TypeFor[pgtype.ArraySetter](),
-}
-
-// A columnValue is an ID, as database/sql and GORM see it.
-type columnValue interface {
-	driver.Valuer
-	GormDataType() string
-}
-
-// embedded returns the leaf that a struct embeds, for the check of column types. It returns
-// nil if there is none, or if the struct stores it differently.
-func embedded(t reflect.Type) *leaf {
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	for _, f := range reflect.VisibleFields(t) {
-		if !f.Anonymous {
-			continue
-		}
-		if id := leafOf(f.Type); id != nil && embeddedBy(t, f.Index, id) {
-			l := *id
-			l.typ = t
-			return &l
-		}
-	}
-	return nil
-}
-
-func embeddedBy(t reflect.Type, index []int, id *leaf) (same bool) {
-	defer func() {
-		if recover() != nil {
-			same = false // the struct's own Value method, or one behind a nil pointer
-		}
-	}()
-	sample := id.sample()
-	outer := reflect.New(t).Elem()
-	// The field may have an unexported type.
-	reflect.NewAt(id.typ, outer.FieldByIndex(index).Addr().UnsafePointer()).Elem().Set(sample)
-	return sameValue(outer, sample)
-}
-
-func sameValue(outer, id reflect.Value) bool {
-	o, ok := outer.Interface().(columnValue)
-	i, isID := id.Interface().(columnValue)
-	if !ok || !isID || o.GormDataType() != i.GormDataType() {
-		return false
-	}
-	got, err := o.Value()
-	want, _ := i.Value()
-	return err == nil && got == want
-}
-
-// keepsText reports whether sqltypes.Text of a type stores the text of the type's base.
-func keepsText(t reflect.Type) bool {
-	return t.Kind() != reflect.Struct || promotesText(t) && keepsText(t.Field(0).Type)
-}
-
-// promotesColumn reports whether a struct has the methods of its embedded ID for columns.
-// A method that the struct declares could treat any ID differently.
-func promotesColumn(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return promoted(t.MethodByName("Value")) && promoted(t.MethodByName("GormDataType")) && promoted(t.MethodByName("IsZero")) && promoted(p.MethodByName("Scan"))
-}
-
-// promotesText reports whether a struct has the methods of its embedded ID for text.
-func promotesText(t reflect.Type) bool {
-	return promoted(t.MethodByName("AppendText")) && promoted(reflect.PointerTo(t).MethodByName("UnmarshalText"))
-}
-
-// promoted reports whether the compiler generated a method, for an embedded field. The
-// callers name methods by constants: otherwise the linker keeps all methods of all types.
-func promoted(m reflect.Method, ok bool) bool {
-	if !ok {
-		return false
-	}
-	f := runtime.FuncForPC(m.Func.Pointer())
-	file, _ := f.FileLine(f.Entry())
-	return file == "<autogenerated>"
-}
-
-// sample returns an ID of the leaf's type.
-func (l *leaf) sample() reflect.Value {
-	v := reflect.New(l.typ)
-	if l.base.Size() == unsafe.Sizeof(int64(0)) {
-		*(*int64)(v.UnsafePointer()) = 7
-		return v.Elem()
-	}
-	id := (*idtype.Sno)(v.UnsafePointer())
-	if id[9] = 7; l.tagged {
-		id[5] = l.meta
-	}
-	return v.Elem()
 }
 
 // accepts reports whether the leaf can hold an ID: its model declares no metabyte, the ID
 // has that metabyte, or the ID is zero.
 func (l *leaf) accepts(id idtype.Sno) bool { return !l.tagged || id[5] == l.meta || id.IsZero() }
 
-// rejection returns the error of the Value method of the leaf at p, or err if there is none.
-func (l *leaf) rejection(p unsafe.Pointer, err error) error {
-	if v, ok := reflect.NewAt(l.typ, p).Interface().(driver.Valuer); ok {
-		if _, own := v.Value(); own != nil {
-			return own
-		}
-	}
-	return err
-}
-
-// scan calls the Scan method of the leaf at p.
-func (l *leaf) scan(p unsafe.Pointer, src any) error {
-	return reflect.NewAt(l.typ, p).Interface().(sql.Scanner).Scan(src)
-}
-
-// check returns an error if a value of the form contains an ID with a metabyte other
-// than the model's. The plans made from a wire check each ID; this check is for the
-// values that pgx takes apart. scanned means that the value comes from the server.
-func (f *form) check(value any, scanned bool) error {
-	if !f.tagged {
-		return nil
-	}
-	return f.checkIn(reflect.ValueOf(value), scanned)
-}
-
-func (f *form) checkIn(v reflect.Value, scanned bool) (err error) {
-	switch {
-	case v.Type() != f.leaf.typ:
-	case scanned:
-		l := f.leaf
-		if l.of != nil { // a sqltypes.Text
-			l, v = l.of, v.FieldByName("ID")
-		}
-		return l.scan(reflect.New(l.typ).UnsafePointer(), v.Interface())
-	default:
-		_, err := v.Interface().(driver.Valuer).Value()
-		return err
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
-			return f.checkIn(v.Elem(), scanned)
-		}
-	case reflect.Slice:
-		for i := 0; i < v.Len() && err == nil; i++ {
-			err = f.checkIn(v.Index(i), scanned)
-		}
-	case reflect.Struct:
-		if valid := v.FieldByName("Valid"); valid.IsValid() && !valid.Bool() {
-			return nil // NULL
-		}
-		for i := 0; i < v.NumField() && err == nil; i++ {
-			if formOf(v.Field(i).Type()) != nil {
-				err = f.checkIn(v.Field(i), scanned)
+// id returns the ID in a value of a form with the shape one, as a T or a *T, or nil if the
+// value is NULL.
+func (f *form) id(v reflect.Value) any {
+	for v.Type() != f.leaf.typ {
+		switch {
+		case v.Kind() != reflect.Pointer: // a sql.Null or a sqltypes.Optional
+			if isNullStruct(v) {
+				return nil
 			}
+			v = v.Field(0)
+		case v.IsNil():
+			return nil
+		default:
+			v = v.Elem()
 		}
 	}
-	return err
+	return at(v)
 }
 
-// alternatives returns the Go types for other columns, for errors.
-func (l *leaf) alternatives() string {
-	switch {
-	case l.column == &byteas:
-		return "idtype.Sno for uuid columns, sqltypes.SnoText for text columns"
-	case l.of != nil:
-		return fmt.Sprintf("%s for %s columns%s", typename.Of(l.of.typ), l.of.column.name, l.of.snoBytes())
-	case l.typ == l.base:
-		return "sqltypes." + l.typ.Name() + "Text for text columns" + l.snoBytes()
+// isNullStruct reports whether a sql.Null or a sqltypes.Optional is NULL.
+func isNullStruct(v reflect.Value) bool {
+	if v.NumField() > 1 {
+		return !v.Field(1).Bool()
 	}
-	return "sqltypes.Text[" + typename.Of(l.typ) + "] for text columns" + l.snoBytes()
+	return at(v).(interface{ IsZero() bool }).IsZero()
 }
 
-func (l *leaf) snoBytes() string {
-	if l.column != &uuids {
-		return ""
+// at returns a value, or a pointer to it if it has an address. Interface would copy such a
+// value to the heap.
+func at(v reflect.Value) any {
+	if v.CanAddr() {
+		return v.Addr().Interface()
 	}
-	return ", sqltypes.SnoBytes for bytea columns"
+	return v.Interface()
 }

@@ -15,8 +15,9 @@ import (
 // target of a scan that fails.
 
 func registerHooks(m *pgtype.Map) {
-	m.TryWrapEncodePlanFuncs = withHooks(m.TryWrapEncodePlanFuncs, nil, encodeHook)
-	m.TryWrapScanPlanFuncs = withHooks(m.TryWrapScanPlanFuncs, scanOne, scanSeveral)
+	h := hooks{m}
+	m.TryWrapEncodePlanFuncs = withHooks(m.TryWrapEncodePlanFuncs, nil, h.encode)
+	m.TryWrapScanPlanFuncs = withHooks(m.TryWrapScanPlanFuncs, h.scanOne, h.scanSeveral)
 }
 
 // withHooks returns hooks with first, unless it is nil, and last at their ends. It returns
@@ -33,7 +34,24 @@ func withHooks[F any](hooks []F, first, last F) []F {
 	return hooks
 }
 
-func encodeHook(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
+// hooks are the hooks of a map. If pgx doesn't know the column type, as in the modes exec and
+// simple_protocol, it looks up the Go type. Typed keys and structs are registered in the map
+// when they first occur.
+type hooks struct{ m *pgtype.Map }
+
+// register registers a form as a default type, and reports whether it wasn't yet.
+func (h hooks) register(f *form) bool {
+	if f.pgType() == "" {
+		return false
+	}
+	if _, known := h.m.TypeForValue(reflect.Zero(f.typ).Interface()); known {
+		return false
+	}
+	registerDefault(h.m, f)
+	return true
+}
+
+func (h hooks) encode(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 	f := formOf(reflect.TypeOf(value))
 	_, encodes := value.(driver.Valuer)
 	switch {
@@ -41,27 +59,34 @@ func encodeHook(value any) (pgtype.WrappedEncodePlanNextSetter, any, bool) {
 		return nil, nil, false
 	case f.column == &byteas && !f.many:
 		return &encodeNumbers{form: f}, numbers{f}, true
-	case f.hasView():
-		return &encodeView{form: f}, f.view(value), true
 	}
-	return nil, nil, false
+	return &encodeRegistered{}, value, h.register(f)
 }
 
-func scanOne(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
-	return scanHook(target, false)
+func (h hooks) scanOne(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
+	return h.scan(target, false)
 }
 
-func scanSeveral(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
-	return scanHook(target, true)
+func (h hooks) scanSeveral(target any) (pgtype.WrappedScanPlanNextSetter, any, bool) {
+	return h.scan(target, true)
 }
 
-func scanHook(target any, many bool) (pgtype.WrappedScanPlanNextSetter, any, bool) {
+func (h hooks) scan(target any, many bool) (pgtype.WrappedScanPlanNextSetter, any, bool) {
 	f := formOf(reflect.TypeOf(target))
-	if f == nil || f.many != many || !f.hasView() || f.typ.Kind() != reflect.Pointer {
+	if f == nil || f.many != many || f.typ.Kind() != reflect.Pointer {
 		return nil, nil, false
 	}
-	return &scanView{form: f}, f.view(target), true
+	return &scanRegistered{}, target, h.register(f)
 }
+
+// encodeRegistered and scanRegistered are the plans for the first value of a type.
+type (
+	encodeRegistered struct{ pgtype.EncodePlan }
+	scanRegistered   struct{ pgtype.ScanPlan }
+)
+
+func (p *encodeRegistered) SetNext(next pgtype.EncodePlan) { p.EncodePlan = next }
+func (p *scanRegistered) SetNext(next pgtype.ScanPlan)     { p.ScanPlan = next }
 
 // numbers stands for one SnoBytes. pgx would encode its bytes as an array of ten numbers, so
 // this is an array, for which only the codecs of arrays have a plan, and its element fails.
@@ -90,59 +115,4 @@ func (p *encodeNumbers) Encode(value any, buf []byte) ([]byte, error) {
 		return nil, nil
 	}
 	return p.next.Encode(numbers{p.form}, buf)
-}
-
-// If pgx doesn't know the column type, as in the modes exec and simple_protocol, it looks up
-// the Go type, and only base types are registered. The views show pgx the other types, typed
-// keys and structs that embed an ID, as their base types.
-
-func (f *form) hasView() bool { return f.same != nil && f.same != f.typ }
-
-type encodeView struct {
-	*form
-	next pgtype.EncodePlan
-}
-
-func (p *encodeView) SetNext(next pgtype.EncodePlan) { p.next = next }
-
-func (p *encodeView) Encode(value any, buf []byte) ([]byte, error) {
-	if _, ok := in[byte](value, p.id); !ok {
-		return nil, p.wrongType(value)
-	}
-	if err := p.check(value, false); err != nil {
-		return nil, err
-	}
-	b, err := p.next.Encode(p.view(value), buf)
-	if v, ok := value.(driver.Valuer); ok && err != nil {
-		if _, named := v.Value(); named != nil {
-			return nil, named // names the value's own type
-		}
-	}
-	return b, err
-}
-
-type scanView struct {
-	*form
-	next pgtype.ScanPlan
-}
-
-func (p *scanView) SetNext(next pgtype.ScanPlan) { p.next = next }
-
-func (p *scanView) Scan(src []byte, target any) error {
-	if _, ok := in[byte](target, p.id); !ok {
-		return pgtype.ErrScanTargetTypeChanged
-	}
-	if !p.tagged {
-		return p.next.Scan(src, p.view(target))
-	}
-	// The view could be set to an ID that the model doesn't have.
-	scanned := reflect.New(p.typ.Elem())
-	if err := p.next.Scan(src, p.view(scanned.Interface())); err != nil {
-		return err
-	}
-	if err := p.check(scanned.Interface(), true); err != nil {
-		return err
-	}
-	reflect.ValueOf(target).Elem().Set(scanned.Elem())
-	return nil
 }

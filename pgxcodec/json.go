@@ -19,7 +19,7 @@ func (c *jsonCodec) wrapped() pgtype.Codec { return c.Codec }
 func (c *jsonCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
 	p := c.Codec.PlanScan(m, oid, format, target)
 	f := formOf(reflect.TypeOf(target))
-	if f == nil || f.same == nil || f.many && !isArray(f.typ.Elem()) {
+	if f == nil || f.shape == other || f.many && !isArray(f.typ.Elem()) {
 		return p
 	}
 	text := c.Codec.PlanScan(m, oid, format, new([]byte))
@@ -46,7 +46,7 @@ type scanJSON struct {
 }
 
 func (p *scanJSON) Scan(src []byte, target any) error {
-	if idIn(target) != p.id {
+	if reflect.TypeOf(target) != p.typ {
 		return pgtype.ErrScanTargetTypeChanged
 	}
 	var text []byte

@@ -1,224 +1,87 @@
 package pgxcodec
 
 import (
-	"database/sql"
-	"fmt"
 	"reflect"
 
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"github.com/sortkey/sortkey/idtype"
-	"github.com/sortkey/sortkey/internal/typename"
-	"github.com/sortkey/sortkey/sqltypes"
 )
 
-func (m memberOf[V]) encode(f *form, format int16) pgtype.EncodePlan {
-	w := m.wire(f.leaf, format)
-	if w == nil {
+// planEncode returns the plan for a form that holds one ID of the column, or nil for other
+// forms.
+func (c *column) planEncode(f *form, p planner) pgtype.EncodePlan {
+	if f == nil || f.shape != one || !c.holds(f.leaf) {
 		return nil
 	}
-	t := f.same
-	if t.Kind() == reflect.Pointer {
-		t = t.Elem() // the plans take both a type and a pointer to it
+	w := f.encoder(c, p)
+	if w == nil || f.isLeaf() {
+		return w
 	}
-	switch t {
-	case reflect.TypeFor[V]():
-		p := &encodeValue[V]{f, w}
-		if m.fast != nil && format == pgtype.BinaryFormatCode {
-			return m.fast.encode(f, p)
+	return &encodeOne{f, w}
+}
+
+// planScan returns the plan for a target of a form that holds one ID of the column, or nil
+// for other forms.
+func (c *column) planScan(f *form, format int16) pgtype.ScanPlan {
+	if f == nil || f.shape != one || !c.holds(f.leaf) || f.typ.Kind() != reflect.Pointer {
+		return nil
+	}
+	w := f.wire(c, format)
+	if w == nil || f.typ == f.pointer {
+		return w
+	}
+	return &scanOne{f, w}
+}
+
+// encodeOne encodes a form around one ID.
+type encodeOne struct {
+	*form
+	wire wire
+}
+
+func (p *encodeOne) Encode(value any, buf []byte) ([]byte, error) {
+	if reflect.TypeOf(value) != p.typ {
+		return nil, wrongType(value, p.typ)
+	}
+	id := p.id(reflect.ValueOf(value))
+	if id == nil {
+		return nil, nil
+	}
+	return p.wire.Encode(id, buf)
+}
+
+// scanOne scans into a form around one ID.
+type scanOne struct {
+	*form
+	wire wire
+}
+
+func (p *scanOne) Scan(src []byte, target any) error {
+	if reflect.TypeOf(target) != p.typ {
+		return pgtype.ErrScanTargetTypeChanged
+	}
+	return p.scan(src, reflect.ValueOf(target).Elem())
+}
+
+// scan sets a value of a type in the form. If it fails, it leaves the value unchanged.
+func (p *scanOne) scan(src []byte, v reflect.Value) error {
+	switch {
+	case v.Type() == p.leaf.typ:
+		return p.wire.Scan(src, v.Addr().Interface())
+	case src == nil:
+		v.SetZero()
+		return nil
+	case v.Kind() == reflect.Pointer:
+		to := reflect.New(v.Type().Elem())
+		if err := p.scan(src, to.Elem()); err != nil {
+			return err
 		}
-		return p
-	case reflect.TypeFor[*V]():
-		return &encodePointer[V]{f, w}
-	case reflect.TypeFor[sql.Null[V]]():
-		return &encodeNull[V]{f, w}
-	case reflect.TypeFor[sqltypes.Optional[V]]():
-		return &encodeOptional[V]{f, w}
-	}
-	return nil
-}
-
-// scan plans the scan into a target of the form. pgx itself dereferences pointers to other
-// pointers and then asks for a plan again.
-func (m memberOf[V]) scan(f *form, format int16) pgtype.ScanPlan {
-	w := m.wire(f.leaf, format)
-	if w == nil {
+		v.Set(to)
 		return nil
 	}
-	switch f.same {
-	case reflect.TypeFor[*V]():
-		p := &scanValue[V]{f, w}
-		if m.fast != nil && format == pgtype.BinaryFormatCode {
-			return m.fast.scan(f, p)
-		}
-		return p
-	case reflect.TypeFor[**V]():
-		return &scanPointer[V]{f, w}
-	case reflect.TypeFor[*sql.Null[V]]():
-		return &scanNull[V]{f, w}
-	case reflect.TypeFor[*sqltypes.Optional[V]]():
-		return &scanOptional[V]{f, w}
+	// A sql.Null or a sqltypes.Optional.
+	err := p.scan(src, v.Field(0))
+	if err == nil && v.NumField() > 1 {
+		v.Field(1).SetBool(true)
 	}
-	return nil
-}
-
-// wire returns the wire for a format, or nil if there is no such format.
-func (m memberOf[V]) wire(l *leaf, format int16) wire[V] {
-	switch format {
-	case pgtype.BinaryFormatCode:
-		return m.binary(l)
-	case pgtype.TextFormatCode:
-		return m.text(l)
-	}
-	return nil
-}
-
-// wrongType returns the error for a value of another type than the plan was made for.
-func (f *form) wrongType(value any) error {
-	return fmt.Errorf("pgxcodec: encode %s: want a value of the planned type %s; make a plan for each type", typename.OfValue(value), typename.Of(f.typ))
-}
-
-type encodeValue[V any] struct {
-	*form
-	w wire[V]
-}
-
-func (p *encodeValue[V]) Encode(value any, buf []byte) ([]byte, error) {
-	v, ok := in[V](value, p.id)
-	switch {
-	case !ok:
-		return nil, p.wrongType(value)
-	case v == nil:
-		return nil, nil
-	}
-	return p.w.put(buf, v)
-}
-
-type encodePointer[V any] struct {
-	*form
-	w wire[V]
-}
-
-func (p *encodePointer[V]) Encode(value any, buf []byte) ([]byte, error) {
-	v, ok := in[*V](value, p.id)
-	switch {
-	case !ok:
-		return nil, p.wrongType(value)
-	case v == nil, *v == nil:
-		return nil, nil
-	}
-	return p.w.put(buf, *v)
-}
-
-type encodeNull[V any] struct {
-	*form
-	w wire[V]
-}
-
-func (p *encodeNull[V]) Encode(value any, buf []byte) ([]byte, error) {
-	v, ok := in[sql.Null[V]](value, p.id)
-	switch {
-	case !ok:
-		return nil, p.wrongType(value)
-	case v == nil, !v.Valid:
-		return nil, nil
-	}
-	return p.w.put(buf, &v.V)
-}
-
-type encodeOptional[V sqltypes.ID] struct {
-	*form
-	w wire[V]
-}
-
-func (p *encodeOptional[V]) Encode(value any, buf []byte) ([]byte, error) {
-	v, ok := in[sqltypes.Optional[V]](value, p.id)
-	switch {
-	case !ok:
-		return nil, p.wrongType(value)
-	case v == nil, v.IsZero():
-		return nil, nil
-	}
-	return p.w.put(buf, &v.ID)
-}
-
-type scanValue[V any] struct {
-	*form
-	w wire[V]
-}
-
-func (p *scanValue[V]) Scan(src []byte, target any) error {
-	dst, ok := in[V](target, p.id)
-	switch {
-	case !ok:
-		return pgtype.ErrScanTargetTypeChanged
-	case src == nil:
-		return fmt.Errorf("pgxcodec: %w", p.nullError())
-	}
-	return p.w.get(src, dst)
-}
-
-// nullError returns the error for a NULL that is scanned into an ID.
-func (l *leaf) nullError() error {
-	return fmt.Errorf("scan NULL into %[1]s; scan a nullable column into *%[1]s, sql.Null[%[1]s] or sqltypes.Optional[%[1]s]: %[2]w", typename.Of(l.typ), idtype.ErrNull)
-}
-
-type scanPointer[V any] struct {
-	*form
-	w wire[V]
-}
-
-func (p *scanPointer[V]) Scan(src []byte, target any) error {
-	dst, ok := in[*V](target, p.id)
-	switch {
-	case !ok:
-		return pgtype.ErrScanTargetTypeChanged
-	case src == nil:
-		*dst = nil
-		return nil
-	}
-	v := new(V)
-	if err := p.w.get(src, v); err != nil {
-		return err
-	}
-	*dst = v
-	return nil
-}
-
-type scanNull[V any] struct {
-	*form
-	w wire[V]
-}
-
-func (p *scanNull[V]) Scan(src []byte, target any) error {
-	dst, ok := in[sql.Null[V]](target, p.id)
-	switch {
-	case !ok:
-		return pgtype.ErrScanTargetTypeChanged
-	case src == nil:
-		*dst = sql.Null[V]{}
-		return nil
-	}
-	if err := p.w.get(src, &dst.V); err != nil {
-		return err
-	}
-	dst.Valid = true
-	return nil
-}
-
-type scanOptional[V sqltypes.ID] struct {
-	*form
-	w wire[V]
-}
-
-func (p *scanOptional[V]) Scan(src []byte, target any) error {
-	dst, ok := in[sqltypes.Optional[V]](target, p.id)
-	switch {
-	case !ok:
-		return pgtype.ErrScanTargetTypeChanged
-	case src == nil:
-		*dst = sqltypes.Optional[V]{}
-		return nil
-	}
-	return p.w.get(src, &dst.ID)
+	return err
 }

@@ -22,38 +22,14 @@ var builtin = []struct {
 // and their arrays. Call it again after registering other codecs for these types.
 func Register(m *pgtype.Map) {
 	for _, b := range builtin {
-		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: elementType(b.column, baseCodec(m, b.oid))}
+		element := &pgtype.Type{Name: b.name, OID: b.oid, Codec: &elementCodec{Codec: baseCodec(m, b.oid), column: b.column}}
 		m.RegisterType(element)
-		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, b.column, baseCodec(m, b.arrayOID), false))
+		m.RegisterType(arrayType("_"+b.name, b.arrayOID, element, b.column, baseCodec(m, b.arrayOID)))
 	}
 	registerJSON(m, "json", pgtype.JSONOID, pgtype.JSONArrayOID)
 	registerJSON(m, "jsonb", pgtype.JSONBOID, pgtype.JSONBArrayOID)
-	for _, c := range columns {
-		if c.pgName != "" {
-			for _, member := range c.members {
-				member.registerDefaults(m, c.pgName)
-			}
-		}
-	}
+	registerDefaults(m)
 	registerHooks(m)
-}
-
-// A wrapper is a codec of this package around the codec that the map had before.
-type wrapper interface {
-	pgtype.Codec
-	wrapped() pgtype.Codec
-	holder() *column
-	ofCaller() bool // the caller registered the wrapped codec for a domain; it goes first
-}
-
-// wrapperOf returns the codec of a type if this package made it, and nil otherwise.
-func wrapperOf(m *pgtype.Map, oid uint32) wrapper {
-	t, ok := m.TypeForOID(oid)
-	if !ok {
-		return nil
-	}
-	w, _ := t.Codec.(wrapper)
-	return w
 }
 
 // baseCodec returns the codec that a map has for a built-in type, unwrapped.
@@ -74,23 +50,12 @@ func unwrap(codec pgtype.Codec) pgtype.Codec {
 	return codec
 }
 
-func elementType(c *column, base pgtype.Codec) pgtype.Codec {
-	e := elementCodec{base, c, false}
-	switch c {
-	case &bigints:
-		return &bigintCodec{e}
-	case &uuids:
-		return &uuidCodec{e}
-	}
-	return &e
-}
-
 // arrayType returns the array type for an element type that has a codec of this
 // package. A pgtype.ArrayCodec is bound to its element's codec, so arrayType makes a
 // new one.
-func arrayType(name string, oid uint32, element *pgtype.Type, c *column, base pgtype.Codec, callers bool) *pgtype.Type {
+func arrayType(name string, oid uint32, element *pgtype.Type, c *column, base pgtype.Codec) *pgtype.Type {
 	if a, ok := base.(*pgtype.ArrayCodec); ok {
 		base = &pgtype.ArrayCodec{ElementType: element, Delimiter: a.Delimiter}
 	}
-	return &pgtype.Type{Name: name, OID: oid, Codec: &arrayCodec{base, c, element.OID, callers}}
+	return &pgtype.Type{Name: name, OID: oid, Codec: &arrayCodec{Codec: base, column: c, element: element.OID}}
 }

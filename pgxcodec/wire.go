@@ -2,81 +2,210 @@ package pgxcodec
 
 import (
 	"bytes"
+	"database/sql"
+	"database/sql/driver"
 	"encoding"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/internal/typename"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
-// A wire encodes and decodes the IDs of a leaf with the base type V, for one column type
-// and one format.
-type wire[V any] interface {
-	// put appends *v.
-	put(buf []byte, v *V) ([]byte, error)
-	// get reads a value that isn't NULL. If it fails, it leaves *dst unchanged. It passes
-	// unusual input to the leaf's Scan, which accepts it or returns the error.
-	get(src []byte, dst *V) error
+// A wire consists of the plans for a leaf T, for one column type and one format.
+type wire interface {
+	// Encode appends an ID, a T or a *T that isn't nil.
+	pgtype.EncodePlan
+	// Scan reads a value into a *T. If it fails, it leaves the ID unchanged. It passes unusual
+	// input to the ID's Scan, which accepts it or returns the error, and all input of a struct.
+	pgtype.ScanPlan
 }
 
-// bigintBinary is the wire for int8. The bits in invalid are zero in all IDs.
-type bigintBinary[T integer] struct {
-	*leaf
-	invalid uint64
+// wire returns the wire of a leaf, or nil if there is no such format.
+func (l *leaf) wire(c *column, format int16) wire {
+	text := format == pgtype.TextFormatCode
+	switch {
+	case !text && format != pgtype.BinaryFormatCode:
+		return nil
+	case c == &chars:
+		return paddedChars{textChars{l}}
+	case c == &texts:
+		return textChars{l}
+	case c == &bigints && text:
+		return bigintText{l}
+	case c == &bigints:
+		return bigintBinary{l}
+	case c == &uuids && text:
+		return uuidText{l}
+	case c == &uuids:
+		return uuidBinary{l}
+	case text:
+		return byteaText{l}
+	}
+	return byteaBinary{l}
 }
 
-func (w bigintBinary[T]) put(buf []byte, v *T) ([]byte, error) {
-	n := uint64(*v)
-	if n&w.invalid != 0 {
-		return nil, w.rejection(unsafe.Pointer(v), idtype.ErrRange)
+// encoder returns the wire for encoding with a planner.
+func (l *leaf) encoder(c *column, p planner) wire {
+	w := l.wire(c, p.format)
+	if w != nil && l.own() {
+		return structWire{w, l, p}
 	}
-	return binary.BigEndian.AppendUint64(buf, n), nil
+	return w
 }
 
-func (w bigintBinary[T]) get(src []byte, dst *T) error {
-	if len(src) != 8 {
-		return badWire("an int8 of 8 bytes", src)
+// structWire is the wire for a struct. The others can't encode it, because its Value may
+// differ from that of the ID.
+type structWire struct {
+	wire
+	leaf *leaf
+	planner
+}
+
+func (w structWire) Encode(value any, buf []byte) ([]byte, error) {
+	if w.leaf.isOther(value) {
+		return nil, wrongType(value, w.leaf.typ)
 	}
-	n := binary.BigEndian.Uint64(src)
-	if n&w.invalid != 0 {
-		return w.scan(unsafe.Pointer(dst), int64(n))
+	v, err := value.(driver.Valuer).Value()
+	if err != nil {
+		return nil, err
 	}
-	*dst = T(n)
+	if text, ok := v.(string); ok && w.leaf.column == &uuids && w.format == pgtype.BinaryFormatCode {
+		if u, err := uuid.Parse(text); err == nil {
+			return append(buf, u[:]...), nil
+		}
+	}
+	return w.m.Encode(w.oid, w.format, v, buf)
+}
+
+// isOther reports whether a value is neither a T nor a *T.
+func (l *leaf) isOther(value any) bool {
+	t := reflect.TypeOf(value)
+	return t != l.typ && t != l.pointer
+}
+
+// wrongType returns the error for a value of another type than a plan was made for.
+func wrongType(value any, planned reflect.Type) error {
+	return fmt.Errorf("pgxcodec: encode %s: want a value of the planned type %s; make a plan for each type", typename.OfValue(value), typename.Of(planned))
+}
+
+// isUsual reports whether an ID is to be read from src into a *T.
+func (l *leaf) isUsual(src []byte, target any) bool {
+	return src != nil && reflect.TypeOf(target) == l.pointer
+}
+
+// unusual scans NULL, which only a struct with its own Scan may accept, or returns the error
+// for a target of another type.
+func (l *leaf) unusual(target any) error {
+	if reflect.TypeOf(target) != l.pointer {
+		return pgtype.ErrScanTargetTypeChanged
+	}
+	if l.own() {
+		if err := scan(target, nil); !errors.Is(err, idtype.ErrNull) {
+			return err
+		}
+	}
+	return fmt.Errorf("pgxcodec: %w", l.nullError())
+}
+
+// nullError returns the error for a NULL that is scanned into an ID.
+func (l *leaf) nullError() error {
+	return fmt.Errorf("scan NULL into %[1]s; scan a nullable column into *%[1]s, sql.Null[%[1]s] or sqltypes.Optional[%[1]s]: %[2]w", typename.Of(l.typ), idtype.ErrNull)
+}
+
+// scan calls the Scan method of a target.
+func scan(target, src any) error { return target.(sql.Scanner).Scan(src) }
+
+// rejection returns the error of an ID's Value method, or err if there is none.
+func rejection(id any, err error) error {
+	if _, own := id.(driver.Valuer).Value(); own != nil {
+		return own
+	}
+	return err
+}
+
+// maxErrorInput is the number of bytes of a rejected value that an error shows.
+const maxErrorInput = 64
+
+// badWire returns the error for bytes that no server sends for a column type.
+func badWire(want string, src []byte) error {
+	return fmt.Errorf("pgxcodec: decode a column value: want %s, got %d bytes %q; check that the column has the type its OID names: %w",
+		want, len(src), src[:min(len(src), maxErrorInput)], idtype.ErrSyntax)
+}
+
+// valid reports whether a number is an ID that the leaf can hold.
+func (l *leaf) valid(n int64) bool { return l.base != nil && uint64(n)&l.base.invalid == 0 }
+
+// number returns the number of an ID.
+func (l *leaf) number(id any) (int64, error) {
+	if l.isOther(id) {
+		return 0, wrongType(id, l.typ)
+	}
+	n := id.(interface{ Int64() int64 }).Int64()
+	if !l.valid(n) {
+		return 0, rejection(id, idtype.ErrRange)
+	}
+	return n, nil
+}
+
+// setNumber sets the ID at target to a number.
+func (l *leaf) setNumber(target any, n int64) error {
+	if !l.valid(n) {
+		return scan(target, n)
+	}
+	reflect.ValueOf(target).Elem().SetInt(n)
 	return nil
 }
 
-type bigintText[T integer] struct {
-	*leaf
-	invalid uint64
+// bigintBinary is the wire for int8.
+type bigintBinary struct{ *leaf }
+
+func (w bigintBinary) Encode(id any, buf []byte) ([]byte, error) {
+	n, err := w.number(id)
+	if err != nil {
+		return nil, err
+	}
+	return binary.BigEndian.AppendUint64(buf, uint64(n)), nil
 }
 
-func (w bigintText[T]) put(buf []byte, v *T) ([]byte, error) {
-	n := int64(*v)
-	if uint64(n)&w.invalid != 0 {
-		return nil, w.rejection(unsafe.Pointer(v), idtype.ErrRange)
+func (w bigintBinary) Scan(src []byte, target any) error {
+	if !w.isUsual(src, target) {
+		return w.unusual(target)
+	}
+	if len(src) != 8 {
+		return badWire("an int8 of 8 bytes", src)
+	}
+	return w.setNumber(target, int64(binary.BigEndian.Uint64(src)))
+}
+
+type bigintText struct{ *leaf }
+
+func (w bigintText) Encode(id any, buf []byte) ([]byte, error) {
+	n, err := w.number(id)
+	if err != nil {
+		return nil, err
 	}
 	return strconv.AppendInt(buf, n, 10), nil
 }
 
-func (w bigintText[T]) get(src []byte, dst *T) error {
+func (w bigintText) Scan(src []byte, target any) error {
+	if !w.isUsual(src, target) {
+		return w.unusual(target)
+	}
 	n, err := strconv.ParseInt(string(src), 10, 64)
 	if err != nil || !canonical(src) {
-		return w.scan(unsafe.Pointer(dst), string(src))
+		return scan(target, string(src))
 	}
-	if uint64(n)&w.invalid != 0 {
-		return w.scan(unsafe.Pointer(dst), n)
-	}
-	*dst = T(n)
-	return nil
+	return w.setNumber(target, n)
 }
 
 // canonical reports whether a number that ParseInt accepts is written as a server
@@ -89,36 +218,82 @@ func canonical(src []byte) bool {
 	return '1' <= first && first <= '9' || len(src) == 1 // a 0
 }
 
+// uuidOf returns the UUID of an ID.
+func (l *leaf) uuidOf(id any) (uuid.UUID, error) {
+	var sno idtype.Sno
+	switch v := id.(type) {
+	case idtype.Sno:
+		sno = v
+	case *idtype.Sno:
+		sno = *v
+	case untyper[idtype.Sno]:
+		sno = v.Untyped()
+	}
+	switch {
+	case l.isOther(id):
+		return uuid.UUID{}, wrongType(id, l.typ)
+	case !l.accepts(sno):
+		return uuid.UUID{}, rejection(id, idtype.ErrRange)
+	}
+	return sno.UUID(), nil
+}
+
+// setUUID sets *id to the Sno in a UUID, and reports whether the leaf can hold it. The bytes
+// of a Sno's uuid are its text.
+func (l *leaf) setUUID(id *idtype.Sno, u []byte) bool {
+	was := *id
+	if id.UnmarshalText(u) == nil && l.accepts(*id) {
+		return true
+	}
+	*id = was
+	return false
+}
+
+// snoAt returns the Sno at target, or nil if target is neither a *Sno nor a pointer to a typed
+// key. It may return the Sno in a struct.
+func snoAt(target any) *idtype.Sno {
+	switch id := target.(type) {
+	case *idtype.Sno:
+		return id
+	case interface{ UntypedPointer() *idtype.Sno }:
+		return id.UntypedPointer()
+	}
+	return nil
+}
+
 type uuidBinary struct{ *leaf }
 
-func (w uuidBinary) put(buf []byte, v *idtype.Sno) ([]byte, error) {
-	if !w.accepts(*v) {
-		return nil, w.rejection(unsafe.Pointer(v), idtype.ErrRange)
+func (w uuidBinary) Encode(id any, buf []byte) ([]byte, error) {
+	u, err := w.uuidOf(id)
+	if err != nil {
+		return nil, err
 	}
-	u := v.UUID()
 	return append(buf, u[:]...), nil
 }
 
-func (w uuidBinary) get(src []byte, dst *idtype.Sno) error {
-	// The bytes of a Sno's uuid are its text.
-	var id idtype.Sno
+func (w uuidBinary) Scan(src []byte, target any) error {
+	id := snoAt(target)
 	switch {
-	case id.UnmarshalText(src) == nil && w.accepts(id):
-		*dst = id
+	case id == nil, w.own():
+	case !w.tagged && id.UnmarshalText(src) == nil, w.tagged && w.setUUID(id, src): // saves a call if there is no metabyte
 		return nil
+	}
+	switch {
+	case !w.isUsual(src, target):
+		return w.unusual(target)
 	case len(src) != len(uuid.UUID{}):
 		return badWire("a uuid of 16 bytes", src)
 	}
-	return w.scan(unsafe.Pointer(dst), uuid.UUID(src))
+	return scan(target, uuid.UUID(src).String())
 }
 
 type uuidText struct{ *leaf }
 
-func (w uuidText) put(buf []byte, v *idtype.Sno) ([]byte, error) {
-	if !w.accepts(*v) {
-		return nil, w.rejection(unsafe.Pointer(v), idtype.ErrRange)
+func (w uuidText) Encode(id any, buf []byte) ([]byte, error) {
+	u, err := w.uuidOf(id)
+	if err != nil {
+		return nil, err
 	}
-	u := v.UUID()
 	for i, part := range [...][]byte{u[:4], u[4:6], u[6:8], u[8:10], u[10:]} {
 		if i > 0 {
 			buf = append(buf, '-')
@@ -128,89 +303,165 @@ func (w uuidText) put(buf []byte, v *idtype.Sno) ([]byte, error) {
 	return buf, nil
 }
 
-func (w uuidText) get(src []byte, dst *idtype.Sno) error {
-	u, err := uuid.ParseBytes(src)
-	if err != nil || len(src) != 36 { // ParseBytes also accepts other notations
-		return w.scan(unsafe.Pointer(dst), string(src))
+func (w uuidText) Scan(src []byte, target any) error {
+	if !w.isUsual(src, target) {
+		return w.unusual(target)
 	}
-	var id idtype.Sno
-	if id.UnmarshalText(u[:]) == nil && w.accepts(id) {
-		*dst = id
+	u, err := uuid.ParseBytes(src)
+	if id := snoAt(target); err == nil && len(src) == 36 && !w.own() && w.setUUID(id, u[:]) { // ParseBytes also accepts other notations
 		return nil
 	}
-	return w.scan(unsafe.Pointer(dst), u)
+	return scan(target, string(src))
 }
 
 // textChars is the wire for text, varchar and domains over them, in both formats.
-type textChars[T sqltypes.ID] struct{ *leaf }
+type textChars struct{ *leaf }
 
-func (w textChars[T]) put(buf []byte, v *sqltypes.Text[T]) ([]byte, error) {
-	b, err := v.ID.AppendText(buf)
-	if err == nil && w.tagged && !w.accepts(*(*idtype.Sno)(unsafe.Pointer(v))) {
-		err = idtype.ErrRange
+func (w textChars) Encode(id any, buf []byte) ([]byte, error) {
+	if w.isOther(id) {
+		return nil, wrongType(id, w.typ)
 	}
+	b, err := w.append(buf, id)
 	if err != nil {
-		return nil, w.rejection(unsafe.Pointer(v), err)
+		return nil, rejection(id, err)
 	}
 	return b, nil
 }
 
-func (w textChars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
-	if w.tagged {
-		var id idtype.Sno
-		if id.UnmarshalText(src) == nil && !w.accepts(id) {
-			return w.scan(unsafe.Pointer(new(sqltypes.Text[T])), string(src)) // for its error
-		}
+// An untyper is a typed key.
+type untyper[T any] interface{ Untyped() T }
+
+// append appends the text without the prefix of a typed key.
+func (w textChars) append(buf []byte, id any) ([]byte, error) {
+	if !w.of.typed() {
+		return id.(encoding.TextAppender).AppendText(buf)
 	}
-	if err := any(&dst.ID).(encoding.TextUnmarshaler).UnmarshalText(src); err != nil {
-		return w.named(err)
+	switch key := at(reflect.Indirect(reflect.ValueOf(id)).Field(0)).(type) {
+	case untyper[idtype.Snowflake]:
+		return key.Untyped().AppendText(buf)
+	case untyper[idtype.SnowflakeSI]:
+		return key.Untyped().AppendText(buf)
+	case untyper[idtype.UID60]:
+		return key.Untyped().AppendText(buf)
+	case untyper[idtype.Spread64]:
+		return key.Untyped().AppendText(buf)
+	default:
+		u, err := w.of.uuidOf(key)
+		return append(buf, u[:]...), err // the bytes of a Sno's uuid are its text
+	}
+}
+
+func (w textChars) Scan(src []byte, target any) error {
+	if !w.isUsual(src, target) {
+		return w.unusual(target)
+	}
+	if w.own() {
+		return scan(target, string(src))
+	}
+	if err := w.of.parse(src, reflect.ValueOf(target).Elem().Field(0).Addr().Interface()); err != nil {
+		return w.of.named(err)
 	}
 	return nil
 }
 
 // named puts the name of a typed key into the error of its base type.
-func (w textChars[T]) named(err error) error {
+func (l *leaf) named(err error) error {
 	var e *idtype.ParseError
-	if errors.As(err, &e) && w.of.typ.Kind() != reflect.Struct {
-		e.Type = strings.TrimPrefix(typename.Of(w.of.typ), "idtype.")
+	if errors.As(err, &e) {
+		e.Type = strings.TrimPrefix(typename.Of(l.typ), "idtype.")
 	}
 	return err
 }
 
+// parse sets the ID at target to the one in a text without the prefix of a typed key.
+func (l *leaf) parse(text []byte, target any) (err error) {
+	if !l.typed() {
+		return target.(encoding.TextUnmarshaler).UnmarshalText(text)
+	}
+	var n int64
+	switch target.(type) {
+	case untyper[idtype.Snowflake]:
+		var id idtype.Snowflake
+		err = id.UnmarshalText(text)
+		n = int64(id)
+	case untyper[idtype.SnowflakeSI]:
+		var id idtype.SnowflakeSI
+		err = id.UnmarshalText(text)
+		n = int64(id)
+	case untyper[idtype.UID60]:
+		var id idtype.UID60
+		err = id.UnmarshalText(text)
+		n = int64(id)
+	case untyper[idtype.Spread64]:
+		var id idtype.Spread64
+		err = id.UnmarshalText(text)
+		n = int64(id)
+	default:
+		var id idtype.Sno
+		if err := id.UnmarshalText(text); err != nil || l.setUUID(snoAt(target), text) {
+			return err
+		}
+		return scan(target, id.UUID().String()) // for its error
+	}
+	if err != nil {
+		return err
+	}
+	return l.setNumber(target, n)
+}
+
 // paddedChars is the wire for char(n), which the server pads with spaces.
-type paddedChars[T sqltypes.ID] struct{ textChars[T] }
+type paddedChars struct{ textChars }
 
-func (p paddedChars[T]) get(src []byte, dst *sqltypes.Text[T]) error {
-	return p.textChars.get(bytes.TrimRight(src, " "), dst)
+func (w paddedChars) Scan(src []byte, target any) error {
+	return w.textChars.Scan(bytes.TrimRight(src, " "), target)
 }
 
-type byteaBinary struct{}
-
-func (byteaBinary) put(buf []byte, v *sqltypes.SnoBytes) ([]byte, error) {
-	return append(buf, v.ID[:]...), nil
+// snoIn returns the ID in a SnoBytes.
+func (l *leaf) snoIn(id any) (idtype.Sno, error) {
+	switch id := id.(type) {
+	case sqltypes.SnoBytes:
+		return id.ID, nil
+	case *sqltypes.SnoBytes:
+		return id.ID, nil
+	}
+	return idtype.Sno{}, wrongType(id, l.typ)
 }
 
-func (byteaBinary) get(src []byte, dst *sqltypes.SnoBytes) error {
-	return dst.ID.UnmarshalBinary(src)
+type byteaBinary struct{ *leaf }
+
+func (w byteaBinary) Encode(id any, buf []byte) ([]byte, error) {
+	sno, err := w.snoIn(id)
+	return append(buf, sno[:]...), err
 }
 
-type byteaText struct{}
+func (w byteaBinary) Scan(src []byte, target any) error {
+	if !w.isUsual(src, target) {
+		return w.unusual(target)
+	}
+	return target.(*sqltypes.SnoBytes).ID.UnmarshalBinary(src)
+}
+
+type byteaText struct{ *leaf }
 
 const byteaPrefix = `\x`
 
-func (byteaText) put(buf []byte, v *sqltypes.SnoBytes) ([]byte, error) {
-	return hex.AppendEncode(append(buf, byteaPrefix...), v.ID[:]), nil
+func (w byteaText) Encode(id any, buf []byte) ([]byte, error) {
+	sno, err := w.snoIn(id)
+	return hex.AppendEncode(append(buf, byteaPrefix...), sno[:]), err
 }
 
-func (byteaText) get(src []byte, dst *sqltypes.SnoBytes) error {
+func (w byteaText) Scan(src []byte, target any) error {
+	if !w.isUsual(src, target) {
+		return w.unusual(target)
+	}
 	digits, ok := bytes.CutPrefix(src, []byte(byteaPrefix))
-	var id idtype.Sno
-	if !ok || len(digits) != 2*len(id) {
+	var sno idtype.Sno
+	if !ok || len(digits) != 2*len(sno) {
 		return badWire(`a bytea of 10 bytes as \x and 20 hex digits`, src)
 	}
-	if _, err := hex.Decode(id[:], digits); err != nil {
+	if _, err := hex.Decode(sno[:], digits); err != nil {
 		return badWire(`a bytea of 10 bytes as \x and 20 hex digits`, src)
 	}
-	dst.ID = id
+	target.(*sqltypes.SnoBytes).ID = sno
 	return nil
 }

@@ -80,8 +80,8 @@ func (encodeTicket) Encode(value any, buf []byte) ([]byte, error) {
 	return append(buf, digits...), nil
 }
 
-// AfterConnect keeps a codec that the caller has registered for a domain, with its
-// format. IDs work with the domain too.
+// AfterConnect leaves a domain alone if the caller has registered a codec for it: the codec
+// keeps its format, and IDs are encoded by their Value.
 func TestCallersDomainCodec(t *testing.T) {
 	each(t, func(t *testing.T, db *pgtest.DB) {
 		createDomains(t, db)
