@@ -84,7 +84,7 @@ func TicketHandler(db *gorm.DB, s *seal.Sealer, userOf func(*http.Request) idtyp
 		case err != nil:
 			http.Error(w, "internal error", http.StatusInternalServerError)
 		default:
-			json.NewEncoder(w).Encode(map[string]string{"id": seal.Text(s, ticket.ID), "title": ticket.Title})
+			_ = json.NewEncoder(w).Encode(map[string]string{"id": seal.Text(s, ticket.ID), "title": ticket.Title})
 		}
 	}
 }

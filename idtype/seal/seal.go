@@ -16,8 +16,8 @@ import (
 	"github.com/sortkey/sortkey/internal/typename"
 )
 
-// ErrUnreadable: the text is not a sealed ID of the type under one of the keys. It wasn't
-// sealed, it was changed, or it was sealed for another type or with another key.
+// ErrUnreadable means that the text is not a sealed ID of the type under one of the keys. It
+// wasn't sealed, it was changed, or it was sealed for another type or with another key.
 var ErrUnreadable = errors.New("not a sealed ID of this type and these keys")
 
 // A Sealer seals IDs and opens sealed ones. It is safe for concurrent use.
