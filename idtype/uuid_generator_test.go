@@ -188,7 +188,7 @@ func TestUUIDFrozen(t *testing.T) {
 		t.Errorf("Next: %v", err)
 	}
 	at.frozen = false
-	if n, err := g.Fill(t.Context(), dst[:50_000]); n != 50_000 || err != nil { // 12 ms' worth
+	if n, err := g.Fill(t.Context(), dst[:400_000]); n != 400_000 || err != nil { // 98 ms' worth: MaxWait bounds only the time without an ID
 		t.Errorf("%d IDs, %v", n, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
