@@ -357,7 +357,7 @@ func TestMigrateWords(t *testing.T) {
 		check(1, "migrate check --epoch 2026-01-01", layout)
 		check(2, "migrate up --epoch 2026-01-01", layout)
 		check(1, "migrate check --si-epoch 2026-01-01", "; run sortkey migrate up with the same flags\n")
-		check(2, "migrate print --after 10", "--after 10: want 0 to 8")
+		check(2, "migrate print --after 10", "--after 10: want 0 to 9")
 		check(2, "migrate print --schema user", `--schema "user" is not a valid name`)
 		check(2, "nodes list --schema user", `--schema "user" is not a valid name`)
 		db.Exec(t, "DROP TABLE sortkey_internal.goose_version")
