@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -62,199 +61,27 @@ func (c *tape) clock() *clock {
 	}
 }
 
-// A model predicts the IDs of a generator from its readings of the clock.
-type model struct {
-	plan
-	anchored bool
-	patience time.Duration // negative: none
-
-	unit  int64 // the highest unit used with the current tick-tock bit, or the start bound
-	next  int64 // the next number of unit
-	tick  bool
-	safe  int64         // the highest unit used with the other bit
-	first int64         // the first unit with an ID; -1: no ID exists
-	bound int64         // the start bound, a unit without IDs
-	shown int64         // the clock's unit at the last reading
-	until time.Duration // the end of the unit on the monotonic clock, if the generator doesn't read the wall before
-
-	atUnit, atNext int64 // the next unit and number of At
-	drifts         uint32
-	wanting        bool // a call found the unit full
-	stats          GeneratorStats
-}
-
-func newModel(p plan, anchored bool, patience time.Duration, bound int64) *model {
-	m := &model{plan: p, anchored: anchored, patience: patience, unit: -1, next: p.max + 1, bound: -1, safe: -1, first: -1, shown: -1}
-	m.useUp(bound)
-	m.atUnit, m.atNext = bound+1, p.min
-	return m
-}
-
-// useUp marks all units up to this one as used.
-func (m *model) useUp(unit int64) {
-	m.safe = max(m.safe, unit)
-	if unit >= m.unit {
-		m.unit, m.next, m.bound = unit, m.max+1, unit
-	}
-}
-
-// look returns the clock's unit.
-func (m *model) look(wall time.Time) (int64, error) {
-	passed := wall.UnixMilli() - m.epoch.UnixMilli()
-	now := passed / m.step.Milliseconds()
-	switch {
-	case passed < 0 && m.unit < 0:
-		return 0, ErrBeforeEpoch
-	case passed < 0: // the clock stepped back
-		now = -1
-	case now > m.last:
-		return 0, ErrTimeExhausted
-	}
-	if now < m.shown {
-		m.stats.ClockRegressions++
-	}
-	m.shown = now
-	return now, nil
-}
-
-// open begins a unit. If its first number is random, open takes it from was, the actual
-// IDs.
-func (m *model) open(unit int64, was []pair) {
-	start, most := m.min, m.min
-	if m.random && !(m.first >= 0 && m.next > m.max && unit == m.unit+1) {
-		most = 255
-	}
-	if unit == 0 && m.skips {
-		start, most = max(start, 1), max(most, 1)
-	}
-	if len(was) > 0 && start <= was[0].number && was[0].number <= most {
-		start = was[0].number
-	}
-	m.unit, m.next, m.wanting = unit, start, false
-	if m.first < 0 {
-		m.first = unit
-	}
-}
-
-// A request is the state of a call of Next or Fill.
-type request struct {
-	begun  int64 // unit
-	waited bool
-}
-
-// unknown is the unit of a call that has not read the clock.
-const unknown = -2
-
-// try takes up to n numbers from one unit.
-func (m *model) try(now int64, r request, n int64, was []pair) ([]pair, error) {
-	unit := now
-	if r.waited {
-		// The units that passed since the call began, but only as many as it needs.
-		unit = min(max(now-(n-1)/int64(m.capacity()), r.begun, m.unit), now)
-	}
-	switch {
-	case now < m.unit && m.toggles && now > m.safe:
-		m.safe, m.tick = m.unit, !m.tick
-		m.drifts++
-		m.stats.TickTocks++
-		m.open(now, was)
-	case now < m.unit:
-		return nil, ErrClockBackwards
-	case unit > m.unit:
-		m.open(unit, was)
-	case m.next <= m.max:
-	case m.unit < now:
-		m.open(m.unit+1, was)
-	case m.unit == m.bound:
-		return nil, ErrClockBackwards // the clock has not passed the start bound
-	default:
-		if !m.wanting {
-			m.stats.SequenceOverflows++
-		}
-		m.wanting = true
-		return nil, ErrSequenceExhausted
-	}
-	return m.take(min(n, m.max-m.next+1)), nil
-}
-
-func (m *model) take(n int64) (ids []pair) {
-	for range n {
-		ids = append(ids, pair{m.unit, m.tick, m.next})
-		m.next++
-	}
-	m.stats.Minted += uint64(n)
-	return ids
-}
-
-// reserve replays the recorded readings and waits of a call until the call gets numbers or
-// fails.
-func (m *model) reserve(t *rapid.T, r *request, n int64, was []pair, log *[]moment) ([]pair, error) {
-	var began time.Duration
-	for first := true; ; first = false {
-		at := pop(t, log, false)
-		if first {
-			began = at.ticks
-		}
-		now, err := m.look(at.wall)
-		if err != nil {
-			return nil, err
-		}
-		if r.begun == unknown {
-			r.begun = now
-		}
-		ids, err := m.try(now, *r, n, was)
-		m.until = 0
-		if err == nil && m.unit == now {
-			m.until = at.ticks + m.time(now+1).Sub(at.wall)
-		}
-		left := m.patience - (at.ticks - began)
-		if err == nil || left <= 0 || err == ErrClockBackwards && m.ahead().Sub(at.wall) > left {
-			return ids, err
-		}
-		if first {
-			m.stats.Waits++
-		}
-		r.waited = true
-		if wait := pop(t, log, true).wait; wait > left {
-			t.Fatalf("waits for %v, with %v left of %v", wait, left, m.patience)
-		}
-	}
-}
-
-// ahead returns the time that a clock which is behind must reach.
-func (m *model) ahead() time.Time {
-	switch {
-	case m.unit == m.bound:
-		return m.time(m.unit + 1)
-	case m.toggles:
-		return m.time(min(m.unit, m.safe+1))
-	}
-	return m.time(m.unit)
-}
-
-// pop returns the next recorded reading or wait of the generator.
-func pop(t *rapid.T, log *[]moment, wait bool) moment {
-	if len(*log) == 0 || (*log)[0].wait > 0 != wait {
-		t.Fatalf("want next: wait %v, reading %v; got the record %v", wait, !wait, *log)
-	}
-	next := (*log)[0]
-	*log = (*log)[1:]
-	return next
-}
-
-// A trial runs a generator against its model.
+// A trial runs a generator and records what it did.
 type trial[T comparable] struct {
 	subject[T]
-	c    *tape
-	g    Generator[T]
-	m    *model
-	seen map[pair]bool
-	prev *pair // the last pair of this generator
-	high int64 // the highest unit that any generator used or marked as used
+	c        *tape
+	g        Generator[T]
+	patience time.Duration  // MaxWait; negative: none
+	seen     map[pair]bool  // the pairs of all generators
+	high     int64          // the highest unit that any generator used or marked as used
+	bound    int64          // the start bound of the generator
+	marked   int64          // the bound of a snapshot's generator: a snapshot doesn't distinguish a bound from a full unit
+	first    int64          // the first unit of Next and Fill; -1: none
+	prev     *pair          // the last pair of Next and Fill
+	tick     bool           // its tick-tock bit
+	past     int64          // the last unit of At; later calls can't use earlier ones
+	shown    int64          // the clock's unit at the last reading of the generator
+	waited   bool           // a call of the generator has waited
+	want     GeneratorStats // Waits and SequenceOverflows excluded
 }
 
-// TestModel compares each format's generator with a simple model, in random scripts of
-// clock changes and calls.
+// TestModel runs each format's generator through random scripts of clock changes and calls,
+// and checks what the generator promises after each call.
 func TestModel(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f.Value.String() == "100" { // rapid's default
 		_ = f.Value.Set(modelChecks)
@@ -273,9 +100,9 @@ func (s subject[T]) testModel(t *testing.T) {
 		t.Run(fmt.Sprint("anchored=", anchored), func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(t *rapid.T) {
-				x := &trial[T]{subject: s, c: &tape{anchored: anchored}, seen: map[pair]bool{}, high: -1}
+				x := &trial[T]{subject: s, c: &tape{anchored: anchored}, seen: map[pair]bool{}, high: -1, first: -1}
 				x.jump(t)
-				x.high = rapid.SampledFrom([]int64{-1, x.shown() - 1, x.shown(), x.shown() + 1, x.shown() + 50}).Draw(t, "bound")
+				x.high = rapid.SampledFrom([]int64{-1, x.clockUnit() - 1, x.clockUnit(), x.clockUnit() + 1, x.clockUnit() + 50}).Draw(t, "bound")
 				x.high = min(max(x.high, -1), s.last)
 				x.restart(t)
 				actions := map[string]func(*rapid.T){
@@ -307,18 +134,20 @@ func (x *trial[T]) either(t *rapid.T) time.Duration {
 	return x.span(t)
 }
 
-// shown returns the clock's unit, or the nearest value outside the format's units.
-func (x *trial[T]) shown() int64 {
-	since := x.c.wall.Sub(x.epoch)
+// clockUnit returns the clock's unit, or the nearest value outside the format's units.
+func (x *trial[T]) clockUnit() int64 { return x.unitAt(x.c.wall) }
+
+func (x *trial[T]) unitAt(wall time.Time) int64 {
+	since := wall.UnixMilli() - x.epoch.UnixMilli()
 	if since < 0 {
 		return -1
 	}
-	return min(int64(since/x.step), x.last+1)
+	return min(since/x.step.Milliseconds(), x.last+1)
 }
 
 // outside returns the error for a clock outside the format's time.
 func (x *trial[T]) outside() error {
-	switch unit := x.shown(); {
+	switch unit := x.clockUnit(); {
 	case unit < 0:
 		return ErrBeforeEpoch
 	case unit > x.last:
@@ -396,85 +225,157 @@ func (x *trial[T]) restart(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.g, x.m, x.prev = g, newModel(x.plan, x.c.anchored, patience(o), x.high), nil
+	x.begin(g, o, x.high)
+	x.first, x.past, x.prev, x.tick, x.shown, x.marked = -1, x.high+1, nil, false, -1, -1
+}
+
+// begin replaces the generator.
+func (x *trial[T]) begin(g Generator[T], o Options, bound int64) {
+	x.g, x.bound, x.patience = g, bound, patience(o)
+	x.want, x.waited, x.c.log = GeneratorStats{}, false, nil
 }
 
 // next calls Next several times.
 func (x *trial[T]) next(t *rapid.T) {
 	for range rapid.IntRange(1, 12).Draw(t, "calls") {
 		x.c.log = nil
-		quick := x.quick()
+		began, fresh := x.c.ticks, x.fresh()
 		id, err := x.g.Next()
-		var was, want []pair
-		if err == nil {
-			was = []pair{x.pair(id)}
-		} else if id != *new(T) {
+		if err != nil && id != *new(T) {
 			t.Fatalf("%v with an error", id)
 		}
-		var wantErr error
-		if quick {
-			want = x.m.take(1)
-		} else {
-			want, wantErr = x.m.reserve(t, &request{begun: unknown}, 1, was, &x.c.log)
-		}
-		x.compare(t, was, want, err, wantErr)
+		lo, hi := x.readings(t, 0)
+		x.bounded(t, began, err)
 		if err != nil {
+			x.failed(t, err, fresh)
 			return
 		}
+		x.created(t, []T{id}, lo, hi)
 	}
-}
-
-// quick reports whether the next call uses the fast path, without a reading of the wall
-// clock.
-func (x *trial[T]) quick() bool {
-	return x.m.anchored && x.c.ticks < x.m.until && x.m.next <= x.m.max
 }
 
 // fill calls Fill.
 func (x *trial[T]) fill(t *rapid.T) {
 	dst := make([]T, rapid.IntRange(0, 7*x.capacity()/2).Draw(t, "n"))
 	x.c.log = nil
-	quick := len(dst) == 1 && x.quick()
+	fresh := x.fresh() && len(dst) == 1
 	n, err := x.g.Fill(t.Context(), dst)
-	var was, want []pair
-	for i, id := range dst {
-		if i < n {
-			was = append(was, x.pair(id))
-		} else if id != *new(T) {
+	for _, id := range dst[n:] {
+		if id != *new(T) {
 			t.Fatalf("Fill returned %d, but also wrote %v", n, id)
 		}
 	}
-	var wantErr error
-	if quick {
-		want = x.m.take(1)
+	if (err == nil) != (n == len(dst)) {
+		t.Fatalf("Fill of %d IDs returned %d, %v", len(dst), n, err)
 	}
-	for r := (request{begun: unknown}); len(want) < len(dst) && wantErr == nil; {
-		var some []pair
-		some, wantErr = x.m.reserve(t, &r, int64(len(dst)-len(want)), was[min(len(want), n):], &x.c.log)
-		want = append(want, some...)
+	lo, hi := x.readings(t, n)
+	x.created(t, dst[:n], lo, hi)
+	if err != nil {
+		x.failed(t, err, fresh)
 	}
-	x.compare(t, was, want, err, wantErr)
 }
 
-// compare compares the result of a call with the model's.
-func (x *trial[T]) compare(t *rapid.T, was, want []pair, err, wantErr error) {
-	if got := sentinel(err); got != wantErr {
-		t.Fatalf("error %v, want %v", err, wantErr)
-	}
-	if !slices.Equal(was, want) {
-		t.Fatalf("created %v, want %v", was, want)
-	}
-	if len(x.c.log) > 0 {
-		t.Fatalf("unexpected readings and waits: %v", x.c.log)
-	}
-	for _, p := range was {
+// fresh reports whether the clock shows a unit that no generator has used or marked. Next then
+// returns an ID at once.
+func (x *trial[T]) fresh() bool { return x.outside() == nil && x.clockUnit() > x.high }
+
+// created checks the IDs of a call: none repeats, they increase, and their units are later than
+// the start bound and neither before nor after lo and hi, the clock's units during the call.
+func (x *trial[T]) created(t *rapid.T, ids []T, lo, hi int64) {
+	for _, id := range ids {
+		p := x.pair(id)
 		if x.seen[p] {
 			t.Fatalf("duplicate %v", p)
 		}
 		if l := x.prev; l != nil && l.tick == p.tick && (p.unit < l.unit || p.unit == l.unit && p.number <= l.number) {
 			t.Fatalf("%v after %v", p, *l)
 		}
-		x.seen[p], x.prev, x.high = true, &p, max(x.high, p.unit)
+		switch {
+		case p.number < x.min || p.number > x.max || p.unit <= x.bound:
+			t.Fatalf("%v, after the bound %d and with numbers %d to %d", p, x.bound, x.min, x.max)
+		case len(x.c.log) == 0 && (!x.c.anchored || x.prev == nil || p.unit != x.prev.unit || p.tick != x.prev.tick):
+			t.Fatalf("%v after %v without a reading of the clock", p, x.prev)
+		case len(x.c.log) > 0 && (p.unit < lo || p.unit > hi):
+			t.Fatalf("%v while the clock was in units %d to %d", p, lo, hi)
+		case p == (pair{}) && x.skips:
+			t.Fatalf("%v makes the zero ID", p)
+		}
+		if p.tick != x.tick {
+			x.want.TickTocks++
+		}
+		if x.first < 0 {
+			x.first = p.unit
+		}
+		x.seen[p], x.prev, x.tick, x.high = true, &p, p.tick, max(x.high, p.unit)
+	}
+	x.want.Minted += uint64(len(ids))
+}
+
+// readings counts the steps back in the clock's readings during a call that created n IDs, and
+// returns the lowest and the highest unit that the clock showed.
+func (x *trial[T]) readings(t *rapid.T, n int) (lo, hi int64) {
+	lo, hi = x.last+1, -1
+	for _, at := range x.c.log {
+		switch {
+		case at.wait > 0 && x.patience < 0 || at.wait > max(x.patience, 0):
+			t.Fatalf("waited for %v with a MaxWait of %v", at.wait, x.patience)
+		case at.wait > 0:
+			x.waited = true
+			continue
+		}
+		unit := x.unitAt(at.wall)
+		if unit > x.last || unit < 0 && x.high < 0 && n == 0 {
+			continue // the generator rejects such a reading
+		}
+		if unit < x.shown {
+			x.want.ClockRegressions++
+		}
+		x.shown = unit
+		lo, hi = min(lo, max(unit, 0)), max(hi, unit)
+	}
+	return lo, hi
+}
+
+// bounded checks that the waits of a call of Next stay within MaxWait, and that it failed only
+// when no time was left.
+func (x *trial[T]) bounded(t *rapid.T, began time.Duration, err error) {
+	var now time.Time
+	elapsed := time.Duration(0)
+	for _, at := range x.c.log {
+		if at.wait == 0 {
+			now, elapsed = at.wall, at.ticks-began
+		} else if at.wait > x.patience-elapsed {
+			t.Fatalf("waits for %v, %v after the start, with a MaxWait of %v", at.wait, elapsed, x.patience)
+		}
+	}
+	switch {
+	case errors.Is(err, ErrSequenceExhausted) && elapsed < x.patience:
+		t.Fatalf("%v after %v, with a MaxWait of %v", err, elapsed, x.patience)
+	case errors.Is(err, ErrClockBackwards) && elapsed+x.time(x.high+1).Sub(now) <= x.patience:
+		t.Fatalf("%v after %v, at %v, with a MaxWait of %v", err, elapsed, now, x.patience)
+	}
+}
+
+// failed checks that the error of a call is the one that the clock calls for.
+func (x *trial[T]) failed(t *rapid.T, err error, fresh bool) {
+	if fresh {
+		t.Fatalf("%v, although the clock shows unit %d after %d", err, x.clockUnit(), x.high)
+	}
+	shown, last := int64(-2), pair{-1, x.tick, x.max}
+	for _, at := range x.c.log {
+		if at.wait == 0 {
+			shown = x.unitAt(at.wall)
+		}
+	}
+	last.unit = shown
+	because := map[error]bool{
+		ErrBeforeEpoch:       shown < 0 && x.high < 0,
+		ErrTimeExhausted:     shown > x.last,
+		ErrClockBackwards:    shown <= x.high && x.high >= 0,
+		ErrSequenceExhausted: x.seen[last] || shown >= 0 && shown == x.marked,
+	}
+	if !because[sentinel(err)] {
+		t.Fatalf("%v, with the clock in unit %d after unit %d", err, shown, x.high)
 	}
 }
 
@@ -490,23 +391,23 @@ func sentinel(err error) error {
 
 // check compares the counters.
 func (x *trial[T]) check(t *rapid.T) {
-	if got := stats(x.g); got != x.m.stats {
-		t.Fatalf("Stats = %+v, want %+v", got, x.m.stats)
+	got := stats(x.g)
+	if (got.Waits > 0) != x.waited {
+		t.Fatalf("Stats = %+v, but a call waited: %v", got, x.waited)
+	}
+	got.Waits, got.SequenceOverflows = 0, 0
+	if got != x.want {
+		t.Fatalf("Stats = %+v, want %+v", got, x.want)
 	}
 }
 
 // snapshot continues with a generator made from the snapshot of the last one.
 func snapshot(t *rapid.T, x *trial[Sno]) {
-	m := x.m
 	x.c.log = nil
 	s := x.g.(*SnoGenerator).Snapshot()
-	_, _ = m.look(x.c.wall) // keeps m.shown if the clock is outside the format
-	want := SnoSnapshot{
-		Partition: s.Partition, SequenceMin: uint16(m.min), SequenceMax: uint16(m.max), Sequence: uint16(m.next - 1),
-		Now: m.shown, WallHi: m.unit, WallSafe: m.safe, Drifts: m.drifts, First: m.first, AtUnit: m.atUnit, AtNext: uint32(m.atNext),
-	}
-	if s != want {
-		t.Fatalf("snapshot %+v, want %+v", s, want)
+	x.readings(t, 0)
+	if s.SequenceMin != uint16(x.min) || s.SequenceMax != uint16(x.max) || s.Drifts&1 == 1 != x.tick || s.First != x.first || max(s.WallHi, s.WallSafe) != x.high {
+		t.Fatalf("snapshot %+v of %+v", s, *x)
 	}
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -522,82 +423,55 @@ func snapshot(t *rapid.T, x *trial[Sno]) {
 		}
 		return
 	}
-	if m.first >= 0 {
-		m.bound = -1 // a snapshot doesn't distinguish a start bound from a full unit
-	}
-	o := x.options(t)
-	if ahead := rapid.Int64Range(-1, 9).Draw(t, "bound"); ahead >= 0 && x.high+ahead <= m.last {
+	o, bound := x.options(t), int64(-1)
+	if ahead := rapid.Int64Range(-1, 9).Draw(t, "bound"); ahead >= 0 && x.high+ahead <= x.last {
 		x.high += ahead
+		bound = x.high
 		o.NotBefore = x.time(x.high)
-		m.useUp(x.high)
-		if x.high >= m.atUnit {
-			m.atUnit, m.atNext = x.high+1, m.min
-		}
+		x.past = max(x.past, bound+1)
 	}
 	g, err := NewSnoGenerator(SnoConfig{Snapshot: &s, Options: o})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.stats, m.until, m.wanting, m.patience = GeneratorStats{}, 0, false, patience(o)
-	x.g, x.prev = g, nil
+	x.marked = max(x.marked, x.bound)
+	x.begin(g, o, max(bound, x.bound))
 }
 
 // at calls At several times.
 func at(t *rapid.T, x *trial[Sno]) {
-	m := x.m
-	from := rapid.SampledFrom([]int64{m.atUnit, m.first, x.shown(), 0, -1, m.last + 1}).Draw(t, "from")
+	from := rapid.SampledFrom([]int64{x.past, x.first, x.clockUnit(), 0, -1, x.last + 1}).Draw(t, "from")
 	unit := from - rapid.Int64Range(-1, 3).Draw(t, "less")
 	for range rapid.IntRange(1, 12).Draw(t, "calls") {
 		x.c.log = nil
 		id, err := x.g.(*SnoGenerator).At(5, x.time(unit).Add(x.step-1))
-		var was []pair
-		if err == nil {
-			was = []pair{x.pair(id)}
-		} else if id != (Sno{}) {
-			t.Fatalf("%v with an error", id)
+		x.readings(t, 0)
+		end := x.clockUnit()
+		if x.first >= 0 {
+			end = x.first
 		}
-		want, wantErr := m.at(unit, x.c.wall)
-		x.c.log = nil
-		live := x.prev
-		x.prev = nil
-		x.compare(t, was, want, err, wantErr)
-		x.prev = live
+		if err != nil {
+			because := map[error]bool{
+				ErrBeforeEpoch:       unit < 0 || x.clockUnit() < 0,
+				ErrTimeExhausted:     unit > x.last || x.clockUnit() > x.last,
+				ErrRange:             unit >= end || unit < x.past,
+				ErrSequenceExhausted: x.seen[pair{unit, false, x.max}],
+			}
+			if id != (Sno{}) || !because[sentinel(err)] {
+				t.Fatalf("%v, %v in unit %d, with %d to %d allowed", id, err, unit, x.past, end-1)
+			}
+			continue
+		}
+		p := x.pair(id)
+		if x.seen[p] || p.unit != unit || p.tick || unit >= end || unit < x.past || p.number < x.min || p.number > x.max {
+			t.Fatalf("%v at unit %d, with %d to %d allowed", p, unit, x.past, end-1)
+		}
+		if x.past = unit; x.first < 0 {
+			x.bound = max(x.bound, unit) // Next and Fill continue after it
+		}
+		x.seen[p], x.high = true, max(x.high, unit)
+		x.want.Minted++
 	}
-}
-
-// at takes a number of a past unit.
-func (m *model) at(unit int64, wall time.Time) ([]pair, error) {
-	switch {
-	case unit < 0:
-		return nil, ErrBeforeEpoch
-	case unit > m.last:
-		return nil, ErrTimeExhausted
-	}
-	end, err := m.look(wall)
-	if err != nil {
-		return nil, err
-	}
-	if m.first >= 0 {
-		end = m.first
-	}
-	if unit >= end || unit < m.atUnit {
-		return nil, ErrRange
-	}
-	if unit > m.atUnit {
-		m.atUnit, m.atNext = unit, m.min
-	}
-	if unit == 0 && m.skips {
-		m.atNext = max(m.atNext, 1)
-	}
-	if m.atNext > m.max {
-		return nil, ErrSequenceExhausted
-	}
-	m.atNext++
-	m.stats.Minted++
-	if m.first < 0 {
-		m.useUp(unit)
-	}
-	return []pair{{unit: unit, number: m.atNext - 1}}, nil
 }
 
 // TestMovingClock creates IDs in several goroutines while another one moves the clock.
