@@ -90,7 +90,7 @@ func TestCreate(t *testing.T) {
 		ada := &model.Customer{Email: "ada@example.com", Orders: []model.Order{{Number: "of ada", Lines: []model.Line{{Item: "cards"}}}}}
 		must(t, q.Customer.WithContext(ctx).Create(ada))
 		note(&ada.Orders[0])
-		if ada.ID.Untyped().Meta() != 'c' || ada.Orders[0].CustomerID != ada.ID || ada.Orders[0].Lines[0].OrderID != ada.Orders[0].ID {
+		if ada.ID.Meta() != 'c' || ada.Orders[0].CustomerID != ada.ID || ada.Orders[0].Lines[0].OrderID != ada.Orders[0].ID {
 			t.Errorf("created %+v", ada)
 		}
 		one := &model.Order{Number: "one", CustomerID: ada.ID}
