@@ -3,7 +3,6 @@ package gormplugin
 import (
 	"database/sql/driver"
 	"fmt"
-	"strings"
 	"testing"
 
 	"gorm.io/gorm"
@@ -166,27 +165,4 @@ func wantSQL(t *testing.T, got, want string) {
 	if got != want {
 		t.Errorf("SQL\n got %s\nwant %s", got, want)
 	}
-}
-
-// inserted returns the table and the arguments of each INSERT that s received.
-func inserted(s *server) (got []string) {
-	for i, q := range s.ran {
-		if !strings.HasPrefix(q, "INSERT") {
-			continue
-		}
-		table := strings.Split(q, "`")[1]
-		var args []string
-		for _, a := range s.args[i] {
-			switch v := a.Value.(type) {
-			case int64:
-				args = append(args, idtype.Snowflake(v).String())
-			case string:
-				args = append(args, v)
-			default:
-				args = append(args, "NULL")
-			}
-		}
-		got = append(got, table+" "+strings.Join(args, " "))
-	}
-	return got
 }

@@ -244,12 +244,12 @@ type (
 	}
 )
 
-func (pair) Value() (driver.Value, error)   { return "", nil }
-func (pair) GormDataType() string           { return "text" }
-func (opaque) Value() (driver.Value, error) { return "", nil }
-func (opaque) GormDataType() string         { return "text" }
-func (alien) Untyped() idtype.Sno           { return idtype.Sno{} }
-func (alien) GormDataType() string          { return "bytea" }
+func (pair) Value() (driver.Value, error)     { return "", nil }
+func (pair) GormDataType() string             { return "text" }
+func (o opaque) Value() (driver.Value, error) { return o.id.String(), nil }
+func (opaque) GormDataType() string           { return "text" }
+func (alien) Untyped() idtype.Sno             { return idtype.Sno{} }
+func (alien) GormDataType() string            { return "bytea" }
 
 // The plan of a model says which keys are filled, and from which generator. The tests in
 // integration_test/gorm create rows in all kinds of values.
@@ -281,7 +281,7 @@ func TestPlans(t *testing.T) {
 		{nil, &keyless{}, "`keylesses` (`name`) VALUES (\"\")"},
 		{nil, &code{}, "`codes` (`code`) VALUES (\"\")"},
 		{nil, &keyed[pair]{}, "`` (`id`,`name`) VALUES (\"\",\"\")"},
-		{nil, &keyed[opaque]{}, "`` (`id`,`name`) VALUES (\"\",\"\")"},
+		{nil, &keyed[opaque]{}, "`` (`id`,`name`) VALUES (\"0\",\"\")"},
 		{nil, &keyed[alien]{}, "`` (`id`,`name`) VALUES (\"[0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0]\",\"\")"},
 		{nil, &readOnlyKey{}, "`read_only_keys` (`name`) VALUES (\"\")"},
 		{selected("Name"), &createOnlyKey{}, "`create_only_keys` (`id`,`name`) VALUES (1,\"\")"},

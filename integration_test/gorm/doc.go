@@ -36,7 +36,7 @@
 //
 // # Cost
 //
-// With one version of Postgres: about 10 seconds of CPU time in the tests and 20 in the server.
+// With one version of Postgres: 20 seconds of CPU time in the tests and 16 in the server.
 // Outside CI, only Snowflake and Sno run every test on Postgres. The other ID types run there
 // where their values matter (wide in the table), and on SQLite otherwise.
 package gorm

@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/integration_test/internal/idtest"
 	"github.com/sortkey/sortkey/sqltypes"
 )
 
@@ -37,7 +38,7 @@ type (
 	}
 	snoPerson            struct{ Person[idtype.Sno, snoPerson] }
 	typedSnowflakePerson struct {
-		Person[typedSnowflake, typedSnowflakePerson]
+		Person[idtype.SnowflakeOf[idtest.Order], typedSnowflakePerson]
 	}
 	typedSnoPerson struct {
 		Person[typedSno, typedSnoPerson]

@@ -155,10 +155,9 @@ type peopleOf[T idtest.ID[T], N any] struct{ of[T] }
 // Typed keys with a prefix, Snos with a metabyte, and the caller's own ID types, which are
 // structs.
 type (
-	typedSnowflake = idtype.SnowflakeOf[idtest.Order]
-	typedSno       = idtype.SnoOf[idtest.Customer]
-	orderID        struct{ idtype.Snowflake }
-	customerID     struct{ idtype.Sno }
+	typedSno   = idtype.SnoOf[idtest.Customer]
+	orderID    struct{ idtype.Snowflake }
+	customerID struct{ idtype.Sno }
 )
 
 func (a orderID) Compare(b orderID) int       { return a.Snowflake.Compare(b.Snowflake) }

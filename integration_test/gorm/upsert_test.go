@@ -15,7 +15,6 @@ import (
 var (
 	byEmail    = []clause.Column{{Name: "email"}}
 	byPlace    = []clause.Column{{Name: "team"}, {Name: "desk"}}
-	byID       = []clause.Column{{Name: "id"}}
 	updateName = clause.AssignmentColumns([]string{"name"})
 )
 
