@@ -178,6 +178,24 @@ func TestFailedReturning(t *testing.T) {
 	}
 }
 
+// If the database rejects the rows of a model without associations, they lose their IDs.
+func TestRejectedRows(t *testing.T) {
+	db := openServer(t, &server{}, For(snowflakes()))
+	refuse := func(tx *gorm.DB) { _ = tx.AddError(errors.ErrUnsupported) }
+	if err := db.Callback().Create().After("gorm:create").Before(reconcileCallback).Register("test:refuse", refuse); err != nil {
+		t.Fatal(err)
+	}
+	one, batch, m := contact{}, []contact{{}, {ID: 2}, {}}, map[string]any{"ID": nil}
+	for _, rows := range []any{&one, &batch, m} {
+		if err := db.Model(&contact{}).Create(rows).Error; err != errors.ErrUnsupported {
+			t.Errorf("%T: error = %v", rows, err)
+		}
+	}
+	if one.ID != 0 || !slices.Equal(batch, []contact{{}, {ID: 2}, {}}) || len(m) != 0 {
+		t.Errorf("rows = %v, %v, %v", one, batch, m)
+	}
+}
+
 // A generator that fails for a public ID, or for a key behind a pointer, leaves no ID.
 func TestFailedForms(t *testing.T) {
 	gen := snowflakes()

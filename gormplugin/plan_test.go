@@ -717,6 +717,10 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", name, c.rows, err, c.want)
 		}
 	}
+	m := map[string]any{} // gets the ID itself
+	if create(t, open(t, For(snowflakes())).Model(&keyed[sql.Null[lineID]]{}), m); m["id"] != *line(1) {
+		t.Errorf("a map for a sql.Null: got %v", m)
+	}
 	if !zero.IsZero() {
 		t.Errorf("the caller's variable became %v, want zero", zero)
 	}
