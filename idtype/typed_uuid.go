@@ -34,6 +34,10 @@ const typeIDText = "26 characters [0-9a-hjkmnp-tv-z], the first at most 7"
 // Untyped returns the ID without its model.
 func (id TypedUUID[P]) Untyped() UUID { return UUID(id) }
 
+// UntypedPointer returns id as a pointer to the ID without its model, so that a codec can set
+// it.
+func (id *TypedUUID[P]) UntypedPointer() *UUID { return (*UUID)(id) }
+
 // ModelPrefix returns the prefix that the model declares with IDPrefix, without its
 // underscore. It is empty if the model declares none.
 func (TypedUUID[P]) ModelPrefix() string { return typeIDTraits[P]().modelPrefix() }

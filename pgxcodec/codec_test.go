@@ -29,6 +29,7 @@ type (
 	orderID    struct{ idtype.Snowflake }
 	visitID    struct{ idtype.Spread64 }
 	customerID struct{ idtype.Sno }
+	parcelID   struct{ idtype.UUID }
 )
 
 // Models of typed keys.
@@ -102,6 +103,9 @@ var (
 		of[idtype.Spread64Of[visitor]]{pgtype.Int8OID, pgtype.Int8ArrayOID, idtype.Spread64Of[visitor](spread64), "\xcb\x54\xec\xf2\x84\x0a\x00\x15", "-3795148059624996843"},
 		of[idtype.SnoOf[visitor]]{pgtype.UUIDOID, pgtype.UUIDArrayOID, idtype.SnoOf[visitor](sno), "brpk4q72xwf2m63l", "6272706b-3471-3732-7877-66326d36336c"},
 		of[idtype.SnoOf[customer]]{pgtype.UUIDOID, pgtype.UUIDArrayOID, idtype.SnoOf[customer](taggedSno), taggedSno.String(), taggedSno.UUID().String()},
+		of[idtype.UUID]{pgtype.UUIDOID, pgtype.UUIDArrayOID, uuid7, "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+		of[parcelID]{pgtype.UUIDOID, pgtype.UUIDArrayOID, parcelID{uuid7}, "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+		of[idtype.UUIDOf[shop]]{pgtype.UUIDOID, pgtype.UUIDArrayOID, idtype.UUIDOf[shop](uuid7), "\x01\x7f\x22\xe2\x79\xb0\x7c\xc3\x98\xc4\xdc\x0c\x0c\x07\x39\x8f", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
 		of[typedID]{pgtype.Int8OID, pgtype.Int8ArrayOID, typedID{idtype.SnowflakeOf[shop](snowflake)}, "\x01\xd5\xec\x4b\x00\x04\x30\x00", "132271570944274432"},
 		of[sqltypes.SnoBytes]{pgtype.ByteaOID, pgtype.ByteaArrayOID, sqltypes.SnoBytesOf(sno), "\x4e\x6f\x21\x60\xa0\xff\x9a\x0a\x10\x33", `\x4e6f2160a0ff9a0a1033`},
 	}
@@ -120,6 +124,8 @@ func init() {
 			textOf(c.oid, c.array, uid60),
 			textOf(c.oid, c.array, spread64),
 			textOf(c.oid, c.array, sno),
+			textOf(c.oid, c.array, uuid7),
+			textOf(c.oid, c.array, idtype.UUIDOf[shop](uuid7)),
 			textOf(c.oid, c.array, orderID{snowflake}),
 			textOf(c.oid, c.array, customerID{sno}),
 			textOf(c.oid, c.array, idtype.SnowflakeOf[shop](snowflake)),

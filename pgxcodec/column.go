@@ -47,12 +47,13 @@ func init() {
 	add[idtype.UID60](&bigints, ^uint64(idtype.MaxUID60))
 	add[idtype.Spread64](&bigints, 0)
 	add[idtype.Sno](&uuids, 0)
+	add[idtype.UUID](&uuids, 0)
 	add[sqltypes.SnoBytes](&byteas, 0)
 }
 
 func add[V sqltypes.ID](c *column, invalid uint64) {
 	t := reflect.TypeFor[V]()
-	leaves[t] = &leaf{typ: t, pointer: reflect.PointerTo(t), column: c, base: &base{t, invalid}}
+	leaves[t] = &leaf{typ: t, pointer: reflect.PointerTo(t), column: c, base: &base{t, invalid}, uuid: t == reflect.TypeFor[idtype.UUID]()}
 }
 
 // registerDefaults sets the Postgres types of arguments and targets whose OID is unknown,
@@ -63,11 +64,13 @@ func registerDefaults(m *pgtype.Map) {
 	registerDefaultsOf[idtype.UID60](m)
 	registerDefaultsOf[idtype.Spread64](m)
 	registerDefaultsOf[idtype.Sno](m)
+	registerDefaultsOf[idtype.UUID](m)
 	registerDefaultsOf[sqltypes.SnowflakeText](m)
 	registerDefaultsOf[sqltypes.SnowflakeSIText](m)
 	registerDefaultsOf[sqltypes.UID60Text](m)
 	registerDefaultsOf[sqltypes.Spread64Text](m)
 	registerDefaultsOf[sqltypes.SnoText](m)
+	registerDefaultsOf[sqltypes.UUIDText](m)
 	registerDefaultsOf[sqltypes.SnoBytes](m)
 }
 

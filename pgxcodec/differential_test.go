@@ -73,6 +73,7 @@ var differentialValues = []struct {
 	{"bigint", idShapes(idtype.SnowflakeOf[shop](7))}, {"bigint", idShapes(idtype.UID60Of[shop](uid60))}, {"bigint", idShapes(idtype.UID60Of[visitor](uid60))},
 	{"bigint", idShapes(orderID{7})}, {"bigint", idShapes(typedID{7})}, {"bigint", shapes(twoFields{7, "x"})},
 	{"uuid", idShapes(sno)}, {"uuid", idShapes(idtype.SnoOf[customer](taggedSno))}, {"uuid", idShapes(idtype.SnoOf[visitor](sno))}, {"uuid", idShapes(customerID{sno})},
+	{"uuid", idShapes(uuid7)}, {"uuid", idShapes(idtype.UUIDOf[shop](uuid7))}, {"text", idShapes(sqltypes.TextOf(uuid7))},
 	{"text", idShapes(sqltypes.TextOf(idtype.Snowflake(7)))}, {"text", idShapes(sqltypes.TextOf(sno))}, {"text", idShapes(sqltypes.TextOf(idtype.UID60Of[shop](uid60)))},
 	{"bytea", idShapes(sqltypes.SnoBytesOf(sno))},
 }

@@ -8,8 +8,8 @@
 // type:
 //
 //	bigint                                  idtype.Snowflake, SnowflakeSI, UID60, Spread64
-//	uuid                                    idtype.Sno
-//	text, varchar, char(n), citext, name    sqltypes.Text of these five types
+//	uuid                                    idtype.Sno, UUID
+//	text, varchar, char(n), citext, name    sqltypes.Text of these types
 //	bytea                                   sqltypes.SnoBytes
 //
 // Typed keys, such as [idtype.SnowflakeOf], and structs that embed one ID work wherever the

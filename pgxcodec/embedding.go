@@ -18,7 +18,7 @@ func embedded(t reflect.Type) *leaf {
 			continue
 		}
 		if id := leafOf(f.Type); id != nil && storedAs(t, f.Index, id) {
-			return &leaf{typ: t, pointer: reflect.PointerTo(t), column: id.column, of: id.of}
+			return &leaf{typ: t, pointer: reflect.PointerTo(t), column: id.column, of: id.of, uuid: id.uuid}
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ type leaf struct {
 	column  *column
 	base    *base // of an ID without its model, and nil for a struct and for sqltypes.Text of one
 	of      *leaf // of sqltypes.Text, the leaf of the ID
+	uuid    bool  // the ID of a uuid column is a UUID, not a Sno
 	tagged  bool  // all IDs have the metabyte meta
 	meta    byte
 }
@@ -215,7 +216,7 @@ func typedLeaf(t reflect.Type) *leaf {
 	if !ok {
 		return nil
 	}
-	l := &leaf{typ: t, pointer: reflect.PointerTo(t), column: plain.column, base: plain.base}
+	l := &leaf{typ: t, pointer: reflect.PointerTo(t), column: plain.column, base: plain.base, uuid: plain.uuid}
 	if tag, ok := reflect.Zero(t).Interface().(interface{ ModelMeta() (byte, bool) }); ok {
 		l.meta, l.tagged = tag.ModelMeta()
 	}

@@ -9,5 +9,6 @@ var (
 	snowflakeSI = idtype.SnowflakeSI(9007199254740991)
 	uid60       = idtype.MustParseUID60("xinaS8QBh")
 	spread64    = idtype.MustParseSpread64("cb54ecf2840a0015") // a negative bigint
+	uuid7       = idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
 	sno         = idtype.MustParseSno("brpk4q72xwf2m63l")
 )

@@ -95,7 +95,7 @@ func (l *leaf) alternatives() string {
 }
 
 func (l *leaf) snoBytes() string {
-	if l.column != &uuids {
+	if l.column != &uuids || l.uuid {
 		return ""
 	}
 	return ", sqltypes.SnoBytes for bytea columns"

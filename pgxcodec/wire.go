@@ -44,6 +44,8 @@ func (l *leaf) wire(c *column, format int16) wire {
 		return bigintText{l}
 	case c == &bigints:
 		return bigintBinary{l}
+	case c == &uuids && l.uuid:
+		return wholeUUID{l, text}
 	case c == &uuids && text:
 		return uuidText{l}
 	case c == &uuids:
@@ -314,6 +316,56 @@ func (w uuidText) Scan(src []byte, target any) error {
 	return scan(target, string(src))
 }
 
+// wholeUUID is the wire for an idtype.UUID or a typed key of one.
+type wholeUUID struct {
+	*leaf
+	text bool
+}
+
+func (w wholeUUID) Encode(id any, buf []byte) ([]byte, error) {
+	var u idtype.UUID
+	switch v := id.(type) {
+	case idtype.UUID:
+		u = v
+	case *idtype.UUID:
+		u = *v
+	case untyper[idtype.UUID]:
+		u = v.Untyped()
+	}
+	switch {
+	case w.isOther(id):
+		return nil, wrongType(id, w.typ)
+	case w.text:
+		return u.AppendText(buf)
+	}
+	return append(buf, u[:]...), nil
+}
+
+func (w wholeUUID) Scan(src []byte, target any) error {
+	if !w.isUsual(src, target) {
+		return w.unusual(target)
+	}
+	var id *idtype.UUID
+	switch target := target.(type) {
+	case *idtype.UUID:
+		id = target
+	case interface{ UntypedPointer() *idtype.UUID }:
+		id = target.UntypedPointer()
+	}
+	switch {
+	case w.text && (w.own() || id.UnmarshalText(src) != nil):
+		return scan(target, string(src))
+	case w.text:
+		return nil
+	case len(src) != len(id):
+		return badWire("a uuid of 16 bytes", src)
+	case w.own():
+		return scan(target, uuid.UUID(src).String())
+	}
+	copy(id[:], src)
+	return nil
+}
+
 // textChars is the wire for text, varchar and domains over them, in both formats.
 type textChars struct{ *leaf }
 
@@ -344,6 +396,8 @@ func (w textChars) append(buf []byte, id any) ([]byte, error) {
 	case untyper[idtype.UID60]:
 		return key.Untyped().AppendText(buf)
 	case untyper[idtype.Spread64]:
+		return key.Untyped().AppendText(buf)
+	case untyper[idtype.UUID]:
 		return key.Untyped().AppendText(buf)
 	default:
 		u, err := w.of.uuidOf(key)
@@ -379,7 +433,7 @@ func (l *leaf) parse(text []byte, target any) (err error) {
 		return target.(encoding.TextUnmarshaler).UnmarshalText(text)
 	}
 	var n int64
-	switch target.(type) {
+	switch target := target.(type) {
 	case untyper[idtype.Snowflake]:
 		var id idtype.Snowflake
 		err = id.UnmarshalText(text)
@@ -396,6 +450,8 @@ func (l *leaf) parse(text []byte, target any) (err error) {
 		var id idtype.Spread64
 		err = id.UnmarshalText(text)
 		n = int64(id)
+	case interface{ UntypedPointer() *idtype.UUID }:
+		return target.UntypedPointer().UnmarshalText(text)
 	default:
 		var id idtype.Sno
 		if err := id.UnmarshalText(text); err != nil || l.setUUID(snoAt(target), text) {

@@ -7,17 +7,19 @@
 // The package has four types. Text, Optional and Array hold any [ID]: a type of package
 // idtype, such as a typed key, or a struct of your own that embeds one.
 //   - [Text] stores the ID's text in text, varchar or char(n). Create one with [TextOf].
-//     Aliases: [SnowflakeText], [SnowflakeSIText], [UID60Text], [Spread64Text], [SnoText].
+//     Aliases: [SnowflakeText], [SnowflakeSIText], [UID60Text], [Spread64Text], [SnoText],
+//     [UUIDText].
 //   - [SnoBytes] stores the 10 bytes of an idtype.Sno in bytea. Create one with [SnoBytesOf].
 //   - [Optional] stores an ID in a nullable column. Create one with [OptionalOf].
 //     Aliases: [OptionalSnowflake], [OptionalSnowflakeSI], [OptionalUID60],
-//     [OptionalSpread64], [OptionalSno], [OptionalSnoText], [OptionalSnoBytes].
+//     [OptionalSpread64], [OptionalSno], [OptionalUUID], [OptionalSnoText],
+//     [OptionalSnoBytes].
 //   - [Array] stores IDs in an array column, such as bigint[] or uuid[]. Create one with
 //     [ArrayOf].
 //
 // The types combine: an OptionalSnoText is a Sno in a nullable text column. For a
-// NOT NULL uuid or bigint column, use the type of package idtype itself: idtype.Sno for
-// uuid, the others for bigint.
+// NOT NULL uuid or bigint column, use the type of package idtype itself: idtype.Sno and
+// idtype.UUID for uuid, the others for bigint.
 //
 // # NULL and the zero ID
 //

@@ -29,6 +29,8 @@ type (
 	OptionalSno = Optional[idtype.Sno]
 	// OptionalSnoText is a nullable text, varchar or char(n).
 	OptionalSnoText = Optional[SnoText]
+	// OptionalUUID is a nullable uuid.
+	OptionalUUID = Optional[idtype.UUID]
 	// OptionalSnoBytes is a nullable bytea.
 	OptionalSnoBytes = Optional[SnoBytes]
 )

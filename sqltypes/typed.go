@@ -29,6 +29,8 @@ func columnText[T ID](id T) ([]byte, error) {
 		untyped = id.Untyped()
 	case untyper[idtype.Sno]:
 		untyped = id.Untyped()
+	case untyper[idtype.UUID]:
+		untyped = id.Untyped()
 	default:
 		return id.(encoding.TextAppender).AppendText(nil)
 	}
@@ -52,6 +54,8 @@ func scanColumnText[T ID](dst *T, text []byte) error {
 		return scanUntyped[idtype.Spread64](dst, text)
 	case untyper[idtype.Sno]:
 		return scanUntyped[idtype.Sno](dst, text)
+	case untyper[idtype.UUID]:
+		return scanUntyped[idtype.UUID](dst, text)
 	}
 	return unmarshalText(dst, text)
 }

@@ -45,6 +45,12 @@ func TestTypedText(t *testing.T) {
 	if v, err := sqltypes.TextOf(idtype.SnoOf[customer](sno)).Value(); v != nil || !errors.Is(err, idtype.ErrRange) {
 		t.Errorf("Value with another metabyte = %v, %v, want ErrRange", v, err)
 	}
+	u := idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
+	testType(t, sqltypes.TextOf(u), u.String(), `"`+u.String()+`"`, u.String(), "text", nil)
+	testType(t, sqltypes.TextOf(idtype.UUIDOf[shop](u)), "shop_01fwhe4ydgfk1shh6w1g60eecf", `"shop_01fwhe4ydgfk1shh6w1g60eecf"`, u.String(), "text", []scan{
+		{u.String(), sqltypes.TextOf(idtype.UUIDOf[shop](u))}, {"shop_01fwhe4ydgfk1shh6w1g60eecf", idtype.ErrSyntax}})
+	testType(t, sqltypes.OptionalOf(idtype.UUIDOf[shop](u)), "shop_01fwhe4ydgfk1shh6w1g60eecf", `"shop_01fwhe4ydgfk1shh6w1g60eecf"`, u.String(), "uuid", []scan{
+		{nil, sqltypes.Optional[idtype.UUIDOf[shop]]{}}, {[16]byte(u), sqltypes.OptionalOf(idtype.UUIDOf[shop](u))}})
 	err := new(sqltypes.Text[idtype.SnowflakeOf[shop]]).Scan("x")
 	if err == nil || !strings.HasPrefix(err.Error(), `idtype: parse "x" as SnowflakeOf[sqltypes_test.shop]: `) {
 		t.Errorf("error %q", err)
