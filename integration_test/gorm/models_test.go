@@ -43,6 +43,12 @@ type (
 	typedSnoPerson struct {
 		Person[typedSno, typedSnoPerson]
 	}
+	uuidPerson struct {
+		Person[idtype.UUID, uuidPerson]
+	}
+	typedUUIDPerson struct {
+		Person[idtype.UUIDOf[idtest.Order], typedUUIDPerson]
+	}
 	ownSnowflakePerson struct {
 		Person[orderID, ownSnowflakePerson]
 	}

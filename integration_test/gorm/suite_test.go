@@ -70,8 +70,8 @@ type subset int
 
 const (
 	all    subset = iota
-	byTime        // those that sort by time
-	plain         // those that aren't structs, which GORM takes for models in a list of conditions
+	byTime        // ID types that sort by time
+	plain         // ID types that aren't structs, which GORM takes for models in a list of conditions
 )
 
 // tests returns the tests of the type. The other files have their methods.
@@ -189,7 +189,9 @@ func TestSno(t *testing.T)      { runAll[snoPerson](t, idtest.Sno, idtest.Sno) }
 func TestTypedSnowflake(t *testing.T) {
 	runAll[typedSnowflakePerson](t, idtest.OrderID, idtest.Snowflake)
 }
-func TestTypedSno(t *testing.T) { runAll[typedSnoPerson](t, idtest.CustomerID, idtest.Sno) }
+func TestTypedSno(t *testing.T)  { runAll[typedSnoPerson](t, idtest.CustomerID, idtest.Sno) }
+func TestUUID(t *testing.T)      { runAll[uuidPerson](t, idtest.UUID, idtest.UUID) }
+func TestTypedUUID(t *testing.T) { runAll[typedUUIDPerson](t, idtest.OrderUUID, idtest.UUID) }
 func TestOwnSnowflake(t *testing.T) {
 	runAll[ownSnowflakePerson](t, own(idtest.Snowflake, func(id idtype.Snowflake) orderID { return orderID{id} }, func(id orderID) idtype.Snowflake { return id.Snowflake }), idtest.Snowflake)
 }

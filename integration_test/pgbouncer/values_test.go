@@ -66,7 +66,7 @@ func sampleOf[T idtest.ID[T]](k idtest.Kind[T]) sample {
 func (s sample) id(n int) any { return s.ids.Index(n % s.ids.Len()).Interface() }
 
 var samples = []sample{
-	sampleOf(idtest.Snowflake), sampleOf(idtest.SnowflakeSI), sampleOf(idtest.UID60), sampleOf(idtest.Spread64), sampleOf(idtest.Sno),
+	sampleOf(idtest.Snowflake), sampleOf(idtest.SnowflakeSI), sampleOf(idtest.UID60), sampleOf(idtest.Spread64), sampleOf(idtest.Sno), sampleOf(idtest.UUID),
 	sampleOf(idtest.OrderID), sampleOf(idtest.VisitKey), sampleOf(idtest.CustomerID),
 }
 

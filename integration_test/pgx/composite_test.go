@@ -27,7 +27,7 @@ func (k of[T]) rangeTypes(t *testing.T, conn *pgx.Conn) {
 		return // Postgres has no range type for uuid
 	}
 	ctx := t.Context()
-	if _, err := conn.Exec(ctx, "create temporary table "+k.Name+" (r int8range, m int8multirange)"); err != nil {
+	if _, err := conn.Exec(ctx, "create temporary table "+k.table()+" (r int8range, m int8multirange)"); err != nil {
 		t.Fatal(err)
 	}
 	// The server normalizes integer ranges to an inclusive lower and an exclusive upper bound.
@@ -36,17 +36,17 @@ func (k of[T]) rangeTypes(t *testing.T, conn *pgx.Conn) {
 	open := pgtype.Range[T]{Lower: last, LowerType: pgtype.Inclusive, UpperType: pgtype.Unbounded, Valid: true}
 	for _, in := range []pgtype.Range[T]{closed, open, {}} {
 		var out pgtype.Range[T]
-		if err := conn.QueryRow(ctx, "insert into "+k.Name+" (r) values ($1) returning r", in).Scan(&out); err != nil || out != in {
+		if err := conn.QueryRow(ctx, "insert into "+k.table()+" (r) values ($1) returning r", in).Scan(&out); err != nil || out != in {
 			t.Errorf("%v: %v, %v", in, out, err)
 		}
 	}
 	multi := pgtype.Multirange[pgtype.Range[T]]{closed, open}
 	var out pgtype.Multirange[pgtype.Range[T]]
-	if err := conn.QueryRow(ctx, "insert into "+k.Name+" (m) values ($1) returning m", multi).Scan(&out); err != nil || !reflect.DeepEqual(out, multi) {
+	if err := conn.QueryRow(ctx, "insert into "+k.table()+" (m) values ($1) returning m", multi).Scan(&out); err != nil || !reflect.DeepEqual(out, multi) {
 		t.Errorf("%v: %v, %v", multi, out, err)
 	}
 	var shown string
-	if err := conn.QueryRow(ctx, "select m::text from "+k.Name+" where m is not null").Scan(&shown); err != nil || shown != fmt.Sprintf("{[%s,%s),[%s,)}", k.Stored(lo), k.Stored(hi), k.Stored(last)) {
+	if err := conn.QueryRow(ctx, "select m::text from "+k.table()+" where m is not null").Scan(&shown); err != nil || shown != fmt.Sprintf("{[%s,%s),[%s,)}", k.Stored(lo), k.Stored(hi), k.Stored(last)) {
 		t.Errorf("the server has %s, %v", shown, err)
 	}
 	for id, want := range map[T]bool{lo: true, hi: false, last: true} {

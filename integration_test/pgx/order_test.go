@@ -34,10 +34,10 @@ func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
 	}
 	r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 
-	if _, err := conn.Exec(ctx, `create temporary table `+k.Name+` (id `+k.Column+`, txt text collate "C", raw bytea)`); err != nil {
+	if _, err := conn.Exec(ctx, `create temporary table `+k.table()+` (id `+k.Column+`, txt text collate "C", raw bytea)`); err != nil {
 		t.Fatal(err)
 	}
-	_, err := conn.CopyFrom(ctx, pgx.Identifier{tableName(k.Name)}, []string{"id", "txt", "raw"},
+	_, err := conn.CopyFrom(ctx, pgx.Identifier{k.table()}, []string{"id", "txt", "raw"},
 		pgx.CopyFromSlice(len(ids), func(i int) ([]any, error) {
 			raw, err := ids[i].MarshalBinary()
 			return []any{ids[i], ids[i].String(), raw}, err
@@ -46,7 +46,7 @@ func (k of[T]) order(t *testing.T, conn *pgx.Conn) {
 		t.Fatal(err)
 	}
 	orderBy := func(column string) []T {
-		rows, _ := conn.Query(ctx, "select id from "+k.Name+" order by "+column)
+		rows, _ := conn.Query(ctx, "select id from "+k.table()+" order by "+column)
 		got, err := pgx.CollectRows(rows, pgx.RowTo[T])
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 		return // IDs that don't sort by time have no ranges
 	}
 	ctx, r := t.Context(), idtest.Rand(t.Name())
-	if _, err := conn.Exec(ctx, "create temporary table "+k.Name+" (id "+k.Column+", at timestamptz)"); err != nil {
+	if _, err := conn.Exec(ctx, "create temporary table "+k.table()+" (id "+k.Column+", at timestamptz)"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -101,7 +101,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 			}
 		}
 	}
-	if _, err := conn.CopyFrom(ctx, pgx.Identifier{tableName(k.Name)}, []string{"id", "at"}, pgx.CopyFromRows(rows)); err != nil {
+	if _, err := conn.CopyFrom(ctx, pgx.Identifier{k.table()}, []string{"id", "at"}, pgx.CopyFromRows(rows)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -124,7 +124,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 				continue
 			}
 			var got int
-			err = conn.QueryRow(ctx, "select count(*) from "+k.Name+" where id >= $1 and id < $2", lo, hi).Scan(&got)
+			err = conn.QueryRow(ctx, "select count(*) from "+k.table()+" where id >= $1 and id < $2", lo, hi).Scan(&got)
 			want := 0
 			for _, row := range rows {
 				if at := row[1].(time.Time); k.within(at, from, to) {
@@ -152,7 +152,7 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 				t.Fatal(err)
 			}
 			var got int
-			if err := conn.QueryRow(ctx, "select count(*) from "+k.Name+" where id >= $1 and id < $2", lo, hi).Scan(&got); err != nil {
+			if err := conn.QueryRow(ctx, "select count(*) from "+k.table()+" where id >= $1 and id < $2", lo, hi).Scan(&got); err != nil {
 				t.Fatal(err)
 			}
 			total += got
@@ -167,8 +167,8 @@ func (k of[T]) ranges(t *testing.T, conn *pgx.Conn) {
 // the expected result from times alone.
 func (k of[T]) within(at, from, to time.Time) bool {
 	unit := func(t time.Time) int64 {
-		d := t.Sub(k.First)
-		return int64(d-(d%k.Unit+k.Unit)%k.Unit) / int64(k.Unit)
+		us, unit := t.UnixMicro()-k.First.UnixMicro(), k.Unit.Microseconds()
+		return (us - (us%unit+unit)%unit) / unit
 	}
 	return (from.IsZero() || cmp.Compare(unit(at), unit(from)) >= 0) && (to.IsZero() || unit(at) < unit(to))
 }
@@ -183,5 +183,6 @@ func (k of[T]) at(t *testing.T, at time.Time, pick func(int) int) T {
 }
 
 func randomTime(r *rand.Rand, first, last time.Time) time.Time {
-	return first.Add(time.Duration(r.Int64N(int64(last.Sub(first)) + 1)))
+	// A time.Duration is too short for the times of a UUID.
+	return time.UnixMicro(first.UnixMicro() + r.Int64N(last.UnixMicro()-first.UnixMicro()+1)).UTC()
 }

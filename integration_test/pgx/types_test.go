@@ -41,6 +41,8 @@ var suites = []suite{
 	of[idtype.Spread64Of[idtest.Visit]]{idtest.VisitKey},
 	of[idtype.SnoOf[idtest.Visit]]{idtest.VisitSno},
 	of[idtype.SnoOf[idtest.Customer]]{idtest.CustomerID},
+	of[idtype.UUID]{idtest.UUID},
+	of[idtype.UUIDOf[idtest.Order]]{idtest.OrderUUID},
 }
 
 // each is [pgtest.Each] in parallel with other tests. Each test has its own database.
@@ -70,8 +72,8 @@ func eachType(t *testing.T, db *pgtest.DB, f func(s suite, t *testing.T, conn *p
 	}
 }
 
-// tableName returns the name of a table that was created without quotes.
-func tableName(name string) string { return strings.ToLower(name) }
+// table returns the name of a type's table. A table named uuid would hide the type uuid.
+func (k of[T]) table() string { return "ids_of_" + strings.ToLower(k.Name) }
 
 // Structs that embed an ID.
 type (
@@ -96,7 +98,7 @@ var domains = map[string]string{
 	"uuid":        "sortkey.short_uuid",
 	"text":        "sortkey.any_text",
 	"varchar(40)": "sortkey.some_text",
-	"char(20)":    "sortkey.padded",
+	"char(40)":    "sortkey.padded",
 	"char(16)":    "sortkey.exact",
 	"bytea":       "sortkey.raw",
 }
@@ -137,7 +139,9 @@ func rows() []row {
 	list = append(list, kindRows(idtest.OrderID)...)
 	list = append(list, kindRows(idtest.VisitKey)...)
 	list = append(list, kindRows(idtest.VisitSno)...)
-	return append(list, kindRows(idtest.CustomerID)...)
+	list = append(list, kindRows(idtest.CustomerID)...)
+	list = append(list, kindRows(idtest.UUID)...)
+	return append(list, kindRows(idtest.OrderUUID)...)
 }
 
 func kindRows[T idtest.ID[T]](k idtest.Kind[T]) []row {
@@ -147,7 +151,7 @@ func kindRows[T idtest.ID[T]](k idtest.Kind[T]) []row {
 		ids = append(ids, k.Random(r))
 	}
 	list := []row{entry[T]{k.Column, ids, k.Stored}}
-	for _, column := range []string{"text", "varchar(40)", "char(20)"} {
+	for _, column := range []string{"text", "varchar(40)", "char(40)"} {
 		list = append(list, entry[sqltypes.Text[T]]{column, wrapped(ids, sqltypes.TextOf[T]), idtest.ColumnText[T]})
 	}
 	return list

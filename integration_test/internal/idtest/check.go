@@ -21,7 +21,7 @@ type Type interface {
 }
 
 // Types lists all ID types.
-var Types = []Type{Snowflake, SnowflakeSI, UID60, Spread64, Sno, OrderID, OrderSI, VisitID, VisitKey, VisitSno, CustomerID}
+var Types = []Type{Snowflake, SnowflakeSI, UID60, Spread64, Sno, OrderID, OrderSI, VisitID, VisitKey, VisitSno, CustomerID, UUID, VisitUUID, OrderUUID}
 
 // TypeName returns the name of the Go type.
 func (k Kind[T]) TypeName() string { return k.Name }

@@ -64,7 +64,7 @@ type Case struct {
 }
 
 // Columns lists the column types that store IDs.
-var Columns = []string{"bigint", "uuid", "text", "varchar(40)", "char(20)", "bytea"}
+var Columns = []string{"bigint", "uuid", "text", "varchar(40)", "char(40)", "bytea"}
 
 // Cases returns the edge cases and n random IDs, in all Go types that hold the ID.
 func (k Kind[T]) Cases(n int) []Case {
@@ -91,7 +91,7 @@ func (k Kind[T]) Cases(n int) []Case {
 			Case{"text", &wrapped, text},
 			Case{"text", sql.Null[sqltypes.Text[T]]{V: wrapped, Valid: true}, text},
 			Case{"varchar(40)", wrapped, text},
-			Case{"char(20)", wrapped, text},
+			Case{"char(40)", wrapped, text},
 			Case{k.Column, sqltypes.OptionalOf(id), unlessZero(id, stored)},
 			Case{"text", sqltypes.OptionalOf(wrapped), unlessZero(id, text)},
 		)
@@ -240,6 +240,35 @@ var (
 				{"bytea", sql.Null[sqltypes.SnoBytes]{V: b, Valid: true}, raw},
 				{"bytea", sqltypes.OptionalOf(b), unlessZero(id, raw)},
 			}
+		},
+	}
+
+	// Any UUID is an ID. A UUID of version 7 has a time.
+	UUID = Kind[idtype.UUID]{
+		Name: "UUID", Column: "uuid", TextOrders: true, BytesOrder: true,
+		Stored: idtype.UUID.String,
+		Edges: []idtype.UUID{{}, {15: 1}, idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"), idtype.MustParseUUID("919108f7-52d1-4320-9bac-f847db4148a8"),
+			idtype.MustParseUUID("ffffffff-ffff-ffff-ffff-ffffffffffff")},
+		Random: func(r *rand.Rand) (id idtype.UUID) {
+			for i := range id {
+				id[i] = byte(r.Uint32())
+			}
+			return id
+		},
+		Layout: idtype.UUIDLayout{},
+		First:  utc(1970, 1, 1), Last: time.UnixMilli(1<<48 - 1).UTC(), Unit: time.Millisecond,
+		At: func(t time.Time, pick func(int) int) (idtype.UUID, error) {
+			id, err := idtype.UUIDLayout{}.Floor(t)
+			id[6] |= byte(pick(15))
+			id[7] = byte(pick(255))
+			id[8] |= byte(pick(63))
+			for i := range id[9:] {
+				id[9+i] = byte(pick(255))
+			}
+			return id, err
+		},
+		NewGenerator: func() (idtype.Generator[idtype.UUID], error) {
+			return idtype.NewUUIDGenerator(idtype.UUIDConfig{})
 		},
 	}
 )

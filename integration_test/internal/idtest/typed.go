@@ -38,6 +38,8 @@ var (
 	VisitKey   = TypedInteger[Visit](Spread64)
 	VisitSno   = TypedSno[Visit](Sno)
 	CustomerID = TypedSno[Customer](Sno)
+	VisitUUID  = TypedUUID[Visit](UUID)
+	OrderUUID  = TypedUUID[Order](UUID)
 )
 
 // TypedInteger returns the kind of K's typed keys with the base type T.
@@ -68,6 +70,18 @@ func TypedSno[K any](base Kind[idtype.Sno]) Kind[idtype.SnoOf[K]] {
 	k.NewGenerator = func() (idtype.Generator[V], error) {
 		g, err := base.NewGenerator()
 		return idtype.SnoGeneratorOf[K](g), err
+	}
+	return k
+}
+
+// TypedUUID returns the kind of K's typed keys with the base type UUID.
+func TypedUUID[K any](base Kind[idtype.UUID]) Kind[idtype.UUIDOf[K]] {
+	type V = idtype.UUIDOf[K]
+	k := typed[K](base, func(id idtype.UUID) V { return V(id) })
+	k.Stored = func(id V) string { return base.Stored(id.Untyped()) }
+	k.NewGenerator = func() (idtype.Generator[V], error) {
+		g, err := base.NewGenerator()
+		return idtype.UUIDGeneratorOf[K](g), err
 	}
 	return k
 }
