@@ -404,7 +404,7 @@ func reconcile(db *gorm.DB) {
 	}
 }
 
-// remember adds rows to those that statements for associations have inserted.
+// remember adds rows to the rows that statements for associations have inserted.
 func (f *family) remember(rows reflect.Value) {
 	if f.saved == nil {
 		f.saved = map[any]bool{}
@@ -414,8 +414,8 @@ func (f *family) remember(rows reflect.Value) {
 	}
 }
 
-// returned puts the rows that RETURNING * has put into the parts of a statement, of which
-// fresh has the new rows, into the statement's slice. They have the statement's order if none
+// returned puts the rows that RETURNING * has put into the parts of a statement into the
+// statement's slice. fresh has the new rows. They have the statement's order if none
 // is missing.
 func (g *generation) returned(fresh reflect.Value) {
 	if g.all.Kind() != reflect.Slice || !g.all.CanSet() || isMaps(g.dest) {

@@ -200,8 +200,8 @@ func (b between) Build(builder clause.Builder) {
 // another type or another model's ID. A zero cursor or a nil pointer selects the first
 // page. Rows that are inserted or deleted between two queries don't shift the pages.
 //
-// PageAfter is a Where and an Order that replaces other orders of the query, also those of
-// First and Last. Don't combine it with
+// PageAfter is a Where and an Order that replaces other orders of the query, also the
+// order of First and Last. Don't combine it with
 //   - a plain Or: GORM joins the condition with the last alternative alone. Write
 //     db.Where(db.Where(a).Or(b)) instead.
 //   - FindInBatches, which pages by itself

@@ -37,7 +37,7 @@ type (
 	Spread64Text = Text[idtype.Spread64]
 	// SnoText is 16 characters that sort by time under COLLATE "C".
 	SnoText = Text[idtype.Sno]
-	// UUIDText is 36 characters. Those of version 7 sort by time.
+	// UUIDText is 36 characters. UUIDs of version 7 sort by time.
 	UUIDText = Text[idtype.UUID]
 )
 

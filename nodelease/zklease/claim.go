@@ -200,7 +200,7 @@ func (p *pool) look(ctx context.Context) (*view, error) {
 
 // candidates returns the claimable numbers with the lowest high-water marks, lowest first:
 // the numbers that were never used, in random order, or else the used numbers, in a large
-// pool those of a random part. If there are none, it returns a [*nodelease.BusyError].
+// pool only a random part of them. If there are none, it returns a [*nodelease.BusyError].
 func (p *pool) candidates(ctx context.Context, r nodelease.Request, v *view) ([]candidate, error) {
 	var names []string
 	err := p.persist(ctx, func() (err error) {
