@@ -240,7 +240,7 @@ func TestDoctorFindings(t *testing.T) {
 		{"a missing migration of another tool", `DELETE FROM sortkey.revision WHERE version = 5; DROP TABLE sortkey_internal.goose_version`, nil,
 			[]string{`installation problem schema sortkey: 8 of 9 migrations, run by another tool → continue with the tool`}},
 		{"a newer installation", `INSERT INTO sortkey.revision VALUES (99, 'future')`, nil,
-			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 8 → upgrade the command`}},
+			[]string{`installation warning schema sortkey: migrations up to 99, run by sortkey migrate up; this command knows 9 → upgrade the command`}},
 		{"a restore without data", `DELETE FROM sortkey.layout`, nil,
 			[]string{`installation problem schema sortkey: schema "sortkey": table sortkey\.layout has no layout of Snowflake → restore the data of the schemas sortkey and sortkey_internal`}},
 		{"an unknown layout", `UPDATE sortkey.layout SET layout = 'new'`, nil,
@@ -508,17 +508,17 @@ func TestOutdatedInstallation(t *testing.T) {
 	withNodes.One(t, func(t *testing.T, db *pgtest.DB) {
 		list, err := migrations.List(migrations.Config{})
 		pgtest.Must(t, err)
-		for _, m := range slices.Backward(list[7:]) {
+		for _, m := range slices.Backward(list[8:]) {
 			db.Exec(t, m.Down)
 		}
 		for _, remedy := range []string{"run sortkey migrate up", "continue with the tool that ran the others; sortkey migrate export writes the files for it"} {
 			for _, args := range []string{"partitions list", "partitions list events", "partitions plan", "partitions run"} {
-				wantFailure(t, sortkey(t, db, strings.Fields(args)...), 2, `schema "sortkey": migration 8 (partitions) of 8 is not installed; `+remedy)
+				wantFailure(t, sortkey(t, db, strings.Fields(args)...), 2, `schema "sortkey": migration 9 (partitions) of 9 is not installed; `+remedy)
 			}
-			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `schema "sortkey": migration 8 (partitions) of 8 is not installed; `+remedy)
+			wantFailure(t, sortkey(t, db, "migrate", "check"), 1, `schema "sortkey": migration 9 (partitions) of 9 is not installed; `+remedy)
 			wantFindings(t, diagnose(t, db), `installation problem schema sortkey: 8 of 9 migrations, .* → `+remedy+"$", `partitions problem partitions: relation "sortkey.partitioned_table" does not exist → `+remedy+"$")
 			db.Exec(t, "DROP TABLE IF EXISTS sortkey_internal.goose_version")
 		}
-		wantFailure(t, sortkey(t, db, "migrate", "up"), 2, `schema "sortkey" has 7 migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export writes the files for it`)
+		wantFailure(t, sortkey(t, db, "migrate", "up"), 2, `schema "sortkey" has 8 migrations that another tool ran; continue with the tool that ran the others; sortkey migrate export writes the files for it`)
 	})
 }

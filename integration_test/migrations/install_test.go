@@ -806,14 +806,14 @@ func TestTypeNames(t *testing.T) {
 // installPublic are the names in the schema of an installation. Users call, read or
 // write each of these objects.
 var installPublic = strings.Fields(`
-	domain:sno domain:sno_as_text domain:snowflake domain:snowflake_si domain:spread64 domain:uid60
-	next_sno next_snowflake next_snowflake_si next_spread64 next_uid60
+	domain:sno domain:sno_as_text domain:snowflake domain:snowflake_si domain:spread64 domain:uid60 domain:uuid7
+	next_sno next_snowflake next_snowflake_si next_spread64 next_uid60 next_uuid7
 	sno_at snowflake_at snowflake_si_at spread64_at uid60_at
-	sno_floor snowflake_floor snowflake_si_floor uid60_floor
+	sno_floor snowflake_floor snowflake_si_floor uid60_floor uuid7_floor
 	sno_node snowflake_node snowflake_si_node spread64_node
 	sno_parts snowflake_parts snowflake_si_parts spread64_parts uid60_parts
-	sno_time snowflake_time snowflake_si_time spread64_time uid60_time
-	sno_text spread64_text uid60_text sno_from_text spread64_from_text uid60_from_text sno_partman_decoder
+	sno_time snowflake_time snowflake_si_time spread64_time uid60_time uuid7_time
+	sno_text spread64_text uid60_text sno_from_text spread64_from_text uid60_from_text typeid_text typeid_from_text sno_partman_decoder
 	create_node_pool claim_node renew_node release_node reserve_node unreserve_node prepare_citus_worker
 	manage_partitions unmanage_partitions plan_partitions next_partition_step maintain_partitions
 	relation:revision relation:layout relation:node_pool relation:node_lease relation:node_status relation:node_defaults relation:node_problems
