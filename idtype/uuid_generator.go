@@ -26,7 +26,8 @@ type UUIDConfig struct {
 // section 6.2. If the clock didn't advance since the last ID, or stepped back, the time is
 // the last ID's plus one unit. So the time of an ID can be ahead of the clock, but not by
 // more than a second: Next and Fill wait if it would be. Steps back of up to a second
-// therefore cost no wait, and neither do bursts of up to 4 million IDs.
+// therefore cost no wait, and neither do bursts of up to 4 million IDs. The sustained rate is
+// 4.096 million IDs per second.
 //
 // A UUID has no node number. Generators in several processes create the same ID if they
 // create IDs in the same unit, with the same 62 random bits: if each of a thousand processes
