@@ -164,7 +164,18 @@ func (l *leaf) setNumber(target any, n int64) error {
 	if !l.valid(n) {
 		return scan(target, n)
 	}
-	reflect.ValueOf(target).Elem().SetInt(n)
+	switch id := target.(type) { // saves reflection where it takes a sixth of the scan
+	case *idtype.Snowflake:
+		*id = idtype.Snowflake(n)
+	case *idtype.SnowflakeSI:
+		*id = idtype.SnowflakeSI(n)
+	case *idtype.UID60:
+		*id = idtype.UID60(n)
+	case *idtype.Spread64:
+		*id = idtype.Spread64(n)
+	default:
+		reflect.ValueOf(target).Elem().SetInt(n)
+	}
 	return nil
 }
 
