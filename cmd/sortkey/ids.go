@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/crockford"
 	"github.com/spf13/cobra"
 )
 
@@ -226,8 +227,6 @@ func withoutZero(found []reading) []reading {
 	return slices.DeleteFunc(slices.Clone(found), func(r reading) bool { return r.id.IsZero() })
 }
 
-const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
 var (
 	decimal  = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 	typedKey = regexp.MustCompile(`^([a-z][a-z0-9]*)_(.+)$`)
@@ -238,7 +237,7 @@ var (
 	onlyDigits = regexp.MustCompile(`^[0-9]+$`)
 
 	xid      = regexp.MustCompile(`^[0-9a-v]{20}$`)
-	ulid     = regexp.MustCompile(`^(?i)[0-7][` + crockford + `]{25}$`)
+	ulid     = regexp.MustCompile(`^(?i)[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 	ksuid    = regexp.MustCompile(`^[0-9A-Za-z]{27}$`)
 	objectID = regexp.MustCompile(`^[0-9a-fA-F]{24}$`)
 	prefixed = regexp.MustCompile(`^([a-z][a-z0-9_]*)_([^_]+)$`)
@@ -344,9 +343,11 @@ func foreignReadings(input string) (found []reading) {
 	if m := prefixed.FindStringSubmatch(input); m != nil {
 		found = foreignReadings(m[2])
 		for i := range found {
-			if u := ulidUUID(m[2]); found[i].title == "ULID" && m[2] == strings.ToLower(m[2]) && u.Variant() == uuid.RFC4122 && (u.Version() == 4 || u.Version() == 7) {
-				found[i] = foreignUUID(u)
-				found[i].title = "TypeID of a " + found[i].title
+			if found[i].title == "ULID" && m[2] == strings.ToLower(m[2]) {
+				if u := ulidUUID(m[2]); u.Variant() == uuid.RFC4122 && (u.Version() == 4 || u.Version() == 7) {
+					found[i] = foreignUUID(u)
+					found[i].title = "TypeID of a " + found[i].title
+				}
 			}
 			found[i].prefix = m[1]
 		}
@@ -409,11 +410,10 @@ func seconds(id []byte, epoch int64) time.Time {
 	return time.Unix(epoch+int64(binary.BigEndian.Uint32(id)), 0).UTC()
 }
 
-// ulidUUID returns the 16 bytes of a ULID, or the UUID of a TypeID.
+// ulidUUID returns the 16 bytes of a text that matches ulid: a ULID, or a TypeID without its
+// prefix.
 func ulidUUID(s string) (u uuid.UUID) {
-	if b, err := base32.NewEncoding(crockford).DecodeString("000000" + strings.ToUpper(s)); err == nil {
-		copy(u[:], b[4:])
-	}
+	u, _ = crockford.Parse([]byte(strings.ToLower(s)))
 	return u
 }
 
