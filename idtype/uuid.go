@@ -170,13 +170,21 @@ func (id *UUID) UnmarshalText(b []byte) error {
 		return badLength(len(b)).in(uuidName, uuidText, b)
 	}
 	text := (*[uuidTextSize]byte)(b)
-	hi, lo, ok := readUUID(text)
-	if !ok || hasUpper(text) {
+	if hasUpper(text) || !id.setText(text) {
 		return uuidFlaw(b).in(uuidName, uuidText, b)
 	}
-	binary.BigEndian.PutUint64(id[:8], hi)
-	binary.BigEndian.PutUint64(id[8:], lo)
 	return nil
+}
+
+// setText sets *id from 36 characters in either case. It returns false, and leaves *id
+// unchanged, if they are no UUID.
+func (id *UUID) setText(b *[uuidTextSize]byte) bool {
+	hi, lo, ok := readUUID(b)
+	if ok {
+		binary.BigEndian.PutUint64(id[:8], hi)
+		binary.BigEndian.PutUint64(id[8:], lo)
+	}
+	return ok
 }
 
 // UnmarshalParam accepts the same input as [ParseUUID]. The binders of gin and echo call it for
@@ -287,12 +295,9 @@ func (id *UUID) scanText(b []byte) error {
 	if len(b) != uuidTextSize {
 		return scanError(badLength(len(b)).in(uuidName, uuidScan, b))
 	}
-	hi, lo, ok := readUUID((*[uuidTextSize]byte)(b))
-	if !ok {
+	if !id.setText((*[uuidTextSize]byte)(b)) {
 		return scanError(flaw{-1, "invalid UUID", ErrSyntax}.in(uuidName, uuidScan, b))
 	}
-	binary.BigEndian.PutUint64(id[:8], hi)
-	binary.BigEndian.PutUint64(id[8:], lo)
 	return nil
 }
 

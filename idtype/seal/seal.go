@@ -75,18 +75,18 @@ func Parse[V ID, P interface {
 	t := tagOf[V](s, int(size))
 	rest, ok := strings.CutPrefix(text, t.prefix)
 	if ok && len(rest) == crockford.Digits {
-		sealed, bad := crockford.Parse([]byte(rest))
-		for _, key := range s.keys {
-			var block [aes.BlockSize]byte
-			key.Decrypt(block[:], sealed[:])
-			if bad < 0 && subtle.ConstantTimeCompare(block[size:], t.bytes) == 1 &&
-				P(&id).UnmarshalBinary(block[:size]) == nil && !id.IsZero() {
-				return id, nil
+		if sealed, bad := crockford.Parse([]byte(rest)); bad < 0 {
+			for _, key := range s.keys {
+				var block [aes.BlockSize]byte
+				key.Decrypt(block[:], sealed[:])
+				// If it fails, UnmarshalBinary leaves id zero.
+				if subtle.ConstantTimeCompare(block[size:], t.bytes) == 1 && P(&id).UnmarshalBinary(block[:size]) == nil && !id.IsZero() {
+					return id, nil
+				}
 			}
 		}
 	}
-	var none V
-	return none, fmt.Errorf("seal: open a text as %s: want %s26 characters of Text: %w",
+	return id, fmt.Errorf("seal: open a text as %s: want %s26 characters of Text: %w",
 		typename.Of(reflect.TypeFor[V]()), wantPrefix(t.prefix), ErrUnreadable)
 }
 
