@@ -175,7 +175,7 @@ func (m *model) checkKey(k *key) {
 		default:
 			reason = "which is unknown"
 		}
-		problem("has the new format %q, "+reason, "use snowflake, uid60 or sno, or snowflake_si after an installation with its layout", k.Format)
+		problem("has the new format %q, "+reason, "use snowflake, uid60, sno or uuid7, or snowflake_si after an installation with its layout", k.Format)
 		return
 	}
 	base := baseTypes[k.root.Base]
@@ -246,7 +246,7 @@ func (m *model) checkTimes(k *key, problem func(reason, remedy string, args ...a
 	form, ok := keyForms[t.Key]
 	switch {
 	case t.Key != "" && !ok:
-		problem("has the unknown Times.Key %q", "use uuidv7, ulid, ksuid, xid or snowflake", t.Key)
+		problem("has the unknown Times.Key %q", "use uuidv7, uuidv1, ulid, ksuid, xid or snowflake", t.Key)
 	case ok && !slices.Contains(form.types, base) || t.Key == KeySnowflake && k.root.Base != "int8":
 		problem("has Times.Key %s and type %s", "name a column with times, or a start", t.Key, k.root.Type)
 	case t.Key == KeySnowflake && (t.Epoch.IsZero() || t.Unit < time.Microsecond || t.Unit%time.Microsecond != 0 || t.Shift < 0 || t.Shift > 62):

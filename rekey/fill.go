@@ -102,17 +102,30 @@ func (k *key) order(alias string) []string {
 	if alias != "" {
 		column = alias + "." + column
 	}
-	switch {
+	switch form := keyForms[k.Times.Key]; {
 	case k.byBytes():
 		return []string{column + ` COLLATE "C"`}
 	case k.times != nil:
 		return []string{k.timeOf(alias), column}
+	case form.sorts != nil:
+		return []string{form.sorts(column), column}
 	}
 	return []string{column}
 }
 
+// momentType returns the type of the first expression of the order, or "" if that is the key.
+func (k *key) momentType() string {
+	switch {
+	case k.times != nil:
+		return k.times.Type
+	case keyForms[k.Times.Key].sorts != nil:
+		return "bigint"
+	}
+	return ""
+}
+
 // needsIndex reports whether no index has the order.
-func (k *key) needsIndex() bool { return k.times != nil || k.byBytes() }
+func (k *key) needsIndex() bool { return k.momentType() != "" || k.byBytes() }
 
 // fillKeys renders a batch of the backfill of a key. Each row gets a slot, which is a time
 // unit and a sequence number in it: the first slot of the row's time unit, or the slot
@@ -127,12 +140,12 @@ func (m *model) fillKeys(k *key, done []*key, schema string) string {
 	if k.byBytes() {
 		after[0] += ` COLLATE "C"`
 	}
-	if len(order) == 2 {
-		after = []string{"$4::text::" + k.times.Type, after[0]}
+	if kind := k.momentType(); kind != "" {
+		after = []string{"$4::text::" + kind, after[0]}
 		moment = order[0] + "::text"
 	}
 	id := k.idAt(fmt.Sprintf("to_timestamp((%d + slot / %d * %d) / 1000.0)", f.epochMS, f.perUnit, f.unitMS), fmt.Sprintf("(slot %% %d)::integer", f.perUnit))
-	if f.pool == "" {
+	if f.pool == "" && !f.random {
 		// Without node numbers, an ID of a time since expand could equal a new ID.
 		id = fmt.Sprintf("CASE WHEN slot / %d * %d + %d < (SELECT floor(extract(epoch FROM started_at) * 1000) FROM %s) THEN %s ELSE %s END",
 			f.perUnit, f.unitMS, f.epochMS, stateTable(schema), id, k.nextID(""))

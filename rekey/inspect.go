@@ -223,7 +223,18 @@ func (m *model) checkDefinitions() {
 // checkGrants looks for roles that can insert rows now, and couldn't with the new default.
 func (m *model) checkGrants(ctx context.Context, db querier, o Options) error {
 	for _, k := range m.keys {
-		if k.root == nil || !k.hasDefault() || k.format.creates == "" {
+		if k.root == nil || k.format.creates == "" {
+			continue
+		}
+		var missing bool
+		if err := db.QueryRowContext(ctx, "SELECT to_regprocedure($1) IS NULL", k.format.creates).Scan(&missing); err != nil {
+			return err
+		}
+		if missing {
+			m.problem("function "+k.format.creates, "isn't installed", "run sortkey migrate up")
+			continue
+		}
+		if !k.hasDefault() {
 			continue
 		}
 		var roles []string

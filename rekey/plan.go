@@ -218,7 +218,7 @@ func (m *model) backfill(o Options) (list []Action) {
 	var done []*key
 	for _, k := range m.parentsFirst() {
 		r := k.root.rel
-		estimate := &fill{Table: r.Name, Rows: int64(r.Rows), Pages: k.InPlace, Moment: k.times != nil}
+		estimate := &fill{Table: r.Name, Rows: int64(r.Rows), Pages: k.InPlace, Moment: k.momentType() != ""}
 		if k.InPlace {
 			action(kindBackfill, "fill keys of "+r.Name, k.fillInPlace(), k.left()).Fill = estimate
 			done = append(done, k)

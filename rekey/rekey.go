@@ -32,12 +32,13 @@ const DefaultSchema = "rekeyed"
 // A Format is the type of a new key. There is none for Spread64, which doesn't sort by time.
 type Format string
 
-// The formats of new keys. The first three are stored as bigint, and a Sno as uuid.
+// The formats of new keys. The first three are stored as bigint, and the others as uuid.
 const (
 	Snowflake   Format = "snowflake"
 	SnowflakeSI Format = "snowflake_si"
 	UID60       Format = "uid60"
 	Sno         Format = "sno"
+	UUID7       Format = "uuid7" // a [idtype.UUID] of version 7
 )
 
 // A Spec describes the keys to replace. All of them change in the same steps, so that
@@ -63,7 +64,7 @@ type Key struct {
 	// programs insert by the old key, and BackfillNode the one of the IDs of existing
 	// rows. Both are reserved for that until the table is contracted or restored; no
 	// instance may use them. They differ from each other, and have the range of
-	// reserve_node. UID60 has no node numbers, and ignores both.
+	// reserve_node. UID60 and UUID7 have no node numbers, and ignore both.
 	Node         int `json:"node"`
 	BackfillNode int `json:"backfill_node"`
 	// Meta is the metabyte of Snos.
@@ -106,6 +107,7 @@ type KeyTimes string
 // The forms of old keys that contain times.
 const (
 	KeyUUIDv7    KeyTimes = "uuidv7" // a uuid or a text
+	KeyUUIDv1    KeyTimes = "uuidv1" // a uuid
 	KeyULID      KeyTimes = "ulid"   // a text of 26 characters, or a uuid
 	KeyKSUID     KeyTimes = "ksuid"  // a text of 27 characters
 	KeyXID       KeyTimes = "xid"    // a text of 20 lower-case characters

@@ -37,13 +37,10 @@ func (r Reference) none() (*string, error) {
 
 // zero returns the new value for no row, which is the zero ID. In place, none stays.
 func (t target) zero() string {
-	switch {
-	case t.key.InPlace:
+	if t.key.InPlace {
 		return literal(*t.none)
-	case t.key.format.sqlType == "uuid":
-		return "'32323232-3232-3232-3232-323232323232'"
 	}
-	return "0"
+	return t.key.format.zero
 }
 
 // plain reports whether a target is that of all rows and values.

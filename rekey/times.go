@@ -14,6 +14,9 @@ type keyForm struct {
 	// its time in Unix milliseconds.
 	valid, milliseconds func(k *key, column string) string
 	exact               bool // upper and lower case differ
+	// sorts renders an expression for a bigint with the order of the times. Without it, keys
+	// are in the order of their times, as uuid or as text by bytes.
+	sorts func(column string) string
 }
 
 const (
@@ -21,8 +24,7 @@ const (
 	ksuidDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// keyForms are the forms of old keys that contain times. In their order as uuid, or as text
-// by bytes, keys of each form are in the order of their times.
+// keyForms are the forms of old keys that contain times.
 var keyForms = map[KeyTimes]keyForm{
 	KeyUUIDv7: {
 		types: []string{"uuid", "text"}, what: "a UUIDv7",
@@ -30,6 +32,13 @@ var keyForms = map[KeyTimes]keyForm{
 			return "replace(" + column + "::text, '-', '') ~* '^[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$'"
 		},
 		milliseconds: first48Bits,
+	},
+	KeyUUIDv1: {
+		types: []string{"uuid"}, what: "a UUIDv1", sorts: uuidv1Ticks,
+		valid: func(_ *key, column string) string { return column + "::text ~ '^.{14}1.{4}[89ab]'" },
+		milliseconds: func(_ *key, column string) string { // units of 100 ns since 1582-10-15
+			return "(" + uuidv1Ticks(column) + " / 10000 - 12219292800000)"
+		},
 	},
 	KeyULID: {
 		types: []string{"text", "uuid"}, what: "a ULID of 26 characters",
@@ -73,6 +82,11 @@ var keyForms = map[KeyTimes]keyForm{
 
 func first48Bits(_ *key, column string) string {
 	return "('x' || left(replace(" + column + "::text, '-', ''), 12))::bit(48)::bigint"
+}
+
+// uuidv1Ticks renders the time of a UUIDv1, whose lowest bits come first.
+func uuidv1Ticks(column string) string {
+	return strings.ReplaceAll("(('x' || substr({}::text, 16, 3) || substr({}::text, 10, 4) || left({}::text, 8))::bit(60)::bigint)", "{}", column)
 }
 
 // digits renders the number that the first n characters of a text are in base 32.

@@ -70,9 +70,10 @@ The file FILE describes the keys in JSON:
       "references": [{"table": "audit_log", "column": "order_id", "to": "orders"}]
     }
 
-References are columns that refer to a key without a foreign key. Columns with a
-foreign key are found by themselves. Package rekey documents the fields of Spec.
-Reserve no node number before: expand does so.`,
+The formats are snowflake, snowflake_si, uid60, sno and uuid7. The last one and
+uid60 have no node numbers. References are columns that refer to a key without a
+foreign key. Columns with a foreign key are found by themselves. Package rekey
+documents the fields of Spec. Reserve no node number before: expand does so.`,
 		Args: asUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -43,6 +43,11 @@ var (
 			return id.UUID().String(), err
 		},
 	}
+	uuid7Library = libraryKind{
+		name: "bigint to UUIDv7", times: created, old: bigintLibrary.old, oldType: "bigint", generate: true,
+		key:    bigintLibrary.key,
+		format: rekey.UUID7, newKey: textOf[idtype.UUID](idtype.NewUUIDGenerator(idtype.UUIDConfig{})),
+	}
 	ulidLibrary = libraryKind{
 		name: "ULID to UID60", times: rekey.Times{Key: rekey.KeyULID}, old: "text", oldType: "text",
 		key:    func(n int) string { return fmt.Sprintf("01HZX%021d", n) },

@@ -36,7 +36,11 @@ func (o idOrder) verify(t testing.TB, conn *pgx.Conn) {
 		wrong = fmt.Sprintf("%[1]s_time(new) NOT BETWEEN %[1]s_time(%[1]s_floor(at)) AND %[1]s_time(%[1]s_floor(at)) + interval '%[2]d us'", f, o.late.Microseconds())
 	}
 	node := "false"
-	if o.Format != rekey.UID60 {
+	switch o.Format {
+	case rekey.UID60:
+	case rekey.UUID7:
+		node = f + "_time(new) IS NULL" // another version
+	default:
 		node = fmt.Sprintf("%s_node(new) <> %d", f, o.BackfillNode)
 	}
 	if o.Format == rekey.Sno {
@@ -82,6 +86,10 @@ const (
 	sourceMS = "(1704067200000 + i / 4 * 13)"
 	// uuidV7 is an SQL expression for a UUIDv7 with that time.
 	uuidV7 = "(lpad(to_hex(" + sourceMS + "), 12, '0') || '7' || lpad(to_hex(i % 4096), 3, '0') || '8' || left(md5(i::text), 15))::uuid"
+	// uuidV1Time is an SQL expression for the time of a UUIDv1 in 15 hexadecimal digits. Its lowest 32 bits, which come
+	// first in a UUIDv1, wrap around every 429 seconds.
+	uuidV1Time = "lpad(to_hex((" + sourceMS + " + i / 4 * 1000000 + 12219292800000) * 10000), 15, '0')"
+	uuidV1     = "(right(" + uuidV1Time + ", 8) || substr(" + uuidV1Time + ", 4, 4) || '1' || left(" + uuidV1Time + ", 3) || '8' || left(md5(i::text), 15))::uuid"
 )
 
 var sources = []source{
@@ -94,6 +102,7 @@ var sources = []source{
 	{name: "uuid_v4", id: "uuid DEFAULT gen_random_uuid()", plain: "uuid", times: created, at: "created_at"},
 	{name: "plain_uuid", id: "uuid", plain: "uuid", key: "md5(i::text)::uuid", old: "gen_random_uuid()", times: started},
 	{name: "uuid_v7", id: "uuid", plain: "uuid", key: uuidV7, old: "gen_random_uuid()", times: rekey.Times{Key: rekey.KeyUUIDv7}, at: "moment"},
+	{name: "uuid_v1", id: "uuid", plain: "uuid", key: uuidV1, old: "gen_random_uuid()", times: rekey.Times{Key: rekey.KeyUUIDv1}, at: "moment + ref / 4 * interval '1000 seconds'"},
 	{name: "ulid", id: "text", plain: "text", key: ulid(sourceMS, "i"), old: ulid("(extract(epoch FROM now()) * 1000)::bigint", "random()"), times: rekey.Times{Key: rekey.KeyULID}, at: "moment"},
 	{name: "ulid_char", id: `char(26) COLLATE "C"`, plain: `char(26) COLLATE "C"`, key: ulid(sourceMS, "i"), old: ulid("(extract(epoch FROM now()) * 1000)::bigint", "random()"), times: rekey.Times{Key: rekey.KeyULID}, at: "moment"},
 	{name: "varchar_key", id: "varchar(40)", plain: "varchar(40)", key: "'key ' || i", old: "'new ' || i", times: created, at: "created_at", oldKey: "'key ' || nextval('public.source_keys')"},
@@ -114,7 +123,7 @@ var sources = []source{
 // refers to it.
 func TestSources(t *testing.T) {
 	t.Parallel()
-	for _, format := range []rekey.Format{rekey.Snowflake, rekey.SnowflakeSI, rekey.UID60, rekey.Sno} {
+	for _, format := range []rekey.Format{rekey.Snowflake, rekey.SnowflakeSI, rekey.UID60, rekey.Sno, rekey.UUID7} {
 		t.Run(string(format), func(t *testing.T) {
 			t.Parallel()
 			installed.One(t, func(t *testing.T, db *pgtest.DB) { testSources(t, db, format) })
@@ -149,7 +158,7 @@ func testSources(t *testing.T, db *pgtest.DB, format rekey.Format) {
 			CREATE TABLE {table}_before AS SELECT x.*, p.ref AS parent FROM {table}_rows x LEFT JOIN {table}_rows p ON p.id = x.parent_id`))
 		k := rekey.Key{Table: s.name + "_rows", Format: format, Times: s.times, OldKey: s.oldKey, Node: 100 + 2*i, BackfillNode: 101 + 2*i}
 		switch format {
-		case rekey.UID60:
+		case rekey.UID60, rekey.UUID7:
 			k.Node, k.BackfillNode = 0, 0
 		case rekey.Sno:
 			k.Meta = byte(i)
@@ -178,7 +187,7 @@ func testSources(t *testing.T, db *pgtest.DB, format rekey.Format) {
 			t.Errorf("%s: expected all references to survive, got %d others", s.name, n)
 		}
 		minted := "false"
-		if format != rekey.UID60 {
+		if format != rekey.UID60 && format != rekey.UUID7 {
 			minted = fmt.Sprintf("sortkey.%s_node(id) <> %d", format, k.Node)
 		}
 		var n, wrong int
@@ -186,7 +195,7 @@ func testSources(t *testing.T, db *pgtest.DB, format rekey.Format) {
 		if n != 20 || wrong != 0 {
 			t.Errorf("%s: expected 20 rows with IDs of node number %d, got %d rows, %d with others", s.name, k.Node, n, wrong)
 		}
-		want := map[rekey.Format]string{rekey.Snowflake: "sortkey.next_snowflake(%d)", rekey.SnowflakeSI: "sortkey.next_snowflake_si(%d)", rekey.UID60: "sortkey.next_uid60()", rekey.Sno: "sortkey.next_sno(%d, %d)"}[format]
+		want := map[rekey.Format]string{rekey.Snowflake: "sortkey.next_snowflake(%d)", rekey.SnowflakeSI: "sortkey.next_snowflake_si(%d)", rekey.UID60: "sortkey.next_uid60()", rekey.Sno: "sortkey.next_sno(%d, %d)", rekey.UUID7: "sortkey.next_uuid7()"}[format]
 		switch format {
 		case rekey.Snowflake, rekey.SnowflakeSI:
 			want = fmt.Sprintf(want, k.Node)

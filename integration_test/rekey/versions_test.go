@@ -123,8 +123,8 @@ func (v *versions) wantMentors(want ...string) {
 // minted fails the test unless the database has created the new key.
 func (v *versions) minted(key string, node int) {
 	v.Helper()
-	if v.format == rekey.UID60 {
-		v.want("a UID60 of today", v.new.one(fmt.Sprintf("SELECT sortkey.uid60_time('%s') > now() - interval '1 day'", key)), "t")
+	if v.format == rekey.UID60 || v.format == rekey.UUID7 {
+		v.want("an ID of today", v.new.one(fmt.Sprintf("SELECT sortkey.%s_time('%s') > now() - interval '1 day'", v.format, key)), "t")
 		return
 	}
 	v.want("the node number of "+key, v.new.one(fmt.Sprintf("SELECT sortkey.%s_node('%s')", v.format, key)), fmt.Sprint(node))
@@ -407,7 +407,7 @@ func (v *versions) keyType(s *session) string {
 	switch {
 	case s == v.old:
 		return v.oldType
-	case v.format == rekey.Sno:
+	case v.format == rekey.Sno, v.format == rekey.UUID7:
 		return "uuid"
 	}
 	return "bigint"
@@ -415,7 +415,7 @@ func (v *versions) keyType(s *session) string {
 
 // Programs of both versions work on the same rows in each stage.
 func TestVersions(t *testing.T) {
-	for _, kind := range []libraryKind{bigintLibrary, uuidLibrary, ulidLibrary} {
+	for _, kind := range []libraryKind{bigintLibrary, uuidLibrary, uuid7Library, ulidLibrary} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			for _, stage := range stages {
