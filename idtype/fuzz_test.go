@@ -1,6 +1,7 @@
 package idtype
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,11 +14,13 @@ func FuzzSnowflakeSI(f *testing.F) { snowflakeSIFormat.fuzz(f) }
 func FuzzUID60(f *testing.F)       { uid60Format.fuzz(f) }
 func FuzzSpread64(f *testing.F)    { spread64Format.fuzz(f) }
 func FuzzSno(f *testing.F)         { snoFormat.fuzz(f) }
+func FuzzUUID(f *testing.F)        { uuidFormat.fuzz(f) }
+func FuzzTypeID(f *testing.F)      { typedUUID[prefixed]().fuzz(f) }
 
 // fuzz passes random bytes to all functions that read an ID. If they return an error, the
 // receiver must be unchanged. Otherwise the ID must be written back as the same bytes.
 func (format format[T, P]) fuzz(f *testing.F) {
-	for _, v := range vectors(f, format.name) {
+	for _, v := range vectors(f, cmp.Or(format.file, format.name)) {
 		b, err := hex.DecodeString(v.Binary)
 		if err != nil {
 			f.Fatal(err)

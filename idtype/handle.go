@@ -97,10 +97,12 @@ func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, 
 	return s, nil
 }
 
+const zeroGenerator = "idtype: the generator is a zero value; create it with its constructor, such as NewSnowflakeGenerator"
+
 // use returns the handle, or panics if its generator is the zero value.
 func (h *handle) use() *handle {
 	if h.sequencer == nil {
-		panic("idtype: the generator is a zero value; create it with its constructor, such as NewSnowflakeGenerator")
+		panic(zeroGenerator)
 	}
 	return h
 }

@@ -389,6 +389,11 @@ func TestZeroGenerator(t *testing.T) {
 		func() { _, _ = new(SnoGenerator).WithMeta(3).Next() },
 		func() { _, _ = new(SnoGenerator).At(3, time.Now()) },
 		func() { new(SnoGenerator).Snapshot() },
+		func() { _, _ = new(UUIDGenerator).Next() },
+		func() { _, _ = new(UUIDGenerator).Fill(t.Context(), make([]UUID, 1)) },
+		func() { new(UUIDGenerator).Stats() },
+		func() { new(UUIDGenerator).Remaining() },
+		func() { _ = new(UUIDGenerator).Ready() },
 		func() { _, _ = GeneratorOf[int](Generator[Snowflake](new(SnowflakeGenerator))).Next() },
 	} {
 		func() {
@@ -408,6 +413,7 @@ func TestMonitored(t *testing.T) {
 	o := Options{clock: c.clock()}
 	snowflakes := Must(NewSnowflakeGenerator(SnowflakeConfig{Options: o}))
 	snos := Must(NewSnoGenerator(SnoConfig{Partition: &SnoPartition{}, Options: o}))
+	uuids := Must(NewUUIDGenerator(UUIDConfig{Options: o}))
 	text := func(id Snowflake) string { return id.String() }
 	for name, test := range map[string]struct {
 		of   Monitored
@@ -417,6 +423,7 @@ func TestMonitored(t *testing.T) {
 		"GeneratorOf":     {snowflakes, GeneratorOf[order](snowflakes), func() error { _, err := snowflakes.Next(); return err }},
 		"MapGenerator":    {snowflakes, MapGenerator(snowflakes, text), func() error { _, err := snowflakes.Next(); return err }},
 		"a map of a map":  {snowflakes, MapGenerator(MapGenerator(snowflakes, text), func(s string) []byte { return []byte(s) }), func() error { _, err := snowflakes.Next(); return err }},
+		"UUIDGeneratorOf": {uuids, UUIDGeneratorOf[order](uuids), func() error { _, err := uuids.Next(); return err }},
 		"SnoGeneratorOf":  {snos, SnoGeneratorOf[customer](snos), func() error { _, err := snos.Next(); return err }},
 		"WithMeta":        {snos, snos.WithMeta(3), func() error { _, err := snos.Next(); return err }},
 		"a map of a view": {snos, SnoGeneratorOf[order](snos.WithMeta(3)), func() error { _, err := snos.Next(); return err }},

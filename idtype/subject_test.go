@@ -159,6 +159,19 @@ func snoSubject(partition SnoPartition, lo, hi uint16) subject[Sno] {
 	}
 }
 
+// uuidSubject is a subject for the tests of uniqueness only. A UUIDGenerator has no
+// sequence: the pair is the instant, which it never repeats either.
+func uuidSubject() subject[UUID] {
+	return subject[UUID]{
+		plan: plan{epoch: time.UnixMilli(0), step: time.Millisecond, last: 1<<48 - 1, max: 4095},
+		make: func(o Options) (Generator[UUID], error) { return NewUUIDGenerator(UUIDConfig{Options: o}) },
+		pair: func(id UUID) pair {
+			head := binary.BigEndian.Uint64(id[:])
+			return pair{unit: int64(head >> 16), number: int64(head & 4095)}
+		},
+	}
+}
+
 // A suite is the set of tests that all formats share.
 type suite interface {
 	testClocks(*testing.T)

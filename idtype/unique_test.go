@@ -177,7 +177,7 @@ func countingClock(step time.Duration, anchored bool) *clock {
 // of the format.
 func TestUnique(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
-	each(t, append(formats[:4:4], snoSubject(SnoPartition{0xA5, 0x5A}, 0, 65535)), suite.testUnique)
+	each(t, append(formats[:4:4], snoSubject(SnoPartition{0xA5, 0x5A}, 0, 65535), uuidSubject()), suite.testUnique)
 }
 
 // raced reports whether the race detector is on.
@@ -228,7 +228,7 @@ func (s subject[T]) testUnique(t *testing.T) {
 // TestUniqueOnSteppingWall uses a wall clock that steps back and forth all the time.
 func TestUniqueOnSteppingWall(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(minters))
-	each(t, formats, suite.testSteppingWall)
+	each(t, append(formats[:len(formats):len(formats)], uuidSubject()), suite.testSteppingWall)
 }
 
 func (s subject[T]) testSteppingWall(t *testing.T) {
@@ -289,6 +289,7 @@ func TestUniqueOnRealClock(t *testing.T) {
 		wg.Go(func() { siSubject(5, 8, 21).mintFor(t, o, d) })
 		wg.Go(func() { uid60Subject().mintFor(t, o, d) })
 		wg.Go(func() { spreadSubject(42, 9).mintFor(t, o, d) })
+		wg.Go(func() { uuidSubject().mintFor(t, o, d) })
 		// With all 65,536 numbers, two processors could not reach a Sno's maximum rate.
 		wg.Go(func() { snoSubject(SnoPartition{0xA5, 0x5A}, 0, 999).mintFor(t, o, d) })
 	}

