@@ -97,12 +97,15 @@ func sequencerOf(p spec, c clock, l Lease, alone bool, claim func(bool) (int64, 
 	return s, nil
 }
 
-const zeroGenerator = "idtype: the generator is a zero value; create it with its constructor, such as NewSnowflakeGenerator"
+// panicZero panics because the generator is the zero value.
+func panicZero() {
+	panic("idtype: the generator is a zero value; create it with its constructor, such as NewSnowflakeGenerator")
+}
 
 // use returns the handle, or panics if its generator is the zero value.
 func (h *handle) use() *handle {
 	if h.sequencer == nil {
-		panic(zeroGenerator)
+		panicZero()
 	}
 	return h
 }

@@ -91,7 +91,7 @@ func NewUUIDGenerator(c UUIDConfig) (*UUIDGenerator, error) {
 // lock locks the generator, or panics if it is the zero value.
 func (g *UUIDGenerator) lock() {
 	if g.random.source == nil {
-		panic(zeroGenerator)
+		panicZero()
 	}
 	g.mu.Lock()
 }

@@ -43,6 +43,25 @@ func NewOrder(gen *idtype.SnowflakeGenerator, customer string) (o Order, created
 	return o, o.ID.Time(), err
 }
 
+// An Upload has a uuid key, which a client may create. In JSON its ID is
+// "upload_01h455vb4pex5vsknk084sn02q".
+type Upload struct {
+	ID idtype.UUIDOf[Upload]
+}
+
+// IDPrefix returns the prefix of upload IDs. Without it, the text has 36 characters.
+func (Upload) IDPrefix() string { return "upload" }
+
+// NewUpload returns an upload with the ID that the client sent, or with a new one.
+func NewUpload(gen *idtype.UUIDGenerator, sent string) (u Upload, err error) {
+	if sent == "" {
+		u.ID, err = idtype.UUIDGeneratorOf[Upload](gen).Next()
+		return u, err
+	}
+	u.ID, err = idtype.Parse[idtype.UUIDOf[Upload]](sent)
+	return u, err
+}
+
 // Declare custom layouts once, in a package that all programs import.
 var (
 	// EventLayout has 64 workers with 16,384 IDs per millisecond each, until 2304.
@@ -112,4 +131,5 @@ type Line struct {
 	UID60       idtype.UID60
 	Spread64    idtype.Spread64
 	Sno         idtype.Sno
+	UUID        idtype.UUID
 }

@@ -1,4 +1,4 @@
-// Command quickstart runs a small shop on Postgres. Its tables use the five ID
+// Command quickstart runs a small shop on Postgres. Its tables use five ID
 // types of sortkey. GORM creates rows, the plugin fills their keys, and pgx
 // copies rows in and reads a time window.
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/sortkey/sortkey/idtype"
 )
 
-// Each of the shop's tables uses another of the five ID types. A model only
+// Each of the shop's tables uses another ID type. A model only
 // declares the type of its key, and the plugin fills the key. The compiler
 // rejects the ID of another model.
 

@@ -64,6 +64,9 @@ func TestChoosingFormats(t *testing.T) {
 	years := si.Time(idtype.MaxSnowflakeSI).Sub(si.BaseClock).Hours() / 24 / 365.25
 	longest := idtype.SnowflakeSI(idtype.MaxSnowflakeSI).String()
 	lastUID60 := idtype.UID60(idtype.MaxUID60)
+	lastUUID := idtype.MustParseUUID("ffffffff-ffff-7fff-bfff-ffffffffffff")
+	uuidEnd, err := lastUUID.Time()
+	must(t, err)
 	page := pageText(t, "choosing")
 	for _, row := range []string{
 		fmt.Sprintf("| `Snowflake` | %d | `bigint` | 18 or 19 digits: `779300444248735744` | %s | %d | %s |",
@@ -76,6 +79,8 @@ func TestChoosingFormats(t *testing.T) {
 			len(lastSpread.String()), idtype.MustParseSpread64("cb54ecf2840a0015"), thousands((c.Sequence+1)*1000), (c.Generator+1)*(c.Cluster+1), instant(lastSpread.Time())),
 		fmt.Sprintf("| `Sno` | 80 | `uuid` | %d characters: `%s` | %s | %s | %s |",
 			len(lastSno.String()), idtype.MustParseSno("brpk4q72xwf2m63l"), thousands((math.MaxUint16+1)*250), thousands(math.MaxUint16+1), instant(lastSno.Time())),
+		fmt.Sprintf("| `UUID` | %d | `uuid` | %d characters: `%s` | %s | no node numbers | %s |",
+			8*len(lastUUID), len(lastUUID.String()), idtype.MustParseUUID("01890a5d-ac96-774b-bcce-b302099a8057"), thousands(4096*1000), instant(uuidEnd)),
 	} {
 		if !strings.Contains(page, row) {
 			t.Errorf("the page doesn't contain %s", row)
@@ -216,6 +221,24 @@ func TestChoosingTyped(t *testing.T) {
 	}
 }
 
+// An upload has the ID that a client sent, in any version, or a new one of version 7.
+func TestChoosingUpload(t *testing.T) {
+	gen, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{})
+	must(t, err)
+	made, err := guide.NewUpload(gen, "")
+	if created, timeErr := made.ID.Time(); err != nil || timeErr != nil || time.Since(created).Abs() > time.Minute {
+		t.Errorf("got %v, created %v, %v, %v", made, created, err, timeErr)
+	}
+	const text = "upload_01h455vb4pex5vsknk084sn02q" // as in the page, and in TypeID's specification
+	sent, err := guide.NewUpload(gen, text)
+	if b, jsonErr := json.Marshal(sent.ID); err != nil || jsonErr != nil || string(b) != `"`+text+`"` {
+		t.Errorf("got %s, %v, %v", b, err, jsonErr)
+	}
+	if _, err := guide.NewUpload(gen, "order_01h455vb4pex5vsknk084sn02q"); !errors.Is(err, idtype.ErrSyntax) {
+		t.Errorf("another model's ID: expected %v, got %v", idtype.ErrSyntax, err)
+	}
+}
+
 // The page's JSON and its rounded number are correct: JavaScript numbers are
 // 64-bit floats.
 func TestChoosingJavaScript(t *testing.T) {
@@ -223,6 +246,7 @@ func TestChoosingJavaScript(t *testing.T) {
 	line := guide.Line{
 		Snowflake: 779300444248735745, SnowflakeSI: 1781273964118016, UID60: idtype.MustParseUID60("7TEAe6SwuZ"),
 		Spread64: idtype.MustParseSpread64("cb54ecf2840a0015"), Sno: idtype.MustParseSno("brpk4q72xwf2m63l"),
+		UUID: idtype.MustParseUUID("01890a5d-ac96-774b-bcce-b302099a8057"),
 	}
 	b, err := json.Marshal(line)
 	if err != nil || !strings.Contains(page, "\n"+string(b)+"\n") {
@@ -249,7 +273,7 @@ func TestChoosingJavaScript(t *testing.T) {
 			t.Errorf("%s: expected 17 and 17, got %v, %v", in, back, err)
 		}
 	}
-	if b, err := json.Marshal(guide.Line{}); err != nil || strings.Count(string(b), "null") != 5 {
+	if b, err := json.Marshal(guide.Line{}); err != nil || strings.Count(string(b), "null") != 6 {
 		t.Errorf("expected null for each zero ID, got %s, %v", b, err)
 	}
 }

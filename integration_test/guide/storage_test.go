@@ -154,8 +154,8 @@ func checkSizes(t *testing.T, got, want string) {
 		return found
 	}
 	measured, documented := rows(got), rows(want)
-	if len(measured) != 7 || len(documented) != 7 {
-		t.Fatalf("expected 7 tables, got\n%s", got)
+	if len(measured) != 8 || len(documented) != 8 {
+		t.Fatalf("expected 8 tables, got\n%s", got)
 	}
 	for name, sizes := range measured {
 		for i := range sizes {

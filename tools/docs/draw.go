@@ -22,10 +22,10 @@ text{font:13px system-ui,-apple-system,"Segoe UI","DejaVu Sans",Helvetica,Arial,
 .title{font-size:18px;font-weight:600}.small{font-size:12px;fill:#59636e}.name{font-size:12px}.bit{font-size:10px;fill:#59636e}
 .code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 .back{fill:#fff;stroke:#d1d9e0}.line{stroke:#59636e}.wedge{fill-opacity:.15}
-.time{fill:#c6dcff}.ticktock{fill:#8fb8f5}.sequence,.index{fill:#ffe2a8}.random{fill:#e6d3ff}.meta{fill:#ffd0dd}.free{fill:#e4e8ec}.char{fill:#f2f4f7}
+.time{fill:#c6dcff}.ticktock{fill:#8fb8f5}.sequence,.index,.fraction{fill:#ffe2a8}.random{fill:#e6d3ff}.meta{fill:#ffd0dd}.free,.version,.variant{fill:#e4e8ec}.char{fill:#f2f4f7}
 .datacenter,.machine,.generator,.partition{fill:#bfe8c8}.worker,.cluster{fill:#d9f2c4}
 @media (prefers-color-scheme:dark){text,.wedge{fill:#f0f6fc}.small,.bit{fill:#a8b3bf}.back{fill:#0d1117;stroke:#3d444d}.line{stroke:#a8b3bf}
-.time{fill:#1f4480}.ticktock{fill:#3b6fc0}.sequence,.index{fill:#70500c}.random{fill:#543285}.meta{fill:#802c4a}.free{fill:#30363d}.char{fill:#1a2029}
+.time{fill:#1f4480}.ticktock{fill:#3b6fc0}.sequence,.index,.fraction{fill:#70500c}.random{fill:#543285}.meta{fill:#802c4a}.free,.version,.variant{fill:#30363d}.char{fill:#1a2029}
 .datacenter,.machine,.generator,.partition{fill:#1d5a33}.worker,.cluster{fill:#3b5a1d}}
 </style>
 `
@@ -88,7 +88,7 @@ func (f format) draw(fields []field) string {
 			highest = right
 			put(text("small", left+8, barTop+24, "lowest bit first"), text("small e", right-8, barTop+24, "highest bit last"))
 		}
-		if n > 1 {
+		if n > 1 && width > 50 {
 			put(text("bit code e", right-3, barTop-6, fmt.Sprint(fl.low())))
 			put(text("small m", middle, barTop+41, fmt.Sprintf("%d bits", n)), text("small m", middle, under+18, fl.about))
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"reflect"
@@ -99,6 +100,17 @@ func integer[T ~int64, P any](id T, parts func(T) (P, error)) func(int) (any, er
 	}
 }
 
+// uuidParts are the fields of a UUID of version 7.
+type uuidParts struct {
+	Time                               time.Time
+	Version, Fraction, Variant, Random int64
+}
+
+func uuidPartsOf(id idtype.UUID) uuidParts {
+	high, low := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
+	return uuidParts{time.UnixMilli(int64(high >> 16)), int64(high >> 12 & 15), int64(high & 4095), int64(low >> 62), int64(low & (1<<62 - 1))}
+}
+
 func since(t time.Time) string { return "milliseconds since " + t.Format(time.DateOnly) }
 
 func formats() []format {
@@ -114,6 +126,7 @@ func formats() []format {
 		later[i] = id.String()
 	}
 	sno := idtype.MustParseSno("brpk4q72xwf2m63l")
+	uuid := idtype.MustParseUUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
 	return []format{{
 		name: "Snowflake", column: "bigint", bits: 64, parts: integer(snowflake, snowflakeLayout.Parts),
 		labels:  map[string]label{"Time": {about: since(snowflakeLayout.Time(0))}},
@@ -149,5 +162,19 @@ func formats() []format {
 		text:    [][]string{strings.Split(sno.String(), ""), strings.Fields(fmt.Sprintf("% x", sno.String()))},
 		example: sno.String(),
 		note:    "The uuid column holds the 16 characters of the text: " + sno.UUID().String(),
+	}, {
+		name: "UUID", column: "uuid", bits: 128, parts: func(flip int) (any, error) {
+			id := uuid
+			if flip >= 0 {
+				id[15-flip/8] ^= 1 << (flip % 8)
+			}
+			return uuidPartsOf(id), nil
+		},
+		labels: map[string]label{
+			"Time": {about: since(time.Unix(0, 0).UTC())}, "Version": {name: "ver"}, "Variant": {name: "v"}, "Fraction": {about: "of the millisecond"},
+		},
+		text:    [][]string{strings.Split(strings.ReplaceAll(uuid.String(), "-", ""), "")},
+		example: uuid.String(),
+		note:    "Version 7, as a UUIDGenerator creates it: ver is the version, v the variant of RFC 9562. The fraction is in units of 1/4096 ms.",
 	}}
 }

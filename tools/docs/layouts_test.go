@@ -16,6 +16,7 @@ func TestFields(t *testing.T) {
 		"UID60: 0 63-60, time 59-18, sequence 17-9, random 8-0",
 		"Spread64: time 22-63, sequence 21-16, reserved 15-10, generator 9-4, cluster 3-0",
 		"Sno: time 79-41, tick-tock 40-40, metabyte 39-32, partition 31-16, sequence 15-0",
+		"UUID: time 127-80, ver 79-76, fraction 75-64, v 63-62, random 61-0",
 	}
 	for i, f := range formats() {
 		fields, err := f.fields()
