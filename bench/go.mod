@@ -13,6 +13,7 @@ require (
 	github.com/sony/sonyflake/v2 v2.2.0
 	github.com/sortkey/sortkey v0.0.0
 	github.com/vgarvardt/pgx-google-uuid/v5 v5.6.0
+	go.jetify.com/typeid v1.3.0
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sync v0.24.0
 	gorm.io/driver/postgres v1.6.3

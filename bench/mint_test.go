@@ -44,7 +44,7 @@ func BenchmarkNextParallel(b *testing.B) {
 // BenchmarkGOMAXPROCS is BenchmarkNextParallel with other values of GOMAXPROCS,
 // including values above the number of cores.
 func BenchmarkGOMAXPROCS(b *testing.B) {
-	for _, s := range slices.Concat([]subject{clockNow}, formats, []subject{peerXID, peerGoogle}) {
+	for _, s := range slices.Concat([]subject{clockNow}, formats, []subject{peerXID, peerGoogle, peerGofrs, peerTypeID}) {
 		for _, procs := range []int{1, 2, 8, 32} {
 			b.Run(fmt.Sprintf("%s/procs=%d", s.name, procs), func(b *testing.B) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
@@ -59,7 +59,7 @@ func BenchmarkGOMAXPROCS(b *testing.B) {
 // caches and a cold core. Its ns/op is the median, because interrupts dominate the
 // mean. The subject nothing shows the overhead of the measurement.
 func BenchmarkNextFirst(b *testing.B) {
-	nothing := subject{"nothing", time.Millisecond, 0, 0, func(idtype.Options) (minter, error) {
+	nothing := subject{"nothing", time.Millisecond, 0, 0, 0, func(idtype.Options) (minter, error) {
 		return minter{next: func(int) error { return nil }}, nil
 	}}
 	waits := []struct {

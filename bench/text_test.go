@@ -11,8 +11,10 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/rs/xid"
 	"github.com/segmentio/ksuid"
+	"go.jetify.com/typeid"
 
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/idtype/seal"
 )
 
 // The IDs have the length of current ones, and the same time where the library
@@ -21,20 +23,24 @@ import (
 var (
 	when = time.Date(2026, 7, 1, 12, 34, 56, 789e6, time.UTC)
 
-	snowflakeID = must(idtype.SnowflakeLayout{}.Compose(idtype.SnowflakeParts{Time: when, Datacenter: 3, Worker: 7, Sequence: 1234}))
-	siID        = must(siLayout.Compose(idtype.SnowflakeSIParts{Time: when, Machine: 7, Index: 123}))
-	uid60ID     = must(idtype.UID60Layout{}.Compose(idtype.UID60Parts{Time: when, Sequence: 123, Random: 345}))
-	spread64ID  = must(idtype.Spread64Layout{}.Compose(idtype.Spread64Parts{Time: when, Sequence: 12, Generator: 3, Cluster: 7}))
-	snoID       = must(idtype.SnoLayout{}.Compose(idtype.SnoParts{Time: when, Meta: 'A', Partition: idtype.SnoPartition{'A', 10}, Sequence: 1234}))
-	xidID       = xid.NewWithTime(when)
-	typedID     = idtype.SnowflakeOf[row](snowflakeID)
-	prefixedID  = idtype.SnowflakeOf[prefixedRow](snowflakeID)
-	typedSno    = idtype.SnoOf[row](snoID)
-	ulidID      = ulid.MustNewDefault(when)
-	googleID    = must(google.NewV7())
-	gofrsID     = must(gofrs.NewV7AtTime(when))
-	ksuidID     = must(ksuid.NewRandomWithTime(when))
-	bwmarrinID  = bwmarrin.ParseInt64(snowflakeID.Int64())
+	snowflakeID  = must(idtype.SnowflakeLayout{}.Compose(idtype.SnowflakeParts{Time: when, Datacenter: 3, Worker: 7, Sequence: 1234}))
+	siID         = must(siLayout.Compose(idtype.SnowflakeSIParts{Time: when, Machine: 7, Index: 123}))
+	uid60ID      = must(idtype.UID60Layout{}.Compose(idtype.UID60Parts{Time: when, Sequence: 123, Random: 345}))
+	spread64ID   = must(idtype.Spread64Layout{}.Compose(idtype.Spread64Parts{Time: when, Sequence: 12, Generator: 3, Cluster: 7}))
+	snoID        = must(idtype.SnoLayout{}.Compose(idtype.SnoParts{Time: when, Meta: 'A', Partition: idtype.SnoPartition{'A', 10}, Sequence: 1234}))
+	xidID        = xid.NewWithTime(when)
+	typedID      = idtype.SnowflakeOf[row](snowflakeID)
+	prefixedID   = idtype.SnowflakeOf[prefixedRow](snowflakeID)
+	typedSno     = idtype.SnoOf[row](snoID)
+	uuidID       = idtype.UUID(googleID)
+	typedUUID    = idtype.UUIDOf[row](uuidID)
+	prefixedUUID = idtype.UUIDOf[prefixedRow](uuidID)
+	ulidID       = ulid.MustNewDefault(when)
+	googleID     = must(google.NewV7())
+	gofrsID      = must(gofrs.NewV7AtTime(when))
+	typeID       = must(typeid.FromUUID[rowTypeID](googleText))
+	ksuidID      = must(ksuid.NewRandomWithTime(when))
+	bwmarrinID   = bwmarrin.ParseInt64(snowflakeID.Int64())
 
 	snowflakeText = snowflakeID.String()
 	siText        = siID.String()
@@ -42,12 +48,16 @@ var (
 	spread64Text  = spread64ID.String()
 	snoText       = snoID.String()
 	xidText       = xidID.String()
+	uuidText      = uuidID.String()
 	prefixedText  = prefixedID.String()
+	typeIDText    = prefixedUUID.String()
 	ulidText      = ulidID.String()
 	googleText    = googleID.String()
 	gofrsText     = gofrsID.String()
 	ksuidText     = ksuidID.String()
 	bwmarrinText  = bwmarrinID.String()
+
+	sealer = must(seal.New(make([]byte, 32)))
 
 	// sink makes an inlined String allocate, as in a program that keeps the result.
 	sink string
@@ -60,6 +70,10 @@ type (
 )
 
 func (prefixedRow) IDPrefix() string { return "row" }
+func (prefixedRow) Prefix() string   { return "row" }
+
+// A rowTypeID is the TypeID of jetify's package for a prefixedRow.
+type rowTypeID struct{ typeid.TypeID[prefixedRow] }
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -104,6 +118,11 @@ func BenchmarkAppendText(b *testing.B) {
 			_, _ = snoID.AppendText(buf[:0])
 		}
 	})
+	measure(b, "UUID", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = uuidID.AppendText(buf[:0])
+		}
+	})
 	measure(b, "SnowflakeOf", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = typedID.AppendText(buf[:0])
@@ -117,6 +136,16 @@ func BenchmarkAppendText(b *testing.B) {
 	measure(b, "SnoOf", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = typedSno.AppendText(buf[:0])
+		}
+	})
+	measure(b, "UUIDOf", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = typedUUID.AppendText(buf[:0])
+		}
+	})
+	measure(b, "UUIDOf,prefix", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = prefixedUUID.AppendText(buf[:0])
 		}
 	})
 	measure(b, "rs/xid", func(b *testing.B) {
@@ -178,6 +207,11 @@ func BenchmarkString(b *testing.B) {
 			sink = snoID.String()
 		}
 	})
+	measure(b, "UUID", func(b *testing.B) {
+		for b.Loop() {
+			sink = uuidID.String()
+		}
+	})
 	measure(b, "SnowflakeOf", func(b *testing.B) {
 		for b.Loop() {
 			sink = typedID.String()
@@ -191,6 +225,16 @@ func BenchmarkString(b *testing.B) {
 	measure(b, "SnoOf", func(b *testing.B) {
 		for b.Loop() {
 			sink = typedSno.String()
+		}
+	})
+	measure(b, "UUIDOf", func(b *testing.B) {
+		for b.Loop() {
+			sink = typedUUID.String()
+		}
+	})
+	measure(b, "UUIDOf,prefix", func(b *testing.B) {
+		for b.Loop() {
+			sink = prefixedUUID.String()
 		}
 	})
 	measure(b, "rs/xid", func(b *testing.B) {
@@ -211,6 +255,11 @@ func BenchmarkString(b *testing.B) {
 	measure(b, "gofrs/uuid", func(b *testing.B) {
 		for b.Loop() {
 			sink = gofrsID.String()
+		}
+	})
+	measure(b, "jetify/typeid", func(b *testing.B) {
+		for b.Loop() {
+			sink = typeID.String()
 		}
 	})
 	measure(b, "segmentio/ksuid", func(b *testing.B) {
@@ -262,6 +311,11 @@ func BenchmarkParse(b *testing.B) {
 			_, _ = idtype.ParseSno(snoText)
 		}
 	})
+	measure(b, "UUID", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.ParseUUID(uuidText)
+		}
+	})
 	measure(b, "SnowflakeOf", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = idtype.Parse[idtype.SnowflakeOf[row]](snowflakeText)
@@ -275,6 +329,16 @@ func BenchmarkParse(b *testing.B) {
 	measure(b, "SnoOf", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = idtype.Parse[idtype.SnoOf[row]](snoText)
+		}
+	})
+	measure(b, "UUIDOf", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.Parse[idtype.UUIDOf[row]](uuidText)
+		}
+	})
+	measure(b, "UUIDOf,prefix", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = idtype.Parse[idtype.UUIDOf[prefixedRow]](typeIDText)
 		}
 	})
 	measure(b, "rs/xid", func(b *testing.B) {
@@ -295,6 +359,11 @@ func BenchmarkParse(b *testing.B) {
 	measure(b, "gofrs/uuid", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = gofrs.FromString(gofrsText)
+		}
+	})
+	measure(b, "jetify/typeid", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = typeid.Parse[rowTypeID](typeIDText)
 		}
 	})
 	measure(b, "segmentio/ksuid", func(b *testing.B) {
@@ -320,6 +389,46 @@ func BenchmarkParse(b *testing.B) {
 	measure(b, "strconv/Spread64", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = strconv.ParseUint(spread64Text, 16, 64)
+		}
+	})
+}
+
+// BenchmarkSeal creates the sealed text of an ID. UUIDs have none, because they fill the
+// AES block and leave no space for its tag.
+func BenchmarkSeal(b *testing.B) {
+	measure(b, "Snowflake", func(b *testing.B) {
+		for b.Loop() {
+			sink = seal.Text(sealer, snowflakeID)
+		}
+	})
+	measure(b, "SnowflakeOf,prefix", func(b *testing.B) {
+		for b.Loop() {
+			sink = seal.Text(sealer, prefixedID)
+		}
+	})
+	measure(b, "Sno", func(b *testing.B) {
+		for b.Loop() {
+			sink = seal.Text(sealer, snoID)
+		}
+	})
+}
+
+// BenchmarkUnseal parses the texts of BenchmarkSeal.
+func BenchmarkUnseal(b *testing.B) {
+	text, prefixed, sno := seal.Text(sealer, snowflakeID), seal.Text(sealer, prefixedID), seal.Text(sealer, snoID)
+	measure(b, "Snowflake", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = seal.Parse[idtype.Snowflake](sealer, text)
+		}
+	})
+	measure(b, "SnowflakeOf,prefix", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = seal.Parse[idtype.SnowflakeOf[prefixedRow]](sealer, prefixed)
+		}
+	})
+	measure(b, "Sno", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = seal.Parse[idtype.Sno](sealer, sno)
 		}
 	})
 }

@@ -37,6 +37,11 @@ func BenchmarkCompare(b *testing.B) {
 			order = snoID.Compare(snoID)
 		}
 	})
+	measure(b, "UUID", func(b *testing.B) {
+		for b.Loop() {
+			order = uuidID.Compare(uuidID)
+		}
+	})
 	measure(b, "SnowflakeOf", func(b *testing.B) {
 		for b.Loop() {
 			order = typedID.Compare(typedID)
@@ -45,6 +50,11 @@ func BenchmarkCompare(b *testing.B) {
 	measure(b, "SnoOf", func(b *testing.B) {
 		for b.Loop() {
 			order = typedSno.Compare(typedSno)
+		}
+	})
+	measure(b, "UUIDOf", func(b *testing.B) {
+		for b.Loop() {
+			order = typedUUID.Compare(typedUUID)
 		}
 	})
 }
@@ -59,7 +69,9 @@ func BenchmarkScanValue(b *testing.B) {
 		spread64  idtype.Spread64
 		sno       idtype.Sno
 		typed     idtype.SnowflakeOf[row]
-		typedUUID idtype.SnoOf[row]
+		uuid      idtype.UUID
+		snoOf     idtype.SnoOf[row]
+		uuidOf    idtype.UUIDOf[row]
 	)
 	for _, s := range []struct {
 		name string
@@ -75,9 +87,11 @@ func BenchmarkScanValue(b *testing.B) {
 		{"Spread64/int64", must(spread64ID.Value()), spread64.Scan},
 		{"Spread64/string", strconv.FormatInt(spread64ID.Int64(), 10), spread64.Scan},
 		{"Sno/string", must(snoID.Value()), sno.Scan},
+		{"UUID/string", must(uuidID.Value()), uuid.Scan},
 		{"SnowflakeOf/int64", must(typedID.Value()), typed.Scan},
 		{"SnowflakeOf/string", snowflakeText, typed.Scan},
-		{"SnoOf/string", must(typedSno.Value()), typedUUID.Scan},
+		{"SnoOf/string", must(typedSno.Value()), snoOf.Scan},
+		{"UUIDOf/string", must(typedUUID.Value()), uuidOf.Scan},
 	} {
 		measure(b, s.name, func(b *testing.B) {
 			for b.Loop() {

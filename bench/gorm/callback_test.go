@@ -31,6 +31,7 @@ func BenchmarkCallback(b *testing.B) {
 	})
 	b.Run("generator=Snowflake", func(b *testing.B) { setKeys(b, snowflakes, gormplugin.For, awaitUnit) })
 	b.Run("generator=Sno", func(b *testing.B) { setKeys(b, snos, gormplugin.For, awaitUnit) })
+	b.Run("generator=UUID", func(b *testing.B) { setKeys(b, uuids, gormplugin.For, awaitUnit) })
 }
 
 // A row is the model of typed keys.

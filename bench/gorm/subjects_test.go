@@ -179,9 +179,10 @@ var kinds = []kind{
 		bigserial,
 	}},
 	{"uuid", []subject{
-		preset("preset", "uuid", snos),
-		minted("minted", "uuid", snos),
-		plugin("plugin", "uuid", snos),
+		preset("preset", "uuid", uuids),
+		minted("minted", "uuid", uuids),
+		plugin("plugin", "uuid", uuids),
+		plugin("plugin,Sno", "uuid", snos),
 		v7hook,
 	}},
 }
@@ -191,6 +192,7 @@ var upserts = []subject{
 	bigserial,
 	plugin("Snowflake", "bigint", snowflakes),
 	plugin("Sno", "uuid", snos),
+	plugin("UUID", "uuid", uuids),
 }
 
 var (
@@ -251,6 +253,15 @@ func snowflakes(b *testing.B) idtype.Generator[idtype.Snowflake] {
 func snos(b *testing.B) idtype.Generator[idtype.Sno] {
 	b.Helper()
 	gen, err := idtype.NewSnoGenerator(idtype.SnoConfig{Partition: &idtype.SnoPartition{'A', 10}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return gen
+}
+
+func uuids(b *testing.B) idtype.Generator[idtype.UUID] {
+	b.Helper()
+	gen, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -40,6 +40,7 @@ func newKeys(tb testing.TB, start time.Time, pace int) []figures.Key {
 		figures.UID60(tb, figures.Paced(start, pace)),
 		figures.Spread64(tb, figures.Paced(start, pace)),
 		figures.Sno(tb, figures.Paced(start, pace)),
+		figures.UUID(tb, figures.Paced(start, pace)),
 		figures.GoogleV4,
 		figures.UUIDv7,
 		figures.GoogleV7,

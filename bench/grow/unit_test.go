@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 				last = id
 			}
 			switch k.Name {
-			case "Snowflake", "SnowflakeSI", "UID60", "Sno":
+			case "Snowflake", "SnowflakeSI", "UID60", "Sno", "UUID":
 				if !ascending {
 					t.Error("the keys aren't in ascending order")
 				}
@@ -56,6 +56,8 @@ func after(a, b any) bool {
 	switch a := a.(type) {
 	case idtype.Sno:
 		return a.Compare(b.(idtype.Sno)) > 0
+	case idtype.UUID:
+		return a.Compare(b.(idtype.UUID)) > 0
 	case interface{ Int64() int64 }:
 		return a.Int64() > b.(interface{ Int64() int64 }).Int64()
 	}

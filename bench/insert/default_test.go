@@ -37,6 +37,7 @@ var sources = []source{
 	{Key: byFunction("next_spread64", "bigint", "()"), returned: func() any { return new(idtype.Spread64) }, clients: 1},
 	{Key: nextSno, returned: func() any { return new(idtype.Sno) }},
 	{Key: nextSnoOfNode, returned: func() any { return new(idtype.Sno) }},
+	{Key: nextUUID7, returned: func() any { return new(idtype.UUID) }},
 }
 
 // BenchmarkDefault inserts one row per statement, like an application, from one
@@ -46,7 +47,7 @@ var sources = []source{
 func BenchmarkDefault(b *testing.B) {
 	all := slices.Clone(sources)
 	for _, k := range []figures.Key{
-		figures.Snowflake(b, idtype.Options{}), figures.Sno(b, idtype.Options{}), figures.GoogleV4, figures.GoogleV7,
+		figures.Snowflake(b, idtype.Options{}), figures.Sno(b, idtype.Options{}), figures.UUID(b, idtype.Options{}), figures.GoogleV4, figures.GoogleV7,
 	} {
 		all = append(all, source{Key: k})
 	}

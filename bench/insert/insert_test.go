@@ -36,6 +36,7 @@ var onServer = []figures.Key{
 	figures.UUIDv7,
 	nextSnowflake, nextSnowflakeOfNode,
 	nextSno, nextSnoOfNode,
+	nextUUID7,
 }
 
 // Defaults with the node number in the setting, and with an explicit one.
@@ -44,6 +45,7 @@ var (
 	nextSnowflakeOfNode = byFunction("next_snowflake", "bigint", "(node)")
 	nextSno             = byFunction("next_sno", "uuid", "()")
 	nextSnoOfNode       = byFunction("next_sno", "uuid", "(0,node)")
+	nextUUID7           = byFunction("next_uuid7", "uuid", "()")
 )
 
 // byFunction returns a key whose default is a call of the function. The word node in the
@@ -70,7 +72,7 @@ func BenchmarkInsert(b *testing.B) {
 func BenchmarkCopy(b *testing.B) {
 	s := newServer(b)
 	for _, k := range slices.Concat(onServer, []figures.Key{
-		figures.Snowflake(b, idtype.Options{}), figures.Sno(b, idtype.Options{}),
+		figures.Snowflake(b, idtype.Options{}), figures.Sno(b, idtype.Options{}), figures.UUID(b, idtype.Options{}),
 		figures.GoogleV4, figures.GoogleV7, figures.ULID,
 	}) {
 		s.compare(b, k, func(ctx context.Context, table string, k figures.Key, n int) error {

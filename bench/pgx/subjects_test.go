@@ -118,6 +118,9 @@ var (
 		of[customerID]{"SnoOf", sortkey, customer},
 		of[taggedID]{"SnoOf,tagged", sortkey, func(i int) taggedID { return taggedID(snoID(i)) }},
 		of[idtype.Sno]{"Sno,plain", none, snoID},
+		of[idtype.UUID]{"UUID", sortkey, ownUUID},
+		of[documentID]{"UUIDOf", sortkey, document},
+		of[idtype.UUID]{"UUID,plain", none, ownUUID},
 	}}
 	uuidPointers = kind{"uuid-pointer", "u", pgtype.UUIDOID, pgtype.UUIDArrayOID, []subject{
 		of[*pgtype.UUID]{"*pgtype.UUID", none, pointer(pgtypeUUID)},
@@ -125,6 +128,8 @@ var (
 		of[*uuid.UUID]{"*uuid.UUID", google, pointer(snoUUID)},
 		of[*idtype.Sno]{"*Sno", sortkey, pointer(snoID)},
 		of[*customerID]{"*SnoOf", sortkey, pointer(customer)},
+		of[*idtype.UUID]{"*UUID", sortkey, pointer(ownUUID)},
+		of[*documentID]{"*UUIDOf", sortkey, pointer(document)},
 	}}
 	bigints = kind{"bigint", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, []subject{
 		of[int64]{"int64", none, number},
@@ -171,6 +176,9 @@ var (
 			of[customerID]{"SnoOf", sortkey, customer},
 			of[*customerID]{"*SnoOf", sortkey, pointer(customer)},
 			of[idtype.Sno]{"Sno,plain", none, snoID},
+			of[idtype.UUID]{"UUID", sortkey, ownUUID},
+			of[*idtype.UUID]{"*UUID", sortkey, pointer(ownUUID)},
+			of[documentID]{"UUIDOf", sortkey, document},
 		}},
 		{"bigint", "n", pgtype.Int8OID, pgtype.Int8ArrayOID, append(bigints.subjects[:len(bigints.subjects):len(bigints.subjects)],
 			of[*int64]{"*int64", none, pointer(number)}, of[*idtype.Snowflake]{"*Snowflake", sortkey, pointer(snowflake)}, of[*orderID]{"*SnowflakeOf", sortkey, pointer(order)})},
@@ -198,6 +206,7 @@ func number(i int) int64 {
 var when = time.Date(2026, 7, 1, 12, 34, 56, 789e6, time.UTC)
 
 func snoUUID(i int) uuid.UUID          { return snoID(i).UUID() }
+func ownUUID(i int) idtype.UUID        { return idtype.UUID(snoID(i).UUID()) }
 func bytes16(i int) [16]byte           { return snoUUID(i) }
 func pgtypeUUID(i int) pgtype.UUID     { return pgtype.UUID{Bytes: snoUUID(i), Valid: true} }
 func snoText(i int) string             { return snoID(i).String() }
@@ -217,12 +226,14 @@ type (
 	uid60ID    = idtype.UID60Of[row]
 	customerID = idtype.SnoOf[row]
 	taggedID   = idtype.SnoOf[taggedRow]
+	documentID = idtype.UUIDOf[row]
 	// A structID is a caller's own type.
 	structID struct{ idtype.Snowflake }
 )
 
 func order(i int) orderID       { return orderID(number(i)) }
 func customer(i int) customerID { return customerID(snoID(i)) }
+func document(i int) documentID { return documentID(ownUUID(i)) }
 
 func pointer[T any](at func(int) T) func(int) *T {
 	return func(i int) *T { return new(at(i)) }

@@ -1,7 +1,6 @@
 package windowbench
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
@@ -87,8 +86,7 @@ func less(a, b any) bool {
 	case idtype.Sno:
 		return a.Compare(b.(idtype.Sno)) < 0
 	default:
-		x, y := a.([16]byte), b.([16]byte)
-		return bytes.Compare(x[:], y[:]) < 0
+		return a.(idtype.UUID).Compare(b.(idtype.UUID)) < 0
 	}
 }
 

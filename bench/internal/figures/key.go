@@ -63,6 +63,12 @@ func Sno(b testing.TB, o idtype.Options) Key {
 	return own(b, "Sno", "uuid", g, err)
 }
 
+// UUID is a UUIDv7 of this project.
+func UUID(b testing.TB, o idtype.Options) Key {
+	g, err := idtype.NewUUIDGenerator(idtype.UUIDConfig{Options: o})
+	return own(b, "UUID", "uuid", g, err)
+}
+
 func own[T any](b testing.TB, name, column string, g idtype.Generator[T], err error) Key {
 	b.Helper()
 	if err != nil {
