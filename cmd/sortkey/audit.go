@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/sortkey/sortkey/idtype"
 	"github.com/sortkey/sortkey/migrations"
 	"github.com/spf13/cobra"
 )
@@ -49,8 +50,9 @@ SELECT, and works on a standby. It can miss rows that are inserted or deleted
 while it runs. The findings are:
 
     malformed     not an ID of the type: a negative number (except a spread64),
-                  reserved bits set, or a uuid that is not a sno
-    zero          the zero ID
+                  reserved bits set, a uuid that is not a sno, or, for uuid7, a
+                  variant other than RFC 9562's
+    zero          the zero ID; for uuid7, the nil UUID
     future        the time of the ID is later than the server's clock by more
                   than --future
     apart         the time of the ID and the column --created-at differ by more
@@ -71,9 +73,15 @@ that programs have in their configuration with --nodes. The check needs SELECT
 on the view node_status and the table node_pool of the installation.
 
 The type comes from the domain or default of the column, from its comment after
-sortkey rekey, or from the partition settings of its table. A uuid is a sno. In other cases, pass --type. The layouts
-of the installation apply, unless --epoch or --bits is set. A role without USAGE
-on the schema must set one of them for snowflake and snowflake-si.
+sortkey rekey, or from the partition settings of its table. Another uuid column
+has the type sno if one of its first and last 100 keys is a sno, and uuid7
+otherwise. In other cases, pass --type. The layouts of the installation apply,
+unless --epoch or --bits is set. A role without USAGE on the schema must set one
+of them for snowflake and snowflake-si.
+
+Columns of the type uuid7 can have UUIDs of all versions, and audit counts them
+by version. The checks of times, and the days, are of version 7 only. --since and
+--until also read UUIDs of other versions that are between the bounds.
 
 The exit code is 1 if there is a finding. Audit prints results only when it has
 read all rows.`,
@@ -157,6 +165,7 @@ type auditResult struct {
 	Tables   []auditTable   `json:"tables"`
 	Findings []auditFinding `json:"findings"`
 	Nodes    []auditNode    `json:"nodes"`
+	Versions []auditVersion `json:"versions,omitempty"` // of UUIDs
 	Days     []auditDay     `json:"days"`
 	// OtherDays is the number of rows on days that are not in Days.
 	OtherDays int64   `json:"rows_on_other_days"`
@@ -171,11 +180,11 @@ type auditResult struct {
 
 type auditTable struct {
 	auditPlace
-	Type  string     `json:"type"`
-	Rows  int64      `json:"rows"`
-	Nulls int64      `json:"nulls"`
-	First *time.Time `json:"first"` // null without an ID
-	Last  *time.Time `json:"last"`
+	Type  string  `json:"type"`
+	Rows  int64   `json:"rows"`
+	Nulls int64   `json:"nulls"`
+	First *idTime `json:"first"` // null without an ID
+	Last  *idTime `json:"last"`
 }
 
 // An auditPlace names a column.
@@ -197,7 +206,7 @@ type auditFinding struct {
 type auditExample struct {
 	Key       string       `json:"key"`
 	Rows      int64        `json:"rows"`
-	Time      *time.Time   `json:"time,omitempty"`
+	Time      *idTime      `json:"time,omitempty"`
 	Node      *int         `json:"node,omitempty"`
 	CreatedAt string       `json:"created_at,omitempty"`
 	Places    []auditPlace `json:"places"`
@@ -208,6 +217,11 @@ type auditNode struct {
 	Node  int    `json:"node"`
 	Known *bool  `json:"known,omitempty"` // absent if not checked
 	Rows  int64  `json:"rows"`
+}
+
+type auditVersion struct {
+	Version string `json:"version"` // a number, nil, or other for a variant other than RFC 9562's
+	Rows    int64  `json:"rows"`
 }
 
 type auditDay struct {
@@ -223,6 +237,7 @@ type auditor struct {
 	days      map[int64]*int64 // since 1970
 	otherDays int64
 	nodes     []auditNode
+	versions  map[string]int64
 	last      auditKey // the last key of the current format
 }
 
@@ -235,7 +250,7 @@ const (
 // audit runs the command.
 func (c *cli) audit(ctx context.Context, names []string, o *auditOptions) error {
 	begun := c.now()
-	a := &auditor{auditOptions: o, findings: map[string]*auditFinding{}, days: map[int64]*int64{}, nodes: []auditNode{}}
+	a := &auditor{auditOptions: o, findings: map[string]*auditFinding{}, days: map[int64]*int64{}, nodes: []auditNode{}, versions: map[string]int64{}}
 	for _, name := range auditFindings {
 		a.findings[name] = &auditFinding{Finding: name, Checked: name != "unknown_node", Examples: []auditExample{}}
 	}
@@ -487,6 +502,9 @@ func (a *auditor) auditGroup(ctx context.Context, streams []*auditStream, turn *
 		}
 		group, groupRows = append(group, place{s, *e}), groupRows+rows
 		a.last = e.key
+		if f.name == "uuid7" {
+			a.versions[uuidVersion(idtype.UUID(e.key.uuid()))] += rows
+		}
 		switch e.kind {
 		case auditMalformed:
 			a.find("malformed", s, e, e.rows)
@@ -499,6 +517,9 @@ func (a *auditor) auditGroup(ctx context.Context, streams []*auditStream, turn *
 		}
 		if e.apart > 0 {
 			a.find("apart", s, e, e.apart)
+		}
+		if !e.dated() {
+			return
 		}
 		s.total.add(e.ms)
 		if d := floorDay(e.ms); onDay == nil || d != day {
@@ -533,6 +554,17 @@ func (a *auditor) auditGroup(ctx context.Context, streams []*auditStream, turn *
 		a.nodes = append(a.nodes, n)
 	}
 	return nil
+}
+
+// uuidVersion returns the version of a UUID for auditVersion.
+func uuidVersion(id idtype.UUID) string {
+	switch version := id.Version(); {
+	case version > 0:
+		return strconv.Itoa(version)
+	case id.IsZero():
+		return "nil"
+	}
+	return "other"
 }
 
 // floorDay returns the day, in UTC, as a number since 1970.
@@ -580,9 +612,8 @@ func (a *auditor) addExample(finding string, e *auditEntry, rows int64, places .
 	for _, p := range places {
 		example.Places = append(example.Places, p.stream.place())
 	}
-	if e.kind == auditOrdinary || e.kind == auditFuture {
-		t := time.UnixMilli(e.ms).UTC()
-		example.Time = &t
+	if e.dated() {
+		example.Time = &idTime{time.UnixMilli(e.ms).UTC()}
 		if len(format.nodes) > 0 {
 			node := e.node
 			example.Node = &node
@@ -616,8 +647,7 @@ func (a *auditor) result(groups [][]*auditStream) *auditResult {
 		for _, s := range streams {
 			t := auditTable{auditPlace: s.place(), Type: s.format.name, Rows: s.total.rows, Nulls: s.total.nulls}
 			if s.total.ids > 0 {
-				first, last := time.UnixMilli(s.total.first).UTC(), time.UnixMilli(s.total.last).UTC()
-				t.First, t.Last = &first, &last
+				t.First, t.Last = &idTime{time.UnixMilli(s.total.first).UTC()}, &idTime{time.UnixMilli(s.total.last).UTC()}
 			}
 			r.Tables = append(r.Tables, t)
 			r.Rows += t.Rows
@@ -626,6 +656,9 @@ func (a *auditor) result(groups [][]*auditStream) *auditResult {
 				r.Hidden = append(r.Hidden, t.auditPlace)
 			}
 		}
+	}
+	for _, version := range slices.Sorted(maps.Keys(a.versions)) {
+		r.Versions = append(r.Versions, auditVersion{version, a.versions[version]})
 	}
 	for _, name := range auditFindings {
 		r.Findings = append(r.Findings, *a.findings[name])
@@ -651,7 +684,7 @@ func (c *cli) printAudit(r *auditResult, databases bool) error {
 	for _, t := range r.Tables {
 		row := table.Row{name(t.auditPlace), t.Type, humanize.Comma(t.Rows), humanize.Comma(t.Nulls)}
 		if t.First != nil {
-			row = append(row, stamp(*t.First), stamp(*t.Last))
+			row = append(row, stamp(t.First.Time), stamp(t.Last.Time))
 		}
 		columns = append(columns, row)
 	}
@@ -687,6 +720,7 @@ func (c *cli) printAudit(r *auditResult, databases bool) error {
 		{table.Row{"COLUMN", "TYPE", "ROWS", "NULLS", "FIRST", "LAST"}, columns},
 		{table.Row{"FINDING", "COUNT", "EXAMPLES"}, findings},
 		{table.Row{"TYPE", "NODE", "ROWS", "SHARE", ""}, nodeRows(r.Nodes)},
+		{table.Row{"UUID VERSION", "ROWS", "SHARE"}, versionRows(r.Versions)},
 		{table.Row{"DAY", "ROWS", "SHARE"}, dayRows(r.Days)},
 	} {
 		if i > 0 && len(t.rows) > 0 {
@@ -714,9 +748,9 @@ func (e *auditExample) describe(finding string, name func(auditPlace) string) st
 	s := e.Key
 	switch finding {
 	case "future":
-		s += " of " + stamp(*e.Time)
+		s += " of " + stamp(e.Time.Time)
 	case "apart":
-		s += " of " + stamp(*e.Time) + ", but created at " + e.CreatedAt
+		s += " of " + stamp(e.Time.Time) + ", but created at " + e.CreatedAt
 	case "unknown_node":
 		s += " of node " + strconv.Itoa(*e.Node)
 	}
@@ -742,6 +776,18 @@ func nodeRows(nodes []auditNode) (rows []table.Row) {
 	}
 	if others > 0 {
 		rows = append(rows, table.Row{english.Plural(others, "other", ""), "", humanize.Comma(rest), share(rest, total)})
+	}
+	return rows
+}
+
+// versionRows returns the versions of UUIDs.
+func versionRows(versions []auditVersion) (rows []table.Row) {
+	var total int64
+	for _, v := range versions {
+		total += v.Rows
+	}
+	for _, v := range versions {
+		rows = append(rows, table.Row{v.Version, humanize.Comma(v.Rows), share(v.Rows, total)})
 	}
 	return rows
 }

@@ -291,16 +291,30 @@ func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function
 			return err
 		}
 	}
-	if certain == "" && col.base == "uuid" {
-		certain, source = "sno", "column type uuid"
+	column := pgx.Identifier{col.name}.Sanitize()
+	if certain == "" && wanted == "" && col.base == "uuid" {
+		// The text of a Sno has no variant of RFC 9562.
+		ends := fmt.Sprintf("(SELECT %[1]s AS id FROM %[2]s WHERE %[1]s IS NOT NULL ORDER BY %[1]s", column, pgx.Identifier{col.schema, col.table}.Sanitize())
+		var isSno bool
+		if err := col.db.row(ctx, []any{&isSno}, "SELECT coalesce(bool_or(encode(uuid_send(id), 'escape') ~ '^[2-9a-x]{16}$'), false) FROM ("+
+			ends+" LIMIT 100) UNION ALL "+ends+" DESC LIMIT 100)) q"); err != nil {
+			return err
+		}
+		if wanted = "uuid7"; isSno {
+			wanted = "sno"
+		}
 	}
 	switch {
 	case wanted == "" && certain == "":
 		return usagef("column %s of type bigint: the type of its IDs is unknown; pass --type with one of %s", col, strings.Join(bigintFormats(), ", "))
 	case wanted != "" && certain != "" && wanted != certain:
 		return usagef("--type %s: column %s has IDs of type %s by its %s", wanted, col, certain, source)
-	case wanted == "sno" && col.base != "uuid":
-		return usagef("--type sno: column %s is of type bigint; want one of %s", col, strings.Join(bigintFormats(), ", "))
+	case wanted != "" && slices.Contains(bigintFormats(), wanted) != (col.base == "bigint"):
+		names := strings.Join(bigintFormats(), ", ")
+		if col.base == "uuid" {
+			names = "sno, uuid7"
+		}
+		return usagef("--type %s: column %s is of type %s; want one of %s", wanted, col, col.base, names)
 	}
 	col.format = certain
 	if certain == "" {
@@ -310,7 +324,7 @@ func (col *auditColumn) findFormat(ctx context.Context, wanted, domain, function
 }
 
 func bigintFormats() []string {
-	return slices.DeleteFunc(formatNames(), func(name string) bool { return name == "sno" })
+	return slices.DeleteFunc(formatNames(), func(name string) bool { return name == "sno" || name == "uuid7" })
 }
 
 // estimate sets the number of rows in the statement's range, as the planner sees it.

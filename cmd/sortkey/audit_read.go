@@ -52,7 +52,7 @@ type auditFormat struct {
 	snowflakeSI idtype.SnowflakeSILayout
 	zero        auditKey
 	// decode returns the time, in Unix milliseconds, and the node number of an ID. ok is
-	// false if the key is no ID.
+	// false if the key is no ID. The time is undated if the ID has none.
 	decode func(auditKey) (ms int64, node int, ok bool)
 }
 
@@ -95,11 +95,26 @@ func newAuditFormat(name string, c migrations.Config) (*auditFormat, error) {
 			id, err := idtype.SnoFromUUID(k.uuid())
 			return id.Time().UnixMilli(), int(id.Partition().Uint16()), err == nil
 		}
+	case "uuid7":
+		f.format = newUUID7()
+		f.zero = auditKey{}
+		f.decode = func(k auditKey) (int64, int, bool) {
+			switch id := idtype.UUID(k.uuid()); id.Version() {
+			case 0: // another variant
+				return undated, 0, id.IsZero()
+			case 7:
+				return int64(k.high >> 16), 0, true
+			}
+			return undated, 0, true
+		}
 	default:
 		return nil, fmt.Errorf("unknown type %q of IDs", name)
 	}
 	return f, nil
 }
+
+// undated is the time of a UUID of another version than 7.
+const undated = math.MinInt64
 
 // layout returns the layout of the format, or "" if it has no choice.
 func (f *auditFormat) layout() string {
@@ -152,6 +167,11 @@ type auditEntry struct {
 	kind  auditKind
 	// createdAt is the first of these timestamps, in Unix microseconds.
 	createdAt int64
+}
+
+// dated reports whether the ID has a time.
+func (e *auditEntry) dated() bool {
+	return (e.kind == auditOrdinary || e.kind == auditFuture) && e.ms != undated
 }
 
 // An auditKind tells malformed, zero and future IDs from others.
@@ -354,7 +374,7 @@ func (s *auditStream) append(entries []auditEntry, values [][]byte, latest int64
 	}
 	e := &entries[len(entries)-1]
 	e.rows++
-	if len(values) > 1 && values[1] != nil && (e.kind == auditOrdinary || e.kind == auditFuture) {
+	if len(values) > 1 && values[1] != nil && e.dated() {
 		at := postgresTime(int64(binary.BigEndian.Uint64(values[1])))
 		// The difference of times that Postgres and IDs can hold fits an int64, except of
 		// infinite ones.

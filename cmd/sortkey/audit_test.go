@@ -14,7 +14,7 @@ func TestAuditUsage(t *testing.T) {
 		{"", "requires at least 1 arg(s)"},
 		{"orders", "no database: pass --database"},
 		{"orders --database ://", "cannot parse"},
-		{"orders --type snowflakes", `--type "snowflakes": want snowflake, snowflake-si, uid60, spread64, sno`},
+		{"orders --type snowflakes", `--type "snowflakes": want snowflake, snowflake-si, uid60, spread64, sno, uuid7`},
 		{"orders --epoch 2020-01-01", "--epoch and --bits need --type"},
 		{"orders --tolerance 1m", "--tolerance needs --created-at"},
 		{"orders --created-at c --tolerance -1m", "must not be negative"},

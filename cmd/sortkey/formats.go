@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/sortkey/sortkey/idtype"
+	"github.com/sortkey/sortkey/internal/crockford"
 	"github.com/spf13/cobra"
 )
 
@@ -34,6 +36,8 @@ type format struct {
 	nodes  []bitField
 	// sequences is the number of IDs per node and unit of time.
 	sequences int
+	// randomBits is the number of random bits beside the sequence number.
+	randomBits int
 	// undated is set if the layout has no epoch, so that IDs have no time.
 	undated bool
 
@@ -62,9 +66,10 @@ type parts struct {
 	time     time.Time // zero if the format is undated
 	node     int       // the fields of the node number, concatenated; 0 if there are none
 	sequence int
-	random   int  // UID60 only
-	meta     byte // Sno only
-	ticktock bool // Sno only
+	random   int64 // UID60 and UUID only
+	meta     byte  // Sno only
+	ticktock bool  // Sno only
+	version  int   // UUID only; the other parts are of version 7, the time also of 1 and 6
 }
 
 // nodeLimit returns the number of node numbers: 1 if the format has none.
@@ -108,14 +113,14 @@ func (f *format) joinNode(values ...int) (node int) {
 }
 
 // forms are the forms that appendForm appends.
-var forms = []string{"text", "int64", "uuid", "hex", "bytea"}
+var forms = []string{"text", "int64", "uuid", "typeid", "hex", "bytea"}
 
 // errNoForm: the type doesn't have the form.
 var errNoForm = errors.New("no such form")
 
 // appendForm appends a form of an ID. hex and bytea are the big-endian bytes in the
-// notations 0x... and \x....
-func appendForm(b []byte, id anyID, form string) ([]byte, error) {
+// notations 0x... and \x.... The prefix is that of a TypeID, which can be empty.
+func appendForm(b []byte, id anyID, form, prefix string) ([]byte, error) {
 	switch form {
 	case "text":
 		return id.AppendText(b)
@@ -124,11 +129,21 @@ func appendForm(b []byte, id anyID, form string) ([]byte, error) {
 			return strconv.AppendInt(b, id.Int64(), 10), nil
 		}
 	case "uuid":
-		if id, ok := id.(idtype.Sno); ok {
+		switch id := id.(type) {
+		case idtype.Sno:
 			return append(b, id.UUID().String()...), nil
+		case idtype.UUID:
+			return id.AppendText(b)
+		}
+	case "typeid":
+		if id, ok := id.(idtype.UUID); ok && typeIDPrefix.MatchString(prefix) {
+			if prefix != "" {
+				b = append(append(b, prefix...), '_')
+			}
+			return crockford.Append(b, (*[16]byte)(&id)), nil
 		}
 	case "hex", "bytea":
-		var buf [10]byte
+		var buf [16]byte
 		binary, err := id.AppendBinary(buf[:0])
 		if err != nil {
 			return b, err
@@ -144,16 +159,16 @@ func appendForm(b []byte, id anyID, form string) ([]byte, error) {
 
 // columnText returns the value of the ID's column.
 func columnText(id anyID) string {
-	if id, ok := id.(idtype.Sno); ok {
-		return id.UUID().String()
+	b, err := appendForm(nil, id, "int64", "")
+	if err != nil {
+		b, _ = appendForm(nil, id, "uuid", "")
 	}
-	b, _ := appendForm(nil, id, "int64")
 	return string(b)
 }
 
 // formatNames returns the names of the ID types on the command line.
 func formatNames() []string {
-	return []string{"snowflake", "snowflake-si", "uid60", "spread64", "sno"}
+	return []string{"snowflake", "snowflake-si", "uid60", "spread64", "sno", "uuid7"}
 }
 
 // layoutFlags are the flags for layouts other than the default.
@@ -284,7 +299,7 @@ func (c *cli) formats(l layoutFlags) ([]*format, error) {
 	}
 	si := newSnowflakeSI(snowflakeSI)
 	si.undated = undated
-	return []*format{newSnowflake(snowflake), si, newUID60(), newSpread64(), newSno()}, nil
+	return []*format{newSnowflake(snowflake), si, newUID60(), newSpread64(), newSno(), newUUID7()}, nil
 }
 
 // A layout is a layout of package idtype for IDs of type T with parts of type P.
@@ -412,17 +427,17 @@ func newSnowflakeSI(l idtype.SnowflakeSILayout) *format {
 
 func newUID60() *format {
 	return complete(&format{
-		name: "uid60", title: "UID60", column: "bigint",
+		name: "uid60", title: "UID60", column: "bigint", randomBits: 9,
 		sequences:  idtype.UID60(idtype.MaxUID60).Sequence() + 1,
 		parseInt64: integer[idtype.UID60],
 	}, definition[idtype.UID60, idtype.UID60Parts]{
 		layout: idtype.UID60Layout{},
 		parse:  idtype.ParseUID60,
 		to: func(p parts) idtype.UID60Parts {
-			return idtype.UID60Parts{Time: p.time, Sequence: p.sequence, Random: p.random}
+			return idtype.UID60Parts{Time: p.time, Sequence: p.sequence, Random: int(p.random)}
 		},
 		from: func(p idtype.UID60Parts) parts {
-			return parts{time: p.Time, sequence: p.Sequence, random: p.Random}
+			return parts{time: p.Time, sequence: p.Sequence, random: int64(p.Random)}
 		},
 		generator: func(parts) (idtype.Generator[idtype.UID60], error) {
 			return idtype.NewUID60Generator(idtype.UID60Config{})
@@ -480,4 +495,65 @@ func newSno() *format {
 			return idtype.NewSnoGenerator(idtype.SnoConfig{Meta: p.meta, Partition: &partition})
 		},
 	})
+}
+
+// errNotUUID: the 16 bytes have no version of RFC 9562.
+var errNotUUID = errors.New("not a UUID of RFC 9562")
+
+// newUUID7 returns the format of UUID keys. UUIDs of all versions of RFC 9562 are IDs,
+// since tables can have them beside version 7.
+func newUUID7() *format {
+	versioned := func(id idtype.UUID, err error) (anyID, error) {
+		if err == nil && uuid.UUID(id).Variant() != uuid.RFC4122 {
+			err = errNotUUID
+		}
+		return id, err
+	}
+	f := complete(&format{
+		name: "uuid7", title: "UUIDv7", column: "uuid",
+		sequences: 1 << 12, randomBits: 62,
+		parseUUID: func(u uuid.UUID) (anyID, error) { return versioned(idtype.UUID(u), nil) },
+	}, definition[idtype.UUID, parts]{
+		layout: uuidLayout{},
+		to:     func(p parts) parts { return p },
+		from:   func(p parts) parts { return p },
+		generator: func(parts) (idtype.Generator[idtype.UUID], error) {
+			return idtype.NewUUIDGenerator(idtype.UUIDConfig{})
+		},
+	})
+	f.parseText = func(s string) (anyID, error) { return versioned(idtype.ParseUUID(s)) }
+	f.parseBinary = func(b []byte) (anyID, error) {
+		var id idtype.UUID
+		return versioned(id, id.UnmarshalBinary(b))
+	}
+	return f
+}
+
+// A uuidLayout composes UUIDs of version 7. The sequence number is the fraction of the
+// millisecond.
+type uuidLayout struct{ idtype.UUIDLayout }
+
+func (l uuidLayout) Compose(p parts) (idtype.UUID, error) {
+	id, err := l.Floor(p.time)
+	if err == nil {
+		binary.BigEndian.PutUint16(id[6:], binary.BigEndian.Uint16(id[6:])|uint16(p.sequence))
+		binary.BigEndian.PutUint64(id[8:], binary.BigEndian.Uint64(id[8:])|uint64(p.random))
+	}
+	return id, err
+}
+
+func (uuidLayout) Parts(id idtype.UUID) (parts, error) {
+	p := parts{version: id.Version()}
+	head := binary.BigEndian.Uint64(id[:8])
+	switch p.version {
+	case 1:
+		p.time = time.Unix(uuid.UUID(id).Time().UnixTime()).UTC()
+	case 6: // Time of google/uuid v1.6.0 includes the version in the time
+		p.time = time.Unix(uuid.Time(head>>16<<12 | head&0xfff).UnixTime()).UTC()
+	case 7:
+		p.time, _ = id.Time()
+		p.sequence = int(head & 0xfff)
+		p.random = int64(binary.BigEndian.Uint64(id[8:]) &^ (3 << 62))
+	}
+	return p, nil
 }

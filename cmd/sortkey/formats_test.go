@@ -29,6 +29,7 @@ func TestNodeNumbers(t *testing.T) {
 		"uid60":        1,
 		"spread64":     nodelease.ForSpread64(0).Size * 16,
 		"sno":          nodelease.ForSno().Size,
+		"uuid7":        1,
 	}
 	for i, f := range testFormats(t, layoutFlags{epoch: "2024-01-01"}) {
 		if f.name != formatNames()[i] {
@@ -41,6 +42,9 @@ func TestNodeNumbers(t *testing.T) {
 		id, err := f.compose(want)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if f.name == "uuid7" {
+			want.version = 7
 		}
 		if got, err := f.parts(id); err != nil || got != want {
 			t.Errorf("%s: got %+v, error %v; want %+v", f.name, got, err, want)
@@ -79,8 +83,9 @@ func TestLayoutFlags(t *testing.T) {
 		l    layoutFlags
 		want string
 	}{
-		{"ulid", layoutFlags{}, `type "ulid": want snowflake, snowflake-si, uid60, spread64, sno`},
+		{"ulid", layoutFlags{}, `type "ulid": want snowflake, snowflake-si, uid60, spread64, sno, uuid7`},
 		{"uid60", layoutFlags{epoch: "2024-01-01"}, "uid60 has one fixed layout"},
+		{"uuid7", layoutFlags{bits: "5/8"}, "uuid7 has one fixed layout"},
 		{"snowflake", layoutFlags{bits: "5/8"}, "want 3 widths for snowflake"},
 		{"snowflake-si", layoutFlags{bits: "5/5/12"}, "want 2 widths for snowflake-si"},
 		{"snowflake", layoutFlags{bits: "5"}, "want 3 widths"},

@@ -24,14 +24,14 @@ import (
 )
 
 // idForms describes the inputs that readings recognizes, for help texts and errors.
-const idForms = `a decimal bigint, a UUID, the text of a sno (16 characters), a uid60
-(4 to 10 characters) or a spread64 (16 hex digits), any of these texts behind
-the prefix of a typed key (ord_...), and the 8 or 10 bytes of an ID as 0x...,
-\x... or plain hex digits (digits without a letter are a decimal: put 0x before
-them, or pass --from hex to convert)`
+const idForms = `a decimal bigint, a UUID (also urn:uuid:... and {...}), a TypeID, the text of a
+sno (16 characters), a uid60 (4 to 10 characters) or a spread64 (16 hex digits),
+any of these texts behind the prefix of a typed key (ord_...), and the 8, 10 or
+16 bytes of an ID as 0x..., \x... or plain hex digits (digits without a letter
+are a decimal: put 0x before them, or pass --from hex to convert)`
 
 // foreignForms describes the inputs of other makers that readings recognizes.
-const foreignForms = "UUIDs (also urn:uuid:... and {...}), ULIDs, TypeIDs, KSUIDs, xids and ObjectIds"
+const foreignForms = "ULIDs, KSUIDs, xids and ObjectIds"
 
 // acceptIDs lets a command take IDs as arguments. It explains the error for a negative
 // number, which looks like a flag.
@@ -187,7 +187,7 @@ func readings(input string, formats []*format, foreign bool, now time.Time) []re
 	if ids := withoutZero(found); len(ids) < len(found) {
 		found = append(ids, reading{title: zeroTitle})
 	}
-	if foreign {
+	if foreign && !slices.ContainsFunc(found, func(r reading) bool { return r.form == "typeid" && r.prefix != "" }) {
 		found = append(found, foreignReadings(input)...)
 	}
 	found = sorted(found, now)
@@ -231,6 +231,9 @@ var (
 	decimal  = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 	typedKey = regexp.MustCompile(`^([a-z][a-z0-9]*)_(.+)$`)
 
+	typeIDPrefix = regexp.MustCompile(`^([a-z]([a-z_]{0,61}[a-z])?)?$`)
+	typeID       = regexp.MustCompile(`^(?:([a-z](?:[a-z_]{0,61}[a-z])?)_)?([0-7][0-9a-hjkmnp-tv-z]{25})$`)
+
 	// Only hex digits follow, so the input can't be meant as the text of a UID60.
 	hexForm = regexp.MustCompile(`^0[xX][0-9a-fA-F]*$`)
 
@@ -251,7 +254,7 @@ func ownReadings(input, form string, formats []*format) (found []reading) {
 	n, isInt := parseDecimal(input)
 	u, isUUID := parseUUID(input)
 	bytes := hexBytes(input, form)
-	typed := typedKey.FindStringSubmatch(input)
+	typed, typeIDParts := typedKey.FindStringSubmatch(input), typeID.FindStringSubmatch(input)
 	// A user who passes the type and the form can have such a UID60.
 	isText := !hexForm.MatchString(input) || form == "text" && len(formats) == 1
 	for _, f := range formats {
@@ -267,6 +270,13 @@ func ownReadings(input, form string, formats []*format) (found []reading) {
 		if isUUID && f.parseUUID != nil && (all || form == "uuid") {
 			id, err := f.parseUUID(u)
 			add("uuid", "", id, err)
+		}
+		if m := typeIDParts; m != nil && f.name == "uuid7" && (all || form == "typeid") {
+			id, err := f.parseUUID(ulidUUID(m[2]))
+			// Without a prefix, it can be a ULID.
+			if m[1] != "" || err == nil && id.(idtype.UUID).Version() == 7 || len(formats) == 1 {
+				add("typeid", m[1], id, err)
+			}
 		}
 		if bytes != nil && (all || form == "hex" || form == "bytea") {
 			id, err := f.parseBinary(bytes)
@@ -316,6 +326,9 @@ func (f *format) append(list []reading, r reading) []reading {
 		return list
 	}
 	r.title, r.time, r.parts, r.format = f.title, p.time, p, f
+	if p.version != 0 {
+		r.title = fmt.Sprintf("UUIDv%d", p.version)
+	}
 	return append(list, r)
 }
 
@@ -343,12 +356,6 @@ func foreignReadings(input string) (found []reading) {
 	if m := prefixed.FindStringSubmatch(input); m != nil {
 		found = foreignReadings(m[2])
 		for i := range found {
-			if found[i].title == "ULID" && m[2] == strings.ToLower(m[2]) {
-				if u := ulidUUID(m[2]); u.Variant() == uuid.RFC4122 && (u.Version() == 4 || u.Version() == 7) {
-					found[i] = foreignUUID(u)
-					found[i].title = "TypeID of a " + found[i].title
-				}
-			}
 			found[i].prefix = m[1]
 		}
 		return found
@@ -356,9 +363,9 @@ func foreignReadings(input string) (found []reading) {
 	if n, ok := parseDecimal(input); ok && 0 < n && n < smallest {
 		found = append(found, reading{title: "small number, as of a serial column"})
 	}
-	if u, ok := parseUUID(input); ok {
+	if u, ok := parseUUID(input); ok && u.Variant() != uuid.RFC4122 {
 		if _, err := idtype.SnoFromUUID(u); err != nil {
-			found = append(found, foreignUUID(u))
+			found = append(found, reading{title: uuidTitle(u)})
 		}
 	}
 	if xid.MatchString(input) && !onlyDigits.MatchString(input) {
@@ -384,25 +391,15 @@ func foreignReadings(input string) (found []reading) {
 	return found
 }
 
-// foreignUUID names the version of a UUID. Versions 1, 6 and 7 have a time.
-func foreignUUID(u uuid.UUID) reading {
-	switch version := u.Version(); {
-	case u == uuid.Nil:
-		return reading{title: "nil UUID"}
-	case u == uuid.Max:
-		return reading{title: "max UUID"}
-	case u.Variant() != uuid.RFC4122:
-		return reading{title: "UUID of an unknown variant"}
-	case version == 1 || version == 6 || version == 7:
-		t := u.Time()
-		if version == 6 { // Time of google/uuid v1.6.0 includes the version in the time
-			head := binary.BigEndian.Uint64(u[:8])
-			t = uuid.Time(head>>16<<12 | head&0xfff)
-		}
-		return reading{title: fmt.Sprintf("UUIDv%d", version), time: time.Unix(t.UnixTime()).UTC()}
-	default:
-		return reading{title: fmt.Sprintf("UUIDv%d", version)}
+// uuidTitle describes a UUID that isn't of a version of RFC 9562.
+func uuidTitle(u uuid.UUID) string {
+	switch u {
+	case uuid.Nil:
+		return "nil UUID"
+	case uuid.Max:
+		return "max UUID"
 	}
+	return "UUID of an unknown variant"
 }
 
 // seconds returns the time in an ID's first 4 bytes, in seconds since an epoch.

@@ -143,6 +143,27 @@ id         0190163d-8694-739b-aea5-966c26f8ad91
 type       UUIDv7
 time       2024-06-14 10:14:09.300 UTC (2 years ago)
 local time 2024-06-14 11:14:09.300 +01:00
+uuid       0190163d-8694-739b-aea5-966c26f8ad91
+typeid     01j0b3v1mmeedtx9cpdgkfhbch
+hex        0x0190163d8694739baea5966c26f8ad91
+bytea      \x0190163d8694739baea5966c26f8ad91
+`},
+		{"order_line_01h455vb4pex5vsknk084sn02q", `id         order_line_01h455vb4pex5vsknk084sn02q
+type       UUIDv7
+prefix     order_line
+time       2023-06-30 03:34:18.518 UTC (3 years ago)
+local time 2023-06-30 04:34:18.518 +01:00
+uuid       01890a5d-ac96-774b-bcce-b302099a8057
+typeid     order_line_01h455vb4pex5vsknk084sn02q
+hex        0x01890a5dac96774bbcceb302099a8057
+bytea      \x01890a5dac96774bbcceb302099a8057
+`},
+		{"17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8", `id         17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8
+type       UUIDv4
+uuid       17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8
+typeid     0qyyq2tave8qdtgk31xamy5p6r
+hex        0x17f7ae2d2b6e45dba84c61eaa9e2d8d8
+bytea      \x17f7ae2d2b6e45dba84c61eaa9e2d8d8
 `},
 	} {
 		out, err := executeAt(t, time.FixedZone("", 3600), "", append([]string{"inspect"}, strings.Fields(tt.args)...)...)
@@ -156,10 +177,14 @@ func TestInspectJSON(t *testing.T) {
 	out, err := executeAt(t, time.UTC, "9pdbrg2223pfa222\n\n 779948984983728128 \n17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8\n", "inspect", "-o", "json")
 	want := `{"input":"9pdbrg2223pfa222","candidates":[{"type":"sno","plausible":true,"time":"2026-11-01T00:00:00Z","node":28372,"node_fields":{"partition":28372},"sequence":0,"metabyte":0,"tick_tock":false,"forms":{"bytea":"\\x3dd69cb800006ed40000","hex":"0x3dd69cb800006ed40000","text":"9pdbrg2223pfa222","uuid":"39706462-7267-3232-3233-706661323232"}}]}
 {"input":"779948984983728128","candidates":[{"type":"snowflake","plausible":true,"time":"2026-11-23T05:58:48.771Z","node":539,"node_fields":{"datacenter":16,"worker":27},"sequence":0,"forms":{"bytea":"\\x0ad2ef7830e1b000","hex":"0x0ad2ef7830e1b000","int64":"779948984983728128","text":"779948984983728128"}},{"type":"uid60","plausible":false,"time":"2112-06-11T23:41:00.344Z","sequence":216,"random":0,"forms":{"bytea":"\\x0ad2ef7830e1b000","hex":"0x0ad2ef7830e1b000","int64":"779948984983728128","text":"AArS73gw4b"}}]}
-{"input":"17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8","candidates":[{"type":"UUIDv4","plausible":true}]}
+{"input":"17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8","candidates":[{"type":"uuid4","plausible":true,"forms":{"bytea":"\\x17f7ae2d2b6e45dba84c61eaa9e2d8d8","hex":"0x17f7ae2d2b6e45dba84c61eaa9e2d8d8","text":"17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8","typeid":"0qyyq2tave8qdtgk31xamy5p6r","uuid":"17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8"}}]}
 `
 	if err != nil || out != want {
 		t.Errorf("error %v, got\n%swant\n%s", err, out, want)
+	}
+	out, err = executeAt(t, time.UTC, "", "inspect", "-o", "json", "ffffffff-ffff-7fff-bfff-ffffffffffff")
+	if err != nil || !strings.Contains(out, `"time":"10889-08-02T05:31:50.655Z"`) {
+		t.Errorf("the largest time: error %v, got %s", err, out)
 	}
 }
 
@@ -219,8 +244,13 @@ func TestReadings(t *testing.T) {
 		{"42", "small number, as of a serial column, SnowflakeSI implausible, Snowflake 2021-01-01 implausible, UID60 2018-03-01 implausible, Spread64 1970-01-01 implausible"},
 		{"4294967296", "SnowflakeSI, Snowflake 2021-01-01, UID60 2018-03-01, Spread64 1970-01-25, UID60 2152-12-08 implausible"},
 		{"18446744073709551615", ""}, // a decimal, not hex digits
-		{"user_01h455vb4pex5vsknk084sn02q", "TypeID of a UUIDv7 2023-06-30"},
-		{"my_user_01h455vb4pex5vsknk084sn02q", "TypeID of a UUIDv7 2023-06-30"},
+		{"user_01h455vb4pex5vsknk084sn02q", "UUIDv7 2023-06-30"},
+		{"my_user_01h455vb4pex5vsknk084sn02q", "UUIDv7 2023-06-30"},
+		{"01h455vb4pex5vsknk084sn02q", "UUIDv7 2023-06-30, ULID 2023-06-30"},
+		{"01H455VB4PEX5VSKNK084SN02Q", "ULID 2023-06-30"},
+		{"user_0qyyq2tave8qdtgk31xamy5p6r", "UUIDv4"},
+		{"0qyyq2tave8qdtgk31xamy5p6r", "ULID 2805-01-29 implausible"},
+		{"user_00000000000000000000000000", "ULID 1970-01-01"},
 		{"user_01ARZ3NDEKTSV4RRFFQ69G5FAV", "ULID 2016-07-30"},
 		{"507f1f77bcf86cd799439011", "ObjectId 2012-10-17"},
 		{"urn:uuid:0190163d-8694-739b-aea5-966c26f8ad91", "UUIDv7 2024-06-14"},
@@ -263,10 +293,10 @@ func TestInspectWidth(t *testing.T) {
 func TestInspectBadInput(t *testing.T) {
 	out, errs, code := execute(t, "", "inspect", "9pdbrg2223pfa222", "no!", "AHAA", "", "é")
 	if code != exitError || strings.Count(out, "\nid ")+1 != 2 ||
-		!strings.Contains(errs, `not an ID: "no!", "", "é"; want a decimal bigint, a UUID, the text of a sno`) {
+		!strings.Contains(errs, `not an ID: "no!", "", "é"; want a decimal bigint, a UUID (also urn:uuid:... and {...}), a TypeID, the text of a sno`) {
 		t.Errorf("code %d, errors %q, output\n%s", code, errs, out)
 	}
-	if !strings.Contains(errs, "; or an ID of another maker: UUIDs (also urn:uuid:... and {...}), ULIDs, TypeIDs, KSUIDs, xids and ObjectIds") {
+	if !strings.Contains(errs, "; or an ID of another maker: ULIDs, KSUIDs, xids and ObjectIds") {
 		t.Errorf("errors %q; want all recognized forms", errs)
 	}
 	_, errs, code = execute(t, strings.Repeat("?\n", 1000), "inspect")
@@ -297,6 +327,12 @@ func TestConvert(t *testing.T) {
 		{"--to hex --type uid60 deadbeef12", "0x069d6de79fd7675e\n"},
 		{"--to hex --from text deadbeef12", "0x069d6de79fd7675e\n"},
 		{"--to hex dEadbeef12", "0x069d6de79fd76744\n"},
+		{"--to uuid user_01h455vb4pex5vsknk084sn02q", "01890a5d-ac96-774b-bcce-b302099a8057\n"},
+		{"--to typeid --prefix my_user 01890A5D-AC96-774B-BCCE-B302099A8057", "my_user_01h455vb4pex5vsknk084sn02q\n"},
+		{"--to typeid {01890a5d-ac96-774b-bcce-b302099a8057} user_01h455vb4pex5vsknk084sn02q", "01h455vb4pex5vsknk084sn02q\nuser_01h455vb4pex5vsknk084sn02q\n"},
+		{"--to typeid --prefix b a_01h455vb4pex5vsknk084sn02q", "b_01h455vb4pex5vsknk084sn02q\n"},
+		{"--to uuid --type uuid7 0qyyq2tave8qdtgk31xamy5p6r", "17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8\n"},
+		{"--to bytea 0x01890a5dac96774bbcceb302099a8057", "\\x01890a5dac96774bbcceb302099a8057\n"},
 		{"--to hex -o json AHAA", `{"hex":"0x0000000000000007","input":"AHAA"}` + "\n"},
 	} {
 		out, errs, code := execute(t, "", append([]string{"convert"}, strings.Fields(tt.args)...)...)
@@ -310,7 +346,12 @@ func TestConvert(t *testing.T) {
 		{"", "--to int64 --type spread64 5227869755540023", "", "the result is 5227869755540023 if it is the int64 of a spread64, or 5919848219731558435 if it is the text of a spread64; pass --from\n"},
 		{"", "--to hex --type uid60 4096", "", `the result is 0x0000000000001000 if it is the int64 of a uid60, or 0x0000000000f7ae34 if it is the text of a uid60; pass --from` + "\n"},
 		{"", "--to hex 18446744073709551615", "", `not an ID: "18446744073709551615"; want a decimal bigint`},
-		{"", "--to hex user_01h455vb4pex5vsknk084sn02q", "", "got a TypeID of a UUIDv7"},
+		{"", "--to hex 01ARZ3NDEKTSV4RRFFQ69G5FAV", "", "got a ULID"},
+		{"", "--to typeid 779948984983728128", "", `convert "779948984983728128" to typeid: an ID of type snowflake or uid60 has no such form`},
+		{"", "--to typeid --prefix Ord 0190163d-8694-739b-aea5-966c26f8ad91", "", `--prefix "Ord": want up to 63 lower-case letters`},
+		{"", "--to uuid ord_81h455vb4pex5vsknk084sn02q", "", `not an ID: "ord_81h455vb4pex5vsknk084sn02q"`}, // 129 bits
+		{"", "--to hex 00000000-0000-0000-c000-000000000046", "", "got a UUID of an unknown variant"},
+		{"", "--to hex --type uuid7 00000000-0000-0000-0000-000000000000", "", "got a nil UUID"},
 		{"", "--to text 1234567890", "", "; pass --type, --from or both\n"},
 		{"", "--to uuid 4096", "", "an ID of type snowflake or snowflake-si or uid60 has no such form"},
 		{"", "--to int64 0x0ad27290", "", `not an ID: "0x0ad27290"`},
@@ -323,10 +364,10 @@ func TestConvert(t *testing.T) {
 		{"", "--to int64 --from hexadecimal 7", "", `--from "hexadecimal": want text, int64`},
 		{"", "--to hex --from text --type snowflake 0x0ad2ef7830e1b000", "", `not an ID of type snowflake in the form text: "0x0ad2ef7830e1b000"`},
 		{"", "--to int64 9pdbrg2223pfa222", "", `convert "9pdbrg2223pfa222" to int64: an ID of type sno has no such form`},
-		{"", "--to uuid 0190163d-8694-739b-aea5-966c26f8ad91", "", "got a UUIDv7"},
+		{"", "--to int64 0190163d-8694-739b-aea5-966c26f8ad91", "", "to int64: an ID of type uuid7 has no such form"},
 		{"", "--to uuid --type uid60 9pdbrg2223pfa222", "", `not an ID of type uid60: "9pdbrg2223pfa222"`},
 		{"", "--to hex -213288349631250231", "", "unknown shorthand flag: '2' in -213288349631250231; put -- before negative numbers"},
-		{"", "--to decimal 7", "", `--to "decimal": want text, int64, uuid, hex, bytea`},
+		{"", "--to decimal 7", "", `--to "decimal": want text, int64, uuid, typeid, hex, bytea`},
 		{"", "7", "", `--to "": want text`},
 	} {
 		out, errs, code := execute(t, tt.in, append([]string{"convert"}, strings.Fields(tt.args)...)...)
@@ -346,9 +387,10 @@ func TestRoundTrip(t *testing.T) {
 				if !f.undated {
 					want.time = time.UnixMilli(1_800_000_000_000 + rand.Int64N(100_000_000_000)*4).UTC()
 				}
+				want.random = rand.Int64N(1 << f.randomBits)
 				switch f.name {
-				case "uid60":
-					want.random = rand.IntN(512)
+				case "uuid7":
+					want.version = 7
 				case "sno":
 					want.meta, want.ticktock = byte(rand.Uint32()), rand.IntN(2) == 0
 				}
@@ -360,8 +402,8 @@ func TestRoundTrip(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all := allForms(id)
-				if len(all) != 4 { // an ID has an int64 or a uuid
+				all := allForms(id, "")
+				if n := len(all); n != 4 && (n != 5 || f.name != "uuid7") { // an ID has an int64 or a uuid, and a UUID a typeid
 					t.Fatalf("%s %s: got forms %v, want 4", f.name, id, all)
 				}
 				if f.name == "uid60" || f.name == "sno" || f.name == "spread64" {
@@ -379,8 +421,8 @@ func TestRoundTrip(t *testing.T) {
 					if len(found) != 1 || found[0].id != id || found[0].parts != want {
 						t.Fatalf("%s: got %+v; want %s with %+v", form, found, id, want)
 					}
-					for to, result := range allForms(id) {
-						if got, err := converted(form, from, to, f.name, []*format{f}); err != nil || got != result {
+					for to, result := range allForms(id, "") {
+						if got, err := converted(form, from, to, f.name, "", []*format{f}); err != nil || got != result {
 							t.Fatalf("%s from %s to %s: got %s, error %v; want %s", f.name, name, to, got, err, result)
 						}
 					}
@@ -495,13 +537,13 @@ func FuzzInspect(f *testing.F) {
 			if r.format == nil {
 				continue
 			}
-			for form, value := range allForms(r.id) {
+			for form, value := range allForms(r.id, "") {
 				found := readings(value, []*format{r.format}, false, testNow)
 				if len(found) == 0 || (len(found) == 1 && found[0].id != r.id) {
 					t.Errorf("%q is %s %s, but not its %s %s", input, r.title, r.id, form, value)
 				}
 			}
-			if _, err := converted(input, "", "hex", r.format.name, []*format{r.format}); err != nil && !strings.Contains(err.Error(), "; pass --") && !strings.Contains(err.Error(), "zero") {
+			if _, err := converted(input, "", "hex", r.format.name, "", []*format{r.format}); err != nil && !strings.Contains(err.Error(), "; pass --") && !strings.Contains(err.Error(), "zero") {
 				t.Error(err)
 			}
 		}

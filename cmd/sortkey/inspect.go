@@ -28,17 +28,19 @@ If an input can be an ID of several types, Inspect prints all of them, the most
 plausible one first: the one whose time is nearest to now. A type whose time is
 more than a day ahead is implausible, and comes last, without its parts, and so
 is a decimal below 2^32, which rather comes from a serial column. A snowflake-si
-without --epoch has no time and counts as five years old. --type excludes the
-other types. If no meaning is of the last year, Inspect adds the times at which
-Discord and Twitter would have created the Snowflake: their epochs differ.
+without --epoch has no time and counts as five years old. So does a UUID of
+another version than 1, 6 and 7. --type excludes the other types. If no meaning
+is of the last year, Inspect adds the times at which Discord and Twitter would
+have created the Snowflake: their epochs differ.
 
 ` + layoutHelp + `
 
     node      the node number, as in nodelease and sortkey.node, and its fields
     sequence  the number of the ID within its node and unit of time
-    text      the form in URLs and JSON, unless it equals int64
+    text      the form in URLs and JSON, unless it equals int64 or uuid
     int64     the value of a bigint column
     uuid      the value of a uuid column
+    typeid    the TypeID of a UUID, with the prefix of the input
     hex       the big-endian bytes of the binary form
     bytea     the same as a literal in SQL
 
@@ -173,7 +175,7 @@ func (c *cli) rows(r reading) (rows [][2]string) {
 		if _, offset := local.Zone(); offset != 0 {
 			add("local time", local.Format("2006-01-02 15:04:05.000 -07:00"))
 		}
-	case r.format != nil:
+	case r.format != nil && r.format.undated:
 		add("time", "unknown: pass the base clock as --epoch")
 	}
 	if r.format == nil {
@@ -186,7 +188,9 @@ func (c *cli) rows(r reading) (rows [][2]string) {
 	default:
 		add("node", fmt.Sprintf("%d (%s)", r.parts.node, fields))
 	}
-	add("sequence", fmt.Sprint(r.parts.sequence))
+	if r.parts.version == 0 {
+		add("sequence", fmt.Sprint(r.parts.sequence))
+	}
 	switch r.format.name {
 	case "uid60":
 		add("random", fmt.Sprint(r.parts.random))
@@ -194,9 +198,9 @@ func (c *cli) rows(r reading) (rows [][2]string) {
 		add("metabyte", fmt.Sprint(r.parts.meta))
 		add("tick-tock", fmt.Sprint(r.parts.ticktock))
 	}
-	all := allForms(r.id)
+	all := allForms(r.id, r.prefix)
 	for _, form := range forms {
-		if value, ok := all[form]; ok && (form != "text" || value != all["int64"]) {
+		if value, ok := all[form]; ok && (form != "text" || value != all["int64"] && value != all["uuid"]) {
 			add(form, value)
 		}
 	}
@@ -204,10 +208,10 @@ func (c *cli) rows(r reading) (rows [][2]string) {
 }
 
 // allForms returns the forms that the ID's type has, by name.
-func allForms(id anyID) map[string]string {
+func allForms(id anyID, prefix string) map[string]string {
 	all := make(map[string]string, len(forms))
 	for _, form := range forms {
-		if b, err := appendForm(nil, id, form); err == nil {
+		if b, err := appendForm(nil, id, form, prefix); err == nil {
 			all[form] = string(b)
 		}
 	}
@@ -225,11 +229,11 @@ type inspectedID struct {
 	Type       string            `json:"type"`
 	Plausible  bool              `json:"plausible"`
 	Prefix     string            `json:"prefix,omitempty"`
-	Time       *time.Time        `json:"time,omitempty"`
+	Time       *idTime           `json:"time,omitempty"`
 	Node       *int              `json:"node,omitempty"`
 	NodeFields map[string]int    `json:"node_fields,omitempty"`
 	Sequence   *int              `json:"sequence,omitempty"`
-	Random     *int              `json:"random,omitempty"`
+	Random     *int64            `json:"random,omitempty"`
 	Metabyte   *byte             `json:"metabyte,omitempty"`
 	TickTock   *bool             `json:"tick_tock,omitempty"`
 	Forms      map[string]string `json:"forms,omitempty"`
@@ -238,23 +242,28 @@ type inspectedID struct {
 func (r reading) json(now time.Time) inspectedID {
 	row := inspectedID{Type: r.title, Plausible: r.plausible(now), Prefix: r.prefix}
 	if !r.time.IsZero() {
-		row.Time = &r.time
+		row.Time = &idTime{r.time}
 	}
 	if r.format == nil {
 		return row
 	}
 	row.Type = r.format.name
+	if r.parts.version != 0 {
+		row.Type = fmt.Sprintf("uuid%d", r.parts.version)
+	}
 	if r.format.nodes != nil {
 		row.Node = &r.parts.node
 		row.NodeFields, _ = r.format.nodeFields(r.parts.node)
 	}
-	row.Sequence = &r.parts.sequence
+	if r.parts.version == 0 {
+		row.Sequence = &r.parts.sequence
+	}
 	switch r.format.name {
 	case "uid60":
 		row.Random = &r.parts.random
 	case "sno":
 		row.Metabyte, row.TickTock = &r.parts.meta, &r.parts.ticktock
 	}
-	row.Forms = allForms(r.id)
+	row.Forms = allForms(r.id, r.prefix)
 	return row
 }

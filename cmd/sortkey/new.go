@@ -21,7 +21,7 @@ func (c *cli) newCommand() *cobra.Command {
 		Use:   "new [TYPE]",
 		Short: "Generate IDs",
 		Long: `New generates IDs of a type and prints their text form, one per line. TYPE is
-snowflake (the default), snowflake-si, uid60, spread64 or sno.
+snowflake (the default), snowflake-si, uid60, spread64, sno or uuid7.
 
 The IDs suit tests and scripts. Without --node, New uses a random node number.
 A running instance can have the same number, and could then create the same IDs.
@@ -33,12 +33,12 @@ reserve" and pass it as --node. It is one number, as in sortkey.node:
     spread64      generator << 4 | cluster
     sno           partition
 
-A uid60 has no node number.
+A uid60 and a uuid7 have no node number.
 
 With --at, the IDs have the given time and the sequence numbers from 0, so that
 the same command with the same --node prints the same IDs. Only the random bits
-of a uid60 differ. -n is then limited to the sequence numbers of one unit of
-time, which is a millisecond, or 4 ms for sno.
+of a uid60 and a uuid7 differ. -n is then limited to the sequence numbers of one
+unit of time, which is a millisecond, or 4 ms for sno.
 
 ` + layoutHelp + `
 
@@ -144,9 +144,7 @@ func emitAt(f *format, p parts, count int, emit func(anyID) error) error {
 		return usagef("-n %d: with --at, want at most %d: the number of IDs of a %s node at one time", count, f.sequences, f.name)
 	}
 	for p.sequence = range count {
-		if f.name == "uid60" {
-			p.random = rand.IntN(1 << 9)
-		}
+		p.random = rand.Int64N(1 << f.randomBits)
 		id, err := f.compose(p)
 		if err != nil {
 			return &usageError{err}

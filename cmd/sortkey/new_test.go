@@ -21,6 +21,7 @@ func TestNew(t *testing.T) {
 		{"uid60", "", parts{}},
 		{"spread64", "--node 201", parts{node: 12<<4 | 9}},
 		{"sno", "--node 16650 --meta 255", parts{node: 16650, meta: 255}},
+		{"uuid7", "", parts{}},
 	} {
 		before := time.Now().Add(-time.Millisecond * 4)
 		out, errs, code := execute(t, "", append([]string{"new", tt.name, "-n", "17000"}, strings.Fields(tt.args)...)...)
@@ -146,6 +147,9 @@ func TestNewErrors(t *testing.T) {
 		{"--node -1", "--node -1: want 0 to 1023 for snowflake"},
 		{"--node 64 --bits 0/6/12", "--node 64: want 0 to 63 for snowflake"},
 		{"uid60 --node 0", "--node: uid60 has no node number"},
+		{"uuid7 --node 0", "--node: uuid7 has no node number"},
+		{"uuid7 --at 2026-01-31 -n 4097", "want at most 4096"},
+		{"uuid7 --at 1969-12-31", "before"},
 		{"uid60 --meta 0", "--meta: uid60 has no metabyte"},
 		{"sno --meta 256", `invalid argument "256" for "--meta"`},
 		{"snowflake-si", "snowflake-si: the base clock has no default: pass it as --epoch"},
@@ -162,12 +166,12 @@ func TestNewErrors(t *testing.T) {
 }
 
 func TestCompleteIDs(t *testing.T) {
-	const types = "snowflake\nsnowflake-si\nuid60\nspread64\nsno\n"
-	const conversions = "text\nint64\nuuid\nhex\nbytea\n"
+	const types = "snowflake\nsnowflake-si\nuid60\nspread64\nsno\nuuid7\n"
+	const conversions = "text\nint64\nuuid\ntypeid\nhex\nbytea\n"
 	for _, tt := range []struct{ args, want string }{
 		{"new|", types},
 		{"new|sno|", ":4"},
-		{"range|", "snowflake\nsnowflake-si\nuid60\nsno\n"},
+		{"range|", "snowflake\nsnowflake-si\nuid60\nsno\nuuid7\n"},
 		{"inspect|--type|", types},
 		{"inspect|", ":4"},
 		{"convert|--type|", types},

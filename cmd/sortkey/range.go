@@ -22,7 +22,8 @@ func (c *cli) rangeCommand() *cobra.Command {
 		Short: "Print the bounds of the IDs of a time window",
 		Long: `Range prints the bounds of the IDs that were created in a time window, and a
 WHERE clause with them, which can use the index of the key. TYPE is snowflake,
-snowflake-si, uid60 or sno. The IDs of a spread64 don't sort by time.
+snowflake-si, uid60, sno or uuid7. The IDs of a spread64 don't sort by time. The
+window of a uuid7 also includes some UUIDs of other versions.
 
 The window includes --since and excludes --until, so adjacent windows have
 adjacent bounds. Range rounds both times down to the type's unit of time, a
@@ -41,7 +42,7 @@ part with upper case. A part that has quotes keeps them.
   sortkey range --since 2026-01-01 --until 2026-02-01 sno --column o.id
   sortkey range --until -90d snowflake -o json | jq -r .where`,
 		Args:              asUsage(cobra.ExactArgs(1)),
-		ValidArgsFunction: completeType([]string{"snowflake", "snowflake-si", "uid60", "sno"}),
+		ValidArgsFunction: completeType([]string{"snowflake", "snowflake-si", "uid60", "sno", "uuid7"}),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if since == "" && until == "" {
 				return usagef("no window: pass --since, --until or both")

@@ -8,5 +8,10 @@ SELECT sortkey.manage_partitions('events', every => '1 day', retention => '90 da
 INSERT INTO orders SELECT FROM generate_series(1, 5000); -- with defaults
 INSERT INTO orders SELECT sortkey.snowflake_at(now() - interval '2 days', n, 7), now() FROM generate_series(0, 19) n;
 
+-- [visits]
+CREATE TABLE visits (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7());
+INSERT INTO visits SELECT FROM generate_series(1, 300); -- with defaults
+INSERT INTO visits SELECT gen_random_uuid() FROM generate_series(1, 100); -- from a client
+
 -- [unreserved]
 CREATE TABLE refunds (id bigint PRIMARY KEY DEFAULT sortkey.next_snowflake(5));

@@ -68,7 +68,7 @@ type auditJSON struct {
 	Tables []struct {
 		Database, Table, Column, Type string
 		Rows, Nulls                   int64
-		First, Last                   *time.Time
+		First, Last                   *string
 	}
 	Findings []struct {
 		Finding    string
@@ -86,6 +86,10 @@ type auditJSON struct {
 		Node  int
 		Known *bool
 		Rows  int64
+	}
+	Versions []struct {
+		Version string
+		Rows    int64
 	}
 	Days []struct {
 		Day  string
@@ -256,6 +260,59 @@ func TestAuditFormats(t *testing.T) {
 	})
 }
 
+// The keys of a table are UUIDs of several versions. Version 7 has a time.
+func TestAuditUUIDs(t *testing.T) {
+	pgtest.Each(t, func(t *testing.T, db *pgtest.DB) {
+		auditInstall(t, db)
+		db.Exec(t, `
+			CREATE TABLE by_domain (id sortkey.uuid7 PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());
+			CREATE TABLE by_default (id uuid PRIMARY KEY DEFAULT sortkey.next_uuid7());
+			CREATE TABLE empty (id uuid PRIMARY KEY);
+			CREATE TABLE by_settings (id uuid PRIMARY KEY) PARTITION BY RANGE (id);
+			SELECT sortkey.manage_partitions('by_settings', '1 day', 'uuid7');
+			CREATE TABLE mixed (id uuid, at timestamptz); CREATE INDEX ON mixed (id);
+			INSERT INTO by_domain SELECT sortkey.next_uuid7() FROM generate_series(1, 50);
+			INSERT INTO by_default SELECT FROM generate_series(1, 50);
+			INSERT INTO mixed SELECT gen_random_uuid(), '2020-01-01Z' FROM generate_series(1, 300);
+			INSERT INTO mixed SELECT sortkey.uuid7_floor(t), t FROM generate_series(timestamptz '2025-03-01Z', '2025-03-03Z', '1 day') t;
+			INSERT INTO mixed VALUES
+				('c232ab00-9414-11ec-b3c8-9f6bdeced846', '2020-01-01Z'),
+				('00000000-0000-0000-0000-000000000000', NULL),
+				('00000000-0000-0000-c000-000000000046', NULL), ('ffffffff-ffff-ffff-ffff-ffffffffffff', NULL),
+				(sortkey.uuid7_floor('2080-01-01Z'), NULL), ('ffffffff-ffff-7000-8000-000000000000', NULL),
+				(sortkey.uuid7_floor('2025-03-02 10:00Z'), '2025-03-02 10:02Z'),
+				(sortkey.uuid7_floor('2025-03-02 11:00Z'), '2025-03-02 11:00Z'), (sortkey.uuid7_floor('2025-03-02 11:00Z'), NULL)`)
+		for _, table := range []string{"by_domain", "by_default", "by_settings", "empty"} {
+			a := audit(t, db, 0, table)
+			if a.Tables[0].Type != "uuid7" {
+				t.Errorf("%s: got type %s, want uuid7", table, a.Tables[0].Type)
+			}
+			if got := fmt.Sprint(a.Versions); strings.HasPrefix(table, "by_d") && got != "[{7 50}]" {
+				t.Errorf("%s: got versions %s", table, got)
+			}
+		}
+		audit(t, db, 0, "by_domain", "--created-at", "at")
+		for _, batch := range []string{"2", "10000"} {
+			a := audit(t, db, 1, "mixed.id", "--created-at", "at", "--batch", batch)
+			auditSame(t, "findings", a.counts(),
+				"malformed 2 [00000000-0000-0000-c000-000000000046 ffffffff-ffff-ffff-ffff-ffffffffffff]",
+				"zero 1 [00000000-0000-0000-0000-000000000000]",
+				"future 2 [0328392c-9c00-7000-8000-000000000000 ffffffff-ffff-7000-8000-000000000000]",
+				"apart 1 [0195564c-5d00-7000-8000-000000000000]",
+				"duplicate 1 [01955683-4b80-7000-8000-000000000000]")
+			if got := fmt.Sprint(a.Versions, a.Days); got != "[{1 1} {4 300} {7 8} {nil 1} {other 2}] [{2025-03-01 1} {2025-03-02 4} {2025-03-03 1} {2080-01-01 1} {10889-08-02 1}]" {
+				t.Errorf("got versions and days %s", got)
+			}
+			if first := a.Tables[0].First; a.Rows != 312 || first == nil || *first != "2025-03-01T00:00:00Z" {
+				t.Errorf("got %+v", a.Tables)
+			}
+		}
+		wantMatch(t, sortkey(t, db, "audit", "mixed.id").out, `^UUID VERSION ROWS SHARE$`, `^4 300 96\.2%$`, `^other 2 0\.6%$`, `^unknown_node - not checked: uuid7 has no node numbers$`)
+		window := audit(t, db, 1, "mixed.id", "--since", "2025-03-02 11:00", "--until", "2025-03-02 11:00:00.001")
+		auditSame(t, "the window", window.counts(), "duplicate 1 [01955683-4b80-7000-8000-000000000000]")
+	})
+}
+
 // Without problems the exit code is 0. The command works without an installation, on
 // a server that is read-only, and with --epoch and --bits.
 func TestAuditNothingFound(t *testing.T) {
@@ -409,6 +466,7 @@ func TestAuditErrors(t *testing.T) {
 			CREATE TABLE orders (id sortkey.snowflake PRIMARY KEY, at timestamptz);
 			CREATE TABLE spread (id sortkey.spread64 PRIMARY KEY);
 			CREATE TABLE unknown (id bigint PRIMARY KEY);
+			CREATE TABLE uuids (id uuid PRIMARY KEY);
 			CREATE SCHEMA app; CREATE TABLE app."Orders" (id sortkey.snowflake PRIMARY KEY);
 			CREATE TABLE app.id (id bigint PRIMARY KEY); CREATE TABLE app (id bigint PRIMARY KEY);
 			CREATE TABLE parted (id bigint, at timestamptz) PARTITION BY RANGE (at);
@@ -422,7 +480,10 @@ func TestAuditErrors(t *testing.T) {
 			{"plain.v", "column public.plain.v is of type text: audit reads columns of type bigint and uuid"},
 			{"unknown", "column public.unknown.id of type bigint: the type of its IDs is unknown; pass --type with one of snowflake, snowflake-si, uid60, spread64"},
 			{"unknown --type snowflake-si", "the installation has no base clock; pass --epoch"},
-			{"unknown --type sno", "column public.unknown.id is of type bigint"},
+			{"unknown --type sno", "column public.unknown.id is of type bigint; want one of snowflake, snowflake-si, uid60, spread64"},
+			{"unknown --type uuid7", "column public.unknown.id is of type bigint; want one of snowflake, snowflake-si, uid60, spread64"},
+			{"uuids --type uid60", "column public.uuids.id is of type uuid; want one of sno, uuid7"},
+			{"uuids --after 7", `--after "7": want a key of type uuid`},
 			{"orders --type uid60", "column public.orders.id has IDs of type snowflake by its domain"},
 			{"orders orders.id", "column public.orders.id is named twice"},
 			{"orders spread --after 7", "the columns have IDs of several types"},

@@ -63,6 +63,7 @@ func TestIDsInSQL(t *testing.T) {
 			{"uid60", "sortkey.uid60_text($1::bigint)", -1, ""},
 			{"spread64", "sortkey.spread64_text($1::bigint)", 201, ""},
 			{"sno", "sortkey.sno_text($1::uuid)", 16650, "--meta 7"},
+			{"uuid7", "$1", -1, ""},
 		} {
 			name := strings.ReplaceAll(tt.name, "_", "-")
 			args := append(strings.Fields(tt.args), "-o", "json")
@@ -107,14 +108,15 @@ func TestIDsInSQL(t *testing.T) {
 			}
 		}
 		testRangeInSQL(t, db, conn)
+		testTypeIDsInSQL(t, db, conn)
 	})
 }
 
 // testRangeInSQL pastes the WHERE clauses of range into queries.
 func testRangeInSQL(t *testing.T, db *pgtest.DB, conn *sql.DB) {
-	db.Exec(t, `CREATE TABLE "order" AS SELECT sortkey.snowflake_at(t, 0, 1) AS "Key", sortkey.sno_at(t, 0, 0, 1) AS sno_id
+	db.Exec(t, `CREATE TABLE "order" AS SELECT sortkey.snowflake_at(t, 0, 1) AS "Key", sortkey.sno_at(t, 0, 0, 1) AS sno_id, sortkey.uuid7_floor(t) AS uuid_id
 		FROM generate_series('2026-01-31 15:00Z'::timestamptz, '2026-01-31 15:59Z', '1 minute') AS t`)
-	for _, args := range []string{"snowflake --column order.Key", "sno --column sno_id"} {
+	for _, args := range []string{"snowflake --column order.Key", "sno --column sno_id", "uuid7 --column uuid_id"} {
 		args := append([]string{"range", "-o", "json", "--since", "2026-01-31 15:10", "--until", "2026-01-31 15:15"}, strings.Fields(args)...)
 		var window struct{ Where string }
 		if err := json.Unmarshal([]byte(must(t, db, args...)), &window); err != nil {
@@ -131,5 +133,24 @@ func testRangeInSQL(t *testing.T, db *pgtest.DB, conn *sql.DB) {
 	if err := conn.QueryRowContext(t.Context(), `SELECT coalesce(string_agg(word, ' '), '') FROM pg_get_keywords()
 		WHERE quote_ident(word) <> word AND word ~ '^([a-z_][a-z0-9_]*)?id$|^[a-z][0-9]*$'`).Scan(&bare); err != nil || bare != "" {
 		t.Errorf("key words that range doesn't quote: %s, error %v", bare, err)
+	}
+}
+
+// testTypeIDsInSQL converts UUIDs of two versions to TypeIDs and back.
+func testTypeIDsInSQL(t *testing.T, db *pgtest.DB, conn *sql.DB) {
+	for _, function := range []string{"sortkey.next_uuid7()", "gen_random_uuid()"} {
+		var id, typeID string
+		query := "SELECT id, sortkey.typeid_text('order_line', id) FROM (SELECT " + function + " AS id) q"
+		pgtest.Must(t, conn.QueryRowContext(t.Context(), query).Scan(&id, &typeID))
+		for _, tt := range []struct{ want, args string }{
+			{typeID, "--to typeid --prefix order_line " + id},
+			{typeID, "--to typeid " + typeID},
+			{id, "--to uuid " + typeID},
+			{typeID[len("order_line_"):], "--to typeid " + id},
+		} {
+			if got := must(t, db, append([]string{"convert"}, strings.Fields(tt.args)...)...); got != tt.want+"\n" {
+				t.Errorf("convert %s: got %s, SQL has %s", tt.args, got, tt.want)
+			}
+		}
 	}
 }
