@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"regexp"
@@ -13,151 +14,61 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
 )
 
-// checkConnString rejects connection strings that pgx accepts, but with a part of the
-// password as a host, the user, the database or the name of a setting, which errors print.
-// Its errors contain no values.
-func checkConnString(s string) error {
-	scheme, rest, isURL := strings.Cut(s, "://")
-	var err error
-	switch {
-	case !isURL || strings.Contains(scheme, "="):
-		err = checkKeywords(s)
-	case scheme != "postgres" && scheme != "postgresql":
-		err = errors.New("cannot parse the connection string: want a URL that begins with postgres:// or postgresql://, or keywords such as host=db.example user=app")
-	default:
-		err = checkURL(rest)
-	}
+// parseConfig parses a connection string. pgx keeps the password out of its errors only if
+// the string is well-formed. In a malformed string, a part of the password can be a host,
+// the user, the database or the name of a setting, which errors print. parseConfig rejects
+// a value that isn't like a name. Its errors contain no values.
+func parseConfig(s string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(s)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("cannot parse the connection string: %s; %s", parseReason(err), connectionHint)
 	}
-	config, err := pgconn.ParseConfig(s)
-	if err != nil {
-		return nil // the caller parses s, too
+	c := &config.ConnConfig.Config
+	hosts := []string{c.Host}
+	for _, fallback := range c.Fallbacks {
+		hosts = append(hosts, fallback.Host)
 	}
-	return checkTarget(config)
-}
-
-// These characters separate settings, or a user and a password, in formats that pgx doesn't
-// read.
-const (
-	separators     = ";=&"
-	nameSeparators = separators + "?:/" // in a user or a database
-)
-
-// checkURL checks a URL without its scheme.
-func checkURL(rest string) error {
-	user := ""
-	// pgx ends the user and the password at the first of these characters.
-	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
-		user, _, _ = strings.Cut(rest[:i], ":")
-		rest = rest[i+1:]
-	}
-	address, query, _ := strings.Cut(rest, "?")
-	if strings.Contains(address, "@") {
-		return errors.New("cannot parse the URL of the database: it has an @ in a wrong place; " + percentEncode)
-	}
-	_, database, _ := strings.Cut(address, "/")
-	wrong := strings.ContainsAny(user+database, nameSeparators)
-	for setting := range strings.SplitSeq(query, "&") {
-		name, value, _ := strings.Cut(setting, "=")
-		wrong = wrong || isName(name) && strings.ContainsAny(value, nameSeparators)
-	}
-	if wrong {
-		return errors.New("cannot parse the URL of the database: the user or the database has one of the characters ; = & ? : /; begin settings with ? and separate them by &, and write these characters as %3B, %3D, %26, %3F, %3A and %2F in names")
-	}
-	return nil
-}
-
-// isName reports whether a setting is the user or the database.
-func isName(setting string) bool {
-	return setting == "user" || setting == "dbname" || setting == "database"
-}
-
-// keyword matches a setting of a connection string with keywords. Values with spaces are in
-// quotes.
-var keyword = regexp.MustCompile(`(?s)([A-Za-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|(?:[^\s\\]|\\.)*)`)
-
-// checkKeywords rejects a string with keywords in which a value outside of quotes has a
-// separator, as in host=db;password=secret. pgx would take the rest for a part of the host.
-func checkKeywords(s string) error {
-	for _, m := range keyword.FindAllStringSubmatch(s, -1) {
-		name, value, wrong := m[1], m[2], separators
-		if isName(name) {
-			wrong = nameSeparators
-		}
-		if name != "password" && name != "sslpassword" && !strings.HasPrefix(value, "'") && strings.ContainsAny(value, wrong) {
-			return errors.New("cannot parse the connection string: a value has one of the characters ; = &, or the user or the database has one of ? : /; separate settings by spaces, and quote values that have these characters, as in user='...'")
+	for _, host := range hosts {
+		_, err := netip.ParseAddr(host)
+		if socket, _ := pgconn.NetworkAddress(host, c.Port); err != nil && socket != "unix" && !hostName.MatchString(host) {
+			return nil, errors.New("cannot use the connection string: a host is not a name, an IP address or an absolute path; " + connectionHint)
 		}
 	}
-	return nil
+	settings := slices.ContainsFunc(slices.Collect(maps.Keys(c.RuntimeParams)), func(name string) bool { return !settingName.MatchString(name) })
+	if settings || strings.ContainsAny(c.User+c.Database, ";=&?:/") {
+		return nil, errors.New("cannot use the connection string: the user, the database or the name of a setting has an unexpected character; " + connectionHint)
+	}
+	return config, nil
 }
 
 var (
 	hostName    = regexp.MustCompile(`^[\pL\pM\pN._-]+$`)
 	settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
-	// passwordLike matches a URL or a setting with a password in a name.
-	passwordLike = regexp.MustCompile(`(?i)://|pass(word|wd)?\s*[=:]|pwd\s*[=:]`)
 )
 
-// checkTarget checks the hosts, the user, the database and the names of settings, also
-// those from the environment and the service file.
-func checkTarget(config *pgconn.Config) error {
-	hosts := []string{config.Host}
-	for _, fallback := range config.Fallbacks {
-		hosts = append(hosts, fallback.Host)
-	}
-	for _, host := range hosts {
-		_, err := netip.ParseAddr(host)
-		socket, _ := pgconn.NetworkAddress(host, config.Port)
-		if err != nil && socket != "unix" && !hostName.MatchString(host) {
-			return errors.New("cannot use the connection settings: a host is not a name, an IP address or an absolute path; write the port as a setting of its own, as in host=db.example port=5432, and quote a password with spaces, as in password='...'")
-		}
-	}
-	if slices.ContainsFunc(append(hosts, config.User, config.Database), passwordLike.MatchString) {
-		return errors.New("cannot use the connection settings: a URL or a password is in the host, the user or the database; write them as settings of their own, as in host=db.example user=app password='...'")
-	}
-	for name := range config.RuntimeParams {
-		if !settingName.MatchString(name) {
-			return errors.New("cannot use the connection settings: the name of a setting has a character other than letters, digits, _ and .; separate settings by spaces, in a URL by &, and quote values with spaces, as in password='...'")
-		}
-	}
-	return nil
-}
+const connectionHint = "want a URL such as postgres://user@host:5432/database?sslmode=require, with @ : / % in the user and the password " +
+	"as %40 %3A %2F %25, or settings such as host=db.example user=app password='...', with spaces between them"
 
-const percentEncode = "in the user and the password, write @ as %40, / as %2F, : as %3A and % as %25"
-
-// safeParseError returns an error of pgxpool.ParseConfig without the connection string and
-// without values, since a part of a malformed string can be a part of the password.
-func safeParseError(err error) error {
+// parseReason returns the reason of pgx, without the connection string and without values,
+// which pgx prints in quotes or behind a colon.
+func parseReason(err error) string {
 	var parse *pgconn.ParseConfigError
 	if !errors.As(err, &parse) {
-		return errors.New("cannot parse the connection string")
+		return "invalid setting"
 	}
 	withoutString := *parse
 	withoutString.ConnString = ""
-	reason := strings.TrimPrefix(withoutString.Error(), "cannot parse ``: ")
-	inner := ""
-	if parse.Unwrap() != nil {
-		inner = parse.Unwrap().Error()
-		reason = strings.TrimSuffix(reason, " ("+inner+")")
-	}
-	// pgx prints values in quotes or behind a colon.
+	reason, inner, _ := strings.Cut(strings.TrimPrefix(withoutString.Error(), "cannot parse ``: "), " (")
 	reason, _, _ = strings.Cut(reason, ":")
-	inner, _, _ = strings.Cut(inner, ":")
+	inner, _, _ = strings.Cut(strings.TrimSuffix(inner, ")"), ":")
 	if inner != "" && !strings.ContainsAny(inner, "\"'`") {
 		reason += ": " + inner
 	}
-	switch {
-	case parse.Unwrap() != nil && !strings.HasPrefix(reason, "failed to parse"): // reason names the setting
-	case strings.Contains(parse.ConnString, "://"):
-		reason += "; " + percentEncode
-	default:
-		reason += "; quote values with spaces, as in password='...'"
-	}
-	return errors.New("cannot parse the connection string: " + reason)
+	return reason
 }
 
 // isLost reports whether err is that of a lost connection.

@@ -38,12 +38,9 @@ func (f *databaseFlags) config() (*pgxpool.Config, error) {
 	if url == "" && os.Getenv("PGHOST") == "" && os.Getenv("PGSERVICE") == "" {
 		return nil, usagef("no database: pass --database postgres://user@host/name, or set DATABASE_URL")
 	}
-	if err := checkConnString(url); err != nil {
-		return nil, &usageError{err}
-	}
-	config, err := pgxpool.ParseConfig(url)
+	config, err := parseConfig(url)
 	if err != nil {
-		return nil, &usageError{safeParseError(err)}
+		return nil, &usageError{err}
 	}
 	if config.ConnConfig.ConnectTimeout == 0 {
 		config.ConnConfig.ConnectTimeout = 10 * time.Second
