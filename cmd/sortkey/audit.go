@@ -285,14 +285,12 @@ func (c *cli) audit(ctx context.Context, names []string, o *auditOptions) error 
 	turn := &auditTurn{rate: o.rate}
 	for _, streams := range groups {
 		if err := a.auditGroup(ctx, streams, turn, progress.add); err != nil {
-			progress.end(false)
 			if a.last != (auditKey{}) && len(groups) == 1 {
 				fmt.Fprintf(c.errs, "The audit stopped without a result. To audit only the rows after those it read, add --after=%s.\n", streams[0].format.keyText(a.last))
 			}
 			return err
 		}
 	}
-	progress.end(true)
 
 	r := a.result(groups)
 	r.Seconds = float64(c.now().Sub(begun).Milliseconds()) / 1000

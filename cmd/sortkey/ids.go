@@ -28,7 +28,7 @@ const idForms = `a decimal bigint, a UUID (also urn:uuid:... and {...}), a TypeI
 sno (16 characters), a uid60 (4 to 10 characters) or a spread64 (16 hex digits),
 any of these texts behind the prefix of a typed key (ord_...), and the 8, 10 or
 16 bytes of an ID as 0x..., \x... or plain hex digits (digits without a letter
-are a decimal: put 0x before them, or pass --from hex to convert)`
+are a decimal: put 0x before them, or pass --from hex)`
 
 // foreignForms describes the inputs of other makers that readings recognizes.
 const foreignForms = "ULIDs, KSUIDs, xids and ObjectIds"
@@ -181,9 +181,10 @@ func (r reading) distance(now time.Time) time.Duration {
 
 // readings returns the meanings of an input as IDs of the formats, the most plausible
 // first: plausible ones before others, and then those near now before others. With
-// foreign, it also returns meanings as IDs of other makers.
-func readings(input string, formats []*format, foreign bool, now time.Time) []reading {
-	found := ownReadings(input, "", formats)
+// foreign, it also returns meanings as IDs of other makers. form restricts the input to
+// one of forms, unless it is empty.
+func readings(input, form string, formats []*format, foreign bool, now time.Time) []reading {
+	found := ownReadings(input, form, formats)
 	if ids := withoutZero(found); len(ids) < len(found) {
 		found = append(ids, reading{title: zeroTitle})
 	}
@@ -435,8 +436,8 @@ func (b *badInputs) add(input string) {
 }
 
 // error returns an error that names the first inputs, or nil if there are none.
-// typeName is the type they should have, or empty.
-func (b *badInputs) error(typeName string) error {
+// typeName and form are their expected type and form, or empty.
+func (b *badInputs) error(typeName, form string) error {
 	if b.count == 0 {
 		return nil
 	}
@@ -444,8 +445,8 @@ func (b *badInputs) error(typeName string) error {
 	if more := b.count - len(b.first); more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	err := notID(list, typeName, "")
-	if typeName == "" {
+	err := notID(list, typeName, form)
+	if typeName+form == "" {
 		err = fmt.Errorf("%w; or an ID of another maker: %s", err, foreignForms)
 	}
 	return err

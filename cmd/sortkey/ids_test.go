@@ -259,7 +259,7 @@ func TestReadings(t *testing.T) {
 		{"39706462-7267-3232-3233-706661323232}", ""},
 	} {
 		var got []string
-		for _, r := range readings(tt.input, formats, true, testNow) {
+		for _, r := range readings(tt.input, "", formats, true, testNow) {
 			s := r.title
 			if !r.time.IsZero() {
 				s += r.time.Format(" 2006-01-02")
@@ -311,66 +311,67 @@ func TestInspectBadInput(t *testing.T) {
 
 func TestConvert(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"--to hex 779948984983728128", "0x0ad2ef7830e1b000\n"},
-		{"--to bytea 779948984983728128 9pdbrg2223pfa222", "\\x0ad2ef7830e1b000\n\\x3dd69cb800006ed40000\n"},
-		{"--to uuid 9pdbrg2223pfa222", "39706462-7267-3232-3233-706661323232\n"},
-		{"--to text 39706462-7267-3232-3233-706661323232", "9pdbrg2223pfa222\n"},
-		{"--to int64 usr_vZEAoIJ8me", "72234076334582745\n"},
-		{"--to text --type uid60 72234076334582745", "vZEAoIJ8me\n"},
-		{"--to int64 --type spread64 --from text 5227869755540023", "5919848219731558435\n"},
-		{"--to text --type spread64 --from int64 5227869755540023", "001292b847b60237\n"},
-		{"--to int64 -- -213288349631250231", "-213288349631250231\n"},
-		{"--to hex --from hex 16446744073709551615", "0x16446744073709551615\n"},
-		{"--to int64 --from hex --type spread64 5227869755540023", "5919848219731558435\n"},
-		{"--to uuid 2345678923456789", "32333435-3637-3839-3233-343536373839\n"}, // only a Sno has one
-		{"--to int64 --type uid60 --from text 0x0ad27290", "944198390361050417\n"},
-		{"--to hex --type uid60 deadbeef12", "0x069d6de79fd7675e\n"},
-		{"--to hex --from text deadbeef12", "0x069d6de79fd7675e\n"},
-		{"--to hex dEadbeef12", "0x069d6de79fd76744\n"},
-		{"--to uuid user_01h455vb4pex5vsknk084sn02q", "01890a5d-ac96-774b-bcce-b302099a8057\n"},
-		{"--to typeid --prefix my_user 01890A5D-AC96-774B-BCCE-B302099A8057", "my_user_01h455vb4pex5vsknk084sn02q\n"},
-		{"--to typeid {01890a5d-ac96-774b-bcce-b302099a8057} user_01h455vb4pex5vsknk084sn02q", "01h455vb4pex5vsknk084sn02q\nuser_01h455vb4pex5vsknk084sn02q\n"},
-		{"--to typeid --prefix b a_01h455vb4pex5vsknk084sn02q", "b_01h455vb4pex5vsknk084sn02q\n"},
-		{"--to uuid --type uuid7 0qyyq2tave8qdtgk31xamy5p6r", "17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8\n"},
-		{"--to bytea 0x01890a5dac96774bbcceb302099a8057", "\\x01890a5dac96774bbcceb302099a8057\n"},
-		{"--to hex -o json AHAA", `{"hex":"0x0000000000000007","input":"AHAA"}` + "\n"},
+		{"--form hex 779948984983728128", "0x0ad2ef7830e1b000\n"},
+		{"--form bytea 779948984983728128 9pdbrg2223pfa222", "\\x0ad2ef7830e1b000\n\\x3dd69cb800006ed40000\n"},
+		{"--form uuid 9pdbrg2223pfa222", "39706462-7267-3232-3233-706661323232\n"},
+		{"--form text 39706462-7267-3232-3233-706661323232", "9pdbrg2223pfa222\n"},
+		{"--form int64 usr_vZEAoIJ8me", "72234076334582745\n"},
+		{"--form text --type uid60 72234076334582745", "vZEAoIJ8me\n"},
+		{"--form int64 --type spread64 --from text 5227869755540023", "5919848219731558435\n"},
+		{"--form text --type spread64 --from int64 5227869755540023", "001292b847b60237\n"},
+		{"--form int64 -- -213288349631250231", "-213288349631250231\n"},
+		{"--form hex --from hex 16446744073709551615", "0x16446744073709551615\n"},
+		{"--form int64 --from hex --type spread64 5227869755540023", "5919848219731558435\n"},
+		{"--form uuid 2345678923456789", "32333435-3637-3839-3233-343536373839\n"}, // only a Sno has one
+		{"--form int64 --type uid60 --from text 0x0ad27290", "944198390361050417\n"},
+		{"--form hex --type uid60 deadbeef12", "0x069d6de79fd7675e\n"},
+		{"--form hex --from text deadbeef12", "0x069d6de79fd7675e\n"},
+		{"--form hex dEadbeef12", "0x069d6de79fd76744\n"},
+		{"--form uuid user_01h455vb4pex5vsknk084sn02q", "01890a5d-ac96-774b-bcce-b302099a8057\n"},
+		{"--form typeid --prefix my_user 01890A5D-AC96-774B-BCCE-B302099A8057", "my_user_01h455vb4pex5vsknk084sn02q\n"},
+		{"--form typeid {01890a5d-ac96-774b-bcce-b302099a8057} user_01h455vb4pex5vsknk084sn02q", "01h455vb4pex5vsknk084sn02q\nuser_01h455vb4pex5vsknk084sn02q\n"},
+		{"--form typeid --prefix b a_01h455vb4pex5vsknk084sn02q", "b_01h455vb4pex5vsknk084sn02q\n"},
+		{"--form uuid --type uuid7 0qyyq2tave8qdtgk31xamy5p6r", "17f7ae2d-2b6e-45db-a84c-61eaa9e2d8d8\n"},
+		{"--form bytea 0x01890a5dac96774bbcceb302099a8057", "\\x01890a5dac96774bbcceb302099a8057\n"},
+		{"--form hex -o json AHAA", `{"hex":"0x0000000000000007","input":"AHAA"}` + "\n"},
 	} {
-		out, errs, code := execute(t, "", append([]string{"convert"}, strings.Fields(tt.args)...)...)
+		out, errs, code := execute(t, "", append([]string{"inspect"}, strings.Fields(tt.args)...)...)
 		if code != exitOK || errs != "" || out != tt.want {
 			t.Errorf("convert %s: code %d, errors %q, got %q, want %q", tt.args, code, errs, out, tt.want)
 		}
 	}
 	for _, tt := range []struct{ in, args, out, want string }{
-		{"AHAA\n\n72234076334582745\nAHAA\n", "--to text", "AHAA\n", `line 3: convert "72234076334582745" to text: the result is 72234076334582745 if it is the int64 of a snowflake, or vZEAoIJ8me if it is the int64 of a uid60; pass --type
+		{"AHAA\n\n72234076334582745\nAHAA\n", "--form text", "AHAA\n", `line 3: convert "72234076334582745" to text: the result is 72234076334582745 if it is the int64 of a snowflake, or vZEAoIJ8me if it is the int64 of a uid60; pass --type
 `},
-		{"", "--to int64 --type spread64 5227869755540023", "", "the result is 5227869755540023 if it is the int64 of a spread64, or 5919848219731558435 if it is the text of a spread64; pass --from\n"},
-		{"", "--to hex --type uid60 4096", "", `the result is 0x0000000000001000 if it is the int64 of a uid60, or 0x0000000000f7ae34 if it is the text of a uid60; pass --from` + "\n"},
-		{"", "--to hex 18446744073709551615", "", `not an ID: "18446744073709551615"; want a decimal bigint`},
-		{"", "--to hex 01ARZ3NDEKTSV4RRFFQ69G5FAV", "", "got a ULID"},
-		{"", "--to typeid 779948984983728128", "", `convert "779948984983728128" to typeid: an ID of type snowflake or uid60 has no such form`},
-		{"", "--to typeid --prefix Ord 0190163d-8694-739b-aea5-966c26f8ad91", "", `--prefix "Ord": want up to 63 lower-case letters`},
-		{"", "--to uuid ord_81h455vb4pex5vsknk084sn02q", "", `not an ID: "ord_81h455vb4pex5vsknk084sn02q"`}, // 129 bits
-		{"", "--to hex 00000000-0000-0000-c000-000000000046", "", "got a UUID of an unknown variant"},
-		{"", "--to hex --type uuid7 00000000-0000-0000-0000-000000000000", "", "got a nil UUID"},
-		{"", "--to text 1234567890", "", "; pass --type, --from or both\n"},
-		{"", "--to uuid 4096", "", "an ID of type snowflake or snowflake-si or uid60 has no such form"},
-		{"", "--to int64 0x0ad27290", "", `not an ID: "0x0ad27290"`},
-		{"", "--to int64 --type uid60 0x0ad27290", "", `not an ID of type uid60: "0x0ad27290"`},
-		{"", "--to hex deadbeef12", "", `convert "deadbeef12": want --type or --from, since this can be the text of a uid60, or the rest of 16 or 20 hex digits`},
-		{"", "--to hex DEAD", "", `want --type or --from`},
-		{"", "--to hex 0", "", `convert "0": zero, which is not an ID`},
-		{"", "--to uuid --type sno 2222222222222222", "", `zero, which is not an ID`},
-		{"", "--to text --from bytea \\x0000000000000000", "", `zero, which is not an ID`},
-		{"", "--to int64 --from hexadecimal 7", "", `--from "hexadecimal": want text, int64`},
-		{"", "--to hex --from text --type snowflake 0x0ad2ef7830e1b000", "", `not an ID of type snowflake in the form text: "0x0ad2ef7830e1b000"`},
-		{"", "--to int64 9pdbrg2223pfa222", "", `convert "9pdbrg2223pfa222" to int64: an ID of type sno has no such form`},
-		{"", "--to int64 0190163d-8694-739b-aea5-966c26f8ad91", "", "to int64: an ID of type uuid7 has no such form"},
-		{"", "--to uuid --type uid60 9pdbrg2223pfa222", "", `not an ID of type uid60: "9pdbrg2223pfa222"`},
-		{"", "--to hex -213288349631250231", "", "unknown shorthand flag: '2' in -213288349631250231; put -- before negative numbers"},
-		{"", "--to decimal 7", "", `--to "decimal": want text, int64, uuid, typeid, hex, bytea`},
-		{"", "7", "", `--to "": want text`},
+		{"", "--form int64 --type spread64 5227869755540023", "", "the result is 5227869755540023 if it is the int64 of a spread64, or 5919848219731558435 if it is the text of a spread64; pass --from\n"},
+		{"", "--form hex --type uid60 4096", "", `the result is 0x0000000000001000 if it is the int64 of a uid60, or 0x0000000000f7ae34 if it is the text of a uid60; pass --from` + "\n"},
+		{"", "--form hex 18446744073709551615", "", `not an ID: "18446744073709551615"; want a decimal bigint`},
+		{"", "--form hex 01ARZ3NDEKTSV4RRFFQ69G5FAV", "", "got a ULID"},
+		{"", "--form typeid 779948984983728128", "", `convert "779948984983728128" to typeid: an ID of type snowflake or uid60 has no such form`},
+		{"", "--form typeid --prefix Ord 0190163d-8694-739b-aea5-966c26f8ad91", "", `--prefix "Ord": want up to 63 lower-case letters`},
+		{"", "--form uuid ord_81h455vb4pex5vsknk084sn02q", "", `not an ID: "ord_81h455vb4pex5vsknk084sn02q"`}, // 129 bits
+		{"", "--form hex 00000000-0000-0000-c000-000000000046", "", "got a UUID of an unknown variant"},
+		{"", "--form hex --type uuid7 00000000-0000-0000-0000-000000000000", "", "got a nil UUID"},
+		{"", "--form text 1234567890", "", "; pass --type, --from or both\n"},
+		{"", "--form uuid 4096", "", "an ID of type snowflake or snowflake-si or uid60 has no such form"},
+		{"", "--form int64 0x0ad27290", "", `not an ID: "0x0ad27290"`},
+		{"", "--form int64 --type uid60 0x0ad27290", "", `not an ID of type uid60: "0x0ad27290"`},
+		{"", "--form hex deadbeef12", "", `convert "deadbeef12": want --type or --from, since this can be the text of a uid60, or the rest of 16 or 20 hex digits`},
+		{"", "--form hex DEAD", "", `want --type or --from`},
+		{"", "--form hex 0", "", `convert "0": zero, which is not an ID`},
+		{"", "--form uuid --type sno 2222222222222222", "", `zero, which is not an ID`},
+		{"", "--form text --from bytea \\x0000000000000000", "", `zero, which is not an ID`},
+		{"", "--form int64 --from hexadecimal 7", "", `--from "hexadecimal": want text, int64`},
+		{"", "--form hex --from text --type snowflake 0x0ad2ef7830e1b000", "", `not an ID of type snowflake in the form text: "0x0ad2ef7830e1b000"`},
+		{"", "--form int64 9pdbrg2223pfa222", "", `convert "9pdbrg2223pfa222" to int64: an ID of type sno has no such form`},
+		{"", "--form int64 0190163d-8694-739b-aea5-966c26f8ad91", "", "to int64: an ID of type uuid7 has no such form"},
+		{"", "--form uuid --type uid60 9pdbrg2223pfa222", "", `not an ID of type uid60: "9pdbrg2223pfa222"`},
+		{"", "--form hex -213288349631250231", "", "unknown shorthand flag: '2' in -213288349631250231; put -- before negative numbers"},
+		{"", "--form decimal 7", "", `--form "decimal": want text, int64, uuid, typeid, hex, bytea`},
+		{"", "--prefix a 7", "", "--prefix needs --form typeid"},
+		{"", "--from hex 7", "", `not an ID in the form hex: "7"`},
 	} {
-		out, errs, code := execute(t, tt.in, append([]string{"convert"}, strings.Fields(tt.args)...)...)
+		out, errs, code := execute(t, tt.in, append([]string{"inspect"}, strings.Fields(tt.args)...)...)
 		if code != exitError || out != tt.out || !strings.Contains(errs, tt.want) {
 			t.Errorf("convert %s: code %d, output %q, errors %q; want %q", tt.args, code, out, errs, tt.want)
 		}
@@ -444,11 +445,11 @@ func TestPipe(t *testing.T) {
 			t.Fatalf("new %s: code %d, errors %s, %d lines", name, code, errs, strings.Count(ids, "\n"))
 		}
 		for _, form := range []string{"hex", "bytea"} {
-			converted, errs, code := execute(t, ids, "convert", "--to", form, "--type", name, "--from", "text")
+			converted, errs, code := execute(t, ids, "inspect", "--form", form, "--type", name, "--from", "text")
 			if code != exitOK {
 				t.Fatalf("convert %s: code %d, errors %s", name, code, errs)
 			}
-			back, errs, code := execute(t, converted, "convert", "--to", "text", "--type", name)
+			back, errs, code := execute(t, converted, "inspect", "--form", "text", "--type", name)
 			if code != exitOK || back != ids {
 				t.Errorf("%s through %s: code %d, errors %s; the IDs differ", name, form, code, errs)
 			}
@@ -463,7 +464,7 @@ func TestPipe(t *testing.T) {
 // TestStreams checks that a result appears before the next line of input, and that an
 // interrupt ends the wait for input.
 func TestStreams(t *testing.T) {
-	for _, command := range [][]string{{"inspect"}, {"convert", "--to", "hex"}} {
+	for _, command := range [][]string{{"inspect"}, {"inspect", "--form", "hex"}} {
 		in, lines, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -506,7 +507,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%.60q: code %d, errors %q, output %s; want %d results and %q", tt.in, code, errs, out, tt.results, tt.want)
 		}
 	}
-	_, errs, code := execute(t, "779948984983728128\n"+long, "convert", "--to", "hex")
+	_, errs, code := execute(t, "779948984983728128\n"+long, "inspect", "--form", "hex")
 	if code != exitError || !strings.Contains(errs, `line 2: not an ID: "7777`) || len(errs) > 500 {
 		t.Errorf("code %d, errors %q", code, errs)
 	}
@@ -533,12 +534,12 @@ func FuzzInspect(f *testing.F) {
 	f.Add("0x")
 	formats := testFormats(f, layoutFlags{epoch: "2024-01-01"})
 	f.Fuzz(func(t *testing.T, input string) {
-		for _, r := range readings(input, formats, true, testNow) {
+		for _, r := range readings(input, "", formats, true, testNow) {
 			if r.format == nil {
 				continue
 			}
 			for form, value := range allForms(r.id, "") {
-				found := readings(value, []*format{r.format}, false, testNow)
+				found := readings(value, "", []*format{r.format}, false, testNow)
 				if len(found) == 0 || (len(found) == 1 && found[0].id != r.id) {
 					t.Errorf("%q is %s %s, but not its %s %s", input, r.title, r.id, form, value)
 				}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -12,8 +14,9 @@ import (
 
 func (c *cli) inspectCommand() *cobra.Command {
 	var (
-		layout layoutFlags
-		name   string
+		layout             layoutFlags
+		name               string
+		form, from, prefix string
 	)
 	cmd := &cobra.Command{
 		Use:   "inspect [ID...]",
@@ -48,21 +51,51 @@ JSON has an object per input, whose candidates have all parts and forms. The
 int64 forms are strings, since JavaScript rounds numbers above 2^53.
 
 Zero is not an ID of any type, and Inspect names it. If it doesn't recognize an
-input, Inspect continues with the others and then fails with exit code 2.`,
+input, Inspect continues with the others and then fails with exit code 2.
+
+With --form, Inspect prints one of these forms of each ID, one per line, and
+stops at the first ID without it. --prefix is that of a typeid. It never guesses
+then: if an input can be several IDs whose results differ, pass --type, --from
+or both. Scripts should always pass them. The text of a uid60 that can be a part
+of another ID's hex digits also needs them.`,
 		Example: `  sortkey inspect 779300444248735744
   sortkey inspect ord_779300444248735744
   sortkey inspect 754321098765432 --type snowflake-si --epoch 2023-01-01
+  sortkey inspect --form uuid 9edd8o6o2v2im222
+  sortkey inspect --form uuid user_01h455vb4pex5vsknk084sn02q
   psql "$DATABASE_URL" -AtXc 'SELECT id FROM orders' | sortkey inspect -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			for flag, value := range map[string]string{"form": form, "from": from} {
+				if value != "" && !slices.Contains(forms, value) {
+					return usagef("--%s %q: want %s", flag, value, strings.Join(forms, ", "))
+				}
+			}
+			switch {
+			case prefix != "" && form != "typeid":
+				return usagef("--prefix needs --form typeid")
+			case !typeIDPrefix.MatchString(prefix):
+				return usagef("--prefix %q: want up to 63 lower-case letters and underscores, with a letter at both ends", prefix)
+			}
 			formats, err := c.candidateFormats(name, layout)
 			if err != nil {
 				return err
 			}
 			out := bufio.NewWriterSize(c.out, 1<<16)
-			show := c.inspector(out)
+			show, encoder := c.inspector(out), json.NewEncoder(out)
 			var bad badInputs
 			err = c.eachInput(cmd.Context(), args, out.Flush, func(input string) error {
-				found := readings(input, formats, name == "", c.now())
+				if form != "" {
+					result, err := converted(input, from, form, name, prefix, formats)
+					switch {
+					case err != nil:
+					case c.json():
+						err = encoder.Encode(map[string]string{"input": input, form: result})
+					default:
+						_, err = out.WriteString(result + "\n")
+					}
+					return err
+				}
+				found := readings(input, from, formats, name+from == "", c.now())
 				if len(found) == 0 {
 					bad.add(input)
 					return nil
@@ -73,20 +106,21 @@ input, Inspect continues with the others and then fails with exit code 2.`,
 				err = flushed
 			}
 			if err == nil {
-				err = bad.error(name)
+				err = bad.error(name, from)
 			}
 			return err
 		},
 	}
 	layout.add(cmd)
-	addTypeFlag(cmd, &name)
+	cmd.Flags().StringVarP(&name, "type", "t", "", "`type` of the IDs (default: any)")
+	cmd.Flags().StringVar(&form, "form", "", "the only `form` to print")
+	cmd.Flags().StringVar(&from, "from", "", "`form` of the input (default: any)")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "`prefix` of the TypeIDs (default: that of the input)")
+	for flag, values := range map[string][]string{"type": formatNames(), "form": forms, "from": forms} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
 	acceptIDs(cmd)
 	return cmd
-}
-
-func addTypeFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVarP(name, "type", "t", "", "`type` of the IDs (default: any)")
-	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(formatNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // candidateFormats returns the format with this name, or all formats if the name is

@@ -174,9 +174,9 @@ func TestCompleteIDs(t *testing.T) {
 		{"range|", "snowflake\nsnowflake-si\nuid60\nsno\nuuid7\n"},
 		{"inspect|--type|", types},
 		{"inspect|", ":4"},
-		{"convert|--type|", types},
-		{"convert|--to|", conversions},
-		{"convert|--from|", conversions},
+		{"inspect|--type|", types},
+		{"inspect|--form|", conversions},
+		{"inspect|--from|", conversions},
 	} {
 		out, _, _ := execute(t, "", append([]string{"__complete"}, strings.Split(tt.args, "|")...)...)
 		if !strings.HasPrefix(out, tt.want) {

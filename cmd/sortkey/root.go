@@ -67,7 +67,7 @@ results ends early, such as head, the shell shows 141, as for other commands.`,
 			root.AddCommand(command)
 		}
 	}
-	add("ids", c.newCommand(), c.inspectCommand(), c.convertCommand(), c.rangeCommand())
+	add("ids", c.newCommand(), c.inspectCommand(), c.rangeCommand())
 	add("database", c.migrateCommand(), c.partitionsCommand(), c.nodesCommand(), c.doctorCommand(), c.auditCommand(), c.rekeyCommand())
 	// cobra prints the help for any argument of these two.
 	root.InitDefaultHelpCmd()

@@ -18,7 +18,7 @@ import (
 // TestIDsPipe generates IDs, converts them and inspects the result in a pipe.
 func TestIDsPipe(t *testing.T) {
 	start := time.Now().Add(-time.Millisecond)
-	pipe := exec.Command("sh", "-c", `"$0" new -n 1000 --node 37 | "$0" convert --to hex | "$0" inspect -o json`, binary)
+	pipe := exec.Command("sh", "-c", `"$0" new -n 1000 --node 37 | "$0" inspect --form hex | "$0" inspect -o json`, binary)
 	r := finish(t, pipe)
 	if r.code != 0 || r.errs != "" || strings.Count(r.out, "\n") != 1000 {
 		t.Fatalf("code %d, %d lines, errors %s", r.code, strings.Count(r.out, "\n"), r.errs)
@@ -143,13 +143,13 @@ func testTypeIDsInSQL(t *testing.T, db *pgtest.DB, conn *sql.DB) {
 		query := "SELECT id, sortkey.typeid_text('order_line', id) FROM (SELECT " + function + " AS id) q"
 		pgtest.Must(t, conn.QueryRowContext(t.Context(), query).Scan(&id, &typeID))
 		for _, tt := range []struct{ want, args string }{
-			{typeID, "--to typeid --prefix order_line " + id},
-			{typeID, "--to typeid " + typeID},
-			{id, "--to uuid " + typeID},
-			{typeID[len("order_line_"):], "--to typeid " + id},
+			{typeID, "--form typeid --prefix order_line " + id},
+			{typeID, "--form typeid " + typeID},
+			{id, "--form uuid " + typeID},
+			{typeID[len("order_line_"):], "--form typeid " + id},
 		} {
-			if got := must(t, db, append([]string{"convert"}, strings.Fields(tt.args)...)...); got != tt.want+"\n" {
-				t.Errorf("convert %s: got %s, SQL has %s", tt.args, got, tt.want)
+			if got := must(t, db, append([]string{"inspect"}, strings.Fields(tt.args)...)...); got != tt.want+"\n" {
+				t.Errorf("inspect %s: got %s, SQL has %s", tt.args, got, tt.want)
 			}
 		}
 	}
