@@ -98,11 +98,12 @@ load: ## run examples/service under load with faults for 3 minutes, and print th
 	@report=$$(mktemp); trap 'rm -f "$$report"' EXIT; cd integration_test && \
 	SORTKEY_SOAK=$(LOAD_TIME) SORTKEY_REPORT=$$report go test -count=1 -timeout 60m -run '^TestLoad' ./service >&2 && cat "$$report"
 
-bench: ## run all benchmarks (45 minutes) and write docs/benchmarks.md; QUICK=1: 3 minutes, to .bin; BENCH=Next COUNT=6: for benchstat
+bench: ## run the benchmarks (20 minutes) and write docs/benchmarks.md, bench/GOALS.md and the figures in README.md; QUICK=1: 3 minutes, to .bin; BENCH=Next COUNT=6: for benchstat
 ifdef BENCH
 	$(BENCH_SERVER) go test -run '^$$' -bench '$(BENCH)' -count $(COUNT) -p 1 -timeout 120m ./bench/...
 else
 	$(BENCH_SERVER) go run ./bench/report $(if $(QUICK),-quick)
+	$(if $(QUICK),,$(TOOLS) go run ./docs)
 endif
 
 docs: ## update the generated parts of README.md and docs: code, error messages, drawings

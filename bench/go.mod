@@ -35,3 +35,5 @@ require (
 )
 
 replace github.com/sortkey/sortkey => ../
+
+tool golang.org/x/perf/cmd/benchstat

@@ -58,7 +58,7 @@ var (
 	peerULID      = subject{"oklog/ulid", time.Millisecond, 0, 2048, 0, openULID}
 	peerGoogle    = subject{"google/uuid", time.Millisecond, 0, 2048, 0, openGoogle}
 	peerGofrs     = subject{"gofrs/uuid", time.Millisecond, 0, 2048, 0, openGofrs}
-	peerTypeID    = subject{"jetify/typeid", time.Millisecond, 0, 2048, 0, openTypeID}
+	peerTypeID    = subject{"jetify/typeid", 4 * time.Millisecond, 0, 2048, 0, openTypeID}
 	peerKSUID     = subject{"segmentio/ksuid", time.Millisecond, 0, 2048, 0, openKSUID}
 	peerBwmarrin  = subject{"bwmarrin/snowflake", time.Millisecond, 4096, 2048, 0, openBwmarrin}
 	peerSonyflake = subject{"sony/sonyflake", 10 * time.Millisecond, 256, 128, 0, openSonyflake}

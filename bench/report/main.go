@@ -17,9 +17,9 @@ func main() {
 	again := flag.String("again", "", "measure only the stages whose titles match this `regexp` and keep the output of the others")
 	renderOnly := flag.Bool("render", false, "measure nothing and write the page from kept output")
 	flag.Parse()
-	page, kept := "docs", ".bin/benchmarks/full"
+	page, goals, kept := "docs", "bench", ".bin/benchmarks/full"
 	if *quick {
-		page, kept = ".bin/benchmarks", ".bin/benchmarks/quick"
+		page, goals, kept = ".bin/benchmarks", ".bin/benchmarks", ".bin/benchmarks/quick"
 	}
 	var err error
 	if _, here := os.Stat("bench/report"); here != nil || flag.NArg() > 0 {
@@ -28,7 +28,7 @@ func main() {
 		err = measure(*quick, *again, kept)
 	}
 	if err == nil {
-		err = render(kept, page)
+		err = render(kept, page, goals)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
@@ -76,8 +76,9 @@ func measure(quick bool, again, folder string) error {
 	return nil
 }
 
-// render reads the output in kept and writes the page and the plots to folder.
-func render(kept, folder string) error {
+// render reads the output in kept, and writes the page with its plots and the goals to
+// folders.
+func render(kept, page, goals string) error {
 	var text []byte
 	for i := range stages { // a skipped stage has no file
 		output, err := os.ReadFile(filepath.Join(kept, fmt.Sprintf("%02d.txt", i+1)))
@@ -90,23 +91,27 @@ func render(kept, folder string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", kept, err)
 	}
-	for _, figure := range r.missing() {
-		fmt.Println("not measured:", figure)
-	}
 	for file, c := range charts {
 		if svg := r.draw(c); svg != "" {
-			if err := write(filepath.Join(folder, "images", file), svg); err != nil {
+			if err := write(filepath.Join(page, "images", file), svg); err != nil {
 				return err
 			}
 		}
 	}
-	markdown, err := r.page()
-	if err != nil {
-		return err
+	for path, text := range map[string]string{filepath.Join(page, "benchmarks.md"): pageTemplate, filepath.Join(goals, "GOALS.md"): goalsTemplate} {
+		markdown, missing, err := r.markdown(text)
+		if err != nil {
+			return err
+		}
+		for _, figure := range missing {
+			fmt.Println("not measured:", figure)
+		}
+		fmt.Println(path)
+		if err := write(path, markdown); err != nil {
+			return err
+		}
 	}
-	path := filepath.Join(folder, "benchmarks.md")
-	fmt.Println(path)
-	return write(path, markdown)
+	return nil
 }
 
 func write(path, content string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,32 +13,44 @@ import (
 //go:embed page.md.tmpl
 var pageTemplate string
 
+//go:embed goals.md.tmpl
+var goalsTemplate string
+
 const notMeasured = "Not measured in this run."
 
-// page returns the page in Markdown.
-func (r *results) page() (string, error) {
+// markdown executes a template. It also returns the columns and goals that lack figures.
+func (r *results) markdown(text string) (page string, missing []string, err error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"fact":     func(key string) string { return r.facts[key] },
 		"commands": func() string { return strings.ReplaceAll(r.facts["command"], "; ", "\n") },
-		"table":    func(name string) string { return r.table(tables[name]) },
-		"goals":    r.goals,
+		"table": func(spec string) (string, error) {
+			text, lacking, err := r.table(spec)
+			missing = append(missing, lacking...)
+			return text, err
+		},
+		"goals": func(spec string) (string, error) {
+			text, lacking, err := r.goals(spec)
+			missing = append(missing, lacking...)
+			return text, err
+		},
 		"plot": func(file, description string) string {
 			if r.draw(charts[file]) == "" {
+				missing = append(missing, file)
 				return ""
 			}
 			return fmt.Sprintf("![%s](images/%s)", description, file)
 		},
-	}).Parse(pageTemplate)
+	}).Parse(text)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	var out strings.Builder
 	err = t.Execute(&out, nil)
-	return out.String(), err
+	return out.String(), missing, err
 }
 
-// markdown returns a table. The first columns hold words, the others figures.
-func markdown(words int, rows [][]string) string {
+// grid returns a table in Markdown. The first columns hold words, the others figures.
+func grid(words int, rows [][]string) string {
 	rule := slices.Repeat([]string{"---:"}, len(rows[0]))
 	copy(rule, slices.Repeat([]string{"---"}, words))
 	var lines []string
@@ -47,54 +60,133 @@ func markdown(words int, rows [][]string) string {
 	return strings.Join(lines, "\n")
 }
 
-func (r *results) table(t table) string {
+// lines returns the lines of a specification as fields. Each line has n of them.
+func lines(spec string, n int) (all [][]string, err error) {
+	for line := range strings.Lines(strings.TrimSpace(spec)) {
+		fields := strings.SplitN(strings.TrimSpace(line), " | ", n)
+		if len(fields) != n {
+			return nil, fmt.Errorf("%q has %d fields, want %d", line, len(fields), n)
+		}
+		all = append(all, fields)
+	}
+	return all, nil
+}
+
+// option cuts the first line off a specification if it begins with the name.
+func option(spec, name string) (value, rest string) {
+	spec = strings.TrimSpace(spec)
+	if line, after, _ := strings.Cut(spec, "\n"); strings.HasPrefix(line, name) {
+		return line[len(name):], after
+	}
+	return "", spec
+}
+
+// table returns a table with a row for each substitute of * in its columns' patterns, and
+// its columns without figures. The lines of a specification are
+//
+//	keys: head=key, head=key   columns for parts of the names, instead of one for the name
+//	only: regexp               matches the names to show, all without this line
+//	head | pattern | unit      a column of figures
+func (r *results) table(spec string) (text string, missing []string, err error) {
+	parts, spec := option(spec, "keys: ")
+	pattern, spec := option(spec, "only: ")
+	only, err := regexp.Compile(pattern)
+	if err != nil {
+		return "", nil, err
+	}
+	columns, err := lines(spec, 3)
+	if err != nil {
+		return "", nil, err
+	}
 	var head, keys, names []string
-	for _, k := range t.keys {
-		title, key, _ := strings.Cut(k, "=")
+	for part := range strings.SplitSeq(parts, ", ") {
+		title, key, _ := strings.Cut(part, "=")
 		head, keys = append(head, title), append(keys, key)
 	}
-	if head == nil {
-		head = []string{""}
-	}
 	words := len(head)
-	for _, c := range t.columns {
-		head = append(head, c.head)
-		for _, name := range r.rows(c.pattern, c.unit) {
-			if !slices.Contains(names, name) {
+	for _, c := range columns {
+		head = append(head, c[0])
+		found := r.rows(c[1], c[2])
+		if found == nil {
+			missing = append(missing, fmt.Sprintf("%s (%s)", c[0], c[1]))
+		}
+		for _, name := range found {
+			if only.MatchString(name) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 	}
 	if names == nil {
-		return notMeasured
+		return notMeasured, missing, nil
 	}
 	rows := [][]string{head}
 	for _, name := range names {
-		var row []string
-		for _, key := range keys {
-			_, value, _ := strings.Cut("/"+name, "/"+key+"=")
-			value, _, _ = strings.Cut(value, "/")
-			row = append(row, "`"+value+"`")
+		row := []string{name}
+		if parts != "" {
+			row = nil
+			for _, key := range keys {
+				_, value, _ := strings.Cut("/"+name, "/"+key+"=")
+				value, _, _ = strings.Cut(value, "/")
+				row = append(row, "`"+value+"`")
+			}
 		}
-		if row == nil {
-			row = []string{name}
-		}
-		for _, c := range t.columns {
-			row = append(row, r.cell(strings.Replace(c.pattern, "*", name, 1), c.unit))
+		for _, c := range columns {
+			row = append(row, r.cell(strings.Replace(c[1], "*", name, 1), c[2]))
 		}
 		rows = append(rows, row)
 	}
-	return markdown(words, rows)
+	return grid(words, rows), missing, nil
 }
 
-// goals returns a table with the verdict on each goal and the goal's worst figure.
-func (r *results) goals() string {
-	rows := [][]string{{"goal", "figure", "measured by", "verdict"}}
-	for _, g := range goals {
+// A goal is a bound for one or more figures.
+type goal struct {
+	text, unit string
+	least      bool // whether the bound is a minimum
+	bound      float64
+	pattern    string
+}
+
+// parseGoals parses a specification of goals. Its lines are
+//
+//	let name = word|word                words that {name} stands for
+//	text | ≤ bound | unit | pattern     or ≥ bound
+func parseGoals(spec string) (all []goal, err error) {
+	var lists []string
+	for list, rest := option(spec, "let "); list != ""; list, rest = option(rest, "let ") {
+		name, words, _ := strings.Cut(list, " = ")
+		lists, spec = append(lists, "{"+name+"}", "{"+words+"}"), rest
+	}
+	rows, err := lines(strings.NewReplacer(lists...).Replace(spec), 4)
+	for _, row := range rows {
+		g := goal{text: row[0], unit: row[2], pattern: row[3]}
+		sign, number, _ := strings.Cut(row[1], " ")
+		if g.least = sign == "≥"; sign != "≤" && !g.least {
+			return nil, fmt.Errorf("%q is no bound; want ≤ or ≥ and a number", row[1])
+		}
+		if g.bound, err = strconv.ParseFloat(number, 64); err != nil {
+			return nil, err
+		}
+		all = append(all, g)
+	}
+	return all, err
+}
+
+// goals returns a table with the verdict on each goal and the goal's worst figure, and the
+// goals without figures.
+func (r *results) goals(spec string) (text string, missing []string, err error) {
+	all, err := parseGoals(spec)
+	rows := [][]string{{"goal", "bound", "figure", "measured by", "verdict"}}
+	for _, g := range all {
 		name, measured, met := r.judge(g)
-		verdict, by := "met", "`"+name+"`"
+		verdict, by, sign := "met", "`"+name+"`", "≤ "
 		if n := len(expand(g.pattern)); n > 1 {
 			by += fmt.Sprintf(", the worst of %d", n)
+		}
+		if g.least {
+			sign = "≥ "
+		}
+		if !measured {
+			missing = append(missing, "goal: "+g.text)
 		}
 		switch {
 		case !met:
@@ -102,9 +194,9 @@ func (r *results) goals() string {
 		case !measured:
 			verdict, by = "not measured", ""
 		}
-		rows = append(rows, []string{g.text, r.cell(name, g.unit), by, verdict})
+		rows = append(rows, []string{g.text, sign + short(g.bound), r.cell(name, g.unit), by, verdict})
 	}
-	return markdown(4, rows)
+	return grid(5, rows), missing, err
 }
 
 // judge returns the name of a goal's worst figure, and reports whether all of its
@@ -114,33 +206,16 @@ func (r *results) judge(g goal) (furthest string, measured, met bool) {
 	var worst float64
 	for _, name := range expand(g.pattern) {
 		x, _, ok := r.figure(name, g.unit)
-		if g.bound < 0 { // the smallest is the worst
-			x = -x
+		worse, within := x > worst, x <= g.bound
+		if g.least {
+			worse, within = x < worst, x >= g.bound
 		}
-		if ok && (furthest == "" || x > worst) {
-			furthest, worst, met = name, x, x <= g.bound
+		if ok && (furthest == "" || worse) {
+			furthest, worst, met = name, x, within
 		}
 		measured = measured && ok
 	}
 	return furthest, measured, met
-}
-
-// missing returns the columns and goals that lack figures.
-func (r *results) missing() (all []string) {
-	for name, t := range tables {
-		for _, c := range t.columns {
-			if r.rows(c.pattern, c.unit) == nil {
-				all = append(all, fmt.Sprintf("table %s: %s", name, c.head))
-			}
-		}
-	}
-	slices.Sort(all)
-	for _, g := range goals {
-		if _, measured, _ := r.judge(g); !measured {
-			all = append(all, "goal: "+g.text)
-		}
-	}
-	return all
 }
 
 // short returns a number with three significant digits, or with all digits before

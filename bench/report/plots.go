@@ -15,7 +15,20 @@ const left, right, top, bottom, leading = 72.0, 430.0, 10.0, 270.0, 20.0
 // colours are the line colours. Lines of other projects' keys are dashed.
 var colours = []string{"#57606a", "#1f6feb", "#0a3069", "#2da44e", "#cf222e", "#8250df", "#d97a00", "#1b7c83", "#bf3989", "#7d4e1f", "#111"}
 
-// A line holds the points of one name. A bar is a line with one point.
+// A chart has a line for each substitute of * in its pattern, which ends with the key of
+// the x axis.
+type chart struct{ pattern, unit, x, y string }
+
+// charts are the charts of the page, by file name.
+var charts = map[string]chart{
+	"grow-rows.svg":  {"Grow/*/rows=", "rows/s", "rows", "rows per second"},
+	"grow-index.svg": {"Grow/*/rows=", "index-MB", "rows", "MB of the primary key index"},
+}
+
+// formats are the keys of this project.
+var formats = []string{"Snowflake", "SnowflakeSI", "UID60", "Spread64", "Sno", "UUID"}
+
+// A line holds the points of one name.
 type line struct {
 	name, style string
 	points      [][2]float64
@@ -26,9 +39,6 @@ func (r *results) lines(c chart) (lines []line) {
 	prefix, axis, _ := strings.Cut(c.pattern, "*")
 	for _, row := range r.rows(prefix+"*", c.unit) {
 		name, number, _ := strings.Cut(row, axis)
-		if axis == "" {
-			name, number = row, "0"
-		}
 		x, err := strconv.ParseFloat(number, 64)
 		y, _, ok := r.figure(prefix+row, c.unit)
 		if err != nil || !ok {
@@ -64,17 +74,6 @@ func (r *results) draw(c chart) string {
 	write := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	write(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 310" font-family="Arial,Helvetica,sans-serif" font-size="10" fill="#333">`)
 	write(`<rect width="560" height="310" fill="#fff"/><text x="251" y="304" text-anchor="middle">%s</text>`, c.x)
-	if c.y == "" {
-		for i, l := range lines {
-			y, width, colour := top+leading*float64(i), 370*l.points[0][1]/highY, "#8c959f"
-			if slices.Contains(formats, l.name) {
-				colour = "#1f6feb"
-			}
-			write(`<text x="145" y="%.0f" text-anchor="end">%s</text><rect x="150" y="%.0f" width="%.0f" height="13" fill="%s"/><text x="%.0f" y="%.0f">%s</text>`,
-				y+10, l.name, y, width, colour, 154+width, y+10, short(l.points[0][1]))
-		}
-		return b.String() + "</svg>\n"
-	}
 
 	across := func(x float64) float64 { return left + (right-left)*x/highX }
 	up := func(y float64) float64 { return bottom - (bottom-top)*y/highY }

@@ -35,32 +35,48 @@ func parse(t *testing.T, text string) *results {
 	return r
 }
 
-func TestPage(t *testing.T) {
-	r := parse(t, sample(t))
-	if missing := r.missing(); len(missing) > 0 {
-		t.Errorf("the sample lacks %q", missing)
-	}
-	page, err := r.page()
-	if err != nil {
+// pages returns both pages, and what lacks figures in them.
+func pages(t *testing.T, r *results) (page, goals string, missing []string) {
+	t.Helper()
+	page, missing, err1 := r.markdown(pageTemplate)
+	goals, more, err2 := r.markdown(goalsTemplate)
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
+	}
+	return page, goals, append(missing, more...)
+}
+
+func TestPages(t *testing.T) {
+	r := parse(t, sample(t))
+	page, goals, missing := pages(t, r)
+	if len(missing) > 0 {
+		t.Errorf("the sample lacks %q", missing)
 	}
 	for _, want := range []string{
 		"| date | 2026-11-22 |\n| commit | 8c67be568ba7; a3a4ff40c8a2 |\n| CPU | AMD EPYC, 2 cores |\n",
-		"| `Fill`, ns |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n| time.Now | 48.9 | 1 | 0 |  |  |  |  |\n| Snowflake | 32.9 ± 4 % | 0.672 | 0 | 53.3 | 0.236 |  | 0.43 |\n",
-		"| Sno | 99.0 | 0.197 | 99.0 | 0.197 | 99.0 | 0.197 | 100.2 | 0.0476 |\n",
-		"| `bigint-pointer` | `*Snowflake` | 34.9 | 0.859 | 0 | 34.9 | 0.859 | 0 |\n",
+		"| cores |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n| time.Now | 48.9 | 0 |  |  |  |  |  |\n| Snowflake | 32.9 ± 4 % | 0 | 53.3 | 0.236 | 0.43 | 99.0 | 0.197 |\n",
+		"| `uuid` | `Sno` | 34.9 | 0.859 | 0 | 34.9 | 0.859 | 0 | 0.970 | 0.970 | 1.039 | 1.039 |\n",
 		"| `google-v4` | 10,000,000 | 128,199 | 83,882 | 413 | 602 | 1,273 | 77.7 |\n",
-		"parsing and Compare don't allocate | 0 | `Next/Snowflake`, the worst of 25 | met |\n",
-		"takes at most 1.75 × the time of a bigserial | 2.619 | `Insert/key=next_sno()` | **missed** |\n",
-		"server's CPU time of a bigserial, from 1 and 8 connections | 1.250 | `Default/clients=1/key=next_snowflake()`, the worst of 2 | met |\n",
-		"| `8` | `next_sno()` | 8,922 | 112,084 | 1.430 | 64,553 | 1.250 | 186 |\n",
-		"in bursts of 128 | 0.841 | `Next/SnowflakeSI / Next/sony/sonyflake`, the worst of 2 | met |\n",
-		"| The index on a Sno is no larger than on any other uuid key | 0.712 | `Copy/key=Sno / Copy/key=uuidv7`, the worst of 4 | met |\n",
+		"| `next_snowflake()` | 8,922 | 1.430 | 1.250 | 8,922 | 1.430 | 1.250 | 1.430 | 1.250 |\n",
 		"| Postgres | 18.6 (Debian 18.6-3): shared_buffers = 128MB, fsync = ",
-		"\n```text\ngo test ./bench -timeout 60m -run '^$' -bench 'Next$|NextParallel|NextFlatOut' -benchtime 700ms -count 5\ngo test ./bench ",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks\n%s", want)
+		}
+	}
+	if strings.Contains(page, "type=*") || strings.Contains(page, "`*Snowflake`") {
+		t.Error("expected no pointers on the page")
+	}
+	for _, want := range []string{
+		"| Allocations of Next and Fill | ≤ 0 | 0 | `Next/Snowflake`, the worst of 12 | met |\n",
+		"| INSERT … SELECT with next_sno() and next_sno(0,node) | ≤ 2 | 2.407 | `Insert/key=next_sno()`, the worst of 2 | **missed** |\n",
+		"| Percentage of the cap that Fill reaches | ≥ 98 | 100.2 | `AtCap/Snowflake/Fill`, the worst of 6 | met |\n",
+		"| 0.841 | `Next/SnowflakeSI / Next/sony/sonyflake`, the worst of 2 | met |\n",
+		"\n```text\ngo test ./bench -timeout 60m -run '^$' -bench 'Next$|NextParallel|NextFlatOut' -benchtime 700ms -count 5\ngo test ./bench ",
+		"| Index on a Sno or UUID, against other uuid keys | ≤ 1 | 0.712 | `Copy/key=Sno / Copy/key=uuidv7`, the worst of 8 | met |\n",
+	} {
+		if !strings.Contains(goals, want) {
+			t.Errorf("the goals lack\n%s", want)
 		}
 	}
 	for file, c := range charts {
@@ -69,20 +85,26 @@ func TestPage(t *testing.T) {
 			t.Errorf("%s: %v\n%s", file, err, svg)
 		}
 	}
-	published, err := os.ReadFile("../../docs/benchmarks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := shape(string(published)), shape(page); !slices.Equal(got, want) || strings.Contains(string(published), "| not measured |") {
-		t.Errorf("docs/benchmarks.md differs from the template in more than its figures: expected\n%q\ngot\n%q", want, got)
+	for file, want := range map[string]string{"../../docs/benchmarks.md": page, "../GOALS.md": goals} {
+		published, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := shape(string(published)), shape(want); !slices.Equal(got, want) || strings.Contains(string(published), notMeasured) {
+			t.Errorf("%s differs from the template in more than its figures: expected\n%q\ngot\n%q", file, want, got)
+		}
+		if n := strings.Count(string(published), "\n"); n > 200 {
+			t.Errorf("%s has %d lines, want at most 200", file, n)
+		}
 	}
 }
 
-// shape returns the lines of a page except for commands and the rows of tables.
+// shape returns the lines of a page except for commands, the date of the goals and the rows
+// of tables.
 func shape(page string) (kept []string) {
 	lines := strings.Split(page, "\n")
 	for i, line := range lines {
-		if !strings.HasPrefix(line, "go test ") && (!strings.HasPrefix(line, "| ") || strings.HasPrefix(lines[i+1], "| ---")) {
+		if !strings.HasPrefix(line, "go test ") && !strings.Contains(line, "The run was on ") && (!strings.HasPrefix(line, "| ") || strings.HasPrefix(lines[i+1], "| ---")) {
 			kept = append(kept, line)
 		}
 	}
@@ -105,10 +127,10 @@ func TestMeasure(t *testing.T) {
 	if err := measure(true, "", "kept"); err == nil || !strings.Contains(err.Error(), "why") {
 		t.Errorf("expected the error of the failing stage, got %v", err)
 	}
-	if err := errors.Join(write("kept/03.txt", "BenchmarkOther 1 2 ns/op\n"), measure(true, "some|server", "kept"), render("kept", "page")); err != nil {
+	if err := errors.Join(write("kept/03.txt", "BenchmarkOther 1 2 ns/op\n"), measure(true, "some|server", "kept"), render("kept", "page", "page")); err != nil {
 		t.Error(err)
 	}
-	page, err := os.ReadFile("page/benchmarks.md")
+	page, err := os.ReadFile("page/GOALS.md")
 	if err != nil || strings.Count(string(page), "\ngo test . -timeout 60m -run '^$' -bench 'Some' -benchtime 1x\n") != 1 {
 		t.Errorf("expected a page with one command, got %v\n%s", err, page)
 	}
@@ -133,42 +155,75 @@ func TestStages(t *testing.T) {
 			}
 		}
 	}
-	for _, table := range tables {
-		for _, c := range table.columns {
-			name := "Benchmark" + c.pattern[:strings.Index(c.pattern, "/")]
-			if runs[name] != 1 {
-				t.Errorf("%s is in %d stages, want one", name, runs[name])
-			}
-			less := regexp.MustCompile(`(?m)^`+name+`/.*\n`).ReplaceAllString(all, "")
-			if len(parse(t, less).missing()) == 0 {
-				t.Errorf("expected missing figures without %s, got none", name)
-			}
+	used := map[string]bool{}
+	for line := range strings.Lines(pageTemplate + goalsTemplate) {
+		fields := strings.SplitN(line, " | ", 4)
+		if len(fields) < 3 || fields[0] == "" {
+			continue
+		}
+		pattern := fields[1]  // of a column
+		if len(fields) == 4 { // of a goal
+			pattern = fields[3]
+		}
+		for _, name := range expand(strings.ReplaceAll(pattern, " / ", "/")) {
+			name, _, _ = strings.Cut(name, "/")
+			used["Benchmark"+name] = true
 		}
 	}
-	page, err := parse(t, "BenchmarkElse 1 2 ns/op\n").page()
-	if n := strings.Count(page, notMeasured); err != nil || n != len(tables) || !strings.Contains(page, "| Postgres | none |") {
-		t.Errorf("without figures: %d tables are marked as not measured, want %d, %v", n, len(tables), err)
+	for name := range used {
+		if runs[name] != 1 {
+			t.Errorf("%s is in %d stages, want one", name, runs[name])
+		}
+		less := regexp.MustCompile(`(?m)^`+name+`/.*\n`).ReplaceAllString(all, "")
+		if _, _, missing := pages(t, parse(t, less)); len(missing) == 0 {
+			t.Errorf("expected missing figures without %s, got none", name)
+		}
+	}
+	if len(used) < 20 {
+		t.Errorf("the templates use %d benchmarks, want more", len(used))
+	}
+	page, goals, _ := pages(t, parse(t, "BenchmarkElse 1 2 ns/op\n"))
+	if n, tables := strings.Count(page, notMeasured), strings.Count(pageTemplate, "{{table"); n != tables || !strings.Contains(page, "| Postgres | none |") {
+		t.Errorf("without figures: %d tables are marked as not measured, want %d", n, tables)
+	}
+	if strings.Contains(goals, "| met |") {
+		t.Errorf("without figures: goals are met\n%s", goals)
+	}
+}
+
+func TestMalformedTemplate(t *testing.T) {
+	r := parse(t, "BenchmarkA 1 10 x\n")
+	for _, text := range []string{"{{table `a | A/*`}}", "{{table `only: (`}}", "{{goals `a | 3 | x | A`}}", "{{goals `a | ≤ b | x | A`}}", "{{goals `a | ≤ 1 | x`}}", "{{goal}}"} {
+		if page, _, err := r.markdown(text); err == nil {
+			t.Errorf("%s: expected an error, got %q", text, page)
+		}
 	}
 }
 
 func TestJudge(t *testing.T) {
 	r := parse(t, "BenchmarkA 1 10 x\nBenchmarkA 1 12 x\nBenchmarkA 1 90 x\nBenchmarkB 1 20 x\n")
 	for _, c := range []struct {
-		bound         float64
+		bound         string
 		pattern       string
 		measured, met bool
 		furthest      string
 	}{
-		{12, "A", true, true, "A"}, // the median equals the bound
-		{19, "{B|A}", true, false, "B"},
-		{-12, "{A|B}", true, true, "A"},
-		{-13, "{B|A}", true, false, "A"},
-		{19, "{B|C}", false, false, "B"},
-		{0.6, "A / B", true, true, "A / B"},
+		{"≤ 12", "A", true, true, "A"}, // the median equals the bound
+		{"≤ 19", "{B|A}", true, false, "B"},
+		{"≥ 12", "{A|B}", true, true, "A"},
+		{"≥ 13", "{B|A}", true, false, "A"},
+		{"≤ 19", "{B|C}", false, false, "B"},
+		{"≤ 19", "{b}", false, false, "B"},
+		{"≤ 12", "{c}", true, true, "A"},
+		{"≤ 0.6", "A / B", true, true, "A / B"},
 	} {
-		furthest, measured, met := r.judge(goal{unit: "x", bound: c.bound, pattern: c.pattern})
+		goals, err := parseGoals("let b = B|C\nlet c = A\na | " + c.bound + " | x | " + c.pattern)
+		if err != nil || len(goals) != 1 {
+			t.Fatal(goals, err)
+		}
+		furthest, measured, met := r.judge(goals[0])
 		if furthest != c.furthest || measured != c.measured || met != c.met {
-			t.Errorf("%s, %v: measured %t, met %t by %q, want %t, %t by %q", c.pattern, c.bound, measured, met, furthest, c.measured, c.met, c.furthest)
+			t.Errorf("%s, %s: measured %t, met %t by %q, want %t, %t by %q", c.pattern, c.bound, measured, met, furthest, c.measured, c.met, c.furthest)
 		}
 	}
 }
