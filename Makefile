@@ -30,7 +30,7 @@ demo: ## run the quickstart on DATABASE_URL, a Postgres container, local server 
 
 test: ## unit tests, then integration tests on real Postgres
 	@# Get images while the unit tests run. Integration tests wait for missing images and report the wait.
-	@[[ -n "$$DATABASE_URL" ]] || { scripts/test-images >/dev/null 2>&1 & trap "kill $$! 2>/dev/null || :" EXIT; }; \
+	@[[ -n "$$DATABASE_URL" ]] || { scripts/image tests >/dev/null 2>&1 & trap "kill $$! 2>/dev/null || :" EXIT; }; \
 	$(MAKE) --no-print-directory unit && $(MAKE) --no-print-directory integration
 
 lint: $(LINTER) ## go vet, static analysis, import rules, links, prose, and whether generated documentation is current

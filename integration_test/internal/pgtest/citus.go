@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// citusVersion is the version of Postgres that scripts/citus-image offers.
+	// citusVersion is the version of Postgres that scripts/image citus offers.
 	citusVersion = "17"
 	citusWorkers = 2
 
@@ -68,7 +68,7 @@ var citusNodes = sync.OnceValues(func() ([]*running, error) {
 // citusImage returns the name of an image of Postgres with Citus. A container of it
 // needs the options of enterExtras.
 func citusImage(ctx context.Context, version string) (string, error) {
-	return imageFrom(ctx, "citus-image", version)
+	return imageFrom(ctx, "citus", version)
 }
 
 // citusNode is enterExtras for a server that accepts connections from the other nodes.

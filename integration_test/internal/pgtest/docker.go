@@ -196,13 +196,13 @@ func postgresImage(ctx context.Context, version string) (string, error) {
 	if !onPath("bash") || !onPath("docker") {
 		return "postgres:" + version + "-alpine", nil // testcontainers-go pulls it
 	}
-	return imageFrom(ctx, "postgres-image", version)
+	return imageFrom(ctx, "postgres", version)
 }
 
 // extrasImage returns the name of an image of a Postgres server with pg_partman and
 // faketime. A container of it needs the options of enterExtras.
 func extrasImage(ctx context.Context, version string) (string, error) {
-	return imageFrom(ctx, "postgres-extras-image", version)
+	return imageFrom(ctx, "postgres-extras", version)
 }
 
 // DebianImage returns the name of an image with packages of a Debian release, for
@@ -214,15 +214,15 @@ func DebianImage(t testing.TB, name, suite string, packages ...string) string {
 	NeedsContainers(t)
 	ctx, cancel := context.WithTimeout(t.Context(), imageTimeout)
 	defer cancel()
-	image, err := imageFrom(ctx, "debian-image", append([]string{name, suite}, packages...)...)
+	image, err := imageFrom(ctx, append([]string{"debian", name, suite}, packages...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return image
 }
 
-// imageFrom returns the name of the image that a script pulls or builds.
-func imageFrom(ctx context.Context, script string, args ...string) (string, error) {
+// imageFrom returns the name of the image that scripts/image pulls or builds.
+func imageFrom(ctx context.Context, args ...string) (string, error) {
 	root, err := repositoryRoot()
 	if err != nil {
 		return "", err
@@ -230,15 +230,14 @@ func imageFrom(ctx context.Context, script string, args ...string) (string, erro
 	show := progress()
 	defer show.Close()
 	var trouble bytes.Buffer
-	cmd := exec.CommandContext(ctx, "bash", append([]string{filepath.Join(root, "scripts", script)}, args...)...)
+	cmd := exec.CommandContext(ctx, "bash", append([]string{filepath.Join(root, "scripts", "image")}, args...)...)
 	cmd.Stderr = io.MultiWriter(&trouble, show) // the script's progress messages
 	// On SIGTERM the script stops its child processes. SIGKILL would leave them running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	image, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("scripts/%s %s: %w: %s",
-			script, strings.Join(args, " "), err, lastLines(trouble.String(), 20))
+		return "", fmt.Errorf("scripts/image %s: %w: %s", strings.Join(args, " "), err, lastLines(trouble.String(), 20))
 	}
 	return strings.TrimSpace(string(image)), nil
 }

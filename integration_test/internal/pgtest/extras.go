@@ -15,7 +15,7 @@ import (
 	"github.com/testcontainers/testcontainers-go/exec"
 )
 
-// partmanVersions are the versions of Postgres for which scripts/postgres-extras-image
+// partmanVersions are the versions of Postgres for which scripts/image postgres-extras
 // has pg_partman. Debian's pg_partman for 15 is 4.7, which has no time encoders and
 // decoders.
 var partmanVersions = []string{"17", "18"}

@@ -353,7 +353,7 @@ func TestNoImage(t *testing.T) {
 	if err == nil || strings.Contains(output, "got sortkey/") {
 		t.Errorf("expected the test to fail, got %v and\n%s", err, output)
 	}
-	for _, want := range []string{"scripts/debian-image misbehave no-such-release bash", "a Debian release such as trixie"} {
+	for _, want := range []string{"scripts/image debian misbehave no-such-release bash", "a Debian release such as trixie"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("expected %q in\n%s", want, output)
 		}
