@@ -48,6 +48,18 @@ func TestQuickstart(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { run(t, program, "", append(quickstartRows, sqliteRows...)) })
 }
 
+// The tests of examples/testing run on Postgres, too.
+func TestTesting(t *testing.T) {
+	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
+		cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "github.com/sortkey/sortkey/examples/testing")
+		cmd.Env = append(os.Environ(), "DATABASE_URL="+db.URL)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: TestInsert") || strings.Contains(string(out), "--- SKIP") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
 func run(t *testing.T, program, url string, want []string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program)
