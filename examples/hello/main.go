@@ -13,23 +13,19 @@ import (
 
 type Order struct{ ID idtype.SnowflakeOf[Order] } // a bigint column, and your own fields
 
+func (Order) IDPrefix() string { return "ord" } // optional: the prefix in text and JSON
+
 func main() {
-	check := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
-	db, err := gorm.Open(postgres.Open(os.Getenv("DATABASE_URL")))
-	check(err)
-	ids, err := idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1}) // unique per instance
-	check(err)
+	db := idtype.Must(gorm.Open(postgres.Open(os.Getenv("DATABASE_URL"))))
+	ids := idtype.Must(idtype.NewSnowflakeGenerator(idtype.SnowflakeConfig{Worker: 1})) // unique per instance
 	check(db.Use(gormplugin.New(gormplugin.For(ids))))
 	check(db.AutoMigrate(&Order{}))
 	check(db.Create([]*Order{{}, {}}).Error)
 	var orders []Order
-	lastHour := gormplugin.CreatedBetween("id", time.Now().Add(-time.Hour), time.Time{})
-	check(db.Scopes(lastHour).Find(&orders).Error)
+	check(db.Scopes(gormplugin.CreatedBetween("id", time.Now().Add(-time.Hour), time.Time{})).Find(&orders).Error)
 	for _, order := range orders {
 		fmt.Println(order.ID, "created", order.ID.Time())
 	}
 }
+
+func check(err error) { idtype.Must(0, err) } // panics on an error

@@ -1,4 +1,5 @@
-// Package readme holds code that README.md shows. The program there is package hello.
+// Package readme holds code of README.md and of the first steps in docs. The program in
+// README.md is package hello.
 package readme
 
 import (

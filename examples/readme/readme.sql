@@ -1,4 +1,4 @@
--- The SQL of README.md, for a database with the migrations.
+-- The SQL that docs/migrating.md begins with, for a database with the migrations.
 
 -- [payments]
 SELECT sortkey.reserve_node('snowflake', 1023, 'defaults of shop'); -- no instance claims this node number

@@ -19,7 +19,7 @@ func TestREADMEInGo(t *testing.T) {
 	program := pgtest.Build(t, "github.com/sortkey/sortkey/examples/hello")
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {
 		out := run(t, program, db.URL, nil)
-		rows := regexp.MustCompile(`(?m)^(\d{18,19}) created 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC$`).FindAllStringSubmatch(out, -1)
+		rows := regexp.MustCompile(`(?m)^ord_(\d{18,19}) created 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \+0000 UTC$`).FindAllStringSubmatch(out, -1)
 		if len(rows) != 2 {
 			t.Fatalf("want two rows, got\n%s", out)
 		}
@@ -35,9 +35,9 @@ func TestREADMEInGo(t *testing.T) {
 	})
 }
 
-// The SQL in README.md runs, and an instance doesn't claim the node number of the
+// The first SQL of docs/migrating.md runs, and an instance doesn't claim the node number of the
 // default.
-func TestREADMEInSQL(t *testing.T) {
+func TestFirstSQL(t *testing.T) {
 	source, err := os.ReadFile("../../examples/readme/readme.sql")
 	must(t, err)
 	pgtest.EachParallel(t, func(t *testing.T, db *pgtest.DB) {

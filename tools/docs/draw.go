@@ -38,9 +38,57 @@ func drawings() (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
+		if f.name == "Snowflake" {
+			files[filepath.Join("docs", "images", "key.svg")] = []byte(f.drawKey("ord", fields))
+		}
 		files[filepath.Join("docs", "images", "layout-"+strings.ToLower(f.name)+".svg")] = []byte(f.draw(fields))
 	}
 	return files, nil
+}
+
+// The measures of the drawing for README.md, in pixels. It is readable on a phone.
+const (
+	keyWidth = 560.0
+	keyBar   = keyWidth - 2*16
+)
+
+// drawKey returns the drawing of a key with a prefix: its text, and the fields in its
+// column.
+func (f format) drawKey(prefix string, fields []field) string {
+	var body strings.Builder
+	put := func(elements ...string) { body.WriteString(strings.Join(elements, "") + "\n") }
+	put(text("key code m", keyWidth/2, 44, `<tspan class="prefix">`+prefix+`_</tspan>`+f.example))
+	put(text("note m", keyWidth/2, 68, "in text, JSON and logs; the prefix names the type"))
+	put(text("note m", keyWidth/2, 112, fmt.Sprintf("8 bytes in the table, a %s:", f.column)))
+	const top, high = 124.0, 44.0
+	// Fields of few bits need room for their names: each has a fixed share and one per bit.
+	share := make([]float64, len(fields))
+	sum := 0.0
+	for i, fl := range fields {
+		if share[i] = 18 + float64(len(fl.weights)); fl.part == "" {
+			share[i] = 0 // the sign
+		}
+		sum += share[i]
+	}
+	left := (keyWidth - keyBar) / 2
+	for i, fl := range fields {
+		width := share[i] / sum * keyBar
+		if width == 0 {
+			continue
+		}
+		middle := left + width/2
+		put(rect("line "+strings.ToLower(fl.part), left, top, width, high),
+			text("note m", middle, top+18, fl.name), text("small m", middle, top+35, fmt.Sprintf("%d bits", len(fl.weights))),
+			text("note code m", middle, top+high+22, fl.value))
+		left += width
+	}
+	const height = top + high + 40
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%[1]g" height="%[2]g" role="img">
+<title>%s</title>
+%s<style>text.key{font-size:26px}.note{font-size:15px}.prefix{fill:#8250df;font-weight:600}@media (prefers-color-scheme:dark){.prefix{fill:#c297ff}}</style>
+<rect class="back" x=".5" y=".5" width="%g" height="%g" rx="6"/>
+%s</svg>
+`, keyWidth, height, prefix+"_"+f.example, style, keyWidth-1, height-1, body.String())
 }
 
 // text returns a text element. The text must not contain characters that XML

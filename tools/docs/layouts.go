@@ -114,7 +114,7 @@ func uuidPartsOf(id idtype.UUID) uuidParts {
 func since(t time.Time) string { return "milliseconds since " + t.Format(time.DateOnly) }
 
 func formats() []format {
-	snowflake, snowflakeLayout := idtype.Snowflake(132271570944274432), idtype.DefaultSnowflakeLayout()
+	snowflake, snowflakeLayout := idtype.Snowflake(779811650940178432), idtype.DefaultSnowflakeLayout()
 	si, siLayout := idtype.SnowflakeSI(745750769467909), idtype.SnowflakeSILayout{BaseClock: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
 	uid60 := idtype.UID60(11093174944930914)
 	spread64 := idtype.MustParseSpread64("cb54ecf2840a0015")
